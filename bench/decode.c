@@ -4,10 +4,11 @@
  * The data is what an Atari learner reads: frames of 84 x 84 bytes, 40 to a chunk, an item
  * being any four in a row, so that items overlap and some lie across two chunks. The frames are
  * synthetic: sprites that move over a background that does not. */
-#include "reprise/chunk.h"
+#include "chunk/chunk_api.h"
 #include "reprise/trajectory.h"
 
 #include "bench.h"
+#include "chunk/trajectory.h"
 
 enum {
     SIDE = 84,

@@ -17,6 +17,8 @@
 #include <unistd.h>
 
 #include "bench.h"
+#include "chunk/chunk_api.h"
+#include "chunk/trajectory.h"
 #include "reprise/durable.h"
 #include "reprise/reprise.h"
 

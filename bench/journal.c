@@ -9,6 +9,8 @@
 #include <unistd.h>
 
 #include "bench.h"
+#include "chunk/chunk_api.h"
+#include "chunk/trajectory.h"
 #include "reprise/reprise.h"
 
 enum { BATCH = 128, ITEM_BYTES = 400, MOST_THREADS = 2 };

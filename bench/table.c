@@ -11,6 +11,8 @@
 #include "reprise/store.h"
 
 #include "bench.h"
+#include "chunk/chunk_api.h"
+#include "chunk/trajectory.h"
 #include "usual.h"
 
 enum {

@@ -12,6 +12,8 @@
 #include <unistd.h>
 
 #include "bench.h"
+#include "chunk/chunk_api.h"
+#include "chunk/trajectory.h"
 #include "reprise/store.h"
 
 enum {

@@ -13,29 +13,30 @@ static void check(rp_status status, const rp_error *err)
     exit(1);
 }
 
-static void act(rp_store *store)
+static void act(rp_client *client)
 {
-    rp_spec spec[] = {{"observation", RP_FLOAT32, {1, {2}}}, {"move", RP_INT32, {0, {0}}}};
-    rp_writer_options options = {.columns = spec, .column_count = 2, .history = 3};
+    rp_step_writer_options options = {.max_sequence_length = 3};
     float obs[2] = {0, 1}; /* position and speed */
     rp_wait wait = rp_wait_forever();
-    rp_writer *writer;
+    rp_step_writer *writer;
     rp_error err = {0};
 
-    check(rp_writer_new(store, &options, &writer, &err), &err);
+    check(rp_step_writer_new(client, &options, wait, &writer, &err), &err);
     for (int step = 0; step < 10; step++) {
         int32_t move = step % 4 == 3 ? -1 : 1;
-        rp_tensor row[] = {{RP_FLOAT32, spec[0].shape, obs}, {RP_INT32, spec[1].shape, &move}};
-        check(rp_writer_append(writer, row, &err), &err);
+        rp_tensor row[] = {{RP_FLOAT32, {1, {2}}, obs}, {RP_INT32, {0, {0}}, &move}};
+        check(rp_step_writer_append(writer, row, 2, &err), &err);
         if (step >= 1)
-            check(rp_writer_create_latest(writer, "my_table_a", 1, 2, wait, NULL, &err), &err);
+            check(rp_step_writer_create_item(writer, "my_table_a", 2, 1, wait, NULL, &err),
+                  &err);
         if (step >= 2)
-            check(rp_writer_create_latest(writer, "my_table_b", 1, 3, wait, NULL, &err), &err);
-        obs[1] += 0.5f * (float)move; /* the environment answers */
+            check(rp_step_writer_create_item(writer, "my_table_b", 3, 1, wait, NULL, &err),
+                  &err);
+        obs[1] += 0.5f * (float)move; /* the environment responds */
         obs[0] += obs[1];
     }
-    check(rp_writer_end_episode(writer, wait, &err), &err);
-    rp_writer_free(writer);
+    check(rp_step_writer_end_episode(writer, wait, &err), &err); /* all items are in */
+    rp_step_writer_free(writer);
 }
 
 static void learn(rp_table *table)
@@ -66,6 +67,7 @@ int main(void)
     rp_table_options a = {.name = "my_table_a", .sampler = {RP_UNIFORM, 0}, .max_size = 99};
     rp_table_options b = {.name = "my_table_b", .sampler = {RP_PRIORITIZED, 1}, .max_size = 99};
     rp_error err = {0};
+    rp_client *client;
     rp_store *store;
     rp_table *table;
 
@@ -73,7 +75,9 @@ int main(void)
     check(rp_store_new(&(rp_store_options){.seed = 1}, &store, &err), &err);
     check(rp_store_add_table(store, &a, NULL, &err), &err);
     check(rp_store_add_table(store, &b, &table, &err), &err);
-    act(store);
+    check(rp_client_local(store, NULL, &client, &err), &err);
+    act(client);
     for (int i = 0; i < 2; i++) learn(table); /* the second time by the new priorities */
+    rp_client_free(client);
     rp_store_free(store);
 }

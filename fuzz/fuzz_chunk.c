@@ -3,6 +3,7 @@
  * accepted must be consistent: parsing its message again gives the same, a part is a part of
  * the whole, and a trajectory over all rows stacks to the whole. */
 #include "chunk/chunk.h"
+#include "chunk/trajectory.h"
 #include "fuzz.h"
 #include "reprise/trajectory.h"
 

@@ -6,10 +6,10 @@
  * handler does with a call, some bytes of output that leave. After every step the counts of the
  * connection must be the sums over its calls; in the end every call has been closed once and no
  * memory, no reply and no trajectory is left. */
+#include "chunk/chunk_api.h"
 #include "chunk/trajectory.h"
 #include "fuzz_frames.h"
 #include "fuzz_memory.h"
-#include "reprise/chunk.h"
 #include "util/mem.h"
 #include "wire/h2/h2_inside.h"
 

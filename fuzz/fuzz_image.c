@@ -15,7 +15,8 @@ static void check_block(const rp_allocator *alloc, const uint8_t *data, size_t s
     rp_buf_init(&out_again, alloc);
     if (rp_image_read(&image, data, size, NULL) == RP_OK) {
         for (size_t i = 0; i < image.slice_count; i++)
-            fuzz_check(image.slices[i].place < image.place_count && image.slices[i].length > 0);
+            fuzz_check(image.slices[i].location < image.location_count &&
+                       image.slices[i].length > 0);
         if (rp_image_write(&image, &out) == RP_OK &&
             rp_image_read(&again, out.data, out.size, NULL) == RP_OK &&
             rp_image_write(&again, &out_again) == RP_OK)

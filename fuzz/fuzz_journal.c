@@ -2,7 +2,7 @@
 /* The journal's files and what its records say. The first byte chooses: a whole file, or the
  * payload of one kind. What is accepted is within bounds, and what is read again after it was
  * written is the same. */
-#include "disk/journal.h"
+#include "disk/journal_read.h"
 #include "durable/format/journal_records.h"
 #include "fuzz.h"
 
@@ -24,61 +24,66 @@ static void walk(const uint8_t *data, size_t size)
     rp_journal_end end;
     uint64_t last = 2;
 
-    if (rp_journal_walk(data, size, 3, &store, on_record, &last, &end, NULL) != RP_OK) return;
+    if (rp_journal_walk((rp_bytes){data, size}, 3, &store, on_record, &last, &end, NULL) !=
+        RP_OK)
+        return;
     fuzz_check(end.lsn == last && end.offset <= size);
     fuzz_check(end.is_damaged || end.offset == size);
 }
 
-static void check_items(const rp_told *told)
+static void check_items(const rp_decoded_change *decoded)
 {
-    for (size_t i = 0; i < told->change.count; i++) {
-        const rp_told_item *item = &told->items[i];
+    for (size_t i = 0; i < decoded->change.count; i++) {
+        const rp_decoded_item *item = &decoded->items[i];
 
-        fuzz_check(told->inserted[i].times_sampled >= 0);
-        fuzz_check((size_t)item->first_column + item->column_count <= told->column_count);
+        fuzz_check(decoded->inserted[i].times_sampled >= 0);
+        fuzz_check((size_t)item->first_column + item->column_count <= decoded->column_count);
         for (size_t c = 0; c < item->column_count; c++) {
-            const rp_told_column *column = &told->columns[item->first_column + c];
+            const rp_decoded_column *column = &decoded->columns[item->first_column + c];
 
             fuzz_check(column->slice_count > 0);
-            fuzz_check((size_t)column->first_slice + column->slice_count <= told->slice_count);
+            fuzz_check((size_t)column->first_slice + column->slice_count <=
+                       decoded->slice_count);
         }
     }
-    for (size_t i = 0; i < told->slice_count; i++)
-        fuzz_check(told->slices[i].place < told->place_count && told->slices[i].length > 0);
+    for (size_t i = 0; i < decoded->slice_count; i++)
+        fuzz_check(decoded->slices[i].location < decoded->location_count &&
+                   decoded->slices[i].length > 0);
 }
 
 /* Inserts refer to chunks, which are not here. */
-static void write_again(const rp_told *told, rp_record_kind kind)
+static void write_again(const rp_decoded_change *decoded, rp_record_kind kind)
 {
-    static rp_told again;
+    static rp_decoded_change again;
     rp_journal_encoder encoder;
     rp_buf out;
 
     rp_journal_encoder_init(&encoder, rp_allocator_default());
     rp_buf_init(&out, rp_allocator_default());
-    rp_told_init(&again, rp_allocator_default());
-    fuzz_check(rp_journal_encode(&encoder, told->table, &told->change, NULL, NULL, &out) ==
-               RP_OK);
-    fuzz_check(rp_told_read(&again, kind, out.data, out.size, NULL) == RP_OK);
-    fuzz_check(again.change.count == told->change.count &&
-               again.change.distinct == told->change.distinct &&
-               again.change.by_extension == told->change.by_extension &&
-               again.change.paused == told->change.paused);
-    fuzz_check(again.table.size == told->table.size &&
-               memcmp(again.table.data, told->table.data, told->table.size) == 0);
+    rp_decoded_change_init(&again, rp_allocator_default());
+    fuzz_check(rp_journal_encode(&encoder, decoded->table, &decoded->change, NULL, NULL,
+                                 &out) == RP_OK);
+    fuzz_check(rp_decoded_change_read(&again, kind, out.data, out.size, NULL) == RP_OK);
+    fuzz_check(again.change.count == decoded->change.count &&
+               again.change.distinct == decoded->change.distinct &&
+               again.change.by_extension == decoded->change.by_extension &&
+               again.change.paused == decoded->change.paused);
+    fuzz_check(again.table.size == decoded->table.size &&
+               memcmp(again.table.data, decoded->table.data, decoded->table.size) == 0);
     if (kind == RP_RECORD_DELETE)
-        fuzz_check(memcmp(again.keys, told->keys, told->change.count * sizeof(uint64_t)) == 0);
-    if (kind == RP_RECORD_UPDATE)
         fuzz_check(
-            memcmp(again.updates, told->updates, told->change.count * sizeof(rp_update)) == 0);
-    rp_told_deinit(&again);
+            memcmp(again.keys, decoded->keys, decoded->change.count * sizeof(uint64_t)) == 0);
+    if (kind == RP_RECORD_UPDATE)
+        fuzz_check(memcmp(again.updates, decoded->updates,
+                          decoded->change.count * sizeof(rp_update)) == 0);
+    rp_decoded_change_deinit(&again);
     rp_buf_deinit(&out);
     rp_journal_encoder_deinit(&encoder);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static rp_told told;
+    static rp_decoded_change decoded;
     rp_record_kind kind;
     rp_string name;
     rp_error err = {.text = ""};
@@ -98,16 +103,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     }
     kind = (rp_record_kind)(RP_RECORD_INSERT + what);
-    rp_told_init(&told, rp_allocator_default());
-    st = rp_told_read(&told, kind, data, size, &err);
+    rp_decoded_change_init(&decoded, rp_allocator_default());
+    st = rp_decoded_change_read(&decoded, kind, data, size, &err);
     fuzz_check(st == RP_OK || (st == RP_CORRUPT && err.text[0] != '\0'));
     if (st == RP_OK) {
-        fuzz_check(rp_journal_kind_of(&told.change) == kind);
+        fuzz_check(rp_journal_kind_of(&decoded.change) == kind);
         if (kind == RP_RECORD_INSERT)
-            check_items(&told);
+            check_items(&decoded);
         else
-            write_again(&told, kind);
+            write_again(&decoded, kind);
     }
-    rp_told_deinit(&told);
+    rp_decoded_change_deinit(&decoded);
     return 0;
 }

@@ -9,7 +9,7 @@
 #include "cli/text/item_text.h"
 #include "fuzz.h"
 
-static void write_value(rp_sheet *out, const rp_json *v)
+static void write_value(rp_text_buffer *out, const rp_json *v)
 {
     switch (v->kind) {
     case RP_JSON_NULL: rp_json_put_text(out, NULL); break;
@@ -63,17 +63,17 @@ static void check_value(rp_arena *arena, const char *text, size_t size)
 {
     rp_json *first, *second;
     rp_json_error error;
-    rp_sheet sheet = {0};
+    rp_text_buffer buffer = {0};
 
     if (rp_json_parse(arena, text, size, &first, &error) != RP_OK) {
         fuzz_check(error.offset <= size && error.what != NULL);
         return;
     }
-    write_value(&sheet, first);
-    fuzz_check(rp_json_parse(arena, rp_sheet_text(&sheet), sheet.size, &second, &error) ==
-               RP_OK);
+    write_value(&buffer, first);
+    fuzz_check(rp_json_parse(arena, rp_text_buffer_text(&buffer), buffer.size, &second,
+                             &error) == RP_OK);
     check_same(first, second);
-    rp_sheet_deinit(&sheet);
+    rp_text_buffer_deinit(&buffer);
 }
 
 static void check_item(rp_arena *arena, const char *text, size_t size)
@@ -82,7 +82,7 @@ static void check_item(rp_arena *arena, const char *text, size_t size)
     const rp_place place = {"line", 1, 1};
     rp_sample sample = {.key = 1, .probability = 1};
     rp_item_line first, second;
-    rp_sheet sheet = {0};
+    rp_text_buffer buffer = {0};
     rp_problem problem;
 
     columns.count = again.count = 0;
@@ -90,10 +90,10 @@ static void check_item(rp_arena *arena, const char *text, size_t size)
         RP_OK)
         return;
     sample.priority = first.priority;
-    rp_item_json(&sheet,
+    rp_item_json(&buffer,
                  &(rp_item_view){"t", &sample, columns.names, first.tensors, columns.count});
-    fuzz_check(rp_item_line_parse(arena, arena, rp_sheet_text(&sheet), sheet.size, &again,
-                                  &place, &second, &problem) == RP_OK);
+    fuzz_check(rp_item_line_parse(arena, arena, rp_text_buffer_text(&buffer), buffer.size,
+                                  &again, &place, &second, &problem) == RP_OK);
     for (size_t i = 0; i < columns.count; i++) {
         const rp_tensor *a = &first.tensors[i], *b = &second.tensors[i];
         size_t elements;
@@ -108,7 +108,7 @@ static void check_item(rp_arena *arena, const char *text, size_t size)
             fuzz_check(x == y || (isnan(x) && isnan(y)));
         }
     }
-    rp_sheet_deinit(&sheet);
+    rp_text_buffer_deinit(&buffer);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

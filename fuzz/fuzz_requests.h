@@ -4,9 +4,9 @@
 #ifndef RP_FUZZ_REQUESTS_H
 #define RP_FUZZ_REQUESTS_H
 
+#include "chunk/chunk_api.h"
 #include "chunk/protobuf.h"
 #include "fuzz.h"
-#include "reprise/chunk.h"
 
 /* A message in the making, or a part of one. What does not fit is left out. */
 typedef struct fuzz_message {

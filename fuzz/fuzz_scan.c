@@ -2,7 +2,7 @@
 /* A segment that somebody has made up. The first byte says how much is put right, so that the
  * fields behind the checksums are reached: bit 0 the header's, bit 1 the records', with the
  * chain; the next two of which allocation fails, if any. */
-#include "disk/segments.h"
+#include "disk/records_scan.h"
 #include "fuzz.h"
 #include "fuzz_memory.h"
 #include "util/little_endian.h"
@@ -104,8 +104,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     memory.fails = (data[0] & 12) != 0;
     memory.until = (size_t)(data[0] >> 2 & 3) - memory.fails;
-    st = rp_records_scan(&alloc, &files, "file", RP_FILE_SEGMENT, NULL, visit, &s, &header,
-                         &end, NULL);
+    st = rp_records_scan(&(rp_records_scan_options){.alloc = &alloc,
+                                                    .files = &files,
+                                                    .path = "file",
+                                                    .kind = RP_FILE_SEGMENT,
+                                                    .each = visit,
+                                                    .ctx = &s},
+                         &header, &end, NULL);
     fuzz_check(st == RP_OK || st == RP_CORRUPT || st == RP_PRECONDITION ||
                (st == RP_NO_RESOURCE && memory.failed > 0));
     fuzz_check(memory.live == 0 && end <= byte_count);

@@ -10,9 +10,14 @@
 #include "fuzz_frames.h"
 #include "fuzz_memory.h"
 #include "fuzz_requests.h"
-#include "server/core/inside.h"
-#include "server/core/served.h"
+#include "server/core/connection.h"
+#include "server/core/served_table.h"
+#include "server/core/server.h"
+#include "server/core/server_state.h"
+#include "server/core/worker.h"
+#include "store/store.h"
 #include "system.h"
+#include "table/table.h"
 
 enum { PEERS = 3, SECOND = 1000000000 };
 
@@ -415,13 +420,13 @@ static void check_counts(world *w)
     fuzz_check(atomic_load(&w->server->connection_count) == 0);
     fuzz_check(atomic_load(&w->worker->connection_count) == 0);
     for (int side = 0; side < RP_QUEUE_SIDES; side++)
-        fuzz_check(atomic_load(&w->server->queued_bytes[side]) == 0);
+        fuzz_check(atomic_load(&w->server->budget.published[side]) == 0);
     fuzz_check(rp_counter_get(&metrics->connections) == 0 &&
                rp_counter_get(&metrics->streams) == 0 &&
                rp_counter_get(&metrics->queued_bytes) == 0 &&
                rp_counter_get(&metrics->pinned_bytes) == 0);
     rp_mutex_lock(&w->server->lock);
-    for (const rp_served *s = w->server->served; s != NULL; s = s->next)
+    for (const rp_served_table *s = w->server->served; s != NULL; s = s->next)
         fuzz_check(atomic_load(&s->pending_inserts) == 0);
     rp_mutex_unlock(&w->server->lock);
     count = rp_store_tables(w->store, all, 8);

@@ -8,15 +8,16 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
+#include "chunk/chunk_api.h"
 #include "chunk/codec.h"
 #include "chunk/protobuf.h"
+#include "chunk/trajectory.h"
 #include "disk/hash.h"
 #include "disk/journal.h"
 #include "disk/record.h"
 #include "durable/format/journal_records.h"
 #include "durable/format/manifest.h"
 #include "fuzz.h"
-#include "reprise/chunk.h"
 #include "reprise/trajectory.h"
 #include "util/little_endian.h"
 #include "util/rng.h"
@@ -630,9 +631,9 @@ static void save_records(void)
     }
 }
 
-static rp_status some_place(void *ctx, rp_chunk *chunk, rp_place *out)
+static rp_status some_location(void *ctx, rp_chunk *chunk, rp_disk_location *out)
 {
-    *out = (rp_place){1 + chunk->origin.key, 64 * chunk->origin.key, 100};
+    *out = (rp_disk_location){1 + chunk->origin.key, 64 * chunk->origin.key, 100};
     (void)ctx;
     return RP_OK;
 }
@@ -654,13 +655,13 @@ static void save_image_seeds(void)
         rp_buf_append(&out, mode == 0 ? "\0" : "\1", 1);
         rp_image_clear(&image);
         for (size_t i = 0; i < 40; i++) {
-            rp_place place = {1 + i / 30, 64 + 100 * (i / 2), 68};
+            rp_disk_location location = {1 + i / 30, 64 + 100 * (i / 2), 68};
 
             image.slots[i].live = true;
             image.slots[i].key = i;
             rp_image_add_column(&image, i, i % 2 == 0);
-            rp_image_add_slice(&image,
-                               &(rp_image_slice){rp_image_add_place(&image, &place), 0, 0, 1});
+            rp_image_add_slice(
+                &image, &(rp_image_slice){rp_image_add_location(&image, &location), 0, 0, 1});
         }
         if (mode == 0)
             fuzz_check(rp_image_write(&image, &out) == RP_OK);
@@ -683,7 +684,7 @@ static void add_manifest_record(rp_buf *out, uint8_t kind, const rp_buf *payload
 
 static void save_manifest_seeds(void)
 {
-    static const uint8_t places[] = {0, 1, 2, 200, 1, 9, 1, 2, 3, 4, 5, 6, 7, 8};
+    static const uint8_t locations[] = {0, 1, 2, 200, 1, 9, 1, 2, 3, 4, 5, 6, 7, 8};
     static const uint8_t segments[] = {1, 1, 200, 2, 9}, end = 255;
     rp_table_state state = {.options = {.name = "t", .max_size = 5},
                             .slot_capacity = 256,
@@ -705,7 +706,7 @@ static void save_manifest_seeds(void)
     rp_image_write_table(&payload, &state);
     add_manifest_record(&out, 1, &payload);
     rp_buf_clear(&payload);
-    rp_buf_append(&payload, places, sizeof places);
+    rp_buf_append(&payload, locations, sizeof locations);
     add_manifest_record(&out, 2, &payload);
     rp_buf_clear(&payload);
     rp_buf_append(&payload, segments, sizeof segments);
@@ -728,7 +729,7 @@ static void save_change(const char *name, const rp_change *change)
     rp_journal_encoder_init(&encoder, rp_allocator_default());
     rp_buf_init(&out, rp_allocator_default());
     rp_buf_append(&out, &what, 1);
-    fuzz_check(rp_journal_encode(&encoder, (rp_string){"table", 5}, change, some_place, NULL,
+    fuzz_check(rp_journal_encode(&encoder, (rp_string){"table", 5}, change, some_location, NULL,
                                  &out) == RP_OK);
     save("journal", name, out.data, out.size);
     rp_buf_deinit(&out);

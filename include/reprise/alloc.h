@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where memory comes from.
+/* Memory allocators.
  *
  * Every allocation of the library goes through an rp_allocator. Out of memory is a status
- * (RP_NO_RESOURCE), never an abort, and the operation that met it has changed nothing. */
+ * (RP_NO_RESOURCE), never an abort. An operation that fails with it has changed nothing. */
 #ifndef REPRISE_ALLOC_H
 #define REPRISE_ALLOC_H
 
@@ -23,9 +23,9 @@ typedef struct rp_allocator {
     void *ctx;
 } rp_allocator;
 
-/* Memory of the process: small blocks from a pool of the library's own, which is quicker and
- * lies on huge pages, large ones from the C library. It may keep for later up to as much as is
- * in use. Static. */
+/* The allocator of the process. Small blocks come from a pool of the library, which is faster
+ * than malloc() and uses huge pages; large blocks come from the C library. The pool keeps at
+ * most as much unused memory as is in use. Static. */
 RP_API const rp_allocator *rp_allocator_default(void);
 
 RP_END_DECLS

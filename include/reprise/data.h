@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Data directories at rest: looking at one, and moving data in and out, without a server.
+/* Offline tools for data directories: inspect, verify, dump, salvage, import and export,
+ * without a server.
  *
- * Nothing here changes the directory or checkpoint that it reads from, nor takes its lock.
- * While a server works on a directory, what is seen of it is not of one moment: files may come
- * and go, and the newest may look torn. rp_data_locked_by() tells.
+ * No call changes the directory or checkpoint that it reads, or takes its lock. While a server
+ * uses a directory, the result is no consistent snapshot: files come and go, and the newest may
+ * look torn. rp_data_locked_by() tells whether a process uses it.
  *
- * Paths are those of the caller's process. Calls may be made from any thread; callbacks are
- * made on the thread that calls. */
+ * Paths are resolved in the process of the caller. Any thread may call; callbacks run on the
+ * thread of the call. */
 #ifndef REPRISE_DATA_H
 #define REPRISE_DATA_H
 
@@ -14,26 +15,27 @@
 
 RP_BEGIN_DECLS
 
-/* The process that has the directory, 0 if none has, -1 if it cannot be told which. */
+/* The id of the process that uses the directory; 0: none; -1: one whose id is unknown. */
 RP_API int64_t rp_data_locked_by(const char *directory);
 
 typedef enum rp_data_kind {
-    RP_DATA_CURRENT = 1,    /* which checkpoint is the live one */
+    RP_DATA_CURRENT = 1,    /* names the live checkpoint */
     RP_DATA_CHECKPOINT = 2, /* a manifest */
     RP_DATA_SEGMENT = 3,
     RP_DATA_JOURNAL = 4,
-    RP_DATA_OTHER = 5, /* in quarantine, half written, or not ours */
+    RP_DATA_OTHER = 5, /* in quarantine, a temporary file, or an unknown file */
 } rp_data_kind;
 
 typedef enum rp_data_state {
     RP_DATA_FINE = 0,
     RP_DATA_OPEN = 1,    /* fine, and not sealed: it was being written */
-    RP_DATA_TORN = 2,    /* its end is not whole; nothing that was said to be safe is lost */
-    RP_DATA_DAMAGED = 3, /* `problem` says how */
+    RP_DATA_TORN = 2,    /* its end is incomplete; no acknowledged change is lost */
+    RP_DATA_DAMAGED = 3, /* `problem` has the reason */
     RP_DATA_UNUSED = 4,  /* no checkpoint needs it */
 } rp_data_state;
 
-/* "checkpoint" and so on; "fine" and so on; NULL for any other number. Static. */
+/* The names "current", "checkpoint" ... and "fine", "open" ...; NULL for an unknown value.
+ * Static. */
 RP_API const char *rp_data_kind_name(rp_data_kind kind);
 RP_API const char *rp_data_state_name(rp_data_state state);
 
@@ -45,12 +47,12 @@ typedef struct rp_data_file {
     char path[RP_DATA_PATH_BYTES]; /* below the directory */
     uint64_t number;               /* of the checkpoint or segment; the journal's first LSN */
     uint64_t bytes;
-    int64_t age_ns;               /* since it was written to; -1: not known */
-    uint64_t records, good_bytes; /* when all of it is read */
+    int64_t age_ns;               /* since the last write; -1: unknown */
+    uint64_t records, good_bytes; /* if `thorough` */
     bool current;                 /* checkpoint: it is the live one */
-    uint64_t tables, items, lsn;  /* checkpoint: the last change in it */
-    uint64_t live_bytes;          /* segment: that the live checkpoint needs, about */
-    uint64_t last_lsn;            /* journal, when all of it is read */
+    uint64_t tables, items, lsn;  /* checkpoint; lsn: of the last change in it */
+    uint64_t live_bytes;          /* segment: bytes that the live checkpoint needs, roughly */
+    uint64_t last_lsn;            /* journal, if `thorough` */
     char problem[RP_ERROR_TEXT_BYTES];
 } rp_data_file;
 
@@ -58,24 +60,26 @@ typedef struct rp_data_summary {
     uint64_t files, bytes;
     uint64_t damaged, torn, unused; /* files */
     uint64_t checkpoint;            /* that a server would load; 0: none */
-    uint64_t tables, items, lsn;    /* in it */
-    uint64_t journalled;            /* records after it, when all is read */
+    uint64_t tables, items, lsn;    /* of that checkpoint */
+    uint64_t journalled;            /* journal records after it, if `thorough` */
 } rp_data_summary;
 
 /* Zero-initialise it; fields marked * must be set. */
 typedef struct rp_data_look_options {
     const char *directory; /* * */
-    bool thorough;         /* read every byte: checksums, chains, and that all that a checkpoint
-                              refers to is there. Otherwise headers and manifests only */
-    /* Called for each file: CURRENT, checkpoints, segments, journal, others; by number. */
+    bool thorough; /* read every byte: check all checksums and chains, and that everything
+                      exists to which a checkpoint refers. Otherwise read headers and
+                      manifests only */
+    /* Called for each file, by number: CURRENT, checkpoints, segments, journal, others. */
     void (*on_file)(void *ctx, const rp_data_file *file);
     void (*on_progress)(void *ctx, const rp_durable_progress *progress);
     void *ctx;
 } rp_data_look_options;
 
-/* Looks at every file. Damage is told by on_file and counted, and is no failure of the call.
- * RP_NOT_FOUND (no such directory, or nothing of ours in it), RP_UNAVAILABLE, RP_NO_RESOURCE.
- */
+/* Inspects every file. Damage is reported by on_file and counted; the call succeeds all the
+ * same.
+ * RP_NOT_FOUND (no such directory, or no data of reprise in it), RP_UNAVAILABLE,
+ * RP_NO_RESOURCE. */
 RP_API RP_NODISCARD rp_status rp_data_look(const rp_data_look_options *options,
                                            rp_data_summary *out, rp_error *err);
 
@@ -83,19 +87,20 @@ RP_API RP_NODISCARD rp_status rp_data_look(const rp_data_look_options *options,
 typedef struct rp_data_dump_options {
     const char *directory; /* * */
     uint64_t checkpoint;   /* its number; 0: the live one */
-    const char *table;     /* this one only; NULL: all */
+    const char *table;     /* only this table; NULL: all */
     uint64_t max_items;    /* of each table; 0: all */
-    /* Each table, before its items. `bytes` and what only a running table knows are 0. */
+    /* Called for each table, before its items. Fields that only a running table has, such as
+     * `bytes`, are 0. May be NULL. */
     void (*on_table)(void *ctx, const rp_table_info *table);
-    /* Each item, in order of slots, or NULL: they are not read. All is borrowed, until it
-     * returns; probability and weight are 0. */
+    /* Called for each item, in order of slots. Everything is borrowed until it returns;
+     * probability and weight are 0. NULL: items are not read. */
     void (*on_item)(void *ctx, const char *table, const rp_sample *item);
     void *ctx;
 } rp_data_dump_options;
 
-/* Reads a checkpoint, one item at a time; changes in the journal are not in it.
+/* Reads a checkpoint, one item at a time, without the changes in the journal.
  * RP_NOT_FOUND (no such directory, checkpoint or table), RP_CORRUPT (names file, offset and
- * reason; what was told until then is right), RP_UNAVAILABLE, RP_NO_RESOURCE. */
+ * reason; the items reported before are valid), RP_UNAVAILABLE, RP_NO_RESOURCE. */
 RP_API RP_NODISCARD rp_status rp_data_dump(const rp_data_dump_options *options, rp_error *err);
 
 /* Zero-initialise it; fields marked * must be set. */
@@ -103,29 +108,30 @@ typedef struct rp_data_move_options {
     const char *from; /* * */
     const char *to;   /* * */
     void (*on_progress)(void *ctx, const rp_durable_progress *progress);
-    /* What could not be read, in a salvage. */
+    /* Salvage: reports data that could not be read. May be NULL. */
     void (*on_event)(void *ctx, const char *text);
     void *ctx;
 } rp_data_move_options;
 
 typedef struct rp_data_moved {
-    char path[512]; /* what was written */
+    char path[512]; /* of the new directory or checkpoint */
     uint64_t tables, items, bytes;
-    uint64_t records; /* of the journal */
+    uint64_t records; /* redone from the journal */
 } rp_data_moved;
 
-/* Each of these loads everything into memory, then writes one checkpoint. RP_EXISTS: `to` is
- * there and not empty. Further RP_NOT_FOUND, RP_CORRUPT (names file, place and reason),
- * RP_PRECONDITION, RP_UNAVAILABLE, RP_NO_RESOURCE. `out` may be NULL. */
+/* Each of the following calls loads everything into memory, then writes one checkpoint. `out`
+ * may be NULL. RP_EXISTS (`to` exists and is not empty), RP_NOT_FOUND, RP_CORRUPT (names file,
+ * offset and reason), RP_PRECONDITION, RP_UNAVAILABLE, RP_NO_RESOURCE. */
 
-/* A new data directory from all that can be read of a damaged one. */
+/* Writes all readable data of a damaged data directory to a new one. */
 RP_API RP_NODISCARD rp_status rp_data_salvage(const rp_data_move_options *options,
                                               rp_data_moved *out, rp_error *err);
-/* A new data directory from a checkpoint of dm-reverb, or the newest in its root. */
+/* Imports a checkpoint of dm-reverb to a new data directory. `from` is the checkpoint, or the
+ * root of several: then the newest. */
 RP_API RP_NODISCARD rp_status rp_data_from_reverb(const rp_data_move_options *options,
                                                   rp_data_moved *out, rp_error *err);
-/* A checkpoint that dm-reverb loads, in a new folder below `to`, its root, from a data
- * directory, the journal's changes included. */
+/* Exports a data directory, with the changes in its journal, as a checkpoint that dm-reverb
+ * loads: a new folder below the root `to`. */
 RP_API RP_NODISCARD rp_status rp_data_to_reverb(const rp_data_move_options *options,
                                                 rp_data_moved *out, rp_error *err);
 

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Durability: a store that survives its process.
  *
- * A store and a data directory. Opening loads what is there into the store; from then on
- * checkpoints are written, and with a journal nothing that was acknowledged is lost:
+ * An rp_durable connects a store with a data directory. Opening it loads the directory into the
+ * store. From then on it writes checkpoints. With a journal, no acknowledged change is lost:
  *
- *   mode                    acknowledged means      process killed            power cut
- *   RP_DURABLE_CHECKPOINT   in memory               since the last checkpoint  the same
- *   RP_DURABLE_INTERVAL     handed to the kernel    nothing                   the last interval
- *   RP_DURABLE_SYNC         on stable storage       nothing                   nothing
+ *   mode                    acknowledged means      lost if the process     lost if the power
+ *                                                   is killed               fails
+ *   RP_DURABLE_CHECKPOINT   in memory               changes since the last checkpoint (both)
+ *   RP_DURABLE_INTERVAL     handed to the kernel    nothing                 the last interval
+ *   RP_DURABLE_SYNC         on stable storage       nothing                 nothing
  *
- * A checkpoint is of one instant over all tables, stops nobody, and writes only what is new.
- * One process at a time uses a directory. Every call is safe from any thread. */
+ * A checkpoint contains all tables as of one instant. Tables are locked only for that instant,
+ * and only data that is not on disk yet is written. One process at a time may use a directory.
+ * Any thread may make any call. */
 #ifndef REPRISE_DURABLE_H
 #define REPRISE_DURABLE_H
 
@@ -26,93 +28,78 @@ typedef enum rp_durability {
     RP_DURABLE_SYNC = 2,
 } rp_durability;
 
-/* What a long operation is at. */
+/* The progress of a long operation. */
 typedef struct rp_durable_progress {
     const char *what;     /* "loading", "replaying", "checkpoint", "verifying". Static */
-    uint64_t done, total; /* bytes; total 0: not known yet */
+    uint64_t done, total; /* bytes; total 0: unknown */
     int64_t elapsed_ns;
-    int64_t left_ns; /* estimate; -1: not known */
+    int64_t left_ns; /* estimate; -1: unknown */
 } rp_durable_progress;
 
 /* Zero-initialise it; fields marked * must be set. */
 typedef struct rp_durable_options {
-    const char *directory; /* * made if it is not there */
+    const char *directory; /* * created if it does not exist */
     rp_durability mode;
-    int64_t interval_ns;    /* 0: 100 ms */
+    int64_t interval_ns;    /* between syncs of the journal; 0: 100 ms */
     int64_t period_ns;      /* between checkpoints; 0: 300 s; RP_FOREVER: on demand only */
-    int32_t keep;           /* checkpoints; 0: 3 */
-    uint64_t segment_bytes; /* 0: 256 MiB; at most a 64th of the file system, or 1 MiB */
-    uint64_t max_memory; /* bytes of tables in memory, as rp_trajectory_cost() counts them, an
-                            eighth of it for what was read back; other chunks lie on disk
-                            until they are sampled. Items and chunks below 1 KiB stay in
-                            memory: if they fill it, the store's policy decides, as with
-                            max_bytes. 0: all in memory */
-    bool checkpoint_at_end; /* when it is closed in order */
-    bool salvage;           /* load what can be read of damaged data, and report the rest */
-    bool accept_changes;    /* tables whose selectors differ from those saved: keep the items */
-    void (*on_progress)(void *ctx,
-                        const rp_durable_progress
-                            *progress); /* at least once a second; on the thread that works */
-    /* Something a person should know: a checkpoint that failed, a journal that cannot write
-     * (degraded), or is well again. */
+    int32_t keep;           /* checkpoints to keep; 0: 3 */
+    uint64_t segment_bytes; /* size of a segment file; 0: 256 MiB. At most 1/64 of the file
+                               system, but at least 1 MiB */
+    uint64_t max_memory;    /* bytes of tables in memory, counted by rp_trajectory_cost(). An
+                               eighth    of it is the cache of chunks read back from disk. Other
+                               chunks are on    disk until they are sampled. Items, and chunks
+                               below 1    KiB, stay in    memory: if they fill it, the policy of the
+                               store    decides, as with    max_bytes. 0: everything is in memory */
+    bool checkpoint_at_end; /* rp_durable_close() writes a last checkpoint */
+    bool salvage;           /* load what is readable of damaged data, and report the rest */
+    bool accept_changes; /* keep the items of tables whose selectors differ from the saved ones
+                          */
+    /* Called at least once a second on the thread that works. May be NULL. */
+    void (*on_progress)(void *ctx, const rp_durable_progress *progress);
+    /* Called with a text for an operator: a checkpoint failed or the journal cannot be written
+     * (degraded), or works again. May be NULL. */
     void (*on_event)(void *ctx, bool degraded, const char *text);
     void *ctx;
 } rp_durable_options;
 
-/* Loads the directory into `store`, whose tables are new, and starts what the mode asks for.
- * Tables that are saved and not in the store are made; those saved and there must have the same
- * selectors and signature, and take the other options as saved, but for a larger max_size. The
- * store is borrowed and must outlive it.
- * RP_INVALID, RP_PRECONDITION (another process has the directory; a newer format; tables that
- * differ: names them),
- * RP_CORRUPT (names file, offset and reason; nothing was changed on disk but what was moved to
- * quarantine), RP_NO_RESOURCE, RP_UNAVAILABLE. */
+/* Loads the directory into `store`, whose tables must be new, and starts the threads of the
+ * mode. Creates tables that are saved and missing in the store. Tables that are saved and
+ * present must have the same selectors and signature; they get all other options as saved, but
+ * keep a larger max_size. The store is borrowed and must outlive the rp_durable.
+ * RP_INVALID, RP_PRECONDITION (another process uses the directory; a newer format; tables that
+ * differ: names them), RP_CORRUPT (names file, offset and reason; nothing on disk was changed,
+ * except that damaged files may have moved to quarantine), RP_NO_RESOURCE, RP_UNAVAILABLE. */
 RP_API RP_NODISCARD rp_status rp_durable_open(const rp_durable_options *options,
                                               rp_store *store, rp_durable **out, rp_error *err);
 
-/* Ends it in order: a last checkpoint if so wished, the journal synced and sealed. What could
- * not be written is the status. Call it before the store is freed and when nobody uses it any
- * more. Frees it in every case. NULL is fine. */
+/* Writes a last checkpoint if checkpoint_at_end, syncs and seals the journal, and frees
+ * `durable` in every case. Returns the status of the first write that failed. Call it before
+ * the store is freed and when no thread uses `durable` any more. NULL is fine. */
 RP_API RP_NODISCARD rp_status rp_durable_close(rp_durable *durable, rp_error *err);
 
-/* Writes a checkpoint and waits for it; if one is being written, and began after this call, for
- * that. `path` (may be NULL, `path_bytes` of room) gets where it is: the absolute path of its
- * manifest. RP_NO_RESOURCE (disk full), RP_UNAVAILABLE, RP_DEADLINE and RP_CANCELLED (it goes
- * on without you). */
+/* Writes a checkpoint and waits for it. If a checkpoint is being written that began before this
+ * call, waits for the next one. `path` (may be NULL, `path_bytes` long) gets the absolute path
+ * of its manifest. RP_NO_RESOURCE (disk full), RP_UNAVAILABLE, RP_DEADLINE and RP_CANCELLED
+ * (the checkpoint is written all the same). */
 RP_API RP_NODISCARD rp_status rp_durable_checkpoint(rp_durable *durable, rp_wait wait,
                                                     char *path, size_t path_bytes,
                                                     rp_error *err);
-/* The same without waiting: `on_done` is called, on a thread of its own, once. */
-typedef void rp_checkpoint_done(void *ctx, rp_status status, const char *path,
-                                const char *text);
-RP_API RP_NODISCARD rp_status rp_durable_start_checkpoint(rp_durable *durable,
-                                                          rp_checkpoint_done *on_done,
-                                                          void *ctx, rp_error *err);
-
-/* For acknowledgements without a thread to wait: the journal's numbers. `on_safe` is called, on
- * the journal's thread, whenever more has become safe; it must be quick. Up to 64 listeners. */
-RP_API uint64_t rp_durable_safe(
-    rp_durable *durable); /* everything up to here is; UINT64_MAX without a journal */
-typedef void rp_safe_listener(void *ctx, uint64_t lsn);
-RP_API RP_NODISCARD rp_status rp_durable_listen(rp_durable *durable, rp_safe_listener *on_safe,
-                                                void *ctx);
-RP_API void rp_durable_unlisten(rp_durable *durable, rp_safe_listener *on_safe,
-                                void *ctx); /* on return it is not being called */
 
 typedef struct rp_durable_info {
     rp_durability mode;
     bool degraded;
-    char trouble[RP_ERROR_TEXT_BYTES];
-    uint64_t checkpoints, failed_checkpoints; /* since it was opened */
+    char trouble[RP_ERROR_TEXT_BYTES];        /* the reason, if degraded */
+    uint64_t checkpoints, failed_checkpoints; /* since the directory was opened */
     uint64_t last_checkpoint;                 /* its number; 0: none */
-    int64_t last_checkpoint_age_ns; /* -1: it was there when it was opened, or there is none */
+    int64_t
+        last_checkpoint_age_ns; /* -1: it was written by an earlier process, or there is none */
     int64_t last_checkpoint_took_ns, last_pause_ns;
     uint64_t last_checkpoint_bytes; /* written by it */
     uint64_t lsn, safe_lsn;
     uint64_t segments, disk_bytes, live_bytes;
-    uint64_t recovered_items, recovered_records, torn_bytes;   /* when it was opened */
+    uint64_t recovered_items, recovered_records, torn_bytes;   /* by rp_durable_open() */
     uint64_t resident_bytes, spilled_bytes, loads, load_bytes; /* of the disk tier */
-    rp_durable_progress progress; /* of what runs now; what: NULL: nothing does */
+    rp_durable_progress progress; /* of the running operation; what is NULL if there is none */
 } rp_durable_info;
 
 RP_API void rp_durable_get_info(rp_durable *durable, rp_durable_info *out);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Extensions: callbacks that run with the operations of a table.
  *
- * An atomic extension is called under the table's lock, before the operation that caused the
- * events becomes visible to anybody else; it sees the table through a narrow view and must be
- * quick. A deferred extension is called later, in order, on the thread of some caller of a
- * table of the store and with no lock held; it may call any table, and its events keep their
- * trajectories alive. The call it is run in returns when there is nothing left to tell, so a
- * slow one holds up some caller. */
+ * An atomic extension is called under the table's lock, before other threads can see the
+ * operation that caused the events. It accesses the table through an rp_table_view only, and
+ * must be fast. A deferred extension is called later, in order, with no lock held, on the
+ * thread of any caller of a table of the store. It may call any table, and its events keep
+ * their trajectories alive. The caller whose thread runs it returns when no events are left, so
+ * a slow deferred extension delays callers. */
 #ifndef REPRISE_EXTENSION_H
 #define REPRISE_EXTENSION_H
 
@@ -21,19 +21,19 @@ typedef enum rp_event_kind {
     RP_EVENT_INSERT = 0,
     RP_EVENT_UPDATE = 1, /* of a priority */
     RP_EVENT_SAMPLE = 2,
-    RP_EVENT_DELETE = 3, /* evicted, sampled often enough, or deleted by key */
-    RP_EVENT_RESET = 4,  /* everything is gone; no other field is set */
+    RP_EVENT_DELETE = 3, /* evicted, sampled max_times_sampled times, or deleted by key */
+    RP_EVENT_RESET = 4,  /* all items were removed; no other field is set */
 } rp_event_kind;
 
 typedef struct rp_event {
     rp_event_kind kind;
-    int32_t times_sampled; /* at that moment */
+    int32_t times_sampled; /* at the time of the event */
     uint64_t key;
-    double priority;           /* at that moment */
+    double priority;           /* at the time of the event */
     rp_trajectory *trajectory; /* borrowed, valid during the call */
 } rp_event;
 
-/* What an atomic extension may do to its table. Valid during the call. */
+/* An atomic extension's access to its table. Valid during the call. */
 typedef struct rp_table_view rp_table_view;
 
 RP_API int64_t rp_view_size(const rp_table_view *view);
@@ -42,59 +42,60 @@ RP_API int64_t rp_view_size(const rp_table_view *view);
 RP_API bool rp_view_priority(const rp_table_view *view, uint64_t key, double *priority);
 
 /* Sets the priority of an item, without an event. False if there is none with that key or the
- * table cannot have that priority. */
+ * selectors refuse the priority. */
 RP_API bool rp_view_update(rp_table_view *view, uint64_t key, double priority);
 
 typedef struct rp_extension {
-    const char *name; /* for messages when the table is made; may be NULL */
+    const char *name; /* for error texts when the table is made; may be NULL */
     bool deferred;
     void *ctx;
     /* `view` is NULL for a deferred extension. */
     void (*on_events)(void *ctx, rp_table_view *view, const rp_event *events, size_t count);
-    void (*free)(void *ctx); /* called once, when the table goes; may be NULL */
+    void (*free)(void *ctx); /* called once, when the table is freed; may be NULL */
 } rp_extension;
 
-/* What has passed through a table. */
+/* Counts of the operations of a table. */
 typedef struct rp_statistics {
     int64_t inserts, updates, samples, deletes, resets;
-    int64_t deleted_unsampled; /* items that went without ever being sampled */
+    int64_t deleted_unsampled; /* items that were deleted without ever being sampled */
     double priority_mean;      /* over inserts and updates */
     double priority_min, priority_max;
-    double times_sampled_mean; /* over deleted items: how often data is used before it goes */
+    double times_sampled_mean; /* over deleted items */
 } rp_statistics;
 
-/* Fills in `out` with an atomic extension that counts. Its `ctx` belongs to the table that gets
- * it, or to rp_extension_discard(). RP_NO_RESOURCE. */
+/* Makes an atomic extension that counts operations. Give it to a table, or free it with
+ * rp_extension_discard(). RP_NO_RESOURCE. */
 RP_API RP_NODISCARD rp_status rp_statistics_extension(const rp_allocator *alloc,
                                                       rp_extension *out);
 
-/* Reads the counts of such an extension, as one consistent set. Safe from any thread while its
- * table lives. */
+/* Reads the counts of such an extension, as one consistent set. Any thread may call it as long
+ * as the table exists. */
 RP_API void rp_statistics_read(const rp_extension *extension, rp_statistics *out);
 
-/* Fills in `out` with an atomic extension that lets priority updates diffuse to the neighbours
- * of an item within its episode: the k-th neighbour on either side, in order of insertion,
- * moves towards the new priority by the share decay^k (Gruslys et al., 2017). RP_INVALID unless
- * 1 <= radius <= 64 and 0 < decay < 1; RP_NO_RESOURCE. */
+/* Makes an atomic extension that spreads priority updates to the neighbours of an item within
+ * its episode: the priority of the k-th neighbour on either side, in order of insertion, moves
+ * towards the new priority by the fraction decay^k of the difference (Gruslys et al., 2017).
+ * RP_INVALID unless 1 <= radius <= 64 and 0 < decay < 1; RP_NO_RESOURCE. */
 RP_API RP_NODISCARD rp_status rp_diffusion_extension(const rp_allocator *alloc, int32_t radius,
                                                      double decay, rp_extension *out,
                                                      rp_error *err);
 
-/* Fills in `out` with a deferred extension that inserts an item into `target` (another table,
- * to which it takes a reference) the first time it is sampled: same key, priority and
- * trajectory, sampled once. Waits at most `timeout_ms` for the target's rate limiter; what does
- * not fit, or comes when the target has been dropped, is dropped and counted. RP_INVALID,
- * RP_NO_RESOURCE. */
+/* Makes a deferred extension that copies an item into `target` (another table, to which it
+ * takes a reference) the first time it is sampled: same key, priority and trajectory, sampled
+ * once. Waits at most `timeout_ms` for the rate limiter of the target. Items that cannot be
+ * inserted are discarded and counted.
+ * RP_INVALID, RP_NO_RESOURCE. */
 RP_API RP_NODISCARD rp_status rp_insert_on_sample_extension(const rp_allocator *alloc,
                                                             rp_table *target,
                                                             int64_t timeout_ms,
                                                             rp_extension *out, rp_error *err);
 
-/* How many items such an extension has copied and dropped. Safe from any thread. */
+/* The numbers of items that such an extension has copied and discarded. Safe from any thread.
+ */
 RP_API void rp_insert_on_sample_read(const rp_extension *extension, int64_t *copied,
                                      int64_t *dropped);
 
-/* Frees an extension that no table took. */
+/* Frees an extension that no table owns. */
 RP_API void rp_extension_discard(rp_extension *extension);
 
 RP_END_DECLS

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Text of a peer or a file, made safe to show.
+/* Escaping of untrusted text.
  *
- * Names, messages and paths that somebody else wrote never reach a terminal, a log, a page or
- * an exception as they are. What shows as itself stays; everything else is spelt as an escape:
- * control characters (a terminal obeys them), characters that turn the direction of text or
- * break lines (what a person reads would not be what is there), and bytes that are no UTF-8.
- * Every text of an rp_error has been through rp_printable().
+ * Names, messages and paths from a peer or a file are escaped before they reach a terminal, a
+ * log, a page or an exception. Escaped are: control characters (a terminal obeys them),
+ * characters that change the direction of text or break lines (the display would differ from
+ * the text), and bytes that are not UTF-8. Other characters stay unchanged. The text of an
+ * rp_error has been escaped by rp_printable().
  *
  * Pure functions. */
 #ifndef REPRISE_PRINTABLE_H
@@ -17,30 +17,31 @@ RP_BEGIN_DECLS
 
 #define RP_NO_CHARACTER UINT32_MAX
 
-/* Reads the UTF-8 character at `text`, of which there are `size` >= 1 bytes, and returns its
- * bytes, 1 to 4. If there is none (stray bytes, cut short, overlong, a surrogate, over 10ffff):
- * writes RP_NO_CHARACTER and returns 1. */
+/* Reads the UTF-8 character at `text`, which has `size` >= 1 bytes, and returns its length, 1
+ * to
+ * 4. If the bytes are not a character (stray or missing bytes, overlong, a surrogate, over
+ * 10ffff), writes RP_NO_CHARACTER and returns 1. */
 RP_API size_t rp_utf8_next(const char *text, size_t size, uint32_t *character);
 
-/* Where the escapes are to be read. */
+/* The format that the escapes are for. */
 typedef enum rp_spelling {
-    RP_SPELL_SHOWN,  /* by a person: \n \t \r \x1b \u202e, stray bytes \xff; nothing else */
-    RP_SPELL_QUOTED, /* within double quotes of YAML or logfmt: the same, and \" and \\ */
-    RP_SPELL_JSON,   /* within a JSON string: stray bytes are U+FFFD */
-    RP_SPELL_LABEL,  /* within a label of Prometheus, which knows \" \\ \n only: a backslash of
-                        the text, and one that begins an escape, is one for Prometheus. Two
-                        texts stay two */
+    RP_SPELL_SHOWN,  /* a person reads it: \n \t \r \x1b \u202e, stray bytes \xff */
+    RP_SPELL_QUOTED, /* in double quotes, YAML or logfmt: the same, and \" and \\ */
+    RP_SPELL_JSON,   /* in a JSON string: stray bytes are U+FFFD */
+    RP_SPELL_LABEL,  /* in a label of Prometheus, whose only escapes are \" \\ \n: each
+                        backslash is doubled, so that different texts stay different */
 } rp_spelling;
 
-enum { RP_SPELT_BYTES = 8 };
+/* Receives a part of an escaped text, not terminated. */
+typedef void rp_spell_sink(void *ctx, const char *part, size_t size);
 
-/* Spells the character at `text`, of which there are `size` >= 1 bytes, into `out`, without a
- * terminator. Returns how many bytes of `text` that were; `*spelt` is how many of `out`. */
-RP_API size_t rp_spell(const char *text, size_t size, rp_spelling how, char out[RP_SPELT_BYTES],
-                       size_t *spelt);
+/* Escapes `size` bytes of text and passes the result to `put`, part by part. */
+RP_API void rp_spell_text(const char *text, size_t size, rp_spelling how, rp_spell_sink *put,
+                          void *ctx);
 
-/* Writes `size` bytes of text as RP_SPELL_SHOWN to `out`, terminated, cut between characters to
- * fit `capacity` >= 1; returns the length. Text that is printable already stays as it is. */
+/* Writes `size` bytes of text to `out`, escaped as RP_SPELL_SHOWN and terminated. Cuts it
+ * between characters to fit `capacity` >= 1. Returns the length. Text that is printable stays
+ * as it is. */
 RP_API size_t rp_printable(const char *text, size_t size, char *out, size_t capacity);
 
 RP_END_DECLS

@@ -1,41 +1,51 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reprise: experience replay for reinforcement learning.
+/* reprise: experience replay for reinforcement learning. Includes every header of the library.
  *
- *   store.h          make a store, and tables in it
- *   writer.h         turn steps into chunks and items
- *   table_options.h  what a table is made of
- *   table.h          insert, sample, update priorities, delete; wait and ask why
- *   op.h             the same without a thread that waits: for event loops
- *   trajectory.h     what an item's data is; decode and stack it
- *   chunk.h          the compressed rows below that
- *   tensor.h         dtypes, shapes, signatures
- *   extension.h      callbacks that run with a table's operations
- *   server.h         a server of a store's tables
- *   replay_buffer.h  a ring of transitions in this process, without tables or servers
- *   sumtree.h        the sum tree, for use on its own
- *   printable.h      text of others made safe to show
+ * Tables in this process:
+ *
+ *   store.h          a set of tables that share a byte budget
+ *   table_options.h  selectors, rate limiter and bounds of a table
+ *   table.h          insert, sample, update and delete items; wait, and ask why a call waits
+ *   trajectory.h     the data of an item; decode and stack it
+ *   extension.h      callbacks that run with the operations of a table
+ *   durable.h        a store that survives its process: checkpoints and a journal
+ *   data.h           data directories at rest: verify, dump, salvage, convert
+ *   server.h         a server for the tables of a store
  *
  * Tables on servers, or in a store of this process, behind one API:
  *
  *   client.h             connect to one server, to several, or to a store
- *   trajectory_writer.h  append steps, make items of any of the recent ones
- *   structured_writer.h  the same by patterns; many environments in one call
- *   step_writer.h        the same as Reverb's first writer did
- *   sampler.h            items one by one, or in stacked batches
- *   data.h               data directories at rest: verify, dump, salvage, convert
+ *   trajectory_writer.h  append steps, create items of any of the recent ones
+ *   structured_writer.h  create items by patterns; write for many environments in one call
+ *   step_writer.h        create items of the latest steps, as Reverb's first writer did
+ *   sampler.h            read items one by one or in stacked batches
+ *
+ * Without tables or servers:
+ *
+ *   replay_buffer.h  a ring of transitions in this process
+ *   sumtree.h        the sum tree behind prioritized sampling
+ *
+ * Used by all of them:
+ *
+ *   status.h     statuses and error texts
+ *   wait.h       deadlines and cancellation
+ *   alloc.h      allocators
+ *   tensor.h     dtypes, shapes, tensors, signatures
+ *   codec.h      compression of the data that writers send
+ *   printable.h  text from peers and files, made safe to print
+ *   version.h    the version of the library
  *
  * examples/overlapping.c is the shortest complete program, examples/actor_learner.c the
- * shortest with a client. */
+ * shortest with a server. */
 #ifndef REPRISE_REPRISE_H
 #define REPRISE_REPRISE_H
 
 #include "reprise/alloc.h"
-#include "reprise/chunk.h"
 #include "reprise/client.h"
+#include "reprise/codec.h"
 #include "reprise/data.h"
 #include "reprise/durable.h"
 #include "reprise/extension.h"
-#include "reprise/op.h"
 #include "reprise/printable.h"
 #include "reprise/replay_buffer.h"
 #include "reprise/sampler.h"
@@ -50,7 +60,7 @@
 #include "reprise/tensor.h"
 #include "reprise/trajectory.h"
 #include "reprise/trajectory_writer.h"
+#include "reprise/version.h"
 #include "reprise/wait.h"
-#include "reprise/writer.h"
 
 #endif

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A sampler: samples of one table, fetched ahead over streams, handed out one by one, as
- * batches that are stacked into memory of the caller's, or stacked there as they come.
+/* A sampler prefetches samples of one table. The caller reads them in one of three ways:
  *
- * With one stream to one server samples come in the order in which they were drawn. From
- * several, the order depends on who answers first, unless `ordered` is set: then it is a
- * function of the seed (and of what each server draws).
+ *   rp_sampler_next()    one by one, still compressed
+ *   rp_sampler_batch()   as a batch, decoded by several threads into the caller's memory
+ *   rp_sampler_stack()   decoded on the caller's thread as they arrive
  *
- * Any thread may call it; samples go to whoever asks first. */
+ * With one stream to one server, samples come in the order in which they were drawn. With
+ * several, the order depends on which response arrives first, unless `ordered` is set: then it
+ * depends only on the seed and on the draws of each server.
+ *
+ * Every call is safe from any thread. Threads get samples in the order of their calls. */
 #ifndef REPRISE_SAMPLER_H
 #define REPRISE_SAMPLER_H
 
@@ -19,117 +22,120 @@ typedef struct rp_sampler rp_sampler;
 /* Zero-initialise it; fields marked * must be set. */
 typedef struct rp_sampler_options {
     const char *table;               /* * */
-    int64_t max_samples;             /* after which it ends; 0: no end */
-    size_t max_in_flight;            /* drawn ahead on each stream; 0: 100 */
+    int64_t max_samples;             /* the sampler ends after so many; 0: never */
+    size_t max_in_flight;            /* samples prefetched on each stream; 0: 100 */
     size_t streams;                  /* to each server; 0: 1 */
-    int64_t max_per_stream;          /* samples, then the stream is made anew; 0: no limit */
-    int64_t rate_limiter_timeout_ms; /* with no sample for so long it ends; 0: not at all,
-                                        i.e. at once; negative: never */
+    int64_t max_per_stream;          /* samples before a stream is reopened; 0: no limit */
+    int64_t rate_limiter_timeout_ms; /* the sampler ends if the table gives no sample for so
+                                        long; 0: as soon as it gives none; negative: never */
     size_t decoders; /* threads that decode a batch with the caller; 0: by processors */
     bool ordered;    /* see above */
-    bool checked;    /* compare samples with the signature of the table, if it has one and it
-                        can be had within 30 s */
+    bool checked;    /* compare samples with the signature of the table, if it has one and the
+                        server sends it within 30 s */
     double beta;     /* > 0: importance weights, normalised in each batch */
 } rp_sampler_options;
 
-/* Begins to fetch. RP_INVALID, RP_NO_RESOURCE; if `checked`, it asks for the signature first:
- * RP_NOT_FOUND. The client must outlive it. Returns owned. */
+/* Creates a sampler and starts prefetching. The client must outlive it. Returns owned.
+ * RP_INVALID, RP_NO_RESOURCE, RP_NOT_FOUND (no such table; only with `checked`, which fetches
+ * the signature first). */
 RP_API RP_NODISCARD rp_status rp_sampler_new(rp_client *client,
                                              const rp_sampler_options *options,
                                              rp_sampler **out, rp_error *err);
-/* Frees it; samples drawn ahead are lost, as they are in Reverb. Ends waits of other threads
- * with RP_CANCELLED before. NULL is fine. */
+/* Ends the waits of other threads with RP_CANCELLED, then frees the sampler. Prefetched samples
+ * are lost, as in Reverb. NULL is fine. */
 RP_API void rp_sampler_free(rp_sampler *sampler);
-/* Ends all waits, now and later, with RP_CANCELLED. */
+/* Ends all waits on the sampler, now and later, with RP_CANCELLED. */
 RP_API void rp_sampler_close(rp_sampler *sampler);
 
-/* Takes 1 to `capacity` samples, as many as are there; waits for the first. Drop them with
- * rp_samples_release(). `probability` and `table_size` are those over all shards.
- * RP_DEADLINE (by `wait`, or the rate limiter's timeout: then the sentence says so and every
- * later call answers the same), RP_PRECONDITION (max_samples have been taken: it is over),
- * RP_CANCELLED, RP_NOT_FOUND (no such table), RP_CORRUPT, RP_INVALID (`checked`: a sample that
- * does not fit), RP_NO_RESOURCE (memory, or a sample over `item_bytes` of the client's
- * options),
- * RP_DENIED, RP_UNAUTHENTICATED. What came before such an end is given first. A
- * timeout of the rate limiter that passes while nobody waits does not count, unless it is 0.
+/* Takes 1 to `capacity` samples: waits for the first and returns all that have arrived. Release
+ * them with rp_samples_release(). `probability` and `table_size` are those over all shards.
  *
- * Tables of several servers whose sampler is not random (fifo, lifo, heaps) are drawn from in
- * turns; `probability` is then that of the shard. */
+ * RP_DEADLINE (`wait` ended, or the rate limiter timed out: then the text says so, and every
+ * later call returns the same), RP_PRECONDITION (max_samples have been taken), RP_CANCELLED,
+ * RP_NOT_FOUND (no such table), RP_CORRUPT, RP_INVALID (`checked`, and a sample does not fit
+ * the signature), RP_NO_RESOURCE (memory, or a sample over the client's `item_bytes`),
+ * RP_DENIED,
+ * RP_UNAUTHENTICATED. Samples that arrived before the failure are returned first. A rate
+ * limiter timeout counts only while a call waits, unless it is 0.
+ *
+ * If a table on several servers has a sampler that is not random (fifo, lifo, heaps), its
+ * shards are drawn from in turns; `probability` is then that within the shard. */
 RP_API RP_NODISCARD rp_status rp_sampler_next(rp_sampler *sampler, rp_sample *out,
                                               size_t capacity, size_t *count, rp_wait wait,
                                               rp_error *err);
 
 typedef enum rp_ragged {
-    RP_RAGGED_REFUSE = 0,  /* all items of a column have one length */
-    RP_RAGGED_PAD = 1,     /* filled up with zeros to the longest; lengths are told */
-    RP_RAGGED_OFFSETS = 2, /* one behind the other; offsets are told */
+    RP_RAGGED_REFUSE = 0, /* items must have equal lengths */
+    RP_RAGGED_PAD = 1, /* padded with zeros to the longest; rp_batch_lengths() gives lengths */
+    RP_RAGGED_OFFSETS = 2, /* concatenated; rp_batch_lengths() gives offsets */
 } rp_ragged;
 
-/* What a column of the next batch needs. */
+/* What one decoded column of a batch looks like. */
 typedef struct rp_batch_column {
     rp_dtype dtype;
-    rp_shape shape; /* items first; of RP_RAGGED_OFFSETS rows of all items first */
-    size_t bytes;   /* of RP_STRING: elements * sizeof(rp_string) */
+    rp_shape shape; /* items first; with RP_RAGGED_OFFSETS the rows of all items first */
+    size_t bytes;   /* for RP_STRING: elements * sizeof(rp_string) */
 } rp_batch_column;
 
 typedef struct rp_batch rp_batch;
 
-/* Waits for `size` (1 to 2^20) samples and makes them a batch; nothing is decoded yet. They are
- * one piece of the sequence: others who ask meanwhile wait. If the sampler ends before, what
- * there is becomes the last batch, unless `whole`. If the wait ends before, or `whole` ones
- * cannot be had, what there was is given to whoever asks next. Returns owned. It may outlive
- * the sampler, but not the client; one thread at a time.
- * Statuses as above, and RP_INVALID: the items differ (names the item, what it has and what was
- * expected), or RP_NO_RESOURCE: they are more than `batch_bytes` of the client's options; then
- * they are dropped. */
+/* Waits for `size` (1 to 2^20) consecutive samples and makes a batch of them, not decoded yet.
+ * Other callers wait meanwhile. If the sampler ends early, the samples so far become a smaller,
+ * last batch, unless `whole` is set. If the wait ends early, or a `whole` batch cannot be
+ * filled, the samples so far go to the next call. Returns owned. The batch may outlive the
+ * sampler, but not the client. One thread at a time may use it.
+ *
+ * Statuses as of rp_sampler_next(). Besides RP_INVALID (the items differ; the text names the
+ * item, its value and the expected one) and RP_NO_RESOURCE (the batch is over the client's
+ * `batch_bytes`): then the samples are dropped. */
 RP_API RP_NODISCARD rp_status rp_sampler_batch(rp_sampler *sampler, size_t size,
                                                rp_ragged ragged, bool whole, rp_wait wait,
                                                rp_batch **out, rp_error *err);
 RP_API void rp_batch_free(rp_batch *batch); /* NULL is fine */
 
 RP_API size_t rp_batch_size(const rp_batch *batch);
-/* The samples, in order. Borrowed. */
+/* Returns the samples, in order. Borrowed. */
 RP_API const rp_sample *rp_batch_samples(const rp_batch *batch);
 RP_API size_t rp_batch_column_count(const rp_batch *batch);
 RP_API const rp_batch_column *rp_batch_get_column(const rp_batch *batch, size_t column);
-/* Rows of each item (RP_RAGGED_PAD; NULL if all have one length), or where each item's rows
- * begin, and the end (RP_RAGGED_OFFSETS: size + 1 numbers, whatever the lengths). Borrowed.
- * NULL for columns whose items are one row without the dimension: these are never ragged. */
+/* With RP_RAGGED_PAD: returns the number of rows of each item, or NULL if all are equal. With
+ * RP_RAGGED_OFFSETS: returns size + 1 offsets, the first row of each item and the end. NULL for
+ * a squeezed column, which is never ragged. Borrowed. */
 RP_API const int64_t *rp_batch_lengths(const rp_batch *batch, size_t column);
 
-/* Decodes every column into dst[column], which has exactly its bytes; NULL leaves a column out.
- * Works on the sampler's threads and the caller's together. Strings borrow from the batch.
+/* Decodes every column into dst[column], which has exactly the bytes of that column; NULL skips
+ * a column. The sampler's threads help the calling thread. Strings borrow from the batch.
  * RP_INVALID, RP_CORRUPT, RP_NO_RESOURCE, RP_PRECONDITION (in the child of a fork). */
 RP_API RP_NODISCARD rp_status rp_batch_decode(rp_batch *batch, void *const *dst,
                                               const size_t *dst_bytes, rp_error *err);
 
-/* Where a column of stacked items goes: item i to dst + i * item_bytes. */
+/* The memory for one column of stacked items: item i goes to dst + i * item_bytes. */
 typedef struct rp_stack_place {
-    void *dst;         /* NULL leaves it out */
-    size_t item_bytes; /* that every item has, exactly */
+    void *dst;         /* NULL skips the column */
+    size_t item_bytes; /* every item must have exactly so many */
 } rp_stack_place;
 
-/* For who knows what items look like: waits for `size` (1 to 2^20) samples and stacks them as
- * they come, on the caller's thread, while the processor's cache has them. They are let go of
- * a group at a time (256 KiB that are stacked, or one item; 256 items at most), however many
- * there will be; samples[i] tells the rest of each, without a trajectory. Faster than a batch
- * if items are large and not compressed. Others who ask meanwhile may get samples in between.
+/* For callers that know the columns of the items: waits for `size` (1 to 2^20) samples and
+ * decodes each on the calling thread as it arrives, while it is in the processor's cache.
+ * Faster than a batch if items are large and not compressed. Samples are released in groups
+ * (256 KiB of decoded data or one item, at most 256 items), so memory does not grow with
+ * `size`. samples[i], of which there are `size`, gets everything but the trajectory of each.
+ * Other callers may get samples in between. Importance weights are normalised within one call.
  *
- * `*count` is written in every case: so many are in place, from the first on, and `samples`,
- * which has room for `size`, tells of them. Fewer than `size`: the wait ended (samples that are
- * there are not waited for, however long they take), or the sampler did: RP_OK if there is one
- * at all, and the next call says why. Call again for the others, with places further on.
- * Weights are those within one call.
- * Statuses as of rp_sampler_batch(), RP_PRECONDITION also in the child of a fork. RP_INVALID:
- * an item has not the columns or the bytes that there are places for, differs from the first in
- * anything else, or has strings; it, or RP_CORRUPT, or memory that is missing, costs the group
- * at hand. */
+ * `*count` is written in every case: the number of samples in place. It is less than `size` if
+ * the wait or the sampler ended. The status is RP_OK if it is at least 1; the next call returns
+ * the reason. To continue, call again with `columns` advanced.
+ *
+ * Statuses as of rp_sampler_batch(), and RP_PRECONDITION in the child of a fork. RP_INVALID: an
+ * item does not have the columns and bytes of `columns`, differs from the first item, or has
+ * strings. On RP_INVALID, RP_CORRUPT and RP_NO_RESOURCE the current group of samples is
+ * discarded. */
 RP_API RP_NODISCARD rp_status rp_sampler_stack(rp_sampler *sampler, size_t size,
                                                const rp_stack_place *columns,
                                                size_t column_count, rp_sample *samples,
                                                size_t *count, rp_wait wait, rp_error *err);
 
-/* What it waits for, as a sentence. */
+/* Writes a sentence that says what the sampler waits for, cut to fit `size`. */
 RP_API void rp_sampler_why(rp_sampler *sampler, char *text, size_t size);
 
 RP_END_DECLS

@@ -2,9 +2,9 @@
 /* Statuses, error messages, and the few macros every other header uses.
  *
  * A call that can fail returns an rp_status and nothing else; its results go to out-parameters,
- * which are written only on RP_OK unless the call says otherwise. Calls at the edges also take
- * an `rp_error *err` as their last parameter: a buffer of the caller's that receives the code
- * and a sentence naming the thing, the value and the bound. It may be NULL. */
+ * which are written only on RP_OK unless the call says otherwise. Many calls also take an
+ * `rp_error *err` as their last parameter: a buffer of the caller that receives the code and a
+ * text that names the object, the value and the bound. It may be NULL. */
 #ifndef REPRISE_STATUS_H
 #define REPRISE_STATUS_H
 
@@ -33,23 +33,23 @@
 
 RP_BEGIN_DECLS
 
-/* What every fallible call returns. The values are the gRPC canonical codes, so that the C API,
- * the wire and the Python exceptions share one numbering. Values never change meaning. */
+/* The result of a call that can fail. The values are the gRPC canonical codes, so that the C
+ * API, the wire and the Python exceptions share one numbering. Values never change meaning. */
 typedef enum rp_status {
     RP_OK = 0,
-    RP_CANCELLED = 1,        /* closed, or cancelled by its owner, while waiting */
-    RP_INVALID = 3,          /* the caller's mistake; retrying cannot help */
+    RP_CANCELLED = 1,        /* the object was closed, or the wait was cancelled */
+    RP_INVALID = 3,          /* an argument is wrong; retrying cannot help */
     RP_DEADLINE = 4,         /* the deadline passed first */
     RP_NOT_FOUND = 5,        /* no table, key or column of that name */
     RP_EXISTS = 6,           /* the name is taken */
-    RP_DENIED = 7,           /* known, but not allowed to do this */
+    RP_DENIED = 7,           /* the caller is known, but may not do this */
     RP_NO_RESOURCE = 8,      /* out of memory, or over a configured limit */
-    RP_PRECONDITION = 9,     /* right call, wrong state */
+    RP_PRECONDITION = 9,     /* the object is in the wrong state for this call */
     RP_UNIMPLEMENTED = 12,   /* no such call, or not supported */
-    RP_INTERNAL = 13,        /* a bug of ours */
+    RP_INTERNAL = 13,        /* a bug of the library */
     RP_UNAVAILABLE = 14,     /* the peer is gone; retry with backoff */
     RP_CORRUPT = 15,         /* bytes failed a checksum or a bound */
-    RP_UNAUTHENTICATED = 16, /* who are you? credentials are missing or wrong */
+    RP_UNAUTHENTICATED = 16, /* credentials are missing or wrong */
 } rp_status;
 
 /* The name of a status, "RP_OK" and so on. Static; "RP_UNKNOWN" for any other number. */
@@ -57,12 +57,12 @@ RP_API const char *rp_status_name(rp_status status);
 
 enum { RP_ERROR_TEXT_BYTES = 256 };
 
-/* A status with its sentence. The caller owns it; zero-initialise it or leave it as it is: it
- * is written only when a call fails. */
+/* A status and a text that explains it. Owned by the caller, who need not initialise it: a call
+ * writes it only when it fails. */
 typedef struct rp_error {
     rp_status code;
-    char text[RP_ERROR_TEXT_BYTES]; /* lower case, no full stop, cut to fit; printable, what
-                                       others wrote is escaped in it (printable.h) */
+    char text[RP_ERROR_TEXT_BYTES]; /* lower case, no full stop, cut to fit; text from a peer or
+                                       a file is escaped (printable.h) */
 } rp_error;
 
 RP_END_DECLS

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reverb's first writer: whole steps in, items of the latest n steps out. */
+/* Reverb's first writer: appends whole steps and creates items of the latest n steps.
+ *
+ * One thread at a time may use a writer. */
 #ifndef REPRISE_STEP_WRITER_H
 #define REPRISE_STEP_WRITER_H
 
@@ -11,47 +13,50 @@ typedef struct rp_step_writer rp_step_writer;
 
 /* Zero-initialise it; fields marked * must be set. */
 typedef struct rp_step_writer_options {
-    int32_t max_sequence_length; /* * >= 1: the most steps an item has */
+    int32_t max_sequence_length; /* * >= 1: the most steps of an item */
     int32_t chunk_length;        /* 1 to max_sequence_length; 0: at most 10 */
-    bool delta;
-    size_t max_in_flight; /* items sent and not confirmed; 0: 25 */
+    bool delta;                  /* delta encoding (rp_chunk_options) */
+    size_t max_in_flight;        /* unconfirmed items; 0: 25 */
 } rp_step_writer_options;
 
+/* Creates a writer as rp_trajectory_writer_new() does. Returns owned. */
 RP_API RP_NODISCARD rp_status rp_step_writer_new(rp_client *client,
                                                  const rp_step_writer_options *options,
                                                  rp_wait wait, rp_step_writer **out,
                                                  rp_error *err);
-/* Frees it without waiting: flush before, or items that are not confirmed are dropped. NULL is
- * fine. */
+/* Frees a writer without waiting. Items that are not confirmed are dropped: flush first. NULL
+ * is fine. */
 RP_API void rp_step_writer_free(rp_step_writer *writer);
 
-/* One tensor for each column, as many in every step. */
+/* Appends a step: one tensor for each column. Every step has the same number of columns.
+ * RP_INVALID, RP_NO_RESOURCE. */
 RP_API RP_NODISCARD rp_status rp_step_writer_append(rp_step_writer *writer,
                                                     const rp_tensor *step, size_t column_count,
                                                     rp_error *err);
-/* The same for as many steps as the tensors have rows, each the same number. Short of memory,
- * the first of them may be in. */
+/* Appends as many steps as the tensors have rows; all have the same number. On RP_NO_RESOURCE
+ * the first steps may have been appended. */
 RP_API RP_NODISCARD rp_status rp_step_writer_append_sequence(rp_step_writer *writer,
                                                              const rp_tensor *steps,
                                                              size_t column_count,
                                                              rp_error *err);
 
-/* An item of the latest `steps` steps. RP_INVALID (more than there are, or than
- * max_sequence_length; NaN; the signature), RP_NOT_FOUND, and what waiting ends with. */
+/* Creates an item of the latest `steps` steps. RP_INVALID (more steps than there are or than
+ * max_sequence_length; a priority that is NaN; the signature), RP_NOT_FOUND (no such table),
+ * RP_DEADLINE, RP_CANCELLED, RP_NO_RESOURCE. */
 RP_API RP_NODISCARD rp_status rp_step_writer_create_item(rp_step_writer *writer,
                                                          const char *table, int32_t steps,
                                                          double priority, rp_wait wait,
                                                          uint64_t *key, rp_error *err);
 
-/* Sends everything and waits for all confirmations. */
+/* Sends all items and waits until they are confirmed. */
 RP_API RP_NODISCARD rp_status rp_step_writer_flush(rp_step_writer *writer, rp_wait wait,
                                                    rp_error *err);
 
-/* The same, after which steps are those of a new episode: items are of its steps only. */
+/* Flushes, then starts a new episode: items have steps of one episode only. */
 RP_API RP_NODISCARD rp_status rp_step_writer_end_episode(rp_step_writer *writer, rp_wait wait,
                                                          rp_error *err);
 
-/* Items created and not confirmed: what freeing it now would drop. */
+/* Returns the number of unconfirmed items: those that freeing the writer now would drop. */
 RP_API size_t rp_step_writer_pending(const rp_step_writer *writer);
 
 RP_END_DECLS

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A writer that makes items by itself: patterns say which of the latest steps become an item,
- * and when.
+/* A writer that creates items by patterns. A pattern says which of the latest steps become an
+ * item, and when.
  *
- * Reverb's pattern language. After every append, of a whole step or of a part of one, every
- * pattern is tried in the order given, and fires at most once a step; at the end of an episode
- * all are tried once more. A pattern that meets a missing row does not fire. Columns that no
- * pattern uses are dropped before they cost anything. */
+ * This is Reverb's pattern language. After every append, of a whole step or a part of one, the
+ * patterns are applied in the order given, each at most once a step. At the end of an episode
+ * all are applied once more. A pattern that needs a missing row is skipped. Values of columns
+ * that no pattern uses are not stored. */
 #ifndef REPRISE_STRUCTURED_WRITER_H
 #define REPRISE_STRUCTURED_WRITER_H
 
+#include "reprise/codec.h"
 #include "reprise/trajectory_writer.h"
 
 RP_BEGIN_DECLS
@@ -26,11 +27,11 @@ typedef struct rp_pattern_node {
 
 typedef enum rp_condition_left {
     RP_LEFT_STEP_INDEX = 0,      /* of the latest step in its episode, from 0 */
-    RP_LEFT_STEPS_SINCE_APPLIED, /* since this pattern last fired; 1 on the first step */
+    RP_LEFT_STEPS_SINCE_APPLIED, /* since this pattern created an item; 1 on the first step */
     RP_LEFT_BUFFER_LENGTH,       /* rows of the longest column */
-    RP_LEFT_IS_END_EPISODE,      /* 1 while an episode ends; only == 1 */
+    RP_LEFT_IS_END_EPISODE,      /* 1 at the end of an episode; compares only with == 1 */
     RP_LEFT_DATA,                /* the latest value of column `column`: an integer or bool
-                                    scalar; false if it has none */
+                                    scalar; false without a value */
 } rp_condition_left;
 
 typedef enum rp_condition_compare {
@@ -64,15 +65,10 @@ typedef struct rp_pattern {
     const char *table;
     const rp_pattern_node *nodes; /* one for each column of the item */
     size_t node_count;
-    const rp_condition
-        *conditions; /* all must hold; that there are enough rows is understood */
+    const rp_condition *conditions; /* all must hold, and there must be enough rows */
     size_t condition_count;
     rp_pattern_priority priority;
 } rp_pattern;
-
-/* RP_INVALID ("Invalid configuration at position i: ..."), naming what is wrong. Pure. */
-RP_API RP_NODISCARD rp_status rp_pattern_check(const rp_pattern *patterns, size_t count,
-                                               rp_error *err);
 
 typedef struct rp_structured_writer rp_structured_writer;
 
@@ -80,23 +76,26 @@ typedef struct rp_structured_writer rp_structured_writer;
 typedef struct rp_structured_writer_options {
     int32_t chunk_length; /* 0: tuned */
     rp_chunk_options chunk;
-    size_t max_items, max_bytes; /* as of a trajectory writer */
+    size_t max_items, max_bytes; /* as in rp_trajectory_writer_options */
 } rp_structured_writer_options;
 
-/* Patterns are copied. RP_INVALID, RP_NO_RESOURCE. Returns owned. */
+/* Creates a writer. Patterns are copied. Returns owned. RP_INVALID ("Invalid configuration at
+ * position i: ..."), RP_NO_RESOURCE. */
 RP_API RP_NODISCARD rp_status rp_structured_writer_new(
     rp_client *client, const rp_pattern *patterns, size_t count,
     const rp_structured_writer_options *options, rp_structured_writer **out, rp_error *err);
 RP_API void rp_structured_writer_free(rp_structured_writer *writer); /* NULL is fine */
 
-/* Appends (see rp_trajectory_writer_append()) and tries the patterns. Waits only while the
- * writer holds max_items or max_bytes, and before it appends: RP_DEADLINE and RP_CANCELLED have
- * appended nothing. Of an item that cannot be created (RP_INVALID: a TD error that is no
- * number; RP_NO_RESOURCE) the step is in all the same. */
+/* Appends as rp_trajectory_writer_append() and applies the patterns. Before it appends, waits
+ * while the writer holds max_items or max_bytes: on RP_DEADLINE and RP_CANCELLED nothing is
+ * appended. If an item cannot be created (RP_INVALID: a TD error that is NaN; RP_NO_RESOURCE),
+ * the step is appended all the same. */
 RP_API RP_NODISCARD rp_status rp_structured_writer_append(rp_structured_writer *writer,
                                                           const rp_value *values, size_t count,
                                                           uint32_t flags, rp_wait wait,
                                                           rp_error *err);
+
+/* As the calls of the same names of a trajectory writer. */
 RP_API bool rp_structured_writer_is_open(const rp_structured_writer *writer);
 RP_API RP_NODISCARD rp_status rp_structured_writer_flush(rp_structured_writer *writer,
                                                          size_t leave, rp_wait wait,
@@ -104,29 +103,30 @@ RP_API RP_NODISCARD rp_status rp_structured_writer_flush(rp_structured_writer *w
 RP_API RP_NODISCARD rp_status rp_structured_writer_end_episode(rp_structured_writer *writer,
                                                                bool clear, rp_wait wait,
                                                                rp_error *err);
-/* Items created and not confirmed: what freeing it now would drop. */
+/* Returns the number of unconfirmed items: those that freeing the writer now would drop. */
 RP_API size_t rp_structured_writer_pending(const rp_structured_writer *writer);
 
 typedef struct rp_batch_writer rp_batch_writer;
 
-/* One structured writer for each of `environments`, behind one call. */
+/* Creates a batch writer: one structured writer for each of `environments`. Returns owned.
+ * RP_INVALID, RP_NO_RESOURCE. */
 RP_API RP_NODISCARD rp_status rp_batch_writer_new(rp_client *client, size_t environments,
                                                   const rp_pattern *patterns, size_t count,
                                                   const rp_structured_writer_options *options,
                                                   rp_batch_writer **out, rp_error *err);
 RP_API void rp_batch_writer_free(rp_batch_writer *writer); /* NULL is fine */
 
-/* Appends a step of every environment: each tensor has `environments` rows. `ends` (may be
- * NULL) says whose episode ends with this step, and its history is cleared; nothing is waited
- * for then. Room is waited for in all environments before anything is appended. If one fails
- * later, the sentence names it, and those before it have the step. */
+/* Appends a step of every environment: each tensor has `environments` rows. ends[i] (`ends` may
+ * be NULL) ends the episode of environment i with this step and clears its history, without a
+ * flush. Waits until every environment has room before it appends anything. If an environment
+ * fails after that, the text names it, and the environments before it have the step. */
 RP_API RP_NODISCARD rp_status rp_batch_writer_append(rp_batch_writer *writer,
                                                      const rp_value *values, size_t count,
                                                      const bool *ends, rp_wait wait,
                                                      rp_error *err);
 RP_API RP_NODISCARD rp_status rp_batch_writer_flush(rp_batch_writer *writer, rp_wait wait,
                                                     rp_error *err);
-/* The same as that of a structured writer, of all environments. */
+/* Returns the number of unconfirmed items of all environments. */
 RP_API size_t rp_batch_writer_pending(const rp_batch_writer *writer);
 
 RP_END_DECLS

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A sum tree: draws a leaf with probability weight / total, in batches, at the speed of memory.
+/* A sum tree: draws leaves with probability weight / total, in batches.
  *
  * The tree is 8-ary; a node is one cache line of eight float64 sums (docs/sumtree.md has
  * drawings and measurements). A parent is always recomputed from its children, so the tree is a
- * pure function of its leaves: nothing drifts, and the same leaves and targets give the same
- * draws on every machine, whichever instruction set does the work.
+ * pure function of its leaves: rounding errors do not accumulate, and the same leaves and
+ * targets give the same draws on every machine and with every instruction set.
  *
- * Writes are collected: rp_sumtree_set() stores the weights and remembers which nodes are
- * stale; the next rp_sumtree_total() or rp_sumtree_find() brings the sums up to date, each node
- * once.
+ * Writes are batched: rp_sumtree_set() stores the weights and marks the nodes above them stale.
+ * The next rp_sumtree_total() or rp_sumtree_find() recomputes each stale node once.
  *
  * Not thread-safe: the owner serialises all calls. */
 #ifndef REPRISE_SUMTREE_H
@@ -20,17 +19,17 @@ RP_BEGIN_DECLS
 
 typedef struct rp_sumtree rp_sumtree;
 
-/* An empty tree with no leaves. RP_NO_RESOURCE. */
+/* Makes a tree with no leaves. RP_NO_RESOURCE. */
 RP_API RP_NODISCARD rp_status rp_sumtree_new(const rp_allocator *alloc, rp_sumtree **out);
 RP_API void rp_sumtree_free(rp_sumtree *tree); /* NULL is fine */
 
-/* Makes room for leaves 0 .. leaf_count - 1. New leaves weigh 0, others keep their weight;
- * never shrinks. Grow in steps: each call that grows copies the tree. On failure nothing has
- * changed.
+/* Makes room for leaves 0 .. leaf_count - 1. New leaves have weight 0, others keep their
+ * weight; the tree never shrinks. A call that grows the tree copies it, so grow in large steps.
+ * On failure nothing has changed.
  * RP_NO_RESOURCE (memory, or more than 2^31 leaves). */
 RP_API RP_NODISCARD rp_status rp_sumtree_reserve(rp_sumtree *tree, size_t leaf_count);
 
-/* Leaves there is room for; 0 at first. */
+/* The number of leaves that the tree has room for; 0 at first. */
 RP_API size_t rp_sumtree_capacity(const rp_sumtree *tree);
 
 /* Sets the weights of `count` leaves. A leaf given twice keeps its last weight. Every leaf must
@@ -38,14 +37,8 @@ RP_API size_t rp_sumtree_capacity(const rp_sumtree *tree);
 RP_API void rp_sumtree_set(rp_sumtree *tree, const uint32_t *leaves, const double *weights,
                            size_t count);
 
-/* The same for one leaf. */
-RP_API void rp_sumtree_set_one(rp_sumtree *tree, uint32_t leaf, double weight);
-
 /* The weight of a leaf, which must be below the capacity. */
 RP_API double rp_sumtree_get(const rp_sumtree *tree, uint32_t leaf);
-
-/* Asks the processor to fetch what setting these leaves will touch. */
-RP_API void rp_sumtree_prefetch(const rp_sumtree *tree, const uint32_t *leaves, size_t count);
 
 /* The sum of all weights. */
 RP_API double rp_sumtree_total(rp_sumtree *tree);
@@ -58,15 +51,15 @@ RP_API void rp_sumtree_find(rp_sumtree *tree, const double *targets, size_t coun
 /* Sets every weight to 0. */
 RP_API void rp_sumtree_clear(rp_sumtree *tree);
 
-/* True if every sum equals that of its children and no node is marked stale without being
- * listed: for tests. */
+/* For tests: true if every sum equals that of its children, and the nodes marked stale are
+ * exactly the listed ones. */
 RP_API bool rp_sumtree_check(rp_sumtree *tree);
 
-/* Which instructions it uses: "avx512", "avx2", "neon" or "plain". Static. */
+/* The instruction set in use: "avx512", "avx2", "neon" or "plain". Static. */
 RP_API const char *rp_sumtree_kernel(const rp_sumtree *tree);
 
-/* Makes it use the named kernel instead, so that tests and measurements can compare them.
- * RP_NOT_FOUND if this machine cannot. */
+/* Switches to the named kernel, so that tests and benchmarks can compare kernels.
+ * RP_NOT_FOUND if this machine does not support it. */
 RP_API RP_NODISCARD rp_status rp_sumtree_use_kernel(rp_sumtree *tree, const char *name);
 
 RP_END_DECLS

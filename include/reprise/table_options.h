@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a table is made of: selectors, a rate limiter, bounds; and what of it can be changed
- * later. */
+/* The options of a table: selectors, a rate limiter, bounds; and the options that
+ * rp_table_alter() can change later. */
 #ifndef REPRISE_TABLE_OPTIONS_H
 #define REPRISE_TABLE_OPTIONS_H
 
@@ -31,7 +31,8 @@ typedef struct rp_selector_options {
 /* "fifo", "lifo", "uniform", "prioritized", "min_heap", "max_heap", or NULL. Static. */
 RP_API const char *rp_selector_name(rp_selector_kind kind);
 
-/* When inserts and samples may go ahead. With I inserts, S samples and D deletes so far:
+/* The rate limiter: when inserts and samples may proceed. With I inserts, S samples and D
+ * deletes so far:
  *
  *   n samples may be drawn   if  I - D >= min_size
  *                            and I * samples_per_insert - S - n >= min_diff
@@ -41,8 +42,8 @@ RP_API const char *rp_selector_name(rp_selector_kind kind);
 typedef struct rp_limiter_options {
     double samples_per_insert; /* RP_MIN_SAMPLES_PER_INSERT .. RP_MAX_SAMPLES_PER_INSERT */
     int64_t min_size;          /* >= 1 */
-    /* A min_diff below -RP_MAX_DIFF or a max_diff above RP_MAX_DIFF is no bound: -DBL_MAX and
-     * DBL_MAX by custom, infinities too. */
+    /* A min_diff below -RP_MAX_DIFF or a max_diff above RP_MAX_DIFF is no bound, for instance
+     * -DBL_MAX and DBL_MAX, or infinities. */
     double min_diff, max_diff;
 } rp_limiter_options;
 
@@ -53,37 +54,32 @@ typedef struct rp_limiter_options {
 /* Samples wait until the table holds `min_size` items; inserts never wait. */
 RP_API rp_limiter_options rp_limiter_min_size(int64_t min_size);
 
-/* Keeps the ratio of samples to inserts within an error of `error_buffer` samples. */
+/* Keeps the number of samples within `error_buffer` of inserts * samples_per_insert. */
 RP_API rp_limiter_options rp_limiter_ratio(double samples_per_insert, int64_t min_size,
                                            double error_buffer);
 
-/* Each item is sampled once, in order (with RP_FIFO or RP_LIFO and max_times_sampled 1); at
- * most `size` wait to be. */
+/* With RP_FIFO or RP_LIFO and max_times_sampled 1: each item is sampled once, in order, and at
+ * most `size` items wait to be sampled. */
 RP_API rp_limiter_options rp_limiter_queue(int64_t size);
 RP_API rp_limiter_options rp_limiter_stack(int64_t size);
-
-/* RP_INVALID, with the reason, if a number is out of range or the limiter could come to block
- * inserts and samples both, for ever. Takes the same short time for all numbers. Tables check
- * this themselves. */
-RP_API RP_NODISCARD rp_status rp_limiter_check(const rp_limiter_options *options,
-                                               rp_error *err);
 
 /* The longest name of a table, in bytes of UTF-8: here, on the wire and on disk. */
 enum { RP_MAX_TABLE_NAME_BYTES = 255 };
 
-/* Everything a table is given at birth. Zero-initialise it; fields marked * must be set. */
+/* The options of a new table. Zero-initialise it; fields marked * must be set. */
 typedef struct rp_table_options {
     const char *name; /* * unique in its store; copied */
     rp_selector_options sampler, remover;
     rp_limiter_options limiter; /* * */
-    int64_t max_size;           /* * items, >= 1; then the remover makes room */
-    uint64_t max_bytes; /* as rp_trajectory_cost() counts them, each chunk once; then the
-                           remover makes room. 0: no limit */
-    /* An item goes when its count of samples comes to exactly this. 0: no limit. */
+    int64_t max_size;           /* * items, >= 1; a full table evicts with its remover */
+    /* Bytes of the items, as rp_trajectory_cost() counts them, each chunk once; a full table
+     * evicts with its remover. 0: no limit. */
+    uint64_t max_bytes;
+    /* An item is deleted when it has been sampled exactly this often. 0: no limit. */
     int32_t max_times_sampled;
-    bool soft_limit; /* going over max_size evicts nothing until rp_table_trim() */
-    rp_signature
-        *signature; /* what items must look like, or NULL. The table takes a reference */
+    bool soft_limit; /* items over max_size stay until rp_table_trim() */
+    /* The columns that items must have, or NULL. The table takes a reference. */
+    rp_signature *signature;
     const rp_extension *extensions; /* copied; owned by the table once it exists */
     size_t extension_count;
     uint64_t seed; /* of its random choices; 0: drawn from the store's seed and the name */
@@ -94,14 +90,15 @@ enum {
     RP_CHANGE_MAX_BYTES = 2,
     RP_CHANGE_MAX_TIMES_SAMPLED = 4,
     RP_CHANGE_LIMITER = 8,
-    /* The limiter counts anew from here: I * samples_per_insert - S is taken to be half-way
-     * between min_diff and max_diff, or less by what is still to be inserted up to min_size.
-     * Without it all that was inserted and sampled counts under the new limiter as under the
-     * old, and one side may have to catch up. If a bound is not finite, nothing is carried. */
+    /* The limiter starts again half-way between its bounds: an offset is added to
+     * I * samples_per_insert - S, so that it is the mean of min_diff and max_diff, less
+     * samples_per_insert for each item that is missing up to min_size. Without this bit earlier
+     * inserts and samples count under the new limiter, and one side may have to catch up. If a
+     * bound is not finite, the offset is 0. */
     RP_CHANGE_RECENTER = 16,
 };
 
-/* What rp_table_alter() is to change: the fields whose bit is set in `which`. */
+/* The arguments of rp_table_alter(): the fields whose bit is set in `which` are changed. */
 typedef struct rp_table_change {
     uint32_t which; /* RP_CHANGE_... */
     int32_t max_times_sampled;

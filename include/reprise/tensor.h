@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tensors, and the signature that says what tensors a table takes.
+/* Tensors, and signatures: the tensors that the items of a table must have.
  *
  * Data is row-major and little-endian. The dtype numbers are TensorFlow's, as on the wire. */
 #ifndef REPRISE_TENSOR_H
@@ -46,9 +46,6 @@ RP_API size_t rp_dtype_size(rp_dtype dtype);
  * none of the above. Static. */
 RP_API const char *rp_dtype_name(rp_dtype dtype);
 
-/* True for the eight plain integer types, the ones that delta encoding changes. */
-RP_API bool rp_dtype_is_integer(rp_dtype dtype);
-
 enum { RP_MAX_RANK = 8 };
 
 /* A shape, outermost dimension first. Rank 0 is a scalar. In a signature a dimension of -1
@@ -78,14 +75,15 @@ typedef struct rp_string {
     size_t size;
 } rp_string;
 
-/* A view of somebody's memory: `data` holds the product of the shape elements of `dtype`. */
+/* A view of memory that the caller owns. `data` holds as many elements of `dtype` as the
+ * product of the dimensions of `shape`. */
 typedef struct rp_tensor {
     rp_dtype dtype;
     rp_shape shape;
     const void *data;
 } rp_tensor;
 
-/* What one column holds. In the specification of a step, `shape` is the shape of one row; in a
+/* The type of one column. In the specification of a step, `shape` is the shape of one row; in a
  * table's signature it is the shape of the whole column, rows first. */
 typedef struct rp_spec {
     const char *name; /* may be NULL */
@@ -93,7 +91,7 @@ typedef struct rp_spec {
     rp_shape shape;
 } rp_spec;
 
-/* A nested structure is written down as its nodes in preorder: a parent, then its children. */
+/* A nested structure is given as its nodes in preorder: a parent, then its children. */
 typedef enum rp_nest_kind {
     RP_NEST_LEAF = 0,
     RP_NEST_LIST = 1,
@@ -104,14 +102,14 @@ typedef enum rp_nest_kind {
 
 typedef struct rp_nest_node {
     rp_nest_kind kind;
-    const char *key;       /* its name in a dict or named tuple; NULL elsewhere */
-    const char *type_name; /* of a named tuple: its class; NULL elsewhere */
+    const char *key;       /* of a child of a dict or named tuple: its name; else NULL */
+    const char *type_name; /* of a named tuple: its class; else NULL */
     uint32_t child_count;  /* 0 for a leaf */
     rp_spec spec;          /* of a leaf; its name may be NULL */
 } rp_nest_node;
 
 /* The signature of a table: a nested structure whose leaves, flattened, are the columns an item
- * must have. Immutable and counted; every call is safe from any thread. */
+ * must have. Immutable and reference counted; every call is safe from any thread. */
 typedef struct rp_signature rp_signature;
 
 enum { RP_MAX_COLUMNS = 4096, RP_MAX_NEST_DEPTH = 64 };
@@ -124,8 +122,8 @@ RP_API RP_NODISCARD rp_status rp_signature_new(const rp_allocator *alloc,
                                                const rp_nest_node *nodes, size_t node_count,
                                                rp_signature **out, rp_error *err);
 
-/* The same for the common flat case: a dict of `column_count` named columns, or a tuple if the
- * first has no name. */
+/* Makes a signature without nesting: a dict of `column_count` named columns, or a tuple if the
+ * first column has no name. Errors as above. */
 RP_API RP_NODISCARD rp_status rp_signature_flat(const rp_allocator *alloc,
                                                 const rp_spec *columns, size_t column_count,
                                                 rp_signature **out, rp_error *err);
@@ -133,15 +131,12 @@ RP_API RP_NODISCARD rp_status rp_signature_flat(const rp_allocator *alloc,
 RP_API rp_signature *rp_signature_ref(rp_signature *signature);
 RP_API void rp_signature_unref(rp_signature *signature); /* NULL is fine */
 
-/* The leaves in flattened order. A column's name is its path, the keys joined with '/' and
- * positions in lists and tuples as numbers (at most 4095 bytes, and 1 MiB for all columns); of
- * a signature that is a single leaf, the name of its spec or "". Borrowed, valid as long as the
- * signature. */
+/* The leaves in flattened order. The name of a column is its path: the keys joined with '/',
+ * positions in lists and tuples as numbers. A path has at most 4095 bytes, all paths together
+ * at most 1 MiB. If the whole signature is one leaf, the name is that of its spec, or "".
+ * Borrowed, valid as long as the signature. */
 RP_API size_t rp_signature_column_count(const rp_signature *signature);
 RP_API const rp_spec *rp_signature_column(const rp_signature *signature, size_t index);
-
-/* Memory that it takes. 0 for NULL. */
-RP_API size_t rp_signature_bytes(const rp_signature *signature);
 
 /* The nodes as they were given, in preorder. Borrowed, valid as long as the signature. */
 RP_API const rp_nest_node *rp_signature_nodes(const rp_signature *signature,

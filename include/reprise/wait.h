@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Time, and how long a call may wait. */
+/* The clock, deadlines and cancellation of calls that wait. */
 #ifndef REPRISE_WAIT_H
 #define REPRISE_WAIT_H
 
@@ -10,23 +10,22 @@ RP_BEGIN_DECLS
 /* The monotonic clock in nanoseconds, which deadlines refer to. */
 RP_API int64_t rp_now_ns(void);
 
-/* Something that ends waits from outside: one token may be shared by any number of waiting
- * calls. */
+/* A cancellation token. Any number of waiting calls may share one. */
 typedef struct rp_cancel rp_cancel;
 
-/* RP_NO_RESOURCE. Returns owned; free it when no call uses it any more. */
+/* RP_NO_RESOURCE. Returns owned; free it when no call uses it. */
 RP_API RP_NODISCARD rp_status rp_cancel_new(rp_cancel **out);
 RP_API void rp_cancel_free(rp_cancel *cancel); /* NULL is fine */
 
-/* Ends every wait that uses the token, now and later, with RP_CANCELLED. Safe from any thread
- * (not from a signal handler). */
+/* Ends every present and later wait that uses the token with RP_CANCELLED. Safe from any
+ * thread, but not from a signal handler. */
 RP_API void rp_cancel_fire(rp_cancel *cancel);
 
 enum { RP_NOW = 0 };
 #define RP_FOREVER INT64_MAX
 
-/* How long a call may wait: until the monotonic time `until_ns` (RP_NOW: not at all,
- * RP_FOREVER), or until `cancel` (may be NULL) is fired. */
+/* A call waits until the monotonic time `until_ns` at most (RP_NOW: not at all; RP_FOREVER: no
+ * deadline), or until `cancel` (may be NULL) is fired. */
 typedef struct rp_wait {
     int64_t until_ns;
     rp_cancel *cancel;
@@ -42,7 +41,7 @@ static inline rp_wait rp_wait_none(void)
     rp_wait wait = {RP_NOW, NULL};
     return wait;
 }
-/* Not at all if `ms` <= 0. */
+/* `ms` milliseconds from now. RP_NOW if `ms` <= 0. */
 static inline rp_wait rp_wait_ms(int64_t ms)
 {
     rp_wait wait = {RP_FOREVER, NULL};

@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Batches as arrays: see batch_arrays.h.
+/* Batches as arrays; see batch_arrays.h.
  *
- * A block is a header of one cache line and the memory behind it. Its count is atomic: the last
- * reference may be dropped by the thread that fills batches, or by an array that dies under the
- * GIL. The pool's lock is only tried on the way back: in the child of a fork somebody may hold
- * it for ever, and then the block is simply freed. */
+ * A block is a header of one cache line, followed by its memory. The reference count is atomic:
+ * the last reference may be dropped by the thread that fills batches, without the GIL, or by an
+ * array. The pool is locked with trylock only: in a forked child its mutex may stay locked for
+ * ever; then the block is allocated or freed instead.
+ *
+ * Invariants:
+ *   B1  a block that is in use counts as a reference to its pool, a free one does not;
+ *   B2  count <= keep <= MAX_KEPT, and free[0 .. count) are blocks of POOLED_BYTES or more;
+ *   B3  block_count is 0 or the number of columns of the batch. */
 #include "batch_arrays.h"
 
 #include <pthread.h>
@@ -47,13 +52,17 @@ core_pool *core_pool_new(size_t keep)
 
 void core_pool_unref(core_pool *pool)
 {
-    if (pool == NULL || atomic_fetch_sub(&pool->refs, 1) != 1) return;
+    if (pool == NULL) return;
+    size_t before = atomic_fetch_sub(&pool->refs, 1);
+    assert(before > 0);
+    if (before != 1) return;
+    assert(pool->count <= pool->keep); /* B2 */
     for (size_t i = 0; i < pool->count; i++) free(pool->free[i]);
     pthread_mutex_destroy(&pool->mu);
     free(pool);
 }
 
-/* A free block of at least `bytes`, and not of more than twice that. */
+/* Takes a free block of at least `bytes`, but not of more than twice that. */
 static core_block *take_free(core_pool *pool, size_t bytes)
 {
     core_block *found = NULL;
@@ -63,6 +72,7 @@ static core_block *take_free(core_pool *pool, size_t bytes)
         size_t capacity = pool->free[i]->capacity;
 
         if (capacity < bytes || capacity / 2 > bytes) continue;
+        assert(capacity >= POOLED_BYTES); /* B2 */
         found = pool->free[i];
         pool->free[i] = pool->free[--pool->count];
     }
@@ -82,8 +92,9 @@ static core_block *block_new(core_pool *pool, size_t bytes)
         if (block == NULL) return NULL;
         block->capacity = capacity;
     }
+    assert(block->capacity >= bytes);
     atomic_init(&block->refs, 1);
-    atomic_fetch_add(&pool->refs, 1);
+    atomic_fetch_add(&pool->refs, 1); /* B1 */
     block->pool = pool;
     return block;
 }
@@ -98,14 +109,17 @@ void core_block_unref(core_block *block)
     core_block *drop = block;
     core_pool *pool;
 
-    if (block == NULL || atomic_fetch_sub(&block->refs, 1) != 1) return;
+    if (block == NULL) return;
+    size_t before = atomic_fetch_sub(&block->refs, 1);
+    assert(before > 0);
+    if (before != 1) return;
     pool = block->pool;
     if (block->capacity >= POOLED_BYTES && pool->keep > 0 &&
         pthread_mutex_trylock(&pool->mu) == 0) {
         if (pool->count < pool->keep) {
             pool->free[pool->count++] = block;
             drop = NULL;
-        } else { /* sizes may have changed: the old ones go in turn */
+        } else { /* batches may have other sizes now: old blocks go in turn */
             pool->victim = (pool->victim + 1) % pool->count;
             drop = pool->free[pool->victim];
             pool->free[pool->victim] = block;
@@ -146,7 +160,8 @@ static int view_array(PyObject *array, size_t column, core_given *out)
                      column, (PyObject *)PyArray_DESCR(a), PyArray_NDIM(a));
         return -1;
     }
-    if (out->dtype == RP_STRING && PyArray_TYPE(a) != NPY_OBJECT) { /* filled with objects */
+    if (out->dtype == RP_STRING &&
+        PyArray_TYPE(a) != NPY_OBJECT) { /* is filled with bytes objects */
         PyErr_Format(PyExc_ValueError,
                      "column %zu: memory for strings is an array of dtype object, got %R",
                      column, (PyObject *)PyArray_DESCR(a));
@@ -193,7 +208,8 @@ void core_given_free(core_given *given, size_t count)
     PyMem_Free(given);
 }
 
-/* The column fits if it has the same rows, and no more of them than there is room for. */
+/* A column fits if its rows have the shape of the caller's array, which has at least as many.
+ */
 static rp_status check_given(const core_given *given, size_t column,
                              const rp_batch_column *need, rp_error *err)
 {
@@ -234,7 +250,8 @@ static void drop_blocks(core_stacked *s)
 
 static rp_status make_blocks(core_stacked *s, size_t count, core_pool *pool, rp_error *err)
 {
-    if (s->block_count != count) drop_blocks(s);
+    if (s->block_count != count) drop_blocks(s); /* B3 */
+    assert((s->blocks == NULL) == (s->block_count == 0) || count == 0);
     if (s->blocks == NULL) {
         s->blocks = calloc(count + 1, sizeof(core_block *));
         if (s->blocks == NULL) return no_memory(count * sizeof(core_block *), err);
@@ -282,6 +299,7 @@ rp_status core_stacked_fill(core_stacked *s, core_pool *pool, rp_error *err)
         goto out;
     }
     for (size_t i = 0; i < count; i++) {
+        assert(s->blocks[i] != NULL || s->given != NULL);
         dst[i] = s->blocks[i] != NULL ? block_data(s->blocks[i]) : s->given[i].data;
         bytes[i] = rp_batch_get_column(s->batch, i)->bytes;
     }
@@ -299,13 +317,14 @@ void core_stacked_clear(core_stacked *s)
     drop_blocks(s);
 }
 
-/* An array over a block, which it shares. */
+/* An array that shares the memory of a block, and holds a reference to it. */
 static PyObject *array_over(core_block *block, const rp_batch_column *column)
 {
     PyArray_Descr *descr = core_descr(column->dtype);
     npy_intp dims[RP_MAX_RANK];
     PyObject *array, *capsule;
 
+    assert(column->bytes <= block->capacity);
     if (descr == NULL) return NULL;
     for (int i = 0; i < column->shape.rank; i++) dims[i] = (npy_intp)column->shape.dims[i];
     array = PyArray_NewFromDescr(&PyArray_Type, descr, column->shape.rank, dims, NULL,
@@ -324,11 +343,12 @@ static PyObject *array_over(core_block *block, const rp_batch_column *column)
     return array;
 }
 
-/* The caller's array, or so much of it as the batch fills. */
+/* The caller's array, or the first rows of it if the batch has fewer. */
 static PyObject *array_given(const core_given *given, const rp_batch_column *column)
 {
     PyObject *end, *slice, *part;
 
+    assert(given->shape.dims[0] >= column->shape.dims[0]);
     if (given->shape.dims[0] == column->shape.dims[0]) {
         Py_INCREF(given->array);
         return given->array;
@@ -378,7 +398,7 @@ static PyObject *columns_list(core_stacked *s)
     return list;
 }
 
-/* Lengths come as one number an item, offsets as one more: which it is shows in the shape. */
+/* Lengths are one number for each item, offsets one more: `extra` is 1. */
 static PyObject *numbers_array(const rp_batch *batch, size_t i, size_t extra)
 {
     const int64_t *numbers = rp_batch_lengths(batch, i);
@@ -460,6 +480,7 @@ PyObject *core_batch_new(core_stacked *s, bool offsets)
     batch_object *b = PyObject_New(batch_object, &core_Batch);
     size_t size = rp_batch_size(s->batch);
 
+    assert(s->blocks != NULL && s->block_count == rp_batch_column_count(s->batch)); /* B3 */
     if (b == NULL) return NULL;
     b->size = (Py_ssize_t)size;
     b->columns = b->lengths = b->keys = b->probabilities = b->priorities = b->weights = NULL;

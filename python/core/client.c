@@ -1,14 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reprise._core.Client: a client of servers, or of a store in this process. */
+/* reprise._core.Client: a client of servers, or of a store in this process.
+ *
+ * Invariants:
+ *   I1  `client` is set from creation until the object is freed;
+ *   I2  a local client holds a reference to its store. */
 #include "core.h"
 #include "durable.h"
+#include "keys.h"
 #include "sample_steps.h"
 #include "server_call.h"
 #include "store.h"
 
 enum { WHY_MAX = 1024 };
 
-/* What the calls are about. Texts are borrowed from the arguments; all else is its own. */
+/* The arguments and results of a call. Texts are borrowed from the arguments of the method; all
+ * other members are owned. */
 typedef struct request {
     core_request base;
     rp_client *client;
@@ -51,11 +57,12 @@ static request *request_new(core_client *self)
 
     if (core_client_check((PyObject *)self) == 0)
         r = core_request_new(sizeof *r, clear_request);
+    assert(self->client != NULL); /* I1 */
     if (r) r->client = self->client;
     return r;
 }
 
-/* The end of a method that has nothing to say: None, or NULL if it failed. */
+/* Ends a method without a result: returns None, or NULL if it failed. */
 static PyObject *request_done(request *r, bool failed)
 {
     core_request_drop(&r->base);
@@ -68,7 +75,7 @@ static rp_status do_tables(void *arg, rp_wait wait, rp_error *err)
     return rp_client_get_tables(r->client, wait, &r->tables, err);
 }
 
-/* Reverb's words for a table that is not there. */
+/* Replaces the text of RP_NOT_FOUND by Reverb's. */
 static rp_status not_found(rp_status status, const char *table, rp_error *err)
 {
     if (status == RP_NOT_FOUND)
@@ -157,6 +164,7 @@ static PyObject *client_wrap(PyTypeObject *type, rp_client *client, PyObject *st
 {
     core_client *self = (core_client *)type->tp_alloc(type, 0);
 
+    assert(client != NULL); /* I1 */
     if (!self) {
         rp_client_free(client);
         return NULL;
@@ -275,7 +283,7 @@ static PyObject *client_get_is_local(core_client *self, void *closure)
     return PyBool_FromLong(self->store != NULL);
 }
 
-/* The information of one table, and of which shard. */
+/* Information on one table, with its shard and total weight. */
 static PyObject *table_dict(const rp_client_table *table)
 {
     PyObject *dict = core_table_info(&table->info);
@@ -314,183 +322,6 @@ static PyObject *client_tables(core_client *self, PyObject *args, PyObject *kwar
     return list;
 }
 
-static int raise_key(PyObject *obj)
-{
-    PyErr_Format(PyExc_TypeError, "a key is an integer of 64 bits without a sign, got %R", obj);
-    return -1;
-}
-
-/* A key: any int, or what has __index__, of 64 bits without a sign; no bool. */
-static int key_from(PyObject *obj, uint64_t *key)
-{
-    PyObject *index = PyBool_Check(obj) ? NULL : PyNumber_Index(obj);
-    unsigned long long value;
-
-    if (!index) return PyErr_Occurred() ? -1 : raise_key(obj);
-    value = PyLong_AsUnsignedLongLong(index);
-    Py_DECREF(index);
-    if (value == (unsigned long long)-1 && PyErr_Occurred()) {
-        if (!PyErr_ExceptionMatches(PyExc_OverflowError)) return -1;
-        PyErr_Clear();
-        return raise_key(obj);
-    }
-    *key = value;
-    return 0;
-}
-
-/* `obj` as a C contiguous array of doubles, or of integers of 64 bits: with a sign if its own
- * have one, for keys_of_array() to look at. */
-static PyArrayObject *array_of(PyObject *obj, bool integers, const char *what)
-{
-    PyArrayObject *any = (PyArrayObject *)PyArray_FROM_O(obj), *array;
-    int type = NPY_DOUBLE;
-
-    if (!any) return NULL;
-    if (integers ? !PyArray_ISINTEGER(any) && PyArray_SIZE(any) > 0
-                 : !PyArray_ISNUMBER(any) || PyArray_ISCOMPLEX(any)) {
-        PyErr_Format(PyExc_TypeError, "%s must be %s, got an array of %R", what,
-                     integers ? "integers" : "numbers", PyArray_DESCR(any));
-        Py_DECREF(any);
-        return NULL;
-    }
-    if (integers) type = PyArray_ISSIGNED(any) ? NPY_INT64 : NPY_UINT64;
-    array = (PyArrayObject *)PyArray_FROM_OTF((PyObject *)any, type,
-                                              NPY_ARRAY_IN_ARRAY | NPY_ARRAY_FORCECAST);
-    Py_DECREF(any);
-    return array;
-}
-
-/* The keys of an array as array_of() makes it. */
-static int keys_of_array(PyArrayObject *array, uint64_t *keys)
-{
-    const int64_t *values = PyArray_DATA(array);
-    size_t count = (size_t)PyArray_SIZE(array);
-
-    memcpy(keys, values, count * sizeof *keys);
-    for (size_t i = 0; PyArray_ISSIGNED(array) && i < count; i++) {
-        if (values[i] >= 0) continue;
-        PyErr_Format(PyExc_TypeError, "a key is an integer of 64 bits without a sign, got %lld",
-                     (long long)values[i]);
-        return -1;
-    }
-    return 0;
-}
-
-/* The keys in `obj`, a list, tuple or array: `*out`, which is PyMem_RawFree()d, or NULL if
- * none.
- */
-static int keys_from(PyObject *obj, const char *what, uint64_t **out, size_t *count)
-{
-    bool plain = PyList_Check(obj) || PyTuple_Check(obj);
-    PyObject *all; /* ours: reading a key may change a list */
-    Py_ssize_t n;
-    uint64_t *keys;
-    int failed = 0;
-
-    *out = NULL;
-    *count = 0;
-    if (obj == Py_None) return 0;
-    all = plain ? PySequence_Tuple(obj) : (PyObject *)array_of(obj, true, what);
-    if (!all) return -1;
-    n = plain ? PyTuple_GET_SIZE(all) : PyArray_SIZE((PyArrayObject *)all);
-    keys = PyMem_RawMalloc(((size_t)n + 1) * sizeof *keys);
-    if (!keys) {
-        PyErr_NoMemory();
-        failed = -1;
-    } else if (plain) {
-        for (Py_ssize_t i = 0; !failed && i < n; i++)
-            failed = key_from(PyTuple_GET_ITEM(all, i), &keys[i]);
-    } else {
-        failed = keys_of_array((PyArrayObject *)all, keys);
-    }
-    Py_DECREF(all);
-    if (failed) {
-        PyMem_RawFree(keys);
-        return -1;
-    }
-    *out = keys;
-    *count = (size_t)n;
-    return 0;
-}
-
-static int priority_from(PyObject *obj, double *priority)
-{
-    *priority = PyFloat_AsDouble(obj);
-    return *priority == -1.0 && PyErr_Occurred() ? -1 : 0;
-}
-
-/* Updates from a dict of key to priority; room for as many as it had. */
-static int updates_from_dict(PyObject *dict, rp_update *updates, Py_ssize_t room)
-{
-    PyObject *key, *priority;
-    Py_ssize_t at = 0, i = 0;
-
-    while (PyDict_Next(dict, &at, &key, &priority)) {
-        int bad;
-        if (i == room) break;
-        Py_INCREF(key);
-        Py_INCREF(priority);
-        bad = key_from(key, &updates[i].key) != 0 ||
-              priority_from(priority, &updates[i].priority) != 0;
-        Py_DECREF(key);
-        Py_DECREF(priority);
-        if (bad) return -1;
-        i++;
-    }
-    if (i == room && PyDict_Size(dict) == room) return 0;
-    PyErr_SetString(PyExc_RuntimeError, "updates changed meanwhile");
-    return -1;
-}
-
-/* Priorities, one for each of `count` keys, or one number for all of them. */
-static int priorities_from(PyObject *obj, rp_update *updates, size_t count)
-{
-    PyArrayObject *array = array_of(obj, false, "priorities");
-    const double *values;
-    bool one;
-
-    if (!array) return -1;
-    one = PyArray_NDIM(array) == 0;
-    if (!one && (size_t)PyArray_SIZE(array) != count) {
-        PyErr_Format(PyExc_ValueError, "%zu keys but %zd priorities", count,
-                     PyArray_SIZE(array));
-        Py_DECREF(array);
-        return -1;
-    }
-    values = PyArray_DATA(array);
-    for (size_t i = 0; i < count; i++) updates[i].priority = one ? values[0] : values[i];
-    Py_DECREF(array);
-    return 0;
-}
-
-/* Updates from keys and priorities, or from a dict. */
-static int updates_from(PyObject *keys, PyObject *priorities, request *r)
-{
-    bool is_dict = PyDict_Check(keys);
-    uint64_t *list = NULL;
-    int failed;
-
-    if (keys == Py_None) return 0;
-    if (is_dict)
-        r->update_count = (size_t)PyDict_Size(keys);
-    else if (keys_from(keys, "keys", &list, &r->update_count) != 0)
-        return -1;
-    r->updates = PyMem_RawMalloc((r->update_count + 1) * sizeof *r->updates);
-    if (!r->updates) {
-        PyMem_RawFree(list);
-        PyErr_NoMemory();
-        return -1;
-    }
-    if (is_dict) {
-        failed = updates_from_dict(keys, r->updates, (Py_ssize_t)r->update_count);
-    } else {
-        for (size_t i = 0; i < r->update_count; i++) r->updates[i].key = list[i];
-        failed = priorities_from(priorities, r->updates, r->update_count);
-    }
-    PyMem_RawFree(list);
-    return failed;
-}
-
 /* mutate(table, keys, priorities, deletes=None, timeout=None); `keys` may be a dict of key to
  * priority. */
 static PyObject *client_mutate(core_client *self, PyObject *const *args, Py_ssize_t count)
@@ -507,10 +338,11 @@ static PyObject *client_mutate(core_client *self, PyObject *const *args, Py_ssiz
     if ((count > 4 && core_timeout_s(args[4], &timeout_ms) != 0) || !(r = request_new(self)))
         return NULL;
     r->table = core_name_from(args[0]);
-    failed = !r->table || updates_from(args[1], args[2], r) != 0 ||
-             (count > 3 && keys_from(args[3], "deletes", &r->deletes, &r->delete_count) != 0) ||
-             core_call_server(do_mutate, &r->base, CORE_CALL_AGAIN | CORE_CALL_PATIENT,
-                              timeout_ms) != 0;
+    failed =
+        !r->table || core_updates_from(args[1], args[2], &r->updates, &r->update_count) != 0 ||
+        (count > 3 && core_keys_from(args[3], "deletes", &r->deletes, &r->delete_count) != 0) ||
+        core_call_server(do_mutate, &r->base, CORE_CALL_AGAIN | CORE_CALL_PATIENT,
+                         timeout_ms) != 0;
     return request_done(r, failed);
 }
 
@@ -592,7 +424,7 @@ static PyObject *client_resume(core_client *self, PyObject *args, PyObject *kwar
     return sides_call(self, args, kwargs, do_resume);
 }
 
-/* What is None is not changed. */
+/* Reads the changes of a table; None changes nothing. */
 static int change_from(PyObject *max_size, PyObject *max_bytes, PyObject *max_times,
                        PyObject *limiter, rp_table_change *change)
 {
@@ -665,7 +497,7 @@ static PyObject *client_checkpoint(core_client *self, PyObject *args, PyObject *
 }
 
 /* durability(timeout=None): a dict for each shard, with "shard" and, if its data is durable,
- * what Durable.info() has. */
+ * the items of Durable.info(). */
 static PyObject *client_durability(core_client *self, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"timeout", NULL};
@@ -683,6 +515,7 @@ static PyObject *client_durability(core_client *self, PyObject *args, PyObject *
     else if (core_call_server(do_durability, &r->base, CORE_CALL_AGAIN | CORE_CALL_PATIENT,
                               timeout_ms) == 0)
         list = PyList_New(0);
+    assert(r->durability_count <= r->capacity);
     for (size_t i = 0; list != NULL && i < r->durability_count; i++) {
         const rp_client_durability *d = &r->durability[i];
         PyObject *dict = d->is_durable ? core_durable_dict(&d->info) : PyDict_New();
@@ -728,6 +561,7 @@ static PyObject *client_why_blocked(core_client *self, PyObject *args, PyObject 
     if (core_call_server(do_why, &r->base, CORE_CALL_AGAIN | CORE_CALL_PATIENT, timeout_ms) !=
         0)
         goto out;
+    assert(r->waiting_count <= WHY_MAX);
     list = PyList_New((Py_ssize_t)r->waiting_count);
     for (size_t i = 0; list && i < r->waiting_count; i++) {
         PyObject *dict = waiting_dict(&r->waiting[i]);
@@ -754,23 +588,21 @@ static PyObject *client_give_up(core_client *self, PyObject *ignored)
     Py_RETURN_NONE;
 }
 
-#define WITH_KEYWORDS(function)                                                                \
-    (PyCFunction)(void (*)(void))(function), METH_VARARGS | METH_KEYWORDS
-#define FAST(function) (PyCFunction)(void (*)(void))(function), METH_FASTCALL
+#define WITH_KEYWORDS(function) CORE_METHOD(function), METH_VARARGS | METH_KEYWORDS
+#define FAST(function) CORE_METHOD(function), METH_FASTCALL
 
 static PyMethodDef client_methods[] = {
-    {"local", (PyCFunction)(void (*)(void))client_local, METH_FASTCALL | METH_CLASS,
+    {"local", CORE_METHOD(client_local), METH_FASTCALL | METH_CLASS,
      "local(store, seed=0, batch_bytes=0)\n--\n\nA client of a store in this process."},
-    {"replay_samples", (PyCFunction)(void (*)(void))core_replay_samples,
-     METH_FASTCALL | METH_STATIC,
+    {"replay_samples", CORE_METHOD(core_replay_samples), METH_FASTCALL | METH_STATIC,
      "replay_samples(found, SampleInfo, ReplaySample, structure, steps, /)\n--\n\n"
-     "What Client.sample() gives, of what Sampler.next() gives."},
+     "Converts results of Sampler.next() to those of Client.sample()."},
     {"tables", WITH_KEYWORDS(client_tables),
      "tables($self, timeout=None)\n--\n\nThe tables of every shard, a dict each."},
     {"mutate", FAST(client_mutate),
      "mutate($self, table, keys, priorities, deletes=None, timeout=None, /)\n--\n\n"
      "Sets priorities and deletes items; keys may be a dict of key to priority."},
-    {"give_up", (PyCFunction)(void (*)(void))client_give_up, METH_NOARGS,
+    {"give_up", CORE_METHOD(client_give_up), METH_NOARGS,
      "give_up($self)\n--\n\nThe server will not come back: ends what waits for it."},
     {"reset", WITH_KEYWORDS(client_reset), "reset($self, table, timeout=None)\n--\n\n"},
     {"checkpoint", WITH_KEYWORDS(client_checkpoint),

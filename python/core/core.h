@@ -1,22 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The extension module reprise._core: the C API as Python types, one file a type.
+/* The extension module reprise._core: the C API as Python types, one file for each type.
  *
- *   module.c              what is in the module
- *   status.c              statuses as exceptions
- *   tensor.c              arrays as tensors, and back
- *   nest.c, structure.c   nested structures: flattened, compared, packed
- *   signature.c           nests of specs as signatures, and back
- *   wait.c                calls that wait: without the GIL, and Ctrl-C ends them
- *   store.c, server.c     a store and its tables, and a server of it, in this process
- *   durable.c             a store's data directory
- *   client.c              a client: of servers, or of a store in this process
- *   trajectory_writer.c, trajectory_history.c, trajectory_items.c, column.c
- *   structured_writer.c, step_writer.c
- *   sampler.c             samples and batches
- *   replay_buffer.c       the single-process buffer
+ *   module.c               the contents of the module
+ *   status.c               statuses as exceptions
+ *   tensor.c               arrays as tensors, and tensors as arrays
+ *   nest.c, structure.c    nested structures: flatten, compare, pack
+ *   signature.c            nests of specs as signatures, and signatures as nests
+ *   wait.c                 calls that wait: without the GIL, interrupted by Ctrl-C
+ *   keys.c                 keys and priorities of items
+ *   store.c, server.c      a store with its tables, and a server of it, in this process
+ *   durable.c              the data directory of a store
+ *   client.c               a client of servers, or of a store in this process
+ *   server_call.c          requests to a server that outlive an interrupted call
+ *   step_writer.c          the writer of whole steps
+ *   trajectory_writer.c    the writer of trajectories, with trajectory_append.c (its steps),
+ *                          trajectory_items.c, trajectory_history.c and writer_state.c
+ *   column_history.c, trajectory_column.c, cell.c
+ *                          the history of a trajectory writer, and references into it
+ *   structured_writer.c    the writers by patterns, with patterns.c and step.c
+ *   sampler.c              samples and batches, with sample_arrays.c (samples as arrays),
+ *                          batch_arrays.c (batches as arrays), prefetch.c (batches made ahead)
+ *   sample_steps.c         samples as Reverb's ReplaySample
+ *   replay_buffer.c        the single-process buffer, with replay_columns.c
  *
- * Every function here is called with the GIL held. Those that return PyObject * return a new
- * reference or NULL with an exception set; those that return int return 0, or -1 with one. */
+ * Unless a comment says otherwise, a function is called with the GIL held. A function that
+ * returns PyObject * returns a new reference, or NULL with an exception set. A function that
+ * returns int returns 0, or -1 with an exception set. */
 #ifndef REPRISE_PYTHON_CORE_H
 #define REPRISE_PYTHON_CORE_H
 
@@ -30,15 +39,17 @@
 #endif
 #include <numpy/arrayobject.h>
 
+#include <assert.h>
+
 #include <reprise/reprise.h>
 
-/* Of NumPy 2, where the extension was built with the headers of NumPy 1. */
+/* Macros of NumPy 2, for builds with the headers of NumPy 1. */
 #if NPY_ABI_VERSION < 0x02000000
 #define PyDataType_ELSIZE(descr) ((npy_intp)(descr)->elsize)
 #define PyDataType_FLAGS(descr) ((npy_uint64)(unsigned char)(descr)->flags)
 #endif
 
-/* Of CPython 3.10, for 3.9. */
+/* Functions of CPython 3.10, for builds with 3.9. */
 #if PY_VERSION_HEX < 0x030a0000
 static inline PyObject *Py_NewRef(PyObject *obj)
 {
@@ -52,69 +63,75 @@ static inline PyObject *Py_XNewRef(PyObject *obj)
 }
 #endif
 
-/* Status.c.
+/* A function as an entry of a PyMethodDef: any function pointer may be cast to void (*)(void).
+ */
+#define CORE_METHOD(function) ((PyCFunction)(void (*)(void))(function))
+
+/* status.c: the exceptions.
  *
  *   RP_INVALID    ValueError
  *   RP_DEADLINE   DeadlineExceededError, a ReverbError
- *   all others    StatusError, a RuntimeError, whose `code` is the name of
- *                 the status in gRPC's words ("NOT_FOUND") */
+ *   all others    StatusError, a RuntimeError; its `code` is gRPC's name of the status, such as
+ *                 "NOT_FOUND" */
 
 extern PyObject *core_ReverbError, *core_DeadlineExceededError, *core_StatusError;
 
-/* A sentence, which may have words of a server in it, as a str that is safe to show. */
+/* A text as a str. Parts of the text may come from a server: unprintable bytes are escaped. */
 PyObject *core_text(const char *text);
 
-/* Sets the exception for a status that is not RP_OK; always returns NULL. */
+/* Sets the exception for a status other than RP_OK. Always returns NULL. */
 PyObject *core_raise(rp_status status, const rp_error *err);
 
-/* A call that may wait. Runs without the GIL; may be called again after RP_DEADLINE. */
+/* A call that may wait. Runs without the GIL. May be called again after RP_DEADLINE. */
 typedef rp_status (*core_call)(void *arg, rp_wait wait, rp_error *err);
 
-/* Makes the call until it ends with something other than RP_DEADLINE, `timeout_ms` have passed
- * (negative: never), or a signal handler raises (Ctrl-C). Returns 0 with `*status` set, or -1
- * with the handler's exception. The first try is made without waiting and with the GIL held if
- * `quick`, for calls that mostly find what they want. */
+/* Repeats the call until its status is not RP_DEADLINE, `timeout_ms` have passed (negative:
+ * never), or a signal handler raises an exception (Ctrl-C). Returns 0 with `*status` set, or -1
+ * with the handler's exception. With `quick`, the first call does not wait and keeps the GIL:
+ * for calls that usually succeed at once. */
 int core_wait(core_call call, void *arg, int64_t timeout_ms, bool quick, rp_status *status,
               rp_error *err);
 
-/* A timeout as Python gives it, an int or a float: seconds, or milliseconds. None, and whatever
- * is negative, is never (-1). Fractions of a millisecond are rounded up. */
+/* Sleeps. Without the GIL. */
+void core_sleep_ms(long ms);
+
+/* Reads a timeout, an int or a float, in seconds or milliseconds. None and negative numbers
+ * mean no timeout: -1. Fractions of a millisecond are rounded up. */
 int core_timeout_s(PyObject *obj, int64_t *timeout_ms);
 int core_timeout_ms(PyObject *obj, int64_t *timeout_ms);
 
-/* Views `obj` (an array, or whatever numpy.asarray takes) as a tensor. `*keep` is a new
- * reference to what owns the memory: hold it as long as the tensor is used. Arrays that are C
- * contiguous, aligned and in native byte order are not copied. str, bytes and object arrays of
- * them become
- * RP_STRING. TypeError or ValueError says which dtype or rank has no place here; `path` (may be
- * NULL) names the leaf. */
+/* Views `obj`, an array or anything that numpy.asarray takes, as a tensor. `*keep` is a new
+ * reference to the owner of the memory: hold it as long as the tensor is used. An array that is
+ * C contiguous, aligned and in native byte order is not copied. str, bytes, and object arrays
+ * of them become RP_STRING. TypeError or ValueError if a dtype or a rank is not supported;
+ * `path` (may be NULL) names the leaf in the text. */
 int core_tensor_from(PyObject *obj, const char *path, rp_tensor *tensor, PyObject **keep);
 
-/* The dtype of ours for a NumPy dtype, RP_INVALID_DTYPE if there is none; and back: a new
- * reference. bfloat16 and float8 are those of ml_dtypes, if that is installed, else raw bytes.
- */
+/* The rp_dtype of a NumPy dtype, RP_INVALID_DTYPE if there is none; and the NumPy dtype of an
+ * rp_dtype, a new reference. bfloat16 and float8 are those of ml_dtypes, or raw bytes if that
+ * is not installed. */
 rp_dtype core_dtype_from(PyArray_Descr *descr);
 PyArray_Descr *core_descr(rp_dtype dtype);
 
-/* A shape as a tuple, None where a dimension may have any size; None if its rank is not known
- * either. Before them the number of rows, unless that is -1. */
+/* A shape as a tuple: first the number of rows, unless it is -1, then the dimensions, None for
+ * one of any size. Returns None for a shape of any rank. */
 PyObject *core_shape_tuple(const rp_shape *shape, Py_ssize_t rows);
 
-/* A new array without contents, C contiguous; of RP_STRING an object array to be filled with
+/* A new C contiguous array, not initialised. For RP_STRING, an object array, to be filled by
  * core_fill_strings(). */
 PyObject *core_array_new(rp_dtype dtype, const rp_shape *shape);
 /* Puts strings, as bytes objects, into an object array. */
 int core_fill_strings(PyObject *array, const rp_string *strings, size_t count);
 
-/* Nest.c.
+/* nest.c: nests by the rules of dm-tree.
  *
- * Nests by dm-tree's rules: dicts (any mapping) are flattened by sorted key, lists, tuples and
- * named tuples in order; everything else, None included, is a leaf. attrs classes are not
- * looked into. At most RP_MAX_NEST_DEPTH levels, else ValueError. */
+ * Mappings are flattened by sorted key; lists, tuples and named tuples in order. Everything
+ * else is a leaf, also None and objects of attrs classes. ValueError beyond RP_MAX_NEST_DEPTH
+ * levels. */
 
-/* The leaves of a nest, in order, each with a reference of its own. The two functions that fill
- * it also initialise it; core_leaves_free() drops the references, and may be called after a
- * failure as well. Small ones do not allocate. */
+/* The leaves of a nest in order, with a reference to each. core_flatten() and
+ * core_structure_flatten() initialise it. core_leaves_free() drops the references, and may be
+ * called after a failure too. Up to 32 leaves need no allocation. */
 typedef struct core_leaves {
     PyObject **items;
     Py_ssize_t count, capacity;
@@ -124,32 +141,30 @@ typedef struct core_leaves {
 int core_flatten(PyObject *nest, core_leaves *leaves);
 void core_leaves_free(core_leaves *leaves);
 
-/* The shape of a nest: types, keys and the order of its leaves, without them. Immutable;
- * compares and hashes by value; picklable. In Python: reprise._core.Structure. */
+/* The structure of a nest: types, keys and order, without the leaves. Immutable, compared and
+ * hashed by value, picklable. In Python: reprise._core.Structure. */
 typedef struct core_structure core_structure;
 extern PyTypeObject core_Structure;
 
 PyObject *core_structure_of(PyObject *nest);
-/* Flattens `nest` if it has this structure (in the sense of dm-tree's assert_same_structure:
- * any two mappings of the same keys are alike, and named tuples of the same name and
- * fields): 1. 0 if it has another (no exception), -1 on failure. The fast path of every append:
- * no allocation for up to 32 leaves. */
+/* Flattens `nest` if it has this structure, in the sense of dm-tree's assert_same_structure:
+ * two mappings with the same keys are alike, and two named tuples with the same name and
+ * fields. Returns 1; 0 if the structure differs, without an exception; -1 on failure. Every
+ * append calls this: no allocation for up to 32 leaves. */
 int core_structure_flatten(PyObject *structure, PyObject *nest, core_leaves *leaves);
 Py_ssize_t core_structure_leaf_count(PyObject *structure);
-/* A nest of that structure with these leaves, whose references are not taken. */
+/* A nest of that structure with these leaves. Borrows the leaves. */
 PyObject *core_structure_pack(PyObject *structure, PyObject *const *leaves, Py_ssize_t count);
-/* The path of a leaf as messages show it: keys and indices joined with '/'. */
+/* The path of a leaf for error texts: keys and indices joined with '/'. */
 PyObject *core_structure_path(PyObject *structure, Py_ssize_t leaf);
 
-/* A signature from a nest of specs (reprise.specs.TensorSpec; the Python side has converted
- * other kinds), or NULL without an exception for None and for an empty nest: `*out`. */
+/* Makes a signature from a nest of reprise.specs.TensorSpec. `*out` is NULL for None and for an
+ * empty nest. */
 int core_signature_from(PyObject *nest, rp_signature **out);
 /* The nest of specs of a signature; None for NULL. */
 PyObject *core_signature_to(const rp_signature *signature);
 
-/* The types.
- *
- * Static types, registered by module.c. */
+/* The types: static, registered by module.c. */
 
 /* store.c: reprise._core.Store. */
 typedef struct core_store {
@@ -165,22 +180,25 @@ extern PyTypeObject core_Server;
 typedef struct core_client {
     PyObject_HEAD
     rp_client *client;
-    PyObject *store; /* of a local one: keeps it alive; else NULL */
+    PyObject *store; /* a reference to the store of a local client; else NULL */
 } core_client;
 extern PyTypeObject core_Client;
 
-/* The information of one table, as a dict; both of a store and of a client. store.c. */
+/* StatusError in a forked child for a client of a store of the parent. */
+int core_client_check(PyObject *client);
+
+/* store.c: information on one table, as a dict. */
 PyObject *core_table_info(const rp_table_info *info);
 
 extern PyTypeObject core_TrajectoryWriter; /* trajectory_writer.c */
-extern PyTypeObject core_ColumnHistory;    /* column.c */
-extern PyTypeObject core_TrajectoryColumn; /* column.c */
-extern PyTypeObject core_WeakCellRef;      /* column.c */
+extern PyTypeObject core_ColumnHistory;    /* column_history.c */
+extern PyTypeObject core_TrajectoryColumn; /* trajectory_column.c */
+extern PyTypeObject core_WeakCellRef;      /* cell.c */
 extern PyTypeObject core_StructuredWriter; /* structured_writer.c */
 extern PyTypeObject core_BatchWriter;      /* structured_writer.c */
 extern PyTypeObject core_StepWriter;       /* step_writer.c */
 extern PyTypeObject core_Sampler;          /* sampler.c */
-extern PyTypeObject core_Batch;            /* sampler.c */
+extern PyTypeObject core_Batch;            /* batch_arrays.c */
 extern PyTypeObject core_ReplayBuffer;     /* replay_buffer.c */
 
 #endif

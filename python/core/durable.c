@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reprise._core.Durable: a store that survives its process.
+/* reprise._core.Durable: the data directory of a store.
  *
- * It belongs to the process that made it, as the store does. Calls that use it are counted
- * while the GIL is free, and closing waits for the last of them. */
+ * It belongs to the process that made it, as the store does.
+ *
+ * Invariants, whenever a thread releases the GIL:
+ *   D1  `uses` counts the calls in progress that use the C object;
+ *   D2  close() clears `durable` first, so that no new call starts, and closes the C object
+ * when
+ *       `uses` is 0. */
 #include "durable.h"
-#include "module.h"
 
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "server_call.h"
@@ -18,8 +21,8 @@ enum { PATH_BYTES = 4096, POLL_MS = 5 };
 typedef struct durable_object {
     PyObject_HEAD
     rp_durable *durable; /* NULL once closed */
-    PyObject *store;     /* outlives it */
-    int uses;            /* calls that are on their way */
+    PyObject *store;     /* a reference: outlives `durable` */
+    int uses;            /* calls in progress */
     pid_t pid;
 } durable_object;
 
@@ -48,7 +51,7 @@ static int mode_from(const char *name, rp_durability *mode)
     return -1;
 }
 
-/* Milliseconds as nanoseconds; negative is for ever. */
+/* Milliseconds as nanoseconds; RP_FOREVER if negative. */
 static int64_t ns_of(long long ms)
 {
     return ms < 0 || ms > INT64_MAX / 1000000 ? RP_FOREVER : ms * 1000000;
@@ -116,7 +119,7 @@ fail:
     return NULL;
 }
 
-/* Takes it out first: whoever comes meanwhile finds none. */
+/* Closes the data directory (D2). */
 static rp_status close_durable(durable_object *self, rp_error *err)
 {
     rp_durable *durable = self->durable;
@@ -125,10 +128,11 @@ static rp_status close_durable(durable_object *self, rp_error *err)
     self->durable = NULL;
     if (durable == NULL || self->pid != getpid()) return RP_OK;
     while (self->uses > 0) {
-        Py_BEGIN_ALLOW_THREADS(void)
-        nanosleep(&(struct timespec){.tv_nsec = POLL_MS * 1000000L}, NULL);
+        Py_BEGIN_ALLOW_THREADS
+        core_sleep_ms(POLL_MS);
         Py_END_ALLOW_THREADS
     }
+    assert(self->uses == 0); /* D1 */
     Py_BEGIN_ALLOW_THREADS
     st = rp_durable_close(durable, err);
     Py_END_ALLOW_THREADS
@@ -141,7 +145,7 @@ static void durable_dealloc(PyObject *obj)
     rp_error err;
     rp_status st = close_durable(self, &err);
 
-    (void)st; /* nobody is there to be told */
+    (void)st; /* an error cannot be reported here */
     Py_XDECREF(self->store);
     Py_TYPE(obj)->tp_free(obj);
 }
@@ -190,6 +194,7 @@ static PyObject *durable_checkpoint(PyObject *obj, PyObject *args, PyObject *kwa
     self->uses++;
     if (core_call_server(do_checkpoint, &r->base, 0, timeout_ms) == 0)
         path = PyUnicode_DecodeFSDefault(r->path);
+    assert(self->uses > 0);
     self->uses--;
     core_request_drop(&r->base);
     return path;
@@ -267,6 +272,7 @@ static PyObject *durable_info(PyObject *obj, PyObject *Py_UNUSED(ignored))
     Py_BEGIN_ALLOW_THREADS
     rp_durable_get_info(durable, &info);
     Py_END_ALLOW_THREADS
+    assert(self->uses > 0);
     self->uses--;
     return core_durable_dict(&info);
 }
@@ -304,12 +310,11 @@ PyMethodDef core_durable_functions[] = {
 };
 
 static PyMethodDef durable_methods[] = {
-    {"checkpoint", (PyCFunction)(void (*)(void))durable_checkpoint,
-     METH_VARARGS | METH_KEYWORDS,
+    {"checkpoint", CORE_METHOD(durable_checkpoint), METH_VARARGS | METH_KEYWORDS,
      "checkpoint($self, timeout=None)\n--\n\nWrites a checkpoint and returns its path."},
     {"close", durable_close, METH_NOARGS,
-     "close($self)\n--\n\nWrites what is to be written. May be called again."},
-    {"info", durable_info, METH_NOARGS, "info($self)\n--\n\nWhat is known of it, a dict."},
+     "close($self)\n--\n\nWrites everything to disk and closes. May be called again."},
+    {"info", durable_info, METH_NOARGS, "info($self)\n--\n\nIts state, as a dict."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What servers and clients need of a reprise._core.Durable. */
+/* reprise._core.Durable, for servers and clients. */
 #ifndef REPRISE_PYTHON_DURABLE_H
 #define REPRISE_PYTHON_DURABLE_H
 
 #include "core.h"
 
 extern PyTypeObject core_Durable;
+extern PyMethodDef core_durable_functions[]; /* of the module */
 
-/* NULL with an exception if it is closed, or belongs to a process that forked this one. Valid
- * until it is closed. */
+/* The C object, valid until it is closed. NULL with an exception if it is closed, or was made
+ * by a process that forked this one. */
 rp_durable *core_durable_of(PyObject *durable);
 
-/* Everything known of one, as a dict. */
+/* The state of a data directory, as a dict. */
 PyObject *core_durable_dict(const rp_durable_info *info);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is in the module reprise._core: exceptions, types, functions. */
+/* The contents of the module reprise._core: exceptions, types, functions. */
 #define CORE_IMPORT_ARRAY
 #include "module.h"
 #include "core.h"
@@ -30,7 +30,7 @@ static int add_types(PyObject *module)
 static struct PyModuleDef definition = {
     PyModuleDef_HEAD_INIT,
     .m_name = "reprise._core",
-    .m_doc = "The C library as Python types. Use the package reprise, which is made of these.",
+    .m_doc = "The C library as Python types, for the package reprise.",
     .m_size = -1,
 };
 

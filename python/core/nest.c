@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Nests: what they are made of, and how they are taken apart and put together.
+/* Nests: flattening, structures, packing.
  *
- * Taking one apart has two ways. The general one looks at each object, sorts the keys of each
- * dict, and may write down what it saw (a structure). The other one knows the structure that is
- * to be expected, and only asks for the keys in their order: that is what every append does. */
+ * There are two ways to flatten a nest. walk() looks at each object and sorts the keys of each
+ * mapping; it may record the structure. match() compares the nest with a structure and asks for
+ * its keys in their order: every append does this.
+ *
+ * Invariants of a structure:
+ *   N1  nodes are in preorder: a parent before its children, node->children of them;
+ *   N2  leaf_count is the number of nodes of the kind NEST_LEAF;
+ *   N3  mappings and named tuples have `keys`, one for each child; other nodes have none. */
 #include "nest.h"
 #include "module.h"
 
@@ -45,6 +50,7 @@ static inline int leaves_push(core_leaves *leaves, PyObject *leaf)
 {
     if (leaves->count == leaves->capacity && leaves_grow(leaves) < 0) return -1;
     Py_INCREF(leaf);
+    assert(leaves->count < leaves->capacity);
     leaves->items[leaves->count++] = leaf;
     return 0;
 }
@@ -62,7 +68,7 @@ static int is_named_tuple(PyObject *obj)
     return named;
 }
 
-/* True for what is a leaf at a glance: arrays, and the scalars of Python and of NumPy. */
+/* True for the common types of leaves: arrays, and scalars of Python and of NumPy. */
 static inline bool is_plain_leaf(PyObject *obj)
 {
     return PyArray_CheckExact(obj) || PyFloat_CheckExact(obj) || PyLong_Check(obj) ||
@@ -96,11 +102,12 @@ static int too_deep(int depth)
     return -1;
 }
 
-/* Adds a node to the structure, if one is wanted. Takes both references of keys, also when it
- * fails. */
-static int note(core_structure *s, nest_kind kind, PyObject *obj, PyObject *keys,
-                PyObject *given, Py_ssize_t children)
+/* Adds a node to the structure, unless that is NULL. Takes the references `keys` and `given`,
+ * also on failure. */
+static int add_node(core_structure *s, nest_kind kind, PyObject *obj, PyObject *keys,
+                    PyObject *given, Py_ssize_t children)
 {
+    assert(keys == NULL || PyTuple_GET_SIZE(keys) == children); /* N3 */
     if (s == NULL) {
         Py_XDECREF(keys);
         Py_XDECREF(given);
@@ -142,7 +149,8 @@ static int walk_items(PyObject *sequence, Py_ssize_t count, core_structure *s,
     return 0;
 }
 
-/* The keys of a mapping as a sorted tuple; in `*given` as they came if that was not sorted. */
+/* The keys of a mapping as a sorted tuple. `*given` is set to them in their own order if that
+ * differs. */
 static PyObject *sorted_keys(PyObject *mapping, PyObject **given)
 {
     PyObject *keys =
@@ -178,7 +186,7 @@ static PyObject *value_of(PyObject *mapping, PyObject *key)
         Py_XINCREF(value);
         return value;
     }
-    /* First, since some mappings make a value for a key that they have not. */
+    /* A lookup first: some mappings create a value for a key that they do not have. */
     if (PySequence_Contains(mapping, key) != 1) return NULL;
     PyObject *value = PyObject_GetItem(mapping, key);
     if (value == NULL && PyErr_ExceptionMatches(PyExc_KeyError)) PyErr_Clear();
@@ -191,7 +199,7 @@ static int walk_mapping(PyObject *mapping, core_structure *s, core_leaves *leave
     PyObject *keys = sorted_keys(mapping, &given);
     if (keys == NULL) return -1;
     Py_INCREF(keys);
-    int failed = note(s, NEST_DICT, mapping, keys, given, PyTuple_GET_SIZE(keys));
+    int failed = add_node(s, NEST_DICT, mapping, keys, given, PyTuple_GET_SIZE(keys));
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(keys) && !failed; i++) {
         PyObject *value = value_of(mapping, PyTuple_GET_ITEM(keys, i));
         if (value == NULL && !PyErr_Occurred())
@@ -203,7 +211,7 @@ static int walk_mapping(PyObject *mapping, core_structure *s, core_leaves *leave
     return failed;
 }
 
-/* The fields of a named tuple of that length. */
+/* The fields of a named tuple, which must be `count`. */
 static PyObject *fields_of(PyObject *obj, Py_ssize_t count)
 {
     PyObject *fields = PyObject_GetAttr((PyObject *)Py_TYPE(obj), fields_name);
@@ -221,7 +229,7 @@ static int walk(PyObject *obj, core_structure *s, core_leaves *leaves, int depth
     int kind = core_nest_kind(obj);
     if (kind < 0) return -1;
     if (kind == NEST_LEAF) {
-        if (note(s, NEST_LEAF, obj, NULL, NULL, 0) < 0) return -1;
+        if (add_node(s, NEST_LEAF, obj, NULL, NULL, 0) < 0) return -1;
         return leaves_push(leaves, obj);
     }
     if (too_deep(depth) < 0) return -1;
@@ -233,7 +241,7 @@ static int walk(PyObject *obj, core_structure *s, core_leaves *leaves, int depth
         fields = fields_of(obj, count);
         if (fields == NULL) return -1;
     }
-    if (note(s, (nest_kind)kind, obj, fields, NULL, count) < 0) return -1;
+    if (add_node(s, (nest_kind)kind, obj, fields, NULL, count) < 0) return -1;
     return walk_items(obj, count, s, leaves, depth);
 }
 
@@ -297,6 +305,7 @@ static int match_mapping(const core_structure *s, Py_ssize_t *at, const nest_nod
 
 static int match(const core_structure *s, Py_ssize_t *at, PyObject *obj, core_leaves *leaves)
 {
+    assert(*at < s->node_count); /* N1 */
     const nest_node *node = &s->nodes[(*at)++];
     int same = same_kind(node, obj);
     if (same != 1) return same;
@@ -318,6 +327,7 @@ int core_structure_flatten(PyObject *structure, PyObject *nest, core_leaves *lea
     Py_ssize_t at = 0;
     leaves_init(leaves);
     int same = match((core_structure *)structure, &at, nest, leaves);
+    assert(same != 1 || leaves->count == ((core_structure *)structure)->leaf_count); /* N2 */
     if (same != 1) core_leaves_free(leaves);
     return same;
 }
@@ -327,7 +337,7 @@ Py_ssize_t core_structure_leaf_count(PyObject *structure)
     return ((core_structure *)structure)->leaf_count;
 }
 
-/* Where in a structure and in its leaves the work is. */
+/* The next node and the next leaf. */
 typedef struct position {
     Py_ssize_t node, leaf;
 } position;
@@ -365,7 +375,8 @@ static PyObject *build_dict(const core_structure *s, const nest_node *node, posi
         if (failed) goto fail;
     }
     if (node->type == &PyDict_Type) return dict;
-    /* A mapping of another type is made from a dict, if its type can be called with one. */
+    /* A mapping of another type is made by calling its type with the dict; if that fails, the
+     * dict stays. */
     PyObject *first = node->factory == NULL ? dict : node->factory;
     PyObject *second = node->factory == NULL ? NULL : dict;
     PyObject *other = PyObject_CallFunctionObjArgs((PyObject *)node->type, first, second, NULL);
@@ -382,8 +393,10 @@ fail:
 
 static PyObject *build(const core_structure *s, position *at, PyObject *const *leaves)
 {
+    assert(at->node < s->node_count); /* N1 */
     const nest_node *node = &s->nodes[at->node++];
     if (node->kind == NEST_LEAF) {
+        assert(at->leaf < s->leaf_count); /* N2 */
         PyObject *leaf = leaves[at->leaf++];
         Py_INCREF(leaf);
         return leaf;
@@ -410,12 +423,15 @@ PyObject *core_structure_pack(PyObject *structure, PyObject *const *leaves, Py_s
         return NULL;
     }
     position at = {0, 0};
-    return build(s, &at, leaves);
+    PyObject *nest = build(s, &at, leaves);
+    assert(nest == NULL || (at.node == s->node_count && at.leaf == count)); /* N1, N2 */
+    return nest;
 }
 
-/* Appends the paths of the leaves below the node at `*at`, whose own path is `path`. */
+/* Appends the paths of the leaves below the node `*at`; `path` is the path of the node. */
 static int add_paths(const core_structure *s, Py_ssize_t *at, PyObject *path, PyObject *list)
 {
+    assert(*at < s->node_count); /* N1 */
     const nest_node *node = &s->nodes[(*at)++];
     if (node->kind == NEST_LEAF) return PyList_Append(list, path);
     for (Py_ssize_t i = 0; i < node->children; i++) {

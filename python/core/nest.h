@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The inside of a structure: its nodes in preorder, a parent before its children. */
+/* The nodes of a structure, for the files about nests. nest.c has the invariants. */
 #ifndef REPRISE_PYTHON_NEST_H
 #define REPRISE_PYTHON_NEST_H
 
@@ -11,15 +11,16 @@ typedef enum nest_kind {
     NEST_TUPLE,    /* of a type that is called with an iterable */
     NEST_NAMED,    /* a named tuple: its type is called with its fields */
     NEST_DICT,     /* any mapping */
-    NEST_SEQUENCE, /* any other sequence, but for strings and what has a buffer */
+    NEST_SEQUENCE, /* any other sequence, except strings and objects with a buffer */
 } nest_kind;
 
 typedef struct nest_node {
     nest_kind kind;
     PyTypeObject *type; /* NULL for a leaf */
-    PyObject *keys;     /* tuple: of a mapping sorted, of a named tuple its fields; else NULL */
-    PyObject *given;    /* the keys of a mapping as they were given, if that is not sorted */
-    PyObject *factory;  /* of a defaultdict: its default_factory; else NULL */
+    PyObject *keys; /* a tuple: sorted keys of a mapping, fields of a named tuple; else NULL */
+    PyObject
+        *given; /* keys of a mapping in their own order, if that is not sorted; else NULL */
+    PyObject *factory;   /* of a defaultdict: its default_factory; else NULL */
     Py_ssize_t children; /* 0 for a leaf */
 } nest_node;
 
@@ -29,12 +30,12 @@ struct core_structure {
     Py_ssize_t node_count, node_capacity, leaf_count;
 };
 
-/* What `obj` is; -1 with an exception. */
+/* The kind of `obj`; -1 with an exception. */
 int core_nest_kind(PyObject *obj);
 
-/* For each leaf, in order, a tuple of the keys and positions on the way to it. */
+/* A list with the path of each leaf, in order: a tuple of keys and positions. */
 PyObject *core_structure_paths(PyObject *structure);
-/* One of those as messages show it: joined with '/'. */
+/* A path for error texts: joined with '/'. */
 PyObject *core_path_text(PyObject *path);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Patterns from tuples. Only their form is looked at here: what they say is checked by the C
- * library, in Reverb's words. */
+/* Patterns from tuples. Only the types are checked here; the C library checks the values, with
+ * Reverb's error texts. */
 #include "patterns.h"
 
-/* An int32 or None. */
+/* Reads an int32 or None. */
 static int number_or_none(PyObject *obj, bool *has, int32_t *value)
 {
     long number;
@@ -21,7 +21,7 @@ static int number_or_none(PyObject *obj, bool *has, int32_t *value)
     return 0;
 }
 
-/* PyArg_ParseTuple() takes nothing but a tuple, and says so as a SystemError. */
+/* TypeError unless it is a tuple: PyArg_ParseTuple() would raise SystemError. */
 static int check_tuple(PyObject *obj, const char *what)
 {
     if (PyTuple_Check(obj)) return 0;
@@ -83,9 +83,10 @@ static int priority_from(PyObject *obj, rp_pattern_priority *priority)
     return 0;
 }
 
-/* Zeroed memory for as many elements as a tuple has. */
+/* Allocates a zeroed array with an element for each of the tuple. */
 static void *array_for(PyObject *tuple, size_t size)
 {
+    assert(PyTuple_Check(tuple));
     void *array = PyMem_Calloc((size_t)PyTuple_GET_SIZE(tuple) + 1, size);
 
     if (!array) PyErr_NoMemory();
@@ -116,11 +117,12 @@ static int pattern_from(PyObject *obj, rp_pattern *pattern)
     return priority_from(priority, &pattern->priority);
 }
 
-/* Says which pattern the exception is about, as the C library does. */
+/* Adds the number of the pattern to the exception, as the C library does. */
 static void name_position(size_t position)
 {
     PyObject *type, *value, *trace;
 
+    assert(PyErr_Occurred());
     if (!PyErr_ExceptionMatches(PyExc_ValueError)) return;
     PyErr_Fetch(&type, &value, &trace);
     PyErr_NormalizeException(&type, &value, &trace);

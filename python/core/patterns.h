@@ -10,12 +10,13 @@ typedef struct core_patterns {
     size_t count;
 } core_patterns;
 
-/* From a sequence of (table, nodes, conditions, priority):
+/* Reads a tuple of (table, nodes, conditions, priority):
  *   a node is       (source, start or None, stop or None, step or None)
  *   a condition is  (left, column, compare, mod, value, inverse), by the numbers of
  *                   rp_condition_left and rp_condition_compare
  *   a priority is   (kind, value, max_priority_weight, column), by those of rp_priority_kind
- * Strings are borrowed from `obj`, which must live as long. Free with core_patterns_free(). */
+ * Borrows strings from `obj`. The caller frees `*out` with core_patterns_free(); after a
+ * failure it is empty. */
 int core_patterns_from(PyObject *obj, core_patterns *out);
 void core_patterns_free(core_patterns *patterns);
 

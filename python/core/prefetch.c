@@ -1,16 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A thread that makes batches ahead: see prefetch.h.
+/* A thread that makes batches ahead; see prefetch.h.
  *
- * Batches are numbered. Batch n is made in slot n mod (depth + reuse), and only once n - depth
- * have been taken; so the slot holds batch n - depth - reuse, after which at least `reuse` more
- * have been taken, or nothing.
+ * Batches are numbered. Batch n is made in slot n mod (depth + reuse), once n - depth batches
+ * have been taken. So the slot is unused, or holds batch n - depth - reuse, after which at
+ * least `reuse` batches have been taken.
  *
- *   EMPTY       the thread may fill it: nobody looks at it
- *   READY       a batch, or a status, waits to be taken
- *   TAKEN       somebody with the GIL makes arrays of it
+ *   EMPTY   the thread may fill the slot
+ *   READY   a batch, or a status, can be taken
+ *   TAKEN   a caller of take() makes arrays of the batch, with the GIL
  *
- * `mu` guards states and numbers; what is in a slot belongs to whom its state says. `mu` is
- * held for moments only, so it may be taken with the GIL held. */
+ * `mu` guards states and numbers; the contents of a slot belong to the thread that its state
+ * names. `mu` is held briefly and never while waiting for the GIL, so a thread may lock it with
+ * the GIL held.
+ *
+ * Invariants, whenever `mu` is free:
+ *   F1  taken <= made <= taken + depth;
+ *   F2  batches taken .. made - 1 are in slots that are READY;
+ *   F3  is_over and stopped are never cleared; after that no batch is made. */
 #include "prefetch.h"
 
 #include <pthread.h>
@@ -39,7 +45,7 @@ struct core_prefetch {
     pthread_mutex_t mu;
     pthread_cond_t ready, room;
     uint64_t made, taken;
-    bool stopped, is_over; /* over: the last slot says why */
+    bool stopped, is_over; /* is_over: the last slot has the reason */
 };
 
 static void fill(core_prefetch *p, slot *s)
@@ -68,9 +74,10 @@ static void *run(void *arg)
         pthread_mutex_unlock(&p->mu);
         fill(p, s);
         pthread_mutex_lock(&p->mu);
+        assert(s->state == EMPTY && p->made < p->taken + p->options.depth); /* F1 */
         s->state = READY;
         p->made++;
-        /* Items that do not fit are dropped, and there may be better ones behind them. */
+        /* After RP_INVALID, items that do not fit, the next batch may be fine. */
         p->is_over = s->status != RP_OK && s->status != RP_INVALID;
         pthread_cond_signal(&p->ready);
     }
@@ -97,6 +104,7 @@ void core_prefetch_stop(core_prefetch *p)
 void core_prefetch_free(core_prefetch *p)
 {
     if (p == NULL) return;
+    assert(!p->has_thread);
     for (size_t i = 0; i < p->slot_count; i++) {
         core_stacked_clear(&p->slots[i].stacked);
         core_given_free((core_given *)p->slots[i].stacked.given, p->options.set_columns);
@@ -120,7 +128,7 @@ static void init_locks(core_prefetch *p)
     (void)pthread_condattr_destroy(&attr);
 }
 
-/* Starts the thread with every signal blocked: they are for Python's threads. */
+/* Starts the thread with all signals blocked: these are for Python's threads. */
 static int start_thread(core_prefetch *p)
 {
     sigset_t all, before;
@@ -138,6 +146,8 @@ int core_prefetch_new(rp_sampler *sampler, core_pool *pool,
 {
     core_prefetch *p = calloc(1, sizeof *p);
     size_t slot_count = options->depth + options->reuse;
+
+    assert(options->depth > 0 && (options->sets == NULL || options->reuse > 0));
 
     if (p != NULL) p->slots = calloc(slot_count, sizeof *p->slots);
     if (p == NULL || p->slots == NULL) {
@@ -194,6 +204,7 @@ static rp_status take_call(void *arg, rp_wait wait, rp_error *err)
     for (;;) {
         slot *s = &p->slots[p->taken % p->slot_count];
 
+        assert(p->taken <= p->made); /* F1 */
         if (p->stopped) {
             st = RP_CANCELLED;
             if (err != NULL) {
@@ -204,7 +215,8 @@ static rp_status take_call(void *arg, rp_wait wait, rp_error *err)
         }
         if (p->taken < p->made && s->state == READY) {
             t->slot = s;
-            if (s->status != RP_OK && p->is_over && p->taken + 1 == p->made) break; /* stays */
+            if (s->status != RP_OK && p->is_over && p->taken + 1 == p->made)
+                break; /* it stays READY for the next call */
             s->state = TAKEN;
             p->taken++;
             if (p->taken < p->made) pthread_cond_signal(&p->ready);
@@ -220,6 +232,7 @@ static rp_status take_call(void *arg, rp_wait wait, rp_error *err)
     return st;
 }
 
+/* Lets the thread use the slot again. */
 static void give_back(core_prefetch *p, slot *s)
 {
     pthread_mutex_lock(&p->mu);
@@ -234,7 +247,7 @@ static PyObject *end_of(const slot *s, const char **ended)
     if (s->status == RP_PRECONDITION)
         *ended = "samples";
     else if (s->status == RP_DEADLINE)
-        *ended = "timeout"; /* the thread's own wait has no end */
+        *ended = "timeout"; /* the rate limiter's: the thread itself waits for ever */
     else
         return core_raise(s->status, &s->err);
     Py_RETURN_NONE;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A thread that makes batches ahead: it waits for samples and decodes them while Python works,
- * and never takes the GIL. */
+/* A thread that makes batches ahead: it waits for samples and decodes them. It never acquires
+ * the GIL. */
 #ifndef REPRISE_PYTHON_PREFETCH_H
 #define REPRISE_PYTHON_PREFETCH_H
 
@@ -11,26 +11,25 @@ typedef struct core_prefetch core_prefetch;
 typedef struct core_prefetch_options {
     size_t size;  /* of a batch */
     size_t depth; /* batches made ahead, >= 1 */
-    size_t reuse; /* 0: every batch has memory of its own; n: that of a batch is written again
-                     once n more have been taken */
+    size_t reuse; /* 0: each batch has memory of its own; n: the memory of a batch is reused
+                     once n more batches have been taken */
     rp_ragged ragged;
     bool whole;
-    /* The caller's memory: depth + reuse sets of columns, which are taken; else NULL. */
+    /* NULL, or arrays of the caller: depth + reuse sets of columns, which are taken. */
     core_given **sets;
     size_t set_columns; /* of each set */
 } core_prefetch_options;
 
-/* Starts it. Both are borrowed: `sampler` must outlive it. */
+/* Starts the thread. Borrows sampler and pool, which must outlive it. */
 int core_prefetch_new(rp_sampler *sampler, core_pool *pool,
                       const core_prefetch_options *options, core_prefetch **out);
-/* Ends it, and waits of others with RP_CANCELLED: close the sampler before. Gives up the GIL
- * meanwhile. May be called more than once. */
+/* Ends the thread, and calls of take() that wait, with RP_CANCELLED. The sampler must be closed
+ * before. Releases the GIL meanwhile. May be called more than once. */
 void core_prefetch_stop(core_prefetch *p);
-/* Frees it, stopped; NULL is fine. In the child of a fork it may not be called. */
+/* Frees a stopped one; NULL is fine. Must not be called in a forked child. */
 void core_prefetch_free(core_prefetch *p);
 
-/* The next batch: a new reference; None if the sequence is over, and then `*ended` says why;
- * NULL with an exception. */
+/* The next batch. None at the end of the sequence; then `*ended` is set to the reason. */
 PyObject *core_prefetch_take(core_prefetch *p, int64_t timeout_ms, const char **ended);
 
 #endif

@@ -1,28 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* reprise._core.ReplayBuffer: a replay buffer of this process, over <reprise/replay_buffer.h>.
  *
- * The class of that name in reprise.replay_buffer is a subclass, which knows about specs, files
- * and pickles; add(), sample() and update_priorities() of it are those here, so that a call is
- * one call. The GIL is let go where more than a few kilobytes are copied. */
-#include "core.h"
+ * The class of that name in reprise.replay_buffer is a subclass, with specs, files and
+ * pickling. add(), sample() and update_priorities() are not overridden there, so that a call to
+ * them is one call into C. Copies of RELEASE_BYTES or more release the GIL.
+ *
+ * Invariant: U1  `buffer` is NULL until __init__() has succeeded; then `columns` are its
+ * columns. */
+#include "replay_columns.h"
 
-enum { MAX_RANK = 16, WITHOUT_GIL_BYTES = 32 << 10 };
-
-typedef struct column {
-    PyObject *name; /* interned */
-    PyArray_Descr *descr;
-    npy_intp dims[MAX_RANK]; /* of one row */
-    int rank;
-    npy_intp elements;
-    size_t bytes;
-} column;
+enum { RELEASE_BYTES = 32 << 10 }; /* a copy of so many bytes releases the GIL */
 
 typedef struct replay_buffer {
     PyObject_HEAD
     rp_replay_buffer *buffer; /* NULL until __init__ has made it */
-    column *columns;
-    Py_ssize_t column_count;
-    size_t row_bytes;
+    core_replay_columns columns;
     Py_ssize_t capacity;
     double alpha, beta, epsilon;
 } replay_buffer;
@@ -48,88 +40,13 @@ static int is_made(const replay_buffer *self)
     return 0;
 }
 
-static void drop_columns(replay_buffer *self)
-{
-    for (Py_ssize_t i = 0; i < self->column_count; i++) {
-        Py_XDECREF(self->columns[i].name);
-        Py_XDECREF(self->columns[i].descr);
-    }
-    PyMem_Free(self->columns);
-    self->columns = NULL;
-    self->column_count = 0;
-}
-
 static void dealloc(PyObject *obj)
 {
     replay_buffer *self = (replay_buffer *)obj;
 
     rp_replay_buffer_free(self->buffer);
-    drop_columns(self);
+    core_replay_columns_clear(&self->columns);
     Py_TYPE(obj)->tp_free(obj);
-}
-
-/* Reads (name, dtype, shape, frame_count). */
-static int read_column(PyObject *given, column *c, rp_replay_column *out)
-{
-    PyObject *name, *shape;
-    unsigned int frame_count;
-
-    if (!PyArg_ParseTuple(given, "UO&O!I", &name, PyArray_DescrConverter, &c->descr,
-                          &PyTuple_Type, &shape, &frame_count))
-        return -1;
-    Py_INCREF(name);
-    PyUnicode_InternInPlace(&name);
-    c->name = name;
-    if (PyDataType_REFCHK(c->descr) || PyDataType_ELSIZE(c->descr) <= 0) {
-        PyErr_Format(PyExc_TypeError, "column '%U': a buffer cannot hold values of dtype %R",
-                     name, c->descr);
-        return -1;
-    }
-    if (PyDataType_ISBYTESWAPPED(c->descr)) { /* rows are kept as arrays come in: native */
-        Py_SETREF(c->descr, PyArray_DescrNewByteorder(c->descr, NPY_NATIVE));
-        if (c->descr == NULL) return -1;
-    }
-    c->rank = (int)PyTuple_GET_SIZE(shape);
-    if (c->rank > MAX_RANK) {
-        PyErr_Format(PyExc_ValueError, "column '%U': rank must be at most %d, got %d", name,
-                     MAX_RANK, c->rank);
-        return -1;
-    }
-    c->elements = 1;
-    for (int i = 0; i < c->rank; i++) {
-        c->dims[i] = PyLong_AsSsize_t(PyTuple_GET_ITEM(shape, i));
-        if (c->dims[i] == -1 && PyErr_Occurred()) return -1;
-        if (c->dims[i] < 1 || c->dims[i] > PY_SSIZE_T_MAX / 16 / c->elements) {
-            PyErr_Format(PyExc_ValueError, "column '%U': no such dimension in a row: %zd", name,
-                         c->dims[i]);
-            return -1;
-        }
-        c->elements *= c->dims[i];
-    }
-    c->bytes = (size_t)c->elements * (size_t)PyDataType_ELSIZE(c->descr);
-    *out = (rp_replay_column){PyUnicode_AsUTF8(name), c->bytes, frame_count};
-    return out->name == NULL ? -1 : 0;
-}
-
-static int read_columns(replay_buffer *self, PyObject *columns, rp_replay_column *out)
-{
-    Py_ssize_t count = PyTuple_GET_SIZE(columns);
-
-    if (count > RP_REPLAY_MAX_COLUMNS) {
-        PyErr_Format(PyExc_ValueError, "there must be at most %d columns, got %zd",
-                     RP_REPLAY_MAX_COLUMNS, count);
-        return -1;
-    }
-    self->columns = PyMem_Calloc((size_t)(count > 0 ? count : 1), sizeof(column));
-    if (self->columns == NULL) return PyErr_NoMemory(), -1;
-    self->column_count = count;
-    self->row_bytes = 0;
-    for (Py_ssize_t i = 0; i < count; i++) {
-        if (read_column(PyTuple_GET_ITEM(columns, i), &self->columns[i], &out[i]) < 0)
-            return -1;
-        self->row_bytes += self->columns[i].bytes;
-    }
-    return 0;
 }
 
 static int init(PyObject *obj, PyObject *args, PyObject *kwargs)
@@ -152,10 +69,10 @@ static int init(PyObject *obj, PyObject *args, PyObject *kwargs)
                                      &PyTuple_Type, &given, &self->alpha, &self->beta,
                                      &self->epsilon, &seed))
         return -1;
-    drop_columns(self);
-    if (read_columns(self, given, columns) < 0) return -1;
+    core_replay_columns_clear(&self->columns);
+    if (core_replay_columns_read(&self->columns, given, columns) < 0) return -1;
     options.capacity = self->capacity < 0 ? 0 : (size_t)self->capacity;
-    options.column_count = (size_t)self->column_count;
+    options.column_count = (size_t)self->columns.count;
     options.alpha = self->alpha;
     options.epsilon = self->epsilon;
     options.seed = seed;
@@ -165,125 +82,8 @@ static int init(PyObject *obj, PyObject *args, PyObject *kwargs)
     return core_raise(st, &err), -1;
 }
 
-/* An array of the column's dtype, C contiguous and in native order: `value` itself, if it is
- * one. Numbers are converted if that keeps their kind. */
-static PyArrayObject *as_array(const column *c, PyObject *value)
-{
-    PyArrayObject *any, *array;
-
-    if (PyArray_Check(value)) {
-        any = (PyArrayObject *)value;
-        if (PyArray_ISCARRAY_RO(any) && (PyArray_DESCR(any) == c->descr ||
-                                         PyArray_EquivTypes(PyArray_DESCR(any), c->descr))) {
-            Py_INCREF(any);
-            return any;
-        }
-        Py_INCREF(any);
-    } else {
-        any = (PyArrayObject *)PyArray_FromAny(value, NULL, 0, 0, 0, NULL);
-        if (any == NULL) return NULL;
-    }
-    if (!PyArray_CanCastArrayTo(any, c->descr, NPY_SAME_KIND_CASTING)) {
-        PyErr_Format(PyExc_TypeError, "column '%U' has dtype %S; %S cannot become that",
-                     c->name, c->descr, PyArray_DESCR(any));
-        Py_DECREF(any);
-        return NULL;
-    }
-    Py_INCREF(c->descr);
-    array = (PyArrayObject *)PyArray_FromArray(any, c->descr,
-                                               NPY_ARRAY_CARRAY_RO | NPY_ARRAY_FORCECAST);
-    Py_DECREF(any);
-    return array;
-}
-
-/* True if the dimensions are those of a row; ones do not matter. */
-static bool fits(const column *c, const npy_intp *dims, int rank)
-{
-    int i = 0, k = 0;
-
-    for (;;) {
-        while (i < rank && dims[i] == 1) i++;
-        while (k < c->rank && c->dims[k] == 1) k++;
-        if (i == rank || k == c->rank) return i == rank && k == c->rank;
-        if (dims[i++] != c->dims[k++]) return false;
-    }
-}
-
-/* How many rows an array holds: -1 if it is one row as such; -2 with an exception. */
-static npy_intp rows_in(const column *c, PyArrayObject *array)
-{
-    int rank = PyArray_NDIM(array);
-    const npy_intp *dims = PyArray_DIMS(array);
-    PyObject *got, *wanted;
-
-    if (rank == c->rank && PyArray_CompareLists(dims, c->dims, rank)) return -1;
-    if (rank > 0 && fits(c, dims + 1, rank - 1)) return dims[0];
-    got = PyArray_IntTupleFromIntp(rank, dims);
-    wanted = PyArray_IntTupleFromIntp(c->rank, c->dims);
-    if (got != NULL && wanted != NULL)
-        PyErr_Format(PyExc_ValueError,
-                     "column '%U': a row has shape %R, or %R behind the number of rows, got %R",
-                     c->name, wanted, wanted, got);
-    Py_XDECREF(got);
-    Py_XDECREF(wanted);
-    return -2;
-}
-
-typedef struct rows {
-    PyArrayObject *arrays[RP_REPLAY_MAX_COLUMNS];
-    const void *data[RP_REPLAY_MAX_COLUMNS];
-    Py_ssize_t array_count;
-    npy_intp count;
-} rows;
-
-static void rows_free(rows *r)
-{
-    for (Py_ssize_t i = 0; i < r->array_count; i++) Py_DECREF(r->arrays[i]);
-}
-
-/* Makes rows of one value for each column. On failure nothing is to be freed. */
-static int rows_from(const replay_buffer *self, PyObject *const *values, rows *r)
-{
-    r->count = 1;
-    for (r->array_count = 0; r->array_count < self->column_count;) {
-        const column *c = &self->columns[r->array_count];
-        PyArrayObject *array = as_array(c, values[r->array_count]);
-        npy_intp count;
-
-        if (array == NULL) goto fail;
-        r->data[r->array_count] = PyArray_DATA(array);
-        r->arrays[r->array_count++] = array;
-        count = rows_in(c, array);
-        if (count == -2) goto fail;
-        if (count == -1) count = 1;
-        if (r->array_count == 1) {
-            r->count = count;
-        } else if (count != r->count) {
-            PyErr_Format(PyExc_ValueError, "column '%U' has %zd rows, column '%U' has %zd",
-                         c->name, (Py_ssize_t)count, self->columns[0].name,
-                         (Py_ssize_t)r->count);
-            goto fail;
-        }
-    }
-    return 0;
-fail:
-    rows_free(r);
-    return -1;
-}
-
-/* The same of values borrowed from a dict, which what they run may change. */
-static int rows_from_held(const replay_buffer *self, PyObject *const *values, rows *r)
-{
-    int result;
-
-    for (Py_ssize_t i = 0; i < self->column_count; i++) Py_INCREF(values[i]);
-    result = rows_from(self, values, r);
-    for (Py_ssize_t i = 0; i < self->column_count; i++) Py_DECREF(values[i]);
-    return result;
-}
-
-/* Whether an array's elements become `type`, integers or numbers, without losing anything that
- * was meant. What an empty one is made of does not matter. */
+/* True if the elements of an array may become `type`: integers only from integers, numbers from
+ * any real numbers. An empty array may have any dtype. */
 static bool can_become(PyArrayObject *any, int type)
 {
     if (PyArray_SIZE(any) == 0) return true;
@@ -291,7 +91,8 @@ static bool can_become(PyArrayObject *any, int type)
     return PyArray_ISOBJECT(any) || (PyArray_ISNUMBER(any) && !PyArray_ISCOMPLEX(any));
 }
 
-/* A vector of `count` numbers; one number is a vector of one. `count` -1 takes any. */
+/* Reads a vector of `count` numbers, of any length if that is -1. A number is a vector of one.
+ */
 static PyArrayObject *vector_from(PyObject *value, int type, npy_intp count, const char *what)
 {
     PyArrayObject *any = (PyArrayObject *)PyArray_FROM_O(value), *array;
@@ -316,14 +117,14 @@ static PyArrayObject *vector_from(PyObject *value, int type, npy_intp count, con
 
 static Py_ssize_t find_column(const replay_buffer *self, PyObject *name)
 {
-    for (Py_ssize_t i = 0; i < self->column_count; i++)
-        if (self->columns[i].name == name) return i;
-    for (Py_ssize_t i = 0; i < self->column_count; i++)
-        if (PyUnicode_Compare(self->columns[i].name, name) == 0) return i;
+    for (Py_ssize_t i = 0; i < self->columns.count; i++)
+        if (self->columns.items[i].name == name) return i;
+    for (Py_ssize_t i = 0; i < self->columns.count; i++)
+        if (PyUnicode_Compare(self->columns.items[i].name, name) == 0) return i;
     return -1;
 }
 
-/* Names that a call is made with are mostly interned, but need not be. */
+/* Names of keyword arguments are mostly interned, but need not be. */
 static bool is_priorities(PyObject *name)
 {
     return name == text_priorities || PyUnicode_Compare(name, text_priorities) == 0;
@@ -333,24 +134,25 @@ static int missing(const replay_buffer *self, Py_ssize_t i)
 {
     if (!PyErr_Occurred())
         PyErr_Format(PyExc_TypeError, "add() got nothing for column '%U'",
-                     self->columns[i].name);
+                     self->columns.items[i].name);
     return -1;
 }
 
-/* Columns out of one mapping, which may hold nothing else. Borrows from it. */
+/* Takes the values of all columns from a dict, which must have no other keys. Borrows them. */
 static int values_of_dict(const replay_buffer *self, PyObject *dict, PyObject **values)
 {
-    for (Py_ssize_t i = 0; i < self->column_count; i++) {
-        values[i] = PyDict_GetItemWithError(dict, self->columns[i].name);
+    for (Py_ssize_t i = 0; i < self->columns.count; i++) {
+        values[i] = PyDict_GetItemWithError(dict, self->columns.items[i].name);
         if (values[i] == NULL) return missing(self, i);
     }
-    if (PyDict_GET_SIZE(dict) == self->column_count) return 0;
+    if (PyDict_GET_SIZE(dict) == self->columns.count) return 0;
     PyErr_Format(PyExc_TypeError, "add() got %zd columns, there are %zd", PyDict_GET_SIZE(dict),
-                 self->column_count);
+                 self->columns.count);
     return -1;
 }
 
-/* Columns by position, then by name. `*priorities` may be among the names. Borrows. */
+/* Takes the values of all columns by position, then by name. Sets `*priorities` if it is among
+ * the names. Borrows them. */
 static int values_of_call(const replay_buffer *self, PyObject *const *args, Py_ssize_t nargs,
                           PyObject *names, PyObject **values, PyObject **priorities)
 {
@@ -361,12 +163,12 @@ static int values_of_call(const replay_buffer *self, PyObject *const *args, Py_s
     dict_like =
         nargs == 1 && PyDict_Check(args[0]) && name_count == (*priorities != NULL ? 1 : 0);
     if (dict_like) return values_of_dict(self, args[0], values);
-    if (nargs > self->column_count) {
+    if (nargs > self->columns.count) {
         PyErr_Format(PyExc_TypeError, "add() got %zd values, there are %zd columns", nargs,
-                     self->column_count);
+                     self->columns.count);
         return -1;
     }
-    for (Py_ssize_t i = 0; i < self->column_count; i++) values[i] = i < nargs ? args[i] : NULL;
+    for (Py_ssize_t i = 0; i < self->columns.count; i++) values[i] = i < nargs ? args[i] : NULL;
     for (Py_ssize_t k = 0; k < name_count; k++) {
         PyObject *name = PyTuple_GET_ITEM(names, k);
         Py_ssize_t i;
@@ -382,19 +184,20 @@ static int values_of_call(const replay_buffer *self, PyObject *const *args, Py_s
         }
         values[i] = args[nargs + k];
     }
-    for (Py_ssize_t i = 0; i < self->column_count; i++)
+    for (Py_ssize_t i = 0; i < self->columns.count; i++)
         if (values[i] == NULL) return missing(self, i);
     return 0;
 }
 
-static rp_status add_rows(replay_buffer *self, const rows *r, const double *priorities,
-                          const double *weights, rp_error *err)
+static rp_status add_rows(replay_buffer *self, const core_replay_rows *r,
+                          const double *priorities, const double *weights, rp_error *err)
 {
     size_t count = (size_t)r->count;
+    assert(self->buffer != NULL && r->array_count == self->columns.count); /* U1 */
     rp_status st;
 
     PyThreadState *thread =
-        count * self->row_bytes >= WITHOUT_GIL_BYTES ? PyEval_SaveThread() : NULL;
+        count * self->columns.row_bytes >= RELEASE_BYTES ? PyEval_SaveThread() : NULL;
     st = weights != NULL ? rp_replay_buffer_put_back(self->buffer, r->data, count, weights, err)
                          : rp_replay_buffer_add(self->buffer, r->data, count, priorities, err);
     if (thread != NULL) PyEval_RestoreThread(thread);
@@ -408,11 +211,11 @@ static PyObject *add(PyObject *obj, PyObject *const *args, Py_ssize_t nargs, PyO
     PyArrayObject *vector = NULL;
     rp_error err;
     rp_status st;
-    rows r;
+    core_replay_rows r;
 
     if (!is_made(self)) return NULL;
     if (values_of_call(self, args, nargs, names, values, &priorities) < 0) return NULL;
-    if (rows_from_held(self, values, &r) < 0) return NULL;
+    if (core_replay_rows_from(&self->columns, values, &r) < 0) return NULL;
     if (priorities != NULL && priorities != Py_None) {
         vector = vector_from(priorities, NPY_DOUBLE, r.count, "priorities");
         if (vector == NULL) goto out;
@@ -424,97 +227,8 @@ static PyObject *add(PyObject *obj, PyObject *const *args, Py_ssize_t nargs, PyO
         (void)(st == RP_NO_RESOURCE ? PyErr_NoMemory() : core_raise(st, &err));
 out:
     Py_XDECREF(vector);
-    rows_free(&r);
+    core_replay_rows_free(&r);
     return result;
-}
-
-/* A new array for `count` rows of a column; NULL makes one of a plain type for scalars. */
-static PyObject *new_array(const column *c, int type, npy_intp count)
-{
-    npy_intp dims[MAX_RANK + 1] = {count};
-    PyArray_Descr *descr = c != NULL ? c->descr : PyArray_DescrFromType(type);
-
-    if (descr == NULL) return NULL;
-    if (c != NULL) {
-        Py_INCREF(descr);
-        memcpy(dims + 1, c->dims, (size_t)c->rank * sizeof *dims);
-    }
-    return PyArray_NewFromDescr(&PyArray_Type, descr, c != NULL ? c->rank + 1 : 1, dims, NULL,
-                                NULL, 0, NULL);
-}
-
-/* The caller's array of that name, if it can be written to as one of new_array(). Borrowed. */
-static PyObject *given_array(PyObject *out, PyObject *name, const column *c, int type,
-                             npy_intp count)
-{
-    PyObject *obj = PyDict_GetItemWithError(out, name);
-    PyArrayObject *array = (PyArrayObject *)obj;
-    bool good;
-
-    if (obj == NULL) {
-        if (!PyErr_Occurred()) PyErr_Format(PyExc_ValueError, "out has no '%U'", name);
-        return NULL;
-    }
-    good = PyArray_Check(obj) && PyArray_ISCARRAY(array) &&
-           PyArray_NDIM(array) == (c != NULL ? c->rank : 0) + 1 &&
-           PyArray_DIM(array, 0) == count;
-    if (good && c != NULL)
-        good = PyArray_EquivTypes(PyArray_DESCR(array), c->descr) &&
-               memcmp(PyArray_DIMS(array) + 1, c->dims, (size_t)c->rank * sizeof *c->dims) == 0;
-    else if (good)
-        good = PyArray_TYPE(array) == type;
-    if (good) return obj;
-    PyErr_Format(PyExc_ValueError,
-                 "out['%U'] must be a writable, C contiguous array of %zd rows as sample() "
-                 "returns it",
-                 name, (Py_ssize_t)count);
-    return NULL;
-}
-
-/* The array to write to, in the dict `into`, which is the caller's if `given`. A new reference:
- * another thread may change the caller's dict while we write without the GIL. */
-static PyObject *place_for(PyObject *into, bool given, PyObject *name, const column *c,
-                           int type, npy_intp count)
-{
-    PyObject *array;
-
-    if (given) {
-        array = given_array(into, name, c, type, count);
-        return array == NULL ? NULL : Py_NewRef(array);
-    }
-    array = new_array(c, type, count);
-    if (array != NULL && PyDict_SetItem(into, name, array) < 0) Py_CLEAR(array);
-    return array;
-}
-
-/* Arrays to write to: of the columns, and of what else a call gives. */
-typedef struct places {
-    PyObject *arrays[RP_REPLAY_MAX_COLUMNS + 2];
-    void *data[RP_REPLAY_MAX_COLUMNS + 2];
-    Py_ssize_t count;
-} places;
-
-static void places_free(places *p)
-{
-    for (Py_ssize_t i = 0; i < p->count; i++) Py_DECREF(p->arrays[i]);
-}
-
-static int places_add(places *p, PyObject *array)
-{
-    if (array == NULL) return -1;
-    p->data[p->count] = PyArray_DATA((PyArrayObject *)array);
-    p->arrays[p->count++] = array;
-    return 0;
-}
-
-static int places_for_columns(const replay_buffer *self, places *p, PyObject *into, bool given,
-                              npy_intp count)
-{
-    for (p->count = 0; p->count < self->column_count;) {
-        const column *c = &self->columns[p->count];
-        if (places_add(p, place_for(into, given, c->name, c, 0, count)) < 0) return -1;
-    }
-    return 0;
 }
 
 static PyObject *sample_into(replay_buffer *self, npy_intp count, double beta, PyObject *into,
@@ -525,17 +239,19 @@ static PyObject *sample_into(replay_buffer *self, npy_intp count, double beta, P
     rp_replay_sample out;
     rp_error err;
     rp_status st;
-    places p;
+    core_replay_arrays p;
 
-    if (places_for_columns(self, &p, into, given, count) < 0) goto out;
-    if (places_add(&p, place_for(into, given, text_weights, NULL, NPY_FLOAT, count)) < 0)
+    if (core_replay_arrays_make(&self->columns, &p, into, given, count) < 0) goto out;
+    if (core_replay_arrays_add(
+            &p, core_replay_array_for(into, given, text_weights, NULL, NPY_FLOAT, count)) < 0)
         goto out;
-    if (places_add(&p, place_for(into, given, text_indices, NULL, NPY_INT64, count)) < 0)
+    if (core_replay_arrays_add(
+            &p, core_replay_array_for(into, given, text_indices, NULL, NPY_INT64, count)) < 0)
         goto out;
     out = (rp_replay_sample){.columns = p.data,
-                             .weights = p.data[self->column_count],
-                             .indices = p.data[self->column_count + 1]};
-    if ((size_t)count * self->row_bytes >= WITHOUT_GIL_BYTES) thread = PyEval_SaveThread();
+                             .weights = p.data[self->columns.count],
+                             .indices = p.data[self->columns.count + 1]};
+    if ((size_t)count * self->columns.row_bytes >= RELEASE_BYTES) thread = PyEval_SaveThread();
     st = rp_replay_buffer_sample(self->buffer, (size_t)count, beta, &out, &err);
     if (thread != NULL) PyEval_RestoreThread(thread);
     if (st == RP_OK)
@@ -543,11 +259,11 @@ static PyObject *sample_into(replay_buffer *self, npy_intp count, double beta, P
     else
         (void)(st == RP_NO_RESOURCE ? PyErr_NoMemory() : core_raise(st, &err));
 out:
-    places_free(&p);
+    core_replay_arrays_free(&p);
     return result;
 }
 
-/* Sorts the arguments of sample() into n, beta and out: positions, then names. */
+/* Reads the arguments of sample(), n, beta and out, by position, then by name. */
 static int sample_arguments(PyObject *const *args, Py_ssize_t nargs, PyObject *names,
                             PyObject *values[3])
 {
@@ -585,7 +301,7 @@ static PyObject *sample(PyObject *obj, PyObject *const *args, Py_ssize_t nargs, 
     if (!is_made(self) || sample_arguments(args, nargs, names, values) < 0) return NULL;
     count = PyNumber_AsSsize_t(values[0], PyExc_OverflowError);
     if (count == -1 && PyErr_Occurred()) return NULL;
-    if (count < 0 || (size_t)count > PY_SSIZE_T_MAX / 64 / self->row_bytes)
+    if (count < 0 || (size_t)count > PY_SSIZE_T_MAX / 64 / self->columns.row_bytes)
         return PyErr_Format(PyExc_ValueError, "cannot sample %zd rows", count);
     if (values[1] != NULL && values[1] != Py_None) {
         beta = PyFloat_AsDouble(values[1]);
@@ -630,7 +346,7 @@ out:
     return result;
 }
 
-/* read(first, count): the columns and the weights of rows in a row. */
+/* _read(first, count): the columns and the weights of consecutive rows. */
 static PyObject *read_rows(PyObject *obj, PyObject *args)
 {
     replay_buffer *self = (replay_buffer *)obj;
@@ -639,28 +355,28 @@ static PyObject *read_rows(PyObject *obj, PyObject *args)
     Py_ssize_t count;
     rp_error err;
     rp_status st;
-    places p;
+    core_replay_arrays p;
 
     if (!is_made(self) || !PyArg_ParseTuple(args, "Kn", &first, &count)) return NULL;
     if (count < 0 || (size_t)count > rp_replay_buffer_size(self->buffer))
         return PyErr_Format(PyExc_ValueError, "cannot read %zd rows", count);
     into = PyDict_New();
     if (into == NULL) return NULL;
-    if (places_for_columns(self, &p, into, false, count) < 0) goto out;
-    weights = new_array(NULL, NPY_DOUBLE, count);
-    if (places_add(&p, weights) < 0) goto out;
+    if (core_replay_arrays_make(&self->columns, &p, into, false, count) < 0) goto out;
+    weights = core_replay_array_new(NULL, NPY_DOUBLE, count);
+    if (core_replay_arrays_add(&p, weights) < 0) goto out;
     Py_BEGIN_ALLOW_THREADS
     st = rp_replay_buffer_read(self->buffer, first, (size_t)count, p.data,
-                               p.data[self->column_count], &err);
+                               p.data[self->columns.count], &err);
     Py_END_ALLOW_THREADS
     result = st == RP_OK ? PyTuple_Pack(2, into, weights) : core_raise(st, &err);
 out:
-    places_free(&p);
+    core_replay_arrays_free(&p);
     Py_DECREF(into);
     return result;
 }
 
-/* put_back(columns, weights): what read() gave. */
+/* _put_back(columns, weights): adds rows that _read() has returned. */
 static PyObject *put_back(PyObject *obj, PyObject *args)
 {
     replay_buffer *self = (replay_buffer *)obj;
@@ -668,11 +384,12 @@ static PyObject *put_back(PyObject *obj, PyObject *args)
     PyArrayObject *vector;
     rp_error err;
     rp_status st;
-    rows r;
+    core_replay_rows r;
 
     if (!is_made(self) || !PyArg_ParseTuple(args, "O!O", &PyDict_Type, &dict, &weights))
         return NULL;
-    if (values_of_dict(self, dict, values) < 0 || rows_from_held(self, values, &r) < 0)
+    if (values_of_dict(self, dict, values) < 0 ||
+        core_replay_rows_from(&self->columns, values, &r) < 0)
         return NULL;
     vector = vector_from(weights, NPY_DOUBLE, r.count, "weights");
     if (vector != NULL) {
@@ -680,7 +397,7 @@ static PyObject *put_back(PyObject *obj, PyObject *args)
         result = st == RP_OK ? Py_NewRef(Py_None) : core_raise(st, &err);
         Py_DECREF(vector);
     }
-    rows_free(&r);
+    core_replay_rows_free(&r);
     return result;
 }
 
@@ -757,9 +474,6 @@ static PyObject *get_capacity(PyObject *obj, void *unused)
     return PyLong_FromSsize_t(((replay_buffer *)obj)->capacity);
 }
 
-/* A PyCFunction by way of a type that any function pointer may be cast to. */
-#define METHOD(function) ((PyCFunction)(void (*)(void))(function))
-
 PyDoc_STRVAR(
     add_doc,
     "add($self, /, *args, priorities=None, **columns)\n--\n\n"
@@ -787,9 +501,9 @@ PyDoc_STRVAR(clear_doc, "clear($self, /)\n--\n\n"
                         "Forgets all transitions; their numbers are not used again.");
 
 static PyMethodDef methods[] = {
-    {"add", METHOD(add), METH_FASTCALL | METH_KEYWORDS, add_doc},
-    {"sample", METHOD(sample), METH_FASTCALL | METH_KEYWORDS, sample_doc},
-    {"update_priorities", METHOD(update_priorities), METH_FASTCALL, update_doc},
+    {"add", CORE_METHOD(add), METH_FASTCALL | METH_KEYWORDS, add_doc},
+    {"sample", CORE_METHOD(sample), METH_FASTCALL | METH_KEYWORDS, sample_doc},
+    {"update_priorities", CORE_METHOD(update_priorities), METH_FASTCALL, update_doc},
     {"clear", clear, METH_NOARGS, clear_doc},
     {"_check", check, METH_NOARGS, NULL},
     {"_read", read_rows, METH_VARARGS, NULL},

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Samples as Client.sample() gives them. Made here, a list at a time, because in Python this
- * took longer than all the rest of a sample. */
+/* Samples as Reverb's ReplaySample, a list at a time. In Python this took longer than
+ * everything else about a sample. */
 #include "sample_steps.h"
 
 typedef struct making {
     PyTypeObject *info_type, *sample_type; /* named tuples: subclasses of tuple */
-    PyObject *structure;                   /* None: data is a list */
+    PyObject *structure;                   /* of the data; None: the data is a list */
     bool steps;
 } making;
 
-/* An instance of a named tuple with the elements of a tuple, whose reference is taken. */
+/* Makes a named tuple of the elements of a tuple. Takes `elements`, which may be NULL. */
 static PyObject *named(PyTypeObject *type, PyObject *elements)
 {
     PyObject *args = elements ? PyTuple_Pack(1, elements) : NULL;
@@ -20,11 +20,13 @@ static PyObject *named(PyTypeObject *type, PyObject *elements)
     return made;
 }
 
-/* ReplaySample(info, data); takes `data`, a list or a tuple of leaves, which may be NULL. To be
- * packed it must be one that nobody else has, or a tuple. */
+/* ReplaySample(info, data). Takes `data`, a list or a tuple of leaves, or NULL. If it is
+ * packed, it must be a tuple, or a list to which nothing else refers: packing may run Python.
+ */
 static PyObject *replay_sample(const making *m, PyObject *info, PyObject *data)
 {
     if (data && m->structure != Py_None) {
+        assert(PyTuple_Check(data) || Py_REFCNT(data) == 1);
         PyObject *packed = core_structure_pack(m->structure, PySequence_Fast_ITEMS(data),
                                                PySequence_Fast_GET_SIZE(data));
         Py_DECREF(data);
@@ -43,13 +45,14 @@ static PyObject *replay_sample(const making *m, PyObject *info, PyObject *data)
     return named(m->sample_type, pair);
 }
 
-/* The array of one row: a view, also of a scalar. */
+/* A view of one row, an array of rank 0 if the row is a scalar. */
 static PyObject *row_of(PyArrayObject *array, Py_ssize_t row)
 {
     PyArray_Descr *descr = PyArray_DESCR(array);
     char *data = PyArray_BYTES(array) + row * PyArray_STRIDES(array)[0];
     PyObject *view;
 
+    assert(PyArray_NDIM(array) > 0 && row >= 0 && row < PyArray_DIM(array, 0));
     Py_INCREF(descr);
     view = PyArray_NewFromDescr(&PyArray_Type, descr, PyArray_NDIM(array) - 1,
                                 PyArray_DIMS(array) + 1, PyArray_STRIDES(array) + 1, data,
@@ -78,7 +81,7 @@ static PyObject *row_list(PyObject *columns, Py_ssize_t row)
     return list;
 }
 
-/* How many steps the columns have: all the same number, else -1 with an exception. */
+/* The number of steps of the columns; -1 with an exception if they differ in it. */
 static Py_ssize_t step_count(PyObject *columns)
 {
     Py_ssize_t rows = -1;
@@ -112,7 +115,7 @@ static PyObject *one(const making *m, PyObject *found)
         return NULL;
     }
     info = named(m->info_type, PyTuple_GetSlice(found, 0, 5));
-    columns = info ? PyList_AsTuple(list) : NULL; /* packing may run Python */
+    columns = info ? PyList_AsTuple(list) : NULL; /* a copy: packing may run Python */
     if (!columns) {
         Py_XDECREF(info);
         return NULL;

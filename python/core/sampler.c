@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* reprise._core.Sampler: samples one by one, batches, and batches made ahead.
  *
- *   next(limit)       what is there, decoded: lists of arrays. Small samples are decoded with
- * the
- *                     GIL held, since giving it up costs more than the copy.
- *   batch(size)       one batch, waited for and decoded without the GIL.
- *   start(size), take()
- *                     the same, but a thread makes the batches ahead: prefetch.c.
+ *   next(limit)            the samples that have arrived, decoded: lists of arrays
+ *   batch(size)            one batch; waits and decodes without the GIL
+ *   start(size), take()    the same, but a thread makes the batches ahead: prefetch.c
  *
- * A sequence that is over (max_samples, or the rate limiter's timeout) gives [] or None.
+ * At the end of the sequence (max_samples, or the rate limiter's timeout) they return [] or
+ * None.
  *
- * close() frees what can be freed; calls in progress on other threads end with RP_CANCELLED and
- * the object itself goes with its last reference. `inside`, `decoder_busy` and the pointers are
- * guarded by the GIL. In the child of a fork every call is refused, and what the threads of the
- * parent had in hand is left alone. */
+ * Invariants, whenever a thread releases the GIL:
+ *   M1  `inside` counts the calls in progress, of all threads;
+ *   M2  after close(), is_closed is set and no call enters; the C sampler and the prefetcher
+ * are
+ *       freed by the last call that leaves;
+ *   M3  in a forked child no call enters, and nothing that threads of the parent use is freed.
+ */
 #include "prefetch.h"
+#include "sample_arrays.h"
 #include "store.h"
 
 #include <string.h>
@@ -22,10 +24,7 @@
 
 enum {
     MAX_NEXT = 1 << 16,
-    JOBS_INSIDE = 64,
     SAMPLES_INSIDE = 16,
-    GIL_BYTES = 1 << 15, /* what is decoded with the GIL held */
-    DECODER_CACHE_BYTES = 4 << 20,
     MAX_DEPTH = 1024,
 };
 
@@ -33,12 +32,12 @@ typedef struct sampler_object {
     PyObject_HEAD
     rp_sampler *sampler; /* NULL: closed */
     PyObject *client;
-    rp_decoder *decoder;
+    core_decoder decoder;
     core_pool *pool;
     core_prefetch *prefetch;
     pid_t pid;
     int inside;
-    bool decoder_busy, is_closed;
+    bool is_closed;
     const char *ended; /* NULL, "samples" or "timeout" */
 } sampler_object;
 
@@ -67,14 +66,14 @@ static int enter(sampler_object *self)
 
 static void drop(sampler_object *self);
 
-/* Whoever leaves a closed sampler last frees it. */
 static void leave(sampler_object *self)
 {
+    assert(self->inside > 0);
     self->inside--;
-    if (self->is_closed && self->inside == 0 && self->sampler != NULL) drop(self);
+    if (self->is_closed && self->inside == 0 && self->sampler != NULL) drop(self); /* M2 */
 }
 
-/* A deadline that is not the caller's is the rate limiter's: then the sequence is over. */
+/* A deadline before the end of `wait` is that of the rate limiter: the sequence is over. */
 static rp_status note_timeout(rp_status st, rp_wait wait, bool *timed_out)
 {
     if (st != RP_DEADLINE || wait.until_ns <= rp_now_ns()) return st;
@@ -82,7 +81,7 @@ static rp_status note_timeout(rp_status st, rp_wait wait, bool *timed_out)
     return RP_OK;
 }
 
-/* True if `st` is the end of the sequence; else the exception is to be raised. */
+/* True at the end of the sequence. Else a status other than RP_OK is an error. */
 static bool is_end(sampler_object *self, rp_status st, bool timed_out)
 {
     if (timed_out)
@@ -101,181 +100,6 @@ static PyObject *raise_deadline(sampler_object *self, int64_t timeout_ms, const 
     (void)snprintf(err.text, sizeof err.text, "no %s within %lld ms: %s", what,
                    (long long)timeout_ms, why);
     return core_raise(RP_DEADLINE, &err);
-}
-
-/* A column of a sample that is to be decoded. */
-typedef struct job {
-    const rp_trajectory *trajectory;
-    size_t column, bytes;
-    void *dst;
-    PyObject *strings; /* borrowed: the object array to be filled from dst, which is ours */
-} job;
-
-typedef struct jobs {
-    job *items;
-    size_t count, capacity, bytes;
-    bool has_strings;
-    job inside[JOBS_INSIDE];
-} jobs;
-
-static void jobs_init(jobs *all)
-{
-    all->items = all->inside;
-    all->count = all->bytes = 0;
-    all->capacity = JOBS_INSIDE;
-    all->has_strings = false;
-}
-
-static void jobs_free(jobs *all)
-{
-    for (size_t i = 0; all->has_strings && i < all->count; i++)
-        if (all->items[i].strings != NULL) PyMem_Free(all->items[i].dst);
-    if (all->items != all->inside) PyMem_Free(all->items);
-}
-
-static job *jobs_add(jobs *all)
-{
-    job *more;
-
-    if (all->count < all->capacity) return &all->items[all->count++];
-    more = PyMem_Malloc(2 * all->capacity * sizeof *more);
-    if (more == NULL) {
-        PyErr_NoMemory();
-        return NULL;
-    }
-    memcpy(more, all->items, all->count * sizeof *more);
-    if (all->items != all->inside) PyMem_Free(all->items);
-    all->items = more;
-    all->capacity *= 2;
-    return &all->items[all->count++];
-}
-
-/* The array of a column, without its contents; they become a job. */
-static PyObject *plan_column(const rp_trajectory *trajectory, size_t column, jobs *all)
-{
-    rp_trajectory_column info = rp_trajectory_get_column(trajectory, column);
-    PyObject *array = core_array_new(info.dtype, &info.shape);
-    job *j = array != NULL ? jobs_add(all) : NULL;
-
-    if (j == NULL) {
-        Py_XDECREF(array);
-        return NULL;
-    }
-    *j = (job){.trajectory = trajectory, .column = column, .bytes = info.bytes};
-    all->bytes += info.bytes;
-    if (info.dtype != RP_STRING) {
-        j->dst = PyArray_DATA((PyArrayObject *)array);
-        return array;
-    }
-    j->dst = PyMem_Calloc(info.bytes + 1, 1);
-    if (j->dst == NULL) {
-        Py_DECREF(array);
-        return PyErr_NoMemory();
-    }
-    j->strings = array;
-    all->has_strings = true;
-    return array;
-}
-
-static PyObject *plan_sample(const rp_sample *sample, jobs *all)
-{
-    size_t count = rp_trajectory_column_count(sample->trajectory);
-    PyObject *arrays = PyList_New((Py_ssize_t)count), *values[6] = {NULL}, *tuple = NULL;
-
-    for (size_t i = 0; arrays != NULL && i < count; i++) {
-        PyObject *array = plan_column(sample->trajectory, i, all);
-
-        if (array != NULL)
-            PyList_SET_ITEM(arrays, (Py_ssize_t)i, array);
-        else
-            Py_CLEAR(arrays);
-    }
-    if (arrays == NULL) return NULL;
-    values[0] = PyLong_FromUnsignedLongLong(sample->key);
-    values[1] = PyFloat_FromDouble(sample->probability);
-    values[2] = PyLong_FromLongLong(sample->table_size);
-    values[3] = PyFloat_FromDouble(sample->priority);
-    values[4] = PyLong_FromLong(sample->times_sampled);
-    values[5] = arrays;
-    if (values[0] != NULL && values[1] != NULL && values[2] != NULL && values[3] != NULL &&
-        values[4] != NULL)
-        tuple = PyTuple_New(6);
-    for (Py_ssize_t i = 0; i < 6; i++) {
-        if (tuple != NULL)
-            PyTuple_SET_ITEM(tuple, i, values[i]);
-        else
-            Py_XDECREF(values[i]);
-    }
-    return tuple;
-}
-
-static rp_status run_jobs(rp_decoder *decoder, const jobs *all, rp_error *err)
-{
-    rp_status st = RP_OK;
-
-    for (size_t i = 0; st == RP_OK && i < all->count; i++) {
-        const job *j = &all->items[i];
-
-        if (j->strings != NULL)
-            st = rp_decoder_stack_strings(decoder, &j->trajectory, 1, j->column, j->dst,
-                                          j->bytes / sizeof(rp_string), err);
-        else
-            st = rp_decoder_stack(decoder, &j->trajectory, 1, j->column, j->dst, j->bytes, err);
-    }
-    return st;
-}
-
-/* Decodes with the decoder of the sampler, or with one of its own if that is in use. */
-static int decode(sampler_object *self, const jobs *all)
-{
-    bool mine = !self->decoder_busy;
-    rp_decoder *decoder = self->decoder;
-    rp_error err = {0};
-    rp_status st = RP_OK;
-
-    if (!mine) st = rp_decoder_new(rp_allocator_default(), DECODER_CACHE_BYTES, &decoder);
-    if (st == RP_OK && all->bytes <= GIL_BYTES) {
-        st = run_jobs(decoder, all, &err);
-    } else if (st == RP_OK) {
-        if (mine) self->decoder_busy = true;
-        Py_BEGIN_ALLOW_THREADS
-        st = run_jobs(decoder, all, &err);
-        Py_END_ALLOW_THREADS
-        if (mine) self->decoder_busy = false;
-    }
-    if (!mine) rp_decoder_free(decoder);
-    if (st != RP_OK) {
-        (void)core_raise(st, &err);
-        return -1;
-    }
-    for (size_t i = 0; all->has_strings && i < all->count; i++) {
-        const job *j = &all->items[i];
-
-        if (j->strings != NULL &&
-            core_fill_strings(j->strings, j->dst, j->bytes / sizeof(rp_string)) != 0)
-            return -1;
-    }
-    return 0;
-}
-
-/* Samples as a list of tuples. */
-static PyObject *samples_list(sampler_object *self, const rp_sample *samples, size_t count)
-{
-    PyObject *list = PyList_New((Py_ssize_t)count);
-    jobs all;
-
-    jobs_init(&all);
-    for (size_t i = 0; list != NULL && i < count; i++) {
-        PyObject *sample = plan_sample(&samples[i], &all);
-
-        if (sample != NULL)
-            PyList_SET_ITEM(list, (Py_ssize_t)i, sample);
-        else
-            Py_CLEAR(list);
-    }
-    if (list != NULL && decode(self, &all) != 0) Py_CLEAR(list);
-    jobs_free(&all);
-    return list;
 }
 
 typedef struct next_arg {
@@ -313,14 +137,15 @@ static PyObject *next_samples(sampler_object *self, size_t limit, int64_t timeou
         else if (st != RP_OK)
             (void)core_raise(st, &err);
         else
-            list = samples_list(self, a.samples, a.count);
+            list = core_samples_list(&self->decoder, a.samples, a.count);
         if (st == RP_OK && !a.timed_out) rp_samples_release(a.samples, a.count);
     }
     if (a.samples != inside) PyMem_Free(a.samples);
     return list;
 }
 
-/* next(limit=1, timeout_ms=-1), by hand: it is called for each sample. */
+/* next(limit=1, timeout_ms=-1). Parses its arguments itself, since it is called for each
+ * sample. */
 static PyObject *sampler_next(PyObject *obj, PyObject *const *args, Py_ssize_t nargs,
                               PyObject *names)
 {
@@ -388,10 +213,11 @@ static rp_status batch_call(void *arg, rp_wait wait, rp_error *err)
     return note_timeout(st, wait, &a->timed_out);
 }
 
-/* Decodes and wraps what was fetched; drops it in any case. */
+/* Makes a Batch of a fetched batch, which is freed in any case. */
 static PyObject *stack(sampler_object *self, batch_arg *a, const core_given *given,
                        size_t count)
 {
+    assert(a->batch != NULL);
     core_stacked s = {.batch = a->batch, .given = given, .given_count = count};
     rp_error err = {0};
     rp_status st;
@@ -515,7 +341,7 @@ static int check_start(Py_ssize_t size, Py_ssize_t depth, Py_ssize_t reuse)
     return 0;
 }
 
-/* Starts the thread. Nothing here gives up the GIL, so there is never a second one. */
+/* Starts the thread. The GIL is held throughout, so there is never a second one. */
 static int start(sampler_object *self, const core_prefetch_options *o)
 {
     int failed = -1;
@@ -560,7 +386,7 @@ static PyObject *sampler_start(PyObject *obj, PyObject *args, PyObject *kwargs)
         free_sets(o.sets, set_count, o.set_columns);
         return NULL;
     }
-    PyMem_Free(o.sets); /* what is in it belongs to the prefetcher now */
+    PyMem_Free(o.sets); /* the prefetcher owns its elements now */
     Py_RETURN_NONE;
 }
 
@@ -583,9 +409,10 @@ static PyObject *sampler_take(PyObject *obj, PyObject *const *args, Py_ssize_t n
     return result;
 }
 
-/* Frees the C side. Nobody is inside. */
+/* Frees the C sampler and the prefetcher. */
 static void drop(sampler_object *self)
 {
+    assert(self->inside == 0 && self->is_closed);
     rp_sampler *sampler = self->sampler;
     core_prefetch *prefetch = self->prefetch;
 
@@ -600,9 +427,10 @@ static void drop(sampler_object *self)
 static void shut(sampler_object *self)
 {
     if (self->sampler == NULL || self->pid != getpid()) return;
+    assert(self->inside >= 0);
     self->is_closed = true;
     rp_sampler_close(self->sampler);
-    self->inside++; /* stopping gives up the GIL */
+    self->inside++; /* core_prefetch_stop() releases the GIL */
     core_prefetch_stop(self->prefetch);
     leave(self);
 }
@@ -620,7 +448,7 @@ static void sampler_dealloc(PyObject *obj)
 
     if (self->pid == getpid()) {
         shut(self);
-        rp_decoder_free(self->decoder);
+        rp_decoder_free(self->decoder.decoder);
         core_pool_unref(self->pool);
     }
     Py_XDECREF(self->client);
@@ -658,7 +486,7 @@ static int check_options(PyObject *client, Py_ssize_t max_samples, Py_ssize_t in
     return 0;
 }
 
-/* Makes the C side of an object that has a client. */
+/* Makes the C objects of a sampler that has a client. */
 static int open_sampler(sampler_object *self, const rp_sampler_options *options)
 {
     rp_client *client = ((core_client *)self->client)->client;
@@ -666,8 +494,8 @@ static int open_sampler(sampler_object *self, const rp_sampler_options *options)
     rp_status st;
 
     self->pool = core_pool_new(64);
-    if (self->pool == NULL ||
-        rp_decoder_new(rp_allocator_default(), DECODER_CACHE_BYTES, &self->decoder) != RP_OK) {
+    if (self->pool == NULL || rp_decoder_new(rp_allocator_default(), CORE_DECODER_BYTES,
+                                             &self->decoder.decoder) != RP_OK) {
         PyErr_NoMemory();
         return -1;
     }
@@ -751,20 +579,20 @@ static PyObject *sampler_closed(PyObject *obj, void *unused)
 }
 
 static PyMethodDef sampler_methods[] = {
-    {"next", (PyCFunction)(void (*)(void))sampler_next, METH_FASTCALL | METH_KEYWORDS,
+    {"next", CORE_METHOD(sampler_next), METH_FASTCALL | METH_KEYWORDS,
      "next(limit=1, timeout_ms=-1)\n--\n\n"
      "1 to `limit` samples, as many as are there: tuples (key, probability, table_size,\n"
      "priority, times_sampled, [array of each column]). [] once the sequence is over."},
-    {"batch", (PyCFunction)(void (*)(void))sampler_batch, METH_VARARGS | METH_KEYWORDS,
+    {"batch", CORE_METHOD(sampler_batch), METH_VARARGS | METH_KEYWORDS,
      "batch(size, *, ragged='refuse', whole=False, out=None, timeout_ms=-1)\n--\n\n"
      "The next `size` samples as a Batch; fewer at the end, unless `whole`; None after it.\n"
      "`out` is a list of arrays to stack the columns into."},
-    {"start", (PyCFunction)(void (*)(void))sampler_start, METH_VARARGS | METH_KEYWORDS,
+    {"start", CORE_METHOD(sampler_start), METH_VARARGS | METH_KEYWORDS,
      "start(size, *, ragged='refuse', whole=False, depth=2, reuse=0, memory=None)\n--\n\n"
      "Starts a thread that makes `depth` batches ahead, for take(). With reuse=n the memory\n"
      "of a batch is written again once n more have been taken; `memory` is then a list of\n"
      "depth + n lists of arrays, if the memory is to be the caller's."},
-    {"take", (PyCFunction)(void (*)(void))sampler_take, METH_FASTCALL,
+    {"take", CORE_METHOD(sampler_take), METH_FASTCALL,
      "take(timeout_ms=-1, /)\n--\n\nThe next batch made ahead; None once the sequence is "
      "over."},
     {"close", sampler_close, METH_NOARGS,

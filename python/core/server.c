@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reprise._core.Server: a store on the network, from this process.
+/* reprise._core.Server: serves a store on the network, from this process.
  *
- * Its threads are the library's and never hold the GIL. A forked child has none of them, so
- * there the object forgets its server instead of waiting for threads that will never end. */
+ * Its threads belong to the library and never hold the GIL. A forked child does not have these
+ * threads: there stop() does not wait for them, and nothing is freed.
+ *
+ * Invariant: E1  `store` and `durable` are references that are held until `server` is NULL. */
 #include "durable.h"
 #include "store.h"
 
@@ -15,9 +17,8 @@ enum { MAX_ADDRESSES = 16 };
 typedef struct server_object {
     PyObject_HEAD
     rp_server *server; /* NULL once stopped */
-    PyObject *store;   /* outlives the server, */
-    PyObject
-        *durable; /* as does this, if it is not NULL: who closes it stops the server first */
+    PyObject *store;   /* E1 */
+    PyObject *durable; /* E1; or NULL. The caller stops the server before closing it */
     int port;
     int log_level;
     pid_t pid;
@@ -25,12 +26,13 @@ typedef struct server_object {
 
 static const char *const level_names[] = {"error", "warning", "info", "debug"};
 
-/* On any thread, without the GIL. `ctx` is the highest level to write. */
+/* Called on any thread, without the GIL. `ctx` is the highest level to write. */
 static void write_log(void *ctx, rp_log_level level, const char *event, const char *fields)
 {
     const int *limit = ctx;
 
     if ((int)level > *limit) return;
+    assert((size_t)level < sizeof level_names / sizeof *level_names);
     (void)fprintf(stderr, "reprise: %s: %s %s\n", level_names[level], event, fields);
 }
 
@@ -130,7 +132,8 @@ static int limits_from(PyObject *dict, rp_server_limits *limits)
         PyErr_Format(PyExc_TypeError, "limits must be a dict, got %R", dict);
         return -1;
     }
-    dict = PyDict_Copy(dict); /* ours: a value may be of a class that changes the original */
+    dict = PyDict_Copy(
+        dict); /* a copy: reading a value may run Python, which may change the dict */
     if (dict == NULL) return -1;
     while (result == 0 && PyDict_Next(dict, &at, &key, &value)) {
         const char *name = PyUnicode_AsUTF8(key);
@@ -265,8 +268,8 @@ static rp_status do_drain(void *arg, rp_wait wait, rp_error *err)
     return rp_server_drain_wait(arg, wait);
 }
 
-/* Takes the server out first: whoever comes meanwhile finds none. -1 if a signal handler raised
- * meanwhile: then the grace has ended early, and the server is stopped all the same. */
+/* Stops the server. Clears self->server first, so that another thread does not stop it too. -1
+ * if a signal handler raises: then the grace ends early, and the server is stopped as well. */
 static int stop(server_object *self, int64_t grace_ms)
 {
     rp_server *server = self->server;
@@ -288,6 +291,7 @@ static void server_dealloc(PyObject *obj)
     server_object *self = (server_object *)obj;
 
     (void)stop(self, 0);
+    assert(self->server == NULL); /* E1 */
     Py_XDECREF(self->durable);
     Py_XDECREF(self->store);
     Py_TYPE(obj)->tp_free(obj);

@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls that reach a server may take long, and Ctrl-C must end them all the same. Python runs
- * signal handlers on its main thread only, which is the one that waits; and a call cannot be
- * made again and again with short deadlines, as core_wait() does with the waits of writers and
- * samplers, because each time it would be a new call on the server. So a call is made on a
- * thread of its own while the caller looks out for signals, and is cancelled if one raises.
- * Those that may be made twice are first given CALL_INLINE_MS on the caller's thread, which is
- * enough for nearly all of them, and cost nothing more. */
+/* Requests to a server, which may take long and which Ctrl-C must end.
+ *
+ * Python runs signal handlers on the main thread only, which may be the thread that waits. A
+ * request cannot be repeated with short deadlines, as core_wait() does for writers and
+ * samplers, because the server would get a new request each time. So a request runs on a thread
+ * of its own, while the caller checks for signals; if a handler raises, the request is
+ * cancelled. A request that may be repeated first gets CALL_INLINE_MS on the caller's thread,
+ * without another thread, which is enough for nearly all of them.
+ *
+ * Invariants:
+ *   Q1  the caller has one reference to a request, and its thread one while it runs;
+ *   Q2  `over` is set once, by the thread, after status and err; `lock` guards it. */
 #include "server_call.h"
 
 #include <signal.h>
 #include <stdlib.h>
-#include <time.h>
 
 enum { CALL_INLINE_MS = 100, SIGNAL_POLL_MS = 20 };
 
@@ -32,7 +36,10 @@ void *core_request_new(size_t bytes, void (*clear)(void *request))
 
 void core_request_drop(core_request *request)
 {
-    if (request == NULL || atomic_fetch_sub(&request->refs, 1) != 1) return;
+    if (request == NULL) return;
+    int before = atomic_fetch_sub(&request->refs, 1);
+    assert(before > 0);
+    if (before != 1) return;
     request->clear(request);
     pthread_cond_destroy(&request->ended);
     pthread_mutex_destroy(&request->lock);
@@ -46,14 +53,15 @@ static void *apart_main(void *arg)
 
     r->status = r->call(r, r->wait, &r->err);
     pthread_mutex_lock(&r->lock);
-    r->over = true;
+    assert(!r->over);
+    r->over = true; /* Q2 */
     pthread_cond_signal(&r->ended);
     pthread_mutex_unlock(&r->lock);
     core_request_drop(r);
     return NULL;
 }
 
-/* Without the GIL: true if the call ended within SIGNAL_POLL_MS. */
+/* Returns true if the call ends within SIGNAL_POLL_MS. Without the GIL. */
 static bool apart_poll(core_request *r)
 {
     struct timespec until;
@@ -73,8 +81,8 @@ static bool apart_poll(core_request *r)
     return over;
 }
 
-/* Starts the thread, which has a reference, with every signal blocked: they are for Python's
- * threads. */
+/* Starts the thread, with a reference to the request. It blocks all signals: these are for
+ * Python's threads. */
 static int apart_start(core_request *r, pthread_t *thread)
 {
     sigset_t all, before;
@@ -90,7 +98,8 @@ static int apart_start(core_request *r, pthread_t *thread)
     return failed;
 }
 
-/* Makes the call on a thread of its own. 0 with `*status` set, or -1 with an exception. */
+/* Makes the call on a thread of its own. Returns 0 with `*status` set, or -1 with an exception.
+ */
 static int call_apart(core_call call, core_request *r, int64_t until_ns, rp_status *status,
                       rp_error *err)
 {
@@ -117,12 +126,13 @@ static int call_apart(core_call call, core_request *r, int64_t until_ns, rp_stat
     Py_BEGIN_ALLOW_THREADS;
     pthread_join(thread, NULL);
     Py_END_ALLOW_THREADS;
+    assert(r->over);
     *status = r->status;
     *err = r->err;
     return raised ? -1 : 0;
 }
 
-/* Tries once. 0 with `*status` set, or -1 with an exception. */
+/* Makes the call once. Returns 0 with `*status` set, or -1 with an exception. */
 static int call_once(core_call call, core_request *r, int flags, int64_t until_ns, bool briefly,
                      rp_status *status, rp_error *err)
 {
@@ -146,6 +156,7 @@ int core_call_server(core_call call, core_request *request, int flags, int64_t t
     rp_status status;
     rp_error err = {0};
 
+    assert(atomic_load(&request->refs) == 1);
     for (;;) {
         if (call_once(call, request, flags, until_ns, briefly, &status, &err) != 0) return -1;
         if (status != RP_UNAVAILABLE || !(flags & CORE_CALL_PATIENT)) break;
@@ -154,7 +165,7 @@ int core_call_server(core_call call, core_request *request, int flags, int64_t t
             break;
         }
         Py_BEGIN_ALLOW_THREADS;
-        nanosleep(&(struct timespec){.tv_nsec = SIGNAL_POLL_MS * 1000000L}, NULL);
+        core_sleep_ms(SIGNAL_POLL_MS);
         Py_END_ALLOW_THREADS;
         if (PyErr_CheckSignals() != 0) return -1;
     }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Nests of specs as signatures, and back.
+/* Nests of specs as signatures, and signatures as nests.
  *
- * A spec is anything with `shape`, `dtype` and `name`; those made here are
+ * Any object with `shape`, `dtype` and `name` is a spec. Specs that are made here are
  * reprise.specs.TensorSpec. */
 #include "core.h"
 #include "module.h"
 #include "nest.h"
 
-/* The dimension of a spec: None is any size. */
+/* Reads a dimension; None is a dimension of any size, -1. */
 static int dimension_of(PyObject *obj, int64_t *dim)
 {
     *dim = -1;
@@ -66,13 +66,14 @@ static int spec_dtype(PyObject *leaf, rp_dtype *dtype)
     return *dtype == RP_INVALID_DTYPE ? -1 : 0;
 }
 
-/* The nodes of a signature while they are put together. `kept` holds the owners of the text. */
+/* The nodes of a signature that is being made. `kept` is a list of the owners of their texts.
+ */
 typedef struct nodes {
     rp_nest_node *items;
     PyObject *kept;
 } nodes;
 
-/* The UTF-8 of a str; kept alive as long as the nodes are. */
+/* The UTF-8 text of a str, valid as long as the nodes. */
 static const char *text_of(nodes *n, PyObject *obj, const char *what)
 {
     if (!PyUnicode_Check(obj)) {
@@ -107,7 +108,7 @@ static const char *class_name(const PyTypeObject *type)
     return dot == NULL ? type->tp_name : dot + 1;
 }
 
-/* Writes down the node at `*at` and those below it. `key` may be NULL. */
+/* Adds the node `*at` of the structure and all nodes below it. `key` may be NULL. */
 static int add_nodes(nodes *n, const core_structure *s, Py_ssize_t *at, PyObject *const **leaf,
                      const char *key)
 {
@@ -116,6 +117,7 @@ static int add_nodes(nodes *n, const core_structure *s, Py_ssize_t *at, PyObject
         [NEST_TUPLE] = RP_NEST_TUPLE, [NEST_NAMED] = RP_NEST_NAMEDTUPLE,
         [NEST_DICT] = RP_NEST_DICT,   [NEST_SEQUENCE] = RP_NEST_LIST,
     };
+    assert(*at < s->node_count);
     const nest_node *from = &s->nodes[*at];
     rp_nest_node *to = &n->items[(*at)++];
     *to = (rp_nest_node){.kind = kinds[from->kind], .key = key};
@@ -162,6 +164,7 @@ int core_signature_from(PyObject *nest, rp_signature **out)
     Py_ssize_t at = 0;
     PyObject *const *leaf = leaves.items;
     if (add_nodes(&n, s, &at, &leaf, NULL) < 0) goto out;
+    assert(at == s->node_count && leaf == leaves.items + leaves.count);
     rp_error err;
     rp_status status =
         rp_signature_new(rp_allocator_default(), n.items, (size_t)s->node_count, out, &err);
@@ -185,7 +188,7 @@ static PyObject *text_or_none(const char *text)
     return text == NULL || *text == 0 ? Py_NewRef(Py_None) : text_of_utf8(text);
 }
 
-/* Calls a function of reprise.specs. Takes `args`, which may be NULL after a failure. */
+/* Calls a function of reprise.specs. Takes `args`; NULL if an exception is set. */
 static PyObject *call_specs(const char *function, PyObject *args)
 {
     PyObject *module = PyImport_ImportModule("reprise.specs");
@@ -212,7 +215,7 @@ static PyObject *spec_new(const rp_spec *spec)
 
 static PyObject *nest_of(const rp_nest_node *items, size_t *at);
 
-/* The children of a node as a list of (key, value); keys are None where there are none. */
+/* The children of a node as a list of (key, value); the key is None in lists and tuples. */
 static PyObject *children_of(const rp_nest_node *items, const rp_nest_node *node, size_t *at)
 {
     bool keyed = node->kind == RP_NEST_DICT || node->kind == RP_NEST_NAMEDTUPLE;
@@ -245,6 +248,7 @@ static PyObject *nest_of(const rp_nest_node *items, size_t *at)
     PyObject *args = node->kind == RP_NEST_NAMEDTUPLE
                          ? Py_BuildValue("(NN)", text_or_none(node->type_name), pairs)
                          : Py_BuildValue("(N)", pairs);
+    assert((size_t)node->kind < sizeof makers / sizeof *makers && makers[node->kind] != NULL);
     return args == NULL ? NULL : call_specs(makers[node->kind], args);
 }
 

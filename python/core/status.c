@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Statuses as exceptions.
- *
- * The classes are made here, so that the C of every other file can raise them; Python finds
- * them in reprise.errors. */
+/* Statuses as exceptions. The classes are made here, for all C files; in Python they are in
+ * reprise.errors. */
 #include "core.h"
 #include "module.h"
 
 PyObject *core_ReverbError, *core_DeadlineExceededError, *core_StatusError;
 
-/* gRPC's name of a status. */
+/* The name of a status in gRPC. */
 static const char *code_name(rp_status status)
 {
     switch (status) {
@@ -46,6 +44,7 @@ PyObject *core_text(const char *text)
 
 PyObject *core_raise(rp_status status, const rp_error *err)
 {
+    assert(status != RP_OK && !PyErr_Occurred());
     bool is_said = err != NULL && err->code == status && err->text[0] != '\0';
     PyObject *text = core_text(is_said ? err->text : code_name(status));
     if (text == NULL) return NULL;

@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Steps as tensors, and the guard of writers. */
+/* Steps as tensors, and the lock of writers; see step.h.
+ *
+ * Invariants:
+ *   G1  `owner` is the thread that holds the lock, 0 if none does, whenever the GIL is
+ * released;
+ *   G2  `is_closed` is never cleared;
+ *   G3  keep[i] is NULL for i >= count of a step that is being made. */
 #include "step.h"
 
 #include <unistd.h>
@@ -19,7 +25,8 @@ static size_t tensor_bytes(const rp_tensor *tensor)
     return elements * rp_dtype_size(tensor->dtype);
 }
 
-/* Once more, to have the path of the leaf in the message: paths are not made for nothing. */
+/* Converts the leaf again, for an error with its path. Paths are not made before, as they cost.
+ */
 static void raise_with_path(PyObject *nest, PyObject *leaf, size_t index)
 {
     PyObject *structure, *path = NULL, *keep = NULL;
@@ -32,7 +39,7 @@ static void raise_with_path(PyObject *nest, PyObject *leaf, size_t index)
     if (structure && (size_t)core_structure_leaf_count(structure) > index)
         path = core_structure_path(structure, (Py_ssize_t)index);
     Py_XDECREF(structure);
-    text = path ? PyUnicode_AsUTF8(path) : NULL; /* a key may have no UTF-8 */
+    text = path ? PyUnicode_AsUTF8(path) : NULL; /* NULL for a key that is not valid UTF-8 */
     PyErr_Clear();
     if (text && core_tensor_from(leaf, text, &tensor, &keep) != 0) {
         Py_DECREF(path);
@@ -68,6 +75,7 @@ int core_step_from(PyObject *nest, const core_leaves *leaves, bool none_ok, core
 
         step->keep[i] = NULL;
         step->count = i + 1;
+        assert(step->count <= count);
         if (leaves->items[i] == Py_None && none_ok) {
             *tensor = (rp_tensor){0};
             continue;
@@ -118,7 +126,7 @@ void core_guard_deinit(core_guard *guard)
     guard->lock = NULL;
 }
 
-/* Waits for the lock, in slices: signal handlers get their turn. */
+/* Waits for the lock in slices; signal handlers run between them. */
 static int wait_for_lock(PyThread_type_lock lock, int64_t until_ns)
 {
     rp_error late = {.code = RP_DEADLINE, .text = "another thread is busy with the writer"};
@@ -161,12 +169,14 @@ int core_guard_enter(core_guard *guard, int64_t *timeout_ms)
             *timeout_ms = left_ns > 0 ? left_ns / 1000000 : 0;
         }
     }
+    assert(guard->owner == 0);
     guard->owner = PyThread_get_thread_ident();
     return 0;
 }
 
 void core_guard_leave(core_guard *guard)
 {
+    assert(guard->owner == PyThread_get_thread_ident());
     guard->owner = 0;
     PyThread_release_lock(guard->lock);
 }

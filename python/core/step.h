@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A step as Python gives it, a nest of arrays, as tensors; and a guard for what belongs to one
- * thread at a time. */
+/* Steps as tensors, and a lock for writers that take one thread at a time. */
 #ifndef REPRISE_PYTHON_STEP_H
 #define REPRISE_PYTHON_STEP_H
 
@@ -12,48 +11,49 @@
 
 enum { CORE_STEP_INSIDE = 32 };
 
-/* The tensors of a step, one for each leaf; of a leaf that is None the data is NULL. Released
- * with core_step_release(). Up to CORE_STEP_INSIDE leaves do not allocate. */
+/* The tensors of a step, one for each leaf. The data of a leaf that is None is NULL. Up to
+ * CORE_STEP_INSIDE leaves need no allocation. Release it with core_step_release(). */
 typedef struct core_step {
     size_t count;
     size_t bytes; /* of all tensors */
     rp_tensor *tensors;
-    PyObject **keep; /* what owns their memory; NULL for None */
+    PyObject **keep; /* owners of the memory of the tensors; NULL for None */
     rp_tensor tensors_inside[CORE_STEP_INSIDE];
     PyObject *keep_inside[CORE_STEP_INSIDE];
 } core_step;
 
-/* `nest` is what the leaves are from, for messages. None is refused unless `none_ok`. */
+/* Makes tensors of the leaves of `nest`. None is refused unless `none_ok`. */
 int core_step_from(PyObject *nest, const core_leaves *leaves, bool none_ok, core_step *step);
 void core_step_release(core_step *step);
 
-/* A step of so many bytes is worth letting other threads run meanwhile. */
+/* True if copying the step takes long enough to release the GIL meanwhile. */
 bool core_step_is_large(const core_step *step);
 
-/* A writer stays with the process that made it: a lock of it may be held for ever in a forked
- * one. -1 with an exception elsewhere. */
+/* StatusError unless this is the process that made the writer. In a forked child a lock of the
+ * writer may stay locked for ever. */
 int core_check_process(pid_t process);
 
-/* Lets one thread in at a time. Zero-initialise it. */
+/* A lock that one thread holds at a time, and that can be closed. Zero-initialise it. */
 typedef struct core_guard {
     PyThread_type_lock lock;
-    unsigned long owner;   /* the thread inside; 0: none. Guarded by the GIL */
-    atomic_bool is_closed; /* or about to be: whoever waits inside looks at it */
+    unsigned long owner;   /* the thread that holds it; 0: none. Guarded by the GIL */
+    atomic_bool is_closed; /* calls that wait while they hold it check this */
 } core_guard;
 
 int core_guard_init(core_guard *guard);
 void core_guard_deinit(core_guard *guard);
 
-/* Goes in, letting other threads run while it waits: at most `*timeout_ms` (negative: no end),
- * of which it leaves what is left. -1 with an exception: the time is over, a signal handler
- * raised, or this thread is inside already, and runs Python from there. */
+/* Acquires the lock; releases the GIL while it waits, at most `*timeout_ms` (negative: no
+ * timeout), which becomes the time that is left. -1 with an exception if the timeout passes, a
+ * signal handler raises, or this thread holds the lock already: Python code that the writer
+ * runs has called the writer. */
 int core_guard_enter(core_guard *guard, int64_t *timeout_ms);
 void core_guard_leave(core_guard *guard);
 
-/* Closes it, which ends the waits inside, and goes in. -1 as above; then it is closed if the
- * thread was not inside. */
+/* Closes the lock, which ends the wait of the call that holds it, and acquires it. -1 as above;
+ * then it is closed unless this thread held it. */
 int core_guard_close(core_guard *guard);
-/* RP_CANCELLED if it is closed: for the calls that wait inside, before each wait. */
+/* RP_CANCELLED if the lock is closed. A call that holds it checks this before each wait. */
 rp_status core_guard_check(const core_guard *guard, rp_error *err);
 
 #endif

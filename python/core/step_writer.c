@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reprise._core.StepWriter: Reverb's first writer, and the one behind Client.insert().
+/* reprise._core.StepWriter: Reverb's first writer, used by Client.insert() too.
  *
- * What Reverb refuses, it refuses in Reverb's words: those are checked here, where they are
- * known, before the C writer looks at the step. */
+ * Errors that Reverb has a text for are found here, before the C writer, and have that text.
+ *
+ * Invariants, while no thread holds the guard:
+ *   W1  column_count is 0 before the first step; then columns[i] is the spec of leaf i;
+ *   W2  `steps` counts the steps of the episode that the C writer has accepted;
+ *   W3  `writer` is NULL if and only if close() has run. */
 #include "server_call.h"
 #include "step.h"
 #include "store.h"
@@ -29,7 +33,7 @@ typedef struct opening {
     rp_step_writer *writer;
 } opening;
 
-/* A writer that nobody has taken does not outlive the client. */
+/* Frees the writer if the caller was interrupted and has not taken it. */
 static void clear_opening(void *arg)
 {
     rp_step_writer_free(((opening *)arg)->writer);
@@ -68,7 +72,7 @@ static PyObject *step_writer_new(PyTypeObject *type, PyObject *args, PyObject *k
                                           .chunk_length = chunk,
                                           .delta = delta != 0,
                                           .max_in_flight = (size_t)in_flight};
-    /* Not in slices: it goes on without what it has not got by then. */
+    /* Not in slices: at its deadline the call succeeds without the signatures. */
     if (core_call_server(do_open, &o->base, 0, timeout_ms) != 0) {
         core_request_drop(&o->base);
         return NULL;
@@ -109,8 +113,8 @@ static void step_writer_dealloc(step_writer *self)
     Py_TYPE(self)->tp_free((PyObject *)self);
 }
 
-/* Goes into a writer that is open, for a method of that name in Reverb's words, within a time
- * of which it leaves what is left. */
+/* Acquires an open writer within `*timeout_ms`, which becomes the time left. `method` is
+ * Reverb's name of the method, for the error. */
 static int enter(step_writer *self, const char *method, int64_t *timeout_ms)
 {
     rp_error err = {.code = RP_PRECONDITION}, closed;
@@ -126,7 +130,7 @@ static int enter(step_writer *self, const char *method, int64_t *timeout_ms)
     return -1;
 }
 
-/* Returns how many items were not confirmed, and are dropped. */
+/* Returns the number of items that were not confirmed and are dropped. */
 static PyObject *step_writer_close(step_writer *self, PyObject *Py_UNUSED(ignored))
 {
     size_t dropped = 0;
@@ -139,19 +143,20 @@ static PyObject *step_writer_close(step_writer *self, PyObject *Py_UNUSED(ignore
     return PyLong_FromSize_t(dropped);
 }
 
-/* What a row of column `i` looks like: without the first dimension, of a sequence. */
+/* The shape of one row: of a sequence, without the first dimension. */
 static rp_shape row_shape(const rp_tensor *tensor, bool sequence)
 {
     rp_shape shape = tensor->shape;
 
     if (!sequence) return shape;
+    assert(shape.rank > 0);
     shape.rank--;
     for (int32_t i = 0; i < shape.rank; i++) shape.dims[i] = tensor->shape.dims[i + 1];
     return shape;
 }
 
-/* Whether a step is like the first: -1, or the column that is not; with the number of columns
- * as an answer if that differs. */
+/* Returns the first column that is not like that of the first step, -1 if there is none; if the
+ * number of columns differs, the new number. */
 static Py_ssize_t differs(const step_writer *self, const core_step *step, bool sequence)
 {
     if (self->column_count == 0) return -1;
@@ -165,7 +170,7 @@ static Py_ssize_t differs(const step_writer *self, const core_step *step, bool s
     return -1;
 }
 
-/* Reverb's words for a step that is not like the first. */
+/* ValueError with Reverb's text for a step that is not like the first. */
 static int check_like_first(const step_writer *self, const core_step *step, bool sequence)
 {
     Py_ssize_t i = differs(self, step, sequence);
@@ -197,7 +202,7 @@ static int check_like_first(const step_writer *self, const core_step *step, bool
     return -1;
 }
 
-/* Remembers what the first step was like: memory first, so that it cannot fail later. */
+/* Allocates the specs of the first step, so that commit_columns() cannot fail. */
 static int reserve_columns(step_writer *self, const core_step *step)
 {
     if (self->column_count > 0 || step->count == 0) return 0;
@@ -211,13 +216,14 @@ static int reserve_columns(step_writer *self, const core_step *step)
 static void commit_columns(step_writer *self, const core_step *step, bool sequence)
 {
     if (self->column_count > 0) return;
+    assert(step->count == 0 || self->columns != NULL);
     for (size_t i = 0; i < step->count; i++)
         self->columns[i] = (rp_spec){.dtype = step->tensors[i].dtype,
                                      .shape = row_shape(&step->tensors[i], sequence)};
     self->column_count = step->count;
 }
 
-/* With the lock: appends a step, or a sequence of them that has rows. */
+/* Appends a step, or a sequence of one or more rows. Holds the guard. */
 static int append_locked(step_writer *self, const core_step *step, bool sequence)
 {
     int64_t rows = sequence ? step->tensors[0].shape.dims[0] : 1;
@@ -225,6 +231,7 @@ static int append_locked(step_writer *self, const core_step *step, bool sequence
     rp_error err = {0};
     rp_status status;
 
+    assert(rows > 0 && self->writer != NULL);
     if (reserve_columns(self, step) != 0) return -1;
     if (core_step_is_large(step)) thread = PyEval_SaveThread();
     if (sequence)
@@ -268,7 +275,7 @@ static PyObject *step_writer_append(step_writer *self, PyObject *nest)
     Py_RETURN_NONE;
 }
 
-/* Reverb's words for what is no sequence. */
+/* ValueError with Reverb's text for a step that is no sequence. */
 static int check_sequence(const core_step *step)
 {
     if (step->count == 0) {
@@ -361,14 +368,15 @@ static int check_item(const step_writer *self, const creation *c)
     return -1;
 }
 
-/* With the lock. What Reverb's writer finds wrong by itself is a ValueError. */
+/* Creates an item. Errors that Reverb's writer finds by itself are ValueErrors. Holds the
+ * guard. */
 static int create_locked(step_writer *self, creation *c, int64_t timeout_ms)
 {
     rp_error err = {0};
     rp_status status;
 
     c->self = self;
-    /* Not quick: of a table that is not known yet the server is asked. */
+    /* Not quick: the server is asked about a table that is not known yet. */
     if (check_item(self, c) != 0 ||
         core_wait(do_create, c, timeout_ms, false, &status, &err) != 0)
         return -1;
@@ -432,9 +440,9 @@ static PyObject *step_writer_flush(step_writer *self, PyObject *args, PyObject *
     Py_RETURN_NONE;
 }
 
-/* Where the items of one step go. */
+/* The tables of the items of one step, with their priorities. */
 typedef struct targets {
-    PyObject *items; /* a list of pairs, which owns the names of the tables */
+    PyObject *items; /* a list of pairs; owns the names of the tables */
     creation *creations;
     Py_ssize_t count;
 } targets;
@@ -445,7 +453,7 @@ static void targets_free(targets *to)
     PyMem_Free(to->creations);
 }
 
-/* Reads a dict of table to priority: before the writer is entered, as this runs Python. */
+/* Reads a dict from table to priority. Runs Python, so the writer must not be acquired yet. */
 static int targets_from(PyObject *priorities, targets *to)
 {
     *to = (targets){.items = PyMapping_Items(priorities)};
@@ -483,7 +491,7 @@ static int create_all_locked(step_writer *self, const targets *to, int64_t timeo
 }
 
 /* insert(data, priorities, timeout=None): a step, an item of it in each table, and a flush.
- * False, and nothing has happened, if the step is not like the ones before. */
+ * Returns False, and changes nothing, if the step is not like the ones before. */
 static PyObject *step_writer_insert(step_writer *self, PyObject *const *args, Py_ssize_t count)
 {
     int64_t timeout_ms = -1;
@@ -522,8 +530,7 @@ static PyObject *step_writer_get_steps(step_writer *self, void *closure)
     return PyLong_FromLongLong(self->steps);
 }
 
-#define WITH_KEYWORDS(function)                                                                \
-    (PyCFunction)(void (*)(void))(function), METH_VARARGS | METH_KEYWORDS
+#define WITH_KEYWORDS(function) CORE_METHOD(function), METH_VARARGS | METH_KEYWORDS
 
 static PyMethodDef step_writer_methods[] = {
     {"append", (PyCFunction)step_writer_append, METH_O,
@@ -535,7 +542,7 @@ static PyMethodDef step_writer_methods[] = {
      "An item of the latest steps; its key."},
     {"flush", WITH_KEYWORDS(step_writer_flush),
      "flush($self, timeout=None)\n--\n\nSends everything and waits until it is there."},
-    {"insert", (PyCFunction)(void (*)(void))step_writer_insert, METH_FASTCALL,
+    {"insert", CORE_METHOD(step_writer_insert), METH_FASTCALL,
      "insert($self, data, priorities, timeout=None, /)\n--\n\n"
      "A step, an item of it in each table, and a flush. False, and nothing done, if the step "
      "is not like those before."},

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* reprise._core.Store: tables in this process.
  *
- * What a method gives back of a table is a dict of plain values, so that the Python side makes
- * whatever it likes of it. A store belongs to the process that made it: a forked child has a
- * copy whose locks may be held by threads that are not there, so it is not even freed. */
+ * Methods return dicts of plain values, which the Python package turns into its own types. A
+ * store belongs to the process that made it. A forked child has a copy whose locks may be held
+ * by threads that do not exist there: the child neither uses nor frees it. */
 #include "store.h"
 
 #include <string.h>
@@ -174,19 +174,19 @@ static void store_dealloc(PyObject *obj)
     Py_TYPE(obj)->tp_free(obj);
 }
 
-/* The store, unless this is a forked child. */
 rp_store *core_store_of(PyObject *obj)
 {
     store_object *self = (store_object *)obj;
     rp_error err = {RP_PRECONDITION, "the store belongs to the process that forked this one: "
                                      "connect to its server instead"};
 
+    assert(PyObject_TypeCheck(obj, &core_Store));
     if (self->pid == getpid()) return self->base.store;
     (void)core_raise(RP_PRECONDITION, &err);
     return NULL;
 }
 
-/* A reference to the table of that name: drop it with rp_table_unref(). */
+/* The table of that name; NULL with an exception. Drop the reference with rp_table_unref(). */
 static rp_table *table_of(PyObject *self, PyObject *text)
 {
     const char *name = core_name_from(text);
@@ -222,7 +222,7 @@ static PyObject *store_add_table(PyObject *self, PyObject *args, PyObject *kwarg
     Py_BEGIN_ALLOW_THREADS
     st = rp_store_add_table(store, &options, NULL, &err);
     Py_END_ALLOW_THREADS
-    rp_signature_unref(options.signature); /* the table has its own */
+    rp_signature_unref(options.signature); /* the table holds its own reference */
     if (st != RP_OK) return core_raise(st, &err);
     Py_RETURN_NONE;
 }
@@ -247,7 +247,7 @@ static PyObject *store_drop_table(PyObject *self, PyObject *arg)
 
 PyDoc_STRVAR(close_doc, "close()\n--\n\n"
                         "Closes every table: waits end, and everything is refused from now on. "
-                        "What the tables say of themselves can still be read.");
+                        "Information on the tables can still be read.");
 
 static PyObject *store_close(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
@@ -273,7 +273,7 @@ static PyObject *waits_dict(const rp_waits *waits)
 
 PyObject *core_table_info(const rp_table_info *info)
 {
-    /* "N" takes the references, also when something fails. */
+    /* "N" takes the references, also on failure. */
     return Py_BuildValue(
         "{s:s,s:N,s:N,s:(dLdd),s:L,s:K,s:i,s:N,s:N,s:I,s:N,s:L,s:K,s:L,s:L,s:L,s:L,s:L,s:L,"
         "s:L,s:L,s:d,s:d,s:d,s:L,s:L,s:N,s:N}",
@@ -349,13 +349,14 @@ static PyObject *store_info(PyObject *self, PyObject *Py_UNUSED(ignored))
 
     if (store == NULL) return NULL;
     rp_store_get_info(store, &info);
+    assert((size_t)info.policy < sizeof policy_names / sizeof *policy_names);
     return Py_BuildValue(
         "{s:K,s:s,s:K,s:n,s:K}", "max_bytes", (unsigned long long)info.max_bytes, "policy",
         policy_names[info.policy], "bytes", (unsigned long long)info.bytes, "table_count",
         (Py_ssize_t)info.table_count, "seed", (unsigned long long)info.seed);
 }
 
-/* What the limiter says of some inserts or samples. */
+/* Asks the limiter about `count` inserts or samples. */
 static PyObject *ask(PyObject *self, PyObject *args, bool (*can)(rp_table *, int64_t))
 {
     PyObject *name, *number;
@@ -378,7 +379,7 @@ static PyObject *ask(PyObject *self, PyObject *args, bool (*can)(rp_table *, int
 }
 
 PyDoc_STRVAR(can_sample_doc, "can_sample(name, count)\n--\n\n"
-                             "Whether the limiter would let so many samples go ahead now.");
+                             "True if the limiter would allow so many samples now.");
 
 static PyObject *store_can_sample(PyObject *self, PyObject *args)
 {
@@ -386,7 +387,7 @@ static PyObject *store_can_sample(PyObject *self, PyObject *args)
 }
 
 PyDoc_STRVAR(can_insert_doc, "can_insert(name, count)\n--\n\n"
-                             "Whether the limiter would let so many inserts go ahead now.");
+                             "True if the limiter would allow so many inserts now.");
 
 static PyObject *store_can_insert(PyObject *self, PyObject *args)
 {
@@ -439,10 +440,8 @@ static PyObject *store_waiting(PyObject *self, PyObject *arg)
     return list;
 }
 
-#define KEYWORDS(function) ((PyCFunction)(void (*)(void))(function))
-
 static PyMethodDef store_methods[] = {
-    {"add_table", KEYWORDS(store_add_table), METH_VARARGS | METH_KEYWORDS, add_table_doc},
+    {"add_table", CORE_METHOD(store_add_table), METH_VARARGS | METH_KEYWORDS, add_table_doc},
     {"drop_table", store_drop_table, METH_O, drop_table_doc},
     {"tables", store_tables, METH_NOARGS, tables_doc},
     {"table_info", store_table_info, METH_O, table_info_doc},

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reprise._core.Structure, and the functions of the module about nests and arrays. */
+/* reprise._core.Structure, and functions of the module about nests and arrays. */
 #include "module.h"
 #include "nest.h"
 
@@ -36,10 +36,12 @@ static void structure_dealloc(core_structure *s)
     PyObject_GC_Del(s);
 }
 
-/* 1 if the nodes say the same; the rules are those of core_structure_flatten(). */
+/* 1 if two nodes are alike, by the rules of core_structure_flatten(); 0 if not; -1 on failure.
+ */
 static int node_equal(const nest_node *a, const nest_node *b)
 {
     if (a->kind != b->kind || a->children != b->children) return 0;
+    assert((a->keys == NULL) == (b->keys == NULL)); /* N3 */
     switch (a->kind) {
     case NEST_LEAF:
     case NEST_LIST: return 1;
@@ -80,7 +82,7 @@ static Py_hash_t structure_hash(PyObject *self)
     return (Py_hash_t)hash == -1 ? -2 : (Py_hash_t)hash;
 }
 
-/* The structure with the same leaf everywhere, or with their numbers if `leaf` is NULL. */
+/* A nest of the structure whose leaves are all `leaf`, or their numbers if `leaf` is NULL. */
 static PyObject *filled(PyObject *self, PyObject *leaf)
 {
     Py_ssize_t count = core_structure_leaf_count(self);
@@ -114,7 +116,7 @@ static PyObject *structure_reduce(PyObject *self, PyObject *unused)
     return nest == NULL ? NULL : Py_BuildValue("(O(N))", (PyObject *)Py_TYPE(self), nest);
 }
 
-/* The leaves as a list, which takes their references. */
+/* Moves the leaves into a list. */
 static PyObject *leaves_list(core_leaves *leaves)
 {
     PyObject *list = PyList_New(leaves->count);
@@ -127,8 +129,8 @@ static PyObject *leaves_list(core_leaves *leaves)
     return list;
 }
 
-/* What two structures that differ are: TypeError if the first node in which they do is a
- * container in both, but of another type; else ValueError. */
+/* The exception for two structures that differ: TypeError if the first node that differs is a
+ * container in both, of different types; else ValueError. */
 static PyObject *error_for(const core_structure *a, const core_structure *b)
 {
     for (Py_ssize_t i = 0; i < a->node_count && i < b->node_count; i++) {
@@ -159,7 +161,8 @@ static PyObject *structure_flatten(PyObject *self, PyObject *nest)
 
 static PyObject *structure_pack(PyObject *self, PyObject *leaves)
 {
-    PyObject *tuple = PySequence_Tuple(leaves); /* a list could change meanwhile */
+    PyObject *tuple =
+        PySequence_Tuple(leaves); /* a copy: packing may run Python, which may change a list */
     if (tuple == NULL) return NULL;
     PyObject *nest =
         core_structure_pack(self, &PyTuple_GET_ITEM(tuple, 0), PyTuple_GET_SIZE(tuple));

@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reprise._core.StructuredWriter and BatchWriter: items by patterns, of one environment or of N
- * behind one call.
+/* reprise._core.StructuredWriter and BatchWriter: items by patterns, of one environment or of
+ * several.
  *
- * The two differ in the C writer that they hold and in little else, so they share their struct.
- * The structure of the first step is kept: steps that have it are flattened without looking at
- * its types again, and its paths are the names of columns in messages. */
+ * Both types have the same struct: they differ in the C writer that they hold. The structure of
+ * the first step is kept: steps of the same structure are flattened quickly, and its paths name
+ * the columns in errors.
+ *
+ * Invariants, while no thread holds the guard:
+ *   V1  one of `writer` and `batch` is set, until close() has run: then neither is;
+ *   V2  structure, names and columns are set together, by the first step, for leaf_count
+ * leaves;
+ *   V3  columns[i] is the spec of the values of leaf i so far, or has no dtype. */
 #include "patterns.h"
 #include "step.h"
 #include "store.h"
@@ -22,16 +28,17 @@ typedef struct pattern_writer {
     PyObject *structure; /* of the first step; NULL before */
     PyObject *names;     /* a tuple of the paths of its leaves */
     Py_ssize_t leaf_count;
-    rp_spec *columns; /* what each leaf has been so far; no dtype: it has not been */
-    bool *used;       /* which columns patterns look at: RP_MAX_COLUMNS flags */
+    rp_spec *columns; /* of each leaf; V3 */
+    bool *used;       /* by column: does a pattern use it? RP_MAX_COLUMNS flags */
 } pattern_writer;
 
-/* Takes the C writer, whichever it is. */
+/* Makes the object. Takes the C writer and `used`. */
 static PyObject *wrap(PyTypeObject *type, PyObject *client, rp_structured_writer *writer,
                       rp_batch_writer *batch, Py_ssize_t environments, bool *used)
 {
     pattern_writer *self = (pattern_writer *)type->tp_alloc(type, 0);
 
+    assert((writer != NULL) != (batch != NULL)); /* V1 */
     if (!self || core_guard_init(&self->guard) != 0) {
         PyMem_Free(used);
         rp_structured_writer_free(writer);
@@ -49,7 +56,7 @@ static PyObject *wrap(PyTypeObject *type, PyObject *client, rp_structured_writer
     return (PyObject *)self;
 }
 
-/* Which columns the patterns look at: RP_MAX_COLUMNS flags. */
+/* Finds the columns that the patterns use: RP_MAX_COLUMNS flags. */
 static bool *used_by(const core_patterns *list)
 {
     bool *used = PyMem_Calloc(RP_MAX_COLUMNS, sizeof *used);
@@ -67,7 +74,7 @@ static bool *used_by(const core_patterns *list)
     return used;
 }
 
-/* Reverb's sentences about configurations have a full stop. */
+/* Raises with a full stop at the end, as Reverb's errors about configurations have. */
 static PyObject *raise_config(rp_status status, rp_error *err)
 {
     size_t size = strlen(err->text);
@@ -194,7 +201,7 @@ static void writer_dealloc(pattern_writer *self)
     Py_TYPE(self)->tp_free((PyObject *)self);
 }
 
-/* Goes into a writer that is open, within a time of which it leaves what is left. */
+/* Acquires an open writer within `*timeout_ms`, which becomes the time left. */
 static int enter(pattern_writer *self, int64_t *timeout_ms)
 {
     rp_error err = {.code = RP_PRECONDITION, .text = "the writer is closed"}, closed;
@@ -209,7 +216,7 @@ static int enter(pattern_writer *self, int64_t *timeout_ms)
     return -1;
 }
 
-/* Returns how many items were not confirmed, and are dropped. */
+/* Returns the number of items that were not confirmed and are dropped. */
 static PyObject *writer_close(pattern_writer *self, PyObject *Py_UNUSED(ignored))
 {
     size_t dropped = 0;
@@ -273,11 +280,12 @@ static int keep_structure(pattern_writer *self, PyObject *nest)
     return 0;
 }
 
-/* The leaves of a step: as many as the first had, in whatever structure, as Reverb has it. */
+/* Flattens a step. As in Reverb, it needs as many leaves as the first, in any structure. */
 static int flatten_step(pattern_writer *self, PyObject *nest, core_leaves *leaves)
 {
     int same;
 
+    assert((self->structure == NULL) == (self->names == NULL)); /* V2 */
     if (!self->structure && keep_structure(self, nest) != 0) return -1;
     same = core_structure_flatten(self->structure, nest, leaves);
     if (same > 0) return 0;
@@ -290,7 +298,7 @@ static int flatten_step(pattern_writer *self, PyObject *nest, core_leaves *leave
     return -1;
 }
 
-/* Reverb's words for a value that is not like those of its column before. */
+/* ValueError with Reverb's text for a value that is not like the earlier ones of its column. */
 static int check_like_before(pattern_writer *self, const core_step *step)
 {
     for (size_t i = 0; i < step->count; i++) {
@@ -329,7 +337,7 @@ static void keep_columns(pattern_writer *self, const core_step *step)
                 (rp_spec){.dtype = step->tensors[i].dtype, .shape = step->tensors[i].shape};
 }
 
-/* With the lock: appends the tensors of a step, None left out. */
+/* Appends the tensors of a step, without those of None. Holds the guard. */
 static int append_step(pattern_writer *self, const core_step *step, uint32_t flags,
                        const bool *ends, int64_t timeout_ms)
 {
@@ -339,6 +347,7 @@ static int append_step(pattern_writer *self, const core_step *step, uint32_t fla
     rp_status status;
     int failed;
 
+    assert((Py_ssize_t)step->count == self->leaf_count);
     if (check_like_before(self, step) != 0) return -1;
     if (step->count > CORE_STEP_INSIDE && !(values = PyMem_New(rp_value, step->count))) {
         PyErr_NoMemory();
@@ -362,7 +371,7 @@ static int append_step(pattern_writer *self, const core_step *step, uint32_t fla
     return -1;
 }
 
-/* What nobody looks at costs nothing. */
+/* Replaces leaves that no pattern uses by None, so that they are not converted. */
 static void forget_unused(const pattern_writer *self, core_leaves *leaves)
 {
     for (Py_ssize_t i = 0; i < leaves->count; i++) {
@@ -411,8 +420,8 @@ static PyObject *structured_append(pattern_writer *self, PyObject *const *args,
     Py_RETURN_NONE;
 }
 
-/* append_batch(data, ends=None, timeout=None), by position: every leaf has a row for each
- * environment, and so has `ends`. */
+/* append_batch(data, ends=None, timeout=None), by position. Each leaf, and `ends`, has a row
+ * for each environment. */
 static PyObject *batch_append(pattern_writer *self, PyObject *const *args, Py_ssize_t count)
 {
     PyArrayObject *ends = NULL;
@@ -532,9 +541,8 @@ static PyObject *batch_environments(pattern_writer *self, void *closure)
     return PyLong_FromSsize_t(self->environments);
 }
 
-#define WITH_KEYWORDS(function)                                                                \
-    (PyCFunction)(void (*)(void))(function), METH_VARARGS | METH_KEYWORDS
-#define FAST(function) (PyCFunction)(void (*)(void))(function), METH_FASTCALL
+#define WITH_KEYWORDS(function) CORE_METHOD(function), METH_VARARGS | METH_KEYWORDS
+#define FAST(function) CORE_METHOD(function), METH_FASTCALL
 
 static PyMethodDef structured_methods[] = {
     {"append", FAST(structured_append),

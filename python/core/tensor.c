@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Arrays as tensors, and back. */
+/* Arrays as tensors, and tensors as arrays. */
 #include "core.h"
-#include "module.h"
 
-#include <assert.h>
-
-/* The dtypes that NumPy has not: those of ml_dtypes, by name, and how they look without it. */
+/* The dtypes of ml_dtypes, by name, and the NumPy types that replace them without it. */
 static const struct {
     rp_dtype dtype;
     const char *name;
@@ -18,7 +15,7 @@ static const struct {
     {RP_UINT4, "uint4", NPY_UINT8},
 };
 
-/* TensorFlow's quantized dtypes are, in NumPy, structures of one field of that name. */
+/* TensorFlow's quantized dtypes: in NumPy, structures with one field of that name. */
 static const struct {
     rp_dtype dtype;
     const char *name;
@@ -34,7 +31,7 @@ enum {
     QUANTIZED_COUNT = sizeof(quantized_dtypes) / sizeof(quantized_dtypes[0]),
 };
 
-/* Whether the one field of a structure is a number of that type, in native byte order. */
+/* True if the field of a structure is a number of that type, in native byte order. */
 static bool has_raw_field(PyArray_Descr *descr, PyObject *name, int raw)
 {
     PyObject *fields = PyObject_GetAttrString((PyObject *)descr, "fields");
@@ -72,7 +69,7 @@ static rp_dtype quantized_from(PyArray_Descr *descr)
     return found;
 }
 
-/* A dtype that somebody registered with NumPy, known by the name of its scalar type. */
+/* The rp_dtype of a dtype that was registered with NumPy, by the name of its scalar type. */
 static rp_dtype registered_from(PyArray_Descr *descr)
 {
     const char *name = strrchr(descr->typeobj->tp_name, '.');
@@ -101,7 +98,7 @@ rp_dtype core_dtype_from(PyArray_Descr *descr)
     case NPY_HALF: return RP_FLOAT16;
     case NPY_CFLOAT: return RP_COMPLEX64;
     case NPY_CDOUBLE: return RP_COMPLEX128;
-    /* The one of long and long long that has no name of its own above. */
+    /* NPY_INT64 above is one of long and long long; this is the other. */
     case NPY_LONGLONG: return sizeof(npy_longlong) == 8 ? RP_INT64 : RP_INVALID_DTYPE;
     case NPY_ULONGLONG: return sizeof(npy_ulonglong) == 8 ? RP_UINT64 : RP_INVALID_DTYPE;
     case NPY_STRING:
@@ -114,7 +111,7 @@ rp_dtype core_dtype_from(PyArray_Descr *descr)
     return descr->type_num >= NPY_USERDEF ? registered_from(descr) : RP_INVALID_DTYPE;
 }
 
-/* One of ml_dtypes, if that is installed, else raw numbers. Whether it is, is asked once. */
+/* A dtype of ml_dtypes; a plain number if that is not installed, which is tried once. */
 static PyArray_Descr *extra_descr(const char *name, int raw)
 {
     static bool is_missing;
@@ -177,7 +174,7 @@ PyArray_Descr *core_descr(rp_dtype dtype)
     return NULL;
 }
 
-/* Sets the exception and says of which leaf: "leaf 'a/b': ...". */
+/* Sets the exception, with the path of the leaf: "leaf 'a/b': ...". */
 static int refuse(PyObject *class, const char *path, const char *format, ...)
 {
     va_list args;
@@ -193,7 +190,7 @@ static int refuse(PyObject *class, const char *path, const char *format, ...)
     return -1;
 }
 
-/* Points `*string` at the bytes of a str or bytes object, which owns them. */
+/* Points `*string` at the bytes of a str or bytes object. Borrows them. */
 static int string_of(PyObject *obj, const char *path, rp_string *string)
 {
     Py_ssize_t size = 0;
@@ -212,12 +209,14 @@ static int string_of(PyObject *obj, const char *path, rp_string *string)
     return 0;
 }
 
-/* The elements of a C contiguous object array as strings. `*keep` is a tuple: the rp_strings in
- * a bytes object, then the objects they point into, since the array may change meanwhile. */
+/* Views the elements of a C contiguous object array as strings. `*keep` is a tuple of a bytes
+ * object with the rp_strings, and the objects that they point into: the array itself may change
+ * meanwhile. */
 static int strings_of(PyArrayObject *array, const char *path, const void **data,
                       PyObject **keep)
 {
     static_assert(offsetof(PyBytesObject, ob_sval) % sizeof(void *) == 0, "room for pointers");
+    assert(PyArray_TYPE(array) == NPY_OBJECT && PyArray_ISCARRAY_RO(array));
     npy_intp count = PyArray_SIZE(array);
     PyObject **objects = PyArray_DATA(array);
     PyObject *kept = PyTuple_New(count + 1);
@@ -243,7 +242,7 @@ static int strings_of(PyArrayObject *array, const char *path, const void **data,
     return 0;
 }
 
-/* An array of another kind of string, as an object array of str or bytes. */
+/* Converts an array of another string dtype to an object array of str or bytes. */
 static PyArrayObject *as_objects(PyArrayObject *array)
 {
     PyArray_Descr *descr = PyArray_DescrFromType(NPY_OBJECT);
@@ -251,7 +250,7 @@ static PyArrayObject *as_objects(PyArrayObject *array)
                                               NPY_ARRAY_CARRAY_RO | NPY_ARRAY_FORCECAST);
 }
 
-/* What numpy.asarray makes of it, with the scalars of Python on a short way. */
+/* numpy.asarray(obj), with a fast path for scalars of Python. */
 static PyArrayObject *as_array(PyObject *obj)
 {
     if (PyArray_Check(obj)) {
@@ -319,6 +318,7 @@ int core_tensor_from(PyObject *obj, const char *path, rp_tensor *tensor, PyObjec
         Py_DECREF(array);
         return 0;
     }
+    assert(PyArray_ISCARRAY_RO(array));
     tensor->data = PyArray_DATA(array);
     *keep = (PyObject *)array;
     return 0;
@@ -331,6 +331,7 @@ PyObject *core_shape_tuple(const rp_shape *shape, Py_ssize_t rows)
 {
     int first = rows >= 0 ? 1 : 0;
     if (shape->rank < 0) Py_RETURN_NONE;
+    assert(shape->rank <= RP_MAX_RANK);
     PyObject *tuple = PyTuple_New(shape->rank + first);
     for (int i = 0; tuple != NULL && i < shape->rank + first; i++) {
         int64_t size = i < first ? rows : shape->dims[i - first];
@@ -346,6 +347,7 @@ PyObject *core_shape_tuple(const rp_shape *shape, Py_ssize_t rows)
 PyObject *core_array_new(rp_dtype dtype, const rp_shape *shape)
 {
     npy_intp dims[RP_MAX_RANK];
+    assert(shape->rank >= 0 && shape->rank <= RP_MAX_RANK);
     for (int i = 0; i < shape->rank; i++) dims[i] = (npy_intp)shape->dims[i];
     int type = numpy_type(dtype);
     if (type >= 0) return PyArray_SimpleNew(shape->rank, dims, type);

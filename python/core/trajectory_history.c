@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The nest that TrajectoryWriter.history gives out.
+/* TrajectoryWriter.history: a nest of ColumnHistory.
  *
- * It is asked for several times a step, and its users may do with it what they like: it is
- * theirs. So one is kept and given out again as long as nobody else has it and it is as it was
- * made, which is looked at each time; that costs a fraction of making another. */
+ * Callers ask for it several times in each step, and may change the nest that they get. So the
+ * writer keeps one nest and returns it again as long as no caller holds a part of it that can
+ * be changed, and it is as it was made. This is checked each time, which is much cheaper than
+ * making a new nest.
+ *
+ * Invariants:
+ *   K1  structure and leaves are set together, and `leaves` has a history for each leaf;
+ *   K2  if `nest` is set, parts[0 .. part_count) are its parts in preorder, as it was made. */
 #include "trajectory_writer.h"
 
 static bool add_part(core_writer *w, PyObject *obj, PyObject *key)
@@ -15,12 +20,13 @@ static bool add_part(core_writer *w, PyObject *obj, PyObject *key)
         w->parts = parts;
         w->part_capacity = capacity;
     }
+    assert(w->part_count < w->part_capacity);
     w->parts[w->part_count++] = (nest_part){obj, key};
     return true;
 }
 
-/* Writes down what the nest is made of. False if that cannot be looked at quickly. */
-static bool note_parts(core_writer *w, PyObject *obj, PyObject *key)
+/* Records the parts of a nest (K2). False if it has a type that is_intact() cannot compare. */
+static bool record_parts(core_writer *w, PyObject *obj, PyObject *key)
 {
     PyObject *child_key, *child;
     Py_ssize_t at = 0;
@@ -28,21 +34,21 @@ static bool note_parts(core_writer *w, PyObject *obj, PyObject *key)
     if (Py_TYPE(obj) == &core_ColumnHistory) return done;
     if (PyDict_CheckExact(obj)) {
         while (done && PyDict_Next(obj, &at, &child_key, &child))
-            done = note_parts(w, child, child_key);
+            done = record_parts(w, child, child_key);
     } else if (PyTuple_Check(obj)) {
         for (; done && at < PyTuple_GET_SIZE(obj); at++)
-            done = note_parts(w, PyTuple_GET_ITEM(obj, at), NULL);
+            done = record_parts(w, PyTuple_GET_ITEM(obj, at), NULL);
     } else if (PyList_CheckExact(obj)) {
         for (; done && at < PyList_GET_SIZE(obj); at++)
-            done = note_parts(w, PyList_GET_ITEM(obj, at), NULL);
+            done = record_parts(w, PyList_GET_ITEM(obj, at), NULL);
     } else {
         return false;
     }
     return done;
 }
 
-/* Whether the nest at `*part` is as it was made, and nobody has a part of it that he could
- * change. */
+/* True if the nest at `*part` is as it was made, and no caller holds a part of it that can be
+ * changed. Moves `*part` behind it. */
 static bool is_intact(const nest_part **part, const nest_part *end, PyObject *obj,
                       PyObject *key)
 {
@@ -67,17 +73,18 @@ static bool is_intact(const nest_part **part, const nest_part *end, PyObject *ob
     return same;
 }
 
-/* Makes the nest anew. Its types are called for that, which may append steps: what was made
- * then is not kept. */
+/* Makes a new nest, and keeps it unless the history has changed meanwhile: the types of the
+ * nest are called, and may append steps. */
 static PyObject *pack_history(core_writer *w)
 {
+    assert(w->structure != NULL && w->leaves != NULL); /* K1 */
     PyObject *structure = Py_NewRef(w->structure), *leaves = Py_NewRef(w->leaves);
     PyObject *nest =
         core_structure_pack(structure, &PyTuple_GET_ITEM(leaves, 0), PyTuple_GET_SIZE(leaves));
     if (nest != NULL && w->structure == structure) {
         PyObject *old = w->nest;
         w->part_count = 0;
-        w->nest = note_parts(w, nest, NULL) ? Py_NewRef(nest) : NULL;
+        w->nest = record_parts(w, nest, NULL) ? Py_NewRef(nest) : NULL;
         Py_XDECREF(old);
     }
     Py_DECREF(structure);
@@ -85,7 +92,6 @@ static PyObject *pack_history(core_writer *w)
     return nest;
 }
 
-/* Takes the nest of histories that _learn has made. */
 int core_writer_set_history(core_writer *w, PyObject *nest)
 {
     core_leaves leaves;
@@ -117,6 +123,7 @@ int core_writer_set_history(core_writer *w, PyObject *nest)
 PyObject *core_writer_history(core_writer *w, void *unused)
 {
     const nest_part *part = w->parts;
+    assert((w->structure == NULL) == (w->leaves == NULL)); /* K1 */
     (void)unused;
     if (w->column_count == 0 || w->structure == NULL) {
         PyErr_SetString(PyExc_RuntimeError,

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The other half of reprise._core.TrajectoryWriter: creating items, and waiting for them.
+/* Items of a trajectory writer: creating them, and waiting until they are confirmed.
  *
- * create_item says nothing about what is wrong with an item until the C writer has refused it:
- * then it looks for the reason, to say it in Reverb's words. */
+ * The C writer checks an item. Only if it refuses the item, create_item() looks for the reason
+ * here, to raise the error with Reverb's text. */
+#include "trajectory_column.h"
 #include "trajectory_writer.h"
 
 #include <math.h>
 
 enum {
-    COLUMNS_INSIDE = 16, /* of an item, without an allocation */
-    ASK_MS = 1000,       /* for a signature, to say what is wrong */
+    COLUMNS_INSIDE = 16, /* columns of an item that need no allocation */
+    ASK_MS = 1000,       /* wait for the signature that an item does not match */
 };
 
-/* An item on its way to the C writer. */
+/* The arguments and the result of create_call(). */
 typedef struct new_item {
     core_writer *w;
     const char *table;
@@ -26,11 +27,12 @@ static rp_status create_call(void *arg, rp_wait wait, rp_error *err)
 {
     new_item *item = arg;
     rp_trajectory_writer *writer = item->w->state->writer;
+    assert(writer != NULL && item->w->state->busy && item->count > 0);
     return rp_trajectory_writer_create_item(writer, item->table, item->priority, item->columns,
                                             item->count, wait, &item->key, err);
 }
 
-/* Moves a structure to the front, if it is still there. */
+/* Moves a structure to the front, unless it was replaced meanwhile. */
 static void prefer(PyObject **known, PyObject *structure)
 {
     int at = 0;
@@ -40,7 +42,7 @@ static void prefer(PyObject **known, PyObject *structure)
     known[0] = structure;
 }
 
-/* Puts a structure to the front; takes its reference. */
+/* Puts a structure to the front, and drops the last. Takes the reference. */
 static void remember(PyObject **known, PyObject *structure)
 {
     PyObject *last = known[SHAPES - 1];
@@ -49,8 +51,8 @@ static void remember(PyObject **known, PyObject *structure)
     Py_XDECREF(last);
 }
 
-/* Flattens an item by the structures seen lately. Looking into a mapping may run Python, and
- * that create items of other structures: the list is another one then. */
+/* Flattens an item, by a remembered structure if one fits. Flattening a mapping may run Python,
+ * which may create other items and so change `known`. */
 static int flatten_item(core_writer *w, PyObject *trajectory, core_leaves *leaves)
 {
     PyObject **known = w->item_structures;
@@ -75,7 +77,7 @@ static int refuse_leaves(PyObject *trajectory)
     return -1;
 }
 
-/* The columns of an item from its leaves. */
+/* Makes the columns of an item from its leaves. */
 static int gather(core_writer *w, PyObject *trajectory, const core_leaves *leaves,
                   rp_item_column *columns)
 {
@@ -103,6 +105,7 @@ static int gather(core_writer *w, PyObject *trajectory, const core_leaves *leave
                 i, count);
             return -1;
         }
+        assert(c->objects == NULL); /* J1: cells of this writer */
         columns[i] = (rp_item_column){.refs = c->refs, .count = count, .squeeze = c->squeeze};
     }
     if (leaves->count > 0) return 0;
@@ -110,12 +113,14 @@ static int gather(core_writer *w, PyObject *trajectory, const core_leaves *leave
     return -1;
 }
 
-/* Sets the exception if the rows of a column are the reason: 1. Else 0. Nobody is inside. */
-static int blame_rows(const new_item *item, size_t index)
+/* Returns 1 with ValueError if the rows of a column are why the item was refused, else 0. No
+ * other thread has the writer. */
+static int explain_rows(const new_item *item, size_t index)
 {
     const rp_trajectory_writer *writer = item->w->state->writer;
     const rp_item_column *column = &item->columns[index];
     rp_spec first = {0}, other;
+    assert(index < item->count && writer != NULL);
     char a[96], b[96];
     for (size_t i = 0; i < column->count; i++) {
         if (!rp_trajectory_writer_has(writer, column->refs[i]) ||
@@ -144,12 +149,13 @@ static int blame_rows(const new_item *item, size_t index)
     return 0;
 }
 
-/* The spec of a column of an item, rows first unless it is squeezed. */
+/* The spec of a column of an item: rows first, unless the column is squeezed. */
 static rp_spec column_spec(const new_item *item, size_t index)
 {
     const rp_item_column *column = &item->columns[index];
     rp_spec row = {0}, spec;
     (void)rp_trajectory_writer_spec(item->w->state->writer, column->refs[0].column, &row);
+    assert(column->count > 0);
     spec = row;
     if (column->squeeze) return spec;
     spec.shape.rank++;
@@ -159,7 +165,7 @@ static rp_spec column_spec(const new_item *item, size_t index)
     return spec;
 }
 
-/* Columns as Reverb lists them: those of the signature, or of the item if that is NULL. */
+/* Lists columns as Reverb does: of the signature, or of the item if that is NULL. */
 static PyObject *list_columns(const new_item *item, const rp_signature *signature)
 {
     size_t count = signature != NULL ? rp_signature_column_count(signature) : item->count;
@@ -179,7 +185,7 @@ static PyObject *list_columns(const new_item *item, const rp_signature *signatur
     return text;
 }
 
-/* What is wrong with an item, by the signature of its table. */
+/* Describes how an item differs from the signature of its table. */
 static PyObject *mismatch(const new_item *item, const rp_signature *signature,
                           const rp_error *err)
 {
@@ -201,7 +207,7 @@ static PyObject *mismatch(const new_item *item, const rp_signature *signature,
     return PyUnicode_FromFormat("%s.", err->text);
 }
 
-/* ValueError: the item does not have the signature of its table. */
+/* Sets ValueError: the item does not match the signature of its table. */
 static void refuse_signature(const new_item *item, const rp_signature *signature,
                              const rp_error *err)
 {
@@ -220,9 +226,9 @@ static void refuse_signature(const new_item *item, const rp_signature *signature
     Py_XDECREF(ours);
 }
 
-/* Asks for the signature that an item has failed to match, and says how. False if there is no
- * answer in time. */
-static bool blame_signature(const new_item *item, const rp_error *err)
+/* Asks the server for the signature that the item does not match, and sets ValueError. False if
+ * the server does not respond in time. */
+static bool explain_signature(const new_item *item, const rp_error *err)
 {
     rp_client *client = ((core_client *)item->w->client)->client;
     rp_client_tables *tables = NULL;
@@ -244,7 +250,7 @@ static bool blame_signature(const new_item *item, const rp_error *err)
 }
 
 /* Sets the exception for an item that was refused. */
-static PyObject *blame(const new_item *item, rp_status st, const rp_error *err)
+static PyObject *explain(const new_item *item, rp_status st, const rp_error *err)
 {
     if (st == RP_NOT_FOUND) {
         PyErr_Format(PyExc_ValueError,
@@ -256,9 +262,9 @@ static PyObject *blame(const new_item *item, rp_status st, const rp_error *err)
     if (writer_settle(item->w->state) < 0) return NULL;
     if (item->w->state->writer == NULL) return core_raise(st, err);
     for (size_t i = 0; i < item->count; i++)
-        if (blame_rows(item, i)) return NULL;
+        if (explain_rows(item, i)) return NULL;
     if (st != RP_INVALID || strncmp(err->text, "table '", 7) != 0) return core_raise(st, err);
-    if (blame_signature(item, err)) return NULL;
+    if (explain_signature(item, err)) return NULL;
     const char *why = strstr(err->text, "': ");
     PyErr_Format(PyExc_ValueError,
                  "Unable to create item in table '%s' since the provided trajectory is "
@@ -267,7 +273,8 @@ static PyObject *blame(const new_item *item, rp_status st, const rp_error *err)
     return NULL;
 }
 
-/* Creates the item. The first in a table waits: its signature may have to be asked for. */
+/* Creates the item. For the first item in a table, the server may have to be asked for the
+ * signature. */
 static PyObject *create(new_item *item, PyObject *table)
 {
     core_writer *w = item->w;
@@ -287,7 +294,7 @@ static PyObject *create(new_item *item, PyObject *table)
     }
     if (st == RP_DEADLINE && writer_wait(w->state, create_call, item, -1, &st, &err) < 0)
         return NULL;
-    if (st != RP_OK) return blame(item, st, &err);
+    if (st != RP_OK) return explain(item, st, &err);
     if (table != w->last_table) {
         if (PySet_Add(w->tables, table) < 0) return NULL;
         Py_INCREF(table);
@@ -379,7 +386,7 @@ PyObject *core_writer_create_item(core_writer *w, PyObject *const *args, Py_ssiz
     item.priority = PyFloat_AsDouble(given[1]);
     if (item.priority == -1.0 && PyErr_Occurred()) return NULL;
     if (w->state == NULL || w->state->writer == NULL) {
-        (void)writer_enter(w->state); /* says why it cannot be */
+        (void)writer_enter(w->state); /* sets the exception */
         return NULL;
     }
     if (flatten_item(w, given[2], &leaves) < 0) return NULL;
@@ -392,7 +399,8 @@ PyObject *core_writer_create_item(core_writer *w, PyObject *const *args, Py_ssiz
     return key;
 }
 
-/* DeadlineExceededError: a call and its timeout, in Reverb's words, then the reason. */
+/* Sets DeadlineExceededError with Reverb's text for the call and its timeout, and the reason.
+ */
 static PyObject *raise_late(const char *what, int64_t timeout_ms, const rp_error *err)
 {
     PyObject *datetime = PyImport_ImportModule("datetime");

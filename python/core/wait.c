@@ -1,12 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls that wait, in slices: between two of them Python's signal handlers get their turn, so
- * that Ctrl-C ends any wait within a moment. */
+/* Calls that wait. A wait is cut into slices of SLICE_MS; Python's signal handlers run between
+ * them, so that Ctrl-C ends any wait soon. */
 #include "core.h"
-#include "module.h"
 
 #include <math.h>
+#include <time.h>
 
 enum { SLICE_MS = 50 };
+
+void core_sleep_ms(long ms)
+{
+    assert(ms >= 0 && ms < 1000);
+    (void)nanosleep(&(struct timespec){.tv_nsec = ms * 1000000L}, NULL);
+}
 
 /* The end of a slice, or of the wait if that comes first. */
 static int64_t slice_end(int64_t until_ns)
@@ -18,6 +24,7 @@ static int64_t slice_end(int64_t until_ns)
 int core_wait(core_call call, void *arg, int64_t timeout_ms, bool quick, rp_status *status,
               rp_error *err)
 {
+    assert(call != NULL && status != NULL);
     if (quick) {
         *status = call(arg, rp_wait_none(), err);
         if (*status != RP_DEADLINE || timeout_ms == 0) return 0;
@@ -34,7 +41,7 @@ int core_wait(core_call call, void *arg, int64_t timeout_ms, bool quick, rp_stat
     }
 }
 
-/* Milliseconds, rounded up, so that a short wait does not become none. */
+/* Rounds up to milliseconds, so that a short timeout does not become 0. */
 static int timeout_from(PyObject *obj, double unit_ms, const char *name, int64_t *timeout_ms)
 {
     *timeout_ms = -1;

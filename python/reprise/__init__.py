@@ -6,10 +6,10 @@ change one line:
 
     import reprise as reverb
 
-What is here beyond Reverb: `Dataset` and `Client.sampler` (batches of stacked NumPy arrays),
-`ReplayBuffer` (everything in one process, three methods), `aio` (the client for asyncio), `Storage`
-(data that survives the server), `specs` and `tree`. NumPy is all that is needed; TensorFlow, torch and jax are imported only where they
-are asked for by name.
+Beyond Reverb there are `Dataset` and `Client.sampler` (batches of stacked NumPy arrays),
+`ReplayBuffer` (a buffer in one process, without a server), `aio` (the client for asyncio),
+`Storage` (data that survives the server), `specs` and `tree`. Only NumPy is required.
+TensorFlow, torch and jax are imported when their datasets are asked for.
 """
 
 import importlib
@@ -86,7 +86,7 @@ __all__ = [
     "tree",
 ]
 
-# Names that are looked up when they are first asked for, and where. Modules stand for themselves.
+# Names that are imported at their first use, and their modules.
 _LAZY = {
     "Dataset": "dataset",
     "PatternDataset": "pattern_dataset",

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """reprise under the name of Reverb.
 
-With `sys.modules["reverb"] = reprise`, `import reverb` finds this package. What is in it has to be
-found as well, and only once: `reverb.errors` is `reprise.errors`, not a second copy of it with
-classes of its own. A finder sees to that. It is asked for modules below "reverb" only, and only
-answers while that is this package.
+With `sys.modules["reverb"] = reprise`, `import reverb` finds this package. Its modules must be
+found under the other name too, and only once: `reverb.errors` must be `reprise.errors`, not a
+second copy with classes of its own. A finder does that. It finds modules below "reverb" only, and
+only while `sys.modules["reverb"]` is this package.
 """
 
 import importlib
@@ -41,7 +41,7 @@ class _Finder:
         if package is None or package is not sys.modules.get("reprise"):
             return None
         name = "reprise." + fullname[len("reverb."):]
-        from importlib.util import find_spec  # not for everybody who imports reprise
+        from importlib.util import find_spec  # slow to import, and rarely needed
 
         try:
             found = find_spec(name)
@@ -56,9 +56,9 @@ def install_finder() -> None:
 
 
 def install_as_reverb() -> ModuleType:
-    """Makes `import reverb` give reprise, in this process, for all who import it from now on.
+    """Makes every later `import reverb` in this process import reprise. Returns the package.
 
-    RuntimeError if the real one was imported before. Returns the package.
+    RuntimeError if the real reverb was imported before.
 
     >>> import reprise
     >>> _ = reprise.install_as_reverb()

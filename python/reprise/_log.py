@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The logger of the package. `logging` takes a while to import: it is, when there is something to
-say."""
+"""The logger of the package. `logging` is slow to import, so it is imported at its first use."""
 
 from __future__ import annotations
 

@@ -15,9 +15,8 @@
 >>> asyncio.run(main())
 [array([0., 1., 2.])]
 
-Waits are done on threads that the client keeps for it, without the GIL. When a task is
-cancelled, or its `timeout` (in seconds) has passed, its thread is told and ends within half a
-second; the task itself goes on at once.
+Threads of the client wait, without the GIL. When a task is cancelled, or its `timeout` (in seconds)
+has passed, the task continues at once, and its thread ends within half a second.
 """
 
 from __future__ import annotations
@@ -59,7 +58,7 @@ class AsyncClient:
         self.close()
 
     def close(self) -> None:
-        """Lets the threads go. Calls in progress end by themselves."""
+        """Releases the threads. Calls in progress end by themselves."""
         self._pool.shutdown(wait=False)
 
     @property
@@ -68,7 +67,7 @@ class AsyncClient:
         return self.client.server_address
 
     async def _run(self, work: Callable[..., Any], stop: Callable[[], None]) -> Any:
-        """Does the work on a thread; stops it if the task is cancelled."""
+        """Runs the work on a thread; stops it if the task is cancelled."""
         future = asyncio.get_running_loop().run_in_executor(self._pool, work)
         try:
             return await future
@@ -77,7 +76,7 @@ class AsyncClient:
             raise
 
     async def _call(self, call: Callable[[float], Any], timeout: Optional[float]) -> Any:
-        """Makes a call that may be made again, in slices."""
+        """Makes a call that may be repeated, in slices."""
         stopped = threading.Event()
         until = None if timeout is None else time.monotonic() + timeout
 
@@ -95,7 +94,7 @@ class AsyncClient:
     async def insert(
         self, data: Any, priorities: Mapping[str, float], *, timeout: Optional[float] = None
     ) -> None:
-        """`Client.insert`. Leave the arrays as they are until it is done.
+        """`Client.insert`. The arrays must not change until it is done.
 
         If it is cancelled, the item may be there all the same.
         """
@@ -210,12 +209,12 @@ class AsyncClient:
             ) from None
 
     async def reset(self, table: str, *, timeout: Optional[float] = None) -> None:
-        """`Client.reset`. It cannot be taken back once it is on its way."""
+        """`Client.reset`. Cancelling the task does not undo it once it was sent."""
         reset = self.client.reset
         await self._run(lambda: reset(table, timeout=timeout), lambda: None)
 
     async def checkpoint(self, *, timeout: Optional[float] = None) -> str:
-        """`Client.checkpoint`. It cannot be taken back once it is on its way."""
+        """`Client.checkpoint`. Cancelling the task does not undo it once it was sent."""
         checkpoint = self.client.checkpoint
         return await self._run(lambda: checkpoint(timeout=timeout), lambda: None)
 

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """A server in a process of its own.
 
-The parent starts this module with a pipe to its standard input and one from its standard
-output. Everything in them is a line of JSON. The first line in says what to serve; the first
-line out says where, or what went wrong. After that the parent may ask for what the tables say
-of themselves. "stop", or the end of the pipe, ends the server; so does the end of the parent,
-which the child notices even if processes that the parent forked still hold the pipe.
+The parent starts this module with pipes to its standard input and from its standard output.
+Messages are lines of JSON. The first line in is the configuration; the first line out is the
+port, or an error. Then the parent may send requests for information on the tables. The request
+"stop", or the end of the pipe, ends the server. So does the end of the parent, which the child
+notices even if processes that the parent forked keep the pipe open.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence
 
 import numpy as np
 
-from reprise import errors, local_path, specs
+from reprise import errors, local_path, local_servers, pybind, rate_limiters, specs
+from reprise.table import Table
+from reprise.thread_server import ThreadServer
 
 __all__ = ["Child", "main"]
 
@@ -32,22 +34,16 @@ _START_TIMEOUT = 60.0
 _LOAD_TIMEOUT = 24 * 3600.0
 _STOP_TIMEOUT = 10.0
 _ASK_TIMEOUT = 30.0
-_POLL = 0.5  # seconds between looks at whether the parent is there
+_POLL = 0.5  # seconds between two checks whether the parent is alive
 
-# The clients in this process of each child, by its port: they are told when it is stopped, since
-# a server that has only gone away may come back, and is waited for.
-_clients: Dict[int, "weakref.WeakSet[Any]"] = {}
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_clients.clear)
-
-# What the child may raise besides statuses.
+# Exceptions of the child that are passed on as they are; others become statuses.
 _BUILT_IN: Dict[str, Any] = {
     kind.__name__: kind for kind in (OverflowError, TypeError, ValueError)
 }
 
 
 def signature_to_json(nest: Any) -> Any:
-    """A nest of specs as lists of a word and what belongs to it.
+    """Converts a nest of specs to JSON: lists of the kind of a node and its parts.
 
     >>> signature_to_json((specs.TensorSpec((2, None), "int32", "x"),))
     ['tuple', [['spec', [2, None], 'int32', 'x']]]
@@ -77,7 +73,7 @@ def _dtype(name: str) -> np.dtype:
 
 
 def signature_from_json(node: Any) -> Any:
-    """The nest again, with named tuples of the same names and fields."""
+    """Converts it back, with named tuples of the same names and fields."""
     if node is None:
         return None
     if node[0] == "spec":
@@ -91,11 +87,6 @@ def signature_from_json(node: Any) -> Any:
     return values if node[0] == "list" else tuple(values)
 
 
-def clients_of(port: int) -> "weakref.WeakSet[Any]":
-    """Where clients of the child at this port enter themselves."""
-    return _clients.get(port, weakref.WeakSet())
-
-
 _PROGRAM = (
     "import json, sys; sys.path[:] = json.loads(sys.argv.pop()); "
     "from reprise import child_server; sys.exit(child_server.main())"
@@ -103,14 +94,14 @@ _PROGRAM = (
 
 
 class _Lines:
-    """Lines of JSON from a file descriptor, waited for no longer than one likes."""
+    """Reads lines of JSON from a file descriptor, with a timeout."""
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
         self._rest = b""
 
     def read(self, timeout: float) -> Any:
-        """The next line. TimeoutError if it does not come in time, EOFError if none will."""
+        """Returns the next line. TimeoutError if it does not come in time, EOFError at the end."""
         until = time.monotonic() + timeout
         while b"\n" not in self._rest:
             ready, _, _ = select.select([self._fd], [], [], max(0.0, until - time.monotonic()))
@@ -138,12 +129,12 @@ class Child:
         options: Mapping[str, Any],
     ) -> None:
         self._parent = os.getpid()
-        # A collection may stop the server while this thread asks it something.
+        # Reentrant: garbage collection may stop the server during a request of this thread.
         self._lock = threading.RLock()
         self._asked = 0
         self._socket: Optional[List[Any]] = None
         self._clients: Optional["weakref.WeakSet[Any]"] = None
-        # A last checkpoint takes as long as it takes.
+        # The last checkpoint may take long.
         self._stop_timeout = _LOAD_TIMEOUT if storage else _STOP_TIMEOUT
         self._process = subprocess.Popen(
             [sys.executable, "-c", _PROGRAM, json.dumps([str(path) for path in sys.path])],
@@ -175,13 +166,13 @@ class Child:
         self.port: int = answer["port"]
         self._socket = answer["socket"]
         self._clients = weakref.WeakSet()
-        _clients[self.port] = self._clients
+        local_servers.clients[self.port] = self._clients
         self.places = [_InChild(self, table.name) for table in tables]
 
     def _start(self, config: Mapping[str, Any]) -> Dict[str, Any]:
         try:
             self._write(config)
-            # What there is to load takes as long as it takes.
+            # Loading the data may take long.
             return self._lines.read(_LOAD_TIMEOUT if config["storage"] else _START_TIMEOUT)
         except TimeoutError:
             text = f"the server's process did not start in {_START_TIMEOUT:g} s"
@@ -195,7 +186,7 @@ class Child:
             line = line[self._in.write(line) :]
 
     def ask(self, what: str, table: str, *arguments: Any) -> Any:
-        """Has the child call a method of its store about a table."""
+        """Calls a method of the child's store, for a table."""
         if os.getpid() != self._parent:
             raise _status(
                 "FAILED_PRECONDITION",
@@ -209,7 +200,7 @@ class Child:
                 while True:
                     answer = self._lines.read(_ASK_TIMEOUT)
                     if answer["id"] == number:
-                        break  # others were left behind when Ctrl-C ended a call
+                        break  # earlier ones belong to calls that Ctrl-C has ended
             except TimeoutError:
                 text = f"the server's process did not answer in {_ASK_TIMEOUT:g} s"
                 raise errors.DeadlineExceededError(text) from None
@@ -247,13 +238,13 @@ class Child:
     def _clean_up(self) -> None:
         self._process.wait()
         if self._clients is not None:
-            if _clients.get(self.port) is self._clients:
-                del _clients[self.port]
+            if local_servers.clients.get(self.port) is self._clients:
+                del local_servers.clients[self.port]
             for client in list(self._clients):
                 client._give_up()
         self._in.close()
         self._out.close()
-        if self._socket is not None:  # one that was killed has left it behind
+        if self._socket is not None:  # left behind by a child that was killed
             local_path.remove(*self._socket)
             self._socket = None
 
@@ -297,12 +288,10 @@ def _status(code: str, text: str) -> errors.StatusError:
     return error
 
 
-def _serve(config: Mapping[str, Any]) -> Any:
-    """Starts the server: a `reprise.server._Threads`."""
-    from reprise import pybind, rate_limiters, server
-
+def _serve(config: Mapping[str, Any]) -> ThreadServer:
+    """Starts the server."""
     tables = [
-        server.Table(
+        Table(
             name=table["name"],
             sampler=pybind.selector(*table["sampler"]),
             remover=pybind.selector(*table["remover"]),
@@ -315,7 +304,7 @@ def _serve(config: Mapping[str, Any]) -> Any:
         )
         for table in config["tables"]
     ]
-    return server._Threads(
+    return ThreadServer(
         tables,
         config["hosts"],
         config["port"],
@@ -344,7 +333,7 @@ def _error_to_json(error: Exception) -> Dict[str, Any]:
 
 
 def _run(server: Any, parent: int, requests: _Lines, out: int) -> float:
-    """Answers requests until it is to end; returns for how many seconds calls may go on."""
+    """Handles requests until the server must stop; returns the grace in seconds."""
     while os.getppid() == parent:
         try:
             request = requests.read(_POLL)
@@ -365,10 +354,10 @@ def _put(out: int, message: Mapping[str, Any]) -> None:
 
 
 def main() -> int:
-    """Serves what the first line of the standard input says."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which stops us
+    """Serves the configuration in the first line of the standard input."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which stops this process
     out = os.dup(1)
-    os.dup2(2, 1)  # nothing but answers goes there
+    os.dup2(2, 1)  # `out` is for responses only
     requests = _Lines(0)
     grace = 0.0
     server = None

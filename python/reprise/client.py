@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The client: insert, sample, set priorities, look at tables; and the first kind of writer.
+"""The client: inserts, samples, sets priorities, and administers tables.
 
 >>> import numpy as np
 >>> import reprise
@@ -10,14 +10,13 @@
 >>> step.data
 [array([0., 1., 2.]), array(1.5)]
 
-Which way the data goes is found out by itself. A client of a server in the same process uses
-its tables directly; one of a server on the same host and of the same user goes through a Unix
-socket and shared memory; all others through TCP. `transport="tcp"` forces the last.
+A client of a server in the same process uses its tables directly. A client of a server on the same
+host, of the same user, uses a Unix socket and shared memory. All others use TCP; `transport="tcp"`
+forces that.
 """
 
 from __future__ import annotations
 
-import os
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -28,188 +27,27 @@ from typing import (
     Mapping,
     Optional,
     Sequence,
-    Tuple,
     Union,
 )
 
-from reprise import _core, errors, reverb_types
+from reprise import _core, errors
 from reprise import structured_writer as structured_writer_lib
-from reprise._log import logger, say_dropped
+from reprise import trajectory_writer as trajectory_writer_lib
+from reprise.connection import Connection
 from reprise.replay_sample import ReplaySample, SampleInfo
+from reprise.step_writer import Writer, name_tables
+from reprise.table import Waiting
 
 if TYPE_CHECKING:
     from reprise.dataset import Dataset
     from reprise.rate_limiters import RateLimiter
-    from reprise.server import Table, Waiting
-    from reprise.trajectory_writer import TrajectoryWriter
+    from reprise.table import Table
 
 __all__ = ["Client", "Writer"]
 
-_LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 _SIDES = {"inserts": 1, "samples": 2, "both": 3}
-# Counts that are added up over the shards of a table.
-_SUMS = (
-    "max_size",
-    "max_bytes",
-    "size",
-    "bytes",
-    "inserts",
-    "samples",
-    "deletes",
-    "updates",
-    "evictions",
-    "episodes",
-    "deleted_episodes",
-    "unique_samples",
-    "total_weight",
-    "waiting_inserts",
-    "waiting_samples",
-)
 _INSERTERS = 8  # writers that a client keeps for insert()
 _SAMPLES_AHEAD = 128
-
-
-class Writer:
-    """Whole steps in, items of the latest steps out: Reverb's first writer.
-
-    Made by `Client.writer`. `TrajectoryWriter` can do more; this one is simple. Use it as a
-    context manager, or call `close` at the end.
-
-        with client.writer(max_sequence_length=2) as writer:
-            writer.append(first)
-            writer.append(second)
-            writer.create_item("replay", num_timesteps=2, priority=1.0)
-            writer.append(third)  # the first can no longer be used
-            writer.create_item("replay", num_timesteps=2, priority=1.0)
-
-    A step is sent once, however many items have it, and only if one has.
-    """
-
-    def __init__(
-        self,
-        internal_writer: _core.StepWriter,
-        description: str = "Writer()",
-        client: Optional[_core.Client] = None,
-    ):
-        self._writer = internal_writer
-        self._client = client
-        self._description = description
-        self._closed = False
-        self._logger = logger()  # for __del__, where nothing can be imported any more
-
-    def __enter__(self) -> Writer:
-        if self._closed:
-            raise ValueError("Cannot reuse already closed Writer")
-        return self
-
-    def __exit__(self, exc_type: Any, *_: Any) -> None:
-        try:
-            if exc_type is None:
-                self.flush()
-                self.close()
-        finally:  # after an exception, or Ctrl-C in the flush, nothing is waited for
-            self._closed = True
-            say_dropped("Writer", self._writer.close())
-
-    def __del__(self) -> None:
-        if not getattr(self, "_closed", True):
-            self._logger.warning("Writer-object deleted without calling .close explicitly.")
-            try:
-                self.close(timeout=10.0)  # not for ever: the process may be about to end
-            except Exception:  # there is nobody to tell
-                self._logger.exception("what a deleted Writer had not sent is lost")
-
-    def __repr__(self) -> str:
-        return f"{self._description}, closed: {self._closed}"
-
-    def append(self, data: Any) -> None:
-        """Appends a step: a nest of arrays, in every step as many, of the same shapes.
-
-        Nothing is sent before an item has it.
-
-        Raises:
-          ValueError: the step is not like those before.
-        """
-        self._writer.append(data)
-
-    def append_sequence(self, sequence: Any) -> None:
-        """Appends as many steps as the arrays of the nest have rows: each the same number.
-
-            writer.append_sequence({"obs": np.zeros((5, 84)), "reward": np.zeros(5)})
-
-        Raises:
-          ValueError: a leaf is a scalar, they differ in length, or there are none.
-        """
-        self._writer.append_sequence(sequence)
-
-    def create_item(
-        self,
-        table: str,
-        num_timesteps: int,
-        priority: float,
-        *,
-        timeout: Optional[float] = None,
-    ) -> int:
-        """Makes an item of the latest steps and returns its key.
-
-        It goes out when the chunk with its last step is full, or with the next `flush` or
-        `close`. Waits while `max_in_flight_items` are on their way.
-
-        Raises:
-          ValueError: num_timesteps is < 1, or more than there are; the priority is NaN; there
-            is no such table, or its signature does not fit the steps.
-          DeadlineExceededError: `timeout` seconds have passed; nothing was created.
-        """
-        if num_timesteps < 1:
-            raise ValueError(f"num_timesteps ({num_timesteps}) must be a positive integer")
-        try:
-            return self._writer.create_item(table, num_timesteps, priority, timeout)
-        except ValueError as error:
-            raise _with_tables(error, self._client) from error.__cause__
-
-    def flush(self, *, timeout: Optional[float] = None) -> None:
-        """Sends all items, and waits until the server has them.
-
-        Raises:
-          DeadlineExceededError: `timeout` seconds have passed; they go on in the background.
-          StatusError: the server refuses an item.
-        """
-        self._writer.flush(timeout)
-
-    def close(
-        self, retry_on_unavailable: bool = True, *, timeout: Optional[float] = None
-    ) -> None:
-        """Flushes and ends the writer, which cannot be used any more.
-
-        Args:
-          retry_on_unavailable: wait for a server that is away. If not, wait 10 seconds.
-          timeout: wait for so many seconds at most.
-
-        Raises:
-          ValueError: it is closed already.
-          DeadlineExceededError: items that the server had not got in time are lost.
-        """
-        if self._closed:
-            raise ValueError("close() has already been called on Writer.")
-        self._closed = True
-        if timeout is None and not retry_on_unavailable:
-            timeout = 10.0
-        try:
-            self._writer.flush(timeout)
-        finally:
-            self._writer.close()
-
-
-def _with_tables(error: ValueError, client: Optional[_core.Client]) -> ValueError:
-    """The error; if it is about a table that is not there, with the names of those that are."""
-    text, found, _ = str(error).partition(" in signature cache: ")
-    if not found or client is None:
-        return error
-    try:
-        names = [info["name"] for info in client.tables(10.0)]
-    except (errors.StatusError, errors.DeadlineExceededError):
-        return error
-    return ValueError(f"{text} in signature cache.  Available tables: {sorted(set(names))}.")
 
 
 def _flush(
@@ -223,169 +61,36 @@ def _flush(
                 raise
 
 
-def _rebuild(cls: type, address: str, options: Dict[str, Any]) -> Client:
-    return cls(address, **options)
-
-
-class Client:
+class Client(Connection):
     """A client of one server, or of several that are shards of the same tables.
 
-    Making one does no I/O: connections are made when they are needed, and made again when they
-    break. It may be used by any number of threads, pickled (only the address and the options
-    travel), and used in the child after a fork.
+    Creating a client does no I/O. It connects at the first call, and reconnects when a connection
+    breaks. Threads may share it. It can be pickled (as its address and options), and used in a
+    child after a fork.
 
-    Calls wait for a server that is not there yet, for ever if they have no `timeout` (in
-    seconds); Ctrl-C ends every wait.
+    Calls wait for a server that cannot be reached, for ever without a `timeout` (in seconds).
+    Ctrl-C ends every wait.
 
     Args:
       server_address: "host:port", "unix:/path", several of them separated by commas or as a
-        list, or "dns:name:port" for all addresses of a name. Several are shards: items are
-        spread over them, samples drawn from all as if they were one table, priorities set on
-        all.
-      transport: None, to find the fastest way; "tcp" to go through the network in any case.
-      tls: encrypt; set by the files below too.
-      ca_file: PEM file of those whose word is taken for servers; None: the system's.
-      certificate_file, key_file: PEM files that say who we are.
-      server_name: what the server's certificate must say; None: the host in the address.
+        list, or "dns:name:port" for all addresses of a name. Several servers are shards of
+        the same tables: items are spread over them, samples are drawn from all of them, and
+        priorities are set on all of them.
+      transport: None for the fastest that is possible; "tcp" to use the network in any case.
+      tls: encrypt. The files below imply it.
+      ca_file: PEM file of the certificate authorities for servers; None: the system's.
+      certificate_file, key_file: PEM files of this client's own certificate.
+      server_name: the name that the server's certificate must have; None: the host in the
+        address.
       token: a bearer token.
       connect_timeout: seconds for one attempt to connect; 0: 10.
-      spread: which shard an item goes to: "turns" or "keys".
-      shared_memory: read large chunks in the memory of a server on this host.
-      item_bytes: the largest item taken from a server, in bytes decoded; 0: 1 GiB. A larger one
-        raises StatusError (RESOURCE_EXHAUSTED) before any memory is taken for it.
-      batch_bytes: the largest batch, in the same way; 0: half of the machine's memory.
-      seed: of keys and of the choice of shards; 0: from the system.
+      spread: how items are spread over shards: "turns" (in turn) or "keys" (by key).
+      shared_memory: read large chunks from memory shared with a server on this host.
+      item_bytes: the largest item accepted from a server, in decoded bytes; 0: 1 GiB. A larger
+        item raises StatusError (RESOURCE_EXHAUSTED) before memory is allocated for it.
+      batch_bytes: the largest batch accepted, likewise; 0: half of the machine's memory.
+      seed: seed of keys and of the choice of shards; 0: from the system.
     """
-
-    def __init__(
-        self,
-        server_address: Union[str, Sequence[str]],
-        *,
-        transport: Optional[str] = None,
-        tls: bool = False,
-        ca_file: Optional[str] = None,
-        certificate_file: Optional[str] = None,
-        key_file: Optional[str] = None,
-        server_name: Optional[str] = None,
-        token: Optional[str] = None,
-        connect_timeout: float = 0.0,
-        spread: str = "turns",
-        shared_memory: bool = True,
-        item_bytes: int = 0,
-        batch_bytes: int = 0,
-        seed: int = 0,
-    ) -> None:
-        if not isinstance(server_address, str):
-            server_address = ",".join(server_address)
-        if transport not in (None, "tcp"):
-            raise ValueError(f"transport must be None or 'tcp', got {transport!r}")
-        self._server_address = server_address
-        self._transport = transport
-        given: Dict[str, Any] = {
-            "tls": tls,
-            "ca_file": ca_file,
-            "certificate_file": certificate_file,
-            "key_file": key_file,
-            "server_name": server_name,
-            "token": token,
-            "connect_timeout": connect_timeout,
-            "spread": spread,
-            "shared_memory": shared_memory,
-            "item_bytes": item_bytes,
-            "batch_bytes": batch_bytes,
-            "seed": seed,
-        }
-        usual = {"spread": "turns", "shared_memory": True}
-        self._options = {
-            name: value for name, value in given.items() if value and value != usual.get(name)
-        }
-        if not shared_memory:
-            self._options["shared_memory"] = False
-        if self._options:
-            _core.Client(server_address, **self._options)  # to find mistakes here and now
-        self._handle: Optional[_core.Client] = None
-        self._pid = 0
-        self._store: Any = None
-        self._path: Optional[str] = None
-        self._inserters: List[_core.StepWriter] = []
-        self._signature_cache: Dict[str, Any] = {}
-
-    def __reduce__(self) -> Tuple[Any, ...]:
-        options = dict(self._options)
-        if self._transport is not None:
-            options["transport"] = self._transport
-        return _rebuild, (type(self), self._server_address, options)
-
-    def __repr__(self) -> str:
-        return f"Client, server_address={self._server_address}"
-
-    @property
-    def server_address(self) -> str:
-        """The address or addresses, as they were given."""
-        return self._server_address
-
-    @property
-    def _client(self) -> _core.Client:
-        """The client of the extension: a new one after a fork, or when the way has changed."""
-        handle = self._handle
-        if handle is None or self._pid != os.getpid():
-            return self._connect()
-        if self._store is not None and not self._is_local():
-            return self._connect()
-        if self._path is not None and not os.path.exists(self._path):
-            return self._connect()
-        return handle
-
-    def _is_local(self) -> bool:
-        from reprise import server
-
-        return server.local_store(self._server_address) is self._store
-
-    def _local_durable(self) -> Optional[_core.Durable]:
-        """The storage of a server of this process that is used without the network."""
-        from reprise import server
-
-        return server.local_durable(self._server_address) if self._client.is_local else None
-
-    def _connect(self) -> _core.Client:
-        self._inserters = []
-        self._store, self._path = self._shortcut()
-        if self._store is not None:
-            self._handle = _core.Client.local(self._store, 0, self._options.get("batch_bytes", 0))
-        else:
-            address = self._server_address if self._path is None else "unix:" + self._path
-            self._handle = _core.Client(address, **self._options)
-            self._tell_child()
-        self._pid = os.getpid()
-        return self._handle
-
-    def _tell_child(self) -> None:
-        """Has the server told of this client, if it is one that this process started."""
-        from reprise import child_server
-
-        for address in self._server_address.split(","):
-            host, _, port = address.rpartition(":")
-            if host in _LOOPBACK and port.isdigit():
-                child_server.clients_of(int(port)).add(self)
-
-    def _give_up(self) -> None:
-        """The server has been stopped: ends what waits for it."""
-        handle, self._handle = self._handle, None
-        if handle is not None and self._pid == os.getpid():
-            handle.give_up()
-
-    def _shortcut(self) -> Tuple[Any, Optional[str]]:
-        """The store or the socket of a server that is near, unless something forbids it."""
-        near = {"shared_memory", "item_bytes", "batch_bytes", "seed"}
-        if self._transport == "tcp" or set(self._options) - near:
-            return None, None
-        host, _, port = self._server_address.rpartition(":")
-        if host not in _LOOPBACK or not port.isdigit():
-            return None, None
-        from reprise import local_path, server
-
-        store = server.local_store(self._server_address)
-        return (store, None) if store is not None else (None, local_path.find(int(port)))
 
     def insert(
         self, data: Any, priorities: Mapping[str, float], *, timeout: Optional[float] = None
@@ -401,7 +106,7 @@ class Client:
 
         Raises:
           ValueError: `priorities` is empty, or NaN; no such table; the signature does not fit.
-          DeadlineExceededError: it was not there in time; it may come to be later.
+          DeadlineExceededError: it was not confirmed in time; it may be inserted later.
         """
         if not priorities:
             raise ValueError("priorities must contain at least one item")
@@ -414,7 +119,7 @@ class Client:
         timeout: Optional[float],
         go_on: Callable[[], bool],
     ) -> None:
-        """Inserts; when `timeout` has passed, waits for as long again if it is to go on."""
+        """Inserts. After each `timeout`, waits as long again if `go_on()` is true."""
         client = self._client
         tried = []
         fits = False
@@ -426,7 +131,7 @@ class Client:
             try:
                 fits = writer.insert(data, priorities, timeout)
             except ValueError as error:
-                raise _with_tables(error, client) from error.__cause__
+                raise name_tables(error, client) from error.__cause__
             except errors.DeadlineExceededError:
                 if not go_on():
                     raise
@@ -503,26 +208,24 @@ class Client:
         max_items: int = 0,
         max_bytes: int = 0,
         timeout: Optional[float] = None,
-    ) -> TrajectoryWriter:
+    ) -> trajectory_writer_lib.TrajectoryWriter:
         """A `TrajectoryWriter`, whose items may have any of the latest values of each column.
 
         Args:
           num_keep_alive_refs: how many of the latest values of a column items may refer to.
           validate_items: compare items with the signature of their table when they are made.
-          max_items, max_bytes: what may be on its way before `create_item` waits; 0: 100,000
-            items and 1 GiB.
+          max_items, max_bytes: unconfirmed items, and their bytes, before `create_item` waits;
+            0: 100,000 items and 1 GiB.
           timeout: seconds to wait for the server, whose signatures are asked for.
 
         Raises:
           ValueError: num_keep_alive_refs < 1.
         """
-        from reprise import trajectory_writer
-
         if num_keep_alive_refs < 1:
             raise ValueError(
                 f"num_keep_alive_refs ({num_keep_alive_refs}) must be a positive integer"
             )
-        return trajectory_writer.TrajectoryWriter(
+        return trajectory_writer_lib.TrajectoryWriter(
             self._client,
             num_keep_alive_refs,
             validate=validate_items,
@@ -598,8 +301,8 @@ class Client:
     def _draw(
         self, table: str, count: int, timeout_ms: int
     ) -> Generator[List[tuple], None, None]:
-        """Samples as they come. First one is asked for, then two, then four: whoever stops
-        early has not taken much from a table whose items can be sampled once."""
+        """Yields samples as they arrive. Requests one sample, then two, then four, so that a
+        caller who stops early has taken few items from a queue."""
         client = self._client
         ask = 1
         while count > 0:
@@ -665,38 +368,6 @@ class Client:
         """
         self._client.mutate(table, keys, priorities, None, timeout)
 
-    def server_info(
-        self, timeout: Optional[float] = None
-    ) -> Dict[str, reverb_types.TableInfo]:
-        """What the tables say of themselves, by name; of several shards, added up.
-
-        Raises:
-          DeadlineExceededError: no answer within `timeout` seconds (0 and None: no limit).
-        """
-        infos = {
-            name: reverb_types.TableInfo.from_dict(info)
-            for name, info in self.details(timeout or None).items()
-        }
-        if not self._signature_cache:
-            self._signature_cache = {name: info.signature for name, info in infos.items()}
-        return infos
-
-    def details(self, timeout: Optional[float] = None) -> Dict[str, Dict[str, Any]]:
-        """All that the tables say of themselves, dicts by name: bytes, who waits, and so on."""
-        try:
-            tables = self._client.tables(timeout)
-        except errors.DeadlineExceededError as e:
-            raise errors.DeadlineExceededError(
-                f"ServerInfo call did not complete within provided timeout of {timeout}s"
-            ) from e
-        found: Dict[str, Dict[str, Any]] = {}
-        for info in tables:
-            first = found.setdefault(info["name"], info)
-            if first is not info:
-                for name in _SUMS:
-                    first[name] += info[name]
-        return found
-
     def reset(self, table: str, *, timeout: Optional[float] = None) -> None:
         """Removes all items of a table and starts its rate limiter anew."""
         self._client.reset(table, timeout)
@@ -712,11 +383,11 @@ class Client:
         return (self._local_durable() or self._client).checkpoint(timeout)
 
     def storage(self, *, timeout: Optional[float] = None) -> List[Dict[str, Any]]:
-        """How the data of each server survives it: a dict with "shard", its address.
+        """Returns the state of the storage of each server: a dict with "shard", its address.
 
-        If it does: the mode ("durability"), whether and why it is "degraded", checkpoints and
-        the last of them, the journal ("lsn", "safe_lsn"), bytes on disk and in memory, what was
-        recovered at the start, and "progress" of what is under way.
+        With storage: the mode ("durability"), whether and why it is "degraded", checkpoints and
+        the last of them, the journal ("lsn", "safe_lsn"), bytes on disk and in memory, data
+        recovered at the start, and the "progress" of a running checkpoint or recovery.
         """
         durable = self._local_durable()
         if durable is not None:
@@ -726,11 +397,9 @@ class Client:
     def why(
         self, table: Optional[str] = None, *, timeout: Optional[float] = None
     ) -> List[Waiting]:
-        """Which calls wait at a table, or at any, and why, as `reprise.server.Waiting`."""
-        from reprise import server
-
+        """Returns the calls that wait at a table, or at any, and why: `reprise.server.Waiting`."""
         calls = self._client.why_blocked(table, timeout)
-        return [server.Waiting.from_dict(call["table"], call) for call in calls]
+        return [Waiting.from_dict(call["table"], call) for call in calls]
 
     def create_table(self, table: Table, *, timeout: Optional[float] = None) -> None:
         """Makes a table like that `reprise.Table` on a server that is running.
@@ -759,10 +428,10 @@ class Client:
         recenter: bool = False,
         timeout: Optional[float] = None,
     ) -> None:
-        """Changes what is given of a table in use: all of it, or nothing if something is wrong.
+        """Changes the given settings of a table in use: all of them, or none if one is wrong.
 
-        `recenter`: the new rate limiter counts from now on; without it, what was inserted and
-        sampled before counts too, and one side may have to catch up.
+        `recenter`: the new rate limiter counts from now on. Without it, earlier inserts and
+        samples count too, and one side may have to catch up.
         """
         limiter = None
         if rate_limiter is not None:
@@ -780,7 +449,7 @@ class Client:
     def pause_table(
         self, table: str, sides: str = "both", *, timeout: Optional[float] = None
     ) -> None:
-        """Holds up "inserts", "samples" or "both" of a table, as its rate limiter would."""
+        """Makes "inserts", "samples" or "both" of a table wait, as its rate limiter would."""
         self._client.pause(table, _side(sides), timeout)
 
     def resume_table(
@@ -788,17 +457,6 @@ class Client:
     ) -> None:
         """Lets paused inserts, samples or both go on."""
         self._client.resume(table, _side(sides), timeout)
-
-    def _get_signature_for_table(self, table: str) -> Any:
-        if not self._signature_cache:
-            self.server_info()
-        if table not in self._signature_cache:
-            raise ValueError(
-                f'Could not find table "{table}". The following tables exists: '
-                f'{", ".join(self._signature_cache)}.'
-            )
-        return self._signature_cache[table]
-
 
 def _side(sides: str) -> int:
     if sides not in _SIDES:

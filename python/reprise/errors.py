@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What goes wrong, as exceptions.
+"""The exceptions.
 
 A mistake in an argument is a `ValueError` or a `TypeError`. Besides:
 

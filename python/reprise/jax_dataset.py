@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Iterator
+from typing import TYPE_CHECKING, Any, Iterator
 
 import jax
 import numpy as np
 
-from reprise.dataset import Batch, Dataset, map_batch
+from reprise.batch import Batch, map_batch
+
+if TYPE_CHECKING:
+    from reprise.dataset import Dataset
 
 __all__ = ["JaxDataset"]
 
@@ -21,8 +24,7 @@ class JaxDataset:
         self._device = device
 
     def __iter__(self) -> Iterator[Batch]:
-        # jax may go on to read the memory of an array that it was given, as if nobody wrote to
-        # it any more.
+        # jax may read the memory of an array later, and expects that it does not change.
         copy = self._dataset._ahead["reuse"] > 0
 
         def put(array: np.ndarray) -> Any:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where servers and clients of one user on one host find each other.
+"""The Unix sockets by which clients find servers of the same user on the same host.
 
 A server that listens on a TCP port also listens on a Unix socket, which is faster and lets
 clients read large chunks in the server's memory. Its path follows from the port, so a client of
@@ -33,7 +33,7 @@ def _candidates() -> Iterator[str]:
 
 
 def _is_safe(base: str, path: str) -> bool:
-    """True if only this user can put a file there, and nobody can put another in its place."""
+    """True if no other user can create, replace or remove files in the directory."""
     try:
         above, here = os.stat(base), os.lstat(path)
     except OSError:
@@ -68,7 +68,7 @@ def _paths(port: Union[int, str], create: bool) -> Iterator[str]:
 
 
 def socket_path(port: Union[int, str]) -> Optional[str]:
-    """Where a server of that TCP port is to listen. Makes the directory. None: nowhere.
+    """Returns the socket of the server with that TCP port, or None. Makes the directory.
 
     A server whose port is not known yet may have a word in its place.
     """

@@ -1,116 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Patterns applied to a dataset of steps, without a server.
-
->>> import numpy as np
->>> from reprise import structured
->>> steps = [{"obs": np.float32(i), "last": i == 3} for i in range(4)]
->>> pattern = structured.pattern_from_transform(
-...     steps[0], lambda ref: {"pair": ref["obs"][-2:]})
->>> config = structured.create_config(pattern, "table")
->>> for item in items_of(steps, [config], True, lambda step: step["last"]):
-...     print(item["pair"].tolist())
-[0.0, 1.0]
-[1.0, 2.0]
-[2.0, 3.0]
-"""
+"""A dataset of items that patterns make of a dataset of steps, without a server."""
 
 from __future__ import annotations
 
-import copy
-from typing import Any, Callable, Iterable, Iterator, List, Sequence, Tuple
+from typing import Any, Callable, Sequence, Tuple
 
-from reprise import _core, specs, structured_writer, tree
+from reprise import specs, structured_writer
+from reprise.pattern_items import items_of, signature_of
+from reprise.pipeline import Pipeline
 from reprise.replay_sample import ReplaySample, SampleInfo
-from reprise.sample_dataset import INFO_DTYPES, Pipeline, have_tensorflow, lists_to_tuples
+from reprise.sample_dataset import have_tensorflow
+from reprise.sample_source import INFO_DTYPES
 
 __all__ = ["PatternDataset", "items_of", "pattern_dataset_with_info"]
-
-_TABLE = "items"
-
-
-class _Applier:
-    """A structured writer whose items go to a queue in a store of their own, and come back."""
-
-    def __init__(self, configs: Sequence[structured_writer.Config]):
-        private = []
-        for config in configs:
-            config = copy.deepcopy(config)
-            config.table = _TABLE
-            private.append(config)
-        # What is made for one step must not wait for somebody to take it.
-        self._store = _core.Store()
-        self._store.add_table(
-            _TABLE,
-            limiter=(1.0, 1, -1e300, 1e300),
-            max_size=2**30,
-            sampler="fifo",
-            remover="fifo",
-            max_times_sampled=1,
-        )
-        client = _core.Client.local(self._store)
-        self._writer = structured_writer.StructuredWriter(client, private)
-        self._sampler = _core.Sampler(client, _TABLE, max_in_flight=1000)
-        self._taken = 0
-
-    def append(self, step: Any) -> None:
-        self._writer.append(step)
-
-    def end_episode(self, clear: bool) -> None:
-        self._writer.end_episode(clear_buffers=clear)
-
-    def items(self) -> Iterator[List[Any]]:
-        """The columns of what has been made since the last call."""
-        self._writer.flush()
-        made = self._store.table_info(_TABLE)["inserts"]
-        while self._taken < made:
-            samples = self._sampler.next(made - self._taken)
-            self._taken += len(samples)
-            for sample in samples:
-                yield sample[5]
-
-    def close(self) -> None:
-        self._sampler.close()
-        self._writer.close()
-
-
-def _apply(
-    steps: Iterable[Tuple[Any, Any]],
-    configs: Sequence[structured_writer.Config],
-    respect_episode_boundaries: bool,
-) -> Iterator[List[Any]]:
-    """The columns of the items made of (step, is it the last of an episode)."""
-    applier = _Applier(configs)
-    try:
-        for step, is_end in steps:
-            applier.append(step)
-            if is_end:
-                applier.end_episode(respect_episode_boundaries)
-            yield from applier.items()
-    finally:
-        applier.close()
-
-
-def items_of(
-    steps: Iterable[Any],
-    configs: Sequence[structured_writer.Config],
-    respect_episode_boundaries: bool,
-    is_end_of_episode: Callable[[Any], Any],
-) -> Iterator[Any]:
-    """The items that a `StructuredWriter` would make of these steps, as they are made.
-
-    Args:
-      steps: nests, all of one structure.
-      configs: of one pattern structure. They are not changed.
-      respect_episode_boundaries: no item reaches from one episode into the next.
-      is_end_of_episode: of a step: is it the last of its episode?
-    """
-    pack = tree.Structure(lists_to_tuples(structured_writer.unpack_pattern(configs[0]))).pack
-    pairs = ((step, is_end_of_episode(step)) for step in steps)
-    return map(pack, _apply(pairs, configs, respect_episode_boundaries))
-
-
-def _signature(configs: Sequence[structured_writer.Config], element_spec: Any) -> Any:
-    return lists_to_tuples(structured_writer.infer_signature(configs, element_spec))
 
 
 class PatternDataset(Pipeline):
@@ -136,7 +38,7 @@ class PatternDataset(Pipeline):
             if isinstance(input_dataset, tf.data.Dataset):
                 from reprise import tf_dataset
 
-                return tf_dataset.of_patterns(input_dataset, *args, **kwargs)
+                return tf_dataset.of_patterns(cls, input_dataset, *args, **kwargs)
         return super().__new__(cls)
 
     def __init__(
@@ -153,7 +55,7 @@ class PatternDataset(Pipeline):
             lambda: items_of(
                 input_dataset, configs, respect_episode_boundaries, is_end_of_episode
             ),
-            None if spec is None else _signature(configs, spec),
+            None if spec is None else signature_of(configs, spec),
         )
 
 

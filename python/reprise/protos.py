@@ -87,7 +87,7 @@ _DEFAULTS: Dict[type, Any] = {int: 0, bool: False, float: 0.0, str: ""}
 
 
 class Message:
-    """What the classes below share. Subclasses say what their fields are in `FIELDS`."""
+    """The base of the messages below. A subclass lists its fields in `FIELDS`."""
 
     FIELDS: Dict[str, Field] = {}
     __slots__ = ("_values", "_parent")
@@ -335,7 +335,7 @@ class RateLimiterInfo(Message):
 
 
 class TableWorkerTime(Message):
-    """What a table's thread spent its time on in Reverb. Ours have no threads: all zero."""
+    """The times of a table's worker thread in Reverb. Our tables have none: all are zero."""
 
     __slots__ = ()
     FIELDS = {

@@ -230,7 +230,7 @@ class AutoTunedChunkerOptions(ChunkerOptions):
 
 
 class TableExtension:
-    """What an extension of a table is to the table. There are none to be made from Python."""
+    """The base of table extensions in Reverb. None can be made from Python."""
 
 
 class Sampler:

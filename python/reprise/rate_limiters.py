@@ -8,8 +8,8 @@ A limiter looks at three counts of its table: inserts I, samples S and deletes D
 - n items may be inserted if I + n - D <= min_size_to_sample
   or (I + n) * samples_per_insert - S <= max_diff.
 
-Calls that may not go ahead wait, in order of arrival. `limiter.why()` says who waits, and for
-what. A limiter belongs to one table.
+Calls that may not go ahead wait, in order of arrival. `limiter.why()` lists them, with the
+reasons. A limiter belongs to one table.
 
 >>> SampleToInsertRatio(samples_per_insert=4.0, min_size_to_sample=100, error_buffer=40.0)
 RateLimiter(samples_per_insert=4, min_diff_=360, max_diff=440, min_size_to_sample=100)
@@ -60,7 +60,7 @@ class RateLimiter(metaclass=abc.ABCMeta):
         )
 
     def why(self) -> List[Waiting]:
-        """Which calls wait at its table now, and what would release them.
+        """Returns the calls that wait at its table now, and what would release them.
 
         Empty if none does, or if no table has been made with it.
         """
@@ -98,7 +98,7 @@ class SampleToInsertRatio(RateLimiter):
     calls that would take it out of that wait.
 
     Args:
-      samples_per_insert: how often an item is sampled on average before it goes.
+      samples_per_insert: how often an item is sampled on average before it is removed.
       min_size_to_sample: how many items there must be before the first sample.
       error_buffer: the range of the error: a pair (lowest, highest), or one number e for
         samples_per_insert * min_size_to_sample - e to the same + e. The wider it is, the less

@@ -64,10 +64,10 @@ class ReplayBuffer(_core.ReplayBuffer):
     Args:
       capacity: transitions there is room for; then each new one replaces the oldest. Memory is
         taken as they come.
-      spec: what a transition consists of: a mapping from names to `(shape, dtype)`, specs of any
-        library that `reprise.specs.convert` knows, or one transition as an example.
+      spec: the columns of a transition: a mapping from names to `(shape, dtype)`, specs of any
+        library that `reprise.specs.convert` accepts, or one transition as an example.
       alpha: how much priorities matter. 0: not at all.
-      beta: how much of that the weights of `sample` make up for; `sample` can be told otherwise.
+      beta: the exponent of the importance weights; the default of `sample`.
       epsilon: added to every priority, so that none is never drawn.
       seed: the same seed and calls give the same samples. None: a random one.
       frames: columns that share what they have in common, and how many frames their values
@@ -75,7 +75,7 @@ class ReplayBuffer(_core.ReplayBuffer):
         for observations that are not stacked. Every frame is then kept once, though it is in up
         to eight stacks, and pieces of it that do not change are kept once for many frames. It
         does not matter how environments take turns or where episodes begin: frames are compared,
-        and what is sampled is exactly what was added.
+        and samples are exactly the rows that were added.
 
     All methods may be called from several threads; they take turns.
 
@@ -148,7 +148,7 @@ class ReplayBuffer(_core.ReplayBuffer):
         self._set_state(head["next"], head["largest_priority"], tuple(head["rng"]))
 
     def state_dict(self) -> Dict[str, Any]:
-        """Everything there is to know, as plain Python and arrays: for checkpoints of your own.
+        """Returns the whole state as plain Python objects and arrays, for your own checkpoints.
 
         Frames that are shared in the buffer are not shared here; for large ones see `save`.
         """
@@ -159,8 +159,8 @@ class ReplayBuffer(_core.ReplayBuffer):
         return {**self._head(), "rows": rows, "row_weights": weights}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Becomes the buffer that `state_dict` was called of, as far as the capacity allows, and
-        gives the same samples as that would have. The columns must be the same."""
+        """Restores the state of a buffer with the same columns, as far as the capacity allows.
+        The buffer then gives the same samples as the other one would have."""
         self._begin_load(state)
         if len(state["row_weights"]):
             self._put_back(dict(state["rows"]), state["row_weights"])
@@ -183,7 +183,7 @@ class ReplayBuffer(_core.ReplayBuffer):
 
     @classmethod
     def load(cls, path: Union[str, "os.PathLike[str]"]) -> "ReplayBuffer":
-        """The buffer that `save` wrote to the file; it goes on as that would have."""
+        """Returns the buffer that `save` wrote; it continues as the saved one would have."""
         import json
         import zipfile
 

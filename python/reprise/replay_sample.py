@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a sample looks like."""
+"""The types of samples."""
 
 from __future__ import annotations
 

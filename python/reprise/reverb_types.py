@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`TableInfo`: what a table says of itself; and names for type hints."""
+"""`TableInfo`, the information on a table; and names for type hints."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class TableInfo:
 
     @classmethod
     def from_dict(cls, info: Mapping[str, Any]) -> TableInfo:
-        """From what `reprise._core` says of a table."""
+        """Makes one from the dict of `reprise._core`."""
         spi, min_size, min_diff, max_diff = info["limiter"]
         return cls(
             name=info["name"],

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a tensor looks like: shape, dtype and name, and nests of such specs.
+"""Specs of tensors: shape, dtype and name; and nests of specs.
 
 A signature is a nest of `TensorSpec`. `convert` makes one of what other libraries have in its
 place, without importing them: `tf.TensorSpec`, `dm_env.specs.Array`, the spaces of gymnasium,
@@ -77,7 +77,7 @@ class TensorSpec:
     """Shape, dtype and, if it has one, name of a tensor. Immutable; compares by value.
 
     `shape` is a tuple in which None stands for any size, or None for any shape. `dtype` is
-    whatever `numpy.dtype` takes; str, bytes and object stand for strings.
+    anything that `numpy.dtype` takes; str, bytes and object are strings.
 
     >>> TensorSpec((None, 3), "float32", "positions")
     TensorSpec((None, 3), float32, 'positions')
@@ -167,7 +167,7 @@ class BoundedTensorSpec(TensorSpec):
 
 
 def is_spec(leaf: Any) -> bool:
-    """True for what says its shape and dtype and holds no data: our specs and those of others."""
+    """True for objects with shape and dtype and without data: specs of any library."""
     if isinstance(leaf, TensorSpec):
         return True
     return (hasattr(leaf, "shape") and hasattr(leaf, "dtype")
@@ -251,6 +251,6 @@ def _named_tuple(name: Optional[str], pairs: Pairs) -> Any:
     if key not in _named_tuples:
         try:
             _named_tuples[key] = collections.namedtuple(key[0], fields)
-        except ValueError:  # what a server calls it need not be a name in Python
+        except ValueError:  # the name from a server may not be a Python identifier
             return _dict(pairs)
     return _named_tuples[key](*_tuple(pairs))

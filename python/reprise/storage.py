@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a server keeps its data, and how much of it survives what.
+"""The storage of a server: where it keeps its data, and what survives a crash.
 
 >>> import tempfile
 >>> import reprise
@@ -32,23 +32,23 @@ _DURABILITIES = ("checkpoint", "interval", "sync")
 class Storage(NamedTuple):
     """A data directory, for `Server(storage=...)`.
 
-    When a server is stopped and started again it has what it had. What survives a process that
-    is killed, and a machine that loses its power, is the matter of `durability`:
+    A server that is stopped and started again has the same data. `durability` decides which
+    confirmed data is lost if the process is killed or the machine loses power:
 
-      "checkpoint"   both lose what came after the last checkpoint
-      "interval"     the first loses nothing that was confirmed, the second the last `sync_every`
-      "sync"         neither loses anything that was confirmed
+      "checkpoint"   in both cases all data since the last checkpoint
+      "interval"     nothing if the process is killed; after a power loss, the last `sync_every`
+      "sync"         nothing in either case
 
     Fields:
-      path: the directory; made if it is not there. One server at a time has it.
+      path: the directory; created if it does not exist. One server at a time may use it.
       durability: as above.
       sync_every: seconds between two syncs of the journal, with "interval".
-      checkpoint_every: seconds between two checkpoints. None: when `Client.checkpoint` asks.
-      keep: how many checkpoints.
+      checkpoint_every: seconds between two checkpoints. None: only by `Client.checkpoint`.
+      keep: how many checkpoints are kept.
       max_memory: bytes of steps in memory; the rest is on disk until it is sampled. 0: all.
       final_checkpoint: write one when the server is stopped.
-      salvage: load what can be read of damaged data.
-      accept_changes: load tables whose selectors are not those that were saved.
+      salvage: load the readable part of damaged data.
+      accept_changes: load tables although their selectors differ from the saved ones.
     """
 
     path: Union[str, "os.PathLike[str]"]
@@ -97,7 +97,7 @@ def options_of(storage: Storage) -> Dict[str, Any]:
 
 
 def begin_with(path: str, fallback: Optional[str]) -> None:
-    """Puts what a directory without a checkpoint is to begin with into it.
+    """Copies the first checkpoint into a directory that has none.
 
     `fallback` is a data directory, a checkpoint in one, or a checkpoint of dm-reverb or the folder
     that has some.
@@ -117,12 +117,12 @@ def choose(
     storage: Union[None, str, "os.PathLike[str]", Storage],
     checkpointer: Optional[CheckpointerBase],
 ) -> Optional[Dict[str, Any]]:
-    """What a server is to use: the one or the other, or None."""
+    """Returns the storage options of a server: of `storage` or of the checkpointer, or None."""
     if storage is not None and checkpointer is not None:
         raise ValueError("give storage or a checkpointer, not both")
     if checkpointer is not None:
         internal = checkpointer.internal_checkpointer()
-        # As Reverb has it: when it is asked to, and not at the end.
+        # As in Reverb: a checkpoint on request only, and none at the end.
         made = Storage(internal.path, checkpoint_every=None, final_checkpoint=False)
         return dict(options_of(made), fallback=internal.fallback_checkpoint_path)
     if storage is None:

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writers that make items by themselves: patterns say which of the latest steps become an item,
-and when.
+"""Writers that make items by patterns: which of the latest steps become an item, and when.
 
 >>> import reprise
 >>> from reprise import structured
@@ -21,9 +20,9 @@ and when.
 Of a reference step `s`, `s["obs"][-1]` is the latest value alone, `s["obs"][-3:]` the latest
 three, `s["obs"][-5:-1]` the four before the latest, `s["obs"][-5::2]` every second of five.
 
-After every append all configs are tried in turn, and at the end of an episode once more. A
-config makes an item if all its conditions hold and its pattern meets no value that is missing;
-at most one for a step. Columns that no config uses cost nothing.
+All configs are tried in turn after each append, and once more at the end of an episode. A config
+makes an item if all its conditions hold and no value of its pattern is missing; at most one item
+for a step. Columns that no config uses are not copied.
 """
 
 from __future__ import annotations
@@ -131,7 +130,7 @@ def _late(call: str, timeout_ms: Optional[float]) -> errors.DeadlineExceededErro
 class StructuredWriter:
     """Makes items of the steps appended to it, by configs. Made by `Client.structured_writer`.
 
-    It belongs to one thread at a time, and to the process that made it.
+    One thread may use it at a time, in the process that made it.
     """
 
     def __init__(self, client: _core.Client, configs: Sequence[Config]) -> None:
@@ -158,7 +157,7 @@ class StructuredWriter:
     def flush(
         self, block_until_num_items: int = 0, timeout_ms: Optional[float] = None
     ) -> None:
-        """Sends items and waits until all but `block_until_num_items` are in their table.
+        """Sends items and waits until all but `block_until_num_items` are confirmed.
 
         Raises:
           ValueError: block_until_num_items < 0.
@@ -194,11 +193,11 @@ class StructuredWriter:
 
     @property
     def step_is_open(self) -> bool:
-        """Whether the latest append was a part of a step, and more follows."""
+        """True if the latest append was a part of a step that is still open."""
         return self._writer.is_open
 
     def close(self) -> None:
-        """Ends it; items that are not in their table yet are dropped. Flush before."""
+        """Closes the writer. Items that are not confirmed are dropped: flush before."""
         self._writer.close()
 
     def __enter__(self) -> StructuredWriter:
@@ -213,7 +212,7 @@ class StructuredWriter:
 
 
 class BatchWriter:
-    """A structured writer for each of N environments that step together, behind one call.
+    """Structured writers for N environments that step together, with one call for a step of all.
 
         writer = client.batch_writer(len(envs), [config])
         while True:
@@ -223,8 +222,8 @@ class BatchWriter:
                 {"obs": observations, "action": actions, "reward": rewards}, ends)
             observations = next_observations
 
-    Made by `Client.batch_writer`. It belongs to one thread at a time, and to the process that
-    made it.
+    Made by `Client.batch_writer`. One thread may use it at a time, in the process that made
+    it.
     """
 
     def __init__(
@@ -255,7 +254,7 @@ class BatchWriter:
         self._append_batch(data, ends, timeout)
 
     def flush(self, timeout_ms: Optional[float] = None) -> None:
-        """Sends all items and waits until they are in their table.
+        """Sends all items and waits until they are confirmed.
 
         Raises:
           DeadlineExceededError: it took longer; they go on in the background.
@@ -267,7 +266,7 @@ class BatchWriter:
             raise _late("Flush", timeout_ms) from e
 
     def close(self) -> None:
-        """Ends it; items that are not in their table yet are dropped. Flush before."""
+        """Closes the writer. Items that are not confirmed are dropped: flush before."""
         self._writer.close()
 
     def __enter__(self) -> BatchWriter:
@@ -367,7 +366,7 @@ def _merge(path: Any, nodes: Sequence[Any], step: Sequence[specs.TensorSpec]) ->
     shapes = [_shape(node, step[node.flat_source_index]) for node in nodes]
     first = shapes[0]
     if any(shape != first for shape in shapes):
-        # They may differ in the first dimension, and in nothing else.
+        # They may differ in the first dimension only.
         if not first or any(
             not shape or (len(shape), shape[1:]) != (len(first), first[1:]) for shape in shapes
         ):
@@ -384,7 +383,7 @@ def infer_signature(configs: Sequence[Config], step_spec: Any) -> Any:
 
     Args:
       configs: all that make items for the table.
-      step_spec: a nest of specs: what is appended.
+      step_spec: a nest of specs of a step.
 
     Returns:
       A nest of `reprise.TensorSpec`. Where configs differ in length, the first dimension is
@@ -453,14 +452,14 @@ class _ConditionBuilder:
 
 
 class Condition:
-    """What conditions are made of: compare one of these with a number.
+    """The left-hand sides of conditions: compare one with a number.
 
     >>> conditions = [Condition.step_index() >= 10, Condition.steps_since_applied() % 4 == 0]
     """
 
     @staticmethod
     def step_index() -> Any:
-        """The latest step's place in its episode, from 0."""
+        """The index of the latest step in its episode."""
         return _ConditionBuilder(ConditionProto(step_index=True))
 
     @staticmethod
@@ -470,7 +469,7 @@ class Condition:
 
     @staticmethod
     def is_end_episode() -> ConditionProto:
-        """Only at the end of an episode. A condition by itself: not to be compared."""
+        """True at the end of an episode. It is a condition itself, without a comparison."""
         return ConditionProto(is_end_episode=True, eq=1)
 
     @staticmethod
@@ -498,7 +497,7 @@ def td_error(
 
     Args:
       max_priority_weight: w, in [0, 1].
-      step_structure: what is appended.
+      step_structure: a nest with the structure of a step.
       get_field_from_step_fn: takes a step and gives the field x of it: scalars, which the
         pattern must contain, and once only.
     """

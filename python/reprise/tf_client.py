@@ -13,7 +13,8 @@ import numpy as np
 from reprise import tree
 from reprise.client import Client
 from reprise.replay_sample import ReplaySample, SampleInfo
-from reprise.sample_dataset import INFO_DTYPES, have_tensorflow
+from reprise.sample_dataset import have_tensorflow
+from reprise.sample_source import INFO_DTYPES
 
 __all__ = ["TFClient"]
 

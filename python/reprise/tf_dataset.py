@@ -9,15 +9,18 @@ GIL.
 from __future__ import annotations
 
 import time
-from typing import Any, Callable, Dict, Iterator, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, Sequence, Tuple
 
 import numpy as np
 import tensorflow as tf
 
-from reprise import dataset as batches
-from reprise import errors, pattern_dataset, specs, tree
+from reprise import errors, pattern_items, specs, tree
+from reprise.batch import Batch, BatchInfo, BatchIterator
 from reprise.replay_sample import ReplaySample
-from reprise.sample_dataset import Drawing, Source, lists_to_tuples
+from reprise.sample_source import Drawing, Source, lists_to_tuples
+
+if TYPE_CHECKING:
+    from reprise.dataset import Dataset
 
 __all__ = ["of_batches", "of_source", "tensor_spec"]
 
@@ -88,8 +91,8 @@ def _generate(
 
 
 def _of_pieces(source: Source) -> tf.data.Dataset:
-    """Items whose shapes vary. Where those of some differ, and so cannot be stacked, TensorFlow
-    cuts them out of arrays in which they lie end to end."""
+    """A dataset of items of different shapes. Items that cannot be stacked are passed end to end
+    in one array, which TensorFlow slices."""
 
     def joined(spec: specs.TensorSpec) -> Any:
         if None not in spec.shape:
@@ -128,13 +131,14 @@ def _of_pieces(source: Source) -> tf.data.Dataset:
 
 
 def of_patterns(
+    cls: type,
     input_dataset: tf.data.Dataset,
     configs: Sequence[Any],
     respect_episode_boundaries: bool,
     is_end_of_episode: Callable[[Any], Any],
 ) -> tf.data.Dataset:
-    """See `PatternDataset`."""
-    signature = pattern_dataset._signature(configs, input_dataset.element_spec)
+    """The dataset `cls` of these items; see `PatternDataset`."""
+    signature = pattern_items.signature_of(configs, input_dataset.element_spec)
     pack = tree.Structure(signature).pack
     # Whether a step is the last is worked out by TensorFlow, on tensors, as its authors expect.
     pairs = input_dataset.map(lambda *step: (_only(step), is_end_of_episode(*step)))
@@ -150,13 +154,13 @@ def of_patterns(
 
     def generate() -> Iterator[Any]:
         steps = pairs.as_numpy_iterator()
-        for columns in pattern_dataset._apply(steps, configs, respect_episode_boundaries):
+        for columns in pattern_items.apply_patterns(steps, configs, respect_episode_boundaries):
             yield pack(columns)
 
     inner = tf.data.Dataset.from_generator(
         generate, output_signature=tree.map_structure(tensor_spec, signature)
     )
-    return _class_of(pattern_dataset.PatternDataset)(None, inner)
+    return _class_of(cls)(None, inner)
 
 
 def _only(step: Tuple[Any, ...]) -> Any:
@@ -166,12 +170,12 @@ def _only(step: Tuple[Any, ...]) -> Any:
 _INFO_DTYPES = (np.uint64, np.float64, np.int64, np.float64, np.int32, np.float64)
 
 
-def _batch_specs(dataset: batches.Dataset) -> Any:
+def _batch_specs(dataset: Dataset) -> Any:
     """Of one item of a batch: by the table's signature, or else by a first batch."""
     signature = dataset.signature() if dataset._structure is None else None
     if signature is not None:
         return lists_to_tuples(signature)
-    with batches.BatchIterator(dataset, depth=0) as iterator:
+    with BatchIterator(dataset, depth=0) as iterator:
         first = iterator.take()
     if first is None:
         raise ValueError(f"table '{dataset.table}' has nothing to tell the shapes by")
@@ -181,19 +185,19 @@ def _batch_specs(dataset: batches.Dataset) -> Any:
     )
 
 
-def of_batches(dataset: batches.Dataset) -> tf.data.Dataset:
+def of_batches(dataset: Dataset) -> tf.data.Dataset:
     """See `Dataset.tf`. The shapes are those of the table's signature; without one, those of a
     first batch, which is drawn for the purpose."""
     if dataset.ragged != "refuse":
         raise ValueError("tf() needs items of one length: ragged='refuse'")
     spec = _batch_specs(dataset)
-    info = batches.BatchInfo(*(specs.TensorSpec((), dtype) for dtype in _INFO_DTYPES))
-    item = batches.Batch(spec, info, ())
+    info = BatchInfo(*(specs.TensorSpec((), dtype) for dtype in _INFO_DTYPES))
+    item = Batch(spec, info, ())
     empty = tree.map_structure(
         lambda s: np.empty((0, *(d or 0 for d in s.shape)), s.dtype), item
     )
 
-    def generate() -> Iterator[batches.Batch]:
+    def generate() -> Iterator[Batch]:
         with iter(dataset) as iterator:
             begun = time.monotonic()
             while True:
@@ -206,7 +210,7 @@ def of_batches(dataset: batches.Dataset) -> tf.data.Dataset:
                     continue
                 if batch is None:
                     return
-                yield batches.Batch(lists_to_tuples(batch.data), batch.info, ())
+                yield Batch(lists_to_tuples(batch.data), batch.info, ())
                 begun = time.monotonic()
 
     signature = tree.map_structure(lambda s: tensor_spec(s, None), item)

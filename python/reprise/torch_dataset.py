@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Iterator, List, Optional
+from typing import TYPE_CHECKING, Any, Iterator, List, Optional
 
 import numpy as np
 import torch
 
-from reprise.dataset import Batch, BatchIterator, Dataset, columns_of, iterate, map_batch
+from reprise.batch import Batch, BatchIterator, columns_of, iterate, map_batch
+
+if TYPE_CHECKING:
+    from reprise.dataset import Dataset
 
 __all__ = ["TorchDataset"]
 
@@ -70,8 +73,8 @@ def _pinned(dataset: Dataset) -> Iterator[Batch]:
 
 
 def _sent(batches: Iterator[Batch], device: torch.device) -> Iterator[Batch]:
-    """Batches on `device`. A copy is over before the next batch is asked for, so that memory
-    which is reused has been read by then."""
+    """Batches on `device`. Waits for a copy to finish before it takes the next batch, which may
+    reuse the memory."""
     for batch in batches:
         sent = map_batch(lambda t: t.to(device, non_blocking=True), batch, torch.Tensor)
         event = None

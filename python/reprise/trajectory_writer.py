@@ -47,7 +47,7 @@ class TrajectoryWriter(_core.TrajectoryWriter):
         """A writer whose items may refer to the last `num_keep_alive_refs` values of a column.
 
         Args:
-          client: what it writes to.
+          client: the extension's client.
           num_keep_alive_refs: see above; `configure` changes it for one column.
           validate: compare items with the signature of their table when they are created. For
             that the server must answer: waits for it at most `timeout` seconds.
@@ -75,7 +75,7 @@ class TrajectoryWriter(_core.TrajectoryWriter):
         self._drop()
 
     def _drop(self) -> None:
-        """Closes it without waiting, and says how many items that drops."""
+        """Closes the writer without waiting, and logs the number of dropped items."""
         items = self.pending
         self.close()
         say_dropped("TrajectoryWriter", items)
@@ -116,8 +116,8 @@ class TrajectoryWriter(_core.TrajectoryWriter):
             self._configs[path] = config
 
     def _learn(self, data: Any) -> Tuple[Any, List[int]]:
-        """Says, for a step of a structure that is new, which leaf belongs to which column (-1:
-        to none, it is None), and what the history looks like now (None: as before)."""
+        """Called for a step of a new structure. Returns the new nest of histories (None: as
+        before), and the column of each leaf (-1: the leaf must be None)."""
         leaves = tree.flatten_with_path(data)
         nest = self._merge(self._nest, data, ()) if leaves or self._nest is None else self._nest
         changed = None
@@ -137,7 +137,7 @@ class TrajectoryWriter(_core.TrajectoryWriter):
         return self._paths[path]
 
     def _merge(self, known: Any, data: Any, path: Path) -> Any:
-        """The union of both structures: that of `known`, with what is new in `data`."""
+        """Returns the union of both structures: `known` with the new parts of `data`."""
         if known is None or data is None:
             return data if known is None else known
         was_nest, is_nest = tree.is_nested(known), tree.is_nested(data)

@@ -59,7 +59,7 @@ def _columns(structures: Sequence[Nest], check_types: bool) -> Tuple[Structure, 
 
 
 def map_structure(func: Callable[..., Any], *structures: Nest, check_types: bool = True) -> Nest:
-    """`func` of the leaves of the nests, packed like the first; all must have its structure.
+    """Applies `func` to the leaves of nests of one structure; returns a nest of the results.
 
     >>> map_structure(max, {"a": 1, "b": 5}, {"a": 3, "b": 4})
     {'a': 3, 'b': 5}
@@ -69,7 +69,7 @@ def map_structure(func: Callable[..., Any], *structures: Nest, check_types: bool
 
 
 def flatten_with_path(structure: Nest) -> List[Tuple[Path, Any]]:
-    """The leaves, each with the keys and positions on the way to it.
+    """Returns the leaves, each with its path: a tuple of keys and positions.
 
     >>> flatten_with_path({"a": [7, 8]})
     [(('a', 0), 7), (('a', 1), 8)]
@@ -85,8 +85,8 @@ def map_structure_with_path(func: Callable[..., Any], *structures: Nest,
 
 
 def assert_same_structure(a: Nest, b: Nest, check_types: bool = True) -> None:
-    """ValueError unless the nests are built alike; TypeError where one has a list, say, and the
-    other a tuple. Mappings of any types are alike if their keys are."""
+    """ValueError unless the nests have the same structure; TypeError if types differ, such as a
+    list and a tuple. Mappings of any types are alike if they have the same keys."""
     _columns((a, b), check_types)
 
 
@@ -99,7 +99,7 @@ def _children(nest: Nest) -> Sequence[Tuple[Any, Any]]:
 
 
 def flatten_up_to(shallow_structure: Nest, input_structure: Nest) -> List[Any]:
-    """What `input_structure` has where `shallow_structure` has its leaves.
+    """Returns the parts of `input_structure` at the leaves of `shallow_structure`.
 
     >>> flatten_up_to({"a": 0, "b": 0}, {"a": [1, 2], "b": 3})
     [[1, 2], 3]
@@ -122,7 +122,7 @@ def flatten_up_to(shallow_structure: Nest, input_structure: Nest) -> List[Any]:
 
 def map_structure_up_to(shallow_structure: Nest, func: Callable[..., Any],
                         *structures: Nest) -> Nest:
-    """`func` of what the nests have where `shallow_structure` has its leaves."""
+    """Applies `func` to the parts of the nests at the leaves of `shallow_structure`."""
     if not structures:
         raise ValueError("map_structure_up_to needs at least one nest")
     columns = [flatten_up_to(shallow_structure, s) for s in structures]

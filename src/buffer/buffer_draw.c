@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Drawing rows and copying them out.
  *
- * A drawn row lies anywhere in gigabytes, so what counts is how many of them travel at once:
- * all slots are drawn first, then rows are asked for some way ahead of being copied. A frame is
- * two steps further away (row, list of pieces, pieces), so its steps follow each other at a
- * distance too. */
+ * Drawn rows are scattered over gigabytes, so the speed depends on the number of cache misses
+ * in flight: all slots are drawn first, then rows are prefetched some way ahead of being
+ * copied. A frame needs two more dependent loads (row, list of pieces, pieces), so these are
+ * prefetched in stages too. */
+#include <assert.h>
 #include <math.h>
 
 #include "buffer/buffer_inside.h"
@@ -14,7 +15,7 @@ enum {
     ROW_AHEAD = 12,
     LIST_AHEAD = 4,
     PIECES_AHEAD = 1,
-    PREFETCH_BYTES = 1536, /* of a row; from there on the processor has understood */
+    PREFETCH_BYTES = 1536, /* of a row; beyond that the hardware prefetcher takes over */
 };
 
 void buffer_copy_row(const rp_replay_buffer *b, const char *row, size_t at,
@@ -78,7 +79,7 @@ static void gather(const rp_replay_buffer *b, const uint32_t *slots, size_t coun
     }
 }
 
-/* Room on the side for a draw of `count`. */
+/* Makes the scratch buffers large enough for a draw of `count`. */
 static bool make_room(rp_replay_buffer *b, size_t count) RP_REQUIRES(b->mu);
 static bool make_room(rp_replay_buffer *b, size_t count)
 {
@@ -101,7 +102,7 @@ static bool make_room(rp_replay_buffer *b, size_t count)
     return true;
 }
 
-/* Slots by priority, and their weights in the tree; returns the sum of all weights. */
+/* Draws slots by priority and reads their weights. Returns the sum of all weights. */
 static double draw_by_priority(rp_replay_buffer *b, size_t count, uint32_t *slots,
                                double *weights, double *targets) RP_REQUIRES(b->mu);
 static double draw_by_priority(rp_replay_buffer *b, size_t count, uint32_t *slots,
@@ -109,14 +110,15 @@ static double draw_by_priority(rp_replay_buffer *b, size_t count, uint32_t *slot
 {
     double total = rp_sumtree_total(b->tree);
 
+    assert(total > 0); /* B2 */
     for (size_t i = 0; i < count; i++) targets[i] = rp_rng_unit(&b->rng) * total;
     rp_sumtree_find(b->tree, targets, count, slots);
     for (size_t i = 0; i < count; i++) weights[i] = rp_sumtree_get(b->tree, slots[i]);
     return total;
 }
 
-/* The oldest row need not be in slot 0, but when not all slots are in use they are neighbours,
- * perhaps around the end of the ring. */
+/* Draws slots uniformly. The slots in use are contiguous in the ring, from the oldest row on.
+ */
 static void draw_uniformly(rp_replay_buffer *b, size_t count, uint32_t *slots)
     RP_REQUIRES(b->mu);
 static void draw_uniformly(rp_replay_buffer *b, size_t count, uint32_t *slots)
@@ -130,14 +132,14 @@ static void draw_uniformly(rp_replay_buffer *b, size_t count, uint32_t *slots)
 static void write_indices(const rp_replay_buffer *b, const uint32_t *slots, size_t count,
                           int64_t *indices)
 {
-    uint64_t lap = buffer_lap(b), newest_slot = b->added - lap; /* slots below: this lap's */
+    uint64_t lap = buffer_lap(b), newest_slot = b->added - lap; /* lower slots: this lap */
 
     for (size_t i = 0; i < count; i++)
         indices[i] =
             (int64_t)(slots[i] < newest_slot ? lap + slots[i] : lap + slots[i] - b->capacity);
 }
 
-/* (p / p_min)^-beta. `relative` is what p is proportional to, and is overwritten. */
+/* Computes (p / p_min)^-beta. `relative` is proportional to p, and is overwritten. */
 static void write_weights(const rp_replay_buffer *b, double *relative, double *powers,
                           size_t count, double beta, float *out)
 {
@@ -160,6 +162,7 @@ static void sample_locked(rp_replay_buffer *b, size_t count, double beta,
     uint32_t *slots = b->slots;
     double *weights = b->numbers, *side = b->numbers + count, total;
 
+    assert(rp_mutex_is_held(&b->mu) && b->size > 0 && count <= b->room);
     if (b->tree == NULL) {
         draw_uniformly(b, count, slots);
         for (size_t i = 0; out->probabilities != NULL && i < count; i++)

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The inside of a replay buffer, for the files that make it up. */
+/* The private part of a replay buffer, shared by the files that implement it. */
 #ifndef RP_BUFFER_BUFFER_INSIDE_H
 #define RP_BUFFER_BUFFER_INSIDE_H
+
+#include <assert.h>
 
 #include "buffer/frames.h"
 #include "reprise/replay_buffer.h"
@@ -16,10 +18,10 @@ typedef struct buffer_column {
     size_t offset;      /* in the row: of the value, or of the slots of its frames */
     size_t frame_bytes; /* of a frame; 0: the value is in the row */
     uint32_t frame_count;
-    uint32_t store; /* which of the buffer's */
+    uint32_t store; /* index of its frame store */
 } buffer_column;
 
-/* Frames of one size, and where in a row its mark is. */
+/* The store of frames of one size, and the offset of its mark in a row. */
 typedef struct buffer_store {
     rp_frames frames;
     size_t mark_offset;
@@ -28,31 +30,31 @@ typedef struct buffer_store {
 
 struct rp_replay_buffer {
     rp_allocator alloc;
-    size_t capacity; /* fixed at birth, as the next lines */
+    size_t capacity; /* constant, like the fields up to `streams` */
     double alpha, epsilon;
     rp_power_fn *power;
     buffer_column *columns;
     size_t column_count;
     size_t row_bytes;
     size_t store_count;
-    bool streams; /* rows are written past the caches */
+    bool streams; /* rows are written with non-temporal stores */
 
     rp_mutex mu; /* rank 81 */
     buffer_store *stores RP_GUARDED_BY(mu);
     rp_sparse_array rows RP_GUARDED_BY(mu);
     rp_sumtree *tree RP_GUARDED_BY(mu); /* NULL: uniform */
     rp_rng rng RP_GUARDED_BY(mu);
-    double largest RP_GUARDED_BY(mu); /* priority, of those given */
+    double largest RP_GUARDED_BY(mu); /* the largest priority given */
     uint64_t added RP_GUARDED_BY(mu);
     size_t size RP_GUARDED_BY(mu);
-    uint32_t *slots RP_GUARDED_BY(mu); /* what a draw needs on the side; `room` of each */
-    double *numbers RP_GUARDED_BY(mu); /* twice as many */
+    uint32_t *slots RP_GUARDED_BY(mu); /* scratch buffers for draws: `room` slots */
+    double *numbers RP_GUARDED_BY(mu); /* and 2 * `room` numbers */
     size_t room RP_GUARDED_BY(mu);
 };
 
-enum { BUFFER_BLOCK = 256 }; /* rows that are weighed at once, on the stack */
+enum { BUFFER_BLOCK = 256 }; /* rows whose weights are computed at once, on the stack */
 
-/* memcpy(), quick for the sizes of numbers. */
+/* memcpy() with fast paths for the sizes of numbers. */
 static inline void buffer_copy_value(char *to, const char *from, size_t bytes)
 {
     switch (bytes) {
@@ -63,24 +65,25 @@ static inline void buffer_copy_value(char *to, const char *from, size_t bytes)
     }
 }
 
-/* The slot of a row that is in the buffer, without a division. */
+/* The slot of a row that is in the buffer, without a division. `lap` is buffer_lap(). */
 static inline uint32_t buffer_slot(const rp_replay_buffer *b, uint64_t lap, uint64_t number)
 {
+    assert(number < lap + b->capacity && number + b->capacity >= lap);
     return (uint32_t)(number >= lap ? number - lap : number + b->capacity - lap);
 }
 
-/* The number of the row that is in slot 0, or will be when the ring comes round to it. */
+/* The number of the row in slot 0, or of the next row for slot 0. */
 static inline uint64_t buffer_lap(const rp_replay_buffer *b)
 {
     return b->added - b->added % b->capacity;
 }
 
-/* weights[i] = (priorities[i] + epsilon)^alpha, kept off 0 and infinity; at most BUFFER_BLOCK.
- */
+/* weights[i] = (priorities[i] + epsilon)^alpha, clamped to positive finite numbers; `count` is
+ * at most BUFFER_BLOCK. */
 void buffer_weigh(const rp_replay_buffer *b, const double *priorities, size_t count,
                   double *weights);
 
-/* Copies a row into place `at` of the columns; NULL ones are left out. */
+/* Copies a row to index `at` of the columns; skips NULL columns. */
 void buffer_copy_row(const rp_replay_buffer *b, const char *row, size_t at,
                      void *const *columns);
 

@@ -1,24 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Frames, each kept once.
+/* Frames, stored without duplicates.
  *
  *   slot -> record: [ mark of the pieces | piece 0, piece 1, ... ]     ring of records
  *                                            |        \
  *           bytes:                        [ ... ]   [ ... ]            ring of pieces
  *
- * Both rings are written at `next` and given up at `tail`. A record made when the pieces stood
- * at mark m refers to pieces >= m - window only, and so does a row, added when the records
- * stood at m, to records. So all that has to be known of the oldest row is its mark:
+ * Both rings grow at `next` and are released at `tail`. A record that was made when the next
+ * piece was m refers only to pieces >= m - window. Likewise a row that was added when the next
+ * record was m refers only to records >= m - window. So the mark of the oldest row tells which
+ * records and pieces can be released:
  *
  *   F1  a record in use has a number in [tail, next) of the records;
  *   F2  a piece of such a record has a number in [tail, next) of the pieces;
- *   F3  numbers in [tail, next) have memory, and differ in their slots.
+ *   F3  numbers in [tail, next) have memory and different slots.
  *
- * The window costs what it spans in memory that nobody may need any more: some fiftieth of a
- * large buffer whose rows have eight frames. */
+ * The window keeps memory that may not be in use: about 1/50 of a large buffer whose rows have
+ * eight frames. */
 #include "buffer/frames.h"
 
 #include <assert.h>
 
+#include "util/verify.h"
 #include "util/wide.h"
 
 enum {
@@ -49,7 +51,8 @@ static void ring_deinit(rp_frame_ring *r, const rp_allocator *alloc)
 static rp_status ring_init(rp_frame_ring *r, const rp_allocator *alloc, size_t element_bytes,
                            size_t in_use, size_t window)
 {
-    /* A segment is whole or gone, so there is room for one more at either end. */
+    /* Segments are allocated and freed as a whole, so there is room for one more at each end.
+     */
     size_t slots = power_of_two_from(in_use + window);
     size_t memo_count = power_of_two_from(2 * window);
 
@@ -73,15 +76,15 @@ static inline char *ring_at(const rp_frame_ring *r, uint32_t slot)
     return rp_sparse_array_at(&r->segments, slot);
 }
 
-/* The number of what is in a slot, if it is in use. */
+/* The number of the element in a slot, or UINT64_MAX if the slot is not in use. */
 static uint64_t number_of(const rp_frame_ring *r, uint32_t slot)
 {
     uint64_t number = r->tail + ((slot - (uint32_t)r->tail) & r->slot_mask);
     return number < r->next ? number : UINT64_MAX;
 }
 
-/* What was remembered for a hash, if new things may still refer to it; else NULL. It may have
- * been undone and its number used again: the caller compares contents anyway. */
+/* The memo of a hash, if it is within the window; else NULL. The element may have been undone
+ * and its number reused, so the caller compares the contents. */
 static inline const rp_frame_memo *recall(const rp_frame_ring *r, uint64_t hash)
 {
     const rp_frame_memo *memo = &r->memos[hash & r->memo_mask];
@@ -96,25 +99,26 @@ static inline void remember(rp_frame_ring *r, uint64_t hash)
     r->memos[hash & r->memo_mask] = (rp_frame_memo){hash, r->next};
 }
 
-/* Gives up all numbers below `tail`, segment by segment. */
+/* Releases all numbers below `tail`, segment by segment. */
 static void ring_release(rp_frame_ring *r, uint64_t tail)
 {
     uint64_t length = rp_sparse_array_length(&r->segments);
 
+    assert(tail <= r->next);
     if (tail <= r->tail) return;
     for (uint64_t at = r->tail / length; at < tail / length; at++)
         rp_sparse_array_drop(&r->segments, (size_t)(at * length & r->slot_mask));
     r->tail = tail;
 }
 
-/* Both halves of a product: every bit of a and b has its say. */
+/* Combines both halves of a product, so that every bit of a and b has an effect. */
 static inline uint64_t fold(uint64_t a, uint64_t b)
 {
     rp_u128 product = (rp_u128)a * b;
     return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
 
-/* Four chains of products side by side, 16 bytes to each product. */
+/* A hash with four independent chains of products, 16 bytes per product. */
 static uint64_t hash_of(const char *data, size_t size)
 {
     static const uint64_t odd[4] = {0x9e3779b97f4a7c15u, 0xc2b2ae3d27d4eb4fu,
@@ -137,6 +141,8 @@ static uint64_t hash_of(const char *data, size_t size)
 static inline size_t piece_size(const rp_frames *f, uint32_t piece)
 {
     size_t at = piece * f->piece_bytes;
+
+    assert(piece < f->piece_count && at < f->frame_bytes);
     return f->frame_bytes - at < f->piece_bytes ? f->frame_bytes - at : f->piece_bytes;
 }
 
@@ -187,7 +193,7 @@ static bool equals(const rp_frames *f, uint32_t slot, const char *data)
     return true;
 }
 
-/* Memory for one more record and all its pieces. */
+/* Allocates memory for one more record and all its pieces. */
 static rp_status reserve(rp_frames *f)
 {
     for (uint32_t i = 0; i < f->piece_count; i++)
@@ -212,6 +218,7 @@ static uint32_t put_piece(rp_frames *f, const char *data, size_t size, uint64_t 
     memcpy(ring_at(pieces, slot), data, size);
     remember(pieces, hash);
     pieces->next++;
+    assert(pieces->next - pieces->tail <= (uint64_t)pieces->slot_mask + 1); /* F3 */
     return slot;
 }
 
@@ -240,11 +247,15 @@ rp_status rp_frames_put(rp_frames *f, const char *data, uint32_t *slot)
         made->pieces[i] = put_piece(f, data + i * f->piece_bytes, piece_size(f, i), hashes[i]);
     remember(&f->frames, whole);
     f->frames.next++;
+    assert(f->frames.next - f->frames.tail <= (uint64_t)f->frames.slot_mask + 1); /* F3 */
+    RP_VERIFY(f->piece_count, rp_frames_check(f, *slot));
     return RP_OK;
 }
 
 void rp_frames_undo(rp_frames *f, uint64_t frame_mark, uint64_t piece_mark)
 {
+    assert(frame_mark >= f->frames.tail && frame_mark <= f->frames.next);
+    assert(piece_mark >= f->pieces.tail && piece_mark <= f->pieces.next);
     f->frames.next = frame_mark;
     f->pieces.next = piece_mark;
 }

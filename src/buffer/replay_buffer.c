@@ -2,23 +2,22 @@
 /* A replay buffer: rows in a ring, a sum tree over their slots, frames beside them.
  *
  *   row (row_bytes, all columns together, so that a row is a few neighbouring cache lines):
- *   | values, and slots of frames (uint32), by falling alignment | mark of each store (uint32)
- * |
+ *   | values and slots of frames (uint32), by descending alignment | marks of stores (uint32) |
  *
- * Row number n is in slot n mod capacity. Only the low half of a mark is kept: the frames in
- * use are far fewer than 2^32.
+ * Row number n is in slot n mod capacity. Only the low 32 bits of a mark are stored, as far
+ * fewer than 2^32 frames are in use.
  *
  * Invariants, whenever mu is free:
- *   B1  the rows with numbers added - size .. added - 1 are there, size <= capacity, and each
- *       of their slots has memory;
- *   B2  a leaf of the tree weighs more than 0 exactly if its slot holds such a row, and the
- *       total is finite;
- *   B3  every slot of a frame in such a row names a frame that is there (F1 to F3);
- *   B4  marks do not fall from a row to the next.
- * rp_replay_buffer_check() looks at all of them.
+ *   B1  the buffer holds the rows with numbers added - size .. added - 1, size <= capacity, and
+ *       each of their slots has memory;
+ *   B2  a leaf of the tree is > 0 exactly if its slot holds such a row, and the total is
+ * finite;
+ *   B3  every frame slot in such a row refers to a valid frame (F1 to F3);
+ *   B4  marks do not descend from a row to the next.
+ * rp_replay_buffer_check() tests all of them; debug builds do so after each change.
  *
- * Cost of a row: copying it; in or out of the tree O(log size); a framed column is hashed and
- * compared too. */
+ * Cost of a row: a copy; O(log size) in the tree; a column with frames is also hashed and
+ * compared. */
 #include "reprise/replay_buffer.h"
 
 #include <assert.h>
@@ -28,10 +27,11 @@
 #include "buffer/buffer_inside.h"
 #include "buffer/stream_copy.h"
 #include "util/error.h"
+#include "util/verify.h"
 
 enum {
-    MOST_STREAMED = 2048,           /* bytes of a row that is made on the stack */
-    LEAST_RING_STREAMED = 64 << 20, /* bytes of a ring that no cache holds */
+    MOST_STREAMED = 2048,           /* largest row in bytes that is assembled on the stack */
+    LEAST_RING_STREAMED = 64 << 20, /* bytes of a ring that does not fit the caches */
 };
 
 static rp_status check_column(const rp_replay_column *column, size_t index, rp_error *err)
@@ -81,7 +81,7 @@ static size_t alignment_of(size_t bytes)
     return low < 8 ? low : 8;
 }
 
-/* Gives the columns of this alignment their places. */
+/* Assigns offsets to the columns of this alignment. */
 static bool place_columns(rp_replay_buffer *b, size_t alignment)
 {
     for (size_t i = 0; i < b->column_count; i++) {
@@ -113,12 +113,12 @@ static bool lay_out(rp_replay_buffer *b)
     return true;
 }
 
-/* Which store takes frames of this size: an old one, or the next. */
+/* The index of the store for frames of this size, which is added if necessary. */
 static uint32_t find_store(rp_replay_buffer *b, size_t frame_bytes)
 {
     for (uint32_t s = 0; s < b->store_count; s++)
         if (b->stores[s].frames.frame_bytes == frame_bytes) return s;
-    b->stores[b->store_count].frames.frame_bytes = frame_bytes; /* till it is made */
+    b->stores[b->store_count].frames.frame_bytes = frame_bytes; /* until make_stores() */
     return (uint32_t)b->store_count++;
 }
 
@@ -267,7 +267,7 @@ void buffer_weigh(const rp_replay_buffer *b, const double *priorities, size_t co
         raised[i] = raised[i] < 0x1p1000 ? raised[i] : 0x1p1000;
     }
     b->power(raised, b->alpha, weights, count);
-    for (size_t i = 0; i < count; i++) { /* so that sums of 2^31 of them are finite (B2) */
+    for (size_t i = 0; i < count; i++) { /* sums of 2^31 weights are finite (B2) */
         weights[i] = weights[i] > 0x1p-1000 ? weights[i] : 0x1p-1000;
         weights[i] = weights[i] < 0x1p900 ? weights[i] : 0x1p900;
     }
@@ -295,7 +295,7 @@ static uint64_t mark_of(const buffer_store *s, const char *row)
     return next - (uint32_t)((uint32_t)next - low);
 }
 
-/* Puts the frames of one row, whose slots go to `slots` in the order of the columns. On failure
+/* Adds the frames of one row and writes their slots in the order of the columns. On failure
  * nothing has changed. */
 static rp_status put_frames(rp_replay_buffer *b, const void *const *columns, size_t at,
                             uint32_t *slots, uint64_t *marks) RP_REQUIRES(b->mu);
@@ -323,7 +323,7 @@ static rp_status put_frames(rp_replay_buffer *b, const void *const *columns, siz
     return RP_OK;
 }
 
-/* Lets go of the frames that only rows before `number` had. */
+/* Releases the frames that only rows before `number` contain. */
 static void release_frames(rp_replay_buffer *b, uint64_t lap, uint64_t number)
     RP_REQUIRES(b->mu);
 static void release_frames(rp_replay_buffer *b, uint64_t lap, uint64_t number)
@@ -367,7 +367,7 @@ static rp_status add_row(rp_replay_buffer *b, const void *const *columns, size_t
     return RP_OK;
 }
 
-/* Adds up to BUFFER_BLOCK rows that stand from place `at` on, with these weights. */
+/* Adds up to BUFFER_BLOCK rows, from index `at` of the columns, with these weights. */
 static rp_status add_block(rp_replay_buffer *b, const void *const *columns, size_t at,
                            size_t count, const double *weights) RP_REQUIRES(b->mu);
 static rp_status add_block(rp_replay_buffer *b, const void *const *columns, size_t at,
@@ -377,6 +377,7 @@ static rp_status add_block(rp_replay_buffer *b, const void *const *columns, size
     rp_status st = RP_OK;
     size_t n;
 
+    assert(rp_mutex_is_held(&b->mu) && count <= BUFFER_BLOCK);
     for (n = 0; n < count; n++) {
         st = add_row(b, columns, at + n, slot);
         if (st != RP_OK) break;
@@ -391,7 +392,21 @@ static rp_status add_block(rp_replay_buffer *b, const void *const *columns, size
     return st;
 }
 
-/* Either priorities or weights may be given, or neither. */
+static bool check_locked(rp_replay_buffer *b) RP_REQUIRES(b->mu);
+
+#ifndef NDEBUG
+/* The parts that check_locked() walks: rows, leaves of the tree, frames and their pieces. */
+static size_t check_parts(const rp_replay_buffer *b)
+{
+    size_t parts = 4; /* of a row, and of the sum tree above it */
+
+    for (size_t s = 0; s < b->store_count; s++)
+        parts += (size_t)b->stores[s].frames_per_row * (1 + b->stores[s].frames.piece_count);
+    return b->capacity * parts;
+}
+#endif
+
+/* Adds rows with priorities, with weights, or with neither. */
 static rp_status add(rp_replay_buffer *b, const void *const *columns, size_t count,
                      const double *priorities, const double *weights, rp_error *err)
 {
@@ -400,10 +415,10 @@ static rp_status add(rp_replay_buffer *b, const void *const *columns, size_t cou
     rp_status st = RP_OK;
 
     rp_mutex_lock(&b->mu);
-    if (count > b->capacity) { /* the first ones would not be there at the end */
+    if (count > b->capacity) { /* the first rows would be overwritten by the last */
         at = count - b->capacity;
         b->added += at;
-        b->size = 0; /* all that is there is about to be overwritten */
+        b->size = 0; /* all present rows would be overwritten */
         if (b->tree != NULL) rp_sumtree_clear(b->tree);
     }
     if (priorities == NULL && b->tree != NULL && weights == NULL) {
@@ -421,6 +436,7 @@ static rp_status add(rp_replay_buffer *b, const void *const *columns, size_t cou
         st = add_block(b, columns, at, n, weights != NULL ? weights + at : weighed);
         at += n;
     }
+    RP_VERIFY(check_parts(b), check_locked(b));
     rp_mutex_unlock(&b->mu);
     if (st != RP_OK) (void)rp_fail(err, st, "no memory for another row of %zu", b->capacity);
     return st;
@@ -444,7 +460,7 @@ rp_status rp_replay_buffer_put_back(rp_replay_buffer *b, const void *const *colu
     return add(b, columns, count, NULL, weights, err);
 }
 
-/* Gives the rows that are still there their weights; returns how many. */
+/* Sets the weights of the rows that are still in the buffer. Returns their number. */
 static size_t update_block(rp_replay_buffer *b, const int64_t *indices, const double *weights,
                            size_t count) RP_REQUIRES(b->mu);
 static size_t update_block(rp_replay_buffer *b, const int64_t *indices, const double *weights,
@@ -463,6 +479,7 @@ static size_t update_block(rp_replay_buffer *b, const int64_t *indices, const do
         kept[n] = weights[i];
         n += there;
     }
+    assert(n <= count);
     rp_sumtree_set(b->tree, leaves, kept, n);
     return n;
 }
@@ -480,7 +497,7 @@ rp_status rp_replay_buffer_update(rp_replay_buffer *b, const int64_t *indices,
     if (check_priorities(priorities, count, err) != RP_OK) return RP_INVALID;
     rp_mutex_lock(&b->mu);
     for (size_t i = 0; i < count; i++) {
-        if ((uint64_t)indices[i] < b->added) continue; /* negative ones are huge */
+        if ((uint64_t)indices[i] < b->added) continue; /* negative ones become huge */
         st = rp_fail(err, RP_INVALID, "no row has the number %lld; the next will be %llu",
                      (long long)indices[i], (unsigned long long)b->added);
         break;
@@ -493,6 +510,7 @@ rp_status rp_replay_buffer_update(rp_replay_buffer *b, const int64_t *indices,
             if (priorities[at + i] > b->largest) b->largest = priorities[at + i];
         sum += update_block(b, indices + at, weights, n);
     }
+    RP_VERIFY(check_parts(b), check_locked(b));
     rp_mutex_unlock(&b->mu);
     if (st == RP_OK && updated != NULL) *updated = sum;
     return st;
@@ -528,6 +546,7 @@ rp_status rp_replay_buffer_set_state(rp_replay_buffer *b, const rp_replay_state 
     b->added = state->next;
     b->largest = state->largest_priority;
     memcpy(b->rng.s, rng, sizeof b->rng.s);
+    RP_VERIFY(check_parts(b), check_locked(b));
     rp_mutex_unlock(&b->mu);
     return RP_OK;
 }
@@ -548,7 +567,6 @@ static bool check_row(const rp_replay_buffer *b, const char *row, const char *pr
     return true;
 }
 
-static bool check_locked(rp_replay_buffer *b) RP_REQUIRES(b->mu);
 static bool check_locked(rp_replay_buffer *b)
 {
     const char *previous = NULL;

@@ -3,7 +3,7 @@
 
 #include <assert.h>
 
-/* Large enough for huge pages, small enough to come and go without being noticed. */
+/* Sizes of a segment: large enough for huge pages, small enough to allocate quickly. */
 enum { LEAST_BYTES = 64 << 10, MOST_BYTES = 16 << 20 };
 
 /* The number of elements in a segment, as a power of two. */
@@ -49,6 +49,7 @@ rp_status rp_sparse_array_need(rp_sparse_array *s, size_t element)
 {
     char **segment = &s->table[element >> s->shift];
 
+    assert(element >> s->shift < s->table_count);
     if (*segment != NULL) return RP_OK;
     if (s->spare != NULL)
         *segment = s->spare, s->spare = NULL;
@@ -64,6 +65,7 @@ void rp_sparse_array_drop(rp_sparse_array *s, size_t element)
     char **segment = &s->table[element >> s->shift];
 
     if (*segment == NULL) return;
+    assert(s->used > 0); /* A1 */
     rp_release_aligned(&s->alloc, s->spare, s->segment_bytes);
     s->spare = *segment;
     *segment = NULL;

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Copying to memory that will not be read soon: past the caches, so that nothing has to be
- * fetched that is overwritten, nor anything pushed out that is needed. */
+/* Copying with non-temporal stores, for memory that will not be read soon: the destination is
+ * neither read into the caches nor does it evict other lines. */
 #ifndef RP_BUFFER_STREAM_COPY_H
 #define RP_BUFFER_STREAM_COPY_H
 
+#include <assert.h>
+#include <stdint.h>
 #include <string.h>
 
 #if defined(__x86_64__)
@@ -11,9 +13,10 @@
 
 enum { RP_CAN_STREAM = 1 };
 
-/* `bytes` is a multiple of 64, and both ends start at a cache line. */
+/* `bytes` must be a multiple of 64, and both pointers aligned to 64. */
 static inline void rp_stream_copy(char *to, const char *from, size_t bytes)
 {
+    assert(bytes % 64 == 0 && (uintptr_t)to % 64 == 0 && (uintptr_t)from % 64 == 0);
     for (size_t at = 0; at < bytes; at += 64) {
         __m128i *line = (__m128i *)(void *)(to + at);
         const __m128i *source = (const __m128i *)(const void *)(from + at);
@@ -27,7 +30,8 @@ static inline void rp_stream_copy(char *to, const char *from, size_t bytes)
     }
 }
 
-/* After the last copy and before another thread is told: such writes keep no order. */
+/* Orders the stores of earlier copies before later ones. Call it before another thread may read
+ * the copies. */
 static inline void rp_stream_end(void)
 {
     _mm_sfence();

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A builder collects rows in one buffer per column, plain, and turns them into a chunk:
+/* A builder collects plain rows in one buffer per column and compresses them into a chunk:
  *
  *   rows ──(differences)──► scratch ──(compress)──► scratch ──(copy)──► chunk
  *   rows ──────────────────────────(codec none, strings: copy)────────► chunk
  *
- * Lengths stand in front of the data in the message, so compressed bytes pass through a scratch
- * buffer once; it is kept, as are the buffers of the columns, so a builder that is used again
- * allocates nothing but chunks.
- *
- * Of chunks that are not compressed it keeps a mould.
+ * Lengths precede the data in the message, so compressed bytes pass through a scratch buffer.
+ * The scratch buffer and the buffers of the columns are reused, so that in the long run a
+ * builder allocates nothing but chunks. For uncompressed chunks it keeps a template (mould.h).
  *
  * Invariants between calls:
  *   B1  every column holds `rows` rows, plain;
- *   B2  `charged` is what the rows count for against MAX_BYTES;
+ *   B2  `charged` is the sum of the bytes of all rows that count against MAX_BYTES;
  *   B3  a call that fails has changed neither rows nor counts;
- *   B4  finishing changes no row before the chunk is made. */
+ *   B4  finishing changes no row before the chunk is made;
+ *   B5  size <= capacity for each buffer. */
 #include <assert.h>
 #include <inttypes.h>
 
 #include "chunk/builder.h"
+#include "chunk/chunk.h"
 #include "chunk/chunk_wire.h"
 #include "chunk/codec.h"
 #include "chunk/delta.h"
@@ -26,29 +26,31 @@
 #include "chunk/mould.h"
 #include "chunk/protobuf.h"
 #include "chunk/snappy_decode.h"
+#include "tensor/tensor.h"
 #include "util/error.h"
 #include "util/mem.h"
+#include "util/verify.h"
 
 enum {
-    /* Of a chunk before compression. A little less than the most a reader accepts by default,
-     * who counts the heads of string tensors as well. */
+    /* Of a chunk before compression. Slightly less than the default limit of a reader, which
+     * also counts the headers of string tensors. */
     MAX_BYTES = RP_CODEC_MAX_RAW_BYTES - (1 << 20),
     MAX_ROWS = INT32_MAX,
-    /* What TensorFlow counts for a string besides its bytes, in data_uncompressed_size. */
+    /* The overhead of a string that TensorFlow counts in data_uncompressed_size. */
     TF_STRING_BYTES = 24,
 };
 
-/* Bytes that grow at the end. */
+/* A growable byte array. */
 typedef struct buffer {
     uint8_t *data;
     size_t size, capacity;
 } buffer;
 
 typedef struct builder_column {
-    rp_spec spec; /* of a row; the name is ours */
+    rp_spec spec; /* of a row; the name is owned */
     size_t row_elements;
     size_t row_bytes; /* 0 for strings */
-    buffer data;      /* rows; or the bytes of the strings */
+    buffer data;      /* rows, or the bytes of the strings */
     buffer lengths;   /* varints of the strings */
 } builder_column;
 
@@ -58,12 +60,12 @@ struct rp_chunk_builder {
     rp_chunk_options options;
     rp_chunk_press press;
     size_t rows;
-    size_t charged;  /* bytes counted against MAX_BYTES */
-    size_t reserved; /* those of the row to be committed */
+    size_t charged;  /* B2 */
+    size_t reserved; /* bytes of the reserved row */
     size_t column_count;
     builder_column *columns;
-    rp_chunk_part *parts; /* what finish writes; one per column */
-    rp_chunk_mould mould; /* of chunks that are not compressed */
+    rp_chunk_part *parts; /* the columns to be written by finish */
+    rp_chunk_mould mould; /* the template of uncompressed chunks */
 };
 
 static_assert(sizeof(rp_chunk_builder) % _Alignof(builder_column) == 0 &&
@@ -192,7 +194,7 @@ size_t rp_chunk_builder_bytes(const rp_chunk_builder *builder)
     return bytes;
 }
 
-/* Makes room for `more` bytes; doubles, so that appending is cheap in the long run. */
+/* Makes room for `more` bytes; doubles the capacity. */
 static bool reserve(const rp_allocator *alloc, buffer *b, size_t more)
 {
     size_t need = b->size + more, capacity = b->capacity > 0 ? b->capacity : 64;
@@ -206,12 +208,13 @@ static bool reserve(const rp_allocator *alloc, buffer *b, size_t more)
 
 static void put(buffer *b, const void *data, size_t size)
 {
+    assert(size <= b->capacity - b->size); /* B5 */
     if (size > 0) memcpy(b->data + b->size, data, size);
     b->size += size;
 }
 
-/* The bytes a row of strings takes: the strings, and the varints of their lengths. False if it
- * is more than a chunk may have. */
+/* Computes the bytes of a row of strings: of the strings, and of the varints of their lengths.
+ * False if they exceed the limit of a chunk. */
 static bool measure_strings(const rp_string *strings, size_t count, size_t *data_bytes,
                             size_t *length_bytes)
 {
@@ -224,7 +227,7 @@ static bool measure_strings(const rp_string *strings, size_t count, size_t *data
     return true;
 }
 
-/* Checks one tensor of a row, makes room for it and adds what it counts for to `*charge`. */
+/* Checks one tensor of a row, makes room for it and adds its bytes to `*charge`. */
 static rp_status reserve_tensor(rp_chunk_builder *b, size_t index, const rp_tensor *tensor,
                                 size_t *charge, rp_error *err)
 {
@@ -283,12 +286,28 @@ rp_status rp_chunk_builder_reserve(rp_chunk_builder *builder, const rp_tensor *r
     return RP_OK;
 }
 
+#ifndef NDEBUG
+static bool builder_is_valid(const rp_chunk_builder *b)
+{
+    for (size_t i = 0; i < b->column_count; i++) {
+        const builder_column *c = &b->columns[i];
+        if (c->data.size > c->data.capacity || c->lengths.size > c->lengths.capacity)
+            return false; /* B5 */
+        if (c->spec.dtype != RP_STRING && c->data.size != b->rows * c->row_bytes)
+            return false; /* B1 */
+    }
+    return b->charged <= MAX_BYTES; /* B2 */
+}
+#endif
+
 void rp_chunk_builder_commit(rp_chunk_builder *builder, const rp_tensor *row)
 {
     for (size_t i = 0; i < builder->column_count; i++)
         commit_tensor(&builder->columns[i], &row[i]);
+    assert(builder->rows < MAX_ROWS && builder->reserved <= MAX_BYTES - builder->charged);
     builder->charged += builder->reserved;
     builder->rows++;
+    RP_VERIFY(builder->column_count, builder_is_valid(builder));
 }
 
 rp_status rp_chunk_builder_append(rp_chunk_builder *builder, const rp_tensor *row,
@@ -342,7 +361,7 @@ static bool is_compressed(const rp_chunk_builder *b, const builder_column *c)
     return c->spec.dtype != RP_STRING && b->options.codec != RP_CODEC_NONE;
 }
 
-/* Makes room for everything at once: what lies there must not move. */
+/* Makes room for all columns at once, as the data in the scratch buffer must not move. */
 static rp_status reserve_scratch(const rp_chunk_builder *b, rp_chunk_press *press,
                                  rp_error *err)
 {
@@ -361,13 +380,14 @@ static rp_status reserve_scratch(const rp_chunk_builder *b, rp_chunk_press *pres
     return RP_OK;
 }
 
-/* The differences between the rows of a column, in the scratch space. */
+/* Writes the differences between the rows of a column to the scratch buffer. */
 static const uint8_t *make_differences(const rp_chunk_builder *b, const builder_column *c,
                                        rp_chunk_press *press)
 {
     uint8_t *at;
 
-    if (c->data.size == 0) return c->data.data; /* there may be no scratch space either */
+    if (c->data.size == 0) return c->data.data; /* the scratch buffer may be NULL */
+    assert(c->data.size <= press->capacity - press->used);
     at = press->scratch + press->used;
     memcpy(at, c->data.data, c->data.size);
     rp_delta_encode(at, b->rows, c->row_bytes, rp_dtype_size(c->spec.dtype));
@@ -375,7 +395,7 @@ static const uint8_t *make_differences(const rp_chunk_builder *b, const builder_
     return at;
 }
 
-/* Prepares what will be written for column `index`; compresses into the scratch buffer. */
+/* Prepares column `index` for writing: compresses it into the scratch buffer. */
 static rp_status make_part(rp_chunk_builder *b, rp_chunk_press *press, size_t index,
                            rp_error *err)
 {
@@ -412,11 +432,12 @@ static rp_status make_part(rp_chunk_builder *b, rp_chunk_press *press, size_t in
     content->pieces[1].data = at;
     content->pieces[1].size = stored;
     press->used += stored;
+    assert(press->used <= press->capacity);
     return RP_OK;
 }
 
-/* Writes the prepared parts into a new chunk. Reading back what was written fills in the
- * columns, so that a chunk looks the same whether it was built or received. */
+/* Writes the prepared columns into a new chunk. Parses the message to fill in columns and
+ * places, so that a built chunk is the same as a received one. */
 static rp_status make_chunk(rp_chunk_builder *b, const rp_chunk_origin *origin, rp_chunk **out,
                             rp_error *err)
 {
@@ -474,7 +495,8 @@ void rp_chunk_press_deinit(rp_chunk_press *press)
     rp_codec_state_deinit(&press->codec);
 }
 
-/* The mould is of rows of this column, so as many bytes are as many rows. */
+/* The template has rows of this column, so an equal number of bytes is an equal number of rows.
+ */
 static bool fits_mould(const rp_chunk_builder *b)
 {
     return b->mould.rows_bytes > 0 && b->mould.rows_bytes == b->columns[0].data.size;

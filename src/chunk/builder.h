@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Appending in two steps, for whoever appends a row to several builders or to none of them; and
- * compressing with somebody else's scratch space, while others read the rows. */
+/* Appending in two steps, so that a row is appended to several builders or to none; and
+ * compressing with a scratch buffer of the caller, while other threads read the rows. */
 #ifndef RP_CHUNK_BUILDER_H
 #define RP_CHUNK_BUILDER_H
 
@@ -11,12 +11,12 @@
 RP_NODISCARD rp_status rp_chunk_builder_reserve(rp_chunk_builder *builder, const rp_tensor *row,
                                                 rp_error *err);
 
-/* Appends the row that was reserved last, since when nothing else happened to the builder.
- * Cannot fail. */
+/* Appends the row that was reserved last; no other call on the builder may come between. Cannot
+ * fail. */
 void rp_chunk_builder_commit(rp_chunk_builder *builder, const rp_tensor *row);
 
-/* What compressing takes besides the rows, kept from chunk to chunk. One thread at a time. Must
- * not move. */
+/* A compressor: codec state and scratch buffer, reused from chunk to chunk. One thread at a
+ * time. Must not be moved. */
 typedef struct rp_chunk_press {
     rp_codec_state codec;
     uint8_t *scratch;
@@ -27,8 +27,8 @@ typedef struct rp_chunk_press {
 void rp_chunk_press_init(rp_chunk_press *press, const rp_allocator *alloc);
 void rp_chunk_press_deinit(rp_chunk_press *press);
 
-/* Like rp_chunk_builder_finish(), but the rows stay, and are not written to: meanwhile other
- * threads may copy them out. */
+/* Like rp_chunk_builder_finish(), but the builder keeps its rows and does not write to them, so
+ * that other threads may copy them out meanwhile. */
 RP_NODISCARD rp_status rp_chunk_builder_press(rp_chunk_builder *builder, rp_chunk_press *press,
                                               const rp_chunk_origin *origin, rp_chunk **out,
                                               rp_error *err);

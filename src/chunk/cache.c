@@ -4,6 +4,7 @@
 #include <assert.h>
 
 #include "util/mem.h"
+#include "util/verify.h"
 
 enum { FIRST_CAPACITY = 16 };
 
@@ -18,6 +19,24 @@ static size_t next_slot(const rp_cache *cache, size_t at)
 {
     return (at + 1) & (cache->capacity - 1);
 }
+
+#ifndef NDEBUG
+static bool cache_is_valid(const rp_cache *cache)
+{
+    size_t count = 0, bytes = 0;
+
+    for (size_t i = 0; i < cache->capacity; i++) {
+        const rp_cached *entry = &cache->table[i];
+        if (entry->chunk == NULL) continue;
+        count++;
+        bytes += entry->bytes;
+        for (size_t at = home_of(cache, entry->chunk, entry->column); at != i;
+             at = next_slot(cache, at))
+            if (cache->table[at].chunk == NULL) return false; /* H3 */
+    }
+    return count == cache->count && bytes == cache->bytes && 2 * count <= cache->capacity;
+}
+#endif
 
 void rp_cache_init(rp_cache *cache, const rp_allocator *alloc, size_t max_bytes)
 {
@@ -58,7 +77,7 @@ rp_cached *rp_cache_find(rp_cache *cache, const rp_chunk *chunk, size_t column)
     }
 }
 
-/* Frees slot `gap`, moving up those behind it that would no longer be found. */
+/* Frees entry `gap` and moves later entries into it to restore H3. */
 static void close_gap(rp_cache *cache, size_t gap)
 {
     for (size_t at = next_slot(cache, gap);; at = next_slot(cache, at)) {
@@ -67,23 +86,26 @@ static void close_gap(rp_cache *cache, size_t gap)
         if (entry->chunk == NULL) break;
         home = home_of(cache, entry->chunk, entry->column);
         if (((at - home) & mask) < ((at - gap) & mask))
-            continue; /* its home is behind the gap */
+            continue; /* its home is after the gap */
         cache->table[gap] = *entry;
         gap = at;
     }
     cache->table[gap] = (rp_cached){0};
 }
 
-/* Takes the entry out and returns its data, owned. */
+/* Removes the entry and returns its data, owned. */
 static uint8_t *take_out(rp_cache *cache, rp_cached *entry)
 {
     rp_chunk *chunk = entry->chunk;
     uint8_t *data = entry->data;
 
+    assert(entry >= cache->table && entry < cache->table + cache->capacity);
+    assert(cache->count > 0 && cache->bytes >= entry->bytes);
     cache->bytes -= entry->bytes;
     cache->count--;
     close_gap(cache, (size_t)(entry - cache->table));
     rp_chunk_unref(chunk);
+    RP_VERIFY(cache->capacity, cache_is_valid(cache));
     return data;
 }
 
@@ -93,9 +115,10 @@ void rp_cache_drop(rp_cache *cache, rp_cached *entry)
     rp_release(&cache->alloc, take_out(cache, entry), bytes);
 }
 
-/* The entry that has to go. There is one. */
+/* Picks the entry to evict. The cache must not be empty. */
 static rp_cached *pick(rp_cache *cache)
 {
+    assert(cache->count > 0 && cache->hand < cache->capacity);
     for (;; cache->hand = next_slot(cache, cache->hand)) {
         rp_cached *entry = &cache->table[cache->hand];
         if (entry->chunk == NULL) continue;
@@ -139,7 +162,7 @@ uint8_t *rp_cache_reserve(rp_cache *cache, size_t bytes)
         rp_cached *victim = pick(cache);
         size_t victim_bytes = victim->bytes;
         uint8_t *victim_data = take_out(cache, victim);
-        /* Columns are often all of one size: then the memory changes hands. */
+        /* Columns often have one size: then the memory is reused. */
         if (data == NULL && victim_bytes == bytes)
             data = victim_data;
         else
@@ -167,5 +190,6 @@ rp_cached *rp_cache_put(rp_cache *cache, const rp_chunk *chunk, size_t column, u
                                    .recent = true};
     cache->bytes += bytes;
     cache->count++;
+    RP_VERIFY(cache->capacity, cache_is_valid(cache));
     return &cache->table[at];
 }

@@ -1,12 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Decoded columns, found by chunk and column, bounded in bytes.
+/* A cache of decoded columns by chunk and column, bounded in bytes.
  *
- * An open-addressing table of entries with linear probing, at most half full; the entries that
- * go are picked by a hand that walks the table and spares, once, what was used since it last
- * came by (CLOCK). An entry holds a reference to its chunk, whose address stays its own.
+ * An open-addressing hash table with linear probing, at most half full. Entries are evicted by
+ * the CLOCK algorithm: a hand walks the table and skips, once, entries that were used since its
+ * last visit. An entry owns a reference to its chunk, so the address of the chunk is not
+ * reused.
  *
  *   table   | entry | free | entry | entry | free | ...      2^n
  *                              ^ hand
+ *
+ * Invariants:
+ *   H1  2 * count <= capacity, and `count` is the number of entries with a chunk;
+ *   H2  `bytes` is the sum of the bytes of all entries;
+ *   H3  no free entry lies between the home of an entry and the entry.
  *
  * One thread at a time. */
 #ifndef RP_CHUNK_CACHE_H
@@ -43,15 +49,15 @@ void rp_cache_clear(rp_cache *cache);
 /* The entry, or NULL. Valid until the cache is changed. */
 rp_cached *rp_cache_find(rp_cache *cache, const rp_chunk *chunk, size_t column);
 
-/* Drops the entry, which rp_cache_find() gave. */
+/* Drops an entry that rp_cache_find() returned. */
 void rp_cache_drop(rp_cache *cache, rp_cached *entry);
 
-/* Makes room for one more entry of `bytes` (>= 1) bytes, dropping others until it fits within
- * max_bytes or no other is left, and returns memory for it: owned, uninitialised, to be given
- * to rp_cache_put() or released. NULL if there is none. */
+/* Makes room for one more entry of `bytes` (>= 1) bytes: evicts others until it fits within
+ * max_bytes or no other is left. Returns memory for it: owned, uninitialised, to be passed to
+ * rp_cache_put() or released. NULL if there is no memory. */
 uint8_t *rp_cache_reserve(rp_cache *cache, size_t bytes);
 
-/* Adds an entry that is not there yet, in the room just reserved. Takes `data`. Cannot fail. */
+/* Adds an entry that is not in the cache, in the reserved room. Takes `data`. Cannot fail. */
 rp_cached *rp_cache_put(rp_cache *cache, const rp_chunk *chunk, size_t column, uint8_t *data,
                         size_t bytes, size_t rows);
 

@@ -34,6 +34,7 @@ rp_chunk *rp_chunk_alloc(const rp_allocator *alloc, size_t column_count, size_t 
     bool is_apart = wire_bytes >= RP_CHUNK_APART_BYTES;
     rp_chunk *chunk;
 
+    assert(column_count >= 1); /* K3 */
     if (!rp_size_mul(column_count, per_column, &size) ||
         !rp_size_add(size, sizeof *chunk, &size) ||
         !rp_size_add(size, is_apart ? 0 : wire_bytes, &size))
@@ -58,11 +59,12 @@ rp_chunk *rp_chunk_alloc(const rp_allocator *alloc, size_t column_count, size_t 
     return chunk;
 }
 
-/* Whose the bytes of an adopted chunk are: it stands last in the block. */
+/* The owner of an adopted chunk, which is stored at the end of the block. */
 static rp_chunk_owner owner_of(const rp_chunk *chunk)
 {
     rp_chunk_owner owner;
 
+    assert(chunk->adopted && !chunk->apart); /* K1 */
     memcpy(&owner, (const char *)chunk + chunk->size_bytes - sizeof owner, sizeof owner);
     return owner;
 }
@@ -94,14 +96,14 @@ static rp_status parse(const rp_allocator *alloc, const uint8_t *wire, size_t si
     chunk->origin = outline.origin;
     chunk->codec = outline.codec;
     chunk->delta = outline.delta;
-    /* From where it came, which the cache has: the copy is still on its way to memory. */
+    /* Reads the original, which is in the cache, rather than the copy. */
     st =
         rp_chunk_wire_columns(wire, size, limits, &outline, chunk->columns, chunk->places, err);
     if (st != RP_OK) {
         rp_chunk_unref(chunk);
         return st;
     }
-    if (owner != NULL) { /* last: from here on the chunk answers for the bytes */
+    if (owner != NULL) { /* last: from here on the chunk releases the bytes */
         memcpy(tail, owner, sizeof *owner);
         chunk->adopted = true;
     }
@@ -158,6 +160,7 @@ bool rp_chunk_pin(rp_chunk *chunk)
 {
     int_least32_t pins = atomic_load_explicit(&chunk->pins, memory_order_relaxed);
 
+    assert(pins >= -1 && pins < INT32_MAX); /* K2 */
     do
         if (pins < 0) return false;
     while (!atomic_compare_exchange_weak_explicit(&chunk->pins, &pins, pins + 1,
@@ -188,7 +191,7 @@ void rp_chunk_free_bytes(rp_chunk *chunk)
     rp_chunk_owner owner;
 
     assert(atomic_load_explicit(&chunk->pins, memory_order_relaxed) < 0);
-    /* The pointer stays as it is: others may look at it, as long as they do not follow it. */
+    /* The pointer stays: other threads may compare it, but must not follow it. */
     if (chunk->apart) {
         rp_release(&chunk->alloc, wire, chunk->wire_bytes);
     } else {
@@ -203,7 +206,8 @@ static void release_view(void *ctx)
     rp_chunk_unref(ctx);
 }
 
-/* Whose bytes a view is of: of one, so that views of views do not become a chain. */
+/* The chunk whose bytes a view of `chunk` shares: for a view, the original, so that views do
+ * not form a chain. */
 static rp_chunk *viewed_by(rp_chunk *chunk)
 {
     rp_chunk_owner owner;
@@ -220,6 +224,7 @@ rp_chunk *rp_chunk_view(const rp_allocator *alloc, rp_chunk *chunk)
     uint8_t *tail;
     rp_chunk *view = rp_chunk_alloc(alloc, count, sizeof owner, &tail);
 
+    assert(atomic_load_explicit(&chunk->pins, memory_order_relaxed) > 0);
     if (view == NULL) return NULL;
     memcpy(tail, &owner, sizeof owner);
     memcpy(view->columns, chunk->columns, count * sizeof *chunk->columns);
@@ -232,9 +237,9 @@ rp_chunk *rp_chunk_view(const rp_allocator *alloc, rp_chunk *chunk)
     view->adopted = true;
     (void)rp_chunk_ref(owner.ctx);
     if (owner.ctx != chunk) {
-        bool is_there = rp_chunk_pin(owner.ctx); /* as the chunk itself has it pinned */
-        assert(is_there);
-        (void)is_there;
+        bool pinned = rp_chunk_pin(owner.ctx); /* `chunk` keeps it pinned */
+        assert(pinned);
+        (void)pinned;
         rp_chunk_unpin(chunk);
     }
     return view;

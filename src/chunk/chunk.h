@@ -1,57 +1,48 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The inside of a chunk, for the modules below the tables and for byte accounting.
+/* The private part of a chunk, for codecs, tables and byte accounting.
  *
- * One allocation: this header, the columns, their places, the serialised message; or, if that
- * is somebody else's memory, whom to tell when it is no longer needed. From
- * RP_CHUNK_APART_BYTES on the message has a block of its own, so that it can go before the
- * chunk does.
+ * One allocation: this header, the columns, their places, and the serialised message. A message
+ * of RP_CHUNK_APART_BYTES or more has a block of its own, so that it can be freed before the
+ * chunk. An adopted chunk borrows the message and stores its owner instead.
  *
- *   | rp_chunk | rp_chunk_column x n | rp_column_place x n | wire bytes, or rp_chunk_owner | */
+ *   | rp_chunk | rp_chunk_column x n | rp_column_place x n | wire bytes, or rp_chunk_owner |
+ *
+ * Invariants:
+ *   K1  a chunk is not both adopted and apart;
+ *   K2  pins >= -1; once it is -1 the bytes are freed, and it stays -1;
+ *   K3  columns and places have column_count >= 1 elements. */
 #ifndef RP_CHUNK_CHUNK_H
 #define RP_CHUNK_CHUNK_H
 
+#include <assert.h>
+
+#include "chunk/chunk_api.h"
+#include "chunk/column_place.h"
 #include "chunk/holders.h"
-#include "reprise/chunk.h"
+#include "reprise/codec.h"
 #include "util/refcount.h"
 
-/* How the bytes of a column stand in the message. */
-typedef enum rp_column_form {
-    RP_FORM_CODED,         /* compressed or delta encoded: decode to read */
-    RP_FORM_STORED,        /* plain rows: read where they are */
-    RP_FORM_STRING_LIST,   /* string_list.h */
-    RP_FORM_STRING_VALUES, /* string_list.h; the place is that of the whole TensorProto */
-} rp_column_form;
-
-/* Where a column stands in the message. */
-typedef struct rp_column_place {
-    size_t content_at; /* offset of its stored_bytes */
-    size_t rows_at;    /* offset of the first plain row; RP_FORM_STORED only */
-    size_t row_bytes;  /* of a decoded row; of strings, elements * sizeof(rp_string) */
-    rp_column_form form;
-    bool delta; /* the rows are differences */
-} rp_column_place;
-
-/* What a chunk's place on disk is kept in: made and known by disk/segments.c, freed with the
- * chunk. */
+/* The disk location of a chunk: defined in disk/segments.c, freed with the chunk. */
 typedef struct rp_chunk_home {
     void (*free)(struct rp_chunk_home *home);
 } rp_chunk_home;
 
-/* What the disk tier knows of a chunk: made by durable/tier/tier.c, freed with the chunk. */
+/* The state of a chunk in the disk tier: defined in durable/tier/tier.c, freed with the chunk.
+ */
 typedef struct rp_chunk_stay {
     void (*free)(struct rp_chunk_stay *stay);
 } rp_chunk_stay;
 
 enum {
     RP_CHUNK_APART_BYTES = 1024,
-    /* What a chunk counts for besides its message: this block, its share of the indexes of
-     * tables and segments, and what the allocator rounds up. */
+    /* The cost of a chunk besides its message: this block, its share of the indexes of tables
+     * and segments, and the rounding of the allocator. */
     RP_CHUNK_FIXED_BYTES = 224,
     RP_CHUNK_COLUMN_BYTES = 128, /* for each column */
 };
 
-/* Sampling and sending read the first fields, eviction also those up to `apart`, which are in
- * the first two cache lines, and readers of rows all of them. */
+/* Sampling and sending read the first fields; eviction reads the fields up to `apart`, which
+ * are in the first two cache lines; readers of rows read all of them. */
 struct rp_chunk {
     rp_refcount refs;
     uint32_t column_count;
@@ -59,20 +50,20 @@ struct rp_chunk {
     const uint8_t *wire;
     rp_chunk_origin origin;
     rp_holders holders;            /* counted by tables, under their locks */
-    rp_allocator alloc;            /* it came from here */
-    size_t size_bytes;             /* of this block; a message that is apart is not in it */
-    _Atomic(rp_chunk_home *) home; /* NULL until it is put on disk */
+    rp_allocator alloc;            /* of this block and of `wire` */
+    size_t size_bytes;             /* of this block, without a separate message */
+    _Atomic(rp_chunk_home *) home; /* NULL until it is written to disk */
     _Atomic(rp_chunk_stay *) stay; /* NULL until a table with a disk tier holds it */
-    atomic_int_least32_t pins;     /* readers of bytes that may go; -1: they have gone */
-    bool adopted;                  /* `wire` is its owner's */
-    bool apart;                    /* `wire` is a block of its own */
+    atomic_int_least32_t pins;     /* readers of the bytes; -1: the bytes have been freed */
+    bool adopted;                  /* `wire` belongs to an rp_chunk_owner */
+    bool apart;                    /* `wire` is a separate block */
     bool delta;
     rp_codec codec;
     rp_chunk_column *columns;
     rp_column_place *places;
 };
 
-/* Who owns the bytes of an adopted chunk. */
+/* The owner of the bytes of an adopted chunk. */
 typedef struct rp_chunk_owner {
     void (*release)(void *ctx);
     void *ctx;
@@ -81,56 +72,59 @@ typedef struct rp_chunk_owner {
 /* Rows of a column. */
 static inline size_t rp_chunk_rows(const rp_chunk *chunk, size_t column)
 {
+    assert(column < chunk->column_count);
     return (size_t)chunk->columns[column].shape.dims[0];
 }
 
-/* The memory that a chunk counts for in byte limits. Depends on the message alone, so that a
- * chunk counts for the same before and after a restart, wherever its bytes are. */
+/* The bytes that a chunk adds towards byte limits. Depends on the message alone, so that the
+ * value is the same before and after a restart, in memory and on disk. */
 static inline size_t rp_chunk_memory(const rp_chunk *chunk)
 {
     return chunk->wire_bytes + RP_CHUNK_FIXED_BYTES +
            (size_t)chunk->column_count * RP_CHUNK_COLUMN_BYTES;
 }
 
-/* An allocated chunk with room for so many columns and bytes, all still to be filled in,
- * `*wire` first. NULL if there is no memory. Owned: hand it out, or rp_chunk_unref() it. */
+/* Allocates a chunk with uninitialised columns, places and message; the caller fills them in,
+ * the message at `*wire`. NULL if there is no memory. Returns owned. */
 rp_chunk *rp_chunk_alloc(const rp_allocator *alloc, size_t column_count, size_t wire_bytes,
                          uint8_t **wire);
 
-/* Like rp_chunk_parse(), but copies nothing: the chunk borrows the bytes where they are. They
- * must stay as they are until owner->release(owner->ctx) is called, once, when the last
- * reference is dropped: on any thread, with no lock of the library held. Of `owner` itself a
- * copy is kept. The chunk counts for the bytes of its message, as any other. On failure the
- * bytes are the caller's as before and `owner` is not called. The same statuses. */
+/* Like rp_chunk_parse(), but copies nothing: the chunk borrows the bytes. They must not change
+ * until owner->release(owner->ctx) is called, once, when the last reference is dropped: on any
+ * thread, with no lock of the library held. `owner` is copied. The chunk counts towards byte
+ * limits like any other. On failure the caller keeps the bytes, and `owner` is not called. The
+ * same statuses. */
 RP_NODISCARD rp_status rp_chunk_adopt(const rp_allocator *alloc, const uint8_t *wire,
                                       size_t size, const rp_chunk_limits *limits,
                                       const rp_chunk_owner *owner, rp_chunk **out,
                                       rp_error *err);
 
-/* Bytes that go before their chunk does.
+/* Freeing the bytes of a chunk before the chunk.
  *
- * For the disk tier, and for whoever reads a chunk that a table may hold. In a store without a
- * tier bytes never go. The columns stay. */
+ * The disk tier frees the bytes of chunks that it has written to disk; columns and places stay.
+ * A thread that reads a chunk which a table may hold must pin it. In a store without a tier the
+ * bytes are never freed. */
 
-/* True if its bytes can go at all: small ones lie in the chunk itself. */
+/* True if the bytes can be freed separately: small ones are part of the chunk's block. */
 static inline bool rp_chunk_can_go(const rp_chunk *chunk)
 {
     return chunk->apart || (chunk->adopted && chunk->wire_bytes >= RP_CHUNK_APART_BYTES);
 }
 
-/* True: the bytes are there and stay until rp_chunk_unpin(). False: they have gone. Takes no
- * lock. The caller has a reference, which it keeps as long as the pin. */
+/* True: the bytes stay until rp_chunk_unpin(). False: they have been freed. Takes no lock. The
+ * caller owns a reference, which it keeps as long as the pin. */
 bool rp_chunk_pin(rp_chunk *chunk);
 void rp_chunk_unpin(rp_chunk *chunk);
 
-/* Decides that the bytes go: false if somebody has them pinned. They must be readable elsewhere
- * by then. After true, rp_chunk_free_bytes() with no lock held; until then a reference. */
+/* Marks the bytes as freed; false if a reader has pinned them. They must be on disk before.
+ * After true the caller calls rp_chunk_free_bytes(), with no lock held, and keeps a reference
+ * until then. */
 bool rp_chunk_give_up_bytes(rp_chunk *chunk);
 void rp_chunk_free_bytes(rp_chunk *chunk);
 
-/* A chunk that reads as `chunk` does, and holds it, pinned, as long as its own bytes are there.
- * Of no table yet. The bytes must be pinned by the caller already, who hands the pin over; on
- * failure it stays the caller's. NULL if there is no memory. */
+/* Makes a chunk that shares the bytes of `chunk` and keeps it referenced and pinned. It belongs
+ * to no table. The caller has pinned `chunk` and hands the pin over; on failure (NULL, no
+ * memory) the caller keeps it. */
 rp_chunk *rp_chunk_view(const rp_allocator *alloc, rp_chunk *chunk);
 
 #endif

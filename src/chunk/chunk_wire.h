@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ChunkData, the message a chunk travels as: reading and writing it.
+/* Reading and writing ChunkData, the message format of a chunk.
  *
  *   ChunkData          1 chunk_key  2 SequenceRange  4 delta_encoded  5 Data
  *                      6 data_tensors_len  7 data_uncompressed_size  1000 codec (ours)
@@ -9,17 +9,18 @@
  *   TensorShapeProto   2 Dim, repeated  3 unknown_rank
  *   Dim                1 size
  *
- * Old clients skip field 1000; without it the codec is snappy, and RP_CODEC_NONE, being snappy,
- * is written without it. Fields we do not know are skipped; of a number that stands twice the
- * last counts, and a submessage that stands twice is merged, as protocol buffers demand:
- * tensors and dimensions add up.
+ * Old clients skip field 1000. Without it the codec is snappy; RP_CODEC_NONE is valid snappy
+ * and is written without it. Unknown fields are skipped. As protocol buffers demand, the last
+ * value of a repeated number wins, and repeated submessages are merged: tensors and dimensions
+ * are concatenated.
  *
- * Reading takes two walks, since the codec may stand behind the data: the outline first, so
- * that the caller can allocate, then the columns. Both are pure functions of the bytes. */
+ * Reading takes two passes, since the codec may follow the data: first the outline, so that the
+ * caller can allocate, then the columns. Both are pure functions of the bytes. */
 #ifndef RP_CHUNK_CHUNK_WIRE_H
 #define RP_CHUNK_CHUNK_WIRE_H
 
-#include "chunk/chunk.h"
+#include "chunk/column_place.h"
+#include "reprise/chunk.h"
 
 /* Field numbers. */
 enum {
@@ -39,35 +40,36 @@ enum {
     RP_PB_TENSOR_SHAPE = 2,
     RP_PB_TENSOR_CONTENT = 4,
     RP_PB_TENSOR_STRING_VAL = 8,
-    RP_PB_TENSOR_LAST_VAL = 18, /* values of a kind stand in fields 5 to 18 */
+    RP_PB_TENSOR_LAST_VAL = 18, /* typed values are in fields 5 to 18 */
     RP_PB_SHAPE_DIM = 2,
     RP_PB_SHAPE_UNKNOWN_RANK = 3,
     RP_PB_DIM_SIZE = 1,
 };
 
-/* What stands outside the tensors. */
+/* The fields of a message outside the tensors. */
 typedef struct rp_chunk_outline {
     rp_chunk_origin origin;
     rp_codec codec; /* never RP_CODEC_NONE when read: on the wire that is snappy */
     bool delta;
     size_t column_count;
-    size_t tensors_from; /* when read: no tensor stands before this byte */
+    size_t tensors_from; /* when read: no tensor begins before this byte */
 } rp_chunk_outline;
 
-/* Reads all but the tensors, and counts those. RP_CORRUPT, RP_INVALID, RP_NO_RESOURCE. */
+/* Reads all fields but the tensors, and counts the tensors. RP_CORRUPT, RP_INVALID,
+ * RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_chunk_wire_outline(const uint8_t *wire, size_t size,
                                              const rp_chunk_limits *limits,
                                              rp_chunk_outline *outline, rp_error *err);
 
-/* Reads the tensors of a message with that outline: column_count entries each. Checks dtype,
- * shape and lengths, all of the strings, compressed bytes by their head. The same statuses. */
+/* Reads the tensors of a message with that outline, column_count of them. Checks dtypes,
+ * shapes, lengths and strings; of compressed bytes, only the header. The same statuses. */
 RP_NODISCARD rp_status rp_chunk_wire_columns(const uint8_t *wire, size_t size,
                                              const rp_chunk_limits *limits,
                                              const rp_chunk_outline *outline,
                                              rp_chunk_column *columns, rp_column_place *places,
                                              rp_error *err);
 
-/* The tensor_content of a column to be written: a short head, then two pieces. */
+/* The tensor_content of a column to be written: a short header, then two pieces. */
 typedef struct rp_chunk_content {
     uint8_t head[16];
     size_t head_bytes;
@@ -84,22 +86,24 @@ typedef struct rp_chunk_part {
     rp_chunk_content content;
 } rp_chunk_part;
 
-/* Bytes of the message, and writing them: exactly that many, at `dst`. `raw_bytes` is the size
- * before compression that the message states. */
+/* The size of a message; rp_chunk_wire_write() writes exactly so many bytes to `dst`.
+ * `raw_bytes` is the size before compression, which the message states. */
 size_t rp_chunk_wire_size(const rp_chunk_outline *outline, const rp_chunk_part *parts,
                           size_t raw_bytes);
-/* What a message begins with, and all that its origin has a part in. Returns the end of it, at
- * most RP_CHUNK_HEAD_BYTES on. */
+/* Writes the head of a message: the fields that depend on the origin, which come first. Returns
+ * the end of it, at most RP_CHUNK_HEAD_BYTES after `dst`. */
 enum { RP_CHUNK_HEAD_BYTES = 48 };
 uint8_t *rp_chunk_wire_put_head(const rp_chunk_origin *origin, uint8_t *dst);
-/* What can be said of a message without reading all of it: the key, if it stands first, as
- * writers put it; otherwise as a reader would find it. If the message begins with a whole head,
- * written as everybody does and with steps that are possible, all of the origin and how long
- * that is; 0: only the key. What the chunk says once it is parsed counts. RP_INVALID. */
+/* The head of a message, read without the rest. */
 typedef struct rp_chunk_head {
     rp_chunk_origin origin;
-    size_t bytes;
+    size_t bytes; /* of the head; 0: only the key of the origin is known */
 } rp_chunk_head;
+
+/* Reads the head of a message. If the message begins with a head in the usual order and with
+ * valid steps, fills in the whole origin; otherwise only the key, which is searched in the
+ * whole message if it is not the first field. The result is provisional: the parsed chunk is
+ * authoritative. RP_INVALID. */
 
 RP_NODISCARD rp_status rp_chunk_wire_peek(const uint8_t *wire, size_t size, rp_chunk_head *head,
                                           rp_error *err);

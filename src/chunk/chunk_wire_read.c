@@ -2,6 +2,7 @@
 /* Reading ChunkData. */
 #include "chunk/chunk_wire.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -26,7 +27,7 @@ static rp_status read_range(const rp_pb_field *range, rp_chunk_origin *origin, r
     while ((step = rp_pb_next(&reader, &f)) == RP_PB_FIELD) {
         if (f.type != RP_PB_VARINT) continue;
         if (f.number == RP_PB_RANGE_EPISODE) origin->episode = f.value;
-        /* An int32 is what the low 32 bits say. */
+        /* An int32 is the low 32 bits of the varint. */
         if (f.number == RP_PB_RANGE_START) origin->first_step = (int32_t)(uint32_t)f.value;
         if (f.number == RP_PB_RANGE_END) origin->last_step = (int32_t)(uint32_t)f.value;
         if (f.number == RP_PB_RANGE_SPARSE) origin->sparse = f.value != 0;
@@ -51,7 +52,7 @@ static rp_status count_tensors(const rp_pb_field *data, size_t max_columns, size
     return step == RP_PB_END ? RP_OK : corrupt(err, "the data");
 }
 
-/* A number in the message that must be checked once all of it has been read. */
+/* Numbers of the message that are checked after all of it has been read. */
 typedef struct declared {
     uint64_t codec;
     bool has_tensor_count;
@@ -165,7 +166,7 @@ rp_status rp_chunk_wire_peek(const uint8_t *wire, size_t size, rp_chunk_head *he
     return RP_OK;
 }
 
-/* A TensorProto as it stands. */
+/* The fields of a TensorProto. */
 typedef struct tensor {
     uint64_t dtype;
     rp_shape shape;
@@ -228,7 +229,7 @@ static bool read_tensor(const rp_pb_field *field, tensor *t)
     return step == RP_PB_END;
 }
 
-/* What reading the columns needs at hand. */
+/* The state of reading the columns. */
 typedef struct columns_reader {
     const uint8_t *wire;
     const rp_chunk_limits *limits;
@@ -246,7 +247,7 @@ static rp_status fail(const columns_reader *r, rp_status code, const char *what)
                    r->filled, what);
 }
 
-/* The shape must give rows, and sizes that can be computed. */
+/* Checks that the dtype is known, the shape has a dimension for rows, and its size fits. */
 static rp_status check_tensor(const columns_reader *r, const tensor *t, size_t *elements)
 {
     if (t->dtype > INT32_MAX || rp_dtype_size((rp_dtype)t->dtype) == 0)
@@ -272,11 +273,12 @@ static rp_status fail_size(const columns_reader *r)
                    r->outline->origin.key, r->filled, r->limits->max_raw_bytes);
 }
 
-/* Adds to the decompressed bytes of the chunk, within the limit. */
+/* Adds to the decompressed size of the chunk. RP_NO_RESOURCE over the limit. */
 static rp_status charge(columns_reader *r, size_t elements, size_t element_bytes)
 {
     size_t bytes;
 
+    assert(r->raw_bytes <= r->limits->max_raw_bytes);
     if (!rp_size_mul(elements, element_bytes, &bytes) || bytes > RP_CODEC_MAX_RAW_BYTES ||
         bytes > r->limits->max_raw_bytes - r->raw_bytes)
         return fail_size(r);
@@ -327,7 +329,7 @@ static rp_status place_numbers(columns_reader *r, const tensor *t, size_t elemen
                     "its content does not declare the size of its shape, or cannot "
                     "hold it");
     place->content_at = (size_t)(t->content - r->wire);
-    /* With a single row, or none, a difference is the number itself. */
+    /* With at most one row, differences and numbers are the same. */
     place->delta =
         r->outline->delta && t->shape.dims[0] > 1 && rp_delta_applies(column->dtype, &t->shape);
     stored = rp_codec_stored(codec, t->content, t->content_bytes, column->raw_bytes);
@@ -344,6 +346,7 @@ static rp_status place_column(columns_reader *r, const tensor *t)
     size_t elements = 0, row_elements;
     rp_status st = check_tensor(r, t, &elements);
 
+    assert(r->filled < r->outline->column_count);
     if (st != RP_OK) return st;
     *column = (rp_chunk_column){.dtype = (rp_dtype)t->dtype, .shape = t->shape};
     *place = (rp_column_place){0};
@@ -365,8 +368,8 @@ static rp_status read_data(columns_reader *r, const rp_pb_field *data)
     tensor t;
     rp_status st;
 
-    /* The outline found it valid, and counted. But in shared memory whoever wrote it may have
-     * changed it since. */
+    /* The outline pass has validated and counted the tensors. But if the message is in shared
+     * memory, the peer may have changed it since, so nothing is assumed. */
     while (r->filled < r->outline->column_count && rp_pb_next(&reader, &f) == RP_PB_FIELD) {
         if (!rp_pb_is(&f, RP_PB_DATA_TENSOR, RP_PB_BYTES)) continue;
         if (!read_tensor(&f, &t)) return fail(r, RP_CORRUPT, "it is not a valid message");
@@ -391,6 +394,7 @@ rp_status rp_chunk_wire_columns(const uint8_t *wire, size_t size, const rp_chunk
     rp_pb_field f;
     rp_status st;
 
+    assert(outline->column_count >= 1 && outline->tensors_from <= size);
     while (r.filled < outline->column_count && rp_pb_next(&reader, &f) == RP_PB_FIELD) {
         if (!rp_pb_is(&f, RP_PB_CHUNK_DATA, RP_PB_BYTES)) continue;
         st = read_data(&r, &f);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writing ChunkData. Lengths stand in front of what they measure, so each message has a
- * function for its size and one that writes it. */
+/* Writing ChunkData. Lengths precede the data, so each message has a function for its size and
+ * one that writes it. */
 #include "chunk/chunk_wire.h"
 
 #include <assert.h>
@@ -8,13 +8,13 @@
 
 #include "chunk/protobuf.h"
 
-/* An int32 travels as the varint of its 64-bit self. */
+/* An int32 is written as the varint of its sign-extended 64-bit value. */
 static uint64_t int32_varint(int32_t value)
 {
     return (uint64_t)(int64_t)value;
 }
 
-/* proto3 leaves out zeroes. */
+/* proto3 omits zeroes. */
 static size_t varint_or_nothing_size(uint32_t number, uint64_t value)
 {
     return value == 0 ? 0 : rp_pb_varint_field_size(number, value);
@@ -80,7 +80,7 @@ static uint8_t *put_content(uint8_t *at, const rp_chunk_content *c)
     return at;
 }
 
-/* proto3 leaves out empty bytes too; only a string tensor without elements has such content. */
+/* proto3 omits empty bytes too; only a string tensor without elements has empty content. */
 static size_t tensor_size(const rp_chunk_part *part)
 {
     size_t content = content_size(&part->content);
@@ -111,7 +111,7 @@ static size_t data_size(const rp_chunk_part *parts, size_t count)
     return size;
 }
 
-/* What field 1000 says; nothing for the two codecs that every client reads. */
+/* The value of field 1000; 0, which is omitted, for the codecs that every client reads. */
 static uint64_t codec_on_wire(rp_codec codec)
 {
     return codec == RP_CODEC_NONE ? RP_CODEC_SNAPPY : (uint64_t)codec;
@@ -136,8 +136,9 @@ uint8_t *rp_chunk_wire_put_head(const rp_chunk_origin *origin, uint8_t *dst)
     uint8_t *at = put_varint_or_nothing(dst, RP_PB_CHUNK_KEY, origin->key), *range;
 
     *at++ = (uint8_t)rp_pb_tag(RP_PB_CHUNK_RANGE, RP_PB_BYTES);
-    range = at + 1; /* at most 35 bytes: their number takes one */
+    range = at + 1; /* at most 35 bytes, so their length takes one byte */
     at = put_range(range, origin);
+    assert(at - range < 0x80 && at - dst <= RP_CHUNK_HEAD_BYTES);
     range[-1] = (uint8_t)(at - range);
     return at;
 }

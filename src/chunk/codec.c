@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* zstd takes its memory from us but does not say how much it gives back, so each of its blocks
- * carries the size in front:
+/* zstd allocates with our allocator but does not pass the size when it frees, so each of its
+ * blocks has a header with the size:
  *
- *   | size, padded to 16 bytes | what zstd sees | */
+ *   | size, padded to 16 bytes | block of zstd | */
 #define ZSTD_STATIC_LINKING_ONLY /* for its custom allocators */
 
 #include "chunk/codec.h"
@@ -54,6 +54,7 @@ static void zstd_free(void *opaque, void *ptr)
 
     if (ptr == NULL) return;
     head--;
+    assert(head->size > sizeof *head);
     rp_release(opaque, head, head->size);
 }
 
@@ -87,7 +88,7 @@ static rp_status zstd_compress(rp_codec_state *state, int level, const uint8_t *
     return zstd_status(result) == RP_NO_RESOURCE ? RP_NO_RESOURCE : RP_INTERNAL;
 }
 
-/* Only plain frames: the magic number shuts out skippable frames and the formats from before
+/* Accepts plain frames only: the magic number excludes skippable frames and the formats before
  * 2016, which some builds of the library still read. */
 static bool zstd_check_head(const uint8_t *src, size_t size, size_t raw_bytes)
 {
@@ -97,7 +98,7 @@ static bool zstd_check_head(const uint8_t *src, size_t size, size_t raw_bytes)
     return ZSTD_getFrameContentSize(src, size) == raw_bytes;
 }
 
-/* The smallest window limit that lets a frame of this size look back over all of itself. */
+/* The smallest window limit that covers a whole frame of this size. */
 static int window_log(size_t raw_bytes)
 {
     int log = ZSTD_WINDOWLOG_MIN;
@@ -117,7 +118,7 @@ static rp_status zstd_prefix(ZSTD_DCtx *ctx, const uint8_t *src, size_t size, si
         size_t before = in.pos + out.pos;
         result = ZSTD_decompressStream(ctx, &out, &in);
         if (ZSTD_isError(result)) return zstd_status(result);
-        /* The end of the frame, or no way on: either way there is not enough in it. */
+        /* The frame has ended or makes no progress: it holds too few bytes. */
         if (out.pos < want && (result == 0 || in.pos + out.pos == before)) return RP_CORRUPT;
     }
     return RP_OK;
@@ -151,7 +152,7 @@ static rp_status lz4_compress(const uint8_t *src, size_t raw_bytes, uint8_t *dst
     int room = LZ4_compressBound((int)raw_bytes);
     int size = LZ4_compress_default((const char *)src, (char *)at, (int)raw_bytes, room);
 
-    if (size <= 0) return RP_INTERNAL; /* there is room for the worst */
+    if (size <= 0) return RP_INTERNAL; /* impossible: `room` is the bound */
     *stored_bytes = (size_t)(at - dst) + (size_t)size;
     return RP_OK;
 }
@@ -187,6 +188,7 @@ bool rp_codec_level_is_valid(rp_codec codec, int level)
 
 size_t rp_codec_max_bytes(rp_codec codec, size_t raw_bytes)
 {
+    assert(raw_bytes <= RP_CODEC_MAX_RAW_BYTES);
     switch (codec) {
     case RP_CODEC_SNAPPY: return snappy_max_compressed_length(raw_bytes);
     case RP_CODEC_NONE: return rp_snappy_literal_head_size(raw_bytes) + raw_bytes;
@@ -206,7 +208,7 @@ static rp_status store(const uint8_t *src, size_t raw_bytes, uint8_t *dst, size_
     return RP_OK;
 }
 
-/* What does not get smaller is stored: no larger, and read without decoding. */
+/* Stores incompressible data as a literal, which is not larger and is read without decoding. */
 static rp_status snappy_or_store(const uint8_t *src, size_t raw_bytes, uint8_t *dst,
                                  size_t *stored_bytes)
 {
@@ -235,8 +237,8 @@ rp_status rp_codec_compress(rp_codec_state *state, rp_codec codec, int level,
     return RP_INTERNAL;
 }
 
-/* The least that a block of `raw_bytes` can have, when nothing is in it but the element that
- * makes the most of its bytes. */
+/* A lower bound on the size of a block of `raw_bytes`: it consists of the element with the
+ * highest compression ratio. */
 static size_t least_bytes(rp_codec codec, size_t raw_bytes)
 {
     switch (codec) {

@@ -1,29 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The compressors behind rp_codec, each as "whole block in" and "first bytes out".
+/* Compression and decompression with each rp_codec. A block is compressed as a whole; any
+ * number of its first bytes can be decompressed.
  *
  *   snappy   a raw snappy block; incompressible data becomes a single literal
  *   none     a raw snappy block of one literal: a head of 2 to 10 bytes, then the data itself
  *   zstd     one frame that states its content size, with no dictionary
  *   lz4      varint32 decoded length | one lz4 block
  *
- * We compress with the libraries, and decode snappy and lz4 ourselves: to stop early, to refuse
- * what the libraries let pass, and, with snappy, to be faster.
+ * Compression uses the libraries. Decompression of snappy and lz4 is our own: it can stop
+ * early, is stricter than the libraries and, with snappy, faster.
  *
- * A block never says on its own how large it gets: the reader knows the size from the shape and
- * the block must agree, so nothing expands beyond what was accepted. Nor may it promise more
- * than its format can keep: a snappy block of n bytes never holds more than 64/3 n.
+ * The size of a decompressed block is known from the shape, and the block must agree, so that
+ * nothing expands beyond the accepted size. A block that is too short for its format to hold
+ * that size is refused: a snappy block of n bytes never holds more than 64/3 n.
  *
- * libsnappy takes its hash table from C++'s new; all other memory comes from the allocator. */
+ * libsnappy allocates its hash table with C++'s new; all other memory comes from the allocator.
+ */
 #ifndef RP_CHUNK_CODEC_H
 #define RP_CHUNK_CODEC_H
 
-#include "reprise/chunk.h"
+#include "chunk/chunk_api.h"
 
-/* More bytes than this never go into one block, nor come out of one. */
+/* The largest size of a decompressed block. */
 enum { RP_CODEC_MAX_RAW_BYTES = 1 << 30 };
 
-/* Contexts of zstd, made when first needed and kept. One thread at a time. Must not move: zstd
- * keeps a pointer to `alloc`. */
+/* Contexts of zstd, made when first needed and reused. One thread at a time. Must not be moved:
+ * zstd keeps a pointer to `alloc`. */
 typedef struct rp_codec_state {
     rp_allocator alloc;
     void *zstd_compressor;   /* ZSTD_CCtx */
@@ -34,29 +36,29 @@ typedef struct rp_codec_state {
 void rp_codec_state_init(rp_codec_state *state, const rp_allocator *alloc);
 void rp_codec_state_deinit(rp_codec_state *state);
 
-/* True if `level` means something to `codec`: always, except for zstd. */
+/* True if `level` is a level of zstd, or the codec is another one. */
 bool rp_codec_level_is_valid(rp_codec codec, int level);
 
-/* Room that rp_codec_compress() may need for `raw_bytes` (<= RP_CODEC_MAX_RAW_BYTES). */
+/* An upper bound on the compressed size of `raw_bytes` (<= RP_CODEC_MAX_RAW_BYTES). */
 size_t rp_codec_max_bytes(rp_codec codec, size_t raw_bytes);
 
-/* Compresses `raw_bytes` at `src` into `dst`, which has rp_codec_max_bytes() of room, and says
- * how many it took. RP_NO_RESOURCE. */
+/* Compresses `raw_bytes` at `src` into `dst`, which has rp_codec_max_bytes() bytes, and writes
+ * the compressed size. RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_codec_compress(rp_codec_state *state, rp_codec codec, int level,
                                          const uint8_t *src, size_t raw_bytes, uint8_t *dst,
                                          size_t *stored_bytes);
 
-/* True if the block begins as one of `raw_bytes` must, and is not too small to hold them. Looks
- * at the first bytes only. */
+/* True if the header of the block is valid for `raw_bytes`, and the block is not too short to
+ * hold them. Reads the first bytes only. */
 bool rp_codec_check_head(rp_codec codec, const uint8_t *src, size_t size, size_t raw_bytes);
 
-/* If the block holds its data as it is, returns where the `raw_bytes` begin, else NULL. */
+/* If the block is uncompressed, returns the address of the `raw_bytes`, else NULL. */
 const uint8_t *rp_codec_stored(rp_codec codec, const uint8_t *src, size_t size,
                                size_t raw_bytes);
 
-/* Writes the first `want` (<= raw_bytes) decoded bytes to `dst`, which has room for `want`.
- * Decodes little further than that; the rest of the block is then not checked. RP_CORRUPT or
- * RP_NO_RESOURCE, with `dst` in any state. */
+/* Writes the first `want` (<= raw_bytes) decoded bytes to `dst`, which has room for `want`. The
+ * rest of the block is neither decoded nor checked. RP_CORRUPT, RP_NO_RESOURCE: the contents of
+ * `dst` are undefined. */
 RP_NODISCARD rp_status rp_codec_decompress(rp_codec_state *state, rp_codec codec,
                                            const uint8_t *src, size_t size, size_t raw_bytes,
                                            uint8_t *dst, size_t want);

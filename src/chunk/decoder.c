@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A decoder finds the rows asked for, cheapest way first:
+/* A decoder locates the requested rows in the cheapest way:
  *
- *   stored      they stand in the message, plain: point there
- *   cached      the column has been decoded at least as far: point into the cache
- *   otherwise   decode the column up to the last row asked for, into the cache
+ *   stored      the message holds plain rows: read them there
+ *   cached      the column has been decoded at least as far: read them from the cache
+ *   otherwise   decode the column up to the last requested row, into the cache
  *
- * and copies them from there. Strings take the same ways: their decoded rows are rp_strings
- * that point into the chunk, always of the whole column. Only a column that could not stay in
- * the cache anyway and is wanted whole is decoded straight into the caller's memory. */
+ * and copies them. Strings are handled alike: their decoded rows are rp_strings that point into
+ * the chunk, always of the whole column. A column that is too large for the cache and requested
+ * as a whole is decoded directly into the caller's memory. */
 #include <assert.h>
 #include <inttypes.h>
 
@@ -20,13 +20,13 @@
 #include "util/error.h"
 #include "util/mem.h"
 
-enum { LARGE_COPY_BYTES = 4096 }; /* at once, to be written past the caches */
+enum { LARGE_COPY_BYTES = 4096 }; /* the smallest copy with non-temporal stores */
 
 struct rp_decoder {
     rp_allocator alloc;
     rp_codec_state codec;
     rp_cache cache;
-    bool is_large; /* what is copied together */
+    bool is_large; /* rp_decoder_set_large() */
 };
 
 rp_status rp_decoder_new(const rp_allocator *alloc, size_t cache_bytes, rp_decoder **out)
@@ -63,7 +63,7 @@ void rp_decoder_clear(rp_decoder *decoder)
     rp_cache_clear(&decoder->cache);
 }
 
-/* Decodes the first `rows` rows into `dst`; of strings, all rows must be asked for. */
+/* Decodes the first `rows` rows into `dst`; for strings, all rows must be requested. */
 static rp_status decode(rp_decoder *d, const rp_chunk *chunk, size_t column, size_t rows,
                         uint8_t *dst)
 {
@@ -73,6 +73,7 @@ static rp_status decode(rp_decoder *d, const rp_chunk *chunk, size_t column, siz
     size_t count = rows * (place->row_bytes / sizeof(rp_string));
     rp_status st;
 
+    assert(rows <= rp_chunk_rows(chunk, column));
     switch (place->form) {
     case RP_FORM_STRING_LIST:
         return rp_string_list_get(content, c->stored_bytes, count, (rp_string *)(void *)dst);
@@ -99,8 +100,8 @@ static rp_status fail_decode(rp_status st, const rp_chunk *chunk, size_t column,
     return st;
 }
 
-/* How far to decode: as far as asked, or, if an earlier request already made us decode, at
- * least twice as far as then, so that a reader who goes row by row costs little. */
+/* The number of rows to decode: up to the last requested row, but if the column is cached, at
+ * least twice as many as before, so that reading row by row takes linear time. */
 static size_t rows_to_decode(rp_decoder *d, const rp_chunk *chunk, size_t column, size_t asked)
 {
     size_t all = rp_chunk_rows(chunk, column);
@@ -144,6 +145,7 @@ rp_status rp_decoder_find(rp_decoder *decoder, const rp_chunk *chunk, size_t col
     rp_status st;
 
     assert(length >= 1 && place->row_bytes >= 1);
+    assert(offset + length <= rp_chunk_rows(chunk, column));
     if (place->form == RP_FORM_STORED) {
         *rows = chunk->wire + place->rows_at + offset * place->row_bytes;
         return RP_OK;
@@ -166,6 +168,7 @@ rp_status rp_decoder_copy(rp_decoder *decoder, const rp_chunk *chunk, size_t col
     const uint8_t *rows;
     rp_status st;
 
+    assert(offset + length <= rp_chunk_rows(chunk, column));
     if (bytes == 0) return RP_OK;
     if (place->form == RP_FORM_CODED && bytes == chunk->columns[column].raw_bytes &&
         bytes > decoder->cache.max_bytes &&

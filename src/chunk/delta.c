@@ -8,6 +8,8 @@
 #include <assert.h>
 #include <string.h>
 
+#include "tensor/tensor.h"
+
 enum { BLOCK = 64 };
 
 bool rp_delta_applies(rp_dtype dtype, const rp_shape *shape)
@@ -50,6 +52,8 @@ typedef void combine(uint8_t *row, const uint8_t *before, size_t bytes);
 static combine *choose(combine *of_8, combine *of_16, combine *of_32, combine *of_64,
                        size_t element_bytes)
 {
+    assert(element_bytes == 1 || element_bytes == 2 || element_bytes == 4 ||
+           element_bytes == 8);
     switch (element_bytes) {
     case 1: return of_8;
     case 2: return of_16;
@@ -66,7 +70,7 @@ void rp_delta_encode(void *data, size_t rows, size_t row_bytes, size_t element_b
 
     assert(row_bytes % element_bytes == 0);
     if (row_bytes == 0) return;
-    /* Backwards: a row is needed plain until the one behind it is done. */
+    /* Backwards: the row before must be plain. */
     for (size_t i = rows; i-- > 1;)
         subtract(bytes + i * row_bytes, bytes + (i - 1) * row_bytes, row_bytes);
 }

@@ -4,16 +4,16 @@
  *   plain     a0  a1       a2       ...      one row of `cols` elements each
  *   encoded   a0  a1 - a0  a2 - a1  ...      modulo 2^bits
  *
- * Both ways work in place and cannot fail; encoding is undone by decoding whatever the numbers
- * are. The first k rows of the plain column depend on the first k encoded rows only. */
+ * Both directions work in place and cannot fail; decoding reverses encoding for all numbers.
+ * The first k rows of the plain column depend on the first k encoded rows only. */
 #ifndef RP_CHUNK_DELTA_H
 #define RP_CHUNK_DELTA_H
 
 #include "reprise/tensor.h"
 
-/* True if delta encoding changes a column of this dtype and shape (rows first): one of the
- * eight integer types and at least rank 2. Columns of other kinds stay plain in a chunk marked
- * as delta encoded. */
+/* True if delta encoding applies to a column of this dtype and shape (rows first): one of the
+ * eight integer types and at least rank 2. Other columns of a delta-encoded chunk stay plain.
+ */
 bool rp_delta_applies(rp_dtype dtype, const rp_shape *shape);
 
 /* `rows` rows of `row_bytes` bytes at `data`, whose elements have `element_bytes` bytes (1, 2,

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The loops keep the same facts true before each sequence as the one in snappy_decode.c:
- * dst[0, done) is decoded, done <= want; src[at, size) is not read yet; nothing behind dst +
- * want has been written.
+/* Invariants before each sequence, as in snappy_decode.c:
+ *
+ *   S1  dst[0, done) is decoded, done <= want;
+ *   S2  src[at, size) is not read yet, at <= size;
+ *   S3  nothing after dst + want has been written.
  *
  * Most sequences are short: fewer than 15 literals and a match of at most 18 bytes that begins
- * 8 or more bytes back. While both sides have room for the longest of them, they are copied in
- * blocks of fixed size, which overshoot (decode_short); all others, and the ends, go byte for
- * byte. */
+ * 8 or more bytes back. While both buffers have room for the longest of them, they are copied
+ * in blocks of fixed size, which write too far (decode_short); all others, and the ends, are
+ * copied exactly. */
 #include "chunk/lz4_decode.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "chunk/repeat.h"
@@ -29,8 +32,8 @@ typedef struct state {
     size_t done, want, raw;
 } state;
 
-/* Adds the bytes that follow a length of 15. False if they are cut off, or once the length is
- * more than could be decoded anyway. */
+/* Adds the bytes that follow a length of 15. False if they are cut off, or if the length
+ * exceeds the decoded size. */
 static inline bool add_length(state *s, size_t *length)
 {
     uint8_t byte;
@@ -75,7 +78,7 @@ static inline bool put_match(state *s, size_t length)
     return true;
 }
 
-/* Decodes short sequences until one is not, or the room ends. False if one is malformed. */
+/* Decodes sequences while they are short and there is room. False if one is malformed. */
 static inline bool decode_short(state *s)
 {
     const uint8_t *at = s->src + s->at;
@@ -101,6 +104,7 @@ static inline bool decode_short(state *s)
     }
     s->at = (size_t)(at - s->src);
     s->done = (size_t)(dst - s->dst);
+    assert(s->at <= s->size && s->done <= s->want); /* S1, S2 */
     return true;
 }
 
@@ -110,10 +114,11 @@ rp_status rp_lz4_decode(const uint8_t *src, size_t size, size_t raw_bytes, uint8
     state s = {.src = src, .size = size, .dst = dst, .want = want, .raw = raw_bytes};
     bool whole = want == raw_bytes;
 
+    assert(want <= raw_bytes);
     while (whole || s.done < want) {
         uint8_t token;
         if (!decode_short(&s)) return RP_CORRUPT;
-        if (s.at == s.size) return RP_CORRUPT; /* the last sequence would have ended it */
+        if (s.at == s.size) return RP_CORRUPT; /* a block ends after literals */
         token = s.src[s.at++];
         if (!put_literals(&s, token >> 4)) return RP_CORRUPT;
         if (s.at == s.size) return s.done == want ? RP_OK : RP_CORRUPT;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A bounded decoder for lz4 blocks: it stops as soon as it has the bytes asked for.
+/* A bounded decoder for lz4 blocks: it stops as soon as it has the requested bytes.
  *
- *   block      sequence*; the last one ends behind its literals
+ *   block      sequence*; the last one ends after its literals
  *   sequence   token | more length* | literals | offset, two bytes | more length*
  *   token      upper four bits: literals; lower four: length of the match - 4; 15: bytes follow
  *              that are added to it, up to the first that is not 255
  *
- * liblz4's own decoder takes an offset of 0, which the format forbids, for a copy of whatever
- * the memory held before; whole block and prefix may then differ. Ours refuses it.
+ * The decoder of liblz4 accepts an offset of 0, which the format forbids, as a copy of
+ * uninitialised memory; then a whole block and its prefix may differ. This one refuses it.
  *
  * A pure function: bytes in, bytes out, every length checked before it is used. */
 #ifndef RP_CHUNK_LZ4_DECODE_H
@@ -16,8 +16,8 @@
 #include "reprise/status.h"
 
 /* Writes the first `want` of `raw_bytes` decoded bytes to `dst`, which has room for `want` and
- * is never written past that. RP_CORRUPT, with `dst` in any state, if the block is malformed,
- * ends early, or, when all is wanted, goes on for longer. */
+ * is never written past that. RP_CORRUPT (the contents of `dst` are undefined) if the block is
+ * malformed, too short, or, when all bytes are requested, too long. */
 RP_NODISCARD rp_status rp_lz4_decode(const uint8_t *src, size_t size, size_t raw_bytes,
                                      uint8_t *dst, size_t want);
 

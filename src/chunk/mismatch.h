@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The one sentence for a column that is not what it should be:
+/* The error text for a column with the wrong dtype or shape:
  *
  *   column 0 'obs': got dtype double but expected int64
  *   column 0 'obs': got shape [2] but expected [?] */
@@ -9,7 +9,7 @@
 #include "reprise/tensor.h"
 
 /* RP_OK if dtype and shape fit `expected`, whose name (NULL is fine) names the column; else
- * RP_INVALID with the sentence. */
+ * RP_INVALID with that text. */
 RP_NODISCARD rp_status rp_column_match(size_t index, rp_dtype dtype, const rp_shape *shape,
                                        const rp_spec *expected, rp_error *err);
 

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "chunk/mould.h"
 
+#include <assert.h>
 #include <string.h>
 
+#include "chunk/chunk.h"
 #include "chunk/protobuf.h"
 
-/* True if no field of a head stands in these bytes, which are fields from the first on. */
+/* True if none of the fields in these bytes belongs to a head. */
 static bool has_no_head(const uint8_t *wire, size_t size)
 {
     rp_pb_reader reader = rp_pb_open(wire, size);
@@ -34,6 +36,7 @@ void rp_chunk_mould_take(rp_chunk_mould *mould, const rp_chunk *chunk)
     if (place->rows_at - head > RP_MOULD_BYTES || chunk->wire_bytes - end > RP_MOULD_BYTES)
         return;
     if (!has_no_head(chunk->wire + head, chunk->wire_bytes - head)) return;
+    assert(place->rows_at >= head && end <= chunk->wire_bytes);
     mould->rows_bytes = column->raw_bytes;
     mould->before_bytes = place->rows_at - head;
     mould->after_bytes = chunk->wire_bytes - end;
@@ -46,7 +49,7 @@ void rp_chunk_mould_take(rp_chunk_mould *mould, const rp_chunk *chunk)
     mould->place.rows_at -= head;
 }
 
-/* Fills in what does not stand in the message. */
+/* Fills in the fields of a chunk besides its message. */
 static void fill_in(const rp_chunk_mould *mould, const rp_chunk_origin *origin, size_t head,
                     rp_chunk *chunk)
 {
@@ -66,6 +69,8 @@ rp_chunk *rp_chunk_mould_cast(const rp_chunk_mould *mould, const rp_allocator *a
     size_t around = mould->before_bytes + mould->after_bytes;
     rp_chunk *chunk = rp_chunk_alloc(alloc, 1, head_bytes + around + mould->rows_bytes, &at);
 
+    assert(mould->rows_bytes > 0 && head_bytes <= RP_CHUNK_HEAD_BYTES);
+    assert(mould->before_bytes <= RP_MOULD_BYTES && mould->after_bytes <= RP_MOULD_BYTES);
     if (chunk == NULL) return NULL;
     memcpy(at, head, head_bytes);
     at += head_bytes;
@@ -77,15 +82,17 @@ rp_chunk *rp_chunk_mould_cast(const rp_chunk_mould *mould, const rp_allocator *a
     return chunk;
 }
 
-/* What a mould was taken from may have had other limits. */
+/* True if a matching chunk is within the limits: the template may come from a chunk that was
+ * parsed with others. */
 static bool is_within(const rp_chunk_mould *m, size_t size, const rp_chunk_limits *limits)
 {
     return m->rows_bytes > 0 && size <= limits->max_wire_bytes &&
            m->rows_bytes <= limits->max_raw_bytes && limits->max_columns >= 1;
 }
 
-static bool fits(const rp_chunk_mould *m, const uint8_t *wire, size_t size, size_t head)
+static bool matches(const rp_chunk_mould *m, const uint8_t *wire, size_t size, size_t head)
 {
+    assert(head <= size);
     return size - head == m->before_bytes + m->rows_bytes + m->after_bytes &&
            memcmp(wire + head, m->before, m->before_bytes) == 0 &&
            memcmp(wire + size - m->after_bytes, m->after, m->after_bytes) == 0;
@@ -100,7 +107,7 @@ rp_status rp_chunk_mould_parse(rp_chunk_mould *mould, const rp_allocator *alloc,
     rp_status st;
 
     if (is_within(mould, size, limits) && head->bytes > 0 &&
-        fits(mould, wire, size, head->bytes)) {
+        matches(mould, wire, size, head->bytes)) {
         chunk = rp_chunk_alloc(alloc, 1, size, &at);
         if (chunk != NULL) {
             memcpy(at, wire, size);

@@ -3,7 +3,7 @@
 
 enum { MAX_FIELD_NUMBER = (1 << 29) - 1 };
 
-/* The low seven bits of each byte, moved together. */
+/* Packs the low seven bits of each byte. */
 static uint64_t gather_sevens(uint64_t v)
 {
     v = (v & 0x007f007f007f007f) | (v & 0x7f007f007f007f00) >> 1;
@@ -11,7 +11,7 @@ static uint64_t gather_sevens(uint64_t v)
     return (v & 0x000000000fffffff) | (v & 0x0fffffff00000000) >> 4;
 }
 
-/* With ten bytes to look at: keys, being random, mostly take nine or ten. */
+/* Reads a varint from at least ten bytes. Random keys mostly take nine or ten. */
 static inline const uint8_t *read_long_varint(const uint8_t *at, uint64_t *value)
 {
     uint64_t v = rp_pb_load64(at), stops = ~v & 0x8080808080808080;
@@ -75,11 +75,12 @@ static bool get_bytes(rp_pb_reader *reader, rp_pb_field *field)
     return true;
 }
 
-/* A number whose tag is one byte, with all the bytes there that it can have. */
+/* Reads a number whose tag is one byte, if at least eleven bytes are left. */
 static rp_pb_step next_number(rp_pb_reader *reader, rp_pb_field *field)
 {
     const uint8_t *at = reader->at + 1;
 
+    assert(reader->end - reader->at > 10);
     *field = (rp_pb_field){.number = *reader->at >> 3, .type = (rp_pb_type)(*reader->at & 7)};
     if (field->type == RP_PB_FIXED64) {
         field->value = rp_pb_load64(at);
@@ -109,7 +110,7 @@ rp_pb_step rp_pb_next_any(rp_pb_reader *reader, rp_pb_field *field)
     case RP_PB_FIXED64: ok = get_fixed(reader, 8, &field->value); break;
     case RP_PB_BYTES: ok = get_bytes(reader, field); break;
     case RP_PB_FIXED32: ok = get_fixed(reader, 4, &field->value); break;
-    default: break; /* groups, and the two types that mean nothing */
+    default: break; /* groups, and the two undefined types */
     }
     return ok ? RP_PB_FIELD : RP_PB_BAD;
 }

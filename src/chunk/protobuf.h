@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Protocol buffers by hand: reading a message field by field, and writing varints.
+/* Protocol buffers: reading a message field by field, and writing fields.
  *
  *   message   field*
  *   field     tag (varint: number << 3 | type), then
@@ -7,12 +7,12 @@
  *             type 2  varint n, n bytes type 5  4 bytes
  *
  * Reading is a pure function of the bytes: it never recurses (the caller opens a submessage
- * with a reader of its own), never looks past the end, and refuses groups (types 3 and 4),
- * which nobody has written for twenty years. A field with a number or type that the caller does
- * not know is simply not acted upon. */
+ * with another reader), never reads past the end, and refuses groups (types 3 and 4), which are
+ * obsolete. The caller ignores fields with a number or type that it does not know. */
 #ifndef RP_CHUNK_PROTOBUF_H
 #define RP_CHUNK_PROTOBUF_H
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -25,7 +25,7 @@ typedef enum rp_pb_type {
     RP_PB_FIXED32 = 5,
 } rp_pb_type;
 
-/* One field as it stands on the wire. */
+/* One field of a message. */
 typedef struct rp_pb_field {
     uint32_t number; /* >= 1 */
     rp_pb_type type;
@@ -39,7 +39,7 @@ static inline uint64_t rp_pb_tag(uint32_t number, rp_pb_type type)
     return (uint64_t)number << 3 | (uint64_t)type;
 }
 
-/* What is left of a message. A plain value; borrows the bytes. */
+/* The rest of a message. A plain value; borrows the bytes. */
 typedef struct rp_pb_reader {
     const uint8_t *at, *end;
 } rp_pb_reader;
@@ -47,7 +47,7 @@ typedef struct rp_pb_reader {
 typedef enum rp_pb_step {
     RP_PB_FIELD, /* `field` is filled in */
     RP_PB_END,   /* no bytes are left */
-    RP_PB_BAD,   /* the bytes are no message */
+    RP_PB_BAD,   /* the bytes are not a valid message */
 } rp_pb_step;
 
 static inline rp_pb_reader rp_pb_open(const uint8_t *data, size_t size)
@@ -56,10 +56,10 @@ static inline rp_pb_reader rp_pb_open(const uint8_t *data, size_t size)
 }
 
 /* Reads the next field. After RP_PB_BAD the reader must not be used further. Most fields have a
- * tag of one byte, and a value or length of one or two: those are read here.
+ * tag of one byte and a value or length of one or two bytes: these are read inline.
  *
- * In memory that is shared a byte may change while it is read: what is decided of a byte and
- * what is done with it must come from one look at it. */
+ * In shared memory a byte may change at any time. Each byte that decides something is therefore
+ * read exactly once, with rp_pb_look(). */
 rp_pb_step rp_pb_next_any(rp_pb_reader *reader, rp_pb_field *field);
 static inline uint8_t rp_pb_look(const uint8_t *at)
 {
@@ -71,6 +71,7 @@ static inline rp_pb_step rp_pb_next(rp_pb_reader *reader, rp_pb_field *field)
     size_t left = (size_t)(reader->end - at);
     uint8_t tag, low, high;
 
+    assert(reader->at <= reader->end);
     if (left < 2) return left == 0 ? RP_PB_END : rp_pb_next_any(reader, field);
     tag = rp_pb_look(at);
     low = rp_pb_look(at + 1);
@@ -101,7 +102,7 @@ static inline rp_pb_step rp_pb_next(rp_pb_reader *reader, rp_pb_field *field)
  * ten bytes, or does not fit 64 bits. */
 const uint8_t *rp_pb_read_varint(const uint8_t *at, const uint8_t *end, uint64_t *value);
 
-/* The same, moving `*at` past it. False with `*at` as it was. */
+/* The same; moves `*at` past the varint. False with `*at` unchanged. */
 static inline bool rp_pb_get_varint(const uint8_t **at, const uint8_t *end, uint64_t *value)
 {
     const uint8_t *after = rp_pb_read_varint(*at, end, value);
@@ -111,7 +112,7 @@ static inline bool rp_pb_get_varint(const uint8_t **at, const uint8_t *end, uint
     return true;
 }
 
-/* Eight bytes as the number they are on the wire: little-endian. */
+/* Reads eight bytes as a little-endian number. */
 static inline uint64_t rp_pb_load64(const uint8_t *at)
 {
     uint64_t v;
@@ -129,12 +130,12 @@ static inline bool rp_pb_is(const rp_pb_field *field, uint32_t number, rp_pb_typ
     return field->number == number && field->type == type;
 }
 
-/* In order.
+/* Reading fields in the expected order.
  *
- * Whoever writes protocol buffers writes the fields by their numbers, each once; then the next
- * byte is all there is to look at. What is written in another way, or is wrong, makes these say
- * false, and is left to rp_pb_next(), as are fields of numbers above 15. Always inline: a
- * reader that stays in registers is half the work. */
+ * Writers of protocol buffers write the fields in ascending order, each once; then the next
+ * byte identifies the field. These functions return false for any other order, for errors and
+ * for field numbers above 15; the caller then uses rp_pb_next(). Always inline, which keeps the
+ * reader in registers and halves the time. */
 #define RP_PB_INLINE inline __attribute__((always_inline))
 
 static RP_PB_INLINE bool rp_pb_begins(rp_pb_reader *r, uint32_t number, rp_pb_type type)
@@ -161,7 +162,7 @@ static RP_PB_INLINE bool rp_pb_take_bytes(rp_pb_reader *r, rp_pb_reader *bytes)
     return true;
 }
 
-/* Fields that may be left out: then they are 0. */
+/* Optional fields: 0 if missing. */
 static RP_PB_INLINE bool rp_pb_take_if(rp_pb_reader *r, uint32_t number, uint64_t *value)
 {
     *value = 0;
@@ -181,13 +182,14 @@ static RP_PB_INLINE bool rp_pb_take_double_if(rp_pb_reader *r, uint32_t number, 
     return true;
 }
 
-/* Bytes of a varint, 1 to 10: one for each seven bits begun, and 9/64 is close to a seventh. */
+/* The size of a varint, 1 to 10 bytes: one per seven bits, rounded up; 9/64 approximates 1/7.
+ */
 static inline size_t rp_pb_varint_size(uint64_t value)
 {
     return ((size_t)(63 - __builtin_clzll(value | 1)) * 9 + 73) / 64;
 }
 
-/* The reverse of rp_pb_load64(). */
+/* The inverse of rp_pb_load64(). */
 static inline void rp_pb_store64(uint8_t *at, uint64_t value)
 {
 #if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
@@ -196,7 +198,7 @@ static inline void rp_pb_store64(uint8_t *at, uint64_t value)
     memcpy(at, &value, sizeof value);
 }
 
-/* The lower 56 bits, seven to a byte. */
+/* Spreads the lower 56 bits, seven to a byte. */
 static inline uint64_t rp_pb_spread56(uint64_t v)
 {
     v = (v & 0x000000000fffffff) | (v & 0x00fffffff0000000) << 4;
@@ -204,7 +206,8 @@ static inline uint64_t rp_pb_spread56(uint64_t v)
     return (v & 0x007f007f007f007f) | (v & 0x3f803f803f803f80) << 1;
 }
 
-/* Writes a varint and returns the end of it. Keys are large: they take eight bytes at once. */
+/* Writes a varint and returns the end of it. Writes large values, such as keys, eight bytes at
+ * once. */
 static inline uint8_t *rp_pb_put_varint(uint8_t *at, uint64_t value)
 {
     if (value >= (uint64_t)1 << 56) {
@@ -227,7 +230,7 @@ static inline uint8_t *rp_pb_put_fixed64(uint8_t *at, uint64_t value)
     return at + 8;
 }
 
-/* Bytes of a whole field: a varint, or `size` bytes with their length. */
+/* The size of a whole field: a varint, or `size` bytes with their length. */
 static inline size_t rp_pb_varint_field_size(uint32_t number, uint64_t value)
 {
     return rp_pb_varint_size(rp_pb_tag(number, RP_PB_VARINT)) + rp_pb_varint_size(value);
@@ -238,7 +241,7 @@ static inline size_t rp_pb_bytes_field_size(uint32_t number, size_t size)
     return rp_pb_varint_size(rp_pb_tag(number, RP_PB_BYTES)) + rp_pb_varint_size(size) + size;
 }
 
-/* Writes a varint field, or what stands in front of `size` bytes, and returns the end of it. */
+/* Write a varint field, or the tag and length of `size` bytes, and return the end of it. */
 static inline uint8_t *rp_pb_put_varint_field(uint8_t *at, uint32_t number, uint64_t value)
 {
     return rp_pb_put_varint(rp_pb_put_varint(at, rp_pb_tag(number, RP_PB_VARINT)), value);

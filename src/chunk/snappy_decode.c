@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The loop keeps three facts true before each element:
+/* Invariants before each element:
  *
  *   S1  dst[0, done) is decoded, done <= want;
  *   S2  src[at, size) is not read yet, at <= size;
- *   S3  nothing behind dst + want has been written.
+ *   S3  nothing after dst + want has been written.
  *
- * Short pieces are copied in blocks of 16 bytes whenever both sides have that much room left
- * (S2, S3), because a copy of constant size is one load and one store. */
+ * Short pieces are copied in blocks of 16 bytes if both buffers have that much room (S2, S3),
+ * because a copy of constant size is one load and one store. */
 #include "chunk/snappy_decode.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "chunk/protobuf.h"
@@ -26,7 +27,7 @@ bool rp_snappy_head(const uint8_t *src, size_t size, size_t *raw_bytes, size_t *
     const uint8_t *at = src;
     uint64_t value;
 
-    /* Five bytes are the most that 32 bits need; a sixth would be refused here anyway. */
+    /* 32 bits need at most five bytes. */
     if (size == 0 || !rp_pb_get_varint(&at, src + (size < 5 ? size : 5), &value)) return false;
     if (value > UINT32_MAX) return false;
     *raw_bytes = (size_t)value;
@@ -34,7 +35,7 @@ bool rp_snappy_head(const uint8_t *src, size_t size, size_t *raw_bytes, size_t *
     return true;
 }
 
-/* Reads the length of the literal whose tag stands at src[*at], and moves past both. */
+/* Reads the length of the literal whose tag is at src[*at], and moves past both. */
 static bool literal_length(const uint8_t *src, size_t size, size_t *at, size_t *length)
 {
     size_t n = src[*at] >> 2, extra;
@@ -62,7 +63,7 @@ const uint8_t *rp_snappy_literal(const uint8_t *src, size_t size, size_t raw_byt
     return length == raw_bytes && size - at == raw_bytes ? src + at : NULL;
 }
 
-/* Bytes that the length of a literal takes behind its tag. */
+/* The number of bytes of the length of a literal after its tag. */
 static size_t literal_extra(size_t raw_bytes)
 {
     size_t n = raw_bytes - 1;
@@ -87,7 +88,7 @@ uint8_t *rp_snappy_put_literal_head(uint8_t *at, size_t raw_bytes)
     return at;
 }
 
-/* Where the decoder stands (S1 to S3). */
+/* The state of the decoder (S1 to S3). */
 typedef struct state {
     const uint8_t *src;
     size_t size, at;
@@ -95,7 +96,7 @@ typedef struct state {
     size_t done, want, raw;
 } state;
 
-/* The part of an element of `length` bytes that is wanted. */
+/* The number of bytes of an element of `length` bytes that are requested. */
 static inline size_t wanted(const state *s, size_t length)
 {
     return length < s->want - s->done ? length : s->want - s->done;
@@ -119,7 +120,7 @@ static inline bool put_literal(state *s)
     return true;
 }
 
-/* Reads the length and offset of the copy whose tag stands at src[at], and moves past them. */
+/* Reads the length and offset of the copy whose tag is at src[at], and moves past them. */
 static inline bool copy_shape(state *s, size_t *length, size_t *offset)
 {
     const uint8_t *p = s->src + s->at;
@@ -159,8 +160,8 @@ static inline bool put_copy(state *s)
     return true;
 }
 
-/* Decodes elements that are neither long literals nor far copies, until there is another one or
- * either side has room for less than the longest of them. False if one is malformed. */
+/* Decodes elements while they are neither long literals nor far copies and both buffers have
+ * room for the longest such element. False if one is malformed. */
 static inline bool decode_short(state *s)
 {
     const uint8_t *at = s->src + s->at;
@@ -191,6 +192,7 @@ static inline bool decode_short(state *s)
     }
     s->at = (size_t)(at - s->src);
     s->done = (size_t)(dst - s->dst);
+    assert(s->at <= s->size && s->done <= s->want); /* S1, S2 */
     return true;
 }
 
@@ -200,6 +202,7 @@ rp_status rp_snappy_decode(const uint8_t *src, size_t size, size_t raw_bytes, ui
     state s = {.src = src, .size = size, .dst = dst, .want = want, .raw = raw_bytes};
     size_t declared;
 
+    assert(want <= raw_bytes);
     if (!rp_snappy_head(src, size, &declared, &s.at) || declared != raw_bytes)
         return RP_CORRUPT;
     while (s.done < s.want) {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stacking: one column of many trajectories, decoded into one piece of memory.
+/* Stacking: decodes one column of many trajectories into one array.
  *
  *   dst   | rows of trajectory 0 | rows of trajectory 1 | ...      equal sizes
  *
- * All are checked first, which brings them into the processor's cache; then, for each slice, it
- * is: find the rows, copy them. */
+ * Checks all trajectories first, which also loads them into the processor's cache. Then finds
+ * and copies the rows of each slice. */
+#include <assert.h>
 #include <inttypes.h>
 
 #include "chunk/decoder.h"
@@ -30,7 +31,7 @@ static rp_status check_count(const rp_trajectory *const *trajectories, size_t co
     return RP_OK;
 }
 
-/* Says how item `index` differs from the first; RP_OK if it does not. */
+/* RP_INVALID, with the difference, if the column of item `index` differs from the first. */
 static rp_status check_same(const rp_trajectory *t, size_t index, size_t column,
                             const rp_trajectory_column *first, rp_error *err)
 {
@@ -73,6 +74,7 @@ static rp_status stack(rp_decoder *decoder, const rp_trajectory *const *trajecto
     size_t bytes = first.bytes;
     rp_status st;
 
+    assert(count >= 1 && (bytes == 0 || count <= SIZE_MAX / bytes));
     for (size_t i = 1; i < count; i++) {
         if (i + 2 < count) __builtin_prefetch(trajectories[i + 2]);
         st = check_same(trajectories[i], i, column, &first, err);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "chunk/string_list.h"
 
+#include <assert.h>
+
 #include "chunk/chunk_wire.h"
 #include "chunk/protobuf.h"
 #include "util/mem.h"
@@ -53,6 +55,7 @@ rp_status rp_string_values_get(const uint8_t *tensor, size_t size, size_t count,
         if (out != NULL) out[filled] = last;
         filled++;
     }
+    assert(filled <= count);
     if (step == RP_PB_BAD) return RP_CORRUPT;
     if (out == NULL) return RP_OK;
     while (filled < count) out[filled++] = last;
@@ -71,9 +74,10 @@ rp_status rp_string_values_measure(const uint8_t *tensor, size_t size, size_t co
         if (!rp_pb_is(&field, RP_PB_TENSOR_STRING_VAL, RP_PB_BYTES) || filled == count)
             continue;
         last = field.size;
-        total += last; /* all of them are in `size` */
+        total += last; /* no overflow: they are within `size` */
         filled++;
     }
+    assert(total <= size && filled <= count);
     if (step == RP_PB_BAD) return RP_CORRUPT;
     if (!rp_size_mul(count - filled, last, &rest) || !rp_size_add(total, rest, bytes))
         return RP_NO_RESOURCE;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* String columns: their elements as bytes, in the two forms that TensorFlow writes.
+/* String columns, in the two formats that TensorFlow writes.
  *
  *   list      varint32 length x n | bytes of element 0 | bytes of element 1 | ...
- *   values    a TensorProto with a field 8 for each element; the last one stands for those
- *             that are missing, and if there is none, every element is empty
+ *   values    a TensorProto with a field 8 for each element; missing elements equal the last
+ *             one, and if there is none, every element is empty
  *
  * Pure functions of the bytes. */
 #ifndef RP_CHUNK_STRING_LIST_H
@@ -20,9 +20,8 @@ RP_NODISCARD rp_status rp_string_list_get(const uint8_t *list, size_t size, size
 RP_NODISCARD rp_status rp_string_values_get(const uint8_t *tensor, size_t size, size_t count,
                                             rp_string *out);
 
-/* Checks the elements of a TensorProto like rp_string_values_get(), and adds up their bytes:
- * one that stands for many counts as often. RP_CORRUPT; RP_NO_RESOURCE if no size_t holds the
- * sum. */
+/* Checks the elements of a TensorProto like rp_string_values_get(), and computes the sum of
+ * their bytes, including missing elements. RP_CORRUPT; RP_NO_RESOURCE if the sum overflows. */
 RP_NODISCARD rp_status rp_string_values_measure(const uint8_t *tensor, size_t size,
                                                 size_t count, size_t *bytes);
 

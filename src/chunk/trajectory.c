@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Making trajectories, and looking into them.
+/* Making and reading trajectories.
  *
- * The chunks are each slice's chunk, each once, in order of first appearance. Finding them must
- * not be quadratic: a slice mostly has the chunk of the slice before; else a few chunks are
- * searched one by one, and beyond FEW they stand in a hash table besides. */
+ * The list of chunks (J1) must not take quadratic time: a slice mostly has the chunk of the
+ * slice before it; otherwise up to FEW chunks are searched linearly, and more are also stored
+ * in a hash table. */
 #include "chunk/trajectory.h"
 
 #include <assert.h>
@@ -46,7 +46,7 @@ static rp_status check_slice(size_t column, size_t index, const rp_slice *s, rp_
     return RP_OK;
 }
 
-/* True if the rows of two chunk columns have one shape: all dimensions but the first. */
+/* True if the rows of two chunk columns have the same shape: all dimensions but the first. */
 static bool same_rows(const rp_chunk_column *a, const rp_chunk_column *b)
 {
     if (a->shape.rank != b->shape.rank) return false;
@@ -109,7 +109,7 @@ size_t rp_slices_string_bytes(const rp_slices *column)
     return total;
 }
 
-/* Adds what a column of so many rows takes once it is decoded. False: no size_t holds it. */
+/* Adds the decoded size of a column of `rows` rows to `*total`. False on overflow. */
 static inline bool add_decoded(const rp_slices *slices, size_t rows, size_t *total)
 {
     const rp_slice *first = &slices->slices[0];
@@ -132,8 +132,8 @@ static rp_status fail_decoded(size_t index, const rp_decoded_limit *limit, size_
                    limit->bytes, index, total, limit->setting);
 }
 
-/* Checks a column, and that all of them so far, `*total` bytes decoded, are within the limit.
- */
+/* Checks a column, and that the decoded size of the columns so far (`*total`) is within the
+ * limit. */
 static inline rp_status check_column(size_t index, const rp_slices *slices,
                                      const rp_decoded_limit *limit, size_t *total,
                                      rp_error *err)
@@ -151,15 +151,15 @@ static inline rp_status check_column(size_t index, const rp_slices *slices,
     return RP_OK;
 }
 
-/* The chunks found so far. Up to FEW they stand in `few`; then in `chunks`, an array of its
- * own, with a table of positions + 1 (0: free) beside it. */
+/* The chunks found so far. Up to FEW are stored in `few`; more in `chunks`, a separate array,
+ * with a hash table of indexes + 1 (0: free) after it. */
 typedef struct chunk_set {
     rp_chunk *few[FEW];
     rp_chunk **chunks;
     size_t count;
     uint32_t *table; /* NULL up to FEW */
     size_t mask;     /* of the table */
-    size_t capacity; /* of `chunks`: all slices may have different ones */
+    size_t capacity; /* of `chunks`: each slice may have a different chunk */
 } chunk_set;
 
 static void set_init(chunk_set *set)
@@ -184,11 +184,12 @@ static uint32_t *find_slot(const chunk_set *set, const rp_chunk *chunk)
     return &set->table[at];
 }
 
-/* Moves from the few to arrays that have room for every slice. */
+/* Moves from `few` to arrays that have room for every slice. */
 static bool spread(const rp_allocator *alloc, chunk_set *set, size_t slice_count)
 {
     size_t table_size = 64;
 
+    assert(set->table == NULL && set->count <= slice_count);
     while (table_size < 2 * slice_count) table_size *= 2;
     set->capacity = slice_count;
     set->mask = table_size - 1;
@@ -219,6 +220,7 @@ static bool add_chunk(const rp_allocator *alloc, chunk_set *set, rp_chunk *chunk
     }
     slot = find_slot(set, chunk);
     if (*slot != 0) return true;
+    assert(set->count < set->capacity);
     set->chunks[set->count++] = chunk;
     *slot = (uint32_t)set->count;
     return true;
@@ -279,7 +281,7 @@ static void release(const rp_allocator *alloc, rp_trajectory *t)
     rp_release(alloc, t, size_of(t->chunk_count, t->column_count, slice_count));
 }
 
-/* A trajectory with its columns copied in. Takes no references yet. */
+/* Allocates a trajectory and copies the columns. Takes no references. */
 static rp_trajectory *make(const rp_allocator *alloc, size_t chunk_count,
                            const rp_slices *columns, size_t column_count, size_t slice_count)
 {
@@ -306,11 +308,13 @@ static rp_trajectory *make(const rp_allocator *alloc, size_t chunk_count,
         for (uint32_t k = 0; k < count; k++)
             slices[at++] = columns[i].slices[k]; /* mostly one */
     }
+    assert(at == slice_count); /* J2 */
     return t;
 }
 
 static void put_chunks(rp_trajectory *t, const chunk_set *set)
 {
+    assert(set->count == t->chunk_count);
     for (size_t i = 0; i < set->count; i++) {
         t->chunks[i] = set->chunks[i];
         t->bytes += set->chunks[i]->wire_bytes;
@@ -318,8 +322,7 @@ static void put_chunks(rp_trajectory *t, const chunk_set *set)
     }
 }
 
-/* One column of one slice, which is most of the small ones: what the rest does, at a third of
- * its cost. */
+/* A fast path for one column of one slice, the most common small trajectory. */
 static rp_status new_of_one(const rp_allocator *alloc, const rp_slices *column,
                             const rp_decoded_limit *limit, rp_trajectory **out, rp_error *err)
 {
@@ -391,15 +394,16 @@ rp_status rp_trajectory_new(const rp_allocator *alloc, const rp_slices *columns,
     return st;
 }
 
-/* Which of the trajectory's chunks a slice has: mostly that of the slice before, or the next.
- */
+/* The index of the chunk of a slice: mostly that of the slice before. */
 static size_t position_of(const rp_trajectory *t, const chunk_set *set, const rp_chunk *chunk,
                           size_t before)
 {
     if (t->chunks[before] == chunk) return before;
     if (set->table != NULL) return *find_slot(set, chunk) - 1;
-    for (size_t i = 0;; i++)
+    for (size_t i = 0;; i++) {
+        assert(i < t->chunk_count); /* J1 */
         if (t->chunks[i] == chunk) return i;
+    }
 }
 
 rp_trajectory *rp_trajectory_over(const rp_allocator *alloc, const rp_trajectory *trajectory,
@@ -415,7 +419,7 @@ rp_trajectory *rp_trajectory_over(const rp_allocator *alloc, const rp_trajectory
     set_init(&set);
     for (uint32_t i = 0; trajectory->chunk_count > FEW && i < trajectory->chunk_count; i++)
         if (!add_chunk(alloc, &set, trajectory->chunks[i], trajectory->chunk_count))
-            return NULL; /* only the first that is one too many needs memory */
+            return NULL; /* only the move from `few` allocates, so nothing to free */
     t = rp_alloc(alloc, size);
     if (t != NULL) {
         *t = (rp_trajectory){.chunk_count = trajectory->chunk_count,
@@ -485,12 +489,6 @@ rp_trajectory_column rp_trajectory_get_column(const rp_trajectory *trajectory, s
     return column;
 }
 
-const rp_slice *rp_trajectory_get_slices(const rp_trajectory *trajectory, size_t index)
-{
-    assert(index < trajectory->column_count);
-    return rp_trajectory_slices(trajectory, index).slices;
-}
-
 size_t rp_trajectory_chunk_count(const rp_trajectory *trajectory)
 {
     return trajectory->chunk_count;
@@ -502,17 +500,12 @@ rp_chunk *rp_trajectory_get_chunk(const rp_trajectory *trajectory, size_t index)
     return trajectory->chunks[index];
 }
 
-size_t rp_trajectory_bytes(const rp_trajectory *trajectory)
-{
-    return trajectory->bytes;
-}
-
 size_t rp_trajectory_cost(const rp_trajectory *trajectory)
 {
     return trajectory->cost;
 }
 
-/* Whether the signature gives the shape of a step and the column is a run of such steps. */
+/* True if the signature has the shape of a step and each row of the column has that shape. */
 static bool is_of_steps(const rp_trajectory_column *column, const rp_spec *spec)
 {
     rp_shape step = {.rank = column->shape.rank - 1};

@@ -1,16 +1,55 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The inside of a trajectory, for tables and decoders. One small allocation, as there is one
- * for every item: what a column looks like to its reader is worked out from its chunks when
- * asked for.
+/* The private part of a trajectory, for tables and decoders. One small allocation, as there is
+ * one for every item: the shape and dtype of a column are computed from its chunks on demand.
  *
- *   | rp_trajectory | chunks x k | extents x n | slices, column by column | */
+ *   | rp_trajectory | chunks x k | extents x n | slices, column by column |
+ *
+ * Invariants:
+ *   J1  chunks holds the chunk of each slice, each once, in order of first appearance;
+ *   J2  the extents are contiguous: each begins where the one before it ends. */
 #ifndef RP_CHUNK_TRAJECTORY_H
 #define RP_CHUNK_TRAJECTORY_H
 
+#include <assert.h>
+
+#include "chunk/chunk_api.h"
 #include "reprise/trajectory.h"
 #include "util/refcount.h"
 
-/* Which of the slices belong to a column. */
+/* Rows [offset, offset + length) of column `column` of `chunk`. */
+typedef struct rp_slice {
+    rp_chunk *chunk;
+    uint32_t column;
+    uint32_t offset;
+    uint32_t length; /* >= 1 */
+} rp_slice;
+
+/* One column of a trajectory: the rows of its slices, one after the other. */
+typedef struct rp_slices {
+    const rp_slice *slices;
+    size_t slice_count; /* >= 1 */
+    bool squeeze;       /* exactly one row, shown to the reader without the row dimension */
+} rp_slices;
+
+/* Makes a trajectory. Borrows `columns` and what they point at, and takes a reference of its
+ * own to each chunk. Slices are checked against their chunks; the slices of one column must
+ * have one dtype and one row shape. Returns owned.
+ * RP_INVALID (names column, slice, value and bound), RP_NO_RESOURCE. */
+RP_NODISCARD rp_status rp_trajectory_new(const rp_allocator *alloc, const rp_slices *columns,
+                                         size_t column_count, rp_trajectory **out,
+                                         rp_error *err);
+
+/* The chunks, each once, in order of first appearance. Borrowed. */
+size_t rp_trajectory_chunk_count(const rp_trajectory *trajectory);
+rp_chunk *rp_trajectory_get_chunk(const rp_trajectory *trajectory, size_t index);
+
+/* Checks a trajectory against a signature: number of columns, dtypes, shapes. A column may also
+ * be a run of steps of the shape that the signature gives, as Reverb's first writer makes them.
+ * RP_INVALID, naming the column, what it has and what was expected. */
+RP_NODISCARD rp_status rp_trajectory_check(const rp_trajectory *trajectory,
+                                           const rp_signature *signature, rp_error *err);
+
+/* The slices of a column. */
 typedef struct rp_extent {
     uint32_t first_slice;
     uint32_t slice_count : 31;
@@ -21,8 +60,8 @@ enum {
     /* The slot of an item and its entries in the key map and in both selectors, whose arrays
      * may be twice as large as what is in use. */
     RP_ITEM_INDEX_BYTES = 192,
-    /* What an item counts for besides its chunks, columns and slices: these indexes, and the
-     * head of its trajectory. */
+    /* The cost of an item besides its chunks, columns and slices: these indexes, and the header
+     * of its trajectory. */
     RP_ITEM_FIXED_BYTES = 248,
 };
 
@@ -30,8 +69,8 @@ struct rp_trajectory {
     rp_refcount refs;
     uint32_t chunk_count;
     uint32_t column_count;
-    uint32_t item_cost; /* memory that an item counts for in byte limits, without its chunks */
-    size_t cost;        /* the same, with its chunks, each once */
+    uint32_t item_cost; /* bytes that an item adds towards byte limits, without its chunks */
+    size_t cost;        /* the same with its chunks, each once */
     size_t bytes;       /* wire bytes of the chunks */
     rp_allocator alloc;
     rp_chunk *chunks[]; /* one reference each; each chunk once */
@@ -42,42 +81,44 @@ static inline const rp_extent *rp_trajectory_extents(const rp_trajectory *t)
     return (const rp_extent *)(const void *)(t->chunks + t->chunk_count);
 }
 
-/* Column `index`, which must exist, as rp_trajectory_new() was given it. */
+/* The slices of column `index`, which must exist. */
 static inline rp_slices rp_trajectory_slices(const rp_trajectory *t, size_t index)
 {
     const rp_extent *extents = rp_trajectory_extents(t), *extent = &extents[index];
     const rp_slice *slices = (const rp_slice *)(const void *)(extents + t->column_count);
     rp_slices column = {slices + extent->first_slice, extent->slice_count, extent->squeeze};
+
+    assert(index < t->column_count && extent->slice_count >= 1);
     return column;
 }
 
-/* What rp_trajectory_check() says of column `index`. */
+/* Checks column `index` as rp_trajectory_check() does. */
 RP_NODISCARD rp_status rp_trajectory_column_check(size_t index,
                                                   const rp_trajectory_column *column,
                                                   const rp_spec *spec, rp_error *err);
 
-/* What a trajectory may take once it is decoded. */
+/* A limit on the decoded size of a trajectory. */
 typedef struct rp_decoded_limit {
     size_t bytes;
-    const char *setting; /* that allows more, for the error */
+    const char *setting; /* the setting to raise, for the error text */
 } rp_decoded_limit;
 
 /* Bytes of the strings of a column, counted for each slice over its whole chunk: an upper
  * bound. SIZE_MAX stands for more. */
 size_t rp_slices_string_bytes(const rp_slices *column);
 
-/* As rp_trajectory_new(), but without references to the chunks. Before it is dropped the caller
- * gives it one to each of them: its own, or new ones by rp_trajectory_hold(). Over `limit`,
- * unless that is NULL, it is
- * RP_NO_RESOURCE: rows count as their bytes, or as 1 if they have none, and strings besides. */
+/* As rp_trajectory_new(), but takes no references to the chunks. Before the trajectory is
+ * dropped, the caller transfers its own references, or calls rp_trajectory_hold(). `limit` may
+ * be NULL; rows count as their bytes, at least 1, and strings as their bytes in addition.
+ * RP_NO_RESOURCE (also if over `limit`), RP_INVALID. */
 RP_NODISCARD rp_status rp_trajectory_new_unheld(const rp_allocator *alloc,
                                                 const rp_slices *columns, size_t column_count,
                                                 const rp_decoded_limit *limit,
                                                 rp_trajectory **out, rp_error *err);
 void rp_trajectory_hold(rp_trajectory *trajectory);
 
-/* The same trajectory over other chunks: `chunks`, one for each of its own, in order, with the
- * same columns, shapes and dtypes. Takes references. NULL if there is no memory. */
+/* A copy of a trajectory with other chunks: `chunks` has one for each of its own, in order,
+ * with the same columns, shapes and dtypes. Takes references. NULL if there is no memory. */
 rp_trajectory *rp_trajectory_over(const rp_allocator *alloc, const rp_trajectory *trajectory,
                                   rp_chunk *const *chunks);
 

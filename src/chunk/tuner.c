@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reverb's tuning of the chunk length (AutoTunedChunkerOptions, described in its chunker.h).
  *
- * When ten items and five chunks have been seen, they give a score and are forgotten:
+ * After ten items and five chunks a score is computed, and they are discarded:
  *
  *   score = mean bytes per step of the chunks + mean bytes per step of the items
  *
- * The first score only makes the length grow, so that there is something to compare. A later
- * one counts if the chunks behind it, on average, have about the length asked for; then the
- * length goes on in the direction that was cheaper: up by 2 if it grew and became cheaper or
- * shrank and became dearer, else down by 1. */
+ * The first score only increases the length, to have something to compare. A later score is
+ * used if the mean length of its chunks is close to the requested length; then the length moves
+ * in the direction of the lower score: up by 2 if the length grew and the score fell, or the
+ * length shrank and the score rose; else down by 1.
+ *
+ * Invariants: 1 <= length <= max_length; item_count <= ITEMS; chunk_count <= CHUNKS. */
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
-#include "reprise/chunk.h"
+#include "chunk/chunk_api.h"
 
 enum { ITEMS = 10, CHUNKS = 5, STEP_UP = 2, STEP_DOWN = -1 };
 
@@ -29,6 +32,7 @@ void rp_chunk_tuner_on_chunk(rp_chunk_tuner *tuner, uint64_t key, size_t bytes, 
 {
     int32_t n = tuner->chunk_count;
 
+    assert(n >= 0 && n <= CHUNKS);
     if (rows < 1) return;
     for (int32_t i = 0; i < n; i++)
         if (tuner->chunk_keys[i] == key) return;
@@ -52,7 +56,7 @@ static double mean(const double *values, int count)
     return sum / count;
 }
 
-/* The mean length of the chunks behind all entries, of items and of chunks alike. */
+/* The mean length of the chunks of all entries, both of items and of chunks. */
 static double mean_length(const rp_chunk_tuner *tuner)
 {
     double sum = mean(tuner->item_chunk_rows, ITEMS) * ITEMS;
@@ -65,13 +69,14 @@ static int32_t clip(int32_t length, int32_t max_length)
     return length < 1 ? 1 : length > max_length ? max_length : length;
 }
 
-/* Moves the length, and remembers the score if it moved. */
+/* Changes the length, and stores the score if the length has changed. */
 static void move(rp_chunk_tuner *tuner, double score, double length)
 {
     bool cheaper = score<tuner->last_score, longer = length> tuner->last_length;
     int32_t next = tuner->length + (cheaper == longer ? STEP_UP : STEP_DOWN);
 
     next = clip(next, tuner->max_length);
+    assert(next >= 1 && next <= tuner->max_length);
     if (next == tuner->length) return;
     tuner->length = next;
     tuner->last_score = score;
@@ -84,6 +89,7 @@ void rp_chunk_tuner_on_item(rp_chunk_tuner *tuner, size_t chunk_bytes, size_t ch
     int32_t n = tuner->item_count;
     double score, length;
 
+    assert(n >= 0 && n <= ITEMS);
     if (chunk_count == 0 || steps == 0) return;
     if (n == ITEMS) {
         n--;

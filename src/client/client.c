@@ -2,6 +2,7 @@
 /* Clients: made, brought to life in this process or a child of it, freed. */
 #include "client/client.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -62,6 +63,7 @@ static rp_status add_channel(rp_client *client, rp_client_live *live, rp_error *
     rp_status st = rp_channel_new(live->runtime, &options, &live->channels[i], err);
 
     if (st == RP_OK) live->channel_count++;
+    assert(live->channel_count <= client->addresses.count);
     return st;
 }
 
@@ -104,7 +106,7 @@ static rp_status make_live(rp_client *client, bool is_child, rp_client_live **ou
 
 rp_status rp_client_get_live(rp_client *client, rp_client_live **out, rp_error *err)
 {
-    /* Acquire: what it points to was made by somebody else. */
+    /* Acquire: another thread may have created it. */
     rp_client_live *live = atomic_load_explicit(&client->live, memory_order_acquire);
     uint64_t generation = rp_runtime_generation();
     rp_status st = RP_OK;
@@ -114,10 +116,11 @@ rp_status rp_client_get_live(rp_client *client, rp_client_live **out, rp_error *
         live = atomic_load_explicit(&client->live, memory_order_relaxed);
         if (live == NULL || live->generation != generation)
             st = make_live(client, live != NULL, &live, err);
-        /* That of a parent is lost to the child: see runtime.c. */
+        /* The parent's live part leaks in the child: see runtime.c. */
         if (st == RP_OK) atomic_store_explicit(&client->live, live, memory_order_release);
         rp_runtime_unlock_clients();
     }
+    assert(st != RP_OK || live->generation == generation);
     if (st == RP_OK) *out = live;
     return st;
 }
@@ -291,7 +294,7 @@ static rp_known_signature *find_known(rp_client_live *live, const char *table)
     return NULL;
 }
 
-/* Without memory it is asked for again next time. */
+/* Adds a signature to the cache. Without memory it will be queried again. */
 static void remember(rp_client *client, rp_client_live *live, const rp_table_info *info)
 {
     size_t bytes = strlen(info->name) + 1, capacity = live->signature_capacity;
@@ -309,6 +312,7 @@ static void remember(rp_client *client, rp_client_live *live, const rp_table_inf
     if (name == NULL) return;
     memcpy(name, info->name, bytes);
     if (info->signature != NULL) (void)rp_signature_ref(info->signature);
+    assert(live->signature_count < live->signature_capacity);
     live->signatures[live->signature_count++] = (rp_known_signature){name, info->signature};
 }
 
@@ -355,6 +359,7 @@ void rp_client_forget_signature(rp_client *client, const char *table)
     rp_mutex_lock(&live->mu);
     known = find_known(live, table);
     if (known != NULL) {
+        assert(live->signature_count > 0);
         forget_known(client, known);
         *known = live->signatures[--live->signature_count];
     }

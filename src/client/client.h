@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The inside of a client: what writers, samplers and calls need of it.
+/* The inside of a client, for its writers, samplers and calls.
  *
- * A client is two things. What it was given (addresses, credentials, options) never changes.
- * What lives, the runtime and a channel for each shard, belongs to one process: a child of a
- * fork finds that of its parent, leaves it alone and makes its own. */
+ * A client has two parts. Addresses, credentials and options never change. The live part, the
+ * runtime and a channel for each shard, belongs to one process: the child of a fork does not
+ * use that of its parent and makes its own. */
 #ifndef RP_CLIENT_CLIENT_H
 #define RP_CLIENT_CLIENT_H
 
@@ -18,7 +18,7 @@
 #define RP_CLIENT_REVERB "/deepmind.reverb.ReverbService/"
 #define RP_CLIENT_REPLAY "/reprise.v1.Replay/"
 
-/* What is known of a table's signature. */
+/* The cached signature of a table. */
 typedef struct rp_known_signature {
     char *table;
     rp_signature *signature; /* a reference; NULL: the table has none */
@@ -26,11 +26,12 @@ typedef struct rp_known_signature {
 
 typedef struct rp_client_live {
     uint64_t generation;
-    uint64_t seed; /* the client's; in a child one of its own, or siblings would draw one key */
+    uint64_t
+        seed; /* the client's; a new one in a child, so that siblings draw different keys */
     rp_runtime *runtime;
     rp_tls *tls; /* NULL: plain */
     rp_channel **channels;
-    size_t channel_count; /* 0 of a store */
+    size_t channel_count; /* 0 for a store */
     rp_mutex mu;          /* rank 78: the rest */
     rp_known_signature *signatures;
     size_t signature_count, signature_capacity;
@@ -40,36 +41,37 @@ struct rp_client {
     rp_allocator alloc;
     rp_store *store; /* NULL: servers */
     rp_address_list addresses;
-    rp_client_options options; /* its strings are ours; `token` is the header's whole value */
+    rp_client_options options; /* strings are copies; `token` is the value of the header */
     char *strings;
     size_t strings_bytes;
     uint64_t seed; /* never 0 */
     _Atomic(rp_client_live *) live;
 };
 
-/* What lives in this process; made now in the child of a fork. Valid as long as the client.
- * RP_NO_RESOURCE, and of a child: RP_NOT_FOUND, RP_INVALID (the files of TLS). */
+/* Gets the live part of this process; creates it in the child of a fork. Valid as long as the
+ * client. RP_NO_RESOURCE; in a child also RP_NOT_FOUND and RP_INVALID (the files of TLS). */
 RP_NODISCARD rp_status rp_client_get_live(rp_client *client, rp_client_live **out,
                                           rp_error *err);
 
-/* Where items go: over all shards. `events` is copied. Close the sink before the client is
- * freed. RP_NO_RESOURCE. */
+/* Opens a sink over all shards. `events` is copied. Close the sink before the client is freed.
+ * RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_client_open_sink(rp_client *client, const rp_sink_events *events,
                                            rp_sink **out, rp_error *err);
-/* Where samples of one shard come from; both structs are copied. RP_INVALID, RP_NO_RESOURCE. */
+/* Opens a source of one shard. Both structs are copied. RP_INVALID, RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_client_open_source(rp_client *client, size_t shard,
                                              const rp_source_options *options,
                                              const rp_source_events *events, rp_source **out,
                                              rp_error *err);
 
-/* The signature of a table, a reference, or NULL if it has none. Asked for once and kept; a
- * table that is not known yet is asked for again. RP_NOT_FOUND, and what rp_client_get_tables()
- * gives. */
+/* Gets the signature of a table, a reference, or NULL if it has none. Signatures are cached; a
+ * table that is not known yet is queried again. RP_NOT_FOUND, statuses of
+ * rp_client_get_tables(). */
 RP_NODISCARD rp_status rp_client_signature(rp_client *client, const char *table, rp_wait wait,
                                            rp_signature **out, rp_error *err);
-/* Forgets it, so that the next one asks: after a server has refused an item for it. */
+/* Removes a signature from the cache, after a server has rejected an item because of it. */
 void rp_client_forget_signature(rp_client *client, const char *table);
 
+/* The calls of client.h on a store of this process. */
 RP_NODISCARD rp_status rp_local_tables(rp_client *client, rp_client_tables **out,
                                        rp_error *err);
 RP_NODISCARD rp_status rp_local_mutate(rp_client *client, const char *table,
@@ -86,10 +88,10 @@ RP_NODISCARD rp_status rp_local_why_blocked(rp_client *client, const char *table
                                             rp_client_waiting *out, size_t capacity,
                                             size_t *count, size_t *total, rp_error *err);
 
-/* An empty list with room for `capacity` tables. RP_NO_RESOURCE. */
+/* Creates an empty list with room for `capacity` tables. RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_client_tables_new(const rp_allocator *alloc, size_t capacity,
                                             rp_client_tables **out, rp_error *err);
-/* Copies a table into it, with its name, and takes a reference to its signature. */
+/* Adds a copy of a table, with its name, and takes a reference to its signature. */
 RP_NODISCARD rp_status rp_client_tables_add(rp_client_tables *tables, size_t shard,
                                             const rp_table_info *info, rp_error *err);
 

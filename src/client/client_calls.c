@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The calls of client.h: a message to every shard, and what their answers come to. */
+/* The calls of client.h: a request to every shard, and the result of their responses. */
+#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -14,7 +15,7 @@
 
 enum { PATH_BYTES = 4096 };
 
-/* Makes a call on all shards, whose answers say nothing. Takes the message. */
+/* Makes a call with an empty response on all shards. Takes the message. */
 static rp_status call_all(rp_client *client, const char *path, rp_buf *message, bool repeatable,
                           rp_wait wait, rp_error *err)
 {
@@ -22,6 +23,7 @@ static rp_status call_all(rp_client *client, const char *path, rp_buf *message, 
     rp_unary *u = NULL;
     rp_status st;
 
+    assert(client->store == NULL);
     st = message->bad
              ? rp_fail(err, RP_NO_RESOURCE, "out of memory for a request")
              : rp_unary_call(client, &request, 0, client->addresses.count, wait, &u, err);
@@ -47,8 +49,9 @@ static rp_status corrupt(const rp_client *client, size_t shard, rp_status st, rp
 }
 
 /* Adds the tables of one shard. `status` is NULL of a Reverb server. */
-static rp_status add_shard(rp_client *client, size_t shard, const rp_unary_answer *info,
-                           const rp_unary_answer *status, rp_client_tables *out, rp_error *err)
+static rp_status add_shard(rp_client *client, size_t shard, const rp_unary_response *info,
+                           const rp_unary_response *status, rp_client_tables *out,
+                           rp_error *err)
 {
     rp_wire_tables *tables = NULL, *more = NULL;
     rp_status st =
@@ -61,7 +64,7 @@ static rp_status add_shard(rp_client *client, size_t shard, const rp_unary_answe
     for (size_t i = 0; st == RP_OK && i < tables->count; i++) {
         rp_table_info *t = &tables->tables[i];
 
-        /* Reverb does not tell, but where priorities weigh nothing it is known. */
+        /* A Reverb server does not report weights; without priorities every item weighs 1. */
         if (status == NULL && t->sampler.kind != RP_PRIORITIZED)
             t->total_weight = (double)t->size;
         st = rp_client_tables_add(out, shard, t, err);
@@ -71,16 +74,17 @@ static rp_status add_shard(rp_client *client, size_t shard, const rp_unary_answe
     return st;
 }
 
-/* A server that does not know the call is Reverb's; one that went between the two calls is
- * taken at its first word. */
+/* Merges the responses to ServerInfo and Status. A server without Status is Reverb's. Of a
+ * server that went away between the two calls, ServerInfo is used. */
 static rp_status merge(rp_client *client, const rp_unary *infos, const rp_unary *statuses,
                        rp_client_tables *out, rp_error *err)
 {
     rp_status st = RP_OK;
 
+    assert(rp_unary_count(infos) == rp_unary_count(statuses));
     for (size_t i = 0; i < rp_unary_count(infos) && st == RP_OK; i++) {
-        const rp_unary_answer *info = rp_unary_answer_of(infos, i);
-        const rp_unary_answer *status = rp_unary_answer_of(statuses, i);
+        const rp_unary_response *info = rp_unary_response_of(infos, i);
+        const rp_unary_response *status = rp_unary_response_of(statuses, i);
 
         if (info->status != RP_OK) continue;
         if (status->status == RP_CANCELLED || status->status == RP_NO_RESOURCE)
@@ -128,7 +132,7 @@ rp_status rp_client_mutate(rp_client *client, const char *table, const rp_update
     rp_buf message;
 
     if (st != RP_OK) return st;
-    /* A Reverb server would take it, and its table would never answer again. */
+    /* A NaN would make a table of a Reverb server unusable. */
     for (size_t i = 0; i < update_count; i++)
         if (isnan(updates[i].priority))
             return rp_fail(err, RP_INVALID, "the priority of item %" PRIu64 " is not a number",
@@ -156,7 +160,7 @@ rp_status rp_client_reset(rp_client *client, const char *table, rp_wait wait, rp
 static rp_status copy_path(rp_client *client, const rp_unary *u, char **out, rp_error *err)
 {
     for (size_t i = 0; i < rp_unary_count(u); i++) {
-        const rp_unary_answer *a = rp_unary_answer_of(u, i);
+        const rp_unary_response *a = rp_unary_response_of(u, i);
         rp_string path;
         rp_status st;
 
@@ -215,7 +219,7 @@ static rp_status read_durability(const rp_client *client, const rp_unary *u,
                                  rp_error *err)
 {
     for (size_t i = 0; i < rp_unary_count(u) && *count < capacity; i++) {
-        const rp_unary_answer *a = rp_unary_answer_of(u, i);
+        const rp_unary_response *a = rp_unary_response_of(u, i);
         rp_client_durability *d = &out[*count];
         rp_status st = RP_OK;
 
@@ -333,38 +337,45 @@ rp_status rp_client_resume_table(rp_client *client, const char *table, uint32_t 
     return set_paused(client, table, sides, true, wait, err);
 }
 
-/* Takes what one shard says. */
-static rp_status add_blocked(rp_client *client, size_t shard, const rp_unary_answer *answer,
-                             rp_client_waiting *out, size_t capacity, size_t *count,
-                             size_t *total, rp_error *err)
+/* The blocked calls of all shards. */
+typedef struct blocked {
+    rp_client_waiting *out;
+    size_t capacity, count;
+    size_t total; /* calls, described or not */
+} blocked;
+
+/* Adds the blocked calls of one shard. */
+static rp_status add_blocked(rp_client *client, size_t shard, const rp_unary_response *response,
+                             blocked *b, rp_error *err)
 {
-    /* No more than fit into the answer: each takes some bytes of it. */
-    size_t room = capacity - *count, found = 0, all = 0;
+    size_t room = b->capacity - b->count, found = 0, all = 0;
     rp_wire_waiting *list = NULL;
     rp_status st;
 
-    if (room > answer->size) room = answer->size;
+    assert(b->count <= b->capacity);
+    /* Each call takes at least a byte of the response: this bounds the allocation. */
+    if (room > response->size) room = response->size;
     if (room > 0) {
         list = rp_alloc_array(&client->alloc, room, sizeof *list);
         if (list == NULL) return rp_fail_memory(err, room * sizeof *list);
     }
-    st = rp_wire_read_blocked(answer->data, answer->size, rp_now_ns(), list, room, &found, &all,
-                              err);
+    st = rp_wire_read_blocked(response->data, response->size, rp_now_ns(), list, room, &found,
+                              &all, err);
+    assert(st != RP_OK || found <= room);
     if (st != RP_OK) st = corrupt(client, shard, st, err);
     for (size_t i = 0; st == RP_OK && list != NULL && i < found; i++) {
-        rp_client_waiting *w = &out[(*count)++];
+        rp_client_waiting *w = &b->out[b->count++];
 
         *w = (rp_client_waiting){.shard = shard, .waiting = list[i].waiting};
         (void)snprintf(w->table, sizeof w->table, "%.*s", (int)list[i].table.size,
                        list[i].table.data);
     }
-    if (st == RP_OK) *total += all;
+    if (st == RP_OK) b->total += all;
     rp_release(&client->alloc, list, room * sizeof *list);
     return st;
 }
 
-static rp_status ask_why(rp_client *client, const char *table, rp_client_waiting *out,
-                         size_t capacity, size_t *count, size_t *total, rp_wait wait,
+static rp_status ask_why(rp_client *client, const char *table, blocked *b, rp_wait wait,
                          rp_error *err)
 {
     rp_unary_request request = {RP_CLIENT_REPLAY "WhyBlocked", NULL, true};
@@ -373,17 +384,16 @@ static rp_status ask_why(rp_client *client, const char *table, rp_client_waiting
     rp_status st;
 
     rp_buf_init(&message, &client->alloc);
-    rp_wire_write_why_blocked(&message, table, capacity);
+    rp_wire_write_why_blocked(&message, table, b->capacity);
     request.message = &message;
     st = message.bad
              ? rp_fail(err, RP_NO_RESOURCE, "out of memory for a request")
              : rp_unary_call(client, &request, 0, client->addresses.count, wait, &u, err);
     if (st == RP_OK) st = rp_unary_result(u, err);
     for (size_t i = 0; st == RP_OK && i < rp_unary_count(u); i++) {
-        const rp_unary_answer *a = rp_unary_answer_of(u, i);
+        const rp_unary_response *a = rp_unary_response_of(u, i);
 
-        if (a->status == RP_OK)
-            st = add_blocked(client, i, a, out, capacity, count, total, err);
+        if (a->status == RP_OK) st = add_blocked(client, i, a, b, err);
     }
     rp_unary_free(u);
     rp_buf_deinit(&message);
@@ -394,14 +404,13 @@ rp_status rp_client_why_blocked(rp_client *client, const char *table, rp_client_
                                 size_t capacity, size_t *count, size_t *total, rp_wait wait,
                                 rp_error *err)
 {
-    size_t described = 0, all = 0;
-    rp_status st =
-        client->store != NULL
-            ? rp_local_why_blocked(client, table, out, capacity, &described, &all, err)
-            : ask_why(client, table, out, capacity, &described, &all, wait, err);
+    blocked b = {.out = out, .capacity = capacity};
+    rp_status st = client->store != NULL ? rp_local_why_blocked(client, table, out, capacity,
+                                                                &b.count, &b.total, err)
+                                         : ask_why(client, table, &b, wait, err);
 
     if (st != RP_OK) return st;
-    *count = described;
-    if (total != NULL) *total = all;
+    *count = b.count;
+    if (total != NULL) *total = b.total;
     return RP_OK;
 }

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The calls of a client whose tables are in this process: straight to the store. They answer
- * what a server would. */
+/* The calls of a client on a store of this process. They return the statuses that a server
+ * would. */
+#include <assert.h>
 #include <stdio.h>
 
 #include "client/client.h"
 #include "util/error.h"
 #include "util/mem.h"
 
-/* A reference, or RP_NOT_FOUND. */
+/* Gets a reference to a table. RP_NOT_FOUND. */
 static rp_status find(rp_client *client, const char *name, rp_table **out, rp_error *err)
 {
+    assert(client->store != NULL);
     *out = rp_store_find_table(client->store, (rp_string){name, strlen(name)});
     if (*out == NULL) return rp_fail(err, RP_NOT_FOUND, "there is no table '%s'", name);
     return RP_OK;
@@ -28,7 +30,7 @@ static rp_status get_all(rp_client *client, all_tables *all, rp_error *err)
     all->list = rp_alloc_array(&client->alloc, all->capacity, sizeof(rp_table *));
     if (all->list == NULL) return rp_fail_memory(err, all->capacity * sizeof(rp_table *));
     count = rp_store_find_tables(client->store, all->list, all->capacity);
-    all->count = count < all->capacity ? count : all->capacity;
+    all->count = count < all->capacity ? count : all->capacity; /* tables may have been added */
     return RP_OK;
 }
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lists of tables, which keep what their entries point to. */
+/* Lists of tables. A list owns the names of its entries and a reference to each signature;
+ * count <= capacity. */
+#include <assert.h>
+
 #include "client/client.h"
 #include "util/error.h"
 #include "util/mem.h"
@@ -18,7 +21,7 @@ rp_status rp_client_tables_new(const rp_allocator *alloc, size_t capacity,
 
     if (list == NULL) return rp_fail_memory(err, sizeof *list);
     list->alloc = *alloc;
-    list->capacity = capacity + 1; /* never none: there is a pointer in any case */
+    list->capacity = capacity + 1; /* so that `tables` is never NULL */
     list->public.tables = rp_alloc_zero(alloc, bytes);
     if (list->public.tables == NULL) {
         rp_release(alloc, list, sizeof *list);
@@ -44,6 +47,7 @@ rp_status rp_client_tables_add(rp_client_tables *tables, size_t shard,
     name = rp_alloc(&list->alloc, bytes);
     if (name == NULL) return rp_fail_memory(err, bytes);
     memcpy(name, info->name, bytes);
+    assert(tables->count < list->capacity);
     rp_client_table *t = &tables->tables[tables->count++];
     *t = (rp_client_table){.shard = shard, .total_weight = info->total_weight, .info = *info};
     t->info.name = name;
@@ -56,6 +60,7 @@ void rp_client_tables_free(rp_client_tables *tables)
     table_list *list = (table_list *)tables;
 
     if (tables == NULL) return;
+    assert(tables->count <= list->capacity);
     for (size_t i = 0; i < tables->count; i++) {
         const rp_table_info *info = &tables->tables[i].info;
 

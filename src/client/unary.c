@@ -1,16 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A call on several shards: begun by a post as the loop's thread, ended by whoever that is, and
- * waited for here.
+/* A call on several shards, one part for each: started on the loop thread; completed there or
+ * by the waiting caller.
  *
- * Whoever waits sleeps until the last part is over; deadlines are kept by the channels. A token
- * that is fired wakes it too: then it has the loop take the parts back, and what had ended by
- * then stays as it is.
+ * The caller sleeps until the last part has ended; channels keep the deadlines. A cancel token
+ * wakes the caller, which then cancels the parts on the loop; parts that have ended keep their
+ * result.
  *
- * Two threads that hand a call over and back take longer than the call itself. So if the loop
- * sleeps, the one who calls sends it, watches the connection for a while and reads the answer.
- */
+ * Handing a call to another thread and back takes longer than the call itself. So if the loop
+ * sleeps, the caller sends the request as a guest of the loop, watches the connection for a
+ * while and reads the response.
+ *
+ * Invariants, on the loop thread:
+ *   U1  `left` is the number of parts that are not over;
+ *   U2  a part that is over has no call on its channel. */
 #include "client/unary.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 #include "net/link.h"
@@ -18,16 +23,16 @@
 #include "util/error.h"
 #include "util/mem.h"
 
-enum { WATCH_NS = 500000 }; /* for how long; then the loop does it */
+enum { WATCH_NS = 500000 }; /* how long a caller watches the connection before the loop does */
 
 typedef struct part {
     rp_channel_call call; /* first */
     rp_unary *unary;
     rp_channel *channel;
-    rp_unary_answer answer;
-    rp_buf copy;     /* of a small answer; */
-    rp_block *block; /* a large one stays where it is */
-    bool over, has_answer, repeated;
+    rp_unary_response response;
+    rp_buf copy;     /* of a small response */
+    rp_block *block; /* a reference to a large one, or NULL */
+    bool over, has_response, repeated;
 } part;
 
 struct rp_unary {
@@ -35,7 +40,7 @@ struct rp_unary {
     rp_allocator alloc;
     rp_unary_request request;
     int64_t until_ns;
-    size_t left; /* parts that are not over; the loop's thread's */
+    size_t left; /* parts that are not over; used on the loop thread */
     size_t count;
     rp_cancel_link cancel;
     rp_mutex mu; /* rank 60 */
@@ -49,9 +54,11 @@ static void end_part(part *p, rp_status status, const char *text)
 {
     rp_unary *u = p->unary;
 
+    assert(!p->over && u->left > 0); /* U1 */
+    assert(p->call.channel == NULL); /* U2 */
     p->over = true;
-    p->answer.status = status;
-    (void)snprintf(p->answer.text, sizeof p->answer.text, "%s", text);
+    p->response.status = status;
+    (void)snprintf(p->response.text, sizeof p->response.text, "%s", text);
     if (--u->left > 0) return;
     rp_mutex_lock(&u->mu);
     u->over = true;
@@ -59,12 +66,12 @@ static void end_part(part *p, rp_status status, const char *text)
     rp_mutex_unlock(&u->mu);
 }
 
-static void forget_answer(part *p)
+static void drop_response(part *p)
 {
     rp_block_unref(p->block);
     p->block = NULL;
     rp_buf_clear(&p->copy);
-    p->has_answer = false;
+    p->has_response = false;
 }
 
 static void on_begin(rp_channel_call *call)
@@ -73,8 +80,9 @@ static void on_begin(rp_channel_call *call)
     const rp_buf *message = p->unary->request.message;
     rp_reply *out = rp_channel_new_message(p->channel);
 
-    p->answer.is_reached = true;
-    /* Copied: what has half gone out when the call ends is still to go out then. */
+    p->response.is_reached = true;
+    assert(!p->over && !p->has_response);
+    /* Copied, because a message that was sent in part outlives the call. */
     if (out != NULL && message != NULL)
         rp_buf_append(&out->bytes, message->data, message->size);
     if (out == NULL || !rp_reply_close(out)) {
@@ -91,34 +99,35 @@ static void on_message(rp_channel_call *call, const uint8_t *data, size_t size, 
 {
     part *p = (part *)call;
 
-    if (p->has_answer) {
+    assert(!p->over);
+    if (p->has_response) {
         rp_channel_cancel(call);
         end_part(p, RP_CORRUPT, "the server answered twice");
         return;
     }
-    p->has_answer = true;
+    p->has_response = true;
     if (block != NULL) {
         p->block = rp_block_ref(block);
-        p->answer.data = data;
+        p->response.data = data;
     } else {
         rp_buf_append(&p->copy, data, size);
-        p->answer.data = p->copy.data;
+        p->response.data = p->copy.data;
     }
-    p->answer.size = size;
+    p->response.size = size;
 }
 
 static void on_end(rp_channel_call *call, rp_status status, const char *text)
 {
     part *p = (part *)call;
 
-    if (status == RP_UNAVAILABLE && p->answer.is_reached && p->unary->request.repeatable &&
+    if (status == RP_UNAVAILABLE && p->response.is_reached && p->unary->request.repeatable &&
         !p->repeated) {
         p->repeated = true;
-        forget_answer(p);
+        drop_response(p);
         rp_channel_begin(p->channel, call);
         return;
     }
-    if (status == RP_OK && !p->has_answer)
+    if (status == RP_OK && !p->has_response)
         end_part(p, RP_CORRUPT, "the server ended the call without an answer");
     else if (status == RP_OK && p->copy.bad)
         end_part(p, RP_NO_RESOURCE, "out of memory for an answer");
@@ -167,7 +176,7 @@ static void on_fire(rp_cancel_link *link)
     rp_mutex_unlock(&u->mu);
 }
 
-/* With a token that has been fired already nothing is begun: all parts end here. */
+/* Ends all parts, before any has begun, if the token has fired. */
 static bool is_fired(rp_unary *u)
 {
     bool fired;
@@ -180,7 +189,7 @@ static bool is_fired(rp_unary *u)
     return fired;
 }
 
-/* True once it is over, false if it is cancelled before. */
+/* Waits. Returns true if all parts are over, false if the call was cancelled before. */
 static bool sleep_until_over(rp_unary *u)
 {
     bool over;
@@ -192,7 +201,7 @@ static bool sleep_until_over(rp_unary *u)
     return over;
 }
 
-/* Waits for the answer where it comes in, for a moment. */
+/* Watches the connection for the response, for WATCH_NS. */
 static void watch_for(rp_unary *u, rp_loop *loop, int fd)
 {
     const int64_t until_ns = rp_now_ns() + WATCH_NS;
@@ -203,22 +212,21 @@ static void watch_for(rp_unary *u, rp_loop *loop, int fd)
         goes_on = rp_link_await(fd, until_ns - rp_now_ns());
         rp_loop_enter(loop);
         if (goes_on) rp_channel_read(call);
-        goes_on = goes_on && rp_channel_borrows(call); /* or it is over, or its connection is */
+        goes_on = goes_on && rp_channel_borrows(call); /* false once the call has ended */
         if (!goes_on) rp_channel_give_back(call);
         rp_loop_leave(loop);
     } while (goes_on);
 }
 
-/* Does the call on this thread, as far as it is quick. False if the loop has other things to
- * do. */
+/* Makes the call on this thread. Returns false if the loop is busy. */
 static bool call_here(rp_unary *u, rp_loop *loop)
 {
     int fd;
 
-    /* One that has no time is not to be sent: the loop looks at times first. */
+    /* A call whose deadline has passed must not be sent: the loop checks deadlines first. */
     if (u->count != 1 || u->until_ns <= rp_now_ns() || !rp_loop_try_enter(loop)) return false;
     begin_all(&u->post);
-    rp_loop_end_turn(loop); /* it is sent, if there is a connection */
+    rp_loop_end_turn(loop); /* sends the request, if there is a connection */
     fd = rp_channel_borrow(&u->parts[0].call);
     rp_loop_leave(loop);
     if (fd >= 0) watch_for(u, loop, fd);
@@ -238,6 +246,7 @@ rp_status rp_unary_call(rp_client *client, const rp_unary_request *request, size
     rp_unary *u;
 
     if (st != RP_OK) return st;
+    assert(count >= 1 && first + count <= live->channel_count);
     u = rp_alloc_zero(&client->alloc, bytes_of(count));
     if (u == NULL) return rp_fail_memory(err, bytes_of(count));
     u->post.run = begin_all;
@@ -264,9 +273,10 @@ rp_status rp_unary_call(rp_client *client, const rp_unary_request *request, size
     return RP_OK;
 }
 
-const rp_unary_answer *rp_unary_answer_of(const rp_unary *u, size_t i)
+const rp_unary_response *rp_unary_response_of(const rp_unary *u, size_t i)
 {
-    return &u->parts[i].answer;
+    assert(i < u->count && u->parts[i].over);
+    return &u->parts[i].response;
 }
 
 size_t rp_unary_count(const rp_unary *u)
@@ -274,22 +284,22 @@ size_t rp_unary_count(const rp_unary *u)
     return u->count;
 }
 
-/* Whether a shard is merely not there. One that could not be reached in time is not either. */
-static bool is_away(const rp_unary_answer *a)
+/* Returns true if the shard could not be reached, or not in time. */
+static bool is_away(const rp_unary_response *a)
 {
     return a->status == RP_UNAVAILABLE || (a->status == RP_DEADLINE && !a->is_reached);
 }
 
 rp_status rp_unary_result(const rp_unary *u, rp_error *err)
 {
-    const rp_unary_answer *bad = NULL;
-    bool is_answered = false;
+    const rp_unary_response *bad = NULL;
+    bool has_result = false;
 
     for (size_t i = 0; i < u->count; i++) {
-        const rp_unary_answer *a = &u->parts[i].answer;
+        const rp_unary_response *a = &u->parts[i].response;
 
         if (a->status == RP_OK) {
-            is_answered = true;
+            has_result = true;
         } else if (!is_away(a)) {
             bad = a;
             break;
@@ -297,7 +307,7 @@ rp_status rp_unary_result(const rp_unary *u, rp_error *err)
             bad = a;
         }
     }
-    if (bad == NULL || (is_answered && is_away(bad))) return RP_OK;
+    if (bad == NULL || (has_result && is_away(bad))) return RP_OK;
     return rp_fail(err, bad->status, "%s", bad->text);
 }
 

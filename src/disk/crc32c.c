@@ -6,8 +6,8 @@
 #include "disk/record.h"
 #include "util/cpu.h"
 
-/* A checksum is linear, so an entry of a table is the sum of those of its bits. Table k has the
- * state after a byte and k zero bytes. */
+/* A CRC is linear, so the entry of a byte is the XOR of the entries of its bits. Table k has
+ * the state after one byte and k zero bytes. */
 #define ENTRY(i, a, b, c, d, e, f, g, h)                                                       \
     (((i)&1 ? (a) : 0) ^ ((i)&2 ? (b) : 0) ^ ((i)&4 ? (c) : 0) ^ ((i)&8 ? (d) : 0) ^           \
      ((i)&16 ? (e) : 0) ^ ((i)&32 ? (f) : 0) ^ ((i)&64 ? (g) : 0) ^ ((i)&128 ? (h) : 0))

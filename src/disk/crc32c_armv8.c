@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CRC-32C by the instruction for it. */
+/* CRC-32C by the CRC32C instruction of ARMv8. */
 #include "disk/crc32c.h"
 
 #if defined(__aarch64__)

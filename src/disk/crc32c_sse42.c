@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CRC-32C by the instruction for it, which takes three cycles and can be begun in each: so
- * three stretches are gone through at once, and their checksums brought together by a
- * multiplication without carries (Gopal et al., "Fast CRC Computation for iSCSI Polynomial
- * Using CRC32 Instruction", 2011). */
+/* CRC-32C by the CRC32 instruction of SSE4.2. It has a latency of three cycles and a throughput
+ * of one per cycle, so three stretches are processed in parallel; carry-less multiplication
+ * combines their checksums (Gopal et al., "Fast CRC Computation for iSCSI Polynomial Using
+ * CRC32 Instruction", 2011). */
 #include "disk/crc32c.h"
 
 #if defined(__x86_64__)
 
+#include <assert.h>
 #include <immintrin.h>
 #include <string.h>
 
@@ -18,9 +19,9 @@ static inline uint64_t load(const uint8_t *data)
     return word;
 }
 
-/* The state after n more zero bytes; `power` is x^(8n - 33) modulo the polynomial. The
- * instruction itself reduces the product, and multiplies it by x^32; the missing x is that of
- * a product of reflected numbers. */
+/* Returns the state after n more zero bytes; `power` is x^(8n - 33) modulo the polynomial. The
+ * CRC32 instruction reduces the product and multiplies it by x^32. The missing factor x comes
+ * from the product of two reflected numbers. */
 static inline uint32_t shift(uint32_t state, uint32_t power)
 {
     __m128i product =
@@ -29,12 +30,13 @@ static inline uint32_t shift(uint32_t state, uint32_t power)
     return (uint32_t)_mm_crc32_u64(0, (uint64_t)_mm_cvtsi128_si64(product));
 }
 
-/* Three stretches of `length` bytes, a multiple of 8. */
+/* Processes three stretches of `length` bytes each, a multiple of 8. */
 static inline uint32_t three(uint32_t state, const uint8_t *data, size_t length, uint32_t once,
                              uint32_t twice)
 {
     uint64_t a = state, b = 0, c = 0;
 
+    assert(length % 8 == 0);
     for (const uint8_t *end = data + length; data < end; data += 8) {
         a = _mm_crc32_u64(a, load(data));
         b = _mm_crc32_u64(b, load(data + length));

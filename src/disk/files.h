@@ -1,21 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The file layer: everything that durability does to a disk goes through these few calls, on
- * paths below one directory, so that a test can put a simulated disk in their place: one that
- * fails, fills up, loses what was not synced and damages what it keeps.
+/* The file layer. Durability accesses the disk only through these calls, on paths below one
+ * directory. So a test can replace the disk by a simulated one that fails, fills up, loses what
+ * was not synced and damages what it keeps.
  *
- * Paths are relative, of our own making ("seg/0000000000000001"), never from a peer. Calls may
- * be made from any thread; on one rp_file reads may run beside one writer.
+ * Paths are relative and made by this program ("seg/0000000000000001"), never by a peer. Any
+ * thread may call; on one rp_file, reads may run beside one writer.
  *
  * Statuses: RP_NOT_FOUND, RP_EXISTS, RP_NO_RESOURCE (disk full, quota, descriptors, memory),
- * RP_UNAVAILABLE (any other error of the system's, e.g. EIO, EROFS), RP_INVALID. The sentence
- * names the path, the call and errno's text. EINTR and short transfers are dealt with inside.
- */
+ * RP_UNAVAILABLE (any other system error, e.g. EIO, EROFS), RP_INVALID. The error text names
+ * the path, the call and the errno text. Implementations handle EINTR and short transfers. */
 #ifndef RP_DISK_FILES_H
 #define RP_DISK_FILES_H
 
 #include "reprise/alloc.h"
 
-enum { RP_MAX_ROOMS = 8 };
+enum { RP_MAX_READ_PARTS = 8 };
 
 typedef struct rp_files rp_files;
 typedef struct rp_file rp_file;
@@ -25,59 +24,59 @@ typedef struct rp_bytes {
     size_t size;
 } rp_bytes;
 
-/* Where bytes that are read go. */
-typedef struct rp_room {
+/* One destination of a scattered read. */
+typedef struct rp_read_part {
     void *data;
     size_t size;
-} rp_room;
+} rp_read_part;
 
 typedef enum rp_open_how {
-    RP_OPEN_READ = 0,   /* must be there */
-    RP_OPEN_CREATE = 1, /* must not be there; to be written and read */
-    RP_OPEN_WRITE = 2,  /* must be there; to be written and read */
+    RP_OPEN_READ = 0,   /* must exist */
+    RP_OPEN_CREATE = 1, /* must not exist; for writing and reading */
+    RP_OPEN_WRITE = 2,  /* must exist; for writing and reading */
 } rp_open_how;
 
 typedef struct rp_files_ops {
     rp_status (*open)(rp_files *fs, const char *path, rp_open_how how, rp_file **out,
                       rp_error *err);
-    /* Drops the handle. Says nothing about the disk: sync first. */
+    /* Closes the handle. Does not sync. */
     void (*close)(rp_file *file);
-    /* Writes all of it at `offset`, or fails; then any part of it may have been written. */
+    /* Writes all parts at `offset`. After a failure any part of them may have been written. */
     rp_status (*write)(rp_file *file, uint64_t offset, const rp_bytes *parts, size_t count,
                        rp_error *err);
     /* Reads up to `size` bytes; `*got` is less only at the end of the file. */
     rp_status (*read)(rp_file *file, uint64_t offset, void *data, size_t size, size_t *got,
                       rp_error *err);
-    /* The same, into several parts one after the other, `count` <= RP_MAX_ROOMS. */
-    rp_status (*read_into)(rp_file *file, uint64_t offset, const rp_room *rooms, size_t count,
-                           size_t *got, rp_error *err);
-    /* fdatasync. After a failure nothing of the file that was not synced before is to be
-     * trusted, ever. */
+    /* The same into several parts in order, `count` <= RP_MAX_READ_PARTS. */
+    rp_status (*read_into)(rp_file *file, uint64_t offset, const rp_read_part *parts,
+                           size_t count, size_t *got, rp_error *err);
+    /* fdatasync. After a failure, whatever was not synced before must never be trusted. */
     rp_status (*sync)(rp_file *file, rp_error *err);
-    /* Has the system begin to write what it holds of these bytes, so that a later sync finds
-     * little left to do. Promises nothing and tells of no error: sync does. May be NULL. */
+    /* Asks the kernel to begin writing these bytes to the disk, so that a later sync has less
+     * to do. Guarantees nothing and reports no error: sync does. May be NULL. */
     void (*start_sync)(rp_file *file, uint64_t offset, uint64_t size);
     rp_status (*size)(rp_file *file, uint64_t *out, rp_error *err);
     rp_status (*truncate)(rp_file *file, uint64_t size, rp_error *err);
-    /* Makes the file `size` bytes long and takes room on the disk for all of them. After a
-     * failure some of it may have been taken. May be NULL, with `space`. */
+    /* Makes the file `size` bytes long and allocates disk space for all of them. After a
+     * failure some may be allocated. May be NULL, together with `space`. */
     rp_status (*allocate)(rp_file *file, uint64_t size, rp_error *err);
-    /* How large the file system is, and how much of it we can still use. May be NULL. */
+    /* The size of the file system, and how much of it this process can still use. May be NULL.
+     */
     rp_status (*space)(rp_files *fs, uint64_t *total, uint64_t *available, rp_error *err);
 
-    /* Replaces `to`. Durable after sync_directory of the directory of both. */
+    /* Replaces `to`. Durable after sync_directory of the directories of both. */
     rp_status (*rename)(rp_files *fs, const char *from, const char *to, rp_error *err);
     rp_status (*remove)(rp_files *fs, const char *path, rp_error *err);
-    rp_status (*make_directory)(rp_files *fs, const char *path,
-                                rp_error *err); /* fine if there */
+    /* RP_OK if the directory exists. */
+    rp_status (*make_directory)(rp_files *fs, const char *path, rp_error *err);
     /* "" is the directory itself. */
     rp_status (*sync_directory)(rp_files *fs, const char *path, rp_error *err);
     /* Calls `each` with the name of every entry, in any order. */
     rp_status (*list)(rp_files *fs, const char *path, void (*each)(void *ctx, const char *name),
                       void *ctx, rp_error *err);
-    /* Takes the file `path` for this process alone until the rp_files are freed.
-     * RP_PRECONDITION: another has it, and the sentence says who (its process id is in the
-     * file). */
+    /* Locks the file `path` for this process until the rp_files are freed. RP_PRECONDITION:
+     * another process has the lock; the error text names its process id, which is in the file.
+     */
     rp_status (*lock)(rp_files *fs, const char *path, rp_error *err);
     void (*free)(rp_files *fs);
 } rp_files_ops;
@@ -86,13 +85,14 @@ struct rp_files {
     const rp_files_ops *ops;
 };
 
-/* What every implementation starts with. */
+/* The first member of every implementation's file. */
 struct rp_file {
     rp_files *files;
 };
 
-/* The system's files below `directory`, which is made if its parent is there. Resolves nothing
- * outside it and follows no symbolic links below it. Returns owned: files->ops->free(). */
+/* Opens the files of the operating system below `directory`, which is created if its parent
+ * exists. Paths that lead outside of it, and symbolic links below it, are refused. Returns
+ * owned: files->ops->free(). */
 RP_NODISCARD rp_status rp_files_open_directory(const rp_allocator *alloc, const char *directory,
                                                rp_files **out, rp_error *err);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The system's files. Every path is resolved from the descriptor of one directory, so that the
- * directory may be moved, and through no symbolic link: openat2() sees to that in one call;
- * where there is none we go down component by component. */
+/* The files of the operating system. Paths are resolved from the descriptor of the directory,
+ * so that the directory may be renamed, and through no symbolic link. openat2() does that in
+ * one call; without it, open_down() opens component by component. */
 #include <assert.h>
 #include <dirent.h>
 #include <errno.h>
@@ -26,8 +26,8 @@
 /* The longest path, with its zero, and the most parts that one call writes. */
 enum { PATH_BYTES = 128, MAX_PARTS = 512 };
 
-/* From this on the system is asked to begin with a write at once, and not when it is synced:
- * the disk works while we prepare the next. */
+/* After a write of this size the kernel is asked to begin writing to the disk at once, not only
+ * at the sync: the disk works while the next write is prepared. */
 enum { EAGER_BYTES = 256 << 10 };
 
 typedef struct system_files {
@@ -64,7 +64,7 @@ static rp_status fail_errno(rp_error *err, int number, const char *path, const c
     return rp_fail(err, status_of(number), "%s: %s: %s", path, call, strerror(number));
 }
 
-/* Relative, and with nothing in it that leads up. "" is the directory itself. */
+/* True for a relative path without "." and "..". "" is the directory itself. */
 static bool is_fine(const char *path)
 {
     if (strlen(path) >= PATH_BYTES || path[0] == '/') return false;
@@ -78,7 +78,8 @@ static bool is_fine(const char *path)
     return true;
 }
 
-/* O_DIRECTORY says of a link that it is no directory; openat2() says that it is a link. */
+/* For a symbolic link O_DIRECTORY gives ENOTDIR, but openat2() ELOOP. Returns ELOOP for a link.
+ */
 static int errno_of_component(int at, const char *name, int number)
 {
     struct stat about;
@@ -87,7 +88,8 @@ static int errno_of_component(int at, const char *name, int number)
     return S_ISLNK(about.st_mode) ? ELOOP : ENOTDIR;
 }
 
-/* Opens directory after directory, then the last component; for systems without openat2(). */
+/* Opens one directory after the other, then the last component: for kernels without openat2().
+ */
 static int open_down(int directory, const char *path, int flags, mode_t mode)
 {
     int at = directory, fd;
@@ -97,6 +99,7 @@ static int open_down(int directory, const char *path, int flags, mode_t mode)
         char name[PATH_BYTES];
         bool last = path[length] == '\0';
 
+        assert(length < sizeof name); /* is_fine() has checked the path */
         memcpy(name, path, length);
         name[length] = '\0';
         do {
@@ -127,7 +130,7 @@ static int open_beneath(const system_files *fs, const char *path, int flags, mod
         fd = syscall(SYS_openat2, fs->directory, name, &how, sizeof how);
     } while (fd < 0 && errno == EINTR);
     if (fd >= 0) return (int)fd;
-    /* A filter of system calls may answer EPERM to one that it does not know. */
+    /* A system call filter may return EPERM for a call that it does not know. */
     if (errno != ENOSYS && errno != EPERM) return -1;
     return open_down(fs->directory, name, flags, mode);
 }
@@ -139,6 +142,7 @@ static int open_parent(const system_files *fs, const char *path, const char **na
     char parent[PATH_BYTES] = "";
 
     *name = slash != NULL ? slash + 1 : path;
+    assert(slash == NULL || slash - path < PATH_BYTES); /* is_fine() has checked the path */
     if (slash != NULL) memcpy(parent, path, (size_t)(slash - path));
     return open_beneath(fs, parent, O_PATH | O_DIRECTORY, 0);
 }
@@ -152,7 +156,7 @@ static rp_status system_open(rp_files *files, const char *path, rp_open_how how,
                              rp_error *err)
 {
     system_files *fs = (system_files *)files;
-    /* Without waiting: somebody may have put a pipe there. */
+    /* O_NONBLOCK: the path may be a named pipe. */
     int flags = O_NONBLOCK | (how == RP_OPEN_READ ? O_RDONLY : O_RDWR);
     system_file *file;
     struct stat about;
@@ -170,7 +174,7 @@ static rp_status system_open(rp_files *files, const char *path, rp_open_how how,
     } else if (fstat(file->fd, &about) != 0) {
         st = fail_errno(err, errno, path, "fstat");
     } else if (!S_ISREG(about.st_mode)) {
-        st = rp_fail(err, RP_UNAVAILABLE, "%s: it is not a regular file", path);
+        st = rp_fail(err, RP_UNAVAILABLE, "%s: not a regular file", path);
     } else {
         *out = &file->base;
         return RP_OK;
@@ -185,22 +189,25 @@ static void system_close(rp_file *base)
     system_file *file = (system_file *)base;
     system_files *fs = (system_files *)base->files;
 
+    assert(file->fd >= 0);
     (void)close(file->fd);
     rp_release(&fs->alloc, file, sizeof *file);
 }
 
-/* True, and the end in `*end`, if the system can count that far. */
+/* Computes the end of a range. Returns false if it does not fit into off_t. */
 static bool can_reach(uint64_t offset, uint64_t size, uint64_t *end)
 {
     return !__builtin_add_overflow(offset, size, end) && *end <= INT64_MAX;
 }
 
-/* The next parts as the system wants them, from `skip` bytes into the first. */
-static int fill_vector(struct iovec *vector, const rp_bytes *parts, size_t count, size_t skip)
+/* Fills the vector of a write with the parts, without the first `skip` bytes of the first. */
+static int fill_write_vector(struct iovec *vector, const rp_bytes *parts, size_t count,
+                             size_t skip)
 {
     int used = 0;
 
     for (size_t i = 0; i < count && used < MAX_PARTS; i++, skip = 0) {
+        assert(skip <= parts[i].size);
         if (parts[i].size == skip) continue;
         vector[used++] = (struct iovec){.iov_base = (char *)parts[i].data + skip,
                                         .iov_len = parts[i].size - skip};
@@ -225,12 +232,12 @@ static rp_status system_write(rp_file *base, uint64_t offset, const rp_bytes *pa
 
         for (; count > 0 && parts->size == skip; parts++, count--) skip = 0;
         if (count == 0) return RP_OK;
-        used = fill_vector(vector, parts, count, skip);
+        used = fill_write_vector(vector, parts, count, skip);
         wrote = pwritev(file->fd, vector, used, (off_t)offset);
         if (wrote < 0 && errno == EINTR) continue;
-        if (wrote <= 0) /* nothing, without a reason: a full disk says that in one word more */
+        if (wrote <= 0) /* 0 bytes without an error: taken as a full disk */
             return fail_errno(err, wrote < 0 ? errno : ENOSPC, file->path, "pwritev");
-        if (wrote >= EAGER_BYTES) /* a wish; what goes wrong is told by the sync */
+        if (wrote >= EAGER_BYTES) /* a hint; the sync reports errors */
             (void)sync_file_range(file->fd, (off_t)offset, wrote, SYNC_FILE_RANGE_WRITE);
         offset += (uint64_t)wrote;
         skip += (size_t)wrote;
@@ -238,35 +245,36 @@ static rp_status system_write(rp_file *base, uint64_t offset, const rp_bytes *pa
     }
 }
 
-/* The rooms as the system wants them, without the first `skip` bytes. */
-static int fill_rooms(struct iovec *vector, const rp_room *rooms, size_t count, size_t skip)
+/* Fills the vector of a read with the parts, without the first `skip` bytes. */
+static int fill_read_vector(struct iovec *vector, const rp_read_part *parts, size_t count,
+                            size_t skip)
 {
     int used = 0;
 
     for (size_t i = 0; i < count; i++) {
-        size_t over = skip < rooms[i].size ? skip : rooms[i].size;
+        size_t over = skip < parts[i].size ? skip : parts[i].size;
         skip -= over;
-        if (rooms[i].size > over)
-            vector[used++] = (struct iovec){.iov_base = (char *)rooms[i].data + over,
-                                            .iov_len = rooms[i].size - over};
+        if (parts[i].size > over)
+            vector[used++] = (struct iovec){.iov_base = (char *)parts[i].data + over,
+                                            .iov_len = parts[i].size - over};
     }
     return used;
 }
 
-static rp_status system_read_into(rp_file *base, uint64_t offset, const rp_room *rooms,
+static rp_status system_read_into(rp_file *base, uint64_t offset, const rp_read_part *parts,
                                   size_t count, size_t *got, rp_error *err)
 {
     system_file *file = (system_file *)base;
-    struct iovec vector[RP_MAX_ROOMS];
+    struct iovec vector[RP_MAX_READ_PARTS];
     uint64_t end = offset;
     size_t done = 0;
 
-    assert(count <= RP_MAX_ROOMS);
+    assert(count <= RP_MAX_READ_PARTS);
     for (size_t i = 0; i < count; i++)
-        if (!can_reach(end, rooms[i].size, &end))
+        if (!can_reach(end, parts[i].size, &end))
             return fail_errno(err, EINVAL, file->path, "preadv");
     for (;;) {
-        int used = fill_rooms(vector, rooms, count, done);
+        int used = fill_read_vector(vector, parts, count, done);
         ssize_t n = used > 0 ? preadv(file->fd, vector, used, (off_t)(offset + done)) : 0;
 
         if (n < 0 && errno == EINTR) continue;
@@ -281,14 +289,14 @@ static rp_status system_read_into(rp_file *base, uint64_t offset, const rp_room 
 static rp_status system_read(rp_file *base, uint64_t offset, void *data, size_t size,
                              size_t *got, rp_error *err)
 {
-    return system_read_into(base, offset, &(rp_room){data, size}, 1, got, err);
+    return system_read_into(base, offset, &(rp_read_part){data, size}, 1, got, err);
 }
 
 static rp_status system_sync(rp_file *base, rp_error *err)
 {
     system_file *file = (system_file *)base;
 
-    /* Never twice after a failure, so not after EINTR either. */
+    /* Never repeated after a failure, so not after EINTR either. */
     if (fdatasync(file->fd) != 0) return fail_errno(err, errno, file->path, "fdatasync");
     return RP_OK;
 }
@@ -436,7 +444,7 @@ static rp_status system_list(rp_files *files, const char *path,
     }
     for (;;) {
         errno = 0;
-        /* Of a stream that no other thread has: safe in this C library and in the standard. */
+        /* readdir() is safe on a stream that no other thread uses. */
         entry = readdir(list); /* NOLINT(concurrency-mt-unsafe) */
         if (entry == NULL) break;
         if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
@@ -447,8 +455,8 @@ static rp_status system_list(rp_files *files, const char *path,
     return st;
 }
 
-/* The lock is the system's, not the file: who dies has lost it. The number of the process in
- * the file only tells people who it is. */
+/* The lock is flock()'s, so it ends with the process. The process id in the file is only for
+ * people. */
 static rp_status system_lock(rp_files *files, const char *path, rp_error *err)
 {
     system_files *fs = (system_files *)files;
@@ -472,14 +480,14 @@ static rp_status system_lock(rp_files *files, const char *path, rp_error *err)
         (void)close(fd);
         return st;
     }
-    errno = ENOSPC; /* what a short write means */
+    errno = ENOSPC; /* if the write is short */
     length = snprintf(text, sizeof text, "%ld\n", (long)getpid());
     if (ftruncate(fd, 0) != 0 || pwrite(fd, text, (size_t)length, 0) != length) {
         st = fail_errno(err, errno, path, "write");
         (void)close(fd);
         return st;
     }
-    /* A child would keep the lock when we are gone. */
+    /* Closed in children: a child would keep the lock after this process has ended. */
     rp_fork_fds_add(fd);
     fs->lock = fd;
     return RP_OK;
@@ -521,8 +529,8 @@ static const rp_files_ops system_ops = {
     .free = system_free,
 };
 
-/* A new directory must outlive a power cut as its files do. Who may not read the parent cannot
- * sync it. */
+/* Syncs the entry of a new directory. A parent that this process may not read cannot be synced.
+ */
 static rp_status sync_parent(const system_files *fs, const char *directory, rp_error *err)
 {
     int parent = openat(fs->directory, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "disk/hash.h"
 
+#include <assert.h>
+
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
 #include "util/mem.h"
 
 struct rp_hash {
-    XXH3_state_t state; /* wants a cache line to begin with */
+    XXH3_state_t state; /* first: needs the alignment of a cache line */
     rp_allocator alloc;
 };
 
@@ -16,6 +18,7 @@ rp_hash *rp_hash_new(const rp_allocator *alloc)
     rp_hash *hash = rp_alloc_aligned(alloc, sizeof *hash);
 
     if (hash == NULL) return NULL;
+    assert((uintptr_t)hash % 64 == 0);
     hash->alloc = *alloc;
     rp_hash_reset(hash);
     return hash;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* XXH3-128 of the bytes of a file, as they come. One thread at a time. */
+/* XXH3-128 of a stream of bytes. One thread at a time. */
 #ifndef RP_DISK_HASH_H
 #define RP_DISK_HASH_H
 
@@ -9,17 +9,18 @@ enum { RP_HASH_BYTES = 16 };
 
 typedef struct rp_hash rp_hash;
 
-/* Of nothing so far. NULL if there is no memory. Returns owned. */
+/* Starts with no bytes. NULL if there is no memory. Returns owned. */
 rp_hash *rp_hash_new(const rp_allocator *alloc);
 void rp_hash_free(rp_hash *hash); /* NULL is fine */
 
-/* Begins anew. */
+/* Forgets all bytes. */
 void rp_hash_reset(rp_hash *hash);
+/* Adds bytes. */
 void rp_hash_update(rp_hash *hash, const void *data, size_t size);
-/* Lets `to` be of the same bytes as `from`. */
+/* Copies the state of `from` to `to`. */
 void rp_hash_copy(rp_hash *to, const rp_hash *from);
-/* Of everything so far, in the canonical form: the high half first, big-endian. Changes
- * nothing. */
+/* Writes the hash of all bytes so far in the canonical form: high half first, big-endian. The
+ * state does not change. */
 void rp_hash_digest(const rp_hash *hash, uint8_t out[RP_HASH_BYTES]);
 
 #endif

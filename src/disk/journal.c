@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Taking records, answering questions, beginning and end. */
+/* Append, queries, start and stop. The invariants are in disk/journal_inside.h. */
+#include "disk/journal.h"
+
+#include <assert.h>
 #include <inttypes.h>
 #include <string.h>
 
 #include "disk/journal_inside.h"
+#include "disk/journal_takeover.h"
 #include "util/clock.h"
 #include "util/error.h"
 #include "util/kill_point.h"
 #include "util/mem.h"
+#include "util/verify.h"
 
 enum { DEFAULT_BYTES = 64 << 20 /* of a file; in the queue */ };
 static const int64_t default_retry_ns = 1000000000;
@@ -23,7 +28,23 @@ void rp_journal_lose_locked(rp_journal *j)
     j->losses++;
 }
 
-/* Whether a change may leave dead bytes on disk, where no insert follows. */
+#ifndef NDEBUG
+bool rp_journal_is_valid_locked(rp_journal *j)
+{
+    uint64_t last = atomic_load(&j->last);
+
+    if (j->synced > j->written || j->written > last || atomic_load(&j->safe) > last)
+        return false; /* J5 */
+    if (j->file_count > j->file_capacity) return false;
+    for (size_t i = 1; i < j->file_count; i++)
+        if (j->files[i - 1] >= j->files[i]) return false; /* J7 */
+    for (const waiter *w = j->waiters; w != NULL; w = w->next)
+        if (w->prev == NULL ? j->waiters != w : w->prev->next != w) return false; /* J8 */
+    return j->hold == 0 || j->resume == j->hold + 1;                              /* J9 */
+}
+#endif
+
+/* True if a change of this kind may leave dead bytes on disk. */
 static bool may_free(rp_record_kind kind)
 {
     return kind == RP_RECORD_DELETE || kind == RP_RECORD_EVICT || kind == RP_RECORD_RESET ||
@@ -47,6 +68,7 @@ uint64_t rp_journal_append(rp_journal *j, rp_record_kind kind, const rp_bytes *p
     }
     (void)atomic_fetch_add_explicit(&j->queued, j->queue.bytes - before, memory_order_relaxed);
     if (may_free(kind)) j->freed = lsn;
+    assert(lsn > atomic_load(&j->safe)); /* J5: nothing is safe before it is appended */
     atomic_store_explicit(&j->last, lsn, memory_order_relaxed);
     rp_cond_signal(&j->cv);
     rp_mutex_unlock(&j->mu);
@@ -66,39 +88,44 @@ bool rp_journal_is_lost(rp_journal *j)
     return atomic_load(&j->is_lost);
 }
 
-bool rp_journal_is_behind(rp_journal *j, bool takes_room)
+bool rp_journal_is_behind(rp_journal *j, bool takes_space)
 {
     uint64_t bytes = atomic_load(&j->queued);
     int64_t pause_until = atomic_load(&j->pause_until);
 
-    if (takes_room && pause_until != 0 && rp_now_ns() < pause_until) return true;
-    if (atomic_load(&j->is_degraded)) return false; /* it gives up, and holds up nobody */
+    if (takes_space && pause_until != 0 && rp_now_ns() < pause_until) return true;
+    if (atomic_load(&j->is_degraded)) return false; /* it gives up records instead */
     if (j->o.segments != NULL) bytes += rp_segments_queued(j->o.segments);
     return bytes >= j->o.max_queued;
 }
 
-bool rp_journal_claim_room(rp_journal *j, uint64_t bytes, uint64_t least)
+bool rp_journal_claim_space(rp_journal *j, uint64_t bytes, uint64_t least)
 {
-    if (rp_journal_room_claim(&j->room, atomic_load(&j->queued), bytes, least)) return true;
+    if (rp_journal_space_claim(&j->space, atomic_load(&j->queued), bytes, least)) return true;
     rp_mutex_lock(&j->mu);
     rp_cond_signal(&j->cv);
     rp_mutex_unlock(&j->mu);
     return false;
 }
 
-void rp_journal_release_room(rp_journal *j, uint64_t bytes)
+void rp_journal_release_space(rp_journal *j, uint64_t bytes)
 {
-    rp_journal_room_release(&j->room, bytes);
+    rp_journal_space_release(&j->space, bytes);
 }
 
-bool rp_journal_is_short(const rp_journal *j)
+uint64_t rp_journal_most_space(const rp_journal *j)
 {
-    return rp_journal_room_is_wanted(&j->room);
+    return rp_journal_space_most(&j->space);
 }
 
-void rp_journal_forget_short(rp_journal *j)
+bool rp_journal_is_space_wanted(const rp_journal *j)
 {
-    rp_journal_room_forget(&j->room);
+    return rp_journal_space_is_wanted(&j->space);
+}
+
+void rp_journal_clear_space_wanted(rp_journal *j)
+{
+    rp_journal_space_clear_wanted(&j->space);
 }
 
 uint64_t rp_journal_last(rp_journal *j)
@@ -133,6 +160,7 @@ uint64_t rp_journal_cut(rp_journal *j)
         j->hold = last;
         rp_cond_signal(&j->cv);
     }
+    RP_VERIFY(j->file_count, rp_journal_is_valid_locked(j));
     rp_mutex_unlock(&j->mu);
     return last;
 }
@@ -154,13 +182,15 @@ rp_status rp_journal_trim(rp_journal *j, uint64_t base, rp_error *err)
             file = j->files[0];
             j->file_count--;
             memmove(j->files, j->files + 1, j->file_count * sizeof *j->files);
+            assert(j->file_count > 0 &&
+                   file < j->files[0]); /* the open file is never removed */
         }
         rp_mutex_unlock(&j->mu);
         if (!more) break;
         RP_KILL_POINT("journal.trim");
         st = j->o.files->ops->remove(j->o.files, rp_journal_path(path, file), &why);
         if (st == RP_OK || st == RP_NOT_FOUND || first != RP_OK) continue;
-        first = st; /* the next start finds it again */
+        first = st; /* the file stays; the next start lists it again */
         if (err != NULL) *err = why;
     }
     return first;
@@ -189,11 +219,12 @@ void rp_journal_get_info(rp_journal *j, rp_journal_info *out)
     rp_mutex_unlock(&j->mu);
 }
 
-/* The thread has ended, or never began. */
+/* The thread has ended, or was not started. */
 static void free_journal(rp_journal *j) RP_NO_THREAD_SAFETY_ANALYSIS
 {
     rp_allocator alloc = j->alloc;
 
+    assert(j->waiters == NULL);
     rp_raw_queue_move(&j->kept, &j->queue);
     rp_journal_release_kept(j, UINT64_MAX);
     if (j->file.handle != NULL) j->o.files->ops->close(j->file.handle);
@@ -209,8 +240,10 @@ rp_status rp_journal_start(const rp_journal_options *options, rp_journal **out,
                            rp_error *err) RP_NO_THREAD_SAFETY_ANALYSIS
 {
     rp_journal *j = rp_alloc_zero(options->alloc, sizeof *j);
+    rp_number_list files = {0};
     rp_status st;
 
+    assert(options->next_lsn >= 1);
     if (j == NULL) return rp_fail_memory(err, sizeof *j);
     j->o = *options;
     j->alloc = *options->alloc;
@@ -225,11 +258,15 @@ rp_status rp_journal_start(const rp_journal_options *options, rp_journal **out,
     atomic_init(&j->last, options->next_lsn - 1);
     atomic_init(&j->safe, options->next_lsn - 1);
     j->due_at = RP_FOREVER;
-    rp_journal_room_init(&j->room, j->o.files, j->o.sync ? j->o.segments : NULL);
-    (void)rp_journal_room_look(&j->room, 0);
-    st = rp_journal_take_over(&j->o, &j->files, &j->file_count, &j->file_capacity, err);
+    rp_journal_space_init(&j->space, j->o.files, j->o.sync ? j->o.segments : NULL);
+    (void)rp_journal_space_update(&j->space, 0);
+    st = rp_journal_take_over(&j->o, &files, err);
+    j->files = files.at;
+    j->file_count = files.count;
+    j->file_capacity = files.capacity;
+    assert(j->file_count <= j->file_capacity);
     if (st == RP_OK && !rp_thread_start(&j->thread, "journal", rp_journal_run, j))
-        st = rp_fail(err, RP_NO_RESOURCE, "there is no thread for the journal");
+        st = rp_fail(err, RP_NO_RESOURCE, "journal: the thread could not be started");
     if (st != RP_OK) {
         free_journal(j);
         return st;
@@ -238,7 +275,7 @@ rp_status rp_journal_start(const rp_journal_options *options, rp_journal **out,
     return RP_OK;
 }
 
-/* Makes the last file a whole one. */
+/* Seals the open file. The thread has ended. */
 static rp_status seal(rp_journal *j, rp_error *err) RP_NO_THREAD_SAFETY_ANALYSIS
 {
     rp_status st = RP_OK;

@@ -1,194 +1,120 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The journal's files and its thread: records go in, in order, and become safe in batches.
+/* The journal: a write-ahead log of changes, with a thread that writes and syncs it in batches.
  *
- * Appending gives a record the next number (LSN) and copies it into a buffer, in a raw form of
- * the owner's. The thread takes the buffer whole, first flushes the segments (so that a chunk
- * is there before a record speaks of it), has the raw records turned into bytes, writes them
- * with one call, syncs if the mode says so, and then tells. Chunks of an append must have been
- * put before it. Raw records are kept until they are on stable storage: a file that could not
- * be synced, or written for another reason than a full disk, is condemned, and so is one whose
- * records name places in a condemned segment; all records that are not known to be on stable
- * storage are then made into bytes again, with the places as they are then, and go into a new
- * file. That is why they are kept raw and not as bytes: a place is known for good only when its
- * segment is synced. The condemned file stays until the new one has all its records: they may
- * have been acknowledged.
+ * Appending gives a record the next log sequence number (LSN) and copies it, in a raw form that
+ * only the owner understands, into a queue. For each batch the thread
  *
- *   interval   safe = handed to the kernel; synced at least every `interval_ns`
- *   sync       safe = on stable storage (segments synced, then journal synced)
+ *   1  takes the whole queue;
+ *   2  flushes the segments, so that a chunk is written before a record that refers to it;
+ *   3  encodes the raw records and writes them with one call;
+ *   4  syncs, if the mode asks for it;
+ *   5  reports the LSN up to which everything is safe.
  *
- * In sync mode chunks are let in only if they have room on the disk (disk/journal_room.h). If
- * some have none, the journal writes what it has, and then gives way to a checkpoint as on a
- * full disk.
+ *   mode       safe means
+ *   interval   handed to the kernel; synced at least every `interval_ns`
+ *   sync       on stable storage: segments synced first, then the journal
  *
- * When it cannot write, sync mode makes nothing safe until it can again. Interval mode goes on
- * without: everything counts as safe at once, as with checkpoints alone, and it says so
- * (on_trouble). The journal gives up the records that wait to be written
+ * The chunks of a record must be put into the segments before the record is appended.
  *
- *   - if the disk is full at two tries in a row;
- *   - if there are more than max_queued bytes of them, in interval mode;
- *   - if there was no memory for one.
+ * Condemned files. If a sync fails, or a write fails for another reason than a full disk, the
+ * file is condemned: nothing is appended to it any more. So is a file whose records name
+ * locations in a condemned segment. All records that are not known to be on stable storage are
+ * encoded again, with the locations of that time, and go into a new file. For that the thread
+ * keeps raw records until they are synced: a location is final only when its segment is synced.
+ * The condemned file stays until the new one has all of its records, since these may have been
+ * acknowledged.
  *
- * Nothing after them is of use either: it writes no more until rp_journal_cut() tells of a
- * checkpoint that has what is missing; if the disk was full, until rp_journal_resume() says
- * that the checkpoint is complete, which needs the room that there is. Its thread sleeps
- * meanwhile. In sync mode nothing is safe before that.
+ * Disk space. In sync mode chunks are admitted only if they fit on the disk
+ * (disk/journal_space.h). If an insert does not fit, the journal writes its backlog, then
+ * yields to a checkpoint as on a full disk.
  *
- * Files are "wal/" and the first LSN in 16 hexadecimal digits. Where two have the same number,
- * the one that begins later has it right. After every sync a RP_RECORD_SYNCED record goes in
- * with the next batch: damage before the last such number is damage, after it a torn tail. A
- * new file has its name only when the records before it are on stable storage, or when it says
- * there that some were given up. */
+ * Failure. While the journal cannot write, sync mode makes nothing safe. Interval mode reports
+ * the trouble (on_trouble) and goes on without a journal: everything counts as safe at once, as
+ * in checkpoint mode. The journal gives up the records that are not written
+ *
+ *   - if the disk is full at two attempts in a row;
+ *   - if they are more than max_queued bytes, in interval mode;
+ *   - if there was no memory for one of them.
+ *
+ * Records after lost ones are useless, so the journal writes nothing until rp_journal_cut()
+ * names a checkpoint that contains the lost changes. On a full disk it also waits for
+ * rp_journal_resume(), since the checkpoint needs the free space. Its thread sleeps meanwhile,
+ * and in sync mode nothing becomes safe.
+ *
+ * Files are "wal/" and the first LSN in 16 hexadecimal digits. If two files have records with
+ * the same LSN, those of the file that begins later count. After each sync the next batch
+ * begins with
+ * RP_RECORD_SYNCED: a bad record at or before that LSN is damage, one after it a torn tail. A
+ * file gets its name only when all records before it are on stable storage, or when it says in
+ * its first record that some were given up. */
 #ifndef RP_DISK_JOURNAL_H
 #define RP_DISK_JOURNAL_H
 
-#include "disk/segments.h"
+#include "disk/journal_options.h"
 #include "reprise/wait.h"
-#include "util/buf.h"
 
-typedef struct rp_journal rp_journal;
-
-typedef struct rp_journal_options {
-    const rp_allocator *alloc;
-    rp_files *files;
-    rp_segments *segments; /* may be NULL: records speak of no places */
-    rp_store_id store;
-    uint64_t next_lsn; /* >= 1 */
-    bool sync;
-    int64_t interval_ns;
-    int64_t retry_ns;    /* between tries when it cannot write, and how long changes wait for
-                            room at most; 0: a second */
-    uint64_t file_bytes; /* a new file is begun when one has this many; 0: 64 MiB */
-    uint64_t max_queued; /* bytes, segments' included: from here on it is behind; 0: 64 MiB */
-    /* On the journal's thread: appends the payload of a record to `out`; perhaps several times
-     * for one record. NULL: raw records are payloads. RP_NO_RESOURCE: tried again later. */
-    rp_status (*encode)(void *ctx, rp_record_kind kind, const void *raw, size_t size,
-                        rp_buf *out);
-    /* On any thread, without a lock: the record is not needed any more, and what it refers to
-     * can go. Once for each. May be NULL. */
-    void (*release)(void *ctx, rp_record_kind kind, const void *raw, size_t size);
-    /* On the journal's thread, after a batch: everything up to `lsn` is safe. */
-    void (*on_safe)(void *ctx, uint64_t lsn);
-    /* It cannot write (why), or can again (NULL). It goes on trying. Also whenever it has given
-     * up records, so that a checkpoint is needed which has not begun yet. */
-    void (*on_trouble)(void *ctx, const rp_error *why);
-    /* After every batch, and every try: less may be queued than before. May be NULL, like the
-     * two above. */
-    void (*on_pass)(void *ctx);
-    void *ctx;
-} rp_journal_options;
-
-/* Everything below next_lsn that is there, segments included, is synced first: it was read and
- * is relied upon. Files from there on are moved to quarantine/. */
+/* Starts a journal. First syncs all records below next_lsn in existing files, and all segments:
+ * they were read and will be relied upon. Moves journal files from next_lsn on to quarantine/.
+ */
 RP_NODISCARD rp_status rp_journal_start(const rp_journal_options *options, rp_journal **out,
                                         rp_error *err);
-/* Writes and syncs what is there, if that is possible, seals the file and ends the thread.
- * Frees the journal in every case. NULL is fine. */
+/* Writes and syncs the backlog if possible, seals the file, ends the thread and frees the
+ * journal in every case. NULL is fine. */
 rp_status rp_journal_stop(rp_journal *j, rp_error *err);
 
-/* Takes the journal's lock (rank 46) for a copy. Never blocks for I/O. `raw` is 8-aligned
- * whenever it is handed back. If there is no memory the journal is in trouble; the number is
- * given all the same, and `*is_kept` (may be NULL) is false: `release` will not be called. */
+/* Appends a record and returns its LSN. Takes the journal lock (rank 46) for a copy; no I/O.
+ * Callbacks get the raw record aligned to 8 bytes. Without memory the record is lost, but its
+ * LSN is used, `*is_kept` (may be NULL) is false and `release` is not called for it. */
 uint64_t rp_journal_append(rp_journal *j, rp_record_kind kind, const rp_bytes *parts,
                            size_t count, bool *is_kept);
-/* The number of a record for which there was no memory to make it. */
+/* Uses an LSN for a record that could not be made for lack of memory. */
 uint64_t rp_journal_append_nothing(rp_journal *j);
-/* It has given up, and what is appended is of no use for now. */
+/* True if the journal has given up records: what is appended now is useless. */
 bool rp_journal_is_lost(rp_journal *j);
-/* True if changes have to wait: max_queued bytes are to be written. Also, for changes that take
- * room for chunks, while a checkpoint frees a full disk: in sync mode until it is complete,
- * since they could not be acknowledged before, and the chunks that wait must fit into the
+/* True if changes must wait because the backlog is max_queued bytes or more. Changes that put
+ * chunks (`takes_space`) also wait while a checkpoint frees a full disk: in sync mode until it
+ * is complete, since they could not be acknowledged before and their chunks must fit into the
  * reserve; in interval mode for `retry_ns` at most.
- * Any thread, any lock below 44: no lock is taken if there are no segments. */
-bool rp_journal_is_behind(rp_journal *j, bool takes_room);
-/* In sync mode: claims room on the disk for `bytes` of chunks, behind all that is queued, until
- * rp_journal_release_room(). False if there is none: the insert waits until on_pass. The
- * journal looks at once, and every retry_ns, for room for `least` bytes, and yields to a
- * checkpoint that may free some. In interval mode there is always room. Any thread, any lock
- * below 44. */
-RP_NODISCARD bool rp_journal_claim_room(rp_journal *j, uint64_t bytes, uint64_t least);
-void rp_journal_release_room(rp_journal *j, uint64_t bytes);
-/* An insert waits for room. */
-bool rp_journal_is_short(const rp_journal *j);
-/* In on_pass, before inserts that wait are tried: those that are refused again claim again. */
-void rp_journal_forget_short(rp_journal *j);
-uint64_t rp_journal_last(rp_journal *j); /* LSN appended */
-/* The same for a checkpoint, while all tables' locks are held: from here on the journal will do
- * if the checkpoint comes off. */
+ * Any thread, any lock below rank 44. Takes no lock if there are no segments. */
+bool rp_journal_is_behind(rp_journal *j, bool takes_space);
+/* In sync mode: claims disk space for `bytes` of chunks, after all that is queued, until
+ * rp_journal_release_space(). Returns false if there is none: then the insert waits until
+ * on_pass. The journal checks at once, and every retry_ns, whether `least` bytes fit, and
+ * yields to a checkpoint that may free some. In interval mode it always returns true. Any
+ * thread, any lock below rank 44. */
+RP_NODISCARD bool rp_journal_claim_space(rp_journal *j, uint64_t bytes, uint64_t least);
+void rp_journal_release_space(rp_journal *j, uint64_t bytes);
+/* The largest claim that could ever be granted, as far as the size of the disk is known. */
+uint64_t rp_journal_most_space(const rp_journal *j);
+/* True if an insert waits for disk space. */
+bool rp_journal_is_space_wanted(const rp_journal *j);
+/* For on_pass, before waiting inserts are retried: those that are refused again claim again. */
+void rp_journal_clear_space_wanted(rp_journal *j);
+
+/* The last LSN appended. */
+uint64_t rp_journal_last(rp_journal *j);
+/* The same for a checkpoint, called while the locks of all tables are held. The checkpoint will
+ * contain all changes up to the LSN returned; a journal that has given up records begins anew
+ * after it. */
 uint64_t rp_journal_cut(rp_journal *j);
+/* The LSN up to which everything is safe. */
 uint64_t rp_journal_safe(rp_journal *j);
-/* No journal file has, or ever had, a record with a number over this. */
+/* No journal file has, or ever had, a record with a larger LSN. */
 uint64_t rp_journal_reached(rp_journal *j);
-/* RP_DEADLINE, RP_CANCELLED, RP_UNAVAILABLE (it cannot write now). On the journal's own thread,
- * where callbacks of operations may run that were held up, RP_OK at once: it would wait for
- * itself. */
+/* Waits until `lsn` is safe. On the journal thread, where callbacks of delayed operations may
+ * run, it returns RP_OK at once: the thread would wait for itself.
+ * RP_DEADLINE, RP_CANCELLED, RP_UNAVAILABLE (the journal cannot write now). */
 RP_NODISCARD rp_status rp_journal_wait(rp_journal *j, uint64_t lsn, rp_wait wait,
                                        rp_error *err);
-/* Has everything up to now written, synced. The same statuses. */
+/* Has everything appended so far written and synced, and waits for that. The same statuses. */
 RP_NODISCARD rp_status rp_journal_sync(rp_journal *j, rp_wait wait, rp_error *err);
-/* A checkpoint that has everything up to `covered` is complete, and the room that the next one
- * needs is kept: a journal that gave up on a full disk writes again. */
+/* A checkpoint of everything up to `covered` is complete, and the reserve for the next one is
+ * held: a journal that gave up on a full disk writes again. */
 void rp_journal_resume(rp_journal *j, uint64_t covered);
-/* Removes files whose records are all <= `base`, which a checkpoint has. The first failure is
- * the status. */
+/* Removes files whose records are all <= `base`, the LSN of a checkpoint. Returns the status of
+ * the first failure. */
 RP_NODISCARD rp_status rp_journal_trim(rp_journal *j, uint64_t base, rp_error *err);
 
-typedef struct rp_journal_info {
-    uint64_t last, safe, synced;   /* numbers */
-    uint64_t queued;               /* bytes of raw records to be written */
-    uint64_t kept;                 /* bytes of raw records that are not on stable storage */
-    uint64_t syncs, writes, bytes; /* of journal files, since the start */
-    uint64_t files;
-    uint64_t condemned;       /* files, since the start */
-    bool in_trouble, is_lost; /* it cannot write; it waits for a checkpoint */
-    rp_error trouble;
-} rp_journal_info;
-
 void rp_journal_get_info(rp_journal *j, rp_journal_info *out);
-
-/* What the journal is read for. */
-typedef enum rp_journal_reading {
-    RP_JOURNAL_LIVE,    /* the newest checkpoint */
-    RP_JOURNAL_OLDER,   /* one before: what was given up, the newest had, so it is damage */
-    RP_JOURNAL_SALVAGE, /* whatever can be read */
-} rp_journal_reading;
-
-/* Reads all journal files from `from` (exclusive) on, in order, and hands on every change.
- * `*last` is the last good number, at least `from`. Damage after the last known synced number
- * is a torn tail: cut there, with `*torn_bytes`; so is a record after it that `each` finds to
- * speak of something that is not there (RP_NOT_FOUND; nothing may have been changed then).
- * Before it RP_CORRUPT, unless it is salvaged: then what can be read up to the damage is, and
- * `err` has RP_CORRUPT and why, though the status is RP_OK. A gap in the numbers is damage,
- * unless the journal says itself that it gave up there: then it ends there. Any other status of
- * `each` ends it. */
-typedef rp_status rp_journal_visit(void *ctx, const rp_record *record, rp_error *err);
-RP_NODISCARD rp_status rp_journal_read(const rp_allocator *alloc, rp_files *files,
-                                       const rp_store_id *store, uint64_t from,
-                                       rp_journal_reading how, rp_journal_visit *each,
-                                       void *ctx, uint64_t *last, uint64_t *torn_bytes,
-                                       rp_error *err);
-
-enum { RP_JOURNAL_PATH_BYTES = 32, RP_JOURNAL_SECTOR = 512 };
-
-/* A file that has not got its name yet. Whoever reads leaves it alone. */
-#define RP_JOURNAL_TEMPORARY "wal/next.tmp"
-
-/* "wal/" and 16 hexadecimal digits. Returns `out`. */
-char *rp_journal_path(char out[RP_JOURNAL_PATH_BYTES], uint64_t first);
-
-/* The end of a journal file's good part. */
-typedef struct rp_journal_end {
-    uint64_t lsn;    /* of the last good change; the one before the first if there is none */
-    uint64_t synced; /* the largest number known to be synced, also from behind the damage; 0:
-                        none */
-    uint64_t offset; /* behind the last good record */
-    bool is_damaged; /* there is something else behind it */
-    bool gave_up;    /* it begins with RP_RECORD_LOST */
-} rp_journal_end;
-
-/* Goes through the bytes of the file that begins with `first`. `each` (may be NULL) is called
- * for changes alone; its status, if not RP_OK, is returned, with `end` at the record before. */
-RP_NODISCARD rp_status rp_journal_walk(const uint8_t *data, size_t size, uint64_t first,
-                                       const rp_store_id *store, rp_journal_visit *each,
-                                       void *ctx, rp_journal_end *end, rp_error *err);
 
 #endif

@@ -1,20 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "disk/journal_file.h"
 
-#include <inttypes.h>
-#include <stdio.h>
+#include <assert.h>
 
 #include "util/error.h"
 #include "util/kill_point.h"
 #include "util/little_endian.h"
 
 enum { SEAL_BYTES = 24 };
-
-char *rp_journal_path(char out[RP_JOURNAL_PATH_BYTES], uint64_t first)
-{
-    (void)snprintf(out, RP_JOURNAL_PATH_BYTES, "wal/%016" PRIx64, first);
-    return out;
-}
 
 rp_status rp_journal_piece_begin(rp_journal_piece *piece, const rp_journal_file *file,
                                  uint64_t first, const rp_store_id *store)
@@ -45,6 +38,7 @@ rp_status rp_journal_piece_add(rp_journal_piece *piece, const rp_journal_options
     size_t at = out->size, begin = at + RP_RECORD_HEADER_BYTES;
     rp_status st = RP_OK;
 
+    assert(kind != RP_RECORD_LOST || at == RP_FILE_HEADER_BYTES); /* LOST is a first record */
     if (rp_buf_reserve(out, RP_RECORD_HEADER_BYTES) == NULL) st = RP_NO_RESOURCE;
     if (st == RP_OK) {
         out->size = begin;
@@ -60,6 +54,7 @@ rp_status rp_journal_piece_add(rp_journal_piece *piece, const rp_journal_options
         out->bad = false;
         return st;
     }
+    assert(out->size >= begin);
     piece->crc = rp_record_write(out->data + at, kind, number, piece->crc, out->data + begin,
                                  out->size - begin);
     piece->records++;
@@ -86,6 +81,7 @@ rp_status rp_journal_piece_pad(rp_journal_piece *piece, const rp_journal_file *f
                                  to + RP_RECORD_HEADER_BYTES, whole - RP_RECORD_HEADER_BYTES);
     piece->bytes.size += whole;
     piece->records++;
+    assert((end + whole) % RP_JOURNAL_SECTOR == 0); /* J4 */
     return RP_OK;
 }
 
@@ -96,7 +92,7 @@ static rp_status open_new(rp_journal_file *file, const rp_journal_options *o, ui
     const char *path = hide ? RP_JOURNAL_TEMPORARY : rp_journal_path(name, first);
     rp_status st = o->files->ops->open(o->files, path, RP_OPEN_CREATE, &file->handle, err);
 
-    if (st == RP_EXISTS) { /* one that was condemned, with nothing in it that counts */
+    if (st == RP_EXISTS) { /* a condemned file whose records are all written again */
         st = o->files->ops->remove(o->files, path, err);
         if (st == RP_OK)
             st = o->files->ops->open(o->files, path, RP_OPEN_CREATE, &file->handle, err);
@@ -116,8 +112,10 @@ rp_status rp_journal_file_reveal(rp_journal_file *file, const rp_journal_options
                                  rp_error *err)
 {
     char path[RP_JOURNAL_PATH_BYTES];
-    rp_status st = o->files->ops->sync(file->handle, err);
+    rp_status st;
 
+    assert(file->handle != NULL && file->is_hidden && !file->is_bad);
+    st = o->files->ops->sync(file->handle, err);
     if (st == RP_OK)
         st = o->files->ops->rename(o->files, RP_JOURNAL_TEMPORARY,
                                    rp_journal_path(path, file->first), err);
@@ -126,14 +124,16 @@ rp_status rp_journal_file_reveal(rp_journal_file *file, const rp_journal_options
     return st;
 }
 
-/* Writes a part at the end of the file. If the disk is full, gives back the space of what could
- * be written of it; a file with nothing in it is made anew. */
+/* Appends bytes to the file. If the disk is full, cuts off what could be written of them; an
+ * empty file is bad, so that it is created again. */
 static rp_status append(rp_journal_file *file, const rp_journal_options *o,
                         const rp_bytes *part, rp_error *err)
 {
     const rp_files_ops *ops = o->files->ops;
-    rp_status st = ops->write(file->handle, file->offset, part, 1, err);
+    rp_status st;
 
+    assert(file->handle != NULL && !file->is_bad); /* J3 */
+    st = ops->write(file->handle, file->offset, part, 1, err);
     file->is_full = st == RP_NO_RESOURCE;
     if (st == RP_OK) return RP_OK;
     if (!file->is_full || file->offset == 0 ||
@@ -179,6 +179,7 @@ rp_status rp_journal_file_seal(rp_journal_file *file, const rp_journal_options *
     rp_bytes part = {seal, sizeof seal};
     rp_status st;
 
+    assert(!file->is_hidden);
     rp_put_u64(to, file->records);
     rp_put_u64(to + 8, file->offset);
     rp_put_u64(to + 16, last);

@@ -1,9 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "disk/journal_queue.h"
 
+#include <assert.h>
+
 #include "util/mem.h"
+#include "util/verify.h"
 
 enum { BATCH_BYTES = 1 << 20 };
+
+#ifndef NDEBUG
+static bool is_valid(const rp_raw_queue *q)
+{
+    const rp_raw_batch *last = NULL;
+    uint64_t bytes = 0;
+
+    for (const rp_raw_batch *b = q->first; b != NULL; b = b->next) {
+        if (last != NULL && b->last <= last->last) return false; /* Q2 */
+        bytes += b->buf.size;
+        last = b;
+    }
+    return q->end == last && q->bytes == bytes; /* Q1, Q3 */
+}
+
+/* About how many batches the checker walks. */
+static size_t batch_count(const rp_raw_queue *q)
+{
+    return (size_t)(q->bytes / BATCH_BYTES) + 1;
+}
+#endif
 
 void rp_raw_batch_free(rp_raw_batch *batch, const rp_allocator *alloc)
 {
@@ -12,7 +36,7 @@ void rp_raw_batch_free(rp_raw_batch *batch, const rp_allocator *alloc)
     rp_release(alloc, batch, sizeof *batch);
 }
 
-/* The batch that has room for `size` bytes, or may be made to. NULL: no memory. */
+/* Returns the last batch if `size` bytes fit into it, otherwise a new one. NULL: no memory. */
 static rp_raw_batch *batch_for(rp_raw_queue *q, const rp_allocator *alloc, rp_raw_batch **spare,
                                size_t size)
 {
@@ -52,9 +76,10 @@ bool rp_raw_queue_append(rp_raw_queue *q, const rp_allocator *alloc, rp_raw_batc
     if (batch == NULL) return false;
     to = rp_buf_reserve(&batch->buf, whole);
     if (to == NULL) {
-        batch->buf.bad = false; /* it has what it had */
+        batch->buf.bad = false; /* its contents are unchanged */
         return false;
     }
+    assert(batch->last < lsn && batch->buf.size % 8 == 0);
     memcpy(to, &raw, sizeof raw);
     to += sizeof raw;
     for (size_t i = 0; i < count; i++) {
@@ -64,6 +89,7 @@ bool rp_raw_queue_append(rp_raw_queue *q, const rp_allocator *alloc, rp_raw_batc
     batch->buf.size += whole;
     batch->last = lsn;
     q->bytes += whole;
+    RP_VERIFY(batch_count(q), is_valid(q));
     return true;
 }
 
@@ -71,9 +97,11 @@ void rp_raw_queue_move(rp_raw_queue *to, rp_raw_queue *from)
 {
     if (from->first == NULL) return;
     *(to->end == NULL ? &to->first : &to->end->next) = from->first;
+    assert(to->end == NULL || to->end->last < from->end->last);
     to->end = from->end;
     to->bytes += from->bytes;
     *from = (rp_raw_queue){0};
+    RP_VERIFY(batch_count(to), is_valid(to));
 }
 
 rp_raw_batch *rp_raw_queue_take(rp_raw_queue *q)
@@ -83,8 +111,10 @@ rp_raw_batch *rp_raw_queue_take(rp_raw_queue *q)
     if (batch == NULL) return NULL;
     q->first = batch->next;
     if (q->first == NULL) q->end = NULL;
+    assert(q->bytes >= batch->buf.size);
     q->bytes -= batch->buf.size;
     batch->next = NULL;
+    RP_VERIFY(batch_count(q), is_valid(q));
     return batch;
 }
 
@@ -112,5 +142,6 @@ const rp_raw *rp_raw_next(rp_raw_cursor *at)
     if (at->batch == NULL) return NULL;
     raw = (const rp_raw *)(const void *)(at->batch->buf.data + at->offset);
     at->offset += rp_raw_bytes(raw);
+    assert(at->offset <= at->batch->buf.size);
     return raw;
 }

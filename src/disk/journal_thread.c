@@ -1,23 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The journal's thread: when it writes, what it gives up, whom it tells. */
+/* The journal thread: when it writes, which records it gives up, what it reports. */
+#include <assert.h>
 #include <inttypes.h>
 
+#include "disk/journal.h"
 #include "disk/journal_inside.h"
 #include "util/clock.h"
 #include "util/error.h"
+#include "util/verify.h"
 
-/* Forgets what is kept: up to `lsn`, all of it. */
+/* Gives up the kept records up to `lsn`. */
 static void give_up(rp_journal *j, uint64_t lsn) RP_NO_THREAD_SAFETY_ANALYSIS
 {
     if (j->file.handle != NULL) {
-        j->o.files->ops->close(j->file.handle); /* what was synced of it stays good */
+        j->o.files->ops->close(j->file.handle); /* its synced part stays valid */
         j->file.handle = NULL;
     }
     j->superseded = 0;
     rp_journal_release_kept(j, lsn);
 }
 
-/* What the numbers mean now. Returns the number to tell of, or 0. */
+/* Recomputes `safe` and wakes waiters. Returns the LSN to report, or 0 if it has not changed.
+ */
 static uint64_t settle_safe_locked(rp_journal *j) RP_REQUIRES(j->mu)
 {
     uint64_t safe = j->o.sync ? j->synced : j->written;
@@ -31,10 +35,11 @@ static uint64_t settle_safe_locked(rp_journal *j) RP_REQUIRES(j->mu)
     if (safe <= atomic_load(&j->safe)) safe = 0;
     if (safe > 0) atomic_store(&j->safe, safe);
     rp_journal_wake_locked(j, j->info.in_trouble || j->is_lost);
+    RP_VERIFY(j->file_count, rp_journal_is_valid_locked(j));
     return safe;
 }
 
-/* After a pass: tells whoever has to know. */
+/* Ends a pass: updates the state and calls the callbacks. */
 static void report(rp_journal *j, rp_status st, const rp_error *err)
 {
     bool was, is, is_news, is_short = j->short_since != 0;
@@ -46,25 +51,25 @@ static void report(rp_journal *j, rp_status st, const rp_error *err)
     if (err->code != RP_OK) j->info.trouble = *err;
     j->info.in_trouble = is = st != RP_OK || j->is_lost || j->hold > 0;
     why = j->info.trouble;
-    /* A checkpoint that began before it gave up again will not do: so that is told as well. */
-    is_news = (is && (!was || j->losses > j->told_losses)) || (is_short && !j->is_told);
-    j->told_losses = j->losses;
-    was = j->is_told;
-    j->is_told = is || is_short;
-    if (is_news) { /* first: what counts as safe from here on is safe in name only */
+    /* A checkpoint that began before the last loss does not help, so each loss is reported. */
+    is_news = (is && (!was || j->losses > j->reported_losses)) || (is_short && !j->is_reported);
+    j->reported_losses = j->losses;
+    was = j->is_reported;
+    j->is_reported = is || is_short;
+    if (is_news) { /* before `safe` moves: from now on it may be safe in name only */
         rp_mutex_unlock(&j->mu);
         if (j->o.on_trouble != NULL) j->o.on_trouble(j->o.ctx, &why);
         rp_mutex_lock(&j->mu);
     }
     safe = settle_safe_locked(j);
     rp_mutex_unlock(&j->mu);
-    if (was && !j->is_told && j->o.on_trouble != NULL) j->o.on_trouble(j->o.ctx, NULL);
+    if (was && !j->is_reported && j->o.on_trouble != NULL) j->o.on_trouble(j->o.ctx, NULL);
     if (safe > 0 && j->o.on_safe != NULL) j->o.on_safe(j->o.ctx, safe);
     if (j->o.on_pass != NULL) j->o.on_pass(j->o.ctx);
 }
 
-/* A checkpoint has ended what it waited for: the next pass goes on from there. That may have
- * happened in the middle of the pass before, which then reports that all is well. */
+/* True if the checkpoint that the journal waited for is there, so that the next pass can write
+ * again. The checkpoint may have come during the last pass, which then reports no trouble. */
 static bool must_go_on_locked(const rp_journal *j) RP_REQUIRES(j->mu)
 {
     if (j->is_lost || j->hold > 0) return false;
@@ -72,7 +77,7 @@ static bool must_go_on_locked(const rp_journal *j) RP_REQUIRES(j->mu)
            (j->resume > 0 && j->synced < j->resume - 1);
 }
 
-/* Waits until there is something to do. False: it is to end. */
+/* Waits until there is work. Returns false if the thread must end. */
 static bool wait_for_work(rp_journal *j)
 {
     bool go_on;
@@ -85,15 +90,15 @@ static bool wait_for_work(rp_journal *j)
         if (j->queue.first != NULL || must_go_on_locked(j)) break;
         if (j->sync_wanted > j->synced && j->retry_at == 0 && !j->is_lost && !j->gave_way)
             break;
-        if (j->losses > j->told_losses || (j->is_lost && j->kept.first != NULL)) break;
+        if (j->losses > j->reported_losses || (j->is_lost && j->kept.first != NULL)) break;
         if (!j->is_lost && j->hold == 0) {
-            if (rp_journal_is_short(j))
+            if (rp_journal_is_space_wanted(j))
                 until = j->look_at;
-            else if (j->is_told && !j->info.in_trouble)
+            else if (j->is_reported && !j->info.in_trouble)
                 break; /* no insert waits any more */
         }
-        /* While a checkpoint is waited for, nothing is tried or synced: its cut, or
-         * rp_journal_resume(), wakes the thread. */
+        /* While the journal waits for a checkpoint it neither retries nor syncs. The cut of the
+         * checkpoint, or rp_journal_resume(), wakes the thread. */
         if (!j->is_lost && !(j->gave_way && j->hold > 0)) {
             if (j->retry_at != 0 && j->retry_at < until)
                 until = j->retry_at;
@@ -110,9 +115,9 @@ static bool wait_for_work(rp_journal *j)
     return go_on;
 }
 
-/* Deals with what was given up: nothing that is kept is of use, or only what comes after. True
- * if there is nothing to be written for now. On a full disk that is so until the checkpoint is
- * complete: what room there is, the checkpoint needs. */
+/* Handles a loss. While the journal is lost, all kept records are given up; after the cut,
+ * those up to it. Returns true if nothing is to be written now: on a full disk that is so until
+ * the checkpoint is complete, since it needs the free space. */
 static bool skip_lost(rp_journal *j)
 {
     uint64_t resume, up_to, bytes = j->kept.bytes;
@@ -125,9 +130,9 @@ static bool skip_lost(rp_journal *j)
     if (!j->gave_way || rp_now_ns() >= atomic_load(&j->pause_until))
         atomic_store(&j->pause_until, 0);
     if (!j->is_lost && j->resume > 0 && j->synced < j->resume - 1)
-        j->retry_at = 0; /* since the cut nothing has failed yet */
+        j->retry_at = 0; /* nothing has failed since the cut */
     if (!j->is_lost && (j->retry_at != 0 || is_held) && !j->o.sync && bytes > j->o.max_queued)
-        rp_journal_lose_locked(j); /* the trouble says why */
+        rp_journal_lose_locked(j); /* info.trouble has the reason */
     is_lost = j->is_lost;
     resume = j->resume;
     up_to = is_lost ? atomic_load(&j->last) : resume > 0 ? resume - 1 : 0;
@@ -136,7 +141,7 @@ static bool skip_lost(rp_journal *j)
         give_up(j, up_to);
         return true;
     }
-    if (resume > 0 && j->synced < up_to) { /* also what is written and not synced */
+    if (resume > 0 && j->synced < up_to) { /* records that are written and not synced go too */
         give_up(j, up_to);
         rp_journal_set_written(j, up_to, up_to);
         j->begins_after_gap = true;
@@ -162,17 +167,19 @@ static bool is_disk_full(const rp_journal *j)
     return j->file.is_full || (j->o.segments != NULL && rp_segments_is_full(j->o.segments));
 }
 
-/* The disk is full: gives up what waits to be written. A checkpoint has it as well, and fits
- * where the items that are alive do, which a backlog of items that are gone may not. What is
- * written was acknowledged, and is synced first. */
+/* On a full disk: gives up the records that are not written. A checkpoint contains their effect
+ * and needs space for live items only, while the backlog may be of deleted items. Records that
+ * are written may have been acknowledged, so they are synced first. */
 static void yield_to_checkpoint(rp_journal *j) RP_NO_THREAD_SAFETY_ANALYSIS
 {
     uint64_t generation = j->generation;
     rp_status st = RP_OK;
 
     if (j->o.segments != NULL) st = rp_segments_sync_flushed(j->o.segments, NULL);
-    if (st == RP_OK && j->file.handle != NULL && !j->file.is_hidden && !j->file.is_bad &&
-        rp_journal_generation(j) == generation &&
+    /* A failed sync makes the file bad. skip_lost() closes it then, since records that are
+     * written and not synced are given up (J3). */
+    if (st == RP_OK && j->written > j->synced && j->file.handle != NULL && !j->file.is_hidden &&
+        !j->file.is_bad && rp_journal_generation(j) == generation &&
         rp_journal_file_sync(&j->file, &j->o, NULL) == RP_OK)
         rp_journal_set_written(j, j->written, j->written);
     j->gave_way = true;
@@ -183,13 +190,13 @@ static void yield_to_checkpoint(rp_journal *j) RP_NO_THREAD_SAFETY_ANALYSIS
 }
 
 enum {
-    MOST_YIELDS = 3, /* one checkpoint finds out what is dead, the next moves what is alive
-                        beside it, and the third removes the segments */
-    REST = 8         /* times retry_ns, before it yields again where nothing was deleted */
+    MOST_YIELDS = 3, /* the first checkpoint finds the dead bytes, the second moves the live
+                        ones out of the same segments, the third removes the segments */
+    REST = 8         /* times retry_ns, until the next yield if nothing was deleted since */
 };
 
-/* True if all that was let in is on stable storage. Where changes come all the time, it is
- * enough after a while that all chunks are written. */
+/* True if all admitted changes are on stable storage. If changes keep coming, it is enough
+ * after retry_ns that all chunks are written. */
 static bool has_settled(rp_journal *j, int64_t now_ns)
 {
     bool is_empty;
@@ -201,8 +208,9 @@ static bool has_settled(rp_journal *j, int64_t now_ns)
            (now_ns - j->short_since > j->o.retry_ns && rp_segments_queued(j->o.segments) == 0);
 }
 
-/* Yields to a checkpoint that may free room, unless it has done so for the same state of the
- * disk. What is safe by now is told first: while it waits for the checkpoint nothing is. */
+/* Yields to a checkpoint that may free space, unless it has yielded for the same state of the
+ * disk already. Reports what is safe first: nothing becomes safe while it waits for the
+ * checkpoint. */
 static void yield_for_room(rp_journal *j, int64_t now_ns)
 {
     uint64_t safe, freed;
@@ -214,20 +222,21 @@ static void yield_for_room(rp_journal *j, int64_t now_ns)
     if (safe > 0 && j->o.on_safe != NULL) j->o.on_safe(j->o.ctx, safe);
     if (freed != j->yielded_at) j->yields = 0;
     if (j->yields >= MOST_YIELDS && now_ns < j->yield_at) return;
+    assert(j->o.sync); /* only sync mode admits chunks by space */
     yield_to_checkpoint(j);
     j->yielded_at = freed;
     j->yields++;
     j->yield_at = now_ns + REST * j->o.retry_ns;
 }
 
-/* Looks for room that an insert waits for. If there is none, and all that was let in is safe,
- * yields to a checkpoint, which may free some. `err` may be NULL. */
+/* Checks for the space that an insert waits for. If it is missing and all admitted changes are
+ * safe, yields to a checkpoint, which may free some. `err` may be NULL. */
 static void look_for_room(rp_journal *j, bool can_yield,
                           rp_error *err) RP_NO_THREAD_SAFETY_ANALYSIS
 {
     int64_t now_ns = rp_now_ns();
 
-    if (rp_journal_room_look(&j->room, atomic_load(&j->queued))) {
+    if (rp_journal_space_update(&j->space, atomic_load(&j->queued))) {
         j->short_since = 0;
         j->yields = 0;
         return;
@@ -237,10 +246,11 @@ static void look_for_room(rp_journal *j, bool can_yield,
     (void)rp_fail(err, RP_NO_RESOURCE,
                   "the disk is full: %" PRIu64 " bytes are free, an insert needs %" PRIu64
                   " and those of what waits before it; delete items or make room",
-                  j->room.available, (uint64_t)atomic_load(&j->room.wanted));
+                  j->space.available, (uint64_t)atomic_load(&j->space.wanted));
     if (!can_yield || !has_settled(j, now_ns)) return;
     if (j->info.in_trouble)
-        j->look_at = now_ns; /* first all is told to be well */
+        j->look_at =
+            now_ns; /* the next pass yields, after the end of the trouble is reported */
     else
         yield_for_room(j, now_ns);
 }
@@ -256,8 +266,8 @@ static void pass(rp_journal *j, bool is_last) RP_NO_THREAD_SAFETY_ANALYSIS
         return;
     }
     if (j->retry_at != 0 && rp_now_ns() < j->retry_at && !is_last) {
-        err = j->info.trouble; /* only we write it */
-        if (rp_journal_is_short(j)) look_for_room(j, false, NULL);
+        err = j->info.trouble; /* only this thread writes it */
+        if (rp_journal_is_space_wanted(j)) look_for_room(j, false, NULL);
         report(j, err.code, &err);
         return;
     }
@@ -265,7 +275,7 @@ static void pass(rp_journal *j, bool is_last) RP_NO_THREAD_SAFETY_ANALYSIS
     is_sync = is_sync_due(j);
     st = rp_journal_write_out(j, is_sync, &err);
     is_full = st == RP_NO_RESOURCE && is_disk_full(j);
-    if (is_full) { /* once more: the room may have been of a file that is being removed */
+    if (is_full) { /* retry once: the space may be that of a file that is being removed */
         st = rp_journal_write_out(j, is_sync, &err);
         is_full = st == RP_NO_RESOURCE && is_disk_full(j);
     }
@@ -280,7 +290,7 @@ static void pass(rp_journal *j, bool is_last) RP_NO_THREAD_SAFETY_ANALYSIS
     report(j, st, &err);
 }
 
-/* The journal whose thread this is. */
+/* The journal that this thread serves. */
 static _Thread_local const rp_journal *own_journal;
 
 bool rp_journal_is_own_thread(const rp_journal *j)
@@ -292,6 +302,7 @@ void *rp_journal_run(void *arg)
 {
     rp_journal *j = arg;
 
+    assert(own_journal == NULL);
     own_journal = j;
     while (wait_for_work(j)) pass(j, false);
     pass(j, true);

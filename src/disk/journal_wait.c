@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Waiting until a record is safe, or synced. */
+/* Waits until a record is safe, or synced. */
+#include <assert.h>
 #include <inttypes.h>
 
+#include "disk/journal.h"
 #include "disk/journal_inside.h"
 #include "util/error.h"
+#include "util/verify.h"
 
 static void cancel_waiter(rp_cancel_link *link)
 {
@@ -17,6 +20,8 @@ static void cancel_waiter(rp_cancel_link *link)
 
 static void leave_list_locked(rp_journal *j, waiter *w) RP_REQUIRES(j->mu)
 {
+    assert(w->prev == NULL ? j->waiters == w : w->prev->next == w); /* J8 */
+    assert(w->next == NULL || w->next->prev == w);
     *(w->prev == NULL ? &j->waiters : &w->prev->next) = w->next;
     if (w->next != NULL) w->next->prev = w->prev;
 }
@@ -33,20 +38,21 @@ void rp_journal_wake_locked(rp_journal *j, bool all)
         if (!all && !is_reached_locked(j, w)) continue;
         leave_list_locked(j, w);
         rp_mutex_lock(&w->mu);
+        assert(!w->is_over);
         w->is_over = true;
         rp_cond_signal(&w->cv);
-        rp_mutex_unlock(&w->mu); /* from here on it may be gone */
+        rp_mutex_unlock(&w->mu); /* the waiter may be gone now */
     }
 }
 
-/* True if it can be told at once how the wait ends. */
+/* True if the result of the wait is known already. */
 static bool is_settled_locked(rp_journal *j, const waiter *w, rp_status *st, rp_error *err)
     RP_REQUIRES(j->mu)
 {
     *st = RP_OK;
     if (is_reached_locked(j, w)) return true;
     if (!j->info.in_trouble && !j->is_lost && j->hold == 0) return false;
-    if (!j->o.sync && !w->for_sync) return false; /* it goes on without, in a moment */
+    if (!j->o.sync && !w->for_sync) return false; /* the thread is about to make it safe */
     *st = rp_fail(err, RP_UNAVAILABLE, "the journal cannot be written: %.180s",
                   j->info.trouble.text);
     return true;
@@ -105,6 +111,7 @@ static rp_status wait_for(rp_journal *j, uint64_t lsn, bool for_sync, rp_wait wa
         w.next = j->waiters;
         if (w.next != NULL) w.next->prev = &w;
         j->waiters = &w;
+        RP_VERIFY(j->file_count, rp_journal_is_valid_locked(j));
     }
     rp_mutex_unlock(&j->mu);
     if (is_settled) return st;

@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Records become bytes in a file. */
+/* Encodes raw records and writes them to files, on the journal thread. Only the thread changes
+ * `written` and `synced`, so it reads them without the lock. */
+#include <assert.h>
+
 #include "disk/journal_inside.h"
 #include "util/error.h"
 #include "util/kill_point.h"
 #include "util/mem.h"
+#include "util/verify.h"
 
 enum {
-    PIECE_BYTES = 4 << 20, /* encoded and written in one go */
-    MOST_TURNS = 8         /* places that move while they are written down */
+    PIECE_BYTES = 4 << 20, /* encoded and written with one call */
+    MOST_TURNS = 8         /* attempts without progress while locations keep changing */
 };
 
 uint64_t rp_journal_generation(const rp_journal *j)
@@ -38,13 +42,14 @@ void rp_journal_release_kept(rp_journal *j, uint64_t lsn)
 void rp_journal_set_written(rp_journal *j, uint64_t written, uint64_t synced)
 {
     rp_mutex_lock(&j->mu);
+    assert(synced >= j->synced); /* what is synced stays so */
     j->written = written;
     j->synced = synced;
+    RP_VERIFY(j->file_count, rp_journal_is_valid_locked(j));
     rp_mutex_unlock(&j->mu);
 }
 
-/* The file cannot be trusted with what was not synced: all of that goes again into a new one.
- */
+/* Condemns the open file: its records that are not synced are written again, to a new file. */
 static void condemn(rp_journal *j) RP_NO_THREAD_SAFETY_ANALYSIS
 {
     if (j->file.handle == NULL) return;
@@ -57,7 +62,7 @@ static void condemn(rp_journal *j) RP_NO_THREAD_SAFETY_ANALYSIS
     j->has_marker = false;
 }
 
-/* Remembers a file that is about to be made. RP_NO_RESOURCE. */
+/* Adds a file that is about to be created to the list. RP_NO_RESOURCE. */
 static rp_status list_file(rp_journal *j, uint64_t first)
 {
     rp_status st = RP_OK;
@@ -75,11 +80,13 @@ static rp_status list_file(rp_journal *j, uint64_t first)
         }
         if (st == RP_OK) j->files[j->file_count++] = first;
     }
+    assert(st != RP_OK || j->files[j->file_count - 1] >= first); /* J7 */
+    RP_VERIFY(j->file_count, rp_journal_is_valid_locked(j));
     rp_mutex_unlock(&j->mu);
     return st;
 }
 
-/* Makes bytes of the next records, up to a piece. `*last` is the last of them. */
+/* Encodes the next records, up to one piece. `*last` is the last of them. */
 static rp_status encode_piece(rp_journal *j, bool is_sync, uint64_t *last,
                               rp_error *err) RP_NO_THREAD_SAFETY_ANALYSIS
 {
@@ -89,6 +96,7 @@ static rp_status encode_piece(rp_journal *j, bool is_sync, uint64_t *last,
     rp_status st = rp_journal_piece_begin(piece, &j->file, j->written + 1, &j->o.store);
     rp_journal_options plain = j->o;
 
+    assert(j->synced <= j->written);
     plain.encode = NULL;
     *last = j->written;
     if (st == RP_OK && j->file.handle == NULL && j->begins_after_gap)
@@ -96,6 +104,7 @@ static rp_status encode_piece(rp_journal *j, bool is_sync, uint64_t *last,
     if (st == RP_OK && j->has_marker)
         st = rp_journal_piece_add(piece, &plain, RP_RECORD_SYNCED, j->synced, NULL, 0);
     while (st == RP_OK && piece->bytes.size < PIECE_BYTES && (raw = rp_raw_next(&at)) != NULL) {
+        assert(raw->lsn == *last + 1); /* J6 */
         st = rp_journal_piece_add(piece, &j->o, (rp_record_kind)raw->kind, raw->lsn,
                                   rp_raw_payload(raw), raw->size);
         if (st == RP_OK) *last = raw->lsn;
@@ -113,7 +122,7 @@ static rp_status settle_segments(const rp_journal *j, bool is_sync, rp_error *er
                    : rp_segments_flush(j->o.segments, err);
 }
 
-/* Syncs everything written. */
+/* Syncs what is written, and seals the file if it is full. */
 static rp_status sync_file(rp_journal *j, rp_error *err) RP_NO_THREAD_SAFETY_ANALYSIS
 {
     uint64_t generation = j->generation;
@@ -125,7 +134,7 @@ static rp_status sync_file(rp_journal *j, rp_error *err) RP_NO_THREAD_SAFETY_ANA
     st = settle_segments(j, true, err);
     if (st != RP_OK) return st;
     if (rp_journal_generation(j) != generation)
-        return rp_fail(err, RP_UNAVAILABLE, "places have moved"); /* the caller looks */
+        return rp_fail(err, RP_UNAVAILABLE, "locations have changed"); /* the caller retries */
     st = rp_journal_piece_begin(&j->piece, &j->file, 0, &j->o.store);
     if (st == RP_OK && !is_full) st = rp_journal_piece_pad(&j->piece, &j->file, j->written);
     if (st != RP_OK) return rp_fail_memory(err, RP_JOURNAL_SECTOR);
@@ -148,7 +157,7 @@ static rp_status sync_file(rp_journal *j, rp_error *err) RP_NO_THREAD_SAFETY_ANA
     return RP_OK;
 }
 
-/* Writes the next piece. `*done` if there is no more. */
+/* Writes the next piece. Sets `*done` if there is nothing more to write. */
 static rp_status write_piece(rp_journal *j, bool is_sync, bool *done,
                              rp_error *err) RP_NO_THREAD_SAFETY_ANALYSIS
 {
@@ -165,8 +174,7 @@ static rp_status write_piece(rp_journal *j, bool is_sync, bool *done,
     st = encode_piece(j, is_sync, &last, err);
     if (st == RP_OK) st = settle_segments(j, is_sync, err);
     if (st != RP_OK) return st;
-    if (rp_journal_generation(j) != generation)
-        return RP_OK; /* once more, with places as they are */
+    if (rp_journal_generation(j) != generation) return RP_OK; /* retry with the new locations */
     hide = j->superseded >= first || j->piece.says_lost;
     if (j->file.handle == NULL && !hide) st = list_file(j, first);
     if (st != RP_OK) return rp_fail_memory(err, sizeof first);
@@ -180,6 +188,7 @@ static rp_status write_piece(rp_journal *j, bool is_sync, bool *done,
         return st;
     }
     RP_KILL_POINT("journal.written");
+    assert(last >= first);
     j->generation = generation;
     j->has_marker = false;
     rp_mutex_lock(&j->mu);
@@ -190,8 +199,8 @@ static rp_status write_piece(rp_journal *j, bool is_sync, bool *done,
     return RP_OK;
 }
 
-/* Gives a hidden file its name, once it has all that condemned files have (J2). Only then is it
- * listed: trimming removes a file once the next in the list has what is needed. */
+/* Gives a hidden file its name once it has all records of the condemned files (J2), and lists
+ * it. Not before: trimming removes a file when the next one in the list has what is needed. */
 static rp_status reveal_file(rp_journal *j, rp_error *err) RP_NO_THREAD_SAFETY_ANALYSIS
 {
     rp_status st;
@@ -224,14 +233,15 @@ rp_status rp_journal_write_out(rp_journal *j, bool is_sync,
             st = sync_file(j, err);
         if (st != RP_OK || !done) continue;
         if (is_sync) st = sync_file(j, err);
-        /* Places that moved behind our back: what was written is condemned next time round. */
+        /* Locations changed during the write: the next turn condemns the file. */
         if (rp_journal_generation(j) != j->generation && j->written > j->synced) {
             st = RP_OK;
             continue;
         }
         return st;
     }
-    return st != RP_OK ? st
-                       : rp_fail(err, RP_UNAVAILABLE,
-                                 "segments fail again and again while the journal is written");
+    return st != RP_OK
+               ? st
+               : rp_fail(err, RP_UNAVAILABLE,
+                         "segments failed %d times while the journal was written", MOST_TURNS);
 }

@@ -10,7 +10,7 @@
 
 static const uint8_t magic[8] = {'R', 'P', 'R', 'S', 'T', 'O', 'R', 'E'};
 
-/* Where the fields are. */
+/* Offsets of the fields. */
 enum {
     FILE_VERSION = 8,
     FILE_KIND = 12,
@@ -66,7 +66,7 @@ rp_status rp_file_header_read(const uint8_t *data, size_t size, rp_file_header *
         return rp_fail(err, RP_CORRUPT,
                        "file header: its checksum is %08" PRIx32 ", not %08" PRIx32, sum,
                        rp_get_u32(data + FILE_CRC));
-    /* Who wrote that meant it: from here on it is new, or wrong, but not damaged. */
+    /* The checksum is right: what follows is newer or wrong, but no damage. */
     h.version = rp_get_u32(data + FILE_VERSION);
     if (h.version > RP_FORMAT_VERSION)
         return rp_fail(err, RP_PRECONDITION,
@@ -97,7 +97,7 @@ uint32_t rp_record_write(uint8_t out[RP_RECORD_HEADER_BYTES], rp_record_kind kin
 {
     uint32_t crc;
 
-    assert(size <= RP_MAX_RECORD_BYTES);
+    assert(size <= RP_MAX_RECORD_BYTES && (unsigned)kind <= UINT16_MAX);
     memset(out, 0, RP_RECORD_HEADER_BYTES);
     rp_put_u32(out + RECORD_LENGTH, (uint32_t)size);
     rp_put_u16(out + RECORD_KIND, (uint16_t)kind);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The form of every file we write: a header of 64 bytes, then records one after the other. All
- * numbers are little-endian; docs/checkpoint.md has the bytes. Pure functions over bytes.
+/* The format of every file in a data directory: a header of 64 bytes, then records without
+ * gaps. All numbers are little-endian; docs/checkpoint.md specifies the bytes. Pure functions
+ * over bytes.
  *
  *   file header   0 "RPRSTORE" | 8 version u32 | 12 kind u32 | 16 compat u32 | 20 read-only u32
  *                 24 incompat u32 | 28 store id, 16 bytes | 44 number u64 | 52 zero, 8 bytes
@@ -9,8 +10,9 @@
  *                 20 payload crc32c u32 | 24 zero u32 | 28 crc32c of the 28 bytes before it
  *                 32 payload
  *
- * `before` is the header crc of the record before (of the file header for the first), so that a
- * stale record cannot pass for one of this file, nor records change places. */
+ * `before` is the header checksum of the record before (of the file header for the first
+ * record). This chain detects stale records of an earlier use of the same disk blocks, and
+ * records out of order. */
 #ifndef RP_DISK_RECORD_H
 #define RP_DISK_RECORD_H
 
@@ -32,16 +34,17 @@ typedef enum rp_record_kind {
     RP_RECORD_BLOCK = 2, /* 256 slots of a table: durable/format/image.h */
     RP_RECORD_SEAL =
         3, /* last of a finished segment or journal file: count, bytes, XXH3-128, offsets */
-    RP_RECORD_MOVED = 4, /* a chunk, too; its number: where it was first */
+    RP_RECORD_MOVED =
+        4, /* a moved chunk; its number is the packed location that it had first */
     /* in manifests and CURRENT */
     RP_RECORD_STORE = 16,
     RP_RECORD_TABLE = 17,
-    RP_RECORD_PLACES = 18, /* of a table's blocks */
-    RP_RECORD_SET = 19,    /* the order of a selector's dense set */
+    RP_RECORD_LOCATIONS = 18, /* of the blocks of a table */
+    RP_RECORD_SET = 19,       /* the order of the dense set of a selector */
     RP_RECORD_SEGMENTS = 20,
-    RP_RECORD_END = 21, /* of a manifest: counts, XXH3-128 of all before */
+    RP_RECORD_END = 21, /* of a manifest: counts, XXH3-128 of all records before it */
     RP_RECORD_CURRENT = 22,
-    /* in the journal: durable/format/journal_records.h has their payloads */
+    /* in the journal; durable/format/journal_records.h defines the payloads */
     RP_RECORD_INSERT = 32,
     RP_RECORD_SAMPLE = 33,
     RP_RECORD_UPDATE = 34,
@@ -52,8 +55,8 @@ typedef enum rp_record_kind {
     RP_RECORD_PAUSE = 39,
     RP_RECORD_CREATE = 40,
     RP_RECORD_DROP = 41,
-    RP_RECORD_SYNCED = 42,   /* everything up to this number is on stable storage */
-    RP_RECORD_LOST = 43,     /* numbers up to this one that are missing were given up */
+    RP_RECORD_SYNCED = 42,   /* all records up to this LSN are on stable storage */
+    RP_RECORD_LOST = 43,     /* missing LSNs up to this one were given up */
     RP_RECORD_PAD = 44,      /* zeroes, up to the next sector */
     RP_RECORD_RENUMBER = 45, /* the slots of an empty table are numbered from 0 again */
 } rp_record_kind;
@@ -65,9 +68,10 @@ typedef struct rp_store_id {
 typedef struct rp_file_header {
     uint32_t version;
     rp_file_kind kind;
-    uint32_t compat, read_only, incompat; /* features; an unknown bit of the last is refused */
+    uint32_t compat, read_only,
+        incompat; /* feature bits; unknown bits of incompat are refused */
     rp_store_id store;
-    uint64_t number; /* of the segment or the manifest; the first LSN of a journal file */
+    uint64_t number; /* of the segment or manifest; the first LSN of a journal file */
 } rp_file_header;
 
 typedef struct rp_record {
@@ -75,45 +79,47 @@ typedef struct rp_record {
     uint64_t number;
     const uint8_t *payload;
     size_t size;
-    uint32_t crc; /* of the header: what the next has as `before` */
+    uint32_t crc; /* of the header: `before` of the next record */
 } rp_record;
 
-/* Whether a record can be had where one of kind `wanted` should be. */
+/* True if a record of that kind is valid where one of kind `wanted` is expected: a moved chunk
+ * is a chunk. */
 static inline bool rp_record_is(rp_record_kind kind, rp_record_kind wanted)
 {
     return kind == wanted || (kind == RP_RECORD_MOVED && wanted == RP_RECORD_CHUNK);
 }
 
-/* Where the chunk of a record was first, if it was moved; otherwise 0. */
+/* The packed location that a moved chunk had first; 0 if the record is no moved chunk. */
 static inline uint64_t rp_record_first(rp_record_kind kind, uint64_t number)
 {
     return kind == RP_RECORD_MOVED ? number : 0;
 }
 
-/* Hardware where there is some. `crc` of nothing is 0. */
+/* CRC-32C of `data` continued from `crc` (0 at the start), by hardware instructions if there
+ * are any. */
 uint32_t rp_crc32c(uint32_t crc, const void *data, size_t size);
 
-/* Writes the header of a file; returns its crc. */
+/* Writes the header of a file and returns its checksum. */
 uint32_t rp_file_header_write(uint8_t out[RP_FILE_HEADER_BYTES], const rp_file_header *header);
-/* `*crc` (may be NULL) is what the first record has as `before`.
+/* Reads the header of a file. `*crc` (may be NULL) is `before` of the first record.
  * RP_CORRUPT, RP_PRECONDITION (a newer version or an unknown feature: names it). */
 RP_NODISCARD rp_status rp_file_header_read(const uint8_t *data, size_t size,
                                            rp_file_header *out, uint32_t *crc, rp_error *err);
 
-/* Writes the header of a record; returns its crc. `size` is at most RP_MAX_RECORD_BYTES. */
+/* Writes the header of a record and returns its checksum. `size` is at most
+ * RP_MAX_RECORD_BYTES. */
 uint32_t rp_record_write(uint8_t out[RP_RECORD_HEADER_BYTES], rp_record_kind kind,
                          uint64_t number, uint32_t before, const void *payload, size_t size);
 
-/* Reads the header alone: the payload is NULL and its size a claim, at most
- * RP_MAX_RECORD_BYTES, that may be larger than what follows. `before` and `payload_crc` may be
- * NULL.
+/* Reads the header alone. The payload is NULL; its size is at most RP_MAX_RECORD_BYTES, but may
+ * be larger than the bytes that follow. `before` and `payload_crc` may be NULL.
  * RP_CORRUPT. */
 RP_NODISCARD rp_status rp_record_header_read(const uint8_t *data, size_t size, rp_record *out,
                                              uint32_t *before, uint32_t *payload_crc,
                                              rp_error *err);
 
-/* Reads a whole record at the start of `data` and checks it, `before` included unless it is
- * NULL. The payload borrows.
+/* Reads and checks the whole record at the start of `data`. Checks the chain unless `before` is
+ * NULL. The payload borrows from `data`.
  * RP_CORRUPT. */
 RP_NODISCARD rp_status rp_record_read(const uint8_t *data, size_t size, const uint32_t *before,
                                       rp_record *out, rp_error *err);

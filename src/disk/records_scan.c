@@ -1,6 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading a file of records from one end to the other, through a buffer that grows to the
- * largest record and never beyond the file. */
+/* Scans a file through a buffer that grows to the largest record and never beyond the file.
+ *
+ * Invariants between two records:
+ *
+ *   C1  at <= offset <= size: the buffer begins at or before the next record;
+ *   C2  used <= capacity;
+ *   C3  `before` is the header checksum of the record before `offset`, or of the file header;
+ *   C4  the hash of a segment covers exactly the bytes before `offset`. */
+#include "disk/records_scan.h"
+
+#include <assert.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -31,13 +40,15 @@ static rp_status fail_at(const scan *s, rp_status st, const rp_error *why, rp_er
     return rp_fail(err, st, "%s, offset %" PRIu64 ": %s", s->path, s->offset, why->text);
 }
 
-/* Sees to it that `bytes` from the offset on, which the file has, are in the buffer, and more
- * if there is room. */
+/* Reads until the buffer holds `bytes` from the offset on, and more if they fit. The file must
+ * have that many. */
 static rp_status fill(scan *s, size_t bytes, rp_error *err)
 {
     size_t skip = (size_t)(s->offset - s->at), got = 0;
     rp_status st;
 
+    assert(s->at <= s->offset && s->used <= s->capacity); /* C1, C2 */
+    assert(bytes <= s->size - s->offset);
     if (s->used >= skip && s->used - skip >= bytes) return RP_OK;
     if (skip > s->used) skip = s->used;
     memmove(s->buffer, s->buffer + skip, s->used - skip);
@@ -51,14 +62,17 @@ static rp_status fill(scan *s, size_t bytes, rp_error *err)
     st = s->files->ops->read(s->file, s->at + s->used, s->buffer + s->used,
                              s->capacity - s->used, &got, err);
     if (st != RP_OK) return st;
+    assert(got <= s->capacity - s->used);
     s->used += got;
     if (s->used < bytes)
-        return rp_fail(err, RP_UNAVAILABLE, "%s: it became shorter while it was read", s->path);
+        return rp_fail(err, RP_UNAVAILABLE, "%s: the file became shorter while it was read",
+                       s->path);
     return RP_OK;
 }
 
 static const uint8_t *bytes_at_offset(const scan *s)
 {
+    assert(s->offset >= s->at && s->offset - s->at <= s->used);
     return s->buffer + (s->offset - s->at);
 }
 
@@ -82,7 +96,8 @@ static rp_status read_header(scan *s, rp_file_kind kind, const rp_store_id *stor
     return RP_OK;
 }
 
-/* The seal of a segment speaks of everything before it, and nothing comes after it. */
+/* Checks a seal: its counts and its hash must match everything before it, and the file must end
+ * with it. */
 static rp_status check_seal(const scan *s, const rp_record *record, rp_error *err)
 {
     uint8_t hash[RP_HASH_BYTES];
@@ -100,7 +115,7 @@ static rp_status check_seal(const scan *s, const rp_record *record, rp_error *er
     return RP_OK;
 }
 
-/* Reads the next record. `*is_end` is true where there is no whole one any more. */
+/* Reads the next record. Sets `*is_end` if no whole record is left. */
 static rp_status next(scan *s, rp_record *out, bool *is_end, rp_error *err)
 {
     uint64_t left = s->size - s->offset;
@@ -125,8 +140,8 @@ static rp_status next(scan *s, rp_record *out, bool *is_end, rp_error *err)
     return st;
 }
 
-static rp_status go_through(scan *s, rp_record_visit *each, void *ctx, uint64_t *end,
-                            rp_error *err)
+static rp_status visit_all(scan *s, rp_record_visit *each, void *ctx, uint64_t *end,
+                           rp_error *err)
 {
     for (;;) {
         rp_record record;
@@ -146,29 +161,29 @@ static rp_status go_through(scan *s, rp_record_visit *each, void *ctx, uint64_t 
     }
 }
 
-rp_status rp_records_scan(const rp_allocator *alloc, rp_files *files, const char *path,
-                          rp_file_kind kind, const rp_store_id *store, rp_record_visit *each,
-                          void *ctx, rp_file_header *header, uint64_t *end, rp_error *err)
+rp_status rp_records_scan(const rp_records_scan_options *o, rp_file_header *header,
+                          uint64_t *end, rp_error *err)
 {
-    scan s = {.alloc = *alloc, .files = files, .path = path, .capacity = BUFFER_BYTES};
+    scan s = {.alloc = *o->alloc, .files = o->files, .path = o->path, .capacity = BUFFER_BYTES};
     rp_status st;
 
     *end = 0;
-    s.buffer = rp_alloc(alloc, s.capacity);
+    s.buffer = rp_alloc(&s.alloc, s.capacity);
     if (s.buffer == NULL) return rp_fail_memory(err, s.capacity);
-    if (kind == RP_FILE_SEGMENT) {
-        s.hash = rp_hash_new(alloc);
+    if (o->kind == RP_FILE_SEGMENT) {
+        s.hash = rp_hash_new(&s.alloc);
         if (s.hash == NULL) {
-            rp_release(alloc, s.buffer, s.capacity);
+            rp_release(&s.alloc, s.buffer, s.capacity);
             return rp_fail_memory(err, RP_HASH_BYTES);
         }
     }
-    st = files->ops->open(files, path, RP_OPEN_READ, &s.file, err);
-    if (st == RP_OK) st = files->ops->size(s.file, &s.size, err);
-    if (st == RP_OK) st = read_header(&s, kind, store, header, err);
-    if (st == RP_OK) st = go_through(&s, each, ctx, end, err);
-    if (s.file != NULL) files->ops->close(s.file);
+    st = s.files->ops->open(s.files, s.path, RP_OPEN_READ, &s.file, err);
+    if (st == RP_OK) st = s.files->ops->size(s.file, &s.size, err);
+    if (st == RP_OK) st = read_header(&s, o->kind, o->store, header, err);
+    if (st == RP_OK) st = visit_all(&s, o->each, o->ctx, end, err);
+    assert(*end <= s.size);
+    if (s.file != NULL) s.files->ops->close(s.file);
     rp_hash_free(s.hash);
-    rp_release(alloc, s.buffer, s.capacity);
+    rp_release(&s.alloc, s.buffer, s.capacity);
     return st;
 }

@@ -1,6 +1,57 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "disk/reserve.h"
 
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { PATH_BYTES = 16 };
+
+static const char *spare_path(char out[PATH_BYTES], int number)
+{
+    (void)snprintf(out, PATH_BYTES, RP_RESERVE_PATH ".%d", number);
+    return out;
+}
+
+/* Creates an empty file, if it does not exist. */
+static rp_status make_empty(const rp_reserve *r, const char *path)
+{
+    rp_file *file = NULL;
+    rp_status st = r->files->ops->open(r->files, path, RP_OPEN_CREATE, &file, NULL);
+
+    if (st == RP_OK) r->files->ops->close(file);
+    return st == RP_EXISTS ? RP_OK : st;
+}
+
+rp_status rp_reserve_keep_files(const rp_reserve *r)
+{
+    char path[PATH_BYTES];
+    rp_status st = RP_OK;
+
+    if (r->wanted == 0) return RP_OK;
+    for (int i = 1; i <= RP_RESERVE_FILES && st == RP_OK; i++)
+        st = make_empty(r, spare_path(path, i));
+    return st;
+}
+
+bool rp_reserve_lacks_files(const rp_reserve *r)
+{
+    char path[PATH_BYTES];
+    rp_status st = make_empty(r, spare_path(path, 0));
+
+    (void)r->files->ops->remove(r->files, path, NULL);
+    return st == RP_NO_RESOURCE;
+}
+
+bool rp_reserve_has_name(const char *name)
+{
+    char path[PATH_BYTES];
+
+    for (int i = 0; i <= RP_RESERVE_FILES; i++)
+        if (strcmp(name, spare_path(path, i)) == 0) return true;
+    return strcmp(name, RP_RESERVE_PATH) == 0;
+}
+
 static rp_status open_file(const rp_reserve *r, rp_file **file)
 {
     const rp_files_ops *ops = r->files->ops;
@@ -11,7 +62,7 @@ static rp_status open_file(const rp_reserve *r, rp_file **file)
     return st;
 }
 
-/* Lets the file grow from `had` bytes to `bytes`, or as far as there is room. */
+/* Grows the file from `had` bytes to `bytes`, or as far as the free space allows. */
 static rp_status grow(rp_reserve *r, rp_file *file, uint64_t had, uint64_t bytes)
 {
     const rp_files_ops *ops = r->files->ops;
@@ -23,8 +74,8 @@ static rp_status grow(rp_reserve *r, rp_file *file, uint64_t had, uint64_t bytes
             r->held = bytes;
             break;
         }
-        (void)ops->truncate(file, had, NULL); /* a part of it may have been taken */
-        bytes -= bytes / 8;                   /* the file system itself needs some */
+        (void)ops->truncate(file, had, NULL); /* a part of it may be allocated */
+        bytes -= bytes / 8;                   /* the file system needs some space for itself */
     }
     return st;
 }
@@ -37,6 +88,7 @@ rp_status rp_reserve_keep(rp_reserve *r, uint64_t bytes)
     rp_status st;
 
     if (bytes == 0 || ops->allocate == NULL) return RP_OK;
+    assert(ops->space != NULL); /* files.h: both are NULL or none */
     st = ops->space(r->files, &total, &available, NULL);
     if (st != RP_OK) return st;
     r->wanted = bytes < total / RP_RESERVE_SHARE ? bytes : total / RP_RESERVE_SHARE;
@@ -44,7 +96,7 @@ rp_status rp_reserve_keep(rp_reserve *r, uint64_t bytes)
     if (st != RP_OK) return st;
     r->held = 0;
     st = ops->size(file, &r->held, NULL);
-    /* A copy of the file may have holes. */
+    /* A copy of the data directory may have a file with holes. */
     if (st == RP_OK && r->held > 0 && ops->allocate(file, r->held, NULL) != RP_OK) {
         (void)ops->truncate(file, 0, NULL);
         r->held = 0;
@@ -55,12 +107,17 @@ rp_status rp_reserve_keep(rp_reserve *r, uint64_t bytes)
         if (st == RP_OK && r->held < r->wanted) st = RP_NO_RESOURCE;
     }
     ops->close(file);
+    assert(st != RP_OK || r->held >= r->wanted);
     if (r->held == 0) (void)ops->remove(r->files, RP_RESERVE_PATH, NULL);
     return st;
 }
 
 void rp_reserve_release(rp_reserve *r)
 {
+    char path[PATH_BYTES];
+
+    for (int i = 1; i <= RP_RESERVE_FILES; i++)
+        (void)r->files->ops->remove(r->files, spare_path(path, i), NULL);
     if (r->held > 0) (void)r->files->ops->remove(r->files, RP_RESERVE_PATH, NULL);
     r->held = 0;
 }

@@ -1,35 +1,41 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Room on the disk that is kept for a checkpoint: the file "reserve", which has nothing in it.
+/* Disk space that is reserved for a checkpoint, by the file "reserve". Its bytes mean nothing.
+ * The empty files "reserve.1" to "reserve.4" reserve inodes: a checkpoint creates a segment, a
+ * manifest, CURRENT and a journal file before it can remove any.
  *
- * Dead data on a full disk can only be removed once a checkpoint without it is complete, and
- * that checkpoint has to be written first. So a checkpoint that finds the disk full removes the
- * file, writes into its room, and the file is made again.
+ * On a full disk, dead data can only be removed after a checkpoint without it is complete. So a
+ * checkpoint that finds the disk full removes the file and writes into its space. Then the file
+ * is created again.
  *
  * Invariants, if no other process writes to the file system:
  *
- *   R1  the reserve has the first claim on free room: it is made whole before each checkpoint,
+ *   R1  the reserve has the first claim on free space: it is completed before each checkpoint,
  *       and after it before the journal may write again (rp_journal_resume());
- *   R2  a checkpoint of up to 64 MiB that does not fit into the room that there is writes
- *       nothing, so the whole reserve can be made again (checkpoint.c);
- *   R3  chunks that were not on disk yet may take RP_RESERVE_SPENT parts of RP_RESERVE_PARTS of
- *       it for good; more only if dead data on the disk makes up for it (checkpoint.c).
+ *   R2  a checkpoint of up to 64 MiB that does not fit into the free space writes nothing, so
+ *       the whole reserve can be taken again (checkpoint_segments.c);
+ *   R3  chunks that were not on disk yet may use up RP_RESERVE_SPENT of RP_RESERVE_PARTS parts
+ *       of the reserve; more only if dead data on disk makes up for it
+ *       (checkpoint_segments.c).
  *
- * So live data cannot use up the reserve, and once it is deleted there is room for the
- * checkpoint that frees it. The file stays when the process ends.
+ * So live data cannot use up the reserve, and after items are deleted there is space for the
+ * checkpoint that frees theirs. The file stays when the process ends.
  *
- * One thread at a time keeps and releases. */
+ * One thread at a time. */
 #ifndef RP_DISK_RESERVE_H
 #define RP_DISK_RESERVE_H
+
+#include <stdbool.h>
 
 #include "disk/files.h"
 
 #define RP_RESERVE_PATH "reserve"
 
 enum {
-    RP_RESERVE_SHARE = 16,       /* it takes at most one of so many parts of the file system */
-    RP_RESERVE_LEAST = 16 << 10, /* bytes; less is of no use */
+    RP_RESERVE_SHARE = 16,       /* the reserve takes at most 1/16 of the file system */
+    RP_RESERVE_LEAST = 16 << 10, /* bytes; a smaller reserve is useless */
     RP_RESERVE_PARTS = 4,        /* R3 */
-    RP_RESERVE_SPENT = 1
+    RP_RESERVE_SPENT = 1,
+    RP_RESERVE_FILES = 4 /* empty files */
 };
 
 typedef struct rp_reserve {
@@ -38,12 +44,20 @@ typedef struct rp_reserve {
     uint64_t held;   /* bytes; 0: there is no file */
 } rp_reserve;
 
-/* Makes the file, or lets it grow, to `bytes` or the share above if that is less. If there is
- * not so much room it takes what there is. RP_NO_RESOURCE: less than that is held. Any other
- * status than RP_OK: the file system does not allow it; without a reserve everything works but
- * a checkpoint on a full disk. */
+/* Creates the file, or grows it, to `bytes` or the share above, whichever is less. If the disk
+ * has less free space, takes what there is. RP_NO_RESOURCE: less than wanted is held. Any other
+ * status but RP_OK: the file system does not allow a reserve; then only checkpoints on a full
+ * disk do not work. */
 rp_status rp_reserve_keep(rp_reserve *r, uint64_t bytes);
-/* Gives the room back. */
+/* Creates those of the empty files that are missing. Not while the journal is lost: it needs an
+ * inode for its next file first. RP_NO_RESOURCE: the file system has no inodes left. */
+rp_status rp_reserve_keep_files(const rp_reserve *r);
+/* Removes the files and so frees their space and inodes. */
 void rp_reserve_release(rp_reserve *r);
+/* True if the file system has no inode left for a new file. Creates a file to find out, and
+ * removes it. */
+bool rp_reserve_lacks_files(const rp_reserve *r);
+/* True if a file of that name, in the data directory itself, belongs to the reserve. */
+bool rp_reserve_has_name(const char *name);
 
 #endif

@@ -1,19 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "disk/segment.h"
 
+#include <assert.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
+#include "disk/names.h"
 #include "util/error.h"
 #include "util/little_endian.h"
 #include "util/mem.h"
-
-char *rp_segment_path(char out[32], uint64_t number)
-{
-    (void)snprintf(out, 32, "seg/%016" PRIx64, number);
-    return out;
-}
 
 rp_segment_index *rp_segment_index_new(const rp_allocator *alloc)
 {
@@ -31,6 +26,7 @@ static void index_unref(rp_segment_index *index)
     rp_allocator alloc = index->alloc;
 
     if (!rp_refcount_dec(&index->refs)) return;
+    assert(index->retired == NULL); /* G3: no segments are left */
     rp_mutex_deinit(&index->mu);
     rp_release(&alloc, index, sizeof *index);
 }
@@ -45,17 +41,18 @@ static void segment_free(rp_segment *segment)
 {
     rp_segment_index *index = segment->index;
 
+    assert(atomic_load(&segment->refs) == 0 && segment->file == NULL);
     rp_release(&index->alloc, segment, sizeof *segment);
     index_unref(index);
 }
 
-void rp_segment_index_bury(rp_segment_index *index)
+void rp_segment_index_reclaim(rp_segment_index *index)
 {
     rp_segment *list, *next;
 
     rp_mutex_lock(&index->mu);
-    list = index->graves;
-    index->graves = NULL;
+    list = index->retired;
+    index->retired = NULL;
     rp_mutex_unlock(&index->mu);
     for (; list != NULL; list = next) {
         next = list->next;
@@ -67,7 +64,7 @@ void rp_segment_index_bury(rp_segment_index *index)
 void rp_segment_index_close(rp_segment_index *index)
 {
     if (index == NULL) return;
-    rp_segment_index_bury(index);
+    rp_segment_index_reclaim(index);
     rp_mutex_lock(&index->mu);
     for (size_t i = 0; i < RP_SEGMENT_BUCKETS; i++)
         for (rp_segment *s = index->buckets[i]; s != NULL; s = s->next) close_file(s);
@@ -98,6 +95,7 @@ bool rp_segment_index_add(rp_segment_index *index, rp_segment *segment)
 
     rp_mutex_lock(&index->mu);
     for (s = *bucket; s != NULL && s->number != segment->number;) s = s->next;
+    assert(s != segment); /* G1 */
     if (s == NULL) {
         segment->next = *bucket;
         *bucket = segment;
@@ -113,7 +111,7 @@ rp_segment *rp_segment_index_find(rp_segment_index *index, uint64_t number)
     rp_mutex_lock(&index->mu);
     for (s = *bucket_of(index, number); s != NULL && s->number != number;) s = s->next;
     if (s != NULL) {
-        /* One that nobody has is about to leave, and is not brought back. */
+        /* A segment without references is leaving the index: its count must not rise again. */
         uint_fast32_t refs = atomic_load_explicit(&s->refs, memory_order_relaxed);
         while (refs > 0 && !atomic_compare_exchange_weak_explicit(&s->refs, &refs, refs + 1,
                                                                   memory_order_relaxed,
@@ -138,7 +136,10 @@ rp_segment *rp_segment_index_take_held(rp_segment_index *index)
 
 void rp_segment_ref(rp_segment *segment)
 {
-    atomic_fetch_add_explicit(&segment->refs, 1, memory_order_relaxed);
+    uint_fast32_t refs = atomic_fetch_add_explicit(&segment->refs, 1, memory_order_relaxed);
+
+    assert(refs > 0); /* the caller has a reference */
+    (void)refs;
 }
 
 void rp_segment_unref(rp_segment *segment)
@@ -147,20 +148,21 @@ void rp_segment_unref(rp_segment *segment)
     rp_segment **at;
     bool has_file;
 
-    /* Not rp_refcount_dec(): it may leave the last count where it is, and somebody who finds
-     * the segment in the index must see that it is gone. */
-    if (segment == NULL ||
-        atomic_fetch_sub_explicit(&segment->refs, 1, memory_order_acq_rel) != 1)
-        return;
+    /* Not rp_refcount_dec(), which may not store the last count: a thread that finds the
+     * segment in the index must see that it has no references. */
+    if (segment == NULL) return;
+    assert(atomic_load(&segment->refs) > 0);
+    if (atomic_fetch_sub_explicit(&segment->refs, 1, memory_order_acq_rel) != 1) return;
     index = segment->index;
     rp_mutex_lock(&index->mu);
     for (at = bucket_of(index, segment->number); *at != NULL && *at != segment;)
         at = &(*at)->next;
     if (*at == segment) *at = segment->next;
     has_file = segment->file != NULL;
+    assert(!segment->is_held); /* the handle is a reference */
     if (has_file) {
-        segment->next = index->graves;
-        index->graves = segment;
+        segment->next = index->retired;
+        index->retired = segment;
     }
     rp_mutex_unlock(&index->mu);
     if (!has_file) segment_free(segment);
@@ -177,7 +179,7 @@ static rp_status check_header(const rp_segment *segment, const uint8_t *bytes, s
     (void)rp_segment_path(path, segment->number);
     if (st != RP_OK) return rp_fail(err, st, "%s: %s", path, why.text);
     if (header.kind != RP_FILE_SEGMENT)
-        return rp_fail(err, RP_CORRUPT, "%s: it is no segment but of kind %d", path,
+        return rp_fail(err, RP_CORRUPT, "%s: the file is no segment but of kind %d", path,
                        (int)header.kind);
     if (header.number != segment->number)
         return rp_fail(err, RP_CORRUPT, "%s: it is segment %" PRIu64, path, header.number);
@@ -204,49 +206,51 @@ rp_status rp_segment_open_file(rp_segment *segment, rp_files *files, const rp_st
         if (file != NULL) files->ops->close(file);
         return st;
     }
+    assert(segment->file == NULL);
     segment->file = file;
     segment->is_old = true;
     atomic_store_explicit(&segment->readable, size, memory_order_release);
     return RP_OK;
 }
 
-rp_status rp_segment_read(rp_segment *segment, const rp_place *place, rp_record_kind kind,
-                          void *out, uint64_t *first, rp_error *err)
+rp_status rp_segment_read(rp_segment *segment, const rp_disk_location *location,
+                          rp_record_kind kind, void *out, uint64_t *first, rp_error *err)
 {
     uint64_t readable = atomic_load_explicit(&segment->readable, memory_order_acquire);
-    uint64_t bytes = RP_RECORD_HEADER_BYTES + (uint64_t)place->size;
+    uint64_t bytes = RP_RECORD_HEADER_BYTES + (uint64_t)location->size;
     uint8_t header[RP_RECORD_HEADER_BYTES];
-    rp_room rooms[] = {{header, sizeof header}, {out, place->size}};
+    rp_read_part parts[] = {{header, sizeof header}, {out, location->size}};
     rp_error why = {0};
     rp_record record;
     uint32_t payload_crc;
     size_t got = 0;
     rp_status st;
 
-    if (place->offset < RP_FILE_HEADER_BYTES || bytes > readable ||
-        place->offset > readable - bytes)
+    if (location->offset < RP_FILE_HEADER_BYTES || bytes > readable ||
+        location->offset > readable - bytes)
         return rp_fail(err, segment->is_old ? RP_CORRUPT : RP_NOT_FOUND,
                        "segment %" PRIu64 ": %" PRIu64 " bytes at %" PRIu64
                        " are not within its %" PRIu64,
-                       place->segment, bytes, place->offset, readable);
-    st =
-        segment->file->files->ops->read_into(segment->file, place->offset, rooms, 2, &got, err);
+                       location->segment, bytes, location->offset, readable);
+    assert(segment->file != NULL && readable >= RP_FILE_HEADER_BYTES);
+    st = segment->file->files->ops->read_into(segment->file, location->offset, parts, 2, &got,
+                                              err);
     if (st != RP_OK) return st;
     st = rp_record_header_read(header, got < sizeof header ? got : sizeof header, &record, NULL,
                                &payload_crc, &why);
     if (st != RP_OK)
-        return rp_fail(err, st, "segment %" PRIu64 ", offset %" PRIu64 ": %s", place->segment,
-                       place->offset, why.text);
-    if (!rp_record_is(record.kind, kind) || record.size != place->size)
+        return rp_fail(err, st, "segment %" PRIu64 ", offset %" PRIu64 ": %s",
+                       location->segment, location->offset, why.text);
+    if (!rp_record_is(record.kind, kind) || record.size != location->size)
         return rp_fail(err, RP_CORRUPT,
                        "segment %" PRIu64 ", offset %" PRIu64
                        ": a record of kind %d with %zu bytes, not of kind %d with %" PRIu32,
-                       place->segment, place->offset, (int)record.kind, record.size, (int)kind,
-                       place->size);
-    if (got < bytes || rp_crc32c(0, out, place->size) != payload_crc)
+                       location->segment, location->offset, (int)record.kind, record.size,
+                       (int)kind, location->size);
+    if (got < bytes || rp_crc32c(0, out, location->size) != payload_crc)
         return rp_fail(err, RP_CORRUPT,
                        "segment %" PRIu64 ", offset %" PRIu64 ": the payload is damaged",
-                       place->segment, place->offset);
+                       location->segment, location->offset);
     if (first != NULL) *first = rp_record_first(record.kind, record.number);
     return RP_OK;
 }

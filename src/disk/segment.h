@@ -1,78 +1,89 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One segment, and the index of all that a process knows: the inside of segments.h.
+/* One segment, and the index of all segments that a process has open: private to
+ * disk/segments.h.
  *
- * A segment is counted: by the store's own handle, by the homes of the chunks that are in it,
- * and by whoever is reading. When the last lets go it leaves the index. Its file is not closed
- * there and then, for that may take long and nobody knows who is the last, under which locks:
- * it waits for rp_segment_index_bury().
+ * A segment is reference-counted. References are held by the store's own handle, by the
+ * locations of the chunks in it and by readers. When the last reference goes, the segment
+ * leaves the index. Its file is not closed then: closing may take long, and the last reference
+ * may go under any lock. The segment is retired, and rp_segment_index_reclaim() closes its file
+ * later.
  *
- * Any thread. The index has one lock, rank 92, held for a few list operations. */
+ * Invariants, whenever the lock of the index is free:
+ *
+ *   G1  a segment is in the bucket of its number, at most once, while it has references and
+ *       rp_segment_index_add() has added it;
+ *   G2  a retired segment has no references and is in no bucket;
+ *   G3  the index lives while it has an owner or segments.
+ *
+ * Any thread. The lock of the index has rank 92 and is held for a few list operations. */
 #ifndef RP_DISK_SEGMENT_H
 #define RP_DISK_SEGMENT_H
 
 #include <stdatomic.h>
 
-#include "disk/segments.h"
+#include "disk/location.h"
 #include "util/mutex.h"
 #include "util/refcount.h"
 
 enum { RP_SEGMENT_BUCKETS = 256 };
 
 typedef struct rp_segment_index {
-    rp_refcount refs; /* its owner and all segments */
+    rp_refcount refs; /* of its owner and of all segments */
     rp_allocator alloc;
     rp_mutex mu;
     rp_segment *buckets[RP_SEGMENT_BUCKETS] RP_GUARDED_BY(mu);
-    rp_segment *graves RP_GUARDED_BY(mu); /* that only have to be closed */
+    rp_segment *retired RP_GUARDED_BY(mu); /* segments whose files are to be closed */
 } rp_segment_index;
 
 struct rp_segment {
     atomic_uint_fast32_t refs;
     uint64_t number;
     rp_segment_index *index;
-    rp_segment *next; /* in its bucket, among the graves, or in a list of the maker's */
-    bool is_held;     /* by the store; guarded by the lock of its rp_segments */
-    bool is_old;      /* it was there: what is not within its file is damage */
-    rp_file *file;    /* NULL until it is made, or once the index is closed */
-    /* Bytes of the file that can be read: they are on stable storage. Written last, with
-     * release, so that whoever sees them sees the file. */
+    rp_segment *next; /* in its bucket, among the retired, or in a list of its creator */
+    bool is_held;     /* the store has a handle; guarded by the lock of its rp_segments */
+    bool is_old;      /* written by an earlier process: bytes missing in its file are damage */
+    rp_file *file;    /* NULL before it is created and after the index is closed */
+    /* Bytes of the file that can be read: those on stable storage. Stored with release after
+     * `file` is set, so that a thread that sees them also sees the file. */
     atomic_uint_least64_t readable;
 };
 
 /* NULL if there is no memory. Returns owned: rp_segment_index_close(). */
 rp_segment_index *rp_segment_index_new(const rp_allocator *alloc);
-/* Closes all files and lets go. Nobody may read any more; segments stay valid. */
+/* Closes all files and drops the owner's reference. No thread may read any more; segments stay
+ * valid. NULL is fine. */
 void rp_segment_index_close(rp_segment_index *index);
-/* Closes the files of segments that nobody has any more. With no lock held. */
-void rp_segment_index_bury(rp_segment_index *index);
+/* Closes the files of retired segments and frees them. Call it without a lock. */
+void rp_segment_index_reclaim(rp_segment_index *index);
 
-/* A new one with no file yet, in no index. NULL if there is no memory. Returns owned. */
+/* Creates a segment without a file that is not in the index yet. NULL if there is no memory.
+ * Returns owned. */
 rp_segment *rp_segment_new(rp_segment_index *index, uint64_t number);
-/* Enters it, unless there is one of that number: then false. */
+/* Adds a segment. Returns false if there is one with that number. */
 bool rp_segment_index_add(rp_segment_index *index, rp_segment *segment);
-/* With a reference, or NULL. */
+/* Returns a new reference to the segment with that number, or NULL. */
 rp_segment *rp_segment_index_find(rp_segment_index *index, uint64_t number);
-/* One that the store holds, which it does no longer: the reference is the caller's. NULL: there
- * is none left. */
+/* Takes the handle off one held segment: the caller owns the reference. NULL: none is held. */
 rp_segment *rp_segment_index_take_held(rp_segment_index *index);
 
 void rp_segment_ref(rp_segment *segment);
-void rp_segment_unref(rp_segment *segment);
+void rp_segment_unref(rp_segment *segment); /* NULL is fine */
 
-/* Opens its file for reading and checks the header.
+/* Opens the file of an existing segment for reading and checks its header.
  * RP_NOT_FOUND, RP_CORRUPT, RP_PRECONDITION, RP_UNAVAILABLE. */
 RP_NODISCARD rp_status rp_segment_open_file(rp_segment *segment, rp_files *files,
                                             const rp_store_id *store, rp_error *err);
 
-/* Reads the record at `place` and checks it. RP_NOT_FOUND (nothing is written there),
- * RP_CORRUPT, RP_UNAVAILABLE. */
-RP_NODISCARD rp_status rp_segment_read(rp_segment *segment, const rp_place *place,
+/* Reads the record at `location` into `out` (location->size bytes) and checks it. `*first` (may
+ * be NULL) is the packed location from which a chunk was moved first, or 0.
+ * RP_NOT_FOUND (nothing is written there), RP_CORRUPT, RP_UNAVAILABLE. */
+RP_NODISCARD rp_status rp_segment_read(rp_segment *segment, const rp_disk_location *location,
                                        rp_record_kind kind, void *out, uint64_t *first,
                                        rp_error *err);
 
 enum { RP_SEAL_FIXED_BYTES = 32 };
 
-/* What the last record of a finished segment says: see docs/checkpoint.md. */
+/* The last record of a finished segment: see docs/checkpoint.md. */
 typedef struct rp_seal {
     uint64_t count; /* of the records before it */
     uint64_t bytes; /* of the file before it */

@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "disk/names.h"
 #include "util/error.h"
 #include "util/kill_point.h"
 #include "util/little_endian.h"
@@ -12,10 +13,19 @@
 enum {
     STAGE_BYTES = (1 << 20) + (1 << 13),
     MAX_PARTS = 512,
-    CALL_BYTES = 4 << 20,  /* a call is over when it has this many */
-    SMALL_BYTES = 4096,    /* payloads up to this are copied */
-    START_BYTES = 4 << 20, /* written since the system was last asked to begin */
+    CALL_BYTES = 4 << 20,  /* one call writes about this many */
+    SMALL_BYTES = 4096,    /* payloads up to this size are copied */
+    START_BYTES = 4 << 20, /* written since the kernel was last asked to begin */
 };
+
+#ifndef NDEBUG
+static bool is_valid(const rp_segment_writer *w)
+{
+    return w->synced <= w->written && w->started <= w->written &&
+           w->mark.written <= w->written &&                      /* W1 */
+           w->count <= w->capacity && w->mark.count <= w->count; /* W2 */
+}
+#endif
 
 void rp_segment_writer_init(rp_segment_writer *w, const rp_allocator *alloc, rp_files *files,
                             const rp_store_id *store)
@@ -33,7 +43,7 @@ void rp_segment_writer_deinit(rp_segment_writer *w)
     rp_release(&w->alloc, w->offsets, w->capacity * sizeof *w->offsets);
 }
 
-/* Room for what a call needs, and for the offsets of its records. */
+/* Allocates what a call needs, and space for the offsets of `count` records. */
 static rp_status reserve(rp_segment_writer *w, size_t count, rp_error *err)
 {
     if (w->stage == NULL) w->stage = rp_alloc(&w->alloc, STAGE_BYTES);
@@ -62,7 +72,7 @@ static rp_status make_folder(rp_segment_writer *w, rp_error *err)
     return st;
 }
 
-/* Makes the file. Its header is written with the first records. */
+/* Creates the file. Its header is written with the first records. */
 static rp_status begin(rp_segment_writer *w, rp_segment *segment, rp_error *err)
 {
     rp_file *file = NULL;
@@ -73,11 +83,10 @@ static rp_status begin(rp_segment_writer *w, rp_segment *segment, rp_error *err)
         st = w->files->ops->open(w->files, rp_segment_path(path, segment->number),
                                  RP_OPEN_CREATE, &file, err);
     if (st != RP_OK) {
-        if (st == RP_EXISTS) { /* what is there is not ours to touch, and the number is taken */
-            w->is_bad = true;
-        }
+        if (st == RP_EXISTS) w->is_bad = true; /* a foreign file has that number */
         return st;
     }
+    assert(segment->file == NULL && w->segment == NULL);
     segment->file = file;
     rp_segment_ref(segment);
     w->segment = segment;
@@ -100,7 +109,7 @@ static size_t stage_header(rp_segment_writer *w)
     return RP_FILE_HEADER_BYTES;
 }
 
-/* Hashes and writes the parts of a call. */
+/* Hashes and writes the first `count` parts. */
 static rp_status put_parts(rp_segment_writer *w, size_t count, rp_error *err)
 {
     uint64_t bytes = 0;
@@ -110,6 +119,7 @@ static rp_status put_parts(rp_segment_writer *w, size_t count, rp_error *err)
         rp_hash_update(w->hash, w->parts[i].data, w->parts[i].size);
         bytes += w->parts[i].size;
     }
+    assert(count <= MAX_PARTS && !w->is_bad); /* W3 */
     st = w->files->ops->write(w->segment->file, w->written, w->parts, count, err);
     w->is_full = st == RP_NO_RESOURCE;
     if (st == RP_OK)
@@ -125,7 +135,7 @@ rp_status rp_segment_writer_write(rp_segment_writer *w, const rp_segment_entry *
     size_t staged = 0, from = 0, parts = 0, bytes = 0, i;
     rp_status st = reserve(w, count, err);
 
-    assert(!w->is_bad);
+    assert(count > 0 && !w->is_bad);
     if (st == RP_OK && w->segment == NULL) st = begin(w, entries[0].segment, err);
     if (st != RP_OK) return st;
     assert(w->segment == entries[0].segment);
@@ -136,6 +146,7 @@ rp_status rp_segment_writer_write(rp_segment_writer *w, const rp_segment_entry *
 
         if (e->segment != w->segment || staged + RP_RECORD_HEADER_BYTES + copied > STAGE_BYTES)
             break;
+        assert(e->offset == (w->written == 0 ? RP_FILE_HEADER_BYTES : w->written) + bytes);
         w->before = rp_record_write(w->stage + staged, (rp_record_kind)e->kind, e->number,
                                     w->before, e->data, e->size);
         staged += RP_RECORD_HEADER_BYTES;
@@ -151,8 +162,10 @@ rp_status rp_segment_writer_write(rp_segment_writer *w, const rp_segment_entry *
     if (staged > from) w->parts[parts++] = (rp_bytes){w->stage + from, staged - from};
     st = put_parts(w, parts, err);
     if (st != RP_OK) return st;
+    assert(i > 0);
     w->count += i;
     *taken = i;
+    assert(is_valid(w));
     return RP_OK;
 }
 
@@ -184,7 +197,7 @@ rp_status rp_segment_writer_sync(rp_segment_writer *w, rp_error *err)
     }
     w->is_new = w->folder_is_new = false;
     w->synced = w->written;
-    /* The file was set before; who sees these bytes may use it. */
+    /* Release: a thread that sees these bytes also sees the file. */
     atomic_store_explicit(&w->segment->readable, w->synced, memory_order_release);
     return RP_OK;
 }
@@ -194,6 +207,7 @@ void rp_segment_writer_mark(rp_segment_writer *w)
     if (w->segment == NULL) return;
     w->mark = (rp_segment_mark){w->written, w->count, w->before};
     rp_hash_copy(w->marked_hash, w->hash);
+    assert(is_valid(w));
 }
 
 void rp_segment_writer_rewind(rp_segment_writer *w)
@@ -206,9 +220,10 @@ void rp_segment_writer_rewind(rp_segment_writer *w)
     w->before = w->mark.before;
     if (w->started > w->written) w->started = w->written;
     rp_hash_copy(w->hash, w->marked_hash);
+    assert(is_valid(w)); /* the mark is never before `synced` */
 }
 
-/* The segment is whole, or given up. */
+/* Ends the segment, which is sealed or given up. */
 static void end_segment(rp_segment_writer *w)
 {
     rp_segment_unref(w->segment);
@@ -226,7 +241,7 @@ rp_status rp_segment_writer_seal(rp_segment_writer *w, rp_error *err)
     uint8_t header[RP_RECORD_HEADER_BYTES];
     rp_status st;
 
-    assert(!w->is_bad);
+    assert(!w->is_bad && w->segment != NULL);
     if (payload == NULL) return rp_fail_memory(err, size);
     rp_put_u64(payload, w->count);
     rp_put_u64(payload + 8, w->written);

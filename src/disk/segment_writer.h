@@ -1,44 +1,50 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writes records into the file of one segment after the other: the inside of segments.h.
+/* Writes records to the file of one segment after the other: private to disk/segments.h.
  *
  *   | file header | record | record | record | ... | seal |
  *                            ^ synced  ^ mark  ^ written
  *
- * Small payloads are copied beside their headers, so that a call of the system's is some large
- * parts and not thousands; large ones go from where they are. The hash for the seal is taken of
- * what is written, as it is.
+ * Small payloads are copied next to their headers, so that one system call writes a few large
+ * parts instead of thousands; large payloads are written from where they are. The writer hashes
+ * what it writes, for the seal.
  *
- * The mark is where the last flush ended that succeeded. The journal may have acknowledged
- * what stands before it, so these bytes stay in the file whatever fails later: a process that
- * is killed leaves them to the next one. What stands behind the mark nobody knows of yet.
+ * The mark is the end of the last successful flush. The journal may have acknowledged the bytes
+ * before it, so they stay in the file whatever fails later: a process that is killed leaves
+ * them to its successor. Nothing refers to the bytes behind the mark yet.
  *
- * After a write has failed for want of space, rp_segment_writer_rewind() goes back to the mark
- * and gives the space behind it back; the writer stays good. After any other failure of a
- * write, and after every failure of a sync, the writer is bad: nothing of the file that is not
- * synced may be synced again. rp_segment_writer_leave() gives the file up. One thread at a
- * time. */
+ * After a write has failed on a full disk, rp_segment_writer_rewind() returns to the mark and
+ * cuts the file off there; the writer stays good. After any other failed write, and after a
+ * failed sync, the writer is bad: the unsynced part of the file must never be synced again.
+ * rp_segment_writer_leave() gives the file up. One thread at a time.
+ *
+ * Invariants:
+ *
+ *   W1  synced <= written, started <= written and mark.written <= written;
+ *   W2  count <= capacity, and `offsets` has the offset of each of the `count` records written;
+ *   W3  a bad writer neither writes nor syncs until rp_segment_writer_leave();
+ *   W4  `hash` covers the bytes before `written`, marked_hash those before the mark. */
 #ifndef RP_DISK_SEGMENT_WRITER_H
 #define RP_DISK_SEGMENT_WRITER_H
 
+#include "chunk/chunk.h"
 #include "disk/hash.h"
 #include "disk/segment.h"
 
-/* A record on its way into a segment. */
+/* A record to be written to a segment. */
 typedef struct rp_segment_entry {
     rp_segment *segment;
-    rp_chunk *chunk; /* whose home tells of it, with a reference; NULL: none's */
+    rp_chunk *chunk; /* a reference to the chunk that the record contains; NULL: none */
     const uint8_t *data;
     uint64_t number;
     uint32_t offset; /* in the segment */
     uint32_t size;
     uint16_t kind;
-    bool is_copy; /* the data is the entry's own, and one byte longer */
-    /* Of a chunk that is being moved: segment << 32 | offset of its record on stable storage.
-     */
+    bool is_copy; /* the entry owns the data, which is one byte longer than `size` */
+    /* Of a chunk that is being moved: the packed location of its stored record; otherwise 0. */
     uint64_t moved_from;
 } rp_segment_entry;
 
-/* A place in the file to which the writer can go back. */
+/* A position in the file to which the writer can return. */
 typedef struct rp_segment_mark {
     uint64_t written;
     size_t count;
@@ -49,46 +55,46 @@ typedef struct rp_segment_writer {
     rp_allocator alloc;
     rp_files *files;
     rp_store_id store;
-    rp_segment *segment;         /* the one being written, with a reference; NULL: none */
-    rp_hash *hash, *marked_hash; /* of what is written; of what stands before the mark */
+    rp_segment *segment; /* a reference to the segment being written; NULL: none */
+    rp_hash *hash, *marked_hash;
     rp_segment_mark mark;
-    uint8_t *stage;  /* headers and small payloads of a call; NULL until it is needed */
-    rp_bytes *parts; /* of a call */
+    uint8_t *stage;  /* headers and small payloads of one call; NULL until it is needed */
+    rp_bytes *parts; /* of one call */
     uint32_t *offsets;
-    size_t count, capacity; /* of records so far, and room for them */
-    uint64_t written, synced;
-    uint64_t started;   /* up to here the system has been asked to write it */
-    uint32_t before;    /* what the next record has to follow */
-    bool is_new;        /* its name is not synced */
-    bool has_folder;    /* "seg" is there */
-    bool folder_is_new; /* and its name is not synced */
+    size_t count, capacity;   /* of records written; of `offsets` */
+    uint64_t written, synced; /* bytes */
+    uint64_t started;         /* up to here the kernel has been asked to begin writing */
+    uint32_t before;          /* header checksum of the last record, for the chain */
+    bool is_new;              /* the directory entry of the file is not synced */
+    bool has_folder;          /* the directory "seg" exists */
+    bool folder_is_new;       /* the entry of the directory "seg" is not synced */
     bool is_bad;
-    bool is_full; /* the last write failed for want of space */
+    bool is_full; /* the last write failed because the disk is full */
 } rp_segment_writer;
 
 void rp_segment_writer_init(rp_segment_writer *w, const rp_allocator *alloc, rp_files *files,
                             const rp_store_id *store);
 void rp_segment_writer_deinit(rp_segment_writer *w);
 
-/* Writes the first of the entries, all of one segment, as many as go into one call: `*taken` of
- * them, at least 1. Makes the segment's file if it is a new one; the one before must be sealed.
- * After a failure that leaves the writer good, rewind it.
- * RP_NO_RESOURCE, RP_UNAVAILABLE, RP_EXISTS (the writer is bad then). */
+/* Writes the first `*taken` (>= 1) of the entries, as many as fit into one call. All are of one
+ * segment. Creates the file of a new segment; the segment before must be sealed. After a
+ * failure that leaves the writer good, rewind it.
+ * RP_NO_RESOURCE, RP_UNAVAILABLE, RP_EXISTS (then the writer is bad). */
 RP_NODISCARD rp_status rp_segment_writer_write(rp_segment_writer *w,
                                                const rp_segment_entry *entries, size_t count,
                                                size_t *taken, rp_error *err);
-/* Has the system begin with what is written, if that is some megabytes. */
+/* Asks the kernel to begin writing to the disk once some megabytes have been written. */
 void rp_segment_writer_start_sync(rp_segment_writer *w);
-/* Brings what is written to stable storage, and the file's name. */
+/* Syncs the file, and the directory entry of a new one. */
 RP_NODISCARD rp_status rp_segment_writer_sync(rp_segment_writer *w, rp_error *err);
-/* Sets the mark behind what is written. */
+/* Sets the mark to `written`. */
 void rp_segment_writer_mark(rp_segment_writer *w);
-/* Goes back to the mark and cuts the file off there. If that fails the writer is bad. */
+/* Returns to the mark and truncates the file there. If that fails the writer is bad. */
 void rp_segment_writer_rewind(rp_segment_writer *w);
-/* Writes the seal, syncs, and is ready for the next segment. */
+/* Writes the seal and syncs; the writer is ready for the next segment. */
 RP_NODISCARD rp_status rp_segment_writer_seal(rp_segment_writer *w, rp_error *err);
-/* Gives the file up: what stands behind the mark is cut off, and a file that has nothing before
- * it is removed, as far as the disk lets us. Good again, for a next segment. */
+/* Gives the file up. Truncates it at the mark, or removes it if there is nothing before the
+ * mark; ignores failures of both. The writer is good again, for the next segment. */
 void rp_segment_writer_leave(rp_segment_writer *w);
 
 #endif

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Putting, finding and reading records. The invariants are in disk/segments_inside.h. */
 #include "disk/segments.h"
 
 #include <assert.h>
-
 #include <inttypes.h>
 
 #include "disk/segments_inside.h"
 #include "util/error.h"
 #include "util/mem.h"
+#include "util/verify.h"
 
 enum { DEFAULT_SEGMENT_BYTES = 256 << 20 };
-#define MAX_SEGMENT_BYTES ((uint64_t)2 << 30) /* so that offsets fit 32 bits, with a record */
+/* The last record begins below this, so that its offset fits into 32 bits. */
+#define MAX_SEGMENT_BYTES ((uint64_t)2 << 30)
 
 rp_status rp_segments_new(const rp_segments_options *options, rp_segments **out, rp_error *err)
 {
@@ -71,6 +73,7 @@ void rp_segments_free(rp_segments *s)
 
 void rp_segments_enter_locked(rp_segments *s, rp_segment *segment)
 {
+    assert(!segment->is_held);
     segment->is_held = true;
     do {
         segment->number = s->next_number++;
@@ -85,7 +88,7 @@ void rp_segments_unhold_locked(rp_segments *s, rp_segment *segment)
     rp_segment_unref(segment);
 }
 
-/* Makes room for an entry, and sees to it that the tail is a segment that can take it. */
+/* Grows the ring for one more entry, and makes the tail a segment that can take it. */
 static rp_status reserve_locked(rp_segments *s) RP_REQUIRES(s->mu)
 {
     if (s->count == s->capacity) {
@@ -113,20 +116,22 @@ static rp_status reserve_locked(rp_segments *s) RP_REQUIRES(s->mu)
     return RP_OK;
 }
 
-/* Appends an entry; there is room. */
-static rp_place append_locked(rp_segments *s, rp_segment_entry *e) RP_REQUIRES(s->mu)
+/* Appends an entry, after reserve_locked(). */
+static rp_disk_location append_locked(rp_segments *s, rp_segment_entry *e) RP_REQUIRES(s->mu)
 {
+    assert(s->count < s->capacity && s->tail != NULL && !s->must_replace);
+    assert(s->tail_offset <= UINT32_MAX && s->tail->is_held);
     e->segment = s->tail;
     e->offset = (uint32_t)s->tail_offset;
     *rp_entry_at(s, s->count++) = *e;
     s->tail_offset += rp_entry_bytes(e);
     s->queued_bytes += rp_entry_bytes(e);
     s->put_bytes += rp_entry_bytes(e);
-    return (rp_place){e->segment->number, e->offset, e->size};
+    return (rp_disk_location){e->segment->number, e->offset, e->size};
 }
 
 rp_status rp_segments_put(rp_segments *s, rp_record_kind kind, uint64_t number,
-                          const void *payload, size_t size, rp_place *out)
+                          const void *payload, size_t size, rp_disk_location *out)
 {
     rp_segment_entry e = {
         .number = number, .size = (uint32_t)size, .kind = (uint16_t)kind, .is_copy = true};
@@ -134,137 +139,142 @@ rp_status rp_segments_put(rp_segments *s, rp_record_kind kind, uint64_t number,
     rp_status st;
 
     if (size > RP_MAX_RECORD_BYTES) return RP_INVALID;
-    copy = rp_alloc(&s->alloc, size + 1); /* an empty one is one as well */
+    copy = rp_alloc(&s->alloc, size + 1); /* + 1: an empty record has a copy, too */
     if (copy == NULL) return RP_NO_RESOURCE;
     if (size > 0) memcpy(copy, payload, size);
     e.data = copy;
     rp_mutex_lock(&s->mu);
     st = reserve_locked(s);
     if (st == RP_OK) *out = append_locked(s, &e);
+    RP_VERIFY(s->count, rp_segments_broken_locked(s) == NULL);
     rp_mutex_unlock(&s->mu);
     if (st != RP_OK) rp_release(&s->alloc, copy, size + 1);
     return st;
 }
 
-/* Frees the list of them. The chunk goes: nobody looks any more. */
-static void homes_free(rp_chunk_home *base)
+/* Frees all locations of a chunk, with the chunk. */
+static void locations_free(rp_chunk_home *base)
 {
-    rp_home *home = (rp_home *)base, *next;
+    rp_store_location *current = (rp_store_location *)base, *next;
 
-    for (; home != NULL; home = next) {
-        rp_segment *segment = home->segment;
+    for (; current != NULL; current = next) {
+        rp_segment *segment = current->segment;
 
-        next = home->next;
-        rp_release(&segment->index->alloc, home, sizeof *home);
+        next = current->next;
+        rp_release(&segment->index->alloc, current, sizeof *current);
         rp_segment_unref(segment);
     }
 }
 
-/* A home that is to be filled in. NULL if there is no memory. */
-static rp_home *home_new(rp_segments *s, const rp_chunk *chunk)
+/* Allocates a location that is not published yet. NULL if there is no memory. */
+static rp_store_location *location_new(rp_segments *s, const rp_chunk *chunk)
 {
-    rp_home *home = rp_alloc_zero(&s->alloc, sizeof *home);
+    rp_store_location *current = rp_alloc_zero(&s->alloc, sizeof *current);
 
-    if (home == NULL) return NULL;
-    home->base.free = homes_free;
-    home->index = s->index;
-    home->size = (uint32_t)chunk->wire_bytes;
-    return home;
+    if (current == NULL) return NULL;
+    current->base.free = locations_free;
+    current->index = s->index;
+    current->size = (uint32_t)chunk->wire_bytes;
+    return current;
 }
 
-/* Lets the home be at `where` in `segment`, which it takes a reference to. */
-static void home_set(rp_home *home, rp_segment *segment, uint64_t where, bool stored)
+/* Changes a location to `where` in `segment`; takes a reference to the segment. */
+static void location_set(rp_store_location *current, rp_segment *segment, uint64_t where,
+                         bool stored)
 {
-    assert(home != NULL);
+    assert(current != NULL);
     rp_segment_ref(segment);
-    rp_segment_unref(home->segment);
-    home->segment = segment;
-    atomic_store_explicit(&home->stored, stored, memory_order_relaxed);
-    atomic_store_explicit(&home->where, where, memory_order_release);
+    rp_segment_unref(current->segment);
+    current->segment = segment;
+    atomic_store_explicit(&current->stored, stored, memory_order_relaxed);
+    atomic_store_explicit(&current->where, where, memory_order_release);
 }
 
-/* Hangs it at the chunk. Another store may do the same at the same time. */
-static void home_hang(rp_home *home, rp_chunk *chunk)
+/* Adds a location to the list of the chunk. Another store may do the same at the same time. */
+static void location_publish(rp_store_location *current, rp_chunk *chunk)
 {
     rp_chunk_home *first = atomic_load_explicit(&chunk->home, memory_order_acquire);
 
     do {
-        home->next = (rp_home *)first;
+        current->next = (rp_store_location *)first;
     } while (!atomic_compare_exchange_weak_explicit(
-        &chunk->home, &first, &home->base, memory_order_acq_rel, memory_order_acquire));
+        &chunk->home, &first, &current->base, memory_order_acq_rel, memory_order_acquire));
 }
 
-bool rp_chunk_place(const rp_chunk *chunk, rp_place *out)
+bool rp_chunk_locate(const rp_chunk *chunk, rp_disk_location *out)
 {
-    const rp_home *home =
-        (const rp_home *)atomic_load_explicit(&chunk->home, memory_order_acquire);
+    const rp_store_location *current =
+        (const rp_store_location *)atomic_load_explicit(&chunk->home, memory_order_acquire);
 
-    return home != NULL && rp_home_find(home, out);
+    return current != NULL && rp_store_location_find(current, out);
 }
 
-bool rp_segments_place(const rp_segments *s, const rp_chunk *chunk, rp_place *out)
+bool rp_segments_locate(const rp_segments *s, const rp_chunk *chunk, rp_disk_location *out)
 {
-    const rp_home *home = rp_home_of(chunk, s->index);
+    const rp_store_location *current = rp_store_location_of(chunk, s->index);
 
-    return home != NULL && rp_home_find(home, out);
+    return current != NULL && rp_store_location_find(current, out);
 }
 
 bool rp_segments_has_stored(const rp_segments *s, const rp_chunk *chunk)
 {
-    const rp_home *home = rp_home_of(chunk, s->index);
+    const rp_store_location *current = rp_store_location_of(chunk, s->index);
 
-    return home != NULL && rp_home_is_stored(home);
+    return current != NULL && rp_store_location_is_stored(current);
 }
 
-rp_status rp_segments_put_chunk(rp_segments *s, rp_chunk *chunk, rp_place *out)
+rp_status rp_segments_put_chunk(rp_segments *s, rp_chunk *chunk, rp_disk_location *out)
 {
     rp_segment_entry e = {.chunk = chunk,
                           .data = chunk->wire,
                           .number = chunk->origin.key,
                           .size = (uint32_t)chunk->wire_bytes,
                           .kind = RP_RECORD_CHUNK};
-    rp_home *home, *fresh = NULL;
+    rp_store_location *current, *fresh = NULL;
     rp_status st;
 
-    if (rp_segments_place(s, chunk, out)) return RP_OK;
+    if (rp_segments_locate(s, chunk, out)) return RP_OK;
     if (chunk->wire_bytes > RP_MAX_RECORD_BYTES) return RP_INVALID;
-    if (rp_home_of(chunk, s->index) == NULL) {
-        fresh = home_new(s, chunk);
+    if (rp_store_location_of(chunk, s->index) == NULL) {
+        fresh = location_new(s, chunk);
         if (fresh == NULL) return RP_NO_RESOURCE;
     }
     rp_mutex_lock(&s->mu);
-    home = rp_home_of(chunk, s->index); /* another thread may have put it meanwhile */
-    st = home != NULL && rp_home_find(home, out) ? RP_EXISTS : reserve_locked(s);
+    current = rp_store_location_of(chunk, s->index); /* another thread may have put it */
+    st =
+        current != NULL && rp_store_location_find(current, out) ? RP_EXISTS : reserve_locked(s);
     if (st == RP_OK) {
         *out = append_locked(s, &e);
         (void)rp_chunk_ref(chunk);
-        home_set(home != NULL ? home : fresh, e.segment,
-                 rp_home_pack(out->segment, out->offset), false);
-        if (home == NULL) {
-            home_hang(fresh, chunk);
+        location_set(current != NULL ? current : fresh, e.segment,
+                     rp_location_pack(out->segment, out->offset), false);
+        if (current == NULL) {
+            location_publish(fresh, chunk);
             fresh = NULL;
         }
     }
+    RP_VERIFY(s->count, rp_segments_broken_locked(s) == NULL);
     rp_mutex_unlock(&s->mu);
     if (fresh != NULL) rp_release(&s->alloc, fresh, sizeof *fresh);
     return st == RP_EXISTS ? RP_OK : st;
 }
 
-/* What is moved is read from the disk, so that it does not matter whether its bytes are in
- * memory, and damage does not move along. */
-rp_status rp_segments_move_chunk(rp_segments *s, rp_chunk *chunk, rp_place *out, rp_error *err)
+/* Reads the chunk from the disk: its bytes may not be in memory, and a damaged record is found
+ * before it is copied. */
+rp_status rp_segments_move_chunk(rp_segments *s, rp_chunk *chunk, rp_disk_location *out,
+                                 rp_error *err)
 {
     rp_segment_entry e = {.chunk = chunk, .kind = RP_RECORD_MOVED, .is_copy = true};
-    rp_home *home = rp_home_of(chunk, s->index);
-    rp_place old;
+    rp_store_location *current = rp_store_location_of(chunk, s->index);
+    rp_disk_location old;
     uint8_t *copy;
     rp_status st;
 
-    if (home == NULL || !rp_home_find(home, &old)) {
+    if (current == NULL || !rp_store_location_find(current, &old)) {
         st = rp_segments_put_chunk(s, chunk, out);
         return st == RP_OK ? st : rp_fail(err, st, "a chunk could not be queued");
     }
-    if (!rp_home_is_stored(home)) { /* it is on its way to a new segment */
+    if (!rp_store_location_is_stored(current)) { /* it is queued for a new segment already */
         *out = old;
         return RP_OK;
     }
@@ -279,54 +289,57 @@ rp_status rp_segments_move_chunk(rp_segments *s, rp_chunk *chunk, rp_place *out,
     e.size = old.size;
     rp_mutex_lock(&s->mu);
     st = RP_OK;
-    if (rp_home_is_stored(home)) st = reserve_locked(s);
-    if (st == RP_OK && rp_home_is_stored(home)) {
-        if (home->first == 0) home->first = rp_home_pack(old.segment, old.offset);
-        e.number = home->first;
-        e.moved_from = rp_home_pack(old.segment, old.offset);
+    if (rp_store_location_is_stored(current)) st = reserve_locked(s);
+    if (st == RP_OK && rp_store_location_is_stored(current)) {
+        if (current->first == 0) current->first = rp_location_pack(old.segment, old.offset);
+        e.number = current->first;
+        e.moved_from = rp_location_pack(old.segment, old.offset);
         *out = append_locked(s, &e);
         (void)rp_chunk_ref(chunk);
-        home_set(home, e.segment, rp_home_pack(out->segment, out->offset), false);
+        location_set(current, e.segment, rp_location_pack(out->segment, out->offset), false);
         copy = NULL;
-    } else if (st == RP_OK) { /* somebody else has moved it */
-        *out = rp_home_place(home);
+    } else if (st == RP_OK) { /* another thread has moved it */
+        *out = rp_store_location_get(current);
     }
+    RP_VERIFY(s->count, rp_segments_broken_locked(s) == NULL);
     rp_mutex_unlock(&s->mu);
     if (copy != NULL) rp_release(&s->alloc, copy, (size_t)old.size + 1);
     return st == RP_OK ? st : rp_fail_memory(err, sizeof e);
 }
 
-rp_status rp_segments_adopt(rp_segments *s, rp_chunk *chunk, const rp_place *place,
+rp_status rp_segments_adopt(rp_segments *s, rp_chunk *chunk, const rp_disk_location *location,
                             uint64_t first)
 {
-    rp_segment *segment = rp_segment_index_find(s->index, place->segment);
-    rp_home *home;
+    rp_segment *segment = rp_segment_index_find(s->index, location->segment);
+    rp_store_location *current;
 
     if (segment == NULL) return RP_NOT_FOUND;
-    if (place->size != chunk->wire_bytes || place->offset > UINT32_MAX) {
+    if (location->size != chunk->wire_bytes || location->offset > UINT32_MAX) {
         rp_segment_unref(segment);
         return RP_INVALID;
     }
-    home = home_new(s, chunk);
-    if (home == NULL) {
+    current = location_new(s, chunk);
+    if (current == NULL) {
         rp_segment_unref(segment);
         return RP_NO_RESOURCE;
     }
     rp_mutex_lock(&s->mu);
-    if (rp_home_of(chunk, s->index) == NULL) {
-        home_set(home, segment, rp_home_pack(place->segment, place->offset), true);
-        home->first = first;
-        home_hang(home, chunk);
-        home = NULL;
+    if (rp_store_location_of(chunk, s->index) == NULL) {
+        location_set(current, segment, rp_location_pack(location->segment, location->offset),
+                     true);
+        current->first = first;
+        location_publish(current, chunk);
+        current = NULL;
     }
     rp_mutex_unlock(&s->mu);
     rp_segment_unref(segment);
-    if (home != NULL) rp_release(&s->alloc, home, sizeof *home);
+    if (current != NULL) rp_release(&s->alloc, current, sizeof *current);
     return RP_OK;
 }
 
-/* The entry at `place`, if it is in the queue; SIZE_MAX if not. They stand in order (S1). */
-static size_t find_entry_locked(const rp_segments *s, const rp_place *place) RP_REQUIRES(s->mu)
+/* Finds the entry at `location` by binary search (S1). SIZE_MAX: it is not in the queue. */
+static size_t find_entry_locked(const rp_segments *s, const rp_disk_location *location)
+    RP_REQUIRES(s->mu)
 {
     size_t low = 0, high = s->count;
 
@@ -334,29 +347,31 @@ static size_t find_entry_locked(const rp_segments *s, const rp_place *place) RP_
         size_t middle = low + (high - low) / 2;
         const rp_segment_entry *e = rp_entry_at(s, middle);
 
-        if (e->segment->number < place->segment ||
-            (e->segment->number == place->segment && e->offset < place->offset))
+        if (e->segment->number < location->segment ||
+            (e->segment->number == location->segment && e->offset < location->offset))
             low = middle + 1;
         else
             high = middle;
     }
     if (low < s->count) {
         const rp_segment_entry *e = rp_entry_at(s, low);
-        if (e->segment->number == place->segment && e->offset == place->offset) return low;
+        if (e->segment->number == location->segment && e->offset == location->offset)
+            return low;
     }
     return SIZE_MAX;
 }
 
-/* True if it is in memory: then `*st` says how that went. */
-static bool read_queued(rp_segments *s, const rp_place *place, rp_record_kind kind, void *out,
-                        uint64_t *first, rp_status *st, rp_error *err)
+/* Reads a record that is still in the queue. Returns false if it is not there; otherwise `*st`
+ * is the result. */
+static bool read_queued(rp_segments *s, const rp_disk_location *location, rp_record_kind kind,
+                        void *out, uint64_t *first, rp_status *st, rp_error *err)
 {
     rp_chunk *chunk = NULL;
     rp_segment_entry e;
     size_t i;
 
     rp_mutex_lock(&s->mu);
-    i = find_entry_locked(s, place);
+    i = find_entry_locked(s, location);
     if (i == SIZE_MAX) {
         rp_mutex_unlock(&s->mu);
         return false;
@@ -364,13 +379,14 @@ static bool read_queued(rp_segments *s, const rp_place *place, rp_record_kind ki
     e = *rp_entry_at(s, i);
     *st = RP_OK;
     if (first != NULL) *first = rp_record_first((rp_record_kind)e.kind, e.number);
-    if (!rp_record_is((rp_record_kind)e.kind, kind) || e.size != place->size)
+    if (!rp_record_is((rp_record_kind)e.kind, kind) || e.size != location->size)
         *st =
             rp_fail(err, RP_CORRUPT,
                     "segment %" PRIu64 ", offset %" PRIu64 ": a record of kind %d with %" PRIu32
                     " bytes, not of kind %d with %" PRIu32,
-                    place->segment, place->offset, (int)e.kind, e.size, (int)kind, place->size);
-    else if (e.is_copy && e.size > 0) /* it goes with its entry */
+                    location->segment, location->offset, (int)e.kind, e.size, (int)kind,
+                    location->size);
+    else if (e.is_copy && e.size > 0) /* under the lock: the entry owns the copy */
         memcpy(out, e.data, e.size);
     else if (!e.is_copy)
         chunk = rp_chunk_ref(e.chunk);
@@ -382,17 +398,17 @@ static bool read_queued(rp_segments *s, const rp_place *place, rp_record_kind ki
     return true;
 }
 
-rp_status rp_segments_read(rp_segments *s, const rp_place *place, rp_record_kind kind,
-                           void *out, uint64_t *first, rp_error *err)
+rp_status rp_segments_read(rp_segments *s, const rp_disk_location *location,
+                           rp_record_kind kind, void *out, uint64_t *first, rp_error *err)
 {
     rp_segment *segment;
     rp_status st;
 
-    if (read_queued(s, place, kind, out, first, &st, err)) return st;
-    segment = rp_segment_index_find(s->index, place->segment);
+    if (read_queued(s, location, kind, out, first, &st, err)) return st;
+    segment = rp_segment_index_find(s->index, location->segment);
     if (segment == NULL)
-        return rp_fail(err, RP_NOT_FOUND, "there is no segment %" PRIu64, place->segment);
-    st = rp_segment_read(segment, place, kind, out, first, err);
+        return rp_fail(err, RP_NOT_FOUND, "there is no segment %" PRIu64, location->segment);
+    st = rp_segment_read(segment, location, kind, out, first, err);
     rp_segment_unref(segment);
     return st;
 }
@@ -408,11 +424,11 @@ rp_status rp_segments_open(rp_segments *s, uint64_t number, uint64_t *bytes, rp_
         st = rp_segment_open_file(segment, s->files, &s->store, err);
         segment->is_held = st == RP_OK;
         if (st == RP_OK && !rp_segment_index_add(s->index, segment)) {
-            segment->is_held = false; /* somebody was quicker */
+            segment->is_held = false; /* another thread has opened it */
             rp_segment_unref(segment);
             return rp_segments_open(s, number, bytes, err);
         }
-        if (st == RP_OK) rp_segment_ref(segment); /* the handle's; the other is for here */
+        if (st == RP_OK) rp_segment_ref(segment); /* one for the handle, one for this call */
     }
     if (st == RP_OK) {
         uint64_t readable = atomic_load_explicit(&segment->readable, memory_order_acquire);
@@ -507,8 +523,8 @@ bool rp_segments_in_use(rp_segments *s, uint64_t number)
 
     if (segment == NULL) return false;
     rp_mutex_lock(&s->mu);
-    /* Ours for this look, and the handle. Who has none cannot take one but by its number, to
-     * read, and lets go again. */
+    /* More references than this call's and the handle's. A thread without a reference can take
+     * one only by number, for a read, and releases it again. */
     in_use = atomic_load_explicit(&segment->refs, memory_order_acquire) >
              1 + (uint_fast32_t)segment->is_held;
     rp_mutex_unlock(&s->mu);
@@ -534,11 +550,11 @@ rp_status rp_segments_remove(rp_segments *s, uint64_t number, rp_error *err)
         rp_mutex_unlock(&s->mu);
         rp_segment_unref(segment);
     }
-    rp_segment_index_bury(s->index);
+    rp_segment_index_reclaim(s->index);
     return st;
 }
 
-static const char *check_locked(rp_segments *s) RP_REQUIRES(s->mu)
+const char *rp_segments_broken_locked(rp_segments *s)
 {
     uint64_t queued = 0, unsynced = 0;
     const rp_segment_entry *last = NULL;
@@ -553,12 +569,12 @@ static const char *check_locked(rp_segments *s) RP_REQUIRES(s->mu)
         if (last != NULL && !follows && !begins) return "S1";
         if (!e->segment->is_held) return "S5";
         if (e->chunk != NULL) {
-            const rp_home *home = rp_home_of(e->chunk, s->index);
-            rp_place place;
-            if (home == NULL || rp_home_is_stored(home)) return "S3";
-            place = rp_home_place(home);
-            if (place.segment != e->segment->number || place.offset != e->offset ||
-                home->segment != e->segment)
+            const rp_store_location *current = rp_store_location_of(e->chunk, s->index);
+            rp_disk_location location;
+            if (current == NULL || rp_store_location_is_stored(current)) return "S3";
+            location = rp_store_location_get(current);
+            if (location.segment != e->segment->number || location.offset != e->offset ||
+                current->segment != e->segment)
                 return "S3";
         }
         *(i < s->written ? &unsynced : &queued) += rp_entry_bytes(e);
@@ -568,7 +584,7 @@ static const char *check_locked(rp_segments *s) RP_REQUIRES(s->mu)
         (s->tail != last->segment || s->tail_offset != last->offset + rp_entry_bytes(last)))
         return "S2";
     if (queued != s->queued_bytes || unsynced != s->unsynced_bytes || s->flushed > s->written ||
-        s->put_bytes < queued + unsynced)
+        s->written > s->count || s->put_bytes < queued + unsynced)
         return "S4";
     return NULL;
 }
@@ -578,7 +594,7 @@ rp_status rp_segments_check(rp_segments *s, rp_error *err)
     const char *broken;
 
     rp_mutex_lock(&s->mu);
-    broken = check_locked(s);
+    broken = rp_segments_broken_locked(s);
     rp_mutex_unlock(&s->mu);
     return broken == NULL ? RP_OK
                           : rp_fail(err, RP_CORRUPT, "segments: %s does not hold", broken);

@@ -1,151 +1,128 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Segments: append-only files of records, each written once and found by its place.
+/* Segments: append-only files of records. A record is written once and found by its location.
  *
- * Chunks are put here once in their life, by whoever needs them on disk first: the journal, a
- * checkpoint or the disk tier; so are the blocks of a checkpoint. Putting gives a record its
- * place at once and queues it; flushing writes what is queued, in order, straight from the
- * chunks' memory; syncing makes it durable.
+ * The journal, a checkpoint or the disk tier puts a chunk here when it first needs the chunk on
+ * disk; checkpoints also put their blocks here. Putting gives a record its location at once and
+ * queues it. Flushing writes the queue in order, straight from the memory of the chunks.
+ * Syncing makes it durable.
  *
- * A segment is a counted object with an open file: a place stays readable as long as somebody
- * has the segment, even when its file has been removed. Safe from any thread. */
+ * A segment is a reference-counted object with an open file: a location stays readable while
+ * something refers to the segment, even after its file was removed. Safe from any thread. */
 #ifndef RP_DISK_SEGMENTS_H
 #define RP_DISK_SEGMENTS_H
 
 #include "chunk/chunk.h"
-#include "disk/record.h"
+#include "disk/location.h"
+#include "disk/names.h"
 
 typedef struct rp_segments rp_segments;
-typedef struct rp_segment rp_segment;
-
-typedef struct rp_place {
-    uint64_t segment; /* its number, from 1; 0: nowhere */
-    uint64_t offset;  /* of the record's header */
-    uint32_t size;    /* of the payload */
-} rp_place;
 
 typedef struct rp_segments_options {
     const rp_allocator *alloc;
     rp_files *files; /* borrowed */
     rp_store_id store;
-    uint64_t segment_bytes; /* a new segment is begun when one has this many: at most 2 GiB;
+    uint64_t segment_bytes; /* size from which a new segment is started, at most 2 GiB;
                                0: 256 MiB */
-    uint64_t next_number;   /* of the next segment, 1 .. 2^32 - 1, above all that are there */
+    uint64_t next_number;   /* of the next segment, 1 .. 2^32 - 1, above all existing ones */
 } rp_segments_options;
 
 RP_NODISCARD rp_status rp_segments_new(const rp_segments_options *options, rp_segments **out,
                                        rp_error *err);
-/* Nothing may be queued that somebody still wants, and nobody in a call. Closes all files;
- * chunks with places there may live on. */
-void rp_segments_free(rp_segments *s); /* NULL is fine */
+/* Drops the queue and closes all files. No thread may be in a call. Chunks with locations there
+ * may live on. NULL is fine. */
+void rp_segments_free(rp_segments *s);
 
-/* Where a chunk is, or will be when it has been flushed. False if it has not been put there, or
- * was dropped before it was written. */
-bool rp_segments_place(const rp_segments *s, const rp_chunk *chunk, rp_place *out);
-/* The same where there is but one store that a chunk can be in. */
-bool rp_chunk_place(const rp_chunk *chunk, rp_place *out);
-/* True if it is there on stable storage: it can be read back, and its bytes in memory are not
- * looked at any more. */
+/* Copies the location of a chunk, where it is or will be once flushed. Returns false if the
+ * chunk has not been put, or was dropped before it was written. */
+bool rp_segments_locate(const rp_segments *s, const rp_chunk *chunk, rp_disk_location *out);
+/* The same for a chunk that can be in one store only. */
+bool rp_chunk_locate(const rp_chunk *chunk, rp_disk_location *out);
+/* True if the chunk is on stable storage: it can be read back, and its bytes in memory are not
+ * used here any more. */
 bool rp_segments_has_stored(const rp_segments *s, const rp_chunk *chunk);
 
-/* Gives a chunk a place, if it has none yet, and queues it with a reference. Its bytes must
- * stay until it is stored. Takes a short lock, no I/O.
+/* Gives a chunk a location unless it has one, and queues it with a reference. Its bytes must
+ * stay in memory until it is stored. Takes a short lock, no I/O.
  * RP_NO_RESOURCE, RP_INVALID (over RP_MAX_RECORD_BYTES). */
-RP_NODISCARD rp_status rp_segments_put_chunk(rp_segments *s, rp_chunk *chunk, rp_place *out);
-/* The same for a chunk that has a place, which it leaves for a new one: for compaction. Reads
- * it from the disk; one that is still on its way there stays where it is. Its new record says
- * where it was first, and while it is there no other chunk can come to that place, since new
- * segments have higher numbers: so that is who it is.
+RP_NODISCARD rp_status rp_segments_put_chunk(rp_segments *s, rp_chunk *chunk,
+                                             rp_disk_location *out);
+/* Moves a chunk to a new location: for compaction. Reads it from its old one; a chunk that is
+ * still queued keeps its location. The new record names the first location of the chunk. Since
+ * new segments have higher numbers, no other chunk can get that location while the record
+ * exists, so it identifies the chunk.
  * RP_NO_RESOURCE, RP_CORRUPT, RP_NOT_FOUND, RP_UNAVAILABLE. */
-RP_NODISCARD rp_status rp_segments_move_chunk(rp_segments *s, rp_chunk *chunk, rp_place *out,
-                                              rp_error *err);
-/* Queues a copy of any other record. The same statuses. */
+RP_NODISCARD rp_status rp_segments_move_chunk(rp_segments *s, rp_chunk *chunk,
+                                              rp_disk_location *out, rp_error *err);
+/* Queues a copy of a record that is no chunk. RP_NO_RESOURCE, RP_INVALID. */
 RP_NODISCARD rp_status rp_segments_put(rp_segments *s, rp_record_kind kind, uint64_t number,
-                                       const void *payload, size_t size, rp_place *out);
-/* Tells a chunk that was read from there where it is, and where it was first, or 0: for
- * recovery. The segment must be open. RP_NOT_FOUND, RP_NO_RESOURCE, RP_INVALID (another size).
- */
-RP_NODISCARD rp_status rp_segments_adopt(rp_segments *s, rp_chunk *chunk, const rp_place *place,
-                                         uint64_t first);
+                                       const void *payload, size_t size, rp_disk_location *out);
+/* Attaches its location to a chunk that was read from there, and the packed location that it
+ * had first, or 0: for recovery. The segment must be open. RP_NOT_FOUND, RP_NO_RESOURCE,
+ * RP_INVALID (another size). */
+RP_NODISCARD rp_status rp_segments_adopt(rp_segments *s, rp_chunk *chunk,
+                                         const rp_disk_location *location, uint64_t first);
 
 /* Bytes queued and not written. */
 uint64_t rp_segments_queued(rp_segments *s);
-/* Bytes queued since the start, less those that were dropped; `*queued` of them are not
+/* Bytes queued since the start, less those that were dropped. `*queued` of them are not
  * written. */
 uint64_t rp_segments_put_bytes(rp_segments *s, uint64_t *queued);
-/* Writes everything queued so far; full segments are sealed and synced on the way. One thread
- * at a time does, others wait for it. If the disk is full nothing is written, and the next call
- * tries again. Any other failure condemns the open segment: what of it was not synced is queued
- * anew for the next one, from memory, with new places; who holds places asks again after RP_OK
- * of a later flush. What an earlier flush has written stays in the file.
+/* Writes everything queued so far; seals and syncs segments that become full. One thread at a
+ * time writes, others wait for it. If the disk is full, nothing is written and the next call
+ * retries. Any other failure condemns the open segment: its records that are not synced get new
+ * locations in the next segment and are written again, from memory. Callers that hold locations
+ * must look them up again after RP_OK of a later flush. What an earlier flush wrote stays in
+ * the file.
  * RP_NO_RESOURCE, RP_UNAVAILABLE. */
 RP_NODISCARD rp_status rp_segments_flush(rp_segments *s, rp_error *err);
 /* Flushes, then syncs the files and, for new ones, their directory. */
 RP_NODISCARD rp_status rp_segments_sync(rp_segments *s, rp_error *err);
-/* Drops the records that are not written, if the last flush or sync failed for want of space or
- * if `always`, so that what is put from now on need not wait for them. Their chunks have no
- * place any more and can be put again; chunks that were being moved are where they were. A
- * flush or sync that waits for them fails. For a checkpoint on a full disk: most of a backlog
- * may be of items that are gone. */
+/* Drops the records that are not written, if the last flush or sync failed on a full disk, or
+ * if `always`. Their chunks lose their location and can be put again; chunks that were being
+ * moved get their old location back. A flush or sync that waits for dropped records fails. For
+ * a checkpoint on a full disk: most of the backlog may belong to deleted items. */
 void rp_segments_drop_queue(rp_segments *s, bool always);
-/* Syncs what is queued and seals the open segment: what is put later goes into a new one. For a
- * disk that is full: only a segment that is not written any more can be removed. */
+/* Syncs the queue and seals the open segment: later records go into a new one. For a full disk:
+ * only a segment that is no longer written can be removed. */
 RP_NODISCARD rp_status rp_segments_end_open(rp_segments *s, rp_error *err);
-/* True if the last flush or sync failed for want of space. */
+/* True if the last flush or sync failed because the disk is full. */
 bool rp_segments_is_full(rp_segments *s);
-/* Syncs what has been flushed, and writes nothing: for a disk that is full. */
+/* Syncs what is flushed and writes nothing: for a full disk. */
 RP_NODISCARD rp_status rp_segments_sync_flushed(rp_segments *s, rp_error *err);
-/* Counts how often places have changed, because a segment was condemned or the queue dropped:
- * if it has, places that were written down since must be written again. */
+/* Counts how often locations have changed because a segment was condemned or the queue dropped.
+ * If it has changed, locations recorded since must be recorded again. */
 uint64_t rp_segments_generation(rp_segments *s);
 
-/* Reads and checks the record at `place` into `out`, which has room for place->size bytes. What
- * is not on stable storage yet is read from memory. `*first` (may be NULL) is where a chunk
- * that was moved has been first, segment << 32 | offset; otherwise 0. RP_NOT_FOUND also for a
- * place of before a segment was condemned: ask the chunk again. RP_CORRUPT, RP_UNAVAILABLE. */
-RP_NODISCARD rp_status rp_segments_read(rp_segments *s, const rp_place *place,
+/* Reads and checks the record at `location` into `out`, which has space for location->size
+ * bytes. A record that is not on stable storage yet is read from memory. `*first` (may be NULL)
+ * is the packed location from which a chunk was moved first, or 0. RP_NOT_FOUND also for a
+ * location from before a segment was condemned: look the chunk up again. RP_CORRUPT,
+ * RP_UNAVAILABLE. */
+RP_NODISCARD rp_status rp_segments_read(rp_segments *s, const rp_disk_location *location,
                                         rp_record_kind kind, void *out, uint64_t *first,
                                         rp_error *err);
 
-/* Opens a segment that is in the directory for reading, if it is not open; `*bytes` are those
- * that can be read. For recovery, and to know how large it has become.
+/* Opens an existing segment for reading, unless it is open; `*bytes` is how many of it can be
+ * read. For recovery, and to learn the size of a segment.
  * RP_NOT_FOUND, RP_CORRUPT, RP_PRECONDITION (a newer format), RP_UNAVAILABLE. */
 RP_NODISCARD rp_status rp_segments_open(rp_segments *s, uint64_t number, uint64_t *bytes,
                                         rp_error *err);
 
-/* Syncs the file of a segment that was opened: a process before us may have left it to the
- * system, and what was read of it is relied upon from now on.
+/* Syncs the file of a segment that was opened: an earlier process may have left it unsynced,
+ * and what was read of it is relied upon from now on.
  * RP_NOT_FOUND (it is not open), RP_UNAVAILABLE, RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_segments_sync_opened(rp_segments *s, uint64_t number, rp_error *err);
 
-/* Goes through the records of a file one after the other: for recovery and the tools. `each`
- * returns false to stop. A segment's seal is held against the file. `store` may be NULL: any.
- *
- * `*end` is where the last good record ends, and `*header` is the file's: both are also there
- * with RP_CORRUPT from a record, `*end` >= RP_FILE_HEADER_BYTES then. RP_OK where the file
- * ends, if need be within a record that is cut off: compare `*end` with its size. RP_CORRUPT at
- * any other record that is not good: whoever knows how much of the file has been synced can
- * tell a torn tail from damage.
- * RP_NOT_FOUND, RP_PRECONDITION (a newer format), RP_NO_RESOURCE, RP_UNAVAILABLE. */
-typedef bool rp_record_visit(void *ctx, uint64_t offset, const rp_record *record);
-RP_NODISCARD rp_status rp_records_scan(const rp_allocator *alloc, rp_files *files,
-                                       const char *path, rp_file_kind kind,
-                                       const rp_store_id *store, rp_record_visit *each,
-                                       void *ctx, rp_file_header *header, uint64_t *end,
-                                       rp_error *err);
-
-/* Removes a segment's file and our own handle; chunks that are there stay readable. The name is
- * gone for certain only after a sync of the directory "seg".
+/* Removes the file of a segment and the store's handle. Chunks in it stay readable. The removal
+ * is durable only after a sync of the directory "seg".
  * RP_PRECONDITION (it is being written), RP_NOT_FOUND (no such file), RP_UNAVAILABLE. */
 RP_NODISCARD rp_status rp_segments_remove(rp_segments *s, uint64_t number, rp_error *err);
 
-/* The segment that is being written, or will be next: those with lower numbers are not written
- * any more. */
+/* The segment that is being written, or will be next. Segments with lower numbers are no longer
+ * written. */
 uint64_t rp_segments_writing(rp_segments *s);
-/* Whether a chunk in memory has its place there, or somebody reads from it. Once this is false
- * of a segment that is not written any more, it stays so. */
+/* True if a chunk in memory has its location in the segment, or a thread reads from it. Once
+ * false for a segment that is no longer written, it stays false. */
 bool rp_segments_in_use(rp_segments *s, uint64_t number);
-
-/* The path of a segment, "seg/" and 16 hexadecimal digits. Returns `out`. */
-char *rp_segment_path(char out[32], uint64_t number);
 
 #endif

@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The worker: who calls for a flush or a sync while there is none becomes it, and does what is
- * there for all who wait. */
+/* Flush and sync. A thread that calls for one while there is no worker becomes the worker, and
+ * writes for all threads that wait. The invariants are in disk/segments_inside.h. */
 #include <assert.h>
 
+#include "disk/segments.h"
 #include "disk/segments_inside.h"
 #include "util/error.h"
 #include "util/mem.h"
+#include "util/verify.h"
 
 enum {
-    /* Written and not synced: then it is time. It is kept in memory until then, and the system
-     * has been writing most of it for a while (rp_segment_writer_start_sync()). */
+    /* Written bytes from which they are synced. Entries stay in memory until then. The kernel
+     * has written most of them by that time (rp_segment_writer_start_sync()). */
     SYNC_BYTES = 64 << 20,
-    BATCH_ENTRIES = 2560, /* handed to the writer at a time: 1 MiB of records of 400 bytes */
-    RELEASE_AT_ONCE = 256,
+    BATCH_ENTRIES = 2560,  /* passed to the writer at a time: 1 MiB of records of 400 bytes */
+    RELEASE_AT_ONCE = 256, /* entries, under one lock */
 };
 
 void rp_segments_deinit_batch(rp_segments *s)
@@ -21,7 +23,7 @@ void rp_segments_deinit_batch(rp_segments *s)
     s->batch = NULL;
 }
 
-/* How many segments the queue needs from scratch. */
+/* How many new segments all entries need. */
 static size_t segments_needed_locked(const rp_segments *s) RP_REQUIRES(s->mu)
 {
     uint64_t offset = UINT64_MAX;
@@ -37,24 +39,28 @@ static size_t segments_needed_locked(const rp_segments *s) RP_REQUIRES(s->mu)
     return needed;
 }
 
-/* Lets an entry be at the tail; its chunk's home, if it is told by this entry, with it. */
+/* Moves an entry to the tail, and with it the location of its chunk, unless a later entry gives
+ * that. */
 static void move_entry_locked(rp_segments *s, rp_segment_entry *e) RP_REQUIRES(s->mu)
 {
-    uint64_t old = rp_home_pack(e->segment->number, e->offset);
-    rp_home *home = e->chunk != NULL ? rp_home_of(e->chunk, s->index) : NULL;
+    uint64_t old = rp_location_pack(e->segment->number, e->offset);
+    rp_store_location *current =
+        e->chunk != NULL ? rp_store_location_of(e->chunk, s->index) : NULL;
 
+    assert(s->tail != NULL && s->tail->is_held && s->tail_offset <= UINT32_MAX);
     e->segment = s->tail;
     e->offset = (uint32_t)s->tail_offset;
     s->tail_offset += rp_entry_bytes(e);
-    if (home == NULL || atomic_load_explicit(&home->where, memory_order_relaxed) != old) return;
+    if (current == NULL || atomic_load_explicit(&current->where, memory_order_relaxed) != old)
+        return;
     rp_segment_ref(e->segment);
-    rp_segment_unref(home->segment);
-    home->segment = e->segment;
-    atomic_store_explicit(&home->where, rp_home_pack(e->segment->number, e->offset),
+    rp_segment_unref(current->segment);
+    current->segment = e->segment;
+    atomic_store_explicit(&current->where, rp_location_pack(e->segment->number, e->offset),
                           memory_order_release);
 }
 
-/* A segment that was given up: it stays if something in it is safe. */
+/* Releases the handle of an abandoned segment, unless a part of it is on stable storage. */
 static void give_up_locked(rp_segments *s, rp_segment *segment) RP_REQUIRES(s->mu)
 {
     if (segment != NULL && atomic_load_explicit(&segment->readable, memory_order_relaxed) == 0)
@@ -67,7 +73,7 @@ rp_status rp_segments_replace_locked(rp_segments *s)
     rp_segment *fresh = NULL, *segment, *old = s->tail;
 
     if (needed > UINT32_MAX - s->next_number) return RP_NO_RESOURCE;
-    /* All that can fail comes first. */
+    /* First everything that can fail. */
     for (size_t i = 0; i < needed; i++) {
         segment = rp_segment_new(s->index, 0);
         if (segment == NULL) {
@@ -84,12 +90,12 @@ rp_status rp_segments_replace_locked(rp_segments *s)
     for (size_t i = 0; i < s->count; i++) {
         rp_segment_entry *e = rp_entry_at(s, i);
 
-        if (e->segment != old) { /* the last of the one before has left it */
+        if (e->segment != old) { /* all entries have left the segment before */
             if (i > 0) give_up_locked(s, old);
             old = e->segment;
         }
         if (s->tail == NULL || s->tail_offset >= s->segment_bytes) {
-            assert(fresh != NULL); /* they were counted */
+            assert(fresh != NULL); /* segments_needed_locked() counted them */
             s->tail = fresh;
             fresh = fresh->next;
             rp_segments_enter_locked(s, s->tail);
@@ -101,48 +107,52 @@ rp_status rp_segments_replace_locked(rp_segments *s)
     give_up_locked(s, old);
     s->must_replace = false;
     s->generation++;
+    RP_VERIFY(s->count, rp_segments_broken_locked(s) == NULL);
     return RP_OK;
 }
 
-/* The file failed: nothing in it that is not synced counts, and everything in the queue is to
- * be written elsewhere. */
+/* Condemns the open segment after a failure: its unsynced part is void, and all entries are
+ * written again to new segments. */
 static void condemn(rp_segments *s)
 {
     rp_mutex_lock(&s->mu);
+    assert(s->is_working);
     s->queued_bytes += s->unsynced_bytes;
-    s->put_bytes += s->unsynced_bytes; /* they are written once more */
+    s->put_bytes += s->unsynced_bytes; /* they are written a second time */
     s->unsynced_bytes = 0;
     s->written = s->flushed = 0;
     s->open_number = 0;
     s->must_replace = true;
-    (void)rp_segments_replace_locked(s); /* or when there is memory again */
+    (void)rp_segments_replace_locked(s); /* without memory, the next call retries */
     rp_mutex_unlock(&s->mu);
     rp_segment_writer_leave(&s->writer);
-    /* A file that was removed keeps its space until it is closed. */
-    rp_segment_index_bury(s->index);
+    /* A removed file takes space until it is closed. */
+    rp_segment_index_reclaim(s->index);
 }
 
-/* Gives the chunk of a dropped entry the place that it had before: its old record if it was
- * being moved, otherwise none. Without a place the home keeps its segment, which has no file.
+/* Gives the chunk of a dropped entry the location that it had before: its old record if it was
+ * being moved, otherwise none. Without a location the home keeps its segment, which has no
+ * file.
  */
-static void undo_home_locked(rp_segments *s, const rp_segment_entry *e) RP_REQUIRES(s->mu)
+static void undo_location_locked(rp_segments *s, const rp_segment_entry *e) RP_REQUIRES(s->mu)
 {
-    rp_home *home = e->chunk != NULL ? rp_home_of(e->chunk, s->index) : NULL;
+    rp_store_location *current =
+        e->chunk != NULL ? rp_store_location_of(e->chunk, s->index) : NULL;
 
     assert(e->segment != NULL);
-    if (home == NULL || atomic_load_explicit(&home->where, memory_order_relaxed) !=
-                            rp_home_pack(e->segment->number, e->offset))
+    if (current == NULL || atomic_load_explicit(&current->where, memory_order_relaxed) !=
+                               rp_location_pack(e->segment->number, e->offset))
         return;
     if (e->moved_from != 0) {
-        rp_segment_unref(home->segment);
-        home->segment = rp_segment_index_find(s->index, e->moved_from >> 32);
-        atomic_store_explicit(&home->stored, true, memory_order_relaxed);
+        rp_segment_unref(current->segment);
+        current->segment = rp_segment_index_find(s->index, e->moved_from >> 32);
+        atomic_store_explicit(&current->stored, true, memory_order_relaxed);
     }
-    atomic_store_explicit(&home->where, e->moved_from, memory_order_release);
+    atomic_store_explicit(&current->where, e->moved_from, memory_order_release);
 }
 
-/* Whether the old segments of all chunks that are being moved are open. They are: a segment is
- * removed only after a checkpoint has succeeded, and that syncs the queue first. */
+/* True if the old segments of all chunks that are being moved are open. That is always so: a
+ * segment is removed only after a checkpoint has succeeded, which syncs the queue first. */
 static bool can_undo_locked(rp_segments *s) RP_REQUIRES(s->mu)
 {
     for (size_t i = s->written; i < s->count; i++) {
@@ -157,7 +167,7 @@ static bool can_undo_locked(rp_segments *s) RP_REQUIRES(s->mu)
     return true;
 }
 
-/* Ends the queue behind what is written. The entries behind that are the caller's then. */
+/* Cuts the queue off at `written`. The caller releases the entries behind it. */
 static void drop_locked(rp_segments *s) RP_REQUIRES(s->mu)
 {
     rp_segment *open = s->writer.segment, *last = NULL;
@@ -167,13 +177,14 @@ static void drop_locked(rp_segments *s) RP_REQUIRES(s->mu)
 
         if (last != e->segment && last != open) give_up_locked(s, last);
         last = e->segment;
-        undo_home_locked(s, e);
+        undo_location_locked(s, e);
     }
     if (last != open) give_up_locked(s, last);
     s->count = s->written;
+    assert(s->put_bytes >= s->queued_bytes);
     s->put_bytes -= s->queued_bytes;
     s->queued_bytes = 0;
-    s->tail = NULL; /* the open segment is sealed, so that compaction can free its dead part */
+    s->tail = NULL; /* seals the open segment, so that compaction can free its dead part */
     s->must_replace = false;
     s->is_full = false;
     s->generation++;
@@ -201,15 +212,16 @@ void rp_segments_drop_queue(rp_segments *s, bool always)
         s->ring = ring;
         s->capacity = capacity;
         s->first = 0;
+        RP_VERIFY(s->count, rp_segments_broken_locked(s) == NULL);
     }
-    rp_cond_signal(&s->done); /* each wakes the next */
+    rp_cond_signal(&s->done); /* each waiter wakes the next */
     rp_mutex_unlock(&s->mu);
     for (; from < to; from++) rp_entry_release(s, &old[(first + from) & (old_capacity - 1)]);
     rp_release(&s->alloc, old, old_capacity * sizeof *old);
-    rp_segment_index_bury(s->index);
+    rp_segment_index_reclaim(s->index);
 }
 
-/* The first `count` entries are on stable storage: lets go of them. */
+/* Removes the first `count` entries, which are on stable storage. */
 static void pop(rp_segments *s, size_t count)
 {
     rp_segment_entry gone[RELEASE_AT_ONCE];
@@ -218,13 +230,17 @@ static void pop(rp_segments *s, size_t count)
         size_t n = count < RELEASE_AT_ONCE ? count : RELEASE_AT_ONCE;
 
         rp_mutex_lock(&s->mu);
+        assert(n <= s->written && s->written <= s->count);
         for (size_t i = 0; i < n; i++) {
             const rp_segment_entry *e = rp_entry_at(s, i);
-            rp_home *home = e->chunk != NULL ? rp_home_of(e->chunk, s->index) : NULL;
+            rp_store_location *current =
+                e->chunk != NULL ? rp_store_location_of(e->chunk, s->index) : NULL;
 
-            if (home != NULL && atomic_load_explicit(&home->where, memory_order_relaxed) ==
-                                    rp_home_pack(e->segment->number, e->offset))
-                atomic_store_explicit(&home->stored, true, memory_order_release);
+            if (current != NULL &&
+                atomic_load_explicit(&current->where, memory_order_relaxed) ==
+                    rp_location_pack(e->segment->number, e->offset))
+                atomic_store_explicit(&current->stored, true, memory_order_release);
+            assert(s->unsynced_bytes >= rp_entry_bytes(e));
             s->unsynced_bytes -= rp_entry_bytes(e);
             gone[i] = *e;
         }
@@ -233,13 +249,14 @@ static void pop(rp_segments *s, size_t count)
         s->written -= n;
         s->flushed -= n < s->flushed ? n : s->flushed;
         s->popped += n;
+        RP_VERIFY(s->count, rp_segments_broken_locked(s) == NULL);
         rp_mutex_unlock(&s->mu);
         for (size_t i = 0; i < n; i++) rp_entry_release(s, &gone[i]);
         count -= n;
     }
 }
 
-/* A step that is to leave everything that was written safe: a sync or a seal. */
+/* Runs a step that puts everything written on stable storage: a sync or a seal. */
 static rp_status make_safe(rp_segments *s, rp_status (*step)(rp_segment_writer *, rp_error *),
                            rp_error *err)
 {
@@ -251,7 +268,7 @@ static rp_status make_safe(rp_segments *s, rp_status (*step)(rp_segment_writer *
         return st;
     }
     rp_mutex_lock(&s->mu);
-    written = s->written; /* nobody but us changes it */
+    written = s->written; /* only the worker changes it */
     if (s->writer.segment == NULL) s->open_number = 0;
     rp_mutex_unlock(&s->mu);
     pop(s, written);
@@ -259,7 +276,8 @@ static rp_status make_safe(rp_segments *s, rp_status (*step)(rp_segment_writer *
     return RP_OK;
 }
 
-/* Removes the open segment if nothing has been written to it, or what was is taken back. */
+/* Removes the open segment if it has no records, or all of them were rewound. Returns false if
+ * it has some. */
 static bool leave_empty(rp_segments *s)
 {
     if (s->writer.count > 0) return false;
@@ -268,13 +286,13 @@ static bool leave_empty(rp_segments *s)
     give_up_locked(s, s->writer.segment);
     rp_mutex_unlock(&s->mu);
     rp_segment_writer_leave(&s->writer);
-    rp_segment_index_bury(s->index); /* the file keeps its space until it is closed */
+    rp_segment_index_reclaim(s->index); /* the removed file takes space until it is closed */
     return true;
 }
 
 typedef enum next_step { NOTHING, WRITE, SEAL } next_step;
 
-/* What comes next; for WRITE copies the entries to be written to the batch. */
+/* Chooses the next step; for WRITE copies the entries to be written to the batch. */
 static next_step choose(rp_segments *s, uint64_t target, size_t *count)
 {
     const rp_segment *open = s->writer.segment;
@@ -317,6 +335,7 @@ static rp_status write_batch(rp_segments *s, size_t count, rp_error *err)
     rp_segment_writer_start_sync(&s->writer);
     for (size_t i = 0; i < taken; i++) bytes += rp_entry_bytes(&s->batch[i]);
     rp_mutex_lock(&s->mu);
+    assert(s->is_working && taken <= s->count - s->written && bytes <= s->queued_bytes);
     s->written += taken;
     s->queued_bytes -= bytes;
     s->unsynced_bytes += bytes;
@@ -325,13 +344,13 @@ static rp_status write_batch(rp_segments *s, size_t count, rp_error *err)
     return is_time ? make_safe(s, rp_segment_writer_sync, err) : RP_OK;
 }
 
-/* Writes the entries up to number `target`, and syncs if asked to. */
+/* Writes the entries up to number `target`, and syncs them if `sync`. */
 static rp_status write_up_to(rp_segments *s, uint64_t target, bool sync, rp_error *err)
 {
     rp_status st = RP_OK;
     size_t count = 0;
 
-    rp_segment_index_bury(s->index);
+    rp_segment_index_reclaim(s->index);
     if (s->batch == NULL) s->batch = rp_alloc(&s->alloc, BATCH_ENTRIES * sizeof *s->batch);
     if (s->batch == NULL) return rp_fail_memory(err, BATCH_ENTRIES * sizeof *s->batch);
     rp_mutex_lock(&s->mu);
@@ -350,8 +369,8 @@ static rp_status write_up_to(rp_segments *s, uint64_t target, bool sync, rp_erro
     return sync ? make_safe(s, rp_segment_writer_sync, err) : RP_OK;
 }
 
-/* Queues what was written and not flushed again, at the same places. Keeps the dead part of a
- * backlog that does not fit from filling the disk. */
+/* Queues the entries again that are written and not flushed, at the same locations. Otherwise a
+ * backlog of dead records that does not fit would fill the disk. */
 static void rewind_queue(rp_segments *s)
 {
     uint64_t bytes = 0;
@@ -366,10 +385,11 @@ static void rewind_queue(rp_segments *s)
     s->written = s->flushed;
     s->queued_bytes += bytes;
     s->unsynced_bytes -= bytes;
+    RP_VERIFY(s->count, rp_segments_broken_locked(s) == NULL);
     rp_mutex_unlock(&s->mu);
 }
 
-/* As the worker: writes all of it, or nothing. */
+/* Writes all entries up to `target`, or none. The caller is the worker. */
 static rp_status work(rp_segments *s, uint64_t target, bool sync, rp_error *err)
 {
     rp_status st = write_up_to(s, target, sync, err);
@@ -379,6 +399,7 @@ static rp_status work(rp_segments *s, uint64_t target, bool sync, rp_error *err)
     else
         rp_segment_writer_mark(&s->writer);
     rp_mutex_lock(&s->mu);
+    assert(s->is_working);
     s->flushed = s->written;
     s->is_full = st != RP_OK && s->writer.is_full;
     rp_mutex_unlock(&s->mu);
@@ -406,12 +427,12 @@ static rp_status run(rp_segments *s, bool sync, rp_error *err)
     }
     if (st == RP_OK && s->drops != drops)
         st = rp_fail(err, RP_UNAVAILABLE, "records were dropped before they were written");
-    rp_cond_signal(&s->done); /* each wakes the next */
+    rp_cond_signal(&s->done); /* each waiter wakes the next */
     rp_mutex_unlock(&s->mu);
     return st;
 }
 
-/* Becomes the worker. Returns the number behind the last entry. */
+/* Becomes the worker. Returns the number behind that of the last entry. */
 static uint64_t begin_work(rp_segments *s, bool end_tail)
 {
     uint64_t target;
@@ -428,8 +449,9 @@ static uint64_t begin_work(rp_segments *s, bool end_tail)
 static void end_work(rp_segments *s)
 {
     rp_mutex_lock(&s->mu);
+    assert(s->is_working);
     s->is_working = false;
-    rp_cond_signal(&s->done); /* each wakes the next */
+    rp_cond_signal(&s->done); /* each waiter wakes the next */
     rp_mutex_unlock(&s->mu);
 }
 

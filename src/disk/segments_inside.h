@@ -1,35 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The queue before the disk, which segments.c fills and segments_flush.c empties.
+/* The queue of records that are not on stable storage: segments.c fills it, segments_flush.c
+ * writes it.
  *
  *   entries   | flushed | written, not flushed | queued            |
  *             0       flushed                written              count
  *
- * Putting appends an entry, which has its place from a running tail. One thread at a time, the
- * worker, takes entries from `written` on and writes them; when it has written all that it was
- * asked for, they are flushed. A sync releases the entries before `written`. Until then an
- * entry keeps the bytes in memory.
+ * Putting appends an entry, whose location follows that of the last one (the tail). One thread
+ * at a time, the worker, writes entries from `written` on. When it has written all that was
+ * asked for, they are flushed. A sync releases the entries before `written`; until then an
+ * entry keeps its bytes in memory.
  *
- * If the disk is full, the worker goes back: what was written and not flushed is queued again
- * at the same places, and its bytes are cut off the file. If the disk fails in another way,
- * everything in the queue gets new places, in new segments, and is written again; what was
- * flushed also stays where it was, for the journal may have acknowledged it.
+ * If the disk is full, the worker rewinds: entries that are written and not flushed are queued
+ * again at the same locations, and their bytes are cut off the file. If the disk fails in
+ * another way, all entries get new locations in new segments and are written again. Flushed
+ * bytes also stay in the old file, since the journal may have acknowledged them.
  *
  * Invariants, whenever mu is free (rp_segments_check()):
  *
- *   S1  entries follow each other: each stands right behind the one before it, or first in a
- *       segment with a higher number
- *   S2  the tail, if there is one, is right behind the last
- *   S3  a chunk's home is where its last entry is, and is not stored
- *   S4  queued_bytes are those from `written` on, unsynced_bytes those before; flushed <=
- *       written; put_bytes are at least both
- *   S5  the segments of entries are held
+ *   S1  each entry follows the one before it directly, or is the first of a segment with a
+ *       higher number;
+ *   S2  the tail, if there is one, directly follows the last entry;
+ *   S3  the location of a chunk is that of its last entry, and is not stored;
+ *   S4  queued_bytes is the sum of the entries from `written` on, unsynced_bytes of those
+ *       before it; flushed <= written <= count; put_bytes is at least both sums;
+ *   S5  the segments of entries are held.
  *
  * S1 and S2 do not hold while must_replace. */
 #ifndef RP_DISK_SEGMENTS_INSIDE_H
 #define RP_DISK_SEGMENTS_INSIDE_H
 
-#include "disk/home.h"
 #include "disk/segment_writer.h"
+#include "disk/store_location.h"
+
+typedef struct rp_segments rp_segments;
 
 struct rp_segments {
     rp_allocator alloc;
@@ -40,23 +43,23 @@ struct rp_segments {
 
     rp_mutex mu;                       /* rank 44 */
     rp_cond done;                      /* the worker has finished */
-    bool is_working RP_GUARDED_BY(mu); /* somebody is the worker */
-    /* A segment was condemned, and there was no memory for the next ones so far. */
+    bool is_working RP_GUARDED_BY(mu); /* a thread is the worker */
+    /* A segment was condemned, and there was no memory for its successors so far. */
     bool must_replace RP_GUARDED_BY(mu);
-    bool is_full RP_GUARDED_BY(mu);   /* the last worker failed for want of space */
+    bool is_full RP_GUARDED_BY(mu);   /* the last worker failed because the disk is full */
     uint64_t drops RP_GUARDED_BY(mu); /* how often the queue was dropped */
     uint64_t next_number RP_GUARDED_BY(mu);
     uint64_t generation RP_GUARDED_BY(mu);
-    rp_segment *tail RP_GUARDED_BY(mu); /* where the next record goes. Borrows: it is held */
+    rp_segment *tail RP_GUARDED_BY(mu); /* of the next record. Borrowed: it is held */
     uint64_t tail_offset RP_GUARDED_BY(mu);
-    uint64_t open_number RP_GUARDED_BY(mu); /* that the worker is writing; 0: none */
+    uint64_t open_number RP_GUARDED_BY(mu); /* of the segment being written; 0: none */
 
-    rp_segment_entry *ring RP_GUARDED_BY(mu); /* a power of two of them */
-    size_t capacity RP_GUARDED_BY(mu), first RP_GUARDED_BY(mu);
+    rp_segment_entry *ring RP_GUARDED_BY(mu);
+    size_t capacity RP_GUARDED_BY(mu), first RP_GUARDED_BY(mu); /* capacity: a power of two */
     size_t count RP_GUARDED_BY(mu), written RP_GUARDED_BY(mu), flushed RP_GUARDED_BY(mu);
-    uint64_t popped RP_GUARDED_BY(mu); /* entries that have left, so that each has a number */
+    uint64_t popped RP_GUARDED_BY(mu); /* entries that have left: gives each entry a number */
     uint64_t queued_bytes RP_GUARDED_BY(mu), unsynced_bytes RP_GUARDED_BY(mu);
-    uint64_t put_bytes RP_GUARDED_BY(mu); /* queued since the start, less what was dropped */
+    uint64_t put_bytes RP_GUARDED_BY(mu); /* queued since the start, less those dropped */
 
     /* The worker's. */
     rp_segment_writer writer;
@@ -73,19 +76,21 @@ static inline rp_segment_entry *rp_entry_at(const rp_segments *s, size_t i)
     return &s->ring[(s->first + i) & (s->capacity - 1)];
 }
 
-/* Gives a new segment the next number and enters it in the index, held by us. */
+/* Gives a new segment the next number and adds it to the index, held by the store. */
 void rp_segments_enter_locked(rp_segments *s, rp_segment *segment) RP_REQUIRES(s->mu);
-/* Lets go of the handle. */
+/* Releases the store's handle, if it has one. */
 void rp_segments_unhold_locked(rp_segments *s, rp_segment *segment) RP_REQUIRES(s->mu);
-/* Gives everything in the queue new places, after a segment was condemned. RP_NO_RESOURCE, with
- * nothing changed. */
+/* Gives all entries new locations, after a segment was condemned. RP_NO_RESOURCE, with nothing
+ * changed. */
 rp_status rp_segments_replace_locked(rp_segments *s) RP_REQUIRES(s->mu);
 
-/* Ends an entry: outside of all locks. */
+/* Releases the data and the chunk of an entry. Call it without a lock. */
 void rp_entry_release(rp_segments *s, rp_segment_entry *e);
 void rp_segments_deinit_batch(rp_segments *s);
 
-/* For tests: RP_CORRUPT names the invariant that does not hold. */
+/* Checks all invariants: NULL, or the name of one that does not hold. For RP_VERIFY(). */
+const char *rp_segments_broken_locked(rp_segments *s) RP_REQUIRES(s->mu);
+/* The same for tests. RP_CORRUPT names the invariant. */
 RP_NODISCARD rp_status rp_segments_check(rp_segments *s, rp_error *err);
 
 #endif

@@ -1,7 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who asks for checkpoints, and the thread that writes them, one at a time. A checkpoint
- * answers those who asked before it began: who asks while one is being written waits for the
- * next. */
+/* Requests for checkpoints, and the thread that writes them, one at a time. A checkpoint
+ * completes the requests that were made before it began; a request made meanwhile waits for the
+ * next one.
+ *
+ * A thread that waits for a checkpoint owns a sleeper, shared with its request. Invariants:
+ *
+ *   Z1  the request of a sleeper is in `waiting`, or taken by the checkpoint thread, or over;
+ *   Z2  the sleeper is freed once: by its thread, unless that has left before the request is
+ *       over (`left`); then by on_written(). */
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -13,7 +20,7 @@
 #include "util/thread.h"
 
 #define FIRST_BACKOFF_NS (INT64_C(1000) * 1000 * 1000)
-#define SHORT_PAUSE_NS (INT64_C(100) * 1000 * 1000) /* between two on a full disk */
+#define SHORT_PAUSE_NS (INT64_C(100) * 1000 * 1000) /* between checkpoints on a full disk */
 #define LAST_BACKOFF_NS (INT64_C(60) * 1000 * 1000 * 1000)
 #define URGENT_BACKOFF_NS (INT64_C(4) * 1000 * 1000 * 1000) /* the journal waits for one */
 
@@ -36,7 +43,7 @@ static void note_success_locked(rp_durable *d, const rp_checkpoint_result *resul
     d->last_ended_ns = rp_now_ns();
     d->backoff_ns = 0;
     d->due_ns = later(d->last_ended_ns, d->options.period_ns);
-    /* If the journal gave up after the cut, it waits for another one. */
+    /* A journal that gave up records after the cut needs another checkpoint. */
     if (d->journal != NULL && rp_journal_is_lost(d->journal)) d->is_wanted = true;
 }
 
@@ -51,11 +58,13 @@ static void note_failure_locked(rp_durable *d) RP_REQUIRES(d->mu)
     if (backoff_ns > URGENT_BACKOFF_NS && journal.is_lost) backoff_ns = URGENT_BACKOFF_NS;
     if (backoff_ns > d->options.period_ns) backoff_ns = d->options.period_ns;
     d->info.failed_checkpoints++;
+    assert(backoff_ns > 0 && backoff_ns <= LAST_BACKOFF_NS); /* D2 */
     d->backoff_ns = backoff_ns;
     d->due_ns = later(rp_now_ns(), backoff_ns);
 }
 
-/* The reserve: a fixed part for manifest, seal and chunks, and the blocks of all items. */
+/* The size of the reserve: a fixed part for manifest, seal and chunks, and the blocks of all
+ * items. */
 static uint64_t reserve_bytes(const rp_durable *d)
 {
     const rp_kept_tables *last = &d->checkpointer.catalogue.last;
@@ -67,8 +76,8 @@ static uint64_t reserve_bytes(const rp_durable *d)
     return bytes;
 }
 
-/* True if a checkpoint that failed for want of something may have wanted room on the disk, and
- * not memory or descriptors. */
+/* True if a checkpoint that failed with RP_NO_RESOURCE may have lacked disk space, rather than
+ * memory or descriptors. */
 static bool is_disk_short(rp_durable *d)
 {
     uint64_t total = 0, available = 0;
@@ -76,16 +85,18 @@ static bool is_disk_short(rp_durable *d)
     if (rp_segments_is_full(d->segments)) return true;
     if (d->files->ops->space == NULL) return true;
     if (d->files->ops->space(d->files, &total, &available, NULL) != RP_OK) return true;
+    if (rp_reserve_lacks_files(&d->reserve)) return true;
     return available < total / 8 || available < reserve_bytes(d);
 }
 
-/* Writes one on a full disk, into the room of the reserve. If there is no room to move chunks,
- * writes it without. */
+/* Writes a checkpoint on a full disk, into the space of the reserve. If there is no space to
+ * move chunks, writes it without moving any. */
 static rp_status write_short(rp_durable *d, rp_checkpoint_result *result, rp_error *why)
 {
     rp_checkpointer *c = &d->checkpointer;
     rp_status st;
 
+    assert(!c->moves_nothing && d->reserve.wanted > 0);
     rp_reserve_release(&d->reserve);
     c->is_short = true;
     c->reserve = d->reserve.wanted;
@@ -99,22 +110,24 @@ static rp_status write_short(rp_durable *d, rp_checkpoint_result *result, rp_err
     return st;
 }
 
-/* The journal has given way since inserts wait for room, and there is a reserve to write into.
- */
+/* True if the journal has yielded because inserts wait for disk space, and there is a reserve
+ * to write into. */
 static bool is_room_wanted(const rp_durable *d)
 {
     return d->journal != NULL && d->reserve.wanted > 0 && rp_journal_is_lost(d->journal) &&
-           rp_journal_is_short(d->journal);
+           rp_journal_is_space_wanted(d->journal);
 }
 
-/* Writes one. If the disk is full, or has not even room for the reserve, writes it into the
- * reserve. The reserve is made again before the journal may take the room (R1). */
+/* Writes a checkpoint. If the disk is full, or too full for the reserve, writes it into the
+ * reserve. The reserve is taken again before the journal may use the space (R1). */
 static rp_status write_with_reserve(rp_durable *d, rp_checkpoint_result *result, rp_error *why)
 {
     rp_checkpointer *c = &d->checkpointer;
     rp_status st = rp_reserve_keep(&d->reserve, reserve_bytes(d));
     bool is_wanted = is_room_wanted(d);
 
+    if (st == RP_OK && !(d->journal != NULL && rp_journal_is_lost(d->journal)))
+        st = rp_reserve_keep_files(&d->reserve);
     c->is_short = false;
     if (is_wanted)
         st = RP_NO_RESOURCE;
@@ -146,13 +159,13 @@ rp_status rp_durable_write_checkpoint(rp_durable *d, rp_error *err)
     return st;
 }
 
-/* Answers everybody in the list, the first to ask first. */
-static void answer(rp_durable *d, rp_checkpoint_request *list, rp_status status,
-                   const char *path, const char *text)
+/* Completes all requests of the list, the oldest first. */
+static void complete(rp_durable *d, rp_checkpoint_request *list, rp_status status,
+                     const char *path, const char *text)
 {
     rp_checkpoint_request *first = NULL, *next;
 
-    for (; list != NULL; list = next) { /* turn it round */
+    for (; list != NULL; list = next) { /* reverses the list */
         next = list->next;
         list->next = first;
         first = list;
@@ -190,7 +203,7 @@ static void *run(void *arg)
         st = rp_durable_write_checkpoint(d, &err);
         (void)snprintf(path, sizeof path, "%s/%s", d->directory,
                        rp_manifest_path(name, d->checkpointer.last_number));
-        answer(d, list, st, st == RP_OK ? path : "", err.text);
+        complete(d, list, st, st == RP_OK ? path : "", err.text);
         rp_mutex_lock(&d->mu);
     }
     rp_mutex_unlock(&d->mu);
@@ -199,6 +212,7 @@ static void *run(void *arg)
 
 rp_status rp_durable_start_thread(rp_durable *d, rp_error *err)
 {
+    assert(!d->has_thread);
     rp_mutex_lock(&d->mu);
     if (d->due_ns == 0) d->due_ns = later(rp_now_ns(), d->options.period_ns);
     rp_mutex_unlock(&d->mu);
@@ -216,9 +230,10 @@ void rp_durable_stop_thread(rp_durable *d)
     rp_mutex_unlock(&d->mu);
     (void)pthread_join(d->thread, NULL);
     d->has_thread = false;
+    assert(d->waiting == NULL); /* D1 */
 }
 
-static void ask(rp_durable *d, rp_checkpoint_request *request)
+static void add_request(rp_durable *d, rp_checkpoint_request *request)
 {
     rp_mutex_lock(&d->mu);
     request->next = d->waiting;
@@ -227,7 +242,7 @@ static void ask(rp_durable *d, rp_checkpoint_request *request)
     rp_mutex_unlock(&d->mu);
 }
 
-/* True if it was still waiting. */
+/* Removes a request. Returns false if the thread has taken it already. */
 static bool withdraw(rp_durable *d, const rp_checkpoint_request *request)
 {
     bool found = false;
@@ -250,12 +265,11 @@ rp_status rp_durable_start_checkpoint(rp_durable *d, rp_checkpoint_done *on_done
 
     if (request == NULL) return rp_fail_memory(err, sizeof *request);
     *request = (rp_checkpoint_request){.on_done = on_done, .ctx = ctx, .is_allocated = true};
-    ask(d, request);
+    add_request(d, request);
     return RP_OK;
 }
 
-/* A thread that waits. It may leave before its checkpoint is there, so it is counted: who
- * leaves last frees it. */
+/* A thread that waits for a checkpoint. It may leave before that is written (Z2). */
 typedef struct sleeper {
     rp_cancel_link link; /* first: on_fire gets this */
     rp_checkpoint_request request;
@@ -264,7 +278,7 @@ typedef struct sleeper {
     rp_cond cv;
     bool over RP_GUARDED_BY(mu);
     bool cancelled RP_GUARDED_BY(mu);
-    bool left RP_GUARDED_BY(mu); /* nobody waits any more */
+    bool left RP_GUARDED_BY(mu); /* the thread does not wait any more */
     rp_status status RP_GUARDED_BY(mu);
     char path[RP_DURABLE_PATH_BYTES + RP_MANIFEST_PATH_BYTES] RP_GUARDED_BY(mu);
     char text[RP_ERROR_TEXT_BYTES] RP_GUARDED_BY(mu);
@@ -295,6 +309,7 @@ static void on_written(void *ctx, rp_status status, const char *path, const char
     bool left;
 
     rp_mutex_lock(&s->mu);
+    assert(!s->over);
     s->over = true;
     s->status = status;
     (void)snprintf(s->path, sizeof s->path, "%s", path);
@@ -305,7 +320,7 @@ static void on_written(void *ctx, rp_status status, const char *path, const char
     if (left) free_sleeper(s);
 }
 
-/* RP_OK: it is over. */
+/* Waits until the request is over (RP_OK), or fails. */
 static rp_status sleep_until(sleeper *s, int64_t until_ns)
 {
     rp_status why = RP_OK;
@@ -327,6 +342,7 @@ static rp_status report(sleeper *s, char *path, size_t path_bytes, rp_error *err
     rp_status st;
 
     rp_mutex_lock(&s->mu);
+    assert(s->over && !s->left);
     st = s->status;
     if (st == RP_OK && path != NULL && path_bytes > 0)
         (void)snprintf(path, path_bytes, "%s", s->path);
@@ -335,13 +351,13 @@ static rp_status report(sleeper *s, char *path, size_t path_bytes, rp_error *err
     return st;
 }
 
-/* The checkpoint goes on without its sleeper. */
+/* Leaves the checkpoint to the thread, which writes it all the same. */
 static rp_status leave(rp_durable *d, sleeper *s, rp_status why, rp_error *err)
 {
     bool is_over;
 
     if (withdraw(d, &s->request)) {
-        /* Nobody waits for it, but it was asked for. */
+        /* The checkpoint is still wanted, but no request waits for it. */
         rp_mutex_lock(&d->mu);
         d->is_wanted = true;
         rp_cond_signal(&d->wake);
@@ -370,7 +386,7 @@ rp_status rp_durable_checkpoint(rp_durable *d, rp_wait wait, char *path, size_t 
     s->request = (rp_checkpoint_request){.on_done = on_written, .ctx = s};
     rp_mutex_init(&s->mu, RP_RANK_WAITER);
     rp_cond_init(&s->cv);
-    ask(d, &s->request);
+    add_request(d, &s->request);
     rp_cancel_join(wait.cancel, &s->link);
     why = sleep_until(s, wait.until_ns);
     rp_cancel_part(wait.cancel, &s->link);

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Open, close and info of a durable store. The invariants are in durable/durable_inside.h. */
 #include "reprise/durable.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "durable/durable_inside.h"
+#include "durable/recovery/configured.h"
 #include "util/clock.h"
 #include "util/error.h"
 #include "util/kill_point.h"
@@ -15,7 +18,7 @@
 enum {
     DEFAULT_KEEP = 3,
     MAX_KEEP = 1000,
-    SEGMENTS_A_DISK = 64, /* at least so many segments fit on a disk */
+    SEGMENTS_A_DISK = 64, /* at least this many segments fit on the file system */
     MIN_SEGMENT_BYTES = 1 << 20,
     RESERVE_BYTES = 4 << 20,
 };
@@ -29,7 +32,8 @@ static rp_status set_options(rp_durable *d, const rp_durable_options *options, r
     rp_durable_options o = *options;
 
     if (o.directory == NULL || strlen(o.directory) >= sizeof d->directory)
-        return rp_fail(err, RP_INVALID, "durable: a directory of 1 to %zu bytes is needed",
+        return rp_fail(err, RP_INVALID,
+                       "durable: the path of the directory must have 1 to %zu bytes",
                        sizeof d->directory - 1);
     if (o.mode != RP_DURABLE_CHECKPOINT && o.mode != RP_DURABLE_INTERVAL &&
         o.mode != RP_DURABLE_SYNC)
@@ -62,6 +66,7 @@ void rp_durable_trouble(rp_durable *d, rp_trouble what, const char *text)
     };
     bool was_in_trouble;
 
+    assert(what < RP_TROUBLES);
     rp_mutex_lock(&d->mu);
     was_in_trouble = d->troubles[what][0] != '\0';
     (void)snprintf(d->troubles[what], sizeof d->troubles[what], "%s", text != NULL ? text : "");
@@ -70,7 +75,7 @@ void rp_durable_trouble(rp_durable *d, rp_trouble what, const char *text)
     d->options.on_event(d->options.ctx, text != NULL, text != NULL ? text : well[what]);
 }
 
-/* A checkpoint frees what is dead, if the disk is full. */
+/* Also requests a checkpoint, which frees dead data if the disk is full. */
 static void on_tier_event(void *ctx, bool degraded, const char *text)
 {
     rp_durable *d = ctx;
@@ -82,7 +87,7 @@ static void on_tier_event(void *ctx, bool degraded, const char *text)
     rp_mutex_unlock(&d->mu);
 }
 
-/* Told while something is loaded: damage is not a state that passes. */
+/* Passes on reports of recovery. Damage is no state that ends, so it is no trouble of `d`. */
 static void on_recovery_event(void *ctx, bool degraded, const char *text)
 {
     const rp_durable *d = ctx;
@@ -130,10 +135,8 @@ void rp_durable_get_info(rp_durable *d, rp_durable_info *out)
     }
 }
 
-/* Keys that were handed out after the checkpoint are not in it: a generator that repeated them
- * would have new items take the places of old ones. */
-static rp_status jump(void *ctx, rp_table *const *tables, size_t count,
-                      const rp_store_state *state, rp_error *err)
+static rp_status copy_state(void *ctx, rp_table *const *tables, size_t count,
+                            const rp_store_state *state, rp_error *err)
 {
     (void)tables;
     (void)count;
@@ -142,11 +145,13 @@ static rp_status jump(void *ctx, rp_table *const *tables, size_t count,
     return RP_OK;
 }
 
+/* Changes the state of the key generator. The checkpoint does not have the keys that were given
+ * out after it; a generator that repeated them would give new items the keys of redone ones. */
 static void jump_keys(rp_durable *d, uint64_t lsn)
 {
     rp_store_state state = {0};
 
-    if (rp_store_freeze(d->store, jump, &state, NULL) != RP_OK) return;
+    if (rp_store_freeze(d->store, copy_state, &state, NULL) != RP_OK) return;
     for (int i = 0; i < 4; i++) {
         uint64_t mixed = state.keys.s[i] ^ (lsn + (uint64_t)i);
         state.keys.s[i] = rp_splitmix64(&mixed);
@@ -154,61 +159,7 @@ static void jump_keys(rp_durable *d, uint64_t lsn)
     rp_store_restore(d->store, &state);
 }
 
-/* The sizes that the store's tables were made with. A larger one than was saved counts, but
- * only from here on: what the journal has happened with the one of its time. */
-typedef struct sizes {
-    rp_table **tables; /* references */
-    int64_t *most;
-    size_t count;
-} sizes;
-
-static void free_sizes(rp_durable *d, sizes *s)
-{
-    for (size_t i = 0; i < s->count; i++) rp_table_unref(s->tables[i]);
-    rp_release(&d->alloc, s->tables, s->count * sizeof *s->tables);
-    rp_release(&d->alloc, s->most, s->count * sizeof *s->most);
-}
-
-static rp_status note_sizes(rp_durable *d, sizes *s, rp_error *err)
-{
-    size_t count = rp_store_find_tables(d->store, NULL, 0);
-
-    if (count == 0) return RP_OK;
-    s->tables = rp_alloc_array(&d->alloc, count, sizeof *s->tables);
-    s->most = rp_alloc_array(&d->alloc, count, sizeof *s->most);
-    if (s->tables == NULL || s->most == NULL) {
-        rp_release(&d->alloc, s->tables, count * sizeof *s->tables);
-        rp_release(&d->alloc, s->most, count * sizeof *s->most);
-        return rp_fail_memory(err, count * sizeof *s->tables);
-    }
-    s->count = count; /* nobody else uses the store yet */
-    (void)rp_store_find_tables(d->store, s->tables, count);
-    for (size_t i = 0; i < count; i++) {
-        rp_table_info info;
-
-        rp_table_get_info(s->tables[i], &info);
-        s->most[i] = info.max_size;
-    }
-    return RP_OK;
-}
-
-static rp_status raise_sizes(const sizes *s, bool *raised, rp_error *err)
-{
-    rp_status st = RP_OK;
-
-    for (size_t i = 0; i < s->count && st == RP_OK; i++) {
-        rp_table_change change = {.which = RP_CHANGE_MAX_SIZE, .max_size = s->most[i]};
-        rp_table_info info;
-
-        rp_table_get_info(s->tables[i], &info);
-        if (info.closed || info.max_size >= s->most[i]) continue; /* closed: it was dropped */
-        st = rp_table_alter(s->tables[i], &change, err);
-        *raised = true;
-    }
-    return st;
-}
-
-/* What the newest checkpoint has on disk, until there is one after it. */
+/* Sets the disk usage in `info` from the newest checkpoint, until the next one is written. */
 static void note_storage(rp_durable *d)
 {
     const rp_catalogue *k = &d->checkpointer.catalogue;
@@ -226,7 +177,7 @@ static void note_storage(rp_durable *d)
     }
 }
 
-/* `*found_journal`: files of one were there. */
+/* Loads the directory and sets up the checkpointer. `*found_journal`: journal files existed. */
 static rp_status recover(rp_durable *d, bool *needs_checkpoint, bool *found_journal,
                          rp_error *err)
 {
@@ -236,31 +187,33 @@ static rp_status recover(rp_durable *d, bool *needs_checkpoint, bool *found_jour
                      .segment_bytes = d->options.segment_bytes,
                      .max_memory = d->options.max_memory,
                      .salvage = d->options.salvage,
-                     .accept_changes = d->options.accept_changes,
                      .meter = &d->meter,
                      .on_event = on_recovery_event,
                      .on_tier_event = on_tier_event,
                      .ctx = d};
     rp_checkpointer *c = &d->checkpointer;
-    sizes wanted = {0};
+    rp_configured configured;
     uint64_t before;
-    bool raised = false;
-    rp_status st = note_sizes(d, &wanted, err);
+    bool changed = false;
+    rp_status st = rp_configured_read(&configured, &d->alloc, d->store, err);
 
     if (st == RP_OK) st = rp_recover(&r, err);
     before = r.lsn;
-    if (st == RP_OK && r.has_journal) st = rp_durable_replay(d, &r, err);
+    if (st == RP_OK && r.has_journal) st = rp_durable_redo(d, &r, err);
+    if (st == RP_OK && !d->options.accept_changes)
+        st = rp_configured_compare(&configured, d->store, err);
     if (st == RP_OK) st = rp_recovery_settle(&r, err);
-    if (st == RP_OK) st = raise_sizes(&wanted, &raised, err);
-    free_sizes(d, &wanted);
+    if (st == RP_OK) st = rp_configured_apply(&configured, d->store, &changed, err);
+    rp_configured_free(&configured);
     if (st != RP_OK) {
         rp_recovery_deinit(&r);
         return st;
     }
+    assert(r.lsn >= before && r.segments != NULL);
     if (r.lsn > before) jump_keys(d, r.lsn);
     d->info.recovered_items = r.items;
     d->info.last_checkpoint = r.checkpoint;
-    *needs_checkpoint = r.is_fresh || !r.is_whole || !r.is_same || raised ||
+    *needs_checkpoint = r.is_fresh || !r.is_whole || !r.is_same || changed ||
                         (r.has_journal && d->options.mode == RP_DURABLE_CHECKPOINT);
     *found_journal = r.has_journal;
     d->segments = r.segments;
@@ -282,7 +235,7 @@ static rp_status recover(rp_durable *d, bool *needs_checkpoint, bool *found_jour
                            .damaged_count = r.damaged_count,
                            .damaged_capacity = r.damaged_capacity,
                            .meter = &d->meter};
-    /* What does not go on where a journal ends leaps over all that there is. */
+    /* Unless the journal goes on, the next LSN is above all LSNs in the directory. */
     if ((*needs_checkpoint || !c->has_journal) && r.highest_lsn > c->lsn)
         c->lsn = r.highest_lsn;
     r.segments = NULL;
@@ -299,6 +252,8 @@ static void free_durable(rp_durable *d)
 {
     rp_allocator alloc = d->alloc;
 
+    assert(!d->has_thread && d->journal == NULL && d->log == NULL); /* D3 */
+    assert(d->waiting == NULL);                                     /* D1 */
     rp_catalogue_deinit(&d->checkpointer.catalogue);
     rp_release(&d->alloc, d->checkpointer.damaged,
                d->checkpointer.damaged_capacity * sizeof *d->checkpointer.damaged);
@@ -311,8 +266,8 @@ static void free_durable(rp_durable *d)
     rp_release(&alloc, d, sizeof *d);
 }
 
-/* A journal that goes on syncs what the process before us left to the system
- * (rp_journal_start); where none does, the checkpoint that takes its place needs that as much.
+/* Syncs the segments that an earlier process may have left unsynced. A journal that goes on
+ * does that itself (rp_journal_start()); a checkpoint that replaces a journal needs it as much.
  */
 static rp_status sync_segments(rp_durable *d, rp_error *err)
 {
@@ -321,13 +276,13 @@ static rp_status sync_segments(rp_durable *d, rp_error *err)
 
     for (size_t i = 0; i < k->segment_count && st == RP_OK; i++) {
         st = rp_segments_sync_opened(d->segments, k->segments[i].number, err);
-        if (st == RP_NOT_FOUND) st = RP_OK; /* then nothing was read there */
+        if (st == RP_NOT_FOUND) st = RP_OK; /* then recovery has read nothing of it */
     }
     return st == RP_OK ? d->files->ops->sync_directory(d->files, "seg", err) : st;
 }
 
-/* A journal tells what changed since a checkpoint: so there must be one, of all tables, before
- * it begins. What opening has changed is in none. */
+/* Recovers, then starts the journal and the threads. A journal continues a checkpoint, so there
+ * must be one of all tables before it begins. No checkpoint has the changes made by opening. */
 static rp_status start(rp_durable *d, rp_error *err)
 {
     bool needs_checkpoint = false, found_journal = false;
@@ -337,11 +292,12 @@ static rp_status start(rp_durable *d, rp_error *err)
     if (st == RP_OK && found_journal && needs_checkpoint) st = sync_segments(d, err);
     d->reserve.files = d->files;
     if (st == RP_OK) (void)rp_reserve_keep(&d->reserve, d->tuning.reserve_bytes);
+    if (st == RP_OK) (void)rp_reserve_keep_files(&d->reserve);
     if (st == RP_OK && needs_checkpoint) st = rp_durable_write_checkpoint(d, err);
     if (st == RP_OK && d->options.mode != RP_DURABLE_CHECKPOINT)
         st = rp_durable_start_journal(d, err);
     else if (st == RP_OK)
-        rp_store_set_log(d->store, NULL); /* tables may number their slots as they like */
+        rp_store_set_log(d->store, NULL); /* slot numbers need not be reproducible */
     return st == RP_OK ? rp_durable_start_thread(d, err) : st;
 }
 
@@ -370,7 +326,7 @@ static rp_status new_durable(const rp_durable_options *options, rp_store *store,
     return RP_OK;
 }
 
-/* Undoes what start() has begun. */
+/* Stops what start() has started, and frees `d`. */
 static rp_status stop(rp_durable *d, rp_error *err)
 {
     rp_status st;
@@ -423,8 +379,8 @@ rp_status rp_durable_open_tuned(rp_files *files, const rp_durable_options *optio
     return RP_OK;
 }
 
-/* A segment goes as a whole, so on a small disk it must be small; and room is kept for a
- * checkpoint. */
+/* Limits the segment size on a small disk, since only whole segments are removed, and sets the
+ * size of the reserve. */
 static void fit_to_disk(rp_durable *d)
 {
     uint64_t total, available, most;

@@ -1,25 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The journal of a durable store: what it has is made again when it is opened; then it goes on
- * from there, and tells who listens. */
+/* The journal of a durable store: redo when it is opened, start, stop, and listeners. */
+#include <assert.h>
 #include <inttypes.h>
 
+#include "disk/journal_read.h"
+#include "disk/records_scan.h"
 #include "durable/durable_inside.h"
+#include "durable/journal/journal_redo.h"
 #include "util/clock.h"
 #include "util/error.h"
 #include "util/kill_point.h"
 #include "util/mem.h"
 
-/* How much of a segment is good, from its beginning. */
+/* The end of the good part of a segment. */
 typedef struct good_part {
     uint64_t segment, end;
 } good_part;
 
-typedef struct replay {
+typedef struct redo_run {
     rp_recovery *recovery;
-    rp_replayer *replayer;
-    good_part *parts; /* of segments that were looked at */
+    rp_redo *redo;
+    good_part *parts; /* of segments that were scanned */
     size_t count, capacity;
-} replay;
+} redo_run;
 
 static bool go_on(void *ctx, uint64_t offset, const rp_record *record)
 {
@@ -29,11 +32,11 @@ static bool go_on(void *ctx, uint64_t offset, const rp_record *record)
     return true;
 }
 
-static rp_status find_good_part(replay *p, uint64_t segment, uint64_t *end, rp_error *err)
+static rp_status find_good_part(redo_run *p, uint64_t segment, uint64_t *end, rp_error *err)
 {
     rp_recovery *r = p->recovery;
     rp_file_header header;
-    char path[32];
+    char path[RP_SEGMENT_PATH_BYTES];
     rp_status st;
 
     for (size_t i = p->count; i-- > 0;)
@@ -48,62 +51,76 @@ static rp_status find_good_part(replay *p, uint64_t segment, uint64_t *end, rp_e
             return rp_fail_memory(err, capacity * sizeof *p->parts);
         p->capacity = capacity;
     }
-    st = rp_records_scan(r->alloc, r->files, rp_segment_path(path, segment), RP_FILE_SEGMENT,
-                         &r->id, go_on, NULL, &header, end, err);
+    st = rp_records_scan(&(rp_records_scan_options){.alloc = r->alloc,
+                                                    .files = r->files,
+                                                    .path = rp_segment_path(path, segment),
+                                                    .kind = RP_FILE_SEGMENT,
+                                                    .store = &r->id,
+                                                    .each = go_on},
+                         &header, end, err);
     if (st != RP_OK && st != RP_CORRUPT) return st;
+    assert(p->count < p->capacity);
     p->parts[p->count++] = (good_part){segment, *end};
     return RP_OK;
 }
 
-/* A chunk counts only if all of its segment before it is good: that is how the next checkpoint
- * will be read, and what comes after a hole was not on stable storage. */
-static rp_status find_chunk(void *ctx, const rp_place *place, rp_chunk **out, rp_error *err)
+/* Finds a chunk for the redo. It counts only if all of its segment before it is good: recovery
+ * reads the segments of the next checkpoint the same way, and bytes behind a hole were not
+ * synced. */
+static rp_status find_chunk(void *ctx, const rp_disk_location *location, rp_chunk **out,
+                            rp_error *err)
 {
-    rp_recovery *r = ((replay *)ctx)->recovery;
+    rp_recovery *r = ((redo_run *)ctx)->recovery;
     uint64_t end = 0;
     rp_status st;
 
-    if (rp_chunk_index_find(&r->chunks, place) == NULL) {
-        st = find_good_part(ctx, place->segment, &end, err);
+    if (rp_chunk_index_find(&r->chunks, location) == NULL) {
+        st = find_good_part(ctx, location->segment, &end, err);
         if (st != RP_OK) return st;
-        if (place->offset > end ||
-            (uint64_t)RP_RECORD_HEADER_BYTES + place->size > end - place->offset)
+        if (location->offset > end ||
+            (uint64_t)RP_RECORD_HEADER_BYTES + location->size > end - location->offset)
             return rp_fail(err, RP_CORRUPT,
                            "segment %" PRIu64 ", offset %" PRIu64 ": only %" PRIu64
                            " bytes of it are good",
-                           place->segment, place->offset, end);
+                           location->segment, location->offset, end);
     }
-    return rp_chunk_index_get(&r->chunks, r->segments, place, out, err);
+    return rp_chunk_index_get(&r->chunks, r->segments, location, out, err);
 }
 
 static rp_status visit(void *ctx, const rp_record *record, rp_error *err)
 {
-    replay *p = ctx;
-    rp_status st = rp_replayer_visit(p->replayer, record, err);
+    redo_run *p = ctx;
+    rp_status st = rp_redo_record(p->redo, record, err);
 
     rp_progress_add(p->recovery->meter, RP_RECORD_HEADER_BYTES + record->size);
     RP_KILL_POINT("recovery.replay");
     return st;
 }
 
-rp_status rp_durable_replay(rp_durable *d, rp_recovery *r, rp_error *err)
+rp_status rp_durable_redo(rp_durable *d, rp_recovery *r, rp_error *err)
 {
-    replay p = {.recovery = r};
-    rp_replayer_options options = {
+    redo_run p = {.recovery = r};
+    rp_redo_options options = {
         .alloc = &d->alloc, .store = d->store, .chunk = find_chunk, .ctx = &p};
     uint64_t last = r->lsn, torn = 0, count;
     rp_error why = {0};
     rp_journal_reading how = r->salvage    ? RP_JOURNAL_SALVAGE
                              : r->is_older ? RP_JOURNAL_OLDER
                                            : RP_JOURNAL_LIVE;
-    rp_status st = rp_replayer_new(&options, &p.replayer, err);
+    rp_journal_read_options read = {.alloc = &d->alloc,
+                                    .files = d->files,
+                                    .store = &r->id,
+                                    .from = r->lsn,
+                                    .how = how,
+                                    .each = visit,
+                                    .ctx = &p};
+    rp_status st = rp_redo_new(&options, &p.redo, err);
 
     if (st != RP_OK) return st;
     rp_progress_begin(r->meter, "replaying", 0);
-    st = rp_journal_read(&d->alloc, d->files, &r->id, r->lsn, how, visit, &p, &last, &torn,
-                         &why);
-    count = rp_replayer_count(p.replayer);
-    rp_replayer_free(p.replayer);
+    st = rp_journal_read(&read, &last, &torn, &why);
+    count = rp_redo_count(p.redo);
+    rp_redo_free(p.redo);
     rp_release(r->alloc, p.parts, p.capacity * sizeof *p.parts);
     rp_progress_end(r->meter);
     if (st != RP_OK) {
@@ -124,6 +141,7 @@ rp_status rp_durable_replay(rp_durable *d, rp_recovery *r, rp_error *err)
     d->info.recovered_records = count;
     d->info.torn_bytes = torn;
     rp_mutex_unlock(&d->mu);
+    assert(last >= r->lsn);
     r->lsn = last;
     return RP_OK;
 }
@@ -138,7 +156,7 @@ static void on_safe(void *ctx, uint64_t lsn)
     rp_mutex_unlock(&d->listeners_mu);
 }
 
-/* A journal that had to give records up waits for a checkpoint: so one is due. */
+/* Also requests a checkpoint: a journal that has given up records waits for one. */
 static void on_trouble(void *ctx, const rp_error *why)
 {
     rp_durable *d = ctx;
@@ -165,8 +183,10 @@ rp_status rp_durable_start_journal(rp_durable *d, rp_error *err)
                                     .on_safe = on_safe,
                                     .on_trouble = on_trouble,
                                     .ctx = d};
-    rp_status st = rp_store_log_start(&options, &d->log, err);
+    rp_status st;
 
+    assert(d->log == NULL && d->journal == NULL); /* D3 */
+    st = rp_store_log_start(&options, &d->log, err);
     if (st != RP_OK) return st;
     d->journal = rp_store_log_journal(d->log);
     d->checkpointer.journal = d->journal;
@@ -193,6 +213,7 @@ rp_status rp_durable_listen(rp_durable *d, rp_safe_listener *listener, void *ctx
     rp_status st = RP_NO_RESOURCE;
 
     rp_mutex_lock(&d->listeners_mu);
+    assert(d->listener_count <= RP_MAX_LISTENERS);
     if (d->listener_count < RP_MAX_LISTENERS) {
         d->listeners[d->listener_count++] = (rp_listener){listener, ctx};
         st = RP_OK;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From texts to addresses. "localhost" is 127.0.0.1 and ::1 without asking anybody, as it is
- * where a server listens. */
+/* "localhost" is 127.0.0.1 and ::1 without a lookup, as it is where a server listens. */
 #include "net/address.h"
 
 #include <arpa/inet.h>
+#include <assert.h>
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -48,8 +48,8 @@ static bool is_host_byte(char c)
            strchr("-._:%", c) != NULL;
 }
 
-/* Host names, numbers with a zone; nothing that could be taken for something else in a header
- * or a message. */
+/* Accepts host names and numbers with a zone; no byte that has a meaning in a header or a
+ * message. */
 static bool is_plain_host(const char *host, size_t length)
 {
     for (size_t i = 0; i < length; i++)
@@ -102,13 +102,15 @@ static void add_endpoint(rp_endpoints *out, const void *address, size_t bytes)
             memcmp(&out->list[i].address, &e->address, bytes) == 0)
             return;
     out->count++;
+    assert(out->count <= RP_ADDRESS_ENDPOINTS);
 }
 
 static void add_unix(rp_endpoints *out, const char *path)
 {
     struct sockaddr_un local = {.sun_family = AF_UNIX};
 
-    memcpy(local.sun_path, path, strlen(path) + 1); /* it fits: it was parsed */
+    assert(strlen(path) < sizeof local.sun_path);
+    memcpy(local.sun_path, path, strlen(path) + 1); /* fits: parse_unix() has checked it */
     add_endpoint(out, &local, sizeof local);
 }
 
@@ -124,7 +126,7 @@ static void add_loopback(rp_endpoints *out, uint16_t port)
     add_endpoint(out, &v6, sizeof v6);
 }
 
-/* 0, or what getaddrinfo says. */
+/* Returns 0, or the error of getaddrinfo(). */
 static int look_up(const rp_address *address, int flags, rp_endpoints *out)
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = flags | AI_NUMERICSERV};
@@ -195,6 +197,7 @@ static rp_status add_shard(rp_address_list *list, const char *text, const char *
     if (name == NULL) name = s->address.is_unix ? "localhost" : s->address.host;
     (void)snprintf(s->name, sizeof s->name, "%s", name);
     list->count++;
+    assert(list->count <= list->capacity && list->count <= RP_ADDRESS_LIST_MAX);
     return RP_OK;
 }
 

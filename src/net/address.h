@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Addresses to connect to: from texts to what a socket takes. */
+/* Addresses to connect to: parses texts and resolves them to socket addresses. */
 #ifndef RP_NET_ADDRESS_H
 #define RP_NET_ADDRESS_H
 
@@ -23,7 +23,7 @@ typedef struct rp_address {
 /* "host:port", "[v6]:port", "unix:/path". RP_INVALID (the text, and what is wrong with it). */
 RP_NODISCARD rp_status rp_address_parse(const char *text, rp_address *out, rp_error *err);
 
-/* Where a socket can be connected to. */
+/* A socket address. */
 typedef struct rp_endpoint {
     struct sockaddr_storage address;
     socklen_t bytes;
@@ -34,9 +34,10 @@ typedef struct rp_endpoints {
     size_t count; /* at least one after a success */
 } rp_endpoints;
 
-/* Without asking anybody: paths, numbers, "localhost". False: it is a name. */
+/* Resolves paths, numbers and "localhost", without a lookup. False: it is a name. */
 bool rp_address_resolve_now(const rp_address *address, rp_endpoints *out);
-/* Asks the system, which may take long. RP_NOT_FOUND, RP_UNAVAILABLE (nobody answers),
+/* Looks the name up, which may take long. RP_NOT_FOUND, RP_UNAVAILABLE (no name server
+ * answers),
  * RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_address_resolve(const rp_address *address, rp_endpoints *out,
                                           rp_error *err);
@@ -44,7 +45,7 @@ RP_NODISCARD rp_status rp_address_resolve(const rp_address *address, rp_endpoint
 typedef struct rp_shard_address {
     char *text; /* as it was given, or "address:port" of a dns: name */
     rp_address address;
-    char name[RP_ADDRESS_HOST_BYTES]; /* whom its certificate should name */
+    char name[RP_ADDRESS_HOST_BYTES]; /* that its certificate must be for */
 } rp_shard_address;
 
 typedef struct rp_address_list {
@@ -53,8 +54,9 @@ typedef struct rp_address_list {
     size_t count, capacity;
 } rp_address_list;
 
-/* Separated by commas; space around them is passed over. "dns:name:port" becomes every address
- * of the name, which is asked for now. RP_INVALID, RP_NOT_FOUND, RP_UNAVAILABLE (of dns:),
+/* Parses addresses separated by commas; blanks around them are ignored. "dns:name:port" becomes
+ * every address of the name, which is looked up now. RP_INVALID, RP_NOT_FOUND, RP_UNAVAILABLE
+ * (of dns:),
  * RP_NO_RESOURCE; then there is nothing to free. */
 RP_NODISCARD rp_status rp_address_list_parse(const rp_allocator *alloc, const char *text,
                                              rp_address_list *out, rp_error *err);

@@ -4,12 +4,18 @@
  *   begin -> try each endpoint in turn -> done
  *         -> lookup -> try ...
  *
- * A lookup has a thread of its own, as it may take long and cannot be called off. It and its
- * connector know each other under the lookup's lock; whoever finds the other gone frees it. At
- * most one is under way for a connector: an attempt that does not live to see its end leaves it
- * to the next. */
+ * A lookup has a thread of its own, as it may take long and cannot be cancelled. Connector and
+ * lookup point at each other; the lookup's lock guards its pointer. A lookup without an owner
+ * is freed by its thread, one with an owner on the loop. A connector has at most one lookup: an
+ * attempt that ends first leaves it to the next.
+ *
+ * Invariants:
+ *   C1  watch.fd >= 0 only in the phase TRY, and then it is watched;
+ *   C2  the timer is armed in all phases but IDLE;
+ *   C3  next <= endpoints.count in the phase TRY. */
 #include "net/connector.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -32,7 +38,7 @@ enum {
 struct rp_lookup {
     rp_post post;                          /* first */
     rp_mutex mu;                           /* rank 85 */
-    rp_connector *owner RP_GUARDED_BY(mu); /* NULL: nobody wants it any more */
+    rp_connector *owner RP_GUARDED_BY(mu); /* NULL: its result is not needed any more */
     rp_loop *loop;
     rp_address address;
     rp_endpoints endpoints;
@@ -51,6 +57,7 @@ void rp_connector_close_fd(int fd)
 
 static void done(rp_connector *c, int fd)
 {
+    assert(c->phase != RP_CONNECTOR_IDLE && c->watch.fd < 0); /* C1 */
     c->phase = RP_CONNECTOR_IDLE;
     rp_loop_disarm(c->loop, &c->timer);
     c->on_done(c, fd, c->why);
@@ -62,16 +69,17 @@ static void free_lookup(rp_lookup *l)
     rp_release(rp_allocator_default(), l, sizeof *l);
 }
 
-/* On the loop's thread, if it was wanted when it ended. */
+/* On the loop's thread, if the lookup had an owner when it ended. */
 static void on_looked_up(rp_post *post)
 {
     rp_lookup *l = (rp_lookup *)post;
     rp_connector *c;
 
-    rp_mutex_lock(&l->mu); /* the thread may not have left it yet */
+    rp_mutex_lock(&l->mu); /* the lookup's thread may still hold it */
     c = l->owner;
     rp_mutex_unlock(&l->mu);
     if (c != NULL) {
+        assert(c->lookup == l);
         c->lookup = NULL;
         if (c->phase == RP_CONNECTOR_LOOKUP && l->status == RP_OK) {
             c->endpoints = l->endpoints;
@@ -101,7 +109,7 @@ static void *look_up(void *user)
     return NULL;
 }
 
-/* The lookup is nobody's from here on. */
+/* Gives up the lookup, which is freed when it ends. */
 static void forget_lookup(rp_connector *c)
 {
     rp_lookup *l = c->lookup;
@@ -117,6 +125,7 @@ static bool start_lookup(rp_connector *c)
 {
     rp_lookup *l = rp_alloc_zero(rp_allocator_default(), sizeof *l);
 
+    assert(c->lookup == NULL);
     if (l == NULL) return false;
     l->post.run = on_looked_up;
     l->owner = c;
@@ -156,7 +165,7 @@ static void drop_try(rp_connector *c)
     c->watch.fd = -1;
 }
 
-static void note_errno(rp_connector *c, int why)
+static void set_why(rp_connector *c, int why)
 {
     (void)snprintf(c->why, sizeof c->why, "%s", strerror(why));
 }
@@ -170,7 +179,7 @@ static void on_ready(rp_watch *watch, uint32_t events)
     (void)events;
     if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &why, &bytes) != 0) why = errno;
     if (why != 0) {
-        note_errno(c, why);
+        set_why(c, why);
         drop_try(c);
         try_next(c);
         return;
@@ -180,21 +189,22 @@ static void on_ready(rp_watch *watch, uint32_t events)
     done(c, fd);
 }
 
-/* True: connected or on its way, as c->watch says. */
+/* True: connected or connecting, with c->watch. */
 static bool try_one(rp_connector *c, const rp_endpoint *e)
 {
     int fd = open_socket(e), connected;
 
     if (fd < 0) {
-        note_errno(c, errno);
+        set_why(c, errno);
         return false;
     }
     connected = connect(fd, (const struct sockaddr *)&e->address, e->bytes);
     if (connected != 0 && errno != EINPROGRESS) {
-        note_errno(c, errno);
+        set_why(c, errno);
         rp_connector_close_fd(fd);
         return false;
     }
+    assert(c->watch.fd < 0);
     c->watch.fd = fd;
     if (rp_loop_watch(c->loop, &c->watch, RP_WRITABLE) == RP_OK) return true;
     (void)snprintf(c->why, sizeof c->why, "the loop cannot watch a descriptor more");
@@ -205,12 +215,13 @@ static bool try_one(rp_connector *c, const rp_endpoint *e)
 
 static void try_next(rp_connector *c)
 {
+    assert(c->phase == RP_CONNECTOR_TRY && c->next <= c->endpoints.count); /* C3 */
     while (c->next < c->endpoints.count) {
         int64_t now_ns = rp_loop_now(c->loop), left = (int64_t)(c->endpoints.count - c->next);
         int64_t share_ns = (c->until_ns - now_ns) / left;
 
         if (c->until_ns <= now_ns || !try_one(c, &c->endpoints.list[c->next++])) continue;
-        /* Armed already: it cannot fail. */
+        /* Cannot fail: it is armed already (C2). */
         (void)!rp_loop_arm(c->loop, &c->timer, now_ns + share_ns);
         return;
     }
@@ -235,7 +246,7 @@ static void on_due(rp_timer *timer)
 {
     rp_connector *c = (rp_connector *)((char *)timer - offsetof(rp_connector, timer));
 
-    /* It has just left its place free: this cannot fail. */
+    /* Cannot fail: this timer has just left its place in the heap. */
     (void)!rp_loop_arm(c->loop, timer, c->until_ns);
     if (c->phase == RP_CONNECTOR_BEGIN) {
         begin(c);
@@ -254,6 +265,7 @@ rp_status rp_connector_start(rp_connector *c, int64_t until_ns)
 {
     rp_status st;
 
+    assert(c->phase == RP_CONNECTOR_IDLE && c->on_done != NULL);
     c->timer.on_due = on_due;
     c->watch = (rp_watch){.fd = -1, .on_ready = on_ready};
     c->until_ns = until_ns;

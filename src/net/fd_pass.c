@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "net/fd_pass.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Room for one descriptor, aligned as the headers want it. The padding behind it would take a
- * second one: a receiver passes CMSG_LEN, not the size of this. */
+/* Room for one descriptor, aligned for its header. The padding would hold a second descriptor,
+ * so a receiver passes CMSG_LEN, not the size of this. */
 typedef union room {
     struct cmsghdr head;
     char bytes[CMSG_SPACE(sizeof(int))];
@@ -31,6 +32,7 @@ bool rp_fd_send(int socket, const void *data, size_t size, int fd)
                              .msg_controllen = sizeof control.bytes};
     struct cmsghdr *head = CMSG_FIRSTHDR(&message);
 
+    assert(size > 0 && fd >= 0);
     head->cmsg_level = SOL_SOCKET;
     head->cmsg_type = SCM_RIGHTS;
     head->cmsg_len = CMSG_LEN(sizeof fd);
@@ -38,8 +40,7 @@ bool rp_fd_send(int socket, const void *data, size_t size, int fd)
     return sendmsg(socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)size;
 }
 
-/* The descriptor in it. There is room for one: the system drops the others of a sender of more.
- */
+/* The descriptor of a message, or -1. There is room for one: the system drops others. */
 static int find_fd(struct msghdr *message)
 {
     struct cmsghdr *head = CMSG_FIRSTHDR(message);

@@ -1,24 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reading and writing, plain and under TLS.
  *
- * TLS sends records of at most 16 KiB, and each has a cost of its own. So a write fills records
- * from as many parts as there are: parts that do not fill one are copied together, a part that
- * does is encrypted where it stands. A record that did not go out whole stays in OpenSSL, and
- * the next write has to offer at least its bytes again; what it offers is not looked at. That
- * holds because a write always starts with the first byte not moved yet.
+ * TLS sends records of at most 16 KiB, and each has a fixed cost. So a write fills each record
+ * from as many parts as needed: small parts are copied together, a part that fills a record is
+ * encrypted in place. A record that was partly sent stays in OpenSSL. The next write has to
+ * pass at least its bytes again, which OpenSSL ignores. This works because a write always
+ * starts with the first byte that was not moved.
  *
- * For reading, OpenSSL takes as much from the descriptor as its buffer holds, some 17 KiB, and
- * decrypts one record of at most 16 KiB at a time. What it holds, the descriptor does not
- * announce. So the last part of a large read takes only what OpenSSL holds already, for which
- * there is always room then.
+ * For reading, OpenSSL fills its buffer from the descriptor, some 17 KiB, and decrypts one
+ * record of at most 16 KiB at a time. The descriptor is not ready for bytes in that buffer. So
+ * the last part of a large read takes only bytes that OpenSSL already has, for which there is
+ * always room.
  *
  * The work of one read is bounded by the bytes that OpenSSL may take from the descriptor: twice
  * the data that it returns, and READ_BYTES. A read also ends with the first buffer that has a
  * record without data, and the link breaks after RP_LINK_MOST_IDLE of those. A step of the
  * handshake takes at most HANDSHAKE_BYTES. What is left in the descriptor makes it ready again.
  *
- * OpenSSL keeps its errors in a queue per thread, which any call on any session may misread as
- * its own: it is empty before each call and after it. */
+ * OpenSSL has one queue of errors for each thread, and a call may take an old error for its
+ * own: so the queue is cleared before and after each call.
+ *
+ * Invariants:
+ *   K1  a broken link stays broken;
+ *   K2  `secured` implies ssl != NULL;
+ *   K3  idle_records never decreases. */
+#include <assert.h>
 #include <errno.h>
 #include <limits.h>
 #include <openssl/err.h>
@@ -33,6 +39,7 @@
 
 #include "net/link.h"
 #include "net/loop.h"
+#include "reprise/printable.h"
 
 enum {
     RECORD_BYTES = SSL3_RT_MAX_PLAIN_LENGTH,
@@ -65,6 +72,7 @@ int rp_link_take_fd(rp_link *link)
 {
     int fd = link->fd;
 
+    assert(link->ssl == NULL);
     link->fd = -1;
     return fd;
 }
@@ -75,7 +83,7 @@ static rp_link_result fail(rp_link *link)
     return RP_LINK_BROKEN;
 }
 
-/* What to make of the result of a system call that moves bytes. */
+/* Translates the result of a system call that moves bytes. */
 static rp_link_result plain_result(rp_link *link, ssize_t n, size_t *moved)
 {
     if (n > 0) {
@@ -120,6 +128,7 @@ rp_link_result rp_link_peek(rp_link *link, void *data, size_t size, size_t *move
 {
     ssize_t n;
 
+    assert(link->ssl == NULL);
     *moved = 0;
     do {
         n = recv(link->fd, data, size, MSG_PEEK | MSG_DONTWAIT);
@@ -127,7 +136,7 @@ rp_link_result rp_link_peek(rp_link *link, void *data, size_t size, size_t *move
     return n == 0 ? RP_LINK_END : plain_result(link, n, moved);
 }
 
-/* What to make of a call that did not succeed. */
+/* Translates the result of a call of OpenSSL that has failed. */
 static rp_link_result tls_result(rp_link *link, int returned, uint32_t *waits)
 {
     int why = SSL_get_error(link->ssl, returned);
@@ -152,7 +161,7 @@ rp_status rp_link_expect(rp_link *link, const char *name)
     ERR_clear_error();
     is_number = X509_VERIFY_PARAM_set1_ip_asc(wanted, name) == 1;
     ERR_clear_error();
-    if (is_number) return RP_OK; /* a number is not told beforehand: RFC 6066 */
+    if (is_number) return RP_OK; /* SNI has names only: RFC 6066 */
     ok = name[0] != '\0' && SSL_set1_host(link->ssl, name) == 1 &&
          SSL_set_tlsext_host_name(link->ssl, name) == 1;
     ERR_clear_error();
@@ -226,13 +235,15 @@ static rp_link_result tls_read(rp_link *link, const struct iovec *parts, int par
             }
         }
     }
+    assert(*moved <= room);
+    assert(rp_tls_idle_records(link->ssl) >= link->idle_records); /* K3 */
     link->idle_records = rp_tls_idle_records(link->ssl);
     if (link->idle_records > RP_LINK_MOST_IDLE) result = fail(link);
-    /* What ended it is told by the next call, if this one has something to give. */
+    /* After bytes, the next call returns the result that has ended this one. */
     return *moved > 0 ? RP_LINK_OK : result;
 }
 
-/* Where a write stands in its parts. */
+/* The position of a write in its parts. */
 typedef struct cursor {
     const struct iovec *parts;
     int part_count, part;
@@ -248,8 +259,8 @@ static void advance(cursor *at, size_t bytes)
     }
 }
 
-/* The bytes of the next record: where they stand, if one part has enough of them or nothing
- * follows it, and otherwise copied to `room`. */
+/* Returns the bytes of the next record: in place, if one part has enough of them or is the
+ * last, and otherwise copied to `room`. */
 static const char *next_record(const cursor *at, char *room, size_t *bytes)
 {
     cursor from = *at;
@@ -269,6 +280,7 @@ static const char *next_record(const cursor *at, char *room, size_t *bytes)
         filled += n;
         advance(&from, n);
     }
+    assert(filled > 0 && filled <= RECORD_BYTES);
     *bytes = filled;
     return room;
 }
@@ -293,6 +305,7 @@ static rp_link_result tls_write(rp_link *link, const struct iovec *parts, int pa
             if (result == RP_LINK_END) result = fail(link);
             return *moved > 0 ? RP_LINK_OK : result;
         }
+        assert(n > 0 && n <= bytes);
         *moved += n;
         advance(&at, n);
     }
@@ -309,30 +322,26 @@ bool rp_link_is_h2(const rp_link *link)
     return length == 2 && memcmp(name, "h2", 2) == 0;
 }
 
-/* Copies UTF-8 text; a control character becomes a question mark, and a character that does not
- * fit whole is left out. */
-static void copy_name(char *name, size_t size, const unsigned char *text, size_t length)
+/* Copies UTF-8 text. A control character, and a byte that is not UTF-8, becomes a question
+ * mark; a character that does not fit is left out. */
+static void copy_name(char *name, size_t size, const char *text, size_t length)
 {
     size_t out = 0;
 
-    for (size_t i = 0; i < length;) {
-        bool high_control =
-            text[i] == 0xc2 && i + 1 < length && text[i + 1] >= 0x80 && text[i + 1] < 0xa0;
-        bool control = text[i] < 0x20 || text[i] == 0x7f || high_control;
-        size_t bytes = high_control ? 2 : 1;
+    for (size_t i = 0, bytes; i < length; i += bytes) {
+        uint32_t c;
+        bool is_shown;
 
-        while (!control && text[i] >= 0xc0 && i + bytes < length && bytes < 4 &&
-               (text[i + bytes] & 0xc0) == 0x80)
-            bytes++;
-        if (out + (control ? 1 : bytes) >= size) break;
-        if (control) {
-            name[out++] = '?';
-        } else {
+        bytes = rp_utf8_next(text + i, length - i, &c);
+        is_shown = c != RP_NO_CHARACTER && c >= 0x20 && (c < 0x7f || c >= 0xa0);
+        if (out + (is_shown ? bytes : 1) >= size) break;
+        if (is_shown)
             memcpy(name + out, text + i, bytes);
-            out += bytes;
-        }
-        i += bytes;
+        else
+            name[out] = '?';
+        out += is_shown ? bytes : 1;
     }
+    assert(out < size);
     name[out] = '\0';
 }
 
@@ -354,7 +363,7 @@ void rp_link_peer_name(const rp_link *link, char *name, size_t size)
     if (last < 0) return;
     int length = ASN1_STRING_to_UTF8(
         &text, X509_NAME_ENTRY_get_data(X509_NAME_get_entry(subject, last)));
-    if (length > 0) copy_name(name, size, text, (size_t)length);
+    if (length > 0) copy_name(name, size, (const char *)text, (size_t)length);
     if (length >= 0) OPENSSL_free(text);
     ERR_clear_error();
 }
@@ -373,10 +382,11 @@ size_t rp_link_waiting(const rp_link *link)
     return (size_t)bytes;
 }
 
-/* Whether reading and writing can begin. */
+/* RP_LINK_OK if bytes can be read and written; continues the handshake if necessary. */
 static rp_link_result begin(rp_link *link)
 {
-    if (link->broken) return RP_LINK_BROKEN;
+    assert(!link->secured || link->ssl != NULL); /* K2 */
+    if (link->broken) return RP_LINK_BROKEN;     /* K1 */
     return link->ssl != NULL && !link->secured ? rp_link_handshake(link) : RP_LINK_OK;
 }
 
@@ -386,6 +396,7 @@ rp_link_result rp_link_read(rp_link *link, const struct iovec *parts, int part_c
     rp_link_result result = begin(link);
 
     *moved = 0;
+    assert(room_of(parts, part_count) > 0);
     if (result != RP_LINK_OK) return result;
     if (link->ssl != NULL) return tls_read(link, parts, part_count, moved);
     return plain_read(link, parts, part_count, moved);
@@ -407,6 +418,7 @@ bool rp_link_await(int fd, int64_t wait_ns)
     struct pollfd watched = {.fd = fd, .events = POLLIN};
     const struct timespec wait = {.tv_nsec = (long)wait_ns};
 
+    assert(wait_ns < 1000000000);
     return wait_ns > 0 && ppoll(&watched, 1, &wait, NULL) > 0;
 }
 

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Listening sockets: from the text to addresses, from addresses to sockets.
+/* A text is parsed into a `target`: a path, a descriptor, or up to RP_LISTENER_MAX_FDS socket
+ * addresses with one port. "localhost" is 127.0.0.1 and ::1 without a lookup. Addresses that
+ * the machine does not have are skipped, unless none is left.
  *
- * A text becomes a `target` first, which nothing outside has seen yet: a path, a descriptor, or
- * up to RP_LISTENER_MAX_FDS socket addresses with one port. "localhost" is 127.0.0.1 and ::1
- * without asking anybody; of these, and of what a name resolves to, addresses that the machine
- * does not have are passed over as long as one is left. */
+ * Invariants of a listener:
+ *   L1  fd_count <= RP_LISTENER_MAX_FDS;
+ *   L2  all descriptors have one port; unix_path is "" unless the socket file is ours to
+ * remove. */
 #include <arpa/inet.h>
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netdb.h>
@@ -23,10 +26,10 @@
 
 enum {
     BACKLOG = 4096,             /* the system has a limit of its own */
-    PORT_TRIES = 32,            /* for one that is free at every address of a name */
+    PORT_TRIES = 32,            /* to find a port that is free at every address of a name */
     TCP_SEND_BYTES = 512 << 10, /* kernel memory a peer that does not read can hold */
     UNIX_SEND_BYTES = 1 << 20,  /* the system's default is too small for bulk */
-    UNACKNOWLEDGED_MS = 60000,  /* a peer that vanished is noticed after that */
+    UNACKNOWLEDGED_MS = 60000,  /* until a vanished peer is detected */
     HOST_BYTES = 254,
 };
 
@@ -79,7 +82,7 @@ static bool is_local(const endpoint *e)
     return IN6_IS_ADDR_LOOPBACK(&e->v6.sin6_addr);
 }
 
-/* As a person would write it: "127.0.0.1:80", "[::1]:80", "unix:/path". */
+/* Writes an address as text: "127.0.0.1:80", "[::1]:80", "unix:/path". */
 static void describe(const endpoint *e, char *text, size_t size)
 {
     char address[INET6_ADDRSTRLEN] = "";
@@ -101,7 +104,7 @@ static void describe(const endpoint *e, char *text, size_t size)
     }
 }
 
-/* A decimal number of at most five digits. */
+/* Parses a decimal number of at most five digits. */
 static bool parse_number(const char *text, long *out)
 {
     size_t digits = strspn(text, "0123456789");
@@ -263,7 +266,7 @@ static int new_socket(int family)
     return socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 }
 
-/* A descriptor, or -1 with errno. */
+/* Returns a listening descriptor, or -1 with errno. */
 static int listen_tcp(endpoint *e)
 {
     static const int on = 1;
@@ -308,6 +311,7 @@ static int listen_everywhere(const target *t, rp_listener *l)
             rp_listener_close(l);
             return why;
         }
+        assert(l->fd_count < RP_LISTENER_MAX_FDS); /* L1 */
         l->fds[l->fd_count++] = fd;
         port = port_of(&e);
     }
@@ -324,7 +328,7 @@ static rp_status open_tcp(const char *text, target *t, rp_listener *l, rp_error 
     if (st != RP_OK) return st;
     for (int tries = 0; tries < PORT_TRIES; tries++) {
         why = listen_everywhere(t, l);
-        /* Picked at the first address, the port may be taken at the second. */
+        /* The port picked for the first address may be in use at the second. */
         if (why != EADDRINUSE || t->port != 0) break;
     }
     if (is_missing(why) && t->host[0] == '\0') { /* a machine without IPv6 */
@@ -344,7 +348,7 @@ static bool is_socket(const char *path)
     return lstat(path, &file) == 0 && S_ISSOCK(file.st_mode);
 }
 
-/* Whether nobody listens at a socket file any more. */
+/* Whether no process listens at a socket file any more. */
 static bool is_stale(const struct sockaddr_un *address)
 {
     int fd;
@@ -388,7 +392,7 @@ static rp_status open_unix(const char *text, const target *t, rp_listener *l, rp
     return RP_OK;
 }
 
-/* The address of a socket that listens already. */
+/* Gets the address of a listening descriptor. */
 static rp_status look_at_fd(const char *text, int fd, endpoint *e, rp_error *err)
 {
     int listens = 0;
@@ -399,7 +403,7 @@ static rp_status look_at_fd(const char *text, int fd, endpoint *e, rp_error *err
     if (listens == 0)
         return rp_fail(err, RP_INVALID, "address '%s': the socket does not listen", text);
     *e = (endpoint){0};
-    bytes = sizeof *e - 1; /* so that a path has its zero */
+    bytes = sizeof *e - 1; /* so that a path is terminated */
     if (getsockname(fd, &e->any, &bytes) != 0)
         return rp_fail(err, RP_INVALID, "address '%s': %s", text, strerror(errno));
     return RP_OK;
@@ -416,6 +420,7 @@ static rp_status open_fd(const char *text, const target *t, rp_listener *l, rp_e
     if (flags < 0 || fcntl(t->fd, F_SETFL, flags | O_NONBLOCK) != 0 ||
         fcntl(t->fd, F_SETFD, FD_CLOEXEC) != 0)
         return rp_fail(err, RP_INVALID, "address '%s': %s", text, strerror(errno));
+    assert(l->fd_count == 0 && t->fd >= 0);
     l->fds[l->fd_count++] = t->fd;
     l->port = port_of(&e);
     l->is_local = is_local(&e);
@@ -443,8 +448,9 @@ rp_status rp_listener_open(rp_listener *listener, const char *address, rp_error 
 void rp_listener_close(rp_listener *listener)
 {
     if (listener == NULL) return;
-    /* The file first: as long as somebody listens, nobody else puts another one there. */
+    /* The file first: while the socket listens, no other process replaces the file. */
     if (listener->unix_path[0] != '\0') (void)unlink(listener->unix_path);
+    assert(listener->fd_count <= RP_LISTENER_MAX_FDS); /* L1 */
     for (size_t i = 0; i < listener->fd_count; i++) (void)close(listener->fds[i]);
     *listener = (rp_listener){0};
 }
@@ -468,7 +474,7 @@ rp_status rp_address_is_local(const char *address, bool *is_local_out, rp_error 
     return st;
 }
 
-/* What accept() reports of a connection that has gone again, and not of the listener. */
+/* Whether an error of accept() concerns the connection and not the listener. */
 static bool is_passing(int why)
 {
     switch (why) {

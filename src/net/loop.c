@@ -3,39 +3,44 @@
  *
  * One turn, in this order:
  *
- *   sleep   until a descriptor is ready, a timer is due or somebody posts
- *   posts   those that were there on waking, oldest first, TURN_POSTS at most
- *   ready   the descriptors that epoll named
- *   due     the timers whose time had come on waking, of the bulk timers TURN_BULK at most
+ *   sleep   until a descriptor is ready, a timer is due or a post arrives
+ *   posts   those that had arrived on waking, oldest first, TURN_POSTS at most
+ *   ready   the descriptors that epoll reported
+ *   due     the timers that were due on waking, of the bulk timers TURN_BULK at most
  *   end     the owner's on_turn_end
  *
- * Posts and bulk timers that are left over are called in the next turns, and the loop does not
- * sleep before them. So thousands of them at one moment do not keep descriptors and other
- * timers from being served.
+ * Remaining posts and bulk timers are called in the next turns, and the loop does not sleep
+ * before them. So thousands of them at once do not delay descriptors and other timers.
  *
  * Posts. `posts` is a stack that any thread pushes to and the loop takes whole:
  *
- *   NULL        empty, and the loop is awake: it will look before it sleeps
+ *   NULL        empty, and the loop is awake: it checks the stack before it sleeps
  *   &asleep     empty, and the loop sleeps or is about to
  *   a post      the newest; the oldest one's `next` is one of the two above
  *
- * The loop puts &asleep there with a compare-and-swap that succeeds only if nothing is waiting,
- * and whoever replaces &asleep writes the eventfd. So a post is either seen before the loop
+ * The loop stores &asleep with a compare-and-swap that succeeds only if the stack is empty, and
+ * the thread that replaces &asleep writes the eventfd. So a post is either seen before the loop
  * sleeps or wakes it, and of many posts to a sleeping loop only the first makes a system call.
- * The eventfd is watched edge-triggered: every write wakes, and nobody needs to read it.
+ * The eventfd is watched edge-triggered: every write wakes, and it is never read.
  *
- * After its push a poster may find that the loop has run the post already, returned and is
- * being freed. It touches the loop then only if it has to wake it, and that is counted in
- * `wakers` before the push: rp_loop_free() waits until the count is zero.
+ * Right after the push the loop may run the post, return and be freed. The poster touches the
+ * loop afterwards only if it has to wake it. It counts itself in `wakers` before the push, and
+ * rp_loop_free() waits until that count is zero.
  *
- * Guests. In a shared loop whoever is in a turn has the lock `turn`; the loop's thread lets go
- * of it to sleep. What epoll has told it by then may be out of date when it has the lock again:
- * if there was a guest, it asks anew, and since descriptors are level-triggered nothing is
- * lost.
+ * Guests. In a shared loop a thread holds the lock `turn` during a turn; the loop's thread
+ * releases it to sleep. The events that epoll returned may be out of date when the thread has
+ * the lock again. If there was a guest, it calls epoll again; descriptors are level-triggered,
+ * so no event is lost.
  *
- * Timers. A binary heap for each kind, whose root is entries[1]; a timer knows its place, 0 for
- * none. Each entry carries its time, so that comparing does not touch the timers. Bulk timers
- * have a heap of their own, so that other timers are not called behind a backlog of them. */
+ * Timers. A binary heap for each kind, with its root at entries[1]; a timer has its index, 0
+ * for none. Each entry has a copy of the time, so that comparisons do not touch the timers.
+ * Bulk timers have a heap of their own, so that a backlog of them does not delay other timers.
+ *
+ * Invariants:
+ *   L1  entries[i].timer->place == i and entries[i].due_ns == timer->due_ns, for i in 1..count;
+ *   L2  entries[i / 2].due_ns <= entries[i].due_ns;
+ *   L3  ready[ready_next .. ready_count - 1] have not been called; ready_count <= READY_MAX;
+ *   L4  `stop` is in the list of posts, or in `left`, exactly while stop_used. */
 #include <assert.h>
 #include <errno.h>
 #include <stdatomic.h>
@@ -49,6 +54,7 @@
 #include "util/error.h"
 #include "util/mem.h"
 #include "util/mutex.h"
+#include "util/verify.h"
 
 enum {
     READY_MAX = 128, /* descriptors of one turn */
@@ -72,21 +78,21 @@ struct rp_loop {
     /* What other threads use, on a line of its own. */
     _Alignas(RP_CACHE_LINE) _Atomic(rp_post *) posts;
     atomic_size_t wakers;
-    rp_post stop;   /* what rp_loop_stop() posts */
-    rp_post asleep; /* never run: its address is a mark */
+    rp_post stop;   /* posted by rp_loop_stop() */
+    rp_post asleep; /* never run: only its address is used */
     int event_fd;
-    atomic_bool stop_used; /* it is in the list */
+    atomic_bool stop_used; /* L4 */
 
-    /* The rest is the loop's thread's. */
+    /* The rest belongs to the loop's thread. */
     _Alignas(RP_CACHE_LINE) rp_allocator alloc;
     int epoll_fd;
     bool stopped;
     bool no_pwait2; /* the system cannot wait in nanoseconds */
     bool in_due;    /* timers are being called */
     bool is_shared;
-    rp_mutex turn;   /* if it is shared: guards all of this but `ready` and no_pwait2 while the
-                        loop sleeps; nobody looks at those then */
-    uint64_t guests; /* that have been there */
+    rp_mutex turn;   /* if it is shared: guards all of this but `ready` and no_pwait2, which no
+                        guest uses while the loop sleeps */
+    uint64_t guests; /* that have entered so far */
     int64_t sleeps_until_ns; /* if it sleeps */
     int64_t now_ns;
     void (*on_turn_end)(void *user);
@@ -102,7 +108,7 @@ static void on_stop(rp_post *post)
     rp_loop *loop = (rp_loop *)(void *)((char *)post - offsetof(rp_loop, stop));
 
     loop->stopped = true;
-    /* Relaxed: only says that the post is out of the list, which is this thread's. */
+    /* Relaxed: the list that the post has left belongs to this thread. */
     atomic_store_explicit(&loop->stop_used, false, memory_order_relaxed);
 }
 
@@ -134,7 +140,7 @@ rp_status rp_loop_new(const rp_allocator *alloc, rp_loop **out, rp_error *err)
 void rp_loop_free(rp_loop *loop)
 {
     if (loop == NULL) return;
-    /* Acquire: what the last waker did to the loop comes before what follows. */
+    /* Acquire: pairs with the release of the last waker. */
     while (atomic_load_explicit(&loop->wakers, memory_order_acquire) != 0) {
         struct timespec moment = {.tv_nsec = 10000};
         (void)nanosleep(&moment, NULL);
@@ -170,28 +176,29 @@ void rp_loop_post(rp_loop *loop, rp_post *post)
 
     for (;;) {
         wakes = newest == &loop->asleep;
-        /* Relaxed: the push below releases it, and whoever frees the loop has seen the post. */
+        /* Relaxed: the push below releases it, and the thread that frees the loop has seen the
+         * post. */
         if (wakes) atomic_fetch_add_explicit(&loop->wakers, 1, memory_order_relaxed);
         post->next = newest;
-        /* Release: what the poster wrote before is seen by the loop, which acquires. */
+        /* Release: pairs with the acquire of take_posts(). */
         if (atomic_compare_exchange_weak_explicit(&loop->posts, &newest, post,
                                                   memory_order_release, memory_order_relaxed))
             break;
         if (wakes) atomic_fetch_sub_explicit(&loop->wakers, 1, memory_order_release);
     }
-    if (!wakes) return; /* the loop may be gone from here on */
+    if (!wakes) return; /* the loop may have been freed */
     wake(loop);
     atomic_fetch_sub_explicit(&loop->wakers, 1, memory_order_release);
 }
 
 void rp_loop_stop(rp_loop *loop)
 {
-    /* Relaxed: nothing else is read on the strength of it. */
+    /* Relaxed: no other memory depends on it. */
     if (atomic_exchange_explicit(&loop->stop_used, true, memory_order_relaxed)) return;
     rp_loop_post(loop, &loop->stop);
 }
 
-/* Everything posted so far, oldest first. The loop counts as awake from here on. */
+/* Takes all posts, oldest first. The loop counts as awake from here on. */
 static rp_post *take_posts(rp_loop *loop)
 {
     rp_post *post = atomic_load_explicit(&loop->posts, memory_order_relaxed), *oldest = NULL;
@@ -207,15 +214,15 @@ static rp_post *take_posts(rp_loop *loop)
     return oldest;
 }
 
-/* Runs posts: those left over from the turn before, or all that were posted since. Those that
- * are posted meanwhile wait for the next turn. Once the loop is stopped it runs all of them, as
- * there may be no next turn. */
+/* Runs posts: those left from the turn before, or else all that have arrived. Posts that arrive
+ * meanwhile wait for the next turn. A stopped loop runs all that it has taken, as there may be
+ * no next turn. */
 static void run_posts(rp_loop *loop)
 {
     if (loop->left == NULL) loop->left = take_posts(loop);
     for (size_t n = 0; loop->left != NULL && (n < TURN_POSTS || loop->stopped); n++) {
         rp_post *post = loop->left;
-        loop->left = post->next; /* first: running it may free it or post it again */
+        loop->left = post->next; /* before the call, which may free it or post it again */
         post->run(post);
     }
 }
@@ -241,6 +248,7 @@ rp_status rp_loop_watch(rp_loop *loop, rp_watch *watch, uint32_t events)
 
     if (epoll_ctl(loop->epoll_fd, EPOLL_CTL_ADD, watch->fd, &event) != 0)
         return errno == ENOMEM || errno == ENOSPC ? RP_NO_RESOURCE : RP_INVALID;
+    assert(watch->on_ready != NULL);
     watch->events = events;
     return RP_OK;
 }
@@ -258,6 +266,7 @@ void rp_loop_forget(rp_loop *loop, rp_watch *watch)
 {
     (void)epoll_ctl(loop->epoll_fd, EPOLL_CTL_DEL, watch->fd, NULL);
     watch->events = 0;
+    assert(loop->ready_count <= READY_MAX); /* L3 */
     for (size_t i = loop->ready_next; i < loop->ready_count; i++)
         if (loop->ready[i].data.ptr == watch) loop->ready[i].data.ptr = NULL;
 }
@@ -269,7 +278,7 @@ static void call_ready(rp_loop *loop)
         rp_watch *watch = event->data.ptr;
         uint32_t events;
 
-        if (watch == NULL) continue; /* forgotten meanwhile, or the eventfd */
+        if (watch == NULL) continue; /* forgotten, or the eventfd */
         events = from_epoll(event->events) & (watch->events | RP_HUNG_UP);
         if (events != 0) watch->on_ready(watch, events);
     }
@@ -282,11 +291,12 @@ static timer_heap *heap_of(rp_loop *loop, const rp_timer *timer)
 
 static void put(timer_heap *heap, size_t place, heap_entry entry)
 {
+    assert(place > 0 && place <= heap->count && place < heap->capacity);
     heap->entries[place] = entry;
     entry.timer->place = place;
 }
 
-/* Puts an entry at a free place or above it, where its time belongs. */
+/* Puts an entry at the free index `place` or above it, by its time. */
 static void sift_up(timer_heap *heap, size_t place, heap_entry entry)
 {
     for (; place > 1 && heap->entries[place / 2].due_ns > entry.due_ns; place /= 2)
@@ -294,7 +304,7 @@ static void sift_up(timer_heap *heap, size_t place, heap_entry entry)
     put(heap, place, entry);
 }
 
-/* The same, at the free place or below it. */
+/* The same, at the free index or below it. */
 static void sift_down(timer_heap *heap, size_t place, heap_entry entry)
 {
     for (;;) {
@@ -317,11 +327,25 @@ static void settle(timer_heap *heap, size_t place, heap_entry entry)
         sift_down(heap, place, entry);
 }
 
+#ifndef NDEBUG
+static bool is_valid(const timer_heap *heap)
+{
+    for (size_t i = 1; i <= heap->count; i++) {
+        const heap_entry *e = &heap->entries[i];
+        if (e->timer->place != i || e->timer->due_ns != e->due_ns) return false; /* L1 */
+        if (i > 1 && heap->entries[i / 2].due_ns > e->due_ns) return false;      /* L2 */
+    }
+    return true;
+}
+#endif
+
 rp_status rp_loop_arm(rp_loop *loop, rp_timer *timer, int64_t due_ns)
 {
     timer_heap *heap = heap_of(loop, timer);
     size_t place = timer->place;
 
+    assert(place == 0 ||
+           (place <= heap->count && heap->entries[place].timer == timer)); /* L1 */
     if (place == 0 && heap->count + 1 >= heap->capacity) {
         size_t capacity = heap->capacity == 0 ? 16 : 2 * heap->capacity;
         if (capacity < heap->capacity ||
@@ -330,11 +354,13 @@ rp_status rp_loop_arm(rp_loop *loop, rp_timer *timer, int64_t due_ns)
             return RP_NO_RESOURCE;
         heap->capacity = capacity;
     }
-    /* A timer that arms itself for now waits for the next turn, or this one would not end. */
+    /* A timer that arms itself for now is called in the next turn, or this one might not end.
+     */
     if (loop->in_due && due_ns <= loop->now_ns) due_ns = loop->now_ns + 1;
     timer->due_ns = due_ns;
     if (place == 0) place = ++heap->count;
     settle(heap, place, (heap_entry){due_ns, timer});
+    RP_VERIFY(heap->count, is_valid(heap));
     return RP_OK;
 }
 
@@ -344,23 +370,27 @@ void rp_loop_disarm(rp_loop *loop, rp_timer *timer)
     size_t place = timer->place;
 
     if (place == 0) return;
+    assert(place <= heap->count && heap->entries[place].timer == timer); /* L1 */
     heap_entry last = heap->entries[heap->count--];
     timer->place = 0;
     if (last.timer != timer) settle(heap, place, last);
+    RP_VERIFY(heap->count, is_valid(heap));
 }
 
 static void call_due(rp_loop *loop, timer_heap *heap, size_t most)
 {
+    assert(!loop->in_due); /* not reentrant */
     loop->in_due = true;
     for (; most > 0 && heap->count > 0 && heap->entries[1].due_ns <= loop->now_ns; most--) {
         rp_timer *timer = heap->entries[1].timer;
         rp_loop_disarm(loop, timer);
+        assert(timer->place == 0 && timer->on_due != NULL);
         timer->on_due(timer);
     }
     loop->in_due = false;
 }
 
-/* When the next timer is due; INT64_MAX: there is none. */
+/* The time of the next timer; INT64_MAX: there is none. */
 static int64_t next_due(const rp_loop *loop)
 {
     int64_t due_ns = INT64_MAX;
@@ -398,7 +428,7 @@ static int epoll_pwait2(int fd, struct epoll_event *ready, int count,
 }
 #endif
 
-/* Waits `wait_ns` at most, INT64_MAX for ever. */
+/* Waits for at most `wait_ns`; INT64_MAX: without a limit. */
 static int wait_ready(rp_loop *loop, int64_t wait_ns)
 {
     enum { MS = 1000000, HOUR_MS = 3600000 };
@@ -410,7 +440,7 @@ static int wait_ready(rp_loop *loop, int64_t wait_ns)
         if (n >= 0 || (errno != ENOSYS && errno != EPERM)) return n;
         loop->no_pwait2 = true;
     }
-    /* Rounded up, and never so long that it would not fit: waking early does no harm. */
+    /* Rounded up, and at most an hour, which fits into an int: waking early is harmless. */
     int64_t wait_ms = wait_ns / MS + (wait_ns % MS != 0);
     if (wait_ms > HOUR_MS) wait_ms = wait_ns == INT64_MAX ? -1 : HOUR_MS;
     return epoll_wait(loop->epoll_fd, loop->ready, READY_MAX, (int)wait_ms);
@@ -426,7 +456,7 @@ static void unlock_turn(rp_loop *loop) RP_NO_THREAD_SAFETY_ANALYSIS
     if (loop->is_shared) rp_mutex_unlock(&loop->turn);
 }
 
-/* Sleeps until there is something to do, unless there is already. */
+/* Sleeps until there is something to do. */
 static void await(rp_loop *loop)
 {
     int64_t wait_ns = INT64_MAX, due_ns = next_due(loop);
@@ -441,12 +471,12 @@ static void await(rp_loop *loop)
         int64_t now_ns = rp_now_ns();
         wait_ns = due_ns > now_ns ? due_ns - now_ns : 0;
     }
-    /* Relaxed: it publishes nothing, and taking the posts acquires. */
+    /* Relaxed: it publishes nothing, and take_posts() acquires. */
     if (wait_ns > 0 &&
         !atomic_compare_exchange_strong_explicit(&loop->posts, &none, &loop->asleep,
                                                  memory_order_relaxed, memory_order_relaxed))
         wait_ns = 0;
-    assert(loop->ready_next >= loop->ready_count); /* a guest finds nothing to forget there */
+    assert(loop->ready_next >= loop->ready_count); /* L3: guests find nothing to forget there */
     unlock_turn(loop);
     n = wait_ready(loop, wait_ns);
     lock_turn(loop);
@@ -454,6 +484,7 @@ static void await(rp_loop *loop)
         n = epoll_wait(loop->epoll_fd, loop->ready, READY_MAX, 0);
     loop->ready_next = 0;
     loop->ready_count = n > 0 ? (size_t)n : 0;
+    assert(loop->ready_count <= READY_MAX); /* L3 */
     loop->now_ns = rp_now_ns();
 }
 
@@ -471,12 +502,13 @@ void rp_loop_run(rp_loop *loop)
         rp_loop_end_turn(loop);
     }
     loop->stopped = false; /* so that it can run again */
-    loop->ready_count = 0; /* epoll names them anew */
+    loop->ready_count = 0; /* epoll reports them again */
     unlock_turn(loop);
 }
 
 void rp_loop_share(rp_loop *loop)
 {
+    assert(!loop->is_shared);
     rp_mutex_init(&loop->turn, RP_RANK_LOOP);
     loop->is_shared = true;
 }
@@ -492,7 +524,7 @@ void rp_loop_enter(rp_loop *loop)
 bool rp_loop_try_enter(rp_loop *loop) RP_NO_THREAD_SAFETY_ANALYSIS
 {
     if (!loop->is_shared || !rp_mutex_try_lock(&loop->turn)) return false;
-    /* Relaxed: what was posted is not looked at, only whether there is anything. */
+    /* Relaxed: only tests whether there are posts. */
     if (atomic_load_explicit(&loop->posts, memory_order_relaxed) != &loop->asleep) {
         rp_mutex_unlock(&loop->turn);
         return false;
@@ -509,6 +541,7 @@ void rp_loop_end_turn(rp_loop *loop)
 
 void rp_loop_leave(rp_loop *loop)
 {
+    assert(loop->is_shared);
     rp_loop_end_turn(loop);
     if (next_due(loop) < loop->sleeps_until_ns) wake(loop);
     unlock_turn(loop);

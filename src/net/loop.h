@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An event loop: descriptors that become ready, times that come, messages from other threads.
+/* An event loop: ready descriptors, timers, and posts from other threads.
  *
- * One thread runs it. Everything but post and stop belongs to that thread (or to whoever set
- * the loop up before it runs, or is its guest). Nothing here is called from inside itself: a
- * callback may watch, forget, arm, disarm and post as it likes, also for the thing it was
- * called for. */
+ * One thread runs it. All functions but rp_loop_post() and rp_loop_stop() belong to that
+ * thread; before the loop runs, to the thread that sets it up; and to a guest
+ * (rp_loop_enter()). The loop is not reentrant, but a callback may watch, forget, arm, disarm
+ * and post, also the object that it was called for. */
 #ifndef RP_NET_LOOP_H
 #define RP_NET_LOOP_H
 
@@ -15,39 +15,39 @@ typedef struct rp_loop rp_loop;
 /* RP_NO_RESOURCE (memory, descriptors). Returns owned. */
 RP_NODISCARD rp_status rp_loop_new(const rp_allocator *alloc, rp_loop **out, rp_error *err);
 void rp_loop_free(rp_loop *loop); /* not while it runs; NULL is fine */
-/* In the child of a fork, of a loop that the parent's thread runs: closes the child's copies of
- * its descriptors and touches nothing else. The memory stays: nobody knows in what state. */
+/* For the child of a fork, if a thread of the parent runs the loop: closes the child's copies
+ * of its descriptors. The memory is not freed, as its state is unknown. */
 void rp_loop_abandon(rp_loop *loop);
 
 /* Runs until rp_loop_stop(). It can be run again afterwards. */
 void rp_loop_run(rp_loop *loop);
-/* Any thread, also before it runs. The turn goes on; the one that has run all posts made until
- * then calls on_turn_end and is the last. */
+/* Any thread, also before the loop runs. The loop stops at the end of the turn that has run all
+ * posts made before this call. */
 void rp_loop_stop(rp_loop *loop);
 
 /* The monotonic time at which this turn began: no system call. */
 int64_t rp_loop_now(const rp_loop *loop);
 
-/* RP_HUNG_UP (both directions are over, or an error waits) is reported, never asked for: also
- * to a watch that asks for nothing, and again every turn until it is forgotten. RP_PEER_ENDED,
- * if asked for: the peer sends no more, though what it sent may be unread. */
+/* RP_HUNG_UP (both directions have ended, or there is an error) is always reported, even to a
+ * watch that asks for no event, and in every turn until the watch is forgotten. RP_PEER_ENDED:
+ * the peer sends no more; bytes that it has sent may be unread. */
 enum { RP_READABLE = 1, RP_WRITABLE = 2, RP_HUNG_UP = 4, RP_PEER_ENDED = 8 };
 
-/* Embed it in whatever owns the descriptor. Level-triggered. */
+/* Embed it in the owner of the descriptor. Level-triggered. */
 typedef struct rp_watch rp_watch;
 struct rp_watch {
     int fd;
-    uint32_t events; /* what is asked for now */
+    uint32_t events; /* that are asked for */
     void (*on_ready)(rp_watch *watch, uint32_t events);
 };
 
 /* Starts watching watch->fd for `events`. RP_NO_RESOURCE, RP_INVALID (not a descriptor that can
  * be watched, or watched already). */
 RP_NODISCARD rp_status rp_loop_watch(rp_loop *loop, rp_watch *watch, uint32_t events);
-/* Changes what is asked for: no system call if nothing changes. Cannot fail. */
+/* Changes the events: no system call if they are the same. Cannot fail. */
 void rp_loop_change(rp_loop *loop, rp_watch *watch, uint32_t events);
-/* Stops watching; call it before closing the descriptor. Its on_ready will not be called any
- * more, not even for what this turn had already seen. */
+/* Stops watching; call it before closing the descriptor. on_ready is not called afterwards, not
+ * even for events that this turn has already received. */
 void rp_loop_forget(rp_loop *loop, rp_watch *watch);
 
 /* Embed it; zero-initialise it and set on_due. */
@@ -55,19 +55,19 @@ typedef struct rp_timer rp_timer;
 struct rp_timer {
     void (*on_due)(rp_timer *timer);
     int64_t due_ns; /* on the monotonic clock */
-    size_t place;   /* private: 0 while not armed */
-    /* Set it for timers of which thousands may be due at once, as those of calls: a turn calls
-     * some hundreds of them, in the order of their times, and the next turns the others. Not to
-     * be changed while armed. */
+    size_t place;   /* private: index in the heap; 0: not armed */
+    /* For timers of which thousands may be due at once, like those of calls: a turn calls some
+     * hundreds of them, in the order of their times, and the next turns the others. Must not be
+     * changed while armed. */
     bool is_bulk;
 };
 
-/* (Re)arms a timer: on_due is called once, at `due_ns` or a little later, in the order of the
- * times of its kind. Armed by an on_due for a time that has passed, it is called in the next
- * turn. Making room may fail: RP_NO_RESOURCE, then it is as before. A timer that is armed
- * already can always be moved. */
+/* Arms a timer, or changes its time: on_due is called once, at `due_ns` or a little later, in
+ * the order of the times of its kind. If an on_due arms it for a time that has passed, it is
+ * called in the next turn. RP_NO_RESOURCE: it is as before. Changing the time of an armed timer
+ * always succeeds. */
 RP_NODISCARD rp_status rp_loop_arm(rp_loop *loop, rp_timer *timer, int64_t due_ns);
-void rp_loop_disarm(rp_loop *loop, rp_timer *timer); /* not armed: nothing */
+void rp_loop_disarm(rp_loop *loop, rp_timer *timer); /* nothing if it is not armed */
 
 /* Embed it; its memory must stay until it has run. */
 typedef struct rp_post rp_post;
@@ -82,19 +82,20 @@ struct rp_post {
  * returns. */
 void rp_loop_post(rp_loop *loop, rp_post *post);
 
-/* Lets other threads do the loop's work for a moment, while its own sleeps: whoever has only
- * this one thing to do need not wake it for that. Before it runs. */
+/* Lets other threads enter the loop as guests while its own thread sleeps, which is cheaper
+ * than waking that thread. Before it runs. */
 void rp_loop_share(rp_loop *loop);
-/* Until rp_loop_leave() the caller is the loop's thread. The first waits until the turn that
- * runs is over; the second says false instead, or if there is more to do already. */
+/* Enters the loop: until rp_loop_leave() the caller counts as the loop's thread. The first
+ * waits for the end of the current turn. The second returns false instead, and also if posts
+ * wait. */
 void rp_loop_enter(rp_loop *loop);
 RP_NODISCARD bool rp_loop_try_enter(rp_loop *loop);
-/* Ends the turn; and what that does, for a guest who goes on after it. */
+/* Ends the guest's turn and leaves. The second only ends the turn: the guest stays. */
 void rp_loop_leave(rp_loop *loop);
 void rp_loop_end_turn(rp_loop *loop);
 
-/* Called at the end of every turn, when all that was ready has been dealt with and before the
- * loop sleeps: the place to write what has been gathered. */
+/* Sets a function that is called at the end of every turn, after all callbacks and before the
+ * loop sleeps: the place to flush batched output. */
 void rp_loop_set_turn_end(rp_loop *loop, void (*on_turn_end)(void *user), void *user);
 
 #endif

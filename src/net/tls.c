@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Contexts and sessions of OpenSSL.
  *
- * Sessions are not resumed: connections live long, a reload must be able to lock somebody out,
- * and without tickets a session costs no more than its connection. Renegotiation is off for the
- * same reason. The ciphers are those that HTTP/2 allows, cheapest first.
+ * Sessions are not resumed: connections are long-lived, a reload must be able to exclude a
+ * peer, and without tickets a session costs no more than its connection. Renegotiation is off
+ * for the same reason. The ciphers are those that HTTP/2 allows, cheapest first.
  *
- * OpenSSL's own sockets raise SIGPIPE and know no MSG_MORE, so a session writes and reads
- * through a BIO of ours. Its data is a `wire`, which also keeps the rp_tls alive.
+ * OpenSSL's own sockets raise SIGPIPE and do not use MSG_MORE, so a session writes and reads
+ * through a BIO of ours. Its data is a `wire`, which also holds a reference to the rp_tls.
  *
- * What a peer can make OpenSSL do before we see a byte of data is bounded: the BIO hands over
- * no more than its allowance, records without data are counted, a certificate chain has at most
- * CHAIN_BYTES and CHAIN_DEPTH, and key exchanges use elliptic curves only. OpenSSL itself
- * refuses a ClientHello over 128 KiB, more than 32 records in a row without a byte, and more
- * than 5 warnings in a row. Early data is not accepted. */
+ * The work that a peer can cause in OpenSSL before it has sent a byte of data is bounded: the
+ * BIO reads no more than its allowance, records without data are counted, a certificate chain
+ * has at most CHAIN_BYTES and CHAIN_DEPTH, and key exchanges use elliptic curves only. OpenSSL
+ * itself refuses a ClientHello over 128 KiB, more than 32 records in a row without a byte, and
+ * more than 5 warnings in a row. Early data is not accepted. */
+#include <assert.h>
 #include <errno.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
@@ -42,7 +43,7 @@ typedef struct wire {
     rp_tls *tls; /* a reference */
     int fd;
     bool more;             /* other bytes follow at once */
-    bool counts_idle;      /* the handshake is over */
+    bool counts_idle;      /* the handshake has succeeded */
     size_t allowance;      /* bytes that may still be read */
     uint64_t idle_records; /* see rp_tls_idle_records() */
 } wire;
@@ -80,6 +81,7 @@ static int wire_read(BIO *bio, char *data, int size)
     do {
         n = recv(w->fd, data, room, MSG_DONTWAIT);
     } while (n < 0 && errno == EINTR);
+    assert(n <= (ssize_t)room);
     if (n > 0) w->allowance -= (size_t)n;
     if (is_again(n)) BIO_set_retry_read(bio);
     if (n == 0) BIO_set_flags(bio, BIO_FLAGS_IN_EOF);
@@ -91,7 +93,7 @@ static long wire_control(BIO *bio, int command, long number, void *pointer)
     (void)number;
     (void)pointer;
     if (command == BIO_CTRL_EOF) return BIO_test_flags(bio, BIO_FLAGS_IN_EOF) != 0;
-    return command == BIO_CTRL_FLUSH; /* nothing is held back */
+    return command == BIO_CTRL_FLUSH; /* the BIO has no buffer */
 }
 
 static BIO_METHOD *new_method(void)
@@ -142,7 +144,7 @@ static int choose_protocol(SSL *ssl, const unsigned char **out, unsigned char *o
     return SSL_TLSEXT_ERR_OK;
 }
 
-/* Nobody is there to type a passphrase. */
+/* Refuses keys with a passphrase, as there is no terminal. */
 static int no_passphrase(char *text, int size, int writing, void *user)
 {
     (void)text;
@@ -152,7 +154,7 @@ static int no_passphrase(char *text, int size, int writing, void *user)
     return -1;
 }
 
-/* Fills in the error with what OpenSSL says, and empties its queue. */
+/* Fills in the error from the queue of OpenSSL, and clears the queue. */
 static rp_status fail_openssl(rp_error *err, const char *what, const char *path)
 {
     unsigned long first = ERR_peek_error();
@@ -187,13 +189,13 @@ static rp_status load_own(SSL_CTX *context, const char *certificate, const char 
     if (st != RP_OK) return st;
     if (SSL_CTX_use_certificate_chain_file(context, certificate) != 1)
         return fail_openssl(err, "certificate", certificate);
-    /* Checks that it fits the certificate as well. */
+    /* Also checks that it matches the certificate. */
     if (SSL_CTX_use_PrivateKey_file(context, key, SSL_FILETYPE_PEM) != 1)
         return fail_openssl(err, "key", key);
     return RP_OK;
 }
 
-/* Whom a client believes. */
+/* Loads the authorities that a client trusts. */
 static rp_status load_authorities(SSL_CTX *context, const char *ca, rp_error *err)
 {
     rp_status st;
@@ -232,7 +234,8 @@ static rp_status load_client_ca(SSL_CTX *context, const rp_tls_files *files, rp_
     return RP_OK;
 }
 
-/* What does not depend on the files. False: no memory, or an OpenSSL without these ciphers. */
+/* Sets what does not depend on the files. False: no memory, or an OpenSSL without these
+ * ciphers. */
 static bool set_up(SSL_CTX *context)
 {
     static const char new_ciphers[] = "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:"
@@ -263,7 +266,7 @@ static bool set_up(SSL_CTX *context)
            SSL_CTX_set_cipher_list(context, old_ciphers) == 1;
 }
 
-/* Without its files; NULL, and why in `*st`. */
+/* Makes an rp_tls without its files; NULL, with the error in `*st`. */
 static rp_tls *make(const rp_allocator *alloc, bool connects, rp_status *st, rp_error *err)
 {
     static const unsigned char h2[] = "\x02h2";
@@ -282,7 +285,7 @@ static rp_tls *make(const rp_allocator *alloc, bool connects, rp_status *st, rp_
     tls->context = SSL_CTX_new(connects ? TLS_client_method() : TLS_server_method());
     ok = tls->method != NULL && tls->context != NULL && set_up(tls->context);
     if (ok && !connects) SSL_CTX_set_alpn_select_cb(tls->context, choose_protocol, NULL);
-    if (ok && connects) /* 0 is its success */
+    if (ok && connects) /* returns 0 on success */
         ok = SSL_CTX_set_alpn_protos(tls->context, h2, sizeof h2 - 1) == 0;
     if (!ok) {
         rp_tls_unref(tls);
@@ -387,6 +390,7 @@ void rp_tls_free_session(SSL *ssl)
     if (ssl == NULL) return;
     w = BIO_get_data(SSL_get_rbio(ssl));
     tls = w->tls;
+    assert(tls != NULL && SSL_get_SSL_CTX(ssl) == tls->context);
     SSL_free(ssl);
     rp_release(&tls->alloc, w, sizeof *w);
     rp_tls_unref(tls);

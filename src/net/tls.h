@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* TLS: certificate, key and whom to believe. OpenSSL, TLS 1.2 and newer; ALPN "h2" and, of a
- * server, "http/1.1". Immutable and counted: a reload makes a new one, and open connections
- * keep theirs. */
+/* TLS: a certificate, its key and trusted authorities. OpenSSL, TLS 1.2 and newer; ALPN "h2"
+ * and, for a server, "http/1.1". Immutable and reference counted: a reload makes a new one, and
+ * open connections keep theirs. */
 #ifndef RP_NET_TLS_H
 #define RP_NET_TLS_H
 
@@ -12,24 +12,24 @@ typedef struct rp_tls rp_tls;
 typedef struct rp_tls_files {
     const char *certificate; /* PEM, the chain */
     const char *key;         /* PEM */
-    const char *client_ca;   /* PEM; NULL: no client certificate is asked for */
+    const char *client_ca;   /* PEM; NULL: client certificates are not requested */
     bool require_client_certificate;
 } rp_tls_files;
 
-/* Reads the files. RP_NOT_FOUND (a file, named), RP_INVALID (what OpenSSL says of it, or a key
- * that does not fit), RP_NO_RESOURCE. Returns owned. */
+/* Reads the files. RP_NOT_FOUND (names the file), RP_INVALID (OpenSSL rejects a file, or the
+ * key does not match), RP_NO_RESOURCE. Returns owned. */
 RP_NODISCARD rp_status rp_tls_new(const rp_allocator *alloc, const rp_tls_files *files,
                                   rp_tls **out, rp_error *err);
 
-/* Of a client; all may be NULL. */
+/* For a client; all may be NULL. */
 typedef struct rp_tls_client_files {
-    const char *ca;          /* PEM: whom to believe; NULL: what the system believes */
-    const char *certificate; /* PEM, the chain: who we are; needs the key, and the other way */
+    const char *ca;          /* PEM: trusted authorities; NULL: those of the system */
+    const char *certificate; /* PEM, the client's chain; needs the key */
     const char *key;
 } rp_tls_client_files;
 
-/* The same for clients. Sessions of it connect; they believe only the server that
- * rp_link_expect() names. */
+/* The same for clients. Its sessions connect, and accept only the server that rp_link_expect()
+ * names. */
 RP_NODISCARD rp_status rp_tls_new_client(const rp_allocator *alloc,
                                          const rp_tls_client_files *files, rp_tls **out,
                                          rp_error *err);
@@ -43,13 +43,13 @@ struct ssl_st;
 struct ssl_st *rp_tls_new_session(rp_tls *tls, int fd);
 void rp_tls_free_session(struct ssl_st *ssl); /* NULL is fine */
 
-/* Says whether other bytes follow at once what is written from now on. */
+/* `more`: other bytes follow at once after the next write. */
 void rp_tls_set_more(struct ssl_st *ssl, bool more);
 
-/* Bytes that the session may still take from the descriptor. A read that needs more reports
+/* Bytes that the session may still read from the descriptor. A read that needs more reports
  * SSL_ERROR_WANT_READ. OpenSSL handles records without application data inside SSL_read() and
- * would go on for as long as they arrive; this bound makes it return. A session starts with 0.
- */
+ * would continue for as long as they arrive; this bound makes it return. A session starts with
+ * 0. */
 void rp_tls_set_allowance(struct ssl_st *ssl, size_t bytes);
 void rp_tls_add_allowance(struct ssl_st *ssl, size_t bytes);
 

@@ -1,12 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The store: a list of tables with what they share. They are found by name: there are few, so
- * the list is searched.
+/* The store: a list of tables and the resources that they share. Tables are found by name with
+ * a linear search, as there are few.
  *
- * The store has a reference to each table in the list. A table that is dropped leaves the list
- * first, then loses its items, then the store's reference; whoever has another keeps an empty,
- * closed table. Tables refer to the budget, not to the store, and may outlive it. */
+ * The store owns a reference to each table in the list. rp_store_drop_table() removes a table
+ * from the list, then its items, then drops the store's reference; other references keep an
+ * empty, closed table. Tables refer to the budget, not to the store, and may outlive it.
+ *
+ * Invariants, whenever mu is free:
+ *   S1  the names of the tables in the list are unique;
+ *   S2  the bit of an id is set exactly for tables in the list and tables being dropped;
+ *   S3  table_count <= table_capacity, and table_count <= MAX_TABLES. */
 #include "store/store.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "table/account.h"
@@ -18,24 +24,24 @@
 enum {
     MAX_TABLES = 4096,
     IDS_PER_WORD = 64,
-    RELIEF_SHARE = 4096, /* of the limit: evicted before waiting inserts try again */
-    RELIEF_STEPS = 64,   /* in one call */
+    RELIEF_SHARE = 4096, /* 1/4096 of the limit is evicted before waiting inserts are retried */
+    RELIEF_STEPS = 64,   /* steps in one call */
 };
 
 struct rp_store {
-    /* fixed at birth: no lock */
+    /* constant after creation: no lock */
     rp_allocator alloc;
     int64_t (*wall_ns)(void *ctx);
     void *wall_ctx;
     rp_budget *budget; /* has a lock of its own */
 
     rp_mutex mu;                     /* rank 20 */
-    uint64_t seed RP_GUARDED_BY(mu); /* changes once, when a store is loaded */
+    uint64_t seed RP_GUARDED_BY(mu); /* changed only by rp_store_restore() */
     rp_rng keys RP_GUARDED_BY(mu);
     rp_table **tables RP_GUARDED_BY(mu);
     size_t table_count RP_GUARDED_BY(mu);
     size_t table_capacity RP_GUARDED_BY(mu);
-    /* A bit for each number that a table has: number i + 1 is bit i. */
+    /* A bit for each id in use: id i + 1 is bit i. */
     uint64_t ids[MAX_TABLES / IDS_PER_WORD] RP_GUARDED_BY(mu);
     rp_table_log *log RP_GUARDED_BY(mu);
     bool closed RP_GUARDED_BY(mu);
@@ -75,7 +81,7 @@ void rp_store_free(rp_store *s)
 
     if (s == NULL) return;
     rp_store_close(s);
-    /* Last made first: an extension may refer to a table that was there before its own. */
+    /* In reverse order: an extension may refer to a table made before its own. */
     for (size_t i = s->table_count; i-- > 0;) {
         rp_table_drop(s->tables[i]);
         rp_table_unref(s->tables[i]);
@@ -90,13 +96,13 @@ void rp_store_free(rp_store *s)
 void rp_store_close(rp_store *s)
 {
     rp_mutex_lock(&s->mu);
-    s->closed = true; /* from here on the list does not change */
+    s->closed = true; /* from here on the list is constant */
     rp_mutex_unlock(&s->mu);
     for (size_t i = 0; i < s->table_count; i++) rp_table_close(s->tables[i]);
 }
 
-/* FNV-1a: so that each table of a store has a seed of its own, whatever the order they are made
- * in. */
+/* The seed of a table: FNV-1a of its name, mixed with the seed of the store. Independent of the
+ * order in which tables are made. */
 static uint64_t seed_for_locked(const rp_store *s, const char *name) RP_REQUIRES(s->mu)
 {
     uint64_t hash = 0xcbf29ce484222325u;
@@ -107,8 +113,8 @@ static uint64_t seed_for_locked(const rp_store *s, const char *name) RP_REQUIRES
     return hash;
 }
 
-/* The place of a table in the list, or the length of the list. */
-static size_t place_locked(rp_store *s, rp_string name) RP_REQUIRES(s->mu)
+/* The index of a table in the list, or the length of the list. */
+static size_t index_locked(rp_store *s, rp_string name) RP_REQUIRES(s->mu)
 {
     size_t i = 0;
 
@@ -121,7 +127,7 @@ static size_t place_locked(rp_store *s, rp_string name) RP_REQUIRES(s->mu)
 
 static rp_table *find_locked(rp_store *s, rp_string name) RP_REQUIRES(s->mu)
 {
-    size_t i = place_locked(s, name);
+    size_t i = index_locked(s, name);
     return i < s->table_count ? s->tables[i] : NULL;
 }
 
@@ -130,7 +136,7 @@ static rp_string string_of(const char *text)
     return (rp_string){text, strlen(text)};
 }
 
-/* A number for a new table, or 0 if all are taken. */
+/* An id for a new table, or 0 if all are in use. */
 static uint16_t take_id_locked(rp_store *s) RP_REQUIRES(s->mu)
 {
     for (unsigned i = 0; i < MAX_TABLES; i++) {
@@ -146,6 +152,9 @@ static uint16_t take_id_locked(rp_store *s) RP_REQUIRES(s->mu)
 static void free_id_locked(rp_store *s, uint16_t id) RP_REQUIRES(s->mu)
 {
     unsigned i = id - 1u;
+
+    assert(i < MAX_TABLES);
+    assert((s->ids[i / IDS_PER_WORD] >> i % IDS_PER_WORD & 1) != 0); /* S2 */
     s->ids[i / IDS_PER_WORD] &= ~((uint64_t)1 << i % IDS_PER_WORD);
 }
 
@@ -171,7 +180,7 @@ static rp_status reserve_locked(rp_store *s, const char *name, rp_error *err) RP
     return RP_OK;
 }
 
-/* Waits, without a lock, until what was told is safe. */
+/* Waits, without a lock, until the record `lsn` is durable. */
 static rp_status wait_safe(rp_table_log *log, uint64_t lsn, rp_error *err)
 {
     return log == NULL ? RP_OK : log->wait(log, lsn, rp_wait_forever(), err);
@@ -207,22 +216,23 @@ rp_status rp_store_add_table(rp_store *s, const rp_table_options *options, rp_ta
 rp_status rp_store_add_table_logged(rp_store *s, const rp_table_options *options,
                                     rp_table **out, uint64_t *lsn, rp_error *err)
 {
-    rp_table_birth birth = {s->budget, 0, 0, s->wall_ns, s->wall_ctx};
+    rp_table_env env = {s->budget, 0, 0, s->wall_ns, s->wall_ctx};
     rp_table *table = NULL;
     rp_status st;
 
     *lsn = 0;
     rp_mutex_lock(&s->mu);
-    if (options->name != NULL) birth.seed = seed_for_locked(s, options->name);
+    if (options->name != NULL) env.seed = seed_for_locked(s, options->name);
     st = reserve_locked(s, options->name, err);
-    if (st == RP_OK) birth.id = take_id_locked(s);
-    if (st == RP_OK && birth.id == 0) st = refuse_more(err); /* some are still being dropped */
-    if (st == RP_OK) st = rp_table_new(&s->alloc, options, &birth, &table, err);
+    if (st == RP_OK) env.id = take_id_locked(s);
+    if (st == RP_OK && env.id == 0) st = refuse_more(err); /* some are still being dropped */
+    if (st == RP_OK) st = rp_table_new(&s->alloc, options, &env, &table, err);
+    assert(st != RP_OK || s->table_count < s->table_capacity); /* S3 */
     if (st == RP_OK)
         s->tables[s->table_count++] = table;
-    else if (birth.id != 0)
-        free_id_locked(s, birth.id);
-    if (st == RP_OK && s->log != NULL) { /* before anybody can find it */
+    else if (env.id != 0)
+        free_id_locked(s, env.id);
+    if (st == RP_OK && s->log != NULL) { /* before another thread can find it */
         *lsn = s->log->created(s->log, table);
         rp_table_set_log(table, s->log);
     }
@@ -231,23 +241,13 @@ rp_status rp_store_add_table_logged(rp_store *s, const rp_table_options *options
     return st;
 }
 
-rp_table *rp_store_table(rp_store *s, const char *name)
-{
-    rp_table *table;
-
-    rp_mutex_lock(&s->mu);
-    table = find_locked(s, string_of(name));
-    rp_mutex_unlock(&s->mu);
-    return table;
-}
-
 rp_table *rp_store_find_table(rp_store *s, rp_string name)
 {
     rp_table *table;
 
     rp_mutex_lock(&s->mu);
     table = find_locked(s, name);
-    if (table != NULL) (void)rp_table_ref(table); /* the list has one, so it is alive */
+    if (table != NULL) (void)rp_table_ref(table); /* alive: the list owns a reference */
     rp_mutex_unlock(&s->mu);
     return table;
 }
@@ -287,12 +287,12 @@ void rp_store_trim(rp_store *s)
         rp_table_get_info(tables[i], &info);
         if (info.soft_limit && info.size > info.max_size)
             st = rp_table_trim_logged(tables[i], NULL, &lsn, NULL);
-        (void)st; /* closed, or short of memory: the next time */
+        (void)st; /* closed, or out of memory: the next call tries again */
         rp_table_unref(tables[i]);
     }
 }
 
-/* Evicts from the table that has most in memory. Returns how many items went. */
+/* Evicts from the table that uses most memory. Returns the number of items evicted. */
 static size_t evict_from_largest(rp_store *s)
 {
     rp_table *tables[MAX_TABLES], *largest = NULL;
@@ -313,18 +313,22 @@ static size_t evict_from_largest(rp_store *s)
 void rp_store_relieve(rp_store *s)
 {
     for (int i = 0; i < RELIEF_STEPS && atomic_exchange(&s->budget->wants_relief, false); i++) {
+        /* The insert that asked has gone. One that comes sets the flag again once it is counted
+         * in `waiting`. */
+        if (atomic_load(&s->budget->waiting) == 0) return;
         if (evict_from_largest(s) > 0) continue;
-        atomic_store(&s->budget->wants_relief, true); /* the next time there may be some */
+        atomic_store(&s->budget->wants_relief, true); /* the next call tries again */
         return;
     }
 }
 
-/* Takes a table out of the list. */
+/* Removes a table from the list. */
 static rp_status take_locked(rp_store *s, rp_string name, rp_table **out, rp_error *err)
     RP_REQUIRES(s->mu)
 {
-    size_t i = place_locked(s, name);
+    size_t i = index_locked(s, name);
 
+    assert(s->table_count <= s->table_capacity); /* S3 */
     if (s->closed) return rp_fail(err, RP_PRECONDITION, "store: closed");
     if (i == s->table_count)
         return rp_fail(err, RP_NOT_FOUND, "store: no table '%.*s'",
@@ -352,14 +356,14 @@ rp_status rp_store_drop_table_logged(rp_store *s, rp_string name, uint64_t *lsn,
     *lsn = 0;
     st = take_locked(s, name, &table, err);
     if (table != NULL && s->log != NULL) {
-        rp_table_set_log(table, NULL); /* the log hears no more of it: the name may come back */
+        rp_table_set_log(table, NULL); /* no records after this: the name may be reused */
         *lsn = s->log->dropped(s->log, table);
     }
     rp_mutex_unlock(&s->mu);
     if (table == NULL) return st;
     rp_table_drop(table);
     rp_mutex_lock(&s->mu);
-    free_id_locked(s, table->account.id); /* no chunk is held under it any more */
+    free_id_locked(s, table->account.id); /* no chunk has this holder any more */
     rp_mutex_unlock(&s->mu);
     rp_table_unref(table);
     return RP_OK;

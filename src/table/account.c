@@ -40,6 +40,8 @@ void rp_budget_unref(rp_budget *b)
     rp_allocator alloc;
 
     if (b == NULL || !rp_refcount_dec(&b->refs)) return;
+    assert(b->first_waiter == NULL && b->last_waiter == NULL);
+    assert(atomic_load(&b->waiting) == 0 && atomic_load(&b->cuts) == 0);
     alloc = b->alloc;
     rp_mutex_deinit(&b->entry);
     rp_mutex_deinit(&b->mu);
@@ -49,6 +51,7 @@ void rp_budget_unref(rp_budget *b)
 void rp_account_init(rp_account *a, rp_budget *budget, uint16_t id, const rp_allocator *alloc,
                      uint64_t seed)
 {
+    assert(id >= 1); /* 0 marks a free entry of a chunk */
     *a = (rp_account){.budget = rp_budget_ref(budget), .id = id};
     rp_count_map_init(&a->episodes, alloc, seed);
     rp_count_map_init(&a->spilled, alloc, seed + 1);
@@ -67,7 +70,7 @@ rp_status rp_account_reserve(rp_account *a, size_t chunk_count)
     return rp_count_map_reserve(&a->spilled, chunk_count);
 }
 
-/* The parts of rp_holders.state. */
+/* The fields of rp_holders.state. */
 static uint16_t id_at(uint64_t state, int entry)
 {
     return (uint16_t)(state >> (32 + 16 * entry));
@@ -82,7 +85,7 @@ static uint32_t holders_in(uint64_t state)
     return (uint32_t)state;
 }
 
-/* Which entry is that of `id`, or -1. */
+/* The entry of `id`, or -1. */
 static int entry_of(uint64_t state, uint16_t id)
 {
     for (int i = 0; i < RP_INLINE_HOLDERS; i++)
@@ -90,7 +93,7 @@ static int entry_of(uint64_t state, uint16_t id)
     return -1;
 }
 
-static void tell_spill(rp_account *a)
+static void flush_moves(rp_account *a)
 {
     rp_spill *spill = a->budget->spill;
 
@@ -105,24 +108,25 @@ static void tell_spill(rp_account *a)
     a->moved_small = 0;
 }
 
-/* Memory of a chunk that stays when its message goes to disk; all of it if that never goes. */
+/* The bytes of a chunk that never go to disk: its header, or all of a small chunk. */
 static uint64_t chunk_small(const rp_chunk *chunk)
 {
     return rp_chunk_can_go(chunk) ? rp_chunk_memory(chunk) - chunk->wire_bytes
                                   : rp_chunk_memory(chunk);
 }
 
-/* The first holder of a chunk has come (+1), or the last gone (-1). */
-static void note_move(rp_account *a, rp_chunk *chunk, int come)
+/* Records that a chunk got its first holder (+1) or lost its last one (-1). */
+static void record_move(rp_account *a, rp_chunk *chunk, int come)
 {
     a->moved_small += come * (int64_t)chunk_small(chunk);
     if (!rp_chunk_can_go(chunk)) return;
+    assert(a->moved_count < RP_MAX_MOVED);
     a->moved[a->moved_count++] = chunk;
     if (come > 0) a->moved_bytes += chunk->wire_bytes;
-    if (a->moved_count == RP_MAX_MOVED || a->moved_bytes >= RP_MAX_MOVED_BYTES) tell_spill(a);
+    if (a->moved_count == RP_MAX_MOVED || a->moved_bytes >= RP_MAX_MOVED_BYTES) flush_moves(a);
 }
 
-/* Nobody else writes our id, so a relaxed look is enough to find it. */
+/* Only this account writes its id, so a relaxed load is enough to find it. */
 static uint64_t state_of(const rp_chunk *chunk)
 {
     return atomic_load_explicit(&chunk->holders.state, memory_order_relaxed);
@@ -144,8 +148,7 @@ static bool is_held(const rp_account *a, const rp_chunk *chunk)
     return entry_of(state_of(chunk), a->id) >= 0 || is_spilled(a, chunk);
 }
 
-/* Ours as one more, or one less, of the holders. Returns how many there were before, or are
- * after. */
+/* Adds this account to the holders of a chunk. Returns the number of holders before. */
 static uint32_t become_holder(rp_account *a, rp_chunk *chunk)
 {
     uint_least64_t old = state_of(chunk), changed;
@@ -163,10 +166,12 @@ static uint32_t become_holder(rp_account *a, rp_chunk *chunk)
     return holders_in(old);
 }
 
+/* Removes this account from the holders of a chunk. Returns the number of holders left. */
 static uint32_t quit_holder(rp_chunk *chunk, int entry)
 {
     uint_least64_t old = state_of(chunk), changed;
 
+    assert(holders_in(old) > 0);
     do { /* releases the count to its next owner */
         changed = entry < 0 ? old - 1 : with_id(old - 1, entry, 0);
     } while (!atomic_compare_exchange_weak_explicit(
@@ -174,7 +179,7 @@ static uint32_t quit_holder(rp_chunk *chunk, int entry)
     return holders_in(changed);
 }
 
-static void hold_slowly(rp_account *a, rp_chunk *chunk)
+static void hold_slow(rp_account *a, rp_chunk *chunk)
 {
     int entry = entry_of(state_of(chunk), a->id);
 
@@ -189,17 +194,18 @@ static void hold_slowly(rp_account *a, rp_chunk *chunk)
         (void)rp_count_map_add(&a->episodes, chunk->origin.episode);
         if (become_holder(a, chunk) > 0) return;
         a->unsettled += (int64_t)rp_chunk_memory(chunk);
-        if (a->budget->spill != NULL) note_move(a, chunk, 1);
+        if (a->budget->spill != NULL) record_move(a, chunk, 1);
     }
 }
 
-static void let_go_slowly(rp_account *a, rp_chunk *chunk)
+static void release_slow(rp_account *a, rp_chunk *chunk)
 {
     int entry = entry_of(state_of(chunk), a->id);
 
     if (entry >= 0 ? --chunk->holders.counts[entry] > 0
                    : rp_count_map_sub(&a->spilled, spill_key(chunk)) > 0)
         return;
+    assert(a->bytes >= rp_chunk_memory(chunk) && a->chunk_bytes >= chunk->wire_bytes);
     a->bytes -= rp_chunk_memory(chunk);
     a->chunk_bytes -= chunk->wire_bytes;
     if (a->budget->spill != NULL) a->small_bytes -= chunk_small(chunk);
@@ -207,24 +213,24 @@ static void let_go_slowly(rp_account *a, rp_chunk *chunk)
     if (quit_holder(chunk, entry) > 0) return;
     a->unsettled -= (int64_t)rp_chunk_memory(chunk);
     a->freed += rp_chunk_memory(chunk);
-    if (a->budget->spill != NULL) note_move(a, chunk, -1);
+    if (a->budget->spill != NULL) record_move(a, chunk, -1);
 }
 
-/* One reference more, or less, to the chunk. Mostly the first entry is ours and stays it. */
+/* Adds or removes one reference to a chunk. Mostly the first entry is that of this account. */
 static inline void hold(rp_account *a, rp_chunk *chunk)
 {
     if (id_at(state_of(chunk), 0) == a->id)
         chunk->holders.counts[0]++;
     else
-        hold_slowly(a, chunk);
+        hold_slow(a, chunk);
 }
 
-static inline void let_go(rp_account *a, rp_chunk *chunk)
+static inline void release_reference(rp_account *a, rp_chunk *chunk)
 {
     if (id_at(state_of(chunk), 0) == a->id && chunk->holders.counts[0] > 1)
         chunk->holders.counts[0]--;
     else
-        let_go_slowly(a, chunk);
+        release_slow(a, chunk);
 }
 
 uint64_t rp_account_cost(const rp_account *a, const rp_trajectory *trajectory)
@@ -236,8 +242,8 @@ uint64_t rp_account_cost(const rp_account *a, const rp_trajectory *trajectory)
     return bytes;
 }
 
-/* Without a limit, two tables may tell of a shared chunk's coming and going in the other order:
- * what would be below 0 is 0 in a moment. */
+/* Without a limit, two tables may settle the addition and the removal of a shared chunk in
+ * reverse order, so `used` may be briefly below 0. */
 uint64_t rp_budget_used(const rp_budget *b)
 {
     uint64_t used = atomic_load_explicit(&b->used, memory_order_relaxed);
@@ -268,8 +274,8 @@ char *rp_budget_lost_text(const rp_budget *b, char text[RP_LOST_TEXT_BYTES])
     return text;
 }
 
-/* Relaxed: the field only ever goes from 0 to one value, and nothing else hangs on it. */
-rp_status rp_budget_adopt(rp_budget *b, const rp_trajectory *trajectory, rp_error *err)
+/* Relaxed: the field changes once, from 0, and orders no other data. */
+rp_status rp_budget_claim(rp_budget *b, const rp_trajectory *trajectory, rp_error *err)
 {
     for (uint32_t i = 0; i < trajectory->chunk_count; i++) {
         rp_chunk *chunk = trajectory->chunks[i];
@@ -310,7 +316,7 @@ bool rp_account_has_room(const rp_account *a, const rp_trajectory *trajectory)
 
 uint64_t rp_account_small(const rp_account *a)
 {
-    /* What the tier has not been told yet may be less than nothing. */
+    /* Changes that the tier has not been told may be negative. */
     uint64_t bytes =
         atomic_load(&a->budget->spill->small) + (uint64_t)a->moved_small; /* modulo 2^64 */
 
@@ -342,9 +348,10 @@ uint64_t rp_account_small_shortage(const rp_account *a, const rp_trajectory *tra
     return wanted > spill->limit ? wanted - spill->limit : 0;
 }
 
-/* An item itself, without its chunks, comes or goes. */
+/* Adds the cost of an item without its chunks; negative to remove it. */
 static void count_item(rp_account *a, int64_t cost)
 {
+    assert(cost >= 0 || a->bytes >= (uint64_t)-cost);
     a->bytes += (uint64_t)cost;
     a->unsettled += cost;
     if (a->budget->spill == NULL) return;
@@ -352,30 +359,31 @@ static void count_item(rp_account *a, int64_t cost)
     a->moved_small += cost;
 }
 
-/* The place of a number among the sizes: it is from 2^place on and below twice that. */
-static int place_of(size_t n)
+/* The bucket of a number: 2^bucket <= n < 2^(bucket + 1). */
+static int bucket_of(size_t n)
 {
     return 63 - __builtin_clzll((unsigned long long)n | 1);
 }
 
 static void add_size(rp_sizes *sizes, size_t n)
 {
-    int place = place_of(n);
+    int bucket = bucket_of(n);
 
-    sizes->counts[place]++;
-    sizes->used |= (uint64_t)1 << place;
+    sizes->counts[bucket]++;
+    sizes->used |= (uint64_t)1 << bucket;
 }
 
 static void remove_size(rp_sizes *sizes, size_t n)
 {
-    int place = place_of(n);
+    int bucket = bucket_of(n);
 
-    if (--sizes->counts[place] == 0) sizes->used &= ~((uint64_t)1 << place);
+    assert(sizes->counts[bucket] > 0); /* A5 */
+    if (--sizes->counts[bucket] == 0) sizes->used &= ~((uint64_t)1 << bucket);
 }
 
 static size_t largest(const rp_sizes *sizes)
 {
-    return sizes->used == 0 ? 0 : ((size_t)2 << place_of(sizes->used)) - 1;
+    return sizes->used == 0 ? 0 : ((size_t)2 << bucket_of(sizes->used)) - 1;
 }
 
 size_t rp_account_most_chunks(const rp_account *a)
@@ -395,7 +403,8 @@ void rp_account_remove(rp_account *a, const rp_trajectory *trajectory)
     remove_size(&a->chunk_counts, trajectory->chunk_count);
     count_item(a, -(int64_t)trajectory->item_cost);
     a->freed += trajectory->item_cost;
-    for (uint32_t i = 0; i < trajectory->chunk_count; i++) let_go(a, trajectory->chunks[i]);
+    for (uint32_t i = 0; i < trajectory->chunk_count; i++)
+        release_reference(a, trajectory->chunks[i]);
 }
 
 void rp_account_enter(rp_account *a, const rp_trajectory *trajectory, rp_entry *entry)
@@ -410,8 +419,8 @@ void rp_account_enter(rp_account *a, const rp_trajectory *trajectory, rp_entry *
                         .episodes = rp_count_map_size(&a->episodes) - episodes};
 }
 
-/* What leaves with the item and did not come with it belonged to items that were counted out
- * while it was in. */
+/* Bytes that are removed with the item but were not added with it belonged to items that were
+ * removed meanwhile. */
 void rp_account_take_back(rp_account *a, const rp_trajectory *trajectory, const rp_entry *entry)
 {
     uint64_t freed = a->freed;
@@ -419,12 +428,13 @@ void rp_account_take_back(rp_account *a, const rp_trajectory *trajectory, const 
 
     rp_account_remove(a, trajectory);
     left = unsettled - a->unsettled - entry->unsettled;
-    /* Without a limit, another table may have taken a chunk meanwhile: then less has left. */
+    /* Without a limit, another table may hold one of the chunks by now: then less is freed. */
     a->freed = freed + (left > 0 ? (uint64_t)left : 0);
     a->deleted_episodes -= (int64_t)entry->episodes;
+    assert(a->deleted_episodes >= 0);
 }
 
-/* Index memory that is kept for items that have gone. */
+/* Idle index memory that is charged for. */
 static uint64_t idle_bytes(size_t spare)
 {
     uint64_t bytes = (uint64_t)spare * RP_ITEM_INDEX_BYTES;
@@ -432,13 +442,13 @@ static uint64_t idle_bytes(size_t spare)
     return bytes > RP_FREE_INDEX_BYTES ? bytes - RP_FREE_INDEX_BYTES : 0;
 }
 
-/* By how much the budget changes if the account is settled; modulo 2^64, as it may be less. */
+/* The change of the budget if the account is settled, modulo 2^64. */
 static uint64_t change_of(const rp_account *a, size_t spare)
 {
     return (uint64_t)a->unsettled + idle_bytes(spare) - a->idle;
 }
 
-/* Bytes that are lost to items of the budget. Sequentially consistent, like `used`. */
+/* Lost bytes that count against the limit. Sequentially consistent, like `used`. */
 static uint64_t lost_to(const rp_budget *b)
 {
     return b->spill == NULL ? atomic_load(&b->lost) : 0; /* A4 */
@@ -483,8 +493,8 @@ bool rp_account_has_much_idle(const rp_account *a)
            (b->spill != NULL && idle > b->spill->limit / 16);
 }
 
-/* Index memory without items stays in memory, as the items themselves do. */
-static void note_settled(rp_account *a, size_t spare)
+/* Marks the account as settled. Idle index memory never goes to disk, so the tier counts it. */
+static void set_settled(rp_account *a, size_t spare)
 {
     uint64_t idle = idle_bytes(spare);
 
@@ -500,23 +510,24 @@ bool rp_account_settle_within(rp_account *a, size_t spare)
     uint64_t change = change_of(a, spare);
     uint_fast64_t used = atomic_load(&b->used);
 
+    assert(b->limit == 0 || rp_mutex_is_held(&b->entry));
     do
         if (b->limit > 0 && used + change + lost_to(b) > b->limit) return false;
     while (!atomic_compare_exchange_weak(&b->used, &used, used + change));
-    note_settled(a, spare);
+    set_settled(a, spare);
     return true;
 }
 
-/* Sequentially consistent, like the count of tables that wait for bytes: either a table that
- * begins to wait sees the bytes that this frees, or the caller sees that it waits. */
+/* Sequentially consistent, like `waiting`: either a table that begins to wait sees the bytes
+ * that this frees, or the caller sees that the table waits. */
 void rp_account_settle(rp_account *a, size_t spare)
 {
     rp_budget *b = a->budget;
     uint64_t change = change_of(a, spare);
 
     if (change != 0) (void)atomic_fetch_add(&b->used, (uint_fast64_t)change);
-    note_settled(a, spare);
-    if (b->spill != NULL && (a->moved_count > 0 || a->moved_small != 0)) tell_spill(a);
+    set_settled(a, spare);
+    if (b->spill != NULL && (a->moved_count > 0 || a->moved_small != 0)) flush_moves(a);
 }
 
 void rp_account_trim(rp_account *a)
@@ -527,6 +538,7 @@ void rp_account_trim(rp_account *a)
 
 void rp_account_reset(rp_account *a)
 {
-    assert(a->bytes == 0 && rp_count_map_size(&a->episodes) == 0);
+    assert(a->bytes == 0 && a->chunk_bytes == 0 && a->chunk_counts.used == 0);
+    assert(rp_count_map_size(&a->episodes) == 0 && rp_count_map_size(&a->spilled) == 0);
     a->deleted_episodes = 0;
 }

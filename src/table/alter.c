@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Changing the options of a table in use, and pausing it.
  *
- * Where a bound comes down, items have to go first, a block under each lock. The present bound
- * follows what is there, so that T2 holds whenever the lock is free and nothing grows back.
- * When all is within the new bounds, everything is changed under one lock. */
+ * If a bound is lowered, items are evicted first, a block per acquisition of the lock. The
+ * bound in force follows the remaining items down, so that T2 holds whenever the lock is free
+ * and the table does not grow again. When the items fit the new bounds, all options are changed
+ * at once. */
+#include <assert.h>
+
 #include "table/table_log.h"
 #include "util/error.h"
 
@@ -17,7 +20,7 @@ static bool has(const rp_table_change *change, uint32_t bit)
     return (change->which & bit) != 0;
 }
 
-/* Changes the fields that are asked for and no others: some are read without the lock. */
+/* Changes the requested fields and writes no others: some are read without the lock. */
 static void apply(rp_table_options *o, const rp_table_change *change)
 {
     if (has(change, RP_CHANGE_MAX_SIZE)) o->max_size = change->max_size;
@@ -33,8 +36,8 @@ static bool fits_locked(const rp_table *t, const rp_table_options *to) RP_REQUIR
     return to->max_bytes == 0 || t->account.bytes <= to->max_bytes;
 }
 
-/* Evicts a block of what is over the new bounds. True if nothing is any more; otherwise the
- * present bounds are those of what is left. There is room for the events. */
+/* Evicts a block of the items over the new bounds. True if the rest fits; otherwise lowers the
+ * bounds in force to the remaining items. The caller has reserved room for the events. */
 static bool shrink_locked(rp_table *t, const rp_table_options *to) RP_REQUIRES(t->mu)
 {
     rp_table_options *now = &t->options;
@@ -42,9 +45,9 @@ static bool shrink_locked(rp_table *t, const rp_table_options *to) RP_REQUIRES(t
     t->removed_chunks = 0;
     for (size_t i = 0;
          i < RP_BLOCK && t->removed_chunks <= RP_BLOCK_CHUNKS && !fits_locked(t, to); i++) {
-        rp_tell_room_locked(t);
+        rp_log_make_room_locked(t);
         rp_table_evict_locked(t);
-        rp_note_evicted_locked(t);
+        rp_log_add_evicted_locked(t);
         rp_table_count_out_locked(t, SIZE_MAX);
     }
     if (fits_locked(t, to)) return true;
@@ -53,19 +56,20 @@ static bool shrink_locked(rp_table *t, const rp_table_options *to) RP_REQUIRES(t
             (int64_t)t->slots.live > to->max_size ? (int64_t)t->slots.live : to->max_size;
     if (to->max_bytes > 0 && (now->max_bytes == 0 || to->max_bytes < now->max_bytes))
         now->max_bytes = t->account.bytes > to->max_bytes ? t->account.bytes : to->max_bytes;
+    assert(now->soft_limit || t->slots.live <= (size_t)now->max_size); /* T2 */
     return false;
 }
 
-/* Tells of what has been evicted, and of a change. */
+/* Logs pending evictions and an alteration. */
 static void tell_locked(rp_table *t, const rp_table_change *alter) RP_REQUIRES(t->mu)
 {
     rp_change change = {.kind = RP_CHANGED_ALTER, .alter = *alter};
 
-    if (rp_table_log_of(t) != NULL) rp_tell_locked(t, &change);
+    if (rp_table_log_of(t) != NULL) rp_log_locked(t, &change);
 }
 
-/* Tells of bounds that are half-way, or have gone back. */
-static void tell_bounds_locked(rp_table *t) RP_REQUIRES(t->mu)
+/* Logs the bounds in force, while they are being lowered or after they were restored. */
+static void log_bounds_locked(rp_table *t) RP_REQUIRES(t->mu)
 {
     rp_table_change now = {.which = RP_CHANGE_MAX_SIZE | RP_CHANGE_MAX_BYTES,
                            .max_size = t->options.max_size,
@@ -75,13 +79,15 @@ static void tell_bounds_locked(rp_table *t) RP_REQUIRES(t->mu)
 
 static void commit_locked(rp_table *t, const rp_table_change *change) RP_REQUIRES(t->mu)
 {
+    assert(rp_mutex_is_held(&t->mu));
     apply(&t->options, change);
+    assert(t->options.soft_limit || t->slots.live <= (size_t)t->options.max_size); /* T2 */
     if (has(change, RP_CHANGE_MAX_TIMES_SAMPLED)) t->times_altered = true;
     if (has(change, RP_CHANGE_LIMITER)) rp_rate_limiter_alter(&t->limiter, &change->limiter);
     if (has(change, RP_CHANGE_RECENTER)) rp_rate_limiter_recenter(&t->limiter);
 }
 
-rp_status rp_alter_replay_locked(rp_table *t, const rp_change *change, rp_error *err)
+rp_status rp_alter_redo_locked(rp_table *t, const rp_change *change, rp_error *err)
 {
     rp_table_options to = t->options;
     rp_error why;
@@ -99,14 +105,14 @@ rp_status rp_alter_replay_locked(rp_table *t, const rp_change *change, rp_error 
     return RP_OK;
 }
 
-/* Bounds that have come down half-way go back to where they were. Somebody else may have
- * altered them since: then they are his. */
+/* Restores bounds that were lowered part of the way, unless another thread has altered them
+ * since. */
 static void take_back_locked(rp_table *t, const rp_table_options *before,
                              const rp_table_options *lowered) RP_REQUIRES(t->mu)
 {
     if (t->options.max_size == lowered->max_size) t->options.max_size = before->max_size;
     if (t->options.max_bytes == lowered->max_bytes) t->options.max_bytes = before->max_bytes;
-    tell_bounds_locked(t);
+    log_bounds_locked(t);
 }
 
 static rp_status check(const rp_table_options *before, const rp_table_change *change,
@@ -156,12 +162,12 @@ rp_status rp_table_alter_logged(rp_table *t, const rp_table_change *change, uint
                 commit_locked(t, change);
                 tell_locked(t, change);
             } else {
-                tell_bounds_locked(t);
+                log_bounds_locked(t);
             }
             lowered = t->options;
         }
-        *lsn = t->telling.lsn;
-        rp_table_leave(t);
+        *lsn = t->log_buffer.lsn;
+        rp_table_unlock(t);
     }
     return st;
 }
@@ -182,9 +188,9 @@ rp_status rp_table_set_paused_logged(rp_table *t, uint32_t sides, bool paused, u
         st = rp_table_refuse_closed(t, err);
     else
         change.paused = t->paused = paused ? t->paused | sides : t->paused & ~sides;
-    if (st == RP_OK && rp_table_log_of(t) != NULL) rp_tell_locked(t, &change);
-    *lsn = t->telling.lsn;
-    rp_table_leave(t); /* those that waited go on */
+    if (st == RP_OK && rp_table_log_of(t) != NULL) rp_log_locked(t, &change);
+    *lsn = t->log_buffer.lsn;
+    rp_table_unlock(t); /* resumes parked operations */
     return st;
 }
 

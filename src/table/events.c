@@ -1,20 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Telling extensions what happens in a table.
+/* Events for extensions.
  *
- * Events gather while an operation runs. Atomic extensions are told before the lock is left, or
- * when the buffer is full. For deferred ones the events are kept, each with a reference to its
- * trajectory, until some thread that has left the lock delivers them:
+ * Events are collected while an operation runs. Atomic extensions get them before the lock is
+ * released, or when the buffer is full. Events for deferred extensions are stored, each with a
+ * reference to its trajectory, until a thread that has released the lock delivers them:
  *
- *   tell_locked -> deferred[] -- swap under the lock -> delivered[] -> on_events, no lock
+ *   append_locked -> deferred[] -- swap under the lock -> delivered[] -> on_events, no lock
  *
- * One thread delivers at a time, which keeps the order; others leave their events to it. */
+ * One thread delivers at a time, which keeps the order; it also delivers events that other
+ * threads add meanwhile.
+ *
+ * Invariants:
+ *   E1  atomic_count <= RP_EVENTS_AT_ONCE, and 0 whenever the lock is free;
+ *   E2  deferred_count <= deferred_capacity: room is reserved before an operation;
+ *   E3  without extensions of a kind there are no events of that kind. */
+#include <assert.h>
 #include <string.h>
 
 #include "table/table_log.h"
 #include "util/error.h"
 #include "util/mem.h"
 
-/* How many calls of deferred extensions this thread is in. */
+/* The nesting depth of calls to deferred extensions on this thread. */
 static _Thread_local int deliveries;
 
 bool rp_events_is_behind_locked(const rp_table *t)
@@ -72,7 +79,7 @@ rp_status rp_events_reserve_locked(rp_table *t, size_t more)
     return RP_OK;
 }
 
-void rp_events_tell_locked(rp_table *t, rp_event_kind kind, const rp_slot *slot)
+void rp_events_append_locked(rp_table *t, rp_event_kind kind, const rp_slot *slot)
 {
     rp_events *e = &t->events;
     rp_event event = {.kind = kind};
@@ -86,16 +93,18 @@ void rp_events_tell_locked(rp_table *t, rp_event_kind kind, const rp_slot *slot)
     }
     if (e->has_atomic) {
         if (e->atomic_count == RP_EVENTS_AT_ONCE) rp_events_flush_locked(t);
+        assert(e->atomic_count < RP_EVENTS_AT_ONCE); /* E1 */
         e->atomic[e->atomic_count++] = event;
     }
     if (e->has_deferred) {
+        assert(e->deferred_count < e->deferred_capacity); /* E2 */
         if (event.trajectory != NULL) (void)rp_trajectory_ref(event.trajectory);
         e->deferred[e->deferred_count++] = event;
     }
 }
 
-static void tell(const rp_events *e, bool deferred, rp_table_view *view, const rp_event *events,
-                 size_t count)
+static void deliver(const rp_events *e, bool deferred, rp_table_view *view,
+                    const rp_event *events, size_t count)
 {
     for (size_t i = 0; i < e->count; i++)
         if (e->extensions[i].deferred == deferred)
@@ -108,10 +117,11 @@ void rp_events_flush_locked(rp_table *t)
     size_t count = t->events.atomic_count;
 
     if (count == 0) return;
-    rp_tell_noted_locked(t); /* before what the extensions do about it */
+    assert(rp_mutex_is_held(&t->mu) && t->events.has_atomic); /* E3 */
+    rp_log_flush_locked(t); /* before the changes that the extensions make */
     t->events.atomic_count = 0;
-    tell(&t->events, false, &view, t->events.atomic, count);
-    rp_tell_noted_locked(t);
+    deliver(&t->events, false, &view, t->events.atomic, count);
+    rp_log_flush_locked(t);
 }
 
 void rp_events_deliver(rp_table *t)
@@ -135,8 +145,9 @@ void rp_events_deliver(rp_table *t)
         e->delivered_capacity = capacity;
         rp_mutex_unlock(&t->mu);
         deliveries++;
-        tell(e, true, NULL, batch, count); /* `extensions` is fixed at birth */
+        deliver(e, true, NULL, batch, count); /* `extensions` is constant */
         deliveries--;
+        assert(deliveries >= 0);
         for (size_t i = 0; i < count; i++) rp_trajectory_unref(batch[i].trajectory);
         rp_mutex_lock(&t->mu);
     }
@@ -144,8 +155,8 @@ void rp_events_deliver(rp_table *t)
     rp_mutex_unlock(&t->mu);
 }
 
-/* The view.
- * Its holder runs under the table's lock, which the analysis cannot see through a callback. */
+/* The view. Extensions use it under the table's lock, which the thread-safety analysis cannot
+ * see through a callback. */
 
 int64_t rp_view_size(const rp_table_view *view) RP_NO_THREAD_SAFETY_ANALYSIS
 {
@@ -173,6 +184,6 @@ bool rp_view_update(rp_table_view *view, uint64_t key,
     if (slot == RP_MAP_NONE) return false;
     if (rp_table_weigh(t, priority, &weighed, NULL) != RP_OK) return false;
     rp_table_set_priority_locked(t, slot, &weighed);
-    rp_note_update_locked(t, key, priority);
+    rp_log_add_update_locked(t, key, priority);
     return true;
 }

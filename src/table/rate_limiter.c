@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rate limiting.
  *
- * When can a limiter block both sides? Let d = I * spi - S. With at least min_size items, an
- * insert waits if d + spi > max_diff and a sample if d - 1 < min_diff: both do if
+ * When can a limiter block both inserts and samples? Let d = I * spi - S. With at least
+ * min_size items, an insert waits if d + spi > max_diff and a sample if d - 1 < min_diff: both
+ * wait if
  *
  *     max_diff - spi < d < min_diff + 1.
  *
- * Inserts move d by spi and samples by 1, so d visits the multiples of g, where g is the
- * largest number of which 1 and spi both are multiples: a limiter is refused if a multiple of g
- * lies in that open interval. For an integer spi, g is 1, which is why a queue of one (interval
- * (0, 1)) is sound; if no small g exists, any number in the interval will be met some day.
+ * Inserts move d by spi and samples by 1, so d takes only multiples of g, the largest number of
+ * which 1 and spi both are multiples. A limiter is refused if a multiple of g lies in that open
+ * interval. For an integer spi, g is 1, so a queue of one (interval (0, 1)) is accepted. If
+ * there is no g above some bound, d may reach any number in the interval.
  *
- * If g is not a power of two, I * spi is rounded, and a multiple of g that lies on the edge of
- * the interval, or very near, may come out inside: then the interval is taken a little wider.
+ * If g is not a power of two, I * spi is rounded, and a multiple of g at or near the edge of
+ * the interval may be computed as inside: then the check uses a slightly wider interval.
  *
- * Numbers come from peers and files: rp_limiter_check() takes a fixed number of steps whatever
- * they are, and bounds them so that diff is finite and, up to RP_MAX_DIFF, exact. */
+ * The options come from peers and files: rp_limiter_check() takes a fixed number of steps, and
+ * bounds them so that d is finite and, up to RP_MAX_DIFF, exact. */
 #include "table/rate_limiter.h"
 
 #include <float.h>
@@ -47,26 +48,26 @@ rp_limiter_options rp_limiter_stack(int64_t size)
     return rp_limiter_queue(size);
 }
 
-/* The g of the essay above, or 0 if there is none down to 1/1024; and how near to it rounding
- * may come. */
+/* The g defined above, or 0 if there is none down to 1/1024; and a bound on the effect of
+ * rounding. */
 static double lattice(double spi, double *rounding)
 {
     *rounding = 0;
     for (int q = 1; q <= 1024; q *= 2)
         if (spi * q == floor(spi * q)) return 1.0 / q;
-    /* Thirds, tenths and so on, as near as float64 has them. */
+    /* Thirds, tenths and so on, up to the rounding of float64. */
     for (int q = 3; q <= 1000; q++) {
         double p = round(spi * q);
         if (p < 1 || fabs(spi * q - p) > 4 * DBL_EPSILON * p) continue;
-        *rounding = 1e-6; /* good for some 10^9 inserts */
+        *rounding = 1e-6; /* enough for some 10^9 inserts */
         return 1.0 / q;
     }
     return 0;
 }
 
-/* Tries the multiples of g next to the lower edge of the interval with the comparisons that the
+/* Tests the multiples of g next to the lower edge of the interval with the comparisons that the
  * limiter itself makes, since the edges are rounded. The first multiple at which inserts wait
- * is among them; at a larger one samples wait only if they wait at that one too. */
+ * is among them. At a larger multiple samples wait only if they wait at this one too. */
 static bool can_block_both(const rp_limiter_options *o, double *where)
 {
     enum { TRIES = 4 }; /* low / g is rounded by less than 1 */
@@ -132,6 +133,7 @@ rp_status rp_limiter_check(const rp_limiter_options *o, rp_error *err)
 
 static void carry(rp_rate_limiter *rl, double carried)
 {
+    assert(fabs(carried) < RP_MAX_DIFF && carried == floor(carried));
     rl->carried = carried;
     rl->min_diff = rl->options.min_diff - carried;
     rl->max_diff = rl->options.max_diff - carried;
@@ -155,8 +157,8 @@ void rp_rate_limiter_alter(rp_rate_limiter *rl, const rp_limiter_options *option
     carry(rl, rl->carried);
 }
 
-/* A whole number is carried: it is a multiple of every g of the essay above, so that the
- * difference still visits the multiples of g and no others. */
+/* `carried` is a whole number and so a multiple of every g defined above: the difference still
+ * takes only multiples of g. */
 void rp_rate_limiter_recenter(rp_rate_limiter *rl)
 {
     const rp_limiter_options *o = &rl->options;
@@ -170,7 +172,7 @@ void rp_rate_limiter_recenter(rp_rate_limiter *rl)
 
 size_t rp_rate_limiter_samples_allowed(const rp_rate_limiter *rl, size_t wanted)
 {
-    int64_t low = 0, high = (int64_t)wanted; /* `low` may, above `high` may not */
+    int64_t low = 0, high = (int64_t)wanted; /* `low` is allowed, above `high` is not */
 
     if (wanted == 0 || rp_rate_limiter_can_sample(rl, high)) return wanted;
     high--;
@@ -181,6 +183,7 @@ size_t rp_rate_limiter_samples_allowed(const rp_rate_limiter *rl, size_t wanted)
         else
             high = middle - 1;
     }
+    assert(low == 0 || rp_rate_limiter_can_sample(rl, low));
     return (size_t)low;
 }
 

@@ -1,19 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Decides whether an insert or a sample may go ahead.
+/* Decides whether an insert or a sample may proceed.
  *
  * A plain value: no lock, no clock, no pointer to its table. The table that embeds it holds the
- * lock, does the waiting and does the waking. The formulas stand in reprise/table.h. */
+ * lock, parks operations and resumes them. The formulas are in reprise/table_options.h.
+ *
+ * Invariants:
+ *   R1  inserts, samples and deletes are >= 0, and deletes <= inserts;
+ *   R2  min_diff and max_diff are those of the options, less `carried`. */
 #ifndef RP_TABLE_RATE_LIMITER_H
 #define RP_TABLE_RATE_LIMITER_H
+
+#include <assert.h>
 
 #include "reprise/table.h"
 
 typedef struct rp_rate_limiter {
     rp_limiter_options options;
-    int64_t inserts, samples, deletes; /* since birth or reset */
-    double carried;                    /* added to the difference since it was recentered */
-    double min_diff, max_diff;         /* those of the options, less what is carried */
+    int64_t inserts, samples, deletes; /* since creation or reset */
+    double carried;                    /* the offset of RP_CHANGE_RECENTER, a whole number */
+    double min_diff, max_diff;         /* R2 */
 } rp_rate_limiter;
+
+/* Checks options. Returns RP_INVALID, with the reason, if a number is out of range or the
+ * limiter could come to block both inserts and samples for ever. Takes constant time. */
+RP_NODISCARD rp_status rp_limiter_check(const rp_limiter_options *options, rp_error *err);
 
 /* `options` have passed rp_limiter_check(). */
 void rp_rate_limiter_init(rp_rate_limiter *rl, const rp_limiter_options *options);
@@ -21,27 +31,28 @@ void rp_rate_limiter_init(rp_rate_limiter *rl, const rp_limiter_options *options
 /* Changes the options, which have passed rp_limiter_check(), and keeps the counts. */
 void rp_rate_limiter_alter(rp_rate_limiter *rl, const rp_limiter_options *options);
 
-/* Carries what puts the difference half-way between its bounds, or less by what is still to be
- * inserted up to min_size: where it is in the life of a table that has just been filled. */
+/* Sets `carried` so that the difference is half-way between its bounds, less
+ * samples_per_insert for each item that is missing up to min_size. */
 void rp_rate_limiter_recenter(rp_rate_limiter *rl);
 
-/* Inserts * samples_per_insert - samples, and what is carried: what is kept between min_diff
- * and max_diff. */
+/* The difference: inserts * samples_per_insert - samples + carried. The limiter keeps it
+ * between min_diff and max_diff of the options. */
 static inline double rp_rate_limiter_diff(const rp_rate_limiter *rl)
 {
     return (double)rl->inserts * rl->options.samples_per_insert - (double)rl->samples +
            rl->carried;
 }
 
-/* Zeroes the counts, and what is carried. */
+/* Zeroes the counts and `carried`. */
 void rp_rate_limiter_reset(rp_rate_limiter *rl);
 
-/* Whether `n` (>= 1) more may go ahead. Changes nothing. */
+/* True if `n` (>= 1) more inserts or samples may proceed. Changes nothing. */
 static inline bool rp_rate_limiter_can_insert(const rp_rate_limiter *rl, int64_t n)
 {
     const rp_limiter_options *o = &rl->options;
 
-    if (n <= o->min_size - (rl->inserts - rl->deletes)) return true; /* cannot overflow */
+    assert(n >= 1 && rl->deletes >= 0 && rl->deletes <= rl->inserts); /* R1 */
+    if (n <= o->min_size - (rl->inserts - rl->deletes)) return true;  /* cannot overflow */
     return ((double)rl->inserts + (double)n) * o->samples_per_insert - (double)rl->samples <=
            rl->max_diff;
 }
@@ -50,13 +61,13 @@ static inline bool rp_rate_limiter_can_sample(const rp_rate_limiter *rl, int64_t
 {
     const rp_limiter_options *o = &rl->options;
 
+    assert(n >= 1 && rl->samples >= 0);
     if (rl->inserts - rl->deletes < o->min_size) return false;
     return (double)rl->inserts * o->samples_per_insert - (double)rl->samples - (double)n >=
            rl->min_diff;
 }
 
-/* The largest number of samples, at most `wanted`, that may go ahead one after the other while
- * nothing else happens. */
+/* The largest number of samples, at most `wanted`, that may proceed now. */
 size_t rp_rate_limiter_samples_allowed(const rp_rate_limiter *rl, size_t wanted);
 
 /* Writes why the next insert or sample must wait, and what would release it. Returns `text`. */

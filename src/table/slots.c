@@ -16,8 +16,8 @@ void rp_slots_init(rp_slots *s, const rp_allocator *alloc)
 {
     *s = (rp_slots){
         .first_free = NONE,
-        .first_dead = NONE,
-        .last_dead = NONE,
+        .first_retired = NONE,
+        .last_retired = NONE,
         .first_uncounted = NONE,
         .alloc = *alloc,
     };
@@ -39,14 +39,14 @@ void rp_slots_empty(rp_slots *s, rp_slots *out)
 {
     uint64_t next_sequence = s->next_sequence;
 
-    assert(s->live == 0 && s->dead == 0 && s->cut == NULL);
+    assert(s->live == 0 && s->retired == 0 && s->cut == NULL && s->first_uncounted == NONE);
     *out = *s;
     out->used = 0;
     rp_slots_init(s, &out->alloc);
     s->next_sequence = next_sequence;
 }
 
-/* Room in the list of blocks, and for marks, for `blocks` of them. */
+/* Makes room for `blocks` blocks in the list of blocks and in the marks. */
 static bool reserve_list(rp_slots *s, size_t blocks)
 {
     size_t count = s->block_count < 8 ? 8 : s->block_count;
@@ -65,12 +65,12 @@ static bool reserve_list(rp_slots *s, size_t blocks)
 
 rp_status rp_slots_reserve(rp_slots *s, size_t more, size_t most)
 {
-    size_t need = s->live + s->dead + more, want;
+    size_t need = s->live + s->retired + more, want;
 
     if (need <= s->capacity) return RP_OK;
     if (need > (size_t)1 << 31) return RP_NO_RESOURCE;
     want = 2 * s->capacity < most ? 2 * s->capacity : most;
-    if (want < need + need / 8) want = need + need / 8; /* never creep */
+    if (want < need + need / 8) want = need + need / 8; /* grow geometrically */
     return rp_slots_add_blocks(s, (want - s->capacity + RP_SLOTS_PER_BLOCK - 1) /
                                       RP_SLOTS_PER_BLOCK);
 }
@@ -87,6 +87,8 @@ rp_status rp_slots_add_blocks(rp_slots *s, size_t added)
     s->slabs[s->slab_count++] = (rp_slab){slots, added};
     for (size_t i = 0; i < added; i++) s->blocks[first + i] = slots + i * RP_SLOTS_PER_BLOCK;
     s->capacity += added * RP_SLOTS_PER_BLOCK;
+    assert(s->capacity <= s->block_count * RP_SLOTS_PER_BLOCK);
+    assert(s->capacity <= s->mark_room * RP_SLOTS_PER_BLOCK);
     return RP_OK;
 }
 
@@ -95,69 +97,75 @@ void rp_slots_mark(rp_slots *s, size_t block)
     rp_slots_cut *cut = s->cut;
     size_t copy, first;
 
+    assert(block < s->mark_room);
     s->marks[block] = 1;
     if (cut == NULL || block >= cut->block_count || cut->done[block]) return;
     copy = atomic_load_explicit(&cut->copy_count, memory_order_relaxed);
+    assert(copy < cut->block_count); /* each block is saved once */
     first = copy * RP_SLOTS_PER_BLOCK;
     memcpy(cut->copies + first, s->blocks[block], BLOCK_BYTES);
-    memset(cut->limbo + first, 0, RP_SLOTS_PER_BLOCK * sizeof *cut->limbo);
+    memset(cut->kept + first, 0, RP_SLOTS_PER_BLOCK * sizeof *cut->kept);
     atomic_store_explicit(&cut->copy_count, copy + 1, memory_order_relaxed);
     /* Releases the copy to a reader that has no lock. */
     atomic_store_explicit(&cut->saved[block], (unsigned)copy + 1, memory_order_release);
 }
 
-/* True if the item in the slot was there at the cut that is open. */
+/* True if a cut is open and the item in the slot was live then. */
 static bool is_cut(const rp_slots *s, const rp_slot *at)
 {
     return s->cut != NULL && at->sequence < s->cut->next_sequence;
 }
 
-/* The place in limbo of an item that is_cut() and has been buried since. */
-static uint32_t *limbo_of(const rp_slots *s, uint32_t slot)
+/* The entry of `kept` of an item for which is_cut() holds and that has been retired since. */
+static uint32_t *kept_of(const rp_slots *s, uint32_t slot)
 {
     size_t copy = rp_slots_copy_of(s->cut, slot / RP_SLOTS_PER_BLOCK);
 
     assert(copy != RP_NOT_SAVED);
-    return s->cut->limbo + copy + slot % RP_SLOTS_PER_BLOCK;
+    return s->cut->kept + copy + slot % RP_SLOTS_PER_BLOCK;
 }
 
-size_t rp_slots_exhume(rp_slots *s, rp_remains *out, size_t count)
+size_t rp_slots_reclaim(rp_slots *s, rp_retired *out, size_t count)
 {
     size_t n = 0;
 
     assert(s->first_uncounted == NONE);
-    for (; count > 0 && s->dead > 0; count--) {
-        uint32_t slot = s->first_dead;
+    for (; count > 0 && s->retired > 0; count--) {
+        uint32_t slot = s->first_retired;
         rp_slot *at = rp_slots_change(s, slot);
 
+        assert(at->state == RP_SLOT_RETIRED);
         if (is_cut(s, at) && !s->cut->done[slot / RP_SLOTS_PER_BLOCK])
-            *limbo_of(s, slot) = at->references;
+            *kept_of(s, slot) = at->references;
         else
-            out[n++] = (rp_remains){at->trajectory, at->references};
-        s->first_dead = at->next;
+            out[n++] = (rp_retired){at->trajectory, at->references};
+        s->first_retired = at->next;
         at->trajectory = NULL;
         at->state = RP_SLOT_FREE;
         at->next = s->first_free;
         s->first_free = slot;
-        s->dead--;
+        s->retired--;
     }
     return n;
 }
 
-size_t rp_slots_let_go(rp_slots_cut *cut, size_t block, rp_remains out[RP_SLOTS_PER_BLOCK])
+size_t rp_slots_release_block(rp_slots_cut *cut, size_t block,
+                              rp_retired out[RP_SLOTS_PER_BLOCK])
 {
     size_t copy = rp_slots_copy_of(cut, block), n = 0;
 
+    assert(block < cut->block_count);
     cut->done[block] = 1;
     for (size_t i = copy; copy != RP_NOT_SAVED && i < copy + RP_SLOTS_PER_BLOCK; i++) {
-        if (cut->limbo[i] == 0) continue;
-        out[n++] = (rp_remains){cut->copies[i].trajectory, cut->limbo[i]};
-        cut->limbo[i] = 0;
+        if (cut->kept[i] == 0) continue;
+        out[n++] = (rp_retired){cut->copies[i].trajectory, cut->kept[i]};
+        cut->kept[i] = 0;
     }
     return n;
 }
 
-bool rp_slots_check_cut(const rp_slots *s)
+/* C1 to C3. */
+static bool check_cut(const rp_slots *s)
 {
     const rp_slots_cut *cut = s->cut;
 
@@ -167,7 +175,7 @@ bool rp_slots_check_cut(const rp_slots *s)
         const rp_slot *at = rp_slots_at(s, i), *copy;
 
         if (cut->done[block]) {
-            if (first != RP_NOT_SAVED && *limbo_of(s, i) != 0) return false;
+            if (first != RP_NOT_SAVED && *kept_of(s, i) != 0) return false;
             continue;
         }
         if ((first != RP_NOT_SAVED) != (s->marks[block] != 0)) return false;
@@ -175,10 +183,39 @@ bool rp_slots_check_cut(const rp_slots *s)
         copy = &cut->copies[first + i % RP_SLOTS_PER_BLOCK];
         if (copy->state != RP_SLOT_LIVE) continue;
         if (at->sequence == copy->sequence && at->state != RP_SLOT_FREE) {
-            if (*limbo_of(s, i) != 0 || at->trajectory != copy->trajectory) return false;
-        } else if (*limbo_of(s, i) == 0) {
+            if (*kept_of(s, i) != 0 || at->trajectory != copy->trajectory) return false;
+        } else if (*kept_of(s, i) == 0) {
             return false;
         }
     }
     return true;
+}
+
+/* True if the list that begins at `slot` has exactly `count` slots, all in one state. */
+static bool check_list(const rp_slots *s, uint32_t slot, size_t count, rp_slot_state state)
+{
+    for (; slot != NONE; slot = rp_slots_at(s, slot)->next, count--)
+        if (count == 0 || slot >= s->used || rp_slots_at(s, slot)->state != state) return false;
+    return count == 0;
+}
+
+bool rp_slots_check(const rp_slots *s)
+{
+    size_t counts[3] = {0};
+
+    if (s->used > s->capacity) return false; /* S1 */
+    for (uint32_t i = 0; i < s->used; i++) {
+        if (rp_slots_at(s, i)->state > RP_SLOT_RETIRED) return false;
+        counts[rp_slots_at(s, i)->state]++;
+    }
+    if (counts[RP_SLOT_LIVE] != s->live || counts[RP_SLOT_RETIRED] != s->retired)
+        return false; /* S2 */
+    if (!check_list(s, s->first_free, counts[RP_SLOT_FREE], RP_SLOT_FREE))
+        return false; /* S3 */
+    if (s->retired > 0 && rp_slots_at(s, s->last_retired)->next != NONE) return false;
+    if (s->first_uncounted != NONE &&
+        rp_slots_at(s, s->first_uncounted)->state != RP_SLOT_RETIRED)
+        return false;
+    return (s->retired == 0 || check_list(s, s->first_retired, s->retired, RP_SLOT_RETIRED)) &&
+           check_cut(s); /* S4 */
 }

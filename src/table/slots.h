@@ -1,22 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where a table's items live: fixed-size slots in blocks of 16 KiB, known by number.
+/* The items of a table: fixed-size slots in blocks of 16 KiB, identified by number.
  *
- * A slot is free, live or dead. A dead one holds an item that has left the table but whose
- * trajectory has not been let go yet: that happens outside the table's lock (L2), in
- * rp_slots_exhume()'s caller.
+ * A slot is free, live or retired. A retired slot holds an item that was removed from the table
+ * and whose trajectory has not been released: that happens outside the table's lock (L2), in
+ * the caller of rp_slots_reclaim().
  *
- *   take: free or new -> live        bury: live -> dead        exhume: dead -> free
+ *   take: free or new -> live     retire: live -> retired     reclaim: retired -> free
  *
- * Whoever changes a slot gets it from rp_slots_change(), which marks its block as changed.
- * While a cut is open (cut.h), the first change to a block saves it before:
- *   C1  a block that was in use at the cut is saved, or as it was then;
- *   C2  an item that was there at the cut and has been exhumed is in the cut's limbo: the
- *       block is saved, and the references stand beside the copy;
- *   C3  of a block that the cut has let go of, neither holds: nothing is saved any more, and
- *       nothing of it is in limbo.
- * Dead slots are exhumed in the order in which they died, and taken again the last first, so
- * which slot an item gets is decided by what happened to the table, never by when trajectories
- * were let go: see rp_table_exhume_locked(). */
+ * Invariants:
+ *   S1  used <= capacity; slots from `used` on have never been taken;
+ *   S2  `live` and `retired` count the slots below `used` in these states;
+ *   S3  the free list holds exactly the free slots below `used`;
+ *   S4  the retired list holds exactly the retired slots, in the order of their removal;
+ *       first_uncounted is one of them, or RP_SLOT_NONE.
+ *
+ * Code that changes a slot gets it from rp_slots_change(), which marks its block as changed.
+ * While a cut is open (cut.h), the first change to a block saves a copy of it before:
+ *   C1  a block that was in use at the cut is saved, or has not changed since;
+ *   C2  if an item that was live at the cut has been reclaimed, its block is saved, and the cut
+ *       keeps the references to its trajectory (`kept`);
+ *   C3  once the cut has released a block, C1 and C2 no longer apply: the block is not saved
+ *       any more, and nothing of it is kept.
+ *
+ * Retired slots are reclaimed in the order in which they were retired, and the slot reclaimed
+ * last is taken first. So slot numbers depend only on the sequence of operations, not on when
+ * trajectories are released: see rp_table_reclaim_locked(). */
 #ifndef RP_TABLE_SLOTS_H
 #define RP_TABLE_SLOTS_H
 
@@ -28,7 +36,7 @@
 typedef enum rp_slot_state {
     RP_SLOT_FREE = 0,
     RP_SLOT_LIVE = 1,
-    RP_SLOT_DEAD = 2
+    RP_SLOT_RETIRED = 2
 } rp_slot_state;
 
 /* One cache line. */
@@ -37,50 +45,51 @@ typedef struct rp_slot {
     double priority;
     rp_trajectory *trajectory;
     int64_t inserted_at_ns;
-    uint64_t turn;          /* when its priority was set: the table's counter of that */
-    uint64_t sequence : 56; /* when it was inserted: the slots' counter of that */
+    uint64_t turn;          /* next_turn of the table when its priority was set */
+    uint64_t sequence : 56; /* next_sequence of the slots when it was inserted */
     uint64_t state : 8;     /* rp_slot_state */
     int32_t times_sampled;
     uint32_t tag;        /* of the key, in the table's map */
-    uint32_t next;       /* in the list of free or of dead slots */
-    uint32_t references; /* to the trajectory, >= 1 while live or dead: some to hand out, so
-                            that a sample does not touch the trajectory itself */
+    uint32_t next;       /* in the list of free or of retired slots */
+    uint32_t references; /* to the trajectory, >= 1 unless free. The slot holds a stock of them
+                            to give to samples, so that a sample does not write to the
+                            trajectory */
 } rp_slot;
 
 #define RP_MAX_SEQUENCE ((UINT64_C(1) << 56) - 1)
 
-/* What is left of an item that has gone. */
-typedef struct rp_remains {
+/* The trajectory of a removed item. */
+typedef struct rp_retired {
     rp_trajectory *trajectory;
-    uint32_t references; /* to be dropped */
-} rp_remains;
+    uint32_t references; /* to be dropped, without the table's lock */
+} rp_retired;
 
 #define RP_SLOT_NONE UINT32_MAX
 
 enum { RP_SLOTS_PER_BLOCK = 256 };
 
-/* Blocks are allocated many at a time, so that a large table lies on huge pages. */
+/* Blocks are allocated many at a time, so that a large table uses huge pages. */
 typedef struct rp_slab {
     rp_slot *slots;
     size_t block_count;
 } rp_slab;
 
-/* What an open cut keeps of the slots. Memory for everything is there before it is opened, and
- * touched where it is needed: copies stand in the order in which they were made, so that
- * somebody can touch it ahead of them. Written under the table's lock; a copy may be read
- * without it by who has seen, with acquire, that the block is saved. */
+/* The state of an open cut. All memory is allocated before the cut is opened, but its pages are
+ * populated on demand. Copies are stored in the order in which they were made, so that another
+ * thread can populate pages ahead of them. Written under the table's lock. A thread that has
+ * read `saved`, with acquire, may read the copy without the lock. */
 typedef struct rp_slots_cut {
     size_t block_count;       /* blocks in use at the cut */
-    uint64_t next_sequence;   /* at the cut: items below it were there */
+    uint64_t next_sequence;   /* at the cut: items with a lower sequence were live */
     rp_slot *copies;          /* of the saved blocks */
-    uint32_t *limbo;          /* beside each slot of them: references to its trajectory that
-                                 nobody holds any more; 0: none */
-    atomic_uint *saved;       /* by block: which of the copies is its, from 1; 0: none */
-    uint8_t *done;            /* by block: it was let go of */
+    uint32_t *kept;           /* by slot of `copies`: references to the trajectory of an item
+                                 that has been reclaimed since (C2), or 0 */
+    atomic_uint *saved;       /* by block: the index of its copy + 1, or 0 */
+    uint8_t *done;            /* by block: it has been released (C3) */
     atomic_size_t copy_count; /* blocks */
 } rp_slots_cut;
 
-/* Where in `copies` a block begins, or RP_NOT_SAVED. Acquires the copy from who made it. */
+/* The index in `copies` of the first slot of a block, or RP_NOT_SAVED. Acquires the copy. */
 #define RP_NOT_SAVED SIZE_MAX
 static inline size_t rp_slots_copy_of(const rp_slots_cut *cut, size_t block)
 {
@@ -88,63 +97,63 @@ static inline size_t rp_slots_copy_of(const rp_slots_cut *cut, size_t block)
     return copy == 0 ? RP_NOT_SAVED : (size_t)(copy - 1) * RP_SLOTS_PER_BLOCK;
 }
 
-enum { RP_MAX_SLABS = 64 }; /* the table doubles, or grows by what one call needs */
+enum { RP_MAX_SLABS = 64 }; /* enough, as the table doubles each time */
 
 typedef struct rp_slots {
     rp_slot **blocks;
     size_t block_count; /* room in `blocks` */
     rp_slab slabs[RP_MAX_SLABS];
     size_t slab_count;
-    size_t capacity; /* slots there is memory for */
-    size_t used;     /* slots below this have been live */
+    size_t capacity; /* slots that have memory */
+    size_t used;     /* S1 */
     size_t live;
-    size_t dead;
-    uint32_t first_free, first_dead, last_dead;
-    uint32_t first_uncounted; /* dead, and not yet taken out of the account: from here on */
+    size_t retired;
+    uint32_t first_free, first_retired, last_retired;
+    uint32_t first_uncounted; /* the first retired slot that the account still counts */
     uint64_t next_sequence;
-    uint8_t *marks;    /* by block: changed since the marks were new */
-    size_t mark_room;  /* >= blocks there is memory for */
+    uint8_t *marks;    /* by block: changed since the last cut that was kept */
+    size_t mark_room;  /* >= the number of blocks */
     rp_slots_cut *cut; /* NULL, or open: borrowed */
     rp_allocator alloc;
 } rp_slots;
 
 void rp_slots_init(rp_slots *s, const rp_allocator *alloc);
-void rp_slots_deinit(rp_slots *s); /* lets go of the trajectories of live and dead slots */
+void rp_slots_deinit(rp_slots *s); /* drops the trajectories of live and retired slots */
 
-/* Moves all memory to `*out`, which is as after rp_slots_init() but for that: slots are taken
- * from number 0 on again. None may be live or dead, and no cut open. */
+/* Moves all memory to `*out`, for rp_slots_deinit(). Slot numbers start from 0 again. No slot
+ * may be live or retired, and no cut open. */
 void rp_slots_empty(rp_slots *s, rp_slots *out);
 
 static inline rp_slot *rp_slots_at(const rp_slots *s, uint32_t slot)
 {
+    assert(slot < s->capacity);
     return &s->blocks[slot / RP_SLOTS_PER_BLOCK][slot % RP_SLOTS_PER_BLOCK];
 }
 
-/* Slots that have been used and have no item: free and dead ones. */
+/* Slots that have been used and have no item: free and retired ones. */
 static inline size_t rp_slots_spare(const rp_slots *s)
 {
     return s->used - s->live;
 }
 
-/* Marks a block that is not marked yet, and saves it if a cut is open. */
+/* Marks an unmarked block, and saves it if a cut is open. */
 void rp_slots_mark(rp_slots *s, size_t block);
 
-/* A slot that is about to be changed. */
+/* Returns a slot for writing. */
 static inline rp_slot *rp_slots_change(rp_slots *s, uint32_t slot)
 {
     if (s->marks[slot / RP_SLOTS_PER_BLOCK] == 0) rp_slots_mark(s, slot / RP_SLOTS_PER_BLOCK);
     return rp_slots_at(s, slot);
 }
 
-/* Makes room for `more` slots to be taken; may make more room than that, but not beyond `most`
- * slots in all unless it must. RP_NO_RESOURCE, with nothing lost. */
+/* Makes room for `more` slots to be taken. May make more room, but not beyond `most` slots in
+ * all unless necessary. RP_NO_RESOURCE, with nothing lost. */
 RP_NODISCARD rp_status rp_slots_reserve(rp_slots *s, size_t more, size_t most);
 
-/* Exactly so many more blocks, >= 1, in a slab of their own. RP_NO_RESOURCE, with nothing lost.
- */
+/* Adds exactly `count` (>= 1) blocks, in one slab. RP_NO_RESOURCE, with nothing lost. */
 RP_NODISCARD rp_status rp_slots_add_blocks(rp_slots *s, size_t count);
 
-/* Takes a slot, the one freed last first; there must be room. */
+/* Takes a slot: the free one that was reclaimed last, or a new one. There must be room. */
 static inline uint32_t rp_slots_take(rp_slots *s)
 {
     uint32_t slot = s->first_free;
@@ -162,31 +171,34 @@ static inline uint32_t rp_slots_take(rp_slots *s)
     return slot;
 }
 
-static inline void rp_slots_bury(rp_slots *s, uint32_t slot)
+/* Retires a live slot. */
+static inline void rp_slots_retire(rp_slots *s, uint32_t slot)
 {
     rp_slot *at = rp_slots_change(s, slot);
 
-    at->state = RP_SLOT_DEAD;
+    assert(at->state == RP_SLOT_LIVE && s->live > 0);
+    at->state = RP_SLOT_RETIRED;
     at->next = RP_SLOT_NONE;
-    if (s->first_dead == RP_SLOT_NONE)
-        s->first_dead = slot;
+    if (s->first_retired == RP_SLOT_NONE)
+        s->first_retired = slot;
     else
-        rp_slots_change(s, s->last_dead)->next = slot;
-    s->last_dead = slot;
+        rp_slots_change(s, s->last_retired)->next = slot;
+    s->last_retired = slot;
     if (s->first_uncounted == RP_SLOT_NONE) s->first_uncounted = slot;
     s->live--;
-    s->dead++;
+    s->retired++;
 }
 
-/* Frees up to `count` dead slots, oldest first. Moves their references to `out`, and returns
- * how many that are; those of items that an open cut may still want go to its limbo. */
-size_t rp_slots_exhume(rp_slots *s, rp_remains *out, size_t count);
+/* Frees up to `count` retired slots, oldest first. Moves their references to `out` and returns
+ * their number; references of items that an open cut may still read go to the cut (C2). */
+size_t rp_slots_reclaim(rp_slots *s, rp_retired *out, size_t count);
 
-/* The open cut lets go of a block. Moves what it had of it in limbo to `out`, and returns how
- * many that are. */
-size_t rp_slots_let_go(rp_slots_cut *cut, size_t block, rp_remains out[RP_SLOTS_PER_BLOCK]);
+/* Releases a block of an open cut (C3). Moves the references that the cut kept for it to `out`
+ * and returns their number. */
+size_t rp_slots_release_block(rp_slots_cut *cut, size_t block,
+                              rp_retired out[RP_SLOTS_PER_BLOCK]);
 
-/* C1 to C3, as far as they can be seen. */
-bool rp_slots_check_cut(const rp_slots *s);
+/* True if S1 to S4 hold, and C1 to C3 as far as they can be tested. */
+bool rp_slots_check(const rp_slots *s);
 
 #endif

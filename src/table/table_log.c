@@ -1,16 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Telling the log. Small things are noted, and told together before anything else happens. */
+/* The change log. Small changes are collected in the log buffer of the table and logged
+ * together before any other change.
+ *
+ * Invariants:
+ *   L1  the buffer is empty whenever the table's lock is free;
+ *   L2  without a log the buffer stays empty;
+ *   L3  LSNs never descend. */
 #include "table/table_log.h"
 
 #include <assert.h>
 
-static_assert((int)RP_TOLD_AT_ONCE >= (int)RP_BLOCK, "a block is told as one change");
+static_assert((int)RP_TOLD_AT_ONCE >= (int)RP_BLOCK, "a block is logged as one record");
 
 void rp_table_set_log(rp_table *t, rp_table_log *log)
 {
     rp_mutex_lock(&t->mu);
-    atomic_store_explicit(&t->telling.log, log, memory_order_release);
-    t->telling.lsn = 0;
+    assert(rp_log_buffer_is_empty(&t->log_buffer)); /* L1 */
+    atomic_store_explicit(&t->log_buffer.log, log, memory_order_release);
+    t->log_buffer.lsn = 0;
     t->keeps_numbers = false;
     rp_mutex_unlock(&t->mu);
 }
@@ -18,19 +25,23 @@ void rp_table_set_log(rp_table *t, rp_table_log *log)
 void rp_table_nudge(rp_table *t)
 {
     rp_mutex_lock(&t->mu);
-    rp_table_leave(t);
+    rp_table_unlock(t);
 }
 
 static void tell_locked(rp_table *t, const rp_change *change) RP_REQUIRES(t->mu)
 {
     rp_table_log *log = rp_table_log_of(t);
+    uint64_t lsn;
 
-    t->telling.lsn = log->changed(log, t, change);
+    assert(rp_mutex_is_held(&t->mu) && log != NULL); /* L2 */
+    lsn = log->changed(log, t, change);
+    assert(lsn > 0 && lsn >= t->log_buffer.lsn); /* L3 */
+    t->log_buffer.lsn = lsn;
 }
 
-void rp_tell_noted_locked(rp_table *t)
+void rp_log_flush_locked(rp_table *t)
 {
-    rp_telling *told = &t->telling;
+    rp_log_buffer *told = &t->log_buffer;
 
     if (told->inserted_count > 0) {
         rp_change change = {.kind = RP_CHANGED_INSERT,
@@ -59,19 +70,19 @@ void rp_tell_noted_locked(rp_table *t)
         told->update_count = 0;
         tell_locked(t, &change);
     }
-    told->dead = t->slots.dead;
+    told->dead = t->slots.retired;
 }
 
-void rp_tell_locked(rp_table *t, const rp_change *change)
+void rp_log_locked(rp_table *t, const rp_change *change)
 {
-    rp_tell_noted_locked(t);
+    rp_log_flush_locked(t);
     tell_locked(t, change);
 }
 
-void rp_note_inserted_locked(rp_table *t, const rp_insert *item, double priority,
-                             rp_trajectory *trajectory)
+void rp_log_add_inserted_locked(rp_table *t, const rp_insert *item, double priority,
+                                rp_trajectory *trajectory)
 {
-    rp_telling *told = &t->telling;
+    rp_log_buffer *told = &t->log_buffer;
 
     told->inserted[told->inserted_count++] = (rp_inserted){
         .key = item->key,
@@ -81,16 +92,18 @@ void rp_note_inserted_locked(rp_table *t, const rp_insert *item, double priority
         .evicted = (uint32_t)told->evicted,
     };
     told->evicted = 0;
-    if (told->inserted_count == RP_TOLD_AT_ONCE) rp_tell_noted_locked(t);
+    assert(told->inserted_count <= RP_TOLD_AT_ONCE);
+    if (told->inserted_count == RP_TOLD_AT_ONCE) rp_log_flush_locked(t);
 }
 
-void rp_note_update_locked(rp_table *t, uint64_t key, double priority)
+void rp_log_add_update_locked(rp_table *t, uint64_t key, double priority)
 {
-    rp_telling *told = &t->telling;
+    rp_log_buffer *told = &t->log_buffer;
 
     if (rp_table_log_of(t) == NULL) return;
     told->updates[told->update_count++] = (rp_update){.key = key, .priority = priority};
-    if (told->update_count == RP_TOLD_AT_ONCE) rp_tell_noted_locked(t);
+    assert(told->update_count <= RP_TOLD_AT_ONCE);
+    if (told->update_count == RP_TOLD_AT_ONCE) rp_log_flush_locked(t);
 }
 
 rp_status rp_table_wait_safe(rp_table *t, rp_status st, uint64_t lsn, rp_wait wait,

@@ -3,6 +3,7 @@
 #include <assert.h>
 
 #include "reprise/tensor.h"
+#include "tensor/tensor.h"
 
 static_assert(sizeof(float) == 4 && sizeof(double) == 8, "the columns hold IEEE 754 numbers");
 

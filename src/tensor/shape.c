@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Shapes: products, patterns, text. */
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,8 +14,8 @@ rp_status rp_shape_elements(const rp_shape *shape, size_t *elements)
     bool empty = false;
 
     if (shape->rank < 0 || shape->rank > RP_MAX_RANK) return RP_INVALID;
-    /* Zeroes stay out of the product, so that it bounds the product of any of the dimensions:
-     * of the row, say, of a tensor without rows. */
+    /* The product omits zeroes, so that it bounds the product of any subset of the dimensions,
+     * for instance of the row of a tensor without rows. */
     for (int32_t i = 0; i < shape->rank; i++) {
         int64_t dim = shape->dims[i];
         if (dim < 0 || (uint64_t)dim > SIZE_MAX) return RP_INVALID;
@@ -44,11 +45,12 @@ bool rp_shape_fits(const rp_shape *shape, const rp_shape *pattern)
     return true;
 }
 
-/* Appends to the text at `*used` of `size` bytes, cutting what does not fit. */
+/* Appends to the text at `*used` of `size` bytes, and cuts what does not fit. */
 static void put(char *text, size_t size, size_t *used, const char *more)
 {
     size_t room = size - 1 - *used, length = strlen(more);
 
+    assert(*used < size);
     if (length > room) length = room;
     memcpy(text + *used, more, length);
     *used += length;

@@ -3,28 +3,33 @@
  *
  *   | rp_signature | nodes x n | columns x c | names in the nodes | paths of the columns |
  *
- * Making one takes three walks over the nodes, none of them recursive, with a scratch block for
- * the shape of the tree:
+ * It is made in three passes over the nodes, without recursion, with a scratch buffer for the
+ * structure of the tree:
  *
- *   outline   checks each node and finds the children of each, in the order given; a dict's are
- *             then sorted by key
+ *   outline   checks each node and lists its children in the given order; the children of a
+ *             dict are then sorted by key
  *   measure   walks the leaves in flattened order and adds up the bytes of their paths
  *   fill      walks them again and writes columns and paths
  *
- *   children   | of node 0 | of node 1 | ...      those of node i begin at child_at[i] */
+ *   children   | of node 0 | of node 1 | ...      those of node i begin at child_at[i]
+ *
+ * Invariants of an outline after the first pass:
+ *   N1  every node but the root is the child of exactly one node;
+ *   N2  the depth of a walk never exceeds RP_MAX_NEST_DEPTH. */
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "reprise/tensor.h"
+#include "tensor/tensor.h"
 #include "util/error.h"
 #include "util/mem.h"
 #include "util/refcount.h"
 
 enum {
     MAX_NODES = RP_MAX_COLUMNS * RP_MAX_NEST_DEPTH,
-    MAX_PATH_BYTES = 4096,     /* of a column, */
-    MAX_PATHS_BYTES = 1 << 20, /* and of all of them, so that long keys cannot multiply */
+    MAX_PATH_BYTES = 4096,     /* of a column */
+    MAX_PATHS_BYTES = 1 << 20, /* of all columns: bounds the effect of long shared keys */
 };
 
 struct rp_signature {
@@ -91,7 +96,7 @@ static rp_status check_node(const rp_nest_node *node, size_t index, rp_error *er
                    (int)node->kind);
 }
 
-/* Gives the children of `index` their room and opens it as the innermost parent. */
+/* Reserves the entries of the children of `index`. */
 static rp_status open_node(outline *o, size_t index, uint32_t *next_free, rp_error *err)
 {
     const rp_nest_node *node = &o->nodes[index];
@@ -105,13 +110,14 @@ static rp_status open_node(outline *o, size_t index, uint32_t *next_free, rp_err
     return RP_OK;
 }
 
-/* Links node `index` to its parent, the innermost that is open. It has children missing, since
- * a parent is closed when the last node below it has been seen. */
+/* Links node `index` to its parent, the innermost open one. That parent lacks children, since a
+ * parent is closed when its last descendant has been seen. */
 static rp_status link_child(outline *o, size_t index, const uint32_t *stack, size_t depth,
                             uint32_t *seen, rp_error *err)
 {
     uint32_t parent = stack[depth - 1];
 
+    assert(depth >= 1 && seen[depth - 1] < o->nodes[parent].child_count);
     o->children[o->child_at[parent] + seen[depth - 1]++] = (uint32_t)index;
     if (takes_keys(o->nodes[parent].kind) && o->nodes[index].key == NULL)
         return rp_fail(err, RP_INVALID, "signature node %zu: no key, but its parent needs one",
@@ -159,6 +165,7 @@ static int compare_keys(const outline *o, uint32_t a, uint32_t b)
 
 static void sift_down(const outline *o, uint32_t *heap, size_t at, size_t count)
 {
+    assert(at < count);
     for (;;) {
         size_t child = 2 * at + 1;
         uint32_t moved = heap[at];
@@ -171,7 +178,8 @@ static void sift_down(const outline *o, uint32_t *heap, size_t at, size_t count)
     }
 }
 
-/* A heap sort: in place, no allocation (qsort makes one), no bad case for a peer to find. */
+/* Heap sort: in place, without an allocation (which qsort() makes), and without a quadratic
+ * case that a peer could provoke. */
 static void sort_by_key(const outline *o, uint32_t *nodes, size_t count)
 {
     for (size_t i = count / 2; i-- > 0;) sift_down(o, nodes, i, count);
@@ -183,7 +191,7 @@ static void sort_by_key(const outline *o, uint32_t *nodes, size_t count)
     }
 }
 
-/* Sorts the children of dicts, and refuses a key that stands twice in one parent. */
+/* Sorts the children of dicts, and refuses a key that occurs twice in one parent. */
 static rp_status sort_children(outline *o, rp_error *err)
 {
     for (size_t i = 0; i < o->node_count; i++) {
@@ -201,7 +209,7 @@ static rp_status sort_children(outline *o, rp_error *err)
     return RP_OK;
 }
 
-/* Where a walk stands: the open parents, the child each has reached, and the path so far. */
+/* The state of a walk: the open parents, the next child of each, and the path so far. */
 typedef struct walk {
     const outline *o;
     size_t depth;
@@ -216,6 +224,7 @@ static bool push_name(walk *w, const char *name)
 {
     size_t size = strlen(name), slash = w->depth > 1 ? 1 : 0;
 
+    assert(w->path_size < MAX_PATH_BYTES);
     if (size + slash >= MAX_PATH_BYTES - w->path_size) return false;
     if (slash) w->path[w->path_size++] = '/';
     memcpy(w->path + w->path_size, name, size);
@@ -234,8 +243,8 @@ static bool push_child_name(walk *w, const rp_nest_node *parent, const rp_nest_n
     return push_name(w, number);
 }
 
-/* Moves on to the next leaf: its node number in `*leaf`, its path in w->path. False at the end;
- * also on a path that is too long, with path_size == MAX_PATH_BYTES. */
+/* Advances to the next leaf: writes its node number to `*leaf` and its path to w->path. False
+ * at the end; also if a path is too long, with path_size == MAX_PATH_BYTES. */
 static bool next_leaf(walk *w, uint32_t *leaf)
 {
     const outline *o = w->o;
@@ -243,6 +252,8 @@ static bool next_leaf(walk *w, uint32_t *leaf)
     while (w->depth > 0) {
         size_t top = w->depth - 1;
         uint32_t parent = w->parent[top], position = w->next[top], node;
+
+        assert(position <= o->nodes[parent].child_count);
         if (position == o->nodes[parent].child_count) {
             w->depth--;
             continue;
@@ -259,6 +270,7 @@ static bool next_leaf(walk *w, uint32_t *leaf)
             return true;
         }
         if (o->nodes[node].child_count == 0) continue;
+        assert(w->depth < RP_MAX_NEST_DEPTH); /* N2 */
         w->parent[w->depth] = node;
         w->next[w->depth] = 0;
         w->path_before[w->depth++] = w->path_size;
@@ -276,7 +288,7 @@ static void start_walk(walk *w, const outline *o)
     w->path_size = 0;
 }
 
-/* A single leaf has no path; its own name, if it has one, stands for it. */
+/* The name of a signature that is a single leaf, which has no path. */
 static const char *root_name(const outline *o)
 {
     return o->nodes[0].spec.name != NULL ? o->nodes[0].spec.name : "";

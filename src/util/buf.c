@@ -19,6 +19,7 @@ uint8_t *rp_buf_grow(rp_buf *buf, size_t more)
     size_t needed;
     size_t capacity = buf->capacity > 0 ? buf->capacity : FIRST_CAPACITY;
 
+    assert((buf->data == NULL) == (buf->capacity == 0));
     if (buf->bad) return NULL;
     if (!rp_size_add(buf->size, more, &needed) || needed > SIZE_MAX / 2) {
         buf->bad = true;
@@ -34,6 +35,7 @@ uint8_t *rp_buf_grow(rp_buf *buf, size_t more)
         buf->data = data;
         buf->capacity = capacity;
     }
+    assert(buf->capacity - buf->size >= more);
     return buf->data + buf->size;
 }
 
@@ -41,7 +43,7 @@ void rp_buf_append(rp_buf *buf, const void *data, size_t size)
 {
     uint8_t *at;
 
-    if (size == 0) return; /* perhaps there is no memory yet to add 0 to */
+    if (size == 0) return; /* `data` may still be NULL */
     at = rp_buf_reserve(buf, size);
     if (at == NULL) return;
     memcpy(at, data, size);

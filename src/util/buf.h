@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A growable array of bytes.
  *
- * Appending never fails visibly: when there is no memory the buffer turns bad, keeps what it
- * had and ignores what follows, so that a writer of many parts checks once, at the end. A plain
- * value, not thread-safe. */
+ * Appending returns no status. When an allocation fails, the buffer sets `bad`, keeps its
+ * contents and ignores later appends, so that a caller checks once, at the end. A plain value,
+ * not thread-safe.
+ *
+ * Invariants:
+ *   B1  size <= capacity;
+ *   B2  data is NULL exactly if capacity is 0. */
 #ifndef RP_UTIL_BUF_H
 #define RP_UTIL_BUF_H
 
+#include <assert.h>
 #include <string.h>
 
 #include "reprise/alloc.h"
@@ -14,7 +19,7 @@
 typedef struct rp_buf {
     uint8_t *data;
     size_t size, capacity;
-    bool bad; /* an append found no memory */
+    bool bad; /* an allocation failed */
     const rp_allocator *alloc;
 } rp_buf;
 
@@ -24,24 +29,26 @@ static inline void rp_buf_init(rp_buf *buf, const rp_allocator *alloc)
 }
 void rp_buf_deinit(rp_buf *buf);
 
-/* Forgets the contents and keeps the memory. */
+/* Empties the buffer and keeps its memory. */
 static inline void rp_buf_clear(rp_buf *buf)
 {
     buf->size = 0;
     buf->bad = false;
 }
 
-/* Makes room for `more` bytes and returns where they go, or NULL, with the buffer bad. */
+/* Makes room for `more` bytes and returns the address of the first. NULL if there is no memory,
+ * or if the buffer was bad. */
 uint8_t *rp_buf_grow(rp_buf *buf, size_t more);
 static inline uint8_t *rp_buf_reserve(rp_buf *buf, size_t more)
 {
+    assert(buf->size <= buf->capacity);
     if (__builtin_expect(buf->capacity - buf->size < more || buf->bad, 0))
         return rp_buf_grow(buf, more);
     return buf->data + buf->size;
 }
 
 void rp_buf_append(rp_buf *buf, const void *data, size_t size);
-void rp_buf_text(rp_buf *buf, const char *text); /* without its zero */
+void rp_buf_text(rp_buf *buf, const char *text); /* without the terminating zero */
 void rp_buf_format(rp_buf *buf, const char *format, ...) RP_PRINTF(2, 3);
 
 #endif

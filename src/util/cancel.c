@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Invariant C1: the links of a token form a doubly linked list, headed by `links`. */
 #include "util/cancel.h"
+
+#include <assert.h>
 
 #include "util/mem.h"
 #include "util/mutex.h"
@@ -23,6 +26,7 @@ rp_status rp_cancel_new(rp_cancel **out)
 void rp_cancel_free(rp_cancel *c)
 {
     if (c == NULL) return;
+    assert(c->links == NULL); /* no call uses it */
     rp_mutex_deinit(&c->mu);
     rp_release(rp_allocator_default(), c, sizeof *c);
 }
@@ -38,7 +42,9 @@ void rp_cancel_fire(rp_cancel *c)
 void rp_cancel_join(rp_cancel *c, rp_cancel_link *link)
 {
     if (c == NULL) return;
+    assert(link->on_fire != NULL);
     rp_mutex_lock(&c->mu);
+    assert(c->links != link);
     link->prev = NULL;
     link->next = c->links;
     if (link->next != NULL) link->next->prev = link;
@@ -51,6 +57,8 @@ void rp_cancel_part(rp_cancel *c, rp_cancel_link *link)
 {
     if (c == NULL) return;
     rp_mutex_lock(&c->mu);
+    assert(link->prev == NULL ? c->links == link : link->prev->next == link);
+    assert(link->next == NULL || link->next->prev == link);
     *(link->prev == NULL ? &c->links : &link->prev->next) = link->next;
     if (link->next != NULL) link->next->prev = link->prev;
     rp_mutex_unlock(&c->mu);

@@ -30,8 +30,8 @@ uint64_t rp_system_seed(void)
     uint64_t seed = 0;
 
     while (getrandom(&seed, sizeof seed, 0) != (ssize_t)sizeof seed || seed == 0) {
-        /* Interrupted, or the one seed that means "none". A kernel without getrandom: the
-         * clocks. */
+        /* getrandom() was interrupted, is missing, or returned 0, which means "no seed": derive
+         * the seed from the clocks. */
         uint64_t state = (uint64_t)rp_now_ns() ^ (uint64_t)rp_wall_ns(NULL) << 20;
         seed = rp_splitmix64(&state);
         if (seed != 0) break;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "util/copy.h"
 
+#include <assert.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -9,9 +10,10 @@
 
 enum { LINE_BYTES = 64, AHEAD_BYTES = 512 };
 
-/* Whole lines, from wherever, to where a line begins. */
+/* Copies whole cache lines to an aligned destination. */
 static void copy_lines(__m128i *dst, const __m128i *src, size_t lines)
 {
+    assert(lines == 0 || (uintptr_t)dst % LINE_BYTES == 0);
     for (; lines > 0; lines--, dst += 4, src += 4) {
         __m128i a = _mm_loadu_si128(src), b = _mm_loadu_si128(src + 1);
         __m128i c = _mm_loadu_si128(src + 2), d = _mm_loadu_si128(src + 3);
@@ -22,7 +24,7 @@ static void copy_lines(__m128i *dst, const __m128i *src, size_t lines)
         _mm_stream_si128(dst + 2, c);
         _mm_stream_si128(dst + 3, d);
     }
-    _mm_sfence(); /* such stores keep no order of their own */
+    _mm_sfence(); /* non-temporal stores are not ordered */
 }
 
 void rp_copy_past_caches(void *dst, const void *src, size_t size)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* memcpy() for more than the caches hold: it writes past them, so that memory is not read only
- * to be written over, and what lies in the caches stays. Where the processor cannot, a plain
- * memcpy(). It pays from some kilobytes on; and if what is written together, however many calls
- * that takes, is more than a core's own cache. */
+/* memcpy() with non-temporal stores: the destination is neither read into the caches nor does
+ * it evict other lines. A plain memcpy() on processors without such stores. Faster than
+ * memcpy() for copies of several kilobytes or more, if all that is written together, in any
+ * number of calls, is larger than a core's private cache. */
 #ifndef RP_UTIL_COPY_H
 #define RP_UTIL_COPY_H
 

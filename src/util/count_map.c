@@ -4,6 +4,27 @@
 #include <assert.h>
 
 #include "util/mem.h"
+#include "util/verify.h"
+
+#ifndef NDEBUG
+static uint32_t find(const rp_count_map *m, uint64_t key, uint32_t tag);
+
+static bool count_map_is_valid(const rp_count_map *m)
+{
+    size_t free_count = 0, counted = 0;
+
+    for (uint32_t i = m->first_free; i != RP_MAP_NONE; i = m->counts[i].next_free)
+        if (i >= m->used || m->counts[i].n != 0 || ++free_count > m->used)
+            return false; /* N2 */
+    for (size_t i = 0; i < m->used; i++) {
+        const rp_count *c = &m->counts[i];
+        if (c->n == 0) continue;
+        if (find(m, c->key, rp_map_tag(&m->map, c->key)) != i) return false; /* N1 */
+        counted++;
+    }
+    return counted == m->map.count && counted + free_count == m->used && m->used <= m->capacity;
+}
+#endif
 
 void rp_count_map_init(rp_count_map *m, const rp_allocator *alloc, uint64_t seed)
 {
@@ -56,6 +77,7 @@ uint32_t rp_count_map_add(rp_count_map *m, uint64_t key)
     assert(i < m->capacity);
     m->counts[i] = (rp_count){.key = key, .n = 1};
     rp_map_insert(&m->map, tag, i);
+    RP_VERIFY(m->used, count_map_is_valid(m));
     return 1;
 }
 
@@ -63,11 +85,12 @@ uint32_t rp_count_map_sub(rp_count_map *m, uint64_t key)
 {
     uint32_t tag = rp_map_tag(&m->map, key), i = find(m, key, tag);
 
-    assert(i != RP_MAP_NONE);
+    assert(i != RP_MAP_NONE && m->counts[i].n > 0);
     if (--m->counts[i].n > 0) return m->counts[i].n;
     m->counts[i].next_free = m->first_free;
     m->first_free = i;
     rp_map_remove(&m->map, tag, i);
+    RP_VERIFY(m->used, count_map_is_valid(m));
     return 0;
 }
 
@@ -97,6 +120,8 @@ void rp_count_map_trim(rp_count_map *m)
     }
     rp_count_map_deinit(m);
     *m = smaller;
+    assert(m->map.count == count);
+    RP_VERIFY(m->used, count_map_is_valid(m));
 }
 
 size_t rp_count_map_size(const rp_count_map *m)

@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Counts by 64-bit key. A key whose count falls to 0 is gone. Not thread-safe. */
+/* Counts by 64-bit key. A key is removed when its count falls to 0. Not thread-safe.
+ *
+ * Invariants:
+ *   N1  the map holds exactly the entries below `used` with n > 0;
+ *   N2  the free list holds exactly the entries below `used` with n == 0;
+ *   N3  used <= capacity. */
 #ifndef RP_UTIL_COUNT_MAP_H
 #define RP_UTIL_COUNT_MAP_H
 
@@ -15,7 +20,7 @@ typedef struct rp_count_map {
     rp_map map;
     rp_count *counts;
     size_t capacity;
-    size_t used; /* counts below this have been used */
+    size_t used; /* entries below this have been used */
     uint32_t first_free;
 } rp_count_map;
 
@@ -25,20 +30,20 @@ void rp_count_map_deinit(rp_count_map *m);
 /* Makes room for `more` new keys. RP_NO_RESOURCE, with nothing changed. */
 RP_NODISCARD rp_status rp_count_map_reserve(rp_count_map *m, size_t more);
 
-/* Adds one; returns the new count. A new key needs room. */
+/* Increments the count of a key; returns the new count. There must be room for a new key. */
 uint32_t rp_count_map_add(rp_count_map *m, uint64_t key);
 
-/* Takes one from a key that is there; returns the new count. */
+/* Decrements the count of a key, which must be > 0; returns the new count. */
 uint32_t rp_count_map_sub(rp_count_map *m, uint64_t key);
 
-/* The count of a key, 0 if it is not there. */
+/* The count of a key, or 0. */
 uint32_t rp_count_map_get(const rp_count_map *m, uint64_t key);
 
-/* How many keys have a count. */
+/* The number of keys with a count > 0. */
 size_t rp_count_map_size(const rp_count_map *m);
 
-/* Gives memory back if less than a quarter of it is in use, unless it is little. Room that was
- * reserved goes with it. Does nothing if there is no memory for the smaller map. */
+/* Shrinks the map if less than a quarter of its memory is in use, unless it is small. Reserved
+ * room is lost. Does nothing if there is no memory for the smaller map. */
 void rp_count_map_trim(rp_count_map *m);
 
 #endif

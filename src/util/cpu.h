@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What this processor can do beyond what we compile for. */
+/* Instruction sets of this processor beyond the compilation target. */
 #ifndef RP_UTIL_CPU_H
 #define RP_UTIL_CPU_H
 
@@ -8,7 +8,7 @@
 #include <sys/auxv.h>
 #endif
 
-/* Always false where the question makes no sense. */
+/* Each function returns false on other architectures. */
 static inline bool rp_cpu_has_avx2(void)
 {
 #if defined(__x86_64__)
@@ -19,7 +19,7 @@ static inline bool rp_cpu_has_avx2(void)
 #endif
 }
 
-/* The foundation with the 64-bit and the short-vector parts. */
+/* AVX-512 F, DQ and VL. */
 static inline bool rp_cpu_has_avx512(void)
 {
 #if defined(__x86_64__)
@@ -31,7 +31,7 @@ static inline bool rp_cpu_has_avx512(void)
 #endif
 }
 
-/* The instruction for CRC-32C, and the product without carries. */
+/* The CRC-32C and the carry-less multiplication instructions. */
 static inline bool rp_cpu_has_sse42_and_clmul(void)
 {
 #if defined(__x86_64__)
@@ -41,7 +41,7 @@ static inline bool rp_cpu_has_sse42_and_clmul(void)
 #endif
 }
 
-/* The instructions for CRC-32 and CRC-32C. */
+/* The CRC-32 and CRC-32C instructions. */
 static inline bool rp_cpu_has_arm_crc32(void)
 {
 #if defined(__aarch64__) && defined(__linux__)

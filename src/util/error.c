@@ -31,7 +31,7 @@ const char *rp_status_name(rp_status status)
 rp_status rp_fail(rp_error *err, rp_status code, const char *format, ...)
 {
     if (err != NULL) {
-        char text[2 * RP_ERROR_TEXT_BYTES]; /* longer, so that no character is cut in two */
+        char text[2 * RP_ERROR_TEXT_BYTES]; /* longer: rp_printable() cuts between characters */
         va_list args;
         va_start(args, format);
         err->code = code;

@@ -5,14 +5,14 @@
 
 #include "reprise/status.h"
 
-/* Writes code and sentence to `err` (NULL is fine) and returns `code`, so that a failure is one
- * line: return rp_fail(err, RP_INVALID, "table '%s': ...", name). The sentence is made
- * printable: names and texts of peers and files may go in as they are. */
+/* Writes code and text to `err` (NULL is fine) and returns `code`, so that a failure is one
+ * line: return rp_fail(err, RP_INVALID, "table '%s': ...", name). The text is escaped by
+ * rp_printable(), so names and texts of peers and files may be inserted unchanged. */
 rp_status rp_fail(rp_error *err, rp_status code, const char *format, ...) RP_PRINTF(3, 4);
 
-/* The one sentence for an allocation that failed. Returns RP_NO_RESOURCE. */
+/* Reports that an allocation of `bytes` failed. Returns RP_NO_RESOURCE. */
 rp_status rp_fail_memory(rp_error *err, size_t bytes);
-/* True if `err` came from it, and not from a limit. */
+/* True if `err` was written by rp_fail_memory(): RP_NO_RESOURCE may also mean a limit. */
 bool rp_error_is_memory(const rp_error *err);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A bit for each descriptor: nothing to lock before a fork, and nothing half done after it.
- * Descriptors beyond the last bit are not looked after. */
+/* One atomic bit per descriptor, so that a fork needs no lock and never sees a partial update.
+ * Descriptors beyond the last bit are ignored. */
 #include "util/fork_fds.h"
 
 #include <pthread.h>
@@ -31,8 +31,8 @@ void rp_fork_fds_add(int fd)
     static pthread_once_t once = PTHREAD_ONCE_INIT;
 
     (void)pthread_once(&once, start);
-    /* Relaxed: a fork sees what its thread sees, and another thread's newest descriptor may
-     * slip through whatever we do. */
+    /* Relaxed: a fork sees the bits that its own thread sees. A descriptor that another thread
+     * opens during the fork may be missed with any memory order. */
     if (fd >= 0 && fd < WORDS * BITS)
         atomic_fetch_or_explicit(&words[fd / BITS], (uint64_t)1 << fd % BITS,
                                  memory_order_relaxed);

@@ -25,7 +25,7 @@ void rp_kill_point(const char *name)
 
 #else
 
-/* A file of C must not be empty. */
+/* ISO C forbids an empty translation unit. */
 typedef int rp_no_kill_points;
 
 #endif

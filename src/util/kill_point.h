@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Places at which a test ends the process, as a power cut would: between any two steps whose
+/* Points at which a test can kill the process, as a power cut would: between two steps whose
  * order matters.
  *
  *   RP_KILL_POINT("checkpoint.renamed");
  *
- * Builds with RP_KILL_POINTS defined ask the environment: RP_KILL=checkpoint.renamed:3 ends the
- * process the third time it comes by. In all others this is nothing. */
+ * Builds with RP_KILL_POINTS defined read the environment: RP_KILL=checkpoint.renamed:3 kills
+ * the process the third time it reaches that point. In other builds the macro is empty. */
 #ifndef RP_UTIL_KILL_POINT_H
 #define RP_UTIL_KILL_POINT_H
 

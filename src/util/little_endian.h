@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers as files have them: the lowest byte first, at any address, on every machine. */
+/* Little-endian integers in files: unaligned reads and writes on every machine. */
 #ifndef RP_UTIL_LITTLE_ENDIAN_H
 #define RP_UTIL_LITTLE_ENDIAN_H
 

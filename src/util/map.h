@@ -1,22 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A map from 64-bit keys to slot numbers that leaves the keys where they are.
  *
- * It stores, for each key, 32 bits of its hash (the tag) and the slot; the owner keeps the keys
- * in its slots and compares them. Entries stand in buckets of seven, one bucket a cache line:
+ * For each key it stores 32 bits of the hash (the tag) and the slot; the owner stores the keys
+ * in its slots and compares them. Entries are stored in buckets of seven, one bucket per cache
+ * line:
  *
  *   bucket   | tag x 7 | slot x 7 | passed (64 bits) |       tag 0: free
  *
- * The tag's upper bits name an entry's bucket; if that is full, the next one with room takes
- * it, and every bucket it had to pass counts it in `passed`. So a look-up compares the seven
- * tags of one line without a branch among them, goes on only where something has passed, and a
- * removal clears one entry and moves none. The hash is keyed, so that a peer that chooses keys
- * cannot choose where they fall.
+ * The upper bits of the tag give the home bucket of an entry. If that is full, the entry goes
+ * into the next bucket with room, and every bucket on the way counts it in `passed`. So a
+ * look-up compares the seven tags of one line without a branch, continues only where `passed`
+ * is not 0, and a removal clears one entry and moves none. The hash is keyed, so that a peer
+ * that chooses keys cannot cause collisions.
  *
- * Growth is incremental. A map that is full gets an array of twice as many buckets, and each
- * reserve moves a few entries from the old array to the new one, in the order of their homes:
+ * Growth is incremental. A full map gets an array of twice as many buckets, and each reserve
+ * moves a few entries from the old array to the new one, in the order of their home buckets. So
+ * no call takes time in proportion to the whole map, except reserve for very many entries.
+ *
+ * Invariants:
  *   M1  an entry is in the old array exactly if its tag is >= old_from;
- *   M2  without an old array, old_from is 2^32, which is above every tag.
- * So no call takes time in proportion to the whole map, except reserve for very many entries.
+ *   M2  without an old array, old_from is 2^32, which is above every tag;
+ *   M3  count is the number of entries in both arrays;
+ *   M4  `passed` of a bucket counts the entries whose home is at or before it and that are
+ *       stored after it; in particular the buckets from an entry's home to the one before its
+ *       own have passed > 0.
  *
  * A plain value, not thread-safe. Only reserve allocates. */
 #ifndef RP_UTIL_MAP_H
@@ -58,13 +65,13 @@ typedef struct rp_map {
 } rp_map;
 
 void rp_map_init(rp_map *map, const rp_allocator *alloc, uint64_t seed);
-void rp_map_init_like(rp_map *map, const rp_map *other); /* the same seed: the same tags */
+void rp_map_init_like(rp_map *map, const rp_map *other); /* same seed, so the same tags */
 void rp_map_deinit(rp_map *map);
 
 /* Makes room for `more` entries. RP_NO_RESOURCE, with nothing changed. */
 RP_NODISCARD rp_status rp_map_reserve(rp_map *map, size_t more);
 
-/* The tag of a key; never 0. Depends only on what is fixed at birth. */
+/* The tag of a key; never 0. Depends only on the seed, so it needs no lock. */
 static inline uint32_t rp_map_tag(const rp_map *map, uint64_t key)
 {
     rp_u128 product = (rp_u128)(key ^ map->seed[0]) * map->seed[1];
@@ -89,9 +96,9 @@ static inline void rp_map_prefetch(const rp_map *map, uint32_t tag)
     if (array->buckets != NULL) __builtin_prefetch(array->buckets + rp_map_home(array, tag), 1);
 }
 
-/* The same without the lock that guards the map: it may have grown meanwhile, so this may fetch
- * the wrong line, even one that is no longer ours. A fetch ahead has no other effect, and
- * cannot fault. */
+/* The same without the lock that guards the map. The map may grow meanwhile, so this may
+ * prefetch a wrong or even a freed line; that is harmless, as a prefetch has no other effect
+ * and cannot fault. */
 static inline void rp_map_prefetch_unlocked(const rp_map *map, uint32_t tag)
 {
     const rp_map_bucket *buckets =
@@ -109,7 +116,7 @@ typedef struct rp_map_cursor {
     const rp_map_bucket *buckets;
     size_t mask; /* of bucket numbers */
     size_t bucket;
-    uint32_t matches; /* a bit for each entry of the bucket that is still to be tried */
+    uint32_t matches; /* one bit for each entry of the bucket that is still to be compared */
 } rp_map_cursor;
 
 /* A bit for each of seven numbers that equals `wanted`. */
@@ -121,7 +128,7 @@ static inline uint32_t rp_map_matches(const uint32_t *numbers, uint32_t wanted)
     __m128i high = _mm_loadu_si128((const __m128i *)(const void *)(numbers + 3));
     int low_bits = _mm_movemask_ps(_mm_castsi128_ps(_mm_cmpeq_epi32(low, w)));
     int high_bits = _mm_movemask_ps(_mm_castsi128_ps(_mm_cmpeq_epi32(high, w)));
-    return (uint32_t)(low_bits | high_bits << 3); /* the fourth number is in both */
+    return (uint32_t)(low_bits | high_bits << 3); /* both loads contain the fourth number */
 #else
     uint32_t matches = 0;
     for (uint32_t i = 0; i < RP_MAP_BUCKET; i++)
@@ -154,18 +161,16 @@ static inline uint32_t rp_map_next(uint32_t tag, rp_map_cursor *at)
     return at->buckets[at->bucket].slots[entry];
 }
 
-/* Adds an entry that is not there yet; there must be room for it. */
+/* Adds an entry that is not in the map; there must be room for it. */
 void rp_map_insert(rp_map *map, uint32_t tag, uint32_t slot);
 
-/* Removes an entry that is there. */
+/* Removes an entry that is in the map. */
 void rp_map_remove(rp_map *map, uint32_t tag, uint32_t slot);
 
-/* Gives the entries and the room of `from`, which has the same seed, to `map`, which is empty.
- */
+/* Moves the entries and the memory of `from` to `map`, which is empty and has the same seed. */
 void rp_map_take(rp_map *map, rp_map *from);
 
-/* Forgets every entry. Keeps its memory if that is not much. Before the next insert, reserve.
- */
+/* Removes every entry, and frees the memory if it is large. Reserve before the next insert. */
 void rp_map_clear(rp_map *map);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The default allocator gives small blocks from a pool (mem_pool.h), large ones from the C
- * library. Built with a sanitizer, it gives all from the sanitizer's heap, which sees what is
- * used after it was freed, and knows exactly how large a block is.
+/* The default allocator takes small blocks from a pool (mem_pool.h), large ones from the C
+ * library. In a build with a sanitizer it takes all blocks from the sanitizer's heap, which
+ * detects use after free and knows the exact size of each block.
  *
- * Aligned blocks keep the pointer they were cut from in the word before them:
+ * An aligned block stores the pointer to its allocation in the word before it:
  *
  *   raw                       ptr (aligned)
  *   |..............| raw ptr  | size bytes | up to the end of the last huge page |
@@ -27,8 +27,8 @@ static void *default_resize(void *ctx, void *ptr, size_t old_size, size_t new_si
     return NULL;
 }
 #else
-/* Neither NULL nor gone: from the pool to the heap, or within the pool. Out of line: then the
- * others need no frame. */
+/* Resizes a block, which may move between the pool and the heap. Not inlined, so that the
+ * common paths need no stack frame. */
 __attribute__((noinline)) static void *move(void *ptr, size_t old_size, size_t new_size)
 {
     bool was_small = old_size <= RP_POOL_MAX_BYTES, is_small = new_size <= RP_POOL_MAX_BYTES;
@@ -66,7 +66,7 @@ const rp_allocator *rp_allocator_default(void)
     return &allocator;
 }
 
-/* Small blocks of the default allocator: what default_resize() would do with them. */
+/* True for blocks that default_resize() takes from the pool. */
 static inline bool is_pooled(const rp_allocator *a, size_t size)
 {
     return !RP_SANITIZED && a->resize == default_resize && size - 1 < RP_POOL_MAX_BYTES;
@@ -107,8 +107,9 @@ bool rp_grow_array(const rp_allocator *a, void *array, size_t old_count, size_t 
     void *old, *resized;
     size_t size;
 
-    memcpy(&old, array, sizeof old); /* `array` is a T**, whatever T */
+    memcpy(&old, array, sizeof old); /* `array` is a T** of any T */
     if (!rp_size_mul(new_count, element_size, &size) || size == 0) return false;
+    assert((old == NULL) == (old_count == 0));
     resized = a->resize(a->ctx, old, old_count * element_size, size);
     if (resized == NULL) return false;
     memcpy(array, &resized, sizeof resized);
@@ -134,16 +135,16 @@ static size_t alignment_for(size_t size)
     return size >= HUGE_PAGE ? HUGE_PAGE : RP_CACHE_LINE;
 }
 
-/* Zeroes a new block. A large one of the default allocator is private memory of the process:
- * the system takes its pages back and gives zeroed ones when they are written to, so this takes
- * no time that grows with the size. */
+/* Zeroes a new block. A large block of the default allocator is private memory of the process:
+ * its pages are returned to the system, which provides zeroed ones when they are written to.
+ * This takes no time in proportion to the size. */
 static void zero_block(const rp_allocator *a, char *ptr, size_t size)
 {
     size_t pages = size / HUGE_PAGE * HUGE_PAGE;
 
     if (RP_SANITIZED || a->resize != default_resize || pages == 0 ||
         madvise(ptr, pages, MADV_DONTNEED) != 0)
-        pages = 0; /* the latter if memory is locked */
+        pages = 0; /* madvise() fails if memory is locked */
     memset(ptr + pages, 0, size - pages);
 }
 
@@ -161,6 +162,7 @@ void *rp_alloc_aligned(const rp_allocator *a, size_t size)
 #ifdef MADV_HUGEPAGE
     if (align == HUGE_PAGE) (void)madvise(ptr, size, MADV_HUGEPAGE);
 #endif
+    assert((uintptr_t)ptr % align == 0 && ptr + size <= raw + padded);
     zero_block(a, ptr, size);
     return ptr;
 }
@@ -170,6 +172,7 @@ void rp_release_aligned(const rp_allocator *a, void *ptr, size_t size)
     char *raw;
 
     if (ptr == NULL) return;
+    assert((uintptr_t)ptr % alignment_for(size) == 0); /* else `size` is wrong */
     memcpy(&raw, (char *)ptr - sizeof raw, sizeof raw);
     rp_release(a, raw, size + 2 * alignment_for(size) + sizeof(void *));
 }
@@ -188,7 +191,7 @@ void *rp_map_pages(size_t size)
 
 void rp_unmap_pages(void *ptr, size_t size)
 {
-    /* A process that has as many mappings as it may cannot divide one. */
+    /* munmap() fails if it would split a mapping and the process has reached its limit. */
     if (munmap(ptr, size) != 0) (void)madvise(ptr, size, MADV_DONTNEED);
 }
 

@@ -32,45 +32,43 @@ static inline bool rp_size_mul(size_t a, size_t b, size_t *out)
     return !__builtin_mul_overflow(a, b, out);
 }
 
-/* `size` bytes (>= 1), uninitialised or zeroed. NULL if there are none. */
+/* `size` bytes (>= 1), uninitialised or zeroed. NULL if there is no memory. */
 void *rp_alloc(const rp_allocator *a, size_t size);
 void *rp_alloc_zero(const rp_allocator *a, size_t size);
 
 /* An array of `count` zeroed elements. NULL if there is no memory or the product overflows. */
 void *rp_alloc_array(const rp_allocator *a, size_t count, size_t element_size);
 
-/* Gives back `size` bytes at `ptr`. NULL is fine. */
+/* Frees `size` bytes at `ptr`. NULL is fine. */
 void rp_release(const rp_allocator *a, void *ptr, size_t size);
 
 /* Resizes the array at `*array` from `old_count` to `new_count` elements; new ones are zeroed.
  * False, with nothing changed, if there is no memory or the product overflows. */
 bool rp_resize_array(const rp_allocator *a, void *array, size_t old_count, size_t new_count,
                      size_t element_size);
-/* The same; new elements are not initialised. The time for a large array of the default
- * allocator hardly depends on its size: its pages are moved, not copied. */
+/* The same; new elements are not initialised. Resizing a large array of the default allocator
+ * is fast: its pages are remapped, not copied. */
 bool rp_grow_array(const rp_allocator *a, void *array, size_t old_count, size_t new_count,
                    size_t element_size);
 
-/* Zeroed memory that starts at a cache line; from 2 MiB on, at a huge page, and the system is
- * asked to use huge pages for it. The system zeroes large blocks of the default allocator page
- * by page when they are first written to. Give it back with rp_release_aligned() and the same
- * size. */
+/* Zeroed memory, aligned to a cache line. Blocks of 2 MiB or more are aligned to huge pages,
+ * and the system is asked to use huge pages for them. The system zeroes large blocks of the
+ * default allocator page by page when they are first written to. Free it with
+ * rp_release_aligned() and the same size. */
 void *rp_alloc_aligned(const rp_allocator *a, size_t size);
 void rp_release_aligned(const rp_allocator *a, void *ptr, size_t size);
 
 /* `size` zeroed bytes (>= 1) from the system, not from an allocator: a page takes memory when
- * it is first written to. NULL if there are none. */
+ * it is first written to. NULL if there is no memory. */
 void *rp_map_pages(size_t size);
 void rp_unmap_pages(void *ptr, size_t size);
 
-/* Gives memory of the default allocator that holds nothing back to the system, page by page.
- * Others that want memory may wait meanwhile: see rp_memory_wants_trim(). */
+/* Returns unused memory of the default allocator to the system, page by page. Meanwhile other
+ * threads that allocate may wait: see rp_memory_wants_trim(). */
 void rp_trim_memory(void);
 
-/* Asks the system to put memory behind the whole pages of these bytes now, as a write to them
- * would later. Changes none of them, so others may use them meanwhile. If it cannot, it does
- * not.
- */
+/* Asks the system to populate the whole pages of these bytes now, as a write would later.
+ * Changes no byte, so other threads may use them meanwhile. Best effort. */
 void rp_touch(void *ptr, size_t size);
 
 #endif

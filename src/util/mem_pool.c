@@ -1,23 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What lies where:
+/* Layout:
  *
  *   region, 2 MiB, aligned to its size     | region | slab 0 ... | slab 1 ... | ... | slab 31 |
  *   slab, 64 KiB, aligned to its size      | (region) | slab | block | block | ...
  *
- * so that the address of a block leads to its slab, and that of a slab to its region. A block
- * has no head; while it is free, it holds the link to the next.
+ * The slab of a block, and the region of a slab, follow from the address. A block has no
+ * header; a free block holds the link to the next.
  *
  * Invariants, whenever the lock that guards them is free:
- *   P1  a slab is in its class's list exactly if it has a block that is none of what P2 counts;
- *   P2  slab.taken counts the blocks that are handed out, in a cache or in a full stack, and is
- *       not 0;
+ *   P1  a slab is in the list of its class exactly if it has a block that P2 does not count;
+ *   P2  slab.taken counts the blocks in use, in a cache or in a full stack, and is not 0;
  *   P3  a region is in the list exactly if it has a free slab, empty regions last;
  *   P4  empty regions <= the larger of 1 and regions in use;
- *   P5  each of a depot's full stacks has as many blocks as a cache's stack has room for.
+ *   P5  each full stack of a depot has as many blocks as a stack of a cache has room for.
  *
- * Locks: that of a class, then that of the regions. They are plain mutexes: whoever allocates
- * may hold any other lock, and under these the system is asked for memory, and nobody else for
- * anything. */
+ * Locks: the lock of a class is acquired before the lock of the regions. They are plain mutexes
+ * without a rank: a thread that allocates may hold any other lock, and under these two the pool
+ * calls only the system. */
 #include "util/mem_pool.h"
 
 #include <assert.h>
@@ -33,7 +32,7 @@ enum {
     SLAB_BYTES = 64 << 10,
     SLABS = REGION_BYTES / SLAB_BYTES,
     HEAD_BYTES = 128,        /* of a slab: half for its region, which only the first has */
-    STACK_BYTES = 128 << 10, /* of free blocks in one of a cache's two stacks */
+    STACK_BYTES = 128 << 10, /* of free blocks in one of the two stacks of a cache */
     LINE_BYTES = 64,
     PREFETCH_BYTES = 1024,
     FIRST_FILL = 16,  /* blocks that a cache fetches the first time, then twice as many */
@@ -57,8 +56,8 @@ typedef struct slab {
     unsigned class;
 } slab;
 
-/* Slabs of one size, and stacks on their way from a thread that frees to one that allocates:
- * these change hands without a look at their blocks. */
+/* The slabs of one size, and full stacks that one thread freed and another will allocate from:
+ * a full stack moves as a whole, without touching its blocks. */
 typedef struct depot {
     _Alignas(64) pthread_mutex_t mu;
     slab *slabs; /* P1 */
@@ -67,30 +66,30 @@ typedef struct depot {
 } depot;
 
 /* 32 bytes. */
-typedef struct shelf {
+typedef struct bin {
     block *top;    /* the stack in use */
     block *spare;  /* the other one: a full stack, or NULL */
     uint32_t left; /* blocks for which the stack in use has room left */
     uint32_t room; /* of a stack */
     uint32_t fill; /* blocks to fetch next time */
-} shelf;
+} bin;
 
 typedef struct cache {
-    shelf shelves[CLASSES];
+    bin bins[CLASSES];
 } cache;
 
 static_assert(sizeof(region) <= HEAD_BYTES / 2 && sizeof(slab) <= HEAD_BYTES / 2,
               "both fit into the head");
 static_assert(SLABS == 32, "free_slabs has a bit for each");
 
-/* All that the process has, but for the caches. */
+/* The state of the pool, except for the caches of threads. */
 static struct {
     depot depots[CLASSES];
     pthread_mutex_t mu;   /* guards the next two lines */
     region *first, *last; /* P3 */
     size_t used_regions, empty_regions;
     pthread_once_t once;
-    pthread_key_t key; /* its destructor hands in a thread's cache */
+    pthread_key_t key; /* its destructor returns the cache of a thread */
     bool has_key;
 } pool = {.once = PTHREAD_ONCE_INIT, .mu = PTHREAD_MUTEX_INITIALIZER};
 
@@ -116,11 +115,12 @@ static region *region_of(const void *ptr)
     return (region *)((uintptr_t)ptr & ~(uintptr_t)(REGION_BYTES - 1));
 }
 
-/* The region's place in the list. */
+/* Inserts a region at the front or at the end of the list. */
 static void link_region(region *r, bool at_end)
 {
     region *next = at_end ? NULL : pool.first, *prev = at_end ? pool.last : NULL;
 
+    assert(r->free_slabs != 0 && region_of(r) == r); /* P3 */
     r->prev = prev;
     r->next = next;
     *(prev == NULL ? &pool.first : &prev->next) = r;
@@ -129,12 +129,14 @@ static void link_region(region *r, bool at_end)
 
 static void unlink_region(region *r)
 {
+    assert(r->prev == NULL ? pool.first == r : r->prev->next == r);
+    assert(r->next == NULL ? pool.last == r : r->next->prev == r);
     *(r->prev == NULL ? &pool.first : &r->prev->next) = r->next;
     *(r->next == NULL ? &pool.last : &r->next->prev) = r->prev;
 }
 
-/* Memory for a region, or NULL. Twice as much is asked for, as some of it is well aligned. The
- * first region of a process stays on small pages: it may never be full. */
+/* Maps a region, or returns NULL. Maps twice the size and unmaps all but an aligned part. The
+ * first region of a process uses small pages, as it may never be full. */
 static region *map_region(bool huge)
 {
     char *raw = mmap(NULL, 2 * (size_t)REGION_BYTES, PROT_READ | PROT_WRITE,
@@ -172,9 +174,11 @@ static slab *take_slab(unsigned class)
         pool.empty_regions++;
     }
     if (r->free_slabs == UINT32_MAX) {
+        assert(pool.empty_regions > 0);
         pool.empty_regions--;
         pool.used_regions++;
     }
+    assert(r->free_slabs != 0); /* P3 */
     i = (unsigned)__builtin_ctz(r->free_slabs);
     r->free_slabs &= r->free_slabs - 1;
     if (r->free_slabs == 0) unlink_region(r);
@@ -184,7 +188,7 @@ static slab *take_slab(unsigned class)
     return s;
 }
 
-/* Takes empty regions beyond so many out of the list and returns them as a chain. */
+/* Removes empty regions from the list until `most` are left, and returns them as a chain. */
 static region *take_unneeded(size_t most)
 {
     region *unneeded = NULL;
@@ -192,6 +196,7 @@ static region *take_unneeded(size_t most)
     while (pool.empty_regions > most) {
         region *r = pool.last;
 
+        assert(r != NULL && r->free_slabs == UINT32_MAX); /* P3: empty regions are last */
         unlink_region(r);
         pool.empty_regions--;
         r->next = unneeded;
@@ -215,10 +220,13 @@ static void free_slab(slab *s)
     region *r = region_of(s), *unneeded = NULL;
     unsigned i = (unsigned)(((uintptr_t)s - (uintptr_t)r) / SLAB_BYTES);
 
+    assert(s->taken == 0);
     (void)pthread_mutex_lock(&pool.mu);
-    if (r->free_slabs == 0) link_region(r, false);
+    assert((r->free_slabs >> i & 1) == 0);
     r->free_slabs |= (uint32_t)1 << i;
+    if (r->free_slabs == (uint32_t)1 << i) link_region(r, false);
     if (r->free_slabs == UINT32_MAX) {
+        assert(pool.used_regions > 0);
         unlink_region(r);
         link_region(r, true);
         pool.used_regions--;
@@ -229,8 +237,8 @@ static void free_slab(slab *s)
     unmap(unneeded);
 }
 
-/* The system takes the pages of a region's free slabs, but for the first, which has the
- * region's head. */
+/* Returns the pages of the free slabs of a region to the system, except for the first slab,
+ * which holds the header of the region. */
 static void trim_region(region *r)
 {
     for (unsigned from = 1, end; from < SLABS; from = end + 1) {
@@ -262,6 +270,7 @@ static bool is_used_up(const slab *s)
 
 static void link_slab(depot *d, slab *s)
 {
+    assert(!is_used_up(s)); /* P1 */
     s->prev = NULL;
     s->next = d->slabs;
     if (s->next != NULL) s->next->prev = s;
@@ -270,6 +279,8 @@ static void link_slab(depot *d, slab *s)
 
 static void unlink_slab(depot *d, slab *s)
 {
+    assert(s->prev == NULL ? d->slabs == s : s->prev->next == s);
+    assert(s->next == NULL || s->next->prev == s);
     *(s->prev == NULL ? &d->slabs : &s->prev->next) = s->next;
     if (s->next != NULL) s->next->prev = s->prev;
 }
@@ -278,6 +289,7 @@ static block *take_block(slab *s)
 {
     block *b = s->free;
 
+    assert(!is_used_up(s));
     s->taken++;
     if (b != NULL) {
         s->free = b->next;
@@ -288,8 +300,8 @@ static block *take_block(slab *s)
     return b;
 }
 
-/* A chain of up to `want` blocks, in the order of their addresses where they are new; fewer, or
- * NULL, if there is no memory. */
+/* A chain of up to `want` blocks, new ones in the order of their addresses. Fewer, or NULL, if
+ * there is no memory. */
 static block *fetch(unsigned class, uint32_t want, uint32_t *got)
 {
     depot *d = &pool.depots[class];
@@ -315,8 +327,8 @@ static block *fetch(unsigned class, uint32_t want, uint32_t *got)
     return first;
 }
 
-/* Takes a chain of blocks back. */
-static void hand_in(unsigned class, block *b)
+/* Returns a chain of blocks to their slabs. */
+static void return_blocks(unsigned class, block *b)
 {
     depot *d = &pool.depots[class];
 
@@ -324,12 +336,13 @@ static void hand_in(unsigned class, block *b)
     (void)pthread_mutex_lock(&d->mu);
     for (block *next; b != NULL; b = next) {
         slab *s = slab_of(b);
+        bool was_used_up = is_used_up(s);
 
         next = b->next;
-        assert(s->class == class && s->taken > 0); /* or it was freed with another size */
-        if (is_used_up(s)) link_slab(d, s);
+        assert(s->class == class && s->taken > 0); /* else it was freed with another size */
         b->next = s->free;
         s->free = b;
+        if (was_used_up) link_slab(d, s);
         if (--s->taken > 0) continue;
         unlink_slab(d, s);
         free_slab(s);
@@ -337,7 +350,7 @@ static void hand_in(unsigned class, block *b)
     (void)pthread_mutex_unlock(&d->mu);
 }
 
-/* A full stack, or NULL. */
+/* Takes a full stack from the depot, or returns NULL. */
 static block *take_full(unsigned class)
 {
     depot *d = &pool.depots[class];
@@ -349,8 +362,8 @@ static block *take_full(unsigned class)
     return b;
 }
 
-/* Takes a full stack back. */
-static void hand_in_full(unsigned class, block *b)
+/* Returns a full stack to the depot. */
+static void return_stack(unsigned class, block *b)
 {
     depot *d = &pool.depots[class];
 
@@ -361,7 +374,7 @@ static void hand_in_full(unsigned class, block *b)
         b = NULL;
     }
     (void)pthread_mutex_unlock(&d->mu);
-    hand_in(class, b);
+    return_blocks(class, b);
 }
 
 void rp_pool_trim(void)
@@ -369,7 +382,7 @@ void rp_pool_trim(void)
     region *unneeded;
 
     for (unsigned i = 0; i < CLASSES; i++)
-        for (block *b; (b = take_full(i)) != NULL;) hand_in(i, b);
+        for (block *b; (b = take_full(i)) != NULL;) return_blocks(i, b);
     (void)pthread_mutex_lock(&pool.mu);
     unneeded = take_unneeded(0);
     for (region *r = pool.first; r != NULL; r = r->next) trim_region(r);
@@ -377,21 +390,21 @@ void rp_pool_trim(void)
     unmap(unneeded);
 }
 
-static void hand_in_cache(void *ptr)
+static void return_cache(void *ptr)
 {
     cache *k = ptr;
 
-    mine = NULL; /* another destructor may need a new one, and then this is called again */
+    mine = NULL; /* a later destructor may make a new cache; then this runs again */
     for (unsigned i = 0; i < CLASSES; i++) {
-        hand_in(i, k->shelves[i].top);
-        hand_in(i, k->shelves[i].spare);
-        /* Perhaps it was the only one to need them. */
-        for (block *b; (b = take_full(i)) != NULL;) hand_in(i, b);
+        return_blocks(i, k->bins[i].top);
+        return_blocks(i, k->bins[i].spare);
+        /* This may have been the last thread to use blocks of this size. */
+        for (block *b; (b = take_full(i)) != NULL;) return_blocks(i, b);
     }
     free(k);
 }
 
-/* A fork must not find a lock taken by a thread that the child does not have. */
+/* Holds all locks during a fork, so that no lock is held by a thread that the child lacks. */
 static void lock_all(void)
 {
     for (unsigned i = 0; i < CLASSES; i++) (void)pthread_mutex_lock(&pool.depots[i].mu);
@@ -407,11 +420,11 @@ static void unlock_all(void)
 static void start(void)
 {
     for (unsigned i = 0; i < CLASSES; i++) (void)pthread_mutex_init(&pool.depots[i].mu, NULL);
-    pool.has_key = pthread_key_create(&pool.key, hand_in_cache) == 0;
+    pool.has_key = pthread_key_create(&pool.key, return_cache) == 0;
     (void)pthread_atfork(lock_all, unlock_all, unlock_all);
 }
 
-/* This thread's cache, made now. NULL if there is no memory: then it goes without. */
+/* Makes the cache of this thread. NULL if there is no memory: the thread works without one. */
 static cache *make_cache(void)
 {
     cache *k;
@@ -424,23 +437,23 @@ static cache *make_cache(void)
         return NULL;
     }
     for (unsigned i = 0; i < CLASSES; i++)
-        k->shelves[i] = (shelf){.left = STACK_BYTES / bytes_of(i),
-                                .room = STACK_BYTES / bytes_of(i),
-                                .fill = FIRST_FILL};
+        k->bins[i] = (bin){.left = STACK_BYTES / bytes_of(i),
+                           .room = STACK_BYTES / bytes_of(i),
+                           .fill = FIRST_FILL};
     mine = k;
     return k;
 }
 
-/* The ways that are rarely taken. Out of line: then the others need no frame. */
-__attribute__((noinline)) static void *alloc_slowly(unsigned class)
+/* The slow paths. Not inlined, so that the fast paths need no stack frame. */
+__attribute__((noinline)) static void *alloc_slow(unsigned class)
 {
     cache *k = mine != NULL ? mine : make_cache();
     uint32_t got;
-    shelf *s;
+    bin *s;
     block *b;
 
     if (k == NULL) return fetch(class, 1, &got);
-    s = &k->shelves[class];
+    s = &k->bins[class];
     s->top = s->spare != NULL ? s->spare : take_full(class);
     s->left = 0;
     s->spare = NULL;
@@ -456,32 +469,33 @@ __attribute__((noinline)) static void *alloc_slowly(unsigned class)
     return b;
 }
 
-__attribute__((noinline)) static void free_slowly(block *b, unsigned class)
+__attribute__((noinline)) static void free_slow(block *b, unsigned class)
 {
     cache *k = mine != NULL ? mine : make_cache();
     block *before;
-    shelf *s;
+    bin *s;
 
     b->next = NULL;
     if (k == NULL) {
-        hand_in(class, b);
+        return_blocks(class, b);
         return;
     }
-    s = &k->shelves[class];
-    if (s->left > 0) { /* a cache that has just been made */
+    s = &k->bins[class];
+    if (s->left > 0) { /* the cache is new */
         s->top = b;
         s->left--;
         return;
     }
-    before = s->spare; /* the stack is full: it is put aside */
+    assert(s->left == 0);
+    before = s->spare; /* the current stack is full and becomes the spare one */
     s->spare = s->top;
     s->top = b;
     s->left = s->room - 1;
-    hand_in_full(class, before);
+    return_stack(class, before);
 }
 
-/* The next block is needed soon, and as long as this one: writing to memory that no cache has
- * costs more than all that is done with it. */
+/* Prefetches the next block, which will probably be allocated soon and with the same size: the
+ * cache misses of its first writes would cost more than the allocation. */
 static inline void fetch_ahead(const block *b, size_t size)
 {
     const char *at = (const char *)b;
@@ -496,10 +510,11 @@ void *rp_pool_alloc(size_t size)
     cache *k = mine;
     block *b;
 
-    if (k == NULL || k->shelves[class].top == NULL) return alloc_slowly(class);
-    b = k->shelves[class].top;
-    k->shelves[class].top = b->next;
-    k->shelves[class].left++;
+    assert(size >= 1 && size <= RP_POOL_MAX_BYTES);
+    if (k == NULL || k->bins[class].top == NULL) return alloc_slow(class);
+    b = k->bins[class].top;
+    k->bins[class].top = b->next;
+    k->bins[class].left++;
     if (b->next != NULL) fetch_ahead(b->next, size);
     return b;
 }
@@ -510,13 +525,15 @@ void rp_pool_free(void *ptr, size_t size)
     cache *k = mine;
     block *b = ptr;
 
-    if (k == NULL || k->shelves[class].left == 0) {
-        free_slowly(b, class);
+    assert(size >= 1 && size <= RP_POOL_MAX_BYTES);
+    assert(slab_of(ptr)->class == class); /* else `size` is wrong, or it is no block */
+    if (k == NULL || k->bins[class].left == 0) {
+        free_slow(b, class);
         return;
     }
-    b->next = k->shelves[class].top;
-    k->shelves[class].top = b;
-    k->shelves[class].left--;
+    b->next = k->bins[class].top;
+    k->bins[class].top = b;
+    k->bins[class].left--;
 }
 
 static bool check_depot(depot *d, unsigned class)

@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A thread that finds the lock taken looks again for some microseconds, ever less often, before
- * it goes to sleep: table locks are held for microseconds, and sleeping and waking cost more
- * than that. */
+/* A thread that finds the mutex held spins for some microseconds, with exponential backoff,
+ * before it sleeps: table locks are held for microseconds, which is less than sleeping and
+ * waking cost.
+ *
+ * Invariants of the ranks that a thread holds (debug builds):
+ *   M1  held_ranks ascends strictly;
+ *   M2  held_times[i] >= 1 for i < held_count. */
 #include "util/mutex.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,8 +19,15 @@ enum { SPIN_ROUNDS = 96, MAX_PAUSES = 32 };
 #ifndef NDEBUG
 enum { MAX_HELD = 8 };
 static _Thread_local int held_ranks[MAX_HELD];
-static _Thread_local int held_times[MAX_HELD]; /* locks of that rank */
+static _Thread_local int held_times[MAX_HELD]; /* mutexes of that rank */
 static _Thread_local int held_count;
+
+bool rp_mutex_is_held(const rp_mutex *m)
+{
+    for (int i = 0; i < held_count; i++)
+        if (held_ranks[i] == m->rank) return true;
+    return false;
+}
 
 static void note_lock(int rank)
 {
@@ -25,6 +37,7 @@ static void note_lock(int rank)
         abort();
     }
     if (held_count == MAX_HELD) abort();
+    assert(held_count >= 0 && held_count < MAX_HELD);
     held_ranks[held_count] = rank;
     held_times[held_count++] = 1;
 }
@@ -44,6 +57,7 @@ static void note_unlock(int rank)
     int i = held_count - 1;
     while (i >= 0 && held_ranks[i] != rank) i--;
     if (i < 0) abort(); /* not held */
+    assert(held_times[i] > 0);
     if (--held_times[i] > 0) return;
     held_count--;
     for (; i < held_count; i++) {
@@ -68,6 +82,7 @@ static void note_unlock(int rank)
 
 void rp_mutex_init(rp_mutex *m, int rank)
 {
+    assert(rank > 0);
     (void)pthread_mutex_init(&m->mu, NULL);
     m->rank = rank;
 }
@@ -86,7 +101,7 @@ static inline void pause_briefly(void)
 #endif
 }
 
-/* True if it got the lock within some microseconds. */
+/* Returns true if it acquired the mutex within some microseconds. */
 static bool spin(pthread_mutex_t *mu)
 {
     for (int round = 0, pauses = 1; round < SPIN_ROUNDS; round++) {
@@ -135,7 +150,7 @@ void rp_mutex_unlock(rp_mutex *m) RP_NO_THREAD_SAFETY_ANALYSIS
     (void)pthread_mutex_unlock(&m->mu);
 }
 
-/* Long enough for a thread that spins to look again. */
+/* Pauses long enough for a spinning thread to try again. */
 void rp_mutex_unlock_and_pause(rp_mutex *m) RP_NO_THREAD_SAFETY_ANALYSIS
 {
     rp_mutex_unlock(m);
@@ -166,6 +181,7 @@ bool rp_cond_wait(rp_cond *c, rp_mutex *m, int64_t until_ns)
 {
     struct timespec until;
 
+    assert(rp_mutex_is_held(m));
     if (until_ns == INT64_MAX) {
         (void)pthread_cond_wait(&c->cv, &m->mu);
         return true;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A mutex with a rank, and a condition to wait on (docs/threading.md has the one table of
- * ranks).
+/* A mutex with a rank, and a condition variable (docs/threading.md has the table of ranks).
  *
- * A thread takes ranks upwards only. Debug builds keep the ranks a thread holds and abort on
- * the first violation, naming both. */
+ * A thread acquires mutexes in ascending order of rank. Debug builds record the ranks that a
+ * thread holds and abort on the first violation, naming both ranks. */
 #ifndef RP_UTIL_MUTEX_H
 #define RP_UTIL_MUTEX_H
 
@@ -59,18 +58,23 @@ typedef struct rp_cond {
 void rp_mutex_init(rp_mutex *m, int rank);
 void rp_mutex_deinit(rp_mutex *m);
 void rp_mutex_lock(rp_mutex *m) RP_ACQUIRE(*m);
-/* Takes the lock if that needs no wait: for who can do without, as in the child of a fork,
- * where a thread that is not there may have it. */
+/* Acquires the mutex if that needs no wait. For callers that can do without it, such as the
+ * child of a fork: the mutex may be held by a thread that the child does not have. */
 bool rp_mutex_try_lock(rp_mutex *m) RP_TRY_ACQUIRE(true, *m);
-/* Takes one more of the rank that was taken last. For who takes several of one rank while
- * nobody who has one of them may want another of them: docs/threading.md has the argument. The
- * second gives up after some microseconds rather than sleep. */
+/* Acquires another mutex of the rank that was acquired last. Only for code that acquires
+ * several mutexes of one rank while no other thread that holds one of them can want another:
+ * docs/threading.md has the argument. The try variant gives up after some microseconds instead
+ * of sleeping. */
 void rp_mutex_lock_beside(rp_mutex *m) RP_ACQUIRE(*m);
 bool rp_mutex_try_lock_beside(rp_mutex *m) RP_TRY_ACQUIRE(true, *m);
 void rp_mutex_unlock(rp_mutex *m) RP_RELEASE(*m);
-/* The same, and waits a moment: for who takes a lock again and again, so that those who stand
- * at it get it in between. */
+/* Releases the mutex and pauses for a moment. For a thread that acquires a mutex repeatedly, so
+ * that waiting threads get it in between. */
 void rp_mutex_unlock_and_pause(rp_mutex *m) RP_RELEASE(*m);
+#ifndef NDEBUG
+/* For asserts: true if this thread holds a mutex of the rank of `m`. */
+bool rp_mutex_is_held(const rp_mutex *m);
+#endif
 
 void rp_cond_init(rp_cond *c);
 void rp_cond_deinit(rp_cond *c);

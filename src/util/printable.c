@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "reprise/printable.h"
+#include "util/printable.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -27,9 +28,22 @@ size_t rp_utf8_next(const char *text, size_t size, uint32_t *character)
     return bytes;
 }
 
-/* What does not show as itself: controls, marks and overrides of direction, separators of
- * lines, the byte order mark, annotations and non-characters. */
-static bool shows(uint32_t character)
+size_t rp_utf8_whole(const char *text, size_t length)
+{
+    size_t tail = 0, needs;
+    uint8_t first;
+
+    while (tail < 3 && tail < length && ((uint8_t)text[length - 1 - tail] & 0xc0) == 0x80)
+        tail++;
+    if (tail == length) return length;
+    first = (uint8_t)text[length - 1 - tail];
+    needs = first >= 0xf0 ? 3 : first >= 0xe0 ? 2 : first >= 0xc0 ? 1 : 0;
+    return tail < needs ? length - 1 - tail : length;
+}
+
+/* False for control characters, direction marks and overrides, line separators, the byte order
+ * mark, annotations and non-characters. */
+static bool is_printable(uint32_t character)
 {
     static const struct {
         uint32_t first, last;
@@ -44,7 +58,7 @@ static bool shows(uint32_t character)
     return true;
 }
 
-/* The letter behind the backslash of a short escape, or 0. */
+/* The letter after the backslash of a short escape, or 0. */
 static char short_escape(char byte, rp_spelling how)
 {
     if (byte == '\n') return 'n';
@@ -54,11 +68,12 @@ static char short_escape(char byte, rp_spelling how)
     return '\0';
 }
 
-static size_t put(char out[RP_SPELT_BYTES], const char *format, unsigned number)
+static size_t put_number(char out[RP_SPELT_BYTES], const char *format, unsigned number)
 {
     char text[RP_SPELT_BYTES + 1];
     int length = snprintf(text, sizeof text, format, number);
 
+    assert(length > 0 && length <= RP_SPELT_BYTES);
     memcpy(out, text, (size_t)length);
     return (size_t)length;
 }
@@ -71,23 +86,52 @@ size_t rp_spell(const char *text, size_t size, rp_spelling how, char out[RP_SPEL
     char letter = bytes == 1 ? short_escape(text[0], how) : '\0';
 
     if (how == RP_SPELL_LABEL && letter == '\\') {
-        memset(out, '\\', 4); /* two, so that it begins no escape; each is two for Prometheus */
+        memset(out, '\\', 4); /* Prometheus reads two, which start no escape of ours */
         *spelt = 4;
     } else if (letter != '\0') {
         out[0] = '\\';
         out[1] = letter;
         *spelt = 2;
-    } else if (shows(character)) {
+    } else if (is_printable(character)) {
         memcpy(out, text, bytes);
         *spelt = bytes;
     } else if (how == RP_SPELL_JSON) {
-        *spelt = put(out, "\\u%04x", character == RP_NO_CHARACTER ? 0xfffd : character);
+        *spelt = put_number(out, "\\u%04x", character == RP_NO_CHARACTER ? 0xfffd : character);
     } else if (bytes == 1) {
-        *spelt = put(out, how == RP_SPELL_LABEL ? "\\\\x%02x" : "\\x%02x", (uint8_t)text[0]);
+        *spelt =
+            put_number(out, how == RP_SPELL_LABEL ? "\\\\x%02x" : "\\x%02x", (uint8_t)text[0]);
     } else {
-        *spelt = put(out, how == RP_SPELL_LABEL ? "\\\\u%04x" : "\\u%04x", character);
+        *spelt = put_number(out, how == RP_SPELL_LABEL ? "\\\\u%04x" : "\\u%04x", character);
     }
+    assert(*spelt >= 1 && *spelt <= RP_SPELT_BYTES);
     return bytes;
+}
+
+/* Returns how many bytes from `text` on are ASCII that no format escapes. */
+static size_t plain_bytes(const char *text, size_t size)
+{
+    size_t n = 0;
+
+    while (n < size && text[n] >= 0x20 && text[n] < 0x7f && text[n] != '"' && text[n] != '\\')
+        n++;
+    return n;
+}
+
+void rp_spell_text(const char *text, size_t size, rp_spelling how, rp_spell_sink *put,
+                   void *ctx)
+{
+    char spelling[RP_SPELT_BYTES];
+    size_t spelt, plain, i = 0;
+
+    while (i < size) {
+        plain = plain_bytes(text + i, size - i);
+        if (plain > 0) put(ctx, text + i, plain);
+        i += plain;
+        if (i == size) break;
+        i += rp_spell(text + i, size - i, how, spelling, &spelt);
+        put(ctx, spelling, spelt);
+    }
+    assert(i == size);
 }
 
 size_t rp_printable(const char *text, size_t size, char *out, size_t capacity)
@@ -96,7 +140,7 @@ size_t rp_printable(const char *text, size_t size, char *out, size_t capacity)
     size_t length = 0, spelt, i = 0;
 
     while (i < size && capacity - length > 1) {
-        if (text[i] >= ' ' && text[i] < 0x7f) { /* nearly always */
+        if (text[i] >= ' ' && text[i] < 0x7f) { /* the common case */
             out[length++] = text[i++];
             continue;
         }
@@ -105,6 +149,7 @@ size_t rp_printable(const char *text, size_t size, char *out, size_t capacity)
         memcpy(out + length, spelling, spelt);
         length += spelt;
     }
+    assert(length < capacity);
     out[length] = '\0';
     return length;
 }

@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reference counts (L4). Taking a reference needs no ordering: the caller already holds one, so
- * the object is alive and visible. Dropping one releases the caller's writes, and whoever drops
- * the last acquires those of everybody before destroying the object. */
+/* Reference counts (L4). Taking a reference needs no memory order: the caller already holds
+ * one, so the object is alive and visible. Dropping a reference releases the caller's writes,
+ * and the thread that drops the last one acquires the writes of all others before it destroys
+ * the object.
+ *
+ * Invariant: the count is >= 1 as long as any thread may take or drop a reference. */
 #ifndef RP_UTIL_REFCOUNT_H
 #define RP_UTIL_REFCOUNT_H
 
+#include <assert.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 typedef struct rp_refcount {
-    atomic_uint_least32_t n; /* 4 bytes, so that 4 more fit before the next pointer */
+    atomic_uint_least32_t n; /* 4 bytes: leaves room for 4 more before an aligned pointer */
 } rp_refcount;
 
 static inline void rp_refcount_init(rp_refcount *r)
@@ -20,7 +24,10 @@ static inline void rp_refcount_init(rp_refcount *r)
 
 static inline void rp_refcount_add(rp_refcount *r, uint32_t n)
 {
-    atomic_fetch_add_explicit(&r->n, n, memory_order_relaxed);
+    uint_least32_t before = atomic_fetch_add_explicit(&r->n, n, memory_order_relaxed);
+
+    assert(before > 0 && before <= UINT32_MAX - n);
+    (void)before;
 }
 
 static inline void rp_refcount_inc(rp_refcount *r)
@@ -30,24 +37,28 @@ static inline void rp_refcount_inc(rp_refcount *r)
 
 /* Drops `n` references. True if they were the last.
  *
- * If all that there are are ours, nobody else can take or drop one: then looking is enough, and
- * saves an atomic change. Looking acquires what those who dropped theirs before have released.
- */
+ * If the caller holds all references, no other thread can take or drop one: then a load is
+ * enough and saves a read-modify-write. The load acquires the writes that other threads
+ * released when they dropped their references. */
 static inline bool rp_refcount_sub(rp_refcount *r, uint32_t n)
 {
-    if (atomic_load_explicit(&r->n, memory_order_acquire) == n) return true;
-    if (atomic_fetch_sub_explicit(&r->n, n, memory_order_release) != n) return false;
+    uint_least32_t before = atomic_load_explicit(&r->n, memory_order_acquire);
+
+    if (before == n) return true;
+    before = atomic_fetch_sub_explicit(&r->n, n, memory_order_release);
+    assert(before >= n);
+    if (before != n) return false;
     (void)atomic_load_explicit(&r->n, memory_order_acquire); /* a fence that TSan understands */
     return true;
 }
 
-/* True if there is one reference left, ours: it stays so until we share it again. */
+/* True if the caller holds the only reference: this stays true until the caller shares it. */
 static inline bool rp_refcount_is_one(const rp_refcount *r)
 {
     return atomic_load_explicit(&r->n, memory_order_relaxed) == 1;
 }
 
-/* How many there are, for who can live with a number that is old. */
+/* The number of references, which may be out of date when the caller uses it. */
 static inline uint32_t rp_refcount_get(const rp_refcount *r)
 {
     return (uint32_t)atomic_load_explicit(&r->n, memory_order_relaxed);

@@ -4,6 +4,7 @@
 #ifndef RP_UTIL_RNG_H
 #define RP_UTIL_RNG_H
 
+#include <assert.h>
 #include <stdint.h>
 
 #include "util/wide.h"
@@ -33,6 +34,7 @@ static inline uint64_t rp_rng_next(rp_rng *rng)
     uint64_t result = ((sum << 23) | (sum >> 41)) + s[0];
     uint64_t t = s[1] << 17;
 
+    assert((s[0] | s[1] | s[2] | s[3]) != 0); /* zero is a fixed point */
     s[2] ^= s[0];
     s[3] ^= s[1];
     s[1] ^= s[2];
@@ -52,6 +54,7 @@ static inline double rp_rng_unit(rp_rng *rng)
  * 2^64. */
 static inline uint64_t rp_rng_below(rp_rng *rng, uint64_t n)
 {
+    assert(n >= 1);
     return (uint64_t)(((rp_u128)rp_rng_next(rng) * n) >> 64);
 }
 

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs are found by length: up to 16 pages a list for each length, beyond that eight for each
- * doubling. A block takes one of the first runs of its list if that is long enough, else the
- * first of the first list in which every run is; what is left over goes back, and a run that is
- * freed joins its neighbours. */
+/* Free runs are kept in segregated lists: one list for each length below 16 pages, then eight
+ * lists for each power of two. A block takes one of the first runs in the list of its length if
+ * that is long enough; otherwise the first run of the first list in which every run is long
+ * enough. The rest of the run stays free, and a freed run is merged with its free neighbours.
+ */
 #include "util/shared_arena.h"
 
+#include <assert.h>
 #include <fcntl.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -17,16 +19,17 @@
 #include "util/mem.h"
 #include "util/mutex.h"
 #include "util/refcount.h"
+#include "util/verify.h"
 
 enum {
-    EXACT = 16, /* lengths with a list of their own */
-    PARTS = 8,  /* of a doubling */
+    EXACT = 16, /* lengths below this have a list of their own */
+    PARTS = 8,  /* lists per power of two */
     LISTS = EXACT + 28 * PARTS,
     WORDS = (LISTS + 63) / 64,
     STEP_BYTES = 16 << 20,
-    LOOKS = 8, /* at runs that may be a little too short */
-    /* A part is at least a step and an eighth of what is there: with steps of 16 MiB, 64 GiB
-     * take 56 parts. A part costs a descriptor. */
+    LOOKS = 8, /* runs of the own list to try, which may be too short */
+    /* A part is at least a step, and an eighth of the parts before it: with steps of 16 MiB,
+     * 64 GiB take 56 parts. Each part costs a descriptor. */
     GROWTH = 8,
     MAX_PARTS = 128,
 };
@@ -35,7 +38,8 @@ enum {
 
 static const size_t most_bytes = (size_t)64 << 30;
 
-/* What is known of a page: of the first of a run, all of it; of the last, `pages`. */
+/* A page. All fields are valid for the first page of a run; for the last one, `pages` and
+ * `is_free`. */
 typedef struct page {
     uint32_t pages;      /* of the run */
     uint32_t next, prev; /* in its list, if it is free */
@@ -48,20 +52,20 @@ struct rp_shared_arena {
     rp_allocator alloc;
     uint8_t *base; /* of the reserve: parts, then addresses that nothing is mapped to */
     size_t reserve_bytes, page_bytes, page_shift, step_pages, max_pages;
-    page *pages; /* as many as the reserve has; touched as they are needed */
+    page *pages; /* one for each page of the reserve; mapped lazily */
     rp_mutex lock;
     bool is_retired RP_GUARDED_BY(lock);
     uint32_t file_pages RP_GUARDED_BY(lock);
     uint32_t used_pages RP_GUARDED_BY(lock);
     uint32_t lists[LISTS] RP_GUARDED_BY(lock);
     uint64_t filled[WORDS] RP_GUARDED_BY(lock);
-    /* Written under the lock. A part never changes once it is counted: the count is stored with
-     * release, so a reader that loads it with acquire needs no lock. */
+    /* Written under the lock. A part never changes once part_count includes it. part_count is
+     * stored with release, so a reader that loads it with acquire needs no lock. */
     rp_shared_part parts[MAX_PARTS];
     atomic_size_t part_count;
 };
 
-/* The list that a run of that length stands in. */
+/* The list of free runs of that length. */
 static uint32_t list_of(uint32_t pages)
 {
     uint32_t log2;
@@ -86,6 +90,7 @@ static void put_free_locked(rp_shared_arena *a, uint32_t at, uint32_t pages)
 {
     uint32_t list = list_of(pages), next = a->lists[list];
 
+    assert(pages > 0 && at + pages <= a->file_pages && list < LISTS);
     a->pages[at] = (page){.pages = pages, .next = next, .prev = NO_PAGE, .is_free = true};
     a->pages[at].is_first = true;
     if (pages > 1) a->pages[at + pages - 1] = (page){.pages = pages, .is_free = true};
@@ -99,6 +104,8 @@ static void take_free_locked(rp_shared_arena *a, uint32_t at) RP_REQUIRES(a->loc
     page *run = &a->pages[at];
     uint32_t list = list_of(run->pages);
 
+    assert(run->is_free && run->is_first); /* I4 */
+    assert(run->prev == NO_PAGE ? a->lists[list] == at : a->pages[run->prev].next == at);
     if (run->next != NO_PAGE) a->pages[run->next].prev = run->prev;
     if (run->prev != NO_PAGE) {
         a->pages[run->prev].next = run->next;
@@ -115,7 +122,7 @@ static void mark_used_locked(rp_shared_arena *a, uint32_t at, uint32_t pages)
     if (pages > 1) a->pages[at + pages - 1] = (page){.pages = pages};
 }
 
-/* Puts pages back and joins them with what is free on both sides. */
+/* Frees pages and merges them with free neighbours (I3). */
 static void join_locked(rp_shared_arena *a, uint32_t at, uint32_t pages) RP_REQUIRES(a->lock)
 {
     uint32_t end = at + pages;
@@ -132,12 +139,12 @@ static void join_locked(rp_shared_arena *a, uint32_t at, uint32_t pages) RP_REQU
     put_free_locked(a, at, end - at);
 }
 
-/* Makes a file of that length: maps it writable at `at`, then seals it, then opens the
- * descriptor that others get. Returns that descriptor, or -1.
+/* Makes a memfd of that length, maps it writable at `at` and seals it. Returns a read-only
+ * descriptor for other processes, or -1.
  *
- * F_SEAL_GROW and F_SEAL_SHRINK fix the length, F_SEAL_FUTURE_WRITE leaves our mapping the only
- * way to write. Seals hold against every user. The mode keeps other users from opening the file
- * again through /proc, and from attaching extended attributes to it. */
+ * F_SEAL_GROW and F_SEAL_SHRINK fix the length. F_SEAL_FUTURE_WRITE makes our mapping the only
+ * writable one. Seals bind every user. The mode keeps other users from opening the file again
+ * through /proc, and from setting extended attributes. */
 static int make_file(uint8_t *at, size_t bytes)
 {
     const int seals = F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL;
@@ -158,7 +165,7 @@ static int make_file(uint8_t *at, size_t bytes)
     return read_fd;
 }
 
-/* Adds a part in which a run of `pages` can be found. */
+/* Adds a part that has room for a run of `pages`. */
 static bool grow_locked(rp_shared_arena *a, uint32_t pages) RP_REQUIRES(a->lock)
 {
     size_t count = atomic_load_explicit(&a->part_count, memory_order_relaxed);
@@ -168,7 +175,7 @@ static bool grow_locked(rp_shared_arena *a, uint32_t pages) RP_REQUIRES(a->lock)
 
     if (count == MAX_PARTS) return false;
     if (more < at / GROWTH) more = at / GROWTH;
-    /* A list holds runs of about a length: the end must be long enough for any of its list. */
+    /* find_free_locked() may look in the next list only, so the run must be that long. */
     more += more / PARTS + 1;
     left = a->max_pages - at;
     if (more > left) more = left;
@@ -190,7 +197,7 @@ static uint32_t find_free_locked(const rp_shared_arena *a, uint32_t pages) RP_RE
     uint32_t list = first_list(pages), word = list / 64;
     uint64_t bits;
 
-    /* Blocks of one length come and go: the list of that length has mostly one that fits. */
+    /* Blocks of one length recur, so the list of that length mostly has a run that fits. */
     for (uint32_t at = a->lists[list_of(pages)], i = 0; at != NO_PAGE && i < LOOKS; i++) {
         if (a->pages[at].pages >= pages) return at;
         at = a->pages[at].next;
@@ -213,7 +220,11 @@ static uint32_t pages_of(const rp_shared_arena *a, size_t size)
     return (uint32_t)((size + a->page_bytes - 1) >> a->page_shift);
 }
 
-/* NULL: no room, or retired. */
+#ifndef NDEBUG
+static const char *check_runs_locked(const rp_shared_arena *a) RP_REQUIRES(a->lock);
+#endif
+
+/* Allocates a run. NULL if there is no room, or the arena is retired. */
 static void *take(rp_shared_arena *a, size_t size)
 {
     uint32_t pages, at = NO_PAGE;
@@ -232,6 +243,7 @@ static void *take(rp_shared_arena *a, size_t size)
         mark_used_locked(a, at, pages);
         a->used_pages += pages;
     }
+    RP_VERIFY(a->file_pages + LISTS, check_runs_locked(a) == NULL);
     rp_mutex_unlock(&a->lock);
     return at != NO_PAGE ? a->base + ((size_t)at << a->page_shift) : NULL;
 }
@@ -242,12 +254,14 @@ static void give_back(rp_shared_arena *a, const void *block, size_t size)
     uint32_t pages = pages_of(a, size);
 
     rp_mutex_lock(&a->lock);
+    assert(a->used_pages >= pages && a->pages[at].is_first && a->pages[at].pages == pages);
     a->used_pages -= pages;
     join_locked(a, at, pages);
+    RP_VERIFY(a->file_pages + LISTS, check_runs_locked(a) == NULL);
     rp_mutex_unlock(&a->lock);
 }
 
-/* Makes a block longer where it is, if what is behind it is free; or shorter. */
+/* Shrinks a block in place, or grows it if the pages after it are free. */
 static bool stretch(rp_shared_arena *a, const void *block, size_t old_size, size_t new_size)
 {
     uint32_t at = (uint32_t)((size_t)((const uint8_t *)block - a->base) >> a->page_shift);
@@ -267,6 +281,7 @@ static bool stretch(rp_shared_arena *a, const void *block, size_t old_size, size
     } else {
         room = 0;
     }
+    RP_VERIFY(a->file_pages + LISTS, check_runs_locked(a) == NULL);
     rp_mutex_unlock(&a->lock);
     return room > 0;
 }
@@ -338,8 +353,8 @@ static void *map(size_t bytes, int protection)
     return at != MAP_FAILED ? at : NULL;
 }
 
-/* Reserves the addresses. A first file, made and thrown away, shows whether the system has
- * what parts need. */
+/* Reserves the addresses. Makes one file and discards it, to test whether the system supports
+ * sealed memfds. */
 static rp_status reserve(rp_shared_arena *a, rp_error *err)
 {
     int fd;
@@ -420,6 +435,7 @@ size_t rp_shared_arena_parts(const rp_shared_arena *arena)
 
 const rp_shared_part *rp_shared_arena_part(const rp_shared_arena *arena, size_t index)
 {
+    assert(index < rp_shared_arena_parts(arena));
     return &arena->parts[index];
 }
 
@@ -434,7 +450,8 @@ rp_shared_arena_info rp_shared_arena_look(rp_shared_arena *arena)
     return info;
 }
 
-/* I4 from the side of the lists: how many free runs they hold, or what is wrong. */
+/* Checks I4 and I5 for the lists. Returns the broken invariant, or NULL and the number of free
+ * runs in the lists. */
 static const char *check_lists_locked(const rp_shared_arena *a, size_t *found)
     RP_REQUIRES(a->lock)
 {

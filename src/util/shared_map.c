@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "util/shared_map.h"
 
+#include <assert.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "util/error.h"
 
-/* No more than a server can ask us to map. */
+/* A server cannot make this process reserve more addresses than this. */
 static const uint64_t most_bytes = (uint64_t)1 << 40;
 
 rp_status rp_shared_map_init(rp_shared_map *map, uint64_t reserve_bytes, rp_error *err)
@@ -38,6 +39,7 @@ rp_status rp_shared_map_add(rp_shared_map *map, int fd, uint64_t bytes, rp_error
     int seals = fcntl(fd, F_GET_SEALS);
     off_t end;
 
+    assert(mapped <= map->reserve_bytes && map->part_count <= RP_SHARED_MAX_PARTS); /* S1 */
     if (seals < 0 || (seals & F_SEAL_SHRINK) == 0)
         return rp_fail(err, RP_CORRUPT, "shared memory that is not sealed");
     if (map->part_count == RP_SHARED_MAX_PARTS)
@@ -48,12 +50,12 @@ rp_status rp_shared_map_add(rp_shared_map *map, int fd, uint64_t bytes, rp_error
         (uint64_t)end < bytes)
         return rp_fail(err, RP_CORRUPT, "a part of shared memory of %llu bytes",
                        (unsigned long long)bytes);
-    /* Not MAP_NORESERVE: huge pages that the system does not have would be SIGBUS. */
+    /* Not MAP_NORESERVE: a missing huge page would raise SIGBUS. */
     if (mmap(map->base + mapped, (size_t)bytes, PROT_READ, MAP_SHARED | MAP_FIXED, fd, 0) ==
         MAP_FAILED)
         return rp_fail_memory(err, (size_t)bytes);
     map->part_count++;
-    /* Release: a thread that sees the new length must see the mapping. */
+    /* Release: a thread that sees the new length sees the mapping. */
     atomic_store_explicit(&map->mapped_bytes, mapped + (size_t)bytes, memory_order_release);
     return RP_OK;
 }

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The other side of a shared_arena.h: its parts, mapped by a process that reads.
+/* The parts of a shared arena (shared_arena.h), mapped read-only by another process.
  *
- * Nothing is believed: a part must be a file that is sealed against shrinking and as long as
- * was said, and an offset is handed out only if the parts reach that far by now. What stands
- * there is another process's to write: it may change while it is read, if that process does not
- * keep its word. A reader must therefore check what it has read, not what it could read again.
- */
+ * The owner of the arena is not trusted. A part must be a file that is sealed against shrinking
+ * and has at least the announced length, and rp_shared_map_find() returns only mapped bytes.
+ * The owner may still change the bytes while they are read. A reader must therefore check the
+ * values it has read, and must not read them again after the check.
+ *
+ * Invariant S1: mapped_bytes <= reserve_bytes and part_count <= RP_SHARED_MAX_PARTS. */
 #ifndef RP_UTIL_SHARED_MAP_H
 #define RP_UTIL_SHARED_MAP_H
 
@@ -19,22 +20,22 @@ enum { RP_SHARED_MAX_PARTS = 256 };
 typedef struct rp_shared_map {
     uint8_t *base;
     size_t reserve_bytes; /* of addresses */
-    size_t part_count;    /* at most RP_SHARED_MAX_PARTS: each is a mapping of the system's */
+    size_t part_count;    /* at most RP_SHARED_MAX_PARTS: each is a mapping of the process */
     atomic_size_t mapped_bytes; /* of parts */
 } rp_shared_map;
 
-/* Reserves addresses. RP_CORRUPT (nonsense), RP_NO_RESOURCE. */
+/* Reserves addresses. RP_CORRUPT (an impossible size), RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_shared_map_init(rp_shared_map *map, uint64_t reserve_bytes,
                                           rp_error *err);
 void rp_shared_map_deinit(rp_shared_map *map);
 
-/* Maps the next part behind the others. The descriptor stays the caller's, who may close it at
- * once. One thread at a time. RP_CORRUPT (not such a file, not sealed, too short, more than
- * the reserve, or too many), RP_NO_RESOURCE. */
+/* Maps the next part after the others. The caller keeps the descriptor and may close it at
+ * once. One thread at a time. RP_CORRUPT (not a memfd, not sealed, too short, beyond the
+ * reserve, or too many parts), RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_shared_map_add(rp_shared_map *map, int fd, uint64_t bytes,
                                          rp_error *err);
 
-/* The bytes at `offset`, or NULL if they are not all in parts. Any thread. */
+/* The bytes at `offset`, or NULL if not all of them are mapped. Any thread. */
 const uint8_t *rp_shared_map_find(rp_shared_map *map, uint64_t offset, uint64_t size);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Threads of ours within a program of somebody else's: signals are for its own threads. */
+/* Threads of the library. They block all signals, so that signals go to the threads of the
+ * program that uses the library. */
 #ifndef RP_UTIL_THREAD_H
 #define RP_UTIL_THREAD_H
 
@@ -7,13 +8,13 @@
 
 #include "reprise/status.h"
 
-/* Starts a thread that blocks all signals; `name` (at most 15 bytes) is what tools show. False:
- * there is none to be had. Join it. */
+/* Starts a thread that blocks all signals; tools show its `name` (at most 15 bytes). The caller
+ * joins it. False if the system has no resources for a thread. */
 bool rp_thread_start(pthread_t *thread, const char *name, void *(*run)(void *arg), void *arg);
-/* The same, and nobody joins it. */
+/* The same, but the thread is detached. */
 bool rp_thread_detach(const char *name, void *(*run)(void *arg), void *arg);
 
-/* Processors that this process may use, at least 1. */
+/* The number of processors that this process may use, at least 1. */
 size_t rp_thread_processors(void);
 
 #endif

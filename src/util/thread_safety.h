@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names for clang's thread-safety analysis; nothing for other compilers. clang 14 accepts
- * guarded_by in C only where the lock is in scope, so on a sibling field it documents. */
+/* Macros for clang's thread-safety analysis; empty for other compilers. In C, clang 14 does not
+ * accept guarded_by with a sibling field, so RP_GUARDED_BY() only documents. */
 #ifndef RP_UTIL_THREAD_SAFETY_H
 #define RP_UTIL_THREAD_SAFETY_H
 

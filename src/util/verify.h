@@ -17,14 +17,13 @@
 #ifdef NDEBUG
 #define RP_VERIFY(parts, check) ((void)0)
 #else
-/* Calls check, an expression that is true if all invariants hold. parts is the number of parts
- * it walks. */
+/* Asserts `check`, an expression that is true if all invariants hold. `parts` is the number of
+ * parts that it walks. */
 #define RP_VERIFY(parts, check) ((void)(rp_verify_is_due(parts) && (assert(check), true)))
 
 enum { VERIFY_PACE = 64 };
 
-/* Says whether a checker that walks that many parts is to run now. Each thread keeps its own
- * count. */
+/* True if a checker that walks so many parts is to run now. Each thread keeps its own count. */
 static inline bool rp_verify_is_due(size_t parts)
 {
     static _Thread_local size_t saved;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The one 128-bit type, which ISO C lacks and both our compilers have. */
+/* A 128-bit integer, which ISO C lacks and gcc and clang have. */
 #ifndef RP_UTIL_WIDE_H
 #define RP_UTIL_WIDE_H
 

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "wire/answers.h"
 
+#include <assert.h>
+
+#include "tensor/tensor.h"
 #include "util/error.h"
 #include "util/mem.h"
+#include "util/printable.h"
 #include "wire/fields.h"
 #include "wire/selector_wire.h"
 #include "wire/signature_wire.h"
@@ -16,7 +20,7 @@ static rp_status malformed(const char *message, rp_error *err)
 
 enum {
     INSERTED_KEYS = 1,
-    MAX_INSERTED_KEYS = 1 << 24, /* in one answer: a server may gather many, but not more */
+    MAX_INSERTED_KEYS = 1 << 24, /* in one response */
 };
 
 rp_status rp_wire_read_insert_response(const uint8_t *data, size_t size, size_t *count,
@@ -84,13 +88,13 @@ rp_status rp_wire_read_found(const uint8_t *data, size_t size, int64_t *found, r
 /* A message that lists tables. */
 typedef struct list_kind {
     const char *message;
-    uint32_t table; /* the field that has a table */
-    uint32_t name;  /* and there the one that has its name */
+    uint32_t table; /* number of the field with a table */
+    uint32_t name;  /* number of the field with its name, in the table */
     rp_status (*read)(const rp_allocator *alloc, const rp_pb_field *field, rp_table_info *info,
                       rp_error *err);
 } list_kind;
 
-/* The name of a table; of two that stand there the last. */
+/* The name of a table; the last one if there are several. */
 static rp_status find_name(const list_kind *kind, const rp_pb_field *field, rp_string *name,
                            rp_error *err)
 {
@@ -108,7 +112,7 @@ static rp_status find_name(const list_kind *kind, const rp_pb_field *field, rp_s
     return step == RP_PB_END ? RP_OK : malformed(kind->message, err);
 }
 
-/* How many tables there are, and how many bytes their names take with a zero each. */
+/* Counts the tables, and the bytes of their names with a zero each. */
 static rp_status measure(const list_kind *kind, const uint8_t *data, size_t size, size_t *count,
                          size_t *name_bytes, rp_error *err)
 {
@@ -131,8 +135,7 @@ static rp_status measure(const list_kind *kind, const uint8_t *data, size_t size
     return step == RP_PB_END ? RP_OK : malformed(kind->message, err);
 }
 
-/* Fills in the tables, which have been counted. What has been read stands in the list even if
- * it fails. */
+/* Fills in the tables, which have been counted. On failure the list has those read so far. */
 static rp_status fill(const list_kind *kind, const uint8_t *data, size_t size,
                       rp_wire_tables *list, char *names, rp_error *err)
 {
@@ -149,7 +152,7 @@ static rp_status fill(const list_kind *kind, const uint8_t *data, size_t size,
         st = kind->read(&list->alloc, &f, info, err);
         if (st == RP_OK) st = find_name(kind, &f, &name, err);
         if (st != RP_OK) return st;
-        /* A few bytes of the answer can become kilobytes of paths. */
+        /* A few bytes of the response can become kilobytes of paths. */
         signatures += rp_signature_bytes(info->signature);
         if (signatures > RP_WIRE_MAX_TABLE_SIGNATURES_BYTES)
             return rp_fail(err, RP_NO_RESOURCE,
@@ -159,6 +162,7 @@ static rp_status fill(const list_kind *kind, const uint8_t *data, size_t size,
         names[name.size] = '\0';
         info->name = names;
         names += name.size + 1;
+        assert((size_t)(names - (char *)list) <= list->bytes);
     }
     return RP_OK;
 }
@@ -191,6 +195,7 @@ void rp_wire_tables_free(rp_wire_tables *tables)
     rp_allocator alloc;
 
     if (tables == NULL) return;
+    assert(tables->bytes >= sizeof *tables + tables->count * sizeof *tables->tables);
     for (size_t i = 0; i < tables->count; i++) rp_signature_unref(tables->tables[i].signature);
     alloc = tables->alloc;
     rp_release(&alloc, tables, tables->bytes);
@@ -244,7 +249,7 @@ static void read_info_number(const rp_pb_field *f, rp_table_info *info)
     }
 }
 
-/* A signature that makes no sense to us is left out; only memory is a reason to fail. */
+/* A signature that cannot be read is dropped; only lack of memory is an error. */
 static rp_status read_info_signature(const rp_allocator *alloc, const rp_pb_field *f,
                                      rp_table_info *info, rp_error *err)
 {
@@ -298,7 +303,8 @@ static bool read_state_id(const uint8_t *data, size_t size, uint64_t id[2])
         if (!rp_pb_is(&f, 1, RP_PB_BYTES)) continue;
         inner = rp_pb_open(f.data, f.size);
         while ((step = rp_pb_next(&inner, &half)) == RP_PB_FIELD)
-            if (half.type == RP_PB_VARINT && half.number <= 2) id[half.number - 1] = half.value;
+            if (half.type == RP_PB_VARINT && half.number >= 1 && half.number <= 2)
+                id[half.number - 1] = half.value;
         if (step != RP_PB_END) return false;
     }
     return true;
@@ -404,7 +410,7 @@ static void merge_one(rp_table_info *into, const rp_table_info *status)
     into->sample_waits = status->sample_waits;
 }
 
-/* Both mostly have the same tables in the same order. */
+/* Fast if both have the same tables in the same order, as mostly. */
 void rp_wire_tables_merge(rp_wire_tables *tables, const rp_wire_tables *status)
 {
     size_t at = 0;
@@ -441,12 +447,12 @@ static void read_waiting_number(const rp_pb_field *f, int64_t now_ns, rp_waiting
     }
 }
 
-/* Cuts between characters. */
+/* Copies a text; one that is too long is cut between characters. */
 static void copy_text(char *dst, size_t room, const rp_pb_field *f)
 {
     size_t size = f->size < room ? f->size : room - 1;
 
-    while (size < f->size && size > 0 && (f->data[size] & 0xc0) == 0x80) size--;
+    if (size < f->size) size = rp_utf8_whole((const char *)f->data, size);
     if (size > 0) memcpy(dst, f->data, size);
     dst[size] = '\0';
 }

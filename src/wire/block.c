@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "wire/block.h"
 
+#include <assert.h>
+
 #include "util/mem.h"
 #include "util/mutex.h"
 
 struct rp_block_pool {
-    rp_refcount refs; /* its owner's, and one for each block that it has given out */
+    rp_refcount refs; /* its owner's, and one for each block whose home it is */
     rp_allocator alloc;
     rp_mutex mu; /* rank 85 */
     rp_block *first RP_GUARDED_BY(mu);
@@ -63,6 +65,7 @@ rp_block *rp_block_grow(rp_block *block, size_t capacity)
     size_t bytes;
     rp_block *grown;
 
+    assert(block->size <= block->capacity && rp_refcount_is_one(&block->refs)); /* B1 */
     if (capacity <= block->capacity) return block;
     if (block->data_alloc.resize != NULL) return grow_apart(block, capacity);
     if (!rp_size_add(sizeof *block, capacity, &bytes)) return NULL;
@@ -86,8 +89,8 @@ static void release(rp_block *block)
     rp_release(&alloc, block, bytes);
 }
 
-/* Keeps a block that is over. False if there are enough, it is too large, or the lock is taken:
- * by a thread that the child of a fork does not have, perhaps. */
+/* Keeps an unused block. False if the pool is full, the block is too large, or the lock is
+ * held: perhaps by a thread that the child of a fork does not have. */
 static bool keep(rp_block_pool *pool, rp_block *block)
 {
     bool is_kept = false;
@@ -99,6 +102,7 @@ static bool keep(rp_block_pool *pool, rp_block *block)
         block->next = pool->first;
         pool->first = block;
         pool->bytes += block->capacity;
+        assert(pool->bytes <= RP_POOL_KEPT_BYTES); /* B2 */
         is_kept = true;
     }
     rp_mutex_unlock(&pool->mu);
@@ -110,6 +114,7 @@ void rp_block_unref(rp_block *block)
     rp_block_pool *home;
 
     if (block == NULL || !rp_refcount_dec(&block->refs)) return;
+    assert(block->size <= block->capacity); /* B1 */
     home = block->home;
     if (home == NULL || !keep(home, block)) release(block);
     rp_block_pool_unref(home);
@@ -134,14 +139,17 @@ void rp_block_pool_unref(rp_block_pool *pool) RP_NO_THREAD_SAFETY_ANALYSIS
     while (pool->first != NULL) {
         rp_block *block = pool->first;
         pool->first = block->next;
+        assert(pool->bytes >= block->capacity); /* B2 */
+        pool->bytes -= block->capacity;
         release(block);
     }
+    assert(pool->bytes == 0);
     rp_mutex_deinit(&pool->mu);
     alloc = pool->alloc;
     rp_release(&alloc, pool, sizeof *pool);
 }
 
-/* One that is large enough, the last that was kept first: the caches may have it still. */
+/* Takes a block that is large enough; the latest first, which may still be in the cache. */
 static rp_block *take(rp_block_pool *pool, size_t capacity)
 {
     rp_block **at, *block;
@@ -150,6 +158,7 @@ static rp_block *take(rp_block_pool *pool, size_t capacity)
     for (at = &pool->first; *at != NULL && (*at)->capacity < capacity;) at = &(*at)->next;
     block = *at;
     if (block != NULL) {
+        assert(pool->bytes >= block->capacity && block->home == NULL); /* B2 */
         *at = block->next;
         pool->bytes -= block->capacity;
     }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "wire/descriptors.h"
 
+#include <assert.h>
 #include <string.h>
 
 /* As strcmp() of two texts of which one is not terminated. */
@@ -27,6 +28,7 @@ const rp_wire_file *rp_wire_find_symbol(rp_string name)
     while (from < to) {
         size_t middle = from + (to - from) / 2;
         int order = compare(name, rp_wire_symbols[middle].name);
+        assert(rp_wire_symbols[middle].file < rp_wire_file_count);
         if (order == 0) return &rp_wire_files[rp_wire_symbols[middle].file];
         if (order < 0)
             to = middle;

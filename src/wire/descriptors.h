@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The files below proto/ and what they import, as serialised FileDescriptorProtos: what
- * reflection answers with. tools/embed.py makes the tables when the library is built. All of it
- * is constant. */
+/* The files in proto/ and their imports as serialised FileDescriptorProtos, for the reflection
+ * service. tools/embed.py generates the tables when the library is built. All is constant. */
 #ifndef RP_WIRE_DESCRIPTORS_H
 #define RP_WIRE_DESCRIPTORS_H
 
@@ -11,7 +10,7 @@ typedef struct rp_wire_file {
     const char *name; /* as in an import: "reverb/schema.proto" */
     const uint8_t *data;
     size_t size;
-    const uint8_t *needs; /* numbers of the files that it imports, itself or through others */
+    const uint8_t *needs; /* indexes of the files that it imports, directly or not */
     size_t need_count;
 } rp_wire_file;
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "util/error.h"
+#include "util/printable.h"
 #include "wire/fields.h"
 
 enum { STATUS_TABLE = 1, STATUS_WITHOUT_TABLES = 2, STATUS_DURABILITY = 2, PROGRESS = 23 };
@@ -51,7 +52,7 @@ rp_status rp_wire_read_status_request(const uint8_t *data, size_t size, rp_strin
     X(21, loads, uint64_t)                                                                     \
     X(22, load_bytes, uint64_t)
 
-/* What a peer may be at. Others are shown as the last of them. */
+/* The known activities of a peer. Others are shown as the last one. */
 static const char *const works[] = {"loading", "replaying", "checkpoint", "verifying",
                                     "working"};
 enum { WORKS = sizeof works / sizeof works[0] };
@@ -82,13 +83,13 @@ void rp_wire_write_durability(rp_buf *out, const rp_durable_info *info)
     rp_wire_end(out, mark);
 }
 
-/* A text that is cut to fit. False if it is none. */
+/* Copies a text, cut to fit. False if it is not text. */
 static bool copy_text(const rp_pb_field *f, char *out, size_t room)
 {
     size_t size = f->size < room - 1 ? f->size : room - 1;
 
     if (!rp_wire_is_text(f->data, f->size)) return false;
-    while (size < f->size && size > 0 && (f->data[size] & 0xc0) == 0x80) size--;
+    if (size < f->size) size = rp_utf8_whole((const char *)f->data, size);
     memcpy(out, f->data, size);
     out[size] = '\0';
     return true;
@@ -130,7 +131,7 @@ static bool read_info(const rp_pb_field *field, rp_durable_info *out)
         if (rp_pb_is(&f, 3, RP_PB_BYTES)) ok = copy_text(&f, out->trouble, sizeof out->trouble);
         if (rp_pb_is(&f, PROGRESS, RP_PB_BYTES)) ok = read_progress(&f, &out->progress);
         if (f.type != RP_PB_VARINT) continue;
-        /* A mode of tomorrow is at least as careful as those of today. */
+        /* An unknown mode, of a newer server, counts as the safest known one. */
         if (f.number == 1 && f.value > RP_DURABLE_SYNC) f.value = RP_DURABLE_SYNC;
         switch (f.number) {
 #define READ(number, field, type)                                                              \

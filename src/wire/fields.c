@@ -32,6 +32,7 @@ rp_status rp_wire_read_text(const rp_pb_field *field, const char *what, rp_strin
                        RP_WIRE_MAX_NAME_BYTES);
     if (!rp_wire_is_text(field->data, field->size))
         return rp_fail(err, RP_INVALID, "%s is not UTF-8 text", what);
+    assert(field->type == RP_PB_BYTES);
     *out = (rp_string){(const char *)field->data, field->size};
     return RP_OK;
 }
@@ -62,6 +63,7 @@ rp_status rp_wire_malformed(rp_error *err, const char *message)
 
 rp_status rp_wire_blame_peer(rp_status status, rp_error *err)
 {
+    assert(status == RP_OK || err == NULL || err->code == status);
     if (status != RP_INVALID) return status;
     if (err != NULL) err->code = RP_CORRUPT;
     return RP_CORRUPT;
@@ -177,7 +179,7 @@ void rp_wire_put_int(rp_buf *out, uint32_t number, int64_t value)
     rp_wire_put_number(out, number, (uint64_t)value);
 }
 
-/* The default is what has no bit set: -0.0 is written. */
+/* The default is 0.0 with all bits zero: -0.0 is written. */
 void rp_wire_put_double(rp_buf *out, uint32_t number, double value)
 {
     uint64_t bits;
@@ -226,9 +228,11 @@ void rp_wire_put_updates(rp_buf *out, uint32_t number, const rp_update *updates,
             *at++ = PRIORITY_TAG;
             at = rp_pb_put_fixed64(at, bits);
         }
+        assert(at - start < 128);
         start[-1] = (uint8_t)(at - start); /* its length: one byte */
     }
     out->size = (size_t)(at - out->data);
+    assert(out->size <= out->capacity);
 }
 
 void rp_wire_put_packed(rp_buf *out, uint32_t number, const uint64_t *values, size_t count)
@@ -243,6 +247,7 @@ void rp_wire_put_packed(rp_buf *out, uint32_t number, const uint64_t *values, si
     at = rp_pb_put_bytes_head(at, number, size);
     for (size_t i = 0; i < count; i++) at = rp_pb_put_varint(at, values[i]);
     out->size = (size_t)(at - out->data);
+    assert(out->size <= out->capacity);
 }
 
 size_t rp_wire_begin(rp_buf *out, uint32_t number)
@@ -256,7 +261,9 @@ void rp_wire_end(rp_buf *out, size_t mark)
 {
     size_t size, length_bytes;
 
-    if (out->bad) return; /* marks mean nothing any more */
+    if (out->bad) return; /* marks are invalid */
+    assert(mark > 0 && mark <= out->size);
+    assert(out->data[mark - 1] == 0); /* the reserved byte: ended once, innermost first */
     size = out->size - mark;
     length_bytes = rp_pb_varint_size(size);
     if (length_bytes > 1) {

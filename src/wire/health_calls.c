@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "wire/health_calls.h"
 
+#include <assert.h>
+
 #include "wire/fields.h"
 
 rp_status rp_wire_read_health_request(const uint8_t *data, size_t size, rp_string *service,
@@ -12,5 +14,6 @@ rp_status rp_wire_read_health_request(const uint8_t *data, size_t size, rp_strin
 
 void rp_wire_write_health_response(rp_buf *out, rp_wire_serving status)
 {
+    assert(status <= RP_WIRE_SERVICE_UNKNOWN);
     rp_wire_put_number(out, 1, (uint64_t)status);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "wire/insert_request.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "util/error.h"
@@ -99,6 +100,7 @@ rp_status rp_insert_request_read(const uint8_t *data, size_t size,
         rp_status st = count_part(&field, limits, out, err);
         if (st != RP_OK) return st;
     }
+    assert(out->item_count <= limits->items && out->keep_count <= limits->keys);
     return step == RP_PB_END ? RP_OK : malformed("InsertStreamRequest", err);
 }
 
@@ -135,14 +137,14 @@ void rp_insert_request_keep(const rp_insert_request *request, uint64_t *keys)
         if (!rp_pb_is(&field, REQUEST_KEEP, RP_PB_BYTES)) continue;
         for (const uint8_t *at = field.data, *end = at + field.size; at != end;) {
             uint64_t key = 0;
-            if (!rp_pb_get_varint(&at, end, &key)) /* it does not fit 64 bits: no key is 0 */
+            if (!rp_pb_get_varint(&at, end, &key)) /* over 64 bits: 0, which is no key */
                 while (*at++ >= 0x80) {}
             *keys++ = key;
         }
     }
 }
 
-/* An int32 of which only 0 and more make sense. */
+/* Reads an int32 that must not be negative. */
 static bool get_count(uint64_t value, uint32_t *out)
 {
     *out = (uint32_t)value;
@@ -204,6 +206,7 @@ static rp_status read_column(const uint8_t *data, size_t size, const item_room *
     if (column.slice_count == 0)
         return rp_fail(err, RP_INVALID, "item %llu: column %zu has no slices",
                        (unsigned long long)out->key, out->column_count);
+    assert(out->column_count < room->max_columns && out->slice_count <= room->max_slices);
     room->columns[out->column_count++] = column;
     return RP_OK;
 }
@@ -224,7 +227,7 @@ static rp_status read_trajectory(const uint8_t *data, size_t size, const item_ro
     return step == RP_PB_END ? RP_OK : malformed("FlatTrajectory", err);
 }
 
-/* google.protobuf.Timestamp. What does not fit is cut: nobody counts on it. */
+/* google.protobuf.Timestamp. Wraps around if it does not fit: the time is informative only. */
 static bool read_time(const uint8_t *data, size_t size, int64_t *ns)
 {
     rp_pb_reader reader = rp_pb_open(data, size);
@@ -240,7 +243,8 @@ static bool read_time(const uint8_t *data, size_t size, int64_t *ns)
     return step == RP_PB_END;
 }
 
-/* As everybody writes them (chunk/protobuf.h); all else is left to the functions above. */
+/* Fast paths for fields in the order of all known writers (chunk/protobuf.h). After a false the
+ * functions above read the item again. */
 
 static inline bool slice_in_order(rp_pb_reader r, rp_wire_slice *out)
 {
@@ -267,12 +271,13 @@ static inline bool column_in_order(rp_pb_reader r, const item_room *room, rp_wir
             return false;
     if (count == 0 || !rp_pb_take_if(&r, COLUMN_SQUEEZE, &squeeze) || r.at != r.end)
         return false;
+    assert(out->column_count < room->max_columns && out->slice_count <= room->max_slices);
     room->columns[out->column_count++] = (rp_wire_column){count, squeeze != 0};
     return true;
 }
 
-/* The end of the item is that of the reader, so that there are ten bytes to look at; the time
- * must end where it says. */
+/* Reads with the end of the item as its bound, so that ten bytes are readable; checks that the
+ * time ends where it should. */
 static inline bool time_in_order(rp_pb_reader *r, int64_t *ns)
 {
     rp_pb_reader time;
@@ -286,7 +291,6 @@ static inline bool time_in_order(rp_pb_reader *r, int64_t *ns)
     return r->at == time.end;
 }
 
-/* False: it has to be read in the other way. */
 static bool item_in_order(rp_pb_reader r, const item_room *room, rp_wire_item *out)
 {
     rp_pb_reader part;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading an InsertStreamRequest where it lies.
+/* Reads an InsertStreamRequest in place.
  *
  *   InsertStreamRequest   1 ChunkData, repeated   2 PrioritizedItem, repeated
  *                         3 keep_chunk_keys, packed or not
@@ -8,9 +8,9 @@
  *   Column                1 ChunkSlice, repeated   2 squeeze
  *   ChunkSlice            1 chunk_key  2 offset  3 length  4 index
  *
- * Fields may stand in any order, but chunks are dealt with before items, so the message is
- * walked more than once: a first look counts its parts and refuses what is over a limit, then
- * each kind is read in turn. Nothing is copied or allocated; everything borrows the bytes. */
+ * Fields may be in any order, but chunks are handled before items, so the message is read more
+ * than once: the first pass counts its parts and checks the limits, then each kind is read in
+ * turn. Nothing is copied or allocated; all results borrow the bytes. */
 #ifndef RP_WIRE_INSERT_REQUEST_H
 #define RP_WIRE_INSERT_REQUEST_H
 
@@ -21,7 +21,7 @@ typedef struct rp_insert_limits {
     size_t chunk_bytes, items, columns, slices, keys;
 } rp_insert_limits;
 
-/* Which of them a message is over. */
+/* The limit that a message exceeds. */
 typedef enum rp_insert_excess {
     RP_EXCESS_NONE,
     RP_EXCESS_CHUNK_BYTES,
@@ -39,12 +39,12 @@ typedef struct rp_insert_request {
     rp_insert_excess excess; /* written in every case */
 } rp_insert_request;
 
-/* The first look. RP_INVALID (no such message), RP_NO_RESOURCE (names part, count, limit). */
+/* The first pass. RP_INVALID (malformed), RP_NO_RESOURCE (names part, count and limit). */
 RP_NODISCARD rp_status rp_insert_request_read(const uint8_t *data, size_t size,
                                               const rp_insert_limits *limits,
                                               rp_insert_request *out, rp_error *err);
 
-/* Walks the parts of one kind: open a reader with rp_insert_request_parts(), then call next
+/* Reads the parts of one kind: open a reader with rp_insert_request_parts(), then call next
  * until it returns false. */
 static inline rp_pb_reader rp_insert_request_parts(const rp_insert_request *request)
 {
@@ -56,7 +56,7 @@ bool rp_insert_request_next_item(rp_pb_reader *reader, const uint8_t **data, siz
 /* Writes the keys to keep: keep_count of them. */
 void rp_insert_request_keep(const rp_insert_request *request, uint64_t *keys);
 
-/* A column of an item: its slices follow those of the columns before. */
+/* A column of an item. Its slices follow those of the columns before. */
 typedef struct rp_wire_column {
     uint32_t slice_count;
     bool squeeze;
@@ -67,20 +67,19 @@ typedef struct rp_wire_slice {
     uint32_t offset, length, index;
 } rp_wire_slice;
 
-/* An item, read. The arrays are the caller's, of limits->columns and limits->slices entries or
- * as many as it has; `columns` and `slices` are filled in. */
+/* An item. Its columns and slices are in arrays of the caller. */
 typedef struct rp_wire_item {
     uint64_t key;
     rp_string table;
     double priority;
     int32_t times_sampled;
-    int64_t inserted_at_ns; /* said by servers only */
+    int64_t inserted_at_ns; /* sent by servers only */
     size_t column_count, slice_count;
     rp_insert_excess excess; /* written in every case */
 } rp_wire_item;
 
-/* Reads an item. RP_INVALID (not such a message, a negative offset or length, no columns, a
- * column without slices), RP_NO_RESOURCE (over the room of an array). */
+/* Reads an item. RP_INVALID (malformed, a negative offset or length, no columns, a column
+ * without slices), RP_NO_RESOURCE (an array is too small). */
 RP_NODISCARD rp_status rp_wire_item_read(const uint8_t *data, size_t size,
                                          rp_wire_column *columns, size_t max_columns,
                                          rp_wire_slice *slices, size_t max_slices,

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "wire/insert_request_write.h"
 
+#include <assert.h>
+
 #include "wire/fields.h"
 #include "wire/item_wire.h"
 
@@ -41,6 +43,7 @@ static bool add_item(rp_buf *out, const rp_wire_insert *item)
     at = rp_pb_put_bytes_head(at, RP_ITEM_TRAJECTORY, trajectory);
     at = rp_item_put_trajectory(at, item->trajectory);
     out->size = (size_t)(at - out->data);
+    assert(out->size <= out->capacity);
     return true;
 }
 

@@ -1,30 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writing an InsertStreamRequest, what insert_request.h reads:
+/* Writes an InsertStreamRequest, which insert_request.h reads:
  *
  *   InsertStreamRequest   1 ChunkData, repeated   2 PrioritizedItem, repeated
  *                         3 keep_chunk_keys, packed
  *
- * A message is an rp_reply to which parts are appended: chunks, items, keys to keep, each
- * function as often as one likes. The server takes all chunks of a message before its items, so
- * the order does not matter; chunks first is what everybody does. How large the message has
- * become is rp_insert_request_bytes(). False: no memory, the message is of no use any more. */
+ * A message is an rp_reply to which chunks, items and keys to keep are appended, in any order
+ * and number: the server reads all chunks of a message before its items.
+ * rp_insert_request_bytes() is its size so far. False: no memory; the message must not be sent.
+ */
 #ifndef RP_WIRE_INSERT_REQUEST_WRITE_H
 #define RP_WIRE_INSERT_REQUEST_WRITE_H
 
+#include "chunk/chunk_api.h"
 #include "wire/reply.h"
 
-/* An item to write; everything is borrowed for the time of the call. */
+/* An item to write. All is borrowed during the call. */
 typedef struct rp_wire_insert {
     uint64_t key;
-    const char *table; /* its name, no zero needed */
+    const char *table; /* its name, not terminated */
     size_t table_size;
     double priority;
     const rp_trajectory *trajectory;
 } rp_wire_insert;
 
-/* Appends chunks, as they travel. Those of RP_REPLY_COPY_BYTES and more are borrowed: a
- * trajectory that keeps them alive must be held (rp_reply_hold()), or they by the caller, until
- * the message is gone. */
+/* Appends chunks, in their wire form. Those of RP_REPLY_COPY_BYTES and more are borrowed: the
+ * reply must hold a trajectory of them (rp_reply_hold()), or the caller must keep them, until
+ * the message was written. */
 RP_NODISCARD bool rp_insert_request_add_chunks(rp_reply *reply, rp_chunk *const *chunks,
                                                size_t count);
 

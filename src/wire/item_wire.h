@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writing the trajectory of an item, which a client sends to insert it and a server when it is
- * drawn: sizes first, then straight into memory.
+/* Writes the trajectory of an item, which a client sends to insert it and a server to return
+ * it: computes the size first, then writes directly into memory.
  *
  *   FlatTrajectory   1 Column, repeated
  *   Column           1 ChunkSlice, repeated   2 squeeze
  *   ChunkSlice       1 chunk_key  2 offset  3 length  4 index
  *
- * A slice has less than 128 bytes, and a column of a few slices too: their length is one byte,
- * which is filled in when they have been written. */
+ * A slice has less than 128 bytes, and so has a column of a few slices: their length is one
+ * byte, which is filled in after them. */
 #ifndef RP_WIRE_ITEM_WIRE_H
 #define RP_WIRE_ITEM_WIRE_H
 
+#include <assert.h>
 #include <string.h>
 
 #include "chunk/chunk.h"
@@ -39,7 +40,7 @@ enum {
     RP_SHORT_COLUMN = (127 - 2) / RP_SLICE_MAX_BYTES,
 };
 
-/* A field whose value is the default is not written. All numbers here are below 16. */
+/* Default values are not written. All field numbers here are below 16. */
 static inline size_t rp_item_varint_size(uint64_t value)
 {
     return value == 0 ? 0 : 1 + rp_pb_varint_size(value);
@@ -82,8 +83,8 @@ static inline size_t rp_item_column_size(const rp_slices *column)
     return size;
 }
 
-/* Bytes of a serialised FlatTrajectory, and writing them: exactly that many, at `at`; returns
- * the end. */
+/* The bytes of a serialised FlatTrajectory. rp_item_put_trajectory() writes exactly that many
+ * at `at`, and returns the end. */
 static inline size_t rp_item_trajectory_size(const rp_trajectory *trajectory)
 {
     size_t size = 0;
@@ -104,6 +105,7 @@ static inline uint8_t *rp_item_put_slice(uint8_t *at, const rp_slice *slice)
     at = rp_item_put_varint(at, RP_SLICE_OFFSET, slice->offset);
     at = rp_item_put_varint(at, RP_SLICE_LENGTH, slice->length);
     at = rp_item_put_varint(at, RP_SLICE_INDEX, slice->column);
+    assert(at - content < 128);
     content[-1] = (uint8_t)(at - content);
     return at;
 }
@@ -119,6 +121,7 @@ static inline uint8_t *rp_item_put_trajectory(uint8_t *at, const rp_trajectory *
         for (size_t j = 0; j < column.slice_count; j++)
             at = rp_item_put_slice(at, &column.slices[j]);
         at = rp_item_put_varint(at, RP_ITEM_SQUEEZE, column.squeeze);
+        assert(is_short ? at - content < 128 : (size_t)(at - content) == size);
         if (is_short) content[-1] = (uint8_t)(at - content);
     }
     return at;

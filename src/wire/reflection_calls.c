@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "wire/reflection_calls.h"
 
+#include <assert.h>
+
 #include "wire/descriptors.h"
 #include "wire/fields.h"
 
@@ -34,7 +36,7 @@ static rp_status read_field(const rp_pb_field *f, rp_wire_reflection_request *r,
     if (f->type != RP_PB_BYTES) return RP_OK;
     if (f->number == 1) return rp_wire_read_text(f, "the host", &r->host, err);
     if (f->number < RP_WIRE_REFLECT_FILE || f->number > RP_WIRE_REFLECT_SERVICES) return RP_OK;
-    /* One of the oneof: the last counts, and an extension is merged with one before it. */
+    /* Members of a oneof: the last counts, and an extension is merged with one before it. */
     if (f->number != RP_WIRE_REFLECT_EXTENSION || r->kind != RP_WIRE_REFLECT_EXTENSION) {
         r->text = (rp_string){"", 0};
         r->extension_number = 0;
@@ -96,6 +98,7 @@ static void put_file(rp_buf *out, const rp_wire_file *file)
 
     rp_wire_put_bytes(out, 1, file->data, file->size);
     for (size_t i = 0; i < file->need_count; i++) {
+        assert(file->needs[i] < rp_wire_file_count);
         const rp_wire_file *needed = &rp_wire_files[file->needs[i]];
         rp_wire_put_bytes(out, 1, needed->data, needed->size);
     }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gRPC's reflection service (proto/grpc/reflection), v1 and v1alpha alike: the messages are the
- * same. Pure functions over the tables of descriptors.h. */
+/* The reflection service of gRPC (proto/grpc/reflection), v1 and v1alpha, which have the same
+ * messages. Pure functions over the tables of descriptors.h. */
 #ifndef RP_WIRE_REFLECTION_CALLS_H
 #define RP_WIRE_REFLECTION_CALLS_H
 
 #include "reprise/tensor.h"
 #include "util/buf.h"
 
-/* What is asked for; the values are the numbers of the fields. */
+/* The kind of a request; the values are the numbers of its fields. */
 typedef enum rp_wire_reflection_kind {
     RP_WIRE_REFLECT_NOTHING = 0,
     RP_WIRE_REFLECT_FILE = 3,
@@ -25,13 +25,13 @@ typedef struct rp_wire_reflection_request {
     int32_t extension_number; /* of RP_WIRE_REFLECT_EXTENSION */
 } rp_wire_reflection_request;
 
-/* RP_INVALID (not such a message, a text that is none or has more than 255 bytes). */
+/* RP_INVALID (malformed, or a text that is not UTF-8 or has more than 255 bytes). */
 RP_NODISCARD rp_status rp_wire_read_reflection_request(const uint8_t *data, size_t size,
                                                        rp_wire_reflection_request *out,
                                                        rp_error *err);
 
-/* Writes the answer: the services, a file with all that it imports, or an error within the
- * response (NOT_FOUND; UNIMPLEMENTED for a request that asks for nothing we know). */
+/* Writes the response: the services, a file with its imports, or an error within the response
+ * (NOT_FOUND; UNIMPLEMENTED for an unknown kind). */
 void rp_wire_write_reflection_response(rp_buf *out, const rp_wire_reflection_request *request);
 
 #endif

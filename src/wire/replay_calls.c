@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "wire/replay_calls.h"
 
+#include <assert.h>
 #include <float.h>
 
 #include "util/error.h"
@@ -57,7 +58,7 @@ static rp_status take_selector(const rp_wire_selector *selector, const char *wha
     return rp_fail(err, RP_INVALID, "the %s names no distribution that is known", what);
 }
 
-/* TableOptions as far as read. */
+/* The part of TableOptions that was read so far. */
 typedef struct options_reading {
     rp_wire_table_options options;
     rp_wire_selector sampler, remover;
@@ -241,6 +242,7 @@ rp_status rp_wire_read_why_blocked(const uint8_t *data, size_t size, rp_string *
         return rp_fail(err, RP_INVALID, "max_calls must be >= 0, got %lld", (long long)calls);
     *table = found;
     *max_calls = calls == 0 ? DEFAULT_CALLS : calls < MAX_CALLS ? (size_t)calls : MAX_CALLS;
+    assert(*max_calls >= 1 && *max_calls <= MAX_CALLS);
     return RP_OK;
 }
 

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The messages of our own service, proto/reprise/v1: reading requests, writing responses.
+/* The messages of our own services, proto/reprise/v1: reads requests, writes responses.
  *
  * Pure functions over bytes. Strings are borrowed from the bytes read. Statuses of the readers:
- * RP_INVALID (not such a message, a name that is no text or has more than 255 bytes),
- * RP_NO_RESOURCE (too many keys). Numbers come as they were sent, unless said otherwise; who
- * acts on them checks them. Responses that are not here are empty messages. */
+ * RP_INVALID (malformed, or a name that is not text or has more than 255 bytes), RP_NO_RESOURCE
+ * (too many keys). Numbers are returned as they were sent, unless noted; the caller checks
+ * them. Responses that are not here are empty messages. */
 #ifndef RP_WIRE_REPLAY_CALLS_H
 #define RP_WIRE_REPLAY_CALLS_H
 
+#include "chunk/chunk_api.h"
 #include "reprise/table.h"
 #include "util/buf.h"
 #include "wire/reply.h"
@@ -18,7 +19,7 @@ typedef struct rp_wire_limiter {
     rp_limiter_options value;
 } rp_wire_limiter;
 
-/* Sets in `options` the fields that were sent. */
+/* Copies the fields that were sent into `options`. */
 void rp_wire_limiter_apply(const rp_wire_limiter *limiter, rp_limiter_options *options);
 
 /* TableOptions, with the defaults of the message filled in. */
@@ -30,12 +31,11 @@ typedef struct rp_wire_table_options {
     uint64_t max_bytes;
     int32_t max_times_sampled;
     bool soft_limit;
-    const uint8_t
-        *signature; /* a serialised StructuredValue, or NULL: rp_wire_read_signature() */
+    const uint8_t *signature; /* serialised, for rp_wire_read_signature(); or NULL */
     size_t signature_size;
 } rp_wire_table_options;
 
-/* Also RP_INVALID without options, and with a sampler or remover that says nothing. */
+/* Also RP_INVALID without options, and for a sampler or remover without a kind. */
 RP_NODISCARD rp_status rp_wire_read_create_table(const uint8_t *data, size_t size,
                                                  rp_wire_table_options *out, rp_error *err);
 
@@ -43,14 +43,14 @@ RP_NODISCARD rp_status rp_wire_read_create_table(const uint8_t *data, size_t siz
 RP_NODISCARD rp_status rp_wire_read_drop_table(const uint8_t *data, size_t size,
                                                rp_string *table, rp_error *err);
 
-/* What is to change. */
+/* AlterTableRequest: the fields to change. */
 typedef struct rp_wire_alter_table {
     rp_string table;
     bool has_max_size, has_max_bytes, has_max_times_sampled;
     int64_t max_size;
     uint64_t max_bytes;
     int32_t max_times_sampled;
-    rp_wire_limiter limiter; /* none of its fields sent: none to change */
+    rp_wire_limiter limiter; /* only the fields that were sent */
     bool recenter;
 } rp_wire_alter_table;
 
@@ -66,22 +66,23 @@ typedef struct rp_wire_pause_table {
 RP_NODISCARD rp_status rp_wire_read_pause_table(const uint8_t *data, size_t size,
                                                 rp_wire_pause_table *out, rp_error *err);
 
-/* `*table` empty: all tables. `*max_calls` is in [1, 1000]: 0 stands for 100, more is cut. */
+/* `*table` empty: all tables. `*max_calls` is in [1, 1000]: 0 becomes 100, more becomes 1000.
+ */
 RP_NODISCARD rp_status rp_wire_read_why_blocked(const uint8_t *data, size_t size,
                                                 rp_string *table, size_t *max_calls,
                                                 rp_error *err);
 
-/* Writing a WhyBlockedResponse: any number of calls, then the total. `now_ns` is the monotonic
- * clock of their deadlines. */
+/* Write a WhyBlockedResponse: any number of calls, then the total. `now_ns` is the monotonic
+ * time, from which deadlines are counted. */
 void rp_wire_write_waiting_call(rp_buf *out, const char *table, const rp_waiting *waiting,
                                 int64_t now_ns);
 void rp_wire_write_waiting_total(rp_buf *out, size_t total);
 
-/* Writing a StatusResponse: any number of tables, and what durability_wire.h adds. */
+/* Writes a StatusResponse: any number of tables. durability_wire.h has the rest. */
 void rp_wire_write_table_status(rp_buf *out, const rp_table_info *table);
 
-/* PeekRequest, UpdateRequest and DeleteRequest. Borrows the whole message, from which keys or
- * updates are then copied: `count` of them, at most the `max_keys` given. */
+/* PeekRequest, UpdateRequest and DeleteRequest. Borrows the message, from which `count` keys or
+ * updates, at most `max_keys`, are copied later. */
 typedef struct rp_wire_keys_request {
     rp_string table;
     size_t count;
@@ -107,8 +108,8 @@ void rp_wire_write_found(rp_buf *out, size_t found);
 typedef struct rp_wire_draw_request {
     rp_string table;
     int64_t count, at_least;
-    bool has_timeout;   /* if not, for ever */
-    int64_t timeout_ms; /* negative is for ever, 0 not at all */
+    bool has_timeout;   /* false: no limit */
+    int64_t timeout_ms; /* negative: no limit; 0: does not wait */
     bool distinct, cut_rows;
     double beta;
 } rp_wire_draw_request;
@@ -117,9 +118,9 @@ typedef struct rp_wire_draw_request {
 RP_NODISCARD rp_status rp_wire_read_draw(const uint8_t *data, size_t size,
                                          rp_wire_draw_request *out, rp_error *err);
 
-/* Writing a PeekResponse or SampleResponse: chunks and entries, in any order. A chunk may be
- * borrowed by the reply, so what keeps it alive must be held. An entry borrows nothing; `table`
- * is the table's name. False if there is no memory. */
+/* Write a PeekResponse or SampleResponse: chunks and entries, in any order. The reply may
+ * borrow a chunk, so it must hold a trajectory of it. An entry borrows nothing; `table` is the
+ * name of the table. False if there is no memory. */
 bool rp_wire_add_chunk(rp_reply *reply, const rp_chunk *chunk);
 bool rp_wire_add_entry(rp_reply *reply, const rp_sample *sample, const char *table);
 

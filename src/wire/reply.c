@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "wire/reply.h"
 
+#include <assert.h>
+
 #include "util/mem.h"
 
 enum {
     MAX_IDLE = 4096,               /* that a pool keeps */
     MAX_IDLE_BYTES = 16 << 20,     /* of all of them, */
-    MAX_IDLE_ONE_BYTES = 512 << 10 /* and of one: the server's largest that it copies fit */
+    MAX_IDLE_ONE_BYTES = 512 << 10 /* and of one: enough for what the server copies */
 };
 
 static size_t memory_of(const rp_reply *reply)
@@ -45,6 +47,7 @@ rp_reply *rp_reply_new(rp_reply_pool *pool)
 
     if (reply != NULL) {
         pool->idle = reply->next;
+        assert(pool->idle_count > 0 && pool->idle_bytes >= memory_of(reply)); /* R3 */
         pool->idle_count--;
         pool->idle_bytes -= memory_of(reply);
     } else {
@@ -66,6 +69,7 @@ void rp_reply_release(rp_reply_pool *pool, rp_reply *reply)
     size_t bytes;
 
     if (reply == NULL) return;
+    assert(reply->left <= reply->given); /* R2 */
     for (size_t i = 0; i < reply->hold_count; i++) rp_trajectory_unref(reply->holds[i]);
     bytes = memory_of(reply);
     if (pool->idle_count >= MAX_IDLE || bytes > MAX_IDLE_ONE_BYTES ||
@@ -99,6 +103,7 @@ bool rp_reply_add(rp_reply *reply, const uint8_t *data, size_t size)
     }
     reply->pieces[reply->piece_count++] = (rp_reply_piece){reply->bytes.size, data, size};
     reply->borrowed += size;
+    assert(reply->size == 0); /* not closed */
     return true;
 }
 
@@ -122,6 +127,7 @@ bool rp_reply_close(rp_reply *reply)
     size_t body = reply->bytes.size - RP_GRPC_PREFIX + reply->borrowed;
     uint8_t *prefix = reply->bytes.data;
 
+    assert(reply->bytes.size >= RP_GRPC_PREFIX && reply->size == 0);
     if (reply->bytes.bad || body > UINT32_MAX) return false;
     prefix[0] = 0;
     for (unsigned i = 0; i < 4; i++) prefix[1 + i] = (uint8_t)(body >> (24 - 8 * i));
@@ -136,6 +142,7 @@ size_t rp_reply_take(rp_reply *reply, size_t limit, const uint8_t **data)
     size_t own_end = has_piece ? piece->at : reply->bytes.size;
     size_t size;
 
+    assert(reply->size > 0 && reply->given <= reply->size); /* R2 */
     if (reply->own_given < own_end) {
         size = own_end - reply->own_given;
         if (size > limit) size = limit;

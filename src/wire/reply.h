@@ -1,12 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A gRPC message on its way out: bytes of its own, and bytes that stay where they are.
+/* A gRPC message to be sent: its own bytes, and borrowed bytes, which are not copied.
  *
  *   bytes    | prefix (5) | own | own | own ...
- *                               ^ borrowed pieces stand between own bytes, at these places
+ *                               ^ borrowed pieces are inserted between own bytes
  *
- * What is borrowed lies in chunks; the trajectories that keep those alive are held until the
- * message has gone out. Small chunks are copied instead: gathering costs more than it saves.
- * One thread. Replies are used again and again: a pool keeps those that are over. */
+ * Borrowed bytes are in chunks. The message holds trajectories of these chunks until it was
+ * written. Small chunks are copied, as a separate piece costs more than the copy. A pool keeps
+ * replies for reuse.
+ *
+ * Invariants:
+ *   R1  `borrowed` is the sum of the sizes of all pieces, whose `at` ascend;
+ *   R2  once closed: left <= given <= size;
+ *   R3  idle_bytes is the memory of all idle replies of a pool.
+ *
+ * One thread. */
 #ifndef RP_WIRE_REPLY_H
 #define RP_WIRE_REPLY_H
 
@@ -19,7 +26,7 @@ enum {
 };
 
 typedef struct rp_reply_piece {
-    size_t at; /* it stands before this own byte */
+    size_t at; /* inserted before this own byte */
     const uint8_t *data;
     size_t size;
 } rp_reply_piece;
@@ -34,7 +41,7 @@ struct rp_reply {
     size_t hold_count, hold_capacity;
     size_t borrowed; /* bytes of all pieces */
     size_t size;     /* once closed: of everything, prefix included */
-    /* how much has been handed to the connection, and how much of that has left it */
+    /* bytes that were handed to the connection, and bytes of them that were written */
     size_t own_given, piece_given, piece_part, given, left;
 };
 
@@ -47,28 +54,29 @@ typedef struct rp_reply_pool {
 void rp_reply_pool_init(rp_reply_pool *pool, const rp_allocator *alloc);
 void rp_reply_pool_deinit(rp_reply_pool *pool);
 
-/* An empty message, or NULL. Give it back with rp_reply_release(). */
+/* An empty message, or NULL. Return it with rp_reply_release(). */
 rp_reply *rp_reply_new(rp_reply_pool *pool);
 void rp_reply_release(rp_reply_pool *pool, rp_reply *reply); /* NULL is fine */
 
-/* Where own bytes are appended: &reply->bytes. Appends `size` bytes of a chunk, copied or
- * borrowed. False if there is no memory. */
+/* Appends `size` bytes of a chunk, copied or borrowed. False if there is no memory. Own bytes
+ * are appended to reply->bytes. */
 bool rp_reply_add(rp_reply *reply, const uint8_t *data, size_t size);
 
-/* Takes the reference to `trajectory`, and keeps it until the message is gone. False if there
- * is no memory; then it is still the caller's. */
+/* Takes the reference to `trajectory`, and holds it until the reply is released. False if there
+ * is no memory; then the caller keeps the reference. */
 bool rp_reply_hold(rp_reply *reply, rp_trajectory *trajectory);
 
 /* Writes the prefix. False if an append failed before, or 4 GiB are exceeded. */
 bool rp_reply_close(rp_reply *reply);
 
-/* Bytes that have not been handed on yet. */
+/* Bytes that have not been handed to the connection. */
 static inline size_t rp_reply_remaining(const rp_reply *reply)
 {
     return reply->size - reply->given;
 }
 
-/* Hands on the next run of bytes, at most `limit`: where they lie and how many. */
+/* Hands over the next run of bytes, at most `limit`. Returns their number; `*data` points at
+ * them. */
 size_t rp_reply_take(rp_reply *reply, size_t limit, const uint8_t **data);
 
 #endif

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "wire/reverb_calls.h"
 
+#include <assert.h>
+
 #include "util/error.h"
 #include "wire/selector_wire.h"
 #include "wire/signature_wire.h"
@@ -82,6 +84,7 @@ rp_status rp_wire_read_mutate_request(const uint8_t *data, size_t size, size_t m
         if (st != RP_OK) return st;
     } while (ok && step == RP_PB_FIELD);
     if (!ok || step != RP_PB_END) return rp_wire_malformed(err, "MutatePrioritiesRequest");
+    assert(found.update_count + found.delete_count <= max_keys);
     *out = found;
     return RP_OK;
 }

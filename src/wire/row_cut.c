@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The rows are decoded into one block of memory, column behind column, and given to a builder
+/* Decodes the rows into one block of memory, column after column, and appends them to a builder
  * row by row. */
 #include "wire/row_cut.h"
 
@@ -15,7 +15,7 @@ static bool saves_a_quarter(size_t part, size_t whole)
     return part <= whole - whole / 4;
 }
 
-/* Bytes touched for one column. Numbers are decoded from the first row on, strings all. */
+/* Bytes read for one column. Numbers are decoded from the first row on, strings as a whole. */
 static size_t column_cost(const rp_chunk *chunk, size_t column, size_t first, size_t count)
 {
     const rp_column_place *place = &chunk->places[column];
@@ -27,7 +27,7 @@ static size_t column_cost(const rp_chunk *chunk, size_t column, size_t first, si
     case RP_FORM_STRING_LIST:
     case RP_FORM_STRING_VALUES: break;
     }
-    /* One string may stand for many elements: then all are more than what is stored. */
+    /* One stored string may be many elements: decoded they are larger. */
     return rp_chunk_rows(chunk, column) * place->row_bytes +
            (strings->raw_bytes > strings->stored_bytes ? strings->raw_bytes
                                                        : strings->stored_bytes);
@@ -56,8 +56,8 @@ static rp_chunk_origin origin_of(const rp_chunk *chunk, size_t first, size_t cou
     return origin;
 }
 
-/* The codec that gives what the chunk has: a chunk that was received does not tell snappy from
- * stored, but its columns do. */
+/* The codec of a chunk. A received chunk does not distinguish snappy from stored; its columns
+ * do. */
 static rp_codec codec_of(const rp_chunk *chunk)
 {
     if (chunk->codec != RP_CODEC_SNAPPY) return chunk->codec;
@@ -97,14 +97,15 @@ static rp_status decode(rp_decoder *decoder, const rp_chunk *chunk, size_t colum
 {
     size_t bytes = count * chunk->places[column].row_bytes;
 
+    assert(column < chunk->column_count && first + count <= rp_chunk_rows(chunk, column));
     if (chunk->columns[column].dtype == RP_STRING)
         return rp_decoder_strings(decoder, chunk, column, first, count, (rp_string *)(void *)at,
                                   bytes / sizeof(rp_string), err);
     return rp_decoder_rows(decoder, chunk, column, first, count, at, bytes, err);
 }
 
-/* Decodes all columns into `rows`, where each begins aligned, and says in `tensors` where the
- * first row of each is and what it looks like. */
+/* Decodes all columns into `rows`, each aligned, and sets `tensors` to the first row of each.
+ */
 static rp_status decode_all(rp_decoder *decoder, const rp_chunk *chunk, size_t first,
                             size_t count, rp_tensor *tensors, uint8_t *rows, rp_error *err)
 {
@@ -151,6 +152,7 @@ rp_status rp_row_cut(const rp_allocator *alloc, rp_decoder *decoder, const rp_ch
     rp_chunk *cut = NULL;
     rp_status st;
 
+    assert(count > 0 && rp_row_cut_cost(chunk, first, count) > 0);
     if (tensors == NULL || rows == NULL)
         st = rp_fail_memory(err, tensor_bytes + row_bytes);
     else

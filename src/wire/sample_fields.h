@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Field numbers of what answers a SampleStream, for the side that writes it and the one that
- * reads it: proto/reverb and proto/reprise/v1. */
+/* Field numbers of the responses of SampleStream, for writer and reader: proto/reverb and
+ * proto/reprise/v1. */
 #ifndef RP_WIRE_SAMPLE_FIELDS_H
 #define RP_WIRE_SAMPLE_FIELDS_H
 

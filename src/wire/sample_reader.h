@@ -1,9 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The inside of a reader of samples, for sample_response_read.c and sample_trajectory.c. */
+/* The state of a reader of samples, shared by sample_reader.c and sample_trajectory.c.
+ *
+ * Invariants:
+ *   S1  chunk_count <= chunk_capacity; each of `chunks` is a reference;
+ *   S2  column_count <= column_capacity and view_capacity; slice_count <= slice_capacity and
+ *       cut_capacity;
+ *   S3  `hold` is set only with `shared`;
+ *   S4  entries of `recent` beyond 2^recent_bits are empty, and all are if not recent_dirty. */
 #ifndef RP_WIRE_SAMPLE_READER_H
 #define RP_WIRE_SAMPLE_READER_H
 
 #include "chunk/mould.h"
+#include "chunk/trajectory.h"
 #include "util/map.h"
 #include "wire/insert_request.h"
 #include "wire/sample_response_read.h"
@@ -16,12 +24,12 @@ typedef struct recent_chunk {
 struct rp_sample_reader {
     rp_allocator alloc;
     rp_sample_limits limits;
-    rp_pb_reader message;           /* what is left of it */
-    rp_block *block;                /* borrowed, as long as there is anything left */
+    rp_pb_reader message;           /* the rest of it */
+    rp_block *block;                /* borrowed, while `message` has bytes */
     const rp_shared_source *shared; /* borrowed; NULL: none */
-    /* the sample that is put together */
+    /* the sample in assembly */
     bool has_info;
-    void *hold; /* that its shared chunks are under; a reference, or NULL */
+    void *hold; /* of its shared chunks; a reference, or NULL */
     rp_sample sample;
     rp_wire_column *columns;
     rp_wire_slice *slices;
@@ -33,16 +41,17 @@ struct rp_sample_reader {
     size_t found; /* the chunk found last */
     rp_map map;   /* of chunks, if mapped */
     bool mapped;
-    /* what the trajectory is made from: as many as columns and slices */
+    /* the input of the trajectory: as many as columns and slices */
     rp_slices *views;
     rp_slice *cuts;
     size_t view_capacity, cut_capacity;
-    recent_chunk *recent; /* 2^RECENT_MAX_BITS of them, of which a message uses the first */
+    recent_chunk
+        *recent; /* 2^RECENT_MAX_BITS of them; a message uses the first 2^recent_bits */
     uint32_t recent_bits;
     bool recent_dirty;
 };
 
-/* Makes the trajectory of the sample, which has no references to its chunks yet. */
+/* Makes the trajectory of the sample, without references to its chunks. */
 RP_NODISCARD rp_status rp_sample_make_trajectory(rp_sample_reader *r, rp_error *err);
 
 #endif

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "wire/sample_response.h"
 
+#include <assert.h>
+
 #include "wire/item_wire.h"
 #include "wire/sample_fields.h"
 
@@ -79,11 +81,13 @@ uint8_t *rp_sample_info_write(uint8_t *at, const rp_sample *sample, const char *
                               size_t table_size)
 {
     info_sizes sizes = measure(sample, table_size);
+    uint8_t *end = put_info(at, sample, table, table_size, &sizes);
 
-    return put_info(at, sample, table, table_size, &sizes);
+    assert((size_t)(end - at) == sizes.info);
+    return end;
 }
 
-/* What stands for a chunk in its entry. */
+/* The form of a chunk in its entry. */
 typedef struct chunk_form {
     bool is_shared;
     uint64_t offset;
@@ -97,6 +101,7 @@ static chunk_form form_of(const rp_chunk *chunk, const rp_sample_shared *shared)
     if (!rp_sample_is_shared(shared, chunk->wire, chunk->wire_bytes)) return form;
     form.is_shared = true;
     form.offset = (uint64_t)(chunk->wire - shared->base);
+    assert(form.offset + chunk->wire_bytes <= shared->bytes);
     form.size = rp_item_varint_size(form.offset) + rp_item_varint_size(chunk->wire_bytes);
     return form;
 }
@@ -132,6 +137,8 @@ bool rp_sample_entry_append(rp_reply *reply, const rp_sample *sample, const char
     info_sizes sizes = {0};
     uint8_t *at;
 
+    assert(first + count <= trajectory->chunk_count);
+    assert(shared == NULL || shared->hold != 0);
     if (first == 0) {
         sizes = measure(sample, table_size);
         size += rp_pb_bytes_field_size(RP_PB_ENTRY_INFO, sizes.info);
@@ -151,6 +158,7 @@ bool rp_sample_entry_append(rp_reply *reply, const rp_sample *sample, const char
         if (shared != NULL) at = rp_item_put_varint(at, RP_PB_ENTRY_HOLD, shared->hold);
     }
     reply->bytes.size = (size_t)(at - reply->bytes.data);
+    assert(reply->bytes.size <= reply->bytes.capacity);
     for (size_t i = 0; i < count; i++) {
         const rp_chunk *chunk = trajectory->chunks[first + i];
         chunk_form form = form_of(chunk, shared);

@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writing samples: entries of a SampleStreamResponse, and the SampleInfo in them.
+/* Writes samples: entries of a SampleStreamResponse, and their SampleInfo.
  *
  *   SampleStreamResponse   1 SampleEntry, repeated
  *   SampleEntry            1 SampleInfo  2 ChunkData, repeated  3 end_of_sequence
  *   SampleInfo             1 PrioritizedItem  2 probability  3 table_size  4 rate_limited
  *
- * Chunks go out as the bytes they came as. */
+ * Chunks are sent as the bytes that were received. */
 #ifndef RP_WIRE_SAMPLE_RESPONSE_H
 #define RP_WIRE_SAMPLE_RESPONSE_H
 
 #include "reprise/table.h"
 #include "wire/reply.h"
 
-/* Bytes of a serialised SampleInfo, and writing them: exactly that many, at `at`; returns the
- * end. */
+/* The bytes of a serialised SampleInfo. rp_sample_info_write() writes exactly that many at
+ * `at`, and returns the end. */
 size_t rp_sample_info_size(const rp_sample *sample, size_t table_size);
 uint8_t *rp_sample_info_write(uint8_t *at, const rp_sample *sample, const char *table,
                               size_t table_size);
 
-/* Chunks that the reader can see where they are: those of `min_bytes` and more within
- * [base, base + bytes). They travel as their place. SharedEntry: as SampleEntry, and
+/* Memory that is shared with the reader: [base, base + bytes). Chunks of `min_bytes` and more
+ * in it are sent as their offset and size. SharedEntry: as SampleEntry, and
  *
  *   SharedEntry   4 hold   5 SharedChunk, repeated
  *   SharedChunk   1 offset  2 size */
@@ -37,9 +37,9 @@ static inline bool rp_sample_is_shared(const rp_sample_shared *shared, const uin
 }
 
 /* Appends to `reply` an entry with chunks [first, first + count) of the sample's trajectory:
- * with its info if `first` is 0, with end_of_sequence if they are its last. The chunks may be
- * borrowed, so the trajectory must be held. `shared` may be NULL. False if there is no memory.
- */
+ * with its info if `first` is 0, with end_of_sequence if they include the last. The reply may
+ * borrow the chunks, so it must hold the trajectory. `shared` may be NULL. False if there is no
+ * memory. */
 bool rp_sample_entry_append(rp_reply *reply, const rp_sample *sample, const char *table,
                             size_t table_size, size_t first, size_t count,
                             const rp_sample_shared *shared);

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The keys of a sample's slices become chunks, and the whole a trajectory.
+/* Resolves the keys of a sample's slices to chunks, and makes its trajectory.
  *
- * Finding a chunk by its key: slices name chunks in the order in which these came, so the chunk
- * found last and the one after it are looked at first; else a few are searched one by one, and
- * beyond FEW they stand in a hash table besides, made when it is first needed. */
+ * Slices mostly refer to chunks in the order in which these were sent. So the chunk found last
+ * and the one after it are tried first. Otherwise up to FEW chunks are searched one by one;
+ * more are found by a hash table, which is made when it is first needed. */
+#include <assert.h>
+
 #include "chunk/chunk.h"
 #include "chunk/trajectory.h"
 #include "util/error.h"
@@ -22,7 +24,7 @@ static uint32_t map_find(const rp_sample_reader *r, uint64_t key)
     return RP_MAP_NONE;
 }
 
-/* A key that stands twice is the first. */
+/* Of two chunks with the same key the first is used. */
 static rp_status map_chunks(rp_sample_reader *r, rp_error *err)
 {
     if (rp_map_reserve(&r->map, r->chunk_count) != RP_OK)
@@ -46,7 +48,7 @@ static rp_status find_slowly(rp_sample_reader *r, uint64_t key, rp_chunk **out, 
     } else {
         st = r->mapped ? RP_OK : map_chunks(r, err);
         if (st != RP_OK) return st;
-        at = map_find(r, key); /* RP_MAP_NONE is beyond all */
+        at = map_find(r, key); /* RP_MAP_NONE is above all indexes */
     }
     if (at >= r->chunk_count)
         return rp_fail(err, RP_CORRUPT, "sample %llu: chunk %llu did not come with it",
@@ -74,6 +76,7 @@ rp_status rp_sample_make_trajectory(rp_sample_reader *r, rp_error *err)
     rp_slice *cut = r->cuts;
     rp_status st;
 
+    assert(r->slice_count <= r->cut_capacity && r->column_count <= r->view_capacity); /* S2 */
     for (size_t i = 0; i < r->slice_count; i++) {
         const rp_wire_slice *slice = &r->slices[i];
         r->cuts[i] = (rp_slice){NULL, slice->index, slice->offset, slice->length};
@@ -85,6 +88,7 @@ rp_status rp_sample_make_trajectory(rp_sample_reader *r, rp_error *err)
         r->views[i] = (rp_slices){cut, column->slice_count, column->squeeze};
         cut += column->slice_count;
     }
+    assert(cut == r->cuts + r->slice_count);
     return rp_wire_blame_peer(rp_trajectory_new_unheld(&r->alloc, r->views, r->column_count,
                                                        &limit, &r->sample.trajectory, err),
                               err);

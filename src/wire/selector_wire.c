@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "wire/selector_wire.h"
 
+#include <assert.h>
+
 enum {
     DISTRIBUTION_FIFO = 1,
     DISTRIBUTION_UNIFORM = 2,
@@ -40,7 +42,7 @@ bool rp_wire_read_selector(const rp_pb_field *field, rp_wire_selector *selector)
     while ((step = rp_pb_next(&reader, &f)) == RP_PB_FIELD) {
         if (f.number > DISTRIBUTION_LIFO || f.number == 5) continue;
         if (f.type != (is_message(f.number) ? RP_PB_BYTES : RP_PB_VARINT)) continue;
-        /* Another member of the oneof forgets what stood there. */
+        /* Another member of the oneof replaces the one before. */
         if (f.number != selector->which)
             *selector = (rp_wire_selector){.present = true, .which = f.number};
         if (is_message(f.number) && !read_parameter(&f, selector)) return false;
@@ -50,6 +52,7 @@ bool rp_wire_read_selector(const rp_pb_field *field, rp_wire_selector *selector)
 
 bool rp_wire_take_selector(const rp_wire_selector *selector, rp_selector_options *out)
 {
+    assert(selector->which <= DISTRIBUTION_LIFO); /* rp_wire_read_selector() sets no other */
     if (!selector->present) return true;
     switch (selector->which) {
     case DISTRIBUTION_FIFO: *out = (rp_selector_options){RP_FIFO, 0}; return true;
@@ -85,6 +88,7 @@ void rp_wire_put_selector(rp_buf *out, uint32_t number, const rp_selector_option
         rp_wire_end(out, inner);
         break;
     }
+    assert(out->bad || out->size > mark);
     rp_wire_put_number(out, 7, options->kind != RP_UNIFORM && options->kind != RP_PRIORITIZED);
     rp_wire_end(out, mark);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* KeyDistributionOptions: which item a sampler or a remover picks, as it travels.
+/* KeyDistributionOptions: the kind of a sampler or a remover.
  *
  *   KeyDistributionOptions   one of 1 fifo  2 uniform  3 Prioritized  4 Heap  6 lifo
  *                            7 is_deterministic
@@ -10,7 +10,7 @@
 
 #include "wire/fields.h"
 
-/* As far as read: which of the oneof stands, and what is in it. Zero-initialise it. */
+/* What was read so far: the member of the oneof, and its content. Zero-initialise it. */
 typedef struct rp_wire_selector {
     bool present;
     uint32_t which; /* 0: none */
@@ -18,11 +18,11 @@ typedef struct rp_wire_selector {
     bool min_heap;
 } rp_wire_selector;
 
-/* Reads one such field; one that stands twice is merged. False if it is malformed. */
+/* Reads such a field; a second one is merged. False if it is malformed. */
 RP_NODISCARD bool rp_wire_read_selector(const rp_pb_field *field, rp_wire_selector *selector);
 
-/* What was read; leaves `*out` as it is if the field was absent. False if it names no
- * distribution that is known. */
+/* Converts what was read; leaves `*out` unchanged if the field was absent. False if the kind is
+ * unknown. */
 RP_NODISCARD bool rp_wire_take_selector(const rp_wire_selector *selector,
                                         rp_selector_options *out);
 

@@ -26,8 +26,8 @@ typedef struct reading {
     rp_error *err;
     rp_nest_node *nodes;
     size_t node_count, node_capacity;
-    char *names;      /* where the next goes */
-    size_t name_room; /* and the bytes left there */
+    char *names;      /* the place of the next one */
+    size_t name_room; /* bytes left there */
     size_t depth;
     struct {
         rp_pb_reader reader;
@@ -58,6 +58,7 @@ static rp_status keep_name(reading *r, const rp_pb_field *field, const char **ou
     if (field->size > 0) memcpy(r->names, field->data, field->size);
     r->names[field->size] = '\0';
     *out = r->names;
+    assert(r->name_room >= field->size + 1);
     r->names += field->size + 1;
     r->name_room -= field->size + 1;
     return RP_OK;
@@ -74,6 +75,7 @@ static rp_status append_node(reading *r, const rp_nest_node *node)
             return rp_fail_memory(r->err, capacity * sizeof *r->nodes);
         r->node_capacity = capacity;
     }
+    assert(r->node_count < RP_WIRE_MAX_SIGNATURE_NODES && r->node_count < r->node_capacity);
     r->nodes[r->node_count++] = *node;
     return RP_OK;
 }
@@ -90,7 +92,7 @@ static bool read_dim(const rp_pb_field *dim, int64_t *size)
     return step == RP_PB_END;
 }
 
-/* `*unknown` says that the rank does not matter. */
+/* `*unknown`: the rank is not fixed. */
 static rp_status read_shape(const reading *r, const rp_pb_field *field, rp_shape *shape,
                             bool *unknown)
 {
@@ -149,7 +151,7 @@ static rp_status open_container(reading *r, const rp_pb_field *field, rp_nest_ki
 
     while ((step = rp_pb_next(&reader, &f)) == RP_PB_FIELD) {
         if (rp_pb_is(&f, child_number(kind), RP_PB_BYTES)) {
-            node.child_count++; /* < 2^20: each takes two bytes of the message */
+            node.child_count++; /* < 2^20: each has two bytes of the message or more */
         } else if (kind == RP_NEST_NAMEDTUPLE && rp_pb_is(&f, 1, RP_PB_BYTES)) {
             st = keep_name(r, &f, &node.type_name);
             if (st != RP_OK) return st;
@@ -167,7 +169,7 @@ static rp_status open_container(reading *r, const rp_pb_field *field, rp_nest_ki
     return RP_OK;
 }
 
-/* The one field of a StructuredValue, which says what it is. */
+/* Finds the only field of a StructuredValue, which is its kind. */
 static rp_status find_kind(const reading *r, const uint8_t *data, size_t size,
                            rp_pb_field *kind)
 {
@@ -206,7 +208,7 @@ static rp_status read_value(reading *r, const uint8_t *data, size_t size, const 
                    r->node_count, kind.number);
 }
 
-/* An entry of a dict, or a pair of a named tuple. A key that is left out is "". */
+/* Reads an entry of a dict, or a pair of a named tuple. An absent key is "". */
 static rp_status read_pair(reading *r, const rp_pb_field *pair)
 {
     rp_pb_reader reader = rp_pb_open(pair->data, pair->size);
@@ -228,14 +230,14 @@ static rp_status read_pair(reading *r, const rp_pb_field *pair)
     return read_value(r, value.data, value.size, key);
 }
 
-/* Goes through what is open, innermost first, until nothing is. */
+/* Reads the children of open containers, innermost first, until none is open. */
 static rp_status read_children(reading *r)
 {
     while (r->depth > 0) {
         rp_nest_kind kind = r->open[r->depth - 1].kind;
         rp_pb_field f;
         rp_status st;
-        /* The container was scanned before: this finds a field or the end. */
+        /* The container was scanned before: this returns a field or the end. */
         if (rp_pb_next(&r->open[r->depth - 1].reader, &f) != RP_PB_FIELD) {
             r->depth--;
             continue;
@@ -318,6 +320,7 @@ static void begin_child(rp_buf *out, container *parent, const rp_nest_node *chil
 {
     uint32_t number = child_number(parent->kind);
 
+    assert(parent->children_left > 0);
     parent->children_left--;
     if (parent->kind == RP_NEST_LIST || parent->kind == RP_NEST_TUPLE) {
         parent->value = rp_wire_begin(out, number);
@@ -340,7 +343,7 @@ static void end_child(rp_buf *out, const container *parent)
 
 void rp_wire_put_signature(rp_buf *out, uint32_t number, const rp_signature *signature)
 {
-    container open[RP_MAX_NEST_DEPTH + 1]; /* and one that is empty */
+    container open[RP_MAX_NEST_DEPTH + 1]; /* plus an empty one */
     size_t depth = 0, node_count, mark = rp_wire_begin(out, number);
     const rp_nest_node *nodes = rp_signature_nodes(signature, &node_count);
 
@@ -351,6 +354,7 @@ void rp_wire_put_signature(rp_buf *out, uint32_t number, const rp_signature *sig
             put_leaf(out, &node->spec);
             if (depth > 0) end_child(out, &open[depth - 1]);
         } else {
+            assert(depth < sizeof open / sizeof open[0]);
             open[depth++] = (container){.kind = node->kind,
                                         .children_left = node->child_count,
                                         .self = rp_wire_begin(out, kind_number(node->kind))};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Signatures as they travel: tensorflow.StructuredValue.
+/* Signatures in messages: tensorflow.StructuredValue.
  *
  *   StructuredValue          33 TensorSpecProto  35 BoundedTensorSpecProto
  *                            51 ListValue  52 TupleValue  53 DictValue  54 NamedTupleValue
@@ -8,7 +8,7 @@
  *   NamedTupleValue          1 name  2 pair, repeated: 1 key  2 StructuredValue
  *   TensorSpecProto          1 name  2 TensorShapeProto  3 dtype
  *
- * A bounded spec is read as a plain one: nobody checks the bounds. */
+ * A bounded spec is read as a plain one, without its bounds. */
 #ifndef RP_WIRE_SIGNATURE_WIRE_H
 #define RP_WIRE_SIGNATURE_WIRE_H
 
@@ -24,8 +24,8 @@ enum {
 };
 
 /* Makes a signature of a serialised StructuredValue. Never recurses. Returns owned.
- * RP_INVALID (not such a message, a value of another kind, a name that is no text, and what
- * rp_signature_new() refuses), RP_NO_RESOURCE (one of the limits above, or memory). */
+ * RP_INVALID (malformed, a value of another kind, a name that is not text, and the errors of
+ * rp_signature_new()), RP_NO_RESOURCE (one of the limits above, or memory). */
 RP_NODISCARD rp_status rp_wire_read_signature(const rp_allocator *alloc, const uint8_t *data,
                                               size_t size, rp_signature **out, rp_error *err);
 

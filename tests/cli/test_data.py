@@ -245,7 +245,7 @@ def test_what_is_there_is_not_written_over(data, tmp_path):
                       ["salvage", data, data]):
         done = reprise("data", *arguments)
         assert done.returncode == 1
-        assert "there is something in it already" in done.stderr
+        assert "the directory is not empty" in done.stderr
         assert "name a directory that is not there yet" in done.stderr
     assert snapshot(data) == before
 

@@ -65,7 +65,7 @@ static void open_side(side *s, rp_sim *disk, const rp_table_options *table, rp_d
     assert_ok_err(rp_store_new(&store, &s->store, &err), &err);
     assert_ok_err(rp_store_add_table(s->store, table, &s->table, &err), &err);
     assert_ok_err(rp_durable_open_on(s->files, &options, s->store, &s->durable, &err), &err);
-    s->table = rp_store_table(s->store, table->name);
+    s->table = rp_test_table(s->store, table->name);
     assert_non_null(s->table);
 }
 

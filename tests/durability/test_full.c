@@ -71,7 +71,7 @@ static void open_side(side *s, const char *directory, rp_durability mode, int64_
     assert_ok_err(rp_store_new(&store, &s->store, &err), &err);
     assert_ok_err(rp_store_add_table(s->store, &table, NULL, &err), &err);
     assert_ok_err(rp_durable_open(&options, s->store, &s->durable, &err), &err);
-    s->table = rp_store_table(s->store, "t");
+    s->table = rp_test_table(s->store, "t");
 }
 
 static void close_side(side *s)

@@ -2,6 +2,9 @@
 /* Every allocation of every table operation fails once. Each time the operation says
  * RP_NO_RESOURCE, the table is as it was before, and in the end nothing is left. */
 #include "support/fixture.h"
+#include "table/op.h"
+#include "table/spill.h"
+#include "table/table.h"
 
 enum { LOTS = 700 };
 
@@ -108,7 +111,7 @@ static rp_status add_every_kind(const rp_allocator *alloc)
         rp_table_options o =
             rp_test_options(names[kind], (rp_selector_kind)kind, (rp_selector_kind)kind, 10);
         st = rp_store_add_table(s, &o, NULL, &err);
-        if (st != RP_OK) assert_null(rp_store_table(s, names[kind]));
+        if (st != RP_OK) assert_null(rp_test_table(s, names[kind]));
         if (st != RP_OK) assert_int_equal(err.code, RP_NO_RESOURCE);
     }
     rp_store_free(s);

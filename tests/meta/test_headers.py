@@ -54,3 +54,18 @@ def test_guards_are_named_for_their_files():
         if not text.endswith("\n#endif\n"):
             wrong.append(f"{name_of(path)}: the guard does not close the file")
     expect_none(wrong)
+
+
+def test_reprise_h_names_and_includes_every_public_header():
+    text = (ROOT / "include" / "reprise" / "reprise.h").read_text()
+    names = {p.name for p in PUBLIC} - {"reprise.h"}
+    assert set(re.findall(r'^#include "reprise/(\w+\.h)"$', text, re.MULTILINE)) == names
+    assert set(re.findall(r"^ \*   (\w+\.h)  ", text, re.MULTILINE)) == names
+
+
+def test_version_of_the_headers_is_that_of_the_build():
+    text = (ROOT / "include" / "reprise" / "version.h").read_text()
+    parts = [re.search(rf"#define RP_VERSION_{part} (\d+)\n", text).group(1)
+             for part in ("MAJOR", "MINOR", "PATCH")]
+    build = re.search(r"version: '([\d.]+)'", (ROOT / "meson.build").read_text()).group(1)
+    assert ".".join(parts) == build

@@ -18,6 +18,15 @@ def declared():
     return names
 
 
+MOST_FUNCTIONS = 190
+
+
+def test_the_api_stays_small():
+    """A function that only the library calls belongs into a header of src/."""
+    names = declared()
+    assert names and len(names) <= MOST_FUNCTIONS, len(names)
+
+
 def exported():
     build = pathlib.Path(os.environ.get("RP_BUILD", ROOT / "build" / "test" / "release"))
     library = build / "src" / "libreprise.so"

@@ -6,8 +6,11 @@
  * then sums are exact, whatever their order, and draws must agree to the item. */
 #include <math.h>
 
+#include "chunk/trajectory.h"
 #include "support/fixture.h"
 #include "support/model.h"
+#include "table/spill.h"
+#include "table/table.h"
 
 enum {
     OPERATIONS = 10000000, /* at scale 1, over all tests of this file */

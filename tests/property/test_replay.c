@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Random operations on tables with a log, made again on others from what the log was told:
  * afterwards both give the same results for as long as one likes. */
-#include "reprise/op.h"
 #include "store/store.h"
 #include "support/fixture.h"
 #include "support/recorder.h"
+#include "table/op.h"
 #include "table/snapshot/cut.h"
 #include "util/rng.h"
 #include "util/thread.h"

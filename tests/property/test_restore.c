@@ -6,6 +6,7 @@
  * digest that the table had at the cut, and from there on do what the twin does, to the bit.
  *
  * At scale 50 that is a million operations after each restore. */
+#include "chunk/trajectory.h"
 #include "support/cut_image.h"
 
 enum {

@@ -4,6 +4,9 @@
 #include <sched.h>
 
 #include "support/fixture.h"
+#include "table/op.h"
+#include "table/spill.h"
+#include "table/table.h"
 #include "util/rng.h"
 
 enum {

@@ -3,6 +3,7 @@
  * with one seed, and every sample compared, its bytes too. And the same tier under threads that
  * insert, sample, look up and delete at once: every sample has the bytes of its key. */
 #include "support/tier_rig.h"
+#include "table/table.h"
 #include "util/thread.h"
 
 enum { MEMORY = 1 << 20, CACHE = 128 << 10, ROW = 1500, LONG = 6 };
@@ -80,8 +81,7 @@ static void compare(rp_sample *a, rp_sample *b, size_t count)
         if (a[i].trajectory == NULL) continue;
         assert_bytes(&a[i]);
         assert_bytes(&b[i]);
-        assert_int_equal(rp_trajectory_bytes(a[i].trajectory),
-                         rp_trajectory_bytes(b[i].trajectory));
+        assert_int_equal(a[i].trajectory->bytes, b[i].trajectory->bytes);
     }
     rp_samples_release(a, count);
     rp_samples_release(b, count);

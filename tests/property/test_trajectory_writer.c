@@ -7,6 +7,7 @@
  * RP_TEST_SEED chooses others. */
 #include "support/client_rig.h"
 #include "support/fixture.h"
+#include "table/table.h"
 
 enum {
     MAX_COLUMNS = 5,

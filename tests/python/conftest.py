@@ -1,34 +1,52 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ctrl-C, and what is left out where everything takes many times as long.
+"""Ctrl-C, and the cases that are left out where all of them would take too long.
 
-RP_SANITIZED=1, which tests/run.py sets, says that the extension has the sanitizers inside. Servers
-in a process of their own and over TCP run the same code of the extension as those in this process,
-Reverb's suite the same as the package's own tests, and the C of the library has sanitized tests of
-its own. Of what is left, every other case runs. RP_SHORT=1, of the same origin, leaves out two of
-three cases with a server in a process of its own: over TCP all of them run.
+tests/run.py sets one of two variables. With RP_SANITIZED=1 the extension has the sanitizers inside:
+everything takes many times as long. Cases with a server over TCP, and cases that start another
+interpreter, are left out, since they run the same code of the extension as the others; so is
+Reverb's suite. The C library has sanitized tests of its own. Of the other cases, every second one
+runs. With RP_SHORT=1 seven of eight cases with a server in a process of its own are left out: each
+starts an interpreter, and over TCP and in this process all cases run.
 """
 
+import gc
 import os
 import signal
 
-# Whoever runs the tests in the background may have them start with Ctrl-C turned off.
+# A shell that runs the tests in the background may start them with Ctrl-C ignored.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def is_costly(item):
+# Parts of the names of tests that start interpreters.
+INTERPRETERS = ("InAChild", "quick", "reverb_suite", "spawn", "test_package.py",
+                "test_server_executable.py")
+
+
+def has_parameter(item, *values):
     parameters = getattr(item, "callspec", None)
-    transport = parameters.params.get("transport") if parameters is not None else None
-    return (transport in ("child", "tcp") or "child" in item.name or "quick" in item.name
-            or "reverb_suite" in item.nodeid)
+    return parameters is not None and any(
+        isinstance(value, str) and value in values for value in parameters.params.values())
+
+
+def is_costly(item):
+    return has_parameter(item, "child", "tcp") or any(
+        part in item.nodeid for part in INTERPRETERS)
 
 
 def pytest_collection_modifyitems(config, items):
     if os.environ.get("RP_SANITIZED"):
         chosen = set([item for item in items if not is_costly(item)][::2])
     elif os.environ.get("RP_SHORT"):
-        chosen = {item for item in items if "child" not in item.name}
-        chosen |= set([item for item in items if "child" in item.name][::3])
+        with_child = [item for item in items if has_parameter(item, "child")]
+        chosen = set(items) - set(with_child) | set(with_child[::8])
     else:
         return
     config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
     items[:] = [item for item in items if item in chosen]
+
+
+def pytest_collection_finish(session):
+    """Takes the objects of pytest and of all test modules out of garbage collection: many tests
+    collect, and would look through all of them each time."""
+    gc.collect()
+    gc.freeze()

@@ -2,7 +2,6 @@
 """reprise.aio: the client for asyncio."""
 
 import asyncio
-import time
 
 import numpy as np
 import pytest
@@ -179,17 +178,13 @@ def test_waits_can_be_cancelled(client, what):
         await asyncio.sleep(0)
         assert not task.done()
         task.cancel()
-        began = time.monotonic()
         with pytest.raises(asyncio.CancelledError):
             await task
-        assert time.monotonic() - began < 5
         if what == "sample":  # it waits no longer at the table
             while any(call.side == "sample" for call in await a.why("t")):
                 await asyncio.sleep(0.01)
 
-    began = time.monotonic()
     run(main())
-    assert time.monotonic() - began < 30  # nor do its threads
 
 
 def test_wait_for(client):

@@ -2,14 +2,7 @@
 """reprise.Client: what Reverb's does, and what it does not."""
 
 import gc
-import hashlib
 import logging
-import multiprocessing
-import os
-import pickle
-import signal
-import subprocess
-import sys
 import threading
 import time
 
@@ -451,11 +444,9 @@ def test_server_info(serve):
 
 
 def test_server_info_gives_up_on_a_server_that_is_away():
-    began = time.monotonic()
     text = "ServerInfo call did not complete within provided timeout of 1s"
     with pytest.raises(errors.DeadlineExceededError, match=text):
         Client("localhost:1").server_info(1)
-    assert 0.9 < time.monotonic() - began < 10
 
 
 def test_every_call_may_have_a_timeout():
@@ -469,10 +460,8 @@ def test_every_call_may_have_a_timeout():
         lambda: client.insert(1, {"t": 1.0}, timeout=0.3),
         lambda: next(client.sample("t", timeout=0.3)),
     ):
-        began = time.monotonic()
         with pytest.raises(errors.DeadlineExceededError):
             call()
-        assert time.monotonic() - began < 10
 
 
 def test_a_server_that_comes_later_is_waited_for():
@@ -601,235 +590,6 @@ def test_shards(spread, as_list):
     assert client.server_info()["t"].current_size == 0
     for server in servers:
         server.stop()
-
-
-@pytest.fixture
-def certificate(tmp_path):
-    """A certificate of localhost that signs itself, and its key."""
-    files = str(tmp_path / "cert.pem"), str(tmp_path / "key.pem")
-    command = (
-        f"openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 "
-        f"-subj /CN=localhost -addext subjectAltName=DNS:localhost -out {files[0]} "
-        f"-keyout {files[1]}"
-    )
-    try:
-        subprocess.run(command.split(), check=True, capture_output=True)
-    except OSError:
-        pytest.skip("there is no openssl")
-    return files
-
-
-def tokens_file(tmp_path, **roles):
-    path = tmp_path / "tokens"
-    with open(path, "w") as file:
-        for role, token in roles.items():
-            digest = hashlib.sha256(token.encode()).hexdigest()
-            file.write(f"{role} {role}er sha256:{digest}\n")
-    os.chmod(path, 0o600)
-    return str(path)
-
-
-def test_tls(certificate):
-    cert, key = certificate
-    with reprise.Server([table("t")], certificate_file=cert, key_file=key) as server:
-        client = Client(f"localhost:{server.port}", ca_file=cert)
-        client.insert(np.arange(5), {"t": 1.0}, timeout=20)
-        assert next(client.sample("t", timeout=20))[0].data[0].tolist() == [0, 1, 2, 3, 4]
-        stranger = Client(f"localhost:{server.port}", transport="tcp")
-        with pytest.raises((errors.StatusError, errors.DeadlineExceededError)):
-            stranger.server_info(1)
-        doubter = Client(f"localhost:{server.port}", tls=True)
-        with pytest.raises((errors.StatusError, errors.DeadlineExceededError)):
-            doubter.server_info(1)
-
-
-def test_tokens(tmp_path):
-    path = tokens_file(tmp_path, read="look", write="do", admin="all")
-    with reprise.Server([table("t")], tokens_file=path) as server:
-        address = f"localhost:{server.port}"
-        with pytest.raises(errors.StatusError) as caught:
-            Client(address, token="wrong").server_info(20)
-        assert caught.value.code == "UNAUTHENTICATED"
-        reader, writer, admin = (Client(address, token=t) for t in ("look", "do", "all"))
-        writer.insert(1, {"t": 1.0}, timeout=20)
-        assert reader.server_info(20)["t"].current_size == 1
-        with pytest.raises(errors.StatusError) as caught:
-            reader.mutate_priorities("t", {1: 1.0}, timeout=20)
-        assert caught.value.code == "PERMISSION_DENIED"
-        with pytest.raises(errors.StatusError):
-            writer.drop_table("t", timeout=20)
-        admin.drop_table("t", timeout=20)
-        travelled = pickle.loads(pickle.dumps(reader))
-        assert list(travelled.server_info(20)) == []
-
-
-def test_pickle(serve):
-    client = serve()
-    client.insert(4, {"t": 1.0})
-    other = pickle.loads(pickle.dumps(client))
-    assert other.server_address == client.server_address
-    assert next(other.sample("t"))[0].data[0] == 4
-    there = pickle.loads(pickle.dumps(Client("a:1", token="x", transport="tcp", seed=5)))
-    assert (there._options, there._transport) == ({"token": "x", "seed": 5}, "tcp")
-
-
-class Sub(Client):
-    pass
-
-
-def test_pickle_keeps_the_class():
-    assert type(pickle.loads(pickle.dumps(Sub("localhost:1")))) is Sub
-
-
-def forked(work):
-    """What `work` answers in a forked child."""
-    read, write = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        try:
-            os.close(read)
-            os.write(write, repr(work()).encode())
-        except BaseException as e:  # noqa: BLE001
-            os.write(write, repr(e).encode())
-        finally:
-            os._exit(0)
-    os.close(write)
-    with os.fdopen(read) as file:
-        answer = file.read()
-    os.waitpid(pid, 0)
-    return answer
-
-
-@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_a_client_goes_on_in_a_forked_child(serve):
-    client = serve()
-    client.insert(1, {"t": 1.0})
-    next(client.sample("t"))
-
-    def work():
-        client.insert(2, {"t": 1.0}, timeout=20)
-        return client.server_info(20)["t"].current_size, len(list(client.sample("t", 5)))
-
-    assert forked(work) == "(2, 5)"
-    client.insert(3, {"t": 1.0})
-    assert client.server_info()["t"].current_size == 3
-
-
-@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_a_writer_stays_with_its_process(serve):
-    client = serve()
-    writer = client.writer(1)
-    writer.append(1)
-
-    def work():
-        writer.create_item("t", 1, 1.0)
-        writer.flush()
-
-    assert "StatusError" in forked(work)
-    writer.create_item("t", 1, 1.0)
-    writer.close()
-    assert client.server_info()["t"].current_size == 1
-
-
-@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_a_writer_in_use_when_the_process_forks(serve):
-    client = serve(reprise.Table.queue("q", 1))
-    client.insert(0, {"q": 1.0})
-    writer = client.writer(1)
-    writer.append(1)
-    writer.create_item("q", 1, 1.0)
-    thread = threading.Thread(target=writer.flush)  # has its lock, and waits
-    thread.start()
-    while not client.why("q"):
-        pass
-    assert "the process that forked" in forked(writer.flush)
-    list(client.sample("q", 2))
-    thread.join(20)
-    writer.close()
-
-
-def test_multiprocessing_spawn(serve):
-    client = serve()
-    pool = multiprocessing.get_context("spawn").Pool(1)
-    with pool:
-        pool.apply(client.insert, ([1, 2], {"t": 1.0}))
-    assert client.server_info()["t"].current_size == 1
-
-
-INTERRUPTED = """
-import signal, sys, threading, time
-import reprise
-port, call = int(sys.argv[1]), sys.argv[2]
-client = reprise.Client(f"localhost:{port}", transport="tcp")
-calls = {
-    "info": lambda: reprise.Client("localhost:1").server_info(),
-    "reset": lambda: reprise.Client("localhost:1").reset("t"),
-    "mutate": lambda: reprise.Client("localhost:1").mutate_priorities("t", {1: 1.0}),
-    "sample": lambda: next(client.sample("t")),
-    "insert": lambda: client.insert(1, {"full": 1.0}),
-}
-try:
-    print("ready", flush=True)
-    calls[call]()
-except KeyboardInterrupt:
-    print("interrupted", flush=True)
-"""
-
-
-@pytest.mark.parametrize("call", ["info", "reset", "mutate", "sample", "insert"])
-def test_ctrl_c_ends_every_wait(call):
-    server = reprise.Server([table("t"), reprise.Table.queue("full", 1)])
-    server.localhost_client().insert(0, {"full": 1.0})
-    child = subprocess.Popen(
-        [sys.executable, "-c", INTERRUPTED, str(server.port), call],
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        assert child.stdout.readline() == "ready\n"
-        with pytest.raises(subprocess.TimeoutExpired):
-            child.wait(0.5)  # it waits
-        child.send_signal(signal.SIGINT)
-        child.wait(20)
-        assert child.stdout.read() == "interrupted\n"
-    finally:
-        child.kill()
-        child.wait()
-    server.stop()
-
-
-def test_others_run_while_a_call_waits(serve):
-    client = serve()
-    thread = threading.Thread(target=lambda: next(client.sample("t")))
-    thread.start()
-    count = 0
-    until = time.monotonic() + 0.3
-    while time.monotonic() < until:
-        count += 1
-    assert count > 1000
-    client.insert(1, {"t": 1.0})
-    thread.join(20)
-    assert not thread.is_alive()
-
-
-def test_nothing_is_kept_alive(serve):
-    client = serve()
-    array = np.zeros(10)
-    key = object()
-    client.insert([array, 1], {"t": 1.0})
-    before = sys.getrefcount(array), sys.getrefcount(None), sys.getrefcount(key)
-    for _ in range(200):
-        client.insert([array, 1], {"t": 1.0})
-        with pytest.raises(TypeError):
-            client.insert([array, key], {"t": 1.0})
-        with pytest.raises(TypeError):
-            client.mutate_priorities("t", {key: 1.0})
-        list(client.sample("t", 3))
-        client.mutate_priorities("t", {5: 1.0}, [6])
-    gc.collect()
-    assert sys.getrefcount(array) == before[0]
-    assert sys.getrefcount(key) == before[2]
-    assert abs(sys.getrefcount(None) - before[1]) < 150
 
 
 def test_samples_may_outlive_everything():

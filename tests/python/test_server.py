@@ -19,7 +19,8 @@ import numpy as np
 import pytest
 
 import reprise
-from reprise import _core, child_server, errors, local_path, rate_limiters, selectors, specs
+from reprise import _core, errors, local_path, local_servers, rate_limiters
+from reprise import selectors, specs
 from reprise import server as server_module
 
 TIMEOUT = 30.0
@@ -459,20 +460,20 @@ class TestTables:
 class TestInThisProcess:
     def test_is_found_by_its_port(self):
         with reprise.Server([table()]) as server:
-            store = server_module._servers[server.port]
+            store = local_servers.stores[server.port]
             assert store.tables() == ["t"]
             for host in ("localhost", "127.0.0.1", "[::1]"):
                 assert server_module.local_store(f"{host}:{server.port}") is store
             assert server_module.local_store(f"elsewhere:{server.port}") is None
             assert server_module.local_store("localhost") is None
             assert server_module.local_store(f"unix:/tmp/{server.port}") is None
-        assert server.port not in server_module._servers
+        assert server.port not in local_servers.stores
 
     def test_is_not_found_in_a_forked_child(self):
         with reprise.Server([table()]) as server:
             pid = os.fork()
             if pid == 0:
-                ok = not server_module._servers and not server.running
+                ok = not local_servers.stores and not server.running
                 server.stop()
                 os._exit(7 if ok else 1)
             assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7
@@ -485,7 +486,7 @@ class TestInThisProcess:
         del server
         gc.collect()
         assert refuses(port)
-        assert port not in server_module._servers
+        assert port not in local_servers.stores
 
     def test_stop_ends_waits(self):
         t = table()
@@ -551,172 +552,6 @@ class TestInThisProcess:
                 server.kill()
 
 
-class TestInAChild:
-    def test_is_another_process(self):
-        with reprise.Server([table()], where="child") as server:
-            assert server.pid != os.getpid()
-            assert os.path.exists(f"/proc/{server.pid}") or sys.platform != "linux"
-            assert server.port not in server_module._servers
-
-    def test_can_be_killed(self):
-        t = table()
-        server = reprise.Server([t], where="child")
-        path = local_path.find(server.port)
-        server.kill()
-        assert not server.running
-        assert refuses(server.port)
-        assert not os.path.exists(path)
-        with pytest.raises(errors.StatusError, match="ended") as caught:
-            t.info
-        assert caught.value.code == "UNAVAILABLE"
-        server.wait()
-        server.stop()
-
-    @pytest.mark.parametrize("transport", [None, "tcp"])
-    @pytest.mark.parametrize("end", ["stop", "kill"])
-    def test_waits_end_with_it(self, transport, end):
-        """Whoever waits for a sample, or for room, is told at once and not left to a deadline."""
-        server = reprise.Server([table(), reprise.Table.queue("full", 1)], where="child")
-        client = reprise.Client(f"localhost:{server.port}", transport=transport)
-        client.insert(np.zeros(2), {"full": 1.0}, timeout=TIMEOUT)
-        told = []
-
-        def wait(what):
-            try:
-                what()
-            except errors.StatusError as error:
-                told.append((error.code, str(error)))
-
-        def write():
-            with client.trajectory_writer(1) as writer:
-                writer.append(np.zeros(2))
-                writer.create_item("full", 1.0, writer.history[-1:])
-                writer.flush()
-
-        waits = [
-            lambda: next(iter(client.sample("t", 1))),
-            lambda: client.insert(np.zeros(2), {"full": 1.0}),
-            write,
-        ]
-        threads = [threading.Thread(target=wait, args=(w,), daemon=True) for w in waits]
-        for thread in threads:
-            thread.start()
-        until = time.monotonic() + TIMEOUT
-        while len(server.why()) < len(waits) and time.monotonic() < until:
-            time.sleep(0.01)
-        assert len(server.why()) == len(waits)
-
-        getattr(server, end)()
-
-        for thread in threads:
-            thread.join(TIMEOUT)
-        assert not any(thread.is_alive() for thread in threads)
-        assert [code for code, _ in told] == ["CANCELLED"] * len(waits), told
-        server.stop()
-
-    def test_wait_ends_when_it_dies(self):
-        server = reprise.Server([table()], where="child")
-        os.kill(server.pid, signal.SIGKILL)
-        server.wait()
-        assert not server.running
-        server.stop()
-
-    def test_ignores_ctrl_c(self):
-        with reprise.Server([table()], where="child") as server:
-            os.kill(server.pid, signal.SIGINT)
-            assert len(connect(server).tables(timeout=TIMEOUT)) == 1
-
-    @pytest.mark.parametrize("how", ["exit", "kill"])
-    def test_dies_with_its_parent(self, how):
-        # A forked child of the parent holds the pipe, and must not keep the server alive.
-        program = """
-            import os, signal, sys, time, reprise
-            server = reprise.Server([reprise.Table.queue("q", 3)], where="child")
-            pid = os.fork()
-            if pid == 0:
-                time.sleep(60)
-                os._exit(0)
-            print(server.port, server.pid, pid, flush=True)
-            if sys.argv[1] == "exit":
-                sys.exit()
-            time.sleep(60)
-        """
-        process = subprocess.Popen(
-            [sys.executable, "-c", textwrap.dedent(program), how],
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        port, pid, forked = map(int, process.stdout.readline().split())
-        try:
-            if how == "kill":
-                process.kill()
-            process.wait(TIMEOUT)
-            wait_for(lambda: refuses(port), "the server outlived its parent")
-            wait_for(lambda: not _runs(pid), "the process outlived its parent")
-            assert local_path.find(port) is None
-        finally:
-            os.kill(forked, signal.SIGKILL)
-            process.stdout.close()
-
-    def test_stops_when_it_is_dropped(self):
-        server = reprise.Server([table()], where="child")
-        port, pid = server.port, server.pid
-        del server
-        gc.collect()
-        assert refuses(port)
-        assert not _runs(pid)
-
-    def test_is_left_alone_by_a_forked_child(self):
-        t = table()
-        with reprise.Server([t], where="child") as server:
-            pid = os.fork()
-            if pid == 0:
-                try:
-                    t.info
-                except errors.StatusError as error:
-                    server.stop()
-                    os._exit(7 if error.code == "FAILED_PRECONDITION" else 1)
-                finally:
-                    os._exit(1)
-            assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7
-            assert server.running
-            assert t.info.current_size == 0
-
-    def test_can_be_asked_by_threads(self):
-        t = table()
-        with reprise.Server([t], where="child"):
-            sizes = []
-            ask = [
-                threading.Thread(
-                    target=lambda: sizes.extend(t.info.max_size for _ in range(20))
-                )
-                for _ in range(4)
-            ]
-            for thread in ask:
-                thread.start()
-            for thread in ask:
-                thread.join(TIMEOUT)
-            assert sizes == [100] * 80
-
-    def test_writes_nothing_to_our_output(self, capfd):
-        with reprise.Server([table()], where="child"):
-            pass
-        captured = capfd.readouterr()
-        assert (captured.out, captured.err) == ("", "")
-
-    def test_process_that_does_not_start(self, monkeypatch):
-        monkeypatch.setattr(child_server, "_PROGRAM", "import sys; sys.exit(3)")
-        with pytest.raises(errors.StatusError, match="ended with 3") as caught:
-            reprise.Server([table()], where="child")
-        assert caught.value.code == "UNAVAILABLE"
-
-    def test_process_that_hangs(self, monkeypatch):
-        monkeypatch.setattr(child_server, "_PROGRAM", "import time; time.sleep(60)")
-        monkeypatch.setattr(child_server, "_START_TIMEOUT", 0.5)
-        with pytest.raises(errors.StatusError, match="did not start in 0.5 s"):
-            reprise.Server([table()], where="child")
-
-
 class TestElsewhere:
     def test_is_left_running(self, elsewhere):
         reprise.Server([table("kept")], where=elsewhere.address).stop()
@@ -763,27 +598,3 @@ def _has_ipv6():
         return True
     except OSError:
         return False
-
-
-def _runs(pid):
-    """Whether there is such a process, and it is not just waiting to be collected."""
-    try:
-        with open(f"/proc/{pid}/stat") as file:
-            return file.read().rsplit(")", 1)[1].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
-
-
-class TestSignatureAsJson:
-    @pytest.mark.parametrize(
-        "signature",
-        [
-            None,
-            specs.TensorSpec((), "float32"),
-            specs.TensorSpec(None, "bool", "n"),
-            {"a": [specs.TensorSpec((None, 2), str)], "b": (specs.TensorSpec((), "int8"),)},
-        ],
-    )
-    def test_goes_there_and_back(self, signature):
-        node = child_server.signature_to_json(signature)
-        assert child_server.signature_from_json(node) == signature

@@ -9,6 +9,8 @@
 #ifndef RP_TEST_BATCH_BED_H
 #define RP_TEST_BATCH_BED_H
 
+#include "chunk/chunk_api.h"
+#include "chunk/trajectory.h"
 #include "support/chunks.h"
 #include "support/sources.h"
 

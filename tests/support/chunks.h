@@ -3,6 +3,7 @@
 #ifndef RP_TEST_CHUNKS_H
 #define RP_TEST_CHUNKS_H
 
+#include "chunk/chunk_api.h"
 #include "reprise/trajectory.h"
 #include "support/unit.h"
 #include "util/rng.h"

@@ -125,7 +125,7 @@ static inline void rp_test_sink_await(rp_test_sink *s, size_t count)
 }
 
 typedef struct rp_test_client_rig {
-    rp_test_rig in; /* the store, its tables; its writer is not used */
+    rp_test_rig in; /* the store and its tables */
     rp_runtime *runtime;
     rp_trajectory_writer *writer;
     rp_test_sink *sink; /* NULL: the store */
@@ -136,7 +136,7 @@ typedef struct rp_test_client_rig {
 static inline rp_status rp_test_find_signature(void *ctx, const char *table, rp_wait wait,
                                                rp_signature **out, rp_error *err)
 {
-    rp_table *t = rp_store_table(ctx, table);
+    rp_table *t = rp_test_table(ctx, table);
     rp_table_info info;
 
     (void)wait;
@@ -170,7 +170,7 @@ static inline rp_sink *rp_test_client_sink(rp_test_client_rig *r, bool local)
     return &r->sink->sink;
 }
 
-/* A store with tables 'a' and 'b', as rp_test_rig_init() makes them. */
+/* A store with tables 'a' and 'b', which take everything. */
 static inline void rp_test_client_open_store(rp_test_client_rig *r)
 {
     rp_table_options a = rp_test_open_table("a"), b = rp_test_open_table("b");

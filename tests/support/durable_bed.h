@@ -99,7 +99,7 @@ static inline void rp_test_rig_deinit(rp_test_rig *rig)
 
 static inline rp_table *rp_test_rig_find(rp_test_rig *rig, const char *name)
 {
-    rp_table *t = rp_store_table(rig->bed.store, name);
+    rp_table *t = rp_test_table(rig->bed.store, name);
 
     assert_non_null(t);
     return t;

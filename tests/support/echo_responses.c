@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "chunk/trajectory.h"
 #include "support/echo.h"
 #include "util/error.h"
 #include "util/mem.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "support/fixture.h"
+#include "chunk/trajectory.h"
+#include "table/spill.h"
+#include "table/table.h"
 
 size_t rp_test_scaled(size_t count, size_t least)
 {

@@ -10,6 +10,7 @@
 #ifndef RP_TEST_FIXTURE_H
 #define RP_TEST_FIXTURE_H
 
+#include "chunk/chunk_api.h"
 #include "reprise/reprise.h"
 #include "support/unit.h"
 

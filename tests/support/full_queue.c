@@ -7,6 +7,7 @@ void rp_test_start_queue(rp_test_live *live, int64_t grace_ms, int64_t stall_ms)
                                        .limits = {.queued_bytes = RP_TEST_QUEUE_BYTES,
                                                   .stall_ms = stall_ms,
                                                   .ping_ms = 600000,
+                                                  .handshake_ms = 600000,
                                                   .message_grace_ms = grace_ms}};
 
     rp_test_live_start(live, &options);
@@ -40,6 +41,25 @@ void rp_test_free_all(rp_test_client **clients, int count)
     for (int i = 0; i < count; i++) rp_test_client_free(clients[i]);
 }
 
+/* Sends an item to the table "turns" on each call. */
+static void send_items(rp_test_stream **calls, uint64_t first_key, size_t item_bytes)
+{
+    rp_buf request;
+
+    rp_buf_init(&request, rp_allocator_default());
+    for (int i = 0; i < RP_TEST_FILLERS; i++) {
+        rp_test_put_insert(&request, "turns", first_key + (uint64_t)i, item_bytes);
+        rp_test_stream_put(calls[i], &request);
+    }
+    rp_buf_deinit(&request);
+}
+
+/* The first items have left the queue: one is in the table, and the others wait for it. */
+static bool are_blocked(rp_test_live *live)
+{
+    return rp_test_live_info(live, "turns").waiting_inserts == RP_TEST_FILLERS - 1;
+}
+
 void rp_test_fill_with_messages(rp_test_live *live, rp_test_client **writers,
                                 rp_test_stream **calls, size_t item_bytes)
 {
@@ -49,21 +69,21 @@ void rp_test_fill_with_messages(rp_test_live *live, rp_test_client **writers,
                                     .limiter = rp_limiter_queue(1),
                                     .max_times_sampled = 1,
                                     .max_size = 1};
-    rp_buf request;
 
     assert_ok(rp_store_add_table(live->store, &queue, NULL, NULL));
-    rp_buf_init(&request, rp_allocator_default());
     for (int i = 0; i < RP_TEST_FILLERS; i++) {
         assert_non_null(writers[i] = rp_test_live_connect(live));
         calls[i] = rp_test_client_open(writers[i], RP_TEST_REVERB "InsertStream");
-        for (int j = 0; j < RP_TEST_FILLS; j++) {
-            rp_test_put_insert(&request, "turns", (uint64_t)(i * RP_TEST_FILLS + j + 1),
-                               item_bytes);
-            rp_test_stream_put(calls[i], &request);
-        }
     }
-    rp_buf_deinit(&request);
-    for (int i = 0; i < 4000 && rp_test_queued(live) < RP_TEST_FULL_SIDE; i++) {
+    send_items(calls, 1, item_bytes);
+    for (int i = 0; i < RP_TEST_STEPS && !are_blocked(live); i++) {
+        (void)rp_test_client_step(writers[0], 1);
+        rp_test_step_all(writers, RP_TEST_FILLERS);
+    }
+    assert_true(are_blocked(live));
+    for (int i = 1; i < RP_TEST_FILLS; i++)
+        send_items(calls, (uint64_t)(i * RP_TEST_FILLERS + 1), item_bytes);
+    for (int i = 0; i < RP_TEST_STEPS && rp_test_queued(live) < RP_TEST_FULL_SIDE; i++) {
         (void)rp_test_client_step(writers[0], 1);
         rp_test_step_all(writers, RP_TEST_FILLERS);
     }
@@ -93,7 +113,7 @@ void rp_test_fill_with_answers(rp_test_live *live, rp_test_client **readers,
 {
     for (int i = 0; i < count; i++)
         readers[i] = rp_test_connect_reader(live, &calls[i], window);
-    for (int i = 0; i < 10000 && rp_test_queued(live) < bytes; i++) {
+    for (int i = 0; i < RP_TEST_STEPS && rp_test_queued(live) < bytes; i++) {
         rp_test_step_all(readers, count);
         (void)rp_test_client_step(readers[0], 1);
     }

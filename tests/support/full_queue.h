@@ -3,7 +3,7 @@
 #ifndef RP_TEST_FULL_QUEUE_H
 #define RP_TEST_FULL_QUEUE_H
 
-#include "server/core/inside.h"
+#include "server/core/server_state.h"
 #include "support/live_server.h"
 
 enum {
@@ -12,6 +12,9 @@ enum {
     RP_TEST_FULL_SIDE = RP_TEST_QUEUE_BYTES / 2 - RP_TEST_QUEUE_BYTES / 8,
     RP_TEST_FILLERS = 8, /* connections that fill the side of messages, */
     RP_TEST_FILLS = 3,   /* with so many messages each */
+    /* Steps of a client, a millisecond or more each, after which a test takes the server for
+     * hung. */
+    RP_TEST_STEPS = 120000,
 };
 
 /* A server with that limit, two loops and no pings. */

@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include "disk/journal.h"
+#include "disk/journal_read.h"
 #include "support/fixture.h"
 #include "support/sim_files.h"
 #include "util/rng.h"
@@ -83,8 +84,14 @@ static inline rp_status rp_test_read_as(rp_files *files, uint64_t from, rp_journ
                                         uint64_t *last, uint64_t *torn, rp_error *err)
 {
     rp_test_seen s = {.last = from};
-    rp_status st = rp_journal_read(rp_allocator_default(), files, &rp_test_store_id, from, how,
-                                   rp_test_on_record, &s, last, torn, err);
+    const rp_journal_read_options options = {.alloc = rp_allocator_default(),
+                                             .files = files,
+                                             .store = &rp_test_store_id,
+                                             .from = from,
+                                             .how = how,
+                                             .each = rp_test_on_record,
+                                             .ctx = &s};
+    rp_status st = rp_journal_read(&options, last, torn, err);
 
     assert_int_equal(*last, s.last);
     return st;

@@ -5,7 +5,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "store/store.h"
 #include "support/fixture.h"
+#include "table/table.h"
 #include "wire/fields.h"
 
 static void add_table(rp_test_live *live, rp_table_options options)

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "chunk/trajectory.h"
 #include "reprise/durable.h"
 #include "reprise/reprise.h"
 #include "table/snapshot/cut.h"

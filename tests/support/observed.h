@@ -6,6 +6,7 @@
 
 #include "server/http/server_view.h"
 #include "support/fixture.h"
+#include "table/op.h"
 
 typedef struct rp_test_observed {
     rp_test_bed bed;

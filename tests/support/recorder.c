@@ -2,8 +2,10 @@
 #include "support/recorder.h"
 
 #include "support/unit.h"
+#include "util/error.h"
 
-static rp_status on_prepare(rp_table_log *log, rp_trajectory *const *trajectories, size_t count)
+static rp_status on_prepare(rp_table_log *log, rp_trajectory *const *trajectories, size_t count,
+                            rp_error *err)
 {
     rp_test_recorder *r = (rp_test_recorder *)log;
 
@@ -11,7 +13,8 @@ static rp_status on_prepare(rp_table_log *log, rp_trajectory *const *trajectorie
     rp_mutex_lock(&r->mu);
     r->prepared += count > 0;
     rp_mutex_unlock(&r->mu);
-    return r->prepare_status;
+    if (r->prepare_status == RP_OK) return RP_OK;
+    return rp_fail(err, r->prepare_status, "the journal has no memory");
 }
 
 static void *copy(const void *data, size_t count, size_t size)

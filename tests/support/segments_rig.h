@@ -3,6 +3,7 @@
 #ifndef RP_TEST_SEGMENTS_RIG_H
 #define RP_TEST_SEGMENTS_RIG_H
 
+#include "disk/segments.h"
 #include "disk/segments_inside.h"
 #include "support/chunks.h"
 #include "support/sim_files.h"
@@ -64,15 +65,15 @@ static inline rp_chunk *rp_rig_chunk(uint64_t key, size_t bytes)
 }
 
 /* True if the place has the bytes of the chunk. */
-static inline rp_status rp_rig_compare(rp_segments *s, const rp_place *place,
+static inline rp_status rp_rig_compare(rp_segments *s, const rp_disk_location *location,
                                        const rp_chunk *chunk, rp_error *err)
 {
     static _Thread_local uint8_t data[1 << 20];
     rp_status st;
 
-    if (place->size != chunk->wire_bytes || place->size > sizeof data) return RP_INVALID;
-    st = rp_segments_read(s, place, RP_RECORD_CHUNK, data, NULL, err);
-    if (st == RP_OK && memcmp(data, chunk->wire, place->size) != 0) st = RP_INTERNAL;
+    if (location->size != chunk->wire_bytes || location->size > sizeof data) return RP_INVALID;
+    st = rp_segments_read(s, location, RP_RECORD_CHUNK, data, NULL, err);
+    if (st == RP_OK && memcmp(data, chunk->wire, location->size) != 0) st = RP_INTERNAL;
     return st;
 }
 

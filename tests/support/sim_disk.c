@@ -455,6 +455,13 @@ void rp_sim_set_capacity(rp_sim *disk, uint64_t bytes)
     rp_sim_unlock(disk);
 }
 
+void rp_sim_set_inodes(rp_sim *disk, size_t count)
+{
+    rp_sim_lock(disk);
+    disk->inodes = count;
+    rp_sim_unlock(disk);
+}
+
 void rp_sim_drop_caches(rp_sim *disk)
 {
     rp_sim_lock(disk);

@@ -98,6 +98,9 @@ static rp_status sim_open(rp_files *files, const char *path, rp_open_how how, rp
     if (st == RP_OK &&
         (how == RP_OPEN_CREATE ? !rp_sim_has_parent(&disk->now, path) : e == NULL))
         st = rp_fail(err, RP_NOT_FOUND, "%s: open: No such file or directory", path);
+    if (st == RP_OK && how == RP_OPEN_CREATE && disk->inodes != 0 &&
+        disk->now.count >= disk->inodes)
+        st = rp_fail(err, RP_NO_RESOURCE, "%s: open: No space left on device", path);
     if (st == RP_OK) {
         file = rp_sim_need(calloc(1, sizeof *file));
         file->base.files = files;
@@ -176,7 +179,7 @@ static rp_status sim_write(rp_file *base, uint64_t offset, const rp_bytes *parts
 }
 
 /* Reads up to `limit` bytes. */
-static size_t read_rooms(const rp_sim_node *n, uint64_t offset, const rp_room *rooms,
+static size_t read_rooms(const rp_sim_node *n, uint64_t offset, const rp_read_part *rooms,
                          size_t count, uint64_t limit)
 {
     size_t done = 0;
@@ -189,7 +192,7 @@ static size_t read_rooms(const rp_sim_node *n, uint64_t offset, const rp_room *r
     return done;
 }
 
-static rp_status sim_read_into(rp_file *base, uint64_t offset, const rp_room *rooms,
+static rp_status sim_read_into(rp_file *base, uint64_t offset, const rp_read_part *rooms,
                                size_t count, size_t *got, rp_error *err)
 {
     handle *file = (handle *)base;
@@ -213,7 +216,7 @@ static rp_status sim_read_into(rp_file *base, uint64_t offset, const rp_room *ro
 static rp_status sim_read(rp_file *base, uint64_t offset, void *data, size_t size, size_t *got,
                           rp_error *err)
 {
-    return sim_read_into(base, offset, &(rp_room){data, size}, 1, got, err);
+    return sim_read_into(base, offset, &(rp_read_part){data, size}, 1, got, err);
 }
 
 /* Brings a page to the disk, unless it is held for clean. */

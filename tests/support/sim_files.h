@@ -96,6 +96,8 @@ uint64_t rp_sim_failed(rp_sim *disk);
 /* All files together can have so many bytes, in whole pages; more is RP_NO_RESOURCE.
  * 0: no end. */
 void rp_sim_set_capacity(rp_sim *disk, uint64_t bytes);
+/* There can be so many files and directories; to create more is RP_NO_RESOURCE. 0: no end. */
+void rp_sim_set_inodes(rp_sim *disk, size_t count);
 
 /* Pages that a failed sync has lost are thrown out of the cache: they read as on the disk. */
 void rp_sim_drop_caches(rp_sim *disk);

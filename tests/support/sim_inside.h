@@ -53,6 +53,7 @@ struct rp_sim {
     size_t handles;
     bool locked;
     uint64_t calls, cut, failed, capacity;
+    size_t inodes;
     rp_sim_fault fault;
     rp_sim_hook *hook;
     void *hook_ctx;

@@ -5,7 +5,9 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "chunk/trajectory.h"
 #include "support/chunks.h"
+#include "table/spill.h"
 
 enum { WAIT_S = 60 };
 
@@ -79,7 +81,7 @@ void rp_test_live_add(rp_test_live *live, const char *name, size_t max_size)
 size_t rp_test_live_find(const rp_test_live *live, const char *table, uint64_t first,
                          size_t count)
 {
-    rp_table *t = rp_store_table(live->store, table);
+    rp_table *t = rp_test_table(live->store, table);
     size_t found = 0, one;
 
     assert_non_null(t);
@@ -233,7 +235,7 @@ static void on_samples(void *user, const rp_sample *samples, size_t count)
     }
     for (size_t i = 0; i < count; i++) {
         d->keys[d->count++] = samples[i].key;
-        d->bytes += rp_trajectory_bytes(samples[i].trajectory);
+        d->bytes += samples[i].trajectory->bytes;
         rp_trajectory_unref(samples[i].trajectory);
     }
     (void)pthread_cond_broadcast(&d->cv);

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "reprise/printable.h"
+#include "util/printable.h"
 
 static const char *json_value(const char *at, const char **mistake);
 

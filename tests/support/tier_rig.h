@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "chunk/chunk.h"
+#include "chunk/trajectory.h"
 #include "durable/tier/tier.h"
 #include "support/fixture.h"
 #include "support/sim_files.h"

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "reprise/status.h"
+#include "reprise/store.h"
 #include "support/oom.h"
 
 /* The thread sanitizer ends a process with threads that forks and starts one; the allocator of
@@ -63,6 +63,15 @@ static inline size_t rp_test_step(size_t step, size_t wider)
 #define RP_TESTS(name)                                                                         \
     int rp_tests_##name(void);                                                                 \
     int rp_tests_##name(void)
+
+/* The table of that name, which must be there. Borrowed, valid until it is dropped. */
+static inline rp_table *rp_test_table(rp_store *store, const char *name)
+{
+    rp_table *table = rp_store_find_table(store, (rp_string){name, strlen(name)});
+
+    rp_table_unref(table); /* the store has another reference */
+    return table;
+}
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A store with a table or two and a writer whose every value is known: step s holds
+/* A store with a table or two, and items whose every value is known: step s of an episode holds
  *
  *   column 0 'obs'      int32[3]    100 s, 100 s + 1, 100 s + 2
  *   column 1 'action'   float64     s + 0.5
@@ -7,17 +7,21 @@
 #ifndef RP_TEST_WRITING_H
 #define RP_TEST_WRITING_H
 
+#include "chunk/trajectory.h"
 #include "reprise/reprise.h"
 #include "support/chunks.h"
 #include "support/unit.h"
+#include "table/spill.h"
 
 typedef struct rp_test_rig {
-    rp_test_oom oom; /* what the store and the writer have allocated */
+    rp_test_oom oom; /* what the store and its items have allocated */
     rp_allocator alloc;
     rp_store *store;
     rp_table *a, *b;
-    rp_writer *writer;
     rp_decoder *decoder;
+    uint64_t next_key;
+    uint64_t episode;
+    int64_t steps; /* of the episode so far */
     rp_error err;
 } rp_test_rig;
 
@@ -30,14 +34,6 @@ static inline const rp_spec *rp_test_columns(void)
         {"action", RP_FLOAT64, {0, {0}}},
     };
     return columns;
-}
-
-static inline rp_writer_options rp_test_writing(int32_t history, int32_t chunk_length)
-{
-    return (rp_writer_options){.columns = rp_test_columns(),
-                               .column_count = 2,
-                               .history = history,
-                               .chunk_length = chunk_length};
 }
 
 /* A table that takes everything: uniform, oldest out first. */
@@ -63,69 +59,64 @@ static inline void rp_test_rig_open(rp_test_rig *r, const rp_store_options *opti
     assert_ok(rp_decoder_new(rp_allocator_default(), 1 << 20, &r->decoder));
 }
 
-/* A store with the tables 'a' and 'b', both of which take everything, and a writer. */
-static inline void rp_test_rig_init(rp_test_rig *r, const rp_writer_options *options)
-{
-    rp_table_options a = rp_test_open_table("a"), b = rp_test_open_table("b");
-
-    rp_test_rig_open(r, NULL);
-    assert_ok_err(rp_store_add_table(r->store, &a, &r->a, &r->err), &r->err);
-    assert_ok_err(rp_store_add_table(r->store, &b, &r->b, &r->err), &r->err);
-    assert_ok_err(rp_writer_new(r->store, options, &r->writer, &r->err), &r->err);
-}
-
 /* Frees everything; nothing may be left. */
 static inline void rp_test_rig_deinit(rp_test_rig *r)
 {
-    rp_writer_free(r->writer);
     rp_store_free(r->store);
     rp_decoder_free(r->decoder);
     assert_int_equal(r->oom.live, 0);
     assert_int_equal(r->oom.live_bytes, 0);
 }
 
-/* Appends the step that comes next. */
-static inline rp_status rp_test_try_append(rp_test_rig *r)
+/* A chunk of one row of one column, in the allocator of the rig. Returns owned. */
+static inline rp_chunk *rp_test_step_chunk(rp_test_rig *r, size_t column, const void *row)
 {
-    int64_t s = rp_writer_steps(r->writer);
-    int32_t obs[] = {(int32_t)(100 * s), (int32_t)(100 * s + 1), (int32_t)(100 * s + 2)};
-    double action = (double)s + 0.5;
-    rp_tensor step[] = {{RP_INT32, SHAPE(3), obs}, {RP_FLOAT64, SCALAR, &action}};
+    rp_chunk_origin origin = {++r->next_key, r->episode, (int32_t)r->steps - 1,
+                              (int32_t)r->steps - 1, false};
+    const rp_spec *spec = &rp_test_columns()[column];
+    rp_tensor tensor = {spec->dtype, spec->shape, row};
+    rp_chunk_builder *builder = NULL;
+    rp_chunk *chunk = NULL;
 
-    return rp_writer_append(r->writer, step, &r->err);
+    assert_ok_err(rp_chunk_builder_new(&r->alloc, spec, 1, NULL, &builder, &r->err), &r->err);
+    assert_ok_err(rp_chunk_builder_append(builder, &tensor, &r->err), &r->err);
+    assert_ok_err(rp_chunk_builder_finish(builder, &origin, &chunk, &r->err), &r->err);
+    rp_chunk_builder_free(builder);
+    return chunk;
 }
 
+/* Inserts an item of the latest step, which must be there: rp_test_append(). Returns its key.
+ */
+static inline uint64_t rp_test_put_latest(rp_test_rig *r, const char *table, double priority)
+{
+    int32_t s = (int32_t)r->steps - 1, obs[] = {100 * s, 100 * s + 1, 100 * s + 2};
+    double action = (double)s + 0.5;
+    rp_chunk *chunks[] = {rp_test_step_chunk(r, RP_TEST_OBS, obs),
+                          rp_test_step_chunk(r, RP_TEST_ACTION, &action)};
+    rp_slice slices[] = {{chunks[0], 0, 0, 1}, {chunks[1], 0, 0, 1}};
+    rp_slices columns[] = {{&slices[0], 1, false}, {&slices[1], 1, false}};
+    rp_insert item = {.key = ++r->next_key, .priority = priority};
+
+    assert_ok_err(rp_trajectory_new(&r->alloc, columns, 2, &item.trajectory, &r->err), &r->err);
+    rp_chunk_unref(chunks[0]);
+    rp_chunk_unref(chunks[1]);
+    assert_ok_err(rp_table_insert(rp_test_table(r->store, table), &item, 1, rp_wait_ms(1000),
+                                  NULL, &r->err),
+                  &r->err);
+    rp_trajectory_unref(item.trajectory);
+    return item.key;
+}
+
+/* Goes on by so many steps. */
 static inline void rp_test_append(rp_test_rig *r, int count)
 {
-    for (int i = 0; i < count; i++) assert_ok_err(rp_test_try_append(r), &r->err);
+    r->steps += count;
 }
 
-/* Creates an item of one pick of 'obs' and one of 'action', from the same steps. */
-static inline rp_status rp_test_try_item(rp_test_rig *r, const char *table, int64_t start,
-                                         int32_t count, int32_t stride, rp_wait wait,
-                                         uint64_t *key)
+static inline void rp_test_end_episode(rp_test_rig *r)
 {
-    rp_pick picks[] = {
-        {.column = RP_TEST_OBS, .start = start, .count = count, .stride = stride},
-        {.column = RP_TEST_ACTION, .start = start, .count = count, .stride = stride}};
-
-    return rp_writer_create_item(r->writer, table, 1.0, picks, 2, wait, key, &r->err);
-}
-
-static inline uint64_t rp_test_item(rp_test_rig *r, const char *table, int64_t start,
-                                    int32_t count, int32_t stride)
-{
-    uint64_t key = 0;
-
-    assert_ok_err(rp_test_try_item(r, table, start, count, stride, rp_wait_none(), &key),
-                  &r->err);
-    return key;
-}
-
-static inline void rp_test_flush(rp_test_rig *r)
-{
-    assert_ok_err(rp_writer_flush(r->writer, rp_wait_none(), &r->err), &r->err);
-    assert_int_equal(rp_writer_pending(r->writer), 0);
+    r->episode++;
+    r->steps = 0;
 }
 
 /* The item's trajectory, which must be in the table. Returns a reference. */
@@ -180,7 +171,7 @@ static inline void rp_test_expect_actions(rp_test_rig *r, const rp_trajectory *t
     free(got);
 }
 
-/* An item of rp_test_try_item() is in the table and holds those steps. */
+/* An item of rp_test_put_latest() is in the table and holds those steps. */
 static inline void rp_test_expect_item(rp_test_rig *r, rp_table *table, uint64_t key,
                                        int64_t start, int32_t count, int32_t stride)
 {

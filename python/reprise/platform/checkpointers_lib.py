@@ -17,11 +17,11 @@ __all__ = ["CheckpointerBase", "DefaultCheckpointer", "TempDirCheckpointer"]
 
 
 class CheckpointerBase(metaclass=abc.ABCMeta):
-    """What a checkpointer must have."""
+    """The interface of a checkpointer."""
 
     @abc.abstractmethod
     def internal_checkpointer(self) -> pybind.Checkpointer:
-        """What the server is given of it."""
+        """Returns the object that the server uses."""
 
 
 class DefaultCheckpointer(CheckpointerBase):

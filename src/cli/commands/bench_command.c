@@ -176,20 +176,20 @@ static void drop_tables(bench *b, size_t count)
 
 static int put_row(bench *b, const rp_bench_row *row)
 {
-    rp_sheet sheet = {0};
+    rp_text_buffer buffer = {0};
     rp_problem problem;
     int status = 0;
 
     if (b->r.json)
-        rp_bench_json(&sheet, row);
+        rp_bench_json(&buffer, row);
     else
-        rp_bench_csv(&sheet, row);
-    if (b->csv != NULL && !sheet.failed)
-        (void)fwrite(rp_sheet_text(&sheet), 1, sheet.size, b->csv);
+        rp_bench_csv(&buffer, row);
+    if (b->csv != NULL && !buffer.failed)
+        (void)fwrite(rp_text_buffer_text(&buffer), 1, buffer.size, b->csv);
     else
-        status = rp_remote_print(&b->r, &sheet);
+        status = rp_remote_print(&b->r, &buffer);
     (void)fflush(b->csv != NULL ? b->csv : stdout);
-    rp_sheet_deinit(&sheet);
+    rp_text_buffer_deinit(&buffer);
     b->rows =
         rp_arena_grow(&b->r.arena, b->rows, b->row_count, &b->row_capacity, sizeof *b->rows);
     if (b->rows == NULL) {
@@ -257,7 +257,7 @@ static int file_failed(bench *b, const char *path)
 
 static int begin_rows(bench *b)
 {
-    rp_sheet head = {0};
+    rp_text_buffer head = {0};
     int status = 0;
 
     if (b->csv_path != NULL) {
@@ -267,24 +267,24 @@ static int begin_rows(bench *b)
     if (b->r.json) return 0;
     rp_bench_csv_head(&head);
     if (b->csv != NULL)
-        (void)fputs(rp_sheet_text(&head), b->csv);
+        (void)fputs(rp_text_buffer_text(&head), b->csv);
     else
         status = rp_remote_print(&b->r, &head);
-    rp_sheet_deinit(&head);
+    rp_text_buffer_deinit(&head);
     return status;
 }
 
 static int draw(bench *b)
 {
-    rp_sheet sheet = {0};
+    rp_text_buffer buffer = {0};
     FILE *file;
     bool bad;
 
     if (b->svg_path == NULL) return 0;
-    rp_bench_svg(&sheet, b->rows, b->row_count);
+    rp_bench_svg(&buffer, b->rows, b->row_count);
     file = fopen(b->svg_path, "we");
-    if (file != NULL && !sheet.failed) (void)fputs(rp_sheet_text(&sheet), file);
-    rp_sheet_deinit(&sheet);
+    if (file != NULL && !buffer.failed) (void)fputs(rp_text_buffer_text(&buffer), file);
+    rp_text_buffer_deinit(&buffer);
     if (file == NULL) return file_failed(b, b->svg_path);
     bad = ferror(file) != 0;
     if (fclose(file) != 0 || bad) return file_failed(b, b->svg_path);

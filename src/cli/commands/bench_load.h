@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Load on servers, through the client library: threads with a client each that insert or sample
+/* Generates load through the client library: threads, each with a client, that insert or sample
  * as fast as they can. */
 #ifndef RP_CLI_COMMANDS_BENCH_LOAD_H
 #define RP_CLI_COMMANDS_BENCH_LOAD_H
@@ -14,17 +14,17 @@ typedef struct rp_load_options {
     const char *addresses;
     const rp_client_options *client;
     bool sample;               /* or insert */
-    const char *const *tables; /* client i works on the i-th, and round again */
+    const char *const *tables; /* client i uses table i modulo table_count */
     size_t table_count;
     size_t payload; /* bytes of an item, a multiple of 4 */
     size_t clients; /* 1 to RP_LOAD_MAX_CLIENTS */
     int64_t warm_ms, measure_ms;
-    int64_t most;                  /* items to insert, then the end; 0: no end */
-    const atomic_int *interrupted; /* not 0: it is to end */
+    int64_t most;                  /* items to insert before the end; 0: no limit */
+    const atomic_int *interrupted; /* ends the run when not 0 */
 } rp_load_options;
 
-/* Runs it and counts the items that were confirmed, or received, in the time that is measured.
- * RP_CANCELLED, and what clients end with. */
+/* Runs the load and counts the items confirmed or received within measure_ms. RP_CANCELLED,
+ * statuses of the client. */
 RP_NODISCARD rp_status rp_load_run(const rp_load_options *options, double *items_per_s,
                                    rp_error *err);
 

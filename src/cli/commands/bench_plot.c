@@ -39,18 +39,19 @@ static const char *kind_of(const rp_bench_row *r)
     return r->figure == 6 ? "sample" : "insert";
 }
 
-void rp_bench_csv_head(rp_sheet *out)
+void rp_bench_csv_head(rp_text_buffer *out)
 {
-    rp_sheet_put(out, "figure,kind,payload_bytes,tables,clients,items_per_s,bytes_per_s\n");
+    rp_text_buffer_put(out,
+                       "figure,kind,payload_bytes,tables,clients,items_per_s,bytes_per_s\n");
 }
 
-void rp_bench_csv(rp_sheet *out, const rp_bench_row *r)
+void rp_bench_csv(rp_text_buffer *out, const rp_bench_row *r)
 {
-    rp_sheet_format(out, "%d,%s,%zu,%zu,%zu,%.0f,%.0f\n", r->figure, kind_of(r), r->payload,
-                    r->tables, r->clients, r->items_per_s, bytes_per_s(r));
+    rp_text_buffer_format(out, "%d,%s,%zu,%zu,%zu,%.0f,%.0f\n", r->figure, kind_of(r),
+                          r->payload, r->tables, r->clients, r->items_per_s, bytes_per_s(r));
 }
 
-void rp_bench_json(rp_sheet *out, const rp_bench_row *r)
+void rp_bench_json(rp_text_buffer *out, const rp_bench_row *r)
 {
     rp_json_open(out, '{');
     rp_json_key(out, "figure");
@@ -68,7 +69,7 @@ void rp_bench_json(rp_sheet *out, const rp_bench_row *r)
     rp_json_key(out, "bytes_per_s");
     rp_json_put_number(out, floor(bytes_per_s(r) + 0.5));
     rp_json_close(out, '}');
-    rp_sheet_put(out, "\n");
+    rp_text_buffer_put(out, "\n");
 }
 
 typedef struct panel {
@@ -94,7 +95,7 @@ static size_t curve_key(const panel *p, const rp_bench_row *r)
 }
 
 /* A round number in few letters. */
-static void put_short(rp_sheet *out, double value)
+static void put_short(rp_text_buffer *out, double value)
 {
     static const struct {
         double size;
@@ -103,7 +104,7 @@ static void put_short(rp_sheet *out, double value)
 
     for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
         if (value < units[i].size && units[i].size > 1) continue;
-        rp_sheet_format(out, "%.4g%s", value / units[i].size, units[i].letter);
+        rp_text_buffer_format(out, "%.4g%s", value / units[i].size, units[i].letter);
         return;
     }
 }
@@ -149,69 +150,73 @@ static double y_of(const panel *p, double value)
 }
 
 /* The lines across, their numbers, and what stands below. */
-static void axes(rp_sheet *out, const panel *p)
+static void axes(rp_text_buffer *out, const panel *p)
 {
     static const size_t steps[] = {1, 2, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10000};
     double bottom = p->y0 + p->height, value = p->low;
     size_t s = 0;
 
-    rp_sheet_format(out, "<text x=\"%.0f\" y=\"%.0f\" class=\"title\">%s, %s/s</text>\n", p->x0,
-                    p->y0 - 12, p->kind->title, p->kind->bytes ? "bytes" : "items");
+    rp_text_buffer_format(out, "<text x=\"%.0f\" y=\"%.0f\" class=\"title\">%s, %s/s</text>\n",
+                          p->x0, p->y0 - 12, p->kind->title,
+                          p->kind->bytes ? "bytes" : "items");
     while (value <= p->high * 1.01) {
         double y = y_of(p, value);
 
-        rp_sheet_format(out,
-                        "<line x1=\"%.0f\" x2=\"%.0f\" y1=\"%.1f\" y2=\"%.1f\" class=\"grid\"/>"
-                        "<text x=\"%.0f\" y=\"%.1f\" class=\"up\">",
-                        p->x0, p->x0 + p->width, y, y, p->x0 - 6, y + 4);
+        rp_text_buffer_format(
+            out,
+            "<line x1=\"%.0f\" x2=\"%.0f\" y1=\"%.1f\" y2=\"%.1f\" class=\"grid\"/>"
+            "<text x=\"%.0f\" y=\"%.1f\" class=\"up\">",
+            p->x0, p->x0 + p->width, y, y, p->x0 - 6, y + 4);
         put_short(out, value);
-        rp_sheet_put(out, "</text>\n");
+        rp_text_buffer_put(out, "</text>\n");
         value = p->step > 0 ? value + p->step : value * 10;
     }
     while (s + 1 < sizeof steps / sizeof steps[0] && p->most / steps[s] > 5) s++;
     for (size_t clients = 0; clients <= p->most; clients += steps[s])
-        rp_sheet_format(out, "<text x=\"%.1f\" y=\"%.0f\" class=\"along\">%zu</text>\n",
-                        x_of(p, (double)clients), bottom + 16, clients);
-    rp_sheet_format(out, "<text x=\"%.0f\" y=\"%.0f\" class=\"along\">clients</text>\n",
-                    p->x0 + p->width / 2, bottom + 32);
+        rp_text_buffer_format(out, "<text x=\"%.1f\" y=\"%.0f\" class=\"along\">%zu</text>\n",
+                              x_of(p, (double)clients), bottom + 16, clients);
+    rp_text_buffer_format(out, "<text x=\"%.0f\" y=\"%.0f\" class=\"along\">clients</text>\n",
+                          p->x0 + p->width / 2, bottom + 32);
 }
 
-static void curve_name(rp_sheet *out, const panel *p, const rp_bench_row *r)
+static void curve_name(rp_text_buffer *out, const panel *p, const rp_bench_row *r)
 {
     if (p->kind->tables) {
-        rp_sheet_format(out, "%zu table%s", r->tables, r->tables == 1 ? "" : "s");
+        rp_text_buffer_format(out, "%zu table%s", r->tables, r->tables == 1 ? "" : "s");
     } else {
         put_short(out, (double)r->payload);
-        rp_sheet_put(out, "B");
+        rp_text_buffer_put(out, "B");
     }
 }
 
 /* One curve, whose first row is `first`. `*last` is its last one. */
-static void curve(rp_sheet *out, const panel *p, size_t first, const char *colour, size_t *last)
+static void curve(rp_text_buffer *out, const panel *p, size_t first, const char *colour,
+                  size_t *last)
 {
     size_t key = curve_key(p, &p->rows[first]);
 
-    rp_sheet_put(out, "<polyline points=\"");
+    rp_text_buffer_put(out, "<polyline points=\"");
     for (size_t i = first; i < p->count; i++) {
         const rp_bench_row *r = &p->rows[i];
 
         if (r->figure != p->kind->figure || curve_key(p, r) != key) continue;
-        rp_sheet_format(out, "%s%.1f,%.1f", i > first ? " " : "", x_of(p, (double)r->clients),
-                        y_of(p, value_of(p, r)));
+        rp_text_buffer_format(out, "%s%.1f,%.1f", i > first ? " " : "",
+                              x_of(p, (double)r->clients), y_of(p, value_of(p, r)));
         *last = i;
     }
-    rp_sheet_format(out, "\" fill=\"none\" stroke=\"%s\" stroke-width=\"1.8\"/>\n", colour);
+    rp_text_buffer_format(out, "\" fill=\"none\" stroke=\"%s\" stroke-width=\"1.8\"/>\n",
+                          colour);
     for (size_t i = first; i <= *last; i++) {
         const rp_bench_row *r = &p->rows[i];
 
         if (r->figure != p->kind->figure || curve_key(p, r) != key) continue;
-        rp_sheet_format(out, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"2.4\" fill=\"%s\"/>\n",
-                        x_of(p, (double)r->clients), y_of(p, value_of(p, r)), colour);
+        rp_text_buffer_format(out, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"2.4\" fill=\"%s\"/>\n",
+                              x_of(p, (double)r->clients), y_of(p, value_of(p, r)), colour);
     }
 }
 
 /* The names of curves at their ends, from the top down, never on each other. */
-static void names(rp_sheet *out, const panel *p, const size_t *lasts, size_t count)
+static void names(rp_text_buffer *out, const panel *p, const size_t *lasts, size_t count)
 {
     bool done[CURVES] = {false};
     double lowest = p->y0 - 100;
@@ -227,14 +232,14 @@ static void names(rp_sheet *out, const panel *p, const size_t *lasts, size_t cou
         done[best] = true;
         y = y_of(p, value_of(p, &p->rows[lasts[best]])) + 4;
         lowest = lowest + 13 > y ? lowest + 13 : y;
-        rp_sheet_format(out, "<text x=\"%.1f\" y=\"%.1f\" fill=\"%s\">",
-                        x_of(p, (double)p->most) + 7, lowest, colours[best]);
+        rp_text_buffer_format(out, "<text x=\"%.1f\" y=\"%.1f\" fill=\"%s\">",
+                              x_of(p, (double)p->most) + 7, lowest, colours[best]);
         curve_name(out, p, &p->rows[lasts[best]]);
-        rp_sheet_put(out, "</text>\n");
+        rp_text_buffer_put(out, "</text>\n");
     }
 }
 
-static void draw_panel(rp_sheet *out, const panel *p)
+static void draw_panel(rp_text_buffer *out, const panel *p)
 {
     size_t lasts[CURVES] = {0}, count = 0;
 
@@ -253,7 +258,7 @@ static void draw_panel(rp_sheet *out, const panel *p)
     names(out, p, lasts, count);
 }
 
-void rp_bench_svg(rp_sheet *out, const rp_bench_row *rows, size_t count)
+void rp_bench_svg(rp_text_buffer *out, const rp_bench_row *rows, size_t count)
 {
     panel panels[KINDS];
     size_t shown = 0;
@@ -269,12 +274,13 @@ void rp_bench_svg(rp_sheet *out, const rp_bench_row *rows, size_t count)
         p.height = HEIGHT - TOP - BOTTOM;
         panels[shown++] = p;
     }
-    rp_sheet_format(out,
-                    "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%zu\" height=\"%zu\">\n"
-                    "<style>text{font:12px sans-serif}.title{font-weight:bold}"
-                    ".up{text-anchor:end}.along{text-anchor:middle}.grid{stroke:#ddd}</style>\n"
-                    "<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n",
-                    (size_t)WIDTH * (shown > 1 ? 2 : 1), HEIGHT * ((shown + 1) / 2));
+    rp_text_buffer_format(
+        out,
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%zu\" height=\"%zu\">\n"
+        "<style>text{font:12px sans-serif}.title{font-weight:bold}"
+        ".up{text-anchor:end}.along{text-anchor:middle}.grid{stroke:#ddd}</style>\n"
+        "<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n",
+        (size_t)WIDTH * (shown > 1 ? 2 : 1), HEIGHT * ((shown + 1) / 2));
     for (size_t i = 0; i < shown; i++) draw_panel(out, &panels[i]);
-    rp_sheet_put(out, "</svg>\n");
+    rp_text_buffer_put(out, "</svg>\n");
 }

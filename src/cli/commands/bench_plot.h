@@ -4,7 +4,7 @@
 #ifndef RP_CLI_COMMANDS_BENCH_PLOT_H
 #define RP_CLI_COMMANDS_BENCH_PLOT_H
 
-#include "cli/text/sheet.h"
+#include "cli/text/text_buffer.h"
 
 typedef struct rp_bench_row {
     int figure;     /* 5: inserts, 6: samples, 7: inserts into several tables */
@@ -14,13 +14,13 @@ typedef struct rp_bench_row {
 } rp_bench_row;
 
 /* The line of headings, and one row; or a row as a line of JSON. */
-void rp_bench_csv_head(rp_sheet *out);
-void rp_bench_csv(rp_sheet *out, const rp_bench_row *row);
-void rp_bench_json(rp_sheet *out, const rp_bench_row *row);
+void rp_bench_csv_head(rp_text_buffer *out);
+void rp_bench_csv(rp_text_buffer *out, const rp_bench_row *row);
+void rp_bench_json(rp_text_buffer *out, const rp_bench_row *row);
 
 /* An SVG: items and bytes a second over the number of clients, a panel for each figure that has
  * rows, a curve for each payload or number of tables. Rows of a curve stand together, in the
  * order of their clients. */
-void rp_bench_svg(rp_sheet *out, const rp_bench_row *rows, size_t count);
+void rp_bench_svg(rp_text_buffer *out, const rp_bench_row *rows, size_t count);
 
 #endif

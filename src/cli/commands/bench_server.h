@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A server in a process of its own, for as long as we want one. */
+/* A server in a child process, for benchmarks. */
 #ifndef RP_CLI_COMMANDS_BENCH_SERVER_H
 #define RP_CLI_COMMANDS_BENCH_SERVER_H
 
@@ -9,12 +9,12 @@
 
 typedef struct rp_bench_server {
     pid_t process; /* 0: none */
-    int fd;        /* closed, it ends */
+    int fd;        /* closing it ends the server */
     char address[32];
 } rp_bench_server;
 
-/* Starts it on a free port of this machine. Call it before any thread is started. RP_INVALID
- * with what is wrong. */
+/* Starts the server on a free port of this machine. Call it before any thread is started.
+ * RP_INVALID, with the reason. */
 RP_NODISCARD rp_status rp_bench_server_start(rp_bench_server *server, rp_problem *problem);
 void rp_bench_server_stop(rp_bench_server *server);
 

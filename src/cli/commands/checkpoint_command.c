@@ -81,7 +81,7 @@ static void ask(asking *a)
 
 static int run(const rp_flags *flags)
 {
-    rp_sheet sheet = {0};
+    rp_text_buffer buffer = {0};
     rp_remote r;
     asking a = {.remote = &r};
     int status = rp_remote_open(&r, &rp_checkpoint_command, flags);
@@ -94,17 +94,17 @@ static int run(const rp_flags *flags)
         goto out;
     }
     if (r.json) {
-        rp_json_open(&sheet, '{');
-        rp_json_key(&sheet, "path");
-        rp_json_put_text(&sheet, a.path);
-        rp_json_close(&sheet, '}');
+        rp_json_open(&buffer, '{');
+        rp_json_key(&buffer, "path");
+        rp_json_put_text(&buffer, a.path);
+        rp_json_close(&buffer, '}');
     } else {
-        rp_sheet_put_safe(&sheet, a.path, a.path != NULL ? strlen(a.path) : 0);
+        rp_text_buffer_put_safe(&buffer, a.path, a.path != NULL ? strlen(a.path) : 0);
     }
-    rp_sheet_put(&sheet, "\n");
-    status = rp_remote_print(&r, &sheet);
+    rp_text_buffer_put(&buffer, "\n");
+    status = rp_remote_print(&r, &buffer);
 out:
-    rp_sheet_deinit(&sheet);
+    rp_text_buffer_deinit(&buffer);
     if (r.client != NULL) rp_client_text_free(r.client, a.path);
     rp_remote_close(&r);
     return status;

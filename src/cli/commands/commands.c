@@ -8,6 +8,7 @@
 #include "cli/serve/serve.h"
 #include "cli/serve/serve_config.h"
 #include "cli/text/nearest.h"
+#include "reprise/version.h"
 
 enum { EXIT_MISUSE = 2 };
 
@@ -128,15 +129,15 @@ static void print_overview(FILE *out)
 }
 
 /* Prints what was made, or says that there was no memory for it. */
-static int print_sheet(rp_sheet *sheet)
+static int print_buffer(rp_text_buffer *buffer)
 {
-    bool failed = sheet->failed;
+    bool failed = buffer->failed;
 
     if (failed)
         (void)fputs("reprise: out of memory\n", stderr);
     else
-        (void)fwrite(rp_sheet_text(sheet), 1, sheet->size, stdout);
-    rp_sheet_deinit(sheet);
+        (void)fwrite(rp_text_buffer_text(buffer), 1, buffer->size, stdout);
+    rp_text_buffer_deinit(buffer);
     return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
@@ -146,21 +147,21 @@ static int run_help(const rp_flags *flags)
     const char *shell = rp_flags_get(flags, HELP_COMPLETION);
     const char *man = rp_flags_get(flags, HELP_MAN);
     const rp_command *command = NULL;
-    rp_sheet sheet = {0};
+    rp_text_buffer buffer = {0};
 
     if (flags->word_count > 0) {
         command = find_command(flags->words[0]);
         if (command == NULL) return unknown_command(flags->words[0]);
     }
     if (shell != NULL) {
-        if (rp_completion(&sheet, &program, shell)) return print_sheet(&sheet);
+        if (rp_completion(&buffer, &program, shell)) return print_buffer(&buffer);
         (void)fprintf(
             stderr, "reprise: --completion: expected bash, zsh or fish, got '%.100s'\n", shell);
         return EXIT_MISUSE;
     }
     if (man != NULL && strcmp(man, "false") != 0) {
-        rp_man_page(&sheet, &program, command);
-        return print_sheet(&sheet);
+        rp_man_page(&buffer, &program, command);
+        return print_buffer(&buffer);
     }
     if (command != NULL)
         rp_command_help(stdout, command);

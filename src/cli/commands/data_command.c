@@ -61,7 +61,7 @@ typedef struct data {
     const char *action;
     bool json;
     rp_progress_bar bar;
-    rp_sheet sheet;
+    rp_text_buffer buffer;
     rp_grid grid;
     bool only_bad; /* of the files, those that are not fine */
     uint64_t rows;
@@ -87,15 +87,15 @@ static const char *hint(const data *d, rp_status st)
 static int fail(data *d, rp_status st, const rp_error *err)
 {
     const char *next = hint(d, st);
-    rp_sheet safe = {0};
+    rp_text_buffer safe = {0};
 
     rp_progress_bar_end(&d->bar);
     (void)fflush(stdout);
-    rp_sheet_put_safe(&safe, err->text, strlen(err->text));
+    rp_text_buffer_put_safe(&safe, err->text, strlen(err->text));
     (void)fprintf(stderr, "reprise data: %s%s%s\n",
-                  err->text[0] != '\0' ? rp_sheet_text(&safe) : rp_status_name(st),
+                  err->text[0] != '\0' ? rp_text_buffer_text(&safe) : rp_status_name(st),
                   next != NULL ? "; " : "", next != NULL ? next : "");
-    rp_sheet_deinit(&safe);
+    rp_text_buffer_deinit(&safe);
     return EXIT_FAILURE;
 }
 
@@ -111,12 +111,12 @@ static int misuse(const char *format, const char *value)
 static int print(data *d, int status)
 {
     rp_progress_bar_end(&d->bar);
-    if (d->sheet.failed) {
+    if (d->buffer.failed) {
         (void)fputs("reprise data: out of memory\n", stderr);
         return EXIT_FAILURE;
     }
-    (void)fwrite(rp_sheet_text(&d->sheet), 1, d->sheet.size, stdout);
-    rp_sheet_clear(&d->sheet);
+    (void)fwrite(rp_text_buffer_text(&d->buffer), 1, d->buffer.size, stdout);
+    rp_text_buffer_clear(&d->buffer);
     return status;
 }
 
@@ -158,7 +158,7 @@ static void on_file(void *ctx, const rp_data_file *file)
     data *d = ctx;
 
     if (d->json) {
-        rp_data_file_json(&d->sheet, file);
+        rp_data_file_json(&d->buffer, file);
         return;
     }
     if (d->only_bad && file->state != RP_DATA_DAMAGED && file->state != RP_DATA_TORN) return;
@@ -171,28 +171,29 @@ static void finish_look(data *d, const rp_data_summary *s, bool thorough)
     char size[32];
 
     if (d->json) {
-        rp_json_close(&d->sheet, ']');
-        rp_data_summary_json(&d->sheet, s);
-        rp_json_close(&d->sheet, '}');
-        rp_sheet_put(&d->sheet, "\n");
+        rp_json_close(&d->buffer, ']');
+        rp_data_summary_json(&d->buffer, s);
+        rp_json_close(&d->buffer, '}');
+        rp_text_buffer_put(&d->buffer, "\n");
         return;
     }
-    if (d->rows > 0) rp_grid_write(&d->grid, &d->sheet);
+    if (d->rows > 0) rp_grid_write(&d->grid, &d->buffer);
     if (thorough && s->damaged > 0)
-        rp_sheet_format(&d->sheet, "%" PRIu64 " of %" PRIu64 " files damaged; ", s->damaged,
-                        s->files);
+        rp_text_buffer_format(&d->buffer, "%" PRIu64 " of %" PRIu64 " files damaged; ",
+                              s->damaged, s->files);
     else
-        rp_sheet_format(&d->sheet, "%" PRIu64 " files, %s; ", s->files,
-                        rp_size_text(s->bytes, size, sizeof size));
-    if (thorough && s->damaged == 0) rp_sheet_put(&d->sheet, "all fine; ");
-    rp_data_summary_words(&d->sheet, s);
-    rp_sheet_put(&d->sheet, "\n");
+        rp_text_buffer_format(&d->buffer, "%" PRIu64 " files, %s; ", s->files,
+                              rp_size_text(s->bytes, size, sizeof size));
+    if (thorough && s->damaged == 0) rp_text_buffer_put(&d->buffer, "all fine; ");
+    rp_data_summary_words(&d->buffer, s);
+    rp_text_buffer_put(&d->buffer, "\n");
     if (s->damaged > 0)
-        rp_sheet_put(&d->sheet, s->checkpoint != 0
-                                    ? "a server loads what is good of it; reprise data salvage "
-                                      "makes a new directory of all that can be read\n"
-                                    : "reprise data salvage makes a new directory of all that "
-                                      "can be read\n");
+        rp_text_buffer_put(&d->buffer,
+                           s->checkpoint != 0
+                               ? "a server loads what is good of it; reprise data salvage "
+                                 "makes a new directory of all that can be read\n"
+                               : "reprise data salvage makes a new directory of all that "
+                                 "can be read\n");
 }
 
 static int look(data *d, bool thorough)
@@ -212,9 +213,9 @@ static int look(data *d, bool thorough)
     d->only_bad = thorough;
     rp_data_headings(&d->grid);
     if (d->json) {
-        rp_json_open(&d->sheet, '{');
-        rp_json_key(&d->sheet, "files");
-        rp_json_open(&d->sheet, '[');
+        rp_json_open(&d->buffer, '{');
+        rp_json_key(&d->buffer, "files");
+        rp_json_open(&d->buffer, '[');
     }
     st = rp_data_look(&o, &summary, &err);
     if (st != RP_OK) return fail(d, st, &err);
@@ -235,9 +236,9 @@ static int run_verify(data *d)
 /* Large checkpoints are printed as they are read. */
 static void print_some(data *d)
 {
-    if (d->sheet.size < 1 << 16 || d->sheet.failed) return;
-    (void)fwrite(rp_sheet_text(&d->sheet), 1, d->sheet.size, stdout);
-    rp_sheet_clear(&d->sheet);
+    if (d->buffer.size < 1 << 16 || d->buffer.failed) return;
+    (void)fwrite(rp_text_buffer_text(&d->buffer), 1, d->buffer.size, stdout);
+    rp_text_buffer_clear(&d->buffer);
 }
 
 static void on_table(void *ctx, const rp_table_info *table)
@@ -245,9 +246,9 @@ static void on_table(void *ctx, const rp_table_info *table)
     data *d = ctx;
 
     if (d->json)
-        rp_data_table_json(&d->sheet, table);
+        rp_data_table_json(&d->buffer, table);
     else
-        rp_data_table_words(&d->sheet, table);
+        rp_data_table_words(&d->buffer, table);
 }
 
 static void on_item(void *ctx, const char *table, const rp_sample *item)
@@ -255,9 +256,9 @@ static void on_item(void *ctx, const char *table, const rp_sample *item)
     data *d = ctx;
 
     if (d->json)
-        rp_data_item_json(&d->sheet, table, item);
+        rp_data_item_json(&d->buffer, table, item);
     else
-        rp_data_item_words(&d->sheet, item);
+        rp_data_item_words(&d->buffer, item);
     print_some(d);
 }
 
@@ -286,12 +287,12 @@ static int run_dump(data *d)
 static void on_event(void *ctx, const char *event)
 {
     data *d = ctx;
-    rp_sheet safe = {0};
+    rp_text_buffer safe = {0};
 
     rp_progress_bar_end(&d->bar);
-    rp_sheet_put_safe(&safe, event, strlen(event));
-    (void)fprintf(stderr, "reprise data: %s\n", rp_sheet_text(&safe));
-    rp_sheet_deinit(&safe);
+    rp_text_buffer_put_safe(&safe, event, strlen(event));
+    (void)fprintf(stderr, "reprise data: %s\n", rp_text_buffer_text(&safe));
+    rp_text_buffer_deinit(&safe);
 }
 
 static void report(data *d, const rp_data_moved *moved)
@@ -299,25 +300,25 @@ static void report(data *d, const rp_data_moved *moved)
     char size[32];
 
     if (d->json) {
-        rp_json_open(&d->sheet, '{');
-        rp_json_key(&d->sheet, "path");
-        rp_json_put_text(&d->sheet, moved->path);
-        rp_json_key(&d->sheet, "tables");
-        rp_json_put_unsigned(&d->sheet, moved->tables);
-        rp_json_key(&d->sheet, "items");
-        rp_json_put_unsigned(&d->sheet, moved->items);
-        rp_json_key(&d->sheet, "bytes");
-        rp_json_put_unsigned(&d->sheet, moved->bytes);
-        rp_json_key(&d->sheet, "records");
-        rp_json_put_unsigned(&d->sheet, moved->records);
-        rp_json_close(&d->sheet, '}');
+        rp_json_open(&d->buffer, '{');
+        rp_json_key(&d->buffer, "path");
+        rp_json_put_text(&d->buffer, moved->path);
+        rp_json_key(&d->buffer, "tables");
+        rp_json_put_unsigned(&d->buffer, moved->tables);
+        rp_json_key(&d->buffer, "items");
+        rp_json_put_unsigned(&d->buffer, moved->items);
+        rp_json_key(&d->buffer, "bytes");
+        rp_json_put_unsigned(&d->buffer, moved->bytes);
+        rp_json_key(&d->buffer, "records");
+        rp_json_put_unsigned(&d->buffer, moved->records);
+        rp_json_close(&d->buffer, '}');
     } else {
-        rp_sheet_put_safe(&d->sheet, moved->path, strlen(moved->path));
-        rp_sheet_format(&d->sheet, ": %" PRIu64 " items in %" PRIu64 " tables, %s",
-                        moved->items, moved->tables,
-                        rp_size_text(moved->bytes, size, sizeof size));
+        rp_text_buffer_put_safe(&d->buffer, moved->path, strlen(moved->path));
+        rp_text_buffer_format(&d->buffer, ": %" PRIu64 " items in %" PRIu64 " tables, %s",
+                              moved->items, moved->tables,
+                              rp_size_text(moved->bytes, size, sizeof size));
     }
-    rp_sheet_put(&d->sheet, "\n");
+    rp_text_buffer_put(&d->buffer, "\n");
 }
 
 typedef rp_status move_fn(const rp_data_move_options *options, rp_data_moved *out,
@@ -410,7 +411,7 @@ static int run(const rp_flags *flags)
             status = run_action(&d, i);
         }
     rp_grid_deinit(&d.grid);
-    rp_sheet_deinit(&d.sheet);
+    rp_text_buffer_deinit(&d.buffer);
     return status;
 }
 

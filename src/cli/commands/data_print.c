@@ -39,11 +39,11 @@ static void details(const rp_data_file *f, char *text, size_t size)
 void rp_data_row(rp_grid *grid, const rp_data_file *f)
 {
     char text[RP_ERROR_TEXT_BYTES];
-    rp_sheet path = {0};
+    rp_text_buffer path = {0};
 
-    rp_sheet_put_safe(&path, f->path, strlen(f->path));
-    rp_grid_cell(grid, "%s", rp_sheet_text(&path));
-    rp_sheet_deinit(&path);
+    rp_text_buffer_put_safe(&path, f->path, strlen(f->path));
+    rp_grid_cell(grid, "%s", rp_text_buffer_text(&path));
+    rp_text_buffer_deinit(&path);
     rp_grid_cell(grid, "%s", rp_data_kind_name(f->kind));
     rp_grid_cell(grid, "%s", rp_size_text(f->bytes, text, sizeof text));
     rp_grid_cell(grid, "%s", f->age_ns >= 0 ? rp_span_text(f->age_ns, text) : "");
@@ -52,7 +52,7 @@ void rp_data_row(rp_grid *grid, const rp_data_file *f)
     rp_grid_cell(grid, "%s", text);
 }
 
-void rp_data_file_json(rp_sheet *out, const rp_data_file *f)
+void rp_data_file_json(rp_text_buffer *out, const rp_data_file *f)
 {
     rp_json_open(out, '{');
     rp_json_key(out, "path");
@@ -94,19 +94,20 @@ void rp_data_file_json(rp_sheet *out, const rp_data_file *f)
     rp_json_close(out, '}');
 }
 
-void rp_data_summary_words(rp_sheet *out, const rp_data_summary *s)
+void rp_data_summary_words(rp_text_buffer *out, const rp_data_summary *s)
 {
     if (s->checkpoint == 0) {
-        rp_sheet_put(out, "no checkpoint can be loaded");
+        rp_text_buffer_put(out, "no checkpoint can be loaded");
         return;
     }
-    rp_sheet_format(out, "checkpoint %" PRIu64 ": %" PRIu64 " items in %" PRIu64 " tables",
-                    s->checkpoint, s->items, s->tables);
+    rp_text_buffer_format(out,
+                          "checkpoint %" PRIu64 ": %" PRIu64 " items in %" PRIu64 " tables",
+                          s->checkpoint, s->items, s->tables);
     if (s->journalled > 0)
-        rp_sheet_format(out, ", and %" PRIu64 " records in the journal", s->journalled);
+        rp_text_buffer_format(out, ", and %" PRIu64 " records in the journal", s->journalled);
 }
 
-void rp_data_summary_json(rp_sheet *out, const rp_data_summary *s)
+void rp_data_summary_json(rp_text_buffer *out, const rp_data_summary *s)
 {
     const struct {
         const char *name;
@@ -125,17 +126,19 @@ void rp_data_summary_json(rp_sheet *out, const rp_data_summary *s)
     }
 }
 
-void rp_data_table_words(rp_sheet *out, const rp_table_info *t)
+void rp_data_table_words(rp_text_buffer *out, const rp_table_info *t)
 {
-    rp_sheet_put_safe(out, t->name, strlen(t->name));
-    rp_sheet_format(out,
-                    ": %" PRId64 " of %" PRId64 " items, sampler %s, remover %s, %" PRId64
-                    " inserts, %" PRId64 " samples, %" PRId64 " deletes\n",
-                    t->size, t->max_size, rp_selector_name(t->sampler.kind),
-                    rp_selector_name(t->remover.kind), t->inserts, t->samples, t->deletes);
+    rp_text_buffer_put_safe(out, t->name, strlen(t->name));
+    rp_text_buffer_format(out,
+                          ": %" PRId64 " of %" PRId64 " items, sampler %s, remover %s, %" PRId64
+                          " inserts, %" PRId64 " samples, %" PRId64 " deletes\n",
+                          t->size, t->max_size, rp_selector_name(t->sampler.kind),
+                          rp_selector_name(t->remover.kind), t->inserts, t->samples,
+                          t->deletes);
 }
 
-static void selector_json(rp_sheet *out, const char *key, const rp_selector_options *selector)
+static void selector_json(rp_text_buffer *out, const char *key,
+                          const rp_selector_options *selector)
 {
     rp_json_key(out, key);
     rp_json_put_text(out, rp_selector_name(selector->kind));
@@ -144,7 +147,7 @@ static void selector_json(rp_sheet *out, const char *key, const rp_selector_opti
     rp_json_put_number(out, selector->exponent);
 }
 
-void rp_data_table_json(rp_sheet *out, const rp_table_info *t)
+void rp_data_table_json(rp_text_buffer *out, const rp_table_info *t)
 {
     const struct {
         const char *name;
@@ -172,33 +175,34 @@ void rp_data_table_json(rp_sheet *out, const rp_table_info *t)
         rp_json_put_integer(out, members[i].value);
     }
     rp_json_close(out, '}');
-    rp_sheet_put(out, "\n");
+    rp_text_buffer_put(out, "\n");
 }
 
-static void shape_words(rp_sheet *out, const rp_trajectory_column *column)
+static void shape_words(rp_text_buffer *out, const rp_trajectory_column *column)
 {
-    rp_sheet_format(out, "%s [", rp_dtype_name(column->dtype));
+    rp_text_buffer_format(out, "%s [", rp_dtype_name(column->dtype));
     for (int32_t i = 0; i < column->shape.rank; i++)
-        rp_sheet_format(out, "%s%" PRId64, i > 0 ? ", " : "", column->shape.dims[i]);
-    rp_sheet_put(out, "]");
+        rp_text_buffer_format(out, "%s%" PRId64, i > 0 ? ", " : "", column->shape.dims[i]);
+    rp_text_buffer_put(out, "]");
 }
 
-void rp_data_item_words(rp_sheet *out, const rp_sample *item)
+void rp_data_item_words(rp_text_buffer *out, const rp_sample *item)
 {
     char text[32];
 
-    rp_sheet_format(out, "  %" PRIu64 "  priority %s  sampled %" PRId32 "  ", item->key,
-                    rp_decimal_text(item->priority, text, sizeof text), item->times_sampled);
+    rp_text_buffer_format(out, "  %" PRIu64 "  priority %s  sampled %" PRId32 "  ", item->key,
+                          rp_decimal_text(item->priority, text, sizeof text),
+                          item->times_sampled);
     for (size_t i = 0; i < rp_trajectory_column_count(item->trajectory); i++) {
         rp_trajectory_column column = rp_trajectory_get_column(item->trajectory, i);
 
-        if (i > 0) rp_sheet_put(out, ", ");
+        if (i > 0) rp_text_buffer_put(out, ", ");
         shape_words(out, &column);
     }
-    rp_sheet_put(out, "\n");
+    rp_text_buffer_put(out, "\n");
 }
 
-void rp_data_item_json(rp_sheet *out, const char *table, const rp_sample *item)
+void rp_data_item_json(rp_text_buffer *out, const char *table, const rp_sample *item)
 {
     rp_json_open(out, '{');
     rp_json_key(out, "table");
@@ -228,5 +232,5 @@ void rp_data_item_json(rp_sheet *out, const char *table, const rp_sample *item)
     }
     rp_json_close(out, ']');
     rp_json_close(out, '}');
-    rp_sheet_put(out, "\n");
+    rp_text_buffer_put(out, "\n");
 }

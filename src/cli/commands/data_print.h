@@ -3,24 +3,24 @@
 #ifndef RP_CLI_COMMANDS_DATA_PRINT_H
 #define RP_CLI_COMMANDS_DATA_PRINT_H
 
-#include "cli/text/sheet.h"
+#include "cli/text/text_buffer.h"
 #include "reprise/data.h"
 
 /* Cells of a line about a file: RP_DATA_COLUMNS of them, under headings. */
 enum { RP_DATA_COLUMNS = 6 };
 void rp_data_headings(rp_grid *grid);
 void rp_data_row(rp_grid *grid, const rp_data_file *file);
-void rp_data_file_json(rp_sheet *out, const rp_data_file *file);
+void rp_data_file_json(rp_text_buffer *out, const rp_data_file *file);
 
 /* "checkpoint 3: 1000 items in 2 tables, and 12 records in the journal". */
-void rp_data_summary_words(rp_sheet *out, const rp_data_summary *summary);
+void rp_data_summary_words(rp_text_buffer *out, const rp_data_summary *summary);
 /* The members of an object, without its braces. */
-void rp_data_summary_json(rp_sheet *out, const rp_data_summary *summary);
+void rp_data_summary_json(rp_text_buffer *out, const rp_data_summary *summary);
 
 /* One line each. */
-void rp_data_table_words(rp_sheet *out, const rp_table_info *table);
-void rp_data_table_json(rp_sheet *out, const rp_table_info *table);
-void rp_data_item_words(rp_sheet *out, const rp_sample *item);
-void rp_data_item_json(rp_sheet *out, const char *table, const rp_sample *item);
+void rp_data_table_words(rp_text_buffer *out, const rp_table_info *table);
+void rp_data_table_json(rp_text_buffer *out, const rp_table_info *table);
+void rp_data_item_words(rp_text_buffer *out, const rp_sample *item);
+void rp_data_item_json(rp_text_buffer *out, const char *table, const rp_sample *item);
 
 #endif

@@ -68,52 +68,54 @@ char *rp_progress_words(const rp_durable_progress *p, char *text, size_t size)
     return text;
 }
 
-void rp_durability_words(rp_sheet *out, const rp_client_durability *durability)
+void rp_durability_words(rp_text_buffer *out, const rp_client_durability *durability)
 {
     const rp_durable_info *d = &durability->info;
     char text[TEXT_BYTES];
 
     if (!durability->is_durable) return;
-    rp_sheet_format(out, "storage %s: ", mode_name(d->mode));
+    rp_text_buffer_format(out, "storage %s: ", mode_name(d->mode));
     if (d->degraded) {
-        rp_sheet_put(out, "degraded, ");
-        rp_sheet_put_safe(out, d->trouble, strlen(d->trouble));
-        rp_sheet_put(out, "; ");
+        rp_text_buffer_put(out, "degraded, ");
+        rp_text_buffer_put_safe(out, d->trouble, strlen(d->trouble));
+        rp_text_buffer_put(out, "; ");
     }
     if (d->last_checkpoint == 0)
-        rp_sheet_put(out, "no checkpoint yet");
+        rp_text_buffer_put(out, "no checkpoint yet");
     else if (d->last_checkpoint_age_ns < 0)
-        rp_sheet_format(out, "checkpoint %" PRIu64 " before it started", d->last_checkpoint);
+        rp_text_buffer_format(out, "checkpoint %" PRIu64 " before it started",
+                              d->last_checkpoint);
     else
-        rp_sheet_format(out, "checkpoint %" PRIu64 " %s ago", d->last_checkpoint,
-                        age_text(d->last_checkpoint_age_ns, text, sizeof text));
-    rp_sheet_format(out, ", %s on disk", rp_size_text(d->disk_bytes, text, sizeof text));
+        rp_text_buffer_format(out, "checkpoint %" PRIu64 " %s ago", d->last_checkpoint,
+                              age_text(d->last_checkpoint_age_ns, text, sizeof text));
+    rp_text_buffer_format(out, ", %s on disk", rp_size_text(d->disk_bytes, text, sizeof text));
     if (d->lsn > 0)
-        rp_sheet_format(out, ", %" PRIu64 " changes not safe yet",
-                        d->lsn > d->safe_lsn ? d->lsn - d->safe_lsn : 0);
+        rp_text_buffer_format(out, ", %" PRIu64 " changes not safe yet",
+                              d->lsn > d->safe_lsn ? d->lsn - d->safe_lsn : 0);
     if (d->spilled_bytes > 0)
-        rp_sheet_format(out, ", %s of it not in memory",
-                        rp_size_text(d->spilled_bytes, text, sizeof text));
+        rp_text_buffer_format(out, ", %s of it not in memory",
+                              rp_size_text(d->spilled_bytes, text, sizeof text));
     if (d->progress.what != NULL)
-        rp_sheet_format(out, "; %s: %s", d->progress.what,
-                        rp_progress_words(&d->progress, text, sizeof text));
+        rp_text_buffer_format(out, "; %s: %s", d->progress.what,
+                              rp_progress_words(&d->progress, text, sizeof text));
 }
 
-void rp_durability_lines(rp_sheet *out, const rp_tables_view *v)
+void rp_durability_lines(rp_text_buffer *out, const rp_tables_view *v)
 {
     for (size_t i = 0; i < v->durability_count; i++) {
         const rp_client_durability *d = &v->durability[i];
 
         if (!d->is_durable) continue;
-        if (v->shard_count > 1) rp_sheet_format(out, "%s ", shard_of(v, d));
+        if (v->shard_count > 1) rp_text_buffer_format(out, "%s ", shard_of(v, d));
         rp_durability_words(out, d);
-        rp_sheet_put(out, "\n");
+        rp_text_buffer_put(out, "\n");
     }
 }
 
-static void line(rp_sheet *out, const char *name, const char *format, ...) RP_PRINTF(3, 4);
+static void line(rp_text_buffer *out, const char *name, const char *format, ...)
+    RP_PRINTF(3, 4);
 
-static void line(rp_sheet *out, const char *name, const char *format, ...)
+static void line(rp_text_buffer *out, const char *name, const char *format, ...)
 {
     char text[512];
     va_list arguments;
@@ -121,12 +123,12 @@ static void line(rp_sheet *out, const char *name, const char *format, ...)
     va_start(arguments, format);
     (void)vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    rp_sheet_format(out, "  %-*s", KEY_WIDTH, name);
-    rp_sheet_put_safe(out, text, strlen(text));
-    rp_sheet_put(out, "\n");
+    rp_text_buffer_format(out, "  %-*s", KEY_WIDTH, name);
+    rp_text_buffer_put_safe(out, text, strlen(text));
+    rp_text_buffer_put(out, "\n");
 }
 
-static void report_checkpoints(rp_sheet *out, const rp_durable_info *d)
+static void report_checkpoints(rp_text_buffer *out, const rp_durable_info *d)
 {
     char a[TEXT_BYTES], b[32];
 
@@ -146,12 +148,13 @@ static void report_checkpoints(rp_sheet *out, const rp_durable_info *d)
          (double)d->last_checkpoint_took_ns / 1e9, (double)d->last_pause_ns / 1e6);
 }
 
-static void report_shard(rp_sheet *out, const rp_tables_view *v, const rp_client_durability *s)
+static void report_shard(rp_text_buffer *out, const rp_tables_view *v,
+                         const rp_client_durability *s)
 {
     const rp_durable_info *d = &s->info;
     char a[TEXT_BYTES], b[32];
 
-    rp_sheet_format(out, "%s\n", shard_of(v, s));
+    rp_text_buffer_format(out, "%s\n", shard_of(v, s));
     if (!s->is_durable) {
         line(out, "durability", "none: all is in memory only");
         return;
@@ -175,19 +178,19 @@ static void report_shard(rp_sheet *out, const rp_tables_view *v, const rp_client
         line(out, d->progress.what, "%s", rp_progress_words(&d->progress, a, sizeof a));
 }
 
-static void put_unsigned(rp_sheet *out, const char *name, uint64_t value)
+static void put_unsigned(rp_text_buffer *out, const char *name, uint64_t value)
 {
     rp_json_key(out, name);
     rp_json_put_unsigned(out, value);
 }
 
-static void put_seconds(rp_sheet *out, const char *name, int64_t ns)
+static void put_seconds(rp_text_buffer *out, const char *name, int64_t ns)
 {
     rp_json_key(out, name);
     rp_json_put_number(out, (double)ns / 1e9);
 }
 
-static void json_progress(rp_sheet *out, const rp_durable_progress *p)
+static void json_progress(rp_text_buffer *out, const rp_durable_progress *p)
 {
     rp_json_key(out, "progress");
     if (p->what == NULL) {
@@ -208,7 +211,7 @@ static void json_progress(rp_sheet *out, const rp_durable_progress *p)
     rp_json_close(out, '}');
 }
 
-static void json_info(rp_sheet *out, const rp_durable_info *d)
+static void json_info(rp_text_buffer *out, const rp_durable_info *d)
 {
     rp_json_key(out, "durability");
     rp_json_put_text(out, mode_name(d->mode));
@@ -242,7 +245,7 @@ static void json_info(rp_sheet *out, const rp_durable_info *d)
     json_progress(out, &d->progress);
 }
 
-void rp_durability_json(rp_sheet *out, const rp_tables_view *v)
+void rp_durability_json(rp_text_buffer *out, const rp_tables_view *v)
 {
     rp_json_open(out, '[');
     for (size_t i = 0; i < v->durability_count; i++) {
@@ -260,11 +263,11 @@ void rp_durability_json(rp_sheet *out, const rp_tables_view *v)
     rp_json_close(out, ']');
 }
 
-void rp_durability_report(rp_sheet *out, const rp_tables_view *v, bool json)
+void rp_durability_report(rp_text_buffer *out, const rp_tables_view *v, bool json)
 {
     if (json) {
         rp_durability_json(out, v);
-        rp_sheet_put(out, "\n");
+        rp_text_buffer_put(out, "\n");
         return;
     }
     for (size_t i = 0; i < v->durability_count; i++) report_shard(out, v, &v->durability[i]);

@@ -21,7 +21,7 @@ static const char *const examples[] = {
 static int run(const rp_flags *flags)
 {
     const char *name = flags->word_count > 0 ? flags->words[0] : NULL;
-    rp_sheet sheet = {0};
+    rp_text_buffer buffer = {0};
     rp_table_list list = {0};
     rp_error err = {0};
     rp_remote r;
@@ -38,16 +38,16 @@ static int run(const rp_flags *flags)
         goto out;
     }
     if (rp_remote_switch(&r, STORAGE))
-        rp_durability_report(&sheet, &list.view, r.json);
+        rp_durability_report(&buffer, &list.view, r.json);
     else if (r.json)
-        rp_tables_json(&sheet, &list.view, name);
+        rp_tables_json(&buffer, &list.view, name);
     else if (name != NULL)
-        rp_info_details(&sheet, &list.view, name);
+        rp_info_details(&buffer, &list.view, name);
     else
-        rp_info_glance(&sheet, &list.view);
-    status = rp_remote_print(&r, &sheet);
+        rp_info_glance(&buffer, &list.view);
+    status = rp_remote_print(&r, &buffer);
 out:
-    rp_sheet_deinit(&sheet);
+    rp_text_buffer_deinit(&buffer);
     rp_table_list_deinit(&list);
     rp_remote_close(&r);
     return status;

@@ -422,24 +422,24 @@ static bool start(insertion *in, outcome *o)
 
 static int say(insertion *in)
 {
-    rp_sheet sheet = {0};
+    rp_text_buffer buffer = {0};
     int status;
 
     if (in->r.json) {
-        rp_json_open(&sheet, '{');
-        rp_json_key(&sheet, "table");
-        rp_json_put_text(&sheet, in->table);
-        rp_json_key(&sheet, "inserted");
-        rp_json_put_unsigned(&sheet, in->inserted);
-        rp_json_close(&sheet, '}');
-        rp_sheet_put(&sheet, "\n");
+        rp_json_open(&buffer, '{');
+        rp_json_key(&buffer, "table");
+        rp_json_put_text(&buffer, in->table);
+        rp_json_key(&buffer, "inserted");
+        rp_json_put_unsigned(&buffer, in->inserted);
+        rp_json_close(&buffer, '}');
+        rp_text_buffer_put(&buffer, "\n");
     } else {
-        rp_sheet_format(&sheet, "inserted %llu item%s into %s\n",
-                        (unsigned long long)in->inserted, in->inserted == 1 ? "" : "s",
-                        in->table);
+        rp_text_buffer_format(&buffer, "inserted %llu item%s into %s\n",
+                              (unsigned long long)in->inserted, in->inserted == 1 ? "" : "s",
+                              in->table);
     }
-    status = rp_remote_print(&in->r, &sheet);
-    rp_sheet_deinit(&sheet);
+    status = rp_remote_print(&in->r, &buffer);
+    rp_text_buffer_deinit(&buffer);
     return status;
 }
 

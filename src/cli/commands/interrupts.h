@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ctrl-C for commands that wait: a thread waits for signals and fires a token. */
+/* Ctrl-C for commands that wait: a thread waits for signals and fires a cancel token. */
 #ifndef RP_CLI_COMMANDS_INTERRUPTS_H
 #define RP_CLI_COMMANDS_INTERRUPTS_H
 
@@ -10,19 +10,19 @@
 
 typedef struct rp_interrupts {
     rp_cancel *cancel; /* fired by SIGINT, SIGTERM and SIGHUP */
-    int wake_fd;       /* readable then, and when the window has changed its size */
+    int wake_fd;       /* readable after these, and after the terminal is resized */
     int write_fd;
     atomic_int number; /* of the signal; 0: none so far */
     pthread_t thread;
 } rp_interrupts;
 
-/* Blocks the signals for this thread and those it starts, ignores SIGPIPE, and begins to wait.
- * Call it before other threads are started. A second signal ends the process. RP_NO_RESOURCE.
- */
+/* Blocks the signals in this thread and those it starts, ignores SIGPIPE, and starts the
+ * thread. Call it before other threads are started. A second signal ends the process.
+ * RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_interrupts_start(rp_interrupts *interrupts);
 void rp_interrupts_stop(rp_interrupts *interrupts);
 
-/* Takes what made wake_fd readable. */
+/* Reads wake_fd empty. */
 void rp_interrupts_drain(rp_interrupts *interrupts);
 
 #endif

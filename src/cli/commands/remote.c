@@ -194,15 +194,15 @@ int rp_remote_misuse(const rp_remote *r, const rp_problem *problem)
     return RP_EXIT_MISUSE;
 }
 
-int rp_remote_print(const rp_remote *r, rp_sheet *sheet)
+int rp_remote_print(const rp_remote *r, rp_text_buffer *buffer)
 {
     rp_problem problem;
 
-    if (sheet->failed) {
+    if (buffer->failed) {
         (void)rp_problem_memory(&problem);
         return rp_remote_problem(r, &problem);
     }
-    (void)fwrite(rp_sheet_text(sheet), 1, sheet->size, stdout);
-    rp_sheet_clear(sheet);
+    (void)fwrite(rp_text_buffer_text(buffer), 1, buffer->size, stdout);
+    rp_text_buffer_clear(buffer);
     return EXIT_SUCCESS;
 }

@@ -50,7 +50,7 @@ typedef struct drawing {
     rp_table_list list;
     rp_sampler *sampler;
     rp_decoder *decoder;
-    rp_sheet sheet;
+    rp_text_buffer buffer;
     rp_sample *kept; /* of the arena's; those of a folder */
     size_t kept_count, kept_capacity;
     size_t drawn;
@@ -124,10 +124,10 @@ static rp_status print_item(drawing *d, const rp_sample *sample, rp_error *err)
     if (st != RP_OK) goto out;
     view = (rp_item_view){d->table, sample, names, tensors, count};
     if (d->r.json)
-        rp_item_json(&d->sheet, &view);
+        rp_item_json(&d->buffer, &view);
     else
-        rp_item_print(&d->sheet, &view, d->drawn, (size_t)d->elements);
-    if (rp_remote_print(&d->r, &d->sheet) != 0) st = RP_NO_RESOURCE;
+        rp_item_print(&d->buffer, &view, d->drawn, (size_t)d->elements);
+    if (rp_remote_print(&d->r, &d->buffer) != 0) st = RP_NO_RESOURCE;
 out:
     rp_arena_deinit(&arena);
     return st;
@@ -352,7 +352,7 @@ static int run(const rp_flags *flags)
     rp_sampler_free(d.sampler);
     rp_decoder_free(d.decoder);
     rp_table_list_deinit(&d.list);
-    rp_sheet_deinit(&d.sheet);
+    rp_text_buffer_deinit(&d.buffer);
     rp_remote_close(&d.r);
     return status;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tables of all servers, fetched, as what is to be shown. */
+/* Fetches the tables of all servers for display. */
 #ifndef RP_CLI_COMMANDS_TABLE_LIST_H
 #define RP_CLI_COMMANDS_TABLE_LIST_H
 
@@ -20,10 +20,10 @@ RP_NODISCARD rp_status rp_table_list_fetch(rp_table_list *list, rp_client *clien
                                            rp_error *err);
 void rp_table_list_deinit(rp_table_list *list);
 
-/* The first table of that name, or NULL. */
+/* Returns the first table of that name, or NULL. */
 const rp_client_table *rp_table_list_find(const rp_table_list *list, const char *name);
 
-/* Says that there is no such table, and which there are. Returns RP_NOT_FOUND. */
+/* Writes an error with the unknown name and the names of the tables. Returns RP_NOT_FOUND. */
 rp_status rp_table_list_missing(const rp_table_list *list, const char *name, rp_error *err);
 
 #endif

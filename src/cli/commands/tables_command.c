@@ -270,7 +270,7 @@ static int resume(rp_remote *r, const char *word, const char **table)
 static int list_names(rp_remote *r)
 {
     rp_table_list list = {0};
-    rp_sheet sheet = {0};
+    rp_text_buffer buffer = {0};
     rp_error err = {0};
     rp_status st = rp_table_list_fetch(&list, r->client, rp_remote_wait(r), &err);
     int status = 0;
@@ -278,23 +278,23 @@ static int list_names(rp_remote *r)
     if (st != RP_OK) {
         status = rp_remote_fail(r, st, &err);
     } else {
-        if (r->json) rp_json_open(&sheet, '[');
+        if (r->json) rp_json_open(&buffer, '[');
         for (size_t i = 0; i < list.view.count; i++) {
             const char *name = list.view.tables[i].info.name;
 
             /* Once, however many shards have it. */
             if (rp_table_list_find(&list, name) != &list.view.tables[i]) continue;
             if (r->json) {
-                rp_json_put_text(&sheet, name);
+                rp_json_put_text(&buffer, name);
             } else {
-                rp_sheet_put_safe(&sheet, name, strlen(name));
-                rp_sheet_put(&sheet, "\n");
+                rp_text_buffer_put_safe(&buffer, name, strlen(name));
+                rp_text_buffer_put(&buffer, "\n");
             }
         }
-        if (r->json) rp_sheet_put(&sheet, "]\n");
-        status = rp_remote_print(r, &sheet);
+        if (r->json) rp_text_buffer_put(&buffer, "]\n");
+        status = rp_remote_print(r, &buffer);
     }
-    rp_sheet_deinit(&sheet);
+    rp_text_buffer_deinit(&buffer);
     rp_table_list_deinit(&list);
     return status;
 }
@@ -348,23 +348,23 @@ static rp_status check(const rp_remote *r, size_t a, rp_problem *problem)
 
 static int say(rp_remote *r, const char *done, const char *table)
 {
-    rp_sheet sheet = {0};
+    rp_text_buffer buffer = {0};
     int status;
 
     if (r->json) {
-        rp_json_open(&sheet, '{');
-        rp_json_key(&sheet, "table");
-        rp_json_put_text(&sheet, table);
-        rp_json_key(&sheet, "done");
-        rp_json_put_text(&sheet, done);
-        rp_json_close(&sheet, '}');
+        rp_json_open(&buffer, '{');
+        rp_json_key(&buffer, "table");
+        rp_json_put_text(&buffer, table);
+        rp_json_key(&buffer, "done");
+        rp_json_put_text(&buffer, done);
+        rp_json_close(&buffer, '}');
     } else {
-        rp_sheet_format(&sheet, "%s ", done);
-        rp_sheet_put_safe(&sheet, table, strlen(table));
+        rp_text_buffer_format(&buffer, "%s ", done);
+        rp_text_buffer_put_safe(&buffer, table, strlen(table));
     }
-    rp_sheet_put(&sheet, "\n");
-    status = rp_remote_print(r, &sheet);
-    rp_sheet_deinit(&sheet);
+    rp_text_buffer_put(&buffer, "\n");
+    status = rp_remote_print(r, &buffer);
+    rp_text_buffer_deinit(&buffer);
     return status;
 }
 

@@ -188,9 +188,9 @@ static void get_size(rp_top_screen *s)
 }
 
 /* Each line over the old one, and what is left of it wiped: nothing flickers. */
-static void paint(rp_sheet *sheet)
+static void paint(rp_text_buffer *buffer)
 {
-    const char *at = rp_sheet_text(sheet);
+    const char *at = rp_text_buffer_text(buffer);
 
     (void)fputs("\033[H", stdout);
     while (*at != '\0') {
@@ -205,7 +205,7 @@ static void paint(rp_sheet *sheet)
     (void)fflush(stdout);
 }
 
-static void show_locked(top *t, rp_sheet *sheet)
+static void show_locked(top *t, rp_text_buffer *buffer)
 {
     look *now = &t->looks[t->newest], *before = &t->looks[(t->newest + LOOKS - 1) % LOOKS];
     const rp_top_look *old = t->taken > 1 ? &before->look : NULL;
@@ -214,9 +214,9 @@ static void show_locked(top *t, rp_sheet *sheet)
     time_t seconds = time(NULL);
     struct tm local;
 
-    rp_sheet_clear(sheet);
+    rp_text_buffer_clear(buffer);
     if (t->r.json) {
-        if (t->last == RP_OK) rp_top_json(sheet, &now->look, old);
+        if (t->last == RP_OK) rp_top_json(buffer, &now->look, old);
         return;
     }
     (void)localtime_r(&seconds, &local);
@@ -228,8 +228,8 @@ static void show_locked(top *t, rp_sheet *sheet)
     screen.trouble = t->trouble[0] != '\0' ? t->trouble : NULL;
     if (now->look.view.count > 0 && t->scroll >= now->look.view.count)
         t->scroll = now->look.view.count - 1;
-    rp_top_print(sheet, &screen, &now->look, old);
-    if (!t->terminal) rp_sheet_put(sheet, "\n");
+    rp_top_print(buffer, &screen, &now->look, old);
+    if (!t->terminal) rp_text_buffer_put(buffer, "\n");
 }
 
 /* Takes what was typed. False: to quit. */
@@ -261,7 +261,7 @@ static bool read_keys(top *t)
 static int watch(top *t)
 {
     struct pollfd fds[2] = {{t->r.interrupts.wake_fd, POLLIN, 0}, {STDIN_FILENO, POLLIN, 0}};
-    rp_sheet sheet = {0};
+    rp_text_buffer buffer = {0};
     bool going = true;
     int status = EXIT_SUCCESS;
 
@@ -276,19 +276,19 @@ static int watch(top *t)
         (void)pthread_mutex_lock(&t->lock);
         fresh = t->shown == 0 && t->taken > 0 && t->last == RP_OK;
         over = t->over;
-        if (fresh || t->terminal) show_locked(t, &sheet);
+        if (fresh || t->terminal) show_locked(t, &buffer);
         t->shown = 1;
         (void)pthread_mutex_unlock(&t->lock);
         if (status != EXIT_SUCCESS) break;
         if (t->terminal)
-            paint(&sheet);
+            paint(&buffer);
         else if (fresh)
-            status = rp_remote_print(&t->r, &sheet);
+            status = rp_remote_print(&t->r, &buffer);
         (void)fflush(stdout);
         if (ferror(stdout)) going = false;
         if (over) going = false;
     }
-    rp_sheet_deinit(&sheet);
+    rp_text_buffer_deinit(&buffer);
     return status;
 }
 

@@ -61,53 +61,46 @@ static rates rates_of(const rp_top_look *now, const rp_top_look *before,
 
 /* A screen being written: no line is wider than it, and no more lines are there than it has. */
 typedef struct painter {
-    rp_sheet *out;
-    rp_sheet line;
+    rp_text_buffer *out;
+    rp_text_buffer line;
     size_t width, left; /* lines */
 } painter;
 
 static void end_line(painter *p)
 {
-    const char *text = rp_sheet_text(&p->line);
-    size_t size = p->line.size, columns = 0, i = 0;
+    const char *text = rp_text_buffer_text(&p->line);
+    size_t i = rp_text_fit(text, p->line.size, p->width);
 
     if (p->line.failed) p->out->failed = true;
     if (p->left == 0) {
-        rp_sheet_clear(&p->line);
+        rp_text_buffer_clear(&p->line);
         return;
     }
-    for (; i < size; i++) {
-        if (((unsigned char)text[i] & 0xc0) != 0x80) columns++;
-        if (columns > p->width) break;
-    }
     while (i > 0 && text[i - 1] == ' ') i--;
-    rp_sheet_add(p->out, text, i);
-    rp_sheet_put(p->out, "\n");
-    rp_sheet_clear(&p->line);
+    rp_text_buffer_add(p->out, text, i);
+    rp_text_buffer_put(p->out, "\n");
+    rp_text_buffer_clear(&p->line);
     p->left--;
 }
 
 /* Text in a cell of `width` columns, and a space; cut with a '+' if it is longer. */
 static void cell(painter *p, const char *text, size_t width)
 {
-    rp_sheet safe = {0};
-    size_t columns, cut = 0;
+    rp_text_buffer safe = {0};
+    size_t columns;
 
-    rp_sheet_put_safe(&safe, text, strlen(text));
-    columns = rp_text_columns(rp_sheet_text(&safe), safe.size);
+    rp_text_buffer_put_safe(&safe, text, strlen(text));
+    columns = rp_text_columns(rp_text_buffer_text(&safe), safe.size);
     if (columns <= width) {
-        rp_sheet_add(&p->line, rp_sheet_text(&safe), safe.size);
-        rp_sheet_repeat(&p->line, ' ', width - columns);
+        rp_text_buffer_add(&p->line, rp_text_buffer_text(&safe), safe.size);
+        rp_text_buffer_repeat(&p->line, ' ', width - columns);
     } else {
-        for (columns = 0; cut < safe.size; cut++) {
-            columns += ((unsigned char)safe.text[cut] & 0xc0) != 0x80;
-            if (columns > width - 1) break;
-        }
-        rp_sheet_add(&p->line, rp_sheet_text(&safe), cut);
-        rp_sheet_put(&p->line, "+");
+        rp_text_buffer_add(&p->line, rp_text_buffer_text(&safe),
+                           rp_text_fit(rp_text_buffer_text(&safe), safe.size, width - 1));
+        rp_text_buffer_put(&p->line, "+");
     }
-    rp_sheet_put(&p->line, " ");
-    rp_sheet_deinit(&safe);
+    rp_text_buffer_put(&p->line, " ");
+    rp_text_buffer_deinit(&safe);
 }
 
 static void head(painter *p, const rp_top_screen *s, const rp_top_look *now,
@@ -127,17 +120,17 @@ static void head(painter *p, const rp_top_screen *s, const rp_top_look *now,
         sum.inserts += r.inserts;
         sum.samples += r.samples;
     }
-    rp_sheet_format(&p->line, "reprise top  %s", s->title);
-    used = rp_text_columns(rp_sheet_text(&p->line), p->line.size);
+    rp_text_buffer_format(&p->line, "reprise top  %s", s->title);
+    used = rp_text_columns(rp_text_buffer_text(&p->line), p->line.size);
     if (s->height > 0 && used + 9 <= p->width) {
-        rp_sheet_repeat(&p->line, ' ', p->width - used - 7);
-        rp_sheet_put(&p->line, "q quits");
+        rp_text_buffer_repeat(&p->line, ' ', p->width - used - 7);
+        rp_text_buffer_put(&p->line, "q quits");
     }
     end_line(p);
     if (s->trouble != NULL) {
-        rp_sheet_put_safe(&p->line, s->trouble, strlen(s->trouble));
+        rp_text_buffer_put_safe(&p->line, s->trouble, strlen(s->trouble));
     } else {
-        rp_sheet_format(
+        rp_text_buffer_format(
             &p->line, "%zu table%s, %s items, %s; %s inserts/s, %s samples/s; %zu waiting",
             now->view.count, now->view.count == 1 ? "" : "s", rp_count_text(items, items_text),
             rp_size_text(bytes, bytes_text, sizeof bytes_text),
@@ -149,7 +142,7 @@ static void head(painter *p, const rp_top_screen *s, const rp_top_look *now,
         const rp_client_durability *d = &now->view.durability[i];
 
         if (!d->is_durable) continue;
-        if (now->view.shard_count > 1) rp_sheet_format(&p->line, "%zu/", d->shard);
+        if (now->view.shard_count > 1) rp_text_buffer_format(&p->line, "%zu/", d->shard);
         rp_durability_words(&p->line, d);
         end_line(p);
     }
@@ -198,10 +191,12 @@ static void waiting_cell(painter *p, const rp_table_info *info)
     char a[16], b[16];
 
     if (info->waiting_inserts > 0)
-        rp_sheet_format(&p->line, " %si", rp_count_text((double)info->waiting_inserts, a));
+        rp_text_buffer_format(&p->line, " %si",
+                              rp_count_text((double)info->waiting_inserts, a));
     if (info->waiting_samples > 0)
-        rp_sheet_format(&p->line, " %ss", rp_count_text((double)info->waiting_samples, b));
-    if (info->paused != 0) rp_sheet_put(&p->line, " paused");
+        rp_text_buffer_format(&p->line, " %ss",
+                              rp_count_text((double)info->waiting_samples, b));
+    if (info->paused != 0) rp_text_buffer_put(&p->line, " paused");
 }
 
 static void table_line(painter *p, const widths *w, const rp_top_look *now,
@@ -215,17 +210,17 @@ static void table_line(painter *p, const widths *w, const rp_top_look *now,
     else
         (void)snprintf(name, sizeof name, "%s", t->info.name);
     cell(p, name, w->name);
-    rp_sheet_format(&p->line, "%6s ", rp_count_text((double)t->info.size, number));
+    rp_text_buffer_format(&p->line, "%6s ", rp_count_text((double)t->info.size, number));
     (void)rp_count_text((double)t->info.bytes, number);
-    rp_sheet_format(&p->line, "%6sB ", number);
-    rp_sheet_format(&p->line, "%6s ", rp_count_text(r.inserts, number));
-    rp_sheet_format(&p->line, "%6s ", rp_count_text(r.samples, number));
-    rp_sheet_format(&p->line, "%6s ", rp_count_text(r.updates, number));
+    rp_text_buffer_format(&p->line, "%6sB ", number);
+    rp_text_buffer_format(&p->line, "%6s ", rp_count_text(r.inserts, number));
+    rp_text_buffer_format(&p->line, "%6s ", rp_count_text(r.samples, number));
+    rp_text_buffer_format(&p->line, "%6s ", rp_count_text(r.updates, number));
     if (r.inserts > 0)
         (void)snprintf(text, sizeof text, "%.2f", r.samples / r.inserts);
     else
         (void)snprintf(text, sizeof text, "-");
-    rp_sheet_format(&p->line, "%6s ", text);
+    rp_text_buffer_format(&p->line, "%6s ", text);
     rp_limiter_bar(&p->line, &t->info, w->bar);
     waiting_cell(p, &t->info);
     end_line(p);
@@ -235,12 +230,12 @@ static void waiting_line(painter *p, const rp_top_look *now, const rp_client_wai
 {
     char text[RP_ERROR_TEXT_BYTES + 256];
 
-    if (now->view.shard_count > 1) rp_sheet_format(&p->line, "%zu/", c->shard);
+    if (now->view.shard_count > 1) rp_text_buffer_format(&p->line, "%zu/", c->shard);
     (void)snprintf(text, sizeof text, "%s  %s  %.1f s  %zu of %zu  %s", c->table,
                    c->waiting.is_insert ? "insert" : "sample",
                    (double)c->waiting.waiting_ns / 1e9, c->waiting.done, c->waiting.wanted,
                    c->waiting.why);
-    rp_sheet_put_safe(&p->line, text, strlen(text));
+    rp_text_buffer_put_safe(&p->line, text, strlen(text));
     end_line(p);
 }
 
@@ -250,13 +245,13 @@ static void waiting_lines(painter *p, const rp_top_look *now)
 
     if (now->waiting_total == 0) return;
     end_line(p);
-    rp_sheet_put(&p->line, "WAITING");
+    rp_text_buffer_put(&p->line, "WAITING");
     end_line(p);
     if (p->left == 0) return;
     if (now->waiting_total > p->left && shown > p->left - 1) shown = p->left - 1;
     for (size_t i = 0; i < shown; i++) waiting_line(p, now, &now->waiting[i]);
     if (shown == now->waiting_total) return;
-    rp_sheet_format(&p->line, "... and %zu more", now->waiting_total - shown);
+    rp_text_buffer_format(&p->line, "... and %zu more", now->waiting_total - shown);
     end_line(p);
 }
 
@@ -271,7 +266,7 @@ static size_t table_lines(const rp_top_screen *s, const rp_top_look *now)
     return now->view.count < room ? now->view.count : room;
 }
 
-void rp_top_print(rp_sheet *out, const rp_top_screen *s, const rp_top_look *now,
+void rp_top_print(rp_text_buffer *out, const rp_top_screen *s, const rp_top_look *now,
                   const rp_top_look *before)
 {
     painter p = {.out = out, .width = SIZE_MAX, .left = SIZE_MAX};
@@ -285,19 +280,19 @@ void rp_top_print(rp_sheet *out, const rp_top_screen *s, const rp_top_look *now,
     if (first + lines > now->view.count) first = now->view.count - lines;
     head(&p, s, now, before);
     cell(&p, "TABLE", w.name);
-    rp_sheet_format(&p.line, "%6s %7s %6s %6s %6s %6s LIMITER", "ITEMS", "BYTES", "IN/S",
-                    "OUT/S", "UPD/S", "RATIO");
-    rp_sheet_repeat(&p.line, ' ', w.bar - 7);
-    rp_sheet_put(&p.line, " WAIT");
+    rp_text_buffer_format(&p.line, "%6s %7s %6s %6s %6s %6s LIMITER", "ITEMS", "BYTES", "IN/S",
+                          "OUT/S", "UPD/S", "RATIO");
+    rp_text_buffer_repeat(&p.line, ' ', w.bar - 7);
+    rp_text_buffer_put(&p.line, " WAIT");
     end_line(&p);
     for (size_t i = first; i < first + lines; i++)
         table_line(&p, &w, now, before, &now->view.tables[i]);
     waiting_lines(&p, now);
     while (s->height > 0 && p.left > 0) end_line(&p);
-    rp_sheet_deinit(&p.line);
+    rp_text_buffer_deinit(&p.line);
 }
 
-static void json_waiting(rp_sheet *out, const rp_top_look *now)
+static void json_waiting(rp_text_buffer *out, const rp_top_look *now)
 {
     rp_json_key(out, "waiting");
     rp_json_open(out, '[');
@@ -327,7 +322,7 @@ static void json_waiting(rp_sheet *out, const rp_top_look *now)
     rp_json_put_unsigned(out, now->waiting_total);
 }
 
-void rp_top_json(rp_sheet *out, const rp_top_look *now, const rp_top_look *before)
+void rp_top_json(rp_text_buffer *out, const rp_top_look *now, const rp_top_look *before)
 {
     rp_json_open(out, '{');
     rp_json_key(out, "tables");
@@ -350,5 +345,5 @@ void rp_top_json(rp_sheet *out, const rp_top_look *now, const rp_top_look *befor
     rp_json_key(out, "storage");
     rp_durability_json(out, &now->view);
     rp_json_close(out, '}');
-    rp_sheet_put(out, "\n");
+    rp_text_buffer_put(out, "\n");
 }

@@ -11,24 +11,24 @@ static bool takes_file(const rp_option *o)
 }
 
 /* Text between single quotes of a shell. */
-static void quoted(rp_sheet *out, const char *text)
+static void quoted(rp_text_buffer *out, const char *text)
 {
     for (; *text != '\0'; text++) {
         if (*text == '\'')
-            rp_sheet_put(out, "'\\''");
+            rp_text_buffer_put(out, "'\\''");
         else
-            rp_sheet_add(out, text, 1);
+            rp_text_buffer_add(out, text, 1);
     }
 }
 
-static void command_names(rp_sheet *out, const rp_program *p)
+static void command_names(rp_text_buffer *out, const rp_program *p)
 {
     for (size_t i = 0; i < p->count; i++)
-        rp_sheet_format(out, "%s%s", i > 0 ? " " : "", p->commands[i]->name);
+        rp_text_buffer_format(out, "%s%s", i > 0 ? " " : "", p->commands[i]->name);
 }
 
 /* The options that take files, or those that take something we know nothing about. */
-static void bash_case(rp_sheet *out, const rp_command *c, bool files)
+static void bash_case(rp_text_buffer *out, const rp_command *c, bool files)
 {
     size_t count = rp_command_option_count(c), found = 0;
 
@@ -36,165 +36,170 @@ static void bash_case(rp_sheet *out, const rp_command *c, bool files)
         const rp_option *o = rp_command_option(c, i);
 
         if (o->argument == NULL || o->words != NULL || takes_file(o) != files) continue;
-        rp_sheet_format(out, "%s--%s", found++ > 0 ? "|" : "                ", o->name);
+        rp_text_buffer_format(out, "%s--%s", found++ > 0 ? "|" : "                ", o->name);
     }
-    if (found > 0) rp_sheet_format(out, ") words=; files=%s ;;\n", files ? "1" : "");
+    if (found > 0) rp_text_buffer_format(out, ") words=; files=%s ;;\n", files ? "1" : "");
 }
 
-static void bash_command(rp_sheet *out, const rp_command *c)
+static void bash_command(rp_text_buffer *out, const rp_command *c)
 {
     size_t count = rp_command_option_count(c);
 
-    rp_sheet_format(out, "        %s)\n            words='--help", c->name);
+    rp_text_buffer_format(out, "        %s)\n            words='--help", c->name);
     for (size_t i = 0; i < count; i++)
-        rp_sheet_format(out, " --%s", rp_command_option(c, i)->name);
-    rp_sheet_put(out, "'\n");
+        rp_text_buffer_format(out, " --%s", rp_command_option(c, i)->name);
+    rp_text_buffer_put(out, "'\n");
     if (c->actions != NULL)
-        rp_sheet_format(out, "            [ \"$COMP_CWORD\" = 2 ] && words='%s'\n", c->actions);
+        rp_text_buffer_format(out, "            [ \"$COMP_CWORD\" = 2 ] && words='%s'\n",
+                              c->actions);
     if (strcmp(c->name, "help") == 0)
-        rp_sheet_put(out, "            [ \"${cur#-}\" = \"$cur\" ] && words=$commands\n");
+        rp_text_buffer_put(out, "            [ \"${cur#-}\" = \"$cur\" ] && words=$commands\n");
     else if (c->max_words > 0 && c->actions == NULL)
-        rp_sheet_put(out, "            files=1\n");
-    rp_sheet_put(out, "            case $prev in\n");
+        rp_text_buffer_put(out, "            files=1\n");
+    rp_text_buffer_put(out, "            case $prev in\n");
     for (size_t i = 0; i < count; i++) {
         const rp_option *o = rp_command_option(c, i);
 
         if (o->words != NULL)
-            rp_sheet_format(out, "                --%s) words='%s'; files= ;;\n", o->name,
-                            o->words);
+            rp_text_buffer_format(out, "                --%s) words='%s'; files= ;;\n", o->name,
+                                  o->words);
     }
     bash_case(out, c, true);
     bash_case(out, c, false);
-    rp_sheet_put(out, "            esac ;;\n");
+    rp_text_buffer_put(out, "            esac ;;\n");
 }
 
-static void bash(rp_sheet *out, const rp_program *p)
+static void bash(rp_text_buffer *out, const rp_program *p)
 {
-    rp_sheet_put(out,
-                 "# bash completion of reprise: made by `reprise help --completion bash`\n"
-                 "_reprise()\n{\n"
-                 "    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]}\n"
-                 "    local commands='");
+    rp_text_buffer_put(
+        out, "# bash completion of reprise: made by `reprise help --completion bash`\n"
+             "_reprise()\n{\n"
+             "    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]}\n"
+             "    local commands='");
     command_names(out, p);
-    rp_sheet_put(out, "' words= files=\n"
-                      "    if [ \"$COMP_CWORD\" = 1 ]; then\n"
-                      "        COMPREPLY=($(compgen -W \"$commands --help --version\" -- "
-                      "\"$cur\"))\n        return\n    fi\n"
-                      "    case ${COMP_WORDS[1]} in\n");
+    rp_text_buffer_put(out, "' words= files=\n"
+                            "    if [ \"$COMP_CWORD\" = 1 ]; then\n"
+                            "        COMPREPLY=($(compgen -W \"$commands --help --version\" -- "
+                            "\"$cur\"))\n        return\n    fi\n"
+                            "    case ${COMP_WORDS[1]} in\n");
     for (size_t i = 0; i < p->count; i++) bash_command(out, p->commands[i]);
-    rp_sheet_put(out, "    esac\n"
-                      "    COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n"
-                      "    if [ -n \"$files\" ] && [ \"${cur#-}\" = \"$cur\" ]; then\n"
-                      "        COMPREPLY+=($(compgen -f -- \"$cur\"))\n"
-                      "        compopt -o filenames 2>/dev/null\n    fi\n}\n"
-                      "complete -F _reprise reprise\n");
+    rp_text_buffer_put(out, "    esac\n"
+                            "    COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n"
+                            "    if [ -n \"$files\" ] && [ \"${cur#-}\" = \"$cur\" ]; then\n"
+                            "        COMPREPLY+=($(compgen -f -- \"$cur\"))\n"
+                            "        compopt -o filenames 2>/dev/null\n    fi\n}\n"
+                            "complete -F _reprise reprise\n");
 }
 
 /* Help within a bracket of _arguments, where ']' and ':' have a meaning. */
-static void zsh_help(rp_sheet *out, const char *text)
+static void zsh_help(rp_text_buffer *out, const char *text)
 {
     for (; *text != '\0'; text++) {
         if (*text == '\'')
-            rp_sheet_put(out, "'\\''");
+            rp_text_buffer_put(out, "'\\''");
         else if (strchr("[]:\\", *text) != NULL)
-            rp_sheet_format(out, "\\%c", *text);
+            rp_text_buffer_format(out, "\\%c", *text);
         else
-            rp_sheet_add(out, text, 1);
+            rp_text_buffer_add(out, text, 1);
     }
 }
 
-static void zsh_option(rp_sheet *out, const rp_option *o)
+static void zsh_option(rp_text_buffer *out, const rp_option *o)
 {
-    rp_sheet_format(out, "                '%s--%s[", o->repeatable ? "*" : "", o->name);
+    rp_text_buffer_format(out, "                '%s--%s[", o->repeatable ? "*" : "", o->name);
     zsh_help(out, o->help);
-    rp_sheet_put(out, "]");
+    rp_text_buffer_put(out, "]");
     if (o->argument != NULL) {
-        rp_sheet_put(out, ":");
+        rp_text_buffer_put(out, ":");
         zsh_help(out, o->argument);
-        rp_sheet_put(out, ":");
+        rp_text_buffer_put(out, ":");
         if (o->words != NULL)
-            rp_sheet_format(out, "(%s)", o->words);
+            rp_text_buffer_format(out, "(%s)", o->words);
         else if (takes_file(o))
-            rp_sheet_put(out, "_files");
+            rp_text_buffer_put(out, "_files");
     }
-    rp_sheet_put(out, "' \\\n");
+    rp_text_buffer_put(out, "' \\\n");
 }
 
-static void zsh_command(rp_sheet *out, const rp_command *c)
+static void zsh_command(rp_text_buffer *out, const rp_command *c)
 {
     size_t count = rp_command_option_count(c);
 
-    rp_sheet_format(out, "        %s)\n            _arguments '--help[explain it]' \\\n",
-                    c->name);
+    rp_text_buffer_format(out, "        %s)\n            _arguments '--help[explain it]' \\\n",
+                          c->name);
     for (size_t i = 0; i < count; i++) zsh_option(out, rp_command_option(c, i));
     if (c->actions != NULL)
-        rp_sheet_format(out, "                '1:action:(%s)' '*:: :_files' ;;\n", c->actions);
+        rp_text_buffer_format(out, "                '1:action:(%s)' '*:: :_files' ;;\n",
+                              c->actions);
     else if (strcmp(c->name, "help") == 0)
-        rp_sheet_put(out, "                '1:command:(${commands%%:*})' ;;\n");
+        rp_text_buffer_put(out, "                '1:command:(${commands%%:*})' ;;\n");
     else
-        rp_sheet_put(out, c->max_words > 0 ? "                '*: :_files' ;;\n"
-                                           : "                && return ;;\n");
+        rp_text_buffer_put(out, c->max_words > 0 ? "                '*: :_files' ;;\n"
+                                                 : "                && return ;;\n");
 }
 
-static void zsh(rp_sheet *out, const rp_program *p)
+static void zsh(rp_text_buffer *out, const rp_program *p)
 {
-    rp_sheet_put(out, "#compdef reprise\n"
-                      "# zsh completion of reprise: made by `reprise help --completion zsh`\n"
-                      "_reprise() {\n    local -a commands=(\n");
+    rp_text_buffer_put(out,
+                       "#compdef reprise\n"
+                       "# zsh completion of reprise: made by `reprise help --completion zsh`\n"
+                       "_reprise() {\n    local -a commands=(\n");
     for (size_t i = 0; i < p->count; i++) {
-        rp_sheet_format(out, "        '%s:", p->commands[i]->name);
+        rp_text_buffer_format(out, "        '%s:", p->commands[i]->name);
         zsh_help(out, p->commands[i]->summary);
-        rp_sheet_put(out, "'\n");
+        rp_text_buffer_put(out, "'\n");
     }
-    rp_sheet_put(out, "    )\n    if (( CURRENT == 2 )); then\n"
-                      "        _describe command commands\n        return\n    fi\n"
-                      "    local command=$words[2]\n"
-                      "    words=(\"${(@)words[2,-1]}\")\n    (( CURRENT-- ))\n"
-                      "    case $command in\n");
+    rp_text_buffer_put(out, "    )\n    if (( CURRENT == 2 )); then\n"
+                            "        _describe command commands\n        return\n    fi\n"
+                            "    local command=$words[2]\n"
+                            "    words=(\"${(@)words[2,-1]}\")\n    (( CURRENT-- ))\n"
+                            "    case $command in\n");
     for (size_t i = 0; i < p->count; i++) zsh_command(out, p->commands[i]);
-    rp_sheet_put(out, "    esac\n}\n"
-                      "[ \"$funcstack[1]\" = _reprise ] && _reprise \"$@\" || "
-                      "compdef _reprise reprise\n");
+    rp_text_buffer_put(out, "    esac\n}\n"
+                            "[ \"$funcstack[1]\" = _reprise ] && _reprise \"$@\" || "
+                            "compdef _reprise reprise\n");
 }
 
-static void fish_option(rp_sheet *out, const rp_command *c, const rp_option *o)
+static void fish_option(rp_text_buffer *out, const rp_command *c, const rp_option *o)
 {
-    rp_sheet_format(out, "complete -c reprise -n '__fish_seen_subcommand_from %s' -l %s",
-                    c->name, o->name);
+    rp_text_buffer_format(out, "complete -c reprise -n '__fish_seen_subcommand_from %s' -l %s",
+                          c->name, o->name);
     if (o->words != NULL)
-        rp_sheet_format(out, " -x -a '%s'", o->words);
+        rp_text_buffer_format(out, " -x -a '%s'", o->words);
     else if (o->argument != NULL)
-        rp_sheet_put(out, takes_file(o) ? " -r -F" : " -x");
-    rp_sheet_put(out, " -d '");
+        rp_text_buffer_put(out, takes_file(o) ? " -r -F" : " -x");
+    rp_text_buffer_put(out, " -d '");
     quoted(out, o->help);
-    rp_sheet_put(out, "'\n");
+    rp_text_buffer_put(out, "'\n");
 }
 
-static void fish(rp_sheet *out, const rp_program *p)
+static void fish(rp_text_buffer *out, const rp_program *p)
 {
-    rp_sheet_put(out, "# fish completion of reprise: made by `reprise help --completion fish`\n"
-                      "complete -c reprise -f\n");
+    rp_text_buffer_put(
+        out, "# fish completion of reprise: made by `reprise help --completion fish`\n"
+             "complete -c reprise -f\n");
     for (size_t i = 0; i < p->count; i++) {
         const rp_command *c = p->commands[i];
         size_t count = rp_command_option_count(c);
 
-        rp_sheet_format(out, "complete -c reprise -n __fish_use_subcommand -a %s -d '",
-                        c->name);
+        rp_text_buffer_format(out, "complete -c reprise -n __fish_use_subcommand -a %s -d '",
+                              c->name);
         quoted(out, c->summary);
-        rp_sheet_put(out, "'\n");
+        rp_text_buffer_put(out, "'\n");
         for (size_t k = 0; k < count; k++) fish_option(out, c, rp_command_option(c, k));
         if (c->actions != NULL)
-            rp_sheet_format(out,
-                            "complete -c reprise -n '__fish_seen_subcommand_from %s; and not "
-                            "__fish_seen_subcommand_from %s' -a '%s'\n",
-                            c->name, c->actions, c->actions);
+            rp_text_buffer_format(
+                out,
+                "complete -c reprise -n '__fish_seen_subcommand_from %s; and not "
+                "__fish_seen_subcommand_from %s' -a '%s'\n",
+                c->name, c->actions, c->actions);
         else if (c->max_words > 0)
-            rp_sheet_format(out, "complete -c reprise -n '__fish_seen_subcommand_from %s' -F\n",
-                            c->name);
+            rp_text_buffer_format(
+                out, "complete -c reprise -n '__fish_seen_subcommand_from %s' -F\n", c->name);
     }
 }
 
-bool rp_completion(rp_sheet *out, const rp_program *p, const char *shell)
+bool rp_completion(rp_text_buffer *out, const rp_program *p, const char *shell)
 {
     if (strcmp(shell, "bash") == 0)
         bash(out, p);

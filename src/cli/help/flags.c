@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/help/flags.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "cli/text/nearest.h"
@@ -14,6 +15,7 @@ size_t rp_command_option_count(const rp_command *c)
 
 const rp_option *rp_command_option(const rp_command *c, size_t index)
 {
+    assert(index < rp_command_option_count(c));
     return index < c->option_count ? &c->options[index]
                                    : &c->shared->list[index - c->option_count];
 }
@@ -53,7 +55,8 @@ static rp_status unknown_option(const rp_command *c, const char *word, size_t le
                           (int)(length < 100 ? length : 100), word, c->name);
 }
 
-/* The index of the option whose name is the first `length` bytes, or how many there are. */
+/* Returns the index of the option whose name is the first `length` bytes of `word`, or the
+ * number of options. */
 static size_t find_option(const rp_command *c, const char *word, size_t length)
 {
     size_t i = 0, count = rp_command_option_count(c);
@@ -76,11 +79,12 @@ static rp_status add_flag(const rp_command *c, rp_flags *f, size_t option, const
     for (size_t i = 0; i < f->count && !o->repeatable; i++)
         if (f->list[i].option == option)
             return rp_problem_set(problem, NULL, "--%s: given twice", o->name);
+    assert(value != NULL);
     f->list[f->count++] = (rp_flag){option, value};
     return RP_OK;
 }
 
-/* Whether `word` stands in `list`. */
+/* Returns true if `word` is in `list`. */
 static bool is_listed(const char *list, const char *word)
 {
     size_t length;
@@ -97,6 +101,7 @@ static rp_status unknown_action(const rp_command *c, const char *word, rp_proble
     rp_nearest nearest;
     size_t length;
 
+    assert(c->actions != NULL);
     rp_nearest_init(&nearest, word);
     for (size_t i = 0; i < 16 && (w = rp_next_word(&list, &length)) != NULL; i++) {
         (void)snprintf(names[i], sizeof names[i], "%.*s", (int)length, w);
@@ -109,7 +114,7 @@ static rp_status unknown_action(const rp_command *c, const char *word, rp_proble
                           word, c->actions);
 }
 
-/* What can be said of the words when all are there. */
+/* Checks the number of words, and the first one against the actions. */
 static rp_status check_words(const rp_command *c, const rp_flags *f, rp_problem *problem)
 {
     if (f->help) return RP_OK;
@@ -132,6 +137,7 @@ rp_status rp_flags_parse(const rp_command *c, int argc, char *const *argv, rp_fl
     bool words_only = false;
     rp_status st = RP_OK;
 
+    assert(c->min_words <= c->max_words && c->max_words <= RP_MAX_WORDS);
     *out = (rp_flags){0};
     for (int i = 0; i < argc; i++) {
         if (strcmp(argv[i], "--") == 0) break;
@@ -176,6 +182,7 @@ static void print_option(FILE *out, const char *name, const char *argument, cons
 {
     char left[64];
 
+    assert(name != NULL && help != NULL);
     (void)snprintf(left, sizeof left, "  --%s%s%s", name, argument != NULL ? " " : "",
                    argument != NULL ? argument : "");
     if (strlen(left) < HELP_COLUMN - 1)
@@ -188,6 +195,7 @@ void rp_command_help(FILE *out, const rp_command *c)
 {
     size_t count = rp_command_option_count(c);
 
+    assert(c->name != NULL && c->usage != NULL && c->summary != NULL);
     (void)fprintf(out, "usage: reprise %s%s%s\n\n%s\n", c->name, c->usage[0] != '\0' ? " " : "",
                   c->usage, c->summary);
     for (size_t i = 0; i < count; i++) {

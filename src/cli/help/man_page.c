@@ -5,25 +5,25 @@
 
 /* Text as roff wants it: backslashes and hyphens escaped, and no line that begins with a
  * request. */
-static void roff(rp_sheet *out, const char *text)
+static void roff(rp_text_buffer *out, const char *text)
 {
     bool begin = true;
 
     for (; *text != '\0'; text++) {
-        if (begin && (*text == '.' || *text == '\'')) rp_sheet_put(out, "\\&");
+        if (begin && (*text == '.' || *text == '\'')) rp_text_buffer_put(out, "\\&");
         if (*text == '\\')
-            rp_sheet_put(out, "\\e");
+            rp_text_buffer_put(out, "\\e");
         else if (*text == '-')
-            rp_sheet_put(out, "\\-");
+            rp_text_buffer_put(out, "\\-");
         else
-            rp_sheet_add(out, text, 1);
+            rp_text_buffer_add(out, text, 1);
         begin = *text == '\n';
     }
 }
 
 /* A text of ours: paragraphs between empty lines, and lines with two spaces before them as they
  * are. */
-static void paragraphs(rp_sheet *out, const char *text)
+static void paragraphs(rp_text_buffer *out, const char *text)
 {
     bool literal = false, fresh = true;
 
@@ -32,7 +32,7 @@ static void paragraphs(rp_sheet *out, const char *text)
         bool indented = length > 2 && text[0] == ' ' && text[1] == ' ';
 
         if (indented != literal) {
-            rp_sheet_put(out, indented ? ".PP\n.nf\n.RS 4\n" : ".RE\n.fi\n");
+            rp_text_buffer_put(out, indented ? ".PP\n.nf\n.RS 4\n" : ".RE\n.fi\n");
             literal = indented;
             fresh = true;
         }
@@ -41,33 +41,33 @@ static void paragraphs(rp_sheet *out, const char *text)
         } else {
             char line[512];
 
-            if (fresh && !indented) rp_sheet_put(out, ".PP\n");
+            if (fresh && !indented) rp_text_buffer_put(out, ".PP\n");
             fresh = false;
             if (length >= sizeof line) length = sizeof line - 1;
             memcpy(line, text + (indented ? 2 : 0), length - (indented ? 2 : 0));
             line[length - (indented ? 2 : 0)] = '\0';
             roff(out, line);
-            rp_sheet_put(out, "\n");
+            rp_text_buffer_put(out, "\n");
         }
         text += strcspn(text, "\n");
         if (*text == '\n') text++;
     }
-    if (literal) rp_sheet_put(out, ".RE\n.fi\n");
+    if (literal) rp_text_buffer_put(out, ".RE\n.fi\n");
 }
 
-static void title(rp_sheet *out, const rp_program *p, const char *name)
+static void title(rp_text_buffer *out, const rp_program *p, const char *name)
 {
-    rp_sheet_put(out, ".TH REPRISE");
+    rp_text_buffer_put(out, ".TH REPRISE");
     if (name != NULL) {
-        rp_sheet_put(out, "\\-");
+        rp_text_buffer_put(out, "\\-");
         for (const char *c = name; *c != '\0'; c++)
-            rp_sheet_format(out, "%c", *c >= 'a' && *c <= 'z' ? *c - 'a' + 'A' : *c);
+            rp_text_buffer_format(out, "%c", *c >= 'a' && *c <= 'z' ? *c - 'a' + 'A' : *c);
     }
-    rp_sheet_format(out, " 1 \"\" \"reprise %s\" \"reprise\"\n", p->version);
+    rp_text_buffer_format(out, " 1 \"\" \"reprise %s\" \"reprise\"\n", p->version);
 }
 
 /* A summary without its capital and its full stop, as the section NAME has it. */
-static void lower(rp_sheet *out, const char *summary)
+static void lower(rp_text_buffer *out, const char *summary)
 {
     char text[256];
     size_t length = strlen(summary);
@@ -80,82 +80,82 @@ static void lower(rp_sheet *out, const char *summary)
     roff(out, text);
 }
 
-static void options(rp_sheet *out, const rp_command *c)
+static void options(rp_text_buffer *out, const rp_command *c)
 {
     size_t count = rp_command_option_count(c);
 
-    if (count > 0) rp_sheet_put(out, ".SH OPTIONS\n");
+    if (count > 0) rp_text_buffer_put(out, ".SH OPTIONS\n");
     for (size_t i = 0; i < count; i++) {
         const rp_option *o = rp_command_option(c, i);
 
         if (o->group != NULL) {
-            rp_sheet_put(out, ".SS ");
+            rp_text_buffer_put(out, ".SS ");
             roff(out, o->group);
-            rp_sheet_put(out, "\n");
+            rp_text_buffer_put(out, "\n");
         }
-        rp_sheet_put(out, ".TP\n\\fB\\-\\-");
+        rp_text_buffer_put(out, ".TP\n\\fB\\-\\-");
         roff(out, o->name);
-        rp_sheet_put(out, "\\fR");
+        rp_text_buffer_put(out, "\\fR");
         if (o->argument != NULL) {
-            rp_sheet_put(out, " \\fI");
+            rp_text_buffer_put(out, " \\fI");
             roff(out, o->argument);
-            rp_sheet_put(out, "\\fR");
+            rp_text_buffer_put(out, "\\fR");
         }
-        rp_sheet_put(out, "\n");
+        rp_text_buffer_put(out, "\n");
         roff(out, o->help);
-        rp_sheet_put(out, o->repeatable ? "; may be given more than once\n" : "\n");
+        rp_text_buffer_put(out, o->repeatable ? "; may be given more than once\n" : "\n");
     }
 }
 
-static void examples(rp_sheet *out, const rp_command *c)
+static void examples(rp_text_buffer *out, const rp_command *c)
 {
     if (c->examples == NULL) return;
-    rp_sheet_put(out, ".SH EXAMPLES\n.nf\n");
+    rp_text_buffer_put(out, ".SH EXAMPLES\n.nf\n");
     for (size_t i = 0; c->examples[i] != NULL; i++) {
         roff(out, c->examples[i]);
-        rp_sheet_put(out, "\n");
+        rp_text_buffer_put(out, "\n");
     }
-    rp_sheet_put(out, ".fi\n");
+    rp_text_buffer_put(out, ".fi\n");
 }
 
-static void see_also(rp_sheet *out, const rp_program *p, const rp_command *self)
+static void see_also(rp_text_buffer *out, const rp_program *p, const rp_command *self)
 {
     const char *comma = "";
 
-    rp_sheet_put(out, ".SH SEE ALSO\n");
+    rp_text_buffer_put(out, ".SH SEE ALSO\n");
     if (self != NULL) {
-        rp_sheet_put(out, ".BR reprise (1)");
+        rp_text_buffer_put(out, ".BR reprise (1)");
         comma = ",\n";
     }
     for (size_t i = 0; i < p->count; i++) {
         if (p->commands[i] == self) continue;
-        rp_sheet_format(out, "%s.BR reprise\\-%s (1)", comma, p->commands[i]->name);
+        rp_text_buffer_format(out, "%s.BR reprise\\-%s (1)", comma, p->commands[i]->name);
         comma = ",\n";
     }
-    rp_sheet_put(out, "\n");
+    rp_text_buffer_put(out, "\n");
 }
 
-static void status(rp_sheet *out)
+static void status(rp_text_buffer *out)
 {
-    rp_sheet_put(out,
-                 ".SH EXIT STATUS\n.TP\n0\ndone\n.TP\n1\nfailed: one line on standard error "
-                 "says what, and what to do next\n.TP\n2\nmisuse of the command line\n"
-                 ".TP\n130\nended by Ctrl\\-C\n");
+    rp_text_buffer_put(
+        out, ".SH EXIT STATUS\n.TP\n0\ndone\n.TP\n1\nfailed: one line on standard error "
+             "says what, and what to do next\n.TP\n2\nmisuse of the command line\n"
+             ".TP\n130\nended by Ctrl\\-C\n");
 }
 
-static void command_page(rp_sheet *out, const rp_program *p, const rp_command *c)
+static void command_page(rp_text_buffer *out, const rp_program *p, const rp_command *c)
 {
     title(out, p, c->name);
-    rp_sheet_format(out, ".SH NAME\nreprise\\-%s \\- ", c->name);
+    rp_text_buffer_format(out, ".SH NAME\nreprise\\-%s \\- ", c->name);
     lower(out, c->summary);
-    rp_sheet_format(out, "\n.SH SYNOPSIS\n.B reprise %s\n", c->name);
+    rp_text_buffer_format(out, "\n.SH SYNOPSIS\n.B reprise %s\n", c->name);
     if (c->usage[0] != '\0') {
         roff(out, c->usage);
-        rp_sheet_put(out, "\n");
+        rp_text_buffer_put(out, "\n");
     }
-    rp_sheet_put(out, ".SH DESCRIPTION\n");
+    rp_text_buffer_put(out, ".SH DESCRIPTION\n");
     roff(out, c->summary);
-    rp_sheet_put(out, "\n");
+    rp_text_buffer_put(out, "\n");
     if (c->text != NULL) paragraphs(out, c->text);
     if (c->notes != NULL) paragraphs(out, c->notes);
     options(out, c);
@@ -164,27 +164,27 @@ static void command_page(rp_sheet *out, const rp_program *p, const rp_command *c
     see_also(out, p, c);
 }
 
-static void program_page(rp_sheet *out, const rp_program *p)
+static void program_page(rp_text_buffer *out, const rp_program *p)
 {
     title(out, p, NULL);
-    rp_sheet_put(out,
-                 ".SH NAME\nreprise \\- experience replay for reinforcement learning\n"
-                 ".SH SYNOPSIS\n.B reprise\n\\fICOMMAND\\fR [\\fIOPTION\\fR...]\n"
-                 ".SH DESCRIPTION\nAn experience replay server that Reverb\\(cqs clients can "
-                 "use, and what looks into one.\n.SH COMMANDS\n");
+    rp_text_buffer_put(
+        out, ".SH NAME\nreprise \\- experience replay for reinforcement learning\n"
+             ".SH SYNOPSIS\n.B reprise\n\\fICOMMAND\\fR [\\fIOPTION\\fR...]\n"
+             ".SH DESCRIPTION\nAn experience replay server that Reverb\\(cqs clients can "
+             "use, and what looks into one.\n.SH COMMANDS\n");
     for (size_t i = 0; i < p->count; i++) {
-        rp_sheet_format(out, ".TP\n.BR reprise\\-%s (1)\n", p->commands[i]->name);
+        rp_text_buffer_format(out, ".TP\n.BR reprise\\-%s (1)\n", p->commands[i]->name);
         roff(out, p->commands[i]->summary);
-        rp_sheet_put(out, "\n");
+        rp_text_buffer_put(out, "\n");
     }
-    rp_sheet_put(out,
-                 ".SH ENVIRONMENT\n.TP\nREPRISE_SERVER\nwhat \\-\\-server is where it is "
-                 "not given\n.TP\nREPRISE_TOKEN\nwhat \\-\\-token is where it is not given\n");
+    rp_text_buffer_put(
+        out, ".SH ENVIRONMENT\n.TP\nREPRISE_SERVER\nwhat \\-\\-server is where it is "
+             "not given\n.TP\nREPRISE_TOKEN\nwhat \\-\\-token is where it is not given\n");
     status(out);
     see_also(out, p, NULL);
 }
 
-void rp_man_page(rp_sheet *out, const rp_program *p, const rp_command *c)
+void rp_man_page(rp_text_buffer *out, const rp_program *p, const rp_command *c)
 {
     if (c != NULL)
         command_page(out, p, c);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Man pages and shell completions, made from the declarations of the commands. Pure. */
+/* Generates man pages and shell completions from the declarations of the commands. Pure. */
 #ifndef RP_CLI_HELP_MANUAL_H
 #define RP_CLI_HELP_MANUAL_H
 
 #include "cli/help/flags.h"
-#include "cli/text/sheet.h"
+#include "cli/text/text_buffer.h"
 
 /* All commands. Borrows them. */
 typedef struct rp_program {
@@ -13,10 +13,10 @@ typedef struct rp_program {
     const char *version;
 } rp_program;
 
-/* The page of a command, reprise-NAME(1), in roff; NULL: reprise(1). */
-void rp_man_page(rp_sheet *out, const rp_program *program, const rp_command *command);
+/* Writes the man page of a command, reprise-NAME(1), in roff; NULL: reprise(1). */
+void rp_man_page(rp_text_buffer *out, const rp_program *program, const rp_command *command);
 
-/* A script for "bash", "zsh" or "fish". False if there is no such shell. */
-bool rp_completion(rp_sheet *out, const rp_program *program, const char *shell);
+/* Writes a completion script for "bash", "zsh" or "fish". Returns false for any other shell. */
+bool rp_completion(rp_text_buffer *out, const rp_program *program, const char *shell);
 
 #endif

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "cli/text/json_tree.h"
 #include "cli/text/units.h"
 #include "reprise/printable.h"
 
@@ -41,17 +42,16 @@ static void put_char(cursor *c, char byte)
     put(c, &byte, 1);
 }
 
+static void put_part(void *c, const char *part, size_t size)
+{
+    put(c, part, size);
+}
+
 /* Text in double quotes. */
 static void put_quoted(cursor *c, const char *text, rp_spelling how)
 {
-    char spelling[RP_SPELT_BYTES];
-    size_t spelt;
-
     put_char(c, '"');
-    for (size_t left = strlen(text), bytes; left > 0; left -= bytes, text += bytes) {
-        bytes = rp_spell(text, left, how, spelling, &spelt);
-        put(c, spelling, spelt);
-    }
+    rp_spell_text(text, strlen(text), how, put_part, c);
     put_char(c, '"');
 }
 
@@ -124,15 +124,10 @@ static size_t put_unescaped(cursor *c, const char *escape)
         put_char(c, (char)number);
         return 3;
     }
-    if (number >= 0x800) {
-        put_char(c, (char)(0xe0 | number >> 12));
-        put_char(c, (char)(0x80 | (number >> 6 & 0x3f)));
-        put_char(c, (char)(0x80 | (number & 0x3f)));
-        return 5;
-    }
     if (number >= 0x80) {
-        put_char(c, (char)(0xc0 | number >> 6));
-        put_char(c, (char)(0x80 | (number & 0x3f)));
+        char character[RP_UTF8_BYTES];
+
+        put(c, character, rp_utf8_encode((uint32_t)number, character));
         return 5;
     }
     put_char(c, escape[0] == 'n'   ? '\n'

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How much memory this process may have. */
+/* The memory limit of this process. */
 #ifndef RP_CLI_SERVE_MEMORY_SIZE_H
 #define RP_CLI_SERVE_MEMORY_SIZE_H
 
 #include <stdint.h>
 
-/* The machine's memory, or what the control groups of this process (version 1 or 2) allow of
- * it, whichever is less; 0 if nothing can be found out. `root` is "", or a folder that stands
- * in for / in tests (then the machine's own memory is not looked at). */
+/* Returns the smaller of the machine's memory and the limits of the process's control groups
+ * (version 1 or 2); 0 if neither can be read. `root` is "", or in tests a folder in the place
+ * of /: then the machine's memory is ignored. */
 uint64_t rp_memory_size(const char *root);
 
 #endif

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "cli/serve/address_check.h"
+#include "cli/serve/config_flags.h"
 #include "cli/serve/logger.h"
 #include "cli/serve/memory_size.h"
 #include "cli/serve/sd_notify.h"

@@ -3,6 +3,7 @@
  * value goes where. */
 #include "cli/serve/serve_config.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stddef.h>
 #include <string.h>
@@ -10,7 +11,6 @@
 #include <unistd.h>
 
 #include "cli/serve/address_check.h"
-#include "cli/serve/config_yaml.h"
 #include "cli/serve/limit_names.h"
 
 enum {
@@ -184,16 +184,17 @@ const char *rp_config_key(rp_config *c, rp_serve_option option)
 
 static bool is_given(const rp_config *c, rp_serve_option option)
 {
+    assert(option < RP_SERVE_OPTIONS);
     return ((c->given[0] | c->given[1]) & (1u << option)) != 0;
 }
 
-/* The same source has set this option before. */
+/* Returns true if the same source has set this option before. */
 static bool is_given_here(const rp_config *c, rp_serve_option option)
 {
     return (c->given[c->from_flags ? 1 : 0] & (1u << option)) != 0;
 }
 
-/* The name of an option where it was last set. */
+/* Returns the name of an option in the source that set it last. */
 static const char *title_of(rp_config *c, rp_serve_option option)
 {
     const char *title = c->places[option].file != NULL
@@ -227,6 +228,7 @@ static rp_status add_address(rp_config *c, const rp_setting *value, rp_problem *
     if (c->address_count == RP_CONFIG_MAX_ADDRESSES)
         return rp_problem_set(problem, &value->place, "%s: more than %d addresses", value->key,
                               RP_CONFIG_MAX_ADDRESSES);
+    assert(c->address_count < RP_CONFIG_MAX_ADDRESSES);
     c->addresses[c->address_count] = value->text;
     c->address_places[c->address_count++] = value->place;
     return RP_OK;
@@ -272,6 +274,8 @@ rp_status rp_config_set(rp_config *c, rp_serve_option option, const rp_setting *
     void *at = (char *)c + s->offset;
     rp_status st = RP_OK;
 
+    assert(option < RP_SERVE_OPTIONS && value->text != NULL && value->key != NULL);
+    static_assert(RP_SERVE_OPTIONS <= 32, "`given` has a bit for each option");
     if (option == RP_SERVE_PORT) begin_addresses(c);
     switch (s->kind) {
     case OTHER: st = set_other(c, option, value, problem); break;
@@ -308,27 +312,9 @@ rp_status rp_config_add_table(rp_config *c, const rp_table_settings *table, rp_p
         rp_arena_grow(&c->arena, c->tables, c->table_count, &c->table_capacity, sizeof *grown);
     if (grown == NULL) return rp_problem_memory(problem);
     c->tables = grown;
+    assert(c->table_count < c->table_capacity);
     c->tables[c->table_count++] = *table;
     return RP_OK;
-}
-
-rp_status rp_config_from_flags(rp_config *c, const rp_flags *flags, rp_problem *problem)
-{
-    rp_status st = RP_OK;
-
-    for (size_t i = 0; i < flags->count; i++)
-        if (flags->list[i].option == RP_SERVE_CONFIG)
-            st = rp_config_read_file(c, flags->list[i].value, problem);
-    c->from_flags = true;
-    for (size_t i = 0; i < flags->count && st == RP_OK; i++) {
-        rp_serve_option option = (rp_serve_option)flags->list[i].option;
-        rp_setting value = {.text = flags->list[i].value};
-
-        value.key = rp_arena_format(&c->arena, "--%s", rp_serve_options[option].name);
-        if (value.key == NULL) return rp_problem_memory(problem);
-        st = rp_config_set(c, option, &value, problem);
-    }
-    return st;
 }
 
 rp_status rp_config_add_sockets(rp_config *c, size_t count, rp_problem *problem)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Everything `reprise serve` can be told, from a file and from the command line.
+/* The configuration of `reprise serve`, from a file and from the command line.
  *
- * A file is taken first and flags after it, so that flags win: a value replaces the file's, a
- * table or a limit the one of its name, and addresses and ports all of the file's. Then
- * rp_config_finish() fills in what was not said. */
+ * The file is read first and flags after it, so flags win: a value replaces that of the file, a
+ * table or limit the one of the same name, and addresses and ports all of the file's. Then
+ * rp_config_finish() fills in defaults. */
 #ifndef RP_CLI_SERVE_SERVE_CONFIG_H
 #define RP_CLI_SERVE_SERVE_CONFIG_H
 
@@ -53,7 +53,7 @@ enum { RP_CONFIG_MAX_ADDRESSES = 16, RP_CONFIG_MAX_TABLES = 4096 };
 
 typedef enum rp_log_format { RP_LOG_TEXT = 0, RP_LOG_JSON = 1 } rp_log_format;
 
-/* Where the data lies, and how safe it is: `storage` in a file. */
+/* The data directory and its durability: `storage` in a file. */
 typedef struct rp_storage_settings {
     const char *directory; /* NULL: in memory only */
     int mode;              /* rp_durability */
@@ -65,16 +65,16 @@ typedef struct rp_storage_settings {
 } rp_storage_settings;
 
 typedef struct rp_config {
-    rp_arena arena;  /* everything below points into it, or to argv */
-    uint64_t memory; /* what percentages are of */
-    bool from_flags; /* what is set now comes from the command line */
+    rp_arena arena;  /* pointers below point into it, or to argv */
+    uint64_t memory; /* 100 % of percentages */
+    bool from_flags; /* rp_config_set() is called for the command line */
 
     const char *file; /* NULL: none */
     bool check_only;
 
     rp_table_settings *tables; /* their signatures are owned */
     size_t table_count, table_capacity;
-    bool default_table; /* none was asked for */
+    bool default_table; /* no table was configured */
     uint64_t max_bytes;
     int policy; /* rp_budget_policy */
     uint64_t seed;
@@ -96,13 +96,13 @@ typedef struct rp_config {
     rp_place places[RP_SERVE_OPTIONS]; /* where each was last set */
 } rp_config;
 
-/* Nothing said yet. `alloc` NULL: the C library's; borrowed otherwise. `memory` as
- * rp_memory_size() gives it. */
+/* Initialises an empty configuration. `alloc` NULL: the C library's; borrowed otherwise.
+ * `memory` is that of rp_memory_size(). */
 void rp_config_init(rp_config *config, const rp_allocator *alloc, uint64_t memory);
 void rp_config_deinit(rp_config *config);
 
-/* The name of an option in a file: its own with '_' for '-', below "storage." for those of
- * storage, or "tables" and "limits". NULL if there is no memory. */
+/* Returns the key of an option in a file: its name with '_' for '-', after "storage." for
+ * options of storage; "tables"; or "limits". NULL without memory. */
 const char *rp_config_key(rp_config *config, rp_serve_option option);
 bool rp_config_is_storage(rp_serve_option option);
 
@@ -117,21 +117,17 @@ RP_NODISCARD rp_status rp_config_set(rp_config *config, rp_serve_option option,
 RP_NODISCARD rp_status rp_config_add_table(rp_config *config, const rp_table_settings *table,
                                            rp_problem *problem);
 
-/* Takes a command line; reads the file of --config first. RP_INVALID, RP_NOT_FOUND (the file),
- * RP_NO_RESOURCE. */
-RP_NODISCARD rp_status rp_config_from_flags(rp_config *config, const rp_flags *flags,
-                                            rp_problem *problem);
-
 /* Adds the addresses "fd:3", "fd:4", ... of `count` sockets that were passed to the process,
  * unless they are there. RP_INVALID (too many), RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_config_add_sockets(rp_config *config, size_t count,
                                              rp_problem *problem);
 
-/* Fills in defaults and checks what depends on one another. Last. RP_INVALID, RP_NO_RESOURCE.
+/* Fills in defaults and checks settings against each other. Call it last. RP_INVALID,
+ * RP_NO_RESOURCE.
  */
 RP_NODISCARD rp_status rp_config_finish(rp_config *config, rp_problem *problem);
 
-/* Makes the store with its tables: what the engine refuses is a problem with a place as well.
+/* Creates the store with its tables. Errors of the store get the place of their setting.
  * Returns owned. RP_INVALID, RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_config_make_store(const rp_config *config, rp_store **out,
                                             rp_problem *problem);

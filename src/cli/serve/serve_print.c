@@ -17,13 +17,16 @@ static const char *yes_no(bool value)
     return value ? "true" : "false";
 }
 
+static void print_part(void *out, const char *part, size_t size)
+{
+    (void)fwrite(part, 1, size, out);
+}
+
 /* A text as a YAML scalar: plain if nobody could take it for something else. */
 static void print_text(FILE *out, const char *text)
 {
     static const char safe[] =
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./-";
-    char spelling[RP_SPELT_BYTES];
-    size_t spelt;
 
     if (text[0] != '\0' && text[0] != '-' && text[strspn(text, safe)] == '\0' &&
         strcmp(text, "null") != 0) {
@@ -31,10 +34,7 @@ static void print_text(FILE *out, const char *text)
         return;
     }
     (void)fputc('"', out);
-    for (size_t left = strlen(text), bytes; left > 0; left -= bytes, text += bytes) {
-        bytes = rp_spell(text, left, RP_SPELL_QUOTED, spelling, &spelt);
-        (void)fwrite(spelling, 1, spelt, out);
-    }
+    rp_spell_text(text, strlen(text), RP_SPELL_QUOTED, print_part, out);
     (void)fputc('"', out);
 }
 

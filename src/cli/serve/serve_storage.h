@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The data directory of `reprise serve`: loading it while the server says so, telling of
- * checkpoints and of trouble while it runs, and closing it.
+/* The data directory of `reprise serve`: loads it, logs checkpoints and failures, closes it.
  *
- * Loading is on a thread of its own, so that signals are heeded meanwhile. How far it is goes
- * to a line of the terminal that is written over and over, or to the log every so often where
- * there is none; to /healthz; and to the service manager. */
+ * Loading runs on its own thread, so that the main thread can handle signals. Its progress is
+ * shown on one line of the terminal, or without a terminal in the log every few seconds; in
+ * /healthz; and to the service manager. */
 #ifndef RP_CLI_SERVE_SERVE_STORAGE_H
 #define RP_CLI_SERVE_SERVE_STORAGE_H
 
@@ -20,39 +19,40 @@ typedef struct rp_storage {
     rp_logger *logger;
     const rp_notifier *notifier;
     rp_store *store;
-    rp_server *server; /* NULL: nobody is told */
+    rp_server *server; /* NULL: no server reports the progress */
     rp_durable *durable;
 
-    pthread_t loader, waiting; /* who loads, and who is woken then */
-    bool is_loading;           /* the thread is there */
+    pthread_t loader, waiting; /* the loading thread, and the one to wake at its end */
+    bool is_loading;           /* `loader` must be joined */
     atomic_bool loaded;
-    atomic_bool shows; /* progress is worth a line: loading, and the last checkpoint */
+    atomic_bool shows; /* progress is shown: while loading, and for the last checkpoint */
     rp_status status;  /* of loading */
     rp_error err;
 
     bool terminal;       /* standard error is one */
-    int64_t begun_ns;    /* the thread that works */
-    int64_t told_ns;     /* when the log was told last */
-    uint64_t checkpoint; /* the last that was told of */
-    uint64_t failed;     /* the same of those that failed */
+    int64_t begun_ns;    /* when loading began */
+    int64_t told_ns;     /* when progress was logged last */
+    uint64_t checkpoint; /* the last one that was logged */
+    uint64_t failed;     /* failed checkpoints that were logged */
 } rp_storage;
 
-/* Begins to load; the thread that calls is woken with rp_signals_wake() when it is over. All
- * that the struct points to is borrowed. RP_NO_RESOURCE. */
+/* Starts loading. At the end the calling thread is woken with rp_signals_wake(). All pointers
+ * of the struct are borrowed. RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_storage_begin(rp_storage *storage, rp_error *err);
-/* True once it is over. */
+/* Returns true once loading has ended. */
 bool rp_storage_is_loaded(rp_storage *storage);
-/* What came of it, then: the server has its durable, and the log a line. */
+/* After that: gives the server its rp_durable, logs the result and returns the status of
+ * loading. */
 RP_NODISCARD rp_status rp_storage_take(rp_storage *storage, rp_error *err);
 
-/* From time to time: tells of checkpoints that were written. */
+/* Logs new checkpoints. Call it from time to time. */
 void rp_storage_tell(rp_storage *storage);
 
-/* Closes it, with a last checkpoint if that is wished; nobody may use the store any more. False
- * if something could not be written: the log says what. */
+/* Closes the directory, with a last checkpoint if the settings ask for one. The store must not
+ * be in use. Returns false, after logging it, if something could not be written. */
 bool rp_storage_close(rp_storage *storage);
 
-/* What to do about a directory that could not be loaded; NULL: nothing can be said. */
+/* Returns advice for a directory that could not be loaded, or NULL. */
 const char *rp_storage_hint(rp_status status);
 
 #endif

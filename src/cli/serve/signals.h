@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Signals without handlers: they are blocked in every thread, and one thread waits for them. */
+/* Signals without handlers: every thread blocks them, and one thread waits for them. */
 #ifndef RP_CLI_SERVE_SIGNALS_H
 #define RP_CLI_SERVE_SIGNALS_H
 
@@ -10,7 +10,7 @@ typedef enum rp_signal {
     RP_SIGNAL_NONE,   /* the time is up */
     RP_SIGNAL_STOP,   /* SIGTERM or SIGINT */
     RP_SIGNAL_RELOAD, /* SIGHUP */
-    RP_SIGNAL_WAKE,   /* rp_signals_wake(), or somebody's SIGUSR1 */
+    RP_SIGNAL_WAKE,   /* rp_signals_wake(), or SIGUSR1 */
 } rp_signal;
 
 /* Blocks the signals for this thread and those it starts from now on, and ignores SIGPIPE. Call
@@ -20,10 +20,10 @@ void rp_signals_block(void);
 /* Waits for the next one, at most `timeout_ms`; below 0: for ever. `*number` is the signal. */
 rp_signal rp_signals_wait(int64_t timeout_ms, int *number);
 
-/* Has the waiting thread return with RP_SIGNAL_WAKE. Any thread. */
+/* Makes rp_signals_wait() of the waiting thread return RP_SIGNAL_WAKE. Any thread. */
 void rp_signals_wake(pthread_t waiting);
 
-/* Lets SIGTERM and SIGINT end the process: for when nobody waits for them any more. */
+/* Makes SIGTERM and SIGINT end the process. Call it when no thread waits for them any more. */
 void rp_signals_restore(void);
 
 #endif

@@ -3,6 +3,7 @@
  * parsing and printing both read it. */
 #include "cli/serve/table_spec.h"
 
+#include <assert.h>
 #include <float.h>
 #include <inttypes.h>
 #include <math.h>
@@ -60,6 +61,7 @@ static const key_info infos[RP_TABLE_KEYS] = {
 
 static bool is_given(const rp_table_settings *t, rp_table_key key)
 {
+    assert(key < RP_TABLE_KEYS);
     return (t->given & (1u << key)) != 0;
 }
 
@@ -70,6 +72,7 @@ static bool is_plain(const rp_table_settings *t)
 
 const char *rp_table_key_name(rp_table_key key)
 {
+    assert(key < RP_TABLE_KEYS);
     return infos[key].name;
 }
 
@@ -93,6 +96,7 @@ rp_status rp_table_settings_set(rp_table_settings *table, rp_table_key key,
     void *at = (char *)table + info->offset;
     rp_status st = RP_OK;
 
+    assert(key < RP_TABLE_KEYS && value->text != NULL);
     if (is_given(table, key))
         return rp_problem_set(problem, &value->place, "%s: given twice", value->key);
     switch (info->kind) {
@@ -122,7 +126,8 @@ static rp_status unknown_key(const rp_table_settings *t, const char *name, rp_pr
     return rp_problem_set(problem, &t->place, "%s: unknown key '%.100s'", t->title, name);
 }
 
-/* One part of the line: "key=value", or the value of `key` if that is known. */
+/* Parses a part of the line: "key=value", or, unless `key` is RP_TABLE_KEYS, the value of
+ * `key`. */
 static rp_status take_part(rp_table_settings *t, rp_arena *arena, rp_table_key key, char *part,
                            uint64_t memory, rp_problem *problem)
 {
@@ -214,8 +219,8 @@ static rp_status check_limiter(const rp_table_settings *t, rp_problem *problem)
     return RP_OK;
 }
 
-/* Either bounds follow from the other way to say them. Without an error buffer, samples may run
- * ahead or behind by a tenth of what min_size allows, and by two inserts' worth at least. */
+/* Computes min_diff and max_diff from the error buffer. Its default is a tenth of the samples
+ * that min_size allows, at least the samples of two inserts. */
 static void fill_limiter(rp_table_settings *t)
 {
     double middle = t->samples_per_insert * (double)t->min_size;
@@ -225,6 +230,7 @@ static void fill_limiter(rp_table_settings *t)
     if (!is_given(t, RP_KEY_ERROR_BUFFER))
         t->error_buffer = fmax(2 * fmax(1, t->samples_per_insert), 0.1 * middle);
     limiter = rp_limiter_ratio(t->samples_per_insert, t->min_size, t->error_buffer);
+    assert(!(limiter.min_diff > limiter.max_diff));
     t->min_diff = limiter.min_diff;
     t->max_diff = limiter.max_diff;
 }

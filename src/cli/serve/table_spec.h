@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a table is asked to be: one line of text,
+/* The settings of a table, from one line,
  *
  *   NAME:SAMPLER[:MAX_SIZE][,key=value...]
  *
- * or the same keys one by one, as a file has them. The sampler is one of the six selectors, or
- * "queue" or "stack", which stand for everything that makes a table one. */
+ * or key by key, from a file. The sampler is one of the six selectors, or "queue" or "stack",
+ * which imply selectors and limiter. */
 #ifndef RP_CLI_SERVE_TABLE_SPEC_H
 #define RP_CLI_SERVE_TABLE_SPEC_H
 
@@ -34,67 +34,67 @@ typedef enum rp_table_key {
 /* Words of the key `sampler`: the selectors by their numbers, then these. */
 enum { RP_FORM_QUEUE = RP_MAX_HEAP + 1, RP_FORM_STACK, RP_FORMS };
 
-/* A plain value; texts are borrowed from whoever parsed them. */
+/* A plain value; texts are borrowed. */
 typedef struct rp_table_settings {
     const char *name;
-    const char *title; /* leads messages: "--table replay", "tables.replay" */
+    const char *title; /* starts error texts: "--table replay", "tables.replay" */
     rp_place place;
-    uint32_t given; /* a bit for each key that was */
+    uint32_t given; /* a bit for each key that was set */
     int sampler, remover;
     double exponent, remover_exponent;
     double samples_per_insert, error_buffer, min_diff, max_diff;
     int64_t max_size, min_size, max_times_sampled;
     uint64_t max_bytes, seed;
     bool soft_limit;
-    rp_signature *signature; /* owned by whoever owns the settings; NULL: none */
+    rp_signature *signature; /* owned by the owner of the settings; NULL: none */
 } rp_table_settings;
 
-/* The name of a key as people write it. Static. */
+/* Returns the name of a key. Static. */
 const char *rp_table_key_name(rp_table_key key);
-/* The key of that name, or RP_TABLE_KEYS. */
+/* Returns the key of that name, or RP_TABLE_KEYS. */
 rp_table_key rp_table_key_find(const char *name);
 
-/* A table with nothing given but its name. Borrows the texts. */
+/* Initialises settings with a name only. Borrows the texts. */
 void rp_table_settings_init(rp_table_settings *table, const char *name, const char *title,
                             const rp_place *place);
 
-/* Takes one value; `memory` is what a percentage is of. RP_INVALID. */
+/* Sets one key; `memory` is 100 %. RP_INVALID. */
 RP_NODISCARD rp_status rp_table_settings_set(rp_table_settings *table, rp_table_key key,
                                              const rp_setting *value, uint64_t memory,
                                              rp_problem *problem);
 
-/* Takes "SAMPLER[:MAX_SIZE][,key=value...]". The parts are copied to the arena.
+/* Parses "SAMPLER[:MAX_SIZE][,key=value...]". The parts are copied to the arena.
  * RP_INVALID, RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_table_settings_parse(rp_table_settings *table, rp_arena *arena,
                                                const char *text, uint64_t memory,
                                                rp_problem *problem);
 
-/* A whole table in one line; `title` leads messages until the name is known ("--table").
+/* Parses a whole line. `title` ("--table") starts error texts until the name is known.
  * RP_INVALID, RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_table_spec_parse(rp_table_settings *table, rp_arena *arena,
                                            const char *title, const char *text, uint64_t memory,
                                            rp_problem *problem);
 
-/* Fills in what was not given and checks what depends on one another: call it once, last.
- * RP_INVALID. */
+/* Fills in defaults and checks keys against each other. Call it once, last. RP_INVALID. */
 RP_NODISCARD rp_status rp_table_settings_finish(rp_table_settings *table, rp_problem *problem);
 
-/* The options for rp_store_add_table(); borrows from `table`. */
+/* Returns the options for rp_store_add_table(); they borrow from `table`. */
 rp_table_options rp_table_settings_options(const rp_table_settings *table);
 
-/* True if the key says something about a finished table of this kind: an exponent of a FIFO
- * says nothing. */
+/* Returns true if the key has an effect on a finished table: the exponent of a FIFO has none.
+ */
 bool rp_table_key_matters(const rp_table_settings *table, rp_table_key key);
 
-/* Writes the value of a key as it would stand in a file and returns `text`. `size` >= 32. */
+/* Writes the value of a key for a configuration file. Returns `text`. `size` >= 32. */
 char *rp_table_key_text(const rp_table_settings *table, rp_table_key key, char *text,
                         size_t size);
 
-/* Says in words when inserts and samples of a finished table wait; returns `text`, cut to fit.
- */
+/* Writes in words when inserts and samples of a finished table wait, cut to fit. Returns
+ * `text`. */
 char *rp_table_limiter_text(const rp_table_settings *table, char *text, size_t size);
 
-/* A finished table in a few words, "replay (prioritized, 1000000 items)"; returns `text`. */
+/* Writes a finished table in a few words, "replay (prioritized, 1000000 items)". Returns
+ * `text`. */
 char *rp_table_summary(const rp_table_settings *table, char *text, size_t size);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/text/arena.h"
 
+#include <assert.h>
 #include <stdalign.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -10,7 +11,7 @@ enum { BLOCK_BYTES = 8192 };
 
 typedef struct rp_arena_block {
     struct rp_arena_block *next;
-    size_t size, used; /* of the bytes, this head included */
+    size_t size, used; /* bytes, including this head; head <= used <= size */
 } rp_arena_block;
 
 void rp_arena_init(rp_arena *arena, const rp_allocator *alloc)
@@ -25,6 +26,7 @@ void rp_arena_deinit(rp_arena *arena)
     if (arena == NULL) return;
     for (rp_arena_block *b = arena->blocks; b != NULL; b = next) {
         next = b->next;
+        assert(b->used <= b->size);
         (void)arena->alloc->resize(arena->alloc->ctx, b, b->size, 0);
     }
     arena->blocks = NULL;
@@ -50,6 +52,7 @@ void *rp_arena_take(rp_arena *arena, size_t size)
         *b = (rp_arena_block){arena->blocks, block_bytes, head};
         arena->blocks = b;
     }
+    assert(b->used % alignof(max_align_t) == 0 && size <= b->size - b->used);
     bytes = (char *)b + b->used;
     b->used += size;
     memset(bytes, 0, size);
@@ -62,6 +65,7 @@ void *rp_arena_grow(rp_arena *arena, const void *array, size_t count, size_t *ca
     size_t wanted = *capacity == 0 ? 8 : 2 * *capacity, bytes;
     void *grown;
 
+    assert(count <= *capacity && element_size > 0);
     if (count < *capacity) return (void *)array;
     if (__builtin_mul_overflow(wanted, element_size, &bytes)) return NULL;
     grown = rp_arena_take(arena, bytes);

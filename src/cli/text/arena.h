@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory that is given back all at once: a configuration and everything it points to. One
- * thread. */
+/* An arena: memory that is freed all at once, for a configuration and everything it points to.
+ * One thread. */
 #ifndef RP_CLI_TEXT_ARENA_H
 #define RP_CLI_TEXT_ARENA_H
 
@@ -15,16 +15,16 @@ typedef struct rp_arena {
 void rp_arena_init(rp_arena *arena, const rp_allocator *alloc);
 void rp_arena_deinit(rp_arena *arena);
 
-/* `size` zeroed bytes, aligned for any type, valid until the arena is deinitialised. NULL if
- * there is no memory. */
+/* Returns `size` zeroed bytes, aligned for any type, valid until the arena is deinitialised, or
+ * NULL without memory. */
 void *rp_arena_take(rp_arena *arena, size_t size);
 
-/* Makes room for one more element in an array of the arena's: returns the array to use from now
- * on (an old one stays readable), or NULL if there is no memory. `*capacity` is updated. */
+/* Makes room for one more element in an array of the arena and updates `*capacity`. Returns the
+ * array to use from now on (the old one stays readable), or NULL without memory. */
 void *rp_arena_grow(rp_arena *arena, const void *array, size_t count, size_t *capacity,
                     size_t element_size);
 
-/* Copies of text, terminated. NULL if there is no memory. */
+/* Return copies of text, terminated, or NULL without memory. */
 char *rp_arena_text(rp_arena *arena, const char *text, size_t size);
 char *rp_arena_format(rp_arena *arena, const char *format, ...) RP_PRINTF(2, 3);
 

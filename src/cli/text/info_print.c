@@ -16,26 +16,26 @@ bool rp_limiter_unbounded(double diff)
     return !(fabs(diff) < 1e300);
 }
 
-void rp_limiter_words(rp_sheet *out, const rp_limiter_options *l)
+void rp_limiter_words(rp_text_buffer *out, const rp_limiter_options *l)
 {
     char ratio[NUMBER_BYTES], low[NUMBER_BYTES], high[NUMBER_BYTES];
 
     if (rp_limiter_unbounded(l->min_diff) && rp_limiter_unbounded(l->max_diff)) {
-        rp_sheet_format(out, "from %" PRId64 " item%s on", l->min_size,
-                        l->min_size == 1 ? "" : "s");
+        rp_text_buffer_format(out, "from %" PRId64 " item%s on", l->min_size,
+                              l->min_size == 1 ? "" : "s");
         return;
     }
-    rp_sheet_format(out, "%s samples an insert, ",
-                    rp_decimal_text(l->samples_per_insert, ratio, sizeof ratio));
+    rp_text_buffer_format(out, "%s samples an insert, ",
+                          rp_decimal_text(l->samples_per_insert, ratio, sizeof ratio));
     (void)rp_decimal_text(l->min_diff, low, sizeof low);
     (void)rp_decimal_text(l->max_diff, high, sizeof high);
     if (rp_limiter_unbounded(l->min_diff))
-        rp_sheet_format(out, "up to %s", high);
+        rp_text_buffer_format(out, "up to %s", high);
     else if (rp_limiter_unbounded(l->max_diff))
-        rp_sheet_format(out, "from %s on", low);
+        rp_text_buffer_format(out, "from %s on", low);
     else
-        rp_sheet_format(out, "within %s and %s", low, high);
-    if (l->min_size > 1) rp_sheet_format(out, ", from %" PRId64 " items on", l->min_size);
+        rp_text_buffer_format(out, "within %s and %s", low, high);
+    if (l->min_size > 1) rp_text_buffer_format(out, ", from %" PRId64 " items on", l->min_size);
 }
 
 /* Bounds a share, worked out of the numbers of a server, to 0 .. 1; NaN becomes 0. */
@@ -45,31 +45,31 @@ static double bounded(double share)
     return share < 1 ? share : 1;
 }
 
-void rp_limiter_bar(rp_sheet *out, const rp_table_info *info, size_t width)
+void rp_limiter_bar(rp_text_buffer *out, const rp_table_info *info, size_t width)
 {
     const rp_limiter_options *l = &info->limiter;
     size_t inside = width - 2, at;
     double share;
 
-    rp_sheet_put(out, "[");
+    rp_text_buffer_put(out, "[");
     if (info->size < l->min_size) {
         share = bounded((double)info->size / (double)l->min_size);
         at = (size_t)(share * (double)inside);
-        rp_sheet_repeat(out, '#', at);
-        rp_sheet_repeat(out, '.', inside - at);
+        rp_text_buffer_repeat(out, '#', at);
+        rp_text_buffer_repeat(out, '.', inside - at);
     } else if (rp_limiter_unbounded(l->min_diff) || rp_limiter_unbounded(l->max_diff)) {
         at = inside > 4 ? (inside - 4) / 2 : 0;
-        rp_sheet_repeat(out, ' ', at);
-        rp_sheet_add(out, "free", inside > 4 ? 4 : inside);
-        if (inside > 4) rp_sheet_repeat(out, ' ', inside - 4 - at);
+        rp_text_buffer_repeat(out, ' ', at);
+        rp_text_buffer_add(out, "free", inside > 4 ? 4 : inside);
+        if (inside > 4) rp_text_buffer_repeat(out, ' ', inside - 4 - at);
     } else {
         share = bounded((info->limiter_diff - l->min_diff) / (l->max_diff - l->min_diff));
         at = (size_t)(share * (double)(inside - 1) + 0.5);
-        rp_sheet_repeat(out, '-', at);
-        rp_sheet_put(out, "|");
-        rp_sheet_repeat(out, '-', inside - 1 - at);
+        rp_text_buffer_repeat(out, '-', at);
+        rp_text_buffer_put(out, "|");
+        rp_text_buffer_repeat(out, '-', inside - 1 - at);
     }
-    rp_sheet_put(out, "]");
+    rp_text_buffer_put(out, "]");
 }
 
 char *rp_count_text(double count, char text[16])
@@ -126,7 +126,7 @@ static const char *shard_of(const rp_tables_view *v, const rp_client_table *t)
     return t->shard < v->shard_count ? v->shards[t->shard] : "?";
 }
 
-void rp_info_glance(rp_sheet *out, const rp_tables_view *v)
+void rp_info_glance(rp_text_buffer *out, const rp_tables_view *v)
 {
     static const char *const heads[] = {"TABLE", "SAMPLER", "ITEMS",   "MAX",
                                         "BYTES", "INSERTS", "SAMPLES", "WAITING"};
@@ -136,7 +136,8 @@ void rp_info_glance(rp_sheet *out, const rp_tables_view *v)
     rp_grid g;
 
     if (v->count == 0) {
-        rp_sheet_put(out, "no tables; reprise tables create NAME:SAMPLER:MAX_SIZE makes one\n");
+        rp_text_buffer_put(
+            out, "no tables; reprise tables create NAME:SAMPLER:MAX_SIZE makes one\n");
         return;
     }
     rp_grid_init(&g, HEADS + (shards ? 1 : 0), shards ? 0xf8 : 0x7c);
@@ -165,39 +166,40 @@ void rp_info_glance(rp_sheet *out, const rp_tables_view *v)
     rp_durability_lines(out, v);
 }
 
-static void key(rp_sheet *out, const char *name)
+static void key(rp_text_buffer *out, const char *name)
 {
-    rp_sheet_format(out, "  %-*s", KEY_WIDTH, name);
+    rp_text_buffer_format(out, "  %-*s", KEY_WIDTH, name);
 }
 
-static void print_counts(rp_sheet *out, const rp_table_info *info)
+static void print_counts(rp_text_buffer *out, const rp_table_info *info)
 {
     key(out, "inserts");
-    rp_sheet_format(out, "%" PRId64 " (%" PRId64 " waited)\n", info->inserts,
-                    info->insert_waits.parked);
+    rp_text_buffer_format(out, "%" PRId64 " (%" PRId64 " waited)\n", info->inserts,
+                          info->insert_waits.parked);
     key(out, "samples");
-    rp_sheet_format(out, "%" PRId64 " (%" PRId64 " waited), %" PRId64 " different items\n",
-                    info->samples, info->sample_waits.parked, info->unique_samples);
+    rp_text_buffer_format(out,
+                          "%" PRId64 " (%" PRId64 " waited), %" PRId64 " different items\n",
+                          info->samples, info->sample_waits.parked, info->unique_samples);
     key(out, "deletes");
-    rp_sheet_format(out, "%" PRId64 ", %" PRId64 " of them evictions\n", info->deletes,
-                    info->evictions);
+    rp_text_buffer_format(out, "%" PRId64 ", %" PRId64 " of them evictions\n", info->deletes,
+                          info->evictions);
     key(out, "updates");
-    rp_sheet_format(out, "%" PRId64 "\n", info->updates);
+    rp_text_buffer_format(out, "%" PRId64 "\n", info->updates);
     key(out, "episodes");
-    rp_sheet_format(out, "%" PRId64 "\n", info->episodes);
+    rp_text_buffer_format(out, "%" PRId64 "\n", info->episodes);
 }
 
-static void print_signature(rp_sheet *out, const rp_signature *signature)
+static void print_signature(rp_text_buffer *out, const rp_signature *signature)
 {
     char text[160];
     rp_grid g;
 
     if (signature == NULL) {
         key(out, "signature");
-        rp_sheet_put(out, "none: any columns\n");
+        rp_text_buffer_put(out, "none: any columns\n");
         return;
     }
-    rp_sheet_put(out, "  signature\n");
+    rp_text_buffer_put(out, "  signature\n");
     rp_grid_init(&g, 2, 0);
     for (size_t i = 0; i < rp_signature_column_count(signature); i++) {
         const rp_spec *spec = rp_signature_column(signature, i);
@@ -210,68 +212,68 @@ static void print_signature(rp_sheet *out, const rp_signature *signature)
     rp_grid_deinit(&g);
 }
 
-static void print_table(rp_sheet *out, const rp_tables_view *v, const rp_client_table *t)
+static void print_table(rp_text_buffer *out, const rp_tables_view *v, const rp_client_table *t)
 {
     const rp_table_info *info = &t->info;
     char text[64];
 
-    rp_sheet_put_safe(out, info->name, strlen(info->name));
-    rp_sheet_format(out, "%s%s\n", v->shard_count > 1 ? " on " : "",
-                    v->shard_count > 1 ? shard_of(v, t) : "");
+    rp_text_buffer_put_safe(out, info->name, strlen(info->name));
+    rp_text_buffer_format(out, "%s%s\n", v->shard_count > 1 ? " on " : "",
+                          v->shard_count > 1 ? shard_of(v, t) : "");
     selector_words(&info->sampler, text, sizeof text);
     key(out, "sampler");
-    rp_sheet_format(out, "%s\n", text);
+    rp_text_buffer_format(out, "%s\n", text);
     selector_words(&info->remover, text, sizeof text);
     key(out, "remover");
-    rp_sheet_format(out, "%s\n", text);
+    rp_text_buffer_format(out, "%s\n", text);
     key(out, "items");
-    rp_sheet_format(out, "%" PRId64 " of %" PRId64 "%s\n", info->size, info->max_size,
-                    info->soft_limit ? ", a soft limit" : "");
+    rp_text_buffer_format(out, "%" PRId64 " of %" PRId64 "%s\n", info->size, info->max_size,
+                          info->soft_limit ? ", a soft limit" : "");
     key(out, "bytes");
-    rp_sheet_put(out, rp_size_text(info->bytes, text, sizeof text));
+    rp_text_buffer_put(out, rp_size_text(info->bytes, text, sizeof text));
     if (info->max_bytes > 0)
-        rp_sheet_format(out, " of %s", rp_size_text(info->max_bytes, text, sizeof text));
-    rp_sheet_put(out, "\n");
+        rp_text_buffer_format(out, " of %s", rp_size_text(info->max_bytes, text, sizeof text));
+    rp_text_buffer_put(out, "\n");
     if (info->max_times_sampled > 0) {
         key(out, "sampled");
-        rp_sheet_format(out, "at most %" PRId32 " times\n", info->max_times_sampled);
+        rp_text_buffer_format(out, "at most %" PRId32 " times\n", info->max_times_sampled);
     }
     key(out, "limiter");
     rp_limiter_words(out, &info->limiter);
-    rp_sheet_put(out, "\n");
+    rp_text_buffer_put(out, "\n");
     key(out, "stands at");
     rp_limiter_bar(out, info, 42);
-    rp_sheet_format(out, " %s\n", rp_decimal_text(info->limiter_diff, text, sizeof text));
+    rp_text_buffer_format(out, " %s\n", rp_decimal_text(info->limiter_diff, text, sizeof text));
     print_counts(out, info);
     waiting_words(info, text, sizeof text);
     key(out, "waiting");
-    rp_sheet_format(out, "%s\n", text);
+    rp_text_buffer_format(out, "%s\n", text);
     if (info->paused != 0) {
         key(out, "paused");
-        rp_sheet_format(out, "%s\n", paused_words(info->paused));
+        rp_text_buffer_format(out, "%s\n", paused_words(info->paused));
     }
     print_signature(out, info->signature);
 }
 
-void rp_info_details(rp_sheet *out, const rp_tables_view *v, const char *name)
+void rp_info_details(rp_text_buffer *out, const rp_tables_view *v, const char *name)
 {
     for (size_t i = 0; i < v->count; i++)
         if (strcmp(v->tables[i].info.name, name) == 0) print_table(out, v, &v->tables[i]);
 }
 
-static void integer(rp_sheet *out, const char *name, int64_t value)
+static void integer(rp_text_buffer *out, const char *name, int64_t value)
 {
     rp_json_key(out, name);
     rp_json_put_integer(out, value);
 }
 
-static void number(rp_sheet *out, const char *name, double value)
+static void number(rp_text_buffer *out, const char *name, double value)
 {
     rp_json_key(out, name);
     rp_json_put_number(out, value);
 }
 
-static void json_selector(rp_sheet *out, const char *name, const rp_selector_options *s)
+static void json_selector(rp_text_buffer *out, const char *name, const rp_selector_options *s)
 {
     rp_json_key(out, name);
     rp_json_open(out, '{');
@@ -282,7 +284,7 @@ static void json_selector(rp_sheet *out, const char *name, const rp_selector_opt
 }
 
 /* A bound that is none is null. */
-static void json_bound(rp_sheet *out, const char *name, double value)
+static void json_bound(rp_text_buffer *out, const char *name, double value)
 {
     rp_json_key(out, name);
     if (rp_limiter_unbounded(value))
@@ -291,7 +293,7 @@ static void json_bound(rp_sheet *out, const char *name, double value)
         rp_json_put_number(out, value);
 }
 
-static void json_limiter(rp_sheet *out, const rp_table_info *info)
+static void json_limiter(rp_text_buffer *out, const rp_table_info *info)
 {
     rp_json_key(out, "limiter");
     rp_json_open(out, '{');
@@ -303,7 +305,7 @@ static void json_limiter(rp_sheet *out, const rp_table_info *info)
     rp_json_close(out, '}');
 }
 
-static void json_signature(rp_sheet *out, const rp_signature *signature)
+static void json_signature(rp_text_buffer *out, const rp_signature *signature)
 {
     rp_json_key(out, "signature");
     if (signature == NULL) {
@@ -333,7 +335,8 @@ static void json_signature(rp_sheet *out, const rp_signature *signature)
     rp_json_close(out, ']');
 }
 
-void rp_tables_json_members(rp_sheet *out, const rp_tables_view *v, const rp_client_table *t)
+void rp_tables_json_members(rp_text_buffer *out, const rp_tables_view *v,
+                            const rp_client_table *t)
 {
     const rp_table_info *info = &t->info;
 
@@ -369,7 +372,7 @@ void rp_tables_json_members(rp_sheet *out, const rp_tables_view *v, const rp_cli
     json_signature(out, info->signature);
 }
 
-void rp_tables_json(rp_sheet *out, const rp_tables_view *v, const char *name)
+void rp_tables_json(rp_text_buffer *out, const rp_tables_view *v, const char *name)
 {
     rp_json_open(out, '[');
     for (size_t i = 0; i < v->count; i++) {
@@ -379,5 +382,5 @@ void rp_tables_json(rp_sheet *out, const rp_tables_view *v, const char *name)
         rp_json_close(out, '}');
     }
     rp_json_close(out, ']');
-    rp_sheet_put(out, "\n");
+    rp_text_buffer_put(out, "\n");
 }

@@ -18,19 +18,19 @@ static char *type_text(const rp_tensor *t, char *text, size_t size)
     return rp_spec_text(&spec, text, size);
 }
 
-void rp_item_print(rp_sheet *out, const rp_item_view *item, size_t number, size_t most)
+void rp_item_print(rp_text_buffer *out, const rp_item_view *item, size_t number, size_t most)
 {
     const rp_sample *s = item->sample;
     char priority[32], probability[32], type[160];
     size_t wide = 0, types = 0;
 
-    rp_sheet_format(out,
-                    "item %zu  key %" PRIu64 "  priority %s  probability %s  of %" PRId64
-                    " item%s  sampled %" PRId32 " time%s\n",
-                    number, s->key, rp_decimal_text(s->priority, priority, sizeof priority),
-                    rp_decimal_text(s->probability, probability, sizeof probability),
-                    s->table_size, s->table_size == 1 ? "" : "s", s->times_sampled,
-                    s->times_sampled == 1 ? "" : "s");
+    rp_text_buffer_format(
+        out,
+        "item %zu  key %" PRIu64 "  priority %s  probability %s  of %" PRId64
+        " item%s  sampled %" PRId32 " time%s\n",
+        number, s->key, rp_decimal_text(s->priority, priority, sizeof priority),
+        rp_decimal_text(s->probability, probability, sizeof probability), s->table_size,
+        s->table_size == 1 ? "" : "s", s->times_sampled, s->times_sampled == 1 ? "" : "s");
     for (size_t i = 0; i < item->column_count; i++) {
         size_t length = strlen(item->names[i]);
         size_t type_length = strlen(type_text(&item->tensors[i], type, sizeof type));
@@ -39,17 +39,17 @@ void rp_item_print(rp_sheet *out, const rp_item_view *item, size_t number, size_
         if (type_length > types) types = type_length;
     }
     for (size_t i = 0; i < item->column_count; i++) {
-        rp_sheet_put(out, "  ");
-        rp_sheet_put_safe(out, item->names[i], strlen(item->names[i]));
-        rp_sheet_repeat(out, ' ', wide - strlen(item->names[i]) + 2);
+        rp_text_buffer_put(out, "  ");
+        rp_text_buffer_put_safe(out, item->names[i], strlen(item->names[i]));
+        rp_text_buffer_repeat(out, ' ', wide - strlen(item->names[i]) + 2);
         (void)type_text(&item->tensors[i], type, sizeof type);
-        rp_sheet_format(out, "%-*s  ", (int)types, type);
+        rp_text_buffer_format(out, "%-*s  ", (int)types, type);
         rp_tensor_print(out, &item->tensors[i], most);
-        rp_sheet_put(out, "\n");
+        rp_text_buffer_put(out, "\n");
     }
 }
 
-static void json_tensor(rp_sheet *out, const rp_tensor *t)
+static void json_tensor(rp_text_buffer *out, const rp_tensor *t)
 {
     rp_json_open(out, '{');
     rp_json_key(out, "dtype");
@@ -63,7 +63,7 @@ static void json_tensor(rp_sheet *out, const rp_tensor *t)
     rp_json_close(out, '}');
 }
 
-void rp_item_json(rp_sheet *out, const rp_item_view *item)
+void rp_item_json(rp_text_buffer *out, const rp_item_view *item)
 {
     const rp_sample *s = item->sample;
 
@@ -88,7 +88,7 @@ void rp_item_json(rp_sheet *out, const rp_item_view *item)
     }
     rp_json_close(out, '}');
     rp_json_close(out, '}');
-    rp_sheet_put(out, "\n");
+    rp_text_buffer_put(out, "\n");
 }
 
 typedef struct line {

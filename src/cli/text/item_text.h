@@ -15,23 +15,23 @@ typedef struct rp_item_view {
     size_t column_count;
 } rp_item_view;
 
-/* A line about the item, the `number`-th from 1, and one for each column. `most` as for
+/* Writes a line about the item, the `number`-th from 1, and one for each column. `most` as for
  * rp_tensor_print(). */
-void rp_item_print(rp_sheet *out, const rp_item_view *item, size_t number, size_t most);
+void rp_item_print(rp_text_buffer *out, const rp_item_view *item, size_t number, size_t most);
 
-/* One line of JSON, which rp_item_line_parse() reads back. */
-void rp_item_json(rp_sheet *out, const rp_item_view *item);
+/* Writes one line of JSON, which rp_item_line_parse() can read. */
+void rp_item_json(rp_text_buffer *out, const rp_item_view *item);
 
-/* The columns that lines have: from the table's signature, or from the first line. */
+/* The columns of all lines, from the table's signature or from the first line. */
 typedef struct rp_line_columns {
     const char *names[RP_MAX_COLUMNS];
     rp_dtype dtypes[RP_MAX_COLUMNS];
     size_t count; /* 0: not known yet */
 } rp_line_columns;
 
-/* An item as a line has it; the memory is the arena's. */
+/* An item of a line, in the memory of the arena. */
 typedef struct rp_item_line {
-    double priority; /* 1 where none was given */
+    double priority; /* 1 if the line has none */
     bool has_priority;
     rp_tensor *tensors; /* in the order of the columns */
 } rp_item_line;
@@ -40,9 +40,9 @@ typedef struct rp_item_line {
  *
  *   {"priority": 2, "data": {"obs": [1, 2], "action": {"dtype": "int32", "data": 3}}}
  *
- * `data` may be an array too, in the order of the columns. Without a dtype, that of the
- * columns; if they are not known yet, they are from now on, with names in memory of `lasting`.
- * `place` is where the line begins. RP_INVALID, RP_NO_RESOURCE. */
+ * `data` may also be an array, in the order of the columns. A value without a dtype has that of
+ * its column. If the columns are not known yet, this line sets them, with names in memory of
+ * `lasting`. `place` is where the line begins. RP_INVALID, RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_item_line_parse(rp_arena *arena, rp_arena *lasting, const char *text,
                                           size_t size, rp_line_columns *columns,
                                           const rp_place *place, rp_item_line *out,

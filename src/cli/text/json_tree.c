@@ -3,6 +3,7 @@
  * number, so that the work is bounded too. */
 #include "cli/text/json_tree.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -73,27 +74,28 @@ static bool four_digits(reader *r, uint32_t *code)
     return true;
 }
 
-static size_t encode(uint32_t code, char *out)
+size_t rp_utf8_encode(uint32_t character, char out[RP_UTF8_BYTES])
 {
-    if (code < 0x80) {
-        out[0] = (char)code;
+    assert(character <= 0x10ffff);
+    if (character < 0x80) {
+        out[0] = (char)character;
         return 1;
     }
-    if (code < 0x800) {
-        out[0] = (char)(0xc0 | code >> 6);
-        out[1] = (char)(0x80 | (code & 0x3f));
+    if (character < 0x800) {
+        out[0] = (char)(0xc0 | character >> 6);
+        out[1] = (char)(0x80 | (character & 0x3f));
         return 2;
     }
-    if (code < 0x10000) {
-        out[0] = (char)(0xe0 | code >> 12);
-        out[1] = (char)(0x80 | (code >> 6 & 0x3f));
-        out[2] = (char)(0x80 | (code & 0x3f));
+    if (character < 0x10000) {
+        out[0] = (char)(0xe0 | character >> 12);
+        out[1] = (char)(0x80 | (character >> 6 & 0x3f));
+        out[2] = (char)(0x80 | (character & 0x3f));
         return 3;
     }
-    out[0] = (char)(0xf0 | code >> 18);
-    out[1] = (char)(0x80 | (code >> 12 & 0x3f));
-    out[2] = (char)(0x80 | (code >> 6 & 0x3f));
-    out[3] = (char)(0x80 | (code & 0x3f));
+    out[0] = (char)(0xf0 | character >> 18);
+    out[1] = (char)(0x80 | (character >> 12 & 0x3f));
+    out[2] = (char)(0x80 | (character >> 6 & 0x3f));
+    out[3] = (char)(0x80 | (character & 0x3f));
     return 4;
 }
 
@@ -112,7 +114,7 @@ static rp_status unicode(reader *r, char *out, size_t *size)
         if (low < 0xdc00 || low > 0xdfff) return wrong(r, "half of a surrogate pair");
         code = 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00);
     }
-    *size += encode(code, out + *size);
+    *size += rp_utf8_encode(code, out + *size);
     return RP_OK;
 }
 
@@ -146,8 +148,9 @@ static rp_status string(reader *r, const char **text, size_t *size)
     char *out;
     rp_status st = RP_OK;
 
+    assert(peek(r) == '"');
     *size = 0;
-    r->at++; /* the quote */
+    r->at++;
     out = rp_arena_take(r->arena, longest(r) + 1);
     if (out == NULL) return memory(r);
     while (st == RP_OK) {
@@ -165,6 +168,7 @@ static rp_status string(reader *r, const char **text, size_t *size)
         if (c < ' ') return wrong(r, "a control character in a string: escape it");
         length = rp_utf8_next(r->at, (size_t)(r->end - r->at), &character);
         if (character == RP_NO_CHARACTER) return wrong(r, "bytes that are not UTF-8");
+        assert(length <= (size_t)(r->end - r->at));
         memcpy(out + *size, r->at, length);
         *size += length;
         r->at += length;
@@ -175,12 +179,13 @@ static rp_status string(reader *r, const char **text, size_t *size)
     return RP_OK;
 }
 
-/* An integer that fits, or false. */
+/* Stores an integer. Returns false if it does not fit. */
 static bool as_integer(const char *text, size_t size, rp_json *node)
 {
     bool minus = text[0] == '-';
     uint64_t sum = 0;
 
+    assert(size > (minus ? 1u : 0u));
     for (size_t i = minus ? 1 : 0; i < size; i++)
         if (__builtin_mul_overflow(sum, (uint64_t)10, &sum) ||
             __builtin_add_overflow(sum, (uint64_t)(text[i] - '0'), &sum))
@@ -231,6 +236,7 @@ static rp_status number(reader *r, rp_json *node)
         if (!some_digits(r)) return wrong(r, "expected a digit");
     }
     size = (size_t)(r->at - begin);
+    assert(size > 0 && r->at <= r->end);
     if (whole && as_integer(begin, size, node)) return RP_OK;
     if (size >= sizeof copy) return wrong(r, "a number has more than 511 characters");
     memcpy(copy, begin, size);
@@ -264,6 +270,7 @@ static rp_status array(reader *r, size_t depth, rp_json *node)
     rp_json **tail = &node->child;
     rp_status st = RP_OK;
 
+    assert(peek(r) == '[' && depth <= RP_JSON_MAX_DEPTH);
     node->kind = RP_JSON_ARRAY;
     r->at++;
     skip_space(r);
@@ -293,6 +300,7 @@ static rp_status member(reader *r, size_t depth, rp_json *node, rp_json **tail)
     rp_status st;
 
     if (peek(r) != '"') return wrong(r, "expected a key in quotes");
+    assert(node->kind == RP_JSON_OBJECT);
     if (node->u.count == RP_JSON_MAX_KEYS) return wrong(r, "more than 4096 keys");
     st = string(r, &key, &size);
     if (st != RP_OK) return st;
@@ -312,6 +320,7 @@ static rp_status object(reader *r, size_t depth, rp_json *node)
     rp_json **tail = &node->child;
     rp_status st;
 
+    assert(peek(r) == '{' && depth <= RP_JSON_MAX_DEPTH);
     node->kind = RP_JSON_OBJECT;
     r->at++;
     skip_space(r);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* JSON, read strictly (RFC 8259): one value, nothing behind it, no key twice, good UTF-8. Pure;
- * what a text can make us use is bounded by its length. */
+/* A strict JSON parser (RFC 8259): one value and nothing after it, no key twice, valid UTF-8.
+ * Pure. Memory and time are bounded by the length of the text. */
 #ifndef RP_CLI_TEXT_JSON_TREE_H
 #define RP_CLI_TEXT_JSON_TREE_H
 
 #include "cli/text/arena.h"
 
-enum { RP_JSON_MAX_DEPTH = 64, RP_JSON_MAX_KEYS = 4096 };
+enum { RP_JSON_MAX_DEPTH = 64, RP_JSON_MAX_KEYS = 4096, RP_UTF8_BYTES = 4 };
 
 typedef enum rp_json_kind {
     RP_JSON_NULL,
@@ -20,7 +20,7 @@ typedef enum rp_json_kind {
     RP_JSON_OBJECT,
 } rp_json_kind;
 
-/* A value. Children are a chain. */
+/* A value. Children are a linked list. */
 typedef struct rp_json {
     struct rp_json *next;  /* the next in the same array or object */
     struct rp_json *child; /* the first of an array or object */
@@ -39,21 +39,24 @@ typedef struct rp_json {
     rp_json_kind kind;
 } rp_json;
 
-/* What is wrong, and at which byte of the text. */
+/* The first error, and its byte in the text. */
 typedef struct rp_json_error {
     size_t offset;
     const char *what; /* static */
 } rp_json_error;
 
-/* Reads `text`. Nodes and strings are the arena's. RP_INVALID (`error` says what and where),
- * RP_NO_RESOURCE. */
+/* Parses `text`. Nodes and strings are allocated in the arena. RP_INVALID (`error` says what
+ * and where), RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_json_parse(rp_arena *arena, const char *text, size_t size,
                                      rp_json **out, rp_json_error *error);
 
-/* The value of that key of an object, or NULL. */
+/* Returns the value of a key of an object, or NULL. */
 const rp_json *rp_json_find(const rp_json *object, const char *key);
 
-/* "a number", "an array" and so on. Static. */
+/* Returns "a number", "an array" and so on. Static. */
 const char *rp_json_kind_text(rp_json_kind kind);
+
+/* Writes a character, at most 10ffff, as UTF-8. Returns the number of bytes. */
+size_t rp_utf8_encode(uint32_t character, char out[RP_UTF8_BYTES]);
 
 #endif

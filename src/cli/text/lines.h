@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lines of a file or a pipe, of bounded length, that Ctrl-C can end the wait for. */
+/* Reads lines of bounded length from a file or a pipe. Ctrl-C ends the wait for a line. */
 #ifndef RP_CLI_TEXT_LINES_H
 #define RP_CLI_TEXT_LINES_H
 
-#include "cli/text/sheet.h"
+#include "cli/text/text_buffer.h"
 
 enum { RP_LINE_BYTES = 256 << 20 };
 
 typedef struct rp_lines {
     int fd;      /* borrowed */
-    int wake_fd; /* borrowed: readable when it is to end; -1: nothing ends it */
-    rp_sheet buffer;
-    size_t begin; /* of the next line in it */
-    size_t scanned;
-    bool end;
+    int wake_fd; /* borrowed: becomes readable to end the wait; -1: none */
+    rp_text_buffer buffer;
+    size_t begin;   /* of the next line in `buffer` */
+    size_t scanned; /* bytes of `buffer` known to have no line end; begin <= scanned <= size */
+    bool end;       /* the end of the file was read */
 } rp_lines;
 
 typedef enum rp_lines_result {
@@ -27,7 +27,7 @@ typedef enum rp_lines_result {
 void rp_lines_init(rp_lines *lines, int fd, int wake_fd);
 void rp_lines_deinit(rp_lines *lines);
 
-/* The next line, valid until the next call. */
+/* Reads the next line, valid until the next call. */
 rp_lines_result rp_lines_next(rp_lines *lines, const char **line, size_t *size);
 
 #endif

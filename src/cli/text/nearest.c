@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The edit distance with swaps of neighbours, row by row: three rows are enough. */
+/* The edit distance with swaps of neighbours, computed row by row; it needs three rows. */
 #include "cli/text/nearest.h"
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
@@ -36,6 +37,7 @@ size_t rp_edit_distance(const char *a, const char *b)
                 row[j] = least(row[j], two_above[j - 2] + 1);
         }
     }
+    assert(rows[m % 3][n] <= (m > n ? m : n));
     return rows[m % 3][n];
 }
 
@@ -48,12 +50,13 @@ void rp_nearest_offer(rp_nearest *nearest, const char *candidate)
 {
     size_t distance = rp_edit_distance(nearest->word, candidate);
 
+    assert(nearest->word != NULL && candidate != NULL);
     if (distance >= nearest->distance) return;
     nearest->distance = distance;
     nearest->best = candidate;
 }
 
-/* Letters at the beginning that two words share. */
+/* Returns the length of the common prefix of two words. */
 static size_t shared_beginning(const char *a, const char *b)
 {
     size_t i = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The known word that is nearest to one that is not: what a person probably meant. */
+/* Finds the known word that is nearest to an unknown one, for "did you mean". */
 #ifndef RP_CLI_TEXT_NEAREST_H
 #define RP_CLI_TEXT_NEAREST_H
 
@@ -11,14 +11,15 @@ typedef struct rp_nearest {
     size_t distance;  /* of the best */
 } rp_nearest;
 
-/* Letters to change, leave out, put in or swap with their neighbour to get from one word to the
- * other; '-' and '_' count as one letter. SIZE_MAX if a word is longer than 64 bytes. */
+/* Returns the number of letters to change, delete, insert or swap with a neighbour to get from
+ * one word to the other. '-' and '_' are the same letter. SIZE_MAX if a word is over 64 bytes.
+ */
 size_t rp_edit_distance(const char *a, const char *b);
 
 void rp_nearest_init(rp_nearest *nearest, const char *word); /* borrows it */
 void rp_nearest_offer(rp_nearest *nearest, const char *candidate);
 
-/* The best of those offered, or NULL if none is near enough to be worth a question. */
+/* Returns the best candidate, or NULL if none is near enough. */
 const char *rp_nearest_get(const rp_nearest *nearest);
 
 #endif

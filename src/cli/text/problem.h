@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is wrong with a setting, in a sentence that says where, which, and what would be right;
- * and a setting's value with the place it came from. */
+/* Settings with the place they came from, and errors about them: a sentence with the place, the
+ * setting, its value and the values it may have. */
 #ifndef RP_CLI_TEXT_PROBLEM_H
 #define RP_CLI_TEXT_PROBLEM_H
 
@@ -21,18 +21,18 @@ typedef struct rp_problem {
 rp_status rp_problem_set(rp_problem *problem, const rp_place *place, const char *format, ...)
     RP_PRINTF(3, 4);
 
-/* There is no memory. Returns RP_NO_RESOURCE. */
+/* Writes that there is no memory. Returns RP_NO_RESOURCE. */
 rp_status rp_problem_memory(rp_problem *problem);
 
 /* A value as it was written. Borrows its texts. */
 typedef struct rp_setting {
-    const char *key; /* as a person would look for it: "--port", "tables.replay.max_size" */
+    const char *key; /* as the user knows it: "--port", "tables.replay.max_size" */
     const char *text;
     bool quoted; /* a string in a file: it is neither a number nor a boolean */
     rp_place place;
 } rp_setting;
 
-/* The value as what it should be, within bounds, both included. RP_INVALID with the key, the
+/* Parse a value of the named type, within inclusive bounds. RP_INVALID, naming the key, the
  * value and the bounds; then nothing is written. */
 RP_NODISCARD rp_status rp_setting_integer(const rp_setting *value, int64_t low, int64_t high,
                                           int64_t *out, rp_problem *problem);
@@ -42,7 +42,7 @@ RP_NODISCARD rp_status rp_setting_number(const rp_setting *value, double low, do
                                          double *out, rp_problem *problem);
 RP_NODISCARD rp_status rp_setting_boolean(const rp_setting *value, bool *out,
                                           rp_problem *problem);
-/* `whole` is what a percentage is of; 0: there may be none. */
+/* `whole` is 100 %; 0: percentages are not allowed. */
 RP_NODISCARD rp_status rp_setting_size(const rp_setting *value, uint64_t whole, uint64_t *out,
                                        rp_problem *problem);
 /* `unit_ms` is the unit of a plain number. */
@@ -51,7 +51,7 @@ RP_NODISCARD rp_status rp_setting_duration(const rp_setting *value, int64_t unit
 /* A text that is not empty, at most 4,095 bytes. */
 RP_NODISCARD rp_status rp_setting_text(const rp_setting *value, const char **out,
                                        rp_problem *problem);
-/* One of `count` words: its index. */
+/* Gets the index of one of `count` words. */
 RP_NODISCARD rp_status rp_setting_choice(const rp_setting *value, const char *const *words,
                                          size_t count, int *out, rp_problem *problem);
 

@@ -4,7 +4,7 @@
 #ifndef RP_CLI_TEXT_PROGRESS_BAR_H
 #define RP_CLI_TEXT_PROGRESS_BAR_H
 
-#include "cli/text/sheet.h"
+#include "cli/text/text_buffer.h"
 #include "reprise/durable.h"
 
 typedef struct rp_progress_bar {
@@ -24,7 +24,7 @@ void rp_progress_bar_show(void *ctx, const rp_durable_progress *progress);
 void rp_progress_bar_end(rp_progress_bar *bar);
 
 /* "verifying  [#####-----]  52 %  812 MiB/s  3 s left"; `width` columns of bar, 0: none. */
-void rp_progress_text(rp_sheet *out, const rp_durable_progress *progress, size_t width);
+void rp_progress_text(rp_text_buffer *out, const rp_durable_progress *progress, size_t width);
 
 /* "5 s", "12 min", "3 h", "9 d". Returns `text`. */
 char *rp_span_text(int64_t ns, char text[16]);

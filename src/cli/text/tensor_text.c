@@ -102,7 +102,7 @@ static rp_dtype half_of(rp_dtype dtype)
     return dtype == RP_COMPLEX64 ? RP_FLOAT32 : RP_FLOAT64;
 }
 
-static void print_element(rp_sheet *out, rp_dtype dtype, const void *element)
+static void print_element(rp_text_buffer *out, rp_dtype dtype, const void *element)
 {
     char text[32];
 
@@ -112,19 +112,19 @@ static void print_element(rp_sheet *out, rp_dtype dtype, const void *element)
         memcpy(&s, element, sizeof s);
         rp_json_put_quote(out, s.data, s.size);
     } else if (is_float(dtype)) {
-        rp_sheet_put(out, float_text(dtype, element, text, sizeof text));
+        rp_text_buffer_put(out, float_text(dtype, element, text, sizeof text));
     } else if (is_complex(dtype)) {
         size_t half = rp_dtype_size(half_of(dtype));
 
-        rp_sheet_put(out, float_text(half_of(dtype), element, text, sizeof text));
+        rp_text_buffer_put(out, float_text(half_of(dtype), element, text, sizeof text));
         (void)float_text(half_of(dtype), (const char *)element + half, text, sizeof text);
-        rp_sheet_format(out, "%s%sj", text[0] == '-' ? "" : "+", text);
+        rp_text_buffer_format(out, "%s%sj", text[0] == '-' ? "" : "+", text);
     } else if (dtype == RP_BOOL) {
-        rp_sheet_put(out, raw(element, 1) != 0 ? "true" : "false");
+        rp_text_buffer_put(out, raw(element, 1) != 0 ? "true" : "false");
     } else if (is_unsigned(dtype)) {
-        rp_sheet_format(out, "%" PRIu64, raw(element, rp_dtype_size(dtype)));
+        rp_text_buffer_format(out, "%" PRIu64, raw(element, rp_dtype_size(dtype)));
     } else {
-        rp_sheet_format(out, "%" PRId64, as_signed(dtype, element));
+        rp_text_buffer_format(out, "%" PRId64, as_signed(dtype, element));
     }
 }
 
@@ -137,7 +137,7 @@ static size_t stride_of(const rp_tensor *t, int32_t dim)
     return elements;
 }
 
-static void print_level(rp_sheet *out, const rp_tensor *t, int32_t dim, const char *data,
+static void print_level(rp_text_buffer *out, const rp_tensor *t, int32_t dim, const char *data,
                         bool cut)
 {
     size_t count, step;
@@ -148,19 +148,19 @@ static void print_level(rp_sheet *out, const rp_tensor *t, int32_t dim, const ch
     }
     count = (size_t)t->shape.dims[dim];
     step = stride_of(t, dim) * rp_dtype_size(t->dtype);
-    rp_sheet_put(out, "[");
+    rp_text_buffer_put(out, "[");
     for (size_t i = 0; i < count && !out->failed; i++) {
-        if (i > 0) rp_sheet_put(out, " ");
+        if (i > 0) rp_text_buffer_put(out, " ");
         if (cut && count > 2 * EDGE && i == EDGE) {
-            rp_sheet_put(out, "... ");
+            rp_text_buffer_put(out, "... ");
             i = count - EDGE;
         }
         print_level(out, t, dim + 1, data + i * step, cut);
     }
-    rp_sheet_put(out, "]");
+    rp_text_buffer_put(out, "]");
 }
 
-void rp_tensor_print(rp_sheet *out, const rp_tensor *t, size_t most)
+void rp_tensor_print(rp_text_buffer *out, const rp_tensor *t, size_t most)
 {
     size_t elements;
 
@@ -168,7 +168,7 @@ void rp_tensor_print(rp_sheet *out, const rp_tensor *t, size_t most)
     print_level(out, t, 0, t->data, most > 0 && elements > most);
 }
 
-static void json_float(rp_sheet *out, rp_dtype dtype, const void *element)
+static void json_float(rp_text_buffer *out, rp_dtype dtype, const void *element)
 {
     double value = rp_element_number(dtype, element);
     char text[32];
@@ -179,7 +179,7 @@ static void json_float(rp_sheet *out, rp_dtype dtype, const void *element)
         rp_json_put_number(out, value);
 }
 
-static void json_element(rp_sheet *out, rp_dtype dtype, const char *element)
+static void json_element(rp_text_buffer *out, rp_dtype dtype, const char *element)
 {
     rp_string s;
 
@@ -202,7 +202,7 @@ static void json_element(rp_sheet *out, rp_dtype dtype, const char *element)
     }
 }
 
-static void json_level(rp_sheet *out, const rp_tensor *t, int32_t dim, const char *data)
+static void json_level(rp_text_buffer *out, const rp_tensor *t, int32_t dim, const char *data)
 {
     size_t count, step;
 
@@ -218,7 +218,7 @@ static void json_level(rp_sheet *out, const rp_tensor *t, int32_t dim, const cha
     rp_json_close(out, ']');
 }
 
-void rp_tensor_json(rp_sheet *out, const rp_tensor *t)
+void rp_tensor_json(rp_text_buffer *out, const rp_tensor *t)
 {
     size_t elements;
 

@@ -2,6 +2,7 @@
 /* libyaml's events become nodes; a stack of the open maps and lists stands in for recursion. */
 #include "cli/text/yaml_tree.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -67,6 +68,7 @@ static rp_status attach(builder *b, rp_yaml *node)
         parent->first = node;
     parent->last = node;
     parent->child_count++;
+    assert(node->next == NULL && (parent->kind == RP_YAML_MAP) == (node->key != NULL));
     return RP_OK;
 }
 
@@ -92,6 +94,7 @@ static rp_status begin(builder *b, rp_yaml *node, const yaml_char_t *anchor,
     if (b->depth == RP_YAML_MAX_DEPTH)
         return rp_problem_set(b->problem, &node->place, "nested more than %d deep",
                               RP_YAML_MAX_DEPTH);
+    assert(b->depth < RP_YAML_MAX_DEPTH);
     b->open[b->depth++] = node;
     return RP_OK;
 }
@@ -137,7 +140,10 @@ static rp_status on_event(builder *b, const yaml_event_t *event)
     case YAML_MAPPING_START_EVENT:
     case YAML_SEQUENCE_START_EVENT: return add_node(b, event, place);
     case YAML_MAPPING_END_EVENT:
-    case YAML_SEQUENCE_END_EVENT: b->depth--; return RP_OK;
+    case YAML_SEQUENCE_END_EVENT:
+        assert(b->depth > 0); /* libyaml balances starts and ends */
+        b->depth--;
+        return RP_OK;
     case YAML_ALIAS_EVENT: return rp_problem_set(b->problem, &place, "aliases are not taken");
     case YAML_DOCUMENT_START_EVENT:
         if (b->root != NULL)
@@ -189,6 +195,7 @@ rp_status rp_yaml_parse(rp_arena *arena, const char *file, const void *bytes, si
         yaml_event_delete(&event);
     }
     yaml_parser_delete(&parser);
+    assert(st != RP_OK || b.depth == 0);
     if (st == RP_OK) *root = b.root;
     return st;
 }

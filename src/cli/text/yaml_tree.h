@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A YAML file as a tree, every node with its place.
+/* Parses a YAML file into a tree; every node has its place in the file.
  *
- * Only what a configuration needs is taken: one document of maps, lists and scalars. Aliases,
- * anchors, unknown tags, keys that are no text and keys given twice are refused, and so is what
- * is over a bound. */
+ * Accepts one document of maps, lists and scalars. Rejects aliases, anchors, unknown tags, keys
+ * that are not text, keys given twice, and anything over a bound. */
 #ifndef RP_CLI_TEXT_YAML_TREE_H
 #define RP_CLI_TEXT_YAML_TREE_H
 
@@ -32,12 +31,12 @@ struct rp_yaml {
     size_t child_count;
 };
 
-/* Parses `size` bytes; `file` is the name for messages and must outlive the tree. `*root` is
- * NULL if the file holds nothing. RP_INVALID, RP_NO_RESOURCE. */
+/* Parses `size` bytes. `file` is the name for error texts and must outlive the tree. `*root` is
+ * NULL if the file is empty. RP_INVALID, RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_yaml_parse(rp_arena *arena, const char *file, const void *bytes,
                                      size_t size, rp_yaml **root, rp_problem *problem);
 
-/* The same for the contents of a file. RP_NOT_FOUND if it cannot be read. */
+/* Parses a file. RP_NOT_FOUND if it cannot be read. */
 RP_NODISCARD rp_status rp_yaml_read(rp_arena *arena, const char *file, rp_yaml **root,
                                     rp_problem *problem);
 

@@ -1,17 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The threads behind all clients.
+/* The threads of all clients.
  *
- * Fork. The child has only the thread that forked. Before a fork the two locks of this file
- * that outlive a runtime are taken, so that what they guard is whole in the child; a runtime
- * itself is left as it is there, whatever its threads were doing: the child closes its copies
- * of the loop's descriptors and never looks at it again. That memory is lost to the child; to
- * free it, one would have to know what those threads had in hand.
+ * Fork. The child has only the thread that forked. The fork handler takes the two locks that
+ * outlive a runtime, so the state that they guard is consistent in the child. The child does
+ * not use the parent's runtime, because its threads may have been in the middle of anything: it
+ * closes its copies of the loop's descriptors and leaks the memory.
  *
- * The handlers of a fork run last registered first. Who allocates under our locks takes those
- * of the pool of memory, so ours have to be taken before them: the pool is used once before we
- * register. */
+ * Fork handlers run in reverse order of registration. Allocating under our locks takes those of
+ * the memory pool, so our locks must be taken first: the pool is used once, and so registers
+ * its handlers, before we register ours.
+ *
+ * Invariants, while process.mu is free:
+ *   R1  process.current is NULL or in process.all, has the generation of this process and at
+ *       least one reference;
+ *   R2  a runtime in process.all has a loop thread and at least one worker.
+ * On the loop thread:
+ *   R3  the queue of turn ends is doubly linked, and exactly its members are `queued`. */
 #include "client/channel/runtime.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -39,7 +46,7 @@ struct rp_runtime {
     bool stopping RP_GUARDED_BY(mu);
 };
 
-/* All that outlives a runtime. `all` has those that are ending as well. */
+/* State that outlives a runtime. `all` includes runtimes that are ending. */
 static struct {
     pthread_once_t once;
     rp_mutex clients; /* rank 78 */
@@ -75,7 +82,7 @@ static void start_process(void)
 
     rp_mutex_init(&process.clients, RP_RANK_CLIENT);
     rp_mutex_init(&process.mu, RP_RANK_RUNTIME);
-    rp_release(a, rp_alloc(a, 1), 1); /* see the head of this file */
+    rp_release(a, rp_alloc(a, 1), 1); /* registers the pool's fork handlers first */
     (void)pthread_atfork(before_fork, after_fork, after_fork_in_child);
 }
 
@@ -114,6 +121,7 @@ static void end_turn(void *user)
 
 void rp_runtime_at_turn_end(rp_runtime *r, rp_turn_end *end)
 {
+    assert(end->run != NULL);
     if (end->queued) return;
     end->queued = true;
     end->prev = r->last;
@@ -125,6 +133,8 @@ void rp_runtime_at_turn_end(rp_runtime *r, rp_turn_end *end)
 void rp_runtime_forget_turn_end(rp_runtime *r, rp_turn_end *end)
 {
     if (!end->queued) return;
+    assert(end->prev == NULL ? r->first == end : end->prev->next == end); /* R3 */
+    assert(end->next == NULL ? r->last == end : end->next->prev == end);
     end->queued = false;
     *(end->prev == NULL ? &r->first : &end->prev->next) = end->next;
     *(end->next == NULL ? &r->last : &end->next->prev) = end->prev;
@@ -184,8 +194,10 @@ uint8_t *rp_runtime_read_buffer(rp_runtime *r)
 
 void rp_runtime_submit(rp_runtime *r, rp_job *job)
 {
+    assert(job->run != NULL);
     job->next = NULL;
     rp_mutex_lock(&r->mu);
+    assert(*r->jobs_end == NULL);
     *r->jobs_end = job;
     r->jobs_end = &job->next;
     rp_cond_signal(&r->cv);
@@ -194,10 +206,11 @@ void rp_runtime_submit(rp_runtime *r, rp_job *job)
 
 size_t rp_runtime_workers(const rp_runtime *r)
 {
+    assert(r->thread_count >= 2); /* R2 */
     return r->thread_count - 1;
 }
 
-/* The next job; NULL when all are done and no more will come. */
+/* Waits for the next job. Returns NULL when the runtime stops and no job is left. */
 static rp_job *take_job(rp_runtime *r)
 {
     rp_job *job;
@@ -207,7 +220,7 @@ static rp_job *take_job(rp_runtime *r)
     job = r->jobs;
     if (job != NULL) r->jobs = job->next;
     if (r->jobs == NULL) r->jobs_end = &r->jobs;
-    if (r->stopping) rp_cond_signal(&r->cv); /* for the next of us */
+    if (r->stopping) rp_cond_signal(&r->cv); /* wakes the next worker */
     rp_mutex_unlock(&r->mu);
     return job;
 }
@@ -241,12 +254,14 @@ static void start_threads(rp_runtime *r)
     }
 }
 
-/* Joins the threads, all jobs and posts done, and frees it. */
+/* Waits for all jobs and posts, joins the threads and frees the runtime. */
 static void end_runtime(rp_runtime *r)
 {
     const rp_allocator *a = rp_allocator_default();
 
+    assert(r->references == 0);
     rp_mutex_lock(&r->mu);
+    assert(!r->stopping);
     r->stopping = true;
     rp_cond_signal(&r->cv);
     rp_mutex_unlock(&r->mu);
@@ -263,6 +278,7 @@ static void end_runtime(rp_runtime *r)
         if (r->next != NULL) r->next->prev = r->prev;
     }
     rp_mutex_unlock(&process.mu);
+    assert(r->jobs == NULL && r->first == NULL);
     rp_loop_free(r->loop);
     rp_release(a, r->read_buffer, RP_RUNTIME_READ_BYTES);
     rp_cond_deinit(&r->cv);
@@ -270,7 +286,8 @@ static void end_runtime(rp_runtime *r)
     rp_release(a, r, sizeof *r);
 }
 
-/* NULL, and why in `*st`. It may have fewer threads than it needs. */
+/* Creates a runtime, perhaps with fewer threads than R2 asks for. On failure returns NULL and
+ * writes the status to `*st`. */
 static rp_runtime *make_runtime(rp_status *st, rp_error *err)
 {
     const rp_allocator *a = rp_allocator_default();
@@ -308,7 +325,7 @@ rp_status rp_runtime_get(rp_runtime **out, rp_error *err)
     r = process.current;
     if (r == NULL) r = make_runtime(&st, err);
     if (r != NULL && r->thread_count < 2) {
-        broken = r; /* and not in the list yet */
+        broken = r; /* not in the list yet */
         st = rp_fail(err, RP_NO_RESOURCE, "client: no threads for the network");
     }
     if (r != NULL && st == RP_OK && process.current == NULL) {
@@ -316,7 +333,10 @@ rp_status rp_runtime_get(rp_runtime **out, rp_error *err)
         if (r->next != NULL) r->next->prev = r;
         process.all = process.current = r;
     }
-    if (r != NULL && st == RP_OK) r->references++;
+    if (r != NULL && st == RP_OK) {
+        assert(r->generation == rp_runtime_generation()); /* R1 */
+        r->references++;
+    }
     rp_mutex_unlock(&process.mu);
     if (broken != NULL) end_runtime(broken);
     if (st == RP_OK) *out = r;
@@ -329,7 +349,8 @@ void rp_runtime_put(rp_runtime *r)
 
     if (r == NULL) return;
     rp_mutex_lock(&process.mu);
-    if (r->generation == rp_runtime_generation()) { /* or it is the parent's */
+    if (r->generation == rp_runtime_generation()) { /* otherwise it is the parent's */
+        assert(r->references > 0);
         is_last = --r->references == 0;
         if (is_last) process.current = NULL;
     }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The threads behind all clients of a process: one that runs the network's loop, and a few that
- * compress and decode. They start with the first client and end with the last.
+/* The runtime: the threads of all clients of a process. One thread runs the network loop; a few
+ * workers compress and decode. They start with the first client and end with the last.
  *
- * After fork() a child has none of them: rp_runtime_get() starts new ones there, and what was
- * made before knows by its generation that it belongs to the parent. */
+ * After fork() the child has none of these threads: rp_runtime_get() starts new ones there.
+ * Objects of the parent are recognised by their generation. */
 #ifndef RP_CLIENT_CHANNEL_RUNTIME_H
 #define RP_CLIENT_CHANNEL_RUNTIME_H
 
@@ -11,23 +11,24 @@
 
 typedef struct rp_runtime rp_runtime;
 
-/* The runtime of this process, with a reference more. RP_NO_RESOURCE. */
+/* Gets the runtime of this process and takes a reference. RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_runtime_get(rp_runtime **out, rp_error *err);
-void rp_runtime_put(rp_runtime *runtime); /* NULL is fine. Not on one of its threads */
+/* Drops a reference. NULL is fine. Must not be called on a thread of the runtime. */
+void rp_runtime_put(rp_runtime *runtime);
 
-/* Changes in the child of a fork; never 0. */
+/* Returns the generation of this process: another number in the child of a fork, never 0. */
 uint64_t rp_runtime_generation(void);
 
-/* One lock for all clients of the process, rank RP_RANK_CLIENT, for what a child of a fork has
- * to find whole: no fork happens while it is held. */
+/* A lock of all clients of the process, rank RP_RANK_CLIENT. fork() waits for it, so the child
+ * finds the state that it guards consistent. */
 void rp_runtime_lock_clients(void);
 void rp_runtime_unlock_clients(void);
 
 rp_loop *rp_runtime_loop(rp_runtime *runtime);
-/* Runs `run` on the loop's thread and returns when it has. Not from that thread. */
+/* Runs `run` on the loop thread and waits for it. Must not be called on that thread. */
 void rp_runtime_run_on_loop(rp_runtime *runtime, void (*run)(void *arg), void *arg);
 
-/* Where to read to, before anybody knows whose the bytes are: valid until the next callback. */
+/* A buffer to read into, valid until the next callback of the loop. */
 enum { RP_RUNTIME_READ_BYTES = 256 << 10 };
 uint8_t *rp_runtime_read_buffer(rp_runtime *runtime);
 
@@ -39,10 +40,10 @@ struct rp_turn_end {
     bool queued;              /* private */
 };
 
-/* Has end->run called once at the end of this turn of the loop, after those that are queued
- * already; asked for by one of them, still in this turn. Asking again is fine. Forgetting takes
- * it back, if it is queued. */
+/* Queues end->run, to be called once at the end of this turn of the loop. If it is queued by
+ * another that runs there, it still runs in this turn. Does nothing if it is queued already. */
 void rp_runtime_at_turn_end(rp_runtime *runtime, rp_turn_end *end);
+/* Removes it from the queue, if it is there. */
 void rp_runtime_forget_turn_end(rp_runtime *runtime, rp_turn_end *end);
 
 /* Embed it; its memory must stay until it has run. */
@@ -52,7 +53,7 @@ struct rp_job {
     rp_job *next; /* private */
 };
 
-/* Has job->run called on one of the working threads, in order of submission, several at a
+/* Queues job->run for the workers, which take jobs in order of submission and run several at a
  * time. Any thread. */
 void rp_runtime_submit(rp_runtime *runtime, rp_job *job);
 size_t rp_runtime_workers(const rp_runtime *runtime);

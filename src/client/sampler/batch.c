@@ -1,17 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Batches: samples that are held together, what their columns look like stacked, and the
- * decoding of them into the caller's memory. */
-#include "chunk/trajectory.h"
+/* Batches: a group of samples, the shapes of their stacked columns, and their decoding into the
+ * caller's memory.
+ *
+ * Invariants of a batch that rp_sampler_batch() returned:
+ *   A1  size == held->count >= 1, and trajectories[i] is that of sample i;
+ *   A2  every item has column_count columns, with the dtype of item 0;
+ *   A3  layouts[c].numbers is NULL, or has number_count() entries. */
+#include <assert.h>
 
+#include "chunk/trajectory.h"
 #include "client/sampler/sampler_inside.h"
-#include "table/operation/operation.h"
+#include "table/op.h"
 #include "util/error.h"
 #include "util/mem.h"
-#include <assert.h>
 
 enum { MAX_BATCH_SIZE = 1 << 20 };
 
-/* What a column needs besides what the user is told. */
+/* The layout of a column, besides its rp_batch_column. */
 typedef struct layout {
     size_t item_bytes, row_bytes;
     int64_t *numbers; /* lengths or offsets; NULL: neither */
@@ -23,7 +28,7 @@ struct rp_batch {
     uint64_t generation; /* of the process that made it */
     rp_ragged ragged;
     size_t size;
-    rp_returned *held; /* the samples, in a form that the sampler can take back */
+    rp_returned *held; /* the samples, in a form that can be returned to the sampler */
     const rp_trajectory **trajectories;
     size_t column_count;
     rp_batch_column *columns;
@@ -36,9 +41,9 @@ static size_t number_count(const rp_batch *b)
     return b->size + (b->ragged == RP_RAGGED_OFFSETS);
 }
 
-/* Rows of a column that has them. */
 static int64_t rows_of(const rp_trajectory_column *c)
 {
+    assert(c->squeeze || c->shape.rank >= 1);
     return c->squeeze ? 1 : c->shape.dims[0];
 }
 
@@ -59,7 +64,7 @@ rp_status rp_batch_check_column(size_t index, size_t column, const rp_trajectory
     return RP_OK;
 }
 
-/* What the items have of a column. */
+/* The rows of a column over all items. */
 typedef struct extent {
     rp_trajectory_column first;
     int64_t longest, total; /* rows */
@@ -71,6 +76,7 @@ static rp_status measure(const rp_batch *b, size_t column, extent *out, rp_error
     rp_status st = RP_OK;
     int64_t expected;
 
+    assert(b->size >= 1 && column < b->column_count);
     out->first = rp_trajectory_get_column(b->trajectories[0], column);
     expected = out->longest = out->total = rows_of(&out->first);
     out->is_ragged = false;
@@ -89,16 +95,18 @@ static rp_status measure(const rp_batch *b, size_t column, extent *out, rp_error
         if (rows > out->longest) out->longest = rows;
         out->total += rows;
     }
+    assert(st != RP_OK || out->longest <= out->total);
     return st;
 }
 
-/* Works out lengths or offsets. */
+/* Computes lengths or offsets. */
 static rp_status fill_numbers(rp_batch *b, size_t column, rp_error *err)
 {
     size_t count = number_count(b);
     int64_t *numbers = rp_alloc_array(&b->alloc, count, sizeof *numbers), total = 0;
 
     if (numbers == NULL) return rp_fail_memory(err, count * sizeof *numbers);
+    assert(b->layouts[column].numbers == NULL);
     b->layouts[column].numbers = numbers;
     for (size_t i = 0; i < b->size; i++) {
         rp_trajectory_column own = rp_trajectory_get_column(b->trajectories[i], column);
@@ -148,7 +156,7 @@ static rp_status describe_column(rp_batch *b, size_t column, rp_error *err)
     return st;
 }
 
-/* Adds what a column takes, and strings, of which a reader may make copies. */
+/* Adds the bytes of a column, and those of its strings, which a reader may copy. */
 static size_t add_column_bytes(const rp_batch *b, size_t column, size_t total)
 {
     bool ok = rp_size_add(total, b->columns[column].bytes, &total);
@@ -236,9 +244,10 @@ static rp_status make_batch(rp_sampler *s, rp_ragged ragged, size_t size, rp_bat
     return RP_OK;
 }
 
-/* Makes a batch of the samples that it holds. */
+/* Computes sizes and layouts of the samples that the batch holds. */
 static rp_status fill_batch(rp_sampler *s, rp_batch *b, rp_error *err)
 {
+    assert(b->held->count >= 1 && b->held->count <= b->held->capacity && b->size == 0);
     b->size = b->held->count;
     b->trajectories = rp_alloc_array(&b->alloc, b->size, sizeof *b->trajectories);
     if (b->trajectories == NULL) return rp_fail_memory(err, b->size * sizeof *b->trajectories);
@@ -262,7 +271,7 @@ static rp_status check_batch(const rp_sampler *s, size_t size, rp_ragged ragged,
     return rp_batch_check_size(s, size, err);
 }
 
-/* Fetches the samples of a batch that holds none yet. */
+/* Fetches the samples of a batch that has none. */
 static rp_status fetch_batch(rp_sampler *s, rp_batch *b, size_t size, bool whole, rp_wait wait,
                              rp_error *err)
 {

@@ -7,6 +7,7 @@
  * need only live as long as the call. */
 #include "client/sampler/batch_decode.h"
 
+#include <assert.h>
 #include <stdatomic.h>
 
 #include "chunk/decoder.h"
@@ -104,9 +105,8 @@ struct work {
     rp_refcount refs; /* the caller's, and one for each helper */
     rp_allocator alloc;
     size_t unit_count;
-    atomic_size_t next; /* unit; relaxed: what a unit is has been written before any thread
-                           knew of the work */
-    /* the caller's, valid until all units are done */
+    atomic_size_t next; /* unit; relaxed: units do not change once threads share the work */
+    /* borrowed from the caller, valid until all units are done */
     rp_stack_pool *pool;
     const rp_trajectory *const *trajectories;
     size_t count;
@@ -118,8 +118,8 @@ struct work {
     rp_cond cv;
     size_t done RP_GUARDED_BY(mu); /* units */
     rp_status status RP_GUARDED_BY(mu);
-    size_t failed_unit RP_GUARDED_BY(mu); /* the first in order, so that the answer is not a
-                                             matter of chance */
+    size_t failed_unit RP_GUARDED_BY(mu); /* the first in order, so that the error does not
+                                             depend on the threads */
     rp_error error RP_GUARDED_BY(mu);
 
     size_t helper_count;
@@ -141,16 +141,23 @@ static size_t units_of(const rp_stack_column *c, size_t count)
     return (count + n - 1) / n;
 }
 
-/* Decodes items that lie one behind the other and have `bytes` altogether. */
+/* Memory for consecutive items, without gaps. */
+typedef struct target {
+    uint8_t *dst;
+    size_t bytes;
+} target;
+
+/* Decodes `count` items from `first` on into consecutive memory. */
 static rp_status stack(const work *w, rp_decoder *d, const rp_stack_column *c, size_t first,
-                       size_t count, uint8_t *dst, size_t bytes, rp_error *err)
+                       size_t count, target to, rp_error *err)
 {
     const rp_trajectory *const *t = w->trajectories + first;
 
+    assert(first + count <= w->count);
     if (c->strings)
-        return rp_decoder_stack_strings(d, t, count, c->column, (rp_string *)(void *)dst,
-                                        bytes / sizeof(rp_string), err);
-    return rp_decoder_stack(d, t, count, c->column, dst, bytes, err);
+        return rp_decoder_stack_strings(d, t, count, c->column, (rp_string *)(void *)to.dst,
+                                        to.bytes / sizeof(rp_string), err);
+    return rp_decoder_stack(d, t, count, c->column, to.dst, to.bytes, err);
 }
 
 static rp_status stack_range(const work *w, rp_decoder *d, const rp_stack_column *c,
@@ -159,19 +166,21 @@ static rp_status stack_range(const work *w, rp_decoder *d, const rp_stack_column
     rp_status st = RP_OK;
 
     if (c->lengths == NULL && c->offsets == NULL)
-        return stack(w, d, c, first, count, c->dst + first * c->item_bytes,
-                     count * c->item_bytes, err);
+        return stack(w, d, c, first, count,
+                     (target){c->dst + first * c->item_bytes, count * c->item_bytes}, err);
     for (size_t i = first; st == RP_OK && i < first + count; i++) {
         if (c->offsets != NULL) {
             size_t from = (size_t)c->offsets[i] * c->row_bytes;
-            size_t to = (size_t)c->offsets[i + 1] * c->row_bytes;
+            size_t end = (size_t)c->offsets[i + 1] * c->row_bytes;
 
-            st = stack(w, d, c, i, 1, c->dst + from, to - from, err);
+            assert(from <= end);
+            st = stack(w, d, c, i, 1, (target){c->dst + from, end - from}, err);
         } else {
             uint8_t *dst = c->dst + i * c->item_bytes;
             size_t used = (size_t)c->lengths[i] * c->row_bytes;
 
-            st = stack(w, d, c, i, 1, dst, used, err);
+            assert(used <= c->item_bytes);
+            st = stack(w, d, c, i, 1, (target){dst, used}, err);
             memset(dst + used, 0, c->item_bytes - used);
         }
     }
@@ -198,6 +207,7 @@ static void note(work *w, size_t unit, rp_status st, const rp_error *err)
         w->failed_unit = unit;
         w->error = *err;
     }
+    assert(w->done < w->unit_count);
     w->done++;
     if (w->done == w->unit_count) rp_cond_signal(&w->cv);
     rp_mutex_unlock(&w->mu);
@@ -209,8 +219,8 @@ static bool take_unit(work *w, size_t *unit)
     return *unit < w->unit_count;
 }
 
-/* Takes units until there are none. As long as it has one that is not done, the caller waits:
- * the decoder goes back before the last is noted. */
+/* Takes units until there are none. The caller waits for all units, so the decoder is returned
+ * to the pool before the last unit is counted as done. */
 static void take_part(work *w)
 {
     rp_decoder *decoder = NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Samples of a table in this process.
+/* A source of samples of a table in this process.
  *
  *          want                    cannot go ahead
  *   idle -------> queued --> running -----------> parked
@@ -7,25 +7,30 @@
  *     +-----------------------+   +----- queued <----+
  *          nothing wanted
  *
- * A job on a working thread draws and tells of what was drawn. What must wait is left in the
- * table as an operation; whoever ends that queues the job again, which tells of it. So there is
- * one job at most, and events come one at a time. A job that has parked its operation may still
- * be on its way out when the next one begins: `running` counts both.
+ * A job on a worker draws samples and delivers them. If the rate limiter refuses, the operation
+ * is parked in the table; its end queues the job again, which delivers the samples. So at most
+ * one job delivers, and callbacks run one at a time. A job that has parked its operation may
+ * still be returning when the next one begins: `running` counts both.
  *
- * The timer is the loop's. It is armed when an operation with a deadline is parked and stays
- * armed: when it is due and the operation of the moment is not, it is armed again. While it
- * withdraws an operation no other is started (`withdrawing`), so it is the one it looked at.
+ * The timer belongs to the loop. It is armed when an operation with a deadline is parked, and
+ * stays armed: if it is due before the current operation is, it is armed again. While the timer
+ * withdraws an operation no other is started (`withdrawing`), so it withdraws the one it
+ * checked.
  *
  * Invariants, whenever mu is free:
- *   L1  while busy exactly one of these is true: queued, parked, over, a job that has not
- *       parked its operation;
- *   L2  `wanted` is what the sampler is still to get or to be told is forgotten. */
+ *   L1  while busy, exactly one of these holds: queued, parked, over, or a job runs that has
+ * not
+ *       parked its operation; queued and parked exclude each other;
+ *   L2  `wanted` is the number of requested samples neither delivered nor reported as
+ * forgotten;
+ *   L3  running is 0, 1 or 2. */
 #include "client/sampler/local_source.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "reprise/op.h"
+#include "table/op.h"
 #include "util/error.h"
 #include "util/mem.h"
 #include "util/mutex.h"
@@ -44,10 +49,10 @@ typedef struct local_source {
     int64_t timeout_ms;
     size_t capacity; /* of `samples` */
 
-    /* the job's */
+    /* used by the job only */
     rp_table *table; /* a reference, or NULL */
     rp_sample *samples;
-    size_t batch; /* how many to draw next, at most */
+    size_t batch; /* most samples of the next draw */
     rp_sample_options options;
     rp_op op;
 
@@ -56,22 +61,23 @@ typedef struct local_source {
     rp_timer timer;
 
     rp_mutex mu; /* rank 82 */
-    rp_cond cv;  /* something below has become false */
+    rp_cond cv;  /* signalled when one of the flags below becomes false */
     size_t wanted RP_GUARDED_BY(mu);
     int64_t due_ns RP_GUARDED_BY(mu);   /* of the timer that is to be armed */
     int running RP_GUARDED_BY(mu);      /* jobs */
-    bool busy RP_GUARDED_BY(mu);        /* not idle, in the drawing above */
-    bool queued RP_GUARDED_BY(mu);      /* the job is */
+    bool busy RP_GUARDED_BY(mu);        /* not in the state idle */
+    bool queued RP_GUARDED_BY(mu);      /* the job is submitted */
     bool parked RP_GUARDED_BY(mu);      /* `op` waits in its table, or is about to */
-    bool over RP_GUARDED_BY(mu);        /* `op` has ended, and nobody has been told */
-    bool withdrawing RP_GUARDED_BY(mu); /* the timer is */
-    bool has_timer RP_GUARDED_BY(mu);   /* it is armed, or about to be */
+    bool over RP_GUARDED_BY(mu);        /* `op` has ended; its result is not delivered */
+    bool withdrawing RP_GUARDED_BY(mu); /* the timer withdraws `op` */
+    bool has_timer RP_GUARDED_BY(mu);   /* the timer is armed, or about to be */
     bool posted RP_GUARDED_BY(mu);
     bool closing RP_GUARDED_BY(mu);
 } local_source;
 
 static void queue_job_locked(local_source *s) RP_REQUIRES(s->mu)
 {
+    assert(s->busy && !s->queued && !s->parked); /* L1 */
     s->queued = true;
     rp_runtime_submit(s->runtime, &s->job);
 }
@@ -89,9 +95,10 @@ static void want(rp_source *source, size_t count)
     rp_mutex_unlock(&s->mu);
 }
 
-/* The operation is over: the job is to tell. */
+/* The operation has ended: queues the job, which delivers the result. */
 static void end_wait_locked(local_source *s) RP_REQUIRES(s->mu)
 {
+    assert(s->parked && !s->over); /* L1 */
     s->parked = false;
     s->over = true;
     if (!s->closing && !s->withdrawing) queue_job_locked(s);
@@ -109,7 +116,7 @@ static void on_done(rp_op *op)
 
 static void arm_locked(local_source *s, int64_t due_ns) RP_REQUIRES(s->mu)
 {
-    /* Without memory for the timer the wait has no end of its own; the next one tries again. */
+    /* Without memory for the timer this wait has no deadline. */
     s->has_timer = rp_loop_arm(rp_runtime_loop(s->runtime), &s->timer, due_ns) == RP_OK;
 }
 
@@ -118,6 +125,7 @@ static void arm_timer(rp_post *post)
     local_source *s = (local_source *)((char *)post - offsetof(local_source, post));
 
     rp_mutex_lock(&s->mu);
+    assert(s->posted);
     if (!s->closing) arm_locked(s, s->due_ns);
     s->posted = false;
     rp_cond_signal(&s->cv);
@@ -133,7 +141,7 @@ static void on_due(rp_timer *timer)
     rp_mutex_lock(&s->mu);
     s->has_timer = false;
     if (s->parked && !s->closing) {
-        if (s->running > 0) /* its job is not out of the table yet */
+        if (s->running > 0) /* its job has not returned from the table yet */
             arm_locked(s, now_ns + RETRY_NS);
         else if (s->op.until_ns > now_ns)
             arm_locked(s, s->op.until_ns);
@@ -145,10 +153,11 @@ static void on_due(rp_timer *timer)
 
     withdrawn = rp_op_withdraw(&s->op, RP_DEADLINE);
     rp_mutex_lock(&s->mu);
+    assert(s->withdrawing);
     s->withdrawing = false;
     if (withdrawn)
         end_wait_locked(s);
-    else if (s->over && !s->closing) /* it ended by itself meanwhile */
+    else if (s->over && !s->closing) /* the operation ended meanwhile */
         queue_job_locked(s);
     rp_cond_signal(&s->cv);
     rp_mutex_unlock(&s->mu);
@@ -166,13 +175,14 @@ static void tell_end(local_source *s, rp_status status, const char *text)
     s->events.on_end(s->events.user, forgotten, status, text);
 }
 
-/* Tells how the operation went. */
+/* Delivers the result of the operation. */
 static void tell(local_source *s)
 {
     size_t done = s->op.done;
 
+    assert(done <= s->capacity);
     if (s->op.status != RP_OK) {
-        if (s->op.status == RP_CANCELLED) { /* the next of that name may be another */
+        if (s->op.status == RP_CANCELLED) { /* the name may belong to a new table */
             rp_table_unref(s->table);
             s->table = NULL;
         }
@@ -180,10 +190,11 @@ static void tell(local_source *s)
         return;
     }
     rp_mutex_lock(&s->mu);
+    assert(done <= s->wanted); /* L2 */
     s->wanted -= done;
     if (s->wanted == 0) s->batch = FIRST_BATCH;
     rp_mutex_unlock(&s->mu);
-    s->op.done = 0; /* they are the receiver's now */
+    s->op.done = 0; /* the receiver takes the samples */
     s->events.on_samples(s->events.user, s->samples, done);
 }
 
@@ -201,12 +212,14 @@ static int64_t deadline(const local_source *s)
     return rp_wait_ms(s->timeout_ms).until_ns;
 }
 
-/* Draws up to `count`. False if that has to wait; then only mu's fields may be touched. */
+/* Draws up to `count` samples. Returns false if the operation waits: then the job may only use
+ * fields that mu guards. */
 static bool draw(local_source *s, size_t count)
 {
-    rp_table *table = rp_table_ref(s->table); /* ours may be gone when this returns */
+    rp_table *table = rp_table_ref(s->table); /* s->table may be dropped meanwhile */
     bool is_over;
 
+    assert(count >= 1 && count <= s->capacity);
     s->options = (rp_sample_options){.count = count, .at_least = 1};
     s->op = (rp_op){.options = &s->options,
                     .samples = s->samples,

@@ -11,6 +11,7 @@
  *   asked <= wish; without a stream asked is 0 */
 #include "client/sampler/remote_source.h"
 
+#include <assert.h>
 #include <stdatomic.h>
 #include <stdio.h>
 
@@ -49,25 +50,26 @@ typedef struct remote_source {
     rp_source_options options; /* `table` is ours */
     uint64_t generation;
     rp_post post;
-    atomic_size_t wanted; /* since the loop last looked */
+    atomic_size_t wanted; /* requested and not yet added to `wish` */
     atomic_bool is_posted;
 
-    /* the loop's */
+    /* used by the loop thread only */
     rp_channel_call call;
     rp_timer timer; /* always armed, so that moving it cannot fail */
     rp_sample_reader *reader;
-    rp_shared_call shared; /* of this stream; without a lease: chunks are sent */
+    rp_shared_call shared; /* of this stream; without a lease the server sends chunks */
     rp_share_wait share_wait;
-    bool is_asking;       /* for a lease: the stream begins after that */
-    bool has_asked_again; /* for one, as the server was not there when we did */
+    bool is_asking;       /* for a lease: the stream begins after the response */
+    bool has_asked_again; /* for a lease, because the server was not reachable before */
     unsigned lost_leases; /* in a row */
     stream_state state;
-    size_t wish, asked;
-    int64_t stream_left;
+    size_t wish;         /* samples to deliver */
+    size_t asked;        /* of these, requested on this stream; <= wish */
+    int64_t stream_left; /* samples until max_per_stream */
     int64_t resume_ns, pause_ns, began_ns;
     bool has_progressed; /* the stream has delivered something */
-    bool was_cancelled;  /* the last stream, by the server */
-    bool is_away;        /* the owner was told that there is no server */
+    bool was_cancelled;  /* the server cancelled the last stream */
+    bool is_away;        /* on_reach(false) was the last report */
     bool is_closed;
     rp_sample samples[BATCH];
 
@@ -88,7 +90,7 @@ static remote_source *source_of_call(rp_channel_call *call)
 static void wake_at(remote_source *s, int64_t due_ns)
 {
     if (due_ns < s->timer.due_ns && rp_loop_arm(s->loop, &s->timer, due_ns) != RP_OK)
-        return; /* cannot be: it is armed */
+        return; /* never: an armed timer needs no memory */
 }
 
 static void set_why(remote_source *s, const char *text)
@@ -98,16 +100,16 @@ static void set_why(remote_source *s, const char *text)
     rp_mutex_unlock(&s->mu);
 }
 
-/* Adds what has been wanted since to the wish. */
+/* Adds new requests of the sampler to the wish. */
 static void take_wanted(remote_source *s)
 {
-    /* Relaxed: it is only a number. */
+    /* Relaxed: no other memory depends on the number. */
     size_t more = atomic_exchange_explicit(&s->wanted, 0, memory_order_relaxed);
 
     s->wish = more < SIZE_MAX - s->wish ? s->wish + more : SIZE_MAX;
 }
 
-/* There is no stream any more. */
+/* Resets the state of a stream that has ended. */
 static void forget_stream(remote_source *s)
 {
     s->state = STREAM_NONE;
@@ -130,11 +132,13 @@ static void on_no_memory(remote_source *s)
     wake_at(s, s->resume_ns);
 }
 
-/* How many samples to ask for now. Small wishes gather while something is on its way. */
+/* Returns how many samples to request now. Small requests are collected while others are
+ * pending. */
 static size_t next_request(const remote_source *s)
 {
     size_t most = s->options.request_samples, count = s->wish - s->asked;
 
+    assert(s->asked <= s->wish && s->stream_left >= 0);
     if (count > most) count = most;
     if ((int64_t)count > s->stream_left) return (size_t)s->stream_left;
     if (s->asked > 0 && (s->asked > (AHEAD - 1) * most || count < (most + 1) / 2)) return 0;
@@ -145,6 +149,7 @@ static void send_requests(remote_source *s)
 {
     size_t count;
 
+    assert(s->state == STREAM_OPEN);
     while ((count = next_request(s)) > 0) {
         rp_reply *reply = rp_channel_new_message(s->channel);
 
@@ -165,7 +170,8 @@ static void send_requests(remote_source *s)
     }
 }
 
-/* Sees to a lease, if there can be one. False: it has to be waited for. */
+/* Gets a lease, if the channel can have one. Returns false if the response must be waited for.
+ */
 static bool get_lease(remote_source *s)
 {
     rp_share *share = rp_channel_share(s->channel);
@@ -181,7 +187,8 @@ static bool get_lease(remote_source *s)
     return true;
 }
 
-/* A stream has begun without a lease: was there nobody to ask before? */
+/* Returns true if the stream has begun without a lease only because the server could not be
+ * reached when we asked for one. */
 static bool should_ask_again(remote_source *s)
 {
     rp_share *share = rp_channel_share(s->channel);
@@ -192,7 +199,8 @@ static bool should_ask_again(remote_source *s)
     return again;
 }
 
-/* True if a stream has ended because of its lease: the next one goes another way. */
+/* Returns true if a stream has ended because of its lease: the next one uses another or none.
+ */
 static bool has_lost_lease(remote_source *s, rp_status status)
 {
     if (s->shared.lease == NULL) return false;
@@ -208,20 +216,20 @@ static bool has_lost_lease(remote_source *s, rp_status status)
 
 static const rp_channel_call_class call_class;
 
-/* A server that is away is looked for even if nothing is wanted of it: the owner may want
- * nothing just because it is away. */
+/* Returns true if a stream is needed: for samples, or to find out whether a server that was
+ * away is back. The sampler may have no requests just because the server is away. */
 static bool needs_stream(const remote_source *s)
 {
     return s->wish > 0 || s->is_away;
 }
 
-/* Does whatever can be done now. */
+/* Opens a stream or sends requests, as far as possible now. */
 static void go_on(remote_source *s)
 {
     take_wanted(s);
     if (s->state == STREAM_OPEN && s->stream_left == 0 && s->asked == 0) {
         end_stream(s);
-        wake_at(s, rp_loop_now(s->loop)); /* we may be in a callback of that stream */
+        wake_at(s, rp_loop_now(s->loop)); /* this may be a callback of that stream */
         return;
     }
     if (s->state == STREAM_OPEN) send_requests(s);
@@ -253,7 +261,7 @@ static void on_due(rp_timer *timer)
         (remote_source *)(void *)((char *)timer - offsetof(remote_source, timer));
 
     timer->due_ns = INT64_MAX;
-    if (rp_loop_arm(s->loop, timer, INT64_MAX) != RP_OK) return; /* its place was just free */
+    if (rp_loop_arm(s->loop, timer, INT64_MAX) != RP_OK) return; /* it has just freed a place */
     go_on(s);
 }
 
@@ -261,7 +269,7 @@ static void on_posted(rp_post *post)
 {
     remote_source *s = (remote_source *)(void *)((char *)post - offsetof(remote_source, post));
 
-    /* Acquire: what was wanted before it was set, and did not post, is seen below. */
+    /* Acquire: go_on() sees the requests of threads that found is_posted set. */
     (void)atomic_exchange_explicit(&s->is_posted, false, memory_order_acq_rel);
     if (!s->is_closed) go_on(s);
 }
@@ -270,6 +278,7 @@ static void on_begin(rp_channel_call *call)
 {
     remote_source *s = source_of_call(call);
 
+    assert(s->state == STREAM_BEGINNING && s->asked == 0);
     if (should_ask_again(s)) {
         end_stream(s);
         wake_at(s, rp_loop_now(s->loop));
@@ -287,7 +296,7 @@ static void on_begin(rp_channel_call *call)
     go_on(s);
 }
 
-/* The wish cannot be fulfilled. */
+/* Ends the stream, forgets all requests and reports the failure. */
 static void give_up(remote_source *s, rp_status status, const char *text)
 {
     size_t forgotten;
@@ -321,6 +330,7 @@ static void on_message(rp_channel_call *call, const uint8_t *data, size_t size, 
             return;
         }
         if (count == 0) break;
+        assert(count <= s->asked && s->asked <= s->wish);
         s->asked -= count;
         s->wish -= count;
         s->has_progressed = true;
@@ -331,12 +341,12 @@ static void on_message(rp_channel_call *call, const uint8_t *data, size_t size, 
     go_on(s);
 }
 
-/* How long to wait before the next stream; longer and longer if they die young. */
+/* Returns the pause before the next stream: doubling while streams end early. */
 static int64_t pause_after(remote_source *s, bool has_begun)
 {
     int64_t lived_ns = rp_loop_now(s->loop) - s->began_ns, pause_ns = s->pause_ns;
 
-    if (!has_begun) return MIN_PAUSE_NS; /* connecting has pauses of its own */
+    if (!has_begun) return MIN_PAUSE_NS; /* the channel has its own backoff */
     if (s->has_progressed || lived_ns >= OLD_NS) {
         s->pause_ns = MIN_PAUSE_NS;
         return MIN_PAUSE_NS;
@@ -350,6 +360,7 @@ static void on_end(rp_channel_call *call, rp_status status, const char *text)
     remote_source *s = source_of_call(call);
     bool has_begun = s->state == STREAM_OPEN;
 
+    assert(s->state != STREAM_NONE);
     if (text == NULL) text = "";
     if (has_lost_lease(s, status)) status = RP_OK;
     forget_stream(s);
@@ -437,7 +448,7 @@ static void close_source(rp_source *source)
 {
     remote_source *s = source_of(source);
 
-    /* In the child of a fork nobody knows what the loop's thread had in hand: it is left. */
+    /* In the child of a fork the state is unknown, because there is no loop thread: leak it. */
     if (s->generation != rp_runtime_generation()) return;
     do {
         rp_runtime_run_on_loop(s->runtime, close_on_loop, s);
@@ -451,7 +462,7 @@ static const rp_source_class source_class = {
     .close = close_source,
 };
 
-/* What it needs besides itself. */
+/* Allocates the parts of a source. */
 static rp_status equip(remote_source *s, const char *table, rp_error *err)
 {
     rp_sample_limits limits = rp_sample_limits_default();

@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What sources tell a sampler, and what it finds out about its shards. */
+/* The callbacks of a sampler's sources, and the states of its shards. */
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "chunk/trajectory.h"
 #include "client/sampler/sampler_inside.h"
 #include "util/error.h"
 
 enum { WEIGH_PICKS = 1000, WEIGH_WAIT_MS = 2000 };
-static const int64_t weigh_pause_ns = 100000000;      /* while samples come */
-static const int64_t weigh_empty_pause_ns = 10000000; /* while there is nothing to pick */
+static const int64_t weigh_pause_ns = 100000000;      /* while samples arrive */
+static const int64_t weigh_empty_pause_ns = 10000000; /* while no lane can be picked */
 
-/* How many of the samples are as the signature says. If not all, `err` says why. */
+/* Returns how many of the samples, from the first on, fit the signature. If not all do, `err`
+ * says why. */
 static size_t count_good(const rp_sampler *s, const rp_sample *samples, size_t count,
                          rp_error *err)
 {
@@ -26,22 +29,29 @@ static void release_all(const rp_sample *samples, size_t count)
     for (size_t i = 0; i < count; i++) rp_trajectory_unref(samples[i].trajectory);
 }
 
+/* Counts samples that were requested of a feeder and were delivered or forgotten. */
+static void uncount_locked(rp_sampler *s, rp_feeder *feeder, size_t count) RP_REQUIRES(s->mu)
+{
+    rp_lane *lane = &s->lanes[feeder->lane];
+
+    if (count > feeder->wanted) count = feeder->wanted;
+    assert(lane->wanted >= feeder->wanted); /* S1 */
+    feeder->wanted -= count;
+    lane->wanted -= count;
+}
+
 static void on_samples(void *user, const rp_sample *samples, size_t count)
 {
     rp_feeder *feeder = user;
     rp_sampler *s = feeder->sampler;
-    rp_lane *lane;
     rp_error err;
-    size_t good = count_good(s, samples, count, &err), pushed = 0, was_wanted;
+    size_t good = count_good(s, samples, count, &err), pushed = 0;
 
     rp_mutex_lock(&s->mu);
     if (rp_sampler_enter_locked(s)) {
-        lane = &s->lanes[feeder->lane];
-        was_wanted = feeder->wanted < count ? feeder->wanted : count;
-        feeder->wanted -= was_wanted;
-        lane->wanted -= was_wanted;
+        uncount_locked(s, feeder, count);
         s->last_sample_ns = rp_now_ns();
-        if (s->end == RP_OK) pushed = rp_lane_push(lane, samples, good);
+        if (s->end == RP_OK) pushed = rp_lane_push(&s->lanes[feeder->lane], samples, good);
         if (s->end == RP_OK && good < count) rp_sampler_end_locked(s, RP_INVALID, err.text);
         rp_sampler_wake_locked(s);
         rp_sampler_credit_locked(s);
@@ -51,9 +61,10 @@ static void on_samples(void *user, const rp_sample *samples, size_t count)
     release_all(samples + pushed, count - pushed);
 }
 
-/* True if another shard can do without this one, until the shards are weighed again. */
+/* Takes a shard out of use until the next weighing. Returns true if another shard is left. */
 static bool leave_out_locked(rp_sampler *s, size_t lane) RP_REQUIRES(s->mu)
 {
+    assert(lane < s->lane_count);
     if (s->feed.shard_count == 1) return false;
     s->lanes[lane].gone = true;
     rp_sampler_drop_picks_locked(s, lane);
@@ -62,10 +73,10 @@ static bool leave_out_locked(rp_sampler *s, size_t lane) RP_REQUIRES(s->mu)
     return false;
 }
 
-/* True if a rate limiter's timeout ends the sampler: somebody waits for what did not come. With
- * nobody there it is swallowed and asked again, as Reverb does. Who asked not to wait at all
- * would be answered at once, again and again: then it is final, but for shards that take turns,
- * as long as one of them can give something. */
+/* Returns true if a timeout of the rate limiter ends the sampler: a caller waits for the sample
+ * that did not come. Without a waiter the samples are requested again, as in Reverb. With a
+ * timeout of 0 that would repeat for ever, so it is final, unless shards take turns and another
+ * one may have a sample. */
 static bool is_timeout_final_locked(rp_sampler *s, size_t lane) RP_REQUIRES(s->mu)
 {
     int64_t timeout_ms = s->options.rate_limiter_timeout_ms;
@@ -97,9 +108,7 @@ static void on_end(void *user, size_t forgotten, rp_status status, const char *t
 
     rp_mutex_lock(&s->mu);
     if (rp_sampler_enter_locked(s)) {
-        if (forgotten > feeder->wanted) forgotten = feeder->wanted;
-        feeder->wanted -= forgotten;
-        s->lanes[feeder->lane].wanted -= forgotten;
+        uncount_locked(s, feeder, forgotten);
         if (s->end == RP_OK) end_feeder_locked(s, feeder, status, text);
         rp_sampler_wake_locked(s);
         rp_sampler_credit_locked(s);
@@ -114,15 +123,17 @@ static void on_reach(void *user, bool reached, const char *text)
     rp_sampler *s = feeder->sampler;
     rp_lane *lane;
 
-    (void)text; /* the source can be asked */
+    (void)text; /* rp_sampler_why() asks the source */
     rp_mutex_lock(&s->mu);
     if (feeder->unreached == reached && rp_sampler_enter_locked(s)) {
         lane = &s->lanes[feeder->lane];
         feeder->unreached = !reached;
+        assert(!reached || lane->unreached > 0);
         lane->unreached += reached ? (size_t)-1 : 1;
+        assert(lane->unreached <= lane->feeder_count);
         if (!rp_sampler_is_open_locked(s, lane)) rp_sampler_drop_picks_locked(s, feeder->lane);
         rp_sampler_credit_locked(s);
-        rp_sampler_wake_locked(s); /* what is next may have changed */
+        rp_sampler_wake_locked(s); /* the next lane may have changed */
         rp_sampler_leave_locked(s);
     }
     rp_mutex_unlock(&s->mu);
@@ -136,7 +147,7 @@ int64_t rp_sampler_weigh_locked(rp_sampler *s, int64_t now_ns)
     int64_t due_ns = s->weighed_at_ns + pause_ns;
 
     if (s->feed.shard_count == 1 || s->closed || s->end != RP_OK) return RP_FOREVER;
-    if (s->is_weighing) return RP_FOREVER; /* its end wakes who waits */
+    if (s->is_weighing) return RP_FOREVER; /* its end wakes the waiter */
     if (s->weighed_at_ns != 0 && now_ns < due_ns && s->picks_since < WEIGH_PICKS) return due_ns;
     s->is_weighing = true;
     s->picks_since = 0;
@@ -153,7 +164,7 @@ static void choose_mode_locked(rp_sampler *s) RP_REQUIRES(s->mu)
         by_turns |= s->states[i].by_turns;
         known |= s->states[i].by_turns || s->states[i].weight > 0 || s->states[i].size > 0;
     }
-    if (!known) return; /* nobody was reached, or all are empty and random */
+    if (!known) return; /* no shard was reached, or all are empty and random */
     if (!by_turns)
         s->mode = RP_MODE_WEIGHTS;
     else
@@ -184,6 +195,7 @@ void rp_sampler_run_weighing(rp_job *job)
     memset(s->fresh, 0, s->feed.shard_count * sizeof *s->fresh);
     st = s->feed.weigh(s->feed.ctx, s->table, wait, s->fresh, &err);
     rp_mutex_lock(&s->mu);
+    assert(s->is_weighing);
     if (st == RP_OK)
         adopt_states_locked(s);
     else if (st == RP_NOT_FOUND && s->end == RP_OK)
@@ -192,7 +204,7 @@ void rp_sampler_run_weighing(rp_job *job)
     s->weighed_at_ns = rp_now_ns();
     rp_sampler_credit_locked(s);
     s->is_weighing = false;
-    if (s->first != NULL) rp_cond_signal(&s->first->cv); /* to wait for something else now */
+    if (s->first != NULL) rp_cond_signal(&s->first->cv); /* its next deadline has changed */
     rp_cond_signal(&s->quiet);
     rp_mutex_unlock(&s->mu);
 }

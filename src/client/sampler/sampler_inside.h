@@ -1,30 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The inside of a sampler, shared by the files that implement it:
  *
- *   sampler.c          birth and death, threads that wait for samples
- *   sampler_lanes.c    samples that have come, which is handed out next, what is asked for
- *   sampler_events.c   what sources tell; what is known of the shards
- *   batch.c            batches; batch_decode.c: how they are decoded
- *   sampler_stack.c    samples that are decoded as they come
+ *   sampler_calls.c    create and free, threads that wait for samples
+ *   sampler_lanes.c    prefetched samples, the order of delivery, requests to sources
+ *   sampler_events.c   callbacks of the sources; states of the shards
+ *   batch.c            batches; batch_decode.c: their decoding
+ *   sampler_stack.c    samples that are decoded as they arrive
  *
- * Samples wait in lanes: one for each shard, or, if the order counts, one for each source.
+ * Prefetched samples are in lanes: one for each shard, or, with `ordered`, one for each source.
  *
  *   sources --on_samples--> lanes --take--> callers
  *      ^                      |
- *      +-------- want <-------+  credit: what is under way and what lies in a lane together
+ *      +-------- want <-------+  credit: requested and prefetched samples of a lane together
  *                                never exceed max_in_flight for each of its sources
  *
- * With one lane, or if shards take turns in no strict order, whatever has come is handed out.
- * Otherwise a schedule says from which lane each of the next samples will come. It is drawn
- * ahead, from the seeded generator, as far as the lanes have room; samples are asked for as
- * they are scheduled. So no more are drawn than are handed out, and the order does not depend
- * on who answers first.
+ * With one lane, or if shards take turns without `ordered`, callers get the samples that have
+ * arrived. Otherwise a schedule says from which lane each of the next samples comes. It is
+ * drawn in advance from the seeded generator, as far as the lanes have room, and samples are
+ * requested as they are scheduled. So servers draw no sample that is not delivered, and the
+ * order does not depend on which response arrives first.
  *
  * Invariants, whenever mu is free:
- *   S1  a lane's wanted is the sum of its feeders', and wanted + ready <= capacity, unless a
- *       source gives more than was wanted: that is dropped;
+ *   S1  a lane's wanted is the sum of its feeders', and wanted + ready <= capacity; samples
+ * that a
+ *       source delivers beyond its requests are dropped;
  *   S2  a lane's picks is the number of its entries in the schedule, <= capacity;
- *   S3  the line of waiters is in order of arrival; only the first of it takes samples. */
+ *   S3  the queue of waiters is in order of arrival; only the first takes samples. */
 #ifndef RP_CLIENT_SAMPLER_SAMPLER_INSIDE_H
 #define RP_CLIENT_SAMPLER_SAMPLER_INSIDE_H
 
@@ -36,7 +37,7 @@
 
 /* How the lane of the next sample is found. */
 typedef enum rp_sampler_mode {
-    RP_MODE_UNKNOWN, /* several shards, none of which has told what it has */
+    RP_MODE_UNKNOWN, /* several shards whose states are not known yet */
     RP_MODE_ANY,     /* any lane that has a sample, in turns */
     RP_MODE_WEIGHTS, /* scheduled: shards by their weights */
     RP_MODE_UNIFORM, /* scheduled: streams of one shard, by chance */
@@ -48,8 +49,8 @@ typedef struct rp_feeder {
     rp_sampler *sampler;
     rp_source *source;
     size_t lane;
-    size_t wanted; /* and not come yet; what is to be asked for included */
-    size_t ask;    /* to be asked for once the lock is left */
+    size_t wanted; /* samples requested and not delivered, `ask` included */
+    size_t ask;    /* samples to request once the lock is released */
     bool unreached;
 } rp_feeder;
 
@@ -60,17 +61,17 @@ typedef struct rp_lane {
     size_t capacity, first, ready;
     size_t wanted;
     size_t picks;
-    size_t unreached; /* feeders */
-    bool gone;        /* the table is: until the shard is weighed again */
+    size_t unreached; /* feeders whose server cannot be reached */
+    bool gone;        /* the shard has no such table, as of the last state */
 } rp_lane;
 
 /* An entry of the schedule. */
 typedef struct rp_lane_pick {
     size_t lane;
-    double share; /* with which its shard was picked */
+    double share; /* probability with which its shard was picked */
 } rp_lane_pick;
 
-/* Samples that a call took and could not make use of. */
+/* Samples that a call took and returned: the next call gets them. */
 typedef struct rp_returned rp_returned;
 struct rp_returned {
     rp_returned *next;
@@ -103,7 +104,7 @@ struct rp_sampler {
     rp_cancel *cancel; /* ends a weighing */
 
     rp_mutex mu;   /* rank 82 */
-    rp_cond quiet; /* inside or weighing has ended */
+    rp_cond quiet; /* signalled when `inside` or `is_weighing` changes */
     rp_lane *lanes RP_GUARDED_BY(mu);
     rp_feeder *feeders RP_GUARDED_BY(mu);
     rp_sampler_mode mode RP_GUARDED_BY(mu);
@@ -111,83 +112,88 @@ struct rp_sampler {
     size_t turn RP_GUARDED_BY(mu); /* the lane that comes next */
     rp_lane_pick *schedule RP_GUARDED_BY(mu);
     size_t schedule_capacity, schedule_first, schedule_count RP_GUARDED_BY(mu);
-    rp_lane_pick next_pick RP_GUARDED_BY(mu); /* whose lane was full */
+    rp_lane_pick next_pick RP_GUARDED_BY(mu); /* drawn, but its lane was full */
     bool has_next_pick RP_GUARDED_BY(mu);
     int64_t taken RP_GUARDED_BY(mu);
     rp_returned *returned RP_GUARDED_BY(mu);
     rp_sampler_waiter *first, *last RP_GUARDED_BY(mu);
-    size_t inside RP_GUARDED_BY(mu);  /* threads that will come back to this memory */
-    bool is_asking RP_GUARDED_BY(mu); /* one of them calls `want` */
+    size_t inside RP_GUARDED_BY(mu);  /* threads that use the sampler: free waits for them */
+    bool is_asking RP_GUARDED_BY(mu); /* one of them calls `want` of the sources */
     bool started RP_GUARDED_BY(mu);   /* all sources are open */
     bool closed RP_GUARDED_BY(mu);
-    rp_status end RP_GUARDED_BY(mu);          /* RP_OK: it goes on */
+    rp_status end RP_GUARDED_BY(mu);          /* RP_OK: not ended */
     char end_text[RP_ERROR_TEXT_BYTES];       /* guarded by mu */
-    int64_t last_sample_ns RP_GUARDED_BY(mu); /* when it came, or somebody began to wait */
+    int64_t last_sample_ns RP_GUARDED_BY(mu); /* when a sample came or a wait began */
 
     rp_shard_state *states RP_GUARDED_BY(mu);
-    rp_shard_state *fresh; /* the weighing's */
+    rp_shard_state *fresh; /* used by weigh_job only */
     rp_job weigh_job;
     bool is_weighing RP_GUARDED_BY(mu);
     bool weighed RP_GUARDED_BY(mu); /* at least once */
     int64_t weighed_at_ns RP_GUARDED_BY(mu);
     size_t picks_since RP_GUARDED_BY(mu);
-    char weigh_text[RP_ERROR_TEXT_BYTES]; /* why the last one failed; guarded by mu */
+    char weigh_text[RP_ERROR_TEXT_BYTES]; /* error of the last weighing; guarded by mu */
 };
 
-/* Makes lanes, feeders and the schedule. RP_INVALID, RP_NO_RESOURCE. */
+/* Allocates lanes, feeders and the schedule. RP_INVALID, RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_sampler_make_lanes(rp_sampler *s, size_t streams, rp_error *err);
-void rp_sampler_free_lanes(rp_sampler *s); /* lets go of what is in them; NULLs are fine */
+/* Releases the samples in the lanes and frees the lanes. Works after a failed allocation. */
+void rp_sampler_free_lanes(rp_sampler *s);
 
-/* Hands out up to `capacity` samples. */
+/* Takes up to `capacity` samples. Returns their number. */
 size_t rp_sampler_take_locked(rp_sampler *s, rp_sample *out, size_t capacity)
     RP_REQUIRES(s->mu);
-/* True if the next call would hand out something. */
+/* Returns true if rp_sampler_take_locked() would give a sample. */
 bool rp_sampler_has_samples_locked(const rp_sampler *s) RP_REQUIRES(s->mu);
-/* True if the next sample can come from this lane, and has not. */
+/* Returns true if the next sample may come from this lane and has not arrived. */
 bool rp_sampler_awaits_locked(const rp_sampler *s, size_t lane) RP_REQUIRES(s->mu);
-/* True if a sample may come from it. */
+/* Returns true if samples may come from the lane. */
 bool rp_sampler_is_open_locked(const rp_sampler *s, const rp_lane *lane) RP_REQUIRES(s->mu);
-/* True if there is a lane to pick. */
+/* Returns true if there is a lane to pick. */
 bool rp_sampler_can_pick_locked(const rp_sampler *s) RP_REQUIRES(s->mu);
-/* Puts samples into a lane; returns how many fitted. */
+/* Puts samples into a lane. Returns how many fit. */
 size_t rp_lane_push(rp_lane *lane, const rp_sample *samples, size_t count);
-/* Takes picks out of the schedule whose samples are not there. */
+/* Removes the lane's entries from the schedule whose samples have not arrived. */
 void rp_sampler_drop_picks_locked(rp_sampler *s, size_t lane) RP_REQUIRES(s->mu);
-/* Works out what is to be asked for, and asks: leaves the lock meanwhile. */
+/* Computes how many samples to request and requests them. Releases the lock meanwhile. */
 void rp_sampler_credit_locked(rp_sampler *s) RP_REQUIRES(s->mu);
+/* Returns true if S1, S2 and S3 hold. */
+bool rp_sampler_is_valid_locked(const rp_sampler *s) RP_REQUIRES(s->mu);
 
 extern const rp_source_events rp_sampler_events; /* `user` is a feeder */
 
-/* Begins a weighing if one is due. Returns when the next will be. */
+/* Starts to query the states of the shards (a weighing) if that is due. Returns when the next
+ * is due. */
 int64_t rp_sampler_weigh_locked(rp_sampler *s, int64_t now_ns) RP_REQUIRES(s->mu);
 void rp_sampler_run_weighing(rp_job *job);
 
+/* Ends the sampler: every later call returns this status. */
 void rp_sampler_end_locked(rp_sampler *s, rp_status status, const char *text)
     RP_REQUIRES(s->mu);
-/* Wakes the first in line if there is something for it. */
+/* Wakes the first waiter if there is a sample. */
 void rp_sampler_wake_locked(rp_sampler *s) RP_REQUIRES(s->mu);
-/* Counts a thread in; false if the sampler is closed. */
+/* Counts a thread in `inside`. Returns false if the sampler is closed. */
 bool rp_sampler_enter_locked(rp_sampler *s) RP_REQUIRES(s->mu);
 void rp_sampler_leave_locked(rp_sampler *s) RP_REQUIRES(s->mu);
 
-/* Around what a call does with the sampler, if that is more than one of the next: whoever frees
- * the sampler meanwhile waits for the end. RP_PRECONDITION (in the child of a fork),
- * RP_CANCELLED (it is closed). */
+/* Begin and end a call that uses the sampler more than once: rp_sampler_free() waits for its
+ * end.
+ * RP_PRECONDITION (in the child of a fork), RP_CANCELLED (closed). */
 rp_status rp_sampler_begin_call(rp_sampler *s, rp_error *err);
 void rp_sampler_end_call(rp_sampler *s);
 
-/* Takes `least` to `capacity` samples, in one piece, and waits for them. `*count` is written in
- * every case; with a status other than RP_OK they are the caller's all the same. */
+/* Waits for and takes `least` to `capacity` consecutive samples. `*count` is written in every
+ * case; the samples belong to the caller, whatever the status. */
 rp_status rp_sampler_fetch(rp_sampler *s, rp_sample *out, size_t least, size_t capacity,
                            size_t *count, rp_wait wait, rp_error *err);
-/* True if it has ended by itself: no call will get more than is there. */
+/* Returns true if the sampler has ended and is not closed: no more samples will arrive. */
 bool rp_sampler_is_over(rp_sampler *s);
-/* Takes back samples that rp_sampler_fetch() gave: the next call gets them. Takes `returned`.
- */
+/* Returns samples of rp_sampler_fetch(): the next call gets them. Takes `returned`. */
 void rp_sampler_return(rp_sampler *s, rp_returned *returned);
 
 rp_status rp_batch_check_size(const rp_sampler *s, size_t size, rp_error *err);
-/* Says how a column of item `index` differs from item 0's in anything but its length. */
+/* Compares a column of item `index` with that of item 0 in everything but the length.
+ * RP_INVALID, naming the difference. */
 rp_status rp_batch_check_column(size_t index, size_t column, const rp_trajectory_column *own,
                                 const rp_trajectory_column *first, rp_error *err);
 

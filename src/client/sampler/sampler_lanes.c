@@ -74,6 +74,32 @@ void rp_sampler_free_lanes(rp_sampler *s)
     rp_release(&s->alloc, s->fresh, s->feed.shard_count * sizeof *s->fresh);
 }
 
+#ifndef NDEBUG
+bool rp_sampler_is_valid_locked(const rp_sampler *s)
+{
+    const rp_sampler_waiter *prev = NULL;
+    size_t picks = 0;
+
+    if (!s->started) return true;
+    for (size_t i = 0; i < s->lane_count; i++) {
+        const rp_lane *lane = &s->lanes[i];
+        size_t wanted = 0, unreached = 0;
+
+        for (size_t k = 0; k < lane->feeder_count; k++) {
+            wanted += s->feeders[lane->first_feeder + k].wanted;
+            unreached += s->feeders[lane->first_feeder + k].unreached;
+        }
+        if (wanted != lane->wanted || unreached != lane->unreached) return false; /* S1 */
+        if (lane->ready > lane->capacity || lane->picks > lane->capacity) return false;
+        picks += lane->picks;
+    }
+    if (picks != s->schedule_count) return false; /* S2 */
+    for (const rp_sampler_waiter *w = s->first; w != NULL; prev = w, w = w->next)
+        if (w->prev != prev || !w->in_line) return false; /* S3 */
+    return s->last == prev;
+}
+#endif
+
 static bool is_scheduled(const rp_sampler *s)
 {
     return s->mode >= RP_MODE_WEIGHTS;
@@ -85,8 +111,8 @@ bool rp_sampler_is_open_locked(const rp_sampler *s, const rp_lane *lane)
     return !lane->gone && lane->unreached < lane->feeder_count;
 }
 
-/* What a lane counts for: `by_size` where all weights are 0, since then items of a table are
- * drawn uniformly. */
+/* Returns the weight of a lane. `by_size`: all weights are 0, so tables are drawn from
+ * uniformly. */
 static double weight_locked(const rp_sampler *s, const rp_lane *lane, bool by_size)
     RP_REQUIRES(s->mu)
 {
@@ -104,8 +130,9 @@ static double sum_locked(const rp_sampler *s, bool by_size) RP_REQUIRES(s->mu)
     return sum;
 }
 
-/* Picks a lane with a chance in proportion to its weight. All lanes of a shard weigh the same,
- * and all shards have as many: the share of the shard is that of one lane, times them. */
+/* Picks a lane with probability proportional to its weight. All shards have the same number of
+ * lanes, and all lanes of a shard the same weight: the share of a shard is that of one lane
+ * times this number. */
 static bool pick_by_weight_locked(rp_sampler *s, rp_lane_pick *out) RP_REQUIRES(s->mu)
 {
     size_t of_shard = s->lane_count / s->feed.shard_count, last = s->lane_count;
@@ -121,13 +148,14 @@ static bool pick_by_weight_locked(rp_sampler *s, rp_lane_pick *out) RP_REQUIRES(
         target -= own;
         if (target < 0) break;
     }
+    assert(last < s->lane_count); /* the sum is positive */
     own = weight_locked(s, &s->lanes[last], by_size);
     *out = (rp_lane_pick){last, own * (double)of_shard / sum};
     if (out->share > 1) out->share = 1;
     return true;
 }
 
-/* The next open lane from the turn on; lane_count if there is none. */
+/* Returns the next open lane from `turn` on, or lane_count if there is none. */
 static size_t next_turn_locked(rp_sampler *s) RP_REQUIRES(s->mu)
 {
     for (size_t i = 0; i < s->lane_count; i++) {
@@ -173,10 +201,11 @@ bool rp_sampler_can_pick_locked(const rp_sampler *s)
 
 static rp_lane_pick *schedule_at(rp_sampler *s, size_t index)
 {
+    assert(index < s->schedule_capacity);
     return &s->schedule[(s->schedule_first + index) % s->schedule_capacity];
 }
 
-/* How many samples may still be scheduled or asked for, when `ahead` are. */
+/* Returns how many more samples may be scheduled or requested if `ahead` are already. */
 static size_t left_locked(const rp_sampler *s, size_t ahead) RP_REQUIRES(s->mu)
 {
     int64_t left;
@@ -186,8 +215,8 @@ static size_t left_locked(const rp_sampler *s, size_t ahead) RP_REQUIRES(s->mu)
     return left > (int64_t)ahead ? (size_t)left - ahead : 0;
 }
 
-/* Draws the schedule as far as there is room. If the lane that was drawn is full, the draw
- * stands: another would change what is likely. */
+/* Draws the schedule as far as there is room. If the lane that was drawn is full, the draw is
+ * kept: drawing again would change the probabilities. */
 static void extend_locked(rp_sampler *s) RP_REQUIRES(s->mu)
 {
     size_t left = left_locked(s, s->schedule_count);
@@ -197,6 +226,7 @@ static void extend_locked(rp_sampler *s) RP_REQUIRES(s->mu)
 
         if (!s->has_next_pick && !pick_locked(s, &s->next_pick)) return;
         s->has_next_pick = true;
+        assert(s->next_pick.lane < s->lane_count);
         lane = &s->lanes[s->next_pick.lane];
         if (lane->picks == lane->capacity) return;
         s->schedule_count++;
@@ -220,11 +250,12 @@ void rp_sampler_drop_picks_locked(rp_sampler *s, size_t lane)
         if (pick.lane == lane) covered--;
         *schedule_at(s, kept++) = pick;
     }
+    assert(s->lanes[lane].picks >= s->schedule_count - kept); /* S2 */
     s->lanes[lane].picks -= s->schedule_count - kept;
     s->schedule_count = kept;
 }
 
-/* Spreads a wish over the sources of a lane, those first that have the least to do. */
+/* Distributes a request over the sources of a lane, those with the fewest requests first. */
 static void ask_locked(rp_sampler *s, rp_lane *lane, size_t count) RP_REQUIRES(s->mu)
 {
     while (count > 0) {
@@ -241,12 +272,13 @@ static void ask_locked(rp_sampler *s, rp_lane *lane, size_t count) RP_REQUIRES(s
         least->wanted += part;
         least->ask += part;
         lane->wanted += part;
+        assert(least->wanted <= lane->wanted); /* S1 */
         count -= part;
     }
 }
 
-/* Small wishes make small requests: wait until half a request has come together, unless nothing
- * is under way. */
+/* Returns true if the request is at least half of the largest one, or nothing is requested:
+ * small requests are collected. */
 static bool is_worth_asking(const rp_sampler *s, const rp_lane *lane, size_t count)
 {
     return lane->wanted == 0 || 2 * count >= s->max_in_flight;
@@ -263,8 +295,8 @@ static void ask_scheduled_locked(rp_sampler *s) RP_REQUIRES(s->mu)
     }
 }
 
-/* True if a lane gets a share of what is left: where that is bounded, shards that are known to
- * be empty have none, as long as another is not. */
+/* Returns true if a lane gets a share of the remaining samples. With `only_full`, lanes of
+ * empty shards do not. */
 static bool has_share_locked(const rp_sampler *s, const rp_lane *lane, bool only_full)
     RP_REQUIRES(s->mu)
 {
@@ -302,7 +334,7 @@ static void ask_any_locked(rp_sampler *s) RP_REQUIRES(s->mu)
         count = left / shares + (left % shares > 0);
         shares--;
         if (count > room) count = room;
-        /* Who waits must not wait for an empty shard while another has items. */
+        /* A waiter must not wait for an empty shard while another has items. */
         if (left == 0 && room > 0 && s->lane_count > 1 && s->first != NULL && ahead > 0 &&
             lane->wanted == 0 && lane->ready == 0 && s->states[lane->shard].size > 0)
             count = 1;
@@ -312,7 +344,7 @@ static void ask_any_locked(rp_sampler *s) RP_REQUIRES(s->mu)
     }
 }
 
-/* Makes the calls, without the lock; one thread does it for all. */
+/* Calls `want` of the sources without the lock. One thread does it for all. */
 static void make_calls_locked(rp_sampler *s) RP_REQUIRES(s->mu)
 {
     bool found = true;
@@ -354,6 +386,7 @@ size_t rp_lane_push(rp_lane *lane, const rp_sample *samples, size_t count)
 {
     size_t room = lane->capacity - lane->ready, at, run;
 
+    assert(lane->ready <= lane->capacity);
     if (count > room) count = room;
     if (count == 0) return 0;
     at = (lane->first + lane->ready) % lane->capacity;
@@ -368,6 +401,7 @@ static void pop(rp_lane *lane, rp_sample *out, size_t count)
 {
     size_t run = lane->capacity - lane->first;
 
+    assert(count <= lane->ready && lane->first < lane->capacity);
     if (run > count) run = count;
     memcpy(out, &lane->ring[lane->first], run * sizeof *out);
     if (run < count) memcpy(out + run, lane->ring, (count - run) * sizeof *out);
@@ -375,14 +409,14 @@ static void pop(rp_lane *lane, rp_sample *out, size_t count)
     lane->ready -= count;
 }
 
-/* Servers may say anything. */
+/* Adds sizes that servers report, which may be any numbers. */
 static int64_t sum_sizes(int64_t a, int64_t b)
 {
     if (b < 0) b = 0;
     return a <= INT64_MAX - b ? a + b : INT64_MAX;
 }
 
-/* Makes what one shard said of its table true of all together. */
+/* Turns probability and table size within one shard into those over all shards. */
 static void globalise_locked(const rp_sampler *s, const rp_lane *lane, double share,
                              rp_sample *sample) RP_REQUIRES(s->mu)
 {
@@ -425,6 +459,7 @@ static size_t take_scheduled_locked(rp_sampler *s, rp_sample *out, size_t capaci
         if (lane->ready == 0) break;
         pop(lane, &out[n], 1);
         globalise_locked(s, lane, pick->share, &out[n]);
+        assert(lane->picks > 0); /* S2 */
         lane->picks--;
         s->schedule_first = (s->schedule_first + 1) % s->schedule_capacity;
         s->schedule_count--;
@@ -463,6 +498,8 @@ size_t rp_sampler_take_locked(rp_sampler *s, rp_sample *out, size_t capacity)
     more = is_scheduled(s) ? take_scheduled_locked(s, out + n, left)
                            : take_any_locked(s, out + n, left);
     s->taken += (int64_t)more;
+    assert(n + more <= capacity);
+    assert(s->options.max_samples == 0 || s->taken <= s->options.max_samples);
     return n + more;
 }
 

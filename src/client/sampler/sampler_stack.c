@@ -3,7 +3,7 @@
  * its place and let go of, then the next, whose memory is what the one before has left. */
 #include "client/sampler/sampler_inside.h"
 
-#include "table/operation/operation.h"
+#include "table/op.h"
 #include "util/error.h"
 #include "util/mem.h"
 #include <assert.h>

@@ -22,6 +22,7 @@ void rp_inbox_init(rp_inbox *box, const rp_allocator *alloc)
 static void release(const rp_allocator *alloc, rp_sink_item *items, size_t count,
                     size_t capacity)
 {
+    assert(count <= capacity); /* B2 */
     for (size_t i = 0; i < count; i++) rp_trajectory_unref(items[i].trajectory);
     rp_release(alloc, items, capacity * sizeof *items);
 }
@@ -33,7 +34,7 @@ void rp_inbox_deinit(rp_inbox *box) RP_NO_THREAD_SAFETY_ANALYSIS
     rp_mutex_deinit(&box->mu);
 }
 
-/* Whether the caller has to wake the loop: nobody has, or it has come since. */
+/* Returns true if no post was pending: the caller must wake the loop. */
 static bool claim_locked(rp_inbox *box) RP_REQUIRES(box->mu)
 {
     bool was_posted = box->is_posted;
@@ -53,14 +54,17 @@ static bool reserve_locked(rp_inbox *box, size_t more) RP_REQUIRES(box->mu)
                          sizeof *box->waiting))
         return false;
     box->capacity = capacity;
+    assert(box->count + box->reserved + more <= box->capacity); /* B2 */
     return true;
 }
 
-/* Puts items for which there is room. True: the caller wakes the loop. */
+/* Puts items for which there is room. Returns true if the caller must wake the loop. */
 static bool put_locked(rp_inbox *box, const rp_sink_item *items, size_t count)
     RP_REQUIRES(box->mu)
 {
+    assert(box->count + box->reserved + count <= box->capacity);
     for (size_t i = 0; i < count; i++) {
+        assert(items[i].trajectory != NULL);
         box->waiting[box->count++] = items[i];
         box->bytes += items[i].trajectory->bytes;
     }
@@ -98,7 +102,7 @@ bool rp_inbox_put_reserved(rp_inbox *box, const rp_sink_item *items, size_t coun
     rp_mutex_lock(&box->mu);
     assert(count == 0 || count == box->reserved);
     box->reserved = 0;
-    wakes = put_locked(box, items, count); /* for what others have put meanwhile as well: B1 */
+    wakes = put_locked(box, items, count); /* also for items of other threads: B1 */
     rp_mutex_unlock(&box->mu);
     return wakes;
 }
@@ -159,6 +163,7 @@ size_t rp_inbox_take(rp_inbox *box, const rp_sink_item **items)
         }
         rp_mutex_unlock(&box->mu);
     }
+    assert(box->taken_count <= box->taken_capacity); /* B2 */
     *items = box->taken;
     return box->taken_count;
 }

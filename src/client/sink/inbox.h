@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where a sink's items wait for its loop: any thread puts them, the loop takes them all at
- * once.
+/* The queue of items from writers to the loop of a sink: any thread puts items, the loop takes
+ * all of them at once.
  *
- * A post wakes the loop, and one is enough however many items follow. While the loop comes by
- * anyway ("is near"), a few items are not worth a post: they wait until they are many, or until
- * somebody asks for it. Whoever is told to wake the loop posts; nobody else has to.
+ * A post wakes the loop; one is enough for any number of items. While the loop will run soon
+ * anyway ("is near"), a few items do not cause a post: they wait until there are many, or until
+ * a caller claims them. A call that returns true makes its caller responsible for the post.
  *
- * Invariants, while nobody has the lock:
- *   B1  if items wait, no room is reserved and the loop is done with what it took before, then
- *       a post is on its way, or the loop is near, or whoever has claimed them is about to take
- *       them;
- *   B2  there is room for what is reserved. */
+ * Invariants, while the lock is free:
+ *   B1  if items wait, no room is reserved and the loop has finished the items it took before,
+ *       then a post is pending, or the loop is near, or a caller has claimed the items and is
+ *       about to take them;
+ *   B2  count + reserved <= capacity, and taken_count <= taken_capacity. */
 #ifndef RP_CLIENT_SINK_INBOX_H
 #define RP_CLIENT_SINK_INBOX_H
 
@@ -20,44 +20,47 @@
 typedef struct rp_inbox {
     rp_allocator alloc;
 
-    /* the loop's */
+    /* used by the loop thread only */
     rp_sink_item *taken;
     size_t taken_count, taken_capacity;
 
     rp_mutex mu; /* rank 84: the rest */
     rp_sink_item *waiting RP_GUARDED_BY(mu);
     size_t count RP_GUARDED_BY(mu), capacity RP_GUARDED_BY(mu);
-    size_t bytes RP_GUARDED_BY(mu);    /* of those that wait */
-    size_t reserved RP_GUARDED_BY(mu); /* items; the array stays until they have come */
+    size_t bytes RP_GUARDED_BY(mu); /* of `waiting` */
+    size_t
+        reserved RP_GUARDED_BY(mu); /* items to come; the loop takes none until they are in */
     bool is_near RP_GUARDED_BY(mu), is_posted RP_GUARDED_BY(mu);
 } rp_inbox;
 
 void rp_inbox_init(rp_inbox *box, const rp_allocator *alloc);
-/* Lets go of the items that are left. Nobody else uses it any more. */
+/* Releases the items that are left. */
 void rp_inbox_deinit(rp_inbox *box);
 
-/* Puts items, whose references it takes. False: no memory, and none is put. `*wakes`: the
- * caller wakes the loop. */
+/* Puts items and takes their references. Returns false, without memory, if none was put.
+ * `*wakes` says whether the caller must wake the loop. */
 RP_NODISCARD bool rp_inbox_put(rp_inbox *box, const rp_sink_item *items, size_t count,
                                bool *wakes);
-/* Makes room for items that the caller puts next; others may put theirs meanwhile, but the loop
- * takes none. One caller at a time. False: no memory. */
+/* Reserves room for items that the caller puts next. Until then other threads may put items,
+ * but the loop takes none. One caller at a time. Returns false without memory. */
 RP_NODISCARD bool rp_inbox_reserve(rp_inbox *box, size_t count);
-/* Puts all items for which room was made, or none: 0 takes it back. True: the caller wakes the
- * loop. */
+/* Puts all items for which room was reserved, or none: a `count` of 0 cancels the reservation.
+ * Returns true if the caller must wake the loop. */
 RP_NODISCARD bool rp_inbox_put_reserved(rp_inbox *box, const rp_sink_item *items, size_t count);
-/* True if `least` items wait and nobody has woken the loop: the caller does, or is it. */
+/* Returns true if `least` items wait and no post is pending: the caller wakes the loop, or
+ * takes the items itself as a guest of the loop. */
 RP_NODISCARD bool rp_inbox_claim(rp_inbox *box, size_t least);
 bool rp_inbox_is_posted(rp_inbox *box);
 
-/* The post has come, or whoever claimed the items is the loop now: it takes them next. */
+/* The post has arrived, or the caller that claimed the items runs the loop: it takes them next.
+ */
 void rp_inbox_on_posted(rp_inbox *box);
-/* Says whether the loop comes by soon. True: the caller wakes it. */
+/* Sets whether the loop will run soon. Returns true if the caller must wake it. */
 RP_NODISCARD bool rp_inbox_set_near(rp_inbox *box, bool is_near);
-/* What was taken and not done with; if that is nothing, all that waits. They stay until
- * rp_inbox_done(). Returns how many. */
+/* Takes all waiting items, or gets those taken before if rp_inbox_done() was not called since.
+ * They stay until rp_inbox_done(). Returns their number. */
 size_t rp_inbox_take(rp_inbox *box, const rp_sink_item **items);
-/* The references of what was taken are the caller's. */
+/* Finishes the items that were taken: their references are the caller's. */
 void rp_inbox_done(rp_inbox *box);
 
 #endif

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/sink/item_list.h"
 
+#include <assert.h>
+
 #include "util/mem.h"
+#include "util/verify.h"
 
 enum { FIRST_CAPACITY = 64 };
 
@@ -14,6 +17,28 @@ void rp_item_list_init(rp_item_list *list, const rp_allocator *alloc, uint64_t s
                            .unmapped = RP_MAP_NONE};
     rp_map_init(&list->map, alloc, seed);
 }
+
+#ifndef NDEBUG
+/* Returns true if I1, I2 and I3 hold. */
+static bool is_valid(const rp_item_list *list)
+{
+    uint32_t prev = RP_MAP_NONE;
+    size_t count = 0, free = 0;
+    bool is_mapped = true, has_hint = list->hint == RP_MAP_NONE;
+
+    for (uint32_t i = list->first; i != RP_MAP_NONE; prev = i, i = list->slots[i].next) {
+        if (i >= list->used || list->slots[i].prev != prev || ++count > list->count)
+            return false;
+        if (i == list->unmapped) is_mapped = false;
+        if (list->slots[i].is_mapped != is_mapped) return false;
+        if (i == list->hint) has_hint = true;
+    }
+    for (uint32_t i = list->free; i != RP_MAP_NONE; i = list->slots[i].next)
+        if (i >= list->used || ++free > list->used) return false;
+    return prev == list->last && count == list->count && count + free == list->used &&
+           list->used <= list->capacity && has_hint;
+}
+#endif
 
 void rp_item_list_deinit(rp_item_list *list)
 {
@@ -43,6 +68,7 @@ uint32_t rp_item_list_append(rp_item_list *list, const rp_sink_item *item)
 {
     uint32_t slot = list->free;
 
+    assert(list->count < list->capacity && item->trajectory != NULL);
     if (slot != RP_MAP_NONE)
         list->free = list->slots[slot].next;
     else
@@ -53,10 +79,11 @@ uint32_t rp_item_list_append(rp_item_list *list, const rp_sink_item *item)
     list->last = slot;
     list->count++;
     if (list->unmapped == RP_MAP_NONE) list->unmapped = slot;
+    RP_VERIFY(list->used, is_valid(list));
     return slot;
 }
 
-/* Enters all items in the map: there is room for them. */
+/* Enters all items in the map, which has room for them. */
 static void map_items(rp_item_list *list)
 {
     for (; list->unmapped != RP_MAP_NONE; list->unmapped = list->slots[list->unmapped].next) {
@@ -91,18 +118,21 @@ void rp_item_list_put_first(rp_item_list *list, uint32_t slot)
 {
     rp_listed_item *item = &list->slots[slot];
 
-    map_items(list); /* so that what is not mapped stays together */
+    assert(slot < list->used && list->count > 0);
+    map_items(list); /* I2 */
     unlink_item(list, item);
     item->prev = RP_MAP_NONE;
     item->next = list->first;
     *(list->first != RP_MAP_NONE ? &list->slots[list->first].prev : &list->last) = slot;
     list->first = slot;
+    RP_VERIFY(list->used, is_valid(list));
 }
 
 rp_sink_item rp_item_list_remove(rp_item_list *list, uint32_t slot)
 {
     rp_listed_item *item = &list->slots[slot];
 
+    assert(slot < list->used && list->count > 0);
     unlink_item(list, item);
     if (item->is_mapped)
         rp_map_remove(&list->map, rp_map_tag(&list->map, item->item.key), slot);
@@ -111,5 +141,6 @@ rp_sink_item rp_item_list_remove(rp_item_list *list, uint32_t slot)
     item->next = list->free;
     list->free = slot;
     list->count--;
+    RP_VERIFY(list->used, is_valid(list));
     return item->item;
 }

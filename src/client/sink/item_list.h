@@ -1,30 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Items that are not settled, in the order in which they came, to be found by their keys.
+/* A list of unsettled items in order of arrival, with lookup by key.
  *
- * They stand in slots that are used again, linked in order; so what is settled out of order
- * costs no more than what is settled in order, and the memory is that of the most that were
- * ever there at once. Keys are mostly confirmed in order, so the one behind the last that was
- * removed is looked at first; only when that is not the one are items entered in a map. A plain
- * value. */
+ * Items are in slots that are reused, linked in order. Removing any item takes constant time,
+ * and the memory is that of the largest number of items so far. Servers mostly confirm items in
+ * order, so a lookup first tries the item after the last one removed. Only if that fails are
+ * items entered in a map. A plain value.
+ *
+ * Invariants:
+ *   I1  the links from `first` to `last` visit `count` slots, each once; the other slots below
+ *       `used` are in the free list; used <= capacity;
+ *   I2  the items from `unmapped` on are not in the map, all items before it are;
+ *   I3  `hint` is a slot of the list or RP_MAP_NONE. */
 #ifndef RP_CLIENT_SINK_ITEM_LIST_H
 #define RP_CLIENT_SINK_ITEM_LIST_H
 
 #include "client/sink/sink.h"
 #include "util/map.h"
 
-/* Whether an item may have been what made a server end a stream. */
+/* Whether an item may be the one that made a server end a stream. */
 typedef enum rp_trust {
     RP_TRUST_UNTRIED = 0,
     RP_TRUST_SUSPECT,
-    RP_TRUST_PASSED, /* has been sent since without harm */
+    RP_TRUST_PASSED, /* sent again since, and the stream did not end */
 } rp_trust;
 
 typedef struct rp_listed_item {
     rp_sink_item item;
-    uint64_t message;    /* it went out with; 0: it has not, on this stream */
-    uint32_t prev, next; /* slots, or RP_MAP_NONE; of a free one, `next` is the next free one */
+    uint64_t message;    /* number of the message it was sent in; 0: not sent on this stream */
+    uint32_t prev, next; /* slots, or RP_MAP_NONE; `next` of a free slot is the next free one */
     rp_trust trust;
-    bool shares_chunks; /* some of its chunks are in the stream's set */
+    bool shares_chunks; /* some of its chunks are in the stream's rp_sent_chunks */
     bool is_mapped;
 } rp_listed_item;
 
@@ -34,22 +39,23 @@ typedef struct rp_item_list {
     size_t used, capacity; /* slots that have ever been used */
     size_t count;
     uint32_t first, last, free, hint;
-    uint32_t unmapped; /* from here on items are not in the map */
+    uint32_t unmapped; /* first item that is not in the map */
 } rp_item_list;
 
 void rp_item_list_init(rp_item_list *list, const rp_allocator *alloc, uint64_t seed);
-/* Lets go of the items that are left. */
+/* Releases the items that are left. */
 void rp_item_list_deinit(rp_item_list *list);
 
-/* Makes room for `more` items. False: no memory. */
+/* Makes room for `more` items. Returns false without memory. */
 bool rp_item_list_reserve(rp_item_list *list, size_t more);
-/* There must be room. Takes the reference to the trajectory. Returns its slot. */
+/* Appends an item, for which there must be room, and takes the reference to its trajectory.
+ * Returns the slot. */
 uint32_t rp_item_list_append(rp_item_list *list, const rp_sink_item *item);
-/* A slot, or RP_MAP_NONE. */
+/* Returns the slot of a key, or RP_MAP_NONE. */
 uint32_t rp_item_list_find(rp_item_list *list, uint64_t key);
 /* Moves an item to the front. */
 void rp_item_list_put_first(rp_item_list *list, uint32_t slot);
-/* Takes the item out; its trajectory is the caller's. */
+/* Removes an item. The reference to its trajectory is the caller's. */
 rp_sink_item rp_item_list_remove(rp_item_list *list, uint32_t slot);
 
 #endif

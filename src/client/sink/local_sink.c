@@ -1,24 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Items into tables of this process.
+/* A sink that inserts items into tables of this process.
  *
- * What is put comes as batches, each for one table, which stand in a line until all their items
- * are settled. A batch that is alone with its table inserts at once as many items as it can;
- * the next it leaves waiting in the table, one by one, so that each is confirmed when it is in.
- * A batch behind another with the same table does not begin before that is over: order is kept.
+ * put() makes batches, each for one table, which stay in a list until all their items are
+ * settled. A batch that is the first of its table inserts as many items as it can at once. It
+ * then parks the next item in the table, one at a time, so that each is confirmed when it is
+ * inserted. A batch behind another of the same table starts when that one is over, so order is
+ * kept.
  *
  *   QUEUED ──► RUNNING ──(an item must wait)──► PARKED ──(on_done)──► ENDED ──┐
  *                 ▲  ├──(the same, after some went in)──► HALTED ──────────────┤
  *                 │  └──(all settled)──► OVER ─────────────────────────────────┤
- *                 └──────────────────── the job, which also tells the events ◄─┘
+ *                 └──────────────── the job, which also calls on_settled ◄─────┘
  *
- * Only put and the job run batches, and only the job frees them, so close, which waits for the
- * job and lets it begin no more, finds every batch PARKED or at rest. */
+ * Only put() and the job run batches, and only the job frees them. close() waits for the job
+ * and does not let it start again, so it finds every batch PARKED or not running.
+ *
+ * Invariants, whenever mu is free:
+ *   B1  at <= count; confirmed + refused <= at: settled items that were not reported;
+ *   B2  the list is doubly linked, from first to last;
+ *   B3  at most one batch of a table is RUNNING or PARKED. */
 #include "client/sink/local_sink.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "reprise/op.h"
+#include "table/op.h"
 #include "table/table_log.h"
 #include "util/error.h"
 #include "util/mem.h"
@@ -79,11 +86,13 @@ static void append_locked(local_sink *s, batch *b) RP_REQUIRES(s->mu)
 
 static void remove_locked(local_sink *s, batch *b) RP_REQUIRES(s->mu)
 {
+    assert(b->prev == NULL ? s->first == b : b->prev->next == b); /* B2 */
+    assert(b->next == NULL ? s->last == b : b->next->prev == b);
     *(b->prev == NULL ? &s->first : &b->prev->next) = b->next;
     *(b->next == NULL ? &s->last : &b->next->prev) = b->prev;
 }
 
-/* True if a batch in front of this one goes to the same table. */
+/* Returns true if an earlier batch of the same table is not over. */
 static bool is_behind_locked(const batch *b)
 {
     for (const batch *other = b->prev; other != NULL; other = other->prev)
@@ -95,6 +104,7 @@ static void free_batch(batch *b)
 {
     rp_allocator alloc = b->sink->alloc;
 
+    assert(b->at <= b->count); /* B1 */
     for (size_t i = b->at; i < b->count; i++) rp_trajectory_unref(b->items[i].trajectory);
     rp_table_unref(b->table);
     rp_release(&alloc, b, b->size_bytes);
@@ -102,11 +112,13 @@ static void free_batch(batch *b)
 
 static void confirm(batch *b, size_t count)
 {
+    assert(count <= b->count - b->at); /* B1 */
     for (size_t i = 0; i < count; i++) b->keys[b->confirmed++] = b->items[b->at++].key;
 }
 
 static void refuse(batch *b, rp_status status, const char *text)
 {
+    assert(b->at < b->count && b->confirmed + b->refused < b->count); /* B1 */
     if (b->refused == 0) (void)rp_fail(&b->refusal, status, "%s", text);
     b->keys[b->count - 1 - b->refused] = b->items[b->at].key;
     rp_trajectory_unref(b->items[b->at].trajectory);
@@ -120,6 +132,7 @@ static void on_done(rp_op *op)
     local_sink *s = b->sink;
 
     rp_mutex_lock(&s->mu);
+    assert(b->state == PARKED);
     b->state = ENDED;
     kick_locked(s);
     rp_cond_signal(&s->cv);
@@ -134,12 +147,13 @@ static void refuse_gone(batch *b)
     refuse(b, RP_NOT_FOUND, text);
 }
 
-/* Counts what an operation has done. A failure is the first item's that is not in, if there was
- * only one: of several, one that is not the first may be to blame. */
+/* Counts the items that an operation has inserted. A failure is attributed to the next item
+ * only if the operation had one item: of several, any may have caused it. */
 static void absorb(batch *b)
 {
     size_t tried = b->op.count;
 
+    assert(b->op.done <= tried);
     confirm(b, b->op.done);
     if (b->op.lsn > b->lsn) b->lsn = b->op.lsn;
     if (b->op.status == RP_OK || tried > 1) return;
@@ -169,14 +183,15 @@ static bool find_table(batch *b)
     return false;
 }
 
-/* What can be inserted without waiting. */
+/* Inserts the items that need not wait. */
 static void insert_now(batch *b)
 {
     bool over;
 
     prepare(b, b->count - b->at, RP_NOW);
     over = rp_table_start_insert(b->table, &b->op);
-    (void)over; /* it is not to wait */
+    assert(over); /* RP_NOW */
+    (void)over;
     absorb(b);
 }
 
@@ -190,8 +205,8 @@ static void rest(batch *b, batch_state state)
     rp_mutex_unlock(&s->mu);
 }
 
-/* Inserts until all is settled or an item must wait. The batch may be gone when this returns.
- */
+/* Inserts until all items are settled or one must wait. The batch may be freed when this
+ * returns. */
 static void run_batch(batch *b)
 {
     bool found = find_table(b);
@@ -200,19 +215,19 @@ static void run_batch(batch *b)
         if (b->count - b->at > 1) insert_now(b);
         if (b->at == b->count) break;
         if (b->confirmed + b->refused > 0) {
-            rest(b, HALTED); /* they are not to wait for the next to be told */
+            rest(b, HALTED); /* reports them before the next item waits */
             return;
         }
         prepare(b, 1, RP_FOREVER);
-        rest(b, PARKED); /* before on_done says otherwise */
+        rest(b, PARKED); /* before on_done sets ENDED */
         if (!rp_table_start_insert(b->table, &b->op)) return;
         absorb(b);
     }
     rest(b, OVER);
 }
 
-/* Waits until what was inserted is safe; false if the sink is closed first. A journal that
- * cannot write is waited for: to confirm would be to lie. */
+/* Waits until the inserted items are safe, however long the journal cannot write. Returns false
+ * if the sink is closed first. */
 static bool wait_safe(batch *b)
 {
     local_sink *s = b->sink;
@@ -228,7 +243,7 @@ static bool wait_safe(batch *b)
     return !closing;
 }
 
-/* Tells what is settled and was not told yet. */
+/* Reports the settled items that were not reported yet. */
 static void tell(batch *b)
 {
     const rp_sink_events *e = &b->sink->events;
@@ -242,7 +257,7 @@ static void tell(batch *b)
     b->confirmed = b->refused = 0;
 }
 
-/* A batch that the job can do something about: tell of it, or run it. */
+/* Returns a batch that the job can report or run, or NULL. */
 static batch *find_work_locked(local_sink *s) RP_REQUIRES(s->mu)
 {
     for (batch *b = s->first; b != NULL; b = b->next) {
@@ -258,6 +273,7 @@ static void run_job(rp_job *job)
     batch *b;
 
     rp_mutex_lock(&s->mu);
+    assert(s->busy);
     while (!s->closing && (b = find_work_locked(s)) != NULL) {
         batch_state was = b->state;
         if (was == OVER)
@@ -298,11 +314,12 @@ static batch *make_batch(local_sink *s, const rp_sink_item *items, size_t count)
     return b;
 }
 
-/* How many of the items, from the first on, go to one table. */
+/* Returns how many of the items, from the first on, have the same table. */
 static size_t run_length(const rp_sink_item *items, size_t count)
 {
     size_t n = 1;
 
+    assert(count >= 1);
     while (n < count &&
            (items[n].table == items[0].table || strcmp(items[n].table, items[0].table) == 0))
         n++;

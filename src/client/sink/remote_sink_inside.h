@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The inside of a remote sink, for remote_sink.c, which has its invariants, and
+/* The inside of a remote sink, for remote_sink_stream.c, which has its invariants, and
  * remote_sink_messages.c, which puts messages together. */
 #ifndef RP_CLIENT_SINK_REMOTE_SINK_INSIDE_H
 #define RP_CLIENT_SINK_REMOTE_SINK_INSIDE_H

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/sink/sent_chunks.h"
 
+#include <assert.h>
+
 #include "chunk/chunk.h"
 #include "util/mem.h"
+#include "util/verify.h"
 
 enum { FIRST_CAPACITY = 64 };
 
@@ -67,6 +70,21 @@ static uint32_t slot_of(const rp_sent_chunks *chunks, uint64_t key)
     return RP_MAP_NONE;
 }
 
+#ifndef NDEBUG
+/* Returns true if K1 and K2 hold. */
+static bool is_valid(const rp_sent_chunks *chunks)
+{
+    size_t bytes = 0;
+
+    for (size_t i = 0; i < chunks->count; i++) {
+        bytes += chunks->entries[i].chunk->wire_bytes;
+        if (slot_of(chunks, chunks->entries[i].chunk->origin.key) != i) return false;
+    }
+    return bytes == chunks->bytes && chunks->map.count == chunks->count &&
+           chunks->count <= chunks->capacity;
+}
+#endif
+
 bool rp_sent_chunks_has(const rp_sent_chunks *chunks, const rp_chunk *chunk)
 {
     return chunks->count > 0 && slot_of(chunks, chunk->origin.key) != RP_MAP_NONE;
@@ -82,10 +100,12 @@ bool rp_sent_chunks_use(rp_sent_chunks *chunks, rp_chunk *chunk, bool is_alone)
         chunks->entries[slot].own++;
         return true;
     }
+    assert(chunks->count < chunks->capacity);
     rp_map_insert(&chunks->map, rp_map_tag(&chunks->map, chunk->origin.key),
                   (uint32_t)chunks->count);
     chunks->entries[chunks->count++] = (rp_sent_chunk){rp_chunk_ref(chunk), 1};
     chunks->bytes += chunk->wire_bytes;
+    RP_VERIFY(chunks->count, is_valid(chunks));
     return false;
 }
 
@@ -94,7 +114,7 @@ void rp_sent_chunks_on_confirmed(rp_sent_chunks *chunks, const rp_trajectory *tr
     if (chunks->count == 0) return;
     for (size_t i = 0; i < trajectory->chunk_count; i++) {
         uint32_t slot = slot_of(chunks, trajectory->chunks[i]->origin.key);
-        /* 0: it was dropped and sent again since the item went out */
+        /* `own` is 0 if the chunk was dropped and sent again after the item */
         if (slot != RP_MAP_NONE && chunks->entries[slot].own > 0) chunks->entries[slot].own--;
     }
 }
@@ -123,11 +143,13 @@ size_t rp_sent_chunks_keep(rp_sent_chunks *chunks, const uint64_t **keys)
             chunks->keys[kept] = key;
             chunks->entries[kept++] = *entry;
         } else {
+            assert(chunks->bytes >= entry->chunk->wire_bytes);
             chunks->bytes -= entry->chunk->wire_bytes;
             rp_chunk_unref(entry->chunk);
         }
     }
     chunks->count = kept;
+    RP_VERIFY(kept, is_valid(chunks));
     *keys = chunks->keys;
     return kept;
 }

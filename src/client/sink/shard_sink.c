@@ -26,8 +26,8 @@ enum {
 
 typedef struct shard {
     rp_sink *sink;
-    size_t count; /* of the items of this put */
-    size_t at;    /* where they stand, sorted */
+    size_t count; /* items of this put() for the shard */
+    size_t at;    /* the end of its items in `sorted`, once sorted */
 } shard;
 
 typedef struct shard_sink {
@@ -42,9 +42,9 @@ typedef struct shard_sink {
     size_t shard_count;
     atomic_size_t turn; /* the shard that is next */
 
-    /* the loop's */
+    /* used by the loop thread only */
     rp_timer timer;               /* always armed */
-    rp_sink_item homeless[BATCH]; /* given back, and not taken by another yet */
+    rp_sink_item homeless[BATCH]; /* items of a shard that is away, not yet put elsewhere */
     size_t homeless_count;
     bool is_closed;
 
@@ -67,6 +67,7 @@ static bool is_away(const shard_sink *s, size_t shard_index)
 
 static size_t shard_after(const shard_sink *s, size_t index)
 {
+    assert(index < s->shard_count);
     return index + 1 < s->shard_count ? index + 1 : 0;
 }
 
@@ -87,7 +88,8 @@ static size_t shard_of_key(const shard_sink *s, uint64_t key)
     return (size_t)(rp_splitmix64(&state) % s->shard_count);
 }
 
-/* The shard for an item: its own, or the next that can be reached, if one can. */
+/* Returns the shard for an item: the one it hashes to or whose turn it is, or the next one that
+ * can be reached. */
 static size_t choose(shard_sink *s, const rp_sink_item *item)
 {
     size_t first = s->spread == RP_SPREAD_KEYS ? shard_of_key(s, item->key) : take_turn(s);
@@ -117,12 +119,13 @@ static bool make_room_locked(shard_sink *s, size_t count) RP_REQUIRES(s->mu)
     return true;
 }
 
-/* Sorts the items by shard, each shard's in their order. */
+/* Sorts the items by shard, keeping their order within each shard. */
 static void sort_locked(shard_sink *s, const rp_sink_item *items, size_t count)
     RP_REQUIRES(s->mu)
 {
     size_t at = 0;
 
+    assert(count <= s->capacity);
     for (size_t i = 0; i < s->shard_count; i++) s->shards[i].count = 0;
     for (size_t i = 0; i < count; i++) {
         s->targets[i] = (uint32_t)choose(s, &items[i]);
@@ -132,10 +135,12 @@ static void sort_locked(shard_sink *s, const rp_sink_item *items, size_t count)
         s->shards[i].at = at;
         at += s->shards[i].count;
     }
+    assert(at == count);
     for (size_t i = 0; i < count; i++) s->sorted[s->shards[s->targets[i]].at++] = items[i];
 }
 
-/* Makes room in every shard that gets items. False: no memory, and nothing is changed. */
+/* Reserves room in every shard that gets items. Without memory returns false, with nothing
+ * changed. */
 static bool reserve_locked(shard_sink *s) RP_REQUIRES(s->mu)
 {
     for (size_t i = 0; i < s->shard_count; i++) {
@@ -194,7 +199,7 @@ static bool can_reach_another(const shard_sink *s, size_t than)
     return false;
 }
 
-/* Gives the items in hand to whoever takes them. */
+/* Puts the items of `homeless` into other shards. */
 static bool find_homes(shard_sink *s)
 {
     if (s->homeless_count > 0 && put(&s->base, s->homeless, s->homeless_count, NULL) != RP_OK)
@@ -279,7 +284,7 @@ static void close_sink(rp_sink *sink)
 {
     shard_sink *s = sink_of(sink);
 
-    if (s->generation != rp_runtime_generation()) return; /* as in remote_sink.c */
+    if (s->generation != rp_runtime_generation()) return; /* as in remote_sink_stream.c */
     rp_runtime_run_on_loop(s->runtime, close_on_loop, s);
     for (size_t i = 0; i < s->shard_count; i++)
         s->shards[i].sink->class->close(s->shards[i].sink);

@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Keys of unsettled items say whose they are: a table of pairs, at the place that the random
- * key names or soon behind.
+/* A hash table maps the keys of unsettled items to their writers: open addressing with linear
+ * probing, by the low bits of the keys, which are random.
  *
- * Two locks. One lets in one writer's put at a time, and is taken before anything that the sink
- * below may take. The other guards the table; it is left before a writer is told. A writer that
- * closes its sink waits until nobody is telling it. */
+ * Two locks. `put` serialises the put() of the writers, and is taken before any lock of the
+ * sink below. `mu` guards the table and is released before on_settled of a writer is called. A
+ * writer that closes its sink waits until no thread calls its on_settled.
+ *
+ * Invariants, whenever mu is free:
+ *   H1  used is the number of places with an owner; 2 * used <= capacity, a power of two or 0;
+ *   H2  left <= count, given <= count. */
 #include "client/sink/shared_sink.h"
+
+#include <assert.h>
 
 #include "util/error.h"
 #include "util/mem.h"
@@ -17,8 +23,8 @@ typedef struct share {
     rp_sink sink; /* first */
     rp_shared_sink *shared;
     rp_sink_events events;
-    bool open;      /* this and the next: under the lock */
-    size_t telling; /* threads that are about to tell the writer */
+    bool open;      /* guarded by mu */
+    size_t telling; /* items whose settlement is being reported to the writer; guarded by mu */
 } share;
 
 typedef struct place {
@@ -43,6 +49,7 @@ static void add_locked(rp_shared_sink *s, uint64_t key, share *owner) RP_REQUIRE
 {
     size_t mask = s->capacity - 1, at = key & mask;
 
+    assert((s->capacity & mask) == 0 && 2 * (s->used + 1) <= s->capacity); /* H1 */
     while (s->places[at].owner != NULL) at = (at + 1) & mask;
     s->places[at] = (place){key, owner};
     s->used++;
@@ -66,7 +73,7 @@ static bool reserve_locked(rp_shared_sink *s, size_t more) RP_REQUIRES(s->mu)
     return true;
 }
 
-/* Whose it is, or NULL; forgets it. */
+/* Removes a key. Returns its owner, or NULL if it is not in the table. */
 static share *take_locked(rp_shared_sink *s, uint64_t key) RP_REQUIRES(s->mu)
 {
     size_t mask = s->capacity - 1, at = key & mask;
@@ -83,12 +90,13 @@ static share *take_locked(rp_shared_sink *s, uint64_t key) RP_REQUIRES(s->mu)
         s->places[at] = s->places[next]; /* closes the gap */
         at = next;
     }
+    assert(s->used > 0);
     s->places[at].owner = NULL;
     s->used--;
     return owner;
 }
 
-/* Finds the owners of keys; those that have closed are left out, the others are held. */
+/* Finds the owners of keys and keeps them from closing; owners that have closed become NULL. */
 static void hold_owners(rp_shared_sink *s, const uint64_t *keys, size_t count, share **owners)
 {
     rp_mutex_lock(&s->mu);
@@ -104,7 +112,10 @@ static void let_go(rp_shared_sink *s, share *const *owners, size_t count)
 {
     rp_mutex_lock(&s->mu);
     for (size_t i = 0; i < count; i++)
-        if (owners[i] != NULL) owners[i]->telling--;
+        if (owners[i] != NULL) {
+            assert(owners[i]->telling > 0);
+            owners[i]->telling--;
+        }
     rp_cond_signal(&s->cv);
     rp_mutex_unlock(&s->mu);
 }

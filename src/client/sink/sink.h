@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where a writer's items go: a server, a store of this process, or several shards.
+/* A sink takes the items of a writer: a server, a store of this process, or several shards.
  *
- * A writer gives items to its sink in the order in which they were created, each with a whole
- * trajectory. The sink tells, for every item exactly once, how it ended: confirmed, or refused
- * for good. It never tells of an item that is only delayed: a server that is gone is waited
- * for, and what it had not confirmed is sent again under the same keys. */
+ * A writer puts items in the order in which they were created, each with a complete trajectory.
+ * The sink settles every item exactly once: it reports the item as confirmed or as rejected.
+ * Until a server that cannot be reached is back, items wait; the sink then sends them again
+ * under the same keys. */
 #ifndef RP_CLIENT_SINK_SINK_H
 #define RP_CLIENT_SINK_SINK_H
 
@@ -12,14 +12,14 @@
 
 typedef struct rp_sink_item {
     uint64_t key;
-    const char *table; /* valid as long as the sink: the writer keeps its tables' names */
+    const char *table; /* valid as long as the sink: the writer owns the names */
     double priority;
     rp_trajectory *trajectory; /* the sink takes the reference */
 } rp_sink_item;
 
-/* Called on the sink's threads, never from within a call to the sink but push(). `status`
- * RP_OK: these `count` items, in any order, are in their tables. Any other: they will never be,
- * and `text` says why. */
+/* Called on threads of the sink; of the calls to the sink, only push() calls it on the caller's
+ * thread. `status` RP_OK: these `count` items, in any order, are in their tables. Any other
+ * status: they were rejected, and `text` says why. */
 typedef struct rp_sink_events {
     void (*on_settled)(void *user, const uint64_t *keys, size_t count, rp_status status,
                        const char *text);
@@ -29,22 +29,22 @@ typedef struct rp_sink_events {
 typedef struct rp_sink rp_sink;
 
 typedef struct rp_sink_class {
-    /* Takes `count` items. Does not wait: the writer bounds what is unsettled. One thread at a
-     * time. RP_NO_RESOURCE: none was taken. */
+    /* Takes `count` items. Does not wait: the writer bounds the unsettled items. One thread at
+     * a time. RP_NO_RESOURCE: none was taken. */
     rp_status (*put)(rp_sink *sink, const rp_sink_item *items, size_t count, rp_error *err);
-    /* What has been put may wait a moment for more. If so many items wait, they go out now, on
-     * this thread if that can be. The caller holds no lock, and events may come from within.
-     * NULL: nothing ever waits. */
+    /* A sink may hold items back for a moment to send more at once. push() sends them now if
+     * there are at least `least`, on this thread if possible. The caller holds no lock;
+     * on_settled may be called on this thread. NULL: the sink holds nothing back. */
     void (*push)(rp_sink *sink, size_t least);
-    /* Why items are not settled yet, as a sentence, "" if nothing is known. Any thread. */
+    /* Writes why items are not settled yet, "" if not known. Any thread. */
     void (*why)(rp_sink *sink, char *text, size_t size);
-    /* Forgets what is unsettled and frees the sink. No events once it returns. Not from a
-     * callback. */
+    /* Drops unsettled items and frees the sink. on_settled is not called after it returns. Must
+     * not be called from a callback. */
     void (*close)(rp_sink *sink);
 } rp_sink_class;
 
 struct rp_sink {
-    const rp_sink_class *class; /* first in whatever implements it */
+    const rp_sink_class *class; /* embed as the first member */
 };
 
 #endif

@@ -2,6 +2,7 @@
 /* What a pattern must be. The sentences are those that users of Reverb know. */
 #include <math.h>
 
+#include "client/writer/structured_writer.h"
 #include "reprise/structured_writer.h"
 #include "util/error.h"
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/writer/rows.h"
 
+#include <assert.h>
+
 #include "util/mem.h"
 
 rp_rows *rp_rows_new(const rp_allocator *alloc, rp_chunk_builder *builder)
@@ -18,7 +20,7 @@ static uint64_t readers_of(uint64_t counts)
     return counts & (RP_ROWS_REFERENCE - 1);
 }
 
-/* The last reader looks no more. Whether it is still counted does not matter: nobody asks. */
+/* Frees rows and chunk, for the last reader. */
 static void empty(rp_rows *rows)
 {
     rp_chunk_builder_free(rows->builder);
@@ -27,11 +29,13 @@ static void empty(rp_rows *rows)
     rows->chunk = NULL;
 }
 
-/* As in util/refcount.h: what is all ours nobody else can change, so that looking is enough. */
+/* As in util/refcount.h: no other thread can change a count of 1 that is ours, so a load is
+ * enough. */
 void rp_rows_let_go(rp_rows *rows)
 {
     uint64_t counts = atomic_load_explicit(&rows->counts, memory_order_acquire);
 
+    assert(readers_of(counts) >= 1 && counts >= RP_ROWS_REFERENCE);
     if (readers_of(counts) > 1) {
         counts = atomic_fetch_sub_explicit(&rows->counts, RP_ROWS_READER, memory_order_acq_rel);
         if (readers_of(counts) > 1) return;
@@ -43,6 +47,7 @@ void rp_rows_unref_idle(const rp_allocator *alloc, rp_rows *rows)
 {
     uint64_t counts = atomic_load_explicit(&rows->counts, memory_order_acquire);
 
+    assert(counts >= RP_ROWS_REFERENCE);
     if (counts >= 2 * RP_ROWS_REFERENCE)
         counts =
             atomic_fetch_sub_explicit(&rows->counts, RP_ROWS_REFERENCE, memory_order_acq_rel);
@@ -55,12 +60,13 @@ void rp_rows_unref(const rp_allocator *alloc, rp_rows *rows)
 
     if (rows == NULL) return;
     counts = atomic_load_explicit(&rows->counts, memory_order_acquire);
-    while (readers_of(counts) > 1) /* and so there is another reference */
+    assert(readers_of(counts) >= 1 && counts >= RP_ROWS_REFERENCE);
+    while (readers_of(counts) > 1) /* so there is another reference */
         if (atomic_compare_exchange_weak_explicit(&rows->counts, &counts,
                                                   counts - RP_ROWS_REFERENCE - RP_ROWS_READER,
                                                   memory_order_acq_rel, memory_order_acquire))
             return;
-    empty(rows); /* while the reference is still ours */
+    empty(rows); /* before our reference is dropped */
     rp_rows_unref_idle(alloc, rows);
 }
 
@@ -68,6 +74,7 @@ size_t rp_rows_bytes(const rp_rows *rows)
 {
     size_t wire;
 
+    assert((rows->chunk == NULL) != (rows->builder == NULL));
     if (rows->chunk == NULL) return rp_chunk_builder_bytes(rows->builder);
     (void)rp_chunk_wire(rows->chunk, &wire);
     return wire;

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A run of rows of one column of a writer, from the first value that is appended to the chunk
- * that they become.
+/* Consecutive rows of one column of a writer, from the first value to the chunk that they
+ * become.
  *
  *   open ──(full, or flushed)──► closed ──(an item needs it: compressed)──► has a chunk
  *
- * Of chunks of one plain row, the chunk is there before the row is: closed at once, it needs
- * nothing more.
+ * A chunk of one uncompressed row is built directly by append: its rows are closed at once.
  *
- * The writer's caller appends to open rows, alone. Closed rows do not change; the one thread
- * that compresses for the writer reads them, and swaps them for a chunk under the writer's
- * lock. Rows that no item needs are never compressed.
+ * Only the writer's caller appends to open rows. Closed rows do not change. The job reads
+ * closed rows, compresses them and replaces them with a chunk under the writer's lock. Rows
+ * that no item needs are never compressed.
  *
- * Counted twice over: whoever holds it reads it, at first; the column's history (or, before the
- * first row, the column), the list of what is to be compressed, each item that uses a row. An
- * item that has its trajectory reads it no more, though the writer counts its bytes until it is
- * settled: then the chunk is the trajectory's alone, and whoever sends that can tell that
- * nobody else will need it. */
+ * There are two counts: references and, among these, readers. References are held by the
+ * history of the column (before the first row: by the column), the list of rows to compress,
+ * and each item that uses a row; each reads at first. An item that has its trajectory stops
+ * reading, but keeps its reference until it is settled, because the writer counts the bytes
+ * until then. When there are no readers the trajectory alone holds the chunk, so the sink can
+ * see that no later item will use it. */
 #ifndef RP_CLIENT_WRITER_ROWS_H
 #define RP_CLIENT_WRITER_ROWS_H
 
@@ -27,34 +27,35 @@ typedef struct rp_writer_column rp_writer_column;
 
 typedef struct rp_rows rp_rows;
 struct rp_rows {
-    atomic_uint_fast64_t counts; /* RP_ROWS_REFERENCE each, and RP_ROWS_READER for those that
-                                    need the rows or the chunk */
-    size_t held;    /* pieces of unsettled items that use it; this and the next: guarded by */
-    size_t charged; /* the writer's lock; bytes it counts for there, while it is held */
+    atomic_uint_fast64_t
+        counts;     /* RP_ROWS_REFERENCE for each reference, plus RP_ROWS_READER for
+                       each that reads */
+    size_t held;    /* pieces of unsettled items that use it; guarded by the writer's lock */
+    size_t charged; /* bytes in the writer's `bytes`, while held > 0; guarded likewise */
     rp_writer_column *column; /* of the writer */
-    uint32_t count;           /* the caller's; fixed once closed */
-    bool closed;              /* set by the caller, before anybody else may see it */
-    bool wanted;              /* an item needs it: the caller's */
-    uint64_t first_item;      /* wanted: number of the first item that does */
-    rp_chunk_origin origin;   /* its last step grows until it is closed */
+    uint32_t count;           /* rows; written by the caller, fixed once closed */
+    bool closed;              /* set by the caller, before the job can see the rows */
+    bool wanted;              /* an item needs the rows; used by the caller only */
+    uint64_t first_item;      /* if wanted: number of the first item that needs them */
+    rp_chunk_origin origin;   /* last_step grows until the rows are closed */
 
-    /* guarded by the writer's lock once it is wanted */
-    rp_rows *next;             /* among those that are to be compressed */
-    rp_chunk_builder *builder; /* until there is a chunk */
+    /* guarded by the writer's lock once `wanted` */
+    rp_rows *next;             /* in the list of rows to compress */
+    rp_chunk_builder *builder; /* NULL once there is a chunk */
     rp_chunk *chunk;
 };
 
 #define RP_ROWS_READER ((uint64_t)1)
 #define RP_ROWS_REFERENCE ((uint64_t)1 << 32)
 
-/* Rows `offset` and on of a run. */
+/* `length` rows from `offset` on. */
 typedef struct rp_piece {
     rp_rows *rows;
     uint32_t offset, length;
 } rp_piece;
 
-/* Takes the builder, which is empty; or NULL: the caller sets the chunk before anybody else
- * sees it. NULL if there is no memory. Returns owned. */
+/* Creates open rows and takes the builder, which is empty. With a NULL builder the caller sets
+ * the chunk. Returns owned, or NULL without memory. */
 rp_rows *rp_rows_new(const rp_allocator *alloc, rp_chunk_builder *builder);
 static inline rp_rows *rp_rows_ref(rp_rows *rows)
 {
@@ -62,13 +63,13 @@ static inline rp_rows *rp_rows_ref(rp_rows *rows)
                               memory_order_relaxed);
     return rows;
 }
-/* A reference reads no more. */
+/* Makes a reading reference one that does not read. */
 void rp_rows_let_go(rp_rows *rows);
-/* Drops a reference that reads, and one that does not. `alloc` is the one it came from. */
+/* Drop a reference that reads, and one that does not. `alloc` is that of rp_rows_new(). */
 void rp_rows_unref(const rp_allocator *alloc, rp_rows *rows); /* NULL is fine */
 void rp_rows_unref_idle(const rp_allocator *alloc, rp_rows *rows);
 
-/* What it holds: the rows, or the chunk. */
+/* Returns the bytes of the rows, or of their chunk. */
 size_t rp_rows_bytes(const rp_rows *rows);
 
 #endif

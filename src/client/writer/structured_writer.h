@@ -6,6 +6,11 @@
 #include "client/writer/trajectory_writer.h"
 #include "reprise/structured_writer.h"
 
+/* Checks patterns. Returns RP_INVALID ("Invalid configuration at position i: ...") naming the
+ * part that is wrong. Pure. */
+RP_NODISCARD rp_status rp_pattern_check(const rp_pattern *patterns, size_t count,
+                                        rp_error *err);
+
 /* The options of the trajectory writer under a structured one; the patterns have been checked.
  */
 rp_trajectory_writer_options

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A trajectory writer: birth and death, its columns.
+/* A trajectory writer: create and free, columns, configuration.
  *
  *   append ──► open rows of each column                        history: where each row is
  *                 │ full, or flushed
@@ -8,17 +8,17 @@
  *                                  │
  *   create_item ──► item ──────────┴──► when all its rows are chunks: trajectory ──► sink
  *
- * Items go to the sink in the order in which they were created, so one that waits for rows to
- * be closed holds up those behind it.
+ * Items go to the sink in the order in which they were created, so an item that waits for open
+ * rows delays the items after it.
  *
- * Invariants, whenever the caller is outside and the lock is free:
- *   W1  rows that an item needs are open and belong to their column, or are in the list of
- *       those to be compressed, or in the job's hands, or have a chunk;
- *   W2  an unsettled item is in the set, and in exactly one of: the list of incoming ones, the
- *       job's line, the sink;
- *   W3  rows count for their bytes if and only if an unsettled item uses them, once;
+ * Invariants, when no call is in progress and the lock is free:
+ *   W1  rows that an item needs are open, or in the list of rows to compress, or used by the
+ * job,
+ *       or have a chunk;
+ *   W2  an unsettled item is in the set, and in exactly one of: `incoming`, `line`, the sink;
+ *   W3  `bytes` is the sum of `charged` over the rows that unsettled items use, each once;
  *   W4  a call that fails has neither appended a value nor created an item. It may have closed
- *       rows early, which only the number of chunks shows. */
+ *       rows early, which changes only the number of chunks. */
 #include "client/writer/trajectory_writer.h"
 
 #include <assert.h>
@@ -71,7 +71,8 @@ static void apply(rp_writer_column *c, const rp_column_options *options)
     c->options = *options;
     c->mould.rows_bytes = 0;
     st = rp_chunk_tuner_init(&c->tuner, options->history);
-    (void)st; /* the history was checked */
+    assert(st == RP_OK); /* resolve() has checked the history */
+    (void)st;
     atomic_store_explicit(&c->length,
                           options->chunk_length > 0 ? options->chunk_length : c->tuner.length,
                           memory_order_relaxed);
@@ -108,6 +109,7 @@ static rp_writer_column *make_column(rp_trajectory_writer *w, uint32_t index)
     rp_writer_column *c = rp_alloc_zero(&w->alloc, sizeof *c);
 
     if (c == NULL) return NULL;
+    assert(index < w->column_capacity && w->columns[index] == NULL);
     c->index = index;
     c->last_step = -1;
     apply(c, &w->options.column);
@@ -160,8 +162,8 @@ rp_status rp_trajectory_writer_configure(rp_trajectory_writer *writer, uint32_t 
         return rp_fail(err, RP_PRECONDITION,
                        "%s has rows already: it can be configured only while it has none",
                        rp_writer_label(column, c->name, label));
-    /* Without rows it has no items either that the job could be busy with. Builders are made
-     * for one codec. */
+    /* A column without rows has no items that the job could use. Spare builders have the old
+     * codec. */
     rp_mutex_lock(&writer->mu);
     free_spares(c);
     rp_mutex_unlock(&writer->mu);
@@ -169,7 +171,7 @@ rp_status rp_trajectory_writer_configure(rp_trajectory_writer *writer, uint32_t 
     return RP_OK;
 }
 
-/* Frees a column; nothing else uses it any more. */
+/* Frees a column that no item and no job uses. */
 static void free_column(rp_trajectory_writer *w, rp_writer_column *c)
 {
     if (c == NULL) return;
@@ -211,6 +213,7 @@ rp_status rp_trajectory_writer_open(const rp_writer_parts *parts,
 
 void rp_trajectory_writer_attach(rp_trajectory_writer *writer, rp_sink *sink)
 {
+    assert(writer->sink == NULL && sink != NULL);
     writer->sink = sink;
 }
 
@@ -233,8 +236,8 @@ void rp_trajectory_writer_free(rp_trajectory_writer *writer)
 {
     rp_allocator alloc;
 
-    /* In the child of a fork, threads that are not there had it in their hands: nobody can say
-     * what is whole, so it stays as it is. */
+    /* In the child of a fork the writer may be in any state, since the threads that used it do
+     * not exist: leak it. */
     if (writer == NULL || rp_writer_check_alive(writer, NULL) != RP_OK) return;
     alloc = writer->alloc;
     rp_writer_send_deinit(writer);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Appending steps, and what the history holds.
+/* Appends steps and keeps the history.
  *
- * An append looks at all its values, then makes room for all, then copies them: only the last
- * changes anything. It takes the writer's lock only when rows are opened or closed, never to
- * copy a value.
+ * An append checks all values, then makes room for all, then copies them; only the last step
+ * changes the writer. It takes the writer's lock only to open or close rows, never to copy a
+ * value.
  *
- * Where chunks have one row each and are not compressed, the room is a chunk already, cast like
- * the last one of its column, with the value in it. */
+ * If chunks have one row each and are not compressed, making room builds the chunk, with the
+ * value, from the template of its column. */
 #include <assert.h>
 #include <inttypes.h>
 
@@ -19,6 +19,7 @@ enum { FIRST_CELLS = 16, DECODER_BYTES = 1 << 20 };
 
 static rp_writer_cell *place(const rp_writer_column *c, uint64_t cell)
 {
+    assert(c->capacity > 0 && (c->capacity & (c->capacity - 1)) == 0);
     return &c->ring[cell & (c->capacity - 1)];
 }
 
@@ -48,6 +49,7 @@ static void drop_oldest(rp_trajectory_writer *w, rp_writer_column *c)
 {
     rp_writer_cell *cell = place(c, c->cells - c->kept);
 
+    assert(c->kept > 0 && cell->row < cell->rows->count);
     c->kept--;
     if (cell->row + 1 == cell->rows->count) rp_rows_unref(&w->alloc, cell->rows); /* H */
 }
@@ -57,7 +59,7 @@ void rp_writer_clear_history(rp_trajectory_writer *w, rp_writer_column *column)
     while (column->kept > 0) drop_oldest(w, column);
 }
 
-/* Puts the column's name in front of what a builder of one column says. */
+/* Replaces the column's number in an error of a builder of one column with its label. */
 static rp_status rename_error(rp_status st, uint32_t index, const char *name,
                               const rp_error *why, rp_error *err)
 {
@@ -69,7 +71,7 @@ static rp_status rename_error(rp_status st, uint32_t index, const char *name,
     return rp_fail(err, st, "%s%s", rp_writer_label(index, name, label), text);
 }
 
-/* An empty builder: one that has been used, if there is one. */
+/* Gets an empty builder: a spare one, if there is one. */
 static rp_status get_builder(rp_trajectory_writer *w, rp_writer_column *c, const rp_spec *spec,
                              rp_chunk_builder **out, rp_error *err)
 {
@@ -87,12 +89,13 @@ static rp_status get_builder(rp_trajectory_writer *w, rp_writer_column *c, const
     return st == RP_OK ? st : rename_error(st, c->index, c->name, &why, err);
 }
 
-/* Opens rows, with a builder or without. False if there is no memory. */
+/* Opens rows, with a builder or without. Returns false without memory. */
 static bool start_rows(rp_trajectory_writer *w, rp_writer_column *c, rp_chunk_builder *builder)
 {
     rp_rows *rows = rp_rows_new(&w->alloc, builder);
 
     if (rows == NULL) return false;
+    assert(c->open == NULL);
     rows->column = c;
     rows->origin.key = rp_rng_next(&w->rng);
     rows->origin.episode = w->episode;
@@ -115,9 +118,10 @@ static rp_status open_rows(rp_trajectory_writer *w, rp_writer_column *c, const r
     return RP_NO_RESOURCE;
 }
 
-/* Closes rows that never had a row. */
+/* Drops open rows without a row. */
 static void drop_open_rows(rp_trajectory_writer *w, rp_writer_column *c)
 {
+    assert(c->open != NULL && c->open->count == 0);
     rp_rows_unref(&w->alloc, c->open); /* H */
     c->open = NULL;
 }
@@ -127,6 +131,7 @@ void rp_writer_close_rows(rp_trajectory_writer *w, rp_writer_column *column)
     rp_rows *rows = column->open;
 
     if (rows == NULL) return;
+    assert(!rows->closed && rows->column == column);
     column->open = NULL;
     rows->closed = true;
     if (!rows->wanted) {
@@ -136,7 +141,8 @@ void rp_writer_close_rows(rp_trajectory_writer *w, rp_writer_column *column)
     rp_mutex_lock(&w->mu);
     if (rows->held > 0) {
         size_t bytes = rp_rows_bytes(rows);
-        w->bytes += bytes - rows->charged; /* W3: it has grown */
+        assert(bytes >= rows->charged && w->bytes >= rows->charged);
+        w->bytes += bytes - rows->charged; /* W3: the rows have grown */
         rows->charged = bytes;
     }
     rp_writer_queue_locked(w, rp_rows_ref(rows));
@@ -206,14 +212,14 @@ static rp_status reserve_in_builder(rp_writer_column *c, const rp_tensor *tensor
 }
 
 /* True if the value, which has the column's shape, can be cast into a chunk of its own. */
-static bool is_castable(const rp_writer_column *c, const rp_tensor *tensor)
+static bool has_template(const rp_writer_column *c, const rp_tensor *tensor)
 {
     return c->mould.rows_bytes > 0 && c->options.chunk_length == 1 && c->open == NULL &&
            tensor->data != NULL;
 }
 
-static rp_status cast_value(rp_trajectory_writer *w, rp_writer_column *c,
-                            const rp_tensor *tensor, rp_error *err)
+static rp_status instantiate_value(rp_trajectory_writer *w, rp_writer_column *c,
+                                   const rp_tensor *tensor, rp_error *err)
 {
     if (!start_rows(w, c, NULL)) return rp_fail_memory(err, sizeof(rp_rows));
     c->open->origin.first_step = c->open->origin.last_step = (int32_t)w->steps;
@@ -223,7 +229,7 @@ static rp_status cast_value(rp_trajectory_writer *w, rp_writer_column *c,
     return rp_fail_memory(err, c->mould.rows_bytes);
 }
 
-/* Makes room for a value. Rows that cannot take so many bytes more are closed first. */
+/* Makes room for a value. If the open rows cannot take its bytes, they are closed first. */
 static rp_status make_room(rp_trajectory_writer *w, rp_writer_column *c,
                            const rp_tensor *tensor, rp_error *err)
 {
@@ -242,15 +248,17 @@ static rp_status make_room(rp_trajectory_writer *w, rp_writer_column *c,
 static rp_status reserve_value(rp_trajectory_writer *w, const rp_value *value, rp_error *err)
 {
     rp_writer_column *c = w->columns[value->column];
-    rp_status st = is_castable(c, &value->tensor) ? cast_value(w, c, &value->tensor, err)
-                                                  : make_room(w, c, &value->tensor, err);
+    rp_status st = has_template(c, &value->tensor)
+                       ? instantiate_value(w, c, &value->tensor, err)
+                       : make_room(w, c, &value->tensor, err);
 
     if (st != RP_OK) return st;
     if (!reserve_cell(w, c)) return rp_fail_memory(err, 2 * c->capacity * sizeof *c->ring);
     return RP_OK;
 }
 
-/* Takes back what columns were given that have had no value yet, and values that were cast. */
+/* Drops the open rows of columns without a value, and chunks that were built for this append.
+ */
 static void unreserve(rp_trajectory_writer *w, const rp_value *values, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -266,6 +274,7 @@ static void commit_value(rp_trajectory_writer *w, const rp_value *value, rp_ref 
     rp_rows *rows = c->open;
     int32_t step = (int32_t)w->steps;
 
+    assert(rows != NULL && !rows->closed);
     if (!c->known) {
         c->spec = (rp_spec){c->name, value->tensor.dtype, value->tensor.shape};
         c->known = true;
@@ -273,7 +282,7 @@ static void commit_value(rp_trajectory_writer *w, const rp_value *value, rp_ref 
     if (c->kept == (size_t)c->options.history) drop_oldest(w, c);
     if (rows->builder != NULL) rp_chunk_builder_commit(rows->builder, &value->tensor);
     if (rows->count == 0) {
-        rows->origin.first_step = step; /* and the reference is the history's: H */
+        rows->origin.first_step = step; /* the reference now belongs to the history: H */
     } else if (step != rows->origin.last_step + 1) {
         rows->origin.sparse = true;
     }
@@ -284,6 +293,8 @@ static void commit_value(rp_trajectory_writer *w, const rp_value *value, rp_ref 
     rows->count++;
     c->cells++;
     c->kept++;
+    assert(c->kept <= c->cells && c->kept <= c->capacity &&
+           c->kept <= (size_t)c->options.history); /* H2 */
 }
 
 rp_status rp_trajectory_writer_append(rp_trajectory_writer *writer, const rp_value *values,
@@ -333,10 +344,10 @@ bool rp_trajectory_writer_find(const rp_trajectory_writer *writer, uint32_t colu
     if (step < -end) return false;
     step += step < 0 ? end : writer->base;
     if (step > c->last_step) return false;
-    /* Steps grow by at least one from cell to cell: so it is not before that of a column
-     * which has a row in every step. */
+    /* Steps grow by at least 1 from cell to cell, so the cell is not before the place that it
+     * would have in a column with a row in every step. */
     low = c->cells - c->kept;
-    high = c->cells; /* behind it */
+    high = c->cells; /* exclusive */
     if ((uint64_t)(c->last_step - step) < c->kept)
         low = c->cells - 1 - (uint64_t)(c->last_step - step);
     while (low < high) {
@@ -408,11 +419,11 @@ rp_status rp_trajectory_writer_copy(rp_trajectory_writer *writer, rp_ref ref, vo
     assert(cell != NULL);
     rp_mutex_lock(&writer->mu);
     chunk = cell->rows->chunk;
-    if (chunk == NULL) /* still plain: nobody takes the builder while we have the lock */
+    if (chunk == NULL) /* not compressed: the lock keeps the builder */
         st = rp_chunk_builder_rows_copy(cell->rows->builder, 0, cell->row, 1, dst, bytes, err);
     rp_mutex_unlock(&writer->mu);
     if (chunk == NULL) return st;
-    /* A chunk stays as long as its rows, which the history has. */
+    /* The history holds the rows, and the rows hold the chunk. */
     if (writer->decoder == NULL) {
         st = rp_decoder_new(&writer->alloc, DECODER_BYTES, &writer->decoder);
         if (st != RP_OK) return rp_fail_memory(err, sizeof(void *));

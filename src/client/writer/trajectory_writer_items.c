@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Creating items: from references to pieces of rows.
+/* Creates items: turns references into pieces of rows.
  *
- * Everything is checked first, then memory is taken, then room is waited for; what follows
- * cannot fail. A row that does not follow the one before it in the same run starts a new piece,
- * so that strided, reversed and repeated rows read back as they were asked for. */
+ * Everything is checked first, then memory is allocated, then the caller waits for room; the
+ * rest cannot fail. A row that does not directly follow the previous one in the same rp_rows
+ * starts a new piece, so strided, reversed and repeated rows are read back as given. */
 #include <assert.h>
 #include <inttypes.h>
 #include <math.h>
@@ -16,7 +16,7 @@
 
 enum {
     LOOK_UP_MS = 1000,
-    PLAIN_BYTES = 8 << 10, /* of rows that the caller copies into a chunk itself, at most */
+    PLAIN_BYTES = 8 << 10, /* largest rows that the caller itself copies into a chunk */
 };
 
 /* Names a column of an item in a message: "column 1 'obs'". Returns `text`. */
@@ -33,7 +33,7 @@ static rp_writer_table *find_table(rp_trajectory_writer *w, const char *name)
     while (*at != NULL && strcmp((*at)->name, name) != 0) at = &(*at)->next;
     table = *at;
     if (table == NULL || table == w->tables) return table;
-    *at = table->next; /* to the front: the next item is likely to be for it too */
+    *at = table->next; /* to the front: the next item is likely to use the same table */
     table->next = w->tables;
     w->tables = table;
     return table;
@@ -52,7 +52,7 @@ static rp_writer_table *make_table(rp_trajectory_writer *w, const char *name)
     return table;
 }
 
-/* Learns the signature of a table, if that is to be had soon. */
+/* Finds the signature of a table, waiting at most LOOK_UP_MS. */
 static rp_status look_up(rp_trajectory_writer *w, rp_writer_table *table, rp_wait wait,
                          rp_error *err)
 {
@@ -67,10 +67,10 @@ static rp_status look_up(rp_trajectory_writer *w, rp_writer_table *table, rp_wai
     st = w->parts.find(w->parts.find_ctx, table->name, soon, &table->signature, &why);
     if (st == RP_NOT_FOUND) return rp_fail(err, st, "%s", why.text);
     if (st == RP_OK) table->looked_up = true;
-    return RP_OK; /* whoever takes the items will check them */
+    return RP_OK; /* the server or table will check the items */
 }
 
-/* The column of the writer that a row of an item comes from, if the row is there. */
+/* Gets the cell of a row of an item. RP_PRECONDITION if it is not in the history. */
 static rp_status check_ref(const rp_trajectory_writer *w, const rp_item_column *columns,
                            size_t index, rp_ref ref, const rp_writer_cell **cell, rp_error *err)
 {
@@ -102,7 +102,7 @@ static rp_status check_same(const rp_item_column *columns, size_t index, const r
     return rp_column_match(index, other->dtype, &other->shape, &expected, err);
 }
 
-/* Checks a column and adds the pieces it makes to `*pieces`. */
+/* Checks a column and adds the number of its pieces to `*pieces`. */
 static rp_status check_column(const rp_trajectory_writer *w, const rp_item_column *columns,
                               size_t index, size_t *pieces, rp_error *err)
 {
@@ -132,7 +132,7 @@ static rp_status check_column(const rp_trajectory_writer *w, const rp_item_colum
     return RP_OK;
 }
 
-/* Reverb's rule for trajectories, in its words. */
+/* Checks a column by Reverb's rule for trajectories, with Reverb's message. */
 static rp_status check_exactly(size_t index, const rp_trajectory_column *column,
                                const rp_spec *spec, rp_error *err)
 {
@@ -195,7 +195,8 @@ static rp_status check_item(rp_trajectory_writer *w, const rp_new_item *new, siz
     return st;
 }
 
-/* Items that wait for rows to be closed: the first that does, and all behind it. */
+/* Returns the number of items that wait for open rows: the first one that needs them and all
+ * after it. */
 static size_t waiting_for_rows(const rp_trajectory_writer *w)
 {
     uint64_t first = w->created;
@@ -205,6 +206,7 @@ static size_t waiting_for_rows(const rp_trajectory_writer *w)
         if (c != NULL && c->open != NULL && c->open->wanted && c->open->first_item < first)
             first = c->open->first_item;
     }
+    assert(first <= w->created);
     return (size_t)(w->created - first);
 }
 
@@ -219,8 +221,8 @@ rp_status rp_writer_make_room(rp_trajectory_writer *w, rp_wait wait, rp_error *e
         if (st != RP_OK) return st;
     }
     if (rp_writer_await(w, max_items, max_bytes, rp_wait_none(), NULL) == RP_OK) return RP_OK;
-    rp_writer_close_wanted(w, w->created); /* or they would wait for ever */
-    rp_writer_kick(w);                     /* it may have stopped for lack of memory */
+    rp_writer_close_wanted(w, w->created); /* otherwise the items would wait for ever */
+    rp_writer_kick(w);                     /* the job may have stopped for lack of memory */
     return rp_writer_await(w, max_items, max_bytes, wait, err);
 }
 
@@ -257,15 +259,15 @@ static rp_outgoing *make_item(rp_trajectory_writer *w, const rp_item_column *col
     return item;
 }
 
-/* Makes a chunk of closed rows that nobody has needed so far, if that is only a copy. What
- * fails for want of memory is left to the job. */
+/* Makes a chunk of closed rows that no item has needed so far, if that is only a copy. Without
+ * memory the job does it later. */
 static void make_plain_chunk(rp_rows *rows)
 {
     rp_writer_column *c = rows->column;
     rp_chunk_builder *builder;
     rp_error why;
 
-    if (rows->wanted) return; /* the job may have it */
+    if (rows->wanted) return; /* the job may use it */
     builder = rows->builder;
     if (!rows->closed || rows->chunk != NULL) return;
     if (c->options.chunk.codec != RP_CODEC_NONE || c->options.chunk.delta) return;
@@ -281,14 +283,14 @@ static void make_plain_chunk(rp_rows *rows)
     c->own_spare = builder;
 }
 
-/* What has become of an item's rows. */
+/* The state of the rows of an item. */
 typedef struct progress {
-    bool has_chunks; /* all of them */
-    bool kicks;      /* the job has something to do */
+    bool has_chunks; /* all rows have chunks */
+    bool kicks;      /* the job has work */
 } progress;
 
-/* Counts what the item holds, and hands closed rows that nobody has needed so far to the job.
- */
+/* Counts the rows that the item holds, and queues closed rows that no item has needed so far
+ * for the job. */
 static progress hold_locked(rp_trajectory_writer *w, rp_outgoing *item) RP_REQUIRES(w->mu)
 {
     bool complete = true, queued = false, has_chunks = true;
@@ -306,6 +308,7 @@ static progress hold_locked(rp_trajectory_writer *w, rp_outgoing *item) RP_REQUI
         if (!rows->closed) complete = false;
         if (rows->chunk == NULL) has_chunks = false;
         if (rows->held++ > 0) continue;
+        assert(rows->charged == 0);
         rows->charged = rp_rows_bytes(rows); /* W3 */
         w->bytes += rows->charged;
     }
@@ -316,12 +319,13 @@ static void queue_item_locked(rp_trajectory_writer *w, rp_outgoing *item) RP_REQ
 {
     rp_outgoing_list *in = &w->incoming;
 
+    assert(item->next == NULL);
     *(in->last == NULL ? &in->first : in->last) = item;
     in->last = &item->next;
 }
 
-/* Adds an item for which there is room; it may be gone when this returns. Cannot fail, and is
- * called with the lock held, which it gives back. Returns its key. */
+/* Adds an item for which there is room. Cannot fail. Called with the lock held, which it
+ * releases. Returns the key; the item may have been freed by then. */
 static uint64_t add_item(rp_trajectory_writer *w, rp_outgoing *item) RP_RELEASE(w->mu)
 {
     uint64_t key;
@@ -340,6 +344,7 @@ static uint64_t add_item(rp_trajectory_writer *w, rp_outgoing *item) RP_RELEASE(
     w->created++;
     if (at_once && !rp_writer_send_now(w, item)) {
         rp_mutex_lock(&w->mu);
+        assert(w->sent > 0);
         w->sent--;
         queue_item_locked(w, item);
         rp_mutex_unlock(&w->mu);

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The background of a writer: one job, submitted when there is something to do and run by one
- * thread at a time. A run of it compresses the rows that were closed and are needed, then gives
- * the sink the items whose rows are all chunks, in order; if there is more to do it is
- * submitted again, so that the writers of a process take turns.
+/* The job of a writer: submitted when there is work, run by one thread at a time. A run
+ * compresses closed rows that items need, then gives the sink, in order, the items whose rows
+ * all have chunks. If work is left it is submitted again, so the writers of a process take
+ * turns.
  *
- * Rows that are not compressed need no job: the caller makes them chunks when an item needs
- * them, which costs less than handing them over, and if nothing waits before that item it gives
- * the sink that as well. Every so many items it has the sink send them, while they are in its
- * processor's cache.
+ * Rows that are not compressed need no job: the caller makes chunks of them when an item needs
+ * them, which is cheaper than a handover. If no item waits before that item, the caller also
+ * gives it to the sink. Every RP_PUSH_ITEMS items it makes the sink send them, while they are
+ * in the processor's cache.
  *
- * Running out of memory loses nothing: the job leaves what it has in place, says so, and tries
- * again when it is submitted next. A caller that waits meanwhile is told. */
+ * Without memory nothing is lost: the job leaves everything in place, records the error for a
+ * waiting caller, and tries again when it is submitted next. */
 #include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -22,7 +22,7 @@
 
 enum {
     ROWS_A_RUN = 64,
-    BATCH = 128,  /* items the sink gets at once, at most */
+    BATCH = 128,  /* most items that the sink gets at once */
     BATCHES = 8,  /* a run */
     SETTLED = 64, /* items that are settled at once */
     FIRST_PLACES = 16,
@@ -31,6 +31,7 @@ enum {
 
 static rp_outgoing **place_of(const rp_outgoing_set *set, uint64_t key)
 {
+    assert(set->capacity > 0 && (set->capacity & (set->capacity - 1)) == 0);
     return &set->places[key & (set->capacity - 1)];
 }
 
@@ -44,7 +45,7 @@ bool rp_outgoing_set_reserve(rp_outgoing_set *set, const rp_allocator *alloc)
     if (larger.capacity > (size_t)UINT32_MAX + 1) return false;
     larger.places = rp_alloc_array(alloc, larger.capacity, sizeof(rp_outgoing *));
     if (larger.places == NULL) return false;
-    for (size_t i = 0; i < set->capacity; i++) /* apart before, so apart now */
+    for (size_t i = 0; i < set->capacity; i++) /* places that differed still differ */
         if (set->places[i] != NULL) *place_of(&larger, set->places[i]->key) = set->places[i];
     rp_release(alloc, set->places, set->capacity * sizeof(rp_outgoing *));
     *set = larger;
@@ -60,8 +61,9 @@ rp_outgoing *rp_outgoing_set_find(const rp_outgoing_set *set, uint64_t key)
 
 void rp_outgoing_set_add(rp_outgoing_set *set, rp_outgoing *item, uint64_t random)
 {
+    assert(2 * (set->count + 1) <= set->capacity); /* reserved */
     do set->counter++;
-    while (*place_of(set, set->counter) != NULL); /* at most half of them are taken */
+    while (*place_of(set, set->counter) != NULL); /* at least half of them are free */
     item->key = (random & ~(uint64_t)UINT32_MAX) | set->counter;
     *place_of(set, item->key) = item;
     set->count++;
@@ -69,6 +71,7 @@ void rp_outgoing_set_add(rp_outgoing_set *set, rp_outgoing *item, uint64_t rando
 
 void rp_outgoing_set_remove(rp_outgoing_set *set, const rp_outgoing *item)
 {
+    assert(*place_of(set, item->key) == item && set->count > 0);
     *place_of(set, item->key) = NULL;
     set->count--;
 }
@@ -86,13 +89,15 @@ void rp_outgoing_free(const rp_allocator *alloc, rp_outgoing *item)
     rp_release(alloc, item, item->size_bytes);
 }
 
-/* Takes an item out of all counts. */
+/* Removes an item from the set and from all counts. */
 static void settle_locked(rp_trajectory_writer *w, rp_outgoing *item) RP_REQUIRES(w->mu)
 {
     rp_outgoing_set_remove(&w->set, item);
     for (uint32_t i = 0; i < item->piece_count; i++) {
         rp_rows *rows = item->pieces[i].rows;
+        assert(rows->held > 0);
         if (--rows->held > 0) continue;
+        assert(w->bytes >= rows->charged);
         w->bytes -= rows->charged; /* W3 */
         rows->charged = 0;
     }
@@ -110,8 +115,8 @@ static void wake_locked(rp_trajectory_writer *w) RP_REQUIRES(w->mu)
     if (w->waiting) rp_cond_signal(&w->cv);
 }
 
-/* Settled items were made long ago: the memory of them all is asked for, then that of their
- * rows, before the first is looked at. */
+/* Prefetches settled items, then their rows: they were created long ago and are not in the
+ * cache. */
 static void fetch_locked(const rp_trajectory_writer *w, const uint64_t *keys, size_t count)
     RP_REQUIRES(w->mu)
 {
@@ -127,7 +132,7 @@ static void fetch_locked(const rp_trajectory_writer *w, const uint64_t *keys, si
     }
 }
 
-/* Settles up to SETTLED items. Returns those that are known, as a list. */
+/* Settles up to SETTLED items. Returns the known ones as a list. */
 static rp_outgoing *settle_some_locked(rp_trajectory_writer *w, const uint64_t *keys,
                                        size_t count) RP_REQUIRES(w->mu)
 {
@@ -139,6 +144,7 @@ static rp_outgoing *settle_some_locked(rp_trajectory_writer *w, const uint64_t *
         rp_outgoing *item = rp_outgoing_set_find(&w->set, keys[i]);
         if (item == NULL) continue;
         settle_locked(w, item);
+        assert(w->sent > 0);
         w->sent--;
         item->next = over;
         over = item;
@@ -183,13 +189,14 @@ rp_sink_events rp_trajectory_writer_events(rp_trajectory_writer *writer)
 
 void rp_writer_queue_locked(rp_trajectory_writer *w, rp_rows *rows)
 {
+    assert(rows->closed && rows->chunk == NULL && rows->builder != NULL);
     rows->next = NULL;
     *(w->closed_last == NULL ? &w->closed : w->closed_last) = rows;
     w->closed_last = &rows->next;
 }
 
-/* Puts the chunk in the place of the rows that are first in the list, and takes them out. The
- * builder may be used again. Returns the next rows. */
+/* Replaces the first rows of the list with their chunk and removes them from the list. Keeps
+ * the builder as a spare. Returns the next rows. */
 static rp_rows *publish(rp_trajectory_writer *w, rp_rows *rows, rp_chunk *chunk)
 {
     rp_chunk_builder *builder = rows->builder;
@@ -197,9 +204,10 @@ static rp_rows *publish(rp_trajectory_writer *w, rp_rows *rows, rp_chunk *chunk)
     rp_rows *next;
 
     rp_mutex_lock(&w->mu);
+    assert(w->closed == rows && rows->chunk == NULL);
     rows->chunk = chunk;
     rows->builder = NULL;
-    rp_chunk_builder_clear(builder); /* not before: the caller may have been reading it */
+    rp_chunk_builder_clear(builder); /* under the lock: the caller may have read it */
     if (rows->held > 0) {
         size_t bytes = rp_rows_bytes(rows);
         w->bytes = w->bytes - rows->charged + bytes;
@@ -217,7 +225,7 @@ static rp_rows *publish(rp_trajectory_writer *w, rp_rows *rows, rp_chunk *chunk)
     return next;
 }
 
-/* What cannot be compressed now stays first in the list. */
+/* Compresses rows. Those that cannot be compressed now stay first in the list. */
 static rp_status compress_some(rp_trajectory_writer *w, rp_rows *rows, rp_error *err)
 {
     for (int i = 0; rows != NULL && i < ROWS_A_RUN; i++) {
@@ -230,8 +238,8 @@ static rp_status compress_some(rp_trajectory_writer *w, rp_rows *rows, rp_error 
     return RP_OK;
 }
 
-/* Tells a column's tuner about the chunks that pieces of one column of an item touch. */
-static void tell_tuner(rp_writer_column *c, const rp_piece *pieces, size_t count)
+/* Gives a column's tuner the chunks of the pieces of one column of an item. */
+static void update_tuner(rp_writer_column *c, const rp_piece *pieces, size_t count)
 {
     size_t bytes = 0, rows = 0, chunks = 0, steps = 0, wire;
     const rp_rows *before = NULL;
@@ -252,16 +260,16 @@ static void tell_tuner(rp_writer_column *c, const rp_piece *pieces, size_t count
     atomic_store_explicit(&c->length, c->tuner.length, memory_order_relaxed);
 }
 
-static void tell_tuners(const rp_outgoing *item)
+static void update_tuners(const rp_outgoing *item)
 {
     const rp_piece *pieces = item->pieces;
 
     for (uint32_t i = 0; i < item->column_count; i++) {
         const rp_piece *end = pieces + item->columns[i].piece_count;
-        while (pieces < end) { /* a column of an item may have rows of several of ours */
+        while (pieces < end) { /* a column of an item may use several columns of the writer */
             size_t n = 1;
             while (pieces + n < end && pieces[n].rows->column == pieces->rows->column) n++;
-            tell_tuner(pieces->rows->column, pieces, n);
+            update_tuner(pieces->rows->column, pieces, n);
             pieces += n;
         }
     }
@@ -286,13 +294,14 @@ static bool reserve_slices(rp_trajectory_writer *w, size_t count)
     return true;
 }
 
-/* Makes the trajectory of an item that is complete. */
+/* Makes the trajectory of a complete item. */
 static rp_status make_trajectory(rp_trajectory_writer *w, rp_outgoing *item, rp_error *err)
 {
     rp_slices few[16], *columns = few;
     rp_slice *slice;
     rp_status st;
 
+    assert(item->trajectory == NULL && !item->has_read && is_complete(item));
     if (!reserve_slices(w, item->piece_count))
         return rp_fail_memory(err, item->piece_count * sizeof(rp_slice));
     slice = w->slices;
@@ -307,16 +316,17 @@ static rp_status make_trajectory(rp_trajectory_writer *w, rp_outgoing *item, rp_
         columns[i] = (rp_slices){slice, item->columns[i].piece_count, item->columns[i].squeeze};
         slice += item->columns[i].piece_count;
     }
+    assert(slice == w->slices + item->piece_count);
     st = rp_trajectory_new(&w->alloc, columns, item->column_count, &item->trajectory, err);
     if (columns != few) rp_release(&w->alloc, columns, item->column_count * sizeof *columns);
     if (st != RP_OK) return st;
-    tell_tuners(item);
+    update_tuners(item);
     for (uint32_t i = 0; i < item->piece_count; i++) rp_rows_let_go(item->pieces[i].rows);
     item->has_read = true;
     return RP_OK;
 }
 
-/* Takes the first item out of the line, as refused. */
+/* Removes the first item of the line as rejected. */
 static void drop_first(rp_trajectory_writer *w, const rp_error *why)
 {
     rp_outgoing *item = w->line.first;
@@ -331,14 +341,15 @@ static void drop_first(rp_trajectory_writer *w, const rp_error *why)
     rp_outgoing_free(&w->alloc, item);
 }
 
-/* Puts the first `count` items of the line into the sink. Whoever it tells may free them before
- * it returns, so they leave the line first. */
+/* Gives the first `count` items of the line to the sink. The sink may settle and so free them
+ * before it returns, so they are removed from the line first. */
 static rp_status put(rp_trajectory_writer *w, const rp_sink_item *items, size_t count,
                      rp_error *err)
 {
     rp_outgoing *first = w->line.first, *item = first, *behind;
     rp_status st;
 
+    assert(count >= 1 && first != NULL);
     for (size_t i = 1; i < count; i++) item = item->next;
     behind = item->next;
     for (item = first; item != behind; item = item->next) item->trajectory = NULL;
@@ -352,6 +363,7 @@ static rp_status put(rp_trajectory_writer *w, const rp_sink_item *items, size_t 
         return RP_OK;
     }
     rp_mutex_lock(&w->mu);
+    assert(w->sent >= count);
     w->sent -= count;
     rp_mutex_unlock(&w->mu);
     w->line.first = first; /* none was taken */
@@ -360,8 +372,7 @@ static rp_status put(rp_trajectory_writer *w, const rp_sink_item *items, size_t 
     return st;
 }
 
-/* Sends the items at the head of the line that are complete, at most a batch; `*count` is how
- * many. */
+/* Sends the complete items at the head of the line, at most BATCH. `*count` is their number. */
 static rp_status send_some(rp_trajectory_writer *w, size_t *count, rp_error *err)
 {
     rp_sink_item items[BATCH];
@@ -382,12 +393,11 @@ static rp_status send_some(rp_trajectory_writer *w, size_t *count, rp_error *err
     if (sent != RP_OK) return sent;
     if (st == RP_OK) return RP_OK;
     if (st == RP_NO_RESOURCE) return rp_fail(err, st, "%s", why.text);
-    drop_first(w, &why); /* it is the first now */
+    drop_first(w, &why); /* the failed item is first now */
     ++*count;
     return RP_OK;
 }
 
-/* What needs no job: the caller is the job, for a moment. */
 bool rp_writer_is_idle_locked(const rp_trajectory_writer *w)
 {
     return !w->busy && w->line.first == NULL && w->incoming.first == NULL;
@@ -412,7 +422,7 @@ void rp_writer_push(rp_trajectory_writer *w, size_t least)
     if (w->sink->class->push != NULL) w->sink->class->push(w->sink, least);
 }
 
-/* The same for the job, if the caller waits for what it has sent. */
+/* Calls push() of the sink if the caller waits for confirmations. */
 static void push_if_awaited(rp_trajectory_writer *w)
 {
     bool is_awaited;
@@ -436,13 +446,14 @@ void rp_writer_kick(rp_trajectory_writer *w)
     if (submit) rp_runtime_submit(w->parts.runtime, &w->job);
 }
 
-/* Moves the new items to the end of the line. Returns the first rows to be compressed, among
- * which is what those items need. */
+/* Moves the incoming items to the end of the line. Returns the list of rows to compress, which
+ * includes the closed rows that these items need. */
 static rp_rows *take_incoming(rp_trajectory_writer *w)
 {
     rp_rows *rows;
 
     rp_mutex_lock(&w->mu);
+    assert(w->busy);
     w->kicked = false;
     if (w->incoming.first != NULL) {
         *(w->line.last == NULL ? &w->line.first : w->line.last) = w->incoming.first;
@@ -467,10 +478,10 @@ static void run_job(rp_job *job)
     push_if_awaited(w);
     rp_mutex_lock(&w->mu);
     again = w->kicked || (st == RP_OK && (sent >= BATCH || w->closed != NULL));
-    if (st != RP_OK && !again) w->trouble = why; /* else it tries again at once */
+    if (st != RP_OK && !again) w->trouble = why; /* otherwise the job runs again at once */
     w->busy = again;
     wake_locked(w);
-    rp_mutex_unlock(&w->mu); /* unless there is more to do, the writer may be freed now */
+    rp_mutex_unlock(&w->mu); /* unless `again`, the writer may be freed now */
     if (again) rp_runtime_submit(w->parts.runtime, job);
 }
 
@@ -500,7 +511,8 @@ void rp_writer_send_deinit(rp_trajectory_writer *w)
     if (w->sink != NULL) w->sink->class->close(w->sink);
     free_list(w, &w->line);
     free_list(w, &w->incoming);
-    for (size_t i = 0; i < w->set.capacity; i++) /* what the sink had */
+    assert(w->line.first == NULL && w->incoming.first == NULL);
+    for (size_t i = 0; i < w->set.capacity; i++) /* items of the sink */
         rp_outgoing_free(&w->alloc, w->set.places[i]);
     rp_release(&w->alloc, w->set.places, w->set.capacity * sizeof(rp_outgoing *));
     while (w->closed != NULL) {
@@ -532,6 +544,7 @@ static rp_status await_locked(rp_trajectory_writer *w, size_t max_items, size_t 
 {
     bool late = until_ns == RP_NOW;
 
+    assert(w->sent <= w->set.count);
     while (!rp_writer_is_room_locked(w, max_items, max_bytes)) {
         if (w->trouble.code != RP_OK) {
             if (err != NULL) *err = w->trouble;
@@ -554,9 +567,9 @@ rp_status rp_writer_await(rp_trajectory_writer *w, size_t max_items, size_t max_
     rp_status st;
 
     rp_mutex_lock(&w->mu);
-    w->cancelled = false; /* an earlier token may have been fired late */
+    w->cancelled = false; /* the token of an earlier wait may have fired late */
     st = await_locked(w, max_items, max_bytes, RP_NOW, err);
-    w->waiting = st == RP_DEADLINE && wait.until_ns != RP_NOW; /* what is put is pushed */
+    w->waiting = st == RP_DEADLINE && wait.until_ns != RP_NOW; /* makes the job push */
     rp_mutex_unlock(&w->mu);
     if (st == RP_OK || (st == RP_DEADLINE && wait.until_ns == RP_NOW && err == NULL)) return st;
     if (st == RP_DEADLINE && wait.until_ns != RP_NOW) {
@@ -606,7 +619,7 @@ size_t rp_trajectory_writer_pending(const rp_trajectory_writer *writer)
     rp_trajectory_writer *w = (rp_trajectory_writer *)(uintptr_t)writer;
     size_t count;
 
-    if (rp_writer_check_alive(w, NULL) != RP_OK) return 0; /* the parent has them */
+    if (rp_writer_check_alive(w, NULL) != RP_OK) return 0; /* the items are the parent's */
     rp_mutex_lock(&w->mu);
     count = w->set.count;
     rp_mutex_unlock(&w->mu);

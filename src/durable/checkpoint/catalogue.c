@@ -1,7 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "durable/checkpoint/catalogue.h"
 
+#include <assert.h>
+
 #include "util/mem.h"
+#include "util/verify.h"
+
+#ifndef NDEBUG
+static bool is_valid(const rp_catalogue *c)
+{
+    if (c->checkpoint_count > c->checkpoint_capacity) return false;
+    if (c->segment_count > c->segment_capacity || c->held_count > c->held_capacity)
+        return false;
+    for (size_t i = 1; i < c->checkpoint_count; i++)
+        if (c->checkpoints[i - 1].number >= c->checkpoints[i].number) return false; /* K2 */
+    for (size_t i = 1; i < c->segment_count; i++)
+        if (c->segments[i - 1].number >= c->segments[i].number) return false; /* K2 */
+    return true;
+}
+#endif
 
 void rp_catalogue_init(rp_catalogue *c, const rp_allocator *alloc)
 {
@@ -52,23 +69,26 @@ rp_status rp_catalogue_add_checkpoint(rp_catalogue *c, uint64_t number, uint64_t
     }
     at = c->checkpoint_count;
     while (at > 0 && c->checkpoints[at - 1].number > number) at--;
+    assert(at == 0 || c->checkpoints[at - 1].number < number); /* K2 */
     memmove(c->checkpoints + at + 1, c->checkpoints + at,
             (c->checkpoint_count - at) * sizeof k);
     c->checkpoints[at] = k;
     c->checkpoint_count++;
+    RP_VERIFY(c->segment_count, is_valid(c));
     return RP_OK;
 }
 
 void rp_catalogue_drop_checkpoint(rp_catalogue *c, size_t index)
 {
+    assert(index < c->checkpoint_count);
     free_checkpoint(&c->alloc, &c->checkpoints[index]);
     c->checkpoint_count--;
     memmove(c->checkpoints + index, c->checkpoints + index + 1,
             (c->checkpoint_count - index) * sizeof *c->checkpoints);
 }
 
-/* Where a number stands, or would. */
-static size_t place_of(const rp_catalogue *c, uint64_t number)
+/* The position of a segment in the list, or the position where it would be inserted. */
+static size_t position_of(const rp_catalogue *c, uint64_t number)
 {
     size_t low = 0, high = c->segment_count;
 
@@ -84,7 +104,7 @@ static size_t place_of(const rp_catalogue *c, uint64_t number)
 
 rp_status rp_catalogue_add_segment(rp_catalogue *c, uint64_t number)
 {
-    size_t at = place_of(c, number);
+    size_t at = position_of(c, number);
 
     if (at < c->segment_count && c->segments[at].number == number) return RP_OK;
     if (!make_room(&c->alloc, &c->segments, c->segment_count, &c->segment_capacity,
@@ -94,14 +114,16 @@ rp_status rp_catalogue_add_segment(rp_catalogue *c, uint64_t number)
             (c->segment_count - at) * sizeof *c->segments);
     c->segments[at] = (rp_owned_segment){.number = number};
     c->segment_count++;
+    RP_VERIFY(c->segment_count, is_valid(c));
     return RP_OK;
 }
 
 void rp_catalogue_drop_segment(rp_catalogue *c, uint64_t number)
 {
-    size_t at = place_of(c, number);
+    size_t at = position_of(c, number);
 
     if (at == c->segment_count || c->segments[at].number != number) return;
+    assert(!rp_catalogue_needs(c, number)); /* K1 */
     c->segment_count--;
     memmove(c->segments + at, c->segments + at + 1,
             (c->segment_count - at) * sizeof *c->segments);
@@ -151,6 +173,8 @@ void rp_kept_tables_free(const rp_allocator *alloc, rp_kept_tables *tables, bool
 
         for (size_t b = 0; b < table->block_count; b++) {
             rp_kept_block *block = &table->blocks[b];
+
+            assert(block->share_count == 0 || block->shares != NULL);
             if (block->fresh || !only_fresh)
                 rp_release(alloc, block->shares, block->share_count * sizeof(rp_share));
         }

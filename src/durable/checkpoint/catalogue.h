@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is in a data directory: the checkpoints that are kept, the segments that are ours, and
- * where each block of the last checkpoint lies. Only what stands here is ever deleted.
+/* The catalogue of a data directory: the checkpoints that are kept, the segments of this store,
+ * and the location of each block of the last checkpoint. Only files in the catalogue are ever
+ * removed.
  *
- *   K1  every segment that a checkpoint in it needs is in it
- *   K2  checkpoints and segments ascend
- *   K3  the shares of a block name each segment once: its own, and those of its chunks
+ *   K1  every segment that a checkpoint in the catalogue needs is in the catalogue;
+ *   K2  checkpoints and segments are ascending, without duplicates;
+ *   K3  the shares of a block name each segment once: its own and those of its chunks.
  *
  * One thread at a time: the one that writes checkpoints. */
 #ifndef RP_DURABLE_CHECKPOINT_CATALOGUE_H
@@ -15,14 +16,14 @@
 /* Bytes of a segment that a block needs. */
 typedef struct rp_share {
     uint64_t segment, bytes;
-    uint64_t end; /* nothing from here on is needed */
+    uint64_t end; /* offset behind the last byte that is needed */
 } rp_share;
 
 typedef struct rp_kept_block {
     rp_manifest_block at;
     rp_share *shares;
     uint32_t share_count;
-    bool fresh; /* of a checkpoint that is being written: its shares are not those of another */
+    bool fresh; /* in a checkpoint that is being written: the block owns its shares */
 } rp_kept_block;
 
 typedef struct rp_kept_table {
@@ -45,17 +46,17 @@ typedef struct rp_kept_checkpoint {
 
 typedef struct rp_owned_segment {
     uint64_t number;
-    uint64_t
-        dead_at; /* the checkpoint before whose cut nothing in memory lay in it; 0: alive */
+    uint64_t dead_at; /* the checkpoint before whose cut no chunk in memory had its location in
+                         the segment; 0: alive */
 } rp_owned_segment;
 
 typedef struct rp_catalogue {
     rp_allocator alloc;
     rp_kept_checkpoint *checkpoints;
     size_t checkpoint_count, checkpoint_capacity;
-    rp_owned_segment *segments; /* that are ours, but for those made since it was opened */
+    rp_owned_segment *segments; /* without those that rp_checkpointer.next_segment excludes */
     size_t segment_count, segment_capacity;
-    uint64_t *held; /* segments that checkpoints in quarantine need: never removed */
+    uint64_t *held; /* segments that quarantined checkpoints need: never removed */
     size_t held_count, held_capacity;
     rp_kept_tables last;
 } rp_catalogue;
@@ -63,30 +64,31 @@ typedef struct rp_catalogue {
 void rp_catalogue_init(rp_catalogue *c, const rp_allocator *alloc);
 void rp_catalogue_deinit(rp_catalogue *c);
 
-/* Copies a list of segments. RP_NO_RESOURCE. */
+/* Adds a checkpoint and its segments; copies the list. RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_catalogue_add_checkpoint(rp_catalogue *c, uint64_t number,
                                                    uint64_t lsn,
                                                    const rp_manifest_segment *segments,
                                                    size_t count);
 void rp_catalogue_drop_checkpoint(rp_catalogue *c, size_t index);
-/* In any order; one that is there already stays. RP_NO_RESOURCE. */
+/* Adds a segment, in any order, unless it is there. RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_catalogue_add_segment(rp_catalogue *c, uint64_t number);
 void rp_catalogue_drop_segment(rp_catalogue *c, uint64_t number);
 
-/* Keeps segments for good. RP_NO_RESOURCE. */
+/* Excludes segments from removal. RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_catalogue_hold(rp_catalogue *c, const rp_manifest_segment *segments,
                                          size_t count);
 
-/* True if a checkpoint in it, or in quarantine, needs the segment. */
+/* True if a checkpoint in the catalogue, or in quarantine, needs the segment. */
 bool rp_catalogue_needs(const rp_catalogue *c, uint64_t number);
 
-/* What the list of a checkpoint says of a segment, or NULL. */
+/* Finds a segment in the list of a checkpoint. NULL: it is not there. */
 const rp_manifest_segment *rp_find_segment(const rp_manifest_segment *segments, size_t count,
                                            uint64_t number);
 
-/* Frees the tables: of one that is being written, or was not finished, only what is fresh. */
+/* Frees the tables. only_fresh, for a checkpoint that was not finished: frees the shares of
+ * fresh blocks only, since the others are borrowed. */
 void rp_kept_tables_free(const rp_allocator *alloc, rp_kept_tables *tables, bool only_fresh);
-/* What the last checkpoint has of a table, or NULL. */
+/* Finds the blocks of a table. NULL: it is not there. */
 const rp_kept_table *rp_kept_tables_find(const rp_kept_tables *tables, const rp_table *table);
 
 #endif

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The steps of a checkpoint in their order, and the first of them: the cut. retention.c has the
- * last. */
+/* The order of the steps, step 1 (the cut) and step 4 (CURRENT). Step 5 is in retention.c. */
+#include "durable/checkpoint/checkpoint.h"
+
+#include <assert.h>
+
 #include "durable/checkpoint/checkpoint_inside.h"
 #include "durable/checkpoint/retention.h"
 #include "util/clock.h"
@@ -30,7 +33,7 @@ static rp_status find_tables(rp_checkpoint_run *r, rp_error *err)
         found = rp_store_find_tables(r->c->store, r->tables, count);
         r->table_count = count;
         if (found == count) return RP_OK;
-        /* One was made or dropped in between: what was written are references. */
+        /* A table was created or dropped meanwhile: releases the references and retries. */
         for (size_t i = found; i < count; i++) r->tables[i] = NULL;
         release_tables(r);
     }
@@ -40,8 +43,9 @@ static void note_lsn(void *ctx)
 {
     rp_checkpoint_run *r = ctx;
 
-    /* Without a journal, a leap: what one tells that begins after this checkpoint must not seem
-     * to follow on those before it, nor what is torn at the end of an old one on this. */
+    /* Without a journal the LSN leaps: the records of a journal that begins after this
+     * checkpoint must not follow an older checkpoint, nor the torn tail of an old journal this
+     * one. */
     if (r->c->journal == NULL && r->c->catalogue.checkpoint_count > 0) r->c->lsn += RP_LSN_LEAP;
     r->lsn = r->c->journal != NULL ? rp_journal_cut(r->c->journal) : r->c->lsn;
 }
@@ -53,7 +57,9 @@ static rp_status take_frozen(void *ctx, rp_table *const *tables, size_t count,
     bool same = count == r->table_count;
 
     for (size_t i = 0; same && i < count; i++) same = tables[i] == r->tables[i];
-    if (!same) return rp_fail(err, RP_EXISTS, "checkpoint: tables come and go");
+    if (!same)
+        return rp_fail(err, RP_EXISTS,
+                       "checkpoint: tables are created or dropped all the time");
     r->store = *state;
     if (count > 0) return rp_cut_take(r->cut, note_lsn, r, &r->result.pause_ns, err);
     note_lsn(r);
@@ -80,7 +86,8 @@ static rp_status take_cut(rp_checkpoint_run *r, rp_error *err)
     return st;
 }
 
-/* Moves the blocks of the checkpoint before that are still good over, and lets the rest go. */
+/* Makes this checkpoint the last one in the catalogue. Takes over the shares of blocks that
+ * have not changed, and frees the others (P3). */
 static void keep_tables(rp_checkpoint_run *r)
 {
     rp_catalogue *k = &r->c->catalogue;
@@ -91,6 +98,8 @@ static void keep_tables(rp_checkpoint_run *r)
 
         for (size_t b = 0; b < now->block_count; b++) {
             if (!now->blocks[b].fresh) {
+                assert(before != NULL && b < before->block_count);
+                assert(before->blocks[b].shares == now->blocks[b].shares);
                 before->blocks[b].shares = NULL;
                 before->blocks[b].share_count = 0;
             }
@@ -102,7 +111,7 @@ static void keep_tables(rp_checkpoint_run *r)
     r->kept = (rp_kept_tables){0};
 }
 
-/* Steps 3 and 4. `*stays`: its manifest is there for good, even if this fails. */
+/* Steps 3 and 4. `*stays`: the manifest stays on disk even if this fails. */
 static rp_status switch_over(rp_checkpoint_run *r, bool *stays, rp_error *err)
 {
     rp_current current = {.store_id = r->c->id, .checkpoint = r->result.number};
@@ -127,7 +136,7 @@ static rp_status switch_over(rp_checkpoint_run *r, bool *stays, rp_error *err)
         (void)files->ops->remove(files, RP_CURRENT_TEMPORARY, NULL);
         return st;
     }
-    /* From here on it may be the live one, whatever this says. */
+    /* From here on it may be the live checkpoint, even if the rename reports a failure. */
     *stays = true;
     st = rp_current_switch(files, err);
     RP_KILL_POINT("checkpoint.switched");
@@ -147,11 +156,11 @@ static rp_status begin(rp_checkpoint_run *r, rp_error *err)
         st = rp_segments_end_open(r->c->segments, err);
         if (st != RP_OK) return st;
     }
-    /* Before the cut: who has no chunk in memory now is needed by no change after it. */
-    st = rp_retention_note(r->c, r->result.number, err);
+    /* Before the cut: no change after it needs a segment without chunks in memory now. */
+    st = rp_retention_mark_dead(r->c, r->result.number, err);
     if (st == RP_OK) st = rp_checkpoint_choose_moving(r, err);
     if (st == RP_OK) st = take_cut(r, err);
-    /* On a full disk, what waits to be written goes: what of it is needed is put again. */
+    /* On a full disk the queue is dropped: what the checkpoint needs of it is put again. */
     if (st == RP_OK) rp_segments_drop_queue(r->c->segments, r->c->is_short);
     return st;
 }
@@ -176,6 +185,7 @@ rp_status rp_checkpoint_write(rp_checkpointer *c, rp_checkpoint_result *out, rp_
     rp_status st;
 
     if (r == NULL) return rp_fail_memory(err, sizeof *r);
+    assert(c->keep >= 1 && (c->journal == NULL || c->has_journal));
     r->c = c;
     rp_image_init(&r->image, c->alloc);
     rp_buf_init(&r->payload, c->alloc);
@@ -185,12 +195,13 @@ rp_status rp_checkpoint_write(rp_checkpointer *c, rp_checkpoint_result *out, rp_
     if (st == RP_OK) st = rp_checkpoint_list_segments(r, err);
     RP_KILL_POINT("checkpoint.synced");
     if (st == RP_OK) {
-        /* First: what is on disk must be in the catalogue, or it is never removed. */
+        /* Before it is written: a file that is not in the catalogue is never removed. */
         st = rp_catalogue_add_checkpoint(&c->catalogue, r->result.number, r->lsn, r->segments,
                                          r->segment_count);
         if (st != RP_OK) st = rp_fail_memory(err, r->segment_count * sizeof *r->segments);
     }
     if (st == RP_OK) {
+        assert(r->result.number > c->last_number);
         c->last_number = r->result.number;
         st = switch_over(r, &stays, err);
         if (stays) c->is_unsure = st != RP_OK;
@@ -201,7 +212,7 @@ rp_status rp_checkpoint_write(rp_checkpointer *c, rp_checkpoint_result *out, rp_
         keep_tables(r);
         c->damaged_count = 0;
         r->result.lsn = r->lsn;
-        r->result.is_swept = rp_retain(c) == RP_OK;
+        r->result.is_swept = rp_retention_apply(c) == RP_OK;
         *out = r->result;
     }
     end(r, st == RP_OK);

@@ -1,18 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A checkpoint that is being written, for the files that make it up:
+/* A checkpoint that is being written, shared by
  *
- *   checkpoint.c            the cut, the order of steps, the end
- *   checkpoint_segments.c   chunks and blocks of slots go into segments
- *   checkpoint_manifest.c   the manifest that lists them
- */
+ *   checkpoint.c            the cut, the order of the steps, clean-up
+ *   checkpoint_segments.c   step 2: chunks and blocks of slots go to segments
+ *   checkpoint_manifest.c   step 3: the manifest
+ *
+ * Invariants:
+ *
+ *   P1  `moving` and `segments` are ascending, without duplicates;
+ *   P2  the blocks of `kept` are those of the tables of the cut, in order;
+ *   P3  a block that is not fresh borrows its shares from the checkpoint before. */
 #ifndef RP_DURABLE_CHECKPOINT_CHECKPOINT_INSIDE_H
 #define RP_DURABLE_CHECKPOINT_CHECKPOINT_INSIDE_H
 
-#include "durable/checkpoint/checkpoint.h"
+#include "durable/checkpoint/checkpointer.h"
 
 enum { RP_SLOT_BLOCK_BYTES = RP_SLOTS_PER_BLOCK * sizeof(rp_slot) };
 
-/* A checkpoint that is being written. */
 typedef struct rp_checkpoint_run {
     rp_checkpointer *c;
     rp_cut *cut;
@@ -20,10 +24,10 @@ typedef struct rp_checkpoint_run {
     size_t table_count;
     rp_store_state store;
     uint64_t lsn;
-    rp_kept_tables kept; /* what it consists of so far */
-    uint64_t *moving;    /* segments to be emptied, ascending */
+    rp_kept_tables kept; /* the blocks of this checkpoint so far */
+    uint64_t *moving;    /* segments to be vacated */
     size_t moving_count, moving_capacity;
-    rp_manifest_segment *segments; /* that it needs, ascending */
+    rp_manifest_segment *segments; /* that this checkpoint needs */
     size_t segment_count, segment_capacity;
     rp_image image;
     rp_buf payload;
@@ -32,16 +36,17 @@ typedef struct rp_checkpoint_run {
     rp_checkpoint_result result;
 } rp_checkpoint_run;
 
-/* The segments that are damaged; and those that have little that is live, the first of them
- * first, as far as what is live there may be moved. */
+/* Chooses the segments to be vacated: the damaged ones, and those with little live data, lowest
+ * number first, as long as their live data may be moved. */
 RP_NODISCARD rp_status rp_checkpoint_choose_moving(rp_checkpoint_run *r, rp_error *err);
-/* Writes all tables and syncs them. */
+/* Writes and syncs the blocks and chunks of all tables. */
 RP_NODISCARD rp_status rp_checkpoint_write_segments(rp_checkpoint_run *r, rp_error *err);
 
+/* Computes r->segments from the blocks. */
 RP_NODISCARD rp_status rp_checkpoint_list_segments(rp_checkpoint_run *r, rp_error *err);
 RP_NODISCARD rp_status rp_checkpoint_write_manifest(rp_checkpoint_run *r, const char *path,
                                                     rp_current *current, rp_error *err);
-/* Reads it as recovery would: every record, and that the segments are there. */
+/* Reads the manifest as recovery does, and checks that its segments exist. */
 RP_NODISCARD rp_status rp_checkpoint_verify_manifest(rp_checkpoint_run *r, const char *path,
                                                      const rp_current *current, rp_error *err);
 

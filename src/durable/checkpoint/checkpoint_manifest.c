@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The third step of a checkpoint: the manifest. */
+/* Step 3: the manifest. */
+#include <assert.h>
+
 #include "durable/checkpoint/checkpoint_inside.h"
 #include "durable/checkpoint/retention.h"
 #include "util/clock.h"
@@ -8,7 +10,7 @@
 
 enum { SET_PAGE = 1 << 14 };
 
-/* The segment's entry in the list, which is made if it is not there. */
+/* Returns the entry of a segment in the list; adds it if it is missing. NULL: no memory. */
 static rp_manifest_segment *segment_entry(rp_checkpoint_run *r, uint64_t number)
 {
     size_t low = 0, high = r->segment_count, more = 2 * r->segment_capacity + 16;
@@ -27,6 +29,7 @@ static rp_manifest_segment *segment_entry(rp_checkpoint_run *r, uint64_t number)
             return NULL;
         r->segment_capacity = more;
     }
+    assert(low == 0 || r->segments[low - 1].number < number); /* P1 */
     memmove(r->segments + low + 1, r->segments + low,
             (r->segment_count - low) * sizeof *r->segments);
     r->segments[low] = (rp_manifest_segment){.number = number};
@@ -53,7 +56,7 @@ rp_status rp_checkpoint_list_segments(rp_checkpoint_run *r, rp_error *err)
         rp_status st = rp_segments_open(r->c->segments, s->number, &bytes, err);
 
         if (st != RP_OK) return st;
-        /* A chunk in two blocks was counted twice. */
+        /* A chunk to which two blocks refer was counted twice. */
         if (s->live > s->bytes) s->live = s->bytes;
         r->result.disk_bytes += bytes;
         r->result.live_bytes += s->live;
@@ -83,8 +86,9 @@ static rp_status add_tables(rp_checkpoint_run *r, rp_manifest_writer *w, rp_erro
     rp_manifest_block *blocks;
     uint32_t *page = rp_alloc(r->c->alloc, room);
 
+    assert(r->kept.count == r->table_count); /* P2 */
     if (page == NULL) return rp_fail_memory(err, room);
-    blocks = rp_alloc_array(r->c->alloc, RP_MANIFEST_PLACES, sizeof *blocks);
+    blocks = rp_alloc_array(r->c->alloc, RP_MANIFEST_LOCATIONS, sizeof *blocks);
     for (size_t t = 0; t < r->table_count && blocks != NULL; t++) {
         const rp_kept_table *kept = &r->kept.tables[t];
 
@@ -92,7 +96,7 @@ static rp_status add_tables(rp_checkpoint_run *r, rp_manifest_writer *w, rp_erro
         for (size_t at = 0; at < kept->block_count;) {
             size_t n = kept->block_count - at;
 
-            if (n > RP_MANIFEST_PLACES) n = RP_MANIFEST_PLACES;
+            if (n > RP_MANIFEST_LOCATIONS) n = RP_MANIFEST_LOCATIONS;
             for (size_t i = 0; i < n; i++) blocks[i] = kept->blocks[at + i].at;
             rp_manifest_add_blocks(w, blocks, n);
             at += n;
@@ -100,8 +104,8 @@ static rp_status add_tables(rp_checkpoint_run *r, rp_manifest_writer *w, rp_erro
         add_sets(r, w, t, page);
     }
     rp_release(r->c->alloc, page, room);
-    if (blocks == NULL) return rp_fail_memory(err, RP_MANIFEST_PLACES * sizeof *blocks);
-    rp_release(r->c->alloc, blocks, RP_MANIFEST_PLACES * sizeof *blocks);
+    if (blocks == NULL) return rp_fail_memory(err, RP_MANIFEST_LOCATIONS * sizeof *blocks);
+    rp_release(r->c->alloc, blocks, RP_MANIFEST_LOCATIONS * sizeof *blocks);
     return RP_OK;
 }
 
@@ -138,7 +142,7 @@ rp_status rp_checkpoint_verify_manifest(rp_checkpoint_run *r, const char *path,
 
     if (st == RP_OK && (m->bytes != current->bytes ||
                         memcmp(m->hash, current->hash, RP_MANIFEST_HASH_BYTES) != 0))
-        st = rp_fail(err, RP_CORRUPT, "%s: it is not what was written", path);
+        st = rp_fail(err, RP_CORRUPT, "%s: it reads back other bytes than were written", path);
     for (size_t i = 0; st == RP_OK && i < m->segment_count; i++)
         st = rp_check_segment_size(r->c->files, &m->segments[i], err);
     rp_manifest_free(m);

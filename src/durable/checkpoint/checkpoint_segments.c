@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The second step of a checkpoint: chunks and blocks of slots go into segments. */
+/* Step 2: puts chunks and blocks of slots into segments. */
+#include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -13,14 +14,14 @@
 enum {
     FLUSH_BYTES = 8 << 20,
     SHORT_FLUSH_BYTES = 64 << 20, /* on a full disk */
-    RECORDS_SHARE = 16,           /* seals take at most one of so many parts of the records */
-    FILES_BYTES = 16 << 10,       /* ends of blocks of the file system, CURRENT */
-    BLOCK_ENTRY_BYTES = 32,       /* at most so many in the manifest for a block of slots, */
-    SLOT_ENTRY_BYTES = 5,         /* a slot in a set, */
-    SEGMENT_ENTRY_BYTES = 40,     /* a segment */
-    DEAD_SHARE = 6, /* R3: one of so many parts of the dead bytes counts as room. More than a
-                       quarter must be dead to make up for the whole reserve, and then there are
-                       segments to empty */
+    RECORDS_SHARE = 16,           /* seals take at most 1/16 of the records */
+    FILES_BYTES = 16 << 10,       /* CURRENT, and unused ends of file system blocks */
+    BLOCK_ENTRY_BYTES = 32,       /* at most, in the manifest: for a block of slots, */
+    SLOT_ENTRY_BYTES = 5,         /* for a slot in a set, */
+    SEGMENT_ENTRY_BYTES = 40,     /* for a segment */
+    DEAD_SHARE = 6, /* R3: 1/6 of the dead bytes counts as free space. More than a quarter must
+                       be dead to make up for the whole reserve, and then there are segments to
+                       vacate */
     MOVED_BYTES = 64 << 20,
 };
 
@@ -52,7 +53,7 @@ static int compare_numbers(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* How many bytes may be moved: not more than there is room for. */
+/* How many bytes may be moved: at most a quarter of the free space. */
 static uint64_t most_moved(const rp_checkpointer *c)
 {
     uint64_t most = c->max_moved != 0 ? c->max_moved : MOVED_BYTES, total, available;
@@ -64,7 +65,7 @@ static uint64_t most_moved(const rp_checkpointer *c)
     return available / 4 < most ? available / 4 : most;
 }
 
-/* Whether so little of a segment is live that it is to be emptied. */
+/* True if so little of a segment is live that it is to be vacated. */
 static bool is_sparse(const rp_checkpointer *c, uint64_t live, uint64_t bytes)
 {
     return live < (c->is_short ? bytes - bytes / 4 : bytes / 4);
@@ -89,8 +90,7 @@ rp_status rp_checkpoint_choose_moving(rp_checkpoint_run *r, rp_error *err)
 
         uint64_t bytes = 0;
 
-        /* Of one that is not written any more all of the file counts, also what nobody needs at
-         * its end. */
+        /* The whole file counts, also bytes at its end that no checkpoint needs. */
         if (s->number >= r->c->next_segment || is_damaged(r, s->number) ||
             rp_segments_open(r->c->segments, s->number, &bytes, NULL) != RP_OK ||
             !is_sparse(r->c, s->live, bytes))
@@ -100,16 +100,19 @@ rp_status rp_checkpoint_choose_moving(rp_checkpoint_run *r, rp_error *err)
         r->moving[r->moving_count++] = s->number;
         r->result.moved_bytes += s->live;
     }
+    assert(r->moving_count <= r->moving_capacity);
     qsort(r->moving, r->moving_count, sizeof *r->moving, compare_numbers);
+    for (size_t i = 1; i < r->moving_count; i++)
+        assert(r->moving[i - 1] < r->moving[i]); /* P1 */
     return RP_OK;
 }
 
-static rp_status place_chunk(rp_checkpoint_run *r, rp_chunk *chunk, rp_place *out,
-                             rp_error *err)
+static rp_status locate_chunk(rp_checkpoint_run *r, rp_chunk *chunk, rp_disk_location *out,
+                              rp_error *err)
 {
     rp_status st;
 
-    if (rp_segments_place(r->c->segments, chunk, out)) {
+    if (rp_segments_locate(r->c->segments, chunk, out)) {
         if (!is_moving(r, out->segment)) return RP_OK;
         return rp_segments_move_chunk(r->c->segments, chunk, out, err);
     }
@@ -139,12 +142,12 @@ static rp_status add_item(rp_checkpoint_run *r, size_t index, const rp_slot *slo
         rp_image_add_column(&r->image, index, column.squeeze);
         for (size_t i = 0; i < column.slice_count; i++) {
             const rp_slice *slice = &column.slices[i];
-            rp_place place;
-            rp_status st = place_chunk(r, slice->chunk, &place, err);
+            rp_disk_location location;
+            rp_status st = locate_chunk(r, slice->chunk, &location, err);
 
             if (st != RP_OK) return st;
             rp_image_add_slice(&r->image,
-                               &(rp_image_slice){rp_image_add_place(&r->image, &place),
+                               &(rp_image_slice){rp_image_add_location(&r->image, &location),
                                                  slice->column, slice->offset, slice->length});
         }
     }
@@ -152,33 +155,33 @@ static rp_status add_item(rp_checkpoint_run *r, size_t index, const rp_slot *slo
 }
 
 /* Adds a record to the shares of a block. */
-static void share(rp_kept_block *block, const rp_place *place)
+static void share(rp_kept_block *block, const rp_disk_location *location)
 {
-    uint64_t bytes = (uint64_t)RP_RECORD_HEADER_BYTES + place->size;
-    uint64_t end = place->offset + bytes;
+    uint64_t bytes = rp_location_bytes(location), end = rp_location_end(location);
 
     for (uint32_t i = block->share_count; i-- > 0;)
-        if (block->shares[i].segment == place->segment) {
+        if (block->shares[i].segment == location->segment) {
             block->shares[i].bytes += bytes;
             if (block->shares[i].end < end) block->shares[i].end = end;
             return;
         }
-    block->shares[block->share_count++] = (rp_share){place->segment, bytes, end};
+    block->shares[block->share_count++] = (rp_share){location->segment, bytes, end};
 }
 
-/* Notes which segments a block needs. The scratch array has room for each place to be in one
- * of its own. */
+/* Computes the shares of a block. The scratch array is large enough for each location to be in
+ * a segment of its own. */
 static rp_status note_shares(rp_checkpoint_run *r, rp_kept_block *block, rp_error *err)
 {
-    size_t room = r->image.place_count + 1;
+    size_t room = r->image.location_count + 1;
     rp_share *scratch = rp_alloc_array(r->c->alloc, room, sizeof *scratch);
     rp_share *exact;
 
     if (scratch == NULL) return rp_fail_memory(err, room * sizeof *scratch);
     block->shares = scratch;
     block->share_count = 0;
-    share(block, &block->at.place);
-    for (size_t i = 0; i < r->image.place_count; i++) share(block, &r->image.places[i]);
+    share(block, &block->at.location);
+    for (size_t i = 0; i < r->image.location_count; i++) share(block, &r->image.locations[i]);
+    assert(block->share_count >= 1 && block->share_count <= room); /* K3 */
     exact = rp_alloc_array(r->c->alloc, block->share_count, sizeof *exact);
     if (exact != NULL) memcpy(exact, scratch, block->share_count * sizeof *exact);
     rp_release(r->c->alloc, scratch, room * sizeof *scratch);
@@ -211,7 +214,7 @@ static rp_status write_block(rp_checkpoint_run *r, size_t table, size_t index,
         return rp_fail(err, RP_NO_RESOURCE, "checkpoint: a block of %zu bytes is over %d",
                        r->payload.size, RP_MAX_RECORD_BYTES);
     st = rp_segments_put(r->c->segments, RP_RECORD_BLOCK, index, r->payload.data,
-                         r->payload.size, &out->at.place);
+                         r->payload.size, &out->at.location);
     if (st != RP_OK) return rp_fail_memory(err, r->payload.size);
     r->result.bytes += RP_RECORD_HEADER_BYTES + r->payload.size;
     out->fresh = true;
@@ -226,7 +229,7 @@ static bool touches_moving(const rp_checkpoint_run *r, const rp_kept_block *bloc
     return false;
 }
 
-/* Bytes that the manifest has at most, and files beside it. */
+/* At most how many bytes the manifest and the files beside it take. */
 static uint64_t manifest_bytes(const rp_checkpoint_run *r)
 {
     uint64_t bytes = FILES_BYTES + r->c->catalogue.segment_count * SEGMENT_ENTRY_BYTES;
@@ -258,8 +261,8 @@ static uint64_t dead_bytes(const rp_checkpoint_run *r)
     return all > live ? all - live : 0;
 }
 
-/* On a full disk: whether what is queued may be written. If not, drops it (R2). `is_all`: the
- * whole checkpoint is queued, so it is known what remains (R3). */
+/* On a full disk: checks that the queue may be written, and drops it if not (R2). `is_all`: the
+ * whole checkpoint is queued, so that the space that remains is known (R3). */
 static rp_status check_room(rp_checkpoint_run *r, bool is_all, rp_error *err)
 {
     const rp_checkpointer *c = r->c;
@@ -289,8 +292,8 @@ static rp_status check_room(rp_checkpoint_run *r, bool is_all, rp_error *err)
     return st;
 }
 
-/* Every now and then: writes what is queued. */
-static rp_status breathe(rp_checkpoint_run *r, rp_error *err)
+/* Writes the queue if it is large. */
+static rp_status flush_if_large(rp_checkpoint_run *r, rp_error *err)
 {
     uint64_t most = r->c->is_short ? SHORT_FLUSH_BYTES : FLUSH_BYTES;
     rp_status st;
@@ -318,11 +321,11 @@ static rp_status write_table(rp_checkpoint_run *r, size_t index, rp_kept_table *
 
         rp_progress_add(r->c->meter, RP_SLOT_BLOCK_BYTES);
         if (old != NULL && !rp_cut_block_changed(r->cut, index, b) && !touches_moving(r, old))
-            out->blocks[b] = *old; /* its shares are borrowed, until this one is kept */
+            out->blocks[b] = *old; /* borrows its shares (P3) */
         else
             st = write_block(r, index, b, &out->blocks[b], err);
         rp_cut_release_block(r->cut, index, b);
-        if (st == RP_OK) st = breathe(r, err);
+        if (st == RP_OK) st = flush_if_large(r, err);
     }
     return st;
 }
@@ -336,6 +339,7 @@ static rp_status write_tables(rp_checkpoint_run *r, rp_error *err)
         total += rp_cut_block_count(r->cut, t) * RP_SLOT_BLOCK_BYTES;
     rp_progress_begin(r->c->meter, "checkpoint", total);
     if (r->table_count == 0) return RP_OK;
+    assert(r->kept.tables == NULL && r->cut != NULL);
     r->kept.tables = rp_alloc_array(r->c->alloc, r->table_count, sizeof *r->kept.tables);
     if (r->kept.tables == NULL) return rp_fail_memory(err, r->table_count);
     r->kept.count = r->table_count;
@@ -346,8 +350,8 @@ static rp_status write_tables(rp_checkpoint_run *r, rp_error *err)
     return st;
 }
 
-/* If a segment fails on the way, what was in it gets new places: those in the blocks are wrong
- * then, and what they were made of is gone. */
+/* If a segment is condemned meanwhile, its chunks get new locations. Then those in the blocks
+ * are wrong, and the checkpoint fails: the slots of the cut are released already. */
 rp_status rp_checkpoint_write_segments(rp_checkpoint_run *r, rp_error *err)
 {
     uint64_t generation = rp_segments_generation(r->c->segments);

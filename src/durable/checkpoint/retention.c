@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "durable/checkpoint/retention.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 
 #include "util/error.h"
 #include "util/kill_point.h"
 
-rp_status rp_retention_note(rp_checkpointer *c, uint64_t number, rp_error *err)
+rp_status rp_retention_mark_dead(rp_checkpointer *c, uint64_t number, rp_error *err)
 {
     rp_catalogue *k = &c->catalogue;
-    uint64_t written = rp_segments_writing(c->segments); /* from here on they still are */
+    uint64_t written = rp_segments_writing(c->segments); /* segments from here on are written */
 
+    assert(number > c->last_number);
     for (; c->next_segment < written; c->next_segment++)
         if (rp_catalogue_add_segment(k, c->next_segment) != RP_OK)
             return rp_fail_memory(err, sizeof *k->segments);
@@ -46,7 +48,8 @@ static rp_status drop_manifests(rp_checkpointer *c)
         rp_catalogue_drop_checkpoint(k, i);
         RP_KILL_POINT("retention.manifest");
     }
-    /* Before their segments go: no manifest may come back without them. */
+    /* Before their segments are removed: after a power cut no manifest may reappear without
+     * them. */
     if (any && first == RP_OK)
         first = c->files->ops->sync_directory(c->files, "manifest", NULL);
     return first;
@@ -80,20 +83,21 @@ static void drop_old_file(void *ctx, const char *name)
     uint64_t number;
     rp_status st;
 
-    if (!rp_manifest_parse_name(name, &number)) return;
+    if (!rp_name_parse(name, &number)) return;
     (void)snprintf(path, sizeof path, "wal/%s", name);
     st = c->files->ops->remove(c->files, path, NULL);
     if (st != RP_OK && st != RP_NOT_FOUND) c->has_old_journal = true;
 }
 
-/* There was a journal and is none any more: all that was in it is in the checkpoint. */
+/* Removes the files of a journal that the mode no longer has: the checkpoint contains all of
+ * its changes. */
 static rp_status drop_old_journal(rp_checkpointer *c)
 {
     c->has_old_journal = false;
     return c->files->ops->list(c->files, "wal", drop_old_file, c, NULL);
 }
 
-/* `is_all`: segments that died after the newest checkpoint go as well. */
+/* `is_all`: also removes segments that died after the newest checkpoint. */
 static rp_status retain(rp_checkpointer *c, bool is_all)
 {
     const rp_catalogue *k = &c->catalogue;
@@ -101,6 +105,8 @@ static rp_status retain(rp_checkpointer *c, bool is_all)
     const rp_kept_checkpoint *newest = &k->checkpoints[k->checkpoint_count - 1];
     const rp_kept_checkpoint *base =
         c->has_journal && k->checkpoint_count > 1 && !c->is_short ? newest - 1 : newest;
+
+    assert(k->checkpoint_count >= 1); /* the newest manifest is never removed */
 
     if (first == RP_OK) first = drop_segments(c, is_all ? UINT64_MAX : base->number);
     if (c->journal != NULL)
@@ -112,12 +118,12 @@ static rp_status retain(rp_checkpointer *c, bool is_all)
     return first != RP_OK ? first : st;
 }
 
-rp_status rp_retain(rp_checkpointer *c)
+rp_status rp_retention_apply(rp_checkpointer *c)
 {
     return retain(c, false);
 }
 
-/* Whether a restart needs the newest checkpoint and nothing else. */
+/* True if a restart needs the newest checkpoint only. */
 static bool is_newest_all(const rp_checkpointer *c)
 {
     const rp_catalogue *k = &c->catalogue;
@@ -130,16 +136,17 @@ static bool is_newest_all(const rp_checkpointer *c)
 
 void rp_retention_sweep(rp_checkpointer *c)
 {
-    /* Before the look at the journal: records that no file has yet keep their chunks in memory,
-     * so the segments of these count as in use. */
-    if (rp_retention_note(c, c->last_number + 1, NULL) != RP_OK || !is_newest_all(c)) return;
-    (void)retain(c, true); /* what stays, the next one tries again */
+    /* Before the journal is checked: records that are in no file yet keep their chunks in
+     * memory, so that the segments of these count as in use. */
+    if (rp_retention_mark_dead(c, c->last_number + 1, NULL) != RP_OK || !is_newest_all(c))
+        return;
+    (void)retain(c, true); /* the next sweep retries */
 }
 
 rp_status rp_check_segment_size(rp_files *files, const rp_manifest_segment *segment,
                                 rp_error *err)
 {
-    char path[32];
+    char path[RP_SEGMENT_PATH_BYTES];
     rp_file *file = NULL;
     uint64_t size = 0;
     rp_status st = files->ops->open(files, rp_segment_path(path, segment->number), RP_OPEN_READ,

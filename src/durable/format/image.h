@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a block of 256 slots, and the rest of a table, look like on disk. Pure codecs: bytes in,
- * values out, hostile bytes included; docs/checkpoint.md draws them.
+/* Codecs for a block of 256 slots and for the other state of a table, as docs/checkpoint.md
+ * specifies. Pure functions over bytes, safe for hostile bytes.
  *
- * A block's items refer to chunks by their places; each place stands once in the block, and
- * slices refer to it by its index. Nothing here knows a chunk. */
+ * The items of a block refer to chunks by location. Each location is in the block once, and
+ * slices refer to it by index. */
 #ifndef RP_DURABLE_FORMAT_IMAGE_H
 #define RP_DURABLE_FORMAT_IMAGE_H
 
@@ -12,7 +12,7 @@
 #include "util/buf.h"
 
 typedef struct rp_image_slice {
-    uint32_t place; /* index in the block's places */
+    uint32_t location; /* index in the block's locations */
     uint32_t column, offset, length;
 } rp_image_slice;
 
@@ -27,61 +27,67 @@ typedef struct rp_image_slot {
     int64_t inserted_at_ns;
     uint64_t sequence, turn;
     int32_t times_sampled;
-    uint32_t next; /* of a free one */
+    uint32_t next; /* of a free slot: the next one in the free list */
     uint32_t first_column, column_count;
     bool live;
 } rp_image_slot;
 
-/* A block in the making, or one that was read. Large: not for a stack. One thread. */
+/* A block that is being built, or that was read. Large: not for a stack. One thread.
+ *
+ *   I1  each count is at most its capacity;
+ *   I2  the columns of a slot, and the slices of a column, are contiguous ranges;
+ *   I3  the index is at most half full; its capacity is 0 or a power of two. */
 typedef struct rp_image {
     rp_image_slot slots[RP_SLOTS_PER_BLOCK];
-    rp_place *places;
+    rp_disk_location *locations;
     rp_image_column *columns;
     rp_image_slice *slices;
-    size_t place_count, column_count, slice_count;
+    size_t location_count, column_count, slice_count;
     /* private */
-    size_t place_capacity, column_capacity, slice_capacity;
-    uint32_t *index; /* open addressing: index of a place, plus 1 */
+    size_t location_capacity, column_capacity, slice_capacity;
+    uint32_t *index; /* open addressing: index of a location + 1; 0: free */
     size_t index_capacity;
-    bool bad; /* there was no memory */
+    bool bad; /* out of memory */
     rp_allocator alloc;
 } rp_image;
 
 void rp_image_init(rp_image *image, const rp_allocator *alloc);
 void rp_image_deinit(rp_image *image);
-/* Every slot free with `next` 0, and no places. Keeps the memory. */
+/* Makes every slot free with `next` 0 and removes all locations. Keeps the memory. */
 void rp_image_clear(rp_image *image);
 
-/* The index of a place, which is added if it is not there. If there is no memory the image
- * turns bad, as a buffer does, and encoding it fails. */
-uint32_t rp_image_add_place(rp_image *image, const rp_place *place);
-/* Adds a column to the item of `slot`, whose columns come one after the other, and then its
- * slices. */
+/* Returns the index of a location; adds the location if it is missing. Without memory the image
+ * becomes bad, and rp_image_write() fails. */
+uint32_t rp_image_add_location(rp_image *image, const rp_disk_location *location);
+/* Adds a column to the item of `slot`. All columns of a slot must be added in a row. */
 void rp_image_add_column(rp_image *image, size_t slot, bool squeeze);
+/* Adds a slice to the last column. */
 void rp_image_add_slice(rp_image *image, const rp_image_slice *slice);
 
-/* Appends the block's bytes. RP_NO_RESOURCE. */
+/* Appends the encoded block. RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_image_write(const rp_image *image, rp_buf *out);
 
-/* Reads a block into `image`, which takes at most eight times the memory of the bytes. Slices
- * have a place and a length >= 1; whether they fit their chunks shows when a trajectory is made
- * of them. RP_CORRUPT, RP_NO_RESOURCE; then `image` is clear. */
+/* Reads a block into `image`. Takes at most eight times the memory of the bytes. Checks that
+ * slices have a location and a length >= 1; rp_trajectory_new() checks that they fit their
+ * chunks.
+ * RP_CORRUPT, RP_NO_RESOURCE; then `image` is clear. */
 RP_NODISCARD rp_status rp_image_read(rp_image *image, const uint8_t *data, size_t size,
                                      rp_error *err);
 
-/* Appends everything of a table but its slots and sets: state->options has the name and the
+/* Appends the state of a table without slots and sets. state->options has the name and the
  * signature. */
 void rp_image_write_table(rp_buf *out, const rp_table_state *state);
 
-/* Reads it. options.name (zero-terminated, of the allocator) and options.signature (a
- * reference, or NULL) are the caller's: rp_image_release_table(). What a table may be is
- * checked by rp_table_restore(), here only that the numbers are of their types.
+/* Reads the state of a table. options.name (zero-terminated) and options.signature (a
+ * reference, or NULL) belong to the caller: rp_image_release_table(). Checks only that the
+ * numbers fit their types; rp_table_restore() checks their values.
  * RP_CORRUPT, RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_image_read_table(const rp_allocator *alloc, const uint8_t *data,
                                            size_t size, rp_table_state *out, rp_error *err);
 void rp_image_release_table(const rp_allocator *alloc, rp_table_state *state);
 
-/* True if both are NULL or describe the same columns in the same nest. RP_NO_RESOURCE. */
+/* Sets `*same` if both signatures are NULL, or have the same columns in the same nest.
+ * RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_image_same_signature(const rp_allocator *alloc, const rp_signature *a,
                                                const rp_signature *b, bool *same);
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The codec of a table's state. Doubles are their IEEE bits: what is read is what was. */
+/* The codec of the state of a table. Doubles are stored as IEEE bits, so they are read back
+ * exactly. */
+#include <assert.h>
+
 #include "durable/format/image.h"
 #include "durable/format/pack.h"
 #include "util/error.h"
@@ -26,6 +29,7 @@ static void write_options(rp_buf *out, const rp_table_options *o)
 {
     size_t name_size = strlen(o->name);
 
+    assert(name_size >= 1 && name_size <= RP_MAX_TABLE_NAME_BYTES);
     rp_pack_number(out, name_size);
     rp_buf_append(out, o->name, name_size);
     write_selector(out, &o->sampler);
@@ -50,6 +54,8 @@ static void write_limiter(rp_buf *out, const rp_rate_limiter *rl)
 
 void rp_image_write_table(rp_buf *out, const rp_table_state *state)
 {
+    assert(state->live <= state->slots_used && state->slots_used <= state->slot_capacity);
+    assert(state->set_counts[0] <= state->live && state->set_counts[1] <= state->live);
     rp_pack_number(out, TABLE_VERSION);
     write_options(out, &state->options);
     write_limiter(out, &state->limiter);
@@ -97,7 +103,7 @@ static void read_limiter(rp_unpack *in, rp_rate_limiter *rl)
     rl->max_diff = rp_unpack_double(in);
 }
 
-/* Everything between the name and the signature. */
+/* Reads everything between the name and the signature. */
 static void read_numbers(rp_unpack *in, rp_table_state *s)
 {
     read_selector(in, &s->options.sampler);

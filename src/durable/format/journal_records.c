@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "durable/format/journal_records.h"
 
+#include <assert.h>
 #include <inttypes.h>
 
 #include "chunk/trajectory.h"
@@ -19,6 +20,7 @@ rp_record_kind rp_journal_kind_of(const rp_change *change)
         [RP_CHANGED_ALTER] = RP_RECORD_ALTER,       [RP_CHANGED_PAUSE] = RP_RECORD_PAUSE,
         [RP_CHANGED_RENUMBER] = RP_RECORD_RENUMBER,
     };
+    assert((size_t)change->kind < sizeof kinds / sizeof kinds[0] && kinds[change->kind] != 0);
     return kinds[change->kind];
 }
 
@@ -29,40 +31,41 @@ void rp_journal_encoder_init(rp_journal_encoder *e, const rp_allocator *alloc)
 
 void rp_journal_encoder_deinit(rp_journal_encoder *e)
 {
-    rp_release(&e->alloc, e->places, e->place_capacity * sizeof *e->places);
+    rp_release(&e->alloc, e->locations, e->location_capacity * sizeof *e->locations);
     rp_release(&e->alloc, e->index, e->index_capacity * sizeof *e->index);
-    e->places = NULL;
+    e->locations = NULL;
     e->index = NULL;
-    e->place_capacity = e->index_capacity = 0;
+    e->location_capacity = e->index_capacity = 0;
 }
 
-static size_t home_of(const rp_journal_encoder *e, const rp_chunk *chunk)
+static size_t bucket_of(const rp_journal_encoder *e, const rp_chunk *chunk)
 {
     return (size_t)(((uintptr_t)chunk >> 4) * UINT64_C(0x9e3779b97f4a7c15) >> 20) &
            (e->index_capacity - 1);
 }
 
-/* The index's place for a chunk. It is never more than half full. */
+/* The index entry of a chunk, or the free entry where it would be inserted. */
 static size_t find_chunk(const rp_journal_encoder *e, const rp_chunk *chunk)
 {
-    size_t at = home_of(e, chunk);
+    size_t at = bucket_of(e, chunk);
 
+    assert(2 * e->location_count <= e->index_capacity); /* E1 */
     while (e->index[at].turn == e->turn && e->index[at].chunk != chunk)
         at = (at + 1) & (e->index_capacity - 1);
     return at;
 }
 
-/* Room for `count` chunks in the next record. */
-static bool begin_places(rp_journal_encoder *e, size_t count)
+/* Starts a record with up to `count` chunks. Returns false without memory. */
+static bool begin_locations(rp_journal_encoder *e, size_t count)
 {
     size_t capacity = 1024;
 
     while (capacity < 2 * count) capacity *= 2;
-    if (count > e->place_capacity) {
-        if (!rp_resize_array(&e->alloc, &e->places, e->place_capacity, capacity / 2,
-                             sizeof *e->places))
+    if (count > e->location_capacity) {
+        if (!rp_resize_array(&e->alloc, &e->locations, e->location_capacity, capacity / 2,
+                             sizeof *e->locations))
             return false;
-        e->place_capacity = capacity / 2;
+        e->location_capacity = capacity / 2;
     }
     if (2 * count > e->index_capacity) {
         void *index = rp_alloc_array(&e->alloc, capacity, sizeof *e->index);
@@ -73,23 +76,23 @@ static bool begin_places(rp_journal_encoder *e, size_t count)
         e->index_capacity = capacity;
         e->turn = 0;
     }
-    if (++e->turn == 0) { /* once in 4 billion records */
+    if (++e->turn == 0) { /* it wraps around: entries of old turns must not become valid */
         memset(e->index, 0, e->index_capacity * sizeof *e->index);
         e->turn = 1;
     }
-    e->place_count = 0;
+    e->location_count = 0;
     return true;
 }
 
-static rp_status gather_places(rp_journal_encoder *e, const rp_change *change,
-                               rp_place_of *place_of, void *ctx)
+static rp_status gather_locations(rp_journal_encoder *e, const rp_change *change,
+                                  rp_locate_chunk *location_of, void *ctx)
 {
     size_t count = 0;
 
     for (size_t i = 0; i < change->count; i++)
         if (change->inserted[i].trajectory != NULL)
             count += change->inserted[i].trajectory->chunk_count;
-    if (!begin_places(e, count)) return RP_NO_RESOURCE;
+    if (!begin_locations(e, count)) return RP_NO_RESOURCE;
     for (size_t i = 0; i < change->count; i++) {
         const rp_trajectory *t = change->inserted[i].trajectory;
 
@@ -98,12 +101,13 @@ static rp_status gather_places(rp_journal_encoder *e, const rp_change *change,
             rp_status st;
 
             if (e->index[at].turn == e->turn) continue;
-            st = place_of(ctx, t->chunks[j], &e->places[e->place_count].at);
+            assert(e->location_count < e->location_capacity); /* E1 */
+            st = location_of(ctx, t->chunks[j], &e->locations[e->location_count].at);
             if (st != RP_OK) return st;
-            e->places[e->place_count].key = t->chunks[j]->origin.key;
+            e->locations[e->location_count].key = t->chunks[j]->origin.key;
             e->index[at].chunk = t->chunks[j];
             e->index[at].turn = e->turn;
-            e->index[at].place = (uint32_t)e->place_count++;
+            e->index[at].location = (uint32_t)e->location_count++;
         }
     }
     return RP_OK;
@@ -118,8 +122,10 @@ static void write_trajectory(const rp_journal_encoder *e, const rp_trajectory *t
         rp_pack_number(out, column.slice_count << 1 | column.squeeze);
         for (size_t j = 0; j < column.slice_count; j++) {
             const rp_slice *slice = &column.slices[j];
+            size_t at = find_chunk(e, slice->chunk);
 
-            rp_pack_number(out, e->index[find_chunk(e, slice->chunk)].place);
+            assert(e->index[at].turn == e->turn); /* gather_locations() has added it */
+            rp_pack_number(out, e->index[at].location);
             rp_pack_number(out, slice->column);
             rp_pack_number(out, slice->offset);
             rp_pack_number(out, slice->length);
@@ -128,23 +134,23 @@ static void write_trajectory(const rp_journal_encoder *e, const rp_trajectory *t
 }
 
 static rp_status write_insert(rp_journal_encoder *e, const rp_change *change,
-                              rp_place_of *place_of, void *ctx, rp_buf *out)
+                              rp_locate_chunk *location_of, void *ctx, rp_buf *out)
 {
-    rp_place before = {0};
-    rp_status st = gather_places(e, change, place_of, ctx);
+    rp_disk_location before = {0};
+    rp_status st = gather_locations(e, change, location_of, ctx);
 
     if (st != RP_OK) return st;
     rp_pack_word(out, (uint64_t)change->wall_ns);
     rp_pack_number(out, change->dead);
     rp_pack_number(out, change->count);
-    rp_pack_number(out, e->place_count);
-    for (size_t i = 0; i < e->place_count; i++) {
-        const rp_place *p = &e->places[i].at;
+    rp_pack_number(out, e->location_count);
+    for (size_t i = 0; i < e->location_count; i++) {
+        const rp_disk_location *p = &e->locations[i].at;
 
         rp_pack_change(out, p->segment, before.segment);
         rp_pack_change(out, p->offset, before.offset);
         rp_pack_number(out, p->size);
-        rp_pack_word(out, e->places[i].key);
+        rp_pack_word(out, e->locations[i].key);
         before = *p;
     }
     for (size_t i = 0; i < change->count; i++) {
@@ -174,14 +180,15 @@ static void write_alter(const rp_table_change *alter, rp_buf *out)
 }
 
 rp_status rp_journal_encode(rp_journal_encoder *e, rp_string table, const rp_change *change,
-                            rp_place_of *place_of, void *ctx, rp_buf *out)
+                            rp_locate_chunk *location_of, void *ctx, rp_buf *out)
 {
     rp_status st = RP_OK;
 
+    assert(table.size >= 1 && table.size <= RP_MAX_TABLE_NAME_BYTES);
     rp_pack_number(out, table.size);
     rp_buf_append(out, table.data, table.size);
     switch (change->kind) {
-    case RP_CHANGED_INSERT: st = write_insert(e, change, place_of, ctx, out); break;
+    case RP_CHANGED_INSERT: st = write_insert(e, change, location_of, ctx, out); break;
     case RP_CHANGED_SAMPLE:
         rp_pack_number(out, (uint64_t)change->count << 1 | change->distinct);
         break;
@@ -211,32 +218,36 @@ void rp_journal_encode_drop(rp_string table, rp_buf *out)
     rp_buf_append(out, table.data, table.size);
 }
 
-void rp_told_init(rp_told *told, const rp_allocator *alloc)
+void rp_decoded_change_init(rp_decoded_change *decoded, const rp_allocator *alloc)
 {
-    memset(told, 0, sizeof *told);
-    told->alloc = *alloc;
+    memset(decoded, 0, sizeof *decoded);
+    decoded->alloc = *alloc;
 }
 
-void rp_told_deinit(rp_told *told)
+void rp_decoded_change_deinit(rp_decoded_change *decoded)
 {
-    rp_release(&told->alloc, told->places, told->place_capacity * sizeof *told->places);
-    rp_release(&told->alloc, told->columns, told->column_capacity * sizeof *told->columns);
-    rp_release(&told->alloc, told->slices, told->slice_capacity * sizeof *told->slices);
-    told->places = NULL;
-    told->columns = NULL;
-    told->slices = NULL;
-    told->place_capacity = told->column_capacity = told->slice_capacity = 0;
+    rp_release(&decoded->alloc, decoded->locations,
+               decoded->location_capacity * sizeof *decoded->locations);
+    rp_release(&decoded->alloc, decoded->columns,
+               decoded->column_capacity * sizeof *decoded->columns);
+    rp_release(&decoded->alloc, decoded->slices,
+               decoded->slice_capacity * sizeof *decoded->slices);
+    decoded->locations = NULL;
+    decoded->columns = NULL;
+    decoded->slices = NULL;
+    decoded->location_capacity = decoded->column_capacity = decoded->slice_capacity = 0;
 }
 
-/* Room for `more` elements behind `count`. */
-static bool make_room(const rp_told *told, void *array, size_t count, size_t more,
+/* Grows an array for `more` elements behind the first `count`. */
+static bool make_room(const rp_decoded_change *decoded, void *array, size_t count, size_t more,
                       size_t *capacity, size_t element_size)
 {
     size_t want = *capacity < 64 ? 64 : *capacity;
 
+    assert(count <= *capacity);
     if (count + more <= *capacity) return true;
     while (want < count + more) want *= 2;
-    if (!rp_resize_array(&told->alloc, array, *capacity, want, element_size)) return false;
+    if (!rp_resize_array(&decoded->alloc, array, *capacity, want, element_size)) return false;
     *capacity = want;
     return true;
 }
@@ -252,7 +263,7 @@ static rp_string read_name(rp_unpack *in)
     return name;
 }
 
-/* How many elements follow, each of which takes at least `least` bytes. */
+/* Reads a count of elements, each of which takes at least `least` bytes. */
 static size_t read_count(rp_unpack *in, size_t least, uint64_t most)
 {
     uint64_t count = rp_unpack_bounded(in, most);
@@ -261,116 +272,118 @@ static size_t read_count(rp_unpack *in, size_t least, uint64_t most)
     return in->bad ? 0 : (size_t)count;
 }
 
-static rp_status read_places(rp_told *told, rp_unpack *in)
+static rp_status read_locations(rp_decoded_change *decoded, rp_unpack *in)
 {
-    rp_place before = {0};
-    size_t count = read_count(in, 11, UINT32_MAX);
+    rp_disk_location before = {0};
+    size_t count = read_count(in, 11, UINT32_MAX); /* a location has at least 11 bytes */
 
-    if (!make_room(told, &told->places, 0, count, &told->place_capacity, sizeof *told->places))
+    if (!make_room(decoded, &decoded->locations, 0, count, &decoded->location_capacity,
+                   sizeof *decoded->locations))
         return RP_NO_RESOURCE;
     for (size_t i = 0; i < count && !in->bad; i++) {
-        rp_place *p = &told->places[i].at;
+        rp_disk_location *p = &decoded->locations[i].at;
 
         p->segment = rp_unpack_change(in, before.segment);
         p->offset = rp_unpack_change(in, before.offset);
         p->size = (uint32_t)rp_unpack_bounded(in, RP_MAX_RECORD_BYTES);
-        told->places[i].key = rp_unpack_word(in);
+        decoded->locations[i].key = rp_unpack_word(in);
         if (p->segment == 0) in->bad = true;
         before = *p;
     }
-    told->place_count = count;
+    decoded->location_count = count;
     return RP_OK;
 }
 
-static rp_status read_slices(rp_told *told, rp_unpack *in, size_t count)
+static rp_status read_slices(rp_decoded_change *decoded, rp_unpack *in, size_t count)
 {
-    if (!make_room(told, &told->slices, told->slice_count, count, &told->slice_capacity,
-                   sizeof *told->slices))
+    if (!make_room(decoded, &decoded->slices, decoded->slice_count, count,
+                   &decoded->slice_capacity, sizeof *decoded->slices))
         return RP_NO_RESOURCE;
     for (size_t i = 0; i < count && !in->bad; i++) {
-        rp_told_slice *s = &told->slices[told->slice_count++];
+        rp_decoded_slice *s = &decoded->slices[decoded->slice_count++];
 
-        s->place = (uint32_t)rp_unpack_bounded(in, UINT32_MAX);
+        s->location = (uint32_t)rp_unpack_bounded(in, UINT32_MAX);
         s->column = (uint32_t)rp_unpack_bounded(in, UINT32_MAX);
         s->offset = (uint32_t)rp_unpack_bounded(in, UINT32_MAX);
         s->length = (uint32_t)rp_unpack_bounded(in, UINT32_MAX);
-        if (s->place >= told->place_count || s->length == 0) in->bad = true;
+        if (s->location >= decoded->location_count || s->length == 0) in->bad = true;
     }
     return RP_OK;
 }
 
-static rp_status read_trajectory(rp_told *told, rp_told_item *item, rp_unpack *in)
+static rp_status read_trajectory(rp_decoded_change *decoded, rp_decoded_item *item,
+                                 rp_unpack *in)
 {
     size_t count = read_count(in, 5, UINT32_MAX);
     rp_status st = RP_OK;
 
     if (count == 0) in->bad = true;
     if (in->bad) return RP_OK;
-    if (!make_room(told, &told->columns, told->column_count, count, &told->column_capacity,
-                   sizeof *told->columns))
+    if (!make_room(decoded, &decoded->columns, decoded->column_count, count,
+                   &decoded->column_capacity, sizeof *decoded->columns))
         return RP_NO_RESOURCE;
-    *item = (rp_told_item){(uint32_t)told->column_count, (uint32_t)count};
+    *item = (rp_decoded_item){(uint32_t)decoded->column_count, (uint32_t)count};
     for (size_t i = 0; i < count && st == RP_OK && !in->bad; i++) {
-        rp_told_column *column = &told->columns[told->column_count++];
+        rp_decoded_column *column = &decoded->columns[decoded->column_count++];
         uint64_t head = rp_unpack_bounded(in, (uint64_t)RP_MAX_SLICES << 1 | 1);
 
         if (head >> 1 == 0 || head >> 1 > rp_unpack_left(in) / 4) in->bad = true;
         if (in->bad) break;
-        column->first_slice = (uint32_t)told->slice_count;
+        column->first_slice = (uint32_t)decoded->slice_count;
         column->slice_count = (uint32_t)(head >> 1);
         column->squeeze = head & 1;
-        st = read_slices(told, in, column->slice_count);
+        st = read_slices(decoded, in, column->slice_count);
     }
     return st;
 }
 
-static rp_status read_insert(rp_told *told, rp_unpack *in)
+static rp_status read_insert(rp_decoded_change *decoded, rp_unpack *in)
 {
-    rp_change *change = &told->change;
+    rp_change *change = &decoded->change;
     rp_status st;
 
     change->wall_ns = (int64_t)rp_unpack_word(in);
     change->dead = (size_t)rp_unpack_bounded(in, UINT32_MAX);
     change->count = read_count(in, 17, RP_JOURNAL_MAX_ITEMS);
-    change->inserted = told->inserted;
+    change->inserted = decoded->inserted;
     if (change->count == 0) in->bad = true;
-    st = read_places(told, in);
+    st = read_locations(decoded, in);
     for (size_t i = 0; i < change->count && st == RP_OK && !in->bad; i++) {
-        rp_inserted *to = &told->inserted[i];
+        rp_inserted *to = &decoded->inserted[i];
         uint64_t head;
 
         *to = (rp_inserted){.key = rp_unpack_word(in), .priority = rp_unpack_double(in)};
-        told->items[i] = (rp_told_item){0, 0};
+        decoded->items[i] = (rp_decoded_item){0, 0};
         head = rp_unpack_bounded(in, (uint64_t)UINT32_MAX << 1 | 1);
         to->evicted = (uint32_t)(head >> 1);
         if ((head & 1) == INSERT_UPDATE) continue;
         to->times_sampled = (int32_t)rp_unpack_bounded(in, INT32_MAX);
-        st = read_trajectory(told, &told->items[i], in);
+        st = read_trajectory(decoded, &decoded->items[i], in);
     }
     return st;
 }
 
-static void read_updates(rp_told *told, rp_unpack *in)
+static void read_updates(rp_decoded_change *decoded, rp_unpack *in)
 {
     uint64_t head = rp_unpack_bounded(in, (uint64_t)RP_JOURNAL_MAX_ITEMS << 1 | 1);
 
-    told->change.by_extension = head & BY_EXTENSION;
-    told->change.count = (size_t)(head >> 1);
-    told->change.updates = told->updates;
-    for (size_t i = 0; i < told->change.count && !in->bad; i++) {
-        told->updates[i].key = rp_unpack_word(in);
-        told->updates[i].priority = rp_unpack_double(in);
+    decoded->change.by_extension = head & BY_EXTENSION;
+    decoded->change.count = (size_t)(head >> 1);
+    decoded->change.updates = decoded->updates;
+    for (size_t i = 0; i < decoded->change.count && !in->bad; i++) {
+        decoded->updates[i].key = rp_unpack_word(in);
+        decoded->updates[i].priority = rp_unpack_double(in);
     }
-    if (told->change.count == 0) in->bad = true;
+    if (decoded->change.count == 0) in->bad = true;
 }
 
-static void read_keys(rp_told *told, rp_unpack *in)
+static void read_keys(rp_decoded_change *decoded, rp_unpack *in)
 {
-    told->change.count = read_count(in, 8, RP_JOURNAL_MAX_ITEMS);
-    told->change.keys = told->keys;
-    for (size_t i = 0; i < told->change.count && !in->bad; i++)
-        told->keys[i] = rp_unpack_word(in);
-    if (told->change.count == 0) in->bad = true;
+    decoded->change.count = read_count(in, 8, RP_JOURNAL_MAX_ITEMS);
+    decoded->change.keys = decoded->keys;
+    for (size_t i = 0; i < decoded->change.count && !in->bad; i++)
+        decoded->keys[i] = rp_unpack_word(in);
+    if (decoded->change.count == 0) in->bad = true;
 }
 
 static void read_alter(rp_table_change *alter, rp_unpack *in)
@@ -385,13 +398,13 @@ static void read_alter(rp_table_change *alter, rp_unpack *in)
     alter->limiter.max_diff = rp_unpack_double(in);
 }
 
-static rp_status read_change(rp_told *told, rp_record_kind kind, rp_unpack *in)
+static rp_status read_change(rp_decoded_change *decoded, rp_record_kind kind, rp_unpack *in)
 {
-    rp_change *change = &told->change;
+    rp_change *change = &decoded->change;
     uint64_t head;
 
     switch ((int)kind) {
-    case RP_RECORD_INSERT: change->kind = RP_CHANGED_INSERT; return read_insert(told, in);
+    case RP_RECORD_INSERT: change->kind = RP_CHANGED_INSERT; return read_insert(decoded, in);
     case RP_RECORD_SAMPLE:
         change->kind = RP_CHANGED_SAMPLE;
         head = rp_unpack_bounded(in, (uint64_t)RP_MAX_BATCH << 1 | 1);
@@ -400,11 +413,11 @@ static rp_status read_change(rp_told *told, rp_record_kind kind, rp_unpack *in)
         break;
     case RP_RECORD_UPDATE:
         change->kind = RP_CHANGED_UPDATE;
-        read_updates(told, in);
+        read_updates(decoded, in);
         break;
     case RP_RECORD_DELETE:
         change->kind = RP_CHANGED_DELETE;
-        read_keys(told, in);
+        read_keys(decoded, in);
         break;
     case RP_RECORD_EVICT:
         change->kind = RP_CHANGED_EVICT;
@@ -425,21 +438,24 @@ static rp_status read_change(rp_told *told, rp_record_kind kind, rp_unpack *in)
     return RP_OK;
 }
 
-rp_status rp_told_read(rp_told *told, rp_record_kind kind, const uint8_t *data, size_t size,
-                       rp_error *err)
+rp_status rp_decoded_change_read(rp_decoded_change *decoded, rp_record_kind kind,
+                                 const uint8_t *data, size_t size, rp_error *err)
 {
     rp_unpack in = rp_unpack_open(data, size);
     rp_status st;
 
-    told->change = (rp_change){0};
-    told->place_count = told->column_count = told->slice_count = 0;
-    told->table = read_name(&in);
-    st = read_change(told, kind, &in);
+    decoded->change = (rp_change){0};
+    decoded->location_count = decoded->column_count = decoded->slice_count = 0;
+    decoded->table = read_name(&in);
+    st = read_change(decoded, kind, &in);
     if (st != RP_OK) return rp_fail(err, st, "journal record: no memory to read it");
     if (in.bad || rp_unpack_left(&in) != 0)
         return rp_fail(err, RP_CORRUPT,
-                       "journal record of kind %d: its %zu bytes make no sense", (int)kind,
+                       "journal record of kind %d: its %zu bytes are malformed", (int)kind,
                        size);
+    assert(decoded->location_count <= decoded->location_capacity);
+    assert(decoded->column_count <= decoded->column_capacity);
+    assert(decoded->slice_count <= decoded->slice_capacity);
     return RP_OK;
 }
 

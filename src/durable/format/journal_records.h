@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the journal's records say: a change to a table, with the table's name and, in an insert,
- * the places of the chunks. Pure codecs: bytes in, values out, hostile bytes included;
- * docs/checkpoint.md draws them.
- *
- * Every record has the name: a few bytes, and it can be read without any other. */
+/* Codecs for the payloads of journal records, as docs/checkpoint.md specifies. A record is one
+ * change of a table, with the name of the table and, in an insert, the locations of the chunks.
+ * Pure functions over bytes, safe for hostile bytes. Every record can be decoded on its own. */
 #ifndef RP_DURABLE_FORMAT_JOURNAL_RECORDS_H
 #define RP_DURABLE_FORMAT_JOURNAL_RECORDS_H
 
@@ -17,81 +15,84 @@ enum {
 
 rp_record_kind rp_journal_kind_of(const rp_change *change);
 
-/* Where a chunk is, or will be. RP_NO_RESOURCE. */
-typedef rp_status rp_place_of(void *ctx, rp_chunk *chunk, rp_place *out);
+/* Finds the location of a chunk, where it is or will be. RP_NO_RESOURCE. */
+typedef rp_status rp_locate_chunk(void *ctx, rp_chunk *chunk, rp_disk_location *out);
 
-/* Appends the payload. `index` (open addressing over the places of one record) is scratch that
- * is kept for the next. RP_NO_RESOURCE, also from `place_of`. */
-typedef struct rp_told_place {
-    rp_place at;
-    uint64_t key; /* of the chunk, so that no other record passes for it */
-} rp_told_place;
+typedef struct rp_logged_location {
+    rp_disk_location at;
+    uint64_t key; /* of the chunk: detects another valid chunk at the location */
+} rp_logged_location;
 
+/* Scratch memory for encoding, kept from one record to the next. One thread.
+ *
+ *   E1  location_count <= location_capacity, and the index has at least two entries for each;
+ *   E2  index_capacity is 0 or a power of two;
+ *   E3  an entry of the index is valid if its `turn` is that of the encoder. */
 typedef struct rp_journal_encoder {
-    rp_told_place *places;
-    size_t place_count, place_capacity;
+    rp_logged_location *locations;
+    size_t location_count, location_capacity;
     struct {
         const rp_chunk *chunk;
-        uint32_t place;
-        uint32_t turn; /* it is of the record with this number */
-    } * index;
+        uint32_t location;
+        uint32_t turn;
+    } * index; /* open addressing over the chunks of one record */
     size_t index_capacity;
-    uint32_t turn;
+    uint32_t turn; /* counts the inserts encoded */
     rp_allocator alloc;
 } rp_journal_encoder;
 
 void rp_journal_encoder_init(rp_journal_encoder *e, const rp_allocator *alloc);
 void rp_journal_encoder_deinit(rp_journal_encoder *e);
 
+/* Appends the payload of a change. RP_NO_RESOURCE, also from `location_of`. */
 RP_NODISCARD rp_status rp_journal_encode(rp_journal_encoder *e, rp_string table,
-                                         const rp_change *change, rp_place_of *place_of,
+                                         const rp_change *change, rp_locate_chunk *location_of,
                                          void *ctx, rp_buf *out);
 
-typedef struct rp_told_slice {
-    uint32_t place; /* index in the places */
+typedef struct rp_decoded_slice {
+    uint32_t location; /* index in the locations */
     uint32_t column, offset, length;
-} rp_told_slice;
+} rp_decoded_slice;
 
-typedef struct rp_told_column {
+typedef struct rp_decoded_column {
     uint32_t first_slice, slice_count;
     bool squeeze;
-} rp_told_column;
+} rp_decoded_column;
 
-/* Where the trajectory of an inserted item is; column_count 0: it has none. */
-typedef struct rp_told_item {
+/* The columns of an inserted item; column_count 0: the record only updates a priority. */
+typedef struct rp_decoded_item {
     uint32_t first_column, column_count;
-} rp_told_item;
+} rp_decoded_item;
 
-/* A change as it was read. Its arrays are here; `table` borrows from the bytes. Large: not for
- * a stack. */
-typedef struct rp_told {
+/* A decoded change, with the arrays to which it refers. `table` borrows from the bytes. Large:
+ * not for a stack. */
+typedef struct rp_decoded_change {
     rp_string table;
     rp_change change; /* inserted[i].trajectory is NULL: see items[i] */
     rp_inserted inserted[RP_JOURNAL_MAX_ITEMS];
-    rp_told_item items[RP_JOURNAL_MAX_ITEMS];
+    rp_decoded_item items[RP_JOURNAL_MAX_ITEMS];
     rp_update updates[RP_JOURNAL_MAX_ITEMS];
     uint64_t keys[RP_JOURNAL_MAX_ITEMS];
-    rp_told_place *places;
-    rp_told_column *columns;
-    rp_told_slice *slices;
-    size_t place_count, column_count, slice_count;
+    rp_logged_location *locations;
+    rp_decoded_column *columns;
+    rp_decoded_slice *slices;
+    size_t location_count, column_count, slice_count;
     /* private */
-    size_t place_capacity, column_capacity, slice_capacity;
+    size_t location_capacity, column_capacity, slice_capacity;
     rp_allocator alloc;
-} rp_told;
+} rp_decoded_change;
 
-void rp_told_init(rp_told *told, const rp_allocator *alloc);
-void rp_told_deinit(rp_told *told);
+void rp_decoded_change_init(rp_decoded_change *decoded, const rp_allocator *alloc);
+void rp_decoded_change_deinit(rp_decoded_change *decoded);
 
-/* Reads the payload of a change, RP_RECORD_INSERT to RP_RECORD_PAUSE or
- * RP_RECORD_RENUMBER. Takes at most 64 times
- * the memory of the bytes. What a table may be told is checked by rp_table_replay(), here only
- * that the numbers are of their types, that slices have a place and at least one row, and that
- * nothing is left over. RP_CORRUPT, RP_NO_RESOURCE. */
-RP_NODISCARD rp_status rp_told_read(rp_told *told, rp_record_kind kind, const uint8_t *data,
-                                    size_t size, rp_error *err);
+/* Reads the payload of a change: RP_RECORD_INSERT to RP_RECORD_PAUSE, or RP_RECORD_RENUMBER.
+ * Takes at most 64 times the memory of the bytes. Checks that the numbers fit their types, that
+ * slices have a location and at least one row, and that no bytes are left over;
+ * rp_table_replay() checks whether the change is possible. RP_CORRUPT, RP_NO_RESOURCE. */
+RP_NODISCARD rp_status rp_decoded_change_read(rp_decoded_change *decoded, rp_record_kind kind,
+                                              const uint8_t *data, size_t size, rp_error *err);
 
-/* The name in a RP_RECORD_DROP, which is all it has. RP_CORRUPT. */
+/* The payload of an RP_RECORD_DROP is the name of the table. RP_CORRUPT. */
 void rp_journal_encode_drop(rp_string table, rp_buf *out);
 RP_NODISCARD rp_status rp_journal_read_drop(const uint8_t *data, size_t size, rp_string *out,
                                             rp_error *err);

@@ -2,9 +2,11 @@
 /* Reading manifests. */
 #include "durable/format/manifest.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "disk/records_scan.h"
 #include "durable/format/manifest_hash.h"
 #include "durable/format/pack.h"
 #include "util/error.h"
@@ -22,23 +24,8 @@ char *rp_manifest_temporary(char out[RP_MANIFEST_PATH_BYTES], uint64_t checkpoin
     return out;
 }
 
-bool rp_manifest_parse_name(const char *name, uint64_t *number)
-{
-    uint64_t value = 0;
-    size_t i = 0;
-
-    for (; i < 16; i++) {
-        char c = name[i];
-        if (c >= '0' && c <= '9')
-            value = value << 4 | (uint64_t)(c - '0');
-        else if (c >= 'a' && c <= 'f')
-            value = value << 4 | (uint64_t)(c - 'a' + 10);
-        else
-            return false;
-    }
-    *number = value;
-    return name[i] == '\0';
-}
+static_assert((int)RP_MANIFEST_HASH_BYTES == (int)RP_HASH_BYTES,
+              "manifest_hash.h gives that many bytes");
 
 uint64_t rp_manifest_hash_block(const void *payload, size_t size)
 {
@@ -54,6 +41,7 @@ void rp_manifest_free(rp_manifest *m)
     for (size_t i = 0; i < m->table_count; i++) {
         rp_manifest_table *t = &m->tables[i];
 
+        assert(t->state.options.name != NULL);
         rp_image_release_table(&alloc, &t->state);
         rp_release(&alloc, t->blocks, t->block_capacity * sizeof(rp_manifest_block));
         for (int w = 0; w < 2; w++)
@@ -64,19 +52,19 @@ void rp_manifest_free(rp_manifest *m)
     rp_release(&alloc, m, sizeof *m);
 }
 
-/* How much of the table that is being read has come. */
+/* How much of the current table has been read. */
 typedef struct progress {
     uint64_t blocks, sets[2];
 } progress;
 
 struct rp_manifest_reader {
-    rp_manifest_hash hash; /* first: aligned as the reader is */
+    rp_manifest_hash hash; /* first: aligned like the reader */
     rp_allocator alloc;
-    rp_manifest *manifest;
+    rp_manifest *manifest; /* NULL once it is taken */
     progress table;
-    uint64_t records;
-    bool segments; /* no more tables */
-    bool over;
+    uint64_t records; /* added, the current one included */
+    bool segments;    /* SEGMENTS was read: no more tables may follow */
+    bool over;        /* END was read */
 };
 
 rp_status rp_manifest_reader_new(const rp_allocator *alloc, rp_manifest_reader **out)
@@ -106,12 +94,14 @@ void rp_manifest_reader_free(rp_manifest_reader *r)
     rp_release_aligned(&alloc, r, sizeof *r);
 }
 
-/* Room for `more` elements: grows with what has come, not with what was announced. */
+/* Grows an array for `more` elements that have been read; never for an announced count alone.
+ */
 static bool make_room(const rp_allocator *alloc, void *array, size_t count, size_t more,
                       size_t *capacity, size_t element_size)
 {
     size_t wanted;
 
+    assert(count <= *capacity);
     if (count + more <= *capacity) return true;
     wanted = *capacity * 2 > count + more ? *capacity * 2 : count + more;
     if (!rp_resize_array(alloc, array, *capacity, wanted, element_size)) return false;
@@ -138,7 +128,7 @@ static rp_status read_store(rp_manifest_reader *r, rp_unpack *in, rp_error *err)
     return RP_OK;
 }
 
-/* Whether all of the table before has come. */
+/* Checks that the table before is complete. */
 static rp_status check_table_whole(const rp_manifest_reader *r, rp_error *err)
 {
     const rp_manifest *m = r->manifest;
@@ -161,7 +151,7 @@ static rp_status read_table(rp_manifest_reader *r, rp_unpack *in, rp_error *err)
 
     if (st != RP_OK) return st;
     if (r->segments || m->table_count == m->store.table_count)
-        return malformed(err, r, "a table too many");
+        return malformed(err, r, "one table more than announced");
     t.block_count = rp_unpack_bounded(in, UINT32_MAX / RP_SLOTS_PER_BLOCK + 1);
     if (in->bad) return malformed(err, r, "malformed table");
     if (!make_room(&m->alloc, &m->tables, m->table_count, 1, &m->table_capacity, sizeof t))
@@ -170,6 +160,7 @@ static rp_status read_table(rp_manifest_reader *r, rp_unpack *in, rp_error *err)
     if (st != RP_OK) return st;
     in->at = in->end;
     m->tables[m->table_count++] = t;
+    assert(m->table_count <= m->table_capacity);
     r->table = (progress){0};
     if (t.state.slots_used > t.block_count * RP_SLOTS_PER_BLOCK)
         return malformed(err, r, "fewer blocks than slots");
@@ -182,12 +173,12 @@ static rp_manifest_table *current_table(const rp_manifest_reader *r)
     return m->table_count > 0 && !r->segments ? &m->tables[m->table_count - 1] : NULL;
 }
 
-static rp_status read_places(rp_manifest_reader *r, rp_unpack *in, rp_error *err)
+static rp_status read_locations(rp_manifest_reader *r, rp_unpack *in, rp_error *err)
 {
     rp_manifest_table *t = current_table(r);
     uint64_t first = rp_unpack_number(in);
-    uint64_t count = rp_unpack_bounded(in, RP_MANIFEST_PLACES);
-    rp_place before = {0};
+    uint64_t count = rp_unpack_bounded(in, RP_MANIFEST_LOCATIONS);
+    rp_disk_location before = {0};
 
     if (t == NULL || in->bad || first != r->table.blocks || count > t->block_count - first)
         return malformed(err, r, "blocks out of order");
@@ -197,16 +188,17 @@ static rp_status read_places(rp_manifest_reader *r, rp_unpack *in, rp_error *err
     for (uint64_t i = 0; i < count; i++) {
         rp_manifest_block *b = &t->blocks[first + i];
 
-        b->place.segment = rp_unpack_change(in, before.segment);
-        b->place.offset = rp_unpack_change(in, before.offset);
-        b->place.size = (uint32_t)rp_unpack_bounded(in, RP_MAX_RECORD_BYTES);
+        b->location.segment = rp_unpack_change(in, before.segment);
+        b->location.offset = rp_unpack_change(in, before.offset);
+        b->location.size = (uint32_t)rp_unpack_bounded(in, RP_MAX_RECORD_BYTES);
         b->hash = rp_unpack_word(in);
-        if (in->bad || b->place.segment == 0 || b->place.offset < RP_FILE_HEADER_BYTES ||
-            b->place.offset > INT64_MAX)
-            return malformed(err, r, "a place that cannot be");
-        before = b->place;
+        if (in->bad || b->location.segment == 0 || b->location.offset < RP_FILE_HEADER_BYTES ||
+            b->location.offset > INT64_MAX)
+            return malformed(err, r, "an impossible location");
+        before = b->location;
     }
     r->table.blocks += count;
+    assert(r->table.blocks <= t->block_count);
     return RP_OK;
 }
 
@@ -227,10 +219,11 @@ static rp_status read_set(rp_manifest_reader *r, rp_unpack *in, rp_error *err)
     for (uint64_t i = 0; i < count; i++) {
         slot = rp_unpack_change(in, slot);
         if (in->bad || slot >= t->state.slots_used)
-            return malformed(err, r, "a slot in a set that cannot be");
+            return malformed(err, r, "an impossible slot in a set");
         t->sets[which][first + i] = (uint32_t)slot;
     }
     r->table.sets[which] += count;
+    assert(r->table.sets[which] <= t->state.set_counts[which]);
     return RP_OK;
 }
 
@@ -253,7 +246,7 @@ static rp_status read_segments(rp_manifest_reader *r, rp_unpack *in, rp_error *e
         s.bytes = rp_unpack_bounded(in, INT64_MAX);
         s.live = rp_unpack_bounded(in, INT64_MAX);
         if (in->bad || more == 0 || s.number < number || s.bytes < RP_FILE_HEADER_BYTES)
-            return malformed(err, r, "a segment that cannot be");
+            return malformed(err, r, "an impossible segment");
         m->segments[m->segment_count++] = s;
         number = s.number;
     }
@@ -270,7 +263,7 @@ static rp_status read_end(rp_manifest_reader *r, rp_unpack *in, rp_error *err)
     if (hash == NULL) return malformed(err, r, "malformed end");
     rp_manifest_hash_take(&r->hash, m->hash);
     if (memcmp(m->hash, hash, RP_MANIFEST_HASH_BYTES) != 0)
-        return malformed(err, r, "the checksum of the whole is wrong");
+        return malformed(err, r, "the hash of the manifest is wrong");
     if (records != r->records - 1 || tables != m->table_count || segments != m->segment_count ||
         tables != m->store.table_count)
         return malformed(err, r, "the counts are wrong");
@@ -283,6 +276,7 @@ rp_status rp_manifest_reader_add(rp_manifest_reader *r, const rp_record *record,
     rp_unpack in = rp_unpack_open(record->payload, record->size);
     rp_status st;
 
+    assert(r->manifest != NULL); /* it is not taken yet */
     r->records++;
     if (r->over) return malformed(err, r, "records follow the end");
     if (record->number != r->records) return malformed(err, r, "out of order");
@@ -291,11 +285,11 @@ rp_status rp_manifest_reader_add(rp_manifest_reader *r, const rp_record *record,
     switch (record->kind) {
     case RP_RECORD_STORE: st = read_store(r, &in, err); break;
     case RP_RECORD_TABLE: st = read_table(r, &in, err); break;
-    case RP_RECORD_PLACES: st = read_places(r, &in, err); break;
+    case RP_RECORD_LOCATIONS: st = read_locations(r, &in, err); break;
     case RP_RECORD_SET: st = read_set(r, &in, err); break;
     case RP_RECORD_SEGMENTS: st = read_segments(r, &in, err); break;
     case RP_RECORD_END: st = read_end(r, &in, err); break;
-    default: return malformed(err, r, "of a kind that does not belong here");
+    default: return malformed(err, r, "a kind that no manifest has");
     }
     if (st != RP_OK) return st;
     if (in.bad || in.at != in.end) return malformed(err, r, "of the wrong length");
@@ -303,7 +297,7 @@ rp_status rp_manifest_reader_add(rp_manifest_reader *r, const rp_record *record,
     return RP_OK;
 }
 
-/* True if a segment is listed. Ascending: binary search. */
+/* True if the segment is in the list, which is ascending. */
 static bool lists_segment(const rp_manifest *m, uint64_t number)
 {
     size_t low = 0, high = m->segment_count;
@@ -323,10 +317,11 @@ rp_status rp_manifest_reader_take(rp_manifest_reader *r, rp_manifest **out, rp_e
 {
     const rp_manifest *m = r->manifest;
 
+    assert(m != NULL);
     if (!r->over) return rp_fail(err, RP_CORRUPT, "manifest: its end is missing");
     for (size_t t = 0; t < m->table_count; t++)
         for (uint64_t b = 0; b < m->tables[t].block_count; b++) {
-            uint64_t number = m->tables[t].blocks[b].place.segment;
+            uint64_t number = m->tables[t].blocks[b].location.segment;
             if (!lists_segment(m, number))
                 return rp_fail(err, RP_CORRUPT,
                                "manifest: block %" PRIu64 " of table '%.64s' is in segment "
@@ -377,8 +372,14 @@ rp_status rp_manifest_load(const rp_allocator *alloc, rp_files *files, const cha
     if (st != RP_OK) return st;
     st = rp_manifest_reader_new(alloc, &l.reader);
     if (st != RP_OK) return rp_fail_memory(err, sizeof(rp_manifest_reader));
-    st = rp_records_scan(alloc, files, path, RP_FILE_MANIFEST, store, load_record, &l, &header,
-                         &end, err);
+    st = rp_records_scan(&(rp_records_scan_options){.alloc = alloc,
+                                                    .files = files,
+                                                    .path = path,
+                                                    .kind = RP_FILE_MANIFEST,
+                                                    .store = store,
+                                                    .each = load_record,
+                                                    .ctx = &l},
+                         &header, &end, err);
     if (l.status != RP_OK) st = l.status;
     if (st == RP_OK) st = rp_manifest_reader_take(l.reader, &m, err);
     rp_manifest_reader_free(l.reader);
@@ -386,7 +387,7 @@ rp_status rp_manifest_load(const rp_allocator *alloc, rp_files *files, const cha
         st = rp_fail(err, RP_CORRUPT, "%s: %" PRIu64 " bytes follow the end at offset %" PRIu64,
                      path, size - end, end);
     if (st == RP_OK && (header.number != checkpoint || m->store.checkpoint != checkpoint))
-        st = rp_fail(err, RP_CORRUPT, "%s: it is that of checkpoint %" PRIu64, path,
+        st = rp_fail(err, RP_CORRUPT, "%s: the manifest is that of checkpoint %" PRIu64, path,
                      header.number);
     if (st != RP_OK) {
         rp_manifest_free(m);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Manifests: one file that says what a checkpoint is, and CURRENT, which says which is the
- * live one. docs/checkpoint.md has the bytes.
+/* The manifest of a checkpoint, and CURRENT, which names the live checkpoint.
+ * docs/checkpoint.md specifies the bytes.
  *
- *   STORE                      one, first: which checkpoint, the cut's LSN, seeds
- *   TABLE PLACES* SET*         for each table: its state, the places of its blocks, the orders
- *                              of its dense sets
- *   SEGMENTS*                  the segments that any of it needs, ascending
- *   END                        one, last: counts, and the XXH3-128 of everything before
+ *   STORE                  one, first: number of the checkpoint, LSN of the cut, seeds
+ *   TABLE LOCATIONS* SET*  for each table: its state, the locations of its blocks, the order of
+ *                          its dense sets
+ *   SEGMENTS*              the segments that the checkpoint needs, ascending
+ *   END                    one, last: counts, and the XXH3-128 of all records before it
  *
- * A record's `number` is its place in the file, from 1. Every record is small: a manifest of
- * any size is written and read piece by piece. */
+ * The `number` of a record is its position in the file, from 1. Every record is small, so a
+ * manifest of any size is written and read piece by piece. */
 #ifndef RP_DURABLE_FORMAT_MANIFEST_H
 #define RP_DURABLE_FORMAT_MANIFEST_H
 
@@ -18,45 +18,43 @@
 
 enum {
     RP_MANIFEST_MAX_TABLES = 4096,
-    RP_MANIFEST_PLACES = 4096,   /* in one record, at most */
-    RP_MANIFEST_SLOTS = 1 << 16, /* of a set in one record, at most */
-    RP_MANIFEST_SEGMENTS = 4096, /* in one record, at most */
+    RP_MANIFEST_LOCATIONS = 4096, /* in one record, at most */
+    RP_MANIFEST_SLOTS = 1 << 16,  /* of a set in one record, at most */
+    RP_MANIFEST_SEGMENTS = 4096,  /* in one record, at most */
     RP_MANIFEST_PATH_BYTES = 40,
     RP_MANIFEST_HASH_BYTES = 16,
 };
 
 /* "manifest/" and 16 hexadecimal digits. Returns `out`. */
 char *rp_manifest_path(char out[RP_MANIFEST_PATH_BYTES], uint64_t checkpoint);
-/* The same while it is being written. */
+/* The temporary path, while the manifest is being written. */
 char *rp_manifest_temporary(char out[RP_MANIFEST_PATH_BYTES], uint64_t checkpoint);
 #define RP_CURRENT_PATH "CURRENT"
 #define RP_CURRENT_TEMPORARY "CURRENT.tmp"
-/* Sixteen hexadecimal digits, nothing else; for names in a directory. */
-bool rp_manifest_parse_name(const char *name, uint64_t *number);
 
 typedef struct rp_manifest_store {
     uint64_t checkpoint; /* its number, from 1 */
-    uint64_t lsn;        /* of the last change it has */
+    uint64_t lsn;        /* of the last change in it */
     uint64_t seed;
-    rp_rng keys;           /* the store's generator of keys */
-    int64_t written_at_ns; /* wall clock: a label */
+    rp_rng keys;           /* the key generator of the store */
+    int64_t written_at_ns; /* wall clock, for people */
     uint32_t table_count;
 } rp_manifest_store;
 
 typedef struct rp_manifest_block {
-    rp_place place;
-    uint64_t hash; /* XXH3-64 of its payload, so that no other block passes for it */
+    rp_disk_location location;
+    uint64_t hash; /* XXH3-64 of its payload: detects another valid block at the location */
 } rp_manifest_block;
 
 typedef struct rp_manifest_segment {
     uint64_t number;
-    uint64_t bytes; /* of the file that it needs: what comes later may be anything */
-    uint64_t live;  /* of them, those of records that the checkpoint needs, about */
+    uint64_t bytes; /* that the checkpoint needs, from the start of the file */
+    uint64_t live;  /* bytes of records that the checkpoint needs, roughly */
 } rp_manifest_segment;
 
 /* A manifest in memory. */
 typedef struct rp_manifest_table {
-    rp_table_state state; /* options.name and options.signature are the manifest's */
+    rp_table_state state; /* the manifest owns options.name and options.signature */
     uint64_t block_count;
     rp_manifest_block *blocks;
     uint32_t *sets[2]; /* state.set_counts slots each */
@@ -82,48 +80,50 @@ void rp_manifest_free(rp_manifest *manifest); /* NULL is fine */
 
 uint64_t rp_manifest_hash_block(const void *payload, size_t size);
 
-/* Takes records one after the other and checks that they make a manifest. */
+/* Builds a manifest from its records, in order, and checks them. */
 typedef struct rp_manifest_reader rp_manifest_reader;
 
 /* RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_manifest_reader_new(const rp_allocator *alloc,
                                               rp_manifest_reader **out);
 void rp_manifest_reader_free(rp_manifest_reader *reader); /* NULL is fine */
-/* RP_CORRUPT, RP_NO_RESOURCE; then no more may be given. */
+/* Adds the next record. RP_CORRUPT, RP_NO_RESOURCE; after a failure no more may be added. */
 RP_NODISCARD rp_status rp_manifest_reader_add(rp_manifest_reader *reader,
                                               const rp_record *record, rp_error *err);
-/* The manifest, once END has been given. Returns owned. RP_CORRUPT (END is missing). */
+/* Takes the manifest, after END was added. Returns owned. RP_CORRUPT (END is missing, or a
+ * block is in a segment that is not listed). */
 RP_NODISCARD rp_status rp_manifest_reader_take(rp_manifest_reader *reader, rp_manifest **out,
                                                rp_error *err);
 
-/* Reads the manifest of a checkpoint from `path`, and checks all of it. `store` may be NULL:
- * any. Returns owned. RP_NOT_FOUND, RP_CORRUPT, RP_PRECONDITION (a newer format),
- * RP_UNAVAILABLE, RP_NO_RESOURCE. */
+/* Reads and checks the manifest of a checkpoint. `store` may be NULL: any. Returns owned.
+ * RP_NOT_FOUND, RP_CORRUPT, RP_PRECONDITION (a newer format), RP_UNAVAILABLE, RP_NO_RESOURCE.
+ */
 RP_NODISCARD rp_status rp_manifest_load(const rp_allocator *alloc, rp_files *files,
                                         const char *path, uint64_t checkpoint,
                                         const rp_store_id *store, rp_manifest **out,
                                         rp_error *err);
 
-/* Writes a manifest. Everything after a failure is ignored, and finish tells. One thread. */
+/* Writes a manifest. Calls after a failure do nothing; finish returns the failure. One thread.
+ */
 typedef struct rp_manifest_writer rp_manifest_writer;
 
-/* Makes the file at `path`, in place of one that is there. */
+/* Creates the file at `path`; replaces an existing one. */
 RP_NODISCARD rp_status rp_manifest_writer_new(const rp_allocator *alloc, rp_files *files,
                                               const char *path, const rp_store_id *id,
                                               const rp_manifest_store *store,
                                               rp_manifest_writer **out, rp_error *err);
 void rp_manifest_writer_free(rp_manifest_writer *w); /* NULL is fine; the file stays */
 
-/* Tables in order, each followed by its blocks and its sets, from the first on. */
+/* Add the tables in order, each followed by all its blocks and then all its sets. */
 void rp_manifest_add_table(rp_manifest_writer *w, const rp_table_state *state,
                            uint64_t block_count);
 void rp_manifest_add_blocks(rp_manifest_writer *w, const rp_manifest_block *blocks,
                             size_t count);
 void rp_manifest_add_set(rp_manifest_writer *w, int which, const uint32_t *slots, size_t count);
-/* Last, in ascending order. */
+/* Add the segments last, in ascending order. */
 void rp_manifest_add_segments(rp_manifest_writer *w, const rp_manifest_segment *segments,
                               size_t count);
-/* Writes END, syncs. The status is that of the first failure. */
+/* Writes END and syncs. Returns the status of the first failure. */
 RP_NODISCARD rp_status rp_manifest_writer_finish(rp_manifest_writer *w, uint64_t *bytes,
                                                  uint8_t hash[RP_MANIFEST_HASH_BYTES],
                                                  rp_error *err);
@@ -141,12 +141,13 @@ void rp_current_encode(const rp_current *current, uint8_t out[RP_CURRENT_BYTES])
 /* RP_CORRUPT, RP_PRECONDITION. */
 RP_NODISCARD rp_status rp_current_decode(const uint8_t *data, size_t size, rp_current *out,
                                          rp_error *err);
-/* RP_NOT_FOUND and the above. */
+/* Reads and decodes the file. RP_NOT_FOUND, and the statuses of rp_current_decode(). */
 RP_NODISCARD rp_status rp_current_load(rp_files *files, rp_current *out, rp_error *err);
-/* Writes it under its temporary name and syncs it. */
+/* Writes the file under its temporary name and syncs it. */
 RP_NODISCARD rp_status rp_current_prepare(rp_files *files, const rp_current *current,
                                           rp_error *err);
-/* Gives it its name and syncs the directory. After a failure either may be the live one. */
+/* Renames it to CURRENT and syncs the directory. After a failure either checkpoint may be the
+ * live one. */
 RP_NODISCARD rp_status rp_current_switch(rp_files *files, rp_error *err);
 
 #endif

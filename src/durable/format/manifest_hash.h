@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The checksum over a whole manifest: XXH3-128 of, for each record before END, the checksum of
- * its header (which covers kind, number, length, the payload's checksum and the record before)
- * and its payload. */
+/* The hash of a whole manifest: XXH3-128 of, for each record before END, the checksum of its
+ * header and its payload. The checksum of a header covers kind, number, length, the checksum of
+ * the payload and that of the record before. */
 #ifndef RP_DURABLE_FORMAT_MANIFEST_HASH_H
 #define RP_DURABLE_FORMAT_MANIFEST_HASH_H
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#include "durable/format/manifest.h"
+#include "disk/hash.h"
+#include "disk/record.h"
 #include "util/little_endian.h"
 
-/* Wants the alignment of a cache line: rp_alloc_aligned(). */
+/* Needs the alignment of a cache line: rp_alloc_aligned(). */
 typedef struct rp_manifest_hash {
     XXH3_state_t state;
 } rp_manifest_hash;
@@ -30,8 +31,7 @@ static inline void rp_manifest_hash_add(rp_manifest_hash *h, const rp_record *re
     (void)XXH3_128bits_update(&h->state, record->payload, record->size);
 }
 
-static inline void rp_manifest_hash_take(const rp_manifest_hash *h,
-                                         uint8_t out[RP_MANIFEST_HASH_BYTES])
+static inline void rp_manifest_hash_take(const rp_manifest_hash *h, uint8_t out[RP_HASH_BYTES])
 {
     XXH128_hash_t hash = XXH3_128bits_digest(&h->state);
 

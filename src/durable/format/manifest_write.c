@@ -1,5 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writing manifests and CURRENT. */
+/* Writing manifests and CURRENT.
+ *
+ * Invariants of a writer:
+ *
+ *   N1  tables come before segments, and the blocks of a table before its sets;
+ *   N2  the numbers of segments ascend;
+ *   N3  after a failure `status` does not change. */
+#include <assert.h>
 #include <inttypes.h>
 
 #include "durable/format/manifest.h"
@@ -8,18 +15,18 @@
 #include "util/error.h"
 #include "util/mem.h"
 
-enum { WRITE_BYTES = 1 << 20 }; /* at once */
+enum { WRITE_BYTES = 1 << 20 }; /* with one call */
 
 struct rp_manifest_writer {
-    rp_manifest_hash hash; /* first: aligned as the writer is */
+    rp_manifest_hash hash; /* first: aligned like the writer */
     rp_allocator alloc;
     rp_files *files;
     rp_file *file;
     rp_buf queued, payload;
     uint64_t written; /* to the file */
-    uint32_t crc;     /* of the header before */
+    uint32_t crc;     /* of the header of the last record */
     uint64_t records, tables, segments;
-    uint64_t next_block, next_slots[2]; /* of the table */
+    uint64_t next_block, next_slots[2]; /* of the current table */
     uint64_t last_segment;
     rp_status status;
     rp_error error;
@@ -41,7 +48,7 @@ static void flush(rp_manifest_writer *w)
     rp_buf_clear(&w->queued);
 }
 
-/* Queues the payload as a record, and begins a new one. */
+/* Queues the payload as a record and clears it. */
 static void add_record(rp_manifest_writer *w, rp_record_kind kind)
 {
     uint8_t header[RP_RECORD_HEADER_BYTES];
@@ -52,6 +59,7 @@ static void add_record(rp_manifest_writer *w, rp_record_kind kind)
 
     if (w->payload.bad) fail_memory(w);
     if (w->status != RP_OK) return;
+    assert(record.size <= RP_MAX_RECORD_BYTES);
     w->crc = rp_record_write(header, kind, record.number, w->crc, record.payload, record.size);
     record.crc = w->crc;
     rp_manifest_hash_add(&w->hash, &record);
@@ -90,7 +98,7 @@ rp_status rp_manifest_writer_new(const rp_allocator *alloc, rp_files *files, con
     rp_buf_init(&w->queued, &w->alloc);
     rp_buf_init(&w->payload, &w->alloc);
     rp_manifest_hash_init(&w->hash);
-    st = files->ops->remove(files, path, err); /* of one that was not finished */
+    st = files->ops->remove(files, path, err); /* left over from a checkpoint that failed */
     if (st == RP_OK || st == RP_NOT_FOUND)
         st = files->ops->open(files, path, RP_OPEN_CREATE, &w->file, err);
     if (st != RP_OK) {
@@ -119,6 +127,8 @@ void rp_manifest_writer_free(rp_manifest_writer *w)
 void rp_manifest_add_table(rp_manifest_writer *w, const rp_table_state *state,
                            uint64_t block_count)
 {
+    assert(w->segments == 0); /* N1 */
+    assert(state->slots_used <= block_count * RP_SLOTS_PER_BLOCK);
     rp_pack_number(&w->payload, block_count);
     rp_image_write_table(&w->payload, state);
     add_record(w, RP_RECORD_TABLE);
@@ -129,20 +139,22 @@ void rp_manifest_add_table(rp_manifest_writer *w, const rp_table_state *state,
 void rp_manifest_add_blocks(rp_manifest_writer *w, const rp_manifest_block *blocks,
                             size_t count)
 {
+    assert(w->tables > 0 && w->segments == 0); /* N1 */
+    assert(w->next_slots[0] == 0 && w->next_slots[1] == 0);
     while (count > 0) {
-        size_t n = count < RP_MANIFEST_PLACES ? count : RP_MANIFEST_PLACES;
-        rp_place before = {0};
+        size_t n = count < RP_MANIFEST_LOCATIONS ? count : RP_MANIFEST_LOCATIONS;
+        rp_disk_location before = {0};
 
         rp_pack_number(&w->payload, w->next_block);
         rp_pack_number(&w->payload, n);
         for (size_t i = 0; i < n; i++) {
-            rp_pack_change(&w->payload, blocks[i].place.segment, before.segment);
-            rp_pack_change(&w->payload, blocks[i].place.offset, before.offset);
-            rp_pack_number(&w->payload, blocks[i].place.size);
+            rp_pack_change(&w->payload, blocks[i].location.segment, before.segment);
+            rp_pack_change(&w->payload, blocks[i].location.offset, before.offset);
+            rp_pack_number(&w->payload, blocks[i].location.size);
             rp_pack_word(&w->payload, blocks[i].hash);
-            before = blocks[i].place;
+            before = blocks[i].location;
         }
-        add_record(w, RP_RECORD_PLACES);
+        add_record(w, RP_RECORD_LOCATIONS);
         w->next_block += n;
         blocks += n;
         count -= n;
@@ -151,6 +163,8 @@ void rp_manifest_add_blocks(rp_manifest_writer *w, const rp_manifest_block *bloc
 
 void rp_manifest_add_set(rp_manifest_writer *w, int which, const uint32_t *slots, size_t count)
 {
+    assert(which == 0 || which == 1);
+    assert(w->tables > 0 && w->segments == 0); /* N1 */
     while (count > 0) {
         size_t n = count < RP_MANIFEST_SLOTS ? count : RP_MANIFEST_SLOTS;
         uint32_t before = 0;
@@ -177,6 +191,7 @@ void rp_manifest_add_segments(rp_manifest_writer *w, const rp_manifest_segment *
 
         rp_pack_number(&w->payload, n);
         for (size_t i = 0; i < n; i++) {
+            assert(segments[i].number > w->last_segment); /* N2 */
             rp_pack_number(&w->payload, segments[i].number - w->last_segment);
             rp_pack_number(&w->payload, segments[i].bytes);
             rp_pack_number(&w->payload, segments[i].live);
@@ -237,7 +252,7 @@ rp_status rp_current_decode(const uint8_t *data, size_t size, rp_current *out, r
     if (st != RP_OK) return st;
     if (header.kind != RP_FILE_CURRENT || record.kind != RP_RECORD_CURRENT ||
         record.number != 1 || record.size != CURRENT_PAYLOAD || size != RP_CURRENT_BYTES)
-        return rp_fail(err, RP_CORRUPT, RP_CURRENT_PATH ": not such a file");
+        return rp_fail(err, RP_CORRUPT, RP_CURRENT_PATH ": the file has another format");
     c.store_id = header.store;
     c.checkpoint = rp_get_u64(record.payload);
     c.bytes = rp_get_u64(record.payload + 8);

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Small numbers in few bytes: what the codecs of the data directory are written with.
+/* The encoding of numbers in the payloads of a data directory: small numbers take few bytes.
  *
  *   number    varint, little-endian groups of seven bits (chunk/protobuf.h)
  *   change    zigzag varint of a difference modulo 2^64: 0, -1, 1, -2, ... are 0, 1, 2, 3, ...
  *   word      8 bytes, little-endian; a double is the word of its IEEE bits
  *
- * Reading is sticky: once something is missing or malformed the reader is bad, everything after
- * it reads as zero, and who reads checks once. */
+ * Errors are sticky: after missing or malformed bytes the reader is bad and everything reads as
+ * zero, so that a caller checks once, at the end. */
 #ifndef RP_DURABLE_FORMAT_PACK_H
 #define RP_DURABLE_FORMAT_PACK_H
 
+#include <assert.h>
 #include <string.h>
 
 #include "chunk/protobuf.h"
@@ -73,7 +74,7 @@ static inline uint64_t rp_unpack_number(rp_unpack *in)
     return value;
 }
 
-/* A number that must not be larger than `most`. */
+/* Reads a number of at most `most`; a larger one makes the reader bad. */
 static inline uint64_t rp_unpack_bounded(rp_unpack *in, uint64_t most)
 {
     uint64_t value = rp_unpack_number(in);
@@ -90,11 +91,12 @@ static inline uint64_t rp_unpack_change(rp_unpack *in, uint64_t before)
     return in->bad ? 0 : before + (zigzag >> 1 ^ (uint64_t) - (int64_t)(zigzag & 1));
 }
 
-/* `size` bytes where they stand; NULL, and bad, if there are not as many. */
+/* Returns the next `size` bytes, borrowed. NULL, and the reader is bad, if there are fewer. */
 static inline const uint8_t *rp_unpack_bytes(rp_unpack *in, size_t size)
 {
     const uint8_t *at = in->at;
 
+    assert(at <= in->end);
     if (in->bad || (size_t)(in->end - at) < size) {
         in->bad = true;
         return NULL;

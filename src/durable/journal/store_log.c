@@ -1,12 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Telling the journal. A raw record of a change is the change itself, then its array, then the
- * table's name:
+/* Logging. The raw record of a change is the change itself, its array and the name of the
+ * table:
  *
  *   | raw_change | rp_inserted, rp_update or keys x count | name |
  *
- * The others are payloads already. */
+ * The raw records of CREATE and DROP are their payloads.
+ *
+ * Invariants:
+ *
+ *   O1  a raw insert holds a reference to each of its trajectories until on_release();
+ *   O2  a table that was told to wait sets was_behind before it tests the backlog again;
+ *       on_pass() clears it before it wakes the tables. Both are sequentially consistent, so
+ *       no wake-up is lost. */
 #include "durable/journal/store_log.h"
 
+#include <assert.h>
 #include <stdatomic.h>
 #include <string.h>
 
@@ -16,10 +24,10 @@
 #include "util/error.h"
 #include "util/mem.h"
 
-enum { MOST_TABLES = 4096 };
+enum { MOST_TABLES = 4096 }; /* that a store can have */
 
 typedef struct raw_change {
-    rp_change change; /* its pointers are of the past */
+    rp_change change; /* its pointers are invalid: the array follows */
     uint64_t name_size;
 } raw_change;
 
@@ -28,66 +36,80 @@ struct rp_store_log {
     rp_allocator alloc;
     rp_store_log_options o;
     rp_journal *journal;
-    rp_journal_encoder encoder; /* the journal's thread's */
-    /* Somebody was told that it is behind, and may wait to be nudged. Set before the look that
-     * decides, cleared before the look that wakes: sequentially consistent, so one of the two
-     * sees the other. */
-    atomic_bool was_behind;
+    rp_journal_encoder encoder; /* used by the journal thread only */
+    atomic_bool was_behind;     /* operations may wait for the journal (O2) */
 };
 
-/* Bytes that the chunks of a trajectory take on disk and that nobody has queued yet. */
+/* Bytes on disk of the chunks of a trajectory that have no location yet. */
 static uint64_t bytes_to_put(const rp_store_log *log, const rp_trajectory *trajectory)
 {
     uint64_t bytes = 0;
-    rp_place place;
+    rp_disk_location location;
 
     for (uint32_t i = 0; i < trajectory->chunk_count; i++)
-        if (!rp_segments_place(log->o.segments, trajectory->chunks[i], &place))
+        if (!rp_segments_locate(log->o.segments, trajectory->chunks[i], &location))
             bytes += RP_RECORD_HEADER_BYTES + (uint64_t)trajectory->chunks[i]->wire_bytes;
     return bytes;
 }
 
-/* Claims room on the disk for them. `*bytes` is to be released once they are put. */
+/* Claims disk space for trajectories. The caller releases `*bytes` after the chunks are put. */
 static bool claim_room(rp_store_log *log, rp_trajectory *const *trajectories, size_t count,
                        uint64_t *bytes)
 {
     uint64_t least = bytes_to_put(log, trajectories[0]);
 
+    assert(count > 0);
     *bytes = least;
     for (size_t i = 1; i < count; i++) *bytes += bytes_to_put(log, trajectories[i]);
-    if (rp_journal_claim_room(log->journal, *bytes, least)) return true;
-    atomic_store(&log->was_behind, true); /* before the try that counts, as in is_behind() */
-    return rp_journal_claim_room(log->journal, *bytes, least);
+    if (rp_journal_claim_space(log->journal, *bytes, least)) return true;
+    atomic_store(&log->was_behind, true); /* before the second attempt (O2) */
+    return rp_journal_claim_space(log->journal, *bytes, least);
 }
 
 static rp_status put_chunks(rp_store_log *log, const rp_trajectory *trajectory)
 {
-    rp_place place;
+    rp_disk_location location;
 
     for (uint32_t i = 0; i < trajectory->chunk_count; i++) {
         rp_chunk *chunk = trajectory->chunks[i];
 
-        if (rp_segments_place(log->o.segments, chunk, &place)) continue;
-        if (rp_segments_put_chunk(log->o.segments, chunk, &place) != RP_OK)
+        if (rp_segments_locate(log->o.segments, chunk, &location)) continue;
+        if (rp_segments_put_chunk(log->o.segments, chunk, &location) != RP_OK)
             return RP_NO_RESOURCE;
     }
     return RP_OK;
 }
 
+/* For an item that finds no room on the disk: RP_NO_RESOURCE if it never can, as the disk is
+ * smaller than its chunks; otherwise RP_UNAVAILABLE. */
+static rp_status refuse_room(rp_store_log *log, const rp_trajectory *trajectory, rp_error *err)
+{
+    uint64_t bytes = bytes_to_put(log, trajectory);
+    uint64_t most = rp_journal_most_space(log->journal);
+
+    if (bytes <= most) return RP_UNAVAILABLE;
+    return rp_fail(
+        err, RP_NO_RESOURCE,
+        "an item takes %llu bytes on the disk, which can have at most %llu of chunks; "
+        "use a larger disk or smaller items",
+        (unsigned long long)bytes, (unsigned long long)most);
+}
+
 static rp_status on_prepare(rp_table_log *base, rp_trajectory *const *trajectories,
-                            size_t count)
+                            size_t count, rp_error *err)
 {
     rp_store_log *log = (rp_store_log *)base;
     rp_status st = RP_OK;
     uint64_t bytes = 0;
 
-    /* Nothing would take them from the segments' queue for as long as the disk is away. What is
-     * inserted after the cut that ends this is put by the thread, if it must be. */
+    /* A lost journal flushes no segments, so the chunks would fill their queue. After the cut
+     * that ends the loss, the journal thread puts the chunks that it needs. */
     if (rp_journal_is_lost(log->journal)) return RP_OK;
-    if (log->o.sync && !claim_room(log, trajectories, count, &bytes)) return RP_UNAVAILABLE;
+    if (log->o.sync && !claim_room(log, trajectories, count, &bytes))
+        return refuse_room(log, trajectories[0], err);
     for (size_t i = 0; i < count && st == RP_OK; i++) st = put_chunks(log, trajectories[i]);
-    if (log->o.sync) rp_journal_release_room(log->journal, bytes);
-    return st;
+    if (log->o.sync) rp_journal_release_space(log->journal, bytes);
+    return st == RP_OK ? st : rp_fail(err, st, "the journal has no memory for chunks");
 }
 
 static rp_bytes array_of(const rp_change *change)
@@ -112,18 +134,21 @@ static uint64_t on_changed(rp_table_log *base, const rp_table *table, const rp_c
     bool is_kept;
     uint64_t lsn;
 
-    if (change->kind == RP_CHANGED_INSERT)
+    assert(raw.name_size >= 1 && raw.name_size <= RP_MAX_TABLE_NAME_BYTES);
+    assert(change->kind == RP_CHANGED_SAMPLE || change->kind == RP_CHANGED_EVICT ||
+           change->count <= RP_JOURNAL_MAX_ITEMS);
+    if (change->kind == RP_CHANGED_INSERT) /* O1 */
         for (size_t i = 0; i < change->count; i++)
             if (change->inserted[i].trajectory != NULL)
                 (void)rp_trajectory_ref(change->inserted[i].trajectory);
     lsn = rp_journal_append(log->journal, rp_journal_kind_of(change), parts, 3, &is_kept);
     if (!is_kept && change->kind == RP_CHANGED_INSERT)
         for (size_t i = 0; i < change->count; i++)
-            rp_trajectory_unref(change->inserted[i].trajectory); /* the table has one more */
+            rp_trajectory_unref(change->inserted[i].trajectory); /* the table has its own */
     return lsn;
 }
 
-/* A record whose payload is made here: there are few of these. */
+/* Appends a record whose raw form is its payload. */
 static uint64_t append(rp_store_log *log, rp_record_kind kind, const rp_buf *payload)
 {
     rp_bytes part = {payload->data, payload->size};
@@ -175,12 +200,13 @@ static rp_status on_wait(rp_table_log *base, uint64_t lsn, rp_wait wait, rp_erro
     return rp_journal_wait(((rp_store_log *)base)->journal, lsn, wait, err);
 }
 
-/* A change from its raw record. */
+/* Restores a change from its raw record. Returns the name of the table. */
 static rp_string read_raw(const void *raw, rp_change *change)
 {
     const raw_change *head = raw;
     const char *array = (const char *)(head + 1);
 
+    assert((uintptr_t)raw % 8 == 0);
     *change = head->change;
     if (change->kind == RP_CHANGED_INSERT) change->inserted = (const void *)array;
     if (change->kind == RP_CHANGED_UPDATE) change->updates = (const void *)array;
@@ -188,11 +214,11 @@ static rp_string read_raw(const void *raw, rp_change *change)
     return (rp_string){array + array_of(change).size, (size_t)head->name_size};
 }
 
-static rp_status place_of(void *ctx, rp_chunk *chunk, rp_place *out)
+static rp_status location_of(void *ctx, rp_chunk *chunk, rp_disk_location *out)
 {
     rp_store_log *log = ctx;
 
-    if (rp_segments_place(log->o.segments, chunk, out)) return RP_OK;
+    if (rp_segments_locate(log->o.segments, chunk, out)) return RP_OK;
     return rp_segments_put_chunk(log->o.segments, chunk, out);
 }
 
@@ -208,7 +234,8 @@ static rp_status on_encode(void *ctx, rp_record_kind kind, const void *raw, size
         return out->bad ? RP_NO_RESOURCE : RP_OK;
     }
     name = read_raw(raw, &change);
-    return rp_journal_encode(&log->encoder, name, &change, place_of, log, out);
+    assert(sizeof(raw_change) + array_of(&change).size + name.size == size);
+    return rp_journal_encode(&log->encoder, name, &change, location_of, log, out);
 }
 
 static void on_release(void *ctx, rp_record_kind kind, const void *raw, size_t size)
@@ -222,21 +249,18 @@ static void on_release(void *ctx, rp_record_kind kind, const void *raw, size_t s
         rp_trajectory_unref(change.inserted[i].trajectory);
 }
 
+/* Wakes the operations of all tables that wait for the journal. Needs no memory: the log may
+ * have stopped, and nothing would repeat a try that failed. */
 static void nudge(rp_store_log *log)
 {
-    rp_table **tables = rp_alloc_array(&log->alloc, MOST_TABLES, sizeof *tables);
-    size_t count;
+    rp_table *tables[MOST_TABLES];
+    size_t count = rp_store_find_tables(log->o.store, tables, MOST_TABLES);
 
-    if (tables == NULL) { /* after the next batch, then */
-        atomic_store(&log->was_behind, true);
-        return;
-    }
-    count = rp_store_find_tables(log->o.store, tables, MOST_TABLES);
-    for (size_t i = 0; i < count && i < MOST_TABLES; i++) {
+    assert(count <= MOST_TABLES);
+    for (size_t i = 0; i < count; i++) {
         rp_table_nudge(tables[i]);
         rp_table_unref(tables[i]);
     }
-    rp_release(&log->alloc, tables, MOST_TABLES * sizeof *tables);
 }
 
 static void on_pass(void *ctx)
@@ -245,11 +269,12 @@ static void on_pass(void *ctx)
     bool is_tried;
 
     if (rp_journal_is_behind(log->journal, false)) return;
-    /* Inserts that still wait say again that they do; one that has gone does not. While a
-     * checkpoint frees a full disk none is tried. */
-    is_tried = rp_journal_is_short(log->journal) && !rp_journal_is_behind(log->journal, true);
+    /* Inserts that are refused again claim space again; cancelled ones do not. While a
+     * checkpoint frees a full disk no insert is retried. */
+    is_tried =
+        rp_journal_is_space_wanted(log->journal) && !rp_journal_is_behind(log->journal, true);
     if (!atomic_load(&log->was_behind) && !is_tried) return;
-    if (is_tried) rp_journal_forget_short(log->journal);
+    if (is_tried) rp_journal_clear_space_wanted(log->journal);
     atomic_store(&log->was_behind, false);
     nudge(log);
 }

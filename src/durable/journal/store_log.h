@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The journal of a store: tables tell it what happens, and it makes it happen again.
+/* The journal of a store: logs every change of its tables.
  *
- *   before the lock   chunks are put into segments (a place each, no I/O)
- *   under the lock    the change is copied as it is, with references to its trajectories
- *   on the journal's thread   it is made into bytes, with the places as they are then
+ *   before the table lock   chunks are put into segments: a location each, no I/O
+ *   under the table lock    the change is copied, with references to its trajectories
+ *   on the journal thread   the change is encoded, with the locations of that time
  *
- * Places are resolved late, for a chunk moves if its segment is condemned before it was synced:
- * then the journal makes the bytes again of every record that is not on stable storage
- * (disk/journal.h), and this is all it takes. The price is that trajectories stay in memory
- * until then, for an interval at most; the gain is that under the table's lock nothing is
- * encoded. */
+ * Locations are resolved late because a chunk gets a new one if its segment is condemned before
+ * it was synced. Then the journal encodes every record again that is not on stable storage
+ * (disk/journal.h), and the records get the new locations. The price: trajectories stay in
+ * memory until they are synced, one interval at most. The gain: nothing is encoded under a
+ * table lock. */
 #ifndef RP_DURABLE_JOURNAL_STORE_LOG_H
 #define RP_DURABLE_JOURNAL_STORE_LOG_H
 
@@ -28,48 +28,23 @@ typedef struct rp_store_log_options {
     uint64_t next_lsn; /* >= 1 */
     bool sync;
     int64_t interval_ns;
-    int64_t retry_ns;                /* 0: the journal's own */
-    uint64_t file_bytes, max_queued; /* 0: the journal's own */
-    /* The journal's, see there. */
+    int64_t retry_ns;                /* 0: the default of the journal */
+    uint64_t file_bytes, max_queued; /* 0: the default of the journal */
+    /* Those of rp_journal_options. */
     void (*on_safe)(void *ctx, uint64_t lsn);
     void (*on_trouble)(void *ctx, const rp_error *why);
     void *ctx;
 } rp_store_log_options;
 
-/* Starts the journal and telling it. What the store has must be what a checkpoint, or a
- * checkpoint and the journal, has at next_lsn - 1. The same statuses as rp_journal_start(). */
+/* Starts the journal and logs all changes from now on. A checkpoint, with the journal after it,
+ * must contain the state of the store at next_lsn - 1. Statuses as of rp_journal_start(). */
 RP_NODISCARD rp_status rp_store_log_start(const rp_store_log_options *options,
                                           rp_store_log **out, rp_error *err);
-/* Stops telling, then the journal. Nobody may be waiting in the store. Frees it in every case;
- * the status is that of what could not be written. NULL is fine. */
+/* Stops logging, then the journal. No thread may wait in the store. Frees the log in every
+ * case; returns the status of the last write. NULL is fine. */
 RP_NODISCARD rp_status rp_store_log_stop(rp_store_log *log, rp_error *err);
 
 /* Valid as long as the log. */
 rp_journal *rp_store_log_journal(rp_store_log *log);
-
-/* Makes again what a journal has. For one thread, and a store that nobody else uses and that
- * tells no log. */
-typedef struct rp_replayer rp_replayer;
-
-typedef struct rp_replayer_options {
-    const rp_allocator *alloc;
-    rp_store *store;
-    /* The chunk at a place, borrowed until the next call. RP_NOT_FOUND or RP_CORRUPT: it is not
-     * there, or not whole. */
-    rp_status (*chunk)(void *ctx, const rp_place *place, rp_chunk **out, rp_error *err);
-    void *ctx;
-} rp_replayer_options;
-
-RP_NODISCARD rp_status rp_replayer_new(const rp_replayer_options *options, rp_replayer **out,
-                                       rp_error *err);
-/* Frees the slots of what has gone in all tables, then itself. NULL is fine. */
-void rp_replayer_free(rp_replayer *r);
-/* Of changes that were made. */
-uint64_t rp_replayer_count(const rp_replayer *r);
-
-/* A rp_journal_visit: `ctx` is the replayer. RP_NOT_FOUND (a chunk is not there; nothing was
- * changed), RP_CORRUPT (it cannot have happened: names the record), RP_PRECONDITION (a table
- * that was made has other selectors here), RP_NO_RESOURCE, RP_UNAVAILABLE. */
-rp_status rp_replayer_visit(void *ctx, const rp_record *record, rp_error *err);
 
 #endif

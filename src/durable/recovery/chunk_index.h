@@ -1,10 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Chunks by their places: what recovery keeps so that a chunk is read once and shared by all
- * items that refer to it. One thread.
+/* Chunks by disk location: recovery reads each chunk once and shares it among all items that
+ * refer to it. One thread.
  *
- * Compaction moves chunks, and a checkpoint and the journal behind it may name different places
- * of one. The record of a chunk that was moved says where it was first, and there it is
- * entered, too. */
+ * Compaction moves chunks, so a checkpoint and the journal after it may name different
+ * locations of one chunk. The record of a moved chunk names its first location. The index has
+ * the chunk under both.
+ *
+ * Invariants:
+ *
+ *   X1  count is the number of entries with a key, and at most three quarters of the capacity,
+ *       which is 0 or a power of two;
+ *   X2  an entry with a chunk has a reference to it; one without a chunk is wanted and not read
+ *       yet. */
 #ifndef RP_DURABLE_RECOVERY_CHUNK_INDEX_H
 #define RP_DURABLE_RECOVERY_CHUNK_INDEX_H
 
@@ -13,40 +20,50 @@
 enum { RP_INDEX_SEGMENT_BITS = 32, RP_INDEX_OFFSET_BITS = 32 };
 
 typedef struct rp_index_entry {
-    uint64_t key;    /* 0: free */
-    rp_chunk *chunk; /* a reference, or NULL: wanted, and not found yet */
+    uint64_t key; /* the packed location; 0: the entry is free */
+    rp_chunk *chunk;
 } rp_index_entry;
 
 typedef struct rp_chunk_index {
     rp_allocator alloc;
-    rp_index_entry *entries; /* open addressing, at most three quarters full */
+    rp_index_entry *entries; /* open addressing */
     size_t count, capacity;
-    /* Set by the owner, or NULL: told of each chunk that was read, once. RP_NO_RESOURCE. */
+    /* Called once for each chunk that is read. Set by the owner; may be NULL. RP_NO_RESOURCE.
+     */
     rp_status (*on_chunk)(void *ctx, rp_chunk *chunk);
     void *ctx;
 } rp_chunk_index;
 
 void rp_chunk_index_init(rp_chunk_index *index, const rp_allocator *alloc);
-void rp_chunk_index_deinit(rp_chunk_index *index); /* lets go of the chunks */
+void rp_chunk_index_deinit(rp_chunk_index *index); /* releases the chunks */
 
-/* Enters a place. RP_NO_RESOURCE, RP_CORRUPT (no segment is as large, or has that number). */
-RP_NODISCARD rp_status rp_chunk_index_want(rp_chunk_index *index, const rp_place *place,
-                                           rp_error *err);
-/* The chunk at a place, borrowed, or NULL if it has not been read. */
-rp_chunk *rp_chunk_index_find(const rp_chunk_index *index, const rp_place *place);
+/* Marks the chunk at a location as wanted. RP_NO_RESOURCE, RP_CORRUPT (segment or offset are
+ * out of range). */
+RP_NODISCARD rp_status rp_chunk_index_want(rp_chunk_index *index,
+                                           const rp_disk_location *location, rp_error *err);
+/* Returns the chunk at a location, borrowed, or NULL if it has not been read. */
+rp_chunk *rp_chunk_index_find(const rp_chunk_index *index, const rp_disk_location *location);
 
-/* Goes through a segment, from its first record to its last, and parses the chunks that are
- * wanted. Every record is checked. RP_CORRUPT, also if fewer than `bytes` bytes are there and
- * good; what was found until then stays found. */
-RP_NODISCARD rp_status rp_chunk_index_scan(rp_chunk_index *index, rp_files *files,
-                                           rp_segments *segments, const rp_store_id *store,
-                                           uint64_t number, uint64_t bytes,
-                                           void (*on_bytes)(void *ctx, uint64_t bytes),
-                                           void *ctx, rp_error *err);
+typedef struct rp_chunk_scan_options {
+    rp_files *files;
+    rp_segments *segments;
+    const rp_store_id *store;
+    uint64_t number;                             /* of the segment */
+    uint64_t bytes;                              /* of the segment that must be good */
+    void (*on_bytes)(void *ctx, uint64_t bytes); /* progress, after each record */
+    void *ctx;
+} rp_chunk_scan_options;
 
-/* The chunk at a place, borrowed, which is read if it is not there yet. RP_CORRUPT,
- * RP_NOT_FOUND, RP_UNAVAILABLE, RP_NO_RESOURCE. */
+/* Scans a segment from its first record to its last, checks every record and parses the chunks
+ * that are wanted. RP_CORRUPT, also if fewer than `bytes` bytes are there and good; chunks
+ * found until then stay in the index. */
+RP_NODISCARD rp_status rp_chunk_index_scan(rp_chunk_index *index,
+                                           const rp_chunk_scan_options *options, rp_error *err);
+
+/* Returns the chunk at a location, borrowed; reads it if necessary. RP_CORRUPT, RP_NOT_FOUND,
+ * RP_UNAVAILABLE, RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_chunk_index_get(rp_chunk_index *index, rp_segments *segments,
-                                          const rp_place *place, rp_chunk **out, rp_error *err);
+                                          const rp_disk_location *location, rp_chunk **out,
+                                          rp_error *err);
 
 #endif

@@ -1,7 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which checkpoint is loaded, and what becomes of the others. */
+/* Chooses the checkpoint to load, and handles the others.
+ *
+ * Invariants:
+ *
+ *   V1  no number of a checkpoint or segment is used twice: last_number and next_segment are
+ *       above all numbers in the directory, quarantine included;
+ *   V2  `segments` and `tier` exist exactly if a checkpoint is loaded or the directory is
+ *       fresh;
+ *   V3  the store is changed by at most one checkpoint. */
 #include "durable/recovery/recovery.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -12,8 +21,8 @@
 #include "util/kill_point.h"
 #include "util/mem.h"
 
-enum { MAX_REPORTS = 1000, MAX_FILES = 1 << 20 };
-#define MAX_LSN (UINT64_MAX / 2) /* there is room to leap (RP_LSN_LEAP) */
+enum { MAX_REPORTS = 1000 };
+#define MAX_LSN (UINT64_MAX / 2) /* leaves a margin for RP_LSN_LEAP */
 
 void rp_recovery_report(rp_recovery *r, const char *format, ...)
 {
@@ -22,7 +31,7 @@ void rp_recovery_report(rp_recovery *r, const char *format, ...)
 
     if (r->on_event == NULL || r->reported > MAX_REPORTS) return;
     if (r->reported++ == MAX_REPORTS) {
-        r->on_event(r->ctx, true, "there is more, which is not told");
+        r->on_event(r->ctx, true, "there are more reports, which are left out");
         return;
     }
     va_start(arguments, format);
@@ -31,65 +40,15 @@ void rp_recovery_report(rp_recovery *r, const char *format, ...)
     r->on_event(r->ctx, true, text);
 }
 
-/* The numbers that the names in a directory of ours stand for, ascending. */
-typedef struct numbers {
-    const rp_allocator *alloc;
-    uint64_t *at;
-    size_t count, capacity;
-    bool bad; /* no memory, or absurdly many */
-} numbers;
-
-static void add_number(void *ctx, const char *name)
-{
-    numbers *n = ctx;
-    uint64_t number;
-    size_t more = n->capacity < 16 ? 16 : 2 * n->capacity;
-
-    if (!rp_manifest_parse_name(name, &number)) return;
-    if (n->count == n->capacity) {
-        if (n->bad || n->count >= MAX_FILES ||
-            !rp_resize_array(n->alloc, &n->at, n->capacity, more, sizeof *n->at)) {
-            n->bad = true;
-            return;
-        }
-        n->capacity = more;
-    }
-    n->at[n->count++] = number;
-}
-
-static int compare_numbers(const void *a, const void *b)
-{
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return x < y ? -1 : x > y;
-}
-
-static rp_status list_numbers(rp_recovery *r, const char *path, numbers *out, rp_error *err)
-{
-    rp_status st;
-
-    *out = (numbers){.alloc = r->alloc};
-    st = r->files->ops->list(r->files, path, add_number, out, err);
-    if (st == RP_OK && out->bad) st = rp_fail_memory(err, out->capacity * sizeof *out->at);
-    if (st == RP_OK && out->count > 1)
-        qsort(out->at, out->count, sizeof *out->at, compare_numbers);
-    return st;
-}
-
-static void free_numbers(numbers *n)
-{
-    rp_release(n->alloc, n->at, n->capacity * sizeof *n->at);
-    *n = (numbers){.alloc = n->alloc};
-}
-
-/* Everything in the directory that has a number. */
+/* The numbered files of the data directory, and CURRENT. */
 typedef struct directory {
-    numbers manifests, segments, journal;
+    rp_number_list manifests, segments, journal;
     rp_current current;
     rp_status current_status;
-    rp_error why; /* the first thing that was wrong */
+    rp_error why; /* the first failure */
 } directory;
 
-static rp_status look(rp_recovery *r, directory *d, rp_error *err)
+static rp_status list_directory(rp_recovery *r, directory *d, rp_error *err)
 {
     static const char *const folders[] = {"manifest", "seg", "wal", "quarantine"};
     rp_status st = RP_OK;
@@ -97,17 +56,19 @@ static rp_status look(rp_recovery *r, directory *d, rp_error *err)
     for (size_t i = 0; i < sizeof folders / sizeof folders[0] && st == RP_OK; i++)
         st = r->files->ops->make_directory(r->files, folders[i], err);
     if (st == RP_OK) st = r->files->ops->sync_directory(r->files, "", err);
-    if (st == RP_OK) st = list_numbers(r, "manifest", &d->manifests, err);
-    if (st == RP_OK) st = list_numbers(r, "seg", &d->segments, err);
-    if (st == RP_OK) st = list_numbers(r, "wal", &d->journal, err);
+    if (st == RP_OK)
+        st = rp_number_list_read(&d->manifests, r->alloc, r->files, "manifest", err);
+    if (st == RP_OK) st = rp_number_list_read(&d->segments, r->alloc, r->files, "seg", err);
+    if (st == RP_OK) st = rp_number_list_read(&d->journal, r->alloc, r->files, "wal", err);
     if (st != RP_OK) return st;
     if (d->manifests.count > 0) r->last_number = d->manifests.at[d->manifests.count - 1];
     r->next_segment = d->segments.count > 0 ? d->segments.at[d->segments.count - 1] + 1 : 1;
     r->has_journal = d->journal.count > 0;
     if (r->has_journal) r->highest_lsn = d->journal.at[d->journal.count - 1];
     if (r->highest_lsn > MAX_LSN)
-        return rp_fail(err, RP_CORRUPT, "wal/%016" PRIx64 ": no journal has come so far",
-                       r->highest_lsn);
+        return rp_fail(err, RP_CORRUPT,
+                       "wal/%016" PRIx64 ": the number of the journal file is over %" PRIu64,
+                       r->highest_lsn, MAX_LSN);
     d->current_status = rp_current_load(r->files, &d->current, &d->why);
     if (d->current_status == RP_OK && d->current.checkpoint > r->last_number)
         r->last_number = d->current.checkpoint;
@@ -121,12 +82,12 @@ static rp_status look(rp_recovery *r, directory *d, rp_error *err)
 
 static void free_directory(directory *d)
 {
-    free_numbers(&d->manifests);
-    free_numbers(&d->segments);
-    free_numbers(&d->journal);
+    rp_number_list_free(&d->manifests);
+    rp_number_list_free(&d->segments);
+    rp_number_list_free(&d->journal);
 }
 
-/* Numbers in the directory, of whatever became of them. */
+/* Updates highest_lsn. `m` may be NULL. */
 static void note_lsn(rp_recovery *r, const rp_manifest *m)
 {
     if (m != NULL && m->store.lsn > r->highest_lsn) r->highest_lsn = m->store.lsn;
@@ -175,6 +136,7 @@ static rp_status open_segments(rp_recovery *r, const rp_store_id *id, rp_error *
                             .ctx = r->ctx};
     rp_status st;
 
+    assert(r->segments == NULL && r->tier == NULL); /* V2 */
     r->id = *id;
     st = rp_segments_new(&options, &r->segments, err);
     if (st != RP_OK || r->max_memory == 0) return st;
@@ -185,7 +147,7 @@ static rp_status open_segments(rp_recovery *r, const rp_store_id *id, rp_error *
     return st;
 }
 
-/* Forgets what a checkpoint that is not whole has left behind in memory. */
+/* Frees what a checkpoint that failed has left in memory. */
 static void forget(rp_recovery *r)
 {
     rp_chunk_index_deinit(&r->chunks);
@@ -197,13 +159,15 @@ static void forget(rp_recovery *r)
     r->reported = 0;
 }
 
-/* Loads one. `*is_final`: there is no second try, whatever the status. */
+/* Loads one checkpoint. Sets `*is_final` if no other one may be tried after a failure (V3). */
 static rp_status load(rp_recovery *r, const directory *d, uint64_t number, bool *is_final,
                       rp_error *err)
 {
     rp_manifest *m = NULL;
     rp_loading *l = NULL;
     rp_status st = load_manifest(r, d, number, &m, err);
+
+    assert(!*is_final); /* V3 */
 
     if (st == RP_OK && m->store.lsn > r->wanted_lsn) r->wanted_lsn = m->store.lsn;
     if (st == RP_OK) st = open_segments(r, &m->store_id, err);
@@ -224,7 +188,8 @@ static rp_status load(rp_recovery *r, const directory *d, uint64_t number, bool 
     return st;
 }
 
-/* Tries them: that of CURRENT first, then from the highest number down. */
+/* Tries the checkpoints: the one that CURRENT names first, then from the highest number down.
+ */
 static rp_status load_any(rp_recovery *r, directory *d, rp_error *err)
 {
     bool has_current = d->current_status == RP_OK, is_final = false;
@@ -258,7 +223,7 @@ static rp_status load_any(rp_recovery *r, directory *d, rp_error *err)
     return st;
 }
 
-static void move_away(rp_recovery *r, uint64_t number)
+static void quarantine(rp_recovery *r, uint64_t number)
 {
     char path[RP_MANIFEST_PATH_BYTES], to[RP_MANIFEST_PATH_BYTES];
 
@@ -269,7 +234,7 @@ static void move_away(rp_recovery *r, uint64_t number)
     RP_KILL_POINT("recovery.quarantine");
 }
 
-/* Keeps the segments of a checkpoint in quarantine: somebody may want to salvage it. */
+/* Keeps the segments of a quarantined checkpoint, so that it can be salvaged. */
 static rp_status hold(rp_recovery *r, const rp_manifest *m, rp_error *err)
 {
     if (rp_catalogue_hold(&r->catalogue, m->segments, m->segment_count) == RP_OK) return RP_OK;
@@ -278,28 +243,29 @@ static rp_status hold(rp_recovery *r, const rp_manifest *m, rp_error *err)
 
 static rp_status hold_quarantined(rp_recovery *r, rp_error *err)
 {
-    numbers n;
-    rp_status st = list_numbers(r, "quarantine", &n, err);
+    rp_number_list n;
+    rp_status st = rp_number_list_read(&n, r->alloc, r->files, "quarantine", err);
 
     for (size_t i = 0; i < n.count && st == RP_OK; i++) {
         char path[RP_MANIFEST_PATH_BYTES];
         rp_manifest *m = NULL;
 
         (void)snprintf(path, sizeof path, "quarantine/%016" PRIx64, n.at[i]);
-        if (n.at[i] > r->last_number) r->last_number = n.at[i]; /* no number is used twice */
-        /* What cannot be read cannot be salvaged either. */
+        if (n.at[i] > r->last_number) r->last_number = n.at[i]; /* V1 */
+        /* A manifest that cannot be read cannot be salvaged either. */
         if (rp_manifest_load(r->alloc, r->files, path, n.at[i], &r->id, &m, NULL) == RP_OK)
             st = hold(r, m, err);
         note_lsn(r, m);
         rp_manifest_free(m);
     }
-    free_numbers(&n);
+    rp_number_list_free(&n);
     return st;
 }
 
-/* Enters the other checkpoints. Those that cannot be read, or could not be loaded, are put
- * aside; those that are newer than CURRENT's were never live, what came after has happened
- * otherwise, and they go: for good, before anything is built upon that. */
+/* Adds the other checkpoints to the catalogue. Those that cannot be read, or could not be
+ * loaded, go to quarantine. Those newer than the one that CURRENT names were never live, and
+ * the journal may differ from them: they are removed, durably, before anything new is written.
+ */
 static rp_status enter_checkpoints(rp_recovery *r, const directory *d, rp_error *err)
 {
     rp_status st = RP_OK;
@@ -323,7 +289,7 @@ static rp_status enter_checkpoints(rp_recovery *r, const directory *d, rp_error 
                                              m->segment_count);
             if (st != RP_OK) st = rp_fail_memory(err, m->segment_count);
         } else if (st == RP_OK || st == RP_CORRUPT || st == RP_PRECONDITION) {
-            move_away(r, number);
+            quarantine(r, number);
             st = RP_OK;
             if (m != NULL) st = hold(r, m, err);
         } else if (err != NULL) {
@@ -334,7 +300,7 @@ static rp_status enter_checkpoints(rp_recovery *r, const directory *d, rp_error 
     return st;
 }
 
-/* Enters the segments that have our name in their header. */
+/* Adds the segments of this store to the catalogue. */
 static rp_status enter_segments(rp_recovery *r, const directory *d, rp_error *err)
 {
     for (size_t i = 0; i < d->segments.count; i++) {
@@ -343,7 +309,7 @@ static rp_status enter_segments(rp_recovery *r, const directory *d, rp_error *er
 
         if (st == RP_OK && rp_catalogue_add_segment(&r->catalogue, d->segments.at[i]) != RP_OK)
             return rp_fail_memory(err, sizeof bytes);
-        /* One that cannot be read is not ours to remove. */
+        /* A segment that cannot be read is never removed. */
         if (st != RP_OK && st != RP_CORRUPT && st != RP_NOT_FOUND && st != RP_PRECONDITION)
             return st;
     }
@@ -358,7 +324,7 @@ static void sweep_manifest(void *ctx, const char *name)
 
     if (strlen(name) != 20 || strcmp(name + 16, ".tmp") != 0) return;
     memcpy(digits, name, 16);
-    if (!rp_manifest_parse_name(digits, &number)) return;
+    if (!rp_name_parse(digits, &number)) return;
     (void)snprintf(path, sizeof path, "manifest/%s", name);
     (void)r->files->ops->remove(r->files, path, NULL);
 }
@@ -372,18 +338,20 @@ static void sweep(rp_recovery *r)
 
 static rp_status size_of_segment(rp_recovery *r, uint64_t number, uint64_t *out, rp_error *err)
 {
-    char path[32];
+    char path[RP_SEGMENT_PATH_BYTES];
     rp_file *file = NULL;
     rp_status st =
         r->files->ops->open(r->files, rp_segment_path(path, number), RP_OPEN_READ, &file, err);
 
     if (st != RP_OK) return st;
+    assert(file != NULL);
     st = r->files->ops->size(file, out, err);
     r->files->ops->close(file);
     return st;
 }
 
-/* A directory without manifests is new, unless something in it says that there were some. */
+/* A directory without manifests is new, unless CURRENT, a journal or a segment with records
+ * shows that it had some. */
 static rp_status start_fresh(rp_recovery *r, const directory *d, rp_error *err)
 {
     rp_store_id id;
@@ -411,14 +379,14 @@ static rp_status start_fresh(rp_recovery *r, const directory *d, rp_error *err)
 
 rp_status rp_recover(rp_recovery *r, rp_error *err)
 {
-    directory d = {
-        .manifests.alloc = r->alloc, .segments.alloc = r->alloc, .journal.alloc = r->alloc};
+    directory d = {0};
     rp_status st;
 
+    assert(r->store != NULL && r->files != NULL && r->meter != NULL);
     rp_chunk_index_init(&r->chunks, r->alloc);
     rp_catalogue_init(&r->catalogue, r->alloc);
     r->is_whole = r->is_same = true;
-    st = look(r, &d, err);
+    st = list_directory(r, &d, err);
     RP_KILL_POINT("recovery.begin");
     if (st == RP_OK && d.manifests.count == 0) {
         st = start_fresh(r, &d, err);
@@ -427,14 +395,14 @@ rp_status rp_recover(rp_recovery *r, rp_error *err)
     }
     RP_KILL_POINT("recovery.loaded");
     free_directory(&d);
+    assert((st == RP_OK) == (r->segments != NULL) || r->is_fresh); /* V2 */
     return st;
 }
 
 rp_status rp_recovery_settle(rp_recovery *r, rp_error *err)
 {
-    directory d = {
-        .manifests.alloc = r->alloc, .segments.alloc = r->alloc, .journal.alloc = r->alloc};
-    rp_status st = look(r, &d, err);
+    directory d = {0};
+    rp_status st = list_directory(r, &d, err);
 
     if (st == RP_OK && !r->is_fresh) {
         st = hold_quarantined(r, err);

@@ -1,21 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The blocks, chunks and tables of one checkpoint. */
+/* Steps 2 and 3 of recovery: the blocks, chunks and tables of one checkpoint.
+ *
+ * Invariants:
+ *
+ *   T1  kept.count is the number of tables in the manifest; the blocks of a table have the same
+ *       index in both;
+ *   T2  a survey has at most one bit for each used slot, and live_count is the number of bits;
+ *   T3  the catalogue gets the blocks only if no table was altered. */
 #include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "chunk/trajectory.h"
 #include "durable/recovery/recovery.h"
 #include "util/error.h"
 #include "util/kill_point.h"
 #include "util/mem.h"
 
-/* What of a table cannot be taken as it is saved. Made when something was dropped, or the
- * selectors are others. */
+/* The items of a table that can be loaded. Needed if data is damaged, or if the selectors of
+ * the store's table differ from the saved ones. */
 typedef struct survey {
-    uint8_t *live; /* a bit for each slot that has an item that can be loaded */
+    uint8_t *live; /* a bit for each slot whose item can be loaded */
     size_t live_bytes;
     uint64_t live_count;
-    uint32_t *sets[2]; /* the orders, of those alone */
+    uint32_t *sets[2]; /* the order of the dense sets, of these items only */
     size_t set_counts[2], set_capacities[2];
 } survey;
 
@@ -24,13 +32,13 @@ struct rp_loading {
     const rp_manifest *m;
     rp_kept_tables kept;
     rp_image image;
-    uint8_t *payload; /* of a block */
+    uint8_t *payload; /* of one block */
     size_t payload_capacity;
-    rp_slice *slices; /* of an item */
+    rp_slice *slices; /* of one item */
     rp_slices *columns;
     size_t slice_capacity, column_capacity;
-    bool is_damaged; /* salvage: something could not be read */
-    bool is_altered; /* a table is not as it was saved */
+    bool is_damaged; /* salvage: a block or segment could not be read */
+    bool is_altered; /* a table was restored differently from its saved state */
 };
 
 rp_status rp_loading_new(rp_recovery *r, const rp_manifest *m, rp_loading **out, rp_error *err)
@@ -69,6 +77,7 @@ void rp_loading_free(rp_loading *l)
 
 static const char *name_of(const rp_loading *l, size_t table)
 {
+    assert(table < l->m->table_count);
     return l->m->tables[table].state.options.name;
 }
 
@@ -77,38 +86,39 @@ static rp_status read_block(rp_loading *l, size_t table, size_t index, rp_error 
 {
     const rp_manifest_block *block = &l->m->tables[table].blocks[index];
     const rp_manifest_segment *segment =
-        rp_find_segment(l->m->segments, l->m->segment_count, block->place.segment);
-    uint64_t end = block->place.offset + RP_RECORD_HEADER_BYTES + block->place.size;
+        rp_find_segment(l->m->segments, l->m->segment_count, block->location.segment);
+    uint64_t end = rp_location_end(&block->location);
     rp_status st;
 
-    assert(segment != NULL); /* the manifest was checked for that */
+    assert(table < l->m->table_count && index < l->m->tables[table].block_count);
+    assert(segment != NULL); /* rp_manifest_reader_take() has checked that */
     if (end > segment->bytes)
         return rp_fail(err, RP_CORRUPT,
                        "segment %" PRIu64 ": a block at %" PRIu64 " is beyond its end",
-                       segment->number, block->place.offset);
-    if (block->place.size > l->payload_capacity) {
-        if (!rp_resize_array(l->r->alloc, &l->payload, l->payload_capacity, block->place.size,
-                             1))
-            return rp_fail_memory(err, block->place.size);
-        l->payload_capacity = block->place.size;
+                       segment->number, block->location.offset);
+    if (block->location.size > l->payload_capacity) {
+        if (!rp_resize_array(l->r->alloc, &l->payload, l->payload_capacity,
+                             block->location.size, 1))
+            return rp_fail_memory(err, block->location.size);
+        l->payload_capacity = block->location.size;
     }
-    st =
-        rp_segments_read(l->r->segments, &block->place, RP_RECORD_BLOCK, l->payload, NULL, err);
-    if (st == RP_OK && rp_manifest_hash_block(l->payload, block->place.size) != block->hash)
+    st = rp_segments_read(l->r->segments, &block->location, RP_RECORD_BLOCK, l->payload, NULL,
+                          err);
+    if (st == RP_OK && rp_manifest_hash_block(l->payload, block->location.size) != block->hash)
         st = rp_fail(err, RP_CORRUPT,
                      "segment %" PRIu64 ": offset %" PRIu64 ": not the block that was written",
-                     segment->number, block->place.offset);
-    if (st == RP_OK) st = rp_image_read(&l->image, l->payload, block->place.size, err);
+                     segment->number, block->location.offset);
+    if (st == RP_OK) st = rp_image_read(&l->image, l->payload, block->location.size, err);
     return st;
 }
 
-static rp_status add_share(rp_loading *l, rp_kept_block *block, const rp_place *place)
+static rp_status add_share(rp_loading *l, rp_kept_block *block,
+                           const rp_disk_location *location)
 {
-    uint64_t bytes = (uint64_t)RP_RECORD_HEADER_BYTES + place->size;
-    uint64_t end = place->offset + bytes;
+    uint64_t bytes = rp_location_bytes(location), end = rp_location_end(location);
 
     for (uint32_t i = block->share_count; i-- > 0;)
-        if (block->shares[i].segment == place->segment) {
+        if (block->shares[i].segment == location->segment) {
             block->shares[i].bytes += bytes;
             if (block->shares[i].end < end) block->shares[i].end = end;
             return RP_OK;
@@ -116,26 +126,27 @@ static rp_status add_share(rp_loading *l, rp_kept_block *block, const rp_place *
     if (!rp_resize_array(l->r->alloc, &block->shares, block->share_count,
                          block->share_count + 1, sizeof *block->shares))
         return RP_NO_RESOURCE;
-    block->shares[block->share_count++] = (rp_share){place->segment, bytes, end};
+    block->shares[block->share_count++] = (rp_share){location->segment, bytes, end};
     return RP_OK;
 }
 
-/* Enters the chunks of the block in l->image, and what it needs of which segment. */
+/* Marks the chunks of the block in l->image as wanted, and computes its shares. */
 static rp_status note_block(rp_loading *l, rp_kept_block *block, rp_error *err)
 {
-    rp_status st = add_share(l, block, &block->at.place);
+    rp_status st = add_share(l, block, &block->at.location);
 
-    for (size_t i = 0; i < l->image.place_count && st == RP_OK; i++) {
-        const rp_place *place = &l->image.places[i];
+    for (size_t i = 0; i < l->image.location_count && st == RP_OK; i++) {
+        const rp_disk_location *location = &l->image.locations[i];
 
-        if (rp_find_segment(l->m->segments, l->m->segment_count, place->segment) == NULL)
+        if (rp_find_segment(l->m->segments, l->m->segment_count, location->segment) == NULL)
             return rp_fail(err, RP_CORRUPT,
                            "segment %" PRIu64 ": offset %" PRIu64
                            ": a block refers to segment %" PRIu64 ", which is not listed",
-                           block->at.place.segment, block->at.place.offset, place->segment);
-        st = rp_chunk_index_want(&l->r->chunks, place, err);
+                           block->at.location.segment, block->at.location.offset,
+                           location->segment);
+        st = rp_chunk_index_want(&l->r->chunks, location, err);
         if (st != RP_OK) return st;
-        st = add_share(l, block, place);
+        st = add_share(l, block, location);
     }
     return st == RP_OK ? RP_OK : rp_fail_memory(err, sizeof(rp_share));
 }
@@ -152,11 +163,11 @@ static rp_status read_blocks(rp_loading *l, size_t table, rp_error *err)
     for (size_t b = 0; b < saved->block_count; b++) {
         rp_status st = read_block(l, table, b, err);
 
-        rp_progress_add(l->r->meter, saved->blocks[b].place.size);
+        rp_progress_add(l->r->meter, saved->blocks[b].location.size);
         kept->blocks[b].at = saved->blocks[b];
         if (st == RP_OK) st = note_block(l, &kept->blocks[b], err);
         if (st == RP_CORRUPT && l->r->salvage) {
-            l->is_damaged = true; /* its items are reported later */
+            l->is_damaged = true; /* survey_block() reports its items */
             continue;
         }
         if (st != RP_OK) return st;
@@ -169,7 +180,7 @@ static void count_bytes(void *ctx, uint64_t bytes)
     rp_progress_add(((rp_loading *)ctx)->r->meter, bytes);
 }
 
-/* Notes that a segment is not whole: the next checkpoint leaves it. */
+/* Records a damaged segment: the next checkpoint vacates it. */
 static rp_status note_damaged(rp_recovery *r, uint64_t number, rp_error *err)
 {
     size_t more = 2 * r->damaged_capacity + 8;
@@ -180,6 +191,7 @@ static rp_status note_damaged(rp_recovery *r, uint64_t number, rp_error *err)
             return rp_fail_memory(err, more * sizeof *r->damaged);
         r->damaged_capacity = more;
     }
+    assert(r->damaged_count == 0 || r->damaged[r->damaged_count - 1] < number);
     r->damaged[r->damaged_count++] = number;
     return RP_OK;
 }
@@ -190,8 +202,15 @@ static rp_status read_segments(rp_loading *l, rp_error *err)
 
     for (size_t i = 0; i < l->m->segment_count; i++) {
         const rp_manifest_segment *s = &l->m->segments[i];
-        rp_status st = rp_chunk_index_scan(&r->chunks, r->files, r->segments, &r->id, s->number,
-                                           s->bytes, count_bytes, l, err);
+        rp_status st = rp_chunk_index_scan(&r->chunks,
+                                           &(rp_chunk_scan_options){.files = r->files,
+                                                                    .segments = r->segments,
+                                                                    .store = &r->id,
+                                                                    .number = s->number,
+                                                                    .bytes = s->bytes,
+                                                                    .on_bytes = count_bytes,
+                                                                    .ctx = l},
+                                           err);
 
         RP_KILL_POINT("recovery.segment");
         if (st == RP_OK) continue;
@@ -212,7 +231,7 @@ rp_status rp_loading_read(rp_loading *l, rp_error *err)
     for (size_t i = 0; i < l->m->segment_count; i++) total += l->m->segments[i].bytes;
     for (size_t t = 0; t < l->m->table_count; t++)
         for (size_t b = 0; b < l->m->tables[t].block_count; b++)
-            total += l->m->tables[t].blocks[b].place.size;
+            total += l->m->tables[t].blocks[b].location.size;
     rp_progress_begin(l->r->meter, "loading", total);
     for (size_t i = 0; i < l->m->segment_count && st == RP_OK; i++) {
         const rp_manifest_segment *s = &l->m->segments[i];
@@ -254,7 +273,8 @@ static bool reserve(rp_loading *l, size_t slices, size_t columns)
     return true;
 }
 
-/* The trajectory of a slot of l->image, checked as one that comes from a peer. */
+/* Builds the trajectory of a slot of l->image. Checks it like one from a peer. Returns owned.
+ */
 static rp_status make_trajectory(rp_loading *l, const rp_image_slot *slot,
                                  const rp_signature *signature, rp_trajectory **out,
                                  rp_error *err)
@@ -263,6 +283,7 @@ static rp_status make_trajectory(rp_loading *l, const rp_image_slot *slot,
     size_t count = 0, at = 0;
     rp_status st;
 
+    assert((size_t)slot->first_column + slot->column_count <= l->image.column_count);
     for (size_t c = 0; c < slot->column_count; c++) count += columns[c].slice_count;
     if (!reserve(l, count, slot->column_count)) return rp_fail_memory(err, count);
     for (size_t c = 0; c < slot->column_count; c++) {
@@ -272,7 +293,7 @@ static rp_status make_trajectory(rp_loading *l, const rp_image_slot *slot,
             rp_chunk *chunk = NULL;
 
             st = rp_chunk_index_get(&l->r->chunks, l->r->segments,
-                                    &l->image.places[from->place], &chunk, err);
+                                    &l->image.locations[from->location], &chunk, err);
             if (st != RP_OK) return st;
             l->slices[at] = (rp_slice){chunk, from->column, from->offset, from->length};
         }
@@ -289,6 +310,7 @@ static rp_status make_trajectory(rp_loading *l, const rp_image_slot *slot,
 
 static bool is_live(const survey *s, uint64_t slot)
 {
+    assert(slot / 8 < s->live_bytes); /* T2 */
     return (s->live[slot / 8] >> slot % 8 & 1) != 0;
 }
 
@@ -308,7 +330,7 @@ static void drop_block(rp_loading *l, size_t table, size_t index, const rp_error
                        (index + 1) * RP_SLOTS_PER_BLOCK - 1, why->text);
 }
 
-/* Finds the items of a block that can be loaded. */
+/* Finds the items of a block that can be loaded. Reports the others. */
 static rp_status survey_block(rp_loading *l, size_t table, size_t index, survey *s,
                               rp_error *err)
 {
@@ -343,64 +365,30 @@ static rp_status survey_block(rp_loading *l, size_t table, size_t index, survey 
             return st;
         }
         rp_trajectory_unref(trajectory);
+        assert(!is_live(s, number)); /* T2 */
         s->live[number / 8] |= (uint8_t)(1 << number % 8);
         s->live_count++;
     }
     return RP_OK;
 }
 
-static bool same_selector(const rp_selector_options *a, const rp_selector_options *b)
-{
-    return a->kind == b->kind && (a->kind != RP_PRIORITIZED || a->exponent == b->exponent);
-}
-
-/* The order of a set: as it was saved, as far as its items are there; or, for a selector that
- * is another, by slot. */
-static rp_status survey_set(rp_loading *l, size_t table, rp_table *t, int which, survey *s,
-                            rp_error *err)
+/* Computes the order of a dense set: the saved order without lost items. */
+static rp_status survey_set(rp_loading *l, size_t table, int which, survey *s, rp_error *err)
 {
     const rp_manifest_table *saved = &l->m->tables[table];
-    const rp_table_state *state = &saved->state;
-    const rp_selector_options *now = which == 0 ? &t->options.sampler : &t->options.remover;
-    const rp_selector_options *then =
-        which == 0 ? &state->options.sampler : &state->options.remover;
-    bool same = same_selector(now, then);
-    uint64_t most = same ? state->set_counts[which] : s->live_count;
+    uint64_t most = saved->state.set_counts[which];
 
-    if (now->kind != RP_UNIFORM && now->kind != RP_PRIORITIZED) return RP_OK;
     if (most == 0) return RP_OK;
     s->sets[which] = rp_alloc_array(l->r->alloc, (size_t)most, sizeof(uint32_t));
     if (s->sets[which] == NULL) return rp_fail_memory(err, (size_t)most * sizeof(uint32_t));
     s->set_capacities[which] = (size_t)most;
-    if (same) {
-        for (uint64_t i = 0; i < most; i++)
-            if (is_live(s, saved->sets[which][i]))
-                s->sets[which][s->set_counts[which]++] = saved->sets[which][i];
-        return RP_OK;
-    }
-    for (size_t b = 0; b * RP_SLOTS_PER_BLOCK < state->slots_used; b++) {
-        bool has_read = false;
-
-        for (size_t i = 0; i < RP_SLOTS_PER_BLOCK; i++) {
-            uint64_t number = (uint64_t)b * RP_SLOTS_PER_BLOCK + i;
-            rp_weighed w;
-            rp_status st;
-
-            if (number >= state->slots_used || !is_live(s, number)) continue;
-            st = has_read ? RP_OK : read_block(l, table, b, err);
-            has_read = true;
-            if (st == RP_OK) st = rp_table_weigh(t, l->image.slots[i].priority, &w, err);
-            if (st != RP_OK) return st == RP_INVALID ? RP_PRECONDITION : st;
-            if (now->kind == RP_UNIFORM ||
-                (which == 0 ? w.sampler_value : w.remover_value) == 0)
-                s->sets[which][s->set_counts[which]++] = (uint32_t)number;
-        }
-    }
+    for (uint64_t i = 0; i < most; i++)
+        if (is_live(s, saved->sets[which][i]))
+            s->sets[which][s->set_counts[which]++] = saved->sets[which][i];
     return RP_OK;
 }
 
-static rp_status survey_table(rp_loading *l, size_t table, rp_table *t, survey *s,
-                              rp_error *err)
+static rp_status survey_table(rp_loading *l, size_t table, survey *s, rp_error *err)
 {
     const rp_manifest_table *saved = &l->m->tables[table];
     rp_status st = RP_OK;
@@ -410,18 +398,16 @@ static rp_status survey_table(rp_loading *l, size_t table, rp_table *t, survey *
     if (s->live == NULL) return rp_fail_memory(err, s->live_bytes);
     for (size_t b = 0; b < saved->block_count && st == RP_OK; b++)
         st = survey_block(l, table, b, s, err);
-    for (int w = 0; w < 2 && st == RP_OK; w++) st = survey_set(l, table, t, w, s, err);
+    for (int w = 0; w < 2 && st == RP_OK; w++) st = survey_set(l, table, w, s, err);
     return st;
 }
 
-/* The state of a table with the items of the survey alone. */
-static rp_table_state altered_state(const rp_table_state *saved, const survey *s,
-                                    const rp_table *t)
+/* The state of a table with the items of the survey only. */
+static rp_table_state altered_state(const rp_table_state *saved, const survey *s)
 {
     rp_table_state state = *saved;
 
-    state.options.sampler = t->options.sampler;
-    state.options.remover = t->options.remover;
+    assert(s->live_count <= saved->slots_used); /* T2 */
     state.limiter.deletes += (int64_t)(saved->live - s->live_count);
     state.live = s->live_count;
     state.set_counts[0] = s->set_counts[0];
@@ -438,11 +424,11 @@ static rp_table_state altered_state(const rp_table_state *saved, const survey *s
 typedef struct source {
     rp_loading *l;
     size_t table;
-    const survey *survey; /* NULL: all as it was saved */
+    const survey *survey; /* NULL: the table is restored as it was saved */
     const rp_table_state *state;
 } source;
 
-/* The next slot after `slot` that has no item. */
+/* The next slot after `slot` without an item. */
 static uint32_t next_free(const source *s, uint64_t slot)
 {
     for (uint64_t i = slot + 1; i < s->state->slots_used; i++)
@@ -473,8 +459,9 @@ static rp_status fill_slot(const source *s, size_t index, uint64_t number, rp_sl
     out->turn = from->turn;
     out->state = RP_SLOT_LIVE;
     if (from->sequence > RP_MAX_SEQUENCE)
-        return rp_fail(err, RP_CORRUPT, "slot %" PRIu64 ": its sequence is absurd", number);
-    return make_trajectory(s->l, from, NULL, &out->trajectory, err); /* restore checks it */
+        return rp_fail(err, RP_CORRUPT, "slot %" PRIu64 ": its sequence is too large", number);
+    /* rp_table_restore() checks the signature. */
+    return make_trajectory(s->l, from, NULL, &out->trajectory, err);
 }
 
 static rp_status give_block(void *ctx, size_t block, rp_slot out[RP_SLOTS_PER_BLOCK],
@@ -485,7 +472,7 @@ static rp_status give_block(void *ctx, size_t block, rp_slot out[RP_SLOTS_PER_BL
     size_t i = 0;
 
     if (st == RP_CORRUPT && s->survey != NULL) {
-        rp_image_clear(&s->l->image); /* all of its slots are free */
+        rp_image_clear(&s->l->image); /* the survey has no item of this block */
         st = RP_OK;
     }
     for (; i < RP_SLOTS_PER_BLOCK && st == RP_OK; i++)
@@ -509,8 +496,8 @@ static rp_status give_set(void *ctx, int which, uint32_t *out, size_t count, rp_
     return RP_OK;
 }
 
-static rp_status compare(const rp_loading *l, const rp_table *t, const rp_table_options *saved,
-                         bool *other, rp_error *err)
+static rp_status compare_signature(const rp_loading *l, const rp_table *t,
+                                   const rp_table_options *saved, rp_error *err)
 {
     bool same = false;
     rp_status st =
@@ -521,29 +508,23 @@ static rp_status compare(const rp_loading *l, const rp_table *t, const rp_table_
         return rp_fail(err, RP_PRECONDITION,
                        "table '%.64s': its signature is not the one that is saved",
                        saved->name);
-    *other = !same_selector(&t->options.sampler, &saved->sampler) ||
-             !same_selector(&t->options.remover, &saved->remover);
-    if (*other && !l->r->accept_changes)
-        return rp_fail(err, RP_PRECONDITION,
-                       "table '%.64s': it is saved with sampler %s and remover %s, not %s and "
-                       "%s, or with another exponent",
-                       saved->name, rp_selector_name(saved->sampler.kind),
-                       rp_selector_name(saved->remover.kind),
-                       rp_selector_name(t->options.sampler.kind),
-                       rp_selector_name(t->options.remover.kind));
     return RP_OK;
 }
 
-/* The store's table for a saved one, which is made if it is not there. Returns owned. */
+/* Returns a reference to the store's table for a saved one, with the saved selectors; creates
+ * it if it is missing. */
 static rp_status match_table(rp_loading *l, const rp_table_options *saved, rp_table **out,
-                             bool *other, rp_error *err)
+                             rp_error *err)
 {
     rp_string name = {saved->name, strlen(saved->name)};
     rp_status st;
 
-    *other = false;
     *out = rp_store_find_table(l->r->store, name);
-    if (*out != NULL) return compare(l, *out, saved, other, err);
+    if (*out != NULL) {
+        st = compare_signature(l, *out, saved, err);
+        if (st == RP_OK) st = rp_table_reselect(*out, &saved->sampler, &saved->remover, err);
+        return st;
+    }
     st = rp_store_add_table(l->r->store, saved, NULL, err);
     if (st == RP_INVALID) {
         st = RP_CORRUPT;
@@ -558,15 +539,14 @@ static rp_status restore_table(rp_loading *l, size_t table, rp_error *err)
     rp_table_state state = l->m->tables[table].state;
     rp_table *t = NULL;
     survey s = {0};
-    bool other = false, altered;
+    bool altered = l->is_damaged;
     source from;
     rp_restore_source given = {give_block, give_set, &from};
-    rp_status st = match_table(l, &state.options, &t, &other, err);
+    rp_status st = match_table(l, &state.options, &t, err);
 
-    altered = other || l->is_damaged;
-    if (st == RP_OK && altered) st = survey_table(l, table, t, &s, err);
+    if (st == RP_OK && altered) st = survey_table(l, table, &s, err);
     if (st == RP_OK && altered) {
-        state = altered_state(&state, &s, t);
+        state = altered_state(&state, &s);
         l->is_altered = true;
     }
     if (st == RP_OK) {
@@ -585,7 +565,7 @@ static rp_status restore_table(rp_loading *l, size_t table, rp_error *err)
     return st;
 }
 
-/* Before the first is touched. */
+/* Compares all signatures before the first table is changed. */
 static rp_status compare_all(const rp_loading *l, rp_error *err)
 {
     rp_status st = RP_OK;
@@ -594,10 +574,9 @@ static rp_status compare_all(const rp_loading *l, rp_error *err)
         const rp_table_options *saved = &l->m->tables[t].state.options;
         rp_string name = {saved->name, strlen(saved->name)};
         rp_table *table = rp_store_find_table(l->r->store, name);
-        bool other;
 
         if (table == NULL) continue;
-        st = compare(l, table, saved, &other, err);
+        st = compare_signature(l, table, saved, err);
         rp_table_unref(table);
     }
     return st;
@@ -607,6 +586,8 @@ rp_status rp_loading_restore(rp_loading *l, rp_error *err)
 {
     rp_store_state store = {l->m->store.seed, l->m->store.keys};
     rp_status st = compare_all(l, err);
+
+    assert(l->kept.count == l->m->table_count); /* T1 */
 
     for (size_t t = 0; t < l->m->table_count && st == RP_OK; t++) {
         st = restore_table(l, t, err);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bytes one after the other, from and to wherever: what the codecs of checkpoint files read and
- * write, so that a test or a fuzzer can give them memory in the place of a file. */
+/* Sequential streams of bytes. The codecs of checkpoint files read and write through them, so
+ * that a test or a fuzzer can use memory instead of a file. */
 #ifndef RP_DURABLE_REVERB_BYTE_STREAM_H
 #define RP_DURABLE_REVERB_BYTE_STREAM_H
 
 #include "disk/files.h"
 
-/* Reads up to `size` bytes into `dst`; `*got` is less only at the end. */
+/* Reads up to `size` bytes into `dst`; `*got` is less only at the end of the stream. */
 typedef rp_status rp_read_bytes(void *ctx, void *dst, size_t size, size_t *got, rp_error *err);
-/* Writes all of it, or fails. */
+/* Writes all bytes, or fails. */
 typedef rp_status rp_write_bytes(void *ctx, const void *data, size_t size, rp_error *err);
 
 typedef struct rp_byte_source {
@@ -21,16 +21,16 @@ typedef struct rp_byte_sink {
     void *ctx;
 } rp_byte_sink;
 
-/* Bytes in memory; the read function takes one of these as its ctx. Borrows. */
+/* A stream over bytes in memory: the ctx of rp_memory_stream_read(). Borrows the bytes. */
 typedef struct rp_memory_stream {
     const uint8_t *at, *end;
 } rp_memory_stream;
 rp_status rp_memory_stream_read(void *ctx, void *dst, size_t size, size_t *got, rp_error *err);
 
-/* A file from its beginning on; likewise, for both directions. `position` is how far it is. */
+/* A stream over a file, for reading or writing: the ctx of the two functions below. */
 typedef struct rp_file_stream {
-    rp_file *file; /* borrowed */
-    uint64_t position;
+    rp_file *file;     /* borrowed */
+    uint64_t position; /* of the next byte */
 } rp_file_stream;
 rp_status rp_file_stream_read(void *ctx, void *dst, size_t size, size_t *got, rp_error *err);
 rp_status rp_file_stream_write(void *ctx, const void *data, size_t size, rp_error *err);

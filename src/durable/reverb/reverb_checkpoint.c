@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "durable/reverb/reverb_checkpoint.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 #include "chunk/chunk.h"
@@ -17,7 +18,7 @@ char *rp_reverb_path(char out[RP_REVERB_PATH_BYTES], const char *folder, const c
 
 struct rp_reverb_chunks {
     rp_allocator alloc;
-    rp_map map; /* key -> place in `chunks` */
+    rp_map map; /* key -> index in `chunks` */
     rp_chunk **chunks;
     size_t count, capacity;
 };
@@ -50,8 +51,10 @@ rp_chunk *rp_reverb_chunks_get(const rp_reverb_chunks *index, uint64_t key)
     uint32_t tag = rp_map_tag(&index->map, key), at;
     rp_map_cursor cursor = rp_map_start(&index->map, tag);
 
-    while ((at = rp_map_next(tag, &cursor)) != RP_MAP_NONE)
+    while ((at = rp_map_next(tag, &cursor)) != RP_MAP_NONE) {
+        assert(at < index->count);
         if (index->chunks[at]->origin.key == key) return index->chunks[at];
+    }
     return NULL;
 }
 
@@ -70,7 +73,9 @@ rp_status rp_reverb_chunks_add(rp_reverb_chunks *index, rp_chunk *chunk)
     }
     if (rp_map_reserve(&index->map, 1) != RP_OK) return RP_NO_RESOURCE;
     rp_map_insert(&index->map, rp_map_tag(&index->map, key), (uint32_t)index->count);
+    assert(index->count < index->capacity);
     index->chunks[index->count++] = rp_chunk_ref(chunk);
+    assert(rp_reverb_chunks_get(index, key) == chunk);
     return RP_OK;
 }
 
@@ -81,5 +86,6 @@ size_t rp_reverb_chunks_count(const rp_reverb_chunks *index)
 
 rp_chunk *rp_reverb_chunks_at(const rp_reverb_chunks *index, size_t i)
 {
+    assert(i < index->count);
     return index->chunks[i];
 }

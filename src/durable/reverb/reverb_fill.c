@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tables of a dm-reverb checkpoint that was read become tables of the store. */
+/* Fills the store with the tables of a dm-reverb checkpoint. */
+#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -11,24 +12,25 @@
 #include "util/error.h"
 #include "util/mem.h"
 
-/* Where a table is restored from. */
+/* The source of a table that is being restored. */
 typedef struct restoring {
-    rp_loaded_table *t;
+    rp_reverb_loaded_table *t;
     const rp_selector *selectors[2]; /* the sampler and the remover */
 } restoring;
 
 static rp_status give_block(void *ctx, size_t block, rp_slot out[RP_SLOTS_PER_BLOCK],
                             rp_error *err)
 {
-    rp_loaded_table *t = ((restoring *)ctx)->t;
+    rp_reverb_loaded_table *t = ((restoring *)ctx)->t;
     size_t first = block * RP_SLOTS_PER_BLOCK;
 
     (void)err;
     for (size_t i = 0; i < RP_SLOTS_PER_BLOCK; i++) {
-        rp_loaded_item *item = first + i < t->count ? &t->items[first + i] : NULL;
+        rp_reverb_loaded_item *item = first + i < t->count ? &t->items[first + i] : NULL;
 
         out[i] = (rp_slot){.next = RP_SLOT_NONE, .state = RP_SLOT_FREE};
         if (item == NULL) continue;
+        assert(item->trajectory != NULL); /* B3 */
         out[i].key = item->key;
         out[i].priority = item->priority;
         out[i].trajectory = item->trajectory;
@@ -37,12 +39,12 @@ static rp_status give_block(void *ctx, size_t block, rp_slot out[RP_SLOTS_PER_BL
         out[i].sequence = (first + i) & RP_MAX_SEQUENCE;
         out[i].turn = first + i;
         out[i].state = RP_SLOT_LIVE;
-        item->trajectory = NULL; /* the table's from here on */
+        item->trajectory = NULL; /* the table owns it now */
     }
     return RP_OK;
 }
 
-/* Whether a slot is in the dense set of a selector. */
+/* True if an item is in the dense set of a selector. */
 static bool in_set(const rp_selector *selector, double priority)
 {
     double value;
@@ -59,13 +61,15 @@ static rp_status give_set(void *ctx, int which, uint32_t *out, size_t count, rp_
 
     for (size_t i = 0; i < r->t->count && n < count; i++)
         if (in_set(r->selectors[which], r->t->items[i].priority)) out[n++] = (uint32_t)i;
-    return n == count ? RP_OK : rp_fail(err, RP_INTERNAL, "a selector changed its mind");
+    return n == count ? RP_OK
+                      : rp_fail(err, RP_INTERNAL,
+                                "a selector gave other values than at the first call");
 }
 
 static void fill_state(const restoring *r, const rp_table_options *options, const rp_rng *rng,
                        rp_table_state *out)
 {
-    const rp_loaded_table *t = r->t;
+    const rp_reverb_loaded_table *t = r->t;
 
     *out = (rp_table_state){
         .options = *options,
@@ -87,12 +91,12 @@ static void fill_state(const restoring *r, const rp_table_options *options, cons
     rp_rate_limiter_init(&out->limiter, &t->header.limiter);
     out->limiter.inserts = t->header.inserts;
     out->limiter.samples = t->header.samples;
-    /* Deletes only tell how many items there are; dm-reverb does not see to it that they do. */
+    /* inserts - deletes must be the number of items, which dm-reverb does not ensure. */
     out->limiter.deletes = t->header.inserts >= (int64_t)t->count
                                ? t->header.inserts - (int64_t)t->count
                                : t->header.deletes;
     for (size_t i = 0; i < t->count; i++) {
-        const rp_loaded_item *item = &t->items[i];
+        const rp_reverb_loaded_item *item = &t->items[i];
 
         if (item->priority > out->max_priority && !isinf(item->priority))
             out->max_priority = item->priority;
@@ -101,6 +105,8 @@ static void fill_state(const restoring *r, const rp_table_options *options, cons
             out->set_counts[which] += in_set(r->selectors[which], item->priority);
     }
     if (t->header.max_times_sampled == 0) out->times_altered = false;
+    assert(out->set_counts[0] <= out->live && out->set_counts[1] <= out->live);
+    assert(out->slots_used <= out->slot_capacity);
 }
 
 static bool same_selector(const rp_selector_options *a, const rp_selector_options *b)
@@ -108,8 +114,8 @@ static bool same_selector(const rp_selector_options *a, const rp_selector_option
     return a->kind == b->kind && (a->kind != RP_PRIORITIZED || a->exponent == b->exponent);
 }
 
-/* Finds the table, or makes it. */
-static rp_status take_table(rp_loading *l, rp_loaded_table *t, rp_error *err)
+/* Finds the table, or creates it. */
+static rp_status take_table(rp_reverb_loading *l, rp_reverb_loaded_table *t, rp_error *err)
 {
     const rp_table_options options = {
         .name = t->name,
@@ -138,7 +144,7 @@ static rp_status take_table(rp_loading *l, rp_loaded_table *t, rp_error *err)
     return RP_OK;
 }
 
-static rp_status restore_table(rp_loading *l, rp_loaded_table *t, rp_error *err)
+static rp_status restore_table(rp_reverb_loading *l, rp_reverb_loaded_table *t, rp_error *err)
 {
     restoring r = {.t = t};
     rp_restore_source source = {give_block, give_set, &r};
@@ -148,6 +154,7 @@ static rp_status restore_table(rp_loading *l, rp_loaded_table *t, rp_error *err)
     rp_status st = take_table(l, t, err);
 
     if (st != RP_OK) return st;
+    assert(t->table != NULL && t->count <= t->capacity); /* B1 */
     rp_mutex_lock(&t->table->mu);
     r.selectors[0] = t->table->sampler;
     r.selectors[1] = t->table->remover;
@@ -160,23 +167,23 @@ static rp_status restore_table(rp_loading *l, rp_loaded_table *t, rp_error *err)
     return st;
 }
 
-/* Takes back what was done to the store. */
-static void undo(rp_loading *l)
+/* Undoes the changes to the store. */
+static void undo(rp_reverb_loading *l)
 {
     for (size_t i = l->table_count; i-- > 0;) {
-        rp_loaded_table *t = &l->tables[i];
+        rp_reverb_loaded_table *t = &l->tables[i];
         rp_string name = {t->name, strlen(t->name)};
         rp_status st = RP_OK;
 
         if (t->made)
             st = rp_store_drop_table(l->store, name, NULL);
-        else if (t->restored) /* it was new before */
+        else if (t->restored) /* it was new and empty before */
             st = rp_table_reset(t->table, NULL);
-        (void)st; /* a store that was closed meanwhile: nobody will look at it */
+        (void)st; /* fails only if the store was closed meanwhile */
     }
 }
 
-rp_status rp_loading_fill_store(rp_loading *l, rp_error *err)
+rp_status rp_reverb_fill_store(rp_reverb_loading *l, rp_error *err)
 {
     rp_status st = RP_OK;
 

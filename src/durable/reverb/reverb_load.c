@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading a dm-reverb checkpoint.
+/* Reads a dm-reverb checkpoint: first the tables, then the chunks, which are indexed by key,
+ * then the items, whose trajectories refer to the chunks. The store is not changed until
+ * everything has been read; then each table is created and restored.
  *
- * Tables come first, then the chunks, which are kept by key, then the items, which become
- * trajectories over them. Nothing is done to the store until everything has been read; then
- * each table is made and restored.
- *
- * Old forms: a chunk's tensors may stand in another field (deprecated_data), an item may name
- * whole chunks and a range of rows in the place of a trajectory, and items may stand in their
- * table's record. A file has one form or the other: a mixture is refused. */
+ * Old forms: the tensors of a chunk may be in another field (deprecated_data), an item may have
+ * chunk keys and a range of rows instead of a trajectory, and items may be in the record of
+ * their table. A file must have one form only. */
+#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -29,8 +28,8 @@ static const char tables_name[] = "tables.tfrecord";
 static const char chunks_name[] = "chunks.tfrecord";
 static const char items_name[] = "items.tfrecord";
 
-/* A record's sentence with its place in front; what is wrong with a file is nobody's fault that
- * called us. */
+/* Puts the file and the number of the record before an error text. RP_INVALID becomes
+ * RP_CORRUPT: the file is wrong, not the call. */
 static rp_status blame(rp_status status, const char *file, uint64_t record, rp_error *err)
 {
     char text[RP_ERROR_TEXT_BYTES];
@@ -41,10 +40,11 @@ static rp_status blame(rp_status status, const char *file, uint64_t record, rp_e
     return rp_fail(err, status, "%s: record %" PRIu64 ": %.200s", file, record, text);
 }
 
-typedef rp_status visit_record(rp_loading *l, const uint8_t *data, size_t size, rp_error *err);
+typedef rp_status visit_record(rp_reverb_loading *l, const uint8_t *data, size_t size,
+                               rp_error *err);
 
 /* Calls `visit` for each record of a file. RP_NOT_FOUND if it is not there. */
-static rp_status each_record(rp_loading *l, const char *name, visit_record *visit,
+static rp_status each_record(rp_reverb_loading *l, const char *name, visit_record *visit,
                              rp_error *err)
 {
     char path[RP_REVERB_PATH_BYTES];
@@ -55,7 +55,7 @@ static rp_status each_record(rp_loading *l, const char *name, visit_record *visi
                                   .is_plain = rp_tfrecord_is_plain};
     const uint8_t *data = NULL;
     size_t size = 0;
-    rp_error why = {0}; /* err may be NULL, and the sentence is to be put together */
+    rp_error why = {0}; /* err may be NULL, and blame() needs the text */
     rp_status st = l->files->ops->open(l->files, rp_reverb_path(path, l->report.folder, name),
                                        RP_OPEN_READ, &stream.file, err);
 
@@ -112,24 +112,24 @@ static void offer_name(void *ctx, const char *name)
     if (strcmp(name, g->name) > 0) (void)snprintf(g->name, sizeof g->name, "%s", name);
 }
 
-/* Newest = last in byte order of the names that has DONE. */
-static rp_status find_folder(rp_loading *l, rp_error *err)
+/* Finds the newest checkpoint: the last name in byte order whose folder has DONE. */
+static rp_status find_folder(rp_reverb_loading *l, rp_error *err)
 {
     char below[256] = "";
 
     if (has_file(l->files, "", "DONE", NULL)) return RP_OK;
     if (has_file(l->files, "", tables_name, NULL))
         return rp_fail(err, RP_CORRUPT,
-                       "there is no DONE: dm-reverb did not finish this checkpoint");
+                       "the file DONE is missing: dm-reverb did not finish this checkpoint");
     for (;;) {
         greatest g = {below, ""};
         rp_status st = l->files->ops->list(l->files, "", offer_name, &g, err);
 
         if (st != RP_OK) return st;
         if (g.name[0] == '\0')
-            return rp_fail(
-                err, RP_NOT_FOUND,
-                "no checkpoint of dm-reverb: there is no DONE, nor a folder with one");
+            return rp_fail(err, RP_NOT_FOUND,
+                           "no checkpoint of dm-reverb: neither the directory nor a folder in "
+                           "it has DONE");
         if (has_file(l->files, g.name, "DONE", NULL)) {
             memcpy(l->report.folder, g.name, sizeof g.name);
             return RP_OK;
@@ -138,7 +138,7 @@ static rp_status find_folder(rp_loading *l, rp_error *err)
     }
 }
 
-static void measure(rp_loading *l)
+static void measure(rp_reverb_loading *l)
 {
     const char *const names[] = {tables_name, chunks_name, items_name};
 
@@ -151,7 +151,7 @@ static void measure(rp_loading *l)
     rp_progress_begin(&l->meter, "importing", l->report.bytes);
 }
 
-static rp_loaded_table *find_table(rp_loading *l, rp_string name)
+static rp_reverb_loaded_table *find_table(rp_reverb_loading *l, rp_string name)
 {
     for (size_t i = 0; i < l->table_count; i++) {
         size_t at = (l->last_table + i) % l->table_count;
@@ -164,10 +164,11 @@ static rp_loaded_table *find_table(rp_loading *l, rp_string name)
     return NULL;
 }
 
-static rp_status visit_table(rp_loading *l, const uint8_t *data, size_t size, rp_error *err)
+static rp_status visit_table(rp_reverb_loading *l, const uint8_t *data, size_t size,
+                             rp_error *err)
 {
     size_t capacity = l->table_capacity < 8 ? 8 : 2 * l->table_capacity;
-    rp_loaded_table *t;
+    rp_reverb_loaded_table *t;
     rp_reverb_table header;
     rp_status st = rp_reverb_table_read(data, size, &header, err);
 
@@ -181,8 +182,10 @@ static rp_status visit_table(rp_loading *l, const uint8_t *data, size_t size, rp
             return rp_fail_memory(err, capacity * sizeof *l->tables);
         l->table_capacity = capacity;
     }
+    assert(l->table_count < l->table_capacity); /* B1 */
+    assert(header.name.size < sizeof t->name);
     t = &l->tables[l->table_count];
-    *t = (rp_loaded_table){.header = header};
+    *t = (rp_reverb_loaded_table){.header = header};
     memcpy(t->name, header.name.data, header.name.size); /* the rest is zeroes */
     if (header.signature != NULL) {
         st = rp_wire_read_signature(rp_store_allocator(l->store), header.signature,
@@ -195,14 +198,15 @@ static rp_status visit_table(rp_loading *l, const uint8_t *data, size_t size, rp
     return RP_OK;
 }
 
-/* Takes note of a form; false if both have been seen now. */
+/* Records a form. Returns false if both forms have been seen. */
 static bool note_form(unsigned *seen, rp_reverb_form form)
 {
     *seen |= (unsigned)form;
     return *seen != RP_REVERB_BOTH;
 }
 
-static rp_status visit_chunk(rp_loading *l, const uint8_t *data, size_t size, rp_error *err)
+static rp_status visit_chunk(rp_reverb_loading *l, const uint8_t *data, size_t size,
+                             rp_error *err)
 {
     const rp_chunk_limits limits = {l->options.max_record, SIZE_MAX / 2, RP_MAX_COLUMNS};
     rp_reverb_form form;
@@ -211,7 +215,7 @@ static rp_status visit_chunk(rp_loading *l, const uint8_t *data, size_t size, rp
 
     if (st != RP_OK) return st;
     if (!note_form(&l->chunk_forms, form))
-        return rp_fail(err, RP_CORRUPT, "chunks of the old form stand beside some of the new");
+        return rp_fail(err, RP_CORRUPT, "chunks of the old form are mixed with new ones");
     if (form == RP_REVERB_OLD) {
         rp_buf_clear(&l->scratch);
         rp_reverb_chunk_modernise(&l->scratch, data, size);
@@ -222,25 +226,27 @@ static rp_status visit_chunk(rp_loading *l, const uint8_t *data, size_t size, rp
     }
     st = rp_chunk_parse(rp_store_allocator(l->store), data, size, &limits, &chunk, err);
     if (st != RP_OK) return st;
-    st = rp_reverb_chunks_add(l->index, chunk); /* of two with one key the first counts */
+    st = rp_reverb_chunks_add(l->index, chunk); /* of two with the same key the first counts */
     rp_chunk_unref(chunk);
     return st == RP_OK ? RP_OK : rp_fail_memory(err, sizeof(rp_chunk *));
 }
 
-/* Room for `wanted` elements, more than asked for so that it is seldom short. */
-static rp_status reserve(rp_loading *l, void *array, size_t element_size, size_t *room,
+/* Grows an array to at least `wanted` elements, and at least to twice its size. */
+static rp_status reserve(rp_reverb_loading *l, void *array, size_t element_size, size_t *room,
                          size_t wanted, rp_error *err)
 {
     size_t larger = 2 * *room > wanted ? 2 * *room : wanted;
 
     if (wanted <= *room) return RP_OK;
+    assert(larger >= wanted);
     if (!rp_resize_array(l->alloc, array, *room, larger, element_size))
         return rp_fail_memory(err, larger);
     *room = larger;
     return RP_OK;
 }
 
-static rp_status reserve_item(rp_loading *l, size_t columns, size_t slices, rp_error *err)
+static rp_status reserve_item(rp_reverb_loading *l, size_t columns, size_t slices,
+                              rp_error *err)
 {
     rp_status st = reserve(l, &l->columns, sizeof *l->columns, &l->column_room, columns, err);
 
@@ -248,8 +254,8 @@ static rp_status reserve_item(rp_loading *l, size_t columns, size_t slices, rp_e
                        : st;
 }
 
-static rp_status find_chunk(const rp_loading *l, uint64_t item, uint64_t key, rp_chunk **out,
-                            rp_error *err)
+static rp_status find_chunk(const rp_reverb_loading *l, uint64_t item, uint64_t key,
+                            rp_chunk **out, rp_error *err)
 {
     *out = rp_reverb_chunks_get(l->index, key);
     if (*out != NULL) return RP_OK;
@@ -258,8 +264,8 @@ static rp_status find_chunk(const rp_loading *l, uint64_t item, uint64_t key, rp
                    key, chunks_name);
 }
 
-static rp_status new_trajectory(rp_loading *l, const rp_wire_item *item, rp_trajectory **out,
-                                rp_error *err)
+static rp_status new_trajectory(rp_reverb_loading *l, const rp_wire_item *item,
+                                rp_trajectory **out, rp_error *err)
 {
     size_t at = 0;
     rp_status st = reserve_item(l, item->column_count, item->slice_count, err);
@@ -275,6 +281,7 @@ static rp_status new_trajectory(rp_loading *l, const rp_wire_item *item, rp_traj
             const rp_wire_slice *s = &l->wire_slices[at];
             rp_chunk *chunk;
 
+            assert(at < item->slice_count);
             st = find_chunk(l, item->key, s->chunk_key, &chunk, err);
             if (st != RP_OK) return st;
             l->slices[at] = (rp_slice){chunk, s->index, s->offset, s->length};
@@ -284,9 +291,10 @@ static rp_status new_trajectory(rp_loading *l, const rp_wire_item *item, rp_traj
                              err);
 }
 
-/* The slices of one column of an item of the old form, from `*at` on. */
-static rp_status old_column(rp_loading *l, const rp_wire_item *item, const rp_reverb_span *span,
-                            size_t column, size_t *at, rp_error *err)
+/* Builds the slices of one column of an item in the old form, from l->slices[*at] on. */
+static rp_status old_column(rp_reverb_loading *l, const rp_wire_item *item,
+                            const rp_reverb_span *span, size_t column, size_t *at,
+                            rp_error *err)
 {
     size_t offset = (size_t)span->offset, left = (size_t)span->length, first = *at;
 
@@ -301,11 +309,12 @@ static rp_status old_column(rp_loading *l, const rp_wire_item *item, const rp_re
                            "item %" PRIu64 " has chunks of different numbers of columns",
                            item->key);
         rows = rp_chunk_rows(chunk, column);
-        if (offset >= rows) break; /* a range begins in the first chunk */
+        if (offset >= rows) break; /* a range must begin in the first chunk */
         if (rows - offset < left)
             rows -= offset;
         else
             rows = left;
+        assert(*at < l->slice_room && rows >= 1 && rows <= left);
         l->slices[(*at)++] =
             (rp_slice){chunk, (uint32_t)column, (uint32_t)offset, (uint32_t)rows};
         left -= rows;
@@ -318,7 +327,7 @@ static rp_status old_column(rp_loading *l, const rp_wire_item *item, const rp_re
     return RP_OK;
 }
 
-static rp_status old_trajectory(rp_loading *l, const rp_wire_item *item,
+static rp_status old_trajectory(rp_reverb_loading *l, const rp_wire_item *item,
                                 const rp_reverb_span *span, const uint8_t *data, size_t size,
                                 rp_trajectory **out, rp_error *err)
 {
@@ -347,13 +356,14 @@ static rp_status old_trajectory(rp_loading *l, const rp_wire_item *item,
                              err);
 }
 
-static rp_status keep_item(rp_loading *l, rp_loaded_table *t, const rp_wire_item *item,
-                           rp_trajectory *trajectory, rp_error *err)
+static rp_status keep_item(rp_reverb_loading *l, rp_reverb_loaded_table *t,
+                           const rp_wire_item *item, rp_trajectory *trajectory, rp_error *err)
 {
     rp_status st = reserve(l, &t->items, sizeof *t->items, &t->capacity, t->count + 1, err);
 
     if (st != RP_OK) return st;
-    t->items[t->count++] = (rp_loaded_item){
+    assert(t->count < t->capacity && trajectory != NULL); /* B1, B3 */
+    t->items[t->count++] = (rp_reverb_loaded_item){
         .key = item->key,
         .priority = item->priority,
         .trajectory = trajectory,
@@ -364,11 +374,11 @@ static rp_status keep_item(rp_loading *l, rp_loaded_table *t, const rp_wire_item
     return RP_OK;
 }
 
-/* Reads an item; `into` is its table if that is known from elsewhere. */
-static rp_status load_item(rp_loading *l, const uint8_t *data, size_t size,
-                           rp_loaded_table *into, rp_error *err)
+/* Reads an item. `into` is its table; NULL: the one that the item names. */
+static rp_status load_item(rp_reverb_loading *l, const uint8_t *data, size_t size,
+                           rp_reverb_loaded_table *into, rp_error *err)
 {
-    size_t most = size / 2 + 1; /* what is repeated takes two bytes at least */
+    size_t most = size / 2 + 1; /* a repeated field takes at least two bytes */
     rp_trajectory *trajectory = NULL;
     rp_reverb_form form;
     rp_reverb_span span;
@@ -386,7 +396,7 @@ static rp_status load_item(rp_loading *l, const uint8_t *data, size_t size,
                                l->wire_slice_room, &item, err);
     if (st != RP_OK) return st;
     if (!note_form(&l->item_forms, form))
-        return rp_fail(err, RP_CORRUPT, "items of the old form stand beside some of the new");
+        return rp_fail(err, RP_CORRUPT, "items of the old form are mixed with new ones");
     if (into == NULL) into = find_table(l, item.table);
     if (into == NULL)
         return rp_fail(err, RP_CORRUPT,
@@ -402,13 +412,14 @@ static rp_status load_item(rp_loading *l, const uint8_t *data, size_t size,
     return st;
 }
 
-static rp_status visit_item(rp_loading *l, const uint8_t *data, size_t size, rp_error *err)
+static rp_status visit_item(rp_reverb_loading *l, const uint8_t *data, size_t size,
+                            rp_error *err)
 {
     return load_item(l, data, size, NULL, err);
 }
 
-/* A second look at a table's record, for the items in it. */
-static rp_status visit_table_items(rp_loading *l, const uint8_t *data, size_t size,
+/* Reads the items inside the record of a table, in a second pass. */
+static rp_status visit_table_items(rp_reverb_loading *l, const uint8_t *data, size_t size,
                                    rp_error *err)
 {
     rp_pb_reader reader = rp_pb_open(data, size);
@@ -422,7 +433,7 @@ static rp_status visit_table_items(rp_loading *l, const uint8_t *data, size_t si
     return st;
 }
 
-static rp_status load_items(rp_loading *l, rp_error *err)
+static rp_status load_items(rp_reverb_loading *l, rp_error *err)
 {
     bool has_items = has_file(l->files, l->report.folder, items_name, NULL);
     uint64_t before = l->report.items;
@@ -441,10 +452,10 @@ static rp_status load_items(rp_loading *l, rp_error *err)
     return st;
 }
 
-static void clean_up(rp_loading *l)
+static void clean_up(rp_reverb_loading *l)
 {
     for (size_t i = 0; i < l->table_count; i++) {
-        rp_loaded_table *t = &l->tables[i];
+        rp_reverb_loaded_table *t = &l->tables[i];
 
         for (size_t k = 0; k < t->count; k++) rp_trajectory_unref(t->items[k].trajectory);
         rp_release(l->alloc, t->items, t->capacity * sizeof *t->items);
@@ -461,7 +472,7 @@ static void clean_up(rp_loading *l)
     rp_buf_deinit(&l->scratch);
 }
 
-/* Chunks that no item refers to: those with no reference but ours. */
+/* Counts chunks that no item refers to: those with the reference of the index only. */
 static uint64_t count_unused(const rp_reverb_chunks *index)
 {
     uint64_t unused = 0;
@@ -474,7 +485,7 @@ static uint64_t count_unused(const rp_reverb_chunks *index)
 rp_status rp_reverb_load(rp_files *files, rp_store *store, const rp_reverb_options *options,
                          rp_reverb_report *report, rp_error *err)
 {
-    rp_loading l = {.alloc = rp_store_allocator(store), .files = files, .store = store};
+    rp_reverb_loading l = {.alloc = rp_store_allocator(store), .files = files, .store = store};
     rp_status st;
 
     if (options != NULL) l.options = *options;
@@ -494,7 +505,7 @@ rp_status rp_reverb_load(rp_files *files, rp_store *store, const rp_reverb_optio
     l.report.tables = l.table_count;
     l.report.chunks = rp_reverb_chunks_count(l.index);
     l.report.unused_chunks = count_unused(l.index);
-    st = rp_loading_fill_store(&l, err);
+    st = rp_reverb_fill_store(&l, err);
     if (st == RP_OK) rp_progress_reach(&l.meter, l.meter.now.total);
     if (st == RP_OK && report != NULL) *report = l.report;
 out:

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writing a store as a dm-reverb checkpoint.
+/* Saves a store as a dm-reverb checkpoint.
  *
- * A cut gives the tables at one instant. Each file is one pass: tables, then items, table by
- * table in the order they were inserted, noting their chunks, then the chunks. DONE comes last,
- * when all before it is on stable storage, so that dm-reverb never sees half a checkpoint. */
+ * A cut gives the tables as of one instant. Each file is one pass: the tables; the items, table
+ * by table in order of insertion, which collects their chunks; the chunks. DONE is written
+ * last, when all other files are on stable storage, so that dm-reverb never sees a partial
+ * checkpoint. */
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "chunk/chunk.h"
+#include "chunk/trajectory.h"
 #include "durable/reverb/reverb_checkpoint.h"
 #include "durable/reverb/reverb_wire.h"
 #include "durable/reverb/tfrecord.h"
@@ -39,11 +42,11 @@ typedef struct saving {
     rp_decoder *decoder;
     rp_slot *slots; /* of one table */
     size_t slot_room;
-    rp_buf record;
-    /* The file being written. */
+    rp_buf record; /* the current one */
+    /* The current file. */
     rp_file_stream stream;
     rp_deflater *deflater;
-    uint32_t made; /* a bit for each file that is there */
+    uint32_t made; /* a bit for each file that was created */
 } saving;
 
 static rp_status open_file(saving *s, int which, rp_error *err)
@@ -51,6 +54,7 @@ static rp_status open_file(saving *s, int which, rp_error *err)
     char path[RP_REVERB_PATH_BYTES];
     rp_status st;
 
+    assert(s->stream.file == NULL && s->deflater == NULL && which >= 0 && which < FILES);
     s->stream = (rp_file_stream){0};
     st =
         s->files->ops->open(s->files, rp_reverb_path(path, s->report.folder, file_names[which]),
@@ -62,7 +66,7 @@ static rp_status open_file(saving *s, int which, rp_error *err)
                            &s->deflater, err);
 }
 
-/* Ends the file if all went well, and closes it in any case. */
+/* Finishes and syncs the file if `st` is RP_OK, and closes it in any case. */
 static rp_status close_file(saving *s, rp_status st, rp_error *err)
 {
     if (s->stream.file == NULL) return st;
@@ -76,7 +80,7 @@ static rp_status close_file(saving *s, rp_status st, rp_error *err)
     return st;
 }
 
-/* Writes what is in s->record, and empties it. */
+/* Writes s->record and clears it. */
 static rp_status put_record(saving *s, rp_error *err)
 {
     const rp_byte_sink sink = {rp_deflater_write, s->deflater};
@@ -88,7 +92,8 @@ static rp_status put_record(saving *s, rp_error *err)
     return st;
 }
 
-/* Nobody has looked at them: there is no DONE. The folder stays, empty. */
+/* Removes the files after a failure. dm-reverb ignores them without DONE. The empty folder
+ * stays. */
 static void remove_files(saving *s)
 {
     char path[RP_REVERB_PATH_BYTES];
@@ -117,10 +122,10 @@ static rp_status write_table(saving *s, size_t i, rp_error *err)
         .unique_samples = state->unique_samples,
     };
 
-    /* What is carried since the limiter was recentered shifts the bounds. */
+    /* The limiter's own bounds: they shift when the limiter is recentered. */
     t.limiter.min_diff = state->limiter.min_diff;
     t.limiter.max_diff = state->limiter.max_diff;
-    /* A table with a soft limit may hold more, which dm-reverb's cannot. */
+    /* A table with a soft limit may hold more items than max_size, but not in dm-reverb. */
     if ((uint64_t)t.max_size < state->live) t.max_size = (int64_t)state->live;
     rp_reverb_table_write(&s->record, &t, s->tables[i]->options.signature);
     return put_record(s, err);
@@ -146,7 +151,7 @@ static void sift(rp_slot *heap, size_t root, size_t count)
     heap[root] = moved;
 }
 
-/* A heap sort: in place, no allocation. */
+/* Sorts slots by sequence with a heap sort: in place, without allocation. */
 static void sort_slots(rp_slot *slots, size_t count)
 {
     bool sorted = true;
@@ -163,7 +168,7 @@ static void sort_slots(rp_slot *slots, size_t count)
     }
 }
 
-/* The live slots of a table, in the order of their insertion. */
+/* Collects the live slots of a table in order of insertion. */
 static rp_status gather_slots(saving *s, size_t table, size_t *count, rp_error *err)
 {
     size_t live = (size_t)rp_cut_state(s->cut, table)->live, n = 0;
@@ -180,12 +185,15 @@ static rp_status gather_slots(saving *s, size_t table, size_t *count, rp_error *
         for (size_t i = 0; i < RP_SLOTS_PER_BLOCK && n < live; i++)
             if (block[i].state == RP_SLOT_LIVE) s->slots[n++] = block[i];
     }
+    assert(n == live);
     sort_slots(s->slots, n);
+    for (size_t i = 1; i < n; i++) assert(s->slots[i - 1].sequence <= s->slots[i].sequence);
     *count = n;
     return RP_OK;
 }
 
-/* Two chunks with one key may be two copies of one message, but no more than that. */
+/* Adds the chunks of a trajectory to the index. Two chunks with the same key must have the same
+ * bytes. */
 static rp_status note_chunks(saving *s, const rp_trajectory *t, rp_error *err)
 {
     for (size_t i = 0; i < rp_trajectory_chunk_count(t); i++) {
@@ -256,7 +264,7 @@ static rp_status write_chunks(saving *s, rp_error *err)
     return close_file(s, st, err);
 }
 
-/* References to all tables there are, however many are made or dropped meanwhile. */
+/* Takes references to all tables; retries if tables are created meanwhile. */
 static rp_status find_tables(saving *s, rp_store *store, rp_error *err)
 {
     size_t count = rp_store_find_tables(store, NULL, 0);
@@ -267,6 +275,7 @@ static rp_status find_tables(saving *s, rp_store *store, rp_error *err)
         s->table_room = count;
         count = rp_store_find_tables(store, s->tables, s->table_room);
         s->table_count = count < s->table_room ? count : s->table_room;
+        assert(s->table_count <= s->table_room);
         if (count <= s->table_room) break;
         for (size_t i = 0; i < s->table_count; i++) rp_table_unref(s->tables[i]);
         s->table_count = 0;
@@ -279,7 +288,7 @@ static rp_status take_cut(saving *s, rp_error *err)
 {
     rp_status st = RP_OK;
 
-    /* A table that has grown between the two steps needs another try. */
+    /* If a table has grown between the two steps, they are repeated. */
     for (int i = 0; i < CUT_TRIES; i++) {
         rp_cut_free(s->cut, false);
         s->cut = NULL;
@@ -312,7 +321,7 @@ static rp_status write_all(saving *s, rp_store *store, rp_error *err)
     return st;
 }
 
-/* The folder must not be there: a checkpoint in it would be mixed with ours. */
+/* Creates the folder, which must not contain a checkpoint. */
 static rp_status make_folder(saving *s, rp_error *err)
 {
     int64_t now = s->options.wall_ns != 0 ? s->options.wall_ns : rp_wall_ns(NULL);
@@ -336,11 +345,11 @@ rp_status rp_reverb_save(rp_files *files, rp_store *store, const rp_reverb_optio
     saving s = {.alloc = rp_store_allocator(store), .files = files};
     rp_status st;
 
-    if (rp_store_budget(store)->spill != NULL) /* its chunks are read where they are */
+    if (rp_store_budget(store)->spill !=
+        NULL) /* the bytes of its chunks may not be in memory */
         return rp_fail(
             err, RP_PRECONDITION,
-            "a store of which a part lies on disk cannot be exported: open it without "
-            "max_memory");
+            "a store with a disk tier cannot be exported: open it without max_memory");
     if (options != NULL) s.options = *options;
     s.report.compressed = true;
     rp_buf_init(&s.record, s.alloc);

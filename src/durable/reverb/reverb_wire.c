@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "durable/reverb/reverb_wire.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,7 +13,7 @@
 #include "wire/selector_wire.h"
 #include "wire/signature_wire.h"
 
-/* Field numbers; those of the items are in wire/item_wire.h, of chunks in chunk_wire.h. */
+/* Field numbers. Those of items are in wire/item_wire.h, those of chunks in chunk_wire.h. */
 enum {
     TABLE_NAME = 1,
     TABLE_ITEM = 2,
@@ -40,7 +41,7 @@ enum {
 
 static rp_status malformed(rp_error *err, const char *message)
 {
-    return rp_fail(err, RP_CORRUPT, "it is no %s", message);
+    return rp_fail(err, RP_CORRUPT, "malformed %s", message);
 }
 
 static bool read_limiter(const rp_pb_field *limiter, rp_reverb_table *out)
@@ -211,6 +212,7 @@ void rp_reverb_item_write(rp_buf *out, const char *table, const rp_reverb_item *
     uint8_t *at;
 
     if (nanos < 0) seconds--, nanos += 1000000000;
+    assert(nanos >= 0 && nanos < 1000000000);
     rp_wire_put_number(out, RP_ITEM_KEY, item->key);
     rp_wire_put_text(out, RP_ITEM_TABLE, table);
     rp_wire_put_double(out, RP_ITEM_PRIORITY, item->priority);
@@ -223,6 +225,8 @@ void rp_reverb_item_write(rp_buf *out, const char *table, const rp_reverb_item *
     if (at == NULL) return;
     at = rp_pb_put_bytes_head(at, RP_ITEM_TRAJECTORY, size);
     at = rp_item_put_trajectory(at, item->trajectory);
+    assert((size_t)(at - out->data) ==
+           out->size + rp_pb_bytes_field_size(RP_ITEM_TRAJECTORY, size));
     out->size = (size_t)(at - out->data);
 }
 
@@ -251,10 +255,11 @@ void rp_reverb_chunk_modernise(rp_buf *out, const uint8_t *data, size_t size)
     rp_pb_field f;
     size_t mark;
 
-    /* All but the tensors, and their number: the field behind each begins where it ends. */
+    /* Copies all fields but the tensors and their count. A field ends where the next begins. */
     while (rp_pb_next(&reader, &f) == RP_PB_FIELD) {
         if (f.number != CHUNK_OLD_TENSOR && f.number != RP_PB_CHUNK_TENSOR_COUNT)
             rp_buf_append(out, from, (size_t)(reader.at - from));
+        assert(reader.at >= from && reader.at <= data + size);
         from = reader.at;
     }
     mark = rp_wire_begin(out, RP_PB_CHUNK_DATA);
@@ -268,21 +273,20 @@ void rp_reverb_chunk_modernise(rp_buf *out, const uint8_t *data, size_t size)
     rp_wire_put_number(out, RP_PB_CHUNK_TENSOR_COUNT, tensors);
 }
 
-/* Row `row` of a column, decoded into `scratch`, which is large enough. */
+/* Decodes row `row` of a column into `scratch`, which is large enough. */
 static rp_status decode_row(rp_decoder *decoder, rp_chunk *chunk, size_t column, size_t row,
-                            rp_shape *shape, uint8_t *scratch, rp_tensor *out, rp_error *err)
+                            uint8_t *scratch, rp_error *err)
 {
     size_t bytes = chunk->places[column].row_bytes;
-    rp_dtype dtype = chunk->columns[column].dtype;
 
-    *out = (rp_tensor){dtype, *shape, scratch};
-    if (dtype == RP_STRING)
+    assert(column < chunk->column_count && row < rp_chunk_rows(chunk, column));
+    if (chunk->columns[column].dtype == RP_STRING)
         return rp_decoder_strings(decoder, chunk, column, row, 1, (rp_string *)(void *)scratch,
                                   bytes / sizeof(rp_string), err);
     return rp_decoder_rows(decoder, chunk, column, row, 1, scratch, bytes, err);
 }
 
-/* What re-encoding needs besides the chunk. */
+/* The scratch memory of a re-encoding. */
 typedef struct recoding {
     rp_spec *specs;
     rp_tensor *row;
@@ -312,12 +316,13 @@ static rp_status prepare(const rp_allocator *alloc, const rp_chunk *chunk, recod
             return rp_fail(err, RP_UNIMPLEMENTED,
                            "chunk %" PRIu64 " has columns of different lengths",
                            chunk->origin.key);
+        assert(shape->rank >= 1); /* the first dimension is the rows */
         r->specs[i] = (rp_spec){"", chunk->columns[i].dtype, {.rank = shape->rank - 1}};
         memcpy(r->specs[i].shape.dims, shape->dims + 1,
                (size_t)(shape->rank - 1) * sizeof shape->dims[0]);
         r->scratch_bytes += aligned(chunk->places[i].row_bytes);
     }
-    r->scratch_bytes += 16; /* rows may have no bytes at all */
+    r->scratch_bytes += 16; /* rows may have no bytes, but rp_alloc() needs some */
     r->scratch = rp_alloc(alloc, r->scratch_bytes);
     if (r->scratch == NULL) return rp_fail_memory(err, r->scratch_bytes);
     return rp_chunk_builder_new(alloc, r->specs, chunk->column_count, &options, &r->builder,
@@ -339,8 +344,10 @@ rp_status rp_reverb_chunk_for(const rp_allocator *alloc, rp_decoder *decoder, rp
         uint8_t *scratch = r.scratch;
 
         for (size_t i = 0; st == RP_OK && i < chunk->column_count; i++) {
-            st = decode_row(decoder, chunk, i, row, &r.specs[i].shape, scratch, &r.row[i], err);
+            r.row[i] = (rp_tensor){chunk->columns[i].dtype, r.specs[i].shape, scratch};
+            st = decode_row(decoder, chunk, i, row, scratch, err);
             scratch += aligned(chunk->places[i].row_bytes);
+            assert(scratch <= r.scratch + r.scratch_bytes);
         }
         if (st == RP_OK) st = rp_chunk_builder_append(r.builder, r.row, err);
     }
@@ -352,8 +359,9 @@ rp_status rp_reverb_chunk_for(const rp_allocator *alloc, rp_decoder *decoder, rp
     return st;
 }
 
-/* The civil date of a day counted from 1970-01-01, in the proleptic Gregorian calendar. A year
- * is taken to begin in March, so that a leap day is its last: 400 of them have 146,097 days. */
+/* Converts a day, counted from 1970-01-01, to a date of the proleptic Gregorian calendar.
+ * Counts years from March, so that a leap day is the last of its year; 400 years have 146,097
+ * days. */
 static void civil_date(int64_t day, int64_t *year, int *month, int *day_of_month)
 {
     int64_t shifted = day + 719468; /* from 0000-03-01 */
@@ -366,6 +374,7 @@ static void civil_date(int64_t day, int64_t *year, int *month, int *day_of_month
     *day_of_month = (int)(in_year - (153 * m + 2) / 5 + 1);
     *month = (int)(m < 10 ? m + 3 : m - 9);
     *year = y + era * 400 + (*month <= 2);
+    assert(*month >= 1 && *month <= 12 && *day_of_month >= 1 && *day_of_month <= 31);
 }
 
 char *rp_reverb_name(char out[RP_REVERB_NAME_BYTES], int64_t wall_ns)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The messages of a dm-reverb checkpoint, read and written: proto/reverb/checkpoint.proto, and
- * the forms that items and chunks had in old ones. Pure functions over bytes; what is read
- * borrows from those. */
+/* Codecs for the messages of a dm-reverb checkpoint (proto/reverb/checkpoint.proto), with the
+ * old forms of items and chunks. Pure functions over bytes; results borrow from the bytes. */
 #ifndef RP_DURABLE_REVERB_REVERB_WIRE_H
 #define RP_DURABLE_REVERB_REVERB_WIRE_H
 
@@ -21,16 +20,17 @@ typedef struct rp_reverb_table {
     int64_t deleted_episodes, unique_samples;
     const uint8_t *signature; /* serialised; NULL: none */
     size_t signature_size;
-    size_t old_items; /* how many stand in the message itself */
+    size_t old_items; /* items inside the message itself */
 } rp_reverb_table;
 
-/* RP_CORRUPT: no such message, no name, no sampler or remover that is known. */
+/* RP_CORRUPT (malformed; no name; an unknown sampler or remover; a negative count). */
 RP_NODISCARD rp_status rp_reverb_table_read(const uint8_t *data, size_t size,
                                             rp_reverb_table *out, rp_error *err);
-/* The next of the items in such a message: open the reader over it. False at the end. */
+/* Finds the next item in the message over which `reader` was opened. Returns false at the end.
+ */
 RP_NODISCARD bool rp_reverb_table_next_item(rp_pb_reader *reader, const uint8_t **data,
                                             size_t *size);
-/* Appends the message; `signature` may be NULL, table->signature is not looked at. */
+/* Appends the message. `signature` may be NULL; table->signature is ignored. */
 void rp_reverb_table_write(rp_buf *out, const rp_reverb_table *table,
                            const rp_signature *signature);
 
@@ -41,18 +41,18 @@ typedef enum rp_reverb_form {
     RP_REVERB_BOTH = 3,
 } rp_reverb_form;
 
-/* What the old form has in the place of a trajectory: every column of these chunks, from row
- * `offset` of the first chunk on, `length` rows. */
+/* The old form of a trajectory: `length` rows of every column of some chunks, from row `offset`
+ * of the first chunk on. */
 typedef struct rp_reverb_span {
     int32_t offset, length;
-    size_t key_count; /* in field 3 */
+    size_t key_count; /* of chunks, in field 3 */
 } rp_reverb_span;
 
-/* Which form an item has; `span` is filled in for the old one. RP_CORRUPT. */
+/* Determines the form of an item; fills in `span` for the old form. RP_CORRUPT. */
 RP_NODISCARD rp_status rp_reverb_item_form(const uint8_t *data, size_t size,
                                            rp_reverb_form *form, rp_reverb_span *span,
                                            rp_error *err);
-/* Copies the keys: key_count of them. */
+/* Copies the key_count keys of an item in the old form. */
 void rp_reverb_item_keys(const uint8_t *data, size_t size, uint64_t *keys);
 
 typedef struct rp_reverb_item {
@@ -66,22 +66,23 @@ typedef struct rp_reverb_item {
 /* Appends a PrioritizedItem. */
 void rp_reverb_item_write(rp_buf *out, const char *table, const rp_reverb_item *item);
 
-/* Which form a chunk has. RP_CORRUPT. */
+/* Determines the form of a chunk. RP_CORRUPT. */
 RP_NODISCARD rp_status rp_reverb_chunk_form(const uint8_t *data, size_t size,
                                             rp_reverb_form *form, rp_error *err);
-/* Appends a ChunkData of the old form as one of today's. */
+/* Appends a ChunkData of the old form, converted to the new one. */
 void rp_reverb_chunk_modernise(rp_buf *out, const uint8_t *data, size_t size);
 
-/* A chunk with the same rows that dm-reverb can read. `decoder` is scratch. Returns owned: the
- * chunk itself if it is one already. RP_UNIMPLEMENTED (columns of different lengths),
+/* Returns a chunk with the same rows in a codec of dm-reverb, owned; a reference to the chunk
+ * itself if it has such a codec. `decoder` is scratch. RP_UNIMPLEMENTED (columns of different
+ * lengths),
  * RP_CORRUPT, RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_reverb_chunk_for(const rp_allocator *alloc, rp_decoder *decoder,
                                            rp_chunk *chunk, rp_chunk **out, rp_error *err);
 
 enum { RP_REVERB_NAME_BYTES = 64 };
 
-/* The name of a checkpoint's folder: the time in UTC as Abseil writes it, RFC 3339 with as many
- * digits behind the seconds as needed. Returns `out`. */
+/* Writes the name of the folder of a checkpoint: the time in UTC in the format of Abseil, RFC
+ * 3339 with as many decimals of the seconds as needed. Returns `out`. */
 char *rp_reverb_name(char out[RP_REVERB_NAME_BYTES], int64_t wall_ns);
 
 #endif

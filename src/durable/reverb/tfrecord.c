@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "durable/reverb/tfrecord.h"
 
+#include <assert.h>
 #include <inttypes.h>
 
 #include "disk/record.h"
@@ -77,6 +78,7 @@ static rp_status take(rp_tfrecord_reader *r, size_t size, rp_error *err)
         if (at == NULL) return rp_fail_memory(err, step);
         st = r->source.read(r->source.ctx, at, step, &got, err);
         if (st != RP_OK) return st;
+        assert(got <= step);
         if (got < step) return cut_off(err);
         r->buf.size += step;
         size -= step;
@@ -102,13 +104,14 @@ rp_status rp_tfrecord_next(rp_tfrecord_reader *r, const uint8_t **data, size_t *
         return rp_fail(err, RP_CORRUPT, "the checksum of its length is wrong");
     if (length > r->max_record)
         return rp_fail(err, RP_NO_RESOURCE,
-                       "it has %" PRIu64 " bytes, of which %zu are allowed", length,
+                       "it has %" PRIu64 " bytes, but at most %zu are allowed", length,
                        r->max_record);
     rp_buf_clear(&r->buf);
     st = take(r, (size_t)length + RP_TFRECORD_FOOT_BYTES, err);
     if (st != RP_OK) return st;
     if (!rp_tfrecord_check_data(r->buf.data, (size_t)length, r->buf.data + length))
         return rp_fail(err, RP_CORRUPT, "the checksum of its data is wrong");
+    assert(r->buf.size == length + RP_TFRECORD_FOOT_BYTES);
     r->offset += sizeof head + length + RP_TFRECORD_FOOT_BYTES;
     *data = r->buf.data;
     *size = (size_t)length;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* TFRecord: the framing of TensorFlow's record files, in which dm-reverb keeps checkpoints.
+/* TFRecord: the framing of TensorFlow's record files, which dm-reverb uses for checkpoints.
  *
  *   record   length u64 | masked crc32c of these 8 bytes u32 | data | masked crc32c of data u32
  *
- * Little-endian; records follow each other to the end, with no header. A crc is masked by
- * turning it 15 bits to the right and adding a constant, so that data that holds crcs has no
- * regular ones. */
+ * Little-endian; records without gaps and without a file header. A crc is masked by rotating it
+ * 15 bits to the right and adding a constant, since the crc of data that contains crcs is weak.
+ */
 #ifndef RP_DURABLE_REVERB_TFRECORD_H
 #define RP_DURABLE_REVERB_TFRECORD_H
 
@@ -18,23 +18,23 @@ enum { RP_TFRECORD_HEAD_BYTES = 12, RP_TFRECORD_FOOT_BYTES = 4 };
 uint32_t rp_tfrecord_mask(uint32_t crc);
 void rp_tfrecord_put_head(uint8_t out[RP_TFRECORD_HEAD_BYTES], uint64_t length);
 void rp_tfrecord_put_foot(uint8_t out[RP_TFRECORD_FOOT_BYTES], const void *data, size_t size);
-/* False if its checksum is wrong. */
+/* Returns false if the checksum is wrong. */
 RP_NODISCARD bool rp_tfrecord_get_head(const uint8_t head[RP_TFRECORD_HEAD_BYTES],
                                        uint64_t *length);
 RP_NODISCARD bool rp_tfrecord_check_data(const void *data, size_t size,
                                          const uint8_t foot[RP_TFRECORD_FOOT_BYTES]);
 
-/* True if the bytes begin with the head of a record: a file that is not compressed. For
+/* True if the bytes begin with the head of a record, as an uncompressed file does. For
  * rp_inflate_options. */
 bool rp_tfrecord_is_plain(const uint8_t *first, size_t size);
 
-/* Reads the records of a stream, one at a time into one buffer, which grows with what is there
- * and not with what a length promises. */
+/* Reads the records of a stream, one at a time, into a buffer that grows with the bytes read,
+ * not with an announced length. */
 typedef struct rp_tfrecord_reader {
     rp_byte_source source; /* borrowed */
     size_t max_record;     /* bytes */
-    uint64_t count;        /* records read, the one at hand included */
-    uint64_t offset;       /* of what comes next, before compression */
+    uint64_t count;        /* records read, the current one included */
+    uint64_t offset;       /* of the next record, uncompressed */
     rp_buf buf;
 } rp_tfrecord_reader;
 
@@ -42,13 +42,13 @@ void rp_tfrecord_reader_init(rp_tfrecord_reader *r, const rp_allocator *alloc,
                              rp_byte_source source, size_t max_record);
 void rp_tfrecord_reader_deinit(rp_tfrecord_reader *r);
 
-/* The next record, valid until the next call; `*data` is NULL at the end. The sentence does not
- * name the file. RP_CORRUPT (cut off, or a checksum), RP_NO_RESOURCE (larger than max_record,
- * memory), and what the source says. */
+/* Reads the next record, valid until the next call; `*data` is NULL at the end. The error text
+ * does not name the file. RP_CORRUPT (cut off, or a wrong checksum), RP_NO_RESOURCE (larger
+ * than max_record, memory), and the statuses of the source. */
 RP_NODISCARD rp_status rp_tfrecord_next(rp_tfrecord_reader *r, const uint8_t **data,
                                         size_t *size, rp_error *err);
 
-/* Writes one record. What the sink says. */
+/* Writes one record. Returns the statuses of the sink. */
 RP_NODISCARD rp_status rp_tfrecord_write(rp_byte_sink sink, const void *data, size_t size,
                                          rp_error *err);
 

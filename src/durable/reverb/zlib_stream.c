@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "durable/reverb/zlib_stream.h"
 
+#include <assert.h>
 #include <limits.h>
 #include <string.h>
 #include <zlib.h>
@@ -10,7 +11,7 @@
 
 enum { BUFFER_BYTES = 1 << 16 };
 
-/* zlib does not say how much it gives back, so that stands before each block. */
+/* zlib frees blocks without their size, so it is stored before each block. */
 typedef union block {
     size_t size;
     max_align_t align;
@@ -41,7 +42,7 @@ typedef enum form {
     FORM_EMPTY,
     FORM_PLAIN,
     FORM_ZLIB,
-    FORM_ENDED, /* zlib, all of it */
+    FORM_ENDED, /* zlib, and its end was read */
 } form;
 
 struct rp_inflater {
@@ -49,7 +50,7 @@ struct rp_inflater {
     rp_inflate_options options;
     form form;
     bool source_ended;
-    z_stream z; /* next_in, avail_in: what of `buffer` is still to be used */
+    z_stream z; /* next_in, avail_in: the unused part of `buffer` */
     bool has_z;
     uint64_t consumed, produced;
     uint8_t buffer[BUFFER_BYTES];
@@ -78,15 +79,17 @@ void rp_inflater_free(rp_inflater *z)
     rp_release(&alloc, z, sizeof *z);
 }
 
-/* Fills the buffer, which has been used up. */
+/* Refills the buffer, all of which was used. */
 static rp_status refill(rp_inflater *z, rp_error *err)
 {
     size_t got = 0;
     rp_status st;
 
+    assert(z->z.avail_in == 0);
     if (z->source_ended) return RP_OK;
     st = z->options.source.read(z->options.source.ctx, z->buffer, sizeof z->buffer, &got, err);
     if (st != RP_OK) return st;
+    assert(got <= sizeof z->buffer);
     z->consumed += got;
     z->source_ended = got < sizeof z->buffer;
     z->z.next_in = z->buffer;
@@ -99,6 +102,7 @@ static rp_status begin(rp_inflater *z, rp_error *err)
     size_t first;
     rp_status st = refill(z, err);
 
+    assert(z->form == FORM_UNKNOWN && !z->has_z);
     if (st != RP_OK) return st;
     first = z->z.avail_in < RP_INFLATE_PEEK_BYTES ? z->z.avail_in : RP_INFLATE_PEEK_BYTES;
     if (first == 0) {
@@ -138,7 +142,7 @@ static rp_status read_plain(rp_inflater *z, uint8_t *dst, size_t size, size_t *g
     return RP_OK;
 }
 
-/* Nothing may stand behind the end of the stream. */
+/* Checks that no bytes follow the end of the stream. */
 static rp_status check_end(rp_inflater *z, rp_error *err)
 {
     if (z->z.avail_in == 0) {
@@ -146,7 +150,7 @@ static rp_status check_end(rp_inflater *z, rp_error *err)
         if (st != RP_OK) return st;
     }
     if (z->z.avail_in > 0)
-        return rp_fail(err, RP_CORRUPT, "there are bytes behind the end of the zlib stream");
+        return rp_fail(err, RP_CORRUPT, "bytes follow the end of the zlib stream");
     return RP_OK;
 }
 
@@ -165,14 +169,15 @@ static rp_status read_zlib(rp_inflater *z, uint8_t *dst, size_t size, size_t *go
         z->z.next_out = dst + *got;
         z->z.avail_out = (unsigned)room;
         result = inflate(&z->z, Z_NO_FLUSH);
+        assert(z->z.avail_out <= room);
         *got += room - z->z.avail_out;
         if (result == Z_STREAM_END) {
             z->form = FORM_ENDED;
             return check_end(z, err);
         }
         if (result == Z_MEM_ERROR) return rp_fail_memory(err, BUFFER_BYTES);
-        if (result == Z_BUF_ERROR) /* no input, and nothing came of it */
-            return rp_fail(err, RP_CORRUPT, "the zlib stream breaks off");
+        if (result == Z_BUF_ERROR) /* no input and no progress */
+            return rp_fail(err, RP_CORRUPT, "the zlib stream is cut off");
         if (result != Z_OK)
             return rp_fail(err, RP_CORRUPT, "no zlib stream: %s",
                            z->z.msg != NULL ? z->z.msg : "it asks for a dictionary");
@@ -194,7 +199,7 @@ rp_status rp_inflater_read(void *ctx, void *dst, size_t size, size_t *got, rp_er
     if (st != RP_OK) return st;
     z->produced += *got;
     if (z->options.max_bytes != 0 && z->produced > z->options.max_bytes)
-        return rp_fail(err, RP_NO_RESOURCE, "it holds more than the %llu bytes allowed",
+        return rp_fail(err, RP_NO_RESOURCE, "the file has more than the %llu bytes allowed",
                        (unsigned long long)z->options.max_bytes);
     return RP_OK;
 }
@@ -206,6 +211,7 @@ bool rp_inflater_is_compressed(const rp_inflater *z)
 
 uint64_t rp_inflater_consumed(const rp_inflater *z)
 {
+    assert(z->consumed >= z->z.avail_in);
     return z->consumed - z->z.avail_in;
 }
 
@@ -269,7 +275,7 @@ rp_status rp_deflater_write(void *ctx, const void *data, size_t size, rp_error *
         z->z.next_in = (uint8_t *)(uintptr_t)at; /* zlib does not write there */
         z->z.avail_in = (unsigned)part;
         while (z->z.avail_in > 0) {
-            (void)deflate(&z->z, Z_NO_FLUSH); /* has input and room: cannot fail */
+            (void)deflate(&z->z, Z_NO_FLUSH); /* with input and space it cannot fail */
             if (z->z.avail_out > 0) continue;
             st = drain(z, err);
             if (st != RP_OK) return st;

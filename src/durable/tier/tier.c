@@ -1,80 +1,104 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Start and stop, chunks that enter and leave, and the spiller. */
 #include "durable/tier/tier.h"
+
+#include <assert.h>
 
 #include "durable/tier/tier_inside.h"
 #include "table/table.h"
 #include "util/clock.h"
 #include "util/error.h"
 #include "util/mem.h"
+#include "util/verify.h"
 
 enum {
     DEFAULT_READERS = 16,
     MAX_READERS = 256,
-    DROPS_AT_ONCE = 256,       /* chunks, under one lock */
-    LOOKS_AT_ONCE = 1024,      /* at chunks that may be pinned, under one lock */
-    RETRY_NS = 1000000000,     /* after the disk has failed */
-    PINNED_RETRY_NS = 5000000, /* when all that could go is pinned */
+    DROPS_AT_ONCE = 256,       /* chunks whose bytes are freed, under one lock */
+    LOOKS_AT_ONCE = 1024,      /* chunks that are examined, under one lock */
+    RETRY_NS = 1000000000,     /* after a failed write */
+    PINNED_RETRY_NS = 5000000, /* if all clean chunks are pinned */
 };
 
-void rp_stays_append(rp_stays *list, rp_stay *stay)
+void rp_tier_list_append(rp_tier_list *list, rp_tier_chunk *entry)
 {
-    stay->prev = list->last;
-    stay->next = NULL;
-    *(list->last == NULL ? &list->first : &list->last->next) = stay;
-    list->last = stay;
+    assert(entry->prev == NULL && entry->next == NULL && list->first != entry);
+    entry->prev = list->last;
+    entry->next = NULL;
+    *(list->last == NULL ? &list->first : &list->last->next) = entry;
+    list->last = entry;
 }
 
-void rp_stays_unlink(rp_stays *list, rp_stay *stay)
+void rp_tier_list_unlink(rp_tier_list *list, rp_tier_chunk *entry)
 {
-    *(stay->prev == NULL ? &list->first : &stay->prev->next) = stay->next;
-    *(stay->next == NULL ? &list->last : &stay->next->prev) = stay->prev;
-    stay->prev = stay->next = NULL;
+    assert(entry->prev == NULL ? list->first == entry : entry->prev->next == entry);
+    assert(entry->next == NULL ? list->last == entry : entry->next->prev == entry);
+    *(entry->prev == NULL ? &list->first : &entry->prev->next) = entry->next;
+    *(entry->next == NULL ? &list->last : &entry->next->prev) = entry->prev;
+    entry->prev = entry->next = NULL;
 }
 
-static rp_stay *stay_of(const rp_chunk *chunk)
+#ifndef NDEBUG
+/* About how many entries the checker walks. */
+static size_t entry_estimate(const rp_tier *t)
 {
-    return (rp_stay *)atomic_load_explicit(&chunk->stay, memory_order_acquire);
+    return (size_t)((t->resident + t->cached) / 1024);
+}
+#endif
+
+static rp_tier_chunk *entry_of(const rp_chunk *chunk)
+{
+    return (rp_tier_chunk *)atomic_load_explicit(&chunk->stay, memory_order_acquire);
 }
 
-static void free_stay(rp_chunk_stay *base)
+static void free_entry(rp_chunk_stay *base)
 {
-    rp_stay *stay = (rp_stay *)base;
+    rp_tier_chunk *entry = (rp_tier_chunk *)base;
 
-    rp_release(&stay->chunk->alloc, stay, sizeof *stay);
+    assert(entry->loaded == NULL && entry->readers == NULL);
+    rp_release(&entry->chunk->alloc, entry, sizeof *entry);
 }
 
 /* NULL if there is no memory. */
-static rp_stay *new_stay_locked(rp_chunk *chunk)
+static rp_tier_chunk *new_entry_locked(rp_chunk *chunk)
 {
-    rp_stay *stay = rp_alloc_zero(&chunk->alloc, sizeof *stay);
+    rp_tier_chunk *entry = rp_alloc_zero(&chunk->alloc, sizeof *entry);
 
-    if (stay == NULL) return NULL;
-    stay->base.free = free_stay;
-    stay->chunk = chunk;
-    atomic_store_explicit(&chunk->stay, &stay->base, memory_order_release);
-    return stay;
+    if (entry == NULL) return NULL;
+    entry->base.free = free_entry;
+    entry->chunk = chunk;
+    atomic_store_explicit(&chunk->stay, &entry->base, memory_order_release);
+    return entry;
 }
 
-/* The list that a stay is in, if it is held; NULL if in none. */
-static rp_stays *list_of(rp_tier *t, const rp_stay *stay)
+/* The list for an entry, if it is held (S1). NULL: none. */
+static rp_tier_list *list_of(rp_tier *t, const rp_tier_chunk *entry)
 {
-    return stay->state == RP_STAY_DIRTY   ? &t->dirty
-           : stay->state == RP_STAY_CLEAN ? &t->clean
-                                          : NULL;
+    return entry->state == RP_TIER_DIRTY   ? &t->dirty
+           : entry->state == RP_TIER_CLEAN ? &t->clean
+                                           : NULL;
 }
 
-static void list_locked(rp_tier *t, rp_stay *stay) RP_REQUIRES(t->mu)
+static void prepend(rp_tier_list *list, rp_tier_chunk *entry)
 {
-    rp_stays *list = list_of(t, stay);
-
-    if (list != NULL) rp_stays_append(list, stay);
+    entry->prev = NULL;
+    entry->next = list->first;
+    *(list->first == NULL ? &list->last : &list->first->prev) = entry;
+    list->first = entry;
 }
 
-static void unlist_locked(rp_tier *t, rp_stay *stay) RP_REQUIRES(t->mu)
+static void list_locked(rp_tier *t, rp_tier_chunk *entry) RP_REQUIRES(t->mu)
 {
-    rp_stays *list = list_of(t, stay);
+    rp_tier_list *list = list_of(t, entry);
 
-    if (list != NULL) rp_stays_unlink(list, stay);
+    if (list != NULL) rp_tier_list_append(list, entry);
+}
+
+static void unlist_locked(rp_tier *t, rp_tier_chunk *entry) RP_REQUIRES(t->mu)
+{
+    rp_tier_list *list = list_of(t, entry);
+
+    if (list != NULL) rp_tier_list_unlink(list, entry);
 }
 
 static void count_in_locked(rp_tier *t, uint64_t bytes) RP_REQUIRES(t->mu)
@@ -85,35 +109,40 @@ static void count_in_locked(rp_tier *t, uint64_t bytes) RP_REQUIRES(t->mu)
 
 static void count_out_locked(rp_tier *t, uint64_t bytes) RP_REQUIRES(t->mu)
 {
+    assert(t->resident >= bytes); /* S2 */
     t->resident -= bytes;
     (void)atomic_fetch_sub(&t->spill.resident, bytes);
 }
 
-static void enter_locked(rp_tier *t, rp_stay *stay) RP_REQUIRES(t->mu)
+static void enter_locked(rp_tier *t, rp_tier_chunk *entry) RP_REQUIRES(t->mu)
 {
-    stay->held = true;
-    list_locked(t, stay);
-    if (stay->state == RP_STAY_SPILLED)
-        t->spilled += stay->chunk->wire_bytes;
+    assert(!entry->held);
+    entry->held = true;
+    list_locked(t, entry);
+    if (entry->state == RP_TIER_SPILLED)
+        t->spilled += entry->chunk->wire_bytes;
     else
-        count_in_locked(t, stay->chunk->wire_bytes);
+        count_in_locked(t, entry->chunk->wire_bytes);
 }
 
-static void leave_locked(rp_tier *t, rp_stay *stay) RP_REQUIRES(t->mu)
+static void leave_locked(rp_tier *t, rp_tier_chunk *entry) RP_REQUIRES(t->mu)
 {
-    stay->held = false;
-    unlist_locked(t, stay);
-    if (stay->state != RP_STAY_SPILLED) {
-        count_out_locked(t, stay->chunk->wire_bytes);
+    assert(entry->held);
+    entry->held = false;
+    unlist_locked(t, entry);
+    if (entry->state != RP_TIER_SPILLED) {
+        count_out_locked(t, entry->chunk->wire_bytes);
         return;
     }
-    t->spilled -= stay->chunk->wire_bytes;
-    if (stay->loaded != NULL) rp_tier_uncache_locked(t, stay);
+    assert(t->spilled >= entry->chunk->wire_bytes); /* S2 */
+    t->spilled -= entry->chunk->wire_bytes;
+    if (entry->loaded != NULL) rp_tier_uncache_locked(t, entry);
 }
 
-/* What may be in memory before the spiller has to begin, or at most when it has done. */
+/* The high or low mark of the spiller, lowered so that the largest waiting insert fits. */
 static uint64_t mark_locked(const rp_tier *t, uint64_t mark) RP_REQUIRES(t->mu)
 {
+    assert(t->wanted <= t->spill.limit);
     return mark < t->spill.limit - t->wanted ? mark : t->spill.limit - t->wanted;
 }
 
@@ -121,31 +150,33 @@ static void wake_spiller_locked(rp_tier *t) RP_REQUIRES(t->mu)
 {
     uint64_t high = mark_locked(t, t->high);
 
-    if (t->spiller_waits && (atomic_load(&t->spill.resident) > high || t->waste != NULL)) {
+    if (t->spiller_waits && (atomic_load(&t->spill.resident) > high || t->uncached != NULL)) {
         t->spiller_waits = false;
         rp_cond_signal(&t->spill_cv);
     }
 }
 
-/* Chunks enter and leave in any order of being told, so what counts is how they are now: after
- * every change of a chunk we are called once, so the last call sees how it has become. */
+/* Called once after every change of a chunk between held and not held. Calls for one chunk may
+ * come out of order, so each call looks at the current state; the last one sees the final
+ * state. */
 static void on_moved(rp_spill *spill, rp_chunk *const *chunks, size_t count)
 {
     rp_tier *t = (rp_tier *)spill;
 
     rp_mutex_lock(&t->mu);
     for (size_t i = 0; i < count; i++) {
-        rp_stay *stay = stay_of(chunks[i]);
+        rp_tier_chunk *entry = entry_of(chunks[i]);
         bool is_held = rp_holders_count(&chunks[i]->holders) > 0;
 
-        if (stay == NULL && is_held) stay = new_stay_locked(chunks[i]);
-        if (stay == NULL || stay->held == is_held) continue; /* no memory: it stays uncounted */
+        if (entry == NULL && is_held) entry = new_entry_locked(chunks[i]);
+        if (entry == NULL || entry->held == is_held) continue; /* without memory: not counted */
         if (is_held)
-            enter_locked(t, stay);
+            enter_locked(t, entry);
         else
-            leave_locked(t, stay);
+            leave_locked(t, entry);
     }
-    wake_spiller_locked(t); /* also to let go of what was cached: here a table is locked */
+    RP_VERIFY(entry_estimate(t), rp_tier_is_valid_locked(t));
+    wake_spiller_locked(t); /* also to release uncached chunks: a table lock is held here */
     rp_mutex_unlock(&t->mu);
 }
 
@@ -161,52 +192,52 @@ static void make_room(rp_spill *spill, uint64_t bytes)
 
 rp_status rp_tier_admit(rp_tier *t, rp_chunk *chunk)
 {
-    rp_stay *stay;
+    rp_tier_chunk *entry;
     bool goes;
 
     if (!rp_chunk_can_go(chunk)) return RP_OK;
     rp_mutex_lock(&t->mu);
-    stay = stay_of(chunk);
-    if (stay == NULL) stay = new_stay_locked(chunk);
-    goes = stay != NULL && !stay->held && t->admitted + chunk->wire_bytes > t->low &&
+    entry = entry_of(chunk);
+    if (entry == NULL) entry = new_entry_locked(chunk);
+    goes = entry != NULL && !entry->held && t->admitted + chunk->wire_bytes > t->low &&
            rp_chunk_give_up_bytes(chunk);
-    if (stay != NULL && !stay->held) {
-        stay->state = goes ? RP_STAY_SPILLED : RP_STAY_CLEAN;
+    if (entry != NULL && !entry->held) {
+        entry->state = goes ? RP_TIER_SPILLED : RP_TIER_CLEAN;
         if (!goes) t->admitted += chunk->wire_bytes;
     }
     rp_mutex_unlock(&t->mu);
-    if (stay == NULL) return RP_NO_RESOURCE;
+    if (entry == NULL) return RP_NO_RESOURCE;
     if (goes) rp_chunk_free_bytes(chunk);
     return RP_OK;
 }
 
-/* Takes the oldest dirty chunks, with references. */
+/* Takes the oldest dirty chunks, with references. Only one if the last batch failed: segments
+ * still have the chunks of that batch in their queue, which must not grow with each retry. */
 static size_t take_dirty_locked(rp_tier *t, uint64_t *bytes) RP_REQUIRES(t->mu)
 {
     size_t count = 0;
 
     *bytes = 0;
     while (t->dirty.first != NULL && count < RP_TIER_BATCH && *bytes < RP_TIER_BATCH_BYTES &&
-           (count == 0 || *bytes < t->spill.limit / 8)) {
-        rp_stay *s = t->dirty.first;
+           (count == 0 || (*bytes < t->spill.limit / 8 && !t->degraded))) {
+        rp_tier_chunk *s = t->dirty.first;
 
-        rp_stays_unlink(&t->dirty, s);
-        s->state = RP_STAY_WRITING;
+        rp_tier_list_unlink(&t->dirty, s);
+        s->state = RP_TIER_WRITING;
         *bytes += s->chunk->wire_bytes;
         t->batch[count++] = rp_chunk_ref(s->chunk);
     }
     return count;
 }
 
-/* Synced, and not just written: segments keep from memory what is not, in case the disk fails.
- */
+/* Writes the batch and syncs it: the segments keep chunks in memory until they are synced. */
 static rp_status write_batch(rp_tier *t, size_t count, rp_error *err)
 {
     rp_status st = RP_OK;
-    rp_place place;
+    rp_disk_location location;
 
     for (size_t i = 0; i < count && st == RP_OK; i++) {
-        st = rp_segments_put_chunk(t->segments, t->batch[i], &place);
+        st = rp_segments_put_chunk(t->segments, t->batch[i], &location);
         if (st != RP_OK) (void)rp_fail(err, st, "no memory to queue chunks for the disk");
     }
     return st == RP_OK ? rp_segments_sync(t->segments, err) : st;
@@ -215,23 +246,29 @@ static rp_status write_batch(rp_tier *t, size_t count, rp_error *err)
 static void end_batch_locked(rp_tier *t, size_t count, bool ok) RP_REQUIRES(t->mu)
 {
     for (size_t i = 0; i < count; i++) {
-        rp_stay *stay = stay_of(t->batch[i]);
+        rp_tier_chunk *entry = entry_of(t->batch[i]);
 
+        assert(entry->state == RP_TIER_WRITING);
         /* A checkpoint on a full disk may have dropped it from the queue. */
-        stay->state = ok && rp_segments_has_stored(t->segments, t->batch[i]) ? RP_STAY_CLEAN
-                                                                             : RP_STAY_DIRTY;
-        if (stay->held) list_locked(t, stay);
+        entry->state = ok && rp_segments_has_stored(t->segments, t->batch[i]) ? RP_TIER_CLEAN
+                                                                              : RP_TIER_DIRTY;
+        if (entry->held && entry->state == RP_TIER_CLEAN) list_locked(t, entry);
+    }
+    for (size_t i = count; i-- > 0;) { /* the next batch begins with the oldest again */
+        rp_tier_chunk *entry = entry_of(t->batch[i]);
+
+        if (entry->held && entry->state == RP_TIER_DIRTY) prepend(&t->dirty, entry);
     }
 }
 
-static void tell(rp_tier *t, bool degraded, const char *text)
+static void report(rp_tier *t, bool degraded, const char *text)
 {
     if (t->on_event != NULL) t->on_event(t->ctx, degraded, text);
 }
 
-/* Writes the oldest dirty chunks. True if they are safe now, or there were none. If the last
- * batch failed, an empty one is written as well: it syncs what the segments still have of that
- * batch, and so finds out whether the disk can be written again. */
+/* Writes the oldest dirty chunks. Returns true if they are on stable storage now, or there were
+ * none. If the last batch failed, also writes an empty one: its sync writes the rest of the
+ * failed batch and so shows whether the disk can be written again. */
 static bool write_some_locked(rp_tier *t, bool *wrote) RP_REQUIRES(t->mu)
 {
     rp_error err = {0};
@@ -251,30 +288,31 @@ static bool write_some_locked(rp_tier *t, bool *wrote) RP_REQUIRES(t->mu)
     rp_mutex_unlock(&t->mu);
     for (size_t i = 0; i < count; i++) rp_chunk_unref(t->batch[i]);
     if (!ok && !was_degraded)
-        tell(t, true, err.text);
+        report(t, true, err.text);
     else if (ok && was_degraded)
-        tell(t, false, "the disk tier writes again");
+        report(t, false, "the disk tier writes again");
     rp_mutex_lock(&t->mu);
     return ok;
 }
 
-/* Drops clean chunks, oldest first, until there is room enough. Returns how many; what cannot
- * go now goes to the end of the list. */
+/* Frees the bytes of clean chunks, oldest first, down to the low mark. Returns how many. Pinned
+ * chunks go to the end of the list. */
 static size_t drop_some_locked(rp_tier *t) RP_REQUIRES(t->mu)
 {
     uint64_t low = mark_locked(t, t->low), bytes = 0;
     size_t count = 0;
 
     for (size_t looks = 0; looks < LOOKS_AT_ONCE && count < DROPS_AT_ONCE; looks++) {
-        rp_stay *s = t->clean.first;
+        rp_tier_chunk *s = t->clean.first;
 
         if (s == NULL || atomic_load(&t->spill.resident) - bytes <= low) break;
-        rp_stays_unlink(&t->clean, s);
+        rp_tier_list_unlink(&t->clean, s);
         if (!rp_chunk_give_up_bytes(s->chunk)) {
-            rp_stays_append(&t->clean, s);
+            rp_tier_list_append(&t->clean, s);
             continue;
         }
-        s->state = RP_STAY_SPILLED;
+        assert(s->state == RP_TIER_CLEAN && s->held && s->loaded == NULL);
+        s->state = RP_TIER_SPILLED;
         bytes += s->chunk->wire_bytes;
         t->spilled += s->chunk->wire_bytes;
         t->batch[count++] = rp_chunk_ref(s->chunk);
@@ -286,7 +324,7 @@ static size_t drop_some_locked(rp_tier *t) RP_REQUIRES(t->mu)
         rp_chunk_unref(t->batch[i]);
     }
     rp_mutex_lock(&t->mu);
-    count_out_locked(t, bytes); /* only now: an insert may take this room at once */
+    count_out_locked(t, bytes); /* after they are freed: an insert may use the space at once */
     rp_mutex_unlock(&t->mu);
     rp_budget_wake_waiters(t->budget);
     rp_mutex_lock(&t->mu);
@@ -302,19 +340,19 @@ static void wait_locked(rp_tier *t, int64_t for_ns) RP_REQUIRES(t->mu)
     t->spiller_waits = false;
 }
 
-static void let_go_of_waste_locked(rp_tier *t) RP_REQUIRES(t->mu)
+static void unref_uncached_locked(rp_tier *t) RP_REQUIRES(t->mu)
 {
-    while (t->waste != NULL) {
-        rp_loaded *waste = t->waste;
+    while (t->uncached != NULL) {
+        rp_loaded *uncached = t->uncached;
 
-        t->waste = NULL;
+        t->uncached = NULL;
         rp_mutex_unlock(&t->mu);
-        rp_tier_let_go(waste);
+        rp_tier_unref_loaded(uncached);
         rp_mutex_lock(&t->mu);
     }
 }
 
-/* Has those who wait for room ask again, if they still do. */
+/* Wakes the inserts that wait for space. Those that still do not fit set `wanted` again. */
 static void forget_wanted_locked(rp_tier *t) RP_REQUIRES(t->mu)
 {
     if (t->wanted == 0) return;
@@ -333,7 +371,7 @@ static void *run_spiller(void *arg)
     while (!t->stopping) {
         bool wrote, ok;
 
-        let_go_of_waste_locked(t);
+        unref_uncached_locked(t);
         is_spilling =
             atomic_load(&t->spill.resident) > mark_locked(t, is_spilling ? t->low : t->high);
         if (!is_spilling && t->wanted > 0) {
@@ -379,7 +417,7 @@ static rp_status check_options(const rp_tier_options *o, rp_error *err)
         return rp_fail(err, RP_INVALID, "readers must be <= %d, got %zu", MAX_READERS,
                        o->readers);
     if (b->spill != NULL || rp_budget_used(b) > 0)
-        return rp_fail(err, RP_PRECONDITION, "the store is in use already");
+        return rp_fail(err, RP_PRECONDITION, "the store has items or a disk tier already");
     return RP_OK;
 }
 
@@ -398,6 +436,7 @@ static void set_up(rp_tier *t, const rp_tier_options *o)
     t->spill.limit = o->max_memory - t->cache_limit;
     t->high = t->spill.limit / 4 * 3;
     t->low = t->spill.limit / 5 * 3;
+    assert(t->low <= t->high && t->high <= t->spill.limit);
     t->spill.moved = on_moved;
     t->spill.make_room = make_room;
     t->spill.start_load = start_load;
@@ -425,7 +464,8 @@ rp_status rp_tier_new(const rp_tier_options *options, rp_tier **out, rp_error *e
     if (!t->has_spiller ||
         !rp_tier_start_readers(t, options->readers > 0 ? options->readers : DEFAULT_READERS)) {
         rp_tier_free(t);
-        return rp_fail(err, RP_NO_RESOURCE, "no threads for the disk tier");
+        return rp_fail(err, RP_NO_RESOURCE,
+                       "the threads of the disk tier could not be started");
     }
     t->budget->spill = &t->spill;
     *out = t;
@@ -450,10 +490,10 @@ void rp_tier_free(rp_tier *t)
     stop(t);
     if (t->budget->spill == &t->spill) t->budget->spill = NULL;
     rp_mutex_lock(&t->mu);
-    while (t->dirty.first != NULL) rp_stays_unlink(&t->dirty, t->dirty.first);
-    while (t->clean.first != NULL) rp_stays_unlink(&t->clean, t->clean.first);
+    while (t->dirty.first != NULL) rp_tier_list_unlink(&t->dirty, t->dirty.first);
+    while (t->clean.first != NULL) rp_tier_list_unlink(&t->clean, t->clean.first);
     while (t->ring.first != NULL) rp_tier_uncache_locked(t, t->ring.first);
-    let_go_of_waste_locked(t);
+    unref_uncached_locked(t);
     rp_mutex_unlock(&t->mu);
     rp_budget_unref(t->budget);
     rp_cond_deinit(&t->read_cv);
@@ -480,28 +520,36 @@ void rp_tier_get_info(rp_tier *t, rp_tier_info *out)
     rp_mutex_unlock(&t->mu);
 }
 
-static uint64_t check_list_locked(const rp_stays *list, rp_stay_state state, bool *ok)
+static uint64_t check_list_locked(const rp_tier_list *list, rp_tier_state state, bool *ok)
 {
     uint64_t bytes = 0;
 
-    for (const rp_stay *s = list->first; s != NULL; s = s->next) {
+    for (const rp_tier_chunk *s = list->first; s != NULL; s = s->next) {
         *ok &= s->held && s->state == state;
-        *ok &= (s->loaded != NULL) == (state == RP_STAY_SPILLED); /* S3 */
+        *ok &= (s->loaded != NULL) == (state == RP_TIER_SPILLED); /* S3 */
         bytes += s->chunk->wire_bytes;
     }
     return bytes;
 }
 
-bool rp_tier_check(rp_tier *t)
+bool rp_tier_is_valid_locked(rp_tier *t)
 {
     bool ok = true;
     uint64_t bytes;
 
-    rp_mutex_lock(&t->mu);
-    bytes = check_list_locked(&t->dirty, RP_STAY_DIRTY, &ok);
-    bytes += check_list_locked(&t->clean, RP_STAY_CLEAN, &ok);
+    bytes = check_list_locked(&t->dirty, RP_TIER_DIRTY, &ok);
+    bytes += check_list_locked(&t->clean, RP_TIER_CLEAN, &ok);
     ok &= bytes <= t->resident && t->resident <= atomic_load(&t->spill.resident); /* S1, S2 */
-    ok &= check_list_locked(&t->ring, RP_STAY_SPILLED, &ok) == t->cached;         /* S3 */
+    ok &= check_list_locked(&t->ring, RP_TIER_SPILLED, &ok) == t->cached;         /* S3 */
+    return ok;
+}
+
+bool rp_tier_check(rp_tier *t)
+{
+    bool ok;
+
+    rp_mutex_lock(&t->mu);
+    ok = rp_tier_is_valid_locked(t);
     rp_mutex_unlock(&t->mu);
     return ok;
 }

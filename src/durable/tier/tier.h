@@ -1,36 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The disk tier: chunks beyond max_memory lie in segments until they are sampled.
+/* The disk tier: keeps the bytes of chunks beyond max_memory in segments until they are
+ * sampled.
  *
- * Chunks of 1 KiB and more have their wire bytes in a block of their own, so that these can go
- * while the chunk, with its columns, stays. In a store with a tier nobody but the tier, and
- * whoever writes a chunk that has never been written, reads a table's chunks: samples are given
- * views, chunks of their own over bytes that are held as long as they are used.
+ * Chunks of 1 KiB and more have their wire bytes in a separate block, so that the bytes can be
+ * freed while the chunk, with its columns, stays. In a store with a tier only the tier, and the
+ * thread that first writes a chunk to disk, reads the chunks of a table. Samples get views:
+ * chunks of their own over bytes that stay in memory as long as a view uses them.
  *
- *   dirty     in memory, not known to be safe in a segment
- *   writing   the same, and on its way there
- *   clean     in memory and, synced, in a segment: can go if nobody has it pinned
- *   spilled   in a segment only: for good, what is read back is a chunk of its own
+ *   dirty     in memory, not known to be on stable storage
+ *   writing   the same, and being written by the spiller
+ *   clean     in memory and on stable storage: the bytes can be freed unless they are pinned
+ *   spilled   on disk only, for good: reading it back creates another chunk
  *
- * Chunks enter with the first item of any table that refers to them and leave with the last.
- * Those in memory count against max_memory less the share of the read cache; an insert for
- * which there is no room waits, whatever the policy of the store's own budget, which goes on
- * counting all bytes. A thread spills, oldest first, from three quarters full down to three
- * fifths, or as far as an insert that waits needs. The read cache, an eighth of max_memory,
- * keeps what was read last.
+ * A chunk enters the tier with the first item of any table that refers to it, and leaves with
+ * the last. Chunks in memory count against max_memory less the size of the read cache. An
+ * insert without space waits, whatever the policy of the store's own budget, which keeps
+ * counting all bytes. A thread, the spiller, frees the oldest chunks first: it starts when
+ * three quarters are used and stops at three fifths, or when a waiting insert fits. The read
+ * cache, an eighth of max_memory, has the chunks that were read last.
  *
- * Chunks below 1 KiB count and never go to disk. If there is no room for an insert beside them,
- * the policy of the store's budget decides: the insert evicts from its table, waits or fails.
+ * Chunks below 1 KiB count, but never go to disk. If they leave no space for an insert, the
+ * policy of the store's budget decides: the insert evicts from its table, waits or fails.
  *
- * Items and heads of chunks count as they do in the store's budget (rp_trajectory_cost()). What
- * is not counted: samples that readers hold; inserts that wait; for each thread that inserts,
- * about 1 MiB and one item that the tier does not know of yet; chunks that no table holds any
- * more and that are still on their way to a segment, which keeps them until they are synced.
- * Nor is memory that the allocator keeps after it was freed.
+ * Items and heads of chunks count as in the store's budget (rp_trajectory_cost()). Not counted
+ * are: samples that readers hold; waiting inserts; for each inserting thread about 1 MiB and
+ * one item that the tier does not know yet; chunks that no table holds any more and that a
+ * segment keeps until they are synced; memory that the allocator keeps after it was freed.
  *
- * A disk that cannot be written: chunks stay in memory, inserts wait when it is full, and
- * on_event tells. The thread tries again once a second until a write succeeds, whether memory
- * is full or not, so that the tier does not stay degraded when nothing is inserted. A record
- * that cannot be read fails the call that drew it, and nothing else. */
+ * If the disk cannot be written, chunks stay in memory, inserts wait when it is full, and
+ * on_event reports it. The spiller retries once a second until a write succeeds, even if memory
+ * is not full, so that the tier does not stay degraded without inserts. A record that cannot be
+ * read fails only the call that sampled it. */
 #ifndef RP_DURABLE_TIER_TIER_H
 #define RP_DURABLE_TIER_TIER_H
 
@@ -43,12 +43,12 @@ typedef rp_sample_load rp_tier_load;
 
 typedef struct rp_tier_options {
     const rp_allocator *alloc; /* NULL: the store's */
-    rp_store *store;           /* whose tables are empty and which nobody uses yet */
-    rp_segments *segments;     /* both are borrowed and outlive it */
+    rp_store *store;           /* not in use yet, with empty tables. Borrowed */
+    rp_segments *segments;     /* borrowed; both must outlive the tier */
     uint64_t max_memory;       /* > 0 */
-    uint64_t cache_bytes;      /* of it; 0: as above */
+    uint64_t cache_bytes;      /* of max_memory; 0: an eighth */
     size_t readers;            /* threads; 0: 16 */
-    /* Something a person should know, or that it is well again. On a thread of the tier's. */
+    /* Reports trouble, or its end. Called on a thread of the tier. May be NULL. */
     void (*on_event)(void *ctx, bool degraded, const char *text);
     void *ctx;
 } rp_tier_options;
@@ -56,17 +56,17 @@ typedef struct rp_tier_options {
 /* RP_INVALID, RP_PRECONDITION (the store holds chunks or has a tier), RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_tier_new(const rp_tier_options *options, rp_tier **out,
                                    rp_error *err);
-/* When nobody uses the store any more and no load is under way; what is spilled cannot be read
- * from then on. Samples in their readers' hands stay good. NULL is fine. */
+/* Call it when no thread uses the store any more and no load is pending. Spilled chunks cannot
+ * be read afterwards; samples that readers hold stay valid. NULL is fine. */
 void rp_tier_free(rp_tier *tier);
 
-/* For recovery, before a table holds it: the chunk has been read from the place where it is, on
- * stable storage (rp_segments_adopt()), so it need not be written, and its bytes go at once if
- * memory is full enough. RP_NO_RESOURCE. */
+/* For recovery, before a table holds the chunk. The chunk was read from stable storage and has
+ * its location (rp_segments_adopt()), so the tier need not write it and frees its bytes at once
+ * if memory is short. RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_tier_admit(rp_tier *tier, rp_chunk *chunk);
 
-/* Brings samples into memory. True if it is done at once, with nothing to be read: on_done is
- * not called. Tables do that by themselves for what is drawn or looked up. */
+/* Brings samples into memory. Returns true if that is done at once, without a read; then
+ * on_done is not called. Tables call it themselves for items that are sampled or looked up. */
 bool rp_tier_start_load(rp_tier *tier, rp_tier_load *load);
 /* The same, waiting. */
 RP_NODISCARD rp_status rp_tier_load_now(rp_tier *tier, rp_sample *samples, size_t count,
@@ -84,7 +84,7 @@ typedef struct rp_tier_info {
 
 void rp_tier_get_info(rp_tier *tier, rp_tier_info *out);
 
-/* True if every invariant (tier_inside.h) holds: for tests. */
+/* True if the invariants of tier_inside.h hold: for tests. */
 bool rp_tier_check(rp_tier *tier);
 
 #endif

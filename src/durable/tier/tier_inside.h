@@ -1,26 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The inside of the disk tier:
+/* The private parts of the disk tier (durable/tier/tier.h), shared by
  *
- *   tier.c         birth and death, what comes and goes, the thread that spills
- *   tier_load.c    what is read back: views, the threads that read, the read cache
+ *   tier.c         start and stop, chunks that enter and leave, the spiller
+ *   tier_load.c    reading back: views, the reader threads, the read cache
  *
- * Invariants, whenever mu is free:
- *   S1  a stay whose chunk is held by a table, as far as the tier has been told, is in the list
- *       of the dirty or of the clean ones if it is that, and in neither otherwise;
- *   S2  `resident` is the sum of the bytes of the held ones that are not spilled, those that
- *       the spiller is writing included, and of those whose bytes the spiller is freeing;
- *       `spilled` is the sum of the held ones that are spilled;
- *   S3  a stay is in the ring of the cache exactly if it has a `loaded` chunk; then it is held
- *       and spilled, and `cached` is the sum of their bytes;
- *   S4  a stay has `readers` exactly while one of them is in the queue or with a thread.
+ * Invariants, whenever mu is free (rp_tier_check()):
  *
- * A chunk is alive while its stay is listed, cached or held: its table tells us before it lets
- * go. Its stay goes with it. */
+ *   S1  an entry whose chunk is held by a table is in the list of dirty or of clean entries
+ *       according to its state, and in no list otherwise;
+ *   S2  `resident` is the sum of the bytes of held entries that are not spilled, plus those
+ *       that the spiller is freeing; `spilled` is the sum of held entries that are spilled;
+ *   S3  an entry is in the ring of the cache exactly if it has a `loaded` chunk; then it is
+ *       held and spilled. `cached` is the sum of their bytes;
+ *   S4  an entry has `readers` exactly while one of them is queued or being read.
+ *
+ * A chunk lives while its entry is listed, cached or held: its table calls `moved` before it
+ * releases the chunk. The entry is freed with the chunk. */
 #ifndef RP_DURABLE_TIER_TIER_INSIDE_H
 #define RP_DURABLE_TIER_TIER_INSIDE_H
 
-#include "durable/tier/tier.h"
+#include <pthread.h>
+
+#include "disk/segments.h"
 #include "table/account.h"
+#include "table/spill.h"
 #include "util/mutex.h"
 #include "util/thread.h"
 
@@ -29,43 +32,46 @@ enum {
     RP_TIER_BATCH_BYTES = 32 << 20, /* about */
 };
 
-typedef enum rp_stay_state {
-    RP_STAY_DIRTY,
-    RP_STAY_WRITING,
-    RP_STAY_CLEAN,
-    RP_STAY_SPILLED,
-} rp_stay_state;
+typedef struct rp_tier rp_tier;
+
+typedef enum rp_tier_state {
+    RP_TIER_DIRTY,
+    RP_TIER_WRITING,
+    RP_TIER_CLEAN,
+    RP_TIER_SPILLED,
+} rp_tier_state;
 
 typedef struct rp_want rp_want;
 
-/* A chunk that was read, in a block with its bytes: the tier's, and never a table's. */
+/* A chunk that was read back, in one block with its bytes. It is never part of a table. */
 typedef struct rp_loaded {
     rp_allocator alloc;
     size_t size;            /* of the block */
-    rp_chunk *chunk;        /* whose bytes these are: it owns the block */
-    struct rp_loaded *next; /* among those to be let go */
+    rp_chunk *chunk;        /* uses these bytes and owns the block */
+    struct rp_loaded *next; /* in the list of chunks to be released */
     uint8_t bytes[];
 } rp_loaded;
 
-/* What the tier knows of a chunk. */
-typedef struct rp_stay {
+/* The entry of a chunk in the tier. */
+typedef struct rp_tier_chunk {
     rp_chunk_stay base; /* first */
     rp_chunk *chunk;
-    struct rp_stay *prev, *next; /* among the dirty, the clean, or in the ring of the cache */
-    rp_loaded *loaded;           /* in the read cache; a reference to its chunk */
-    rp_want *readers;            /* who waits for it to be read; the last is the first */
-    uint8_t state;               /* rp_stay_state */
+    struct rp_tier_chunk *prev,
+        *next;         /* among the dirty, the clean, or in the ring of the cache */
+    rp_loaded *loaded; /* in the read cache; a reference to its chunk */
+    rp_want *readers;  /* requests for the chunk, the latest first */
+    uint8_t state;     /* rp_tier_state */
     bool held;
-    bool recent; /* used since the cache's hand passed */
-} rp_stay;
+    bool recent; /* used since the clock hand of the cache passed it */
+} rp_tier_chunk;
 
-typedef struct rp_stays {
-    rp_stay *first, *last;
-} rp_stays;
+typedef struct rp_tier_list {
+    rp_tier_chunk *first, *last;
+} rp_tier_list;
 
 struct rp_tier {
-    rp_spill spill; /* first: what tables know of it */
-    /* fixed at birth */
+    rp_spill spill; /* first: the interface for tables */
+    /* Never changed after rp_tier_new(). */
     rp_allocator alloc;
     rp_budget *budget; /* a reference */
     rp_segments *segments;
@@ -80,17 +86,17 @@ struct rp_tier {
 
     rp_mutex mu; /* rank 42 */
     rp_cond spill_cv, read_cv;
-    rp_stays dirty RP_GUARDED_BY(mu); /* oldest first */
-    rp_stays clean RP_GUARDED_BY(mu); /* oldest first, but for those that were pinned */
-    rp_stays ring RP_GUARDED_BY(mu);  /* of the cache: the hand is at the first */
+    rp_tier_list dirty RP_GUARDED_BY(mu); /* oldest first */
+    rp_tier_list clean RP_GUARDED_BY(mu); /* oldest first; entries found pinned go to the end */
+    rp_tier_list ring RP_GUARDED_BY(mu);  /* of the cache; the clock hand is at the first */
     uint64_t resident RP_GUARDED_BY(mu);
     uint64_t spilled RP_GUARDED_BY(mu);
     uint64_t cached RP_GUARDED_BY(mu);
-    uint64_t admitted RP_GUARDED_BY(mu); /* by recovery, and in memory */
-    uint64_t wanted RP_GUARDED_BY(mu);   /* by the largest insert that waits; <= the limit */
-    rp_want *first_want, *last_want RP_GUARDED_BY(mu); /* to be read */
+    uint64_t admitted RP_GUARDED_BY(mu); /* bytes in memory of chunks admitted by recovery */
+    uint64_t wanted RP_GUARDED_BY(mu); /* bytes for the largest waiting insert; <= the limit */
+    rp_want *first_want, *last_want RP_GUARDED_BY(mu); /* the queue of the readers */
     size_t idle_readers RP_GUARDED_BY(mu);
-    rp_loaded *waste RP_GUARDED_BY(mu); /* no longer cached, and still to be let go */
+    rp_loaded *uncached RP_GUARDED_BY(mu); /* evicted from the cache, to be released */
     uint64_t loads, load_bytes, hits, written RP_GUARDED_BY(mu);
     bool spiller_waits RP_GUARDED_BY(mu);
     bool stopping RP_GUARDED_BY(mu);
@@ -99,14 +105,18 @@ struct rp_tier {
     rp_chunk *batch[RP_TIER_BATCH]; /* the spiller's */
 };
 
-void rp_stays_append(rp_stays *list, rp_stay *stay);
-void rp_stays_unlink(rp_stays *list, rp_stay *stay);
+void rp_tier_list_append(rp_tier_list *list, rp_tier_chunk *entry);
+void rp_tier_list_unlink(rp_tier_list *list, rp_tier_chunk *entry);
 
-/* Takes a chunk out of the cache: it is waste, which is let go without the lock. */
-void rp_tier_uncache_locked(rp_tier *t, rp_stay *stay) RP_REQUIRES(t->mu);
-void rp_tier_let_go(rp_loaded *list);
+/* Evicts a chunk from the cache to the list `uncached`, which is released without the lock. */
+void rp_tier_uncache_locked(rp_tier *t, rp_tier_chunk *entry) RP_REQUIRES(t->mu);
+/* Releases a list of chunks. Call it without a lock. */
+void rp_tier_unref_loaded(rp_loaded *list);
 
 bool rp_tier_start_readers(rp_tier *t, size_t count);
 void rp_tier_stop_readers(rp_tier *t);
+
+/* Checks the invariants. For RP_VERIFY(). */
+bool rp_tier_is_valid_locked(rp_tier *t) RP_REQUIRES(t->mu);
 
 #endif

@@ -1,23 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bringing samples into memory.
+/* Brings samples into memory.
  *
- *   load ──┬─ bytes in memory ──► pin, view                                   no lock
- *          ├─ in the read cache ──► reference                     ┐ one lock for all
- *          └─ on disk ──► queued, sorted by place ──► a thread reads, checks, tells all who wait
+ *   load ─┬─ bytes in memory ───► pin, view                 no lock
+ *         ├─ in the read cache ─► reference                 one lock for all chunks
+ *         └─ on disk ───────────► queue, sorted by location; a reader thread reads and checks
+ *                                 the record and completes all requests for the chunk
  *
- * A chunk that several loads want is read once: the first is in the queue, the others wait with
- * it. All that a load lacks is queued at once: that is the read-ahead, as deep as its caller
- * asks for samples. Records are checked twice: the sum of the record, then the chunk's message
- * against the columns that its trajectory was made for. */
+ * A chunk that several loads request is read once: the first request is in the queue, the
+ * others are attached to it. All missing chunks of a load are queued at once, so the read-ahead
+ * is as deep as the number of samples that its caller asks for. A record is checked twice: its
+ * checksums, then the message of the chunk against the columns of the table's chunk. */
 #include <assert.h>
 #include <stdlib.h>
 
 #include "chunk/trajectory.h"
+#include "durable/tier/tier.h"
 #include "durable/tier/tier_inside.h"
 #include "util/error.h"
 #include "util/mem.h"
 
-enum { MAX_MOVES = 8 /* of a chunk that is being read */ };
+enum { MAX_MOVES = 8 /* of a chunk while it is being read */ };
 
 typedef struct job job;
 
@@ -29,75 +31,78 @@ static void release_block(void *ctx)
     rp_release(&alloc, block, block->size);
 }
 
-/* A chunk of a sample that is being loaded. */
+/* One chunk of a sample that is being loaded. */
 struct rp_want {
-    rp_chunk *base;   /* the table's: alive as long as the sample is */
-    rp_chunk *result; /* a reference; NULL: not there yet */
-    bool is_loaded;   /* the result is what was read, and not a view yet */
+    rp_chunk *base;   /* of the table: lives as long as the sample */
+    rp_chunk *result; /* a reference; NULL: not available yet */
+    bool is_loaded;   /* `result` is the chunk that was read, not a view of it yet */
     job *job;
     rp_want *next_reader; /* of the same chunk */
-    rp_want *next;        /* in the queue, or among those that are new */
-    rp_place place;
-    rp_loaded *block; /* to read into; made by whoever asks, as each thread that allocates has
-                          a heap of its own to fill */
+    rp_want *next;        /* in the queue of the readers */
+    rp_disk_location location;
+    rp_loaded *block; /* destination of the read. Allocated by the requesting thread, since
+                         malloc keeps a heap for each thread that allocates */
 };
 
+/* One load. It is over when `left`, the number of chunks that are not read yet, reaches 0. */
 struct job {
     rp_sample_load *load;
-    size_t size; /* of the block */
-    size_t count, left;
+    size_t size;        /* of this block */
+    size_t count, left; /* of `wants` */
     rp_status status;
     rp_error error;
-    job *next; /* among those that are over */
+    job *next; /* in a list of jobs that are over */
     rp_want wants[];
 };
 
-void rp_tier_uncache_locked(rp_tier *t, rp_stay *stay)
+void rp_tier_uncache_locked(rp_tier *t, rp_tier_chunk *entry)
 {
-    rp_loaded *loaded = stay->loaded;
+    rp_loaded *loaded = entry->loaded;
 
-    rp_stays_unlink(&t->ring, stay);
-    stay->loaded = NULL;
-    t->cached -= stay->chunk->wire_bytes;
-    loaded->next = t->waste;
-    t->waste = loaded;
+    assert(loaded != NULL && t->cached >= entry->chunk->wire_bytes); /* S3 */
+    rp_tier_list_unlink(&t->ring, entry);
+    entry->loaded = NULL;
+    t->cached -= entry->chunk->wire_bytes;
+    loaded->next = t->uncached;
+    t->uncached = loaded;
 }
 
-void rp_tier_let_go(rp_loaded *list)
+void rp_tier_unref_loaded(rp_loaded *list)
 {
     while (list != NULL) {
         rp_chunk *chunk = list->chunk;
 
-        list = list->next; /* it goes with the chunk */
+        list = list->next; /* before the chunk frees the block */
         rp_chunk_unref(chunk);
     }
 }
 
-/* Makes room by what was not used since the hand passed last. */
+/* Evicts chunks that were not used since the clock hand passed them. */
 static void trim_cache_locked(rp_tier *t) RP_REQUIRES(t->mu)
 {
     while (t->cached > t->cache_limit) {
-        rp_stay *stay = t->ring.first;
+        rp_tier_chunk *entry = t->ring.first;
 
-        if (stay->recent) {
-            stay->recent = false;
-            rp_stays_unlink(&t->ring, stay);
-            rp_stays_append(&t->ring, stay);
+        if (entry->recent) {
+            entry->recent = false;
+            rp_tier_list_unlink(&t->ring, entry);
+            rp_tier_list_append(&t->ring, entry);
         } else {
-            rp_tier_uncache_locked(t, stay);
+            rp_tier_uncache_locked(t, entry);
         }
     }
 }
 
-static void cache_locked(rp_tier *t, rp_stay *stay, rp_loaded *loaded) RP_REQUIRES(t->mu)
+static void cache_locked(rp_tier *t, rp_tier_chunk *entry, rp_loaded *loaded) RP_REQUIRES(t->mu)
 {
     uint64_t bytes = loaded->chunk->wire_bytes;
 
-    if (!stay->held || stay->loaded != NULL || bytes > t->cache_limit / 4) return;
-    stay->loaded = loaded;
+    if (!entry->held || entry->loaded != NULL || bytes > t->cache_limit / 4) return;
+    assert(entry->state == RP_TIER_SPILLED); /* S3 */
+    entry->loaded = loaded;
     (void)rp_chunk_ref(loaded->chunk);
-    stay->recent = false;
-    rp_stays_append(&t->ring, stay);
+    entry->recent = false;
+    rp_tier_list_append(&t->ring, entry);
     t->cached += bytes;
     trim_cache_locked(t);
 }
@@ -129,25 +134,25 @@ static rp_loaded *new_block(rp_tier *t, size_t bytes)
     return block;
 }
 
-/* A chunk may be moved, and the segment that it was in be gone, after its place was looked up.
- */
+/* Reads the record. The chunk may be moved, and its old segment removed, after its location was
+ * looked up: then reads from the new location. */
 static rp_status read_record(rp_tier *t, const rp_want *want, uint8_t *out, rp_error *err)
 {
-    rp_place place = want->place, now;
+    rp_disk_location location = want->location, now;
     rp_status st = RP_NOT_FOUND;
 
     for (int tries = 0; st == RP_NOT_FOUND && tries < MAX_MOVES; tries++) {
-        st = rp_segments_read(t->segments, &place, RP_RECORD_CHUNK, out, NULL, err);
-        if (st != RP_NOT_FOUND || !rp_segments_place(t->segments, want->base, &now) ||
-            now.size != place.size ||
-            (now.segment == place.segment && now.offset == place.offset))
+        st = rp_segments_read(t->segments, &location, RP_RECORD_CHUNK, out, NULL, err);
+        if (st != RP_NOT_FOUND || !rp_segments_locate(t->segments, want->base, &now) ||
+            now.size != location.size ||
+            (now.segment == location.segment && now.offset == location.offset))
             break;
-        place = now;
+        location = now;
     }
     return st;
 }
 
-/* Takes the block. */
+/* Reads and checks the chunk of a request. Takes its block. */
 static rp_status read_chunk(rp_tier *t, const rp_want *want, rp_chunk **out, rp_error *err)
 {
     const rp_chunk_limits limits = {SIZE_MAX, (size_t)1 << 30, RP_MAX_COLUMNS};
@@ -157,9 +162,9 @@ static rp_status read_chunk(rp_tier *t, const rp_want *want, rp_chunk **out, rp_
 
     if (block == NULL) return rp_fail_memory(err, bytes);
     st = RP_OK;
-    if (want->place.size != bytes)
+    if (want->location.size != bytes)
         st = rp_fail(err, RP_CORRUPT, "chunk %llu has %zu bytes, and %u on disk",
-                     (unsigned long long)want->base->origin.key, bytes, want->place.size);
+                     (unsigned long long)want->base->origin.key, bytes, want->location.size);
     if (st == RP_OK) st = read_record(t, want, block->bytes, err);
     if (st == RP_OK) {
         st = rp_chunk_adopt(&t->alloc, block->bytes, bytes, &limits,
@@ -170,6 +175,7 @@ static rp_status read_chunk(rp_tier *t, const rp_want *want, rp_chunk **out, rp_
         release_block(block);
         return st;
     }
+    assert((*out)->wire_bytes == bytes);
     block->chunk = *out;
     if (same_columns(*out, want->base)) return RP_OK;
     rp_chunk_unref(*out);
@@ -178,7 +184,7 @@ static rp_status read_chunk(rp_tier *t, const rp_want *want, rp_chunk **out, rp_
                    (unsigned long long)want->base->origin.key);
 }
 
-/* Whether anything of it may be on disk. */
+/* True if a chunk of the trajectory may be on disk only. */
 static bool is_tiered(const rp_trajectory *trajectory)
 {
     if (trajectory == NULL) return false;
@@ -187,8 +193,8 @@ static bool is_tiered(const rp_trajectory *trajectory)
     return false;
 }
 
-/* What was read is kept for others: the sample gets a view of it, so that nobody can put into a
- * table, and so have spilled, what is in the cache. */
+/* Replaces chunks that were read by views: the cache shares them with other samples, and a
+ * cached chunk must not be put into a table, where it could be spilled. */
 static void view_loaded(rp_tier *t, job *j)
 {
     for (size_t i = 0; i < j->count && j->status == RP_OK; i++) {
@@ -209,7 +215,7 @@ static void view_loaded(rp_tier *t, job *j)
     }
 }
 
-/* Replaces the trajectories, or none. */
+/* Replaces the trajectories of all samples; on failure, of none. */
 static void replace(rp_tier *t, job *j)
 {
     rp_sample_load *load = j->load;
@@ -245,11 +251,12 @@ static void replace(rp_tier *t, job *j)
     rp_release(&t->alloc, made, load->count * sizeof *made);
 }
 
-/* Frees the job. Returns its load, which is over. */
+/* Ends a job and frees it. Returns its load. */
 static rp_sample_load *end_job(rp_tier *t, job *j)
 {
     rp_sample_load *load = j->load;
 
+    assert(j->left == 0);
     if (j->status == RP_OK) view_loaded(t, j);
     if (j->status == RP_OK) replace(t, j);
     load->status = j->status;
@@ -259,14 +266,14 @@ static rp_sample_load *end_job(rp_tier *t, job *j)
     return load;
 }
 
-/* Tells all who wait for the chunk; those for whom it was the last are listed. */
-static job *settle_locked(rp_tier *t, rp_stay *stay, rp_chunk *loaded, const rp_error *err)
-    RP_REQUIRES(t->mu)
+/* Completes all requests for the chunk. Returns a list of the jobs that are over. */
+static job *settle_locked(rp_tier *t, rp_tier_chunk *entry, rp_chunk *loaded,
+                          const rp_error *err) RP_REQUIRES(t->mu)
 {
-    rp_want *want = stay->readers;
+    rp_want *want = entry->readers;
     job *over = NULL;
 
-    stay->readers = NULL;
+    entry->readers = NULL;
     while (want != NULL) {
         rp_want *next = want->next_reader;
         job *j = want->job;
@@ -278,6 +285,8 @@ static job *settle_locked(rp_tier *t, rp_stay *stay, rp_chunk *loaded, const rp_
             j->status = err->code;
             j->error = *err;
         }
+        assert(want->result != NULL || j->status != RP_OK);
+        assert(j->left > 0);
         if (--j->left == 0) {
             j->next = over;
             over = j;
@@ -290,8 +299,9 @@ static job *settle_locked(rp_tier *t, rp_stay *stay, rp_chunk *loaded, const rp_
 
 static void read_one(rp_tier *t, rp_want *want) RP_EXCLUDES(t->mu)
 {
-    rp_stay *stay = (rp_stay *)atomic_load_explicit(&want->base->stay, memory_order_acquire);
-    rp_loaded *block = want->block, *waste;
+    rp_tier_chunk *entry =
+        (rp_tier_chunk *)atomic_load_explicit(&want->base->stay, memory_order_acquire);
+    rp_loaded *block = want->block, *uncached;
     rp_chunk *loaded = NULL;
     rp_error err = {0};
     job *over;
@@ -301,14 +311,14 @@ static void read_one(rp_tier *t, rp_want *want) RP_EXCLUDES(t->mu)
     if (loaded != NULL) {
         t->loads++;
         t->load_bytes += loaded->wire_bytes;
-        cache_locked(t, stay, block);
+        cache_locked(t, entry, block);
     }
-    over = settle_locked(t, stay, loaded, &err); /* the want may be gone after this */
-    waste = t->waste;
-    t->waste = NULL;
+    over = settle_locked(t, entry, loaded, &err); /* `want` may be freed after this */
+    uncached = t->uncached;
+    t->uncached = NULL;
     rp_mutex_unlock(&t->mu);
     rp_chunk_unref(loaded);
-    rp_tier_let_go(waste);
+    rp_tier_unref_loaded(uncached);
     while (over != NULL) {
         job *next = over->next;
         rp_sample_load *load = end_job(t, over);
@@ -378,7 +388,7 @@ static job *new_job(rp_tier *t, rp_sample_load *load, size_t count)
     return j;
 }
 
-/* Takes what is in memory. Returns how many chunks are not. */
+/* Takes views of the chunks in memory. Returns how many chunks are not in memory. */
 static size_t take_residents(rp_tier *t, job *j)
 {
     size_t at = 0, missing = 0;
@@ -409,9 +419,10 @@ static size_t take_residents(rp_tier *t, job *j)
     return missing;
 }
 
-static int by_place(const void *a, const void *b)
+static int compare_locations(const void *a, const void *b)
 {
-    const rp_place *x = &(*(rp_want *const *)a)->place, *y = &(*(rp_want *const *)b)->place;
+    const rp_disk_location *x = &(*(rp_want *const *)a)->location,
+                           *y = &(*(rp_want *const *)b)->location;
 
     if (x->segment != y->segment) return x->segment < y->segment ? -1 : 1;
     return x->offset < y->offset ? -1 : x->offset > y->offset;
@@ -429,35 +440,36 @@ static void queue_locked(rp_tier *t, rp_want *const *wants, size_t count) RP_REQ
     for (size_t i = 0; i < wake; i++) rp_cond_signal(&t->read_cv);
 }
 
-/* Finds what the cache has, joins what is being read, and queues the rest. True if nothing is
- * left to wait for; otherwise the job is the readers'. */
+/* Takes chunks from the cache, joins reads that are pending, and queues the rest. Returns true
+ * if nothing is left to wait for; otherwise the readers own the job. */
 static bool fetch(rp_tier *t, job *j, rp_want **missing, size_t missing_count)
 {
     size_t new_count = 0, joined = 0;
 
     for (size_t i = 0; i < missing_count; i++)
-        if (!rp_segments_place(t->segments, missing[i]->base, &missing[i]->place)) {
-            j->status = rp_fail(&j->error, RP_INTERNAL, "a chunk without bytes and place");
+        if (!rp_segments_locate(t->segments, missing[i]->base, &missing[i]->location)) {
+            j->status = rp_fail(&j->error, RP_INTERNAL,
+                                "a chunk has neither bytes in memory nor a disk location");
             return true;
         }
-    if (missing_count > 1) qsort(missing, missing_count, sizeof(rp_want *), by_place);
+    if (missing_count > 1) qsort(missing, missing_count, sizeof(rp_want *), compare_locations);
     rp_mutex_lock(&t->mu);
     for (size_t i = 0; i < missing_count; i++) {
         rp_want *want = missing[i];
-        rp_stay *stay =
-            (rp_stay *)atomic_load_explicit(&want->base->stay, memory_order_relaxed);
+        rp_tier_chunk *entry =
+            (rp_tier_chunk *)atomic_load_explicit(&want->base->stay, memory_order_relaxed);
 
-        if (stay->loaded != NULL) {
-            want->result = rp_chunk_ref(stay->loaded->chunk);
+        if (entry->loaded != NULL) {
+            want->result = rp_chunk_ref(entry->loaded->chunk);
             want->is_loaded = true;
-            stay->recent = true;
+            entry->recent = true;
             t->hits++;
             continue;
         }
         joined++;
-        if (stay->readers == NULL) missing[new_count++] = want;
-        want->next_reader = stay->readers;
-        stay->readers = want;
+        if (entry->readers == NULL) missing[new_count++] = want;
+        want->next_reader = entry->readers;
+        entry->readers = want;
     }
     j->left = joined;
     rp_mutex_unlock(&t->mu);
@@ -465,7 +477,7 @@ static bool fetch(rp_tier *t, job *j, rp_want **missing, size_t missing_count)
         for (size_t i = 0; i < new_count; i++)
             missing[i]->block = new_block(t, missing[i]->base->wire_bytes);
         rp_mutex_lock(&t->mu);
-        queue_locked(t, missing, new_count); /* from here on the job may be gone */
+        queue_locked(t, missing, new_count); /* the job may be freed after this */
         rp_mutex_unlock(&t->mu);
     }
     return joined == 0;

@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is in a checkpoint, one block of slots at a time. Of the chunks, those read last are
- * kept, since items beside one another share them. */
+/* Reads the items of a checkpoint, one block of slots at a time. Keeps the chunks that were
+ * read last, since neighbouring items share them.
+ *
+ *   U1  a cache entry with a chunk has a reference to it and its location;
+ *   U2  `items` counts the items of the current table that were passed on. */
+#include <assert.h>
 #include <inttypes.h>
 #include <string.h>
 
 #include "chunk/chunk.h"
-#include "disk/files_look.h"
+#include "chunk/trajectory.h"
+#include "disk/files_read_only.h"
 #include "durable/tool/data_read.h"
 #include "reprise/data.h"
 #include "util/error.h"
@@ -21,40 +26,43 @@ typedef struct dump {
     rp_data_reader reader;
     rp_image image;
     struct {
-        rp_place place;
+        rp_disk_location location;
         rp_chunk *chunk;
-    } cache[CACHED]; /* by place */
-    /* Room for an item. */
+    } cache[CACHED]; /* by location */
+    /* Scratch memory for one item. */
     rp_slices *columns;
     rp_slice *slices;
     size_t column_room, slice_room;
-    uint64_t items; /* of this table */
+    uint64_t items; /* U2 */
 } dump;
 
-/* Keeps its chunk until another needs its entry. */
-static rp_status get_chunk(dump *d, const rp_place *place, rp_chunk **out, rp_error *err)
+/* Returns a reference to the chunk at a location, from the cache or from the disk. */
+static rp_status get_chunk(dump *d, const rp_disk_location *location, rp_chunk **out,
+                           rp_error *err)
 {
-    size_t at = (size_t)((place->segment * 0x9e3779b97f4a7c15u + place->offset) >> 5) % CACHED;
+    size_t at =
+        (size_t)((location->segment * 0x9e3779b97f4a7c15u + location->offset) >> 5) % CACHED;
     rp_record record;
     rp_error why = {0};
     rp_status st;
 
-    if (d->cache[at].chunk != NULL && d->cache[at].place.segment == place->segment &&
-        d->cache[at].place.offset == place->offset) {
+    assert(at < CACHED);
+    if (d->cache[at].chunk != NULL && d->cache[at].location.segment == location->segment &&
+        d->cache[at].location.offset == location->offset) {
         *out = rp_chunk_ref(d->cache[at].chunk);
         return RP_OK;
     }
-    st = rp_data_reader_get(&d->reader, place, RP_RECORD_CHUNK, &record, err);
+    st = rp_data_reader_get(&d->reader, location, RP_RECORD_CHUNK, &record, err);
     if (st != RP_OK) return st;
     st = rp_chunk_parse(d->alloc, record.payload, record.size,
                         &(rp_chunk_limits){RP_MAX_RECORD_BYTES, SIZE_MAX / 2, RP_MAX_COLUMNS},
                         out, &why);
     if (st != RP_OK)
         return rp_fail(err, st, "segment %" PRIu64 ": offset %" PRIu64 ": %.160s",
-                       place->segment, place->offset, why.text);
+                       location->segment, location->offset, why.text);
     rp_chunk_unref(d->cache[at].chunk);
     d->cache[at].chunk = rp_chunk_ref(*out);
-    d->cache[at].place = *place;
+    d->cache[at].location = *location;
     return RP_OK;
 }
 
@@ -81,6 +89,7 @@ static rp_status make_trajectory(dump *d, const rp_image_slot *slot, rp_trajecto
     size_t slices = 0, n = 0;
     rp_status st;
 
+    assert((size_t)slot->first_column + slot->column_count <= d->image.column_count);
     for (size_t c = 0; c < slot->column_count; c++) slices += columns[c].slice_count;
     st = reserve(d, slot->column_count, slices, err);
     for (size_t c = 0; st == RP_OK && c < slot->column_count; c++) {
@@ -89,7 +98,8 @@ static rp_status make_trajectory(dump *d, const rp_image_slot *slot, rp_trajecto
             const rp_image_slice *s = &d->image.slices[columns[c].first_slice + i];
             rp_chunk *chunk = NULL;
 
-            st = get_chunk(d, &d->image.places[s->place], &chunk, err);
+            assert(n < d->slice_room && s->location < d->image.location_count);
+            st = get_chunk(d, &d->image.locations[s->location], &chunk, err);
             if (st == RP_OK)
                 d->slices[n++] = (rp_slice){chunk, s->column, s->offset, s->length};
         }
@@ -111,6 +121,7 @@ static rp_status dump_slot(dump *d, const char *table, const rp_image_slot *slot
     };
     rp_status st = make_trajectory(d, slot, &item.trajectory, err);
 
+    assert(slot->live);
     if (st != RP_OK) return st;
     d->o->on_item(d->o->ctx, table, &item);
     rp_trajectory_unref(item.trajectory);
@@ -127,13 +138,15 @@ static rp_status dump_block(dump *d, const rp_manifest_table *table, size_t bloc
 {
     const char *name = table->state.options.name;
     rp_record record;
-    rp_status st = rp_data_reader_get(&d->reader, &table->blocks[block].place, RP_RECORD_BLOCK,
-                                      &record, err);
+    rp_status st;
 
+    assert(block < table->block_count);
+    st = rp_data_reader_get(&d->reader, &table->blocks[block].location, RP_RECORD_BLOCK,
+                            &record, err);
     if (st != RP_OK) return st;
     if (rp_manifest_hash_block(record.payload, record.size) != table->blocks[block].hash)
-        return rp_fail(err, RP_CORRUPT, "table '%.64s': block %zu is another than was written",
-                       name, block);
+        return rp_fail(err, RP_CORRUPT,
+                       "table '%.64s': block %zu is not the one that was written", name, block);
     st = rp_image_read(&d->image, record.payload, record.size, err);
     for (size_t i = 0; st == RP_OK && i < RP_SLOTS_PER_BLOCK && !is_enough(d); i++) {
         if (!d->image.slots[i].live) continue;
@@ -143,7 +156,7 @@ static rp_status dump_block(dump *d, const rp_manifest_table *table, size_t bloc
     return st;
 }
 
-static void tell_table(const dump *d, const rp_table_state *s)
+static void report_table(const dump *d, const rp_table_state *s)
 {
     const rp_table_info info = {
         .name = s->options.name,
@@ -182,7 +195,7 @@ static rp_status dump_tables(dump *d, rp_error *err)
         if (d->o->table != NULL && strcmp(d->o->table, table->state.options.name) != 0)
             continue;
         found = true;
-        tell_table(d, &table->state);
+        report_table(d, &table->state);
         d->items = 0;
         if (d->o->on_item == NULL) continue;
         for (size_t b = 0; st == RP_OK && b < table->block_count && !is_enough(d); b++)

@@ -1,23 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Looking at a data directory, and verifying it.
+/* Inspects and verifies a data directory:
  *
- *   1  CURRENT and the manifests: which checkpoints there are, which is live, which segments
- *      they need
- *   2  segments: their headers, or every record of them, whose places are noted
- *   3  if all is read: that each block of each manifest is where it says, is what was written,
- *      and refers to chunks that are there
- *   4  the journal: what of it is good, and whether what is not is a torn tail
- *   5  what else lies there
+ *   1  reads CURRENT and the manifests: the checkpoints, the live one, the segments they need
+ *   2  reads the headers of the segments; if thorough, all records, and keeps their locations
+ *   3  if thorough: checks that each block of each manifest is at its location, has its hash
+ *      and refers to chunks that exist
+ *   4  reads the journal, and tells torn tails from damage
+ *   5  lists all other files
  *
- * What is found out about a file may come of another; so all are told at the end. */
+ * The state of a file may depend on other files, so all are reported at the end. Invariants:
+ *
+ *   H1  `records` is sorted by segment and offset: segments are scanned in order of numbers;
+ *   H2  `all` has CURRENT, checkpoints, segments, journal files and others, in this order, each
+ *       kind in order of numbers. */
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "disk/files_look.h"
-#include "disk/journal.h"
+#include "disk/files_read_only.h"
+#include "disk/journal_read.h"
+#include "disk/records_scan.h"
 #include "disk/reserve.h"
-#include "durable/checkpoint/checkpoint.h"
+#include "durable/checkpoint/progress.h"
 #include "durable/tool/data_read.h"
 #include "reprise/data.h"
 #include "util/clock.h"
@@ -26,7 +31,7 @@
 
 static const char lock_name[] = "LOCK";
 
-/* A record of a segment; in the order of their places. */
+/* The location and kind of a record. */
 typedef struct found {
     uint64_t segment, offset;
     uint32_t size;
@@ -42,17 +47,17 @@ typedef struct look {
     size_t count, capacity;
     bool has_id;
     rp_store_id id;
-    rp_current current; /* its checkpoint is 0 if there is none that is good */
-    rp_manifest *live;
-    rp_buf needed;  /* numbers of segments that a checkpoint needs */
-    rp_buf records; /* found */
+    rp_current current; /* checkpoint 0: CURRENT is missing or damaged */
+    rp_manifest *live;  /* of the live checkpoint, or the newest readable one */
+    rp_buf needed;      /* numbers of segments that a checkpoint needs */
+    rp_buf records;     /* of `found` (H1) */
     rp_data_reader reader;
     rp_image image;
     rp_progress_meter meter;
-    uint64_t done;      /* bytes of files before the one being read */
-    rp_data_file *file; /* the one being read */
+    uint64_t done;      /* bytes of the files before the current one */
+    rp_data_file *file; /* the current one */
     uint64_t journalled;
-    bool sealed;
+    bool sealed; /* the last record of the current file is a seal */
 } look;
 
 int64_t rp_data_locked_by(const char *directory)
@@ -91,7 +96,7 @@ static void damage(rp_data_file *file, const rp_error *why)
     (void)snprintf(file->problem, sizeof file->problem, "%s", why->text);
 }
 
-/* Adds a file. NULL if there is no memory. The pointer is valid until the next one. */
+/* Adds a file. NULL if there is no memory. The pointer is valid until the next call. */
 static rp_data_file *add_file(look *l, rp_data_kind kind, const char *path, uint64_t number,
                               rp_error *err)
 {
@@ -107,6 +112,10 @@ static rp_data_file *add_file(look *l, rp_data_kind kind, const char *path, uint
         }
         l->capacity = capacity;
     }
+    assert(l->count < l->capacity);
+    assert(
+        l->count == 0 || l->all[l->count - 1].kind < kind ||
+        (l->all[l->count - 1].kind == kind && l->all[l->count - 1].number <= number)); /* H2 */
     f = &l->all[l->count++];
     *f = (rp_data_file){.kind = kind, .number = number, .age_ns = -1};
     (void)snprintf(f->path, sizeof f->path, "%s", path);
@@ -118,7 +127,7 @@ static rp_data_file *add_file(look *l, rp_data_kind kind, const char *path, uint
     return f;
 }
 
-/* Each name in a folder that is no number: half written, or somebody else's. */
+/* The names in a folder that are no numbers: temporary or unknown files. */
 typedef struct strays {
     look *l;
     const char *folder;
@@ -134,10 +143,10 @@ static void note_stray(void *ctx, const char *name)
     uint64_t number;
 
     if (s->status != RP_OK) return;
-    if (s->folder[0] != '\0' && rp_manifest_parse_name(name, &number)) return;
+    if (s->folder[0] != '\0' && rp_name_parse(name, &number)) return;
     if (s->folder[0] == '\0' &&
         (strcmp(name, lock_name) == 0 || strcmp(name, RP_CURRENT_PATH) == 0 ||
-         strcmp(name, RP_RESERVE_PATH) == 0 || strcmp(name, "manifest") == 0 ||
+         rp_reserve_has_name(name) || strcmp(name, "manifest") == 0 ||
          strcmp(name, "seg") == 0 || strcmp(name, "wal") == 0 ||
          strcmp(name, "quarantine") == 0))
         return;
@@ -198,7 +207,7 @@ static rp_status load(look *l, const rp_data_file *file, rp_manifest **out, rp_e
                             l->has_id ? &l->id : NULL, out, err);
 }
 
-/* Takes the manifest if it is the live one, or the best so far, and frees it otherwise. */
+/* Keeps the manifest if it is the live one, or the best so far; frees it otherwise. */
 static void consider(look *l, rp_data_file *file, rp_manifest *m)
 {
     bool is_named = l->current.checkpoint == m->store.checkpoint;
@@ -211,13 +220,15 @@ static void consider(look *l, rp_data_file *file, rp_manifest *m)
         rp_buf_append(&l->needed, &m->segments[i].number, sizeof m->segments[i].number);
     if (is_named && (l->current.bytes != m->bytes ||
                      memcmp(l->current.hash, m->hash, sizeof m->hash) != 0)) {
-        (void)rp_fail(&why, RP_CORRUPT, "it is not the manifest that CURRENT names");
+        (void)rp_fail(&why, RP_CORRUPT,
+                      "CURRENT names a manifest of this number with another hash");
         damage(file, &why);
         is_named = false;
     }
     l->id = m->store_id;
     l->has_id = true;
-    /* They ascend, so a later one is newer; CURRENT has the last word. */
+    /* Manifests come in ascending order, so a later one is newer. The one that CURRENT names is
+     * never replaced. */
     if (is_named || l->live == NULL || l->live->store.checkpoint != l->current.checkpoint) {
         rp_manifest_free(l->live);
         l->live = m;
@@ -228,15 +239,15 @@ static void consider(look *l, rp_data_file *file, rp_manifest *m)
 
 static rp_status look_at_manifests(look *l, rp_error *err)
 {
-    rp_data_numbers numbers;
+    rp_number_list numbers;
     size_t count;
-    rp_status st = rp_data_numbers_list(l->alloc, l->files, "manifest", &numbers, err);
+    rp_status st = rp_data_list_numbers(l->alloc, l->files, "manifest", &numbers, err);
 
     if (st != RP_OK) return st;
-    count = rp_data_numbers_count(&numbers);
+    count = numbers.count;
     st = look_at_current(l, count > 0, err);
     for (size_t i = 0; st == RP_OK && i < count; i++) {
-        uint64_t number = rp_data_numbers_at(&numbers, i);
+        uint64_t number = numbers.at[i];
         char path[RP_MANIFEST_PATH_BYTES];
         rp_manifest *m = NULL;
         rp_data_file *file;
@@ -257,11 +268,11 @@ static rp_status look_at_manifests(look *l, rp_error *err)
             st = RP_OK;
         }
     }
-    rp_data_numbers_deinit(&numbers);
+    rp_number_list_free(&numbers);
     return st;
 }
 
-/* The file that CURRENT names must be among them. */
+/* Checks that the checkpoint exists that CURRENT names. */
 static void check_current(look *l)
 {
     rp_data_file *current = NULL, *named = NULL;
@@ -278,18 +289,19 @@ static void check_current(look *l)
     }
     if (current == NULL || current->state == RP_DATA_DAMAGED) return;
     if (named == NULL) {
-        (void)rp_fail(&why, RP_CORRUPT, "checkpoint %" PRIu64 ", which it names, is not there",
+        (void)rp_fail(&why, RP_CORRUPT, "it names checkpoint %" PRIu64 ", which is missing",
                       l->current.checkpoint);
         damage(current, &why);
     }
 }
 
-/* Notes a record of the file being read. */
+/* Called for each record of the current file. */
 static bool note_record(void *ctx, uint64_t offset, const rp_record *record)
 {
     look *l = ctx;
     found f = {l->file->number, offset, (uint32_t)record->size, (uint32_t)record->kind};
 
+    assert(record->size <= UINT32_MAX);
     l->file->records++;
     l->sealed = record->kind == RP_RECORD_SEAL;
     if (l->file->kind == RP_DATA_SEGMENT && !l->sealed)
@@ -306,15 +318,15 @@ static bool is_needed(const look *l, uint64_t segment)
     return false;
 }
 
-/* A file that ends within its header was made by a process that ended before it wrote to it. If
- * it is one of the journal and changes are missing, check_journal() finds that. */
+/* True for a file that ends within its header: a process created it and ended before it wrote
+ * to it. If changes of the journal are missing, check_journal() finds that. */
 static bool is_left_over(const look *l, const rp_data_file *file)
 {
     return file->bytes < RP_FILE_HEADER_BYTES &&
            (file->kind != RP_DATA_SEGMENT || !is_needed(l, file->number));
 }
 
-/* Reads all records of a file, or its header. */
+/* Reads the header of a file; if thorough, all of its records. */
 static rp_status read_records(look *l, rp_data_file *file, rp_file_kind kind, rp_error *err)
 {
     uint8_t bytes[RP_FILE_HEADER_BYTES];
@@ -331,8 +343,14 @@ static rp_status read_records(look *l, rp_data_file *file, rp_file_kind kind, rp
     l->file = file;
     l->sealed = false;
     if (l->o->thorough) {
-        st = rp_records_scan(l->alloc, l->files, file->path, kind, l->has_id ? &l->id : NULL,
-                             note_record, l, &header, &file->good_bytes, &why);
+        st = rp_records_scan(&(rp_records_scan_options){.alloc = l->alloc,
+                                                        .files = l->files,
+                                                        .path = file->path,
+                                                        .kind = kind,
+                                                        .store = l->has_id ? &l->id : NULL,
+                                                        .each = note_record,
+                                                        .ctx = l},
+                             &header, &file->good_bytes, &why);
         if (l->records.bad) return rp_fail_memory(err, l->records.size);
         if (st == RP_OK && file->good_bytes < file->bytes)
             file->state = RP_DATA_TORN;
@@ -347,6 +365,7 @@ static rp_status read_records(look *l, rp_data_file *file, rp_file_kind kind, rp
                 rp_fail(&why, RP_CORRUPT, "%s: its header is that of another file", file->path);
         if (opened != NULL) l->files->ops->close(opened);
     }
+    assert(l->records.size % sizeof(found) == 0);
     l->done += file->bytes;
     if (st == RP_NO_RESOURCE && err != NULL) *err = why;
     if (st == RP_NO_RESOURCE) return st;
@@ -361,21 +380,21 @@ static uint64_t live_bytes(const look *l, uint64_t segment)
     return 0;
 }
 
-/* Adds all files of a folder; returns how many there were before. */
+/* Adds all numbered files of a folder. */
 static rp_status add_all(look *l, const char *folder, rp_data_kind kind, rp_error *err)
 {
-    rp_data_numbers numbers;
-    rp_status st = rp_data_numbers_list(l->alloc, l->files, folder, &numbers, err);
+    rp_number_list numbers;
+    rp_status st = rp_data_list_numbers(l->alloc, l->files, folder, &numbers, err);
 
     if (st != RP_OK) return st;
-    for (size_t i = 0; st == RP_OK && i < rp_data_numbers_count(&numbers); i++) {
-        uint64_t number = rp_data_numbers_at(&numbers, i);
+    for (size_t i = 0; st == RP_OK && i < numbers.count; i++) {
+        uint64_t number = numbers.at[i];
         char path[RP_DATA_PATH_BYTES];
 
         (void)snprintf(path, sizeof path, "%s/%016" PRIx64, folder, number);
         if (add_file(l, kind, path, number, err) == NULL) st = RP_NO_RESOURCE;
     }
-    rp_data_numbers_deinit(&numbers);
+    rp_number_list_free(&numbers);
     return st;
 }
 
@@ -400,6 +419,7 @@ static const found *find_record(const look *l, uint64_t segment, uint64_t offset
     const found *records = (const found *)(const void *)l->records.data;
     size_t low = 0, high = l->records.size / sizeof(found);
 
+    assert(l->o->thorough); /* otherwise there are no records */
     while (low < high) {
         size_t middle = low + (high - low) / 2;
         const found *f = &records[middle];
@@ -413,32 +433,33 @@ static const found *find_record(const look *l, uint64_t segment, uint64_t offset
     return NULL;
 }
 
-static rp_status check_place(const look *l, const rp_place *place, rp_record_kind kind,
-                             rp_error *err)
+/* Checks that a good record of that kind is at the location. */
+static rp_status check_location(const look *l, const rp_disk_location *location,
+                                rp_record_kind kind, rp_error *err)
 {
-    const found *f = find_record(l, place->segment, place->offset);
-    char path[32];
+    const found *f = find_record(l, location->segment, location->offset);
+    char path[RP_SEGMENT_PATH_BYTES];
 
-    if (f != NULL && rp_record_is((rp_record_kind)f->kind, kind) && f->size == place->size)
+    if (f != NULL && rp_record_is((rp_record_kind)f->kind, kind) && f->size == location->size)
         return RP_OK;
     return rp_fail(err, RP_CORRUPT, "%s: offset %" PRIu64 ": there is no good %s",
-                   rp_segment_path(path, place->segment), place->offset,
+                   rp_segment_path(path, location->segment), location->offset,
                    kind == RP_RECORD_BLOCK ? "block" : "chunk");
 }
 
 static rp_status check_block(look *l, const rp_manifest_block *block, rp_error *err)
 {
     rp_record record;
-    rp_status st = check_place(l, &block->place, RP_RECORD_BLOCK, err);
+    rp_status st = check_location(l, &block->location, RP_RECORD_BLOCK, err);
 
     if (st == RP_OK)
-        st = rp_data_reader_get(&l->reader, &block->place, RP_RECORD_BLOCK, &record, err);
+        st = rp_data_reader_get(&l->reader, &block->location, RP_RECORD_BLOCK, &record, err);
     if (st != RP_OK) return st;
     if (rp_manifest_hash_block(record.payload, record.size) != block->hash)
-        return rp_fail(err, RP_CORRUPT, "the block is another than was written");
+        return rp_fail(err, RP_CORRUPT, "the block is not the one that was written");
     st = rp_image_read(&l->image, record.payload, record.size, err);
-    for (size_t i = 0; st == RP_OK && i < l->image.place_count; i++)
-        st = check_place(l, &l->image.places[i], RP_RECORD_CHUNK, err);
+    for (size_t i = 0; st == RP_OK && i < l->image.location_count; i++)
+        st = check_location(l, &l->image.locations[i], RP_RECORD_CHUNK, err);
     return st;
 }
 
@@ -465,7 +486,7 @@ static rp_status check_manifest(look *l, rp_data_file *file, rp_error *err)
     return st == RP_NO_RESOURCE ? st : RP_OK;
 }
 
-/* If the live one turns out to be damaged a server loads an older one. */
+/* Checks all checkpoints: if the live one is damaged, a server loads an older one. */
 static rp_status check_manifests(look *l, rp_error *err)
 {
     rp_status st = RP_OK;
@@ -483,7 +504,7 @@ static rp_status count_change(void *ctx, const rp_record *record, rp_error *err)
     return RP_OK;
 }
 
-/* Whether what is not whole is a torn tail can only be seen from all files together. */
+/* Reads all journal files together: only that tells a torn tail from damage. */
 static rp_status check_journal(look *l, rp_error *err)
 {
     uint64_t from = l->live != NULL ? l->live->store.lsn : 0, last = 0, torn = 0;
@@ -499,7 +520,13 @@ static rp_status check_journal(look *l, rp_error *err)
         if (f->state == RP_DATA_DAMAGED || f->state == RP_DATA_TORN) broken = f;
     }
     if (first == NULL || !l->has_id) return RP_OK;
-    st = rp_journal_read(l->alloc, l->files, &l->id, from, RP_JOURNAL_LIVE, count_change, l,
+    st = rp_journal_read(&(rp_journal_read_options){.alloc = l->alloc,
+                                                    .files = l->files,
+                                                    .store = &l->id,
+                                                    .from = from,
+                                                    .how = RP_JOURNAL_LIVE,
+                                                    .each = count_change,
+                                                    .ctx = l},
                          &last, &torn, &why);
     if (st == RP_NO_RESOURCE) {
         if (err != NULL) *err = why;
@@ -508,7 +535,7 @@ static rp_status check_journal(look *l, rp_error *err)
     if (st != RP_OK) {
         damage(broken != NULL ? broken : first, &why);
     } else if (broken != NULL && broken->state == RP_DATA_DAMAGED && torn > 0) {
-        broken->state = RP_DATA_TORN; /* nothing that was synced is behind it */
+        broken->state = RP_DATA_TORN; /* no synced record is behind it */
     }
     return RP_OK;
 }

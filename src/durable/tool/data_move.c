@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Moving data in and out of data directories: a store is filled from one place, without
- * changing it, and written to the other. A chunk that has a place in one directory gets another
- * in the other (disk/home.h). */
+/* Salvage, import and export: fills a store from the source without changing that, then writes
+ * the store to the destination. A chunk with a location in one directory gets a second one in
+ * the other (disk/store_location.h). */
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "disk/files_look.h"
+#include "disk/files_read_only.h"
 #include "durable/durable_inside.h"
 #include "durable/reverb/reverb_checkpoint.h"
 #include "reprise/data.h"
 #include "util/error.h"
 #include "util/mem.h"
 
-static void tell_event(void *ctx, bool degraded, const char *text)
+static void report_event(void *ctx, bool degraded, const char *text)
 {
     const rp_data_move_options *o = ctx;
 
@@ -21,7 +22,7 @@ static void tell_event(void *ctx, bool degraded, const char *text)
     if (o->on_event != NULL) o->on_event(o->ctx, text);
 }
 
-static void tell_progress(void *ctx, const rp_durable_progress *progress)
+static void report_progress(void *ctx, const rp_durable_progress *progress)
 {
     const rp_data_move_options *o = ctx;
 
@@ -34,13 +35,14 @@ static rp_durable_options durable_options(const rp_data_move_options *o, const c
         .directory = directory,
         .mode = RP_DURABLE_CHECKPOINT,
         .period_ns = RP_FOREVER,
-        .on_progress = tell_progress,
-        .on_event = tell_event,
+        .on_progress = report_progress,
+        .on_event = report_event,
         .ctx = (void *)(uintptr_t)o,
     };
 }
 
-/* What is read stays open as long as chunks may be read from it: until `*files` is freed. */
+/* Loads a data directory. Chunks may be read from `*files` until the caller frees it, after the
+ * store. */
 static rp_status load_directory(const rp_data_move_options *o, bool salvage, rp_store *store,
                                 rp_files **files, rp_durable_info *info, rp_error *err)
 {
@@ -48,6 +50,7 @@ static rp_status load_directory(const rp_data_move_options *o, bool salvage, rp_
     rp_status st = rp_files_open_read_only(rp_allocator_default(), o->from, files, err);
 
     if (st != RP_OK) return st;
+    assert(rp_store_tables(store, NULL, 0) == 0);
     options.salvage = salvage;
     options.accept_changes = true;
     st = rp_durable_load_on(*files, &options, store, info, err);
@@ -66,7 +69,7 @@ static rp_status write_directory(const rp_data_move_options *o, rp_store *store,
     rp_status st;
 
     if (rp_files_occupied(o->to) == 1)
-        return rp_fail(err, RP_EXISTS, "%.160s: there is something in it already", o->to);
+        return rp_fail(err, RP_EXISTS, "%.160s: the directory is not empty", o->to);
     st = rp_durable_open(&options, store, &durable, err);
     if (st != RP_OK) return st;
     rp_durable_get_info(durable, &info);
@@ -75,7 +78,7 @@ static rp_status write_directory(const rp_data_move_options *o, rp_store *store,
     return rp_durable_close(durable, err);
 }
 
-/* Nobody else has the store. RP_NO_RESOURCE. */
+/* Counts tables and items. No other thread uses the store. RP_NO_RESOURCE. */
 static rp_status count_items(rp_store *store, rp_data_moved *moved, rp_error *err)
 {
     const rp_allocator *alloc = rp_allocator_default();
@@ -84,6 +87,7 @@ static rp_status count_items(rp_store *store, rp_data_moved *moved, rp_error *er
 
     if (tables == NULL) return rp_fail_memory(err, count * sizeof(rp_table *));
     moved->tables = rp_store_tables(store, tables, count);
+    assert(moved->tables == count);
     for (size_t i = 0; i < count; i++) {
         rp_table_info info;
 

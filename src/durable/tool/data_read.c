@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "durable/tool/data_read.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -20,7 +21,7 @@ void rp_data_reader_deinit(rp_data_reader *r)
 
 static rp_status open_segment(rp_data_reader *r, uint64_t number, rp_error *err)
 {
-    char path[32];
+    char path[RP_SEGMENT_PATH_BYTES];
 
     if (r->file != NULL && r->segment == number) return RP_OK;
     if (r->file != NULL) r->files->ops->close(r->file);
@@ -30,111 +31,43 @@ static rp_status open_segment(rp_data_reader *r, uint64_t number, rp_error *err)
                                err);
 }
 
-rp_status rp_data_reader_get(rp_data_reader *r, const rp_place *place, rp_record_kind kind,
-                             rp_record *out, rp_error *err)
+rp_status rp_data_reader_get(rp_data_reader *r, const rp_disk_location *location,
+                             rp_record_kind kind, rp_record *out, rp_error *err)
 {
-    size_t size = RP_RECORD_HEADER_BYTES + (size_t)place->size, got = 0;
+    size_t size = RP_RECORD_HEADER_BYTES + (size_t)location->size, got = 0;
     rp_error why = {0};
-    char path[32];
-    rp_status st = open_segment(r, place->segment, err);
+    char path[RP_SEGMENT_PATH_BYTES];
+    rp_status st = open_segment(r, location->segment, err);
 
     if (st != RP_OK) return st;
-    (void)rp_segment_path(path, place->segment);
-    if (place->size > RP_MAX_RECORD_BYTES)
+    assert(r->file != NULL && r->segment == location->segment); /* Y1 */
+    (void)rp_segment_path(path, location->segment);
+    if (location->size > RP_MAX_RECORD_BYTES)
         return rp_fail(err, RP_CORRUPT, "%s: offset %" PRIu64 ": no record is that large", path,
-                       place->offset);
+                       location->offset);
     rp_buf_clear(&r->buf);
     if (rp_buf_reserve(&r->buf, size) == NULL) return rp_fail_memory(err, size);
-    st = r->files->ops->read(r->file, place->offset, r->buf.data, size, &got, err);
+    st = r->files->ops->read(r->file, location->offset, r->buf.data, size, &got, err);
     if (st != RP_OK) return st;
+    assert(got <= size);
     st = rp_record_read(r->buf.data, got, NULL, out, &why);
     if (st != RP_OK)
-        return rp_fail(err, st, "%s: offset %" PRIu64 ": %.160s", path, place->offset,
+        return rp_fail(err, st, "%s: offset %" PRIu64 ": %.160s", path, location->offset,
                        why.text);
-    if (!rp_record_is(out->kind, kind) || out->size != place->size)
-        return rp_fail(err, RP_CORRUPT, "%s: offset %" PRIu64 ": it is another record", path,
-                       place->offset);
+    if (!rp_record_is(out->kind, kind) || out->size != location->size)
+        return rp_fail(err, RP_CORRUPT, "%s: offset %" PRIu64 ": another record is there", path,
+                       location->offset);
     return RP_OK;
 }
 
-static void note_name(void *ctx, const char *name)
+rp_status rp_data_list_numbers(const rp_allocator *alloc, rp_files *files, const char *folder,
+                               rp_number_list *out, rp_error *err)
 {
-    rp_data_numbers *n = ctx;
-    uint64_t number;
+    rp_status st = rp_number_list_read(out, alloc, files, folder, err);
 
-    if (rp_manifest_parse_name(name, &number))
-        rp_buf_append(&n->buf, &number, sizeof number);
-    else
-        n->others++;
-}
-
-static void put(rp_data_numbers *n, size_t i, uint64_t number)
-{
-    memcpy(n->buf.data + i * sizeof number, &number, sizeof number);
-}
-
-size_t rp_data_numbers_count(const rp_data_numbers *n)
-{
-    return n->buf.size / sizeof(uint64_t);
-}
-
-uint64_t rp_data_numbers_at(const rp_data_numbers *n, size_t i)
-{
-    uint64_t number;
-
-    memcpy(&number, n->buf.data + i * sizeof number, sizeof number);
-    return number;
-}
-
-static void sift(rp_data_numbers *n, size_t root, size_t count)
-{
-    uint64_t moved = rp_data_numbers_at(n, root);
-
-    for (size_t child; (child = 2 * root + 1) < count; root = child) {
-        if (child + 1 < count &&
-            rp_data_numbers_at(n, child + 1) > rp_data_numbers_at(n, child))
-            child++;
-        if (rp_data_numbers_at(n, child) <= moved) break;
-        put(n, root, rp_data_numbers_at(n, child));
-    }
-    put(n, root, moved);
-}
-
-/* A heap sort: in place, and no order of names is a bad one. */
-static void sort(rp_data_numbers *n)
-{
-    size_t count = rp_data_numbers_count(n);
-
-    for (size_t i = count / 2; i-- > 0;) sift(n, i, count);
-    for (size_t left = count; left-- > 1;) {
-        uint64_t last = rp_data_numbers_at(n, left);
-        put(n, left, rp_data_numbers_at(n, 0));
-        put(n, 0, last);
-        sift(n, 0, left);
-    }
-}
-
-rp_status rp_data_numbers_list(const rp_allocator *alloc, rp_files *files, const char *folder,
-                               rp_data_numbers *out, rp_error *err)
-{
-    rp_status st;
-
-    *out = (rp_data_numbers){0};
-    rp_buf_init(&out->buf, alloc);
-    st = files->ops->list(files, folder, note_name, out, err);
     if (st == RP_NOT_FOUND) return RP_OK;
-    if (st == RP_OK && out->buf.bad) st = rp_fail_memory(err, out->buf.size);
-    if (st != RP_OK) {
-        rp_data_numbers_deinit(out);
-        return st;
-    }
-    sort(out);
-    return RP_OK;
-}
-
-void rp_data_numbers_deinit(rp_data_numbers *n)
-{
-    rp_buf_deinit(&n->buf);
+    if (st != RP_OK) rp_number_list_free(out);
+    return st;
 }
 
 static rp_status load(const rp_allocator *alloc, rp_files *files, uint64_t number,
@@ -149,7 +82,7 @@ static rp_status load(const rp_allocator *alloc, rp_files *files, uint64_t numbe
 rp_status rp_data_find_manifest(const rp_allocator *alloc, rp_files *files, uint64_t number,
                                 rp_manifest **out, rp_error *err)
 {
-    rp_data_numbers numbers;
+    rp_number_list numbers;
     rp_current current;
     rp_error first = {0}, why = {0};
     rp_status st;
@@ -162,14 +95,14 @@ rp_status rp_data_find_manifest(const rp_allocator *alloc, rp_files *files, uint
             return st;
         }
     }
-    st = rp_data_numbers_list(alloc, files, "manifest", &numbers, err);
+    st = rp_data_list_numbers(alloc, files, "manifest", &numbers, err);
     if (st != RP_OK) return st;
     st = RP_NOT_FOUND;
-    for (size_t i = rp_data_numbers_count(&numbers); st != RP_OK && i-- > 0;) {
-        st = load(alloc, files, rp_data_numbers_at(&numbers, i), out, &why);
+    for (size_t i = numbers.count; st != RP_OK && i-- > 0;) {
+        st = load(alloc, files, numbers.at[i], out, &why);
         if (first.code == RP_OK) first = why;
     }
-    rp_data_numbers_deinit(&numbers);
+    rp_number_list_free(&numbers);
     if (st == RP_OK) return RP_OK;
     if (first.code == RP_OK)
         return rp_fail(err, RP_NOT_FOUND, "there is no checkpoint in this directory");

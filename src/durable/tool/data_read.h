@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the parts of the offline tool share (reprise/data.h): reading records at their places,
- * and finding the checkpoint that a server would load. */
+/* Shared by the offline tools (reprise/data.h): reads records by location, and finds the
+ * checkpoint that a server would load. */
 #ifndef RP_DURABLE_TOOL_DATA_READ_H
 #define RP_DURABLE_TOOL_DATA_READ_H
 
 #include "durable/format/manifest.h"
 #include "util/buf.h"
 
-/* Reads records at places; keeps the segment open that it read last. Zero-initialise it. */
+/* Reads records by location. Keeps the last segment open.
+ *
+ *   Y1  `file` is the open file of `segment`, or NULL. */
 typedef struct rp_data_reader {
     const rp_allocator *alloc;
     rp_files *files; /* borrowed */
@@ -19,28 +21,21 @@ typedef struct rp_data_reader {
 void rp_data_reader_init(rp_data_reader *r, const rp_allocator *alloc, rp_files *files);
 void rp_data_reader_deinit(rp_data_reader *r);
 
-/* The record at `place`, checked. The payload is valid until the next call. The sentence names
- * the file and the offset. RP_CORRUPT, RP_NOT_FOUND, RP_UNAVAILABLE, RP_NO_RESOURCE. */
-RP_NODISCARD rp_status rp_data_reader_get(rp_data_reader *r, const rp_place *place,
+/* Reads and checks the record at `location`. The payload is valid until the next call. The
+ * error text names the file and the offset. RP_CORRUPT, RP_NOT_FOUND, RP_UNAVAILABLE,
+ * RP_NO_RESOURCE. */
+RP_NODISCARD rp_status rp_data_reader_get(rp_data_reader *r, const rp_disk_location *location,
                                           rp_record_kind kind, rp_record *out, rp_error *err);
 
-/* Numbers of the files in a folder of the directory whose names are numbers, ascending. The
- * others are counted. A folder that is not there is empty. */
-typedef struct rp_data_numbers {
-    rp_buf buf;
-    size_t others;
-} rp_data_numbers;
-
-RP_NODISCARD rp_status rp_data_numbers_list(const rp_allocator *alloc, rp_files *files,
-                                            const char *folder, rp_data_numbers *out,
+/* Lists the numbers of the files in a folder of the data directory. A missing folder is empty.
+ * rp_number_list_free(). RP_NO_RESOURCE, RP_UNAVAILABLE. */
+RP_NODISCARD rp_status rp_data_list_numbers(const rp_allocator *alloc, rp_files *files,
+                                            const char *folder, rp_number_list *out,
                                             rp_error *err);
-void rp_data_numbers_deinit(rp_data_numbers *n);
-size_t rp_data_numbers_count(const rp_data_numbers *n);
-uint64_t rp_data_numbers_at(const rp_data_numbers *n, size_t i);
 
-/* The manifest of the checkpoint `number`, or, if that is 0, of the one that CURRENT names, or
- * of the newest that can be read. Returns owned. RP_NOT_FOUND, RP_CORRUPT and what
- * rp_manifest_load() says. */
+/* Loads the manifest of checkpoint `number`; if that is 0, of the checkpoint that CURRENT
+ * names, or else of the newest that can be read. Returns owned. RP_NOT_FOUND, and the statuses
+ * of rp_manifest_load(). */
 RP_NODISCARD rp_status rp_data_find_manifest(const rp_allocator *alloc, rp_files *files,
                                              uint64_t number, rp_manifest **out, rp_error *err);
 

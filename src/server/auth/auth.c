@@ -1,12 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tokens file, and who somebody is.
+/* The tokens file, and the check of credentials.
  *
  * An entry is a digest: the SHA-256 of a token, as in the file, or that of a certificate's
- * common name. A check computes the digest of what was shown and compares it with every entry,
- * whether one has matched already or not, in constant time; so the time it takes says nothing
- * about which entry matched, or how far. */
+ * common name. A check computes the digest of the credentials and compares it with every entry
+ * in constant time, also after one has matched. So its time does not reveal which entry
+ * matched, or how many bytes.
+ *
+ * Invariants:
+ *   A1  no two entries of a kind have the same digest;
+ *   A2  count <= capacity and count <= RP_AUTH_MAX_ENTRIES;
+ *   A3  each entry has a role above none. */
 #include "server/auth/auth.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
@@ -40,7 +46,7 @@ struct rp_auth {
 };
 
 typedef struct reader {
-    const char *at, *end; /* what is left of the line */
+    const char *at, *end; /* the rest of the line */
     const char *start;    /* of the line */
     size_t line;
     rp_error *err;
@@ -76,7 +82,7 @@ static void skip_blanks(reader *r)
     while (r->at < r->end && is_blank(*r->at)) r->at++;
 }
 
-/* The next word, and the blanks behind it. */
+/* Takes the next word, and the blanks behind it. */
 static size_t take_word(reader *r, const char **word)
 {
     size_t length;
@@ -142,7 +148,7 @@ static bool digest_of(const rp_auth *auth, const void *data, size_t size, uint8_
     return EVP_Digest(data, size, digest, NULL, auth->sha256, NULL) == 1;
 }
 
-/* A common name: the rest of the line. `*others`: it stands for every certificate. */
+/* Takes a common name: the rest of the line. `*others`: it is '*', any certificate. */
 static rp_status take_certificate(reader *r, const rp_auth *auth, uint8_t *digest, bool *others)
 {
     const char *name, *end = r->end;
@@ -162,7 +168,7 @@ static rp_status take_certificate(reader *r, const rp_auth *auth, uint8_t *diges
                : rp_fail(r->err, RP_NO_RESOURCE, "tokens: SHA-256 is not to be had");
 }
 
-/* Keeps an entry that is not there yet. */
+/* Adds an entry, unless there is one with the same digest (A1). */
 static rp_status add_entry(reader *r, rp_auth *auth, const entry *e)
 {
     for (size_t i = 0; i < auth->count; i++)
@@ -179,6 +185,7 @@ static rp_status add_entry(reader *r, rp_auth *auth, const entry *e)
             return rp_fail_memory(r->err, capacity * sizeof *auth->entries);
         auth->capacity = capacity;
     }
+    assert(e->role > RP_ROLE_NONE && auth->count < auth->capacity); /* A2, A3 */
     auth->entries[auth->count++] = *e;
     return RP_OK;
 }
@@ -297,7 +304,8 @@ static rp_status open_file(const char *path, FILE **out, rp_error *err)
     return RP_OK;
 }
 
-/* Reads a little more than is allowed at most, so that too much is seen to be too much. */
+/* Reads up to READ_BYTES more than the limit, so that rp_auth_new() sees a file that is too
+ * large. */
 static rp_status read_file(const char *path, rp_buf *text, rp_error *err)
 {
     FILE *file = NULL;
@@ -363,10 +371,10 @@ bool rp_auth_is_open(const rp_auth *auth)
     return !auth->has_tokens && !auth->certificates;
 }
 
-/* The entry with that digest, or NULL. Looks at all of them. */
+/* The entry with that digest, or NULL. Compares all of them. */
 static const entry *find(const rp_auth *auth, const uint8_t *digest, bool is_certificate)
 {
-    size_t found = 0; /* its number, counted from 1 */
+    size_t found = 0; /* its index, plus 1 */
 
     for (size_t i = 0; i < auth->count; i++) {
         const entry *e = &auth->entries[i];
@@ -374,11 +382,13 @@ static const entry *find(const rp_auth *auth, const uint8_t *digest, bool is_cer
 
         found |= (i + 1) & (0 - (size_t)(same & (e->is_certificate == is_certificate)));
     }
+    assert(found <= auth->count); /* A1: at most one has matched */
     return found > 0 ? &auth->entries[found - 1] : NULL;
 }
 
 static void become(rp_principal *who, rp_role role, const char *name)
 {
+    assert(role <= RP_ROLE_ADMIN);
     if (role <= who->role) return;
     who->role = role;
     memcpy(who->name, name, sizeof who->name);
@@ -445,6 +455,7 @@ rp_status rp_auth_check(const rp_auth *auth, const rp_credentials *shown, rp_pri
     rp_principal who = {.role = RP_ROLE_NONE};
     rp_status st = RP_OK;
 
+    assert(auth->count <= RP_AUTH_MAX_ENTRIES); /* A2 */
     *out = who;
     if (rp_auth_is_open(auth)) {
         out->role = RP_ROLE_ADMIN;

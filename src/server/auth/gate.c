@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The brake is a table of 128 sets of 8 addresses. The set comes from a keyed hash, so that a
- * peer that chooses addresses cannot choose whom it pushes out. An address stands in it from
- * its first wrong token on; its bucket says when it is forgiven, and in a full set the one that
- * is forgiven first makes room: pushing out a busy guesser takes seven that are busier. */
+/* The table of guessers has 128 sets of 8 addresses. A keyed hash gives the set, so that a peer
+ * that chooses its addresses cannot choose whom it replaces. An address is added with its first
+ * wrong token. In a full set the one whose wait ends first is replaced: replacing a busy
+ * guesser takes seven that are busier.
+ *
+ * Invariants, whenever mu is free:
+ *   G1  an address is in the set that its hash gives, at most once;
+ *   G2  `auth` is not NULL, and `generation` increases whenever it is replaced. */
 #include "server/auth/gate.h"
 
 #include <arpa/inet.h>
+#include <assert.h>
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <stdatomic.h>
@@ -23,7 +28,7 @@ enum { WAYS = 8, SETS = RP_GATE_PEERS / WAYS };
 static const int64_t forgive_ns = (int64_t)RP_GATE_FORGIVE_S * 1000000000;
 
 typedef struct guesser {
-    uint64_t peer; /* 0: nobody */
+    uint64_t peer; /* its number; 0: free */
     rp_bucket bucket;
 } guesser;
 
@@ -31,8 +36,8 @@ struct rp_gate {
     rp_allocator alloc;
     EVP_MD *sha256;
     uint64_t seed;
-    /* Which rp_auth it is: raised under the lock, looked at without it. Who sees the old number
-     * a moment longer lets pass whom the old rp_auth let pass. */
+    /* Of `auth`: raised under the lock, read without it. A thread that still reads the old
+     * value decides by the old rp_auth. */
     atomic_uint_fast64_t generation;
     rp_mutex mu;
     rp_auth *auth RP_GUARDED_BY(mu);
@@ -79,6 +84,7 @@ void rp_gate_reload(rp_gate *gate, rp_auth *auth)
 
     rp_mutex_lock(&gate->mu);
     old = gate->auth;
+    assert(old != NULL && auth != NULL); /* G2 */
     gate->auth = auth;
     atomic_fetch_add_explicit(&gate->generation, 1, memory_order_release);
     rp_mutex_unlock(&gate->mu);
@@ -134,8 +140,8 @@ static rp_bucket_rate guess_rate(void)
     return (rp_bucket_rate){forgive_ns, RP_GATE_BURST * forgive_ns};
 }
 
-/* The rp_auth of the moment, with a reference, and its generation; NULL if the peer is braked.
- */
+/* Returns the current rp_auth, with a reference, and its generation; NULL if the peer has to
+ * wait. */
 static rp_auth *enter(rp_gate *gate, const rp_credentials *shown, int64_t now_ns,
                       uint64_t *generation)
 {
@@ -162,6 +168,7 @@ static void count_guess(rp_gate *gate, const char *peer, int64_t now_ns)
 
     if (peer == NULL) return;
     number = peer_number(gate, peer);
+    assert(number != 0);
     rp_mutex_lock(&gate->mu);
     g = find_locked(gate, number);
     if (g == NULL) {
@@ -169,13 +176,14 @@ static void count_guess(rp_gate *gate, const char *peer, int64_t now_ns)
         for (guesser *other = g + 1; other < gate->guessers[(number >> 8) % SETS] + WAYS;
              other++)
             if (other->bucket.full_at_ns < g->bucket.full_at_ns) g = other;
+        assert(g < gate->guessers[(number >> 8) % SETS] + WAYS); /* G1 */
         *g = (guesser){.peer = number};
     }
     (void)rp_bucket_spend(&g->bucket, &rate, now_ns);
     rp_mutex_unlock(&gate->mu);
 }
 
-/* A digest of all that was shown. False if there is none to be had. */
+/* A digest of all credentials. False if it cannot be computed. */
 static bool digest_of(const rp_gate *gate, const rp_credentials *shown, uint8_t *digest)
 {
     char text[RP_AUTH_MAX_TOKEN_BYTES + RP_AUTH_MAX_NAME_BYTES + 16];
@@ -188,7 +196,7 @@ static bool digest_of(const rp_gate *gate, const rp_credentials *shown, uint8_t 
     return EVP_Digest(text, (size_t)length, digest, NULL, gate->sha256, NULL) == 1;
 }
 
-/* Whether the memo knows who this is. */
+/* Whether the memo has the result for these credentials. */
 static bool recall(const rp_gate *gate, const rp_gate_memo *memo, const uint8_t *digest)
 {
     return memo->generation == atomic_load_explicit(&gate->generation, memory_order_acquire) &&
@@ -196,7 +204,7 @@ static bool recall(const rp_gate *gate, const rp_gate_memo *memo, const uint8_t 
             (digest != NULL && CRYPTO_memcmp(memo->digest, digest, sizeof memo->digest) == 0));
 }
 
-/* Finds out who it is, by the table. */
+/* Finds out who the peer is, without the memo. */
 static rp_status identify(rp_gate *gate, const rp_credentials *shown, int64_t now_ns,
                           rp_gate_memo *found, rp_refusal *why, rp_error *err)
 {
@@ -220,10 +228,11 @@ static rp_status identify(rp_gate *gate, const rp_credentials *shown, int64_t no
     return st;
 }
 
-/* Whether that role is enough. */
+/* Checks whether the role is high enough. */
 static rp_status weigh(const rp_credentials *shown, const rp_principal *who, rp_role needed,
                        rp_refusal *why, rp_error *err)
 {
+    assert(needed > RP_ROLE_NONE);
     if (who->role >= needed) return RP_OK;
     *why = RP_REFUSED_DENIED;
     if (who->role > RP_ROLE_NONE)
@@ -239,28 +248,29 @@ static rp_status weigh(const rp_credentials *shown, const rp_principal *who, rp_
 }
 
 rp_status rp_gate_check(rp_gate *gate, const rp_credentials *shown, rp_role needed,
-                        int64_t now_ns, rp_gate_memo *memo, rp_principal *who, rp_refusal *why,
+                        int64_t now_ns, rp_gate_memo *memo, rp_gate_result *result,
                         rp_error *err)
 {
     rp_gate_memo found = {.who = {.role = RP_ROLE_NONE}};
-    rp_refusal ignored;
+    rp_gate_result ignored;
     rp_status st = RP_OK;
     bool known;
 
-    if (why == NULL) why = &ignored;
-    if (who != NULL) *who = found.who;
+    assert(needed >= RP_ROLE_NONE && needed <= RP_ROLE_ADMIN);
+    if (result == NULL) result = &ignored;
+    result->who = found.who;
     if (needed == RP_ROLE_NONE) return RP_OK;
     known = memo != NULL && recall(gate, memo, NULL);
     if (!known && memo != NULL && digest_of(gate, shown, found.digest))
         known = recall(gate, memo, found.digest);
     else if (!known)
-        memo = NULL; /* nothing to keep it by */
+        memo = NULL; /* there is no digest to find it by */
     if (known) {
         found = *memo;
     } else {
-        st = identify(gate, shown, now_ns, &found, why, err);
+        st = identify(gate, shown, now_ns, &found, &result->why, err);
         if (st == RP_OK && memo != NULL) *memo = found;
     }
-    if (who != NULL) *who = found.who;
-    return st == RP_OK ? weigh(shown, &found.who, needed, why, err) : st;
+    result->who = found.who;
+    return st == RP_OK ? weigh(shown, &found.who, needed, &result->why, err) : st;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/auth/method.h"
 
+#include <assert.h>
 #include <string.h>
 
 #define REVERB "/deepmind.reverb.ReverbService/"
@@ -9,7 +10,7 @@
 #define REFLECTION_V1 "/grpc.reflection.v1.ServerReflection/"
 #define REFLECTION_V1ALPHA "/grpc.reflection.v1alpha.ServerReflection/"
 
-/* The one table: who may call what. */
+/* The methods, with the roles that they need. */
 static const struct {
     const char *service; /* how a path begins */
     const char *name;    /* how it ends */
@@ -75,6 +76,7 @@ rp_method rp_method_of(const char *path)
 
 const char *rp_method_name(rp_method method)
 {
+    assert(method < RP_METHODS);
     for (size_t i = 0; i < METHOD_ROWS; i++)
         if (methods[i].method == method) return methods[i].name;
     return "unknown";
@@ -82,6 +84,7 @@ const char *rp_method_name(rp_method method)
 
 rp_role rp_method_role(rp_method method)
 {
+    assert(method < RP_METHODS);
     for (size_t i = 0; i < METHOD_ROWS; i++)
         if (methods[i].method == method) return methods[i].role;
     return RP_ROLE_ADMIN;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The calls that the server knows, and who may make them. */
+/* The methods of the server, and the role that each needs. */
 #ifndef RP_SERVER_AUTH_METHOD_H
 #define RP_SERVER_AUTH_METHOD_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* What somebody may do. Each includes those before it. */
+/* A role includes the roles before it. */
 typedef enum rp_role {
     RP_ROLE_NONE = 0,
-    RP_ROLE_READ = 1,  /* sample, look */
+    RP_ROLE_READ = 1,  /* sample, peek, list */
     RP_ROLE_WRITE = 2, /* insert, update and delete items */
     RP_ROLE_ADMIN = 3, /* reset, checkpoint, change tables */
 } rp_role;
@@ -48,16 +48,16 @@ typedef enum rp_method {
     RP_METHODS,
 } rp_method;
 
-/* The method of a :path, "/package.Service/Method". RP_METHOD_UNKNOWN is to be answered with
- * UNIMPLEMENTED, to everybody. In the package reprise.v1 the name of the service does not
+/* The method of a :path, "/package.Service/Method". RP_METHOD_UNKNOWN must be answered with
+ * UNIMPLEMENTED, whatever the role. In the package reprise.v1 the name of the service does not
  * matter. */
 rp_method rp_method_of(const char *path);
 
 /* "InsertStream" and so on, the word in metrics and logs; "unknown". Static. */
 const char *rp_method_name(rp_method method);
 
-/* The role that a method needs. Health and reflection need none; an unknown method needs
- * admin, so that one that is forgotten here is closed rather than open. */
+/* The role that a method needs. Health and reflection need none; any other method
+ * that the table does not have needs admin. */
 rp_role rp_method_role(rp_method method);
 
 /* The same for a path. */

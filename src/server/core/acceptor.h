@@ -1,25 +1,68 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Taking connections: on the first worker's loop, each handed to the worker that has fewest. */
+/* Accepts connections, on one loop, and hands each to a callback.
+ *
+ * Invariants:
+ *   A1  listener_count <= RP_LISTENERS, and addresses[i] is the text of listeners[i];
+ *   A2  while is_accepting, the watch of each descriptor is on the loop.
+ *
+ * Functions belong to the loop's thread unless they say otherwise. */
 #ifndef RP_SERVER_CORE_ACCEPTOR_H
 #define RP_SERVER_CORE_ACCEPTOR_H
 
 #include "net/listener.h"
 #include "net/loop.h"
-#include "reprise/server.h"
 
-/* A listening descriptor, on the first worker's loop. */
+enum { RP_LISTENERS = 16 };
+
+typedef struct rp_acceptor rp_acceptor;
+
 typedef struct rp_listener_watch {
     rp_watch watch;
-    rp_server *server;
+    rp_acceptor *acceptor;
 } rp_listener_watch;
 
-typedef struct rp_server_listener {
+typedef struct rp_acceptor_listener {
     rp_listener listener;
     rp_listener_watch watches[RP_LISTENER_MAX_FDS];
-} rp_server_listener;
+} rp_acceptor_listener;
 
-/* Starts and stops taking connections. Any thread. */
-void rp_server_accept(rp_server *server);
-void rp_server_stop_accepting(rp_server *server);
+typedef struct rp_acceptor_handler {
+    /* A connection was accepted: takes its descriptor. `peer` is its address. */
+    void (*on_connection)(rp_acceptor *acceptor, int fd, const char *peer);
+    /* The process or the system has run out of descriptors or memory. Accepting continues
+     * after a pause. */
+    void (*on_exhausted)(rp_acceptor *acceptor);
+    /* A listener could not be watched. */
+    void (*on_failed)(rp_acceptor *acceptor, const rp_listener *listener);
+} rp_acceptor_handler;
+
+/* Zeroed it has no listeners. */
+struct rp_acceptor {
+    rp_acceptor_listener listeners[RP_LISTENERS];
+    size_t listener_count;
+    const char *addresses[RP_LISTENERS];
+    rp_loop *loop;
+    const rp_acceptor_handler *handler;
+    rp_post start, stop;
+    rp_timer pause; /* armed when descriptors ran out */
+    bool is_accepting;
+};
+
+/* Adds a listener for an address. Before it is started. RP_NO_RESOURCE (RP_LISTENERS reached);
+ * as rp_listener_open() otherwise. */
+RP_NODISCARD rp_status rp_acceptor_listen(rp_acceptor *acceptor, const char *address,
+                                          const rp_listener **out, rp_error *err);
+/* Starts and stops accepting: posts to the loop. Any thread; each at most once. Stopping closes
+ * the listeners, so peers that connect afterwards are refused by the system. */
+void rp_acceptor_start(rp_acceptor *acceptor, rp_loop *loop,
+                       const rp_acceptor_handler *handler);
+void rp_acceptor_stop(rp_acceptor *acceptor);
+/* Closes the listeners. After the loop has ended. */
+void rp_acceptor_deinit(rp_acceptor *acceptor);
+
+/* The first TCP port that it listens on; 0: none. Any thread. */
+int rp_acceptor_port(const rp_acceptor *acceptor);
+/* Whether it listens on a Unix socket. Before it is stopped. */
+bool rp_acceptor_has_unix(const rp_acceptor *acceptor);
 
 #endif

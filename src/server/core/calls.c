@@ -1,39 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests become tasks, by their method; tasks end with a status. */
+#include "server/core/calls.h"
+
 #include <assert.h>
 #include <stdio.h>
 
 #include "server/bounds/limits.h"
+#include "server/core/connection_room.h"
 #include "server/core/deferral.h"
-#include "server/core/inside.h"
-#include "server/core/page_answer.h"
+#include "server/core/page_response.h"
+#include "server/core/task.h"
 #include "util/error.h"
-#include "util/mem.h"
-
-static const rp_task_kind *const kinds[RP_METHODS] = {
-    [RP_METHOD_INSERT_STREAM] = &rp_insert_stream_kind,
-    [RP_METHOD_SAMPLE_STREAM] = &rp_sample_stream_kind,
-    [RP_METHOD_MUTATE_PRIORITIES] = &rp_mutate_kind,
-    [RP_METHOD_RESET] = &rp_reset_kind,
-    [RP_METHOD_CHECKPOINT] = &rp_checkpoint_kind,
-    [RP_METHOD_SERVER_INFO] = &rp_server_info_kind,
-    [RP_METHOD_INITIALIZE_CONNECTION] = &rp_initialize_kind,
-    [RP_METHOD_PEEK] = &rp_peek_kind,
-    [RP_METHOD_SAMPLE] = &rp_sample_kind,
-    [RP_METHOD_SAMPLE_SHARED] = &rp_sample_shared_kind,
-    [RP_METHOD_WHY_BLOCKED] = &rp_why_blocked_kind,
-    [RP_METHOD_STATUS] = &rp_status_kind,
-    [RP_METHOD_UPDATE] = &rp_update_kind,
-    [RP_METHOD_DELETE] = &rp_delete_kind,
-    [RP_METHOD_CREATE_TABLE] = &rp_create_table_kind,
-    [RP_METHOD_DROP_TABLE] = &rp_drop_table_kind,
-    [RP_METHOD_ALTER_TABLE] = &rp_alter_table_kind,
-    [RP_METHOD_PAUSE_TABLE] = &rp_pause_table_kind,
-    [RP_METHOD_RESUME_TABLE] = &rp_resume_table_kind,
-    [RP_METHOD_HEALTH_CHECK] = &rp_health_check_kind,
-    [RP_METHOD_HEALTH_WATCH] = &rp_health_watch_kind,
-    [RP_METHOD_REFLECTION] = &rp_reflection_kind,
-};
 
 enum { MAX_PATH_BYTES = 256 };
 
@@ -47,80 +23,26 @@ static bool begins(rp_string text, const char *word)
     return text.size >= strlen(word) && memcmp(text.data, word, strlen(word)) == 0;
 }
 
-/* Ends a call that never became a task. */
-static void turn_away(rp_connection *c, rp_call *call, rp_method method, rp_refusal why,
-                      const rp_error *error)
+/* Ends a call that has no task. */
+static void reject(rp_connection *c, rp_call *call, rp_method method, rp_refusal why,
+                   const rp_error *error)
 {
     rp_connection_refused(c, why);
     rp_counter_add(&c->worker->metrics->calls[method][error->code], 1);
     rp_call_finish(call, error->code, error->text);
 }
 
-static void on_deadline(rp_timer *timer)
-{
-    rp_task *task = (rp_task *)((char *)timer - offsetof(rp_task, deadline));
-
-    rp_task_abort(task, RP_DEADLINE, "Deadline Exceeded");
-}
-
-static void begin_task(rp_connection *c, rp_call *call, rp_method method,
-                       const rp_task_kind *kind, int64_t timeout_ns)
-{
-    rp_worker *worker = c->worker;
-    rp_task *task;
-    int64_t now_ns = rp_loop_now(worker->loop);
-    rp_error error;
-
-    assert(kind != NULL); /* check_head() has looked */
-    task = rp_alloc_zero(&worker->server->alloc, kind->bytes);
-    if (task == NULL) {
-        (void)rp_fail_memory(&error, kind->bytes);
-        turn_away(c, call, method, RP_REFUSED_MEMORY, &error);
-        return;
-    }
-    task->kind = kind;
-    task->connection = c;
-    task->call = call;
-    task->method = method;
-    task->deadline = (rp_timer){.on_due = on_deadline, .is_bulk = true};
-    task->next = c->tasks;
-    if (task->next != NULL) task->next->prev = task;
-    c->tasks = task;
-    rp_counter_add(&worker->metrics->streams, 1);
-    rp_call_set_user(call, task);
-    if (timeout_ns >= 0 && timeout_ns < INT64_MAX - now_ns &&
-        rp_loop_arm(worker->loop, &task->deadline, now_ns + timeout_ns) != RP_OK) {
-        rp_task_finish(task, RP_NO_RESOURCE, "out of memory for a deadline");
-        return;
-    }
-    if (kind->on_open != NULL) kind->on_open(task);
-}
-
-/* What does not need the store. */
-static bool works_while_loading(rp_method method)
-{
-    return method == RP_METHOD_HEALTH_CHECK || method == RP_METHOD_HEALTH_WATCH ||
-           method == RP_METHOD_REFLECTION;
-}
-
-static const char no_room[] = "too many answers wait to be read";
-
-/* Whether a call holds its answers back until there is room for them. Others are refused. */
-static bool waits_for_room(rp_method method)
-{
-    return method == RP_METHOD_INSERT_STREAM || method == RP_METHOD_SAMPLE_STREAM ||
-           method == RP_METHOD_SAMPLE_SHARED;
-}
-
-/* Whether the call may go on, by what its headers say. */
-static rp_status check_head(rp_connection *c, const rp_request_head *head, const char *path,
-                            const char *authorization, rp_method *method, rp_refusal *why,
-                            rp_error *err)
+/* Whether a call of this method may begin, by its headers. If not, `*why` receives the reason.
+ */
+static rp_status check_head(rp_connection *c, const rp_request_head *head, rp_method method,
+                            const char *authorization, rp_refusal *why, rp_error *err)
 {
     rp_server *server = c->worker->server;
     const rp_credentials shown = {authorization, c->certificate, c->peer};
+    const rp_task_kind *kind = rp_task_kinds[method];
+    rp_gate_result result = {.why = *why};
+    rp_status st;
 
-    *method = rp_method_of(path);
     if (head->too_large || head->too_many) {
         *why = head->too_many ? RP_REFUSED_HEADER_FIELDS : RP_REFUSED_HEADER_BYTES;
         return rp_fail(err, RP_NO_RESOURCE, "headers over %zu bytes or %zu fields",
@@ -130,9 +52,9 @@ static rp_status check_head(rp_connection *c, const rp_request_head *head, const
         *why = RP_REFUSED_DRAINING;
         return rp_fail(err, RP_UNAVAILABLE, "the server is shutting down");
     }
-    /* Acquire: whoever sees it loaded sees all that was done to load it. */
+    /* Acquire: pairs with rp_server_set_health(), so that the loaded store is visible. */
     if (!atomic_load_explicit(&server->is_loaded, memory_order_acquire) &&
-        !works_while_loading(*method)) {
+        (kind == NULL || !kind->works_while_loading)) {
         *why = RP_REFUSED_LOADING;
         return rp_server_fail_loading(server, err);
     }
@@ -140,36 +62,38 @@ static rp_status check_head(rp_connection *c, const rp_request_head *head, const
         *why = RP_REFUSED_DECODE;
         return rp_fail(err, RP_INVALID, "malformed grpc-timeout");
     }
-    if (*method == RP_METHOD_UNKNOWN || kinds[*method] == NULL) {
+    if (kind == NULL) {
         *why = RP_REFUSED_UNKNOWN_METHOD;
         return rp_fail(err, RP_UNIMPLEMENTED, "no such method");
     }
-    if (*method == RP_METHOD_RESET && server->reset_off) {
+    if (method == RP_METHOD_RESET && server->reset_off) {
         *why = RP_REFUSED_RESET_OFF;
         return rp_fail(err, RP_DENIED, "this server does not allow Reset");
     }
-    if (!waits_for_room(*method) && rp_connection_is_stuffed(c, why))
-        return rp_fail(err, RP_NO_RESOURCE, "%s", no_room);
-    return rp_gate_check(server->gate, &shown, rp_method_role(*method),
-                         rp_loop_now(c->worker->loop), &c->memo, NULL, why, err);
+    if (!kind->waits_for_room && rp_connection_is_full(c, why))
+        return rp_fail(err, RP_NO_RESOURCE, "%s", RP_NO_ROOM_TEXT);
+    st = rp_gate_check(server->gate, &shown, rp_method_role(method),
+                       rp_loop_now(c->worker->loop), &c->memo, &result, err);
+    *why = result.why;
+    return st;
 }
 
 static void on_request(void *user, rp_call *call, const rp_request_head *head)
 {
     rp_connection *c = user;
     char path[MAX_PATH_BYTES] = "", authorization[RP_AUTH_MAX_TOKEN_BYTES + 32] = "";
-    rp_method method = RP_METHOD_UNKNOWN;
+    rp_method method;
     rp_refusal why = RP_REFUSED_DECODE;
     rp_error error = {0};
 
-    rp_worker_start_gathered(c->worker);
+    rp_worker_flush_batches(c->worker);
     if (head->path.size < sizeof path) memcpy(path, head->path.data, head->path.size);
     if (head->authorization.size < sizeof authorization)
         memcpy(authorization, head->authorization.data, head->authorization.size);
     else
         (void)snprintf(authorization, sizeof authorization, "too long");
     if (is(head->method, "GET") || is(head->method, "HEAD")) {
-        if (rp_connection_is_stuffed(c, &why)) {
+        if (rp_connection_is_full(c, &why)) {
             rp_connection_refused(c, why);
             rp_call_answer(call, &(rp_http_answer){503, "text/plain", NULL, NULL}, NULL);
             return;
@@ -180,8 +104,8 @@ static void on_request(void *user, rp_call *call, const rp_request_head *head)
                            NULL);
             return;
         }
-        rp_page_answer_call(c, call, is(head->method, "HEAD") ? "HEAD" : "GET", path,
-                            authorization);
+        rp_page_respond(c, call, is(head->method, "HEAD") ? "HEAD" : "GET", path,
+                        authorization);
         return;
     }
     if (!is(head->method, "POST")) {
@@ -193,22 +117,13 @@ static void on_request(void *user, rp_call *call, const rp_request_head *head)
         rp_call_answer(call, &(rp_http_answer){415, "text/plain", NULL, NULL}, NULL);
         return;
     }
-    if (check_head(c, head, path, authorization, &method, &why, &error) != RP_OK) {
-        turn_away(c, call, method, why, &error);
-        return;
+    method = rp_method_of(path);
+    if (check_head(c, head, method, authorization, &why, &error) != RP_OK) {
+        reject(c, call, method, why, &error);
+    } else if (!rp_task_begin(c, call, method, head->timeout_ns)) {
+        (void)rp_fail_memory(&error, rp_task_kinds[method]->bytes);
+        reject(c, call, method, RP_REFUSED_MEMORY, &error);
     }
-    begin_task(c, call, method, kinds[method], head->timeout_ns);
-}
-
-/* The call has its status: nothing more is to be said. */
-static void note_end(rp_task *task, rp_status status)
-{
-    task->is_finished = true;
-    task->status = status;
-    rp_loop_disarm(rp_task_worker(task)->loop, &task->deadline);
-    rp_safe_wait_end(&rp_task_worker(task)->safe_waits, &task->safe);
-    if (task->kind->on_end != NULL) task->kind->on_end(task);
-    rp_connection_touch(task->connection);
 }
 
 static void on_message(void *user, rp_call *call, const uint8_t *data, size_t size,
@@ -219,17 +134,17 @@ static void on_message(void *user, rp_call *call, const uint8_t *data, size_t si
     rp_refusal why;
 
     c->turn.messages++;
-    if (task == NULL || task->method != RP_METHOD_INSERT_STREAM) c->turn.others = true;
+    if (task == NULL || !task->kind->is_moderated) c->turn.others = true;
     rp_counter_add(&c->worker->metrics->messages_read, 1);
-    rp_worker_make_way(c->worker, task);
+    rp_worker_flush_other_batches(c->worker, task);
     if (task == NULL || task->is_finished) return;
     if (task->held != NULL || task->deferred != NULL) {
         rp_task_abort(task, RP_INVALID, "the call has more than one request message");
-    } else if (!waits_for_room(task->method) && rp_connection_is_stuffed(c, &why)) {
-        /* Many calls may have begun when there was room. */
+    } else if (!task->kind->waits_for_room && rp_connection_is_full(c, &why)) {
+        /* There was room when the call began; other calls have used it since. */
         rp_connection_refused(c, why);
-        rp_task_abort(task, RP_NO_RESOURCE, no_room);
-    } else if (rp_defer_applies(task->method)) {
+        rp_task_abort(task, RP_NO_RESOURCE, RP_NO_ROOM_TEXT);
+    } else if (task->kind->visits_tables) {
         rp_defer_message(task, data, size, block);
     } else {
         task->kind->on_message(task, data, size, block);
@@ -241,7 +156,7 @@ static void on_half_close(void *user, rp_call *call)
     rp_connection *c = user;
     rp_task *task = rp_call_user(call);
 
-    rp_worker_make_way(c->worker, task);
+    rp_worker_flush_other_batches(c->worker, task);
     if (task == NULL || task->is_finished || task->held != NULL || task->deferred != NULL)
         return;
     if (task->kind->on_half_close != NULL)
@@ -255,7 +170,7 @@ static void on_room(void *user, rp_call *call)
     rp_connection *c = user;
     rp_task *task = rp_call_user(call);
 
-    rp_worker_make_way(c->worker, task);
+    rp_worker_flush_other_batches(c->worker, task);
     if (task != NULL && !task->is_finished && task->kind->on_room != NULL)
         task->kind->on_room(task);
 }
@@ -263,28 +178,13 @@ static void on_room(void *user, rp_call *call)
 static void on_close(void *user, rp_call *call)
 {
     rp_connection *c = user;
-    rp_worker *worker = c->worker;
     rp_task *task = rp_call_user(call);
 
     if (task == NULL) return;
-    rp_worker_make_way(worker, task);
-    rp_loop_disarm(worker->loop, &task->deadline);
-    rp_safe_wait_end(&worker->safe_waits, &task->safe);
-    if (!task->is_finished) task->status = RP_CANCELLED;
-    task->is_finished = true;
-    if (task->kind->on_close != NULL) task->kind->on_close(task);
-    rp_reply_release(&worker->replies, task->held);
+    assert(task->call == call && task->connection == c);
+    rp_worker_flush_other_batches(c->worker, task);
     rp_defer_forget(task);
-    if (task->flushes) {
-        *(task->prev_flush != NULL ? &task->prev_flush->next_flush : &c->flushes) =
-            task->next_flush;
-        if (task->next_flush != NULL) task->next_flush->prev_flush = task->prev_flush;
-    }
-    *(task->prev != NULL ? &task->prev->next : &c->tasks) = task->next;
-    if (task->next != NULL) task->next->prev = task->prev;
-    rp_counter_add(&worker->metrics->calls[task->method][task->status], 1);
-    rp_counter_sub(&worker->metrics->streams, 1);
-    rp_release(&worker->server->alloc, task, task->kind->bytes);
+    rp_task_close(task);
 }
 
 static bool on_nuisance(void *user, rp_nuisance kind)
@@ -306,6 +206,7 @@ static bool on_nuisance(void *user, rp_nuisance kind)
     };
     rp_connection *c = user;
 
+    assert(kind >= 0 && kind < RP_NUISANCE_KINDS);
     if (kind == RP_NUISANCE_REFUSED) rp_connection_refused(c, RP_REFUSED_STREAMS);
     return rp_connection_charge(c, abuses[kind]);
 }
@@ -320,15 +221,14 @@ static void on_fault(void *user, rp_call *call, rp_call_fault fault, rp_status s
     };
     rp_connection *c = user;
     rp_task *task = rp_call_user(call);
-
     rp_refusal why = reasons[fault];
 
     if (fault == RP_FAULT_MESSAGE_BYTES &&
         c->worker->limits.message_bytes == rp_server_limits_side_bytes(&c->worker->limits))
         why = RP_REFUSED_QUEUED;
-    rp_worker_make_way(c->worker, task);
+    rp_worker_flush_other_batches(c->worker, task);
     rp_connection_refused(c, why);
-    if (task != NULL && !task->is_finished) note_end(task, status);
+    if (task != NULL && !task->is_finished) rp_task_ended(task, status);
 }
 
 const rp_h2_handler rp_calls_handler = {
@@ -340,111 +240,3 @@ const rp_h2_handler rp_calls_handler = {
     .on_nuisance = on_nuisance,
     .on_fault = on_fault,
 };
-
-void rp_task_touch(rp_task *task)
-{
-    rp_connection *c = task->connection;
-
-    rp_connection_touch(c);
-    if (task->flushes) return;
-    task->flushes = true;
-    task->prev_flush = NULL;
-    task->next_flush = c->flushes;
-    if (c->flushes != NULL) c->flushes->prev_flush = task;
-    c->flushes = task;
-}
-
-void rp_task_finish(rp_task *task, rp_status status, const char *text)
-{
-    if (task->is_finished) return;
-    note_end(task, status);
-    rp_call_finish(task->call, status, text);
-}
-
-void rp_task_abort(rp_task *task, rp_status status, const char *text)
-{
-    if (task->is_finished) return;
-    note_end(task, status);
-    rp_call_abort(task->call, status, text);
-}
-
-void rp_task_refuse(rp_task *task, rp_refusal why, const rp_error *error)
-{
-    /* Bytes from a peer that contradict themselves are its mistake, not damaged storage. */
-    rp_status status = error->code == RP_CORRUPT ? RP_INVALID : error->code;
-
-    if (task->is_finished) return;
-    rp_connection_refused(task->connection, why);
-    rp_task_abort(task, status, error->text);
-}
-
-rp_reply *rp_task_reply(rp_task *task)
-{
-    rp_reply *reply = rp_reply_new(&rp_task_worker(task)->replies);
-
-    if (reply == NULL) rp_task_abort(task, RP_NO_RESOURCE, "out of memory for an answer");
-    return reply;
-}
-
-void rp_task_send(rp_task *task, rp_reply *reply)
-{
-    if (!rp_reply_close(reply)) {
-        rp_reply_release(&rp_task_worker(task)->replies, reply);
-        rp_task_abort(task, RP_NO_RESOURCE, "out of memory for an answer");
-        return;
-    }
-    rp_counter_add(&rp_task_worker(task)->metrics->messages_written, 1);
-    rp_call_send(task->call, reply);
-    rp_connection_count(task->connection);
-    rp_connection_touch(task->connection);
-}
-
-void rp_task_answer(rp_task *task, rp_reply *reply)
-{
-    rp_task_send(task, reply);
-    rp_task_finish(task, RP_OK, NULL);
-}
-
-void rp_task_answer_in_room(rp_task *task, rp_reply *reply)
-{
-    rp_connection *c = task->connection;
-
-    if (reply->bytes.size <= rp_connection_room(c, RP_QUEUE_OUT)) {
-        rp_task_answer(task, reply);
-        return;
-    }
-    rp_reply_release(&c->worker->replies, reply);
-    rp_connection_refused(c, RP_REFUSED_QUEUED);
-    rp_task_abort(task, RP_NO_RESOURCE, no_room);
-}
-
-static void send_held(rp_safe_wait *wait)
-{
-    rp_task *task = (rp_task *)(void *)((char *)wait - offsetof(rp_task, safe));
-    rp_reply *reply = task->held;
-
-    task->held = NULL;
-    rp_task_answer(task, reply);
-}
-
-void rp_task_answer_safely(rp_task *task, rp_reply *reply, uint64_t lsn)
-{
-    rp_worker *worker = rp_task_worker(task);
-
-    if (reply == NULL) reply = rp_task_reply(task);
-    if (reply == NULL) return;
-    if (lsn <= rp_safe_now(&worker->server->safety)) {
-        rp_task_answer(task, reply);
-        return;
-    }
-    task->held = reply;
-    task->safe.on_safe = send_held;
-    rp_safe_wait_begin(&worker->safe_waits, &task->safe, lsn);
-}
-
-void rp_task_answer_empty(rp_task *task)
-{
-    rp_reply *reply = rp_task_reply(task);
-
-    if (reply != NULL) rp_task_answer(task, reply);
-}

@@ -1,73 +1,79 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/core/closing.h"
 
-enum { TURN_CALLS = 512 }; /* of closed connections that one turn ends */
+#include <assert.h>
 
-/* Ends up to `most` calls of the connection. Returns how many; frees it after the last. */
-static size_t end_calls(rp_connection *c, size_t most)
+/* Ends up to `most` calls. Returns how many; `closed` may be freed after the last. */
+static size_t end_calls(rp_closing *closing, rp_closed *closed, size_t most)
 {
-    size_t before = rp_h2_call_count(c->h2), left = rp_h2_close_calls(c->h2, most);
+    size_t before = rp_h2_call_count(closed->h2), left = rp_h2_close_calls(closed->h2, most);
 
+    assert(left <= before);
     if (left == 0)
-        rp_connection_free(c);
+        closing->on_done(closed);
     else
-        rp_connection_count(c); /* what the others held is free */
+        closing->on_progress(closed);
     return before - left;
 }
 
-static void end_first(rp_worker *worker, size_t most)
+static void end_first(rp_closing *closing, size_t most)
 {
-    rp_connection *c = worker->closing;
+    rp_closed *closed = closing->first;
 
-    if (rp_h2_call_count(c->h2) <= most) { /* it is freed */
-        worker->closing = c->next_closing;
-        if (worker->closing == NULL) worker->closing_last = NULL;
+    assert(closing->timer.place != 0); /* E1 */
+    if (rp_h2_call_count(closed->h2) <= most) {
+        closing->first = closed->next;
+        if (closing->first == NULL) closing->last = NULL;
     }
-    worker->closed_calls += end_calls(c, most);
+    closing->ended += end_calls(closing, closed, most);
 }
 
 static void on_due(rp_timer *timer)
 {
-    rp_worker *worker = (rp_worker *)((char *)timer - offsetof(rp_worker, close_more));
+    rp_closing *closing = (rp_closing *)((char *)timer - offsetof(rp_closing, timer));
 
     /* For the next turn. Cannot fail: this timer has just left its place in the heap. */
-    (void)!rp_loop_arm(worker->loop, timer, rp_loop_now(worker->loop));
-    while (worker->closing != NULL && worker->closed_calls < TURN_CALLS)
-        end_first(worker, TURN_CALLS - worker->closed_calls);
-    if (worker->closing == NULL) rp_loop_disarm(worker->loop, timer);
+    (void)!rp_loop_arm(closing->loop, timer, rp_loop_now(closing->loop));
+    while (closing->first != NULL && closing->ended < RP_CLOSING_CALLS)
+        end_first(closing, RP_CLOSING_CALLS - closing->ended);
+    if (closing->first == NULL) rp_loop_disarm(closing->loop, timer);
+    assert((closing->first == NULL) == (closing->last == NULL)); /* E2 */
 }
 
-void rp_closing_add(rp_connection *c)
+void rp_closing_add(rp_closing *closing, rp_closed *closed, rp_h2 *h2)
 {
-    rp_worker *worker = c->worker;
-    size_t count = rp_h2_call_count(c->h2);
+    size_t count = rp_h2_call_count(h2);
 
-    if ((worker->closing == NULL && worker->closed_calls + count <= TURN_CALLS) ||
-        worker->stopping ||
+    closed->h2 = h2;
+    closed->next = NULL;
+    if ((closing->first == NULL && closing->ended + count <= RP_CLOSING_CALLS) ||
+        closing->is_urgent ||
         /* Without memory for the timer nothing would end them later. */
-        rp_loop_arm(worker->loop, &worker->close_more, rp_loop_now(worker->loop)) != RP_OK) {
-        worker->closed_calls += end_calls(c, SIZE_MAX);
+        rp_loop_arm(closing->loop, &closing->timer, rp_loop_now(closing->loop)) != RP_OK) {
+        closing->ended += end_calls(closing, closed, SIZE_MAX);
         return;
     }
-    c->next_closing = NULL;
-    *(worker->closing_last != NULL ? &worker->closing_last->next_closing : &worker->closing) =
-        c;
-    worker->closing_last = c;
+    assert((closing->first == NULL) == (closing->last == NULL)); /* E2 */
+    *(closing->last != NULL ? &closing->last->next : &closing->first) = closed;
+    closing->last = closed;
 }
 
-void rp_closing_finish(rp_worker *worker)
+void rp_closing_finish(rp_closing *closing)
 {
-    if (worker->closing == NULL) return;
-    while (worker->closing != NULL) end_first(worker, SIZE_MAX);
-    rp_loop_disarm(worker->loop, &worker->close_more);
+    closing->is_urgent = true;
+    if (closing->first == NULL) return;
+    while (closing->first != NULL) end_first(closing, SIZE_MAX);
+    rp_loop_disarm(closing->loop, &closing->timer);
 }
 
-void rp_closing_init(rp_worker *worker)
+void rp_closing_init(rp_closing *closing, rp_loop *loop, void (*on_progress)(rp_closed *closed),
+                     void (*on_done)(rp_closed *closed))
 {
-    worker->close_more.on_due = on_due;
+    *closing = (rp_closing){.loop = loop, .on_progress = on_progress, .on_done = on_done};
+    closing->timer.on_due = on_due;
 }
 
-void rp_closing_end_turn(rp_worker *worker)
+void rp_closing_end_turn(rp_closing *closing)
 {
-    worker->closed_calls = 0;
+    closing->ended = 0;
 }

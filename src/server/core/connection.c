@@ -1,57 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A connection: from its first byte to its last.
- *
- *   handshake (TLS) -> h2 -> closing -> closed
- *   sniff (plain)   -> h2 -> closing -> closed
- *                   -> given to the page, if it is HTTP/1.1
- *                   -> lease, on a Unix socket, if it asks for shared memory
- *
- * Nothing is sent before the peer has shown what it speaks. Bytes are read into the worker's
- * one buffer, or straight into a large message; what there is to say is written at the end of
- * the turn. A timer looks after what takes too long. */
+#include "server/core/connection.h"
+
+#include <assert.h>
 #include <stdio.h>
 #include <unistd.h>
 
 #include "server/bounds/limits.h"
-#include "server/core/closing.h"
+#include "server/core/calls.h"
+#include "server/core/connection_room.h"
 #include "server/core/connection_watch.h"
-#include "server/core/handshakes.h"
-#include "server/core/inside.h"
 #include "server/core/lease_link.h"
+#include "server/core/task.h"
 #include "util/mem.h"
 
 enum {
     WRITE_PARTS = 64,
     WRITE_TURN_BYTES = 4 << 20, /* to one connection in one turn */
-    WARM_BYTES = 16 << 10,      /* of answers that are written while the cache has them */
-    BESIDE_BYTES = 16 << 10,
+    WARM_BYTES = 16 << 10,      /* of responses that are written while they are in the cache */
+    BESIDE_BYTES = 16 << 10,    /* read behind a large message */
     DENSE = 4, /* a read of small frames costs more than so many times its bytes */
-    LAST_CALLS_NS = 50000000,  /* between the notice of a drain and its end */
-    SNIFF_AGAIN_NS = 10000000, /* at first, when the first bytes come one by one */
+    LAST_CALLS_NS = 50000000,  /* between the two GOAWAY frames of a drain */
+    SNIFF_AGAIN_NS = 10000000, /* the first pause if the first bytes arrive one by one */
     H2_ENHANCE_YOUR_CALM = 0xb,
 };
 
+static void on_check(rp_timer *timer);
 static void on_rested(rp_timer *timer);
 static void on_ready(rp_watch *watch, uint32_t events);
 
-void rp_connection_refused(rp_connection *connection, rp_refusal why)
-{
-    rp_counter_add(&connection->worker->metrics->refusals[why], 1);
-    rp_server_log(connection->worker->server, RP_LOG_WARNING, "refused", "reason=%s peer=%s",
-                  rp_refusal_name(why), connection->peer);
-}
-
-bool rp_connection_charge(rp_connection *c, rp_abuse_kind kind)
-{
-    rp_worker *worker = c->worker;
-    rp_bucket_rate rate = rp_abuse_rate(&worker->limits);
-
-    rp_counter_add(&worker->metrics->abuse[kind], 1);
-    if (rp_abuse_spend(&c->abuse, &rate, kind, rp_loop_now(worker->loop))) return true;
-    rp_connection_refused(c, RP_REFUSED_ABUSE);
-    return false;
-}
-
+/* Removes it from the list of dirty connections (C2). */
 static void clean(rp_connection *c)
 {
     rp_connection **link = &c->worker->dirty;
@@ -62,12 +39,15 @@ static void clean(rp_connection *c)
     c->is_dirty = false;
 }
 
-/* One connection less; who drains waits for the last. */
+/* One connection less. Wakes rp_server_drain() after the last. */
 static void count_out(rp_worker *worker)
 {
     rp_server *server = worker->server;
+    size_t before =
+        atomic_fetch_sub_explicit(&worker->connection_count, 1, memory_order_relaxed);
 
-    atomic_fetch_sub_explicit(&worker->connection_count, 1, memory_order_relaxed);
+    assert(before > 0); /* V1 */
+    (void)before;
     if (atomic_fetch_sub_explicit(&server->connection_count, 1, memory_order_acq_rel) != 1 ||
         !atomic_load_explicit(&server->draining, memory_order_relaxed))
         return;
@@ -95,7 +75,8 @@ void rp_connection_open(rp_worker *worker, int fd, const char *peer, rp_tls *tls
     (void)snprintf(c->peer, sizeof c->peer, "%s", peer);
     c->opened_ns = c->heard_ns = c->moved_ns = now_ns;
     c->watch = (rp_watch){.fd = fd, .on_ready = on_ready};
-    c->timer.on_due = rp_connection_look_after;
+    c->handshake = (rp_handshake){.link = &c->link, .watch = &c->watch};
+    c->timer.on_due = on_check;
     c->rest.on_due = on_rested;
     c->next = worker->connections;
     if (c->next != NULL) c->next->prev = c;
@@ -111,39 +92,56 @@ void rp_connection_open(rp_worker *worker, int fd, const char *peer, rp_tls *tls
     }
 }
 
-void rp_connection_close(rp_connection *c)
+/* Frees a connection without calls. */
+static void free_connection(rp_connection *c)
 {
     rp_worker *worker = c->worker;
 
-    rp_handshake_forget(c);
-    rp_loop_disarm(worker->loop, &c->timer);
-    rp_loop_disarm(worker->loop, &c->rest);
-    if (c->watch.fd >= 0) rp_loop_forget(worker->loop, &c->watch);
-    rp_lease_link_free(c);
-    clean(c);
-    *(c->prev != NULL ? &c->prev->next : &worker->connections) = c->next;
-    if (c->next != NULL) c->next->prev = c->prev;
-    rp_link_deinit(&c->link);
-    c->state = RP_CONNECTION_CLOSED;
-    rp_connection_count(c); /* nothing more comes in */
-    rp_connection_leave_line(c);
-    if (c->h2 != NULL)
-        rp_closing_add(c);
-    else
-        rp_connection_free(c);
-}
-
-void rp_connection_free(rp_connection *c)
-{
-    rp_worker *worker = c->worker;
-
+    assert(c->state == RP_CONNECTION_CLOSED && !c->is_dirty); /* C2 */
     rp_h2_free(c->h2);
     c->h2 = NULL;
+    assert(c->tasks == NULL && c->deferred == NULL && c->flushes == NULL);
+    assert(c->parked_bytes == 0 && c->pinned_bytes == 0 && c->makers == 0);
     rp_connection_count(c);
     rp_drawn_unref(c->drawn);
     rp_counter_sub(&worker->metrics->connections, 1);
     rp_release(&worker->server->alloc, c, sizeof *c);
     count_out(worker);
+}
+
+void rp_connection_close(rp_connection *c)
+{
+    rp_worker *worker = c->worker;
+
+    assert(c->state != RP_CONNECTION_CLOSED);
+    rp_handshake_forget(&worker->handshakes, &c->handshake);
+    rp_loop_disarm(worker->loop, &c->timer);
+    rp_loop_disarm(worker->loop, &c->rest);
+    if (c->watch.fd >= 0) rp_loop_forget(worker->loop, &c->watch);
+    rp_lease_link_free(c);
+    clean(c);
+    assert(c->prev != NULL ? c->prev->next == c : worker->connections == c); /* C1 */
+    *(c->prev != NULL ? &c->prev->next : &worker->connections) = c->next;
+    if (c->next != NULL) c->next->prev = c->prev;
+    rp_link_deinit(&c->link);
+    c->state = RP_CONNECTION_CLOSED;
+    rp_connection_count(c); /* nothing more comes in */
+    rp_connection_leave_turn_queue(c);
+    if (c->h2 != NULL)
+        rp_closing_add(&worker->closing, &c->closed, c->h2);
+    else
+        free_connection(c);
+}
+
+void rp_connection_on_calls_ended(rp_closed *closed)
+{
+    /* Frees the budget that the ended calls held. */
+    rp_connection_count((rp_connection *)((char *)closed - offsetof(rp_connection, closed)));
+}
+
+void rp_connection_on_all_calls_ended(rp_closed *closed)
+{
+    free_connection((rp_connection *)((char *)closed - offsetof(rp_connection, closed)));
 }
 
 /* Writes what is left, then closes. */
@@ -153,15 +151,8 @@ static void begin_closing(rp_connection *c)
     rp_connection_touch(c);
 }
 
-void rp_connection_touch(rp_connection *c)
-{
-    if (c->is_dirty || c->state == RP_CONNECTION_CLOSED) return;
-    c->is_dirty = true;
-    c->next_dirty = c->worker->dirty;
-    c->worker->dirty = c;
-}
-
-void rp_connection_look_at(rp_connection *c, int64_t due_ns)
+/* Has on_check() called at `due_ns`. */
+static void check_at(rp_connection *c, int64_t due_ns)
 {
     if (rp_loop_arm(c->worker->loop, &c->timer, due_ns) != RP_OK) begin_closing(c);
 }
@@ -172,80 +163,33 @@ void rp_connection_drain(rp_connection *c)
         rp_connection_close(c);
         return;
     }
-    /* First a notice; calls that are on their way have time to come, and then it is final. */
+    /* The first GOAWAY announces the end; calls that are already on their way are still taken
+     * until the second, which on_check() sends. */
     rp_h2_go_away(c->h2);
     c->is_draining = true;
     rp_connection_touch(c);
-    rp_connection_look_at(c, rp_loop_now(c->worker->loop) + LAST_CALLS_NS);
-}
-
-/* Whether calls may add `bytes` of responses. A long one is made alone, so that no more than
- * one goes over the limit of the connection. */
-static bool has_room(rp_connection *c, size_t bytes)
-{
-    const rp_server_limits *limits = &c->worker->limits;
-
-    if (c->state == RP_CONNECTION_CLOSED || c->makers > 0 ||
-        rp_h2_queued_bytes(c->h2) >= limits->connection_queued_bytes)
-        return false;
-    if (bytes == 0) return true;
-    return rp_connection_held(c) < limits->connection_queued_bytes &&
-           rp_connection_has_room(c, RP_QUEUE_OUT, bytes);
-}
-
-static void starve(rp_connection *c, size_t bytes)
-{
-    if (!c->is_starved || bytes < c->wanted_bytes) c->wanted_bytes = bytes;
-    c->is_starved = true;
-}
-
-void rp_connection_starve(rp_connection *c, size_t bytes)
-{
-    starve(c, bytes);
-    if (has_room(c, bytes)) c->fed_from_ns = rp_loop_now(c->worker->loop) + RP_HELD_NS;
-}
-
-/* Whether calls that wait for room may go on now. */
-static bool may_feed(rp_connection *c)
-{
-    return c->is_starved && rp_loop_now(c->worker->loop) >= c->fed_from_ns &&
-           has_room(c, c->wanted_bytes);
-}
-
-bool rp_connection_may_queue(rp_connection *c, const rp_call *call, size_t bytes)
-{
-    if (has_room(c, bytes) && !(c->is_starved && rp_call_queued_bytes(call) > 0)) return true;
-    starve(c, bytes);
-    return false;
-}
-
-bool rp_connection_is_stuffed(const rp_connection *c, rp_refusal *why)
-{
-    const rp_server_limits *limits = &c->worker->limits;
-
-    *why = RP_REFUSED_QUEUED;
-    if (rp_connection_room(c, RP_QUEUE_OUT) == 0) return true;
-    *why = RP_REFUSED_CONNECTION_QUEUED; /* one answer may be over it, by a whole message */
-    return rp_h2_queued_bytes(c->h2) >= limits->connection_queued_bytes + limits->message_bytes;
+    check_at(c, rp_loop_now(c->worker->loop) + LAST_CALLS_NS);
 }
 
 static void begin_h2(rp_connection *c)
 {
     rp_worker *worker = c->worker;
-    bool is_of_queue =
+    bool is_half_of_queue =
         worker->limits.message_bytes == rp_server_limits_side_bytes(&worker->limits);
     const rp_h2_limits limits = {
         .streams = (uint32_t)worker->limits.streams,
         .message_bytes = worker->limits.message_bytes,
-        .message_setting = is_of_queue ? "bytes, half of the server's limit queued_bytes: send "
-                                         "smaller messages or raise queued_bytes"
-                                       : "bytes, the server's limit message_bytes",
+        .message_setting = is_half_of_queue
+                               ? "bytes, half of the server's limit queued_bytes: send "
+                                 "smaller messages or raise queued_bytes"
+                               : "bytes, the server's limit message_bytes",
         .header_bytes = worker->limits.header_bytes,
         .header_fields = worker->limits.header_fields,
         .queued_bytes = worker->limits.stream_queued_bytes,
     };
 
-    c->drawn = rp_drawn_new(worker->server);
+    assert(c->h2 == NULL && c->drawn == NULL); /* C3 */
+    c->drawn = rp_drawn_new(&worker->server->alloc, &worker->server->budget);
     if (c->drawn == NULL || rp_h2_new(&worker->server->alloc, &rp_calls_handler, c, &limits,
                                       &worker->replies, &c->h2) != RP_OK) {
         rp_connection_refused(c, RP_REFUSED_MEMORY);
@@ -255,7 +199,7 @@ static void begin_h2(rp_connection *c)
     if (worker->server->arena != NULL)
         rp_h2_set_large(c->h2, &worker->server->arena_alloc, RP_SHARED_MIN_BYTES);
     c->state = RP_CONNECTION_H2;
-    rp_connection_touch(c); /* our settings go out at once: clients wait for them */
+    rp_connection_touch(c); /* clients wait for our settings */
 }
 
 static void give_to_page(rp_connection *c)
@@ -284,11 +228,13 @@ static void begin_lease(rp_connection *c)
         rp_connection_close(c);
         return;
     }
+    assert(c->lease != NULL); /* C4 */
     c->state = RP_CONNECTION_LEASE;
     rp_loop_change(c->worker->loop, &c->watch, RP_READABLE);
 }
 
-/* Reading goes on in the same turn: what made the descriptor ready is still there. */
+/* Decides by the first bytes which protocol the peer uses. They stay in the socket, so the
+ * descriptor stays ready. */
 static void sniff(rp_connection *c)
 {
     static const char preface[] = "PRI ", lease[] = RP_LEASE_MAGIC;
@@ -305,23 +251,24 @@ static void sniff(rp_connection *c)
         give_to_page(c);
     } else if (count == sizeof first) {
         begin_h2(c);
-    } else { /* level-triggered: look away, the longer the longer it takes */
+    } else { /* level-triggered: pause reading, for as long as it has taken so far */
         int64_t now_ns = rp_loop_now(c->worker->loop), age_ns = now_ns - c->opened_ns;
         int64_t end_ns = c->opened_ns + rp_ms(c->worker->limits.handshake_ms);
         int64_t due_ns = now_ns + (age_ns > SNIFF_AGAIN_NS ? age_ns : SNIFF_AGAIN_NS);
         rp_loop_change(c->worker->loop, &c->watch, 0);
-        rp_connection_look_at(c, due_ns < end_ns ? due_ns : end_ns);
+        check_at(c, due_ns < end_ns ? due_ns : end_ns);
     }
 }
 
-void rp_connection_shake_hands(rp_connection *c)
+/* Makes the next step of the TLS handshake, or closes the connection if the peer has gone. */
+static void shake_hands(rp_connection *c)
 {
     rp_link_result result = RP_LINK_BROKEN;
 
-    /* What the peer has sent before it went would still be read, and answered. */
+    /* Bytes that the peer sent before it hung up would still be read, at full cost. */
     if (!rp_link_is_hung_up(&c->link)) result = rp_link_handshake(&c->link);
     if (result == RP_LINK_AGAIN) {
-        rp_connection_look_at(c, c->opened_ns + rp_ms(c->worker->limits.handshake_ms));
+        check_at(c, c->opened_ns + rp_ms(c->worker->limits.handshake_ms));
         rp_loop_change(c->worker->loop, &c->watch, c->link.read_waits);
         return;
     }
@@ -338,35 +285,32 @@ void rp_connection_shake_hands(rp_connection *c)
         give_to_page(c);
 }
 
-/* Responses wait although the socket takes bytes: for a window update, which may lie unread. */
-static bool waits_for_window(const rp_connection *c)
+void rp_connection_on_handshake(rp_handshake *handshake, int64_t waited_ns)
 {
-    return rp_h2_queued_bytes(c->h2) > 0 && rp_h2_held_bytes(c->h2) < RP_QUEUE_FLOOR_BYTES &&
-           rp_loop_now(c->worker->loop) - c->moved_ns >= RP_HELD_NS;
+    rp_connection *c =
+        (rp_connection *)((char *)handshake - offsetof(rp_connection, handshake));
+
+    assert(c->state == RP_CONNECTION_HANDSHAKE);
+    c->opened_ns += waited_ns;
+    shake_hands(c);
 }
 
-bool rp_connection_may_read(const rp_connection *c)
-{
-    if (c->state != RP_CONNECTION_H2) return false;
-    if (c->intake.reserved > 0 || waits_for_window(c)) return true;
-    return rp_h2_awaited_bytes(c->h2) == 0 && rp_connection_room(c, RP_QUEUE_IN) > 0;
-}
-
-/* Bytes that one read may take, as far as the budget goes. While room is short only a little is
- * read beyond what is reserved: messages that begin there may have to wait (I3). */
+/* Bytes that one read may take, by the budget. While room is short only a little is read beyond
+ * what is reserved: messages that begin there may have to wait (I3). */
 static size_t read_limit(const rp_connection *c)
 {
     size_t reserved = c->intake.reserved, room = 0;
 
     if (rp_h2_awaited_bytes(c->h2) <= reserved) room = rp_connection_room(c, RP_QUEUE_IN);
     if (room > RP_QUEUE_FLOOR_BYTES && room < c->worker->limits.message_bytes &&
-        rp_queue_is_short(c->worker, RP_QUEUE_IN))
+        rp_queue_is_short(&c->worker->server->budget, RP_QUEUE_IN,
+                          rp_loop_now(c->worker->loop)))
         room = RP_QUEUE_FLOOR_BYTES;
     return reserved + room > RP_QUEUE_FLOOR_BYTES ? reserved + room : RP_QUEUE_FLOOR_BYTES;
 }
 
-/* Charges the TLS records without data that the last read met. False if the abuse budget is
- * spent; the peer is told then. */
+/* Charges TLS records without data in the last read. False, with a GOAWAY queued, if the abuse
+ * budget is spent. */
 static bool charge_records(rp_connection *c)
 {
     while (c->charged_records < c->link.idle_records) {
@@ -378,8 +322,8 @@ static bool charge_records(rp_connection *c)
     return true;
 }
 
-/* Takes bytes that were read. Adds to `*cost` what they cost: small frames and messages are
- * more work than their bytes say. */
+/* Handles bytes that were read. Adds their cost to `*cost`: each frame and message counts more
+ * than its bytes. False: the session has ended. */
 static bool take(rp_connection *c, const uint8_t *data, size_t size, size_t *cost)
 {
     uint64_t events = rp_h2_events(c->h2);
@@ -389,8 +333,8 @@ static bool take(rp_connection *c, const uint8_t *data, size_t size, size_t *cos
     return alive;
 }
 
-/* Reads once: straight into a large message, as far as one is arriving, and into the worker's
- * buffer. False once there is nothing more to read, or nobody to read it. */
+/* Reads once: directly into a large message, if one is arriving, and into the worker's buffer.
+ * False if there is nothing more to read, or the connection ends. */
 static bool read_some(rp_connection *c, size_t *total, size_t *cost)
 {
     rp_worker *worker = c->worker;
@@ -400,7 +344,7 @@ static bool read_some(rp_connection *c, size_t *total, size_t *cost)
     rp_link_result result;
     bool alive = true;
 
-    /* Behind a large message only a little more is read, as that would have to be copied. */
+    /* Bytes behind a large message are copied later, so only a few are read. */
     room = place != NULL ? BESIDE_BYTES : c->is_dense ? RP_LINK_ROOM : RP_READ_BYTES;
     most = read_limit(c);
     if (place_bytes > most) {
@@ -423,12 +367,13 @@ static bool read_some(rp_connection *c, size_t *total, size_t *cost)
         if (result == RP_LINK_BROKEN) c->ended_writing = true;
         return false;
     }
+    assert(moved <= place_bytes + room);
     *total += moved;
     in_place = moved < place_bytes ? moved : place_bytes;
     if (in_place > 0) alive = take(c, place, in_place, cost);
     if (alive && moved > in_place) alive = take(c, worker->read_buffer, moved - in_place, cost);
     c->is_dense = *cost - cost_before > DENSE * moved;
-    rp_worker_start_gathered(worker);
+    rp_worker_flush_batches(worker);
     rp_connection_count(c);
     if (!alive) {
         begin_closing(c);
@@ -437,9 +382,9 @@ static bool read_some(rp_connection *c, size_t *total, size_t *cost)
     return moved == place_bytes + room;
 }
 
-/* Reads until there is no more, or the connection has had its share of the turn: the more
- * connections are read from, the less of each, so that a turn stays short and new connections
- * are taken soon. May close it. */
+/* Reads until there is no more, or the connection has had its share of the turn. All
+ * connections that are read from share RP_READ_TURN_BYTES, so that a turn stays short. May
+ * close the connection. */
 static void read_all(rp_connection *c)
 {
     rp_worker *worker = c->worker;
@@ -450,7 +395,7 @@ static void read_all(rp_connection *c)
     share = RP_READ_TURN_BYTES / readers;
     do more = read_some(c, &total, &cost);
     while (more && cost < share && rp_connection_may_read(c));
-    /* What TLS has taken from the descriptor makes it ready no more. */
+    /* The descriptor does not become ready for bytes that TLS has already read. */
     if (more && rp_link_has_pending(&c->link) &&
         rp_loop_arm(c->worker->loop, &c->rest, rp_loop_now(c->worker->loop)) != RP_OK)
         begin_closing(c);
@@ -466,7 +411,7 @@ static void read_all(rp_connection *c)
         rp_connection_touch(c);
 }
 
-/* Under TLS anything that happens may be what a read waits for. */
+/* Whether an event calls for a read. Under TLS a read may wait for any event. */
 static bool watch_reads(const rp_connection *c, uint32_t events)
 {
     return (c->watch.events & RP_READABLE) != 0 || (events & RP_HUNG_UP) != 0 ||
@@ -474,8 +419,7 @@ static bool watch_reads(const rp_connection *c, uint32_t events)
 }
 
 /* True if the peer has gone and the connection has to be closed now. A connection that waits
- * for room is not read, so it would not see the end of its peer, and would keep what it holds.
- */
+ * for room is not read, so no read would report that its peer has gone. */
 static bool is_gone(const rp_connection *c, uint32_t events)
 {
     if (c->state == RP_CONNECTION_CLOSING) return (events & RP_HUNG_UP) != 0;
@@ -483,15 +427,16 @@ static bool is_gone(const rp_connection *c, uint32_t events)
            !rp_connection_may_read(c);
 }
 
-/* A peer that has hung up is reported in every turn, asked for or not: whoever does not read on
- * must close. */
+/* RP_HUNG_UP is reported in every turn, even if no event was asked for: a state that does not
+ * read must close. */
 static void on_ready(rp_watch *watch, uint32_t events)
 {
     rp_connection *c = (rp_connection *)((char *)watch - offsetof(rp_connection, watch));
 
     if (c->state == RP_CONNECTION_HANDSHAKE) {
-        if ((events & RP_HUNG_UP) != 0 || rp_handshake_may_step(c))
-            rp_connection_shake_hands(c);
+        if ((events & RP_HUNG_UP) != 0 ||
+            rp_handshake_may_step(&c->worker->handshakes, &c->handshake))
+            shake_hands(c);
     } else if (c->state == RP_CONNECTION_SNIFF) {
         if (watch->events == 0)
             rp_connection_close(c);
@@ -508,15 +453,15 @@ static void on_ready(rp_watch *watch, uint32_t events)
     }
 }
 
-/* Looks away for a moment if that lets small messages gather. */
-static void consider_rest(rp_connection *c)
+/* Delays the next read if that lets small messages accumulate. */
+static void moderate_reads(rp_connection *c)
 {
     rp_worker *worker = c->worker;
     int64_t now_ns = rp_loop_now(worker->loop), rest_ns;
 
     if (c->turn.messages == 0 || !worker->server->moderate) return;
-    rest_ns = rp_gathering_judge(&c->gathering, &c->turn, now_ns);
-    c->turn = (rp_gathered){0};
+    rest_ns = rp_read_moderation_judge(&c->moderation, &c->turn, now_ns);
+    c->turn = (rp_turn_reads){0};
     if (rest_ns > 0 && rp_loop_arm(worker->loop, &c->rest, now_ns + rest_ns) == RP_OK)
         rp_counter_add(&worker->metrics->rests, 1);
 }
@@ -534,7 +479,7 @@ static void on_rested(rp_timer *timer)
         read_all(c);
         return;
     }
-    /* Bytes that TLS holds wait until there is memory for them. */
+    /* Bytes that TLS has read wait until there is room for them. */
     if (c->state == RP_CONNECTION_H2 && rp_link_has_pending(&c->link) &&
         rp_loop_arm(c->worker->loop, &c->rest, rp_loop_now(c->worker->loop) + RP_HELD_NS) !=
             RP_OK)
@@ -573,18 +518,6 @@ static written write_all(rp_connection *c)
     return outcome;
 }
 
-/* Tasks say what they have gathered. */
-static void flush_tasks(rp_connection *c)
-{
-    while (c->flushes != NULL) {
-        rp_task *task = c->flushes;
-        c->flushes = task->next_flush;
-        if (c->flushes != NULL) c->flushes->prev_flush = NULL;
-        task->flushes = false;
-        task->kind->on_flush(task);
-    }
-}
-
 void rp_connection_end(rp_connection *c)
 {
     if (c->h2 != NULL && c->state == RP_CONNECTION_H2) {
@@ -595,17 +528,17 @@ void rp_connection_end(rp_connection *c)
     rp_connection_close(c);
 }
 
-/* Calls that had to wait for room go on, if there is room for answers again. */
+/* Continues calls that wait for room, if there is room for responses again. */
 static void feed(rp_connection *c)
 {
-    if (!may_feed(c)) return;
-    rp_connection_leave_line(c);
+    if (!rp_connection_may_feed(c)) return;
+    rp_connection_leave_turn_queue(c);
     c->is_starved = false;
     rp_h2_make_room(c->h2);
 }
 
-/* The same, if there is room for one answer by a turn. After a write: a turn is for a peer that
- * has taken its answers, and the ones of this turn of the loop are written only then. */
+/* The same, if there is room for one response by a turn (Q7). Called after a write: a turn
+ * needs a peer that has taken all responses, those of this turn of the loop included. */
 static bool feed_by_turn(rp_connection *c)
 {
     if (!c->is_starved || !rp_connection_may_draw(c)) return false;
@@ -613,19 +546,6 @@ static bool feed_by_turn(rp_connection *c)
     rp_h2_make_room(c->h2);
     rp_connection_drew(c);
     return true;
-}
-
-bool rp_connection_is_held_up(const rp_connection *c)
-{
-    return !rp_connection_may_read(c) || c->is_starved || rp_connection_has_turn(c);
-}
-
-bool rp_connection_takes_time(const rp_connection *c, bool is_blocked)
-{
-    uint64_t bytes;
-
-    return is_blocked || rp_h2_queued_bytes(c->h2) > 0 || rp_connection_is_held_up(c) ||
-           rp_h2_waits_for(c->h2, &bytes) != RP_H2_WAITS_FOR_NOTHING;
 }
 
 void rp_connection_flush(rp_connection *c)
@@ -638,28 +558,55 @@ void rp_connection_flush(rp_connection *c)
         if (c->state == RP_CONNECTION_CLOSING) rp_connection_close(c);
         return;
     }
-    flush_tasks(c);
+    rp_task_flush_all(c);
     feed(c);
     outcome = c->ended_writing ? BROKEN : write_all(c);
     if (outcome != BROKEN && feed_by_turn(c)) outcome = write_all(c);
     rp_connection_count(c);
-    if (outcome == SOME) clean(c); /* it goes on when it can be written to, not in this turn */
-    /* One that was sent away is not waited for. */
+    if (outcome == SOME) clean(c); /* continues when the socket is writable, not in this turn */
     if (outcome == BROKEN || rp_h2_is_ended(c->h2) ||
         (c->state == RP_CONNECTION_CLOSING && outcome == ALL) || rp_h2_is_over(c->h2)) {
         if (rp_h2_is_violated(c->h2)) rp_connection_refused(c, RP_REFUSED_PROTOCOL);
         rp_connection_close(c);
         return;
     }
-    consider_rest(c);
+    moderate_reads(c);
     if (c->state == RP_CONNECTION_H2 && !rp_connection_may_read(c)) events |= RP_PEER_ENDED;
     if (rp_connection_may_read(c) && !is_resting(c))
         events |= c->link.read_waits != 0 ? c->link.read_waits : RP_READABLE;
-    if (outcome == SOME || may_feed(c))
+    if (outcome == SOME || rp_connection_may_feed(c))
         events |= c->link.write_waits != 0 ? c->link.write_waits : RP_WRITABLE;
     rp_loop_change(loop, &c->watch, events);
     int64_t soon_ns =
-        rp_loop_now(loop) + (rp_connection_is_held_up(c) ? RP_HELD_NS : RP_LOOK_NS);
+        rp_loop_now(loop) + (rp_connection_is_held_up(c) ? RP_HELD_NS : RP_CHECK_NS);
     if (rp_connection_takes_time(c, outcome == SOME) && c->timer.due_ns > soon_ns)
-        rp_connection_look_at(c, soon_ns);
+        check_at(c, soon_ns);
+}
+
+static void on_check(rp_timer *timer)
+{
+    rp_connection *c = (rp_connection *)((char *)timer - offsetof(rp_connection, timer));
+    int64_t now_ns = rp_loop_now(c->worker->loop), due_ns = 0;
+    rp_refusal why;
+
+    switch (rp_connection_check(c, now_ns, &due_ns, &why)) {
+    case RP_CHECK_FINE: break;
+    case RP_CHECK_NEVER: return;
+    case RP_CHECK_AGAIN: check_at(c, due_ns); return;
+    case RP_CHECK_READ:
+        rp_loop_change(c->worker->loop, &c->watch, RP_READABLE);
+        check_at(c, due_ns);
+        return;
+    case RP_CHECK_TOO_SLOW:
+        rp_connection_refused(c, why);
+        rp_connection_close(c);
+        return;
+    }
+    if (c->is_draining) {
+        rp_h2_go_away(c->h2);
+        c->is_draining = false;
+    }
+    rp_h2_sweep(c->h2);
+    rp_connection_touch(c);
+    check_at(c, due_ns);
 }

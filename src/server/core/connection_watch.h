@@ -1,34 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Looking after a connection: a peer that takes too long is cut off. A timer looks at each
- * connection, more often while something takes time. */
+/* Decides whether the peer of a connection is too slow. A timer checks each connection, more
+ * often while something takes time. Closing it is up to the caller (connection.c). */
 #ifndef RP_SERVER_CORE_CONNECTION_WATCH_H
 #define RP_SERVER_CORE_CONNECTION_WATCH_H
 
-#include "server/core/inside.h"
+#include "server/core/connection_state.h"
 
-enum {
-    RP_LOOK_NS = 1000000000, /* between looks while something may take too long */
-    RP_HELD_NS = 50000000,   /* and while there is no memory to read more */
-};
+enum { RP_CHECK_NS = 1000000000 }; /* between checks while something may take too long */
 
 static inline int64_t rp_ms(int64_t milliseconds)
 {
     return milliseconds * 1000000;
 }
 
-/* What the timer of a connection calls: closes it if its peer is too slow, and sets the timer
- * again otherwise. */
-void rp_connection_look_after(rp_timer *timer);
+typedef enum rp_connection_verdict {
+    RP_CHECK_FINE,     /* check again at *due_ns; a ping may wait to be written */
+    RP_CHECK_NEVER,    /* it needs no more checks */
+    RP_CHECK_AGAIN,    /* it waits for us: check again at *due_ns */
+    RP_CHECK_READ,     /* its first bytes are incomplete: read on, and check at *due_ns */
+    RP_CHECK_TOO_SLOW, /* close it, because of *why */
+} rp_connection_verdict;
 
-/* Of connection.c: */
+/* Checks a connection whose timer is due. */
+rp_connection_verdict rp_connection_check(rp_connection *connection, int64_t now_ns,
+                                          int64_t *due_ns, rp_refusal *why);
 
-/* Has it looked after at `due_ns`. */
-void rp_connection_look_at(rp_connection *connection, int64_t due_ns);
 /* Whether the peer may send us more now: not while the budget has no room for it. */
 bool rp_connection_may_read(const rp_connection *connection);
-/* Whether it waits for room, or has some by a turn: then it is looked after more often. */
+/* Whether it waits for room, or has some by a turn: then it is checked more often. */
 bool rp_connection_is_held_up(const rp_connection *connection);
-/* Whether something was begun that may take too long. */
+/* Whether something has begun that may take too long. `is_blocked`: the socket was full. */
 bool rp_connection_takes_time(const rp_connection *connection, bool is_blocked);
 
 #endif

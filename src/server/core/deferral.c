@@ -1,18 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/core/deferral.h"
 
+#include <assert.h>
+
 #include "util/mem.h"
 
 enum {
-    TURN_VISITS = 16,  /* of every table, by calls and pages, in one turn */
-    KEPT_BYTES = 4096, /* of a message that is kept; a larger one pays for its work in bytes */
+    TURN_VISITS = 16, /* of every table, by calls and pages, in one turn */
+    KEPT_BYTES =
+        4096, /* of a message that is deferred; a larger one is in proportion to its work */
 };
-
-bool rp_defer_applies(rp_method method)
-{
-    return method == RP_METHOD_SERVER_INFO || method == RP_METHOD_STATUS ||
-           method == RP_METHOD_WHY_BLOCKED;
-}
 
 bool rp_defer_may_visit(rp_worker *worker)
 {
@@ -21,8 +18,8 @@ bool rp_defer_may_visit(rp_worker *worker)
     return true;
 }
 
-/* Puts a connection at the end. */
-static void list(rp_connection *c)
+/* Appends a connection to the queue (F2). */
+static void enqueue(rp_connection *c)
 {
     rp_worker *worker = c->worker;
 
@@ -33,7 +30,7 @@ static void list(rp_connection *c)
     worker->deferring_last = c;
 }
 
-static void unlist(rp_connection *c)
+static void dequeue(rp_connection *c)
 {
     rp_worker *worker = c->worker;
 
@@ -45,7 +42,8 @@ static void unlist(rp_connection *c)
 
 static void append(rp_connection *c, rp_task *task)
 {
-    if (c->deferred == NULL) list(c);
+    assert((c->deferred == NULL) == (c->deferred_last == NULL));
+    if (c->deferred == NULL) enqueue(c);
     task->prev_deferred = c->deferred_last;
     task->next_deferred = NULL;
     *(c->deferred_last != NULL ? &c->deferred_last->next_deferred : &c->deferred) = task;
@@ -57,13 +55,15 @@ void rp_defer_forget(rp_task *task)
     rp_connection *c = task->connection;
 
     if (task->deferred == NULL) return;
+    assert(task->prev_deferred != NULL ? task->prev_deferred->next_deferred == task
+                                       : c->deferred == task); /* F1 */
     *(task->prev_deferred != NULL ? &task->prev_deferred->next_deferred : &c->deferred) =
         task->next_deferred;
     *(task->next_deferred != NULL ? &task->next_deferred->prev_deferred : &c->deferred_last) =
         task->prev_deferred;
     rp_block_unref(task->deferred);
     task->deferred = NULL;
-    if (c->deferred == NULL) unlist(c);
+    if (c->deferred == NULL) dequeue(c);
 }
 
 /* Runs the first deferred call of the connection, which may end all of its calls. */
@@ -73,9 +73,9 @@ static void run_first(rp_connection *c)
     rp_block *block = rp_block_ref(task->deferred);
 
     rp_defer_forget(task);
-    if (c->deferred != NULL) { /* behind the others */
-        unlist(c);
-        list(c);
+    if (c->deferred != NULL) { /* behind other connections */
+        dequeue(c);
+        enqueue(c);
     }
     if (!task->is_finished) task->kind->on_message(task, block->data, block->size, NULL);
     rp_block_unref(block);
@@ -96,6 +96,7 @@ void rp_defer_message(rp_task *task, const uint8_t *data, size_t size, rp_block 
 {
     rp_worker *worker = rp_task_worker(task);
 
+    assert(task->kind->visits_tables && task->deferred == NULL);
     if (size > KEPT_BYTES || (worker->deferring == NULL && rp_defer_may_visit(worker))) {
         task->kind->on_message(task, data, size, block);
         return;

@@ -1,23 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls whose work is out of proportion to their request: they visit every table. A peer can
- * send thousands of them in one read, so a turn of a loop runs 16 of them and defers
- * the rest to the next turns: one call of each connection in turn, so that a connection with
- * many does not hold up one with few.
+/* Calls that visit every table: their work is out of proportion to their request. A peer can
+ * send thousands of them in one read. So a turn of a loop runs 16 of them and defers the rest
+ * to the next turns: one call of each connection in turn, so that a connection with many does
+ * not delay one with few.
+ *
+ * Invariants:
+ *   F1  task->deferred is set exactly while the task is in connection->deferred;
+ *   F2  a connection is in worker->deferring exactly while connection->deferred is not empty;
+ *   F3  the timer is armed while worker->deferring is not empty.
  *
  * All functions belong to the worker's thread. */
 #ifndef RP_SERVER_CORE_DEFERRAL_H
 #define RP_SERVER_CORE_DEFERRAL_H
 
-#include "server/core/inside.h"
+#include "server/core/task.h"
 
-/* Runs the task's on_message with the message of its request, now or in one of the next turns;
- * until then task->deferred is set. Without memory the call is ended. */
+/* Calls on_message of a task whose kind has visits_tables, now or in one of the next turns.
+ * Ends the call if there is no memory. */
 void rp_defer_message(rp_task *task, const uint8_t *data, size_t size, rp_block *block);
-/* Whether rp_defer_message() is for this method. */
-bool rp_defer_applies(rp_method method);
-/* Drops what is deferred. For a task that is over. */
+/* Drops the deferred message of a task, if there is one. */
 void rp_defer_forget(rp_task *task);
-/* Counts a visit of every table that is not a call: a page. False: enough for this turn. */
+/* Counts one visit of every table, by a call or a page. False: this turn has had enough. */
 bool rp_defer_may_visit(rp_worker *worker);
 /* Before the worker's loop runs; at the end of every turn. */
 void rp_defer_init(rp_worker *worker);

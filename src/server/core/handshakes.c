@@ -1,72 +1,68 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/core/handshakes.h"
 
-static bool take_step(rp_worker *worker)
+#include <assert.h>
+
+static bool take_step(rp_handshakes *hs)
 {
-    if (worker->handshakes >= RP_TURN_HANDSHAKES) return false;
-    worker->handshakes++;
+    assert(hs->steps <= RP_TURN_HANDSHAKES); /* H1 */
+    if (hs->steps >= RP_TURN_HANDSHAKES) return false;
+    hs->steps++;
     return true;
 }
 
-bool rp_handshake_may_step(rp_connection *c)
+bool rp_handshake_may_step(rp_handshakes *hs, rp_handshake *h)
 {
-    rp_worker *worker = c->worker;
-
-    if (c->in_handshakes) return false;
-    if (worker->shaking == NULL && take_step(worker)) return true;
-    /* Without memory for the timer the descriptor stays ready, and is asked again. */
-    if (rp_loop_arm(worker->loop, &worker->shake, rp_loop_now(worker->loop)) != RP_OK)
-        return false;
-    c->in_handshakes = true;
-    c->queued_ns = rp_loop_now(worker->loop);
-    c->prev_shaking = worker->shaking_last;
-    c->next_shaking = NULL;
-    *(worker->shaking_last != NULL ? &worker->shaking_last->next_shaking : &worker->shaking) =
-        c;
-    worker->shaking_last = c;
-    rp_loop_change(worker->loop, &c->watch, 0);
+    if (h->is_queued) return false;
+    if (hs->first == NULL && take_step(hs)) return true;
+    /* Without memory for the timer the descriptor stays ready, and the next turn tries again.
+     */
+    if (rp_loop_arm(hs->loop, &hs->timer, rp_loop_now(hs->loop)) != RP_OK) return false;
+    h->is_queued = true;
+    h->queued_ns = rp_loop_now(hs->loop);
+    h->prev = hs->last;
+    h->next = NULL;
+    *(hs->last != NULL ? &hs->last->next : &hs->first) = h;
+    hs->last = h;
+    rp_loop_change(hs->loop, h->watch, 0);
     return false;
 }
 
-void rp_handshake_forget(rp_connection *c)
+void rp_handshake_forget(rp_handshakes *hs, rp_handshake *h)
 {
-    rp_worker *worker = c->worker;
-
-    if (!c->in_handshakes) return;
-    *(c->prev_shaking != NULL ? &c->prev_shaking->next_shaking : &worker->shaking) =
-        c->next_shaking;
-    *(c->next_shaking != NULL ? &c->next_shaking->prev_shaking : &worker->shaking_last) =
-        c->prev_shaking;
-    c->in_handshakes = false;
+    if (!h->is_queued) return;
+    assert(h->prev != NULL ? h->prev->next == h : hs->first == h);
+    assert(h->next != NULL ? h->next->prev == h : hs->last == h);
+    *(h->prev != NULL ? &h->prev->next : &hs->first) = h->next;
+    *(h->next != NULL ? &h->next->prev : &hs->last) = h->prev;
+    h->is_queued = false;
 }
 
 static void on_due(rp_timer *timer)
 {
-    rp_worker *worker = (rp_worker *)((char *)timer - offsetof(rp_worker, shake));
-    int64_t now_ns = rp_loop_now(worker->loop);
+    rp_handshakes *hs = (rp_handshakes *)((char *)timer - offsetof(rp_handshakes, timer));
+    int64_t now_ns = rp_loop_now(hs->loop);
 
     /* For the next turn. Cannot fail: this timer has just left its place in the heap. */
-    (void)!rp_loop_arm(worker->loop, timer, now_ns);
-    while (worker->shaking != NULL) {
-        rp_connection *c = worker->shaking;
-        if (rp_link_is_hung_up(&c->link)) {
-            rp_connection_shake_hands(c); /* closes it */
-            continue;
-        }
-        if (!take_step(worker)) break;
-        rp_handshake_forget(c);
-        c->opened_ns += now_ns - c->queued_ns;
-        rp_connection_shake_hands(c);
+    (void)!rp_loop_arm(hs->loop, timer, now_ns);
+    while (hs->first != NULL) {
+        rp_handshake *h = hs->first;
+        bool is_gone = rp_link_is_hung_up(h->link); /* then the step closes it */
+        if (!is_gone && !take_step(hs)) break;
+        rp_handshake_forget(hs, h);
+        hs->step(h, now_ns - h->queued_ns);
     }
-    if (worker->shaking == NULL) rp_loop_disarm(worker->loop, timer);
+    if (hs->first == NULL) rp_loop_disarm(hs->loop, timer);
 }
 
-void rp_handshakes_init(rp_worker *worker)
+void rp_handshakes_init(rp_handshakes *hs, rp_loop *loop,
+                        void (*step)(rp_handshake *handshake, int64_t waited_ns))
 {
-    worker->shake.on_due = on_due;
+    *hs = (rp_handshakes){.loop = loop, .step = step};
+    hs->timer.on_due = on_due;
 }
 
-void rp_handshakes_end_turn(rp_worker *worker)
+void rp_handshakes_end_turn(rp_handshakes *hs)
 {
-    worker->handshakes = 0;
+    hs->steps = 0;
 }

@@ -3,23 +3,52 @@
  *
  * A step of a handshake can take a millisecond of arithmetic, and a hello costs its sender
  * nothing. So a turn of the loop makes RP_TURN_HANDSHAKES steps, and open connections are
- * served between them. The other handshakes wait in the order in which they became ready. The
- * time in the queue is the server's: it does not count as time that the client takes.
+ * served between them. The other handshakes wait in the order in which they became ready. Time
+ * in the queue does not count as time that the client takes.
+ *
+ * Invariants:
+ *   H1  a turn makes at most RP_TURN_HANDSHAKES steps;
+ *   H2  is_queued says whether a handshake is in the list, and the timer is armed while the
+ * list
+ *       is not empty.
  *
  * All functions belong to the worker's thread. */
 #ifndef RP_SERVER_CORE_HANDSHAKES_H
 #define RP_SERVER_CORE_HANDSHAKES_H
 
-#include "server/core/inside.h"
+#include "net/link.h"
+#include "net/loop.h"
 
-/* Whether the handshake of a connection that has become ready may make a step now. If not, it
- * is queued, its descriptor is not watched for reading, and rp_connection_shake_hands() is
- * called in one of the next turns. */
-RP_NODISCARD bool rp_handshake_may_step(rp_connection *connection);
-/* Takes a connection out of the queue, if it is there. Before it is closed. */
-void rp_handshake_forget(rp_connection *connection);
-/* Before the worker's loop runs; at the end of every turn. */
-void rp_handshakes_init(rp_worker *worker);
-void rp_handshakes_end_turn(rp_worker *worker);
+enum { RP_TURN_HANDSHAKES = 2 }; /* steps of TLS handshakes that one turn of a loop makes */
+
+/* The handshake of a connection; embedded there. */
+typedef struct rp_handshake rp_handshake;
+struct rp_handshake {
+    rp_handshake *prev, *next;
+    const rp_link *link;
+    rp_watch *watch;
+    int64_t queued_ns; /* when it was queued */
+    bool is_queued;
+};
+
+typedef struct rp_handshakes {
+    rp_loop *loop;
+    rp_handshake *first, *last;
+    rp_timer timer;
+    size_t steps; /* in this turn */
+    /* Makes the next step of a handshake that has left the queue after `waited_ns`, or closes
+     * its connection if the peer has gone. */
+    void (*step)(rp_handshake *handshake, int64_t waited_ns);
+} rp_handshakes;
+
+void rp_handshakes_init(rp_handshakes *handshakes, rp_loop *loop,
+                        void (*step)(rp_handshake *handshake, int64_t waited_ns));
+/* Whether a handshake whose descriptor has become ready may make a step now. If not, it is
+ * queued, its descriptor is not watched for reading, and `step` is called in a later turn. */
+RP_NODISCARD bool rp_handshake_may_step(rp_handshakes *handshakes, rp_handshake *handshake);
+/* Removes a handshake from the queue, if it is there. */
+void rp_handshake_forget(rp_handshakes *handshakes, rp_handshake *handshake);
+/* At the end of every turn. */
+void rp_handshakes_end_turn(rp_handshakes *handshakes);
 
 #endif

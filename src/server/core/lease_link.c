@@ -16,10 +16,10 @@ enum {
 };
 
 struct rp_lease_link {
-    rp_lease *lease; /* NULL: it has not been let in yet */
-    bool is_closing; /* the next number is a count, */
-    uint64_t call;   /* of this call */
-    size_t size;     /* bytes that have come and are not used */
+    rp_lease *lease; /* NULL: not authorized yet */
+    bool is_closing; /* the next number is the count of holds of `call` */
+    uint64_t call;
+    size_t size; /* bytes that were read and not handled */
     uint8_t bytes[HOLDS * HOLD_BYTES];
 };
 
@@ -29,6 +29,7 @@ bool rp_lease_link_begin(rp_connection *c)
 {
     rp_server *server = c->worker->server;
 
+    assert(c->lease == NULL); /* N1 */
     if (server->arena == NULL || !rp_fd_is_unix_socket(c->link.fd)) return false;
     c->lease = rp_alloc(&server->alloc, sizeof *c->lease);
     if (c->lease == NULL) {
@@ -65,6 +66,7 @@ static bool welcome(rp_connection *c)
     uint8_t greeting[RP_LEASE_GREETING_BYTES];
     rp_lease *lease = rp_lease_new(&server->leases, server->arena, c->link.fd);
 
+    assert(c->lease->lease == NULL);
     if (lease == NULL) {
         rp_connection_refused(c, RP_REFUSED_MEMORY);
         return false;
@@ -78,13 +80,13 @@ static bool welcome(rp_connection *c)
            (ssize_t)sizeof greeting;
 }
 
-/* Who asks must be allowed to sample. */
+/* Handles the greeting of the client, which must have the role to sample. */
 static bool greet(rp_connection *c)
 {
     rp_lease_link *link = c->lease;
     char authorization[MAX_AUTHORIZATION + 1];
     const rp_credentials shown = {authorization, c->certificate, c->peer};
-    rp_refusal why = RP_REFUSED_DECODE;
+    rp_gate_result result = {.why = RP_REFUSED_DECODE};
     size_t size;
 
     if (link->size < HEAD_BYTES) return true;
@@ -99,8 +101,8 @@ static bool greet(rp_connection *c)
     authorization[size] = '\0';
     link->size = 0;
     if (rp_gate_check(c->worker->server->gate, &shown, rp_method_role(RP_METHOD_SAMPLE_SHARED),
-                      rp_loop_now(c->worker->loop), &c->memo, NULL, &why, NULL) != RP_OK) {
-        rp_connection_refused(c, why);
+                      rp_loop_now(c->worker->loop), &c->memo, &result, NULL) != RP_OK) {
+        rp_connection_refused(c, result.why);
         return false;
     }
     return welcome(c);
@@ -114,7 +116,7 @@ static uint64_t get_number(const uint8_t *at)
     return number;
 }
 
-/* Lets go of what the client needs no more. */
+/* Releases the holds that the client has returned. */
 static bool take_numbers(rp_connection *c)
 {
     rp_lease_link *link = c->lease;
@@ -125,7 +127,7 @@ static bool take_numbers(rp_connection *c)
     for (size_t i = 0; i < count; i++) {
         uint64_t number = get_number(link->bytes + i * HOLD_BYTES);
         if (link->is_closing) {
-            /* What it let go before stands before it. */
+            /* Holds that were returned before the count come before it. */
             ok &= rp_lease_release(link->lease, holds, hold_count);
             ok &= rp_lease_close_call(link->lease, link->call, number);
             hold_count = 0;
@@ -140,6 +142,7 @@ static bool take_numbers(rp_connection *c)
     ok &= rp_lease_release(link->lease, holds, hold_count);
     memmove(link->bytes, link->bytes + used, link->size - used);
     link->size -= used;
+    assert(link->size < HOLD_BYTES); /* N2 */
     if (!ok) rp_connection_refused(c, RP_REFUSED_DECODE);
     return ok;
 }
@@ -148,11 +151,13 @@ bool rp_lease_link_read(rp_connection *c)
 {
     rp_lease_link *link = c->lease;
 
+    assert(link != NULL && c->state == RP_CONNECTION_LEASE); /* N1 */
     for (int i = 0; i < READS_A_TURN; i++) {
         struct iovec part = {link->bytes + link->size, sizeof link->bytes - link->size};
         size_t moved = 0, room = part.iov_len;
         rp_link_result result = rp_link_read(&c->link, &part, 1, &moved);
 
+        assert(room > 0 && moved <= room); /* N2 */
         if (result == RP_LINK_AGAIN) return true;
         if (result != RP_LINK_OK) return false;
         link->size += moved;

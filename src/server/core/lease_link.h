@@ -1,16 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The connection behind a lease: lease.h has what is said on it. On its worker's thread. */
+/* A connection on which a client of this host holds a lease on shared memory: lease.h has the
+ * protocol. On its worker's thread.
+ *
+ * Invariants:
+ *   N1  connection->lease is set from rp_lease_link_begin() to rp_lease_link_free();
+ *   N2  it has fewer bytes than its buffer has room for; once the lease is granted, fewer than
+ * one
+ *       number when a read has been handled. */
 #ifndef RP_SERVER_CORE_LEASE_LINK_H
 #define RP_SERVER_CORE_LEASE_LINK_H
 
-#include "server/core/inside.h"
+#include "server/core/connection_state.h"
 
-/* The connection begins with RP_LEASE_MAGIC: it goes on here. False: it is to be closed. */
+/* Takes over a connection that begins with RP_LEASE_MAGIC. False: the caller must close it. */
 bool rp_lease_link_begin(rp_connection *connection);
-/* Reads what there is. False: it is to be closed. */
+/* Reads and handles bytes that have arrived. False: the caller must close the connection. */
 bool rp_lease_link_read(rp_connection *connection);
-/* True while it has not said who it is. */
+/* True until the client has been authorized. */
 bool rp_lease_link_is_greeting(const rp_connection *connection);
-void rp_lease_link_free(rp_connection *connection); /* without one: nothing */
+void rp_lease_link_free(rp_connection *connection); /* ends the lease, if there is one */
 
 #endif

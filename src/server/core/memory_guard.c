@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/core/memory_guard.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <unistd.h>
 
-#include "server/core/inside.h"
 #include "store/store.h"
 #include "table/table.h"
 #include "util/error.h"
@@ -13,29 +13,30 @@
 
 enum {
     /* Of the 64 MiB in docs/operations.md; the rest, and half of the quarter of max_bytes, is
-     * for what comes between two looks. */
+     * for growth between two measurements. */
     BASE_BYTES = 48 << 20,
     JOURNAL_BYTES = 64 << 20, /* that wait to be written: disk/journal_queue.h */
     CONNECTION_BYTES = 64 << 10,
     CALL_BYTES = 8 << 10,
     TABLE_BYTES = 256 << 10,
-    TRIM_SHARE = 20,  /* of the time: one part */
-    BYTES_PER_NS = 4, /* that may come */
+    TRIM_SHARE = 20,  /* one part of the time, at most, is spent on trims */
+    BYTES_PER_NS = 4, /* the process grows by, at most */
     SHORTEST_REST_MS = 5,
     LONGEST_REST_MS = 250,
     STATM_BYTES = 256,
+    LOG_BYTES = 160,
 };
 #define MS INT64_C(1000000)
 #define ADVANCE_NS (TRIM_SHARE * 250 * MS)
-#define SANITIZER_BYTES (UINT64_C(1) << 42) /* that a sanitizer may keep: it bounds nothing */
-#define RETRY_NS (1000 * MS) /* until memory is given back again though little has changed */
+#define SANITIZER_BYTES                                                                        \
+    (UINT64_C(1) << 42)      /* that a sanitizer may keep: more than any process has */
+#define RETRY_NS (1000 * MS) /* until the next trim if little has changed */
 
-uint64_t rp_memory_beside(uint64_t limit, uint64_t held_bytes, size_t connections, size_t calls,
-                          size_t tables, bool has_journal)
+uint64_t rp_memory_beside(uint64_t limit, const rp_memory_load *load)
 {
-    return limit / 8 + held_bytes + (uint64_t)connections * CONNECTION_BYTES +
-           (uint64_t)calls * CALL_BYTES + (uint64_t)tables * TABLE_BYTES + BASE_BYTES +
-           (has_journal ? JOURNAL_BYTES : 0);
+    return limit / 8 + load->held_bytes + (uint64_t)load->connections * CONNECTION_BYTES +
+           (uint64_t)load->calls * CALL_BYTES + (uint64_t)load->tables * TABLE_BYTES +
+           BASE_BYTES + (load->has_journal ? JOURNAL_BYTES : 0);
 }
 
 uint64_t rp_memory_excess(const rp_memory_look *now)
@@ -68,8 +69,9 @@ bool rp_memory_wants_trim(const rp_memory_past *past, const rp_memory_look *now,
            (excess != past->excess && now_ns >= past->trimmed_ns + RETRY_NS);
 }
 
-void rp_memory_note_trim(rp_memory_past *past, int64_t from_ns, int64_t to_ns)
+void rp_memory_record_trim(rp_memory_past *past, int64_t from_ns, int64_t to_ns)
 {
+    assert(to_ns >= from_ns);
     if (past->paid_ns < from_ns) past->paid_ns = from_ns;
     past->paid_ns += TRIM_SHARE * (to_ns - from_ns);
     past->trimmed_ns = to_ns;
@@ -90,6 +92,7 @@ uint64_t rp_memory_decide_lost(rp_memory_past *past, const rp_memory_look *now)
     if (kept > past->excess) kept = past->excess;
     lost = is_near(now) ? kept + (excess - past->excess) : 0;
     past->lost = lost < most ? lost : most;
+    assert(now->is_cut || past->lost <= now->limit); /* M2 */
     return past->lost;
 }
 
@@ -126,7 +129,8 @@ bool rp_memory_parse_statm(const char *text, uint64_t *pages)
     return true;
 }
 
-/* Blocks of the arena are shared memory, so statm has them elsewhere. */
+/* Resident bytes. Blocks of the arena are shared memory, so rp_memory_parse_statm() leaves them
+ * out. */
 static bool measure(const rp_memory_guard *g, uint64_t *bytes)
 {
     char text[STATM_BYTES];
@@ -137,37 +141,23 @@ static bool measure(const rp_memory_guard *g, uint64_t *bytes)
     text[n] = '\0';
     if (!rp_memory_parse_statm(text, &pages)) return false;
     *bytes = pages * (uint64_t)sysconf(_SC_PAGESIZE);
-    if (g->server->arena != NULL) *bytes += rp_shared_arena_look(g->server->arena).used_bytes;
+    if (g->host.arena != NULL) *bytes += rp_shared_arena_look(g->host.arena).used_bytes;
     return true;
 }
 
-static size_t open_calls(const rp_server *server)
+/* Measures. False: that is not possible. */
+static bool look(const rp_memory_guard *g, rp_memory_load load, rp_memory_look *out)
 {
-    size_t calls = 0;
-
-    for (size_t i = 0; i < server->worker_count; i++)
-        calls += rp_counter_get(&rp_metrics_loop(server->metrics, i)->streams);
-    return calls;
-}
-
-static bool look(const rp_memory_guard *g, rp_memory_look *out)
-{
-    rp_server *server = g->server;
-    const rp_budget *b = rp_store_budget(server->store);
+    const rp_budget *b = rp_store_budget(g->host.store);
     rp_budget_memory memory = rp_budget_memory_now(b);
     rp_store_info info;
-    uint64_t held;
 
-    rp_store_get_info(server->store, &info);
-    held = rp_queue_published(server) +
-           atomic_load_explicit(&server->pinned_bytes, memory_order_relaxed);
+    rp_store_get_info(g->host.store, &info);
+    load.tables = info.table_count;
     *out = (rp_memory_look){
         .limit = memory.limit,
         .used = memory.used,
-        .beside = rp_memory_beside(
-            memory.limit, held,
-            atomic_load_explicit(&server->connection_count, memory_order_relaxed),
-            open_calls(server), info.table_count, server->safety.durable != NULL),
+        .beside = rp_memory_beside(memory.limit, &load),
         .is_cut = atomic_load(&b->cuts) > 0,
     };
     if (b->spill != NULL) out->beside += memory.limit / 4; /* chunks read back, or written */
@@ -175,47 +165,50 @@ static bool look(const rp_memory_guard *g, rp_memory_look *out)
     return measure(g, &out->resident);
 }
 
-/* Gives back what is empty, and looks again. */
-static bool trim(rp_memory_guard *g, rp_memory_look *now)
+/* Returns empty pages to the system, and measures again. */
+static bool trim(rp_memory_guard *g, const rp_memory_load *load, rp_memory_look *now)
 {
     uint64_t before = now->resident;
     int64_t from_ns = rp_now_ns();
+    char fields[LOG_BYTES];
     int64_t to_ns;
 
     rp_trim_memory();
     to_ns = rp_now_ns();
-    rp_memory_note_trim(&g->past, from_ns, to_ns);
-    if (!look(g, now)) return false;
-    rp_server_log(g->server, RP_LOG_DEBUG, "memory",
-                  "resident=%llu given_back=%llu seconds=%.6f",
-                  (unsigned long long)now->resident,
-                  (unsigned long long)(before > now->resident ? before - now->resident : 0),
-                  (double)(to_ns - from_ns) / 1e9);
+    rp_memory_record_trim(&g->past, from_ns, to_ns);
+    if (!look(g, *load, now)) return false;
+    if (g->host.log.write == NULL) return true;
+    (void)snprintf(fields, sizeof fields, "resident=%llu given_back=%llu seconds=%.6f",
+                   (unsigned long long)now->resident,
+                   (unsigned long long)(before > now->resident ? before - now->resident : 0),
+                   (double)(to_ns - from_ns) / 1e9);
+    g->host.log.write(g->host.log.ctx, RP_LOG_DEBUG, "memory", fields);
     return true;
 }
 
-/* Looks once, and acts. Returns how long to rest; 0: it cannot be measured. */
-static int64_t act(rp_memory_guard *g)
+/* Measures once, and acts. Returns how long to sleep; 0: memory cannot be measured. */
+static int64_t act(rp_memory_guard *g, const rp_memory_load *load)
 {
     rp_memory_look now;
     uint64_t lost;
 
-    if (!look(g, &now)) return 0;
+    if (!look(g, *load, &now)) return 0;
     if (now.limit == 0) return LONGEST_REST_MS * MS;
-    if (rp_memory_wants_trim(&g->past, &now, rp_now_ns()) && !trim(g, &now)) return 0;
+    if (rp_memory_wants_trim(&g->past, &now, rp_now_ns()) && !trim(g, load, &now)) return 0;
     lost = rp_memory_decide_lost(&g->past, &now);
-    rp_budget_set_lost(rp_store_budget(g->server->store), lost);
+    rp_budget_set_lost(rp_store_budget(g->host.store), lost);
     if (lost == 0) return rp_memory_rest_ns(&now);
-    /* More is lost only until memory has been given back: inserts wait for that. */
-    if (lost <= rp_memory_most_lost(now.limit)) rp_store_relieve(g->server->store);
+    /* More than this is lost only until the next trim, for which inserts wait. */
+    if (lost <= rp_memory_most_lost(now.limit)) rp_store_relieve(g->host.store);
     return SHORTEST_REST_MS * MS;
 }
 
-static void log_failure(rp_server *server)
+static void log_failure(const rp_memory_guard *g)
 {
-    rp_server_log(server, RP_LOG_WARNING, "memory",
-                  "failed=\"/proc/self/statm cannot be read\" note=\"lost memory is not "
-                  "counted\"");
+    if (g->host.log.write == NULL) return;
+    g->host.log.write(g->host.log.ctx, RP_LOG_WARNING, "memory",
+                      "failed=\"/proc/self/statm cannot be read\" note=\"lost memory is not "
+                      "counted\"");
 }
 
 static void *run(void *arg)
@@ -225,12 +218,14 @@ static void *run(void *arg)
 
     rp_mutex_lock(&g->mu);
     while (!g->stopping) {
+        rp_memory_load load = {0};
+
         if (rp_cond_wait(&g->stop_cv, &g->mu, rp_now_ns() + rest_ns)) continue;
         rp_mutex_unlock(&g->mu);
-        if (atomic_load_explicit(&g->server->is_loaded, memory_order_acquire)) rest_ns = act(g);
+        if (g->host.describe(g->host.ctx, &load)) rest_ns = act(g, &load);
         if (rest_ns == 0) {
-            log_failure(g->server);
-            rp_budget_set_lost(rp_store_budget(g->server->store), 0);
+            log_failure(g);
+            rp_budget_set_lost(rp_store_budget(g->host.store), 0); /* M1 */
             return NULL;
         }
         rp_mutex_lock(&g->mu);
@@ -239,14 +234,15 @@ static void *run(void *arg)
     return NULL;
 }
 
-rp_status rp_memory_guard_start(rp_memory_guard *g, rp_server *server, rp_error *err)
+rp_status rp_memory_guard_start(rp_memory_guard *g, const rp_memory_host *host, rp_error *err)
 {
     uint64_t bytes;
 
-    *g = (rp_memory_guard){.server = server, .statm = fopen("/proc/self/statm", "re")};
+    assert(!g->is_running && host->describe != NULL);
+    *g = (rp_memory_guard){.host = *host, .statm = fopen("/proc/self/statm", "re")};
     if (g->statm == NULL || !measure(g, &bytes)) {
         if (g->statm != NULL) (void)fclose(g->statm);
-        log_failure(server);
+        log_failure(g);
         return RP_OK;
     }
     rp_mutex_init(&g->mu, RP_RANK_MEMORY);
@@ -271,5 +267,5 @@ void rp_memory_guard_stop(rp_memory_guard *g)
     rp_cond_deinit(&g->stop_cv);
     rp_mutex_deinit(&g->mu);
     (void)fclose(g->statm);
-    rp_budget_set_lost(rp_store_budget(g->server->store), 0);
+    rp_budget_set_lost(rp_store_budget(g->host.store), 0); /* M1 */
 }

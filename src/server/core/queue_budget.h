@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The budget of queued bytes: what all connections together hold for their peers.
+/* The budget of queued bytes: a bound on the bytes that all connections together hold for
+ * their peers.
  *
- * Counted are messages that are not whole or wait for a paused call, with the bytes of them
- * that are still to come, responses that wait to be written, responses that are being made,
- * large sample arrays, and the items that were drawn for calls and are in no response yet. Each
- * worker counts on its own thread and publishes to the other workers in blocks and at the end
- * of a turn, so that a small message costs no shared atomic. Items are counted before they are
- * drawn, by whichever thread draws.
+ * It counts messages that are incomplete or wait for a paused call, including the bytes of them
+ * that have not arrived; responses that are being made or wait to be written; large arrays of
+ * samples; and items that were drawn for calls and are in no response yet. Each worker counts
+ * on its own thread and publishes its changes in blocks and at the end of a turn, so a small
+ * message costs no shared atomic. Items are counted before they are drawn, by the thread that
+ * draws (drawn.h).
  *
- * The limit queued_bytes has two sides, half of it each: what peers send, and what is sent to
- * them. Messages may wait behind an insert that waits for its table, and that for samples:
- * were both in one room, messages could fill it, and the samples that they wait for would have
- * none.
+ * The limit queued_bytes has two sides, half of it each: bytes that peers send, and bytes that
+ * are sent to them. A message may wait behind an insert, and that insert for samples. With one
+ * common count, messages could use all of it, and the samples would have no room.
  *
  * With L, the limit queued_bytes, X = L / 2, its sides, and C connections, on each side:
  *   Q1  while a side counts less than 3/4 X, any connection may add to it what it needs: a
  *       message or an item as a whole, even if the side counts more than X then;
  *   Q2  the last quarter is for connections within their share, X / 4C and at most 256 KiB, so
- *       that peers that do not read leave room for the others;
+ *       that peers that do not read leave room for other connections;
  *   Q3  beyond, a connection may hold FLOOR_BYTES, enough for a small request and its response,
  *       and as much again of frames while its responses wait for a window update;
  *   Q4  calls draw items only as far as there is room for them, by the same rules. A connection
@@ -27,17 +27,20 @@
  *   Q6  a message whose size is known is counted as a whole, by the rules above, before more of
  *       it is read (intake.h). The limit message_bytes is at most X.
  *   Q7  connections that have no room by these rules take turns (turns.h): a side lends
- *       message_bytes past X, or one message or item that is larger. Without turns, peers that
- *       do not go on could hold all of a side, and nobody else could. A turn of a connection is
+ *       message_bytes past X, or one message or item that is larger; message_bytes for one turn
+ *       that has to grow beside the others; and an eighth of message_bytes to messages and items
+ *       that are no larger than that. Without turns, peers that stop reading or sending could
+ *       keep a whole side from all others. A turn of a connection is
  *         - for the rest of its messages, if its peer has sent ARRIVING_BYTES of it, or all,
  *           that the server has not read; until none of its messages is incomplete, and calls
  *           that are paused hold no more than before,
  *         - for one item that one of its calls draws, if its peer has taken all responses that
  *           there were; until it has taken this one.
- * So the count stays below L + two messages + one item + the larger of these + C * 3 *
+ * So the count stays below L + 3 1/4 messages + one item + the larger of these + C * 3 *
  * FLOOR_BYTES + loops * (one response + PUBLISH_BYTES).
  *
- * Functions belong to the worker's thread, unless they say otherwise. */
+ * The connection's part of these rules is in connection_room.h. A rp_queue_part belongs to its
+ * worker's thread; functions of rp_queue_budget may be called on any thread. */
 #ifndef RP_SERVER_CORE_QUEUE_BUDGET_H
 #define RP_SERVER_CORE_QUEUE_BUDGET_H
 
@@ -45,65 +48,60 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "reprise/op.h"
 #include "server/bounds/turns.h"
-
-typedef struct rp_connection rp_connection;
-typedef struct rp_worker rp_worker;
-typedef struct rp_server rp_server;
+#include "server/metrics/metrics.h"
+#include "table/op.h"
 
 enum { RP_QUEUE_FLOOR_BYTES = 4096 };
 
 typedef enum rp_queue_side {
-    RP_QUEUE_IN,  /* what peers send */
-    RP_QUEUE_OUT, /* what is sent to them */
+    RP_QUEUE_IN,  /* bytes that peers send */
+    RP_QUEUE_OUT, /* bytes that are sent to them */
     RP_QUEUE_SIDES,
 } rp_queue_side;
 
-/* Counts bytes more, or fewer: `bytes` wraps around like an unsigned difference. */
-void rp_queue_count(rp_worker *worker, rp_queue_side side, size_t bytes);
-/* Tells the other workers. At the end of a turn. */
-void rp_queue_publish(rp_worker *worker);
+/* The count of all workers. */
+typedef struct rp_queue_budget {
+    const atomic_size_t *connection_count; /* C */
+    rp_counter *drawn_counter;             /* a shared metric: bytes of items that were drawn */
+    atomic_size_t published[RP_QUEUE_SIDES];
+    atomic_size_t drawn_bytes; /* of items drawn for calls that are in no response yet */
+    atomic_int_fast64_t short_ns[RP_QUEUE_SIDES]; /* when room was short last; 0: never */
+    rp_turns turns[RP_QUEUE_SIDES];
+} rp_queue_budget;
 
-/* The count of a side, as this worker knows it. */
-size_t rp_queue_bytes(const rp_worker *worker, rp_queue_side side);
-/* What workers have published of both sides. Any thread. */
-size_t rp_queue_published(const rp_server *server);
+/* A worker's part. Zeroed it has published everything. */
+typedef struct rp_queue_part {
+    rp_queue_budget *budget;
+    rp_counter *counter;                /* the worker's metric queued_bytes */
+    size_t unpublished[RP_QUEUE_SIDES]; /* modulo SIZE_MAX + 1: may be negative */
+} rp_queue_part;
 
-/* What the calls of one connection have drawn. Operations of tables use it, which may outlive
- * the connection. */
-typedef struct rp_drawn {
-    rp_draw_room room; /* first; for operations that may not say what their call holds */
-    rp_server *server;
-    size_t refs;         /* the worker's thread */
-    atomic_size_t bytes; /* drawn and not given back */
-    /* Copies, for threads other than the worker's: rp_drawn_tell(). */
-    atomic_size_t counted; /* what else the connection holds on the side RP_QUEUE_OUT */
-    atomic_size_t limit, connection_limit; /* of the side, and of the connection */
-    /* Q7: bytes that may be drawn by a turn, times 2; plus 1 if some of them are. */
-    atomic_size_t turn;
-} rp_drawn;
+/* `connection_count` is borrowed. */
+void rp_queue_budget_init(rp_queue_budget *budget, const atomic_size_t *connection_count);
+void rp_queue_budget_deinit(rp_queue_budget *budget);
 
-/* With one reference, or NULL if there is no memory. */
-rp_drawn *rp_drawn_new(rp_server *server);
-rp_drawn *rp_drawn_ref(rp_drawn *drawn);
-void rp_drawn_unref(rp_drawn *drawn); /* NULL is fine */
+/* Adds `bytes`, modulo SIZE_MAX + 1: a difference below zero subtracts. */
+void rp_queue_count(rp_queue_part *part, rp_queue_side side, size_t bytes);
+/* Adds what the part has counted to the budget. At the end of a turn. */
+void rp_queue_publish(rp_queue_part *part);
 
-/* Before an operation is started: tells its connection's rp_drawn what the worker knows. */
-void rp_drawn_tell(rp_connection *connection);
+/* The count of a side: everything published, and what this part has not published. */
+size_t rp_queue_bytes(const rp_queue_part *part, rp_queue_side side);
+/* What workers have published of one side, and of both. */
+size_t rp_queue_published_side(const rp_queue_budget *budget, rp_queue_side side);
+size_t rp_queue_published(const rp_queue_budget *budget);
 
-/* As rp_draw_room.take, for a call that holds `mine` already. Any thread. */
-size_t rp_drawn_take(rp_drawn *drawn, size_t mine, size_t least, size_t most);
-/* As rp_draw_room.left, for the same. */
-size_t rp_drawn_left(const rp_drawn *drawn, size_t mine);
-void rp_drawn_give(rp_drawn *drawn, size_t bytes);
-/* As rp_draw_room.give: the same for bytes of items that were not drawn after all. If that is
- * all that it had, the room of a turn may be taken again. */
-void rp_drawn_untake(rp_drawn *drawn, size_t bytes);
+/* Q1 to Q3: bytes that a connection which holds `own` may add to a side that counts `all`; and
+ * the same for one message or item, which may pass the limit by Q1. `limit` is X. */
+size_t rp_queue_room(const rp_queue_budget *budget, size_t limit, size_t all, size_t own);
+size_t rp_queue_room_for_one(const rp_queue_budget *budget, size_t limit, size_t all,
+                             size_t own);
 
-/* Says that a connection has found less room than it needs on a side; whether one has lately.
- * Who waits for room tries again 20 times a second. */
-void rp_queue_note_short(rp_worker *worker, rp_queue_side side);
-bool rp_queue_is_short(const rp_worker *worker, rp_queue_side side);
+/* Records that a connection has found less room than it needs on a side; tells whether that
+ * has happened within the last second. A connection that waits for room tries again 20 times a
+ * second. */
+void rp_queue_mark_short(rp_queue_budget *budget, rp_queue_side side, int64_t now_ns);
+bool rp_queue_is_short(const rp_queue_budget *budget, rp_queue_side side, int64_t now_ns);
 
 #endif

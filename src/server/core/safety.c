@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/core/safety.h"
 
+#include <assert.h>
 #include <stddef.h>
 
 #include "util/error.h"
 
-/* Of a worker's post. ARMED: whoever raises the number posts it. */
+/* States of a worker's post. ARMED: the thread that raises the safe LSN posts it. */
 enum { IDLE, ARMED, POSTED };
 
-enum { TURN_ANSWERS = 512 }; /* that are let go in one turn of a loop */
+enum { TURN_ANSWERS = 512 }; /* that one turn of a loop completes */
 
 void rp_safety_init(rp_safety *safety)
 {
@@ -39,7 +40,7 @@ rp_status rp_safety_listen(rp_safety *safety, rp_durable *durable, rp_safe_liste
         return rp_fail(err, st, "no room for one more listener of the journal");
     }
     safety->is_listening = true;
-    /* What became safe before we listened. */
+    /* The LSN that became safe before we listened. */
     (void)rp_safety_raise(safety, rp_durable_safe(durable));
     return RP_OK;
 }
@@ -50,9 +51,9 @@ void rp_safety_unlisten(rp_safety *safety, rp_safe_listener *on_safe, void *ctx)
     safety->is_listening = false;
 }
 
-/* The order of all of these is the one that everybody sees (memory_order_seq_cst): the journal
- * raises the number and then looks at the state, a worker sets the state and then looks at the
- * number, so one of the two sees what the other did. */
+/* All atomics of `state` and `safe` are sequentially consistent: the journal raises the LSN and
+ * then reads the state, a worker sets the state and then reads the LSN. So at least one of the
+ * two sees the change of the other (S3). */
 void rp_safe_waits_wake(rp_safe_waits *waits)
 {
     int armed = ARMED;
@@ -65,6 +66,7 @@ static void arm(rp_safe_waits *waits)
 {
     int idle = IDLE;
 
+    assert(waits->first != NULL);
     if (!atomic_compare_exchange_strong(&waits->state, &idle, ARMED)) return;
     if (waits->first->lsn <= atomic_load(&waits->safety->safe)) rp_safe_waits_wake(waits);
 }
@@ -74,6 +76,7 @@ static void on_posted(rp_post *post)
     rp_safe_waits *waits = (rp_safe_waits *)((char *)post - offsetof(rp_safe_waits, post));
     uint64_t safe;
 
+    assert(atomic_load(&waits->state) == POSTED); /* S2 */
     atomic_store(&waits->state, IDLE);
     safe = atomic_load(&waits->safety->safe);
     for (size_t n = 0; n < TURN_ANSWERS && waits->first != NULL && waits->first->lsn <= safe;
@@ -82,7 +85,7 @@ static void on_posted(rp_post *post)
         rp_safe_wait_end(waits, wait);
         wait->on_safe(wait);
     }
-    if (waits->first != NULL) arm(waits); /* if that is safe, for the next turn */
+    if (waits->first != NULL) arm(waits); /* posts again if the next is safe */
 }
 
 void rp_safe_waits_init(rp_safe_waits *waits, rp_safety *safety, rp_loop *loop)
@@ -98,19 +101,23 @@ void rp_safe_wait_begin(rp_safe_waits *waits, rp_safe_wait *wait, uint64_t lsn)
 
     if (wait->lsn >= lsn) return;
     rp_safe_wait_end(waits, wait);
-    after = waits->last; /* numbers come in ascending order, or nearly so */
+    after = waits->last; /* LSNs mostly arrive in ascending order */
     while (after != NULL && after->lsn > lsn) after = after->prev;
     wait->lsn = lsn;
     wait->prev = after;
     wait->next = after != NULL ? after->next : waits->first;
     *(wait->prev != NULL ? &wait->prev->next : &waits->first) = wait;
     *(wait->next != NULL ? &wait->next->prev : &waits->last) = wait;
+    assert(wait->prev == NULL || wait->prev->lsn <= lsn); /* S1 */
+    assert(wait->next == NULL || wait->next->lsn > lsn);
     arm(waits);
 }
 
 void rp_safe_wait_end(rp_safe_waits *waits, rp_safe_wait *wait)
 {
     if (wait->lsn == 0) return;
+    assert(wait->prev != NULL ? wait->prev->next == wait : waits->first == wait);
+    assert(wait->next != NULL ? wait->next->prev == wait : waits->last == wait);
     *(wait->prev != NULL ? &wait->prev->next : &waits->first) = wait->next;
     *(wait->next != NULL ? &wait->next->prev : &waits->last) = wait->prev;
     wait->prev = wait->next = NULL;

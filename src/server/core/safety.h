@@ -1,40 +1,41 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Answers that leave only when what they tell of is safe.
+/* Delays responses until the changes that they confirm are safe.
  *
- * With a journal a change has a number (LSN), and is safe once the journal says so: written, or
- * on stable storage, as the mode promises. A task that has made a change waits for its number
- * on its worker, in a list in the order of the numbers; the journal's thread posts to workers
- * that have somebody waiting, and no others. A turn of a worker's loop lets 512 of them go on.
- * Without a journal every number is safe, and all of this costs one comparison.
+ * With a journal each change has a log sequence number (LSN). It is safe once the journal has
+ * written it, or synced it, depending on the journal's mode. A task that has made a change
+ * waits for its LSN in a list of its worker. The journal's thread posts only to workers whose
+ * list is not empty. A turn of a worker's loop completes 512 waits. Without a journal every LSN
+ * is safe, and a response costs one comparison.
  *
  * Invariants:
- * S1  the list of a worker is in ascending order of numbers, and its worker's alone;
- * S2  the post is in the loop's queue only while `state` is POSTED;
- * S3  a list that is not empty has `state` ARMED or POSTED: nobody is forgotten. */
+ *   S1  the list of a worker is in ascending order of LSNs, and used on its thread only;
+ *   S2  the post is in the loop's queue only while `state` is POSTED;
+ *   S3  a list that is not empty has `state` ARMED or POSTED, so each wait is completed. */
 #ifndef RP_SERVER_CORE_SAFETY_H
 #define RP_SERVER_CORE_SAFETY_H
 
 #include <stdatomic.h>
 
+#include "durable/durable.h"
 #include "net/loop.h"
 #include "reprise/durable.h"
 
-/* What a server knows of the journal. */
+/* The journal of a server. */
 typedef struct rp_safety {
-    rp_durable *durable;       /* borrowed; NULL: there is none */
-    atomic_uint_fast64_t safe; /* numbers up to here are; UINT64_MAX without a journal */
+    rp_durable *durable;       /* borrowed; NULL: none */
+    atomic_uint_fast64_t safe; /* LSNs up to here are safe; UINT64_MAX without a journal */
     bool is_listening;
 } rp_safety;
 
-/* Somebody who waits. Embed it, zeroed. */
+/* A wait for an LSN. Embed it, zeroed. */
 typedef struct rp_safe_wait rp_safe_wait;
 struct rp_safe_wait {
     rp_safe_wait *prev, *next;
-    uint64_t lsn;                        /* 0: does not wait */
-    void (*on_safe)(rp_safe_wait *wait); /* it does not wait any more when this is called */
+    uint64_t lsn;                        /* 0: not waiting */
+    void (*on_safe)(rp_safe_wait *wait); /* called when it has left the list */
 };
 
-/* Those of a worker who wait. */
+/* The waits of a worker. */
 typedef struct rp_safe_waits {
     rp_safety *safety;
     rp_loop *loop;
@@ -45,11 +46,11 @@ typedef struct rp_safe_waits {
 
 static inline uint64_t rp_safe_now(rp_safety *safety)
 {
-    /* Acquire: who sees that a change is safe sees what the journal did before it said so. */
+    /* Acquire: pairs with rp_safety_raise() on the journal's thread. */
     return atomic_load_explicit(&safety->safe, memory_order_acquire);
 }
 
-/* Everything is safe. */
+/* Without a journal: every LSN is safe. */
 void rp_safety_init(rp_safety *safety);
 
 /* Has `on_safe` called by the durable's journal from now on; `ctx` and `durable` are borrowed.
@@ -58,17 +59,17 @@ RP_NODISCARD rp_status rp_safety_listen(rp_safety *safety, rp_durable *durable,
                                         rp_safe_listener *on_safe, void *ctx, rp_error *err);
 void rp_safety_unlisten(rp_safety *safety, rp_safe_listener *on_safe, void *ctx);
 
-/* Takes note of a number; false if it is no news. The journal's thread. */
+/* Raises the safe LSN; false if it is not higher. The journal's thread. */
 bool rp_safety_raise(rp_safety *safety, uint64_t lsn);
 
 void rp_safe_waits_init(rp_safe_waits *waits, rp_safety *safety, rp_loop *loop);
-/* More has become safe: wakes the loop if somebody waits there. Any thread. */
+/* The safe LSN was raised: posts to the loop if its list is armed. Any thread. */
 void rp_safe_waits_wake(rp_safe_waits *waits);
 
-/* Begins to wait for a number that is not safe yet, or was not a moment ago: on_safe is called
- * in a later turn. One that waits already waits for the higher of the two. */
+/* Waits for an LSN: on_safe is called in a later turn, even if the LSN has become safe in the
+ * meantime. If it waits already, it waits for the higher LSN of the two. */
 void rp_safe_wait_begin(rp_safe_waits *waits, rp_safe_wait *wait, uint64_t lsn);
-/* Waits no more; on_safe will not be called. Nothing if it does not wait. */
+/* Stops waiting, if it waits; on_safe will not be called. */
 void rp_safe_wait_end(rp_safe_waits *waits, rp_safe_wait *wait);
 
 #endif

@@ -1,84 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Starting, changing and ending a server. */
-#include "reprise/server.h"
+/* Starts, reloads and stops a server. server_state.h has the map of its units. */
+#include "server/core/server.h"
 
-#include <stdarg.h>
-#include <stdio.h>
+#include <assert.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "net/fd_pass.h"
 #include "server/bounds/limits.h"
-#include "server/core/inside.h"
-#include "server/core/page_answer.h"
-#include "server/core/served.h"
+#include "server/core/dispatch.h"
+#include "server/core/page_response.h"
+#include "server/core/served_table.h"
+#include "server/core/worker.h"
 #include "util/clock.h"
 #include "util/error.h"
 #include "util/mem.h"
 
 enum {
     MAX_LOOPS = 256,
-    RESERVED_DESCRIPTORS = 32, /* for everything that is no connection */
-    LOG_BYTES = 512,
+    RESERVED_DESCRIPTORS = 32, /* not for connections */
 };
 
-/* Places in server->files. */
+/* Indexes of server->files. */
 enum { CERTIFICATE, KEY, CLIENT_CA, TOKENS, FILE_COUNT };
 
-void rp_server_log(rp_server *server, rp_log_level level, const char *event, const char *format,
-                   ...)
-{
-    char fields[LOG_BYTES];
-    va_list arguments;
-
-    if (server->log.write == NULL) return;
-    va_start(arguments, format);
-    (void)vsnprintf(fields, sizeof fields, format, arguments);
-    va_end(arguments);
-    server->log.write(server->log.ctx, level, event, fields);
-}
-
-rp_server_limits rp_server_limits_now(rp_server *server)
-{
-    rp_server_limits limits;
-
-    rp_mutex_lock(&server->lock);
-    limits = server->limits;
-    rp_mutex_unlock(&server->lock);
-    return limits;
-}
-
-rp_health rp_server_health_now(rp_server *server)
-{
-    rp_health health;
-
-    rp_mutex_lock(&server->lock);
-    health = server->health;
-    rp_mutex_unlock(&server->lock);
-    return health;
-}
-
-void rp_server_set_health(rp_server *server, rp_health health, const char *why)
-{
-    rp_mutex_lock(&server->lock);
-    server->health = health;
-    (void)snprintf(server->health_why, sizeof server->health_why, "%s", why != NULL ? why : "");
-    if (health == RP_HEALTH_SERVING || health == RP_HEALTH_DEGRADED)
-        atomic_store_explicit(&server->is_loaded, true, memory_order_release);
-    rp_mutex_unlock(&server->lock);
-    atomic_fetch_add_explicit(&server->health_version, 1, memory_order_release);
-}
-
-rp_status rp_server_fail_loading(rp_server *server, rp_error *err)
-{
-    char why[RP_VIEW_WHY_BYTES];
-
-    rp_mutex_lock(&server->lock);
-    memcpy(why, server->health_why, sizeof why);
-    rp_mutex_unlock(&server->lock);
-    return rp_fail(err, RP_UNAVAILABLE, "the server is loading its data%s%.150s",
-                   why[0] != '\0' ? ": " : "", why);
-}
+static_assert(FILE_COUNT == sizeof((rp_server *)NULL)->files / sizeof(char *),
+              "a copy of each path");
 
 /* On the journal's thread. */
 static void on_safe(void *ctx, uint64_t lsn)
@@ -201,18 +147,17 @@ rp_status rp_server_reload(rp_server *server, const rp_server_limits *limits, rp
     rp_tls_unref(old);
     if (limits != NULL) log_limits(server, &complete);
     for (size_t i = 0; i < server->worker_count; i++)
-        rp_worker_take_limits(&server->workers[i]);
+        rp_worker_update_limits(&server->workers[i]);
     return RP_OK;
 }
 
 static rp_status listen_on(rp_server *server, const char *address, rp_error *err)
 {
-    rp_server_listener *listener = &server->listeners[server->listener_count];
-    rp_status st = rp_listener_open(&listener->listener, address, err);
+    const rp_listener *listener;
+    rp_status st = rp_acceptor_listen(&server->acceptor, address, &listener, err);
 
     if (st != RP_OK) return st;
-    server->addresses[server->listener_count++] = listener->listener.text;
-    if (!server->is_open || server->insecure || listener->listener.is_local) return RP_OK;
+    if (!server->is_open || server->insecure || listener->is_local) return RP_OK;
     return rp_fail(
         err, RP_PRECONDITION,
         "%s can be reached from elsewhere, and there are no credentials: give tokens "
@@ -234,22 +179,13 @@ static rp_status listen_on_all(rp_server *server, const rp_server_options *optio
     return st;
 }
 
-static bool listens_locally(const rp_server *server)
-{
-    for (size_t i = 0; i < server->listener_count; i++)
-        if (server->listeners[i].listener.fd_count > 0 &&
-            rp_fd_is_unix_socket(server->listeners[i].listener.fds[0]))
-            return true;
-    return false;
-}
-
-/* For clients of this host. Without it the server works as well, only slower for them. */
+/* Makes the shared memory for clients of this host. They are served without it too, slower. */
 static void open_arena(rp_server *server, const rp_server_options *options)
 {
     rp_error error;
 
     if (options->shared_memory_off || server->files[CERTIFICATE] != NULL) return;
-    if (!listens_locally(server)) return;
+    if (!rp_acceptor_has_unix(&server->acceptor)) return;
     if (rp_shared_arena_new(&server->alloc, options->shared_memory_bytes, 0, &server->arena,
                             &error) != RP_OK) {
         rp_server_log(server, RP_LOG_WARNING, "shared_memory", "failed=\"%s\"", error.text);
@@ -260,9 +196,7 @@ static void open_arena(rp_server *server, const rp_server_options *options)
 
 int rp_server_port(const rp_server *server)
 {
-    for (size_t i = 0; i < server->listener_count; i++)
-        if (server->listeners[i].listener.port != 0) return server->listeners[i].listener.port;
-    return 0;
+    return rp_acceptor_port(&server->acceptor);
 }
 
 static void count_descriptors(rp_server *server)
@@ -309,10 +243,10 @@ rp_status rp_server_new(rp_store *store, const rp_server_options *options, rp_se
     server->hash_seed = rp_system_seed();
     server->started_ns = rp_now_ns();
     rp_safety_init(&server->safety);
-    rp_checkpoint_desk_init(&server->desk);
+    rp_checkpoint_queue_init(&server->checkpoints);
     atomic_init(&server->is_loaded, !options->loading);
     rp_mutex_init(&server->lock, RP_RANK_SERVER);
-    for (int side = 0; side < RP_QUEUE_SIDES; side++) rp_turns_init(&server->turns[side]);
+    rp_queue_budget_init(&server->budget, &server->connection_count);
     rp_cond_init(&server->changed);
     rp_mutex_lock(&server->lock);
     server->limits = options->limits;
@@ -325,6 +259,7 @@ rp_status rp_server_new(rp_store *store, const rp_server_options *options, rp_se
     if (st == RP_OK && rp_metrics_new(&server->alloc, workers, &server->metrics) != RP_OK)
         st = rp_fail_memory(err, workers * sizeof(rp_loop_metrics));
     if (st == RP_OK) {
+        server->budget.drawn_counter = &rp_metrics_shared(server->metrics)->queued_bytes;
         rp_leases_init(&server->leases, &server->alloc, rp_metrics_shared(server->metrics));
         server->workers = rp_alloc_array(&server->alloc, workers, sizeof *server->workers);
         if (server->workers == NULL)
@@ -353,6 +288,33 @@ static rp_status start_workers(rp_server *server, rp_error *err)
     return st;
 }
 
+static bool describe_memory(void *ctx, rp_memory_load *load)
+{
+    rp_server *server = ctx;
+
+    if (!atomic_load_explicit(&server->is_loaded, memory_order_acquire)) return false;
+    load->held_bytes = rp_queue_published(&server->budget) +
+                       atomic_load_explicit(&server->pinned_bytes, memory_order_relaxed);
+    load->connections = atomic_load_explicit(&server->connection_count, memory_order_relaxed);
+    load->has_journal = server->safety.durable != NULL;
+    for (size_t i = 0; i < server->worker_count; i++)
+        load->calls += rp_counter_get(&rp_metrics_loop(server->metrics, i)->streams);
+    return true;
+}
+
+static rp_status start_memory_guard(rp_server *server, rp_error *err)
+{
+    const rp_memory_host host = {
+        .store = server->store,
+        .arena = server->arena,
+        .log = server->log,
+        .ctx = server,
+        .describe = describe_memory,
+    };
+
+    return rp_memory_guard_start(&server->memory_guard, &host, err);
+}
+
 rp_status rp_server_start(rp_store *store, const rp_server_options *options, rp_server **out,
                           rp_error *err)
 {
@@ -369,15 +331,14 @@ rp_status rp_server_start(rp_store *store, const rp_server_options *options, rp_
     if (st == RP_OK) st = start_workers(server, err);
     if (st == RP_OK && options->durable != NULL)
         st = rp_safety_listen(&server->safety, options->durable, on_safe, server, err);
-    if (st == RP_OK && options->owns_process)
-        st = rp_memory_guard_start(&server->memory_guard, server, err);
+    if (st == RP_OK && options->owns_process) st = start_memory_guard(server, err);
     if (st != RP_OK) {
         rp_server_free(server);
         return st;
     }
     limits = rp_server_limits_now(server);
     log_limits(server, &limits);
-    rp_server_accept(server);
+    rp_acceptor_start(&server->acceptor, server->workers[0].loop, &rp_dispatch_handler);
     *out = server;
     return RP_OK;
 }
@@ -385,7 +346,7 @@ rp_status rp_server_start(rp_store *store, const rp_server_options *options, rp_
 static void drain_start(rp_server *server)
 {
     rp_server_set_health(server, RP_HEALTH_DRAINING, "shutting down");
-    rp_server_stop_accepting(server);
+    rp_acceptor_stop(&server->acceptor);
     if (server->arena != NULL) rp_shared_arena_retire(server->arena);
     for (size_t i = 0; i < server->worker_count; i++) rp_worker_drain(&server->workers[i]);
 }
@@ -426,7 +387,7 @@ void rp_server_free(rp_server *server)
     if (server == NULL) return;
     if (server->worker_count > 0 && server->workers[0].has_thread &&
         !atomic_load_explicit(&server->draining, memory_order_relaxed))
-        rp_server_stop_accepting(server);
+        rp_acceptor_stop(&server->acceptor);
     rp_memory_guard_stop(&server->memory_guard);
     if (server->arena != NULL) rp_shared_arena_retire(server->arena);
     for (size_t i = 0; i < server->worker_count; i++) rp_worker_stop(&server->workers[i]);
@@ -434,9 +395,8 @@ void rp_server_free(rp_server *server)
     rp_http_page_free(server->page);
     for (size_t i = 0; i < server->worker_count; i++) rp_worker_deinit(&server->workers[i]);
     rp_release(&server->alloc, server->workers, server->worker_count * sizeof(rp_worker));
-    for (size_t i = 0; i < server->listener_count; i++)
-        rp_listener_close(&server->listeners[i].listener);
-    rp_served_forget_all(server);
+    rp_acceptor_deinit(&server->acceptor);
+    rp_served_table_forget_all(server);
     rp_shared_arena_unref(server->arena);
     if (server->metrics != NULL) rp_leases_deinit(&server->leases);
     rp_metrics_free(server->metrics);
@@ -449,8 +409,9 @@ void rp_server_free(rp_server *server)
             rp_release(&server->alloc, server->files[i], strlen(server->files[i]) + 1);
     if (server->page_hosts != NULL)
         rp_release(&server->alloc, server->page_hosts, strlen(server->page_hosts) + 1);
+    assert(!has_connections(server));
     rp_cond_deinit(&server->changed);
-    for (int side = 0; side < RP_QUEUE_SIDES; side++) rp_turns_deinit(&server->turns[side]);
+    rp_queue_budget_deinit(&server->budget);
     rp_mutex_deinit(&server->lock);
     rp_allocator alloc = server->alloc;
     rp_release(&alloc, server, sizeof *server);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A worker: a thread, its loop, and the connections that live there. */
+#include "server/core/worker.h"
+
 #include <assert.h>
 
-#include "server/core/closing.h"
+#include "server/core/connection.h"
 #include "server/core/deferral.h"
-#include "server/core/handshakes.h"
 #include "util/clock.h"
 #include "util/error.h"
 #include "util/mem.h"
@@ -13,21 +13,22 @@ static void end_turn(void *user)
 {
     rp_worker *worker = user;
 
-    assert(worker->gatherer == NULL); /* W1 of rpc/insert_stream.c */
+    assert(worker->batching == NULL && worker->open_count == 0); /* K4 */
     while (worker->dirty != NULL) {
         rp_connection *connection = worker->dirty;
+        assert(connection->is_dirty && connection->state != RP_CONNECTION_CLOSED); /* C2 */
         worker->dirty = connection->next_dirty;
         connection->is_dirty = false;
         rp_connection_flush(connection);
     }
-    /* Not forgotten at once: a turn without reads may lie between two with many. */
+    /* Decays slowly: a turn without reads may lie between two with many. */
     worker->readers_before /= 2;
     if (worker->readers_before < worker->readers) worker->readers_before = worker->readers;
     worker->readers = 0;
-    rp_handshakes_end_turn(worker);
-    rp_closing_end_turn(worker);
+    rp_handshakes_end_turn(&worker->handshakes);
+    rp_closing_end_turn(&worker->closing);
     rp_defer_end_turn(worker);
-    rp_queue_publish(worker);
+    rp_queue_publish(&worker->queue);
     rp_counter_add(&worker->metrics->turns, 1);
 }
 
@@ -49,7 +50,7 @@ static void on_stop(rp_post *post)
     rp_worker *worker = (rp_worker *)((char *)post - offsetof(rp_worker, stop));
 
     worker->stopping = true;
-    rp_closing_finish(worker);
+    rp_closing_finish(&worker->closing);
     while (worker->connections != NULL) rp_connection_end(worker->connections);
     stop_if_done(worker);
 }
@@ -72,9 +73,9 @@ static void on_new_limits(rp_post *post)
     worker->limits = rp_server_limits_now(worker->server);
 }
 
-void rp_worker_take_limits(rp_worker *worker)
+void rp_worker_update_limits(rp_worker *worker)
 {
-    /* A post that is on its way already will bring the newest. */
+    /* A post that has not run yet will copy the newest limits. */
     if (!atomic_exchange_explicit(&worker->limits_posted, true, memory_order_acq_rel))
         rp_loop_post(worker->loop, &worker->new_limits);
 }
@@ -86,6 +87,7 @@ void rp_worker_drain(rp_worker *worker)
 
 void rp_worker_returned(rp_worker *worker)
 {
+    assert(worker->outstanding > 0); /* V4 */
     worker->outstanding--;
     stop_if_done(worker);
 }
@@ -94,14 +96,15 @@ rp_status rp_worker_init(rp_worker *worker, rp_server *server, size_t index, rp_
 {
     rp_status st;
 
+    assert(index < server->worker_count);
     *worker = (rp_worker){.server = server, .index = index};
     worker->metrics = rp_metrics_loop(server->metrics, index);
     worker->limits = rp_server_limits_now(server);
     worker->stop.run = on_stop;
     worker->drain.run = on_drain;
+    worker->queue =
+        (rp_queue_part){.budget = &server->budget, .counter = &worker->metrics->queued_bytes};
     rp_defer_init(worker);
-    rp_handshakes_init(worker);
-    rp_closing_init(worker);
     worker->new_limits.run = on_new_limits;
     rp_reply_pool_init(&worker->replies, &server->alloc);
     worker->read_buffer = rp_alloc(&server->alloc, RP_READ_BYTES);
@@ -109,6 +112,9 @@ rp_status rp_worker_init(rp_worker *worker, rp_server *server, size_t index, rp_
     st = rp_loop_new(&server->alloc, &worker->loop, err);
     if (st != RP_OK) return st;
     rp_loop_set_turn_end(worker->loop, end_turn, worker);
+    rp_handshakes_init(&worker->handshakes, worker->loop, rp_connection_on_handshake);
+    rp_closing_init(&worker->closing, worker->loop, rp_connection_on_calls_ended,
+                    rp_connection_on_all_calls_ended);
     rp_safe_waits_init(&worker->safe_waits, &server->safety, worker->loop);
     return RP_OK;
 }
@@ -133,9 +139,10 @@ void rp_worker_deinit(rp_worker *worker)
 {
     if (worker->server == NULL) return;
     rp_worker_stop(worker);
-    rp_closing_finish(worker);
-    rp_insert_batches_free(worker);
-    rp_sample_fetches_free(worker);
+    rp_closing_finish(&worker->closing);
+    assert(worker->connections == NULL && worker->dirty == NULL);
+    assert(worker->outstanding == 0 && worker->deferring == NULL);
+    rp_worker_free_pools(worker);
     rp_reply_pool_deinit(&worker->replies);
     rp_loop_free(worker->loop);
     rp_release(&worker->server->alloc, worker->read_buffer, RP_READ_BYTES);

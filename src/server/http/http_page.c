@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A thread runs an event loop, and libmicrohttpd at the end of each of its turns: the loop
- * wakes when libmicrohttpd's descriptors do, when it is time for one of its timeouts, and when
- * somebody hands over a connection. So libmicrohttpd is used from one thread only, as are the
- * relays. Answers are whole before libmicrohttpd sees them: it never waits for anything but
- * the peer.
+/* A thread runs an event loop, and libmicrohttpd at the end of each turn. The loop wakes when a
+ * descriptor of libmicrohttpd is ready, for its timeouts, and when a connection is handed over.
+ * So libmicrohttpd and the relays are used on one thread only. Responses are complete before
+ * libmicrohttpd gets them: it waits for the peer only.
  *
- * What we must know of a connection, its peer and certificate, travels as its "address": that
- * is ours to say, is copied and kept by libmicrohttpd as long as the connection, and comes back
- * with every request.
+ * The peer and certificate of a connection are stored in place of its socket address:
+ * libmicrohttpd copies these bytes, keeps them with the connection and returns them with each
+ * request.
  *
- * The list of open descriptors is there to cut the oldest. A descriptor is in it from when
- * libmicrohttpd says that its connection begins to when it says that it is about to be closed,
- * so no number in it has become somebody else's. */
+ * The list of open descriptors is used to close the oldest. A descriptor is in it from the
+ * notification that its connection has started to the one that it is about to be closed, so no
+ * number in it can have been reused.
+ *
+ * Invariant P1: `live` is the number of entries in `fds` that are open and not cut. */
 #include "server/http/http_page.h"
 
+#include <assert.h>
 #include <microhttpd.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -28,12 +30,12 @@
 
 enum {
     MEMORY_BYTES = 16 << 10,                 /* of a connection: its request, our headers */
-    MOST_FDS = 2 * RP_HTTP_PAGE_CONNECTIONS, /* those that were cut take a moment to go */
+    MOST_FDS = 2 * RP_HTTP_PAGE_CONNECTIONS, /* cut ones are closed a little later */
     IDLE_S = 10,
     PEER_BYTES = 58,
 };
 
-/* Stands where libmicrohttpd expects an address, and fits where that fits. */
+/* Stored in place of a socket address. */
 typedef struct visitor {
     sa_family_t family; /* AF_UNSPEC: not for the network */
     char peer[PEER_BYTES];
@@ -54,7 +56,7 @@ struct rp_http_page {
     rp_loop *loop;
     pthread_t thread;
     bool has_thread;
-    /* of the thread, once it runs */
+    /* The thread's, once it runs. */
     struct MHD_Daemon *daemon;
     rp_watch watch;   /* of all that libmicrohttpd waits for */
     rp_timer timeout; /* always armed */
@@ -64,7 +66,7 @@ struct rp_http_page {
     uint64_t arrivals;
 };
 
-/* A connection on its way to the thread. */
+/* A connection that is being passed to the thread. */
 typedef struct arrival {
     rp_post post;
     rp_http_page *page;
@@ -98,6 +100,7 @@ static void cut_oldest(rp_http_page *page)
     if (oldest == NULL) return;
     (void)shutdown(oldest->fd, SHUT_RDWR); /* which libmicrohttpd will notice */
     oldest->cut = true;
+    assert(page->live > 0); /* P1 */
     page->live--;
     count_refusal(page);
 }
@@ -112,6 +115,7 @@ static void enter(rp_http_page *page, int fd)
     }
     *place = (open_fd){.fd = fd, .number = page->arrivals++};
     page->live++;
+    assert(page->live <= MOST_FDS); /* P1 */
     if (page->live > RP_HTTP_PAGE_CONNECTIONS) cut_oldest(page);
 }
 
@@ -120,6 +124,7 @@ static void leave(rp_http_page *page, int fd)
     open_fd *place = find(page, fd);
 
     if (place == NULL) return;
+    assert(place->cut || page->live > 0); /* P1 */
     if (!place->cut) page->live--;
     place->fd = -1;
 }
@@ -141,8 +146,8 @@ static const char *header_of(struct MHD_Connection *connection, const char *name
     return MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
 }
 
-/* Takes one header line; `cls` is the host so far. Two Host lines give a host that is no name,
- * so that the request is refused: HTTP does not say which of them counts. */
+/* Handles one header line; `cls` is the host so far. Two Host lines give an invalid host, so
+ * that the request is refused: HTTP does not define which of them counts. */
 static enum MHD_Result find_host(void *cls, enum MHD_ValueKind kind, const char *name,
                                  size_t name_size, const char *value, size_t value_size)
 {
@@ -157,7 +162,7 @@ static enum MHD_Result find_host(void *cls, enum MHD_ValueKind kind, const char 
     return MHD_YES;
 }
 
-/* Sends an answer. MHD_NO ends the connection. */
+/* Sends a response. MHD_NO ends the connection. */
 static enum MHD_Result send_answer(struct MHD_Connection *connection,
                                    const rp_page_answer *answer)
 {
@@ -177,7 +182,7 @@ static enum MHD_Result send_answer(struct MHD_Connection *connection,
     return result;
 }
 
-/* Whether a body follows that nobody asked for. */
+/* Whether the request has a body. */
 static bool has_body(struct MHD_Connection *connection)
 {
     const char *length = header_of(connection, "Content-Length");
@@ -210,9 +215,9 @@ static enum MHD_Result respond(rp_http_page *page, struct MHD_Connection *connec
     return result;
 }
 
-/* Called when a request's headers are there, and again at its end. libmicrohttpd closes a
- * connection that is answered the first time: right for those who send a body or another
- * method, as we will not read on. */
+/* Called when the headers of a request have arrived, and again at its end. libmicrohttpd closes
+ * a connection that gets its response the first time. That suits requests with a body or
+ * another method, as their rest is not read. */
 static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, const char *url,
                                   const char *method, const char *version, const char *data,
                                   size_t *data_size, void **request_context)
@@ -228,13 +233,13 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, 
     return respond(cls, connection, url, method);
 }
 
-/* Its complaints are about peers; the refusals are counted elsewhere. */
+/* Its messages are about peers; refusals are counted elsewhere. */
 static void on_log(void *cls, const char *format, va_list arguments)
 {
     (void)cls, (void)format, (void)arguments;
 }
 
-/* A path stays as it was sent: ours have nothing to decode. */
+/* Leaves a path as it was sent: ours have no escapes. */
 static size_t on_unescape(void *cls, struct MHD_Connection *connection, char *text)
 {
     (void)cls, (void)connection;
@@ -243,7 +248,7 @@ static size_t on_unescape(void *cls, struct MHD_Connection *connection, char *te
 
 static const int64_t millisecond_ns = 1000000, longest_ns = (int64_t)3600 * 1000000000;
 
-/* At the end of a turn: libmicrohttpd does what can be done now. */
+/* At the end of a turn: runs libmicrohttpd without blocking. */
 static void run_daemon(void *user)
 {
     rp_http_page *page = user;
@@ -260,7 +265,7 @@ static void run_daemon(void *user)
 
 static void on_timeout(rp_timer *timer)
 {
-    (void)timer; /* the turn that it makes is what it is for */
+    (void)timer; /* run_daemon() follows at the end of the turn */
 }
 
 static void on_daemon_ready(rp_watch *watch, uint32_t events)
@@ -276,7 +281,7 @@ static void *run_loop(void *arg)
     return NULL;
 }
 
-/* Makes libmicrohttpd's end of a relayed connection. -1 if there is none to be had. */
+/* Starts a relay. Returns libmicrohttpd's end of it, or -1. */
 static int relay(rp_http_page *page, rp_link *link)
 {
     int pair[2];
@@ -300,7 +305,7 @@ static void on_arrival(rp_post *post)
     rp_http_page *page = a->page;
     int fd = a->link.ssl == NULL ? rp_link_take_fd(&a->link) : relay(page, &a->link);
 
-    /* it would abort on a descriptor that it cannot close */
+    /* libmicrohttpd would abort on a descriptor that it cannot close. */
     if (fd < 0 ||
         MHD_add_connection(page->daemon, fd, (const struct sockaddr *)(const void *)&a->from,
                            sizeof a->from) != MHD_YES)
@@ -370,7 +375,7 @@ void rp_http_page_free(rp_http_page *page)
 
     if (page == NULL) return;
     if (page->has_thread) {
-        rp_loop_stop(page->loop); /* what has been handed over is taken first */
+        rp_loop_stop(page->loop); /* connections handed over before are taken first */
         (void)pthread_join(page->thread, NULL);
     }
     if (page->daemon != NULL) MHD_stop_daemon(page->daemon);
@@ -380,8 +385,7 @@ void rp_http_page_free(rp_http_page *page)
     rp_release(&alloc, page, sizeof *page);
 }
 
-/* Copies a text that fits; one that does not is left out, rather than cut to look like another.
- */
+/* Copies a text that fits. A longer one is dropped: cut, it could equal another name. */
 static void copy_text(char *to, size_t size, const char *from)
 {
     size_t length = from != NULL ? strnlen(from, size) : size;

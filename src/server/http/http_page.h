@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* HTTP/1.1 for browsers, curl and Prometheus: libmicrohttpd in a thread of its own, without a
  * listening socket. Connections are accepted elsewhere and handed over once they are known not
- * to speak HTTP/2. libmicrohttpd sees plain sockets only; those under TLS are relayed to it.
+ * to use HTTP/2. libmicrohttpd gets plain sockets only; TLS connections are relayed to it.
  *
- * At most 64 connections, 16 KiB of memory for each, host->idle_s of silence. Where there are
- * more, the oldest is cut, so that nobody can keep others out by doing nothing. */
+ * At most 64 connections, 16 KiB of memory for each, host->idle_s of silence. One connection
+ * more closes the oldest, so that idle peers cannot keep others out. */
 #ifndef RP_SERVER_HTTP_HTTP_PAGE_H
 #define RP_SERVER_HTTP_HTTP_PAGE_H
 
@@ -25,10 +25,10 @@ RP_NODISCARD rp_status rp_http_page_new(const rp_allocator *alloc, const rp_page
 void rp_http_page_free(rp_http_page *page);
 
 /* Takes a connected stream socket with nothing read from it: TCP, Unix or one end of a pair.
- * `peer` is its address for the brake of the gate, `certificate` the common name of a verified
- * one (NULL or "": there was none). Both are copied; one that is too long counts as nobody. The
- * descriptor is the page's in every case. False if it had to be closed for want of memory; it
- * may still be refused later. Any thread. */
+ * `peer` is its address, for the gate, `certificate` the common name of a verified certificate
+ * (NULL or "": none). Both are copied; one that is too long is dropped. Takes the descriptor in
+ * every case. False if it had to be closed for lack of memory; it may still be refused later.
+ * Any thread. */
 bool rp_http_page_take(rp_http_page *page, int fd, const char *peer, const char *certificate);
 
 /* The same for a link, plain or with its TLS handshake over. The link is empty afterwards. */

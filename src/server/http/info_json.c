@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/http/info_json.h"
 
+#include <assert.h>
 #include <float.h>
 #include <math.h>
 
 #include "server/http/text.h"
 
-/* Of one table; the rest is counted only, so that a page stays a page. */
+/* Of one table; further columns are only counted, to bound the size of the page. */
 enum { SHOWN_COLUMNS = 256 };
 
 void rp_info_json_string(rp_buf *out, const char *text)
@@ -27,9 +28,10 @@ void rp_info_json_number(rp_buf *out, double number)
     rp_buf_text(out, isfinite(number) ? rp_number_text(number, text) : "null");
 }
 
-/* A key and its colon; with a comma in front unless it is the first of its object. */
+/* Writes a key and its colon; with a comma in front unless it is the first of its object. */
 static void key(rp_buf *out, const char *name)
 {
+    assert(name != NULL && name[rp_plain_bytes(name)] == '\0'); /* needs no escape */
     uint8_t last = out->size > 0 ? out->data[out->size - 1] : '{';
 
     rp_buf_text(out, last == '{' ? "\"" : ",\"");
@@ -126,7 +128,7 @@ static const char *policy_name(rp_budget_policy policy)
     return "unknown";
 }
 
-/* Not the seed: who knows it can choose keys that collide. */
+/* The seed is left out: a peer that knows it can choose keys that collide. */
 static void write_store(rp_buf *out, const rp_store_info *store)
 {
     open_object(out, "store");
@@ -179,7 +181,7 @@ static void write_last_checkpoint(rp_buf *out, const rp_durable_info *d)
     close_object(out);
 }
 
-/* null of a server that keeps everything in memory only. */
+/* null if the server keeps everything in memory only. */
 static void write_durable(rp_buf *out, const rp_server_view *server)
 {
     const rp_durable_info *d = &server->durable;
@@ -220,7 +222,7 @@ static void write_selector(rp_buf *out, const char *name, const rp_selector_opti
     close_object(out);
 }
 
-/* The largest numbers there are stand for "no bound". */
+/* The largest numbers mean "no bound": null. */
 static void put_bound(rp_buf *out, const char *name, double bound)
 {
     put_number(out, name, fabs(bound) < DBL_MAX ? bound : INFINITY);
@@ -245,6 +247,7 @@ static void write_shape(rp_buf *out, const rp_shape *shape)
         return;
     }
     rp_buf_text(out, "[");
+    assert(shape->rank <= RP_MAX_RANK);
     for (int32_t i = 0; i < shape->rank; i++) {
         if (i > 0) rp_buf_text(out, ",");
         if (shape->dims[i] < 0)
@@ -255,7 +258,7 @@ static void write_shape(rp_buf *out, const rp_shape *shape)
     rp_buf_text(out, "]");
 }
 
-/* The columns, flattened; a dimension or a shape that may be anything is null. */
+/* The columns, flattened; a dimension or shape that is not fixed is null. */
 static void write_signature(rp_buf *out, const rp_signature *signature)
 {
     size_t count = signature != NULL ? rp_signature_column_count(signature) : 0;

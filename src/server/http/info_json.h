@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The server and its tables as JSON: what /v1/info answers. Always valid JSON: names that are
+/* The server and its tables as JSON, for /v1/info. Always valid JSON: names that are
  * no UTF-8 are mended, numbers that are not finite are null. docs/operations.md says what is in
  * it. */
 #ifndef RP_SERVER_HTTP_INFO_JSON_H

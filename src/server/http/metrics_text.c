@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Prometheus wants all samples of a metric together, below its HELP and TYPE. So the outer
- * loops run over metrics, the inner ones over tables, and tables of functions say what each
- * shows. */
+/* Prometheus expects all samples of a metric together, below its HELP and TYPE. So the outer
+ * loops run over metrics and the inner ones over tables. */
 #include "server/http/metrics_text.h"
 
+#include <assert.h>
 #include <float.h>
 #include <math.h>
 
 #include "server/http/text.h"
 #include "util/mem.h"
 
-/* Histograms are shown at powers of 4, from 1.024 us to 68.7 s: what a person or an alert
- * needs.
- */
+/* Histograms are shown at powers of 4, from 1.024 us to 68.7 s. */
 enum { FIRST_SHOWN_BIT = 10, SHOWN_STEP = 2, SHOWN_BOUNDS = 14 };
 
 typedef struct bound_texts {
@@ -22,6 +20,7 @@ typedef struct bound_texts {
 static void head(rp_buf *out, const char *prefix, const char *name, const char *type,
                  const char *help)
 {
+    assert(strchr(help, '\n') == NULL); /* one line */
     rp_buf_format(out, "# HELP %s%s %s\n# TYPE %s%s %s\n", prefix, name, help, prefix, name,
                   type);
 }
@@ -68,6 +67,7 @@ static void labelled(rp_buf *out, const char *name, const char *key, const char 
 /* reprise_table_name{table="text" and no closing brace yet */
 static void of_table(rp_buf *out, const char *name, const char *suffix, const char *table)
 {
+    assert(table != NULL);
     rp_buf_text(out, "reprise_table_");
     rp_buf_text(out, name);
     rp_buf_text(out, suffix);
@@ -108,7 +108,7 @@ static void write_calls(rp_buf *out, const rp_loop_metrics *sums)
         for (int code = 0; code < RP_STATUS_CODES; code++) {
             uint64_t n = rp_counter_get(&sums->calls[method][code]);
 
-            /* 21 x 17 lines of zeroes help nobody, but a rate needs a first 0 to start from */
+            /* Zeroes are left out, but a rate needs a first 0 to start from. */
             if (n == 0 && (code > 0 || method == RP_METHOD_UNKNOWN)) continue;
             rp_buf_format(out, "reprise_calls_total{method=\"%s\",code=\"%d\"}",
                           rp_method_name(method), code);
@@ -200,7 +200,7 @@ static double seconds(int64_t ns)
 
 static const char *const durability_names[] = {"checkpoint", "interval", "sync"};
 
-/* Nothing where there is nothing to tell. */
+/* Nothing without a durable. */
 static void write_durable(rp_buf *out, const rp_server_view *server)
 {
     const rp_durable_info *d = &server->durable;
@@ -271,8 +271,7 @@ static void write_durable(rp_buf *out, const rp_server_view *server)
     X("samples_paused", "gauge", "1 if samples wait until they are resumed.",                  \
       (t->info.paused & RP_SIDE_SAMPLES) != 0)
 
-/* What is shown of every table: first what it says of itself, then what the server has counted
- * for it. */
+/* The metrics of a table: first those of rp_table_info, then the counters of the server. */
 static const struct {
     const char *name, *type, *help;
 } table_metrics[] = {
@@ -289,6 +288,7 @@ enum { TABLE_METRIC_COUNT = sizeof table_metrics / sizeof table_metrics[0] };
 /* All numbers of a table, in the order of the array above. */
 static void measure(const rp_table_view *t, rp_metrics *metrics, double *numbers)
 {
+    const double *end = numbers + TABLE_METRIC_COUNT;
     rp_table_sums sums;
 
     rp_metrics_sum_table(metrics, t->info.name, &sums);
@@ -298,6 +298,8 @@ static void measure(const rp_table_view *t, rp_metrics *metrics, double *numbers
 #define NUMBER(field, name, help) *numbers++ = (double)sums.field;
     RP_TABLE_COUNTERS(NUMBER)
 #undef NUMBER
+    assert(numbers == end);
+    (void)end;
 }
 
 static void write_tables(rp_buf *out, rp_metrics *metrics, const rp_table_view *tables,
@@ -327,6 +329,7 @@ out:
 static void write_histogram(rp_buf *out, const char *name, const char *table,
                             const rp_histogram_sum *h, const bound_texts *bounds)
 {
+    assert(rp_histogram_below(h, RP_HISTOGRAM_LAST_BIT) <= h->count);
     for (int i = 0; i < SHOWN_BOUNDS; i++) {
         of_table(out, name, "_bucket", table);
         rp_buf_text(out, ",le=\"");

@@ -2,6 +2,7 @@
 #include "server/http/page.h"
 
 #include <arpa/inet.h>
+#include <assert.h>
 #include <string.h>
 
 #include "server/http/info_json.h"
@@ -9,7 +10,7 @@
 
 static const char plain[] = "text/plain; charset=utf-8";
 
-/* The pages: path, who may see it, who writes it. A writer returns the HTTP status. */
+/* Writes the body of a page. Returns the HTTP status. */
 typedef int (*page_writer)(const rp_server_view *server, rp_page_answer *answer);
 
 static int write_index(const rp_server_view *server, rp_page_answer *answer);
@@ -23,7 +24,7 @@ static int write_health(const rp_server_view *server, rp_page_answer *answer)
     return up ? 200 : 503;
 }
 
-/* Both take all tables at once, and then write without looking at them again. */
+/* Takes a snapshot of all tables first, so that writing does not touch them. */
 static int write_metrics(const rp_server_view *server, rp_page_answer *answer)
 {
     rp_store_info store = {0};
@@ -76,9 +77,10 @@ static int write_index(const rp_server_view *server, rp_page_answer *answer)
     return 200;
 }
 
-/* An answer that is one sentence. */
+/* Makes a response of one sentence. */
 static void say(rp_page_answer *answer, int status, const char *sentence)
 {
+    assert(status >= 200 && status < 600);
     rp_buf_clear(&answer->body);
     answer->status = status;
     answer->content_type = plain;
@@ -87,6 +89,7 @@ static void say(rp_page_answer *answer, int status, const char *sentence)
 
 static void extra(rp_page_answer *answer, const char *name, const char *text)
 {
+    assert(answer->extra_name == NULL); /* one at most */
     answer->extra_name = name;
     answer->extra_value = text;
 }
@@ -171,14 +174,14 @@ bool rp_page_is_own_name(rp_string host, const char *names)
             is_same(text + size - below_size, below_size, below, below_size));
 }
 
-/* True if the caller may see a page; if not, the answer says why. */
+/* True if the peer may see a page. If not, makes a response with the reason. */
 static bool admit(const rp_page_host *host, const rp_page_request *request, rp_role needed,
                   rp_page_answer *answer)
 {
-    rp_refusal why = RP_REFUSED_UNAUTHENTICATED;
+    rp_gate_result result = {.why = RP_REFUSED_UNAUTHENTICATED};
     rp_error err = {.code = RP_OK};
     rp_status st = rp_gate_check(host->gate, &request->shown, needed, request->now_ns, NULL,
-                                 NULL, &why, &err);
+                                 &result, &err);
 
     if (st == RP_OK && needed > RP_ROLE_NONE && host->is_open &&
         !rp_page_is_own_name(request->host, host->names)) {
@@ -190,8 +193,8 @@ static bool admit(const rp_page_host *host, const rp_page_request *request, rp_r
         return false;
     }
     if (st == RP_OK) return true;
-    if (host->counters != NULL) rp_counter_add_shared(&host->counters->refusals[why], 1);
-    if (why == RP_REFUSED_AUTH_BRAKE) {
+    if (host->counters != NULL) rp_counter_add_shared(&host->counters->refusals[result.why], 1);
+    if (result.why == RP_REFUSED_AUTH_BRAKE) {
         say(answer, 429, err.text);
         extra(answer, "Retry-After", "60");
     } else if (st == RP_DENIED) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The answers to plain HTTP, whichever way they came: /healthz, /metrics, /v1/info and a page
- * that lists them. No sockets here: the HTTP/1.1 daemon (http_page.h) and the HTTP/2
- * connections ask the same function. */
+/* Responses to plain HTTP requests: /healthz, /metrics, /v1/info and a page that lists them.
+ * The HTTP/1.1 daemon (http_page.h) and HTTP/2 connections (core/page_response.h) call the same
+ * function. No sockets here. */
 #ifndef RP_SERVER_HTTP_PAGE_H
 #define RP_SERVER_HTTP_PAGE_H
 
@@ -10,15 +10,15 @@
 #include "server/http/server_view.h"
 #include "util/buf.h"
 
-/* The server that answers. Everything is borrowed and must outlive the use of the host. */
+/* The server. Everything is borrowed and must outlive the use of the host. */
 typedef struct rp_page_host {
     void *ctx;
-    /* Fills in all of `view`. Called on any thread; must not wait. */
+    /* Fills in all of `view`. Called on any thread; must not block. */
     void (*describe)(void *ctx, rp_server_view *view);
     rp_gate *gate;
     rp_loop_metrics *counters; /* rp_metrics_shared(): refusals are counted there */
-    bool is_open;              /* nobody needs credentials: names are checked instead */
-    const char *names;         /* under which it may be asked, separated by commas; or NULL */
+    bool is_open;              /* no credentials are required: names are checked instead */
+    const char *names;         /* that are accepted in "Host", separated by commas; or NULL */
     unsigned idle_s;           /* of silence before a connection of HTTP/1.1 is closed; 0: 10 */
 } rp_page_host;
 
@@ -30,9 +30,9 @@ typedef struct rp_page_request {
     int64_t now_ns;
 } rp_page_request;
 
-/* Whether a page of a server without credentials is answered under this name: an IP address,
- * a name without a dot, one below "localhost", or one of `names`. Any other may belong to a web
- * site that has its name resolve to our address, to read our pages through a visitor's browser
+/* Whether a server without credentials responds to requests for this host: an IP address, a
+ * name without a dot, a name below "localhost", or one of `names`. Any other name may belong to
+ * a web site that resolves it to our address, to read our pages through a visitor's browser
  * (DNS rebinding). The whole of `host` must be a name or an address and, if there is a colon, a
  * port, which is ignored. A name has labels of letters, digits, '-' and '_', separated by
  * single dots. A NULL in host.data is fine, as no browser leaves the header out. */
@@ -41,19 +41,20 @@ bool rp_page_is_own_name(rp_string host, const char *names);
 typedef struct rp_page_answer {
     int status;               /* of HTTP */
     const char *content_type; /* static */
-    const char *extra_name;  /* a header more (allow, www-authenticate, retry-after), or NULL */
+    const char
+        *extra_name; /* an extra header (allow, www-authenticate, retry-after), or NULL */
     const char *extra_value; /* static */
     bool head_only; /* the request was HEAD: send the length of the body, not the body */
     rp_buf body;
 } rp_page_answer;
 
-/* Answers a request. `answer->body` must be initialised and is cleared first; there is an
- * answer in every case (503 if there was no memory, with whatever text fits).
+/* Makes the response to a request. `answer->body` must be initialised and is cleared first.
+ * There is a response in every case (503 if there was no memory).
  *
- *   /healthz   200 serving, degraded; 503 loading, draining. Open to everybody
- *   /metrics   200; 401 and 403 without the role read; 421 under a name that is not ours
+ *   /healthz   200 serving, degraded; 503 loading, draining. Needs no role
+ *   /metrics   200; 401 and 403 without the role read; 421 for a host that is not ours
  *   /v1/info   the same
- *   /          200, the list. Open to everybody
+ *   /          200, the list. Needs no role
  *   others     404; 405 for methods other than GET and HEAD */
 void rp_page_render(const rp_page_host *host, const rp_page_request *request,
                     rp_page_answer *answer);

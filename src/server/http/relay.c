@@ -1,26 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each way has a buffer. It is read into when it is empty and written from until it is empty
- * again, so that a link is always offered what it did not take before. Neither way runs ahead
- * of the other side's reading by more than that.
+/* Each way has a buffer. It is filled when it is empty, and then written until it is empty
+ * again. So a way reads at most one buffer ahead of the other side.
  *
- * A far one that is through may not have taken all that the near one sends: that is thrown away
- * for a while. Were the near link closed while something comes in, it would be reset, and the
- * answer lost on its way. */
+ * A far link that has ended may not have read all that the near one sends. These bytes are
+ * discarded for a while: closing the near link with unread bytes would reset it, and the peer
+ * could lose the end of the response. */
 #include "server/http/relay.h"
+
+#include <assert.h>
 
 #include "util/mem.h"
 
-enum { WAY_BYTES = 16384, THROWN_BYTES = 1 << 20 };
+enum { WAY_BYTES = 16384, DISCARD_BYTES = 1 << 20 };
 
 /* From one link to the other. */
 typedef struct way {
     rp_link *from, *to;
-    size_t start, end; /* what of the buffer is to be written */
-    bool ended;        /* nothing more comes */
-    bool broken;       /* nor can anything be sent there */
-    bool done;         /* and the other side has been told */
-    bool deaf;         /* the other side takes nothing more: it is thrown away */
-    size_t thrown;     /* so far */
+    size_t start, end; /* bytes of the buffer that are to be written */
+    bool ended;        /* `from` has ended or broken */
+    bool broken;       /* `from` has broken */
+    bool done;         /* all was written, and the end passed on to `to` */
+    bool deaf;         /* `to` takes no more bytes: they are discarded */
+    size_t discarded;  /* bytes so far */
     uint8_t buffer[WAY_BYTES];
 } way;
 
@@ -31,9 +32,9 @@ struct rp_relay {
     rp_link near, far;
     rp_watch near_watch, far_watch;
     bool near_watched, far_watched;
-    bool lingers; /* the far one is through */
+    bool lingers; /* the far link has ended */
     rp_timer linger;
-    way up, down; /* to the far side, and from there */
+    way up, down; /* near to far, far to near */
 };
 
 static void close_relay(rp_relay *r)
@@ -46,28 +47,30 @@ static void close_relay(rp_relay *r)
     if (r->far_watched) rp_loop_forget(relays->loop, &r->far_watch);
     rp_link_deinit(&r->near);
     rp_link_deinit(&r->far);
+    assert(r->prev != NULL ? r->prev->next == r : relays->first == r); /* R1 */
     *(r->prev != NULL ? &r->prev->next : &relays->first) = r->next;
     if (r->next != NULL) r->next->prev = r->prev;
+    assert(relays->count > 0); /* R1 */
     relays->count--;
     rp_release(&alloc, r, sizeof *r);
 }
 
-/* Throws away what is in the buffer. False if that has become too much. */
-static bool throw_away(way *w)
+/* Discards the buffer. False if more than DISCARD_BYTES were discarded. */
+static bool discard(way *w)
 {
-    w->thrown += w->end - w->start;
+    w->discarded += w->end - w->start;
     w->start = w->end;
-    return w->thrown <= THROWN_BYTES;
+    return w->discarded <= DISCARD_BYTES;
 }
 
-/* The other side takes nothing more. What it has said may still be read, of a plain link. */
+/* `to` takes no more bytes. A plain link may still be read. */
 static void stop_listening(way *w)
 {
     w->deaf = true;
     if (w->to->ssl == NULL) w->to->broken = false;
 }
 
-/* Moves what can be moved. False if it cannot go on. */
+/* Moves bytes one way until a link would block. False if the relay has to end. */
 static bool move(way *w)
 {
     for (;;) {
@@ -75,8 +78,9 @@ static bool move(way *w)
         rp_link_result result;
         size_t moved = 0;
 
+        assert(w->start <= w->end && w->end <= WAY_BYTES); /* R2 */
         if (w->start < w->end && w->deaf) {
-            if (!throw_away(w)) return false;
+            if (!discard(w)) return false;
             continue;
         }
         if (w->start < w->end) {
@@ -92,6 +96,7 @@ static bool move(way *w)
             w->done = true;
             return true;
         }
+        assert(w->start == w->end); /* R3 */
         w->start = w->end = 0;
         part = (struct iovec){w->buffer, WAY_BYTES};
         result = rp_link_read(w->from, &part, 1, &moved);
@@ -102,7 +107,7 @@ static bool move(way *w)
     }
 }
 
-/* What a link has to become ready for: to be read by one way, to be written by the other. */
+/* The events that a link waits for: `out` reads from it, `in` writes to it. */
 static uint32_t wants(const rp_link *link, const way *out, const way *in)
 {
     uint32_t events = 0;
@@ -112,7 +117,7 @@ static uint32_t wants(const rp_link *link, const way *out, const way *in)
     return events;
 }
 
-/* Waits for the near one to take what is left, and to go. False if that cannot be. */
+/* Starts to linger: the near link may read the rest, and close. False if there is no memory. */
 static bool begin_linger(rp_relay *r)
 {
     rp_loop *loop = r->relays->loop;
@@ -122,7 +127,7 @@ static bool begin_linger(rp_relay *r)
     return rp_loop_arm(loop, &r->linger, rp_loop_now(loop) + r->relays->linger_ns) == RP_OK;
 }
 
-/* Moves both ways. False if it is over: the near one is gone, or both are through. */
+/* Moves both ways. False if the relay ends: the near link has gone, or both have ended. */
 static bool move_both(rp_relay *r)
 {
     if (!move(&r->up) || r->up.broken || !move(&r->down) || r->down.deaf) return false;
@@ -131,7 +136,7 @@ static bool move_both(rp_relay *r)
     return move(&r->up) && !r->up.ended && begin_linger(r);
 }
 
-/* Carries on. False if the relay has been closed. */
+/* Moves bytes and updates the events. False if the relay has been closed. */
 static bool carry(rp_relay *r)
 {
     rp_loop *loop = r->relays->loop;
@@ -145,9 +150,9 @@ static bool carry(rp_relay *r)
     return true;
 }
 
-/* Who has hung up is reported for ever, asked for or not. If nothing is asked for, a near one
- * that is gone ends it all; a far one is read to its end as the near one makes room, in so much
- * time and no more. */
+/* RP_HUNG_UP is reported in every turn, even if no event is asked for. If none is, the relay ends
+ * if the near link has hung up. A far link is still read to its end as the near one makes room,
+ * but within linger_ns. */
 static void on_near(rp_watch *watch, uint32_t events)
 {
     rp_relay *r = (rp_relay *)(void *)((char *)watch - offsetof(rp_relay, near_watch));
@@ -171,7 +176,7 @@ static void on_linger(rp_timer *timer)
     close_relay((rp_relay *)(void *)((char *)timer - offsetof(rp_relay, linger)));
 }
 
-/* Those who only linger keep nobody out: the oldest makes room. */
+/* Closes the oldest relay that lingers, if there are as many relays as there may be. */
 static void make_room(rp_relays *relays)
 {
     rp_relay *oldest = NULL;
@@ -196,6 +201,7 @@ static rp_relay *new_relay(const rp_allocator *alloc, rp_relays *relays)
     if (r->next != NULL) r->next->prev = r;
     relays->first = r;
     relays->count++;
+    assert(relays->count <= relays->most); /* R1 */
     return r;
 }
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/http/server_view.h"
 
+#include <assert.h>
+
 #include "util/clock.h"
 #include "util/mem.h"
 
@@ -9,6 +11,7 @@ void rp_table_view_take(rp_table_view *view, rp_table *table)
     rp_table_get_info(table, &view->info);
     view->now_ns = rp_now_ns();
     view->waiting_count = rp_table_waiting(table, view->waiting, RP_VIEW_WAITING);
+    assert(rp_table_view_described(view) <= RP_VIEW_WAITING);
 }
 
 size_t rp_table_view_described(const rp_table_view *view)
@@ -20,6 +23,7 @@ rp_status rp_table_views_take(rp_table_views *views, const rp_allocator *alloc, 
 {
     size_t capacity = store != NULL ? rp_store_find_tables(store, NULL, 0) : 0, count;
 
+    assert(alloc != NULL);
     *views = (rp_table_views){.alloc = alloc, .capacity = capacity};
     if (capacity == 0) return RP_OK;
     views->refs = rp_alloc_array(alloc, capacity, sizeof(rp_table *));
@@ -29,7 +33,8 @@ rp_status rp_table_views_take(rp_table_views *views, const rp_allocator *alloc, 
         return RP_NO_RESOURCE;
     }
     count = rp_store_find_tables(store, views->refs, capacity);
-    views->count = count < capacity ? count : capacity; /* newer ones are for the next time */
+    views->count = count < capacity ? count : capacity; /* tables added since are left out */
+    assert(views->count <= views->capacity);
     for (size_t i = 0; i < views->count; i++)
         rp_table_view_take(&views->tables[i], views->refs[i]);
     return RP_OK;

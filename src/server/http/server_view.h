@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the pages show: a server and its tables at one moment. Plain values; nothing here waits
- * for the network. */
+/* Snapshots of a server and its tables for the pages. Plain values. */
 #ifndef RP_SERVER_HTTP_SERVER_VIEW_H
 #define RP_SERVER_HTTP_SERVER_VIEW_H
 
@@ -42,37 +41,37 @@ enum { RP_VIEW_WAITING = 16, RP_VIEW_WHY_BYTES = 256 };
     X(tables)                                                                                  \
     X(checkpoint_spacing_ms)
 
-/* A server, but for its tables. */
+/* A server without its tables. */
 typedef struct rp_server_view {
     const char *version; /* static */
     rp_health health;
-    char why[RP_VIEW_WHY_BYTES]; /* "" if there is nothing to say */
+    char why[RP_VIEW_WHY_BYTES]; /* the reason for `health`, or "" */
     int64_t uptime_ns;
     const char *const
         *addresses; /* as a person would write them; valid as long as the server */
     size_t address_count;
-    bool tls, open;          /* encrypted; nobody needs credentials */
-    rp_server_limits limits; /* no zeros left */
+    bool tls, open;          /* encrypted; no credentials are required */
+    rp_server_limits limits; /* completed: no zeroes */
     rp_metrics *metrics;
-    rp_store *store; /* NULL: it is being loaded, and nobody may look */
+    rp_store *store; /* NULL: it is being loaded and must not be read */
     bool is_durable;
-    rp_durable_info durable; /* zero if it is not */
+    rp_durable_info durable; /* zero if is_durable is false */
 } rp_server_view;
 
-/* A table, and who waits for it. */
+/* A table, and the calls that wait for it. */
 typedef struct rp_table_view {
     rp_table_info info;
-    int64_t now_ns;                      /* monotonic: when it was taken */
+    int64_t now_ns;                      /* monotonic: the time of the snapshot */
     size_t waiting_count;                /* calls that wait */
     rp_waiting waiting[RP_VIEW_WAITING]; /* the first of them */
 } rp_table_view;
 
 void rp_table_view_take(rp_table_view *view, rp_table *table);
 
-/* How many of `waiting` are there. */
+/* The number of entries in `waiting`. */
 size_t rp_table_view_described(const rp_table_view *view);
 
-/* Views of all tables. Their names and signatures are valid as long as it holds the tables. */
+/* Snapshots of all tables, with references: names and signatures stay valid. */
 typedef struct rp_table_views {
     rp_table_view *tables;
     rp_table **refs;
@@ -80,8 +79,8 @@ typedef struct rp_table_views {
     const rp_allocator *alloc;
 } rp_table_views;
 
-/* Of a store that is NULL there are none. RP_NO_RESOURCE; then there is nothing to give back.
- */
+/* Takes a snapshot of all tables; none if `store` is NULL. RP_NO_RESOURCE; then there is
+ * nothing to deinitialise. */
 RP_NODISCARD rp_status rp_table_views_take(rp_table_views *views, const rp_allocator *alloc,
                                            rp_store *store);
 void rp_table_views_deinit(rp_table_views *views);

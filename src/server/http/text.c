@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/http/text.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Writes the digits to the end of `text` and returns where they begin. */
+/* Writes the digits before `end` and returns the first. */
 static char *digits_of(uint64_t number, char *end)
 {
     do {
@@ -22,11 +23,12 @@ void rp_put_whole(rp_buf *out, uint64_t number)
     rp_buf_append(out, digits, (size_t)(text + sizeof text - digits));
 }
 
-/* Most of what is shown is whole, and the usual way is slow: to digits and back, and again. */
+/* A fast path: most numbers on the pages are whole. */
 static void whole_text(double number, char text[RP_NUMBER_TEXT_BYTES])
 {
     char *end = text + RP_NUMBER_TEXT_BYTES - 1, *start;
 
+    assert(number == floor(number) && fabs(number) < 1e15); /* 15 digits and a sign fit */
     *end = '\0';
     start = digits_of((uint64_t)fabs(number), end);
     if (number < 0) *--start = '-';
@@ -37,6 +39,7 @@ char *rp_number_text(double number, char text[RP_NUMBER_TEXT_BYTES])
 {
     char *comma;
 
+    assert(isfinite(number));
     if (number == floor(number) && fabs(number) < 1e15) {
         whole_text(number, text);
         return text;
@@ -50,26 +53,12 @@ char *rp_number_text(double number, char text[RP_NUMBER_TEXT_BYTES])
     return text;
 }
 
-size_t rp_plain_bytes(const char *text)
+static void append_part(void *out, const char *part, size_t size)
 {
-    size_t n = 0;
-
-    while (text[n] >= 0x20 && text[n] < 0x7f && text[n] != '"' && text[n] != '\\') n++;
-    return n;
+    rp_buf_append(out, part, size);
 }
 
 void rp_put_spelt(rp_buf *out, const char *text, rp_spelling how)
 {
-    const char *end = text + strlen(text);
-    char spelling[RP_SPELT_BYTES];
-    size_t bytes, spelt;
-
-    while (text < end) {
-        bytes = rp_plain_bytes(text);
-        rp_buf_append(out, text, bytes);
-        text += bytes;
-        if (text == end) break;
-        text += rp_spell(text, (size_t)(end - text), how, spelling, &spelt);
-        rp_buf_append(out, spelling, spelt);
-    }
+    rp_spell_text(text, strlen(text), how, append_part, out);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers and names as the pages write them. */
+/* Formats numbers and names for the pages. */
 #ifndef RP_SERVER_HTTP_TEXT_H
 #define RP_SERVER_HTTP_TEXT_H
 
@@ -11,15 +11,11 @@ enum { RP_NUMBER_TEXT_BYTES = 32 };
 /* Appends a whole number. */
 void rp_put_whole(rp_buf *out, uint64_t number);
 
-/* Writes a finite number so that it reads back as the same, in 17 digits at most, with a point
- * whatever the locale says. Returns `text`. */
+/* Writes a finite number so that it reads back as the same one, in 17 digits at most, with a
+ * point in any locale. Returns `text`. */
 char *rp_number_text(double number, char text[RP_NUMBER_TEXT_BYTES]);
 
-/* How many bytes from `text` on are ASCII that needs no escape in any of our formats:
- * printable, and neither a quote nor a backslash. */
-size_t rp_plain_bytes(const char *text);
-
-/* Appends text of anybody's, spelt so that it can be read there. */
+/* Appends text, escaped for the format `how`. */
 void rp_put_spelt(rp_buf *out, const char *text, rp_spelling how);
 
 #endif

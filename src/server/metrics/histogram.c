@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/metrics/histogram.h"
 
+#include <assert.h>
+
 int64_t rp_histogram_bound_ns(size_t bucket)
 {
     int bit = RP_HISTOGRAM_FIRST_BIT + (int)((bucket - 1) / 4);
@@ -26,6 +28,7 @@ uint64_t rp_histogram_below(const rp_histogram_sum *sum, int bit)
     size_t last = 4 * (size_t)(bit - RP_HISTOGRAM_FIRST_BIT);
     uint64_t below = 0;
 
+    assert(bit >= RP_HISTOGRAM_FIRST_BIT && bit <= RP_HISTOGRAM_LAST_BIT);
     for (size_t i = 0; i <= last; i++) below += sum->counts[i];
     return below;
 }
@@ -35,6 +38,7 @@ int64_t rp_histogram_quantile_ns(const rp_histogram_sum *sum, double q)
     double wanted = q * (double)sum->count;
     uint64_t below = 0;
 
+    assert(q >= 0 && q <= 1);
     if (sum->count == 0) return 0;
     for (size_t i = 0; i < RP_HISTOGRAM_BUCKETS - 1; i++) {
         below += sum->counts[i];

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Counts of durations by size, on a scale that quarters every doubling: from 256 ns to 275 s,
- * no count is more than a quarter off.
+/* A histogram of durations from 256 ns to 275 s, with four buckets for each doubling, so that a
+ * bucket's bound is at most a quarter above its durations.
  *
- * One thread records, any thread adds up. The numbers are relaxed atomics, and only their
- * owner writes them, so recording is a few plain loads and stores (L4): a reader sees each
- * number as it was at some moment, which is all that a count of the past needs. */
+ * One thread records, any thread adds up. The numbers are relaxed atomics which only their
+ * owner writes, so recording is a few plain loads and stores (L4). A reader may see some of the
+ * numbers before and some after a record. */
 #ifndef RP_SERVER_METRICS_HISTOGRAM_H
 #define RP_SERVER_METRICS_HISTOGRAM_H
 
@@ -14,8 +14,8 @@
 #include <stdint.h>
 
 enum {
-    RP_HISTOGRAM_FIRST_BIT = 8, /* bucket 0 holds what is not above 2^8 ns */
-    RP_HISTOGRAM_LAST_BIT = 38, /* the last bucket holds what is above 2^38 ns */
+    RP_HISTOGRAM_FIRST_BIT = 8, /* bucket 0: up to 2^8 ns */
+    RP_HISTOGRAM_LAST_BIT = 38, /* the last bucket: above 2^38 ns */
     RP_HISTOGRAM_BUCKETS = 2 + 4 * (RP_HISTOGRAM_LAST_BIT - RP_HISTOGRAM_FIRST_BIT),
 };
 
@@ -51,7 +51,7 @@ static inline void rp_histogram_record(rp_histogram *h, int64_t ns, uint64_t tim
         atomic_store_explicit(&h->sum_ns, sum + (uint64_t)ns * times, memory_order_relaxed);
 }
 
-/* What several of them come to. Zero-initialise it. */
+/* The sum of histograms. Zero-initialise it. */
 typedef struct rp_histogram_sum {
     uint64_t counts[RP_HISTOGRAM_BUCKETS];
     uint64_t count;
@@ -61,7 +61,7 @@ typedef struct rp_histogram_sum {
 /* Any thread. */
 void rp_histogram_add(rp_histogram_sum *sum, const rp_histogram *h);
 
-/* How many durations are not above 2^bit ns, for bits from FIRST_BIT to LAST_BIT. */
+/* The number of durations up to 2^bit ns, for bits from FIRST_BIT to LAST_BIT. */
 uint64_t rp_histogram_below(const rp_histogram_sum *sum, int bit);
 
 /* The duration that a share `q` (0 to 1) of all does not exceed, to a quarter above; 0 if there

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Counters lie in shards, one a loop, two cache lines apart, so that loops do not write to each
- * other's lines. The tables' counters are found by name in a sorted array; who counts keeps
- * what it has found. */
+/* Counters are in shards, one for each loop, aligned to two cache lines, so that loops do not
+ * write to each other's lines. The counters of tables are in an array sorted by name. */
 #include "server/metrics/metrics.h"
 
 #include <assert.h>
@@ -25,15 +24,14 @@ struct rp_table_metrics {
 struct rp_metrics {
     rp_allocator alloc;
     size_t loops;
-    uint8_t *shards; /* loops + 1 of them: the last is everybody's */
+    uint8_t *shards; /* loops + 1 of them: the last is shared */
     size_t shard_bytes;
     rp_mutex mu;
     rp_table_metrics **tables RP_GUARDED_BY(mu); /* by name, each with a reference */
     size_t table_count RP_GUARDED_BY(mu), table_capacity RP_GUARDED_BY(mu);
 };
 
-/* All of these structs are counters through and through, which lets them be added up as arrays.
- */
+/* The struct has counters only, so that rp_metrics_sum() can treat it as an array. */
 static_assert(sizeof(rp_loop_metrics) % sizeof(rp_counter) == 0, "counters only");
 
 static size_t stride_of(size_t bytes)
@@ -83,6 +81,7 @@ size_t rp_metrics_loops(const rp_metrics *metrics)
 
 rp_loop_metrics *rp_metrics_loop(rp_metrics *metrics, size_t loop)
 {
+    assert(loop <= metrics->loops); /* M2 */
     return (rp_loop_metrics *)(void *)(metrics->shards +
                                        loop * stride_of(sizeof(rp_loop_metrics)));
 }
@@ -143,11 +142,12 @@ void rp_table_metrics_unref(rp_table_metrics *table)
 
 rp_table_counters *rp_table_metrics_loop(rp_table_metrics *table, size_t loop)
 {
+    assert(loop < table->loops); /* M2 */
     return (rp_table_counters *)(void *)(table->shards +
                                          loop * stride_of(sizeof(rp_table_counters)));
 }
 
-/* Where the name is, or would be. True if it is there. */
+/* Finds the index of a name, or the index to insert it at. True if it is there. */
 static bool find_locked(const rp_metrics *metrics, const char *name, size_t *place)
     RP_REQUIRES(metrics->mu)
 {
@@ -170,7 +170,7 @@ static bool find_locked(const rp_metrics *metrics, const char *name, size_t *pla
     return false;
 }
 
-/* Makes the entry of a name that belongs at `place`. NULL if there is no memory. */
+/* Adds an entry at `place`. NULL if there is no memory. */
 static rp_table_metrics *add_locked(rp_metrics *metrics, const char *name, size_t place)
     RP_REQUIRES(metrics->mu)
 {
@@ -191,6 +191,8 @@ static rp_table_metrics *add_locked(rp_metrics *metrics, const char *name, size_
             (count - place) * sizeof *metrics->tables);
     metrics->tables[place] = table;
     metrics->table_count++;
+    assert(place == 0 || strcmp(metrics->tables[place - 1]->name, name) < 0); /* M1 */
+    assert(place == count || strcmp(metrics->tables[place + 1]->name, name) > 0);
     return table;
 }
 

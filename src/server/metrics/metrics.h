@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the server counts.
+/* The counters of the server.
  *
- * Every loop has counters of its own, which it alone writes; whoever reads adds them up. So
- * counting is a load and a store, without contention (L4: relaxed, as nothing else is to be
- * concluded from a count). What other threads count goes into the shared ones, with an atomic
- * addition. Nothing is ever put back to zero. */
+ * Each loop has counters of its own, which only its thread writes; readers add them up. So
+ * counting is a load and a store, without contention (L4: relaxed, as no other memory depends
+ * on a count). Other threads count in shared counters, with an atomic addition. Counters are
+ * never reset.
+ *
+ * Invariants:
+ *   M1  the array of tables is sorted by name, each name once;
+ *   M2  a shard belongs to one loop; the last one is shared. */
 #ifndef RP_SERVER_METRICS_METRICS_H
 #define RP_SERVER_METRICS_METRICS_H
 
@@ -17,7 +21,7 @@ typedef struct rp_counter {
     atomic_uint_fast64_t n;
 } rp_counter;
 
-/* By the one thread that writes it. */
+/* On the thread that owns the counter. */
 static inline void rp_counter_add(rp_counter *counter, uint64_t n)
 {
     uint64_t now = atomic_load_explicit(&counter->n, memory_order_relaxed);
@@ -28,7 +32,7 @@ static inline void rp_counter_sub(rp_counter *counter,
 {
     rp_counter_add(counter, 0 - n);
 }
-/* By any thread, of a counter that has no owner. */
+/* Any thread; for a shared counter. */
 static inline void rp_counter_add_shared(rp_counter *counter, uint64_t n)
 {
     atomic_fetch_add_explicit(&counter->n, n, memory_order_relaxed);
@@ -38,8 +42,8 @@ static inline uint64_t rp_counter_get(const rp_counter *counter)
     return atomic_load_explicit(&counter->n, memory_order_relaxed);
 }
 
-/* Of a loop: X(field, metric, type, help). Amounts that fall again are gauges: each loop adds
- * and takes away its own. */
+/* The counters of a loop: X(field, metric, type, help). Amounts that can decrease are gauges.
+ */
 #define RP_LOOP_COUNTERS(X)                                                                    \
     X(connections_opened, "connections_opened_total", "counter", "Connections taken.")         \
     X(connections, "connections", "gauge", "Connections open now.")                            \
@@ -74,12 +78,12 @@ typedef struct rp_loop_metrics {
 #define RP_LOOP_FIELD(field, metric, type, help) rp_counter field;
     RP_LOOP_COUNTERS(RP_LOOP_FIELD)
 #undef RP_LOOP_FIELD
-    rp_counter calls[RP_METHODS][RP_STATUS_CODES]; /* that are over, by how they ended */
+    rp_counter calls[RP_METHODS][RP_STATUS_CODES]; /* that have ended, by status */
     rp_counter refusals[RP_REFUSAL_COUNT];
     rp_counter abuse[RP_ABUSE_KINDS];
 } rp_loop_metrics;
 
-/* Of a table and a loop: X(field, metric, help), all counters. */
+/* The counters of a table and a loop: X(field, metric, help). */
 #define RP_TABLE_COUNTERS(X)                                                                   \
     X(inserted_items, "inserted_items_total", "Items inserted over the network.")              \
     X(sampled_items, "sampled_items_total", "Items sent as samples.")                          \
@@ -110,8 +114,8 @@ rp_loop_metrics *rp_metrics_loop(rp_metrics *metrics, size_t loop);
 rp_loop_metrics *rp_metrics_shared(rp_metrics *metrics);
 
 /* The counters of the table of that name, made if need be; NULL if there is no memory. Returns
- * a reference. A table that is dropped and made again counts on, unless it was forgotten. Any
- * thread; a lock (rank 70) and a search: keep it a stream. */
+ * a reference. A table that is dropped and created again continues its counters, unless they
+ * were forgotten. Any thread; takes a lock (rank 70) and searches: keep it for a stream. */
 rp_table_metrics *rp_metrics_table(rp_metrics *metrics, const char *name);
 void rp_metrics_forget_table(rp_metrics *metrics, const char *name);
 
@@ -128,7 +132,7 @@ typedef struct rp_table_sums {
 #undef RP_TABLE_FIELD
     rp_histogram_sum insert_ns, sample_ns;
 } rp_table_sums;
-/* Zeroes if nobody has counted anything for that name. */
+/* Zeroes if there are no counters of that name. */
 void rp_metrics_sum_table(rp_metrics *metrics, const char *name, rp_table_sums *out);
 
 #endif

@@ -1,8 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checkpoint: has one written, and answers with its path. */
+/* Checkpoint: has one written, and responds with its path. core/checkpoint_queue.h has the
+ * rules.
+ *
+ * Invariants, under the server's lock:
+ *   Y1  `running` is not empty only while is_busy;
+ *   Y2  a request is in one of the lists, or its post is in the queue of its worker's loop. */
+#include <assert.h>
 #include <stdio.h>
 
-#include "server/core/inside.h"
+#include "server/core/task.h"
+#include "server/core/worker.h"
+#include "server/rpc/methods.h"
 #include "util/error.h"
 #include "util/mem.h"
 #include "wire/fields.h"
@@ -13,13 +21,13 @@ enum {
     PATH_BYTES = 4096,
 };
 
-/* A call that waits. It belongs to its worker, which counts it among what will come home; its
- * results are written by whoever ends the checkpoint, before the post. */
+/* A call that waits. It belongs to its worker, which counts it in `outstanding`. The thread
+ * that ends the checkpoint writes the results, and then posts it to the worker. */
 struct rp_checkpoint_call {
     rp_post post;
     rp_checkpoint_call *next;
     rp_worker *worker;
-    rp_task *task; /* NULL: the call is gone. The worker's thread */
+    rp_task *task; /* NULL: the call has ended. The worker's thread */
     rp_status status;
     char path[PATH_BYTES];
     char text[RP_ERROR_TEXT_BYTES];
@@ -35,47 +43,47 @@ static checkpoint_task *call_of(rp_task *task)
     return (checkpoint_task *)(void *)task;
 }
 
-static rp_server *server_of(rp_checkpoint_desk *desk)
+static rp_server *server_of(rp_checkpoint_queue *queue)
 {
-    return (rp_server *)(void *)((char *)desk - offsetof(rp_server, desk));
+    return (rp_server *)(void *)((char *)queue - offsetof(rp_server, checkpoints));
 }
 
-static void nudge_locked(rp_server *server) RP_REQUIRES(server->lock)
+static void post_locked(rp_server *server) RP_REQUIRES(server->lock)
 {
-    if (server->desk.is_nudged) return;
-    server->desk.is_nudged = true;
-    rp_loop_post(server->workers[0].loop, &server->desk.nudge);
+    if (server->checkpoints.is_posted) return;
+    server->checkpoints.is_posted = true;
+    rp_loop_post(server->workers[0].loop, &server->checkpoints.post);
 }
 
-/* Sends those who share a checkpoint home. Any thread. */
-static void deliver(rp_server *server, rp_checkpoint_call *list, rp_status status,
-                    const char *path, const char *text)
+/* Posts the result to all requests of a list. Any thread. */
+static void deliver(rp_checkpoint_call *list, rp_status status, const char *path,
+                    const char *text)
 {
-    (void)server;
     while (list != NULL) {
         rp_checkpoint_call *next = list->next;
 
         list->status = status;
         (void)snprintf(list->path, sizeof list->path, "%s", path != NULL ? path : "");
         (void)snprintf(list->text, sizeof list->text, "%s", text != NULL ? text : "");
-        rp_loop_post(list->worker->loop, &list->post); /* from here on it is the worker's */
+        rp_loop_post(list->worker->loop, &list->post); /* the worker may free it now */
         list = next;
     }
 }
 
-/* On a thread of the durable's. */
+/* A checkpoint has been written, or could not be. On a thread of the durable. */
 static void on_written(void *ctx, rp_status status, const char *path, const char *text)
 {
     rp_server *server = ctx;
     rp_checkpoint_call *list;
 
     rp_mutex_lock(&server->lock);
-    list = server->desk.running;
-    server->desk.running = NULL;
-    server->desk.is_busy = false;
-    if (server->desk.waiting != NULL) nudge_locked(server);
+    assert(server->checkpoints.is_busy); /* Y1 */
+    list = server->checkpoints.running;
+    server->checkpoints.running = NULL;
+    server->checkpoints.is_busy = false;
+    if (server->checkpoints.waiting != NULL) post_locked(server);
     rp_mutex_unlock(&server->lock);
-    deliver(server, list, status, path, text);
+    deliver(list, status, path, text);
 }
 
 static rp_bucket_rate spacing_of(const rp_server_limits *limits)
@@ -85,25 +93,27 @@ static rp_bucket_rate spacing_of(const rp_server_limits *limits)
     return (rp_bucket_rate){token_ns, BURST * token_ns};
 }
 
-/* Takes those who wait, if a checkpoint may begin now; otherwise `*due_ns` is when, or 0. */
+/* Moves the waiting requests to `running` if a checkpoint may begin now. If not, `*due_ns`
+ * receives the time when it may, or 0: not before another event. */
 static bool take_waiting(rp_server *server, int64_t now_ns, int64_t *due_ns)
 {
-    rp_checkpoint_desk *desk = &server->desk;
+    rp_checkpoint_queue *queue = &server->checkpoints;
     rp_bucket_rate rate;
     bool begins = false;
 
     *due_ns = 0;
     rp_mutex_lock(&server->lock);
-    desk->is_nudged = false;
+    queue->is_posted = false;
+    assert(queue->is_busy || queue->running == NULL); /* Y1 */
     rate = spacing_of(&server->limits);
-    if (!desk->is_busy && desk->waiting != NULL) {
-        begins = rp_bucket_spend(&desk->bucket, &rate, now_ns);
-        if (!begins) *due_ns = desk->bucket.full_at_ns - (rate.burst_ns - rate.token_ns);
+    if (!queue->is_busy && queue->waiting != NULL) {
+        begins = rp_bucket_spend(&queue->bucket, &rate, now_ns);
+        if (!begins) *due_ns = queue->bucket.full_at_ns - (rate.burst_ns - rate.token_ns);
     }
     if (begins) {
-        desk->is_busy = true;
-        desk->running = desk->waiting;
-        desk->waiting = NULL;
+        queue->is_busy = true;
+        queue->running = queue->waiting;
+        queue->waiting = NULL;
     }
     rp_mutex_unlock(&server->lock);
     return begins;
@@ -114,10 +124,10 @@ static void refuse_waiting(rp_server *server, const char *why)
     rp_checkpoint_call *list;
 
     rp_mutex_lock(&server->lock);
-    list = server->desk.waiting;
-    server->desk.waiting = NULL;
+    list = server->checkpoints.waiting;
+    server->checkpoints.waiting = NULL;
     rp_mutex_unlock(&server->lock);
-    deliver(server, list, RP_NO_RESOURCE, NULL, why);
+    deliver(list, RP_NO_RESOURCE, NULL, why);
 }
 
 static void begin(rp_server *server)
@@ -127,7 +137,7 @@ static void begin(rp_server *server)
     int64_t due_ns;
 
     if (!take_waiting(server, rp_loop_now(loop), &due_ns)) {
-        if (due_ns > 0 && rp_loop_arm(loop, &server->desk.timer, due_ns) != RP_OK)
+        if (due_ns > 0 && rp_loop_arm(loop, &server->checkpoints.timer, due_ns) != RP_OK)
             refuse_waiting(server, "out of memory for a timer");
         return;
     }
@@ -136,25 +146,25 @@ static void begin(rp_server *server)
         on_written(server, error.code, NULL, error.text);
 }
 
-static void on_nudged(rp_post *post)
+static void on_post(rp_post *post)
 {
     begin(server_of(
-        (rp_checkpoint_desk *)(void *)((char *)post - offsetof(rp_checkpoint_desk, nudge))));
+        (rp_checkpoint_queue *)(void *)((char *)post - offsetof(rp_checkpoint_queue, post))));
 }
 
 static void on_due(rp_timer *timer)
 {
     begin(server_of(
-        (rp_checkpoint_desk *)(void *)((char *)timer - offsetof(rp_checkpoint_desk, timer))));
+        (rp_checkpoint_queue *)(void *)((char *)timer - offsetof(rp_checkpoint_queue, timer))));
 }
 
-void rp_checkpoint_desk_init(rp_checkpoint_desk *desk)
+void rp_checkpoint_queue_init(rp_checkpoint_queue *queue)
 {
-    desk->nudge.run = on_nudged;
-    desk->timer.on_due = on_due;
+    queue->post.run = on_post;
+    queue->timer.on_due = on_due;
 }
 
-static void answer(rp_task *task, const rp_checkpoint_call *request)
+static void respond(rp_task *task, const rp_checkpoint_call *request)
 {
     rp_reply *reply;
 
@@ -165,7 +175,7 @@ static void answer(rp_task *task, const rp_checkpoint_call *request)
     reply = rp_task_reply(task);
     if (reply == NULL) return;
     rp_wire_write_checkpoint_response(&reply->bytes, request->path);
-    rp_task_answer(task, reply);
+    rp_task_respond(task, reply);
 }
 
 static void free_request(rp_checkpoint_call *request)
@@ -173,21 +183,23 @@ static void free_request(rp_checkpoint_call *request)
     rp_release(&request->worker->server->alloc, request, sizeof *request);
 }
 
-static void on_home(rp_post *post)
+/* On the worker's thread. */
+static void on_delivered(rp_post *post)
 {
     rp_checkpoint_call *request =
         (rp_checkpoint_call *)(void *)((char *)post - offsetof(rp_checkpoint_call, post));
     rp_worker *worker = request->worker;
 
     if (request->task != NULL) {
+        assert(call_of(request->task)->request == request);
         call_of(request->task)->request = NULL;
-        answer(request->task, request);
+        respond(request->task, request);
     }
     free_request(request);
     rp_worker_returned(worker);
 }
 
-static void ask(rp_task *task)
+static void enqueue(rp_task *task)
 {
     rp_worker *worker = rp_task_worker(task);
     rp_server *server = worker->server;
@@ -197,15 +209,15 @@ static void ask(rp_task *task)
         rp_task_finish(task, RP_NO_RESOURCE, "out of memory for a checkpoint");
         return;
     }
-    request->post.run = on_home;
+    request->post.run = on_delivered;
     request->worker = worker;
     request->task = task;
     call_of(task)->request = request;
     worker->outstanding++;
     rp_mutex_lock(&server->lock);
-    request->next = server->desk.waiting;
-    server->desk.waiting = request;
-    nudge_locked(server);
+    request->next = server->checkpoints.waiting;
+    server->checkpoints.waiting = request;
+    post_locked(server);
     rp_mutex_unlock(&server->lock);
 }
 
@@ -218,7 +230,7 @@ static void on_checkpoint(rp_task *task, const uint8_t *data, size_t size, rp_bl
     else if (rp_task_worker(task)->server->safety.durable == NULL)
         rp_task_finish(task, RP_INVALID, "no checkpointer is configured for this server");
     else
-        ask(task);
+        enqueue(task);
 }
 
 static void on_half_close(rp_task *task)
@@ -227,24 +239,26 @@ static void on_half_close(rp_task *task)
         rp_task_finish(task, RP_INVALID, "the call ended without a request message");
 }
 
-/* Whoever has not been taken into a checkpoint yet is taken back; others come home. */
+/* Removes a request that waits for the next checkpoint. One that is running is delivered later,
+ * without a task. */
 static void on_end(rp_task *task)
 {
     rp_checkpoint_call *request = call_of(task)->request, **link;
     rp_server *server = rp_task_worker(task)->server;
-    bool is_taken_back;
+    bool is_removed;
 
     if (request == NULL) return;
     call_of(task)->request = NULL;
     request->task = NULL;
     rp_mutex_lock(&server->lock);
-    link = &server->desk.waiting;
+    link = &server->checkpoints.waiting;
     while (*link != NULL && *link != request) link = &(*link)->next;
-    is_taken_back = *link == request;
-    if (is_taken_back) *link = request->next;
+    is_removed = *link == request;
+    if (is_removed) *link = request->next;
     rp_mutex_unlock(&server->lock);
-    if (!is_taken_back) return;
+    if (!is_removed) return;
     free_request(request);
+    assert(rp_task_worker(task)->outstanding > 0); /* V4 */
     rp_task_worker(task)->outstanding--;
 }
 

@@ -1,11 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/rpc/confirmations.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "util/mem.h"
+#include "util/verify.h"
 
 enum { FIRST_KEYS = 64 };
+
+#ifndef NDEBUG
+static bool is_valid(const rp_confirmations *c)
+{
+    size_t count = c->ready;
+
+    if (c->mark_count > RP_CONFIRMATION_MARKS || c->count > c->capacity) return false;
+    for (size_t i = 0; i < c->mark_count; i++) {
+        count += c->marks[i].count;
+        if (i > 0 && c->marks[i].lsn <= c->marks[i - 1].lsn) return false; /* F2 */
+    }
+    return count == c->count; /* F1 */
+}
+#endif
 
 static bool reserve(rp_confirmations *c, const rp_allocator *alloc, size_t needed)
 {
@@ -17,7 +33,8 @@ static bool reserve(rp_confirmations *c, const rp_allocator *alloc, size_t neede
     return true;
 }
 
-/* So many keys more wait for `lsn`, and for whatever those before them wait for. */
+/* Adds `count` keys that are safe at `lsn`, or at the LSN of the mark before if that is higher.
+ */
 static void mark(rp_confirmations *c, uint64_t lsn, size_t count)
 {
     size_t last = c->mark_count > 0 ? c->mark_count - 1 : 0;
@@ -43,6 +60,7 @@ rp_status rp_confirmations_add(rp_confirmations *c, const rp_allocator *alloc,
         c->ready = c->count;
     else
         mark(c, lsn, count);
+    RP_VERIFY(c->mark_count, is_valid(c));
     return RP_OK;
 }
 
@@ -55,6 +73,7 @@ void rp_confirmations_settle(rp_confirmations *c, uint64_t safe)
     if (settled == 0) return;
     c->mark_count -= settled;
     memmove(c->marks, c->marks + settled, c->mark_count * sizeof c->marks[0]);
+    RP_VERIFY(c->mark_count, is_valid(c));
 }
 
 uint64_t rp_confirmations_next(const rp_confirmations *c)
@@ -64,6 +83,7 @@ uint64_t rp_confirmations_next(const rp_confirmations *c)
 
 void rp_confirmations_sent(rp_confirmations *c)
 {
+    assert(c->ready <= c->count); /* F1 */
     c->count -= c->ready;
     if (c->count > 0) memmove(c->keys, c->keys + c->ready, c->count * sizeof *c->keys);
     c->ready = 0;

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Keys of items that are in, on their way to the peer that sent them.
+/* The keys of inserted items that have not been confirmed to the peer yet.
  *
- * In the order in which they were added; with a journal the first `ready` of them are safe and
- * may leave. The others wait behind marks, each of which stands for a run of keys and the
- * number at which all of it is safe. There is room for a few marks only: when they are used up
- * the last one stands for whatever comes. Nothing is allocated for them.
+ * Keys are in the order in which they were added. The first `ready` of them are safe and may be
+ * sent. Each mark stands for a run of the following keys and the LSN at which all of the run is
+ * safe. There are at most RP_CONFIRMATION_MARKS marks: further keys extend the last one. So
+ * marks need no allocation.
  *
- * Invariants: ready plus the counts of all marks is count; the numbers of marks ascend. */
+ * Invariants:
+ *   F1  `ready` plus the counts of all marks is `count`, which is at most `capacity`;
+ *   F2  the LSNs of marks ascend. */
 #ifndef RP_SERVER_RPC_CONFIRMATIONS_H
 #define RP_SERVER_RPC_CONFIRMATIONS_H
 
@@ -27,16 +29,16 @@ typedef struct rp_confirmations {
     size_t mark_count;
 } rp_confirmations;
 
-/* Adds the keys of items that are safe at `lsn`; those up to `safe` are already.
+/* Adds the keys of items that are safe at `lsn`. LSNs up to `safe` are safe already.
  * RP_NO_RESOURCE, with nothing changed. */
 RP_NODISCARD rp_status rp_confirmations_add(rp_confirmations *c, const rp_allocator *alloc,
                                             const rp_insert *items, size_t count, uint64_t lsn,
                                             uint64_t safe);
-/* Numbers up to `safe` are safe. */
+/* LSNs up to `safe` are safe now. */
 void rp_confirmations_settle(rp_confirmations *c, uint64_t safe);
-/* The number that the first key waits for which is not ready; 0: all are. */
+/* The LSN of the first key that is not ready; 0: all are. */
 uint64_t rp_confirmations_next(const rp_confirmations *c);
-/* The first `ready` keys have left. */
+/* The first `ready` keys have been sent. */
 void rp_confirmations_sent(rp_confirmations *c);
 void rp_confirmations_deinit(rp_confirmations *c, const rp_allocator *alloc);
 

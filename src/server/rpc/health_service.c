@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gRPC's own services: health and reflection. */
+/* The services of gRPC itself: health and reflection. */
 #include <string.h>
 
-#include "server/core/inside.h"
+#include "server/core/task.h"
+#include "server/rpc/methods.h"
 #include "wire/descriptors.h"
 #include "wire/health_calls.h"
 #include "wire/reflection_calls.h"
 
-enum { WATCH_NS = 100000000 }; /* how soon a change is told */
+enum { WATCH_NS = 100000000 }; /* between two checks for a change */
 
 static bool is_known(rp_string service)
 {
@@ -45,31 +46,32 @@ static void on_check(rp_task *task, const uint8_t *data, size_t size, rp_block *
     reply = rp_task_reply(task);
     if (reply == NULL) return;
     rp_wire_write_health_response(&reply->bytes, serving(rp_task_worker(task)->server));
-    rp_task_answer(task, reply);
+    rp_task_respond(task, reply);
 }
 
-const rp_task_kind rp_health_check_kind = {.bytes = sizeof(rp_task), .on_message = on_check};
+const rp_task_kind rp_health_check_kind = {
+    .bytes = sizeof(rp_task), .works_while_loading = true, .on_message = on_check};
 
-/* Tells the state now and whenever it changes, until the peer has enough. */
+/* Watch: sends the state at once and after each change, until the peer ends the call. */
 typedef struct health_watch {
     rp_task task;
     rp_timer timer;
     bool is_known;
-    int told; /* -1: nothing yet */
+    int sent; /* the last state; -1: none */
 } health_watch;
 
-static void tell(health_watch *watch)
+static void send_change(health_watch *watch)
 {
     rp_task *task = &watch->task;
     rp_worker *worker = rp_task_worker(task);
     rp_wire_serving now = watch->is_known ? serving(worker->server) : RP_WIRE_SERVICE_UNKNOWN;
 
-    if ((int)now != watch->told) {
+    if ((int)now != watch->sent) {
         rp_reply *reply = rp_task_reply(task);
         if (reply == NULL) return;
         rp_wire_write_health_response(&reply->bytes, now);
         rp_task_send(task, reply);
-        watch->told = (int)now;
+        watch->sent = (int)now;
     }
     if (rp_loop_arm(worker->loop, &watch->timer, rp_loop_now(worker->loop) + WATCH_NS) != RP_OK)
         rp_task_finish(task, RP_NO_RESOURCE, "out of memory for a timer");
@@ -79,7 +81,7 @@ static void on_watch_due(rp_timer *timer)
 {
     health_watch *watch = (health_watch *)((char *)timer - offsetof(health_watch, timer));
 
-    if (!watch->task.is_finished) tell(watch);
+    if (!watch->task.is_finished) send_change(watch);
 }
 
 static void on_watch(rp_task *task, const uint8_t *data, size_t size, rp_block *block)
@@ -94,10 +96,10 @@ static void on_watch(rp_task *task, const uint8_t *data, size_t size, rp_block *
         return;
     }
     watch->is_known = is_known(service);
-    watch->told = -1;
-    rp_loop_disarm(rp_task_worker(task)->loop, &watch->timer); /* of a request before this */
+    watch->sent = -1;
+    rp_loop_disarm(rp_task_worker(task)->loop, &watch->timer); /* of an earlier request */
     watch->timer = (rp_timer){.on_due = on_watch_due, .is_bulk = true};
-    tell(watch);
+    send_change(watch);
 }
 
 static void on_watch_half_close(rp_task *task)
@@ -113,6 +115,7 @@ static void on_watch_close(rp_task *task)
 
 const rp_task_kind rp_health_watch_kind = {
     .bytes = sizeof(health_watch),
+    .works_while_loading = true,
     .on_message = on_watch,
     .on_half_close = on_watch_half_close,
     .on_close = on_watch_close,
@@ -151,6 +154,7 @@ static void on_reflection_end(rp_task *task)
 
 const rp_task_kind rp_reflection_kind = {
     .bytes = sizeof(rp_task),
+    .works_while_loading = true,
     .on_message = on_reflection,
     .on_room = on_reflection_room,
     .on_half_close = on_reflection_end,

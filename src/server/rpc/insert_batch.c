@@ -3,6 +3,8 @@
 
 #include <assert.h>
 
+#include "server/core/worker.h"
+#include "server/rpc/methods.h"
 #include "server/rpc/pinned.h"
 #include "util/clock.h"
 #include "util/error.h"
@@ -24,8 +26,10 @@ static void release_batch(rp_insert_batch *batch)
 {
     rp_worker *worker = batch->worker;
 
-    rp_served_unref(batch->served);
+    assert(batch->served != NULL);
+    rp_served_table_unref(batch->served);
     batch->served = NULL;
+    assert(worker->idle_batch_count <= MAX_IDLE_BATCHES);
     if (worker->idle_batch_count == MAX_IDLE_BATCHES) {
         free_batch(worker, batch);
         return;
@@ -55,7 +59,7 @@ static void on_batch_done(rp_op *op)
     rp_loop_post(batch->worker->loop, &batch->post);
 }
 
-/* Under the table's lock: so it is posted, and run, before the batch is. */
+/* Called under the table's lock, so `progress` is posted, and runs, before `post`. */
 static void on_batch_progress(rp_op *op)
 {
     rp_insert_batch *batch = op->user;
@@ -71,6 +75,7 @@ static rp_insert_batch *new_batch(rp_worker *worker)
     rp_insert_batch *batch = worker->idle_batches;
 
     if (batch != NULL) {
+        assert(worker->idle_batch_count > 0 && batch->worker == worker);
         worker->idle_batches = batch->next;
         worker->idle_batch_count--;
     } else {
@@ -91,6 +96,7 @@ static bool reserve_item(rp_insert_batch *batch)
 {
     size_t capacity = batch->capacity < FIRST_BATCH ? FIRST_BATCH : 2 * batch->capacity;
 
+    assert(batch->count <= batch->capacity && batch->count < RP_MAX_INSERT_BATCH);
     if (batch->count < batch->capacity) return true;
     if (!rp_resize_array(&batch->worker->server->alloc, &batch->items, batch->capacity,
                          capacity, sizeof *batch->items))
@@ -105,7 +111,7 @@ static void drop_items(rp_insert_batch *batch, size_t from)
         rp_trajectory_unref(batch->items[i].trajectory);
 }
 
-/* Keys of items that are in, to be told to the peer once that is safe. */
+/* Adds the keys of items that were inserted; they are sent once they are safe. */
 static void confirm(rp_insert_stream *stream, const rp_insert *items, size_t count,
                     uint64_t lsn)
 {
@@ -113,7 +119,7 @@ static void confirm(rp_insert_stream *stream, const rp_insert *items, size_t cou
     rp_worker *worker = rp_task_worker(task);
     uint64_t next;
 
-    if (task->is_finished) return; /* nobody is there to be told */
+    if (task->is_finished) return;
     if (rp_confirmations_add(&stream->confirmed, &worker->server->alloc, items, count, lsn,
                              rp_safe_now(rp_insert_safety(stream))) != RP_OK) {
         rp_task_abort(task, RP_NO_RESOURCE, "out of memory for confirmations");
@@ -125,33 +131,37 @@ static void confirm(rp_insert_stream *stream, const rp_insert *items, size_t cou
     rp_task_touch(task);
 }
 
-/* The first `done` items are in: tells the peer of those it does not know of, and counts them.
- */
-static void tell(rp_insert_stream *stream, rp_insert_batch *batch, size_t done, uint64_t lsn)
+/* The first `done` items were inserted: confirms and counts those that are new. */
+static void confirm_more(rp_insert_stream *stream, rp_insert_batch *batch, size_t done,
+                         uint64_t lsn)
 {
     rp_worker *worker = batch->worker;
     rp_table_counters *counters = rp_table_metrics_loop(batch->served->metrics, worker->index);
-    size_t told = batch->told, more = done - told;
+    size_t before = batch->confirmed, more = done - before;
 
+    assert(before <= done && done <= batch->count);
     if (more == 0) return;
-    batch->told = done;
+    batch->confirmed = done;
     rp_counter_add(&counters->inserted_items, more);
     rp_histogram_record(&counters->insert_ns, rp_now_ns() - batch->came_ns, more);
-    confirm(stream, batch->items + told, more,
-            lsn); /* may end the stream, and free the batch */
+    confirm(stream, batch->items + before, more,
+            lsn); /* may end the stream, and free a parked batch */
 }
 
-/* An operation is over. */
+/* An operation has completed. */
 static void settle(rp_insert_stream *stream, rp_insert_batch *batch)
 {
     drop_items(batch, batch->op.done);
-    tell(stream, batch, batch->op.done, batch->op.lsn);
+    confirm_more(stream, batch, batch->op.done, batch->op.lsn);
     if (batch->op.status != RP_OK)
         rp_task_abort(&stream->task, batch->op.status, batch->op.error.text);
 }
 
 static void unpark(rp_insert_stream *stream, rp_insert_batch *batch)
 {
+    assert(batch->stream == stream);
+    assert(batch->prev != NULL ? batch->prev->next == batch : stream->parked == batch);
+    assert(stream->parked_bytes >= batch->held); /* W4 */
     *(batch->prev != NULL ? &batch->prev->next : &stream->parked) = batch->next;
     if (batch->next != NULL) batch->next->prev = batch->prev;
     stream->parked_bytes -= batch->held;
@@ -161,26 +171,29 @@ static void unpark(rp_insert_stream *stream, rp_insert_batch *batch)
 
 static void forget_pending(rp_insert_batch *batch)
 {
-    atomic_fetch_sub_explicit(&batch->served->pending_inserts, batch->count,
-                              memory_order_relaxed);
+    size_t before = atomic_fetch_sub_explicit(&batch->served->pending_inserts, batch->count,
+                                              memory_order_relaxed);
+
+    assert(before >= batch->count);
+    (void)before;
 }
 
-/* Some of a batch that waits is in. */
+/* Some items of a parked batch were inserted. */
 static void on_progress_posted(rp_post *post)
 {
     rp_insert_batch *batch =
         (rp_insert_batch *)((char *)post - offsetof(rp_insert_batch, progress));
-
     size_t in;
 
-    /* An exchange: what is stored after it is posted again, what was before is read here. */
+    /* An exchange: progress stored before it is read here, later progress is posted again. */
     (void)atomic_exchange_explicit(&batch->is_progress, false, memory_order_acq_rel);
     if (batch->stream == NULL) return;
     in = atomic_load_explicit(&batch->in, memory_order_acquire); /* before its number */
-    tell(batch->stream, batch, in, atomic_load_explicit(&batch->in_lsn, memory_order_relaxed));
+    confirm_more(batch->stream, batch, in,
+                 atomic_load_explicit(&batch->in_lsn, memory_order_relaxed));
 }
 
-/* A batch that had to wait has come home. */
+/* The operation of a parked batch has completed. */
 static void on_batch_posted(rp_post *post)
 {
     rp_insert_batch *batch =
@@ -194,13 +207,13 @@ static void on_batch_posted(rp_post *post)
     } else {
         unpark(stream, batch);
         settle(stream, batch);
-        rp_insert_stream_go_on(stream);
+        rp_insert_stream_continue(stream);
     }
     release_batch(batch);
     rp_worker_returned(worker);
 }
 
-/* Starts the operation. True if it is over already. */
+/* Starts the operation. True if it has completed. */
 static bool run(rp_insert_batch *batch)
 {
     batch->op = (rp_op){
@@ -211,7 +224,8 @@ static bool run(rp_insert_batch *batch)
         .on_progress = on_batch_progress,
         .user = batch,
     };
-    batch->told = 0;
+    assert(batch->count > 0 && batch->count <= RP_MAX_INSERT_BATCH);
+    batch->confirmed = 0;
     atomic_fetch_add_explicit(&batch->served->pending_inserts, batch->count,
                               memory_order_relaxed);
     if (!rp_table_start_insert(batch->served->table, &batch->op)) return false;
@@ -232,8 +246,8 @@ static void park(rp_insert_stream *stream, rp_insert_batch *batch)
     rp_pinned_add(batch->worker, batch->held);
 }
 
-/* A table that refuses an item has taken none of its operation. The messages before that of the
- * item have nothing to do with it: leaves them in the batch. False if there are none. */
+/* A table that refuses an item has inserted nothing of the operation. Keeps the messages before
+ * that of the item in the batch, and drops the rest. False if there are none before it. */
 static bool cut(rp_insert_batch *batch)
 {
     size_t begin = batch->op.refused;
@@ -247,7 +261,7 @@ static bool cut(rp_insert_batch *batch)
     return true;
 }
 
-/* Starts a batch, and takes it. */
+/* Starts a batch, which it takes. */
 static void start(rp_insert_stream *stream, rp_insert_batch *batch)
 {
     bool is_over = run(batch);
@@ -272,9 +286,10 @@ static void start_open(rp_worker *worker, size_t index)
 {
     rp_insert_batch *batch = worker->open[index];
 
+    assert(index < worker->open_count && &batch->stream->task == worker->batching); /* W2 */
     for (size_t i = index + 1; i < worker->open_count; i++)
         worker->open[i - 1] = worker->open[i];
-    if (--worker->open_count == 0) worker->gatherer = NULL;
+    if (--worker->open_count == 0) worker->batching = NULL;
     start(batch->stream, batch);
 }
 
@@ -300,8 +315,8 @@ void rp_insert_batches_make_room(rp_worker *worker, size_t items)
     while (worker->open_count > 0) start_open(worker, 0);
 }
 
-/* An open batch to give way to another: one that the message that is being read is not in, if
- * there is one. */
+/* Chooses an open batch to start, to make room for another: one without items of the current
+ * message, if there is one. */
 static size_t find_other(const rp_insert_stream *stream, const rp_worker *worker)
 {
     size_t i = 0;
@@ -335,10 +350,12 @@ rp_insert_batch *rp_insert_batch_for(rp_insert_stream *stream, rp_error *err)
             return NULL;
         }
         batch->stream = stream;
-        batch->served = rp_served_ref(stream->served);
+        batch->served = rp_served_table_ref(stream->served);
         batch->came_ns = rp_loop_now(worker->loop);
+        assert(worker->open_count < RP_OPEN_BATCHES);
+        assert(worker->batching == NULL || worker->batching == &stream->task); /* W2 */
         worker->open[worker->open_count++] = batch;
-        worker->gatherer = &stream->task;
+        worker->batching = &stream->task;
     }
     if (reserve_item(batch)) return batch;
     (void)rp_fail_memory(err, RP_MAX_INSERT_BATCH * sizeof(rp_insert));
@@ -353,14 +370,16 @@ void rp_insert_batches_withdraw(rp_insert_stream *stream)
         rp_insert_batch *batch = stream->parked;
         unpark(stream, batch);
         batch->stream = NULL;
-        if (!rp_op_withdraw(&batch->op, RP_CANCELLED)) continue; /* it will be posted */
+        if (!rp_op_withdraw(&batch->op, RP_CANCELLED)) continue; /* its post follows */
         if (atomic_load_explicit(&batch->is_progress, memory_order_acquire)) {
-            rp_loop_post(worker->loop, &batch->post); /* its memory is still needed */
+            rp_loop_post(worker->loop,
+                         &batch->post); /* `progress` is posted and still needs its memory */
             continue;
         }
         forget_pending(batch);
         drop_items(batch, batch->op.done);
         release_batch(batch);
+        assert(worker->outstanding > 0); /* V4 */
         worker->outstanding--;
     }
 }

@@ -1,19 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The batches of an insert stream: items that go into one table by one operation.
  *
- * A batch stays open for the messages that were read together with its first, and is started
- * before anything else is done for any call. So a lock is taken for many messages. All that can
- * be told from outside is that items for one table may be in before earlier ones for another.
- * Invariants of open batches:
+ * A batch stays open for the messages that were read together with its first one. Any other
+ * event on the worker starts open batches first. So the table's lock is taken once for many
+ * messages. The only visible effect: items of one table may be inserted before earlier items of
+ * another.
+ *
+ * A batch is open, then started; if its table makes it wait it is parked until the operation
+ * completes. Invariants:
  *
  *   W1  between turns of the worker's loop no batch is open;
- *   W2  while any are, they are of one stream, the worker's gatherer, and its messages are the
- *       only ones that are read;
- *   W3  a stream that ends, however it does, has started them. */
+ *   W2  all open batches belong to one stream, worker->batching, and have different tables;
+ * only
+ *       messages of that stream are read;
+ *   W3  a stream that ends has started its open batches;
+ *   W4  stream->parked_bytes is the sum of `held` of the parked batches. */
 #ifndef RP_SERVER_RPC_INSERT_BATCH_H
 #define RP_SERVER_RPC_INSERT_BATCH_H
 
-#include "server/core/served.h"
+#include "server/core/served_table.h"
 #include "server/rpc/confirmations.h"
 #include "server/rpc/insert_parts.h"
 #include "table/table.h"
@@ -25,9 +30,9 @@ enum {
 typedef struct rp_insert_stream {
     rp_task task;
     rp_stream_chunks chunks;
-    rp_chunk_mould mould; /* of the last small chunk: the next is likely of the same form */
-    rp_served *served;    /* of the last item: recent[at] */
-    rp_served *recent[RP_OPEN_BATCHES]; /* tables of the last items, references */
+    rp_chunk_mould mould;    /* of the last small chunk: the next is likely of the same form */
+    rp_served_table *served; /* of the last item: recent[at] */
+    rp_served_table *recent[RP_OPEN_BATCHES]; /* tables of the last items, references */
     size_t recent_count, at;
     uint64_t messages; /* with items, so far */
     rp_insert_batch *parked;
@@ -37,47 +42,46 @@ typedef struct rp_insert_stream {
     bool has_ended; /* the peer has sent all */
 } rp_insert_stream;
 
-/* Items on their way into one table. */
+/* Items that are being inserted into one table. */
 struct rp_insert_batch {
     rp_op op;
     rp_post post, progress;
-    atomic_size_t in;            /* items, so far, of an operation that waits */
-    atomic_uint_fast64_t in_lsn; /* at which they are safe; written before `in` */
-    atomic_bool is_progress;     /* that has been posted, and not been read */
-    size_t told;                 /* items, of those, that the peer knows of */
+    atomic_size_t in;            /* items inserted so far, while the operation waits */
+    atomic_uint_fast64_t in_lsn; /* LSN at which they are safe; written before `in` */
+    atomic_bool is_progress;     /* `progress` has been posted, and has not run */
+    size_t confirmed;            /* items of `in` that have been confirmed */
     rp_worker *worker;
-    rp_insert_stream *stream; /* NULL: its call is gone */
-    rp_served *served;        /* a reference while in use */
+    rp_insert_stream *stream; /* NULL: its call has ended */
+    rp_served_table *served;  /* a reference while in use */
     rp_insert_batch *prev, *next;
     rp_insert *items;
     size_t count, capacity;
     bool begins[RP_MAX_INSERT_BATCH]; /* whether an item is the first of its message here */
-    uint64_t message;                 /* the stream's number of the last item's */
+    uint64_t message;                 /* number, in the stream, of the last item's message */
     size_t bytes;                     /* of all of its messages and items */
-    size_t held;                      /* with them and by itself, while it is parked */
-    int64_t came_ns;                  /* the first */
+    size_t held;                      /* bytes and the batch itself, while it is parked */
+    int64_t came_ns;                  /* when the first item arrived */
 };
 
-/* The open batch of the stream's table, with room for an item; NULL with `*err` filled in, or
- * with the stream over. */
+/* The open batch of the stream's table, with room for an item. NULL, with `*err` filled in, if
+ * there is no memory or the stream is finished. */
 rp_insert_batch *rp_insert_batch_for(rp_insert_stream *stream, rp_error *err);
-/* Starts the open batches if a message of so many items would not find room in any one of them:
- * it is not torn apart, as a table may refuse it as a whole. Nor do they have more items
- * together than one of them may, unless a single message has: those that were read first are
- * still in the cache. Nor do they have many bytes: if they have to wait, the stream is to be
- * paused first. */
+/* Starts the open batches if a message of so many items might not fit into one of them. A
+ * message is not split, as its table may refuse it as a whole. All open batches together hold
+ * at most RP_MAX_INSERT_BATCH items, unless one message has more, so that the first are still
+ * in the cache; and few bytes, as the stream is paused only after they have been started. */
 void rp_insert_batches_make_room(rp_worker *worker, size_t items);
 /* Starts the open batches. May end their stream. */
 void rp_insert_batches_start(rp_worker *worker);
-/* Takes back what still waits: nobody was told that it is in. */
+/* Withdraws parked batches: their items have not been confirmed. */
 void rp_insert_batches_withdraw(rp_insert_stream *stream);
 
 /* Of insert_stream.c: */
 
-/* Whether as much waits for its tables as may. */
+/* Whether the stream must wait before more of it is read. */
 bool rp_insert_stream_must_wait(const rp_insert_stream *stream);
-/* A batch of it is in: reads on, if it was paused. */
-void rp_insert_stream_go_on(rp_insert_stream *stream);
+/* Resumes the stream if it was paused and need not wait any more. */
+void rp_insert_stream_continue(rp_insert_stream *stream);
 
 static inline rp_safety *rp_insert_safety(const rp_insert_stream *stream)
 {

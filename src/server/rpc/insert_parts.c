@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/rpc/insert_parts.h"
 
+#include <assert.h>
+
 #include "chunk/chunk.h"
 #include "util/error.h"
 #include "util/mem.h"
 
-enum { ADOPT_BYTES = 32 << 10 /* chunks from here on stay in the message they came in */ };
+enum { ADOPT_BYTES = 32 << 10 /* chunks from here on stay in the message they arrived in */ };
 
 static void release_block(void *block)
 {
     rp_block_unref(block);
 }
 
-/* A copy of a chunk where clients of this host can read it; NULL: it is as good elsewhere. */
+/* Copies a chunk into the shared arena, for clients of this host. NULL: not worth it, or no
+ * memory. */
 static rp_block *share(const rp_server *server, const uint8_t *data, size_t size)
 {
     rp_block *block;
@@ -25,10 +28,13 @@ static rp_block *share(const rp_server *server, const uint8_t *data, size_t size
     return block;
 }
 
-static rp_status make_chunk(const rp_worker *worker, rp_chunk_mould *mould, const uint8_t *data,
-                            size_t size, const rp_chunk_head *head, rp_block *block,
-                            rp_chunk **out, rp_error *err)
+/* Makes a chunk of its bytes on the wire. */
+static rp_status make_chunk(const rp_worker *worker, rp_chunk_mould *mould, rp_string wire,
+                            const rp_chunk_head *head, rp_block *block, rp_chunk **out,
+                            rp_error *err)
 {
+    const uint8_t *data = (const uint8_t *)wire.data;
+    size_t size = wire.size;
     const rp_allocator *alloc = &worker->server->alloc;
     const rp_chunk_limits limits = {
         .max_wire_bytes = worker->limits.chunk_bytes,
@@ -51,8 +57,8 @@ static rp_status make_chunk(const rp_worker *worker, rp_chunk_mould *mould, cons
     return st;
 }
 
-/* A chunk may come again, as it was. One that has gone to disk meanwhile is not read again for
- * that. */
+/* Checks a chunk that is sent again. One that was moved to disk is compared by its size only.
+ */
 static rp_status compare_chunk(rp_chunk *chunk, const uint8_t *data, size_t size, rp_error *err)
 {
     bool is_same = chunk->wire_bytes == size;
@@ -77,7 +83,8 @@ rp_status rp_insert_parts_add_chunk(const rp_worker *worker, rp_stream_chunks *c
     if (st != RP_OK) return st;
     before = rp_stream_chunks_find(chunks, head.origin.key, false);
     if (before != NULL) return compare_chunk(before, data, size, err);
-    st = make_chunk(worker, mould, data, size, &head, block, &chunk, err);
+    st = make_chunk(worker, mould, (rp_string){(const char *)data, size}, &head, block, &chunk,
+                    err);
     if (st != RP_OK) return st;
     if (chunk->origin.key != head.origin.key &&
         rp_stream_chunks_find(chunks, chunk->origin.key, false) != NULL)
@@ -97,6 +104,8 @@ rp_status rp_insert_parts_trajectory(rp_worker *worker, rp_stream_chunks *chunks
     size_t first = 0;
     rp_status st;
 
+    assert(item->slice_count <= room->slice_capacity);
+    assert(item->column_count <= room->column_capacity);
     for (size_t i = 0; i < item->slice_count; i++) {
         const rp_wire_slice *from = &room->wire_slices[i];
         rp_chunk *chunk = i > 0 && from->chunk_key == from[-1].chunk_key
@@ -112,6 +121,7 @@ rp_status rp_insert_parts_trajectory(rp_worker *worker, rp_stream_chunks *chunks
         room->columns[i] = (rp_slices){room->slices + first, from->slice_count, from->squeeze};
         first += from->slice_count;
     }
+    assert(first == item->slice_count);
     st = rp_trajectory_new_unheld(&worker->server->alloc, room->columns, item->column_count,
                                   &limit, out, err);
     if (st != RP_OK) return st;

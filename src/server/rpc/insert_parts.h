@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parts of an InsertStreamRequest: chunks and items, as the stream keeps them.
+/* The parts of an InsertStreamRequest: makes chunks and trajectories of the bytes of a message.
  *
- * Nothing here knows of tables or of the call. All functions belong to the worker's thread. */
+ * Independent of tables and of the call. All functions belong to the worker's thread. */
 #ifndef RP_SERVER_RPC_INSERT_PARTS_H
 #define RP_SERVER_RPC_INSERT_PARTS_H
 
 #include "chunk/mould.h"
 #include "chunk/trajectory.h"
-#include "server/core/inside.h"
+#include "server/core/task.h"
 #include "server/rpc/stream_chunks.h"
 #include "wire/insert_request.h"
 
 /* Parses a chunk and adds it to those of the stream. A large chunk refers to `block`, the
- * message that it came in, if there is one; others are copied. `mould` is that of the last
- * small chunk. A chunk may come again with the same bytes. RP_INVALID, RP_NO_RESOURCE. */
+ * message that it arrived in, if there is one; others are copied. `mould` is that of the last
+ * small chunk. A chunk may be sent again with the same bytes. RP_INVALID, RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_insert_parts_add_chunk(const rp_worker *worker,
                                                  rp_stream_chunks *chunks,
                                                  rp_chunk_mould *mould, const uint8_t *data,

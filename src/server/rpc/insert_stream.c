@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* InsertStream: chunks and items come in, keys of items that are in go out.
+/* InsertStream: receives chunks and items, and confirms the keys of items that were inserted.
  *
- * Items that go to one table are one batch, one operation of that table. A batch stays open for
- * the messages that were read together with its first, and is started before anything else is
- * done for any call. If the table lets it wait, the stream goes on with what
- * follows, for other tables too, until the table has as many waiting as it takes; then the
- * stream is paused, and its peer held up by flow control; so it is when all connections
- * together hold half of the limit pinned_bytes. Only when they hold three quarters of it is a
- * stream whose inserts must wait refused. Keys are confirmed at the end of the turn, all in one
- * message; with a journal only those that are safe, the others when they are. */
+ * Items of one table form a batch, which is one operation of that table (insert_batch.h). If
+ * the table makes the operation wait, the stream continues with the following items, also for
+ * other tables, until max_pending items wait for the table. Then the stream is paused, and flow
+ * control stops its peer. A stream with waiting inserts is also paused when all connections
+ * together hold half of the limit pinned_bytes, and refused when they hold three quarters of
+ * it. Keys are confirmed at the end of the turn, in one message. With a journal, a key is
+ * confirmed once its insert is safe. */
 #include <assert.h>
 
 #include "server/rpc/insert_batch.h"
+#include "server/rpc/methods.h"
 #include "server/rpc/pinned.h"
 #include "util/clock.h"
 #include "util/error.h"
@@ -23,26 +23,26 @@ static rp_insert_stream *stream_of(rp_task *task)
     return (rp_insert_stream *)(void *)task;
 }
 
-/* The table of an item: mostly that of the item before, or the one that came after it the last
- * time. One that was dropped may have been made anew. */
+/* Finds the table of an item: mostly that of the item before, or the one that followed it last
+ * time. A dropped table is not used: there may be a new one of that name. */
 static rp_status find_table(rp_insert_stream *stream, rp_string name, rp_error *err)
 {
-    rp_served *served = NULL;
+    rp_served_table *served = NULL;
     size_t at = stream->at;
 
-    if (rp_served_is(stream->served, name)) return RP_OK;
+    if (rp_served_table_is(stream->served, name)) return RP_OK;
     for (size_t i = 0; i < stream->recent_count && served == NULL; i++) {
         at = at + 1 < stream->recent_count ? at + 1 : 0;
-        if (rp_served_is(stream->recent[at], name) &&
+        if (rp_served_table_is(stream->recent[at], name) &&
             !rp_table_is_dropped(stream->recent[at]->table))
             served = stream->recent[at];
     }
     if (served == NULL) {
-        served = rp_served_find(rp_task_worker(&stream->task)->server, name, err);
+        served = rp_served_table_find(rp_task_worker(&stream->task)->server, name, err);
         if (served == NULL) return err->code;
         at = stream->recent_count < RP_OPEN_BATCHES ? stream->recent_count++
                                                     : (at + 1) % RP_OPEN_BATCHES;
-        rp_served_unref(stream->recent[at]);
+        rp_served_table_unref(stream->recent[at]);
         stream->recent[at] = served;
     }
     stream->at = at;
@@ -50,8 +50,8 @@ static rp_status find_table(rp_insert_stream *stream, rp_string name, rp_error *
     return RP_OK;
 }
 
-/* Ends the stream for an error in what was sent, counted by the limit that it is over, if any:
- * that of `excess`, or else `size`. */
+/* Ends the stream for an error in a request. The refusal is counted by the limit that was
+ * exceeded: that of `excess`, or else `size`. */
 static void refuse(rp_insert_stream *stream, rp_insert_excess excess, rp_refusal size,
                    const rp_error *error)
 {
@@ -66,6 +66,7 @@ static void refuse(rp_insert_stream *stream, rp_insert_excess excess, rp_refusal
     };
     rp_refusal why = reasons[excess];
 
+    assert((size_t)excess < sizeof reasons / sizeof reasons[0]);
     if (excess == RP_EXCESS_NONE && error->code == RP_NO_RESOURCE)
         why = rp_error_is_memory(error) ? RP_REFUSED_MEMORY : size;
     rp_task_refuse(&stream->task, why, error);
@@ -112,9 +113,10 @@ static rp_status add_item(rp_insert_stream *stream, const rp_insert_request *req
         rp_trajectory_unref(trajectory);
         return st;
     }
+    assert(batch->served == stream->served && batch->count < batch->capacity);
     batch->begins[batch->count] = batch->message != stream->messages;
     if (batch->message != stream->messages) batch->bytes += request->size;
-    batch->bytes += trajectory->item_cost; /* slices take more than they do on the wire */
+    batch->bytes += trajectory->item_cost; /* slices take more memory than on the wire */
     batch->message = stream->messages;
     batch->items[batch->count++] = (rp_insert){
         .key = item->key,
@@ -136,7 +138,7 @@ static bool add_items(rp_insert_stream *stream, const rp_insert_request *request
     const uint8_t *data;
     rp_error error = {0};
 
-    assert(worker->gatherer == NULL || worker->gatherer == &stream->task); /* W2 */
+    assert(worker->batching == NULL || worker->batching == &stream->task); /* W2 */
     stream->messages++;
     rp_insert_batches_make_room(worker, request->item_count);
     while (st == RP_OK && !stream->task.is_finished &&
@@ -148,7 +150,7 @@ static bool add_items(rp_insert_stream *stream, const rp_insert_request *request
         st = add_item(stream, request, &item, &error);
     }
     if (st == RP_OK || stream->task.is_finished) return !stream->task.is_finished;
-    rp_insert_batches_start(worker); /* also what came before a bad item */
+    rp_insert_batches_start(worker); /* items before the bad one are inserted */
     if (error.code == RP_NOT_FOUND || error.code == RP_INTERNAL)
         rp_task_abort(&stream->task, error.code, error.text);
     else
@@ -176,11 +178,10 @@ static void keep_chunks(rp_insert_stream *stream, const rp_insert_request *reque
     rp_task_refuse(&stream->task, RP_REFUSED_DECODE, &error);
 }
 
-/* Whether the stream must wait before it is read from again. */
 bool rp_insert_stream_must_wait(const rp_insert_stream *stream)
 {
     const rp_server_limits *limits = &rp_task_worker(&stream->task)->limits;
-    size_t looks = 2 * RP_OPEN_BATCHES; /* at what was parked last */
+    size_t checks = 2 * RP_OPEN_BATCHES; /* of the batches that were parked last */
 
     if (stream->parked_bytes > limits->stream_pinned_bytes) return true;
     if (stream->parked != NULL &&
@@ -191,16 +192,16 @@ bool rp_insert_stream_must_wait(const rp_insert_stream *stream)
     if (stream->confirmed.count - stream->confirmed.ready >=
         limits->stream_queued_bytes / sizeof(uint64_t) + 1)
         return true; /* the journal is behind */
-    /* Tables that it waits for itself: when one of them moves, it is told. */
-    for (const rp_insert_batch *batch = stream->parked; batch != NULL && looks > 0;
-         batch = batch->next, looks--)
+    /* Only tables that it waits for: it continues when one of these batches completes. */
+    for (const rp_insert_batch *batch = stream->parked; batch != NULL && checks > 0;
+         batch = batch->next, checks--)
         if (atomic_load_explicit(&batch->served->pending_inserts, memory_order_relaxed) >=
             batch->served->max_pending)
             return true;
     return false;
 }
 
-/* Streams that wait are paused; so many new ones that wait too are refused. */
+/* Refuses a stream without waiting inserts if the others of its connection have too many. */
 static bool waits_too_much(rp_insert_stream *stream)
 {
     rp_connection *c = stream->task.connection;
@@ -265,7 +266,7 @@ static void send_confirmations(rp_insert_stream *stream)
 
     if (stream->confirmed.ready == 0 || task->is_finished) return;
     if (rp_call_queued_bytes(task->call) >= rp_task_worker(task)->limits.stream_queued_bytes) {
-        rp_call_want_room(task->call); /* a slow reader: the stream waits as well */
+        rp_call_want_room(task->call); /* a slow reader */
         return;
     }
     reply = rp_task_reply(task);
@@ -285,8 +286,7 @@ static void on_flush(rp_task *task)
         rp_task_finish(task, RP_OK, NULL);
 }
 
-/* Something has become possible: reads on, if the stream had to wait. */
-void rp_insert_stream_go_on(rp_insert_stream *stream)
+void rp_insert_stream_continue(rp_insert_stream *stream)
 {
     rp_task *task = &stream->task;
 
@@ -294,10 +294,10 @@ void rp_insert_stream_go_on(rp_insert_stream *stream)
     rp_task_touch(task);
     if (!rp_call_is_paused(task->call) || rp_insert_stream_must_wait(stream)) return;
     rp_call_resume(task->call);
-    rp_insert_batches_start(rp_task_worker(task)); /* what had come meanwhile */
+    rp_insert_batches_start(rp_task_worker(task)); /* of messages that rp_call_resume() read */
 }
 
-/* Some of what waits to be confirmed may be. */
+/* More inserts are safe: confirms them. */
 static void on_safe(rp_safe_wait *wait)
 {
     rp_insert_stream *stream =
@@ -307,13 +307,13 @@ static void on_safe(rp_safe_wait *wait)
     rp_confirmations_settle(&stream->confirmed, rp_safe_now(rp_insert_safety(stream)));
     next = rp_confirmations_next(&stream->confirmed);
     if (next != 0) rp_safe_wait_begin(&rp_task_worker(&stream->task)->safe_waits, wait, next);
-    rp_insert_stream_go_on(stream);
+    rp_insert_stream_continue(stream);
 }
 
 static void on_room(rp_task *task)
 {
     send_confirmations(stream_of(task));
-    rp_insert_stream_go_on(stream_of(task));
+    rp_insert_stream_continue(stream_of(task));
 }
 
 static void on_half_close(rp_task *task)
@@ -322,14 +322,15 @@ static void on_half_close(rp_task *task)
     rp_task_touch(task);
 }
 
-/* What came is inserted; what still waits is taken back: nobody was told that it is in. */
+/* Inserts what has arrived, and withdraws inserts that still wait. */
 static void on_end(rp_task *task)
 {
     rp_insert_stream *stream = stream_of(task);
     rp_worker *worker = rp_task_worker(task);
 
-    if (worker->gatherer == task) rp_insert_batches_start(worker); /* W3 */
+    if (worker->batching == task) rp_insert_batches_start(worker); /* W3 */
     rp_insert_batches_withdraw(stream);
+    assert(stream->parked == NULL && stream->parked_bytes == 0); /* W4 */
 }
 
 static void on_close(rp_task *task)
@@ -341,23 +342,25 @@ static void on_close(rp_task *task)
     task->connection->pinned_bytes -= stream->pinned;
     rp_pinned_add(worker, (size_t)0 - stream->pinned);
     rp_stream_chunks_deinit(&stream->chunks);
-    for (size_t i = 0; i < stream->recent_count; i++) rp_served_unref(stream->recent[i]);
+    for (size_t i = 0; i < stream->recent_count; i++) rp_served_table_unref(stream->recent[i]);
     rp_confirmations_deinit(&stream->confirmed, &worker->server->alloc);
 }
 
-static void on_gathered(rp_task *task)
+static void on_flush_batches(rp_task *task)
 {
     rp_insert_batches_start(rp_task_worker(task));
 }
 
 const rp_task_kind rp_insert_stream_kind = {
     .bytes = sizeof(rp_insert_stream),
+    .waits_for_room = true,
+    .is_moderated = true,
     .on_open = on_open,
     .on_message = on_message,
     .on_half_close = on_half_close,
     .on_room = on_room,
     .on_flush = on_flush,
-    .on_gathered = on_gathered,
+    .on_flush_batches = on_flush_batches,
     .on_end = on_end,
     .on_close = on_close,
 };

@@ -1,19 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/rpc/pinned.h"
 
+#include <assert.h>
+
 #include "util/error.h"
 
 enum { LEAST_BYTES = 64 << 10 /* of a share */ };
 
 void rp_pinned_add(rp_worker *worker, size_t change)
 {
+    size_t before;
+
     if (change == 0) return;
-    (void)atomic_fetch_add_explicit(&worker->server->pinned_bytes, change,
-                                    memory_order_relaxed);
+    before =
+        atomic_fetch_add_explicit(&worker->server->pinned_bytes, change, memory_order_relaxed);
+    /* All that is subtracted was added before, by the same thread. */
+    assert(change <= SIZE_MAX / 2 || before >= 0 - change);
+    (void)before;
     rp_counter_add(&worker->metrics->pinned_bytes, change);
 }
 
-/* What the connection may hold whatever the others do (P2). */
+/* Bytes that each connection may hold, however much the others do (P2). */
 static size_t share_of(const rp_worker *worker)
 {
     size_t count =
@@ -62,6 +69,7 @@ bool rp_pinned_set(rp_task *task, size_t *counted, size_t bytes)
     const rp_server_limits *limits = &c->worker->limits;
     rp_error error;
 
+    assert(c->pinned_bytes >= *counted);
     c->pinned_bytes += bytes - *counted;
     rp_pinned_add(c->worker, bytes - *counted);
     *counted = bytes;

@@ -1,27 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* SampleStream, and SampleShared: requests come in, samples go out.
+/* SampleStream and SampleShared: receive requests, send samples.
  *
- * Requests are served one after the other: the stream is paused while one is. Each is fetched
- * from its table in pieces, of about as many bytes as a piece should have; nothing is fetched
- * while answers wait for the reader, so that no sample is spent on a queue that does not move.
- * Items are counted in the budget of queued bytes before they are drawn. A fetch for which
- * there is no room ends without samples, and is made again when there may be: many streams may
- * wait for the same item.
+ * Requests are served one after the other: the stream is paused while one is served. Its
+ * samples are fetched from the table in several operations of about FETCH_BYTES each. Nothing
+ * is fetched while responses wait for the reader, so that no sample is drawn for a peer that
+ * does not read. Items are counted in the budget of queued bytes before they are drawn. A fetch
+ * for which there is no room ends without samples, and is repeated when there may be room: many
+ * streams may wait for the same item.
  *
- * Clients work with the first samples while they take the next ones in, if they are let. Those
- * that ask for more only when they have had all, as DeepMind's, would wait for a large message
- * each time: so the first response to a long request is small, and each that follows may have
- * twice as much.
+ * Clients can work with the first samples while they receive the next ones. Clients that send
+ * the next request only after all samples of the last, as DeepMind's do, would wait for a large
+ * message each time. So the first response to a long request is small, and each following one
+ * may have twice as many bytes.
  *
- * Under a lease, chunks in the shared arena are not sent: the lease holds the trajectory and
- * the answer says where they are. Where the lease may hold no more, they are sent after all: a
- * client that keeps what it has gets slower, and is never stuck.
+ * Under a lease, chunks in the shared arena are not sent: the lease holds the trajectory, and
+ * the response has their offsets. If the lease may hold no more, the chunks are sent: a client
+ * that releases nothing gets slower, but never stops.
+ *
+ * Invariants:
+ *   S1  a stream has a fetch that waits in the table, or one that has arrived, or none; not
+ * both;
+ *   S2  the samples of a fetch up to `written` have been written; `given_bytes` of them were
+ *       given back to `drawn`;
+ *   S3  a fetch that waits in the table is counted in worker->outstanding.
  */
+#include <assert.h>
 #include <stdio.h>
 
 #include "chunk/chunk.h"
 #include "chunk/trajectory.h"
-#include "server/core/served.h"
+#include "server/core/connection_room.h"
+#include "server/core/served_table.h"
+#include "server/core/worker.h"
+#include "server/rpc/methods.h"
 #include "util/clock.h"
 #include "util/error.h"
 #include "util/mem.h"
@@ -29,14 +40,14 @@
 #include "wire/sample_response.h"
 
 enum {
-    FIRST_FETCH = 64, /* samples, while nobody knows how large they are */
+    FIRST_FETCH = 64, /* samples, while their size is not known */
     MAX_FETCH = 512,
-    SMALL_FETCH = 64,      /* samples that a fetch has room for if it wants no more */
+    SMALL_FETCH = 64,      /* capacity of a fetch of at most so many samples */
     FETCH_BYTES = 1 << 20, /* of chunks, about */
     SHARED_FETCH_BYTES = 16 << 20,
     RESPONSE_BYTES = 2 << 20, /* of chunks in one message; one chunk more at most */
     COPIED_BYTES = 192 << 10, /* in one message */
-    LONG_REQUEST = 128,       /* samples: for more, */
+    LONG_REQUEST = 128,       /* samples; for a request of more, */
     FIRST_BYTES = 2 << 10,    /* of either, in the first message */
     MAX_IDLE_FETCHES = 64,
     TRAJECTORIES_AHEAD = 32, /* samples */
@@ -50,34 +61,34 @@ static const char timed_out[] =
 
 typedef struct sample_stream {
     rp_task task;
-    rp_served *served;  /* of the last request; a reference */
-    int64_t remaining;  /* samples of the request that are still to be fetched */
-    int64_t timeout_ns; /* of each fetch; -1: none */
+    rp_served_table *served; /* of the last request; a reference */
+    int64_t remaining;       /* samples of the request that have not been fetched */
+    int64_t timeout_ns;      /* of each fetch; -1: none */
     size_t next_fetch;
-    size_t lacked_bytes;      /* that there was no room for when it fetched last */
-    size_t message_bytes;     /* that the next response may have, and one sample more */
+    size_t lacked_bytes;      /* for which the last fetch had no room */
+    size_t message_bytes;     /* of the next response, and one sample more, at most */
     rp_sample_fetch *fetch;   /* that waits in the table */
-    rp_sample_fetch *arrived; /* of which not all samples have been written */
+    rp_sample_fetch *arrived; /* some of whose samples have not been written */
     bool is_pumping;
-    bool has_sampled; /* until then it waits with a small fetch: many may wait */
+    bool has_sampled; /* before that it waits with a small fetch, as many streams may wait */
     rp_lease *lease;  /* of SampleShared; a reference */
     rp_lease_call *lease_call;
 } sample_stream;
 
-/* Samples on their way out of a table. */
+/* Samples that are being fetched from a table. */
 struct rp_sample_fetch {
     rp_op op;
     rp_sample_options options;
     rp_post post;
     rp_timer timer;
     rp_worker *worker;
-    sample_stream *stream; /* NULL: its call is gone */
-    rp_served *served;     /* a reference while in use, as is the next one */
+    sample_stream *stream;   /* NULL: its call has ended */
+    rp_served_table *served; /* a reference while in use, as is the next one */
     rp_drawn *drawn;
     rp_sample_fetch *next;
     int64_t started_ns;
     size_t written, written_bytes; /* samples, and the bytes of their chunks */
-    size_t given_bytes;            /* of these, given back already */
+    size_t given_bytes;            /* of these, that were given back to `drawn` */
     size_t capacity;               /* MAX_FETCH, or SMALL_FETCH */
     rp_sample samples[];
 };
@@ -113,7 +124,7 @@ static rp_sample_fetch *make_fetch(rp_worker *worker, size_t capacity)
     return fetch;
 }
 
-/* Bytes that count as queued while it is in use: a small one is part of its call. */
+/* Bytes that count as queued while it is in use. A small one is part of its call. */
 static size_t counted_bytes(const rp_sample_fetch *fetch)
 {
     return fetch->capacity > SMALL_FETCH ? fetch_bytes(fetch) : 0;
@@ -131,7 +142,8 @@ static rp_sample_fetch *new_fetch(rp_worker *worker, size_t count)
     } else {
         fetch = make_fetch(worker, kind > 0 ? MAX_FETCH : SMALL_FETCH);
     }
-    if (fetch != NULL) rp_queue_count(worker, RP_QUEUE_OUT, counted_bytes(fetch));
+    assert(fetch == NULL || (count <= fetch->capacity && fetch->worker == worker));
+    if (fetch != NULL) rp_queue_count(&worker->queue, RP_QUEUE_OUT, counted_bytes(fetch));
     return fetch;
 }
 
@@ -140,11 +152,12 @@ static void release_fetch(rp_sample_fetch *fetch)
     rp_worker *worker = fetch->worker;
     size_t kind = fetch->capacity > SMALL_FETCH;
 
+    assert(fetch->served != NULL && fetch->drawn != NULL);
     rp_loop_disarm(worker->loop, &fetch->timer);
-    rp_served_unref(fetch->served);
+    rp_served_table_unref(fetch->served);
     rp_drawn_give(fetch->drawn, fetch->op.held_bytes);
     rp_drawn_unref(fetch->drawn);
-    rp_queue_count(worker, RP_QUEUE_OUT, 0 - counted_bytes(fetch));
+    rp_queue_count(&worker->queue, RP_QUEUE_OUT, 0 - counted_bytes(fetch));
     if (worker->idle_fetch_count[kind] == MAX_IDLE_FETCHES) {
         free_fetch(fetch);
         return;
@@ -171,13 +184,13 @@ static void on_fetch_done(rp_op *op)
     rp_loop_post(fetch->worker->loop, &fetch->post);
 }
 
-/* What the samples of a fetch are written to. */
+/* The responses that the samples of a fetch are written to. */
 typedef struct responses {
     sample_stream *stream;
     rp_reply *reply; /* NULL: none begun */
     size_t bytes;    /* of chunks in it */
     size_t total;
-    rp_sample_shared arena; /* as far as there is one */
+    rp_sample_shared arena; /* base NULL: there is none */
 } responses;
 
 static bool end_response(responses *to)
@@ -192,7 +205,7 @@ static bool end_response(responses *to)
     return !task->is_finished;
 }
 
-/* Bytes of a chunk that travel, or 0. */
+/* Bytes of a chunk that are sent; 0 if it is read in the arena. */
 static size_t sent_bytes(const rp_chunk *chunk, const rp_sample_shared *shared)
 {
     return rp_sample_is_shared(shared, chunk->wire, chunk->wire_bytes) ? 0 : chunk->wire_bytes;
@@ -214,7 +227,8 @@ static size_t kept_bytes(const rp_trajectory *trajectory)
     return trajectory->bytes + slices * sizeof(rp_slice);
 }
 
-/* Has the lease hold the sample, if some of it lies in the arena. False: all is to be sent. */
+/* Has the lease hold the sample, if some of its chunks are in the arena. False: all chunks have
+ * to be sent. */
 static bool hold(responses *to, const rp_sample *sample)
 {
     rp_worker *worker = rp_task_worker(&to->stream->task);
@@ -234,7 +248,8 @@ static bool hold(responses *to, const rp_sample *sample)
     return to->arena.hold != 0;
 }
 
-/* Enough chunks, or as many copied bytes as a processor's cache likes. */
+/* Whether a response has enough bytes of chunks, or of copies, which should stay in the cache.
+ */
 static bool is_full(const responses *to)
 {
     size_t most = to->stream->message_bytes,
@@ -244,7 +259,7 @@ static bool is_full(const responses *to)
 }
 
 /* Writes one sample: one entry, or several where its chunks fill more than one response. */
-static bool write_sample(responses *to, rp_sample *sample, const rp_served *served)
+static bool write_sample(responses *to, rp_sample *sample, const rp_served_table *served)
 {
     rp_task *task = &to->stream->task;
     const rp_trajectory *trajectory = sample->trajectory;
@@ -274,12 +289,12 @@ static bool write_sample(responses *to, rp_sample *sample, const rp_served *serv
     if (first == trajectory->chunk_count) return true;
     rp_reply_release(&rp_task_worker(task)->replies, to->reply);
     to->reply = NULL;
-    rp_task_abort(task, RP_NO_RESOURCE, "out of memory for an answer");
+    rp_task_abort(task, RP_NO_RESOURCE, "out of memory for a response");
     return false;
 }
 
-/* The samples lie all over the memory, so their lines are asked for ahead of their turn: first
- * where a chunk's bytes are, then, once that must have come, the bytes. */
+/* Samples are scattered in memory, so their cache lines are prefetched: first the pointer to a
+ * chunk's bytes, and some samples later the bytes. */
 static void prefetch_trajectory(const rp_sample_fetch *fetch, size_t at)
 {
     if (at < fetch->op.done) __builtin_prefetch(fetch->samples[at].trajectory->chunks);
@@ -313,8 +328,8 @@ static rp_sample_shared arena_of(const sample_stream *stream)
     return arena;
 }
 
-/* Bytes that a sample of the table will add, about, or that the last fetch lacked. Under a
- * lease its chunks are not sent. */
+/* Bytes that a sample of the table will add, about, or for which the last fetch had no room.
+ * Under a lease its chunks are not sent. */
 static size_t expected_bytes(const sample_stream *stream)
 {
     size_t bytes = atomic_load_explicit(&stream->served->sample_bytes, memory_order_relaxed);
@@ -333,9 +348,10 @@ static bool write_samples(sample_stream *stream, rp_sample_fetch *fetch)
 {
     responses to = {.stream = stream, .arena = arena_of(stream)};
     size_t count = fetch->op.done, first = fetch->written, i;
-    rp_served *served = fetch->served;
+    rp_served_table *served = fetch->served;
     rp_table_counters *counters = rp_table_metrics_loop(served->metrics, fetch->worker->index);
 
+    assert(first <= count && count <= fetch->capacity); /* S2 */
     for (i = 0; i < TRAJECTORIES_AHEAD; i++) prefetch_trajectory(fetch, first + i);
     for (i = 0; i < CHUNKS_AHEAD; i++) prefetch_chunk(fetch, first + i);
     for (i = 0; i < BYTES_AHEAD; i++) prefetch_bytes(fetch, first + i);
@@ -359,11 +375,12 @@ static bool write_samples(sample_stream *stream, rp_sample_fetch *fetch)
     return true;
 }
 
-/* Responses count what has been written: gives it back as far as it was drawn. */
+/* Gives back to `drawn` the bytes that have been written, which responses count from now on. */
 static void give_written(rp_sample_fetch *fetch)
 {
     size_t bytes = fetch->written_bytes - fetch->given_bytes;
 
+    assert(fetch->given_bytes <= fetch->written_bytes); /* S2 */
     rp_connection_count(fetch->stream->task.connection);
     if (bytes > fetch->op.held_bytes) bytes = fetch->op.held_bytes;
     rp_drawn_give(fetch->drawn, bytes);
@@ -371,7 +388,7 @@ static void give_written(rp_sample_fetch *fetch)
     fetch->given_bytes += bytes;
 }
 
-/* Goes on with the samples that have arrived. False if some are left. */
+/* Writes samples that have arrived. False if some are left. */
 static bool write_arrived(sample_stream *stream)
 {
     rp_sample_fetch *fetch = stream->arrived;
@@ -382,7 +399,8 @@ static bool write_arrived(sample_stream *stream)
         return false;
     }
     stream->arrived = NULL;
-    rp_connection_count(stream->task.connection); /* before what was drawn is given back */
+    rp_connection_count(
+        stream->task.connection); /* before release_fetch() gives back what was drawn */
     rp_samples_release(fetch->samples, fetch->op.done);
     release_fetch(fetch);
     return true;
@@ -400,7 +418,7 @@ static void end_with(sample_stream *stream, const rp_op *op)
     rp_task_finish(&stream->task, RP_DEADLINE, text);
 }
 
-/* A fetch is over: sends what it brought. Takes the fetch. False if it has to be made again
+/* A fetch has completed: sends its samples. Takes the fetch. False if it has to be repeated
  * when there is room. */
 static bool settle(sample_stream *stream, rp_sample_fetch *fetch)
 {
@@ -414,19 +432,21 @@ static bool settle(sample_stream *stream, rp_sample_fetch *fetch)
         if (fetch->op.status != RP_OK && lacked == 0) end_with(stream, &fetch->op);
         rp_samples_release(fetch->samples, count);
         release_fetch(fetch);
-        if (lacked > 0) rp_connection_starve(stream->task.connection, lacked);
+        if (lacked > 0) rp_connection_wait_for_room(stream->task.connection, lacked);
         return lacked == 0;
     }
     rp_histogram_record(&counters->sample_ns, took_ns, count);
+    assert(stream->remaining >= (int64_t)count);
     stream->remaining -= (int64_t)count;
     stream->next_fetch = 2 * count;
     stream->has_sampled = true;
+    assert(stream->arrived == NULL && stream->fetch == NULL); /* S1 */
     stream->arrived = fetch;
     (void)write_arrived(stream);
     return true;
 }
 
-/* As many as should come next: what Reverb asks for, in the bounds of memory. */
+/* The number of samples of the next fetch: as many as Reverb would fetch, if there is room. */
 static size_t fetch_size(const sample_stream *stream)
 {
     size_t bytes = atomic_load_explicit(&stream->served->sample_bytes, memory_order_relaxed);
@@ -442,7 +462,7 @@ static size_t fetch_size(const sample_stream *stream)
     return (int64_t)count < stream->remaining ? count : (size_t)stream->remaining;
 }
 
-/* Starts a fetch. True if it is over, false if it waits, or has to. */
+/* Starts a fetch. True if it has completed; false if it waits, or has to be repeated later. */
 static bool fetch_some(sample_stream *stream)
 {
     rp_task *task = &stream->task;
@@ -456,7 +476,7 @@ static bool fetch_some(sample_stream *stream)
     }
     fetch->stream = stream;
     fetch->written = fetch->written_bytes = fetch->given_bytes = 0;
-    fetch->served = rp_served_ref(stream->served);
+    fetch->served = rp_served_table_ref(stream->served);
     fetch->started_ns = rp_now_ns();
     fetch->drawn = rp_drawn_ref(task->connection->drawn);
     fetch->options = (rp_sample_options){.count = count, .at_least = 1};
@@ -470,9 +490,9 @@ static bool fetch_some(sample_stream *stream)
         .on_done = on_fetch_done,
         .user = fetch,
     };
-    rp_drawn_tell(task->connection);
+    rp_connection_update_drawn(task->connection);
     if (rp_table_start_sample(stream->served->table, &fetch->op)) return settle(stream, fetch);
-    worker->outstanding++;
+    worker->outstanding++; /* S3 */
     stream->fetch = fetch;
     if (stream->timeout_ns > 0 && rp_loop_arm(worker->loop, &fetch->timer,
                                               fetch->started_ns + stream->timeout_ns) != RP_OK)
@@ -486,7 +506,7 @@ static bool is_done(const sample_stream *stream)
     return stream->remaining == 0 && stream->arrived == NULL;
 }
 
-/* Fetches until the request is done, has to wait, or the reader is slow. */
+/* Fetches until the request is done, a fetch has to wait, or the reader is slow. */
 static void pump(sample_stream *stream)
 {
     rp_task *task = &stream->task;
@@ -503,8 +523,8 @@ static void pump(sample_stream *stream)
     stream->is_pumping = false;
 }
 
-/* The same, once something has changed; then the next request may come. */
-static void go_on(sample_stream *stream)
+/* The same after an event; then resumes the stream, for the next request. */
+static void continue_stream(sample_stream *stream)
 {
     rp_task *task = &stream->task;
 
@@ -512,17 +532,19 @@ static void go_on(sample_stream *stream)
     if (is_done(stream) && !task->is_finished) rp_call_resume(task->call);
 }
 
-static void take_home(sample_stream *stream, rp_sample_fetch *fetch)
+/* A fetch that waited in the table has completed. */
+static void complete(sample_stream *stream, rp_sample_fetch *fetch)
 {
     rp_worker *worker = fetch->worker;
 
+    assert(stream == NULL || stream->fetch == fetch); /* S1 */
     if (stream == NULL) {
         rp_samples_release(fetch->samples, fetch->op.done);
         release_fetch(fetch);
     } else {
         stream->fetch = NULL;
         if (settle(stream, fetch))
-            go_on(stream);
+            continue_stream(stream);
         else
             rp_call_want_room(stream->task.call);
         rp_connection_touch(stream->task.connection);
@@ -535,7 +557,7 @@ static void on_fetch_posted(rp_post *post)
     rp_sample_fetch *fetch =
         (rp_sample_fetch *)((char *)post - offsetof(rp_sample_fetch, post));
 
-    take_home(fetch->stream, fetch);
+    complete(fetch->stream, fetch);
 }
 
 static void on_fetch_due(rp_timer *timer)
@@ -543,7 +565,7 @@ static void on_fetch_due(rp_timer *timer)
     rp_sample_fetch *fetch =
         (rp_sample_fetch *)((char *)timer - offsetof(rp_sample_fetch, timer));
 
-    if (rp_op_withdraw(&fetch->op, RP_DEADLINE)) take_home(fetch->stream, fetch);
+    if (rp_op_withdraw(&fetch->op, RP_DEADLINE)) complete(fetch->stream, fetch);
 }
 
 /* Finds the lease that a request names. */
@@ -583,13 +605,14 @@ static void on_message(rp_task *task, const uint8_t *data, size_t size, rp_block
         return;
     }
     if (!take_lease(stream, &request)) return;
-    if (!rp_served_is(stream->served, request.table)) {
-        rp_served *served = rp_served_find(rp_task_worker(task)->server, request.table, &error);
+    if (!rp_served_table_is(stream->served, request.table)) {
+        rp_served_table *served =
+            rp_served_table_find(rp_task_worker(task)->server, request.table, &error);
         if (served == NULL) {
             rp_task_finish(task, error.code, error.text);
             return;
         }
-        rp_served_unref(stream->served);
+        rp_served_table_unref(stream->served);
         stream->served = served;
     }
     stream->message_bytes = request.num_samples > LONG_REQUEST ? FIRST_BYTES : RESPONSE_BYTES;
@@ -606,7 +629,7 @@ static void on_message(rp_task *task, const uint8_t *data, size_t size, rp_block
 
 static void on_room(rp_task *task)
 {
-    go_on(stream_of(task));
+    continue_stream(stream_of(task));
 }
 
 static void on_half_close(rp_task *task)
@@ -614,7 +637,7 @@ static void on_half_close(rp_task *task)
     rp_task_finish(task, RP_OK, NULL);
 }
 
-/* Nothing is drawn any more for a call that is over. */
+/* Withdraws a fetch that waits: nothing is drawn for a call that has ended. */
 static void on_end(rp_task *task)
 {
     sample_stream *stream = stream_of(task);
@@ -624,8 +647,9 @@ static void on_end(rp_task *task)
     stream->fetch = NULL;
     fetch->stream = NULL;
     rp_loop_disarm(fetch->worker->loop, &fetch->timer);
-    if (!rp_op_withdraw(&fetch->op, RP_CANCELLED)) return; /* it will be posted */
+    if (!rp_op_withdraw(&fetch->op, RP_CANCELLED)) return; /* its post follows */
     rp_samples_release(fetch->samples, fetch->op.done);
+    assert(fetch->worker->outstanding > 0); /* S3 */
     fetch->worker->outstanding--;
     release_fetch(fetch);
 }
@@ -633,8 +657,8 @@ static void on_end(rp_task *task)
 static void on_close(rp_task *task)
 {
     on_end(task);
-    (void)write_arrived(stream_of(task)); /* the call is over: lets go of them */
-    rp_served_unref(stream_of(task)->served);
+    (void)write_arrived(stream_of(task)); /* releases them, as the call has ended */
+    rp_served_table_unref(stream_of(task)->served);
     if (stream_of(task)->lease_call != NULL)
         rp_lease_end_call(stream_of(task)->lease, stream_of(task)->lease_call);
     rp_lease_unref(stream_of(task)->lease);
@@ -642,6 +666,7 @@ static void on_close(rp_task *task)
 
 const rp_task_kind rp_sample_stream_kind = {
     .bytes = sizeof(sample_stream),
+    .waits_for_room = true,
     .on_message = on_message,
     .on_half_close = on_half_close,
     .on_room = on_room,
@@ -651,6 +676,7 @@ const rp_task_kind rp_sample_stream_kind = {
 
 const rp_task_kind rp_sample_shared_kind = {
     .bytes = sizeof(sample_stream),
+    .waits_for_room = true,
     .on_message = on_message,
     .on_half_close = on_half_close,
     .on_room = on_room,

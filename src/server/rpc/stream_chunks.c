@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/rpc/stream_chunks.h"
 
+#include <assert.h>
+
 #include "chunk/chunk.h"
 #include "util/mem.h"
+#include "util/verify.h"
 
-enum { ENTRY_BYTES = 64 }; /* of an entry and its place in the map, about */
+enum { ENTRY_BYTES = 64 }; /* of an entry and its slot in the map, about */
 
-/* What a chunk takes: a small one is mostly what we know of it. */
+/* Bytes that a chunk takes. Those of a small one are mostly its description. */
 static size_t cost_of(const rp_chunk *chunk)
 {
     bool is_elsewhere = chunk->adopted || chunk->apart;
@@ -37,6 +40,22 @@ static uint32_t slot_of(const rp_stream_chunks *chunks, uint64_t key)
     return RP_MAP_NONE;
 }
 
+#ifndef NDEBUG
+static bool is_valid(const rp_stream_chunks *chunks)
+{
+    size_t unused = 0;
+
+    if (chunks->count > chunks->capacity) return false;
+    for (size_t i = 0; i < chunks->count; i++) {
+        const rp_stream_chunk *entry = &chunks->entries[i];
+        if (slot_of(chunks, entry->chunk->origin.key) != i) return false; /* C1 */
+        if (entry->kept) return false;                                    /* C3 */
+        if (!entry->used) unused += cost_of(entry->chunk);
+    }
+    return unused == chunks->unused_bytes; /* C2 */
+}
+#endif
+
 rp_chunk *rp_stream_chunks_find(rp_stream_chunks *chunks, uint64_t key, bool use)
 {
     size_t slot = chunks->next;
@@ -48,6 +67,7 @@ rp_chunk *rp_stream_chunks_find(rp_stream_chunks *chunks, uint64_t key, bool use
     if (use) {
         rp_stream_chunk *entry = &chunks->entries[slot];
         chunks->next = slot + 1;
+        assert(entry->used || chunks->unused_bytes >= cost_of(entry->chunk)); /* C2 */
         if (!entry->used) chunks->unused_bytes -= cost_of(entry->chunk);
         entry->used = true;
     }
@@ -56,6 +76,7 @@ rp_chunk *rp_stream_chunks_find(rp_stream_chunks *chunks, uint64_t key, bool use
 
 rp_status rp_stream_chunks_add(rp_stream_chunks *chunks, rp_chunk *chunk)
 {
+    assert(slot_of(chunks, chunk->origin.key) == RP_MAP_NONE);
     if (chunks->count == chunks->capacity) {
         size_t capacity = chunks->capacity > 0 ? 2 * chunks->capacity : 8;
         if (capacity >= RP_MAP_NONE ||
@@ -69,6 +90,7 @@ rp_status rp_stream_chunks_add(rp_stream_chunks *chunks, rp_chunk *chunk)
                   (uint32_t)chunks->count);
     chunks->entries[chunks->count++] = (rp_stream_chunk){.chunk = chunk};
     chunks->unused_bytes += cost_of(chunk);
+    RP_VERIFY(chunks->count, is_valid(chunks));
     return RP_OK;
 }
 
@@ -78,20 +100,21 @@ static void drop(rp_stream_chunks *chunks, const rp_stream_chunk *entry)
     rp_chunk_unref(entry->chunk);
 }
 
-/* If all items that referred to it are gone, it is held by the stream alone again. */
-static void look_for_users(rp_stream_chunks *chunks, rp_stream_chunk *entry)
+/* Counts an entry as unused again if all items that referred to its chunk have been freed. */
+static void update_use(rp_stream_chunks *chunks, rp_stream_chunk *entry)
 {
     if (!entry->used || !rp_refcount_is_one(&entry->chunk->refs)) return;
     entry->used = false;
     chunks->unused_bytes += cost_of(entry->chunk);
 }
 
-/* All of them go: the usual case of a stream whose items share nothing. */
+/* Drops all chunks: the usual case of a stream whose items share none. */
 static void drop_all(rp_stream_chunks *chunks)
 {
     rp_map_clear(&chunks->map);
     for (size_t i = 0; i < chunks->count; i++) drop(chunks, &chunks->entries[i]);
     chunks->count = 0;
+    assert(chunks->unused_bytes == 0); /* C2 */
 }
 
 bool rp_stream_chunks_keep(rp_stream_chunks *chunks, const uint64_t *keys, size_t count)
@@ -114,7 +137,7 @@ bool rp_stream_chunks_keep(rp_stream_chunks *chunks, const uint64_t *keys, size_
     for (size_t i = 0; i < chunks->count; i++) {
         rp_stream_chunk *entry = &chunks->entries[i];
         uint32_t tag = rp_map_tag(&chunks->map, entry->chunk->origin.key);
-        if (entry->kept) look_for_users(chunks, entry);
+        if (entry->kept) update_use(chunks, entry);
         if (entry->kept && kept == i) {
             kept++;
         } else {
@@ -129,5 +152,6 @@ bool rp_stream_chunks_keep(rp_stream_chunks *chunks, const uint64_t *keys, size_
     }
     chunks->count = kept;
     for (size_t i = 0; i < kept; i++) chunks->entries[i].kept = false;
+    RP_VERIFY(kept, is_valid(chunks));
     return ok;
 }

@@ -1,33 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reverb's other calls: a message, an answer. */
+/* Reverb's calls with one request and one response. */
+#include <assert.h>
+
 #include "chunk/protobuf.h"
-#include "server/core/served.h"
+#include "server/core/served_table.h"
+#include "server/rpc/methods.h"
 #include "table/table_log.h"
 #include "util/error.h"
 #include "util/mem.h"
 #include "wire/reverb_calls.h"
 
-bool rp_task_is_message(rp_task *task, const uint8_t *data, size_t size)
-{
-    rp_pb_reader reader = rp_pb_open(data, size);
-    rp_pb_field field;
-    rp_pb_step step;
-    rp_error error;
-
-    while ((step = rp_pb_next(&reader, &field)) == RP_PB_FIELD) continue;
-    if (step == RP_PB_END) return true;
-    (void)rp_fail(&error, RP_INVALID, "malformed request");
-    rp_task_refuse(task, RP_REFUSED_DECODE, &error);
-    return false;
-}
-
-/* Updates first: they are all checked before one is made, so a bad one has changed nothing. Of
- * a key that is in both lists nothing is left either way. */
+/* Updates first: all are checked before the first is applied, so a bad one changes nothing. A
+ * key that is in both lists is deleted in either order. */
 static rp_status mutate(rp_table *table, const rp_wire_mutate_request *request,
                         rp_update *updates, uint64_t *keys, uint64_t *lsn, rp_error *err)
 {
     rp_status st = RP_OK;
 
+    assert(updates != NULL && keys != NULL);
     rp_wire_mutate_updates(request, updates);
     rp_wire_mutate_deletes(request, keys);
     if (request->update_count > 0)
@@ -45,7 +35,7 @@ static void on_mutate(rp_task *task, const uint8_t *data, size_t size, rp_block 
     rp_update *updates = NULL;
     uint64_t *keys = NULL;
     uint64_t lsn = 0;
-    rp_served *served;
+    rp_served_table *served;
     rp_error error;
     rp_status st;
 
@@ -56,7 +46,7 @@ static void on_mutate(rp_task *task, const uint8_t *data, size_t size, rp_block 
                        &error);
         return;
     }
-    served = rp_served_of(task, request.table);
+    served = rp_served_table_of(task, request.table);
     if (served == NULL) return;
     updates = rp_alloc_array(alloc, request.update_count + 1, sizeof *updates);
     keys = rp_alloc_array(alloc, request.delete_count + 1, sizeof *keys);
@@ -65,9 +55,9 @@ static void on_mutate(rp_task *task, const uint8_t *data, size_t size, rp_block 
              : rp_fail_memory(&error, request.update_count * sizeof *updates);
     rp_release(alloc, updates, (request.update_count + 1) * sizeof *updates);
     rp_release(alloc, keys, (request.delete_count + 1) * sizeof *keys);
-    rp_served_unref(served);
+    rp_served_table_unref(served);
     if (st == RP_OK)
-        rp_task_answer_safely(task, NULL, lsn);
+        rp_task_respond_when_safe(task, NULL, lsn);
     else
         rp_task_finish(task, st, error.text);
 }
@@ -76,7 +66,7 @@ const rp_task_kind rp_mutate_kind = {.bytes = sizeof(rp_task), .on_message = on_
 
 static void on_reset(rp_task *task, const uint8_t *data, size_t size, rp_block *block)
 {
-    rp_served *served;
+    rp_served_table *served;
     rp_string name;
     rp_error error;
     rp_status st;
@@ -87,19 +77,19 @@ static void on_reset(rp_task *task, const uint8_t *data, size_t size, rp_block *
         rp_task_refuse(task, RP_REFUSED_DECODE, &error);
         return;
     }
-    served = rp_served_of(task, name);
+    served = rp_served_table_of(task, name);
     if (served == NULL) return;
     st = rp_table_reset_logged(served->table, &lsn, &error);
-    rp_served_unref(served);
+    rp_served_table_unref(served);
     if (st == RP_OK)
-        rp_task_answer_safely(task, NULL, lsn);
+        rp_task_respond_when_safe(task, NULL, lsn);
     else
         rp_task_finish(task, st, error.text);
 }
 
 const rp_task_kind rp_reset_kind = {.bytes = sizeof(rp_task), .on_message = on_reset};
 
-static void answer_server_info(rp_task *task)
+static void respond_server_info(rp_task *task)
 {
     rp_server *server = rp_task_worker(task)->server;
     size_t capacity = rp_store_find_tables(server->store, NULL, 0) + 1, count;
@@ -116,7 +106,7 @@ static void answer_server_info(rp_task *task)
         for (size_t i = 0; i < count; i++) rp_table_get_info(tables[i], &infos[i]);
         rp_wire_write_server_info(&reply->bytes, server->state_id, infos, count);
         for (size_t i = 0; i < count; i++) rp_table_unref(tables[i]);
-        rp_task_answer_in_room(task, reply);
+        rp_task_respond_in_room(task, reply);
     }
     rp_release(&server->alloc, tables, capacity * sizeof *tables);
     rp_release(&server->alloc, infos, capacity * sizeof *infos);
@@ -125,15 +115,14 @@ static void answer_server_info(rp_task *task)
 static void on_server_info(rp_task *task, const uint8_t *data, size_t size, rp_block *block)
 {
     (void)block;
-    if (rp_task_is_message(task, data, size)) answer_server_info(task);
+    if (rp_task_is_message(task, data, size)) respond_server_info(task);
 }
 
-const rp_task_kind rp_server_info_kind = {.bytes = sizeof(rp_task),
-                                          .on_message = on_server_info};
+const rp_task_kind rp_server_info_kind = {
+    .bytes = sizeof(rp_task), .visits_tables = true, .on_message = on_server_info};
 
-/* Asks for the address of a table in the server's own memory. There is none to be had: address
- * 0 (an empty message) says that this is another process, and the client goes on over the wire.
- */
+/* The client asks for the address of a table in the server's memory, in case both are one
+ * process. Address 0 (an empty message) says that they are not: the client uses the network. */
 static void on_initialize(rp_task *task, const uint8_t *data, size_t size, rp_block *block)
 {
     rp_string table;
@@ -144,7 +133,7 @@ static void on_initialize(rp_task *task, const uint8_t *data, size_t size, rp_bl
     if (rp_wire_read_initialize_request(data, size, &pid, &table, &error) != RP_OK)
         rp_task_refuse(task, RP_REFUSED_DECODE, &error);
     else
-        rp_task_answer_empty(task);
+        rp_task_respond_empty(task);
 }
 
 static void on_initialize_end(rp_task *task)

@@ -1,35 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/shm/lease.h"
 
+#include <assert.h>
+
 #include "net/fd_pass.h"
 #include "util/clock.h"
 #include "util/little_endian.h"
 #include "util/mem.h"
 
 enum {
-    AT_ONCE = 64,     /* holds that are let go under one lock */
-    MAX_CALLS = 4096, /* of a lease, that are not over on both sides */
-    EARLY = 64,       /* numbers of calls that were over before they came */
+    AT_ONCE = 64,     /* holds that are released under one lock */
+    MAX_CALLS = 4096, /* of a lease, that have not ended on both sides */
+    EARLY = 64,       /* numbers of calls that were closed before they began */
     SHARES = 4,       /* all leases together hold at most so many times the limit of one */
 };
 
 #define NONE UINT32_MAX
 
-/* What is held, or a place that is free. */
+/* A hold, or a free entry. */
 typedef struct held {
     rp_trajectory *trajectory; /* a reference; NULL: free */
     size_t bytes;
-    rp_lease_call *call; /* NULL: the call is closed, and this one stays until it is let go */
-    uint64_t ordinal;    /* among the holds of its call */
-    uint32_t next, prev; /* of the same call; or next free place */
+    rp_lease_call
+        *call;        /* NULL: the call was closed, and this hold stays until it is released */
+    uint64_t ordinal; /* among the holds of its call */
+    uint32_t next, prev; /* of the same call; or the next free entry */
 } held;
 
 struct rp_lease_call {
     uint64_t number, count; /* holds so far */
-    uint32_t latest;        /* of its holds, a place, or NONE */
+    uint32_t latest;        /* index of its latest hold, or NONE */
     bool is_closed;         /* by the client: no more holds */
-    bool is_settled;        /* none of the holds refers to it any more */
-    bool is_ended;          /* here */
+    bool is_settled;        /* no hold refers to it any more */
+    bool is_ended;          /* by the server */
     rp_lease_call *prev, *next;
 };
 
@@ -38,18 +41,18 @@ struct rp_lease {
     rp_leases *leases;
     rp_lease *prev, *next; /* under the list's lock */
     uint8_t id[RP_LEASE_ID_BYTES];
-    const rp_shared_arena *arena; /* borrowed, as is the socket, until the lease is over */
+    const rp_shared_arena *arena; /* borrowed, as is the socket, until the lease ends */
     int socket;                   /* to the client */
-    rp_mutex lock;                /* the rest */
+    rp_mutex lock;                /* guards the rest */
     size_t parts_sent RP_GUARDED_BY(lock);
     bool is_over RP_GUARDED_BY(lock);
-    held *holds RP_GUARDED_BY(lock); /* a hold is its place, plus 1 */
+    held *holds RP_GUARDED_BY(lock); /* the number of a hold is its index plus 1 */
     uint32_t capacity RP_GUARDED_BY(lock);
     uint32_t first_free RP_GUARDED_BY(lock);
     size_t bytes RP_GUARDED_BY(lock);
     rp_lease_call *calls RP_GUARDED_BY(lock);
     size_t call_count RP_GUARDED_BY(lock);
-    uint64_t early[EARLY] RP_GUARDED_BY(lock); /* plus 1; a ring */
+    uint64_t early[EARLY] RP_GUARDED_BY(lock); /* numbers plus 1; a ring */
     size_t early_next RP_GUARDED_BY(lock);
     size_t early_count RP_GUARDED_BY(lock); /* since the last call began */
 };
@@ -64,6 +67,7 @@ void rp_leases_init(rp_leases *leases, const rp_allocator *alloc, rp_loop_metric
 
 void rp_leases_deinit(rp_leases *leases)
 {
+    assert(leases->first == NULL);
     rp_mutex_deinit(&leases->lock);
 }
 
@@ -117,7 +121,7 @@ void rp_lease_unref(rp_lease *lease)
     rp_release(&alloc, lease, sizeof *lease);
 }
 
-/* A free place, or NONE without memory. */
+/* Takes a free entry. NONE if there is no memory. */
 static uint32_t take_place_locked(rp_lease *lease) RP_REQUIRES(lease->lock)
 {
     uint32_t place = lease->first_free, capacity = lease->capacity;
@@ -142,16 +146,18 @@ static uint32_t take_place_locked(rp_lease *lease) RP_REQUIRES(lease->lock)
 static void unlink_locked(rp_lease *lease, held *h) RP_REQUIRES(lease->lock)
 {
     if (h->call == NULL) return;
+    assert(h->prev != NONE || &lease->holds[h->call->latest] == h); /* L3 */
     *(h->prev != NONE ? &lease->holds[h->prev].next : &h->call->latest) = h->next;
     if (h->next != NONE) lease->holds[h->next].prev = h->prev;
     h->call = NULL;
 }
 
-static rp_trajectory *let_go_locked(rp_lease *lease, uint32_t place) RP_REQUIRES(lease->lock)
+static rp_trajectory *release_locked(rp_lease *lease, uint32_t place) RP_REQUIRES(lease->lock)
 {
     held *h = &lease->holds[place];
     rp_trajectory *trajectory = h->trajectory;
 
+    assert(place < lease->capacity && trajectory != NULL && lease->bytes >= h->bytes); /* L1 */
     unlink_locked(lease, h);
     lease->bytes -= h->bytes;
     *h = (held){.next = lease->first_free};
@@ -171,7 +177,7 @@ static bool has_room_locked(const rp_lease *lease, size_t bytes, size_t limit)
     return total <= most - bytes;
 }
 
-/* Sends the parts that the client does not have yet; mostly there are none. */
+/* Sends the parts that the client does not have yet: mostly none. */
 static bool send_parts_locked(rp_lease *lease) RP_REQUIRES(lease->lock)
 {
     size_t count = rp_shared_arena_parts(lease->arena);
@@ -196,6 +202,7 @@ uint64_t rp_lease_hold(rp_lease *lease, rp_lease_call *call, rp_trajectory *traj
         send_parts_locked(lease))
         place = take_place_locked(lease);
     if (place != NONE) {
+        assert(lease->holds[place].trajectory == NULL); /* L2 */
         lease->holds[place] = (held){.trajectory = rp_trajectory_ref(trajectory),
                                      .bytes = bytes,
                                      .call = call,
@@ -217,12 +224,13 @@ static bool release_some(rp_lease *lease, const uint64_t *holds, size_t count)
     rp_trajectory *gone[AT_ONCE];
     size_t gone_count = 0, before, after;
 
+    assert(count <= AT_ONCE);
     rp_mutex_lock(&lease->lock);
     before = lease->bytes;
     for (size_t i = 0; i < count; i++)
         if (holds[i] >= 1 && holds[i] <= lease->capacity &&
             lease->holds[holds[i] - 1].trajectory != NULL)
-            gone[gone_count++] = let_go_locked(lease, (uint32_t)(holds[i] - 1));
+            gone[gone_count++] = release_locked(lease, (uint32_t)(holds[i] - 1));
     after = lease->bytes;
     rp_mutex_unlock(&lease->lock);
     rp_counter_add_shared(&lease->leases->metrics->shared_held_bytes, after - before);
@@ -248,12 +256,13 @@ static rp_lease_call *find_call_locked(rp_lease *lease, uint64_t number)
     return call;
 }
 
-/* Frees it once nobody will speak of it again. */
+/* Frees a call that has ended on both sides. */
 static void drop_call_locked(rp_lease *lease, rp_lease_call *call) RP_REQUIRES(lease->lock)
 {
     if (!call->is_ended || !(call->is_settled || lease->is_over)) return;
     *(call->prev != NULL ? &call->prev->next : &lease->calls) = call->next;
     if (call->next != NULL) call->next->prev = call->prev;
+    assert(lease->call_count > 0); /* L4 */
     lease->call_count--;
     rp_release(&lease->leases->alloc, call, sizeof *call);
 }
@@ -293,14 +302,15 @@ void rp_lease_end_call(rp_lease *lease, rp_lease_call *call)
 {
     if (call == NULL) return;
     rp_mutex_lock(&lease->lock);
+    assert(!call->is_ended);
     call->is_ended = true;
     drop_call_locked(lease, call);
     rp_mutex_unlock(&lease->lock);
 }
 
-/* Lets go of up to AT_ONCE holds of a closed call that are not among its first `count`. The
- * others stay without the call. False: that was the last, and the call may be gone. */
-static bool lose_some(rp_lease *lease, rp_lease_call *call, uint64_t count)
+/* Releases up to AT_ONCE holds of a closed call that are not among its first `count`. The
+ * others stay, without the call. False: there are no more, and the call may have been freed. */
+static bool settle_some(rp_lease *lease, rp_lease_call *call, uint64_t count)
 {
     rp_trajectory *gone[AT_ONCE];
     size_t gone_count = 0, before, after;
@@ -311,7 +321,7 @@ static bool lose_some(rp_lease *lease, rp_lease_call *call, uint64_t count)
     while (call->latest != NONE && gone_count < AT_ONCE) {
         uint32_t place = call->latest;
         if (lease->holds[place].ordinal >= count)
-            gone[gone_count++] = let_go_locked(lease, place);
+            gone[gone_count++] = release_locked(lease, place);
         else
             unlink_locked(lease, &lease->holds[place]);
     }
@@ -339,10 +349,10 @@ bool rp_lease_close_call(rp_lease *lease, uint64_t number, uint64_t count)
         lease->early[lease->early_next++ % EARLY] = number + 1;
     } else {
         ok = !call->is_closed && count <= call->count;
-        call->is_closed = true; /* no more of them from here on */
+        call->is_closed = true; /* no more holds */
     }
     rp_mutex_unlock(&lease->lock);
-    while (ok && call != NULL && lose_some(lease, call, count)) continue;
+    while (ok && call != NULL && settle_some(lease, call, count)) continue;
     return ok;
 }
 
@@ -361,7 +371,8 @@ static void drop_calls(rp_lease *lease)
     rp_mutex_lock(&lease->lock);
     for (rp_lease_call *call = lease->calls, *next; call != NULL; call = next) {
         next = call->next;
-        drop_call_locked(lease, call); /* if it is ended; else its owner does */
+        drop_call_locked(lease,
+                         call); /* one that has not ended is freed by rp_lease_end_call() */
     }
     rp_mutex_unlock(&lease->lock);
 }

@@ -10,16 +10,20 @@
  *
  * When c gets priority p, its k-th neighbour on either side moves to p_n + decay^k * (p - p_n).
  *
- * Events come together, after the operations that caused them: an item whose priority was set
- * later may already have it when an earlier update diffuses to it. Setting it again, in its
- * turn, makes the outcome that of single calls.
+ * Events are delivered in batches, after the operations that caused them: when an earlier
+ * update diffuses to an item, the item may already have a priority that was set later. Setting
+ * that priority again when its event is processed gives the result of single calls.
  *
- * It runs under the table's lock and needs none of its own. An item for which there is no
- * memory has no neighbours; nothing else goes wrong.
+ * Runs under the table's lock and needs no other. If there is no memory for an item, the item
+ * has no neighbours; nothing else fails.
  *
  * Invariants between calls:
  *   D1  a node is in `keys`, and in the list of its episode, or in the free list;
  *   D2  the last node of every list, and no other, is in `episodes`. */
+#include <assert.h>
+
+#include "chunk/chunk_api.h"
+#include "chunk/trajectory.h"
 #include "reprise/extension.h"
 #include "util/error.h"
 #include "util/map.h"
@@ -84,6 +88,7 @@ static uint32_t take_node(diffusion *d)
 {
     uint32_t n = d->free;
 
+    assert(n != NONE ? n < d->used : d->used < d->capacity); /* D1; reserved */
     if (n == NONE) return d->used++;
     d->free = d->nodes[n].next;
     return n;
@@ -99,6 +104,7 @@ static void add(diffusion *d, uint64_t key, uint64_t episode)
     n = take_node(d);
     d->nodes[n] = (node){.key = key, .episode = episode, .prev = last, .next = NONE};
     if (last != NONE) {
+        assert(d->nodes[last].next == NONE); /* D2 */
         d->nodes[last].next = n;
         rp_map_remove(&d->episodes, episode_tag, last);
     }
@@ -113,6 +119,8 @@ static void drop(diffusion *d, uint64_t key)
 
     if (n == NONE) return;
     own = &d->nodes[n];
+    assert(own->prev == NONE || d->nodes[own->prev].next == n);
+    assert(own->next == NONE || d->nodes[own->next].prev == n);
     rp_map_remove(&d->keys, tag, n);
     if (own->prev != NONE) d->nodes[own->prev].next = own->next;
     if (own->next != NONE) {
@@ -212,7 +220,7 @@ rp_status rp_diffusion_extension(const rp_allocator *alloc, int32_t radius, doub
     d->alloc = *alloc;
     d->radius = radius;
     d->decay = decay;
-    /* The outcome does not depend on the hash; the address only makes it hard to guess. */
+    /* Results do not depend on the hash. Seeding it with the address makes it hard to guess. */
     rp_map_init(&d->keys, alloc, (uint64_t)(uintptr_t)d);
     rp_map_init(&d->episodes, alloc, ~(uint64_t)(uintptr_t)d);
     clear(d);

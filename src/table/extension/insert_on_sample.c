@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An extension that copies an item into another table when it is sampled for the first time.
  *
- * Deferred: it inserts with no lock held, on the thread of whoever used the first table. The
- * items of one call are inserted together, within one timeout. A table refuses a batch as a
- * whole if it cannot have one of the items; then they go one by one, and only that one is
- * dropped. */
+ * Deferred: it inserts with no lock held, on the thread of a caller of the first table. The
+ * items of one call are inserted together, with one timeout. A table refuses a whole batch if
+ * it refuses one of the items; then they are inserted one by one, and only that one is
+ * discarded. */
+#include <assert.h>
 #include <stdatomic.h>
 
 #include "table/table_log.h"
@@ -15,9 +16,9 @@ enum { BATCH = 64 };
 
 typedef struct copier {
     rp_allocator alloc;
-    rp_table *target; /* a reference of ours */
+    rp_table *target; /* owned */
     int64_t timeout_ms;
-    /* Counters that nothing else depends on: relaxed order is enough. */
+    /* The counters order no other data: relaxed order is enough. */
     atomic_int_fast64_t copied, dropped;
 } copier;
 
@@ -30,7 +31,7 @@ static void count(atomic_int_fast64_t *counter, size_t n)
 static void insert_each(copier *c, const rp_insert *items, size_t n, rp_wait wait)
 {
     size_t inserted, copied = 0;
-    uint64_t lsn; /* nobody is told, so nobody waits until it is safe */
+    uint64_t lsn; /* ignored: no caller waits until the copies are durable */
 
     for (size_t i = 0; i < n; i++)
         if (rp_table_insert_logged(c->target, &items[i], 1, wait, &inserted, &lsn, NULL) ==
@@ -46,6 +47,7 @@ static void insert_batch(copier *c, const rp_insert *items, size_t n, rp_wait wa
     uint64_t lsn;
     rp_status st = rp_table_insert_logged(c->target, items, n, wait, &inserted, &lsn, NULL);
 
+    assert(inserted <= n);
     count(&c->copied, inserted);
     if (st == RP_INVALID || st == RP_NO_RESOURCE)
         insert_each(c, items + inserted, n - inserted, wait);
@@ -65,8 +67,7 @@ static void on_events(void *ctx, rp_table_view *view, const rp_event *events,
     for (size_t i = 0; i < event_count; i++) {
         const rp_event *e = &events[i];
         if (e->kind != RP_EVENT_SAMPLE || e->times_sampled != 1) continue;
-        /* One timeout for the whole call, and no look at the clock if there is nothing to do.
-         */
+        /* One timeout for the whole call. Reads the clock only if there is an item. */
         if (wait.until_ns == RP_NOW && c->timeout_ms > 0) wait = rp_wait_ms(c->timeout_ms);
         items[n++] = (rp_insert){.key = e->key,
                                  .priority = e->priority,

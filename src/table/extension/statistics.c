@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An extension that counts what passes through its table.
+/* An extension that counts the operations of its table.
  *
- * Events come under the table's lock; readers come from anywhere and must not take that one, so
- * the counts have a lock of their own, of a higher rank. It is held for a few additions per
- * event. */
+ * Events are delivered under the table's lock. Readers must not acquire that lock, so the
+ * counts have a lock of a higher rank, which is held for a few additions per event. */
+#include <assert.h>
 #include <math.h>
 
 #include "reprise/extension.h"
@@ -14,8 +14,8 @@ typedef struct statistics {
     rp_allocator alloc;
     rp_mutex mu; /* rank 45 */
     rp_statistics counts RP_GUARDED_BY(mu);
-    int64_t priorities RP_GUARDED_BY(mu);        /* behind priority_min and priority_max */
-    int64_t finite_priorities RP_GUARDED_BY(mu); /* behind priority_mean */
+    int64_t priorities RP_GUARDED_BY(mu);        /* counted in priority_min and priority_max */
+    int64_t finite_priorities RP_GUARDED_BY(mu); /* counted in priority_mean */
 } statistics;
 
 static void add_priority_locked(statistics *s, double priority) RP_REQUIRES(s->mu)
@@ -25,8 +25,8 @@ static void add_priority_locked(statistics *s, double priority) RP_REQUIRES(s->m
     if (s->priorities++ == 0) c->priority_min = c->priority_max = priority;
     c->priority_min = fmin(c->priority_min, priority);
     c->priority_max = fmax(c->priority_max, priority);
-    /* A heap may have infinite priorities; one of them would be the mean from then on. Finite
-     * ones are divided first, since the difference of two may be infinite. */
+    /* The mean omits infinite priorities, which heaps allow. Finite ones are divided first,
+     * since the difference of two may overflow. */
     if (isfinite(priority)) {
         double n = (double)++s->finite_priorities;
 
@@ -50,6 +50,7 @@ static void add_event_locked(statistics *s, const rp_event *event) RP_REQUIRES(s
     case RP_EVENT_SAMPLE: c->samples++; break;
     case RP_EVENT_DELETE:
         c->deletes++;
+        assert(event->times_sampled >= 0);
         if (event->times_sampled == 0) c->deleted_unsampled++;
         c->times_sampled_mean +=
             (event->times_sampled - c->times_sampled_mean) / (double)c->deletes;

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls that wait: an operation on the caller's stack, and a thread that sleeps until it is
- * over.
+/* Calls that block: an operation on the caller's stack, and a thread that sleeps until the
+ * operation is complete.
  *
- * The sleeper is woken by the operation's end, by its deadline, or by a cancel token. In the
- * last two cases it withdraws the operation itself; if that comes too late, the end is on its
- * way and it waits for that. The memory is the sleeper's stack: whoever ends the operation is
- * done with it once it has left the sleeper's mutex, which POSIX lets the sleeper destroy then.
- */
+ * The thread is woken by the completion, by the deadline, or by a cancellation token. In the
+ * last two cases it withdraws the operation; if another thread is already completing it, the
+ * sleeper waits for the completion. The operation is on the sleeper's stack: the completing
+ * thread does not touch it after it has unlocked the sleeper's mutex, and POSIX allows the
+ * sleeper to destroy the mutex then. */
+#include <assert.h>
 #include <string.h>
 
 #include "table/table_log.h"
@@ -42,8 +43,7 @@ static void wake_sleeper(rp_op *op)
     rp_mutex_unlock(&s->mu);
 }
 
-/* Sleeps until the operation is over, or it is time to withdraw it: then the reason is
- * returned. */
+/* Sleeps until the operation is complete (RP_OK), or must be withdrawn: returns the reason. */
 static rp_status sleep_until(sleeper *s, int64_t until_ns)
 {
     rp_status why = RP_OK;
@@ -66,7 +66,7 @@ static void wait_over(sleeper *s)
     rp_mutex_unlock(&s->mu);
 }
 
-/* Runs an operation to its end on this thread. */
+/* Runs an operation to completion on this thread. */
 static void run(rp_table *t, rp_op *op, rp_wait wait, bool (*start)(rp_table *, rp_op *))
 {
     sleeper s = {.link = {.on_fire = cancel_sleeper}};
@@ -87,6 +87,7 @@ static void run(rp_table *t, rp_op *op, rp_wait wait, bool (*start)(rp_table *, 
         if (why != RP_OK && !rp_op_withdraw(op, why)) wait_over(&s);
         rp_cancel_part(wait.cancel, &s.link);
     }
+    assert(!op->parked);
     rp_cond_deinit(&s.cv);
     rp_mutex_deinit(&s.mu);
 }
@@ -111,7 +112,7 @@ rp_status rp_table_insert_logged(rp_table *t, const rp_insert *items, size_t cou
 {
     rp_op op;
 
-    memset(&op, 0, offsetof(rp_op, error)); /* the text is written if there is one */
+    memset(&op, 0, offsetof(rp_op, error)); /* without the large text */
     op.items = items;
     op.count = count;
     run(t, &op, wait, rp_table_start_insert);

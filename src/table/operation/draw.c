@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Drawing samples: as many as the limiter allows, in one go if nothing is removed on the way.
- */
+/* Drawing samples: as many as the rate limiter allows, in one batch if drawing removes no item.
+ *
+ * Invariants of an operation with a limit (`room`):
+ *   D1  held_bytes is the cost of the items drawn, plus more_bytes;
+ *   D2  more_bytes is 0 when the lock is released. */
+#include <assert.h>
 #include <float.h>
 #include <math.h>
 
@@ -10,9 +14,9 @@
 #include "util/mem.h"
 
 enum {
-    SPARE_REFERENCES = 1 << 12, /* that a slot takes at a time, to hand out */
-    ROOM_AHEAD = 1 << 20,       /* bytes that are taken at once for draws one by one */
-    DRAWN_AT_ONCE = 1 << 12,    /* items in one turn of an operation that takes room */
+    SPARE_REFERENCES = 1 << 12, /* references that a slot takes at a time, for samples */
+    ROOM_AHEAD = 1 << 20,       /* bytes of `room` taken at a time for single draws */
+    DRAWN_AT_ONCE = 1 << 12,    /* items per turn of an operation with a `room` */
 };
 
 rp_status rp_sample_check(const rp_table *t, rp_op *op)
@@ -58,7 +62,7 @@ static rp_status reserve_draws_locked(rp_table *t, size_t count) RP_REQUIRES(t->
     return RP_OK;
 }
 
-/* True if an item that has just been sampled has to go. */
+/* True if an item that has just been sampled must be removed. */
 static bool is_used_up_locked(const rp_table *t, const rp_slot *slot) RP_REQUIRES(t->mu)
 {
     int32_t most = t->options.max_times_sampled;
@@ -67,20 +71,23 @@ static bool is_used_up_locked(const rp_table *t, const rp_slot *slot) RP_REQUIRE
     return slot->times_sampled == most || t->times_altered;
 }
 
-/* Counts a draw of the item in a slot, which may be the last. */
+/* Counts a draw of an item. */
 static void count_draw_locked(rp_table *t, rp_slot *slot) RP_REQUIRES(t->mu)
 {
     t->unique_samples += slot->times_sampled == 0;
-    if (slot->times_sampled < INT32_MAX) slot->times_sampled++; /* it may have been given */
+    assert(slot->state == RP_SLOT_LIVE);
+    if (slot->times_sampled < INT32_MAX)
+        slot->times_sampled++; /* an insert may set INT32_MAX */
     t->limiter.samples++;
 }
 
-/* Hands out the item in a slot. */
+/* Adds the item in a slot to the samples of an operation. */
 static void hand_out_locked(rp_table *t, rp_op *op, uint32_t number, double probability)
     RP_REQUIRES(t->mu)
 {
     rp_slot *slot = rp_slots_change(&t->slots, number);
 
+    assert(op->done < op->options->count && slot->references >= 1);
     if (slot->references == 1) {
         (void)rp_trajectory_ref_many(slot->trajectory, SPARE_REFERENCES);
         slot->references += SPARE_REFERENCES;
@@ -108,18 +115,19 @@ static size_t pick_locked(rp_table *t, size_t from, size_t to, bool distinct) RP
                                  t->picked_probability + from);
 }
 
-/* Draws `count` items of one moment, which may have been picked already. Removing on the way
- * would change what the later draws mean, so with max_times_sampled the caller asks for one,
- * unless they are distinct.
+/* Draws `count` items, which may have been picked already. Removing an item would change the
+ * probabilities of later draws, so with max_times_sampled the caller asks for one item at a
+ * time, unless they are distinct.
  *
- * An assembly line of three stations, a part of the batch in each: while one part is drawn, the
- * slots of the one before and the trajectories of the one before that are on their way here. */
+ * A software pipeline of three stages: while one part of the batch is picked, the slots of the
+ * part before it and the trajectories of the part before that are being prefetched. */
 static void draw_locked(rp_table *t, rp_op *op, size_t count, bool is_picked) RP_REQUIRES(t->mu)
 {
     enum { PART = 64 };
     const uint32_t *picked = t->picked;
 
-    if (op->options->distinct && !is_picked) { /* these cannot be picked in parts */
+    assert(rp_mutex_is_held(&t->mu) && count <= t->picked_capacity && t->slots.live > 0);
+    if (op->options->distinct && !is_picked) { /* distinct items cannot be picked in parts */
         count = pick_locked(t, 0, count, true);
         is_picked = true;
     }
@@ -143,9 +151,9 @@ size_t rp_sample_least(const rp_op *op)
     return op->options->at_least > 0 ? op->options->at_least : op->options->count;
 }
 
-/* Draws and tells the log. An atomic extension may not set priorities half-way through what is
- * told as one change: so it hears of a distinct batch when all of it is drawn. */
-static void draw_and_tell_locked(rp_table *t, rp_op *op, size_t count, bool is_picked)
+/* Draws items and logs them. An atomic extension must not set priorities in the middle of one
+ * log record, so the events of a distinct batch are added after all of it is drawn. */
+static void draw_and_log_locked(rp_table *t, rp_op *op, size_t count, bool is_picked)
     RP_REQUIRES(t->mu)
 {
     rp_change change = {.kind = RP_CHANGED_SAMPLE, .distinct = op->options->distinct};
@@ -157,7 +165,7 @@ static void draw_and_tell_locked(rp_table *t, rp_op *op, size_t count, bool is_p
     t->events.muted = false;
     if (rp_table_log_of(t) == NULL) return;
     change.count = count;
-    rp_tell_locked(t, &change);
+    rp_log_locked(t, &change);
     for (size_t i = 0; is_late && i < op->done - first; i++) {
         const rp_slot *slot = rp_slots_at(&t->slots, t->picked[i]);
 
@@ -171,8 +179,8 @@ static size_t cost_of_picked(const rp_table *t, size_t i) RP_REQUIRES(t->mu)
     return rp_slots_at(&t->slots, t->picked[i])->trajectory->cost;
 }
 
-/* What the first `count` items that were picked cost. Fetches them ahead. */
-static size_t weigh_picked(const rp_table *t, size_t count) RP_REQUIRES(t->mu)
+/* The cost of the first `count` picked items. Prefetches their memory. */
+static size_t cost_of_all_picked(const rp_table *t, size_t count) RP_REQUIRES(t->mu)
 {
     enum { AHEAD = 16 };
     size_t bytes = 0;
@@ -187,11 +195,11 @@ static size_t weigh_picked(const rp_table *t, size_t count) RP_REQUIRES(t->mu)
     return bytes;
 }
 
-/* Takes room for what was picked. Returns for how many of them, from the first on. If that is
- * not all, lacked_bytes is what the next one costs. */
-static size_t pay_locked(rp_table *t, rp_op *op, size_t count) RP_REQUIRES(t->mu)
+/* Takes bytes of op->room for the picked items. Returns the number of items, from the first on,
+ * for which there is room. If that is not all, sets lacked_bytes to the cost of the next. */
+static size_t reserve_room_locked(rp_table *t, rp_op *op, size_t count) RP_REQUIRES(t->mu)
 {
-    size_t all = weigh_picked(t, count), paid = 0;
+    size_t all = cost_of_all_picked(t, count), paid = 0;
     size_t got = op->room->take(op->room, cost_of_picked(t, 0), all), left = got;
 
     op->held_bytes += got;
@@ -202,17 +210,19 @@ static size_t pay_locked(rp_table *t, rp_op *op, size_t count) RP_REQUIRES(t->mu
     return paid;
 }
 
-/* Gives back what was taken and has not been used. */
+/* Returns bytes that were taken and not used. */
 static void give_back(rp_op *op)
 {
+    assert(op->more_bytes <= op->held_bytes); /* D1 */
     if (op->more_bytes == 0) return;
     op->room->give(op->room, op->more_bytes);
     op->held_bytes -= op->more_bytes;
     op->more_bytes = 0;
 }
 
-/* How many of `count` (>= 1) items to pick: no more than there might be room for, as an item
- * costs RP_ITEM_FIXED_BYTES at least, but one, which tells how many bytes are lacking. */
+/* How many of `count` (>= 1) items to pick: no more than there can be room for, as an item
+ * costs at least RP_ITEM_FIXED_BYTES, but at least one, which tells how many bytes are lacking.
+ */
 static size_t limit_picks(const rp_op *op, size_t count)
 {
     size_t most = op->room->left(op->room) / RP_ITEM_FIXED_BYTES;
@@ -221,47 +231,51 @@ static size_t limit_picks(const rp_op *op, size_t count)
     return count < most ? count : most;
 }
 
-/* Picks at most `count` (>= 1) items and takes room for them. Returns how many
- * are paid for. The others are as if they had never been picked: a replay picks only what was
- * drawn. */
-static size_t pick_and_pay_locked(rp_table *t, rp_op *op, size_t count) RP_REQUIRES(t->mu)
+/* Picks at most `count` (>= 1) items and takes bytes of op->room for them. Returns the number
+ * of items for which there is room. The picks of the others are undone, as a redo picks only
+ * the items that were drawn. */
+static size_t pick_and_reserve_locked(rp_table *t, rp_op *op, size_t count) RP_REQUIRES(t->mu)
 {
     rp_rng before = t->rng;
     size_t paid;
 
     count = limit_picks(op, count);
     (void)pick_locked(t, 0, count, false);
-    paid = pay_locked(t, op, count);
+    paid = reserve_room_locked(t, op, count);
     if (paid == count) return count;
     t->rng = before;
-    if (paid > 0) (void)pick_locked(t, 0, paid, false); /* the same again */
+    if (paid > 0) (void)pick_locked(t, 0, paid, false); /* the same items again */
     return paid;
 }
 
-/* The same for distinct items. Fewer of them may be others: then these have to be paid for. */
-static size_t pick_and_pay_distinct_locked(rp_table *t, rp_op *op, size_t count)
+/* The same for distinct items. A smaller batch may contain other items, which may need other
+ * amounts of room, so it tries again. */
+static size_t pick_and_reserve_distinct_locked(rp_table *t, rp_op *op, size_t count)
     RP_REQUIRES(t->mu)
 {
     count = limit_picks(op, count);
     for (size_t tries = 0; count > 0; tries++) {
         rp_rng before = t->rng;
-        size_t picked = pick_locked(t, 0, count, true), paid = pay_locked(t, op, picked);
+        size_t picked = pick_locked(t, 0, count, true),
+               paid = reserve_room_locked(t, op, picked);
 
         if (paid == picked) return picked;
         t->rng = before;
         if (t->sampler->ops->unpick != NULL)
             t->sampler->ops->unpick(t->sampler, before, count, t->picked,
                                     t->picked_probability);
-        op->more_bytes = op->held_bytes; /* a distinct batch has nothing from before */
+        assert(op->done == 0); /* a distinct batch is drawn at once */
+        op->more_bytes = op->held_bytes;
         give_back(op);
-        count = tries > 0 && paid > count / 2 ? count / 2 : paid; /* few tries */
+        count = tries > 0 && paid > count / 2 ? count / 2 : paid; /* bounds the tries */
     }
     return 0;
 }
 
-/* Picks one item and takes room for it; as large a step ahead as `wanted` of them would need.
- * False, with nothing picked, if there is none. */
-static bool pick_and_pay_one_locked(rp_table *t, rp_op *op, size_t wanted) RP_REQUIRES(t->mu)
+/* Picks one item and takes bytes of op->room for it, and in advance for up to `wanted` such
+ * items. False, with nothing picked, if there is no room. */
+static bool pick_and_reserve_one_locked(rp_table *t, rp_op *op, size_t wanted)
+    RP_REQUIRES(t->mu)
 {
     rp_rng before = t->rng;
     size_t cost, lack, most, got;
@@ -293,7 +307,8 @@ static rp_progress end_for_room(const rp_table *t, rp_op *op)
                                  t->options.name, op->lacked_bytes));
 }
 
-/* Draws and tells the log, in parts small enough for the buffer of events, if that matters. */
+/* Draws items and logs them; with a log and atomic extensions, in parts that fit the buffer of
+ * events. */
 static void draw_many_locked(rp_table *t, rp_op *op, size_t count) RP_REQUIRES(t->mu)
 {
     enum { PART = 64 };
@@ -302,14 +317,14 @@ static void draw_many_locked(rp_table *t, rp_op *op, size_t count) RP_REQUIRES(t
     for (size_t part; count > 0 && op->lacked_bytes == 0; count -= part) {
         size_t drawn = part = in_parts && count > PART ? PART : count;
 
-        if (op->room != NULL) drawn = pick_and_pay_locked(t, op, part);
-        if (drawn > 0) draw_and_tell_locked(t, op, drawn, op->room != NULL);
+        if (op->room != NULL) drawn = pick_and_reserve_locked(t, op, part);
+        if (drawn > 0) draw_and_log_locked(t, op, drawn, op->room != NULL);
         if (in_parts) rp_events_flush_locked(t);
     }
 }
 
-/* How many items one distinct batch may have. Where items leave the table with it, no more than
- * the lock can be held for, since it cannot be drawn in turns. */
+/* The largest size of a distinct batch. If drawing removes items, it is limited by the time for
+ * which the lock may be held, since the batch is drawn under one acquisition. */
 static size_t most_distinct_locked(const rp_table *t) RP_REQUIRES(t->mu)
 {
     size_t each = rp_account_most_chunks(&t->account);
@@ -318,23 +333,23 @@ static size_t most_distinct_locked(const rp_table *t) RP_REQUIRES(t->mu)
     return each < RP_BLOCK_CHUNKS ? RP_BLOCK_CHUNKS / each : 1;
 }
 
-/* A distinct batch is drawn at one moment or not at all. */
+/* Draws a distinct batch at once, or blocks. */
 static rp_progress sample_distinct_locked(rp_table *t, rp_op *op) RP_REQUIRES(t->mu)
 {
     size_t most = op->options->count, need = rp_sample_least(op), allowed;
 
-    if (most > t->slots.live) most = t->slots.live; /* the table gives what it has */
+    if (most > t->slots.live) most = t->slots.live; /* all items of a smaller table */
     if (most > most_distinct_locked(t)) most = most_distinct_locked(t);
     if (need > most) need = most;
     allowed = rp_rate_limiter_samples_allowed(&t->limiter, most);
     if (allowed == 0 || allowed < need) return RP_BLOCKED;
-    if (op->room != NULL) allowed = pick_and_pay_distinct_locked(t, op, allowed);
+    if (op->room != NULL) allowed = pick_and_reserve_distinct_locked(t, op, allowed);
     if (allowed == 0) return end_for_room(t, op);
-    draw_and_tell_locked(t, op, allowed, op->room != NULL);
+    draw_and_log_locked(t, op, allowed, op->room != NULL);
     return rp_op_end(op, RP_OK);
 }
 
-/* How many of those that are wanted to draw in this turn. */
+/* The number of items to draw in this turn. */
 static size_t turn_size(const rp_op *op)
 {
     size_t wanted = op->options->count - op->done;
@@ -357,16 +372,16 @@ static rp_progress run_locked(rp_table *t, rp_op *op) RP_REQUIRES(t->mu)
     if (t->options.max_times_sampled > 0)
         for (; wanted > 0 && rp_rate_limiter_can_sample(&t->limiter, 1); wanted--) {
             if (t->removed_chunks > RP_BLOCK_CHUNKS) return RP_YIELD;
-            rp_tell_room_locked(t);
-            if (!pick_and_pay_one_locked(t, op, wanted)) break;
+            rp_log_make_room_locked(t);
+            if (!pick_and_reserve_one_locked(t, op, wanted)) break;
             draw_locked(t, op, 1, true);
-            rp_note_drawn_locked(t);
+            rp_log_add_drawn_locked(t);
         }
     else
         draw_many_locked(t, op, rp_rate_limiter_samples_allowed(&t->limiter, wanted));
     if (op->lacked_bytes > 0) return end_for_room(t, op);
     if (op->done < op->options->count && rp_rate_limiter_can_sample(&t->limiter, 1))
-        return RP_YIELD; /* for the sake of others */
+        return RP_YIELD; /* other threads get a turn */
     return op->done >= rp_sample_least(op) ? rp_op_end(op, RP_OK) : RP_BLOCKED;
 }
 
@@ -376,16 +391,17 @@ rp_progress rp_sample_run_locked(rp_table *t, rp_op *op)
     rp_progress now = run_locked(t, op);
 
     if (rp_table_log_of(t) != NULL && op->done > done) {
-        rp_tell_noted_locked(t);
-        op->lsn = t->telling.lsn;
+        rp_log_flush_locked(t);
+        op->lsn = t->log_buffer.lsn;
     }
     give_back(op);
+    assert(op->more_bytes == 0 && op->done <= op->options->count); /* D2 */
     return now;
 }
 
-rp_status rp_sample_replay_locked(rp_table *t, const rp_change *change, rp_error *err)
+rp_status rp_sample_redo_locked(rp_table *t, const rp_change *change, rp_error *err)
 {
-    enum { PART = 64 }; /* of draws that are distinct, all are picked at once */
+    enum { PART = 64 }; /* distinct items are all picked at once */
     bool one_by_one = t->options.max_times_sampled > 0 && !change->distinct;
     size_t count = change->count, n;
 
@@ -412,16 +428,16 @@ rp_status rp_sample_replay_locked(rp_table *t, const rp_change *change, rp_error
     return RP_OK;
 }
 
-/* size * probability. A probability may be 0, rounded, and that of a server may be anything:
- * the result is positive and finite, and a weight worked out of it is never NaN. */
+/* size * probability, clamped to positive finite numbers so that no weight is NaN: a
+ * probability may be rounded to 0, and a server may send any number. */
 static double size_times_probability(const rp_sample *sample)
 {
     return fmin(fmax((double)sample->table_size * sample->probability, DBL_MIN), DBL_MAX);
 }
 
-/* Importance weights (Schaul et al., 2016, section 3.4), scaled by the largest of the batch:
- * that of the least size * probability, by which the others are divided first, since the power
- * may overflow. */
+/* Importance weights (Schaul et al., 2016, section 3.4), divided by the largest of the batch,
+ * which is that of the smallest size * probability. Dividing before the power avoids overflow.
+ */
 void rp_samples_weigh(rp_sample *samples, size_t count, double beta)
 {
     double least = INFINITY;

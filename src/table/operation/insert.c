@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Inserting items, a block at a time.
  *
- *   prepare    check, weigh, hash; fetch the map's lines             no lock
- *   reserve    every allocation                                      under the lock, may fail
- *   insert     slot, map, selectors; evict                           under the lock, cannot
- * fail
- *   count      bytes and episodes of what came and went              under the lock, in a row
- *   clean up   references that were not needed                       no lock
+ *   prepare    check, weigh, hash; prefetch the map              no lock
+ *   reserve    make every allocation                             under the lock, may fail
+ *   insert     slot, map, selectors; evict                       under the lock, cannot fail
+ *   count      add and remove items in the account               under the lock, in a row
+ *   clean up   drop references that the table did not take       no lock
  *
- * Each item leaves the table consistent, so a block may stop between any two of them. */
+ * The table is consistent after each item, so a block may stop between any two of them. */
 #include <assert.h>
 
 #include "chunk/chunk.h"
@@ -20,11 +19,11 @@
 enum {
     KNOWN_FLAGS = RP_INSERT_MAX_PRIORITY | RP_INSERT_TAKE,
     SPARE_EVENTS = 2 * RP_BLOCK + 1, /* one eviction, and the rest of a block after it */
-    SMALL_SHARE = 64, /* a table with less than this part of the limit pays for no lost bytes */
-    WAITING_SHARE = 4, /* an item with more than this part of the limit waits for none */
+    SMALL_SHARE = 64,  /* a table below limit / 64 evicts nothing because of lost bytes */
+    WAITING_SHARE = 4, /* an item over limit / 4 does not wait for other tables to evict */
 };
 
-/* The sentence for an item that check_item() refuses. */
+/* Writes the error text for an item that check_item() refuses. */
 static void explain_bad(const rp_table *t, const rp_insert *item, size_t index, rp_error *err)
 {
     rp_error why = {.text = "it has no trajectory"};
@@ -43,7 +42,7 @@ static void explain_bad(const rp_table *t, const rp_insert *item, size_t index, 
             st = rp_trajectory_check(item->trajectory, t->options.signature, &why);
         if (st == RP_OK && (item->flags & ~(uint32_t)KNOWN_FLAGS) != 0)
             st = rp_fail(&why, RP_INVALID, "flags %#x are not all known", item->flags);
-        if (st == RP_OK && rp_budget_adopt(t->account.budget, item->trajectory, &why) == RP_OK)
+        if (st == RP_OK && rp_budget_claim(t->account.budget, item->trajectory, &why) == RP_OK)
             (void)rp_fail(&why, RP_INTERNAL, "it was refused and is fine now");
     }
     (void)rp_fail(err, RP_INVALID, "table '%.60s': item %zu, key %llu: %.140s", t->options.name,
@@ -67,7 +66,8 @@ void rp_insert_clean_up(const rp_prepared *block, size_t count, size_t done)
         if (i < done || !block[i].is_offered) rp_trajectory_unref(block[i].trajectory);
 }
 
-/* Weighs the priorities of a block; the largest one's weight is filled in later. */
+/* Computes the values of the priorities of a block. Those of RP_INSERT_MAX_PRIORITY are set
+ * later, under the lock. */
 static bool weigh_block(const rp_table *t, const rp_insert *items, size_t count,
                         rp_prepared *block)
 {
@@ -90,45 +90,45 @@ static size_t find_bad(const rp_table *t, const rp_insert *items, size_t count)
     for (size_t i = 0; i < count; i++)
         if (!check_item(t, &items[i]) || !weigh_block(t, &items[i], 1, &ignored)) return i;
     for (size_t i = 0; i < count; i++)
-        if (rp_budget_adopt(t->account.budget, items[i].trajectory, NULL) != RP_OK) return i;
+        if (rp_budget_claim(t->account.budget, items[i].trajectory, NULL) != RP_OK) return i;
     return count;
 }
 
-/* The log will be told of these chunks. If the disk has no room for them, the operation is
- * marked. */
+/* Announces the chunks of the items to the log. If the disk is full, sets
+ * op->waits_for_disk. */
 static rp_status prepare_log(const rp_table *t, rp_op *op, const rp_insert *items, size_t count,
                              rp_error *err)
 {
     rp_table_log *log = rp_table_log_of(t);
     rp_trajectory *trajectories[RP_BLOCK];
+    rp_error why;
     rp_status st;
 
     op->waits_for_disk = false;
     if (log == NULL) return RP_OK;
     for (size_t i = 0; i < count; i++) trajectories[i] = items[i].trajectory;
-    st = log->prepare(log, trajectories, count);
+    st = log->prepare(log, trajectories, count, &why);
     op->waits_for_disk = st == RP_UNAVAILABLE;
     if (st != RP_NO_RESOURCE) return RP_OK;
-    return rp_fail(err, RP_NO_RESOURCE, "table '%.60s': the journal has no memory",
-                   t->options.name);
+    return rp_fail(err, RP_NO_RESOURCE, "table '%.60s': %s", t->options.name, why.text);
 }
 
-/* Everything about a block of items that needs no lock. After success, rp_insert_clean_up(). A
- * parked operation does not take what is offered, but drops it when it is over: then there is
- * no lock (L2). */
+/* A parked operation does not take the references that the caller offers, but drops them when
+ * it is complete and no lock is held (L2). */
 rp_status rp_insert_prepare(const rp_table *t, rp_op *op, size_t first, size_t count,
                             rp_prepared *block, rp_error *err)
 {
     const rp_insert *items = op->items + first;
     bool ok = weigh_block(t, items, count, block);
 
+    assert(count <= RP_BLOCK && first + count <= op->count);
     for (size_t i = 0; i < count && ok; i++) {
         block[i].tag = rp_map_tag(&t->keys, items[i].key);
         rp_map_prefetch_unlocked(&t->keys, block[i].tag);
         ok = check_item(t, &items[i]);
     }
-    for (size_t i = 0; i < count && ok; i++) /* last: it cannot be taken back */
-        ok = rp_budget_adopt(t->account.budget, items[i].trajectory, NULL) == RP_OK;
+    for (size_t i = 0; i < count && ok; i++) /* last, as it cannot be undone */
+        ok = rp_budget_claim(t->account.budget, items[i].trajectory, NULL) == RP_OK;
     if (!ok) {
         size_t bad = find_bad(t, items, count);
         assert(bad < count);
@@ -167,15 +167,15 @@ rp_status rp_insert_reserve_locked(rp_table *t, const rp_insert *items, size_t c
     return rp_events_reserve_locked(t, 2 * count);
 }
 
-/* The same; slots of the dead are freed first. */
+/* The same, after reclaiming retired slots. */
 static rp_status reserve_locked(rp_table *t, const rp_insert *items, size_t count)
     RP_REQUIRES(t->mu)
 {
-    return rp_table_exhume_locked(t) != RP_OK ? RP_NO_RESOURCE
-                                              : rp_insert_reserve_locked(t, items, count);
+    return rp_table_reclaim_locked(t) != RP_OK ? RP_NO_RESOURCE
+                                               : rp_insert_reserve_locked(t, items, count);
 }
 
-/* Which items the next `count` inserts will evict, if that can be known. */
+/* The items that the next `count` inserts will evict, if they can be known. */
 static size_t next_victims_locked(const rp_table *t, size_t count, uint32_t *victims)
     RP_REQUIRES(t->mu)
 {
@@ -184,8 +184,8 @@ static size_t next_victims_locked(const rp_table *t, size_t count, uint32_t *vic
     return t->remover->ops->upcoming(t->remover, count, victims);
 }
 
-/* Fetches the first of what evicting the next `count` items will touch: they will be wanted by
- * the next call, if it is an insert like this one, and there is time until then. */
+/* Prefetches the trajectories of the next `count` items to be evicted: the next call will need
+ * them if it is an insert like this one. */
 static void prefetch_victims_locked(const rp_table *t, size_t count) RP_REQUIRES(t->mu)
 {
     uint32_t victims[RP_BLOCK];
@@ -194,12 +194,12 @@ static void prefetch_victims_locked(const rp_table *t, size_t count) RP_REQUIRES
     for (size_t i = 0; i < n; i++) {
         const rp_slot *slot = rp_slots_at(&t->slots, victims[i]);
         __builtin_prefetch(slot->trajectory, 1);
-        __builtin_prefetch(slot->trajectory->chunks, 1); /* perhaps on the next line */
+        __builtin_prefetch(slot->trajectory->chunks, 1); /* may be on the next cache line */
     }
 }
 
-/* Fetches the chunks of the items that inserting a block will evict; their trajectories were
- * fetched before, and the map's lines by rp_insert_prepare(). */
+/* Prefetches the chunks of the items that inserting a block will evict. Their trajectories were
+ * prefetched before, and the lines of the map by rp_insert_prepare(). */
 static void prefetch_chunks_locked(const rp_table *t, size_t count) RP_REQUIRES(t->mu)
 {
     uint32_t victims[RP_BLOCK];
@@ -215,44 +215,45 @@ static void prefetch_chunks_locked(const rp_table *t, size_t count) RP_REQUIRES(
     }
 }
 
-/* An item that is being fitted into the byte limits. It is counted in, so that evictions keep
- * the chunks it shares with what is evicted; it is counted out again if it does not fit. */
+/* An item that is being fitted into the byte limits. It is in the account, so that evictions do
+ * not free chunks that it shares with evicted items; it is removed again if it does not fit. */
 typedef struct entering {
     const rp_insert *item;
     rp_entry entry;
     size_t evictions; /* made for it */
-    bool may_yield; /* false: it is not to wait, and others might take what it frees for ever */
+    bool may_yield;   /* false for RP_NOW: if it released the lock, other inserts could take the
+                         room it makes each time */
 } entering;
 
-/* Slots without an item after the item has taken one. */
+/* The number of spare slots after the item has taken one. */
 static size_t spare_after_locked(const rp_table *t) RP_REQUIRES(t->mu)
 {
     return rp_table_spare_locked(t) - (t->slots.first_free != RP_SLOT_NONE);
 }
 
-/* Evicts one item. Its bytes are counted out. */
+/* Evicts one item and removes it from the account. */
 static void evict_one_locked(rp_table *t, entering *e) RP_REQUIRES(t->mu)
 {
     rp_table_evict_locked(t);
-    rp_note_evicted_locked(t);
+    rp_log_add_evicted_locked(t);
     rp_table_count_out_locked(t, SIZE_MAX);
     e->evictions++;
 }
 
-/* True if so much was evicted under this lock that others are to have a turn, or that the log
- * and the extensions must be told first. The item is counted in and out once for each turn: so
- * one of many chunks has longer turns. */
+/* True if enough was evicted since the lock was acquired: other threads should get a turn, or
+ * events must be delivered first. As the item is added to the account and removed once per
+ * turn, an item with many chunks has longer turns. */
 static bool has_evicted_enough_locked(const rp_table *t, const entering *e) RP_REQUIRES(t->mu)
 {
     size_t own = e->item->trajectory->chunk_count;
 
     if (own > RP_BLOCK_CHUNKS) own = RP_BLOCK_CHUNKS;
-    if (!rp_tell_has_room_locked(t)) return true;
+    if (!rp_log_has_room_locked(t)) return true;
     return e->may_yield && (e->evictions >= RP_BLOCK + own / 16 ||
                             t->removed_chunks > RP_BLOCK_CHUNKS + 4 * own);
 }
 
-/* Makes room for the item under the table's own limit, by eviction. */
+/* Evicts items until the table is within its own byte limit. */
 static rp_progress fit_table_locked(rp_table *t, rp_op *op, entering *e) RP_REQUIRES(t->mu)
 {
     while (t->options.max_bytes > 0 && t->account.bytes > t->options.max_bytes) {
@@ -264,7 +265,7 @@ static rp_progress fit_table_locked(rp_table *t, rp_op *op, entering *e) RP_REQU
     return RP_READY;
 }
 
-/* Refuses an item that fits neither the table nor the store even when they are empty. */
+/* Refuses an item that would not fit the table or the store even if they were empty. */
 static rp_progress refuse_too_large_locked(const rp_table *t, rp_op *op, const rp_insert *item)
     RP_REQUIRES(t->mu)
 {
@@ -306,19 +307,19 @@ static rp_progress refuse_bytes_locked(rp_table *t, rp_op *op, const rp_insert *
                                              : "delete items or raise the budget"));
 }
 
-/* Room that an item is short of: in the budget, or for what never goes to disk. */
+/* The bytes that an item lacks: in the budget, or in memory for bytes that never go to disk. */
 typedef struct shortage {
     uint64_t limit;
     uint64_t cost;  /* of the item */
-    uint64_t bytes; /* that it is short of, > 0 */
-    uint64_t own;   /* the most that evicting all of its table would release */
-    bool is_small;  /* of what never goes to disk */
+    uint64_t bytes; /* lacking, > 0 */
+    uint64_t own;   /* a bound on the bytes that evicting all items of its table would free */
+    bool is_small;  /* of bytes that never go to disk */
 } shortage;
 
 typedef enum remedy { EVICT, WAIT, REFUSE } remedy;
 
-/* True if evicting the next item alone makes room for the one that enters, which takes its
- * place: the table is full and has to evict it anyway. Changes nothing. */
+/* True if the table is full and evicting the next item, which it has to do anyway, is enough to
+ * make room for the new one. Changes nothing. */
 static bool next_makes_room_locked(rp_table *t, const shortage *s) RP_REQUIRES(t->mu)
 {
     const rp_account *a = &t->account;
@@ -335,7 +336,7 @@ static bool next_makes_room_locked(rp_table *t, const shortage *s) RP_REQUIRES(t
                                     : rp_account_gain(a, leaving, spare_after_locked(t)));
 }
 
-/* Bytes that the item would be short of if none were lost. */
+/* The bytes that the item would lack if none were lost. */
 static uint64_t due_of(const rp_budget *b, const shortage *s)
 {
     uint64_t lost = atomic_load(&b->lost);
@@ -343,10 +344,10 @@ static uint64_t due_of(const rp_budget *b, const shortage *s)
     return s->bytes > lost ? s->bytes - lost : 0;
 }
 
-/* True if, with the policy `evict`, other tables are to make room for what is lost: the table
- * is small, or cannot release enough. So memory that is lost between the items of one table
- * does not cost another its items. The table releases what is due without that. An item that is
- * large might wait for ever, so it does not. */
+/* True if, with RP_BUDGET_EVICT, other tables should make room for lost bytes because this
+ * table is small or cannot free enough. So fragmentation caused by one table does not evict the
+ * items of another. The table still evicts for the bytes that it would lack without the lost
+ * ones. A large item might wait for ever and is therefore excluded. */
 static bool is_spared(const rp_budget *b, const entering *e, const shortage *s)
 {
     uint64_t due = due_of(b, s);
@@ -356,14 +357,15 @@ static bool is_spared(const rp_budget *b, const entering *e, const shortage *s)
            (s->own < s->bytes || s->own + s->cost < s->limit / SMALL_SHARE);
 }
 
-/* Evicting is right if the policy says so and enough can be evicted, or if the table must evict
- * an item anyway and that is enough. */
+/* Decides what to do about a shortage. Evicts if the policy allows it and enough can be
+ * evicted, or if the table must evict an item anyway and that is enough. */
 static remedy remedy_locked(rp_table *t, const entering *e, const shortage *s)
     RP_REQUIRES(t->mu)
 {
     const rp_budget *b = t->account.budget;
     bool spared = is_spared(b, e, s), evicts = false;
 
+    assert(s->bytes > 0);
     if (t->slots.live > 0 && b->policy == RP_BUDGET_EVICT)
         evicts = spared ? due_of(b, s) > 0 : s->own >= s->bytes;
     if (evicts || (t->slots.live > 0 && next_makes_room_locked(t, s))) return EVICT;
@@ -378,7 +380,8 @@ static rp_progress wait_for_bytes_locked(rp_table *t) RP_REQUIRES(t->mu)
     return RP_BLOCKED;
 }
 
-/* Counts the item in the store's budget, doing what its policy says if it does not fit. */
+/* Settles the account with the new item in the store's budget. If it does not fit, applies the
+ * policy of the budget. */
 static rp_progress fit_budget_locked(rp_table *t, rp_op *op, entering *e) RP_REQUIRES(t->mu)
 {
     const rp_account *a = &t->account;
@@ -423,8 +426,8 @@ static rp_progress refuse_small_locked(rp_table *t, rp_op *op, const rp_insert *
                     : "delete items, raise max_memory, or write larger chunks"));
 }
 
-/* What never goes to disk (items, heads of chunks, small chunks) is bounded by the memory as
- * all bytes are by the budget, and its policy says what happens when it fills the memory. */
+/* Bytes that never go to disk (of items, chunk headers, small chunks) are limited by the memory
+ * of the tier. If the item does not fit, applies the policy of the budget. */
 static rp_progress fit_small_locked(rp_table *t, rp_op *op, entering *e) RP_REQUIRES(t->mu)
 {
     const rp_insert *item = e->item;
@@ -433,7 +436,7 @@ static rp_progress fit_small_locked(rp_table *t, rp_op *op, entering *e) RP_REQU
                   .cost = rp_account_new_bytes(item->trajectory),
                   .is_small = true};
 
-    if (s.cost > s.limit) return RP_READY; /* the caller refuses it */
+    if (s.cost > s.limit) return RP_READY; /* the caller refuses the item */
     while (rp_account_small(a) > s.limit - s.cost) {
         s.bytes = rp_account_small(a) - (s.limit - s.cost);
         s.own = a->small_bytes;
@@ -449,8 +452,8 @@ static rp_progress fit_small_locked(rp_table *t, rp_op *op, entering *e) RP_REQU
     return RP_READY;
 }
 
-/* In a store with a disk tier an item that memory has no room for waits until others have gone
- * to disk, whatever the policy of the budget, which counts all bytes. */
+/* In a store with a disk tier, an item that does not fit into memory waits until chunks have
+ * gone to disk. The policy of the budget, which includes bytes on disk, does not apply. */
 static rp_progress fit_memory_locked(rp_table *t, rp_op *op, entering *e) RP_REQUIRES(t->mu)
 {
     const rp_insert *item = e->item;
@@ -461,8 +464,7 @@ static rp_progress fit_memory_locked(rp_table *t, rp_op *op, entering *e) RP_REQ
     now = fit_small_locked(t, op, e);
     if (now != RP_READY || rp_account_has_room(&t->account, item->trajectory)) return now;
     if (item->trajectory->cost <= spill->limit) {
-        rp_account_settle(&t->account,
-                          rp_table_spare_locked(t)); /* it makes room by what it knows of */
+        rp_account_settle(&t->account, rp_table_spare_locked(t)); /* for make_room() */
         spill->make_room(spill, item->trajectory->cost);
         return RP_BLOCKED;
     }
@@ -473,7 +475,7 @@ static rp_progress fit_memory_locked(rp_table *t, rp_op *op, entering *e) RP_REQ
                                  item->trajectory->cost, (unsigned long long)spill->limit));
 }
 
-/* Counts the item in if it fits, evicting others if that helps and is allowed. */
+/* Adds the item to the account if it fits, evicting other items if that is allowed. */
 static rp_progress fit_locked(rp_table *t, rp_op *op, const rp_insert *item)
     RP_REQUIRES(t->mu) RP_NO_THREAD_SAFETY_ANALYSIS /* `entry` is locked with a limit only */
 {
@@ -481,8 +483,9 @@ static rp_progress fit_locked(rp_table *t, rp_op *op, const rp_insert *item)
     entering e = {.item = item, .may_yield = op->until_ns != RP_NOW};
     rp_progress now = fit_memory_locked(t, op, &e);
 
-    /* A redo counts the item in before the evictions that went with it: these did not. */
-    if (e.evictions > 0 && rp_table_log_of(t) != NULL) rp_tell_noted_locked(t);
+    /* A redo adds an item to the account before the evictions of its record. These evictions
+     * came before it, so they get a record of their own. */
+    if (e.evictions > 0 && rp_table_log_of(t) != NULL) rp_log_flush_locked(t);
     if (now != RP_READY) return now;
     e.evictions = 0;
     if (b->limit > 0) rp_mutex_lock(&b->entry);
@@ -492,7 +495,7 @@ static rp_progress fit_locked(rp_table *t, rp_op *op, const rp_insert *item)
     if (now != RP_READY) rp_account_take_back(&t->account, item->trajectory, &e.entry);
     if (b->limit > 0) rp_mutex_unlock(&b->entry);
     if (now != RP_READY && e.evictions > 0 && rp_table_log_of(t) != NULL)
-        rp_tell_noted_locked(t); /* as above */
+        rp_log_flush_locked(t); /* as above */
     return now;
 }
 
@@ -507,6 +510,8 @@ void rp_insert_link_locked(rp_table *t, const rp_insert *item, rp_prepared *p, i
     uint32_t number = rp_slots_take(&t->slots);
     rp_slot *slot = rp_slots_at(&t->slots, number);
 
+    assert(rp_mutex_is_held(&t->mu) && p->trajectory != NULL);
+    assert(p->tag == rp_map_tag(&t->keys, item->key));
     slot->key = item->key;
     slot->priority = p->weighed.priority;
     slot->trajectory = p->trajectory;
@@ -519,7 +524,7 @@ void rp_insert_link_locked(rp_table *t, const rp_insert *item, rp_prepared *p, i
     rp_map_insert(&t->keys, p->tag, number);
     t->sampler->ops->insert(t->sampler, &number, &p->weighed.sampler_value, 1);
     t->remover->ops->insert(t->remover, &number, &p->weighed.remover_value, 1);
-    rp_table_note_priority_locked(t, &p->weighed);
+    rp_table_update_max_locked(t, &p->weighed);
     rp_events_add_locked(t, RP_EVENT_INSERT, slot);
     p->evicted = 0;
     if (!t->options.soft_limit)
@@ -527,10 +532,12 @@ void rp_insert_link_locked(rp_table *t, const rp_insert *item, rp_prepared *p, i
             rp_table_evict_locked(t);
     if (is_byte_limited(t)) rp_table_count_out_locked(t, SIZE_MAX);
     t->limiter.inserts++;
+    assert(t->keys.count == t->slots.live);                                    /* T1 */
+    assert(t->limiter.inserts - t->limiter.deletes == (int64_t)t->slots.live); /* T5 */
 }
 
-/* Bytes of an item are counted as it goes in if there is a limit to keep; otherwise at the end
- * of its block, in a row (see rp_table_count_out_locked()). */
+/* Adds an item to the account. With a byte limit this is done before the item is inserted;
+ * otherwise at the end of its block, in a row (see rp_table_count_out_locked()). */
 static rp_progress count_in_locked(rp_table *t, rp_op *op, const rp_insert *item)
     RP_REQUIRES(t->mu)
 {
@@ -538,7 +545,7 @@ static rp_progress count_in_locked(rp_table *t, rp_op *op, const rp_insert *item
 
     if (now == RP_READY) now = fit_locked(t, op, item);
     if (now == RP_BLOCKED && !t->waits_for_bytes) {
-        /* Announce it, then look again: bytes freed before that would go unnoticed. */
+        /* Enter the queue, then try again: bytes freed before that wake nobody. */
         rp_table_wait_for_bytes_locked(t);
         now = fit_locked(t, op, item);
     }
@@ -553,7 +560,7 @@ static void count_in_block_locked(rp_table *t, const rp_insert *items, const rp_
     for (size_t i = 0; i < count; i++) {
         if (block[i].trajectory != NULL) continue; /* the table has not taken it */
         rp_account_add(&t->account, items[i].trajectory);
-        rp_table_count_out_locked(t, block[i].evicted); /* in the order it happened */
+        rp_table_count_out_locked(t, block[i].evicted); /* in the order of the changes */
     }
 }
 
@@ -565,16 +572,16 @@ static rp_progress insert_one_locked(rp_table *t, rp_op *op, const rp_insert *it
     rp_progress now = RP_READY;
 
     if (item->flags & RP_INSERT_MAX_PRIORITY) p->weighed = t->max;
-    if (slot != RP_MAP_NONE) { /* the key is there: only its priority changes */
+    if (slot != RP_MAP_NONE) { /* the key exists: only its priority changes */
         rp_table_set_priority_locked(t, slot, &p->weighed);
         rp_events_add_locked(t, RP_EVENT_UPDATE, rp_slots_at(&t->slots, slot));
-        if (has_log) rp_note_inserted_locked(t, item, p->weighed.priority, NULL);
+        if (has_log) rp_log_add_inserted_locked(t, item, p->weighed.priority, NULL);
         return RP_READY;
     }
     if (is_byte_limited(t)) now = count_in_locked(t, op, item);
     if (now != RP_READY) return now;
     rp_insert_link_locked(t, item, p, wall_ns);
-    if (has_log) rp_note_inserted_locked(t, item, p->weighed.priority, item->trajectory);
+    if (has_log) rp_log_add_inserted_locked(t, item, p->weighed.priority, item->trajectory);
     return RP_READY;
 }
 
@@ -586,27 +593,28 @@ rp_progress rp_insert_block_locked(rp_table *t, rp_op *op, rp_prepared *block, s
     size_t i = 0;
 
     if (rp_op_is_held_up_locked(t, RP_SIDE_INSERTS)) return RP_BLOCKED;
-    /* Under the lock once more: room that came before it was taken wakes nobody later. */
+    /* Once more, under the lock: room that came before the lock was acquired wakes nobody. */
     if (op->waits_for_disk && prepare_log(t, op, items, count, &op->error) != RP_OK)
         return rp_op_end(op, RP_NO_RESOURCE);
     if (op->waits_for_disk) return RP_BLOCKED;
     if (reserve_locked(t, items, count) != RP_OK) return rp_op_end_out_of_memory(t, op);
     if (count > 1) prefetch_chunks_locked(t, count);
-    rp_table_count_out_locked(t, SIZE_MAX); /* what a sample has removed just before */
-    rp_note_inserts_locked(t, wall_ns);
+    rp_table_count_out_locked(t, SIZE_MAX); /* items that a sample removed under this lock */
+    rp_log_begin_inserts_locked(t, wall_ns);
     t->removed_chunks = 0;
     for (; i < count && now == RP_READY; i++) {
         if (i > 0 && t->removed_chunks > RP_BLOCK_CHUNKS) break;
         now = RP_BLOCKED;
-        rp_tell_room_locked(t);
+        rp_log_make_room_locked(t);
         if (rp_rate_limiter_can_insert(&t->limiter, 1))
             now = insert_one_locked(t, op, &items[i], &block[i], wall_ns);
         op->done += now == RP_READY;
     }
+    assert(op->done <= op->count);
     count_in_block_locked(t, items, block, i);
     if (rp_table_log_of(t) != NULL) {
-        rp_tell_noted_locked(t);
-        op->lsn = t->telling.lsn;
+        rp_log_flush_locked(t);
+        op->lsn = t->log_buffer.lsn;
     }
     if (count > 1) prefetch_victims_locked(t, count);
     if (now != RP_READY) return now;
@@ -621,7 +629,7 @@ size_t rp_insert_block_size(const rp_op *op, size_t most)
     for (; count < left; count++) {
         const rp_trajectory *trajectory = op->items[op->done + count].trajectory;
 
-        if (trajectory == NULL) continue; /* to be refused */
+        if (trajectory == NULL) continue; /* will be refused */
         chunks += trajectory->chunk_count;
         if (chunks > RP_BLOCK_CHUNKS && count > 0) break;
     }
@@ -632,7 +640,9 @@ rp_progress rp_insert_resume_locked(rp_table *t, rp_op *op)
 {
     rp_prepared block[64];
     rp_progress now = RP_READY;
-    size_t begin = op->done, most = op->waits_for_disk ? 1 : 64; /* there may be room for one */
+    size_t begin = op->done, most = op->waits_for_disk ? 1 : 64; /* room for one may exist */
+
+    assert(op->parked && op->is_insert);
 
     while (now == RP_READY) {
         size_t first = op->done, count = rp_insert_block_size(op, most);

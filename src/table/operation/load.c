@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Samples whose chunks lie on disk are brought in between the draw and the end of the call, by
- * the threads of the disk tier: an operation that is over in its table is not over for its
- * owner until then. */
+/* Reading samples from disk. Chunks on disk are read by the threads of the disk tier after the
+ * items are drawn: an operation that is complete in its table is complete for its caller only
+ * when they are read. */
+#include <assert.h>
+
 #include "table/spill.h"
 #include "table/table.h"
 #include "util/error.h"
@@ -60,7 +62,7 @@ bool rp_table_start_load(rp_table *table, rp_sample_load *load)
     return spill == NULL || spill->start_load(spill, load);
 }
 
-/* What was drawn cannot be read. */
+/* Fails an operation whose samples could not be read. */
 static void fail(rp_op *op, rp_status status, const char *text)
 {
     rp_samples_release(op->samples, op->done);
@@ -86,16 +88,16 @@ static void on_loaded(rp_sample_load *load)
     op->on_done(op);
 }
 
-bool rp_op_bring_in(rp_op *op)
+bool rp_op_load(rp_op *op)
 {
     rp_spill *spill = op->table->account.budget->spill;
     rp_status st;
     rp_error why;
     op_load *l;
 
+    assert(!op->parked);
     if (spill == NULL || op->is_insert || op->status != RP_OK || op->done == 0) return true;
-    if (op->on_done ==
-        NULL) { /* its caller does not expect to wait for others, but is a thread */
+    if (op->on_done == NULL) { /* the call blocks for the disk */
         st = rp_spill_load(spill, op->samples, op->done, &why);
         if (st != RP_OK) fail(op, st, why.text);
         return true;

@@ -1,18 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inserts and samples: run at once, or parked until they can.
+/* Inserts and samples: run at once, or parked until they can proceed.
  *
  *            start                      withdraw, expire, close
  *   (owner) ------> run ---> over  <------------------------+
  *                    |                                      |
  *                    +----> parked --- pump: run again -----+---> over, on_done
  *
- * Parked operations stand in two queues, inserts and samples, first come first served. Whoever
- * changes the table pumps: runs the first insert as far as it gets, then the first sample,
- * until neither moves. Operations that are over are collected and their owners called without
- * the lock (rp_table_leave()).
+ * Parked operations are in two queues, inserts and samples, in order of arrival. A thread that
+ * has changed the table pumps: it runs the first insert as far as possible, then the first
+ * sample, until neither makes progress. Completed operations are collected, and their on_done
+ * is called without the lock (rp_table_unlock()).
  *
  * An operation runs in steps that each leave the table consistent, so it may stop between any
- * two items and go on later: op->done says how far it is. */
+ * two items and continue later; op->done counts the items processed.
+ *
+ * Invariants:
+ *   O1  op->parked is true exactly while the operation is in a queue;
+ *   O2  numbers ascend along a queue. */
 #include "table/operation/operation.h"
 
 #include <assert.h>
@@ -24,7 +28,7 @@
 #include "util/error.h"
 
 enum {
-    PUMPED_AT_ONCE = 4096 /* items of parked operations, under one lock */
+    PUMPED_AT_ONCE = 4096 /* items of parked operations per acquisition of the lock */
 };
 
 rp_progress rp_op_end_out_of_memory(const rp_table *t, rp_op *op)
@@ -46,7 +50,7 @@ static rp_queue *queue_of(rp_table *t, const rp_op *op)
     return op->is_insert ? &t->inserts : &t->samples;
 }
 
-static void tell_progress(rp_op *op)
+static void report_progress(rp_op *op)
 {
     if (op->is_insert && op->on_progress != NULL) op->on_progress(op);
 }
@@ -55,6 +59,8 @@ static void park_locked(rp_table *t, rp_op *op) RP_REQUIRES(t->mu)
 {
     rp_queue *q = queue_of(t, op);
 
+    assert(rp_mutex_is_held(&t->mu) && !op->parked && !t->closed); /* O1 */
+    assert((q->first == NULL) == (q->count == 0));
     op->parked = op->was_parked = true;
     op->parked_at = op->done;
     op->started_ns = rp_now_ns();
@@ -65,13 +71,16 @@ static void park_locked(rp_table *t, rp_op *op) RP_REQUIRES(t->mu)
     q->count++;
     op->number = q->parked++;
     q->started_ns += (uint64_t)op->started_ns;
-    if (op->done > 0) tell_progress(op);
+    if (op->done > 0) report_progress(op);
 }
 
 static void unpark_locked(rp_table *t, rp_op *op) RP_REQUIRES(t->mu)
 {
     rp_queue *q = queue_of(t, op);
 
+    assert(rp_mutex_is_held(&t->mu) && op->parked && q->count > 0); /* O1 */
+    assert(op->prev == NULL ? q->first == op : op->prev->next == op);
+    assert(op->next == NULL ? q->last == op : op->next->prev == op);
     *(op->prev == NULL ? &q->first : &op->prev->next) = op->next;
     *(op->next == NULL ? &q->last : &op->next->prev) = op->prev;
     q->count--;
@@ -82,7 +91,7 @@ static void unpark_locked(rp_table *t, rp_op *op) RP_REQUIRES(t->mu)
     if (op->is_insert && q->count == 0) rp_table_stop_waiting_for_bytes_locked(t);
 }
 
-/* Unparks an operation that is over and lists it for its owner to be called. */
+/* Unparks a completed operation and appends it to `finished`, for its on_done. */
 static void finish_parked_locked(rp_table *t, rp_op *op) RP_REQUIRES(t->mu)
 {
     unpark_locked(t, op);
@@ -90,8 +99,8 @@ static void finish_parked_locked(rp_table *t, rp_op *op) RP_REQUIRES(t->mu)
     t->finished_last = op;
 }
 
-/* Runs the first of a queue, and the next if it is over, for about `*left` items. True if
- * anything changed. */
+/* Runs the operations of a queue in order, as far as they complete, for about `*left` items.
+ * True if anything changed. */
 static bool pump_queue_locked(rp_table *t, rp_queue *q, size_t *left) RP_REQUIRES(t->mu)
 {
     bool moved = false;
@@ -106,9 +115,9 @@ static bool pump_queue_locked(rp_table *t, rp_queue *q, size_t *left) RP_REQUIRE
         done = op->done > done ? op->done - done : now == RP_OVER;
         *left -= done < *left ? done : *left;
         if (now == RP_YIELD) *left = 0;
-        rp_events_flush_locked(t); /* before the next one can see what this one did */
+        rp_events_flush_locked(t); /* before the next operation sees the changes */
         if (now != RP_OVER) {
-            if (done > 0) tell_progress(op);
+            if (done > 0) report_progress(op);
             break;
         }
         finish_parked_locked(t, op);
@@ -121,7 +130,7 @@ void rp_table_pump_locked(rp_table *t)
     bool moved = t->inserts.count > 0 || t->samples.count > 0;
     size_t left = PUMPED_AT_ONCE;
 
-    if (t->closed) moved = false; /* they are being ended: rp_table_end_parked_locked() */
+    if (t->closed) moved = false; /* rp_table_end_parked_locked() completes them */
     while (moved && left > 0) {
         moved = pump_queue_locked(t, &t->inserts, &left);
         moved |= pump_queue_locked(t, &t->samples, &left);
@@ -129,7 +138,7 @@ void rp_table_pump_locked(rp_table *t)
     t->pump_again = left == 0;
 }
 
-/* Why the operation cannot go ahead, if it were first in line. */
+/* The reason why the operation could not proceed if it were first in its queue. */
 static char *why_blocked_locked(rp_table *t, const rp_op *op, char *text, size_t size)
     RP_REQUIRES(t->mu)
 {
@@ -200,9 +209,9 @@ static char *why_blocked_locked(rp_table *t, const rp_op *op, char *text, size_t
     return text;
 }
 
-/* How many operations wait ahead of one, in constant time: thousands may be ended at once. The
- * numbers of a queue ascend, and have gaps where operations have left its middle; then it is a
- * bound, and `*exact` is false. */
+/* The number of operations that wait ahead of one. Takes constant time, as thousands may be
+ * completed at once. The numbers of a queue have gaps where operations have left its middle;
+ * then the result is an upper bound, and `*exact` is false. */
 static size_t count_ahead_locked(rp_table *t, const rp_op *op, bool *exact) RP_REQUIRES(t->mu)
 {
     const rp_queue *q = queue_of(t, op);
@@ -210,7 +219,7 @@ static size_t count_ahead_locked(rp_table *t, const rp_op *op, bool *exact) RP_R
 
     *exact = true;
     if (!op->parked) return q->count;
-    assert(q->first != NULL && q->last != NULL); /* it is in the queue */
+    assert(q->first != NULL && q->last != NULL && op->number >= q->first->number); /* O2 */
     ahead = (size_t)(op->number - q->first->number);
     if (ahead > 0 && q->count <= (size_t)(q->last->number - q->first->number)) *exact = false;
     return ahead < q->count ? ahead : q->count - 1;
@@ -233,8 +242,8 @@ static char *why_locked(rp_table *t, const rp_op *op, char *text, size_t size)
     return text;
 }
 
-/* Ends an operation that will not go on. What a sample has drawn is not taken back: then it is
- * fine. */
+/* Completes an operation that will not proceed. A sample that has drawn items completes with
+ * RP_OK. */
 static void give_up_locked(rp_table *t, rp_op *op, rp_status status, const char *what)
     RP_REQUIRES(t->mu)
 {
@@ -264,19 +273,19 @@ void rp_table_end_parked_locked(rp_table *t, const char *text)
         while (queues[i]->first != NULL) {
             rp_op *op = queues[i]->first;
 
-            if (left-- == 0) { /* the others get a turn, and the owners are called */
-                rp_table_leave(t);
+            if (left-- == 0) { /* other threads get a turn, and on_done is called */
+                rp_table_unlock(t);
                 rp_mutex_lock(&t->mu);
                 left = RP_BLOCK;
-                continue; /* what was first may have been withdrawn */
+                continue; /* the first operation may have been withdrawn */
             }
             give_up_locked(t, op, RP_CANCELLED, text);
             finish_parked_locked(t, op);
         }
 }
 
-/* Parks an operation that cannot go ahead, or ends it if it is not to wait. True if it is over.
- */
+/* Parks an operation that cannot proceed, or completes it if it must not wait. True if it is
+ * complete. */
 static bool wait_or_end_locked(rp_table *t, rp_op *op) RP_REQUIRES(t->mu)
 {
     if (op->until_ns != RP_NOW) {
@@ -295,7 +304,7 @@ static bool refuse_closed_locked(rp_table *t, rp_op *op) RP_REQUIRES(t->mu)
     return true;
 }
 
-/* Prepares an operation, or says why it cannot be started. */
+/* Initialises the private fields and results of an operation. RP_INVALID. */
 static rp_status begin(rp_table *t, rp_op *op, bool is_insert)
 {
     op->table = t;
@@ -345,12 +354,12 @@ bool rp_table_start_insert(rp_table *t, rp_op *op)
             over = wait_or_end_locked(t, op);
             parked = !over;
         } else if (now == RP_YIELD && op->until_ns != RP_NOW) {
-            park_locked(t,
-                        op); /* first in line: others do not take what it has made room for */
+            /* First in the queue, so that no other insert takes the room it has made. */
+            park_locked(t, op);
             parked = true;
         }
         over |= now == RP_OVER;
-        rp_table_leave(t); /* if parked, the operation may be gone from here on */
+        rp_table_unlock(t); /* a parked operation may be freed from here on */
         rp_insert_clean_up(block, count, done);
         if (!over && !parked) count = rp_insert_block_size(op, RP_BLOCK);
     }
@@ -369,17 +378,17 @@ bool rp_table_start_sample(rp_table *t, rp_op *op)
         now = RP_BLOCKED;
         rp_mutex_lock(&t->mu);
         over = refuse_closed_locked(t, op);
-        if (over && op->done > 0) (void)rp_op_end(op, RP_OK); /* closed between two turns */
+        if (over && op->done > 0) (void)rp_op_end(op, RP_OK); /* closed after a RP_YIELD */
         if (!over && t->samples.count == 0) now = rp_sample_run_locked(t, op);
         if (now == RP_OVER) over = true;
         if (now == RP_BLOCKED && !over && op->done > 0 && op->done >= rp_sample_least(op))
-            over = rp_op_end(op, RP_OK) == RP_OVER; /* others wait by now: it has enough */
+            over = rp_op_end(op, RP_OK) == RP_OVER; /* it has at_least items; others wait */
         if (now == RP_BLOCKED && !over) over = wait_or_end_locked(t, op);
-        rp_table_leave(t);
+        rp_table_unlock(t);
     }
-    if (!over) return false; /* it may be gone */
+    if (!over) return false; /* the operation may be freed already */
     rp_sample_finish(op);
-    return rp_op_bring_in(op);
+    return rp_op_load(op);
 }
 
 bool rp_op_withdraw(rp_op *op, rp_status status)
@@ -393,10 +402,10 @@ bool rp_op_withdraw(rp_op *op, rp_status status)
         give_up_locked(t, op, status, what_happened(status));
         unpark_locked(t, op);
     }
-    rp_table_leave(t); /* others may have waited behind it */
+    rp_table_unlock(t); /* operations behind it in the queue may proceed */
     if (!was_parked) return false;
     rp_op_finish(op);
-    return rp_op_bring_in(op);
+    return rp_op_load(op);
 }
 
 int64_t rp_table_expire(rp_table *t, int64_t now_ns)
@@ -415,7 +424,7 @@ int64_t rp_table_expire(rp_table *t, int64_t now_ns)
                 earliest = op->until_ns;
             }
         }
-    rp_table_leave(t);
+    rp_table_unlock(t);
     return earliest;
 }
 

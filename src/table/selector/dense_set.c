@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "table/selector/dense_set.h"
 
+#include <assert.h>
+
 #include "util/mem.h"
 
-/* Neither array is zeroed: a set that stays nearly empty should not touch its pages. The whole
- * array of slots is kept, as an open cut may want more of it than is in the set now. */
+/* The arrays are not zeroed, so that a nearly empty set does not populate their pages. The
+ * whole array of slots is kept, as an open cut may read beyond the present count. */
 rp_status rp_dense_set_reserve(rp_dense_set *d, const rp_allocator *alloc, size_t slot_count)
 {
     if (slot_count > d->place_capacity) {
@@ -33,7 +35,7 @@ void rp_dense_set_clear(rp_dense_set *d, const rp_allocator *alloc)
     d->count = 0;
 }
 
-/* Saves the block of a place that is about to be written. */
+/* Saves the block of an index that is about to be written (D1). */
 static void save(const rp_dense_set *d, size_t place)
 {
     rp_dense_cut *cut = d->cut;
@@ -51,6 +53,7 @@ static void save(const rp_dense_set *d, size_t place)
 
 static inline void set_place(rp_dense_set *d, size_t place, uint32_t slot)
 {
+    assert(place < d->capacity && slot < d->place_capacity);
     if (d->cut != NULL) save(d, place);
     d->slots[place] = slot;
     d->places[slot] = (uint32_t)place;
@@ -58,17 +61,20 @@ static inline void set_place(rp_dense_set *d, size_t place, uint32_t slot)
 
 void rp_dense_set_add(rp_dense_set *d, uint32_t slot)
 {
+    assert(d->count < d->capacity);
     set_place(d, d->count++, slot);
 }
 
 void rp_dense_set_remove(rp_dense_set *d, uint32_t slot)
 {
-    uint32_t place = d->places[slot], last = d->slots[--d->count];
+    uint32_t place = d->places[slot], last = d->slots[d->count - 1];
 
+    assert(place < d->count && d->slots[place] == slot); /* D2 */
+    d->count--;
     set_place(d, place, last);
 }
 
-/* Exchanges two places. */
+/* Exchanges two slots of the array. */
 static void exchange(rp_dense_set *d, size_t a, size_t b)
 {
     uint32_t slot = d->slots[a];
@@ -80,9 +86,10 @@ static void exchange(rp_dense_set *d, size_t a, size_t b)
 size_t rp_dense_set_pick(rp_dense_set *d, rp_rng *rng, size_t count, bool distinct,
                          uint32_t *slots, double *probabilities)
 {
+    assert(d->count > 0);
     if (distinct && count > d->count) count = d->count;
     for (size_t i = 0; i < count; i++) {
-        size_t left = distinct ? d->count - i : d->count; /* those picked gather at the end */
+        size_t left = distinct ? d->count - i : d->count; /* picked slots move to the end */
         size_t place = rp_rng_below(rng, left);
 
         slots[i] = d->slots[place];

@@ -7,7 +7,7 @@
 
 #include "util/error.h"
 
-/* So that the sum of 2^31 weights is finite. */
+/* The largest weight: the sum of 2^31 of them is finite. */
 static const double max_weight = DBL_MAX / 0x1p32;
 
 const char *rp_selector_name(rp_selector_kind kind)

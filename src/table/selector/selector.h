@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Selectors: which of a table's slots to pick next. One interface serves samplers and removers.
+/* Selectors: pick slots of a table. One interface serves samplers and removers.
  *
- * Selectors work on slot numbers and hash nothing. They hold no lock: the table serialises all
- * calls. Only reserve may fail; the rest is committed. Randomness comes in as an argument.
+ * Selectors work on slot numbers and hash nothing. They have no lock: the table serialises all
+ * calls. Only reserve may fail. The random generator is an argument.
  *
- * What a selector will pick is decided by the slots and their values, and, for some kinds, by
- * an order: that of inserts (order), that of inserts and updates (heaps), that of a dense set
- * (uniform, and among weights of 0 prioritized). Inserting the slots in that order into an
- * empty selector makes one that picks alike: restore.c leans on it. */
+ * The picks of a selector depend on the slots and their values and, for some kinds, on an
+ * order: of inserts (fifo, lifo), of inserts and updates (heaps), or of a dense set (uniform,
+ * and slots of weight 0 of prioritized). Inserting the slots in that order into an empty
+ * selector makes one with the same picks: restore.c depends on this. */
 #ifndef RP_TABLE_SELECTOR_SELECTOR_H
 #define RP_TABLE_SELECTOR_SELECTOR_H
 
@@ -19,45 +19,45 @@
 typedef struct rp_selector rp_selector;
 
 typedef struct rp_selector_ops {
-    /* Room for slots 0 .. slot_count - 1. RP_NO_RESOURCE, with nothing changed. */
+    /* Makes room for slots 0 .. slot_count - 1. RP_NO_RESOURCE, with nothing changed. */
     rp_status (*reserve)(rp_selector *s, size_t slot_count);
 
-    /* Adds slots that are not there, changes or removes slots that are. `values` are weighed
-     * priorities: rp_selector_weigh(). */
+    /* Adds slots that are not in the selector; changes or removes slots that are. `values` are
+     * from rp_selector_weigh(). */
     void (*insert)(rp_selector *s, const uint32_t *slots, const double *values, size_t count);
     void (*update)(rp_selector *s, const uint32_t *slots, const double *values, size_t count);
     void (*remove)(rp_selector *s, uint32_t slot);
 
-    /* Picks `count` slots, independently, or without repetition if `distinct`; writes each and
-     * the probability with which it was picked. Returns how many: fewer only if distinct and
-     * there are fewer. There must be at least one slot. Removes nothing. */
+    /* Picks `count` slots, independently, or without repetition if `distinct`. Writes each slot
+     * and the probability of its pick. Returns their number: fewer than `count` only if
+     * distinct and there are fewer slots. There must be at least one slot. Removes nothing. */
     size_t (*pick)(rp_selector *s, rp_rng *rng, size_t count, bool distinct, uint32_t *slots,
                    double *probabilities);
 
-    /* Takes back the last pick of `count` distinct slots, with `before`, the generator as it
-     * was: the next pick with that one is the same again. Overwrites both arrays, which have
-     * room for `count`. NULL if a pick changes nothing that later picks depend on. */
+    /* Undoes the last pick of `count` distinct slots; `before` is the generator before that
+     * pick, with which the next pick gives the same slots again. Overwrites both arrays, which
+     * have room for `count`. NULL if a pick does not affect later picks. */
     void (*unpick)(rp_selector *s, rp_rng before, size_t count, uint32_t *slots,
                    double *probabilities);
 
-    /* What the next `count` picks would be if each were removed: for fetching ahead. NULL if
-     * nobody can know. */
+    /* The next `count` picks if each picked slot is removed; for prefetching. NULL if they
+     * cannot be known in advance. */
     size_t (*upcoming)(const rp_selector *s, size_t count, uint32_t *slots);
 
-    /* Asks the processor to fetch what changing these slots will touch. May be NULL. */
+    /* Prefetches the memory that changing these slots will write. May be NULL. */
     void (*prefetch)(const rp_selector *s, const uint32_t *slots, size_t count);
 
-    /* The sum of all weights. NULL if each slot weighs 1. */
+    /* The sum of all weights. NULL if each slot has weight 1. */
     double (*total)(rp_selector *s);
 
-    /* The set whose order decides what is drawn; NULL if there is none. */
+    /* The set whose order the picks depend on; NULL if there is none. */
     rp_dense_set *(*dense)(rp_selector *s);
 
-    /* Removes all slots and gives the memory back, but for what an open cut wants. Before the
-     * next insert, reserve. */
+    /* Removes all slots and frees the memory, except for memory that an open cut reads. Call
+     * reserve before the next insert. */
     void (*clear)(rp_selector *s);
-    bool (*check)(rp_selector *s,
-                  size_t count); /* invariants, and that it holds `count` slots */
+    /* True if the invariants hold and the selector has exactly `count` slots. */
+    bool (*check)(rp_selector *s, size_t count);
     void (*free)(rp_selector *s);
 } rp_selector_ops;
 
@@ -74,13 +74,13 @@ RP_NODISCARD rp_status rp_selector_new(const rp_allocator *alloc,
                                        rp_error *err);
 void rp_selector_free(rp_selector *s); /* NULL is fine */
 
-/* What priorities are worth to the selector: their weights, or themselves. Pure: reads only
- * what is fixed at birth, so it needs no lock. False if one of them is NaN, or something a
- * weighted selector cannot have. `values` must not overlap `priorities`. */
+/* Computes the values of priorities in the selector: weights for RP_PRIORITIZED, else the
+ * priorities themselves. Reads only constant fields, so it needs no lock. False if a priority
+ * is NaN or has no valid weight. `values` must not overlap `priorities`. */
 RP_NODISCARD bool rp_selector_values(const rp_selector *s, const double *priorities,
                                      double *values, size_t count);
 
-/* The same for one, with a sentence: RP_INVALID. */
+/* The same for one priority. RP_INVALID, with a text. */
 RP_NODISCARD rp_status rp_selector_weigh(const rp_selector *s, double priority, double *value,
                                          rp_error *err);
 

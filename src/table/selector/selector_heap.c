@@ -2,8 +2,14 @@
 /* Heaps: the lowest or the highest priority first.
  *
  * A binary heap of (value, turn, slot) with a back-index from slot to node. The value is the
- * priority, negated for a max heap; every insert and update draws the next turn, and among
- * equal values the smallest turn, the least recently set, wins. */
+ * priority, negated for a max heap. Every insert and update gets the next turn; among equal
+ * values the smallest turn, the least recently set, comes first.
+ *
+ * Invariants:
+ *   H1  no node comes before its parent;
+ *   H2  places[nodes[i].slot] == i. */
+#include <assert.h>
+
 #include "table/selector/selector.h"
 #include "util/mem.h"
 
@@ -19,7 +25,7 @@ typedef struct heap {
     uint32_t *places; /* by slot */
     size_t count;
     size_t capacity, place_capacity; /* of the two arrays, as in a dense set */
-    uint64_t turns;                  /* never goes back, not even when cleared */
+    uint64_t turns;                  /* never decreases, not even when cleared */
 } heap;
 
 static bool before(const node *a, const node *b)
@@ -48,6 +54,7 @@ static rp_status reserve(rp_selector *s, size_t slot_count)
 
 static void put(heap *h, size_t at, node n)
 {
+    assert(at < h->capacity && n.slot < h->place_capacity);
     h->nodes[at] = n;
     h->places[n.slot] = (uint32_t)at;
 }
@@ -59,7 +66,7 @@ static void sift_up(heap *h, size_t at, node n)
     put(h, at, n);
 }
 
-/* Puts `n` at `at` or wherever below or above it belongs. */
+/* Puts `n` at `at` and moves it down or up to restore H1. */
 static void settle(heap *h, size_t at, node n)
 {
     for (;;) {
@@ -84,6 +91,7 @@ static void insert(rp_selector *s, const uint32_t *slots, const double *values, 
     heap *h = (heap *)s;
 
     for (size_t i = 0; i < count; i++) {
+        assert(h->count < h->capacity);
         h->count++;
         sift_up(h, h->count - 1, make_node(h, slots[i], values[i]));
     }
@@ -93,25 +101,30 @@ static void update(rp_selector *s, const uint32_t *slots, const double *values, 
 {
     heap *h = (heap *)s;
 
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
+        assert(h->nodes[h->places[slots[i]]].slot == slots[i]); /* H2 */
         settle(h, h->places[slots[i]], make_node(h, slots[i], values[i]));
+    }
 }
 
 static void remove_slot(rp_selector *s, uint32_t slot)
 {
     heap *h = (heap *)s;
     size_t at = h->places[slot];
-    node last = h->nodes[--h->count];
+    node last = h->nodes[h->count - 1];
 
+    assert(at < h->count && h->nodes[at].slot == slot); /* H2 */
+    h->count--;
     if (last.slot != slot) settle(h, at, last);
 }
 
-/* The first `count` in order: taken out one by one and put back with the turns they had. */
+/* Picks the first `count` slots in order: removes them one by one and puts them back with their
+ * turns. */
 static size_t pick_distinct(heap *h, size_t count, uint32_t *slots)
 {
     size_t n = 0;
 
-    /* What is taken out gathers behind the heap, where it cannot be overwritten. */
+    /* Removed nodes are stored after the end of the heap, which does not grow meanwhile. */
     for (; n < count && h->count > 0; n++) {
         node first = h->nodes[0];
         slots[n] = first.slot;

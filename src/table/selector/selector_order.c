@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* FIFO and LIFO: a list through the slots in order of insertion, picked from one end.
- * Priorities do not matter, and an update does not move a slot. */
+/* FIFO and LIFO: a doubly linked list of the slots in order of insertion, picked from one end.
+ * Priorities do not matter, and an update does not move a slot.
+ *
+ * Invariant O1: links[links[s].newer].older == s, and likewise the other way. */
+#include <assert.h>
+
 #include "table/selector/selector.h"
 #include "util/mem.h"
 
@@ -34,6 +38,7 @@ static void insert(rp_selector *s, const uint32_t *slots, const double *values, 
 
     (void)values;
     for (size_t i = 0; i < count; i++) {
+        assert(slots[i] < o->capacity && slots[i] != o->newest);
         o->links[slots[i]] = (link){o->newest, NONE};
         if (o->newest == NONE)
             o->oldest = slots[i];
@@ -53,6 +58,8 @@ static void remove_slot(rp_selector *s, uint32_t slot)
     order *o = (order *)s;
     link at = o->links[slot];
 
+    assert(at.older == NONE ? o->oldest == slot : o->links[at.older].newer == slot); /* O1 */
+    assert(at.newer == NONE ? o->newest == slot : o->links[at.newer].older == slot);
     *(at.older == NONE ? &o->oldest : &o->links[at.older].newer) = at.newer;
     *(at.newer == NONE ? &o->newest : &o->links[at.newer].older) = at.older;
 }

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Prioritized: a sum tree whose leaves are the slots (Schaul et al., 2016), and the set of
- * slots of weight 0, which are drawn, uniformly, only while there is nothing else.
+ * slots of weight 0, which are drawn, uniformly, only if all weights are 0.
  *
- * P1  a slot is in `zeros` exactly if it is in the table and its weight is 0. */
+ * Invariant P1: a slot is in `zeros` exactly if it is in the table and its weight is 0. */
+#include <assert.h>
+
 #include "reprise/sumtree.h"
 #include "table/selector/dense_set.h"
 #include "table/selector/selector.h"
+#include "table/selector/sumtree.h"
 #include "util/mem.h"
 
 enum { DRAWS_AT_ONCE = 256 };
@@ -29,12 +32,13 @@ static void insert(rp_selector *s, const uint32_t *slots, const double *values, 
     prioritized *p = (prioritized *)s;
 
     for (size_t i = 0; i < count; i++) {
+        assert(rp_sumtree_get(p->tree, slots[i]) == 0 && values[i] >= 0);
         if (values[i] == 0) rp_dense_set_add(&p->zeros, slots[i]);
         rp_sumtree_set_one(p->tree, slots[i], values[i]);
     }
 }
 
-/* One at a time: a slot may come twice. */
+/* One slot at a time, as a slot may occur twice. */
 static void update_with_zeros(prioritized *p, const uint32_t *slots, const double *values,
                               size_t count)
 {
@@ -68,11 +72,12 @@ static void remove_slot(rp_selector *s, uint32_t slot)
         rp_sumtree_set_one(p->tree, slot, 0);
 }
 
-/* One round of independent draws from the tree, whose total is > 0. */
+/* Draws slots independently from the tree, whose total must be > 0. */
 static void draw(prioritized *p, rp_rng *rng, size_t count, double total, uint32_t *slots)
 {
     double targets[DRAWS_AT_ONCE];
 
+    assert(total > 0);
     while (count > 0) {
         size_t n = count < DRAWS_AT_ONCE ? count : DRAWS_AT_ONCE;
         for (size_t i = 0; i < n; i++) targets[i] = rp_rng_unit(rng) * total;
@@ -81,9 +86,9 @@ static void draw(prioritized *p, rp_rng *rng, size_t count, double total, uint32
     }
 }
 
-/* Draws in rounds: what a round draws a second time is skipped, which is the same as drawing
- * from what is left. A slot that was drawn weighs 0 until all are: so the next round does not
- * meet it, and this one knows it again. `probabilities` holds the weights meanwhile. */
+/* Draws in rounds and skips slots that were drawn before, which is equivalent to drawing from
+ * the remaining slots. A drawn slot gets weight 0 until all are drawn: so later rounds do not
+ * draw it, and the same round recognises it. `probabilities` holds the weights meanwhile. */
 static size_t draw_distinct(prioritized *p, rp_rng *rng, size_t count, uint32_t *slots,
                             double *probabilities)
 {
@@ -105,8 +110,7 @@ static size_t draw_distinct(prioritized *p, rp_rng *rng, size_t count, uint32_t 
     }
     left = rp_sumtree_total(p->tree);
     rp_sumtree_set(p->tree, slots, probabilities, n);
-    for (size_t i = n;
-         i-- > 0;) { /* from the last: adding up loses nothing, subtracting would */
+    for (size_t i = n; i-- > 0;) { /* backwards: sums lose less precision than differences */
         left += probabilities[i];
         probabilities[i] /= left;
     }
@@ -134,8 +138,8 @@ static size_t pick(rp_selector *s, rp_rng *rng, size_t count, bool distinct, uin
     return n;
 }
 
-/* Only slots of weight 0 were moved. What was drawn before them is drawn again, to know how the
- * generator was then. */
+/* A pick changes the order of `zeros` only. Draws the other slots again, to get the state of
+ * the generator after them. */
 static void unpick(rp_selector *s, rp_rng before, size_t count, uint32_t *slots,
                    double *probabilities)
 {

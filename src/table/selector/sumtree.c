@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sum tree. docs/sumtree.md explains the layout and shows what was measured.
+/* The sum tree. docs/sumtree.md explains the layout and has measurements.
  *
  * Level 0 holds the leaves; entry i of level l + 1 is the sum of entries 8i .. 8i + 7 of level
  * l, one cache line. The top level is one line, whose sum is the total.
@@ -10,22 +10,25 @@
  *               |   \____________________
  *   level 0   [ w0 w1 w2 w3 w4 w5 w6 w7 ][ w8 ... ][ ...           one leaf a slot
  *
- * A write stores the leaf and lists its line as stale. refresh() then goes up level by level:
- * sum the stale lines into their parents, list the lines those are on, each once.
+ * A write stores the leaf and adds its line to the stale list. refresh() then goes up level by
+ * level: it sums the stale lines into their parents and lists the lines of those, each once.
  *
  * Invariants between calls:
- *   S1  a line of level 0 whose sum is not that of its parent entry is in the stale list;
- *   S2  with an empty list, every entry above level 0 is the sum of its line, to the bit.
+ *   S1  a line of level 0 whose sum differs from its parent entry is in the stale list;
+ *   S2  if the list is empty, every entry above level 0 is exactly the sum of its line;
+ *   S3  stale_count < MAX_STALE, and every listed line is below line_counts[0].
  *
- * Cost: a draw visits one line a level, eight descents to a vector and 64 in flight, so that
- * the lines of the next level travel while this one is searched. */
+ * Cost: a draw reads one line per level. Eight descents share a vector and 64 are in flight, so
+ * that the lines of the next level are loaded while this one is searched. */
 #include "reprise/sumtree.h"
 
 #include <assert.h>
 
+#include "table/selector/sumtree.h"
 #include "table/selector/sumtree_kernel.h"
 #include "util/cpu.h"
 #include "util/mem.h"
+#include "util/verify.h"
 
 enum {
     K = RP_SUMTREE_K,
@@ -46,12 +49,12 @@ struct rp_sumtree {
     size_t line_counts[MAX_LEVELS];
     double *entries; /* one allocation for all levels */
     size_t entries_bytes;
-    uint8_t *seen; /* a byte per line of level 1: which ones list_lines() has met */
+    uint8_t *seen; /* a byte per line of level 1, for list_lines() */
     size_t seen_bytes;
-    uint8_t seen_mark; /* what it writes there this time */
-    double total;      /* of the top line, once fresh */
+    uint8_t seen_mark; /* the value that marks lines in the present call */
+    double total;      /* the sum of the top line; valid if stale_count is 0 */
     size_t stale_count;
-    uint32_t last_stale; /* the line written last, if nothing was refreshed since */
+    uint32_t last_stale; /* the line listed last, or NO_LINE after a refresh */
     uint32_t stale[MAX_STALE + 1];
     uint32_t next_stale[MAX_STALE + 1];
 };
@@ -125,9 +128,9 @@ double rp_sumtree_get(const rp_sumtree *tree, uint32_t leaf)
     return tree->levels[0][leaf];
 }
 
-/* Lists the lines on which `count` entries lie, each once. Whether one is new is anybody's
- * guess, so there is no branch on it; marking lines with a number that changes each time saves
- * clearing them. */
+/* Lists the lines that contain `count` entries, each once. Avoids a branch on whether a line is
+ * new, which would be unpredictable. The mark changes with each call, so that `seen` need not
+ * be cleared. */
 static size_t list_lines(rp_sumtree *tree, const uint32_t *entries, size_t count,
                          uint32_t *lines)
 {
@@ -145,6 +148,7 @@ static size_t list_lines(rp_sumtree *tree, const uint32_t *entries, size_t count
         line_count += seen[line] != mark;
         seen[line] = mark;
     }
+    assert(line_count <= count);
     return line_count;
 }
 
@@ -153,8 +157,8 @@ static double sum8(const double *x)
     return ((x[0] + x[1]) + (x[2] + x[3])) + ((x[4] + x[5]) + (x[6] + x[7]));
 }
 
-/* Brings every sum up to date, each stale node once (S2). From the level on which many lines
- * are stale, whole levels are summed: they are small, and in order. */
+/* Recomputes every stale sum once (S2). From the level on which many lines are stale, sums
+ * whole levels, which are small and contiguous. */
 static void refresh(rp_sumtree *tree)
 {
     uint32_t *lines = tree->stale, *parents = tree->next_stale, *swap;
@@ -174,6 +178,7 @@ static void refresh(rp_sumtree *tree)
     tree->total = sum8(tree->levels[top]);
     tree->stale_count = 0;
     tree->last_stale = NO_LINE;
+    RP_VERIFY(tree->capacity, rp_sumtree_check(tree));
 }
 
 static inline void prefetch_leaf(const rp_sumtree *tree, uint32_t leaf)
@@ -187,7 +192,8 @@ void rp_sumtree_prefetch(const rp_sumtree *tree, const uint32_t *leaves, size_t 
     for (size_t i = 0; i < count; i++) prefetch_leaf(tree, leaves[i]);
 }
 
-/* As rp_sumtree_set(), for what fits the stale list; fetches the `ahead` leaves that follow. */
+/* As rp_sumtree_set(), for as many leaves as fit the stale list. Prefetches `ahead` leaves
+ * ahead. */
 static void set_some(rp_sumtree *tree, const uint32_t *leaves, const double *weights,
                      size_t count, size_t ahead)
 {
@@ -205,6 +211,7 @@ static void set_some(rp_sumtree *tree, const uint32_t *leaves, const double *wei
         last = line;
     }
     tree->stale_count = (size_t)(stale - tree->stale);
+    assert(tree->stale_count <= MAX_STALE);
     tree->last_stale = last;
 }
 
@@ -215,6 +222,7 @@ void rp_sumtree_set_one(rp_sumtree *tree, uint32_t leaf, double weight)
     assert(leaf < tree->capacity && weight >= 0);
     tree->levels[0][leaf] = weight;
     if (line == tree->last_stale) return;
+    assert(tree->stale_count < MAX_STALE); /* S3 */
     tree->last_stale = line;
     tree->stale[tree->stale_count++] = line;
     if (tree->stale_count == MAX_STALE) refresh(tree);
@@ -228,6 +236,7 @@ void rp_sumtree_set(rp_sumtree *tree, const uint32_t *leaves, const double *weig
         size_t n = count < room ? count : room;
         size_t ahead = n < 2 * PREFETCH_AHEAD ? 0 : PREFETCH_AHEAD;
 
+        assert(room > 0); /* S3 */
         rp_sumtree_prefetch(tree, leaves, ahead);
         set_some(tree, leaves, weights, n - ahead, ahead);
         set_some(tree, leaves + n - ahead, weights + n - ahead, ahead, 0);
@@ -303,12 +312,13 @@ rp_status rp_sumtree_reserve(rp_sumtree *tree, size_t leaf_count)
         tree->line_counts[level] = sizes[level] / K;
         new_entries += sizes[level];
     }
-    /* What is new is 0, and so is its sum. */
+    /* Sums the lines with old leaves; new leaves and their sums are 0. */
     for (int level = 0; level + 1 < count; level++, old_lines = (old_lines + K - 1) / K)
         tree->kernel->sum(tree->levels[level], NULL, old_lines, tree->levels[level + 1]);
     tree->total = sum8(tree->levels[count - 1]);
     tree->stale_count = 0;
     tree->last_stale = NO_LINE;
+    RP_VERIFY(tree->capacity, rp_sumtree_check(tree));
     return RP_OK;
 }
 

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cuts.
+/* Cuts: steps and locks.
  *
- *   new    memory for all that could have to be saved             a table's lock, briefly
- *   take   swap marks, hang the cut into slots and sets            all locks at once, O(tables)
- *   read   saved blocks where they are, others from the table      none; or the table's, for
- * one
- *                                                                  block of 16 KiB
- *   release  let go of one block's limbo                          the table's, briefly
- *   free   unhang; let go of what is in limbo                      the table's; none
+ *   new      allocate memory for copies of all blocks           a table's lock, briefly
+ *   take     swap marks, attach the cut to slots and sets       all locks at once, O(tables)
+ *   read     copy saved blocks, or blocks of the table          none, or the table's for 16 KiB
+ *   release  drop the trajectories kept for one block           the table's, briefly
+ *   free     detach; drop the trajectories that are kept        the table's, then none
  *
- * The marks of a table's blocks serve two ends. Until a cut they say which blocks have changed
- * since the one before that was kept. At the cut they go to it, and the table gets new ones;
- * from then on they say, too, which blocks are saved. If the cut is kept, they already are what
- * the next one wants; if not, what the cut had taken is added to them.
+ * The marks of a table's blocks serve two purposes. Before a cut they say which blocks have
+ * changed since the last cut that was kept. At the cut they move to it, and the table gets new
+ * ones, which also say which blocks are saved. If the cut is kept, the new marks are already
+ * right for the next one; if not, the marks of the cut are added to them.
  *
- * Locks: a table is in one cut at a time, so two threads that take cuts never want a lock of
- * each other's, and nobody else who has a table's lock wants another table's. */
+ * Locks: a table is in one cut at a time, so two threads that take cuts never want a lock that
+ * the other holds, and no other code acquires two table locks. */
 #include "table/snapshot/cut.h"
+
+#include <assert.h>
 
 #include "chunk/trajectory.h"
 #include "table/table_log.h"
@@ -25,12 +25,12 @@
 #include "util/mem.h"
 
 enum {
-    FEW_DEAD = 1024, /* that may have to be exhumed under all locks; more are before */
+    FEW_RETIRED = 1024, /* retired slots to be reclaimed under all locks; more are before */
     MAX_TRIES = 16,
     LOCK_TRIES = 256,
-    FIRST_COPIES = 2048, /* blocks whose memory is touched beforehand: 32 MiB */
-    MORE_COPIES = 2048,  /* and so many ahead of those in use, while somebody reads */
-    SETS = 2,            /* the sampler's and the remover's */
+    FIRST_COPIES = 2048, /* blocks whose memory is populated in advance: 32 MiB */
+    MORE_COPIES = 2048,  /* blocks to populate ahead of those in use, during reads */
+    SETS = 2,            /* of the sampler and of the remover */
 };
 
 /* One table of a cut. */
@@ -41,15 +41,15 @@ typedef struct part {
     rp_dense_cut sets[SETS];
     size_t slot_room;      /* slots that `slots` has memory for */
     size_t set_room[SETS]; /* slots that the sets have memory for */
-    atomic_size_t touched; /* blocks of copies that have memory behind them */
-    uint8_t *marks;        /* new ones for the table; after the cut, those it had */
+    atomic_size_t touched; /* blocks of copies whose memory is populated */
+    uint8_t *marks;        /* new marks for the table; after the cut, those the table had */
     size_t mark_room;
 } part;
 
 struct rp_cut {
     rp_allocator alloc;
-    size_t room;  /* parts there is memory for */
-    size_t count; /* of tables that are ours */
+    size_t room;  /* parts that have memory */
+    size_t count; /* tables that this cut has claimed */
     bool taken;
     part parts[];
 };
@@ -61,7 +61,7 @@ static size_t block_count(size_t slots, size_t per_block)
 
 static rp_dense_set *set_of(const rp_table *t, int which) RP_NO_THREAD_SAFETY_ANALYSIS
 {
-    rp_selector *s = which == 0 ? t->sampler : t->remover; /* fixed at birth */
+    rp_selector *s = which == 0 ? t->sampler : t->remover; /* constant */
 
     return s->ops->dense != NULL ? s->ops->dense(s) : NULL;
 }
@@ -71,7 +71,7 @@ static void release_slots(const rp_allocator *alloc, part *p)
     size_t blocks = block_count(p->slot_room, RP_SLOTS_PER_BLOCK);
 
     rp_release(alloc, p->slots.copies, p->slot_room * sizeof *p->slots.copies);
-    rp_release(alloc, p->slots.limbo, p->slot_room * sizeof *p->slots.limbo);
+    rp_release(alloc, p->slots.kept, p->slot_room * sizeof *p->slots.kept);
     rp_release(alloc, p->slots.saved, blocks * sizeof *p->slots.saved);
     rp_release(alloc, p->slots.done, blocks);
     rp_release(alloc, p->marks, p->mark_room);
@@ -91,8 +91,8 @@ static void release_set(const rp_allocator *alloc, part *p, int which)
     p->set_room[which] = 0;
 }
 
-/* Has the system give us the memory of so many more copies, so that who makes one under the
- * table's lock need not wait for that. */
+/* Populates the memory of `blocks` more copies, so that a thread that makes one under the
+ * table's lock causes no page fault. */
 static void touch_ahead(part *p, size_t blocks)
 {
     size_t from = atomic_fetch_add_explicit(&p->touched, blocks, memory_order_relaxed);
@@ -102,12 +102,11 @@ static void touch_ahead(part *p, size_t blocks)
     if (blocks > most - from) blocks = most - from;
     rp_touch(p->slots.copies + from * RP_SLOTS_PER_BLOCK,
              blocks * RP_SLOTS_PER_BLOCK * sizeof *p->slots.copies);
-    rp_touch(p->slots.limbo + from * RP_SLOTS_PER_BLOCK,
-             blocks * RP_SLOTS_PER_BLOCK * sizeof *p->slots.limbo);
+    rp_touch(p->slots.kept + from * RP_SLOTS_PER_BLOCK,
+             blocks * RP_SLOTS_PER_BLOCK * sizeof *p->slots.kept);
 }
 
-/* Most of the copies and of limbo is not touched: what is never saved costs address space only.
- */
+/* Most of the memory is not populated: blocks that are never saved cost address space only. */
 static bool reserve_slots(const rp_allocator *alloc, part *p, size_t slots)
 {
     size_t blocks = block_count(slots, RP_SLOTS_PER_BLOCK);
@@ -116,12 +115,12 @@ static bool reserve_slots(const rp_allocator *alloc, part *p, size_t slots)
     release_slots(alloc, p);
     p->slot_room = slots;
     p->slots.copies = rp_alloc(alloc, slots * sizeof *p->slots.copies);
-    p->slots.limbo = rp_alloc(alloc, slots * sizeof *p->slots.limbo);
+    p->slots.kept = rp_alloc(alloc, slots * sizeof *p->slots.kept);
     p->slots.saved = rp_alloc_array(alloc, blocks, sizeof *p->slots.saved);
     p->slots.done = rp_alloc_array(alloc, blocks, 1);
     p->marks = rp_alloc_array(alloc, blocks, 1);
     p->mark_room = blocks;
-    if (p->slots.copies != NULL && p->slots.limbo != NULL && p->slots.saved != NULL &&
+    if (p->slots.copies != NULL && p->slots.kept != NULL && p->slots.saved != NULL &&
         p->slots.done != NULL && p->marks != NULL) {
         touch_ahead(p, FIRST_COPIES);
         return true;
@@ -144,7 +143,7 @@ static bool reserve_set(const rp_allocator *alloc, part *p, int which, size_t sl
     return false;
 }
 
-/* Memory for a table as large as this one is now. */
+/* Allocates memory for the present size of the table. */
 static rp_status prepare(const rp_allocator *alloc, part *p, rp_error *err)
 {
     rp_table *t = p->table;
@@ -163,7 +162,7 @@ static rp_status prepare(const rp_allocator *alloc, part *p, rp_error *err)
                    t->options.name, slots);
 }
 
-/* Claims the table for a cut. False if there is one. */
+/* Claims the table for a cut. False if another cut includes it. */
 static bool claim(rp_table *t)
 {
     bool is_free;
@@ -205,12 +204,13 @@ rp_status rp_cut_new(const rp_allocator *alloc, rp_table *const *tables, size_t 
     return st;
 }
 
-/* Ends the table's part in the cut. */
-static void unhang_locked(part *p, bool kept) RP_REQUIRES(p->table->mu)
+/* Detaches the cut from the table. */
+static void detach_locked(part *p, bool kept) RP_REQUIRES(p->table->mu)
 {
     rp_table *t = p->table;
     rp_slots *s = &t->slots;
 
+    assert(t->being_cut && (s->cut == NULL || s->cut == &p->slots));
     if (s->cut != NULL && !kept)
         for (size_t i = 0; i < p->slots.block_count; i++) s->marks[i] |= p->marks[i];
     s->cut = NULL;
@@ -219,8 +219,8 @@ static void unhang_locked(part *p, bool kept) RP_REQUIRES(p->table->mu)
     t->being_cut = false;
 }
 
-/* Nobody but us has the copies and the limbo any more. */
-static void release_limbo(const part *p)
+/* Drops the trajectories that the cut keeps. No other thread can access them. */
+static void release_kept(const part *p)
 {
     const rp_slots_cut *c = &p->slots;
 
@@ -228,7 +228,7 @@ static void release_limbo(const part *p)
 
     slots *= RP_SLOTS_PER_BLOCK;
     for (size_t i = 0; i < slots; i++)
-        if (c->limbo[i] != 0) rp_trajectory_unref_many(c->copies[i].trajectory, c->limbo[i]);
+        if (c->kept[i] != 0) rp_trajectory_unref_many(c->copies[i].trajectory, c->kept[i]);
 }
 
 void rp_cut_free(rp_cut *cut, bool kept)
@@ -241,12 +241,12 @@ void rp_cut_free(rp_cut *cut, bool kept)
         part *p = &cut->parts[i];
 
         rp_mutex_lock(&p->table->mu);
-        unhang_locked(p, kept);
+        detach_locked(p, kept);
         if (rp_table_log_of(p->table) != NULL)
-            rp_table_leave(p->table); /* it may have become empty while the cut was open */
+            rp_table_unlock(p->table); /* frees the indexes if the table has become empty */
         else
-            rp_mutex_unlock(&p->table->mu); /* a log may begin with what was cut */
-        release_limbo(p);
+            rp_mutex_unlock(&p->table->mu); /* a new log may start from the state of the cut */
+        release_kept(p);
         release_slots(&alloc, p);
         for (int j = 0; j < SETS; j++) release_set(&alloc, p, j);
         (void)atomic_fetch_sub(&p->table->account.budget->cuts, 1);
@@ -255,19 +255,19 @@ void rp_cut_free(rp_cut *cut, bool kept)
     rp_release(&alloc, cut, sizeof *cut + cut->room * sizeof(part));
 }
 
-/* Lets go of the dead a few at a time, if there are more than that. */
-static void bury_deep(rp_table *t, size_t few)
+/* Releases retired trajectories, if there are more than `few`. */
+static void release_many_retired(rp_table *t, size_t few)
 {
     bool many;
 
     rp_mutex_lock(&t->mu);
-    many = t->slots.dead + t->grave_count > few;
+    many = t->slots.retired + t->retired_count > few;
     rp_mutex_unlock(&t->mu);
-    if (many) rp_table_let_go(t);
+    if (many) rp_table_release_retired(t);
 }
 
-/* Tries to take all locks, the one numbered `*first` before the others, and waits for none
- * while it has another. If one cannot be had it has none, and `*first` is that one. */
+/* Tries to acquire all locks, number `*first` before the others, without sleeping while it
+ * holds one. If a lock is not free, releases all and sets `*first` to its number. */
 static bool try_lock_all(const rp_cut *cut, size_t *first,
                          int64_t *since_ns) RP_NO_THREAD_SAFETY_ANALYSIS
 {
@@ -285,8 +285,8 @@ static bool try_lock_all(const rp_cut *cut, size_t *first,
     return false;
 }
 
-/* Takes all locks. A table whose lock is long in coming holds no other up, unless that happens
- * again and again. Returns when it had the first of them. */
+/* Acquires all locks. Holds no lock while it waits for another, unless that has failed
+ * LOCK_TRIES times. Returns the time at which it acquired the first. */
 static int64_t lock_all(const rp_cut *cut) RP_NO_THREAD_SAFETY_ANALYSIS
 {
     size_t first = 0;
@@ -316,7 +316,7 @@ static bool fits_locked(const part *p) RP_REQUIRES(p->table->mu)
     return true;
 }
 
-static void note_state_locked(const rp_table *t, rp_table_state *out) RP_REQUIRES(t->mu)
+static void copy_state_locked(const rp_table *t, rp_table_state *out) RP_REQUIRES(t->mu)
 {
     *out = (rp_table_state){
         .options = t->options,
@@ -344,7 +344,7 @@ static void note_state_locked(const rp_table *t, rp_table_state *out) RP_REQUIRE
 void rp_table_get_state(rp_table *t, rp_table_state *out)
 {
     rp_mutex_lock(&t->mu);
-    note_state_locked(t, out);
+    copy_state_locked(t, out);
     for (int i = 0; i < SETS; i++) {
         const rp_dense_set *set = set_of(t, i);
 
@@ -353,13 +353,14 @@ void rp_table_get_state(rp_table *t, rp_table_state *out)
     rp_mutex_unlock(&t->mu);
 }
 
-static void hang_locked(part *p) RP_REQUIRES(p->table->mu)
+static void attach_locked(part *p) RP_REQUIRES(p->table->mu)
 {
     rp_slots *s = &p->table->slots;
     uint8_t *marks = s->marks;
     size_t mark_room = s->mark_room;
 
-    note_state_locked(p->table, &p->state);
+    assert(p->table->being_cut && s->cut == NULL && s->retired == 0);
+    copy_state_locked(p->table, &p->state);
     s->marks = p->marks;
     s->mark_room = p->mark_room;
     p->marks = marks;
@@ -376,19 +377,19 @@ static void hang_locked(part *p) RP_REQUIRES(p->table->mu)
     }
 }
 
-/* All or nothing. `patient`: better another try than many dead to exhume under the locks.
- * RP_PRECONDITION: another try. */
+/* Takes the cut of all tables, or of none. `patient`: rather try again than reclaim many slots
+ * under the locks. RP_PRECONDITION: try again. */
 static rp_status take_locked(rp_cut *cut, bool patient) RP_NO_THREAD_SAFETY_ANALYSIS
 {
     for (size_t i = 0; i < cut->count; i++) {
         const part *p = &cut->parts[i];
 
         if (!fits_locked(p)) return RP_PRECONDITION;
-        if (patient && p->table->slots.dead > FEW_DEAD) return RP_PRECONDITION;
+        if (patient && p->table->slots.retired > FEW_RETIRED) return RP_PRECONDITION;
     }
     for (size_t i = 0; i < cut->count; i++)
-        if (rp_table_exhume_locked(cut->parts[i].table) != RP_OK) return RP_NO_RESOURCE;
-    for (size_t i = 0; i < cut->count; i++) hang_locked(&cut->parts[i]);
+        if (rp_table_reclaim_locked(cut->parts[i].table) != RP_OK) return RP_NO_RESOURCE;
+    for (size_t i = 0; i < cut->count; i++) attach_locked(&cut->parts[i]);
     return RP_OK;
 }
 
@@ -404,14 +405,14 @@ rp_status rp_cut_take(rp_cut *cut, void (*at_cut)(void *ctx), void *ctx, int64_t
         for (size_t i = 0; i < cut->count; i++) {
             st = prepare(&cut->alloc, &cut->parts[i], err);
             if (st != RP_OK) return st;
-            bury_deep(cut->parts[i].table, FEW_DEAD);
+            release_many_retired(cut->parts[i].table, FEW_RETIRED);
         }
         since_ns = lock_all(cut);
         st = take_locked(cut, try < MAX_TRIES - 1);
         if (st == RP_OK && at_cut != NULL) at_cut(ctx);
         unlock_all(cut);
         if (held_ns != NULL) *held_ns = rp_now_ns() - since_ns;
-        for (size_t i = 0; i < cut->count; i++) bury_deep(cut->parts[i].table, 0);
+        for (size_t i = 0; i < cut->count; i++) release_many_retired(cut->parts[i].table, 0);
     }
     cut->taken = st == RP_OK;
     if (st == RP_OK) return RP_OK;
@@ -422,26 +423,29 @@ rp_status rp_cut_take(rp_cut *cut, void (*at_cut)(void *ctx), void *ctx, int64_t
 
 const rp_table_state *rp_cut_state(const rp_cut *cut, size_t table)
 {
+    assert(cut->taken && table < cut->count);
     return &cut->parts[table].state;
 }
 
 size_t rp_cut_block_count(const rp_cut *cut, size_t table)
 {
+    assert(table < cut->count);
     return cut->parts[table].slots.block_count;
 }
 
 bool rp_cut_block_changed(const rp_cut *cut, size_t table, size_t block)
 {
+    assert(table < cut->count && block < cut->parts[table].slots.block_count);
     return cut->parts[table].marks[block] != 0;
 }
 
-/* Acquires the copy from whoever saved it. */
+/* Acquires the copy from the thread that saved it. */
 static bool is_saved(const atomic_uchar *saved, size_t block)
 {
     return atomic_load_explicit(&saved[block], memory_order_acquire) != 0;
 }
 
-/* Who reads is not in a hurry, and touches memory for who is. */
+/* The reader populates memory for threads that save blocks under the table's lock. */
 static void help_writers(part *p)
 {
     size_t made = atomic_load_explicit(&p->slots.copy_count, memory_order_relaxed);
@@ -456,6 +460,7 @@ void rp_cut_read_block(rp_cut *cut, size_t table, size_t block, rp_slot out[RP_S
     rp_table *t = p->table;
     size_t copy = rp_slots_copy_of(&p->slots, block), bytes = RP_SLOTS_PER_BLOCK * sizeof *out;
 
+    assert(block < p->slots.block_count && !p->slots.done[block]);
     if (copy == RP_NOT_SAVED) {
         rp_mutex_lock(&t->mu);
         copy = rp_slots_copy_of(&p->slots, block);
@@ -469,11 +474,11 @@ void rp_cut_read_block(rp_cut *cut, size_t table, size_t block, rp_slot out[RP_S
 void rp_cut_release_block(rp_cut *cut, size_t table, size_t block)
 {
     part *p = &cut->parts[table];
-    rp_remains gone[RP_SLOTS_PER_BLOCK];
+    rp_retired gone[RP_SLOTS_PER_BLOCK];
     size_t count;
 
     rp_mutex_lock(&p->table->mu);
-    count = rp_slots_let_go(&p->slots, block, gone);
+    count = rp_slots_release_block(&p->slots, block, gone);
     rp_mutex_unlock(&p->table->mu);
     for (size_t i = 0; i < count; i++)
         rp_trajectory_unref_many(gone[i].trajectory, gone[i].references);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A hash over everything that decides what a table will do. Of a trajectory: which rows of
- * which chunks, by the chunks' keys and sizes, not their bytes. */
+/* A hash of all state that the later behaviour of a table depends on. For a trajectory: its
+ * slices, with the keys and sizes of the chunks, not their bytes. */
 #include <string.h>
 
 #include "chunk/chunk.h"
@@ -11,7 +11,7 @@ typedef struct hash {
     uint64_t value;
 } hash;
 
-/* Folds a word in: a step of splitmix64 from the hash and the word. */
+/* Mixes a word into the hash: a step of splitmix64 from the hash and the word. */
 static void add(hash *h, uint64_t word)
 {
     uint64_t state = h->value ^ word;
@@ -91,7 +91,7 @@ static void add_trajectory(hash *h, const rp_trajectory *trajectory)
     }
 }
 
-/* Not the capacity: it decides nothing. */
+/* Omits the capacity, which does not affect behaviour. */
 static void add_slots_locked(hash *h, const rp_table *t) RP_REQUIRES(t->mu)
 {
     const rp_slots *s = &t->slots;
@@ -131,8 +131,8 @@ uint64_t rp_table_digest(rp_table *t)
     hash h = {UINT64_C(0x7265707269736531)};
 
     rp_mutex_lock(&t->mu);
-    while (t->slots.dead > 0) { /* of no account, but they will be free */
-        rp_table_leave(t);
+    while (t->slots.retired > 0) { /* they do not matter once they are reclaimed */
+        rp_table_unlock(t);
         rp_mutex_lock(&t->mu);
     }
     add_numbers_locked(&h, t);

@@ -1,22 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Making again what a log was told: the same steps, in the same order, by the same functions;
- * only that nobody asks whether they may be made, and nobody is told. */
+/* Repeating logged changes: the same steps in the same order by the same functions, but without
+ * consulting the rate limiter and without events. Records are untrusted: every number is
+ * checked before it is used. */
+#include <assert.h>
+
 #include "chunk/trajectory.h"
 #include "table/operation/operation.h"
 #include "util/error.h"
+#include "util/verify.h"
 
-/* Frees slots of the dead, oldest first, until `left` are left. False if there are fewer. */
-static bool exhume(rp_table *t, size_t left) RP_EXCLUDES(t->mu)
+/* Reclaims retired slots, oldest first, until `left` are left. False if there are fewer. */
+static bool reclaim(rp_table *t, size_t left) RP_EXCLUDES(t->mu)
 {
-    rp_remains gone[RP_BLOCK];
+    rp_retired gone[RP_BLOCK];
     size_t n = 1, too_many;
     bool ok = true;
 
     while (n > 0) {
         rp_mutex_lock(&t->mu);
-        ok = t->slots.dead >= left;
-        too_many = ok ? t->slots.dead - left : 0;
-        n = rp_slots_exhume(&t->slots, gone, too_many < RP_BLOCK ? too_many : RP_BLOCK);
+        ok = t->slots.retired >= left;
+        too_many = ok ? t->slots.retired - left : 0;
+        n = rp_slots_reclaim(&t->slots, gone, too_many < RP_BLOCK ? too_many : RP_BLOCK);
         rp_mutex_unlock(&t->mu);
         for (size_t i = 0; i < n; i++)
             rp_trajectory_unref_many(gone[i].trajectory, gone[i].references);
@@ -26,7 +30,7 @@ static bool exhume(rp_table *t, size_t left) RP_EXCLUDES(t->mu)
 
 void rp_table_replay_end(rp_table *t)
 {
-    (void)exhume(t, 0);
+    (void)reclaim(t, 0);
 }
 
 static rp_status evict_locked(rp_table *t, size_t count, rp_error *err) RP_REQUIRES(t->mu)
@@ -38,7 +42,7 @@ static rp_status evict_locked(rp_table *t, size_t count, rp_error *err) RP_REQUI
     return RP_OK;
 }
 
-/* The caller has freed the slots of the dead. */
+/* The caller has reclaimed all retired slots. */
 static rp_status renumber_locked(rp_table *t, rp_error *err) RP_REQUIRES(t->mu)
 {
     rp_indexes spent;
@@ -104,14 +108,14 @@ static rp_status prepare_redo(const rp_table *t, const rp_inserted *in, rp_prepa
     if (in->trajectory == NULL) return RP_OK;
     if ((t->options.signature != NULL &&
          rp_trajectory_check(in->trajectory, t->options.signature, &why) != RP_OK) ||
-        rp_budget_adopt(t->account.budget, in->trajectory, &why) != RP_OK)
+        rp_budget_claim(t->account.budget, in->trajectory, &why) != RP_OK)
         return rp_fail(err, RP_CORRUPT, "table '%.60s': insert of key %llu: %.120s",
                        t->options.name, (unsigned long long)in->key, why.text);
     p->trajectory = rp_trajectory_ref(in->trajectory);
     return RP_OK;
 }
 
-/* One at a time: the allocations for a block are made by each, which comes to the same. */
+/* One item at a time: reserving for each item has the same result as for a block. */
 static rp_status redo_insert_locked(rp_table *t, const rp_change *change, rp_error *err)
     RP_REQUIRES(t->mu)
 {
@@ -127,7 +131,7 @@ static rp_status redo_insert_locked(rp_table *t, const rp_change *change, rp_err
         if (in->trajectory != NULL && rp_insert_reserve_locked(t, &item, 1) != RP_OK)
             st = rp_fail(err, RP_NO_RESOURCE, "table '%.60s': out of memory", t->options.name);
         if (st == RP_OK) st = redo_one_locked(t, in, &p, change->wall_ns, err);
-        rp_trajectory_unref(p.trajectory); /* if it was not taken: somebody else has one too */
+        rp_trajectory_unref(p.trajectory); /* NULL if the table took it */
     }
     return st;
 }
@@ -137,12 +141,12 @@ static rp_status change_locked(rp_table *t, const rp_change *change, rp_error *e
 {
     switch (change->kind) {
     case RP_CHANGED_INSERT: return redo_insert_locked(t, change, err);
-    case RP_CHANGED_SAMPLE: return rp_sample_replay_locked(t, change, err);
-    case RP_CHANGED_UPDATE: return rp_update_replay_locked(t, change, err);
-    case RP_CHANGED_DELETE: return rp_delete_replay_locked(t, change, err);
+    case RP_CHANGED_SAMPLE: return rp_sample_redo_locked(t, change, err);
+    case RP_CHANGED_UPDATE: return rp_update_redo_locked(t, change, err);
+    case RP_CHANGED_DELETE: return rp_delete_redo_locked(t, change, err);
     case RP_CHANGED_EVICT: return evict_locked(t, change->count, err);
-    case RP_CHANGED_RESET: rp_reset_replay_locked(t); return RP_OK;
-    case RP_CHANGED_ALTER: return rp_alter_replay_locked(t, change, err);
+    case RP_CHANGED_RESET: rp_reset_redo_locked(t); return RP_OK;
+    case RP_CHANGED_ALTER: return rp_alter_redo_locked(t, change, err);
     case RP_CHANGED_PAUSE: return pause_locked(t, change->paused, err);
     case RP_CHANGED_RENUMBER: return renumber_locked(t, err);
     }
@@ -154,20 +158,23 @@ rp_status rp_table_replay(rp_table *t, const rp_change *change, rp_error *err)
 {
     rp_status st;
 
-    if (change->kind == RP_CHANGED_INSERT && !exhume(t, change->dead))
+    if (change->kind == RP_CHANGED_INSERT && !reclaim(t, change->dead))
         return rp_fail(err, RP_CORRUPT,
                        "table '%.60s': an insert found %zu items on their way out, and there "
                        "are fewer",
                        t->options.name, change->dead);
-    /* All slots have to be free before they are numbered from 0 again. */
-    if (change->kind == RP_CHANGED_RENUMBER) (void)exhume(t, 0);
+    /* Slot numbers restart from 0 only if all slots are free. */
+    if (change->kind == RP_CHANGED_RENUMBER) (void)reclaim(t, 0);
     rp_mutex_lock(&t->mu);
+    assert(rp_table_log_of(t) == NULL && !t->closed);
+    assert(t->inserts.count == 0 && t->samples.count == 0);
     t->events.muted = true;
     st = change_locked(t, change, err);
     t->events.muted = false;
     rp_table_count_out_locked(t, SIZE_MAX);
     rp_account_settle(&t->account, rp_table_spare_locked(t));
     t->account.freed = 0;
+    RP_VERIFY(t->slots.capacity, rp_table_check_locked(t));
     rp_mutex_unlock(&t->mu);
     return st;
 }

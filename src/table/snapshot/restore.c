@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A table from a state, as hostile input: every number is checked against the others, and
- * memory is taken for what has come, not for what is announced.
+/* Restoring a table from a state. The state is untrusted: every number is checked against the
+ * others, and memory is allocated for data that has been read, not for announced sizes.
  *
- *   blocks    into slots and a map of our own: states, keys, numbers       no lock
- *   lists     the free list; the sets, each slot once                      no lock
- *   commit    account, selectors; then slots and map become the table's    the table's lock
+ *   blocks    read into private slots and a private map; check each slot     no lock
+ *   lists     check the free list and the sets: each slot once               no lock
+ *   commit    account, selectors; then move slots and map to the table       the table's lock
  *
- * Selectors are told of the slots in the order that decides what they pick (selector.h): fifo
- * and lifo by sequence, heaps by turn, dense sets as they were. So nothing of theirs is stored
- * but that order. */
+ * Slots are inserted into the selectors in the order that their picks depend on (selector.h):
+ * by sequence for fifo and lifo, by turn for heaps, in the stored order for dense sets. So only
+ * that order of a selector is stored. */
 #include "table/snapshot/cut.h"
 
 #include <assert.h>
@@ -20,10 +20,10 @@
 
 enum {
     SETS = 2,
-    FIRST_BLOCKS = 64, /* of slots to be allocated at once; then ever more */
+    FIRST_BLOCKS = 64, /* blocks of slots in the first allocation; each later one doubles */
 };
 
-/* A restore under way. */
+/* The state of a restore. */
 typedef struct restore {
     rp_table *t;
     const rp_table_state *state;
@@ -32,7 +32,7 @@ typedef struct restore {
     rp_slots slots;
     rp_map keys;
     rp_weighed max;
-    size_t chunks;        /* that the live slots refer to, each time they do */
+    size_t chunks;        /* sum over live slots of their numbers of chunks */
     size_t zeros[SETS];   /* live slots of weight 0 for the sampler, the remover */
     uint32_t *sets[SETS]; /* the order of their dense sets */
     size_t set_counts[SETS];
@@ -40,7 +40,7 @@ typedef struct restore {
 
 static const rp_selector *selector_of(const rp_table *t, int which) RP_NO_THREAD_SAFETY_ANALYSIS
 {
-    return which == 0 ? t->sampler : t->remover; /* fixed at birth */
+    return which == 0 ? t->sampler : t->remover; /* constant */
 }
 
 static rp_status bad(const restore *r, const char *what)
@@ -65,7 +65,7 @@ static bool same_limiter(const rp_limiter_options *a, const rp_limiter_options *
            a->min_diff == b->min_diff && a->max_diff == b->max_diff;
 }
 
-/* What the options of the table will be. */
+/* The options of the table after the restore. */
 static rp_table_options options_after(const restore *r)
 {
     rp_table_options now = r->t->options, o = r->state->options;
@@ -91,7 +91,7 @@ static rp_status check_options(const restore *r)
     return RP_OK;
 }
 
-/* Counters go up by one: from here they never overflow, and float64 has them exactly. */
+/* Counters grow by one, so from such a value they never overflow, and float64 is exact. */
 static bool is_count(int64_t n)
 {
     return n >= 0 && n <= (int64_t)RP_MAX_DIFF;
@@ -111,7 +111,7 @@ static rp_status check_limiter(const restore *r)
         return bad(r, "inserts - deletes is not the number of items");
     if (!(fabs(l->carried) < RP_MAX_DIFF) || l->carried != floor(l->carried))
         return bad(r, "what the limiter carries is not a whole number below 2^53");
-    rp_rate_limiter_alter(&again, &l->options); /* works the bounds out anew */
+    rp_rate_limiter_alter(&again, &l->options); /* recomputes the bounds */
     if (again.min_diff != l->min_diff || again.max_diff != l->max_diff)
         return bad(r, "the limiter's bounds are not those of its options");
     return RP_OK;
@@ -140,8 +140,8 @@ static rp_status check_counters(restore *r)
     return RP_OK;
 }
 
-/* A table at most doubles when it is full, or makes room for one block of items: capacities
- * that do not come of that are refused, so that little input cannot ask for much memory. */
+/* A full table at most doubles, or makes room for one block of items. Larger capacities are
+ * refused, so that a small input cannot cause a large allocation. */
 static rp_status check_sizes(const restore *r)
 {
     const rp_table_state *s = r->state;
@@ -175,8 +175,8 @@ static rp_status check_state(restore *r)
     return st == RP_OK ? check_sizes(r) : st;
 }
 
-/* More slots, up to the capacity that is wanted in the end. The number of slabs stays far below
- * their bound, since each but the last doubles what there is. */
+/* Allocates more slots, up to the final capacity. The number of slabs stays far below its
+ * bound, since each allocation but the last doubles the capacity. */
 static rp_status grow(restore *r, size_t blocks)
 {
     size_t most = r->state->slot_capacity / RP_SLOTS_PER_BLOCK;
@@ -212,7 +212,7 @@ static rp_status check_slot(restore *r, uint32_t number, rp_slot *slot)
     return RP_OK;
 }
 
-/* Enters the item's key, unless it is there. */
+/* Adds the key of an item to the map. Fails if it is there already. */
 static rp_status enter_key(restore *r, uint32_t number, rp_slot *slot)
 {
     rp_map_cursor at;
@@ -227,8 +227,8 @@ static rp_status enter_key(restore *r, uint32_t number, rp_slot *slot)
     return RP_OK;
 }
 
-/* Takes over what came of a block: every reference in it is ours from here on, whatever the
- * slot says. */
+/* Checks the slots of a block and copies them. Takes ownership of every trajectory in the
+ * block, valid or not. */
 static rp_status take_block(restore *r, size_t block, const rp_slot *from)
 {
     uint32_t first = (uint32_t)(block * RP_SLOTS_PER_BLOCK);
@@ -288,8 +288,8 @@ out:
     return st;
 }
 
-/* A list that ends after as many steps as there are free slots has met each of them once: one
- * that came back to a slot would never end. */
+/* A list that ends after as many steps as there are free slots contains each of them once: a
+ * list with a cycle would not end. */
 static rp_status check_free_list(restore *r)
 {
     uint32_t slot = r->state->first_free;
@@ -308,7 +308,7 @@ static rp_status check_free_list(restore *r)
     return RP_OK;
 }
 
-/* What a slot's priority, which has been checked, is worth to a selector. */
+/* The value of a slot's priority, which has been checked, in a selector. */
 static double value_of(const rp_selector *s, const rp_slot *slot)
 {
     double value = 0;
@@ -319,7 +319,7 @@ static double value_of(const rp_selector *s, const rp_slot *slot)
     return value;
 }
 
-/* Whether a live slot belongs into the dense set of a selector. */
+/* True if a live slot belongs to the dense set of a selector. */
 static bool belongs(const restore *r, int which, uint32_t number)
 {
     const rp_selector *s = selector_of(r->t, which);
@@ -372,8 +372,8 @@ typedef struct ranked {
     uint32_t slot;
 } ranked;
 
-/* By rank, a byte at a time from the lowest; bytes that are the same in all are passed over.
- * The result is in `a`. */
+/* Radix sort by rank, a byte at a time from the lowest. Skips bytes that are equal in all. The
+ * result is in `a`. */
 static void sort(ranked *a, ranked *b, size_t count)
 {
     ranked *from = a, *to = b, *swap;
@@ -411,7 +411,7 @@ static size_t list_live(const restore *r, bool by_turn, ranked *out)
 /* The live slots in the order of their turns or sequences. */
 static rp_status put_in_order(restore *r, int which, bool by_turn)
 {
-    size_t count = r->slots.live, bytes;
+    size_t count = r->slots.live, bytes, listed;
     ranked *a = NULL, *b = NULL;
     rp_status st = RP_OK;
 
@@ -426,7 +426,9 @@ static rp_status put_in_order(restore *r, int which, bool by_turn)
         st = rp_fail_memory(r->err, bytes);
         goto out;
     }
-    (void)list_live(r, by_turn, a);
+    listed = list_live(r, by_turn, a);
+    assert(listed == count);
+    (void)listed;
     sort(a, b, count);
     for (size_t i = 0; i < count; i++) {
         r->sets[which][i] = a[i].slot;
@@ -462,9 +464,9 @@ static bool is_new_locked(const rp_table *t) RP_REQUIRES(t->mu)
            !t->being_cut && !t->closed;
 }
 
-/* Tells a selector of live slots, in pieces: those in its order, or for a prioritized one those
- * that weigh something before. */
-static void tell_locked(restore *r, int which) RP_REQUIRES(r->t->mu)
+/* Inserts the live slots into a selector, in its order; for a prioritized one, slots of weight
+ * > 0 first. */
+static void fill_selector_locked(restore *r, int which) RP_REQUIRES(r->t->mu)
 {
     rp_selector *s = which == 0 ? r->t->sampler : r->t->remover;
     bool weighty_first = s->options.kind == RP_PRIORITIZED;
@@ -485,7 +487,7 @@ static void tell_locked(restore *r, int which) RP_REQUIRES(r->t->mu)
     }
 }
 
-/* Counts the chunks of the first `count` slots out again. */
+/* Removes the items of the first `count` slots from the account again. */
 static void count_out_locked(restore *r, uint32_t count) RP_REQUIRES(r->t->mu)
 {
     rp_account *a = &r->t->account;
@@ -497,9 +499,8 @@ static void count_out_locked(restore *r, uint32_t count) RP_REQUIRES(r->t->mu)
     rp_account_reset(a);
 }
 
-/* Items are restored even if they take more bytes than the table or the store may have: an
- * earlier version or configuration took them. The next insert makes room, or waits, as usual.
- */
+/* Items are restored even beyond the byte limits of the table or the store: an earlier version
+ * or configuration accepted them. The next insert evicts or waits as usual. */
 static rp_status count_in_locked(restore *r) RP_REQUIRES(r->t->mu)
 {
     rp_account *a = &r->t->account;
@@ -512,7 +513,7 @@ static rp_status count_in_locked(restore *r) RP_REQUIRES(r->t->mu)
         const rp_slot *slot = rp_slots_at(&r->slots, i);
 
         if (slot->state != RP_SLOT_LIVE) continue;
-        st = rp_budget_adopt(a->budget, slot->trajectory, r->err);
+        st = rp_budget_claim(a->budget, slot->trajectory, r->err);
         if (st != RP_OK) break;
         rp_account_add(a, slot->trajectory);
     }
@@ -521,7 +522,7 @@ static rp_status count_in_locked(restore *r) RP_REQUIRES(r->t->mu)
     return st;
 }
 
-/* Everything that can fail, and then what cannot. */
+/* Moves the restored state into the table: first the steps that can fail, then the others. */
 static rp_status commit_locked(restore *r) RP_REQUIRES(r->t->mu)
 {
     rp_table *t = r->t;
@@ -535,8 +536,8 @@ static rp_status commit_locked(restore *r) RP_REQUIRES(r->t->mu)
         return rp_fail_memory(r->err, r->slots.capacity);
     st = count_in_locked(r);
     if (st != RP_OK) return st;
-    tell_locked(r, 0);
-    tell_locked(r, 1);
+    fill_selector_locked(r, 0);
+    fill_selector_locked(r, 1);
     r->slots.next_sequence = s->next_sequence;
     t->slots = r->slots;
     r->slots = empty;
@@ -565,7 +566,7 @@ static rp_status commit(restore *r)
         st = commit_locked(r);
     else
         st = rp_fail(r->err, RP_PRECONDITION, "table '%.60s' is not new", r->t->options.name);
-    rp_table_leave(r->t); /* who waited may go on */
+    rp_table_unlock(r->t); /* resumes parked operations */
     return st;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "wire/h2/frame_meter.h"
 
+#include <assert.h>
 #include <string.h>
 
 enum { DATA = 0, HEADERS = 1, CONTINUATION = 9 };
@@ -56,6 +57,8 @@ static void count_table_sizes(rp_frame_meter *meter, const uint8_t *data, size_t
 
 void rp_frame_meter_feed(rp_frame_meter *meter, const uint8_t *data, size_t size)
 {
+    assert(meter->head_bytes < RP_FRAME_HEAD_BYTES); /* M1 */
+    assert(meter->head_bytes == 0 || meter->skip == 0);
     for (;;) {
         size_t n = meter->skip < size ? meter->skip : size;
 

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Counts the HTTP/2 frames in a stream of bytes.
  *
- * nghttp2 reports no DATA frame on a stream that has ended: it skips the frame. The meter sees
- * every frame, so the frames that were skipped are those that it has counted and nghttp2 has
- * not reported.
+ * nghttp2 does not report DATA frames on an ended stream. The meter counts every frame, so the
+ * difference between its count and the reported frames is the number of unreported ones.
  *
  * nghttp2 reports no dynamic table size update of HPACK (RFC 7541, section 6.3) either. They
- * stand before the first field of a header block, in any number. The meter counts them there.
+ * precede the first field of a header block, in any number. The meter counts them.
  *
- * The cost is that of reading 9 bytes a frame, and of a header block what is before its first
- * field and one byte more.
+ * Cost: it reads 9 bytes of each frame and, of a header block, the bytes before its first field
+ * and one more.
+ *
+ * Invariants:
+ *   M1  head_bytes < RP_FRAME_HEAD_BYTES between calls, and is 0 unless skip is 0;
+ *   M2  block_left <= skip while at_start.
  *
  * A plain value; zero with `skip` set to the bytes before the first frame. */
 #ifndef RP_WIRE_H2_FRAME_METER_H
@@ -21,7 +24,7 @@
 
 enum {
     RP_FRAME_HEAD_BYTES = 9,
-    RP_FRAME_LEAST_COST = 256, /* of a DATA frame, in bytes: a small one is work as well */
+    RP_FRAME_LEAST_COST = 256, /* of a DATA frame, in bytes: a small one is work too */
     RP_BLOCK_TABLE_SIZES = 2,  /* size updates that a header block may need (RFC 7541, 4.2) */
 };
 
@@ -38,19 +41,19 @@ typedef struct rp_frame_meter {
     rp_data_sum data;
     size_t skip; /* bytes before the next head */
 
-    /* the header block that is coming */
-    size_t block_left;    /* bytes of the frame that belong to it, and what precedes it there */
-    uint8_t prefix_left;  /* bytes of the frame before it: its priority */
+    /* the header block that is being received */
+    size_t block_left;    /* bytes of the frame up to the end of the block */
+    uint8_t prefix_left;  /* bytes of the frame before the block: its priority */
     uint8_t needed_sizes; /* size updates that it may still need */
-    bool at_start;        /* no field of it has come */
-    bool is_padded;       /* the length of the padding is to come */
-    bool in_size;         /* the last size update goes on */
+    bool at_start;        /* none of its fields has arrived */
+    bool is_padded;       /* the length of the padding is next */
+    bool in_size;         /* within a size update */
 
     uint8_t head[RP_FRAME_HEAD_BYTES];
-    uint8_t head_bytes; /* that have come */
+    uint8_t head_bytes; /* received */
 } rp_frame_meter;
 
-/* What a DATA frame costs. */
+/* The cost of a DATA frame. */
 static inline size_t rp_data_cost(size_t length)
 {
     return length > RP_FRAME_LEAST_COST ? length : RP_FRAME_LEAST_COST;
@@ -66,7 +69,8 @@ static inline void rp_data_sum_add(rp_data_sum *sum, size_t length, bool ends)
         sum->cost += rp_data_cost(length);
 }
 
-/* Counts the frames whose heads end within these bytes, which follow those of the last call. */
+/* Counts the frames whose headers end within these bytes, which continue those of the last
+ * call. */
 void rp_frame_meter_feed(rp_frame_meter *meter, const uint8_t *data, size_t size);
 
 #endif

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "wire/h2/grpc.h"
 
+#include <assert.h>
 #include <stdio.h>
+
+#include "util/printable.h"
 
 enum { MOST_TIME = 99999999 }; /* eight digits */
 
@@ -43,6 +46,7 @@ void rp_grpc_format_timeout(int64_t timeout_ns, char out[RP_GRPC_TIMEOUT_BYTES])
         int64_t unit = unit_ns((uint8_t)units[++i]);
         value = timeout_ns / unit + (timeout_ns % unit != 0);
     }
+    assert(value >= 1);
     (void)snprintf(out, RP_GRPC_TIMEOUT_BYTES, "%d%c", (int)value, units[i]);
 }
 
@@ -63,6 +67,7 @@ size_t rp_grpc_encode_message(const char *text, char *out, size_t capacity)
             out[length++] = digits[c & 15];
         }
     }
+    assert(length < capacity);
     out[length] = '\0';
     return length;
 }
@@ -73,20 +78,6 @@ static int hex_digit(uint8_t c)
     if (c >= 'A' && c <= 'F') return c - 'A' + 10;
     if (c >= 'a' && c <= 'f') return c - 'a' + 10;
     return -1;
-}
-
-/* The length of `text` without the beginning of a character that was cut off at its end. */
-static size_t whole_characters(const char *text, size_t length)
-{
-    size_t tail = 0, needs;
-    uint8_t first;
-
-    while (tail < 3 && tail < length && ((uint8_t)text[length - 1 - tail] & 0xc0) == 0x80)
-        tail++;
-    if (tail == length) return length;
-    first = (uint8_t)text[length - 1 - tail];
-    needs = first >= 0xf0 ? 3 : first >= 0xe0 ? 2 : first >= 0xc0 ? 1 : 0;
-    return tail < needs ? length - 1 - tail : length;
 }
 
 size_t rp_grpc_decode_message(const uint8_t *value, size_t size, char *out, size_t capacity)
@@ -106,7 +97,8 @@ size_t rp_grpc_decode_message(const uint8_t *value, size_t size, char *out, size
             out[length++] = (char)value[i++];
         }
     }
-    if (i < size) length = whole_characters(out, length);
+    if (i < size) length = rp_utf8_whole(out, length);
+    assert(length < capacity);
     out[length] = '\0';
     return length;
 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The small parts of gRPC over HTTP/2: time limits, texts in headers, and what the numbers mean
- * with which a call ends. Pure functions. */
+/* Details of gRPC over HTTP/2: timeouts, texts in headers, and status codes. Pure functions. */
 #ifndef RP_WIRE_H2_GRPC_H
 #define RP_WIRE_H2_GRPC_H
 
@@ -12,8 +11,8 @@ bool rp_grpc_parse_timeout(const uint8_t *text, size_t size, int64_t *timeout_ns
 
 enum { RP_GRPC_TIMEOUT_BYTES = 10 }; /* eight digits, the unit, and a zero */
 
-/* Writes a time as the value of `grpc-timeout`, in the finest unit that holds it, rounded up:
- * who waits gives up before who is told. At least a nanosecond. */
+/* Writes a time as the value of `grpc-timeout`, in the finest unit that fits, rounded up, so
+ * that the client gives up before the server. At least a nanosecond. */
 void rp_grpc_format_timeout(int64_t timeout_ns, char out[RP_GRPC_TIMEOUT_BYTES]);
 
 /* Writes `text` as the value of `grpc-message`: printable ASCII but '%' as it is, every other
@@ -24,13 +23,12 @@ size_t rp_grpc_encode_message(const char *text, char *out, size_t capacity);
  * to fit, never within a character of UTF-8; returns the length, < `capacity`. */
 size_t rp_grpc_decode_message(const uint8_t *value, size_t size, char *out, size_t capacity);
 
-/* The status that a value of `grpc-status` stands for. Codes of gRPC that are none of ours
- * become the nearest: ABORTED is RP_PRECONDITION, OUT_OF_RANGE is RP_INVALID; every other
- * value is RP_INTERNAL. */
+/* The status of a value of `grpc-status`. Codes of gRPC that we do not have become the nearest:
+ * ABORTED is RP_PRECONDITION, OUT_OF_RANGE is RP_INVALID; every other value is RP_INTERNAL. */
 rp_status rp_grpc_parse_status(const uint8_t *value, size_t size);
 
-/* How a call ends that has an answer without `grpc-status`, by the answer's HTTP status, or
- * none at all, by the HTTP/2 error code that its stream was reset with. Never RP_OK. */
+/* The status of a call without `grpc-status`: by the HTTP status of its response or, if it was
+ * reset, by the HTTP/2 error code. Never RP_OK. */
 rp_status rp_grpc_status_of_http(int http_status);
 rp_status rp_grpc_status_of_reset(uint32_t code);
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What only a client does: it begins calls, reads how they are answered, and takes them back.
+/* The part for clients: begins calls, reads their status, and cancels them.
  *
- * A call and its stream end each in their own time. Taken back, the call ends at once and its
- * stream when the reset has gone out; paused, the stream may be long closed when the last
- * message is delivered. The call stays in its list until both are over, and is freed when bytes
- * come or go the next time: nobody who is on his way through the list meets one that is gone.
- */
+ * A call and its stream may end at different times. A cancelled call ends at once, its stream
+ * when the reset was sent. The stream of a paused call may be closed long before the last
+ * message is delivered. The call stays in the list until both have ended, and is freed at the
+ * next rp_h2_receive() or rp_h2_output(), so that loops over the list meet no freed call. */
 #include <assert.h>
 #include <stdio.h>
 
+#include "reprise/version.h"
 #include "util/mem.h"
 #include "wire/h2/grpc.h"
 #include "wire/h2/h2_inside.h"
@@ -24,7 +24,7 @@ static void set_end(rp_call *call, rp_status status, const char *text)
     (void)snprintf(call->text, sizeof call->text, "%s", text);
 }
 
-void rp_h2_bury_dead(rp_h2 *h2)
+void rp_h2_free_dead(rp_h2 *h2)
 {
     while (h2->dead != NULL) {
         rp_call *call = h2->dead;
@@ -33,26 +33,28 @@ void rp_h2_bury_dead(rp_h2 *h2)
     }
 }
 
-static void bury(rp_call *call)
+static void mark_dead(rp_call *call)
 {
+    assert(call->closed && !call->has_stream);
     call->next_dead = call->h2->dead;
     call->h2->dead = call;
 }
 
-/* The call is over for whoever began it; on_end only `if_told`. */
-static void close_call(rp_call *call, bool if_told, rp_status status, const char *text)
+/* Ends a call, with on_end if `with_status`. */
+static void close_call(rp_call *call, bool with_status, rp_status status, const char *text)
 {
     rp_h2 *h2 = call->h2;
 
+    assert(!call->closed && h2->call_count > 0); /* H1 */
     call->finishing = call->closing = call->closed = true;
     if (h2->direct == call) h2->direct = NULL;
     rp_h2_drop_received(call);
     rp_h2_drop_unpromised(call);
     h2->call_count--;
-    if (if_told) h2->handler->on_end(h2->user, call, status, status == RP_OK ? "" : text);
+    if (with_status) h2->handler->on_end(h2->user, call, status, status == RP_OK ? "" : text);
     h2->handler->on_close(h2->user, call);
     call->opened = false;
-    if (!call->has_stream) bury(call);
+    if (!call->has_stream) mark_dead(call);
 }
 
 static void reset(rp_call *call, uint32_t code)
@@ -95,12 +97,13 @@ void rp_h2_end_answer(rp_call *call)
 
 void rp_h2_stream_closed(rp_call *call, uint32_t code)
 {
+    assert(call->has_stream && call->h2->streams > 0);
     call->has_stream = false;
     call->h2->streams--;
     rp_h2_drop_replies(call);
     call->promised = 0;
     if (call->closed) {
-        bury(call);
+        mark_dead(call);
         return;
     }
     call->closing = true;
@@ -173,6 +176,7 @@ static int32_t submit_request(rp_call *call, const rp_call_head *head)
         fields[count] = rp_h2_field("authorization", head->authorization);
         fields[count++].flags = NGHTTP2_NV_FLAG_NO_INDEX; /* a secret */
     }
+    assert(count <= sizeof fields / sizeof fields[0]);
     return nghttp2_submit_request(call->h2->session, NULL, fields, count, &provider, call);
 }
 
@@ -240,7 +244,7 @@ static bool is_grpc(rp_string type)
            (type.size == size || type.data[size] == '+' || type.data[size] == ';');
 }
 
-/* nghttp2 has seen that it is a number of three digits. */
+/* nghttp2 has checked that it is a number of three digits. */
 static int http_status(rp_string value)
 {
     int number = 0;
@@ -250,7 +254,7 @@ static int http_status(rp_string value)
     return number;
 }
 
-/* How the call ends, by headers that are its last. */
+/* Reads the status of a call from its last headers. */
 static void read_end(rp_call *call)
 {
     rp_string status = rp_h2_kept_field(call->h2, GRPC_STATUS);
@@ -263,7 +267,7 @@ static void read_end(rp_call *call)
         return;
     }
     call->status = rp_grpc_status_of_http(call->http_status);
-    if (call->http_status == 200) return; /* set_end() has said it */
+    if (call->http_status == 200) return; /* rp_h2_begin() has set the text */
     (void)snprintf(call->text, sizeof call->text, "the server answered with HTTP status %d",
                    call->http_status);
 }
@@ -283,7 +287,7 @@ void rp_h2_take_answer(rp_call *call, bool end)
     if (!end && call->http_status == 200 && is_grpc(rp_h2_kept_field(h2, CONTENT_TYPE))) return;
     read_end(call);
     if (end) return;
-    /* What follows is a page, and no messages. */
+    /* The body is a page, not messages. */
     if (call->http_status == 200 || call->status == RP_OK)
         set_end(call, RP_INTERNAL, "the server does not answer with gRPC");
     rp_h2_fail_call(call, call->status, call->text);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every block carries its size in front. */
+/* Each block is preceded by its size. */
 #include "wire/h2/h2_memory.h"
+
+#include <assert.h>
 
 #include "util/mem.h"
 
@@ -41,6 +43,7 @@ static void release(void *ptr, void *user)
 {
     head *block = ptr != NULL ? (head *)ptr - 1 : NULL;
 
+    assert(block == NULL || block->bytes >= sizeof *block);
     if (block != NULL) rp_release(user, block, block->bytes);
 }
 

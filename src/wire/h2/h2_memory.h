@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory for nghttp2, which does not say how large what it gives back is. */
+/* An allocator for nghttp2, which does not pass the size of memory that it frees. */
 #ifndef RP_WIRE_H2_H2_MEMORY_H
 #define RP_WIRE_H2_H2_MEMORY_H
 

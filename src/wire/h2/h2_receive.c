@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Taking bytes in: headers become requests, DATA becomes gRPC messages.
+/* Input: headers become requests, DATA becomes gRPC messages.
  *
- * A message that lies within one piece of DATA is delivered where it is. Any other is gathered
- * in a block, which grows with what arrives and never with what is announced. */
+ * A message that is contained in one piece of DATA is delivered in place. Any other is
+ * assembled in a block, which grows with the bytes that arrive and not with the announced size.
+ */
 #include <assert.h>
 #include <stdio.h>
 
@@ -13,26 +14,26 @@
 enum { METHOD, PATH, CONTENT_TYPE, AUTHORIZATION, ENCODING, TIMEOUT, FIELD_COUNT };
 
 enum {
-    FIRST_BLOCK = 1 << 20,  /* allocated, but not touched, on the word of a prefix alone */
-    DIRECT_BYTES = 16 << 10 /* worth reading straight into the block */
+    FIRST_BLOCK = 1 << 20,  /* allocated, but not touched, for a prefix alone */
+    DIRECT_BYTES = 16 << 10 /* worth reading directly into the block */
 };
 
-/* What a message that waits takes beside its bytes, and is counted with them: a peer chooses
- * how many there are, and empty ones cost it next to nothing. */
+/* Memory of a waiting message besides its bytes. It is counted too, as a peer may send any
+ * number of empty messages. */
 enum { WAITING_BYTES = sizeof(rp_block) + sizeof(rp_waiting_message) };
 
 static_assert(sizeof((rp_h2){0}).fields / sizeof((rp_h2){0}).fields[0] == FIELD_COUNT,
               "one place for each field that is kept");
 
-/* For a callback to return: a peer that was sent away, or that there is no memory for, is not
- * listened to any more. */
-static int go_on(const rp_h2 *h2)
+/* The result of a callback: fails, so that nothing more is received, after the connection was
+ * terminated or has run out of memory. */
+static int callback_result(const rp_h2 *h2)
 {
     return h2->ended || h2->broken ? NGHTTP2_ERR_CALLBACK_FAILURE : 0;
 }
 
-/* There is no memory for a request: nghttp2 resets its stream and tells of its headers no more.
- */
+/* There is no memory for a request: nghttp2 resets its stream and reports no more of its
+ * headers. */
 static int drop_headers(rp_h2 *h2)
 {
     h2->in_headers = false;
@@ -54,7 +55,7 @@ int rp_h2_on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame,
 
     h2->in_headers = true;
     if (h2->is_client) {
-        if (frame->hd.type != NGHTTP2_HEADERS) return drop_headers(h2); /* we were not asked */
+        if (frame->hd.type != NGHTTP2_HEADERS) return drop_headers(h2); /* push is disabled */
         rp_h2_clear_head(h2);
         return 0;
     }
@@ -98,14 +99,15 @@ static int field_of(const uint8_t *name, size_t size)
 
 bool rp_h2_keep_field(rp_h2 *h2, int field, const uint8_t *value, size_t size)
 {
+    assert(field >= 0 && field < FIELD_COUNT);
     h2->fields[field].at = h2->head.size;
     rp_buf_append(&h2->head, value, size);
-    h2->fields[field].size = h2->head.bad ? 0 : size; /* without memory it is not there */
+    h2->fields[field].size = h2->head.bad ? 0 : size; /* without memory it counts as absent */
     return !h2->head.bad;
 }
 
-/* Charges a field of a header block that is over its limits: decoding it is work, however few
- * bytes it had on the wire. */
+/* Charges a field of a header block beyond its limits: decoding it is work, even if it has few
+ * bytes on the wire. */
 static int charge_surplus(rp_h2 *h2, size_t bytes)
 {
     size_t unit = RP_H2_SURPLUS_BYTES;
@@ -113,7 +115,7 @@ static int charge_surplus(rp_h2 *h2, size_t bytes)
 
     if (count == 0 && h2->head_fields % RP_H2_SURPLUS_FIELDS == 0) count = 1;
     for (; count > 0 && !h2->ended; count--) rp_h2_nuisance(h2, RP_NUISANCE_OTHER);
-    return go_on(h2);
+    return callback_result(h2);
 }
 
 int rp_h2_on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name,
@@ -167,7 +169,7 @@ static void begin_call(rp_h2 *h2, rp_call *call)
     h2->handler->on_request(h2->user, call, &head);
 }
 
-/* Ends a call for what came on it; whoever serves it must hear of that. */
+/* Ends a call for a message of its peer, and reports that to the handler. */
 static void fault(rp_call *call, rp_call_fault why, rp_status status, const char *text)
 {
     if (call->h2->is_client) {
@@ -187,6 +189,7 @@ static void reset_assembly(rp_call *call)
 
 static void deliver(rp_call *call, const uint8_t *data, size_t size, rp_block *block)
 {
+    assert(!call->paused && !call->closed); /* H6 */
     call->h2->messages++;
     rp_h2_earn(&call->h2->earned_fragments, RP_H2_MESSAGE_FRAGMENTS, RP_H2_EARNED_MOST);
     call->h2->handler->on_message(call->h2->user, call, data, size, block);
@@ -197,6 +200,7 @@ static void keep_waiting(rp_call *call, rp_block *block)
 {
     rp_waiting_message *waiting = rp_alloc(&call->h2->alloc, sizeof *waiting);
 
+    assert(call->paused && *call->last_waiting == NULL);
     if (waiting == NULL) {
         call->h2->held -= block->size;
         rp_block_unref(block);
@@ -238,16 +242,19 @@ static rp_block *new_block(const rp_h2 *h2, size_t capacity)
     return rp_block_new_apart(&h2->alloc, &h2->large_alloc, capacity);
 }
 
-/* Bytes of the message that its block has room for: that may be larger than the message. */
+/* Bytes of the message that its block has room for. The block may be larger than the message.
+ */
 static size_t room_of(const rp_call *call)
 {
     const rp_block *block = call->block;
     size_t end = block->capacity < call->message_size ? block->capacity : call->message_size;
 
+    assert(block->size <= end);
     return end - block->size;
 }
 
-/* Makes room for the next bytes of the message: the block doubles until it has its size. */
+/* Makes room for the next bytes of the message: the block doubles up to the size of the
+ * message. */
 static bool make_room(rp_call *call)
 {
     rp_block *block = call->block;
@@ -274,6 +281,7 @@ static void complete(rp_call *call)
     rp_h2 *h2 = call->h2;
     rp_block *block = call->block;
 
+    assert(block->size == call->message_size && h2->held >= block->size); /* H3 */
     reset_assembly(call);
     if (call->paused) {
         keep_waiting(call, block);
@@ -284,8 +292,8 @@ static void complete(rp_call *call)
     rp_block_unref(block);
 }
 
-/* Takes bytes of a message that is not whole; returns how many, or 0 if the call has failed. */
-static size_t gather(rp_call *call, const uint8_t *data, size_t size)
+/* Adds bytes to the message in assembly. Returns how many, or 0 if the call has failed. */
+static size_t assemble(rp_call *call, const uint8_t *data, size_t size)
 {
     size_t used = 0, take;
     rp_block *block;
@@ -310,7 +318,7 @@ static size_t gather(rp_call *call, const uint8_t *data, size_t size)
     return used + take;
 }
 
-/* Delivers a message that lies at `data` as a whole; returns its bytes, or 0 if it does not. */
+/* Delivers a message that is complete at `data`. Returns its bytes, or 0 if it is not. */
 static size_t deliver_in_place(rp_call *call, const uint8_t *data, size_t size)
 {
     if (call->paused || call->prefix_bytes > 0 || size < RP_GRPC_PREFIX) return 0;
@@ -325,13 +333,13 @@ static size_t deliver_in_place(rp_call *call, const uint8_t *data, size_t size)
     return RP_GRPC_PREFIX + size;
 }
 
-/* A message has begun and is not whole. */
+/* Whether a message has begun and is not complete. */
 static bool is_incomplete(const rp_call *call)
 {
     return call->prefix_bytes > 0 && !call->finishing && !call->closed;
 }
 
-/* Calls that are paused are left out: there our window may keep the peer from going on. */
+/* Paused calls are not counted: their peer may be blocked by our window. */
 void rp_h2_count_assembling(rp_call *call)
 {
     bool now = is_incomplete(call) && !call->paused;
@@ -339,6 +347,8 @@ void rp_h2_count_assembling(rp_call *call)
     size_t awaited = now ? call->message_size - partial : 0; /* 0 until the prefix is whole */
     rp_h2 *h2 = call->h2;
 
+    assert(h2->assembling >= (size_t)call->counted_assembling); /* H4 */
+    assert(h2->partial >= call->counted_partial && h2->awaited >= call->counted_awaited);
     h2->assembling += (size_t)now - (size_t)call->counted_assembling;
     h2->partial += partial - call->counted_partial;
     h2->awaited += awaited - call->counted_awaited;
@@ -357,10 +367,11 @@ int rp_h2_on_data(nghttp2_session *session, uint8_t flags, int32_t id, const uin
     (void)flags;
     h2->frame_left -= size < h2->frame_left ? size : h2->frame_left;
     rp_h2_need(h2, nghttp2_session_consume_connection(session, size));
-    if (call == NULL || call->finishing) return go_on(h2);
+    if (call == NULL || call->finishing) return callback_result(h2);
     while (size > 0 && !call->finishing) {
         size_t used = deliver_in_place(call, data, size);
-        if (used == 0 && !call->finishing) used = gather(call, data, size);
+        if (used == 0 && !call->finishing) used = assemble(call, data, size);
+        assert(used <= size && (used > 0 || call->finishing));
         data += used;
         size -= used;
     }
@@ -370,7 +381,7 @@ int rp_h2_on_data(nghttp2_session *session, uint8_t flags, int32_t id, const uin
         rp_h2_need(h2, nghttp2_session_consume_stream(session, id, all));
     else
         call->withheld += all;
-    return go_on(h2);
+    return callback_result(h2);
 }
 
 void rp_h2_tell_half_close(rp_call *call)
@@ -425,6 +436,7 @@ void rp_call_resume(rp_call *call)
     while (call->first_waiting != NULL && !call->paused && !call->finishing) {
         rp_waiting_message *waiting = call->first_waiting;
         rp_block *block = waiting->block;
+        assert(h2->held >= block->size + WAITING_BYTES); /* H3 */
         call->first_waiting = waiting->next;
         if (call->first_waiting == NULL) call->last_waiting = &call->first_waiting;
         rp_release(&h2->alloc, waiting, sizeof *waiting);
@@ -439,8 +451,8 @@ void rp_call_resume(rp_call *call)
     if (call->half_closed) rp_h2_tell_half_close(call);
 }
 
-/* Headers of a call that is over, or is about to be, are read and forgotten by nghttp2: only
- * one block of trailers is free. */
+/* nghttp2 decodes and drops headers of a call that has ended or is about to: only one block of
+ * trailers is free. */
 static void count_trailers(rp_h2 *h2, rp_call *call, bool end)
 {
     if (call == NULL || !end || call->has_trailers) rp_h2_nuisance(h2, RP_NUISANCE_BAD_FRAME);
@@ -454,9 +466,9 @@ static bool spend(size_t *earned)
     return true;
 }
 
-/* Counts frames that cost us something and carry nothing, by their head: nghttp2 reports none
- * but the head of a frame on a stream that has ended. gRPC clients measure with pings how fast
- * our data comes, and open windows for it: data earns them both. */
+/* Counts frames that are work and carry nothing, by their header: of a frame on an ended stream
+ * nghttp2 reports only the header. gRPC clients send pings to measure the rate of our data, and
+ * window updates for it: our data earns them both. */
 static void count_frame(rp_h2 *h2, const nghttp2_frame_hd *head)
 {
     bool ack = (head->flags & NGHTTP2_FLAG_ACK) != 0;
@@ -483,7 +495,7 @@ static void count_frame(rp_h2 *h2, const nghttp2_frame_hd *head)
         else if (ack || !spend(&h2->earned_pings))
             rp_h2_nuisance(h2, RP_NUISANCE_PING);
         break;
-    case NGHTTP2_SETTINGS: /* nghttp2 allows no acknowledgement but of ours */
+    case NGHTTP2_SETTINGS: /* nghttp2 accepts only acknowledgements of ours */
         if (!ack && h2->greeted) rp_h2_nuisance(h2, RP_NUISANCE_SETTINGS);
         break;
     case NGHTTP2_WINDOW_UPDATE:
@@ -494,7 +506,7 @@ static void count_frame(rp_h2 *h2, const nghttp2_frame_hd *head)
         if (head->length < RP_H2_SMALL_CONTINUATION) rp_h2_nuisance(h2, RP_NUISANCE_EMPTY);
         break;
     case NGHTTP2_PUSH_PROMISE: break; /* an error of the connection */
-    case NGHTTP2_GOAWAY:              /* nghttp2 looks at every stream for each */
+    case NGHTTP2_GOAWAY:              /* nghttp2 visits every stream for each */
     default: rp_h2_nuisance(h2, RP_NUISANCE_OTHER); break;
     }
 }
@@ -509,11 +521,11 @@ int rp_h2_on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *head,
     if (head->type == NGHTTP2_DATA && (head->flags & NGHTTP2_FLAG_PADDED) == 0)
         h2->frame_left = head->length;
     count_frame(h2, head);
-    return go_on(h2);
+    return callback_result(h2);
 }
 
-/* Charges DATA that was dropped: `count` frames of `cost` together, as rp_data_sum has it. Of
- * these as many are free as may have been under way when we ended their calls. */
+/* Charges dropped DATA: `count` frames with a total of `cost`, as in rp_data_sum. Those that
+ * may have been in flight when we ended their calls are free. */
 static void charge_late(rp_h2 *h2, uint64_t count, uint64_t cost)
 {
     if (cost > h2->earned_late) {
@@ -526,21 +538,21 @@ static void charge_late(rp_h2 *h2, uint64_t count, uint64_t cost)
     for (; count > 0 && !h2->ended; count--) rp_h2_nuisance(h2, RP_NUISANCE_LATE);
 }
 
-/* Charges the DATA frames that have come and that nghttp2 has not reported: those of streams
- * that have ended. */
+/* Charges the DATA frames that nghttp2 has not reported: those of ended streams. */
 static void charge_unreported(rp_h2 *h2)
 {
     const rp_data_sum *all = &h2->meter.data, *told = &h2->reported;
     uint64_t empty = all->empty - told->empty;
     uint64_t count = all->frames - told->frames - empty, cost = all->cost - told->cost;
 
+    assert(all->frames >= told->frames && all->empty >= told->empty && all->cost >= told->cost);
     if (count == 0 && empty == 0) return;
     h2->reported = h2->meter.data;
     for (; empty > 0 && !h2->ended; empty--) rp_h2_nuisance(h2, RP_NUISANCE_LATE);
     charge_late(h2, count, cost);
 }
 
-/* Charges the HPACK size updates that have come, beyond those that header blocks may need. */
+/* Charges HPACK size updates beyond those that header blocks may need. */
 static void charge_table_sizes(rp_h2 *h2)
 {
     uint64_t count = h2->meter.table_sizes - h2->charged_table_sizes;
@@ -549,8 +561,8 @@ static void charge_table_sizes(rp_h2 *h2)
     for (; count > 0 && !h2->ended; count--) rp_h2_nuisance(h2, RP_NUISANCE_TABLE_SIZE);
 }
 
-/* Counts DATA that carries nothing, or next to nothing, or is dropped. To a call that we have
- * ended as much may be under way as its window had, which is not given back any more. */
+/* Counts DATA frames that are empty, nearly empty, or dropped. As many bytes as the window had
+ * may be in flight to a call that we have ended, as its window is not returned any more. */
 static void count_data(rp_h2 *h2, rp_call *call, const nghttp2_frame *frame)
 {
     size_t length = frame->hd.length, padding = frame->data.padlen;
@@ -578,10 +590,10 @@ int rp_h2_on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *u
     if (frame->hd.type == NGHTTP2_SETTINGS && (frame->hd.flags & NGHTTP2_FLAG_ACK) == 0)
         h2->greeted = true;
     if (h2->ended || (frame->hd.type != NGHTTP2_DATA && frame->hd.type != NGHTTP2_HEADERS))
-        return go_on(h2);
+        return callback_result(h2);
     call = nghttp2_session_get_stream_user_data(session, frame->hd.stream_id);
     if (frame->hd.type == NGHTTP2_DATA) count_data(h2, call, frame);
-    if (call == NULL || h2->ended) return go_on(h2);
+    if (call == NULL || h2->ended) return callback_result(h2);
     if (frame->hd.type == NGHTTP2_HEADERS && frame->headers.cat == NGHTTP2_HCAT_REQUEST)
         begin_call(h2, call);
     else if (frame->hd.type == NGHTTP2_HEADERS && h2->is_client)
@@ -604,13 +616,13 @@ int rp_h2_on_invalid_frame(nghttp2_session *session, const nghttp2_frame *frame,
     (void)error;
     rp_h2_expect_late(h2);
     rp_h2_nuisance(h2, RP_NUISANCE_BAD_FRAME);
-    return go_on(h2);
+    return callback_result(h2);
 }
 
 int rp_h2_on_unknown_frame(nghttp2_session *session, void **payload,
                            const nghttp2_frame_hd *head, void *user)
 {
-    (void)session, (void)head, (void)user; /* on_begin_frame has counted it */
+    (void)session, (void)head, (void)user; /* rp_h2_on_begin_frame() has counted it */
     *payload = NULL;
     return 0;
 }
@@ -626,7 +638,7 @@ bool rp_h2_receive(rp_h2 *h2, const uint8_t *data, size_t size)
     ssize_t used;
 
     if (h2->broken || h2->ended) return false;
-    if (h2->dead != NULL) rp_h2_bury_dead(h2);
+    if (h2->dead != NULL) rp_h2_free_dead(h2);
     if (!h2->is_client) {
         rp_frame_meter_feed(&h2->meter, data, size);
         charge_table_sizes(h2); /* before nghttp2 does the work */
@@ -663,6 +675,7 @@ uint8_t *rp_h2_receive_place(rp_h2 *h2, size_t *size)
     room = room_of(call);
     if (room > h2->frame_left) room = h2->frame_left;
     if (room < DIRECT_BYTES) return NULL;
+    assert(block->size + room <= block->capacity && !call->closed);
     *size = room;
     return block->data + block->size;
 }

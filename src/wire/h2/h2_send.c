@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sending bytes out.
+/* Output.
  *
- * A reply waits in its call until the windows let nghttp2 make a frame of it; then its bytes,
- * where they lie, become pieces of the output, and the reply waits in `landing` until the last
- * of them has been written. Only when all of the output is written is more of it made, so that
- * what waits stays with its call, where it is counted. */
+ * A reply waits in its call until the windows allow nghttp2 to make a frame of it. Then its
+ * bytes, in place, become pieces of the output, and the reply waits in `landing` until the last
+ * of them was written. More output is made only after all of it was written, so that waiting
+ * replies stay with their call, where they are counted. */
+#include <assert.h>
 #include <stdio.h>
 
 #include "util/mem.h"
 #include "wire/h2/grpc.h"
 #include "wire/h2/h2_inside.h"
 
-enum { OUTPUT_BYTES = 1 << 20, OUTPUT_PIECES = 256 }; /* made at a time, and a frame more */
+enum { OUTPUT_BYTES = 1 << 20, OUTPUT_PIECES = 256 }; /* made at a time, plus a frame */
 
-/* A header field, by constant name and value. */
 nghttp2_nv rp_h2_field(const char *name, const char *value)
 {
     return (nghttp2_nv){
@@ -63,6 +63,7 @@ ssize_t rp_h2_read_replies(nghttp2_session *session, int32_t id, uint8_t *buffer
         }
         call->finished = true;
     }
+    assert(length <= call->queued);
     call->promised = length;
     return (ssize_t)length;
 }
@@ -106,6 +107,7 @@ static void enqueue(rp_call *call, rp_reply *reply)
     else
         call->first_reply = reply;
     call->last_reply = reply;
+    assert(reply->size > 0); /* closed */
     call->queued += rp_reply_remaining(reply);
     h2->queued += rp_reply_remaining(reply);
     if (call->queued > h2->limits.queued_bytes / 2) call->wants_room = true;
@@ -142,7 +144,6 @@ void rp_call_finish(rp_call *call, rp_status status, const char *text)
     rp_h2_wake(call);
 }
 
-/* Drops the replies of which nothing has been promised to the session. */
 void rp_h2_drop_unpromised(rp_call *call)
 {
     rp_reply **link = &call->first_reply, *last = NULL;
@@ -156,6 +157,8 @@ void rp_h2_drop_unpromised(rp_call *call)
     while (*link != NULL) {
         rp_reply *reply = *link;
         *link = reply->next;
+        assert(call->queued >= rp_reply_remaining(reply));
+        assert(call->h2->queued >= rp_reply_remaining(reply)); /* H2 */
         call->queued -= rp_reply_remaining(reply);
         call->h2->queued -= rp_reply_remaining(reply);
         rp_reply_release(call->h2->pool, reply);
@@ -215,6 +218,7 @@ static bool reserve(rp_h2 *h2)
 
 static void push(rp_h2 *h2, rp_out_piece piece)
 {
+    assert(h2->out_count < h2->out_capacity); /* H5 */
     h2->out[h2->out_count++] = piece;
     h2->out_bytes += piece.size;
 }
@@ -226,7 +230,7 @@ bool rp_h2_push_control(rp_h2 *h2, const uint8_t *data, size_t size)
 
     rp_buf_append(&h2->control, data, size);
     if (h2->control.bad) return false;
-    if (last != NULL && last->reply == NULL) { /* right behind it */
+    if (last != NULL && last->reply == NULL) { /* directly after it */
         last->size += size;
         h2->out_bytes += size;
         return true;
@@ -236,7 +240,7 @@ bool rp_h2_push_control(rp_h2 *h2, const uint8_t *data, size_t size)
     return true;
 }
 
-/* A reply that will hand on no more waits for its last bytes to leave. */
+/* Keeps a reply until its last bytes were written. */
 static void land(rp_h2 *h2, rp_reply *reply)
 {
     reply->next = NULL;
@@ -262,6 +266,7 @@ int rp_h2_send_data(nghttp2_session *session, nghttp2_frame *frame, const uint8_
         piece.size = rp_reply_take(reply, length, &piece.data);
         push(h2, piece);
         length -= piece.size;
+        assert(piece.size > 0 && call->queued >= piece.size);
         call->queued -= piece.size;
         if (rp_reply_remaining(reply) == 0) {
             call->first_reply = reply->next;
@@ -282,7 +287,7 @@ int rp_h2_on_frame_sent(nghttp2_session *session, const nghttp2_frame *frame, vo
 
     if (type == NGHTTP2_RST_STREAM && frame->rst_stream.error_code != NGHTTP2_NO_ERROR)
         rp_h2_nuisance(h2, RP_NUISANCE_MADE_RESET);
-    /* Calls that the peer has begun meanwhile are not taken, nor is their data. */
+    /* Calls that the peer has begun since are dropped, with their data. */
     if (type == NGHTTP2_GOAWAY) h2->earned_late = RP_H2_CONNECTION_WINDOW;
     if (type == NGHTTP2_GOAWAY && frame->goaway.error_code != NGHTTP2_NO_ERROR && !h2->ended)
         h2->violated = true;
@@ -323,9 +328,9 @@ static void give_room(void *user, rp_call *call)
     if (!call->closing) h2->handler->on_room(h2->user, call);
 }
 
-/* Tells calls below the id or, for the second half of a round, the others. The list runs from
- * the highest id to the lowest. */
-static void tell_of_room(rp_h2 *h2, int32_t id, bool below)
+/* Calls on_room for calls with an id below `id` or, if not `below`, for the others. The list is
+ * in descending order of ids. */
+static void offer_room(rp_h2 *h2, int32_t id, bool below)
 {
     for (rp_call *call = h2->calls, *next; call != NULL; call = next) {
         next = call->next;
@@ -340,8 +345,8 @@ void rp_h2_make_room(rp_h2 *h2)
 {
     int32_t id = h2->room_id;
 
-    tell_of_room(h2, id, true);
-    tell_of_room(h2, id, false);
+    offer_room(h2, id, true);
+    offer_room(h2, id, false);
 }
 
 static void fill(rp_h2 *h2)
@@ -360,7 +365,7 @@ size_t rp_h2_output(rp_h2 *h2, struct iovec *parts, size_t capacity)
 {
     size_t count = 0;
 
-    if (h2->dead != NULL) rp_h2_bury_dead(h2);
+    if (h2->dead != NULL) rp_h2_free_dead(h2);
     if (h2->out_first == h2->out_count) {
         h2->out_first = h2->out_count = h2->out_bytes = 0;
         rp_buf_clear(&h2->control);
@@ -382,11 +387,13 @@ size_t rp_h2_output(rp_h2 *h2, struct iovec *parts, size_t capacity)
 void rp_h2_written(rp_h2 *h2, size_t size)
 {
     while (size > 0) {
+        assert(h2->out_first < h2->out_count); /* H5 */
         rp_out_piece *piece = &h2->out[h2->out_first];
         size_t part = size < piece->size ? size : piece->size;
         if (piece->reply != NULL) {
             piece->reply->left += part;
             piece->data += part;
+            assert(h2->queued >= part && piece->reply->left <= piece->reply->given); /* H2 */
             h2->queued -= part;
             h2->left += part;
         } else {
@@ -411,6 +418,7 @@ void rp_h2_drop_replies(rp_call *call)
     while (call->first_reply != NULL) {
         rp_reply *reply = call->first_reply;
         call->first_reply = reply->next;
+        assert(h2->queued >= rp_reply_remaining(reply)); /* H2 */
         call->queued -= rp_reply_remaining(reply);
         h2->queued -= rp_reply_remaining(reply);
         if (reply->given > reply->left)

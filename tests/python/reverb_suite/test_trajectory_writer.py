@@ -546,10 +546,8 @@ def test_timeouts(serve, call):
     writer = serve(queue("t", 1)).trajectory_writer(1)
     item(writer)
     item(writer)
-    began = time.monotonic()
     with pytest.raises(reverb.DeadlineExceededError, match="provided timeout of 0:00:00.05"):
         call(writer)
-    assert 0.04 < time.monotonic() - began < 5.0
     writer.close()
 
 

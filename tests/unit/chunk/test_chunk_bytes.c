@@ -179,11 +179,11 @@ static void replace_chunks(size_t count)
     } while (made == NULL && room < 10);
     assert_non_null(made);
     assert_int_equal(room, count > 16 ? 3 : 2);
-    assert_int_equal(rp_trajectory_bytes(made), rp_trajectory_bytes(old));
+    assert_int_equal(made->bytes, old->bytes);
     for (size_t c = 0; c < 2; c++)
         for (size_t i = 0; i < count; i++) {
-            const rp_slice *a = &rp_trajectory_get_slices(old, c)[i];
-            const rp_slice *b = &rp_trajectory_get_slices(made, c)[i];
+            const rp_slice *a = &rp_trajectory_slices(old, c).slices[i];
+            const rp_slice *b = &rp_trajectory_slices(made, c).slices[i];
 
             assert_ptr_equal(b->chunk, views[a->chunk->origin.key]);
             assert_int_equal(b->length, a->length);

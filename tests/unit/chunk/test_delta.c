@@ -2,6 +2,7 @@
 #include "chunk/delta.h"
 
 #include "support/chunks.h"
+#include "tensor/tensor.h"
 
 static const size_t widths[] = {1, 2, 4, 8};
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "chunk/mould.h"
 
+#include "chunk/chunk.h"
 #include "chunk/protobuf.h"
 #include "support/chunks.h"
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "chunk/trajectory.h"
 #include "support/chunks.h"
 
 static rp_decoder *make_decoder(void)

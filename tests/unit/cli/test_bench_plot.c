@@ -5,12 +5,12 @@
 
 #include "support/unit.h"
 
-static rp_sheet sheet;
+static rp_text_buffer buffer;
 
-static int empty_sheet(void **state)
+static int empty_buffer(void **state)
 {
     (void)state;
-    rp_sheet_deinit(&sheet);
+    rp_text_buffer_deinit(&buffer);
     return 0;
 }
 
@@ -18,7 +18,8 @@ static size_t count_of(const char *part)
 {
     size_t count = 0;
 
-    for (const char *at = rp_sheet_text(&sheet); (at = strstr(at, part)) != NULL; at++) count++;
+    for (const char *at = rp_text_buffer_text(&buffer); (at = strstr(at, part)) != NULL; at++)
+        count++;
     return count;
 }
 
@@ -27,14 +28,14 @@ static void rows_are_csv_or_json(void **state)
     const rp_bench_row row = {6, 400, 1, 25, 1234.5678};
 
     (void)state;
-    rp_bench_csv_head(&sheet);
-    rp_bench_csv(&sheet, &row);
-    assert_string_equal(rp_sheet_text(&sheet),
+    rp_bench_csv_head(&buffer);
+    rp_bench_csv(&buffer, &row);
+    assert_string_equal(rp_text_buffer_text(&buffer),
                         "figure,kind,payload_bytes,tables,clients,items_per_s,bytes_per_s\n"
                         "6,sample,400,1,25,1235,493827\n");
-    rp_sheet_clear(&sheet);
-    rp_bench_json(&sheet, &row);
-    assert_string_equal(rp_sheet_text(&sheet),
+    rp_text_buffer_clear(&buffer);
+    rp_bench_json(&buffer, &row);
+    assert_string_equal(rp_text_buffer_text(&buffer),
                         "{\"figure\":6,\"kind\":\"sample\",\"payload_bytes\":400,\"tables\":1,"
                         "\"clients\":25,\"items_per_s\":1235,\"bytes_per_s\":493827}\n");
 }
@@ -48,7 +49,7 @@ static void each_figure_has_its_panels_and_curves(void **state)
     };
 
     (void)state;
-    rp_bench_svg(&sheet, rows, COUNT_OF(rows));
+    rp_bench_svg(&buffer, rows, COUNT_OF(rows));
     assert_int_equal(count_of("<svg "), 1);
     assert_int_equal(count_of("</svg>\n"), 1);
     assert_int_equal(count_of("class=\"title\""), 3); /* 5a, 5b, 7 */
@@ -60,7 +61,7 @@ static void each_figure_has_its_panels_and_curves(void **state)
     assert_int_equal(count_of(">8 tables</text>"), 1);
     assert_int_equal(count_of("nan") + count_of("inf"), 0);
     /* 5a from 10 k to 1 M: the first point, 100 k at 1 of 10 clients, is half-way up. */
-    assert_non_null(strstr(rp_sheet_text(&sheet), "points=\"90.6,145.0 "));
+    assert_non_null(strstr(rp_text_buffer_text(&buffer), "points=\"90.6,145.0 "));
     /* 7 lies within one power of ten: from 0 to 4 k. */
     assert_int_equal(count_of(">3.5k</text>"), 1);
 }
@@ -70,10 +71,10 @@ static void nothing_and_zeros_can_be_drawn(void **state)
     const rp_bench_row rows[] = {{6, 4, 1, 1, 0}};
 
     (void)state;
-    rp_bench_svg(&sheet, NULL, 0);
+    rp_bench_svg(&buffer, NULL, 0);
     assert_int_equal(count_of("<polyline "), 0);
-    rp_sheet_clear(&sheet);
-    rp_bench_svg(&sheet, rows, 1);
+    rp_text_buffer_clear(&buffer);
+    rp_bench_svg(&buffer, rows, 1);
     assert_int_equal(count_of("<polyline "), 2);
     assert_int_equal(count_of("nan") + count_of("inf"), 0);
 }
@@ -81,9 +82,9 @@ static void nothing_and_zeros_can_be_drawn(void **state)
 RP_TESTS(bench_plot)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(rows_are_csv_or_json, empty_sheet),
-        cmocka_unit_test_teardown(each_figure_has_its_panels_and_curves, empty_sheet),
-        cmocka_unit_test_teardown(nothing_and_zeros_can_be_drawn, empty_sheet),
+        cmocka_unit_test_teardown(rows_are_csv_or_json, empty_buffer),
+        cmocka_unit_test_teardown(each_figure_has_its_panels_and_curves, empty_buffer),
+        cmocka_unit_test_teardown(nothing_and_zeros_can_be_drawn, empty_buffer),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -7,19 +7,19 @@
 
 #include "support/unit.h"
 
-static rp_sheet sheet;
+static rp_text_buffer buffer;
 
-static int empty_sheet(void **state)
+static int empty_buffer(void **state)
 {
     (void)state;
-    rp_sheet_deinit(&sheet);
+    rp_text_buffer_deinit(&buffer);
     return 0;
 }
 
-static void assert_sheet(const char *expected)
+static void assert_buffer(const char *expected)
 {
-    assert_string_equal(rp_sheet_text(&sheet), expected);
-    rp_sheet_clear(&sheet);
+    assert_string_equal(rp_text_buffer_text(&buffer), expected);
+    rp_text_buffer_clear(&buffer);
 }
 
 static rp_client_table table(const char *name, size_t shard)
@@ -50,27 +50,27 @@ static void tables_stand_at_a_glance(void **state)
 
     (void)state;
     rp_info_glance(
-        &sheet,
+        &buffer,
         &(rp_tables_view){.tables = tables, .count = 1, .shards = shards, .shard_count = 1});
-    assert_sheet("TABLE   SAMPLER          ITEMS   MAX    BYTES  INSERTS  SAMPLES  WAITING\n"
-                 "replay  prioritized 0.6    250  1000  1.5 KiB      260     1040  nobody\n");
+    assert_buffer("TABLE   SAMPLER          ITEMS   MAX    BYTES  INSERTS  SAMPLES  WAITING\n"
+                  "replay  prioritized 0.6    250  1000  1.5 KiB      260     1040  nobody\n");
     tables[1].info.waiting_inserts = 1;
     tables[1].info.waiting_samples = 2;
     tables[1].info.paused = RP_SIDE_INSERTS | RP_SIDE_SAMPLES;
     tables[1].info.sampler.kind = RP_UNIFORM;
     rp_info_glance(
-        &sheet,
+        &buffer,
         &(rp_tables_view){.tables = tables, .count = 2, .shards = shards, .shard_count = 2});
-    assert_sheet(
+    assert_buffer(
         "SHARD  TABLE      SAMPLER          ITEMS   MAX    BYTES  INSERTS  SAMPLES  WAITING\n"
         "a:1    replay     prioritized 0.6    250  1000  1.5 KiB      260     1040  nobody\n"
         "b:2    a\\x1b[2Jb  uniform            250  1000  1.5 KiB      260     1040  1 insert, "
         "2 "
         "samples, inserts and samples paused\n");
     rp_info_glance(
-        &sheet,
+        &buffer,
         &(rp_tables_view){.tables = tables, .count = 0, .shards = shards, .shard_count = 1});
-    assert_sheet("no tables; reprise tables create NAME:SAMPLER:MAX_SIZE makes one\n");
+    assert_buffer("no tables; reprise tables create NAME:SAMPLER:MAX_SIZE makes one\n");
 }
 
 static void one_table_is_told_at_length(void **state)
@@ -86,30 +86,32 @@ static void one_table_is_told_at_length(void **state)
     t.info.max_times_sampled = 3;
     t.info.paused = RP_SIDE_SAMPLES;
     rp_info_details(
-        &sheet, &(rp_tables_view){.tables = &t, .count = 1, .shards = shards, .shard_count = 1},
+        &buffer,
+        &(rp_tables_view){.tables = &t, .count = 1, .shards = shards, .shard_count = 1},
         "replay");
-    assert_sheet("replay\n"
-                 "  sampler       prioritized 0.6\n"
-                 "  remover       fifo\n"
-                 "  items         250 of 1000\n"
-                 "  bytes         1.5 KiB of 1 MiB\n"
-                 "  sampled       at most 3 times\n"
-                 "  limiter       4 samples an insert, within -8 and 8, from 100 items on\n"
-                 "  stands at     [--------------------|-------------------] 0\n"
-                 "  inserts       260 (0 waited)\n"
-                 "  samples       1040 (0 waited), 0 different items\n"
-                 "  deletes       10, 9 of them evictions\n"
-                 "  updates       0\n"
-                 "  episodes      0\n"
-                 "  waiting       nobody\n"
-                 "  paused        samples\n"
-                 "  signature\n"
-                 "    obs     float32 [?,84]\n"
-                 "    reward  float64 []\n");
+    assert_buffer("replay\n"
+                  "  sampler       prioritized 0.6\n"
+                  "  remover       fifo\n"
+                  "  items         250 of 1000\n"
+                  "  bytes         1.5 KiB of 1 MiB\n"
+                  "  sampled       at most 3 times\n"
+                  "  limiter       4 samples an insert, within -8 and 8, from 100 items on\n"
+                  "  stands at     [--------------------|-------------------] 0\n"
+                  "  inserts       260 (0 waited)\n"
+                  "  samples       1040 (0 waited), 0 different items\n"
+                  "  deletes       10, 9 of them evictions\n"
+                  "  updates       0\n"
+                  "  episodes      0\n"
+                  "  waiting       nobody\n"
+                  "  paused        samples\n"
+                  "  signature\n"
+                  "    obs     float32 [?,84]\n"
+                  "    reward  float64 []\n");
     rp_info_details(
-        &sheet, &(rp_tables_view){.tables = &t, .count = 1, .shards = shards, .shard_count = 1},
+        &buffer,
+        &(rp_tables_view){.tables = &t, .count = 1, .shards = shards, .shard_count = 1},
         "other");
-    assert_sheet("");
+    assert_buffer("");
     rp_signature_unref(t.info.signature);
 }
 
@@ -121,10 +123,10 @@ static void json_has_everything(void **state)
     (void)state;
     tables[0].info.limiter = rp_limiter_min_size(1);
     rp_tables_json(
-        &sheet,
+        &buffer,
         &(rp_tables_view){.tables = tables, .count = 2, .shards = shards, .shard_count = 1},
         "replay");
-    assert_sheet(
+    assert_buffer(
         "[{\"table\":\"replay\",\"shard\":\"a:1\",\"sampler\":{\"kind\":\"prioritized\","
         "\"exponent\":0.6},\"remover\":{\"kind\":\"fifo\"},\"limiter\":{\"samples_per_insert\":"
         "1,"
@@ -135,10 +137,10 @@ static void json_has_everything(void **state)
         "\"waiting_inserts\":0,\"waiting_samples\":0,\"paused_inserts\":false,"
         "\"paused_samples\":false,\"signature\":null}]\n");
     rp_tables_json(
-        &sheet,
+        &buffer,
         &(rp_tables_view){.tables = tables, .count = 0, .shards = shards, .shard_count = 1},
         NULL);
-    assert_sheet("[]\n");
+    assert_buffer("[]\n");
 }
 
 static void bar_with(double diff, int64_t size, const char *expected)
@@ -147,8 +149,8 @@ static void bar_with(double diff, int64_t size, const char *expected)
 
     info.limiter_diff = diff;
     info.size = size;
-    rp_limiter_bar(&sheet, &info, 11);
-    assert_sheet(expected);
+    rp_limiter_bar(&buffer, &info, 11);
+    assert_buffer(expected);
 }
 
 static void the_bar_shows_where_the_limiter_stands(void **state)
@@ -164,10 +166,10 @@ static void the_bar_shows_where_the_limiter_stands(void **state)
     bar_with(0, 50, "[####.....]");
     bar_with(0, 0, "[.........]");
     info.limiter = rp_limiter_min_size(1);
-    rp_limiter_bar(&sheet, &info, 11);
-    assert_sheet("[  free   ]");
-    rp_limiter_bar(&sheet, &info, 5);
-    assert_sheet("[fre]");
+    rp_limiter_bar(&buffer, &info, 11);
+    assert_buffer("[  free   ]");
+    rp_limiter_bar(&buffer, &info, 5);
+    assert_buffer("[fre]");
 }
 
 /* A server may say anything: a bar has its width for all numbers. */
@@ -185,21 +187,21 @@ static void any_numbers_make_a_bar(void **state)
             info.limiter_diff = odd[i / COUNT_OF(odd) / COUNT_OF(odd)];
             info.size = sizes[j % COUNT_OF(sizes)];
             info.limiter.min_size = sizes[j / COUNT_OF(sizes)];
-            rp_limiter_bar(&sheet, &info, 11);
-            assert_int_equal(strlen(rp_sheet_text(&sheet)), 11);
-            rp_sheet_clear(&sheet);
+            rp_limiter_bar(&buffer, &info, 11);
+            assert_int_equal(strlen(rp_text_buffer_text(&buffer)), 11);
+            rp_text_buffer_clear(&buffer);
         }
 }
 
 static void limiters_have_words(void **state)
 {
     (void)state;
-    rp_limiter_words(&sheet, &(rp_limiter_options){1, 1, -DBL_MAX, DBL_MAX});
-    assert_sheet("from 1 item on");
-    rp_limiter_words(&sheet, &(rp_limiter_options){0.5, 1, -DBL_MAX, 3});
-    assert_sheet("0.5 samples an insert, up to 3");
-    rp_limiter_words(&sheet, &(rp_limiter_options){2, 10, 0, DBL_MAX});
-    assert_sheet("2 samples an insert, from 0 on, from 10 items on");
+    rp_limiter_words(&buffer, &(rp_limiter_options){1, 1, -DBL_MAX, DBL_MAX});
+    assert_buffer("from 1 item on");
+    rp_limiter_words(&buffer, &(rp_limiter_options){0.5, 1, -DBL_MAX, 3});
+    assert_buffer("0.5 samples an insert, up to 3");
+    rp_limiter_words(&buffer, &(rp_limiter_options){2, 10, 0, DBL_MAX});
+    assert_buffer("2 samples an insert, from 0 on, from 10 items on");
 }
 
 static void counts_are_short(void **state)
@@ -230,12 +232,12 @@ static void counts_are_short(void **state)
 RP_TESTS(info_print)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(tables_stand_at_a_glance, empty_sheet),
-        cmocka_unit_test_teardown(one_table_is_told_at_length, empty_sheet),
-        cmocka_unit_test_teardown(json_has_everything, empty_sheet),
-        cmocka_unit_test_teardown(the_bar_shows_where_the_limiter_stands, empty_sheet),
-        cmocka_unit_test_teardown(any_numbers_make_a_bar, empty_sheet),
-        cmocka_unit_test_teardown(limiters_have_words, empty_sheet),
+        cmocka_unit_test_teardown(tables_stand_at_a_glance, empty_buffer),
+        cmocka_unit_test_teardown(one_table_is_told_at_length, empty_buffer),
+        cmocka_unit_test_teardown(json_has_everything, empty_buffer),
+        cmocka_unit_test_teardown(the_bar_shows_where_the_limiter_stands, empty_buffer),
+        cmocka_unit_test_teardown(any_numbers_make_a_bar, empty_buffer),
+        cmocka_unit_test_teardown(limiters_have_words, empty_buffer),
         cmocka_unit_test(counts_are_short),
     };
 

@@ -57,32 +57,32 @@ static rp_item_view example(void)
 static void items_are_printed_for_people(void **state)
 {
     rp_item_view view = example();
-    rp_sheet sheet = {0};
+    rp_text_buffer buffer = {0};
 
     (void)state;
-    rp_item_print(&sheet, &view, 1, 24);
-    assert_string_equal(rp_sheet_text(&sheet),
+    rp_item_print(&buffer, &view, 1, 24);
+    assert_string_equal(rp_text_buffer_text(&buffer),
                         "item 1  key 42  priority 1.5  probability 0.25  of 4 items  sampled 1 "
                         "time\n"
                         "  observation  float32 [2]  [0.5 -1]\n"
                         "  action       int32 []     3\n");
-    rp_sheet_deinit(&sheet);
+    rp_text_buffer_deinit(&buffer);
 }
 
 static void what_is_printed_as_json_is_read_back(void **state)
 {
     rp_item_view view = example();
-    rp_sheet sheet = {0};
+    rp_text_buffer buffer = {0};
 
     (void)state;
-    rp_item_json(&sheet, &view);
+    rp_item_json(&buffer, &view);
     assert_string_equal(
-        rp_sheet_text(&sheet),
+        rp_text_buffer_text(&buffer),
         "{\"table\":\"replay\",\"key\":42,\"priority\":1.5,\"probability\":0.25,"
         "\"table_size\":4,\"times_sampled\":1,\"data\":{\"observation\":{\"dtype\":"
         "\"float32\",\"shape\":[2],\"data\":[0.5,-1]},\"action\":{\"dtype\":"
         "\"int32\",\"shape\":[],\"data\":3}}}\n");
-    assert_ok(parse(rp_sheet_text(&sheet)));
+    assert_ok(parse(rp_text_buffer_text(&buffer)));
     assert_true(item.has_priority && item.priority == 1.5);
     assert_int_equal(columns.count, 2);
     for (size_t i = 0; i < 2; i++) {
@@ -91,7 +91,7 @@ static void what_is_printed_as_json_is_read_back(void **state)
         assert_true(rp_shape_equal(&item.tensors[i].shape, &view.tensors[i].shape));
     }
     assert_memory_equal(item.tensors[0].data, view.tensors[0].data, 8);
-    rp_sheet_deinit(&sheet);
+    rp_text_buffer_deinit(&buffer);
 }
 
 static void the_first_line_says_what_columns_there_are(void **state)

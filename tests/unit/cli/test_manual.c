@@ -27,25 +27,25 @@ static const rp_command try_command = {
 };
 static const rp_command *const commands[] = {&try_command};
 static const rp_program program = {commands, 1, "1.2.3"};
-static rp_sheet sheet;
+static rp_text_buffer buffer;
 
-static int empty_sheet(void **state)
+static int empty_buffer(void **state)
 {
     (void)state;
-    rp_sheet_deinit(&sheet);
+    rp_text_buffer_deinit(&buffer);
     return 0;
 }
 
 static void assert_has(const char *part)
 {
-    if (strstr(rp_sheet_text(&sheet), part) == NULL)
-        fail_msg("'%s' is not in:\n%s", part, rp_sheet_text(&sheet));
+    if (strstr(rp_text_buffer_text(&buffer), part) == NULL)
+        fail_msg("'%s' is not in:\n%s", part, rp_text_buffer_text(&buffer));
 }
 
 static void a_man_page_has_its_sections(void **state)
 {
     (void)state;
-    rp_man_page(&sheet, &program, &try_command);
+    rp_man_page(&buffer, &program, &try_command);
     assert_has(".TH REPRISE\\-TRY 1 \"\" \"reprise 1.2.3\"");
     assert_has(".SH NAME\nreprise\\-try \\- tries something\n");
     assert_has(".SH SYNOPSIS\n.B reprise try\n[OPTION...] ACTION\n");
@@ -63,7 +63,7 @@ static void a_man_page_has_its_sections(void **state)
 static void the_program_lists_its_commands(void **state)
 {
     (void)state;
-    rp_man_page(&sheet, &program, NULL);
+    rp_man_page(&buffer, &program, NULL);
     assert_has(".TH REPRISE 1");
     assert_has(".TP\n.BR reprise\\-try (1)\nTries something.\n");
     assert_has("REPRISE_SERVER");
@@ -72,31 +72,31 @@ static void the_program_lists_its_commands(void **state)
 static void completions_know_options_words_and_files(void **state)
 {
     (void)state;
-    assert_true(rp_completion(&sheet, &program, "bash"));
+    assert_true(rp_completion(&buffer, &program, "bash"));
     assert_has("words='--help --count --kind --out --json'");
     assert_has("[ \"$COMP_CWORD\" = 2 ] && words='start stop'");
     assert_has("--kind) words='one two'");
     assert_has("--out) words=; files=1 ;;");
     assert_has("--count) words=; files= ;;");
-    rp_sheet_clear(&sheet);
-    assert_true(rp_completion(&sheet, &program, "zsh"));
+    rp_text_buffer_clear(&buffer);
+    assert_true(rp_completion(&buffer, &program, "zsh"));
     assert_has("'--kind[which \\[a\\] it'\\''s]:WORD:(one two)'");
     assert_has("'*--out[where]:FILE:_files'");
     assert_has("'--json[for programs]'");
-    rp_sheet_clear(&sheet);
-    assert_true(rp_completion(&sheet, &program, "fish"));
+    rp_text_buffer_clear(&buffer);
+    assert_true(rp_completion(&buffer, &program, "fish"));
     assert_has("-l kind -x -a 'one two' -d 'which [a] it'\\''s'");
     assert_has("-l out -r -F -d 'where'");
-    rp_sheet_clear(&sheet);
-    assert_false(rp_completion(&sheet, &program, "csh"));
+    rp_text_buffer_clear(&buffer);
+    assert_false(rp_completion(&buffer, &program, "csh"));
 }
 
 RP_TESTS(manual)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(a_man_page_has_its_sections, empty_sheet),
-        cmocka_unit_test_teardown(the_program_lists_its_commands, empty_sheet),
-        cmocka_unit_test_teardown(completions_know_options_words_and_files, empty_sheet),
+        cmocka_unit_test_teardown(a_man_page_has_its_sections, empty_buffer),
+        cmocka_unit_test_teardown(the_program_lists_its_commands, empty_buffer),
+        cmocka_unit_test_teardown(completions_know_options_words_and_files, empty_buffer),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/serve/config_flags.h"
 #include "cli/serve/config_yaml.h"
 #include "cli/serve/limit_names.h"
 #include "cli/serve/serve_print.h"

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "support/unit.h"
+#include "table/rate_limiter.h"
 
 static const uint64_t memory = UINT64_C(1000000);
 

@@ -7,7 +7,7 @@
 #include "support/unit.h"
 
 static rp_arena arena;
-static rp_sheet sheet;
+static rp_text_buffer buffer;
 static rp_problem problem;
 
 static int begin(void **state)
@@ -21,15 +21,15 @@ static int end(void **state)
 {
     (void)state;
     rp_arena_deinit(&arena);
-    rp_sheet_deinit(&sheet);
+    rp_text_buffer_deinit(&buffer);
     return 0;
 }
 
-static void assert_sheet(const char *expected)
+static void assert_buffer(const char *expected)
 {
-    assert_false(sheet.failed);
-    assert_string_equal(rp_sheet_text(&sheet), expected);
-    rp_sheet_clear(&sheet);
+    assert_false(buffer.failed);
+    assert_string_equal(rp_text_buffer_text(&buffer), expected);
+    rp_text_buffer_clear(&buffer);
 }
 
 static rp_status read_text(const char *text, rp_dtype dtype, rp_tensor *out)
@@ -50,18 +50,18 @@ static void tensors_are_printed_nested(void **state)
     const float complex[] = {1, -2};
 
     (void)state;
-    rp_tensor_print(&sheet, &(rp_tensor){RP_FLOAT32, {2, {2, 3}}, floats}, 0);
-    assert_sheet("[[1 0.1 -2.5e+10] [inf nan 3]]");
-    rp_tensor_print(&sheet, &(rp_tensor){RP_INT16, {0, {0}}, numbers}, 0);
-    assert_sheet("-1");
-    rp_tensor_print(&sheet, &(rp_tensor){RP_BOOL, {1, {2}}, flags}, 0);
-    assert_sheet("[true false]");
-    rp_tensor_print(&sheet, &(rp_tensor){RP_STRING, {1, {2}}, strings}, 0);
-    assert_sheet("[\"a\\\"b\" \"\"]");
-    rp_tensor_print(&sheet, &(rp_tensor){RP_COMPLEX64, {0, {0}}, complex}, 0);
-    assert_sheet("1-2j");
-    rp_tensor_print(&sheet, &(rp_tensor){RP_FLOAT32, {2, {2, 0}}, floats}, 0);
-    assert_sheet("[[] []]");
+    rp_tensor_print(&buffer, &(rp_tensor){RP_FLOAT32, {2, {2, 3}}, floats}, 0);
+    assert_buffer("[[1 0.1 -2.5e+10] [inf nan 3]]");
+    rp_tensor_print(&buffer, &(rp_tensor){RP_INT16, {0, {0}}, numbers}, 0);
+    assert_buffer("-1");
+    rp_tensor_print(&buffer, &(rp_tensor){RP_BOOL, {1, {2}}, flags}, 0);
+    assert_buffer("[true false]");
+    rp_tensor_print(&buffer, &(rp_tensor){RP_STRING, {1, {2}}, strings}, 0);
+    assert_buffer("[\"a\\\"b\" \"\"]");
+    rp_tensor_print(&buffer, &(rp_tensor){RP_COMPLEX64, {0, {0}}, complex}, 0);
+    assert_buffer("1-2j");
+    rp_tensor_print(&buffer, &(rp_tensor){RP_FLOAT32, {2, {2, 0}}, floats}, 0);
+    assert_buffer("[[] []]");
 }
 
 static void large_ones_are_cut(void **state)
@@ -70,12 +70,12 @@ static void large_ones_are_cut(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof bytes; i++) bytes[i] = (uint8_t)i;
-    rp_tensor_print(&sheet, &(rp_tensor){RP_UINT8, {1, {100}}, bytes}, 24);
-    assert_sheet("[0 1 2 ... 97 98 99]");
-    rp_tensor_print(&sheet, &(rp_tensor){RP_UINT8, {2, {2, 50}}, bytes}, 24);
-    assert_sheet("[[0 1 2 ... 47 48 49] [50 51 52 ... 97 98 99]]");
-    rp_tensor_print(&sheet, &(rp_tensor){RP_UINT8, {1, {7}}, bytes}, 24);
-    assert_sheet("[0 1 2 3 4 5 6]");
+    rp_tensor_print(&buffer, &(rp_tensor){RP_UINT8, {1, {100}}, bytes}, 24);
+    assert_buffer("[0 1 2 ... 97 98 99]");
+    rp_tensor_print(&buffer, &(rp_tensor){RP_UINT8, {2, {2, 50}}, bytes}, 24);
+    assert_buffer("[[0 1 2 ... 47 48 49] [50 51 52 ... 97 98 99]]");
+    rp_tensor_print(&buffer, &(rp_tensor){RP_UINT8, {1, {7}}, bytes}, 24);
+    assert_buffer("[0 1 2 3 4 5 6]");
 }
 
 static void json_is_nested_and_strict(void **state)
@@ -84,12 +84,12 @@ static void json_is_nested_and_strict(void **state)
     const uint64_t large[] = {UINT64_MAX};
 
     (void)state;
-    rp_tensor_json(&sheet, &(rp_tensor){RP_FLOAT64, {2, {1, 2}}, doubles});
-    assert_sheet("[[0.1,\"Infinity\"]]");
-    rp_tensor_json(&sheet, &(rp_tensor){RP_UINT64, {0, {0}}, large});
-    assert_sheet("18446744073709551615");
-    rp_tensor_json(&sheet, &(rp_tensor){RP_COMPLEX128, {0, {0}}, doubles});
-    assert_sheet("[0.1,\"Infinity\"]");
+    rp_tensor_json(&buffer, &(rp_tensor){RP_FLOAT64, {2, {1, 2}}, doubles});
+    assert_buffer("[[0.1,\"Infinity\"]]");
+    rp_tensor_json(&buffer, &(rp_tensor){RP_UINT64, {0, {0}}, large});
+    assert_buffer("18446744073709551615");
+    rp_tensor_json(&buffer, &(rp_tensor){RP_COMPLEX128, {0, {0}}, doubles});
+    assert_buffer("[0.1,\"Infinity\"]");
 }
 
 static void small_floats_are_read_as_what_they_are(void **state)
@@ -119,10 +119,10 @@ static void small_floats_are_read_as_what_they_are(void **state)
         for (uint32_t b = 0; b < 1U << (8 * rp_dtype_size(all[d])); b++) {
             bits = (uint16_t)b;
             if (isnan(rp_element_number(all[d], &bits))) continue;
-            rp_tensor_json(&sheet, &(rp_tensor){all[d], {0, {0}}, &bits});
-            assert_ok(read_text(rp_sheet_text(&sheet), all[d], &t));
+            rp_tensor_json(&buffer, &(rp_tensor){all[d], {0, {0}}, &bits});
+            assert_ok(read_text(rp_text_buffer_text(&buffer), all[d], &t));
             assert_memory_equal(t.data, &bits, rp_dtype_size(all[d]));
-            rp_sheet_clear(&sheet);
+            rp_text_buffer_clear(&buffer);
             rp_arena_deinit(&arena);
             rp_arena_init(&arena, NULL);
         }

@@ -6,13 +6,13 @@
 
 #include "support/unit.h"
 
-static rp_sheet sheet;
+static rp_text_buffer buffer;
 static const char *const shards[] = {"localhost:8000", "localhost:8001"};
 
-static int empty_sheet(void **state)
+static int empty_buffer(void **state)
 {
     (void)state;
-    rp_sheet_deinit(&sheet);
+    rp_text_buffer_deinit(&buffer);
     return 0;
 }
 
@@ -55,9 +55,9 @@ static void a_screen_has_rates_bars_and_those_who_wait(void **state)
     now[0].info.waiting_samples = 1;
     fresh.waiting = &waiting;
     fresh.waiting_count = fresh.waiting_total = 1;
-    rp_top_print(&sheet, &screen, &fresh, &old);
+    rp_top_print(&buffer, &screen, &fresh, &old);
     assert_string_equal(
-        rp_sheet_text(&sheet),
+        rp_text_buffer_text(&buffer),
         "reprise top  localhost:8000  12:00:00                                    q quits\n"
         "2 tables, 200 items, 241.1 KiB; 1.0k inserts/s, 4.0k samples/s; 1 waiting\n"
         "\n"
@@ -80,14 +80,14 @@ static void any_counts_make_a_screen(void **state)
 
     (void)state;
     now[0].info.size = now[1].info.size = INT64_MAX;
-    rp_top_print(&sheet, &screen, &fresh, &old);
-    assert_non_null(strstr(rp_sheet_text(&sheet), "2 tables, 18.4E items"));
-    rp_sheet_clear(&sheet);
+    rp_top_print(&buffer, &screen, &fresh, &old);
+    assert_non_null(strstr(rp_text_buffer_text(&buffer), "2 tables, 18.4E items"));
+    rp_text_buffer_clear(&buffer);
     now[0].info.size = now[1].info.size = INT64_MIN;
-    rp_top_print(&sheet, &screen, &fresh, &old);
-    assert_non_null(strstr(rp_sheet_text(&sheet), "2 tables, 0 items"));
-    rp_sheet_clear(&sheet);
-    rp_top_json(&sheet, &fresh, &old);
+    rp_top_print(&buffer, &screen, &fresh, &old);
+    assert_non_null(strstr(rp_text_buffer_text(&buffer), "2 tables, 0 items"));
+    rp_text_buffer_clear(&buffer);
+    rp_top_json(&buffer, &fresh, &old);
 }
 
 static void a_screen_is_never_larger_than_the_window(void **state)
@@ -118,9 +118,9 @@ static void a_screen_is_never_larger_than_the_window(void **state)
                 .width = width, .height = height, .title = "t", .scroll = height};
             size_t lines = 0;
 
-            rp_sheet_clear(&sheet);
-            rp_top_print(&sheet, &screen, &now, NULL);
-            for (const char *at = rp_sheet_text(&sheet); *at != '\0'; lines++) {
+            rp_text_buffer_clear(&buffer);
+            rp_top_print(&buffer, &screen, &now, NULL);
+            for (const char *at = rp_text_buffer_text(&buffer); *at != '\0'; lines++) {
                 size_t length = strcspn(at, "\n");
 
                 assert_true(length <= width);
@@ -128,7 +128,7 @@ static void a_screen_is_never_larger_than_the_window(void **state)
             }
             assert_int_equal(lines, height);
         }
-    assert_non_null(strstr(rp_sheet_text(&sheet), "... and 98")); /* of the 1000 */
+    assert_non_null(strstr(rp_text_buffer_text(&buffer), "... and 98")); /* of the 1000 */
 }
 
 static void trouble_takes_the_place_of_the_sums(void **state)
@@ -141,9 +141,9 @@ static void trouble_takes_the_place_of_the_sums(void **state)
     rp_top_look now = look(tables, 1, 0);
 
     (void)state;
-    rp_top_print(&sheet, &screen, &now, NULL);
+    rp_top_print(&buffer, &screen, &now, NULL);
     assert_non_null(
-        strstr(rp_sheet_text(&sheet), "\nlocalhost:8000: connection\\x1b refused\n"));
+        strstr(rp_text_buffer_text(&buffer), "\nlocalhost:8000: connection\\x1b refused\n"));
 }
 
 static void tables_of_shards_are_told_apart(void **state)
@@ -156,9 +156,9 @@ static void tables_of_shards_are_told_apart(void **state)
     (void)state;
     tables[1].shard = before[1].shard = 1;
     now.view.shard_count = old.view.shard_count = 2;
-    rp_top_print(&sheet, &screen, &now, &old);
-    assert_non_null(strstr(rp_sheet_text(&sheet), "0/replay    100   123kB    100 "));
-    assert_non_null(strstr(rp_sheet_text(&sheet), "1/replay    100   123kB    200 "));
+    rp_top_print(&buffer, &screen, &now, &old);
+    assert_non_null(strstr(rp_text_buffer_text(&buffer), "0/replay    100   123kB    100 "));
+    assert_non_null(strstr(rp_text_buffer_text(&buffer), "1/replay    100   123kB    200 "));
 }
 
 static void rates_are_never_below_nothing(void **state)
@@ -176,23 +176,23 @@ static void json_is_one_line(void **state)
     const char *text;
 
     (void)state;
-    rp_top_json(&sheet, &now, &old);
-    text = rp_sheet_text(&sheet);
+    rp_top_json(&buffer, &now, &old);
+    text = rp_text_buffer_text(&buffer);
     assert_non_null(strstr(text, "\"inserts_per_s\":10,\"samples_per_s\":40"));
     assert_non_null(strstr(text, "\"waiting\":[],\"waiting_total\":0,\"storage\":[]}\n"));
-    assert_ptr_equal(strchr(text, '\n'), text + sheet.size - 1);
+    assert_ptr_equal(strchr(text, '\n'), text + buffer.size - 1);
 }
 
 RP_TESTS(top_print)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(a_screen_has_rates_bars_and_those_who_wait, empty_sheet),
-        cmocka_unit_test_teardown(any_counts_make_a_screen, empty_sheet),
-        cmocka_unit_test_teardown(a_screen_is_never_larger_than_the_window, empty_sheet),
-        cmocka_unit_test_teardown(trouble_takes_the_place_of_the_sums, empty_sheet),
-        cmocka_unit_test_teardown(tables_of_shards_are_told_apart, empty_sheet),
+        cmocka_unit_test_teardown(a_screen_has_rates_bars_and_those_who_wait, empty_buffer),
+        cmocka_unit_test_teardown(any_counts_make_a_screen, empty_buffer),
+        cmocka_unit_test_teardown(a_screen_is_never_larger_than_the_window, empty_buffer),
+        cmocka_unit_test_teardown(trouble_takes_the_place_of_the_sums, empty_buffer),
+        cmocka_unit_test_teardown(tables_of_shards_are_told_apart, empty_buffer),
         cmocka_unit_test(rates_are_never_below_nothing),
-        cmocka_unit_test_teardown(json_is_one_line, empty_sheet),
+        cmocka_unit_test_teardown(json_is_one_line, empty_buffer),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

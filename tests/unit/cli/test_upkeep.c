@@ -7,17 +7,15 @@ static void add_items(rp_test_rig *r, const char *table, int count)
 {
     for (int i = 0; i < count; i++) {
         rp_test_append(r, 1);
-        assert_ok(
-            rp_writer_create_latest(r->writer, table, 1, 1, rp_wait_ms(1000), NULL, NULL));
+        (void)rp_test_put_latest(r, table, 1);
     }
-    rp_test_flush(r);
 }
 
 static int64_t size_of(rp_store *store, const char *name)
 {
     rp_table_info info;
 
-    rp_table_get_info(rp_store_table(store, name), &info);
+    rp_table_get_info(rp_test_table(store, name), &info);
     return info.size;
 }
 
@@ -25,7 +23,6 @@ static void tables_with_a_soft_limit_are_trimmed_and_all_are_counted(void **stat
 {
     rp_test_rig r;
     rp_table_options soft = rp_test_open_table("soft"), hard = rp_test_open_table("hard");
-    rp_writer_options writing = rp_test_writing(1, 1);
     rp_upkeep_totals totals;
 
     (void)state;
@@ -34,7 +31,6 @@ static void tables_with_a_soft_limit_are_trimmed_and_all_are_counted(void **stat
     soft.soft_limit = true;
     assert_ok(rp_store_add_table(r.store, &soft, NULL, NULL));
     assert_ok(rp_store_add_table(r.store, &hard, NULL, NULL));
-    assert_ok(rp_writer_new(r.store, &writing, &r.writer, NULL));
     add_items(&r, "soft", 10);
     add_items(&r, "hard", 3);
     assert_int_equal(size_of(r.store, "soft"), 10);

@@ -401,7 +401,7 @@ static void large_answers_are_read_whole(void **state)
     (void)state;
     rp_test_live_start(&live, NULL);
     t = rp_test_blob_trajectory(&live.alloc, 1, 1, BYTES);
-    rp_test_put(rp_store_table(live.store, "replay"), 1, 1.0, t);
+    rp_test_put(rp_test_table(live.store, "replay"), 1, 1.0, t);
     rp_trajectory_unref(t);
     (void)snprintf(address, sizeof address, "unix:%s", live.path);
     open_stage(&s, address, (rp_channel_options){0});

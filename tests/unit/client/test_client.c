@@ -11,6 +11,7 @@
 #include "support/certificates.h"
 #include "support/fixture.h"
 #include "support/live_server.h"
+#include "table/spill.h"
 
 typedef enum way { OVER_TCP, OVER_UNIX, OVER_TLS, OVER_NAME, LOCALLY } way;
 
@@ -84,7 +85,7 @@ static void put(stage *s, const char *table, uint64_t key, double priority)
 {
     rp_trajectory *t = rp_test_blob_trajectory(&s->live.alloc, key, 1, 100);
 
-    rp_test_put(rp_store_table(s->live.store, table), key, priority, t);
+    rp_test_put(rp_test_table(s->live.store, table), key, priority, t);
     rp_trajectory_unref(t);
 }
 
@@ -113,7 +114,7 @@ static void try_tables(stage *s)
 
 static void try_mutate(stage *s)
 {
-    rp_table *t = rp_store_table(s->live.store, "replay");
+    rp_table *t = rp_test_table(s->live.store, "replay");
     const rp_update updates[] = {{7, 5.0}, {999, 1.0}};
     const rp_update bad = {7, -1.0}, nothing = {7, NAN};
     const uint64_t keys[] = {8, 888};
@@ -176,7 +177,7 @@ static void try_making(stage *s)
     assert_fails(rp_client_pause_table(s->client, "new", 9, soon(), &s->err), RP_INVALID,
                  &s->err, "sides");
     assert_ok_err(rp_client_drop_table(s->client, "new", soon(), &s->err), &s->err);
-    assert_null(rp_store_table(s->live.store, "new"));
+    assert_null(rp_test_table(s->live.store, "new"));
     assert_fails(rp_client_drop_table(s->client, "new", soon(), &s->err), RP_NOT_FOUND, &s->err,
                  "new");
 }
@@ -201,7 +202,7 @@ static void *draw(void *arg)
 
 static void try_why(stage *s)
 {
-    drawer d = {.table = rp_store_table(s->live.store, "queue")};
+    drawer d = {.table = rp_test_table(s->live.store, "queue")};
     rp_client_waiting waiting[4];
     size_t count = 9, total = 9;
     pthread_t thread;

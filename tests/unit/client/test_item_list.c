@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/sink/item_list.h"
 
+#include "chunk/trajectory.h"
 #include "support/chunks.h"
 
 static rp_sink_item item_of(uint64_t key)

@@ -82,9 +82,10 @@ static uint64_t on_changed(rp_table_log *log, const rp_table *table, const rp_ch
     return atomic_fetch_add(&((slow_log *)log)->lsn, 1) + 1;
 }
 
-static rp_status on_prepare(rp_table_log *log, rp_trajectory *const *list, size_t count)
+static rp_status on_prepare(rp_table_log *log, rp_trajectory *const *list, size_t count,
+                            rp_error *err)
 {
-    (void)log, (void)list, (void)count;
+    (void)log, (void)list, (void)count, (void)err;
     return RP_OK;
 }
 

@@ -4,6 +4,7 @@
 
 #include "client/sampler/local_source.h"
 #include "support/sources.h"
+#include "table/table.h"
 #include "util/mutex.h"
 
 enum { MOST = 4096 };

@@ -6,7 +6,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "chunk/trajectory.h"
 #include "support/streams.h"
+#include "table/spill.h"
 
 typedef struct rig {
     rp_test_live live;
@@ -109,7 +111,7 @@ static void delivers_over_a_unix_socket(void **state)
 /* The chunk of an item, as the server has it. Borrowed from the table. */
 static const rp_chunk *served_chunk(rig *r, const char *table, uint64_t key, size_t index)
 {
-    rp_table *t = rp_store_table(r->live.store, table);
+    rp_table *t = rp_test_table(r->live.store, table);
     const rp_chunk *chunk;
     rp_sample sample;
     size_t found = 0;

@@ -60,7 +60,7 @@ static void want(rig *r, size_t count)
 /* Puts items into a table from within, of one chunk each. */
 static void fill(rig *r, const char *table, uint64_t first, size_t count, size_t bytes)
 {
-    rp_table *t = rp_store_table(r->live.store, table);
+    rp_table *t = rp_test_table(r->live.store, table);
 
     assert_non_null(t);
     for (uint64_t key = first; key < first + count; key++) {
@@ -221,7 +221,7 @@ static void a_closed_table_ends_the_wish(void **state)
     open_source(&r, (rp_source_options){.table = "fifo", .rate_limiter_timeout_ms = -1}, false);
     want(&r, 5);
     assert_true(rp_test_live_await(&r.live, "fifo", 0, 1));
-    table = rp_store_table(r.live.store, "fifo");
+    table = rp_test_table(r.live.store, "fifo");
     rp_table_close(table);
     assert_true(rp_test_drawn_await_end(&r.drawn, 1));
     assert_int_equal(r.drawn.status, RP_CANCELLED);
@@ -311,7 +311,7 @@ static void large_items(void **state)
     for (uint64_t i = 0; i < CHUNKS; i++) chunks[i] = rp_test_byte_chunk(i, BYTES);
     item = rp_test_sink_item_of("replay", 1, chunks, CHUNKS);
     insert = (rp_insert){.key = 1, .priority = 1.0, .trajectory = item.trajectory};
-    t = rp_store_table(r.live.store, "replay");
+    t = rp_test_table(r.live.store, "replay");
     assert_ok(rp_table_insert(t, &insert, 1, rp_wait_none(), NULL, NULL));
     rp_trajectory_unref(item.trajectory);
     for (size_t i = 0; i < CHUNKS; i++) rp_chunk_unref(chunks[i]);

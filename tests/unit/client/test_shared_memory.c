@@ -9,7 +9,7 @@
 #include "chunk/chunk.h"
 #include "chunk/trajectory.h"
 #include "reprise/sampler.h"
-#include "server/core/inside.h"
+#include "server/core/server_state.h"
 #include "support/live_server.h"
 
 enum { LARGE = 100000, SMALL = 100 };
@@ -393,7 +393,7 @@ static void a_server_that_comes_back_is_shared_with_again(void **state)
     before = take(sampler, 10);
     rp_test_live_end(&live);
     assert_ok_err(rp_test_live_try(&live, NULL), &live.err);
-    rp_table *table = rp_store_table(live.store, "replay");
+    rp_table *table = rp_test_table(live.store, "replay");
     assert_non_null(table);
     insert(101, 10, LARGE); /* into a new arena; the old chunks lie in the old one */
     for (int i = 0; i < 1000 && SUM(shared_items) == 0; i++) {

@@ -188,7 +188,7 @@ static void plain_rows_of_their_own(void **state)
     flush(&r);
     rp_test_expect_obs(&r.in, r.sink->items[12].trajectory, 0, 1, 1, 1);
     assert_int_equal(
-        rp_chunk_codec(rp_trajectory_get_slices(r.sink->items[12].trajectory, 0)->chunk),
+        rp_chunk_codec(rp_trajectory_slices(r.sink->items[12].trajectory, 0).slices->chunk),
         RP_CODEC_SNAPPY);
     rp_test_client_deinit(&r);
 }

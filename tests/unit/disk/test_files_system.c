@@ -89,12 +89,12 @@ static void a_read_goes_into_several_rooms(void **state)
     size_t got;
 
     assert_ok(fs->ops->write(file, 0, &(rp_bytes){"0123456789", 10}, 1, NULL));
-    assert_ok(
-        fs->ops->read_into(file, 2, (rp_room[]){{one, 3}, {NULL, 0}, {two, 4}}, 3, &got, NULL));
+    assert_ok(fs->ops->read_into(file, 2, (rp_read_part[]){{one, 3}, {NULL, 0}, {two, 4}}, 3,
+                                 &got, NULL));
     assert_int_equal(got, 7);
     assert_memory_equal(one, "234", 3);
     assert_string_equal(two, "5678");
-    assert_ok(fs->ops->read_into(file, 6, (rp_room[]){{one, 3}, {two, 4}}, 2, &got, NULL));
+    assert_ok(fs->ops->read_into(file, 6, (rp_read_part[]){{one, 3}, {two, 4}}, 2, &got, NULL));
     assert_int_equal(got, 4);
     assert_memory_equal(one, "678", 3);
     assert_string_equal(two, "9678");

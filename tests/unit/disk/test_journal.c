@@ -473,8 +473,12 @@ static void what_is_not_there_ends_it(void **state)
         }
         image = rp_sim_copy(disk);
         mounted = rp_sim_mount(image);
-        st = rp_journal_read(rp_allocator_default(), mounted, &rp_test_store_id, 0,
-                             RP_JOURNAL_LIVE, refuse_20, NULL, &last, &torn, &err);
+        st = rp_journal_read(&(rp_journal_read_options){.alloc = rp_allocator_default(),
+                                                        .files = mounted,
+                                                        .store = &rp_test_store_id,
+                                                        .how = RP_JOURNAL_LIVE,
+                                                        .each = refuse_20},
+                             &last, &torn, &err);
         assert_int_equal(st, sync ? RP_CORRUPT : RP_OK);
         assert_int_equal(last, 19);
         rp_test_journal_stop(j);

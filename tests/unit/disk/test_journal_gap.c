@@ -219,6 +219,12 @@ static void what_is_missing_before_a_gap_is_no_damage(void **state)
     rp_files *files = rp_sim_mount(disk);
     rp_journal_options o = rp_test_journal_options(files, false);
     uint64_t cut, last, torn, refused = 13;
+    const rp_journal_read_options read = {.alloc = rp_allocator_default(),
+                                          .files = files,
+                                          .store = &rp_test_store_id,
+                                          .how = RP_JOURNAL_LIVE,
+                                          .each = refuse_one,
+                                          .ctx = &refused};
     rp_error err;
     rp_journal *j;
 
@@ -231,15 +237,11 @@ static void what_is_missing_before_a_gap_is_no_damage(void **state)
     cut = rp_journal_cut(j);
     rp_test_work_through(j, 5);
     rp_test_sync_in_the_end(j);
-    assert_ok_err(rp_journal_read(rp_allocator_default(), files, &rp_test_store_id, 0,
-                                  RP_JOURNAL_LIVE, refuse_one, &refused, &last, &torn, &err),
-                  &err);
+    assert_ok_err(rp_journal_read(&read, &last, &torn, &err), &err);
     assert_int_equal(last, 12);
     assert_true(torn > 0);
     refused = 8;
-    assert_int_equal(rp_journal_read(rp_allocator_default(), files, &rp_test_store_id, 0,
-                                     RP_JOURNAL_LIVE, refuse_one, &refused, &last, &torn, &err),
-                     RP_CORRUPT);
+    assert_int_equal(rp_journal_read(&read, &last, &torn, &err), RP_CORRUPT);
     assert_int_equal(last, 7);
     complete(j, cut);
     expect_well(j);
@@ -313,11 +315,11 @@ static rp_status write_then_put(rp_file *file, uint64_t offset, const rp_bytes *
 {
     static const uint8_t block[5000];
     rp_status st = full.real->write(file, offset, parts, count, err);
-    rp_place place;
+    rp_disk_location location;
 
     if (atomic_exchange(&full.is_armed, false))
         assert_ok(
-            rp_segments_put(full.segments, RP_RECORD_BLOCK, 1, block, sizeof block, &place));
+            rp_segments_put(full.segments, RP_RECORD_BLOCK, 1, block, sizeof block, &location));
     return st;
 }
 

@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "disk/records_scan.h"
 #include "disk/segments.h"
 
 #include "disk/hash.h"
 #include "support/segments_rig.h"
 #include "util/little_endian.h"
 
-static rp_place put(rp_rig *rig, rp_chunk *chunk)
+static rp_disk_location put(rp_rig *rig, rp_chunk *chunk)
 {
-    rp_place place = {0};
+    rp_disk_location location = {0};
 
-    assert_ok(rp_segments_put_chunk(rig->segments, chunk, &place));
+    assert_ok(rp_segments_put_chunk(rig->segments, chunk, &location));
     rp_rig_check(rig);
-    return place;
+    return location;
 }
 
-static void same_place(const rp_place *a, const rp_place *b)
+static void same_location(const rp_disk_location *a, const rp_disk_location *b)
 {
     assert_int_equal(a->segment, b->segment);
     assert_int_equal(a->offset, b->offset);
@@ -29,11 +30,11 @@ static void sync_all(rp_rig *rig)
     rp_rig_check(rig);
 }
 
-static void expect(rp_rig *rig, const rp_place *place, const rp_chunk *chunk)
+static void expect(rp_rig *rig, const rp_disk_location *location, const rp_chunk *chunk)
 {
     rp_error err = {0};
 
-    assert_ok_err(rp_rig_compare(rig->segments, place, chunk, &err), &err);
+    assert_ok_err(rp_rig_compare(rig->segments, location, chunk, &err), &err);
 }
 
 /* The same disk, seen by a process that starts. */
@@ -45,11 +46,11 @@ static rp_rig reopen(rp_rig *rig, uint64_t next_number)
     return again;
 }
 
-static void records_get_places_one_behind_the_other(void **state)
+static void records_get_locations_one_behind_the_other(void **state)
 {
     rp_rig rig = rp_rig_open(rp_sim_new(), 5);
     rp_chunk *chunk = rp_rig_chunk(1, 100);
-    rp_place a, b, c;
+    rp_disk_location a, b, c;
 
     (void)state;
     assert_ok(rp_segments_put(rig.segments, RP_RECORD_BLOCK, 9, "block", 5, &a));
@@ -71,19 +72,19 @@ static void a_chunk_is_put_once(void **state)
 {
     rp_rig rig = rp_rig_open(rp_sim_new(), 1);
     rp_chunk *chunk = rp_rig_chunk(1, 100);
-    rp_place a, b;
+    rp_disk_location a, b;
 
     (void)state;
-    assert_false(rp_chunk_place(chunk, &a));
-    assert_false(rp_segments_place(rig.segments, chunk, &a));
+    assert_false(rp_chunk_locate(chunk, &a));
+    assert_false(rp_segments_locate(rig.segments, chunk, &a));
     a = put(&rig, chunk);
-    assert_true(rp_segments_place(rig.segments, chunk, &b));
-    same_place(&a, &b);
+    assert_true(rp_segments_locate(rig.segments, chunk, &b));
+    same_location(&a, &b);
     assert_false(rp_segments_has_stored(rig.segments, chunk));
     sync_all(&rig);
     assert_true(rp_segments_has_stored(rig.segments, chunk));
     b = put(&rig, chunk);
-    same_place(&a, &b);
+    same_location(&a, &b);
     assert_int_equal(rp_segments_queued(rig.segments), 0);
     assert_int_equal(rp_refcount_get(&chunk->refs), 1); /* the queue has let go */
     rp_chunk_unref(chunk);
@@ -94,7 +95,7 @@ static void what_is_queued_is_read_from_memory(void **state)
 {
     rp_rig rig = rp_rig_open(rp_sim_new(), 1);
     rp_chunk *chunk = rp_rig_chunk(1, 100);
-    rp_place a = put(&rig, chunk), b;
+    rp_disk_location a = put(&rig, chunk), b;
     char data[8] = "";
 
     (void)state;
@@ -116,7 +117,7 @@ static void what_is_synced_is_there_after_a_cut(void **state)
 {
     rp_rig rig = rp_rig_open(rp_sim_new(), 1);
     rp_chunk *small = rp_rig_chunk(1, 100), *large = rp_rig_chunk(2, 20000);
-    rp_place a = put(&rig, small), b = put(&rig, large);
+    rp_disk_location a = put(&rig, small), b = put(&rig, large);
     uint64_t bytes = 0;
     rp_error err;
 
@@ -137,13 +138,13 @@ static void what_is_synced_is_there_after_a_cut(void **state)
 }
 
 /* Where what may not be read is, what is asked for, and what the answer is. */
-static void wrong_places_are_refused(void **state)
+static void wrong_locations_are_refused(void **state)
 {
     rp_rig rig = rp_rig_open(rp_sim_new(), 1);
     rp_chunk *chunk = rp_rig_chunk(1, 100);
-    rp_place good = put(&rig, chunk);
+    rp_disk_location good = put(&rig, chunk);
     const struct {
-        rp_place place;
+        rp_disk_location location;
         rp_record_kind kind;
         rp_status status;
     } rows[] = {
@@ -162,7 +163,7 @@ static void wrong_places_are_refused(void **state)
     sync_all(&rig);
     for (size_t i = 0; i < COUNT_OF(rows); i++)
         assert_int_equal(
-            rp_segments_read(rig.segments, &rows[i].place, rows[i].kind, out, NULL, NULL),
+            rp_segments_read(rig.segments, &rows[i].location, rows[i].kind, out, NULL, NULL),
             rows[i].status);
     rp_chunk_unref(chunk);
     rp_rig_close(&rig);
@@ -172,17 +173,18 @@ static void every_flipped_bit_of_a_record_is_found(void **state)
 {
     rp_rig rig = rp_rig_open(rp_sim_new(), 1);
     rp_chunk *chunk = rp_rig_chunk(1, 60);
-    rp_place place = put(&rig, chunk);
+    rp_disk_location location = put(&rig, chunk);
     rp_error err;
 
     (void)state;
     sync_all(&rig);
-    for (uint64_t bit = 8 * place.offset; bit < 8 * (place.offset + 32 + place.size); bit++) {
+    for (uint64_t bit = 8 * location.offset; bit < 8 * (location.offset + 32 + location.size);
+         bit++) {
         assert_true(rp_sim_flip(rig.disk, "seg/0000000000000001", bit));
-        assert_int_equal(rp_rig_compare(rig.segments, &place, chunk, &err), RP_CORRUPT);
+        assert_int_equal(rp_rig_compare(rig.segments, &location, chunk, &err), RP_CORRUPT);
         assert_true(rp_sim_flip(rig.disk, "seg/0000000000000001", bit));
     }
-    expect(&rig, &place, chunk);
+    expect(&rig, &location, chunk);
     rp_chunk_unref(chunk);
     rp_rig_close(&rig);
 }
@@ -196,16 +198,16 @@ static void a_segment_has_the_bytes_of_the_manual(void **state)
     rp_hash *hash = rp_hash_new(rp_allocator_default());
     size_t second = 64 + 32 + 5, end = second + 32 + sizeof payload;
     uint8_t *seal = expected + end + 32;
-    rp_place place;
+    rp_disk_location location;
     uint32_t crc;
 
     (void)state;
     memset(payload, 'x', sizeof payload);
-    assert_ok(rp_segments_put(rig.segments, RP_RECORD_BLOCK, 8, "block", 5, &place));
+    assert_ok(rp_segments_put(rig.segments, RP_RECORD_BLOCK, 8, "block", 5, &location));
     assert_ok(
-        rp_segments_put(rig.segments, RP_RECORD_BLOCK, 9, payload, sizeof payload, &place));
-    assert_ok(rp_segments_put(rig.segments, RP_RECORD_BLOCK, 10, "next", 4, &place));
-    assert_int_equal(place.segment, 4);
+        rp_segments_put(rig.segments, RP_RECORD_BLOCK, 9, payload, sizeof payload, &location));
+    assert_ok(rp_segments_put(rig.segments, RP_RECORD_BLOCK, 10, "next", 4, &location));
+    assert_int_equal(location.segment, 4);
     sync_all(&rig);
 
     header.store = rp_rig_store;
@@ -250,8 +252,14 @@ static rp_status scan(rp_rig *rig, const char *path, visited *v, uint64_t *end)
     rp_file_header header;
 
     *v = (visited){.stop_after = v->stop_after};
-    return rp_records_scan(rp_allocator_default(), rig->files, path, RP_FILE_SEGMENT,
-                           &rp_rig_store, visit, v, &header, end, NULL);
+    return rp_records_scan(&(rp_records_scan_options){.alloc = rp_allocator_default(),
+                                                      .files = rig->files,
+                                                      .path = path,
+                                                      .kind = RP_FILE_SEGMENT,
+                                                      .store = &rp_rig_store,
+                                                      .each = visit,
+                                                      .ctx = v},
+                           &header, end, NULL);
 }
 
 /* Segment 1 is sealed and has 6 records, the last larger than the buffer; 2 has one. */
@@ -259,13 +267,14 @@ static rp_rig two_segments(uint64_t *size)
 {
     static uint8_t large[300 << 10];
     rp_rig rig = rp_rig_open(rp_sim_new(), 1);
-    rp_place place;
+    rp_disk_location location;
 
     for (uint64_t i = 0; i < 5; i++)
-        assert_ok(rp_segments_put(rig.segments, RP_RECORD_BLOCK, i, large, 100, &place));
-    assert_ok(rp_segments_put(rig.segments, RP_RECORD_BLOCK, 6, large, sizeof large, &place));
-    assert_ok(rp_segments_put(rig.segments, RP_RECORD_BLOCK, 7, large, 10, &place));
-    assert_int_equal(place.segment, 2);
+        assert_ok(rp_segments_put(rig.segments, RP_RECORD_BLOCK, i, large, 100, &location));
+    assert_ok(
+        rp_segments_put(rig.segments, RP_RECORD_BLOCK, 6, large, sizeof large, &location));
+    assert_ok(rp_segments_put(rig.segments, RP_RECORD_BLOCK, 7, large, 10, &location));
+    assert_int_equal(location.segment, 2);
     sync_all(&rig);
     assert_ok(rp_segments_open(rig.segments, 1, size, NULL));
     return rig;
@@ -300,18 +309,23 @@ static void a_file_of_another_kind_or_store_is_refused(void **state)
     rp_rig rig = two_segments(&size);
     rp_file_header header;
     visited v = {0};
+    rp_records_scan_options options = {.alloc = rp_allocator_default(),
+                                       .files = rig.files,
+                                       .path = "seg/0000000000000001",
+                                       .kind = RP_FILE_JOURNAL,
+                                       .store = &rp_rig_store,
+                                       .each = visit,
+                                       .ctx = &v};
     rp_error err;
 
     (void)state;
-    assert_fails(rp_records_scan(rp_allocator_default(), rig.files, "seg/0000000000000001",
-                                 RP_FILE_JOURNAL, &rp_rig_store, visit, &v, &header, &end,
-                                 &err),
-                 RP_CORRUPT, &err, "kind");
-    assert_fails(rp_records_scan(rp_allocator_default(), rig.files, "seg/0000000000000001",
-                                 RP_FILE_SEGMENT, &other, visit, &v, &header, &end, &err),
-                 RP_CORRUPT, &err, "another store");
-    assert_ok(rp_records_scan(rp_allocator_default(), rig.files, "seg/0000000000000001",
-                              RP_FILE_SEGMENT, NULL, visit, &v, &header, &end, &err));
+    assert_fails(rp_records_scan(&options, &header, &end, &err), RP_CORRUPT, &err, "kind");
+    options.kind = RP_FILE_SEGMENT;
+    options.store = &other;
+    assert_fails(rp_records_scan(&options, &header, &end, &err), RP_CORRUPT, &err,
+                 "another store");
+    options.store = NULL;
+    assert_ok(rp_records_scan(&options, &header, &end, &err));
     assert_int_equal(header.number, 1);
     rp_rig_close(&rig);
 }
@@ -326,13 +340,13 @@ static rp_rig small_segment(uint64_t *size)
                                    .store = rp_rig_store,
                                    .segment_bytes = 300,
                                    .next_number = 1};
-    rp_place place;
+    rp_disk_location location;
 
     rp_segments_free(rig.segments);
     assert_ok(rp_segments_new(&options, &rig.segments, NULL));
     for (int i = 0; i < 4; i++)
-        assert_ok(rp_segments_put(rig.segments, RP_RECORD_BLOCK, 1, block, 70, &place));
-    assert_int_equal(place.segment, 2);
+        assert_ok(rp_segments_put(rig.segments, RP_RECORD_BLOCK, 1, block, 70, &location));
+    assert_int_equal(location.segment, 2);
     sync_all(&rig);
     assert_ok(rp_segments_open(rig.segments, 1, size, NULL));
     return rig;
@@ -405,8 +419,14 @@ static rp_status scan_with(const rp_allocator *alloc)
     visited v = {0};
     uint64_t end;
 
-    return rp_records_scan(alloc, oom_rig->files, "seg/0000000000000001", RP_FILE_SEGMENT,
-                           &rp_rig_store, visit, &v, &header, &end, NULL);
+    return rp_records_scan(&(rp_records_scan_options){.alloc = alloc,
+                                                      .files = oom_rig->files,
+                                                      .path = "seg/0000000000000001",
+                                                      .kind = RP_FILE_SEGMENT,
+                                                      .store = &rp_rig_store,
+                                                      .each = visit,
+                                                      .ctx = &v},
+                           &header, &end, NULL);
 }
 
 static void a_scan_may_run_out_of_memory_and_of_disk(void **state)
@@ -434,7 +454,7 @@ static void a_removed_segment_stays_readable_for_its_chunks(void **state)
 {
     rp_rig rig = rp_rig_open(rp_sim_new(), 1);
     rp_chunk *chunk = rp_rig_chunk(1, 9000), *other = rp_rig_chunk(2, 100);
-    rp_place a = put(&rig, chunk), b = put(&rig, other);
+    rp_disk_location a = put(&rig, chunk), b = put(&rig, other);
     uint64_t bytes;
     rp_error err;
 
@@ -462,13 +482,13 @@ static void chunks_may_outlive_the_segments(void **state)
 {
     rp_rig rig = rp_rig_open(rp_sim_new(), 1);
     rp_chunk *chunk = rp_rig_chunk(1, 100), *queued = rp_rig_chunk(2, 100);
-    rp_place place = put(&rig, chunk);
+    rp_disk_location location = put(&rig, chunk);
 
     (void)state;
     sync_all(&rig);
     (void)put(&rig, queued);
     rp_rig_close(&rig); /* every file is closed */
-    assert_true(rp_chunk_place(chunk, &place));
+    assert_true(rp_chunk_locate(chunk, &location));
     rp_chunk_unref(chunk);
     rp_chunk_unref(queued);
 }
@@ -477,20 +497,20 @@ static void a_chunk_moves_to_a_new_segment(void **state)
 {
     rp_rig rig = rp_rig_open(rp_sim_new(), 1);
     rp_chunk *chunk = rp_rig_chunk(1, 100), *filler = rp_rig_chunk(2, 9000);
-    rp_place old, new, again;
+    rp_disk_location old, new, again;
 
     (void)state;
     assert_ok(rp_segments_move_chunk(rig.segments, chunk, &old, NULL)); /* had none */
     (void)put(&rig, filler);
     assert_ok(rp_segments_move_chunk(rig.segments, chunk, &again, NULL));
-    same_place(&again, &old); /* on its way */
+    same_location(&again, &old); /* on its way */
     sync_all(&rig);
     assert_ok(rp_segments_move_chunk(rig.segments, chunk, &new, NULL));
     rp_rig_check(&rig);
     assert_int_equal(new.segment, 2);
     assert_false(rp_segments_has_stored(rig.segments, chunk));
-    assert_true(rp_segments_place(rig.segments, chunk, &again));
-    same_place(&again, &new);
+    assert_true(rp_segments_locate(rig.segments, chunk, &again));
+    same_location(&again, &new);
     expect(&rig, &new, chunk);
     expect(&rig, &old, chunk);
     sync_all(&rig);
@@ -507,22 +527,22 @@ static void a_chunk_that_was_read_is_adopted(void **state)
 {
     rp_rig rig = rp_rig_open(rp_sim_new(), 1);
     rp_chunk *chunk = rp_rig_chunk(1, 100), *same = rp_rig_chunk(1, 100);
-    rp_place place = put(&rig, chunk), got = {0};
+    rp_disk_location location = put(&rig, chunk), got = {0};
     uint64_t bytes;
 
     (void)state;
     sync_all(&rig);
     rig = reopen(&rig, 2);
-    assert_int_equal(rp_segments_adopt(rig.segments, same, &place, 0), RP_NOT_FOUND);
+    assert_int_equal(rp_segments_adopt(rig.segments, same, &location, 0), RP_NOT_FOUND);
     assert_ok(rp_segments_open(rig.segments, 1, &bytes, NULL));
-    place.size++;
-    assert_int_equal(rp_segments_adopt(rig.segments, same, &place, 0), RP_INVALID);
-    place.size--;
-    assert_ok(rp_segments_adopt(rig.segments, same, &place, 0));
-    assert_ok(rp_segments_adopt(rig.segments, same, &place, 0));
+    location.size++;
+    assert_int_equal(rp_segments_adopt(rig.segments, same, &location, 0), RP_INVALID);
+    location.size--;
+    assert_ok(rp_segments_adopt(rig.segments, same, &location, 0));
+    assert_ok(rp_segments_adopt(rig.segments, same, &location, 0));
     assert_true(rp_segments_has_stored(rig.segments, same));
     assert_ok(rp_segments_put_chunk(rig.segments, same, &got));
-    same_place(&got, &place);
+    same_location(&got, &location);
     assert_int_equal(rp_segments_queued(rig.segments), 0);
     assert_true(rp_segments_in_use(rig.segments, 1));
     rp_chunk_unref(chunk);
@@ -535,11 +555,11 @@ static void a_chunk_may_lie_in_two_stores(void **state)
 {
     rp_rig one = rp_rig_open(rp_sim_new(), 1), two = rp_rig_open(rp_sim_new(), 1);
     rp_chunk *chunk = rp_rig_chunk(1, 100), *before = rp_rig_chunk(2, 300);
-    rp_place a, b;
+    rp_disk_location a, b;
 
     (void)state;
     a = put(&one, chunk);
-    assert_false(rp_segments_place(two.segments, chunk, &b));
+    assert_false(rp_segments_locate(two.segments, chunk, &b));
     (void)put(&two, before);
     b = put(&two, chunk);
     assert_int_not_equal(a.offset, b.offset);
@@ -616,12 +636,13 @@ static void numbers_of_segments_may_run_out(void **state)
 {
     static const uint8_t block[RP_RIG_SEGMENT_BYTES];
     rp_rig rig = rp_rig_open(rp_sim_new(), UINT32_MAX);
-    rp_place place;
+    rp_disk_location location;
 
     (void)state;
-    assert_ok(rp_segments_put(rig.segments, RP_RECORD_BLOCK, 0, block, sizeof block, &place));
-    assert_int_equal(place.segment, UINT32_MAX);
-    assert_int_equal(rp_segments_put(rig.segments, RP_RECORD_BLOCK, 0, block, 1, &place),
+    assert_ok(
+        rp_segments_put(rig.segments, RP_RECORD_BLOCK, 0, block, sizeof block, &location));
+    assert_int_equal(location.segment, UINT32_MAX);
+    assert_int_equal(rp_segments_put(rig.segments, RP_RECORD_BLOCK, 0, block, 1, &location),
                      RP_NO_RESOURCE);
     sync_all(&rig);
     rp_rig_close(&rig);
@@ -630,11 +651,11 @@ static void numbers_of_segments_may_run_out(void **state)
 RP_TESTS(segments)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(records_get_places_one_behind_the_other),
+        cmocka_unit_test(records_get_locations_one_behind_the_other),
         cmocka_unit_test(a_chunk_is_put_once),
         cmocka_unit_test(what_is_queued_is_read_from_memory),
         cmocka_unit_test(what_is_synced_is_there_after_a_cut),
-        cmocka_unit_test(wrong_places_are_refused),
+        cmocka_unit_test(wrong_locations_are_refused),
         cmocka_unit_test(every_flipped_bit_of_a_record_is_found),
         cmocka_unit_test(a_segment_has_the_bytes_of_the_manual),
         cmocka_unit_test(a_scan_visits_every_record),

@@ -16,7 +16,7 @@ typedef struct script {
     rp_rig rig;
     rp_chunk *chunks[CHUNKS];
     uint8_t block[BLOCK_BYTES];
-    rp_place block_place;
+    rp_disk_location block_location;
     size_t safe; /* so many chunks are safe */
     bool block_is_safe;
     uint64_t generation; /* of the block's place */
@@ -47,10 +47,10 @@ static bool is_fine(script *c, rp_status st)
 
 static bool put_some(script *c, size_t from, size_t to)
 {
-    rp_place place;
+    rp_disk_location location;
 
     for (size_t i = from; i < to; i++)
-        if (!is_fine(c, rp_segments_put_chunk(c->rig.segments, c->chunks[i], &place)))
+        if (!is_fine(c, rp_segments_put_chunk(c->rig.segments, c->chunks[i], &location)))
             return false;
     return true;
 }
@@ -60,11 +60,11 @@ static bool put_block(script *c)
 {
     uint64_t generation = rp_segments_generation(c->rig.segments);
 
-    if (c->block_place.segment != 0 && (c->block_is_safe || c->generation == generation))
+    if (c->block_location.segment != 0 && (c->block_is_safe || c->generation == generation))
         return true;
     c->generation = generation;
     return is_fine(c, rp_segments_put(c->rig.segments, RP_RECORD_BLOCK, 1, c->block,
-                                      BLOCK_BYTES, &c->block_place));
+                                      BLOCK_BYTES, &c->block_location));
 }
 
 /* One try of everything that is not safe. */
@@ -84,15 +84,15 @@ static bool try_once(script *c)
     return c->block_is_safe;
 }
 
-static rp_status read_all(const script *c, rp_segments *s, rp_place *places, size_t count,
-                          rp_error *err)
+static rp_status read_all(const script *c, rp_segments *s, rp_disk_location *locations,
+                          size_t count, rp_error *err)
 {
     rp_status st = RP_OK;
     uint64_t bytes;
 
     for (size_t i = 0; i < count && st == RP_OK; i++) {
-        st = rp_segments_open(s, places[i].segment, &bytes, err);
-        if (st == RP_OK) st = rp_rig_compare(s, &places[i], c->chunks[i], err);
+        st = rp_segments_open(s, locations[i].segment, &bytes, err);
+        if (st == RP_OK) st = rp_rig_compare(s, &locations[i], c->chunks[i], err);
     }
     return st;
 }
@@ -101,18 +101,18 @@ static rp_status read_all(const script *c, rp_segments *s, rp_place *places, siz
 static void expect_safe(script *c, rp_sim_variant variant, uint64_t seed)
 {
     rp_rig after = rp_rig_open(rp_sim_after(c->rig.disk, variant, seed), 1000000);
-    rp_place places[CHUNKS];
+    rp_disk_location locations[CHUNKS];
     uint8_t block[BLOCK_BYTES];
     rp_error err = {0};
     uint64_t bytes;
 
     for (size_t i = 0; i < c->safe; i++)
-        assert_true(rp_segments_place(c->rig.segments, c->chunks[i], &places[i]));
-    assert_ok_err(read_all(c, after.segments, places, c->safe, &err), &err);
+        assert_true(rp_segments_locate(c->rig.segments, c->chunks[i], &locations[i]));
+    assert_ok_err(read_all(c, after.segments, locations, c->safe, &err), &err);
     if (c->block_is_safe) {
-        assert_ok(rp_segments_open(after.segments, c->block_place.segment, &bytes, NULL));
-        assert_ok_err(rp_segments_read(after.segments, &c->block_place, RP_RECORD_BLOCK, block,
-                                       NULL, &err),
+        assert_ok(rp_segments_open(after.segments, c->block_location.segment, &bytes, NULL));
+        assert_ok_err(rp_segments_read(after.segments, &c->block_location, RP_RECORD_BLOCK,
+                                       block, NULL, &err),
                       &err);
         assert_memory_equal(block, c->block, BLOCK_BYTES);
     }
@@ -123,10 +123,10 @@ static void expect_safe(script *c, rp_sim_variant variant, uint64_t seed)
 static void expect_readable(script *c)
 {
     for (size_t i = 0; i < CHUNKS; i++) {
-        rp_place place;
+        rp_disk_location location;
         rp_error err = {0};
-        if (!rp_segments_place(c->rig.segments, c->chunks[i], &place)) continue;
-        assert_ok_err(rp_rig_compare(c->rig.segments, &place, c->chunks[i], &err), &err);
+        if (!rp_segments_locate(c->rig.segments, c->chunks[i], &location)) continue;
+        assert_ok_err(rp_rig_compare(c->rig.segments, &location, c->chunks[i], &err), &err);
     }
 }
 
@@ -253,7 +253,7 @@ static void what_was_flushed_is_not_cut_off_issue_20(void **state)
 /* On a full disk the queue is dropped: what is put then fits, and what was flushed is safe. */
 static void a_dropped_queue_makes_way_issue_20(void **state)
 {
-    rp_place place, moved;
+    rp_disk_location location, moved;
     script c;
 
     (void)state;
@@ -261,7 +261,7 @@ static void a_dropped_queue_makes_way_issue_20(void **state)
     c.rig = rp_rig_open(rp_sim_new(), 1);
     assert_true(put_some(&c, 0, 5));
     assert_ok(rp_segments_sync(c.rig.segments, NULL));
-    assert_true(rp_segments_place(c.rig.segments, c.chunks[0], &place));
+    assert_true(rp_segments_locate(c.rig.segments, c.chunks[0], &location));
     assert_true(put_some(&c, 5, 8));
     assert_ok(rp_segments_flush(c.rig.segments, NULL));
     rp_segments_drop_queue(c.rig.segments, false); /* nothing has failed */
@@ -278,9 +278,9 @@ static void a_dropped_queue_makes_way_issue_20(void **state)
     rp_rig_check(&c.rig);
     assert_int_equal(rp_segments_queued(c.rig.segments), 0);
     assert_int_equal(rp_segments_generation(c.rig.segments), 1);
-    assert_false(rp_segments_place(c.rig.segments, c.chunks[20], &moved));
-    assert_true(rp_segments_place(c.rig.segments, c.chunks[0], &moved));
-    assert_true(moved.segment == place.segment && moved.offset == place.offset);
+    assert_false(rp_segments_locate(c.rig.segments, c.chunks[20], &moved));
+    assert_true(rp_segments_locate(c.rig.segments, c.chunks[0], &moved));
+    assert_true(moved.segment == location.segment && moved.offset == location.offset);
     c.safe = 8;
     expect_safe(&c, RP_SIM_NONE, 0);
     assert_true(put_some(&c, 20, 22));
@@ -317,7 +317,7 @@ static void a_file_that_is_there_is_left_alone(void **state)
 static void a_failed_sync_is_never_asked_again(void **state)
 {
     script c;
-    rp_place before, after;
+    rp_disk_location before, after;
 
     (void)state;
     script_init(&c);
@@ -327,12 +327,12 @@ static void a_failed_sync_is_never_asked_again(void **state)
     c.safe = 5;
     assert_true(put_some(&c, 5, 9));
     assert_ok(rp_segments_flush(c.rig.segments, NULL));
-    assert_true(rp_segments_place(c.rig.segments, c.chunks[7], &before));
+    assert_true(rp_segments_locate(c.rig.segments, c.chunks[7], &before));
     rp_sim_fail(c.rig.disk, &(rp_sim_fault){.call = rp_sim_calls(c.rig.disk) + 1});
     assert_int_equal(rp_segments_sync(c.rig.segments, NULL), RP_UNAVAILABLE);
     assert_int_equal(rp_sim_failed(c.rig.disk), 1);
     assert_int_equal(rp_segments_generation(c.rig.segments), 1);
-    assert_true(rp_segments_place(c.rig.segments, c.chunks[7], &after));
+    assert_true(rp_segments_locate(c.rig.segments, c.chunks[7], &after));
     assert_true(after.segment > before.segment);
     assert_int_equal(rp_rig_compare(c.rig.segments, &before, c.chunks[7], NULL), RP_NOT_FOUND);
     expect_safe(&c, RP_SIM_NONE, 0);
@@ -430,16 +430,16 @@ static rp_status open_read_and_move(const rp_allocator *alloc)
 {
     rp_rig first = rp_rig_open(rp_sim_new(), 1), rig;
     rp_chunk *chunk = rp_rig_chunk(1, 200), *same = rp_rig_chunk(1, 200);
-    rp_place place, moved;
+    rp_disk_location location, moved;
     uint64_t bytes;
     rp_status st;
 
-    assert_ok(rp_segments_put_chunk(first.segments, chunk, &place));
+    assert_ok(rp_segments_put_chunk(first.segments, chunk, &location));
     assert_ok(rp_segments_sync(first.segments, NULL));
     st = rp_rig_try_open(&rig, rp_sim_copy(first.disk), alloc, 2);
     if (st == RP_OK) st = rp_segments_open(rig.segments, 1, &bytes, NULL);
-    if (st == RP_OK) st = rp_rig_compare(rig.segments, &place, chunk, NULL);
-    if (st == RP_OK) st = rp_segments_adopt(rig.segments, same, &place, 0);
+    if (st == RP_OK) st = rp_rig_compare(rig.segments, &location, chunk, NULL);
+    if (st == RP_OK) st = rp_segments_adopt(rig.segments, same, &location, 0);
     if (st == RP_OK) st = rp_segments_move_chunk(rig.segments, same, &moved, NULL);
     if (st == RP_OK) st = rp_segments_sync(rig.segments, NULL);
     if (st == RP_OK) assert_ok(rp_rig_compare(rig.segments, &moved, chunk, NULL));
@@ -475,10 +475,10 @@ static bool reads_back(crowd *c, rp_chunk *chunk)
 {
     /* A place may be given anew while we ask: then ask again. */
     for (int i = 0; i < 100; i++) {
-        rp_place place;
+        rp_disk_location location;
         rp_status st;
-        if (!rp_segments_place(c->segments, chunk, &place)) return false;
-        st = rp_rig_compare(c->segments, &place, chunk, NULL);
+        if (!rp_segments_locate(c->segments, chunk, &location)) return false;
+        st = rp_rig_compare(c->segments, &location, chunk, NULL);
         if (st == RP_OK) return true;
         if (st != RP_NOT_FOUND) return false;
     }
@@ -489,7 +489,7 @@ static void *live(void *arg)
 {
     member *m = arg;
     crowd *c = m->crowd;
-    rp_place place;
+    rp_disk_location location;
 
     for (size_t round = 0; round < ROUNDS; round++) {
         for (size_t i = 0; i < PER_ROUND; i++) {
@@ -497,8 +497,8 @@ static void *live(void *arg)
             if (rp_rig_try_chunk(rp_allocator_default(), 1000 * round + i, bytes,
                                  &m->chunks[i]) != RP_OK)
                 return m;
-            if (rp_segments_put_chunk(c->segments, m->chunks[i], &place) != RP_OK) return m;
-            if (rp_segments_put_chunk(c->segments, c->shared[i], &place) != RP_OK) return m;
+            if (rp_segments_put_chunk(c->segments, m->chunks[i], &location) != RP_OK) return m;
+            if (rp_segments_put_chunk(c->segments, c->shared[i], &location) != RP_OK) return m;
             if (!reads_back(c, m->chunks[i]) || !reads_back(c, c->shared[i])) return m;
         }
         if ((round + m->number) % 3 == 0 ? rp_segments_sync(c->segments, NULL) != RP_OK
@@ -517,7 +517,7 @@ static void run_threads(rp_segments *segments, uint64_t *failures)
     crowd c = {.segments = segments};
     member members[THREADS];
     pthread_t threads[THREADS];
-    rp_place place;
+    rp_disk_location location;
 
     for (size_t i = 0; i < PER_ROUND; i++) c.shared[i] = rp_rig_chunk(i, 200);
     for (size_t i = 0; i < THREADS; i++) {
@@ -530,7 +530,7 @@ static void run_threads(rp_segments *segments, uint64_t *failures)
         assert_null(failed);
     }
     for (size_t i = 0; i < PER_ROUND; i++) {
-        assert_true(rp_segments_place(segments, c.shared[i], &place));
+        assert_true(rp_segments_locate(segments, c.shared[i], &location));
         assert_true(reads_back(&c, c.shared[i]));
         rp_chunk_unref(c.shared[i]);
     }

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "chunk/trajectory.h"
 #include "support/chunks.h"
 #include "support/fixture.h"
 
@@ -315,7 +316,7 @@ static void there_and_back_through_dm_reverbs_form(void **state)
     assert_ok_err(rp_data_from_reverb(&back, &moved, &err), &err);
     assert_int_equal(dump(to).items, ITEMS);
     assert_fails(rp_data_from_reverb(&back, &moved, &err), RP_EXISTS, &err,
-                 "something in it already");
+                 "the directory is not empty");
 }
 
 static void damage_stops_a_conversion_but_not_a_salvage(void **state)

@@ -2,6 +2,7 @@
 /* A durable store on a disk that fills up: what was acknowledged before stays, and the store is
  * well again by itself as soon as the items that are alive fit on the disk. */
 #include <stdatomic.h>
+#include <stdio.h>
 #include <time.h>
 
 #include "durable/durable_inside.h"
@@ -367,6 +368,36 @@ static void live_data_that_filled_the_disk_is_deleted_issue_20(void **state)
     for (int more = 0; more <= 160; more += 80) refill(more);
 }
 
+enum { INODES = 26 };
+
+/* Files, not bytes, run out. Then all items are deleted, and the checkpoint that frees their
+ * files has inodes to be written with. */
+static void a_disk_without_inodes(rp_durability mode)
+{
+    static uint64_t keys[MOST_ITEMS];
+    rp_sim *disk = rp_sim_new();
+    bench b;
+
+    rp_sim_set_inodes(disk, INODES);
+    rp_sim_set_capacity(disk, 64 << 20);
+    open_with(&b, disk, mode, MOST_ITEMS, SMALL_SEGMENT, DISK);
+    while (!is_degraded(&b) && b.next < 2000) try_insert(&b);
+    assert_true(is_degraded(&b));
+    for (uint64_t i = 0; i < b.next; i++) keys[i] = i + 1;
+    (void)!rp_table_delete(b.table, keys, (size_t)b.next, NULL, NULL);
+    wait_until_well(&b);
+    assert_true(insert(&b));
+    close_bench(&b);
+    rp_sim_free(disk);
+}
+
+static void a_disk_without_inodes_is_left_issue_20(void **state)
+{
+    (void)state;
+    a_disk_without_inodes(RP_DURABLE_INTERVAL);
+    a_disk_without_inodes(RP_DURABLE_SYNC);
+}
+
 enum { WRITERS = 64, ROOM = 20 * CHUNK };
 
 static atomic_int done_count;
@@ -422,14 +453,19 @@ static void inserts_without_room_do_not_enter_issue_20(void **state)
     rp_sim_free(disk);
 }
 
-/* An item that the disk has no room for, whatever is freed. */
-static rp_insert make_large(bench *b)
+/* An item whose chunks take about so many bytes on the disk. */
+static rp_insert make_item(bench *b, uint64_t bytes)
 {
     rp_insert item = {.key = 900000 + ++b->next, .priority = 1};
 
-    item.trajectory =
-        rp_test_blob_trajectory(rp_allocator_default(), item.key, 1, WRITERS * CHUNK);
+    item.trajectory = rp_test_blob_trajectory(rp_allocator_default(), item.key, 1, bytes);
     return item;
+}
+
+/* An item that has room on the disk only if that were empty. */
+static rp_insert make_large(bench *b)
+{
+    return make_item(b, rp_journal_most_space(b->durable->journal) - CHUNK);
 }
 
 /* A disk with little room, which the journal has seen. */
@@ -455,6 +491,32 @@ static void an_insert_that_has_gone_leaves_the_store_well_issue_20(void **state)
     assert_int_equal(rp_table_insert(b.table, &large, 1, rp_wait_ms(50), NULL, &b.err),
                      RP_DEADLINE);
     rp_trajectory_unref(large.trajectory);
+    wait_until_well(&b);
+    assert_true(insert(&b));
+    close_bench(&b);
+    rp_sim_free(disk);
+}
+
+/* An item that is larger than the disk would wait for ever. The error says both sizes. */
+static void an_item_larger_than_the_disk_is_refused(void **state)
+{
+    rp_sim *disk = rp_sim_new();
+    uint64_t most;
+    rp_insert item;
+    char text[32];
+    bench b;
+
+    (void)state;
+    open_small(&b, disk);
+    most = rp_journal_most_space(b.durable->journal);
+    assert_true(most < used(disk) + ROOM);
+    item = make_item(&b, most + 1);
+    assert_int_equal(rp_table_insert(b.table, &item, 1, rp_wait_ms(60000), NULL, &b.err),
+                     RP_NO_RESOURCE);
+    (void)snprintf(text, sizeof text, "at most %llu", (unsigned long long)most);
+    assert_non_null(strstr(b.err.text, text));
+    assert_non_null(strstr(b.err.text, "table 't': an item takes"));
+    rp_trajectory_unref(item.trajectory);
     wait_until_well(&b);
     assert_true(insert(&b));
     close_bench(&b);
@@ -718,9 +780,11 @@ RP_TESTS(full_disk)
         cmocka_unit_test(sync_frees_dead_chunks_on_a_full_disk_issue_20),
         cmocka_unit_test(interval_is_well_again_without_a_free_byte_issue_20),
         cmocka_unit_test(sync_is_well_again_without_a_free_byte_issue_20),
+        cmocka_unit_test(a_disk_without_inodes_is_left_issue_20),
         cmocka_unit_test(live_data_that_filled_the_disk_is_deleted_issue_20),
         cmocka_unit_test(inserts_without_room_do_not_enter_issue_20),
         cmocka_unit_test(an_insert_that_has_gone_leaves_the_store_well_issue_20),
+        cmocka_unit_test(an_item_larger_than_the_disk_is_refused),
         cmocka_unit_test(an_insert_without_room_leaves_other_tables_issue_20),
         cmocka_unit_test(an_old_journal_stays_until_a_checkpoint_has_it_issue_20),
         cmocka_unit_test(the_checkpoint_that_current_names_stays_issue_20),

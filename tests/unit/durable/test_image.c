@@ -45,10 +45,10 @@ static void make_block(rp_image *image, rp_rng *rng, uint32_t fill, uint64_t mos
 
             rp_image_add_column(image, i, rp_rng_below(rng, 2) == 0);
             for (uint64_t k = 0; k < slices; k++) {
-                rp_place place = {1 + rp_rng_below(rng, 3), 64 + 100 * rp_rng_below(rng, 50),
-                                  68};
+                rp_disk_location location = {1 + rp_rng_below(rng, 3),
+                                             64 + 100 * rp_rng_below(rng, 50), 68};
                 rp_image_add_slice(image,
-                                   &(rp_image_slice){rp_image_add_place(image, &place),
+                                   &(rp_image_slice){rp_image_add_location(image, &location),
                                                      (uint32_t)c, (uint32_t)rp_rng_next(rng),
                                                      1 + (uint32_t)rp_rng_below(rng, 1000)});
             }
@@ -83,11 +83,11 @@ static void assert_same_image(const rp_image *a, const rp_image *b)
                                 p->slice_count * sizeof *a->slices);
         }
     }
-    assert_int_equal(a->place_count, b->place_count);
-    for (size_t i = 0; i < a->place_count; i++) {
-        assert_int_equal(a->places[i].segment, b->places[i].segment);
-        assert_int_equal(a->places[i].offset, b->places[i].offset);
-        assert_int_equal(a->places[i].size, b->places[i].size);
+    assert_int_equal(a->location_count, b->location_count);
+    for (size_t i = 0; i < a->location_count; i++) {
+        assert_int_equal(a->locations[i].segment, b->locations[i].segment);
+        assert_int_equal(a->locations[i].offset, b->locations[i].offset);
+        assert_int_equal(a->locations[i].size, b->locations[i].size);
     }
 }
 
@@ -129,7 +129,8 @@ static void an_item_of_one_column_takes_at_most_45_bytes(void **state)
         rp_image_clear(image);
         for (size_t i = 0; i < RP_SLOTS_PER_BLOCK; i++) {
             uint64_t nth = shuffled ? rp_rng_below(&rng, 1000000) : 5000000 + i;
-            rp_place place = {shuffled ? 1 + nth / 500000 : 9, 64 + nth % 500000 * 440, 408};
+            rp_disk_location location = {shuffled ? 1 + nth / 500000 : 9,
+                                         64 + nth % 500000 * 440, 408};
 
             image->slots[i] = (rp_image_slot){
                 .live = true,
@@ -141,8 +142,8 @@ static void an_item_of_one_column_takes_at_most_45_bytes(void **state)
                 .times_sampled = 3,
             };
             rp_image_add_column(image, i, false);
-            rp_image_add_slice(image,
-                               &(rp_image_slice){rp_image_add_place(image, &place), 0, 0, 1});
+            rp_image_add_slice(
+                image, &(rp_image_slice){rp_image_add_location(image, &location), 0, 0, 1});
         }
         rp_buf_clear(&out);
         assert_ok(rp_image_write(image, &out));
@@ -170,7 +171,7 @@ static void damaged_blocks_are_refused_or_are_blocks(void **state)
     for (size_t size = 0; size < out.size; size++) {
         memcpy(copy, out.data, size); /* cut off: never a block */
         assert_int_equal(rp_image_read(image, copy, size, &err), RP_CORRUPT);
-        assert_int_equal(image->place_count, 0);
+        assert_int_equal(image->location_count, 0);
     }
     for (size_t i = 0; i < 8 * out.size; i++) {
         rp_status st;
@@ -180,7 +181,7 @@ static void damaged_blocks_are_refused_or_are_blocks(void **state)
         st = rp_image_read(image, copy, out.size, &err);
         assert_true(st == RP_OK || st == RP_CORRUPT);
         for (size_t s = 0; s < image->slice_count; s++) {
-            assert_true(image->slices[s].place < image->place_count);
+            assert_true(image->slices[s].location < image->location_count);
             assert_true(image->slices[s].length > 0);
         }
     }
@@ -191,7 +192,7 @@ static void damaged_blocks_are_refused_or_are_blocks(void **state)
 
 static void announced_numbers_are_not_believed(void **state)
 {
-    static const uint8_t places[] = {1, 0xff, 0xff, 0xff, 0xff, 0x0f};
+    static const uint8_t locations[] = {1, 0xff, 0xff, 0xff, 0xff, 0x0f};
     static const uint8_t slices[] = {1, 1, 2, 0x80, 1, 0x10, 1,    1,    2,    3, 4,
                                      5, 6, 7, 8,    1, 2,    3,    4,    5,    6, 7,
                                      8, 0, 0, 0,    0, 1,    0xfe, 0xff, 0x7f, 0};
@@ -201,7 +202,7 @@ static void announced_numbers_are_not_believed(void **state)
     rp_error err;
 
     (void)state;
-    assert_int_equal(rp_image_read(image, places, sizeof places, &err), RP_CORRUPT);
+    assert_int_equal(rp_image_read(image, locations, sizeof locations, &err), RP_CORRUPT);
     assert_int_equal(rp_image_read(image, slices, sizeof slices, &err), RP_CORRUPT);
     assert_true(o.peak_bytes < 1 << 16);
     free_image(image);

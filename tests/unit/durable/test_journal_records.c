@@ -7,15 +7,15 @@
 
 static const rp_string name = {"some table", 10};
 
-static rp_status place_of(void *ctx, rp_chunk *chunk, rp_place *out)
+static rp_status location_of(void *ctx, rp_chunk *chunk, rp_disk_location *out)
 {
     (void)ctx;
-    *out = (rp_place){3 + chunk->origin.key % 2, 1000 - chunk->origin.key,
-                      (uint32_t)chunk->wire_bytes};
+    *out = (rp_disk_location){3 + chunk->origin.key % 2, 1000 - chunk->origin.key,
+                              (uint32_t)chunk->wire_bytes};
     return RP_OK;
 }
 
-static rp_status no_place(void *ctx, rp_chunk *chunk, rp_place *out)
+static rp_status no_location(void *ctx, rp_chunk *chunk, rp_disk_location *out)
 {
     (void)ctx, (void)chunk, (void)out;
     return RP_NO_RESOURCE;
@@ -24,21 +24,21 @@ static rp_status no_place(void *ctx, rp_chunk *chunk, rp_place *out)
 typedef struct bench {
     rp_journal_encoder encoder;
     rp_buf out;
-    rp_told told;
+    rp_decoded_change decoded;
 } bench;
 
 static void bench_init(bench *b, const rp_allocator *alloc)
 {
     rp_journal_encoder_init(&b->encoder, alloc);
     rp_buf_init(&b->out, alloc);
-    rp_told_init(&b->told, alloc);
+    rp_decoded_change_init(&b->decoded, alloc);
 }
 
 static void bench_deinit(bench *b)
 {
     rp_journal_encoder_deinit(&b->encoder);
     rp_buf_deinit(&b->out);
-    rp_told_deinit(&b->told);
+    rp_decoded_change_deinit(&b->decoded);
 }
 
 /* There and back; no piece of it means anything. */
@@ -48,22 +48,25 @@ static void turn_around(bench *b, const rp_change *change)
     rp_error err;
 
     rp_buf_clear(&b->out);
-    assert_ok(rp_journal_encode(&b->encoder, name, change, place_of, NULL, &b->out));
+    assert_ok(rp_journal_encode(&b->encoder, name, change, location_of, NULL, &b->out));
     for (size_t size = 0; size < b->out.size; size++) {
         uint8_t *piece = malloc(size + 1); /* so that a look behind the end is seen */
 
         assert_non_null(piece);
         memcpy(piece, b->out.data, size);
-        assert_int_equal(rp_told_read(&b->told, kind, piece, size, &err), RP_CORRUPT);
+        assert_int_equal(rp_decoded_change_read(&b->decoded, kind, piece, size, &err),
+                         RP_CORRUPT);
         free(piece);
     }
     rp_buf_append(&b->out, "", 1);
-    assert_int_equal(rp_told_read(&b->told, kind, b->out.data, b->out.size, &err), RP_CORRUPT);
+    assert_int_equal(rp_decoded_change_read(&b->decoded, kind, b->out.data, b->out.size, &err),
+                     RP_CORRUPT);
     b->out.size--;
-    assert_ok_err(rp_told_read(&b->told, kind, b->out.data, b->out.size, &err), &err);
-    assert_int_equal(b->told.change.kind, change->kind);
-    assert_int_equal(b->told.table.size, name.size);
-    assert_memory_equal(b->told.table.data, name.data, name.size);
+    assert_ok_err(rp_decoded_change_read(&b->decoded, kind, b->out.data, b->out.size, &err),
+                  &err);
+    assert_int_equal(b->decoded.change.kind, change->kind);
+    assert_int_equal(b->decoded.table.size, name.size);
+    assert_memory_equal(b->decoded.table.data, name.data, name.size);
 }
 
 static void small_changes_come_back(void **state)
@@ -89,26 +92,26 @@ static void small_changes_come_back(void **state)
     (void)state;
     bench_init(&b, rp_allocator_default());
     turn_around(&b, &sample);
-    assert_int_equal(b.told.change.count, 1 << 20);
-    assert_true(b.told.change.distinct);
+    assert_int_equal(b.decoded.change.count, 1 << 20);
+    assert_true(b.decoded.change.distinct);
     turn_around(&b, &update);
-    assert_true(b.told.change.by_extension);
-    assert_memory_equal(b.told.updates, updates, sizeof updates);
+    assert_true(b.decoded.change.by_extension);
+    assert_memory_equal(b.decoded.updates, updates, sizeof updates);
     turn_around(&b, &gone);
-    assert_memory_equal(b.told.keys, keys, sizeof keys);
+    assert_memory_equal(b.decoded.keys, keys, sizeof keys);
     turn_around(&b, &evict);
-    assert_int_equal(b.told.change.count, 300);
+    assert_int_equal(b.decoded.change.count, 300);
     turn_around(&b, &reset);
     turn_around(&b, &renumber);
     turn_around(&b, &pause);
-    assert_int_equal(b.told.change.paused, 3);
+    assert_int_equal(b.decoded.change.paused, 3);
     turn_around(&b, &alter);
-    assert_int_equal(b.told.change.alter.which, 31);
-    assert_int_equal(b.told.change.alter.max_times_sampled, 4);
-    assert_int_equal(b.told.change.alter.max_size, 1 << 30);
-    assert_true(b.told.change.alter.max_bytes == UINT64_MAX);
-    assert_int_equal(b.told.change.alter.limiter.min_size, 7);
-    assert_true(b.told.change.alter.limiter.max_diff == 1e300);
+    assert_int_equal(b.decoded.change.alter.which, 31);
+    assert_int_equal(b.decoded.change.alter.max_times_sampled, 4);
+    assert_int_equal(b.decoded.change.alter.max_size, 1 << 30);
+    assert_true(b.decoded.change.alter.max_bytes == UINT64_MAX);
+    assert_int_equal(b.decoded.change.alter.limiter.min_size, 7);
+    assert_true(b.decoded.change.alter.limiter.max_diff == 1e300);
     bench_deinit(&b);
 }
 
@@ -122,16 +125,16 @@ static rp_trajectory *make_trajectory(rp_chunk *const *chunks)
     return trajectory;
 }
 
-static void expect_slice(const rp_told *told, uint32_t at, rp_chunk *chunk, uint32_t offset,
-                         uint32_t length)
+static void expect_slice(const rp_decoded_change *decoded, uint32_t at, rp_chunk *chunk,
+                         uint32_t offset, uint32_t length)
 {
-    const rp_told_slice *slice = &told->slices[at];
-    rp_place place;
+    const rp_decoded_slice *slice = &decoded->slices[at];
+    rp_disk_location location;
 
-    (void)place_of(NULL, chunk, &place);
-    assert_int_equal(told->places[slice->place].at.segment, place.segment);
-    assert_int_equal(told->places[slice->place].at.offset, place.offset);
-    assert_int_equal(told->places[slice->place].at.size, place.size);
+    (void)location_of(NULL, chunk, &location);
+    assert_int_equal(decoded->locations[slice->location].at.segment, location.segment);
+    assert_int_equal(decoded->locations[slice->location].at.offset, location.offset);
+    assert_int_equal(decoded->locations[slice->location].at.size, location.size);
     assert_int_equal(slice->column, 0);
     assert_int_equal(slice->offset, offset);
     assert_int_equal(slice->length, length);
@@ -156,28 +159,28 @@ static void inserts_come_back(void **state)
     items[0].trajectory = items[3].trajectory = trajectories[0];
     items[2].trajectory = trajectories[1];
     turn_around(&b, &change);
-    assert_int_equal(b.told.change.wall_ns, -5);
-    assert_int_equal(b.told.change.dead, 70000);
-    assert_int_equal(b.told.change.count, 4);
-    assert_int_equal(b.told.place_count, 3); /* each once */
-    assert_int_equal(b.told.slice_count, 9);
+    assert_int_equal(b.decoded.change.wall_ns, -5);
+    assert_int_equal(b.decoded.change.dead, 70000);
+    assert_int_equal(b.decoded.change.count, 4);
+    assert_int_equal(b.decoded.location_count, 3); /* each once */
+    assert_int_equal(b.decoded.slice_count, 9);
     for (size_t i = 0; i < 4; i++) {
-        assert_true(b.told.inserted[i].key == items[i].key);
-        assert_true(b.told.inserted[i].priority == items[i].priority);
-        assert_int_equal(b.told.inserted[i].times_sampled, items[i].times_sampled);
-        assert_int_equal(b.told.inserted[i].evicted, items[i].evicted);
-        assert_null(b.told.inserted[i].trajectory);
-        assert_int_equal(b.told.items[i].column_count, i == 1 ? 0 : 2);
+        assert_true(b.decoded.inserted[i].key == items[i].key);
+        assert_true(b.decoded.inserted[i].priority == items[i].priority);
+        assert_int_equal(b.decoded.inserted[i].times_sampled, items[i].times_sampled);
+        assert_int_equal(b.decoded.inserted[i].evicted, items[i].evicted);
+        assert_null(b.decoded.inserted[i].trajectory);
+        assert_int_equal(b.decoded.items[i].column_count, i == 1 ? 0 : 2);
     }
-    expect_slice(&b.told, 0, chunks[0], 1, 2);
-    expect_slice(&b.told, 1, chunks[1], 0, 3);
-    expect_slice(&b.told, 2, chunks[1], 2, 1);
-    expect_slice(&b.told, 3, chunks[1], 1, 2);
-    expect_slice(&b.told, 4, chunks[2], 0, 3);
-    assert_true(b.told.columns[b.told.items[2].first_column + 1].squeeze);
-    assert_false(b.told.columns[b.told.items[2].first_column].squeeze);
+    expect_slice(&b.decoded, 0, chunks[0], 1, 2);
+    expect_slice(&b.decoded, 1, chunks[1], 0, 3);
+    expect_slice(&b.decoded, 2, chunks[1], 2, 1);
+    expect_slice(&b.decoded, 3, chunks[1], 1, 2);
+    expect_slice(&b.decoded, 4, chunks[2], 0, 3);
+    assert_true(b.decoded.columns[b.decoded.items[2].first_column + 1].squeeze);
+    assert_false(b.decoded.columns[b.decoded.items[2].first_column].squeeze);
     rp_buf_clear(&b.out);
-    assert_int_equal(rp_journal_encode(&b.encoder, name, &change, no_place, NULL, &b.out),
+    assert_int_equal(rp_journal_encode(&b.encoder, name, &change, no_location, NULL, &b.out),
                      RP_NO_RESOURCE);
     for (size_t i = 0; i < 2; i++) rp_trajectory_unref(trajectories[i]);
     for (size_t i = 0; i < 3; i++) rp_chunk_unref(chunks[i]);
@@ -201,15 +204,15 @@ static void bits_may_turn(void **state)
         rp_status st;
 
         b.out.data[bit / 8] ^= (uint8_t)(1u << bit % 8);
-        st = rp_told_read(&b.told, RP_RECORD_INSERT, b.out.data, b.out.size, NULL);
+        st = rp_decoded_change_read(&b.decoded, RP_RECORD_INSERT, b.out.data, b.out.size, NULL);
         assert_true(st == RP_OK || st == RP_CORRUPT);
         b.out.data[bit / 8] ^= (uint8_t)(1u << bit % 8);
     }
     for (int kind = 0; kind < 70; kind++)
         if (kind != RP_RECORD_INSERT)
-            assert_int_equal(
-                rp_told_read(&b.told, (rp_record_kind)kind, b.out.data, b.out.size, NULL),
-                RP_CORRUPT);
+            assert_int_equal(rp_decoded_change_read(&b.decoded, (rp_record_kind)kind,
+                                                    b.out.data, b.out.size, NULL),
+                             RP_CORRUPT);
     rp_trajectory_unref(trajectory);
     rp_chunk_unref(chunk);
     bench_deinit(&b);
@@ -244,9 +247,10 @@ static rp_status encode_and_read(const rp_allocator *alloc)
 
     assert_non_null(b);
     bench_init(b, alloc);
-    st = rp_journal_encode(&b->encoder, name, &change, place_of, NULL, &b->out);
+    st = rp_journal_encode(&b->encoder, name, &change, location_of, NULL, &b->out);
     if (st == RP_OK)
-        st = rp_told_read(&b->told, RP_RECORD_INSERT, b->out.data, b->out.size, NULL);
+        st = rp_decoded_change_read(&b->decoded, RP_RECORD_INSERT, b->out.data, b->out.size,
+                                    NULL);
     bench_deinit(b);
     free(b);
     rp_trajectory_unref(trajectory);

@@ -92,7 +92,7 @@ static void a_manifest_comes_back_as_it_was(void **state)
     assert_string_equal(m->tables[0].state.options.name, "big");
     for (uint64_t i = 0; i < m->tables[0].block_count; i++) {
         rp_manifest_block block = block_at(i);
-        assert_int_equal(m->tables[0].blocks[i].place.offset, block.place.offset);
+        assert_int_equal(m->tables[0].blocks[i].location.offset, block.location.offset);
         assert_int_equal(m->tables[0].blocks[i].hash, block.hash);
     }
     for (uint64_t i = 0; i < SLOTS; i++)

@@ -18,7 +18,7 @@ typedef struct world {
     rp_sim *disk;
     rp_test_rig rig;
     rp_trajectory *shared; /* of item 1, in the first block, and of item 500, in the second */
-    rp_place before;
+    rp_disk_location before;
 } world;
 
 static rp_table *table_of(world *w)
@@ -66,14 +66,14 @@ static void init(world *w, uint64_t segment_bytes)
     rp_test_rig_save(&w->rig);
     for (uint64_t key = 2; key < LEFT; key++) delete_item(w, key);
     rp_test_rig_save(&w->rig);
-    assert_true(rp_chunk_place(w->shared->chunks[0], &w->before));
+    assert_true(rp_chunk_locate(w->shared->chunks[0], &w->before));
 }
 
 static bool was_moved(const world *w)
 {
-    rp_place now;
+    rp_disk_location now;
 
-    return rp_chunk_place(w->shared->chunks[0], &now) && now.segment != w->before.segment;
+    return rp_chunk_locate(w->shared->chunks[0], &now) && now.segment != w->before.segment;
 }
 
 static void deinit(world *w)
@@ -108,9 +108,9 @@ static void check_salvaged(world *w)
     rp_sim *image = rp_sim_copy(w->disk);
     char path[RP_SIM_PATH];
     rp_test_rig again;
-    rp_place now;
+    rp_disk_location now;
 
-    assert_true(rp_chunk_place(w->shared->chunks[0], &now));
+    assert_true(rp_chunk_locate(w->shared->chunks[0], &now));
     assert_true(rp_sim_flip(image, rp_segment_path(path, now.segment), 8 * 80));
     rp_test_rig_init(&again, image, NULL);
     again.options.mode = RP_DURABLE_SYNC;
@@ -122,7 +122,7 @@ static void check_salvaged(world *w)
     rp_sim_free(image);
 }
 
-static void the_checkpoint_names_one_place_and_the_journal_another(void **state)
+static void the_checkpoint_names_one_location_and_the_journal_another(void **state)
 {
     world w;
 
@@ -213,7 +213,7 @@ static void equal_chunks_stay_two(void **state)
 RP_TESTS(moved)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_checkpoint_names_one_place_and_the_journal_another),
+        cmocka_unit_test(the_checkpoint_names_one_location_and_the_journal_another),
         cmocka_unit_test(one_checkpoint_names_both),
         cmocka_unit_test(equal_chunks_stay_two),
     };

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "chunk/chunk.h"
+#include "chunk/trajectory.h"
 #include "durable/reverb/reverb_wire.h"
 #include "durable/reverb/tfrecord.h"
 #include "support/chunks.h"
@@ -173,7 +174,7 @@ static void tables_are_as_dm_reverb_had_them(void **state)
     assert_false(report.old_form);
     assert_int_equal(rp_store_tables(store, NULL, 0), COUNT_OF(expected));
     for (size_t i = 0; i < COUNT_OF(expected); i++) {
-        rp_table *t = rp_store_table(store, expected[i].name);
+        rp_table *t = rp_test_table(store, expected[i].name);
         rp_table_info info;
 
         assert_non_null(t);
@@ -199,12 +200,12 @@ static void options_that_are_more_than_numbers_come_too(void **state)
     rp_table_info info;
 
     (void)state;
-    rp_table_get_info(rp_store_table(store, "prioritized"), &info);
+    rp_table_get_info(rp_test_table(store, "prioritized"), &info);
     assert_true(info.sampler.exponent == 0.8 && info.remover.exponent == -0.4);
-    rp_table_get_info(rp_store_table(store, "ratio"), &info);
+    rp_table_get_info(rp_test_table(store, "ratio"), &info);
     assert_true(info.limiter.samples_per_insert == 2.0 && info.limiter.min_size == 2);
     assert_true(info.limiter.min_diff == 0.0 && info.limiter.max_diff == 8.0);
-    rp_table_get_info(rp_store_table(store, "signed"), &info);
+    rp_table_get_info(rp_test_table(store, "signed"), &info);
     assert_non_null(info.signature);
     assert_int_equal(rp_signature_column_count(info.signature), 2);
     assert_string_equal(rp_signature_column(info.signature, 1)->name, "b/0");
@@ -226,7 +227,7 @@ static void data_and_order_are_as_they_were(void **state)
         int32_t value = -1;
         size_t drawn;
 
-        assert_ok(rp_table_sample(rp_store_table(store, "queue"), &one, &sample, &drawn,
+        assert_ok(rp_table_sample(rp_test_table(store, "queue"), &one, &sample, &drawn,
                                   rp_wait_none(), NULL));
         trajectory = sample.trajectory;
         assert_ok(rp_decoder_stack(decoder, &trajectory, 1, 0, &value, sizeof value, NULL));
@@ -263,11 +264,11 @@ static void old_forms_become_what_they_mean(void **state)
     for (size_t i = 0; i < COUNT_OF(names); i++) {
         rp_table_info a, b;
 
-        rp_table_get_info(rp_store_table(one, names[i]), &a);
-        rp_table_get_info(rp_store_table(other, names[i]), &b);
+        rp_table_get_info(rp_test_table(one, names[i]), &a);
+        rp_table_get_info(rp_test_table(other, names[i]), &b);
         assert_int_equal(a.size, b.size);
         assert_int_equal(a.inserts, b.inserts);
-        assert_true(rp_table_check(rp_store_table(other, names[i])));
+        assert_true(rp_table_check(rp_test_table(other, names[i])));
     }
     rp_store_free(one);
     rp_store_free(other);
@@ -305,7 +306,7 @@ static void what_is_missing_is_named(void **state)
     assert_ok(s->fs->ops->remove(s->fs, "items.tfrecord", NULL));
     assert_load_fails(s, RP_NOT_FOUND, "items.tfrecord");
     assert_ok(s->fs->ops->remove(s->fs, "DONE", NULL));
-    assert_load_fails(s, RP_CORRUPT, "there is no DONE");
+    assert_load_fails(s, RP_CORRUPT, "DONE is missing");
 }
 
 static void the_newest_that_is_done_is_read(void **state)
@@ -372,7 +373,7 @@ static void a_table_that_differs_leaves_the_store_as_it_was(void **state)
     assert_fails(rp_reverb_load(fs, store, NULL, NULL, &err), RP_PRECONDITION, &err,
                  "table 'small' has another sampler");
     assert_int_equal(rp_store_tables(store, NULL, 0), 1);
-    rp_table_get_info(rp_store_table(store, "small"), &info);
+    rp_table_get_info(rp_test_table(store, "small"), &info);
     assert_int_equal(info.size, 0);
     assert_int_equal(info.max_size, 77);
     rp_store_free(store);
@@ -562,7 +563,7 @@ static void chunks_of_other_codecs_are_encoded_anew(void **state)
         int32_t values[500];
         rp_sample sample;
 
-        assert_ok(rp_table_peek(rp_store_table(again, "t"), &key, 1, &sample, NULL, NULL));
+        assert_ok(rp_table_peek(rp_test_table(again, "t"), &key, 1, &sample, NULL, NULL));
         trajectory = sample.trajectory;
         assert_int_equal(rp_chunk_codec(rp_trajectory_get_chunk(trajectory, 0)),
                          RP_CODEC_SNAPPY);

@@ -5,6 +5,8 @@
 
 #include <stdio.h>
 
+#include "disk/journal_read.h"
+#include "durable/journal/journal_redo.h"
 #include "durable/recovery/chunk_index.h"
 #include "support/fixture.h"
 #include "support/sim_files.h"
@@ -55,14 +57,14 @@ static uint64_t digest_of(rp_store *store)
     return digest;
 }
 
-static rp_status start_log(world *w, bool sync, rp_error *err)
+static rp_status start_log_with(world *w, bool sync, const rp_allocator *alloc, rp_error *err)
 {
     rp_segments_options segments = {.alloc = rp_allocator_default(),
                                     .files = w->files,
                                     .store = id,
                                     .segment_bytes = SEGMENT_BYTES,
                                     .next_number = 1};
-    rp_store_log_options o = {.alloc = rp_allocator_default(),
+    rp_store_log_options o = {.alloc = alloc,
                               .store = w->bed.store,
                               .files = w->files,
                               .id = id,
@@ -70,13 +72,19 @@ static rp_status start_log(world *w, bool sync, rp_error *err)
                               .sync = sync,
                               .interval_ns = 1000000,
                               .retry_ns = 300000,
-                              .file_bytes = 5000};
+                              .file_bytes = 5000,
+                              .max_queued = alloc == rp_allocator_default() ? 0 : 3000};
     rp_status st = w->files->ops->make_directory(w->files, "seg", err);
 
     if (st == RP_OK) st = rp_segments_new(&segments, &w->segments, err);
     o.segments = w->segments;
     if (st == RP_OK) st = rp_store_log_start(&o, &w->log, err);
     return st;
+}
+
+static rp_status start_log(world *w, bool sync, rp_error *err)
+{
+    return start_log_with(w, sync, rp_allocator_default(), err);
 }
 
 static void world_init(world *w, uint64_t seed)
@@ -121,7 +129,7 @@ static rp_trajectory *any_trajectory(world *w)
 static uint64_t step(world *w, bool *was_safe)
 {
     rp_table *t =
-        rp_store_table(w->bed.store, rp_rng_below(&w->rng, 2) == 0 ? "first" : "second");
+        rp_test_table(w->bed.store, rp_rng_below(&w->rng, 2) == 0 ? "first" : "second");
     uint64_t dice = rp_rng_below(&w->rng, 20), key = rp_rng_below(&w->rng, KEYS);
     rp_status st = RP_OK;
 
@@ -147,14 +155,14 @@ static uint64_t step(world *w, bool *was_safe)
         st = rp_table_update(t, &(rp_update){key, 2.5}, 1, NULL, NULL);
     } else if (dice < 18) {
         st = rp_table_delete(t, &key, 1, NULL, NULL);
-    } else if (rp_store_table(w->bed.store, "third") == NULL) {
+    } else if (rp_test_table(w->bed.store, "third") == NULL) {
         rp_table_options third = rp_test_options("third", RP_LIFO, RP_UNIFORM, 10);
         rp_trajectory *trajectory = any_trajectory(w);
 
         st = rp_store_add_table(w->bed.store, &third, &t, NULL);
         if (st == RP_OK || st == RP_UNAVAILABLE)
-            st = rp_test_try_put(rp_store_table(w->bed.store, "third"), key, 1, trajectory,
-                                 NULL);
+            st =
+                rp_test_try_put(rp_test_table(w->bed.store, "third"), key, 1, trajectory, NULL);
         rp_trajectory_unref(trajectory);
     } else {
         st = rp_store_drop_table(w->bed.store, (rp_string){"third", 5}, NULL);
@@ -171,14 +179,15 @@ typedef struct resolver {
     rp_chunk_index index;
 } resolver;
 
-static rp_status find_chunk(void *ctx, const rp_place *place, rp_chunk **out, rp_error *err)
+static rp_status find_chunk(void *ctx, const rp_disk_location *location, rp_chunk **out,
+                            rp_error *err)
 {
     resolver *r = ctx;
     uint64_t bytes;
-    rp_status st = rp_segments_open(r->segments, place->segment, &bytes, err);
+    rp_status st = rp_segments_open(r->segments, location->segment, &bytes, err);
 
-    if (st == RP_OK) st = rp_chunk_index_want(&r->index, place, err);
-    if (st == RP_OK) st = rp_chunk_index_get(&r->index, r->segments, place, out, err);
+    if (st == RP_OK) st = rp_chunk_index_want(&r->index, location, err);
+    if (st == RP_OK) st = rp_chunk_index_get(&r->index, r->segments, location, out, err);
     return st;
 }
 
@@ -193,8 +202,8 @@ static uint64_t recover(rp_sim *disk, uint64_t *digest)
                                     .next_number = 1 << 20};
     rp_test_bed bed;
     resolver r = {0};
-    rp_replayer *replayer = NULL;
-    rp_replayer_options o = {.alloc = rp_allocator_default(), .chunk = find_chunk, .ctx = &r};
+    rp_redo *redo = NULL;
+    rp_redo_options o = {.alloc = rp_allocator_default(), .chunk = find_chunk, .ctx = &r};
     uint64_t last = 0, torn;
     rp_error err = {.text = ""};
 
@@ -203,12 +212,17 @@ static uint64_t recover(rp_sim *disk, uint64_t *digest)
     o.store = bed.store;
     assert_ok_err(rp_segments_new(&segments, &r.segments, &err), &err);
     rp_chunk_index_init(&r.index, rp_allocator_default());
-    assert_ok_err(rp_replayer_new(&o, &replayer, &err), &err);
-    assert_ok_err(rp_journal_read(rp_allocator_default(), files, &id, 0, RP_JOURNAL_LIVE,
-                                  rp_replayer_visit, replayer, &last, &torn, &err),
+    assert_ok_err(rp_redo_new(&o, &redo, &err), &err);
+    assert_ok_err(rp_journal_read(&(rp_journal_read_options){.alloc = rp_allocator_default(),
+                                                             .files = files,
+                                                             .store = &id,
+                                                             .how = RP_JOURNAL_LIVE,
+                                                             .each = rp_redo_record,
+                                                             .ctx = redo},
+                                  &last, &torn, &err),
                   &err);
-    assert_int_equal(rp_replayer_count(replayer), last);
-    rp_replayer_free(replayer);
+    assert_int_equal(rp_redo_count(redo), last);
+    rp_redo_free(redo);
     *digest = digest_of(bed.store);
     rp_chunk_index_deinit(&r.index);
     rp_test_bed_deinit(&bed);
@@ -380,7 +394,7 @@ static void what_is_behind_is_nudged(void **state)
     rp_sim_fail(w.disk, &away);
     for (int i = 0; i < 1000 && st != RP_DEADLINE; i++) {
         item = (rp_insert){.key = (uint64_t)i, .priority = 1, .trajectory = any_trajectory(&w)};
-        st = rp_table_insert(rp_store_table(w.bed.store, "first"), &item, 1, rp_wait_none(),
+        st = rp_table_insert(rp_test_table(w.bed.store, "first"), &item, 1, rp_wait_none(),
                              &inserted, &err);
         assert_true(st == RP_UNAVAILABLE || st == RP_DEADLINE);
         if (st != RP_DEADLINE) rp_trajectory_unref(item.trajectory);
@@ -389,11 +403,62 @@ static void what_is_behind_is_nudged(void **state)
     rp_sim_fail(w.disk, &(rp_sim_fault){0});
     item.key = 5000;
     for (int i = 0; i < 100 && st != RP_OK; i++)
-        st = rp_table_insert(rp_store_table(w.bed.store, "first"), &item, 1, rp_wait_ms(5000),
+        st = rp_table_insert(rp_test_table(w.bed.store, "first"), &item, 1, rp_wait_ms(5000),
                              &inserted, &err);
     assert_ok_err(st, &err);
     rp_trajectory_unref(item.trajectory);
     assert_ok_err(rp_store_log_stop(w.log, &err), &err);
+    world_deinit(&w);
+}
+
+typedef struct parked {
+    rp_op op;
+    rp_insert item;
+    bool is_done;
+} parked;
+
+static void set_done(rp_op *op)
+{
+    ((parked *)op->user)->is_done = true;
+}
+
+/* Starts an insert. False if it waits. */
+static bool start_insert(world *w, parked *p, uint64_t key)
+{
+    *p = (parked){.item = {.key = key, .priority = 1, .trajectory = any_trajectory(w)}};
+    p->op = (rp_op){
+        .items = &p->item, .count = 1, .until_ns = RP_FOREVER, .on_done = set_done, .user = p};
+    return rp_table_start_insert(rp_store_table(w->bed.store, "first"), &p->op);
+}
+
+/* An insert that waits for the log goes on when that stops, though there is no memory. */
+static void stopping_nudges_without_memory(void **state)
+{
+    rp_sim_fault away = {.error = RP_SIM_EIO, .for_good = true};
+    rp_test_oom oom = RP_TEST_OOM_INIT(RP_TEST_OOM_UNLIMITED);
+    rp_allocator alloc = rp_test_oom_allocator(&oom);
+    rp_error err;
+    rp_status st;
+    parked last;
+    world w;
+
+    (void)state;
+    world_init(&w, 5);
+    assert_ok_err(start_log_with(&w, true, &alloc, &err), &err);
+    away.call = rp_sim_calls(w.disk) + 1;
+    rp_sim_fail(w.disk, &away);
+    for (uint64_t key = 0; start_insert(&w, &last, key); key++) {
+        assert_true(key < 100000);
+        rp_trajectory_unref(last.item.trajectory);
+    }
+    assert_false(last.is_done);
+    atomic_store(&oom.left, 0);
+    st = rp_store_log_stop(w.log, &err);
+
+    assert_true(last.is_done);
+    assert_int_not_equal(st, RP_OK); /* the disk is away */
+    rp_trajectory_unref(last.item.trajectory);
+    assert_int_equal(oom.live, 0);
     world_deinit(&w);
 }
 
@@ -404,6 +469,7 @@ RP_TESTS(store_log)
         cmocka_unit_test(power_cuts_lose_nothing_promised),
         cmocka_unit_test(every_call_may_fail),
         cmocka_unit_test(what_is_behind_is_nudged),
+        cmocka_unit_test(stopping_nudges_without_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -377,6 +377,8 @@ static void test_lost_memory_counts_in_that_of_the_tier(void **state)
 static void test_largest_table_pays_for_lost_memory_of_the_tier(void **state)
 {
     rp_table_options options = rp_test_options("few", RP_FIFO, RP_FIFO, 100);
+    rp_insert items[3];
+    rp_op ops[3];
     rp_tier_rig rig;
     rp_table *large;
 
@@ -389,12 +391,17 @@ static void test_largest_table_pays_for_lost_memory_of_the_tier(void **state)
         assert_ok(rp_table_delete(large, &key, 1, NULL, NULL));
     rp_budget_set_lost(rp_store_budget(rig.bed.store), (MEMORY - CACHE) / 8);
     rig.table = rp_test_bed_table(&rig.bed, &options);
-    for (uint64_t key = 100001; key <= 100003; key++)
-        for (int i = 0; rp_tier_rig_put(&rig, key, SMALL, 1) != RP_OK; i++) {
-            assert_int_equal(rig.bed.err.code, RP_DEADLINE);
-            assert_true(i < 1000);
-            rp_store_relieve(rig.bed.store);
-        }
+    atomic_store(&told, 0);
+    for (int i = 0; i < 3; i++) {
+        items[i] = (rp_insert){.key = 100001 + (uint64_t)i, .priority = 1};
+        items[i].trajectory = rp_tier_rig_item(&rig.bed.alloc, items[i].key, SMALL);
+        ops[i] = (rp_op){
+            .items = &items[i], .count = 1, .until_ns = RP_FOREVER, .on_done = count_told};
+        if (rp_table_start_insert(rig.table, &ops[i])) count_told(&ops[i]);
+    }
+    assert_in_range(atomic_load(&told), 0, 2); /* they wait */
+    rp_tier_rig_await((rp_store_relieve(rig.bed.store), atomic_load(&told) == 3));
+    for (int i = 0; i < 3; i++) rp_trajectory_unref(items[i].trajectory);
     assert_int_equal(rp_test_info_of(rig.table).size, 3);
     assert_true(rp_test_info_of(large).evictions > 1);
     assert_true(rp_table_check(large) && rp_tier_check(rig.tier));
@@ -501,7 +508,7 @@ static void test_damaged_record_fails_its_sample_alone(void **state)
     rp_sample_options options = {.count = 4, .distinct = true};
     rp_sample samples[4];
     rp_tier_rig rig;
-    rp_place place;
+    rp_disk_location location;
     rp_sample sample;
     char path[32];
     size_t drawn;
@@ -510,10 +517,10 @@ static void test_damaged_record_fails_its_sample_alone(void **state)
     set_up(&rig);
     fill(&rig, 1, 300);
     assert_ok(rp_table_peek_unread(rig.table, (uint64_t[]){3}, 1, &sample, NULL, NULL));
-    assert_true(rp_chunk_place(rp_trajectory_get_chunk(sample.trajectory, 0), &place));
+    assert_true(rp_chunk_locate(rp_trajectory_get_chunk(sample.trajectory, 0), &location));
     rp_samples_release(&sample, 1);
-    assert_true(rp_sim_flip(rig.disk, rp_segment_path(path, place.segment),
-                            8 * (place.offset + 32 + 5000)));
+    assert_true(rp_sim_flip(rig.disk, rp_segment_path(path, location.segment),
+                            8 * (location.offset + 32 + 5000)));
     assert_int_equal(peek(&rig, 3), RP_CORRUPT);
     assert_int_equal(peek(&rig, 3), RP_CORRUPT); /* it is not kept for good either */
     assert_ok(peek(&rig, 2));
@@ -621,6 +628,27 @@ static void the_tier_is_well_again_though_nothing_is_inserted(void **state)
     }
 }
 
+/* While the disk fails, each retry gives the segments no more than they have already. */
+static void the_queue_does_not_grow_while_the_disk_fails(void **state)
+{
+    rp_tier_rig rig;
+    uint64_t calls, queued;
+
+    (void)state;
+    fail_and_delete(&rig, 100);
+    queued = rp_segments_queued(rig.segments);
+    assert_true(queued > 0);
+    for (int retries = 0; retries < 4; retries++) {
+        calls = rp_sim_calls(rig.disk);
+        rp_tier_rig_await(rp_sim_calls(rig.disk) > calls);
+    }
+    assert_int_equal(rp_segments_queued(rig.segments), queued);
+    be_well(&rig);
+    rp_tier_rig_await(atomic_load(&rig.recoveries) == 1);
+    assert_true(rp_tier_check(rig.tier));
+    rp_tier_rig_deinit(&rig);
+}
+
 /* Room in memory does not make the tier well: it tries, and the disk still fails. */
 static void the_tier_is_not_well_before_a_write_succeeds(void **state)
 {
@@ -717,9 +745,9 @@ static void test_admitted_chunks(void **state)
     for (uint64_t key = 1; key <= ITEMS; key++) {
         rp_chunk *chunk = rp_tier_rig_chunk(&rig.bed.alloc, key, ROW);
         rp_insert item = {.key = key, .priority = 1};
-        rp_place place;
+        rp_disk_location location;
 
-        assert_ok(rp_segments_put_chunk(rig.segments, chunk, &place));
+        assert_ok(rp_segments_put_chunk(rig.segments, chunk, &location));
         assert_ok(rp_segments_sync(rig.segments, &rig.bed.err));
         assert_ok(rp_tier_admit(rig.tier, chunk));
         item.trajectory = rp_tier_rig_join(&rig.bed.alloc, &chunk, 1);
@@ -762,6 +790,7 @@ RP_TESTS(tier)
         cmocka_unit_test(test_reads_fail_and_come_back),
         cmocka_unit_test(test_writes_fail_and_come_back),
         cmocka_unit_test(the_tier_is_well_again_though_nothing_is_inserted),
+        cmocka_unit_test(the_queue_does_not_grow_while_the_disk_fails),
         cmocka_unit_test(the_tier_is_not_well_before_a_write_succeeds),
         cmocka_unit_test(test_any_call_fails_once),
         cmocka_unit_test(test_loads_without_memory),

@@ -143,7 +143,7 @@ static void a_stream_without_its_end_is_damaged(void **state)
         rp_buf_clear(&out);
         assert_fails(
             read_all(rp_allocator_default(), packed.data, size, 0, NULL, 64, &out, &err),
-            RP_CORRUPT, &err, "breaks off");
+            RP_CORRUPT, &err, "is cut off");
     }
     rp_buf_deinit(&out);
     rp_buf_deinit(&packed);
@@ -160,7 +160,7 @@ static void bytes_behind_the_end_are_damage(void **state)
     rp_buf_append(&packed, "x", 1);
     assert_fails(
         read_all(rp_allocator_default(), packed.data, packed.size, 0, NULL, 64, &out, &err),
-        RP_CORRUPT, &err, "behind the end");
+        RP_CORRUPT, &err, "follow the end");
     rp_buf_deinit(&out);
     rp_buf_deinit(&packed);
     rp_buf_deinit(&bytes);

@@ -8,6 +8,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "server/core/connection.h"
+#include "server/core/server.h"
+#include "server/core/task.h"
+#include "server/core/worker.h"
 #include "support/fixture.h"
 #include "support/h2_client.h"
 #include "wire/request_write.h"

@@ -9,6 +9,19 @@
 #define READER "sha256:3d0941964aa3ebdcb00ccef58b1bb399f9f898465e9886d5aec7f31090a0fb30"
 #define BOSS "sha256:a5e7c002443743c5836758c7d1cd8ddefd9fcf2061daa0efaac683fb99966057"
 
+/* rp_gate_check() with each part of its result in a place of its own, or NULL. */
+static rp_status check_as(rp_gate *gate, const rp_credentials *shown, rp_role needed,
+                          int64_t now_ns, rp_gate_memo *memo, rp_principal *who,
+                          rp_refusal *why, rp_error *err)
+{
+    rp_gate_result result = {.why = why != NULL ? *why : RP_REFUSED_DECODE};
+    rp_status st = rp_gate_check(gate, shown, needed, now_ns, memo, &result, err);
+
+    if (who != NULL) *who = result.who;
+    if (why != NULL) *why = result.why;
+    return st;
+}
+
 static const int64_t second_ns = 1000000000;
 
 static rp_auth *auth_of(const rp_allocator *alloc, const char *text, bool certificates)
@@ -37,7 +50,7 @@ static rp_status call(rp_gate *gate, const char *header, const char *peer, rp_ro
 {
     rp_credentials shown = {.authorization = header, .peer = peer};
 
-    return rp_gate_check(gate, &shown, needed, now_ns, NULL, NULL, why, NULL);
+    return check_as(gate, &shown, needed, now_ns, NULL, NULL, why, NULL);
 }
 
 static void every_role_passes_what_it_includes_and_nothing_above(void **state)
@@ -51,7 +64,7 @@ static void every_role_passes_what_it_includes_and_nothing_above(void **state)
         for (rp_role needed = RP_ROLE_NONE; needed <= RP_ROLE_ADMIN; needed++) {
             rp_credentials shown = {.certificate = names[has], .peer = "1.2.3.4:5"};
             rp_refusal why = RP_REFUSAL_COUNT;
-            rp_status st = rp_gate_check(gate, &shown, needed, 0, NULL, NULL, &why, NULL);
+            rp_status st = check_as(gate, &shown, needed, 0, NULL, NULL, &why, NULL);
 
             assert_int_equal(st, has >= needed ? RP_OK : RP_DENIED);
             assert_int_equal(why, has >= needed ? RP_REFUSAL_COUNT : RP_REFUSED_DENIED);
@@ -69,13 +82,13 @@ static void refusals_say_what_is_missing(void **state)
     rp_error err;
 
     (void)state;
-    assert_fails(rp_gate_check(gate, &nothing, RP_ROLE_READ, 0, NULL, &who, &why, &err),
+    assert_fails(check_as(gate, &nothing, RP_ROLE_READ, 0, NULL, &who, &why, &err),
                  RP_UNAUTHENTICATED, &err, "this needs the role read: send 'authorization");
     assert_int_equal(why, RP_REFUSED_UNAUTHENTICATED);
-    assert_fails(rp_gate_check(gate, &reader, RP_ROLE_ADMIN, 0, NULL, &who, &why, &err),
-                 RP_DENIED, &err, "'r' has the role read, and this needs admin");
+    assert_fails(check_as(gate, &reader, RP_ROLE_ADMIN, 0, NULL, &who, &why, &err), RP_DENIED,
+                 &err, "'r' has the role read, and this needs admin");
     assert_string_equal(who.name, "r");
-    assert_fails(rp_gate_check(gate, &wrong, RP_ROLE_READ, 0, NULL, &who, &why, &err),
+    assert_fails(check_as(gate, &wrong, RP_ROLE_READ, 0, NULL, &who, &why, &err),
                  RP_UNAUTHENTICATED, &err, "not known");
     assert_int_equal(who.role, RP_ROLE_NONE);
     rp_gate_free(gate);
@@ -89,7 +102,7 @@ static void an_open_gate_lets_everybody_pass(void **state)
 
     (void)state;
     for (int i = 0; i < 3 * RP_GATE_BURST; i++)
-        assert_ok(rp_gate_check(gate, &shown, RP_ROLE_ADMIN, 0, &memo, NULL, NULL, NULL));
+        assert_ok(check_as(gate, &shown, RP_ROLE_ADMIN, 0, &memo, NULL, NULL, NULL));
     rp_gate_free(gate);
 }
 
@@ -205,15 +218,15 @@ static void a_memo_knows_the_same_header_and_no_other(void **state)
     rp_principal who;
 
     (void)state;
-    assert_ok(rp_gate_check(gate, &boss, RP_ROLE_ADMIN, 0, &memo, &who, NULL, NULL));
+    assert_ok(check_as(gate, &boss, RP_ROLE_ADMIN, 0, &memo, &who, NULL, NULL));
     assert_string_equal(who.name, "b");
     for (int i = 0; i < RP_GATE_BURST; i++)
-        assert_int_equal(rp_gate_check(gate, &guess, RP_ROLE_READ, 0, &memo, &who, NULL, NULL),
+        assert_int_equal(check_as(gate, &guess, RP_ROLE_READ, 0, &memo, &who, NULL, NULL),
                          RP_UNAUTHENTICATED);
     /* known already, so the brake does not concern it */
-    assert_ok(rp_gate_check(gate, &boss, RP_ROLE_ADMIN, 0, &memo, &who, NULL, NULL));
+    assert_ok(check_as(gate, &boss, RP_ROLE_ADMIN, 0, &memo, &who, NULL, NULL));
     assert_string_equal(who.name, "b");
-    assert_int_equal(rp_gate_check(gate, &nothing, RP_ROLE_READ, 0, &memo, &who, NULL, NULL),
+    assert_int_equal(check_as(gate, &nothing, RP_ROLE_READ, 0, &memo, &who, NULL, NULL),
                      RP_UNAUTHENTICATED);
     rp_gate_free(gate);
 }
@@ -228,9 +241,9 @@ static void a_memo_tells_header_and_certificate_apart(void **state)
     rp_principal who;
 
     (void)state;
-    assert_ok(rp_gate_check(gate, &both, RP_ROLE_READ, 0, &memo, &who, NULL, NULL));
+    assert_ok(check_as(gate, &both, RP_ROLE_READ, 0, &memo, &who, NULL, NULL));
     assert_int_equal(who.role, RP_ROLE_ADMIN);
-    assert_ok(rp_gate_check(gate, &header, RP_ROLE_READ, 0, &memo, &who, NULL, NULL));
+    assert_ok(check_as(gate, &header, RP_ROLE_READ, 0, &memo, &who, NULL, NULL));
     assert_int_equal(who.role, RP_ROLE_READ);
     rp_gate_free(gate);
 }
@@ -242,14 +255,14 @@ static void a_reload_makes_every_memo_stale(void **state)
     rp_credentials boss = {.authorization = "Bearer boss", .peer = "10.0.0.1:1"};
 
     (void)state;
-    assert_ok(rp_gate_check(gate, &boss, RP_ROLE_ADMIN, 0, &memo, NULL, NULL, NULL));
+    assert_ok(check_as(gate, &boss, RP_ROLE_ADMIN, 0, &memo, NULL, NULL, NULL));
     rp_gate_reload(gate, auth_of(rp_allocator_default(), "read b " BOSS, false));
-    assert_int_equal(rp_gate_check(gate, &boss, RP_ROLE_ADMIN, 0, &memo, NULL, NULL, NULL),
+    assert_int_equal(check_as(gate, &boss, RP_ROLE_ADMIN, 0, &memo, NULL, NULL, NULL),
                      RP_DENIED);
     rp_gate_reload(gate, auth_of(rp_allocator_default(), NULL, false)); /* open */
-    assert_ok(rp_gate_check(gate, &boss, RP_ROLE_ADMIN, 0, &memo, NULL, NULL, NULL));
+    assert_ok(check_as(gate, &boss, RP_ROLE_ADMIN, 0, &memo, NULL, NULL, NULL));
     rp_gate_reload(gate, auth_of(rp_allocator_default(), "read r " READER, false));
-    assert_int_equal(rp_gate_check(gate, &boss, RP_ROLE_READ, 0, &memo, NULL, NULL, NULL),
+    assert_int_equal(check_as(gate, &boss, RP_ROLE_READ, 0, &memo, NULL, NULL, NULL),
                      RP_UNAUTHENTICATED);
     rp_gate_free(gate);
 }
@@ -263,7 +276,7 @@ static void a_header_too_long_for_a_memo_is_checked_all_the_same(void **state)
 
     (void)state;
     memset(header + 7, 'x', sizeof header - 8);
-    assert_int_equal(rp_gate_check(gate, &shown, RP_ROLE_READ, 0, &memo, NULL, NULL, NULL),
+    assert_int_equal(check_as(gate, &shown, RP_ROLE_READ, 0, &memo, NULL, NULL, NULL),
                      RP_UNAUTHENTICATED);
     assert_int_equal(memo.generation, 0);
     rp_gate_free(gate);
@@ -303,9 +316,8 @@ static void *call_many(void *arg)
     size_t passed = 0;
 
     for (int i = 0; i < CALLS; i++) {
-        passed += rp_gate_check(gate, &boss, RP_ROLE_READ, i, &memo, NULL, NULL, NULL) == RP_OK;
-        passed +=
-            rp_gate_check(gate, &guess, RP_ROLE_READ, i, &memo, NULL, NULL, NULL) == RP_OK;
+        passed += check_as(gate, &boss, RP_ROLE_READ, i, &memo, NULL, NULL, NULL) == RP_OK;
+        passed += check_as(gate, &guess, RP_ROLE_READ, i, &memo, NULL, NULL, NULL) == RP_OK;
     }
     return passed == CALLS ? gate : NULL;
 }

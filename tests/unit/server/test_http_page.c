@@ -396,7 +396,7 @@ static void *ask_many(void *arg)
 /* Threads hand over and ask, while tables change and counters run. */
 static void pages_are_served_while_everything_changes(void **state)
 {
-    rp_table *t = rp_store_table(hosted.observed.bed.store, "replay");
+    rp_table *t = rp_test_table(hosted.observed.bed.store, "replay");
     rp_loop_metrics *loop = rp_metrics_loop(hosted.observed.view.metrics, 0);
     pthread_t threads[CLIENTS];
     void *result;

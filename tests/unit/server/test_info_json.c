@@ -116,7 +116,7 @@ static void of_many_waiting_calls_the_first_16_are_shown(void **state)
 {
     enum { CALLS = RP_VIEW_WAITING + 1 };
     static rp_op ops[CALLS];
-    rp_table *t = rp_store_table(observed.bed.store, "empty");
+    rp_table *t = rp_test_table(observed.bed.store, "empty");
     size_t shown = 0;
     const char *text;
     rp_buf out;

@@ -8,7 +8,7 @@
 
 #include "net/fd_pass.h"
 #include "reprise/wait.h"
-#include "server/core/inside.h"
+#include "server/core/server_state.h"
 #include "support/live_server.h"
 
 static rp_test_live live;

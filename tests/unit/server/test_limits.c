@@ -3,6 +3,7 @@
 
 #include <stddef.h>
 
+#include "chunk/trajectory.h"
 #include "support/unit.h"
 
 /* What every limit may be, as docs and header have it. */

@@ -55,15 +55,16 @@ static void beside_is_within_the_formula_of_the_documents(void **state)
 {
     (void)state;
     for (uint64_t limit = MIB; limit <= MIB << 20; limit *= 4) {
-        uint64_t held = 50 * MIB, connections = 7, calls = 99, tables = 3;
-        uint64_t formula = limit / 4 + held + 64 * 1024 * connections + 8192 * calls +
-                           256 * 1024 * tables + 64 * MIB;
-        uint64_t beside = rp_memory_beside(limit, held, connections, calls, tables, false);
+        rp_memory_load load = {
+            .held_bytes = 50 * MIB, .connections = 7, .calls = 99, .tables = 3};
+        uint64_t formula = limit / 4 + load.held_bytes + 64 * 1024 * load.connections +
+                           8192 * load.calls + 256 * 1024 * load.tables + 64 * MIB;
+        uint64_t beside = rp_memory_beside(limit, &load);
 
-        /* The rest is for what comes between two looks. */
+        /* The rest is for growth between two measurements. */
         assert_int_equal(formula - beside, limit / 4 - limit / 8 + 16 * MIB);
-        assert_int_equal(rp_memory_beside(limit, held, connections, calls, tables, true),
-                         beside + 64 * MIB);
+        load.has_journal = true;
+        assert_int_equal(rp_memory_beside(limit, &load), beside + 64 * MIB);
     }
 }
 
@@ -110,7 +111,7 @@ static void a_quarter_is_never_lost(void **state)
     rp_memory_look now = look_at(5000, 1);
 
     assert_int_equal(rp_memory_decide_lost(&past, &now), 800 * MIB); /* not tried yet */
-    rp_memory_note_trim(&past, SECOND, SECOND + MS);
+    rp_memory_record_trim(&past, SECOND, SECOND + MS);
     assert_int_equal(rp_memory_decide_lost(&past, &now), 600 * MIB);
     now.resident += 100 * MIB;
     assert_int_equal(rp_memory_decide_lost(&past, &now), 700 * MIB);
@@ -126,7 +127,7 @@ static void memory_is_given_back_first_and_again_when_there_is_more(void **state
     int64_t t = 5 * SECOND;
 
     assert_true(rp_memory_wants_trim(&past, &now, t));
-    rp_memory_note_trim(&past, t, t + MS);
+    rp_memory_record_trim(&past, t, t + MS);
     (void)rp_memory_decide_lost(&past, &now); /* it did not help */
 
     assert_false(rp_memory_wants_trim(&past, &now, t + 30 * SECOND)); /* all is as it was */
@@ -147,7 +148,7 @@ static void least_excess_since_the_last_time_is_what_counts(void **state)
     rp_memory_look now = look_at(880, 400);
     int64_t t = 5 * SECOND;
 
-    rp_memory_note_trim(&past, t, t + MS);
+    rp_memory_record_trim(&past, t, t + MS);
     (void)rp_memory_decide_lost(&past, &now);
     now.used += 300 * MIB; /* into the gaps */
     (void)rp_memory_decide_lost(&past, &now);
@@ -166,7 +167,7 @@ static void giving_back_takes_a_twentieth_of_the_time(void **state)
 
         past.excess = 0; /* as if there were always more */
         if (rp_memory_wants_trim(&past, &now, t)) {
-            rp_memory_note_trim(&past, t, t + 40 * MS);
+            rp_memory_record_trim(&past, t, t + 40 * MS);
             spent_ns += 40 * MS;
             t += 40 * MS;
         }
@@ -215,7 +216,7 @@ typedef struct process {
 static void look_once(process *p)
 {
     if (rp_memory_wants_trim(&p->past, &p->now, p->now_ns)) {
-        rp_memory_note_trim(&p->past, p->now_ns, p->now_ns + 100 * MS);
+        rp_memory_record_trim(&p->past, p->now_ns, p->now_ns + 100 * MS);
         p->now_ns += 100 * MS;
         p->now.resident = p->now.used + p->gaps + 50 * MIB;
     }

@@ -120,7 +120,7 @@ static void a_table_shows_what_it_says_of_itself(void **state)
 
 static void a_paused_table_shows_which_side_is(void **state)
 {
-    rp_table *t = rp_store_table(observed.bed.store, "replay");
+    rp_table *t = rp_test_table(observed.bed.store, "replay");
     const char *text;
     rp_buf out;
 

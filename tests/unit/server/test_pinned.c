@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The limit pinned_bytes: who waits, who is refused, and who is not. */
-#include "server/core/inside.h"
+#include "server/core/server_state.h"
 #include "support/live_server.h"
 
 enum { MIB = 1 << 20, KIB = 1 << 10, STEPS = 4000 };

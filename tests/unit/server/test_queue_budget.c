@@ -4,7 +4,7 @@
  * server/core/queue_budget.h, and a bystander is answered all the while. */
 #include <stdio.h>
 
-#include "server/rpc/sample_room.h"
+#include "server/rpc/sample_array.h"
 #include "support/fixture.h"
 #include "support/full_queue.h"
 #include "wire/fields.h"
@@ -19,6 +19,9 @@ enum {
     STEP = 3 * MIB, /* that one loop may add past the limit: an answer, or a step of one */
     EACH = 8 << 10, /* that each connection may */
     BOUND = LIMIT + LOOPS * STEP + (PEERS + 1) * EACH,
+    BEGUN = 4 * MIB, /* a message that does not end */
+    /* Three quarters of a side, a message that was added then, and all loans (turns.h). */
+    MESSAGES_BOUND = LIMIT / 8 * 3 + BEGUN + LIMIT / 16 * 17 + (PEERS + 1) * EACH,
 };
 
 typedef struct stage {
@@ -35,7 +38,12 @@ static void open_stage(stage *s)
         .window = 1, .hold_windows = true, .keep_nothing = true};
     const rp_server_options options = {
         .loops = LOOPS,
-        .limits = {.queued_bytes = LIMIT, .stall_ms = 600000, .message_grace_ms = 600000}};
+        /* On a busy machine a client may send its first frames late. */
+        .limits = {.queued_bytes = LIMIT,
+                   .stall_ms = 600000,
+                   .message_grace_ms = 600000,
+                   .handshake_ms = 600000,
+                   .ping_ms = 600000}};
 
     s->most = 0;
     rp_test_live_start(&s->live, &options);
@@ -65,31 +73,41 @@ static void expect_bystander(stage *s)
                      RP_OK);
 }
 
-/* Lets everybody send and the server do its worst. */
-static void run(stage *s)
-{
-    for (int round = 0; round < ROUNDS; round++) {
-        for (int i = 0; i < PEERS; i++) {
-            rp_loop_metrics sums;
-            (void)rp_test_client_step(s->peers[i], 0);
-            sums = metrics(s);
-            if (rp_counter_get(&sums.queued_bytes) > s->most)
-                s->most = rp_counter_get(&sums.queued_bytes);
-        }
-        expect_bystander(s);
-    }
-}
-
-static void expect_bounded(stage *s)
-{
-    assert_in_range(s->most, LIMIT / 8, BOUND);
-}
-
 static uint64_t refusals(stage *s)
 {
     rp_loop_metrics sums = metrics(s);
 
     return rp_counter_get(&sums.refusals[RP_REFUSED_QUEUED]);
+}
+
+/* All peers send what they can, once. */
+static void run_round(stage *s)
+{
+    for (int i = 0; i < PEERS; i++) {
+        rp_loop_metrics sums;
+        (void)rp_test_client_step(s->peers[i], 0);
+        sums = metrics(s);
+        if (rp_counter_get(&sums.queued_bytes) > s->most)
+            s->most = rp_counter_get(&sums.queued_bytes);
+    }
+    expect_bystander(s);
+}
+
+/* The peers send for some rounds, and until a good part of the limit is in use and as many
+ * answers as that were refused. Then less than `bound` was in use all the while. */
+static void expect_bounded_by(stage *s, uint64_t least_refusals, uint64_t bound)
+{
+    for (int round = 0; round < RP_TEST_STEPS; round++) {
+        if (round >= ROUNDS && s->most >= LIMIT / 8 && refusals(s) >= least_refusals) break;
+        run_round(s);
+    }
+    assert_in_range(s->most, LIMIT / 8, bound);
+    assert_true(refusals(s) >= least_refusals);
+}
+
+static void expect_bounded(stage *s, uint64_t least_refusals)
+{
+    expect_bounded_by(s, least_refusals, BOUND);
 }
 
 static void server_infos_that_are_not_read_are_bounded(void **state)
@@ -111,16 +129,14 @@ static void server_infos_that_are_not_read_are_bounded(void **state)
     for (int i = 0; i < PEERS; i++)
         for (int j = 0; j < CALLS; j++)
             (void)rp_test_client_open(s.peers[i], RP_TEST_REVERB "ServerInfo");
-    run(&s);
+    for (int round = 0; round < ROUNDS; round++) run_round(&s);
     for (int i = 0; i < PEERS; i++)
         for (rp_test_stream *call = s.peers[i]->calls; call != NULL; call = call->next) {
             rp_test_stream_send(call, "", 0);
             rp_test_stream_end(call);
         }
-    run(&s);
 
-    expect_bounded(&s);
-    assert_true(refusals(&s) > 0);
+    expect_bounded(&s, 1);
     close_stage(&s);
 }
 
@@ -148,9 +164,8 @@ static void batches_that_are_not_read_are_bounded(void **state)
             rp_test_stream_end(call);
         }
     rp_buf_deinit(&request);
-    run(&s);
 
-    expect_bounded(&s);
+    expect_bounded(&s, 0);
     close_stage(&s);
 }
 
@@ -173,9 +188,8 @@ static void samples_that_arrive_together_are_bounded(void **state)
     for (int i = 0; i < PEERS; i++) (void)rp_test_client_step(s.peers[i], 0);
     assert_true(rp_test_live_await(&s.live, "replay", 0, PEERS * CALLS));
     rp_test_insert_items(s.bystander, "replay", 1, 1, MIB);
-    run(&s);
 
-    expect_bounded(&s);
+    expect_bounded(&s, 0);
     close_stage(&s);
 }
 
@@ -209,13 +223,12 @@ static void items_that_leave_their_table_are_bounded(void **state)
     for (uint64_t key = 1; key <= ITEMS; key++) {
         rp_trajectory *item = rp_test_blob_trajectory(rp_allocator_default(), key, 1, BYTES);
 
-        rp_test_put(rp_store_table(s.live.store, "once"), key, 1.0, item);
+        rp_test_put(rp_test_table(s.live.store, "once"), key, 1.0, item);
         rp_trajectory_unref(item);
     }
-    run(&s);
 
+    expect_bounded(&s, 0);
     assert_in_range(rp_test_live_info(&s.live, "once").samples * BYTES, LIMIT / 8, BOUND);
-    expect_bounded(&s);
     close_stage(&s);
 }
 
@@ -234,9 +247,8 @@ static void messages_that_do_not_end_are_bounded(void **state)
             rp_test_stream_send_raw(call, "\0\0\x40\0\0", 5); /* 4 MiB follow, it says */
             rp_test_stream_send_raw(call, zeros, sizeof zeros);
         }
-    run(&s);
 
-    expect_bounded(&s);
+    expect_bounded_by(&s, 0, MESSAGES_BOUND);
     close_stage(&s);
 }
 
@@ -258,10 +270,8 @@ static void pages_that_are_not_read_are_bounded(void **state)
     }
     for (int i = 0; i < PEERS; i++)
         for (int j = 0; j < CALLS; j++) (void)rp_test_client_get(s.peers[i], "GET", "/metrics");
-    run(&s);
 
-    expect_bounded(&s);
-    assert_true(refusals(&s) > 0);
+    expect_bounded(&s, 1);
     close_stage(&s);
 }
 
@@ -292,7 +302,7 @@ static void halves_of_messages_give_way_to_a_whole_one(void **state)
     (void)state;
     rp_test_start_queue(&s.live, 4000, 600000);
     begin_halves(&s, halves);
-    for (int i = 0; i < 1000 && rp_test_queued(&s.live) < LIMIT / 2; i++)
+    for (int i = 0; i < RP_TEST_STEPS && rp_test_queued(&s.live) < LIMIT / 2; i++)
         rp_test_step_all(halves, HALVES);
     rp_test_step_all(halves, HALVES);
     assert_non_null(writer = rp_test_live_connect(&s.live));
@@ -300,7 +310,8 @@ static void halves_of_messages_give_way_to_a_whole_one(void **state)
     rp_buf_init(&request, rp_allocator_default());
     rp_test_put_insert(&request, "replay", 1, 5 * MIB);
     rp_test_stream_put(call, &request);
-    for (int i = 0; i < 4000 && rp_test_confirmed(call) == 0 && !writer->is_closed; i++) {
+    for (int i = 0; i < RP_TEST_STEPS && rp_test_confirmed(call) == 0 && !writer->is_closed;
+         i++) {
         (void)rp_test_client_step(writer, 5);
         rp_test_step_all(halves, HALVES);
     }
@@ -332,7 +343,7 @@ static void the_largest_message_needs_no_empty_queue(void **state)
         rp_test_stream_send_raw(call, "\0\0\1\0\0", 5); /* 64 KiB follow, it says */
         rp_test_stream_send_raw(call, zeros, sizeof zeros - 1);
     }
-    for (int i = 0; i < 4000 && rp_test_queued(&s.live) < HALVES * sizeof zeros; i++) {
+    for (int i = 0; i < RP_TEST_STEPS && rp_test_queued(&s.live) < HALVES * sizeof zeros; i++) {
         (void)rp_test_client_step(halves[0], 1);
         rp_test_step_all(halves, HALVES);
     }
@@ -400,18 +411,19 @@ static void window_updates_are_read_without_room(void **state)
         rp_test_put_sample(&request, "replay", 1000, -2);
         rp_test_stream_put(calls[i], &request);
     }
-    for (int i = 0; i < 4000 && rp_test_queued(&s.live) <= 2 * MIB; i++) {
+    for (int i = 0; i < RP_TEST_STEPS && rp_test_queued(&s.live) <= 2 * MIB; i++) {
         (void)rp_test_client_step(readers[0], 5);
         rp_test_step_all(readers, READERS);
     }
     assert_true(rp_test_queued(&s.live) > 2 * MIB);
-    for (int i = 0; i < 4000 && calls[one]->unread == 0; i++) { /* one that has begun */
+    for (int i = 0; i < RP_TEST_STEPS && calls[one]->unread == 0;
+         i++) { /* one that has begun */
         one = (one + 1) % READERS;
         (void)rp_test_client_step(readers[one], 5);
     }
     assert_ok(rp_server_reload(s.live.server, &smaller, NULL));
     expect_bystander(&s);
-    for (int i = 0; i < 4000 && calls[one]->message_count == 0; i++) {
+    for (int i = 0; i < RP_TEST_STEPS && calls[one]->message_count == 0; i++) {
         rp_test_stream_read(calls[one], calls[one]->unread);
         (void)rp_test_client_step(readers[one], 5);
     }
@@ -445,7 +457,7 @@ static void messages_of_blocked_writers_leave_room_for_samples(void **state)
         rp_test_put_sample(&request, "turns", RP_TEST_FILLERS * RP_TEST_FILLS, -2);
         rp_test_stream_put(samples, &request);
         for (int i = 0;
-             i < 200000 && samples->message_count < RP_TEST_FILLERS * RP_TEST_FILLS &&
+             i < RP_TEST_STEPS && samples->message_count < RP_TEST_FILLERS * RP_TEST_FILLS &&
              !learner->is_closed;
              i++) {
             (void)rp_test_client_step(learner, 5);
@@ -497,7 +509,7 @@ static void calls_that_ask_for_many_samples_leave_room(void **state)
 static void calls_past_many_large_arrays_get_small_ones(void **state)
 {
     enum { COUNT = 262144, LARGE = 4096, ALL = LARGE + 64 }; /* 16 MiB of samples each */
-    static rp_sample_room rooms[ALL];
+    static rp_sample_array rooms[ALL];
     rp_metrics *metrics = NULL;
     rp_server server = {.alloc = *rp_allocator_default()};
     rp_worker worker = {.server = &server, .limits = {.queued_bytes = LIMIT}};
@@ -507,13 +519,14 @@ static void calls_past_many_large_arrays_get_small_ones(void **state)
     (void)state;
     assert_ok(rp_metrics_new(&server.alloc, 1, &metrics));
     worker.metrics = rp_metrics_loop(metrics, 0);
+    worker.queue = (rp_queue_part){&server.budget, &worker.metrics->queued_bytes, {0}};
     for (int i = 0; i < ALL; i++) {
-        assert_ok(rp_sample_room_init(&rooms[i], &worker, COUNT, false, &why, &err));
+        assert_ok(rp_sample_array_init(&rooms[i], &worker, COUNT, false, &why, &err));
         assert_int_equal(rooms[i].count, i < LARGE ? COUNT : 1024);
     }
 
-    assert_int_equal(rp_queue_bytes(&worker, RP_QUEUE_OUT), 0);
-    for (int i = 0; i < ALL; i++) rp_sample_room_deinit(&rooms[i], &worker, 0);
+    assert_int_equal(rp_queue_bytes(&worker.queue, RP_QUEUE_OUT), 0);
+    for (int i = 0; i < ALL; i++) rp_sample_array_deinit(&rooms[i], &worker, 0);
     assert_int_equal(atomic_load(&server.mapped_arrays), 0);
     rp_metrics_free(metrics);
 }

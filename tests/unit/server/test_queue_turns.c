@@ -17,10 +17,10 @@ static void put_draw_until(rp_buf *out, int64_t count, int64_t timeout_ms)
 /* Bytes that a side has lent. */
 static size_t lent_of(rp_test_live *live, rp_queue_side side)
 {
-    rp_turns *turns = &live->server->turns[side];
+    rp_turns *turns = &live->server->budget.turns[side];
 
     rp_mutex_lock(&turns->lock);
-    size_t bytes = turns->lent;
+    size_t bytes = turns->lent[RP_TURN_ANY] + turns->lent[RP_TURN_SMALL];
     rp_mutex_unlock(&turns->lock);
     return bytes;
 }
@@ -50,7 +50,8 @@ static void messages_have_their_turn_in_a_full_queue(void **state)
         rp_test_put_insert(&request, "replay", (uint64_t)(i + 1), 2 * MIB);
         rp_test_stream_put(inserts[i], &request);
     }
-    for (int i = 0; i < 200 && rp_test_live_info(&live, "replay").size < OTHERS; i++) {
+    for (int i = 0; i < RP_TEST_STEPS && rp_test_live_info(&live, "replay").size < OTHERS;
+         i++) {
         (void)rp_test_client_step(others[0], 5);
         rp_test_step_all(others, OTHERS);
         rp_test_step_all(writers, RP_TEST_FILLERS);
@@ -108,11 +109,65 @@ static void begin_message(rp_test_stream *call, uint32_t bytes, const uint8_t *d
     rp_test_stream_send_raw(call, data, size);
 }
 
+/* Two connections have a turn each and begin a second message, so that their loans have to grow
+ * past what may be lent. All messages come in, one connection after the other. */
+static void turns_that_grow_do_not_block_each_other(void **state)
+{
+    enum { WRITERS = 2, BOTH = 2, BEGUN = MIB };
+    rp_test_client *fillers[RP_TEST_FILLERS], *writers[WRITERS];
+    rp_test_stream *calls[RP_TEST_FILLERS], *inserts[WRITERS][BOTH];
+    rp_buf requests[WRITERS][BOTH];
+    rp_test_live live;
+
+    (void)state;
+    rp_test_start_queue(&live, 600000, 600000);
+    rp_test_fill_with_messages(&live, fillers, calls, MIB);
+    for (int i = 0; i < WRITERS; i++) {
+        assert_non_null(writers[i] = rp_test_live_connect(&live));
+        for (int j = 0; j < BOTH; j++) {
+            inserts[i][j] = rp_test_client_open(writers[i], RP_TEST_REVERB "InsertStream");
+            rp_buf_init(&requests[i][j], rp_allocator_default());
+            rp_test_put_insert(&requests[i][j], "replay", (uint64_t)(BOTH * i + j + 1),
+                               3 * MIB);
+        }
+    }
+    for (int j = 0; j < BOTH; j++) { /* all messages are begun before one is whole */
+        /* Less than they begin: some of it has ordinary room. */
+        size_t least = j == 0 ? 5 * MIB : LENT + 1;
+
+        for (int i = 0; i < WRITERS; i++)
+            begin_message(inserts[i][j], (uint32_t)requests[i][j].size, requests[i][j].data,
+                          BEGUN);
+        for (int i = 0; i < RP_TEST_STEPS && lent(&live) < least; i++) {
+            (void)rp_test_client_step(writers[0], 1);
+            rp_test_step_all(writers, WRITERS);
+            rp_test_step_all(fillers, RP_TEST_FILLERS);
+        }
+        assert_in_range(lent(&live), least, 2 * LENT);
+    }
+    for (int i = 0; i < WRITERS; i++)
+        for (int j = 0; j < BOTH; j++)
+            rp_test_stream_send_raw(inserts[i][j], requests[i][j].data + BEGUN,
+                                    requests[i][j].size - BEGUN);
+    for (int i = 0;
+         i < RP_TEST_STEPS && rp_test_live_info(&live, "replay").size < WRITERS * BOTH; i++) {
+        (void)rp_test_client_step(writers[0], 1);
+        rp_test_step_all(writers, WRITERS);
+    }
+
+    assert_int_equal(rp_test_live_info(&live, "replay").size, WRITERS * BOTH);
+    for (int i = 0; i < WRITERS; i++)
+        for (int j = 0; j < BOTH; j++) rp_buf_deinit(&requests[i][j]);
+    rp_test_free_all(fillers, RP_TEST_FILLERS);
+    rp_test_free_all(writers, WRITERS);
+    rp_test_live_stop(&live);
+}
+
 /* A connection whose calls take turns to send, so that always one of its messages is
  * incomplete, does not keep its turn for ever. */
 static void a_turn_is_handed_on(void **state)
 {
-    enum { BOTH = 2, ROUNDS = 4000 };
+    enum { BOTH = 2, SENDS = 4000 };
     rp_test_client *writers[RP_TEST_FILLERS], *greedy, *other;
     rp_test_stream *calls[RP_TEST_FILLERS], *both[BOTH], *insert;
     rp_buf request, second;
@@ -130,13 +185,14 @@ static void a_turn_is_handed_on(void **state)
     rp_test_put_insert(&request, "replay", 1, MIB);
     half = request.size / 2;
     begin_message(both[0], (uint32_t)request.size, request.data, half);
-    for (int i = 0; i < ROUNDS && lent(&live) == 0; i++) (void)rp_test_client_step(greedy, 1);
+    for (int i = 0; i < RP_TEST_STEPS && lent(&live) == 0; i++)
+        (void)rp_test_client_step(greedy, 1);
     assert_non_null(other = rp_test_live_connect(&live));
     insert = rp_test_client_open(other, RP_TEST_REVERB "InsertStream");
     rp_test_put_insert(&second, "replay", 2, LENT - 1000); /* has no room beside the others */
     rp_test_stream_put(insert, &second);
-    for (int i = 0; i < ROUNDS && rp_test_confirmed(insert) == 0; i++) {
-        if (!greedy->is_closed) {
+    for (int i = 0; i < RP_TEST_STEPS && rp_test_confirmed(insert) == 0; i++) {
+        if (!greedy->is_closed && i < SENDS) {
             begin_message(both[(i + 1) % 2], (uint32_t)request.size, request.data, half);
             rp_test_stream_send_raw(both[i % 2], request.data + half, request.size - half);
             (void)rp_test_client_step(greedy, 2);
@@ -212,7 +268,7 @@ static void messages_that_stop_lose_their_turn(void **state)
     rp_test_start_queue(&live, 16000, 600000);
     rp_test_fill_with_messages(&live, writers, calls, MIB);
     for (int i = 0; i < HOGS; i++) hogs[i] = connect_hog(&live, 64 << 10);
-    for (int i = 0; i < 10000 && lent(&live) < LENT / 2; i++) { /* until a hog has it */
+    for (int i = 0; i < RP_TEST_STEPS && lent(&live) < LENT / 2; i++) { /* until a hog has it */
         rp_test_step_all(hogs, HOGS);
         (void)rp_test_client_step(hogs[0], 1);
     }
@@ -221,7 +277,8 @@ static void messages_that_stop_lose_their_turn(void **state)
     insert = rp_test_client_open(writer, RP_TEST_REVERB "InsertStream");
     rp_test_put_insert(&request, "replay", 1, MIB);
     rp_test_stream_put(insert, &request);
-    for (int i = 0; i < 20000 && rp_test_confirmed(insert) == 0 && !writer->is_closed; i++) {
+    for (int i = 0; i < RP_TEST_STEPS && rp_test_confirmed(insert) == 0 && !writer->is_closed;
+         i++) {
         (void)rp_test_client_step(writer, 2);
         for (int j = 0; j < HOGS; j++)
             if (hogs[j]->is_closed) {
@@ -259,12 +316,12 @@ static rp_test_client *fill_windows(rp_test_live *live, uint64_t key)
         rp_test_put_insert(&request, "turns", key + (uint64_t)i, 64);
         rp_test_stream_put(paused[i], &request);
     }
-    for (int i = 0; i < 10000 && rp_test_live_info(live, "turns").waiting_inserts == waiting;
-         i++)
+    for (int i = 0;
+         i < RP_TEST_STEPS && rp_test_live_info(live, "turns").waiting_inserts == waiting; i++)
         (void)rp_test_client_step(client, 1);
     large = rp_test_client_open(client, RP_TEST_REVERB "InsertStream");
     begin_message(large, LENT - MIB, zeros, 64 << 10);
-    for (int i = 0; i < 100 && lent(live) == 0; i++) (void)rp_test_client_step(client, 5);
+    for (int i = 0; i < 2000 && lent(live) == 0; i++) (void)rp_test_client_step(client, 5);
     for (int i = 0; i < PAUSED; i++) begin_message(paused[i], WINDOW, zeros, WINDOW);
     for (int i = 0; i < 200 && !client->is_closed; i++) (void)rp_test_client_step(client, 5);
     rp_test_stream_reset(large, 8);
@@ -342,26 +399,40 @@ static void samples_have_their_turn_in_a_full_queue(void **state)
     rp_test_live_stop(&live);
 }
 
+/* Has a learner ask for a sample. One that was closed, as its own thread was slow, connects. */
+static void ask_again(rp_test_live *live, rp_test_client **learner, rp_test_stream **samples)
+{
+    rp_buf request;
+
+    if (*samples != NULL && !(*learner)->is_closed) return;
+    if ((*learner)->is_closed) {
+        rp_test_client_free(*learner);
+        assert_non_null(*learner = rp_test_live_connect(live));
+    }
+    *samples = rp_test_client_open(*learner, RP_TEST_REVERB "SampleStream");
+    rp_buf_init(&request, rp_allocator_default());
+    rp_test_put_sample(&request, "replay", 1, -2);
+    rp_test_stream_put(*samples, &request);
+    rp_buf_deinit(&request);
+}
+
 /* Readers have all turns that there are, take nothing, and connect again when they are closed.
  * A learner waits for those that came before it, once. */
 static void readers_that_take_nothing_lose_their_turn(void **state)
 {
     rp_test_client *readers[PEERS], *learner;
-    rp_test_stream *calls[PEERS], *samples;
+    rp_test_stream *calls[PEERS], *samples = NULL;
     int closed = 0;
     rp_test_live live;
-    rp_buf request;
 
     (void)state;
     rp_test_start_queue(&live, 600000, 16000);
     assert_non_null(learner = rp_test_live_connect(&live));
     rp_test_insert_items(learner, "replay", 1, 1, MIB);
     rp_test_fill_with_answers(&live, readers, calls, PEERS, 1, RP_TEST_FULL_SIDE);
-    samples = rp_test_client_open(learner, RP_TEST_REVERB "SampleStream");
-    rp_buf_init(&request, rp_allocator_default());
-    rp_test_put_sample(&request, "replay", 1, -2);
-    rp_test_stream_put(samples, &request);
-    for (int i = 0; i < 20000 && samples->message_count == 0 && !learner->is_closed; i++) {
+    for (int i = 0; i < RP_TEST_STEPS && (samples == NULL || samples->message_count == 0);
+         i++) {
+        ask_again(&live, &learner, &samples);
         (void)rp_test_client_step(learner, 2);
         for (int j = 0; j < PEERS; j++)
             if (readers[j]->is_closed) {
@@ -374,7 +445,6 @@ static void readers_that_take_nothing_lose_their_turn(void **state)
 
     assert_int_equal(samples->message_count, 1);
     assert_in_range(closed, 0, 2 * PEERS);
-    rp_buf_deinit(&request);
     rp_test_free_all(readers, PEERS);
     rp_test_client_free(learner);
     rp_test_live_stop(&live);
@@ -385,8 +455,7 @@ static void readers_that_take_nothing_lose_their_turn(void **state)
 static void readers_that_take_almost_nothing_give_way(void **state)
 {
     rp_test_client *readers[PEERS], *learner;
-    rp_test_stream *calls[PEERS], *samples;
-    rp_buf request;
+    rp_test_stream *calls[PEERS], *samples = NULL;
     rp_test_live live;
 
     (void)state;
@@ -394,11 +463,9 @@ static void readers_that_take_almost_nothing_give_way(void **state)
     assert_non_null(learner = rp_test_live_connect(&live));
     rp_test_insert_items(learner, "replay", 1, 1, MIB);
     rp_test_fill_with_answers(&live, readers, calls, PEERS, 64, RP_TEST_FULL_SIDE);
-    samples = rp_test_client_open(learner, RP_TEST_REVERB "SampleStream");
-    rp_buf_init(&request, rp_allocator_default());
-    rp_test_put_sample(&request, "replay", 1, -2);
-    rp_test_stream_put(samples, &request);
-    for (int i = 0; i < 4000 && samples->message_count == 0 && !learner->is_closed; i++) {
+    for (int i = 0; i < RP_TEST_STEPS && (samples == NULL || samples->message_count == 0);
+         i++) {
+        ask_again(&live, &learner, &samples);
         (void)rp_test_client_step(learner, 5);
         for (int j = 0; j < PEERS; j++)
             if (!readers[j]->is_closed && calls[j]->unread > 0)
@@ -408,7 +475,6 @@ static void readers_that_take_almost_nothing_give_way(void **state)
 
     assert_int_equal(samples->message_count, 1);
     assert_true(rp_test_refused(&live, RP_REFUSED_STALL) > 0);
-    rp_buf_deinit(&request);
     rp_test_free_all(readers, PEERS);
     rp_test_client_free(learner);
     rp_test_live_stop(&live);
@@ -447,12 +513,12 @@ static void a_sample_that_waits_for_room_times_out(void **state)
  * when the last of them has waited. */
 static int waiting_to_draw(rp_test_live *live, size_t least, int64_t *since_ns)
 {
-    rp_turns *turns = &live->server->turns[RP_QUEUE_OUT];
+    rp_turns *turns = &live->server->budget.turns[RP_QUEUE_OUT];
     int count = 0;
 
     *since_ns = 0;
     rp_mutex_lock(&turns->lock);
-    for (const rp_turn *turn = turns->first; turn != NULL; turn = turn->next) {
+    for (const rp_turn *turn = turns->line.first; turn != NULL; turn = turn->next) {
         if (turn->bytes < least) continue;
         *since_ns = turn->since_ns;
         count++;
@@ -466,7 +532,7 @@ static int64_t await_line(rp_test_live *live, rp_test_client *client, size_t lea
 {
     int64_t since_ns;
 
-    for (int i = 0; i < 10000 && waiting_to_draw(live, least, &since_ns) != count; i++)
+    for (int i = 0; i < RP_TEST_STEPS && waiting_to_draw(live, least, &since_ns) != count; i++)
         (void)rp_test_client_step(client, 1);
     assert_int_equal(waiting_to_draw(live, least, &since_ns), count);
     return since_ns;
@@ -490,7 +556,7 @@ static rp_test_client *start_full(rp_test_live *live, rp_test_client **readers)
     rp_test_insert_items(learner, "replay", 1, 1, MIB);
     rp_test_insert_items(learner, "large", 2, 1, 2 * MIB);
     rp_test_fill_with_answers(live, readers, calls, PEERS, 1, RP_TEST_FULL_SIDE + LENT - MIB);
-    for (int i = 0; i < 10000 && lent_of(live, RP_QUEUE_OUT) + MIB <= LENT; i++)
+    for (int i = 0; i < RP_TEST_STEPS && lent_of(live, RP_QUEUE_OUT) + MIB <= LENT; i++)
         (void)rp_test_client_step(readers[0], 1);
     assert_true(lent_of(live, RP_QUEUE_OUT) + MIB > LENT);
     return learner;
@@ -593,10 +659,10 @@ static void who_has_nothing_to_take_is_not_behind(void **state)
     rp_wire_put_int(&request, 3, 2); /* at_least: there is one */
     rp_test_stream_put(pair, &request);
     rp_test_stream_end(pair);
-    for (int i = 0; i < 10000 && rp_test_live_info(&live, "pairs").samples == 0; i++)
+    for (int i = 0; i < RP_TEST_STEPS && rp_test_live_info(&live, "pairs").samples == 0; i++)
         (void)rp_test_client_step(learner, 1);
     (void)ask_for_sample(other, "large"); /* has no room beside that */
-    for (int i = 0; i < 10000 && !pair->is_over && !learner->is_closed; i++) {
+    for (int i = 0; i < RP_TEST_STEPS && !pair->is_over && !learner->is_closed; i++) {
         (void)rp_test_client_step(learner, 1);
         rp_test_step_all(&other, 1);
     }
@@ -616,6 +682,7 @@ RP_TESTS(queue_turns)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(messages_have_their_turn_in_a_full_queue),
         cmocka_unit_test(a_turn_is_for_one_message),
+        cmocka_unit_test(turns_that_grow_do_not_block_each_other),
         cmocka_unit_test(a_turn_is_handed_on),
         cmocka_unit_test(messages_that_do_not_arrive_have_no_turn),
         cmocka_unit_test(messages_that_stop_lose_their_turn),

@@ -155,13 +155,13 @@ static void tables_come_and_go(void **state)
     open_stage(&s, NULL);
     create(&s, "new", 5);
     expect(call(&s, REPLAY "CreateTable"), OK, "");
-    assert_non_null(rp_store_table(s.bed.store, "new"));
+    assert_non_null(rp_test_table(s.bed.store, "new"));
     expect(call(&s, REPLAY "CreateTable"), 6, "new");
     create(&s, "none", 0);
     expect(call(&s, REPLAY "CreateTable"), BAD, "max_size");
     (void)ask(&s, "new");
     expect(call(&s, REPLAY "DropTable"), OK, "");
-    assert_null(rp_store_table(s.bed.store, "new"));
+    assert_null(rp_test_table(s.bed.store, "new"));
     expect(call(&s, REPLAY "DropTable"), MISSING, "Priority table new was not found");
     close_stage(&s);
 }

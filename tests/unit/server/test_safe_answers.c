@@ -3,7 +3,7 @@
  * from a log that keeps them, and are safe when the test says so. */
 #include <stdio.h>
 
-#include "server/core/inside.h"
+#include "server/core/server_state.h"
 #include "store/store.h"
 #include "support/live_server.h"
 #include "support/recorder.h"

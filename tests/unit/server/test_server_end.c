@@ -131,7 +131,7 @@ static void calls_that_end_in_time_end_well(void **state)
     while (!w.client->goes_away && rp_test_client_step(w.client, 100)) {}
     assert_true(w.client->goes_away);
     /* what waits becomes possible */
-    rp_table *strict = rp_store_table(live.store, "strict");
+    rp_table *strict = rp_test_table(live.store, "strict");
     rp_trajectory *trajectory = rp_test_blob_trajectory(&live.alloc, 9, 1, 50);
     rp_test_put(strict, 9, 1.0, trajectory);
     rp_trajectory_unref(trajectory);

@@ -10,7 +10,7 @@ static void a_view_has_the_table_and_its_first_waiting_calls(void **state)
 
     (void)state;
     rp_test_observed_init(&observed);
-    rp_table_view_take(&view, rp_store_table(observed.bed.store, "empty"));
+    rp_table_view_take(&view, rp_test_table(observed.bed.store, "empty"));
     assert_string_equal(view.info.name, "empty");
     assert_int_equal(view.waiting_count, 1);
     assert_int_equal(rp_table_view_described(&view), 1);

@@ -63,25 +63,12 @@ static void whole_numbers_have_all_their_digits(void **state)
     rp_buf_deinit(&out);
 }
 
-static void plain_bytes_end_where_something_needs_an_escape(void **state)
-{
-    (void)state;
-    assert_int_equal(rp_plain_bytes(""), 0);
-    assert_int_equal(rp_plain_bytes(" ~a"), 3);
-    assert_int_equal(rp_plain_bytes("ab\"c"), 2);
-    assert_int_equal(rp_plain_bytes("a\\"), 1);
-    assert_int_equal(rp_plain_bytes("\x7f"), 0);
-    assert_int_equal(rp_plain_bytes("a\x1f"), 1);
-    assert_int_equal(rp_plain_bytes("abc\xc3\xa4"), 3);
-}
-
 RP_TESTS(text)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(numbers_are_short_where_they_can_be),
         cmocka_unit_test(numbers_read_back_as_they_were),
         cmocka_unit_test(whole_numbers_have_all_their_digits),
-        cmocka_unit_test(plain_bytes_end_where_something_needs_an_escape),
     };
     return cmocka_run_group_tests_name("text", tests, NULL, NULL);
 }

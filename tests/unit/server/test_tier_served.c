@@ -229,17 +229,17 @@ static void damage_is_told(void **state)
     rp_test_caller *caller;
     rp_buf *request;
     rp_sample sample;
-    rp_place place;
+    rp_disk_location location;
     char path[32];
     stage s;
 
     (void)state;
     open_stage(&s, RP_UNIFORM, SMALL);
     assert_ok(rp_table_peek_unread(s.rig.table, &bad, 1, &sample, NULL, NULL));
-    assert_true(rp_chunk_place(rp_trajectory_get_chunk(sample.trajectory, 0), &place));
+    assert_true(rp_chunk_locate(rp_trajectory_get_chunk(sample.trajectory, 0), &location));
     rp_samples_release(&sample, 1);
-    assert_true(rp_sim_flip(s.rig.disk, rp_segment_path(path, place.segment),
-                            8 * (place.offset + 500)));
+    assert_true(rp_sim_flip(s.rig.disk, rp_segment_path(path, location.segment),
+                            8 * (location.offset + 500)));
     caller = rp_test_caller_open(rp_server_port(s.server));
     request = ask_for_items(&s, &bad, 1);
     assert_int_equal(

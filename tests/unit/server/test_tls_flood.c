@@ -8,7 +8,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "server/core/inside.h"
+#include "server/core/connection.h"
+#include "server/core/server.h"
+#include "server/core/server_state.h"
+#include "server/core/worker.h"
 #include "support/certificates.h"
 #include "support/fixture.h"
 #include "support/h2_client.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tables that are dropped while others hold on to them. */
+#include "store/store.h"
 #include "support/fixture.h"
-#include "support/writing.h"
+#include "table/table.h"
 
 static rp_test_bed bed;
 
@@ -96,11 +97,11 @@ static void a_name_is_free_once_its_table_is_dropped(void **state)
     drop("b");
     assert_fails(rp_store_drop_table(bed.store, text("b"), &bed.err), RP_NOT_FOUND, &bed.err,
                  "no table 'b'");
-    assert_null(rp_store_table(bed.store, "b"));
+    assert_null(rp_test_table(bed.store, "b"));
     rp_table *second = add("b");
 
     assert_ptr_not_equal(first, second);
-    assert_ptr_equal(rp_store_table(bed.store, "b"), second);
+    assert_ptr_equal(rp_test_table(bed.store, "b"), second);
     rp_test_put(second, 1, 1, bed.plain);
     assert_int_equal(rp_test_info_of(first).size, 0);
     assert_int_equal(rp_store_tables(bed.store, listed, 3),
@@ -152,7 +153,7 @@ static void a_closed_store_drops_nothing(void **state)
 
     assert_fails(rp_store_drop_table(bed.store, text("a"), &bed.err), RP_PRECONDITION, &bed.err,
                  "closed");
-    assert_ptr_equal(rp_store_table(bed.store, "a"), t);
+    assert_ptr_equal(rp_test_table(bed.store, "a"), t);
 }
 
 typedef struct waiter {
@@ -386,70 +387,6 @@ static void copies_for_a_dropped_table_are_counted_as_dropped(void **state)
     assert_true(copied == 1 && dropped == 1);
 }
 
-static void a_writer_gives_up_items_of_a_dropped_table_one_by_one(void **state)
-{
-    (void)state;
-    rp_writer_options options = rp_test_writing(8, 4);
-    rp_test_rig r;
-    uint64_t keys[4];
-    char part[64];
-    rp_test_rig_init(&r, &options);
-    rp_test_append(&r, 2);
-    keys[0] = rp_test_item(&r, "a", 0, 2, 1);
-    keys[1] = rp_test_item(&r, "b", 0, 1, 1);
-    keys[2] = rp_test_item(&r, "a", 1, 1, 1);
-    keys[3] = rp_test_item(&r, "b", 0, 2, 1);
-
-    assert_ok(rp_store_drop_table(r.store, text("a"), NULL));
-
-    for (int i = 0; i < 2; i++) {
-        (void)snprintf(part, sizeof part, "item %llu was dropped: table 'a' was dropped",
-                       (unsigned long long)keys[2 * i]);
-        assert_fails(rp_writer_flush(r.writer, rp_wait_none(), &r.err), RP_NOT_FOUND, &r.err,
-                     part);
-    }
-    rp_test_flush(&r);
-    rp_test_expect_item(&r, r.b, keys[1], 0, 1, 1);
-    rp_test_expect_item(&r, r.b, keys[3], 0, 2, 1);
-    rp_test_rig_deinit(&r);
-}
-
-static void a_writer_finds_the_new_table_of_an_old_name(void **state)
-{
-    (void)state;
-    rp_writer_options options = rp_test_writing(8, 1);
-    rp_table_options again = rp_test_open_table("a");
-    rp_test_rig r;
-    uint64_t key;
-    rp_test_rig_init(&r, &options);
-    rp_test_append(&r, 1);
-    (void)rp_test_item(&r, "a", 0, 1, 1);
-
-    assert_ok(rp_store_drop_table(r.store, text("a"), NULL));
-    assert_int_equal(rp_test_try_item(&r, "a", 0, 1, 1, rp_wait_none(), NULL), RP_NOT_FOUND);
-    assert_ok(rp_store_add_table(r.store, &again, &r.a, NULL));
-    key = rp_test_item(&r, "a", 0, 1, 1);
-
-    assert_true(rp_test_has(&r, r.a, key));
-    assert_int_equal(rp_test_info(r.a).size, 1);
-    rp_test_rig_deinit(&r);
-}
-
-static void a_writer_that_is_freed_lets_go_of_its_tables(void **state)
-{
-    (void)state;
-    rp_writer_options options = rp_test_writing(8, 4);
-    rp_test_rig r;
-    rp_test_rig_init(&r, &options);
-    rp_test_append(&r, 1);
-    for (int i = 0; i < 5; i++) (void)rp_test_item(&r, i % 2 == 0 ? "a" : "b", 0, 1, 1);
-
-    assert_ok(rp_store_drop_table(r.store, text("b"), NULL));
-    assert_ok(rp_store_drop_table(r.store, text("a"), NULL));
-
-    rp_test_rig_deinit(&r); /* nothing is left */
-}
-
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 RP_TESTS(drop)
@@ -468,9 +405,6 @@ RP_TESTS(drop)
         TEST(numbers_of_dropped_tables_are_used_again),
         TEST(extensions_go_with_the_last_reference_and_are_not_told),
         TEST(copies_for_a_dropped_table_are_counted_as_dropped),
-        cmocka_unit_test(a_writer_gives_up_items_of_a_dropped_table_one_by_one),
-        cmocka_unit_test(a_writer_finds_the_new_table_of_an_old_name),
-        cmocka_unit_test(a_writer_that_is_freed_lets_go_of_its_tables),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "store/store.h"
 #include "support/fixture.h"
 
 static rp_store *make(const rp_store_options *options)
@@ -69,10 +70,10 @@ static void tables_are_found_by_name_and_listed_in_order(void **state)
     rp_store *s = make(NULL);
     rp_table *a = add(s, "a"), *b = add(s, "b"), *listed[3] = {NULL};
 
-    assert_ptr_equal(rp_store_table(s, "a"), a);
-    assert_ptr_equal(rp_store_table(s, "b"), b);
-    assert_null(rp_store_table(s, "c"));
-    assert_null(rp_store_table(s, ""));
+    assert_ptr_equal(rp_test_table(s, "a"), a);
+    assert_ptr_equal(rp_test_table(s, "b"), b);
+    assert_null(rp_test_table(s, "c"));
+    assert_null(rp_test_table(s, ""));
     assert_int_equal(rp_store_tables(s, listed, 1), 2);
     assert_true(listed[0] == a && listed[1] == NULL);
     assert_int_equal(rp_store_tables(s, listed, 3), 2);
@@ -92,7 +93,7 @@ static void name_can_be_taken_once(void **state)
     assert_fails(rp_store_add_table(s, &o, &t, &err), RP_EXISTS, &err, "a table 'a' already");
 
     assert_null(t);
-    assert_ptr_equal(rp_store_table(s, "a"), a);
+    assert_ptr_equal(rp_test_table(s, "a"), a);
     o.name = "b";
     assert_ok(rp_store_add_table(s, &o, NULL, NULL)); /* nobody needs the pointer */
     rp_store_free(s);
@@ -110,7 +111,7 @@ static void store_takes_many_tables(void **state)
     }
     for (int i = 0; i < 300; i++) {
         (void)snprintf(name, sizeof name, "table %d", i);
-        assert_string_equal(rp_table_name(rp_store_table(s, name)), name);
+        assert_string_equal(rp_table_name(rp_test_table(s, name)), name);
     }
     rp_store_free(s);
 }
@@ -128,7 +129,7 @@ static void closed_store_takes_no_tables(void **state)
 
     assert_fails(rp_store_add_table(s, &o, NULL, &err), RP_PRECONDITION, &err, "closed");
     assert_true(rp_test_info_of(a).closed);
-    assert_ptr_equal(rp_store_table(s, "a"), a);
+    assert_ptr_equal(rp_test_table(s, "a"), a);
     rp_store_free(s);
 }
 

@@ -2,6 +2,7 @@
 /* Bytes and episodes, as the tables of a store show them. */
 #include "chunk/chunk.h"
 #include "support/fixture.h"
+#include "table/table.h"
 #include "util/rng.h"
 
 enum { CHUNKS = 6 };

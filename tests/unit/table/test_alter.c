@@ -3,6 +3,8 @@
 #include <math.h>
 
 #include "support/fixture.h"
+#include "table/op.h"
+#include "table/table.h"
 
 static rp_test_bed bed;
 

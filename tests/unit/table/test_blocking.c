@@ -4,6 +4,7 @@
 #include <sched.h>
 
 #include "support/fixture.h"
+#include "table/table.h"
 
 static rp_test_bed bed;
 

@@ -674,6 +674,26 @@ static void a_table_with_too_little_waits_for_the_largest_one(void **state)
     world_deinit(&w);
 }
 
+/* An insert that waited for the largest table has gone: no item is evicted for it. */
+static void nothing_is_evicted_for_an_insert_that_has_gone(void **state)
+{
+    (void)state;
+    world w;
+    waiter x, y;
+    world_with_lost(&w, 20, 13, 8);
+
+    assert_false(start(&x, &w, w.b, 21));
+    assert_true(rp_op_withdraw(&x.op, RP_CANCELLED));
+    rp_store_relieve(w.bed.store);
+    assert_int_equal(rp_test_info_of(w.a).evictions, 0);
+    assert_false(start(&y, &w, w.b, 21)); /* one that comes now is helped */
+    rp_store_relieve(w.bed.store);
+
+    assert_true(y.calls == 1 && y.op.status == RP_OK);
+    assert_int_equal(rp_test_info_of(w.a).evictions, 2);
+    world_deinit(&w);
+}
+
 static void a_small_table_keeps_its_items_when_memory_is_lost(void **state)
 {
     (void)state;
@@ -777,6 +797,7 @@ RP_TESTS(budget)
         cmocka_unit_test(insert_waits_until_less_is_lost),
         cmocka_unit_test(insert_waits_for_both_deletes_and_what_is_lost),
         cmocka_unit_test(a_table_with_too_little_waits_for_the_largest_one),
+        cmocka_unit_test(nothing_is_evicted_for_an_insert_that_has_gone),
         cmocka_unit_test(a_small_table_keeps_its_items_when_memory_is_lost),
         cmocka_unit_test(a_table_pays_for_its_own_item_when_memory_is_lost),
         cmocka_unit_test(a_small_table_that_is_full_replaces_items_without_waiting),

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Many operations that wait in one table, and end together; test_parked.c has the few. */
 #include "support/fixture.h"
+#include "table/op.h"
 
 /* An operation with all it points at, and what became of it. */
 typedef struct call {

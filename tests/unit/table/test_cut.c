@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "chunk/chunk.h"
+#include "chunk/trajectory.h"
 #include "support/cut_image.h"
 
 enum { BLOCK = RP_SLOTS_PER_BLOCK, ITEMS = 5 * BLOCK };

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Samples that take room before they draw: never more than there is, given back to the byte. */
 #include "chunk/trajectory.h"
-#include "reprise/op.h"
 #include "store/store.h"
 #include "support/fixture.h"
 #include "support/recorder.h"
 #include "table/account.h"
+#include "table/op.h"
 #include "table/table.h"
 
 enum { PAYLOAD = 1000, MOST = 1024 };

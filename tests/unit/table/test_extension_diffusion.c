@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "support/writing.h"
+#include "table/table.h"
 #include "util/rng.h"
 
 typedef struct diffused {
@@ -13,7 +14,6 @@ typedef struct diffused {
 static void setup(diffused *d, int32_t radius, double decay, int64_t max_size)
 {
     rp_table_options table = rp_test_open_table("a");
-    rp_writer_options options = rp_test_writing(4, 1);
     rp_extension extension;
 
     *d = (diffused){0};
@@ -26,8 +26,6 @@ static void setup(diffused *d, int32_t radius, double decay, int64_t max_size)
     table.extension_count = 1;
     assert_ok_err(rp_store_add_table(d->rig.store, &table, &d->rig.a, &d->rig.err),
                   &d->rig.err);
-    assert_ok_err(rp_writer_new(d->rig.store, &options, &d->rig.writer, &d->rig.err),
-                  &d->rig.err);
 }
 
 /* Inserts an item of the current episode with priority 0. */
@@ -35,15 +33,13 @@ static void insert(diffused *d, int count)
 {
     for (int i = 0; i < count; i++) {
         rp_test_append(&d->rig, 1);
-        assert_ok_err(rp_writer_create_latest(d->rig.writer, "a", 0, 1, rp_wait_none(),
-                                              &d->keys[d->count++], &d->rig.err),
-                      &d->rig.err);
+        d->keys[d->count++] = rp_test_put_latest(&d->rig, "a", 0);
     }
 }
 
 static void end_episode(diffused *d)
 {
-    assert_ok(rp_writer_end_episode(d->rig.writer, rp_wait_none(), NULL));
+    rp_test_end_episode(&d->rig);
 }
 
 static void update(diffused *d, int item, double priority)
@@ -261,7 +257,6 @@ static void item_without_memory_has_no_neighbours(void **state)
     rp_table_options table = rp_test_open_table("a");
     rp_test_oom none = RP_TEST_OOM_INIT(1); /* for the extension itself, and no more */
     rp_allocator alloc = rp_test_oom_allocator(&none);
-    rp_writer_options options = rp_test_writing(4, 1);
     rp_extension extension;
     diffused d = {0};
     (void)state;
@@ -270,7 +265,6 @@ static void item_without_memory_has_no_neighbours(void **state)
     table.extensions = &extension;
     table.extension_count = 1;
     assert_ok(rp_store_add_table(d.rig.store, &table, &d.rig.a, NULL));
-    assert_ok(rp_writer_new(d.rig.store, &options, &d.rig.writer, NULL));
 
     insert(&d, 3);
     none.left = RP_TEST_OOM_UNLIMITED;

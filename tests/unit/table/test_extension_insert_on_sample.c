@@ -11,7 +11,6 @@ typedef struct copying {
 static void setup(copying *c, rp_table_options source, rp_table_options target,
                   int64_t timeout_ms)
 {
-    rp_writer_options options = rp_test_writing(4, 1);
     rp_test_rig *r = &c->rig;
 
     c->count = 0;
@@ -23,7 +22,6 @@ static void setup(copying *c, rp_table_options source, rp_table_options target,
     source.extensions = &c->extension;
     source.extension_count = 1;
     assert_ok_err(rp_store_add_table(r->store, &source, &r->a, &r->err), &r->err);
-    assert_ok_err(rp_writer_new(r->store, &options, &r->writer, &r->err), &r->err);
 }
 
 static rp_table_options fifo(const char *name)
@@ -36,9 +34,7 @@ static rp_table_options fifo(const char *name)
 static void insert(copying *c, double priority)
 {
     rp_test_append(&c->rig, 1);
-    assert_ok_err(rp_writer_create_latest(c->rig.writer, "a", priority, 1, rp_wait_none(),
-                                          &c->keys[c->count++], &c->rig.err),
-                  &c->rig.err);
+    c->keys[c->count++] = rp_test_put_latest(&c->rig, "a", priority);
 }
 
 static void sample(copying *c, size_t count, bool distinct)

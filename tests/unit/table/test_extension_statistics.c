@@ -10,30 +10,21 @@ typedef struct counted {
     rp_extension extension;
 } counted;
 
-/* A table 'a' that counts, of at most `max_size` items, with a writer of one-step chunks. */
+/* A table 'a' that counts, of at most `max_size` items. */
 static void setup(counted *c, rp_table_options table)
 {
-    rp_writer_options options = rp_test_writing(4, 1);
-
     rp_test_rig_open(&c->rig, NULL);
     assert_ok(rp_statistics_extension(&c->rig.alloc, &c->extension));
     table.extensions = &c->extension;
     table.extension_count = 1;
     assert_ok_err(rp_store_add_table(c->rig.store, &table, &c->rig.a, &c->rig.err),
                   &c->rig.err);
-    assert_ok_err(rp_writer_new(c->rig.store, &options, &c->rig.writer, &c->rig.err),
-                  &c->rig.err);
     rp_test_append(&c->rig, 1);
 }
 
 static uint64_t insert(counted *c, double priority)
 {
-    uint64_t key;
-
-    assert_ok_err(rp_writer_create_latest(c->rig.writer, "a", priority, 1, rp_wait_none(), &key,
-                                          &c->rig.err),
-                  &c->rig.err);
-    return key;
+    return rp_test_put_latest(&c->rig, "a", priority);
 }
 
 static void sample(counted *c, size_t count)

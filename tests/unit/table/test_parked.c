@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Operations that are left waiting: started, resumed, withdrawn, expired, closed. */
 #include "support/fixture.h"
+#include "table/op.h"
+#include "table/table.h"
 
 enum { MOST = 8 };
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tables that are paused by hand. */
 #include "support/fixture.h"
+#include "table/op.h"
 
 static rp_test_bed bed;
 static rp_table *t;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a waiting insert tells of the items that are in. */
 #include "support/fixture.h"
+#include "table/op.h"
 
 enum { MOST = 8 };
 

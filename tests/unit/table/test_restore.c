@@ -205,7 +205,7 @@ static void slots_that_cannot_be_are_refused(void **state)
     rp_slot *s = w.copy.slots; /* 0, 7, 14, ... are free */
 
     refuse(&w, s[5].key = s[400].key, "key is in another slot");
-    refuse(&w, s[5].state = RP_SLOT_DEAD, "neither live nor free");
+    refuse(&w, s[5].state = RP_SLOT_RETIRED, "neither live nor free");
     refuse(&w, s[5].state = 77, "neither live nor free");
     refuse(&w, s[5].state = RP_SLOT_FREE, "has a trajectory");
     refuse(&w, s[7].state = RP_SLOT_LIVE, "no trajectory");

@@ -30,16 +30,16 @@ static void slot_freed_last_is_taken_first(void **state)
 {
     (void)state;
     rp_slots s;
-    rp_remains out[8];
+    rp_retired out[8];
     rp_slots_init(&s, rp_allocator_default());
     assert_ok(rp_slots_reserve(&s, 8, 8));
     for (int i = 0; i < 8; i++) (void)rp_slots_take(&s);
 
-    rp_slots_bury(&s, 5);
-    rp_slots_bury(&s, 2);
-    rp_slots_bury(&s, 7);
+    rp_slots_retire(&s, 5);
+    rp_slots_retire(&s, 2);
+    rp_slots_retire(&s, 7);
     count_out(&s);
-    assert_int_equal(rp_slots_exhume(&s, out, 8), 3); /* oldest first: 5, 2, 7 */
+    assert_int_equal(rp_slots_reclaim(&s, out, 8), 3); /* oldest first: 5, 2, 7 */
 
     assert_int_equal(rp_slots_take(&s), 7);
     assert_int_equal(rp_slots_take(&s), 2);
@@ -52,7 +52,7 @@ static void dead_slots_keep_their_trajectories_until_they_are_exhumed(void **sta
     (void)state;
     rp_test_bed bed;
     rp_slots s;
-    rp_remains out[4];
+    rp_retired out[4];
     rp_test_bed_init(&bed, NULL);
     rp_slots_init(&s, &bed.alloc);
     assert_ok(rp_slots_reserve(&s, 3, 3));
@@ -62,18 +62,18 @@ static void dead_slots_keep_their_trajectories_until_they_are_exhumed(void **sta
         slot->references = 1;
     }
 
-    rp_slots_bury(&s, 1);
-    rp_slots_bury(&s, 0);
+    rp_slots_retire(&s, 1);
+    rp_slots_retire(&s, 0);
     assert_int_equal(s.first_uncounted, 1);
     count_out(&s);
-    assert_int_equal(rp_slots_at(&s, 1)->state, RP_SLOT_DEAD);
-    assert_true(s.live == 1 && s.dead == 2);
+    assert_int_equal(rp_slots_at(&s, 1)->state, RP_SLOT_RETIRED);
+    assert_true(s.live == 1 && s.retired == 2);
 
-    assert_int_equal(rp_slots_exhume(&s, out, 1), 1);
+    assert_int_equal(rp_slots_reclaim(&s, out, 1), 1);
     assert_true(out[0].trajectory == bed.plain && out[0].references == 1);
     rp_trajectory_unref(out[0].trajectory);
     assert_int_equal(rp_slots_at(&s, 1)->state, RP_SLOT_FREE);
-    assert_int_equal(rp_slots_at(&s, 0)->state, RP_SLOT_DEAD);
+    assert_int_equal(rp_slots_at(&s, 0)->state, RP_SLOT_RETIRED);
     rp_slots_deinit(&s); /* lets go of the live one and the dead one */
     rp_test_bed_deinit(&bed);
 }
@@ -82,10 +82,10 @@ static void exhuming_nothing_is_fine(void **state)
 {
     (void)state;
     rp_slots s;
-    rp_remains out[1];
+    rp_retired out[1];
     rp_slots_init(&s, rp_allocator_default());
 
-    assert_int_equal(rp_slots_exhume(&s, out, 1), 0);
+    assert_int_equal(rp_slots_reclaim(&s, out, 1), 0);
 
     rp_slots_deinit(&s);
 }

@@ -3,6 +3,7 @@
 #include <float.h>
 #include <math.h>
 
+#include "store/store.h"
 #include "support/fixture.h"
 #include "table/table.h"
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "support/chunks.h"
+#include "tensor/tensor.h"
 
 static void every_dtype_has_a_name_and_a_size(void **state)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "reprise/printable.h"
+#include "util/printable.h"
 
 #include "support/unit.h"
 #include "util/rng.h"
@@ -103,15 +103,37 @@ static void every_character_is_shown_or_spelt(void **state)
     }
 }
 
+static void collect(void *all, const char *part, size_t size)
+{
+    assert_true(size > 0);
+    (void)strncat(all, part, size);
+}
+
 static const char *spelt_as(rp_spelling how, const char *text, size_t size)
 {
     static char all[256];
-    size_t length = 0, spelt;
 
-    for (size_t i = 0; i < size; length += spelt)
-        i += rp_spell(text + i, size - i, how, all + length, &spelt);
-    all[length] = '\0';
+    all[0] = '\0';
+    rp_spell_text(text, size, how, collect, all);
     return all;
+}
+
+static void text_without_escapes_is_one_part(void **state)
+{
+    (void)state;
+    assert_string_equal(spelt_as(RP_SPELL_JSON, "", 0), "");
+    assert_string_equal(spelt_as(RP_SPELL_JSON, " ~a", 3), " ~a");
+    assert_string_equal(spelt_as(RP_SPELL_JSON, "ab\"c", 4), "ab\\\"c");
+}
+
+static void incomplete_character_at_the_end_is_cut_off(void **state)
+{
+    static const char text[] = "a\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80";
+    static const size_t whole[] = {0, 1, 1, 3, 3, 3, 6, 6, 6, 6, 10};
+    (void)state;
+
+    for (size_t i = 0; i < COUNT_OF(whole); i++)
+        assert_int_equal(rp_utf8_whole(text, i), whole[i]);
 }
 
 static void each_place_has_its_escapes(void **state)
@@ -197,6 +219,8 @@ RP_TESTS(printable)
         cmocka_unit_test(utf8_is_told_from_what_is_none),
         cmocka_unit_test(every_character_is_shown_or_spelt),
         cmocka_unit_test(each_place_has_its_escapes),
+        cmocka_unit_test(text_without_escapes_is_one_part),
+        cmocka_unit_test(incomplete_character_at_the_end_is_cut_off),
         cmocka_unit_test(labels_of_different_texts_differ),
         cmocka_unit_test(text_is_cut_between_characters_and_escapes),
         cmocka_unit_test(what_is_printable_stays_as_it_is),

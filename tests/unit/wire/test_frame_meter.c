@@ -92,6 +92,10 @@ static void bytes_of_fields_and_other_frames_are_no_size_updates(void **state)
     assert_int_equal(TABLE_SIZES("\0\0\7\1\4\0\0\0\1\0\1x\3\x20\x20\x20"
                                  "\0\0\4\0\0\0\0\0\1\x20\x20\x20\x20"),
                      0);
+    /* a block without a field, and then data */
+    assert_int_equal(TABLE_SIZES("\0\0\2\1\4\0\0\0\1\x20\x20"
+                                 "\0\0\4\0\0\0\0\0\1\x20\x20\x20\x20"),
+                     0);
     /* a field that goes on in the next frame */
     assert_int_equal(TABLE_SIZES("\0\0\4\1\0\0\0\0\1\0\1x\4"
                                  "\0\0\4\11\4\0\0\0\1\x20\x20\x20\x20"),

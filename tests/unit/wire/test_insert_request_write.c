@@ -2,6 +2,7 @@
 /* What a client writes must be what the server's reader reads. */
 #include "wire/insert_request_write.h"
 
+#include "chunk/trajectory.h"
 #include "support/chunks.h"
 #include "support/hex.h"
 #include "wire/insert_request.h"
@@ -126,7 +127,7 @@ static void expect_item(const uint8_t *data, size_t size, const rp_wire_insert *
     assert_int_equal(read.column_count, rp_trajectory_column_count(item->trajectory));
     for (size_t i = 0; i < read.column_count; i++) {
         rp_trajectory_column column = rp_trajectory_get_column(item->trajectory, i);
-        const rp_slice *expected = rp_trajectory_get_slices(item->trajectory, i);
+        const rp_slice *expected = rp_trajectory_slices(item->trajectory, i).slices;
         assert_int_equal(columns[i].slice_count, column.slice_count);
         assert_int_equal(columns[i].squeeze, column.squeeze);
         for (size_t k = 0; k < column.slice_count; k++, at++) {

@@ -3,6 +3,7 @@
 
 #include <float.h>
 
+#include "chunk/trajectory.h"
 #include "support/chunks.h"
 #include "support/echo.h"
 #include "support/hex.h"

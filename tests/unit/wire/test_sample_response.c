@@ -2,6 +2,7 @@
 #include "wire/sample_response.h"
 
 #include "chunk/protobuf.h"
+#include "chunk/trajectory.h"
 #include "support/chunks.h"
 #include "support/hex.h"
 

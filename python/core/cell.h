@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Cells: single values that were appended to a trajectory writer, as reprise._core.WeakCellRef.
+ *
+ * A cell holds no memory of the writer. The writer keeps the last values of each column; a cell
+ * expires when its value is no longer kept, or when the writer is closed. */
+#ifndef REPRISE_PYTHON_CELL_H
+#define REPRISE_PYTHON_CELL_H
+
+#include "writer_state.h"
+
+typedef struct core_cell {
+    PyObject_HEAD
+    writer_state *state; /* counted */
+    rp_ref ref;
+} core_cell;
+
+/* A new reference to a cell of the writer. */
+PyObject *core_cell_new(writer_state *state, rp_ref ref);
+
+/* True unless the cell has expired. */
+bool core_cell_exists(const writer_state *state, rp_ref ref);
+
+/* Gives dtype and shape of the value in a cell. RuntimeError if it has expired. */
+int core_cell_spec(writer_state *state, rp_ref ref, rp_spec *spec);
+
+/* Copies `count` cells, all of that spec, into a new array, rows first. With `squeeze`, count
+ * is 1 and the array has no row dimension. Acquires the writer meanwhile. */
+PyObject *core_cells_copy(writer_state *state, const rp_spec *spec, const rp_ref *refs,
+                          Py_ssize_t count, bool squeeze);
+
+/* Keeps the strings of a new cell, since the C writer gives rows of strings to items only, and
+ * drops those of the cell `history` cells earlier. Without memory the strings are not kept:
+ * then core_cells_copy() fails for this cell. */
+void core_cell_keep_strings(writer_state *state, rp_ref ref, int32_t history,
+                            const rp_tensor *tensor);
+
+#endif

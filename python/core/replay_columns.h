@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The columns of a replay buffer: their dtypes and shapes, rows to add, arrays to sample into.
+ */
+#ifndef REPRISE_PYTHON_REPLAY_COLUMNS_H
+#define REPRISE_PYTHON_REPLAY_COLUMNS_H
+
+#include "core.h"
+
+enum { CORE_REPLAY_MAX_RANK = 16 };
+
+typedef struct core_replay_column {
+    PyObject *name;                      /* interned */
+    PyArray_Descr *descr;                /* in native byte order */
+    npy_intp dims[CORE_REPLAY_MAX_RANK]; /* of one row */
+    int rank;
+    npy_intp elements;
+    size_t bytes; /* of one row */
+} core_replay_column;
+
+/* Zero-initialise it. */
+typedef struct core_replay_columns {
+    core_replay_column *items;
+    Py_ssize_t count;
+    size_t row_bytes; /* of all columns together */
+} core_replay_columns;
+
+/* Reads a tuple of (name, dtype, shape, frame_count) into `set`, which must be empty, and into
+ * `out`, which has room for RP_REPLAY_MAX_COLUMNS and borrows names from `set`. On failure
+ * `set` is to be cleared. */
+int core_replay_columns_read(core_replay_columns *set, PyObject *columns,
+                             rp_replay_column *out);
+void core_replay_columns_clear(core_replay_columns *set);
+
+/* Rows to add: an array for each column, C contiguous, of its dtype. */
+typedef struct core_replay_rows {
+    PyArrayObject *arrays[RP_REPLAY_MAX_COLUMNS];
+    const void *data[RP_REPLAY_MAX_COLUMNS];
+    Py_ssize_t array_count;
+    npy_intp count; /* rows */
+} core_replay_rows;
+
+/* Makes rows of one value for each column. Values may be borrowed from a dict, which the
+ * conversion may change. After a failure there is nothing to free. */
+int core_replay_rows_from(const core_replay_columns *set, PyObject *const *values,
+                          core_replay_rows *r);
+void core_replay_rows_free(core_replay_rows *r);
+
+/* Arrays to write to: one for each column, and at most two more. */
+typedef struct core_replay_arrays {
+    PyObject *arrays[RP_REPLAY_MAX_COLUMNS + 2];
+    void *data[RP_REPLAY_MAX_COLUMNS + 2];
+    Py_ssize_t count;
+} core_replay_arrays;
+
+/* A new array for `count` rows of a column; for scalars of a plain type if `c` is NULL. */
+PyObject *core_replay_array_new(const core_replay_column *c, int type, npy_intp count);
+
+/* The array called `name` in the dict `into`: the caller's, checked, if `given`; else a new one
+ * that is put there. Returns a new reference, since another thread may change the caller's dict
+ * while the array is written without the GIL. */
+PyObject *core_replay_array_for(PyObject *into, bool given, PyObject *name,
+                                const core_replay_column *c, int type, npy_intp count);
+
+/* Adds an array, whose reference is taken; fails if it is NULL. */
+int core_replay_arrays_add(core_replay_arrays *p, PyObject *array);
+
+/* Sets `p` to arrays for all columns. After a failure they are to be freed as well. */
+int core_replay_arrays_make(const core_replay_columns *set, core_replay_arrays *p,
+                            PyObject *into, bool given, npy_intp count);
+void core_replay_arrays_free(core_replay_arrays *p);
+
+#endif

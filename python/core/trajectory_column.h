@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Columns of an item, as reprise._core.TrajectoryColumn: references to cells of a writer. */
+#ifndef REPRISE_PYTHON_TRAJECTORY_COLUMN_H
+#define REPRISE_PYTHON_TRAJECTORY_COLUMN_H
+
+#include "writer_state.h"
+
+/* A column of cells of one writer holds them in `refs`. A column of other objects holds these
+ * in `objects`: it can be read, but no item can be created with it. */
+typedef struct core_column {
+    PyObject_VAR_HEAD writer_state *state; /* counted; NULL if there are `objects` */
+    PyObject *objects;                     /* NULL, or a tuple */
+    char squeeze;                          /* one row, without the row dimension */
+    rp_ref refs[];                         /* Py_SIZE() of them */
+} core_column;
+
+static inline bool core_column_check(PyObject *obj)
+{
+    return Py_TYPE(obj) == &core_TrajectoryColumn ||
+           PyObject_TypeCheck(obj, &core_TrajectoryColumn);
+}
+
+/* A new column of `count` cells of a writer, for the caller to fill in. */
+core_column *core_column_new(writer_state *state, Py_ssize_t count, bool squeeze);
+
+/* Sets ValueError: a column takes no None. `path` says where the column comes from, `got` what
+ * it was to be made of; if one of them is NULL, an exception is set already. Returns NULL. */
+PyObject *core_column_refuse_none(PyObject *path, PyObject *got);
+
+/* True if `key` indexes one element: an int, or an integer of NumPy. */
+bool core_column_is_index(PyObject *key);
+
+#endif

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The state that a trajectory writer shares with the objects made from it.
+ *
+ *   TrajectoryWriter ──► history: a ColumnHistory for each leaf ──► TrajectoryColumn
+ *          │                         │                                   │
+ *          └──────────────► writer_state ◄─────────────────────────────┴── WeakCellRef
+ *
+ * Histories, columns and cells outlive their writer. They hold the state, which says whether
+ * the writer is still open.
+ *
+ * The GIL protects all fields. The C writer takes one thread at a time, and long calls to it
+ * release the GIL, so a thread must acquire the writer as well: writer_enter(). */
+#ifndef REPRISE_PYTHON_WRITER_STATE_H
+#define REPRISE_PYTHON_WRITER_STATE_H
+
+#include "core.h"
+
+#include <sys/types.h>
+
+typedef struct writer_state {
+    size_t refs;
+    rp_trajectory_writer *writer; /* NULL: closed */
+    int32_t default_history;
+    bool busy;            /* a thread has acquired the writer */
+    unsigned long inside; /* that thread */
+    int waiters;          /* threads that wait to acquire it */
+    pid_t pid;            /* of the process that made it */
+    PyObject *strings;    /* a dict of arrays of strings by cell, or NULL; see cell.c */
+} writer_state;
+
+/* Adds a reference. */
+static inline writer_state *writer_state_ref(writer_state *state)
+{
+    assert(state->refs > 0);
+    state->refs++;
+    return state;
+}
+void writer_state_unref(writer_state *state); /* NULL is fine */
+
+/* Acquires the writer; waits while another thread has it. RuntimeError if this thread has it
+ * already; StatusError if the writer is closed, or was made before a fork. */
+int writer_enter(writer_state *state);
+
+/* Releases the writer. */
+static inline void writer_leave(writer_state *state)
+{
+    assert(state->busy && state->inside == PyThread_get_thread_ident());
+    state->busy = false;
+}
+
+/* Waits until no thread has the writer. Until the caller releases the GIL, no other thread can
+ * acquire it. Fails as writer_enter() does, except that a closed writer is fine. */
+int writer_settle(writer_state *state);
+
+/* Waits until no thread has the writer, which must be closed to new ones. Returns false if that
+ * never happens, because the interpreter ends and the thread that has it does not run again. */
+bool writer_drain(const writer_state *state);
+
+/* Makes a call that may wait, as core_wait() does. Other threads may use the writer between its
+ * slices. The caller must not have acquired the writer. Returns 0 with `*status` set, or -1
+ * with an exception. */
+int writer_wait(writer_state *state, core_call call, void *arg, int64_t timeout_ms,
+                rp_status *status, rp_error *err);
+
+/* core_raise() with a text. */
+PyObject *writer_raise(rp_status status, const char *text);
+
+#endif

@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Batches of items as stacked NumPy arrays, and the iterator that gives them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Iterator, List, NamedTuple, Optional
+
+import numpy as np
+
+from reprise import _core, tree
+
+if TYPE_CHECKING:
+    from reprise.dataset import Dataset
+
+__all__ = ["Batch", "BatchInfo", "BatchIterator"]
+
+
+class BatchInfo(NamedTuple):
+    """Arrays with a value for each item of a batch, in order.
+
+    Fields:
+      keys: uint64. `Client.mutate_priorities` and `update_priorities` take them.
+      probabilities: float64, the probability with which each item was drawn.
+      table_size: int64, items in the table at that time.
+      priorities: float64.
+      times_sampled: int32, including this time.
+      weights: float64, importance weights `(table_size * probability) ** -beta`, divided by the
+        largest of the batch; 1 without a `beta`.
+    """
+
+    keys: Any
+    probabilities: Any
+    table_size: Any
+    priorities: Any
+    times_sampled: Any
+    weights: Any
+
+
+class _Batch(NamedTuple):
+    data: Any
+    info: BatchInfo
+    lengths: Any = None
+
+
+class Batch(_Batch):
+    """Items of a table. It is a named tuple, so that `jax.tree.map` and its like can traverse it.
+
+    Fields:
+      data: the columns, stacked, items first: a nest like the table's signature or like the
+        `structure` that was given, else a list. `batch["obs"]` is short for
+        `batch.data["obs"]`.
+      info: a `BatchInfo`. Its fields are attributes of the batch too.
+      lengths: None if all items have the same length, else a nest like `data`: for a padded
+        column the number of rows of each item; with `ragged="offsets"`, the first row of each
+        item, and the end of the last; None for columns that are not ragged.
+    """
+
+    __slots__ = ()
+
+    def __getitem__(self, key):
+        return self.data[key] if isinstance(key, str) else tuple.__getitem__(self, key)
+
+    size = property(lambda self: len(self.info.keys), doc="How many items there are.")
+    keys = property(lambda self: self.info.keys)
+    probabilities = property(lambda self: self.info.probabilities)
+    table_size = property(lambda self: self.info.table_size)
+    priorities = property(lambda self: self.info.priorities)
+    times_sampled = property(lambda self: self.info.times_sampled)
+    weights = property(lambda self: self.info.weights)
+
+
+def milliseconds(name: str, seconds: Optional[float]) -> int:
+    """Converts seconds, rounded up; None becomes -1, no timeout."""
+    if seconds is None:
+        return -1
+    if not seconds >= 0:
+        raise ValueError(f"{name} must be None or >= 0 seconds, got {seconds}")
+    return int(min(-(-seconds * 1000 // 1), 2**53))
+
+
+class BatchIterator:
+    """An iterator over batches.
+
+    `close()`, or the end of a `with`, ends its threads; otherwise they end when it is collected.
+    """
+
+    def __init__(self, dataset: Dataset, *, depth: Optional[int] = None):
+        self._packer = dataset.packer()
+        self._size = dataset.batch_size
+        self._plan = dataset._plan
+        self._timeout_ms = dataset._timeout_ms
+        self._sampler = dataset.sampler()
+        self._take: Any = None
+        if depth is None:
+            depth = dataset._ahead["depth"]
+        if depth:
+            self.start(depth, dataset._ahead["reuse"], dataset._ahead["memory"])
+
+    def start(self, depth: int, reuse: int, memory: Any) -> None:
+        """Starts to make batches ahead."""
+        self._sampler.start(self._size, depth=depth, reuse=reuse, memory=memory, **self._plan)
+        self._take = self._sampler.take
+
+    def __iter__(self) -> BatchIterator:
+        return self
+
+    def __next__(self) -> Batch:
+        batch = self.take()
+        if batch is None:
+            raise StopIteration
+        return batch
+
+    def take(self, timeout: Any = False) -> Optional[Batch]:
+        """The next batch, or None at the end. `timeout`: seconds, for this call."""
+        ms = self._timeout_ms if timeout is False else milliseconds("timeout", timeout)
+        if self._take is not None:
+            core = self._take(ms)
+        else:
+            core = self._sampler.batch(self._size, timeout_ms=ms, **self._plan)
+        return None if core is None else pack(core, self._packer)
+
+    def why(self) -> str:
+        """Says why no batch is ready, as a sentence."""
+        return self._sampler.why()
+
+    def close(self) -> None:
+        """Ends the iterator; a call that waits in another thread raises an error."""
+        self._sampler.close()
+
+    def __enter__(self) -> BatchIterator:
+        return self
+
+    def __exit__(self, *exc: Any) -> None:
+        self.close()
+
+
+def pack(core: _core.Batch, packer: Optional[tree.Structure]) -> Batch:
+    """Converts a batch of the extension to a `Batch`."""
+    data, lengths = core.columns, core.lengths
+    if all(column is None for column in lengths):
+        lengths = None
+    if packer is not None:
+        if packer.leaf_count != len(data):
+            raise ValueError(
+                f"items have {len(data)} columns, but the structure has "
+                f"{packer.leaf_count}: {packer}"
+            )
+        data = packer.pack(data)
+        lengths = lengths and packer.pack(lengths)
+    info = BatchInfo(
+        core.keys,
+        core.probabilities,
+        core.table_sizes,
+        core.priorities,
+        core.times_sampled,
+        core.weights,
+    )
+    return Batch(data, info, lengths)
+
+
+def map_batch(function: Any, batch: Batch, kind: type = np.ndarray) -> Batch:
+    """Applies `function` to all arrays of this kind in a batch, except keys and strings."""
+
+    def convert(leaf: Any) -> Any:
+        return function(leaf) if isinstance(leaf, kind) and leaf.dtype != object else leaf
+
+    info = batch.info
+    return Batch(
+        tree.map_structure(convert, batch.data),
+        BatchInfo(info.keys, *(convert(leaf) for leaf in info[1:])),
+        None if batch.lengths is None else tree.map_structure(convert, batch.lengths),
+    )
+
+
+def iterate(take: Any) -> Iterator[Any]:
+    """Yields the results of `take()` until it returns None."""
+    while True:
+        item = take()
+        if item is None:
+            return
+        yield item
+
+
+def columns_of(batch: Batch) -> List[np.ndarray]:
+    """The columns in flattened order."""
+    return batch.data if type(batch.data) is list else tree.flatten(batch.data)

@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The connection of a client to its servers, and information on their tables.
+
+A client of a server in the same process uses the server's store directly. A client on the same
+host, of the same user, connects through a Unix socket and reads shared memory. All others connect
+through TCP.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
+
+from reprise import _core, errors, local_path, local_servers, reverb_types
+
+__all__ = ["Connection", "core_client"]
+
+_NEAR_HOSTS = ("localhost", "127.0.0.1", "[::1]")
+# Counts that are added up over the shards of a table.
+_SUMS = (
+    "max_size",
+    "max_bytes",
+    "size",
+    "bytes",
+    "inserts",
+    "samples",
+    "deletes",
+    "updates",
+    "evictions",
+    "episodes",
+    "deleted_episodes",
+    "unique_samples",
+    "total_weight",
+    "waiting_inserts",
+    "waiting_samples",
+)
+
+
+def core_client(client: Any) -> _core.Client:
+    """Returns the extension's client inside a `Connection`; an extension's client as it is."""
+    return client if isinstance(client, _core.Client) else client._client
+
+
+def _rebuild(cls: type, address: str, options: Dict[str, Any]) -> Connection:
+    return cls(address, **options)
+
+
+class Connection:
+    """One server, or several that are shards of the same tables. `Client` has the arguments."""
+
+    def __init__(
+        self,
+        server_address: Union[str, Sequence[str]],
+        *,
+        transport: Optional[str] = None,
+        tls: bool = False,
+        ca_file: Optional[str] = None,
+        certificate_file: Optional[str] = None,
+        key_file: Optional[str] = None,
+        server_name: Optional[str] = None,
+        token: Optional[str] = None,
+        connect_timeout: float = 0.0,
+        spread: str = "turns",
+        shared_memory: bool = True,
+        item_bytes: int = 0,
+        batch_bytes: int = 0,
+        seed: int = 0,
+    ) -> None:
+        if not isinstance(server_address, str):
+            server_address = ",".join(server_address)
+        if transport not in (None, "tcp"):
+            raise ValueError(f"transport must be None or 'tcp', got {transport!r}")
+        self._server_address = server_address
+        self._transport = transport
+        given: Dict[str, Any] = {
+            "tls": tls,
+            "ca_file": ca_file,
+            "certificate_file": certificate_file,
+            "key_file": key_file,
+            "server_name": server_name,
+            "token": token,
+            "connect_timeout": connect_timeout,
+            "spread": spread,
+            "shared_memory": shared_memory,
+            "item_bytes": item_bytes,
+            "batch_bytes": batch_bytes,
+            "seed": seed,
+        }
+        usual = {"spread": "turns", "shared_memory": True}
+        self._options = {
+            name: value for name, value in given.items() if value and value != usual.get(name)
+        }
+        if not shared_memory:
+            self._options["shared_memory"] = False
+        if self._options:
+            _core.Client(server_address, **self._options)  # raises if an option is wrong
+        self._handle: Optional[_core.Client] = None
+        self._pid = 0
+        self._store: Any = None
+        self._path: Optional[str] = None
+        self._inserters: List[_core.StepWriter] = []
+        self._signature_cache: Dict[str, Any] = {}
+
+    def __reduce__(self) -> Tuple[Any, ...]:
+        options = dict(self._options)
+        if self._transport is not None:
+            options["transport"] = self._transport
+        return _rebuild, (type(self), self._server_address, options)
+
+    def __repr__(self) -> str:
+        return f"Client, server_address={self._server_address}"
+
+    @property
+    def server_address(self) -> str:
+        """The address or addresses, as they were given."""
+        return self._server_address
+
+    @property
+    def _client(self) -> _core.Client:
+        """The extension's client: a new one after a fork, or when the transport has changed."""
+        handle = self._handle
+        if handle is None or self._pid != os.getpid():
+            return self._connect()
+        if self._store is not None and not self._is_local():
+            return self._connect()
+        if self._path is not None and not os.path.exists(self._path):
+            return self._connect()
+        return handle
+
+    def _is_local(self) -> bool:
+        return local_servers.local_store(self._server_address) is self._store
+
+    def _local_durable(self) -> Optional[_core.Durable]:
+        """Returns the storage of the server, if it is of this process and used directly."""
+        if not self._client.is_local:
+            return None
+        return local_servers.local_durable(self._server_address)
+
+    def _connect(self) -> _core.Client:
+        self._inserters = []
+        self._store, self._path = self._shortcut()
+        if self._store is not None:
+            self._handle = _core.Client.local(self._store, 0, self._options.get("batch_bytes", 0))
+        else:
+            address = self._server_address if self._path is None else "unix:" + self._path
+            self._handle = _core.Client(address, **self._options)
+            self._register_with_child()
+        self._pid = os.getpid()
+        return self._handle
+
+    def _register_with_child(self) -> None:
+        """Registers with each server that runs in a child process of this process."""
+        for address in self._server_address.split(","):
+            local_servers.child_clients(address).add(self)
+
+    def _give_up(self) -> None:
+        """Ends all waits: the server was stopped and does not come back."""
+        handle, self._handle = self._handle, None
+        if handle is not None and self._pid == os.getpid():
+            handle.give_up()
+
+    def _shortcut(self) -> Tuple[Any, Optional[str]]:
+        """Returns the store of a server of this process, or the socket of one of this host.
+
+        Returns neither if the options ask for something that only TCP has.
+        """
+        near = {"shared_memory", "item_bytes", "batch_bytes", "seed"}
+        if self._transport == "tcp" or set(self._options) - near:
+            return None, None
+        host, port = local_servers.split_address(self._server_address)
+        if not port or host not in _NEAR_HOSTS:
+            return None, None
+        store = local_servers.local_store(self._server_address)
+        return (store, None) if store is not None else (None, local_path.find(port))
+
+    def server_info(
+        self, timeout: Optional[float] = None
+    ) -> Dict[str, reverb_types.TableInfo]:
+        """Returns information on all tables by name; counts of several shards are added up.
+
+        Raises:
+          DeadlineExceededError: no answer within `timeout` seconds (0 and None: no limit).
+        """
+        infos = {
+            name: reverb_types.TableInfo.from_dict(info)
+            for name, info in self.details(timeout or None).items()
+        }
+        if not self._signature_cache:
+            self._signature_cache = {name: info.signature for name, info in infos.items()}
+        return infos
+
+    def details(self, timeout: Optional[float] = None) -> Dict[str, Dict[str, Any]]:
+        """Returns dicts with all information on the tables, by name."""
+        try:
+            tables = self._client.tables(timeout)
+        except errors.DeadlineExceededError as e:
+            raise errors.DeadlineExceededError(
+                f"ServerInfo call did not complete within provided timeout of {timeout}s"
+            ) from e
+        found: Dict[str, Dict[str, Any]] = {}
+        for info in tables:
+            first = found.setdefault(info["name"], info)
+            if first is not info:
+                for name in _SUMS:
+                    first[name] += info[name]
+        return found
+
+    def _get_signature_for_table(self, table: str) -> Any:
+        if not self._signature_cache:
+            self.server_info()
+        if table not in self._signature_cache:
+            raise ValueError(
+                f'Could not find table "{table}". The following tables exists: '
+                f'{", ".join(self._signature_cache)}.'
+            )
+        return self._signature_cache[table]

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The writer of whole steps: Reverb's first kind of writer."""
+
+from __future__ import annotations
+
+from typing import Any, Optional
+
+from reprise import _core, errors
+from reprise._log import logger, say_dropped
+
+__all__ = ["Writer"]
+
+
+class Writer:
+    """Whole steps in, items of the latest steps out: Reverb's first writer.
+
+    Made by `Client.writer`. `TrajectoryWriter` can do more; this one is simple. Use it as a
+    context manager, or call `close` at the end.
+
+        with client.writer(max_sequence_length=2) as writer:
+            writer.append(first)
+            writer.append(second)
+            writer.create_item("replay", num_timesteps=2, priority=1.0)
+            writer.append(third)  # the first can no longer be used
+            writer.create_item("replay", num_timesteps=2, priority=1.0)
+
+    A step is sent once, however many items have it, and only if one has.
+    """
+
+    def __init__(
+        self,
+        internal_writer: _core.StepWriter,
+        description: str = "Writer()",
+        client: Optional[_core.Client] = None,
+    ):
+        self._writer = internal_writer
+        self._client = client
+        self._description = description
+        self._closed = False
+        self._logger = logger()  # for __del__, in which modules may be gone
+
+    def __enter__(self) -> Writer:
+        if self._closed:
+            raise ValueError("Cannot reuse already closed Writer")
+        return self
+
+    def __exit__(self, exc_type: Any, *_: Any) -> None:
+        try:
+            if exc_type is None:
+                self.flush()
+                self.close()
+        finally:  # after an exception, or Ctrl-C in the flush, close without waiting
+            self._closed = True
+            say_dropped("Writer", self._writer.close())
+
+    def __del__(self) -> None:
+        if not getattr(self, "_closed", True):
+            self._logger.warning("Writer-object deleted without calling .close explicitly.")
+            try:
+                self.close(timeout=10.0)  # not for ever: the process may be about to end
+            except Exception:  # an error cannot be raised here
+                self._logger.exception("items that a deleted Writer had not sent are lost")
+
+    def __repr__(self) -> str:
+        return f"{self._description}, closed: {self._closed}"
+
+    def append(self, data: Any) -> None:
+        """Appends a step: a nest of arrays, in every step as many, of the same shapes.
+
+        Nothing is sent before an item has it.
+
+        Raises:
+          ValueError: the step has other shapes or dtypes than earlier steps.
+        """
+        self._writer.append(data)
+
+    def append_sequence(self, sequence: Any) -> None:
+        """Appends as many steps as the arrays of the nest have rows: each the same number.
+
+            writer.append_sequence({"obs": np.zeros((5, 84)), "reward": np.zeros(5)})
+
+        Raises:
+          ValueError: a leaf is a scalar, they differ in length, or there are none.
+        """
+        self._writer.append_sequence(sequence)
+
+    def create_item(
+        self,
+        table: str,
+        num_timesteps: int,
+        priority: float,
+        *,
+        timeout: Optional[float] = None,
+    ) -> int:
+        """Makes an item of the latest steps and returns its key.
+
+        It is sent when the chunk with its last step is full, or with the next `flush` or
+        `close`. Waits while `max_in_flight_items` are on their way.
+
+        Raises:
+          ValueError: num_timesteps is < 1, or more than there are; the priority is NaN; there
+            is no such table, or its signature does not fit the steps.
+          DeadlineExceededError: `timeout` seconds have passed; nothing was created.
+        """
+        if num_timesteps < 1:
+            raise ValueError(f"num_timesteps ({num_timesteps}) must be a positive integer")
+        try:
+            return self._writer.create_item(table, num_timesteps, priority, timeout)
+        except ValueError as error:
+            raise name_tables(error, self._client) from error.__cause__
+
+    def flush(self, *, timeout: Optional[float] = None) -> None:
+        """Sends all items, and waits until the server has them.
+
+        Raises:
+          DeadlineExceededError: `timeout` seconds have passed; they go on in the background.
+          StatusError: the server refuses an item.
+        """
+        self._writer.flush(timeout)
+
+    def close(
+        self, retry_on_unavailable: bool = True, *, timeout: Optional[float] = None
+    ) -> None:
+        """Flushes and ends the writer, which cannot be used any more.
+
+        Args:
+          retry_on_unavailable: wait for a server that is away. If not, wait 10 seconds.
+          timeout: wait for so many seconds at most.
+
+        Raises:
+          ValueError: it is closed already.
+          DeadlineExceededError: items that the server had not got in time are lost.
+        """
+        if self._closed:
+            raise ValueError("close() has already been called on Writer.")
+        self._closed = True
+        if timeout is None and not retry_on_unavailable:
+            timeout = 10.0
+        try:
+            self._writer.flush(timeout)
+        finally:
+            self._writer.close()
+
+
+def name_tables(error: ValueError, client: Optional[_core.Client]) -> ValueError:
+    """Adds the names of all tables to an error about a table that does not exist."""
+    text, found, _ = str(error).partition(" in signature cache: ")
+    if not found or client is None:
+        return error
+    try:
+        names = [info["name"] for info in client.tables(10.0)]
+    except (errors.StatusError, errors.DeadlineExceededError):
+        return error
+    return ValueError(f"{text} in signature cache.  Available tables: {sorted(set(names))}.")

@@ -1,0 +1,341 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tables: their settings, and the state of a table wherever its server runs.
+
+>>> import reprise
+>>> table = reprise.Table.queue("queue", max_size=10)
+>>> table.can_sample(1), table.info.current_size
+(False, 0)
+"""
+
+from __future__ import annotations
+
+import abc
+import operator
+import weakref
+from typing import TYPE_CHECKING, Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
+
+from reprise import _core, errors, item_selectors, pybind
+from reprise import rate_limiters, reverb_types, specs
+
+if TYPE_CHECKING:
+    from reprise.client import Client
+    from reprise.server import Server
+
+__all__ = ["Table", "TableExtensionBase", "Waiting"]
+
+REMOTE_TIMEOUT_S = 30.0  # for requests to a server that runs elsewhere
+_MAX_ITEMS = 2**30
+
+
+class Waiting(NamedTuple):
+    """A call that waits at a table.
+
+    Fields:
+      table: the name of the table.
+      side: "insert" or "sample".
+      wanted: how many items it is about.
+      done: how many of them are done.
+      seconds: how long it has waited.
+      why: the bound that blocks it, the counts, and what would release it.
+    """
+
+    table: str
+    side: str
+    wanted: int
+    done: int
+    seconds: float
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.side} at '{self.table}' for {self.seconds:.1f} s: {self.why}"
+
+    @classmethod
+    def from_dict(cls, table: str, call: Mapping[str, Any]) -> Waiting:
+        """Makes one from the dict of `reprise._core`."""
+        return cls(
+            table, call["side"], call["wanted"], call["done"], call["waiting_s"], call["why"]
+        )
+
+
+class LocalTable:
+    """A table in a store of this process."""
+
+    def __init__(self, store: _core.Store, name: str) -> None:
+        self.store = store
+        self._name = name
+
+    def info(self) -> Dict[str, Any]:
+        return self.store.table_info(self._name)
+
+    def can_sample(self, count: int) -> bool:
+        return self.store.can_sample(self._name, count)
+
+    def can_insert(self, count: int) -> bool:
+        return self.store.can_insert(self._name, count)
+
+    def waiting(self) -> List[Dict[str, Any]]:
+        return self.store.waiting(self._name)
+
+
+class RemoteTable:
+    """A table on a server elsewhere, asked through a client."""
+
+    def __init__(self, client: Client, name: str) -> None:
+        self._client = client
+        self._name = name
+
+    def info(self) -> Dict[str, Any]:
+        tables = self._client.details(timeout=REMOTE_TIMEOUT_S)
+        if self._name in tables:
+            return tables[self._name]
+        error = errors.StatusError(f"no table is called '{self._name}'")
+        error.code = "NOT_FOUND"
+        raise error
+
+    def can_sample(self, count: int) -> bool:
+        _check_count(count)
+        info = self.info()
+        _, min_size, min_diff, _ = info["limiter"]
+        if info["paused"] & 2:
+            return False
+        enough = info["inserts"] - info["deletes"] >= min_size
+        return enough and info["limiter_diff"] - count >= min_diff
+
+    def can_insert(self, count: int) -> bool:
+        _check_count(count)
+        info = self.info()
+        spi, min_size, _, max_diff = info["limiter"]
+        if info["paused"] & 1:
+            return False
+        if info["inserts"] + count - info["deletes"] <= min_size:
+            return True
+        return info["limiter_diff"] + count * spi <= max_diff
+
+    def waiting(self) -> List[Dict[str, Any]]:
+        return self._client._client.why_blocked(self._name, timeout=REMOTE_TIMEOUT_S)
+
+
+def _check_count(count: int) -> None:
+    if operator.index(count) < 1:
+        raise ValueError(f"the count must be >= 1, got {count}")
+
+
+class TableExtensionBase(metaclass=abc.ABCMeta):
+    """The base of Reverb's table extensions. As in Reverb, none can be made in Python."""
+
+    @abc.abstractmethod
+    def build_internal_extensions(self, table_name: str) -> Sequence[pybind.TableExtension]:
+        """The extensions for a table of that name."""
+
+
+def _signature(signature: Optional[reverb_types.SpecNest]) -> Optional[reverb_types.SpecNest]:
+    """The signature as a nest of our specs. An empty nest is as good as none."""
+    if signature is None or (isinstance(signature, (dict, list, tuple)) and not signature):
+        return None
+    for leaf in _core.Structure(signature).flatten(signature):
+        if leaf is None or isinstance(leaf, (bool, int, float, complex, str, bytes)):
+            raise ValueError("Unsupported signature spec: " + str(leaf))
+    return specs.convert(signature)
+
+
+def whole_number(name: str, value: Any, lowest: Optional[int] = None) -> int:
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} must be an integer, got {value!r}") from None
+    if lowest is not None and number < lowest:
+        raise ValueError(f"{name} must be >= {lowest}, got {number}")
+    return number
+
+
+def _max_size(max_size: Any) -> int:
+    """Limits max_size to 2^30, the most that a table holds; Reverb takes up to 2^31."""
+    number = whole_number("max_size", max_size)
+    return _MAX_ITEMS if _MAX_ITEMS < number < 2**31 else number
+
+
+class Table:
+    """Items with priorities, drawn by a sampler, evicted by a remover, paced by a limiter.
+
+    An item refers to steps that were written once and may be shared by many items, of several
+    tables; the steps are freed when no item refers to them any more.
+
+    Args:
+      name: not empty, unique on its server.
+      sampler: which item is drawn; see `reprise.selectors`.
+      remover: which item is removed when there are more than `max_size`.
+      max_size: how many items the table holds at most, no more than 2^30.
+      rate_limiter: when inserts and samples may go ahead; see `reprise.rate_limiters`.
+      max_times_sampled: an item is removed when it has been sampled so often. < 1: never.
+      extensions: for compatibility; there are none.
+      signature: a nest of specs that items must fit, or None; see `reprise.specs.convert` for
+        what counts as a spec.
+      max_bytes: how many bytes of steps its items may refer to before the remover makes room.
+        0: no limit. Beyond Reverb, as are those below.
+      seed: of its random choices. 0: drawn from the server's seed and the name.
+
+    Raises:
+      ValueError: the name is empty, max_size is not > 0, a leaf of the signature is no spec, or
+        the limiter would come to block inserts and samples both.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        sampler: reverb_types.SelectorType,
+        remover: reverb_types.SelectorType,
+        max_size: int,
+        rate_limiter: rate_limiters.RateLimiter,
+        max_times_sampled: int = 0,
+        extensions: Sequence[TableExtensionBase] = (),
+        signature: Optional[reverb_types.SpecNest] = None,
+        *,
+        max_bytes: int = 0,
+        seed: int = 0,
+    ) -> None:
+        if not name:
+            raise ValueError("name must be nonempty")
+        if not isinstance(name, str):
+            raise TypeError(f"name must be a str, got {name!r}")
+        if max_size <= 0:
+            raise ValueError(f"max_size ({max_size}) must be a positive integer")
+        for role, selector in (("sampler", sampler), ("remover", remover)):
+            if not isinstance(selector, pybind.ItemSelector):
+                raise TypeError(f"{role} must be one of reprise.selectors, got {selector!r}")
+        self._name = name
+        self._sampler = sampler
+        self._remover = remover
+        self._rate_limiter = rate_limiter
+        self._extensions = extensions
+        self._signature = _signature(signature)
+        self._max_bytes = whole_number("max_bytes", max_bytes, 0)
+        self._seed = whole_number("seed", seed, 0)
+        self._max_times_sampled = whole_number("max_times_sampled", max_times_sampled)
+        internal = [e for x in extensions for e in x.build_internal_extensions(name)]
+        if internal:
+            raise ValueError(f"table '{name}': there are no extensions to be made from Python")
+
+        self._options: Dict[str, Any] = {
+            "sampler": sampler._fields(),
+            "remover": remover._fields(),
+            "limiter": rate_limiter.internal_limiter._fields(),
+            "max_size": _max_size(max_size),
+            "max_times_sampled": max(0, self._max_times_sampled),
+            "max_bytes": self._max_bytes,
+            "seed": self._seed,
+        }
+        # Until it is on a server, the table is in a store of its own.
+        self._place: Any = self._add_to(_core.Store())
+        self._server: Optional[weakref.ref[Server]] = None
+        rate_limiter._table = weakref.ref(self)
+
+    def _add_to(self, store: _core.Store) -> LocalTable:
+        store.add_table(self._name, signature=self._signature, **self._options)
+        return LocalTable(store, self._name)
+
+    @classmethod
+    def queue(
+        cls,
+        name: str,
+        max_size: int,
+        extensions: Sequence[TableExtensionBase] = (),
+        signature: Optional[reverb_types.SpecNest] = None,
+    ) -> Table:
+        """A queue: items are sampled once each, the oldest first; a full one blocks inserts."""
+        return cls(
+            name=name,
+            sampler=item_selectors.Fifo(),
+            remover=item_selectors.Fifo(),
+            max_size=max_size,
+            max_times_sampled=1,
+            rate_limiter=rate_limiters.Queue(max_size),
+            extensions=extensions,
+            signature=signature,
+        )
+
+    @classmethod
+    def stack(
+        cls,
+        name: str,
+        max_size: int,
+        extensions: Sequence[TableExtensionBase] = (),
+        signature: Optional[reverb_types.SpecNest] = None,
+    ) -> Table:
+        """A stack: items are sampled once each, the newest first; a full one blocks inserts."""
+        return cls(
+            name=name,
+            sampler=item_selectors.Lifo(),
+            remover=item_selectors.Lifo(),
+            max_size=max_size,
+            max_times_sampled=1,
+            rate_limiter=rate_limiters.Stack(max_size),
+            extensions=extensions,
+            signature=signature,
+        )
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def info(self) -> reverb_types.TableInfo:
+        """Its settings and counts, at one moment."""
+        return reverb_types.TableInfo.from_dict(self._place.info())
+
+    @property
+    def details(self) -> Dict[str, Any]:
+        """Information that `info` does not have: bytes, evictions, updates, waiting calls."""
+        return self._place.info()
+
+    def can_sample(self, num_samples: int) -> bool:
+        """True if the limiter would allow so many samples now."""
+        return self._place.can_sample(num_samples)
+
+    def can_insert(self, num_inserts: int) -> bool:
+        """True if the limiter would allow so many inserts now."""
+        return self._place.can_insert(num_inserts)
+
+    def why(self) -> List[Waiting]:
+        """Returns the calls that wait at this table now, in order, and what would release them.
+
+        >>> Table.queue("q", 10).why()
+        []
+        """
+        return [Waiting.from_dict(self._name, call) for call in self._place.waiting()]
+
+    def replace(
+        self,
+        name: Optional[str] = None,
+        sampler: Optional[reverb_types.SelectorType] = None,
+        remover: Optional[reverb_types.SelectorType] = None,
+        max_size: Optional[int] = None,
+        rate_limiter: Optional[rate_limiters.RateLimiter] = None,
+        max_times_sampled: Optional[int] = None,
+        extensions: Optional[Sequence[TableExtensionBase]] = None,
+        signature: Optional[reverb_types.SpecNest] = None,
+    ) -> Table:
+        """A new, empty table with the settings of this one, except for those given."""
+        info = self._place.info()
+        if max_times_sampled is None:
+            max_times_sampled = info["max_times_sampled"]
+        return Table(
+            name=self._name if name is None else name,
+            sampler=sampler or pybind.selector(*info["sampler"]),
+            remover=remover or pybind.selector(*info["remover"]),
+            max_size=info["max_size"] if max_size is None else max_size,
+            rate_limiter=rate_limiter or rate_limiters.RateLimiter(*info["limiter"]),
+            max_times_sampled=max_times_sampled,
+            extensions=self._extensions if extensions is None else extensions,
+            signature=self._signature if signature is None else signature,
+            max_bytes=info["max_bytes"],
+            seed=self._seed,
+        )
+
+    def __repr__(self) -> str:
+        signature = "nullptr" if self._signature is None else repr(self._signature)
+        return (
+            f"Table(sampler={self._sampler!r}, remover={self._remover!r}, "
+            f"max_size={self._options['max_size']}, "
+            f"max_times_sampled={self._max_times_sampled}, name={self._name}, "
+            f"rate_limiter={self._rate_limiter!r}, signature={signature})"
+        )

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A server on threads of this process."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from typing import Any, Mapping, Optional, Sequence, Tuple
+
+from reprise import _core, errors, local_path, local_servers
+from reprise import storage as storage_module
+from reprise._log import logger
+from reprise.table import Table
+
+__all__ = ["ThreadServer"]
+
+_count = itertools.count()
+
+
+class ThreadServer:
+    """A server on threads of this process."""
+
+    def __init__(
+        self,
+        tables: Sequence[Table],
+        hosts: Sequence[str],
+        port: int,
+        local_socket: bool,
+        store_options: Mapping[str, Any],
+        storage: Optional[Mapping[str, Any]],
+        options: Mapping[str, Any],
+    ) -> None:
+        self._pid = os.getpid()
+        self._final = bool(storage and storage["final_checkpoint"])
+        self.socket: Optional[Tuple[str, int]] = None  # path and number of the file
+        self.store = _core.Store(**store_options)
+        self.places = [table._add_to(self.store) for table in tables]
+        self._durable = _open(self.store, storage) if storage is not None else None
+        addresses = [f"{host}:{port}" for host in hosts]
+        temporary = None
+        if local_socket and not _needs_credentials(options):
+            # The name of the socket has the port, which is known once the server has started.
+            temporary = local_path.socket_path(f"{self._pid:x}.{next(_count)}")
+            if temporary is not None:
+                addresses.append("unix:" + temporary)
+        try:
+            self._server = _core.Server(
+                self.store, addresses, durable=self._durable, **options
+            )
+        except errors.StatusError as error:
+            if error.code != "UNAVAILABLE":
+                raise
+            raise ValueError(f"Failed to start the server: {error}") from None
+        self.port = self._server.port
+        if temporary is not None:
+            self._name_socket(temporary)
+        if self._durable is not None:
+            local_servers.durables[self.port] = self._durable
+        local_servers.stores[self.port] = self.store
+
+    def _name_socket(self, temporary: str) -> None:
+        path = local_path.socket_path(self.port)
+        try:
+            if path is not None:
+                os.rename(temporary, path)
+                self.socket = (path, os.lstat(path).st_ino)
+        except OSError:
+            logger().debug("no socket for clients of this host", exc_info=True)
+
+    @property
+    def alive(self) -> bool:
+        return self._server.running
+
+    def stop(self, grace: float) -> None:
+        if self._pid != os.getpid():
+            return  # in a forked child: the server runs in the parent
+        if local_servers.stores.get(self.port) is self.store:
+            local_servers.stores.pop(self.port, None)
+            local_servers.durables.pop(self.port, None)
+        if self.socket is not None:
+            local_path.remove(*self.socket)
+            self.socket = None
+        if grace > 0:
+            self._server.stop(int(grace * 1000))
+        durable, self._durable = self._durable, None
+        try:
+            if durable is not None and self._final:
+                durable.checkpoint()
+        finally:
+            self.store.close()  # ends all calls that wait
+            self._server.stop(0)
+            if durable is not None:
+                durable.close()
+
+
+def _open(store: _core.Store, storage: Mapping[str, Any]) -> _core.Durable:
+    """Opens a data directory, and loads its data or the fallback."""
+    storage_module.begin_with(storage["path"], storage["fallback"])
+    options = {key: value for key, value in storage.items() if key != "fallback"}
+    # stop() writes the last checkpoint, before the tables are closed.
+    return _core.Durable(store, **dict(options, final_checkpoint=False))
+
+
+def _needs_credentials(options: Mapping[str, Any]) -> bool:
+    return bool(options.get("certificate_file") or options.get("tokens_file"))

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Chunks: consecutive rows of one or more columns, compressed, immutable, reference counted.
+ *
+ * The interface of this module for the modules above it. A builder collects rows and closes
+ * them into a chunk; a trajectory (chunk/trajectory.h) points at rows of chunks; a decoder
+ * turns rows back into plain memory. A chunk keeps its bytes in the
+ * form in which they travel: a serialised `ChunkData` message, each column compressed on its
+ * own. What arrives from a peer is kept as it came and sent on as it is.
+ *
+ * Chunks may be shared between threads freely. Builders and decoders belong to one thread at a
+ * time. */
+#ifndef RP_CHUNK_CHUNK_API_H
+#define RP_CHUNK_CHUNK_API_H
+
+#include "reprise/codec.h"
+#include "reprise/trajectory.h"
+
+typedef struct rp_chunk rp_chunk;
+
+/* The key of a chunk, and the steps that its rows are from. */
+typedef struct rp_chunk_origin {
+    uint64_t key;       /* unique, random */
+    uint64_t episode;   /* id of the episode its rows belong to */
+    int32_t first_step; /* step of the first row within the episode */
+    int32_t last_step;  /* step of the last row; >= first_step */
+    bool sparse;        /* some steps between the two have no row */
+} rp_chunk_origin;
+
+/* One column of a chunk. The shape includes the rows as its first dimension. */
+typedef struct rp_chunk_column {
+    rp_dtype dtype;
+    rp_shape shape;
+    size_t stored_bytes; /* compressed */
+    size_t raw_bytes;    /* decompressed; of strings, their bytes, or those of their list */
+} rp_chunk_column;
+
+rp_chunk *rp_chunk_ref(rp_chunk *chunk);
+void rp_chunk_unref(rp_chunk *chunk); /* NULL is fine */
+
+/* All borrowed, valid as long as the chunk. `index` must be < the column count. */
+const rp_chunk_origin *rp_chunk_get_origin(const rp_chunk *chunk);
+size_t rp_chunk_column_count(const rp_chunk *chunk);
+const rp_chunk_column *rp_chunk_get_column(const rp_chunk *chunk, size_t index);
+/* The codec the chunk was built with. A chunk that was built with RP_CODEC_NONE and then parsed
+ * says RP_CODEC_SNAPPY: the bytes do not tell the two apart. */
+rp_codec rp_chunk_codec(const rp_chunk *chunk);
+bool rp_chunk_is_delta(const rp_chunk *chunk);
+
+/* The serialised message. Its size counts against every byte limit. NULL if a store with a disk
+ * tier (durable.h) has moved the bytes to disk: chunks of a sample always have their bytes, but
+ * a chunk that the caller built and inserted may lose them. */
+const uint8_t *rp_chunk_wire(const rp_chunk *chunk, size_t *size);
+
+/* Bounds on the messages that rp_chunk_parse() accepts. */
+typedef struct rp_chunk_limits {
+    size_t max_wire_bytes; /* of the message */
+    size_t max_raw_bytes;  /* of all columns, decompressed */
+    size_t max_columns;
+} rp_chunk_limits;
+
+/* 64 MiB, 1 GiB, RP_MAX_COLUMNS. */
+rp_chunk_limits rp_chunk_limits_default(void);
+
+/* Copies a serialised message into a new chunk. Checks everything except the compressed bytes,
+ * which a decoder checks. `limits` may be NULL: the default limits. Returns owned.
+ * RP_CORRUPT (not such a message, or lengths that contradict each other), RP_INVALID (a dtype
+ * or codec we do not know), RP_NO_RESOURCE (a limit, or memory). */
+RP_NODISCARD rp_status rp_chunk_parse(const rp_allocator *alloc, const uint8_t *wire,
+                                      size_t size, const rp_chunk_limits *limits,
+                                      rp_chunk **out, rp_error *err);
+
+typedef struct rp_chunk_builder rp_chunk_builder;
+
+/* Makes a builder for chunks of `column_count` columns. The specs give the dtype and the shape
+ * of a row, without -1; they are copied. `options` NULL: snappy, no delta.
+ * RP_INVALID, RP_NO_RESOURCE. */
+RP_NODISCARD rp_status rp_chunk_builder_new(const rp_allocator *alloc, const rp_spec *columns,
+                                            size_t column_count,
+                                            const rp_chunk_options *options,
+                                            rp_chunk_builder **out, rp_error *err);
+void rp_chunk_builder_free(rp_chunk_builder *builder); /* NULL is fine */
+
+/* Rows appended since the last finish or clear, and the bytes they hold before compression. */
+size_t rp_chunk_builder_rows(const rp_chunk_builder *builder);
+size_t rp_chunk_builder_bytes(const rp_chunk_builder *builder);
+
+/* Copies one row of every column: `row` has as many tensors as the builder has columns. On
+ * failure nothing was appended.
+ * RP_INVALID (names the column, the value and the expected one), RP_NO_RESOURCE. */
+RP_NODISCARD rp_status rp_chunk_builder_append(rp_chunk_builder *builder, const rp_tensor *row,
+                                               rp_error *err);
+
+/* Compresses the rows into a chunk and empties the builder. Returns owned. On failure the
+ * builder keeps its rows.
+ * RP_PRECONDITION (no rows), RP_INVALID (origin), RP_NO_RESOURCE. */
+RP_NODISCARD rp_status rp_chunk_builder_finish(rp_chunk_builder *builder,
+                                               const rp_chunk_origin *origin, rp_chunk **out,
+                                               rp_error *err);
+
+/* Copies `length` rows of a column out of the builder, with the values that a decoder returns
+ * for the finished chunk. RP_INVALID if out of range, if `dst_bytes` is not their size or if
+ * the column holds strings. */
+RP_NODISCARD rp_status rp_chunk_builder_rows_copy(const rp_chunk_builder *builder,
+                                                  size_t column, size_t offset, size_t length,
+                                                  void *dst, size_t dst_bytes, rp_error *err);
+
+/* Discards the collected rows. */
+void rp_chunk_builder_clear(rp_chunk_builder *builder);
+
+/* Tunes the number of rows per chunk by hill climbing: it measures the bytes per step in
+ * storage (of chunks) and in transport (of all chunks that an item refers to, per step of the
+ * item), and moves the length towards the smaller sum. Reverb's procedure, as a plain value. */
+typedef struct rp_chunk_tuner {
+    int32_t length;                  /* rows the next chunk should have */
+    int32_t max_length;              /* bound on `length` */
+    double last_score;               /* bytes per step; < 0 before the first */
+    double last_length;              /* mean rows of the chunks it was computed from */
+    int32_t item_count, chunk_count; /* filled entries below, oldest first */
+    double item_bytes_per_step[10];
+    double item_chunk_rows[10]; /* mean over the chunks the item refers to */
+    double chunk_bytes_per_step[5];
+    int32_t chunk_rows[5];
+    uint64_t chunk_keys[5];
+} rp_chunk_tuner;
+
+/* Starts at length 1. RP_INVALID if max_length < 1. */
+RP_NODISCARD rp_status rp_chunk_tuner_init(rp_chunk_tuner *tuner, int32_t max_length);
+
+/* For every item: call on_chunk for each chunk it refers to, then on_item with the sums over
+ * these chunks and the steps of the item. A chunk whose key is among the last five is not
+ * counted again. Only on_item changes `length`. Calls with a count of 0 are ignored. */
+void rp_chunk_tuner_on_chunk(rp_chunk_tuner *tuner, uint64_t key, size_t bytes, int32_t rows);
+void rp_chunk_tuner_on_item(rp_chunk_tuner *tuner, size_t chunk_bytes, size_t chunk_rows,
+                            size_t chunk_count, size_t steps);
+
+/* Empties the cache. */
+void rp_decoder_clear(rp_decoder *decoder);
+
+/* Writes rows [offset, offset + length) of a column to `dst`, which has exactly their size.
+ * Decompresses no further than the last requested row. A later request beyond that row
+ * decompresses at least twice as far, so that reading row by row takes linear time. A cached
+ * column holds a reference to its chunk.
+ * RP_INVALID (out of range, wrong size, a string column), RP_CORRUPT, RP_NO_RESOURCE. */
+RP_NODISCARD rp_status rp_decoder_rows(rp_decoder *decoder, const rp_chunk *chunk,
+                                       size_t column, size_t offset, size_t length, void *dst,
+                                       size_t dst_bytes, rp_error *err);
+
+/* The same for a string column: writes the `element_count` elements of those rows. They are
+ * borrowed from the chunk and valid as long as it is. */
+RP_NODISCARD rp_status rp_decoder_strings(rp_decoder *decoder, const rp_chunk *chunk,
+                                          size_t column, size_t offset, size_t length,
+                                          rp_string *dst, size_t element_count, rp_error *err);
+
+#endif

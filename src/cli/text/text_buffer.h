@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A text buffer that grows: commands write their output to it before they print it, so that
+ * tests can read it. One thread.
+ *
+ * Invariants:
+ *   X1  text is NULL and capacity 0, or size < capacity and text[size] is the terminator. */
+#ifndef RP_CLI_TEXT_TEXT_BUFFER_H
+#define RP_CLI_TEXT_TEXT_BUFFER_H
+
+#include "reprise/alloc.h"
+
+/* Zero-initialise it. */
+typedef struct rp_text_buffer {
+    char *text; /* terminated; NULL while empty */
+    size_t size, capacity;
+    bool failed; /* out of memory: later text is dropped */
+} rp_text_buffer;
+
+void rp_text_buffer_deinit(rp_text_buffer *buffer);
+void rp_text_buffer_clear(rp_text_buffer *buffer); /* keeps its memory */
+
+void rp_text_buffer_add(rp_text_buffer *buffer, const char *text, size_t size);
+void rp_text_buffer_put(rp_text_buffer *buffer, const char *text); /* terminated */
+void rp_text_buffer_format(rp_text_buffer *buffer, const char *format, ...) RP_PRINTF(2, 3);
+void rp_text_buffer_repeat(rp_text_buffer *buffer, char byte, size_t count);
+
+/* Returns the text so far, "" if there is none. */
+const char *rp_text_buffer_text(const rp_text_buffer *buffer);
+
+/* Adds text from a peer or a file, escaped (reprise/printable.h). */
+void rp_text_buffer_put_safe(rp_text_buffer *buffer, const char *text, size_t size);
+
+/* Returns how many bytes of a text of safe UTF-8 fit into so many columns of a terminal. */
+size_t rp_text_fit(const char *text, size_t size, size_t columns);
+
+/* Returns the columns that a terminal needs for a text of safe UTF-8: one for each character.
+ */
+size_t rp_text_columns(const char *text, size_t size);
+
+/* Rows of cells. Cells are added row by row, then written in columns, each as wide as its
+ * widest cell, with two spaces between. */
+enum { RP_GRID_COLUMNS = 16 };
+typedef struct rp_grid {
+    rp_text_buffer cells; /* concatenated, each terminated */
+    size_t columns, cell_count;
+    uint32_t right; /* a bit for each column that is aligned to the right */
+} rp_grid;
+
+void rp_grid_init(rp_grid *grid, size_t columns, uint32_t right);
+void rp_grid_deinit(rp_grid *grid);
+void rp_grid_cell(rp_grid *grid, const char *format, ...) RP_PRINTF(2, 3);
+void rp_grid_write(const rp_grid *grid, rp_text_buffer *out);
+
+/* JSON. The calls follow one another as the text does; each adds a comma if the last byte
+ * requires one. Bytes of strings that are not UTF-8 become U+FFFD. */
+void rp_json_open(rp_text_buffer *buffer, char bracket);
+void rp_json_close(rp_text_buffer *buffer, char bracket);
+void rp_json_key(rp_text_buffer *buffer, const char *key);
+void rp_json_put_string(rp_text_buffer *buffer, const char *text, size_t size);
+void rp_json_put_text(rp_text_buffer *buffer, const char *text); /* terminated; NULL: null */
+void rp_json_put_raw(rp_text_buffer *buffer,
+                     const char *text); /* a value that is JSON already */
+/* Adds a string in quotes, without a comma before it. */
+void rp_json_put_quote(rp_text_buffer *buffer, const char *text, size_t size);
+void rp_json_put_integer(rp_text_buffer *buffer, int64_t value);
+void rp_json_put_unsigned(rp_text_buffer *buffer, uint64_t value);
+/* Adds the shortest number that reads back as `value`; NaN and infinities as strings. */
+void rp_json_put_number(rp_text_buffer *buffer, double value);
+void rp_json_put_boolean(rp_text_buffer *buffer, bool value);
+
+#endif

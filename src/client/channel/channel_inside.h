@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The inside of a channel, shared by two files:
+ *
+ *   channel_calls.c   which calls wait, when to connect, backoff
+ *   channel_peer.c    one connection: handshake, greeting, bytes in and out, pings
+ *
+ * A connection (rp_peer) goes through
+ *
+ *   handshake (TLS) -> greeting -> up -> over
+ *
+ * All on the loop thread.
+ *
+ * Invariants, between two callbacks of the loop:
+ *   C1  `current` is set in the states GREETING and UP only, is in the state HANDSHAKE or
+ * GREETING
+ *       in the first and UP or OVER in the second, and is not among `leaving`;
+ *   C2  a call of the channel is in exactly one list: `waiting` if its peer is NULL, otherwise
+ * the
+ *       calls of its peer;
+ *   C3  both lists are doubly linked, and last_waiting is the last of `waiting`;
+ *   C4  `borrower` is NULL or a call with a peer. */
+#ifndef RP_CLIENT_CHANNEL_CHANNEL_INSIDE_H
+#define RP_CLIENT_CHANNEL_CHANNEL_INSIDE_H
+
+#include <stdatomic.h>
+
+#include "client/channel/channel.h"
+#include "net/connector.h"
+#include "net/link.h"
+#include "util/mutex.h"
+#include "util/rng.h"
+
+enum { RP_CHANNEL_TEXT_BYTES = 200 };
+
+typedef enum rp_peer_state {
+    RP_PEER_HANDSHAKE,
+    RP_PEER_GREETING,
+    RP_PEER_UP,
+    RP_PEER_OVER, /* the channel closes it at the end of the turn */
+} rp_peer_state;
+
+typedef struct rp_peer rp_peer;
+struct rp_peer {
+    rp_channel *channel;
+    rp_peer_state state;
+    bool is_closing; /* its calls are being ended: rp_peer_free() runs */
+    rp_link link;
+    rp_watch watch;
+    rp_timer timer;
+    rp_turn_end turn;
+    rp_h2 *h2;
+    rp_channel_call *calls;
+    int64_t heard_ns;     /* when bytes came last */
+    int64_t pinged_ns;    /* when the ping was sent; 0: none is unanswered */
+    rp_peer *prev, *next; /* in channel->leaving */
+    char why[RP_CHANNEL_TEXT_BYTES];
+};
+
+typedef enum rp_channel_state {
+    RP_CHANNEL_IDLE,
+    RP_CHANNEL_CONNECTING, /* the connector runs */
+    RP_CHANNEL_GREETING,   /* `current` is not up yet */
+    RP_CHANNEL_UP,
+    RP_CHANNEL_RESTING, /* backoff, until the timer is due */
+} rp_channel_state;
+
+struct rp_channel {
+    rp_allocator alloc;
+    rp_runtime *runtime;
+    rp_loop *loop;
+    rp_channel_options options; /* its strings are ours */
+    rp_address address;
+    char *strings; /* of the options, and the authority */
+    size_t strings_bytes;
+    const char *authority;
+    rp_reply_pool pool;
+    rp_block_pool *blocks; /* a reference */
+    bool is_given_up;      /* calls end with RP_CANCELLED */
+
+    rp_channel_state state;
+    rp_connector connector;
+    rp_peer *current;          /* the connection for new calls; NULL: none */
+    rp_peer *leaving;          /* connections that finish their calls and take no new ones */
+    rp_channel_call *borrower; /* its caller watches the descriptor; NULL: the loop does */
+    rp_channel_call *waiting, *last_waiting;
+    rp_timer timer; /* of RESTING */
+    rp_turn_end turn;
+    int64_t until_ns; /* deadline of this attempt to connect */
+    int64_t pause_ns; /* backoff before the next; 0: the last connection got a response */
+    uint64_t attempt; /* number of the current or next attempt to connect */
+    rp_rng rng;
+    rp_share share;
+
+    atomic_bool is_connected;
+    rp_mutex mu; /* rank 85 */
+    char why[RP_CHANNEL_TEXT_BYTES + 96] RP_GUARDED_BY(mu);
+};
+
+/* Creates a connection and takes the descriptor. Without memory returns NULL and closes it. */
+rp_peer *rp_peer_new(rp_channel *channel, int fd, int64_t until_ns);
+/* Ends the calls of a connection and frees it. With `politely`, shuts writing down first. */
+void rp_peer_free(rp_peer *peer, bool politely);
+/* Makes the connection write, and update what it watches, at the end of this turn. */
+void rp_peer_touch(rp_peer *peer);
+/* Reads what the descriptor has. */
+void rp_peer_read(rp_peer *peer);
+/* Returns true if no more calls can begin on the connection. */
+bool rp_peer_is_leaving(const rp_peer *peer);
+/* Adds a call that has begun to the calls of the connection. */
+void rp_peer_began(rp_peer *peer, rp_channel_call *call);
+
+/* The current connection can take calls. */
+void rp_channel_on_up(rp_channel *channel);
+/* The connection is in state OVER: the channel frees it. */
+void rp_channel_on_over(rp_channel *channel, rp_peer *peer);
+/* The server has responded to a call: resets the backoff. */
+void rp_channel_did_well(rp_channel *channel);
+/* Makes the channel begin waiting calls, or connect, at the end of this turn. */
+void rp_channel_touch(rp_channel *channel);
+/* Removes a call, which has ended, from its list. */
+void rp_channel_detach(rp_channel_call *call);
+
+/* Returns true if C1, C3 and C4 hold. */
+bool rp_channel_is_valid(const rp_channel *channel);
+
+#endif

@@ -1,0 +1,514 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Creates and frees samplers, and makes threads wait for samples.
+ *
+ * Callers queue (S3). Each leaves the queue when it has its samples, and wakes the next. With
+ * several shards the first in the queue also has the shards weighed while it waits.
+ *
+ * `inside` counts the threads that use the sampler, calls of the user and callbacks of the
+ * sources alike. rp_sampler_free() waits for them, then closes the sources without the lock. */
+#include "client/sampler/sampler.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdio.h>
+
+#include "client/sampler/sampler_inside.h"
+#include "table/op.h"
+#include "util/error.h"
+#include "util/mem.h"
+#include "util/verify.h"
+
+enum { DEFAULT_IN_FLIGHT = 100, MAX_STREAMS = 1024 };
+
+bool rp_sampler_enter_locked(rp_sampler *s)
+{
+    if (s->closed) return false;
+    s->inside++;
+    return true;
+}
+
+void rp_sampler_leave_locked(rp_sampler *s)
+{
+    assert(s->inside > 0);
+    s->inside--;
+    RP_VERIFY(s->schedule_count + s->feeder_count, rp_sampler_is_valid_locked(s));
+    if (s->closed) rp_cond_signal(&s->quiet);
+}
+
+/* Fails in the child of a fork, where the lock may be held by a thread that does not exist. */
+static rp_status check_process(const rp_sampler *s, rp_error *err)
+{
+    if (s->generation == rp_runtime_generation()) return RP_OK;
+    return rp_fail(err, RP_PRECONDITION, "sampler of '%s' belongs to the parent process",
+                   s->table);
+}
+
+rp_status rp_sampler_begin_call(rp_sampler *s, rp_error *err)
+{
+    rp_status st = check_process(s, err);
+    bool is_in;
+
+    if (st != RP_OK) return st;
+    rp_mutex_lock(&s->mu);
+    is_in = rp_sampler_enter_locked(s);
+    rp_mutex_unlock(&s->mu);
+    if (is_in) return RP_OK;
+    return rp_fail(err, RP_CANCELLED, "sampler of '%s' is closed", s->table);
+}
+
+void rp_sampler_end_call(rp_sampler *s)
+{
+    rp_mutex_lock(&s->mu);
+    rp_sampler_leave_locked(s);
+    rp_mutex_unlock(&s->mu);
+}
+
+static void wake_all_locked(rp_sampler *s) RP_REQUIRES(s->mu)
+{
+    for (rp_sampler_waiter *w = s->first; w != NULL; w = w->next) rp_cond_signal(&w->cv);
+}
+
+void rp_sampler_wake_locked(rp_sampler *s)
+{
+    if (s->first != NULL && rp_sampler_has_samples_locked(s)) rp_cond_signal(&s->first->cv);
+}
+
+void rp_sampler_end_locked(rp_sampler *s, rp_status status, const char *text)
+{
+    assert(status != RP_OK);
+    s->end = status;
+    (void)snprintf(s->end_text, sizeof s->end_text, "%s", text);
+    wake_all_locked(s);
+}
+
+/* Returns RP_OK if more samples may arrive. */
+static rp_status over_locked(const rp_sampler *s, rp_error *err) RP_REQUIRES(s->mu)
+{
+    if (s->closed) return rp_fail(err, RP_CANCELLED, "sampler of '%s' is closed", s->table);
+    if (s->options.max_samples > 0 && s->taken >= s->options.max_samples)
+        return rp_fail(err, RP_PRECONDITION,
+                       "sampler of '%s' is over: all of its %lld samples have been taken",
+                       s->table, (long long)s->options.max_samples);
+    if (s->end != RP_OK) return rp_fail(err, s->end, "%s", s->end_text);
+    return RP_OK;
+}
+
+static void on_cancel(rp_cancel_link *link)
+{
+    rp_sampler_waiter *w =
+        (rp_sampler_waiter *)((char *)link - offsetof(rp_sampler_waiter, link));
+
+    rp_mutex_lock(&w->sampler->mu);
+    w->cancelled = true;
+    rp_cond_signal(&w->cv);
+    rp_mutex_unlock(&w->sampler->mu);
+}
+
+static void join_line_locked(rp_sampler *s, rp_sampler_waiter *w) RP_REQUIRES(s->mu)
+{
+    assert(!w->in_line);
+    w->in_line = true;
+    w->prev = s->last;
+    w->next = NULL;
+    if (s->first == NULL) s->last_sample_ns = rp_now_ns(); /* the wait begins now */
+    *(s->last == NULL ? &s->first : &s->last->next) = w;
+    s->last = w;
+}
+
+static void leave_line_locked(rp_sampler *s, rp_sampler_waiter *w) RP_REQUIRES(s->mu)
+{
+    if (!w->in_line) return;
+    assert(w->prev == NULL ? s->first == w : w->prev->next == w); /* S3 */
+    *(w->prev == NULL ? &s->first : &w->prev->next) = w->next;
+    *(w->next == NULL ? &s->last : &w->next->prev) = w->prev;
+    w->in_line = false;
+    /* Also because only the first in the queue weighs shards and checks timeouts. */
+    if (s->first != NULL) rp_cond_signal(&s->first->cv);
+}
+
+/* If all of several shards are empty, no source has a request, so the sampler checks the rate
+ * limiter's timeout itself. Returns when it is due. */
+static int64_t expire_locked(rp_sampler *s, int64_t now_ns) RP_REQUIRES(s->mu)
+{
+    int64_t timeout_ms = s->options.rate_limiter_timeout_ms, due_ns;
+    bool reached = false;
+
+    if (timeout_ms < 0 || s->feed.shard_count == 1 || !s->weighed ||
+        rp_sampler_can_pick_locked(s) || s->schedule_count > 0)
+        return RP_FOREVER;
+    for (size_t i = 0; i < s->lane_count; i++)
+        reached |= rp_sampler_is_open_locked(s, &s->lanes[i]);
+    if (!reached || timeout_ms > (RP_FOREVER - s->last_sample_ns) / 1000000) return RP_FOREVER;
+    due_ns = s->last_sample_ns + timeout_ms * 1000000;
+    if (now_ns >= due_ns) {
+        char text[RP_ERROR_TEXT_BYTES];
+        (void)snprintf(text, sizeof text,
+                       "table '%s' timed out: no shard has an item that could be drawn",
+                       s->table);
+        rp_sampler_end_locked(s, RP_DEADLINE, text);
+    }
+    return due_ns;
+}
+
+/* Sleeps until something may have changed. */
+static void sleep_locked(rp_sampler *s, rp_sampler_waiter *w, int64_t until_ns)
+    RP_REQUIRES(s->mu)
+{
+    if (s->first == w && s->feed.shard_count > 1) {
+        int64_t now_ns = rp_now_ns();
+        int64_t weigh_ns = rp_sampler_weigh_locked(s, now_ns);
+        int64_t expire_ns = expire_locked(s, now_ns);
+
+        if (s->end != RP_OK) return;
+        if (weigh_ns < until_ns) until_ns = weigh_ns;
+        if (expire_ns < until_ns) until_ns = expire_ns;
+    }
+    (void)rp_cond_wait(&w->cv, &s->mu, until_ns);
+}
+
+static rp_status why_not_wait_locked(const rp_sampler *s, const rp_sampler_waiter *w,
+                                     int64_t until_ns, rp_error *err) RP_REQUIRES(s->mu)
+{
+    if (w->cancelled)
+        return rp_fail(err, RP_CANCELLED, "sampler of '%s': the wait was cancelled", s->table);
+    if (until_ns == RP_NOW || (until_ns != RP_FOREVER && rp_now_ns() >= until_ns))
+        return rp_fail(err, RP_DEADLINE, "sampler of '%s': no sample came in time", s->table);
+    return RP_OK;
+}
+
+/* Joins the cancel token. Its lock ranks below ours, so our lock is released meanwhile. */
+static void join_token_locked(rp_sampler *s, rp_sampler_waiter *w, rp_cancel *cancel)
+    RP_REQUIRES(s->mu)
+{
+    w->link.on_fire = on_cancel;
+    rp_mutex_unlock(&s->mu);
+    rp_cancel_join(cancel, &w->link);
+    rp_mutex_lock(&s->mu);
+}
+
+/* Samples that a call takes: from `least` on it is satisfied. */
+typedef struct request {
+    rp_sample *out;
+    size_t least, capacity, count;
+} request;
+
+static rp_status fetch_locked(rp_sampler *s, rp_sampler_waiter *w, request *r, rp_wait wait,
+                              rp_error *err) RP_REQUIRES(s->mu)
+{
+    bool joined = false;
+    rp_status st = RP_OK;
+
+    for (;;) {
+        if (s->closed) {
+            st = over_locked(s, err);
+            break;
+        }
+        if (s->first == NULL || s->first == w) {
+            size_t n = rp_sampler_take_locked(s, r->out + r->count, r->capacity - r->count);
+
+            r->count += n;
+            assert(r->count <= r->capacity);
+            /* Keeps the following samples for this call while the lock is released. */
+            if (n > 0 && r->count < r->least && !w->in_line) join_line_locked(s, w);
+            if (n > 0) rp_sampler_credit_locked(s);
+            if (r->count >= r->least) break;
+            /* Samples may have arrived while the lock was released. */
+            if (n > 0) continue;
+            st = over_locked(s, err);
+            if (st != RP_OK) break;
+        }
+        st = why_not_wait_locked(s, w, wait.until_ns, err);
+        if (st != RP_OK) break;
+        if (!w->in_line) {
+            join_line_locked(s, w);
+            /* All requests may be with an empty shard: with a waiter, others are asked too. */
+            if (s->first == w && s->feed.shard_count > 1) {
+                rp_sampler_credit_locked(s);
+                continue; /* the lock was released */
+            }
+        }
+        if (!joined && wait.cancel != NULL) {
+            joined = true;
+            join_token_locked(s, w, wait.cancel);
+            continue;
+        }
+        sleep_locked(s, w, wait.until_ns);
+    }
+    leave_line_locked(s, w);
+    if (joined) {
+        rp_mutex_unlock(&s->mu);
+        rp_cancel_part(wait.cancel, &w->link);
+        rp_mutex_lock(&s->mu);
+    }
+    return st;
+}
+
+rp_status rp_sampler_fetch(rp_sampler *s, rp_sample *out, size_t least, size_t capacity,
+                           size_t *count, rp_wait wait, rp_error *err)
+{
+    rp_sampler_waiter w = {.sampler = s};
+    request r = {out, least, capacity, 0};
+    rp_status st = check_process(s, err);
+
+    assert(least >= 1 && least <= capacity);
+    *count = 0;
+    if (st != RP_OK) return st;
+    rp_cond_init(&w.cv);
+    rp_mutex_lock(&s->mu);
+    s->inside++;
+    if (s->feed.shard_count > 1 && !s->closed) (void)rp_sampler_weigh_locked(s, rp_now_ns());
+    st = fetch_locked(s, &w, &r, wait, err);
+    *count = r.count;
+    assert(st != RP_OK || r.count >= least);
+    rp_sampler_leave_locked(s);
+    rp_mutex_unlock(&s->mu);
+    rp_cond_deinit(&w.cv);
+    return st;
+}
+
+bool rp_sampler_is_over(rp_sampler *s)
+{
+    bool is_over;
+
+    rp_mutex_lock(&s->mu);
+    is_over = !s->closed && over_locked(s, NULL) != RP_OK;
+    rp_mutex_unlock(&s->mu);
+    return is_over;
+}
+
+void rp_sampler_return(rp_sampler *s, rp_returned *returned)
+{
+    rp_returned **at;
+
+    assert(returned->count > 0 && returned->first + returned->count <= returned->capacity);
+    rp_mutex_lock(&s->mu);
+    for (at = &s->returned; *at != NULL;) at = &(*at)->next;
+    returned->next = NULL;
+    *at = returned;
+    rp_sampler_wake_locked(s);
+    rp_mutex_unlock(&s->mu);
+}
+
+rp_status rp_sampler_next(rp_sampler *s, rp_sample *out, size_t capacity, size_t *count,
+                          rp_wait wait, rp_error *err)
+{
+    size_t n;
+    rp_status st;
+
+    if (capacity < 1)
+        return rp_fail(err, RP_INVALID, "sampler of '%s': capacity must be >= 1, got 0",
+                       s->table);
+    st = rp_sampler_fetch(s, out, 1, capacity, &n, wait, err);
+    if (st != RP_OK) return st; /* without a sample */
+    if (s->options.beta > 0) rp_samples_weigh(out, n, s->options.beta);
+    *count = n;
+    return RP_OK;
+}
+
+/* Returns the lane whose source knows why, or lane_count after writing the text. */
+static size_t lane_to_ask_locked(rp_sampler *s, char *text, size_t size) RP_REQUIRES(s->mu)
+{
+    rp_error err;
+
+    if (over_locked(s, &err) != RP_OK) {
+        (void)snprintf(text, size, "%s", err.text);
+    } else if (rp_sampler_has_samples_locked(s)) {
+        (void)snprintf(text, size, "samples of '%s' are there: nothing to wait for", s->table);
+    } else if (s->mode == RP_MODE_UNKNOWN || !rp_sampler_can_pick_locked(s)) {
+        (void)snprintf(text, size, "no shard is known to have items of '%s'%s%s", s->table,
+                       s->weigh_text[0] != '\0' ? ": " : "", s->weigh_text);
+    } else {
+        for (size_t i = 0; i < s->lane_count; i++)
+            if (rp_sampler_awaits_locked(s, i)) return i;
+        (void)snprintf(text, size, "nothing has been asked for of '%s' yet", s->table);
+    }
+    return s->lane_count;
+}
+
+void rp_sampler_why(rp_sampler *s, char *text, size_t size)
+{
+    char own[RP_ERROR_TEXT_BYTES] = "";
+    size_t lane;
+
+    if (size == 0) return;
+    if (s->generation != rp_runtime_generation()) {
+        (void)snprintf(text, size, "sampler of '%s' belongs to the parent process", s->table);
+        return;
+    }
+    rp_mutex_lock(&s->mu);
+    s->inside++;
+    lane = lane_to_ask_locked(s, text, size);
+    if (lane < s->lane_count) {
+        rp_source *source = s->feeders[s->lanes[lane].first_feeder].source;
+        size_t shard = s->lanes[lane].shard;
+
+        rp_mutex_unlock(&s->mu);
+        source->class->why(source, own, sizeof own);
+        rp_mutex_lock(&s->mu);
+        if (s->feed.shard_count > 1)
+            (void)snprintf(text, size, "shard %zu of %zu: %s", shard, s->feed.shard_count,
+                           own[0] != '\0' ? own : "samples are on their way");
+        else
+            (void)snprintf(text, size, "%s", own[0] != '\0' ? own : "samples are on their way");
+    }
+    rp_sampler_leave_locked(s);
+    rp_mutex_unlock(&s->mu);
+}
+
+static rp_status check_options(const rp_sampler_options *o, const rp_sampler_feed *feed,
+                               rp_error *err)
+{
+    if (o->table == NULL) return rp_fail(err, RP_INVALID, "sampler: table must be set");
+    if (o->max_samples < 0)
+        return rp_fail(err, RP_INVALID, "sampler: max_samples must be >= 0, got %lld",
+                       (long long)o->max_samples);
+    if (o->max_per_stream < 0)
+        return rp_fail(err, RP_INVALID, "sampler: max_per_stream must be >= 0, got %lld",
+                       (long long)o->max_per_stream);
+    if (o->streams > MAX_STREAMS)
+        return rp_fail(err, RP_INVALID, "sampler: streams must be in 0 .. %d, got %zu",
+                       MAX_STREAMS, o->streams);
+    if (!(o->beta >= 0) || isinf(o->beta))
+        return rp_fail(err, RP_INVALID, "sampler: beta must be finite and >= 0, got %g",
+                       o->beta);
+    if (feed->shard_count < 1 || (feed->shard_count > 1 && feed->weigh == NULL))
+        return rp_fail(err, RP_INVALID, "sampler: no shards, or no way to weigh them");
+    return RP_OK;
+}
+
+/* Returns the number of streams: no more than max_samples can keep busy, as in Reverb. */
+static size_t choose_streams(rp_sampler *s)
+{
+    const rp_sampler_options *o = &s->options;
+    size_t streams = o->streams > 0 ? o->streams : 1;
+    uint64_t most = (uint64_t)o->max_samples;
+
+    s->max_in_flight = o->max_in_flight > 0 ? o->max_in_flight : DEFAULT_IN_FLIGHT;
+    if (most == 0) return streams;
+    if (s->max_in_flight > most) s->max_in_flight = (size_t)most;
+    if (streams > most / s->max_in_flight) streams = (size_t)(most / s->max_in_flight);
+    return streams;
+}
+
+static rp_status open_sources(rp_sampler *s, rp_error *err)
+{
+    rp_source_options o = {.table = s->table,
+                           .rate_limiter_timeout_ms = s->options.rate_limiter_timeout_ms,
+                           .request_samples = s->max_in_flight,
+                           .max_per_stream = s->options.max_per_stream};
+    rp_status st = RP_OK;
+
+    for (size_t i = 0; st == RP_OK && i < s->feeder_count; i++) {
+        rp_source_events events = rp_sampler_events;
+
+        events.user = &s->feeders[i];
+        st = s->feed.open(s->feed.ctx, s->lanes[s->feeders[i].lane].shard, &o, &events,
+                          &s->feeders[i].source, err);
+    }
+    return st;
+}
+
+static rp_status prepare(rp_sampler *s, rp_error *err)
+{
+    size_t streams = choose_streams(s);
+    rp_status st;
+
+    s->table_bytes = strlen(s->options.table) + 1;
+    s->table = rp_alloc(&s->alloc, s->table_bytes);
+    if (s->table == NULL) return rp_fail_memory(err, s->table_bytes);
+    memcpy(s->table, s->options.table, s->table_bytes);
+    s->options.table = s->table;
+    st = rp_cancel_new(&s->cancel);
+    if (st != RP_OK) return rp_fail(err, st, "sampler: out of memory");
+    st = rp_stack_pool_new(&s->alloc, s->runtime, s->options.decoders, &s->pool);
+    if (st != RP_OK) return rp_fail(err, st, "sampler: out of memory");
+    return rp_sampler_make_lanes(s, streams, err);
+}
+
+static void free_returned(rp_sampler *s)
+{
+    for (rp_returned *r = s->returned, *next; r != NULL; r = next) {
+        next = r->next;
+        rp_samples_release(r->samples + r->first, r->count);
+        rp_release(&s->alloc, r, sizeof *r + r->capacity * sizeof *r->samples);
+    }
+}
+
+/* Nobody uses it any more, but for sources that are still open. */
+static void destroy(rp_sampler *s)
+{
+    rp_allocator alloc = s->alloc;
+
+    for (size_t i = 0; s->feeders != NULL && i < s->feeder_count; i++)
+        if (s->feeders[i].source != NULL)
+            s->feeders[i].source->class->close(s->feeders[i].source);
+    free_returned(s);
+    rp_sampler_free_lanes(s);
+    rp_stack_pool_unref(s->pool);
+    rp_cancel_free(s->cancel);
+    rp_signature_unref(s->feed.signature);
+    rp_release(&alloc, s->table, s->table_bytes);
+    rp_cond_deinit(&s->quiet);
+    rp_mutex_deinit(&s->mu);
+    rp_release(&alloc, s, sizeof *s);
+}
+
+rp_status rp_sampler_open(const rp_allocator *alloc, rp_runtime *runtime,
+                          const rp_sampler_feed *feed, const rp_sampler_options *options,
+                          rp_sampler **out, rp_error *err)
+{
+    rp_status st = check_options(options, feed, err);
+    rp_sampler *s;
+
+    if (st != RP_OK) return st;
+    s = rp_alloc_zero(alloc, sizeof *s);
+    if (s == NULL) return rp_fail_memory(err, sizeof *s);
+    s->alloc = *alloc;
+    s->runtime = runtime;
+    s->generation = rp_runtime_generation();
+    s->feed = *feed;
+    if (feed->signature != NULL) (void)rp_signature_ref(feed->signature);
+    s->options = *options;
+    s->weigh_job.run = rp_sampler_run_weighing;
+    rp_rng_init(&s->rng, feed->seed);
+    rp_mutex_init(&s->mu, RP_RANK_SAMPLER);
+    rp_cond_init(&s->quiet);
+    st = prepare(s, err);
+    if (st == RP_OK) st = open_sources(s, err);
+    if (st != RP_OK) {
+        rp_mutex_lock(&s->mu);
+        s->closed = true;
+        rp_mutex_unlock(&s->mu);
+        destroy(s);
+        return st;
+    }
+    rp_mutex_lock(&s->mu);
+    s->started = true;
+    (void)rp_sampler_weigh_locked(s, rp_now_ns());
+    rp_sampler_credit_locked(s);
+    rp_mutex_unlock(&s->mu);
+    *out = s;
+    return RP_OK;
+}
+
+void rp_sampler_close(rp_sampler *s)
+{
+    if (s->generation != rp_runtime_generation()) return;
+    rp_mutex_lock(&s->mu);
+    s->closed = true;
+    wake_all_locked(s);
+    rp_mutex_unlock(&s->mu);
+    rp_cancel_fire(s->cancel);
+}
+
+void rp_sampler_free(rp_sampler *s)
+{
+    if (s == NULL) return;
+    /* In the child of a fork its threads are not there, and what they had in hand is lost. */
+    if (s->generation != rp_runtime_generation()) return;
+    rp_sampler_close(s);
+    rp_mutex_lock(&s->mu);
+    while (s->inside > 0 || s->is_weighing) (void)rp_cond_wait(&s->quiet, &s->mu, RP_FOREVER);
+    rp_mutex_unlock(&s->mu);
+    destroy(s);
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The settings of a journal and the state that it reports (disk/journal.h). */
+#ifndef RP_DISK_JOURNAL_OPTIONS_H
+#define RP_DISK_JOURNAL_OPTIONS_H
+
+#include "disk/segments.h"
+#include "util/buf.h"
+
+typedef struct rp_journal rp_journal;
+
+typedef struct rp_journal_options {
+    const rp_allocator *alloc;
+    rp_files *files;
+    rp_segments *segments; /* may be NULL: records refer to no disk locations */
+    rp_store_id store;
+    uint64_t next_lsn; /* >= 1 */
+    bool sync;         /* sync mode; otherwise interval mode */
+    int64_t interval_ns;
+    int64_t retry_ns;    /* between attempts to write after a failure, and the longest time that
+                            changes wait for disk space in interval mode; 0: 1 s */
+    uint64_t file_bytes; /* size from which a new file is started; 0: 64 MiB */
+    uint64_t max_queued; /* backlog in bytes, that of the segments included, from which the
+                            journal is behind; 0: 64 MiB */
+    /* Appends the payload of a record to `out`. Called on the journal thread, possibly several
+     * times for one record. NULL: the raw record is the payload. After RP_NO_RESOURCE the
+     * journal retries later. */
+    rp_status (*encode)(void *ctx, rp_record_kind kind, const void *raw, size_t size,
+                        rp_buf *out);
+    /* The journal no longer needs the record: releases what it refers to. Called once for each
+     * record, on any thread, without a lock. May be NULL. */
+    void (*release)(void *ctx, rp_record_kind kind, const void *raw, size_t size);
+    /* Everything up to `lsn` is safe. Called on the journal thread, after a batch. May be NULL.
+     */
+    void (*on_safe)(void *ctx, uint64_t lsn);
+    /* The journal cannot write (`why`), or can again (NULL). It keeps retrying. Also called
+     * each time that the journal has given up records, since then a checkpoint is needed that
+     * begins after this call. May be NULL. */
+    void (*on_trouble)(void *ctx, const rp_error *why);
+    /* Called after each batch and each attempt: the backlog may be shorter now. May be NULL. */
+    void (*on_pass)(void *ctx);
+    void *ctx;
+} rp_journal_options;
+
+typedef struct rp_journal_info {
+    uint64_t last, safe, synced;   /* LSNs */
+    uint64_t queued;               /* bytes of raw records that are not written */
+    uint64_t kept;                 /* bytes of raw records that are not on stable storage */
+    uint64_t syncs, writes, bytes; /* of journal files, since the start */
+    uint64_t files;
+    uint64_t condemned; /* files, since the start */
+    bool in_trouble;    /* it cannot write */
+    bool is_lost;       /* it has given up records and waits for a checkpoint */
+    rp_error trouble;
+} rp_journal_info;
+
+#endif

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The disk location of a record: a segment, an offset in it, and the size of the payload. */
+#ifndef RP_DISK_LOCATION_H
+#define RP_DISK_LOCATION_H
+
+#include "disk/record.h"
+
+typedef struct rp_segment rp_segment;
+
+typedef struct rp_disk_location {
+    uint64_t segment; /* its number, from 1; 0: no location */
+    uint64_t offset;  /* of the record's header */
+    uint32_t size;    /* of the payload */
+} rp_disk_location;
+
+/* Packs a location into one word, segment << 32 | offset. Both are below 2^32. */
+static inline uint64_t rp_location_pack(uint64_t segment, uint64_t offset)
+{
+    return segment << 32 | offset;
+}
+
+/* Bytes of the record, header included. */
+static inline uint64_t rp_location_bytes(const rp_disk_location *location)
+{
+    return RP_RECORD_HEADER_BYTES + (uint64_t)location->size;
+}
+
+/* The offset behind the record. */
+static inline uint64_t rp_location_end(const rp_disk_location *location)
+{
+    return location->offset + rp_location_bytes(location);
+}
+
+#endif

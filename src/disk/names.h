@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The names of numbered files in a data directory: 16 hexadecimal digits, lower case. */
+#ifndef RP_DISK_NAMES_H
+#define RP_DISK_NAMES_H
+
+#include "disk/files.h"
+
+enum { RP_NAME_DIGITS = 16, RP_SEGMENT_PATH_BYTES = 32, RP_JOURNAL_PATH_BYTES = 32 };
+
+/* The path of a journal file before it is renamed to its number. Readers ignore it. */
+#define RP_JOURNAL_TEMPORARY "wal/next.tmp"
+
+/* Writes "seg/" and the number of a segment. Returns `out`. */
+char *rp_segment_path(char out[RP_SEGMENT_PATH_BYTES], uint64_t number);
+/* Writes "wal/" and the first LSN of a journal file. Returns `out`. */
+char *rp_journal_path(char out[RP_JOURNAL_PATH_BYTES], uint64_t first);
+
+/* Parses a file name of 16 hexadecimal digits. Returns false for any other name. */
+bool rp_name_parse(const char *name, uint64_t *number);
+
+/* The numbers of the files in one folder, ascending. One thread. */
+typedef struct rp_number_list {
+    rp_allocator alloc;
+    uint64_t *at;
+    size_t count, capacity;
+    size_t others; /* names that are not numbers */
+    bool bad;      /* out of memory, or more than 2^20 files */
+} rp_number_list;
+
+/* Lists a folder. RP_NOT_FOUND if it is missing; then the list is empty. Call
+ * rp_number_list_free() in every case. RP_NO_RESOURCE, RP_UNAVAILABLE. */
+RP_NODISCARD rp_status rp_number_list_read(rp_number_list *list, const rp_allocator *alloc,
+                                           rp_files *files, const char *folder, rp_error *err);
+/* Frees the numbers and leaves an empty list. A zeroed list is fine. */
+void rp_number_list_free(rp_number_list *list);
+
+#endif

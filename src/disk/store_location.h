@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The disk location of a chunk in the segments of one store. Attached to rp_chunk.home and
+ * freed with the chunk.
+ *
+ * A chunk may be stored in several durable stores of a process. Then its locations form a list,
+ * newest first, one for each store. segments.c adds a location when the chunk is put, and never
+ * takes it off the list.
+ *
+ * Invariants:
+ *
+ *   L1  `where` is segment << 32 | offset, or 0: no location. Any thread may read it. It
+ *       changes, under the lock of its rp_segments, when a segment is condemned, when the
+ *       queue is dropped and when the chunk is moved;
+ *   L2  once `stored` is true, the chunk can be read from `where`, and segments.c does not use
+ *       its bytes in memory until the chunk is moved;
+ *   L3  `next`, `index` and `size` never change after the location is published. */
+#ifndef RP_DISK_STORE_LOCATION_H
+#define RP_DISK_STORE_LOCATION_H
+
+#include "chunk/chunk.h"
+#include "disk/segment.h"
+
+typedef struct rp_store_location {
+    rp_chunk_home base;
+    struct rp_store_location *next; /* of the same chunk in another store */
+    const rp_segment_index *index;  /* of the store */
+    rp_segment *segment;            /* a reference; changed only under the lock */
+    atomic_uint_least64_t where;
+    uint64_t first;     /* packed location from which the chunk was moved first; 0: never moved.
+                           Changed only under the lock */
+    atomic_bool stored; /* on stable storage */
+    uint32_t size;      /* of the payload */
+} rp_store_location;
+
+/* Finds the location of a chunk in the store with that index. NULL: none. */
+static inline rp_store_location *rp_store_location_of(const rp_chunk *chunk,
+                                                      const rp_segment_index *index)
+{
+    /* Acquire: the location was filled in before it was published. */
+    rp_store_location *current =
+        (rp_store_location *)atomic_load_explicit(&chunk->home, memory_order_acquire);
+
+    while (current != NULL && current->index != index) current = current->next;
+    return current;
+}
+
+static inline rp_disk_location rp_store_location_get(const rp_store_location *current)
+{
+    /* Relaxed is enough: `where` is no pointer and guards no other data. */
+    uint64_t where = atomic_load_explicit(&current->where, memory_order_relaxed);
+
+    return (rp_disk_location){where >> 32, where & UINT32_MAX, current->size};
+}
+
+/* Copies the location to `out`. Returns false if the chunk has none. */
+static inline bool rp_store_location_find(const rp_store_location *current,
+                                          rp_disk_location *out)
+{
+    rp_disk_location location = rp_store_location_get(current);
+
+    if (location.segment == 0) return false;
+    *out = location;
+    return true;
+}
+
+/* True if the chunk is on stable storage at its location. */
+static inline bool rp_store_location_is_stored(const rp_store_location *current)
+{
+    return atomic_load_explicit(&current->stored, memory_order_acquire);
+}
+
+#endif

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The state that checkpoints of one data directory share. One thread at a time. */
+#ifndef RP_DURABLE_CHECKPOINT_CHECKPOINTER_H
+#define RP_DURABLE_CHECKPOINT_CHECKPOINTER_H
+
+#include "disk/journal.h"
+#include "durable/checkpoint/catalogue.h"
+#include "durable/checkpoint/progress.h"
+#include "store/store.h"
+
+/* Without a journal, the LSN of each checkpoint is this much above the last one. The distance
+ * is larger than any torn tail of a journal, so no journal record follows a checkpoint by
+ * accident. */
+#define RP_LSN_LEAP (UINT64_C(1) << 32)
+
+typedef struct rp_checkpointer {
+    const rp_allocator *alloc;
+    rp_files *files;
+    rp_segments *segments;
+    rp_journal *journal; /* NULL: none, or not started yet */
+    bool has_journal;    /* the mode has one */
+    rp_store *store;
+    rp_store_id id;
+    size_t keep;
+    uint64_t last_number; /* of any manifest ever written here */
+    uint64_t lsn;         /* the last one used, while there is no journal */
+    uint64_t
+        next_segment; /* segments from this number on are new and not in the catalogue yet */
+    bool has_old_journal; /* the mode has no journal, but files of one exist */
+    bool is_unsure;       /* CURRENT may name the newest checkpoint or the one before it */
+    rp_catalogue catalogue;
+    uint64_t *damaged; /* segments that the next checkpoint must vacate, ascending. Cleared by a
+                          checkpoint that succeeds */
+    size_t damaged_count, damaged_capacity;
+    rp_progress_meter *meter;
+    /* The disk is full: ends the open segment, vacates segments with less dead data than usual,
+     * and keeps only the new checkpoint and the journal after it. */
+    bool is_short;
+    bool moves_nothing; /* vacates damaged segments only: there is no space to move chunks */
+    uint64_t reserve;   /* bytes that must be free after a checkpoint on a full disk (R3) */
+    uint64_t max_moved; /* bytes, for tests; 0: the default */
+} rp_checkpointer;
+
+typedef struct rp_checkpoint_result {
+    uint64_t number, lsn;
+    int64_t pause_ns; /* how long all tables were locked */
+    uint64_t bytes;   /* written to segments and the manifest */
+    uint64_t segments, disk_bytes, live_bytes;
+    uint64_t moved_bytes;
+    bool is_swept; /* files that are no longer needed were removed; if not, the next checkpoint
+                      retries */
+} rp_checkpoint_result;
+
+#endif

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reports the progress of a long operation to a callback. One thread. */
+#ifndef RP_DURABLE_CHECKPOINT_PROGRESS_H
+#define RP_DURABLE_CHECKPOINT_PROGRESS_H
+
+#include "reprise/durable.h"
+
+typedef struct rp_progress_meter {
+    void (*on_progress)(void *ctx, const rp_durable_progress *progress); /* may be NULL */
+    void *ctx;
+    rp_durable_progress now;
+    int64_t started_ns, reported_ns;
+} rp_progress_meter;
+
+/* Starts an operation; `what` is a static name, `total` may be 0: unknown. */
+void rp_progress_begin(rp_progress_meter *m, const char *what, uint64_t total);
+/* Adds `done` bytes. Reports at most ten times a second, and when all is done. */
+void rp_progress_add(rp_progress_meter *m, uint64_t done);
+/* The same with the sum of the bytes that are done. Never goes back. */
+static inline void rp_progress_reach(rp_progress_meter *m, uint64_t done)
+{
+    if (done > m->now.done) rp_progress_add(m, done - m->now.done);
+}
+void rp_progress_end(rp_progress_meter *m);
+
+#endif

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Redo: applies the changes of a journal to a store, one record at a time.
+ *
+ * One thread. Nothing else may use the store, and its tables must have no log. */
+#ifndef RP_DURABLE_JOURNAL_JOURNAL_REDO_H
+#define RP_DURABLE_JOURNAL_JOURNAL_REDO_H
+
+#include "disk/location.h"
+#include "store/store.h"
+
+typedef struct rp_redo rp_redo;
+
+typedef struct rp_redo_options {
+    const rp_allocator *alloc;
+    rp_store *store;
+    /* Finds the chunk at a location, borrowed until the next call. RP_NOT_FOUND or RP_CORRUPT:
+     * it is missing or damaged. */
+    rp_status (*chunk)(void *ctx, const rp_disk_location *location, rp_chunk **out,
+                       rp_error *err);
+    void *ctx;
+} rp_redo_options;
+
+RP_NODISCARD rp_status rp_redo_new(const rp_redo_options *options, rp_redo **out,
+                                   rp_error *err);
+/* Reclaims the retired slots of all tables, then frees the object. NULL is fine. */
+void rp_redo_free(rp_redo *r);
+/* How many changes were applied. */
+uint64_t rp_redo_count(const rp_redo *r);
+
+/* Applies one record: an rp_journal_visit whose `ctx` is the rp_redo. RP_NOT_FOUND (a chunk is
+ * missing; nothing was changed), RP_CORRUPT (the change is impossible: names the record),
+ * RP_PRECONDITION (the store has a table of that name with other selectors), RP_NO_RESOURCE,
+ * RP_UNAVAILABLE. */
+rp_status rp_redo_record(void *ctx, const rp_record *record, rp_error *err);
+
+#endif

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The state of a connection. It belongs to the thread of its worker.
+ *
+ * Invariants:
+ *   C1  a connection that is not CLOSED is in worker->connections, once;
+ *   C2  is_dirty says whether it is in worker->dirty; one that is CLOSED is not;
+ *   C3  h2 and drawn are set from the state H2 on, and NULL before;
+ *   C4  lease is set in the state LEASE only;
+ *   C5  counted_bytes[side] is what the budget of queued bytes counts for it on that side. */
+#ifndef RP_SERVER_CORE_CONNECTION_STATE_H
+#define RP_SERVER_CORE_CONNECTION_STATE_H
+
+#include "net/link.h"
+#include "net/listener.h"
+#include "net/loop.h"
+#include "server/auth/gate.h"
+#include "server/bounds/abuse.h"
+#include "server/bounds/intake.h"
+#include "server/bounds/refusal.h"
+#include "server/core/closing.h"
+#include "server/core/drawn.h"
+#include "server/core/handshakes.h"
+#include "server/core/queue_budget.h"
+#include "server/core/read_moderation.h"
+#include "server/core/server_state.h"
+#include "wire/h2/h2.h"
+
+typedef struct rp_lease_link rp_lease_link;
+
+typedef enum rp_connection_state {
+    RP_CONNECTION_HANDSHAKE, /* TLS */
+    RP_CONNECTION_SNIFF,     /* the first bytes decide between HTTP/2, HTTP/1.1 and a lease */
+    RP_CONNECTION_H2,
+    RP_CONNECTION_LEASE,   /* lease_link.h */
+    RP_CONNECTION_CLOSING, /* the rest is written, nothing is read */
+    RP_CONNECTION_CLOSED,  /* its calls are being ended: closing.h */
+} rp_connection_state;
+
+struct rp_connection {
+    rp_watch watch;
+    rp_timer timer; /* the next check of connection_watch.h */
+    rp_timer rest;  /* armed while reads are delayed: read_moderation.h */
+    rp_read_moderation moderation;
+    rp_turn_reads turn; /* what was read in this turn of the loop */
+    rp_worker *worker;
+    rp_connection *prev, *next;
+    rp_connection *next_dirty;
+    bool is_dirty, ended_writing;
+    bool is_dense;    /* its frames and messages were small in the last read */
+    bool is_starved;  /* one of its calls waits for room for responses */
+    bool is_draining; /* the first GOAWAY has been sent, the final one has not */
+    rp_connection_state state;
+    rp_link link;
+    rp_h2 *h2;
+    rp_lease_link *lease;
+    rp_task *flushes; /* tasks whose on_flush is to be called at the end of this turn */
+    rp_task *tasks;
+    rp_task *deferred, *deferred_last; /* calls that wait for another turn, in order */
+    rp_connection *prev_deferring, *next_deferring;
+    rp_handshake handshake;
+    rp_closed closed;
+    rp_abuse abuse;
+    uint64_t charged_records; /* of link.idle_records: already charged to `abuse` */
+    rp_gate_memo memo;
+    char peer[RP_PEER_BYTES];
+    char certificate[RP_AUTH_MAX_NAME_BYTES + 1];
+    size_t parked_bytes;      /* of messages whose items wait for their tables */
+    int64_t blocked_since_ns; /* nothing could be written since then; 0: not blocked */
+    size_t pinned_bytes;      /* of chunks its streams hold that no item refers to */
+    size_t making_bytes;      /* of responses that are being made */
+    size_t makers;            /* calls with such a response */
+    size_t wanted_bytes;      /* if is_starved: the least that one of its calls waits for */
+    int64_t fed_from_ns;      /* calls that wait for room do not continue earlier */
+    size_t counted_bytes[RP_QUEUE_SIDES];
+    rp_drawn *drawn;          /* items drawn for its calls */
+    int64_t opened_ns;        /* plus the time that its handshake has been queued */
+    int64_t heard_ns;         /* when bytes were read last */
+    int64_t moved_ns;         /* when response bytes were written last, or none waited */
+    uint64_t left_then;       /* rp_h2_left_bytes() at that time */
+    rp_pace reading;          /* how fast the peer reads responses */
+    int64_t pinged_ns;        /* when the ping was sent that is not answered yet; 0: none */
+    int64_t headers_since_ns; /* since when settings or headers have been incomplete; 0: none */
+    rp_intake intake;         /* its incomplete messages */
+    rp_turn turns[RP_QUEUE_SIDES]; /* queue_budget.h, Q7 */
+    size_t held_before_turn;       /* bytes of messages when the turn on RP_QUEUE_IN began */
+};
+
+/* Has rp_connection_flush() called at the end of this turn. */
+void rp_connection_touch(rp_connection *connection);
+/* Counts and logs a refusal. */
+void rp_connection_refused(rp_connection *connection, rp_refusal why);
+/* Charges the abuse budget for one event. False, with the refusal counted, if the budget is
+ * spent: the caller must end the connection. */
+RP_NODISCARD bool rp_connection_charge(rp_connection *connection, rp_abuse_kind kind);
+
+#endif

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The items that were drawn for the calls of one connection and are in no response yet: their
+ * part of the budget of queued bytes (queue_budget.h, Q4 and Q7).
+ *
+ * Operations of tables draw on any thread and may outlive the connection. So this is an object
+ * of its own, with references that only the worker's thread adds and drops.
+ *
+ * Invariants:
+ *   D1  budget->drawn_bytes is the sum of `bytes` of all rp_drawn, but for calls of take, give
+ *       and untake that are in progress;
+ *   D2  `turn` is odd only while items that were drawn by the turn are counted in `bytes`. */
+#ifndef RP_SERVER_CORE_DRAWN_H
+#define RP_SERVER_CORE_DRAWN_H
+
+#include "reprise/op.h"
+#include "server/core/queue_budget.h"
+
+typedef struct rp_drawn {
+    rp_draw_room room; /* first; for operations that cannot say what their call holds */
+    rp_allocator alloc;
+    rp_queue_budget *budget;
+    size_t refs;         /* the worker's thread */
+    atomic_size_t bytes; /* drawn and not given back */
+    /* Copies of what the worker knows: rp_connection_update_drawn(). */
+    atomic_size_t counted; /* what else the connection holds on the side RP_QUEUE_OUT */
+    atomic_size_t limit, connection_limit; /* of the side, and of the connection */
+    /* Q7: bytes that may be drawn by a turn, times 2; plus 1 if some of them are. */
+    atomic_size_t turn;
+} rp_drawn;
+
+/* With one reference, or NULL if there is no memory. */
+rp_drawn *rp_drawn_new(const rp_allocator *alloc, rp_queue_budget *budget);
+rp_drawn *rp_drawn_ref(rp_drawn *drawn);
+void rp_drawn_unref(rp_drawn *drawn); /* NULL is fine */
+
+/* As rp_draw_room.take, for a call that holds `mine` bytes already. Any thread. */
+size_t rp_drawn_take(rp_drawn *drawn, size_t mine, size_t least, size_t most);
+/* As rp_draw_room.left, for such a call. Any thread. */
+size_t rp_drawn_left(const rp_drawn *drawn, size_t mine);
+void rp_drawn_give(rp_drawn *drawn, size_t bytes);
+/* As rp_draw_room.give: returns bytes of items that were not drawn in the end. If no other
+ * bytes are counted, the room of a turn may be taken again. Any thread. */
+void rp_drawn_untake(rp_drawn *drawn, size_t bytes);
+
+static inline size_t rp_drawn_bytes(const rp_drawn *drawn) /* NULL has none */
+{
+    return drawn != NULL ? atomic_load_explicit(&drawn->bytes, memory_order_relaxed) : 0;
+}
+
+/* Whether a value of `turn` has room for an item of so many bytes. */
+static inline bool rp_drawn_turn_has(size_t turn, size_t bytes)
+{
+    return turn % 2 == 0 && turn / 2 >= bytes && turn > 0;
+}
+
+#endif

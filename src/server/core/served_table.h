@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A served table: a table with its metrics and the state that all streams of it share.
+ *
+ * Invariant U1, under the server's lock: server->served has at most one entry for each name. */
+#ifndef RP_SERVER_CORE_SERVED_TABLE_H
+#define RP_SERVER_CORE_SERVED_TABLE_H
+
+#include <stdatomic.h>
+
+#include "server/core/task.h"
+#include "util/refcount.h"
+
+typedef struct rp_served_table {
+    rp_refcount refs;
+    rp_allocator alloc;
+    struct rp_served_table *next; /* in server->served, under the server's lock */
+    rp_table *table;              /* a reference */
+    rp_table_metrics *metrics;
+    atomic_size_t pending_inserts; /* items of all streams that wait for the table */
+    atomic_size_t max_pending;     /* with so many pending, insert streams are paused */
+    atomic_size_t sample_bytes;    /* of a recent sample, on average; 0: not known */
+    size_t name_size;
+    char name[]; /* followed by a zero byte */
+} rp_served_table;
+
+/* Finds the table of that name. Returns a reference, or NULL with `*err` filled in
+ * (RP_NOT_FOUND, RP_NO_RESOURCE). Any thread. Takes the server's lock: keep the result for a
+ * stream. */
+rp_served_table *rp_served_table_find(rp_server *server, rp_string name, rp_error *err);
+rp_served_table *rp_served_table_ref(rp_served_table *served);
+void rp_served_table_unref(rp_served_table *served); /* NULL is fine */
+
+/* The same for a task: on failure returns NULL with the call ended. */
+rp_served_table *rp_served_table_of(rp_task *task, rp_string name);
+
+static inline bool rp_served_table_is(const rp_served_table *served, rp_string name)
+{
+    return served != NULL && served->name_size == name.size &&
+           (name.size == 0 || memcmp(served->name, name.data, name.size) == 0);
+}
+
+/* The table was altered: updates the bounds. */
+void rp_served_table_altered(rp_served_table *served);
+
+/* Removes the entry of a dropped table, and its metrics. A new table of that name stays. */
+void rp_served_table_forget(rp_server *server, const char *name);
+/* Removes all entries; no stream may be left. */
+void rp_served_table_forget_all(rp_server *server);
+
+#endif

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The state of a server and of its workers, which the units of core/ and rpc/ share.
+ *
+ * The units of core/, each of which includes only those above it:
+ *
+ *   read_moderation, queue_budget, drawn, safety, closing, handshakes, acceptor, memory_guard
+ *                      values and services that know neither the server nor a connection
+ *   server_state       this: the structs, and access to what the server's lock guards
+ *   connection_state   the struct of a connection; refusals are counted there
+ *   connection_room    how many bytes a connection may add to the budget of queued bytes
+ *   connection_watch   whether a peer is too slow, and when to check again
+ *   task               a call and its responses
+ *   served_table       a table with its metrics
+ *   deferral           calls that visit every table: some in each turn of a loop
+ *   page_response      pages over HTTP/2
+ *   calls              requests of HTTP/2 become tasks, by their method
+ *   lease_link         a connection that holds a lease on shared memory
+ *   connection         a socket from its first byte to its last
+ *   worker             a thread with an event loop and its connections
+ *   dispatch           assigns accepted connections to workers
+ *   server             starts and stops everything
+ *
+ * The methods are in rpc/. It defines rp_task_kinds (task.h) and rp_worker_free_pools (below).
+ *
+ * Threads: a connection and all of its tasks belong to one worker's thread. Shared by threads
+ * are the operations of tables, notices of the journal and of checkpoints (they post to the
+ * worker's loop), the tables, the gate, the metrics, and the atomics of rp_server.
+ *
+ * Invariants:
+ *   V1  server->connection_count is the sum of the workers' connection_count;
+ *   V2  is_loaded changes once, from false to true; safety.durable does not change afterwards;
+ *   V3  lists of a worker (connections, dirty, idle_*, open) are used on its thread only;
+ *   V4  a worker's loop stops only when `outstanding` is 0: each operation of a table that was
+ *       started for the worker has completed. */
+#ifndef RP_SERVER_CORE_SERVER_STATE_H
+#define RP_SERVER_CORE_SERVER_STATE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "net/loop.h"
+#include "net/tls.h"
+#include "reprise/op.h"
+#include "reprise/server.h"
+#include "server/auth/gate.h"
+#include "server/bounds/item_room.h"
+#include "server/core/acceptor.h"
+#include "server/core/checkpoint_queue.h"
+#include "server/core/closing.h"
+#include "server/core/handshakes.h"
+#include "server/core/memory_guard.h"
+#include "server/core/queue_budget.h"
+#include "server/core/safety.h"
+#include "server/http/http_page.h"
+#include "server/metrics/metrics.h"
+#include "server/shm/lease.h"
+#include "util/mutex.h"
+#include "util/shared_arena.h"
+#include "wire/h2/h2.h"
+
+enum {
+    RP_READ_BYTES = 256 << 10,    /* read at a time, into the worker's buffer */
+    RP_READ_TURN_BYTES = 4 << 20, /* cost of the reads of one turn, of all connections */
+    RP_READ_EVENT_BYTES = 256,    /* cost of a frame and of a message, besides their bytes */
+    RP_OPEN_BATCHES = 8,          /* tables with an open batch of inserts, at most */
+};
+
+typedef struct rp_worker rp_worker;
+typedef struct rp_connection rp_connection;
+typedef struct rp_task rp_task;
+typedef struct rp_insert_batch rp_insert_batch;
+typedef struct rp_sample_fetch rp_sample_fetch;
+
+struct rp_server {
+    rp_allocator alloc;
+    rp_store *store; /* borrowed */
+    rp_log log;
+    bool moderate, insecure, reset_off, require_client_certificate;
+    char *files[4];   /* copies of the paths in rp_server_security */
+    char *page_hosts; /* a copy, or NULL */
+
+    rp_mutex lock; /* rank RP_RANK_SERVER; guards the next five */
+    struct rp_served_table *served RP_GUARDED_BY(lock); /* served_table.h */
+    rp_server_limits limits RP_GUARDED_BY(lock);
+    rp_tls *tls RP_GUARDED_BY(lock);
+    rp_health health RP_GUARDED_BY(lock);
+    char health_why[RP_VIEW_WHY_BYTES] RP_GUARDED_BY(lock);
+    rp_cond changed; /* signalled with the lock held when the last connection ends */
+
+    rp_gate *gate;
+    rp_metrics *metrics;
+    rp_http_page *page;
+    uint64_t state_id[2];
+    uint64_t hash_seed; /* of maps whose keys peers choose */
+    int64_t started_ns;
+    atomic_bool draining;
+    atomic_bool is_loaded; /* V2; while false, calls that need the store are refused */
+    rp_safety safety;
+    rp_checkpoint_queue checkpoints;
+    atomic_uint_fast32_t health_version; /* incremented when health changes */
+    atomic_size_t connection_count;      /* V1 */
+    rp_queue_budget budget;              /* of queued bytes */
+    atomic_size_t mapped_arrays;         /* sample_array.h */
+    atomic_size_t pinned_bytes;          /* pinned.h; of all connections */
+    rp_shared_arena *arena;              /* for clients of this host; NULL: disabled */
+    rp_allocator arena_alloc;
+    rp_leases leases;
+    rp_memory_guard memory_guard;
+
+    rp_worker *workers;
+    size_t worker_count;
+    rp_acceptor acceptor;
+    size_t descriptor_room; /* connections that there are descriptors for */
+    bool is_open;           /* no credentials are required */
+};
+
+struct rp_worker {
+    rp_server *server;
+    size_t index;
+    rp_loop *loop;
+    pthread_t thread;
+    bool has_thread;
+    rp_loop_metrics *metrics;
+    rp_server_limits limits; /* a copy: see rp_worker_update_limits() */
+    rp_reply_pool replies;
+    rp_safe_waits safe_waits;
+    uint8_t *read_buffer;
+    rp_connection *connections; /* all that are not closed */
+    rp_connection *dirty;       /* to be written to at the end of this turn */
+    rp_insert_batch *idle_batches;
+    rp_sample_fetch *idle_fetches[2]; /* small ones, large ones */
+    size_t idle_batch_count, idle_fetch_count[2], open_count;
+    rp_item_room item_room;
+    rp_insert_batch *open[RP_OPEN_BATCHES]; /* open_count of them, all of `batching` */
+    rp_task *batching; /* the task with open batches, which are not started; or NULL */
+    rp_connection *deferring, *deferring_last; /* with deferred calls: deferral.h */
+    rp_timer deferral;
+    size_t visits; /* of every table in this turn: deferral.h */
+    rp_handshakes handshakes;
+    rp_closing closing;
+    size_t readers, readers_before; /* connections read from: in this turn, and before it */
+    rp_queue_part queue;            /* its part of the budget of queued bytes */
+    size_t outstanding;             /* V4 */
+    rp_post stop, drain, new_limits;
+    atomic_bool limits_posted; /* new_limits has been posted and has not run */
+    bool stopping;
+    atomic_size_t connection_count;
+};
+
+/* A copy of the limits in force. Any thread, as all functions here. */
+rp_server_limits rp_server_limits_now(rp_server *server);
+rp_health rp_server_health_now(rp_server *server);
+
+/* RP_UNAVAILABLE: the error of a call that arrives while the store is being loaded. */
+rp_status rp_server_fail_loading(rp_server *server, rp_error *err);
+
+/* Writes a log line; `format` makes its fields. */
+void rp_server_log(rp_server *server, rp_log_level level, const char *event, const char *format,
+                   ...) RP_PRINTF(4, 5);
+
+/* Frees the batches and fetches that a worker keeps for reuse. Defined by rpc/. */
+void rp_worker_free_pools(rp_worker *worker);
+
+#endif

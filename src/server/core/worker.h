@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A worker: a thread, its event loop, and the connections that belong to it. */
+#ifndef RP_SERVER_CORE_WORKER_H
+#define RP_SERVER_CORE_WORKER_H
+
+#include "server/core/server_state.h"
+
+/* Sets up a worker without a thread: the thread that runs its loop is the worker's thread.
+ * RP_NO_RESOURCE; then it still has to be deinitialised. */
+RP_NODISCARD rp_status rp_worker_init(rp_worker *worker, rp_server *server, size_t index,
+                                      rp_error *err);
+/* Starts a thread that runs its loop. RP_NO_RESOURCE. */
+RP_NODISCARD rp_status rp_worker_start(rp_worker *worker, rp_error *err);
+/* Ends all connections and the thread; returns when the thread has ended. */
+void rp_worker_stop(rp_worker *worker);
+/* A worker without a thread must have no connections and no outstanding operations. */
+void rp_worker_deinit(rp_worker *worker);
+/* Any thread: has the worker copy the server's limits; drain its connections. */
+void rp_worker_update_limits(rp_worker *worker);
+void rp_worker_drain(rp_worker *worker);
+/* An operation of a table has completed (V4). */
+void rp_worker_returned(rp_worker *worker);
+
+#endif

@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/rpc/items_response.h"
+
+#include <assert.h>
+#include <inttypes.h>
+
+#include "chunk/chunk.h"
+#include "chunk/trajectory.h"
+#include "util/error.h"
+#include "util/mem.h"
+#include "wire/replay_calls.h"
+#include "wire/row_cut.h"
+#include "wire/sample_response.h"
+
+enum {
+    GATHER,
+    CHUNKS,
+    ENTRIES,
+    DONE,
+    /* The work of an item and of a slice, in bytes. */
+    ITEM_WORK = 256,
+    SLICE_WORK = 32,
+    LEAST_SLICE_BYTES = 4,     /* in an entry */
+    ENTRY_HEAD_BYTES = 32,     /* at most, around an info */
+    MAX_CHUNK_WORK = 32 << 20, /* larger chunks are not cut: that would take too long */
+};
+
+struct rp_response_chunk {
+    rp_chunk *chunk; /* borrowed from the samples */
+    rp_chunk *cut;   /* a reference, or NULL */
+    size_t first, end;
+};
+
+void rp_items_response_init(rp_items_response *response, const rp_allocator *alloc,
+                            uint64_t seed, const rp_items_material *material, rp_reply *reply)
+{
+    *response = (rp_items_response){
+        .alloc = *alloc,
+        .material = *material,
+        .reply = reply,
+        .phase = material->with_chunks ? GATHER : ENTRIES,
+        .cut_left = material->max_cut_bytes,
+    };
+    rp_map_init(&response->map, alloc, seed);
+}
+
+void rp_items_response_deinit(rp_items_response *response)
+{
+    const rp_allocator *alloc = &response->alloc;
+
+    for (size_t i = 0; i < response->chunk_count; i++) rp_chunk_unref(response->chunks[i].cut);
+    rp_release(alloc, response->chunks, response->chunk_capacity * sizeof *response->chunks);
+    rp_release(alloc, response->slices, response->slice_capacity * sizeof *response->slices);
+    rp_release(alloc, response->columns, response->column_capacity * sizeof *response->columns);
+    rp_decoder_free(response->decoder);
+    rp_map_deinit(&response->map);
+}
+
+size_t rp_items_response_bytes(const rp_items_response *response)
+{
+    return response->reply->bytes.size + response->reply->borrowed;
+}
+
+/* Bytes that may be added. */
+static size_t room(const rp_items_response *a)
+{
+    size_t bytes = rp_items_response_bytes(a);
+
+    return bytes < a->material.max_bytes ? a->material.max_bytes - bytes : 0;
+}
+
+static rp_status too_large(const rp_items_response *a, rp_error *err)
+{
+    return rp_fail(err, RP_NO_RESOURCE,
+                   "the answer would be over the limit message_bytes of %zu; ask for fewer of "
+                   "the %zu items",
+                   a->material.max_bytes, a->material.count);
+}
+
+static void work(rp_items_response *a, size_t bytes)
+{
+    a->work_left = bytes < a->work_left ? a->work_left - bytes : 0;
+}
+
+static rp_response_chunk *find(const rp_items_response *a, uint64_t key)
+{
+    uint32_t tag = rp_map_tag(&a->map, key), slot;
+    rp_map_cursor at = rp_map_start(&a->map, tag);
+
+    while ((slot = rp_map_next(tag, &at)) != RP_MAP_NONE)
+        if (a->chunks[slot].chunk->origin.key == key) return &a->chunks[slot];
+    return NULL;
+}
+
+static rp_status add_chunk(rp_items_response *a, rp_chunk *chunk, rp_error *err)
+{
+    if (a->chunk_count == a->chunk_capacity) {
+        size_t capacity = a->chunk_capacity > 0 ? 2 * a->chunk_capacity : 16;
+        if (capacity >= RP_MAP_NONE ||
+            !rp_resize_array(&a->alloc, &a->chunks, a->chunk_capacity, capacity,
+                             sizeof *a->chunks))
+            return rp_fail_memory(err, capacity * sizeof *a->chunks);
+        a->chunk_capacity = capacity;
+    }
+    if (rp_map_reserve(&a->map, 1) != RP_OK) return rp_fail_memory(err, sizeof(rp_map_bucket));
+    rp_map_insert(&a->map, rp_map_tag(&a->map, chunk->origin.key), (uint32_t)a->chunk_count);
+    a->chunks[a->chunk_count++] = (rp_response_chunk){.chunk = chunk, .first = SIZE_MAX};
+    return RP_OK;
+}
+
+/* Adds a chunk. Writers choose keys, and two of them may have chosen the same one for different
+ * bytes: a response cannot express that. */
+static rp_status gather_chunk(rp_items_response *a, rp_chunk *chunk, rp_error *err)
+{
+    const rp_response_chunk *found = find(a, chunk->origin.key);
+
+    assert(a->phase == GATHER); /* R1 */
+    if (found == NULL) return add_chunk(a, chunk, err);
+    if (found->chunk == chunk) return RP_OK;
+    work(a, chunk->wire_bytes);
+    if (found->chunk->wire_bytes == chunk->wire_bytes &&
+        memcmp(found->chunk->wire, chunk->wire, chunk->wire_bytes) == 0)
+        return RP_OK;
+    return rp_fail(err, RP_CORRUPT, "key %" PRIu64 " stands for two different chunks",
+                   chunk->origin.key);
+}
+
+static void gather_rows(rp_items_response *a, const rp_slice *slice)
+{
+    rp_response_chunk *found = find(a, slice->chunk->origin.key);
+    size_t end = (size_t)slice->offset + slice->length;
+
+    assert(found != NULL); /* R3 */
+    if (slice->offset < found->first) found->first = slice->offset;
+    if (end > found->end) found->end = end;
+}
+
+static rp_status gather(rp_items_response *a, const rp_sample *sample, rp_error *err)
+{
+    const rp_trajectory *trajectory = sample->trajectory;
+
+    work(a, ITEM_WORK + trajectory->chunk_count * SLICE_WORK);
+    for (size_t i = 0; i < trajectory->chunk_count; i++) {
+        rp_status st = gather_chunk(a, trajectory->chunks[i], err);
+        if (st != RP_OK) return st;
+    }
+    if (!a->material.cut_rows) return RP_OK;
+    for (size_t i = 0; i < trajectory->column_count; i++) {
+        rp_slices column = rp_trajectory_slices(trajectory, i);
+        for (size_t j = 0; j < column.slice_count; j++) gather_rows(a, &column.slices[j]);
+        a->slice_bytes += column.slice_count * LEAST_SLICE_BYTES;
+        if (a->slice_bytes > a->material.max_bytes) return too_large(a, err);
+        work(a, column.slice_count * SLICE_WORK);
+    }
+    return RP_OK;
+}
+
+static rp_status cut(rp_items_response *a, rp_response_chunk *c, rp_error *err)
+{
+    size_t count = c->end - c->first, cost;
+
+    assert(c->first < c->end && c->cut == NULL);
+    cost = rp_row_cut_cost(c->chunk, c->first, count);
+    if (cost == 0 || cost > MAX_CHUNK_WORK || cost > a->cut_left) return RP_OK;
+    a->cut_left -= cost;
+    work(a, cost);
+    if (a->decoder == NULL && rp_decoder_new(&a->alloc, 0, &a->decoder) != RP_OK)
+        return rp_fail_memory(err, cost);
+    rp_status st = rp_row_cut(&a->alloc, a->decoder, c->chunk, c->first, count, &c->cut, err);
+    rp_decoder_clear(a->decoder); /* so that it does not keep the chunk */
+    return st;
+}
+
+static rp_status write_chunk(rp_items_response *a, rp_response_chunk *c, rp_error *err)
+{
+    const rp_chunk *chunk = c->chunk;
+    rp_status st = a->material.cut_rows ? cut(a, c, err) : RP_OK;
+
+    if (st != RP_OK) return st;
+    if (c->cut != NULL) chunk = c->cut;
+    work(a, ITEM_WORK);
+    if (chunk->wire_bytes > room(a)) return too_large(a, err);
+    return rp_wire_add_chunk(a->reply, chunk) ? RP_OK : rp_fail_memory(err, chunk->wire_bytes);
+}
+
+static bool is_cut(const rp_items_response *a, const rp_trajectory *trajectory)
+{
+    if (!a->material.cut_rows || !a->material.with_chunks) return false;
+    for (size_t i = 0; i < trajectory->chunk_count; i++)
+        if (find(a, trajectory->chunks[i]->origin.key)->cut != NULL) return true;
+    return false;
+}
+
+static bool reserve(rp_items_response *a, size_t columns, size_t slices)
+{
+    if (columns > a->column_capacity) {
+        if (!rp_resize_array(&a->alloc, &a->columns, a->column_capacity, columns,
+                             sizeof *a->columns))
+            return false;
+        a->column_capacity = columns;
+    }
+    if (slices > a->slice_capacity) {
+        if (!rp_resize_array(&a->alloc, &a->slices, a->slice_capacity, slices,
+                             sizeof *a->slices))
+            return false;
+        a->slice_capacity = slices;
+    }
+    return true;
+}
+
+/* The same item over cut chunks. Returns owned. */
+static rp_status shift(rp_items_response *a, const rp_trajectory *from, rp_trajectory **out,
+                       rp_error *err)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < from->column_count; i++)
+        count += rp_trajectory_slices(from, i).slice_count;
+    if (!reserve(a, from->column_count, count))
+        return rp_fail_memory(err, count * sizeof *a->slices);
+    count = 0;
+    for (size_t i = 0; i < from->column_count; i++) {
+        rp_slices column = rp_trajectory_slices(from, i);
+        assert(count + column.slice_count <= a->slice_capacity);
+        a->columns[i] = column;
+        a->columns[i].slices = a->slices + count;
+        for (size_t j = 0; j < column.slice_count; j++) {
+            rp_slice slice = column.slices[j];
+            const rp_response_chunk *c = find(a, slice.chunk->origin.key);
+            slice.chunk = c->cut != NULL ? c->cut : c->chunk;
+            assert(c->cut == NULL || slice.offset >= c->first);
+            if (c->cut != NULL) slice.offset -= (uint32_t)c->first;
+            a->slices[count++] = slice;
+        }
+    }
+    return rp_trajectory_new(&a->alloc, a->columns, from->column_count, out, err);
+}
+
+/* Has the reply hold a trajectory whose chunks it refers to. Takes the trajectory in any case.
+ */
+static bool hold(rp_items_response *a, rp_trajectory *trajectory)
+{
+    bool is_borrowed = false;
+
+    for (size_t i = 0; i < trajectory->chunk_count; i++)
+        is_borrowed |= trajectory->chunks[i]->wire_bytes >= RP_REPLY_COPY_BYTES;
+    if (is_borrowed && a->material.with_chunks && rp_reply_hold(a->reply, trajectory))
+        return true;
+    rp_trajectory_unref(trajectory);
+    return !is_borrowed || !a->material.with_chunks;
+}
+
+static rp_status write_entry(rp_items_response *a, const rp_sample *sample, rp_error *err)
+{
+    rp_sample shown = *sample;
+    size_t size;
+    bool ok;
+
+    if (!is_cut(a, sample->trajectory)) {
+        shown.trajectory = rp_trajectory_ref(sample->trajectory);
+    } else {
+        rp_status st = shift(a, sample->trajectory, &shown.trajectory, err);
+        if (st != RP_OK) return st;
+    }
+    size = rp_sample_info_size(&shown, strlen(a->material.table)) + ENTRY_HEAD_BYTES;
+    work(a, ITEM_WORK + 2 * size);
+    if (size > room(a)) {
+        rp_trajectory_unref(shown.trajectory);
+        return too_large(a, err);
+    }
+    ok = rp_wire_add_entry(a->reply, &shown, a->material.table);
+    return hold(a, shown.trajectory) && ok ? RP_OK : rp_fail_memory(err, size);
+}
+
+/* Handles the next sample or chunk of this phase. */
+static rp_status advance(rp_items_response *a, rp_error *err)
+{
+    size_t count = a->phase == CHUNKS ? a->chunk_count : a->material.count;
+    const rp_sample *sample;
+
+    assert(a->phase >= GATHER && a->phase < DONE && a->next <= count); /* R1 */
+    if (a->next == count) {
+        a->phase++;
+        a->next = 0;
+        return RP_OK;
+    }
+    if (a->phase == CHUNKS) return write_chunk(a, &a->chunks[a->next++], err);
+    sample = &a->material.samples[a->next++];
+    if (sample->trajectory == NULL) {
+        work(a, 1);
+        return RP_OK;
+    }
+    return a->phase == GATHER ? gather(a, sample, err) : write_entry(a, sample, err);
+}
+
+rp_status rp_items_response_step(rp_items_response *response, size_t bytes, bool *done,
+                                 rp_error *err)
+{
+    rp_status st = RP_OK;
+
+    response->work_left = bytes;
+    while (st == RP_OK && response->phase != DONE && response->work_left > 0)
+        st = advance(response, err);
+    *done = response->phase == DONE;
+    return st;
+}

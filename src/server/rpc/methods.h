@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The methods of the server: what core/task.h calls for each. */
+#ifndef RP_SERVER_RPC_METHODS_H
+#define RP_SERVER_RPC_METHODS_H
+
+#include "server/core/task.h"
+
+/* reverb: */
+extern const rp_task_kind rp_insert_stream_kind, rp_sample_stream_kind, rp_mutate_kind,
+    rp_reset_kind, rp_checkpoint_kind, rp_server_info_kind, rp_initialize_kind;
+/* reprise.v1: */
+extern const rp_task_kind rp_sample_shared_kind, rp_peek_kind, rp_sample_kind,
+    rp_why_blocked_kind, rp_status_kind, rp_update_kind, rp_delete_kind, rp_create_table_kind,
+    rp_drop_table_kind, rp_alter_table_kind, rp_pause_table_kind, rp_resume_table_kind;
+/* grpc: */
+extern const rp_task_kind rp_health_check_kind, rp_health_watch_kind, rp_reflection_kind;
+
+/* Free the batches and fetches that a worker keeps for reuse. */
+void rp_insert_batches_free(rp_worker *worker);
+void rp_sample_fetches_free(rp_worker *worker);
+
+#endif

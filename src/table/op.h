@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Asynchronous inserts and samples, for event loops. */
+#ifndef RP_TABLE_OP_H
+#define RP_TABLE_OP_H
+
+#include "reprise/table.h"
+
+/* A limit on the bytes of samples that are drawn but not delivered, which many operations may
+ * share. If a drawn item is removed from its table, no table counts its bytes: this limit does.
+ * All functions are called under the lock of a table, on any thread: they must not block or
+ * call the library. */
+typedef struct rp_draw_room rp_draw_room;
+struct rp_draw_room {
+    /* Takes between `least` and `most` bytes. Returns the number taken, or 0 if fewer than
+     * `least` are left. */
+    size_t (*take)(rp_draw_room *room, size_t least, size_t most);
+    /* Returns bytes that were taken. */
+    void (*give)(rp_draw_room *room, size_t bytes);
+    /* Returns about how many bytes can be taken. No more items are picked than may fit. */
+    size_t (*left)(const rp_draw_room *room);
+};
+
+/* An asynchronous operation. If it cannot complete at once, the table parks it and calls
+ * on_done when it is complete. The caller owns the struct; it must not be moved or freed, nor
+ * the memory it points to, until the operation is complete. Zero-initialise it and fill in the
+ * fields before the results. */
+typedef struct rp_op rp_op;
+struct rp_op {
+    /* for an insert */
+    const rp_insert *items;
+    /* for a sample */
+    const rp_sample_options *options;
+    rp_sample *samples;
+    /* NULL, or the limit against which the cost of each item counts when it is drawn. If the
+     * limit is reached, the sample completes with the items drawn so far, perhaps fewer than
+     * at_least; if there are none, with RP_NO_RESOURCE and `lacked_bytes`. */
+    rp_draw_room *room;
+
+    /* The deadline. RP_NOW does not wait for the rate limiter. Disk reads still happen: with an
+     * on_done the operation is complete after them, without one the call blocks for them. */
+    int64_t until_ns;
+    /* Called once if the operation was parked: on the thread whose call made it possible, or
+     * that read the last of its samples from disk, with no lock held. May be called before
+     * rp_table_start_insert() or _sample() has returned. It may start other operations, but
+     * must not wait for one. Must be set unless until_ns is RP_NOW. */
+    void (*on_done)(rp_op *op);
+    /* Called under the table's lock when some items of a parked insert, `done` in all, have
+     * been inserted and the rest waits; never after on_done. It must not block or call the
+     * library. May be NULL. */
+    void (*on_progress)(rp_op *op);
+    void *user;
+
+    /* results, once complete */
+    size_t count; /* in: items of an insert; a sample uses options->count */
+    size_t done;  /* items inserted or drawn */
+    rp_status status;
+    rp_error error;
+    size_t refused;      /* RP_INVALID because of an item: its index; else 0 */
+    size_t held_bytes;   /* taken from `room` for the samples: the caller gives them back after
+                            it has released the samples */
+    size_t lacked_bytes; /* > 0: it ended because `room` has fewer than these left */
+    uint64_t lsn; /* of the last journal record that the operation wrote or depends on: the
+                     operation is durable when all records up to this one are
+                     (reprise/durable.h). 0: no journal, or nothing was done */
+
+    /* private */
+    rp_table *table;
+    rp_op *prev, *next;
+    int64_t started_ns;
+    int64_t number; /* counts the operations ever parked in its queue */
+    size_t parked_at;
+    size_t more_bytes; /* of held_bytes: for items that have not been drawn yet */
+    bool is_insert, parked, was_parked;
+    bool waits_for_disk; /* the journal had no room for the next items */
+};
+
+/* Starts an insert or a sample. True if it is complete: look at op->status; on_done is not
+ * called. False if it is parked. */
+RP_NODISCARD bool rp_table_start_insert(rp_table *table, rp_op *op);
+RP_NODISCARD bool rp_table_start_sample(rp_table *table, rp_op *op);
+
+/* Cancels a parked operation. True: it is complete, with `status` (RP_OK if a sample had drawn
+ * items), and on_done will not be called. False: it was complete already, or on_done is about
+ * to be called. */
+bool rp_op_withdraw(rp_op *op, rp_status status);
+
+/* Completes the parked operations of a table whose deadline is not after `now_ns`, and calls
+ * their on_done. Returns the earliest remaining deadline, or RP_FOREVER. */
+int64_t rp_table_expire(rp_table *table, int64_t now_ns);
+
+/* Fills in the importance weights of a batch (rp_sample_options). Pure. */
+void rp_samples_weigh(rp_sample *samples, size_t count, double beta);
+
+#endif

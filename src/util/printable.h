@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The parts of reprise/printable.h that only the library uses. Pure. */
+#ifndef RP_UTIL_PRINTABLE_H
+#define RP_UTIL_PRINTABLE_H
+
+#include "reprise/printable.h"
+
+enum { RP_SPELT_BYTES = 8 };
+
+/* Escapes the character at `text`, which has `size` >= 1 bytes, into `out`, not terminated.
+ * Returns how many bytes of `text` were read; `*spelt` is the length in `out`. */
+size_t rp_spell(const char *text, size_t size, rp_spelling how, char out[RP_SPELT_BYTES],
+                size_t *spelt);
+
+/* Returns `length`, less the bytes of an incomplete UTF-8 character at the end of `text`: where
+ * to cut a text that was too long. */
+size_t rp_utf8_whole(const char *text, size_t length);
+
+#endif

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Clients with TLS and with tokens."""
+
+import hashlib
+import os
+import pickle
+import subprocess
+
+import numpy as np
+import pytest
+from test_client import table
+
+import reprise
+from reprise import errors
+from reprise.client import Client
+
+
+@pytest.fixture
+def certificate(tmp_path):
+    """A certificate of localhost that signs itself, and its key."""
+    files = str(tmp_path / "cert.pem"), str(tmp_path / "key.pem")
+    command = (
+        f"openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 "
+        f"-subj /CN=localhost -addext subjectAltName=DNS:localhost -out {files[0]} "
+        f"-keyout {files[1]}"
+    )
+    try:
+        subprocess.run(command.split(), check=True, capture_output=True)
+    except OSError:
+        pytest.skip("there is no openssl")
+    return files
+
+
+def tokens_file(tmp_path, **roles):
+    path = tmp_path / "tokens"
+    with open(path, "w") as file:
+        for role, token in roles.items():
+            digest = hashlib.sha256(token.encode()).hexdigest()
+            file.write(f"{role} {role}er sha256:{digest}\n")
+    os.chmod(path, 0o600)
+    return str(path)
+
+
+def test_tls(certificate):
+    cert, key = certificate
+    with reprise.Server([table("t")], certificate_file=cert, key_file=key) as server:
+        client = Client(f"localhost:{server.port}", ca_file=cert)
+        client.insert(np.arange(5), {"t": 1.0}, timeout=20)
+        assert next(client.sample("t", timeout=20))[0].data[0].tolist() == [0, 1, 2, 3, 4]
+        stranger = Client(f"localhost:{server.port}", transport="tcp")
+        with pytest.raises((errors.StatusError, errors.DeadlineExceededError)):
+            stranger.server_info(1)
+        doubter = Client(f"localhost:{server.port}", tls=True)
+        with pytest.raises((errors.StatusError, errors.DeadlineExceededError)):
+            doubter.server_info(1)
+
+
+def test_tokens(tmp_path):
+    path = tokens_file(tmp_path, read="look", write="do", admin="all")
+    with reprise.Server([table("t")], tokens_file=path) as server:
+        address = f"localhost:{server.port}"
+        with pytest.raises(errors.StatusError) as caught:
+            Client(address, token="wrong").server_info(20)
+        assert caught.value.code == "UNAUTHENTICATED"
+        reader, writer, admin = (Client(address, token=t) for t in ("look", "do", "all"))
+        writer.insert(1, {"t": 1.0}, timeout=20)
+        assert reader.server_info(20)["t"].current_size == 1
+        with pytest.raises(errors.StatusError) as caught:
+            reader.mutate_priorities("t", {1: 1.0}, timeout=20)
+        assert caught.value.code == "PERMISSION_DENIED"
+        with pytest.raises(errors.StatusError):
+            writer.drop_table("t", timeout=20)
+        admin.drop_table("t", timeout=20)
+        travelled = pickle.loads(pickle.dumps(reader))
+        assert list(travelled.server_info(20)) == []

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/core/read_moderation.h"
+
+#include "support/unit.h"
+
+enum { US = 1000, MS = 1000000 };
+
+/* A peer that sends `per_ms` messages a millisecond, whatever we do. */
+static int64_t rests_with_a_stream(rp_read_moderation *g, double per_ms, size_t turns)
+{
+    int64_t now_ns = MS, rested = 0;
+    double owed = 0;
+
+    for (size_t i = 0; i < turns; i++) {
+        rp_turn_reads turn = {.messages = 0, .bytes = 500};
+        int64_t rest_ns;
+        while (owed < 1) {
+            now_ns += 10 * US;
+            owed += per_ms / 100;
+        }
+        turn.messages = (size_t)owed;
+        owed -= (double)turn.messages;
+        rest_ns = rp_read_moderation_judge(g, &turn, now_ns);
+        now_ns += rest_ns;
+        owed += per_ms * (double)rest_ns / MS;
+        rested += rest_ns > 0;
+    }
+    return rested;
+}
+
+/* A peer that sends `burst` messages, waits for their answers, and sends the next. */
+static int64_t rests_with_bursts(rp_read_moderation *g, size_t burst, size_t turns)
+{
+    int64_t now_ns = MS, rested = 0;
+
+    for (size_t i = 0; i < turns; i++) {
+        const rp_turn_reads turn = {.messages = burst, .bytes = 500 * burst};
+        int64_t rest_ns = rp_read_moderation_judge(g, &turn, now_ns);
+        now_ns += rest_ns > 60 * US ? rest_ns : 60 * US;
+        rested += rest_ns > 0;
+    }
+    return rested;
+}
+
+static void a_stream_of_small_messages_is_let_gather(void **state)
+{
+    rp_read_moderation g = {0};
+
+    (void)state;
+    assert_true(rests_with_a_stream(&g, 30, 2000) > 1800);
+    assert_int_equal(g.rest_ns, 800 * US); /* longer rests brought more */
+}
+
+static void who_waits_for_each_answer_is_hardly_ever_kept_waiting(void **state)
+{
+    (void)state;
+    for (size_t burst = 1; burst <= 5; burst++) {
+        rp_read_moderation g = {0};
+        (void)rests_with_bursts(&g, burst, 20000);              /* it learns */
+        assert_true(rests_with_bursts(&g, burst, 20000) < 200); /* less than one in a hundred */
+    }
+}
+
+static void a_slow_stream_is_left_alone(void **state)
+{
+    rp_read_moderation g = {0};
+
+    (void)state;
+    assert_true(rests_with_a_stream(&g, 0.2, 2000) < 100);
+}
+
+static void messages_that_wait_for_an_answer_keep_us_awake(void **state)
+{
+    rp_read_moderation g = {0};
+    rp_turn_reads turn = {.messages = 3, .bytes = 100, .others = true};
+    int64_t now_ns = MS;
+
+    (void)state;
+    assert_int_equal(rp_read_moderation_judge(&g, &turn, now_ns), 0);
+    turn.others = false;
+    for (int i = 0; i < 9; i++)
+        assert_int_equal(rp_read_moderation_judge(&g, &turn, now_ns += MS), 0);
+    assert_int_equal(rp_read_moderation_judge(&g, &turn, now_ns + MS), 200 * US);
+}
+
+static void large_messages_have_gathered_enough(void **state)
+{
+    rp_read_moderation g = {0};
+    const rp_turn_reads turn = {.messages = 1, .bytes = (64 << 10) + 1};
+
+    (void)state;
+    for (int i = 1; i < 100; i++)
+        assert_int_equal(rp_read_moderation_judge(&g, &turn, i * 100 * US), 0);
+}
+
+RP_TESTS(gathering)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_stream_of_small_messages_is_let_gather),
+        cmocka_unit_test(who_waits_for_each_answer_is_hardly_ever_kept_waiting),
+        cmocka_unit_test(a_slow_stream_is_left_alone),
+        cmocka_unit_test(messages_that_wait_for_an_answer_keep_us_awake),
+        cmocka_unit_test(large_messages_have_gathered_enough),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
