@@ -20,7 +20,7 @@
 #define RP_CHUNK_CHUNK_WIRE_H
 
 #include "chunk/column_place.h"
-#include "reprise/chunk.h"
+#include "chunk/chunk_api.h"
 
 /* Field numbers. */
 enum {

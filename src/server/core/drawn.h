@@ -12,7 +12,7 @@
 #ifndef RP_SERVER_CORE_DRAWN_H
 #define RP_SERVER_CORE_DRAWN_H
 
-#include "reprise/op.h"
+#include "table/op.h"
 #include "server/core/queue_budget.h"
 
 typedef struct rp_drawn {

@@ -40,7 +40,7 @@
 
 #include "net/loop.h"
 #include "net/tls.h"
-#include "reprise/op.h"
+#include "table/op.h"
 #include "reprise/server.h"
 #include "server/auth/gate.h"
 #include "server/bounds/item_room.h"

@@ -18,6 +18,7 @@
 #ifndef RP_SERVER_RPC_ITEMS_RESPONSE_H
 #define RP_SERVER_RPC_ITEMS_RESPONSE_H
 
+#include "chunk/trajectory.h"
 #include "reprise/table.h"
 #include "util/map.h"
 #include "wire/reply.h"

@@ -428,7 +428,7 @@ static bool start_insert(world *w, parked *p, uint64_t key)
     *p = (parked){.item = {.key = key, .priority = 1, .trajectory = any_trajectory(w)}};
     p->op = (rp_op){
         .items = &p->item, .count = 1, .until_ns = RP_FOREVER, .on_done = set_done, .user = p};
-    return rp_table_start_insert(rp_store_table(w->bed.store, "first"), &p->op);
+    return rp_table_start_insert(rp_test_table(w->bed.store, "first"), &p->op);
 }
 
 /* An insert that waits for the log goes on when that stops, though there is no memory. */

@@ -528,7 +528,7 @@ static void out_of_memory_is_a_status(void **state)
     rp_test_survives_oom(scenario);
 }
 
-RP_TESTS(replay_answer)
+RP_TESTS(items_response)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_chunk_stands_once),

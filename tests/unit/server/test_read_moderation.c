@@ -93,7 +93,7 @@ static void large_messages_have_gathered_enough(void **state)
         assert_int_equal(rp_read_moderation_judge(&g, &turn, i * 100 * US), 0);
 }
 
-RP_TESTS(gathering)
+RP_TESTS(read_moderation)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_stream_of_small_messages_is_let_gather),

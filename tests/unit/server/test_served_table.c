@@ -185,7 +185,7 @@ static void without_memory_nothing_is_found(void **state)
     house_deinit(&h);
 }
 
-RP_TESTS(served)
+RP_TESTS(served_table)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_table_is_found_and_is_the_same_every_time),
