@@ -124,6 +124,44 @@ def test_a_chunk_again_must_be_as_it_was(attack):
         assert peer.ask(m.RESET, m.octets(1, "a")).status == m.OK
 
 
+OURS = "/reprise.v1.Replay/"
+
+
+def entries(call):
+    """The keys of the items in an answer of Sample or Peek."""
+    return [dict(m.read(dict(m.read(dict(m.read(entry))[1]))[1]))[1]
+            for field, entry in m.read(call.messages()[0]) if field == 2]
+
+
+@pytest.mark.parametrize("table", ["fifo", "prioritized"])
+def test_an_item_that_cannot_be_decoded_costs_the_others_nothing(attack, table):
+    """Nothing is decompressed when it is inserted. Who wants rows cut gets it as it is."""
+    target = attack()
+    target.may_change = True
+    keys = list(range(1, 17))
+    with target.peer() as peer:
+        stream = peer.open(m.INSERT)
+        for key in keys:
+            bad = m.tensor((10, 100), m.varint(1000) + b"\xff" * 500)
+            chunk = m.chunk(key, [bad], rows=10) if key == 11 else m.chunk(key, rows=10,
+                                                                         row_bytes=100)
+            item = m.item(key, table, 1000.0 if key == 11 else 1.0,
+                          [m.column([m.piece(key, offset=9)])])
+            peer.write(stream, m.insert([chunk], [item]))
+            assert m.confirmed(peer.reply(stream)) == [key]
+        distinct = m.octets(1, table) + m.number(2, 16) + m.number(4, 0) + m.number(5, 1)
+        peek = m.octets(1, table) + m.packed(2, keys) + m.number(3, 1)
+        for cut in (b"", m.number(7, 1)):
+            call = peer.ask(OURS + "Sample", distinct + cut)
+            assert call.status == m.OK, call
+            assert sorted(entries(call)) == keys
+        for cut in (b"", m.number(4, 1)):
+            call = peer.ask(OURS + "Peek", peek + cut)
+            assert call.status == m.OK, call
+            assert entries(call) == keys
+        assert peer.ask(m.RESET, m.octets(1, table)).status == m.OK
+
+
 def test_an_item_again_is_an_update(attack):
     target = attack()
     target.may_change = True

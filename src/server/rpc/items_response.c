@@ -155,28 +155,29 @@ static rp_status gather(rp_items_response *a, const rp_sample *sample, rp_error 
     return RP_OK;
 }
 
-static rp_status cut(rp_items_response *a, rp_response_chunk *c, rp_error *err)
+/* Cuts a chunk to the rows that are used, if that makes it shorter. A chunk that cannot be cut
+ * is sent as it is, as without cut_rows: if its bytes are damaged, the reader of its items
+ * finds that, and the other items of the response arrive. */
+static void cut(rp_items_response *a, rp_response_chunk *c)
 {
     size_t count = c->end - c->first, cost;
 
     assert(c->first < c->end && c->cut == NULL);
     cost = rp_row_cut_cost(c->chunk, c->first, count);
-    if (cost == 0 || cost > MAX_CHUNK_WORK || cost > a->cut_left) return RP_OK;
+    if (cost == 0 || cost > MAX_CHUNK_WORK || cost > a->cut_left) return;
     a->cut_left -= cost;
     work(a, cost);
-    if (a->decoder == NULL && rp_decoder_new(&a->alloc, 0, &a->decoder) != RP_OK)
-        return rp_fail_memory(err, cost);
-    rp_status st = rp_row_cut(&a->alloc, a->decoder, c->chunk, c->first, count, &c->cut, err);
+    if (a->decoder == NULL && rp_decoder_new(&a->alloc, 0, &a->decoder) != RP_OK) return;
+    if (rp_row_cut(&a->alloc, a->decoder, c->chunk, c->first, count, &c->cut, NULL) != RP_OK)
+        c->cut = NULL;
     rp_decoder_clear(a->decoder); /* so that it does not keep the chunk */
-    return st;
 }
 
 static rp_status write_chunk(rp_items_response *a, rp_response_chunk *c, rp_error *err)
 {
     const rp_chunk *chunk = c->chunk;
-    rp_status st = a->material.cut_rows ? cut(a, c, err) : RP_OK;
 
-    if (st != RP_OK) return st;
+    if (a->material.cut_rows) cut(a, c);
     if (c->cut != NULL) chunk = c->cut;
     work(a, ITEM_WORK);
     if (chunk->wire_bytes > room(a)) return too_large(a, err);

@@ -3,7 +3,8 @@
  *
  * Phases:
  *   gather    collects the chunks, and the rows of each that are used
- *   chunks    writes each chunk: cut to these rows, if requested and shorter, or as it is
+ *   chunks    writes each chunk: cut to these rows, if requested, possible and shorter, or as
+ * it is
  *   entries   writes one entry for each sample; offsets count from the first row of a cut chunk
  *
  * The response is made in steps, as cutting takes time and the loop has other connections. A
@@ -61,8 +62,8 @@ void rp_items_response_deinit(rp_items_response *response);
 
 /* Continues for about `work` bytes (>= 1) of reading and writing, a chunk or an entry more at
  * most. `*done` on RP_OK: the reply is complete. RP_NO_RESOURCE (over max_bytes, as the text
- * says; memory), RP_CORRUPT (a chunk to be cut cannot be decoded; one key stands for two
- * different chunks); then the reply must not be sent. */
+ * says; memory), RP_CORRUPT (one key stands for two different chunks); then the reply must not
+ * be sent. */
 RP_NODISCARD rp_status rp_items_response_step(rp_items_response *response, size_t work,
                                               bool *done, rp_error *err);
 
