@@ -162,6 +162,44 @@ def test_an_item_that_cannot_be_decoded_costs_the_others_nothing(attack, table):
         assert peer.ask(m.RESET, m.octets(1, table)).status == m.OK
 
 
+def read_rows(call):
+    """The bytes of the rows of each item in an answer, by the item's key. One slice each."""
+    message = list(m.read(call.messages()[0]))
+    chunks, rows = {}, {}
+    for field, data in message:
+        if field == 1:
+            fields = dict(m.read(data))
+            assert fields[1] not in chunks
+            chunks[fields[1]] = dict(m.read(dict(m.read(fields[5]))[1]))[4]
+    for field, data in message:
+        if field == 2:
+            item = dict(m.read(dict(m.read(dict(m.read(data))[1]))[1]))
+            piece = dict(m.read(dict(m.read(dict(m.read(item[8]))[1]))[1]))
+            rows[item[1]] = chunks[piece[1]][-16:]
+    return rows
+
+
+def test_chunks_of_several_writers_under_one_key(attack):
+    """A key is its stream's own. Nobody can fail the calls of others by choosing theirs."""
+    target = attack()
+    target.may_change = True
+    with target.peer() as peer:
+        for key in range(1, 9):
+            stream = peer.open(m.INSERT)
+            chunk = m.chunk(1 if key < 8 else 2, fill=bytes([64 + min(key, 6)]))  # 6 and 7 equal
+            peer.write(stream, m.insert([chunk], [m.item(key, "fifo",
+                                                         chunk_key=1 if key < 8 else 2)]))
+            assert m.confirmed(peer.reply(stream)) == [key]
+        sample = m.octets(1, "fifo") + m.number(2, 8) + m.number(4, 0) + m.number(5, 1)
+        peek = m.octets(1, "fifo") + m.packed(2, range(1, 9)) + m.number(3, 1)
+        for path, request in ((OURS + "Sample", sample), (OURS + "Sample", sample + m.number(7, 1)),
+                              (OURS + "Peek", peek), (OURS + "Peek", peek + m.number(4, 1))):
+            call = peer.ask(path, request)
+            assert call.status == m.OK, call
+            assert read_rows(call) == {key: bytes([64 + min(key, 6)]) * 16 for key in range(1, 9)}
+        assert peer.ask(m.RESET, m.octets(1, "fifo")).status == m.OK
+
+
 def test_an_item_again_is_an_update(attack):
     target = attack()
     target.may_change = True

@@ -293,7 +293,7 @@ static void without_data_there_are_entries_only(void **state)
     rp_chunk_unref(chunk);
 }
 
-static void one_chunk_sent_twice_is_one_but_two_under_one_key_are_refused(void **state)
+static void one_chunk_sent_twice_is_one_but_two_under_one_key_are_two(void **state)
 {
     rp_chunk *one = rp_test_ints(1, RP_CODEC_NONE, ROWS, COLS);
     rp_chunk *again = rp_test_ints(1, RP_CODEC_NONE, ROWS, COLS);
@@ -312,7 +312,13 @@ static void one_chunk_sent_twice_is_one_but_two_under_one_key_are_refused(void *
         free_reading(&r);
     }
     material.count = 3;
-    assert_refused(&material, RP_CORRUPT, "key 1 stands for two different chunks");
+    for (int cut = 0; cut < 2; cut++) {
+        material.cut_rows = cut != 0;
+        r = answer_to(&material, 1);
+        assert_int_equal(r.chunk_count, 2);
+        assert_rows(&r, samples, 3);
+        free_reading(&r);
+    }
     rp_samples_release(samples, COUNT_OF(samples));
     rp_chunk_unref(one);
     rp_chunk_unref(again);
@@ -498,6 +504,17 @@ static rp_sample any_sample(rp_rng *rng, rp_chunk *const *chunks, size_t chunk_c
     return sample;
 }
 
+/* A chunk of numbers that no other has. Returns owned. */
+static rp_chunk *numbered_chunk(uint64_t key, rp_codec codec, int32_t number)
+{
+    rp_chunk_options options = {.codec = codec};
+    rp_spec spec = {"x", RP_INT32, SHAPE(COLS)};
+    int32_t data[ROWS * COLS];
+
+    for (int32_t i = 0; i < ROWS * COLS; i++) data[i] = number * 100000 + i / 3;
+    return rp_test_chunk(key, &options, &spec, ROWS, data);
+}
+
 static void every_answer_has_the_rows_of_its_items(void **state)
 {
     enum { CHUNKS = 12, SAMPLES = 12 };
@@ -508,8 +525,11 @@ static void every_answer_has_the_rows_of_its_items(void **state)
 
     (void)state;
     rp_rng_init(&rng, 77);
-    for (uint32_t i = 0; i < CHUNKS; i++) /* some are copied into the reply, some borrowed */
-        chunks[i] = rp_test_ints(i + 1, (rp_codec)(i % 4), ROWS, COLS);
+    /* Some are copied into the reply, some borrowed; some have one key, and two are equal. */
+    for (uint32_t i = 0; i < CHUNKS; i++)
+        chunks[i] = numbered_chunk(i % 5 + 1, (rp_codec)(i % 4), (int32_t)i);
+    rp_chunk_unref(chunks[11]);
+    chunks[11] = numbered_chunk(2, (rp_codec)1, 1);
     for (int round = 0; round < 300; round++) {
         size_t count = rp_rng_below(&rng, SAMPLES + 1);
         size_t some = 1 + rp_rng_below(&rng, CHUNKS);
@@ -532,7 +552,9 @@ static rp_status scenario(const rp_allocator *alloc)
 {
     rp_chunk *one = rp_test_ints(1, RP_CODEC_SNAPPY, ROWS, COLS);
     rp_chunk *two = rp_test_ints(2, RP_CODEC_ZSTD, 60, 400); /* cut, it is still borrowed */
-    rp_sample samples[] = {sample_of(11, one, 3, 2), sample_of(12, two, 20, 20)};
+    rp_chunk *other = rp_test_ints(1, RP_CODEC_ZSTD, ROWS, COLS);
+    rp_sample samples[] = {sample_of(11, one, 3, 2), sample_of(12, two, 20, 20),
+                           sample_of(13, other, 3, 2)};
     rp_items_material material = material_of(samples, COUNT_OF(samples));
     rp_items_response answer;
     rp_reply_pool pool;
@@ -555,6 +577,7 @@ static rp_status scenario(const rp_allocator *alloc)
     rp_samples_release(samples, COUNT_OF(samples));
     rp_chunk_unref(one);
     rp_chunk_unref(two);
+    rp_chunk_unref(other);
     return st;
 }
 
@@ -571,7 +594,7 @@ RP_TESTS(items_response)
         cmocka_unit_test(rows_that_nobody_uses_stay_behind),
         cmocka_unit_test(items_that_are_not_there_are_left_out),
         cmocka_unit_test(without_data_there_are_entries_only),
-        cmocka_unit_test(one_chunk_sent_twice_is_one_but_two_under_one_key_are_refused),
+        cmocka_unit_test(one_chunk_sent_twice_is_one_but_two_under_one_key_are_two),
         cmocka_unit_test(an_answer_that_is_too_large_is_refused),
         cmocka_unit_test(cuts_stop_where_their_bytes_are_used_up),
         cmocka_unit_test(a_chunk_that_cannot_be_decoded_is_sent_as_it_is),
