@@ -46,14 +46,13 @@ typedef struct rp_durable_options {
     uint64_t segment_bytes; /* size of a segment file; 0: 256 MiB. At most 1/64 of the file
                                system, but at least 1 MiB */
     uint64_t max_memory;    /* bytes of tables in memory, counted by rp_trajectory_cost(). An
-                               eighth    of it is the cache of chunks read back from disk. Other
-                               chunks are on    disk until they are sampled. Items, and chunks
-                               below 1    KiB, stay in    memory: if they fill it, the policy of the
-                               store    decides, as with    max_bytes. 0: everything is in memory */
+                               eighth of it is the cache of chunks read back from disk. Other
+                               chunks are on disk until they are sampled. Items, and chunks below 1
+                               KiB, stay in memory: if they fill it, the policy of the store
+                               decides, as with max_bytes. 0: everything is in memory */
     bool checkpoint_at_end; /* rp_durable_close() writes a last checkpoint */
     bool salvage;           /* load what is readable of damaged data, and report the rest */
-    bool accept_changes; /* keep the items of tables whose selectors differ from the saved ones
-                          */
+    bool accept_changes;    /* keep the items of tables with other selectors than saved */
     /* Called at least once a second on the thread that works. May be NULL. */
     void (*on_progress)(void *ctx, const rp_durable_progress *progress);
     /* Called with a text for an operator: a checkpoint failed or the journal cannot be written

@@ -19,8 +19,8 @@
 #ifndef RP_CHUNK_CHUNK_WIRE_H
 #define RP_CHUNK_CHUNK_WIRE_H
 
-#include "chunk/column_place.h"
 #include "chunk/chunk_api.h"
+#include "chunk/column_place.h"
 
 /* Field numbers. */
 enum {

@@ -17,8 +17,8 @@
 #include <pthread.h>
 
 #include "disk/reserve.h"
+#include "durable/async.h"
 #include "durable/checkpoint/checkpoint.h"
-#include "durable/durable.h"
 #include "durable/journal/store_log.h"
 #include "durable/recovery/recovery.h"
 #include "util/mutex.h"

@@ -12,8 +12,8 @@
 #ifndef RP_SERVER_CORE_DRAWN_H
 #define RP_SERVER_CORE_DRAWN_H
 
-#include "table/op.h"
 #include "server/core/queue_budget.h"
+#include "table/op.h"
 
 typedef struct rp_drawn {
     rp_draw_room room; /* first; for operations that cannot say what their call holds */

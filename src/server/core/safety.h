@@ -16,7 +16,7 @@
 
 #include <stdatomic.h>
 
-#include "durable/durable.h"
+#include "durable/async.h"
 #include "net/loop.h"
 #include "reprise/durable.h"
 

@@ -40,7 +40,6 @@
 
 #include "net/loop.h"
 #include "net/tls.h"
-#include "table/op.h"
 #include "reprise/server.h"
 #include "server/auth/gate.h"
 #include "server/bounds/item_room.h"
@@ -54,6 +53,7 @@
 #include "server/http/http_page.h"
 #include "server/metrics/metrics.h"
 #include "server/shm/lease.h"
+#include "table/op.h"
 #include "util/mutex.h"
 #include "util/shared_arena.h"
 #include "wire/h2/h2.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Durability without a thread that waits: for the server. */
-#ifndef RP_DURABLE_DURABLE_H
-#define RP_DURABLE_DURABLE_H
+#ifndef RP_DURABLE_ASYNC_H
+#define RP_DURABLE_ASYNC_H
 
 #include "reprise/durable.h"
 

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Units are the pairs x.c and x.h of src/: no circles between them, short signatures, assertions."""
+
+import pathlib
+import re
+
+from tree import ROOT, c_files, expect_none, name_of, without_comments
+
+MOST_PARAMETERS = 7
+CALLBACKS = {"on_request", "rp_h2_on_header"}  # libmicrohttpd and nghttp2 give them their parameters
+ASSERTS_PER_1000_LINES = 10
+BANNER = re.compile(r"^\s*(/\*|//|#) ?(-{3,}|={3,}|\*{4,})", re.MULTILINE)
+
+
+def units():
+    """Unit, by its path without suffix below src/: the units of src/ that it includes."""
+    graph = {}
+    for path in c_files("src"):
+        unit = path.relative_to(ROOT / "src").with_suffix("").as_posix()
+        headers = re.findall(r'^\s*#\s*include\s*"([^"]+)\.h"', without_comments(path.read_text()),
+                             re.MULTILINE)
+        graph.setdefault(unit, set()).update(h for h in headers if h != unit)
+    return {unit: {h for h in headers if h in graph} for unit, headers in graph.items()}
+
+
+def circles(graph):
+    """The sets of nodes that reach each other, of more than one node (Tarjan)."""
+    index, low, stack, found = {}, {}, [], []
+
+    def visit(node):
+        index[node] = low[node] = len(index)
+        stack.append(node)
+        for other in sorted(graph[node]):
+            if other not in index:
+                visit(other)
+            if other in stack:
+                low[node] = min(low[node], low[other])
+        if low[node] == index[node]:
+            group = stack[stack.index(node):]
+            del stack[stack.index(node):]
+            if len(group) > 1:
+                found.append(sorted(group))
+
+    for node in sorted(graph):
+        if node not in index:
+            visit(node)
+    return found
+
+
+def test_the_search_finds_circles():
+    graph = {"a": {"b"}, "b": {"c"}, "c": {"b", "d"}, "d": set(), "e": {"a"}}
+    assert circles(graph) == [["b", "c"]]
+
+
+def test_no_unit_includes_itself_through_others():
+    expect_none(" ".join(c) for c in circles(units()))
+
+
+def parameters(text):
+    """(name, number of parameters) of each function that is declared or defined in the first column."""
+    for match in re.finditer(r"^(?!typedef|return|else)[A-Za-z_][\w \t*]*?\b(\w+)\(([^;{}]*?)\)\s*[;{]",
+                             text, re.MULTILINE | re.DOTALL):
+        depth = count = 0
+        for letter in match.group(2):
+            depth += (letter == "(") - (letter == ")")
+            count += letter == "," and depth == 0
+        yield match.group(1), count + bool(match.group(2).strip())
+
+
+def test_functions_have_few_parameters():
+    expect_none(f"{name_of(path)}: {name} has {count} parameters, the bound is {MOST_PARAMETERS}"
+                for path in c_files("include", "src", "python")
+                for name, count in parameters(without_comments(path.read_text()))
+                if count > MOST_PARAMETERS and name not in CALLBACKS)
+
+
+def test_modules_assert_their_invariants():
+    wrong = []
+    for module in sorted(p for p in (ROOT / "src").iterdir() if p.is_dir()):
+        texts = [p.read_text() for p in c_files(f"src/{module.name}")]
+        lines = sum(len(t.splitlines()) for t in texts)
+        asserts = sum(len(re.findall(r"\b(?:static_assert|_Static_assert|assert|RP_VERIFY)\(", without_comments(t)))
+                      for t in texts)
+        if asserts * 1000 < lines * ASSERTS_PER_1000_LINES:
+            wrong.append(f"src/{module.name}: {asserts} assertions in {lines} lines; "
+                         f"{ASSERTS_PER_1000_LINES} for each thousand are wanted")
+    expect_none(wrong)
+
+
+def test_files_have_no_section_banners():
+    expect_none(name_of(p) for p in [*c_files("include", "src", "tests", "fuzz", "bench", "examples",
+                                             "python"),
+                                     *(ROOT / "python").rglob("*.py"), *(ROOT / "tests").rglob("*.py"),
+                                     *(ROOT / "bench").glob("*.py"), *(ROOT / "tools").glob("*.py")]
+                if BANNER.search(pathlib.Path(p).read_text()))
