@@ -282,7 +282,8 @@ def build(name, config):
         if status != 0:
             return Result(0, 1, output)
         stamp.write_text(json.dumps(options))
-    status, output = run(["ninja", "-C", where, f"-j{JOBS}", "-k0", *needed(where, config)], env=env)
+    status, output = run(["ninja", "-C", where, f"-j{JOBS}", "-k0", *needed(where, config)], 1800,
+                         env)
     progress = r"\A.*?(?=^FAILED: )|^\[\d+/\d+\] [^\n]*\n"
     output = re.sub(progress, "", output, flags=re.DOTALL | re.MULTILINE)
     return Result(1, 0) if status == 0 else Result(0, 1, output)
