@@ -32,6 +32,7 @@ typedef struct rp_server_limits {
     size_t slices;              /* of all items of a message: 1,048,576 */
     size_t items;               /* of one message: 262,144 */
     size_t keys;                /* of one message that updates, deletes or keeps: 262,144 */
+    size_t distinct_samples;    /* of one Sample without repetition: 4,096 */
     size_t stream_pinned_bytes; /* of chunks that a stream keeps and no table has: 64 MiB */
     size_t connection_pinned_bytes; /* the same over all streams of a connection: 256 MiB */
     size_t pinned_bytes; /* the same over all connections, and of inserts that wait: 10 % of the

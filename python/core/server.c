@@ -76,6 +76,7 @@ static const limit_field limit_fields[] = {
     COUNT(slices),
     COUNT(items),
     COUNT(keys),
+    COUNT(distinct_samples),
     COUNT(stream_pinned_bytes),
     COUNT(connection_pinned_bytes),
     COUNT(pinned_bytes),

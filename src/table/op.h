@@ -7,7 +7,7 @@
 
 /* A limit on the bytes of samples that are drawn but not delivered, which many operations may
  * share. If a drawn item is removed from its table, no table counts its bytes: this limit does.
- * Both functions are called under the lock of a table, on any thread: they must not block or
+ * All functions are called under the lock of a table, on any thread: they must not block or
  * call the library. */
 typedef struct rp_draw_room rp_draw_room;
 struct rp_draw_room {
@@ -16,6 +16,8 @@ struct rp_draw_room {
     size_t (*take)(rp_draw_room *room, size_t least, size_t most);
     /* Returns bytes that were taken. */
     void (*give)(rp_draw_room *room, size_t bytes);
+    /* Returns about how many bytes can be taken. No more items are picked than may fit. */
+    size_t (*left)(const rp_draw_room *room);
 };
 
 /* An asynchronous operation. If it cannot complete at once, the table parks it and calls

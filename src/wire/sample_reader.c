@@ -4,7 +4,8 @@
  * (sample_trajectory.c).
  *
  * Samples of one message share chunks, which are sent again with each of them. `recent` is a
- * cache of chunks by key. It borrows them: they are held by the sample in assembly, or by
+ * cache of chunks by key; a chunk is used again only for the same bytes, as two writers may
+ * have chosen the same key. It borrows them: they are held by the sample in assembly, or by
  * samples of the current call of rp_sample_reader_next(). So it is cleared when such a call
  * begins, and when a chunk is dropped that is in no sample. */
 #include <assert.h>
@@ -290,7 +291,8 @@ static rp_status get_chunk(rp_sample_reader *r, const rp_pb_field *f, rp_chunk *
     if (st != RP_OK) return rp_wire_blame_peer(st, err);
     place = recent_place(r, head.origin.key);
     if (place->chunk != NULL && place->key == head.origin.key &&
-        place->chunk->wire_bytes == f->size) {
+        place->chunk->wire_bytes == f->size &&
+        memcmp(place->chunk->wire, f->data, f->size) == 0) { /* writers choose keys */
         *out = rp_chunk_ref(place->chunk);
         return RP_OK;
     }

@@ -124,6 +124,82 @@ def test_a_chunk_again_must_be_as_it_was(attack):
         assert peer.ask(m.RESET, m.octets(1, "a")).status == m.OK
 
 
+OURS = "/reprise.v1.Replay/"
+
+
+def entries(call):
+    """The keys of the items in an answer of Sample or Peek."""
+    return [dict(m.read(dict(m.read(dict(m.read(entry))[1]))[1]))[1]
+            for field, entry in m.read(call.messages()[0]) if field == 2]
+
+
+@pytest.mark.parametrize("table", ["fifo", "prioritized"])
+def test_an_item_that_cannot_be_decoded_costs_the_others_nothing(attack, table):
+    """Nothing is decompressed when it is inserted. Who wants rows cut gets it as it is."""
+    target = attack()
+    target.may_change = True
+    keys = list(range(1, 17))
+    with target.peer() as peer:
+        stream = peer.open(m.INSERT)
+        for key in keys:
+            bad = m.tensor((10, 100), m.varint(1000) + b"\xff" * 500)
+            chunk = m.chunk(key, [bad], rows=10) if key == 11 else m.chunk(key, rows=10,
+                                                                         row_bytes=100)
+            item = m.item(key, table, 1000.0 if key == 11 else 1.0,
+                          [m.column([m.piece(key, offset=9)])])
+            peer.write(stream, m.insert([chunk], [item]))
+            assert m.confirmed(peer.reply(stream)) == [key]
+        distinct = m.octets(1, table) + m.number(2, 16) + m.number(4, 0) + m.number(5, 1)
+        peek = m.octets(1, table) + m.packed(2, keys) + m.number(3, 1)
+        for cut in (b"", m.number(7, 1)):
+            call = peer.ask(OURS + "Sample", distinct + cut)
+            assert call.status == m.OK, call
+            assert sorted(entries(call)) == keys
+        for cut in (b"", m.number(4, 1)):
+            call = peer.ask(OURS + "Peek", peek + cut)
+            assert call.status == m.OK, call
+            assert entries(call) == keys
+        assert peer.ask(m.RESET, m.octets(1, table)).status == m.OK
+
+
+def read_rows(call):
+    """The bytes of the rows of each item in an answer, by the item's key. One slice each."""
+    message = list(m.read(call.messages()[0]))
+    chunks, rows = {}, {}
+    for field, data in message:
+        if field == 1:
+            fields = dict(m.read(data))
+            assert fields[1] not in chunks
+            chunks[fields[1]] = dict(m.read(dict(m.read(fields[5]))[1]))[4]
+    for field, data in message:
+        if field == 2:
+            item = dict(m.read(dict(m.read(dict(m.read(data))[1]))[1]))
+            piece = dict(m.read(dict(m.read(dict(m.read(item[8]))[1]))[1]))
+            rows[item[1]] = chunks[piece[1]][-16:]
+    return rows
+
+
+def test_chunks_of_several_writers_under_one_key(attack):
+    """A key is its stream's own. Nobody can fail the calls of others by choosing theirs."""
+    target = attack()
+    target.may_change = True
+    with target.peer() as peer:
+        for key in range(1, 9):
+            stream = peer.open(m.INSERT)
+            chunk = m.chunk(1 if key < 8 else 2, fill=bytes([64 + min(key, 6)]))  # 6 and 7 equal
+            peer.write(stream, m.insert([chunk], [m.item(key, "fifo",
+                                                         chunk_key=1 if key < 8 else 2)]))
+            assert m.confirmed(peer.reply(stream)) == [key]
+        sample = m.octets(1, "fifo") + m.number(2, 8) + m.number(4, 0) + m.number(5, 1)
+        peek = m.octets(1, "fifo") + m.packed(2, range(1, 9)) + m.number(3, 1)
+        for path, request in ((OURS + "Sample", sample), (OURS + "Sample", sample + m.number(7, 1)),
+                              (OURS + "Peek", peek), (OURS + "Peek", peek + m.number(4, 1))):
+            call = peer.ask(path, request)
+            assert call.status == m.OK, call
+            assert read_rows(call) == {key: bytes([64 + min(key, 6)]) * 16 for key in range(1, 9)}
+        assert peer.ask(m.RESET, m.octets(1, "fifo")).status == m.OK
+
+
 def test_an_item_again_is_an_update(attack):
     target = attack()
     target.may_change = True

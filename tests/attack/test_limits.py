@@ -136,6 +136,32 @@ def test_a_limit_at_its_edge(attack, edge):
         assert peer.ask(m.RESET, m.octets(1, "a")).status == m.OK
 
 
+@pytest.mark.parametrize("limit", [None, 10])
+def test_a_batch_without_repetition_is_drawn_under_one_lock_and_has_a_limit(attack, limit):
+    target = attack(limits={"distinct_samples": limit} if limit else {})
+    target.may_change = True
+    most = limit or 4096
+
+    def sample(count, is_distinct):
+        request = m.octets(1, "a") + m.number(2, count) + m.number(4, 0) + m.number(5, is_distinct)
+        return peer.ask(OURS + "Sample", request + m.number(3, 1))
+
+    with target.peer() as peer:
+        stream = peer.open(m.INSERT)
+        peer.write(stream, m.one(1))
+        assert m.confirmed(peer.reply(stream)) == [1]
+        for count, is_distinct in ((most, True), (most + 1, False)):
+            call = sample(count, is_distinct)
+            assert call.status == m.OK, call
+        assert not target.refused()
+        before = target.table_state()
+        call = sample(most + 1, True)
+        assert call.status == m.EXHAUSTED and "distinct_samples" in call.text, call
+        assert target.table_state() == before
+        assert target.limits_hit() == {"distinct_samples": 1}
+        assert peer.ask(m.RESET, m.octets(1, "a")).status == m.OK
+
+
 # The limits as they are; what is above is made cheap to send.
 DEFAULTS = [
     ("item_bytes", huge(), m.INSERT),

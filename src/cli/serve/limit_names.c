@@ -36,6 +36,7 @@ static const limit list[] = {
     LIMIT(slices, COUNT, 1, RP_MAX_SLICES),
     LIMIT(items, COUNT, 1, 1 << 24),
     LIMIT(keys, COUNT, 1, 1 << 28),
+    LIMIT(distinct_samples, COUNT, 1, 1 << 20),
     LIMIT(stream_pinned_bytes, BYTES, 1, INT64_MAX),
     LIMIT(connection_pinned_bytes, BYTES, 1, INT64_MAX),
     LIMIT(pinned_bytes, BYTES, 1, INT64_MAX),

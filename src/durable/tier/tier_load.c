@@ -155,7 +155,8 @@ static rp_status read_record(rp_tier *t, const rp_want *want, uint8_t *out, rp_e
 /* Reads and checks the chunk of a request. Takes its block. */
 static rp_status read_chunk(rp_tier *t, const rp_want *want, rp_chunk **out, rp_error *err)
 {
-    const rp_chunk_limits limits = {SIZE_MAX, (size_t)1 << 30, RP_MAX_COLUMNS};
+    /* Those of the format: the chunk was admitted when it was inserted. */
+    const rp_chunk_limits limits = {SIZE_MAX, SIZE_MAX, RP_MAX_COLUMNS};
     size_t bytes = want->base->wire_bytes;
     rp_loaded *block = want->block;
     rp_status st;

@@ -20,6 +20,7 @@ enum { MIB = 1 << 20 };
     X(slices, RP_MAX_SLICES, 1, RP_MAX_SLICES)                                                 \
     X(items, 262144, 1, 1 << 24)                                                               \
     X(keys, 262144, 1, 1 << 28)                                                                \
+    X(distinct_samples, 4096, 1, 1 << 20)                                                      \
     X(stream_pinned_bytes, 64 * (size_t)MIB, 1, SIZE_MAX / 2)                                  \
     X(connection_pinned_bytes, 256 * (size_t)MIB, 1, SIZE_MAX / 2)                             \
     X(pinned_bytes, share_of_memory(10), 1, SIZE_MAX / 2)                                      \

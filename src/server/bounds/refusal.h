@@ -17,6 +17,7 @@
     X(SLICES, "slices")                                                                        \
     X(ITEMS, "items")                                                                          \
     X(KEYS, "keys")                                                                            \
+    X(DISTINCT_SAMPLES, "distinct_samples")                                                    \
     X(STREAM_PINNED, "stream_pinned_bytes")                                                    \
     X(CONNECTION_PINNED, "connection_pinned_bytes")                                            \
     X(PINNED, "pinned_bytes")                                                                  \

@@ -17,12 +17,17 @@ static void give(rp_draw_room *room, size_t bytes)
     rp_drawn_untake((rp_drawn *)(void *)room, bytes);
 }
 
+static size_t left(const rp_draw_room *room)
+{
+    return rp_drawn_left((const rp_drawn *)(const void *)room, 0);
+}
+
 rp_drawn *rp_drawn_new(const rp_allocator *alloc, rp_queue_budget *budget)
 {
     rp_drawn *drawn = rp_alloc_zero(alloc, sizeof *drawn);
 
     if (drawn == NULL) return NULL;
-    drawn->room = (rp_draw_room){.take = take, .give = give};
+    drawn->room = (rp_draw_room){.take = take, .give = give, .left = left};
     drawn->alloc = *alloc;
     drawn->budget = budget;
     drawn->refs = 1;
@@ -102,6 +107,21 @@ size_t rp_drawn_take(rp_drawn *drawn, size_t mine, size_t least, size_t most)
     }
     rp_counter_add_shared(budget->drawn_counter, got);
     return got;
+}
+
+size_t rp_drawn_left(const rp_drawn *drawn, size_t mine)
+{
+    size_t limit = atomic_load_explicit(&drawn->limit, memory_order_relaxed);
+    size_t own = atomic_load_explicit(&drawn->bytes, memory_order_relaxed), room;
+    size_t turn = atomic_load_explicit(&drawn->turn, memory_order_relaxed);
+
+    assert(own >= mine);
+    if (own - mine >= atomic_load_explicit(&drawn->connection_limit, memory_order_relaxed))
+        return 0;
+    own += atomic_load_explicit(&drawn->counted, memory_order_relaxed);
+    room = rp_queue_room(drawn->budget, limit,
+                         rp_queue_published_side(drawn->budget, RP_QUEUE_OUT), own);
+    return rp_drawn_turn_has(turn, room) ? turn / 2 : room;
 }
 
 void rp_drawn_give(rp_drawn *drawn, size_t bytes)

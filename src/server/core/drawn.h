@@ -35,6 +35,8 @@ void rp_drawn_unref(rp_drawn *drawn); /* NULL is fine */
 
 /* As rp_draw_room.take, for a call that holds `mine` bytes already. Any thread. */
 size_t rp_drawn_take(rp_drawn *drawn, size_t mine, size_t least, size_t most);
+/* As rp_draw_room.left, for such a call. Any thread. */
+size_t rp_drawn_left(const rp_drawn *drawn, size_t mine);
 void rp_drawn_give(rp_drawn *drawn, size_t bytes);
 /* As rp_draw_room.give: returns bytes of items that were not drawn in the end. If no other
  * bytes are counted, the room of a turn may be taken again. Any thread. */

@@ -21,6 +21,7 @@ enum { RP_VIEW_WAITING = 16, RP_VIEW_WHY_BYTES = 256 };
     X(slices)                                                                                  \
     X(items)                                                                                   \
     X(keys)                                                                                    \
+    X(distinct_samples)                                                                        \
     X(stream_pinned_bytes)                                                                     \
     X(connection_pinned_bytes)                                                                 \
     X(pinned_bytes)                                                                            \

@@ -51,9 +51,9 @@ static sample_task *sample_of(rp_task *task)
 
 static void on_posted(rp_post *post);
 
-static draw *draw_of(rp_draw_room *room)
+static draw *draw_of(const rp_draw_room *room)
 {
-    return (draw *)(void *)((char *)room - offsetof(draw, room));
+    return (draw *)(void *)((const char *)room - offsetof(draw, room));
 }
 
 /* An operation calls take and give one after the other. Only on_check() reads held_bytes at the
@@ -82,6 +82,16 @@ static void give(rp_draw_room *room, size_t bytes)
     (void)before;
 }
 
+static size_t left(const rp_draw_room *room)
+{
+    const draw *d = draw_of(room);
+    size_t held = atomic_load_explicit(&d->held_bytes, memory_order_relaxed);
+    size_t mine = held < d->max_bytes ? d->max_bytes - held : 0;
+    size_t all = rp_drawn_left(d->drawn, held);
+
+    return mine < all ? mine : all;
+}
+
 /* NULL with the call ended. */
 static draw *new_draw(sample_task *task)
 {
@@ -104,7 +114,7 @@ static draw *new_draw(sample_task *task)
     if (task->options.count > d->array.count) task->options.count = d->array.count;
     if (task->options.at_least > task->options.count)
         task->options.at_least = task->options.count;
-    d->room = (rp_draw_room){.take = take, .give = give};
+    d->room = (rp_draw_room){.take = take, .give = give, .left = left};
     d->drawn = rp_drawn_ref(task->items.task.connection->drawn);
     d->max_bytes = worker->limits.message_bytes;
     d->options = task->options;
@@ -251,15 +261,27 @@ static void begin(rp_items_task *items)
     arm_check(task);
 }
 
-/* Checks what the table does not check itself. */
-static rp_status check(const rp_wire_draw_request *request, size_t max_count, rp_error *err)
+/* Checks what the table does not check itself. A distinct batch is drawn under one lock, and
+ * has a limit of its own. */
+static rp_status check(const rp_wire_draw_request *request, const rp_server_limits *limits,
+                       rp_refusal *why, rp_error *err)
 {
+    *why = RP_REFUSED_DECODE;
     if (request->count < 1)
         return rp_fail(err, RP_INVALID, "count must be >= 1, got %lld",
                        (long long)request->count);
-    if ((uint64_t)request->count > max_count)
+    if ((uint64_t)request->count > limits->keys) {
+        *why = RP_REFUSED_KEYS;
         return rp_fail(err, RP_NO_RESOURCE, "count must be <= %zu, the limit keys, got %lld",
-                       max_count, (long long)request->count);
+                       limits->keys, (long long)request->count);
+    }
+    if (request->distinct && (uint64_t)request->count > limits->distinct_samples) {
+        *why = RP_REFUSED_DISTINCT_SAMPLES;
+        return rp_fail(err, RP_NO_RESOURCE,
+                       "count of a distinct batch must be <= %zu, the limit distinct_samples, "
+                       "got %lld; ask for fewer, or raise the limit",
+                       limits->distinct_samples, (long long)request->count);
+    }
     if (request->at_least < 0 || request->at_least > request->count)
         return rp_fail(err, RP_INVALID, "at_least must be from 0 to count, %lld, got %lld",
                        (long long)request->count, (long long)request->at_least);
@@ -272,6 +294,7 @@ static void on_message(rp_task *task, const uint8_t *data, size_t size, rp_block
     sample_task *sample = sample_of(task);
     rp_items_task *items = &sample->items;
     rp_wire_draw_request request;
+    rp_refusal why;
     rp_error error;
 
     (void)block;
@@ -280,9 +303,8 @@ static void on_message(rp_task *task, const uint8_t *data, size_t size, rp_block
         rp_task_refuse(task, RP_REFUSED_DECODE, &error);
         return;
     }
-    if (check(&request, rp_task_worker(task)->limits.keys, &error) != RP_OK) {
-        rp_task_refuse(task, error.code == RP_NO_RESOURCE ? RP_REFUSED_KEYS : RP_REFUSED_DECODE,
-                       &error);
+    if (check(&request, &rp_task_worker(task)->limits, &why, &error) != RP_OK) {
+        rp_task_refuse(task, why, &error);
         return;
     }
     items->served = rp_served_table_of(task, request.table);

@@ -2,12 +2,12 @@
 #include "server/rpc/items_response.h"
 
 #include <assert.h>
-#include <inttypes.h>
 
 #include "chunk/chunk.h"
 #include "chunk/trajectory.h"
 #include "util/error.h"
 #include "util/mem.h"
+#include "wire/chunk_rekey.h"
 #include "wire/replay_calls.h"
 #include "wire/row_cut.h"
 #include "wire/sample_response.h"
@@ -27,8 +27,15 @@ enum {
 
 struct rp_response_chunk {
     rp_chunk *chunk; /* borrowed from the samples */
-    rp_chunk *cut;   /* a reference, or NULL */
+    rp_chunk *cut;   /* what is sent instead; a reference, or NULL */
     size_t first, end;
+    bool is_other; /* another chunk has its key: it needs a key of its own */
+};
+
+/* A chunk that is not the first one of its key. */
+struct rp_other_chunk {
+    const rp_chunk *chunk; /* borrowed from the samples */
+    uint32_t index;        /* in chunks */
 };
 
 void rp_items_response_init(rp_items_response *response, const rp_allocator *alloc,
@@ -40,8 +47,10 @@ void rp_items_response_init(rp_items_response *response, const rp_allocator *all
         .reply = reply,
         .phase = material->with_chunks ? GATHER : ENTRIES,
         .cut_left = material->max_cut_bytes,
+        .next_key = 1,
     };
     rp_map_init(&response->map, alloc, seed);
+    rp_map_init(&response->other_map, alloc, seed);
 }
 
 void rp_items_response_deinit(rp_items_response *response)
@@ -50,10 +59,12 @@ void rp_items_response_deinit(rp_items_response *response)
 
     for (size_t i = 0; i < response->chunk_count; i++) rp_chunk_unref(response->chunks[i].cut);
     rp_release(alloc, response->chunks, response->chunk_capacity * sizeof *response->chunks);
+    rp_release(alloc, response->others, response->other_capacity * sizeof *response->others);
     rp_release(alloc, response->slices, response->slice_capacity * sizeof *response->slices);
     rp_release(alloc, response->columns, response->column_capacity * sizeof *response->columns);
     rp_decoder_free(response->decoder);
     rp_map_deinit(&response->map);
+    rp_map_deinit(&response->other_map);
 }
 
 size_t rp_items_response_bytes(const rp_items_response *response)
@@ -82,7 +93,8 @@ static void work(rp_items_response *a, size_t bytes)
     a->work_left = bytes < a->work_left ? a->work_left - bytes : 0;
 }
 
-static rp_response_chunk *find(const rp_items_response *a, uint64_t key)
+/* The first chunk of a key, or NULL. */
+static rp_response_chunk *find_key(const rp_items_response *a, uint64_t key)
 {
     uint32_t tag = rp_map_tag(&a->map, key), slot;
     rp_map_cursor at = rp_map_start(&a->map, tag);
@@ -92,6 +104,31 @@ static rp_response_chunk *find(const rp_items_response *a, uint64_t key)
     return NULL;
 }
 
+static uint32_t other_tag(const rp_items_response *a, const rp_chunk *chunk)
+{
+    return rp_map_tag(&a->other_map, (uint64_t)(uintptr_t)chunk);
+}
+
+static rp_response_chunk *find_other(const rp_items_response *a, const rp_chunk *chunk)
+{
+    uint32_t tag = other_tag(a, chunk), slot;
+    rp_map_cursor at = rp_map_start(&a->other_map, tag);
+
+    while ((slot = rp_map_next(tag, &at)) != RP_MAP_NONE)
+        if (a->others[slot].chunk == chunk) return &a->chunks[a->others[slot].index];
+    return NULL;
+}
+
+/* What stands for a chunk of a sample, or NULL. */
+static rp_response_chunk *find(const rp_items_response *a, const rp_chunk *chunk)
+{
+    rp_response_chunk *found = find_key(a, chunk->origin.key);
+
+    if (found == NULL || found->chunk == chunk) return found;
+    return a->other_count > 0 ? find_other(a, chunk) : NULL;
+}
+
+/* Adds a chunk to the array, but to no map. */
 static rp_status add_chunk(rp_items_response *a, rp_chunk *chunk, rp_error *err)
 {
     if (a->chunk_count == a->chunk_capacity) {
@@ -102,32 +139,64 @@ static rp_status add_chunk(rp_items_response *a, rp_chunk *chunk, rp_error *err)
             return rp_fail_memory(err, capacity * sizeof *a->chunks);
         a->chunk_capacity = capacity;
     }
-    if (rp_map_reserve(&a->map, 1) != RP_OK) return rp_fail_memory(err, sizeof(rp_map_bucket));
-    rp_map_insert(&a->map, rp_map_tag(&a->map, chunk->origin.key), (uint32_t)a->chunk_count);
     a->chunks[a->chunk_count++] = (rp_response_chunk){.chunk = chunk, .first = SIZE_MAX};
     return RP_OK;
 }
 
-/* Adds a chunk. Writers choose keys, and two of them may have chosen the same one for different
- * bytes: a response cannot express that. */
+static rp_status add_first(rp_items_response *a, rp_chunk *chunk, rp_error *err)
+{
+    if (rp_map_reserve(&a->map, 1) != RP_OK) return rp_fail_memory(err, sizeof(rp_map_bucket));
+    rp_status st = add_chunk(a, chunk, err);
+    if (st == RP_OK)
+        rp_map_insert(&a->map, rp_map_tag(&a->map, chunk->origin.key),
+                      (uint32_t)(a->chunk_count - 1));
+    return st;
+}
+
+/* Adds a chunk whose key `first` has. */
+static rp_status add_other(rp_items_response *a, rp_chunk *chunk,
+                           const rp_response_chunk *first, rp_error *err)
+{
+    uint32_t index = (uint32_t)(first - a->chunks);
+    bool is_same = first->chunk->wire_bytes == chunk->wire_bytes &&
+                   memcmp(first->chunk->wire, chunk->wire, chunk->wire_bytes) == 0;
+
+    work(a, chunk->wire_bytes);
+    if (a->other_count == a->other_capacity) {
+        size_t capacity = a->other_capacity > 0 ? 2 * a->other_capacity : 16;
+        if (capacity >= RP_MAP_NONE ||
+            !rp_resize_array(&a->alloc, &a->others, a->other_capacity, capacity,
+                             sizeof *a->others))
+            return rp_fail_memory(err, capacity * sizeof *a->others);
+        a->other_capacity = capacity;
+    }
+    if (rp_map_reserve(&a->other_map, 1) != RP_OK)
+        return rp_fail_memory(err, sizeof(rp_map_bucket));
+    if (!is_same) { /* `first` may be moved */
+        rp_status st = add_chunk(a, chunk, err);
+        if (st != RP_OK) return st;
+        index = (uint32_t)(a->chunk_count - 1);
+        a->chunks[index].is_other = true;
+    }
+    rp_map_insert(&a->other_map, other_tag(a, chunk), (uint32_t)a->other_count);
+    a->others[a->other_count++] = (rp_other_chunk){.chunk = chunk, .index = index};
+    return RP_OK;
+}
+
 static rp_status gather_chunk(rp_items_response *a, rp_chunk *chunk, rp_error *err)
 {
-    const rp_response_chunk *found = find(a, chunk->origin.key);
+    const rp_response_chunk *first = find_key(a, chunk->origin.key);
 
     assert(a->phase == GATHER); /* R1 */
-    if (found == NULL) return add_chunk(a, chunk, err);
-    if (found->chunk == chunk) return RP_OK;
-    work(a, chunk->wire_bytes);
-    if (found->chunk->wire_bytes == chunk->wire_bytes &&
-        memcmp(found->chunk->wire, chunk->wire, chunk->wire_bytes) == 0)
+    if (first == NULL) return add_first(a, chunk, err);
+    if (first->chunk == chunk || (a->other_count > 0 && find_other(a, chunk) != NULL))
         return RP_OK;
-    return rp_fail(err, RP_CORRUPT, "key %" PRIu64 " stands for two different chunks",
-                   chunk->origin.key);
+    return add_other(a, chunk, first, err);
 }
 
 static void gather_rows(rp_items_response *a, const rp_slice *slice)
 {
-    rp_response_chunk *found = find(a, slice->chunk->origin.key);
+    rp_response_chunk *found = find(a, slice->chunk);
     size_t end = (size_t)slice->offset + slice->length;
 
     assert(found != NULL); /* R3 */
@@ -155,28 +224,43 @@ static rp_status gather(rp_items_response *a, const rp_sample *sample, rp_error 
     return RP_OK;
 }
 
-static rp_status cut(rp_items_response *a, rp_response_chunk *c, rp_error *err)
+/* Cuts a chunk to the rows that are used, if that makes it shorter. A chunk that cannot be cut
+ * is sent as it is, as without cut_rows: if its bytes are damaged, the reader of its items
+ * finds that, and the other items of the response arrive. */
+static void cut(rp_items_response *a, rp_response_chunk *c)
 {
     size_t count = c->end - c->first, cost;
 
     assert(c->first < c->end && c->cut == NULL);
     cost = rp_row_cut_cost(c->chunk, c->first, count);
-    if (cost == 0 || cost > MAX_CHUNK_WORK || cost > a->cut_left) return RP_OK;
+    if (cost == 0 || cost > MAX_CHUNK_WORK || cost > a->cut_left) return;
     a->cut_left -= cost;
     work(a, cost);
-    if (a->decoder == NULL && rp_decoder_new(&a->alloc, 0, &a->decoder) != RP_OK)
-        return rp_fail_memory(err, cost);
-    rp_status st = rp_row_cut(&a->alloc, a->decoder, c->chunk, c->first, count, &c->cut, err);
+    if (a->decoder == NULL && rp_decoder_new(&a->alloc, 0, &a->decoder) != RP_OK) return;
+    if (rp_row_cut(&a->alloc, a->decoder, c->chunk, c->first, count, &c->cut, NULL) != RP_OK)
+        c->cut = NULL;
     rp_decoder_clear(a->decoder); /* so that it does not keep the chunk */
-    return st;
+}
+
+/* Gives a chunk a key that no other chunk of the response has. It has all its rows then. */
+static rp_status rekey(rp_items_response *a, rp_response_chunk *c, rp_error *err)
+{
+    while (find_key(a, a->next_key) != NULL) {
+        a->next_key++;
+        work(a, SLICE_WORK);
+    }
+    work(a, 2 * c->chunk->wire_bytes);
+    c->first = 0;
+    return rp_chunk_rekey(&a->alloc, c->chunk, a->next_key++, &c->cut, err);
 }
 
 static rp_status write_chunk(rp_items_response *a, rp_response_chunk *c, rp_error *err)
 {
     const rp_chunk *chunk = c->chunk;
-    rp_status st = a->material.cut_rows ? cut(a, c, err) : RP_OK;
+    rp_status st = c->is_other ? rekey(a, c, err) : RP_OK;
 
     if (st != RP_OK) return st;
+    if (a->material.cut_rows && !c->is_other) cut(a, c);
     if (c->cut != NULL) chunk = c->cut;
     work(a, ITEM_WORK);
     if (chunk->wire_bytes > room(a)) return too_large(a, err);
@@ -185,9 +269,10 @@ static rp_status write_chunk(rp_items_response *a, rp_response_chunk *c, rp_erro
 
 static bool is_cut(const rp_items_response *a, const rp_trajectory *trajectory)
 {
-    if (!a->material.cut_rows || !a->material.with_chunks) return false;
+    if (!a->material.with_chunks || (!a->material.cut_rows && a->other_count == 0))
+        return false;
     for (size_t i = 0; i < trajectory->chunk_count; i++)
-        if (find(a, trajectory->chunks[i]->origin.key)->cut != NULL) return true;
+        if (find(a, trajectory->chunks[i])->cut != NULL) return true;
     return false;
 }
 
@@ -208,7 +293,7 @@ static bool reserve(rp_items_response *a, size_t columns, size_t slices)
     return true;
 }
 
-/* The same item over cut chunks. Returns owned. */
+/* The same item over cut chunks, or chunks with other keys. Returns owned. */
 static rp_status shift(rp_items_response *a, const rp_trajectory *from, rp_trajectory **out,
                        rp_error *err)
 {
@@ -226,7 +311,7 @@ static rp_status shift(rp_items_response *a, const rp_trajectory *from, rp_traje
         a->columns[i].slices = a->slices + count;
         for (size_t j = 0; j < column.slice_count; j++) {
             rp_slice slice = column.slices[j];
-            const rp_response_chunk *c = find(a, slice.chunk->origin.key);
+            const rp_response_chunk *c = find(a, slice.chunk);
             slice.chunk = c->cut != NULL ? c->cut : c->chunk;
             assert(c->cut == NULL || slice.offset >= c->first);
             if (c->cut != NULL) slice.offset -= (uint32_t)c->first;

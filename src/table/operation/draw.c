@@ -220,14 +220,26 @@ static void give_back(rp_op *op)
     op->more_bytes = 0;
 }
 
-/* Picks `count` (>= 1) items and takes bytes of op->room for them. Returns the number of items
- * for which there is room. The picks of the others are undone, as a redo picks only the items
- * that were drawn. */
+/* How many of `count` (>= 1) items to pick: no more than there can be room for, as an item
+ * costs at least RP_ITEM_FIXED_BYTES, but at least one, which tells how many bytes are lacking.
+ */
+static size_t limit_picks(const rp_op *op, size_t count)
+{
+    size_t most = op->room->left(op->room) / RP_ITEM_FIXED_BYTES;
+
+    if (most == 0) return 1;
+    return count < most ? count : most;
+}
+
+/* Picks at most `count` (>= 1) items and takes bytes of op->room for them. Returns the number
+ * of items for which there is room. The picks of the others are undone, as a redo picks only
+ * the items that were drawn. */
 static size_t pick_and_reserve_locked(rp_table *t, rp_op *op, size_t count) RP_REQUIRES(t->mu)
 {
     rp_rng before = t->rng;
     size_t paid;
 
+    count = limit_picks(op, count);
     (void)pick_locked(t, 0, count, false);
     paid = reserve_room_locked(t, op, count);
     if (paid == count) return count;
@@ -241,6 +253,7 @@ static size_t pick_and_reserve_locked(rp_table *t, rp_op *op, size_t count) RP_R
 static size_t pick_and_reserve_distinct_locked(rp_table *t, rp_op *op, size_t count)
     RP_REQUIRES(t->mu)
 {
+    count = limit_picks(op, count);
     for (size_t tries = 0; count > 0; tries++) {
         rp_rng before = t->rng;
         size_t picked = pick_locked(t, 0, count, true),

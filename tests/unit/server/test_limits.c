@@ -27,6 +27,7 @@ static const struct {
     SIZE(slices, 1 << 20, 1, 1 << 20),
     SIZE(items, 262144, 1, 1 << 24),
     SIZE(keys, 262144, 1, 1 << 28),
+    SIZE(distinct_samples, 4096, 1, 1 << 20),
     SIZE(stream_pinned_bytes, 64 << 20, 1, SIZE_MAX / 2),
     SIZE(connection_pinned_bytes, 256 << 20, 1, SIZE_MAX / 2),
     SIZE(pinned_bytes, 0, 1, SIZE_MAX / 2), /* the default is of the machine */

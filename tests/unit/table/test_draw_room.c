@@ -14,6 +14,7 @@ enum { PAYLOAD = 1000, MOST = 1024 };
 typedef struct fake_room {
     rp_draw_room room; /* first */
     size_t limit, used, most_used;
+    size_t most_asked; /* in one call of take() */
 } fake_room;
 
 typedef struct stage {
@@ -32,6 +33,7 @@ static size_t take(rp_draw_room *room, size_t least, size_t most)
     size_t got = f->limit - f->used < most ? f->limit - f->used : most;
 
     assert_true(least >= 1 && least <= most);
+    if (most > f->most_asked) f->most_asked = most;
     if (got < least) return 0;
     f->used += got;
     if (f->used > f->most_used) f->most_used = f->used;
@@ -46,6 +48,13 @@ static void give(rp_draw_room *room, size_t bytes)
     f->used -= bytes;
 }
 
+static size_t left(const rp_draw_room *room)
+{
+    const fake_room *f = (const fake_room *)(const void *)room;
+
+    return f->limit - f->used;
+}
+
 static void on_done(rp_op *op)
 {
     ((stage *)op->user)->done++;
@@ -58,7 +67,7 @@ static void open_stage(stage *s, size_t limit, int32_t max_times_sampled)
     options.max_times_sampled = max_times_sampled;
     rp_test_bed_init(&s->bed, NULL);
     s->table = rp_test_bed_table(&s->bed, &options);
-    s->room = (fake_room){.room = {.take = take, .give = give}, .limit = limit};
+    s->room = (fake_room){.room = {.take = take, .give = give, .left = left}, .limit = limit};
     s->done = 0;
 }
 
@@ -313,7 +322,7 @@ static void open_seeded(stage *s, rp_selector_kind sampler)
     options.seed = 7;
     rp_test_bed_init(&s->bed, NULL);
     s->table = rp_test_bed_table(&s->bed, &options);
-    s->room = (fake_room){.room = {.take = take, .give = give}, .limit = 20000};
+    s->room = (fake_room){.room = {.take = take, .give = give, .left = left}, .limit = 20000};
     s->done = 0;
     for (uint64_t key = 1; key <= 200; key++) {
         size_t bytes = key % 10 == 0 ? 30000 : key * 20;
@@ -383,6 +392,35 @@ static void what_was_picked_without_room_leaves_no_trace(void **state)
     }
 }
 
+/* Items are weighed when they are picked: what was asked of the room tells how many were. */
+static void no_more_is_picked_than_could_have_room(void **state)
+{
+    static const size_t limits[] = {0, 1, 2000, 12000};
+    enum { ITEMS = 900 };
+    rp_table_options options = rp_test_options("t", RP_PRIORITIZED, RP_FIFO, ITEMS);
+    size_t each;
+    stage s;
+
+    (void)state;
+    open_stage(&s, 0, 0);
+    options.name = "many";
+    s.table = rp_test_bed_table(&s.bed, &options);
+    for (uint64_t key = 1; key <= ITEMS; key++) put(&s, key, PAYLOAD);
+    for (size_t i = 0; i < sizeof limits / sizeof *limits; i++)
+        for (int distinct = 0; distinct <= 1; distinct++) {
+            s.room.limit = limits[i];
+            s.room.most_asked = 0;
+            assert_true(draw(&s, ITEMS, 1, distinct != 0, false));
+            if (s.op.done > 0) expect_drawn(&s, 1, 7);
+            each = s.op.lacked_bytes; /* all items cost as much */
+            assert_in_range(each, PAYLOAD, 2 * PAYLOAD);
+            assert_in_range(s.room.most_asked, each,
+                            each * (limits[i] / RP_ITEM_FIXED_BYTES + 1));
+        }
+    assert_true(rp_table_check(s.table));
+    close_stage(&s);
+}
+
 /* A batch is one change, however little room the largest item leaves. */
 static void a_batch_is_told_as_one_change(void **state)
 {
@@ -418,6 +456,7 @@ RP_TESTS(draw_room)
         cmocka_unit_test(a_large_item_does_not_make_batches_smaller),
         cmocka_unit_test(a_batch_ends_before_the_item_that_has_no_room),
         cmocka_unit_test(what_was_picked_without_room_leaves_no_trace),
+        cmocka_unit_test(no_more_is_picked_than_could_have_room),
         cmocka_unit_test(a_batch_is_told_as_one_change),
     };
 
