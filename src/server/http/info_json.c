@@ -31,7 +31,7 @@ void rp_info_json_number(rp_buf *out, double number)
 /* Writes a key and its colon; with a comma in front unless it is the first of its object. */
 static void key(rp_buf *out, const char *name)
 {
-    assert(name != NULL && name[rp_plain_bytes(name)] == '\0'); /* needs no escape */
+    assert(name != NULL && strpbrk(name, "\"\\") == NULL); /* needs no escape */
     uint8_t last = out->size > 0 ? out->data[out->size - 1] : '{';
 
     rp_buf_text(out, last == '{' ? "\"" : ",\"");
