@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Clients: made, brought to life in this process or a child of it, freed. */
+/* Creates and frees clients, and creates their live part in this process or a child of it.
+ *
+ * Invariants:
+ *   C1  `live` belongs to the process whose generation it has; no other process uses it;
+ *   C2  channel_count is the number of shards once fill_live() succeeded; 0 for a store;
+ *   C3  signature_count <= signature_capacity, and each table is cached once (under live->mu).
+ */
 #include "client/client.h"
 
 #include <assert.h>
@@ -29,6 +35,7 @@ static void free_live(rp_client *client, rp_client_live *live)
 {
     size_t shards = client->addresses.count;
 
+    assert(live->generation == rp_runtime_generation()); /* C1 */
     if (live->channel_count > 0) rp_runtime_run_on_loop(live->runtime, free_channels, live);
     rp_runtime_put(live->runtime);
     rp_tls_unref(live->tls);
@@ -63,7 +70,7 @@ static rp_status add_channel(rp_client *client, rp_client_live *live, rp_error *
     rp_status st = rp_channel_new(live->runtime, &options, &live->channels[i], err);
 
     if (st == RP_OK) live->channel_count++;
-    assert(live->channel_count <= client->addresses.count);
+    assert(live->channel_count <= client->addresses.count); /* C2 */
     return st;
 }
 
@@ -83,6 +90,7 @@ static rp_status fill_live(rp_client *client, rp_client_live *live, rp_error *er
                                                       .key = o->key_file},
                                &live->tls, err);
     while (st == RP_OK && live->channel_count < shards) st = add_channel(client, live, err);
+    assert(st != RP_OK || live->channel_count == shards); /* C2 */
     return st;
 }
 
@@ -120,11 +128,12 @@ rp_status rp_client_get_live(rp_client *client, rp_client_live **out, rp_error *
         if (st == RP_OK) atomic_store_explicit(&client->live, live, memory_order_release);
         rp_runtime_unlock_clients();
     }
-    assert(st != RP_OK || live->generation == generation);
+    assert(st != RP_OK || live->generation == generation); /* C1 */
     if (st == RP_OK) *out = live;
     return st;
 }
 
+/* Copies text to `*at`, which advances past its terminator. Returns the copy. */
 static const char *copy(char **at, const char *text)
 {
     char *here = *at;
@@ -137,6 +146,7 @@ static const char *copy(char **at, const char *text)
     return here;
 }
 
+/* Returns the bytes that copy() needs. */
 static size_t length(const char *text)
 {
     return text != NULL ? strlen(text) + 1 : 0;
@@ -159,8 +169,9 @@ static rp_status take_strings(rp_client *client, const rp_client_options *o, rp_
     own->server_name = copy(&at, o->server_name);
     if (o->token == NULL) return RP_OK;
     own->token = copy(&at, bearer);
-    at--; /* over its zero */
+    at--; /* overwrite its terminator */
     (void)copy(&at, o->token);
+    assert(at <= client->strings + client->strings_bytes);
     return RP_OK;
 }
 
@@ -178,14 +189,17 @@ static rp_status check(const rp_client_options *o, rp_error *err)
                        "be 0 or more",
                        (long long)o->retry_min_ms, (long long)o->retry_max_ms);
     if ((int)o->spread < RP_SPREAD_TURNS || o->spread > RP_SPREAD_KEYS)
-        return rp_fail(err, RP_INVALID, "spread is %d, there is no such one", (int)o->spread);
+        return rp_fail(err, RP_INVALID, "spread is %d, which is not a kind of spread",
+                       (int)o->spread);
     for (const char *c = o->token != NULL ? o->token : "x"; *c != '\0'; c++)
         if (*c <= ' ' || *c > '~')
-            return rp_fail(err, RP_INVALID, "the token has a byte that no header can carry");
+            return rp_fail(err, RP_INVALID,
+                           "the token has a byte that is not allowed in a header");
     return RP_OK;
 }
 
-static void complete(rp_client_options *o)
+/* Fills in the defaults of the limits on memory. */
+static void fill_limits(rp_client_options *o)
 {
     long pages = sysconf(_SC_PHYS_PAGES), page_bytes = sysconf(_SC_PAGESIZE);
 
@@ -212,7 +226,7 @@ static rp_status new_client(rp_store *store, const char *addresses,
     client->store = store;
     client->options = *o;
     client->options.alloc = &client->alloc;
-    complete(&client->options);
+    fill_limits(&client->options);
     client->options.tls =
         o->tls || o->ca_file != NULL || o->certificate_file != NULL || o->key_file != NULL;
     client->seed = o->seed != 0 ? o->seed : rp_system_seed();
@@ -312,7 +326,7 @@ static void remember(rp_client *client, rp_client_live *live, const rp_table_inf
     if (name == NULL) return;
     memcpy(name, info->name, bytes);
     if (info->signature != NULL) (void)rp_signature_ref(info->signature);
-    assert(live->signature_count < live->signature_capacity);
+    assert(live->signature_count < live->signature_capacity); /* C3 */
     live->signatures[live->signature_count++] = (rp_known_signature){name, info->signature};
 }
 
@@ -359,7 +373,7 @@ void rp_client_forget_signature(rp_client *client, const char *table)
     rp_mutex_lock(&live->mu);
     known = find_known(live, table);
     if (known != NULL) {
-        assert(live->signature_count > 0);
+        assert(live->signature_count > 0 && known < live->signatures + live->signature_count);
         forget_known(client, known);
         *known = live->signatures[--live->signature_count];
     }

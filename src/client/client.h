@@ -26,8 +26,7 @@ typedef struct rp_known_signature {
 
 typedef struct rp_client_live {
     uint64_t generation;
-    uint64_t
-        seed; /* the client's; a new one in a child, so that siblings draw different keys */
+    uint64_t seed; /* that of the client; in a child a new one: siblings draw different keys */
     rp_runtime *runtime;
     rp_tls *tls; /* NULL: plain */
     rp_channel **channels;

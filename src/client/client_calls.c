@@ -36,19 +36,21 @@ static rp_status call_all(rp_client *client, const char *path, rp_buf *message, 
 static rp_status need_name(const char *table, rp_error *err)
 {
     if (table != NULL && table[0] != '\0') return RP_OK;
-    return rp_fail(err, RP_INVALID, "no table is named");
+    return rp_fail(err, RP_INVALID, "no table name is given");
 }
 
-static rp_status corrupt(const rp_client *client, size_t shard, rp_status st, rp_error *err)
+/* Prefixes the error with the address of the shard. Returns `st`. */
+static rp_status name_shard(const rp_client *client, size_t shard, rp_status st, rp_error *err)
 {
     char text[RP_ERROR_TEXT_BYTES];
 
+    assert(st != RP_OK);
     if (err == NULL) return st;
     (void)snprintf(text, sizeof text, "%s", err->text);
     return rp_fail(err, st, "%.80s: %.160s", rp_client_shard_address(client, shard), text);
 }
 
-/* Adds the tables of one shard. `status` is NULL of a Reverb server. */
+/* Adds the tables of one shard. `status` is NULL for a Reverb server. */
 static rp_status add_shard(rp_client *client, size_t shard, const rp_unary_response *info,
                            const rp_unary_response *status, rp_client_tables *out,
                            rp_error *err)
@@ -60,7 +62,7 @@ static rp_status add_shard(rp_client *client, size_t shard, const rp_unary_respo
     if (st == RP_OK && status != NULL)
         st = rp_wire_read_status(&client->alloc, status->data, status->size, &more, err);
     if (st == RP_OK && more != NULL) rp_wire_tables_merge(tables, more);
-    if (st != RP_OK) st = corrupt(client, shard, st, err);
+    if (st != RP_OK) st = name_shard(client, shard, st, err);
     for (size_t i = 0; st == RP_OK && i < tables->count; i++) {
         rp_table_info *t = &tables->tables[i];
 
@@ -166,10 +168,10 @@ static rp_status copy_path(rp_client *client, const rp_unary *u, char **out, rp_
 
         if (a->status != RP_OK) continue;
         st = rp_wire_read_checkpoint_response(a->data, a->size, &path, err);
-        if (st != RP_OK) return corrupt(client, i, st, err);
-        /* Its length is that of the text: a path has no zero within. */
+        if (st != RP_OK) return name_shard(client, i, st, err);
+        /* rp_client_text_free() uses strlen(), so the path must not contain a zero byte. */
         if (memchr(path.data, '\0', path.size) != NULL)
-            return rp_fail(err, RP_CORRUPT, "a path with a zero within");
+            return rp_fail(err, RP_CORRUPT, "a checkpoint path with a zero byte");
         *out = rp_alloc(&client->alloc, path.size + 1);
         if (*out == NULL) return rp_fail_memory(err, path.size + 1);
         if (path.size > 0) memcpy(*out, path.data, path.size);
@@ -227,14 +229,15 @@ static rp_status read_durability(const rp_client *client, const rp_unary *u,
         *d = (rp_client_durability){.shard = i};
         if (a->status == RP_OK)
             st = rp_wire_read_durability(a->data, a->size, &d->is_durable, &d->info, err);
-        if (st != RP_OK) return corrupt(client, i, st, err);
+        if (st != RP_OK) return name_shard(client, i, st, err);
         ++*count;
+        assert(*count <= capacity);
     }
     return RP_OK;
 }
 
-static rp_status ask_durability(rp_client *client, rp_client_durability *out, size_t capacity,
-                                size_t *count, rp_wait wait, rp_error *err)
+static rp_status request_durability(rp_client *client, rp_client_durability *out,
+                                    size_t capacity, size_t *count, rp_wait wait, rp_error *err)
 {
     rp_unary *u = NULL;
     rp_buf message;
@@ -258,7 +261,8 @@ rp_status rp_client_get_durability(rp_client *client, rp_client_durability *out,
                                    size_t capacity, size_t *count, rp_wait wait, rp_error *err)
 {
     *count = 0;
-    if (client->store == NULL) return ask_durability(client, out, capacity, count, wait, err);
+    if (client->store == NULL)
+        return request_durability(client, out, capacity, count, wait, err);
     if (capacity == 0) return RP_OK;
     *out = (rp_client_durability){.is_durable = client->options.durable != NULL};
     if (out->is_durable) rp_durable_get_info(client->options.durable, &out->info);
@@ -362,7 +366,7 @@ static rp_status add_blocked(rp_client *client, size_t shard, const rp_unary_res
     st = rp_wire_read_blocked(response->data, response->size, rp_now_ns(), list, room, &found,
                               &all, err);
     assert(st != RP_OK || found <= room);
-    if (st != RP_OK) st = corrupt(client, shard, st, err);
+    if (st != RP_OK) st = name_shard(client, shard, st, err);
     for (size_t i = 0; st == RP_OK && list != NULL && i < found; i++) {
         rp_client_waiting *w = &b->out[b->count++];
 
@@ -375,8 +379,8 @@ static rp_status add_blocked(rp_client *client, size_t shard, const rp_unary_res
     return st;
 }
 
-static rp_status ask_why(rp_client *client, const char *table, blocked *b, rp_wait wait,
-                         rp_error *err)
+static rp_status request_blocked(rp_client *client, const char *table, blocked *b, rp_wait wait,
+                                 rp_error *err)
 {
     rp_unary_request request = {RP_CLIENT_REPLAY "WhyBlocked", NULL, true};
     rp_unary *u = NULL;
@@ -407,9 +411,10 @@ rp_status rp_client_why_blocked(rp_client *client, const char *table, rp_client_
     blocked b = {.out = out, .capacity = capacity};
     rp_status st = client->store != NULL ? rp_local_why_blocked(client, table, out, capacity,
                                                                 &b.count, &b.total, err)
-                                         : ask_why(client, table, &b, wait, err);
+                                         : request_blocked(client, table, &b, wait, err);
 
     if (st != RP_OK) return st;
+    assert(b.count <= capacity && b.count <= b.total);
     *count = b.count;
     if (total != NULL) *total = b.total;
     return RP_OK;

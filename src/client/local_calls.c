@@ -31,6 +31,7 @@ static rp_status get_all(rp_client *client, all_tables *all, rp_error *err)
     if (all->list == NULL) return rp_fail_memory(err, all->capacity * sizeof(rp_table *));
     count = rp_store_find_tables(client->store, all->list, all->capacity);
     all->count = count < all->capacity ? count : all->capacity; /* tables may have been added */
+    assert(all->count <= all->capacity);
     return RP_OK;
 }
 
@@ -117,13 +118,14 @@ rp_status rp_local_pause(rp_client *client, const char *table, uint32_t sides, b
     return st;
 }
 
-/* Describes the calls that wait at one table, in the room that is left. */
+/* Describes blocked calls of one table in the rest of the array. */
 static rp_status describe(rp_client *client, rp_table *t, rp_client_waiting *out,
                           size_t capacity, size_t *count, size_t *total, rp_error *err)
 {
     size_t room = capacity - *count, found;
     rp_waiting *waiting = NULL;
 
+    assert(*count <= capacity);
     if (room > 0) {
         size_t there = rp_table_waiting(t, NULL, 0);
 
@@ -164,5 +166,6 @@ rp_status rp_local_why_blocked(rp_client *client, const char *table, rp_client_w
     for (size_t i = 0; i < all.count && st == RP_OK; i++)
         st = describe(client, all.list[i], out, capacity, count, total, err);
     put_all(client, &all);
+    assert(*count <= capacity && *count <= *total);
     return st;
 }

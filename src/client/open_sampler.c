@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Samplers of a client: its shards are the sampler's. */
+/* Opens samplers: a sampler has a source for each shard of its client. */
+#include <assert.h>
 #include <string.h>
 
 #include "client/client.h"
@@ -23,6 +24,7 @@ static bool is_random(rp_selector_kind kind)
     return kind == RP_UNIFORM || kind == RP_PRIORITIZED;
 }
 
+/* Gets the weight and size of the table on each shard. */
 static rp_status weigh(void *ctx, const char *table, rp_wait wait, rp_shard_state *out,
                        rp_error *err)
 {
@@ -36,6 +38,7 @@ static rp_status weigh(void *ctx, const char *table, rp_wait wait, rp_shard_stat
 
         if (strcmp(t->info.name, table) != 0) continue;
         found = true;
+        assert(t->shard < rp_client_shard_count(ctx));
         out[t->shard] = (rp_shard_state){.weight = t->total_weight,
                                          .size = t->info.size,
                                          .by_turns = !is_random(t->info.sampler.kind)};
@@ -62,7 +65,7 @@ rp_status rp_sampler_new(rp_client *client, const rp_sampler_options *options, r
 
         st = rp_client_signature(client, options->table, wait, &feed.signature, err);
         if (st == RP_NOT_FOUND || st == RP_NO_RESOURCE) return st;
-        if (st != RP_OK) feed.signature = NULL; /* as Reverb does: unchecked then */
+        if (st != RP_OK) feed.signature = NULL; /* samples are not checked, as in Reverb */
     }
     st = rp_sampler_open(&client->alloc, live->runtime, &feed, options, out, err);
     rp_signature_unref(feed.signature);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sinks and sources of a client: which kind of them, and how many. */
+/* Opens the sinks and sources of a client: local ones for a store, otherwise remote ones. */
+#include <assert.h>
+
 #include "client/client.h"
 #include "client/sampler/local_source.h"
 #include "client/sampler/remote_source.h"
@@ -23,6 +25,7 @@ rp_status rp_client_open_sink(rp_client *client, const rp_sink_events *events, r
         return rp_local_sink_open(&client->alloc, client->store, live->runtime, events, out,
                                   err);
     count = live->channel_count;
+    assert(count >= 1);
     sinks = rp_alloc_array(&client->alloc, count, sizeof(rp_sink *));
     if (sinks == NULL) return rp_fail_memory(err, count * sizeof(rp_sink *));
     while (made < count && st == RP_OK) {
@@ -30,6 +33,7 @@ rp_status rp_client_open_sink(rp_client *client, const rp_sink_events *events, r
                                 &sinks[made], err);
         if (st == RP_OK) made++;
     }
+    assert(st != RP_OK || made == count);
     if (st == RP_OK && count == 1)
         *out = sinks[0];
     else if (st == RP_OK)
@@ -53,6 +57,7 @@ rp_status rp_client_open_source(rp_client *client, size_t shard,
     if (client->store != NULL)
         return rp_local_source_open(&client->alloc, live->runtime, client->store, options,
                                     events, out, err);
+    assert(shard < live->channel_count);
     return rp_remote_source_new(live->channels[shard], live->runtime, &client->alloc, options,
                                 events, out, err);
 }

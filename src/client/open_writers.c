@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writers of a client: what the writers themselves do not know of. */
+/* Opens writers: gives them a sink over the shards, a seed and a way to find signatures. */
+#include <assert.h>
 #include <stdatomic.h>
 
 #include "client/client.h"
@@ -10,8 +11,9 @@
 #include "util/error.h"
 #include "util/mem.h"
 
-/* Writers must not draw the same keys, nor those of clients whose seeds are neighbours: so what
- * is counted up is not the seed itself. Relaxed: only that they differ counts. */
+/* Returns the seed of a new writer. Writers must not draw the same keys, nor the keys of
+ * clients whose seeds are consecutive. So a mixed seed is incremented, not the seed itself.
+ * Relaxed order is enough: the values only have to differ. */
 static uint64_t next_seed(const rp_client_live *live)
 {
     static atomic_uint_fast64_t writers;
@@ -28,7 +30,7 @@ static rp_status find_signature(void *ctx, const char *table, rp_wait wait, rp_s
     return rp_client_signature(ctx, table, wait, out, err);
 }
 
-/* A trajectory writer without a sink. */
+/* Opens a trajectory writer without a sink. */
 static rp_status open_bare(rp_client *client, const rp_trajectory_writer_options *options,
                            size_t max_in_flight, rp_trajectory_writer **out, rp_error *err)
 {
@@ -47,8 +49,8 @@ static rp_status open_bare(rp_client *client, const rp_trajectory_writer_options
     return st;
 }
 
-/* Asks for the signatures, so that the first item need not. Whatever comes of it, the writer
- * goes on. */
+/* Fetches the signatures in advance, so that the first item does not wait for them. A failure
+ * is ignored: the item fetches them again. */
 static void fetch_signatures(rp_client *client, rp_wait wait)
 {
     rp_signature *signature = NULL;
@@ -72,6 +74,7 @@ static rp_status open_writer(rp_client *client, const rp_trajectory_writer_optio
         rp_trajectory_writer_free(writer);
         return st;
     }
+    assert(sink != NULL);
     rp_trajectory_writer_attach(writer, sink);
     *out = writer;
     return RP_OK;
@@ -105,7 +108,7 @@ rp_status rp_step_writer_new(rp_client *client, const rp_step_writer_options *op
     return st;
 }
 
-/* The options of the trajectory writer under a structured one. */
+/* Checks the patterns and gets the options of the trajectory writer below a structured one. */
 static rp_status choose(const rp_pattern *patterns, size_t count,
                         const rp_structured_writer_options *options,
                         rp_trajectory_writer_options *out, rp_error *err)
@@ -181,7 +184,7 @@ rp_status rp_batch_writer_new(rp_client *client, size_t environments,
         *out = batch;
         return RP_OK;
     }
-    /* Those that were added close their part of the sink, the others are given back. */
+    /* Added writers close their part of the sink; the parts of the others are released. */
     rp_batch_writer_free(batch);
     if (shared != NULL) rp_shared_sink_release(shared);
     return st;

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lists of tables. A list owns the names of its entries and a reference to each signature;
- * count <= capacity. */
+/* Lists of tables.
+ *
+ * Invariants:
+ *   B1  count <= capacity, and capacity >= 1, so `tables` is never NULL;
+ *   B2  the list owns the names of its entries and a reference to each signature. */
 #include <assert.h>
 
 #include "client/client.h"
@@ -21,7 +24,7 @@ rp_status rp_client_tables_new(const rp_allocator *alloc, size_t capacity,
 
     if (list == NULL) return rp_fail_memory(err, sizeof *list);
     list->alloc = *alloc;
-    list->capacity = capacity + 1; /* so that `tables` is never NULL */
+    list->capacity = capacity + 1; /* B1 */
     list->public.tables = rp_alloc_zero(alloc, bytes);
     if (list->public.tables == NULL) {
         rp_release(alloc, list, sizeof *list);
@@ -47,7 +50,7 @@ rp_status rp_client_tables_add(rp_client_tables *tables, size_t shard,
     name = rp_alloc(&list->alloc, bytes);
     if (name == NULL) return rp_fail_memory(err, bytes);
     memcpy(name, info->name, bytes);
-    assert(tables->count < list->capacity);
+    assert(tables->count < list->capacity); /* B1 */
     rp_client_table *t = &tables->tables[tables->count++];
     *t = (rp_client_table){.shard = shard, .total_weight = info->total_weight, .info = *info};
     t->info.name = name;

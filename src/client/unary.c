@@ -102,7 +102,7 @@ static void on_message(rp_channel_call *call, const uint8_t *data, size_t size, 
     assert(!p->over);
     if (p->has_response) {
         rp_channel_cancel(call);
-        end_part(p, RP_CORRUPT, "the server answered twice");
+        end_part(p, RP_CORRUPT, "the server sent two responses");
         return;
     }
     p->has_response = true;
@@ -128,9 +128,9 @@ static void on_end(rp_channel_call *call, rp_status status, const char *text)
         return;
     }
     if (status == RP_OK && !p->has_response)
-        end_part(p, RP_CORRUPT, "the server ended the call without an answer");
+        end_part(p, RP_CORRUPT, "the server ended the call without a response");
     else if (status == RP_OK && p->copy.bad)
-        end_part(p, RP_NO_RESOURCE, "out of memory for an answer");
+        end_part(p, RP_NO_RESOURCE, "out of memory for a response");
     else
         end_part(p, status, text);
 }
@@ -295,6 +295,7 @@ rp_status rp_unary_result(const rp_unary *u, rp_error *err)
     const rp_unary_response *bad = NULL;
     bool has_result = false;
 
+    assert(u->left == 0); /* U1: all parts are over */
     for (size_t i = 0; i < u->count; i++) {
         const rp_unary_response *a = &u->parts[i].response;
 
@@ -314,6 +315,7 @@ rp_status rp_unary_result(const rp_unary *u, rp_error *err)
 void rp_unary_free(rp_unary *u)
 {
     if (u == NULL) return;
+    assert(u->left == 0); /* U1 */
     for (size_t i = 0; i < u->count; i++) {
         rp_block_unref(u->parts[i].block);
         rp_buf_deinit(&u->parts[i].copy);

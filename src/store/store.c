@@ -8,8 +8,11 @@
  *
  * Invariants, whenever mu is free:
  *   S1  the names of the tables in the list are unique;
- *   S2  the bit of an id is set exactly for tables in the list and tables being dropped;
- *   S3  table_count <= table_capacity, and table_count <= MAX_TABLES. */
+ *   S2  the bit of an id is set exactly for tables in the list and tables being dropped, and no
+ *       two of them have the same id;
+ *   S3  table_count <= table_capacity, and table_count <= MAX_TABLES;
+ *   S4  once the store is closed, the list is constant.
+ * Debug builds run is_valid_locked() (S1 to S3) after each change of the list. */
 #include "store/store.h"
 
 #include <assert.h>
@@ -20,6 +23,7 @@
 #include "util/clock.h"
 #include "util/error.h"
 #include "util/mem.h"
+#include "util/verify.h"
 
 enum {
     MAX_TABLES = 4096,
@@ -46,6 +50,29 @@ struct rp_store {
     rp_table_log *log RP_GUARDED_BY(mu);
     bool closed RP_GUARDED_BY(mu);
 };
+
+#ifndef NDEBUG
+/* Returns true if S1 to S3 hold. */
+static bool is_valid_locked(const rp_store *s) RP_REQUIRES(s->mu)
+{
+    uint64_t seen[MAX_TABLES / IDS_PER_WORD] = {0};
+
+    if (s->table_count > s->table_capacity || s->table_count > MAX_TABLES)
+        return false; /* S3 */
+    for (size_t i = 0; i < s->table_count; i++) {
+        unsigned id = s->tables[i]->account.id - 1u, word = id / IDS_PER_WORD;
+        uint64_t bit = (uint64_t)1 << id % IDS_PER_WORD;
+
+        if (id >= MAX_TABLES) return false;
+        if ((s->ids[word] & bit) == 0 || (seen[word] & bit) != 0) return false; /* S2 */
+        seen[word] |= bit;
+        for (size_t k = 0; k < i; k++)
+            if (strcmp(rp_table_name(s->tables[k]), rp_table_name(s->tables[i])) == 0)
+                return false; /* S1 */
+    }
+    return true;
+}
+#endif
 
 rp_status rp_store_new(const rp_store_options *options, rp_store **out, rp_error *err)
 {
@@ -81,6 +108,7 @@ void rp_store_free(rp_store *s)
 
     if (s == NULL) return;
     rp_store_close(s);
+    assert(s->table_count <= s->table_capacity); /* S3 */
     /* In reverse order: an extension may refer to a table made before its own. */
     for (size_t i = s->table_count; i-- > 0;) {
         rp_table_drop(s->tables[i]);
@@ -96,13 +124,13 @@ void rp_store_free(rp_store *s)
 void rp_store_close(rp_store *s)
 {
     rp_mutex_lock(&s->mu);
-    s->closed = true; /* from here on the list is constant */
+    s->closed = true; /* from here on the list is constant (S4) */
     rp_mutex_unlock(&s->mu);
     for (size_t i = 0; i < s->table_count; i++) rp_table_close(s->tables[i]);
 }
 
-/* The seed of a table: FNV-1a of its name, mixed with the seed of the store. Independent of the
- * order in which tables are made. */
+/* Computes the seed of a table: FNV-1a of its name, mixed with the seed of the store. It does
+ * not depend on the order in which tables are made. */
 static uint64_t seed_for_locked(const rp_store *s, const char *name) RP_REQUIRES(s->mu)
 {
     uint64_t hash = 0xcbf29ce484222325u;
@@ -113,7 +141,7 @@ static uint64_t seed_for_locked(const rp_store *s, const char *name) RP_REQUIRES
     return hash;
 }
 
-/* The index of a table in the list, or the length of the list. */
+/* Returns the index of a table in the list, or the length of the list. */
 static size_t index_locked(rp_store *s, rp_string name) RP_REQUIRES(s->mu)
 {
     size_t i = 0;
@@ -136,7 +164,7 @@ static rp_string string_of(const char *text)
     return (rp_string){text, strlen(text)};
 }
 
-/* An id for a new table, or 0 if all are in use. */
+/* Allocates an id for a new table. Returns 0 if all are in use. */
 static uint16_t take_id_locked(rp_store *s) RP_REQUIRES(s->mu)
 {
     for (unsigned i = 0; i < MAX_TABLES; i++) {
@@ -144,6 +172,7 @@ static uint16_t take_id_locked(rp_store *s) RP_REQUIRES(s->mu)
 
         if (s->ids[i / IDS_PER_WORD] & bit) continue;
         s->ids[i / IDS_PER_WORD] |= bit;
+        assert(i + 1 <= UINT16_MAX);
         return (uint16_t)(i + 1);
     }
     return 0;
@@ -158,12 +187,13 @@ static void free_id_locked(rp_store *s, uint16_t id) RP_REQUIRES(s->mu)
     s->ids[i / IDS_PER_WORD] &= ~((uint64_t)1 << i % IDS_PER_WORD);
 }
 
-static rp_status refuse_more(rp_error *err)
+static rp_status fail_full(rp_error *err)
 {
-    return rp_fail(err, RP_NO_RESOURCE, "store: it has %d tables, the most there can be",
+    return rp_fail(err, RP_NO_RESOURCE, "store: it has %d tables, no more are allowed",
                    MAX_TABLES);
 }
 
+/* Checks that a table of this name can be added, and makes room for it. */
 static rp_status reserve_locked(rp_store *s, const char *name, rp_error *err) RP_REQUIRES(s->mu)
 {
     size_t capacity = s->table_capacity < 8 ? 8 : 2 * s->table_capacity;
@@ -171,17 +201,18 @@ static rp_status reserve_locked(rp_store *s, const char *name, rp_error *err) RP
     if (s->closed) return rp_fail(err, RP_PRECONDITION, "store: closed");
     if (name != NULL && find_locked(s, string_of(name)) != NULL)
         return rp_fail(err, RP_EXISTS, "store: there is a table '%s' already", name);
-    if (s->table_count == MAX_TABLES) return refuse_more(err);
+    if (s->table_count == MAX_TABLES) return fail_full(err);
     if (s->table_count < s->table_capacity) return RP_OK;
     if (!rp_resize_array(&s->alloc, &s->tables, s->table_capacity, capacity,
                          sizeof(rp_table *)))
         return rp_fail_memory(err, capacity * sizeof(rp_table *));
     s->table_capacity = capacity;
+    assert(s->table_count < s->table_capacity); /* S3 */
     return RP_OK;
 }
 
 /* Waits, without a lock, until the record `lsn` is durable. */
-static rp_status wait_safe(rp_table_log *log, uint64_t lsn, rp_error *err)
+static rp_status wait_durable(rp_table_log *log, uint64_t lsn, rp_error *err)
 {
     return log == NULL ? RP_OK : log->wait(log, lsn, rp_wait_forever(), err);
 }
@@ -210,7 +241,7 @@ rp_status rp_store_add_table(rp_store *s, const rp_table_options *options, rp_ta
     uint64_t lsn;
     rp_status st = rp_store_add_table_logged(s, options, out, &lsn, err);
 
-    return st == RP_OK && lsn > 0 ? wait_safe(log_of(s), lsn, err) : st;
+    return st == RP_OK && lsn > 0 ? wait_durable(log_of(s), lsn, err) : st;
 }
 
 rp_status rp_store_add_table_logged(rp_store *s, const rp_table_options *options,
@@ -225,17 +256,18 @@ rp_status rp_store_add_table_logged(rp_store *s, const rp_table_options *options
     if (options->name != NULL) env.seed = seed_for_locked(s, options->name);
     st = reserve_locked(s, options->name, err);
     if (st == RP_OK) env.id = take_id_locked(s);
-    if (st == RP_OK && env.id == 0) st = refuse_more(err); /* some are still being dropped */
+    if (st == RP_OK && env.id == 0) st = fail_full(err); /* S2: some are still being dropped */
     if (st == RP_OK) st = rp_table_new(&s->alloc, options, &env, &table, err);
     assert(st != RP_OK || s->table_count < s->table_capacity); /* S3 */
     if (st == RP_OK)
         s->tables[s->table_count++] = table;
     else if (env.id != 0)
         free_id_locked(s, env.id);
-    if (st == RP_OK && s->log != NULL) { /* before another thread can find it */
+    if (st == RP_OK && s->log != NULL) { /* logged before another thread can find the table */
         *lsn = s->log->created(s->log, table);
         rp_table_set_log(table, s->log);
     }
+    RP_VERIFY(s->table_count * s->table_count, is_valid_locked(s));
     rp_mutex_unlock(&s->mu);
     if (st == RP_OK && out != NULL) *out = table;
     return st;
@@ -299,6 +331,7 @@ static size_t evict_from_largest(rp_store *s)
     size_t count = rp_store_find_tables(s, tables, MAX_TABLES), evicted = 0;
     uint64_t most = 0, bytes = rp_budget_memory_now(s->budget).limit / RELIEF_SHARE + 1;
 
+    assert(count <= MAX_TABLES); /* S3 */
     for (size_t i = 0; i < count; i++) {
         uint64_t has = rp_table_memory(tables[i]);
 
@@ -313,8 +346,8 @@ static size_t evict_from_largest(rp_store *s)
 void rp_store_relieve(rp_store *s)
 {
     for (int i = 0; i < RELIEF_STEPS && atomic_exchange(&s->budget->wants_relief, false); i++) {
-        /* The insert that asked has gone. One that comes sets the flag again once it is counted
-         * in `waiting`. */
+        /* No insert waits any more. A later one sets the flag again after it is counted in
+         * `waiting`. */
         if (atomic_load(&s->budget->waiting) == 0) return;
         if (evict_from_largest(s) > 0) continue;
         atomic_store(&s->budget->wants_relief, true); /* the next call tries again */
@@ -322,7 +355,7 @@ void rp_store_relieve(rp_store *s)
     }
 }
 
-/* Removes a table from the list. */
+/* Removes a table from the list. Its id stays in use (S2). */
 static rp_status take_locked(rp_store *s, rp_string name, rp_table **out, rp_error *err)
     RP_REQUIRES(s->mu)
 {
@@ -336,6 +369,7 @@ static rp_status take_locked(rp_store *s, rp_string name, rp_table **out, rp_err
     *out = s->tables[i];
     s->table_count--;
     memmove(s->tables + i, s->tables + i + 1, (s->table_count - i) * sizeof(rp_table *));
+    RP_VERIFY(s->table_count * s->table_count, is_valid_locked(s));
     return RP_OK;
 }
 
@@ -344,7 +378,7 @@ rp_status rp_store_drop_table(rp_store *s, rp_string name, rp_error *err)
     uint64_t lsn;
     rp_status st = rp_store_drop_table_logged(s, name, &lsn, err);
 
-    return st == RP_OK && lsn > 0 ? wait_safe(log_of(s), lsn, err) : st;
+    return st == RP_OK && lsn > 0 ? wait_durable(log_of(s), lsn, err) : st;
 }
 
 rp_status rp_store_drop_table_logged(rp_store *s, rp_string name, uint64_t *lsn, rp_error *err)
@@ -360,6 +394,7 @@ rp_status rp_store_drop_table_logged(rp_store *s, rp_string name, uint64_t *lsn,
         *lsn = s->log->dropped(s->log, table);
     }
     rp_mutex_unlock(&s->mu);
+    assert((st == RP_OK) == (table != NULL));
     if (table == NULL) return st;
     rp_table_drop(table);
     rp_mutex_lock(&s->mu);

@@ -32,8 +32,8 @@ void rp_store_relieve(rp_store *store);
  * rp_table_nudge() for the tables. */
 void rp_store_set_log(rp_store *store, rp_table_log *log);
 
-/* rp_store_add_table() and rp_store_drop_table() without waiting until the change is durable:
- * it is when all records up to `*lsn` are. 0: there is no log. */
+/* As rp_store_add_table() and rp_store_drop_table(), without waiting until the change is
+ * durable. It is durable once all records up to `*lsn` are. 0: there is no log. */
 RP_NODISCARD rp_status rp_store_add_table_logged(rp_store *store,
                                                  const rp_table_options *options,
                                                  rp_table **out, uint64_t *lsn, rp_error *err);

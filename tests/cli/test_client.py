@@ -70,7 +70,7 @@ def test_a_token_can_come_from_a_file_an_option_and_the_environment(serve, tmp_p
     tokens.chmod(0o600)
     server = serve("--port", "0", "--tokens", str(tokens))
     (tmp_path / "token").write_text(secret + "\n")
-    fails(ask(server, "info"), 1, "--token-file FILE says who you are")
+    fails(ask(server, "info"), 1, "give a token with --token-file FILE")
     assert "replay" in answer(server, "info", "--token", secret)
     assert "replay" in answer(server, "info", "--token-file", tmp_path / "token")
     done = subprocess.run([REPRISE, "info", "--server", f"localhost:{server.port}"], text=True,
@@ -168,12 +168,12 @@ def test_files_that_are_wrong(server, tmp_path):
     (tmp_path / "empty.npy").write_bytes(b"")
     for files, status, message in [
             (["two.npy", "three.npy"], 1, "three.npy has 3 items, the files before it 2"),
-            (["scalar.npy"], 1, "the first dimension is that of the items"),
+            (["scalar.npy"], 1, "expected an array with a row for each item"),
             (["bad.npy"], 1, "bad.npy: not a .npy file"),
             (["empty.npy"], 1, "empty.npy: not a .npy file"),
             (["missing.npy"], 1, "missing.npy: No such file"),
             (["missing.jsonl"], 1, "missing.jsonl: No such file"),
-            (["two.npy", "items.jsonl"], 2, "only one kind")]:
+            (["two.npy", "items.jsonl"], 2, "cannot be mixed")]:
         fails(ask(server, "insert", "replay", *files, cwd=tmp_path), status, message)
 
 
@@ -281,7 +281,7 @@ def test_the_life_of_a_table(server):
     (["create"], 2, "create: needs NAME:SAMPLER:MAX_SIZE"),
     (["create", "x:fifo:1", "--column", "obs"], 2, "--column obs: expected NAME=SPEC"),
     (["create", "x:fifo:1", "--column", "obs=flaot32"], 2, "--column obs=flaot32"),
-    (["create", "x:fifo:1", "--max-size", "3"], 2, "--max-size says nothing to create"),
+    (["create", "x:fifo:1", "--max-size", "3"], 2, "--max-size has no effect on create"),
     (["drop", "nothing"], 1, "nothing"),
     (["drop"], 2, "drop: needs a table"),
     (["alter", "replay"], 2, "nothing to change"),

@@ -55,7 +55,7 @@ BAD = [
      "1:7: port: expected a whole number from 0 to 65535, got the string '8000'"),
     ("insecure: yes\n", "1:11: insecure: expected true or false, got 'yes'"),
     ("policy: evcit\n",
-     "1:9: policy: there is no 'evcit', did you mean 'evict'? (evict, block or reject)"),
+     "1:9: policy: unknown value 'evcit', did you mean 'evict'? (evict, block or reject)"),
     ("max_bytes: much\n",
      "1:12: max_bytes: expected a size such as 4GiB, or a part of the memory such as 80%, "
      "got 'much'"),
@@ -68,25 +68,25 @@ BAD = [
     ("storage:\n  data: /x\n  keep_checkpoints: 0\n",
      "3:21: storage.keep_checkpoints: expected a whole number from 1 to 1000, got '0'"),
     ("limits:\n  conections: 5\n",
-     "2:15: limits.conections: there is no such limit, did you mean 'connections'?"),
+     "2:15: limits.conections: unknown limit, did you mean 'connections'?"),
     ("limits: {header_bytes: 100}\n",
      "1:24: limits.header_bytes: must be from 256 to 1048576, or 0 for the default; got '100'"),
     ("listen: localhost\n",
      "1:9: listen: 'localhost': there is no port: expected host:port, :port or unix:/path"),
     ("listen: 0.0.0.0:8000\n",
      "1:9: listen: '0.0.0.0:8000' can be reached from other machines, and without credentials "
-     "everybody would be an administrator: give tokens or tls_client_ca, or insecure: true if "
-     "that is meant"),
+     "every client is an administrator: give tokens or tls_client_ca, or insecure: true to "
+     "allow it"),
     ("tls_cert: /dev/null\n", "1:11: tls_cert: needs tls_key as well"),
     ("tokens: /nonexistent\n", "1:9: tokens: '/nonexistent': No such file or directory"),
     ("tables: {a: {sampler: fifo, signature: {x: 'float33 [?]'}}}\n",
-     "1:44: tables.a.signature.x: there is no dtype 'float33', did you mean 'float32'?"),
+     "1:44: tables.a.signature.x: unknown dtype 'float33', did you mean 'float32'?"),
     ("tables: {a: {sampler: uniform, samples_per_insert: 4, error_buffer: 1}}\n",
      "1:10: tables.a: table 'a': limiter: inserts and samples would both wait for ever once "
      "inserts * 4 - samples is 2: max_diff - min_diff is 2, make it at least 5"),
     ("a: [1\n", "2:1: not YAML: did not find expected ',' or ']'"),
-    ("a: &b 1\n", "1:4: anchors are not taken"),
-    ("a: 1\n---\nb: 1\n", "2:1: a second document: one is taken"),
+    ("a: &b 1\n", "1:4: anchors are not supported"),
+    ("a: 1\n---\nb: 1\n", "2:1: a second document: only one is allowed"),
 ]
 
 
@@ -109,17 +109,17 @@ def test_what_is_wrong_has_its_place(text, message, tmp_path):
      "--table: expected NAME:SAMPLER[:MAX_SIZE][,key=value...], such as "
      "replay:prioritized:1000000, got 'replay'"),
     (["--table", "r:prioritised:5"],
-     "--table r: sampler: there is no 'prioritised', did you mean 'prioritized'? "
+     "--table r: sampler: unknown value 'prioritised', did you mean 'prioritized'? "
      "(fifo, lifo, uniform, prioritized, min_heap, max_heap, queue or stack)"),
     (["--table", "a:fifo", "--table", "a:fifo"], "--table a: given twice"),
     (["--durability", "sync"], "--durability: needs --data as well"),
     (["--data", "/x", "--durability", "snyc"],
-     "--durability: there is no 'snyc', did you mean 'sync'? (checkpoint, interval or sync)"),
+     "--durability: unknown value 'snyc', did you mean 'sync'? (checkpoint, interval or sync)"),
     (["--limit", "streams"], "--limit: expected NAME=VALUE, got 'streams'"),
     (["--limit", "streems=3"],
-     "--limit streems: there is no such limit, did you mean 'streams'?"),
+     "--limit streems: unknown limit, did you mean 'streams'?"),
     (["--log-level", "inof"],
-     "--log-level: there is no 'inof', did you mean 'info'? (error, warning, info or debug)"),
+     "--log-level: unknown value 'inof', did you mean 'info'? (error, warning, info or debug)"),
 ])
 def test_what_is_wrong_on_the_command_line_is_named(arguments, message):
     done = reprise("serve", "--check-config", *arguments)

@@ -306,8 +306,8 @@ def test_misuse_of_the_command(arguments, message):
 
 
 @pytest.mark.parametrize("arguments, message", [
-    (["list", "a", "b"], "list: reprise data --help says what it takes"),
-    (["salvage", "a"], "salvage: reprise data --help says what it takes"),
+    (["list", "a", "b"], "list: wrong number of arguments; reprise data --help lists them"),
+    (["salvage", "a"], "salvage: wrong number of arguments; reprise data --help lists them"),
     (["convert", "a", "b"], "convert: give either --from reverb or --to reverb"),
     (["convert", "a", "b", "--from", "reverb", "--to", "reverb"],
      "convert: give either --from reverb or --to reverb"),

@@ -85,7 +85,7 @@ def test_it_serves_and_says_where_and_what_to_try(serve, stop):
     assert line["level"] == "info"
     assert line["addresses"] == f"localhost:{server.port}" and server.port > 0
     assert line["tables"] == "replay (prioritized exponent 0.6, 1000000 items)"
-    assert "no table was asked for" in line["note"]
+    assert "no table is configured" in line["note"]
     assert line["try"] == f"curl http://localhost:{server.port}/healthz"
     assert get(server.port, "/healthz") == (200, "serving\n")
     info = json.loads(get(server.port, "/v1/info")[1])
@@ -232,7 +232,7 @@ def test_a_reload_says_what_needs_a_restart(serve, tmp_path):
     fields = server.wait_for("reloaded")
 
     assert fields["level"] == "warning"
-    assert fields["note"].startswith("tables, budget, addresses and paths are taken at the start")
+    assert fields["note"].startswith("changes of tables, budget, addresses and paths need a restart")
     assert json.loads(get(server.port, "/v1/info")[1])["server"]["limits"]["streams"] == 9
 
 

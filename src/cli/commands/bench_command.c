@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `reprise bench`: the figures of the paper, one curve after the other, each on tables of its
- * own that are dropped afterwards. */
+/* `reprise bench`: measures the figures of the paper, one curve after the other. Each curve has
+ * tables of its own, which are dropped afterwards. */
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,24 +30,25 @@ typedef enum option {
 
 static const rp_option options[OPTIONS] = {
     [FIGURE] = {"figure", "N", "5: inserts, 6: samples, 7: several tables (all three)", true,
-                "What", "5 6 7"},
-    [CLIENTS] = {"clients", "N,N,...", "how many at once (1,2,5,10,25,50,100,150,200)", false,
+                "Measurements", "5 6 7"},
+    [CLIENTS] = {"clients", "N,N,...", "numbers of clients (1,2,5,10,25,50,100,150,200)", false,
                  NULL, NULL},
     [PAYLOADS] = {"payloads", "N,N,...", "bytes of an item (400,4000,40000,400000)", false,
                   NULL, NULL},
-    [TABLES] = {"tables", "N,N,...", "of figure 7 (1,2,4,8)", false, NULL, NULL},
-    [SECONDS] = {"seconds", "X", "to measure each point (1)", false, NULL, NULL},
-    [FILL] = {"fill", "SIZE", "what tables hold (512MiB)", false, NULL, NULL},
+    [TABLES] = {"tables", "N,N,...", "numbers of tables of figure 7 (1,2,4,8)", false, NULL,
+                NULL},
+    [SECONDS] = {"seconds", "X", "time to measure each point (1)", false, NULL, NULL},
+    [FILL] = {"fill", "SIZE", "bytes that the tables hold (512MiB)", false, NULL, NULL},
     [QUICK] = {"quick", NULL, "fewer and shorter points, for a first look", false, NULL, NULL},
-    [CSV] = {"csv", "FILE", "write the rows there and not to standard output", false, NULL,
+    [CSV] = {"csv", "FILE", "write the rows to FILE, not to standard output", false, NULL,
              NULL},
-    [SVG] = {"svg", "FILE", "draw them", false, NULL, NULL},
+    [SVG] = {"svg", "FILE", "draw the rows as curves", false, NULL, NULL},
 };
 
 static const char text[] =
     "Figures 5, 6 and 7 of the Reverb paper (Cassirer et al. 2021): items and bytes a second\n"
     "over the number of clients. Without --server it starts a server of its own on this\n"
-    "machine; with it, load goes there, into tables that are made for it and dropped.\n";
+    "machine. With --server it creates tables there and drops them afterwards.\n";
 
 static const char *const examples[] = {
     "reprise bench --quick --csv figures.csv --svg figures.svg",
@@ -70,7 +72,7 @@ typedef struct bench {
     rp_bench_server server;
     FILE *csv; /* NULL: standard output */
     const char *csv_path, *svg_path;
-    rp_bench_row *rows; /* the arena's */
+    rp_bench_row *rows; /* in the arena */
     size_t row_count, row_capacity;
     char names[MAX_TABLES][NAME_BYTES];
     const char *name_list[MAX_TABLES];
@@ -87,6 +89,7 @@ static rp_status take_list(bench *b, option o, int64_t high, list *out, rp_probl
         size_t length = strcspn(at, ",");
         rp_status st;
 
+        assert(out->count <= MAX_LIST);
         if (out->count == MAX_LIST)
             return rp_problem_set(problem, NULL, "%s: more than %d numbers", value.key,
                                   MAX_LIST);
@@ -151,6 +154,7 @@ static rp_status make_tables(bench *b, size_t count, size_t payload, rp_error *e
 {
     rp_status st = RP_OK;
 
+    assert(count >= 1 && count <= MAX_TABLES && payload > 0);
     for (size_t i = 0; i < count && st == RP_OK; i++) {
         rp_table_options o = {
             .name = b->names[i],
@@ -169,7 +173,7 @@ static rp_status make_tables(bench *b, size_t count, size_t payload, rp_error *e
 
 static void drop_tables(bench *b, size_t count)
 {
-    /* Also after Ctrl-C: so without its token. */
+    /* Without the cancel token, since this runs after Ctrl-C too. */
     for (size_t i = 0; i < count; i++)
         (void)!rp_client_drop_table(b->r.client, b->names[i], rp_wait_ms(5000), NULL);
 }
@@ -197,11 +201,13 @@ static int put_row(bench *b, const rp_bench_row *row)
         (void)rp_problem_memory(&problem);
         return rp_remote_problem(&b->r, &problem);
     }
+    assert(b->row_count < b->row_capacity);
     b->rows[b->row_count++] = *row;
     return status;
 }
 
-/* One curve: a figure, a payload, a number of tables, over all numbers of clients. */
+/* Measures one curve: a figure, a payload and a number of tables, over all numbers of clients.
+ */
 static int curve(bench *b, int figure, size_t payload, size_t tables)
 {
     rp_load_options o = {
@@ -219,7 +225,8 @@ static int curve(bench *b, int figure, size_t payload, size_t tables)
     rp_status st = make_tables(b, tables, payload, &err);
     int status = 0;
 
-    if (st == RP_OK && figure == 6) st = rp_load_run(&o, &rate, &err); /* there is something */
+    assert(figure >= 5 && figure <= 7);
+    if (st == RP_OK && figure == 6) st = rp_load_run(&o, &rate, &err); /* fill the tables */
     o.most = 0;
     o.sample = figure == 6;
     o.measure_ms = b->measure_ms;
@@ -239,6 +246,7 @@ static int curves(bench *b)
 {
     int status = 0;
 
+    assert(b->payloads.count > 0 && b->clients.count > 0 && b->tables.count > 0);
     for (int figure = 5; figure <= 6; figure++)
         for (size_t i = 0; i < b->payloads.count && status == 0 && b->figures[figure]; i++)
             status = curve(b, figure, (size_t)b->payloads.values[i], 1);

@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every thread counts for itself; the one that measures adds up. A thread that fails leaves its
- * error behind and the others are ended. */
+/* Every loader thread counts its own items; the measuring thread adds the counts. A loader that
+ * fails keeps its error, and all others are stopped.
+ *
+ * Invariants:
+ *   L1  `running` is the number of loaders that have not ended; it is 0 after all were joined;
+ *   L2  `done` of a loader never exceeds the items it has created or received. */
 #include "cli/commands/bench_load.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <stdalign.h>
 #include <stdatomic.h>
@@ -13,11 +18,11 @@
 #include "reprise/trajectory_writer.h"
 
 enum {
-    SAMPLES = 64,    /* taken at once */
+    SAMPLES = 64,    /* in one call */
     IN_FLIGHT = 200, /* items that a writer may have unconfirmed */
     STACK_BYTES = 512 * 1024,
     TICK_MS = 20,
-    CALL_MS = 60 * 1000, /* longer than that nothing takes */
+    CALL_MS = 60 * 1000, /* timeout of a call */
     CACHE_LINE = 64,
 };
 
@@ -37,7 +42,7 @@ struct load {
     rp_cancel *stop;
     const void *payload;
     atomic_bool stopping, failed;
-    atomic_llong left; /* items still to insert, where there is an end */
+    atomic_llong left; /* items still to insert, if there is a limit */
     atomic_size_t running;
 };
 
@@ -54,7 +59,7 @@ static const char *table_of(const loader *me)
     return me->load->o->tables[me->number % me->load->o->table_count];
 }
 
-/* Whether there is one more to insert. */
+/* Returns true if the loader is to insert one more item. */
 static bool take_one(load *l)
 {
     if (atomic_load_explicit(&l->stopping, memory_order_relaxed)) return false;
@@ -81,6 +86,7 @@ static rp_status insert_loop(loader *me, rp_client *client)
             st = rp_trajectory_writer_create_item(w, table, 1, &column, 1, wait_of(l), NULL,
                                                   &me->err);
         created++;
+        assert(st != RP_OK || (long long)rp_trajectory_writer_pending(w) <= created); /* L2 */
         if (st == RP_OK && created % often == 0)
             atomic_store_explicit(&me->done,
                                   created - (long long)rp_trajectory_writer_pending(w),
@@ -106,6 +112,7 @@ static rp_status sample_loop(loader *me, rp_client *client)
 
         st = rp_sampler_next(s, samples, SAMPLES, &count, wait_of(l), &me->err);
         if (st != RP_OK) break;
+        assert(count <= SAMPLES);
         rp_samples_release(samples, count);
         received += (long long)count;
         atomic_store_explicit(&me->done, received, memory_order_relaxed);
@@ -126,6 +133,7 @@ static void *loader_main(void *ctx)
     rp_client_free(client);
     if (me->st == RP_CANCELLED && atomic_load(&l->stopping)) me->st = RP_OK;
     if (me->st != RP_OK) atomic_store(&l->failed, true);
+    assert(atomic_load(&l->running) > 0); /* L1 */
     atomic_fetch_sub(&l->running, 1);
     return NULL;
 }
@@ -139,7 +147,7 @@ static long long total(const loader *loaders, size_t count)
     return sum;
 }
 
-/* Sleeps for so long, but no longer than there is something to wait for. */
+/* Sleeps for `ms`, or until no loader runs, one has failed, or a signal has come. */
 static void rest(load *l, int64_t ms)
 {
     int64_t until_ns = rp_now_ns() + ms * 1000000;
@@ -154,7 +162,7 @@ static void rest(load *l, int64_t ms)
     }
 }
 
-/* Starts the threads; returns how many there are. */
+/* Starts the threads. Returns the number that were started. */
 static size_t start_all(load *l, loader *loaders)
 {
     pthread_attr_t attributes;
@@ -185,7 +193,7 @@ static rp_status measure(load *l, loader *loaders, double *items_per_s, rp_error
 
     if (st != RP_OK) atomic_store(&l->failed, true);
     if (l->o->most > 0) {
-        rest(l, CALL_MS * 10LL); /* until all are in */
+        rest(l, CALL_MS * 10LL); /* until all items are inserted */
     } else {
         rest(l, l->o->warm_ms);
         begin_ns = rp_now_ns();
@@ -204,10 +212,11 @@ static rp_status measure(load *l, loader *loaders, double *items_per_s, rp_error
             *err = loaders[i].err;
         }
     }
+    assert(atomic_load(&l->running) == 0); /* L1 */
     return atomic_load(l->o->interrupted) != 0 ? RP_CANCELLED : st;
 }
 
-/* Numbers that do not compress. */
+/* Fills the bytes with numbers that do not compress (xorshift64). */
 static void scramble(uint8_t *bytes, size_t size)
 {
     uint64_t state = 0x9e3779b97f4a7c15;
@@ -230,6 +239,8 @@ rp_status rp_load_run(const rp_load_options *o, double *items_per_s, rp_error *e
     rp_cancel *own = NULL;
     rp_status st = RP_NO_RESOURCE;
 
+    assert(o->clients >= 1 && o->clients <= RP_LOAD_MAX_CLIENTS && o->table_count >= 1);
+    assert(o->payload > 0 && o->payload % 4 == 0 && o->payload <= RP_LOAD_MAX_PAYLOAD);
     block = alloc->resize(alloc->ctx, NULL, 0, loaders_bytes + CACHE_LINE);
     payload = alloc->resize(alloc->ctx, NULL, 0, o->payload);
     if (block == NULL || payload == NULL || rp_cancel_new(&own) != RP_OK) goto out;

@@ -1,17 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* CSV, JSON and SVG of the rows of a benchmark.
+ *
+ * Invariants of a panel that scale() has accepted:
+ *   D1  0 <= low < high, and low > 0 on a logarithmic scale (step 0);
+ *   D2  most >= 1, and no row of its figure has more clients. */
 #include "cli/commands/bench_plot.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 
 enum {
-    WIDTH = 440, /* of a panel, with everything around it */
+    WIDTH = 440, /* of a panel, with its margins */
     HEIGHT = 300,
     LEFT = 62,
     TOP = 34,
     RIGHT = 92,
     BOTTOM = 44,
-    CURVES = 8, /* with a colour of their own */
+    CURVES = 8, /* of a panel: each has its own colour */
 };
 
 static const char *const colours[CURVES] = {"#1b6ca8", "#d1495b", "#3a7d44", "#b07d12",
@@ -20,8 +26,8 @@ static const char *const colours[CURVES] = {"#1b6ca8", "#d1495b", "#3a7d44", "#b
 static const struct panel_kind {
     const char *title;
     int figure;
-    bool bytes;  /* or items */
-    bool tables; /* tell the curves apart, or payloads */
+    bool bytes;  /* bytes per second; otherwise items */
+    bool tables; /* a curve for each number of tables; otherwise for each payload */
 } kinds[] = {
     {"5a  inserts", 5, false, false}, {"5b  inserts", 5, true, false},
     {"6a  samples", 6, false, false}, {"6b  samples", 6, true, false},
@@ -36,6 +42,7 @@ static double bytes_per_s(const rp_bench_row *r)
 
 static const char *kind_of(const rp_bench_row *r)
 {
+    assert(r->figure >= 5 && r->figure <= 7);
     return r->figure == 6 ? "sample" : "insert";
 }
 
@@ -77,11 +84,11 @@ typedef struct panel {
     const rp_bench_row *rows;
     size_t count;
     double x0, y0, width, height;
-    double low, high, step; /* upwards; step 0: powers of ten */
-    size_t most;            /* clients */
+    double low, high, step; /* of the vertical axis; step 0: logarithmic, powers of ten */
+    size_t most;            /* clients, at the end of the horizontal axis */
 } panel;
 
-/* What a panel shows of a row; at least 1, for its logarithm. */
+/* Returns the value of a row that a panel shows, at least 1: its logarithm must exist. */
 static double value_of(const panel *p, const rp_bench_row *r)
 {
     double value = p->kind->bytes ? bytes_per_s(r) : r->items_per_s;
@@ -94,7 +101,7 @@ static size_t curve_key(const panel *p, const rp_bench_row *r)
     return p->kind->tables ? r->tables : r->payload;
 }
 
-/* A round number in few letters. */
+/* Writes a number in few letters: "400", "40k", "1.5M". */
 static void put_short(rp_text_buffer *out, double value)
 {
     static const struct {
@@ -102,6 +109,7 @@ static void put_short(rp_text_buffer *out, double value)
         const char *letter;
     } units[] = {{1e9, "G"}, {1e6, "M"}, {1e3, "k"}, {1, ""}};
 
+    assert(value >= 0);
     for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
         if (value < units[i].size && units[i].size > 1) continue;
         rp_text_buffer_format(out, "%.4g%s", value / units[i].size, units[i].letter);
@@ -109,8 +117,8 @@ static void put_short(rp_text_buffer *out, double value)
     }
 }
 
-/* Chooses the scale: powers of ten, or from 0 where all lie within one of them. False if there
- * are no rows. */
+/* Chooses the scale: logarithmic, or linear from 0 if all values lie within one power of ten.
+ * Returns false if the panel has no rows. */
 static bool scale(panel *p)
 {
     double least = 0, largest = 0;
@@ -134,11 +142,13 @@ static bool scale(panel *p)
         p->step = pow(10, floor(log10(largest))) / 2;
         p->high = ceil(largest / p->step) * p->step;
     }
+    assert(p->low >= 0 && p->low < p->high && (p->step > 0 || p->low > 0)); /* D1 */
     return true;
 }
 
 static double x_of(const panel *p, double clients)
 {
+    assert(clients >= 0 && clients <= (double)p->most); /* D2 */
     return p->x0 + p->width * clients / (double)p->most;
 }
 
@@ -149,7 +159,7 @@ static double y_of(const panel *p, double value)
     return p->y0 + p->height * (1 - share);
 }
 
-/* The lines across, their numbers, and what stands below. */
+/* Draws the title, the grid lines and the labels of both axes. */
 static void axes(rp_text_buffer *out, const panel *p)
 {
     static const size_t steps[] = {1, 2, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10000};
@@ -189,12 +199,13 @@ static void curve_name(rp_text_buffer *out, const panel *p, const rp_bench_row *
     }
 }
 
-/* One curve, whose first row is `first`. `*last` is its last one. */
+/* Draws one curve. `first` is its first row; `*last` becomes its last one. */
 static void curve(rp_text_buffer *out, const panel *p, size_t first, const char *colour,
                   size_t *last)
 {
     size_t key = curve_key(p, &p->rows[first]);
 
+    assert(first < p->count && p->rows[first].figure == p->kind->figure);
     rp_text_buffer_put(out, "<polyline points=\"");
     for (size_t i = first; i < p->count; i++) {
         const rp_bench_row *r = &p->rows[i];
@@ -206,6 +217,7 @@ static void curve(rp_text_buffer *out, const panel *p, size_t first, const char 
     }
     rp_text_buffer_format(out, "\" fill=\"none\" stroke=\"%s\" stroke-width=\"1.8\"/>\n",
                           colour);
+    assert(*last >= first && *last < p->count);
     for (size_t i = first; i <= *last; i++) {
         const rp_bench_row *r = &p->rows[i];
 
@@ -215,12 +227,13 @@ static void curve(rp_text_buffer *out, const panel *p, size_t first, const char 
     }
 }
 
-/* The names of curves at their ends, from the top down, never on each other. */
+/* Writes the names of curves at their ends, from the top down, without overlaps. */
 static void names(rp_text_buffer *out, const panel *p, const size_t *lasts, size_t count)
 {
     bool done[CURVES] = {false};
     double lowest = p->y0 - 100;
 
+    assert(count <= CURVES);
     for (size_t n = 0; n < count; n++) {
         size_t best = count;
         double y;
@@ -229,6 +242,7 @@ static void names(rp_text_buffer *out, const panel *p, const size_t *lasts, size
             if (!done[i] && (best == count || value_of(p, &p->rows[lasts[i]]) >
                                                   value_of(p, &p->rows[lasts[best]])))
                 best = i;
+        assert(best < count);
         done[best] = true;
         y = y_of(p, value_of(p, &p->rows[lasts[best]])) + 4;
         lowest = lowest + 13 > y ? lowest + 13 : y;
@@ -272,6 +286,7 @@ void rp_bench_svg(rp_text_buffer *out, const rp_bench_row *rows, size_t count)
         p.y0 = (double)(line * HEIGHT + TOP);
         p.width = WIDTH - LEFT - RIGHT;
         p.height = HEIGHT - TOP - BOTTOM;
+        assert(shown < KINDS);
         panels[shown++] = p;
     }
     rp_text_buffer_format(

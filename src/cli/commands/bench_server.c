@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Invariant: a server with a process has a descriptor to it. The child ends when the descriptor
+ * is closed. */
 #include "cli/commands/bench_server.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -12,13 +15,13 @@
 
 #include "reprise/server.h"
 
-/* What the server says first: its port, or why it has none. */
+/* The first message of the child: its port, or 0 and an error. */
 typedef struct greeting {
     int port;
     char text[RP_ERROR_TEXT_BYTES];
 } greeting;
 
-/* The child: serves until the other end is closed. */
+/* The child process: serves until the parent closes its end. */
 static _Noreturn void serve(int fd)
 {
     static const char *const address = "127.0.0.1:0";
@@ -29,7 +32,7 @@ static _Noreturn void serve(int fd)
     rp_error err = {0};
     char byte;
 
-    (void)signal(SIGINT, SIG_IGN); /* Ctrl-C is for the one that measures */
+    (void)signal(SIGINT, SIG_IGN); /* the parent handles Ctrl-C */
     (void)signal(SIGPIPE, SIG_IGN);
     if (rp_store_new(NULL, &store, &err) == RP_OK &&
         rp_server_start(store, &options, &server, &err) == RP_OK)
@@ -56,6 +59,7 @@ rp_status rp_bench_server_start(rp_bench_server *s, rp_problem *problem)
     }
     (void)close(fds[1]);
     s->fd = fds[0];
+    assert(s->fd >= 0);
     if (s->process < 0) {
         s->process = 0;
         (void)rp_problem_set(problem, NULL, "no server could be started: %s", strerror(errno));
@@ -72,6 +76,7 @@ rp_status rp_bench_server_start(rp_bench_server *s, rp_problem *problem)
 
 void rp_bench_server_stop(rp_bench_server *s)
 {
+    assert(s->process == 0 || s->fd >= 0);
     if (s->fd >= 0) (void)close(s->fd);
     if (s->process > 0)
         while (waitpid(s->process, NULL, 0) < 0 && errno == EINTR) continue;

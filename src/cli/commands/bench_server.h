@@ -9,7 +9,7 @@
 
 typedef struct rp_bench_server {
     pid_t process; /* 0: none */
-    int fd;        /* closing it ends the server */
+    int fd;        /* closing it ends the server; -1: none */
     char address[32];
 } rp_bench_server;
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `reprise checkpoint`: the call is made on a thread of its own, so that a terminal can be
- * shown meanwhile how far the servers are. */
+/* `reprise checkpoint`. On a terminal the call runs on a thread of its own, and the main thread
+ * shows the progress of the servers. */
+#include <assert.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -20,6 +21,7 @@ static const char *const examples[] = {
     NULL,
 };
 
+/* The call, and its result once `over` is true. */
 typedef struct asking {
     const rp_remote *remote;
     char *path;
@@ -38,7 +40,7 @@ static void *ask_main(void *ctx)
     return NULL;
 }
 
-/* The servers that write, in one line that is written over and over. */
+/* Overwrites the progress line with that of the first server that writes a checkpoint. */
 static void show(const rp_remote *r)
 {
     static rp_client_durability shards[SHOWN_SHARDS]; /* too large for a stack */
@@ -50,6 +52,7 @@ static void show(const rp_remote *r)
     wait.cancel = r->interrupts.cancel;
     if (rp_client_get_durability(r->client, shards, SHOWN_SHARDS, &count, wait, &err) != RP_OK)
         return;
+    assert(count <= SHOWN_SHARDS);
     for (size_t i = 0; i < count; i++) {
         const rp_durable_progress *p = &shards[i].info.progress;
 
@@ -89,6 +92,7 @@ static int run(const rp_flags *flags)
     if (status == 0) status = rp_remote_connect(&r);
     if (status != 0) goto out;
     ask(&a);
+    assert(atomic_load(&a.over));
     if (a.status != RP_OK) {
         status = rp_remote_fail(&r, a.status, &a.err);
         goto out;
@@ -112,7 +116,7 @@ out:
 
 const rp_command rp_checkpoint_command = {
     .name = "checkpoint",
-    .summary = "Has every server write a checkpoint, and prints where the first one is.",
+    .summary = "Makes every server write a checkpoint, and prints the path of the first one.",
     .usage = "[OPTION...]",
     .examples = examples,
     .shared = &rp_remote_options,

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The table of commands, and the commands that need no server: serve, version, help. */
 #include "cli/commands/commands.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,7 +32,7 @@ static const char *const serve_examples[] = {
 
 static const char serve_notes[] =
     "SIGTERM and SIGINT drain and stop, a second one stops at once; SIGHUP reads\n"
-    "certificates, tokens and limits again. docs/serve.md has the rest.\n";
+    "certificates, tokens and limits again. docs/serve.md explains the rest.\n";
 
 static const rp_command serve_command = {
     .name = "serve",
@@ -128,7 +130,7 @@ static void print_overview(FILE *out)
     (void)fputs("\nreprise COMMAND --help explains one. To begin: reprise serve\n", out);
 }
 
-/* Prints what was made, or says that there was no memory for it. */
+/* Prints the text, or an error if there was no memory for it. Frees the buffer. */
 static int print_buffer(rp_text_buffer *buffer)
 {
     bool failed = buffer->failed;
@@ -194,6 +196,7 @@ static int run_command(const rp_command *command, int argc, char *const *argv)
         rp_command_help(stdout, command);
         return EXIT_SUCCESS;
     }
+    assert(command->run != NULL);
     return command->run(&flags);
 }
 
@@ -211,6 +214,7 @@ int rp_commands_main(int argc, char *const *argv)
     if (strcmp(name, "--version") == 0) name = "version";
     command = find_command(name);
     if (command == NULL) return unknown_command(name);
+    assert(argc >= 2);
     status = run_command(command, argc - 2, argv + 2);
     if (fflush(stdout) == 0 && !ferror(stdout)) return status;
     perror("reprise: standard output");

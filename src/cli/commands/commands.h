@@ -8,7 +8,7 @@
 extern const rp_command *const rp_commands[];
 extern const size_t rp_command_count;
 
-/* One file each. */
+/* Each is defined in a file of its own. */
 extern const rp_command rp_bench_command;
 extern const rp_command rp_checkpoint_command;
 extern const rp_command rp_data_command;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `reprise data`: a data directory without a server. Each action is a function. */
+/* `reprise data`: works on a data directory without a server. Each action is a function. */
+#include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,26 +25,27 @@ typedef enum option {
 
 static const rp_option options[OPTIONS] = {
     [JSON] = {"json", NULL, "print JSON, for programs", false, NULL, NULL},
-    [QUIET] = {"quiet", NULL, "say nothing about progress", false, NULL, NULL},
-    [CHECKPOINT] = {"checkpoint", "N", "this one, and not the live one", false, "dump", NULL},
-    [TABLE] = {"table", "NAME", "this table only", false, NULL, NULL},
-    [ITEMS] = {"items", "N", "of each table, at most (0: no items)", false, NULL, NULL},
-    [FROM] = {"from", "FORMAT", "make DIR from a checkpoint of this kind at PATH", false,
-              "convert", "reverb"},
-    [TO] = {"to", "FORMAT", "make a checkpoint of this kind below PATH from DIR", false, NULL,
+    [QUIET] = {"quiet", NULL, "do not show progress", false, NULL, NULL},
+    [CHECKPOINT] = {"checkpoint", "N", "dump this checkpoint, not the current one", false,
+                    "dump", NULL},
+    [TABLE] = {"table", "NAME", "dump this table only", false, NULL, NULL},
+    [ITEMS] = {"items", "N", "items of each table, at most (0: none)", false, NULL, NULL},
+    [FROM] = {"from", "FORMAT", "create DIR from a checkpoint of this format", false, "convert",
+              "reverb"},
+    [TO] = {"to", "FORMAT", "write a checkpoint of this format below PATH", false, NULL,
             "reverb"},
 };
 
 static const char text[] =
     "Actions:\n"
-    "  list DIR              checkpoints, segments and journal files\n"
-    "  verify DIR            read every byte of them, and say what is damaged\n"
-    "  dump DIR              tables and items of a checkpoint: keys, priorities, shapes\n"
-    "  salvage DIR NEW       a new directory from all that can still be read of another\n"
+    "  list DIR              list checkpoints, segments and journal files\n"
+    "  verify DIR            read every byte of these files and report damage\n"
+    "  dump DIR              print tables and items: keys, priorities, shapes\n"
+    "  salvage DIR NEW       copy all that can be read to a new directory\n"
     "  convert --from reverb PATH DIR\n"
     "  convert --to reverb DIR PATH\n"
-    "                        from and to checkpoints of dm-reverb\n"
-    "None of them changes what it reads from. Status 1: something is damaged, or failed.\n";
+    "                        convert from and to checkpoints of dm-reverb\n"
+    "No action changes the files it reads. Exit status 1: damage was found, or it failed.\n";
 
 static const char *const examples[] = {
     "reprise data list data",
@@ -55,7 +57,7 @@ static const char *const examples[] = {
     NULL,
 };
 
-/* What an action works with. */
+/* The state of an action. */
 typedef struct data {
     const rp_flags *flags;
     const char *action;
@@ -63,23 +65,22 @@ typedef struct data {
     rp_progress_bar bar;
     rp_text_buffer buffer;
     rp_grid grid;
-    bool only_bad; /* of the files, those that are not fine */
+    bool only_bad; /* list only files that are damaged or torn */
     uint64_t rows;
 } data;
 
-/* What to do next. */
+/* Returns advice for an error, or NULL. */
 static const char *hint(const data *d, rp_status st)
 {
     switch (st) {
     case RP_CORRUPT:
-        if (strcmp(d->action, "dump") == 0)
-            return "reprise data verify says what else is damaged";
+        if (strcmp(d->action, "dump") == 0) return "reprise data verify lists all damage";
         if (strcmp(d->action, "convert") == 0)
-            return "reprise data salvage makes a new directory of what can be read";
+            return "reprise data salvage copies what can be read to a new directory";
         return NULL;
     case RP_NOT_FOUND: return "reprise data list DIR shows what is there";
     case RP_EXISTS: return "name a directory that is not there yet";
-    case RP_NO_RESOURCE: return "it needs memory and disk for all of the data";
+    case RP_NO_RESOURCE: return "this needs memory and disk for all of the data";
     default: return NULL;
     }
 }
@@ -89,6 +90,7 @@ static int fail(data *d, rp_status st, const rp_error *err)
     const char *next = hint(d, st);
     rp_text_buffer safe = {0};
 
+    assert(st != RP_OK);
     rp_progress_bar_end(&d->bar);
     (void)fflush(stdout);
     rp_text_buffer_put_safe(&safe, err->text, strlen(err->text));
@@ -108,6 +110,7 @@ static int misuse(const char *format, const char *value)
     return EXIT_MISUSE;
 }
 
+/* Prints the buffer and clears it. Returns `status`, or 1 if there was no memory for it. */
 static int print(data *d, int status)
 {
     rp_progress_bar_end(&d->bar);
@@ -120,7 +123,7 @@ static int print(data *d, int status)
     return status;
 }
 
-/* A server may be changing what we look at. */
+/* Warns that a server may change the files while they are read. */
 static void warn_if_locked(const char *directory)
 {
     int64_t pid = rp_data_locked_by(directory);
@@ -137,11 +140,12 @@ static void warn_if_locked(const char *directory)
                     stderr);
 }
 
-/* The number that an option has, if it was given. */
+/* Parses the number of an option, if it was given. Returns 0 or the exit status. */
 static int take_number(const data *d, option o, uint64_t *out)
 {
     const char *value = rp_flags_get(d->flags, o);
 
+    assert(o == ITEMS || o == CHECKPOINT);
     if (value == NULL || rp_parse_unsigned(value, out)) return 0;
     return misuse(o == ITEMS ? "--items: expected a number, got '%.60s'"
                              : "--checkpoint: expected a number, got '%.60s'",
@@ -190,10 +194,10 @@ static void finish_look(data *d, const rp_data_summary *s, bool thorough)
     if (s->damaged > 0)
         rp_text_buffer_put(&d->buffer,
                            s->checkpoint != 0
-                               ? "a server loads what is good of it; reprise data salvage "
-                                 "makes a new directory of all that can be read\n"
-                               : "reprise data salvage makes a new directory of all that "
-                                 "can be read\n");
+                               ? "a server loads the intact part; reprise data salvage copies "
+                                 "all that can be read to a new directory\n"
+                               : "reprise data salvage copies all that can be read to a new "
+                                 "directory\n");
 }
 
 static int look(data *d, bool thorough)
@@ -209,6 +213,7 @@ static int look(data *d, bool thorough)
     rp_error err = {0};
     rp_status st;
 
+    assert(d->flags->word_count == 2);
     warn_if_locked(o.directory);
     d->only_bad = thorough;
     rp_data_headings(&d->grid);
@@ -219,6 +224,7 @@ static int look(data *d, bool thorough)
     }
     st = rp_data_look(&o, &summary, &err);
     if (st != RP_OK) return fail(d, st, &err);
+    assert(summary.damaged <= summary.files);
     finish_look(d, &summary, thorough);
     return print(d, summary.damaged > 0 ? EXIT_FAILURE : EXIT_SUCCESS);
 }
@@ -233,7 +239,7 @@ static int run_verify(data *d)
     return look(d, true);
 }
 
-/* Large checkpoints are printed as they are read. */
+/* Prints the buffer once it is large: a checkpoint may not fit in memory as text. */
 static void print_some(data *d)
 {
     if (d->buffer.size < 1 << 16 || d->buffer.failed) return;
@@ -337,6 +343,7 @@ static int move_data(data *d, move_fn *function)
     rp_error err = {0};
     rp_status st;
 
+    assert(d->flags->word_count == 3);
     warn_if_locked(o.from);
     st = function(&o, &moved, &err);
     if (st != RP_OK) return fail(d, st, &err);
@@ -365,8 +372,8 @@ static int run_convert(data *d)
 
 static const struct {
     const char *name;
-    size_t words;     /* behind the name */
-    uint32_t options; /* a bit for each that it takes, besides --json and --quiet */
+    size_t words;     /* after the name */
+    uint32_t options; /* a bit for each allowed option, besides --json and --quiet */
     int (*run)(data *d);
 } actions[] = {
     {"list", 1, 0, run_list},
@@ -386,16 +393,20 @@ static int run_action(data *d, size_t action)
 {
     const uint32_t takes = actions[action].options | 1u << JSON | 1u << QUIET;
 
+    static_assert(OPTIONS <= 32, "`takes` has a bit for each option");
     if (d->flags->word_count != 1 + actions[action].words)
-        return misuse("%s: reprise data --help says what it takes", actions[action].name);
-    for (size_t i = 0; i < d->flags->count; i++)
-        if ((takes & 1u << d->flags->list[i].option) == 0) {
-            rp_problem problem;
+        return misuse("%s: wrong number of arguments; reprise data --help lists them",
+                      actions[action].name);
+    for (size_t i = 0; i < d->flags->count; i++) {
+        size_t o = d->flags->list[i].option;
+        rp_problem problem;
 
-            (void)rp_problem_set(&problem, NULL, "%s takes no --%s", actions[action].name,
-                                 options[d->flags->list[i].option].name);
-            return misuse("%s", problem.text);
-        }
+        assert(o < OPTIONS);
+        if ((takes & 1u << o) != 0) continue;
+        (void)rp_problem_set(&problem, NULL, "%s takes no --%s", actions[action].name,
+                             options[o].name);
+        return misuse("%s", problem.text);
+    }
     return actions[action].run(d);
 }
 
@@ -410,6 +421,7 @@ static int run(const rp_flags *flags)
             d.action = actions[i].name;
             status = run_action(&d, i);
         }
+    assert(d.action != NULL); /* the parser has checked the action */
     rp_grid_deinit(&d.grid);
     rp_text_buffer_deinit(&d.buffer);
     return status;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/commands/data_print.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,8 +16,10 @@ void rp_data_headings(rp_grid *grid)
 
     rp_grid_init(grid, RP_DATA_COLUMNS, 1u << 2 | 1u << 3);
     for (size_t i = 0; i < RP_DATA_COLUMNS; i++) rp_grid_cell(grid, "%s", headings[i]);
+    assert(grid->cell_count == RP_DATA_COLUMNS);
 }
 
+/* Writes the last cell of a line: the damage, or what the file holds. */
 static void details(const rp_data_file *f, char *text, size_t size)
 {
     text[0] = '\0';
@@ -41,6 +44,7 @@ void rp_data_row(rp_grid *grid, const rp_data_file *f)
     char text[RP_ERROR_TEXT_BYTES];
     rp_text_buffer path = {0};
 
+    assert(grid->columns == RP_DATA_COLUMNS && grid->cell_count % RP_DATA_COLUMNS == 0);
     rp_text_buffer_put_safe(&path, f->path, strlen(f->path));
     rp_grid_cell(grid, "%s", rp_text_buffer_text(&path));
     rp_text_buffer_deinit(&path);
@@ -50,6 +54,7 @@ void rp_data_row(rp_grid *grid, const rp_data_file *f)
     rp_grid_cell(grid, "%s", rp_data_state_name(f->state));
     details(f, text, sizeof text);
     rp_grid_cell(grid, "%s", text);
+    assert(grid->cell_count % RP_DATA_COLUMNS == 0);
 }
 
 void rp_data_file_json(rp_text_buffer *out, const rp_data_file *f)
@@ -140,6 +145,7 @@ void rp_data_table_words(rp_text_buffer *out, const rp_table_info *t)
 static void selector_json(rp_text_buffer *out, const char *key,
                           const rp_selector_options *selector)
 {
+    assert(key[0] == 's' || key[0] == 'r'); /* "sampler" or "remover" */
     rp_json_key(out, key);
     rp_json_put_text(out, rp_selector_name(selector->kind));
     if (selector->kind != RP_PRIORITIZED) return;
@@ -180,6 +186,7 @@ void rp_data_table_json(rp_text_buffer *out, const rp_table_info *t)
 
 static void shape_words(rp_text_buffer *out, const rp_trajectory_column *column)
 {
+    assert(column->shape.rank >= 0 && column->shape.rank <= RP_MAX_RANK);
     rp_text_buffer_format(out, "%s [", rp_dtype_name(column->dtype));
     for (int32_t i = 0; i < column->shape.rank; i++)
         rp_text_buffer_format(out, "%s%" PRId64, i > 0 ? ", " : "", column->shape.dims[i]);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How data survives its server, as text and as JSON. */
+/* The durability of servers as text and as JSON. */
+#include <assert.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -38,6 +39,7 @@ static char *age_text(int64_t ns, char *text, size_t size)
     return text;
 }
 
+/* Appends to a terminated text, cut to fit. */
 static void add(char *text, size_t size, const char *format, ...) RP_PRINTF(3, 4);
 
 static void add(char *text, size_t size, const char *format, ...)
@@ -45,6 +47,7 @@ static void add(char *text, size_t size, const char *format, ...)
     size_t used = strlen(text);
     va_list arguments;
 
+    assert(used < size);
     va_start(arguments, format);
     (void)vsnprintf(text + used, size - used, format, arguments);
     va_end(arguments);
@@ -54,6 +57,7 @@ char *rp_progress_words(const rp_durable_progress *p, char *text, size_t size)
 {
     char bytes[32];
 
+    assert(size > 0);
     text[0] = '\0';
     if (p->total > 0)
         add(text, size, "%.0f %% of %s",
@@ -112,6 +116,7 @@ void rp_durability_lines(rp_text_buffer *out, const rp_tables_view *v)
     }
 }
 
+/* Writes a line with a name and a value, which is escaped. */
 static void line(rp_text_buffer *out, const char *name, const char *format, ...)
     RP_PRINTF(3, 4);
 
@@ -156,7 +161,7 @@ static void report_shard(rp_text_buffer *out, const rp_tables_view *v,
 
     rp_text_buffer_format(out, "%s\n", shard_of(v, s));
     if (!s->is_durable) {
-        line(out, "durability", "none: all is in memory only");
+        line(out, "durability", "none: data is in memory only");
         return;
     }
     line(out, "durability", "%s", mode_name(d->mode));

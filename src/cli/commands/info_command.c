@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* `reprise info`: the tables of all servers, one table in detail, or the storage. */
 #include "cli/commands/commands.h"
 #include "cli/commands/remote.h"
 #include "cli/commands/table_list.h"
@@ -6,8 +7,8 @@
 enum { STORAGE, OPTIONS };
 
 static const rp_option options[OPTIONS] = {
-    [STORAGE] = {"storage", NULL, "how the data survives the servers, not the tables", false,
-                 NULL, NULL},
+    [STORAGE] = {"storage", NULL, "show checkpoints and journal, not the tables", false, NULL,
+                 NULL},
 };
 
 static const char *const examples[] = {

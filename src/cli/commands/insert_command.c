@@ -1,6 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `reprise insert`: every item is one row of each column, which its reader sees without the row
- * dimension: as the arrays were given. */
+/* `reprise insert`: every item has one row of each column. Readers of the item see the row
+ * without the row dimension, with the shape of the input.
+ *
+ * A column of a writer has one shape. A column of the input may change its shape from item to
+ * item, so it has a column of the writer (a variant) for each shape.
+ *
+ * Invariants:
+ *   V1  variant_count <= RP_MAX_COLUMNS; variants differ in column or shape;
+ *   V2  after find_variants(), latest[i] is a variant of column i with the shape of its value;
+ *   V3  an outcome with `input` has the status RP_INVALID. */
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -20,17 +29,16 @@
 typedef enum option { PRIORITY, OPTIONS } option;
 
 static const rp_option options[OPTIONS] = {
-    [PRIORITY] = {"priority", "X", "of all items (as the input says, or 1)", false, NULL, NULL},
+    [PRIORITY] = {"priority", "X", "of all items (that of the input, or 1)", false, NULL, NULL},
 };
 
 static const char text[] =
-    "FILE... are .npy files, each a column with the items along its first dimension; a column\n"
-    "is called as its file is, or as NAME=FILE says. _priority.npy has the priorities. Or "
-    "they\n"
-    "are files of JSON lines, - for standard input, with an item on each line:\n"
+    "FILE... are .npy files, one for each column, with the items along the first dimension.\n"
+    "The name of a column is that of its file, or NAME in NAME=FILE. _priority.npy has the\n"
+    "priorities. Or FILE... are JSON lines, - for standard input, with an item on each line:\n"
     "  {\"priority\": 2, \"data\": {\"obs\": [0.1, 0.2], \"action\": {\"dtype\": \"int32\", "
     "\"data\": 3}}}\n"
-    "Types come from the table's signature, or else they are int64, float64, bool or string.\n";
+    "Types are those of the table's signature, or else int64, float64, bool or string.\n";
 
 static const char *const examples[] = {
     "reprise insert replay obs.npy action.npy",
@@ -40,9 +48,9 @@ static const char *const examples[] = {
     NULL,
 };
 
-/* A writer's column has one shape; so a column of items has one for each shape it comes in. */
+/* A column of the writer: a column of the input in one of its shapes. */
 typedef struct variant {
-    size_t column; /* of the items */
+    size_t column; /* of the input */
     rp_shape shape;
 } variant;
 
@@ -52,25 +60,26 @@ typedef struct insertion {
     double priority;
     bool priority_given;
     rp_table_list list;
-    const rp_signature *signature; /* of the list's */
+    const rp_signature *signature; /* borrowed from the list; NULL: none */
     rp_trajectory_writer *writer;
     uint64_t inserted;
     rp_ref refs[RP_MAX_COLUMNS];
     rp_value values[RP_MAX_COLUMNS];
     rp_item_column columns[RP_MAX_COLUMNS];
-    variant variants[RP_MAX_COLUMNS]; /* by the writer's column */
+    variant variants[RP_MAX_COLUMNS]; /* by column of the writer */
     size_t variant_count;
-    size_t latest[RP_MAX_COLUMNS]; /* the variant that each column had last */
+    size_t latest[RP_MAX_COLUMNS]; /* the last variant of each column of the input */
 } insertion;
 
-/* What goes wrong here is either a sentence about the input, or a status of a call. */
+/* A failure: a mistake in the input, or the status of a call. */
 typedef struct outcome {
     rp_status st;
-    bool input; /* it is about the input: `problem` */
+    bool input; /* the input is wrong: `problem` describes it, not `err` */
     rp_problem problem;
     rp_error err;
 } outcome;
 
+/* Marks `o->problem` as the failure. Returns false. */
 static bool bad_input(outcome *o)
 {
     o->input = true;
@@ -82,15 +91,17 @@ static bool start_writer(insertion *in, outcome *o)
 {
     rp_trajectory_writer_options options_ = {.column = {.history = 1, .chunk_length = 1}};
 
+    assert(in->writer == NULL);
     in->variant_count = 0;
     o->st = rp_trajectory_writer_new(in->r.client, &options_, rp_remote_wait(&in->r),
                                      &in->writer, &o->err);
     return o->st == RP_OK;
 }
 
-/* Another writer, which knows no shapes yet. */
+/* Replaces the writer by a new one, which has no columns yet. */
 static bool change_writer(insertion *in, outcome *o)
 {
+    assert(in->writer != NULL);
     o->st = rp_trajectory_writer_flush(in->writer, 0, rp_remote_wait(&in->r), &o->err);
     if (o->st != RP_OK) return false;
     rp_trajectory_writer_free(in->writer);
@@ -98,7 +109,7 @@ static bool change_writer(insertion *in, outcome *o)
     return start_writer(in, o);
 }
 
-/* The writer's column for a value; variant_count if there is none yet. */
+/* Returns the variant of a column with this shape, or variant_count if there is none. */
 static size_t find_variant(const insertion *in, size_t column, const rp_shape *shape)
 {
     size_t i = in->latest[column];
@@ -112,9 +123,11 @@ static size_t find_variant(const insertion *in, size_t column, const rp_shape *s
     return i;
 }
 
-/* Sees to it that there is a column of the writer's for each value. */
+/* Finds or adds a variant for each value (V2). If the writer has no column left, starts with
+ * another writer: `count` variants fit into that one. */
 static bool find_variants(insertion *in, const rp_tensor *tensors, size_t count, outcome *o)
 {
+    assert(count <= RP_MAX_COLUMNS && in->variant_count <= RP_MAX_COLUMNS); /* V1 */
     for (size_t i = 0; i < count; i++) {
         size_t found = find_variant(in, i, &tensors[i].shape);
 
@@ -122,6 +135,7 @@ static bool find_variants(insertion *in, const rp_tensor *tensors, size_t count,
             return change_writer(in, o) && find_variants(in, tensors, count, o);
         if (found == in->variant_count)
             in->variants[in->variant_count++] = (variant){i, tensors[i].shape};
+        assert(found < in->variant_count && in->variants[found].column == i); /* V2 */
         in->latest[i] = found;
     }
     return true;
@@ -154,9 +168,9 @@ typedef struct array {
 
 typedef struct arrays {
     array list[RP_MAX_WORDS];
-    const array *order[RP_MAX_WORDS]; /* the columns of an item */
+    const array *order[RP_MAX_WORDS]; /* in the order of the columns of an item */
     size_t count;
-    array priorities; /* no bytes: none */
+    array priorities; /* bytes NULL: none */
 } arrays;
 
 static bool ends_with(const char *text_, const char *end)
@@ -166,11 +180,12 @@ static bool ends_with(const char *text_, const char *end)
     return length >= more && strcmp(text_ + length - more, end) == 0;
 }
 
-/* "NAME=PATH", or a path whose last part is the name. */
+/* Parses "NAME=PATH", or a path whose last part is the name, without ".npy". */
 static bool name_array(insertion *in, const char *word, array *a, outcome *o)
 {
     const char *equals = strchr(word, '='), *slash;
 
+    assert(ends_with(word, ".npy"));
     a->path = equals != NULL ? equals + 1 : word;
     slash = strrchr(a->path, '/');
     if (equals != NULL)
@@ -209,12 +224,13 @@ static bool map_array(array *a, outcome *o)
     }
     if (a->tensor.shape.rank > 0) return true;
     (void)rp_problem_set(&o->problem, NULL,
-                         "%.500s: a single number; the first dimension is that of the items",
+                         "%.500s: a single number; expected an array with a row for each item",
                          a->path);
     return bad_input(o);
 }
 
-/* In the order of the signature where it names them, or else as they were given. */
+/* Orders the arrays as the signature does, if it names the first column; otherwise keeps the
+ * order of the command line. */
 static bool order_arrays(insertion *in, arrays *all, outcome *o)
 {
     size_t wanted = in->signature != NULL ? rp_signature_column_count(in->signature) : 0;
@@ -233,11 +249,11 @@ static bool order_arrays(insertion *in, arrays *all, outcome *o)
         size_t i = 0;
 
         while (i < all->count && (name == NULL || strcmp(all->list[i].name, name) != 0)) i++;
-        if (i == all->count && c == 0) return true; /* not by name, then */
+        if (i == all->count && c == 0) return true; /* the names do not match: keep the order */
         if (i == all->count) {
             (void)rp_problem_set(&o->problem, NULL,
-                                 "no file for column '%.100s'; NAME=FILE "
-                                 "says which one is which",
+                                 "no file for column '%.100s'; give it as "
+                                 "NAME=FILE",
                                  name != NULL ? name : "");
             return bad_input(o);
         }
@@ -254,6 +270,7 @@ static bool load_arrays(insertion *in, arrays *all, outcome *o)
     for (size_t i = 1; i < f->word_count; i++) {
         array *a = &all->list[all->count];
 
+        assert(all->count < RP_MAX_WORDS);
         if (!name_array(in, f->words[i], a, o)) return false;
         if (strcmp(a->name, "_key") == 0 || strcmp(a->name, "_probability") == 0) continue;
         if (strcmp(a->name, "_priority") == 0) {
@@ -273,17 +290,17 @@ static bool load_arrays(insertion *in, arrays *all, outcome *o)
         items = a->tensor.shape.dims[0];
     }
     if (all->count > 0) return order_arrays(in, all, o);
-    (void)rp_problem_set(&o->problem, NULL, "there is no file for a column");
+    (void)rp_problem_set(&o->problem, NULL, "no file for a column is given");
     return bad_input(o);
 }
 
-/* One item's part of an array. The rows of .npy data may lie anywhere: elements are bytes to
- * everybody who copies them. */
+/* Returns the row of an item. Its elements may be unaligned, so they are only copied. */
 static rp_tensor row_of(const array *a, size_t item)
 {
     rp_tensor t = {.dtype = a->tensor.dtype, .shape = {.rank = a->tensor.shape.rank - 1}};
     size_t elements = 1;
 
+    assert(a->tensor.shape.rank >= 1 && item < (size_t)a->tensor.shape.dims[0]);
     for (int32_t d = 0; d < t.shape.rank; d++) {
         t.shape.dims[d] = a->tensor.shape.dims[d + 1];
         elements *= (size_t)t.shape.dims[d];
@@ -300,6 +317,7 @@ static bool insert_arrays(insertion *in, outcome *o)
     size_t items;
     bool good = load_arrays(in, &all, o);
 
+    static_assert((int)RP_MAX_WORDS <= (int)RP_MAX_COLUMNS, "every file can be a column (V1)");
     if (good && all.priorities.bytes != NULL && all.priorities.tensor.shape.rank != 1) {
         (void)rp_problem_set(&o->problem, NULL, "%.500s: expected one number for each item",
                              all.priorities.path);
@@ -326,6 +344,7 @@ static void columns_of_signature(const insertion *in, rp_line_columns *columns)
 {
     size_t count = in->signature != NULL ? rp_signature_column_count(in->signature) : 0;
 
+    assert(count <= RP_MAX_COLUMNS);
     columns->count = count;
     for (size_t i = 0; i < count; i++) {
         const rp_spec *spec = rp_signature_column(in->signature, i);
@@ -344,9 +363,9 @@ static bool insert_line(insertion *in, const char *line, size_t size, rp_line_co
     bool good;
 
     rp_arena_init(&arena, NULL);
-    good = rp_item_line_parse(&arena, &in->r.arena, line, size, columns, place, &item,
-                              &o->problem) == RP_OK ||
-           bad_input(o);
+    good =
+        rp_item_line_parse(&arena, line, size, columns, place, &item, &o->problem) == RP_OK ||
+        bad_input(o);
     if (good) {
         priority = item.has_priority && !in->priority_given ? item.priority : in->priority;
         good = insert_item(in, columns->names, item.tensors, columns->count, priority, o);
@@ -365,8 +384,7 @@ static bool file_failed(const char *path, const char *why, outcome *o)
     return bad_input(o);
 }
 
-/* False, with `*o` saying so, if something was wrong; at a signal it ends as if the file had.
- */
+/* Inserts the lines of a file. Returns false on failure. A signal ends the file early. */
 static bool insert_file(insertion *in, const char *path, rp_line_columns *columns, outcome *o)
 {
     bool standard = strcmp(path, "-") == 0, good = true;
@@ -398,6 +416,7 @@ static bool insert_lines(insertion *in, outcome *o)
     static rp_line_columns columns; /* too large for a stack */
     bool good = true;
 
+    columns.arena = &in->r.arena;
     columns_of_signature(in, &columns);
     for (size_t i = 1;
          i < in->r.flags->word_count && good && atomic_load(&in->r.interrupts.number) == 0; i++)
@@ -420,7 +439,7 @@ static bool start(insertion *in, outcome *o)
     return start_writer(in, o);
 }
 
-static int say(insertion *in)
+static int report(insertion *in)
 {
     rp_text_buffer buffer = {0};
     int status;
@@ -452,13 +471,14 @@ static int insert_all(insertion *in)
 
     for (size_t i = 1; i < f->word_count; i++) arrays_given += ends_with(f->words[i], ".npy");
     if (arrays_given > 0 && arrays_given < f->word_count - 1) {
-        (void)rp_problem_set(&o.problem, NULL,
-                             ".npy files and others: only one kind at a time");
+        (void)rp_problem_set(&o.problem, NULL, ".npy files and other files cannot be mixed");
         return rp_remote_misuse(&in->r, &o.problem);
     }
     good = start(in, &o);
     if (good) good = arrays_given > 0 ? insert_arrays(in, &o) : insert_lines(in, &o);
-    /* What came before a mistake goes in, as it would have from a program. */
+    assert(good || o.st != RP_OK);
+    assert(!o.input || o.st == RP_INVALID); /* V3 */
+    /* Items before a mistake in the input are inserted. */
     if (in->writer != NULL && (good || o.input)) {
         rp_status st =
             rp_trajectory_writer_flush(in->writer, 0, rp_remote_wait(&in->r), &o.err);
@@ -468,7 +488,7 @@ static int insert_all(insertion *in)
             good = false;
         }
     }
-    if (good && atomic_load(&in->r.interrupts.number) == 0) return say(in);
+    if (good && atomic_load(&in->r.interrupts.number) == 0) return report(in);
     if (o.input) return rp_remote_problem(&in->r, &o.problem);
     return rp_remote_fail(&in->r, o.st, &o.err);
 }

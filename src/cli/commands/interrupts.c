@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Invariants:
+ *   I1  `cancel` is NULL exactly if the thread does not run;
+ *   I2  `number` is 0 or the first signal that asked to stop. */
 #include "cli/commands/interrupts.h"
 
+#include <assert.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -25,6 +29,7 @@ static void *wait_main(void *ctx)
     sigset_t set = waited_for();
     siginfo_t info;
 
+    assert(in->cancel != NULL); /* I1 */
     for (;;) {
         int number = sigwaitinfo(&set, &info);
 
@@ -33,7 +38,7 @@ static void *wait_main(void *ctx)
             if (atomic_exchange(&in->number, number) != 0) _exit(128 + number);
             rp_cancel_fire(in->cancel);
         }
-        /* A full pipe is readable already. */
+        /* The write fails if the pipe is full; then it is readable already. */
         if (number > 0) (void)!write(in->write_fd, "", 1);
     }
 }
@@ -62,6 +67,7 @@ fail:
 void rp_interrupts_stop(rp_interrupts *in)
 {
     if (in->cancel == NULL) return;
+    assert(in->wake_fd >= 0 && in->write_fd >= 0); /* I1 */
     (void)pthread_kill(in->thread, SIGUSR2);
     (void)pthread_join(in->thread, NULL);
     (void)close(in->wake_fd);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/commands/remote.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -20,26 +21,28 @@ static const rp_option remote_list[RP_REMOTE_OPTIONS] = {
                           "host:port or unix:/path; several are shards (localhost:8000)", false,
                           "Server", NULL},
     [RP_REMOTE_TOKEN] = {"token", "TEXT",
-                         "who we are; others can see it in the list of "
-                         "processes",
-                         false, NULL, NULL},
-    [RP_REMOTE_TOKEN_FILE] = {"token-file", "FILE", "the same from a file", false, NULL, NULL},
-    [RP_REMOTE_TLS] = {"tls", NULL, "use TLS, and believe whom the system believes", false,
-                       NULL, NULL},
-    [RP_REMOTE_CA] = {"ca", "FILE", "use TLS, and believe these, PEM", false, NULL, NULL},
-    [RP_REMOTE_CERT] = {"cert", "FILE", "our certificate, PEM", false, NULL, NULL},
+                         "bearer token; other users can see it in the process list", false,
+                         NULL, NULL},
+    [RP_REMOTE_TOKEN_FILE] = {"token-file", "FILE", "read the token from a file", false, NULL,
+                              NULL},
+    [RP_REMOTE_TLS] = {"tls", NULL, "use TLS, trust the system's certificates", false, NULL,
+                       NULL},
+    [RP_REMOTE_CA] = {"ca", "FILE", "use TLS, trust these certificates, PEM", false, NULL,
+                      NULL},
+    [RP_REMOTE_CERT] = {"cert", "FILE", "client certificate, PEM", false, NULL, NULL},
     [RP_REMOTE_KEY] = {"key", "FILE", "its private key, PEM", false, NULL, NULL},
     [RP_REMOTE_TIMEOUT] = {"timeout", "SECONDS",
-                           "how long to wait for an answer (10; 0: for "
-                           "ever)",
-                           false, NULL, NULL},
+                           "how long to wait for a response (10; 0: no limit)", false, NULL,
+                           NULL},
     [RP_REMOTE_JSON] = {"json", NULL, "print JSON, for programs", false, NULL, NULL},
 };
 
 const rp_options rp_remote_options = {remote_list, RP_REMOTE_OPTIONS};
 
+/* Returns the value of a shared option, or NULL. */
 static const char *shared(const rp_remote *r, rp_remote_option option)
 {
+    assert(option < RP_REMOTE_OPTIONS);
     return rp_flags_get(r->flags, r->own + option);
 }
 
@@ -58,10 +61,11 @@ bool rp_remote_switch(const rp_remote *r, size_t option)
 {
     const char *text = rp_flags_get(r->flags, option);
 
+    assert(rp_command_option(r->command, option)->argument == NULL);
     return text != NULL && strcmp(text, "false") != 0;
 }
 
-/* The first line of a file, in memory of the arena's. */
+/* Reads the token from the first line of a file. */
 static rp_status read_token(rp_remote *r, const char *path, rp_problem *problem)
 {
     char text[TOKEN_BYTES + 1];
@@ -74,6 +78,7 @@ static rp_status read_token(rp_remote *r, const char *path, rp_problem *problem)
     (void)close(fd);
     if (size < 0)
         return rp_problem_set(problem, NULL, "--token-file %.200s: %s", path, strerror(errno));
+    assert(size <= TOKEN_BYTES);
     text[size] = '\0';
     text[strcspn(text, "\r\n")] = '\0';
     if (text[0] == '\0')
@@ -102,7 +107,7 @@ static rp_status read_options(rp_remote *r, rp_problem *problem)
     r->given = server != NULL;
     r->addresses = server != NULL ? server : default_server;
     if (shared(r, RP_REMOTE_TOKEN) != NULL && file != NULL)
-        return rp_problem_set(problem, NULL, "--token and --token-file: only one of them");
+        return rp_problem_set(problem, NULL, "--token and --token-file: give only one of them");
     r->options.token = shared(r, RP_REMOTE_TOKEN);
     if (r->options.token == NULL && file == NULL) r->options.token = getenv("REPRISE_TOKEN");
     st = file != NULL ? read_token(r, file, problem) : RP_OK;
@@ -113,7 +118,7 @@ static rp_status read_options(rp_remote *r, rp_problem *problem)
     r->options.certificate_file = shared(r, RP_REMOTE_CERT);
     r->options.key_file = shared(r, RP_REMOTE_KEY);
     if ((r->options.certificate_file == NULL) != (r->options.key_file == NULL))
-        return rp_problem_set(problem, NULL, "--cert and --key: one needs the other");
+        return rp_problem_set(problem, NULL, "--cert and --key: give both or none");
     if (r->options.ca_file != NULL || r->options.certificate_file != NULL)
         r->options.tls = true;
     r->json = rp_remote_switch(r, r->own + RP_REMOTE_JSON);
@@ -124,6 +129,7 @@ int rp_remote_open(rp_remote *r, const rp_command *command, const rp_flags *flag
 {
     rp_problem problem;
 
+    assert(command->shared == &rp_remote_options);
     *r = (rp_remote){.command = command, .flags = flags, .own = command->option_count};
     rp_arena_init(&r->arena, NULL);
     return read_options(r, &problem) == RP_OK ? 0 : rp_remote_misuse(r, &problem);
@@ -134,6 +140,7 @@ int rp_remote_connect(rp_remote *r)
     rp_error err = {0};
     rp_status st = rp_interrupts_start(&r->interrupts);
 
+    assert(r->client == NULL && r->addresses != NULL);
     if (st == RP_OK) st = rp_client_new(r->addresses, &r->options, &r->client, &err);
     if (st == RP_OK) return 0;
     (void)rp_remote_fail(r, st, &err);
@@ -151,6 +158,7 @@ rp_wait rp_remote_wait(const rp_remote *r)
 {
     rp_wait wait = r->timeout_ms > 0 ? rp_wait_ms(r->timeout_ms) : rp_wait_forever();
 
+    assert(r->timeout_ms >= 0);
     wait.cancel = r->interrupts.cancel;
     return wait;
 }
@@ -160,10 +168,10 @@ const char *rp_status_hint(rp_status st)
     switch (st) {
     case RP_UNAVAILABLE: return "reprise serve starts a server, --server names another";
     case RP_DEADLINE: return "--timeout SECONDS waits longer";
-    case RP_UNAUTHENTICATED: return "--token-file FILE says who you are";
-    case RP_DENIED: return "another token may have the role it needs";
+    case RP_UNAUTHENTICATED: return "give a token with --token-file FILE";
+    case RP_DENIED: return "the call needs a token with another role";
     case RP_UNIMPLEMENTED: return "only a reprise server can do that, not Reverb's";
-    case RP_NO_RESOURCE: return "ask for less, or give the server more";
+    case RP_NO_RESOURCE: return "request less, or raise the limits of the server";
     default: return NULL;
     }
 }
@@ -174,6 +182,7 @@ int rp_remote_fail(const rp_remote *r, rp_status st, const rp_error *err)
     int number = atomic_load(&r->interrupts.number);
 
     if (number != 0) return RP_EXIT_SIGNAL + number;
+    assert(st != RP_OK);
     (void)fflush(stdout);
     (void)fprintf(stderr, "reprise %s: %s%s%s\n", r->command->name,
                   err->text[0] != '\0' ? err->text : rp_status_name(st),

@@ -12,7 +12,7 @@
 
 enum {
     RP_EXIT_MISUSE = 2,
-    RP_EXIT_SIGNAL = 128, /* and the number of the signal */
+    RP_EXIT_SIGNAL = 128, /* plus the number of the signal */
 };
 
 /* The options, in the order in which help lists them. */
@@ -39,9 +39,9 @@ typedef struct rp_remote {
     rp_interrupts interrupts;
     rp_client *client; /* NULL until rp_remote_connect() */
     const char *addresses;
-    bool given; /* the addresses are not the default */
+    bool given; /* the addresses were given, they are not the default */
     rp_client_options options;
-    int64_t timeout_ms; /* 0: for ever */
+    int64_t timeout_ms; /* 0: no limit */
     bool json;
 } rp_remote;
 

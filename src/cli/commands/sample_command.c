@@ -1,4 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* `reprise sample`: prints items one by one, or keeps all of them and writes a .npy file for
+ * each column.
+ *
+ * Invariants:
+ *   K1  kept_count <= kept_capacity, and each kept sample owns a reference to its trajectory;
+ *   K2  drawn <= count. */
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,15 +30,15 @@ enum {
 typedef enum option { COUNT, NPY, ELEMENTS, OPTIONS } option;
 
 static const rp_option options[OPTIONS] = {
-    [COUNT] = {"count", "N", "items (1)", false, NULL, NULL},
+    [COUNT] = {"count", "N", "number of items (1)", false, NULL, NULL},
     [NPY] = {"npy", "DIR", "write a .npy file for each column, items stacked", false, NULL,
              NULL},
-    [ELEMENTS] = {"elements", "N", "print larger columns cut (24; 0: never)", false, NULL,
-                  NULL},
+    [ELEMENTS] = {"elements", "N", "shorten columns with more elements (24; 0: never)", false,
+                  NULL, NULL},
 };
 
 static const char text[] =
-    "Drawing counts: items get older by it, as by any other sampler. --npy writes\n"
+    "Sampling counts as that of any other sampler: it may remove items. --npy writes\n"
     "DIR/COLUMN.npy, and DIR/_key.npy, _priority.npy and _probability.npy with a number for\n"
     "each item; reprise insert reads them back. --json prints a line for each item.\n";
 
@@ -51,7 +58,7 @@ typedef struct drawing {
     rp_sampler *sampler;
     rp_decoder *decoder;
     rp_text_buffer buffer;
-    rp_sample *kept; /* of the arena's; those of a folder */
+    rp_sample *kept; /* in the arena; samples to be written to the folder */
     size_t kept_count, kept_capacity;
     size_t drawn;
 } drawing;
@@ -65,7 +72,7 @@ static rp_status read_options(drawing *d, rp_problem *problem)
     d->elements = DEFAULT_ELEMENTS;
     d->folder = rp_flags_get(d->r.flags, NPY);
     if (d->folder != NULL && d->r.json)
-        return rp_problem_set(problem, NULL, "--npy and --json: only one of them");
+        return rp_problem_set(problem, NULL, "--npy and --json: give only one of them");
     if (rp_remote_setting(&d->r, COUNT, &value))
         st = rp_setting_integer(&value, 1, MAX_COUNT, &d->count, problem);
     if (st == RP_OK && rp_remote_setting(&d->r, ELEMENTS, &value))
@@ -73,13 +80,14 @@ static rp_status read_options(drawing *d, rp_problem *problem)
     return st;
 }
 
-/* Decodes one column into memory of the arena's. */
+/* Decodes one column into memory of the arena. */
 static rp_status decode(drawing *d, rp_arena *arena, const rp_trajectory *trajectory,
                         size_t column, rp_tensor *out, rp_error *err)
 {
     rp_trajectory_column c = rp_trajectory_get_column(trajectory, column);
     void *data = rp_arena_take(arena, c.bytes + 1);
 
+    assert(column < rp_trajectory_column_count(trajectory));
     if (data == NULL) return RP_NO_RESOURCE;
     *out = (rp_tensor){c.dtype, c.shape, data};
     if (c.dtype == RP_STRING)
@@ -88,13 +96,15 @@ static rp_status decode(drawing *d, rp_arena *arena, const rp_trajectory *trajec
     return rp_decoder_stack(d->decoder, &trajectory, 1, column, data, c.bytes, err);
 }
 
-/* The name of a column: from the signature if it has as many, or its number. */
+/* Returns the name of a column: that of the signature, if it has `count` columns, or its
+ * number. */
 static const char *column_name(const drawing *d, rp_arena *arena, size_t column, size_t count)
 {
     const rp_client_table *t = rp_table_list_find(&d->list, d->table);
     const rp_signature *signature = t != NULL ? t->info.signature : NULL;
     const char *name;
 
+    assert(column < count);
     if (signature != NULL && rp_signature_column_count(signature) == count) {
         name = rp_signature_column(signature, column)->name;
         if (name != NULL && name[0] != '\0') return name;
@@ -133,6 +143,7 @@ out:
     return st;
 }
 
+/* Moves a sample to the list of kept samples. */
 static rp_status keep(drawing *d, rp_sample *sample)
 {
     d->kept =
@@ -141,8 +152,9 @@ static rp_status keep(drawing *d, rp_sample *sample)
         d->kept_count = 0;
         return RP_NO_RESOURCE;
     }
+    assert(d->kept_count < d->kept_capacity && sample->trajectory != NULL); /* K1 */
     d->kept[d->kept_count++] = *sample;
-    sample->trajectory = NULL; /* it is ours now */
+    sample->trajectory = NULL; /* moved (K1) */
     return RP_OK;
 }
 
@@ -157,12 +169,14 @@ static rp_status draw(drawing *d, rp_error *err)
 
         st = rp_sampler_next(d->sampler, samples, room, &count, rp_remote_wait(&d->r), err);
         if (st != RP_OK) break;
+        assert(count <= room);
         for (size_t i = 0; i < count && st == RP_OK; i++) {
             d->drawn++;
             st = d->folder != NULL ? keep(d, &samples[i]) : print_item(d, &samples[i], err);
         }
         rp_samples_release(samples, count);
     }
+    assert(d->drawn <= want); /* K2 */
     return st;
 }
 
@@ -172,7 +186,7 @@ static rp_status start(drawing *d, rp_error *err)
         .table = d->table,
         .max_samples = d->count,
         .max_in_flight = d->count < IN_FLIGHT ? (size_t)d->count : IN_FLIGHT,
-        .rate_limiter_timeout_ms = -1, /* our own wait ends it */
+        .rate_limiter_timeout_ms = -1, /* the wait of each call ends it */
     };
     rp_status st = rp_table_list_fetch(&d->list, d->r.client, rp_remote_wait(&d->r), err);
 
@@ -183,8 +197,8 @@ static rp_status start(drawing *d, rp_error *err)
     return st;
 }
 
-/* The file of a column: a path in its name becomes dots, and what is not plain an underscore.
- */
+/* Returns the path of the file of a column. Slashes in the name become dots; other bytes that
+ * are not letters, digits or "._-" become underscores. */
 static const char *file_of(drawing *d, const char *name)
 {
     char *path = rp_arena_format(&d->r.arena, "%s/%s.npy", d->folder, name);
@@ -216,13 +230,15 @@ static rp_status begin_file(const char *path, rp_dtype dtype, const rp_shape *it
     size_t size;
 
     if (item->rank >= RP_MAX_RANK)
-        return rp_problem_set(problem, NULL, "%.500s: more than %d dimensions with the items",
-                              path, RP_MAX_RANK);
+        return rp_problem_set(problem, NULL,
+                              "%.500s: more than %d dimensions, with that of the items", path,
+                              RP_MAX_RANK);
     for (int32_t i = 0; i < item->rank; i++) shape.dims[i + 1] = item->dims[i];
     size = rp_npy_header(dtype, &shape, header);
     if (size == 0)
-        return rp_problem_set(problem, NULL, "%.500s: .npy has no strings; --json prints them",
-                              path);
+        return rp_problem_set(problem, NULL,
+                              "%.500s: .npy files have no strings; --json prints them", path);
+    assert(size <= RP_NPY_HEADER_BYTES);
     *out = fopen(path, "wbe");
     if (*out == NULL) return file_problem(path, problem);
     (void)fwrite(header, 1, size, *out);
@@ -273,7 +289,7 @@ static rp_status write_column(drawing *d, size_t column, const char *path, rp_pr
     return st;
 }
 
-/* A number of each item. */
+/* Writes a field of 8 bytes of each sample. */
 static rp_status write_numbers(drawing *d, const char *name, rp_dtype dtype, size_t offset,
                                rp_problem *problem)
 {
@@ -282,6 +298,7 @@ static rp_status write_numbers(drawing *d, const char *name, rp_dtype dtype, siz
     FILE *file = NULL;
     rp_status st;
 
+    assert(offset + 8 <= sizeof(rp_sample) && rp_dtype_size(dtype) == 8);
     if (path == NULL) return rp_problem_memory(problem);
     st = begin_file(path, dtype, &scalar, d->kept_count, &file, problem);
     if (st != RP_OK) return st;
@@ -295,6 +312,10 @@ static rp_status write_folder(drawing *d, rp_problem *problem)
     size_t columns = rp_trajectory_column_count(d->kept[0].trajectory);
     rp_status st = RP_OK;
 
+    assert(d->kept_count > 0);
+    static_assert(sizeof d->kept->key == 8 && sizeof d->kept->priority == 8 &&
+                      sizeof d->kept->probability == 8,
+                  "write_numbers() writes fields of 8 bytes");
     if (mkdir(d->folder, 0777) != 0 && errno != EEXIST) return file_problem(d->folder, problem);
     for (size_t i = 1; i < d->kept_count; i++)
         if (rp_trajectory_column_count(d->kept[i].trajectory) != columns)
@@ -323,14 +344,14 @@ static rp_status write_folder(drawing *d, rp_problem *problem)
 static int draw_all(drawing *d)
 {
     rp_problem problem;
-    rp_error err = {0}, told = {0};
+    rp_error err = {0}, partial = {0};
     rp_status st = start(d, &err);
 
     if (st == RP_OK) st = draw(d, &err);
     if (st != RP_OK && d->drawn > 0 && d->drawn < (size_t)d->count) {
-        (void)snprintf(told.text, sizeof told.text, "after %zu of %lld items: %.180s", d->drawn,
-                       (long long)d->count, err.text);
-        return rp_remote_fail(&d->r, st, &told);
+        (void)snprintf(partial.text, sizeof partial.text, "after %zu of %lld items: %.180s",
+                       d->drawn, (long long)d->count, err.text);
+        return rp_remote_fail(&d->r, st, &partial);
     }
     if (st != RP_OK) return rp_remote_fail(&d->r, st, &err);
     if (d->folder != NULL && d->kept_count > 0 && write_folder(d, &problem) != RP_OK)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/commands/table_list.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,10 +24,11 @@ rp_status rp_table_list_fetch(rp_table_list *l, rp_client *client, rp_wait wait,
                                .shards = l->shards,
                                .shard_count = shards};
     l->durability = calloc(shards + 1, sizeof *l->durability);
-    if (l->durability == NULL) return RP_OK; /* the tables are what was asked for */
+    if (l->durability == NULL) return RP_OK; /* the tables can be shown without it */
     l->view.durability = l->durability;
     st = rp_client_get_durability(client, l->durability, shards, &l->view.durability_count,
                                   wait, err);
+    assert(l->view.durability_count <= shards && shards <= RP_LISTED_SHARDS);
     if (st != RP_OK) rp_table_list_deinit(l);
     return st;
 }
@@ -60,8 +62,8 @@ rp_status rp_table_list_missing(const rp_table_list *l, const char *name, rp_err
         (void)snprintf(text, sizeof text, "no table '%.80s', did you mean '%.80s'?", name,
                        best);
     else
-        (void)snprintf(text, sizeof text,
-                       "no table '%.80s'; reprise info lists those there are", name);
+        (void)snprintf(text, sizeof text, "no table '%.80s'; reprise info lists all tables",
+                       name);
     (void)rp_printable(text, strlen(text), err->text, sizeof err->text);
     return RP_NOT_FOUND;
 }

@@ -12,7 +12,7 @@ typedef struct rp_table_list {
     rp_client_tables *tables;
     const char *shards[RP_LISTED_SHARDS];
     rp_client_durability *durability;
-    rp_tables_view view; /* of the above */
+    rp_tables_view view; /* borrows from the above; durability_count <= shard_count */
 } rp_table_list;
 
 /* Statuses of rp_client_get_tables(). */

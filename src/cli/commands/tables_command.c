@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `reprise tables`: each action is a function over one word, called for every word given. */
+#include <assert.h>
 #include <float.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,21 +30,22 @@ typedef enum option {
 } option;
 
 static const rp_option options[OPTIONS] = {
-    [COLUMN] = {"column", "NAME=SPEC", "of items, such as obs='float32 [?, 84]'", true,
+    [COLUMN] = {"column", "NAME=SPEC", "a column, such as obs='float32 [?, 84]'", true,
                 "create", NULL},
-    [MAX_SIZE] = {"max-size", "N", "items", false, "alter", NULL},
+    [MAX_SIZE] = {"max-size", "N", "items, at most", false, "alter", NULL},
     [MAX_BYTES] = {"max-bytes", "SIZE", "memory of its items (0: no limit)", false, NULL, NULL},
-    [MAX_TIMES_SAMPLED] = {"max-times-sampled", "N", "then an item goes (0: no limit)", false,
-                           NULL, NULL},
-    [SAMPLES_PER_INSERT] = {"samples-per-insert", "X", "what the rate limiter keeps", false,
+    [MAX_TIMES_SAMPLED] = {"max-times-sampled", "N",
+                           "remove an item after N samples (0: no limit)", false, NULL, NULL},
+    [SAMPLES_PER_INSERT] = {"samples-per-insert", "X", "target of the rate limiter", false,
                             NULL, NULL},
     [MIN_SIZE] = {"min-size", "N", "items before the first sample", false, NULL, NULL},
-    [ERROR_BUFFER] = {"error-buffer", "X", "samples that it may be off by", false, NULL, NULL},
+    [ERROR_BUFFER] = {"error-buffer", "X", "deviation from the target, in samples", false, NULL,
+                      NULL},
     [MIN_DIFF] = {"min-diff", "X", "inserts * samples-per-insert - samples, at least", false,
                   NULL, NULL},
     [MAX_DIFF] = {"max-diff", "X", "the same, at most", false, NULL, NULL},
-    [RECENTER] = {"recenter", NULL, "count anew, from the middle of the bounds", false, NULL,
-                  NULL},
+    [RECENTER] = {"recenter", NULL, "reset the limiter to the middle of its bounds", false,
+                  NULL, NULL},
     [INSERTS] = {"inserts", NULL, "inserts only", false, "pause and resume", NULL},
     [SAMPLES] = {"samples", NULL, "samples only", false, NULL, NULL},
 };
@@ -53,11 +55,11 @@ static const char text[] =
     "  list                  print the names of the tables\n"
     "  create SPEC...        NAME:SAMPLER[:MAX_SIZE][,key=value...], as reprise serve --table\n"
     "  drop TABLE...         remove tables and their items\n"
-    "  alter TABLE...        change bounds and rate limiter while it runs\n"
-    "  reset TABLE...        remove all items and begin to count anew\n"
-    "  pause TABLE...        let inserts, samples or both wait\n"
-    "  resume TABLE...       let them go on\n"
-    "With several servers, all of them.\n";
+    "  alter TABLE...        change bounds and rate limiter of a table in use\n"
+    "  reset TABLE...        remove all items and reset all counters\n"
+    "  pause TABLE...        make inserts, samples or both wait\n"
+    "  resume TABLE...       let them continue\n"
+    "With several servers, an action applies to all of them.\n";
 
 static const char *const examples[] = {
     "reprise tables list",
@@ -72,7 +74,8 @@ static const char *const examples[] = {
     NULL,
 };
 
-/* What an action did with a word: 0, or the exit status after a line. */
+/* Applies an action to one word and sets the name of its table. Returns 0, or prints an error
+ * and returns the exit status. */
 typedef int (*action)(rp_remote *r, const char *word, const char **table);
 
 static rp_status parse_columns(rp_remote *r, rp_signature **out, rp_problem *problem)
@@ -126,12 +129,13 @@ static int create(rp_remote *r, const char *word, const char **table)
     return status;
 }
 
-/* The number of an option, if it was given: then its bit is added to `which`. */
+/* Parses the number of an option, if it was given; then `*given` becomes true. */
 static rp_status take_number(rp_remote *r, option o, double low, double high, double *out,
                              bool *given, rp_problem *problem)
 {
     rp_setting value;
 
+    assert(o < OPTIONS && low <= high);
     if (!rp_remote_setting(r, o, &value)) return RP_OK;
     *given = true;
     return rp_setting_number(&value, low, high, out, problem);
@@ -159,7 +163,7 @@ static rp_status take_bounds(rp_remote *r, rp_table_change *c, rp_problem *probl
     return st;
 }
 
-/* The limiter as it is, with what was given in the place of what there is. */
+/* Starts with the current limiter and replaces the values that were given. */
 static rp_status take_limiter(rp_remote *r, const rp_limiter_options *now, rp_table_change *c,
                               rp_problem *problem)
 {
@@ -189,11 +193,11 @@ static rp_status take_limiter(rp_remote *r, const rp_limiter_options *now, rp_ta
     if (any || ratio || buffer) c->which |= RP_CHANGE_LIMITER;
     if (rp_remote_switch(r, RECENTER)) c->which |= RP_CHANGE_RECENTER;
     if ((c->which & (RP_CHANGE_LIMITER | RP_CHANGE_RECENTER)) == RP_CHANGE_RECENTER)
-        c->which |= RP_CHANGE_LIMITER; /* the one it has */
+        c->which |= RP_CHANGE_LIMITER; /* with its current values */
     if (c->which == 0)
         return rp_problem_set(problem, NULL,
-                              "nothing to change; --max-size N is one thing that "
-                              "can be, --help lists the others");
+                              "nothing to change; give --max-size N or another "
+                              "option of alter, --help lists them");
     return RP_OK;
 }
 
@@ -249,7 +253,7 @@ static uint32_t sides(const rp_remote *r)
     return given != 0 ? given : RP_SIDE_INSERTS | RP_SIDE_SAMPLES;
 }
 
-static int hold(rp_remote *r, const char *word, const char **table)
+static int pause_table(rp_remote *r, const char *word, const char **table)
 {
     rp_error err = {0};
     rp_status st = rp_client_pause_table(r->client, word, sides(r), rp_remote_wait(r), &err);
@@ -282,7 +286,7 @@ static int list_names(rp_remote *r)
         for (size_t i = 0; i < list.view.count; i++) {
             const char *name = list.view.tables[i].info.name;
 
-            /* Once, however many shards have it. */
+            /* A table of several shards is listed once. */
             if (rp_table_list_find(&list, name) != &list.view.tables[i]) continue;
             if (r->json) {
                 rp_json_put_text(&buffer, name);
@@ -302,7 +306,7 @@ static int list_names(rp_remote *r)
 static const struct {
     const char *name, *done;
     action act;
-    uint32_t takes; /* a bit for each option */
+    uint32_t takes; /* a bit for each allowed option */
 } actions[] = {
     {"list", "", NULL, 0},
     {"create", "created", create, 1U << COLUMN},
@@ -312,16 +316,21 @@ static const struct {
          1U << MIN_SIZE | 1U << ERROR_BUFFER | 1U << MIN_DIFF | 1U << MAX_DIFF |
          1U << RECENTER},
     {"reset", "reset", reset, 0},
-    {"pause", "paused", hold, 1U << INSERTS | 1U << SAMPLES},
+    {"pause", "paused", pause_table, 1U << INSERTS | 1U << SAMPLES},
     {"resume", "resumed", resume, 1U << INSERTS | 1U << SAMPLES},
 };
 
+enum { ACTIONS = sizeof actions / sizeof actions[0] };
+
+/* Returns the index of an action. The parser has checked that it exists. */
 static size_t find_action(const char *name)
 {
     size_t i = 0;
 
-    while (strcmp(actions[i].name, name) != 0)
-        i++; /* it is one of them: the parser has looked */
+    while (strcmp(actions[i].name, name) != 0) {
+        i++;
+        assert(i < ACTIONS);
+    }
     return i;
 }
 
@@ -329,6 +338,8 @@ static rp_status check(const rp_remote *r, size_t a, rp_problem *problem)
 {
     size_t words = r->flags->word_count - 1;
 
+    static_assert(OPTIONS <= 32, "`takes` has a bit for each option");
+    assert(a < ACTIONS && r->flags->word_count >= 1);
     if (actions[a].act == NULL && words > 0)
         return rp_problem_set(problem, NULL, "'%.100s' is not expected here",
                               r->flags->words[1]);
@@ -340,13 +351,13 @@ static rp_status check(const rp_remote *r, size_t a, rp_problem *problem)
         size_t o = r->flags->list[i].option;
 
         if (o < OPTIONS && (actions[a].takes >> o & 1) == 0)
-            return rp_problem_set(problem, NULL, "--%s says nothing to %s", options[o].name,
+            return rp_problem_set(problem, NULL, "--%s has no effect on %s", options[o].name,
                                   actions[a].name);
     }
     return RP_OK;
 }
 
-static int say(rp_remote *r, const char *done, const char *table)
+static int report(rp_remote *r, const char *done, const char *table)
 {
     rp_text_buffer buffer = {0};
     int status;
@@ -381,7 +392,7 @@ static int run(const rp_flags *flags)
     if (status == 0 && actions[a].act == NULL) status = list_names(&r);
     for (size_t i = 1; i < flags->word_count && status == 0; i++) {
         status = actions[a].act(&r, flags->words[i], &table);
-        if (status == 0) status = say(&r, actions[a].done, table);
+        if (status == 0) status = report(&r, actions[a].done, table);
     }
     rp_remote_close(&r);
     return status;
@@ -389,7 +400,7 @@ static int run(const rp_flags *flags)
 
 const rp_command rp_tables_command = {
     .name = "tables",
-    .summary = "Makes, changes and removes tables while servers run.",
+    .summary = "Creates, changes and removes tables while servers run.",
     .usage = "ACTION [OPTION...] [TABLE...]",
     .text = text,
     .examples = examples,

@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `reprise top`: one thread looks at the tables, again and again, so that the other can answer
- * the keyboard at once. The newest look and the one before it are handed over under a lock. */
+/* `reprise top`. A thread fetches snapshots ("looks") of the tables, so that the main thread
+ * can handle keys at once.
+ *
+ * Invariants, whenever `lock` is free:
+ *   W1  newest < LOOKS; looks[newest] and the one before it are complete and not written to;
+ *   W2  the fetching thread writes only to the look after `newest`;
+ *   W3  waiting_count <= MAX_WAITING and waiting_count <= waiting_total in each look. */
+#include <assert.h>
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
@@ -21,24 +27,24 @@ enum {
     DEFAULT_INTERVAL_MS = 1000,
     MIN_INTERVAL_MS = 50,
     MAX_INTERVAL_MS = 3600 * 1000,
-    PLAIN_WIDTH = 120, /* of what is not a terminal */
-    LOOKS = 3,         /* two that are shown and one that is being made */
+    PLAIN_WIDTH = 120, /* of output that is not a terminal */
+    LOOKS = 3,         /* two that are shown and one that is being fetched (W1, W2) */
 };
 
 typedef enum option { INTERVAL, COUNT, OPTIONS } option;
 
 static const rp_option options[OPTIONS] = {
-    [INTERVAL] = {"interval", "SECONDS", "between two looks (1)", false, NULL, NULL},
-    [COUNT] = {"count", "N", "looks, then the end (0: no end)", false, NULL, NULL},
+    [INTERVAL] = {"interval", "SECONDS", "time between two refreshes (1)", false, NULL, NULL},
+    [COUNT] = {"count", "N", "number of refreshes (0: no limit)", false, NULL, NULL},
 };
 
 static const char text[] =
     "IN/S, OUT/S and UPD/S are inserts, samples and priority updates a second, RATIO samples\n"
-    "per insert. LIMITER is where the rate limiter stands: at the left end samples wait, at\n"
-    "the right end inserts do; ### is a table on its way to its min_size. WAIT is how many\n"
-    "inserts (i) and samples (s) wait, and below the tables stands why.\n"
-    "Keys: q quits, space looks now, up and down scroll. Where the output is no terminal it\n"
-    "is printed look by look.\n";
+    "per insert. LIMITER shows the rate limiter: at the left end samples wait, at the right\n"
+    "end inserts do; ### is a table that has not reached its min_size. WAIT is the number of\n"
+    "inserts (i) and samples (s) that wait; the reasons are listed below the tables.\n"
+    "Keys: q quits, space refreshes, up and down scroll. If the output is not a terminal,\n"
+    "refreshes are printed one after the other.\n";
 
 static const char *const examples[] = {
     "reprise top",
@@ -56,14 +62,14 @@ typedef struct look {
 typedef struct top {
     rp_remote r;
     int64_t interval_ms, count;
-    bool terminal; /* both ends are one */
+    bool terminal; /* standard input and output are terminals */
     struct termios before;
     size_t scroll;
 
     pthread_mutex_t lock;
     pthread_cond_t changed;
     look looks[LOOKS];
-    size_t newest; /* index; the one before it is the one before */
+    size_t newest; /* index of the newest look; the previous one is at the index before it */
     uint64_t taken, shown;
     char trouble[RP_ERROR_TEXT_BYTES + 64];
     rp_status last;
@@ -83,16 +89,18 @@ static rp_status take_look(top *t, look *l, rp_error *err)
     l->look.at_ns = rp_now_ns();
     st = rp_client_why_blocked(t->r.client, NULL, l->waiting, MAX_WAITING, &count, &total, wait,
                                err);
-    /* Reverb's servers do not know who waits. */
+    /* Reverb's servers do not report blocked calls. */
     if (st == RP_UNIMPLEMENTED || st == RP_DENIED) st = RP_OK;
     l->look.view = l->list.view;
     l->look.waiting = l->waiting;
     l->look.waiting_count = count;
     l->look.waiting_total = total > count ? total : count;
+    assert(count <= MAX_WAITING && count <= l->look.waiting_total); /* W3 */
     return st;
 }
 
-static void note(top *t, rp_status st, const rp_error *err)
+/* Stores the result of the last fetch. */
+static void store_result(top *t, rp_status st, const rp_error *err)
 {
     const char *hint = rp_status_hint(st);
 
@@ -105,6 +113,7 @@ static void note(top *t, rp_status st, const rp_error *err)
                    hint != NULL ? "; " : "", hint != NULL ? hint : "");
 }
 
+/* Waits on `changed` until the time, a key or the end. With the lock held. */
 static void sleep_until(top *t, int64_t until_ns)
 {
     while (!t->stop && !t->hurry && rp_now_ns() < until_ns) {
@@ -115,7 +124,7 @@ static void sleep_until(top *t, int64_t until_ns)
     t->hurry = false;
 }
 
-/* Has the other thread look what there is. A pipe that is full is readable already. */
+/* Wakes the main thread. The write fails if the pipe is full; then it is readable already. */
 static void wake(const top *t)
 {
     (void)!write(t->r.interrupts.write_fd, "", 1);
@@ -132,16 +141,17 @@ static void *look_main(void *ctx)
         size_t slot = (t->newest + 1) % LOOKS;
         rp_status st;
 
+        assert(t->newest < LOOKS && slot != t->newest); /* W1, W2 */
         (void)pthread_mutex_unlock(&t->lock);
         err.text[0] = '\0';
         st = take_look(t, &t->looks[slot], &err);
         (void)pthread_mutex_lock(&t->lock);
-        note(t, st, &err);
+        store_result(t, st, &err);
         if (st == RP_OK) {
             t->newest = slot;
             t->taken++;
         }
-        t->shown = 0; /* there is something to show */
+        t->shown = 0;
         wake(t);
         if ((t->count > 0 && made + 1 == t->count) || (st != RP_OK && !t->terminal)) break;
         next_ns += t->interval_ms * 1000000;
@@ -154,6 +164,7 @@ static void *look_main(void *ctx)
     return NULL;
 }
 
+/* Switches the terminal to raw mode and the alternate screen. */
 static bool enter(top *t)
 {
     struct termios raw;
@@ -163,9 +174,9 @@ static bool enter(top *t)
     raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
     raw.c_cc[VMIN] = 0;
     raw.c_cc[VTIME] = 0;
-    raw.c_cc[VSUSP] = 0; /* a stopped program would leave the terminal as it is */
+    raw.c_cc[VSUSP] = 0; /* no Ctrl-Z: a stopped process would leave the terminal raw */
     if (tcsetattr(STDIN_FILENO, TCSANOW, &raw) != 0) return false;
-    (void)fputs("\033[?1049h\033[?25l", stdout); /* another screen, without a cursor */
+    (void)fputs("\033[?1049h\033[?25l", stdout); /* alternate screen, hide the cursor */
     return true;
 }
 
@@ -187,7 +198,8 @@ static void get_size(rp_top_screen *s)
     if (size.ws_row >= 4) s->height = size.ws_row;
 }
 
-/* Each line over the old one, and what is left of it wiped: nothing flickers. */
+/* Overwrites the screen line by line and clears the rest of each line: this does not flicker.
+ */
 static void paint(rp_text_buffer *buffer)
 {
     const char *at = rp_text_buffer_text(buffer);
@@ -214,6 +226,7 @@ static void show_locked(top *t, rp_text_buffer *buffer)
     time_t seconds = time(NULL);
     struct tm local;
 
+    assert(t->newest < LOOKS && now != before); /* W1 */
     rp_text_buffer_clear(buffer);
     if (t->r.json) {
         if (t->last == RP_OK) rp_top_json(buffer, &now->look, old);
@@ -232,7 +245,7 @@ static void show_locked(top *t, rp_text_buffer *buffer)
     if (!t->terminal) rp_text_buffer_put(buffer, "\n");
 }
 
-/* Takes what was typed. False: to quit. */
+/* Handles the keys that were typed. Returns false to quit. */
 static bool read_keys(top *t)
 {
     char keys[64];
@@ -257,7 +270,7 @@ static bool read_keys(top *t)
     return true;
 }
 
-/* Shows what there is until it is over. Returns the exit status. */
+/* Shows looks until the last one, a key or a signal. Returns the exit status. */
 static int watch(top *t)
 {
     struct pollfd fds[2] = {{t->r.interrupts.wake_fd, POLLIN, 0}, {STDIN_FILENO, POLLIN, 0}};
@@ -331,6 +344,7 @@ static int watch_all(top *t)
     (void)pthread_mutex_unlock(&t->lock);
     rp_cancel_fire(t->r.interrupts.cancel);
     (void)pthread_join(thread, NULL);
+    assert(t->over);
     if (status == EXIT_SUCCESS && !t->terminal && t->last != RP_OK && !ferror(stdout))
         status = rp_remote_fail(&t->r, t->last, &t->err);
     (void)pthread_mutex_destroy(&t->lock);
@@ -355,7 +369,7 @@ static int run(const rp_flags *flags)
 
 const rp_command rp_top_command = {
     .name = "top",
-    .summary = "Shows what happens in the tables, live.",
+    .summary = "Shows the activity of the tables, live.",
     .usage = "[OPTION...]",
     .text = text,
     .examples = examples,

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Invariants of a painter:
+ *   N1  no line is wider than `width` columns;
+ *   N2  `left` lines can still be written; with a height, all lines are written at the end. */
 #include "cli/commands/top_print.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -27,7 +31,7 @@ double rp_rate(int64_t now, int64_t before, int64_t elapsed_ns)
     return ((double)now - (double)before) * 1e9 / (double)elapsed_ns;
 }
 
-/* The same table in another look, or NULL. */
+/* Returns the same table in another look, or NULL. */
 static const rp_client_table *same_table(const rp_top_look *look, const rp_top_look *other,
                                          const rp_client_table *t)
 {
@@ -59,11 +63,12 @@ static rates rates_of(const rp_top_look *now, const rp_top_look *before,
     };
 }
 
-/* A screen being written: no line is wider than it, and no more lines are there than it has. */
+/* Writes a screen line by line. */
 typedef struct painter {
     rp_text_buffer *out;
-    rp_text_buffer line;
-    size_t width, left; /* lines */
+    rp_text_buffer line; /* the current one */
+    size_t width;        /* columns */
+    size_t left;         /* lines */
 } painter;
 
 static void end_line(painter *p)
@@ -71,6 +76,8 @@ static void end_line(painter *p)
     const char *text = rp_text_buffer_text(&p->line);
     size_t i = rp_text_fit(text, p->line.size, p->width);
 
+    assert(i <= p->line.size);
+    assert(rp_text_columns(text, i) <= p->width); /* N1 */
     if (p->line.failed) p->out->failed = true;
     if (p->left == 0) {
         rp_text_buffer_clear(&p->line);
@@ -83,12 +90,14 @@ static void end_line(painter *p)
     p->left--;
 }
 
-/* Text in a cell of `width` columns, and a space; cut with a '+' if it is longer. */
+/* Writes text in a cell of `width` (>= 1) columns and a space. A longer text is cut and ends
+ * with '+'. */
 static void cell(painter *p, const char *text, size_t width)
 {
     rp_text_buffer safe = {0};
     size_t columns;
 
+    assert(width >= 1);
     rp_text_buffer_put_safe(&safe, text, strlen(text));
     columns = rp_text_columns(rp_text_buffer_text(&safe), safe.size);
     if (columns <= width) {
@@ -107,7 +116,7 @@ static void head(painter *p, const rp_top_screen *s, const rp_top_look *now,
                  const rp_top_look *before)
 {
     char items_text[16], inserts_text[16], samples_text[16], bytes_text[32];
-    double items = 0; /* sizes are those that servers say: their sum may be any */
+    double items = 0; /* a sum of sizes that servers report may overflow an integer */
     uint64_t bytes = 0;
     rates sum = {0};
     size_t used;
@@ -149,7 +158,7 @@ static void head(painter *p, const rp_top_screen *s, const rp_top_look *now,
     end_line(p);
 }
 
-/* Lines above the tables. */
+/* Returns the number of lines above the tables. */
 static size_t head_lines(const rp_top_look *now)
 {
     size_t lines = HEAD_LINES;
@@ -163,6 +172,7 @@ typedef struct widths {
     size_t name, bar;
 } widths;
 
+/* Chooses the widths of names and bars so that lines fit the screen, if they can. */
 static widths fit(const rp_top_screen *s, const rp_top_look *now)
 {
     widths w = {NAME_MIN, BAR_MIN};
@@ -183,6 +193,7 @@ static widths fit(const rp_top_screen *s, const rp_top_look *now)
 
         w.name = w.name - NAME_MIN > over ? w.name - over : NAME_MIN;
     }
+    assert(w.name >= NAME_MIN && w.name <= NAME_MAX && w.bar >= BAR_MIN && w.bar <= BAR_MAX);
     return w;
 }
 
@@ -243,6 +254,7 @@ static void waiting_lines(painter *p, const rp_top_look *now)
 {
     size_t shown = now->waiting_count;
 
+    assert(now->waiting_count <= now->waiting_total);
     if (now->waiting_total == 0) return;
     end_line(p);
     rp_text_buffer_put(&p->line, "WAITING");
@@ -255,7 +267,8 @@ static void waiting_lines(painter *p, const rp_top_look *now)
     end_line(p);
 }
 
-/* Tables to show: all, or what leaves a third of the screen to those who wait. */
+/* Returns the number of tables to show: all, or as many as leave a third of the screen for
+ * waiting calls. */
 static size_t table_lines(const rp_top_screen *s, const rp_top_look *now)
 {
     size_t room;
@@ -277,11 +290,13 @@ void rp_top_print(rp_text_buffer *out, const rp_top_screen *s, const rp_top_look
         p.width = s->width;
         p.left = s->height;
     }
-    if (first + lines > now->view.count) first = now->view.count - lines;
+    assert(lines <= now->view.count);
+    if (first > now->view.count - lines) first = now->view.count - lines;
     head(&p, s, now, before);
     cell(&p, "TABLE", w.name);
     rp_text_buffer_format(&p.line, "%6s %7s %6s %6s %6s %6s LIMITER", "ITEMS", "BYTES", "IN/S",
                           "OUT/S", "UPD/S", "RATIO");
+    static_assert(BAR_MIN >= 7, "the heading LIMITER fits above a bar");
     rp_text_buffer_repeat(&p.line, ' ', w.bar - 7);
     rp_text_buffer_put(&p.line, " WAIT");
     end_line(&p);
@@ -289,6 +304,7 @@ void rp_top_print(rp_text_buffer *out, const rp_top_screen *s, const rp_top_look
         table_line(&p, &w, now, before, &now->view.tables[i]);
     waiting_lines(&p, now);
     while (s->height > 0 && p.left > 0) end_line(&p);
+    assert(s->height == 0 || p.left == 0); /* N2 */
     rp_text_buffer_deinit(&p.line);
 }
 

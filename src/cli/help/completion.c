@@ -1,17 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Writes completion scripts. The texts of commands and options are static, so the rules about
+ * them are asserted:
+ *   P1  names of commands and options consist of a-z, 0-9 and '-': no shell needs quotes for
+ *       them;
+ *   P2  lists of words and actions stand between single quotes and contain none. */
+#include <assert.h>
 #include <string.h>
 
 #include "cli/help/manual.h"
 
-/* Whether what follows an option is a file or a folder. */
+#ifndef NDEBUG
+/* Returns true if the name keeps P1. */
+static bool is_plain(const char *name)
+{
+    return name[0] != '\0' &&
+           name[strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-")] == '\0';
+}
+#endif
+
+/* Returns true if the value of an option is a file or a folder. */
 static bool takes_file(const rp_option *o)
 {
     return o->argument != NULL &&
            (strcmp(o->argument, "FILE") == 0 || strcmp(o->argument, "DIR") == 0);
 }
 
-/* Text between single quotes of a shell. */
-static void quoted(rp_text_buffer *out, const char *text)
+/* Writes text that stands between single quotes of a shell. */
+static void put_quoted(rp_text_buffer *out, const char *text)
 {
     for (; *text != '\0'; text++) {
         if (*text == '\'')
@@ -23,11 +38,14 @@ static void quoted(rp_text_buffer *out, const char *text)
 
 static void command_names(rp_text_buffer *out, const rp_program *p)
 {
-    for (size_t i = 0; i < p->count; i++)
+    for (size_t i = 0; i < p->count; i++) {
+        assert(is_plain(p->commands[i]->name)); /* P1 */
         rp_text_buffer_format(out, "%s%s", i > 0 ? " " : "", p->commands[i]->name);
+    }
 }
 
-/* The options that take files, or those that take something we know nothing about. */
+/* Writes the case of the options whose values are files, or of those with any other value that
+ * cannot be completed. */
 static void bash_case(rp_text_buffer *out, const rp_command *c, bool files)
 {
     size_t count = rp_command_option_count(c), found = 0;
@@ -45,6 +63,7 @@ static void bash_command(rp_text_buffer *out, const rp_command *c)
 {
     size_t count = rp_command_option_count(c);
 
+    assert(c->actions == NULL || strchr(c->actions, '\'') == NULL); /* P2 */
     rp_text_buffer_format(out, "        %s)\n            words='--help", c->name);
     for (size_t i = 0; i < count; i++)
         rp_text_buffer_format(out, " --%s", rp_command_option(c, i)->name);
@@ -60,6 +79,8 @@ static void bash_command(rp_text_buffer *out, const rp_command *c)
     for (size_t i = 0; i < count; i++) {
         const rp_option *o = rp_command_option(c, i);
 
+        assert(is_plain(o->name));                                  /* P1 */
+        assert(o->words == NULL || strchr(o->words, '\'') == NULL); /* P2 */
         if (o->words != NULL)
             rp_text_buffer_format(out, "                --%s) words='%s'; files= ;;\n", o->name,
                                   o->words);
@@ -91,7 +112,7 @@ static void bash(rp_text_buffer *out, const rp_program *p)
                             "complete -F _reprise reprise\n");
 }
 
-/* Help within a bracket of _arguments, where ']' and ':' have a meaning. */
+/* Writes a help text within the brackets of _arguments, where '[', ']' and ':' are escaped. */
 static void zsh_help(rp_text_buffer *out, const char *text)
 {
     for (; *text != '\0'; text++) {
@@ -125,7 +146,7 @@ static void zsh_command(rp_text_buffer *out, const rp_command *c)
 {
     size_t count = rp_command_option_count(c);
 
-    rp_text_buffer_format(out, "        %s)\n            _arguments '--help[explain it]' \\\n",
+    rp_text_buffer_format(out, "        %s)\n            _arguments '--help[show help]' \\\n",
                           c->name);
     for (size_t i = 0; i < count; i++) zsh_option(out, rp_command_option(c, i));
     if (c->actions != NULL)
@@ -169,7 +190,7 @@ static void fish_option(rp_text_buffer *out, const rp_command *c, const rp_optio
     else if (o->argument != NULL)
         rp_text_buffer_put(out, takes_file(o) ? " -r -F" : " -x");
     rp_text_buffer_put(out, " -d '");
-    quoted(out, o->help);
+    put_quoted(out, o->help);
     rp_text_buffer_put(out, "'\n");
 }
 
@@ -184,7 +205,7 @@ static void fish(rp_text_buffer *out, const rp_program *p)
 
         rp_text_buffer_format(out, "complete -c reprise -n __fish_use_subcommand -a %s -d '",
                               c->name);
-        quoted(out, c->summary);
+        put_quoted(out, c->summary);
         rp_text_buffer_put(out, "'\n");
         for (size_t k = 0; k < count; k++) fish_option(out, c, rp_command_option(c, k));
         if (c->actions != NULL)

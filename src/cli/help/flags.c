@@ -1,4 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The parser of command lines and the printer of help.
+ *
+ * Invariants of declared commands, which command_is_valid() checks in debug builds:
+ *   F1  every option has a name without '=' and a help text, and names are unique;
+ *   F2  only an option with an argument lists allowed words;
+ *   F3  min_words <= max_words <= RP_MAX_WORDS.
+ * Invariants of parsed flags:
+ *   F4  count <= RP_MAX_FLAGS, word_count <= max_words, and no value is NULL. */
 #include "cli/help/flags.h"
 
 #include <assert.h>
@@ -6,7 +14,7 @@
 
 #include "cli/text/nearest.h"
 
-enum { HELP_COLUMN = 30 };
+enum { HELP_COLUMN = 30, MAX_ACTIONS = 16, ACTION_BYTES = 24 };
 
 size_t rp_command_option_count(const rp_command *c)
 {
@@ -20,8 +28,29 @@ const rp_option *rp_command_option(const rp_command *c, size_t index)
                                    : &c->shared->list[index - c->option_count];
 }
 
+#ifndef NDEBUG
+/* Returns true if F1 to F3 hold. */
+static bool command_is_valid(const rp_command *c)
+{
+    size_t count = rp_command_option_count(c);
+
+    if (c->name == NULL || c->summary == NULL || c->usage == NULL) return false;
+    if (c->min_words > c->max_words || c->max_words > RP_MAX_WORDS) return false; /* F3 */
+    for (size_t i = 0; i < count; i++) {
+        const rp_option *o = rp_command_option(c, i);
+
+        if (o->name == NULL || o->help == NULL || strchr(o->name, '=') != NULL) return false;
+        if (o->words != NULL && o->argument == NULL) return false; /* F2 */
+        for (size_t k = 0; k < i; k++)
+            if (strcmp(rp_command_option(c, k)->name, o->name) == 0) return false; /* F1 */
+    }
+    return true;
+}
+#endif
+
 const char *rp_flags_get(const rp_flags *f, size_t option)
 {
+    assert(f->count <= RP_MAX_FLAGS); /* F4 */
     for (size_t i = f->count; i > 0; i--)
         if (f->list[i - 1].option == option) return f->list[i - 1].value;
     return NULL;
@@ -79,7 +108,7 @@ static rp_status add_flag(const rp_command *c, rp_flags *f, size_t option, const
     for (size_t i = 0; i < f->count && !o->repeatable; i++)
         if (f->list[i].option == option)
             return rp_problem_set(problem, NULL, "--%s: given twice", o->name);
-    assert(value != NULL);
+    assert(value != NULL && f->count < RP_MAX_FLAGS); /* F4 */
     f->list[f->count++] = (rp_flag){option, value};
     return RP_OK;
 }
@@ -97,13 +126,14 @@ static bool is_listed(const char *list, const char *word)
 static rp_status unknown_action(const rp_command *c, const char *word, rp_problem *problem)
 {
     const char *list = c->actions, *w;
-    char names[16][24];
+    char names[MAX_ACTIONS][ACTION_BYTES];
     rp_nearest nearest;
     size_t length;
 
     assert(c->actions != NULL);
     rp_nearest_init(&nearest, word);
-    for (size_t i = 0; i < 16 && (w = rp_next_word(&list, &length)) != NULL; i++) {
+    for (size_t i = 0; i < MAX_ACTIONS && (w = rp_next_word(&list, &length)) != NULL; i++) {
+        assert(length < sizeof names[i]);
         (void)snprintf(names[i], sizeof names[i], "%.*s", (int)length, w);
         rp_nearest_offer(&nearest, names[i]);
     }
@@ -117,6 +147,7 @@ static rp_status unknown_action(const rp_command *c, const char *word, rp_proble
 /* Checks the number of words, and the first one against the actions. */
 static rp_status check_words(const rp_command *c, const rp_flags *f, rp_problem *problem)
 {
+    assert(f->word_count <= c->max_words); /* F4 */
     if (f->help) return RP_OK;
     if (f->word_count < c->min_words)
         return rp_problem_set(problem, NULL, "usage: reprise %s %s; --help explains it",
@@ -137,7 +168,7 @@ rp_status rp_flags_parse(const rp_command *c, int argc, char *const *argv, rp_fl
     bool words_only = false;
     rp_status st = RP_OK;
 
-    assert(c->min_words <= c->max_words && c->max_words <= RP_MAX_WORDS);
+    assert(command_is_valid(c));
     *out = (rp_flags){0};
     for (int i = 0; i < argc; i++) {
         if (strcmp(argv[i], "--") == 0) break;
@@ -195,7 +226,7 @@ void rp_command_help(FILE *out, const rp_command *c)
 {
     size_t count = rp_command_option_count(c);
 
-    assert(c->name != NULL && c->usage != NULL && c->summary != NULL);
+    assert(command_is_valid(c));
     (void)fprintf(out, "usage: reprise %s%s%s\n\n%s\n", c->name, c->usage[0] != '\0' ? " " : "",
                   c->usage, c->summary);
     for (size_t i = 0; i < count; i++) {

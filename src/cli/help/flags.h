@@ -9,10 +9,9 @@
 #include "cli/text/problem.h"
 
 typedef struct rp_option {
-    const char *name; /* without the dashes */
-    const char
-        *argument;    /* name of the value, in capitals; NULL: a switch, true unless "=false" */
-    const char *help; /* one line, lower case, no full stop */
+    const char *name;     /* without the dashes */
+    const char *argument; /* name of the value, in capitals; NULL: a switch */
+    const char *help;     /* one line, lower case, no full stop */
     bool repeatable;
     const char *group; /* heading of this and the following options; NULL: that of the last */
     const char *words; /* allowed values, separated by spaces; NULL: any */
@@ -60,18 +59,17 @@ typedef struct rp_command {
 size_t rp_command_option_count(const rp_command *command);
 const rp_option *rp_command_option(const rp_command *command, size_t index);
 
-/* Parses the arguments after the command's name: "--name value", "--name=value", switches,
- * words, and
- * "--" before words that begin with a dash. RP_INVALID, naming the word and the nearest known
- * option. */
+/* Parses the arguments after the command's name: "--name value", "--name=value", switches (true
+ * unless "--name=false"), words, and "--" before words that begin with a dash. RP_INVALID,
+ * naming the word and the nearest known option. */
 RP_NODISCARD rp_status rp_flags_parse(const rp_command *command, int argc, char *const *argv,
                                       rp_flags *out, rp_problem *problem);
 
 /* Returns the last value of an option, or NULL. */
 const char *rp_flags_get(const rp_flags *flags, size_t option);
 
-/* Returns the next word of `*list`, which are separated by spaces, and its length, and advances
- * `*list`. NULL at the end. */
+/* Returns the next word of `*list`, whose words are separated by spaces, and its length, and
+ * advances `*list`. NULL at the end. */
 const char *rp_next_word(const char **list, size_t *length);
 
 /* Prints the help of a command: usage, summary, options by group, text, examples, notes. */

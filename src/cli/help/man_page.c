@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Writes man pages in roff. The texts of commands are static: lines are shorter than
+ * LINE_BYTES, and summaries begin with a capital and end with a full stop. */
+#include <assert.h>
 #include <string.h>
 
 #include "cli/help/manual.h"
 
-/* Text as roff wants it: backslashes and hyphens escaped, and no line that begins with a
- * request. */
+enum { LINE_BYTES = 512, SUMMARY_BYTES = 256, INDENT = 2 };
+
+/* Writes text with backslashes and hyphens escaped. A line that begins with '.' or '\'' gets an
+ * empty character before it, as it would be a request otherwise. */
 static void roff(rp_text_buffer *out, const char *text)
 {
     bool begin = true;
@@ -21,16 +26,18 @@ static void roff(rp_text_buffer *out, const char *text)
     }
 }
 
-/* A text of ours: paragraphs between empty lines, and lines with two spaces before them as they
- * are. */
+/* Writes a text of a command: paragraphs are separated by empty lines, and lines that begin
+ * with two spaces keep their layout. */
 static void paragraphs(rp_text_buffer *out, const char *text)
 {
     bool literal = false, fresh = true;
 
     while (*text != '\0') {
         size_t length = strcspn(text, "\n");
-        bool indented = length > 2 && text[0] == ' ' && text[1] == ' ';
+        bool indented = length > INDENT && text[0] == ' ' && text[1] == ' ';
+        size_t skipped = indented ? INDENT : 0;
 
+        assert(length < LINE_BYTES);
         if (indented != literal) {
             rp_text_buffer_put(out, indented ? ".PP\n.nf\n.RS 4\n" : ".RE\n.fi\n");
             literal = indented;
@@ -39,17 +46,16 @@ static void paragraphs(rp_text_buffer *out, const char *text)
         if (length == 0) {
             fresh = true;
         } else {
-            char line[512];
+            char line[LINE_BYTES];
 
             if (fresh && !indented) rp_text_buffer_put(out, ".PP\n");
             fresh = false;
-            if (length >= sizeof line) length = sizeof line - 1;
-            memcpy(line, text + (indented ? 2 : 0), length - (indented ? 2 : 0));
-            line[length - (indented ? 2 : 0)] = '\0';
+            memcpy(line, text + skipped, length - skipped);
+            line[length - skipped] = '\0';
             roff(out, line);
             rp_text_buffer_put(out, "\n");
         }
-        text += strcspn(text, "\n");
+        text += length;
         if (*text == '\n') text++;
     }
     if (literal) rp_text_buffer_put(out, ".RE\n.fi\n");
@@ -66,17 +72,17 @@ static void title(rp_text_buffer *out, const rp_program *p, const char *name)
     rp_text_buffer_format(out, " 1 \"\" \"reprise %s\" \"reprise\"\n", p->version);
 }
 
-/* A summary without its capital and its full stop, as the section NAME has it. */
+/* Writes a summary without its capital and its full stop, for the section NAME. */
 static void lower(rp_text_buffer *out, const char *summary)
 {
-    char text[256];
+    char text[SUMMARY_BYTES];
     size_t length = strlen(summary);
 
-    if (length >= sizeof text) length = sizeof text - 1;
+    assert(length > 1 && length < sizeof text && summary[length - 1] == '.');
+    assert(summary[0] >= 'A' && summary[0] <= 'Z');
     memcpy(text, summary, length);
-    text[length] = '\0';
-    if (length > 0 && text[length - 1] == '.') text[length - 1] = '\0';
-    if (text[0] >= 'A' && text[0] <= 'Z') text[0] = (char)(text[0] - 'A' + 'a');
+    text[length - 1] = '\0';
+    text[0] = (char)(text[0] - 'A' + 'a');
     roff(out, text);
 }
 
@@ -138,8 +144,8 @@ static void see_also(rp_text_buffer *out, const rp_program *p, const rp_command 
 static void status(rp_text_buffer *out)
 {
     rp_text_buffer_put(
-        out, ".SH EXIT STATUS\n.TP\n0\ndone\n.TP\n1\nfailed: one line on standard error "
-             "says what, and what to do next\n.TP\n2\nmisuse of the command line\n"
+        out, ".SH EXIT STATUS\n.TP\n0\ndone\n.TP\n1\nfailed: a line on standard error "
+             "names the failure and the next step\n.TP\n2\nmisuse of the command line\n"
              ".TP\n130\nended by Ctrl\\-C\n");
 }
 
@@ -171,21 +177,22 @@ static void program_page(rp_text_buffer *out, const rp_program *p)
         out, ".SH NAME\nreprise \\- experience replay for reinforcement learning\n"
              ".SH SYNOPSIS\n.B reprise\n\\fICOMMAND\\fR [\\fIOPTION\\fR...]\n"
              ".SH DESCRIPTION\nAn experience replay server that Reverb\\(cqs clients can "
-             "use, and what looks into one.\n.SH COMMANDS\n");
+             "use, and tools to inspect it.\n.SH COMMANDS\n");
     for (size_t i = 0; i < p->count; i++) {
         rp_text_buffer_format(out, ".TP\n.BR reprise\\-%s (1)\n", p->commands[i]->name);
         roff(out, p->commands[i]->summary);
         rp_text_buffer_put(out, "\n");
     }
-    rp_text_buffer_put(
-        out, ".SH ENVIRONMENT\n.TP\nREPRISE_SERVER\nwhat \\-\\-server is where it is "
-             "not given\n.TP\nREPRISE_TOKEN\nwhat \\-\\-token is where it is not given\n");
+    rp_text_buffer_put(out,
+                       ".SH ENVIRONMENT\n.TP\nREPRISE_SERVER\nthe default of \\-\\-server\n"
+                       ".TP\nREPRISE_TOKEN\nthe default of \\-\\-token\n");
     status(out);
     see_also(out, p, NULL);
 }
 
 void rp_man_page(rp_text_buffer *out, const rp_program *p, const rp_command *c)
 {
+    assert(p->version != NULL && p->count > 0);
     if (c != NULL)
         command_page(out, p, c);
     else

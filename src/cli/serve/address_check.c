@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/serve/address_check.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -8,13 +9,15 @@
 
 enum { MAX_PATH = 107, MAX_HOST = 253, MAX_FD = 1 << 20 };
 
+/* Writes the reason. Returns RP_INVALID. */
 static rp_status wrong(const char *text, char *why, size_t why_bytes)
 {
+    assert(why_bytes > 0);
     (void)snprintf(why, why_bytes, "%s", text);
     return RP_INVALID;
 }
 
-/* A port, in digits only. */
+/* Returns true if the text is a port, in digits only. */
 static bool is_port(const char *text)
 {
     int64_t number;
@@ -28,7 +31,7 @@ static bool begins_with(const char *text, const char *start)
     return strncmp(text, start, strlen(start)) == 0;
 }
 
-/* A literal address that is not this machine's own, or no address at all, which is every one.
+/* Returns true for a literal address other than loopback, and for "", which is every address.
  */
 static bool host_is_open(const char *host)
 {
@@ -66,10 +69,11 @@ rp_status rp_address_check(const char *address, bool *is_open, char *why, size_t
     length = (size_t)(colon - address);
     if (length >= sizeof host) return wrong("the name is too long", why, why_bytes);
     (void)snprintf(host, sizeof host, "%.*s", (int)length, address);
+    assert(strlen(host) == length);
     if (host[0] == '[' ? host[length - 1] != ']' : strchr(host, ':') != NULL)
-        return wrong("an IPv6 address stands in brackets: [::1]:8000", why, why_bytes);
+        return wrong("an IPv6 address must be in brackets: [::1]:8000", why, why_bytes);
     if (strpbrk(host, " /\t") != NULL)
-        return wrong("a name holds no spaces and no slashes", why, why_bytes);
+        return wrong("a host name has no spaces and no slashes", why, why_bytes);
     *is_open = host_is_open(host);
     return RP_OK;
 }
@@ -78,6 +82,7 @@ char *rp_address_with_port(const char *address, int port, char *text, size_t siz
 {
     const char *colon = strrchr(address, ':');
 
+    assert(size > 0);
     if (!begins_with(address, "unix:") && !begins_with(address, "fd:") && colon != NULL &&
         strcmp(colon, ":0") == 0)
         (void)snprintf(text, size, "%.*s:%d", (int)(colon - address), address, port);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/serve/config_yaml.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "cli/text/nearest.h"
@@ -29,7 +30,7 @@ static rp_status expect(const rp_yaml *node, rp_yaml_kind kind, const char *key,
     return RP_OK;
 }
 
-/* The scalar of a node, under the name `key`. */
+/* Gets the scalar of a node as a setting named `key`. */
 static rp_status scalar(const rp_yaml *node, const char *key, rp_setting *value,
                         rp_problem *problem)
 {
@@ -64,6 +65,7 @@ static rp_status read_limits(rp_config *c, const rp_yaml *node, rp_problem *prob
     for (const rp_yaml *n = node->first; n != NULL && st == RP_OK; n = n->next) {
         const char *key = rp_arena_format(&c->arena, "limits.%s", n->key);
 
+        assert(n->key != NULL); /* the entry of a map */
         if (key == NULL) return rp_problem_memory(problem);
         st = scalar(n, key, &value, problem);
         if (st != RP_OK) return st;
@@ -99,6 +101,7 @@ static rp_status read_table_key(rp_config *c, rp_table_settings *t, const rp_yam
     rp_setting value;
     rp_status st;
 
+    assert(node->key != NULL && t->title != NULL);
     if (name == NULL) return rp_problem_memory(problem);
     if (strcmp(node->key, "signature") == 0) {
         if (is_null(node)) return expect(node, RP_YAML_SCALAR, name, problem);
@@ -126,6 +129,7 @@ static rp_status read_table(rp_config *c, const rp_yaml *node, rp_problem *probl
     }
     for (const rp_yaml *n = node->first; n != NULL && st == RP_OK; n = n->next)
         st = read_table_key(c, &table, n, problem);
+    assert(st != RP_OK || table.name == node->key);
     if (st == RP_OK) st = rp_config_add_table(c, &table, problem);
     if (st != RP_OK) rp_signature_unref(table.signature);
     return st;
@@ -168,8 +172,8 @@ static rp_status unknown_key(rp_config *c, const rp_yaml *node, rp_problem *prob
     return rp_problem_set(problem, &node->key_place, "%.100s: unknown key", node->key);
 }
 
-/* Keys below `storage`. */
-static rp_status read_stored(rp_config *c, const rp_yaml *node, rp_problem *problem)
+/* Reads a key below `storage`. */
+static rp_status read_storage_key(rp_config *c, const rp_yaml *node, rp_problem *problem)
 {
     const char *name = rp_arena_format(&c->arena, "storage.%s", node->key);
     rp_nearest nearest;
@@ -179,6 +183,7 @@ static rp_status read_stored(rp_config *c, const rp_yaml *node, rp_problem *prob
     for (int i = RP_SERVE_DATA; i <= RP_SERVE_ACCEPT_CHANGES; i++) {
         const char *key = rp_config_key(c, (rp_serve_option)i);
 
+        assert(rp_config_is_storage((rp_serve_option)i));
         if (key == NULL) return rp_problem_memory(problem);
         if (strcmp(key, name) == 0)
             return read_value(c, (rp_serve_option)i, key, node, problem);
@@ -196,14 +201,15 @@ static rp_status read_storage(rp_config *c, const rp_yaml *node, rp_problem *pro
     rp_status st = expect(node, RP_YAML_MAP, "storage", problem);
 
     for (const rp_yaml *n = node->first; n != NULL && st == RP_OK; n = n->next)
-        st = read_stored(c, n, problem);
+        st = read_storage_key(c, n, problem);
     return st;
 }
 
 static rp_status read_setting(rp_config *c, const rp_yaml *node, rp_problem *problem)
 {
-    int option = RP_SERVE_TABLE; /* those before it are about the file itself */
+    int option = RP_SERVE_TABLE; /* the options before it are not allowed in a file */
 
+    assert(node->key != NULL);
     if (strcmp(node->key, "storage") == 0) return read_storage(c, node, problem);
     for (; option < RP_SERVE_OPTIONS; option++) {
         const char *key = rp_config_key(c, (rp_serve_option)option);
@@ -222,7 +228,7 @@ static rp_status read_root(rp_config *c, const rp_yaml *root, rp_problem *proble
 {
     rp_status st = RP_OK;
 
-    if (root == NULL || is_null(root)) return RP_OK; /* an empty file says nothing */
+    if (root == NULL || is_null(root)) return RP_OK; /* an empty file */
     if (root->kind != RP_YAML_MAP)
         return rp_problem_set(problem, &root->place, "expected keys with values, got %s",
                               kind_name(root->kind));

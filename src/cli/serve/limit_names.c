@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/serve/limit_names.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -14,7 +15,7 @@ typedef struct limit {
     const char *name;
     kind kind;
     size_t offset;
-    int64_t low, high; /* the server's own bounds, here so that a mistake has its place */
+    int64_t low, high; /* as the server checks them; checked here to report the place too */
 } limit;
 
 #define MIB (INT64_C(1) << 20)
@@ -66,10 +67,12 @@ size_t rp_limit_count(void)
 
 const char *rp_limit_name(size_t index)
 {
+    assert(index < LIMITS);
     return list[index].name;
 }
 
-/* Both kinds of field hold numbers that are not negative and fit either. */
+/* Get and set the field of a limit, an int64_t or a size_t. Values are not negative and fit
+ * both. */
 static int64_t get(const rp_server_limits *limits, const limit *l)
 {
     const char *at = (const char *)limits + l->offset;
@@ -81,6 +84,7 @@ static void put(rp_server_limits *limits, const limit *l, int64_t value)
 {
     char *at = (char *)limits + l->offset;
 
+    assert(value >= 0 && value <= l->high);
     if (l->kind == MS)
         *(int64_t *)at = value;
     else
@@ -94,13 +98,12 @@ static rp_status unknown_limit(const char *name, const rp_setting *value, rp_pro
     rp_nearest_init(&nearest, name);
     for (size_t i = 0; i < LIMITS; i++) rp_nearest_offer(&nearest, list[i].name);
     if (rp_nearest_get(&nearest) != NULL)
-        return rp_problem_set(problem, &value->place,
-                              "%s: there is no such limit, did you mean '%s'?", value->key,
-                              rp_nearest_get(&nearest));
-    return rp_problem_set(problem, &value->place, "%s: there is no such limit", value->key);
+        return rp_problem_set(problem, &value->place, "%s: unknown limit, did you mean '%s'?",
+                              value->key, rp_nearest_get(&nearest));
+    return rp_problem_set(problem, &value->place, "%s: unknown limit", value->key);
 }
 
-/* The value as a number in the unit of the field. */
+/* Parses the value in the unit of the field. */
 static rp_status read_limit(const limit *l, const rp_setting *value, uint64_t memory,
                             int64_t *number, rp_problem *problem)
 {
@@ -136,6 +139,7 @@ rp_status rp_limit_set(rp_server_limits *limits, const char *name, const rp_sett
 
 void rp_limit_bounds(size_t index, int64_t *low, int64_t *high)
 {
+    assert(index < LIMITS && list[index].low <= list[index].high);
     *low = list[index].low;
     *high = list[index].high;
 }
@@ -155,6 +159,7 @@ char *rp_limit_text(const rp_server_limits *limits, size_t index, char *text, si
     int64_t value = get(limits, &list[index]);
     size_t unit = 0;
 
+    assert(index < LIMITS && size >= 32);
     if (list[index].kind == BYTES)
         for (; value != 0 && value % 1024 == 0 && unit < 4; unit++) value /= 1024;
     (void)snprintf(text, size, "%" PRId64 "%s", value, names[unit]);

@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Invariants:
+ *   G1  a cursor has used < size; `full` is set once a part did not fit;
+ *   G2  rp_fields: size < RP_FIELDS_BYTES, and text[size] is the terminator;
+ *   G3  rp_log_rate: event_count <= RP_LOG_EVENTS. */
 #include "cli/serve/log_lines.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -15,7 +20,7 @@ enum { CUT_BYTES = 32, VALUE_BYTES = 2048 };
 
 static const char *const level_names[] = {"error", "warning", "info", "debug"};
 
-/* Text being written; one that does not fit as a whole is not written at all. */
+/* Writes text to an array. A part that does not fit as a whole is not written. */
 typedef struct cursor {
     char *text;
     size_t size, used;
@@ -24,6 +29,7 @@ typedef struct cursor {
 
 static void put(cursor *c, const char *text, size_t length)
 {
+    assert(c->used < c->size); /* G1 */
     if (c->full || c->size - c->used <= length) {
         c->full = true;
         return;
@@ -47,7 +53,7 @@ static void put_part(void *c, const char *part, size_t size)
     put(c, part, size);
 }
 
-/* Text in double quotes. */
+/* Writes text in double quotes. */
 static void put_quoted(cursor *c, const char *text, rp_spelling how)
 {
     put_char(c, '"');
@@ -86,11 +92,13 @@ void rp_fields_add(rp_fields *fields, const char *key, const char *format, ...)
     char value[VALUE_BYTES];
     va_list args;
 
+    assert(fields->size < sizeof fields->text && fields->text[fields->size] == '\0'); /* G2 */
     va_start(args, format);
     (void)vsnprintf(value, sizeof value, format, args);
     va_end(args);
     put_logfmt(&c, key, value);
     if (!c.full) fields->size = c.used;
+    assert(fields->size < sizeof fields->text); /* G2 */
     fields->text[fields->size] = '\0';
 }
 
@@ -102,7 +110,7 @@ static int hex(char c)
     return -1;
 }
 
-/* The number that `count` hexadecimal digits are, or -1. */
+/* Parses `count` hexadecimal digits. Returns -1 if they are not. */
 static int digits(const char *text, int count)
 {
     int number = 0;
@@ -114,7 +122,7 @@ static int digits(const char *text, int count)
     return number;
 }
 
-/* Puts what an escape stands for; returns how many characters it has behind the backslash. */
+/* Writes the character of an escape. Returns the number of characters after the backslash. */
 static size_t put_unescaped(cursor *c, const char *escape)
 {
     int number = escape[0] == 'x' ? digits(escape + 1, 2) : -1;
@@ -143,6 +151,7 @@ bool rp_fields_next(const char **fields, char *key, size_t key_bytes, char *valu
     cursor k = {key, key_bytes, 0, false}, v = {value, value_bytes, 0, false};
     const char *p = *fields + strspn(*fields, " ");
 
+    assert(key_bytes > 0 && value_bytes > 0);
     if (*p == '\0') return false;
     for (; *p != '\0' && *p != '=' && *p != ' '; p++) put_char(&k, *p);
     if (*p == '=' && p[1] == '"') {
@@ -162,7 +171,7 @@ bool rp_fields_next(const char **fields, char *key, size_t key_bytes, char *valu
     return true;
 }
 
-/* True if the text is a number as JSON writes it. */
+/* Returns true if the text is a number of JSON. */
 static bool is_json_number(const char *text)
 {
     const char *digits = text + (text[0] == '-' ? 1 : 0);
@@ -186,6 +195,7 @@ static void put_json(cursor *c, const char *key, const char *value)
         put_quoted(c, value, RP_SPELL_JSON);
 }
 
+/* Writes a field, or nothing of it if it does not fit. */
 static void put_field(cursor *c, bool json, const char *key, const char *value)
 {
     size_t before = c->used;
@@ -196,6 +206,7 @@ static void put_field(cursor *c, bool json, const char *key, const char *value)
         put_json(c, key, value);
     else
         put_logfmt(c, key, value);
+    assert(c->used >= before);
     if (c->full) c->used = before;
     c->full = c->full || cut;
 }
@@ -218,6 +229,7 @@ size_t rp_log_line(const rp_log_entry *entry, bool json, char *line, size_t size
     const char *fields = entry->fields != NULL ? entry->fields : "";
     char key[64], value[VALUE_BYTES];
 
+    assert(size >= 512 && entry->event != NULL);
     time_text(entry->wall_ns, value, sizeof value);
     put_field(&c, json, "time", value);
     put_field(&c, json, "level", level_names[entry->level & 3]);
@@ -234,6 +246,7 @@ size_t rp_log_line(const rp_log_entry *entry, bool json, char *line, size_t size
         put_field(&c, json, "cut", "true");
     }
     put_text(&c, json ? "}\n" : "\n");
+    assert(!c.full && line[c.used - 1] == '\n'); /* CUT_BYTES are enough */
     return c.used;
 }
 
@@ -243,6 +256,7 @@ bool rp_log_rate_admit(rp_log_rate *rate, const char *event, int64_t now_ns,
     struct rp_log_rate_event *e;
     size_t i = 0;
 
+    assert(rate->event_count <= RP_LOG_EVENTS && rate->burst > 0); /* G3 */
     while (i < rate->event_count &&
            strncmp(rate->events[i].name, event, sizeof rate->events[i].name - 1) != 0)
         i++;

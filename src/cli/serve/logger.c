@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/serve/logger.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <time.h>
 #include <unistd.h>
@@ -28,14 +29,15 @@ void rp_logger_init(rp_logger *logger, int fd, bool json, rp_log_level level)
     (void)pthread_mutex_init(&logger->mu, NULL);
 }
 
-/* One write, so that lines of several threads, or of several processes on one pipe, are not
- * mixed. */
+/* Writes a line with one write(): lines of several threads, or of several processes on one
+ * pipe, are not mixed. */
 static void write_line(const rp_logger *logger, const rp_log_entry *entry)
 {
     char line[RP_LOG_LINE_BYTES];
     size_t size = rp_log_line(entry, logger->json, line, sizeof line);
     ssize_t written;
 
+    assert(size > 0 && size <= sizeof line);
     do written = write(logger->fd, line, size);
     while (written < 0 && errno == EINTR);
 }
@@ -69,6 +71,7 @@ void rp_logger_write(rp_logger *logger, rp_log_level level, const char *event,
         .wall_ns = clock_ns(CLOCK_REALTIME), .level = level, .event = event, .fields = fields};
     bool wanted;
 
+    assert(event != NULL && level <= RP_LOG_DEBUG);
     (void)pthread_mutex_lock(&logger->mu);
     wanted =
         level <= logger->level &&

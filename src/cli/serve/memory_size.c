@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/serve/memory_size.h"
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,7 +11,7 @@
 
 enum { PATH_BYTES = 4096 };
 
-/* The number a file holds, or UINT64_MAX ("max", a limit that is none, no such file). */
+/* Returns the number in a file, or UINT64_MAX if there is none: no file, or "max". */
 static uint64_t number_in(const char *path)
 {
     FILE *file = fopen(path, "re");
@@ -24,12 +25,13 @@ static uint64_t number_in(const char *path)
     return rp_parse_unsigned(text, &value) ? value : UINT64_MAX;
 }
 
-/* The least limit of a group and of the groups it is in. */
+/* Returns the smallest limit of a group and of the groups that contain it. */
 static uint64_t group_limit(const char *mount, char *group, const char *file)
 {
     uint64_t least = UINT64_MAX, limit;
     char path[PATH_BYTES], *slash;
 
+    assert(mount != NULL && group != NULL);
     for (;;) {
         if (snprintf(path, sizeof path, "%s%s/%s", mount, group, file) < (int)sizeof path) {
             limit = number_in(path);
@@ -41,7 +43,7 @@ static uint64_t group_limit(const char *mount, char *group, const char *file)
     }
 }
 
-/* True if the list of controllers "cpu,memory" names the memory. */
+/* Returns true if a list of controllers such as "cpu,memory" contains "memory". */
 static bool names_memory(const char *controllers)
 {
     for (const char *p = controllers; *p != '\0'; p += strspn(p, ",")) {

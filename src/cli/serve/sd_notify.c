@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/serve/sd_notify.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -26,17 +27,19 @@ rp_status rp_passed_sockets(const char *listen_pid, const char *listen_fds, pid_
     if (!rp_parse_integer(listen_pid, &number))
         return rp_problem_set(problem, NULL, "LISTEN_PID: expected a process, got '%.50s'",
                               listen_pid);
-    if (number != pid) return RP_OK; /* meant for somebody else */
+    if (number != pid) return RP_OK; /* the sockets are for another process */
     if (!rp_parse_integer(listen_fds, &number) || number < 0 || number > MAX_SOCKETS)
         return rp_problem_set(problem, NULL,
                               "LISTEN_FDS: expected a whole number from 0 to %d, got '%.50s'",
                               MAX_SOCKETS, listen_fds);
+    assert(number >= 0 && number <= MAX_SOCKETS);
     *count = (size_t)number;
     return RP_OK;
 }
 
 rp_status rp_keep_sockets(size_t count, rp_problem *problem)
 {
+    assert(count <= MAX_SOCKETS);
     for (size_t i = 0; i < count; i++)
         if (fcntl(FIRST_SOCKET + (int)i, F_SETFD, FD_CLOEXEC) != 0)
             return rp_problem_set(problem, NULL,
@@ -70,6 +73,7 @@ rp_status rp_notifier_open(rp_notifier *n, const char *path, rp_problem *problem
         return RP_OK;
     (void)rp_problem_set(problem, NULL, "NOTIFY_SOCKET: '%s': %s", path, strerror(errno));
     rp_notifier_close(n);
+    assert(n->fd == -1);
     return RP_UNAVAILABLE;
 }
 

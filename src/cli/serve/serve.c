@@ -1,6 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The process of a server.
+ *
+ * Invariants:
+ *   Q1  `server` is set from start_server() to wind_up();
+ *   Q2  `draining` is true from the signal to the end; `drain_thread` is joined if it is;
+ *   Q3  `unclean` is written before `drained` is set, and read after that. */
 #include "cli/serve/serve.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -23,14 +30,14 @@
 enum {
     EXIT_MISUSE = 2,
     TICK_MS = 1000,    /* how often tables with a soft limit are trimmed */
-    LISTED_TABLES = 8, /* in the log line */
+    LISTED_TABLES = 8, /* in a log line */
     LIST_BYTES = 1024,
-    STOP_MARGIN_S = 5, /* for the service manager, on top of the drain */
+    STOP_MARGIN_S = 5, /* added to the drain time that the service manager is told */
 };
 
 typedef struct process {
     const rp_flags *flags;
-    rp_config config; /* what it was started with: the server borrows from it */
+    rp_config config; /* that of the start: the server borrows from it */
     size_t passed_sockets;
     rp_logger logger;
     rp_notifier notifier;
@@ -43,7 +50,7 @@ typedef struct process {
     pthread_t main_thread, drain_thread;
     bool draining;
     atomic_bool drained;
-    bool unclean; /* something could not be written at the end; before `drained` */
+    bool unclean; /* the storage could not be closed (Q3) */
 } process;
 
 static int misuse(const rp_problem *problem)
@@ -52,7 +59,7 @@ static int misuse(const rp_problem *problem)
     return EXIT_MISUSE;
 }
 
-/* The configuration as file and command line have it now. */
+/* Reads the configuration from the file and the command line. */
 static rp_status load(const process *p, rp_config *config, rp_problem *problem)
 {
     rp_status st;
@@ -64,7 +71,7 @@ static rp_status load(const process *p, rp_config *config, rp_problem *problem)
     return st;
 }
 
-/* Sockets are for this process and not for its children. */
+/* Takes the sockets of systemd. Children do not inherit them. */
 static rp_status take_sockets(process *p, rp_problem *problem)
 {
     rp_status st = rp_passed_sockets(getenv("LISTEN_PID"), getenv("LISTEN_FDS"), getpid(),
@@ -122,11 +129,12 @@ static void log_start_failure(process *p, rp_status st, const rp_error *err)
     rp_logger_write(&p->logger, RP_LOG_ERROR, "start_failed", f.text);
 }
 
-/* Adds an element to a list in `text`; what does not fit is left out. */
+/* Adds an element to a list in `text`, cut to fit. */
 static void add_to_list(char *text, size_t size, const char *element)
 {
     size_t used = strlen(text);
 
+    assert(used < size);
     (void)snprintf(text + used, size - used, "%s%s", used > 0 ? ", " : "", element);
 }
 
@@ -153,13 +161,14 @@ static void list_tables(const process *p, char *text, size_t size)
     add_to_list(text, size, one);
 }
 
-/* A command that shows that it works, for the first address that has one. */
-static void say_what_to_try(const process *p, char *text, size_t size)
+/* Writes a command that checks the server at its first address, or "". */
+static void suggest_command(const process *p, char *text, size_t size)
 {
     const char *scheme = p->config.security.certificate_file != NULL ? "https" : "http";
     const char *address = p->config.addresses[0];
     int port = rp_server_port(p->server);
 
+    assert(p->config.address_count > 0);
     text[0] = '\0';
     if (strncmp(address, "unix:", 5) == 0)
         (void)snprintf(text, size, "curl --unix-socket %s %s://localhost/healthz", address + 5,
@@ -173,6 +182,7 @@ static void log_serving(process *p)
     char text[LIST_BYTES], addresses[LIST_BYTES];
     rp_fields f;
 
+    assert(p->server != NULL); /* Q1 */
     rp_fields_init(&f);
     list_addresses(p, addresses, sizeof addresses);
     rp_fields_add(&f, "addresses", "%s", addresses);
@@ -180,15 +190,15 @@ static void log_serving(process *p)
     rp_fields_add(&f, "tables", "%s", text);
     if (p->config.default_table)
         rp_fields_add(&f, "note",
-                      "no table was asked for, so there is this one: "
-                      "--table NAME:SAMPLER:MAX_SIZE makes others");
+                      "no table is configured, so this one was created: "
+                      "--table NAME:SAMPLER:MAX_SIZE creates others");
     if (p->config.storage.directory != NULL)
         rp_fields_add(&f, "data", "%s", p->config.storage.directory);
     rp_fields_add(&f, "max_bytes", "%s",
                   p->config.max_bytes == 0
                       ? "no limit"
                       : rp_size_text(p->config.max_bytes, text, sizeof text));
-    say_what_to_try(p, text, sizeof text);
+    suggest_command(p, text, sizeof text);
     if (text[0] != '\0') rp_fields_add(&f, "try", "%s", text);
     rp_logger_write(&p->logger, RP_LOG_INFO, "serving", f.text);
     rp_notifier_send(&p->notifier, "READY=1\nSTATUS=serving on %s", addresses);
@@ -217,7 +227,8 @@ static void log_reload(process *p, rp_log_level level, const char *key, const ch
                     f.text);
 }
 
-static void take_reloaded(process *p, const rp_config *config)
+/* Applies the settings that can change while the server runs. */
+static void apply_reloaded(process *p, const rp_config *config)
 {
     rp_error err = {0};
 
@@ -229,13 +240,13 @@ static void take_reloaded(process *p, const rp_config *config)
     rp_logger_set_level(&p->logger, (rp_log_level)config->log_level);
     if (rp_config_needs_restart(config, &p->config))
         log_reload(p, RP_LOG_WARNING, "note",
-                   "tables, budget, addresses and paths are taken at the start only: they are "
-                   "as they were");
+                   "changes of tables, budget, addresses and paths need a restart: they were "
+                   "not applied");
     else
         log_reload(p, RP_LOG_INFO, NULL, NULL);
 }
 
-/* On failure everything stays as it was. */
+/* Reads the configuration again. On failure no setting changes. */
 static void reload(process *p)
 {
     rp_problem problem;
@@ -243,16 +254,17 @@ static void reload(process *p)
 
     rp_notifier_send(&p->notifier, "RELOADING=1\nMONOTONIC_USEC=%" PRIu64, rp_monotonic_us());
     if (load(p, &config, &problem) == RP_OK)
-        take_reloaded(p, &config);
+        apply_reloaded(p, &config);
     else
         log_reload(p, RP_LOG_ERROR, "error", problem.text);
     rp_config_deinit(&config);
     rp_notifier_send(&p->notifier, "READY=1");
 }
 
-/* Lets calls finish, ends the rest, and writes what is to be written. */
+/* Drains and frees the server, then closes the storage with its last checkpoint. */
 static void wind_up(process *p)
 {
+    assert(p->server != NULL && !atomic_load(&p->drained)); /* Q1, Q3 */
     rp_server_drain(p->server, p->drain_ms);
     rp_server_free(p->server);
     p->server = NULL;
@@ -278,6 +290,7 @@ static void begin_drain(process *p, int number)
 {
     rp_fields f;
 
+    assert(!p->draining); /* Q2 */
     rp_fields_init(&f);
     rp_fields_add(&f, "signal", "%s", signal_name(number));
     rp_fields_add(&f, "seconds", "%g", (double)p->drain_ms / 1000);
@@ -287,13 +300,13 @@ static void begin_drain(process *p, int number)
                      (p->drain_ms + STOP_MARGIN_S * 1000) * 1000);
     p->draining = true;
     if (pthread_create(&p->drain_thread, NULL, drain_main, p) == 0) return;
-    rp_signals_restore(); /* nobody waits for the second one, so it kills */
+    rp_signals_restore(); /* this thread cannot wait for a second signal: it ends the process */
     wind_up(p);
     p->draining = false;
     atomic_store(&p->drained, true);
 }
 
-/* Calls are cut off and memory is left to the system: a second signal means now. */
+/* Ends the process without draining, after a second signal. */
 static _Noreturn void stop_at_once(process *p, int number)
 {
     rp_fields f;
@@ -304,7 +317,8 @@ static _Noreturn void stop_at_once(process *p, int number)
     _exit(EXIT_FAILURE);
 }
 
-static void wait_for_the_end(process *p)
+/* Handles signals until the server is drained. */
+static void run_until_drained(process *p)
 {
     while (!atomic_load(&p->drained)) {
         int number;
@@ -320,7 +334,7 @@ static void wait_for_the_end(process *p)
         case RP_SIGNAL_NONE:
             if (p->draining) break;
             rp_store_trim(p->store);
-            rp_storage_tell(&p->storage);
+            rp_storage_log_checkpoints(&p->storage);
             break;
         case RP_SIGNAL_WAKE: break;
         }
@@ -328,12 +342,14 @@ static void wait_for_the_end(process *p)
     if (p->draining) (void)pthread_join(p->drain_thread, NULL);
 }
 
-/* The store is loaded, or not, and then nobody has changed anything: to end is to go. */
+/* Loads the data directory. A signal meanwhile ends the process at once: no client has changed
+ * anything yet. */
 static rp_status load_data(process *p, rp_error *err)
 {
     rp_status st;
     int number;
 
+    assert(p->server != NULL && p->config.storage.directory != NULL); /* Q1 */
     p->storage.settings = &p->config.storage;
     p->storage.logger = &p->logger;
     p->storage.notifier = &p->notifier;
@@ -367,7 +383,7 @@ static int serve(process *p)
         return EXIT_FAILURE;
     }
     log_serving(p);
-    wait_for_the_end(p);
+    run_until_drained(p);
     log_stopped(p);
     return p->unclean ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each option is declared twice, at the same index: what help says of it, and what kind of
- * value goes where. */
+/* Each option is declared twice, at the same index: its help text, and the kind of its value
+ * and the field it is stored in.
+ *
+ * Invariants:
+ *   O1  table_count <= table_capacity and table_count <= RP_CONFIG_MAX_TABLES, names are
+ * unique;
+ *   O2  address_count <= RP_CONFIG_MAX_ADDRESSES;
+ *   O3  after rp_config_finish() there is a table and an address. */
 #include "cli/serve/serve_config.h"
 
 #include <assert.h>
@@ -35,28 +41,30 @@ static const double default_queued_share = 0.05;
 const rp_option rp_serve_options[RP_SERVE_OPTIONS] = {
     [RP_SERVE_CONFIG] = {"config", "FILE", "read settings from a YAML file; flags win", false,
                          "Settings", NULL},
-    [RP_SERVE_CHECK_CONFIG] = {"check-config", NULL, "say what would run, and exit", false,
-                               NULL, NULL},
+    [RP_SERVE_CHECK_CONFIG] = {"check-config", NULL, "print the effective settings and exit",
+                               false, NULL, NULL},
     [RP_SERVE_TABLE] = {"table", "SPEC", "a table: NAME:SAMPLER[:MAX_SIZE][,key=value...]",
                         true, "Tables", NULL},
     [RP_SERVE_MAX_BYTES] = {"max-bytes", "SIZE", "memory of all tables (60% of the machine's)",
                             false, NULL, NULL},
     [RP_SERVE_POLICY] = {"policy", "WORD", "when that is full: evict, block or reject (evict)",
                          false, NULL, "evict block reject"},
-    [RP_SERVE_SEED] = {"seed", "N", "of all random choices (0: from the system)", false, NULL,
+    [RP_SERVE_SEED] = {"seed", "N", "for all random choices (0: from the system)", false, NULL,
                        NULL},
-    [RP_SERVE_DATA] = {"data", "DIR", "keep the data there, and load what is there", false,
+    [RP_SERVE_DATA] = {"data", "DIR", "store the data in DIR, load what it holds", false,
                        "Storage", NULL},
     [RP_SERVE_DURABILITY] = {"durability", "WORD", "checkpoint, interval or sync (checkpoint)",
                              false, NULL, "checkpoint interval sync"},
-    [RP_SERVE_SYNC_EVERY] = {"sync-every", "TIME", "of the journal, with interval (100ms)",
-                             false, NULL, NULL},
+    [RP_SERVE_SYNC_EVERY] = {"sync-every", "TIME",
+                             "period of journal syncs, with interval (100ms)", false, NULL,
+                             NULL},
     [RP_SERVE_CHECKPOINT_EVERY] = {"checkpoint-every", "TIME",
-                                   "between checkpoints; 0: when asked only (5m)", false, NULL,
+                                   "between checkpoints; 0: on demand only (5m)", false, NULL,
                                    NULL},
-    [RP_SERVE_KEEP_CHECKPOINTS] = {"keep-checkpoints", "N", "how many (3)", false, NULL, NULL},
+    [RP_SERVE_KEEP_CHECKPOINTS] = {"keep-checkpoints", "N", "number of checkpoints to keep (3)",
+                                   false, NULL, NULL},
     [RP_SERVE_NO_FINAL_CHECKPOINT] = {"no-final-checkpoint", NULL,
-                                      "do not write one on SIGTERM", false, NULL, NULL},
+                                      "write no checkpoint on SIGTERM", false, NULL, NULL},
     [RP_SERVE_MAX_MEMORY] = {"max-memory", "SIZE",
                              "chunks in memory, the rest on disk (0: all)", false, NULL, NULL},
     [RP_SERVE_SALVAGE] = {"salvage", NULL, "load what can be read of damaged data", false, NULL,
@@ -68,29 +76,29 @@ const rp_option rp_serve_options[RP_SERVE_OPTIONS] = {
                          true, "Network", NULL},
     [RP_SERVE_PORT] = {"port", "N", "short for --listen localhost:N", false, NULL, NULL},
     [RP_SERVE_LOOPS] = {"loops", "N", "threads (0: one per processor)", false, NULL, NULL},
-    [RP_SERVE_LIMIT] = {"limit", "NAME=VALUE",
-                        "what peers may ask for; docs/serve.md has the list", true, NULL, NULL},
+    [RP_SERVE_LIMIT] = {"limit", "NAME=VALUE", "a limit on peers; docs/serve.md lists all",
+                        true, NULL, NULL},
     [RP_SERVE_TLS_CERT] = {"tls-cert", "FILE", "certificate chain, PEM: turns TLS on", false,
                            "Security", NULL},
     [RP_SERVE_TLS_KEY] = {"tls-key", "FILE", "its private key, PEM", false, NULL, NULL},
-    [RP_SERVE_TLS_CLIENT_CA] = {"tls-client-ca", "FILE", "whose client certificates to believe",
-                                false, NULL, NULL},
+    [RP_SERVE_TLS_CLIENT_CA] = {"tls-client-ca", "FILE",
+                                "authorities of client certificates, PEM", false, NULL, NULL},
     [RP_SERVE_TLS_REQUIRE_CLIENT_CERT] = {"tls-require-client-cert", NULL,
-                                          "refuse clients without one", false, NULL, NULL},
+                                          "refuse clients without a certificate", false, NULL,
+                                          NULL},
     [RP_SERVE_TOKENS] = {"tokens", "FILE", "bearer tokens and their roles, hashed", false, NULL,
                          NULL},
-    [RP_SERVE_INSECURE] = {"insecure", NULL, "any address, without credentials", false, NULL,
-                           NULL},
-    [RP_SERVE_NO_RESET] = {"no-reset", NULL, "refuse Reset to everybody", false, NULL, NULL},
+    [RP_SERVE_INSECURE] = {"insecure", NULL, "allow any address without credentials", false,
+                           NULL, NULL},
+    [RP_SERVE_NO_RESET] = {"no-reset", NULL, "refuse Reset to all clients", false, NULL, NULL},
     [RP_SERVE_PAGE_HOSTS] = {"page-hosts", "NAMES",
-                             "that pages may be asked for under, with commas", false, NULL,
-                             NULL},
+                             "host names of the pages, separated by commas", false, NULL, NULL},
     [RP_SERVE_LOG_LEVEL] = {"log-level", "WORD", "error, warning, info or debug (info)", false,
                             "Running", "error warning info debug"},
     [RP_SERVE_LOG_FORMAT] = {"log-format", "WORD", "text or json (text)", false, NULL,
                              "text json"},
-    [RP_SERVE_DRAIN_SECONDS] = {"drain-seconds", "N",
-                                "for open calls to finish on SIGTERM (10)", false, NULL, NULL},
+    [RP_SERVE_DRAIN_SECONDS] = {"drain-seconds", "N", "time for open calls on SIGTERM (10)",
+                                false, NULL, NULL},
 };
 
 static const char *const policies[] = {"evict", "block", "reject"};
@@ -173,6 +181,7 @@ const char *rp_config_key(rp_config *c, rp_serve_option option)
 {
     char *key;
 
+    assert(option < RP_SERVE_OPTIONS);
     if (option == RP_SERVE_TABLE) return "tables";
     if (option == RP_SERVE_LIMIT) return "limits";
     key = rp_arena_format(&c->arena, "%s%s", rp_config_is_storage(option) ? "storage." : "",
@@ -228,7 +237,7 @@ static rp_status add_address(rp_config *c, const rp_setting *value, rp_problem *
     if (c->address_count == RP_CONFIG_MAX_ADDRESSES)
         return rp_problem_set(problem, &value->place, "%s: more than %d addresses", value->key,
                               RP_CONFIG_MAX_ADDRESSES);
-    assert(c->address_count < RP_CONFIG_MAX_ADDRESSES);
+    assert(c->address_count < RP_CONFIG_MAX_ADDRESSES); /* O2 */
     c->addresses[c->address_count] = value->text;
     c->address_places[c->address_count++] = value->place;
     return RP_OK;
@@ -259,9 +268,11 @@ static rp_status set_limit(rp_config *c, const rp_setting *value, rp_problem *pr
     return rp_limit_set(&c->limits, name, &number, c->memory, problem);
 }
 
+/* Sets an option of kind OTHER. */
 static rp_status set_other(rp_config *c, rp_serve_option option, const rp_setting *value,
                            rp_problem *problem)
 {
+    assert(option == RP_SERVE_LISTEN || option == RP_SERVE_TABLE || option == RP_SERVE_LIMIT);
     if (option == RP_SERVE_LISTEN) return add_address(c, value, problem);
     if (option == RP_SERVE_TABLE) return set_table(c, value, problem);
     return set_limit(c, value, problem);
@@ -312,7 +323,7 @@ rp_status rp_config_add_table(rp_config *c, const rp_table_settings *table, rp_p
         rp_arena_grow(&c->arena, c->tables, c->table_count, &c->table_capacity, sizeof *grown);
     if (grown == NULL) return rp_problem_memory(problem);
     c->tables = grown;
-    assert(c->table_count < c->table_capacity);
+    assert(c->table_count < c->table_capacity); /* O1 */
     c->tables[c->table_count++] = *table;
     return RP_OK;
 }
@@ -334,7 +345,7 @@ rp_status rp_config_add_sockets(rp_config *c, size_t count, rp_problem *problem)
     return RP_OK;
 }
 
-/* The option says something only together with another one. */
+/* Checks that an option is given together with the one it needs. */
 static rp_status check_pair(rp_config *c, rp_serve_option option, rp_serve_option needs,
                             rp_problem *problem)
 {
@@ -369,7 +380,7 @@ static rp_status check_security(rp_config *c, rp_problem *problem)
     return st;
 }
 
-/* A directory that is there must be one, and ours to write in. */
+/* Checks the data directory: if the path exists, it must be a directory that can be written. */
 static rp_status check_storage(rp_config *c, rp_problem *problem)
 {
     const char *path = c->storage.directory;
@@ -388,8 +399,8 @@ static rp_status check_storage(rp_config *c, rp_problem *problem)
                           title_of(c, RP_SERVE_DATA), path, strerror(errno));
 }
 
-/* Without credentials only this machine may reach the server. The server checks that too, and
- * knows what names stand for; here the place is known. */
+/* Checks that without credentials only this machine can reach the server. The server checks
+ * this again with resolved names; here the error has the place of the setting. */
 static rp_status check_addresses(rp_config *c, rp_problem *problem)
 {
     const rp_server_security *s = &c->security;
@@ -402,7 +413,7 @@ static rp_status check_addresses(rp_config *c, rp_problem *problem)
             return rp_problem_set(
                 problem, &c->address_places[i],
                 "%s: '%.200s' can be reached from other machines, and without credentials "
-                "everybody would be an administrator: give %s, or %s if that is meant",
+                "every client is an administrator: give %s, or %s to allow it",
                 c->address_places[i].file != NULL ? "listen" : "--listen", c->addresses[i],
                 c->address_places[i].file != NULL ? "tokens or tls_client_ca"
                                                   : "--tokens or --tls-client-ca",
@@ -448,11 +459,13 @@ rp_status rp_config_finish(rp_config *c, rp_problem *problem)
     if (st == RP_OK) st = check_addresses(c, problem);
     if (st == RP_OK) st = check_security(c, problem);
     if (st == RP_OK) st = check_storage(c, problem);
-    /* With the rest on disk it is not the memory that bounds the data. */
+    /* With max_memory the data may exceed the memory: the rest is on disk. */
     if (!is_given(c, RP_SERVE_MAX_BYTES) && c->storage.max_memory == 0)
         c->max_bytes = (uint64_t)(default_share * (double)c->memory);
-    if (c->limits.queued_bytes == 0) /* the server would ask the machine, not the group */
+    if (c->limits.queued_bytes == 0) /* the server's default ignores the control group */
         c->limits.queued_bytes = (size_t)(default_queued_share * (double)c->memory);
+    assert(c->address_count <= RP_CONFIG_MAX_ADDRESSES);                   /* O2 */
+    assert(st != RP_OK || (c->table_count >= 1 && c->address_count >= 1)); /* O3 */
     return st;
 }
 

@@ -55,12 +55,12 @@ typedef enum rp_log_format { RP_LOG_TEXT = 0, RP_LOG_JSON = 1 } rp_log_format;
 
 /* The data directory and its durability: `storage` in a file. */
 typedef struct rp_storage_settings {
-    const char *directory; /* NULL: in memory only */
+    const char *directory; /* NULL: no storage */
     int mode;              /* rp_durability */
     int64_t sync_ms;       /* of RP_DURABLE_INTERVAL */
     int64_t checkpoint_ms; /* 0: on demand only */
     int64_t keep;
-    uint64_t max_memory; /* 0: all of it */
+    uint64_t max_memory; /* of chunks; 0: no limit */
     bool salvage, accept_changes, no_final_checkpoint;
 } rp_storage_settings;
 
@@ -92,7 +92,7 @@ typedef struct rp_config {
     int log_format;
     int64_t drain_ms;
 
-    uint32_t given[2];                 /* a bit for each option: in the file, on the line */
+    uint32_t given[2];                 /* a bit for each option: of the file, of the flags */
     rp_place places[RP_SERVE_OPTIONS]; /* where each was last set */
 } rp_config;
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/serve/serve_print.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +23,7 @@ static void print_part(void *out, const char *part, size_t size)
     (void)fwrite(part, 1, size, out);
 }
 
-/* A text as a YAML scalar: plain if nobody could take it for something else. */
+/* Prints a text as a YAML scalar: plain if it cannot be read as anything else, or in quotes. */
 static void print_text(FILE *out, const char *text)
 {
     static const char safe[] =
@@ -45,7 +46,8 @@ static void print_pair(FILE *out, const char *key, const char *text)
     (void)fputc('\n', out);
 }
 
-/* The nodes are in preorder; `left` counts the children still to come of each open one. */
+/* Prints the nodes, which are in preorder. `left` has the number of remaining children of each
+ * open node. */
 static void print_signature(FILE *out, const rp_signature *signature)
 {
     size_t count, depth = 0, left[MAX_OPEN] = {0};
@@ -63,16 +65,19 @@ static void print_signature(FILE *out, const rp_signature *signature)
             else
                 (void)fputc('-', out);
             if (n->key != NULL) (void)fputc(':', out);
+            assert(left[depth - 1] > 0);
             left[depth - 1]--;
         }
         if (n->kind == RP_NEST_LEAF) {
             (void)fprintf(out, " \"%s\"\n", rp_spec_text(&n->spec, text, sizeof text));
         } else {
             (void)fputs(n->kind == RP_NEST_TUPLE ? " !tuple\n" : "\n", out);
+            assert(depth < MAX_OPEN);
             left[depth++] = n->child_count;
         }
         while (depth > 0 && left[depth - 1] == 0) depth--;
     }
+    assert(depth == 0);
 }
 
 static void print_table(FILE *out, const rp_table_settings *t)
@@ -107,6 +112,7 @@ static void print_storage(FILE *out, const rp_storage_settings *s)
     char text[32];
 
     if (s->directory == NULL) return;
+    assert((size_t)s->mode < sizeof modes / sizeof modes[0]);
     (void)fputs("storage:\n  ", out);
     print_pair(out, "data", s->directory);
     (void)fprintf(out, "  durability: %s\n", modes[s->mode]);
@@ -114,7 +120,7 @@ static void print_storage(FILE *out, const rp_storage_settings *s)
         (void)fprintf(out, "  sync_every: %" PRId64 "ms\n", s->sync_ms);
     (void)fprintf(out, "  checkpoint_every: %s%s\n",
                   rp_decimal_text((double)s->checkpoint_ms / 1000, text, sizeof text),
-                  s->checkpoint_ms == 0 ? " # when asked only" : "s");
+                  s->checkpoint_ms == 0 ? " # on demand only" : "s");
     (void)fprintf(out, "  keep_checkpoints: %" PRId64 "\n", s->keep);
     (void)fprintf(out, "  no_final_checkpoint: %s\n", yes_no(s->no_final_checkpoint));
     (void)fprintf(out, "  max_memory: %" PRIu64 " # %s\n", s->max_memory,
@@ -124,12 +130,13 @@ static void print_storage(FILE *out, const rp_storage_settings *s)
                   yes_no(s->accept_changes));
 }
 
-/* What is taken at the start only. */
+/* Prints the settings that need a restart. */
 static void print_fixed(FILE *out, const rp_config *c)
 {
     static const char *const policies[] = {"evict", "block", "reject"};
     char text[32];
 
+    assert((size_t)c->policy < sizeof policies / sizeof policies[0]);
     (void)fputs("tables:\n", out);
     for (size_t i = 0; i < c->table_count; i++) print_table(out, &c->tables[i]);
     (void)fprintf(out, "max_bytes: %" PRIu64 " # %s\n", c->max_bytes,
@@ -156,6 +163,7 @@ void rp_config_print(FILE *out, const rp_config *c)
     rp_server_limits limits = rp_limits_filled(&c->limits);
     char text[32];
 
+    assert((size_t)c->log_level < sizeof levels / sizeof levels[0]);
     print_fixed(out, c);
     (void)fprintf(out, "log_level: %s\nlog_format: %s\n", levels[c->log_level],
                   c->log_format == RP_LOG_JSON ? "json" : "text");
@@ -167,7 +175,7 @@ void rp_config_print(FILE *out, const rp_config *c)
                       rp_limit_text(&limits, i, text, sizeof text));
 }
 
-/* What print_fixed() says, in memory of the C library's; NULL if there is none. */
+/* Returns the output of print_fixed(), to be freed with free(); NULL without memory. */
 static char *fixed_text(const rp_config *c)
 {
     char *text = NULL;

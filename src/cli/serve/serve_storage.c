@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Invariants:
+ *   J1  `is_loading` is true from rp_storage_begin() to rp_storage_take();
+ *   J2  the loading thread alone writes durable, status and err until `loaded` is set. */
 #include "cli/serve/serve_storage.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,13 +15,12 @@
 #include "cli/text/units.h"
 
 enum {
-    TOLD_EVERY_NS = 1000000000, /* in units of TOLD_EVERY */
-    TOLD_EVERY = 10,
-    EXTEND_US = 60 * 1000 * 1000, /* a service manager is asked for, each time */
+    LOG_EVERY_S = 10,             /* between log lines about progress */
+    EXTEND_US = 60 * 1000 * 1000, /* requested from the service manager at each progress */
     PROGRESS_BYTES = 160,
 };
 
-/* On the thread that works. */
+/* Reports progress. Called on the thread that loads or writes. */
 static void on_progress(void *ctx, const rp_durable_progress *progress)
 {
     rp_storage *s = ctx;
@@ -36,15 +39,15 @@ static void on_progress(void *ctx, const rp_durable_progress *progress)
         (void)fflush(stderr);
         return;
     }
-    if (now_ns - s->told_ns < TOLD_EVERY * (int64_t)TOLD_EVERY_NS) return;
-    s->told_ns = now_ns;
+    if (now_ns - s->logged_ns < LOG_EVERY_S * INT64_C(1000000000)) return;
+    s->logged_ns = now_ns;
     rp_fields_init(&f);
     rp_fields_add(&f, "what", "%s", progress->what);
     rp_fields_add(&f, "done", "%s", text);
     rp_logger_write(s->logger, RP_LOG_INFO, "progress", f.text);
 }
 
-/* The line that was written over is gone. */
+/* Stops showing progress and clears its line. */
 static void end_progress(rp_storage *s)
 {
     atomic_store(&s->shows, false);
@@ -55,11 +58,11 @@ static void end_progress(rp_storage *s)
 
 static void begin_progress(rp_storage *s)
 {
-    s->begun_ns = s->told_ns = rp_now_ns();
+    s->begun_ns = s->logged_ns = rp_now_ns();
     atomic_store(&s->shows, true);
 }
 
-/* On any thread. */
+/* Logs an event of the storage. Called on any thread. */
 static void on_event(void *ctx, bool degraded, const char *text)
 {
     rp_storage *s = ctx;
@@ -100,6 +103,7 @@ static void *load_main(void *ctx)
 
 rp_status rp_storage_begin(rp_storage *s, rp_error *err)
 {
+    assert(!s->is_loading && s->durable == NULL && s->settings->directory != NULL); /* J1 */
     s->terminal = isatty(STDERR_FILENO) != 0;
     s->waiting = pthread_self();
     begin_progress(s);
@@ -136,9 +140,11 @@ rp_status rp_storage_take(rp_storage *s, rp_error *err)
     rp_durable_info info;
     rp_status st;
 
+    assert(s->is_loading && atomic_load(&s->loaded)); /* J1, J2 */
     (void)pthread_join(s->loader, NULL);
     s->is_loading = false;
     end_progress(s);
+    assert((s->status == RP_OK) == (s->durable != NULL));
     if (s->status != RP_OK) {
         *err = s->err;
         return s->status;
@@ -155,8 +161,8 @@ const char *rp_storage_hint(rp_status status)
 {
     switch (status) {
     case RP_CORRUPT:
-        return "reprise data verify tells what is damaged, --salvage loads what can be read";
-    case RP_NO_RESOURCE: return "more memory, or --max-memory to leave chunks on disk";
+        return "reprise data verify lists the damage, --salvage loads what can be read";
+    case RP_NO_RESOURCE: return "give it more memory, or keep chunks on disk with --max-memory";
     default: return NULL;
     }
 }
@@ -175,7 +181,7 @@ static void log_checkpoint(rp_storage *s, const rp_durable_info *info)
     rp_logger_write(s->logger, RP_LOG_INFO, "checkpoint", f.text);
 }
 
-void rp_storage_tell(rp_storage *s)
+void rp_storage_log_checkpoints(rp_storage *s)
 {
     rp_durable_info info;
 
@@ -193,6 +199,7 @@ bool rp_storage_close(rp_storage *s)
     rp_status st;
     rp_fields f;
 
+    assert(!s->is_loading); /* J1 */
     if (durable == NULL) return true;
     s->durable = NULL;
     s->server = NULL;

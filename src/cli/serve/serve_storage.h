@@ -24,14 +24,14 @@ typedef struct rp_storage {
 
     pthread_t loader, waiting; /* the loading thread, and the one to wake at its end */
     bool is_loading;           /* `loader` must be joined */
-    atomic_bool loaded;
+    atomic_bool loaded;        /* loading has ended, with success or not */
     atomic_bool shows; /* progress is shown: while loading, and for the last checkpoint */
     rp_status status;  /* of loading */
     rp_error err;
 
     bool terminal;       /* standard error is one */
     int64_t begun_ns;    /* when loading began */
-    int64_t told_ns;     /* when progress was logged last */
+    int64_t logged_ns;   /* when progress was logged last */
     uint64_t checkpoint; /* the last one that was logged */
     uint64_t failed;     /* failed checkpoints that were logged */
 } rp_storage;
@@ -46,7 +46,7 @@ bool rp_storage_is_loaded(rp_storage *storage);
 RP_NODISCARD rp_status rp_storage_take(rp_storage *storage, rp_error *err);
 
 /* Logs new checkpoints. Call it from time to time. */
-void rp_storage_tell(rp_storage *storage);
+void rp_storage_log_checkpoints(rp_storage *storage);
 
 /* Closes the directory, with a last checkpoint if the settings ask for one. The store must not
  * be in use. Returns false, after logging it, if something could not be written. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/serve/signals.h"
 
+#include <assert.h>
 #include <signal.h>
 #include <stddef.h>
 #include <time.h>
@@ -23,7 +24,7 @@ void rp_signals_block(void)
 
     (void)pthread_sigmask(SIG_BLOCK, &set, NULL);
     (void)signal(SIGPIPE, SIG_IGN);
-    (void)signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is an error of its write */
+    (void)signal(SIGXFSZ, SIG_IGN); /* a write beyond the size limit fails with EFBIG instead */
 }
 
 void rp_signals_restore(void)
@@ -41,6 +42,7 @@ rp_signal rp_signals_wait(int64_t timeout_ms, int *number)
     struct timespec timeout = {(time_t)(timeout_ms / 1000), (timeout_ms % 1000) * 1000000};
     sigset_t set = waited_for();
 
+    assert(number != NULL);
     *number = timeout_ms < 0 ? sigwaitinfo(&set, NULL) : sigtimedwait(&set, NULL, &timeout);
     switch (*number) {
     case SIGTERM:

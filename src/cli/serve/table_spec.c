@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One declaration per key says what kind of value it has, where it goes and what is allowed;
- * parsing and printing both read it. */
+/* Each key has one declaration: the kind of its value, its field and its bounds. Parsing and
+ * printing both use it.
+ *
+ * Invariants of settings after rp_table_settings_finish():
+ *   E1  sampler < RP_FORMS, and remover is a plain selector;
+ *   E2  1 <= max_size, 1 <= min_size, and with a ratio min_diff <= max_diff unless both were
+ *       given. */
 #include "cli/serve/table_spec.h"
 
 #include <assert.h>
@@ -30,9 +35,9 @@ typedef enum kind { SELECTOR, COUNT, NUMBER, BYTES, SWITCH, SEED } kind;
 typedef struct key_info {
     const char *name;
     size_t offset;
-    double low, high; /* of a COUNT or a NUMBER; how many words a SELECTOR may be */
+    double low, high; /* bounds of a COUNT or a NUMBER; high: number of words of a SELECTOR */
     kind kind;
-    bool any_form; /* a queue and a stack have it too */
+    bool any_form; /* allowed for a queue and a stack too */
 } key_info;
 
 #define AT(field) offsetof(rp_table_settings, field)
@@ -65,6 +70,7 @@ static bool is_given(const rp_table_settings *t, rp_table_key key)
     return (t->given & (1u << key)) != 0;
 }
 
+/* Returns true if the table is neither a queue nor a stack. */
 static bool is_plain(const rp_table_settings *t)
 {
     return t->sampler < RP_FORM_QUEUE;
@@ -97,6 +103,7 @@ rp_status rp_table_settings_set(rp_table_settings *table, rp_table_key key,
     rp_status st = RP_OK;
 
     assert(key < RP_TABLE_KEYS && value->text != NULL);
+    static_assert(RP_TABLE_KEYS <= 32, "`given` has a bit for each key");
     if (is_given(table, key))
         return rp_problem_set(problem, &value->place, "%s: given twice", value->key);
     switch (info->kind) {
@@ -201,21 +208,21 @@ static rp_status check_limiter(const rp_table_settings *t, rp_problem *problem)
 {
     if (is_given(t, RP_KEY_MIN_DIFF) != is_given(t, RP_KEY_MAX_DIFF))
         return refuse(t, is_given(t, RP_KEY_MIN_DIFF) ? RP_KEY_MIN_DIFF : RP_KEY_MAX_DIFF,
-                      "min_diff and max_diff go together", problem);
+                      "min_diff and max_diff must be given together", problem);
     if (is_given(t, RP_KEY_ERROR_BUFFER) && is_given(t, RP_KEY_MIN_DIFF))
-        return refuse(t, RP_KEY_ERROR_BUFFER, "give either it or min_diff and max_diff",
-                      problem);
+        return refuse(t, RP_KEY_ERROR_BUFFER,
+                      "cannot be given together with min_diff and max_diff", problem);
     if (is_given(t, RP_KEY_SAMPLES_PER_INSERT)) {
         if (t->soft_limit)
             return refuse(t, RP_KEY_SOFT_LIMIT,
-                          "inserts never wait then, so there can be no samples_per_insert",
+                          "inserts never wait with it, so samples_per_insert is not allowed",
                           problem);
         return RP_OK;
     }
     if (is_given(t, RP_KEY_ERROR_BUFFER) || is_given(t, RP_KEY_MIN_DIFF))
         return refuse(t,
                       is_given(t, RP_KEY_ERROR_BUFFER) ? RP_KEY_ERROR_BUFFER : RP_KEY_MIN_DIFF,
-                      "says something only together with samples_per_insert", problem);
+                      "needs samples_per_insert", problem);
     return RP_OK;
 }
 
@@ -243,14 +250,12 @@ rp_status rp_table_settings_finish(rp_table_settings *t, rp_problem *problem)
         return rp_problem_set(problem, &t->place, "%s: needs a sampler", t->title);
     for (int i = 0; i < RP_TABLE_KEYS && !is_plain(t); i++)
         if (is_given(t, (rp_table_key)i) && !infos[i].any_form)
-            return rp_problem_set(problem, &t->place, "%s: %s: a %s settles it by itself",
-                                  t->title, infos[i].name, forms[t->sampler]);
+            return rp_problem_set(problem, &t->place, "%s: %s: a %s sets it itself", t->title,
+                                  infos[i].name, forms[t->sampler]);
     if (is_given(t, RP_KEY_EXPONENT) && t->sampler != RP_PRIORITIZED)
-        return refuse(t, RP_KEY_EXPONENT, "says something to a prioritized sampler only",
-                      problem);
+        return refuse(t, RP_KEY_EXPONENT, "needs a prioritized sampler", problem);
     if (is_given(t, RP_KEY_REMOVER_EXPONENT) && t->remover != RP_PRIORITIZED)
-        return refuse(t, RP_KEY_REMOVER_EXPONENT,
-                      "says something to a prioritized remover only", problem);
+        return refuse(t, RP_KEY_REMOVER_EXPONENT, "needs a prioritized remover", problem);
     if (!is_plain(t) && !is_given(t, RP_KEY_MAX_SIZE))
         return rp_problem_set(problem, &t->place, "%s: a %s needs a size, such as %s:%s:1000",
                               t->title, forms[t->sampler], t->name, forms[t->sampler]);
@@ -268,11 +273,14 @@ rp_status rp_table_settings_finish(rp_table_settings *t, rp_problem *problem)
                               "%s: min_size: must be at most max_size, or nothing can ever be "
                               "sampled; got %" PRId64 " > %" PRId64,
                               t->title, t->min_size, t->max_size);
+    assert(t->sampler >= 0 && t->sampler < RP_FORMS && t->remover <= RP_MAX_HEAP); /* E1 */
+    assert(t->max_size >= 1 && t->min_size >= 1);                                  /* E2 */
     return RP_OK;
 }
 
 static rp_selector_options selector(int word, double exponent)
 {
+    assert(word >= 0 && word <= RP_MAX_HEAP); /* E1 */
     return (rp_selector_options){(rp_selector_kind)word, word == RP_PRIORITIZED ? exponent : 0};
 }
 
@@ -308,6 +316,7 @@ rp_table_options rp_table_settings_options(const rp_table_settings *t)
 
 bool rp_table_key_matters(const rp_table_settings *t, rp_table_key key)
 {
+    assert(key < RP_TABLE_KEYS);
     if (!is_plain(t) && !infos[key].any_form) return false;
     switch (key) {
     case RP_KEY_EXPONENT: return t->sampler == RP_PRIORITIZED;
@@ -334,6 +343,7 @@ char *rp_table_key_text(const rp_table_settings *t, rp_table_key key, char *text
 {
     const void *at = (const char *)t + infos[key].offset;
 
+    assert(key < RP_TABLE_KEYS && size >= 32);
     switch (infos[key].kind) {
     case SELECTOR: (void)snprintf(text, size, "%s", forms[*(const int *)at]); break;
     case COUNT: (void)snprintf(text, size, "%" PRId64, *(const int64_t *)at); break;
@@ -373,6 +383,7 @@ char *rp_table_summary(const rp_table_settings *t, char *text, size_t size)
 {
     char exponent[64] = "";
 
+    assert(t->sampler >= 0 && t->sampler < RP_FORMS); /* E1 */
     if (t->sampler == RP_PRIORITIZED)
         (void)snprintf(exponent, sizeof exponent, " exponent %g", t->exponent);
     (void)snprintf(text, size, "%.100s (%s%s, %" PRId64 " items)", t->name, forms[t->sampler],

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the process counts of a store that it serves. Safe while others use the store, make
- * tables and drop them. */
+/* Totals over the tables of a store. Safe from any thread, also while tables are made and
+ * dropped. */
 #ifndef RP_CLI_SERVE_UPKEEP_H
 #define RP_CLI_SERVE_UPKEEP_H
 
 #include "reprise/store.h"
 
 typedef struct rp_upkeep_totals {
-    int64_t items, inserts, samples; /* of all tables there are now */
+    int64_t items, inserts, samples; /* of all present tables */
 } rp_upkeep_totals;
 
 rp_upkeep_totals rp_upkeep_count(rp_store *store);

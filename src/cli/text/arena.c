@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* A list of blocks. Memory is taken from the newest one; what is left of older ones is not
+ * used.
+ *
+ * Invariants of each block:
+ *   A1  head <= used <= size, where head is the size of rp_arena_block, rounded up;
+ *   A2  used is a multiple of the alignment of max_align_t. */
 #include "cli/text/arena.h"
 
 #include <assert.h>
@@ -11,8 +17,14 @@ enum { BLOCK_BYTES = 8192 };
 
 typedef struct rp_arena_block {
     struct rp_arena_block *next;
-    size_t size, used; /* bytes, including this head; head <= used <= size */
+    size_t size, used; /* bytes, including this head (A1) */
 } rp_arena_block;
+
+/* Rounds up to a multiple of the alignment. */
+static size_t aligned(size_t size)
+{
+    return (size + alignof(max_align_t) - 1) & ~(alignof(max_align_t) - 1);
+}
 
 void rp_arena_init(rp_arena *arena, const rp_allocator *alloc)
 {
@@ -26,15 +38,10 @@ void rp_arena_deinit(rp_arena *arena)
     if (arena == NULL) return;
     for (rp_arena_block *b = arena->blocks; b != NULL; b = next) {
         next = b->next;
-        assert(b->used <= b->size);
+        assert(b->used >= aligned(sizeof *b) && b->used <= b->size); /* A1 */
         (void)arena->alloc->resize(arena->alloc->ctx, b, b->size, 0);
     }
     arena->blocks = NULL;
-}
-
-static size_t aligned(size_t size)
-{
-    return (size + alignof(max_align_t) - 1) & ~(alignof(max_align_t) - 1);
 }
 
 void *rp_arena_take(rp_arena *arena, size_t size)
@@ -52,7 +59,7 @@ void *rp_arena_take(rp_arena *arena, size_t size)
         *b = (rp_arena_block){arena->blocks, block_bytes, head};
         arena->blocks = b;
     }
-    assert(b->used % alignof(max_align_t) == 0 && size <= b->size - b->used);
+    assert(b->used % alignof(max_align_t) == 0 && size <= b->size - b->used); /* A2 */
     bytes = (char *)b + b->used;
     b->used += size;
     memset(bytes, 0, size);
@@ -72,6 +79,7 @@ void *rp_arena_grow(rp_arena *arena, const void *array, size_t count, size_t *ca
     if (grown == NULL) return NULL;
     if (count > 0) memcpy(grown, array, count * element_size);
     *capacity = wanted;
+    assert(count < *capacity);
     return grown;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/text/info_print.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -38,7 +39,7 @@ void rp_limiter_words(rp_text_buffer *out, const rp_limiter_options *l)
     if (l->min_size > 1) rp_text_buffer_format(out, ", from %" PRId64 " items on", l->min_size);
 }
 
-/* Bounds a share, worked out of the numbers of a server, to 0 .. 1; NaN becomes 0. */
+/* Clamps a share, computed from numbers that a server sent, to 0 .. 1. NaN becomes 0. */
 static double bounded(double share)
 {
     if (!(share >= 0)) return 0;
@@ -51,10 +52,12 @@ void rp_limiter_bar(rp_text_buffer *out, const rp_table_info *info, size_t width
     size_t inside = width - 2, at;
     double share;
 
+    assert(width >= 5);
     rp_text_buffer_put(out, "[");
     if (info->size < l->min_size) {
         share = bounded((double)info->size / (double)l->min_size);
         at = (size_t)(share * (double)inside);
+        assert(at <= inside);
         rp_text_buffer_repeat(out, '#', at);
         rp_text_buffer_repeat(out, '.', inside - at);
     } else if (rp_limiter_unbounded(l->min_diff) || rp_limiter_unbounded(l->max_diff)) {
@@ -65,6 +68,7 @@ void rp_limiter_bar(rp_text_buffer *out, const rp_table_info *info, size_t width
     } else {
         share = bounded((info->limiter_diff - l->min_diff) / (l->max_diff - l->min_diff));
         at = (size_t)(share * (double)(inside - 1) + 0.5);
+        assert(at <= inside - 1);
         rp_text_buffer_repeat(out, '-', at);
         rp_text_buffer_put(out, "|");
         rp_text_buffer_repeat(out, '-', inside - 1 - at);
@@ -79,6 +83,7 @@ char *rp_count_text(double count, char text[16])
 
     if (!(count >= 0)) count = 0;
     for (; count >= 999.95 && units[unit + 1] != '\0'; unit++) count /= 1000;
+    assert(unit < sizeof units - 1);
     if (unit == 0)
         (void)snprintf(text, 16, count == floor(count) || count >= 100 ? "%.0f" : "%.1f",
                        count);
@@ -108,6 +113,7 @@ static void waiting_words(const rp_table_info *info, char *text, size_t size)
         (void)snprintf(text, size, "%" PRId64 " insert%s", info->waiting_inserts,
                        info->waiting_inserts == 1 ? "" : "s");
     used = strlen(text);
+    assert(used < size);
     if (info->waiting_samples > 0)
         (void)snprintf(text + used, size - used, "%s%" PRId64 " sample%s", used > 0 ? ", " : "",
                        info->waiting_samples, info->waiting_samples == 1 ? "" : "s");
@@ -118,6 +124,7 @@ static const char *paused_words(uint32_t paused)
 {
     static const char *const words[] = {"", "inserts", "samples", "inserts and samples"};
 
+    static_assert(RP_SIDE_INSERTS == 1 && RP_SIDE_SAMPLES == 2, "sides index `words`");
     return words[paused & (RP_SIDE_INSERTS | RP_SIDE_SAMPLES)];
 }
 
@@ -137,7 +144,7 @@ void rp_info_glance(rp_text_buffer *out, const rp_tables_view *v)
 
     if (v->count == 0) {
         rp_text_buffer_put(
-            out, "no tables; reprise tables create NAME:SAMPLER:MAX_SIZE makes one\n");
+            out, "no tables; reprise tables create NAME:SAMPLER:MAX_SIZE creates one\n");
         return;
     }
     rp_grid_init(&g, HEADS + (shards ? 1 : 0), shards ? 0xf8 : 0x7c);
@@ -161,6 +168,7 @@ void rp_info_glance(rp_text_buffer *out, const rp_tables_view *v)
         else
             rp_grid_cell(&g, "%s%s", text, info->closed ? ", closed" : "");
     }
+    assert(g.cell_count == (v->count + 1) * g.columns);
     rp_grid_write(&g, out);
     rp_grid_deinit(&g);
     rp_durability_lines(out, v);
@@ -283,7 +291,7 @@ static void json_selector(rp_text_buffer *out, const char *name, const rp_select
     rp_json_close(out, '}');
 }
 
-/* A bound that is none is null. */
+/* Writes a bound of a limiter; null if there is no bound. */
 static void json_bound(rp_text_buffer *out, const char *name, double value)
 {
     rp_json_key(out, name);

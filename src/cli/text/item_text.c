@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/text/item_text.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -10,7 +11,7 @@
 #include "cli/text/signature_spec.h"
 #include "cli/text/units.h"
 
-/* A type and a shape as people write them: "float32 [2, 3]". */
+/* Writes a dtype and a shape: "float32 [2, 3]". Returns `text`. */
 static char *type_text(const rp_tensor *t, char *text, size_t size)
 {
     rp_spec spec = {.dtype = t->dtype, .shape = t->shape};
@@ -39,6 +40,7 @@ void rp_item_print(rp_text_buffer *out, const rp_item_view *item, size_t number,
         if (type_length > types) types = type_length;
     }
     for (size_t i = 0; i < item->column_count; i++) {
+        assert(strlen(item->names[i]) <= wide);
         rp_text_buffer_put(out, "  ");
         rp_text_buffer_put_safe(out, item->names[i], strlen(item->names[i]));
         rp_text_buffer_repeat(out, ' ', wide - strlen(item->names[i]) + 2);
@@ -92,13 +94,13 @@ void rp_item_json(rp_text_buffer *out, const rp_item_view *item)
 }
 
 typedef struct line {
-    rp_arena *arena, *lasting;
+    rp_arena *arena;
     rp_line_columns *columns;
     const rp_place *place;
     rp_problem *problem;
 } line;
 
-/* The place of a value. */
+/* Returns the place of a value. */
 static rp_place at(const line *l, size_t offset)
 {
     rp_place place = *l->place;
@@ -151,29 +153,32 @@ static rp_status read_priority(const line *l, const rp_json *n, double *out)
     return RP_OK;
 }
 
-/* Takes the columns from the first line: their dtypes follow. */
+/* Takes the names of the columns from the first line. read_column() sets their dtypes. */
 static rp_status learn_columns(const line *l, const rp_json *data)
 {
     rp_line_columns *c = l->columns;
     rp_place place = at(l, data->offset);
     size_t count = 0;
 
+    assert(c->count == 0 && c->arena != NULL);
     if (data->u.count == 0)
         return rp_problem_set(l->problem, &place, "data: an item needs a column");
     if (data->u.count > RP_MAX_COLUMNS)
         return rp_problem_set(l->problem, &place, "data: more than %d columns", RP_MAX_COLUMNS);
     for (const rp_json *n = data->child; n != NULL; n = n->next, count++) {
         c->names[count] = data->kind == RP_JSON_ARRAY
-                              ? rp_arena_format(l->lasting, "%zu", count)
-                              : rp_arena_text(l->lasting, n->key, strlen(n->key));
+                              ? rp_arena_format(c->arena, "%zu", count)
+                              : rp_arena_text(c->arena, n->key, strlen(n->key));
         c->dtypes[count] = RP_INVALID_DTYPE;
         if (c->names[count] == NULL) return rp_problem_memory(l->problem);
     }
+    assert(count == data->u.count);
     c->count = count;
     return RP_OK;
 }
 
-/* The value of a column, and its dtype if it stands with it. */
+/* Unwraps {"dtype": ..., "shape": ..., "data": ...}: sets the value, and the dtype and shape if
+ * they are given. */
 static rp_status unwrap(const line *l, const char *name, const rp_json **value, rp_dtype *dtype,
                         const rp_json **shape)
 {
@@ -199,8 +204,8 @@ static rp_status unwrap(const line *l, const char *name, const rp_json **value, 
     return RP_OK;
 }
 
-/* Holds the shape that stands with a value against the one it has; of a value without elements
- * it is the only way to say it. */
+/* Checks the given shape against that of the data. Only the given shape can describe a value
+ * without elements. */
 static rp_status check_shape(const line *l, const char *name, const rp_json *shape,
                              rp_tensor *t)
 {
@@ -230,13 +235,14 @@ static rp_status read_column(const line *l, size_t column, const rp_json *value,
     rp_problem inner;
     rp_status st = unwrap(l, name, &value, &dtype, &shape);
 
+    assert(column < l->columns->count);
     if (st != RP_OK) return st;
     if (dtype == RP_INVALID_DTYPE) dtype = rp_json_dtype(value);
     if (dtype == RP_INVALID_DTYPE)
         return rp_problem_set(
             l->problem, &place,
-            "%.100s: of what type? {\"dtype\": \"float32\", \"data\": ...} says "
-            "it",
+            "%.100s: the type is not known; give it as {\"dtype\": \"float32\", "
+            "\"data\": ...}",
             name);
     if (*fixed != RP_INVALID_DTYPE && dtype != *fixed)
         return rp_problem_set(l->problem, &place, "%.100s: expected %s, got %s", name,
@@ -255,6 +261,7 @@ static rp_status read_data(const line *l, const rp_json *data, rp_tensor *tensor
     rp_place place = at(l, data->offset);
     rp_status st = RP_OK;
 
+    assert(c->count > 0 && c->count <= RP_MAX_COLUMNS);
     if (data->u.count != c->count)
         return rp_problem_set(l->problem, &place, "data: expected %zu columns, got %zu",
                               c->count, data->u.count);
@@ -263,7 +270,7 @@ static rp_status read_data(const line *l, const rp_json *data, rp_tensor *tensor
             data->kind == RP_JSON_ARRAY ? n : rp_json_find(data, c->names[i]);
 
         if (value == NULL)
-            return rp_problem_set(l->problem, &place, "data: there is no column '%.100s'",
+            return rp_problem_set(l->problem, &place, "data: column '%.100s' is missing",
                                   c->names[i]);
         st = read_column(l, i, value, &tensors[i]);
         if (n != NULL) n = n->next;
@@ -271,11 +278,11 @@ static rp_status read_data(const line *l, const rp_json *data, rp_tensor *tensor
     return st;
 }
 
-rp_status rp_item_line_parse(rp_arena *arena, rp_arena *lasting, const char *text, size_t size,
+rp_status rp_item_line_parse(rp_arena *arena, const char *text, size_t size,
                              rp_line_columns *columns, const rp_place *place, rp_item_line *out,
                              rp_problem *problem)
 {
-    line l = {arena, lasting, columns, place, problem};
+    line l = {arena, columns, place, problem};
     const rp_json *data;
     rp_json *root;
     rp_json_error error;

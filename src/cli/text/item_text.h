@@ -24,6 +24,7 @@ void rp_item_json(rp_text_buffer *out, const rp_item_view *item);
 
 /* The columns of all lines, from the table's signature or from the first line. */
 typedef struct rp_line_columns {
+    rp_arena *arena; /* borrowed: memory for the names that the first line sets */
     const char *names[RP_MAX_COLUMNS];
     rp_dtype dtypes[RP_MAX_COLUMNS];
     size_t count; /* 0: not known yet */
@@ -41,11 +42,10 @@ typedef struct rp_item_line {
  *   {"priority": 2, "data": {"obs": [1, 2], "action": {"dtype": "int32", "data": 3}}}
  *
  * `data` may also be an array, in the order of the columns. A value without a dtype has that of
- * its column. If the columns are not known yet, this line sets them, with names in memory of
- * `lasting`. `place` is where the line begins. RP_INVALID, RP_NO_RESOURCE. */
-RP_NODISCARD rp_status rp_item_line_parse(rp_arena *arena, rp_arena *lasting, const char *text,
-                                          size_t size, rp_line_columns *columns,
-                                          const rp_place *place, rp_item_line *out,
-                                          rp_problem *problem);
+ * its column. If the columns are not known yet, this line sets them. `place` is where the line
+ * begins. RP_INVALID, RP_NO_RESOURCE. */
+RP_NODISCARD rp_status rp_item_line_parse(rp_arena *arena, const char *text, size_t size,
+                                          rp_line_columns *columns, const rp_place *place,
+                                          rp_item_line *out, rp_problem *problem);
 
 #endif

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Recursive, with a bound on the depth. Keys are compared in pairs, with a bound on their
- * number, so that the work is bounded too. */
+/* A recursive descent parser with a bound on the depth. Keys of an object are compared in
+ * pairs, so their number is bounded too.
+ *
+ * Invariants:
+ *   R1  begin <= at <= end;
+ *   R2  an array or object has `count` children, and those of an object have different keys. */
 #include "cli/text/json_tree.h"
 
 #include <assert.h>
@@ -20,8 +24,10 @@ typedef struct reader {
 
 static rp_status value(reader *r, size_t depth, rp_json **out);
 
+/* Sets the error at the current byte. Returns RP_INVALID. */
 static rp_status wrong(reader *r, const char *what)
 {
+    assert(r->begin <= r->at && r->at <= r->end); /* R1 */
     *r->error = (rp_json_error){(size_t)(r->at - r->begin), what};
     return RP_INVALID;
 }
@@ -39,7 +45,7 @@ static void skip_space(reader *r)
         r->at++;
 }
 
-/* The next byte, or 0 at the end; a zero in the text is never right either. */
+/* Returns the next byte, or 0 at the end. A zero byte in the text is an error as well. */
 static char peek(const reader *r)
 {
     return r->at < r->end ? *r->at : '\0';
@@ -99,7 +105,7 @@ size_t rp_utf8_encode(uint32_t character, char out[RP_UTF8_BYTES])
     return 4;
 }
 
-/* What follows "\u": one unit, or two that make a pair. */
+/* Parses the code after "\u", or two codes that are a surrogate pair. */
 static rp_status unicode(reader *r, char *out, size_t *size)
 {
     uint32_t code, low;
@@ -134,7 +140,7 @@ static rp_status escape(reader *r, char *out, size_t *size)
     return RP_OK;
 }
 
-/* The bytes up to the closing quote: what the string cannot be longer than. */
+/* Returns the number of bytes up to the closing quote, an upper bound of the decoded length. */
 static size_t longest(const reader *r)
 {
     const char *p = r->at;
@@ -304,13 +310,14 @@ static rp_status member(reader *r, size_t depth, rp_json *node, rp_json **tail)
     if (node->u.count == RP_JSON_MAX_KEYS) return wrong(r, "more than 4096 keys");
     st = string(r, &key, &size);
     if (st != RP_OK) return st;
-    if (strlen(key) != size) return wrong(r, "a key with a zero in it");
-    if (rp_json_find(node, key) != NULL) return wrong(r, "a key that was there before");
+    if (strlen(key) != size) return wrong(r, "a key with a zero byte");
+    if (rp_json_find(node, key) != NULL) return wrong(r, "a key that is given twice");
     skip_space(r);
     if (peek(r) != ':') return wrong(r, "expected ':'");
     r->at++;
     skip_space(r);
     st = value(r, depth + 1, tail);
+    assert(st != RP_OK || (*tail != NULL && (*tail)->next == NULL)); /* R2 */
     if (st == RP_OK) (*tail)->key = key;
     return st;
 }
@@ -379,7 +386,7 @@ rp_status rp_json_parse(rp_arena *arena, const char *text, size_t size, rp_json 
     st = value(&r, 0, &node);
     if (st != RP_OK) return st;
     skip_space(&r);
-    if (r.at != r.end) return wrong(&r, "there is more behind the value");
+    if (r.at != r.end) return wrong(&r, "unexpected text after the value");
     *out = node;
     return RP_OK;
 }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Invariant: begin <= scanned <= buffer.size <= RP_LINE_BYTES. */
 #include "cli/text/lines.h"
 
 #include <assert.h>
@@ -28,6 +29,7 @@ static void shift(rp_lines *l)
     l->buffer.size -= l->begin;
     l->scanned -= l->begin;
     l->begin = 0;
+    assert(l->scanned <= l->buffer.size);
 }
 
 static rp_lines_result read_more(rp_lines *l)

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Invariants:
+ *   Y1  a reader has at <= end;
+ *   Y2  the rank of a parsed shape is at most RP_MAX_RANK. */
 #include "cli/text/npy.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -27,7 +31,7 @@ static const struct {
     {"<u8", RP_UINT64},
     {"<c8", RP_COMPLEX64},
     {"<c16", RP_COMPLEX128},
-    /* Written only: what reads them sees plain numbers, or bytes. */
+    /* Written only: readers see plain numbers, or bytes. */
     {"|i1", RP_QINT8},
     {"|u1", RP_QUINT8},
     {"<i4", RP_QINT32},
@@ -40,7 +44,7 @@ static const struct {
     {"|V1", RP_FLOAT8_E4M3FN},
 };
 
-/* The header, a Python dictionary: as much of the language as NumPy writes. */
+/* Reads the header, a Python dictionary of the form that NumPy writes. */
 typedef struct reader {
     const char *at, *end;
     rp_problem *problem;
@@ -56,6 +60,7 @@ static rp_status wrong(reader *r, const char *what)
 {
     size_t left = (size_t)(r->end - r->at);
 
+    assert(r->at <= r->end); /* Y1 */
     return rp_problem_set(r->problem, NULL, "not a .npy header: expected %s at '%.*s'", what,
                           (int)(left < 40 ? left : 40), r->at);
 }
@@ -65,7 +70,7 @@ static void skip_space(reader *r)
     while (r->at < r->end && (*r->at == ' ' || *r->at == '\n' || *r->at == '\t')) r->at++;
 }
 
-/* Takes `byte` if it comes next, behind space. */
+/* Skips spaces, then takes `byte` if it comes next. */
 static bool take(reader *r, char byte)
 {
     skip_space(r);
@@ -84,7 +89,7 @@ static bool take_word(reader *r, const char *word)
     return true;
 }
 
-/* A string in either quotes, without escapes; cut to fit. */
+/* Takes a string in single or double quotes, without escapes, cut to fit. */
 static rp_status take_string(reader *r, char *out, size_t size)
 {
     const char *close;
@@ -97,6 +102,7 @@ static rp_status take_string(reader *r, char *out, size_t size)
     if (close == NULL) return wrong(r, "the end of a string");
     (void)snprintf(out, size, "%.*s", (int)(close - r->at < 255 ? close - r->at : 255), r->at);
     r->at = close + 1;
+    assert(r->at <= r->end); /* Y1 */
     return RP_OK;
 }
 
@@ -129,6 +135,7 @@ static rp_status take_shape(reader *r, rp_shape *shape)
         st = take_dimension(r, &shape->dims[shape->rank]);
         if (st != RP_OK) return st;
         shape->rank++;
+        assert(shape->rank <= RP_MAX_RANK); /* Y2 */
         if (!take(r, ',') && (r->at == r->end || *r->at != ')')) return wrong(r, "',' or ')'");
     }
     return RP_OK;
@@ -144,9 +151,8 @@ static rp_status take_entry(reader *r, header *h)
     if (strcmp(key, "descr") == 0) {
         skip_space(r);
         if (r->at < r->end && *r->at == '[')
-            return rp_problem_set(
-                r->problem, NULL,
-                "an array of records; save each field as an array of its own");
+            return rp_problem_set(r->problem, NULL,
+                                  "an array of records; save each field as a separate array");
         h->has_descr = true;
         return take_string(r, h->descr, sizeof h->descr);
     }
@@ -195,11 +201,10 @@ static rp_status find_type(const char *descr, rp_dtype *out, rp_problem *problem
                               "big-endian elements (%s); save them with .astype('<%s')", descr,
                               descr + 1);
     if (descr[0] == '|' && descr[1] == 'O')
-        return rp_problem_set(problem, NULL, "Python objects; only plain arrays can be taken");
+        return rp_problem_set(problem, NULL, "Python objects; only plain arrays are supported");
     if (strchr("SU", descr[1]) != NULL)
         return rp_problem_set(problem, NULL, "strings (%s); insert them as JSON lines", descr);
-    return rp_problem_set(problem, NULL, "elements of a type that has no dtype here: '%s'",
-                          descr);
+    return rp_problem_set(problem, NULL, "elements of an unsupported type: '%s'", descr);
 }
 
 rp_status rp_npy_parse(const uint8_t *bytes, size_t size, rp_tensor *out, rp_problem *problem)
@@ -211,7 +216,7 @@ rp_status rp_npy_parse(const uint8_t *bytes, size_t size, rp_tensor *out, rp_pro
     header h;
 
     if (size < PREFIX || memcmp(bytes, magic, 6) != 0)
-        return rp_problem_set(problem, NULL, "not a .npy file: it does not begin as one");
+        return rp_problem_set(problem, NULL, "not a .npy file: wrong first bytes");
     if (bytes[6] < 1 || bytes[6] > 3)
         return rp_problem_set(problem, NULL, "a .npy file of version %d; 1 to 3 are known",
                               bytes[6]);
@@ -234,9 +239,10 @@ rp_status rp_npy_parse(const uint8_t *bytes, size_t size, rp_tensor *out, rp_pro
         return rp_problem_set(problem, NULL, "an array that does not fit into memory");
     if (h.fortran && h.shape.rank > 1 && elements > 1)
         return rp_problem_set(problem, NULL,
-                              "columns first; save it with numpy.ascontiguousarray()");
+                              "column-major order; save it with numpy.ascontiguousarray()");
+    assert(r.at == r.end && begin + length <= size); /* Y1 */
     if (data != size - begin - length)
-        return rp_problem_set(problem, NULL, "%zu bytes of elements where the shape says %zu",
+        return rp_problem_set(problem, NULL, "%zu bytes of elements, but the shape needs %zu",
                               size - begin - length, data);
     *out = (rp_tensor){dtype, h.shape, bytes + begin + length};
     return RP_OK;
@@ -261,6 +267,7 @@ size_t rp_npy_header(rp_dtype dtype, const rp_shape *shape, char out[RP_NPY_HEAD
     (void)snprintf(text + used, sizeof text - used, "), }");
     used = PREFIX + strlen(text) + 1;
     used = (used + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    assert(used <= RP_NPY_HEADER_BYTES && used % ALIGNMENT == 0);
     memset(out, ' ', used);
     memcpy(out, magic, 6);
     out[6] = 1;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* NumPy's .npy files: a short header in Python's own words, then the elements.
+/* NumPy's .npy files: a short header, which is a Python dictionary, then the elements.
  *
  *   93 'N' 'U' 'M' 'P' 'Y'  major minor  header length (2 bytes; from version 2 on 4)
  *   {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }  spaces, line feed
  *   elements, row-major, little-endian
  *
- * Pure: bytes in, a view out, and the other way round. */
+ * Pure. */
 #ifndef RP_CLI_TEXT_NPY_H
 #define RP_CLI_TEXT_NPY_H
 
@@ -23,8 +23,8 @@ RP_NODISCARD rp_status rp_npy_parse(const uint8_t *bytes, size_t size, rp_tensor
                                     rp_problem *problem);
 
 /* Writes the header of a file of such elements and returns its size, a multiple of 64; 0 if
- * NumPy has no such elements (strings), or the shape is not concrete. Of types that NumPy
- * does not know (bfloat16, ...) it says that they are so many bytes. */
+ * NumPy has no such elements (strings), or the shape is not concrete. Elements of types that
+ * NumPy does not know (bfloat16, ...) are declared as raw bytes. */
 size_t rp_npy_header(rp_dtype dtype, const rp_shape *shape, char header[RP_NPY_HEADER_BYTES]);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/text/problem.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -14,7 +15,7 @@ enum { MAX_TEXT = 4095 };
 
 rp_status rp_problem_set(rp_problem *problem, const rp_place *place, const char *format, ...)
 {
-    char text[2 * sizeof problem->text]; /* longer, so that no character is cut in two */
+    char text[2 * sizeof problem->text]; /* longer: rp_printable() cuts between characters */
     size_t used = 0;
     va_list args;
 
@@ -23,6 +24,7 @@ rp_status rp_problem_set(rp_problem *problem, const rp_place *place, const char 
                        place->column);
         used = strlen(text);
     }
+    assert(used < sizeof text);
     va_start(args, format);
     (void)vsnprintf(text + used, sizeof text - used, format, args);
     va_end(args);
@@ -36,9 +38,10 @@ rp_status rp_problem_memory(rp_problem *problem)
     return RP_NO_RESOURCE;
 }
 
-/* Says what was expected instead of the value. */
+/* Writes an error with the expected type and the value. Returns RP_INVALID. */
 static rp_status expected(const rp_setting *v, const char *what, rp_problem *problem)
 {
+    assert(v->key != NULL && v->text != NULL);
     if (v->text[0] == '\0')
         return rp_problem_set(problem, &v->place, "%s: expected %s, got nothing", v->key, what);
     return rp_problem_set(problem, &v->place, "%s: expected %s, got %s'%.200s'", v->key, what,
@@ -51,6 +54,7 @@ rp_status rp_setting_integer(const rp_setting *v, int64_t low, int64_t high, int
     char what[96];
     int64_t value;
 
+    assert(low <= high);
     if (v->quoted || !rp_parse_integer(v->text, &value) || value < low || value > high) {
         (void)snprintf(what, sizeof what, "a whole number from %lld to %lld", (long long)low,
                        (long long)high);
@@ -73,6 +77,7 @@ rp_status rp_setting_number(const rp_setting *v, double low, double high, double
     char what[96];
     double value;
 
+    assert(low <= high);
     if (v->quoted || !rp_parse_number(v->text, &value) || value < low || value > high) {
         (void)snprintf(what, sizeof what, "a number from %g to %g", low, high);
         return expected(v, what, problem);
@@ -105,6 +110,7 @@ rp_status rp_setting_duration(const rp_setting *v, int64_t unit_ms, int64_t high
     char what[96];
     int64_t value;
 
+    assert(unit_ms > 0 && high_ms >= 0);
     if (v->quoted || !rp_parse_duration(v->text, unit_ms, &value) || value > high_ms) {
         (void)snprintf(what, sizeof what, "a time such as %s, at most %lld s",
                        unit_ms == 1000 ? "30 or 30s" : "500 or 10s", (long long)high_ms / 1000);
@@ -131,6 +137,7 @@ rp_status rp_setting_choice(const rp_setting *v, const char *const *words, size_
     char list[160];
     size_t used = 0;
 
+    assert(count > 0 && count <= INT32_MAX);
     rp_nearest_init(&nearest, v->text);
     for (size_t i = 0; i < count; i++) {
         if (strcmp(v->text, words[i]) == 0) {
@@ -144,7 +151,7 @@ rp_status rp_setting_choice(const rp_setting *v, const char *const *words, size_
     }
     if (rp_nearest_get(&nearest) != NULL)
         return rp_problem_set(problem, &v->place,
-                              "%s: there is no '%.100s', did you mean '%s'? (%s)", v->key,
+                              "%s: unknown value '%.100s', did you mean '%s'? (%s)", v->key,
                               v->text, rp_nearest_get(&nearest), list);
     return expected(v, list, problem);
 }

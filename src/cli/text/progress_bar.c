@@ -86,6 +86,7 @@ void rp_progress_bar_show(void *ctx, const rp_durable_progress *progress)
 
 void rp_progress_bar_end(rp_progress_bar *bar)
 {
+    assert(!bar->drawn || (bar->terminal && !bar->quiet));
     if (bar->drawn) (void)fputs("\r\x1b[K", stderr);
     bar->drawn = false;
 }

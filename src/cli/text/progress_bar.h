@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How far something long is: a bar on a terminal, a line now and then elsewhere. On standard
- * error, so that what the command prints stays clean. One thread. */
+/* Shows progress on standard error: a bar on a terminal, otherwise a line every few seconds.
+ * One thread. */
 #ifndef RP_CLI_TEXT_PROGRESS_BAR_H
 #define RP_CLI_TEXT_PROGRESS_BAR_H
 
@@ -9,18 +9,18 @@
 
 typedef struct rp_progress_bar {
     bool terminal;
-    bool drawn; /* there is a bar to be wiped away */
+    bool drawn; /* a bar is on the screen */
     bool quiet;
     int64_t last_ns; /* when a plain line was printed */
 } rp_progress_bar;
 
-/* `quiet`: nothing is printed at all. */
+/* `quiet`: prints nothing. */
 void rp_progress_bar_init(rp_progress_bar *bar, bool quiet);
 
-/* An on_progress of the library's, whose ctx is the bar. */
+/* Shows progress. An on_progress callback of the library; `ctx` is the bar. */
 void rp_progress_bar_show(void *ctx, const rp_durable_progress *progress);
 
-/* Wipes it away. */
+/* Clears the bar. */
 void rp_progress_bar_end(rp_progress_bar *bar);
 
 /* "verifying  [#####-----]  52 %  812 MiB/s  3 s left"; `width` columns of bar, 0: none. */

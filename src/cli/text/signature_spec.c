@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/text/signature_spec.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -9,7 +10,7 @@
 
 enum { LAST_DTYPE = RP_UINT4 };
 
-/* Where NumPy's name is not TensorFlow's. */
+/* Names of NumPy that differ from those of TensorFlow. */
 static const struct {
     const char *name;
     rp_dtype dtype;
@@ -56,7 +57,7 @@ static const char *skip_spaces(const char *p)
     return p + strspn(p, " ");
 }
 
-/* The dimensions behind '['. True if they end with ']' and nothing follows. */
+/* Parses the dimensions after '['. Returns true if they end with ']' and nothing follows. */
 static bool parse_dims(const char *p, rp_shape *shape)
 {
     char digits[24];
@@ -66,6 +67,7 @@ static bool parse_dims(const char *p, rp_shape *shape)
     p = skip_spaces(p);
     if (*p == ']') return *skip_spaces(p + 1) == '\0';
     for (;;) {
+        assert(shape->rank >= 0 && shape->rank <= RP_MAX_RANK);
         if (shape->rank == RP_MAX_RANK) return false;
         length = strcspn(p, " ,]");
         if (length == 0 || length >= sizeof digits) return false;
@@ -95,7 +97,7 @@ rp_status rp_spec_parse(const char *text, rp_spec *spec, char *why, size_t why_b
     parsed.dtype = length < sizeof name ? rp_dtype_parse(name) : RP_INVALID_DTYPE;
     if (parsed.dtype == RP_INVALID_DTYPE) {
         near = nearest_dtype(name);
-        (void)snprintf(why, why_bytes, "there is no dtype '%s'%s%s%s", name,
+        (void)snprintf(why, why_bytes, "unknown dtype '%s'%s%s%s", name,
                        near != NULL ? ", did you mean '" : "", near != NULL ? near : "",
                        near != NULL ? "'?" : "");
         return RP_INVALID;
@@ -115,6 +117,7 @@ char *rp_spec_text(const rp_spec *spec, char *text, size_t size)
     const char *dtype = rp_dtype_text(spec->dtype);
     char shape[256];
 
+    assert(size >= 1 && spec->shape.rank <= RP_MAX_RANK);
     if (spec->shape.rank < 0)
         (void)snprintf(text, size, "%s", dtype != NULL ? dtype : "?");
     else
@@ -123,7 +126,7 @@ char *rp_spec_text(const rp_spec *spec, char *text, size_t size)
     return text;
 }
 
-/* Nodes in preorder, as the library wants them. */
+/* Collects nodes in preorder, as rp_signature_new() takes them; count <= capacity. */
 typedef struct collector {
     rp_arena *arena;
     const char *key;
@@ -164,6 +167,7 @@ static rp_status collect(collector *c, const rp_yaml *yaml, bool is_root)
                                               : RP_NEST_LIST;
         node.child_count = (uint32_t)yaml->child_count;
     }
+    assert(c->count < c->capacity);
     c->nodes[c->count++] = node;
     for (const rp_yaml *n = yaml->first; st == RP_OK && n != NULL; n = n->next)
         st = collect(c, n, false);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/text/tensor_text.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -10,10 +11,10 @@
 #include "cli/text/signature_spec.h"
 #include "cli/text/units.h"
 
-enum { EDGE = 3 }; /* elements at either end of a dimension that is cut */
+enum { EDGE = 3 }; /* elements at either end of a dimension that is shortened */
 
-/* A float of `exponent` and `mantissa` bits below its sign. `finite`: the highest exponent is
- * an ordinary one but for all ones, which is NaN (as in E4M3FN). */
+/* Decodes a float with so many bits of exponent and mantissa below its sign. `finite` (as in
+ * E4M3FN): the highest exponent is an ordinary one, except that a mantissa of ones is NaN. */
 static double small_float(uint32_t bits, int exponent_bits, int mantissa_bits, bool finite)
 {
     uint32_t mantissa = bits & ((1U << mantissa_bits) - 1);
@@ -21,6 +22,7 @@ static double small_float(uint32_t bits, int exponent_bits, int mantissa_bits, b
     int highest = (1 << exponent_bits) - 1, bias = highest / 2;
     double sign = (bits >> (exponent_bits + mantissa_bits) & 1) != 0 ? -1 : 1;
 
+    assert(exponent >= 0 && exponent <= highest);
     if (exponent == highest && finite && mantissa == (1U << mantissa_bits) - 1) return NAN;
     if (exponent == highest && !finite) return mantissa != 0 ? NAN : sign * INFINITY;
     if (exponent == 0) return sign * ldexp(mantissa, 1 - bias - mantissa_bits);
@@ -59,6 +61,7 @@ static int64_t as_signed(rp_dtype dtype, const void *element)
     size_t size = rp_dtype_size(dtype);
     int shift = (int)(64 - 8 * size);
 
+    assert(size >= 1 && size <= 8);
     return (int64_t)(raw(element, size) << shift) >> shift;
 }
 
@@ -83,7 +86,7 @@ double rp_element_number(rp_dtype dtype, const void *element)
     }
 }
 
-/* The shortest text that reads back as the same float of its type. */
+/* Writes the shortest text that is read back as the same float of its type. Returns `text`. */
 static char *float_text(rp_dtype dtype, const void *element, char *text, size_t size)
 {
     double value = rp_element_number(dtype, element);
@@ -96,7 +99,7 @@ static char *float_text(rp_dtype dtype, const void *element, char *text, size_t 
     return text;
 }
 
-/* The halves of a complex number. */
+/* Returns the dtype of the two parts of a complex number. */
 static rp_dtype half_of(rp_dtype dtype)
 {
     return dtype == RP_COMPLEX64 ? RP_FLOAT32 : RP_FLOAT64;
@@ -128,11 +131,12 @@ static void print_element(rp_text_buffer *out, rp_dtype dtype, const void *eleme
     }
 }
 
-/* Elements of the dimensions behind `dim`: how far apart its entries are. */
+/* Returns the distance between two entries of dimension `dim`, in elements. */
 static size_t stride_of(const rp_tensor *t, int32_t dim)
 {
     size_t elements = 1;
 
+    assert(dim >= 0 && dim < t->shape.rank);
     for (int32_t i = dim + 1; i < t->shape.rank; i++) elements *= (size_t)t->shape.dims[i];
     return elements;
 }
@@ -225,7 +229,7 @@ void rp_tensor_json(rp_text_buffer *out, const rp_tensor *t)
     if (rp_shape_elements(&t->shape, &elements) != RP_OK) return;
     if (elements > 0) {
         json_level(out, t, 0, t->data);
-    } else { /* the shape beside it says the rest: [1000000000, 0] would be as many brackets */
+    } else { /* the shape [1000000000, 0] would be a billion brackets: it is printed apart */
         rp_json_open(out, '[');
         rp_json_close(out, ']');
     }
@@ -238,7 +242,7 @@ static bool is_word_number(const rp_json *v)
             strcmp(v->u.string.text, "-Infinity") == 0);
 }
 
-/* What two elements have in common. */
+/* Returns the dtype that both elements fit, or RP_INVALID_DTYPE. */
 static rp_dtype common(rp_dtype a, rp_dtype b)
 {
     bool numbers = a != RP_BOOL && b != RP_BOOL && a != RP_STRING && b != RP_STRING;
@@ -307,20 +311,21 @@ static bool as_number(const rp_json *v, double *out)
     return true;
 }
 
-/* The nearest half, bfloat16 or float8: bits that small_float() reads back. By bisection over
- * all that are positive, which are in order. */
+/* Encodes the nearest float16, bfloat16 or float8, by bisection: the bits of positive floats
+ * are in the order of their values. */
 static uint32_t to_small(rp_dtype dtype, double value)
 {
     size_t size = rp_dtype_size(dtype);
     uint32_t sign = signbit(value) ? 1U << (8 * size - 1) : 0, low = 0, high;
     double size_of_value = fabs(value);
 
+    assert(size >= 1 && size <= 2);
     high = dtype == RP_FLOAT16       ? 0x7c00
            : dtype == RP_BFLOAT16    ? 0x7f80
            : dtype == RP_FLOAT8_E5M2 ? 0x7c
                                      : 0x7e;
     if (isnan(value)) return sign | (dtype == RP_FLOAT8_E4M3FN ? 0x7f : high + 1);
-    while (low < high) { /* the lowest that is not below */
+    while (low < high) { /* find the smallest float that is not below the value */
         uint32_t middle = (low + high) / 2;
 
         if (rp_element_number(dtype, &middle) < size_of_value)
@@ -414,14 +419,15 @@ static rp_status fill(filler *f, const rp_json *v, int32_t dim)
     }
     if (v->kind != RP_JSON_ARRAY || v->u.count != (size_t)f->shape.dims[dim])
         return rp_problem_set(f->problem, NULL,
-                              "%.100s: expected an array of %" PRId64 " at byte %zu, as the "
-                              "first one is",
+                              "%.100s: expected an array of %" PRId64 " at byte %zu, like the "
+                              "first one",
                               f->name, f->shape.dims[dim], v->offset + 1);
     for (const rp_json *n = v->child; n != NULL && st == RP_OK; n = n->next)
         st = fill(f, n, dim + 1);
     return st;
 }
 
+/* Counts the elements of nested arrays. */
 static size_t leaves(const rp_json *v)
 {
     size_t sum = 0;
@@ -458,6 +464,7 @@ rp_status rp_tensor_from_json(rp_arena *arena, const char *name, const rp_json *
     if (data == NULL) return rp_problem_memory(problem);
     f.at = data;
     st = fill(&f, v, 0);
+    assert(st != RP_OK || f.at == data + elements * rp_dtype_size(dtype));
     if (st == RP_OK) *out = (rp_tensor){dtype, f.shape, data};
     return st;
 }

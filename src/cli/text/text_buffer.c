@@ -163,6 +163,7 @@ void rp_grid_write(const rp_grid *g, rp_text_buffer *out)
         out->failed = true;
         return;
     }
+    assert(g->cell_count % g->columns == 0);
     for (size_t i = 0; i < g->cell_count; i++, cell += strlen(cell) + 1) {
         size_t width = rp_text_columns(cell, strlen(cell));
 
@@ -174,6 +175,7 @@ void rp_grid_write(const rp_grid *g, rp_text_buffer *out)
         size_t pad = widths[column] - rp_text_columns(cell, strlen(cell));
         bool right = (g->right >> column & 1) != 0, last = column + 1 == g->columns;
 
+        assert(pad <= widths[column]);
         if (right) rp_text_buffer_repeat(out, ' ', pad);
         rp_text_buffer_put(out, cell);
         if (!right && !last) rp_text_buffer_repeat(out, ' ', pad);

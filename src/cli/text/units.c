@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/text/units.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,7 +41,7 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-/* The digits at `*at`, which moves behind them. */
+/* Parses the digits at `*at` and advances it. */
 static bool digits(const char **at, uint64_t *out)
 {
     const char *p = *at;
@@ -103,7 +104,7 @@ bool rp_parse_boolean(const char *text, bool *out)
     return true;
 }
 
-/* "12" or "12.5": the whole part and the rest, below 1. */
+/* Parses "12" or "12.5" into the whole part and the fraction, and advances `*at`. */
 static bool decimal(const char **at, uint64_t *whole, double *rest)
 {
     double place = 0.1;
@@ -113,10 +114,11 @@ static bool decimal(const char **at, uint64_t *whole, double *rest)
     if (**at != '.') return true;
     if (!is_digit((*at)[1])) return false;
     for ((*at)++; is_digit(**at); (*at)++, place /= 10) *rest += place * (**at - '0');
+    assert(*rest >= 0 && *rest <= 1);
     return true;
 }
 
-/* A decimal, perhaps a space, then the name of a unit: the product. */
+/* Parses a decimal, an optional space and the name of a unit, and multiplies. */
 static bool with_unit(const char *text, const unit *units, size_t unit_count, uint64_t *out)
 {
     uint64_t whole, more;
@@ -128,7 +130,7 @@ static bool with_unit(const char *text, const unit *units, size_t unit_count, ui
         if (strcmp(text, units[i].name) != 0) continue;
         if (__builtin_mul_overflow(whole, units[i].factor, &whole)) return false;
         more = (uint64_t)(rest * (double)units[i].factor);
-        if (rest > 0 && units[i].factor == 1) return false; /* half a byte */
+        if (rest > 0 && units[i].factor == 1) return false; /* a fraction of a byte */
         return !__builtin_add_overflow(whole, more, out);
     }
     return false;
@@ -159,6 +161,7 @@ bool rp_parse_duration(const char *text, int64_t unit_ms, int64_t *ms)
     unit plain = {"", (uint64_t)unit_ms};
     uint64_t value;
 
+    assert(unit_ms > 0);
     if (!with_unit(text, &plain, 1, &value) &&
         !with_unit(text, time_units, sizeof time_units / sizeof time_units[0], &value))
         return false;
@@ -171,6 +174,7 @@ uint64_t rp_per_second(uint64_t count, int64_t elapsed_ns)
 {
     double rate = (double)count * 1e9 / (double)elapsed_ns;
 
+    assert(elapsed_ns > 0);
     return rate < 0x1p64 ? (uint64_t)rate : UINT64_MAX;
 }
 
@@ -180,6 +184,7 @@ char *rp_size_text(uint64_t bytes, char *text, size_t size)
     double value = (double)bytes;
     size_t i = 0;
 
+    assert(size >= 16);
     for (; value >= 1024 && i + 1 < sizeof names / sizeof names[0]; i++) value /= 1024;
     if (value == floor(value))
         (void)snprintf(text, size, "%.0f %s", value, names[i]);
@@ -190,6 +195,7 @@ char *rp_size_text(uint64_t bytes, char *text, size_t size)
 
 char *rp_decimal_text(double value, char *text, size_t size)
 {
+    assert(size >= 32);
     for (int precision = 6; precision <= 17; precision++) {
         (void)snprintf(text, size, "%.*g", precision, value);
         if (strtod(text, NULL) == value) break;

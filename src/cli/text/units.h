@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers, sizes and times as people write them. Pure functions: the whole text must be one
- * value, without space around it; false, with nothing written, if it is not or does not fit. */
+/* Parses and prints numbers, sizes and times. Pure functions. Parsers take the whole text as
+ * one value, without spaces around it. They return false and write nothing if it is not a value
+ * or does not fit. */
 #ifndef RP_CLI_TEXT_UNITS_H
 #define RP_CLI_TEXT_UNITS_H
 
@@ -27,11 +28,11 @@ bool rp_parse_size(const char *text, uint64_t whole, uint64_t *bytes);
  * `unit_ms`. */
 bool rp_parse_duration(const char *text, int64_t unit_ms, int64_t *ms);
 
-/* How many a second; `elapsed_ns` must be > 0. */
+/* Returns the rate per second; `elapsed_ns` must be > 0. */
 uint64_t rp_per_second(uint64_t count, int64_t elapsed_ns);
 
-/* Writes the size as a person says it ("512 B", "4 GiB", "18.7 GiB") and returns `text`. `size`
- * must be >= 16. */
+/* Writes a size with a unit ("512 B", "4 GiB", "18.7 GiB") and returns `text`. `size` must be
+ * >= 16. */
 char *rp_size_text(uint64_t bytes, char *text, size_t size);
 
 /* Writes the shortest decimal number that is read back as `value` and returns `text`. `size`

@@ -1,5 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* libyaml's events become nodes; a stack of the open maps and lists stands in for recursion. */
+/* Builds nodes from the events of libyaml, with a stack of the open maps and lists.
+ *
+ * Invariants:
+ *   M1  depth <= RP_YAML_MAX_DEPTH; open[0 .. depth) are maps and lists, each the child of the
+ *       one before it;
+ *   M2  a node has child_count children from `first` to `last`; those of a map have keys,
+ * others
+ *       have none;
+ *   M3  `key` is set only between a key of the innermost map and its value. */
 #include "cli/text/yaml_tree.h"
 
 #include <assert.h>
@@ -17,7 +25,7 @@ typedef struct builder {
     rp_yaml *root;
     rp_yaml *open[RP_YAML_MAX_DEPTH]; /* outermost first */
     size_t depth;
-    const char *key; /* of the value to come, in a map; NULL: a key is to come */
+    const char *key; /* of the next value, in a map (M3); NULL: a key comes next */
     rp_place key_place;
 } builder;
 
@@ -32,6 +40,7 @@ static rp_status give_key(builder *b, const yaml_event_t *event, rp_place place)
     const char *text = (const char *)event->data.scalar.value;
     size_t size = event->data.scalar.length;
 
+    assert(map->kind == RP_YAML_MAP && b->key == NULL); /* M3 */
     if (event->type != YAML_SCALAR_EVENT)
         return rp_problem_set(b->problem, &place, "a key must be a text");
     if (strlen(text) != size)
@@ -45,7 +54,7 @@ static rp_status give_key(builder *b, const yaml_event_t *event, rp_place place)
     return b->key != NULL ? RP_OK : rp_problem_memory(b->problem);
 }
 
-/* Hangs the node below the innermost open one. */
+/* Adds the node to the innermost open one. */
 static rp_status attach(builder *b, rp_yaml *node)
 {
     rp_yaml *parent = b->depth > 0 ? b->open[b->depth - 1] : NULL;
@@ -58,6 +67,7 @@ static rp_status attach(builder *b, rp_yaml *node)
         return rp_problem_set(b->problem, &node->place, "more than %d entries",
                               RP_YAML_MAX_ENTRIES);
     if (parent->kind == RP_YAML_MAP) {
+        assert(b->key != NULL); /* M3 */
         node->key = b->key;
         node->key_place = b->key_place;
         b->key = NULL;
@@ -77,8 +87,7 @@ static rp_status check_tag(builder *b, rp_yaml *node, const yaml_char_t *tag)
     if (tag == NULL) return RP_OK;
     node->tuple = node->kind == RP_YAML_LIST && strcmp((const char *)tag, "!tuple") == 0;
     if (node->tuple) return RP_OK;
-    return rp_problem_set(b->problem, &node->place, "the tag '%.100s' is not known here",
-                          (const char *)tag);
+    return rp_problem_set(b->problem, &node->place, "unknown tag '%.100s'", (const char *)tag);
 }
 
 static rp_status begin(builder *b, rp_yaml *node, const yaml_char_t *anchor,
@@ -87,14 +96,14 @@ static rp_status begin(builder *b, rp_yaml *node, const yaml_char_t *anchor,
     rp_status st;
 
     if (anchor != NULL)
-        return rp_problem_set(b->problem, &node->place, "anchors are not taken");
+        return rp_problem_set(b->problem, &node->place, "anchors are not supported");
     st = check_tag(b, node, tag);
     if (st == RP_OK) st = attach(b, node);
     if (st != RP_OK || node->kind == RP_YAML_SCALAR) return st;
     if (b->depth == RP_YAML_MAX_DEPTH)
         return rp_problem_set(b->problem, &node->place, "nested more than %d deep",
                               RP_YAML_MAX_DEPTH);
-    assert(b->depth < RP_YAML_MAX_DEPTH);
+    assert(b->depth < RP_YAML_MAX_DEPTH); /* M1 */
     b->open[b->depth++] = node;
     return RP_OK;
 }
@@ -144,10 +153,11 @@ static rp_status on_event(builder *b, const yaml_event_t *event)
         assert(b->depth > 0); /* libyaml balances starts and ends */
         b->depth--;
         return RP_OK;
-    case YAML_ALIAS_EVENT: return rp_problem_set(b->problem, &place, "aliases are not taken");
+    case YAML_ALIAS_EVENT:
+        return rp_problem_set(b->problem, &place, "aliases are not supported");
     case YAML_DOCUMENT_START_EVENT:
         if (b->root != NULL)
-            return rp_problem_set(b->problem, &place, "a second document: one is taken");
+            return rp_problem_set(b->problem, &place, "a second document: only one is allowed");
         return RP_OK;
     case YAML_NO_EVENT:
     case YAML_STREAM_START_EVENT:

@@ -1,9 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Giving holds back: they gather under a lock, and leave in one send once they are many, or
- * large, or all that there were. A send never waits: what does not go out goes with the next.
- */
+/* Released holds are collected under a lock. They are sent together once they are many, or
+ * large, or no hold is left. A send never waits: bytes that do not fit are sent with the next.
+ *
+ * Invariants of a lease, whenever mu is free:
+ *   H1  `out` has room for a number for every hold: out_bytes + hold_count * HOLD_BYTES <=
+ *       out_capacity. So giving back needs no memory;
+ *   H2  fd is -1 once the connection is broken, and then never changes.
+ * Invariants of a share, on the loop thread:
+ *   H3  there is a lease exactly in the state READY;
+ *   H4  there is a greeting, a watch and an armed timer exactly in the state ASKING;
+ *   H5  there are waits only in the state ASKING, linked in both directions. */
 #include "client/channel/shared_memory.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -16,11 +25,12 @@
 #include "util/mutex.h"
 #include "util/refcount.h"
 #include "util/shared_map.h"
+#include "util/verify.h"
 
 enum {
     HOLD_BYTES = 8,
-    GATHERED = 128,           /* holds that leave together, */
-    GATHERED_BYTES = 8 << 20, /* or as many as take that much */
+    BATCH = 128,           /* released holds that are sent together, */
+    BATCH_BYTES = 8 << 20, /* or as many as hold this much memory */
     MAGIC_BYTES = 4,
     VERSION = 2,
     GREETING_BYTES = 32,
@@ -38,18 +48,18 @@ struct rp_shared_lease {
     rp_allocator alloc;
     rp_shared_map map;
     uint8_t id[RP_LEASE_BYTES];
-    uint64_t generation;      /* of the process: a child of a fork leaves all of it alone */
+    uint64_t generation;      /* of the process: the child of a fork does not use the lease */
     rp_mutex mu;              /* rank 87: the rest */
-    int fd RP_GUARDED_BY(mu); /* -1: the server is gone */
+    int fd RP_GUARDED_BY(mu); /* -1: the connection is broken (H2) */
     uint64_t last_call RP_GUARDED_BY(mu);
-    size_t hold_count RP_GUARDED_BY(mu);  /* that are not given back */
-    size_t given_bytes RP_GUARDED_BY(mu); /* of holds that are to be sent */
-    uint8_t *out RP_GUARDED_BY(mu);       /* numbers to be sent, */
+    size_t hold_count RP_GUARDED_BY(mu);  /* holds that are not released */
+    size_t given_bytes RP_GUARDED_BY(mu); /* memory of released holds that are not sent */
+    uint8_t *out RP_GUARDED_BY(mu);       /* numbers to be sent (H1) */
     size_t out_bytes RP_GUARDED_BY(mu);
     size_t out_capacity RP_GUARDED_BY(mu);
 };
 
-/* What the chunks of one sample share. */
+/* A hold on the memory of one sample, shared by its chunks. */
 typedef struct hold {
     rp_refcount refs;
     rp_shared_lease *lease; /* a reference */
@@ -57,6 +67,28 @@ typedef struct hold {
     size_t bytes;
 } hold;
 
+#ifndef NDEBUG
+/* Returns true if H1 holds. */
+static bool has_room_locked(const rp_shared_lease *lease) RP_REQUIRES(lease->mu)
+{
+    return lease->out_bytes + lease->hold_count * HOLD_BYTES <= lease->out_capacity;
+}
+
+/* Returns true if H3 to H5 hold. */
+static bool share_is_valid(const rp_share *share)
+{
+    const rp_share_wait *prev = NULL;
+
+    if ((share->state == RP_SHARE_READY) != (share->lease != NULL)) return false;     /* H3 */
+    if ((share->state == RP_SHARE_ASKING) != (share->greeting != NULL)) return false; /* H4 */
+    if (share->state != RP_SHARE_ASKING && share->waits != NULL) return false;        /* H5 */
+    for (const rp_share_wait *w = share->waits; w != NULL; prev = w, w = w->next)
+        if (!w->is_waiting || w->prev != prev) return false; /* H5 */
+    return true;
+}
+#endif
+
+/* Reads a little-endian number. */
 static uint64_t get_number(const uint8_t *at, unsigned bytes)
 {
     uint64_t number = 0;
@@ -65,11 +97,12 @@ static uint64_t get_number(const uint8_t *at, unsigned bytes)
     return number;
 }
 
-/* Maps the parts of the arena that the server has sent so far. Does not wait: a part is in our
- * queue before an answer that needs it. False: the server has said something else, or a part
- * could not be had. */
+/* Maps the parts of the arena that the server has sent so far. Does not wait: the server sends
+ * a part before a response that needs it. Returns false if the server has sent anything else,
+ * or a part could not be mapped. */
 static bool map_parts_locked(rp_shared_lease *lease) RP_REQUIRES(lease->mu)
 {
+    assert(lease->fd >= 0);
     for (;;) {
         uint8_t message[PART_BYTES];
         bool broken, ok;
@@ -85,15 +118,17 @@ static bool map_parts_locked(rp_shared_lease *lease) RP_REQUIRES(lease->mu)
     }
 }
 
+/* Closes the connection (H2). */
 static void hang_up_locked(rp_shared_lease *lease) RP_REQUIRES(lease->mu)
 {
     if (lease->fd < 0) return;
-    (void)map_parts_locked(lease); /* answers that have come may need them */
+    (void)map_parts_locked(lease); /* responses that were received may need them */
     rp_fork_fds_remove(lease->fd);
     (void)close(lease->fd);
     lease->fd = -1;
 }
 
+/* Sends the collected numbers, as far as the socket takes them. */
 static void flush_locked(rp_shared_lease *lease) RP_REQUIRES(lease->mu)
 {
     ssize_t sent;
@@ -108,19 +143,21 @@ static void flush_locked(rp_shared_lease *lease) RP_REQUIRES(lease->mu)
         hang_up_locked(lease);
         lease->out_bytes = 0;
     } else if (sent > 0) {
+        assert((size_t)sent <= lease->out_bytes);
         lease->out_bytes -= (size_t)sent;
         memmove(lease->out, lease->out + sent, lease->out_bytes);
     }
 }
 
-/* Adds a number, which there is room for: giving back must not need memory. */
+/* Adds a number. There is room for it (H1). */
 static void put_locked(rp_shared_lease *lease, uint64_t number) RP_REQUIRES(lease->mu)
 {
+    assert(lease->out_bytes + HOLD_BYTES <= lease->out_capacity); /* H1 */
     for (unsigned i = 0; i < HOLD_BYTES; i++)
         lease->out[lease->out_bytes++] = (uint8_t)(number >> (8 * i));
 }
 
-/* Makes room for a number for every hold that is out, and `more`. */
+/* Makes room for a number for every hold, and `more` (H1). */
 static bool reserve_locked(rp_shared_lease *lease, size_t more) RP_REQUIRES(lease->mu)
 {
     size_t need = lease->out_bytes + (lease->hold_count + more) * HOLD_BYTES;
@@ -131,6 +168,7 @@ static bool reserve_locked(rp_shared_lease *lease, size_t more) RP_REQUIRES(leas
     if (!rp_resize_array(&lease->alloc, &lease->out, lease->out_capacity, capacity, 1))
         return false;
     lease->out_capacity = capacity;
+    assert(has_room_locked(lease));
     return true;
 }
 
@@ -140,6 +178,7 @@ static void free_lease(rp_shared_lease *lease)
 
     if (lease->generation != rp_runtime_generation()) return;
     rp_mutex_lock(&lease->mu);
+    assert(lease->hold_count == 0); /* each hold has a reference */
     flush_locked(lease);
     hang_up_locked(lease);
     rp_release(&alloc, lease->out, lease->out_capacity);
@@ -175,19 +214,23 @@ bool rp_shared_lease_is_lost(rp_shared_lease *lease)
     return lost;
 }
 
+/* Releases a hold. */
 static void give_back(rp_shared_lease *lease, uint64_t id, size_t bytes)
 {
     if (lease->generation != rp_runtime_generation()) return;
     rp_mutex_lock(&lease->mu);
+    assert(lease->hold_count > 0);
     put_locked(lease, id);
     lease->hold_count--;
     lease->given_bytes += bytes;
-    if (lease->out_bytes >= (size_t)GATHERED * HOLD_BYTES ||
-        lease->given_bytes >= GATHERED_BYTES || lease->hold_count == 0)
+    if (lease->out_bytes >= (size_t)BATCH * HOLD_BYTES || lease->given_bytes >= BATCH_BYTES ||
+        lease->hold_count == 0)
         flush_locked(lease);
+    assert(has_room_locked(lease));
     rp_mutex_unlock(&lease->mu);
 }
 
+/* Finds a range in the mappings; maps new parts if it is not there. NULL: there is none. */
 static const uint8_t *find(void *ctx, uint64_t offset, uint64_t size)
 {
     rp_shared_call *call = ctx;
@@ -195,6 +238,7 @@ static const uint8_t *find(void *ctx, uint64_t offset, uint64_t size)
     hold *h = call->latest;
     const uint8_t *bytes = rp_shared_map_find(&lease->map, offset, size);
 
+    assert(h != NULL && h->lease == lease);
     h->bytes += (size_t)size;
     if (bytes != NULL) return bytes;
     rp_mutex_lock(&lease->mu);
@@ -203,6 +247,7 @@ static const uint8_t *find(void *ctx, uint64_t offset, uint64_t size)
     return rp_shared_map_find(&lease->map, offset, size);
 }
 
+/* Creates the hold of a sample. NULL without memory. */
 static void *take(void *ctx, uint64_t id)
 {
     rp_shared_call *call = ctx;
@@ -214,6 +259,7 @@ static void *take(void *ctx, uint64_t id)
     rp_mutex_lock(&lease->mu);
     ok = reserve_locked(lease, 4);
     if (ok) lease->hold_count++;
+    assert(!ok || has_room_locked(lease));
     rp_mutex_unlock(&lease->mu);
     if (!ok) {
         rp_release(&lease->alloc, h, sizeof *h);
@@ -269,12 +315,14 @@ void rp_shared_call_end(rp_shared_call *call)
         put_locked(lease, call_mark | call->number);
         put_locked(lease, call->count);
         flush_locked(lease);
+        assert(has_room_locked(lease));
     }
     rp_mutex_unlock(&lease->mu);
     rp_shared_lease_unref(lease);
     call->lease = NULL;
 }
 
+/* Ends the request; keeps the descriptor. */
 static void stop_asking(rp_share *share)
 {
     rp_loop_disarm(share->loop, &share->timer);
@@ -283,16 +331,21 @@ static void stop_asking(rp_share *share)
     share->greeting = NULL;
 }
 
+/* Sets the result of a request and calls all waits. */
 static void decide(rp_share *share, rp_share_state state)
 {
+    assert(share->state == RP_SHARE_ASKING && state != RP_SHARE_ASKING);
     share->state = state;
-    while (share->waits != NULL) {
+    /* A wait may find the lease lost already and request another: the others wait for that. */
+    while (share->waits != NULL && share->state != RP_SHARE_ASKING) {
         rp_share_wait *wait = share->waits;
         rp_share_forget(share, wait);
         wait->on_done(wait);
     }
+    RP_VERIFY(1, share_is_valid(share));
 }
 
+/* Ends the request without a lease. */
 static void give_up(rp_share *share, rp_share_state state)
 {
     int fd = share->watch.fd;
@@ -303,40 +356,41 @@ static void give_up(rp_share *share, rp_share_state state)
     decide(share, state);
 }
 
-static rp_shared_lease *make_lease(rp_share *share, const uint8_t *answer)
+static rp_shared_lease *make_lease(rp_share *share, const uint8_t *response)
 {
     rp_shared_lease *lease = rp_alloc_zero(share->alloc, sizeof *lease);
 
     if (lease == NULL) return NULL;
-    if (rp_shared_map_init(&lease->map, get_number(answer + 8, 8), NULL) != RP_OK) {
+    if (rp_shared_map_init(&lease->map, get_number(response + 8, 8), NULL) != RP_OK) {
         rp_release(share->alloc, lease, sizeof *lease);
         return NULL;
     }
     rp_refcount_init(&lease->refs);
     lease->alloc = *share->alloc;
     lease->generation = rp_runtime_generation();
-    memcpy(lease->id, answer + 16, RP_LEASE_BYTES);
+    memcpy(lease->id, response + 16, RP_LEASE_BYTES);
     rp_mutex_init(&lease->mu, RP_RANK_SHARED);
     lease->fd = share->watch.fd;
     return lease;
 }
 
-static void read_answer(rp_share *share)
+static void read_response(rp_share *share)
 {
-    uint8_t answer[GREETING_BYTES];
+    uint8_t response[GREETING_BYTES];
     rp_shared_lease *lease = NULL;
-    ssize_t moved = recv(share->watch.fd, answer, sizeof answer, MSG_DONTWAIT);
+    ssize_t moved = recv(share->watch.fd, response, sizeof response, MSG_DONTWAIT);
 
     if (moved < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return;
-    if (moved == GREETING_BYTES && memcmp(answer, magic, MAGIC_BYTES) == 0 &&
-        get_number(answer + 4, 4) == VERSION)
-        lease = make_lease(share, answer);
+    if (moved == GREETING_BYTES && memcmp(response, magic, MAGIC_BYTES) == 0 &&
+        get_number(response + 4, 4) == VERSION)
+        lease = make_lease(share, response);
     if (lease == NULL) {
         give_up(share, RP_SHARE_REFUSED);
         return;
     }
     stop_asking(share);
-    share->watch.fd = -1; /* the lease's now */
+    share->watch.fd = -1;         /* the lease owns it now */
+    assert(share->lease == NULL); /* H3 */
     share->lease = lease;
     decide(share, RP_SHARE_READY);
 }
@@ -346,6 +400,7 @@ static void on_ready(rp_watch *watch, uint32_t events)
     rp_share *share = (rp_share *)(void *)((char *)watch - offsetof(rp_share, watch));
     ssize_t sent;
 
+    assert(share->state == RP_SHARE_ASKING && share->sent <= share->size); /* H4 */
     if (share->sent < share->size) {
         sent = send(watch->fd, share->greeting + share->sent, share->size - share->sent,
                     MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -357,7 +412,7 @@ static void on_ready(rp_watch *watch, uint32_t events)
         if (share->sent == share->size) rp_loop_change(share->loop, watch, RP_READABLE);
         return;
     }
-    read_answer(share);
+    read_response(share);
 }
 
 static void on_due(rp_timer *timer)
@@ -384,7 +439,7 @@ static bool write_greeting(rp_share *share)
     return true;
 }
 
-/* A socket to a Unix path is connected at once, or not at all. */
+/* Connects to a Unix path, which does not wait. Returns -1 on failure. */
 static int connect_now(const rp_address *address)
 {
     rp_endpoints where;
@@ -401,8 +456,10 @@ static int connect_now(const rp_address *address)
     return -1;
 }
 
+/* Starts a request. Returns false on failure. */
 static bool ask(rp_share *share)
 {
+    assert(share->state == RP_SHARE_NONE && share->greeting == NULL); /* H4 */
     share->watch = (rp_watch){.fd = connect_now(share->address), .on_ready = on_ready};
     share->timer.on_due = on_due;
     if (share->watch.fd < 0) return false;
@@ -435,6 +492,7 @@ rp_shared_lease *rp_share_get(rp_share *share, rp_share_wait *wait, bool *later)
     wait->next = share->waits;
     if (wait->next != NULL) wait->next->prev = wait;
     share->waits = wait;
+    RP_VERIFY(1, share_is_valid(share));
     return NULL;
 }
 
@@ -458,14 +516,16 @@ void rp_share_lost(rp_share *share, const rp_shared_lease *lease)
     } else if (lease != NULL && lease == share->lease) {
         share->state = RP_SHARE_NONE;
     } else {
-        return; /* there is another one by now */
+        return; /* the share has another lease by now */
     }
     rp_shared_lease_unref(share->lease);
     share->lease = NULL;
+    RP_VERIFY(1, share_is_valid(share));
 }
 
 void rp_share_deinit(rp_share *share)
 {
+    assert(share->waits == NULL); /* the users of the channel have ended */
     if (share->state == RP_SHARE_ASKING) give_up(share, RP_SHARE_REFUSED);
     rp_shared_lease_unref(share->lease);
     share->lease = NULL;

@@ -1,9 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Steps of many environments at once: each row of the tensors goes to a writer of its own.
+/* Appends steps of many environments at once: each row of the tensors goes to the writer of its
+ * environment.
  *
- * Room is waited for in all of them before anything is appended. An episode that ends waits for
- * nothing: what it wrote goes out behind it. */
+ * An append first waits for room in all writers. The end of an episode does not wait: its items
+ * are sent in the background.
+ *
+ * Invariant: added <= environments; it is equal once the batch writer is returned to the user.
+ */
 #include "client/writer/batch_writer.h"
+
+#include <assert.h>
 
 #include "client/writer/step_writer.h"
 #include "util/error.h"
@@ -39,6 +45,7 @@ rp_status rp_batch_writer_open(const rp_allocator *alloc, size_t environments,
 
 void rp_batch_writer_add(rp_batch_writer *batch, rp_structured_writer *writer)
 {
+    assert(batch->added < batch->environments);
     batch->writers[batch->added++] = writer;
 }
 
@@ -48,7 +55,8 @@ void rp_batch_writer_free(rp_batch_writer *writer)
 
     if (writer == NULL) return;
     alloc = writer->alloc;
-    /* The sink they share has items of all of them, with the names of their tables. */
+    /* Stop all before any is freed: the shared sink has items of all writers, which refer to
+     * the names of their tables. */
     for (size_t i = 0; i < writer->added; i++)
         rp_writer_stop(rp_structured_writer_inner(writer->writers[i]));
     for (size_t i = 0; i < writer->added; i++) rp_structured_writer_free(writer->writers[i]);
@@ -78,6 +86,7 @@ static rp_status make_room(rp_batch_writer *b, size_t count, rp_wait wait, rp_er
 {
     rp_status st = RP_OK;
 
+    assert(b->added == b->environments);
     if (count > b->value_capacity) {
         if (!rp_resize_array(&b->alloc, &b->values, b->value_capacity, count,
                              sizeof *b->values))
@@ -89,7 +98,7 @@ static rp_status make_room(rp_batch_writer *b, size_t count, rp_wait wait, rp_er
     return st;
 }
 
-/* Puts the environment's number in front of a sentence. */
+/* Prefixes an error with the number of the environment. Returns `st`. */
 static rp_status name_environment(rp_status st, size_t e, const rp_error *why, rp_error *err)
 {
     return st == RP_OK ? st : rp_fail(err, st, "environment %zu: %s", e, why->text);
@@ -123,7 +132,8 @@ rp_status rp_batch_writer_flush(rp_batch_writer *writer, rp_wait wait, rp_error 
         rp_writer_check_alive(rp_structured_writer_inner(writer->writers[0]), err);
 
     if (first != RP_OK) return first;
-    for (size_t e = 0; e < writer->environments; e++) { /* all at once, before the first wait */
+    for (size_t e = 0; e < writer->environments;
+         e++) { /* start all flushes before the first wait */
         rp_trajectory_writer *w = rp_structured_writer_inner(writer->writers[e]);
         rp_writer_close_wanted(w, w->created);
         rp_writer_kick(w);

@@ -5,8 +5,8 @@
 
 #include "client/writer/structured_writer.h"
 
-/* A batch writer without writers: add `environments` of them, with the n-th call for the n-th.
- * Each is taken. RP_INVALID, RP_NO_RESOURCE. */
+/* Creates a batch writer without writers. Add one for each environment, in their order; the
+ * batch writer takes them. RP_INVALID, RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_batch_writer_open(const rp_allocator *alloc, size_t environments,
                                             rp_batch_writer **out, rp_error *err);
 void rp_batch_writer_add(rp_batch_writer *batch, rp_structured_writer *writer);

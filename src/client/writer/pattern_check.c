@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a pattern must be. The sentences are those that users of Reverb know. */
+/* Checks patterns. The error texts are those of Reverb. */
 #include <math.h>
 
 #include "client/writer/structured_writer.h"

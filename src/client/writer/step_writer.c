@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reverb's first writer, as a trajectory writer all of whose columns have a row in every step.
- */
+/* Reverb's first writer: a trajectory writer in which every column has a row in every step.
+ *
+ * Invariants:
+ *   X1  column_count is 0 and the arrays are NULL, or the arrays have room for column_count
+ *       columns and longest steps;
+ *   X2  column_count does not change while the current episode has steps. */
 #include "client/writer/step_writer.h"
+
+#include <assert.h>
 
 #include "util/error.h"
 #include "util/mem.h"
@@ -10,7 +16,7 @@ enum { DEFAULT_CHUNK = 10 };
 
 struct rp_step_writer {
     rp_trajectory_writer *writer;
-    int32_t longest;     /* item, in steps */
+    int32_t longest;     /* most steps of an item, >= 1 */
     size_t column_count; /* 0 before the first step */
     rp_value *values;    /* one for each column */
     rp_item_column *item;
@@ -45,6 +51,7 @@ rp_status rp_step_writer_open(rp_trajectory_writer *writer,
     if (w == NULL) return rp_fail_memory(err, sizeof *w);
     w->writer = writer;
     w->longest = options->max_sequence_length;
+    assert(w->longest >= 1); /* rp_step_writer_under() has checked it */
     *out = w;
     return RP_OK;
 }
@@ -70,7 +77,7 @@ void rp_step_writer_free(rp_step_writer *writer)
     rp_release(&alloc, writer, sizeof *writer);
 }
 
-/* Makes room for steps of so many columns, or checks that there is. */
+/* Allocates the arrays for the first step; checks the number of columns of later ones. */
 static rp_status set_columns(rp_step_writer *w, size_t count, rp_error *err)
 {
     const rp_allocator *alloc = &w->writer->alloc;
@@ -87,6 +94,7 @@ static rp_status set_columns(rp_step_writer *w, size_t count, rp_error *err)
                       w->column_count, count);
         return RP_INVALID;
     }
+    assert(w->values == NULL && w->item == NULL && w->refs == NULL); /* X1 */
     w->values = rp_alloc_array(alloc, count, sizeof *w->values);
     w->item = rp_alloc_array(alloc, count, sizeof *w->item);
     rows = count * (size_t)w->longest; /* 4096 x 2^31 at most */
@@ -100,7 +108,7 @@ static rp_status set_columns(rp_step_writer *w, size_t count, rp_error *err)
     return RP_OK;
 }
 
-/* Until the first step is in, their number may be another. */
+/* Forgets the number of columns after a failed append, unless the episode has steps (X2). */
 static void unset_columns(rp_step_writer *w)
 {
     if (rp_trajectory_writer_steps(w->writer) > 0) return;
@@ -112,6 +120,7 @@ static rp_status append(rp_step_writer *w, const rp_tensor *step, rp_error *err)
 {
     rp_status st;
 
+    assert(w->column_count >= 1); /* X1 */
     for (size_t i = 0; i < w->column_count; i++)
         w->values[i] = (rp_value){.column = (uint32_t)i, .tensor = step[i]};
     st = rp_trajectory_writer_append(w->writer, w->values, w->column_count, 0, NULL, err);
@@ -131,7 +140,8 @@ static rp_status check_sequence(const rp_tensor *steps, size_t count, rp_error *
 {
     for (size_t i = 0; i < count; i++) {
         if (steps[i].shape.rank < 1 || steps[i].shape.dims[0] < 1)
-            return rp_fail(err, RP_INVALID, "column %zu: a sequence must have rows", i);
+            return rp_fail(err, RP_INVALID, "column %zu: a sequence must have at least one row",
+                           i);
         if (steps[i].shape.rank > RP_MAX_RANK)
             return rp_fail(err, RP_INVALID, "column %zu: the rank must be <= %d, got %d", i,
                            RP_MAX_RANK, (int)steps[i].shape.rank);
@@ -148,6 +158,7 @@ rp_tensor rp_tensor_row(const rp_tensor *tensor, int64_t row)
     rp_tensor out = {.dtype = tensor->dtype, .shape.rank = tensor->shape.rank - 1};
     size_t elements = 0;
 
+    assert(tensor->shape.rank >= 1 && row >= 0 && row < tensor->shape.dims[0]);
     memcpy(out.shape.dims, tensor->shape.dims + 1,
            (size_t)out.shape.rank * sizeof out.shape.dims[0]);
     if (rp_shape_elements(&out.shape, &elements) == RP_OK && tensor->data != NULL)
@@ -194,6 +205,7 @@ rp_status rp_step_writer_create_item(rp_step_writer *writer, const char *table, 
     if (steps > there)
         return rp_fail(err, RP_INVALID, "an item of %d steps, but only %lld were appended",
                        (int)steps, (long long)there);
+    assert(writer->column_count >= 1); /* X1: there are steps */
     for (size_t i = 0; i < writer->column_count; i++, refs += steps) {
         writer->item[i] = (rp_item_column){.refs = refs, .count = (size_t)steps};
         for (int32_t k = 0; k < steps; k++)

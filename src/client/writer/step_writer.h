@@ -8,16 +8,16 @@
 
 enum { RP_STEP_IN_FLIGHT = 25 }; /* rp_step_writer_options.max_in_flight, if it is 0 */
 
-/* The options of the trajectory writer below. RP_INVALID. */
+/* Gets the options of the trajectory writer below. RP_INVALID. */
 RP_NODISCARD rp_status rp_step_writer_under(const rp_step_writer_options *options,
                                             rp_trajectory_writer_options *out, rp_error *err);
 
-/* Takes `writer` on RP_OK. RP_NO_RESOURCE. */
+/* Creates a step writer; takes `writer` on RP_OK. RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_step_writer_open(rp_trajectory_writer *writer,
                                            const rp_step_writer_options *options,
                                            rp_step_writer **out, rp_error *err);
 
-/* Row `row` of a tensor of rank >= 1. */
+/* Returns row `row` of a tensor of rank >= 1. Borrows its data. */
 rp_tensor rp_tensor_row(const rp_tensor *tensor, int64_t row);
 
 #endif

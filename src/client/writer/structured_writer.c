@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A structured writer: patterns over a trajectory writer.
  *
- * A column that no pattern uses costs nothing: its values are not passed on. The numbers that
- * conditions and TD errors look at are taken from the values as they come, so that nothing is
- * ever read back from rows.
+ * Values of columns that no pattern uses are dropped. The numbers that conditions and TD errors
+ * need are stored when a value is appended, so rows are never read back.
  *
- * Room for items is waited for before a step is appended; then they are created whatever the
- * bounds say. So an append that gives up waiting has appended nothing, and a writer holds at
- * most as many items over its bounds as it has patterns. */
+ * An append first waits for room, then appends the step, then creates items without checking
+ * the bounds again. So an append that times out has appended nothing, and a writer exceeds its
+ * bounds by at most one item for each pattern.
+ *
+ * Invariants:
+ *   T1  cleared <= step; the steps (cleared, step] can be looked back to;
+ *   T2  a pattern has applied <= checked <= step: it fires at most once on each step;
+ *   T3  `item` and `refs` have room for the largest pattern, `values` for every column;
+ *   T4  all columns that patterns, conditions and priorities use are below column_count. */
 #include "client/writer/structured_writer.h"
 
 #include <assert.h>
@@ -16,16 +21,16 @@
 #include "util/error.h"
 #include "util/mem.h"
 
-/* A pattern, ready to be tried. */
+/* A pattern and its state. */
 typedef struct compiled {
-    rp_pattern pattern; /* what it points at is ours */
+    rp_pattern pattern; /* owns its strings and arrays */
     int32_t age;        /* steps it looks back */
-    int64_t applied;    /* the step it fired on last, as in structured_writer; 0: never */
-    int64_t checked;    /* the step it was tried on last */
+    int64_t applied;    /* the step on which it fired last; 0: never (T2) */
+    int64_t checked;    /* the step on which it was tried last */
     int64_t since;      /* steps since it fired */
 } compiled;
 
-/* What is known of a column that patterns use. */
+/* A column: whether patterns use it, and the numbers that they need of it. */
 typedef struct used_column {
     bool used;
     bool is_weighed; /* a TD error is computed from it */
@@ -40,15 +45,15 @@ struct rp_structured_writer {
     rp_trajectory_writer *writer;
     int64_t step;    /* the latest, counted from 1 over all episodes */
     int64_t index;   /* of that step in its episode */
-    int64_t cleared; /* the last of those that patterns do not look back to */
+    int64_t cleared; /* the last step that patterns must not look back to (T1) */
     int32_t history; /* the most steps that a pattern looks back */
     compiled *patterns;
     size_t pattern_count;
     used_column *columns;
     size_t column_count;
-    rp_value *values; /* of an append, those that are used */
+    rp_value *values; /* of an append: those of used columns */
     size_t value_capacity;
-    rp_item_column *item; /* room for the largest pattern: its columns, and their rows */
+    rp_item_column *item; /* scratch for the largest pattern: its columns, and their rows */
     size_t item_capacity;
     rp_ref *refs;
     size_t ref_capacity;
@@ -64,7 +69,7 @@ static int32_t step_of(const rp_pattern_node *node)
     return node->step > 0 ? node->step : 1;
 }
 
-/* Rows that a node picks. */
+/* Returns the number of rows that a node selects. */
 static size_t row_count(const rp_pattern_node *node)
 {
     int64_t length =
@@ -73,6 +78,7 @@ static size_t row_count(const rp_pattern_node *node)
     return (size_t)((length + step_of(node) - 1) / step_of(node));
 }
 
+/* Returns the most steps that the patterns look back, at least 1. */
 static int32_t longest(const rp_pattern *patterns, size_t count)
 {
     int32_t age = 1;
@@ -98,7 +104,7 @@ rp_structured_writer_under(const rp_pattern *patterns, size_t count,
                                           .max_bytes = options->max_bytes};
 }
 
-/* A copy of `size` bytes at `data`; NULL if there is no memory. */
+/* Copies `size` bytes. Returns NULL without memory. */
 static void *duplicate(const rp_allocator *alloc, const void *data, size_t size)
 {
     void *copy = rp_alloc(alloc, size > 0 ? size : 1);
@@ -122,7 +128,7 @@ static void free_pattern(const rp_allocator *alloc, rp_pattern *p)
                p->condition_count > 0 ? p->condition_count * sizeof *p->conditions : 1);
 }
 
-/* Copies a pattern. False if there is no memory; what was copied is freed with the rest. */
+/* Copies a pattern. Returns false without memory; free_pattern() frees a partial copy. */
 static bool copy_pattern(const rp_allocator *alloc, const rp_pattern *from, rp_pattern *to)
 {
     rp_pattern_node *nodes;
@@ -145,7 +151,7 @@ static bool copy_pattern(const rp_allocator *alloc, const rp_pattern *from, rp_p
     return to->table != NULL && to->conditions != NULL;
 }
 
-/* The number of columns, the largest pattern's, and its rows. */
+/* Computes the capacities: columns, and columns and rows of the largest pattern (T3, T4). */
 static void measure(rp_structured_writer *w, const rp_pattern *patterns, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -165,7 +171,7 @@ static void measure(rp_structured_writer *w, const rp_pattern *patterns, size_t 
     w->history = longest(patterns, count);
 }
 
-/* Marks the columns that a pattern uses. False if there is no memory. */
+/* Marks the columns that a pattern uses. Returns false without memory. */
 static bool mark_columns(rp_structured_writer *w, const rp_pattern *p)
 {
     used_column *weighed;
@@ -175,6 +181,7 @@ static bool mark_columns(rp_structured_writer *w, const rp_pattern *p)
         if (p->conditions[k].left == RP_LEFT_DATA)
             w->columns[p->conditions[k].column].used = true;
     if (p->priority.kind != RP_PRIORITY_TD_ERROR) return true;
+    assert(p->priority.column < w->column_count); /* T4 */
     weighed = &w->columns[p->priority.column];
     if (weighed->is_weighed) return true;
     weighed->sizes = rp_alloc_array(&w->alloc, (size_t)w->history, sizeof *weighed->sizes);
@@ -182,10 +189,11 @@ static bool mark_columns(rp_structured_writer *w, const rp_pattern *p)
     return weighed->is_weighed;
 }
 
-/* Makes room for everything. False if there is no memory. */
+/* Allocates all arrays and copies the patterns. Returns false without memory. */
 static bool fill_in(rp_structured_writer *w, const rp_pattern *patterns, size_t count)
 {
     measure(w, patterns, count);
+    assert(w->column_count >= 1 && w->item_capacity >= 1 && w->ref_capacity >= 1); /* T3 */
     w->patterns = rp_alloc_array(&w->alloc, count, sizeof *w->patterns);
     w->columns = rp_alloc_array(&w->alloc, w->column_count, sizeof *w->columns);
     w->item = rp_alloc_array(&w->alloc, w->item_capacity, sizeof *w->item);
@@ -252,7 +260,7 @@ rp_trajectory_writer *rp_structured_writer_inner(rp_structured_writer *writer)
     return writer->writer;
 }
 
-/* The value of a scalar; false if it is not one of the types there are cases for. */
+/* Reads a scalar. Returns false if its type has no case. */
 #define CASE(dtype, type)                                                                      \
     case dtype: {                                                                              \
         type x_;                                                                               \
@@ -277,7 +285,7 @@ static bool is_scalar(const rp_tensor *t)
     return t->data != NULL && rp_shape_elements(&t->shape, &elements) == RP_OK && elements == 1;
 }
 
-/* Cut to 32 bits, as C does it. */
+/* Reads an integer, truncated to 32 bits. */
 static bool read_integer(const rp_tensor *t, int32_t *out)
 {
     typedef int32_t result;
@@ -307,29 +315,32 @@ static bool read_real(const rp_tensor *t, double *out)
 
 static double *size_at(const rp_structured_writer *w, const used_column *c, int64_t step)
 {
+    assert(c->is_weighed && step >= 1 && step <= w->step && step > w->step - w->history);
     return &c->sizes[step % w->history];
 }
 
-/* Notes what conditions and priorities may ask for. */
-static void note(rp_structured_writer *w, const rp_value *value)
+/* Stores the numbers of a value that conditions and priorities need. */
+static void store_numbers(rp_structured_writer *w, const rp_value *value)
 {
     used_column *c = &w->columns[value->column];
     double x = NAN;
 
+    assert(value->column < w->column_count && c->used); /* T4 */
     c->step = w->step;
     c->has_number = read_integer(&value->tensor, &c->number);
     if (c->is_weighed && read_real(&value->tensor, &x)) *size_at(w, c, w->step) = fabs(x);
 }
 
-/* Steps that there are to look back to, no more than any pattern asks for. */
+/* Returns the number of steps that can be looked back to, at most `history`. */
 static int32_t buffer_length(const rp_structured_writer *w)
 {
     int64_t steps = w->step - w->cleared;
 
+    assert(steps >= 0); /* T1 */
     return steps < w->history ? (int32_t)steps : w->history;
 }
 
-/* False if the condition's left side has no value. */
+/* Gets the left side of a condition. Returns false if it has no value. */
 static bool left_of(const rp_structured_writer *w, const compiled *p, const rp_condition *c,
                     bool is_end, int64_t *left)
 {
@@ -371,7 +382,7 @@ static bool all_hold(const rp_structured_writer *w, const compiled *p, bool is_e
     return true;
 }
 
-/* Finds the rows of a pattern. False if one is missing. */
+/* Finds the rows of a pattern. Returns false if one is missing. */
 static bool find_rows(rp_structured_writer *w, const rp_pattern *p)
 {
     rp_ref *refs = w->refs;
@@ -385,11 +396,13 @@ static bool find_rows(rp_structured_writer *w, const rp_pattern *p)
         w->item[i] = (rp_item_column){
             .refs = refs, .count = count, .squeeze = !node->has_start, .name = node->name};
         refs += count;
+        assert(refs <= w->refs + w->ref_capacity && i < w->item_capacity); /* T3 */
     }
     return true;
 }
 
-/* Over the rows of the last node that has the column, all of which are there. */
+/* Computes the TD error over the rows of the last node of the column. find_rows() has found all
+ * of them. */
 static double td_error(const rp_structured_writer *w, const rp_pattern *p)
 {
     const used_column *c = &w->columns[p->priority.column];
@@ -417,6 +430,7 @@ static rp_status fire(rp_structured_writer *w, compiled *p, rp_error *err)
     rp_new_item item = {pattern->table, pattern->priority.value, w->item, pattern->node_count};
     rp_status st;
 
+    assert(p->applied < w->step && p->checked == w->step); /* T2 */
     if (pattern->priority.kind == RP_PRIORITY_TD_ERROR) item.priority = td_error(w, pattern);
     st = rp_writer_create(w->writer, &item, NULL, NULL, err);
     if (st != RP_OK) return st;
@@ -425,7 +439,7 @@ static rp_status fire(rp_structured_writer *w, compiled *p, rp_error *err)
     return RP_OK;
 }
 
-/* True if a column that patterns use has a value in the latest step. */
+/* Returns true if a used column has a value in the latest step. */
 static bool has_values(const rp_structured_writer *w)
 {
     for (size_t i = 0; i < w->column_count; i++)
@@ -448,7 +462,7 @@ static rp_status try_patterns(rp_structured_writer *w, bool is_end, rp_error *er
     return st;
 }
 
-/* Picks out the values that patterns use. */
+/* Copies the values of used columns to `values`. */
 static rp_status filter(rp_structured_writer *w, const rp_value *values, size_t count,
                         size_t *used, rp_error *err)
 {
@@ -468,6 +482,7 @@ static rp_status filter(rp_structured_writer *w, const rp_value *values, size_t 
         if (*used == w->value_capacity)
             return rp_fail(err, RP_INVALID, "%s has a value in this step already",
                            rp_writer_label(v->column, v->name, label));
+        assert(*used < w->value_capacity); /* T3 */
         w->values[(*used)++] = *v;
     }
     return RP_OK;
@@ -487,7 +502,7 @@ rp_status rp_structured_writer_append_now(rp_structured_writer *writer, const rp
     if (st != RP_OK) return st;
     if (is_new) writer->step++;
     writer->index = index;
-    for (size_t i = 0; i < used; i++) note(writer, &writer->values[i]);
+    for (size_t i = 0; i < used; i++) store_numbers(writer, &writer->values[i]);
     return try_patterns(writer, false, err);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The inside of a structured writer, and of the batch writer that is made of several. */
+/* The internal interface of structured writers. */
 #ifndef RP_CLIENT_WRITER_STRUCTURED_WRITER_H
 #define RP_CLIENT_WRITER_STRUCTURED_WRITER_H
 
@@ -11,23 +11,22 @@
 RP_NODISCARD rp_status rp_pattern_check(const rp_pattern *patterns, size_t count,
                                         rp_error *err);
 
-/* The options of the trajectory writer under a structured one; the patterns have been checked.
- */
+/* Returns the options of the trajectory writer below. The patterns must have been checked. */
 rp_trajectory_writer_options
 rp_structured_writer_under(const rp_pattern *patterns, size_t count,
                            const rp_structured_writer_options *options);
 
-/* Makes one over `writer`, which it takes on RP_OK. RP_INVALID, RP_NO_RESOURCE. */
+/* Creates a structured writer; takes `writer` on RP_OK. RP_INVALID, RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_structured_writer_open(rp_trajectory_writer *writer,
                                                  const rp_pattern *patterns, size_t count,
                                                  rp_structured_writer **out, rp_error *err);
 
 rp_trajectory_writer *rp_structured_writer_inner(rp_structured_writer *writer);
-/* Appends without waiting, whatever the writer holds. */
+/* Appends without waiting, even if the writer is over its bounds. */
 RP_NODISCARD rp_status rp_structured_writer_append_now(rp_structured_writer *writer,
                                                        const rp_value *values, size_t count,
                                                        uint32_t flags, rp_error *err);
-/* Ends an episode without waiting for what it has written. */
+/* Ends an episode without waiting for its items to be confirmed. */
 RP_NODISCARD rp_status rp_structured_writer_end_now(rp_structured_writer *writer, bool clear,
                                                     rp_error *err);
 

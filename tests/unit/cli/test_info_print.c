@@ -70,7 +70,7 @@ static void tables_stand_at_a_glance(void **state)
     rp_info_glance(
         &buffer,
         &(rp_tables_view){.tables = tables, .count = 0, .shards = shards, .shard_count = 1});
-    assert_buffer("no tables; reprise tables create NAME:SAMPLER:MAX_SIZE makes one\n");
+    assert_buffer("no tables; reprise tables create NAME:SAMPLER:MAX_SIZE creates one\n");
 }
 
 static void one_table_is_told_at_length(void **state)

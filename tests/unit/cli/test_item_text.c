@@ -31,8 +31,8 @@ static rp_status parse(const char *text)
 {
     const rp_place place = {"items.jsonl", 7, 1};
 
-    return rp_item_line_parse(&arena, &lasting, text, strlen(text), &columns, &place, &item,
-                              &problem);
+    columns.arena = &lasting;
+    return rp_item_line_parse(&arena, text, strlen(text), &columns, &place, &item, &problem);
 }
 
 static void assert_refused(const char *text, const char *part)
@@ -108,7 +108,7 @@ static void the_first_line_says_what_columns_there_are(void **state)
 
     assert_refused("{\"data\": {\"a\": 1}}",
                    "items.jsonl:7:10: data: expected 2 columns, got 1");
-    assert_refused("{\"data\": {\"a\": 1, \"c\": 2}}", "there is no column 'b'");
+    assert_refused("{\"data\": {\"a\": 1, \"c\": 2}}", "column 'b' is missing");
     assert_refused("{\"data\": {\"a\": \"x\", \"b\": [true]}}",
                    "items.jsonl:7:16: a: expected float64, got a string");
     assert_refused("{\"data\": {\"a\": {\"dtype\": \"int8\", \"data\": 1}, \"b\": [true]}}",
@@ -146,7 +146,7 @@ static void mistakes_are_named_with_their_place(void **state)
     assert_refused("{\"data\": [1], \"colour\": 1}", "unknown key 'colour'");
     assert_refused("{\"data\": [1], \"priority\": \"x\"}", "priority: expected a number");
     assert_refused("{\"data\": []}", "an item needs a column");
-    assert_refused("{\"data\": [null]}", "of what type?");
+    assert_refused("{\"data\": [null]}", "the type is not known");
 }
 
 RP_TESTS(item_text)

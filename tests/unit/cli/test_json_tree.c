@@ -87,8 +87,8 @@ static void what_is_wrong_is_found_at_its_place(void **state)
         {"[1 2]", 3, "expected ',' or ']'"},
         {"{\"a\":1,}", 7, "expected a key in quotes"},
         {"{\"a\" 1}", 5, "expected ':'"},
-        {"{\"a\":1,\"a\":2}", 10, "a key that was there before"},
-        {"1 2", 2, "there is more behind the value"},
+        {"{\"a\":1,\"a\":2}", 10, "a key that is given twice"},
+        {"1 2", 2, "unexpected text after the value"},
         {"01", 1, "a number begins with 0"},
         {"1.", 2, "expected a digit"},
         {"1e", 2, "expected a digit"},
@@ -105,7 +105,7 @@ static void what_is_wrong_is_found_at_its_place(void **state)
         {"\"\n\"", 1, "a control character in a string: escape it"},
         {"\"\xff\"", 1, "bytes that are not UTF-8"},
         {"'a'", 0, "expected a value"},
-        {"[1]]", 3, "there is more behind the value"},
+        {"[1]]", 3, "unexpected text after the value"},
     };
 
     (void)state;

@@ -62,11 +62,12 @@ static void what_cannot_be_taken_says_why(void **state)
         {"{'descr': '>f4', 'fortran_order': False, 'shape': (1,)}", ".astype('<f4')"},
         {"{'descr': '|O', 'fortran_order': False, 'shape': (1,)}", "Python objects"},
         {"{'descr': '<U4', 'fortran_order': False, 'shape': (1,)}", "JSON lines"},
-        {"{'descr': '<f16', 'fortran_order': False, 'shape': (1,)}", "no dtype here: '<f16'"},
+        {"{'descr': '<f16', 'fortran_order': False, 'shape': (1,)}",
+         "unsupported type: '<f16'"},
         {"{'descr': '<f4', 'fortran_order': True, 'shape': (2, 2)}", "ascontiguousarray"},
         {"{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,)}", "records"},
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (2,)}",
-         "4 bytes of elements where the shape says 8"},
+         "4 bytes of elements, but the shape needs 8"},
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999,)}",
          "a smaller dimension"},
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (9999999999999, 9999999999999)}",
@@ -86,8 +87,8 @@ static void what_cannot_be_taken_says_why(void **state)
     for (size_t i = 0; i < COUNT_OF(bad); i++)
         assert_refused(make(1, bad[i].header, 4), bad[i].part);
     memset(file, 0, sizeof file);
-    assert_refused(100, "does not begin as one");
-    assert_refused(0, "does not begin as one");
+    assert_refused(100, "wrong first bytes");
+    assert_refused(0, "wrong first bytes");
     assert_refused(make(4, "{}", 0), "version 4");
     (void)make(1, "{'descr': '<f4'}", 0);
     assert_refused(20, "a header of 16 bytes in a file of 20");

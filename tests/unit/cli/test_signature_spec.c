@@ -53,11 +53,11 @@ static void what_is_no_leaf_is_told_why(void **state)
 {
     (void)state;
     assert_string_equal(read_back("float23"),
-                        "there is no dtype 'float23', did you mean 'float32'?");
-    assert_string_equal(read_back("zzz [1]"), "there is no dtype 'zzz'");
-    assert_string_equal(read_back(""), "there is no dtype ''");
+                        "unknown dtype 'float23', did you mean 'float32'?");
+    assert_string_equal(read_back("zzz [1]"), "unknown dtype 'zzz'");
+    assert_string_equal(read_back(""), "unknown dtype ''");
     assert_non_null(
-        strstr(read_back("a_name_that_is_longer_than_any_dtype_there_is"), "no dtype"));
+        strstr(read_back("a_name_that_is_longer_than_any_dtype_there_is"), "unknown dtype"));
     assert_non_null(strstr(read_back("int32 84"), "the shape '84' is not like"));
     assert_non_null(strstr(read_back("int32 ["), "shape"));
     assert_non_null(strstr(read_back("int32 [1"), "shape"));
@@ -116,7 +116,7 @@ static void a_bad_signature_has_its_place(void **state)
 {
     (void)state;
     assert_string_equal(columns_of("a: int32 [?]\nb: flaot32 [?]\n"),
-                        "f:2:4: signature.b: there is no dtype 'flaot32', did you mean "
+                        "f:2:4: signature.b: unknown dtype 'flaot32', did you mean "
                         "'float32'?");
     assert_string_equal(columns_of("a: {}\n"), "f:1:4: signature: an empty map");
     assert_string_equal(columns_of("a: []\n"), "f:1:4: signature: an empty list");

@@ -148,9 +148,10 @@ static void mistakes_name_the_table_the_key_and_the_bound(void **state)
     assert_refused("t:",
                    "--table t: sampler: expected fifo, lifo, uniform, prioritized, min_heap, "
                    "max_heap, queue or stack, got nothing");
-    assert_refused("t:prioritised",
-                   "--table t: sampler: there is no 'prioritised', did you mean 'prioritized'? "
-                   "(fifo, lifo, uniform, prioritized, min_heap, max_heap, queue or stack)");
+    assert_refused(
+        "t:prioritised",
+        "--table t: sampler: unknown value 'prioritised', did you mean 'prioritized'? "
+        "(fifo, lifo, uniform, prioritized, min_heap, max_heap, queue or stack)");
     assert_refused(
         "t:fifo:0",
         "--table t: max_size: expected a whole number from 1 to 1073741824, got '0'");
@@ -163,28 +164,28 @@ static void mistakes_name_the_table_the_key_and_the_bound(void **state)
                    "--table t: unknown key 'maxsize', did you mean 'max_size'?");
     assert_refused("t:fifo,zzz=3", "--table t: unknown key 'zzz'");
     assert_refused("t:fifo:3,max_size=3", "--table t: max_size: given twice");
-    assert_refused("t:fifo,exponent=1",
-                   "--table t: exponent: says something to a prioritized sampler only");
+    assert_refused("t:fifo,exponent=1", "--table t: exponent: needs a prioritized sampler");
     assert_refused("t:fifo,remover_exponent=1",
-                   "--table t: remover_exponent: says something to a prioritized remover only");
+                   "--table t: remover_exponent: needs a prioritized remover");
     assert_refused("t:prioritized,exponent=nan",
                    "--table t: exponent: expected a number from -100 to 100, got 'nan'");
     assert_refused("t:fifo,remover=queue",
                    "--table t: remover: expected fifo, lifo, uniform, prioritized, min_heap or "
                    "max_heap, got 'queue'");
     assert_refused("t:fifo,error_buffer=1",
-                   "--table t: error_buffer: says something only together with "
-                   "samples_per_insert");
+                   "--table t: error_buffer: needs samples_per_insert");
     assert_refused(
         "t:fifo,samples_per_insert=0",
         "--table t: samples_per_insert: expected a number from 1e-12 to 1e+09, got '0'");
     assert_refused("t:fifo,samples_per_insert=1,min_diff=0",
-                   "--table t: min_diff: min_diff and max_diff go together");
-    assert_refused("t:fifo,samples_per_insert=1,error_buffer=3,min_diff=0,max_diff=1",
-                   "--table t: error_buffer: give either it or min_diff and max_diff");
-    assert_refused("t:fifo,soft_limit=true,samples_per_insert=4",
-                   "--table t: soft_limit: inserts never wait then, so there can be no "
-                   "samples_per_insert");
+                   "--table t: min_diff: min_diff and max_diff must be given together");
+    assert_refused(
+        "t:fifo,samples_per_insert=1,error_buffer=3,min_diff=0,max_diff=1",
+        "--table t: error_buffer: cannot be given together with min_diff and max_diff");
+    assert_refused(
+        "t:fifo,soft_limit=true,samples_per_insert=4",
+        "--table t: soft_limit: inserts never wait with it, so samples_per_insert is "
+        "not allowed");
     assert_refused("t:fifo,soft_limit=yes",
                    "--table t: soft_limit: expected true or false, got 'yes'");
     assert_refused(
@@ -198,7 +199,7 @@ static void mistakes_name_the_table_the_key_and_the_bound(void **state)
         "--table t: max_times_sampled: expected a whole number from 0 to 2147483647, "
         "got '2147483648'");
     assert_refused("q:queue", "--table q: a queue needs a size, such as q:queue:1000");
-    assert_refused("q:stack:5,min_size=2", "--table q: min_size: a stack settles it by itself");
+    assert_refused("q:stack:5,min_size=2", "--table q: min_size: a stack sets it itself");
     assert_refused("t:fifo:10,min_size=11",
                    "--table t: min_size: must be at most max_size, or nothing can ever be "
                    "sampled; got 11 > 10");

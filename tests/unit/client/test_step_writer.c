@@ -124,7 +124,7 @@ static void sequences_are_steps(void **state)
     assert_fails(rp_step_writer_append_sequence(g.writer, uneven, 2, &g.r.err), RP_INVALID,
                  &g.r.err, "column 1: a sequence of 3 rows, but column 0 has 4");
     assert_fails(rp_step_writer_append_sequence(g.writer, scalar, 2, &g.r.err), RP_INVALID,
-                 &g.r.err, "column 0: a sequence must have rows");
+                 &g.r.err, "column 0: a sequence must have at least one row");
     assert_ok_err(rp_step_writer_append_sequence(g.writer, steps, 2, &g.r.err), &g.r.err);
     assert_ok_err(append(&g, 4), &g.r.err);
     assert_ok_err(create(&g, 5, 0, &key), &g.r.err);
