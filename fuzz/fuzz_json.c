@@ -86,13 +86,14 @@ static void check_item(rp_arena *arena, const char *text, size_t size)
     rp_problem problem;
 
     columns.count = again.count = 0;
-    if (rp_item_line_parse(arena, arena, text, size, &columns, &place, &first, &problem) !=
-        RP_OK)
+    if (rp_item_line_parse(arena, arena, (rp_string){text, size}, &columns, &place, &first,
+                           &problem) != RP_OK)
         return;
     sample.priority = first.priority;
     rp_item_json(&buffer,
                  &(rp_item_view){"t", &sample, columns.names, first.tensors, columns.count});
-    fuzz_check(rp_item_line_parse(arena, arena, rp_text_buffer_text(&buffer), buffer.size,
+    fuzz_check(rp_item_line_parse(arena, arena,
+                                  (rp_string){rp_text_buffer_text(&buffer), buffer.size},
                                   &again, &place, &second, &problem) == RP_OK);
     for (size_t i = 0; i < columns.count; i++) {
         const rp_tensor *a = &first.tensors[i], *b = &second.tensors[i];

@@ -138,8 +138,9 @@ static bool insert_item(insertion *in, const char *const *names, const rp_tensor
     }
     o->st = rp_trajectory_writer_append(in->writer, in->values, count, 0, in->refs, &o->err);
     if (o->st == RP_OK)
-        o->st = rp_trajectory_writer_create_item(in->writer, in->table, priority, in->columns,
-                                                 count, rp_remote_wait(&in->r), NULL, &o->err);
+        o->st = rp_trajectory_writer_create_item(
+            in->writer, &(rp_new_item){in->table, priority, in->columns, count},
+            rp_remote_wait(&in->r), NULL, &o->err);
     if (o->st != RP_OK) return false;
     in->inserted++;
     return true;
@@ -344,8 +345,8 @@ static bool insert_line(insertion *in, const char *line, size_t size, rp_line_co
     bool good;
 
     rp_arena_init(&arena, NULL);
-    good = rp_item_line_parse(&arena, &in->r.arena, line, size, columns, place, &item,
-                              &o->problem) == RP_OK ||
+    good = rp_item_line_parse(&arena, &in->r.arena, (rp_string){line, size}, columns, place,
+                              &item, &o->problem) == RP_OK ||
            bad_input(o);
     if (good) {
         priority = item.has_priority && !in->priority_given ? item.priority : in->priority;

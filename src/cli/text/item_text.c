@@ -271,7 +271,7 @@ static rp_status read_data(const line *l, const rp_json *data, rp_tensor *tensor
     return st;
 }
 
-rp_status rp_item_line_parse(rp_arena *arena, rp_arena *lasting, const char *text, size_t size,
+rp_status rp_item_line_parse(rp_arena *arena, rp_arena *lasting, rp_string text,
                              rp_line_columns *columns, const rp_place *place, rp_item_line *out,
                              rp_problem *problem)
 {
@@ -280,7 +280,7 @@ rp_status rp_item_line_parse(rp_arena *arena, rp_arena *lasting, const char *tex
     rp_json *root;
     rp_json_error error;
     rp_place where = *place;
-    rp_status st = rp_json_parse(arena, text, size, &root, &error);
+    rp_status st = rp_json_parse(arena, text.data, text.size, &root, &error);
 
     if (st != RP_OK) {
         where.column += error.offset;

@@ -43,9 +43,8 @@ typedef struct rp_item_line {
  * `data` may also be an array, in the order of the columns. A value without a dtype has that of
  * its column. If the columns are not known yet, this line sets them, with names in memory of
  * `lasting`. `place` is where the line begins. RP_INVALID, RP_NO_RESOURCE. */
-RP_NODISCARD rp_status rp_item_line_parse(rp_arena *arena, rp_arena *lasting, const char *text,
-                                          size_t size, rp_line_columns *columns,
-                                          const rp_place *place, rp_item_line *out,
-                                          rp_problem *problem);
+RP_NODISCARD rp_status rp_item_line_parse(rp_arena *arena, rp_arena *lasting, rp_string text,
+                                          rp_line_columns *columns, const rp_place *place,
+                                          rp_item_line *out, rp_problem *problem);
 
 #endif

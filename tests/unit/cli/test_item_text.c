@@ -31,8 +31,8 @@ static rp_status parse(const char *text)
 {
     const rp_place place = {"items.jsonl", 7, 1};
 
-    return rp_item_line_parse(&arena, &lasting, text, strlen(text), &columns, &place, &item,
-                              &problem);
+    return rp_item_line_parse(&arena, &lasting, (rp_string){text, strlen(text)}, &columns,
+                              &place, &item, &problem);
 }
 
 static void assert_refused(const char *text, const char *part)
