@@ -92,7 +92,7 @@ static void append_one(writing *w, rp_trajectory_writer *writer)
     bench_check(rp_trajectory_writer_append(writer, &value, 1, 0, &ref, &error), &error);
     if (w->timed) w->appends[w->append_count++ % APPENDS] = bench_seconds() - started;
     rp_item_column column = {.refs = &ref, .count = 1, .squeeze = true};
-    bench_check(rp_trajectory_writer_create_item(writer, "t0", 1.0, &column, 1,
+    bench_check(rp_trajectory_writer_create_item(writer, &(rp_new_item){"t0", 1.0, &column, 1},
                                                  rp_wait_forever(), NULL, &error),
                 &error);
     w->items++;
@@ -290,7 +290,8 @@ static void fill_frames(rp_client *client)
         if (i % STACK != STACK - 1) continue;
         for (int j = 0; j < STACK; j++)
             if (!rp_trajectory_writer_find(writer, 0, j - STACK, &refs[j])) exit(1);
-        bench_check(rp_trajectory_writer_create_item(writer, "t0", 1.0, &column, 1,
+        bench_check(rp_trajectory_writer_create_item(writer,
+                                                     &(rp_new_item){"t0", 1.0, &column, 1},
                                                      rp_wait_forever(), NULL, &error),
                     &error);
     }
@@ -314,7 +315,7 @@ static void stack_batch(rp_sampler *sampler, way how, void *place)
     rp_error error;
 
     if (how == AS_THEY_COME) {
-        bench_check(rp_sampler_stack(sampler, BATCH, &coming, 1, samples, &count,
+        bench_check(rp_sampler_stack(sampler, &(rp_stack){&coming, 1, samples, BATCH}, &count,
                                      rp_wait_forever(), &error),
                     &error);
         return;

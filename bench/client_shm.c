@@ -136,8 +136,9 @@ static double fill(rp_client *client, size_t which, size_t count)
         rp_item_column column = {.refs = &ref, .count = 1, .squeeze = true};
         memcpy(row, &i, sizeof i);
         bench_check(rp_trajectory_writer_append(writer, &value, 1, 0, &ref, &err), &err);
-        bench_check(rp_trajectory_writer_create_item(writer, sizes[which].table, 1, &column, 1,
-                                                     rp_wait_ms(30000), NULL, &err),
+        bench_check(rp_trajectory_writer_create_item(
+                        writer, &(rp_new_item){sizes[which].table, 1, &column, 1},
+                        rp_wait_ms(30000), NULL, &err),
                     &err);
     }
     bench_check(rp_trajectory_writer_flush(writer, 0, rp_wait_ms(30000), &err), &err);

@@ -241,8 +241,9 @@ static stacking measure_stacking(const dataset *d, int rounds)
     bench_check(rp_decoder_new(rp_allocator_default(), (size_t)1 << 32, &warm), NULL);
     bench_check(rp_decoder_new(rp_allocator_default(), (size_t)1 << 32, &cold), NULL);
     for (size_t i = 0; i < d->chunk_count; i++) /* all the way to the last row */
-        bench_check(
-            rp_decoder_rows(warm, d->chunks[i], 0, CHUNK_ROWS - 1, 1, ours, FRAME, NULL), NULL);
+        bench_check(rp_decoder_rows(warm, d->chunks[i], (rp_row_range){0, CHUNK_ROWS - 1, 1},
+                                    ours, FRAME, NULL),
+                    NULL);
     for (int round = 0; round < rounds; round++) {
         for (size_t i = 0; i < BATCH; i++) picks[i] = bench_below(&rng, POOL);
         start = bench_seconds();
@@ -290,9 +291,9 @@ static packing measure_packing(uint8_t **frames, size_t chunk_count, rp_chunk_op
         bench_keep(&best.pack, start);
         start = bench_seconds();
         for (size_t i = 0; i < chunk_count; i++)
-            bench_check(
-                rp_decoder_rows(decoder, chunks[i], 0, 0, CHUNK_ROWS, dst, CHUNK_BYTES, NULL),
-                NULL);
+            bench_check(rp_decoder_rows(decoder, chunks[i], (rp_row_range){0, 0, CHUNK_ROWS},
+                                        dst, CHUNK_BYTES, NULL),
+                        NULL);
         bench_keep(&best.unpack, start);
         rp_decoder_clear(decoder);
         best.stored = 0;

@@ -41,8 +41,8 @@ static void *act(void *client)
         obs[0] = obs[1], obs[1] = obs[2], obs[2] = latest[0];
         reward[0] = reward[1], reward[1] = reward[2], reward[2] = latest[1];
         if (step >= 2)
-            check(rp_trajectory_writer_create_item(writer, "replay", 1, columns, 2, wait, NULL,
-                                                   &err),
+            check(rp_trajectory_writer_create_item(
+                      writer, &(rp_new_item){"replay", 1, columns, 2}, wait, NULL, &err),
                   &err);
     }
     check(rp_trajectory_writer_end_episode(writer, true, wait, &err), &err); /* all are in */
@@ -75,7 +75,10 @@ static void learn(rp_client *client)
             loss += samples[i].weight * error * error;
             updates[i] = (rp_update){samples[i].key, 0.1 + error * error};
         }
-        check(rp_client_mutate(client, "replay", updates, SIZE, NULL, 0, wait, &err), &err);
+        check(rp_client_mutate(client, "replay",
+                               &(rp_mutation){.updates = updates, .update_count = SIZE}, wait,
+                               &err),
+              &err);
         rp_batch_free(batch);
     }
     rp_sampler_free(sampler);

@@ -77,14 +77,13 @@ static void read_found(const rp_allocator *alloc, const uint8_t *data, size_t si
 static void read_blocked(const rp_allocator *alloc, const uint8_t *data, size_t size)
 {
     rp_wire_waiting calls[8];
+    rp_wire_blocked found = {.calls = calls, .capacity = 8};
     rp_error err = {0};
-    size_t count, total;
 
     (void)alloc;
-    if (!is_read(rp_wire_read_blocked(data, size, 1000, calls, 8, &count, &total, &err), &err))
-        return;
-    fuzz_check(count <= 8);
-    for (size_t i = 0; i < count; i++) {
+    if (!is_read(rp_wire_read_blocked(data, size, 1000, &found, &err), &err)) return;
+    fuzz_check(found.count <= 8);
+    for (size_t i = 0; i < found.count; i++) {
         const rp_waiting *w = &calls[i].waiting;
         fuzz_check(w->until_ns >= 1000 && w->waiting_ns >= 0);
         fuzz_check(rp_wire_is_text(w->why, strlen(w->why)));
@@ -269,19 +268,15 @@ static void read_batch(const rp_allocator *alloc, const uint8_t *data, size_t si
 {
     rp_sample_reader *reader = make_reader(alloc);
     rp_sample out[MAX_SAMPLES];
+    rp_sample_list list = {.samples = out, .capacity = MAX_SAMPLES};
     rp_error err = {0};
-    size_t count;
 
     if (reader == NULL) return;
-    (void)is_read(
-        rp_sample_reader_batch(reader, data, size, NULL, true, out, MAX_SAMPLES, &count, &err),
-        &err);
-    check_samples(out, count);
+    (void)is_read(rp_sample_reader_batch(reader, data, size, true, &list, &err), &err);
+    check_samples(out, list.count);
     err = (rp_error){0};
-    (void)is_read(
-        rp_sample_reader_batch(reader, data, size, NULL, false, out, MAX_SAMPLES, &count, &err),
-        &err);
-    for (size_t i = 0; i < count; i++) fuzz_check(out[i].trajectory == NULL);
+    (void)is_read(rp_sample_reader_batch(reader, data, size, false, &list, &err), &err);
+    for (size_t i = 0; i < list.count; i++) fuzz_check(out[i].trajectory == NULL);
     rp_sample_reader_free(reader);
 }
 

@@ -63,9 +63,9 @@ static void read_numbers(rp_chunk *chunk, size_t column)
     rp_status st, part_st;
 
     /* The part comes first, so that the decoder has to go on from a prefix. */
-    part_st =
-        rp_decoder_rows(decoder, chunk, column, first, length, part, length * row_bytes, NULL);
-    st = rp_decoder_rows(decoder, chunk, column, 0, rows, whole, bytes, NULL);
+    part_st = rp_decoder_rows(decoder, chunk, (rp_row_range){column, first, length}, part,
+                              length * row_bytes, NULL);
+    st = rp_decoder_rows(decoder, chunk, (rp_row_range){column, 0, rows}, whole, bytes, NULL);
     fuzz_check(st == RP_OK || st == RP_CORRUPT);
     fuzz_check(part_st == RP_OK || part_st == RP_CORRUPT);
     if (st != RP_OK) return;
@@ -82,8 +82,8 @@ static void read_strings(rp_chunk *chunk, size_t column)
     size_t total = 0;
 
     fuzz_check(count <= sizeof strings / sizeof strings[0]);
-    fuzz_check(rp_decoder_strings(decoder, chunk, column, 0, rows, strings, count, NULL) ==
-               RP_OK);
+    fuzz_check(rp_decoder_strings(decoder, chunk, (rp_row_range){column, 0, rows}, strings,
+                                  count, NULL) == RP_OK);
     for (size_t i = 0; i < count; i++)
         for (size_t k = 0; k < strings[i].size; k += 64) total += (uint8_t)strings[i].data[k];
     fuzz_check(total < SIZE_MAX); /* touched, for the sanitizer */

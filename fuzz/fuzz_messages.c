@@ -98,8 +98,9 @@ static void read_item(const uint8_t *data, size_t size)
     rp_wire_item item;
     rp_error err = {0};
     size_t sum = 0;
-    rp_status st =
-        rp_wire_item_read(data, size, columns, MAX_COLUMNS, slices, MAX_SLICES, &item, &err);
+    rp_status st = rp_wire_item_read(
+        data, size, &(rp_wire_item_arrays){columns, MAX_COLUMNS, slices, MAX_SLICES}, &item,
+        &err);
 
     if (!is_read(st, &err)) return;
     fuzz_check(item.column_count >= 1 && item.column_count <= MAX_COLUMNS);

@@ -99,8 +99,8 @@ static void check_strings(const column *c, const rp_chunk *chunk, size_t index, 
     const rp_string *expected = (const rp_string *)(const void *)c->data[row];
     rp_string got[MAX_ROW_BYTES / sizeof(rp_string)];
 
-    fuzz_check(rp_decoder_strings(decoder, chunk, index, row, 1, got, c->elements, NULL) ==
-               RP_OK);
+    fuzz_check(rp_decoder_strings(decoder, chunk, (rp_row_range){index, row, 1}, got,
+                                  c->elements, NULL) == RP_OK);
     for (size_t i = 0; i < c->elements; i++) {
         fuzz_check(got[i].size == expected[i].size);
         fuzz_check(memcmp(got[i].data, expected[i].data, got[i].size) == 0);
@@ -121,8 +121,8 @@ static void check_chunk(const rp_chunk *chunk, size_t column_count, size_t rows,
                 check_strings(c, chunk, i, r, decoder);
                 continue;
             }
-            fuzz_check(rp_decoder_rows(decoder, chunk, i, r, 1, got, c->row_bytes, NULL) ==
-                       RP_OK);
+            fuzz_check(rp_decoder_rows(decoder, chunk, (rp_row_range){i, r, 1}, got,
+                                       c->row_bytes, NULL) == RP_OK);
             fuzz_check(memcmp(got, c->data[r], c->row_bytes) == 0);
         }
     }

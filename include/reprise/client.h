@@ -106,12 +106,19 @@ RP_API RP_NODISCARD rp_status rp_client_get_tables(rp_client *client, rp_wait wa
                                                    rp_client_tables **out, rp_error *err);
 RP_API void rp_client_tables_free(rp_client_tables *tables); /* NULL is fine */
 
+/* Changes to the items of a table. An array may be NULL if its count is 0. */
+typedef struct rp_mutation {
+    const rp_update *updates; /* priorities to set */
+    size_t update_count;
+    const uint64_t *deletes; /* keys of items to delete */
+    size_t delete_count;
+} rp_mutation;
+
 /* Sets priorities, then deletes items. Unknown keys are ignored. RP_NOT_FOUND (no such table),
  * RP_INVALID (a priority). */
 RP_API RP_NODISCARD rp_status rp_client_mutate(rp_client *client, const char *table,
-                                               const rp_update *updates, size_t update_count,
-                                               const uint64_t *deletes, size_t delete_count,
-                                               rp_wait wait, rp_error *err);
+                                               const rp_mutation *mutation, rp_wait wait,
+                                               rp_error *err);
 
 /* Removes all items of a table and resets its counters. RP_NOT_FOUND. */
 RP_API RP_NODISCARD rp_status rp_client_reset(rp_client *client, const char *table,
@@ -168,11 +175,18 @@ typedef struct rp_client_waiting {
     rp_waiting waiting;
 } rp_client_waiting;
 
-/* Describes up to `capacity` blocked calls of a table (NULL: of all tables). `*count` is the
- * number described, `*total` (may be NULL) the number of blocked calls. RP_NOT_FOUND. */
+/* A list of blocked calls. The caller sets `calls` and `capacity`. */
+typedef struct rp_client_blocked {
+    rp_client_waiting *calls; /* memory of the caller; may be NULL if `capacity` is 0 */
+    size_t capacity;
+    size_t count; /* calls described, at most `capacity` */
+    size_t total; /* blocked calls, described or not */
+} rp_client_blocked;
+
+/* Describes the blocked calls of a table (NULL: of all tables). `out->count` and `out->total`
+ * are written on RP_OK only. RP_NOT_FOUND. */
 RP_API RP_NODISCARD rp_status rp_client_why_blocked(rp_client *client, const char *table,
-                                                    rp_client_waiting *out, size_t capacity,
-                                                    size_t *count, size_t *total, rp_wait wait,
+                                                    rp_client_blocked *out, rp_wait wait,
                                                     rp_error *err);
 
 RP_END_DECLS

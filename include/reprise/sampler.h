@@ -115,24 +115,29 @@ typedef struct rp_stack_place {
     size_t item_bytes; /* every item must have exactly so many */
 } rp_stack_place;
 
-/* For callers that know the columns of the items: waits for `size` (1 to 2^20) samples and
- * decodes each on the calling thread as it arrives, while it is in the processor's cache.
- * Faster than a batch if items are large and not compressed. Samples are released in groups
- * (256 KiB of decoded data or one item, at most 256 items), so memory does not grow with
- * `size`. samples[i], of which there are `size`, gets everything but the trajectory of each.
- * Other callers may get samples in between. Importance weights are normalised within one call.
+/* The memory of a stack of items. */
+typedef struct rp_stack {
+    const rp_stack_place *columns; /* one for each column of the items */
+    size_t column_count;
+    rp_sample *samples; /* `size` of them; each gets everything but its trajectory */
+    size_t size;        /* items, 1 to 2^20 */
+} rp_stack;
+
+/* For callers that know the columns of the items: waits for `to->size` samples and decodes each
+ * on the calling thread as it arrives, while it is in the processor's cache. Faster than a
+ * batch if items are large and not compressed. Samples are released in groups (256 KiB of
+ * decoded data or one item, at most 256 items), so memory does not grow with the size. Other
+ * callers may get samples in between. Importance weights are normalised within one call.
  *
- * `*count` is written in every case: the number of samples in place. It is less than `size` if
- * the wait or the sampler ended. The status is RP_OK if it is at least 1; the next call returns
- * the reason. To continue, call again with `columns` advanced.
+ * `*count` is written in every case: the number of samples in place. It is less than
+ * `to->size` if the wait or the sampler ended. The status is RP_OK if it is at least 1; the
+ * next call returns the reason. To continue, call again with `columns` and `samples` advanced.
  *
  * Statuses as of rp_sampler_batch(), and RP_PRECONDITION in the child of a fork. RP_INVALID: an
- * item does not have the columns and bytes of `columns`, differs from the first item, or has
- * strings. On RP_INVALID, RP_CORRUPT and RP_NO_RESOURCE the current group of samples is
+ * item does not have the columns and bytes of `to->columns`, differs from the first item, or
+ * has strings. On RP_INVALID, RP_CORRUPT and RP_NO_RESOURCE the current group of samples is
  * discarded. */
-RP_API RP_NODISCARD rp_status rp_sampler_stack(rp_sampler *sampler, size_t size,
-                                               const rp_stack_place *columns,
-                                               size_t column_count, rp_sample *samples,
+RP_API RP_NODISCARD rp_status rp_sampler_stack(rp_sampler *sampler, const rp_stack *to,
                                                size_t *count, rp_wait wait, rp_error *err);
 
 /* Writes a sentence that says what the sampler waits for, cut to fit `size`. */

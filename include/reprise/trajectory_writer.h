@@ -109,15 +109,23 @@ typedef struct rp_item_column {
     const char *name; /* for messages; may be NULL */
 } rp_item_column;
 
+/* An item to create. */
+typedef struct rp_new_item {
+    const char *table;
+    double priority;
+    const rp_item_column *columns;
+    size_t column_count; /* >= 1 */
+} rp_new_item;
+
 /* Creates an item. Waits only while the writer holds max_items or max_bytes. `*key` (may be
  * NULL) gets its key. On failure nothing is created.
  * RP_NOT_FOUND (no such table), RP_INVALID (a priority that is NaN, no columns, an empty
  * column, rows of different dtypes or shapes, the signature; the text names the column),
  * RP_PRECONDITION (a row has left the history), RP_DEADLINE, RP_CANCELLED, RP_NO_RESOURCE. */
-RP_API RP_NODISCARD rp_status rp_trajectory_writer_create_item(
-    rp_trajectory_writer *writer, const char *table, double priority,
-    const rp_item_column *columns, size_t column_count, rp_wait wait, uint64_t *key,
-    rp_error *err);
+RP_API RP_NODISCARD rp_status rp_trajectory_writer_create_item(rp_trajectory_writer *writer,
+                                                               const rp_new_item *item,
+                                                               rp_wait wait, uint64_t *key,
+                                                               rp_error *err);
 
 /* Completes the chunks of all but the latest `leave` items and waits until at most `leave`
  * items are unconfirmed. After RP_DEADLINE and RP_CANCELLED sending continues in the

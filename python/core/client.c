@@ -19,12 +19,12 @@ typedef struct request {
     core_request base;
     rp_client *client;
     const char *table;
-    rp_update *updates; /* these three by PyMem_RawMalloc() */
+    rp_update *updates; /* these two, and the calls of `blocked`, by PyMem_RawMalloc() */
     uint64_t *deletes;
-    rp_client_waiting *waiting;
+    rp_client_blocked blocked;
     rp_client_durability *durability; /* `capacity` of them, by PyMem_RawCalloc() */
     size_t capacity, durability_count;
-    size_t update_count, delete_count, waiting_count, waiting_total;
+    size_t update_count, delete_count;
     rp_table_options options;
     rp_table_change change;
     uint32_t sides;
@@ -38,7 +38,7 @@ static void clear_request(void *arg)
 
     PyMem_RawFree(r->updates);
     PyMem_RawFree(r->deletes);
-    PyMem_RawFree(r->waiting);
+    PyMem_RawFree(r->blocked.calls);
     PyMem_RawFree(r->durability);
     rp_signature_unref(r->options.signature);
     rp_client_tables_free(r->tables);
@@ -86,8 +86,12 @@ static rp_status not_found(rp_status status, const char *table, rp_error *err)
 static rp_status do_mutate(void *arg, rp_wait wait, rp_error *err)
 {
     request *r = arg;
-    rp_status status = rp_client_mutate(r->client, r->table, r->updates, r->update_count,
-                                        r->deletes, r->delete_count, wait, err);
+    rp_status status = rp_client_mutate(r->client, r->table,
+                                        &(rp_mutation){.updates = r->updates,
+                                                       .update_count = r->update_count,
+                                                       .deletes = r->deletes,
+                                                       .delete_count = r->delete_count},
+                                        wait, err);
     return not_found(status, r->table, err);
 }
 
@@ -143,8 +147,7 @@ static rp_status do_resume(void *arg, rp_wait wait, rp_error *err)
 static rp_status do_why(void *arg, rp_wait wait, rp_error *err)
 {
     request *r = arg;
-    return rp_client_why_blocked(r->client, r->table, r->waiting, WHY_MAX, &r->waiting_count,
-                                 &r->waiting_total, wait, err);
+    return rp_client_why_blocked(r->client, r->table, &r->blocked, wait, err);
 }
 
 static int spread_from(const char *name, rp_spread *spread)
@@ -553,18 +556,19 @@ static PyObject *client_why_blocked(core_client *self, PyObject *args, PyObject 
         core_timeout_s(timeout, &timeout_ms) != 0 || !(r = request_new(self)))
         return NULL;
     r->table = table;
-    r->waiting = PyMem_RawMalloc(WHY_MAX * sizeof *r->waiting);
-    if (!r->waiting) {
+    r->blocked.capacity = WHY_MAX;
+    r->blocked.calls = PyMem_RawMalloc(WHY_MAX * sizeof *r->blocked.calls);
+    if (!r->blocked.calls) {
         PyErr_NoMemory();
         goto out;
     }
     if (core_call_server(do_why, &r->base, CORE_CALL_AGAIN | CORE_CALL_PATIENT, timeout_ms) !=
         0)
         goto out;
-    assert(r->waiting_count <= WHY_MAX);
-    list = PyList_New((Py_ssize_t)r->waiting_count);
-    for (size_t i = 0; list && i < r->waiting_count; i++) {
-        PyObject *dict = waiting_dict(&r->waiting[i]);
+    assert(r->blocked.count <= WHY_MAX);
+    list = PyList_New((Py_ssize_t)r->blocked.count);
+    for (size_t i = 0; list && i < r->blocked.count; i++) {
+        PyObject *dict = waiting_dict(&r->blocked.calls[i]);
         if (!dict)
             Py_CLEAR(list);
         else

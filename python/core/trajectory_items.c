@@ -28,8 +28,9 @@ static rp_status create_call(void *arg, rp_wait wait, rp_error *err)
     new_item *item = arg;
     rp_trajectory_writer *writer = item->w->state->writer;
     assert(writer != NULL && item->w->state->busy && item->count > 0);
-    return rp_trajectory_writer_create_item(writer, item->table, item->priority, item->columns,
-                                            item->count, wait, &item->key, err);
+    return rp_trajectory_writer_create_item(
+        writer, &(rp_new_item){item->table, item->priority, item->columns, item->count}, wait,
+        &item->key, err);
 }
 
 /* Moves a structure to the front, unless it was replaced meanwhile. */

@@ -136,19 +136,24 @@ void rp_chunk_tuner_on_item(rp_chunk_tuner *tuner, size_t chunk_bytes, size_t ch
 /* Empties the cache. */
 void rp_decoder_clear(rp_decoder *decoder);
 
-/* Writes rows [offset, offset + length) of a column to `dst`, which has exactly their size.
+/* Rows [offset, offset + length) of a column. */
+typedef struct rp_row_range {
+    size_t column, offset, length;
+} rp_row_range;
+
+/* Writes rows of a chunk to `dst`, which has exactly their size.
  * Decompresses no further than the last requested row. A later request beyond that row
  * decompresses at least twice as far, so that reading row by row takes linear time. A cached
  * column holds a reference to its chunk.
  * RP_INVALID (out of range, wrong size, a string column), RP_CORRUPT, RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_decoder_rows(rp_decoder *decoder, const rp_chunk *chunk,
-                                       size_t column, size_t offset, size_t length, void *dst,
-                                       size_t dst_bytes, rp_error *err);
+                                       rp_row_range rows, void *dst, size_t dst_bytes,
+                                       rp_error *err);
 
 /* The same for a string column: writes the `element_count` elements of those rows. They are
  * borrowed from the chunk and valid as long as it is. */
 RP_NODISCARD rp_status rp_decoder_strings(rp_decoder *decoder, const rp_chunk *chunk,
-                                          size_t column, size_t offset, size_t length,
-                                          rp_string *dst, size_t element_count, rp_error *err);
+                                          rp_row_range rows, rp_string *dst,
+                                          size_t element_count, rp_error *err);
 
 #endif

@@ -185,10 +185,10 @@ rp_status rp_decoder_copy(rp_decoder *decoder, const rp_chunk *chunk, size_t col
     return RP_OK;
 }
 
-static rp_status check_rows(const rp_chunk *chunk, size_t column, size_t offset, size_t length,
-                            bool strings, rp_error *err)
+static rp_status check_rows(const rp_chunk *chunk, rp_row_range rows, bool strings,
+                            rp_error *err)
 {
-    size_t rows;
+    size_t column = rows.column, there;
 
     if (column >= chunk->column_count)
         return rp_fail(err, RP_INVALID, "chunk %" PRIu64 ": column %zu of %u",
@@ -196,43 +196,42 @@ static rp_status check_rows(const rp_chunk *chunk, size_t column, size_t offset,
     if ((chunk->columns[column].dtype == RP_STRING) != strings)
         return rp_fail(err, RP_INVALID, "chunk %" PRIu64 ", column %zu: it holds %s",
                        chunk->origin.key, column, rp_dtype_name(chunk->columns[column].dtype));
-    rows = rp_chunk_rows(chunk, column);
-    if (offset > rows || length > rows - offset)
+    there = rp_chunk_rows(chunk, column);
+    if (rows.offset > there || rows.length > there - rows.offset)
         return rp_fail(err, RP_INVALID,
                        "chunk %" PRIu64 ", column %zu: rows [%zu, %zu + %zu) of %zu",
-                       chunk->origin.key, column, offset, offset, length, rows);
+                       chunk->origin.key, column, rows.offset, rows.offset, rows.length, there);
     return RP_OK;
 }
 
-rp_status rp_decoder_rows(rp_decoder *decoder, const rp_chunk *chunk, size_t column,
-                          size_t offset, size_t length, void *dst, size_t dst_bytes,
-                          rp_error *err)
+rp_status rp_decoder_rows(rp_decoder *decoder, const rp_chunk *chunk, rp_row_range rows,
+                          void *dst, size_t dst_bytes, rp_error *err)
 {
-    rp_status st = check_rows(chunk, column, offset, length, false, err);
+    rp_status st = check_rows(chunk, rows, false, err);
+    size_t bytes;
 
     if (st != RP_OK) return st;
-    if (dst_bytes != length * chunk->places[column].row_bytes)
+    bytes = rows.length * chunk->places[rows.column].row_bytes;
+    if (dst_bytes != bytes)
         return rp_fail(err, RP_INVALID,
                        "chunk %" PRIu64
                        ", column %zu: %zu rows have %zu bytes, got room for %zu",
-                       chunk->origin.key, column, length,
-                       length * chunk->places[column].row_bytes, dst_bytes);
-    return rp_decoder_copy(decoder, chunk, column, offset, length, dst, err);
+                       chunk->origin.key, rows.column, rows.length, bytes, dst_bytes);
+    return rp_decoder_copy(decoder, chunk, rows.column, rows.offset, rows.length, dst, err);
 }
 
-rp_status rp_decoder_strings(rp_decoder *decoder, const rp_chunk *chunk, size_t column,
-                             size_t offset, size_t length, rp_string *dst, size_t element_count,
-                             rp_error *err)
+rp_status rp_decoder_strings(rp_decoder *decoder, const rp_chunk *chunk, rp_row_range rows,
+                             rp_string *dst, size_t element_count, rp_error *err)
 {
-    rp_status st = check_rows(chunk, column, offset, length, true, err);
-    size_t per_row;
+    rp_status st = check_rows(chunk, rows, true, err);
+    size_t elements;
 
     if (st != RP_OK) return st;
-    per_row = chunk->places[column].row_bytes / sizeof(rp_string);
-    if (element_count != length * per_row)
+    elements = rows.length * (chunk->places[rows.column].row_bytes / sizeof(rp_string));
+    if (element_count != elements)
         return rp_fail(err, RP_INVALID,
                        "chunk %" PRIu64 ", column %zu: %zu rows have %zu strings, got room for "
                        "%zu",
-                       chunk->origin.key, column, length, length * per_row, element_count);
-    return rp_decoder_copy(decoder, chunk, column, offset, length, dst, err);
+                       chunk->origin.key, rows.column, rows.length, elements, element_count);
+    return rp_decoder_copy(decoder, chunk, rows.column, rows.offset, rows.length, dst, err);
 }

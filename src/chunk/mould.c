@@ -98,25 +98,25 @@ static bool matches(const rp_chunk_mould *m, const uint8_t *wire, size_t size, s
            memcmp(wire + size - m->after_bytes, m->after, m->after_bytes) == 0;
 }
 
-rp_status rp_chunk_mould_parse(rp_chunk_mould *mould, const rp_allocator *alloc,
-                               const uint8_t *wire, size_t size, const rp_chunk_head *head,
-                               const rp_chunk_limits *limits, rp_chunk **out, rp_error *err)
+rp_status rp_chunk_mould_parse(rp_chunk_mould *mould, const rp_allocator *alloc, rp_bytes wire,
+                               const rp_chunk_head *head, const rp_chunk_limits *limits,
+                               rp_chunk **out, rp_error *err)
 {
     rp_chunk *chunk;
     uint8_t *at;
     rp_status st;
 
-    if (is_within(mould, size, limits) && head->bytes > 0 &&
-        matches(mould, wire, size, head->bytes)) {
-        chunk = rp_chunk_alloc(alloc, 1, size, &at);
+    if (is_within(mould, wire.size, limits) && head->bytes > 0 &&
+        matches(mould, wire.data, wire.size, head->bytes)) {
+        chunk = rp_chunk_alloc(alloc, 1, wire.size, &at);
         if (chunk != NULL) {
-            memcpy(at, wire, size);
+            memcpy(at, wire.data, wire.size);
             fill_in(mould, &head->origin, head->bytes, chunk);
             *out = chunk;
             return RP_OK;
         }
     }
-    st = rp_chunk_parse(alloc, wire, size, limits, out, err);
+    st = rp_chunk_parse(alloc, wire.data, wire.size, limits, out, err);
     if (st == RP_OK) rp_chunk_mould_take(mould, *out);
     return st;
 }

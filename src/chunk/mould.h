@@ -13,6 +13,7 @@
 #define RP_CHUNK_MOULD_H
 
 #include "chunk/chunk_wire.h"
+#include "util/bytes.h"
 
 enum { RP_MOULD_BYTES = 64 };
 
@@ -35,8 +36,7 @@ rp_chunk *rp_chunk_mould_cast(const rp_chunk_mould *mould, const rp_allocator *a
 /* The same as rp_chunk_parse(), but faster if the message matches the template; otherwise
  * updates the template. `head` is from rp_chunk_wire_peek() of the message. */
 RP_NODISCARD rp_status rp_chunk_mould_parse(rp_chunk_mould *mould, const rp_allocator *alloc,
-                                            const uint8_t *wire, size_t size,
-                                            const rp_chunk_head *head,
+                                            rp_bytes wire, const rp_chunk_head *head,
                                             const rp_chunk_limits *limits, rp_chunk **out,
                                             rp_error *err);
 

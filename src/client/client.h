@@ -74,9 +74,7 @@ void rp_client_forget_signature(rp_client *client, const char *table);
 RP_NODISCARD rp_status rp_local_tables(rp_client *client, rp_client_tables **out,
                                        rp_error *err);
 RP_NODISCARD rp_status rp_local_mutate(rp_client *client, const char *table,
-                                       const rp_update *updates, size_t update_count,
-                                       const uint64_t *deletes, size_t delete_count,
-                                       rp_error *err);
+                                       const rp_mutation *mutation, rp_error *err);
 RP_NODISCARD rp_status rp_local_reset(rp_client *client, const char *table, rp_error *err);
 RP_NODISCARD rp_status rp_local_drop(rp_client *client, const char *table, rp_error *err);
 RP_NODISCARD rp_status rp_local_alter(rp_client *client, const char *table,
@@ -84,8 +82,7 @@ RP_NODISCARD rp_status rp_local_alter(rp_client *client, const char *table,
 RP_NODISCARD rp_status rp_local_pause(rp_client *client, const char *table, uint32_t sides,
                                       bool resume, rp_error *err);
 RP_NODISCARD rp_status rp_local_why_blocked(rp_client *client, const char *table,
-                                            rp_client_waiting *out, size_t capacity,
-                                            size_t *count, size_t *total, rp_error *err);
+                                            rp_client_blocked *out, rp_error *err);
 
 /* Creates an empty list with room for `capacity` tables. RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_client_tables_new(const rp_allocator *alloc, size_t capacity,

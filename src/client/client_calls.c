@@ -126,8 +126,7 @@ rp_status rp_client_get_tables(rp_client *client, rp_wait wait, rp_client_tables
     return get_remote_tables(client, wait, out, err);
 }
 
-rp_status rp_client_mutate(rp_client *client, const char *table, const rp_update *updates,
-                           size_t update_count, const uint64_t *deletes, size_t delete_count,
+rp_status rp_client_mutate(rp_client *client, const char *table, const rp_mutation *mutation,
                            rp_wait wait, rp_error *err)
 {
     rp_status st = need_name(table, err);
@@ -135,15 +134,14 @@ rp_status rp_client_mutate(rp_client *client, const char *table, const rp_update
 
     if (st != RP_OK) return st;
     /* A NaN would make a table of a Reverb server unusable. */
-    for (size_t i = 0; i < update_count; i++)
-        if (isnan(updates[i].priority))
+    for (size_t i = 0; i < mutation->update_count; i++)
+        if (isnan(mutation->updates[i].priority))
             return rp_fail(err, RP_INVALID, "the priority of item %" PRIu64 " is not a number",
-                           updates[i].key);
-    if (client->store != NULL)
-        return rp_local_mutate(client, table, updates, update_count, deletes, delete_count,
-                               err);
+                           mutation->updates[i].key);
+    if (client->store != NULL) return rp_local_mutate(client, table, mutation, err);
     rp_buf_init(&message, &client->alloc);
-    rp_wire_write_mutate_request(&message, table, updates, update_count, deletes, delete_count);
+    rp_wire_write_mutate_request(&message, table, mutation->updates, mutation->update_count,
+                                 mutation->deletes, mutation->delete_count);
     return call_all(client, RP_CLIENT_REVERB "MutatePriorities", &message, true, wait, err);
 }
 
@@ -341,46 +339,40 @@ rp_status rp_client_resume_table(rp_client *client, const char *table, uint32_t 
     return set_paused(client, table, sides, true, wait, err);
 }
 
-/* The blocked calls of all shards. */
-typedef struct blocked {
-    rp_client_waiting *out;
-    size_t capacity, count;
-    size_t total; /* calls, described or not */
-} blocked;
-
 /* Adds the blocked calls of one shard. */
 static rp_status add_blocked(rp_client *client, size_t shard, const rp_unary_response *response,
-                             blocked *b, rp_error *err)
+                             rp_client_blocked *b, rp_error *err)
 {
-    size_t room = b->capacity - b->count, found = 0, all = 0;
-    rp_wire_waiting *list = NULL;
+    size_t room = b->capacity - b->count;
+    rp_wire_blocked found = {0};
     rp_status st;
 
     assert(b->count <= b->capacity);
     /* Each call takes at least a byte of the response: this bounds the allocation. */
     if (room > response->size) room = response->size;
     if (room > 0) {
-        list = rp_alloc_array(&client->alloc, room, sizeof *list);
-        if (list == NULL) return rp_fail_memory(err, room * sizeof *list);
+        found.calls = rp_alloc_array(&client->alloc, room, sizeof *found.calls);
+        if (found.calls == NULL) return rp_fail_memory(err, room * sizeof *found.calls);
     }
-    st = rp_wire_read_blocked(response->data, response->size, rp_now_ns(), list, room, &found,
-                              &all, err);
-    assert(st != RP_OK || found <= room);
+    found.capacity = room;
+    st = rp_wire_read_blocked(response->data, response->size, rp_now_ns(), &found, err);
+    assert(st != RP_OK || found.count <= room);
     if (st != RP_OK) st = name_shard(client, shard, st, err);
-    for (size_t i = 0; st == RP_OK && list != NULL && i < found; i++) {
-        rp_client_waiting *w = &b->out[b->count++];
+    for (size_t i = 0; st == RP_OK && found.calls != NULL && i < found.count; i++) {
+        const rp_wire_waiting *call = &found.calls[i];
+        rp_client_waiting *w = &b->calls[b->count++];
 
-        *w = (rp_client_waiting){.shard = shard, .waiting = list[i].waiting};
-        (void)snprintf(w->table, sizeof w->table, "%.*s", (int)list[i].table.size,
-                       list[i].table.data);
+        *w = (rp_client_waiting){.shard = shard, .waiting = call->waiting};
+        (void)snprintf(w->table, sizeof w->table, "%.*s", (int)call->table.size,
+                       call->table.data);
     }
-    if (st == RP_OK) b->total += all;
-    rp_release(&client->alloc, list, room * sizeof *list);
+    if (st == RP_OK) b->total += found.total;
+    rp_release(&client->alloc, found.calls, room * sizeof *found.calls);
     return st;
 }
 
-static rp_status request_blocked(rp_client *client, const char *table, blocked *b, rp_wait wait,
-                                 rp_error *err)
+static rp_status request_blocked(rp_client *client, const char *table, rp_client_blocked *b,
+                                 rp_wait wait, rp_error *err)
 {
     rp_unary_request request = {RP_CLIENT_REPLAY "WhyBlocked", NULL, true};
     rp_unary *u = NULL;
@@ -404,18 +396,15 @@ static rp_status request_blocked(rp_client *client, const char *table, blocked *
     return st;
 }
 
-rp_status rp_client_why_blocked(rp_client *client, const char *table, rp_client_waiting *out,
-                                size_t capacity, size_t *count, size_t *total, rp_wait wait,
-                                rp_error *err)
+rp_status rp_client_why_blocked(rp_client *client, const char *table, rp_client_blocked *out,
+                                rp_wait wait, rp_error *err)
 {
-    blocked b = {.out = out, .capacity = capacity};
-    rp_status st = client->store != NULL ? rp_local_why_blocked(client, table, out, capacity,
-                                                                &b.count, &b.total, err)
+    rp_client_blocked b = {.calls = out->calls, .capacity = out->capacity};
+    rp_status st = client->store != NULL ? rp_local_why_blocked(client, table, &b, err)
                                          : request_blocked(client, table, &b, wait, err);
 
     if (st != RP_OK) return st;
-    assert(b.count <= capacity && b.count <= b.total);
-    *count = b.count;
-    if (total != NULL) *total = b.total;
+    assert(b.count <= b.capacity && b.count <= b.total);
+    *out = b;
     return RP_OK;
 }

@@ -63,17 +63,17 @@ rp_status rp_local_tables(rp_client *client, rp_client_tables **out, rp_error *e
     return st;
 }
 
-rp_status rp_local_mutate(rp_client *client, const char *table, const rp_update *updates,
-                          size_t update_count, const uint64_t *deletes, size_t delete_count,
+rp_status rp_local_mutate(rp_client *client, const char *table, const rp_mutation *mutation,
                           rp_error *err)
 {
     rp_table *t;
     rp_status st = find(client, table, &t, err);
 
     if (st != RP_OK) return st;
-    if (update_count > 0) st = rp_table_update(t, updates, update_count, NULL, err);
-    if (st == RP_OK && delete_count > 0)
-        st = rp_table_delete(t, deletes, delete_count, NULL, err);
+    if (mutation->update_count > 0)
+        st = rp_table_update(t, mutation->updates, mutation->update_count, NULL, err);
+    if (st == RP_OK && mutation->delete_count > 0)
+        st = rp_table_delete(t, mutation->deletes, mutation->delete_count, NULL, err);
     rp_table_unref(t);
     return st;
 }
@@ -119,13 +119,12 @@ rp_status rp_local_pause(rp_client *client, const char *table, uint32_t sides, b
 }
 
 /* Describes blocked calls of one table in the rest of the array. */
-static rp_status describe(rp_client *client, rp_table *t, rp_client_waiting *out,
-                          size_t capacity, size_t *count, size_t *total, rp_error *err)
+static rp_status describe(rp_client *client, rp_table *t, rp_client_blocked *out, rp_error *err)
 {
-    size_t room = capacity - *count, found;
+    size_t room = out->capacity - out->count, found;
     rp_waiting *waiting = NULL;
 
-    assert(*count <= capacity);
+    assert(out->count <= out->capacity);
     if (room > 0) {
         size_t there = rp_table_waiting(t, NULL, 0);
 
@@ -136,9 +135,9 @@ static rp_status describe(rp_client *client, rp_table *t, rp_client_waiting *out
         if (waiting == NULL) return rp_fail_memory(err, room * sizeof *waiting);
     }
     found = rp_table_waiting(t, waiting, room);
-    *total += found;
+    out->total += found;
     for (size_t i = 0; i < found && i < room; i++) {
-        rp_client_waiting *w = &out[(*count)++];
+        rp_client_waiting *w = &out->calls[out->count++];
 
         *w = (rp_client_waiting){.waiting = waiting[i]};
         (void)snprintf(w->table, sizeof w->table, "%s", rp_table_name(t));
@@ -147,25 +146,25 @@ static rp_status describe(rp_client *client, rp_table *t, rp_client_waiting *out
     return RP_OK;
 }
 
-rp_status rp_local_why_blocked(rp_client *client, const char *table, rp_client_waiting *out,
-                               size_t capacity, size_t *count, size_t *total, rp_error *err)
+rp_status rp_local_why_blocked(rp_client *client, const char *table, rp_client_blocked *out,
+                               rp_error *err)
 {
     rp_table *t = NULL;
     all_tables all = {0};
     rp_status st;
 
-    *count = *total = 0;
+    out->count = out->total = 0;
     if (table != NULL) {
         st = find(client, table, &t, err);
-        if (st == RP_OK) st = describe(client, t, out, capacity, count, total, err);
+        if (st == RP_OK) st = describe(client, t, out, err);
         rp_table_unref(t);
         return st;
     }
     st = get_all(client, &all, err);
     if (st != RP_OK) return st;
     for (size_t i = 0; i < all.count && st == RP_OK; i++)
-        st = describe(client, all.list[i], out, capacity, count, total, err);
+        st = describe(client, all.list[i], out, err);
     put_all(client, &all);
-    assert(*count <= capacity && *count <= *total);
+    assert(out->count <= out->capacity && out->count <= out->total);
     return st;
 }

@@ -13,16 +13,12 @@
 #define RP_DISK_FILES_H
 
 #include "reprise/alloc.h"
+#include "util/bytes.h"
 
 enum { RP_MAX_READ_PARTS = 8 };
 
 typedef struct rp_files rp_files;
 typedef struct rp_file rp_file;
-
-typedef struct rp_bytes {
-    const void *data;
-    size_t size;
-} rp_bytes;
 
 /* One destination of a scattered read. */
 typedef struct rp_read_part {

@@ -481,8 +481,7 @@ static rp_status read_waiting(const rp_pb_field *field, int64_t now_ns, rp_wire_
 }
 
 rp_status rp_wire_read_blocked(const uint8_t *data, size_t size, int64_t now_ns,
-                               rp_wire_waiting *out, size_t capacity, size_t *count,
-                               size_t *total, rp_error *err)
+                               rp_wire_blocked *out, rp_error *err)
 {
     rp_pb_reader reader = rp_pb_open(data, size);
     size_t read = 0, waiting = 0;
@@ -492,13 +491,13 @@ rp_status rp_wire_read_blocked(const uint8_t *data, size_t size, int64_t now_ns,
 
     while ((step = rp_pb_next(&reader, &f)) == RP_PB_FIELD) {
         if (rp_pb_is(&f, 2, RP_PB_VARINT)) waiting = (size_t)f.value;
-        if (!rp_pb_is(&f, 1, RP_PB_BYTES) || read == capacity) continue;
-        st = read_waiting(&f, now_ns, &out[read], err);
+        if (!rp_pb_is(&f, 1, RP_PB_BYTES) || read == out->capacity) continue;
+        st = read_waiting(&f, now_ns, &out->calls[read], err);
         if (st != RP_OK) return st;
         read++;
     }
     if (step != RP_PB_END) return malformed("WhyBlockedResponse", err);
-    *count = read;
-    *total = waiting;
+    out->count = read;
+    out->total = waiting;
     return RP_OK;
 }

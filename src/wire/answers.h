@@ -58,11 +58,17 @@ typedef struct rp_wire_waiting {
     rp_waiting waiting; /* `why` cut to fit */
 } rp_wire_waiting;
 
-/* WhyBlockedResponse: reads its first `capacity` calls. `*count` is their number, `*total` the
- * number of all calls that wait. `now_ns` is the monotonic time, to which deadlines are added.
- */
+/* A list of blocked calls. The caller sets `calls` and `capacity`. */
+typedef struct rp_wire_blocked {
+    rp_wire_waiting *calls;
+    size_t capacity;
+    size_t count; /* calls read, at most `capacity` */
+    size_t total; /* blocked calls, read or not */
+} rp_wire_blocked;
+
+/* WhyBlockedResponse: reads the first calls, as many as fit. `now_ns` is the monotonic time, to
+ * which deadlines are added. `out` is unchanged on failure, but for the content of `calls`. */
 RP_NODISCARD rp_status rp_wire_read_blocked(const uint8_t *data, size_t size, int64_t now_ns,
-                                            rp_wire_waiting *out, size_t capacity,
-                                            size_t *count, size_t *total, rp_error *err);
+                                            rp_wire_blocked *out, rp_error *err);
 
 #endif

@@ -173,31 +173,24 @@ static bool read_slice(const uint8_t *data, size_t size, rp_wire_slice *out)
     return step == RP_PB_END;
 }
 
-/* The arrays being filled. */
-typedef struct item_room {
-    rp_wire_column *columns;
-    size_t max_columns;
-    rp_wire_slice *slices;
-    size_t max_slices;
-} item_room;
-
-static rp_status read_column(const uint8_t *data, size_t size, const item_room *room,
-                             rp_wire_item *out, rp_error *err)
+static rp_status read_column(const uint8_t *data, size_t size,
+                             const rp_wire_item_arrays *arrays, rp_wire_item *out,
+                             rp_error *err)
 {
     rp_pb_reader reader = rp_pb_open(data, size);
     rp_wire_column column = {0};
     rp_pb_field field;
     rp_pb_step step;
 
-    if (out->column_count == room->max_columns)
+    if (out->column_count == arrays->max_columns)
         return too_many(&out->excess, RP_EXCESS_COLUMNS, "columns in an item",
-                        room->max_columns, err);
+                        arrays->max_columns, err);
     while ((step = rp_pb_next(&reader, &field)) == RP_PB_FIELD) {
         if (rp_pb_is(&field, COLUMN_SQUEEZE, RP_PB_VARINT)) column.squeeze = field.value != 0;
         if (!rp_pb_is(&field, COLUMN_SLICE, RP_PB_BYTES)) continue;
-        if (out->slice_count == room->max_slices)
-            return too_many(&out->excess, RP_EXCESS_SLICES, "slices", room->max_slices, err);
-        if (!read_slice(field.data, field.size, &room->slices[out->slice_count]))
+        if (out->slice_count == arrays->max_slices)
+            return too_many(&out->excess, RP_EXCESS_SLICES, "slices", arrays->max_slices, err);
+        if (!read_slice(field.data, field.size, &arrays->slices[out->slice_count]))
             return malformed("ChunkSlice", err);
         out->slice_count++;
         column.slice_count++;
@@ -206,13 +199,14 @@ static rp_status read_column(const uint8_t *data, size_t size, const item_room *
     if (column.slice_count == 0)
         return rp_fail(err, RP_INVALID, "item %llu: column %zu has no slices",
                        (unsigned long long)out->key, out->column_count);
-    assert(out->column_count < room->max_columns && out->slice_count <= room->max_slices);
-    room->columns[out->column_count++] = column;
+    assert(out->column_count < arrays->max_columns && out->slice_count <= arrays->max_slices);
+    arrays->columns[out->column_count++] = column;
     return RP_OK;
 }
 
-static rp_status read_trajectory(const uint8_t *data, size_t size, const item_room *room,
-                                 rp_wire_item *out, rp_error *err)
+static rp_status read_trajectory(const uint8_t *data, size_t size,
+                                 const rp_wire_item_arrays *arrays, rp_wire_item *out,
+                                 rp_error *err)
 {
     rp_pb_reader reader = rp_pb_open(data, size);
     rp_pb_field field;
@@ -221,7 +215,7 @@ static rp_status read_trajectory(const uint8_t *data, size_t size, const item_ro
     while ((step = rp_pb_next(&reader, &field)) == RP_PB_FIELD) {
         rp_status st;
         if (!rp_pb_is(&field, TRAJECTORY_COLUMN, RP_PB_BYTES)) continue;
-        st = read_column(field.data, field.size, room, out, err);
+        st = read_column(field.data, field.size, arrays, out, err);
         if (st != RP_OK) return st;
     }
     return step == RP_PB_END ? RP_OK : malformed("FlatTrajectory", err);
@@ -258,21 +252,22 @@ static inline bool slice_in_order(rp_pb_reader r, rp_wire_slice *out)
            get_count(index, &out->index) && r.at == r.end;
 }
 
-static inline bool column_in_order(rp_pb_reader r, const item_room *room, rp_wire_item *out)
+static inline bool column_in_order(rp_pb_reader r, const rp_wire_item_arrays *arrays,
+                                   rp_wire_item *out)
 {
     rp_pb_reader slice;
     uint32_t count = 0;
     uint64_t squeeze;
 
-    if (out->column_count == room->max_columns) return false;
+    if (out->column_count == arrays->max_columns) return false;
     for (; rp_pb_begins(&r, COLUMN_SLICE, RP_PB_BYTES); count++)
-        if (out->slice_count == room->max_slices || !rp_pb_take_bytes(&r, &slice) ||
-            !slice_in_order(slice, &room->slices[out->slice_count++]))
+        if (out->slice_count == arrays->max_slices || !rp_pb_take_bytes(&r, &slice) ||
+            !slice_in_order(slice, &arrays->slices[out->slice_count++]))
             return false;
     if (count == 0 || !rp_pb_take_if(&r, COLUMN_SQUEEZE, &squeeze) || r.at != r.end)
         return false;
-    assert(out->column_count < room->max_columns && out->slice_count <= room->max_slices);
-    room->columns[out->column_count++] = (rp_wire_column){count, squeeze != 0};
+    assert(out->column_count < arrays->max_columns && out->slice_count <= arrays->max_slices);
+    arrays->columns[out->column_count++] = (rp_wire_column){count, squeeze != 0};
     return true;
 }
 
@@ -291,7 +286,7 @@ static inline bool time_in_order(rp_pb_reader *r, int64_t *ns)
     return r->at == time.end;
 }
 
-static bool item_in_order(rp_pb_reader r, const item_room *room, rp_wire_item *out)
+static bool item_in_order(rp_pb_reader r, const rp_wire_item_arrays *arrays, rp_wire_item *out)
 {
     rp_pb_reader part;
     uint64_t times;
@@ -313,7 +308,7 @@ static bool item_in_order(rp_pb_reader r, const item_room *room, rp_wire_item *o
         if (!rp_pb_take_bytes(&r, &part)) return false;
         while (rp_pb_begins(&part, TRAJECTORY_COLUMN, RP_PB_BYTES)) {
             rp_pb_reader column;
-            if (!rp_pb_take_bytes(&part, &column) || !column_in_order(column, room, out))
+            if (!rp_pb_take_bytes(&part, &column) || !column_in_order(column, arrays, out))
                 return false;
         }
         if (part.at != part.end) return false;
@@ -321,16 +316,15 @@ static bool item_in_order(rp_pb_reader r, const item_room *room, rp_wire_item *o
     return r.at == r.end;
 }
 
-rp_status rp_wire_item_read_any(const uint8_t *data, size_t size, rp_wire_column *columns,
-                                size_t max_columns, rp_wire_slice *slices, size_t max_slices,
-                                rp_wire_item *out, rp_error *err)
+rp_status rp_wire_item_read_any(const uint8_t *data, size_t size,
+                                const rp_wire_item_arrays *arrays, rp_wire_item *out,
+                                rp_error *err)
 {
-    const item_room room = {columns, max_columns, slices, max_slices};
     rp_pb_reader reader = rp_pb_open(data, size);
     rp_pb_field field;
     rp_pb_step step;
 
-    if (item_in_order(reader, &room, out)) return RP_OK;
+    if (item_in_order(reader, arrays, out)) return RP_OK;
     *out = (rp_wire_item){.table = {"", 0}};
     while ((step = rp_pb_next(&reader, &field)) == RP_PB_FIELD) {
         rp_status st = RP_OK;
@@ -343,7 +337,7 @@ rp_status rp_wire_item_read_any(const uint8_t *data, size_t size, rp_wire_column
         } else if (rp_pb_is(&field, ITEM_TIMES_SAMPLED, RP_PB_VARINT)) {
             out->times_sampled = (int32_t)(uint32_t)field.value;
         } else if (rp_pb_is(&field, ITEM_TRAJECTORY, RP_PB_BYTES)) {
-            st = read_trajectory(field.data, field.size, &room, out, err);
+            st = read_trajectory(field.data, field.size, arrays, out, err);
         } else if (rp_pb_is(&field, ITEM_INSERTED_AT, RP_PB_BYTES)) {
             if (!read_time(field.data, field.size, &out->inserted_at_ns)) break;
         }
@@ -356,12 +350,10 @@ rp_status rp_wire_item_read_any(const uint8_t *data, size_t size, rp_wire_column
     return RP_OK;
 }
 
-rp_status rp_wire_item_read(const uint8_t *data, size_t size, rp_wire_column *columns,
-                            size_t max_columns, rp_wire_slice *slices, size_t max_slices,
+rp_status rp_wire_item_read(const uint8_t *data, size_t size, const rp_wire_item_arrays *arrays,
                             rp_wire_item *out, rp_error *err)
 {
-    rp_status st =
-        rp_wire_item_read_any(data, size, columns, max_columns, slices, max_slices, out, err);
+    rp_status st = rp_wire_item_read_any(data, size, arrays, out, err);
 
     if (st == RP_OK && out->column_count == 0)
         return rp_fail(err, RP_INVALID, "item %llu: its trajectory has no columns",

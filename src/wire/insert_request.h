@@ -78,16 +78,22 @@ typedef struct rp_wire_item {
     rp_insert_excess excess; /* written in every case */
 } rp_wire_item;
 
+/* Arrays for the columns and slices of an item. */
+typedef struct rp_wire_item_arrays {
+    rp_wire_column *columns;
+    size_t max_columns;
+    rp_wire_slice *slices;
+    size_t max_slices;
+} rp_wire_item_arrays;
+
 /* Reads an item. RP_INVALID (malformed, a negative offset or length, no columns, a column
  * without slices), RP_NO_RESOURCE (an array is too small). */
 RP_NODISCARD rp_status rp_wire_item_read(const uint8_t *data, size_t size,
-                                         rp_wire_column *columns, size_t max_columns,
-                                         rp_wire_slice *slices, size_t max_slices,
-                                         rp_wire_item *out, rp_error *err);
+                                         const rp_wire_item_arrays *arrays, rp_wire_item *out,
+                                         rp_error *err);
 /* The same, but there may be no columns: old checkpoints have items without a trajectory. */
 RP_NODISCARD rp_status rp_wire_item_read_any(const uint8_t *data, size_t size,
-                                             rp_wire_column *columns, size_t max_columns,
-                                             rp_wire_slice *slices, size_t max_slices,
+                                             const rp_wire_item_arrays *arrays,
                                              rp_wire_item *out, rp_error *err);
 
 #endif

@@ -99,9 +99,10 @@ static rp_status decode(rp_decoder *decoder, const rp_chunk *chunk, size_t colum
 
     assert(column < chunk->column_count && first + count <= rp_chunk_rows(chunk, column));
     if (chunk->columns[column].dtype == RP_STRING)
-        return rp_decoder_strings(decoder, chunk, column, first, count, (rp_string *)(void *)at,
-                                  bytes / sizeof(rp_string), err);
-    return rp_decoder_rows(decoder, chunk, column, first, count, at, bytes, err);
+        return rp_decoder_strings(decoder, chunk, (rp_row_range){column, first, count},
+                                  (rp_string *)(void *)at, bytes / sizeof(rp_string), err);
+    return rp_decoder_rows(decoder, chunk, (rp_row_range){column, first, count}, at, bytes,
+                           err);
 }
 
 /* Decodes all columns into `rows`, each aligned, and sets `tensors` to the first row of each.

@@ -184,7 +184,8 @@ static rp_status read_item(rp_sample_reader *r, const uint8_t *data, size_t size
 
     if (!make_item_room(r, columns, slices))
         return rp_fail_memory(err, slices * sizeof *r->cuts);
-    st = rp_wire_item_read(data, size, r->columns, columns, r->slices, slices, &item, err);
+    st = rp_wire_item_read(
+        data, size, &(rp_wire_item_arrays){r->columns, columns, r->slices, slices}, &item, err);
     if (st != RP_OK) return rp_wire_blame_peer(st, err);
     r->sample.key = item.key;
     r->sample.priority = item.priority;
@@ -271,8 +272,9 @@ static rp_status parse_chunk(rp_sample_reader *r, const rp_pb_field *f,
     rp_status st;
 
     if (r->block == NULL || f->size < RP_READ_COPY_BYTES)
-        return rp_wire_blame_peer(rp_chunk_mould_parse(&r->mould, &r->alloc, f->data, f->size,
-                                                       head, &r->limits.chunk, out, err),
+        return rp_wire_blame_peer(rp_chunk_mould_parse(&r->mould, &r->alloc,
+                                                       (rp_bytes){f->data, f->size}, head,
+                                                       &r->limits.chunk, out, err),
                                   err);
     owner.ctx = rp_block_ref(r->block);
     st = rp_chunk_adopt(&r->alloc, f->data, f->size, &r->limits.chunk, &owner, out, err);
@@ -545,8 +547,7 @@ static rp_status read_batch_entry(rp_sample_reader *r, const rp_pb_field *field,
 }
 
 static rp_status read_batch(rp_sample_reader *r, const uint8_t *data, size_t size,
-                            bool with_data, rp_sample *out, size_t capacity, size_t *count,
-                            rp_error *err)
+                            bool with_data, rp_sample_list *out, rp_error *err)
 {
     rp_pb_reader reader = rp_pb_open(data, size);
     rp_pb_field f;
@@ -555,30 +556,28 @@ static rp_status read_batch(rp_sample_reader *r, const uint8_t *data, size_t siz
 
     while (st == RP_OK && (step = rp_pb_next(&reader, &f)) == RP_PB_FIELD) {
         if (!rp_pb_is(&f, BATCH_ENTRY, RP_PB_BYTES)) continue;
-        if (*count == capacity)
-            return rp_fail(err, RP_NO_RESOURCE, "more than %zu items in one answer", capacity);
-        st = read_batch_entry(r, &f, with_data, &out[*count], err);
-        if (st == RP_OK) ++*count;
+        if (out->count == out->capacity)
+            return rp_fail(err, RP_NO_RESOURCE, "more than %zu items in one answer",
+                           out->capacity);
+        st = read_batch_entry(r, &f, with_data, &out->samples[out->count], err);
+        if (st == RP_OK) out->count++;
     }
     if (st != RP_OK) return st;
     return step == RP_PB_END ? RP_OK : malformed("SampleResponse", err);
 }
 
 rp_status rp_sample_reader_batch(rp_sample_reader *reader, const uint8_t *data, size_t size,
-                                 rp_block *block, bool with_data, rp_sample *out,
-                                 size_t capacity, size_t *count, rp_error *err)
+                                 bool with_data, rp_sample_list *out, rp_error *err)
 {
-    size_t n = 0;
     rp_status st;
 
     rp_sample_reader_reset(reader);
-    reader->block = block;
-    st = read_batch(reader, data, size, with_data, out, capacity, &n, err);
+    out->count = 0;
+    st = read_batch(reader, data, size, with_data, out, err);
     rp_sample_reader_reset(reader);
     if (st != RP_OK) {
-        drop_samples(out, n);
-        n = 0;
+        drop_samples(out->samples, out->count);
+        out->count = 0;
     }
-    *count = n;
     return st;
 }

@@ -79,12 +79,17 @@ void rp_sample_reader_open(rp_sample_reader *reader, const uint8_t *data, size_t
 RP_NODISCARD rp_status rp_sample_reader_next(rp_sample_reader *reader, rp_sample *out,
                                              size_t capacity, size_t *count, rp_error *err);
 
-/* Reads a PeekResponse or SampleResponse: up to `capacity` samples, more are RP_NO_RESOURCE.
- * Without `with_data`, for a peek without chunks, trajectories are NULL. Resets the reader.
- * `*count` is 0 on failure. */
+/* A list of samples. The caller sets `samples` and `capacity`. */
+typedef struct rp_sample_list {
+    rp_sample *samples;
+    size_t capacity, count;
+} rp_sample_list;
+
+/* Reads a PeekResponse or SampleResponse; more than `out->capacity` samples are RP_NO_RESOURCE.
+ * Without `with_data`, for a peek without chunks, trajectories are NULL. Chunks are copied.
+ * Resets the reader. `out->count` is 0 on failure. */
 RP_NODISCARD rp_status rp_sample_reader_batch(rp_sample_reader *reader, const uint8_t *data,
-                                              size_t size, rp_block *block, bool with_data,
-                                              rp_sample *out, size_t capacity, size_t *count,
+                                              size_t size, bool with_data, rp_sample_list *out,
                                               rp_error *err);
 
 #endif

@@ -115,8 +115,8 @@ static void run_write(rp_client *client, char **words, int count)
     for (int i = 3; i < count; i++) {
         size_t n = parse_item(words[i], refs, columns);
 
-        check(rp_trajectory_writer_create_item(writer, words[0], i, columns, n, patience(),
-                                               &key, &err),
+        check(rp_trajectory_writer_create_item(writer, &(rp_new_item){words[0], i, columns, n},
+                                               patience(), &key, &err),
               &err);
         printf("%" PRIu64 "\n", key);
     }
@@ -190,8 +190,8 @@ static void run_rounds(rp_client *client, char **words)
 
             check(rp_trajectory_writer_append(writer, &value, 1, 0, &refs[1], &err), &err);
             if (!rp_trajectory_writer_find(writer, 0, -2, &refs[0])) refs[0] = refs[1];
-            check(rp_trajectory_writer_create_item(writer, words[0], 1, &column, 1, patience(),
-                                                   NULL, &err),
+            check(rp_trajectory_writer_create_item(
+                      writer, &(rp_new_item){words[0], 1, &column, 1}, patience(), NULL, &err),
                   &err);
         }
         check(rp_trajectory_writer_flush(writer, 0, patience(), &err), &err);
@@ -289,7 +289,11 @@ static void run_mutate(rp_client *client, char **words, int count)
             updates[update_count++] =
                 (rp_update){strtoull(words[i], NULL, 10), strtod(value + 1, NULL)};
     }
-    check(rp_client_mutate(client, words[0], updates, update_count, deletes, delete_count,
+    check(rp_client_mutate(client, words[0],
+                           &(rp_mutation){.updates = updates,
+                                          .update_count = update_count,
+                                          .deletes = deletes,
+                                          .delete_count = delete_count},
                            patience(), &err),
           &err);
 }

@@ -309,7 +309,7 @@ static void peek(const writer *w, rp_test_caller *caller, uint64_t from, size_t 
     uint64_t keys[PEEKED];
     const rp_test_outcome *outcome;
     rp_sample_reader *reader = NULL;
-    size_t found = 0;
+    rp_sample_list list = {.samples = samples, .capacity = PEEKED};
     rp_buf request;
     rp_error err = {0};
 
@@ -322,9 +322,9 @@ static void peek(const writer *w, rp_test_caller *caller, uint64_t from, size_t 
     assert_int_equal(outcome->status, RP_OK);
     assert_ok(rp_sample_reader_new(rp_allocator_default(), NULL, &reader, NULL));
     assert_ok_err(rp_sample_reader_batch(reader, outcome->message.data, outcome->message.size,
-                                         NULL, true, samples, PEEKED, &found, &err),
+                                         true, &list, &err),
                   &err);
-    for (size_t i = 0; i < found; i++) {
+    for (size_t i = 0; i < list.count; i++) {
         uint64_t n = samples[i].key & UINT32_MAX;
         uint8_t row[BYTES];
 
@@ -334,7 +334,7 @@ static void peek(const writer *w, rp_test_caller *caller, uint64_t from, size_t 
         assert_ok(read_row(samples[i].trajectory, row));
         for (size_t b = 0; b < BYTES; b++) assert_int_equal(row[b], (uint8_t)samples[i].key);
     }
-    rp_samples_release(samples, found);
+    rp_samples_release(samples, list.count);
     rp_sample_reader_free(reader);
 }
 

@@ -193,8 +193,8 @@ static size_t peek(rp_test_caller *caller, rp_sample_reader *reader, const uint6
 {
     static rp_sample samples[PEEKED];
     const rp_test_outcome *outcome;
+    rp_sample_list list = {.samples = samples, .capacity = PEEKED};
     rp_buf request;
-    size_t found = 0;
     rp_error err = {0};
 
     rp_buf_init(&request, rp_allocator_default());
@@ -202,10 +202,10 @@ static size_t peek(rp_test_caller *caller, rp_sample_reader *reader, const uint6
     outcome = rp_test_call(caller, "/reprise.v1.Replay/Peek", request.data, request.size);
     assert_int_equal(outcome->status, RP_OK);
     assert_ok_err(rp_sample_reader_batch(reader, outcome->message.data, outcome->message.size,
-                                         NULL, false, samples, PEEKED, &found, &err),
+                                         false, &list, &err),
                   &err);
     rp_buf_deinit(&request);
-    return found;
+    return list.count;
 }
 
 /* Everything that this life of the server has confirmed is in its table. */

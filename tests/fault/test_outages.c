@@ -225,9 +225,10 @@ static void a_shard_is_lost_for_good(rp_test_transport *t)
         assert_true(x >= 0 && x < 90);
         assert_int_equal(out[i].table_size, 80);
     }
-    assert_ok_err(
-        rp_client_mutate(t->client, table, NULL, 0, &out[0].key, 1, rp_test_soon(), &t->err),
-        &t->err);
+    assert_ok_err(rp_client_mutate(t->client, table,
+                                   &(rp_mutation){.deletes = &out[0].key, .delete_count = 1},
+                                   rp_test_soon(), &t->err),
+                  &t->err);
     rp_samples_release(out, 200);
     assert_int_equal(tables_reached(t, has), 79);
     rp_test_process_start(&t->servers[1]);
@@ -304,7 +305,7 @@ static rp_status wait_for(waiters *all, size_t n, rp_wait wait)
     rp_tensor step = rp_test_int(&x), rows = {RP_INT32, rp_test_shape(1, 1, 0), &x};
     rp_value value = {0, NULL, step}, values = {0, NULL, rows};
     rp_client_tables *tables = NULL;
-    rp_client_waiting waiting;
+    rp_client_blocked blocked = {0};
     rp_ref ref;
     rp_item_column column = {.refs = &ref, .count = 1};
     rp_sample out;
@@ -316,8 +317,8 @@ static rp_status wait_for(waiters *all, size_t n, rp_wait wait)
     case 1: return rp_trajectory_writer_end_episode(all->writer, false, wait, err);
     case 2:
         ref = rp_test_append(all->t, all->writer, x);
-        return rp_trajectory_writer_create_item(all->writer, table, 1, &column, 1, wait, NULL,
-                                                err);
+        return rp_trajectory_writer_create_item(
+            all->writer, &(rp_new_item){table, 1, &column, 1}, wait, NULL, err);
     case 3: return rp_structured_writer_flush(all->structured, 0, wait, err);
     case 4: return rp_structured_writer_end_episode(all->structured, true, wait, err);
     case 5: return rp_structured_writer_append(all->structured, &value, 1, 0, wait, err);
@@ -329,8 +330,11 @@ static rp_status wait_for(waiters *all, size_t n, rp_wait wait)
     case 11:
         return rp_sampler_batch(all->sampler, 2, RP_RAGGED_REFUSE, true, wait, &batch, err);
     case 12: return rp_client_get_tables(client, wait, &tables, err);
-    case 13: return rp_client_mutate(client, table, NULL, 0, &(uint64_t){1}, 1, wait, err);
-    default: return rp_client_why_blocked(client, table, &waiting, 1, &count, NULL, wait, err);
+    case 13:
+        return rp_client_mutate(client, table,
+                                &(rp_mutation){.deletes = &(uint64_t){1}, .delete_count = 1},
+                                wait, err);
+    default: return rp_client_why_blocked(client, table, &blocked, wait, err);
     }
 }
 
@@ -511,8 +515,8 @@ static int use_in_child(rp_test_transport *t, rp_trajectory_writer *w, rp_sample
     if (rp_trajectory_writer_new(t->client, &options, rp_test_soon(), &own, NULL) != RP_OK)
         return 4;
     if (rp_trajectory_writer_append(own, &value, 1, 0, &ref, NULL) != RP_OK) return 5;
-    if (rp_trajectory_writer_create_item(own, table, 1, &column, 1, rp_test_soon(), NULL,
-                                         NULL) != RP_OK)
+    if (rp_trajectory_writer_create_item(own, &(rp_new_item){table, 1, &column, 1},
+                                         rp_test_soon(), NULL, NULL) != RP_OK)
         return 6;
     if (rp_trajectory_writer_flush(own, 0, rp_test_soon(), NULL) != RP_OK) return 7;
     rp_trajectory_writer_free(own);

@@ -25,8 +25,8 @@ static rp_status try_item(rp_test_client_rig *r, uint64_t *key)
         assert_true(rp_trajectory_writer_find(r->writer, 0, -1 - k, &refs[0][k]));
         assert_true(rp_trajectory_writer_find(r->writer, 9, -1 - k, &refs[1][k]));
     }
-    return rp_trajectory_writer_create_item(r->writer, "a", 1, columns, 2, rp_wait_ms(20000),
-                                            key, &r->err);
+    return rp_trajectory_writer_create_item(r->writer, &(rp_new_item){"a", 1, columns, 2},
+                                            rp_wait_ms(20000), key, &r->err);
 }
 
 static rp_status flush(rp_test_client_rig *r)

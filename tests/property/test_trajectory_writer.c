@@ -239,7 +239,8 @@ static void create(life *l)
             memcpy(item->columns[i].bytes + k * c->row_bytes,
                    l->columns[(refs[i][k].column - 3) / 7].rows[refs[i][k].cell], c->row_bytes);
     }
-    st = rp_trajectory_writer_create_item(l->rig.writer, name, 1, columns, item->column_count,
+    st = rp_trajectory_writer_create_item(l->rig.writer,
+                                          &(rp_new_item){name, 1, columns, item->column_count},
                                           rp_wait_ms(20000), &item->key, &l->rig.err);
     if (possible)
         assert_ok_err(st, &l->rig.err);

@@ -263,9 +263,10 @@ static void create(life *l)
         columns[i] =
             (rp_item_column){.refs = refs[i], .count = p->count, .squeeze = p->squeeze};
     }
-    assert_ok_err(rp_trajectory_writer_create_item(l->writer, l->table, to->priority, columns,
-                                                   to->column_count, rp_test_soon(), &to->key,
-                                                   &l->t->err),
+    assert_ok_err(rp_trajectory_writer_create_item(
+                      l->writer,
+                      &(rp_new_item){l->table, to->priority, columns, to->column_count},
+                      rp_test_soon(), &to->key, &l->t->err),
                   &l->t->err);
     l->item_count++;
 }

@@ -148,8 +148,9 @@ static rp_status echo_insert(const uint8_t *data, size_t size, rp_buf *out, rp_e
     parts = rp_insert_request_parts(&request);
     while (rp_insert_request_next_item(&parts, &part, &part_size)) {
         rp_wire_item item;
-        st = rp_wire_item_read(part, part_size, columns, RP_MAX_COLUMNS, slices, MAX_SLICES,
-                               &item, err);
+        st = rp_wire_item_read(
+            part, part_size,
+            &(rp_wire_item_arrays){columns, RP_MAX_COLUMNS, slices, MAX_SLICES}, &item, err);
         if (st != RP_OK) goto out;
         put_item(out, &item, columns, slices);
     }

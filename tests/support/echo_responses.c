@@ -287,8 +287,9 @@ static rp_status make_trajectory(const rp_pb_field *item, const chunks *c, rp_wi
     rp_slice slices[MAX_SLICES];
     rp_slices columns[MAX_COLUMNS];
     size_t slice = 0;
-    rp_status st = rp_wire_item_read(item->data, item->size, wire_columns, MAX_COLUMNS,
-                                     wire_slices, MAX_SLICES, read, err);
+    rp_status st = rp_wire_item_read(
+        item->data, item->size,
+        &(rp_wire_item_arrays){wire_columns, MAX_COLUMNS, wire_slices, MAX_SLICES}, read, err);
 
     if (st != RP_OK) return st;
     for (size_t i = 0; i < read->column_count; i++) {

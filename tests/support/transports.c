@@ -207,13 +207,12 @@ rp_client_table rp_test_table_sum(rp_test_transport *t, const char *table)
 void rp_test_await_waiting(rp_test_transport *t, const char *table, size_t count)
 {
     for (int ms = 0;; ms++) {
-        size_t found, total = 0;
-        rp_client_waiting one;
+        rp_client_blocked blocked = {0};
 
-        assert_ok_err(rp_client_why_blocked(t->client, table, &one, 1, &found, &total,
-                                            rp_test_soon(), &t->err),
-                      &t->err);
-        if (total >= count) return;
+        assert_ok_err(
+            rp_client_why_blocked(t->client, table, &blocked, rp_test_soon(), &t->err),
+            &t->err);
+        if (blocked.total >= count) return;
         assert_true(ms < RP_TEST_WAIT_MS);
         (void)usleep(1000);
     }
@@ -246,7 +245,8 @@ uint64_t rp_test_create(rp_test_transport *t, rp_trajectory_writer *writer, cons
     rp_item_column column = {.refs = refs, .count = count};
     uint64_t key = 0;
 
-    assert_ok_err(rp_trajectory_writer_create_item(writer, table, priority, &column, 1,
+    assert_ok_err(rp_trajectory_writer_create_item(writer,
+                                                   &(rp_new_item){table, priority, &column, 1},
                                                    rp_test_soon(), &key, &t->err),
                   &t->err);
     return key;

@@ -18,7 +18,11 @@ static const char *make_weighted(rp_test_transport *t)
 static rp_status mutate(rp_test_transport *t, const char *table, const rp_update *updates,
                         size_t update_count, const uint64_t *deletes, size_t delete_count)
 {
-    return rp_client_mutate(t->client, table, updates, update_count, deletes, delete_count,
+    return rp_client_mutate(t->client, table,
+                            &(rp_mutation){.updates = updates,
+                                           .update_count = update_count,
+                                           .deletes = deletes,
+                                           .delete_count = delete_count},
                             rp_test_soon(), &t->err);
 }
 
@@ -176,14 +180,13 @@ static void one_can_ask_who_waits_and_why(rp_test_transport *t)
     const char *table = rp_test_bag(t), *other = rp_test_bag(t);
     rp_client_waiting waiting[20];
     rp_trajectory_writer *w = rp_test_writer(t, 4, 1);
-    size_t count = 9, total = 9;
+    rp_client_blocked blocked = {.calls = waiting, .capacity = 20, .count = 9, .total = 9};
     rp_ref ref;
 
-    assert_ok_err(rp_client_why_blocked(t->client, table, waiting, 20, &count, &total,
-                                        rp_test_soon(), &t->err),
+    assert_ok_err(rp_client_why_blocked(t->client, table, &blocked, rp_test_soon(), &t->err),
                   &t->err);
-    assert_int_equal(count, 0);
-    assert_int_equal(total, 0);
+    assert_int_equal(blocked.count, 0);
+    assert_int_equal(blocked.total, 0);
     assert_ok_err(
         rp_client_pause_table(t->client, table, RP_SIDE_INSERTS, rp_test_soon(), &t->err),
         &t->err);
@@ -192,21 +195,19 @@ static void one_can_ask_who_waits_and_why(rp_test_transport *t)
     (void)rp_test_create(t, w, table, 1, &ref, 1);
     assert_int_equal(rp_trajectory_writer_flush(w, 0, rp_wait_ms(1), &t->err), RP_DEADLINE);
     rp_test_await_waiting(t, table, 1);
-    assert_ok_err(rp_client_why_blocked(t->client, NULL, waiting, 20, &count, &total,
-                                        rp_test_soon(), &t->err),
+    assert_ok_err(rp_client_why_blocked(t->client, NULL, &blocked, rp_test_soon(), &t->err),
                   &t->err);
-    assert_int_equal(total, 1);
-    assert_int_equal(count, 1);
+    assert_int_equal(blocked.total, 1);
+    assert_int_equal(blocked.count, 1);
     assert_string_equal(waiting[0].table, table);
     assert_true(waiting[0].waiting.is_insert);
     assert_non_null(strstr(waiting[0].waiting.why, "paused"));
-    assert_ok_err(rp_client_why_blocked(t->client, other, waiting, 20, &count, NULL,
-                                        rp_test_soon(), &t->err),
+    assert_ok_err(rp_client_why_blocked(t->client, other, &blocked, rp_test_soon(), &t->err),
                   &t->err);
-    assert_int_equal(count, 0);
-    assert_int_equal(rp_client_why_blocked(t->client, "nowhere", waiting, 20, &count, &total,
-                                           rp_test_soon(), &t->err),
-                     RP_NOT_FOUND);
+    assert_int_equal(blocked.count, 0);
+    assert_int_equal(
+        rp_client_why_blocked(t->client, "nowhere", &blocked, rp_test_soon(), &t->err),
+        RP_NOT_FOUND);
     assert_ok_err(
         rp_client_resume_table(t->client, table, RP_SIDE_INSERTS, rp_test_soon(), &t->err),
         &t->err);
@@ -250,20 +251,20 @@ static void calls_can_be_cancelled(rp_test_transport *t)
     const char *table = rp_test_replay(t);
     rp_client_tables *tables = NULL;
     rp_wait wait = {RP_FOREVER, NULL};
-    rp_client_waiting one;
+    rp_client_blocked blocked = {0};
     uint64_t key = 1;
-    size_t count;
 
     assert_ok(rp_cancel_new(&wait.cancel));
     rp_cancel_fire(wait.cancel);
     assert_int_equal(rp_client_get_tables(t->client, wait, &tables, &t->err), RP_CANCELLED);
-    assert_int_equal(rp_client_mutate(t->client, table, NULL, 0, &key, 1, wait, &t->err),
+    assert_int_equal(rp_client_mutate(t->client, table,
+                                      &(rp_mutation){.deletes = &key, .delete_count = 1}, wait,
+                                      &t->err),
                      RP_CANCELLED);
     assert_int_equal(rp_client_reset(t->client, table, wait, &t->err), RP_CANCELLED);
     assert_int_equal(rp_client_pause_table(t->client, table, 1, wait, &t->err), RP_CANCELLED);
-    assert_int_equal(
-        rp_client_why_blocked(t->client, table, &one, 1, &count, NULL, wait, &t->err),
-        RP_CANCELLED);
+    assert_int_equal(rp_client_why_blocked(t->client, table, &blocked, wait, &t->err),
+                     RP_CANCELLED);
     assert_int_equal(rp_client_checkpoint(t->client, wait, NULL, &t->err), RP_CANCELLED);
     assert_int_equal(rp_client_get_tables(t->client, rp_wait_none(), &tables, &t->err),
                      RP_DEADLINE);

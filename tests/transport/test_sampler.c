@@ -297,8 +297,8 @@ static void fill_ragged(rp_test_transport *t, const char *table, int32_t count, 
             xs[k] = refs[0];
             ws[0] = refs[1];
         }
-        assert_ok_err(rp_trajectory_writer_create_item(w, table, 1, columns, 2, rp_test_soon(),
-                                                       NULL, &t->err),
+        assert_ok_err(rp_trajectory_writer_create_item(w, &(rp_new_item){table, 1, columns, 2},
+                                                       rp_test_soon(), NULL, &t->err),
                       &t->err);
     }
     rp_test_flush(t, w);
@@ -385,16 +385,17 @@ static void samples_are_stacked_as_they_come(rp_test_transport *t)
 
     fill_ragged(t, bag, 3 * BATCH, false);
     sampler = rp_test_sampler(t, bag, 3 * BATCH);
-    assert_ok_err(
-        rp_sampler_stack(sampler, BATCH, places, 2, samples, &n, rp_test_soon(), &t->err),
-        &t->err);
-    assert_int_equal(n, BATCH);
-    places[0].dst = x + BATCH;
-    assert_ok_err(rp_sampler_stack(sampler, 3 * BATCH, places, 2, samples + BATCH, &n,
+    assert_ok_err(rp_sampler_stack(sampler, &(rp_stack){places, 2, samples, BATCH}, &n,
                                    rp_test_soon(), &t->err),
                   &t->err);
+    assert_int_equal(n, BATCH);
+    places[0].dst = x + BATCH;
+    assert_ok_err(rp_sampler_stack(sampler, &(rp_stack){places, 2, samples + BATCH, 3 * BATCH},
+                                   &n, rp_test_soon(), &t->err),
+                  &t->err);
     assert_int_equal(n, 2 * BATCH); /* and then it is over */
-    assert_fails(rp_sampler_stack(sampler, 1, places, 2, samples, &n, rp_test_soon(), &t->err),
+    assert_fails(rp_sampler_stack(sampler, &(rp_stack){places, 2, samples, 1}, &n,
+                                  rp_test_soon(), &t->err),
                  RP_PRECONDITION, &t->err, "over");
     for (size_t i = 0; i < 3 * BATCH; i++) {
         int32_t item = x[i][0] / 10;
@@ -428,17 +429,17 @@ static void large_samples_are_stacked_in_groups(rp_test_transport *t)
 
         for (size_t k = 0; k < BYTES; k++) row[k] = (uint8_t)(k == 0 ? i : i * 31 + k);
         assert_ok_err(rp_trajectory_writer_append(w, &value, 1, 0, &ref, &t->err), &t->err);
-        assert_ok_err(rp_trajectory_writer_create_item(w, bag, 1, &column, 1, rp_test_soon(),
-                                                       NULL, &t->err),
+        assert_ok_err(rp_trajectory_writer_create_item(w, &(rp_new_item){bag, 1, &column, 1},
+                                                       rp_test_soon(), NULL, &t->err),
                       &t->err);
     }
     rp_test_flush(t, w);
     rp_trajectory_writer_free(w);
     memset(got, 0xee, sizeof got);
     sampler = rp_test_sampler(t, bag, ITEMS);
-    assert_ok_err(
-        rp_sampler_stack(sampler, ITEMS, &place, 1, samples, &n, rp_test_soon(), &t->err),
-        &t->err);
+    assert_ok_err(rp_sampler_stack(sampler, &(rp_stack){&place, 1, samples, ITEMS}, &n,
+                                   rp_test_soon(), &t->err),
+                  &t->err);
     assert_int_equal(n, ITEMS);
     for (size_t i = 0; i < ITEMS; i++) {
         size_t item = got[i][0];

@@ -21,7 +21,8 @@ static uint64_t create(rp_test_transport *t, rp_trajectory_writer *w, const char
 {
     uint64_t key = 0;
 
-    assert_ok_err(rp_trajectory_writer_create_item(w, table, 1.5, columns, count,
+    assert_ok_err(rp_trajectory_writer_create_item(w,
+                                                   &(rp_new_item){table, 1.5, columns, count},
                                                    rp_test_soon(), &key, &t->err),
                   &t->err);
     return key;
@@ -189,9 +190,9 @@ static void history_is_what_items_may_refer_to(rp_test_transport *t)
     for (int32_t i = 0; i < 5; i++) refs[i] = rp_test_append(t, w, i);
     assert_false(rp_trajectory_writer_has(w, refs[1]));
     assert_true(rp_trajectory_writer_has(w, refs[2]));
-    assert_fails(
-        rp_trajectory_writer_create_item(w, bag, 1, &column, 1, rp_test_soon(), &key, &t->err),
-        RP_PRECONDITION, &t->err, "'back'");
+    assert_fails(rp_trajectory_writer_create_item(w, &(rp_new_item){bag, 1, &column, 1},
+                                                  rp_test_soon(), &key, &t->err),
+                 RP_PRECONDITION, &t->err, "'back'");
     key = rp_test_create(t, w, bag, 1, &refs[2], 3);
     /* Rows that an item has may leave the history. */
     for (int32_t i = 5; i < 9; i++) (void)rp_test_append(t, w, i);
@@ -393,9 +394,9 @@ static void a_full_writer_holds_up_new_items(rp_test_transport *t)
     }
     ref = rp_test_append(t, w, 3);
     before_ns = rp_now_ns();
-    assert_int_equal(
-        rp_trajectory_writer_create_item(w, bag, 1, &column, 1, rp_wait_ms(50), NULL, &t->err),
-        RP_DEADLINE);
+    assert_int_equal(rp_trajectory_writer_create_item(w, &(rp_new_item){bag, 1, &column, 1},
+                                                      rp_wait_ms(50), NULL, &t->err),
+                     RP_DEADLINE);
     assert_true(rp_now_ns() - before_ns >= 49000000);
     assert_int_equal(rp_trajectory_writer_pending(w), 3);
     assert_ok_err(
@@ -436,8 +437,8 @@ static rp_status try_item(rp_test_transport *t, rp_trajectory_writer *w, const c
     rp_status st = rp_trajectory_writer_append(w, values, 2, 0, refs, &t->err);
 
     if (st != RP_OK) return st;
-    return rp_trajectory_writer_create_item(w, table, 1, columns, 2, rp_test_soon(), NULL,
-                                            &t->err);
+    return rp_trajectory_writer_create_item(w, &(rp_new_item){table, 1, columns, 2},
+                                            rp_test_soon(), NULL, &t->err);
 }
 
 static void a_signature_names_the_column(rp_test_transport *t)
@@ -457,9 +458,9 @@ static void a_signature_names_the_column(rp_test_transport *t)
     assert_non_null(strstr(t->err.text, "[3,2]"));
     assert_non_null(strstr(t->err.text, "[2,3]"));
     assert_true(rp_trajectory_writer_find(w, 0, -1, &ref));
-    assert_fails(rp_trajectory_writer_create_item(w, strict, 1,
-                                                  &(rp_item_column){&ref, 1, false, NULL}, 1,
-                                                  rp_test_soon(), NULL, &t->err),
+    assert_fails(rp_trajectory_writer_create_item(
+                     w, &(rp_new_item){strict, 1, &(rp_item_column){&ref, 1, false, NULL}, 1},
+                     rp_test_soon(), NULL, &t->err),
                  RP_INVALID, &t->err, "1 columns but the signature has 2");
     rp_test_flush(t, w);
     rp_trajectory_writer_free(w);
@@ -502,12 +503,13 @@ static void an_unknown_table_is_told(rp_test_transport *t)
     rp_ref ref = rp_test_append(t, w, 1);
     rp_item_column column = {.refs = &ref, .count = 1};
 
-    assert_fails(rp_trajectory_writer_create_item(w, "nowhere", 1, &column, 1, rp_test_soon(),
-                                                  NULL, &t->err),
-                 RP_NOT_FOUND, &t->err, "nowhere");
-    assert_fails(rp_trajectory_writer_create_item(w, "nowhere", (double)NAN, &column, 1,
+    assert_fails(rp_trajectory_writer_create_item(w, &(rp_new_item){"nowhere", 1, &column, 1},
                                                   rp_test_soon(), NULL, &t->err),
-                 RP_INVALID, &t->err, "NaN");
+                 RP_NOT_FOUND, &t->err, "nowhere");
+    assert_fails(
+        rp_trajectory_writer_create_item(w, &(rp_new_item){"nowhere", (double)NAN, &column, 1},
+                                         rp_test_soon(), NULL, &t->err),
+        RP_INVALID, &t->err, "NaN");
     rp_test_flush(t, w);
     rp_trajectory_writer_free(w);
 }
@@ -588,7 +590,8 @@ static void waits_can_be_cancelled(rp_test_transport *t)
         else if (i == 1)
             st = rp_trajectory_writer_end_episode(w, true, wait, &t->err);
         else
-            st = rp_trajectory_writer_create_item(w, bag, 1, &column, 1, wait, NULL, &t->err);
+            st = rp_trajectory_writer_create_item(w, &(rp_new_item){bag, 1, &column, 1}, wait,
+                                                  NULL, &t->err);
         assert_int_equal(st, RP_CANCELLED);
         assert_int_equal(pthread_join(thread, NULL), 0);
         rp_cancel_free(wait.cancel);

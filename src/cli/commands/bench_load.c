@@ -83,8 +83,8 @@ static rp_status insert_loop(loader *me, rp_client *client)
     while (st == RP_OK && take_one(l)) {
         st = rp_trajectory_writer_append(w, &value, 1, 0, &ref, &me->err);
         if (st == RP_OK)
-            st = rp_trajectory_writer_create_item(w, table, 1, &column, 1, wait_of(l), NULL,
-                                                  &me->err);
+            st = rp_trajectory_writer_create_item(w, &(rp_new_item){table, 1, &column, 1},
+                                                  wait_of(l), NULL, &me->err);
         created++;
         assert(st != RP_OK || (long long)rp_trajectory_writer_pending(w) <= created); /* L2 */
         if (st == RP_OK && created % often == 0)

@@ -152,8 +152,9 @@ static bool insert_item(insertion *in, const char *const *names, const rp_tensor
     }
     o->st = rp_trajectory_writer_append(in->writer, in->values, count, 0, in->refs, &o->err);
     if (o->st == RP_OK)
-        o->st = rp_trajectory_writer_create_item(in->writer, in->table, priority, in->columns,
-                                                 count, rp_remote_wait(&in->r), NULL, &o->err);
+        o->st = rp_trajectory_writer_create_item(
+            in->writer, &(rp_new_item){in->table, priority, in->columns, count},
+            rp_remote_wait(&in->r), NULL, &o->err);
     if (o->st != RP_OK) return false;
     in->inserted++;
     return true;

@@ -80,22 +80,20 @@ typedef struct top {
 static rp_status take_look(top *t, look *l, rp_error *err)
 {
     rp_wait wait = rp_remote_wait(&t->r);
-    size_t count = 0, total = 0;
+    rp_client_blocked blocked = {.calls = l->waiting, .capacity = MAX_WAITING};
     rp_status st;
 
     rp_table_list_deinit(&l->list);
     st = rp_table_list_fetch(&l->list, t->r.client, wait, err);
     if (st != RP_OK) return st;
     l->look.at_ns = rp_now_ns();
-    st = rp_client_why_blocked(t->r.client, NULL, l->waiting, MAX_WAITING, &count, &total, wait,
-                               err);
+    st = rp_client_why_blocked(t->r.client, NULL, &blocked, wait, err);
     /* Reverb's servers do not report blocked calls. */
     if (st == RP_UNIMPLEMENTED || st == RP_DENIED) st = RP_OK;
     l->look.view = l->list.view;
     l->look.waiting = l->waiting;
-    l->look.waiting_count = count;
-    l->look.waiting_total = total > count ? total : count;
-    assert(count <= MAX_WAITING && count <= l->look.waiting_total); /* W3 */
+    l->look.waiting_count = blocked.count;
+    l->look.waiting_total = blocked.total > blocked.count ? blocked.total : blocked.count;
     return st;
 }
 

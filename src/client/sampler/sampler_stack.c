@@ -126,24 +126,23 @@ static rp_status prepare(stacking *k, size_t size, rp_error *err)
     return rp_fail_memory(err, k->column_count * sizeof *k->first);
 }
 
-rp_status rp_sampler_stack(rp_sampler *s, size_t size, const rp_stack_place *columns,
-                           size_t column_count, rp_sample *samples, size_t *count, rp_wait wait,
+rp_status rp_sampler_stack(rp_sampler *s, const rp_stack *to, size_t *count, rp_wait wait,
                            rp_error *err)
 {
-    stacking k = {.sampler = s, .places = columns, .column_count = column_count};
-    rp_status st = rp_batch_check_size(s, size, err);
+    stacking k = {.sampler = s, .places = to->columns, .column_count = to->column_count};
+    rp_status st = rp_batch_check_size(s, to->size, err);
 
     *count = 0;
-    if (st == RP_OK && column_count < 1)
+    if (st == RP_OK && k.column_count < 1)
         st = rp_fail(err, RP_INVALID, "sampler of '%s': no column has a place", s->table);
     if (st == RP_OK) st = rp_sampler_begin_call(s, err);
     if (st != RP_OK) return st;
-    st = prepare(&k, size, err);
-    if (st == RP_OK) st = stack_all(&k, size, samples, count, wait, err);
-    if (s->options.beta > 0) rp_samples_weigh(samples, *count, s->options.beta);
+    st = prepare(&k, to->size, err);
+    if (st == RP_OK) st = stack_all(&k, to->size, to->samples, count, wait, err);
+    if (s->options.beta > 0) rp_samples_weigh(to->samples, *count, s->options.beta);
     rp_release(&s->alloc, k.trajectories, k.group * sizeof *k.trajectories);
-    rp_release(&s->alloc, k.columns, column_count * sizeof *k.columns);
-    rp_release(&s->alloc, k.first, column_count * sizeof *k.first);
+    rp_release(&s->alloc, k.columns, k.column_count * sizeof *k.columns);
+    rp_release(&s->alloc, k.first, k.column_count * sizeof *k.first);
     rp_sampler_end_call(s);
     return st;
 }

@@ -213,8 +213,9 @@ rp_status rp_step_writer_create_item(rp_step_writer *writer, const char *table, 
                                            &refs[k]))
                 return rp_fail(err, RP_INTERNAL, "column %zu lost a step", i);
     }
-    return rp_trajectory_writer_create_item(writer->writer, table, priority, writer->item,
-                                            writer->column_count, wait, key, err);
+    return rp_trajectory_writer_create_item(
+        writer->writer, &(rp_new_item){table, priority, writer->item, writer->column_count},
+        wait, key, err);
 }
 
 rp_status rp_step_writer_flush(rp_step_writer *writer, rp_wait wait, rp_error *err)

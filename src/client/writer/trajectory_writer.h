@@ -176,14 +176,6 @@ RP_NODISCARD rp_status rp_trajectory_writer_open(const rp_writer_parts *parts,
 rp_sink_events rp_trajectory_writer_events(rp_trajectory_writer *writer);
 void rp_trajectory_writer_attach(rp_trajectory_writer *writer, rp_sink *sink); /* takes it */
 
-/* The arguments of rp_trajectory_writer_create_item(). */
-typedef struct rp_new_item {
-    const char *table;
-    double priority;
-    const rp_item_column *columns;
-    size_t column_count;
-} rp_new_item;
-
 /* As rp_trajectory_writer_create_item(); a NULL `wait` ignores the bounds on unsettled items.
  */
 RP_NODISCARD rp_status rp_writer_create(rp_trajectory_writer *w, const rp_new_item *item,

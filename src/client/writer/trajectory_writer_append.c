@@ -428,7 +428,8 @@ rp_status rp_trajectory_writer_copy(rp_trajectory_writer *writer, rp_ref ref, vo
         st = rp_decoder_new(&writer->alloc, DECODER_BYTES, &writer->decoder);
         if (st != RP_OK) return rp_fail_memory(err, sizeof(void *));
     }
-    return rp_decoder_rows(writer->decoder, chunk, 0, cell->row, 1, dst, bytes, err);
+    return rp_decoder_rows(writer->decoder, chunk, (rp_row_range){0, cell->row, 1}, dst, bytes,
+                           err);
 }
 
 void rp_writer_begin_episode(rp_trajectory_writer *w, bool clear)

@@ -409,12 +409,9 @@ rp_status rp_writer_create(rp_trajectory_writer *w, const rp_new_item *new, cons
     return st;
 }
 
-rp_status rp_trajectory_writer_create_item(rp_trajectory_writer *writer, const char *table,
-                                           double priority, const rp_item_column *columns,
-                                           size_t column_count, rp_wait wait, uint64_t *key,
+rp_status rp_trajectory_writer_create_item(rp_trajectory_writer *writer,
+                                           const rp_new_item *item, rp_wait wait, uint64_t *key,
                                            rp_error *err)
 {
-    rp_new_item new = {table, priority, columns, column_count};
-
-    return rp_writer_create(writer, &new, &wait, key, err);
+    return rp_writer_create(writer, item, &wait, key, err);
 }

@@ -392,8 +392,10 @@ static rp_status load_item(rp_reverb_loading *l, const uint8_t *data, size_t siz
         st = reserve(l, &l->wire_slices, sizeof *l->wire_slices, &l->wire_slice_room,
                      most < RP_MAX_SLICES ? most : RP_MAX_SLICES, err);
     if (st != RP_OK) return st;
-    st = rp_wire_item_read_any(data, size, l->wire_columns, l->wire_column_room, l->wire_slices,
-                               l->wire_slice_room, &item, err);
+    st = rp_wire_item_read_any(data, size,
+                               &(rp_wire_item_arrays){l->wire_columns, l->wire_column_room,
+                                                      l->wire_slices, l->wire_slice_room},
+                               &item, err);
     if (st != RP_OK) return st;
     if (!note_form(&l->item_forms, form))
         return rp_fail(err, RP_CORRUPT, "items of the old form are mixed with new ones");

@@ -281,9 +281,9 @@ static rp_status decode_row(rp_decoder *decoder, rp_chunk *chunk, size_t column,
 
     assert(column < chunk->column_count && row < rp_chunk_rows(chunk, column));
     if (chunk->columns[column].dtype == RP_STRING)
-        return rp_decoder_strings(decoder, chunk, column, row, 1, (rp_string *)(void *)scratch,
-                                  bytes / sizeof(rp_string), err);
-    return rp_decoder_rows(decoder, chunk, column, row, 1, scratch, bytes, err);
+        return rp_decoder_strings(decoder, chunk, (rp_row_range){column, row, 1},
+                                  (rp_string *)(void *)scratch, bytes / sizeof(rp_string), err);
+    return rp_decoder_rows(decoder, chunk, (rp_row_range){column, row, 1}, scratch, bytes, err);
 }
 
 /* The scratch memory of a re-encoding. */

@@ -37,17 +37,19 @@ static size_t lower(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-rp_status rp_item_room_read(rp_item_room *room, const rp_allocator *alloc, const uint8_t *data,
-                            size_t size, size_t most_columns, size_t most_slices,
-                            rp_wire_item *item, rp_error *err)
+rp_status rp_item_room_read(rp_item_room *room, const rp_allocator *alloc, rp_bytes data,
+                            size_t most_columns, size_t most_slices, rp_wire_item *item,
+                            rp_error *err)
 {
     if (room->slice_capacity == 0 && !reserve(room, alloc, FIRST_COLUMNS, FIRST_SLICES))
         return rp_fail_memory(err, FIRST_SLICES * sizeof(rp_slice));
     for (;;) {
         size_t columns = lower(room->column_capacity, most_columns);
         size_t slices = lower(room->slice_capacity, most_slices);
-        rp_status st = rp_wire_item_read(data, size, room->wire_columns, columns,
-                                         room->wire_slices, slices, item, err);
+        rp_status st = rp_wire_item_read(
+            data.data, data.size,
+            &(rp_wire_item_arrays){room->wire_columns, columns, room->wire_slices, slices},
+            item, err);
         if (st != RP_NO_RESOURCE || (columns == most_columns && slices == most_slices))
             return st;
         if (item->column_count == columns) columns = lower(4 * columns, most_columns);

@@ -6,6 +6,7 @@
 #define RP_SERVER_BOUNDS_ITEM_ROOM_H
 
 #include "chunk/trajectory.h"
+#include "util/bytes.h"
 #include "wire/insert_request.h"
 
 /* Zero is empty. */
@@ -24,8 +25,8 @@ void rp_item_room_deinit(rp_item_room *room, const rp_allocator *alloc);
 
 /* Reads an item of at most so many columns and slices. As rp_wire_item_read(). */
 RP_NODISCARD rp_status rp_item_room_read(rp_item_room *room, const rp_allocator *alloc,
-                                         const uint8_t *data, size_t size, size_t most_columns,
-                                         size_t most_slices, rp_wire_item *item, rp_error *err);
+                                         rp_bytes data, size_t most_columns, size_t most_slices,
+                                         rp_wire_item *item, rp_error *err);
 
 /* Makes room for `count` keys. RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_item_room_keys(rp_item_room *room, const rp_allocator *alloc,

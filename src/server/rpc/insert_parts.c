@@ -46,7 +46,8 @@ static rp_status make_chunk(const rp_worker *worker, rp_chunk_mould *mould, rp_s
     if (block == NULL || size < ADOPT_BYTES || size < block->size / 2) {
         block = share(worker->server, data, size);
         if (block == NULL)
-            return rp_chunk_mould_parse(mould, alloc, data, size, head, &limits, out, err);
+            return rp_chunk_mould_parse(mould, alloc, (rp_bytes){data, size}, head, &limits,
+                                        out, err);
         data = block->data;
     } else {
         (void)rp_block_ref(block);

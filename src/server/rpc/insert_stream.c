@@ -184,8 +184,9 @@ static bool add_items(rp_insert_stream *stream, const rp_insert_request *request
     rp_insert_batches_make_room(worker, request->item_count);
     while (st == RP_OK && !stream->task.is_finished &&
            rp_insert_request_next_item(&reader, &data, &size)) {
-        st = rp_item_room_read(&worker->item_room, &worker->server->alloc, data, size,
-                               worker->limits.columns, slices_left, &item, &error);
+        st = rp_item_room_read(&worker->item_room, &worker->server->alloc,
+                               (rp_bytes){data, size}, worker->limits.columns, slices_left,
+                               &item, &error);
         if (st != RP_OK) break;
         slices_left -= item.slice_count;
         st = add_item(stream, request, &item, &error);

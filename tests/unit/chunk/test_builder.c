@@ -35,7 +35,9 @@ static void assert_column(const rp_chunk *chunk, size_t column, const void *expe
 
     assert_non_null(back);
     assert_ok(rp_decoder_new(rp_allocator_default(), 1 << 20, &decoder));
-    assert_ok_err(rp_decoder_rows(decoder, chunk, column, 0, rows, back, size, &err), &err);
+    assert_ok_err(
+        rp_decoder_rows(decoder, chunk, (rp_row_range){column, 0, rows}, back, size, &err),
+        &err);
     assert_memory_equal(back, expected, size);
     rp_decoder_free(decoder);
     free(back);
@@ -126,7 +128,7 @@ static void strings_round_trip(void **state)
     memset(longest, 'z', sizeof longest);
     chunk = rp_test_chunk(1, NULL, &spec, 2, rows);
     assert_ok(rp_decoder_new(rp_allocator_default(), 0, &decoder));
-    assert_ok(rp_decoder_strings(decoder, chunk, 0, 0, 2, back, 4, NULL));
+    assert_ok(rp_decoder_strings(decoder, chunk, (rp_row_range){0, 0, 2}, back, 4, NULL));
     for (int i = 0; i < 4; i++) {
         assert_int_equal(back[i].size, rows[i].size);
         if (rows[i].size > 0) assert_memory_equal(back[i].data, rows[i].data, rows[i].size);

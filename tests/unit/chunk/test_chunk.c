@@ -265,7 +265,7 @@ static void strings_in_string_val_are_accepted(void **state)
     (void)state;
     assert_ok(rp_chunk_parse(rp_allocator_default(), wire, size, NULL, &chunk, NULL));
     assert_ok(rp_decoder_new(rp_allocator_default(), 0, &decoder));
-    assert_ok(rp_decoder_strings(decoder, chunk, 0, 0, 3, s, 3, NULL));
+    assert_ok(rp_decoder_strings(decoder, chunk, (rp_row_range){0, 0, 3}, s, 3, NULL));
     for (int i = 0; i < 3; i++) {
         assert_int_equal(s[i].size, 1);
         assert_int_equal(s[i].data[0], 'v');
@@ -421,9 +421,10 @@ static void read_all(const uint8_t *wire, size_t size)
             const rp_chunk_column *c = rp_chunk_get_column(chunk, i);
             size_t rows = rp_chunk_rows(chunk, i);
             uint8_t dst[4096];
-            rp_status st = c->dtype == RP_STRING ? RP_OK
-                                                 : rp_decoder_rows(decoder, chunk, i, 0, rows,
-                                                                   dst, c->raw_bytes, NULL);
+            rp_status st = c->dtype == RP_STRING
+                               ? RP_OK
+                               : rp_decoder_rows(decoder, chunk, (rp_row_range){i, 0, rows},
+                                                 dst, c->raw_bytes, NULL);
             assert_true(st == RP_OK || st == RP_CORRUPT);
         }
         rp_decoder_free(decoder);
@@ -565,7 +566,7 @@ static void an_adopted_chunk_borrows_the_bytes_and_gives_them_back_once(void **s
     assert_int_equal(kept, size);
     assert_int_equal(chunk->wire_bytes, size);
     assert_ok(rp_decoder_new(&alloc, 0, &decoder));
-    assert_ok(rp_decoder_rows(decoder, chunk, 0, 0, 2, rows, 2, NULL));
+    assert_ok(rp_decoder_rows(decoder, chunk, (rp_row_range){0, 0, 2}, rows, 2, NULL));
     assert_memory_equal(rows, "ab", 2);
     rp_decoder_free(decoder);
 

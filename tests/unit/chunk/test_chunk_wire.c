@@ -108,7 +108,8 @@ static void the_vector_of_the_document_is_read(void **state)
     assert_int_equal(rp_chunk_get_column(chunk, 0)->raw_bytes, 24);
     assert_int_equal(rp_chunk_get_column(chunk, 0)->stored_bytes, 26);
     assert_ok(rp_decoder_new(rp_allocator_default(), 0, &decoder));
-    assert_ok(rp_decoder_rows(decoder, chunk, 0, 0, 3, rows, sizeof rows, NULL));
+    assert_ok(
+        rp_decoder_rows(decoder, chunk, (rp_row_range){0, 0, 3}, rows, sizeof rows, NULL));
     assert_memory_equal(rows, document_rows, sizeof rows);
     rp_decoder_free(decoder);
     rp_chunk_unref(chunk);

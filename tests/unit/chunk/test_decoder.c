@@ -19,7 +19,7 @@ static void assert_rows(rp_decoder *decoder, const rp_chunk *chunk, size_t offse
     int32_t rows[ROWS * COLS];
     rp_error err = {0};
 
-    assert_ok_err(rp_decoder_rows(decoder, chunk, 0, offset, length, rows,
+    assert_ok_err(rp_decoder_rows(decoder, chunk, (rp_row_range){0, offset, length}, rows,
                                   length * COLS * sizeof rows[0], &err),
                   &err);
     for (size_t i = 0; i < length * COLS; i++)
@@ -80,7 +80,7 @@ static void what_is_large_is_copied_alike(void **state)
 
         assert_rows(decoder, narrow, 2, 5);
         memset(rows, 0xff, sizeof rows);
-        assert_ok_err(rp_decoder_rows(decoder, wide, 0, 1, ROWS - 1, rows,
+        assert_ok_err(rp_decoder_rows(decoder, wide, (rp_row_range){0, 1, ROWS - 1}, rows,
                                       (ROWS - 1) * WIDE * sizeof rows[0], &err),
                       &err);
         for (size_t i = 0; i < (ROWS - 1) * WIDE; i++)
@@ -105,7 +105,8 @@ static void delta_rows_are_decoded_from_any_offset(void **state)
         rp_chunk *chunk = rp_test_chunk(1, &options, &spec, 6, data);
         for (size_t row = 0; row < 6; row++) {
             rp_decoder *decoder = make(1000);
-            assert_ok(rp_decoder_rows(decoder, chunk, 0, row, 1, back, sizeof back, NULL));
+            assert_ok(rp_decoder_rows(decoder, chunk, (rp_row_range){0, row, 1}, back,
+                                      sizeof back, NULL));
             assert_memory_equal(back, data + 4 * row, sizeof back);
             rp_decoder_free(decoder);
         }
@@ -121,16 +122,16 @@ static void rows_out_of_range_are_refused(void **state)
     rp_error err;
 
     (void)state;
-    assert_fails(rp_decoder_rows(d, chunk, 0, ROWS, 1, dst, COLS * 4, &err), RP_INVALID, &err,
-                 "chunk 5, column 0: rows [9, 9 + 1) of 9");
-    assert_fails(rp_decoder_rows(d, chunk, 0, 0, ROWS + 1, dst, COLS * 4, &err), RP_INVALID,
-                 &err, "of 9");
-    assert_fails(rp_decoder_rows(d, chunk, 0, SIZE_MAX, 2, dst, COLS * 4, &err), RP_INVALID,
-                 &err, "of 9");
-    assert_fails(rp_decoder_rows(d, chunk, 0, 1, SIZE_MAX, dst, COLS * 4, &err), RP_INVALID,
-                 &err, "of 9");
-    assert_fails(rp_decoder_rows(d, chunk, 1, 0, 1, dst, COLS * 4, &err), RP_INVALID, &err,
-                 "column 1 of 1");
+    assert_fails(rp_decoder_rows(d, chunk, (rp_row_range){0, ROWS, 1}, dst, COLS * 4, &err),
+                 RP_INVALID, &err, "chunk 5, column 0: rows [9, 9 + 1) of 9");
+    assert_fails(rp_decoder_rows(d, chunk, (rp_row_range){0, 0, ROWS + 1}, dst, COLS * 4, &err),
+                 RP_INVALID, &err, "of 9");
+    assert_fails(rp_decoder_rows(d, chunk, (rp_row_range){0, SIZE_MAX, 2}, dst, COLS * 4, &err),
+                 RP_INVALID, &err, "of 9");
+    assert_fails(rp_decoder_rows(d, chunk, (rp_row_range){0, 1, SIZE_MAX}, dst, COLS * 4, &err),
+                 RP_INVALID, &err, "of 9");
+    assert_fails(rp_decoder_rows(d, chunk, (rp_row_range){1, 0, 1}, dst, COLS * 4, &err),
+                 RP_INVALID, &err, "column 1 of 1");
     rp_decoder_free(d);
     rp_decoder_free(NULL);
     rp_chunk_unref(chunk);
@@ -144,10 +145,10 @@ static void room_of_another_size_is_refused(void **state)
     rp_error err;
 
     (void)state;
-    assert_fails(rp_decoder_rows(d, chunk, 0, 0, 2, dst, sizeof dst - 1, &err), RP_INVALID,
-                 &err, "2 rows have 240 bytes, got room for 239");
-    assert_fails(rp_decoder_rows(d, chunk, 0, 0, 1, dst, sizeof dst, &err), RP_INVALID, &err,
-                 "1 rows have 120 bytes, got room for 240");
+    assert_fails(rp_decoder_rows(d, chunk, (rp_row_range){0, 0, 2}, dst, sizeof dst - 1, &err),
+                 RP_INVALID, &err, "2 rows have 240 bytes, got room for 239");
+    assert_fails(rp_decoder_rows(d, chunk, (rp_row_range){0, 0, 1}, dst, sizeof dst, &err),
+                 RP_INVALID, &err, "1 rows have 120 bytes, got room for 240");
     rp_decoder_free(d);
     rp_chunk_unref(chunk);
 }
@@ -162,13 +163,13 @@ static void strings_and_numbers_are_not_mixed_up(void **state)
     rp_error err;
 
     (void)state;
-    assert_fails(rp_decoder_rows(d, strings, 0, 0, 1, &back, sizeof back, &err), RP_INVALID,
-                 &err, "it holds string");
-    assert_fails(rp_decoder_strings(d, numbers, 0, 0, 1, &back, 1, &err), RP_INVALID, &err,
-                 "it holds int32");
-    assert_fails(rp_decoder_strings(d, strings, 0, 0, 1, &back, 2, &err), RP_INVALID, &err,
-                 "1 rows have 1 strings, got room for 2");
-    assert_ok(rp_decoder_strings(d, strings, 0, 0, 1, &back, 1, &err));
+    assert_fails(rp_decoder_rows(d, strings, (rp_row_range){0, 0, 1}, &back, sizeof back, &err),
+                 RP_INVALID, &err, "it holds string");
+    assert_fails(rp_decoder_strings(d, numbers, (rp_row_range){0, 0, 1}, &back, 1, &err),
+                 RP_INVALID, &err, "it holds int32");
+    assert_fails(rp_decoder_strings(d, strings, (rp_row_range){0, 0, 1}, &back, 2, &err),
+                 RP_INVALID, &err, "1 rows have 1 strings, got room for 2");
+    assert_ok(rp_decoder_strings(d, strings, (rp_row_range){0, 0, 1}, &back, 1, &err));
     rp_decoder_free(d);
     rp_chunk_unref(strings);
     rp_chunk_unref(numbers);
@@ -185,7 +186,7 @@ static void strings_borrow_from_the_chunk(void **state)
 
     (void)state;
     for (size_t row = 0; row < 3; row++) {
-        assert_ok(rp_decoder_strings(d, chunk, 0, row, 1, back, 2, NULL));
+        assert_ok(rp_decoder_strings(d, chunk, (rp_row_range){0, row, 1}, back, 2, NULL));
         for (size_t i = 0; i < 2; i++) {
             assert_int_equal(back[i].size, rows[2 * row + i].size);
             assert_true(back[i].data >= wire && back[i].data + back[i].size <= wire + size);
@@ -233,9 +234,10 @@ static void no_more_is_decoded_than_asked_for(void **state)
         rp_decoder *d = make(1 << 20);
         uint8_t dst[64 * COLS * 4];
         rp_error err = {0};
-        assert_ok_err(rp_decoder_rows(d, chunk, 0, 0, 5, dst, 5 * COLS * 4, &err), &err);
-        assert_fails(rp_decoder_rows(d, chunk, 0, 0, 64, dst, sizeof dst, &err), RP_CORRUPT,
-                     &err, "chunk 1, column 0");
+        assert_ok_err(
+            rp_decoder_rows(d, chunk, (rp_row_range){0, 0, 5}, dst, 5 * COLS * 4, &err), &err);
+        assert_fails(rp_decoder_rows(d, chunk, (rp_row_range){0, 0, 64}, dst, sizeof dst, &err),
+                     RP_CORRUPT, &err, "chunk 1, column 0");
         rp_decoder_free(d);
         rp_chunk_unref(chunk);
     }
@@ -252,8 +254,9 @@ static void a_corrupt_column_leaves_nothing_behind(void **state)
         uint8_t dst[64 * COLS * 4];
         assert_ok(rp_decoder_new(&alloc, direct ? 0 : 1 << 20, &d));
         for (int i = 0; i < 3; i++)
-            assert_int_equal(rp_decoder_rows(d, chunk, 0, 0, 64, dst, sizeof dst, NULL),
-                             RP_CORRUPT);
+            assert_int_equal(
+                rp_decoder_rows(d, chunk, (rp_row_range){0, 0, 64}, dst, sizeof dst, NULL),
+                RP_CORRUPT);
         assert_int_equal(o.live, direct ? 1 : 2); /* the decoder, and the table of the cache */
         rp_decoder_free(d);
         assert_int_equal(o.live, 0);
@@ -325,7 +328,7 @@ static void reading_row_by_row_decodes_a_few_times_only(void **state)
     assert_ok(rp_decoder_new(&alloc, 1 << 20, &d));
     for (size_t i = 0; i < 256; i++) {
         int32_t row;
-        assert_ok(rp_decoder_rows(d, chunk, 0, i, 1, &row, sizeof row, NULL));
+        assert_ok(rp_decoder_rows(d, chunk, (rp_row_range){0, i, 1}, &row, sizeof row, NULL));
     }
     assert_true(o.total <= 2 + 9); /* 1, 2, 4, ... 256 rows */
     rp_decoder_free(d);
@@ -358,8 +361,8 @@ static void rows_without_elements_are_decoded(void **state)
         rp_chunk_options options = {.codec = (rp_codec)codec};
         rp_spec spec = {NULL, RP_INT32, SHAPE(0)};
         rp_chunk *chunk = rp_test_chunk(1, &options, &spec, 3, "");
-        assert_ok(rp_decoder_rows(d, chunk, 0, 0, 3, NULL, 0, NULL));
-        assert_ok(rp_decoder_rows(d, chunk, 0, 2, 1, NULL, 0, NULL));
+        assert_ok(rp_decoder_rows(d, chunk, (rp_row_range){0, 0, 3}, NULL, 0, NULL));
+        assert_ok(rp_decoder_rows(d, chunk, (rp_row_range){0, 2, 1}, NULL, 0, NULL));
         rp_chunk_unref(chunk);
     }
     rp_decoder_free(d);
@@ -374,9 +377,12 @@ static rp_status decode_once(const rp_allocator *alloc)
     rp_error err;
     rp_status st = rp_decoder_new(alloc, 1 << 20, &d);
 
-    if (st == RP_OK) st = rp_decoder_rows(d, zstd, 0, 0, 2, rows, 2 * COLS * 4, &err);
-    if (st == RP_OK) st = rp_decoder_rows(d, snappy, 0, 4, 3, rows, sizeof rows, &err);
-    if (st == RP_OK) st = rp_decoder_rows(d, snappy, 0, 6, 3, rows, sizeof rows, &err);
+    if (st == RP_OK)
+        st = rp_decoder_rows(d, zstd, (rp_row_range){0, 0, 2}, rows, 2 * COLS * 4, &err);
+    if (st == RP_OK)
+        st = rp_decoder_rows(d, snappy, (rp_row_range){0, 4, 3}, rows, sizeof rows, &err);
+    if (st == RP_OK)
+        st = rp_decoder_rows(d, snappy, (rp_row_range){0, 6, 3}, rows, sizeof rows, &err);
     rp_decoder_free(d);
     rp_chunk_unref(zstd);
     rp_chunk_unref(snappy);

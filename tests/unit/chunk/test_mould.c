@@ -50,8 +50,8 @@ static void assert_parsed_alike(rp_chunk_mould *mould, const uint8_t *wire, size
     rp_status a_st = rp_chunk_parse(rp_allocator_default(), wire, size, &limits, &a, &a_err);
     rp_chunk_head head;
     rp_status peeked = rp_chunk_wire_peek(wire, size, &head, NULL);
-    rp_status b_st = rp_chunk_mould_parse(mould, rp_allocator_default(), wire, size, &head,
-                                          &limits, &b, &b_err);
+    rp_status b_st = rp_chunk_mould_parse(mould, rp_allocator_default(), (rp_bytes){wire, size},
+                                          &head, &limits, &b, &b_err);
 
     assert_true(peeked == RP_OK || a_st != RP_OK);
     assert_int_equal(a_st, b_st);
@@ -130,9 +130,9 @@ static void limits_hold_for_what_fits(void **state)
     rp_chunk_mould_take(&mould, chunk);
     assert_ok(rp_chunk_wire_peek(chunk->wire, chunk->wire_bytes, &head, NULL));
     for (size_t i = 0; i < COUNT_OF(limits); i++) {
-        rp_status st =
-            rp_chunk_mould_parse(&mould, rp_allocator_default(), chunk->wire, chunk->wire_bytes,
-                                 &head, &limits[i], &parsed, NULL);
+        rp_status st = rp_chunk_mould_parse(&mould, rp_allocator_default(),
+                                            (rp_bytes){chunk->wire, chunk->wire_bytes}, &head,
+                                            &limits[i], &parsed, NULL);
 
         assert_int_equal(st, i == 0 ? RP_OK : RP_NO_RESOURCE);
         if (st == RP_OK) rp_chunk_unref(parsed);

@@ -120,19 +120,32 @@ static void try_mutate(stage *s)
     const uint64_t keys[] = {8, 888};
     rp_sample sample;
 
-    assert_ok_err(rp_client_mutate(s->client, "replay", updates, 2, keys, 2, soon(), &s->err),
+    assert_ok_err(rp_client_mutate(s->client, "replay",
+                                   &(rp_mutation){.updates = updates,
+                                                  .update_count = 2,
+                                                  .deletes = keys,
+                                                  .delete_count = 2},
+                                   soon(), &s->err),
                   &s->err);
     assert_false(rp_test_has_key(t, 8));
     assert_ok(rp_table_peek(t, &(uint64_t){7}, 1, &sample, NULL, NULL));
     assert_true(sample.priority == 5.0);
     rp_samples_release(&sample, 1);
-    assert_fails(rp_client_mutate(s->client, "nowhere", updates, 1, NULL, 0, soon(), &s->err),
+    assert_fails(rp_client_mutate(s->client, "nowhere",
+                                  &(rp_mutation){.updates = updates, .update_count = 1}, soon(),
+                                  &s->err),
                  RP_NOT_FOUND, &s->err, "nowhere");
-    assert_fails(rp_client_mutate(s->client, "strict", &bad, 1, NULL, 0, soon(), &s->err),
+    assert_fails(rp_client_mutate(s->client, "strict",
+                                  &(rp_mutation){.updates = &bad, .update_count = 1}, soon(),
+                                  &s->err),
                  RP_INVALID, &s->err, "-1");
-    assert_fails(rp_client_mutate(s->client, "replay", &nothing, 1, NULL, 0, soon(), &s->err),
+    assert_fails(rp_client_mutate(s->client, "replay",
+                                  &(rp_mutation){.updates = &nothing, .update_count = 1},
+                                  soon(), &s->err),
                  RP_INVALID, &s->err, "item 7 is not a number");
-    assert_fails(rp_client_mutate(s->client, NULL, &bad, 1, NULL, 0, soon(), &s->err),
+    assert_fails(rp_client_mutate(s->client, NULL,
+                                  &(rp_mutation){.updates = &bad, .update_count = 1}, soon(),
+                                  &s->err),
                  RP_INVALID, &s->err, "no table");
 }
 
@@ -204,33 +217,27 @@ static void try_why(stage *s)
 {
     drawer d = {.table = rp_test_table(s->live.store, "queue")};
     rp_client_waiting waiting[4];
-    size_t count = 9, total = 9;
+    rp_client_blocked blocked = {.calls = waiting, .capacity = 4, .count = 9, .total = 9};
+    rp_client_blocked none = {0};
     pthread_t thread;
 
-    assert_ok_err(
-        rp_client_why_blocked(s->client, NULL, waiting, 4, &count, &total, soon(), &s->err),
-        &s->err);
-    assert_int_equal(count, 0);
-    assert_int_equal(total, 0);
+    assert_ok_err(rp_client_why_blocked(s->client, NULL, &blocked, soon(), &s->err), &s->err);
+    assert_int_equal(blocked.count, 0);
+    assert_int_equal(blocked.total, 0);
     assert_ok(rp_cancel_new(&d.cancel));
     assert_int_equal(pthread_create(&thread, NULL, draw, &d), 0);
     assert_true(rp_test_live_await(&s->live, "queue", 0, 1));
-    assert_ok_err(
-        rp_client_why_blocked(s->client, NULL, waiting, 4, &count, &total, soon(), &s->err),
-        &s->err);
-    assert_int_equal(count, 1);
-    assert_int_equal(total, 1);
+    assert_ok_err(rp_client_why_blocked(s->client, NULL, &blocked, soon(), &s->err), &s->err);
+    assert_int_equal(blocked.count, 1);
+    assert_int_equal(blocked.total, 1);
     assert_string_equal(waiting[0].table, "queue");
     assert_false(waiting[0].waiting.is_insert);
     assert_true(waiting[0].waiting.why[0] != '\0');
-    assert_ok_err(
-        rp_client_why_blocked(s->client, "queue", NULL, 0, &count, &total, soon(), &s->err),
-        &s->err);
-    assert_int_equal(count, 0);
-    assert_int_equal(total, 1);
-    assert_fails(
-        rp_client_why_blocked(s->client, "nowhere", NULL, 0, &count, NULL, soon(), &s->err),
-        RP_NOT_FOUND, &s->err, "nowhere");
+    assert_ok_err(rp_client_why_blocked(s->client, "queue", &none, soon(), &s->err), &s->err);
+    assert_int_equal(none.count, 0);
+    assert_int_equal(none.total, 1);
+    assert_fails(rp_client_why_blocked(s->client, "nowhere", &none, soon(), &s->err),
+                 RP_NOT_FOUND, &s->err, "nowhere");
     rp_cancel_fire(d.cancel);
     (void)pthread_join(thread, NULL);
     rp_cancel_free(d.cancel);

@@ -23,7 +23,8 @@ static uint64_t item(rp_test_client_rig *r, const char *table, double priority)
     rp_item_column column = {.refs = &ref, .count = 1};
 
     assert_true(rp_trajectory_writer_find(r->writer, 0, -1, &ref));
-    assert_ok_err(rp_trajectory_writer_create_item(r->writer, table, priority, &column, 1,
+    assert_ok_err(rp_trajectory_writer_create_item(r->writer,
+                                                   &(rp_new_item){table, priority, &column, 1},
                                                    rp_wait_none(), &key, &r->err),
                   &r->err);
     return key;

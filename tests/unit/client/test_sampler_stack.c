@@ -19,7 +19,8 @@ static rp_status stack_at(size_t at, size_t size, rp_sample *samples, size_t *co
 {
     rp_stack_place places[2] = {{stacked + at * 8 * 4096, LARGE_BYTES}, {NULL, 0}};
 
-    return rp_sampler_stack(sampler, size, places, 2, samples, count, rp_wait_none(), &err);
+    return rp_sampler_stack(sampler, &(rp_stack){places, 2, samples, size}, count,
+                            rp_wait_none(), &err);
 }
 
 /* The caller's places are filled and nothing is held; what was there when the wait ended is in
@@ -108,18 +109,22 @@ static void items_must_fit_their_places(void **state)
     assert_int_equal(n, 0);
     assert_fails(stack_at(0, (1 << 20) + 1, samples, &n), RP_INVALID, &err, "got 1048577");
     assert_int_equal(rp_test_give(&sources, 0, 16), 16);
-    assert_fails(rp_sampler_stack(sampler, 1, places, 2, samples, &n, rp_wait_none(), &err),
-                 RP_INVALID, &err, "item 0, column 1: 400 bytes but its place has 404");
+    assert_fails(
+        rp_sampler_stack(sampler, &(rp_stack){places, 2, samples, 1}, &n, rp_wait_none(), &err),
+        RP_INVALID, &err, "item 0, column 1: 400 bytes but its place has 404");
     assert_int_equal(n, 0);
     places[0].item_bytes = SIZE_MAX;
-    assert_fails(rp_sampler_stack(sampler, 2, places, 2, samples, &n, rp_wait_none(), &err),
-                 RP_INVALID, &err, "too many");
+    assert_fails(
+        rp_sampler_stack(sampler, &(rp_stack){places, 2, samples, 2}, &n, rp_wait_none(), &err),
+        RP_INVALID, &err, "too many");
     places[1].dst = NULL;
-    assert_fails(rp_sampler_stack(sampler, 2, places, 2, samples, &n, rp_wait_none(), &err),
-                 RP_INVALID, &err, "too many");
+    assert_fails(
+        rp_sampler_stack(sampler, &(rp_stack){places, 2, samples, 2}, &n, rp_wait_none(), &err),
+        RP_INVALID, &err, "too many");
     assert_int_equal(n, 0);
-    assert_fails(rp_sampler_stack(sampler, 2, places, 0, samples, &n, rp_wait_none(), &err),
-                 RP_INVALID, &err, "no column has a place");
+    assert_fails(
+        rp_sampler_stack(sampler, &(rp_stack){places, 0, samples, 2}, &n, rp_wait_none(), &err),
+        RP_INVALID, &err, "no column has a place");
     assert_fails(stack_at(1, 15, samples, &n), RP_INVALID, &err,
                  "item 14: 1 columns but there are places for 2");
     /* Those are not called the last, though the sampler is over. */
@@ -133,8 +138,9 @@ static void items_must_fit_their_places(void **state)
     item_count = 16;
     assert_int_equal(rp_test_give(&sources, 0, 1), 1);
     places[0] = (rp_stack_place){stacked, sizeof(rp_string)};
-    assert_fails(rp_sampler_stack(sampler, 1, places, 1, samples, &n, rp_wait_none(), &err),
-                 RP_INVALID, &err, "item 0, column 0: strings are not stacked as they come");
+    assert_fails(
+        rp_sampler_stack(sampler, &(rp_stack){places, 1, samples, 1}, &n, rp_wait_none(), &err),
+        RP_INVALID, &err, "item 0, column 0: strings are not stacked as they come");
 }
 
 /* Bytes that look alike are not enough, whether they come together or not. */
@@ -156,13 +162,13 @@ static void items_must_look_like_the_first(void **state)
     add_item(&chunk, 1, false);
     open_sampler(NULL);
     assert_int_equal(rp_test_give(&sources, 0, 2 * GROUP + 2), 2 * GROUP + 2);
-    assert_fails(
-        rp_sampler_stack(sampler, GROUP + 1, &place, 1, samples, &n, rp_wait_none(), &err),
-        RP_INVALID, &err, "item 2, column 0: dtype float but item 0 has int32");
+    assert_fails(rp_sampler_stack(sampler, &(rp_stack){&place, 1, samples, GROUP + 1}, &n,
+                                  rp_wait_none(), &err),
+                 RP_INVALID, &err, "item 2, column 0: dtype float but item 0 has int32");
     assert_int_equal(n, GROUP);
-    assert_fails(
-        rp_sampler_stack(sampler, GROUP + 1, &place, 1, samples, &n, rp_wait_none(), &err),
-        RP_INVALID, &err, "item 2, column 0: shape");
+    assert_fails(rp_sampler_stack(sampler, &(rp_stack){&place, 1, samples, GROUP + 1}, &n,
+                                  rp_wait_none(), &err),
+                 RP_INVALID, &err, "item 2, column 0: shape");
     assert_int_equal(n, GROUP);
 }
 
@@ -177,7 +183,8 @@ static void all_columns_may_be_left_out(void **state)
     add_large();
     open_sampler(NULL);
     assert_int_equal(rp_test_give(&sources, 0, 16), 16);
-    assert_ok_err(rp_sampler_stack(sampler, 16, places, 2, samples, &n, rp_wait_none(), &err),
+    assert_ok_err(rp_sampler_stack(sampler, &(rp_stack){places, 2, samples, 16}, &n,
+                                   rp_wait_none(), &err),
                   &err);
     assert_int_equal(n, 16);
     assert_int_equal(samples[15].key, 15);
@@ -196,7 +203,8 @@ static void an_item_may_be_larger_than_a_group(void **state)
     for (uint64_t i = 0; i < 3; i++) add_ints(i, 1, COLS);
     open_sampler(NULL);
     assert_int_equal(rp_test_give(&sources, 0, 3), 3);
-    assert_ok_err(rp_sampler_stack(sampler, 3, &place, 1, samples, &n, rp_wait_ms(5000), &err),
+    assert_ok_err(rp_sampler_stack(sampler, &(rp_stack){&place, 1, samples, 3}, &n,
+                                   rp_wait_ms(5000), &err),
                   &err);
     assert_int_equal(n, 3);
     for (int i = 0; i < 3; i++)
@@ -227,7 +235,8 @@ static void few_are_held_at_a_time(void **state)
     while (given < SIZE) given += rp_test_give(&sources, 0, SIZE - given);
     least_held = UINT32_MAX;
     sources.all[0].on_want = note_held;
-    assert_ok_err(rp_sampler_stack(sampler, SIZE, &place, 1, samples, &n, rp_wait_none(), &err),
+    assert_ok_err(rp_sampler_stack(sampler, &(rp_stack){&place, 1, samples, SIZE}, &n,
+                                   rp_wait_none(), &err),
                   &err);
     assert_int_equal(n, SIZE);
     assert_true(least_held <= SIZE - HELD);
@@ -246,8 +255,8 @@ static void *stack_for_ever(void *arg)
     rp_stack_place places[2] = {{stacked, LARGE_BYTES}, {NULL, 0}};
     rp_sample samples[16];
 
-    t->status =
-        rp_sampler_stack(sampler, 16, places, 2, samples, &t->count, rp_wait_forever(), NULL);
+    t->status = rp_sampler_stack(sampler, &(rp_stack){places, 2, samples, 16}, &t->count,
+                                 rp_wait_forever(), NULL);
     return NULL;
 }
 
@@ -293,7 +302,7 @@ static rp_status stack_large(const rp_allocator *alloc)
     st = rp_sampler_open(alloc, runtime, &feed, &o, &s, &err);
     if (st != RP_OK) return st;
     (void)rp_test_give(&sources, 0, 16);
-    st = rp_sampler_stack(s, 16, places, 2, samples, &n, rp_wait_none(), &err);
+    st = rp_sampler_stack(s, &(rp_stack){places, 2, samples, 16}, &n, rp_wait_none(), &err);
     expect_large(stacked, n);
     rp_sampler_free(s);
     for (int i = 0; i < 10000 && ((const rp_test_oom *)alloc->ctx)->live > 0; i++)

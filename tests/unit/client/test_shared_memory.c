@@ -97,8 +97,9 @@ static void expect_right(rp_batch *batch)
         assert_int_equal(slices.slice_count, 1);
         bytes = rp_chunk_get_column(slices.slices[0].chunk, 0)->raw_bytes;
         assert_true(bytes <= LARGE);
-        assert_ok_err(
-            rp_decoder_rows(decoder, slices.slices[0].chunk, 0, 0, 1, rows, bytes, &err), &err);
+        assert_ok_err(rp_decoder_rows(decoder, slices.slices[0].chunk, (rp_row_range){0, 0, 1},
+                                      rows, bytes, &err),
+                      &err);
         for (size_t j = 0; j < bytes; j++)
             if (rows[j] != (uint8_t)samples[i].key) fail_msg("sample %zu, byte %zu", i, j);
     }

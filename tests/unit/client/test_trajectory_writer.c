@@ -49,7 +49,8 @@ static rp_status try_item(rp_test_client_rig *r, const rp_ref *refs, size_t coun
 {
     rp_item_column column = {.refs = refs, .count = count, .name = "x"};
 
-    return rp_trajectory_writer_create_item(r->writer, "a", 1, &column, 1, wait, key, &r->err);
+    return rp_trajectory_writer_create_item(r->writer, &(rp_new_item){"a", 1, &column, 1}, wait,
+                                            key, &r->err);
 }
 
 static uint64_t item(rp_test_client_rig *r, const rp_ref *refs, size_t count)
@@ -437,7 +438,8 @@ static void bad_items_are_refused_at_once(void **state)
     two[1] = at(&r, ACTION, 0);
 
 #define CREATE(table, priority, columns, count)                                                \
-    rp_trajectory_writer_create_item(r.writer, table, priority, columns, count,                \
+    rp_trajectory_writer_create_item(r.writer,                                                 \
+                                     &(rp_new_item){table, priority, columns, count},          \
                                      rp_wait_none(), NULL, &r.err)
     assert_fails(CREATE("a", NAN, columns, 1), RP_INVALID, &r.err, "NaN");
     assert_fails(CREATE(NULL, 1, columns, 1), RP_INVALID, &r.err, "no table");
@@ -478,8 +480,8 @@ static void signature_is_checked_when_an_item_is_created(void **state)
     last = at(&r, ACTION, 1);
 
 #define CREATE(count)                                                                          \
-    rp_trajectory_writer_create_item(r.writer, "signed", 1, columns, count, rp_wait_none(),    \
-                                     NULL, &r.err)
+    rp_trajectory_writer_create_item(r.writer, &(rp_new_item){"signed", 1, columns, count},    \
+                                     rp_wait_none(), NULL, &r.err)
     assert_fails(CREATE(1), RP_INVALID, &r.err,
                  "table 'signed': the item has 1 columns but the signature has 2");
     columns[1].squeeze = true;
@@ -515,8 +517,8 @@ static void an_exact_signature_is_one_of_items(void **state)
     last = at(&r, ACTION, 0);
 
 #define CREATE()                                                                               \
-    rp_trajectory_writer_create_item(r.writer, "signed", 1, columns, 2, rp_wait_none(), NULL,  \
-                                     &r.err)
+    rp_trajectory_writer_create_item(r.writer, &(rp_new_item){"signed", 1, columns, 2},        \
+                                     rp_wait_none(), NULL, &r.err)
     assert_fails(
         CREATE(), RP_INVALID, &r.err,
         "table 'signed': The table expects column 1 to be a double [] tensor but got a "

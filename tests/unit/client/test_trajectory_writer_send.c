@@ -25,8 +25,8 @@ static rp_status try_item(rp_test_client_rig *r, const char *table, rp_wait wait
     rp_item_column column = {.refs = &ref, .count = 1};
 
     assert_true(rp_trajectory_writer_find(r->writer, 0, -1, &ref));
-    return rp_trajectory_writer_create_item(r->writer, table, 2.5, &column, 1, wait, key,
-                                            &r->err);
+    return rp_trajectory_writer_create_item(r->writer, &(rp_new_item){table, 2.5, &column, 1},
+                                            wait, key, &r->err);
 }
 
 static uint64_t item(rp_test_client_rig *r)
@@ -137,8 +137,8 @@ static void flush_leaves_the_latest_items_alone(void **state)
         rp_ref ref;
         rp_item_column column = {.refs = &ref, .count = 1};
         assert_true(rp_trajectory_writer_find(r.writer, 0, step, &ref));
-        assert_ok(rp_trajectory_writer_create_item(r.writer, "a", 1, &column, 1, rp_wait_none(),
-                                                   NULL, &r.err));
+        assert_ok(rp_trajectory_writer_create_item(r.writer, &(rp_new_item){"a", 1, &column, 1},
+                                                   rp_wait_none(), NULL, &r.err));
     }
 
     assert_ok_err(flush(&r, 2, 20000), &r.err); /* what the first two need is closed already */

@@ -35,7 +35,9 @@ static void put_rows(rp_buf *buf, const rp_chunk *chunk, size_t column, size_t f
 
     assert_non_null(at);
     assert_ok(rp_decoder_new(rp_allocator_default(), 0, &decoder));
-    assert_ok_err(rp_decoder_rows(decoder, chunk, column, first, count, at, bytes, &err), &err);
+    assert_ok_err(
+        rp_decoder_rows(decoder, chunk, (rp_row_range){column, first, count}, at, bytes, &err),
+        &err);
     rp_decoder_free(decoder);
     buf->size += bytes;
 }

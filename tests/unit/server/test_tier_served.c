@@ -158,7 +158,7 @@ static size_t check_chunks(const rp_test_outcome *outcome, size_t bytes)
         rp_chunk *chunk = NULL;
         if (f.number != 1) continue;
         assert_ok(rp_chunk_parse(rp_allocator_default(), f.data, f.size, NULL, &chunk, NULL));
-        assert_ok(rp_decoder_rows(decoder, chunk, 0, 0, 1, data, bytes, NULL));
+        assert_ok(rp_decoder_rows(decoder, chunk, (rp_row_range){0, 0, 1}, data, bytes, NULL));
         assert_bytes(data, bytes, rp_chunk_get_origin(chunk)->key);
         rp_decoder_clear(decoder);
         rp_chunk_unref(chunk);

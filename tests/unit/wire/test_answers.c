@@ -346,7 +346,7 @@ static void calls_that_wait_are_described(void **state)
         {.wanted = 3, .until_ns = 5}, /* it is over already */
     };
     rp_wire_waiting read[3];
-    size_t count, total;
+    rp_wire_blocked found = {.calls = read, .capacity = 3};
     rp_buf out;
 
     (void)state;
@@ -356,9 +356,8 @@ static void calls_that_wait_are_described(void **state)
         rp_wire_write_waiting_call(&out, names[i], &calls[i], 1000 * MS);
     }
     rp_wire_write_waiting_total(&out, 17);
-    assert_ok(
-        rp_wire_read_blocked(out.data, out.size, 2000 * MS, read, 3, &count, &total, NULL));
-    assert_true(count == 3 && total == 17);
+    assert_ok(rp_wire_read_blocked(out.data, out.size, 2000 * MS, &found, NULL));
+    assert_true(found.count == 3 && found.total == 17);
     for (size_t i = 0; i < 3; i++) {
         const rp_waiting *w = &read[i].waiting;
         assert_int_equal(read[i].table.size, strlen(names[i]));
@@ -370,26 +369,28 @@ static void calls_that_wait_are_described(void **state)
     assert_true(read[0].waiting.until_ns == RP_FOREVER);
     assert_true(read[1].waiting.until_ns == 2500 * (int64_t)MS);
     assert_true(read[2].waiting.until_ns == 2000 * (int64_t)MS);
-    assert_ok(rp_wire_read_blocked(out.data, out.size, 0, read, 1, &count, &total, NULL));
-    assert_true(count == 1 && total == 17);
+    found.capacity = 1;
+    assert_ok(rp_wire_read_blocked(out.data, out.size, 0, &found, NULL));
+    assert_true(found.count == 1 && found.total == 17);
     rp_buf_deinit(&out);
 }
 
 static void a_sentence_that_is_too_long_is_cut_between_characters(void **state)
 {
     uint8_t bytes[1000] = {0x0a, 0, 0, 0x3a, 0, 0};
-    size_t length = 600, count, total;
+    size_t length = 600;
     rp_wire_waiting read;
+    rp_wire_blocked found = {.calls = &read, .capacity = 1};
 
     (void)state;
     for (size_t i = 0; i < length; i += 2) memcpy(bytes + 6 + i, "\xc3\xa4", 2);
     bytes[1] = (uint8_t)((length + 3) | 0x80), bytes[2] = (uint8_t)((length + 3) >> 7);
     bytes[4] = (uint8_t)(length | 0x80), bytes[5] = (uint8_t)(length >> 7);
-    assert_ok(rp_wire_read_blocked(bytes, length + 6, 0, &read, 1, &count, &total, NULL));
+    assert_ok(rp_wire_read_blocked(bytes, length + 6, 0, &found, NULL));
     assert_int_equal(strlen(read.waiting.why), (sizeof read.waiting.why - 1) / 2 * 2);
     /* and a wait of ages is one without end */
     rp_test_bytes ages = rp_test_bytes_of("0a0a 30ffffffffffffffff7f 1000");
-    assert_ok(rp_wire_read_blocked(ages.data, ages.size, 99, &read, 1, &count, &total, NULL));
+    assert_ok(rp_wire_read_blocked(ages.data, ages.size, 99, &found, NULL));
     assert_true(read.waiting.until_ns == RP_FOREVER);
 }
 
@@ -402,8 +403,9 @@ static void try_bytes(const uint8_t *data, size_t size)
 {
     uint8_t *copy = malloc(size > 0 ? size : 1);
     rp_wire_waiting waiting[4];
+    rp_wire_blocked blocked = {.calls = waiting, .capacity = 4};
     rp_wire_tables *list = NULL;
-    size_t count, total;
+    size_t count;
     uint64_t *keys;
     rp_string path;
     int64_t found;
@@ -417,8 +419,7 @@ static void try_bytes(const uint8_t *data, size_t size)
     }
     assert_true(is_expected(rp_wire_read_checkpoint_response(copy, size, &path, NULL)));
     assert_true(is_expected(rp_wire_read_found(copy, size, &found, NULL)));
-    assert_true(
-        is_expected(rp_wire_read_blocked(copy, size, 5, waiting, 4, &count, &total, NULL)));
+    assert_true(is_expected(rp_wire_read_blocked(copy, size, 5, &blocked, NULL)));
     if (rp_wire_read_server_info(rp_allocator_default(), copy, size, NULL, &list, NULL) ==
         RP_OK)
         rp_wire_tables_free(list);

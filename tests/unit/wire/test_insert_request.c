@@ -109,8 +109,10 @@ static rp_status read_item(const char *hex, item *out)
 
     b = rp_test_bytes_of(hex);
     *out = (item){.err = {0}};
-    return rp_wire_item_read(b.data, b.size, out->columns, COUNT_OF(out->columns), out->slices,
-                             COUNT_OF(out->slices), &out->item, &out->err);
+    return rp_wire_item_read(b.data, b.size,
+                             &(rp_wire_item_arrays){out->columns, COUNT_OF(out->columns),
+                                                    out->slices, COUNT_OF(out->slices)},
+                             &out->item, &out->err);
 }
 
 static void an_item_has_columns_of_slices(void **state)
@@ -174,23 +176,27 @@ static void the_name_of_a_table_has_a_limit(void **state)
     (void)state;
     memset(bytes + 3, 'x', 256);
     memcpy(bytes + 3 + 255, tail, sizeof tail);
-    assert_ok(rp_wire_item_read(bytes, 3 + 255 + sizeof tail, i.columns, 3, i.slices, 4,
-                                &i.item, &i.err));
+    assert_ok(rp_wire_item_read(bytes, 3 + 255 + sizeof tail,
+                                &(rp_wire_item_arrays){i.columns, 3, i.slices, 4}, &i.item,
+                                &i.err));
     assert_int_equal(i.item.table.size, 255);
     bytes[1] = 0x80;
     bytes[2] = 0x02;
     bytes[3 + 255] = 'x';
     memcpy(bytes + 3 + 256, tail, sizeof tail);
-    assert_fails(rp_wire_item_read(bytes, 3 + 256 + sizeof tail, i.columns, 3, i.slices, 4,
-                                   &i.item, &i.err),
+    assert_fails(rp_wire_item_read(bytes, 3 + 256 + sizeof tail,
+                                   &(rp_wire_item_arrays){i.columns, 3, i.slices, 4}, &i.item,
+                                   &i.err),
                  RP_INVALID, &i.err, "at most 255 bytes, got 256");
 }
 
 static rp_status read_bytes(const uint8_t *data, size_t size, item *out)
 {
     *out = (item){.err = {0}};
-    return rp_wire_item_read(data, size, out->columns, COUNT_OF(out->columns), out->slices,
-                             COUNT_OF(out->slices), &out->item, &out->err);
+    return rp_wire_item_read(data, size,
+                             &(rp_wire_item_arrays){out->columns, COUNT_OF(out->columns),
+                                                    out->slices, COUNT_OF(out->slices)},
+                             &out->item, &out->err);
 }
 
 /* Fields in the order of their numbers are read in another way than others: an unknown field at

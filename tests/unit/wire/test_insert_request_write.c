@@ -117,8 +117,10 @@ static void expect_item(const uint8_t *data, size_t size, const rp_wire_insert *
     rp_wire_item read;
     rp_error err = {0};
 
-    assert_ok_err(rp_wire_item_read(data, size, columns, COUNT_OF(columns), slices,
-                                    COUNT_OF(slices), &read, &err),
+    assert_ok_err(rp_wire_item_read(data, size,
+                                    &(rp_wire_item_arrays){columns, COUNT_OF(columns), slices,
+                                                           COUNT_OF(slices)},
+                                    &read, &err),
                   &err);
     assert_true(read.key == item->key && read.priority == item->priority);
     assert_true(read.times_sampled == 0 && read.inserted_at_ns == 0);

@@ -49,16 +49,17 @@ static uint8_t *rows_of(const rp_chunk *chunk, size_t column, size_t first, size
 
     assert_non_null(rows);
     if (chunk->columns[column].dtype != RP_STRING) {
-        assert_ok_err(rp_decoder_rows(decoder, chunk, column, first, count, rows, bytes, &err),
+        assert_ok_err(rp_decoder_rows(decoder, chunk, (rp_row_range){column, first, count},
+                                      rows, bytes, &err),
                       &err);
     } else {
         size_t elements = bytes / sizeof(rp_string);
         rp_string *strings = calloc(elements + 1, sizeof *strings);
         uint8_t *texts = calloc(elements + 1, 1 + STRING_BYTES);
         assert_true(strings != NULL && texts != NULL);
-        assert_ok_err(
-            rp_decoder_strings(decoder, chunk, column, first, count, strings, elements, &err),
-            &err);
+        assert_ok_err(rp_decoder_strings(decoder, chunk, (rp_row_range){column, first, count},
+                                         strings, elements, &err),
+                      &err);
         at = texts;
         for (size_t i = 0; i < elements; i++) {
             *at++ = (uint8_t)strings[i].size;

@@ -421,6 +421,7 @@ static void try_bytes(fixture *f, const uint8_t *data, size_t size)
 {
     uint8_t *copy = malloc(size > 0 ? size : 1);
     rp_sample out[8];
+    rp_sample_list list = {.samples = out, .capacity = 8};
     size_t count = 0;
     rp_status st;
 
@@ -432,9 +433,9 @@ static void try_bytes(fixture *f, const uint8_t *data, size_t size)
     for (size_t i = 0; i < count; i++) assert_true(out[i].trajectory->column_count > 0);
     release(out, count);
     rp_sample_reader_reset(f->reader);
-    st = rp_sample_reader_batch(f->reader, copy, size, NULL, true, out, 8, &count, NULL);
+    st = rp_sample_reader_batch(f->reader, copy, size, true, &list, NULL);
     assert_true(st == RP_OK || st == RP_CORRUPT || st == RP_NO_RESOURCE);
-    release(out, count);
+    release(out, list.count);
     free(copy);
 }
 
@@ -479,42 +480,43 @@ static void a_batch_shares_its_chunks(void **state)
 {
     fixture *f = *state;
     rp_sample out[8];
-    size_t count;
+    rp_sample_list list = {.samples = out, .capacity = 8};
     rp_error err = {0};
 
     write_batch(f);
-    assert_ok_err(rp_sample_reader_batch(f->reader, f->message.data, f->message.size, NULL,
-                                         true, out, 8, &count, &err),
-                  &err);
-    assert_int_equal(count, f->sample_count);
-    for (size_t i = 0; i < count; i++) expect_sample(&out[i], &f->samples[i]);
+    assert_ok_err(
+        rp_sample_reader_batch(f->reader, f->message.data, f->message.size, true, &list, &err),
+        &err);
+    assert_int_equal(list.count, f->sample_count);
+    for (size_t i = 0; i < list.count; i++) expect_sample(&out[i], &f->samples[i]);
     assert_ptr_equal(out[0].trajectory->chunks[0], out[3].trajectory->chunks[0]);
-    release(out, count);
-    assert_fails(rp_sample_reader_batch(f->reader, f->message.data, f->message.size, NULL, true,
-                                        out, 4, &count, &err),
-                 RP_NO_RESOURCE, &err, "more than 4 items");
-    assert_int_equal(count, 0);
+    release(out, list.count);
+    list.capacity = 4;
+    assert_fails(
+        rp_sample_reader_batch(f->reader, f->message.data, f->message.size, true, &list, &err),
+        RP_NO_RESOURCE, &err, "more than 4 items");
+    assert_int_equal(list.count, 0);
 }
 
 static void a_peek_without_data_has_no_trajectories(void **state)
 {
     fixture *f = *state;
     rp_sample out[8];
-    size_t count;
+    rp_sample_list list = {.samples = out, .capacity = 8};
     rp_reply *reply = rp_reply_new(&f->pool);
     rp_error err = {0};
 
     f->samples[1].weight = f->samples[1].probability = 0;
     assert_true(rp_wire_add_entry(reply, &f->samples[1], "t"));
     take(f, reply, &f->message);
-    assert_ok(rp_sample_reader_batch(f->reader, f->message.data, f->message.size, NULL, false,
-                                     out, 8, &count, NULL));
-    assert_int_equal(count, 1);
+    assert_ok(rp_sample_reader_batch(f->reader, f->message.data, f->message.size, false, &list,
+                                     NULL));
+    assert_int_equal(list.count, 1);
     assert_true(out[0].key == f->samples[1].key && out[0].trajectory == NULL);
     assert_true(out[0].weight == 0);
-    assert_fails(rp_sample_reader_batch(f->reader, f->message.data, f->message.size, NULL, true,
-                                        out, 8, &count, &err),
-                 RP_CORRUPT, &err, "did not come");
+    assert_fails(
+        rp_sample_reader_batch(f->reader, f->message.data, f->message.size, true, &list, &err),
+        RP_CORRUPT, &err, "did not come");
 }
 
 static fixture *staged; /* for scenarios, which have no state */
@@ -543,13 +545,13 @@ static rp_status read_one_batch(const rp_allocator *alloc)
 {
     rp_sample_reader *reader = NULL;
     rp_sample out[8];
-    size_t count = 0;
+    rp_sample_list list = {.samples = out, .capacity = 8};
     rp_status st = rp_sample_reader_new(alloc, NULL, &reader, NULL);
 
     if (st != RP_OK) return st;
-    st = rp_sample_reader_batch(reader, staged->message.data, staged->message.size, NULL, true,
-                                out, 8, &count, NULL);
-    release(out, count);
+    st = rp_sample_reader_batch(reader, staged->message.data, staged->message.size, true, &list,
+                                NULL);
+    release(out, list.count);
     rp_sample_reader_free(reader);
     return st;
 }
@@ -572,13 +574,12 @@ static void running_out_of_memory_leaves_nothing_behind(void **state)
 static rp_status read_info(fixture *f, const uint8_t *info, size_t size, rp_sample *out)
 {
     uint8_t message[160] = {0x12, (uint8_t)(size + 2), 0x0a, (uint8_t)size};
-    size_t count;
+    rp_sample_list list = {.samples = out, .capacity = 1};
 
     assert_true(size < 120);
     memcpy(message + 4, info, size);
     memset(out, 0, sizeof *out);
-    return rp_sample_reader_batch(f->reader, message, size + 4, NULL, false, out, 1, &count,
-                                  NULL);
+    return rp_sample_reader_batch(f->reader, message, size + 4, false, &list, NULL);
 }
 
 /* Fields in the order of their numbers are read in another way than others: an unknown field at
