@@ -287,7 +287,7 @@ rp_status rp_item_line_parse(rp_arena *arena, const char *text, size_t size,
     rp_json *root;
     rp_json_error error;
     rp_place where = *place;
-    rp_status st = rp_json_parse(arena, text.data, text.size, &root, &error);
+    rp_status st = rp_json_parse(arena, text, size, &root, &error);
 
     if (st != RP_OK) {
         where.column += error.offset;
