@@ -10,11 +10,11 @@
 #include "chunk/trajectory.h"
 #include "fuzz.h"
 #include "fuzz_memory.h"
-#include "wire/answers.h"
+#include "wire/admin_messages.h"
 #include "wire/durability_wire.h"
 #include "wire/fields.h"
-#include "wire/replay_calls.h"
-#include "wire/reverb_calls.h"
+#include "wire/responses.h"
+#include "wire/reverb_messages.h"
 #include "wire/sample_response.h"
 #include "wire/sample_response_read.h"
 
@@ -184,22 +184,22 @@ static void check_sample(const rp_sample *sample)
 {
     const rp_trajectory *t = sample->trajectory;
     rp_sample_reader *reader = make_reader(rp_allocator_default());
-    rp_reply_pool pool;
-    rp_reply *reply;
+    rp_message_pool pool;
+    rp_message *reply;
     rp_buf flat;
     rp_sample again;
     const uint8_t *data;
     size_t count = 0;
 
     fuzz_check(t->chunk_count >= 1 && t->column_count >= 1);
-    rp_reply_pool_init(&pool, rp_allocator_default());
+    rp_message_pool_init(&pool, rp_allocator_default());
     rp_buf_init(&flat, rp_allocator_default());
-    reply = rp_reply_new(&pool);
+    reply = rp_message_new(&pool);
     fuzz_check(rp_sample_entry_append(reply, sample, "t", 1, 0, t->chunk_count, NULL));
-    fuzz_check(rp_reply_close(reply));
-    (void)rp_reply_take(reply, RP_GRPC_PREFIX, &data);
-    while (rp_reply_remaining(reply) > 0) {
-        size_t size = rp_reply_take(reply, SIZE_MAX, &data);
+    fuzz_check(rp_message_close(reply));
+    (void)rp_message_take(reply, RP_GRPC_PREFIX, &data);
+    while (rp_message_remaining(reply) > 0) {
+        size_t size = rp_message_take(reply, SIZE_MAX, &data);
         rp_buf_append(&flat, data, size);
     }
     rp_sample_reader_open(reader, flat.data, flat.size, NULL);
@@ -211,8 +211,8 @@ static void check_sample(const rp_sample *sample)
     rp_trajectory_unref(again.trajectory);
     rp_sample_reader_free(reader);
     rp_buf_deinit(&flat);
-    rp_reply_release(&pool, reply);
-    rp_reply_pool_deinit(&pool);
+    rp_message_release(&pool, reply);
+    rp_message_pool_deinit(&pool);
 }
 
 static void check_samples(rp_sample *samples, size_t count)

@@ -19,7 +19,7 @@ typedef struct world {
     fuzz_input in;
     fuzz_memory memory;
     rp_allocator alloc;
-    rp_reply_pool pool;
+    rp_message_pool pool;
     rp_h2 *h2;
     rp_call *calls[CALLS];
     size_t requests, closes, nuisances, most_nuisances;
@@ -57,24 +57,24 @@ static void make_big(void)
 
 static void say(world *w, rp_call *call, const uint8_t *data, size_t size, size_t borrowed)
 {
-    rp_reply *reply = rp_reply_new(&w->pool);
+    rp_message *reply = rp_message_new(&w->pool);
 
     if (reply == NULL) return;
-    (void)rp_reply_add(reply, data, size);
+    (void)rp_message_add(reply, data, size);
     while (borrowed-- > 0) {
         size_t wire_bytes;
         const uint8_t *wire = rp_chunk_wire(rp_trajectory_get_chunk(big, 0), &wire_bytes);
-        if (!rp_reply_add(reply, wire, wire_bytes)) break;
-        if (!rp_reply_hold(reply, rp_trajectory_ref(big))) {
+        if (!rp_message_add(reply, wire, wire_bytes)) break;
+        if (!rp_message_hold(reply, rp_trajectory_ref(big))) {
             rp_trajectory_unref(big);
             break;
         }
         rp_buf_append(&reply->bytes, "x", 1);
     }
-    if (rp_reply_close(reply))
+    if (rp_message_close(reply))
         rp_call_send(call, reply);
     else
-        rp_reply_release(&w->pool, reply);
+        rp_message_release(&w->pool, reply);
 }
 
 /* One of the things that a handler may do with a call. */
@@ -92,13 +92,13 @@ static void act(world *w, rp_call *call, unsigned how, const uint8_t *data, size
         rp_call_finish(call, RP_OK, NULL);
         break;
     case 7: {
-        rp_reply *body = rp_reply_new(&w->pool);
+        rp_message *body = rp_message_new(&w->pool);
         if (body != NULL) rp_buf_append(&body->bytes, data, size);
-        if (body != NULL && !rp_reply_close(body)) {
-            rp_reply_release(&w->pool, body);
+        if (body != NULL && !rp_message_close(body)) {
+            rp_message_release(&w->pool, body);
             body = NULL;
         }
-        rp_call_answer(call, &(rp_http_answer){200, "text/plain", NULL, NULL}, body);
+        rp_call_respond_http(call, &(rp_http_response){200, "text/plain", NULL, NULL}, body);
         break;
     }
     default: break;
@@ -198,8 +198,8 @@ static void check(const world *w)
         }
         for (const rp_waiting_message *m = call->first_waiting; m != NULL; m = m->next)
             held += m->block->size + sizeof(rp_block) + sizeof *m;
-        for (const rp_reply *r = call->first_reply; r != NULL; r = r->next)
-            waits += rp_reply_remaining(r);
+        for (const rp_message *r = call->first_reply; r != NULL; r = r->next)
+            waits += rp_message_remaining(r);
         fuzz_check(waits == call->queued && call->promised <= call->queued);
         fuzz_check(call->first_waiting == NULL || call->paused || call->finishing);
         fuzz_check(!call->paused || !call->counted_assembling);
@@ -438,7 +438,7 @@ static void set_up(world *w)
     w->is_raw = (more & 7) == 7;
     w->most_nuisances = (how & 0x40) != 0 ? 3 : 1000;
     w->next_stream = 1;
-    rp_reply_pool_init(&w->pool, &w->alloc);
+    rp_message_pool_init(&w->pool, &w->alloc);
     st = rp_h2_new(&w->alloc, &handler, w, &limits, &w->pool, &w->h2);
     w->alive = st == RP_OK;
     fuzz_check(st == RP_OK || (st == RP_NO_RESOURCE && w->memory.failed > 0));
@@ -468,7 +468,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     if (w.h2 != NULL && size % 4 != 0) take_output(&w, SIZE_MAX, 8);
     rp_h2_free(w.h2);
-    rp_reply_pool_deinit(&w.pool);
+    rp_message_pool_deinit(&w.pool);
     fuzz_check(w.closes == w.requests);
     fuzz_check(w.memory.live == 0 && w.memory.live_bytes == 0);
     fuzz_check(atomic_load(&big->refs.n) == 1);

@@ -23,7 +23,7 @@ typedef struct world {
     fuzz_input in;
     fuzz_memory memory;
     rp_allocator alloc;
-    rp_reply_pool pool;
+    rp_message_pool pool;
     rp_h2 *h2;
     slot slots[CALLS];
     size_t begun, ends, closes;
@@ -37,14 +37,14 @@ static const uint8_t big[BIG_BYTES];
 
 static void say(world *w, rp_call *call, size_t size)
 {
-    rp_reply *reply = rp_reply_new(&w->pool);
+    rp_message *reply = rp_message_new(&w->pool);
 
     if (reply == NULL) return;
-    (void)rp_reply_add(reply, big, size);
-    if (rp_reply_close(reply))
+    (void)rp_message_add(reply, big, size);
+    if (rp_message_close(reply))
         rp_call_send(call, reply);
     else
-        rp_reply_release(&w->pool, reply);
+        rp_message_release(&w->pool, reply);
 }
 
 static void begin(world *w, unsigned how)
@@ -155,8 +155,8 @@ static void check(const world *w)
         }
         for (const rp_waiting_message *m = call->first_waiting; m != NULL; m = m->next)
             held += m->block->size + sizeof(rp_block) + sizeof *m;
-        for (const rp_reply *r = call->first_reply; r != NULL; r = r->next)
-            waits += rp_reply_remaining(r);
+        for (const rp_message *r = call->first_reply; r != NULL; r = r->next)
+            waits += rp_message_remaining(r);
         fuzz_check(waits == call->queued && call->promised <= call->queued);
         fuzz_check(call->has_stream || waits == 0);
         fuzz_check(call->has_stream || call->half_closed || call->closed);
@@ -411,7 +411,7 @@ static void set_up(world *w)
         w->memory.until = fuzz_byte(&w->in);
     }
     w->is_raw = (more & 7) == 7;
-    rp_reply_pool_init(&w->pool, &w->alloc);
+    rp_message_pool_init(&w->pool, &w->alloc);
     st = rp_h2_new_client(&w->alloc, &handler, w, &limits, &w->pool, &w->h2);
     w->alive = st == RP_OK;
     fuzz_check(st == RP_OK || (st == RP_NO_RESOURCE && w->memory.failed > 0));
@@ -443,7 +443,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (w.h2 != NULL && size % 4 != 0) take_output(&w, SIZE_MAX, 8);
     w.is_freeing = true;
     rp_h2_free(w.h2);
-    rp_reply_pool_deinit(&w.pool);
+    rp_message_pool_deinit(&w.pool);
     fuzz_check(w.closes == w.begun && w.ends <= w.begun);
     fuzz_check(w.memory.live == 0 && w.memory.live_bytes == 0);
     return 0;

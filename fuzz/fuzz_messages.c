@@ -5,13 +5,13 @@
 #include "chunk/chunk_wire.h"
 #include "fuzz.h"
 #include "util/buf.h"
+#include "wire/admin_messages.h"
 #include "wire/durability_wire.h"
 #include "wire/fields.h"
-#include "wire/health_calls.h"
+#include "wire/health_messages.h"
 #include "wire/insert_request.h"
-#include "wire/reflection_calls.h"
-#include "wire/replay_calls.h"
-#include "wire/reverb_calls.h"
+#include "wire/reflection_messages.h"
+#include "wire/reverb_messages.h"
 #include "wire/signature_wire.h"
 
 enum { MAX_KEYS = 4096, MAX_COLUMNS = 64, MAX_SLICES = 256 };

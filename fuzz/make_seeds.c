@@ -21,8 +21,8 @@
 #include "reprise/trajectory.h"
 #include "util/little_endian.h"
 #include "util/rng.h"
-#include "wire/replay_calls.h"
-#include "wire/reverb_calls.h"
+#include "wire/admin_messages.h"
+#include "wire/reverb_messages.h"
 #include "wire/sample_response.h"
 
 static const char *root;
@@ -369,51 +369,52 @@ static rp_chunk *chunk_of(uint64_t key)
 }
 
 /* Appends the message to `out`, behind its length. */
-static void append_message(rp_reply_pool *pool, rp_reply *reply, rp_buf *out, bool with_length)
+static void append_message(rp_message_pool *pool, rp_message *reply, rp_buf *out,
+                           bool with_length)
 {
     size_t size = reply->bytes.size - RP_GRPC_PREFIX;
     uint8_t length[2] = {(uint8_t)size, (uint8_t)(size >> 8)};
 
     if (with_length) rp_buf_append(out, length, 2);
     rp_buf_append(out, reply->bytes.data + RP_GRPC_PREFIX, size);
-    rp_reply_release(pool, reply);
+    rp_message_release(pool, reply);
 }
 
 static void save_samples(rp_buf *out)
 {
     rp_chunk *chunks[4];
     rp_sample few, one;
-    rp_reply_pool pool;
-    rp_reply *reply;
+    rp_message_pool pool;
+    rp_message *reply;
 
-    rp_reply_pool_init(&pool, rp_allocator_default());
+    rp_message_pool_init(&pool, rp_allocator_default());
     for (uint64_t i = 0; i < 4; i++) chunks[i] = chunk_of(i + 1);
     few = sample_of(chunks, 4);
     one = sample_of(chunks, 1);
-    reply = rp_reply_new(&pool);
+    reply = rp_message_new(&pool);
     fuzz_check(rp_sample_entry_append(reply, &one, "t", 1, 0, 1, NULL) &&
                rp_sample_entry_append(reply, &few, "t", 1, 0, 4, NULL));
     append_message(&pool, reply, out, true);
     save_written(6, "samples", out);
     for (size_t i = 0; i < 4; i += 2) {
-        reply = rp_reply_new(&pool);
+        reply = rp_message_new(&pool);
         fuzz_check(rp_sample_entry_append(reply, &few, "t", 1, i, 2, NULL));
         append_message(&pool, reply, out, true);
     }
     save_written(6, "pieces", out);
-    reply = rp_reply_new(&pool);
+    reply = rp_message_new(&pool);
     for (size_t i = 0; i < 4; i++) fuzz_check(rp_wire_add_chunk(reply, chunks[i]));
     fuzz_check(rp_wire_add_entry(reply, &few, "t") && rp_wire_add_entry(reply, &one, "t"));
     append_message(&pool, reply, out, false);
     save_written(7, "batch", out);
-    reply = rp_reply_new(&pool);
+    reply = rp_message_new(&pool);
     fuzz_check(rp_wire_add_entry(reply, &few, "t"));
     append_message(&pool, reply, out, false);
     save_written(7, "peek", out);
     rp_trajectory_unref(few.trajectory);
     rp_trajectory_unref(one.trajectory);
     for (size_t i = 0; i < 4; i++) rp_chunk_unref(chunks[i]);
-    rp_reply_pool_deinit(&pool);
+    rp_message_pool_deinit(&pool);
 }
 
 static void save_answers(void)
@@ -720,7 +721,7 @@ static void save_manifest_seeds(void)
 }
 
 /* The payload of a change, after the byte that fuzz_journal.c takes first. */
-static void save_change(const char *name, const rp_change *change)
+static void save_change(const char *name, const rp_log_record *change)
 {
     rp_journal_encoder encoder;
     rp_buf out;
@@ -747,11 +748,11 @@ static void save_insert(void)
     rp_inserted items[3] = {{.key = 7, .priority = 1.5, .times_sampled = 2, .evicted = 3},
                             {.key = 8, .priority = 0},
                             {.key = 9, .priority = 2}};
-    rp_change change = {.kind = RP_CHANGED_INSERT,
-                        .wall_ns = 1234567890,
-                        .dead = 2,
-                        .inserted = items,
-                        .count = 3};
+    rp_log_record change = {.kind = RP_LOGGED_INSERT,
+                            .wall_ns = 1234567890,
+                            .dead = 2,
+                            .inserted = items,
+                            .count = 3};
 
     for (uint64_t i = 0; i < 2; i++) {
         rp_chunk_builder *builder = NULL;
@@ -786,15 +787,16 @@ static void save_journal(void)
 
     save_insert();
     save_change("sample",
-                &(rp_change){.kind = RP_CHANGED_SAMPLE, .count = 5, .distinct = true});
+                &(rp_log_record){.kind = RP_LOGGED_SAMPLE, .count = 5, .distinct = true});
     save_change("update",
-                &(rp_change){.kind = RP_CHANGED_UPDATE, .updates = updates, .count = 2});
-    save_change("delete", &(rp_change){.kind = RP_CHANGED_DELETE, .keys = keys, .count = 3});
-    save_change("evict", &(rp_change){.kind = RP_CHANGED_EVICT, .count = 300});
-    save_change("reset", &(rp_change){.kind = RP_CHANGED_RESET});
-    save_change("alter", &(rp_change){.kind = RP_CHANGED_ALTER,
-                                      .alter = {.which = 3, .max_size = 10, .max_bytes = 20}});
-    save_change("pause", &(rp_change){.kind = RP_CHANGED_PAUSE, .paused = 1});
+                &(rp_log_record){.kind = RP_LOGGED_UPDATE, .updates = updates, .count = 2});
+    save_change("delete", &(rp_log_record){.kind = RP_LOGGED_DELETE, .keys = keys, .count = 3});
+    save_change("evict", &(rp_log_record){.kind = RP_LOGGED_EVICT, .count = 300});
+    save_change("reset", &(rp_log_record){.kind = RP_LOGGED_RESET});
+    save_change("alter",
+                &(rp_log_record){.kind = RP_LOGGED_ALTER,
+                                 .alter = {.which = 3, .max_size = 10, .max_bytes = 20}});
+    save_change("pause", &(rp_log_record){.kind = RP_LOGGED_PAUSE, .paused = 1});
     save_hex("journal", "drop", "09 05 7461626c65");
     file[0] = RP_RECORD_PAUSE - RP_RECORD_INSERT + 1;
     crc = rp_file_header_write(to, &header);

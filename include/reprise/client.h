@@ -157,8 +157,8 @@ RP_API RP_NODISCARD rp_status rp_client_drop_table(rp_client *client, const char
  * fields.
  * RP_NOT_FOUND, RP_INVALID. */
 RP_API RP_NODISCARD rp_status rp_client_alter_table(rp_client *client, const char *table,
-                                                    const rp_table_change *change, rp_wait wait,
-                                                    rp_error *err);
+                                                    const rp_table_alteration *change,
+                                                    rp_wait wait, rp_error *err);
 /* Pauses or resumes inserts, samples or both: `sides` are RP_SIDE_... RP_NOT_FOUND, RP_INVALID.
  */
 RP_API RP_NODISCARD rp_status rp_client_pause_table(rp_client *client, const char *table,

@@ -134,7 +134,7 @@ RP_API RP_NODISCARD rp_status rp_table_reset(rp_table *table, rp_error *err);
  * sample. Waiting calls that have become possible proceed.
  * RP_INVALID (names the value and the bound), RP_CANCELLED (closed), RP_NO_RESOURCE (no memory
  * for a deferred extension's events). Items that were evicted before a failure stay evicted. */
-RP_API RP_NODISCARD rp_status rp_table_alter(rp_table *table, const rp_table_change *change,
+RP_API RP_NODISCARD rp_status rp_table_alter(rp_table *table, const rp_table_alteration *change,
                                              rp_error *err);
 
 enum { RP_SIDE_INSERTS = 1, RP_SIDE_SAMPLES = 2 };
@@ -178,7 +178,7 @@ typedef struct rp_table_info {
     double max_priority;                /* that RP_INSERT_MAX_PRIORITY assigns */
     double total_weight; /* sum over all items: priority^exponent with RP_PRIORITIZED, else 1 */
     double limiter_diff; /* inserts * samples_per_insert - samples, plus the offset of
-                            RP_CHANGE_RECENTER: the limiter keeps this between min_diff and
+                            RP_ALTER_RECENTER: the limiter keeps this between min_diff and
                             max_diff */
     int64_t waiting_inserts, waiting_samples; /* calls */
     rp_waits insert_waits, sample_waits;

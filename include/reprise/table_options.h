@@ -86,26 +86,26 @@ typedef struct rp_table_options {
 } rp_table_options;
 
 enum {
-    RP_CHANGE_MAX_SIZE = 1,
-    RP_CHANGE_MAX_BYTES = 2,
-    RP_CHANGE_MAX_TIMES_SAMPLED = 4,
-    RP_CHANGE_LIMITER = 8,
+    RP_ALTER_MAX_SIZE = 1,
+    RP_ALTER_MAX_BYTES = 2,
+    RP_ALTER_MAX_TIMES_SAMPLED = 4,
+    RP_ALTER_LIMITER = 8,
     /* The limiter starts again half-way between its bounds: an offset is added to
      * I * samples_per_insert - S, so that it is the mean of min_diff and max_diff, less
      * samples_per_insert for each item that is missing up to min_size. Without this bit earlier
      * inserts and samples count under the new limiter, and one side may have to catch up. If a
      * bound is not finite, the offset is 0. */
-    RP_CHANGE_RECENTER = 16,
+    RP_ALTER_RECENTER = 16,
 };
 
 /* The arguments of rp_table_alter(): the fields whose bit is set in `which` are changed. */
-typedef struct rp_table_change {
+typedef struct rp_table_alteration {
     uint32_t which; /* RP_CHANGE_... */
     int32_t max_times_sampled;
     int64_t max_size;
     uint64_t max_bytes;
     rp_limiter_options limiter;
-} rp_table_change;
+} rp_table_alteration;
 
 RP_END_DECLS
 

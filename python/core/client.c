@@ -26,7 +26,7 @@ typedef struct request {
     size_t capacity, durability_count;
     size_t update_count, delete_count;
     rp_table_options options;
-    rp_table_change change;
+    rp_table_alteration change;
     uint32_t sides;
     rp_client_tables *tables;
     char *path;
@@ -429,20 +429,20 @@ static PyObject *client_resume(core_client *self, PyObject *args, PyObject *kwar
 
 /* Reads the changes of a table; None changes nothing. */
 static int change_from(PyObject *max_size, PyObject *max_bytes, PyObject *max_times,
-                       PyObject *limiter, rp_table_change *change)
+                       PyObject *limiter, rp_table_alteration *change)
 {
     if (max_size != Py_None) {
-        change->which |= RP_CHANGE_MAX_SIZE;
+        change->which |= RP_ALTER_MAX_SIZE;
         change->max_size = PyLong_AsLongLong(max_size);
         if (PyErr_Occurred()) return -1;
     }
     if (max_bytes != Py_None) {
-        change->which |= RP_CHANGE_MAX_BYTES;
+        change->which |= RP_ALTER_MAX_BYTES;
         if (!core_u64_converter(max_bytes, &change->max_bytes)) return -1;
     }
     if (max_times != Py_None) {
         long times = PyLong_AsLong(max_times);
-        change->which |= RP_CHANGE_MAX_TIMES_SAMPLED;
+        change->which |= RP_ALTER_MAX_TIMES_SAMPLED;
         if (PyErr_Occurred()) return -1;
         if (times < INT32_MIN || times > INT32_MAX) {
             PyErr_Format(PyExc_ValueError, "max_times_sampled must fit in 32 bits, got %ld",
@@ -452,7 +452,7 @@ static int change_from(PyObject *max_size, PyObject *max_bytes, PyObject *max_ti
         change->max_times_sampled = (int32_t)times;
     }
     if (limiter != Py_None) {
-        change->which |= RP_CHANGE_LIMITER;
+        change->which |= RP_ALTER_LIMITER;
         if (!core_limiter_converter(limiter, &change->limiter)) return -1;
     }
     return 0;
@@ -477,7 +477,7 @@ static PyObject *client_alter_table(core_client *self, PyObject *args, PyObject 
         core_timeout_s(timeout, &timeout_ms) != 0 || !(r = request_new(self)))
         return NULL;
     r->table = table;
-    if (recenter) r->change.which |= RP_CHANGE_RECENTER;
+    if (recenter) r->change.which |= RP_ALTER_RECENTER;
     failed = change_from(max_size, max_bytes, max_times, limiter, &r->change) != 0 ||
              core_call_server(do_alter, &r->base, 0, timeout_ms) != 0;
     return request_done(r, failed);

@@ -8,7 +8,7 @@
 #include <assert.h>
 #include <math.h>
 
-#include "buffer/buffer_inside.h"
+#include "buffer/replay_buffer_inside.h"
 #include "util/error.h"
 
 enum {

@@ -24,7 +24,7 @@
 #include <math.h>
 #include <stdalign.h>
 
-#include "buffer/buffer_inside.h"
+#include "buffer/replay_buffer_inside.h"
 #include "buffer/stream_copy.h"
 #include "util/error.h"
 #include "util/verify.h"

@@ -6,7 +6,8 @@
  *
  * Lengths precede the data in the message, so compressed bytes pass through a scratch buffer.
  * The scratch buffer and the buffers of the columns are reused, so that in the long run a
- * builder allocates nothing but chunks. For uncompressed chunks it keeps a template (mould.h).
+ * builder allocates nothing but chunks. For uncompressed chunks it keeps a template
+ * (template.h).
  *
  * Invariants between calls:
  *   B1  every column holds `rows` rows, plain;
@@ -23,9 +24,9 @@
 #include "chunk/codec.h"
 #include "chunk/delta.h"
 #include "chunk/mismatch.h"
-#include "chunk/mould.h"
 #include "chunk/protobuf.h"
 #include "chunk/snappy_decode.h"
+#include "chunk/template.h"
 #include "tensor/tensor.h"
 #include "util/error.h"
 #include "util/mem.h"
@@ -58,14 +59,14 @@ struct rp_chunk_builder {
     rp_allocator alloc;
     size_t size_bytes; /* of the whole allocation */
     rp_chunk_options options;
-    rp_chunk_press press;
+    rp_chunk_compressor press;
     size_t rows;
     size_t charged;  /* B2 */
     size_t reserved; /* bytes of the reserved row */
     size_t column_count;
     builder_column *columns;
-    rp_chunk_part *parts; /* the columns to be written by finish */
-    rp_chunk_mould mould; /* the template of uncompressed chunks */
+    rp_chunk_part *parts;       /* the columns to be written by finish */
+    rp_chunk_template template; /* the template of uncompressed chunks */
 };
 
 static_assert(sizeof(rp_chunk_builder) % _Alignof(builder_column) == 0 &&
@@ -157,7 +158,7 @@ rp_status rp_chunk_builder_new(const rp_allocator *alloc, const rp_spec *columns
     if (b == NULL) return rp_fail_memory(err, size);
     *b = (rp_chunk_builder){
         .alloc = *alloc, .size_bytes = size, .options = *options, .column_count = column_count};
-    rp_chunk_press_init(&b->press, alloc);
+    rp_chunk_compressor_init(&b->press, alloc);
     b->columns = (builder_column *)(b + 1);
     b->parts = (rp_chunk_part *)(b->columns + column_count);
     init_columns(b, columns, (char *)(b->parts + column_count));
@@ -176,7 +177,7 @@ void rp_chunk_builder_free(rp_chunk_builder *builder)
         rp_release(&alloc, c->data.data, c->data.capacity);
         rp_release(&alloc, c->lengths.data, c->lengths.capacity);
     }
-    rp_chunk_press_deinit(&builder->press);
+    rp_chunk_compressor_deinit(&builder->press);
     rp_release(&alloc, builder, builder->size_bytes);
 }
 
@@ -362,7 +363,7 @@ static bool is_compressed(const rp_chunk_builder *b, const builder_column *c)
 }
 
 /* Makes room for all columns at once, as the data in the scratch buffer must not move. */
-static rp_status reserve_scratch(const rp_chunk_builder *b, rp_chunk_press *press,
+static rp_status reserve_scratch(const rp_chunk_builder *b, rp_chunk_compressor *press,
                                  rp_error *err)
 {
     buffer room = {.data = press->scratch, .capacity = press->capacity};
@@ -382,7 +383,7 @@ static rp_status reserve_scratch(const rp_chunk_builder *b, rp_chunk_press *pres
 
 /* Writes the differences between the rows of a column to the scratch buffer. */
 static const uint8_t *make_differences(const rp_chunk_builder *b, const builder_column *c,
-                                       rp_chunk_press *press)
+                                       rp_chunk_compressor *press)
 {
     uint8_t *at;
 
@@ -396,7 +397,7 @@ static const uint8_t *make_differences(const rp_chunk_builder *b, const builder_
 }
 
 /* Prepares column `index` for writing: compresses it into the scratch buffer. */
-static rp_status make_part(rp_chunk_builder *b, rp_chunk_press *press, size_t index,
+static rp_status make_part(rp_chunk_builder *b, rp_chunk_compressor *press, size_t index,
                            rp_error *err)
 {
     const builder_column *c = &b->columns[index];
@@ -483,13 +484,13 @@ static rp_status check_finish(const rp_chunk_builder *b, const rp_chunk_origin *
     return RP_OK;
 }
 
-void rp_chunk_press_init(rp_chunk_press *press, const rp_allocator *alloc)
+void rp_chunk_compressor_init(rp_chunk_compressor *press, const rp_allocator *alloc)
 {
-    *press = (rp_chunk_press){.scratch = NULL};
+    *press = (rp_chunk_compressor){.scratch = NULL};
     rp_codec_state_init(&press->codec, alloc);
 }
 
-void rp_chunk_press_deinit(rp_chunk_press *press)
+void rp_chunk_compressor_deinit(rp_chunk_compressor *press)
 {
     rp_release(&press->codec.alloc, press->scratch, press->capacity);
     rp_codec_state_deinit(&press->codec);
@@ -499,32 +500,33 @@ void rp_chunk_press_deinit(rp_chunk_press *press)
  */
 static bool fits_mould(const rp_chunk_builder *b)
 {
-    return b->mould.rows_bytes > 0 && b->mould.rows_bytes == b->columns[0].data.size;
+    return b->template.rows_bytes > 0 && b->template.rows_bytes == b->columns[0].data.size;
 }
 
-rp_status rp_chunk_builder_press(rp_chunk_builder *builder, rp_chunk_press *press,
-                                 const rp_chunk_origin *origin, rp_chunk **out, rp_error *err)
+rp_status rp_chunk_builder_compress(rp_chunk_builder *builder, rp_chunk_compressor *press,
+                                    const rp_chunk_origin *origin, rp_chunk **out,
+                                    rp_error *err)
 {
     rp_status st = check_finish(builder, origin, err);
 
     if (st == RP_OK && fits_mould(builder)) {
-        *out = rp_chunk_mould_cast(&builder->mould, &builder->alloc, origin,
-                                   builder->columns[0].data.data);
-        return *out != NULL ? RP_OK : rp_fail_memory(err, builder->mould.rows_bytes);
+        *out = rp_chunk_template_make(&builder->template, &builder->alloc, origin,
+                                      builder->columns[0].data.data);
+        return *out != NULL ? RP_OK : rp_fail_memory(err, builder->template.rows_bytes);
     }
     if (st == RP_OK) st = reserve_scratch(builder, press, err);
     for (size_t i = 0; st == RP_OK && i < builder->column_count; i++)
         st = make_part(builder, press, i, err);
     if (st == RP_OK) st = make_chunk(builder, origin, out, err);
     if (st == RP_OK && builder->options.codec == RP_CODEC_NONE)
-        rp_chunk_mould_take(&builder->mould, *out);
+        rp_chunk_template_set(&builder->template, *out);
     return st;
 }
 
 rp_status rp_chunk_builder_finish(rp_chunk_builder *builder, const rp_chunk_origin *origin,
                                   rp_chunk **out, rp_error *err)
 {
-    rp_status st = rp_chunk_builder_press(builder, &builder->press, origin, out, err);
+    rp_status st = rp_chunk_builder_compress(builder, &builder->press, origin, out, err);
 
     if (st == RP_OK) rp_chunk_builder_clear(builder);
     return st;

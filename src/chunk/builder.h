@@ -17,20 +17,21 @@ void rp_chunk_builder_commit(rp_chunk_builder *builder, const rp_tensor *row);
 
 /* A compressor: codec state and scratch buffer, reused from chunk to chunk. One thread at a
  * time. Must not be moved. */
-typedef struct rp_chunk_press {
+typedef struct rp_chunk_compressor {
     rp_codec_state codec;
     uint8_t *scratch;
     size_t used, capacity;
-} rp_chunk_press;
+} rp_chunk_compressor;
 
 /* Cannot fail; allocates nothing. */
-void rp_chunk_press_init(rp_chunk_press *press, const rp_allocator *alloc);
-void rp_chunk_press_deinit(rp_chunk_press *press);
+void rp_chunk_compressor_init(rp_chunk_compressor *press, const rp_allocator *alloc);
+void rp_chunk_compressor_deinit(rp_chunk_compressor *press);
 
 /* Like rp_chunk_builder_finish(), but the builder keeps its rows and does not write to them, so
  * that other threads may copy them out meanwhile. */
-RP_NODISCARD rp_status rp_chunk_builder_press(rp_chunk_builder *builder, rp_chunk_press *press,
-                                              const rp_chunk_origin *origin, rp_chunk **out,
-                                              rp_error *err);
+RP_NODISCARD rp_status rp_chunk_builder_compress(rp_chunk_builder *builder,
+                                                 rp_chunk_compressor *press,
+                                                 const rp_chunk_origin *origin, rp_chunk **out,
+                                                 rp_error *err);
 
 #endif

@@ -136,8 +136,8 @@ rp_chunk *rp_chunk_ref(rp_chunk *chunk)
 
 void rp_chunk_unref(rp_chunk *chunk)
 {
-    rp_chunk_home *home;
-    rp_chunk_stay *stay;
+    rp_chunk_location *home;
+    rp_chunk_tier_state *stay;
     rp_chunk_owner owner = {NULL, NULL};
     bool has_bytes;
     rp_allocator alloc;
@@ -176,11 +176,11 @@ void rp_chunk_unpin(rp_chunk *chunk)
     (void)before;
 }
 
-bool rp_chunk_give_up_bytes(rp_chunk *chunk)
+bool rp_chunk_claim_bytes(rp_chunk *chunk)
 {
     int_least32_t none = 0;
 
-    assert(rp_chunk_can_go(chunk));
+    assert(rp_chunk_can_spill(chunk));
     return atomic_compare_exchange_strong_explicit(&chunk->pins, &none, -1,
                                                    memory_order_acq_rel, memory_order_relaxed);
 }

@@ -23,15 +23,15 @@
 #include "util/refcount.h"
 
 /* The disk location of a chunk: defined in disk/segments.c, freed with the chunk. */
-typedef struct rp_chunk_home {
-    void (*free)(struct rp_chunk_home *home);
-} rp_chunk_home;
+typedef struct rp_chunk_location {
+    void (*free)(struct rp_chunk_location *home);
+} rp_chunk_location;
 
 /* The state of a chunk in the disk tier: defined in durable/tier/tier.c, freed with the chunk.
  */
-typedef struct rp_chunk_stay {
-    void (*free)(struct rp_chunk_stay *stay);
-} rp_chunk_stay;
+typedef struct rp_chunk_tier_state {
+    void (*free)(struct rp_chunk_tier_state *stay);
+} rp_chunk_tier_state;
 
 enum {
     RP_CHUNK_APART_BYTES = 1024,
@@ -49,14 +49,14 @@ struct rp_chunk {
     size_t wire_bytes; /* of the message at `wire` */
     const uint8_t *wire;
     rp_chunk_origin origin;
-    rp_holders holders;            /* counted by tables, under their locks */
-    rp_allocator alloc;            /* of this block and of `wire` */
-    size_t size_bytes;             /* of this block, without a separate message */
-    _Atomic(rp_chunk_home *) home; /* NULL until it is written to disk */
-    _Atomic(rp_chunk_stay *) stay; /* NULL until a table with a disk tier holds it */
-    atomic_int_least32_t pins;     /* readers of the bytes; -1: the bytes have been freed */
-    bool adopted;                  /* `wire` belongs to an rp_chunk_owner */
-    bool apart;                    /* `wire` is a separate block */
+    rp_holders holders;                  /* counted by tables, under their locks */
+    rp_allocator alloc;                  /* of this block and of `wire` */
+    size_t size_bytes;                   /* of this block, without a separate message */
+    _Atomic(rp_chunk_location *) home;   /* NULL until it is written to disk */
+    _Atomic(rp_chunk_tier_state *) stay; /* NULL until a table with a disk tier holds it */
+    atomic_int_least32_t pins; /* readers of the bytes; -1: the bytes have been freed */
+    bool adopted;              /* `wire` belongs to an rp_chunk_owner */
+    bool apart;                /* `wire` is a separate block */
     bool delta;
     rp_codec codec;
     rp_chunk_column *columns;
@@ -108,7 +108,7 @@ RP_NODISCARD rp_status rp_chunk_adopt(const rp_allocator *alloc, const uint8_t *
  * bytes are never freed. */
 
 /* True if the bytes can be freed separately: small ones are part of the chunk's block. */
-static inline bool rp_chunk_can_go(const rp_chunk *chunk)
+static inline bool rp_chunk_can_spill(const rp_chunk *chunk)
 {
     return chunk->apart || (chunk->adopted && chunk->wire_bytes >= RP_CHUNK_APART_BYTES);
 }
@@ -121,7 +121,7 @@ void rp_chunk_unpin(rp_chunk *chunk);
 /* Marks the bytes as freed; false if a reader has pinned them. They must be on disk before.
  * After true the caller calls rp_chunk_free_bytes(), with no lock held, and keeps a reference
  * until then. */
-bool rp_chunk_give_up_bytes(rp_chunk *chunk);
+bool rp_chunk_claim_bytes(rp_chunk *chunk);
 void rp_chunk_free_bytes(rp_chunk *chunk);
 
 /* Makes a chunk that shares the bytes of `chunk` and keeps it referenced and pinned. It belongs

@@ -78,7 +78,7 @@ RP_NODISCARD rp_status rp_local_mutate(rp_client *client, const char *table,
 RP_NODISCARD rp_status rp_local_reset(rp_client *client, const char *table, rp_error *err);
 RP_NODISCARD rp_status rp_local_drop(rp_client *client, const char *table, rp_error *err);
 RP_NODISCARD rp_status rp_local_alter(rp_client *client, const char *table,
-                                      const rp_table_change *change, rp_error *err);
+                                      const rp_table_alteration *change, rp_error *err);
 RP_NODISCARD rp_status rp_local_pause(rp_client *client, const char *table, uint32_t sides,
                                       bool resume, rp_error *err);
 RP_NODISCARD rp_status rp_local_why_blocked(rp_client *client, const char *table,

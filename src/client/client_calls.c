@@ -9,9 +9,9 @@
 #include "util/clock.h"
 #include "util/error.h"
 #include "util/mem.h"
-#include "wire/answers.h"
 #include "wire/durability_wire.h"
 #include "wire/request_write.h"
+#include "wire/responses.h"
 
 enum { PATH_BYTES = 4096 };
 
@@ -296,7 +296,7 @@ rp_status rp_client_drop_table(rp_client *client, const char *table, rp_wait wai
 }
 
 rp_status rp_client_alter_table(rp_client *client, const char *table,
-                                const rp_table_change *change, rp_wait wait, rp_error *err)
+                                const rp_table_alteration *change, rp_wait wait, rp_error *err)
 {
     rp_status st = need_name(table, err);
     rp_buf message;

@@ -94,8 +94,8 @@ rp_status rp_local_drop(rp_client *client, const char *table, rp_error *err)
     return rp_store_drop_table(client->store, (rp_string){table, strlen(table)}, err);
 }
 
-rp_status rp_local_alter(rp_client *client, const char *table, const rp_table_change *change,
-                         rp_error *err)
+rp_status rp_local_alter(rp_client *client, const char *table,
+                         const rp_table_alteration *change, rp_error *err)
 {
     rp_table *t;
     rp_status st = find(client, table, &t, err);

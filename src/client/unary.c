@@ -78,14 +78,14 @@ static void on_begin(rp_channel_call *call)
 {
     part *p = (part *)call;
     const rp_buf *message = p->unary->request.message;
-    rp_reply *out = rp_channel_new_message(p->channel);
+    rp_message *out = rp_channel_new_message(p->channel);
 
     p->response.is_reached = true;
     assert(!p->over && !p->has_response);
     /* Copied, because a message that was sent in part outlives the call. */
     if (out != NULL && message != NULL)
         rp_buf_append(&out->bytes, message->data, message->size);
-    if (out == NULL || !rp_reply_close(out)) {
+    if (out == NULL || !rp_message_close(out)) {
         rp_channel_drop_message(p->channel, out);
         rp_channel_cancel(call);
         end_part(p, RP_NO_RESOURCE, "out of memory for a request");

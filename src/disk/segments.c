@@ -153,7 +153,7 @@ rp_status rp_segments_put(rp_segments *s, rp_record_kind kind, uint64_t number,
 }
 
 /* Frees all locations of a chunk, with the chunk. */
-static void locations_free(rp_chunk_home *base)
+static void locations_free(rp_chunk_location *base)
 {
     rp_store_location *current = (rp_store_location *)base, *next;
 
@@ -193,7 +193,7 @@ static void location_set(rp_store_location *current, rp_segment *segment, uint64
 /* Adds a location to the list of the chunk. Another store may do the same at the same time. */
 static void location_publish(rp_store_location *current, rp_chunk *chunk)
 {
-    rp_chunk_home *first = atomic_load_explicit(&chunk->home, memory_order_acquire);
+    rp_chunk_location *first = atomic_load_explicit(&chunk->home, memory_order_acquire);
 
     do {
         current->next = (rp_store_location *)first;

@@ -21,7 +21,7 @@
 #include "disk/segment.h"
 
 typedef struct rp_store_location {
-    rp_chunk_home base;
+    rp_chunk_location base;
     struct rp_store_location *next; /* of the same chunk in another store */
     const rp_segment_index *index;  /* of the store */
     rp_segment *segment;            /* a reference; changed only under the lock */

@@ -5,7 +5,7 @@
 
 #include "reprise/store.h"
 #include "table/account.h"
-#include "table/change.h"
+#include "table/log_record.h"
 #include "util/rng.h"
 
 /* Valid as long as the store. */
@@ -29,7 +29,7 @@ void rp_store_relieve(rp_store *store);
 
 /* Sets the log of all present and later tables, or removes it (NULL): table/table_log.h. The
  * caller that removes it makes sure that no thread waits for the log, and then calls
- * rp_table_nudge() for the tables. */
+ * rp_table_retry_parked() for the tables. */
 void rp_store_set_log(rp_store *store, rp_table_log *log);
 
 /* As rp_store_add_table() and rp_store_drop_table(), without waiting until the change is

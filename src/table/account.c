@@ -108,15 +108,15 @@ static void flush_moves(rp_account *a)
 /* The bytes of a chunk that never go to disk: its header, or all of a small chunk. */
 static uint64_t chunk_small(const rp_chunk *chunk)
 {
-    return rp_chunk_can_go(chunk) ? rp_chunk_memory(chunk) - chunk->wire_bytes
-                                  : rp_chunk_memory(chunk);
+    return rp_chunk_can_spill(chunk) ? rp_chunk_memory(chunk) - chunk->wire_bytes
+                                     : rp_chunk_memory(chunk);
 }
 
 /* Records that a chunk got its first holder (+1) or lost its last one (-1). */
 static void record_move(rp_account *a, rp_chunk *chunk, int come)
 {
     a->moved_small += come * (int64_t)chunk_small(chunk);
-    if (!rp_chunk_can_go(chunk)) return;
+    if (!rp_chunk_can_spill(chunk)) return;
     assert(a->moved_count < RP_MAX_MOVED);
     a->moved[a->moved_count++] = chunk;
     if (come > 0) a->moved_bytes += chunk->wire_bytes;

@@ -11,23 +11,23 @@
 #include "util/error.h"
 
 enum {
-    KNOWN = RP_CHANGE_MAX_SIZE | RP_CHANGE_MAX_BYTES | RP_CHANGE_MAX_TIMES_SAMPLED |
-            RP_CHANGE_LIMITER | RP_CHANGE_RECENTER
+    KNOWN = RP_ALTER_MAX_SIZE | RP_ALTER_MAX_BYTES | RP_ALTER_MAX_TIMES_SAMPLED |
+            RP_ALTER_LIMITER | RP_ALTER_RECENTER
 };
 
-static bool has(const rp_table_change *change, uint32_t bit)
+static bool has(const rp_table_alteration *change, uint32_t bit)
 {
     return (change->which & bit) != 0;
 }
 
 /* Changes the requested fields and writes no others: some are read without the lock. */
-static void apply(rp_table_options *o, const rp_table_change *change)
+static void apply(rp_table_options *o, const rp_table_alteration *change)
 {
-    if (has(change, RP_CHANGE_MAX_SIZE)) o->max_size = change->max_size;
-    if (has(change, RP_CHANGE_MAX_BYTES)) o->max_bytes = change->max_bytes;
-    if (has(change, RP_CHANGE_MAX_TIMES_SAMPLED))
+    if (has(change, RP_ALTER_MAX_SIZE)) o->max_size = change->max_size;
+    if (has(change, RP_ALTER_MAX_BYTES)) o->max_bytes = change->max_bytes;
+    if (has(change, RP_ALTER_MAX_TIMES_SAMPLED))
         o->max_times_sampled = change->max_times_sampled;
-    if (has(change, RP_CHANGE_LIMITER)) o->limiter = change->limiter;
+    if (has(change, RP_ALTER_LIMITER)) o->limiter = change->limiter;
 }
 
 static bool fits_locked(const rp_table *t, const rp_table_options *to) RP_REQUIRES(t->mu)
@@ -61,9 +61,9 @@ static bool shrink_locked(rp_table *t, const rp_table_options *to) RP_REQUIRES(t
 }
 
 /* Logs pending evictions and an alteration. */
-static void tell_locked(rp_table *t, const rp_table_change *alter) RP_REQUIRES(t->mu)
+static void tell_locked(rp_table *t, const rp_table_alteration *alter) RP_REQUIRES(t->mu)
 {
-    rp_change change = {.kind = RP_CHANGED_ALTER, .alter = *alter};
+    rp_log_record change = {.kind = RP_LOGGED_ALTER, .alter = *alter};
 
     if (rp_table_log_of(t) != NULL) rp_log_locked(t, &change);
 }
@@ -71,23 +71,23 @@ static void tell_locked(rp_table *t, const rp_table_change *alter) RP_REQUIRES(t
 /* Logs the bounds in force, while they are being lowered or after they were restored. */
 static void log_bounds_locked(rp_table *t) RP_REQUIRES(t->mu)
 {
-    rp_table_change now = {.which = RP_CHANGE_MAX_SIZE | RP_CHANGE_MAX_BYTES,
-                           .max_size = t->options.max_size,
-                           .max_bytes = t->options.max_bytes};
+    rp_table_alteration now = {.which = RP_ALTER_MAX_SIZE | RP_ALTER_MAX_BYTES,
+                               .max_size = t->options.max_size,
+                               .max_bytes = t->options.max_bytes};
     tell_locked(t, &now);
 }
 
-static void commit_locked(rp_table *t, const rp_table_change *change) RP_REQUIRES(t->mu)
+static void commit_locked(rp_table *t, const rp_table_alteration *change) RP_REQUIRES(t->mu)
 {
     assert(rp_mutex_is_held(&t->mu));
     apply(&t->options, change);
     assert(t->options.soft_limit || t->slots.live <= (size_t)t->options.max_size); /* T2 */
-    if (has(change, RP_CHANGE_MAX_TIMES_SAMPLED)) t->times_altered = true;
-    if (has(change, RP_CHANGE_LIMITER)) rp_rate_limiter_alter(&t->limiter, &change->limiter);
-    if (has(change, RP_CHANGE_RECENTER)) rp_rate_limiter_recenter(&t->limiter);
+    if (has(change, RP_ALTER_MAX_TIMES_SAMPLED)) t->times_altered = true;
+    if (has(change, RP_ALTER_LIMITER)) rp_rate_limiter_alter(&t->limiter, &change->limiter);
+    if (has(change, RP_ALTER_RECENTER)) rp_rate_limiter_recenter(&t->limiter);
 }
 
-rp_status rp_alter_redo_locked(rp_table *t, const rp_change *change, rp_error *err)
+rp_status rp_alter_redo_locked(rp_table *t, const rp_log_record *change, rp_error *err)
 {
     rp_table_options to = t->options;
     rp_error why;
@@ -115,7 +115,7 @@ static void take_back_locked(rp_table *t, const rp_table_options *before,
     log_bounds_locked(t);
 }
 
-static rp_status check(const rp_table_options *before, const rp_table_change *change,
+static rp_status check(const rp_table_options *before, const rp_table_alteration *change,
                        rp_error *err)
 {
     rp_table_options to = *before;
@@ -127,15 +127,15 @@ static rp_status check(const rp_table_options *before, const rp_table_change *ch
     return rp_table_check_options(&to, err);
 }
 
-rp_status rp_table_alter(rp_table *t, const rp_table_change *change, rp_error *err)
+rp_status rp_table_alter(rp_table *t, const rp_table_alteration *change, rp_error *err)
 {
     uint64_t lsn;
     rp_status st = rp_table_alter_logged(t, change, &lsn, err);
 
-    return rp_table_wait_safe(t, st, lsn, rp_wait_forever(), err);
+    return rp_table_wait_durable(t, st, lsn, rp_wait_forever(), err);
 }
 
-rp_status rp_table_alter_logged(rp_table *t, const rp_table_change *change, uint64_t *lsn,
+rp_status rp_table_alter_logged(rp_table *t, const rp_table_alteration *change, uint64_t *lsn,
                                 rp_error *err)
 {
     rp_table_options before, lowered, to;
@@ -175,7 +175,7 @@ rp_status rp_table_alter_logged(rp_table *t, const rp_table_change *change, uint
 rp_status rp_table_set_paused_logged(rp_table *t, uint32_t sides, bool paused, uint64_t *lsn,
                                      rp_error *err)
 {
-    rp_change change = {.kind = RP_CHANGED_PAUSE};
+    rp_log_record change = {.kind = RP_LOGGED_PAUSE};
     rp_status st = RP_OK;
 
     *lsn = 0;
@@ -199,7 +199,7 @@ static rp_status set_paused(rp_table *t, uint32_t sides, bool paused, rp_error *
     uint64_t lsn;
     rp_status st = rp_table_set_paused_logged(t, sides, paused, &lsn, err);
 
-    return rp_table_wait_safe(t, st, lsn, rp_wait_forever(), err);
+    return rp_table_wait_durable(t, st, lsn, rp_wait_forever(), err);
 }
 
 rp_status rp_table_pause(rp_table *t, uint32_t sides, rp_error *err)

@@ -101,7 +101,7 @@ static void log_updates_locked(rp_table *t, const update_block *b, size_t count)
     RP_REQUIRES(t->mu)
 {
     rp_update updates[RP_BLOCK];
-    rp_change change = {.kind = RP_CHANGED_UPDATE, .updates = updates, .count = count};
+    rp_log_record change = {.kind = RP_LOGGED_UPDATE, .updates = updates, .count = count};
 
     for (size_t i = 0; i < count; i++) updates[i] = (rp_update){b->keys[i], b->priorities[i]};
     if (count > 0) rp_log_locked(t, &change);
@@ -156,11 +156,11 @@ rp_status rp_table_update(rp_table *t, const rp_update *updates, size_t count, s
     uint64_t lsn;
     rp_status st = rp_table_update_logged(t, updates, count, found, &lsn, err);
 
-    return rp_table_wait_safe(t, st, lsn, rp_wait_forever(), err);
+    return rp_table_wait_durable(t, st, lsn, rp_wait_forever(), err);
 }
 
 /* Repeats updates: those of an extension one by one, as they were made, others in blocks. */
-rp_status rp_update_redo_locked(rp_table *t, const rp_change *change, rp_error *err)
+rp_status rp_update_redo_locked(rp_table *t, const rp_log_record *change, rp_error *err)
 {
     update_block block;
     size_t n;
@@ -209,13 +209,13 @@ static size_t delete_block_locked(rp_table *t, const uint64_t *keys, const uint3
     }
     *count = i;
     if (n > 0 && rp_table_log_of(t) != NULL) {
-        rp_change change = {.kind = RP_CHANGED_DELETE, .keys = gone, .count = n};
+        rp_log_record change = {.kind = RP_LOGGED_DELETE, .keys = gone, .count = n};
         rp_log_locked(t, &change);
     }
     return n;
 }
 
-rp_status rp_delete_redo_locked(rp_table *t, const rp_change *change, rp_error *err)
+rp_status rp_delete_redo_locked(rp_table *t, const rp_log_record *change, rp_error *err)
 {
     for (size_t i = 0; i < change->count; i++) {
         uint64_t key = change->keys[i];
@@ -236,7 +236,7 @@ rp_status rp_table_delete(rp_table *t, const uint64_t *keys, size_t count, size_
     uint64_t lsn;
     rp_status st = rp_table_delete_logged(t, keys, count, found, &lsn, err);
 
-    return rp_table_wait_safe(t, st, lsn, rp_wait_forever(), err);
+    return rp_table_wait_durable(t, st, lsn, rp_wait_forever(), err);
 }
 
 rp_status rp_table_delete_logged(rp_table *t, const uint64_t *keys, size_t count, size_t *found,

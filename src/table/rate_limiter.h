@@ -17,7 +17,7 @@
 typedef struct rp_rate_limiter {
     rp_limiter_options options;
     int64_t inserts, samples, deletes; /* since creation or reset */
-    double carried;                    /* the offset of RP_CHANGE_RECENTER, a whole number */
+    double carried;                    /* the offset of RP_ALTER_RECENTER, a whole number */
     double min_diff, max_diff;         /* R2 */
 } rp_rate_limiter;
 

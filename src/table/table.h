@@ -25,7 +25,7 @@
 
 #include "reprise/table.h"
 #include "table/account.h"
-#include "table/change.h"
+#include "table/log_record.h"
 #include "table/op.h"
 #include "table/rate_limiter.h"
 #include "table/selector/selector.h"
@@ -195,7 +195,7 @@ typedef struct rp_indexes {
 } rp_indexes;
 
 /* Moves the indexes of a table to `*spent`. The table must have no live or retired slots and no
- * open cut. Slot numbers restart from 0: the caller logs that (RP_CHANGED_RENUMBER). */
+ * open cut. Slot numbers restart from 0: the caller logs that (RP_LOGGED_RENUMBER). */
 void rp_table_empty_indexes_locked(rp_table *t, rp_indexes *spent) RP_REQUIRES(t->mu);
 void rp_indexes_free(rp_indexes *spent);
 

@@ -56,7 +56,7 @@ rp_status rp_table_trim(rp_table *t, size_t *removed, rp_error *err)
     uint64_t lsn;
     rp_status st = rp_table_trim_logged(t, removed, &lsn, err);
 
-    return rp_table_wait_safe(t, st, lsn, rp_wait_forever(), err);
+    return rp_table_wait_durable(t, st, lsn, rp_wait_forever(), err);
 }
 
 rp_status rp_table_trim_logged(rp_table *t, size_t *removed, uint64_t *lsn, rp_error *err)
@@ -119,7 +119,7 @@ rp_status rp_table_reset(rp_table *t, rp_error *err)
     uint64_t lsn;
     rp_status st = rp_table_reset_logged(t, &lsn, err);
 
-    return rp_table_wait_safe(t, st, lsn, rp_wait_forever(), err);
+    return rp_table_wait_durable(t, st, lsn, rp_wait_forever(), err);
 }
 
 void rp_reset_redo_locked(rp_table *t)
@@ -129,7 +129,7 @@ void rp_reset_redo_locked(rp_table *t)
 
 rp_status rp_table_reset_logged(rp_table *t, uint64_t *lsn, rp_error *err)
 {
-    rp_change change = {.kind = RP_CHANGED_RESET};
+    rp_log_record change = {.kind = RP_LOGGED_RESET};
     rp_status st = RP_OK;
 
     rp_mutex_lock(&t->mu);

@@ -10,7 +10,7 @@
 
 #include <assert.h>
 
-static_assert((int)RP_TOLD_AT_ONCE >= (int)RP_BLOCK, "a block is logged as one record");
+static_assert((int)RP_LOG_BATCH >= (int)RP_BLOCK, "a block is logged as one record");
 
 void rp_table_set_log(rp_table *t, rp_table_log *log)
 {
@@ -22,13 +22,13 @@ void rp_table_set_log(rp_table *t, rp_table_log *log)
     rp_mutex_unlock(&t->mu);
 }
 
-void rp_table_nudge(rp_table *t)
+void rp_table_retry_parked(rp_table *t)
 {
     rp_mutex_lock(&t->mu);
     rp_table_unlock(t);
 }
 
-static void tell_locked(rp_table *t, const rp_change *change) RP_REQUIRES(t->mu)
+static void tell_locked(rp_table *t, const rp_log_record *change) RP_REQUIRES(t->mu)
 {
     rp_table_log *log = rp_table_log_of(t);
     uint64_t lsn;
@@ -44,36 +44,36 @@ void rp_log_flush_locked(rp_table *t)
     rp_log_buffer *told = &t->log_buffer;
 
     if (told->inserted_count > 0) {
-        rp_change change = {.kind = RP_CHANGED_INSERT,
-                            .wall_ns = told->wall_ns,
-                            .dead = told->dead,
-                            .inserted = told->inserted,
-                            .count = told->inserted_count};
+        rp_log_record change = {.kind = RP_LOGGED_INSERT,
+                                .wall_ns = told->wall_ns,
+                                .dead = told->dead,
+                                .inserted = told->inserted,
+                                .count = told->inserted_count};
         told->inserted_count = 0;
         tell_locked(t, &change);
     }
     if (told->evicted > 0) {
-        rp_change change = {.kind = RP_CHANGED_EVICT, .count = told->evicted};
+        rp_log_record change = {.kind = RP_LOGGED_EVICT, .count = told->evicted};
         told->evicted = 0;
         tell_locked(t, &change);
     }
     if (told->drawn > 0) {
-        rp_change change = {.kind = RP_CHANGED_SAMPLE, .count = told->drawn};
+        rp_log_record change = {.kind = RP_LOGGED_SAMPLE, .count = told->drawn};
         told->drawn = 0;
         tell_locked(t, &change);
     }
     if (told->update_count > 0) {
-        rp_change change = {.kind = RP_CHANGED_UPDATE,
-                            .updates = told->updates,
-                            .count = told->update_count,
-                            .by_extension = true};
+        rp_log_record change = {.kind = RP_LOGGED_UPDATE,
+                                .updates = told->updates,
+                                .count = told->update_count,
+                                .by_extension = true};
         told->update_count = 0;
         tell_locked(t, &change);
     }
     told->dead = t->slots.retired;
 }
 
-void rp_log_locked(rp_table *t, const rp_change *change)
+void rp_log_locked(rp_table *t, const rp_log_record *change)
 {
     rp_log_flush_locked(t);
     tell_locked(t, change);
@@ -92,8 +92,8 @@ void rp_log_add_inserted_locked(rp_table *t, const rp_insert *item, double prior
         .evicted = (uint32_t)told->evicted,
     };
     told->evicted = 0;
-    assert(told->inserted_count <= RP_TOLD_AT_ONCE);
-    if (told->inserted_count == RP_TOLD_AT_ONCE) rp_log_flush_locked(t);
+    assert(told->inserted_count <= RP_LOG_BATCH);
+    if (told->inserted_count == RP_LOG_BATCH) rp_log_flush_locked(t);
 }
 
 void rp_log_add_update_locked(rp_table *t, uint64_t key, double priority)
@@ -102,12 +102,12 @@ void rp_log_add_update_locked(rp_table *t, uint64_t key, double priority)
 
     if (rp_table_log_of(t) == NULL) return;
     told->updates[told->update_count++] = (rp_update){.key = key, .priority = priority};
-    assert(told->update_count <= RP_TOLD_AT_ONCE);
-    if (told->update_count == RP_TOLD_AT_ONCE) rp_log_flush_locked(t);
+    assert(told->update_count <= RP_LOG_BATCH);
+    if (told->update_count == RP_LOG_BATCH) rp_log_flush_locked(t);
 }
 
-rp_status rp_table_wait_safe(rp_table *t, rp_status st, uint64_t lsn, rp_wait wait,
-                             rp_error *err)
+rp_status rp_table_wait_durable(rp_table *t, rp_status st, uint64_t lsn, rp_wait wait,
+                                rp_error *err)
 {
     rp_table_log *log = rp_table_log_of(t);
     rp_status safe;

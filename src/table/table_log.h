@@ -3,7 +3,7 @@
  * defines the records).
  *
  * A table with a log appends a record for every change, under the table's lock. A record is
- * sufficient to repeat the change bit by bit: rp_table_replay(). A redo does not consult the
+ * sufficient to repeat the change bit by bit: rp_table_redo(). A redo does not consult the
  * rate limiter, which allowed the change before. Without a log this costs a branch.
  *
  * An atomic extension that sets priorities does so between two records, never within one: a
@@ -17,20 +17,20 @@
 #include "table/table.h"
 
 /* Sets the log, or removes it (NULL). The caller that removes it makes sure that no thread
- * waits for the log, and then calls rp_table_nudge() for operations that it held up. */
+ * waits for the log, and then calls rp_table_retry_parked() for operations that it held up. */
 void rp_table_set_log(rp_table *t, rp_table_log *log) RP_EXCLUDES(t->mu);
 /* Retries parked operations. */
-void rp_table_nudge(rp_table *t) RP_EXCLUDES(t->mu);
+void rp_table_retry_parked(rp_table *t) RP_EXCLUDES(t->mu);
 
 /* Repeats a change, without events for extensions. The table must have no log and no other
  * users, must not be closed and must have no parked operations. If it was restored from a cut
  * (cut.h), the cut must have had no retired slots.
  * RP_CORRUPT (the record is impossible in this state: says why), RP_NO_RESOURCE; after either
  * the table is consistent but in an intermediate state: discard it. */
-RP_NODISCARD rp_status rp_table_replay(rp_table *t, const rp_change *change, rp_error *err)
+RP_NODISCARD rp_status rp_table_redo(rp_table *t, const rp_log_record *change, rp_error *err)
     RP_EXCLUDES(t->mu);
 /* To be called after the last record: reclaims retired slots, as the original table did. */
-void rp_table_replay_end(rp_table *t) RP_EXCLUDES(t->mu);
+void rp_table_redo_end(rp_table *t) RP_EXCLUDES(t->mu);
 
 /* Variants of the public calls that do not wait until the change is durable.
  *
@@ -49,7 +49,7 @@ RP_NODISCARD rp_status rp_table_delete_logged(rp_table *t, const uint64_t *keys,
 RP_NODISCARD rp_status rp_table_trim_logged(rp_table *t, size_t *removed, uint64_t *lsn,
                                             rp_error *err);
 RP_NODISCARD rp_status rp_table_reset_logged(rp_table *t, uint64_t *lsn, rp_error *err);
-RP_NODISCARD rp_status rp_table_alter_logged(rp_table *t, const rp_table_change *change,
+RP_NODISCARD rp_status rp_table_alter_logged(rp_table *t, const rp_table_alteration *change,
                                              uint64_t *lsn, rp_error *err);
 RP_NODISCARD rp_status rp_table_set_paused_logged(rp_table *t, uint32_t sides, bool paused,
                                                   uint64_t *lsn, rp_error *err);
@@ -57,8 +57,8 @@ RP_NODISCARD rp_status rp_table_set_paused_logged(rp_table *t, uint32_t sides, b
 /* Waits until the record `lsn` is durable; returns at once if it is 0 or the table has no log.
  * RP_NOW still waits for the disk: it only forbids to wait for other operations. `st` is the
  * status of the call so far. A non-OK status is returned unchanged. */
-RP_NODISCARD rp_status rp_table_wait_safe(rp_table *t, rp_status st, uint64_t lsn, rp_wait wait,
-                                          rp_error *err) RP_EXCLUDES(t->mu);
+RP_NODISCARD rp_status rp_table_wait_durable(rp_table *t, rp_status st, uint64_t lsn,
+                                             rp_wait wait, rp_error *err) RP_EXCLUDES(t->mu);
 
 /* The log, or NULL. Without the table's lock the answer may be out of date. */
 static inline rp_table_log *rp_table_log_of(const rp_table *t)
@@ -76,7 +76,7 @@ static inline bool rp_log_buffer_is_empty(const rp_log_buffer *b)
 #endif
 
 /* Flushes the buffer and appends a record. The table must have a log. */
-void rp_log_locked(rp_table *t, const rp_change *change) RP_REQUIRES(t->mu);
+void rp_log_locked(rp_table *t, const rp_log_record *change) RP_REQUIRES(t->mu);
 /* Flushes the buffer: appends records for the changes in it. */
 void rp_log_flush_locked(rp_table *t) RP_REQUIRES(t->mu);
 /* Adds an insert, or with `trajectory` NULL the priority that an insert has set. */
@@ -124,14 +124,14 @@ static inline void rp_log_make_room_locked(rp_table *t)
     if (!rp_log_has_room_locked(t)) rp_events_flush_locked(t);
 }
 
-RP_NODISCARD rp_status rp_sample_redo_locked(rp_table *t, const rp_change *change,
+RP_NODISCARD rp_status rp_sample_redo_locked(rp_table *t, const rp_log_record *change,
                                              rp_error *err) RP_REQUIRES(t->mu);
-RP_NODISCARD rp_status rp_update_redo_locked(rp_table *t, const rp_change *change,
+RP_NODISCARD rp_status rp_update_redo_locked(rp_table *t, const rp_log_record *change,
                                              rp_error *err) RP_REQUIRES(t->mu);
-RP_NODISCARD rp_status rp_delete_redo_locked(rp_table *t, const rp_change *change,
+RP_NODISCARD rp_status rp_delete_redo_locked(rp_table *t, const rp_log_record *change,
                                              rp_error *err) RP_REQUIRES(t->mu);
-RP_NODISCARD rp_status rp_alter_redo_locked(rp_table *t, const rp_change *change, rp_error *err)
-    RP_REQUIRES(t->mu);
+RP_NODISCARD rp_status rp_alter_redo_locked(rp_table *t, const rp_log_record *change,
+                                            rp_error *err) RP_REQUIRES(t->mu);
 void rp_reset_redo_locked(rp_table *t) RP_REQUIRES(t->mu);
 
 #endif

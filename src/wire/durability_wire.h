@@ -7,7 +7,7 @@
 #include "util/buf.h"
 
 /* StatusRequest: the name of a table, "" for all, and whether tables are left out. Errors as in
- * replay_calls.h. */
+ * admin_messages.h. */
 RP_NODISCARD rp_status rp_wire_read_status_request(const uint8_t *data, size_t size,
                                                    rp_string *table, bool *without_tables,
                                                    rp_error *err);

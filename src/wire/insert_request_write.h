@@ -4,7 +4,7 @@
  *   InsertStreamRequest   1 ChunkData, repeated   2 PrioritizedItem, repeated
  *                         3 keep_chunk_keys, packed
  *
- * A message is an rp_reply to which chunks, items and keys to keep are appended, in any order
+ * A message is an rp_message to which chunks, items and keys to keep are appended, in any order
  * and number: the server reads all chunks of a message before its items.
  * rp_insert_request_bytes() is its size so far. False: no memory; the message must not be sent.
  */
@@ -12,7 +12,7 @@
 #define RP_WIRE_INSERT_REQUEST_WRITE_H
 
 #include "chunk/chunk_api.h"
-#include "wire/reply.h"
+#include "wire/message.h"
 
 /* An item to write. All is borrowed during the call. */
 typedef struct rp_wire_insert {
@@ -23,23 +23,23 @@ typedef struct rp_wire_insert {
     const rp_trajectory *trajectory;
 } rp_wire_insert;
 
-/* Appends chunks, in their wire form. Those of RP_REPLY_COPY_BYTES and more are borrowed: the
- * reply must hold a trajectory of them (rp_reply_hold()), or the caller must keep them, until
+/* Appends chunks, in their wire form. Those of RP_MESSAGE_COPY_BYTES and more are borrowed: the
+ * reply must hold a trajectory of them (rp_message_hold()), or the caller must keep them, until
  * the message was written. */
-RP_NODISCARD bool rp_insert_request_add_chunks(rp_reply *reply, rp_chunk *const *chunks,
+RP_NODISCARD bool rp_insert_request_add_chunks(rp_message *reply, rp_chunk *const *chunks,
                                                size_t count);
 
 /* Appends items. Nothing of them is kept. */
-RP_NODISCARD bool rp_insert_request_add_items(rp_reply *reply, const rp_wire_insert *items,
+RP_NODISCARD bool rp_insert_request_add_items(rp_message *reply, const rp_wire_insert *items,
                                               size_t count);
 
 /* Appends the keys of the chunks that the stream shall keep for later messages: each once, and
  * none that the stream does not have. */
-RP_NODISCARD bool rp_insert_request_add_keep(rp_reply *reply, const uint64_t *keys,
+RP_NODISCARD bool rp_insert_request_add_keep(rp_message *reply, const uint64_t *keys,
                                              size_t count);
 
 /* Bytes of the message so far. */
-static inline size_t rp_insert_request_bytes(const rp_reply *reply)
+static inline size_t rp_insert_request_bytes(const rp_message *reply)
 {
     return reply->bytes.size + reply->borrowed - RP_GRPC_PREFIX;
 }

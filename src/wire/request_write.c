@@ -89,17 +89,18 @@ void rp_wire_write_drop_table(rp_buf *out, const char *table)
     rp_wire_put_text(out, TABLE, table);
 }
 
-void rp_wire_write_alter_table(rp_buf *out, const char *table, const rp_table_change *change)
+void rp_wire_write_alter_table(rp_buf *out, const char *table,
+                               const rp_table_alteration *change)
 {
     rp_wire_put_text(out, TABLE, table);
-    if ((change->which & RP_CHANGE_MAX_SIZE) != 0)
+    if ((change->which & RP_ALTER_MAX_SIZE) != 0)
         rp_wire_put_number_always(out, 2, (uint64_t)change->max_size);
-    if ((change->which & RP_CHANGE_MAX_BYTES) != 0)
+    if ((change->which & RP_ALTER_MAX_BYTES) != 0)
         rp_wire_put_number_always(out, 3, change->max_bytes);
-    if ((change->which & RP_CHANGE_MAX_TIMES_SAMPLED) != 0)
+    if ((change->which & RP_ALTER_MAX_TIMES_SAMPLED) != 0)
         rp_wire_put_number_always(out, 4, (uint64_t)(int64_t)change->max_times_sampled);
-    if ((change->which & RP_CHANGE_LIMITER) != 0) put_limiter(out, 5, &change->limiter);
-    rp_wire_put_number(out, 6, (change->which & RP_CHANGE_RECENTER) != 0);
+    if ((change->which & RP_ALTER_LIMITER) != 0) put_limiter(out, 5, &change->limiter);
+    rp_wire_put_number(out, 6, (change->which & RP_ALTER_RECENTER) != 0);
 }
 
 void rp_wire_write_pause_table(rp_buf *out, const char *table, uint32_t sides)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The requests of a client: what reverb_calls.h and replay_calls.h read. Insert requests have a
- * file of their own (insert_request_write.h).
+/* The requests of a client: what reverb_messages.h and admin_messages.h read. Insert requests
+ * have a file of their own (insert_request_write.h).
  *
  * Each appends one message to `out`, mostly the &reply->bytes of a reply; look at
  * `out->bad` at the end. Nothing is checked: the server does. ServerInfoRequest and
@@ -27,7 +27,8 @@ void rp_wire_write_lease(rp_buf *out, const void *lease, size_t lease_bytes, uin
 void rp_wire_write_create_table(rp_buf *out, const rp_table_options *options);
 void rp_wire_write_drop_table(rp_buf *out, const char *table);
 /* Of a limiter, all fields are sent. */
-void rp_wire_write_alter_table(rp_buf *out, const char *table, const rp_table_change *change);
+void rp_wire_write_alter_table(rp_buf *out, const char *table,
+                               const rp_table_alteration *change);
 /* PauseTableRequest and ResumeTableRequest. RP_SIDE_...; none stands for both. */
 void rp_wire_write_pause_table(rp_buf *out, const char *table, uint32_t sides);
 /* NULL: all tables. */

@@ -272,9 +272,9 @@ static rp_status parse_chunk(rp_sample_reader *r, const rp_pb_field *f,
     rp_status st;
 
     if (r->block == NULL || f->size < RP_READ_COPY_BYTES)
-        return rp_wire_blame_peer(rp_chunk_mould_parse(&r->mould, &r->alloc,
-                                                       (rp_bytes){f->data, f->size}, head,
-                                                       &r->limits.chunk, out, err),
+        return rp_wire_blame_peer(rp_chunk_template_parse(&r->template, &r->alloc,
+                                                          (rp_bytes){f->data, f->size}, head,
+                                                          &r->limits.chunk, out, err),
                                   err);
     owner.ctx = rp_block_ref(r->block);
     st = rp_chunk_adopt(&r->alloc, f->data, f->size, &r->limits.chunk, &owner, out, err);

@@ -10,7 +10,7 @@
 #ifndef RP_WIRE_SAMPLE_READER_H
 #define RP_WIRE_SAMPLE_READER_H
 
-#include "chunk/mould.h"
+#include "chunk/template.h"
 #include "chunk/trajectory.h"
 #include "util/map.h"
 #include "wire/insert_request.h"
@@ -34,7 +34,7 @@ struct rp_sample_reader {
     rp_wire_column *columns;
     rp_wire_slice *slices;
     size_t column_count, column_capacity, slice_count, slice_capacity;
-    rp_chunk_mould mould;
+    rp_chunk_template template;
     rp_chunk **chunks; /* of the sample, or of the batch; a reference each */
     size_t chunk_count, chunk_capacity;
     size_t bytes; /* of the chunks */

@@ -112,7 +112,7 @@ static size_t form_size(const chunk_form *form)
                                   form->size);
 }
 
-static bool put_chunk(rp_reply *reply, const rp_chunk *chunk, const chunk_form *form)
+static bool put_chunk(rp_message *reply, const rp_chunk *chunk, const chunk_form *form)
 {
     uint8_t *at = rp_buf_reserve(&reply->bytes, 16 + (form->is_shared ? form->size : 0));
 
@@ -124,10 +124,10 @@ static bool put_chunk(rp_reply *reply, const rp_chunk *chunk, const chunk_form *
         at = rp_item_put_varint(at, RP_PB_SHARED_SIZE, chunk->wire_bytes);
     }
     reply->bytes.size = (size_t)(at - reply->bytes.data);
-    return form->is_shared || rp_reply_add(reply, chunk->wire, chunk->wire_bytes);
+    return form->is_shared || rp_message_add(reply, chunk->wire, chunk->wire_bytes);
 }
 
-bool rp_sample_entry_append(rp_reply *reply, const rp_sample *sample, const char *table,
+bool rp_sample_entry_append(rp_message *reply, const rp_sample *sample, const char *table,
                             size_t table_size, size_t first, size_t count,
                             const rp_sample_shared *shared)
 {

@@ -10,7 +10,7 @@
 #define RP_WIRE_SAMPLE_RESPONSE_H
 
 #include "reprise/table.h"
-#include "wire/reply.h"
+#include "wire/message.h"
 
 /* The bytes of a serialised SampleInfo. rp_sample_info_write() writes exactly that many at
  * `at`, and returns the end. */
@@ -40,7 +40,7 @@ static inline bool rp_sample_is_shared(const rp_sample_shared *shared, const uin
  * with its info if `first` is 0, with end_of_sequence if they include the last. The reply may
  * borrow the chunks, so it must hold the trajectory. `shared` may be NULL. False if there is no
  * memory. */
-bool rp_sample_entry_append(rp_reply *reply, const rp_sample *sample, const char *table,
+bool rp_sample_entry_append(rp_message *reply, const rp_sample *sample, const char *table,
                             size_t table_size, size_t first, size_t count,
                             const rp_sample_shared *shared);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads samples, which sample_response.h and replay_calls.h write, and assembles them.
+/* Reads samples, which sample_response.h and admin_messages.h write, and assembles them.
  *
  *   SampleStreamResponse           1 SampleEntry, repeated
  *   SampleEntry                    1 SampleInfo  2 ChunkData, repeated  3 end_of_sequence

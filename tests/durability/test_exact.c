@@ -149,7 +149,7 @@ static uint64_t do_keys(side *s, rp_rng *rng, bool delete, uint64_t hash)
 static uint64_t step(side *s, rp_rng *rng, uint64_t hash)
 {
     uint64_t dice = rp_rng_below(rng, 1000);
-    rp_table_change change = {.which = RP_CHANGE_MAX_SIZE};
+    rp_table_alteration change = {.which = RP_ALTER_MAX_SIZE};
 
     s->wall_ns += 3;
     if (dice < 420) return do_insert(s, rng, hash);

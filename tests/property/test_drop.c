@@ -123,9 +123,9 @@ static void change(worker *k, rp_table *t)
 {
     uint64_t keys[4] = {below(k, KEYS), below(k, KEYS), below(k, KEYS), below(k, KEYS)};
     rp_update update = {below(k, KEYS), 3};
-    rp_table_change altered = {(uint32_t)below(k, 32), (int32_t)below(k, 3),
-                               1 + (int64_t)below(k, 40), below(k, 2) * 2000,
-                               rp_limiter_queue(1 + (int64_t)below(k, 40))};
+    rp_table_alteration altered = {(uint32_t)below(k, 32), (int32_t)below(k, 3),
+                                   1 + (int64_t)below(k, 40), below(k, 2) * 2000,
+                                   rp_limiter_queue(1 + (int64_t)below(k, 40))};
 
     switch (below(k, 7)) {
     case 6: expect(k->w, rp_table_pause(t, 1 + (uint32_t)below(k, 3), NULL)); break;

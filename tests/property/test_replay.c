@@ -231,10 +231,10 @@ static uint64_t do_delete(rp_table *t, rp_rng *rng, uint64_t hash)
 static uint64_t do_alter(rp_table *t, rp_rng *rng, uint64_t hash)
 {
     rp_table_info info = rp_test_info_of(t);
-    rp_table_change change = {.which = 1u << rp_rng_below(rng, 3)};
+    rp_table_alteration change = {.which = 1u << rp_rng_below(rng, 3)};
     rp_status st;
 
-    if (rp_rng_below(rng, 4) == 0) change.which |= RP_CHANGE_RECENTER;
+    if (rp_rng_below(rng, 4) == 0) change.which |= RP_ALTER_RECENTER;
     change.max_size = 20 + (int64_t)rp_rng_below(rng, 380);
     change.max_bytes = info.max_bytes == 0 ? 0 : 1000 + rp_rng_below(rng, 8000);
     change.max_times_sampled = (int32_t)rp_rng_below(rng, 5);

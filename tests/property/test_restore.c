@@ -189,11 +189,11 @@ static void trim(run *r, int tables)
 
 static void alter(run *r, int tables)
 {
-    rp_table_change change = {.which = RP_CHANGE_MAX_TIMES_SAMPLED,
-                              .max_times_sampled = (int32_t)below(r, 4)};
+    rp_table_alteration change = {.which = RP_ALTER_MAX_TIMES_SAMPLED,
+                                  .max_times_sampled = (int32_t)below(r, 4)};
 
     r->doing = "alter";
-    if (below(r, 2) == 0) change.which |= RP_CHANGE_RECENTER;
+    if (below(r, 2) == 0) change.which |= RP_ALTER_RECENTER;
     for (int i = 0; i < tables; i++)
         expect(r, rp_table_alter(r->tables[i], &change, NULL) == RP_OK);
 }

@@ -227,8 +227,8 @@ static rp_status delete (rp_rig *r, rp_table *t)
 
 static rp_status seldom(rp_rig *r, rp_table *t)
 {
-    rp_table_change change = {.which = RP_CHANGE_MAX_TIMES_SAMPLED,
-                              .max_times_sampled = (int32_t)rp_rng_below(&r->rng, 4)};
+    rp_table_alteration change = {.which = RP_ALTER_MAX_TIMES_SAMPLED,
+                                  .max_times_sampled = (int32_t)rp_rng_below(&r->rng, 4)};
 
     switch (rp_rng_below(&r->rng, 4)) {
     case 0: return rp_table_reset(t, &r->err);

@@ -4,13 +4,13 @@
 #include "support/echo.h"
 #include "util/error.h"
 #include "util/mem.h"
+#include "wire/admin_messages.h"
 #include "wire/durability_wire.h"
 #include "wire/fields.h"
-#include "wire/health_calls.h"
+#include "wire/health_messages.h"
 #include "wire/insert_request.h"
-#include "wire/reflection_calls.h"
-#include "wire/replay_calls.h"
-#include "wire/reverb_calls.h"
+#include "wire/reflection_messages.h"
+#include "wire/reverb_messages.h"
 #include "wire/signature_wire.h"
 
 enum { MAX_KEYS = 1 << 20, MAX_SLICES = 65536 };

@@ -7,13 +7,13 @@
 #include "support/echo.h"
 #include "util/error.h"
 #include "util/mem.h"
-#include "wire/answers.h"
+#include "wire/admin_messages.h"
 #include "wire/durability_wire.h"
 #include "wire/fields.h"
-#include "wire/health_calls.h"
+#include "wire/health_messages.h"
 #include "wire/insert_request.h"
-#include "wire/replay_calls.h"
-#include "wire/reverb_calls.h"
+#include "wire/responses.h"
+#include "wire/reverb_messages.h"
 #include "wire/sample_response.h"
 #include "wire/signature_wire.h"
 
@@ -339,16 +339,16 @@ static rp_status read_sample(const rp_pb_field *info, const chunks *c, rp_sample
 }
 
 /* Appends what a closed reply would send to `out`, without the prefix. */
-static rp_status flush_reply(rp_reply *reply, rp_buf *out, rp_error *err)
+static rp_status flush_reply(rp_message *reply, rp_buf *out, rp_error *err)
 {
     rp_buf whole;
     const uint8_t *data;
     size_t size;
 
-    if (!rp_reply_close(reply)) return rp_fail_memory(err, 0);
+    if (!rp_message_close(reply)) return rp_fail_memory(err, 0);
     rp_buf_init(&whole, rp_allocator_default());
-    while (rp_reply_remaining(reply) > 0) {
-        size = rp_reply_take(reply, 1000, &data);
+    while (rp_message_remaining(reply) > 0) {
+        size = rp_message_take(reply, 1000, &data);
         rp_buf_append(&whole, data, size);
     }
     rp_buf_append(out, whole.data + RP_GRPC_PREFIX, whole.size - RP_GRPC_PREFIX);
@@ -356,7 +356,7 @@ static rp_status flush_reply(rp_reply *reply, rp_buf *out, rp_error *err)
     return RP_OK;
 }
 
-static rp_status echo_stream_entry(const rp_pb_field *entry, rp_reply *reply, rp_error *err)
+static rp_status echo_stream_entry(const rp_pb_field *entry, rp_message *reply, rp_error *err)
 {
     rp_pb_reader reader = fields_of(entry);
     chunks c = {.count = 0};
@@ -375,7 +375,7 @@ static rp_status echo_stream_entry(const rp_pb_field *entry, rp_reply *reply, rp
                                 rp_trajectory_chunk_count(sample.trajectory), NULL))
         st = rp_fail_memory(err, 0);
     /* The reply keeps what it borrows, and lets go of it when it is released. */
-    if (st == RP_OK && !rp_reply_hold(reply, sample.trajectory)) st = rp_fail_memory(err, 0);
+    if (st == RP_OK && !rp_message_hold(reply, sample.trajectory)) st = rp_fail_memory(err, 0);
     release_chunks(&c);
     return st;
 }
@@ -384,22 +384,22 @@ static rp_status echo_sample_stream(const uint8_t *data, size_t size, rp_buf *ou
                                     rp_error *err)
 {
     rp_pb_reader reader = rp_pb_open(data, size);
-    rp_reply_pool pool;
-    rp_reply *reply;
+    rp_message_pool pool;
+    rp_message *reply;
     rp_status st = RP_OK;
     rp_pb_field f;
 
-    rp_reply_pool_init(&pool, rp_allocator_default());
-    reply = rp_reply_new(&pool);
+    rp_message_pool_init(&pool, rp_allocator_default());
+    reply = rp_message_new(&pool);
     while (st == RP_OK && next(&reader, &f))
         if (f.number == 1) st = echo_stream_entry(&f, reply, err);
     if (st == RP_OK) st = flush_reply(reply, out, err);
-    rp_reply_release(&pool, reply);
-    rp_reply_pool_deinit(&pool);
+    rp_message_release(&pool, reply);
+    rp_message_pool_deinit(&pool);
     return st;
 }
 
-static rp_status echo_entry(const rp_pb_field *entry, const chunks *c, rp_reply *reply,
+static rp_status echo_entry(const rp_pb_field *entry, const chunks *c, rp_message *reply,
                             rp_error *err)
 {
     rp_pb_reader reader = fields_of(entry);
@@ -425,13 +425,13 @@ static rp_status echo_draw(const uint8_t *data, size_t size, rp_buf *out, rp_err
 {
     rp_pb_reader reader = rp_pb_open(data, size);
     chunks c = {.count = 0};
-    rp_reply_pool pool;
-    rp_reply *reply;
+    rp_message_pool pool;
+    rp_message *reply;
     rp_status st = RP_OK;
     rp_pb_field f;
 
-    rp_reply_pool_init(&pool, rp_allocator_default());
-    reply = rp_reply_new(&pool);
+    rp_message_pool_init(&pool, rp_allocator_default());
+    reply = rp_message_new(&pool);
     while (st == RP_OK && next(&reader, &f)) {
         if (f.number == 1) {
             st = add_chunk(&c, &f, err);
@@ -441,8 +441,8 @@ static rp_status echo_draw(const uint8_t *data, size_t size, rp_buf *out, rp_err
         if (f.number == 2) st = echo_entry(&f, &c, reply, err);
     }
     if (st == RP_OK) st = flush_reply(reply, out, err);
-    rp_reply_release(&pool, reply);
-    rp_reply_pool_deinit(&pool);
+    rp_message_release(&pool, reply);
+    rp_message_pool_deinit(&pool);
     release_chunks(&c);
     return st;
 }

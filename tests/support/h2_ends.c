@@ -10,16 +10,16 @@ static void make_bytes(void)
         rp_test_ends_bytes[i] = (uint8_t)(i * 167 + (i >> 8) * 13);
 }
 
-static void send(rp_reply_pool *pool, rp_call *call, size_t size, bool *ok)
+static void send(rp_message_pool *pool, rp_call *call, size_t size, bool *ok)
 {
-    rp_reply *reply = rp_reply_new(pool);
+    rp_message *reply = rp_message_new(pool);
 
-    *ok = reply != NULL && rp_reply_add(reply, rp_test_ends_bytes, size);
-    *ok = reply != NULL && rp_reply_close(reply) && *ok;
+    *ok = reply != NULL && rp_message_add(reply, rp_test_ends_bytes, size);
+    *ok = reply != NULL && rp_message_close(reply) && *ok;
     if (*ok)
         rp_call_send(call, reply);
     else
-        rp_reply_release(pool, reply);
+        rp_message_release(pool, reply);
 }
 
 static rp_test_ends_call *client_call(rp_test_ends *e, rp_call *call)
@@ -115,7 +115,8 @@ static void server_request(void *user, rp_call *call, const rp_request_head *hea
     if (path_is(head->path, "/late") || path_is(head->path, "/fail"))
         rp_call_finish(call, RP_NOT_FOUND, RP_TEST_ENDS_TEXT);
     if (path_is(head->path, "/page"))
-        rp_call_answer(call, &(rp_http_answer){e->http_status, "text/html", NULL, NULL}, NULL);
+        rp_call_respond_http(call, &(rp_http_response){e->http_status, "text/html", NULL, NULL},
+                             NULL);
 }
 
 static void pour(rp_test_ends *e, rp_call *call, served *mine)
@@ -219,8 +220,8 @@ static void set_up(rp_test_ends *e, const rp_h2_limits *client, const rp_h2_limi
     atomic_store(&e->server_oom.left, RP_TEST_OOM_UNLIMITED);
     e->client_alloc = rp_test_oom_allocator(&e->client_oom);
     e->server_alloc = rp_test_oom_allocator(&e->server_oom);
-    rp_reply_pool_init(&e->client_pool, &e->client_alloc);
-    rp_reply_pool_init(&e->server_pool, &e->server_alloc);
+    rp_message_pool_init(&e->client_pool, &e->client_alloc);
+    rp_message_pool_init(&e->server_pool, &e->server_alloc);
     rp_rng_init(&e->rng, 7);
     e->http_status = 404;
     assert_ok(rp_h2_new(&e->server_alloc, &server_handler, e, server != NULL ? server : &usual,
@@ -258,8 +259,8 @@ void rp_test_ends_deinit(rp_test_ends *e)
     }
     rp_test_ends_close_client(e);
     rp_h2_free(e->server);
-    rp_reply_pool_deinit(&e->client_pool);
-    rp_reply_pool_deinit(&e->server_pool);
+    rp_message_pool_deinit(&e->client_pool);
+    rp_message_pool_deinit(&e->server_pool);
     for (size_t i = 0; i < e->call_count; i++) {
         assert_int_equal(e->calls[i].closes, 1);
         assert_true(e->calls[i].ends <= 1);

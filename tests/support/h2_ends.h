@@ -44,7 +44,7 @@ typedef struct rp_test_ends_call {
 typedef struct rp_test_ends {
     rp_test_oom client_oom, server_oom;
     rp_allocator client_alloc, server_alloc;
-    rp_reply_pool client_pool, server_pool;
+    rp_message_pool client_pool, server_pool;
     rp_h2 *client, *server;
     rp_status opened; /* what rp_h2_new_client() said */
     bool client_alive, server_alive;

@@ -122,7 +122,7 @@ static void set_up(rp_test_pair *p, const rp_h2_limits *limits,
 
     *p = (rp_test_pair){.oom = RP_TEST_OOM_INIT(room)};
     p->alloc = rp_test_oom_allocator(&p->oom);
-    rp_reply_pool_init(&p->pool, &p->alloc);
+    rp_message_pool_init(&p->pool, &p->alloc);
     p->opened =
         rp_h2_new(&p->alloc, &handler, p, limits != NULL ? limits : &usual, &p->pool, &p->h2);
     p->alive = p->opened == RP_OK;
@@ -151,7 +151,7 @@ void rp_test_pair_close(rp_test_pair *p)
 void rp_test_pair_deinit(rp_test_pair *p)
 {
     rp_test_pair_close(p);
-    rp_reply_pool_deinit(&p->pool);
+    rp_message_pool_deinit(&p->pool);
     rp_test_client_free(p->client);
     for (size_t i = 0; i < p->message_count; i++) free(p->messages[i].data);
     free(p->messages);
@@ -228,23 +228,23 @@ void rp_test_pair_carry(rp_test_pair *p)
     } while (p->alive && rp_test_client_output(p->client, &size) != NULL);
 }
 
-rp_reply *rp_test_pair_reply(rp_test_pair *p, const void *data, size_t size,
-                             rp_trajectory *held)
+rp_message *rp_test_pair_reply(rp_test_pair *p, const void *data, size_t size,
+                               rp_trajectory *held)
 {
-    rp_reply *reply = rp_reply_new(&p->pool);
+    rp_message *reply = rp_message_new(&p->pool);
 
     if (reply == NULL) return NULL;
-    if (held != NULL && !rp_reply_hold(reply, rp_trajectory_ref(held)))
+    if (held != NULL && !rp_message_hold(reply, rp_trajectory_ref(held)))
         rp_trajectory_unref(held);
-    (void)rp_reply_add(reply, data, size);
-    if (rp_reply_close(reply)) return reply;
-    rp_reply_release(&p->pool, reply);
+    (void)rp_message_add(reply, data, size);
+    if (rp_message_close(reply)) return reply;
+    rp_message_release(&p->pool, reply);
     return NULL;
 }
 
 void rp_test_pair_say(rp_test_pair *p, rp_call *call, const void *data, size_t size)
 {
-    rp_reply *reply = rp_test_pair_reply(p, data, size, NULL);
+    rp_message *reply = rp_test_pair_reply(p, data, size, NULL);
 
     if (reply != NULL) rp_call_send(call, reply);
 }

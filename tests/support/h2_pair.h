@@ -31,7 +31,7 @@ typedef struct rp_test_message {
 struct rp_test_pair {
     rp_test_oom oom;
     rp_allocator alloc;
-    rp_reply_pool pool;
+    rp_message_pool pool;
     rp_h2 *h2;
     rp_test_client *client;
     rp_status opened; /* what rp_h2_new() said */
@@ -89,8 +89,8 @@ size_t rp_test_pair_write(rp_test_pair *p, size_t size);
 size_t rp_test_pair_number(const rp_test_pair *p, const rp_call *call);
 
 /* Replies with these bytes, copied or borrowed (`held` NULL: nothing is held). */
-rp_reply *rp_test_pair_reply(rp_test_pair *p, const void *data, size_t size,
-                             rp_trajectory *held);
+rp_message *rp_test_pair_reply(rp_test_pair *p, const void *data, size_t size,
+                               rp_trajectory *held);
 void rp_test_pair_say(rp_test_pair *p, rp_call *call, const void *data, size_t size);
 
 #endif

@@ -46,7 +46,7 @@ static inline void rp_test_release(rp_test_hosted *h)
 
 /* The answer to a request, made at once. */
 static inline void rp_test_render(const rp_test_hosted *h, const rp_page_request *request,
-                                  rp_page_answer *answer)
+                                  rp_page_response *answer)
 {
     rp_page_kind kind;
 

@@ -26,7 +26,7 @@ static void *copy(const void *data, size_t count, size_t size)
     return out;
 }
 
-static size_t *pool_indices(const rp_test_recorder *r, const rp_change *change)
+static size_t *pool_indices(const rp_test_recorder *r, const rp_log_record *change)
 {
     size_t *out = copy(NULL, change->count, sizeof *out);
 
@@ -38,7 +38,8 @@ static size_t *pool_indices(const rp_test_recorder *r, const rp_change *change)
     return out;
 }
 
-static uint64_t on_changed(rp_table_log *log, const rp_table *table, const rp_change *change)
+static uint64_t on_changed(rp_table_log *log, const rp_table *table,
+                           const rp_log_record *change)
 {
     rp_test_recorder *r = (rp_test_recorder *)log;
     rp_test_told told = {table, *change, NULL};
@@ -128,9 +129,9 @@ rp_status rp_test_recorder_replay(const rp_test_recorder *r, const rp_table *fro
         for (size_t j = 0; inserted != NULL && j < told->change.count; j++)
             inserted[j].trajectory =
                 told->pool_index[j] == SIZE_MAX ? NULL : pool[told->pool_index[j]];
-        st = rp_table_replay(to, &told->change, err);
+        st = rp_table_redo(to, &told->change, err);
         if (st != RP_OK) return st;
     }
-    rp_table_replay_end(to);
+    rp_table_redo_end(to);
     return RP_OK;
 }

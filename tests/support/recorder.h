@@ -10,8 +10,8 @@
 
 typedef struct rp_test_told {
     const rp_table *table;
-    rp_change change;   /* its arrays are copies */
-    size_t *pool_index; /* of the trajectories of an insert; SIZE_MAX: none */
+    rp_log_record change; /* its arrays are copies */
+    size_t *pool_index;   /* of the trajectories of an insert; SIZE_MAX: none */
 } rp_test_told;
 
 typedef struct rp_test_recorder {

@@ -142,7 +142,7 @@ static void tables_are_described(rp_test_transport *t)
 static void tables_can_be_altered(rp_test_transport *t)
 {
     const char *table = rp_test_replay(t);
-    rp_table_change change = {.which = RP_CHANGE_MAX_SIZE, .max_size = 5};
+    rp_table_alteration change = {.which = RP_ALTER_MAX_SIZE, .max_size = 5};
     size_t shards = rp_client_shard_count(t->client);
 
     rp_test_fill_table(t, table, 0, 60, NULL);

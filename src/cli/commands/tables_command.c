@@ -141,22 +141,22 @@ static rp_status take_number(rp_remote *r, option o, double low, double high, do
     return rp_setting_number(&value, low, high, out, problem);
 }
 
-static rp_status take_bounds(rp_remote *r, rp_table_change *c, rp_problem *problem)
+static rp_status take_bounds(rp_remote *r, rp_table_alteration *c, rp_problem *problem)
 {
     int64_t times = 0;
     rp_setting value;
     rp_status st = RP_OK;
 
     if (rp_remote_setting(r, MAX_SIZE, &value)) {
-        c->which |= RP_CHANGE_MAX_SIZE;
+        c->which |= RP_ALTER_MAX_SIZE;
         st = rp_setting_integer(&value, 1, INT64_MAX, &c->max_size, problem);
     }
     if (st == RP_OK && rp_remote_setting(r, MAX_BYTES, &value)) {
-        c->which |= RP_CHANGE_MAX_BYTES;
+        c->which |= RP_ALTER_MAX_BYTES;
         st = rp_setting_size(&value, 0, &c->max_bytes, problem);
     }
     if (st == RP_OK && rp_remote_setting(r, MAX_TIMES_SAMPLED, &value)) {
-        c->which |= RP_CHANGE_MAX_TIMES_SAMPLED;
+        c->which |= RP_ALTER_MAX_TIMES_SAMPLED;
         st = rp_setting_integer(&value, 0, MAX_LIMIT, &times, problem);
         c->max_times_sampled = (int32_t)times;
     }
@@ -164,8 +164,8 @@ static rp_status take_bounds(rp_remote *r, rp_table_change *c, rp_problem *probl
 }
 
 /* Starts with the current limiter and replaces the values that were given. */
-static rp_status take_limiter(rp_remote *r, const rp_limiter_options *now, rp_table_change *c,
-                              rp_problem *problem)
+static rp_status take_limiter(rp_remote *r, const rp_limiter_options *now,
+                              rp_table_alteration *c, rp_problem *problem)
 {
     bool any = false, ratio = false, buffer = false;
     double error_buffer = 0;
@@ -190,10 +190,10 @@ static rp_status take_limiter(rp_remote *r, const rp_limiter_options *now, rp_ta
     if (st == RP_OK)
         st = take_number(r, MAX_DIFF, -DBL_MAX, DBL_MAX, &c->limiter.max_diff, &any, problem);
     if (st != RP_OK) return st;
-    if (any || ratio || buffer) c->which |= RP_CHANGE_LIMITER;
-    if (rp_remote_switch(r, RECENTER)) c->which |= RP_CHANGE_RECENTER;
-    if ((c->which & (RP_CHANGE_LIMITER | RP_CHANGE_RECENTER)) == RP_CHANGE_RECENTER)
-        c->which |= RP_CHANGE_LIMITER; /* with its current values */
+    if (any || ratio || buffer) c->which |= RP_ALTER_LIMITER;
+    if (rp_remote_switch(r, RECENTER)) c->which |= RP_ALTER_RECENTER;
+    if ((c->which & (RP_ALTER_LIMITER | RP_ALTER_RECENTER)) == RP_ALTER_RECENTER)
+        c->which |= RP_ALTER_LIMITER; /* with its current values */
     if (c->which == 0)
         return rp_problem_set(problem, NULL,
                               "nothing to change; give --max-size N or another "
@@ -203,7 +203,7 @@ static rp_status take_limiter(rp_remote *r, const rp_limiter_options *now, rp_ta
 
 static int alter(rp_remote *r, const char *word, const char **table)
 {
-    rp_table_change change = {0};
+    rp_table_alteration change = {0};
     const rp_client_table *found;
     rp_table_list list = {0};
     rp_problem problem;

@@ -81,11 +81,11 @@ void rp_channel_begin(rp_channel *channel, rp_channel_call *call);
 /* Cancels a call without on_end. Does nothing if the call has ended. */
 void rp_channel_cancel(rp_channel_call *call);
 /* Returns an empty message, or NULL without memory. */
-rp_reply *rp_channel_new_message(rp_channel *channel);
+rp_message *rp_channel_new_message(rp_channel *channel);
 /* Sends a closed message and takes it. After on_begin. */
-void rp_channel_send(rp_channel_call *call, rp_reply *message);
+void rp_channel_send(rp_channel_call *call, rp_message *message);
 /* Releases a message that will not be sent. NULL is fine. */
-void rp_channel_drop_message(rp_channel *channel, rp_reply *message);
+void rp_channel_drop_message(rp_channel *channel, rp_message *message);
 void rp_channel_half_close(rp_channel_call *call);
 size_t rp_channel_queued_bytes(const rp_channel_call *call);
 /* Stops or resumes receiving. Flow control makes the server wait meanwhile. */

@@ -190,17 +190,17 @@ void rp_channel_cancel(rp_channel_call *call)
     if (inner != NULL) rp_call_cancel(inner);
 }
 
-rp_reply *rp_channel_new_message(rp_channel *c)
+rp_message *rp_channel_new_message(rp_channel *c)
 {
-    return rp_reply_new(&c->pool);
+    return rp_message_new(&c->pool);
 }
 
-void rp_channel_drop_message(rp_channel *c, rp_reply *message)
+void rp_channel_drop_message(rp_channel *c, rp_message *message)
 {
-    rp_reply_release(&c->pool, message);
+    rp_message_release(&c->pool, message);
 }
 
-void rp_channel_send(rp_channel_call *call, rp_reply *message)
+void rp_channel_send(rp_channel_call *call, rp_message *message)
 {
     assert(call->call != NULL && call->peer != NULL);
     rp_call_send(call->call, message);
@@ -517,7 +517,7 @@ rp_status rp_channel_new(rp_runtime *runtime, const rp_channel_options *options,
     c->turn.run = on_turn_end;
     c->attempt = 1;
     rp_rng_init(&c->rng, options->seed);
-    rp_reply_pool_init(&c->pool, &c->alloc);
+    rp_message_pool_init(&c->pool, &c->alloc);
     rp_mutex_init(&c->mu, RP_RANK_RUNTIME);
     atomic_init(&c->is_connected, false);
     *out = c;
@@ -556,7 +556,7 @@ void rp_channel_free(rp_channel *c)
         rp_peer_free(p, true);
     }
     rp_runtime_forget_turn_end(c->runtime, &c->turn);
-    rp_reply_pool_deinit(&c->pool);
+    rp_message_pool_deinit(&c->pool);
     rp_block_pool_unref(c->blocks);
     rp_tls_unref(c->options.tls);
     rp_mutex_deinit(&c->mu);

@@ -73,7 +73,7 @@ struct rp_channel {
     char *strings; /* of the options, and the authority */
     size_t strings_bytes;
     const char *authority;
-    rp_reply_pool pool;
+    rp_message_pool pool;
     rp_block_pool *blocks; /* a reference */
     bool is_given_up;      /* calls end with RP_CANCELLED */
 

@@ -151,7 +151,7 @@ static void send_requests(remote_source *s)
 
     assert(s->state == STREAM_OPEN);
     while ((count = next_request(s)) > 0) {
-        rp_reply *reply = rp_channel_new_message(s->channel);
+        rp_message *reply = rp_channel_new_message(s->channel);
 
         if (reply != NULL)
             rp_wire_write_sample_request(&reply->bytes, s->options.table, (int64_t)count,
@@ -159,7 +159,7 @@ static void send_requests(remote_source *s)
         if (reply != NULL && s->shared.lease != NULL)
             rp_wire_write_lease(&reply->bytes, rp_shared_lease_id(s->shared.lease),
                                 RP_LEASE_BYTES, s->shared.number);
-        if (reply == NULL || !rp_reply_close(reply)) {
+        if (reply == NULL || !rp_message_close(reply)) {
             rp_channel_drop_message(s->channel, reply);
             on_no_memory(s);
             return;

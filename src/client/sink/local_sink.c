@@ -233,8 +233,8 @@ static bool wait_safe(batch *b)
     local_sink *s = b->sink;
     bool closing = false;
 
-    while (!closing && rp_table_wait_safe(b->table, RP_OK, b->lsn, rp_wait_ms(SAFE_AGAIN_MS),
-                                          NULL) != RP_OK) {
+    while (!closing && rp_table_wait_durable(b->table, RP_OK, b->lsn, rp_wait_ms(SAFE_AGAIN_MS),
+                                             NULL) != RP_OK) {
         rp_mutex_lock(&s->mu);
         if (!s->closing) (void)rp_cond_wait(&s->cv, &s->mu, rp_wait_ms(SAFE_AGAIN_MS).until_ns);
         closing = s->closing;

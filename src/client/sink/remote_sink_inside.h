@@ -62,7 +62,7 @@ typedef struct rp_remote_sink {
 
 /* A message that is being put together. */
 typedef struct rp_insert_draft {
-    rp_reply *reply;
+    rp_message *reply;
     size_t count; /* of wire_items */
 } rp_insert_draft;
 

@@ -27,7 +27,7 @@ static bool hold(rp_insert_draft *d, rp_trajectory *trajectory)
 {
     rp_trajectory *held = rp_trajectory_ref(trajectory);
 
-    if (rp_reply_hold(d->reply, held)) return true;
+    if (rp_message_hold(d->reply, held)) return true;
     rp_trajectory_unref(held);
     return false;
 }
@@ -40,9 +40,9 @@ static bool begin_draft(rp_remote_sink *s, rp_insert_draft *d)
 
 static bool send_draft(rp_remote_sink *s, rp_insert_draft *d)
 {
-    rp_reply *reply = d->reply;
+    rp_message *reply = d->reply;
 
-    if (!rp_reply_close(reply)) return false;
+    if (!rp_message_close(reply)) return false;
     d->reply = NULL;
     rp_channel_send(&s->call, reply);
     return true;
@@ -72,7 +72,7 @@ static bool add_chunks(rp_remote_sink *s, rp_insert_draft *d, rp_listed_item *it
             if (!send_draft(s, d) || !begin_draft(s, d)) return false;
             is_held = false;
         }
-        if (!is_held && chunk->wire_bytes >= RP_REPLY_COPY_BYTES) {
+        if (!is_held && chunk->wire_bytes >= RP_MESSAGE_COPY_BYTES) {
             is_held = true;
             if (!hold(d, trajectory)) return false;
         }

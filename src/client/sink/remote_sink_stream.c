@@ -34,7 +34,7 @@
 #include "util/clock.h"
 #include "util/error.h"
 #include "util/mem.h"
-#include "wire/answers.h"
+#include "wire/responses.h"
 
 enum {
     QUEUED_BYTES = 4 << 20, /* unwritten bytes at which no more messages are built */

@@ -69,7 +69,7 @@ static void apply(rp_writer_column *c, const rp_column_options *options)
     rp_status st;
 
     c->options = *options;
-    c->mould.rows_bytes = 0;
+    c->template.rows_bytes = 0;
     st = rp_chunk_tuner_init(&c->tuner, options->history);
     assert(st == RP_OK); /* resolve() has checked the history */
     (void)st;
@@ -203,7 +203,7 @@ rp_status rp_trajectory_writer_open(const rp_writer_parts *parts,
     rp_rng_init(&w->rng, parts->seed);
     w->episode = rp_rng_next(&w->rng);
     w->set.counter = (uint32_t)rp_rng_next(&w->rng);
-    rp_chunk_press_init(&w->press, &w->alloc);
+    rp_chunk_compressor_init(&w->press, &w->alloc);
     rp_mutex_init(&w->mu, RP_RANK_WRITER);
     rp_cond_init(&w->cv);
     rp_writer_send_init(w);
@@ -246,7 +246,7 @@ void rp_trajectory_writer_free(rp_trajectory_writer *writer)
     rp_release(&alloc, writer->columns, writer->column_capacity * sizeof *writer->columns);
     free_tables(writer);
     rp_decoder_free(writer->decoder);
-    rp_chunk_press_deinit(&writer->press);
+    rp_chunk_compressor_deinit(&writer->press);
     if (writer->parts.find_free != NULL) writer->parts.find_free(writer->parts.find_ctx);
     rp_runtime_put(writer->parts.runtime);
     rp_cond_deinit(&writer->cv);

@@ -15,7 +15,7 @@
 
 #include <stdatomic.h>
 
-#include "chunk/mould.h"
+#include "chunk/template.h"
 #include "chunk/trajectory.h"
 #include "client/channel/runtime.h"
 #include "client/sink/sink.h"
@@ -55,7 +55,7 @@ struct rp_writer_column {
     rp_chunk_tuner tuner;        /* used by the job only */
     atomic_int_least32_t length; /* rows of the next chunks; relaxed: any value will do */
     rp_chunk_builder *own_spare; /* empty, or NULL; used by the caller only */
-    rp_chunk_mould mould;        /* of its chunks of one plain row; used by the caller only */
+    rp_chunk_template template;  /* of its chunks of one plain row; used by the caller only */
     /* guarded by the writer's lock */
     size_t spare_count;
     rp_chunk_builder *spares[RP_SPARE_BUILDERS]; /* empty */
@@ -146,7 +146,7 @@ struct rp_trajectory_writer {
 
     /* used by the job; by the caller while the job is not busy */
     rp_job job;
-    rp_chunk_press press;
+    rp_chunk_compressor press;
     rp_outgoing_list line; /* items not sent yet, in order */
     rp_slice *slices;
     size_t slice_capacity;

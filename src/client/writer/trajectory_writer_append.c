@@ -214,7 +214,7 @@ static rp_status reserve_in_builder(rp_writer_column *c, const rp_tensor *tensor
 /* True if the value, which has the column's shape, can be cast into a chunk of its own. */
 static bool has_template(const rp_writer_column *c, const rp_tensor *tensor)
 {
-    return c->mould.rows_bytes > 0 && c->options.chunk_length == 1 && c->open == NULL &&
+    return c->template.rows_bytes > 0 && c->options.chunk_length == 1 && c->open == NULL &&
            tensor->data != NULL;
 }
 
@@ -223,10 +223,11 @@ static rp_status instantiate_value(rp_trajectory_writer *w, rp_writer_column *c,
 {
     if (!start_rows(w, c, NULL)) return rp_fail_memory(err, sizeof(rp_rows));
     c->open->origin.first_step = c->open->origin.last_step = (int32_t)w->steps;
-    c->open->chunk = rp_chunk_mould_cast(&c->mould, &w->alloc, &c->open->origin, tensor->data);
+    c->open->chunk =
+        rp_chunk_template_make(&c->template, &w->alloc, &c->open->origin, tensor->data);
     if (c->open->chunk != NULL) return RP_OK;
     drop_open_rows(w, c);
-    return rp_fail_memory(err, c->mould.rows_bytes);
+    return rp_fail_memory(err, c->template.rows_bytes);
 }
 
 /* Makes room for a value. If the open rows cannot take its bytes, they are closed first. */

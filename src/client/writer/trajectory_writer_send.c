@@ -231,7 +231,7 @@ static rp_status compress_some(rp_trajectory_writer *w, rp_rows *rows, rp_error 
     for (int i = 0; rows != NULL && i < ROWS_A_RUN; i++) {
         rp_chunk *chunk;
         rp_status st =
-            rp_chunk_builder_press(rows->builder, &w->press, &rows->origin, &chunk, err);
+            rp_chunk_builder_compress(rows->builder, &w->press, &rows->origin, &chunk, err);
         if (st != RP_OK) return st;
         rows = publish(w, rows, chunk);
     }

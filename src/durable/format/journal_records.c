@@ -11,14 +11,14 @@
 
 enum { INSERT_UPDATE = 0, INSERT_ITEM = 1, BY_EXTENSION = 1, DISTINCT = 1 };
 
-rp_record_kind rp_journal_kind_of(const rp_change *change)
+rp_record_kind rp_journal_kind_of(const rp_log_record *change)
 {
     static const rp_record_kind kinds[] = {
-        [RP_CHANGED_INSERT] = RP_RECORD_INSERT,     [RP_CHANGED_SAMPLE] = RP_RECORD_SAMPLE,
-        [RP_CHANGED_UPDATE] = RP_RECORD_UPDATE,     [RP_CHANGED_DELETE] = RP_RECORD_DELETE,
-        [RP_CHANGED_EVICT] = RP_RECORD_EVICT,       [RP_CHANGED_RESET] = RP_RECORD_RESET,
-        [RP_CHANGED_ALTER] = RP_RECORD_ALTER,       [RP_CHANGED_PAUSE] = RP_RECORD_PAUSE,
-        [RP_CHANGED_RENUMBER] = RP_RECORD_RENUMBER,
+        [RP_LOGGED_INSERT] = RP_RECORD_INSERT,     [RP_LOGGED_SAMPLE] = RP_RECORD_SAMPLE,
+        [RP_LOGGED_UPDATE] = RP_RECORD_UPDATE,     [RP_LOGGED_DELETE] = RP_RECORD_DELETE,
+        [RP_LOGGED_EVICT] = RP_RECORD_EVICT,       [RP_LOGGED_RESET] = RP_RECORD_RESET,
+        [RP_LOGGED_ALTER] = RP_RECORD_ALTER,       [RP_LOGGED_PAUSE] = RP_RECORD_PAUSE,
+        [RP_LOGGED_RENUMBER] = RP_RECORD_RENUMBER,
     };
     assert((size_t)change->kind < sizeof kinds / sizeof kinds[0] && kinds[change->kind] != 0);
     return kinds[change->kind];
@@ -84,7 +84,7 @@ static bool begin_locations(rp_journal_encoder *e, size_t count)
     return true;
 }
 
-static rp_status gather_locations(rp_journal_encoder *e, const rp_change *change,
+static rp_status gather_locations(rp_journal_encoder *e, const rp_log_record *change,
                                   rp_locate_chunk *location_of, void *ctx)
 {
     size_t count = 0;
@@ -133,7 +133,7 @@ static void write_trajectory(const rp_journal_encoder *e, const rp_trajectory *t
     }
 }
 
-static rp_status write_insert(rp_journal_encoder *e, const rp_change *change,
+static rp_status write_insert(rp_journal_encoder *e, const rp_log_record *change,
                               rp_locate_chunk *location_of, void *ctx, rp_buf *out)
 {
     rp_disk_location before = {0};
@@ -167,7 +167,7 @@ static rp_status write_insert(rp_journal_encoder *e, const rp_change *change,
     return RP_OK;
 }
 
-static void write_alter(const rp_table_change *alter, rp_buf *out)
+static void write_alter(const rp_table_alteration *alter, rp_buf *out)
 {
     rp_pack_number(out, alter->which);
     rp_pack_number(out, (uint32_t)alter->max_times_sampled);
@@ -179,7 +179,7 @@ static void write_alter(const rp_table_change *alter, rp_buf *out)
     rp_pack_double(out, alter->limiter.max_diff);
 }
 
-rp_status rp_journal_encode(rp_journal_encoder *e, rp_string table, const rp_change *change,
+rp_status rp_journal_encode(rp_journal_encoder *e, rp_string table, const rp_log_record *change,
                             rp_locate_chunk *location_of, void *ctx, rp_buf *out)
 {
     rp_status st = RP_OK;
@@ -188,26 +188,26 @@ rp_status rp_journal_encode(rp_journal_encoder *e, rp_string table, const rp_cha
     rp_pack_number(out, table.size);
     rp_buf_append(out, table.data, table.size);
     switch (change->kind) {
-    case RP_CHANGED_INSERT: st = write_insert(e, change, location_of, ctx, out); break;
-    case RP_CHANGED_SAMPLE:
+    case RP_LOGGED_INSERT: st = write_insert(e, change, location_of, ctx, out); break;
+    case RP_LOGGED_SAMPLE:
         rp_pack_number(out, (uint64_t)change->count << 1 | change->distinct);
         break;
-    case RP_CHANGED_UPDATE:
+    case RP_LOGGED_UPDATE:
         rp_pack_number(out, (uint64_t)change->count << 1 | change->by_extension);
         for (size_t i = 0; i < change->count; i++) {
             rp_pack_word(out, change->updates[i].key);
             rp_pack_double(out, change->updates[i].priority);
         }
         break;
-    case RP_CHANGED_DELETE:
+    case RP_LOGGED_DELETE:
         rp_pack_number(out, change->count);
         for (size_t i = 0; i < change->count; i++) rp_pack_word(out, change->keys[i]);
         break;
-    case RP_CHANGED_EVICT: rp_pack_number(out, change->count); break;
-    case RP_CHANGED_RESET:
-    case RP_CHANGED_RENUMBER: break;
-    case RP_CHANGED_ALTER: write_alter(&change->alter, out); break;
-    case RP_CHANGED_PAUSE: rp_pack_number(out, change->paused); break;
+    case RP_LOGGED_EVICT: rp_pack_number(out, change->count); break;
+    case RP_LOGGED_RESET:
+    case RP_LOGGED_RENUMBER: break;
+    case RP_LOGGED_ALTER: write_alter(&change->alter, out); break;
+    case RP_LOGGED_PAUSE: rp_pack_number(out, change->paused); break;
     }
     return st == RP_OK && out->bad ? RP_NO_RESOURCE : st;
 }
@@ -339,7 +339,7 @@ static rp_status read_trajectory(rp_decoded_change *decoded, rp_decoded_item *it
 
 static rp_status read_insert(rp_decoded_change *decoded, rp_unpack *in)
 {
-    rp_change *change = &decoded->change;
+    rp_log_record *change = &decoded->change;
     rp_status st;
 
     change->wall_ns = (int64_t)rp_unpack_word(in);
@@ -386,7 +386,7 @@ static void read_keys(rp_decoded_change *decoded, rp_unpack *in)
     if (decoded->change.count == 0) in->bad = true;
 }
 
-static void read_alter(rp_table_change *alter, rp_unpack *in)
+static void read_alter(rp_table_alteration *alter, rp_unpack *in)
 {
     alter->which = (uint32_t)rp_unpack_bounded(in, UINT32_MAX);
     alter->max_times_sampled = (int32_t)rp_unpack_bounded(in, INT32_MAX);
@@ -400,37 +400,37 @@ static void read_alter(rp_table_change *alter, rp_unpack *in)
 
 static rp_status read_change(rp_decoded_change *decoded, rp_record_kind kind, rp_unpack *in)
 {
-    rp_change *change = &decoded->change;
+    rp_log_record *change = &decoded->change;
     uint64_t head;
 
     switch ((int)kind) {
-    case RP_RECORD_INSERT: change->kind = RP_CHANGED_INSERT; return read_insert(decoded, in);
+    case RP_RECORD_INSERT: change->kind = RP_LOGGED_INSERT; return read_insert(decoded, in);
     case RP_RECORD_SAMPLE:
-        change->kind = RP_CHANGED_SAMPLE;
+        change->kind = RP_LOGGED_SAMPLE;
         head = rp_unpack_bounded(in, (uint64_t)RP_MAX_BATCH << 1 | 1);
         change->distinct = head & DISTINCT;
         change->count = (size_t)(head >> 1);
         break;
     case RP_RECORD_UPDATE:
-        change->kind = RP_CHANGED_UPDATE;
+        change->kind = RP_LOGGED_UPDATE;
         read_updates(decoded, in);
         break;
     case RP_RECORD_DELETE:
-        change->kind = RP_CHANGED_DELETE;
+        change->kind = RP_LOGGED_DELETE;
         read_keys(decoded, in);
         break;
     case RP_RECORD_EVICT:
-        change->kind = RP_CHANGED_EVICT;
+        change->kind = RP_LOGGED_EVICT;
         change->count = (size_t)rp_unpack_bounded(in, UINT32_MAX);
         break;
-    case RP_RECORD_RESET: change->kind = RP_CHANGED_RESET; break;
-    case RP_RECORD_RENUMBER: change->kind = RP_CHANGED_RENUMBER; break;
+    case RP_RECORD_RESET: change->kind = RP_LOGGED_RESET; break;
+    case RP_RECORD_RENUMBER: change->kind = RP_LOGGED_RENUMBER; break;
     case RP_RECORD_ALTER:
-        change->kind = RP_CHANGED_ALTER;
+        change->kind = RP_LOGGED_ALTER;
         read_alter(&change->alter, in);
         break;
     case RP_RECORD_PAUSE:
-        change->kind = RP_CHANGED_PAUSE;
+        change->kind = RP_LOGGED_PAUSE;
         change->paused = (uint32_t)rp_unpack_bounded(in, UINT32_MAX);
         break;
     default: in->bad = true;
@@ -444,7 +444,7 @@ rp_status rp_decoded_change_read(rp_decoded_change *decoded, rp_record_kind kind
     rp_unpack in = rp_unpack_open(data, size);
     rp_status st;
 
-    decoded->change = (rp_change){0};
+    decoded->change = (rp_log_record){0};
     decoded->location_count = decoded->column_count = decoded->slice_count = 0;
     decoded->table = read_name(&in);
     st = read_change(decoded, kind, &in);

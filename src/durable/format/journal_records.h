@@ -10,10 +10,10 @@
 #include "util/buf.h"
 
 enum {
-    RP_JOURNAL_MAX_ITEMS = RP_TOLD_AT_ONCE, /* in one record: of inserts, updates, deletes */
+    RP_JOURNAL_MAX_ITEMS = RP_LOG_BATCH, /* in one record: of inserts, updates, deletes */
 };
 
-rp_record_kind rp_journal_kind_of(const rp_change *change);
+rp_record_kind rp_journal_kind_of(const rp_log_record *change);
 
 /* Finds the location of a chunk, where it is or will be. RP_NO_RESOURCE. */
 typedef rp_status rp_locate_chunk(void *ctx, rp_chunk *chunk, rp_disk_location *out);
@@ -46,8 +46,8 @@ void rp_journal_encoder_deinit(rp_journal_encoder *e);
 
 /* Appends the payload of a change. RP_NO_RESOURCE, also from `location_of`. */
 RP_NODISCARD rp_status rp_journal_encode(rp_journal_encoder *e, rp_string table,
-                                         const rp_change *change, rp_locate_chunk *location_of,
-                                         void *ctx, rp_buf *out);
+                                         const rp_log_record *change,
+                                         rp_locate_chunk *location_of, void *ctx, rp_buf *out);
 
 typedef struct rp_decoded_slice {
     uint32_t location; /* index in the locations */
@@ -68,7 +68,7 @@ typedef struct rp_decoded_item {
  * not for a stack. */
 typedef struct rp_decoded_change {
     rp_string table;
-    rp_change change; /* inserted[i].trajectory is NULL: see items[i] */
+    rp_log_record change; /* inserted[i].trajectory is NULL: see items[i] */
     rp_inserted inserted[RP_JOURNAL_MAX_ITEMS];
     rp_decoded_item items[RP_JOURNAL_MAX_ITEMS];
     rp_update updates[RP_JOURNAL_MAX_ITEMS];
@@ -88,7 +88,7 @@ void rp_decoded_change_deinit(rp_decoded_change *decoded);
 /* Reads the payload of a change: RP_RECORD_INSERT to RP_RECORD_PAUSE, or RP_RECORD_RENUMBER.
  * Takes at most 64 times the memory of the bytes. Checks that the numbers fit their types, that
  * slices have a location and at least one row, and that no bytes are left over;
- * rp_table_replay() checks whether the change is possible. RP_CORRUPT, RP_NO_RESOURCE. */
+ * rp_table_redo() checks whether the change is possible. RP_CORRUPT, RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_decoded_change_read(rp_decoded_change *decoded, rp_record_kind kind,
                                               const uint8_t *data, size_t size, rp_error *err);
 

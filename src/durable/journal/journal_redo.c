@@ -47,7 +47,7 @@ void rp_redo_free(rp_redo *r)
         size_t count = rp_store_find_tables(r->o.store, tables, MOST_TABLES);
 
         for (size_t i = 0; i < count && i < MOST_TABLES; i++) {
-            rp_table_replay_end(tables[i]);
+            rp_table_redo_end(tables[i]);
             rp_table_unref(tables[i]);
         }
     }
@@ -121,14 +121,14 @@ static rp_status apply(rp_redo *r, rp_table *table, rp_error *err)
 {
     rp_decoded_change *decoded = &r->decoded;
     size_t made = 0,
-           count = decoded->change.kind == RP_CHANGED_INSERT ? decoded->change.count : 0;
+           count = decoded->change.kind == RP_LOGGED_INSERT ? decoded->change.count : 0;
     rp_status st = RP_OK;
 
     for (; made < count && st == RP_OK; made++)
         if (decoded->items[made].column_count > 0)
             st = make_trajectory(r, &decoded->items[made], &decoded->inserted[made].trajectory,
                                  err);
-    if (st == RP_OK) st = rp_table_replay(table, &decoded->change, err);
+    if (st == RP_OK) st = rp_table_redo(table, &decoded->change, err);
     assert(made <= count && count <= RP_JOURNAL_MAX_ITEMS);
     for (size_t i = 0; i < made; i++) {
         rp_trajectory_unref(decoded->inserted[i].trajectory);

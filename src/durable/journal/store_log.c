@@ -27,7 +27,7 @@
 enum { MOST_TABLES = 4096 }; /* that a store can have */
 
 typedef struct raw_change {
-    rp_change change; /* its pointers are invalid: the array follows */
+    rp_log_record change; /* its pointers are invalid: the array follows */
     uint64_t name_size;
 } raw_change;
 
@@ -112,20 +112,21 @@ static rp_status on_prepare(rp_table_log *base, rp_trajectory *const *trajectori
     return st == RP_OK ? st : rp_fail(err, st, "the journal has no memory for chunks");
 }
 
-static rp_bytes array_of(const rp_change *change)
+static rp_bytes array_of(const rp_log_record *change)
 {
     switch ((int)change->kind) {
-    case RP_CHANGED_INSERT:
+    case RP_LOGGED_INSERT:
         return (rp_bytes){change->inserted, change->count * sizeof *change->inserted};
-    case RP_CHANGED_UPDATE:
+    case RP_LOGGED_UPDATE:
         return (rp_bytes){change->updates, change->count * sizeof *change->updates};
-    case RP_CHANGED_DELETE:
+    case RP_LOGGED_DELETE:
         return (rp_bytes){change->keys, change->count * sizeof *change->keys};
     default: return (rp_bytes){NULL, 0};
     }
 }
 
-static uint64_t on_changed(rp_table_log *base, const rp_table *table, const rp_change *change)
+static uint64_t on_changed(rp_table_log *base, const rp_table *table,
+                           const rp_log_record *change)
 {
     rp_store_log *log = (rp_store_log *)base;
     const char *name = rp_table_name(table);
@@ -135,14 +136,14 @@ static uint64_t on_changed(rp_table_log *base, const rp_table *table, const rp_c
     uint64_t lsn;
 
     assert(raw.name_size >= 1 && raw.name_size <= RP_MAX_TABLE_NAME_BYTES);
-    assert(change->kind == RP_CHANGED_SAMPLE || change->kind == RP_CHANGED_EVICT ||
+    assert(change->kind == RP_LOGGED_SAMPLE || change->kind == RP_LOGGED_EVICT ||
            change->count <= RP_JOURNAL_MAX_ITEMS);
-    if (change->kind == RP_CHANGED_INSERT) /* O1 */
+    if (change->kind == RP_LOGGED_INSERT) /* O1 */
         for (size_t i = 0; i < change->count; i++)
             if (change->inserted[i].trajectory != NULL)
                 (void)rp_trajectory_ref(change->inserted[i].trajectory);
     lsn = rp_journal_append(log->journal, rp_journal_kind_of(change), parts, 3, &is_kept);
-    if (!is_kept && change->kind == RP_CHANGED_INSERT)
+    if (!is_kept && change->kind == RP_LOGGED_INSERT)
         for (size_t i = 0; i < change->count; i++)
             rp_trajectory_unref(change->inserted[i].trajectory); /* the table has its own */
     return lsn;
@@ -201,16 +202,16 @@ static rp_status on_wait(rp_table_log *base, uint64_t lsn, rp_wait wait, rp_erro
 }
 
 /* Restores a change from its raw record. Returns the name of the table. */
-static rp_string read_raw(const void *raw, rp_change *change)
+static rp_string read_raw(const void *raw, rp_log_record *change)
 {
     const raw_change *head = raw;
     const char *array = (const char *)(head + 1);
 
     assert((uintptr_t)raw % 8 == 0);
     *change = head->change;
-    if (change->kind == RP_CHANGED_INSERT) change->inserted = (const void *)array;
-    if (change->kind == RP_CHANGED_UPDATE) change->updates = (const void *)array;
-    if (change->kind == RP_CHANGED_DELETE) change->keys = (const void *)array;
+    if (change->kind == RP_LOGGED_INSERT) change->inserted = (const void *)array;
+    if (change->kind == RP_LOGGED_UPDATE) change->updates = (const void *)array;
+    if (change->kind == RP_LOGGED_DELETE) change->keys = (const void *)array;
     return (rp_string){array + array_of(change).size, (size_t)head->name_size};
 }
 
@@ -226,7 +227,7 @@ static rp_status on_encode(void *ctx, rp_record_kind kind, const void *raw, size
                            rp_buf *out)
 {
     rp_store_log *log = ctx;
-    rp_change change;
+    rp_log_record change;
     rp_string name;
 
     if (kind == RP_RECORD_CREATE || kind == RP_RECORD_DROP) {
@@ -240,7 +241,7 @@ static rp_status on_encode(void *ctx, rp_record_kind kind, const void *raw, size
 
 static void on_release(void *ctx, rp_record_kind kind, const void *raw, size_t size)
 {
-    rp_change change;
+    rp_log_record change;
 
     (void)ctx, (void)size;
     if (kind != RP_RECORD_INSERT) return;
@@ -258,7 +259,7 @@ static void nudge(rp_store_log *log)
 
     assert(count <= MOST_TABLES);
     for (size_t i = 0; i < count; i++) {
-        rp_table_nudge(tables[i]);
+        rp_table_retry_parked(tables[i]);
         rp_table_unref(tables[i]);
     }
 }

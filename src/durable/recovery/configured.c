@@ -91,7 +91,7 @@ rp_status rp_configured_compare(const rp_configured *c, rp_store *store, rp_erro
 static rp_status apply_to(const rp_configured_table *c, rp_table *now, bool *changed,
                           rp_error *err)
 {
-    rp_table_change larger = {.which = RP_CHANGE_MAX_SIZE, .max_size = c->max_size};
+    rp_table_alteration larger = {.which = RP_ALTER_MAX_SIZE, .max_size = c->max_size};
     rp_table_info info;
     rp_status st = RP_OK;
 

@@ -51,7 +51,7 @@ static rp_tier_chunk *entry_of(const rp_chunk *chunk)
     return (rp_tier_chunk *)atomic_load_explicit(&chunk->stay, memory_order_acquire);
 }
 
-static void free_entry(rp_chunk_stay *base)
+static void free_entry(rp_chunk_tier_state *base)
 {
     rp_tier_chunk *entry = (rp_tier_chunk *)base;
 
@@ -195,12 +195,12 @@ rp_status rp_tier_admit(rp_tier *t, rp_chunk *chunk)
     rp_tier_chunk *entry;
     bool goes;
 
-    if (!rp_chunk_can_go(chunk)) return RP_OK;
+    if (!rp_chunk_can_spill(chunk)) return RP_OK;
     rp_mutex_lock(&t->mu);
     entry = entry_of(chunk);
     if (entry == NULL) entry = new_entry_locked(chunk);
     goes = entry != NULL && !entry->held && t->admitted + chunk->wire_bytes > t->low &&
-           rp_chunk_give_up_bytes(chunk);
+           rp_chunk_claim_bytes(chunk);
     if (entry != NULL && !entry->held) {
         entry->state = goes ? RP_TIER_SPILLED : RP_TIER_CLEAN;
         if (!goes) t->admitted += chunk->wire_bytes;
@@ -307,7 +307,7 @@ static size_t drop_some_locked(rp_tier *t) RP_REQUIRES(t->mu)
 
         if (s == NULL || atomic_load(&t->spill.resident) - bytes <= low) break;
         rp_tier_list_unlink(&t->clean, s);
-        if (!rp_chunk_give_up_bytes(s->chunk)) {
+        if (!rp_chunk_claim_bytes(s->chunk)) {
             rp_tier_list_append(&t->clean, s);
             continue;
         }

@@ -54,7 +54,7 @@ typedef struct rp_loaded {
 
 /* The entry of a chunk in the tier. */
 typedef struct rp_tier_chunk {
-    rp_chunk_stay base; /* first */
+    rp_chunk_tier_state base; /* first */
     rp_chunk *chunk;
     struct rp_tier_chunk *prev,
         *next;         /* among the dirty, the clean, or in the ring of the cache */

@@ -190,7 +190,7 @@ static bool is_tiered(const rp_trajectory *trajectory)
 {
     if (trajectory == NULL) return false;
     for (uint32_t i = 0; i < trajectory->chunk_count; i++)
-        if (rp_chunk_can_go(trajectory->chunks[i])) return true;
+        if (rp_chunk_can_spill(trajectory->chunks[i])) return true;
     return false;
 }
 
@@ -404,7 +404,7 @@ static size_t take_residents(rp_tier *t, job *j)
 
             want->base = base;
             want->job = j;
-            if (!rp_chunk_can_go(base)) {
+            if (!rp_chunk_can_spill(base)) {
                 want->result = rp_chunk_ref(base);
             } else if (!rp_chunk_pin(base)) {
                 missing++;

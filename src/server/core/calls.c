@@ -97,12 +97,12 @@ static void on_request(void *user, rp_call *call, const rp_request_head *head)
         return;
     }
     if (!is(head->method, "POST")) {
-        rp_call_answer(call, &(rp_http_answer){405, "text/plain", "allow", "GET, HEAD, POST"},
-                       NULL);
+        rp_call_respond_http(
+            call, &(rp_http_response){405, "text/plain", "allow", "GET, HEAD, POST"}, NULL);
         return;
     }
     if (!begins(head->content_type, "application/grpc")) {
-        rp_call_answer(call, &(rp_http_answer){415, "text/plain", NULL, NULL}, NULL);
+        rp_call_respond_http(call, &(rp_http_response){415, "text/plain", NULL, NULL}, NULL);
         return;
     }
     method = rp_method_of(path);

@@ -116,16 +116,16 @@ void rp_defer_message(rp_task *task, const uint8_t *data, size_t size, rp_block 
     append(task->connection, task);
 }
 
-rp_reply *rp_defer_reply(rp_task *task)
+rp_message *rp_defer_reply(rp_task *task)
 {
-    rp_reply *reply = rp_task_reply(task);
+    rp_message *reply = rp_task_new_message(task);
 
     if (reply != NULL)
         reply->bytes.most = RP_GRPC_PREFIX + rp_connection_room(task->connection, RP_QUEUE_OUT);
     return reply;
 }
 
-void rp_defer_respond(rp_task *task, rp_reply *reply)
+void rp_defer_respond(rp_task *task, rp_message *reply)
 {
     rp_connection *c = task->connection;
 
@@ -135,7 +135,7 @@ void rp_defer_respond(rp_task *task, rp_reply *reply)
         rp_task_respond(task, reply);
         return;
     }
-    rp_reply_release(&c->worker->replies, reply);
+    rp_message_release(&c->worker->replies, reply);
     rp_connection_refused(c, RP_REFUSED_QUEUED);
     rp_task_abort(task, RP_NO_RESOURCE, RP_NO_ROOM_TEXT);
 }

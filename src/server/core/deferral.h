@@ -22,9 +22,9 @@ void rp_defer_message(rp_task *task, const uint8_t *data, size_t size, rp_block 
 void rp_defer_forget(rp_task *task);
 /* An empty response of such a call, or NULL with the call ended. It takes at most as many bytes
  * as the connection has room for. */
-rp_reply *rp_defer_reply(rp_task *task);
+rp_message *rp_defer_reply(rp_task *task);
 /* Sends the response and ends the call; refuses it if the room was too small. */
-void rp_defer_respond(rp_task *task, rp_reply *reply);
+void rp_defer_respond(rp_task *task, rp_message *reply);
 /* Before the worker's loop runs; at the end of every turn. */
 void rp_defer_init(rp_worker *worker);
 void rp_defer_end_turn(rp_worker *worker);

@@ -54,31 +54,32 @@ rp_page_host rp_page_host_of(rp_server *server)
     };
 }
 
-static const rp_http_answer unavailable = {503, "text/plain", "retry-after", "1"};
+static const rp_http_response unavailable = {503, "text/plain", "retry-after", "1"};
 
 static void refuse(rp_connection *c, rp_call *call, rp_refusal why)
 {
     rp_connection_refused(c, why);
-    rp_call_answer(call, &unavailable, NULL);
+    rp_call_respond_http(call, &unavailable, NULL);
 }
 
 /* Sends a page; takes `body`, which may be NULL. */
-static void send_page(rp_connection *c, rp_call *call, const rp_page_answer *answer,
-                      rp_reply *body)
+static void send_page(rp_connection *c, rp_call *call, const rp_page_response *answer,
+                      rp_message *body)
 {
     if (body != NULL && body->bytes.size - RP_GRPC_PREFIX + body->borrowed >
                             rp_connection_room(c, RP_QUEUE_OUT)) {
         rp_connection_refused(c, RP_REFUSED_QUEUED);
-        rp_reply_release(&c->worker->replies, body);
+        rp_message_release(&c->worker->replies, body);
         body = NULL;
-    } else if (body != NULL && !rp_reply_close(body)) {
-        rp_reply_release(&c->worker->replies, body);
+    } else if (body != NULL && !rp_message_close(body)) {
+        rp_message_release(&c->worker->replies, body);
         body = NULL;
     }
-    rp_call_answer(call,
-                   &(rp_http_answer){body != NULL ? answer->status : 503, answer->content_type,
-                                     answer->extra_name, answer->extra_value},
-                   body);
+    rp_call_respond_http(call,
+                         &(rp_http_response){body != NULL ? answer->status : 503,
+                                             answer->content_type, answer->extra_name,
+                                             answer->extra_value},
+                         body);
     rp_connection_count(c);
     rp_connection_touch(c);
 }
@@ -110,15 +111,15 @@ static void give_back_page(void *made)
 static void respond_made(rp_task *task, rp_made_page *made, bool head_only)
 {
     const rp_buf *page = &made->answer.body;
-    rp_reply *body = NULL;
+    rp_message *body = NULL;
     rp_refusal why;
 
     /* Many calls may have begun to wait when there was room. */
     if (rp_connection_is_full(task->connection, &why)) {
         refuse(task->connection, task->call, why);
     } else {
-        body = rp_reply_new(&rp_task_worker(task)->replies);
-        if (body != NULL && !head_only && rp_reply_add(body, page->data, page->size))
+        body = rp_message_new(&rp_task_worker(task)->replies);
+        if (body != NULL && !head_only && rp_message_add(body, page->data, page->size))
             rp_reply_keep(body, rp_made_page_ref(made), give_back_page);
         send_page(task->connection, task->call, &made->answer, body);
     }
@@ -193,7 +194,7 @@ static void on_half_close(rp_task *task)
  * response this does nothing. */
 static void on_end(rp_task *task)
 {
-    rp_call_answer(task->call, &unavailable, NULL);
+    rp_call_respond_http(task->call, &unavailable, NULL);
 }
 
 static void on_close(rp_task *task)
@@ -222,7 +223,7 @@ void rp_page_respond(rp_connection *c, rp_call *call, bool head_only, const char
         .shown = {authorization, c->certificate, c->peer},
         .now_ns = rp_loop_now(worker->loop),
     };
-    rp_page_answer answer = {0};
+    rp_page_response answer = {0};
     rp_page_kind kind;
     rp_refusal why;
 
@@ -232,7 +233,7 @@ void rp_page_respond(rp_connection *c, rp_call *call, bool head_only, const char
     }
     rp_buf_init(&answer.body, &worker->server->alloc);
     if (rp_page_respond_now(&host, &request, &answer, &kind)) {
-        rp_reply *body = rp_reply_new(&worker->replies);
+        rp_message *body = rp_message_new(&worker->replies);
 
         assert(answer.status >= 200 && answer.status < 600 && answer.content_type != NULL);
         if (body != NULL && !head_only)

@@ -123,7 +123,7 @@ struct rp_worker {
     bool has_thread;
     rp_loop_metrics *metrics;
     rp_server_limits limits; /* a copy: see rp_worker_update_limits() */
-    rp_reply_pool replies;
+    rp_message_pool replies;
     rp_safe_waits safe_waits;
     uint8_t *read_buffer;
     rp_connection *connections; /* all that are not closed */

@@ -66,7 +66,7 @@ void rp_task_close(rp_task *task)
     if (task->kind->on_close != NULL) task->kind->on_close(task);
     assert(worker->batching != task); /* K4: on_close has started its batches */
     assert(task->deferred == NULL);
-    rp_reply_release(&worker->replies, task->held);
+    rp_message_release(&worker->replies, task->held);
     if (task->flushes) {
         assert(task->prev_flush != NULL || c->flushes == task); /* K2 */
         *(task->prev_flush != NULL ? &task->prev_flush->next_flush : &c->flushes) =
@@ -157,18 +157,18 @@ void rp_task_refuse(rp_task *task, rp_refusal why, const rp_error *error)
     rp_task_abort(task, status, error->text);
 }
 
-rp_reply *rp_task_reply(rp_task *task)
+rp_message *rp_task_new_message(rp_task *task)
 {
-    rp_reply *reply = rp_reply_new(&rp_task_worker(task)->replies);
+    rp_message *reply = rp_message_new(&rp_task_worker(task)->replies);
 
     if (reply == NULL) rp_task_abort(task, RP_NO_RESOURCE, "out of memory for a response");
     return reply;
 }
 
-void rp_task_send(rp_task *task, rp_reply *reply)
+void rp_task_send(rp_task *task, rp_message *reply)
 {
-    if (!rp_reply_close(reply)) {
-        rp_reply_release(&rp_task_worker(task)->replies, reply);
+    if (!rp_message_close(reply)) {
+        rp_message_release(&rp_task_worker(task)->replies, reply);
         rp_task_abort(task, RP_NO_RESOURCE, "out of memory for a response");
         return;
     }
@@ -178,7 +178,7 @@ void rp_task_send(rp_task *task, rp_reply *reply)
     rp_connection_touch(task->connection);
 }
 
-void rp_task_respond(rp_task *task, rp_reply *reply)
+void rp_task_respond(rp_task *task, rp_message *reply)
 {
     rp_task_send(task, reply);
     rp_task_finish(task, RP_OK, NULL);
@@ -187,18 +187,18 @@ void rp_task_respond(rp_task *task, rp_reply *reply)
 static void send_held(rp_safe_wait *wait)
 {
     rp_task *task = (rp_task *)(void *)((char *)wait - offsetof(rp_task, safe));
-    rp_reply *reply = task->held;
+    rp_message *reply = task->held;
 
     assert(reply != NULL && !task->is_finished); /* K1, K3 */
     task->held = NULL;
     rp_task_respond(task, reply);
 }
 
-void rp_task_respond_when_safe(rp_task *task, rp_reply *reply, uint64_t lsn)
+void rp_task_respond_when_safe(rp_task *task, rp_message *reply, uint64_t lsn)
 {
     rp_worker *worker = rp_task_worker(task);
 
-    if (reply == NULL) reply = rp_task_reply(task);
+    if (reply == NULL) reply = rp_task_new_message(task);
     if (reply == NULL) return;
     if (lsn <= rp_safe_now(&worker->server->safety)) {
         rp_task_respond(task, reply);
@@ -212,7 +212,7 @@ void rp_task_respond_when_safe(rp_task *task, rp_reply *reply, uint64_t lsn)
 
 void rp_task_respond_empty(rp_task *task)
 {
-    rp_reply *reply = rp_task_reply(task);
+    rp_message *reply = rp_task_new_message(task);
 
     if (reply != NULL) rp_task_respond(task, reply);
 }

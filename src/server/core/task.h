@@ -54,7 +54,7 @@ struct rp_task {
     rp_task *prev_flush, *next_flush;
     rp_timer deadline;
     rp_safe_wait safe;  /* while it waits for the journal */
-    rp_reply *held;     /* the response that waits for the journal, or NULL */
+    rp_message *held;   /* the response that waits for the journal, or NULL */
     rp_block *deferred; /* the request that waits for another turn, or NULL: deferral.h */
     rp_task *prev_deferred, *next_deferred;
 };
@@ -87,13 +87,13 @@ void rp_task_abort(rp_task *task, rp_status status, const char *text);
 void rp_task_refuse(rp_task *task, rp_refusal why, const rp_error *error);
 
 /* An empty response, or NULL with the call ended. */
-rp_reply *rp_task_reply(rp_task *task);
+rp_message *rp_task_new_message(rp_task *task);
 /* Sends a response, which it takes; ends the call if there is no memory. */
-void rp_task_send(rp_task *task, rp_reply *reply);
+void rp_task_send(rp_task *task, rp_message *reply);
 /* Sends the response and ends the call with RP_OK. */
-void rp_task_respond(rp_task *task, rp_reply *reply);
+void rp_task_respond(rp_task *task, rp_message *reply);
 /* The same once the journal has made the change `lsn` safe. NULL: an empty message. */
-void rp_task_respond_when_safe(rp_task *task, rp_reply *reply, uint64_t lsn);
+void rp_task_respond_when_safe(rp_task *task, rp_message *reply, uint64_t lsn);
 /* Responds with an empty message, at once. */
 void rp_task_respond_empty(rp_task *task);
 

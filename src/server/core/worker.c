@@ -121,7 +121,7 @@ rp_status rp_worker_init(rp_worker *worker, rp_server *server, size_t index, rp_
     rp_pinned_init(worker);
     worker->new_limits.run = on_new_limits;
     worker->dropped.run = on_dropped;
-    rp_reply_pool_init(&worker->replies, &server->alloc);
+    rp_message_pool_init(&worker->replies, &server->alloc);
     worker->read_buffer = rp_alloc(&server->alloc, RP_READ_BYTES);
     if (worker->read_buffer == NULL) return rp_fail_memory(err, RP_READ_BYTES);
     st = rp_loop_new(&server->alloc, &worker->loop, err);
@@ -158,7 +158,7 @@ void rp_worker_deinit(rp_worker *worker)
     assert(worker->connections == NULL && worker->dirty == NULL);
     assert(worker->outstanding == 0 && worker->deferring == NULL);
     rp_worker_free_pools(worker);
-    rp_reply_pool_deinit(&worker->replies);
+    rp_message_pool_deinit(&worker->replies);
     rp_loop_free(worker->loop);
     rp_release(&worker->server->alloc, worker->read_buffer, RP_READ_BYTES);
     worker->server = NULL;

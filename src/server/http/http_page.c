@@ -247,7 +247,7 @@ static enum MHD_Result find_host(void *cls, enum MHD_ValueKind kind, const char 
 
 /* Sends a response whose body is in `response`, which it takes. MHD_NO ends the connection. */
 static enum MHD_Result send_response(struct MHD_Connection *connection,
-                                     const rp_page_answer *answer,
+                                     const rp_page_response *answer,
                                      struct MHD_Response *response)
 {
     enum MHD_Result result;
@@ -265,7 +265,7 @@ static enum MHD_Result send_response(struct MHD_Connection *connection,
 }
 
 static enum MHD_Result send_answer(struct MHD_Connection *connection,
-                                   const rp_page_answer *answer)
+                                   const rp_page_response *answer)
 {
     return send_response(connection, answer,
                          MHD_create_response_from_buffer(answer->body.size, answer->body.data,
@@ -275,7 +275,7 @@ static enum MHD_Result send_answer(struct MHD_Connection *connection,
 static enum MHD_Result send_sentence(rp_http_page *page, struct MHD_Connection *connection,
                                      int status, const char *sentence)
 {
-    rp_page_answer answer = {.status = status};
+    rp_page_response answer = {.status = status};
     enum MHD_Result result;
 
     rp_buf_init(&answer.body, &page->alloc);
@@ -408,7 +408,7 @@ static enum MHD_Result respond(rp_http_page *page, struct MHD_Connection *connec
     const visitor *from =
         info != NULL ? (const visitor *)(const void *)info->client_addr : NULL;
     rp_page_request request = {.method = method, .path = url, .now_ns = rp_now_ns()};
-    rp_page_answer answer = {.status = 500};
+    rp_page_response answer = {.status = 500};
     enum MHD_Result result;
     rp_page_kind kind;
 

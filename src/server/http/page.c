@@ -11,11 +11,11 @@
 static const char plain[] = "text/plain; charset=utf-8";
 
 /* Writes the body of a page. Returns the HTTP status. */
-typedef int (*page_writer)(const rp_server_view *server, rp_page_answer *answer);
+typedef int (*page_writer)(const rp_server_view *server, rp_page_response *answer);
 
-static int write_index(const rp_server_view *server, rp_page_answer *answer);
+static int write_index(const rp_server_view *server, rp_page_response *answer);
 
-static int write_health(const rp_server_view *server, rp_page_answer *answer)
+static int write_health(const rp_server_view *server, rp_page_response *answer)
 {
     bool up = server->health == RP_HEALTH_SERVING || server->health == RP_HEALTH_DEGRADED;
 
@@ -25,7 +25,7 @@ static int write_health(const rp_server_view *server, rp_page_answer *answer)
 }
 
 /* Takes a snapshot of all tables first, so that writing does not touch them. */
-static int write_metrics(const rp_server_view *server, rp_page_answer *answer)
+static int write_metrics(const rp_server_view *server, rp_page_response *answer)
 {
     rp_store_info store = {0};
     rp_table_views views;
@@ -39,7 +39,7 @@ static int write_metrics(const rp_server_view *server, rp_page_answer *answer)
     return 200;
 }
 
-static int write_info(const rp_server_view *server, rp_page_answer *answer)
+static int write_info(const rp_server_view *server, rp_page_response *answer)
 {
     rp_store_info store = {0};
     rp_table_views views;
@@ -68,7 +68,7 @@ static const struct {
 
 enum { PAGE_COUNT = sizeof pages / sizeof pages[0] };
 
-static int write_index(const rp_server_view *server, rp_page_answer *answer)
+static int write_index(const rp_server_view *server, rp_page_response *answer)
 {
     rp_buf_format(&answer->body, "reprise %s: %s\n\n",
                   server->version != NULL ? server->version : "",
@@ -80,7 +80,7 @@ static int write_index(const rp_server_view *server, rp_page_answer *answer)
     return 200;
 }
 
-void rp_page_say(rp_page_answer *answer, int status, const char *sentence)
+void rp_page_say(rp_page_response *answer, int status, const char *sentence)
 {
     assert(status >= 200 && status < 600);
     rp_buf_clear(&answer->body);
@@ -89,7 +89,7 @@ void rp_page_say(rp_page_answer *answer, int status, const char *sentence)
     rp_buf_format(&answer->body, "%s\n", sentence);
 }
 
-static void extra(rp_page_answer *answer, const char *name, const char *text)
+static void extra(rp_page_response *answer, const char *name, const char *text)
 {
     assert(answer->extra_name == NULL); /* one at most */
     answer->extra_name = name;
@@ -178,7 +178,7 @@ bool rp_page_is_own_name(rp_string host, const char *names)
 
 /* True if the peer may see a page. If not, makes a response with the reason. */
 static bool admit(const rp_page_host *host, const rp_page_request *request, rp_role needed,
-                  rp_page_answer *answer)
+                  rp_page_response *answer)
 {
     rp_gate_result result = {.why = RP_REFUSED_UNAUTHENTICATED};
     rp_error err = {.code = RP_OK};
@@ -212,7 +212,7 @@ static bool admit(const rp_page_host *host, const rp_page_request *request, rp_r
 }
 
 /* Has a page written, or says that there is no memory for it. */
-static void write_page(const rp_page_host *host, page_writer write, rp_page_answer *answer)
+static void write_page(const rp_page_host *host, page_writer write, rp_page_response *answer)
 {
     rp_server_view server;
 
@@ -226,7 +226,7 @@ static void write_page(const rp_page_host *host, page_writer write, rp_page_answ
         rp_counter_add_shared(&host->counters->refusals[RP_REFUSED_MEMORY], 1);
 }
 
-void rp_page_make(const rp_page_host *host, rp_page_kind kind, rp_page_answer *answer)
+void rp_page_make(const rp_page_host *host, rp_page_kind kind, rp_page_response *answer)
 {
     rp_buf_clear(&answer->body);
     answer->extra_name = answer->extra_value = NULL;
@@ -234,7 +234,7 @@ void rp_page_make(const rp_page_host *host, rp_page_kind kind, rp_page_answer *a
 }
 
 bool rp_page_respond_now(const rp_page_host *host, const rp_page_request *request,
-                         rp_page_answer *answer, rp_page_kind *kind)
+                         rp_page_response *answer, rp_page_kind *kind)
 {
     size_t length = strcspn(request->path, "?#");
     bool head = strcmp(request->method, "HEAD") == 0;

@@ -38,7 +38,7 @@ typedef struct rp_page_request {
  * single dots. A NULL in host.data is fine, as no browser leaves the header out. */
 bool rp_page_is_own_name(rp_string host, const char *names);
 
-typedef struct rp_page_answer {
+typedef struct rp_page_response {
     int status;               /* of HTTP */
     const char *content_type; /* static */
     const char
@@ -46,7 +46,7 @@ typedef struct rp_page_answer {
     const char *extra_value; /* static */
     bool head_only; /* the request was HEAD: send the length of the body, not the body */
     rp_buf body;
-} rp_page_answer;
+} rp_page_response;
 
 /* Pages about all tables. Making one takes time: page_maker.h has a thread for it. */
 typedef enum rp_page_kind { RP_PAGE_METRICS, RP_PAGE_INFO, RP_PAGE_KINDS } rp_page_kind;
@@ -62,12 +62,12 @@ typedef enum rp_page_kind { RP_PAGE_METRICS, RP_PAGE_INFO, RP_PAGE_KINDS } rp_pa
  *   /          200, the list. Needs no role
  *   others     404; 405 for methods other than GET and HEAD */
 RP_NODISCARD bool rp_page_respond_now(const rp_page_host *host, const rp_page_request *request,
-                                      rp_page_answer *answer, rp_page_kind *kind);
+                                      rp_page_response *answer, rp_page_kind *kind);
 
 /* Makes a page of at most rp_page_most_bytes(). There is a response in every case. */
-void rp_page_make(const rp_page_host *host, rp_page_kind kind, rp_page_answer *answer);
+void rp_page_make(const rp_page_host *host, rp_page_kind kind, rp_page_response *answer);
 
 /* Makes a response of one sentence. */
-void rp_page_say(rp_page_answer *answer, int status, const char *sentence);
+void rp_page_say(rp_page_response *answer, int status, const char *sentence);
 
 #endif

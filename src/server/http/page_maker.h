@@ -20,7 +20,7 @@ typedef struct rp_made_page {
     rp_refcount refs;
     rp_allocator alloc;
     uint64_t number; /* in order of making */
-    rp_page_answer answer;
+    rp_page_response answer;
 } rp_made_page;
 
 rp_made_page *rp_made_page_ref(rp_made_page *made);

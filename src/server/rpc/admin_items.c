@@ -13,7 +13,7 @@
 #include "table/table_log.h"
 #include "util/error.h"
 #include "util/mem.h"
-#include "wire/replay_calls.h"
+#include "wire/admin_messages.h"
 
 static void refuse_request(rp_task *task, const rp_error *error)
 {
@@ -24,13 +24,13 @@ static void refuse_request(rp_task *task, const rp_error *error)
 static void respond_found(rp_task *task, rp_status st, size_t found, uint64_t lsn,
                           const rp_error *error)
 {
-    rp_reply *reply;
+    rp_message *reply;
 
     if (st != RP_OK) {
         rp_task_finish(task, st, error->text);
         return;
     }
-    reply = rp_task_reply(task);
+    reply = rp_task_new_message(task);
     if (reply == NULL) return;
     rp_wire_write_found(&reply->bytes, found);
     rp_task_respond_when_safe(task, reply, lsn);

@@ -14,7 +14,7 @@
 #include "util/clock.h"
 #include "util/error.h"
 #include "util/mem.h"
-#include "wire/replay_calls.h"
+#include "wire/admin_messages.h"
 
 /* A batch that is being drawn. It may outlive its call. */
 typedef struct draw draw;

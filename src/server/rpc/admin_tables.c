@@ -12,9 +12,9 @@
 #include "util/clock.h"
 #include "util/error.h"
 #include "util/mem.h"
+#include "wire/admin_messages.h"
 #include "wire/durability_wire.h"
 #include "wire/fields.h"
-#include "wire/replay_calls.h"
 #include "wire/signature_wire.h"
 
 /* A name as a C string. Decoders refuse names with a zero byte. */
@@ -166,23 +166,23 @@ static void on_drop(rp_task *task, const uint8_t *data, size_t size, rp_block *b
 
 const rp_task_kind rp_drop_table_kind = {.bytes = sizeof(rp_task), .on_message = on_drop};
 
-static rp_table_change change_of(const rp_wire_alter_table *asked, rp_table *table)
+static rp_table_alteration change_of(const rp_wire_alter_table *asked, rp_table *table)
 {
     const rp_wire_limiter *limiter = &asked->limiter;
-    rp_table_change change = {
+    rp_table_alteration change = {
         .max_size = asked->max_size,
         .max_bytes = asked->max_bytes,
         .max_times_sampled = asked->max_times_sampled,
     };
     rp_table_info info;
 
-    if (asked->has_max_size) change.which |= RP_CHANGE_MAX_SIZE;
-    if (asked->has_max_bytes) change.which |= RP_CHANGE_MAX_BYTES;
-    if (asked->has_max_times_sampled) change.which |= RP_CHANGE_MAX_TIMES_SAMPLED;
+    if (asked->has_max_size) change.which |= RP_ALTER_MAX_SIZE;
+    if (asked->has_max_bytes) change.which |= RP_ALTER_MAX_BYTES;
+    if (asked->has_max_times_sampled) change.which |= RP_ALTER_MAX_TIMES_SAMPLED;
     if (limiter->has_samples_per_insert || limiter->has_min_size || limiter->has_min_diff ||
         limiter->has_max_diff) {
         rp_table_get_info(table, &info);
-        change.which |= RP_CHANGE_LIMITER;
+        change.which |= RP_ALTER_LIMITER;
         change.limiter = info.limiter;
         rp_wire_limiter_apply(limiter, &change.limiter);
     }
@@ -192,7 +192,7 @@ static rp_table_change change_of(const rp_wire_alter_table *asked, rp_table *tab
 static void on_alter(rp_task *task, const uint8_t *data, size_t size, rp_block *block)
 {
     rp_wire_alter_table asked;
-    rp_table_change change;
+    rp_table_alteration change;
     rp_served_table *served;
     rp_error error;
     rp_status st;
@@ -308,7 +308,7 @@ static void on_why_blocked(rp_task *task, const uint8_t *data, size_t size, rp_b
     rp_worker *worker = rp_task_worker(task);
     const rp_allocator *alloc = &worker->server->alloc;
     description d = {0};
-    rp_reply *reply;
+    rp_message *reply;
     rp_string table;
     rp_error error;
     bool ok;
@@ -327,7 +327,7 @@ static void on_why_blocked(rp_task *task, const uint8_t *data, size_t size, rp_b
     ok = d.room != NULL && visit_named(task, table, describe, &d);
     rp_release(alloc, d.room, d.max_calls * sizeof *d.room);
     if (!ok) {
-        rp_reply_release(&worker->replies, reply);
+        rp_message_release(&worker->replies, reply);
         return;
     }
     rp_wire_write_waiting_total(d.out, d.total);
@@ -350,7 +350,7 @@ static void on_status(rp_task *task, const uint8_t *data, size_t size, rp_block 
     rp_durable *durable = rp_task_worker(task)->server->safety.durable;
     rp_durable_info info;
     bool without_tables;
-    rp_reply *reply;
+    rp_message *reply;
     rp_string table;
     rp_error error;
 
@@ -362,7 +362,7 @@ static void on_status(rp_task *task, const uint8_t *data, size_t size, rp_block 
     reply = rp_defer_reply(task);
     if (reply == NULL) return;
     if (!without_tables && !visit_named(task, table, write_status, &reply->bytes)) {
-        rp_reply_release(&rp_task_worker(task)->replies, reply);
+        rp_message_release(&rp_task_worker(task)->replies, reply);
         return;
     }
     if (durable != NULL) {

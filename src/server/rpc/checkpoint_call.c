@@ -14,7 +14,7 @@
 #include "util/error.h"
 #include "util/mem.h"
 #include "wire/fields.h"
-#include "wire/reverb_calls.h"
+#include "wire/reverb_messages.h"
 
 enum {
     BURST = 6, /* checkpoints that may follow each other at once */
@@ -166,13 +166,13 @@ void rp_checkpoint_queue_init(rp_checkpoint_queue *queue)
 
 static void respond(rp_task *task, const rp_checkpoint_call *request)
 {
-    rp_reply *reply;
+    rp_message *reply;
 
     if (request->status != RP_OK) {
         rp_task_finish(task, request->status, request->text);
         return;
     }
-    reply = rp_task_reply(task);
+    reply = rp_task_new_message(task);
     if (reply == NULL) return;
     rp_wire_write_checkpoint_response(&reply->bytes, request->path);
     rp_task_respond(task, reply);

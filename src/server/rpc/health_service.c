@@ -5,8 +5,8 @@
 #include "server/core/task.h"
 #include "server/rpc/methods.h"
 #include "wire/descriptors.h"
-#include "wire/health_calls.h"
-#include "wire/reflection_calls.h"
+#include "wire/health_messages.h"
+#include "wire/reflection_messages.h"
 
 enum { WATCH_NS = 100000000 }; /* between two checks for a change */
 
@@ -32,7 +32,7 @@ static void on_check(rp_task *task, const uint8_t *data, size_t size, rp_block *
 {
     rp_string service;
     rp_error error;
-    rp_reply *reply;
+    rp_message *reply;
 
     (void)block;
     if (rp_wire_read_health_request(data, size, &service, &error) != RP_OK) {
@@ -43,7 +43,7 @@ static void on_check(rp_task *task, const uint8_t *data, size_t size, rp_block *
         rp_task_finish(task, RP_NOT_FOUND, "unknown service");
         return;
     }
-    reply = rp_task_reply(task);
+    reply = rp_task_new_message(task);
     if (reply == NULL) return;
     rp_wire_write_health_response(&reply->bytes, serving(rp_task_worker(task)->server));
     rp_task_respond(task, reply);
@@ -67,7 +67,7 @@ static void send_change(health_watch *watch)
     rp_wire_serving now = watch->is_known ? serving(worker->server) : RP_WIRE_SERVICE_UNKNOWN;
 
     if ((int)now != watch->sent) {
-        rp_reply *reply = rp_task_reply(task);
+        rp_message *reply = rp_task_new_message(task);
         if (reply == NULL) return;
         rp_wire_write_health_response(&reply->bytes, now);
         rp_task_send(task, reply);
@@ -125,14 +125,14 @@ static void on_reflection(rp_task *task, const uint8_t *data, size_t size, rp_bl
 {
     rp_wire_reflection_request request;
     rp_error error;
-    rp_reply *reply;
+    rp_message *reply;
 
     (void)block;
     if (rp_wire_read_reflection_request(data, size, &request, &error) != RP_OK) {
         rp_task_refuse(task, RP_REFUSED_DECODE, &error);
         return;
     }
-    reply = rp_task_reply(task);
+    reply = rp_task_new_message(task);
     if (reply == NULL) return;
     rp_wire_write_reflection_response(&reply->bytes, &request);
     rp_task_send(task, reply);

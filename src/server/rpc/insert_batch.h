@@ -31,8 +31,9 @@ enum {
 typedef struct rp_insert_stream {
     rp_task task;
     rp_stream_chunks chunks;
-    rp_chunk_mould mould;    /* of the last small chunk: the next is likely of the same form */
-    rp_served_table *served; /* of the last item: recent[at] */
+    rp_chunk_template template; /* of the last small chunk: the next is likely of the same form
+                                 */
+    rp_served_table *served;    /* of the last item: recent[at] */
     rp_served_table *recent[RP_OPEN_BATCHES]; /* tables of the last items, references */
     size_t recent_count, at;
     uint64_t messages; /* with items, so far */

@@ -29,9 +29,9 @@ static rp_block *share(const rp_server *server, const uint8_t *data, size_t size
 }
 
 /* Makes a chunk of its bytes on the wire. */
-static rp_status make_chunk(const rp_worker *worker, rp_chunk_mould *mould, rp_string wire,
-                            const rp_chunk_head *head, rp_block *block, rp_chunk **out,
-                            rp_error *err)
+static rp_status make_chunk(const rp_worker *worker, rp_chunk_template *template,
+                            rp_string wire, const rp_chunk_head *head, rp_block *block,
+                            rp_chunk **out, rp_error *err)
 {
     const uint8_t *data = (const uint8_t *)wire.data;
     size_t size = wire.size;
@@ -46,8 +46,8 @@ static rp_status make_chunk(const rp_worker *worker, rp_chunk_mould *mould, rp_s
     if (block == NULL || size < ADOPT_BYTES || size < block->size / 2) {
         block = share(worker->server, data, size);
         if (block == NULL)
-            return rp_chunk_mould_parse(mould, alloc, (rp_bytes){data, size}, head, &limits,
-                                        out, err);
+            return rp_chunk_template_parse(template, alloc, (rp_bytes){data, size}, head,
+                                           &limits, out, err);
         data = block->data;
     } else {
         (void)rp_block_ref(block);
@@ -74,8 +74,8 @@ static rp_status compare_chunk(rp_chunk *chunk, const uint8_t *data, size_t size
 }
 
 rp_status rp_insert_parts_add_chunk(const rp_worker *worker, rp_stream_chunks *chunks,
-                                    rp_chunk_mould *mould, const uint8_t *data, size_t size,
-                                    rp_block *block, rp_error *err)
+                                    rp_chunk_template *template, const uint8_t *data,
+                                    size_t size, rp_block *block, rp_error *err)
 {
     rp_chunk *chunk, *before;
     rp_chunk_head head;
@@ -84,8 +84,8 @@ rp_status rp_insert_parts_add_chunk(const rp_worker *worker, rp_stream_chunks *c
     if (st != RP_OK) return st;
     before = rp_stream_chunks_find(chunks, head.origin.key, false);
     if (before != NULL) return compare_chunk(before, data, size, err);
-    st = make_chunk(worker, mould, (rp_string){(const char *)data, size}, &head, block, &chunk,
-                    err);
+    st = make_chunk(worker, template, (rp_string){(const char *)data, size}, &head, block,
+                    &chunk, err);
     if (st != RP_OK) return st;
     if (chunk->origin.key != head.origin.key &&
         rp_stream_chunks_find(chunks, chunk->origin.key, false) != NULL)

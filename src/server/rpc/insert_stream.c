@@ -16,7 +16,7 @@
 #include "util/clock.h"
 #include "util/error.h"
 #include "util/mem.h"
-#include "wire/reverb_calls.h"
+#include "wire/reverb_messages.h"
 
 static rp_insert_stream *stream_of(rp_task *task)
 {
@@ -127,7 +127,7 @@ static bool add_chunks(rp_insert_stream *stream, const rp_insert_request *reques
     if (request->chunk_count == 0) return true;
     while (rp_insert_request_next_chunk(&reader, &data, &size))
         if (rp_insert_parts_add_chunk(rp_task_worker(&stream->task), &stream->chunks,
-                                      &stream->mould, data, size, block, &error) != RP_OK) {
+                                      &stream->template, data, size, block, &error) != RP_OK) {
             refuse(stream, RP_EXCESS_NONE, RP_REFUSED_TENSOR_BYTES, &error);
             return false;
         }
@@ -316,14 +316,14 @@ static void on_open(rp_task *task)
 static void send_confirmations(rp_insert_stream *stream)
 {
     rp_task *task = &stream->task;
-    rp_reply *reply;
+    rp_message *reply;
 
     if (stream->confirmed.ready == 0 || task->is_finished) return;
     if (rp_call_queued_bytes(task->call) >= rp_task_worker(task)->limits.stream_queued_bytes) {
         rp_call_want_room(task->call); /* a slow reader */
         return;
     }
-    reply = rp_task_reply(task);
+    reply = rp_task_new_message(task);
     if (reply == NULL) return;
     rp_wire_write_insert_response(&reply->bytes, stream->confirmed.keys,
                                   stream->confirmed.ready);

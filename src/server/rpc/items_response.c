@@ -7,8 +7,8 @@
 #include "chunk/trajectory.h"
 #include "util/error.h"
 #include "util/mem.h"
+#include "wire/admin_messages.h"
 #include "wire/chunk_rekey.h"
-#include "wire/replay_calls.h"
 #include "wire/row_cut.h"
 #include "wire/sample_response.h"
 
@@ -39,7 +39,7 @@ struct rp_other_chunk {
 };
 
 void rp_items_response_init(rp_items_response *response, const rp_allocator *alloc,
-                            uint64_t seed, const rp_items_material *material, rp_reply *reply)
+                            uint64_t seed, const rp_items_material *material, rp_message *reply)
 {
     *response = (rp_items_response){
         .alloc = *alloc,
@@ -328,8 +328,8 @@ static bool hold(rp_items_response *a, rp_trajectory *trajectory)
     bool is_borrowed = false;
 
     for (size_t i = 0; i < trajectory->chunk_count; i++)
-        is_borrowed |= trajectory->chunks[i]->wire_bytes >= RP_REPLY_COPY_BYTES;
-    if (is_borrowed && a->material.with_chunks && rp_reply_hold(a->reply, trajectory))
+        is_borrowed |= trajectory->chunks[i]->wire_bytes >= RP_MESSAGE_COPY_BYTES;
+    if (is_borrowed && a->material.with_chunks && rp_message_hold(a->reply, trajectory))
         return true;
     rp_trajectory_unref(trajectory);
     return !is_borrowed || !a->material.with_chunks;

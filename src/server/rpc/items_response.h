@@ -27,7 +27,7 @@
 #include "chunk/trajectory.h"
 #include "reprise/table.h"
 #include "util/map.h"
-#include "wire/reply.h"
+#include "wire/message.h"
 
 typedef struct rp_response_chunk rp_response_chunk;
 typedef struct rp_other_chunk rp_other_chunk;
@@ -45,10 +45,10 @@ typedef struct rp_items_material {
 typedef struct rp_items_response {
     rp_allocator alloc;
     rp_items_material material;
-    rp_reply *reply;  /* borrowed: written to */
-    int phase;        /* private from here */
-    size_t next;      /* sample or chunk */
-    size_t work_left; /* of this step */
+    rp_message *reply; /* borrowed: written to */
+    int phase;         /* private from here */
+    size_t next;       /* sample or chunk */
+    size_t work_left;  /* of this step */
     size_t cut_left;
     size_t slice_bytes; /* of the entries, at least */
     rp_map map;         /* of chunk keys, to indexes in chunks */
@@ -67,7 +67,8 @@ typedef struct rp_items_response {
 
 /* `seed` is for the map, as peers choose keys. `material` is copied. Cannot fail. */
 void rp_items_response_init(rp_items_response *response, const rp_allocator *alloc,
-                            uint64_t seed, const rp_items_material *material, rp_reply *reply);
+                            uint64_t seed, const rp_items_material *material,
+                            rp_message *reply);
 void rp_items_response_deinit(rp_items_response *response);
 
 /* Continues for about `work` bytes (>= 1) of reading and writing, a chunk or an entry more at

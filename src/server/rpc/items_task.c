@@ -145,7 +145,7 @@ static void release_all(rp_items_task *items)
     items->task.connection->makers -= items->is_making;
     items->is_making = false;
     count_made(items, 0); /* also counts the response, which may have been sent */
-    rp_reply_release(&worker->replies, items->reply);
+    rp_message_release(&worker->replies, items->reply);
     items->reply = NULL;
     rp_sample_array_deinit(&items->room, worker, items->count);
     assert(items->drawn != NULL || items->held_bytes == 0); /* I3 */
@@ -189,7 +189,7 @@ static void step(rp_items_task *items)
     }
     count_made(items, rp_items_response_bytes(&items->response));
     if (done) {
-        rp_reply *reply = items->reply;
+        rp_message *reply = items->reply;
         count_sent(items);
         items->reply = NULL;
         rp_task_respond(&items->task, reply);
@@ -226,7 +226,7 @@ static void begin_response(rp_items_task *items)
     };
 
     if (!await_room(items, 0, begin_response)) return;
-    items->reply = rp_task_reply(&items->task);
+    items->reply = rp_task_new_message(&items->task);
     if (items->reply == NULL) return;
     rp_items_response_init(&items->response, &worker->server->alloc, worker->server->hash_seed,
                            &material, items->reply);

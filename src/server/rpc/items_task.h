@@ -33,7 +33,7 @@ struct rp_items_task {
     bool with_chunks, cut_rows;
     bool is_responding;
     bool is_making; /* its response takes more than one step: I1 */
-    rp_reply *reply;
+    rp_message *reply;
     rp_drawn *drawn;     /* a reference, if it holds bytes */
     size_t held_bytes;   /* taken from it for the samples */
     size_t made_bytes;   /* of the response beyond these: I2 */

@@ -36,7 +36,7 @@
 #include "util/clock.h"
 #include "util/error.h"
 #include "util/mem.h"
-#include "wire/reverb_calls.h"
+#include "wire/reverb_messages.h"
 #include "wire/sample_response.h"
 
 enum {
@@ -187,8 +187,8 @@ static void on_fetch_done(rp_op *op)
 /* The responses that the samples of a fetch are written to. */
 typedef struct responses {
     sample_stream *stream;
-    rp_reply *reply; /* NULL: none begun */
-    size_t bytes;    /* of chunks in it */
+    rp_message *reply; /* NULL: none begun */
+    size_t bytes;      /* of chunks in it */
     size_t total;
     rp_sample_shared arena; /* base NULL: there is none */
 } responses;
@@ -196,7 +196,7 @@ typedef struct responses {
 static bool end_response(responses *to)
 {
     rp_task *task = &to->stream->task;
-    rp_reply *reply = to->reply;
+    rp_message *reply = to->reply;
 
     to->reply = NULL;
     to->bytes = 0;
@@ -214,7 +214,7 @@ static size_t sent_bytes(const rp_chunk *chunk, const rp_sample_shared *shared)
 static bool is_borrowed(const rp_trajectory *trajectory, const rp_sample_shared *shared)
 {
     for (size_t i = 0; i < trajectory->chunk_count; i++)
-        if (sent_bytes(trajectory->chunks[i], shared) >= RP_REPLY_COPY_BYTES) return true;
+        if (sent_bytes(trajectory->chunks[i], shared) >= RP_MESSAGE_COPY_BYTES) return true;
     return false;
 }
 
@@ -270,7 +270,7 @@ static bool write_sample(responses *to, rp_sample *sample, const rp_served_table
     while (first < trajectory->chunk_count) {
         size_t count = 0;
         if (is_full(to) && !end_response(to)) return false;
-        if (to->reply == NULL) to->reply = rp_task_reply(task);
+        if (to->reply == NULL) to->reply = rp_task_new_message(task);
         if (to->reply == NULL) return false;
         while (first + count < trajectory->chunk_count && to->bytes < RESPONSE_BYTES)
             to->bytes += sent_bytes(trajectory->chunks[first + count++], shared);
@@ -279,7 +279,7 @@ static bool write_sample(responses *to, rp_sample *sample, const rp_served_table
             break;
         if (holds) {
             rp_trajectory *held = rp_trajectory_ref(sample->trajectory);
-            if (!rp_reply_hold(to->reply, held)) {
+            if (!rp_message_hold(to->reply, held)) {
                 rp_trajectory_unref(held);
                 break;
             }
@@ -287,7 +287,7 @@ static bool write_sample(responses *to, rp_sample *sample, const rp_served_table
         first += count;
     }
     if (first == trajectory->chunk_count) return true;
-    rp_reply_release(&rp_task_worker(task)->replies, to->reply);
+    rp_message_release(&rp_task_worker(task)->replies, to->reply);
     to->reply = NULL;
     rp_task_abort(task, RP_NO_RESOURCE, "out of memory for a response");
     return false;
@@ -312,7 +312,7 @@ static void prefetch_bytes(const rp_sample_fetch *fetch, size_t at)
 
     if (at >= fetch->op.done) return;
     chunk = fetch->samples[at].trajectory->chunks[0];
-    if (chunk->wire_bytes >= RP_REPLY_COPY_BYTES) return; /* it will not be copied */
+    if (chunk->wire_bytes >= RP_MESSAGE_COPY_BYTES) return; /* it will not be copied */
     line = (uintptr_t)chunk->wire & ~(uintptr_t)(RP_CACHE_LINE - 1);
     end = (uintptr_t)chunk->wire + chunk->wire_bytes;
     if (end > line + PREFETCH_BYTES) end = line + PREFETCH_BYTES;

@@ -9,7 +9,7 @@
 #include "table/table_log.h"
 #include "util/error.h"
 #include "util/mem.h"
-#include "wire/reverb_calls.h"
+#include "wire/reverb_messages.h"
 
 /* Updates first: all are checked before the first is applied, so a bad one changes nothing. A
  * key that is in both lists is deleted in either order. */
@@ -96,11 +96,11 @@ static void respond_server_info(rp_task *task)
     size_t capacity = rp_store_find_tables(server->store, NULL, 0) + 1, count;
     rp_table **tables = rp_alloc_array(&server->alloc, capacity, sizeof *tables);
     rp_table_info *infos = rp_alloc_array(&server->alloc, capacity, sizeof *infos);
-    rp_reply *reply = rp_defer_reply(task);
+    rp_message *reply = rp_defer_reply(task);
 
     if (tables == NULL || infos == NULL || reply == NULL) {
         rp_task_finish(task, RP_NO_RESOURCE, "out of memory for the infos of tables");
-        rp_reply_release(&rp_task_worker(task)->replies, reply);
+        rp_message_release(&rp_task_worker(task)->replies, reply);
     } else {
         count = rp_store_find_tables(server->store, tables, capacity);
         if (count > capacity) count = capacity;

@@ -104,7 +104,7 @@ rp_status rp_table_insert(rp_table *t, const rp_insert *items, size_t count, rp_
     uint64_t lsn;
     rp_status st = rp_table_insert_logged(t, items, count, wait, inserted, &lsn, err);
 
-    return rp_table_wait_safe(t, st, lsn, wait, err);
+    return rp_table_wait_durable(t, st, lsn, wait, err);
 }
 
 rp_status rp_table_insert_logged(rp_table *t, const rp_insert *items, size_t count,

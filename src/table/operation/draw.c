@@ -156,7 +156,7 @@ size_t rp_sample_least(const rp_op *op)
 static void draw_and_log_locked(rp_table *t, rp_op *op, size_t count, bool is_picked)
     RP_REQUIRES(t->mu)
 {
-    rp_change change = {.kind = RP_CHANGED_SAMPLE, .distinct = op->options->distinct};
+    rp_log_record change = {.kind = RP_LOGGED_SAMPLE, .distinct = op->options->distinct};
     bool is_late = change.distinct && t->events.has_atomic && rp_table_log_of(t) != NULL;
     size_t first = op->done;
 
@@ -399,7 +399,7 @@ rp_progress rp_sample_run_locked(rp_table *t, rp_op *op)
     return now;
 }
 
-rp_status rp_sample_redo_locked(rp_table *t, const rp_change *change, rp_error *err)
+rp_status rp_sample_redo_locked(rp_table *t, const rp_log_record *change, rp_error *err)
 {
     enum { PART = 64 }; /* distinct items are all picked at once */
     bool one_by_one = t->options.max_times_sampled > 0 && !change->distinct;

@@ -83,7 +83,7 @@ static void take_locked(rp_table *t, deferred_work *out) RP_REQUIRES(t->mu)
 /* Frees the indexes of a table if it is still empty. True if it did. */
 static bool empty_indexes(rp_table *t) RP_EXCLUDES(t->mu)
 {
-    rp_change change = {.kind = RP_CHANGED_RENUMBER};
+    rp_log_record change = {.kind = RP_LOGGED_RENUMBER};
     rp_indexes spent;
     bool still;
 

@@ -28,7 +28,7 @@ static bool reclaim(rp_table *t, size_t left) RP_EXCLUDES(t->mu)
     return ok;
 }
 
-void rp_table_replay_end(rp_table *t)
+void rp_table_redo_end(rp_table *t)
 {
     (void)reclaim(t, 0);
 }
@@ -116,7 +116,7 @@ static rp_status prepare_redo(const rp_table *t, const rp_inserted *in, rp_prepa
 }
 
 /* One item at a time: reserving for each item has the same result as for a block. */
-static rp_status redo_insert_locked(rp_table *t, const rp_change *change, rp_error *err)
+static rp_status redo_insert_locked(rp_table *t, const rp_log_record *change, rp_error *err)
     RP_REQUIRES(t->mu)
 {
     rp_status st = RP_OK;
@@ -136,35 +136,35 @@ static rp_status redo_insert_locked(rp_table *t, const rp_change *change, rp_err
     return st;
 }
 
-static rp_status change_locked(rp_table *t, const rp_change *change, rp_error *err)
+static rp_status change_locked(rp_table *t, const rp_log_record *change, rp_error *err)
     RP_REQUIRES(t->mu)
 {
     switch (change->kind) {
-    case RP_CHANGED_INSERT: return redo_insert_locked(t, change, err);
-    case RP_CHANGED_SAMPLE: return rp_sample_redo_locked(t, change, err);
-    case RP_CHANGED_UPDATE: return rp_update_redo_locked(t, change, err);
-    case RP_CHANGED_DELETE: return rp_delete_redo_locked(t, change, err);
-    case RP_CHANGED_EVICT: return evict_locked(t, change->count, err);
-    case RP_CHANGED_RESET: rp_reset_redo_locked(t); return RP_OK;
-    case RP_CHANGED_ALTER: return rp_alter_redo_locked(t, change, err);
-    case RP_CHANGED_PAUSE: return pause_locked(t, change->paused, err);
-    case RP_CHANGED_RENUMBER: return renumber_locked(t, err);
+    case RP_LOGGED_INSERT: return redo_insert_locked(t, change, err);
+    case RP_LOGGED_SAMPLE: return rp_sample_redo_locked(t, change, err);
+    case RP_LOGGED_UPDATE: return rp_update_redo_locked(t, change, err);
+    case RP_LOGGED_DELETE: return rp_delete_redo_locked(t, change, err);
+    case RP_LOGGED_EVICT: return evict_locked(t, change->count, err);
+    case RP_LOGGED_RESET: rp_reset_redo_locked(t); return RP_OK;
+    case RP_LOGGED_ALTER: return rp_alter_redo_locked(t, change, err);
+    case RP_LOGGED_PAUSE: return pause_locked(t, change->paused, err);
+    case RP_LOGGED_RENUMBER: return renumber_locked(t, err);
     }
     return rp_fail(err, RP_CORRUPT, "table '%.60s': there is no change %d", t->options.name,
                    (int)change->kind);
 }
 
-rp_status rp_table_replay(rp_table *t, const rp_change *change, rp_error *err)
+rp_status rp_table_redo(rp_table *t, const rp_log_record *change, rp_error *err)
 {
     rp_status st;
 
-    if (change->kind == RP_CHANGED_INSERT && !reclaim(t, change->dead))
+    if (change->kind == RP_LOGGED_INSERT && !reclaim(t, change->dead))
         return rp_fail(err, RP_CORRUPT,
                        "table '%.60s': an insert found %zu items on their way out, and there "
                        "are fewer",
                        t->options.name, change->dead);
     /* Slot numbers restart from 0 only if all slots are free. */
-    if (change->kind == RP_CHANGED_RENUMBER) (void)reclaim(t, 0);
+    if (change->kind == RP_LOGGED_RENUMBER) (void)reclaim(t, 0);
     rp_mutex_lock(&t->mu);
     assert(rp_table_log_of(t) == NULL && !t->closed);
     assert(t->inserts.count == 0 && t->samples.count == 0);

@@ -20,7 +20,7 @@
 
 #include "reprise/tensor.h" /* rp_string */
 #include "wire/block.h"
-#include "wire/reply.h"
+#include "wire/message.h"
 
 typedef struct rp_h2 rp_h2;
 typedef struct rp_call rp_call;
@@ -101,7 +101,7 @@ typedef struct rp_h2_limits {
 /* `handler` is borrowed, `limits` copied; `pool` borrowed, the pool of all replies sent here.
  * RP_NO_RESOURCE. Returns owned. */
 RP_NODISCARD rp_status rp_h2_new(const rp_allocator *alloc, const rp_h2_handler *handler,
-                                 void *user, const rp_h2_limits *limits, rp_reply_pool *pool,
+                                 void *user, const rp_h2_limits *limits, rp_message_pool *pool,
                                  rp_h2 **out);
 /* Ends up to `most` calls of a server's closed connection, with on_close. After the first use
  * nothing may be received or sent. Returns the number of remaining calls. */
@@ -179,7 +179,7 @@ void rp_call_set_user(rp_call *call, void *user);
 void *rp_call_user(const rp_call *call);
 
 /* Sends a message; takes `reply`, which must be closed. */
-void rp_call_send(rp_call *call, rp_reply *reply);
+void rp_call_send(rp_call *call, rp_message *reply);
 size_t rp_call_queued_bytes(const rp_call *call);
 /* Has on_room called as soon as some of the queued bytes have been written. */
 void rp_call_want_room(rp_call *call);
@@ -192,14 +192,14 @@ void rp_call_abort(rp_call *call, rp_status status, const char *text);
 bool rp_call_is_finished(const rp_call *call);
 
 /* A response to a plain HTTP request. */
-typedef struct rp_http_answer {
+typedef struct rp_http_response {
     int status;
     const char *content_type;
     const char *extra_name, *extra_value; /* an extra header, or NULL */
-} rp_http_answer;
+} rp_http_response;
 
 /* Responds to a plain HTTP request; takes `body` (closed; may be NULL). */
-void rp_call_answer(rp_call *call, const rp_http_answer *answer, rp_reply *body);
+void rp_call_respond_http(rp_call *call, const rp_http_response *answer, rp_message *body);
 
 /* After a pause, messages that arrive wait until the call is resumed. Resuming delivers them,
  * until one of them pauses the call again. Do not resume from on_message of the same call. */
@@ -221,7 +221,7 @@ typedef struct rp_call_head {
 /* As rp_h2_new(); handler->on_end must be set. */
 RP_NODISCARD rp_status rp_h2_new_client(const rp_allocator *alloc, const rp_h2_handler *handler,
                                         void *user, const rp_h2_limits *limits,
-                                        rp_reply_pool *pool, rp_h2 **out);
+                                        rp_message_pool *pool, rp_h2 **out);
 /* Takes the blocks of large messages from a pool, which outlives the connection. */
 void rp_h2_use_blocks(rp_h2 *h2, rp_block_pool *blocks);
 /* Begins a call. NULL: no memory, or not rp_h2_can_begin(): the server's limit of calls is

@@ -131,7 +131,7 @@ void rp_h2_end_client(rp_h2 *h2)
 }
 
 rp_status rp_h2_new_client(const rp_allocator *alloc, const rp_h2_handler *handler, void *user,
-                           const rp_h2_limits *limits, rp_reply_pool *pool, rp_h2 **out)
+                           const rp_h2_limits *limits, rp_message_pool *pool, rp_h2 **out)
 {
     return rp_h2_open(alloc, handler, user, limits, pool, true, out);
 }

@@ -71,7 +71,7 @@ struct rp_call {
     bool has_trailers;
 
     /* sending */
-    rp_reply *first_reply, *last_reply;
+    rp_message *first_reply, *last_reply;
     size_t queued;   /* bytes of them not handed to the output */
     size_t promised; /* bytes of the frame that the session is making */
     bool headers_sent, deferred, finished, answered, opened, closed, wants_room;
@@ -92,7 +92,7 @@ struct rp_call {
 typedef struct rp_out_piece {
     const uint8_t *data;
     size_t at, size;
-    rp_reply *reply;
+    rp_message *reply;
 } rp_out_piece;
 
 struct rp_h2 {
@@ -103,7 +103,7 @@ struct rp_h2 {
     const rp_h2_handler *handler;
     void *user;
     rp_h2_limits limits;
-    rp_reply_pool *pool;
+    rp_message_pool *pool;
     rp_block_pool *blocks; /* borrowed; NULL: none */
     rp_call *calls;
     size_t call_count;
@@ -150,10 +150,10 @@ struct rp_h2 {
     rp_buf control;
     rp_out_piece *out;
     size_t out_count, out_capacity, out_first, out_bytes;
-    bool room_made;    /* a call that wants_room has some */
-    int32_t room_id;   /* of the last call that has sent something in rp_h2_make_room() */
-    rp_reply *landing; /* replies whose last bytes are in the output, in order */
-    rp_reply **landing_end;
+    bool room_made;      /* a call that wants_room has some */
+    int32_t room_id;     /* of the last call that has sent something in rp_h2_make_room() */
+    rp_message *landing; /* replies whose last bytes are in the output, in order */
+    rp_message **landing_end;
 };
 
 /* Adds to what the peer has earned, up to `most`. */
@@ -224,7 +224,7 @@ void rp_h2_end_client(rp_h2 *h2); /* ends and frees all calls */
 
 /* h2_session.c */
 rp_status rp_h2_open(const rp_allocator *alloc, const rp_h2_handler *handler, void *user,
-                     const rp_h2_limits *limits, rp_reply_pool *pool, bool is_client,
+                     const rp_h2_limits *limits, rp_message_pool *pool, bool is_client,
                      rp_h2 **out);
 /* Adds a call to the list; removes it and frees it. */
 void rp_h2_link_call(rp_h2 *h2, rp_call *call);

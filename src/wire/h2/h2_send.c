@@ -97,7 +97,7 @@ void rp_h2_wake(rp_call *call)
     }
 }
 
-static void enqueue(rp_call *call, rp_reply *reply)
+static void enqueue(rp_call *call, rp_message *reply)
 {
     rp_h2 *h2 = call->h2;
 
@@ -108,15 +108,15 @@ static void enqueue(rp_call *call, rp_reply *reply)
         call->first_reply = reply;
     call->last_reply = reply;
     assert(reply->size > 0); /* closed */
-    call->queued += rp_reply_remaining(reply);
-    h2->queued += rp_reply_remaining(reply);
+    call->queued += rp_message_remaining(reply);
+    h2->queued += rp_message_remaining(reply);
     if (call->queued > h2->limits.queued_bytes / 2) call->wants_room = true;
 }
 
-void rp_call_send(rp_call *call, rp_reply *reply)
+void rp_call_send(rp_call *call, rp_message *reply)
 {
     if (call->closing || call->closed) {
-        rp_reply_release(call->h2->pool, reply);
+        rp_message_release(call->h2->pool, reply);
         return;
     }
     enqueue(call, reply);
@@ -146,22 +146,22 @@ void rp_call_finish(rp_call *call, rp_status status, const char *text)
 
 void rp_h2_drop_unpromised(rp_call *call)
 {
-    rp_reply **link = &call->first_reply, *last = NULL;
+    rp_message **link = &call->first_reply, *last = NULL;
     size_t kept = 0;
 
     while (*link != NULL && (kept < call->promised || (*link)->given > 0)) {
         last = *link;
-        kept += rp_reply_remaining(last);
+        kept += rp_message_remaining(last);
         link = &last->next;
     }
     while (*link != NULL) {
-        rp_reply *reply = *link;
+        rp_message *reply = *link;
         *link = reply->next;
-        assert(call->queued >= rp_reply_remaining(reply));
-        assert(call->h2->queued >= rp_reply_remaining(reply)); /* H2 */
-        call->queued -= rp_reply_remaining(reply);
-        call->h2->queued -= rp_reply_remaining(reply);
-        rp_reply_release(call->h2->pool, reply);
+        assert(call->queued >= rp_message_remaining(reply));
+        assert(call->h2->queued >= rp_message_remaining(reply)); /* H2 */
+        call->queued -= rp_message_remaining(reply);
+        call->h2->queued -= rp_message_remaining(reply);
+        rp_message_release(call->h2->pool, reply);
     }
     call->last_reply = last;
 }
@@ -178,7 +178,7 @@ bool rp_call_is_finished(const rp_call *call)
     return call->finishing || call->closed;
 }
 
-void rp_call_answer(rp_call *call, const rp_http_answer *answer, rp_reply *body)
+void rp_call_respond_http(rp_call *call, const rp_http_response *answer, rp_message *body)
 {
     nghttp2_data_provider provider = {{.ptr = call}, rp_h2_read_replies};
     nghttp2_nv fields[3];
@@ -186,7 +186,7 @@ void rp_call_answer(rp_call *call, const rp_http_answer *answer, rp_reply *body)
     char number[16];
 
     if (call->finishing || call->closed || call->headers_sent) {
-        rp_reply_release(call->h2->pool, body);
+        rp_message_release(call->h2->pool, body);
         return;
     }
     call->raw = call->finishing = call->closing = call->headers_sent = true;
@@ -241,7 +241,7 @@ bool rp_h2_push_control(rp_h2 *h2, const uint8_t *data, size_t size)
 }
 
 /* Keeps a reply until its last bytes were written. */
-static void land(rp_h2 *h2, rp_reply *reply)
+static void land(rp_h2 *h2, rp_message *reply)
 {
     reply->next = NULL;
     *h2->landing_end = reply;
@@ -260,15 +260,15 @@ int rp_h2_send_data(nghttp2_session *session, nghttp2_frame *frame, const uint8_
     if (!rp_h2_push_control(h2, head, 9)) return NGHTTP2_ERR_CALLBACK_FAILURE;
     call->promised = 0;
     while (length > 0 && call->first_reply != NULL) {
-        rp_reply *reply = call->first_reply;
+        rp_message *reply = call->first_reply;
         rp_out_piece piece = {.reply = reply};
         if (!reserve(h2)) return NGHTTP2_ERR_CALLBACK_FAILURE;
-        piece.size = rp_reply_take(reply, length, &piece.data);
+        piece.size = rp_message_take(reply, length, &piece.data);
         push(h2, piece);
         length -= piece.size;
         assert(piece.size > 0 && call->queued >= piece.size);
         call->queued -= piece.size;
-        if (rp_reply_remaining(reply) == 0) {
+        if (rp_message_remaining(reply) == 0) {
             call->first_reply = reply->next;
             if (call->first_reply == NULL) call->last_reply = NULL;
             land(h2, reply);
@@ -404,10 +404,10 @@ void rp_h2_written(rp_h2 *h2, size_t size)
         if (piece->size == 0) h2->out_first++;
     }
     while (h2->landing != NULL && h2->landing->left == h2->landing->given) {
-        rp_reply *reply = h2->landing;
+        rp_message *reply = h2->landing;
         h2->landing = reply->next;
         if (h2->landing == NULL) h2->landing_end = &h2->landing;
-        rp_reply_release(h2->pool, reply);
+        rp_message_release(h2->pool, reply);
     }
 }
 
@@ -416,15 +416,15 @@ void rp_h2_drop_replies(rp_call *call)
     rp_h2 *h2 = call->h2;
 
     while (call->first_reply != NULL) {
-        rp_reply *reply = call->first_reply;
+        rp_message *reply = call->first_reply;
         call->first_reply = reply->next;
-        assert(h2->queued >= rp_reply_remaining(reply)); /* H2 */
-        call->queued -= rp_reply_remaining(reply);
-        h2->queued -= rp_reply_remaining(reply);
+        assert(h2->queued >= rp_message_remaining(reply)); /* H2 */
+        call->queued -= rp_message_remaining(reply);
+        h2->queued -= rp_message_remaining(reply);
         if (reply->given > reply->left)
             land(h2, reply); /* some of its bytes are being written */
         else
-            rp_reply_release(h2->pool, reply);
+            rp_message_release(h2->pool, reply);
     }
     call->last_reply = NULL;
 }

@@ -144,7 +144,7 @@ static rp_status send_settings(rp_h2 *h2)
 }
 
 rp_status rp_h2_open(const rp_allocator *alloc, const rp_h2_handler *handler, void *user,
-                     const rp_h2_limits *limits, rp_reply_pool *pool, bool is_client,
+                     const rp_h2_limits *limits, rp_message_pool *pool, bool is_client,
                      rp_h2 **out)
 {
     rp_h2 *h2 = rp_alloc_zero(alloc, sizeof *h2);
@@ -172,7 +172,7 @@ rp_status rp_h2_open(const rp_allocator *alloc, const rp_h2_handler *handler, vo
 }
 
 rp_status rp_h2_new(const rp_allocator *alloc, const rp_h2_handler *handler, void *user,
-                    const rp_h2_limits *limits, rp_reply_pool *pool, rp_h2 **out)
+                    const rp_h2_limits *limits, rp_message_pool *pool, rp_h2 **out)
 {
     return rp_h2_open(alloc, handler, user, limits, pool, false, out);
 }
@@ -193,9 +193,9 @@ void rp_h2_free(rp_h2 *h2)
     assert(h2->assembling == 0 && h2->partial == 0 && h2->awaited == 0); /* H4 */
     nghttp2_session_del(h2->session);
     while (h2->landing != NULL) {
-        rp_reply *reply = h2->landing;
+        rp_message *reply = h2->landing;
         h2->landing = reply->next;
-        rp_reply_release(h2->pool, reply);
+        rp_message_release(h2->pool, reply);
     }
     rp_buf_deinit(&h2->head);
     rp_buf_deinit(&h2->control);

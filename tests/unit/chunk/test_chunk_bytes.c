@@ -30,8 +30,8 @@ static void test_small_ones_stay(void **state)
     rp_chunk *large = rp_test_try_blob(&alloc, 2, 1, 5000);
 
     (void)state;
-    assert_false(rp_chunk_can_go(small));
-    assert_true(rp_chunk_can_go(large));
+    assert_false(rp_chunk_can_spill(small));
+    assert_true(rp_chunk_can_spill(large));
     rp_chunk_unref(small);
     rp_chunk_unref(large);
 }
@@ -43,9 +43,9 @@ static void test_bytes_go_and_the_chunk_stays(void **state)
 
     (void)state;
     assert_true(rp_chunk_pin(chunk));
-    assert_false(rp_chunk_give_up_bytes(chunk));
+    assert_false(rp_chunk_claim_bytes(chunk));
     rp_chunk_unpin(chunk);
-    assert_true(rp_chunk_give_up_bytes(chunk));
+    assert_true(rp_chunk_claim_bytes(chunk));
     assert_false(rp_chunk_pin(chunk));
     assert_null(rp_chunk_wire(chunk, &size));
     rp_chunk_free_bytes(chunk);
@@ -85,7 +85,7 @@ static void test_owners_are_told_once(void **state)
     rp_chunk_unref(chunk);
     assert_int_equal(released, 1);
     chunk = adopt();
-    assert_true(rp_chunk_give_up_bytes(chunk));
+    assert_true(rp_chunk_claim_bytes(chunk));
     rp_chunk_free_bytes(chunk);
     assert_int_equal(released, 1);
     rp_chunk_unref(chunk);
@@ -100,18 +100,18 @@ static void test_views_hold_the_bytes(void **state)
     assert_true(rp_chunk_pin(chunk));
     view = rp_chunk_view(&alloc, chunk);
     assert_non_null(view);
-    assert_false(rp_chunk_give_up_bytes(chunk));
+    assert_false(rp_chunk_claim_bytes(chunk));
     assert_ptr_equal(view->wire, chunk->wire);
     assert_true(rp_chunk_pin(view));
     second = rp_chunk_view(&alloc, view); /* of the same bytes, and not of the view */
     assert_non_null(second);
-    assert_true(rp_chunk_give_up_bytes(view));
+    assert_true(rp_chunk_claim_bytes(view));
     rp_chunk_free_bytes(view);
-    assert_false(rp_chunk_give_up_bytes(chunk));
+    assert_false(rp_chunk_claim_bytes(chunk));
     assert_int_equal(rp_chunk_get_origin(view)->key, 3);
     assert_int_equal(rp_chunk_get_column(view, 0)->shape.dims[1], 5000);
     rp_chunk_unref(second);
-    assert_true(rp_chunk_give_up_bytes(chunk));
+    assert_true(rp_chunk_claim_bytes(chunk));
     rp_chunk_free_bytes(chunk);
     assert_int_equal(released, 1);
     rp_chunk_unref(chunk);
@@ -147,7 +147,7 @@ static void test_views_without_memory(void **state)
     assert_null(rp_chunk_view(&alloc, chunk));
     oom.left = RP_TEST_OOM_UNLIMITED;
     rp_chunk_unpin(chunk);
-    assert_true(rp_chunk_give_up_bytes(chunk));
+    assert_true(rp_chunk_claim_bytes(chunk));
     rp_chunk_free_bytes(chunk);
     rp_chunk_unref(chunk);
 }

@@ -27,14 +27,14 @@ typedef struct probe {
 static void on_begin(rp_channel_call *call)
 {
     probe *p = (probe *)call;
-    rp_reply *message;
+    rp_message *message;
 
     p->begun++;
     if (p->request.size > 0) {
         message = rp_channel_new_message(p->channel);
         assert_non_null(message);
         rp_buf_append(&message->bytes, p->request.data, p->request.size);
-        assert_true(rp_reply_close(message));
+        assert_true(rp_message_close(message));
         rp_channel_send(call, message);
     }
     if (p->half_close) rp_channel_half_close(call);

@@ -173,7 +173,7 @@ static void try_making(stage *s)
                                       .sampler = {RP_PRIORITIZED, 0.5},
                                       .limiter = rp_limiter_ratio(2.0, 4, 8.0),
                                       .max_size = 77};
-    const rp_table_change change = {.which = RP_CHANGE_MAX_SIZE, .max_size = 33};
+    const rp_table_alteration change = {.which = RP_ALTER_MAX_SIZE, .max_size = 33};
 
     assert_ok_err(rp_client_create_table(s->client, &options, soon(), &s->err), &s->err);
     assert_int_equal(rp_test_live_info(&s->live, "new").max_size, 77);

@@ -77,7 +77,8 @@ typedef struct slow_log {
     atomic_bool fails; /* it cannot write */
 } slow_log;
 
-static uint64_t on_changed(rp_table_log *log, const rp_table *table, const rp_change *change)
+static uint64_t on_changed(rp_table_log *log, const rp_table *table,
+                           const rp_log_record *change)
 {
     (void)table, (void)change;
     return atomic_fetch_add(&((slow_log *)log)->lsn, 1) + 1;

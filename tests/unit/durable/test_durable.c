@@ -157,7 +157,7 @@ static void an_emptied_table_is_redone(void **state)
     assert_int_equal(info.bytes, 0);
     put_items(&rig, t, 1, FEW, 30);
     assert_ok(rp_table_alter(
-        t, &(rp_table_change){.which = RP_CHANGE_MAX_SIZE, .max_size = FEW / 2}, NULL));
+        t, &(rp_table_alteration){.which = RP_ALTER_MAX_SIZE, .max_size = FEW / 2}, NULL));
     assert_ok(rp_table_trim(t, NULL, NULL));
     rp_test_rig_close(&rig);
 

@@ -42,7 +42,7 @@ static void bench_deinit(bench *b)
 }
 
 /* There and back; no piece of it means anything. */
-static void turn_around(bench *b, const rp_change *change)
+static void turn_around(bench *b, const rp_log_record *change)
 {
     rp_record_kind kind = rp_journal_kind_of(change);
     rp_error err;
@@ -73,20 +73,20 @@ static void small_changes_come_back(void **state)
 {
     static const rp_update updates[] = {{1, 0.5}, {UINT64_MAX, -1.5}};
     static const uint64_t keys[] = {0, UINT64_MAX, 5};
-    rp_change sample = {.kind = RP_CHANGED_SAMPLE, .count = 1 << 20, .distinct = true};
-    rp_change update = {
-        .kind = RP_CHANGED_UPDATE, .updates = updates, .count = 2, .by_extension = true};
-    rp_change gone = {.kind = RP_CHANGED_DELETE, .keys = keys, .count = 3};
-    rp_change evict = {.kind = RP_CHANGED_EVICT, .count = 300};
-    rp_change reset = {.kind = RP_CHANGED_RESET};
-    rp_change renumber = {.kind = RP_CHANGED_RENUMBER};
-    rp_change pause = {.kind = RP_CHANGED_PAUSE, .paused = 3};
-    rp_change alter = {.kind = RP_CHANGED_ALTER,
-                       .alter = {.which = 31,
-                                 .max_times_sampled = 4,
-                                 .max_size = 1 << 30,
-                                 .max_bytes = UINT64_MAX,
-                                 .limiter = {1.5, 7, -1e300, 1e300}}};
+    rp_log_record sample = {.kind = RP_LOGGED_SAMPLE, .count = 1 << 20, .distinct = true};
+    rp_log_record update = {
+        .kind = RP_LOGGED_UPDATE, .updates = updates, .count = 2, .by_extension = true};
+    rp_log_record gone = {.kind = RP_LOGGED_DELETE, .keys = keys, .count = 3};
+    rp_log_record evict = {.kind = RP_LOGGED_EVICT, .count = 300};
+    rp_log_record reset = {.kind = RP_LOGGED_RESET};
+    rp_log_record renumber = {.kind = RP_LOGGED_RENUMBER};
+    rp_log_record pause = {.kind = RP_LOGGED_PAUSE, .paused = 3};
+    rp_log_record alter = {.kind = RP_LOGGED_ALTER,
+                           .alter = {.which = 31,
+                                     .max_times_sampled = 4,
+                                     .max_size = 1 << 30,
+                                     .max_bytes = UINT64_MAX,
+                                     .limiter = {1.5, 7, -1e300, 1e300}}};
     bench b;
 
     (void)state;
@@ -148,8 +148,8 @@ static void inserts_come_back(void **state)
                             {.key = 2, .priority = 0},
                             {.key = UINT64_MAX, .priority = 7, .times_sampled = INT32_MAX},
                             {.key = 4, .priority = 9}};
-    rp_change change = {
-        .kind = RP_CHANGED_INSERT, .wall_ns = -5, .dead = 70000, .inserted = items, .count = 4};
+    rp_log_record change = {
+        .kind = RP_LOGGED_INSERT, .wall_ns = -5, .dead = 70000, .inserted = items, .count = 4};
     bench b;
 
     (void)state;
@@ -194,7 +194,7 @@ static void bits_may_turn(void **state)
     rp_chunk *chunk = rp_test_ints(1, RP_CODEC_NONE, 4, 1), *both[2] = {chunk, chunk};
     rp_trajectory *trajectory = make_trajectory(both);
     rp_inserted item = {.key = 1, .priority = 1, .trajectory = trajectory};
-    rp_change change = {.kind = RP_CHANGED_INSERT, .inserted = &item, .count = 1};
+    rp_log_record change = {.kind = RP_LOGGED_INSERT, .inserted = &item, .count = 1};
     bench b;
 
     (void)state;
@@ -241,7 +241,7 @@ static rp_status encode_and_read(const rp_allocator *alloc)
     rp_chunk *chunk = rp_test_ints(1, RP_CODEC_NONE, 4, 1), *both[2] = {chunk, chunk};
     rp_trajectory *trajectory = make_trajectory(both);
     rp_inserted item = {.key = 1, .priority = 1, .trajectory = trajectory};
-    rp_change change = {.kind = RP_CHANGED_INSERT, .inserted = &item, .count = 1};
+    rp_log_record change = {.kind = RP_LOGGED_INSERT, .inserted = &item, .count = 1};
     bench *b = malloc(sizeof *b);
     rp_status st;
 

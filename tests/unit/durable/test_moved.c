@@ -149,7 +149,7 @@ static void the_checkpoint_names_one_location_and_the_journal_another(void **sta
  * still. False: there are no so many calls. */
 static bool fail_and_go_on(uint64_t call, uint64_t segment_bytes, size_t *moved)
 {
-    rp_table_change change = {.which = RP_CHANGE_MAX_BYTES};
+    rp_table_alteration change = {.which = RP_ALTER_MAX_BYTES};
     rp_sim_fault fault = {.error = RP_SIM_EIO}, none = {0};
     bool is_large = segment_bytes == LARGE, failed;
     world w;

@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "support/live_server.h"
-#include "wire/answers.h"
+#include "wire/responses.h"
 
 typedef struct scene {
     rp_test_live live;

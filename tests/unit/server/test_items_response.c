@@ -84,7 +84,7 @@ static void read_entry(reading *r, const rp_pb_field *entry)
     }
 }
 
-static reading read_reply(rp_reply *reply)
+static reading read_reply(rp_message *reply)
 {
     reading r = {0};
     rp_pb_reader fields;
@@ -94,8 +94,8 @@ static reading read_reply(rp_reply *reply)
 
     rp_buf_init(&r.bytes, rp_allocator_default());
     rp_buf_init(&r.rows, rp_allocator_default());
-    assert_true(rp_reply_close(reply));
-    while ((size = rp_reply_take(reply, SIZE_MAX, &data)) > 0)
+    assert_true(rp_message_close(reply));
+    while ((size = rp_message_take(reply, SIZE_MAX, &data)) > 0)
         rp_buf_append(&r.bytes, data, size);
     fields = rp_pb_open(r.bytes.data + RP_GRPC_PREFIX, r.bytes.size - RP_GRPC_PREFIX);
     while (rp_pb_next(&fields, &f) == RP_PB_FIELD) {
@@ -121,7 +121,7 @@ static void free_reading(reading *r)
 
 /* Makes an answer in steps of `work` bytes; `*steps` (may be NULL) says how many. */
 static rp_status make(const rp_items_material *material, size_t work, size_t *steps,
-                      rp_reply *reply, rp_error *err)
+                      rp_message *reply, rp_error *err)
 {
     rp_items_response answer;
     bool done = false;
@@ -139,34 +139,34 @@ static rp_status make(const rp_items_material *material, size_t work, size_t *st
 /* The answer must be made, and read. */
 static reading answer_to(const rp_items_material *material, size_t work)
 {
-    rp_reply_pool pool;
-    rp_reply *reply;
+    rp_message_pool pool;
+    rp_message *reply;
     rp_error err = {0};
     reading r;
 
-    rp_reply_pool_init(&pool, rp_allocator_default());
-    reply = rp_reply_new(&pool);
+    rp_message_pool_init(&pool, rp_allocator_default());
+    reply = rp_message_new(&pool);
     assert_non_null(reply);
     assert_ok_err(make(material, work, NULL, reply, &err), &err);
     r = read_reply(reply);
-    rp_reply_release(&pool, reply);
-    rp_reply_pool_deinit(&pool);
+    rp_message_release(&pool, reply);
+    rp_message_pool_deinit(&pool);
     return r;
 }
 
 static void assert_refused(const rp_items_material *material, rp_status status,
                            const char *part)
 {
-    rp_reply_pool pool;
-    rp_reply *reply;
+    rp_message_pool pool;
+    rp_message *reply;
     rp_error err = {0};
 
-    rp_reply_pool_init(&pool, rp_allocator_default());
-    reply = rp_reply_new(&pool);
+    rp_message_pool_init(&pool, rp_allocator_default());
+    reply = rp_message_new(&pool);
     assert_non_null(reply);
     assert_fails(make(material, SIZE_MAX, NULL, reply, &err), status, &err, part);
-    rp_reply_release(&pool, reply);
-    rp_reply_pool_deinit(&pool);
+    rp_message_release(&pool, reply);
+    rp_message_pool_deinit(&pool);
 }
 
 /* What the reader of an answer to these samples should have in `rows`. */
@@ -411,8 +411,8 @@ static void a_chunk_that_cannot_be_decoded_is_sent_as_it_is(void **state)
     rp_pb_field f, whole = {0}, cut = {0}, last = {0};
     rp_pb_reader fields;
     const uint8_t *data;
-    rp_reply_pool pool;
-    rp_reply *reply;
+    rp_message_pool pool;
+    rp_message *reply;
     rp_error err = {0};
     rp_buf bytes;
     reading r = {0};
@@ -422,11 +422,11 @@ static void a_chunk_that_cannot_be_decoded_is_sent_as_it_is(void **state)
     material.cut_rows = true;
     rp_buf_init(&bytes, rp_allocator_default());
     rp_buf_init(&r.rows, rp_allocator_default());
-    rp_reply_pool_init(&pool, rp_allocator_default());
-    assert_non_null(reply = rp_reply_new(&pool));
+    rp_message_pool_init(&pool, rp_allocator_default());
+    assert_non_null(reply = rp_message_new(&pool));
     assert_ok_err(make(&material, SIZE_MAX, NULL, reply, &err), &err);
-    assert_true(rp_reply_close(reply));
-    while ((size = rp_reply_take(reply, SIZE_MAX, &data)) > 0)
+    assert_true(rp_message_close(reply));
+    while ((size = rp_message_take(reply, SIZE_MAX, &data)) > 0)
         rp_buf_append(&bytes, data, size);
     fields = rp_pb_open(bytes.data + RP_GRPC_PREFIX, bytes.size - RP_GRPC_PREFIX);
     while (rp_pb_next(&fields, &f) == RP_PB_FIELD) {
@@ -445,8 +445,8 @@ static void a_chunk_that_cannot_be_decoded_is_sent_as_it_is(void **state)
     assert_rows(&r, &samples[1], 1);
     free_reading(&r);
     rp_buf_deinit(&bytes);
-    rp_reply_release(&pool, reply);
-    rp_reply_pool_deinit(&pool);
+    rp_message_release(&pool, reply);
+    rp_message_pool_deinit(&pool);
     rp_samples_release(samples, COUNT_OF(samples));
     rp_chunk_unref(bad);
     rp_chunk_unref(good);
@@ -458,7 +458,7 @@ static void a_long_answer_takes_many_steps_and_a_short_one_a_single_step(void **
     rp_chunk *chunks[COUNT];
     rp_sample samples[COUNT] = {{0}};
     rp_items_material material = material_of(samples, COUNT);
-    rp_reply_pool pool;
+    rp_message_pool pool;
     size_t steps;
 
     (void)state;
@@ -466,19 +466,19 @@ static void a_long_answer_takes_many_steps_and_a_short_one_a_single_step(void **
         chunks[i] = rp_test_ints(i + 1, RP_CODEC_SNAPPY, ROWS, COLS);
         samples[i] = sample_of(i, chunks[i], i % ROWS, 1);
     }
-    rp_reply_pool_init(&pool, rp_allocator_default());
+    rp_message_pool_init(&pool, rp_allocator_default());
     for (int cut = 0; cut < 2; cut++) {
-        rp_reply *reply = rp_reply_new(&pool);
+        rp_message *reply = rp_message_new(&pool);
         material.cut_rows = cut != 0;
         assert_ok(make(&material, 1 << 20, &steps, reply, NULL));
         assert_int_equal(steps, 1);
-        rp_reply_release(&pool, reply);
-        reply = rp_reply_new(&pool);
+        rp_message_release(&pool, reply);
+        reply = rp_message_new(&pool);
         assert_ok(make(&material, 1024, &steps, reply, NULL));
         assert_true(steps > 20);
-        rp_reply_release(&pool, reply);
+        rp_message_release(&pool, reply);
     }
-    rp_reply_pool_deinit(&pool);
+    rp_message_pool_deinit(&pool);
     rp_samples_release(samples, COUNT);
     for (size_t i = 0; i < COUNT; i++) rp_chunk_unref(chunks[i]);
 }
@@ -559,23 +559,23 @@ static rp_status scenario(const rp_allocator *alloc)
                            sample_of(13, other, 3, 2)};
     rp_items_material material = material_of(samples, COUNT_OF(samples));
     rp_items_response answer;
-    rp_reply_pool pool;
-    rp_reply *reply;
+    rp_message_pool pool;
+    rp_message *reply;
     rp_status st = RP_NO_RESOURCE;
     bool done = false;
 
     material.cut_rows = true;
-    rp_reply_pool_init(&pool, alloc);
-    reply = rp_reply_new(&pool);
+    rp_message_pool_init(&pool, alloc);
+    reply = rp_message_new(&pool);
     if (reply != NULL) {
         rp_items_response_init(&answer, alloc, 5, &material, reply);
         st = rp_items_response_step(&answer, SIZE_MAX, &done, NULL);
         assert_true(done == (st == RP_OK));
         rp_items_response_deinit(&answer);
-        if (st == RP_OK && !rp_reply_close(reply)) st = RP_NO_RESOURCE;
+        if (st == RP_OK && !rp_message_close(reply)) st = RP_NO_RESOURCE;
     }
-    rp_reply_release(&pool, reply);
-    rp_reply_pool_deinit(&pool);
+    rp_message_release(&pool, reply);
+    rp_message_pool_deinit(&pool);
     rp_samples_release(samples, COUNT_OF(samples));
     rp_chunk_unref(one);
     rp_chunk_unref(two);

@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "support/live_server.h"
-#include "wire/health_calls.h"
+#include "wire/health_messages.h"
 
 static int health_of(rp_test_client *client)
 {

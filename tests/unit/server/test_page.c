@@ -5,7 +5,7 @@
 #include "support/strict.h"
 
 static rp_test_hosted hosted;
-static rp_page_answer answer;
+static rp_page_response answer;
 
 static int set_up(void **state)
 {
@@ -203,7 +203,7 @@ static void without_memory_a_page_says_so(void **state)
             rp_test_oom o = RP_TEST_OOM_INIT(room);
             rp_allocator alloc = rp_test_oom_allocator(&o);
             rp_page_request request = {.method = "GET", .path = paths[i]};
-            rp_page_answer a = {.status = 0};
+            rp_page_response a = {.status = 0};
 
             request.shown.authorization = "Bearer reader";
             rp_buf_init(&a.body, &alloc);

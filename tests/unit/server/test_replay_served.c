@@ -7,9 +7,9 @@
 #include "chunk/protobuf.h"
 #include "support/caller.h"
 #include "support/fixture.h"
-#include "wire/answers.h"
 #include "wire/fields.h"
 #include "wire/request_write.h"
+#include "wire/responses.h"
 
 #define REPLAY "/reprise.v1.Replay/"
 
@@ -492,8 +492,8 @@ static void an_answer_may_be_taken_back_while_it_is_made(void **state)
 /* Makes 't' of a stage a table that hands out each item once. */
 static void make_queue(stage *s)
 {
-    const rp_table_change change = {.which = RP_CHANGE_MAX_TIMES_SAMPLED,
-                                    .max_times_sampled = 1};
+    const rp_table_alteration change = {.which = RP_ALTER_MAX_TIMES_SAMPLED,
+                                        .max_times_sampled = 1};
 
     assert_ok_err(rp_table_alter(s->table, &change, &s->bed.err), &s->bed.err);
 }

@@ -179,7 +179,7 @@ static void changes_are_answered_when_they_are_safe(void **state)
     scene *s = *state;
     const rp_update update = {1, 2.0};
     const uint64_t key = 1;
-    const rp_table_change change = {.which = RP_CHANGE_MAX_SIZE, .max_size = 100};
+    const rp_table_alteration change = {.which = RP_ALTER_MAX_SIZE, .max_size = 100};
     rp_test_stream *stream = insert(s, NULL, "replay", 1);
 
     await_lsn(s, 1);

@@ -94,7 +94,7 @@ static void a_tenth_of_a_table_may_wait(void **state)
 static void an_altered_table_is_looked_at_again(void **state)
 {
     (void)state;
-    rp_table_change change = {.which = RP_CHANGE_MAX_SIZE, .max_size = 50};
+    rp_table_alteration change = {.which = RP_ALTER_MAX_SIZE, .max_size = 50};
     house h;
     rp_served_table *served;
 

@@ -37,41 +37,41 @@ static rp_table *filled(int64_t max_size, uint64_t count)
     return t;
 }
 
-static void alter(rp_table *t, rp_table_change change)
+static void alter(rp_table *t, rp_table_alteration change)
 {
     assert_ok_err(rp_table_alter(t, &change, &bed.err), &bed.err);
     assert_true(rp_table_check(t));
 }
 
-static rp_table_change size(int64_t max_size)
+static rp_table_alteration size(int64_t max_size)
 {
-    return (rp_table_change){.which = RP_CHANGE_MAX_SIZE, .max_size = max_size};
+    return (rp_table_alteration){.which = RP_ALTER_MAX_SIZE, .max_size = max_size};
 }
 
-static rp_table_change bytes(uint64_t max_bytes)
+static rp_table_alteration bytes(uint64_t max_bytes)
 {
-    return (rp_table_change){.which = RP_CHANGE_MAX_BYTES, .max_bytes = max_bytes};
+    return (rp_table_alteration){.which = RP_ALTER_MAX_BYTES, .max_bytes = max_bytes};
 }
 
-static rp_table_change times(int32_t max_times_sampled)
+static rp_table_alteration times(int32_t max_times_sampled)
 {
-    return (rp_table_change){.which = RP_CHANGE_MAX_TIMES_SAMPLED,
-                             .max_times_sampled = max_times_sampled};
+    return (rp_table_alteration){.which = RP_ALTER_MAX_TIMES_SAMPLED,
+                                 .max_times_sampled = max_times_sampled};
 }
 
-static rp_table_change limiter(rp_limiter_options options)
+static rp_table_alteration limiter(rp_limiter_options options)
 {
-    return (rp_table_change){.which = RP_CHANGE_LIMITER, .limiter = options};
+    return (rp_table_alteration){.which = RP_ALTER_LIMITER, .limiter = options};
 }
 
 static void only_what_is_asked_for_changes(void **state)
 {
     (void)state;
     rp_table *t = filled(100, 3);
-    rp_table_change all = {RP_CHANGE_MAX_SIZE | RP_CHANGE_MAX_BYTES |
-                               RP_CHANGE_MAX_TIMES_SAMPLED | RP_CHANGE_LIMITER,
-                           7, 70, 70000, rp_limiter_queue(50)};
-    rp_table_change one;
+    rp_table_alteration all = {RP_ALTER_MAX_SIZE | RP_ALTER_MAX_BYTES |
+                                   RP_ALTER_MAX_TIMES_SAMPLED | RP_ALTER_LIMITER,
+                               7, 70, 70000, rp_limiter_queue(50)};
+    rp_table_alteration one;
     rp_table_info info;
 
     one = all;
@@ -80,7 +80,7 @@ static void only_what_is_asked_for_changes(void **state)
     info = rp_test_info_of(t);
     assert_true(info.max_size == 100 && info.max_bytes == 0 && info.max_times_sampled == 0);
     assert_true(info.limiter.max_diff > 1e300);
-    one.which = RP_CHANGE_MAX_BYTES;
+    one.which = RP_ALTER_MAX_BYTES;
     alter(t, one);
     info = rp_test_info_of(t);
     assert_true(info.max_size == 100 && info.max_bytes == 70000 && info.max_times_sampled == 0);
@@ -97,11 +97,11 @@ static void bad_values_change_nothing(void **state)
     (void)state;
     rp_table *t = filled(100, 3);
     rp_table_info before = rp_test_info_of(t), after;
-    rp_table_change good = {RP_CHANGE_MAX_SIZE | RP_CHANGE_MAX_BYTES |
-                                RP_CHANGE_MAX_TIMES_SAMPLED | RP_CHANGE_LIMITER,
-                            1, 1, 1, rp_limiter_queue(5)};
+    rp_table_alteration good = {RP_ALTER_MAX_SIZE | RP_ALTER_MAX_BYTES |
+                                    RP_ALTER_MAX_TIMES_SAMPLED | RP_ALTER_LIMITER,
+                                1, 1, 1, rp_limiter_queue(5)};
     struct {
-        rp_table_change change;
+        rp_table_alteration change;
         const char *part;
     } bad[] = {
         {good, "max_size must be in 1 .. 2^30, got 0"},
@@ -131,7 +131,7 @@ static void bad_values_change_nothing(void **state)
 static void values_that_are_not_asked_for_are_not_checked(void **state)
 {
     (void)state;
-    rp_table_change change = size(50); /* a limiter of zeroes beside it */
+    rp_table_alteration change = size(50); /* a limiter of zeroes beside it */
 
     alter(filled(100, 1), change);
 }
@@ -140,7 +140,7 @@ static void closed_table_is_not_altered(void **state)
 {
     (void)state;
     rp_table *t = filled(100, 1);
-    rp_table_change change = size(50);
+    rp_table_alteration change = size(50);
     rp_table_close(t);
 
     assert_fails(rp_table_alter(t, &change, &bed.err), RP_CANCELLED, &bed.err, "is closed");
@@ -248,9 +248,9 @@ static void shrinking_without_memory_takes_the_bound_back(void **state)
     (void)state;
     watcher w;
     rp_table *t = watched(&w, 3000);
-    rp_table_change change = {RP_CHANGE_MAX_SIZE | RP_CHANGE_MAX_TIMES_SAMPLED |
-                                  RP_CHANGE_LIMITER,
-                              3, 10, 0, rp_limiter_queue(5)};
+    rp_table_alteration change = {RP_ALTER_MAX_SIZE | RP_ALTER_MAX_TIMES_SAMPLED |
+                                      RP_ALTER_LIMITER,
+                                  3, 10, 0, rp_limiter_queue(5)};
     rp_table_info info;
     w.fails = true;
 
@@ -408,12 +408,12 @@ static void recentered_limiter_lets_both_sides_go_on(void **state)
     for (int recenter = 0; recenter < 2; recenter++) {
         char name[2] = {(char)('a' + recenter), 0};
         rp_table_options o = rp_test_options(name, RP_FIFO, RP_FIFO, 1000);
-        rp_table_change change = limiter(rp_limiter_ratio(4, 10, 8));
+        rp_table_alteration change = limiter(rp_limiter_ratio(4, 10, 8));
         rp_table *t = make(&o);
         for (uint64_t key = 0; key < 500; key++) rp_test_put(t, key, 1, bed.plain);
         for (int i = 0; i < 100; i++) (void)rp_test_draw(t);
 
-        if (recenter) change.which |= RP_CHANGE_RECENTER;
+        if (recenter) change.which |= RP_ALTER_RECENTER;
         alter(t, change);
 
         assert_int_equal(rp_table_can_insert(t, 1), recenter);
@@ -435,8 +435,8 @@ static void recentering_an_empty_table_changes_nothing(void **state)
 {
     (void)state;
     rp_table *t = filled(1000, 0);
-    rp_table_change change = limiter(rp_limiter_ratio(2, 20, 10));
-    change.which |= RP_CHANGE_RECENTER;
+    rp_table_alteration change = limiter(rp_limiter_ratio(2, 20, 10));
+    change.which |= RP_ALTER_RECENTER;
 
     alter(t, change);
 

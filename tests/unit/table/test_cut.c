@@ -155,9 +155,9 @@ static void act_reset(world *w)
 
 static void act_alter(world *w)
 {
-    rp_table_change to = {.which = RP_CHANGE_MAX_SIZE | RP_CHANGE_LIMITER,
-                          .max_size = 40,
-                          .limiter = rp_limiter_min_size(9)};
+    rp_table_alteration to = {.which = RP_ALTER_MAX_SIZE | RP_ALTER_LIMITER,
+                              .max_size = 40,
+                              .limiter = rp_limiter_min_size(9)};
 
     assert_ok(rp_table_alter(w->table, &to, NULL));
     assert_ok(rp_table_pause(w->table, RP_SIDE_SAMPLES, NULL));

@@ -330,7 +330,8 @@ static void empty(rp_table *t, size_t way, uint64_t count)
         assert_ok(rp_table_delete(t, &key, 1, NULL, &error));
     if (way == 2)
         assert_ok(rp_table_alter(
-            t, &(rp_table_change){.which = RP_CHANGE_MAX_TIMES_SAMPLED, .max_times_sampled = 1},
+            t,
+            &(rp_table_alteration){.which = RP_ALTER_MAX_TIMES_SAMPLED, .max_times_sampled = 1},
             &error));
     for (uint64_t i = 0; way == 2 && i < count; i++) {
         assert_ok(rp_table_sample(t, &(rp_sample_options){.count = 1}, &sample, &n,
@@ -410,10 +411,11 @@ static void many_chunks_against_many_evictions_is_linear(void **state)
     world_init(&w, (uint64_t)1 << 30, RP_BUDGET_EVICT);
     rp_table *t = add_table(&w, "t", RP_FIFO, RP_FIFO, 1 << 20);
     rp_trajectory *tiny = make(&w, 1, 1, 1), *wide = make(&w, CHUNKS, CHUNKS, 1);
-    assert_ok(rp_table_alter(t,
-                             &(rp_table_change){.which = RP_CHANGE_MAX_BYTES,
-                                                .max_bytes = rp_trajectory_cost(wide) + 1000},
-                             NULL));
+    assert_ok(
+        rp_table_alter(t,
+                       &(rp_table_alteration){.which = RP_ALTER_MAX_BYTES,
+                                              .max_bytes = rp_trajectory_cost(wide) + 1000},
+                       NULL));
     (void)alarm(HANG_SECONDS);
 
     for (uint64_t key = 0; key < ITEMS; key++) assert_ok(put(t, key, tiny));

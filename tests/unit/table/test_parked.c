@@ -812,7 +812,7 @@ static void info_says_where_the_limiter_stands(void **state)
 {
     (void)state;
     rp_table_options o = rp_test_options("r", RP_FIFO, RP_FIFO, 100);
-    rp_table_change change = {.which = RP_CHANGE_LIMITER | RP_CHANGE_RECENTER};
+    rp_table_alteration change = {.which = RP_ALTER_LIMITER | RP_ALTER_RECENTER};
     o.limiter = rp_limiter_ratio(2.5, 2, 10);
     rp_table *t = rp_test_bed_table(&bed, &o);
 

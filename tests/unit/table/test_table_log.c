@@ -35,7 +35,7 @@ static void world_deinit(world *w)
     rp_test_recorder_deinit(&w->recorder);
 }
 
-static const rp_change *last_told(const world *w)
+static const rp_log_record *last_told(const world *w)
 {
     assert_true(w->recorder.count > 0);
     return &w->recorder.told[w->recorder.count - 1].change;
@@ -74,11 +74,11 @@ static void blocking_calls_wait(void **state)
     assert_int_equal(last_told(&w)->paused, 0);
     assert_int_equal(w.recorder.waited, 7);
     assert_ok(rp_table_alter(
-        w.t, &(rp_table_change){.which = RP_CHANGE_MAX_SIZE, .max_size = 5}, NULL));
+        w.t, &(rp_table_alteration){.which = RP_ALTER_MAX_SIZE, .max_size = 5}, NULL));
     assert_int_equal(w.recorder.waited, 8);
     assert_ok(rp_table_reset(w.t, NULL));
     assert_int_equal(w.recorder.waited, 9);
-    assert_int_equal(last_told(&w)->kind, RP_CHANGED_RESET);
+    assert_int_equal(last_told(&w)->kind, RP_LOGGED_RESET);
     world_deinit(&w);
 }
 
@@ -119,7 +119,7 @@ static void logged_calls_do_not_wait(void **state)
     assert_ok(rp_table_set_paused_logged(w.t, RP_SIDE_SAMPLES, true, &lsn, NULL));
     assert_int_equal(lsn, 3);
     assert_ok(rp_table_alter_logged(
-        w.t, &(rp_table_change){.which = RP_CHANGE_MAX_SIZE, .max_size = 5}, &lsn, NULL));
+        w.t, &(rp_table_alteration){.which = RP_ALTER_MAX_SIZE, .max_size = 5}, &lsn, NULL));
     assert_int_equal(lsn, 4);
     assert_ok(rp_table_trim_logged(w.t, NULL, &lsn, NULL));
     assert_int_equal(lsn, 4);
@@ -168,9 +168,9 @@ static void operations_know_their_number(void **state)
     assert_true(over && op.done == 4);
     assert_int_equal(op.lsn, 3); /* insert, sample, insert */
     assert_int_equal(w.recorder.told[0].change.count, 2);
-    assert_int_equal(w.recorder.told[1].change.kind, RP_CHANGED_SAMPLE);
+    assert_int_equal(w.recorder.told[1].change.kind, RP_LOGGED_SAMPLE);
     assert_int_equal(w.recorder.told[1].change.count, 2);
-    assert_int_equal(w.recorder.told[2].change.kind, RP_CHANGED_INSERT);
+    assert_int_equal(w.recorder.told[2].change.kind, RP_LOGGED_INSERT);
     world_deinit(&w);
 }
 
@@ -192,10 +192,10 @@ static void a_log_that_is_behind_holds_up(void **state)
     assert_fails(rp_test_try_put(w.t, 2, 1, w.bed.plain, &w.bed.err), RP_DEADLINE, &w.bed.err,
                  "journal is behind");
     assert_false(rp_table_start_insert(w.t, &op));
-    rp_table_nudge(w.t);
+    rp_table_retry_parked(w.t);
     assert_false(over);
     atomic_store(&w.recorder.behind, false);
-    rp_table_nudge(w.t);
+    rp_table_retry_parked(w.t);
     assert_true(over);
     assert_int_equal(op.status, RP_OK);
     world_deinit(&w);
@@ -236,7 +236,7 @@ static void slots_are_numbered_anew_by_a_replay(void **state)
     enum { MANY = 3000, FEW = 1000 };
     rp_store_options store = {.max_bytes = 4 << 20};
     rp_table_options options = rp_test_options("t", RP_PRIORITIZED, RP_PRIORITIZED, MANY);
-    rp_table_change less = {.which = RP_CHANGE_MAX_SIZE, .max_size = FEW / 2};
+    rp_table_alteration less = {.which = RP_ALTER_MAX_SIZE, .max_size = FEW / 2};
     rp_test_recorder recorder;
     rp_test_bed bed, again;
     rp_table *t, *made_again;
@@ -258,7 +258,7 @@ static void slots_are_numbered_anew_by_a_replay(void **state)
     assert_ok(rp_table_alter(t, &less, NULL));
     assert_ok(rp_table_trim(t, NULL, NULL));
     for (size_t i = 0; i < recorder.count; i++)
-        renumbered += recorder.told[i].change.kind == RP_CHANGED_RENUMBER;
+        renumbered += recorder.told[i].change.kind == RP_LOGGED_RENUMBER;
     assert_int_equal(renumbered, 1);
 
     assert_ok_err(rp_test_recorder_replay(&recorder, t, made_again, &again.plain, &again.err),
@@ -278,7 +278,7 @@ static void restored_slots_keep_their_numbers(void **state)
     enum { MANY = 3000, FEW = 1000 };
     rp_store_options large = {.max_bytes = 64 << 20}, small = {.max_bytes = 4 << 20};
     rp_table_options options = rp_test_options("t", RP_PRIORITIZED, RP_PRIORITIZED, MANY);
-    rp_table_change less = {.which = RP_CHANGE_MAX_SIZE, .max_size = FEW / 2};
+    rp_table_alteration less = {.which = RP_ALTER_MAX_SIZE, .max_size = FEW / 2};
     rp_test_recorder recorder;
     rp_restore_source source;
     rp_test_image image;
@@ -315,9 +315,9 @@ static void restored_slots_keep_their_numbers(void **state)
     rp_test_recorder_deinit(&recorder);
 }
 
-static void refuse(world *w, const rp_change *change, const char *part)
+static void refuse(world *w, const rp_log_record *change, const char *part)
 {
-    assert_fails(rp_table_replay(w->t, change, &w->bed.err), RP_CORRUPT, &w->bed.err, part);
+    assert_fails(rp_table_redo(w->t, change, &w->bed.err), RP_CORRUPT, &w->bed.err, part);
     assert_true(rp_table_check(w->t));
 }
 
@@ -335,36 +335,40 @@ static void a_replay_refuses(void **state)
     rp_test_put(w.t, 1, 1, w.bed.plain);
     rp_store_set_log(w.bed.store, NULL);
     again.trajectory = many.trajectory = bad.trajectory = w.bed.plain;
-    refuse(&w, &(rp_change){.kind = RP_CHANGED_INSERT, .inserted = &again, .count = 1},
+    refuse(&w, &(rp_log_record){.kind = RP_LOGGED_INSERT, .inserted = &again, .count = 1},
            "there already");
-    refuse(&w, &(rp_change){.kind = RP_CHANGED_INSERT, .inserted = &other, .count = 1},
+    refuse(&w, &(rp_log_record){.kind = RP_LOGGED_INSERT, .inserted = &other, .count = 1},
            "not there");
-    refuse(&w, &(rp_change){.kind = RP_CHANGED_INSERT, .inserted = &many, .count = 1},
+    refuse(&w, &(rp_log_record){.kind = RP_LOGGED_INSERT, .inserted = &many, .count = 1},
            "evicts 2");
     bad.priority = -1;
-    refuse(&w, &(rp_change){.kind = RP_CHANGED_INSERT, .inserted = &bad, .count = 1}, "key 3");
+    refuse(&w, &(rp_log_record){.kind = RP_LOGGED_INSERT, .inserted = &bad, .count = 1},
+           "key 3");
     bad.priority = 1;
     bad.times_sampled = -1;
-    refuse(&w, &(rp_change){.kind = RP_CHANGED_INSERT, .inserted = &bad, .count = 1}, "-1");
-    refuse(&w,
-           &(rp_change){.kind = RP_CHANGED_INSERT, .inserted = &other, .count = 1, .dead = 5},
-           "fewer");
-    refuse(&w, &(rp_change){.kind = RP_CHANGED_UPDATE, .updates = &update, .count = 1},
+    refuse(&w, &(rp_log_record){.kind = RP_LOGGED_INSERT, .inserted = &bad, .count = 1}, "-1");
+    refuse(
+        &w,
+        &(rp_log_record){.kind = RP_LOGGED_INSERT, .inserted = &other, .count = 1, .dead = 5},
+        "fewer");
+    refuse(&w, &(rp_log_record){.kind = RP_LOGGED_UPDATE, .updates = &update, .count = 1},
            "not there");
-    refuse(&w, &(rp_change){.kind = RP_CHANGED_UPDATE, .updates = &nan, .count = 1}, "key 1");
-    refuse(&w, &(rp_change){.kind = RP_CHANGED_DELETE, .keys = &key, .count = 1}, "not there");
-    refuse(&w, &(rp_change){.kind = RP_CHANGED_EVICT, .count = 2}, "2 evictions");
-    refuse(&w, &(rp_change){.kind = RP_CHANGED_SAMPLE, .count = 0}, "sample of 0");
-    refuse(&w, &(rp_change){.kind = RP_CHANGED_SAMPLE, .count = 2, .distinct = true},
+    refuse(&w, &(rp_log_record){.kind = RP_LOGGED_UPDATE, .updates = &nan, .count = 1},
+           "key 1");
+    refuse(&w, &(rp_log_record){.kind = RP_LOGGED_DELETE, .keys = &key, .count = 1},
+           "not there");
+    refuse(&w, &(rp_log_record){.kind = RP_LOGGED_EVICT, .count = 2}, "2 evictions");
+    refuse(&w, &(rp_log_record){.kind = RP_LOGGED_SAMPLE, .count = 0}, "sample of 0");
+    refuse(&w, &(rp_log_record){.kind = RP_LOGGED_SAMPLE, .count = 2, .distinct = true},
            "sample of 2");
-    refuse(&w, &(rp_change){.kind = RP_CHANGED_PAUSE, .paused = 8}, "sides");
-    refuse(&w, &(rp_change){.kind = RP_CHANGED_ALTER, .alter = {.which = 64}}, "unknown");
+    refuse(&w, &(rp_log_record){.kind = RP_LOGGED_PAUSE, .paused = 8}, "sides");
+    refuse(&w, &(rp_log_record){.kind = RP_LOGGED_ALTER, .alter = {.which = 64}}, "unknown");
     refuse(&w,
-           &(rp_change){.kind = RP_CHANGED_ALTER,
-                        .alter = {.which = RP_CHANGE_MAX_SIZE, .max_size = 0}},
+           &(rp_log_record){.kind = RP_LOGGED_ALTER,
+                            .alter = {.which = RP_ALTER_MAX_SIZE, .max_size = 0}},
            "max_size");
-    refuse(&w, &(rp_change){.kind = RP_CHANGED_RENUMBER}, "1 items");
-    refuse(&w, &(rp_change){.kind = (rp_change_kind)99}, "no change 99");
+    refuse(&w, &(rp_log_record){.kind = RP_LOGGED_RENUMBER}, "1 items");
+    refuse(&w, &(rp_log_record){.kind = (rp_log_record_kind)99}, "no change 99");
     world_deinit(&w);
 }
 
@@ -376,8 +380,8 @@ static rp_status replay_some(const rp_allocator *alloc)
     rp_trajectory *trajectory = NULL;
     rp_chunk *chunk = rp_test_try_blob(alloc, 1, 1, 50);
     rp_inserted in[20];
-    rp_change insert = {.kind = RP_CHANGED_INSERT, .inserted = in, .count = 20};
-    rp_change sample = {.kind = RP_CHANGED_SAMPLE, .count = 300};
+    rp_log_record insert = {.kind = RP_LOGGED_INSERT, .inserted = in, .count = 20};
+    rp_log_record sample = {.kind = RP_LOGGED_SAMPLE, .count = 300};
     rp_status st = chunk != NULL ? RP_OK : RP_NO_RESOURCE;
 
     if (st == RP_OK) trajectory = rp_test_try_join(alloc, &chunk, 1);
@@ -387,11 +391,11 @@ static rp_status replay_some(const rp_allocator *alloc)
     if (st == RP_OK) st = rp_store_add_table(store, &options, &t, NULL);
     for (size_t i = 0; i < 20; i++)
         in[i] = (rp_inserted){.key = i, .priority = 1, .trajectory = trajectory};
-    if (st == RP_OK) st = rp_table_replay(t, &insert, NULL);
-    if (st == RP_OK) st = rp_table_replay(t, &sample, NULL);
+    if (st == RP_OK) st = rp_table_redo(t, &insert, NULL);
+    if (st == RP_OK) st = rp_table_redo(t, &sample, NULL);
     if (t != NULL) {
         assert_true(rp_table_check(t));
-        rp_table_replay_end(t);
+        rp_table_redo_end(t);
     }
     rp_store_free(store);
     rp_trajectory_unref(trajectory);

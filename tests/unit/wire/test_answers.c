@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a server writes must be what the client's readers read. */
-#include "wire/answers.h"
+#include "wire/responses.h"
 
 #include "support/hex.h"
 #include "util/rng.h"
-#include "wire/replay_calls.h"
-#include "wire/reverb_calls.h"
+#include "wire/admin_messages.h"
+#include "wire/reverb_messages.h"
 #include "wire/signature_wire.h"
 
 static const uint64_t state_id[2] = {0x123456789abcdef0, 7};

@@ -12,7 +12,7 @@ enum { CALLS = 4 };
 typedef struct world {
     rp_test_oom oom;
     rp_allocator alloc;
-    rp_reply_pool pool;
+    rp_message_pool pool;
     rp_h2 *h2;
     bool alive;
     uint8_t block[8192]; /* of headers */
@@ -146,7 +146,7 @@ static void start_with(world *w, const rp_h2_limits *limits)
 {
     *w = (world){.oom = RP_TEST_OOM_INIT(RP_TEST_OOM_UNLIMITED), .alive = true};
     w->alloc = rp_test_oom_allocator(&w->oom);
-    rp_reply_pool_init(&w->pool, &w->alloc);
+    rp_message_pool_init(&w->pool, &w->alloc);
     assert_ok(rp_h2_new_client(&w->alloc, &handler, w, limits, &w->pool, &w->h2));
 }
 
@@ -166,7 +166,7 @@ static void start(world *w)
 static void finish(world *w)
 {
     rp_h2_free(w->h2);
-    rp_reply_pool_deinit(&w->pool);
+    rp_message_pool_deinit(&w->pool);
     assert_int_equal(w->closes, w->begun);
     assert_int_equal(w->oom.live, 0);
 }

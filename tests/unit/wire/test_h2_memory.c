@@ -68,7 +68,7 @@ static void echo(rp_test_pair *p, rp_call *call, const uint8_t *data, size_t siz
                  rp_block *block)
 {
     const talk *t = p->user;
-    rp_reply *reply;
+    rp_message *reply;
 
     (void)block;
     if (size > 0 && data[0] == 'p') rp_call_pause(call);
@@ -90,8 +90,8 @@ static void refuse(rp_test_pair *p, rp_call *call)
 {
     if (strcmp(p->path, "/refused") == 0) rp_call_finish(call, RP_DENIED, "not you");
     if (strcmp(p->path, "/page") == 0)
-        rp_call_answer(call, &(rp_http_answer){200, "text/plain", NULL, NULL},
-                       rp_test_pair_reply(p, "page", 4, NULL));
+        rp_call_respond_http(call, &(rp_http_response){200, "text/plain", NULL, NULL},
+                             rp_test_pair_reply(p, "page", 4, NULL));
 }
 
 static void resume(void *user, rp_call *call)

@@ -35,7 +35,7 @@ static void give_up(borrowed *b)
 
 static void send_borrowed(rp_test_pair *p, rp_call *call, const borrowed *b)
 {
-    rp_reply *reply = rp_test_pair_reply(p, b->wire, b->bytes, b->trajectory);
+    rp_message *reply = rp_test_pair_reply(p, b->wire, b->bytes, b->trajectory);
 
     assert_non_null(reply);
     rp_call_send(call, reply);
@@ -145,7 +145,7 @@ static void only_the_first_end_counts(void **state)
     rp_call_finish(p.calls[0], RP_OK, NULL);
     rp_call_abort(p.calls[0], RP_INTERNAL, "third");
     rp_test_pair_say(&p, p.calls[0], "late", 4);
-    rp_call_answer(p.calls[0], &(rp_http_answer){200, "text/plain", NULL, NULL}, NULL);
+    rp_call_respond_http(p.calls[0], &(rp_http_response){200, "text/plain", NULL, NULL}, NULL);
     rp_test_pair_carry(&p);
     assert_int_equal(stream->status, RP_NOT_FOUND);
     assert_string_equal(stream->text, "first");
@@ -165,11 +165,12 @@ static void plain_requests_have_plain_answers(void **state)
     without = rp_test_client_get(p.client, "GET", "/without");
     head = rp_test_client_get(p.client, "HEAD", "/empty");
     rp_test_pair_carry(&p);
-    rp_call_answer(p.calls[0], &(rp_http_answer){200, "text/html", NULL, NULL},
-                   rp_test_pair_reply(&p, "<p>", 3, NULL));
-    rp_call_answer(p.calls[1], &(rp_http_answer){404, "text/plain", "allow", "GET"}, NULL);
-    rp_call_answer(p.calls[2], &(rp_http_answer){503, "text/plain", NULL, NULL},
-                   rp_test_pair_reply(&p, "", 0, NULL));
+    rp_call_respond_http(p.calls[0], &(rp_http_response){200, "text/html", NULL, NULL},
+                         rp_test_pair_reply(&p, "<p>", 3, NULL));
+    rp_call_respond_http(p.calls[1], &(rp_http_response){404, "text/plain", "allow", "GET"},
+                         NULL);
+    rp_call_respond_http(p.calls[2], &(rp_http_response){503, "text/plain", NULL, NULL},
+                         rp_test_pair_reply(&p, "", 0, NULL));
     rp_test_pair_carry(&p);
 
     assert_int_equal(with->http_status, 200);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "wire/health_calls.h"
+#include "wire/health_messages.h"
 
 #include "support/hex.h"
 

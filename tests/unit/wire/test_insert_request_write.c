@@ -30,14 +30,14 @@ static rp_trajectory *trajectory_of(rp_chunk *chunk, uint32_t length)
 }
 
 /* All of the message, borrowed pieces included, without the prefix. */
-static void message_of(rp_reply *reply, rp_buf *out)
+static void message_of(rp_message *reply, rp_buf *out)
 {
     size_t said = rp_insert_request_bytes(reply);
     const uint8_t *data;
 
-    assert_true(rp_reply_close(reply));
-    while (rp_reply_remaining(reply) > 0) {
-        size_t size = rp_reply_take(reply, SIZE_MAX, &data);
+    assert_true(rp_message_close(reply));
+    while (rp_message_remaining(reply) > 0) {
+        size_t size = rp_message_take(reply, SIZE_MAX, &data);
         rp_buf_append(out, data, size);
     }
     assert_int_equal(said, out->size - RP_GRPC_PREFIX);
@@ -52,14 +52,14 @@ static void the_bytes_are_those_that_protobuf_writes(void **state)
     rp_trajectory *trajectory = trajectory_of(chunk, 3);
     rp_wire_insert item = {2, "t", 1, 1.0, trajectory};
     uint64_t keep = 1;
-    rp_reply_pool pool;
-    rp_reply *reply;
+    rp_message_pool pool;
+    rp_message *reply;
     rp_buf out;
 
     (void)state;
-    rp_reply_pool_init(&pool, rp_allocator_default());
+    rp_message_pool_init(&pool, rp_allocator_default());
     rp_buf_init(&out, rp_allocator_default());
-    reply = rp_reply_new(&pool);
+    reply = rp_message_new(&pool);
     assert_true(rp_insert_request_add_chunks(reply, &chunk, 1));
     assert_true(rp_insert_request_add_items(reply, &item, 1));
     assert_true(rp_insert_request_add_keep(reply, &keep, 1));
@@ -67,18 +67,18 @@ static void the_bytes_are_those_that_protobuf_writes(void **state)
     assert_wrote(&out, "0a34 0801 1204 08071802 2a26 0a24 0809 1204 12020803 221a 185c"
                        "0000000000000000 0100000000000000 0200000000000000 3001 3818"
                        "1218 0802 120174 29000000000000f03f 4208 0a06 0a04 08011803 1a01 01");
-    rp_reply_release(&pool, reply);
+    rp_message_release(&pool, reply);
 
     /* what has its default is left out */
-    reply = rp_reply_new(&pool);
+    reply = rp_message_new(&pool);
     item = (rp_wire_insert){0, "", 0, 0.0, trajectory};
     assert_true(rp_insert_request_add_items(reply, &item, 1));
     assert_true(rp_insert_request_add_keep(reply, NULL, 0));
     message_of(reply, &out);
     assert_wrote(&out, "120a 4208 0a06 0a04 08011803");
-    rp_reply_release(&pool, reply);
+    rp_message_release(&pool, reply);
     rp_buf_deinit(&out);
-    rp_reply_pool_deinit(&pool);
+    rp_message_pool_deinit(&pool);
     rp_trajectory_unref(trajectory);
     rp_chunk_unref(chunk);
 }
@@ -180,16 +180,16 @@ static void what_is_written_is_read_by_the_server(void **state)
     rp_chunk *chunks[CHUNKS];
     rp_wire_insert items[ITEMS];
     uint64_t keep[CHUNKS];
-    rp_reply_pool pool;
-    rp_reply *reply;
+    rp_message_pool pool;
+    rp_message *reply;
     rp_rng rng;
     rp_buf out;
 
     (void)state;
     rp_rng_init(&rng, 1);
-    rp_reply_pool_init(&pool, rp_allocator_default());
+    rp_message_pool_init(&pool, rp_allocator_default());
     rp_buf_init(&out, rp_allocator_default());
-    reply = rp_reply_new(&pool);
+    reply = rp_message_new(&pool);
     for (size_t i = 0; i < CHUNKS; i++) /* some are large enough to be borrowed */
         chunks[i] = rp_test_ints(rp_rng_next(&rng) >> rp_rng_below(&rng, 64), RP_CODEC_NONE,
                                  ROWS, i % 5 == 0 ? 40 : 1);
@@ -215,8 +215,8 @@ static void what_is_written_is_read_by_the_server(void **state)
     for (size_t i = 0; i < ITEMS; i++)
         rp_trajectory_unref((rp_trajectory *)(uintptr_t)items[i].trajectory);
     for (size_t i = 0; i < CHUNKS; i++) rp_chunk_unref(chunks[i]);
-    rp_reply_release(&pool, reply);
-    rp_reply_pool_deinit(&pool);
+    rp_message_release(&pool, reply);
+    rp_message_pool_deinit(&pool);
     rp_buf_deinit(&out);
 }
 
@@ -226,19 +226,19 @@ static rp_status write_all(const rp_allocator *alloc)
     rp_trajectory *trajectory = trajectory_of(chunk, 2);
     rp_wire_insert items[40];
     uint64_t keys[600] = {0};
-    rp_reply_pool pool;
-    rp_reply *reply;
+    rp_message_pool pool;
+    rp_message *reply;
     bool ok;
 
     for (size_t i = 0; i < COUNT_OF(items); i++)
         items[i] = (rp_wire_insert){i, "t", 1, 1.0, trajectory};
-    rp_reply_pool_init(&pool, alloc);
-    reply = rp_reply_new(&pool);
+    rp_message_pool_init(&pool, alloc);
+    reply = rp_message_new(&pool);
     ok = reply != NULL && rp_insert_request_add_chunks(reply, &chunk, 1) &&
          rp_insert_request_add_items(reply, items, COUNT_OF(items)) &&
          rp_insert_request_add_keep(reply, keys, COUNT_OF(keys));
-    rp_reply_release(&pool, reply);
-    rp_reply_pool_deinit(&pool);
+    rp_message_release(&pool, reply);
+    rp_message_pool_deinit(&pool);
     rp_trajectory_unref(trajectory);
     rp_chunk_unref(chunk);
     return ok ? RP_OK : RP_NO_RESOURCE;

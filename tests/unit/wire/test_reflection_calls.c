@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "wire/reflection_calls.h"
+#include "wire/reflection_messages.h"
 
 #include "support/hex.h"
 #include "wire/descriptors.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "wire/replay_calls.h"
+#include "wire/admin_messages.h"
 
 #include <float.h>
 
@@ -297,26 +297,26 @@ static rp_status write_sample(const rp_allocator *alloc)
     rp_slice slice = {.length = 2};
     rp_slices column = {&slice, 1, false};
     rp_sample sample = {.key = 5, .priority = 1.5, .weight = 0.25, .table_size = 3};
-    rp_reply_pool pool;
-    rp_reply *reply;
+    rp_message_pool pool;
+    rp_message *reply;
     rp_status st = rp_test_try_ints(alloc, 9, RP_CODEC_NONE, 2, 3000, &slice.chunk);
 
     if (st != RP_OK) return st;
-    rp_reply_pool_init(&pool, alloc);
-    reply = rp_reply_new(&pool);
+    rp_message_pool_init(&pool, alloc);
+    reply = rp_message_new(&pool);
     st = RP_NO_RESOURCE;
     if (reply != NULL) st = rp_trajectory_new(alloc, &column, 1, &sample.trajectory, NULL);
     if (st == RP_OK &&
         (!rp_wire_add_chunk(reply, slice.chunk) || !rp_wire_add_entry(reply, &sample, "t") ||
-         !rp_wire_add_entry(reply, &sample, "t") || !rp_reply_close(reply)))
+         !rp_wire_add_entry(reply, &sample, "t") || !rp_message_close(reply)))
         st = RP_NO_RESOURCE;
     if (st == RP_OK) { /* the chunk is borrowed: only heads and entries were copied */
         assert_int_equal(reply->piece_count, 1);
         assert_true(reply->bytes.size < 200);
     }
     rp_trajectory_unref(sample.trajectory);
-    rp_reply_release(&pool, reply);
-    rp_reply_pool_deinit(&pool);
+    rp_message_release(&pool, reply);
+    rp_message_pool_deinit(&pool);
     rp_chunk_unref(slice.chunk);
     return st;
 }

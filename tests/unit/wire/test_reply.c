@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "wire/reply.h"
+#include "wire/message.h"
 
 #include "chunk/trajectory.h"
 #include "support/fixture.h"
@@ -7,7 +7,7 @@
 typedef struct bench {
     rp_test_oom oom;
     rp_allocator alloc;
-    rp_reply_pool pool;
+    rp_message_pool pool;
     rp_trajectory *trajectory; /* of a large chunk, not from this allocator */
     const uint8_t *wire;
     size_t wire_bytes;
@@ -17,14 +17,14 @@ static void bench_init(bench *b, size_t room)
 {
     *b = (bench){.oom = RP_TEST_OOM_INIT(room)};
     b->alloc = rp_test_oom_allocator(&b->oom);
-    rp_reply_pool_init(&b->pool, &b->alloc);
+    rp_message_pool_init(&b->pool, &b->alloc);
     b->trajectory = rp_test_blob_trajectory(rp_allocator_default(), 3, 1, 10000);
     b->wire = rp_chunk_wire(rp_trajectory_get_chunk(b->trajectory, 0), &b->wire_bytes);
 }
 
 static void bench_deinit(bench *b)
 {
-    rp_reply_pool_deinit(&b->pool);
+    rp_message_pool_deinit(&b->pool);
     assert_int_equal(b->oom.live, 0);
     assert_int_equal(atomic_load(&b->trajectory->refs.n), 1);
     rp_trajectory_unref(b->trajectory);
@@ -36,18 +36,18 @@ static size_t references(const bench *b)
 }
 
 /* All of the message, `limit` bytes at a time. */
-static rp_buf gather(rp_reply *reply, size_t limit)
+static rp_buf gather(rp_message *reply, size_t limit)
 {
     rp_buf all;
     const uint8_t *data;
     size_t size;
 
     rp_buf_init(&all, rp_allocator_default());
-    while ((size = rp_reply_take(reply, limit, &data)) > 0) {
+    while ((size = rp_message_take(reply, limit, &data)) > 0) {
         assert_true(size <= limit);
         rp_buf_append(&all, data, size);
     }
-    assert_int_equal(rp_reply_remaining(reply), 0);
+    assert_int_equal(rp_message_remaining(reply), 0);
     return all;
 }
 
@@ -55,32 +55,32 @@ static void an_empty_message_is_its_prefix(void **state)
 {
     (void)state;
     bench b;
-    rp_reply *reply;
+    rp_message *reply;
     rp_buf all;
 
     bench_init(&b, RP_TEST_OOM_UNLIMITED);
-    reply = rp_reply_new(&b.pool);
-    assert_true(rp_reply_close(reply));
+    reply = rp_message_new(&b.pool);
+    assert_true(rp_message_close(reply));
     assert_int_equal(reply->size, 5);
     all = gather(reply, 100);
     assert_int_equal(all.size, 5);
     assert_memory_equal(all.data, "\0\0\0\0\0", 5);
     rp_buf_deinit(&all);
-    rp_reply_release(&b.pool, reply);
+    rp_message_release(&b.pool, reply);
     bench_deinit(&b);
 }
 
-static rp_reply *mixed(bench *b)
+static rp_message *mixed(bench *b)
 {
-    rp_reply *reply = rp_reply_new(&b->pool);
+    rp_message *reply = rp_message_new(&b->pool);
 
     rp_buf_text(&reply->bytes, "own ");
-    assert_true(rp_reply_add(reply, (const uint8_t *)"small", 5));
-    assert_true(rp_reply_hold(reply, rp_trajectory_ref(b->trajectory)));
-    assert_true(rp_reply_add(reply, b->wire, b->wire_bytes));
-    assert_true(rp_reply_add(reply, b->wire, b->wire_bytes)); /* nothing of our own between */
+    assert_true(rp_message_add(reply, (const uint8_t *)"small", 5));
+    assert_true(rp_message_hold(reply, rp_trajectory_ref(b->trajectory)));
+    assert_true(rp_message_add(reply, b->wire, b->wire_bytes));
+    assert_true(rp_message_add(reply, b->wire, b->wire_bytes)); /* nothing of our own between */
     rp_buf_text(&reply->bytes, " end");
-    assert_true(rp_reply_close(reply));
+    assert_true(rp_message_close(reply));
     return reply;
 }
 
@@ -92,7 +92,7 @@ static void parts_come_in_order_whatever_is_taken_at_a_time(void **state)
 
     bench_init(&b, RP_TEST_OOM_UNLIMITED);
     for (size_t i = 0; i < COUNT_OF(limits); i++) {
-        rp_reply *reply = mixed(&b);
+        rp_message *reply = mixed(&b);
         size_t body = 4 + 5 + 2 * b.wire_bytes + 4;
         rp_buf all = gather(reply, limits[i]);
 
@@ -104,7 +104,7 @@ static void parts_come_in_order_whatever_is_taken_at_a_time(void **state)
         assert_memory_equal(all.data + 14 + b.wire_bytes, b.wire, b.wire_bytes);
         assert_memory_equal(all.data + 14 + 2 * b.wire_bytes, " end", 4);
         rp_buf_deinit(&all);
-        rp_reply_release(&b.pool, reply);
+        rp_message_release(&b.pool, reply);
     }
     bench_deinit(&b);
 }
@@ -113,23 +113,23 @@ static void large_pieces_are_borrowed_and_small_ones_copied(void **state)
 {
     (void)state;
     bench b;
-    rp_reply *reply;
+    rp_message *reply;
     const uint8_t *data;
 
     bench_init(&b, RP_TEST_OOM_UNLIMITED);
-    reply = rp_reply_new(&b.pool);
-    assert_true(rp_reply_add(reply, b.wire, RP_REPLY_COPY_BYTES - 1));
+    reply = rp_message_new(&b.pool);
+    assert_true(rp_message_add(reply, b.wire, RP_MESSAGE_COPY_BYTES - 1));
     assert_int_equal(reply->piece_count, 0);
     assert_int_equal(reply->borrowed, 0);
-    assert_true(rp_reply_add(reply, b.wire, RP_REPLY_COPY_BYTES));
+    assert_true(rp_message_add(reply, b.wire, RP_MESSAGE_COPY_BYTES));
     assert_int_equal(reply->piece_count, 1);
-    assert_int_equal(reply->borrowed, RP_REPLY_COPY_BYTES);
-    assert_true(rp_reply_close(reply));
-    assert_int_equal(rp_reply_take(reply, SIZE_MAX, &data), 5 + RP_REPLY_COPY_BYTES - 1);
-    assert_int_equal(rp_reply_take(reply, SIZE_MAX, &data), RP_REPLY_COPY_BYTES);
+    assert_int_equal(reply->borrowed, RP_MESSAGE_COPY_BYTES);
+    assert_true(rp_message_close(reply));
+    assert_int_equal(rp_message_take(reply, SIZE_MAX, &data), 5 + RP_MESSAGE_COPY_BYTES - 1);
+    assert_int_equal(rp_message_take(reply, SIZE_MAX, &data), RP_MESSAGE_COPY_BYTES);
     assert_ptr_equal(data, b.wire);
-    assert_int_equal(rp_reply_take(reply, SIZE_MAX, &data), 0);
-    rp_reply_release(&b.pool, reply);
+    assert_int_equal(rp_message_take(reply, SIZE_MAX, &data), 0);
+    rp_message_release(&b.pool, reply);
     bench_deinit(&b);
 }
 
@@ -137,16 +137,16 @@ static void what_is_held_is_let_go_when_the_message_is_gone(void **state)
 {
     (void)state;
     bench b;
-    rp_reply *reply;
+    rp_message *reply;
 
     bench_init(&b, RP_TEST_OOM_UNLIMITED);
-    reply = rp_reply_new(&b.pool);
+    reply = rp_message_new(&b.pool);
     for (int i = 0; i < 20; i++)
-        assert_true(rp_reply_hold(reply, rp_trajectory_ref(b.trajectory)));
+        assert_true(rp_message_hold(reply, rp_trajectory_ref(b.trajectory)));
     assert_int_equal(references(&b), 21);
-    rp_reply_release(&b.pool, reply);
+    rp_message_release(&b.pool, reply);
     assert_int_equal(references(&b), 1);
-    rp_reply_release(&b.pool, NULL);
+    rp_message_release(&b.pool, NULL);
     bench_deinit(&b);
 }
 
@@ -154,23 +154,23 @@ static void messages_are_used_again_and_come_back_clean(void **state)
 {
     (void)state;
     bench b;
-    rp_reply *reply, *again;
+    rp_message *reply, *again;
     size_t allocations;
 
     bench_init(&b, RP_TEST_OOM_UNLIMITED);
     reply = mixed(&b);
     rp_buf all = gather(reply, 1000);
     rp_buf_deinit(&all);
-    rp_reply_release(&b.pool, reply);
+    rp_message_release(&b.pool, reply);
     allocations = b.oom.total;
 
     again = mixed(&b);
     assert_ptr_equal(again, reply);
     assert_int_equal(b.oom.total, allocations);
-    assert_int_equal(rp_reply_remaining(again), again->size);
+    assert_int_equal(rp_message_remaining(again), again->size);
     assert_int_equal(again->piece_count, 2);
     assert_int_equal(again->hold_count, 1);
-    rp_reply_release(&b.pool, again);
+    rp_message_release(&b.pool, again);
     bench_deinit(&b);
 }
 
@@ -179,26 +179,26 @@ static void the_pool_keeps_no_more_than_its_share(void **state)
     enum { MANY = 160, EACH = 250 << 10, SHARE = 16 << 20 };
     (void)state;
     bench b;
-    rp_reply *replies[MANY], *large;
+    rp_message *replies[MANY], *large;
 
     bench_init(&b, RP_TEST_OOM_UNLIMITED);
-    for (int i = 0; i < MANY; i++) replies[i] = rp_reply_new(&b.pool);
-    for (int i = 0; i < MANY; i++) rp_reply_release(&b.pool, replies[i]);
+    for (int i = 0; i < MANY; i++) replies[i] = rp_message_new(&b.pool);
+    for (int i = 0; i < MANY; i++) rp_message_release(&b.pool, replies[i]);
     assert_int_equal(b.pool.idle_count, MANY); /* small ones */
     for (int i = 0; i < MANY; i++) {
-        replies[i] = rp_reply_new(&b.pool);
+        replies[i] = rp_message_new(&b.pool);
         assert_non_null(rp_buf_reserve(&replies[i]->bytes, EACH / 2));
     }
     assert_int_equal(b.pool.idle_bytes, 0);
-    for (int i = 0; i < MANY; i++) rp_reply_release(&b.pool, replies[i]);
+    for (int i = 0; i < MANY; i++) rp_message_release(&b.pool, replies[i]);
     assert_in_range(b.pool.idle_bytes, SHARE - EACH, SHARE);
     assert_true(b.pool.idle_count < MANY);
-    rp_reply_pool_deinit(&b.pool);
+    rp_message_pool_deinit(&b.pool);
     assert_int_equal(b.pool.idle_count, 0);
 
-    large = rp_reply_new(&b.pool);
+    large = rp_message_new(&b.pool);
     assert_non_null(rp_buf_reserve(&large->bytes, 1 << 20));
-    rp_reply_release(&b.pool, large);
+    rp_message_release(&b.pool, large);
     assert_int_equal(b.pool.idle_count, 0); /* too much memory to keep */
     bench_deinit(&b);
 }
@@ -207,41 +207,41 @@ static void more_than_four_gigabytes_are_no_message(void **state)
 {
     (void)state;
     bench b;
-    rp_reply *reply;
+    rp_message *reply;
 
     bench_init(&b, RP_TEST_OOM_UNLIMITED);
-    reply = rp_reply_new(&b.pool);
-    assert_true(rp_reply_add(reply, b.wire, UINT32_MAX));
-    assert_true(rp_reply_close(reply));
+    reply = rp_message_new(&b.pool);
+    assert_true(rp_message_add(reply, b.wire, UINT32_MAX));
+    assert_true(rp_message_close(reply));
     assert_int_equal(reply->size, (size_t)UINT32_MAX + 5);
-    rp_reply_release(&b.pool, reply);
+    rp_message_release(&b.pool, reply);
 
-    reply = rp_reply_new(&b.pool);
-    assert_true(rp_reply_add(reply, b.wire, UINT32_MAX));
+    reply = rp_message_new(&b.pool);
+    assert_true(rp_message_add(reply, b.wire, UINT32_MAX));
     rp_buf_text(&reply->bytes, "x");
-    assert_false(rp_reply_close(reply));
-    rp_reply_release(&b.pool, reply);
+    assert_false(rp_message_close(reply));
+    rp_message_release(&b.pool, reply);
     bench_deinit(&b);
 }
 
 /* Builds a message with many pieces and holds in whatever memory there is. */
 static bool build(bench *b)
 {
-    rp_reply *reply = rp_reply_new(&b->pool);
+    rp_message *reply = rp_message_new(&b->pool);
     bool ok = true;
 
     if (reply == NULL) return false;
     for (int i = 0; i < 20; i++) {
         rp_buf_format(&reply->bytes, "piece %d", i);
-        ok = rp_reply_add(reply, b->wire, b->wire_bytes) && ok;
-        if (!rp_reply_hold(reply, rp_trajectory_ref(b->trajectory))) {
+        ok = rp_message_add(reply, b->wire, b->wire_bytes) && ok;
+        if (!rp_message_hold(reply, rp_trajectory_ref(b->trajectory))) {
             rp_trajectory_unref(b->trajectory); /* still ours */
             ok = false;
         }
     }
-    assert_int_equal(rp_reply_close(reply), ok && !reply->bytes.bad);
+    assert_int_equal(rp_message_close(reply), ok && !reply->bytes.bad);
     ok = ok && !reply->bytes.bad;
-    rp_reply_release(&b->pool, reply);
+    rp_message_release(&b->pool, reply);
     return ok;
 }
 
@@ -269,18 +269,18 @@ static void what_is_kept_is_given_back_once(void **state)
 {
     (void)state;
     size_t given_back = 0;
-    rp_reply *reply;
+    rp_message *reply;
     bench b;
 
     bench_init(&b, RP_TEST_OOM_UNLIMITED);
-    reply = rp_reply_new(&b.pool);
+    reply = rp_message_new(&b.pool);
     rp_reply_keep(reply, &given_back, count_back);
-    assert_true(rp_reply_close(reply));
+    assert_true(rp_message_close(reply));
     assert_int_equal(given_back, 0);
-    rp_reply_release(&b.pool, reply);
+    rp_message_release(&b.pool, reply);
     assert_int_equal(given_back, 1);
-    reply = rp_reply_new(&b.pool); /* the same again */
-    rp_reply_release(&b.pool, reply);
+    reply = rp_message_new(&b.pool); /* the same again */
+    rp_message_release(&b.pool, reply);
     assert_int_equal(given_back, 1);
     bench_deinit(&b);
 }

@@ -5,9 +5,9 @@
 #include <float.h>
 
 #include "support/hex.h"
+#include "wire/admin_messages.h"
 #include "wire/durability_wire.h"
-#include "wire/replay_calls.h"
-#include "wire/reverb_calls.h"
+#include "wire/reverb_messages.h"
 #include "wire/signature_wire.h"
 
 static int set_up(void **state)
@@ -156,7 +156,7 @@ static void a_table_is_made_with_all_its_options(void **state)
 static void altering_sends_what_is_to_change(void **state)
 {
     rp_buf *out = *state;
-    rp_table_change change = {
+    rp_table_alteration change = {
         .max_size = 0, .max_bytes = 5, .max_times_sampled = -1, .limiter = {0.0, 0, 0.0, -1.0}};
     rp_limiter_options limiter = {9, 9, 9, 9};
     rp_wire_alter_table read;
@@ -167,17 +167,16 @@ static void altering_sends_what_is_to_change(void **state)
         rp_wire_write_alter_table(out, "t", &change);
         assert_ok(rp_wire_read_alter_table(out->data, out->size, &read, NULL));
         expect_name(read.table, "t");
-        assert_int_equal(read.has_max_size, (which & RP_CHANGE_MAX_SIZE) != 0);
-        assert_int_equal(read.has_max_bytes, (which & RP_CHANGE_MAX_BYTES) != 0);
-        assert_int_equal(read.has_max_times_sampled,
-                         (which & RP_CHANGE_MAX_TIMES_SAMPLED) != 0);
-        assert_int_equal(read.recenter, (which & RP_CHANGE_RECENTER) != 0);
+        assert_int_equal(read.has_max_size, (which & RP_ALTER_MAX_SIZE) != 0);
+        assert_int_equal(read.has_max_bytes, (which & RP_ALTER_MAX_BYTES) != 0);
+        assert_int_equal(read.has_max_times_sampled, (which & RP_ALTER_MAX_TIMES_SAMPLED) != 0);
+        assert_int_equal(read.recenter, (which & RP_ALTER_RECENTER) != 0);
         assert_int_equal(read.limiter.has_samples_per_insert && read.limiter.has_min_size &&
                              read.limiter.has_min_diff && read.limiter.has_max_diff,
-                         (which & RP_CHANGE_LIMITER) != 0);
+                         (which & RP_ALTER_LIMITER) != 0);
         if (read.has_max_bytes) assert_int_equal(read.max_bytes, 5);
         if (read.has_max_times_sampled) assert_int_equal(read.max_times_sampled, -1);
-        if ((which & RP_CHANGE_LIMITER) == 0) continue;
+        if ((which & RP_ALTER_LIMITER) == 0) continue;
         rp_wire_limiter_apply(&read.limiter, &limiter);
         expect_limiter(&limiter, &change.limiter);
     }

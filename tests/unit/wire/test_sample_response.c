@@ -10,8 +10,8 @@
 typedef struct fixture {
     rp_chunk *chunks[3];
     rp_sample sample;
-    rp_reply_pool pool;
-    rp_reply *reply;
+    rp_message_pool pool;
+    rp_message *reply;
 } fixture;
 
 static rp_status set_up(fixture *f, const rp_allocator *alloc)
@@ -27,8 +27,8 @@ static rp_status set_up(fixture *f, const rp_allocator *alloc)
                               .table_size = 3,
                               .times_sampled = 2,
                               .inserted_at_ns = 1700000000000000042}};
-    rp_reply_pool_init(&f->pool, alloc);
-    f->reply = rp_reply_new(&f->pool);
+    rp_message_pool_init(&f->pool, alloc);
+    f->reply = rp_message_new(&f->pool);
     if (f->reply == NULL) return RP_NO_RESOURCE;
     for (size_t i = 0; i < 3 && st == RP_OK; i++) {
         st = rp_test_try_ints(alloc, i + 1, RP_CODEC_NONE, 2, cols[i], &f->chunks[i]);
@@ -40,20 +40,20 @@ static rp_status set_up(fixture *f, const rp_allocator *alloc)
 
 static void tear_down(fixture *f)
 {
-    rp_reply_release(&f->pool, f->reply);
-    rp_reply_pool_deinit(&f->pool);
+    rp_message_release(&f->pool, f->reply);
+    rp_message_pool_deinit(&f->pool);
     rp_trajectory_unref(f->sample.trajectory);
     for (size_t i = 0; i < 3; i++) rp_chunk_unref(f->chunks[i]);
 }
 
 /* Closes the reply and copies its message, as a connection would send it. */
-static void message_of(rp_reply *reply, rp_buf *out)
+static void message_of(rp_message *reply, rp_buf *out)
 {
     const uint8_t *data;
 
-    assert_true(rp_reply_close(reply));
-    while (rp_reply_remaining(reply) > 0) {
-        size_t size = rp_reply_take(reply, 700, &data);
+    assert_true(rp_message_close(reply));
+    while (rp_message_remaining(reply) > 0) {
+        size_t size = rp_message_take(reply, 700, &data);
         assert_true(size > 0 && size <= 700);
         rp_buf_append(out, data, size);
     }

@@ -7,8 +7,8 @@
 #include "support/chunks.h"
 #include "support/hex.h"
 #include "util/rng.h"
+#include "wire/admin_messages.h"
 #include "wire/fields.h"
-#include "wire/replay_calls.h"
 #include "wire/sample_response.h"
 
 enum { CHUNKS = 24, LARGE = 5 /* this chunk is large enough to stay in its block */ };
@@ -19,7 +19,7 @@ typedef struct fixture {
     rp_chunk *chunks[CHUNKS];
     rp_sample samples[8];
     size_t sample_count;
-    rp_reply_pool pool;
+    rp_message_pool pool;
     rp_buf message;
 } fixture;
 
@@ -61,7 +61,7 @@ static int set_up(void **state)
     make_sample(f, same, 4);
     make_sample(f, all, COUNT_OF(all));
     make_sample(f, one, 1);
-    rp_reply_pool_init(&f->pool, rp_allocator_default());
+    rp_message_pool_init(&f->pool, rp_allocator_default());
     rp_buf_init(&f->message, rp_allocator_default());
     assert_ok(rp_sample_reader_new(rp_allocator_default(), NULL, &f->reader, NULL));
     *state = f;
@@ -76,29 +76,29 @@ static int tear_down(void **state)
     for (size_t i = 0; i < f->sample_count; i++) rp_trajectory_unref(f->samples[i].trajectory);
     for (size_t i = 0; i < CHUNKS; i++) rp_chunk_unref(f->chunks[i]);
     rp_buf_deinit(&f->message);
-    rp_reply_pool_deinit(&f->pool);
+    rp_message_pool_deinit(&f->pool);
     free(f);
     return 0;
 }
 
 /* Moves what a reply holds to the end of `out`. */
-static void take(fixture *f, rp_reply *reply, rp_buf *out)
+static void take(fixture *f, rp_message *reply, rp_buf *out)
 {
     const uint8_t *data;
 
-    assert_true(rp_reply_close(reply));
-    (void)rp_reply_take(reply, RP_GRPC_PREFIX, &data);
-    while (rp_reply_remaining(reply) > 0) {
-        size_t size = rp_reply_take(reply, SIZE_MAX, &data);
+    assert_true(rp_message_close(reply));
+    (void)rp_message_take(reply, RP_GRPC_PREFIX, &data);
+    while (rp_message_remaining(reply) > 0) {
+        size_t size = rp_message_take(reply, SIZE_MAX, &data);
         rp_buf_append(out, data, size);
     }
-    rp_reply_release(&f->pool, reply);
+    rp_message_release(&f->pool, reply);
     assert_false(out->bad);
 }
 
 static void write_entry(fixture *f, size_t sample, size_t first, size_t count)
 {
-    rp_reply *reply = rp_reply_new(&f->pool);
+    rp_message *reply = rp_message_new(&f->pool);
 
     assert_true(rp_sample_entry_append(reply, &f->samples[sample], "t", 1, first, count, NULL));
     take(f, reply, &f->message);
@@ -466,7 +466,7 @@ static void damaged_messages_do_no_harm(void **state)
 /* A SampleResponse of all samples: every chunk once, then the entries. */
 static void write_batch(fixture *f)
 {
-    rp_reply *reply = rp_reply_new(&f->pool);
+    rp_message *reply = rp_message_new(&f->pool);
 
     for (size_t i = 0; i < f->sample_count; i++) {
         f->samples[i].weight = 1.0 / (double)(i + 1);
@@ -503,7 +503,7 @@ static void a_peek_without_data_has_no_trajectories(void **state)
     fixture *f = *state;
     rp_sample out[8];
     rp_sample_list list = {.samples = out, .capacity = 8};
-    rp_reply *reply = rp_reply_new(&f->pool);
+    rp_message *reply = rp_message_new(&f->pool);
     rp_error err = {0};
 
     f->samples[1].weight = f->samples[1].probability = 0;

@@ -17,8 +17,8 @@ typedef struct both {
     uint8_t *memory;
     size_t known; /* bytes of it that the reader sees */
     size_t holds, refs, taken;
-    rp_reply_pool pool;
-    rp_reply *reply;
+    rp_message_pool pool;
+    rp_message *reply;
     rp_sample_reader *reader;
     rp_shared_source source;
     rp_trajectory *trajectory;
@@ -105,11 +105,11 @@ static rp_status set_up(both *b, const rp_allocator *alloc)
     b->memory = calloc(1, MEMORY);
     assert_non_null(b->memory);
     b->source = (rp_shared_source){find, take, ref, unref, b};
-    rp_reply_pool_init(&b->pool, &b->alloc);
+    rp_message_pool_init(&b->pool, &b->alloc);
     st = rp_sample_reader_new(&b->alloc, NULL, &b->reader, NULL);
     if (st == RP_OK) st = make_trajectory(b);
     if (st == RP_OK) {
-        b->reply = rp_reply_new(&b->pool);
+        b->reply = rp_message_new(&b->pool);
         if (b->reply == NULL) st = RP_NO_RESOURCE;
     }
     if (st == RP_OK) rp_sample_reader_share(b->reader, &b->source);
@@ -120,8 +120,8 @@ static void tear_down(both *b)
 {
     rp_sample_reader_free(b->reader);
     rp_trajectory_unref(b->trajectory);
-    rp_reply_release(&b->pool, b->reply);
-    rp_reply_pool_deinit(&b->pool);
+    rp_message_release(&b->pool, b->reply);
+    rp_message_pool_deinit(&b->pool);
     assert_int_equal(b->holds, 0);
     free(b->memory);
 }

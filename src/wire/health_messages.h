@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The messages of gRPC's health service (proto/grpc/health/v1). Pure functions. */
-#ifndef RP_WIRE_HEALTH_CALLS_H
-#define RP_WIRE_HEALTH_CALLS_H
+#ifndef RP_WIRE_HEALTH_MESSAGES_H
+#define RP_WIRE_HEALTH_MESSAGES_H
 
 #include "reprise/tensor.h"
 #include "util/buf.h"

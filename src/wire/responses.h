@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads the small responses, which reverb_calls.h and replay_calls.h write. Responses with
+/* Reads the small responses, which reverb_messages.h and admin_messages.h write. Responses with
  * chunks are read by sample_response_read.h. Other responses are empty: their bytes are
  * ignored.
  *
  * Statuses: RP_CORRUPT (not such a message), RP_NO_RESOURCE (a limit, or memory). Strings are
  * borrowed from the bytes read, unless noted. Out-parameters are written on RP_OK only. */
-#ifndef RP_WIRE_ANSWERS_H
-#define RP_WIRE_ANSWERS_H
+#ifndef RP_WIRE_RESPONSES_H
+#define RP_WIRE_RESPONSES_H
 
 #include "reprise/table.h"
 

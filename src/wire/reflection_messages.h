@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The reflection service of gRPC (proto/grpc/reflection), v1 and v1alpha, which have the same
  * messages. Pure functions over the tables of descriptors.h. */
-#ifndef RP_WIRE_REFLECTION_CALLS_H
-#define RP_WIRE_REFLECTION_CALLS_H
+#ifndef RP_WIRE_REFLECTION_MESSAGES_H
+#define RP_WIRE_REFLECTION_MESSAGES_H
 
 #include "reprise/tensor.h"
 #include "util/buf.h"

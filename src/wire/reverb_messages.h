@@ -5,8 +5,8 @@
  * this is pure functions over bytes. Strings are borrowed from the bytes read. Statuses of the
  * readers: RP_INVALID (not such a message, a name that is no text or has more than 255
  * bytes), RP_NO_RESOURCE (too many keys). Out-parameters are written on RP_OK only. */
-#ifndef RP_WIRE_REVERB_CALLS_H
-#define RP_WIRE_REVERB_CALLS_H
+#ifndef RP_WIRE_REVERB_MESSAGES_H
+#define RP_WIRE_REVERB_MESSAGES_H
 
 #include "reprise/table.h"
 #include "util/buf.h"

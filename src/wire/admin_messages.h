@@ -5,13 +5,13 @@
  * RP_INVALID (malformed, or a name that is not text or has more than 255 bytes), RP_NO_RESOURCE
  * (too many keys). Numbers are returned as they were sent, unless noted; the caller checks
  * them. Responses that are not here are empty messages. */
-#ifndef RP_WIRE_REPLAY_CALLS_H
-#define RP_WIRE_REPLAY_CALLS_H
+#ifndef RP_WIRE_ADMIN_MESSAGES_H
+#define RP_WIRE_ADMIN_MESSAGES_H
 
 #include "chunk/chunk_api.h"
 #include "reprise/table.h"
 #include "util/buf.h"
-#include "wire/reply.h"
+#include "wire/message.h"
 
 /* A limiter of which some fields were sent. */
 typedef struct rp_wire_limiter {
@@ -121,7 +121,7 @@ RP_NODISCARD rp_status rp_wire_read_draw(const uint8_t *data, size_t size,
 /* Write a PeekResponse or SampleResponse: chunks and entries, in any order. The reply may
  * borrow a chunk, so it must hold a trajectory of it. An entry borrows nothing; `table` is the
  * name of the table. False if there is no memory. */
-bool rp_wire_add_chunk(rp_reply *reply, const rp_chunk *chunk);
-bool rp_wire_add_entry(rp_reply *reply, const rp_sample *sample, const char *table);
+bool rp_wire_add_chunk(rp_message *reply, const rp_chunk *chunk);
+bool rp_wire_add_entry(rp_message *reply, const rp_sample *sample, const char *table);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "wire/replay_calls.h"
+#include "wire/admin_messages.h"
 
 #include <assert.h>
 #include <float.h>
@@ -428,7 +428,7 @@ rp_status rp_wire_read_draw(const uint8_t *data, size_t size, rp_wire_draw_reque
 
 enum { ANSWER_CHUNK = 1, ANSWER_ENTRY = 2, ENTRY_INFO = 1, ENTRY_WEIGHT = 2 };
 
-bool rp_wire_add_chunk(rp_reply *reply, const rp_chunk *chunk)
+bool rp_wire_add_chunk(rp_message *reply, const rp_chunk *chunk)
 {
     size_t size;
     const uint8_t *data = rp_chunk_wire(chunk, &size);
@@ -436,10 +436,10 @@ bool rp_wire_add_chunk(rp_reply *reply, const rp_chunk *chunk)
 
     if (at == NULL) return false;
     reply->bytes.size += (size_t)(rp_pb_put_bytes_head(at, ANSWER_CHUNK, size) - at);
-    return rp_reply_add(reply, data, size);
+    return rp_message_add(reply, data, size);
 }
 
-bool rp_wire_add_entry(rp_reply *reply, const rp_sample *sample, const char *table)
+bool rp_wire_add_entry(rp_message *reply, const rp_sample *sample, const char *table)
 {
     rp_buf *out = &reply->bytes;
     size_t table_size = strlen(table), size = rp_sample_info_size(sample, table_size);

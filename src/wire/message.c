@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "wire/reply.h"
+#include "wire/message.h"
 
 #include <assert.h>
 
@@ -11,25 +11,25 @@ enum {
     MAX_IDLE_ONE_BYTES = 512 << 10 /* and of one: enough for what the server copies */
 };
 
-static size_t memory_of(const rp_reply *reply)
+static size_t memory_of(const rp_message *reply)
 {
     return sizeof *reply + reply->bytes.capacity +
            reply->piece_capacity * sizeof *reply->pieces +
            reply->hold_capacity * sizeof *reply->holds;
 }
 
-void rp_reply_pool_init(rp_reply_pool *pool, const rp_allocator *alloc)
+void rp_message_pool_init(rp_message_pool *pool, const rp_allocator *alloc)
 {
-    *pool = (rp_reply_pool){.alloc = alloc};
+    *pool = (rp_message_pool){.alloc = alloc};
 }
 
-static void release_kept(rp_reply *reply)
+static void release_kept(rp_message *reply)
 {
     if (reply->kept != NULL) reply->give_back(reply->kept);
     reply->kept = NULL;
 }
 
-static void destroy(rp_reply_pool *pool, rp_reply *reply)
+static void destroy(rp_message_pool *pool, rp_message *reply)
 {
     rp_buf_deinit(&reply->bytes);
     rp_release(pool->alloc, reply->pieces, reply->piece_capacity * sizeof *reply->pieces);
@@ -37,19 +37,19 @@ static void destroy(rp_reply_pool *pool, rp_reply *reply)
     rp_release(pool->alloc, reply, sizeof *reply);
 }
 
-void rp_reply_pool_deinit(rp_reply_pool *pool)
+void rp_message_pool_deinit(rp_message_pool *pool)
 {
     while (pool->idle != NULL) {
-        rp_reply *reply = pool->idle;
+        rp_message *reply = pool->idle;
         pool->idle = reply->next;
         destroy(pool, reply);
     }
     pool->idle_count = pool->idle_bytes = 0;
 }
 
-rp_reply *rp_reply_new(rp_reply_pool *pool)
+rp_message *rp_message_new(rp_message_pool *pool)
 {
-    rp_reply *reply = pool->idle;
+    rp_message *reply = pool->idle;
 
     if (reply != NULL) {
         pool->idle = reply->next;
@@ -70,7 +70,7 @@ rp_reply *rp_reply_new(rp_reply_pool *pool)
     return reply;
 }
 
-void rp_reply_release(rp_reply_pool *pool, rp_reply *reply)
+void rp_message_release(rp_message_pool *pool, rp_message *reply)
 {
     size_t bytes;
 
@@ -93,9 +93,9 @@ void rp_reply_release(rp_reply_pool *pool, rp_reply *reply)
     pool->idle_bytes += bytes;
 }
 
-bool rp_reply_add(rp_reply *reply, const uint8_t *data, size_t size)
+bool rp_message_add(rp_message *reply, const uint8_t *data, size_t size)
 {
-    if (size < RP_REPLY_COPY_BYTES) {
+    if (size < RP_MESSAGE_COPY_BYTES) {
         rp_buf_append(&reply->bytes, data, size);
         return !reply->bytes.bad;
     }
@@ -108,13 +108,13 @@ bool rp_reply_add(rp_reply *reply, const uint8_t *data, size_t size)
         }
         reply->piece_capacity = capacity;
     }
-    reply->pieces[reply->piece_count++] = (rp_reply_piece){reply->bytes.size, data, size};
+    reply->pieces[reply->piece_count++] = (rp_message_piece){reply->bytes.size, data, size};
     reply->borrowed += size;
     assert(reply->size == 0); /* not closed */
     return true;
 }
 
-bool rp_reply_hold(rp_reply *reply, rp_trajectory *trajectory)
+bool rp_message_hold(rp_message *reply, rp_trajectory *trajectory)
 {
     if (reply->hold_count == reply->hold_capacity) {
         size_t capacity = reply->hold_capacity > 0 ? 2 * reply->hold_capacity : 8;
@@ -129,14 +129,14 @@ bool rp_reply_hold(rp_reply *reply, rp_trajectory *trajectory)
     return true;
 }
 
-void rp_reply_keep(rp_reply *reply, void *kept, void (*give_back)(void *kept))
+void rp_reply_keep(rp_message *reply, void *kept, void (*give_back)(void *kept))
 {
     assert(reply->kept == NULL);
     reply->kept = kept;
     reply->give_back = give_back;
 }
 
-bool rp_reply_close(rp_reply *reply)
+bool rp_message_close(rp_message *reply)
 {
     size_t body = reply->bytes.size - RP_GRPC_PREFIX + reply->borrowed;
     uint8_t *prefix = reply->bytes.data;
@@ -149,10 +149,10 @@ bool rp_reply_close(rp_reply *reply)
     return true;
 }
 
-size_t rp_reply_take(rp_reply *reply, size_t limit, const uint8_t **data)
+size_t rp_message_take(rp_message *reply, size_t limit, const uint8_t **data)
 {
     bool has_piece = reply->piece_given < reply->piece_count;
-    const rp_reply_piece *piece = has_piece ? &reply->pieces[reply->piece_given] : NULL;
+    const rp_message_piece *piece = has_piece ? &reply->pieces[reply->piece_given] : NULL;
     size_t own_end = has_piece ? piece->at : reply->bytes.size;
     size_t size;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "wire/answers.h"
+#include "wire/responses.h"
 
 #include <assert.h>
 

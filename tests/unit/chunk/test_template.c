@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "chunk/mould.h"
+#include "chunk/template.h"
 
 #include "chunk/chunk.h"
 #include "chunk/protobuf.h"
@@ -41,8 +41,8 @@ static void assert_same(const rp_chunk *a, const rp_chunk *b)
     assert_int_equal(a->places[0].delta, b->places[0].delta);
 }
 
-/* Both ways of reading give the same, whatever the mould was used for before. */
-static void assert_parsed_alike(rp_chunk_mould *mould, const uint8_t *wire, size_t size)
+/* Both ways of reading give the same, whatever the template was used for before. */
+static void assert_parsed_alike(rp_chunk_template *template, const uint8_t *wire, size_t size)
 {
     rp_chunk_limits limits = rp_chunk_limits_default();
     rp_error a_err = {0}, b_err = {0};
@@ -50,8 +50,8 @@ static void assert_parsed_alike(rp_chunk_mould *mould, const uint8_t *wire, size
     rp_status a_st = rp_chunk_parse(rp_allocator_default(), wire, size, &limits, &a, &a_err);
     rp_chunk_head head;
     rp_status peeked = rp_chunk_wire_peek(wire, size, &head, NULL);
-    rp_status b_st = rp_chunk_mould_parse(mould, rp_allocator_default(), (rp_bytes){wire, size},
-                                          &head, &limits, &b, &b_err);
+    rp_status b_st = rp_chunk_template_parse(
+        template, rp_allocator_default(), (rp_bytes){wire, size}, &head, &limits, &b, &b_err);
 
     assert_true(peeked == RP_OK || a_st != RP_OK);
     assert_int_equal(a_st, b_st);
@@ -63,14 +63,14 @@ static void assert_parsed_alike(rp_chunk_mould *mould, const uint8_t *wire, size
 
 static void chunks_of_one_form_read_alike(void **state)
 {
-    rp_chunk_mould mould = {0};
+    rp_chunk_template template = {0};
 
     (void)state;
     for (uint64_t key = 1; key != 0 && key < UINT64_MAX / 3; key *= 3)
         for (size_t rows = 1; rows < 8; rows += key % 2 == 0 ? 1 : 3) {
             rp_chunk *chunk = make(key, &plain, rows, (uint8_t)key);
-            assert_parsed_alike(&mould, chunk->wire, chunk->wire_bytes);
-            assert_parsed_alike(&mould, chunk->wire, chunk->wire_bytes);
+            assert_parsed_alike(&template, chunk->wire, chunk->wire_bytes);
+            assert_parsed_alike(&template, chunk->wire, chunk->wire_bytes);
             rp_chunk_unref(chunk);
         }
 }
@@ -78,7 +78,7 @@ static void chunks_of_one_form_read_alike(void **state)
 static void what_differs_only_a_little_is_told_apart(void **state)
 {
     rp_chunk *chunk = make(77, &plain, 4, 9);
-    rp_chunk_mould mould = {0};
+    rp_chunk_template template = {0};
 
     (void)state;
     for (size_t at = 0; at < chunk->wire_bytes; at++)
@@ -88,10 +88,10 @@ static void what_differs_only_a_little_is_told_apart(void **state)
             assert_non_null(wire);
             memcpy(wire, chunk->wire, chunk->wire_bytes);
             wire[at] ^= (uint8_t)(1u << bit);
-            assert_parsed_alike(&mould, chunk->wire, chunk->wire_bytes);
-            assert_true(mould.rows_bytes > 0);
-            assert_parsed_alike(&mould, wire, chunk->wire_bytes);
-            assert_parsed_alike(&mould, wire, at); /* cut off */
+            assert_parsed_alike(&template, chunk->wire, chunk->wire_bytes);
+            assert_true(template.rows_bytes > 0);
+            assert_parsed_alike(&template, wire, chunk->wire_bytes);
+            assert_parsed_alike(&template, wire, at); /* cut off */
             free(wire);
         }
     rp_chunk_unref(chunk);
@@ -100,7 +100,7 @@ static void what_differs_only_a_little_is_told_apart(void **state)
 static void a_key_at_the_end_counts(void **state)
 {
     rp_chunk *chunks[] = {make(5, &plain, 2, 1), make(6, &plain, 2, 2)};
-    rp_chunk_mould mould = {0};
+    rp_chunk_template template = {0};
 
     (void)state;
     for (size_t i = 0; i < 2; i++) {
@@ -109,12 +109,12 @@ static void a_key_at_the_end_counts(void **state)
 
         memcpy(wire, chunks[i]->wire, size);
         size = (size_t)(rp_pb_put_varint_field(wire + size, 1, 1234) - wire);
-        assert_parsed_alike(&mould, wire, size);
+        assert_parsed_alike(&template, wire, size);
         rp_chunk_unref(chunks[i]);
     }
 }
 
-/* A server takes new limits while a stream has a mould of older chunks. */
+/* A server takes new limits while a stream has a template of older chunks. */
 static void limits_hold_for_what_fits(void **state)
 {
     rp_chunk *chunk = make(7, &plain, 4, 1), *parsed;
@@ -123,16 +123,16 @@ static void limits_hold_for_what_fits(void **state)
         {chunk->wire_bytes - 1, chunk->columns[0].raw_bytes, 1},
         {chunk->wire_bytes, chunk->columns[0].raw_bytes - 1, 1},
     };
-    rp_chunk_mould mould = {0};
+    rp_chunk_template template = {0};
     rp_chunk_head head;
 
     (void)state;
-    rp_chunk_mould_take(&mould, chunk);
+    rp_chunk_template_set(&template, chunk);
     assert_ok(rp_chunk_wire_peek(chunk->wire, chunk->wire_bytes, &head, NULL));
     for (size_t i = 0; i < COUNT_OF(limits); i++) {
-        rp_status st = rp_chunk_mould_parse(&mould, rp_allocator_default(),
-                                            (rp_bytes){chunk->wire, chunk->wire_bytes}, &head,
-                                            &limits[i], &parsed, NULL);
+        rp_status st = rp_chunk_template_parse(&template, rp_allocator_default(),
+                                               (rp_bytes){chunk->wire, chunk->wire_bytes},
+                                               &head, &limits[i], &parsed, NULL);
 
         assert_int_equal(st, i == 0 ? RP_OK : RP_NO_RESOURCE);
         if (st == RP_OK) rp_chunk_unref(parsed);
@@ -146,13 +146,13 @@ static void other_chunks_leave_it_as_it_is(void **state)
         {.codec = RP_CODEC_ZSTD},
         {.codec = RP_CODEC_NONE, .delta = true},
     };
-    rp_chunk_mould mould = {0};
+    rp_chunk_template template = {0};
 
     (void)state;
     for (size_t i = 0; i < COUNT_OF(others); i++) {
         rp_chunk *chunk = make(3, &others[i], 3, 0);
-        assert_parsed_alike(&mould, chunk->wire, chunk->wire_bytes);
-        assert_int_equal(mould.rows_bytes, 0);
+        assert_parsed_alike(&template, chunk->wire, chunk->wire_bytes);
+        assert_int_equal(template.rows_bytes, 0);
         rp_chunk_unref(chunk);
     }
 }
@@ -190,7 +190,7 @@ static void a_builder_casts_what_it_would_build(void **state)
     rp_chunk_builder_free(used);
 }
 
-RP_TESTS(mould)
+RP_TESTS(template)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(chunks_of_one_form_read_alike),
@@ -201,5 +201,5 @@ RP_TESTS(mould)
         cmocka_unit_test(a_builder_casts_what_it_would_build),
     };
 
-    return cmocka_run_group_tests_name("mould", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("template", tests, NULL, NULL);
 }

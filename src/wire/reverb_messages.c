@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "wire/reverb_calls.h"
+#include "wire/reverb_messages.h"
 
 #include <assert.h>
 

@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Log records: a change to a table as a value, the interface of the log (the journal), and the
  * buffer in which a table collects small changes. The calls are in table_log.h. */
-#ifndef RP_TABLE_CHANGE_H
-#define RP_TABLE_CHANGE_H
+#ifndef RP_TABLE_LOG_RECORD_H
+#define RP_TABLE_LOG_RECORD_H
 
 #include <stdatomic.h>
 
 #include "reprise/table.h"
 
-typedef enum rp_change_kind {
-    RP_CHANGED_INSERT = 0,
-    RP_CHANGED_SAMPLE = 1,
-    RP_CHANGED_UPDATE = 2, /* priorities by key, in order, of the keys that were found; also
+typedef enum rp_log_record_kind {
+    RP_LOGGED_INSERT = 0,
+    RP_LOGGED_SAMPLE = 1,
+    RP_LOGGED_UPDATE = 2, /* priorities by key, in order, of the keys that were found; also
                               priorities set by atomic extensions */
-    RP_CHANGED_DELETE = 3,
-    RP_CHANGED_EVICT = 4, /* by the remover: a trim, or a lowered bound */
-    RP_CHANGED_RESET = 5,
-    RP_CHANGED_ALTER = 6,
-    RP_CHANGED_PAUSE = 7,
-    RP_CHANGED_RENUMBER = 8, /* an empty table has freed its slots: numbers restart from 0 */
-} rp_change_kind;
+    RP_LOGGED_DELETE = 3,
+    RP_LOGGED_EVICT = 4, /* by the remover: a trim, or a lowered bound */
+    RP_LOGGED_RESET = 5,
+    RP_LOGGED_ALTER = 6,
+    RP_LOGGED_PAUSE = 7,
+    RP_LOGGED_RENUMBER = 8, /* an empty table has freed its slots: numbers restart from 0 */
+} rp_log_record_kind;
 
 typedef struct rp_inserted {
     uint64_t key;
@@ -30,8 +30,8 @@ typedef struct rp_inserted {
                          over max_size by itself */
 } rp_inserted;
 
-typedef struct rp_change {
-    rp_change_kind kind;
+typedef struct rp_log_record {
+    rp_log_record_kind kind;
     int64_t wall_ns; /* insert */
     /* insert: the number of retired slots when it began. New items take the slots reclaimed
      * last, so a redo must reclaim slots at the same points. */
@@ -42,28 +42,29 @@ typedef struct rp_change {
     size_t count;                /* of these, >= 1; of draws (sample); of evictions */
     bool distinct;               /* sample */
     bool by_extension; /* update: made by an extension; not counted in `updates` of the table */
-    rp_table_change alter;
+    rp_table_alteration alter;
     uint32_t paused; /* pause: the new value */
-} rp_change;
+} rp_log_record;
 
 /* The log of a store: the interface that the journal implements. */
 typedef struct rp_table_log {
     /* Announces that the chunks of these trajectories will be logged. Called before an insert
      * acquires the table's lock; for a parked insert, under the lock. May be called for items
      * that are then not inserted. RP_NO_RESOURCE fails the insert. RP_UNAVAILABLE: the disk is
-     * full, and the insert waits; the log calls rp_table_nudge() when the first of the items
-     * fits. */
+     * full, and the insert waits; the log calls rp_table_retry_parked() when the first of the
+     * items fits. */
     rp_status (*prepare)(struct rp_table_log *log, rp_trajectory *const *trajectories,
                          size_t count, rp_error *err);
     /* Appends a record. Under the table's lock. Returns the LSN of the record, > 0. Cannot
      * fail: `wait` reports errors of the log. */
     uint64_t (*changed)(struct rp_table_log *log, const rp_table *table,
-                        const rp_change *change);
+                        const rp_log_record *change);
     /* Logs a new table, or a dropped one. Under the store's lock. */
     uint64_t (*created)(struct rp_table_log *log, const rp_table *table);
     uint64_t (*dropped)(struct rp_table_log *log, const rp_table *table);
-    /* True if operations must wait because of the backlog (the log calls rp_table_nudge()
-     * later), or inserts because the disk is full. Under the table's lock. */
+    /* True if operations must wait because of the backlog (the log calls
+     * rp_table_retry_parked() later), or inserts because the disk is full. Under the table's
+     * lock. */
     bool (*is_behind)(const struct rp_table_log *log, bool is_insert);
     /* Waits until the record `lsn` is as durable as the mode promises. Called without a lock.
      * RP_DEADLINE, RP_CANCELLED, RP_UNAVAILABLE (the journal cannot write: the change was made,
@@ -71,7 +72,7 @@ typedef struct rp_table_log {
     rp_status (*wait)(struct rp_table_log *log, uint64_t lsn, rp_wait wait, rp_error *err);
 } rp_table_log;
 
-enum { RP_TOLD_AT_ONCE = 256 };
+enum { RP_LOG_BATCH = 256 };
 
 /* Changes that are made but not logged. Empty whenever the table's lock is free (L1 of
  * table_log.c). Guarded by the table's lock. */
@@ -85,8 +86,8 @@ typedef struct rp_log_buffer {
     size_t evicted; /* items evicted and not yet part of an insert */
     size_t drawn;   /* draws made one at a time */
     size_t update_count;
-    rp_inserted inserted[RP_TOLD_AT_ONCE];
-    rp_update updates[RP_TOLD_AT_ONCE];
+    rp_inserted inserted[RP_LOG_BATCH];
+    rp_update updates[RP_LOG_BATCH];
 } rp_log_buffer;
 
 #endif

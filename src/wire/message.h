@@ -14,28 +14,28 @@
  *   R3  idle_bytes is the memory of all idle replies of a pool.
  *
  * One thread. */
-#ifndef RP_WIRE_REPLY_H
-#define RP_WIRE_REPLY_H
+#ifndef RP_WIRE_MESSAGE_H
+#define RP_WIRE_MESSAGE_H
 
 #include "reprise/trajectory.h"
 #include "util/buf.h"
 
 enum {
-    RP_GRPC_PREFIX = 5,        /* compressed flag, then the length, big-endian */
-    RP_REPLY_COPY_BYTES = 4096 /* borrowed from here on */
+    RP_GRPC_PREFIX = 5,          /* compressed flag, then the length, big-endian */
+    RP_MESSAGE_COPY_BYTES = 4096 /* borrowed from here on */
 };
 
-typedef struct rp_reply_piece {
+typedef struct rp_message_piece {
     size_t at; /* inserted before this own byte */
     const uint8_t *data;
     size_t size;
-} rp_reply_piece;
+} rp_message_piece;
 
-typedef struct rp_reply rp_reply;
-struct rp_reply {
-    rp_reply *next;
+typedef struct rp_message rp_message;
+struct rp_message {
+    rp_message *next;
     rp_buf bytes;
-    rp_reply_piece *pieces;
+    rp_message_piece *pieces;
     size_t piece_count, piece_capacity;
     rp_trajectory **holds;
     size_t hold_count, hold_capacity;
@@ -47,41 +47,41 @@ struct rp_reply {
     size_t own_given, piece_given, piece_part, given, left;
 };
 
-typedef struct rp_reply_pool {
-    rp_reply *idle;
+typedef struct rp_message_pool {
+    rp_message *idle;
     size_t idle_count, idle_bytes;
     const rp_allocator *alloc;
-} rp_reply_pool;
+} rp_message_pool;
 
-void rp_reply_pool_init(rp_reply_pool *pool, const rp_allocator *alloc);
-void rp_reply_pool_deinit(rp_reply_pool *pool);
+void rp_message_pool_init(rp_message_pool *pool, const rp_allocator *alloc);
+void rp_message_pool_deinit(rp_message_pool *pool);
 
-/* An empty message, or NULL. Return it with rp_reply_release(). */
-rp_reply *rp_reply_new(rp_reply_pool *pool);
-void rp_reply_release(rp_reply_pool *pool, rp_reply *reply); /* NULL is fine */
+/* An empty message, or NULL. Return it with rp_message_release(). */
+rp_message *rp_message_new(rp_message_pool *pool);
+void rp_message_release(rp_message_pool *pool, rp_message *reply); /* NULL is fine */
 
 /* Appends `size` bytes of a chunk, copied or borrowed. False if there is no memory. Own bytes
  * are appended to reply->bytes. */
-bool rp_reply_add(rp_reply *reply, const uint8_t *data, size_t size);
+bool rp_message_add(rp_message *reply, const uint8_t *data, size_t size);
 
 /* Takes the reference to `trajectory`, and holds it until the reply is released. False if there
  * is no memory; then the caller keeps the reference. */
-bool rp_reply_hold(rp_reply *reply, rp_trajectory *trajectory);
+bool rp_message_hold(rp_message *reply, rp_trajectory *trajectory);
 
 /* Keeps one thing more until the message is gone: then `give_back` is called with it. */
-void rp_reply_keep(rp_reply *reply, void *kept, void (*give_back)(void *kept));
+void rp_reply_keep(rp_message *reply, void *kept, void (*give_back)(void *kept));
 
 /* Writes the prefix. False if an append failed before, or 4 GiB are exceeded. */
-bool rp_reply_close(rp_reply *reply);
+bool rp_message_close(rp_message *reply);
 
 /* Bytes that have not been handed to the connection. */
-static inline size_t rp_reply_remaining(const rp_reply *reply)
+static inline size_t rp_message_remaining(const rp_message *reply)
 {
     return reply->size - reply->given;
 }
 
 /* Hands over the next run of bytes, at most `limit`. Returns their number; `*data` points at
  * them. */
-size_t rp_reply_take(rp_reply *reply, size_t limit, const uint8_t **data);
+size_t rp_message_take(rp_message *reply, size_t limit, const uint8_t **data);
 
 #endif

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Templates of chunks. Consecutive chunks of a writer with one uncompressed column differ only
+ * in the head of the message (key and range) and in the rows. A template stores the rest of
+ * such a message and the result of parsing it. Building or parsing the next chunk then takes a
+ * copy and two comparisons instead of a walk through the message.
+ *
+ *   | head | before | rows | after |
+ *
+ * A plain value; a zeroed template matches nothing.
+ *
+ * Invariant: before_bytes and after_bytes are at most RP_TEMPLATE_BYTES. */
+#ifndef RP_CHUNK_TEMPLATE_H
+#define RP_CHUNK_TEMPLATE_H
+
+#include "chunk/chunk_wire.h"
+#include "util/bytes.h"
+
+enum { RP_TEMPLATE_BYTES = 64 };
+
+typedef struct rp_chunk_template {
+    size_t rows_bytes; /* 0: it matches nothing */
+    size_t before_bytes, after_bytes;
+    uint8_t before[RP_TEMPLATE_BYTES], after[RP_TEMPLATE_BYTES];
+    rp_codec codec;
+    rp_chunk_column column;
+    rp_column_place place; /* offsets from the end of the head */
+} rp_chunk_template;
+
+/* Makes the template match chunks like `chunk`. Does nothing if the chunk is not suitable. */
+void rp_chunk_template_set(rp_chunk_template *template, const rp_chunk *chunk);
+
+/* Makes a chunk with this origin and these rows, template->rows_bytes bytes. NULL: no memory.
+ */
+rp_chunk *rp_chunk_template_make(const rp_chunk_template *template, const rp_allocator *alloc,
+                                 const rp_chunk_origin *origin, const uint8_t *rows);
+
+/* The same as rp_chunk_parse(), but faster if the message matches the template; otherwise
+ * updates the template. `head` is from rp_chunk_wire_peek() of the message. */
+RP_NODISCARD rp_status rp_chunk_template_parse(rp_chunk_template *template,
+                                               const rp_allocator *alloc, rp_bytes wire,
+                                               const rp_chunk_head *head,
+                                               const rp_chunk_limits *limits, rp_chunk **out,
+                                               rp_error *err);
+
+#endif
