@@ -368,7 +368,7 @@ static void live_data_that_filled_the_disk_is_deleted_issue_20(void **state)
     for (int more = 0; more <= 160; more += 80) refill(more);
 }
 
-enum { INODES = 26 };
+enum { INODES = 17, LARGE_SEGMENT = 1 << 20 };
 
 /* Files, not bytes, run out. Then all items are deleted, and the checkpoint that frees their
  * files has inodes to be written with. */
@@ -380,7 +380,7 @@ static void a_disk_without_inodes(rp_durability mode)
 
     rp_sim_set_inodes(disk, INODES);
     rp_sim_set_capacity(disk, 64 << 20);
-    open_with(&b, disk, mode, MOST_ITEMS, SMALL_SEGMENT, DISK);
+    open_with(&b, disk, mode, MOST_ITEMS, LARGE_SEGMENT, DISK);
     while (!is_degraded(&b) && b.next < 2000) try_insert(&b);
     assert_true(is_degraded(&b));
     for (uint64_t i = 0; i < b.next; i++) keys[i] = i + 1;
