@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The private part of a replay buffer, shared by the files that implement it. */
-#ifndef RP_BUFFER_BUFFER_INSIDE_H
-#define RP_BUFFER_BUFFER_INSIDE_H
+#ifndef RP_BUFFER_REPLAY_BUFFER_INSIDE_H
+#define RP_BUFFER_REPLAY_BUFFER_INSIDE_H
 
 #include <assert.h>
 
