@@ -88,7 +88,8 @@ BUILDS = {
         "short": {
             "scale": 0.05,
             "without": {"durability_damage", "durability_exact", "durability_kill_checkpoint",
-                        "durability_kill_interval", "durability_kill_sync", "durability_power"},
+                        "durability_kill_interval", "durability_kill_sync", "durability_power",
+                        "unit_memory_budget"},  # the release build runs them
         },
     },
     "tsan": {
@@ -101,10 +102,12 @@ BUILDS = {
         "short": {
             "programs": ["property", "transport", "unit_client", "unit_disk", "unit_durable",
                          "unit_net", "unit_server", "unit_store", "unit_table", "unit_util"],
-            # Errors injected at each call, one by one, and memory: asan runs them.
-            "without": {"property_restore", "property_tier", "unit_fallback", "unit_full_disk",
-                        "unit_memory_budget", "unit_moved", "unit_segments_trouble",
-                        "unit_tier_memory"},
+            # Errors injected at each call, one by one, memory, and what has one thread: asan and
+            # the release build run them.
+            "without": {"property_distribution", "property_model", "property_replay",
+                        "property_restore", "property_tier", "unit_draw_room", "unit_fallback",
+                        "unit_full_disk", "unit_image", "unit_memory_budget", "unit_moved",
+                        "unit_restore", "unit_segments_trouble", "unit_tier_memory"},
             "scale": 0.05,
         },
     },
