@@ -136,6 +136,7 @@ BUILDS = {
         "short": {
             "programs": ["unit_buffer", "unit_chunk", "unit_disk", "unit_store", "unit_table",
                          "unit_tensor", "unit_util", "unit_wire"],
+            "without": {"unit_memory_budget", "unit_segments_trouble"},
         },
     },
 }
