@@ -161,6 +161,7 @@ static void await_page(rp_task *task, rp_page_kind kind, bool head_only)
 {
     rp_worker *worker = rp_task_worker(task);
     page_wait *w = rp_alloc_zero(&worker->server->alloc, sizeof *w);
+    rp_http_page *page;
 
     if (w == NULL) {
         rp_connection_refused(task->connection, RP_REFUSED_MEMORY);
@@ -176,8 +177,9 @@ static void await_page(rp_task *task, rp_page_kind kind, bool head_only)
     };
     w->task->wait = w;
     worker->outstanding++;
-    if (rp_page_maker_ask(rp_http_page_maker(worker->server->page), kind, &w->wait)) return;
-    on_made(&w->wait, NULL);
+    page = worker->server->page;
+    if (page != NULL && rp_page_maker_ask(rp_http_page_maker(page), kind, &w->wait)) return;
+    on_made(&w->wait, NULL); /* a server of a fuzz target has no pages */
 }
 
 static void on_message(rp_task *task, const uint8_t *data, size_t size, rp_block *block)
