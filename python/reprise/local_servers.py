@@ -3,7 +3,7 @@
 
 A client of "localhost:port" asks here first. If a server on threads of this process listens at the
 port, the client uses the server's store and not the network. If a child process of this process
-listens there, the client registers, so that it is told when the child is stopped.
+listens there, the client registers, and the server object closes it when it stops the child.
 
 A forked child process runs none of these servers: its registries start empty.
 """
@@ -25,7 +25,7 @@ stores: Dict[int, _core.Store] = {}
 # Their storage; a server without storage has no entry.
 durables: Dict[int, _core.Durable] = {}
 # The clients of each server in a child process. A client waits for a server that went away, since
-# the server may come back; it gives up only if it is told that the child was stopped.
+# the server may come back; it gives up only after this process has stopped the child.
 clients: Dict[int, "weakref.WeakSet[Any]"] = {}
 
 if hasattr(os, "register_at_fork"):

@@ -32,7 +32,7 @@ enum {
     TICK_MS = 1000,    /* how often tables with a soft limit are trimmed */
     LISTED_TABLES = 8, /* in a log line */
     LIST_BYTES = 1024,
-    STOP_MARGIN_S = 5, /* added to the drain time that the service manager is told */
+    STOP_MARGIN_S = 5, /* added to the drain time in the message to the service manager */
 };
 
 typedef struct process {

@@ -47,11 +47,6 @@ void rp_configured_free(rp_configured *c)
     c->count = 0;
 }
 
-bool rp_same_selector(const rp_selector_options *a, const rp_selector_options *b)
-{
-    return a->kind == b->kind && (a->kind != RP_PRIORITIZED || a->exponent == b->exponent);
-}
-
 /* Finds the table that has the name of a configured one now; the redo may have dropped the
  * configured one and created another. */
 static rp_table *find(const rp_configured_table *c, rp_store *store)
@@ -63,8 +58,8 @@ static rp_table *find(const rp_configured_table *c, rp_store *store)
 
 static bool has_other_selectors(const rp_configured_table *c, const rp_table *now)
 {
-    return !rp_same_selector(&c->sampler, &now->options.sampler) ||
-           !rp_same_selector(&c->remover, &now->options.remover);
+    return !rp_selector_options_equal(&c->sampler, &now->options.sampler) ||
+           !rp_selector_options_equal(&c->remover, &now->options.remover);
 }
 
 rp_status rp_configured_compare(const rp_configured *c, rp_store *store, rp_error *err)

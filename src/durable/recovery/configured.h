@@ -36,6 +36,4 @@ RP_NODISCARD rp_status rp_configured_compare(const rp_configured *c, rp_store *s
 RP_NODISCARD rp_status rp_configured_apply(const rp_configured *c, rp_store *store,
                                            bool *changed, rp_error *err);
 
-bool rp_same_selector(const rp_selector_options *a, const rp_selector_options *b);
-
 #endif

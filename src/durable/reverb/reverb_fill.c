@@ -109,11 +109,6 @@ static void fill_state(const restoring *r, const rp_table_options *options, cons
     assert(out->slots_used <= out->slot_capacity);
 }
 
-static bool same_selector(const rp_selector_options *a, const rp_selector_options *b)
-{
-    return a->kind == b->kind && (a->kind != RP_PRIORITIZED || a->exponent == b->exponent);
-}
-
 /* Finds the table, or creates it. */
 static rp_status take_table(rp_reverb_loading *l, rp_reverb_loaded_table *t, rp_error *err)
 {
@@ -136,8 +131,8 @@ static rp_status take_table(rp_reverb_loading *l, rp_reverb_loaded_table *t, rp_
         (void)rp_table_ref(t->table);
         t->made = true;
     }
-    if (!same_selector(&t->table->options.sampler, &t->header.sampler) ||
-        !same_selector(&t->table->options.remover, &t->header.remover))
+    if (!rp_selector_options_equal(&t->table->options.sampler, &t->header.sampler) ||
+        !rp_selector_options_equal(&t->table->options.remover, &t->header.remover))
         return rp_fail(err, RP_PRECONDITION,
                        "table '%.64s' has another sampler or remover than in the checkpoint",
                        t->name);

@@ -338,7 +338,7 @@ static void on_made(rp_page_wait *wait, rp_made_page *made)
     rp_loop_post(s->page->loop, &s->post);
 }
 
-static const char no_page[] = "there is no page to be had now";
+static const char no_page[] = "the server cannot make this page now; try again";
 
 /* Has the request wait for a page. `*context` is the request's. */
 static enum MHD_Result suspend(rp_http_page *page, struct MHD_Connection *connection,

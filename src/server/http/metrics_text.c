@@ -427,7 +427,7 @@ static void write_left_out(rp_buf *out, size_t left_out)
     whole(out, left_out);
 }
 
-/* All that is told of tables. */
+/* Writes the metrics of all tables that fit on the page. */
 static void write_all_tables(rp_buf *out, rp_metrics *metrics, const rp_table_view *tables,
                              size_t table_count)
 {

@@ -81,7 +81,7 @@ static void deliver(rp_page_wait *wait, rp_made_page *made)
     rp_made_page_unref(made);
 }
 
-/* The kind behind `last` that somebody waits for; RP_PAGE_KINDS if nobody waits. */
+/* Returns the next kind after `last` that has requests; RP_PAGE_KINDS if none has. */
 static rp_page_kind next_kind(const rp_page_maker *maker, rp_page_kind last)
     RP_REQUIRES(maker->lock)
 {

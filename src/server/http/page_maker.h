@@ -41,8 +41,8 @@ typedef struct rp_page_maker rp_page_maker;
  * RP_NO_RESOURCE (memory, threads). Returns owned. */
 RP_NODISCARD rp_status rp_page_maker_new(const rp_allocator *alloc, const rp_page_host *host,
                                          rp_page_maker **out, rp_error *err);
-/* Ends the thread after the page that it is making. All who wait are called; afterwards nobody
- * can ask any more. */
+/* Ends the thread after the page that it is making, and calls on_made of all waiting requests.
+ * Later calls of rp_page_maker_ask() return false. */
 void rp_page_maker_stop(rp_page_maker *maker);
 void rp_page_maker_free(rp_page_maker *maker); /* stops it first. NULL is fine */
 

@@ -10,6 +10,11 @@
 /* The largest weight: the sum of 2^31 of them is finite. */
 static const double max_weight = DBL_MAX / 0x1p32;
 
+bool rp_selector_options_equal(const rp_selector_options *a, const rp_selector_options *b)
+{
+    return a->kind == b->kind && (a->kind != RP_PRIORITIZED || a->exponent == b->exponent);
+}
+
 const char *rp_selector_name(rp_selector_kind kind)
 {
     switch (kind) {

@@ -73,6 +73,8 @@ RP_NODISCARD rp_status rp_selector_new(const rp_allocator *alloc,
                                        const rp_selector_options *options, rp_selector **out,
                                        rp_error *err);
 void rp_selector_free(rp_selector *s); /* NULL is fine */
+/* True if selectors with these options pick alike. Only RP_PRIORITIZED has an exponent. */
+bool rp_selector_options_equal(const rp_selector_options *a, const rp_selector_options *b);
 
 /* Computes the values of priorities in the selector: weights for RP_PRIORITIZED, else the
  * priorities themselves. Reads only constant fields, so it needs no lock. False if a priority

@@ -54,11 +54,6 @@ static rp_status bad_slot(const restore *r, size_t slot, const char *what)
                    what);
 }
 
-static bool same_selector(const rp_selector_options *a, const rp_selector_options *b)
-{
-    return a->kind == b->kind && (a->kind != RP_PRIORITIZED || a->exponent == b->exponent);
-}
-
 static bool same_limiter(const rp_limiter_options *a, const rp_limiter_options *b)
 {
     return a->samples_per_insert == b->samples_per_insert && a->min_size == b->min_size &&
@@ -84,7 +79,8 @@ static rp_status check_options(const restore *r)
     rp_table_options o = options_after(r);
     rp_error why;
 
-    if (!same_selector(&o.sampler, &now->sampler) || !same_selector(&o.remover, &now->remover))
+    if (!rp_selector_options_equal(&o.sampler, &now->sampler) ||
+        !rp_selector_options_equal(&o.remover, &now->remover))
         return rp_fail(r->err, RP_PRECONDITION,
                        "table '%.60s': the state's sampler and remover are others", now->name);
     if (rp_table_check_options(&o, &why) != RP_OK) return bad(r, why.text);
