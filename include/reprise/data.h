@@ -59,18 +59,19 @@ typedef struct rp_data_file {
 typedef struct rp_data_summary {
     uint64_t files, bytes;
     uint64_t damaged, torn, unused; /* files */
-    uint64_t checkpoint;            /* that a server would load; 0: none */
+    uint64_t checkpoint;            /* number of the one that a server would load; 0: none */
     uint64_t tables, items, lsn;    /* of that checkpoint */
-    uint64_t journalled;            /* journal records after it, if `thorough` */
+    uint64_t journalled;            /* journal records after that checkpoint, if `thorough` */
 } rp_data_summary;
 
 /* Zero-initialise it; fields marked * must be set. */
 typedef struct rp_data_look_options {
     const char *directory; /* * */
-    bool thorough; /* read every byte: check all checksums and chains, and that everything
-                      exists to which a checkpoint refers. Otherwise read headers and
-                      manifests only */
-    /* Called for each file, by number: CURRENT, checkpoints, segments, journal, others. */
+    bool thorough; /* read every byte: check all checksums, the chain of each record to the one
+                      before it, and that all blocks and chunks exist to which a checkpoint
+                      refers. Otherwise read headers and manifests only */
+    /* Called for each file: CURRENT, checkpoints, segments, journal, others; files of one kind
+     * in order of their numbers. */
     void (*on_file)(void *ctx, const rp_data_file *file);
     void (*on_progress)(void *ctx, const rp_durable_progress *progress);
     void *ctx;
@@ -92,8 +93,8 @@ typedef struct rp_data_dump_options {
     /* Called for each table, before its items. Fields that only a running table has, such as
      * `bytes`, are 0. May be NULL. */
     void (*on_table)(void *ctx, const rp_table_info *table);
-    /* Called for each item, in order of slots. Everything is borrowed until it returns;
-     * probability and weight are 0. NULL: items are not read. */
+    /* Called for each item, in the order of the table's slots. The arguments are borrowed until
+     * the callback returns; probability and weight are 0. NULL: items are not read. */
     void (*on_item)(void *ctx, const char *table, const rp_sample *item);
     void *ctx;
 } rp_data_dump_options;
@@ -120,14 +121,15 @@ typedef struct rp_data_moved {
 } rp_data_moved;
 
 /* Each of the following calls loads everything into memory, then writes one checkpoint. `out`
- * may be NULL. RP_EXISTS (`to` exists and is not empty), RP_NOT_FOUND, RP_CORRUPT (names file,
- * offset and reason), RP_PRECONDITION, RP_UNAVAILABLE, RP_NO_RESOURCE. */
+ * may be NULL. RP_EXISTS (the new data directory is not empty, or the new folder for dm-reverb
+ * exists), RP_NOT_FOUND, RP_CORRUPT (names file, offset and reason), RP_PRECONDITION,
+ * RP_UNAVAILABLE, RP_NO_RESOURCE. */
 
 /* Writes all readable data of a damaged data directory to a new one. */
 RP_API RP_NODISCARD rp_status rp_data_salvage(const rp_data_move_options *options,
                                               rp_data_moved *out, rp_error *err);
-/* Imports a checkpoint of dm-reverb to a new data directory. `from` is the checkpoint, or the
- * root of several: then the newest. */
+/* Imports a checkpoint of dm-reverb to a new data directory. `from` is the checkpoint, or
+ * the root folder of several checkpoints, of which the newest complete one is imported. */
 RP_API RP_NODISCARD rp_status rp_data_from_reverb(const rp_data_move_options *options,
                                                   rp_data_moved *out, rp_error *err);
 /* Exports a data directory, with the changes in its journal, as a checkpoint that dm-reverb

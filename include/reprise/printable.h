@@ -17,10 +17,9 @@ RP_BEGIN_DECLS
 
 #define RP_NO_CHARACTER UINT32_MAX
 
-/* Reads the UTF-8 character at `text`, which has `size` >= 1 bytes, and returns its length, 1
- * to
- * 4. If the bytes are not a character (stray or missing bytes, overlong, a surrogate, over
- * 10ffff), writes RP_NO_CHARACTER and returns 1. */
+/* Reads the UTF-8 character at `text`, which has `size` >= 1 bytes. Returns its length, which
+ * is 1 to 4. If the bytes are not a character (stray or missing bytes, overlong, a surrogate,
+ * over 10ffff), writes RP_NO_CHARACTER and returns 1. */
 RP_API size_t rp_utf8_next(const char *text, size_t size, uint32_t *character);
 
 /* The format that the escapes are for. */
@@ -28,8 +27,9 @@ typedef enum rp_spelling {
     RP_SPELL_SHOWN,  /* a person reads it: \n \t \r \x1b \u202e, stray bytes \xff */
     RP_SPELL_QUOTED, /* in double quotes, YAML or logfmt: the same, and \" and \\ */
     RP_SPELL_JSON,   /* in a JSON string: stray bytes are U+FFFD */
-    RP_SPELL_LABEL,  /* in a label of Prometheus, whose only escapes are \" \\ \n: each
-                        backslash is doubled, so that different texts stay different */
+    RP_SPELL_LABEL,  /* in a label of Prometheus, whose only escapes are \" \\ \n. The
+                        backslash of any other escape is doubled (\\x1b), and a backslash of the
+                        text becomes four, so that different texts stay different */
 } rp_spelling;
 
 /* Receives a part of an escaped text, not terminated. */

@@ -84,7 +84,7 @@ typedef struct rp_tensor {
 } rp_tensor;
 
 /* The type of one column. In the specification of a step, `shape` is the shape of one row; in a
- * table's signature it is the shape of the whole column, rows first. */
+ * table's signature it is the shape of the whole column, whose first dimension counts rows. */
 typedef struct rp_spec {
     const char *name; /* may be NULL */
     rp_dtype dtype;

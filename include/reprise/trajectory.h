@@ -38,17 +38,18 @@ RP_API rp_trajectory_column rp_trajectory_get_column(const rp_trajectory *trajec
  * and of a store) if it shares no chunk with another item:
  *
  *   248 + 8 * chunks + 8 * columns + 24 * slices, for the item and its entries in indexes
- *   + for each chunk, 224 + 128 * its columns + the bytes of its message
+ *   + for each chunk, 224 + 128 * its columns + the bytes of its serialised message
  *
  * A chunk that several items refer to counts once. */
 RP_API size_t rp_trajectory_cost(const rp_trajectory *trajectory);
 
-/* Turns rows of chunks into plain memory. It keeps the columns it has decompressed, up to a
- * number of bytes, so that overlapping items decompress each chunk once. Stored columns are
- * never copied into it. One thread at a time. */
+/* Decodes rows of chunks into plain memory. A decoder caches the columns that it has
+ * decompressed, up to a number of bytes, so that overlapping items decompress each chunk once.
+ * Columns that are not compressed are read in their chunk and never cached. One thread at a
+ * time. */
 typedef struct rp_decoder rp_decoder;
 
-/* `cache_bytes` bounds what it keeps; 0 keeps only the latest column. */
+/* `cache_bytes` bounds the cache; with 0 the decoder keeps only the latest column. */
 RP_API RP_NODISCARD rp_status rp_decoder_new(const rp_allocator *alloc, size_t cache_bytes,
                                              rp_decoder **out);
 RP_API void rp_decoder_free(rp_decoder *decoder); /* NULL is fine */

@@ -13,7 +13,8 @@ RP_API int64_t rp_now_ns(void);
 /* A cancellation token. Any number of waiting calls may share one. */
 typedef struct rp_cancel rp_cancel;
 
-/* RP_NO_RESOURCE. Returns owned; free it when no call uses it. */
+/* Makes a token, which the caller owns and frees when no call uses it any more.
+ * RP_NO_RESOURCE. */
 RP_API RP_NODISCARD rp_status rp_cancel_new(rp_cancel **out);
 RP_API void rp_cancel_free(rp_cancel *cancel); /* NULL is fine */
 

@@ -8,13 +8,16 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Copies `length` bytes to `dst` from `offset` (>= 1) bytes before it. If the two overlap, the
- * bytes between them repeat. All `room` (>= length) bytes at `dst` may be written.
+/* Copies `length` bytes to `dst` from `offset` (>= 1) bytes before it. If `offset` is less
+ * than `length`, the `offset` bytes before `dst` are a pattern that is written repeatedly. All
+ * `room` (>= length) bytes at `dst` may be written.
  *
- * A copy of 16 bytes is one load and one store, so it is used as long as the room allows
- * writing too far. It must not read bytes that it writes: a pattern of fewer than 16 bytes is
- * first written byte by byte for 16 bytes, and then copied from a multiple of its length back,
- * 16 or more. Long copies double the pattern each time. */
+ * Copies of up to 64 bytes are made in blocks of 16, each one load and one store. The last
+ * block may write up to 15 bytes too many; if `room` has no space for them, single bytes are
+ * copied. A block must not read bytes that it writes. So if `offset` is less than 16, the first
+ * 16 bytes are written one by one, and the rest is copied from the smallest multiple of
+ * `offset` that is 16 or more. Longer copies use memcpy() and double the length of the pattern
+ * each time. */
 static inline void rp_repeat(uint8_t *dst, size_t offset, size_t length, size_t room)
 {
     static const uint8_t whole_patterns[16] = {0,  16, 16, 18, 16, 20, 18, 21,

@@ -13,7 +13,8 @@
 RP_NODISCARD rp_status rp_files_open_read_only(const rp_allocator *alloc, const char *directory,
                                                rp_files **out, rp_error *err);
 
-/* The id of the process that holds the lock `path`; 0: none does; -1: the file does not say.
+/* Returns the id of the process that holds the lock `path`, 0 if no process holds it, or -1 if
+ * it is held but the file does not contain an id.
  * Takes the lock shared, if it is free, for the time of the call. */
 int64_t rp_files_locked_by(const char *directory, const char *path);
 

@@ -2,8 +2,9 @@
 /* Admission by disk space: how many bytes of chunks the journal can still write, which is the
  * free space of the disk less the backlog.
  *
- * In sync mode an insert enters a table only if its chunks fit on the disk. So every item in a
- * table can be acknowledged, and a checkpoint on a full disk has no new chunks to write.
+ * In sync mode an insert enters a table only if its chunks fit on the disk. So the journal
+ * can write the chunks of all items in the tables. Every item can be acknowledged, and a
+ * checkpoint on a full disk has no chunks left to write.
  *
  * Invariants, if no other process writes to the file system:
  *
@@ -13,8 +14,9 @@
  *   M3  `wanted` is the smallest claim that was refused since waiting inserts were last
  *       retried.
  *
- * Bytes that are written between the two reads of an update count twice, so `limit` is at most
- * too small. One thread updates; any thread claims. */
+ * An update first reads the bytes written, then the free space. Bytes that are written between
+ * these reads are in neither of the two numbers, so `limit` may be too small, but never too
+ * large. One thread updates; any thread claims. */
 #ifndef RP_DISK_JOURNAL_SPACE_H
 #define RP_DISK_JOURNAL_SPACE_H
 
@@ -28,7 +30,7 @@ typedef struct rp_journal_space {
     atomic_uint_fast64_t claimed;       /* bytes of chunks that are about to be put */
     atomic_uint_fast64_t limit, wanted; /* wanted: UINT64_MAX if no insert waits */
     atomic_uint_fast64_t total;         /* bytes of the disk; UINT64_MAX: not known */
-    uint64_t available; /* bytes free at the last update, for messages; the updater's */
+    uint64_t available; /* bytes free at the last update, for messages; updating thread only */
 } rp_journal_space;
 
 /* `segments` may be NULL: there is always space. */
@@ -36,8 +38,9 @@ void rp_journal_space_init(rp_journal_space *space, rp_files *files, rp_segments
 /* Reads the free space of the file system. `queued` is the backlog of records in bytes. Returns
  * false if an insert waits for which there is still no space. */
 bool rp_journal_space_update(rp_journal_space *space, uint64_t queued);
-/* Claims space for `bytes` of chunks, after `queued` bytes of records. Returns false if there
- * is none: then the insert of the caller waits until an update finds `least` bytes. */
+/* Claims space for `bytes` of chunks, in addition to the backlog of `queued` bytes of records.
+ * Returns false if the chunks do not fit: then the insert of the caller waits until an update
+ * finds space for `least` <= `bytes`, without which a retry would fail again. */
 RP_NODISCARD bool rp_journal_space_claim(rp_journal_space *space, uint64_t queued,
                                          uint64_t bytes, uint64_t least);
 /* The largest claim that could be granted if the disk were empty; UINT64_MAX if its size is not
@@ -47,8 +50,8 @@ uint64_t rp_journal_space_most(const rp_journal_space *space);
 void rp_journal_space_release(rp_journal_space *space, uint64_t bytes);
 /* True if an insert waits for space. */
 bool rp_journal_space_is_wanted(const rp_journal_space *space);
-/* The waiting inserts are about to be retried: those that are refused again set `wanted` again.
- */
+/* Resets `wanted` before the waiting inserts are retried; an insert that is refused again sets
+ * it again. */
 void rp_journal_space_clear_wanted(rp_journal_space *space);
 
 #endif

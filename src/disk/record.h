@@ -35,12 +35,12 @@ typedef enum rp_record_kind {
     RP_RECORD_SEAL =
         3, /* last of a finished segment or journal file: count, bytes, XXH3-128, offsets */
     RP_RECORD_MOVED =
-        4, /* a moved chunk; its number is the packed location that it had first */
+        4, /* a chunk that was moved; `number` is its packed location before the first move */
     /* in manifests and CURRENT */
     RP_RECORD_STORE = 16,
     RP_RECORD_TABLE = 17,
     RP_RECORD_LOCATIONS = 18, /* of the blocks of a table */
-    RP_RECORD_SET = 19,       /* the order of the dense set of a selector */
+    RP_RECORD_SET = 19,       /* the slots in the dense set of a selector, in order */
     RP_RECORD_SEGMENTS = 20,
     RP_RECORD_END = 21, /* of a manifest: counts, XXH3-128 of all records before it */
     RP_RECORD_CURRENT = 22,
@@ -56,7 +56,7 @@ typedef enum rp_record_kind {
     RP_RECORD_CREATE = 40,
     RP_RECORD_DROP = 41,
     RP_RECORD_SYNCED = 42,   /* all records up to this LSN are on stable storage */
-    RP_RECORD_LOST = 43,     /* missing LSNs up to this one were given up */
+    RP_RECORD_LOST = 43,     /* first record: missing changes up to this LSN were discarded */
     RP_RECORD_PAD = 44,      /* zeroes, up to the next sector */
     RP_RECORD_RENUMBER = 45, /* the slots of an empty table are numbered from 0 again */
 } rp_record_kind;
@@ -69,7 +69,7 @@ typedef struct rp_file_header {
     uint32_t version;
     rp_file_kind kind;
     uint32_t compat, read_only,
-        incompat; /* feature bits; unknown bits of incompat are refused */
+        incompat; /* feature bits: a file with unknown bits in `incompat` is refused */
     rp_store_id store;
     uint64_t number; /* of the segment or manifest; the first LSN of a journal file */
 } rp_file_header;
@@ -89,7 +89,7 @@ static inline bool rp_record_is(rp_record_kind kind, rp_record_kind wanted)
     return kind == wanted || (kind == RP_RECORD_MOVED && wanted == RP_RECORD_CHUNK);
 }
 
-/* The packed location that a moved chunk had first; 0 if the record is no moved chunk. */
+/* The packed location of a moved chunk before its first move; 0 for other records. */
 static inline uint64_t rp_record_first(rp_record_kind kind, uint64_t number)
 {
     return kind == RP_RECORD_MOVED ? number : 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One segment, and the index of all segments that a process has open: private to
- * disk/segments.h.
+/* A segment, which is one append-only file of records, and the index of all segments that a
+ * process has open. Private to the implementation of disk/segments.h.
  *
  * A segment is reference-counted. References are held by the store's own handle, by the
  * locations of the chunks in it and by readers. When the last reference goes, the segment
@@ -10,8 +10,8 @@
  *
  * Invariants, whenever the lock of the index is free:
  *
- *   G1  a segment is in the bucket of its number, at most once, while it has references and
- *       rp_segment_index_add() has added it;
+ *   G1  a segment that rp_segment_index_add() has added is in the bucket of its number, exactly
+ *       once, while it has references;
  *   G2  a retired segment has no references and is in no bucket;
  *   G3  the index lives while it has an owner or segments.
  *
@@ -40,9 +40,9 @@ struct rp_segment {
     uint64_t number;
     rp_segment_index *index;
     rp_segment *next; /* in its bucket, among the retired, or in a list of its creator */
-    bool is_held;     /* the store has a handle; guarded by the lock of its rp_segments */
-    bool is_old;      /* written by an earlier process: bytes missing in its file are damage */
-    rp_file *file;    /* NULL before it is created and after the index is closed */
+    bool is_held;  /* the store's handle is one of the references; guarded by rp_segments.mu */
+    bool is_old;   /* written by an earlier process: bytes missing in its file are damage */
+    rp_file *file; /* NULL before it is created and after the index is closed */
     /* Bytes of the file that can be read: those on stable storage. Stored with release after
      * `file` is set, so that a thread that sees them also sees the file. */
     atomic_uint_least64_t readable;
@@ -53,17 +53,18 @@ rp_segment_index *rp_segment_index_new(const rp_allocator *alloc);
 /* Closes all files and drops the owner's reference. No thread may read any more; segments stay
  * valid. NULL is fine. */
 void rp_segment_index_close(rp_segment_index *index);
-/* Closes the files of retired segments and frees them. Call it without a lock. */
+/* Closes the files of retired segments and frees the segments. The caller holds no lock. */
 void rp_segment_index_reclaim(rp_segment_index *index);
 
-/* Creates a segment without a file that is not in the index yet. NULL if there is no memory.
- * Returns owned. */
+/* Creates a segment that has no file yet and is not in the index yet. NULL if there is no
+ * memory. Returns owned. */
 rp_segment *rp_segment_new(rp_segment_index *index, uint64_t number);
 /* Adds a segment. Returns false if there is one with that number. */
 bool rp_segment_index_add(rp_segment_index *index, rp_segment *segment);
 /* Returns a new reference to the segment with that number, or NULL. */
 rp_segment *rp_segment_index_find(rp_segment_index *index, uint64_t number);
-/* Takes the handle off one held segment: the caller owns the reference. NULL: none is held. */
+/* Clears `is_held` of one held segment and returns that segment: the store's reference passes
+ * to the caller. Returns NULL if no segment is held. */
 rp_segment *rp_segment_index_take_held(rp_segment_index *index);
 
 void rp_segment_ref(rp_segment *segment);
@@ -74,8 +75,9 @@ void rp_segment_unref(rp_segment *segment); /* NULL is fine */
 RP_NODISCARD rp_status rp_segment_open_file(rp_segment *segment, rp_files *files,
                                             const rp_store_id *store, rp_error *err);
 
-/* Reads the record at `location` into `out` (location->size bytes) and checks it. `*first` (may
- * be NULL) is the packed location from which a chunk was moved first, or 0.
+/* Reads the record at `location` into `out` (location->size bytes) and checks it. If `first` is
+ * not NULL, sets `*first` to the packed location at which a moved chunk was first written, or
+ * to 0 if the record is not a moved chunk.
  * RP_NOT_FOUND (nothing is written there), RP_CORRUPT, RP_UNAVAILABLE. */
 RP_NODISCARD rp_status rp_segment_read(rp_segment *segment, const rp_disk_location *location,
                                        rp_record_kind kind, void *out, uint64_t *first,
@@ -85,13 +87,13 @@ enum { RP_SEAL_FIXED_BYTES = 32 };
 
 /* The last record of a finished segment: see docs/checkpoint.md. */
 typedef struct rp_seal {
-    uint64_t count; /* of the records before it */
-    uint64_t bytes; /* of the file before it */
-    uint8_t hash[16];
-    const uint8_t *offsets; /* of the records, 4 bytes each. Borrows */
+    uint64_t count;         /* of the records before it */
+    uint64_t bytes;         /* of the file before it */
+    uint8_t hash[16];       /* XXH3-128 of those bytes */
+    const uint8_t *offsets; /* of the records, 4 bytes each. Borrowed from the payload */
 } rp_seal;
 
-/* Pure. RP_CORRUPT. */
+/* Parses the payload of a seal. Pure. RP_CORRUPT. */
 RP_NODISCARD rp_status rp_seal_read(const uint8_t *payload, size_t size, rp_seal *out,
                                     rp_error *err);
 

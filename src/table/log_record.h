@@ -39,7 +39,8 @@ typedef struct rp_log_record {
     const rp_inserted *inserted; /* insert */
     const rp_update *updates;    /* update */
     const uint64_t *keys;        /* delete */
-    size_t count;                /* of these, >= 1; of draws (sample); of evictions */
+    size_t count;                /* >= 1: entries of the array above (insert, update, delete),
+                                    draws (sample) or evictions (evict) */
     bool distinct;               /* sample */
     bool by_extension; /* update: made by an extension; not counted in `updates` of the table */
     rp_table_alteration alter;
@@ -81,10 +82,11 @@ typedef struct rp_log_buffer {
                                     read without it */
     uint64_t lsn;                /* of the last record */
     int64_t wall_ns;             /* of the inserts in the buffer */
-    size_t dead;                 /* retired slots before the first of them */
+    size_t dead;                 /* number of retired slots before the first of these inserts */
     size_t inserted_count;
-    size_t evicted; /* items evicted and not yet part of an insert */
-    size_t drawn;   /* draws made one at a time */
+    size_t evicted; /* items evicted since the last insert, but not because of max_size: logged
+                       with the next insert, or in a record of their own */
+    size_t drawn;   /* draws of single items */
     size_t update_count;
     rp_inserted inserted[RP_LOG_BATCH];
     rp_update updates[RP_LOG_BATCH];

@@ -15,7 +15,7 @@
  *       first_uncounted is one of them, or RP_SLOT_NONE.
  *
  * Code that changes a slot gets it from rp_slots_change(), which marks its block as changed.
- * While a cut is open (cut.h), the first change to a block saves a copy of it before:
+ * While a cut is open (cut.h), a copy of a block is saved before its first change:
  *   C1  a block that was in use at the cut is saved, or has not changed since;
  *   C2  if an item that was live at the cut has been reclaimed, its block is saved, and the cut
  *       keeps the references to its trajectory (`kept`);
@@ -109,9 +109,11 @@ typedef struct rp_slots {
     size_t live;
     size_t retired;
     uint32_t first_free, first_retired, last_retired;
-    uint32_t first_uncounted; /* the first retired slot that the account still counts */
+    uint32_t first_uncounted; /* the first retired slot whose item the table's account still
+                                 counts (account.h) */
     uint64_t next_sequence;
-    uint8_t *marks;    /* by block: changed since the last cut that was kept */
+    uint8_t *marks;    /* by block: changed since the open cut; if none is open, since the last
+                          one that rp_cut_free() ended with `kept` */
     size_t mark_room;  /* >= the number of blocks */
     rp_slots_cut *cut; /* NULL, or open: borrowed */
     rp_allocator alloc;
@@ -189,12 +191,13 @@ static inline void rp_slots_retire(rp_slots *s, uint32_t slot)
     s->retired++;
 }
 
-/* Frees up to `count` retired slots, oldest first. Moves their references to `out` and returns
- * their number; references of items that an open cut may still read go to the cut (C2). */
+/* Frees up to `count` retired slots, oldest first. Moves the references of each to an entry of
+ * `out` and returns the number of entries. References of items that an open cut may still read
+ * go to the cut instead (C2). */
 size_t rp_slots_reclaim(rp_slots *s, rp_retired *out, size_t count);
 
-/* Releases a block of an open cut (C3). Moves the references that the cut kept for it to `out`
- * and returns their number. */
+/* Releases a block of an open cut (C3). Moves the references that the cut kept for each slot of
+ * the block to an entry of `out` and returns the number of entries. */
 size_t rp_slots_release_block(rp_slots_cut *cut, size_t block,
                               rp_retired out[RP_SLOTS_PER_BLOCK]);
 

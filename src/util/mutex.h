@@ -55,17 +55,18 @@ typedef struct rp_cond {
     pthread_cond_t cv; /* on the monotonic clock */
 } rp_cond;
 
-/* Neither can fail on Linux: glibc's private mutexes and conditions hold no resource. */
+/* rp_mutex_init() and rp_cond_init() cannot fail on Linux: glibc's process-private mutexes and
+ * condition variables hold no resource. */
 void rp_mutex_init(rp_mutex *m, int rank);
 void rp_mutex_deinit(rp_mutex *m);
 void rp_mutex_lock(rp_mutex *m) RP_ACQUIRE(*m);
 /* Acquires the mutex if that needs no wait. For callers that can do without it, such as the
  * child of a fork: the mutex may be held by a thread that the child does not have. */
 bool rp_mutex_try_lock(rp_mutex *m) RP_TRY_ACQUIRE(true, *m);
-/* Acquires another mutex of the rank that was acquired last. Only for code that acquires
- * several mutexes of one rank while no other thread that holds one of them can want another:
- * docs/threading.md has the argument. The try variant gives up after some microseconds instead
- * of sleeping. */
+/* Acquires another mutex of the rank that was acquired last. Only for callers that know that no
+ * other thread waits for one of these mutexes while it holds another, which would deadlock:
+ * docs/threading.md has the argument. The try variant spins for some microseconds, then returns
+ * false instead of sleeping. */
 void rp_mutex_lock_beside(rp_mutex *m) RP_ACQUIRE(*m);
 bool rp_mutex_try_lock_beside(rp_mutex *m) RP_TRY_ACQUIRE(true, *m);
 void rp_mutex_unlock(rp_mutex *m) RP_RELEASE(*m);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fields of protobuf messages: the common part of the readers, and writers.
  *
- * Readers follow proto3: fields may be in any order; of a repeated scalar field that is not
- * declared as such the last one counts, submessages are merged; a field with an unknown number
- * or the wrong type is skipped; repeated numbers may be packed or not. Readers are pure
- * functions, and their results borrow from the bytes.
+ * Readers follow proto3: fields may be in any order; if a field that is not declared as
+ * repeated occurs several times, the last scalar counts, and submessages are merged; a field
+ * with an unknown number or the wrong type is skipped; repeated numbers may be packed or not.
+ * Readers are pure functions, and their results borrow from the bytes.
  *
  * Writers omit default values. They append to an rp_buf, which records that it has run out of
  * memory. So no writer fails: check `bad` at the end. */
@@ -27,7 +27,8 @@ bool rp_wire_is_text(const void *data, size_t size);
 RP_NODISCARD rp_status rp_wire_read_text(const rp_pb_field *field, const char *what,
                                          rp_string *out, rp_error *err);
 
-/* Reads a message whose only field, number 1, is such a string; "" if it is absent. */
+/* Reads a message whose only field, number 1, is a string, as rp_wire_read_text() does. "" if
+ * the field is absent. */
 RP_NODISCARD rp_status rp_wire_read_only_text(const uint8_t *data, size_t size,
                                               const char *message, const char *what,
                                               rp_string *out, rp_error *err);
@@ -35,15 +36,16 @@ RP_NODISCARD rp_status rp_wire_read_only_text(const uint8_t *data, size_t size,
 /* The error for malformed bytes. Returns RP_INVALID. */
 rp_status rp_wire_malformed(rp_error *err, const char *message);
 
-/* For readers of responses, whose errors are not the caller's: turns RP_INVALID into
- * RP_CORRUPT. Other statuses are returned unchanged. */
+/* For readers of responses: a malformed response is an error of the peer, not of the caller, so
+ * RP_INVALID becomes RP_CORRUPT. Other statuses are returned unchanged. */
 rp_status rp_wire_blame_peer(rp_status status, rp_error *err);
 
 /* Adds to `*count` the numbers in one field of `repeated uint64`, packed or not. False if the
  * bytes are no varints. */
 RP_NODISCARD bool rp_wire_count_numbers(const rp_pb_field *field, size_t *count);
 
-/* Copies the numbers of such a field, which have been counted; returns the end. */
+/* Copies the numbers of a field that rp_wire_count_numbers() has counted. Returns the address
+ * after the last copy. */
 uint64_t *rp_wire_copy_numbers(const rp_pb_field *field, uint64_t *out);
 
 /* True if the field is a well-formed KeyWithPriority. */
@@ -71,7 +73,8 @@ static inline double rp_wire_double(const rp_pb_field *field)
     return value;
 }
 
-/* 0 and empty values are omitted. Pass an int32 or int64 as (uint64_t)(int64_t). */
+/* 0 and empty values are omitted. To pass a signed value as uint64_t, sign-extend it first:
+ * (uint64_t)(int64_t)value. */
 void rp_wire_put_number(rp_buf *out, uint32_t number, uint64_t value);
 void rp_wire_put_int(rp_buf *out, uint32_t number, int64_t value);
 void rp_wire_put_double(rp_buf *out, uint32_t number, double value);

@@ -10,7 +10,7 @@ typedef enum rp_wire_serving {
     RP_WIRE_HEALTH_UNKNOWN = 0,
     RP_WIRE_SERVING = 1,
     RP_WIRE_NOT_SERVING = 2,
-    RP_WIRE_SERVICE_UNKNOWN = 3, /* for Watch; Check fails with RP_NOT_FOUND */
+    RP_WIRE_SERVICE_UNKNOWN = 3, /* sent by Watch; Check fails with RP_NOT_FOUND instead */
 } rp_wire_serving;
 
 /* `*service` is borrowed; empty: the server as a whole. RP_INVALID (malformed, or a

@@ -6,8 +6,8 @@
  *
  * A message is an rp_message to which chunks, items and keys to keep are appended, in any order
  * and number: the server reads all chunks of a message before its items.
- * rp_insert_request_bytes() is its size so far. False: no memory; the message must not be sent.
- */
+ * rp_insert_request_bytes() is its size so far. The functions that append return false if there
+ * is no memory; then the message must not be sent. */
 #ifndef RP_WIRE_INSERT_REQUEST_WRITE_H
 #define RP_WIRE_INSERT_REQUEST_WRITE_H
 
@@ -23,9 +23,9 @@ typedef struct rp_wire_insert {
     const rp_trajectory *trajectory;
 } rp_wire_insert;
 
-/* Appends chunks, in their wire form. Those of RP_MESSAGE_COPY_BYTES and more are borrowed: the
- * reply must hold a trajectory of them (rp_message_hold()), or the caller must keep them, until
- * the message was written. */
+/* Appends chunks, in their wire form, to the message `reply`. Chunks of RP_MESSAGE_COPY_BYTES
+ * and more are borrowed until the message has been written: until then the message must hold a
+ * trajectory that refers to them (rp_message_hold()), or the caller must keep them. */
 RP_NODISCARD bool rp_insert_request_add_chunks(rp_message *reply, rp_chunk *const *chunks,
                                                size_t count);
 

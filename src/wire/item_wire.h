@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writes the trajectory of an item, which a client sends to insert it and a server to return
- * it: computes the size first, then writes directly into memory.
+/* Writes the trajectory of an item. A client sends a trajectory to insert an item, a server to
+ * return an item. The size is computed first, so that the trajectory is written directly
+ * into the memory of the message.
  *
  *   FlatTrajectory   1 Column, repeated
  *   Column           1 ChunkSlice, repeated   2 squeeze
  *   ChunkSlice       1 chunk_key  2 offset  3 length  4 index
  *
- * A slice has less than 128 bytes, and so has a column of a few slices: their length is one
- * byte, which is filled in after them. */
+ * A slice has less than 128 bytes, and so has a column of at most RP_SHORT_COLUMN slices. The
+ * length before each of them is therefore one byte, which is set after the content is known. */
 #ifndef RP_WIRE_ITEM_WIRE_H
 #define RP_WIRE_ITEM_WIRE_H
 
@@ -18,7 +19,7 @@
 #include "chunk/protobuf.h"
 #include "chunk/trajectory.h"
 
-/* Field numbers of a PrioritizedItem and what is in it. */
+/* Field numbers of a PrioritizedItem and of the messages inside it. */
 enum {
     RP_ITEM_KEY = 1,
     RP_ITEM_TABLE = 2,
@@ -36,11 +37,13 @@ enum {
 };
 
 enum {
-    RP_SLICE_MAX_BYTES = 2 + 11 + 3 * 6, /* with its head */
+    RP_SLICE_MAX_BYTES = 2 + 11 + 3 * 6, /* with its tag and length */
+    /* So many slices, with RP_ITEM_SQUEEZE, never exceed the 127 bytes of a one-byte length. */
     RP_SHORT_COLUMN = (127 - 2) / RP_SLICE_MAX_BYTES,
 };
 
-/* Default values are not written. All field numbers here are below 16. */
+/* Zeros are not written: they are the defaults. A tag is one byte, since all field numbers here
+ * are below 16. */
 static inline size_t rp_item_varint_size(uint64_t value)
 {
     return value == 0 ? 0 : 1 + rp_pb_varint_size(value);

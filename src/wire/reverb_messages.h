@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The small messages of Reverb's service: reading requests, writing responses.
  *
- * Those that carry chunks have files of their own (insert_request.h, sample_response.h). All of
- * this is pure functions over bytes. Strings are borrowed from the bytes read. Statuses of the
- * readers: RP_INVALID (not such a message, a name that is no text or has more than 255
- * bytes), RP_NO_RESOURCE (too many keys). Out-parameters are written on RP_OK only. */
+ * Messages that carry chunks have files of their own (insert_request.h, sample_response.h). All
+ * functions are pure functions over bytes. Strings are borrowed from the bytes read. Readers
+ * return RP_INVALID (the message is malformed; a name is not text or has more than 255 bytes)
+ * and RP_NO_RESOURCE (too many keys). Out-parameters are written on RP_OK only. */
 #ifndef RP_WIRE_REVERB_MESSAGES_H
 #define RP_WIRE_REVERB_MESSAGES_H
 
@@ -14,10 +14,10 @@
 typedef struct rp_wire_sample_request {
     rp_string table;
     int64_t num_samples; /* as sent: any number */
-    bool has_timeout;    /* the message says something about it; if not, for ever */
-    int64_t timeout_ms;  /* as sent: negative is for ever, 0 not at all */
-    rp_string lease;     /* of SampleShared only: bytes, */
-    uint64_t lease_call; /* and the number of the call */
+    bool has_timeout;    /* the message has a timeout; false: wait without a limit */
+    int64_t timeout_ms;  /* as sent: negative waits without a limit, 0 does not wait */
+    rp_string lease;     /* SampleShared only: the id of the lease, any bytes */
+    uint64_t lease_call; /* SampleShared only: the number that the client gave to the call */
 } rp_wire_sample_request;
 
 RP_NODISCARD rp_status rp_wire_read_sample_request(const uint8_t *data, size_t size,
@@ -47,8 +47,8 @@ RP_NODISCARD rp_status rp_wire_read_initialize_request(const uint8_t *data, size
                                                        int64_t *pid, rp_string *table,
                                                        rp_error *err);
 
-/* Writing appends one message to `out`; see there for how it fails. The other responses of the
- * service are empty. */
+/* Each writer appends one message to `out`, which records failures (util/buf.h). The other
+ * responses of the service are empty. */
 void rp_wire_write_insert_response(rp_buf *out, const uint64_t *keys, size_t count);
 /* `state_id` is the high half, then the low. */
 void rp_wire_write_server_info(rp_buf *out, const uint64_t state_id[2],

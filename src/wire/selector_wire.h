@@ -18,7 +18,8 @@ typedef struct rp_wire_selector {
     bool min_heap;
 } rp_wire_selector;
 
-/* Reads such a field; a second one is merged. False if it is malformed. */
+/* Reads a KeyDistributionOptions field. If a message has the field twice, the second is merged
+ * into the first. Returns false if the field is malformed. */
 RP_NODISCARD bool rp_wire_read_selector(const rp_pb_field *field, rp_wire_selector *selector);
 
 /* Converts what was read; leaves `*out` unchanged if the field was absent. False if the kind is

@@ -15,16 +15,17 @@ typedef struct rp_arena {
 void rp_arena_init(rp_arena *arena, const rp_allocator *alloc);
 void rp_arena_deinit(rp_arena *arena);
 
-/* Returns `size` zeroed bytes, aligned for any type, valid until the arena is deinitialised, or
- * NULL without memory. */
+/* Returns `size` zeroed bytes, aligned for any type and valid until the arena is deinitialised.
+ * NULL if there is no memory. */
 void *rp_arena_take(rp_arena *arena, size_t size);
 
 /* Makes room for one more element in an array of the arena and updates `*capacity`. Returns the
- * array to use from now on (the old one stays readable), or NULL without memory. */
+ * array to use from now on (the old one stays readable). NULL if there is no memory. */
 void *rp_arena_grow(rp_arena *arena, const void *array, size_t count, size_t *capacity,
                     size_t element_size);
 
-/* Return copies of text, terminated, or NULL without memory. */
+/* Return a terminated string: a copy of `size` bytes of `text`, or formatted text. NULL if
+ * there is no memory. */
 char *rp_arena_text(rp_arena *arena, const char *text, size_t size);
 char *rp_arena_format(rp_arena *arena, const char *format, ...) RP_PRINTF(2, 3);
 

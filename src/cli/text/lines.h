@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads lines of bounded length from a file or a pipe. Ctrl-C ends the wait for a line. */
+/* Reads lines of bounded length from a file or a pipe. The wait for a line ends when `wake_fd`
+ * becomes readable, as it does on Ctrl-C. */
 #ifndef RP_CLI_TEXT_LINES_H
 #define RP_CLI_TEXT_LINES_H
 

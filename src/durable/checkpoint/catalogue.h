@@ -5,7 +5,8 @@
  *
  *   K1  every segment that a checkpoint in the catalogue needs is in the catalogue;
  *   K2  checkpoints and segments are ascending, without duplicates;
- *   K3  the shares of a block name each segment once: its own and those of its chunks.
+ *   K3  a block has one share for each segment that it needs: the segment that holds the block
+ *       and the segments that hold its chunks.
  *
  * One thread at a time: the one that writes checkpoints. */
 #ifndef RP_DURABLE_CHECKPOINT_CATALOGUE_H
@@ -23,7 +24,9 @@ typedef struct rp_kept_block {
     rp_manifest_block at;
     rp_share *shares;
     uint32_t share_count;
-    bool fresh; /* in a checkpoint that is being written: the block owns its shares */
+    /* Written for the checkpoint in progress: the block owns its shares. The other blocks of
+     * that checkpoint borrow theirs from the last checkpoint. */
+    bool fresh;
 } rp_kept_block;
 
 typedef struct rp_kept_table {
@@ -46,15 +49,16 @@ typedef struct rp_kept_checkpoint {
 
 typedef struct rp_owned_segment {
     uint64_t number;
-    uint64_t dead_at; /* the checkpoint before whose cut no chunk in memory had its location in
-                         the segment; 0: alive */
+    /* The checkpoint before whose cut the segment was found dead: it is no longer written, and
+     * no chunk in memory has its location in it. 0: alive. */
+    uint64_t dead_at;
 } rp_owned_segment;
 
 typedef struct rp_catalogue {
     rp_allocator alloc;
     rp_kept_checkpoint *checkpoints;
     size_t checkpoint_count, checkpoint_capacity;
-    rp_owned_segment *segments; /* without those that rp_checkpointer.next_segment excludes */
+    rp_owned_segment *segments; /* new ones are added later: see rp_checkpointer.next_segment */
     size_t segment_count, segment_capacity;
     uint64_t *held; /* segments that quarantined checkpoints need: never removed */
     size_t held_count, held_capacity;
@@ -85,8 +89,8 @@ bool rp_catalogue_needs(const rp_catalogue *c, uint64_t number);
 const rp_manifest_segment *rp_find_segment(const rp_manifest_segment *segments, size_t count,
                                            uint64_t number);
 
-/* Frees the tables. only_fresh, for a checkpoint that was not finished: frees the shares of
- * fresh blocks only, since the others are borrowed. */
+/* Frees the tables and their blocks. `only_fresh` is for a checkpoint that was not finished:
+ * only the shares of fresh blocks are freed, since the other blocks borrow theirs. */
 void rp_kept_tables_free(const rp_allocator *alloc, rp_kept_tables *tables, bool only_fresh);
 /* Finds the blocks of a table. NULL: it is not there. */
 const rp_kept_table *rp_kept_tables_find(const rp_kept_tables *tables, const rp_table *table);

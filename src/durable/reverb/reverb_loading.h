@@ -2,9 +2,11 @@
 /* A dm-reverb checkpoint that is being loaded, shared by reverb_load.c, which reads it, and
  * reverb_fill.c, which fills the store.
  *
+ * Invariants:
  *   B1  each count is at most its capacity;
  *   B2  the names of tables are unique;
- *   B3  an item owns its trajectory until give_block() passes it to the table. */
+ *   B3  an item owns its trajectory until give_block() in reverb_fill.c passes it to the
+ *       table. */
 #ifndef RP_DURABLE_REVERB_REVERB_LOADING_H
 #define RP_DURABLE_REVERB_REVERB_LOADING_H
 

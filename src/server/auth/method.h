@@ -53,14 +53,15 @@ typedef enum rp_method {
  * matter. */
 rp_method rp_method_of(const char *path);
 
-/* "InsertStream" and so on, the word in metrics and logs; "unknown". Static. */
+/* The name of the method in metrics and logs: "InsertStream" and so on, or "unknown" for
+ * RP_METHOD_UNKNOWN. Static. */
 const char *rp_method_name(rp_method method);
 
-/* The role that a method needs. Health and reflection need none; any other method
- * that the table does not have needs admin. */
+/* The role that a method needs. Health and reflection need none. RP_METHOD_UNKNOWN, and any
+ * method that is missing from the list in method.c, needs admin. */
 rp_role rp_method_role(rp_method method);
 
-/* The same for a path. */
+/* The role that the method of a :path needs. */
 rp_role rp_auth_needed(const char *path);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How long something lasts, and whether it goes on fast enough. Plain values; time comes in as
- * an argument, and 0 is no time. */
+/* Measures how long a condition has held, and whether a peer moves bytes fast enough. Plain
+ * values. The current time is an argument; a stored time of 0 means: not set. */
 #ifndef RP_SERVER_BOUNDS_PACE_H
 #define RP_SERVER_BOUNDS_PACE_H
 
@@ -8,8 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* For how long something has been so, which began at `*since_ns`; 0 and begun anew if it is
- * not. */
+/* Returns for how long a condition has held. `is_so`: it holds now. `*since_ns` is the time of
+ * the first call at which it held. If it does not hold, returns 0 and clears `*since_ns`. */
 static inline int64_t rp_lasts_ns(bool is_so, int64_t *since_ns, int64_t now_ns)
 {
     if (!is_so) *since_ns = 0;
@@ -17,17 +17,21 @@ static inline int64_t rp_lasts_ns(bool is_so, int64_t *since_ns, int64_t now_ns)
     return is_so ? now_ns - *since_ns : 0;
 }
 
-/* Bytes that a peer has to move while others wait for their room. In each window as many have
- * to move as it takes to move all within the grace: so a peer moves as much as it keeps from
- * others once in each grace. Zero is the beginning. */
+/* Tests whether a peer moves (sends or reads) its bytes fast enough while other connections
+ * wait for the room that these bytes take. The peer has to move all of them within the grace
+ * period, so in each window at least bytes * window / grace. `bytes` is the number at the
+ * beginning or at the end of the window, whichever is less. So in each grace period a peer
+ * moves as many bytes as it keeps from others. Zero-initialise it. */
 typedef struct rp_pace {
-    int64_t since_ns; /* the beginning of the window */
-    uint64_t moved;   /* what had moved then */
-    size_t bytes;     /* and what there was to move */
+    int64_t since_ns; /* the beginning of the window; 0: none has begun */
+    uint64_t moved;   /* `moved` at the beginning of the window */
+    size_t bytes;     /* `bytes` at the beginning of the window */
 } rp_pace;
 
-/* Looks at it, while it matters. `moved` is what has moved so far, `bytes` what there is to
- * move now. True if less has moved in a window than should have. */
+/* Returns true if the window is over and the peer has moved too few bytes in it. If it has
+ * moved enough, starts the next window. `matters`: other connections wait for room; if false,
+ * nothing is measured and the window ends. `moved` is the total that the peer has moved so far,
+ * `bytes` what it has to move now. */
 static inline bool rp_pace_is_behind(rp_pace *pace, bool matters, uint64_t moved, size_t bytes,
                                      int64_t window_ns, int64_t grace_ns, int64_t now_ns)
 {

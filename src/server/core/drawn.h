@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The items that were drawn for the calls of one connection and are in no response yet: their
- * part of the budget of queued bytes (queue_budget.h, Q4 and Q7).
+/* Counts the bytes of items that were drawn for the calls of one connection and are in no
+ * response yet. They are part of the budget of queued bytes (queue_budget.h, Q4 and Q7).
  *
- * Operations of tables draw on any thread and may outlive the connection. So this is an object
- * of its own, with references that only the worker's thread adds and drops.
+ * Operations of tables draw on any thread and may outlive the connection. So rp_drawn is an
+ * object of its own, with references that only the worker's thread adds and drops.
  *
  * Invariants:
  *   D1  budget->drawn_bytes is the sum of `bytes` of all rp_drawn, but for calls of take, give
  *       and untake that are in progress;
- *   D2  `turn` is odd only while items that were drawn by the turn are counted in `bytes`. */
+ *   D2  `turn` is odd only while items that were drawn by the connection's turn (Q7) are
+ *       counted in `bytes`. */
 #ifndef RP_SERVER_CORE_DRAWN_H
 #define RP_SERVER_CORE_DRAWN_H
 
@@ -16,15 +17,17 @@
 #include "table/op.h"
 
 typedef struct rp_drawn {
-    rp_draw_room room; /* first; for operations that cannot say what their call holds */
+    rp_draw_room room; /* first. For operations whose call does not count its own bytes: `mine`
+                          is 0 */
     rp_allocator alloc;
     rp_queue_budget *budget;
     size_t refs;         /* the worker's thread */
     atomic_size_t bytes; /* drawn and not given back */
-    /* Copies of what the worker knows: rp_connection_update_drawn(). */
-    atomic_size_t counted; /* what else the connection holds on the side RP_QUEUE_OUT */
+    /* Copies of the worker's values, for other threads: rp_connection_update_drawn(). */
+    atomic_size_t counted; /* other bytes of the connection on the side RP_QUEUE_OUT */
     atomic_size_t limit, connection_limit; /* of the side, and of the connection */
-    /* Q7: bytes that may be drawn by a turn, times 2; plus 1 if some of them are. */
+    /* Q7: twice the bytes that may be drawn by the connection's turn, plus 1 if an item has
+     * been drawn by it. 0: nothing may be drawn by a turn. */
     atomic_size_t turn;
 } rp_drawn;
 
@@ -37,9 +40,10 @@ void rp_drawn_unref(rp_drawn *drawn); /* NULL is fine */
 size_t rp_drawn_take(rp_drawn *drawn, size_t mine, size_t least, size_t most);
 /* As rp_draw_room.left, for such a call. Any thread. */
 size_t rp_drawn_left(const rp_drawn *drawn, size_t mine);
+/* Returns bytes of items that were drawn and are in a response now, or were dropped. */
 void rp_drawn_give(rp_drawn *drawn, size_t bytes);
-/* As rp_draw_room.give: returns bytes of items that were not drawn in the end. If no other
- * bytes are counted, the room of a turn may be taken again. Any thread. */
+/* As rp_draw_room.give: returns bytes that were taken for items that were then not drawn. If
+ * rp_drawn_bytes() falls to 0, an item may be drawn by the turn again (Q7). Any thread. */
 void rp_drawn_untake(rp_drawn *drawn, size_t bytes);
 
 static inline size_t rp_drawn_bytes(const rp_drawn *drawn) /* NULL has none */

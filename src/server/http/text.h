@@ -11,8 +11,8 @@ enum { RP_NUMBER_TEXT_BYTES = 32 };
 /* Appends a whole number. */
 void rp_put_whole(rp_buf *out, uint64_t number);
 
-/* Writes a finite number so that it reads back as the same one, in 17 digits at most, with a
- * point in any locale. Returns `text`. */
+/* Formats a finite number with at most 17 significant digits, so that parsing the text gives
+ * the same double. The decimal separator is a point in every locale. Returns `text`. */
 char *rp_number_text(double number, char text[RP_NUMBER_TEXT_BYTES]);
 
 /* Appends text, escaped for the format `how`. */
