@@ -1,4 +1,4 @@
-# The front door; meson does the work. `make help` lists the targets.
+# Targets that call meson and the scripts of this tree. `make help` lists them.
 
 MESON := $(firstword $(wildcard /usr/bin/meson) meson)
 PYTHON := $(firstword $(wildcard /usr/bin/python3) python3)
@@ -8,7 +8,7 @@ C_FILES = $(shell find include src tests fuzz bench examples python -name '*.[ch
 
 .PHONY: all run test test-long durability bench paper wheel format lint fuzz budget campaign install clean help need-build
 
-all: build/release/build.ninja  ## build the library, the command, examples and benchmarks; installs what that needs
+all: build/release/build.ninja  ## build the library, the command, examples and benchmarks; installs missing packages
 	@$(MESON) compile -C build/release
 
 build/release/build.ninja: | need-build
@@ -26,15 +26,15 @@ run: build/release/build.ninja  ## build a server and start it on localhost:8000
 	@echo 'or any Reverb client: reverb.Client("localhost:8000"). Ctrl-C stops it.'
 	@exec build/release/src/cli/reprise serve --port 8000
 
-test:  ## what has to pass, in a few minutes; ONLY="asan lint" for some parts of it
+test:  ## the tests that every change has to pass, a few minutes; ONLY="asan lint" runs some parts
 	@tools/need.sh build test $(if $(ONLY),$(filter cross python,$(ONLY)),cross python)
 	@$(PYTHON) tests/run.py $(ONLY)
 
-test-long:  ## every test in every build at full length, lint, planted bugs, wheels: most of an hour
+test-long:  ## every test in every build at full length, lint, planted bugs, wheels: almost an hour
 	@tools/need.sh build test cross python
 	@$(PYTHON) tests/run.py --long $(ONLY)
 
-durability:  ## a million power cuts, 10,000 kills, every bit; SECONDS=600 for a part of it
+durability:  ## test a million power cuts, 10,000 kills and a flip of every bit; SECONDS=600 stops early
 	@tools/need.sh build test
 	@$(PYTHON) tests/durability/long.py $(if $(SECONDS),--seconds $(SECONDS)) \
 		$(if $(AT_ONCE),--at-once $(AT_ONCE)) $(ONLY)
@@ -48,26 +48,26 @@ bench: all  ## run the benchmarks; BENCH=name for one, QUICK=1 for a short run
 	dmreverb) $(PYTHON) bench/dmreverb.py $(if $(QUICK),--quick) ;; \
 	*) build/release/bench/bench_$$b $(if $(QUICK),--quick) ;; esac; done
 
-paper: all  ## figures 5, 6 and 7 of the Reverb paper, as a CSV and a plot in build/paper
+paper: all  ## measure figures 5, 6 and 7 of the Reverb paper: a CSV file and a plot in build/paper
 	@$(PYTHON) bench/paper_figures.py $(if $(QUICK),--quick)
 
-wheel:  ## wheels of the Python package, one for each CPython of this machine, in build/wheels
+wheel:  ## build a wheel of the Python package for each CPython of this machine, in build/wheels
 	@$(PYTHON) tools/wheel.py
 
-format:  ## let clang-format rewrite the sources
+format:  ## format the C sources with clang-format
 	@clang-format -i $(C_FILES)
 
-lint:  ## clang-format, clang-tidy and the rules about layers, names and sizes
+lint:  ## check with clang-format, clang-tidy and the rules about layers, names and sizes
 	@tools/need.sh build test
 	@$(PYTHON) tests/run.py format lint meta
 
-fuzz:  ## fuzz every decoder, or FUZZ=target; RUNS=10000000 or SECONDS=60 say how long
+fuzz:  ## fuzz every decoder, or only FUZZ=target, for RUNS=10000000 or SECONDS=60
 	@$(PYTHON) tools/fuzz.py $(if $(RUNS),--runs $(RUNS)) $(if $(SECONDS),--seconds $(SECONDS)) $(FUZZ)
 
-budget: all  ## resident memory against the formula of docs/operations.md, under random loads; SECONDS=30 each
+budget: all  ## check resident memory against the formula in docs/operations.md; SECONDS=30 for each load
 	@RP_BUILD=build/release $(PYTHON) tests/attack/budget.py $(if $(SECONDS),--seconds $(SECONDS))
 
-campaign:  ## hours of random runs against the models, then of fuzzing
+campaign:  ## test against the models with random operations for hours, then fuzz for hours
 	@$(PYTHON) tests/run.py --long --suite property --scale 50 --timeout 14400 release asan tsan
 	@$(PYTHON) tools/fuzz.py --seconds 3600
 
@@ -78,5 +78,5 @@ install: all  ## install into PREFIX (default /usr/local), below DESTDIR if that
 clean:  ## remove everything that was built
 	@rm -rf build
 
-help:  ## this list
+help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16

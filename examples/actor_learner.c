@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Two actors write overlapping items of three steps; a learner draws stacked batches with
- * importance weights and sets new priorities. All three are clients of a server:
+ * importance weights and sets new priorities. All three use one client of a server:
  *
  *   reprise serve --table replay:prioritized:1000 --port 8000 &
  *   actor_learner localhost:8000
  *
- * or, without an argument, of a store in this process, through the same calls. */
+ * Without an argument, the client uses a store in this process; the calls are the same. */
 #include <pthread.h>
 #include <reprise/reprise.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@
 
 enum { ACTORS = 2, STEPS = 100, BATCHES = 10, SIZE = 32 };
 
-/* Ends the program if a call has failed, with the sentence that says why. */
+/* If a call has failed, prints its error and ends the program. */
 static void check(rp_status status, const rp_error *err)
 {
     if (status == RP_OK) return;
@@ -45,7 +45,7 @@ static void *act(void *client)
                       writer, &(rp_new_item){"replay", 1, columns, 2}, wait, NULL, &err),
                   &err);
     }
-    check(rp_trajectory_writer_end_episode(writer, true, wait, &err), &err); /* all are in */
+    check(rp_trajectory_writer_end_episode(writer, true, wait, &err), &err); /* flushes */
     rp_trajectory_writer_free(writer);
     return NULL;
 }
@@ -71,7 +71,7 @@ static void learn(rp_client *client)
         check(rp_batch_decode(batch, memory, bytes, &err), &err);
         const rp_sample *samples = rp_batch_samples(batch);
         for (size_t i = 0; i < SIZE; i++) {
-            double error = reward[i][2] - (obs[i][2][0] - obs[i][1][0]); /* what surprised us */
+            double error = reward[i][2] - (obs[i][2][0] - obs[i][1][0]); /* as a TD error */
             loss += samples[i].weight * error * error;
             updates[i] = (rp_update){samples[i].key, 0.1 + error * error};
         }

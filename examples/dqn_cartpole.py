@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DQN on CartPole, with its replay in a server that is reached over TCP.
+"""DQN on CartPole, with the replay buffer in a server that is reached over TCP.
 
     python examples/dqn_cartpole.py             until the mean return is 475, a minute or two
     python examples/dqn_cartpole.py --quick     a few seconds, enough to see it improve
 
 One file, as in CleanRL: read it from top to bottom. The actor writes every step with a
-TrajectoryWriter; an item is one transition, and observations are stored once though two items
-use each. The learner takes batches from a Dataset, which prefetches them in C, and sends new
-priorities back. Both talk to the server through the network, so either could run elsewhere.
+TrajectoryWriter. An item is one transition; each observation is stored once, although two items
+use it. The learner takes batches from a Dataset, which prefetches them in C, and sends new
+priorities to the server. Actor and learner reach the server over the network, so each could run on
+another machine.
 
-torch is used if it is installed, else NumPy and an Adam written out; gymnasium likewise, else the
-same dynamics written out below.
+The network uses torch if it is installed, otherwise NumPy with an Adam of its own. The environment
+is gymnasium's if that is installed, otherwise the same equations below.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ class CartPole:
         return self.state.astype(np.float32)
 
     def step(self, action: int):
-        """Observation, reward, whether it fell, whether time is up."""
+        """Returns the observation, the reward, whether the pole fell, whether time is up."""
         x, x_dot, theta, theta_dot = self.state
         cos, sin = math.cos(theta), math.sin(theta)
         push = ((10.0 if action else -10.0) + 0.05 * theta_dot**2 * sin) / 1.1
@@ -88,7 +89,7 @@ def make_env(seed: int):
 
 
 class NumpyNetwork:
-    """Values of two actions: layers with ReLU, the gradient written out, and Adam."""
+    """Estimates the values of the two actions: layers with ReLU, their gradient, and Adam."""
 
     def __init__(self, seed: int):
         rng = np.random.default_rng(seed)
@@ -104,11 +105,11 @@ class NumpyNetwork:
         self.sync()
 
     def sync(self) -> None:
-        """The network that targets come from becomes this one."""
+        """Copies the weights to the target network."""
         self.target = [w.copy() for w in self.weights]
 
     def forward(self, x: np.ndarray, weights) -> list:
-        """The input of each layer, and the output."""
+        """Returns the input of each layer, and the output of the last."""
         layers = [x]
         for i in range(0, len(weights), 2):
             x = x @ weights[i] + weights[i + 1]
@@ -121,7 +122,7 @@ class NumpyNetwork:
         return self.forward(observation, self.weights)[-1]
 
     def learn(self, observation, action, reward, following, fell, weights, rate) -> np.ndarray:
-        """One step of double DQN; the errors, without sign."""
+        """Makes one update of double DQN. Returns the absolute TD errors."""
         rows = np.arange(len(action))
         best = self.values(following).argmax(1)
         then = self.forward(following, self.target)[-1][rows, best]
@@ -147,7 +148,7 @@ class NumpyNetwork:
 
 
 class TorchNetwork:
-    """The same in torch."""
+    """The same network in torch."""
 
     def __init__(self, seed: int):
         torch.manual_seed(seed)
@@ -200,7 +201,8 @@ def make_server(size: int) -> reprise.Server:
 
 
 class Actor:
-    """Plays, and writes what it sees: a transition is two observations and what lies between."""
+    """Plays and writes its steps. An item is a transition: two observations, and the action and
+    the reward between them."""
 
     def __init__(self, client: reprise.Client, seed: int):
         self.env = make_env(seed)
@@ -209,7 +211,7 @@ class Actor:
         self.total = 0.0
 
     def step(self, action: int, priority: float):
-        """The return of the episode, if this was its last step, else None."""
+        """Plays one step. Returns the return of the episode if this was its last step, or None."""
         following, reward, fell, late = self.env.step(action)
         self.writer.append({"observation": self.observation, "action": np.int64(action),
                             "reward": np.float32(reward), "fell": np.bool_(fell)})
@@ -219,7 +221,7 @@ class Actor:
             self.item(history, -2, priority)
         if not (fell or late):
             return None
-        # The last observation, with nothing else: these fields are absent in that step.
+        # The last step has only an observation; its other fields are absent.
         self.writer.append({"observation": following})
         self.item(self.writer.history, -2, priority)
         self.writer.end_episode()
@@ -248,7 +250,7 @@ def evaluate(network, episodes: int, seed: int) -> float:
 
 
 def train(steps: int, seed: int, evaluate_every: int, say=print) -> dict:
-    """Learns until the goal is reached or the steps are used up; says how it went."""
+    """Learns until the mean return reaches GOAL, for at most `steps` steps. Returns the results."""
     server = make_server(size=50_000)
     client = reprise.Client(f"localhost:{server.port}", transport="tcp")
     network = (TorchNetwork if torch else NumpyNetwork)(seed)
@@ -287,7 +289,7 @@ def train(steps: int, seed: int, evaluate_every: int, say=print) -> dict:
 
         if step % evaluate_every == 0:
             mean = evaluate(network, 10, seed + step)
-            if mean >= GOAL:  # not by luck
+            if mean >= GOAL:  # more episodes, since ten may have been lucky
                 mean = evaluate(network, 50, seed + step + 1)
             best = max(best, mean)
             say(f"step {step:6}  return {np.mean(returns[-20:]):6.1f}  greedy {mean:6.1f}  "

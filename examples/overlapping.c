@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ten steps; every two in a row become an item, and every three another, all sharing the data
- * of their steps. Then a learner draws a batch of threes and sets their priorities. */
+/* An actor writes ten steps. Every two consecutive steps are an item of one table, every three
+ * an item of another, and the items share the data of their steps. Then a learner draws a batch
+ * of items of three steps and sets their priorities. */
 #include <reprise/reprise.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Ends the program if a call has failed, with the sentence that says why. */
+/* If a call has failed, prints its error and ends the program. */
 static void check(rp_status status, const rp_error *err)
 {
     if (status == RP_OK) return;
@@ -35,7 +36,7 @@ static void act(rp_client *client)
         obs[1] += 0.5f * (float)move; /* the environment responds */
         obs[0] += obs[1];
     }
-    check(rp_step_writer_end_episode(writer, wait, &err), &err); /* all items are in */
+    check(rp_step_writer_end_episode(writer, wait, &err), &err); /* flushes all items */
     rp_step_writer_free(writer);
 }
 
@@ -54,7 +55,7 @@ static void learn(rp_table *table)
     check(rp_decoder_new(rp_allocator_default(), 1 << 20, &decoder), &err);
     check(rp_decoder_stack(decoder, items, n, 0, x, sizeof x, &err), &err);
     for (size_t i = 0; i < n; i++) {
-        rp_update update = {samples[i].key, x[i][2][0]}; /* far away is surprising */
+        rp_update update = {samples[i].key, x[i][2][0]}; /* the position, as an example */
         check(rp_table_update(table, &update, 1, NULL, &err), &err);
         printf("p = %.3f, from %.1f to %.1f\n", samples[i].probability, x[i][0][0], x[i][2][0]);
     }
@@ -77,7 +78,8 @@ int main(void)
     check(rp_store_add_table(store, &b, &table, &err), &err);
     check(rp_client_local(store, NULL, &client, &err), &err);
     act(client);
-    for (int i = 0; i < 2; i++) learn(table); /* the second time by the new priorities */
+    for (int i = 0; i < 2; i++)
+        learn(table); /* the second batch is drawn by the new priorities */
     rp_client_free(client);
     rp_store_free(store);
 }
