@@ -2,8 +2,8 @@
 /* A growable array of bytes.
  *
  * Appending returns no status. When an allocation fails, the buffer sets `bad`, keeps its
- * contents and ignores later appends, so that a caller checks once, at the end. The same
- * happens when it would grow past `most`. A plain value, not thread-safe.
+ * contents and ignores later appends, so that a caller checks `bad` once, at the end. The
+ * buffer also becomes bad when an append would exceed `most`. A plain value, not thread-safe.
  *
  * Invariants:
  *   B1  size <= capacity;
@@ -19,9 +19,9 @@
 typedef struct rp_buf {
     uint8_t *data;
     size_t size, capacity;
-    size_t most; /* bytes; 0: no bound */
-    bool bad;    /* an allocation failed, or `most` was reached */
-    bool full;   /* `most` was reached */
+    size_t most; /* the largest size in bytes; 0: no bound */
+    bool bad;    /* an allocation failed, or an append would have exceeded `most` */
+    bool full;   /* an append would have exceeded `most` */
     const rp_allocator *alloc;
 } rp_buf;
 
@@ -31,7 +31,7 @@ static inline void rp_buf_init(rp_buf *buf, const rp_allocator *alloc)
 }
 void rp_buf_deinit(rp_buf *buf);
 
-/* Empties the buffer and keeps its memory. It has no bound afterwards. */
+/* Empties the buffer, keeps its memory and removes its bound. */
 static inline void rp_buf_clear(rp_buf *buf)
 {
     buf->size = buf->most = 0;

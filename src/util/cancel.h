@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cancellation tokens (reprise/wait.h), as a waiting call uses them: it joins a token with a
- * link, the token calls on_fire when it is fired, and the call parts from the token. */
+/* Cancellation tokens (reprise/wait.h), as a waiting call uses them: the call adds a link to a
+ * token, the token calls on_fire of the link when it is fired, and the call removes the link at
+ * the end of its wait. */
 #ifndef RP_UTIL_CANCEL_H
 #define RP_UTIL_CANCEL_H
 
@@ -16,9 +17,11 @@ struct rp_cancel_link {
     rp_cancel_link *prev, *next;
 };
 
-/* Joins; calls on_fire at once if the token has been fired. A NULL token is fine. */
+/* Adds `link` to the token; calls on_fire at once if the token has been fired before. `cancel`
+ * may be NULL in both calls. */
 void rp_cancel_join(rp_cancel *cancel, rp_cancel_link *link);
-/* Once this returns, on_fire is neither running nor called again. */
+/* Removes `link` from the token. When this returns, on_fire is not running and will not be
+ * called again. */
 void rp_cancel_part(rp_cancel *cancel, rp_cancel_link *link);
 
 #endif

@@ -12,15 +12,15 @@
 
 typedef struct rp_count {
     uint64_t key;
-    uint32_t n;         /* 0: free */
-    uint32_t next_free; /* of a free one */
+    uint32_t n;         /* the count; 0: the entry is free */
+    uint32_t next_free; /* in a free entry: the next one, or RP_MAP_NONE */
 } rp_count;
 
 typedef struct rp_count_map {
     rp_map map;
     rp_count *counts;
     size_t capacity;
-    size_t used; /* entries below this have been used */
+    size_t used; /* entries from this index on have never been used */
     uint32_t first_free;
 } rp_count_map;
 
@@ -42,8 +42,9 @@ uint32_t rp_count_map_get(const rp_count_map *m, uint64_t key);
 /* The number of keys with a count > 0. */
 size_t rp_count_map_size(const rp_count_map *m);
 
-/* Shrinks the map if less than a quarter of its memory is in use, unless it is small. Reserved
- * room is lost. Does nothing if there is no memory for the smaller map. */
+/* Shrinks the map if less than a quarter of its memory is in use, unless the map is small. The
+ * room of an earlier reserve is lost. Does nothing if there is no memory for the smaller
+ * map. */
 void rp_count_map_trim(rp_count_map *m);
 
 #endif

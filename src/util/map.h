@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A map from 64-bit keys to slot numbers that leaves the keys where they are.
+/* A hash map from 64-bit keys to slot numbers that does not store the keys.
  *
- * For each key it stores 32 bits of the hash (the tag) and the slot; the owner stores the keys
- * in its slots and compares them. Entries are stored in buckets of seven, one bucket per cache
- * line:
+ * For each key the map stores 32 bits of the hash (the tag) and the slot. The owner of the map
+ * stores the keys in its slots and compares them. Entries are stored in buckets of seven, one
+ * bucket per cache line:
  *
  *   bucket   | tag x 7 | slot x 7 | passed (64 bits) |       tag 0: free
  *
@@ -13,9 +13,10 @@
  * is not 0, and a removal clears one entry and moves none. The hash is keyed, so that a peer
  * that chooses keys cannot cause collisions.
  *
- * Growth is incremental. A full map gets an array of twice as many buckets, and each reserve
- * moves a few entries from the old array to the new one, in the order of their home buckets. So
- * no call takes time in proportion to the whole map, except reserve for very many entries.
+ * Growth is incremental. A full map gets an array of twice as many buckets, and each
+ * rp_map_reserve() moves a few entries from the old array to the new one, in the order of their
+ * home buckets. So no call takes time in proportion to the whole map, except a reserve for very
+ * many entries.
  *
  * Invariants:
  *   M1  an entry is in the old array exactly if its tag is >= old_from;
@@ -25,7 +26,7 @@
  *       stored after it; in particular the buckets from an entry's home to the one before its
  *       own have passed > 0.
  *
- * A plain value, not thread-safe. Only reserve allocates. */
+ * A plain value, not thread-safe. Only rp_map_reserve() allocates. */
 #ifndef RP_UTIL_MAP_H
 #define RP_UTIL_MAP_H
 
@@ -59,7 +60,7 @@ typedef struct rp_map {
     size_t count;
     uint64_t seed[2];
     rp_allocator alloc;
-    /* As `now`, for rp_map_prefetch_unlocked(). */
+    /* A copy of `now`, for rp_map_prefetch_unlocked(). */
     _Atomic(rp_map_bucket *) hint_buckets;
     atomic_uint_fast32_t hint_bits;
 } rp_map;
@@ -96,9 +97,9 @@ static inline void rp_map_prefetch(const rp_map *map, uint32_t tag)
     if (array->buckets != NULL) __builtin_prefetch(array->buckets + rp_map_home(array, tag), 1);
 }
 
-/* The same without the lock that guards the map. The map may grow meanwhile, so this may
- * prefetch a wrong or even a freed line; that is harmless, as a prefetch has no other effect
- * and cannot fault. */
+/* As rp_map_prefetch(), but without the lock that guards the map. The map may grow meanwhile,
+ * so this may prefetch a wrong or even a freed line; that is harmless, as a prefetch has no
+ * other effect and cannot fault. */
 static inline void rp_map_prefetch_unlocked(const rp_map *map, uint32_t tag)
 {
     const rp_map_bucket *buckets =
@@ -110,8 +111,8 @@ static inline void rp_map_prefetch_unlocked(const rp_map *map, uint32_t tag)
     __builtin_prefetch((const void *)line, 1);
 }
 
-/* A look-up: start, then call next until it returns a slot whose key is the right one, or
- * RP_MAP_NONE. */
+/* A look-up: call rp_map_start(), then rp_map_next() until it returns a slot that has the
+ * wanted key, or RP_MAP_NONE. */
 typedef struct rp_map_cursor {
     const rp_map_bucket *buckets;
     size_t mask; /* of bucket numbers */
@@ -119,7 +120,7 @@ typedef struct rp_map_cursor {
     uint32_t matches; /* one bit for each entry of the bucket that is still to be compared */
 } rp_map_cursor;
 
-/* A bit for each of seven numbers that equals `wanted`. */
+/* Returns a bit mask of those of the seven numbers that equal `wanted`. */
 static inline uint32_t rp_map_matches(const uint32_t *numbers, uint32_t wanted)
 {
 #if defined(__SSE2__)
@@ -170,7 +171,8 @@ void rp_map_remove(rp_map *map, uint32_t tag, uint32_t slot);
 /* Moves the entries and the memory of `from` to `map`, which is empty and has the same seed. */
 void rp_map_take(rp_map *map, rp_map *from);
 
-/* Removes every entry, and frees the memory if it is large. Reserve before the next insert. */
+/* Removes every entry, and frees the memory if it is large. Call rp_map_reserve() before the
+ * next insert. */
 void rp_map_clear(rp_map *map);
 
 #endif

@@ -22,7 +22,7 @@ enum { RP_CACHE_LINE = 64 };
 #define RP_SANITIZED 0
 #endif
 
-/* True, and the result in `*out`, if the sum or product fits a size_t. */
+/* Write the sum or the product to `*out`. Return false if it does not fit into a size_t. */
 static inline bool rp_size_add(size_t a, size_t b, size_t *out)
 {
     return !__builtin_add_overflow(a, b, out);
@@ -32,7 +32,8 @@ static inline bool rp_size_mul(size_t a, size_t b, size_t *out)
     return !__builtin_mul_overflow(a, b, out);
 }
 
-/* `size` bytes (>= 1), uninitialised or zeroed. NULL if there is no memory. */
+/* Return `size` bytes (>= 1): rp_alloc() uninitialised, rp_alloc_zero() zeroed. NULL if there
+ * is no memory. */
 void *rp_alloc(const rp_allocator *a, size_t size);
 void *rp_alloc_zero(const rp_allocator *a, size_t size);
 
@@ -46,8 +47,8 @@ void rp_release(const rp_allocator *a, void *ptr, size_t size);
  * False, with nothing changed, if there is no memory or the product overflows. */
 bool rp_resize_array(const rp_allocator *a, void *array, size_t old_count, size_t new_count,
                      size_t element_size);
-/* The same; new elements are not initialised. Resizing a large array of the default allocator
- * is fast: its pages are remapped, not copied. */
+/* As rp_resize_array(), but new elements are not initialised. Resizing a large array of the
+ * default allocator is fast: its pages are remapped, not copied. */
 bool rp_grow_array(const rp_allocator *a, void *array, size_t old_count, size_t new_count,
                    size_t element_size);
 
@@ -67,8 +68,9 @@ void rp_unmap_pages(void *ptr, size_t size);
  * threads that allocate may wait: see rp_memory_wants_trim(). */
 void rp_trim_memory(void);
 
-/* Asks the system to populate the whole pages of these bytes now, as a write would later.
- * Changes no byte, so other threads may use them meanwhile. Best effort. */
+/* Asks the system to provide memory now for the pages that lie wholly within these `size`
+ * bytes, which a first write would do later. Changes no byte, so other threads may use the
+ * bytes meanwhile. Best effort. */
 void rp_touch(void *ptr, size_t size);
 
 #endif

@@ -2,18 +2,20 @@
 /* Small blocks for the default allocator.
  *
  * Tables allocate one or two small objects for every item and free them much later, often on
- * another thread. The pool does each in a few instructions, without a lock or an atomic.
+ * another thread. The pool mostly allocates or frees a block in a few instructions, without a
+ * lock or an atomic.
  *
  *   thread              many at once        depot              one at a time    system
  *   a cache,        <------------------>    slabs of      <------------------>  regions of
  *   two stacks a class                      64 KiB, one class each              2 MiB
  *
- * Blocks come in 32 sizes: multiples of 16 bytes up to 256, of 64 up to 1024, of 256 up to
- * 2048. A thread caches up to 256 KiB of free blocks of a size, in two stacks, and returns one
- * full stack at a time. The depot keeps twelve full stacks for the next thread that has none. A
- * slab without a block in use goes back to its region and can be used for another size. The
- * pool keeps at most as many empty regions as it has regions in use, or one; the others are
- * unmapped. So the pool holds at most twice the memory of the regions in use.
+ * Blocks come in 32 sizes, the classes: multiples of 16 bytes up to 256, of 64 up to 1024, of
+ * 256 up to 2048. For each class, a thread caches up to 256 KiB of free blocks in two stacks,
+ * and returns one full stack at a time. The depot of a class keeps up to twelve full stacks for
+ * the next thread whose cache is empty. A slab without a block in use goes back to its region
+ * and can be used for another size. The pool keeps at most as many empty regions as it has
+ * regions in use, or one; the others are unmapped. So the pool holds at most twice the memory
+ * of the regions in use.
  *
  * There is one pool per process, with static state. A thread that ends returns its cache. Safe
  * from any thread, and after a fork. */
@@ -39,7 +41,7 @@ void rp_pool_trim(void);
 
 typedef struct rp_pool_info {
     size_t held_bytes; /* of all regions */
-    size_t used_bytes; /* of those that have a slab in use */
+    size_t used_bytes; /* of the regions that have a slab in use */
 } rp_pool_info;
 
 void rp_pool_get_info(rp_pool_info *out);

@@ -8,12 +8,13 @@
 enum { RP_SPELT_BYTES = 8 };
 
 /* Escapes the character at `text`, which has `size` >= 1 bytes, into `out`, not terminated.
- * Returns how many bytes of `text` were read; `*spelt` is the length in `out`. */
+ * Returns how many bytes of `text` were read; sets `*spelt` to the number of bytes written to
+ * `out`. */
 size_t rp_spell(const char *text, size_t size, rp_spelling how, char out[RP_SPELT_BYTES],
                 size_t *spelt);
 
-/* Returns `length`, less the bytes of an incomplete UTF-8 character at the end of `text`: where
- * to cut a text that was too long. */
+/* Returns `length`, less the bytes of an incomplete UTF-8 character at the end of `text`. For a
+ * text that was cut off after `length` bytes. */
 size_t rp_utf8_whole(const char *text, size_t length);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reference counts (L4). Taking a reference needs no memory order: the caller already holds
- * one, so the object is alive and visible. Dropping a reference releases the caller's writes,
- * and the thread that drops the last one acquires the writes of all others before it destroys
- * the object.
+/* Reference counts. Taking a reference needs no memory order: the caller already holds one, so
+ * the object is alive and visible. Dropping a reference releases the caller's writes, and the
+ * thread that drops the last one acquires the writes of all others before it destroys the
+ * object.
  *
  * Invariant: the count is >= 1 as long as any thread may take or drop a reference. */
 #ifndef RP_UTIL_REFCOUNT_H
@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 typedef struct rp_refcount {
-    atomic_uint_least32_t n; /* 4 bytes: leaves room for 4 more before an aligned pointer */
+    atomic_uint_least32_t n; /* 4 bytes: 4 more fit before an aligned pointer */
 } rp_refcount;
 
 static inline void rp_refcount_init(rp_refcount *r)
@@ -52,7 +52,8 @@ static inline bool rp_refcount_sub(rp_refcount *r, uint32_t n)
     return true;
 }
 
-/* True if the caller holds the only reference: this stays true until the caller shares it. */
+/* True if the caller holds the only reference. Then it stays the only one until the caller
+ * shares the object. */
 static inline bool rp_refcount_is_one(const rp_refcount *r)
 {
     return atomic_load_explicit(&r->n, memory_order_relaxed) == 1;

@@ -14,8 +14,9 @@
  * it never gets SIGBUS, and only the mapping of this process can write to it. The system
  * provides a page when it is first touched, even by a reader. Therefore a part is made only
  * when a block needs it, and is no longer than its first block, a step, or an eighth of the
- * parts before it, whichever is largest. The seal against writing forbids holes as well: free
- * pages are reused for later blocks, and return to the system when the arena is freed.
+ * parts before it, whichever is largest. The seal against writing also forbids punching holes,
+ * so free pages return to the system only when the arena is freed; until then later blocks
+ * reuse them.
  *
  * Invariants (rp_shared_arena_check() tests them):
  *
@@ -26,22 +27,23 @@
  *   I5  the bit of a list is set exactly if the list is not empty;
  *   I6  used_pages is the sum of the pages of used runs.
  *
- * Any thread. One lock, rank 90, which is acquired last and held for a few list operations or
- * while a part is added. The owner and each block hold a reference to the arena. */
+ * Safe from any thread. The lock has rank 90 and is held for a few list operations or while a
+ * part is added; no other lock is acquired under it. The owner and each block hold a reference
+ * to the arena. */
 #ifndef RP_UTIL_SHARED_ARENA_H
 #define RP_UTIL_SHARED_ARENA_H
 
 #include "reprise/alloc.h"
 
-/* Smaller blocks come from the fallback allocator. */
+/* Smaller blocks come from the fallback allocator, `alloc` of rp_shared_arena_new(). */
 enum { RP_SHARED_MIN_BYTES = 32 << 10 };
 
 typedef struct rp_shared_arena rp_shared_arena;
 
-/* `reserve_bytes` bounds the size (0: half of the machine's memory, at most 64 GiB),
- * `step_bytes` is the smallest length of a part (0: 16 MiB). Blocks that do not fit come from
- * `alloc`, as does the bookkeeping. RP_NO_RESOURCE, RP_UNIMPLEMENTED (the system has no memfd,
- * or cannot seal it). Returns owned. */
+/* `reserve_bytes` bounds the size of the arena (0: half of the machine's memory, at most 64
+ * GiB). `step_bytes` is the smallest length of a part (0: 16 MiB). Blocks that do not fit come
+ * from `alloc`, as does the bookkeeping. RP_NO_RESOURCE, RP_UNIMPLEMENTED (the system has no
+ * memfd, or cannot seal it). Returns owned. */
 RP_NODISCARD rp_status rp_shared_arena_new(const rp_allocator *alloc, size_t reserve_bytes,
                                            size_t step_bytes, rp_shared_arena **out,
                                            rp_error *err);
@@ -55,7 +57,8 @@ rp_allocator rp_shared_arena_allocator(rp_shared_arena *arena);
  * allocator. For readers that continue to read after they have lost their leases. */
 void rp_shared_arena_retire(rp_shared_arena *arena);
 
-/* The offset in the arena of `size` bytes at `data`. False if they are not in the arena. */
+/* Sets `*offset` to the offset in the arena of the `size` bytes at `data`. False if these bytes
+ * are not in the arena. */
 bool rp_shared_arena_find(const rp_shared_arena *arena, const void *data, size_t size,
                           uint64_t *offset);
 

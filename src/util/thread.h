@@ -11,7 +11,7 @@
 /* Starts a thread that blocks all signals; tools show its `name` (at most 15 bytes). The caller
  * joins it. False if the system has no resources for a thread. */
 bool rp_thread_start(pthread_t *thread, const char *name, void *(*run)(void *arg), void *arg);
-/* The same, but the thread is detached. */
+/* Starts a thread in the same way, but detached: no thread joins it. */
 bool rp_thread_detach(const char *name, void *(*run)(void *arg), void *arg);
 
 /* The number of processors that this process may use, at least 1. */

@@ -3,10 +3,9 @@
  *
  * assert() states one condition that takes constant time. RP_VERIFY() calls the checker of a
  * module, which may walk a whole structure. A checker that ran after each operation would make
- * n operations cost n * n, so RP_VERIFY() runs it only as often as keeps its cost constant for
- * each operation: always for a structure of up to VERIFY_PACE parts, every 8th time for one of
- * 8 * VERIFY_PACE.
- */
+ * n operations cost n * n. So for large structures RP_VERIFY() skips most runs, which bounds
+ * the average cost of an operation: the checker runs every time for a structure of up to
+ * VERIFY_PACE parts, every 8th time for one of 8 * VERIFY_PACE. */
 #ifndef RP_UTIL_VERIFY_H
 #define RP_UTIL_VERIFY_H
 
@@ -18,12 +17,12 @@
 #define RP_VERIFY(parts, check) ((void)0)
 #else
 /* Asserts `check`, an expression that is true if all invariants hold. `parts` is the number of
- * parts that it walks. */
+ * parts that `check` walks. */
 #define RP_VERIFY(parts, check) ((void)(rp_verify_is_due(parts) && (assert(check), true)))
 
 enum { VERIFY_PACE = 64 };
 
-/* True if a checker that walks so many parts is to run now. Each thread keeps its own count. */
+/* True if a checker that walks `parts` parts is to run now. Each thread keeps its own count. */
 static inline bool rp_verify_is_due(size_t parts)
 {
     static _Thread_local size_t saved;
