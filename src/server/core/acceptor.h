@@ -36,7 +36,7 @@ typedef struct rp_acceptor_handler {
     void (*on_failed)(rp_acceptor *acceptor, const rp_listener *listener);
 } rp_acceptor_handler;
 
-/* Zeroed it has no listeners. */
+/* A zeroed acceptor has no listeners. */
 struct rp_acceptor {
     rp_acceptor_listener listeners[RP_LISTENERS];
     size_t listener_count;
@@ -44,25 +44,25 @@ struct rp_acceptor {
     rp_loop *loop;
     const rp_acceptor_handler *handler;
     rp_post start, stop;
-    rp_timer pause; /* armed when descriptors ran out */
+    rp_timer pause; /* armed while accepting pauses because descriptors have run out */
     bool is_accepting;
 };
 
-/* Adds a listener for an address. Before it is started. RP_NO_RESOURCE (RP_LISTENERS reached);
- * as rp_listener_open() otherwise. */
+/* Adds a listener for an address. Call it before rp_acceptor_start(). RP_NO_RESOURCE (there are
+ * RP_LISTENERS already), and the errors of rp_listener_open(). */
 RP_NODISCARD rp_status rp_acceptor_listen(rp_acceptor *acceptor, const char *address,
                                           const rp_listener **out, rp_error *err);
-/* Starts and stops accepting: posts to the loop. Any thread; each at most once. Stopping closes
- * the listeners, so peers that connect afterwards are refused by the system. */
+/* Start and stop accepting, by a post to the loop. Any thread; call each at most once. Stopping
+ * closes the listeners, so the system refuses peers that connect afterwards. */
 void rp_acceptor_start(rp_acceptor *acceptor, rp_loop *loop,
                        const rp_acceptor_handler *handler);
 void rp_acceptor_stop(rp_acceptor *acceptor);
-/* Closes the listeners. After the loop has ended. */
+/* Closes the listeners. Call it after the loop has ended. */
 void rp_acceptor_deinit(rp_acceptor *acceptor);
 
-/* The first TCP port that it listens on; 0: none. Any thread. */
+/* The first TCP port that the acceptor listens on; 0: none. Any thread. */
 int rp_acceptor_port(const rp_acceptor *acceptor);
-/* Whether it listens on a Unix socket. Before it is stopped. */
+/* Whether the acceptor listens on a Unix socket. Call it before rp_acceptor_stop(). */
 bool rp_acceptor_has_unix(const rp_acceptor *acceptor);
 
 #endif

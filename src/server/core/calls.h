@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The calls of a connection: requests become tasks, by their method, or pages. */
+/* The calls of a connection: makes a task of each gRPC request, by its method, and responds to
+ * other requests with pages. */
 #ifndef RP_SERVER_CORE_CALLS_H
 #define RP_SERVER_CORE_CALLS_H
 

@@ -3,10 +3,12 @@
  *
  * Invariants:
  *   C1  a connection that is not CLOSED is in worker->connections, once;
- *   C2  is_dirty says whether it is in worker->dirty; one that is CLOSED is not;
+ *   C2  is_dirty is set exactly while the connection is in worker->dirty, and never if it is
+ *       CLOSED;
  *   C3  h2 and drawn are set from the state H2 on, and NULL before;
  *   C4  lease is set in the state LEASE only;
- *   C5  counted_bytes[side] is what the budget of queued bytes counts for it on that side. */
+ *   C5  counted_bytes[side] is the number of bytes that the budget of queued bytes counts for
+ *       the connection on that side. */
 #ifndef RP_SERVER_CORE_CONNECTION_STATE_H
 #define RP_SERVER_CORE_CONNECTION_STATE_H
 
@@ -32,7 +34,7 @@ typedef enum rp_connection_state {
     RP_CONNECTION_SNIFF,     /* the first bytes decide between HTTP/2, HTTP/1.1 and a lease */
     RP_CONNECTION_H2,
     RP_CONNECTION_LEASE,   /* lease_link.h */
-    RP_CONNECTION_CLOSING, /* the rest is written, nothing is read */
+    RP_CONNECTION_CLOSING, /* queued bytes are written, nothing is read */
     RP_CONNECTION_CLOSED,  /* its calls are being ended: closing.h */
 } rp_connection_state;
 
@@ -41,7 +43,7 @@ struct rp_connection {
     rp_timer timer; /* the next check of connection_watch.h */
     rp_timer rest;  /* armed while reads are delayed: read_moderation.h */
     rp_read_moderation moderation;
-    rp_turn_reads turn; /* what was read in this turn of the loop */
+    rp_turn_reads turn; /* reads in this turn of the loop */
     rp_worker *worker;
     rp_connection *prev, *next;
     rp_connection *next_dirty;
@@ -55,7 +57,7 @@ struct rp_connection {
     rp_lease_link *lease;
     rp_task *flushes; /* tasks whose on_flush is to be called at the end of this turn */
     rp_task *tasks;
-    rp_task *deferred, *deferred_last; /* calls that wait for another turn, in order */
+    rp_task *deferred, *deferred_last; /* calls that wait for a later turn, oldest first */
     rp_connection *prev_deferring, *next_deferring;
     rp_handshake handshake;
     rp_closed closed;
@@ -68,17 +70,17 @@ struct rp_connection {
     int64_t blocked_since_ns; /* nothing could be written since then; 0: not blocked */
     size_t pinned_bytes;      /* of chunks that its streams keep and no table holds */
     size_t making_bytes;      /* of responses that are being made */
-    size_t makers;            /* calls with such a response */
-    size_t wanted_bytes;      /* if is_starved: the least that one of its calls waits for */
-    int64_t fed_from_ns;      /* calls that wait for room do not continue earlier */
+    size_t makers;            /* calls whose response is being made */
+    size_t wanted_bytes;      /* if is_starved: the least room that one of its calls needs */
+    int64_t fed_from_ns;      /* calls that wait for room do not continue before this time */
     size_t counted_bytes[RP_QUEUE_SIDES];
     rp_drawn *drawn;          /* items drawn for its calls */
     int64_t opened_ns;        /* plus the time that its handshake has been queued */
     int64_t heard_ns;         /* when bytes were read last */
-    int64_t moved_ns;         /* when response bytes were written last, or none waited */
+    int64_t moved_ns;         /* when response bytes were last written, or none were queued */
     uint64_t left_then;       /* rp_h2_left_bytes() at that time */
     rp_pace reading;          /* how fast the peer reads responses */
-    int64_t pinged_ns;        /* when the ping was sent that is not answered yet; 0: none */
+    int64_t pinged_ns;        /* when a ping was sent that has had no response; 0: none */
     int64_t headers_since_ns; /* since when settings or headers have been incomplete; 0: none */
     rp_intake intake;         /* its incomplete messages */
     rp_turn turns[RP_QUEUE_SIDES]; /* queue_budget.h, Q7 */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Assigns accepted connections to workers: each to the worker that has fewest. */
+/* Assigns each accepted connection to the worker that has the fewest connections. */
 #ifndef RP_SERVER_CORE_DISPATCH_H
 #define RP_SERVER_CORE_DISPATCH_H
 
 #include "server/core/acceptor.h"
 
-/* The handler of rp_server.acceptor, on the first worker's loop. */
+/* The handler of rp_server.acceptor. It runs on the first worker's loop. */
 extern const rp_acceptor_handler rp_dispatch_handler;
 
 #endif

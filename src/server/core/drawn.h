@@ -17,28 +17,28 @@
 #include "table/op.h"
 
 typedef struct rp_drawn {
-    rp_draw_room room; /* first. For operations whose call does not count its own bytes: `mine`
-                          is 0 */
+    rp_draw_room room; /* the first field. For operations whose call does not count its own
+                          bytes: `mine` is 0 */
     rp_allocator alloc;
     rp_queue_budget *budget;
-    size_t refs;         /* the worker's thread */
-    atomic_size_t bytes; /* drawn and not given back */
+    size_t refs;         /* used by the worker's thread only */
+    atomic_size_t bytes; /* of items that were drawn and not given back */
     /* Copies of the worker's values, for other threads: rp_connection_update_drawn(). */
     atomic_size_t counted; /* other bytes of the connection on the side RP_QUEUE_OUT */
-    atomic_size_t limit, connection_limit; /* of the side, and of the connection */
+    atomic_size_t limit, connection_limit; /* of the side; connection_queued_bytes */
     /* Q7: twice the bytes that may be drawn by the connection's turn, plus 1 if an item has
      * been drawn by it. 0: nothing may be drawn by a turn. */
     atomic_size_t turn;
 } rp_drawn;
 
-/* With one reference, or NULL if there is no memory. */
+/* Makes one with one reference. NULL if there is no memory. */
 rp_drawn *rp_drawn_new(const rp_allocator *alloc, rp_queue_budget *budget);
 rp_drawn *rp_drawn_ref(rp_drawn *drawn);
 void rp_drawn_unref(rp_drawn *drawn); /* NULL is fine */
 
 /* As rp_draw_room.take, for a call that holds `mine` bytes already. Any thread. */
 size_t rp_drawn_take(rp_drawn *drawn, size_t mine, size_t least, size_t most);
-/* As rp_draw_room.left, for such a call. Any thread. */
+/* As rp_draw_room.left, for a call that holds `mine` bytes already. Any thread. */
 size_t rp_drawn_left(const rp_drawn *drawn, size_t mine);
 /* Returns bytes of items that were drawn and are in a response now, or were dropped. */
 void rp_drawn_give(rp_drawn *drawn, size_t bytes);
@@ -51,7 +51,7 @@ static inline size_t rp_drawn_bytes(const rp_drawn *drawn) /* NULL has none */
     return drawn != NULL ? atomic_load_explicit(&drawn->bytes, memory_order_relaxed) : 0;
 }
 
-/* Whether a value of `turn` has room for an item of so many bytes. */
+/* Whether `turn`, a value of rp_drawn.turn, has room for an item of `bytes`. */
 static inline bool rp_drawn_turn_has(size_t turn, size_t bytes)
 {
     return turn % 2 == 0 && turn / 2 >= bytes && turn > 0;

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A connection on which a client of this host holds a lease on shared memory: lease.h has the
- * protocol. On its worker's thread.
+/* A connection on which a client of this host holds a lease on shared memory. lease.h describes
+ * the protocol. All functions belong to the worker's thread.
  *
  * Invariants:
  *   N1  connection->lease is set from rp_lease_link_begin() to rp_lease_link_free();
- *   N2  it has fewer bytes than its buffer has room for; once the lease is granted, fewer than
- * one
- *       number when a read has been handled. */
+ *   N2  the link's buffer is never full before a read. Once the lease is granted, it holds less
+ *       than one number (8 bytes) after a read has been handled. */
 #ifndef RP_SERVER_CORE_LEASE_LINK_H
 #define RP_SERVER_CORE_LEASE_LINK_H
 
@@ -18,6 +17,7 @@ bool rp_lease_link_begin(rp_connection *connection);
 bool rp_lease_link_read(rp_connection *connection);
 /* True until the client has been authorized. */
 bool rp_lease_link_is_greeting(const rp_connection *connection);
-void rp_lease_link_free(rp_connection *connection); /* ends the lease, if there is one */
+/* Ends the lease, if there is one, and frees the state of the link. */
+void rp_lease_link_free(rp_connection *connection);
 
 #endif

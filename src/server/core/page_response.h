@@ -6,12 +6,13 @@
 #include "server/core/connection_state.h"
 #include "server/http/page.h"
 
-/* Responds to a GET or HEAD of a connection: at once, or, with a page about all tables, when it
- * is made (http/page_maker.h). The worker goes on meanwhile. */
+/* Responds to a GET or HEAD request of a connection. A page about all tables is made by another
+ * thread (http/page_maker.h) and sent when it is ready; the worker serves other calls in the
+ * meantime. Other pages are sent at once. */
 void rp_page_respond(rp_connection *connection, rp_call *call, bool head_only, const char *path,
                      const char *authorization);
 
-/* The server as pages need it. Borrowed from the server. */
+/* Describes the server to http/page.h. The fields are borrowed from the server. */
 rp_page_host rp_page_host_of(rp_server *server);
 
 #endif

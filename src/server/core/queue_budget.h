@@ -2,44 +2,47 @@
 /* The budget of queued bytes: a bound on the bytes that all connections together hold for
  * their peers.
  *
- * It counts messages that are incomplete or wait for a paused call, including the bytes of them
- * that have not arrived; responses that are being made or wait to be written; large arrays of
- * samples; and items that were drawn for calls and are in no response yet. Each worker counts
- * on its own thread and publishes its changes in blocks and at the end of a turn, so a small
- * message costs no shared atomic. Items are counted before they are drawn, by the thread that
- * draws (drawn.h).
+ * The budget counts
+ *   - messages that are incomplete or wait for a paused call, with the bytes of them that have
+ *     not arrived;
+ *   - responses that are being made or wait to be written, and large arrays of samples;
+ *   - items that were drawn for calls and are in no response yet.
+ * Each worker counts on its own thread and publishes its changes in blocks and at the end of a
+ * turn, so a small message costs no shared atomic. Items are counted before they are drawn, by
+ * the thread that draws (drawn.h).
  *
  * The limit queued_bytes has two sides, half of it each: bytes that peers send, and bytes that
- * are sent to them. A message may wait behind an insert, and that insert for samples. With one
- * common count, messages could use all of it, and the samples would have no room.
+ * are sent to them. A message may wait for an insert before it, and that insert for samples.
+ * With one common count, messages could use all of it, and the samples would have no room.
  *
- * With L, the limit queued_bytes, X = L / 2, its sides, and C connections, on each side:
- *   Q1  while a side counts less than 3/4 X, any connection may add to it what it needs: a
- *       message or an item as a whole, even if the side counts more than X then;
+ * Let L be the limit queued_bytes, X = L / 2 the limit of a side, and C the number of
+ * connections. On each side:
+ *   Q1  while a side counts less than 3/4 X, any connection may add one message or item of any
+ *       size, even if the side then counts more than X;
  *   Q2  the last quarter is for connections within their share, X / 4C and at most 256 KiB, so
  *       that peers that do not read leave room for other connections;
- *   Q3  beyond, a connection may hold FLOOR_BYTES, enough for a small request and its response,
- *       and as much again of frames while its responses wait for a window update;
+ *   Q3  beyond that, a connection may hold FLOOR_BYTES, enough for a small request and its
+ *       response, and as much again of frames while its responses wait for a window update;
  *   Q4  calls draw items only as far as there is room for them, by the same rules. A connection
- *       whose other calls hold the limit connection_queued_bytes draws none;
- *   Q5  a response that is made of items that were drawn takes their room over: it is never
- *       refused, and waits for its reader only;
+ *       whose other calls hold connection_queued_bytes or more draws none;
+ *   Q5  a response that is made of drawn items takes over the room of these items: it is never
+ *       refused, and waits only until its peer reads;
  *   Q6  a message whose size is known is counted as a whole, by the rules above, before more of
  *       it is read (intake.h). The limit message_bytes is at most X.
  *   Q7  connections that have no room by these rules take turns (turns.h): a side lends
  *       message_bytes past X, or one message or item that is larger; message_bytes for one turn
- *       that has to grow beside the others; and an eighth of message_bytes to messages and items
- *       that are no larger than that. Without turns, peers that stop reading or sending could
- *       keep a whole side from all others. A turn of a connection is
- *         - for the rest of its messages, if its peer has sent ARRIVING_BYTES of it, or all,
- *           that the server has not read; until none of its messages is incomplete, and calls
- *           that are paused hold no more than before,
- *         - for one item that one of its calls draws, if its peer has taken all responses that
- *           there were; until it has taken this one.
+ *       that has to grow beside the others; and an eighth of message_bytes to messages and
+ *       items that are no larger than that. Without turns, peers that stop reading or sending
+ *       could keep a whole side from all others. A connection has a turn either
+ *         - for the rest of its incomplete messages. It gets the turn when the socket holds
+ *           ARRIVING_BYTES of that rest, or all of it. The turn ends when none of its messages
+ *           is incomplete and paused calls hold no more than before the turn; or
+ *         - for one item that one of its calls draws. It gets the turn when its peer has taken
+ *           all earlier responses. The turn ends when the peer has taken this response.
  * So the count stays below L + 3 1/4 messages + one item + the larger of these + C * 3 *
  * FLOOR_BYTES + loops * (one response + PUBLISH_BYTES).
  *
- * The connection's part of these rules is in connection_room.h. A rp_queue_part belongs to its
+ * connection_room.h applies these rules to a connection. A rp_queue_part belongs to its
  * worker's thread; functions of rp_queue_budget may be called on any thread. */
 #ifndef RP_SERVER_CORE_QUEUE_BUDGET_H
 #define RP_SERVER_CORE_QUEUE_BUDGET_H
@@ -70,7 +73,7 @@ typedef struct rp_queue_budget {
     rp_turns turns[RP_QUEUE_SIDES];
 } rp_queue_budget;
 
-/* A worker's part. Zeroed it has published everything. */
+/* A worker's part of the count. A zeroed part has nothing to publish. */
 typedef struct rp_queue_part {
     rp_queue_budget *budget;
     rp_counter *counter;                /* the worker's metric queued_bytes */
@@ -83,24 +86,26 @@ void rp_queue_budget_deinit(rp_queue_budget *budget);
 
 /* Adds `bytes`, modulo SIZE_MAX + 1: a difference below zero subtracts. */
 void rp_queue_count(rp_queue_part *part, rp_queue_side side, size_t bytes);
-/* Adds what the part has counted to the budget. At the end of a turn. */
+/* Adds the unpublished bytes of the part to the budget. Called at the end of a turn. */
 void rp_queue_publish(rp_queue_part *part);
 
-/* The count of a side: everything published, and what this part has not published. */
+/* The count of a side: the published and drawn bytes, and the unpublished bytes of this part.
+ */
 size_t rp_queue_bytes(const rp_queue_part *part, rp_queue_side side);
-/* What workers have published of one side, and of both. */
+/* The published and drawn bytes of one side, and of both. */
 size_t rp_queue_published_side(const rp_queue_budget *budget, rp_queue_side side);
 size_t rp_queue_published(const rp_queue_budget *budget);
 
-/* Q1 to Q3: bytes that a connection which holds `own` may add to a side that counts `all`; and
- * the same for one message or item, which may pass the limit by Q1. `limit` is X. */
+/* Bytes that a connection which holds `own` may add to a side that counts `all`, by Q1 to Q3.
+ * rp_queue_room_for_one() is for one message or item, which may pass the limit (Q1). `limit` is
+ * X. */
 size_t rp_queue_room(const rp_queue_budget *budget, size_t limit, size_t all, size_t own);
 size_t rp_queue_room_for_one(const rp_queue_budget *budget, size_t limit, size_t all,
                              size_t own);
 
-/* Records that a connection has found less room than it needs on a side; tells whether that
- * has happened within the last second. A connection that waits for room tries again 20 times a
- * second. */
+/* rp_queue_mark_short() records that a connection has found less room on a side than it needs.
+ * rp_queue_is_short() tells whether that has happened within the last second. A connection that
+ * waits for room tries again 20 times a second. */
 void rp_queue_mark_short(rp_queue_budget *budget, rp_queue_side side, int64_t now_ns);
 bool rp_queue_is_short(const rp_queue_budget *budget, rp_queue_side side, int64_t now_ns);
 

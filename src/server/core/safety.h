@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Delays responses until the changes that they confirm are safe.
  *
- * With a journal each change has a log sequence number (LSN). It is safe once the journal has
- * written it, or synced it, depending on the journal's mode. A task that has made a change
- * waits for its LSN in a list of its worker. The journal's thread posts only to workers whose
- * list is not empty. A turn of a worker's loop completes 512 waits. Without a journal every LSN
- * is safe, and a response costs one comparison.
+ * With a journal, each change has a log sequence number (LSN). A change is safe once the
+ * journal has written it, or synced it, depending on the journal's mode. A task that has made a
+ * change waits for the change's LSN in a list of its worker. The journal's thread posts only to
+ * workers whose list is not empty. A turn of a worker's loop completes at most 512 waits.
+ * Without a journal every LSN is safe, and a response costs one comparison.
  *
  * Invariants:
  *   S1  the list of a worker is in ascending order of LSNs, and used on its thread only;
@@ -22,17 +22,17 @@
 
 /* The journal of a server. */
 typedef struct rp_safety {
-    rp_durable *durable;       /* borrowed; NULL: none */
+    rp_durable *durable;       /* borrowed; NULL: the server keeps nothing on disk */
     atomic_uint_fast64_t safe; /* LSNs up to here are safe; UINT64_MAX without a journal */
     bool is_listening;
 } rp_safety;
 
-/* A wait for an LSN. Embed it, zeroed. */
+/* A wait for an LSN. Embed it in another struct and zero-initialise it. */
 typedef struct rp_safe_wait rp_safe_wait;
 struct rp_safe_wait {
     rp_safe_wait *prev, *next;
     uint64_t lsn;                        /* 0: not waiting */
-    void (*on_safe)(rp_safe_wait *wait); /* called when it has left the list */
+    void (*on_safe)(rp_safe_wait *wait); /* called after the wait has left the list */
 };
 
 /* The waits of a worker. */
@@ -50,26 +50,26 @@ static inline uint64_t rp_safe_now(rp_safety *safety)
     return atomic_load_explicit(&safety->safe, memory_order_acquire);
 }
 
-/* Without a journal: every LSN is safe. */
+/* Starts without a journal: every LSN is safe. */
 void rp_safety_init(rp_safety *safety);
 
-/* Has `on_safe` called by the durable's journal from now on; `ctx` and `durable` are borrowed.
- * RP_NO_RESOURCE (too many listeners). */
+/* Has the journal of `durable` call `on_safe` when LSNs become safe. `ctx` and `durable` are
+ * borrowed. RP_NO_RESOURCE (too many listeners). */
 RP_NODISCARD rp_status rp_safety_listen(rp_safety *safety, rp_durable *durable,
                                         rp_safe_listener *on_safe, void *ctx, rp_error *err);
 void rp_safety_unlisten(rp_safety *safety, rp_safe_listener *on_safe, void *ctx);
 
-/* Raises the safe LSN; false if it is not higher. The journal's thread. */
+/* Raises the safe LSN. False if `lsn` is not higher than it. The journal's thread. */
 bool rp_safety_raise(rp_safety *safety, uint64_t lsn);
 
 void rp_safe_waits_init(rp_safe_waits *waits, rp_safety *safety, rp_loop *loop);
-/* The safe LSN was raised: posts to the loop if its list is armed. Any thread. */
+/* Call it after the safe LSN was raised: posts to the loop if `state` is ARMED. Any thread. */
 void rp_safe_waits_wake(rp_safe_waits *waits);
 
-/* Waits for an LSN: on_safe is called in a later turn, even if the LSN has become safe in the
- * meantime. If it waits already, it waits for the higher LSN of the two. */
+/* Begins to wait for an LSN: on_safe is called in a later turn, even if the LSN is safe by now.
+ * If `wait` is waiting already, it then waits for the higher of the two LSNs. */
 void rp_safe_wait_begin(rp_safe_waits *waits, rp_safe_wait *wait, uint64_t lsn);
-/* Stops waiting, if it waits; on_safe will not be called. */
+/* Ends the wait, if there is one, without calling on_safe. */
 void rp_safe_wait_end(rp_safe_waits *waits, rp_safe_wait *wait);
 
 #endif

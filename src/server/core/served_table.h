@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A served table: a table with its metrics and the state that all streams of it share.
+/* A served table: a table with its metrics and the state that all streams to and from it share.
  *
  * Invariant U1, under the server's lock: server->served has at most one entry for each name. */
 #ifndef RP_SERVER_CORE_SERVED_TABLE_H
@@ -15,23 +15,23 @@ typedef struct rp_served_table {
     rp_refcount refs;
     rp_allocator alloc;
     struct rp_served_table *next; /* in server->served, under the server's lock */
-    rp_table *table;              /* a reference */
+    rp_table *table;              /* owns a reference */
     rp_table_metrics *metrics;
     atomic_size_t pending_inserts; /* items of all streams that wait for the table */
-    atomic_size_t max_pending;     /* with so many pending, insert streams are paused */
-    atomic_size_t sample_bytes;    /* of a recent sample, on average; 0: not known */
+    atomic_size_t max_pending;     /* bound of pending_inserts: at it, insert streams pause */
+    atomic_size_t sample_bytes;    /* average size of recent samples; 0: not known */
     size_t name_size;
     char name[]; /* followed by a zero byte */
 } rp_served_table;
 
-/* Finds the table of that name. Returns a reference, or NULL with `*err` filled in
- * (RP_NOT_FOUND, RP_NO_RESOURCE). Any thread. Takes the server's lock: keep the result for a
- * stream. */
+/* Finds the table named `name`. Returns a reference, or NULL with `*err` filled in
+ * (RP_NOT_FOUND, RP_NO_RESOURCE). Any thread. Takes the server's lock, so a stream should keep
+ * the result. */
 rp_served_table *rp_served_table_find(rp_server *server, rp_string name, rp_error *err);
 rp_served_table *rp_served_table_ref(rp_served_table *served);
 void rp_served_table_unref(rp_served_table *served); /* NULL is fine */
 
-/* The same for a task: on failure returns NULL with the call ended. */
+/* Finds a table for a task. On failure ends the call and returns NULL. */
 rp_served_table *rp_served_table_of(rp_task *task, rp_string name);
 
 static inline bool rp_served_table_is(const rp_served_table *served, rp_string name)
@@ -40,18 +40,19 @@ static inline bool rp_served_table_is(const rp_served_table *served, rp_string n
            (name.size == 0 || memcmp(served->name, name.data, name.size) == 0);
 }
 
-/* NULL: false. */
+/* Whether the table has been dropped. False for NULL. */
 static inline bool rp_served_table_is_dropped(const rp_served_table *served)
 {
     return served != NULL && rp_table_is_dropped(served->table);
 }
 
-/* The table was altered: updates the bounds. */
+/* Updates max_pending after the table was altered. */
 void rp_served_table_altered(rp_served_table *served);
 
-/* Removes the entry of a dropped table, and its metrics. A new table of that name stays. */
+/* Removes the entry of a dropped table, and its metrics. The entry of a new table with the same
+ * name stays. */
 void rp_served_table_forget(rp_server *server, const char *name);
-/* Removes all entries; no stream may be left. */
+/* Removes all entries. No stream may exist. */
 void rp_served_table_forget_all(rp_server *server);
 
 #endif

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parts of a server's life that tests use one by one; reprise/server.h has the rest. */
+/* A part of rp_server_start() that tests also call alone. The other functions of a server are
+ * declared in reprise/server.h. */
 #ifndef RP_SERVER_CORE_SERVER_H
 #define RP_SERVER_CORE_SERVER_H
 
 #include "server/core/server_state.h"
 
-/* Sets up everything that needs no thread and no descriptor; the workers are zeroed. As
- * rp_server_start() otherwise. rp_server_free() frees it. */
+/* Makes a server without starting it: sets up everything that needs no thread and no
+ * descriptor, and zeroes the workers. Parameters and errors are those of rp_server_start().
+ * rp_server_free() frees the server. */
 RP_NODISCARD rp_status rp_server_new(rp_store *store, const rp_server_options *options,
                                      rp_server **out, rp_error *err);
 

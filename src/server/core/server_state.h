@@ -1,38 +1,41 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The state of a server and of its workers, which the units of core/ and rpc/ share.
+/* The state of a server and of its workers, shared by the units of core/ and rpc/.
  *
  * The units of core/, each of which includes only those above it:
  *
  *   read_moderation, queue_budget, drawn, safety, closing, handshakes, acceptor, memory_guard
  *                      values and services that know neither the server nor a connection
- *   server_state       this: the structs, and access to what the server's lock guards
- *   connection_state   the struct of a connection; refusals are counted there
+ *   server_state       this header: the structs, and access to fields that the server's lock
+ *                      guards
+ *   connection_state   the struct of a connection, and its count of refusals
  *   connection_room    how many bytes a connection may add to the budget of queued bytes
- *   connection_watch   whether a peer is too slow, and when to check again
+ *   connection_watch   decides whether a peer is too slow, and when to check again
  *   task               a call and its responses
  *   pinned             limits on chunks and inserts that are in no table
  *   served_table       a table with its metrics
- *   deferral           calls that visit every table: some in each turn of a loop
+ *   deferral           spreads calls that visit every table over turns of the loop
  *   page_response      pages over HTTP/2
- *   calls              requests of HTTP/2 become tasks, by their method
+ *   calls              makes a task of each HTTP/2 request, by its method
  *   lease_link         a connection that holds a lease on shared memory
  *   connection         a socket from its first byte to its last
  *   worker             a thread with an event loop and its connections
  *   dispatch           assigns accepted connections to workers
  *   server             starts and stops everything
  *
- * The methods are in rpc/. It defines rp_task_kinds (task.h) and rp_worker_free_pools (below).
+ * The methods are implemented in rpc/, which also defines rp_task_kinds (task.h) and
+ * rp_worker_free_pools (below).
  *
- * Threads: a connection and all of its tasks belong to one worker's thread. Shared by threads
- * are the operations of tables, notices of the journal and of checkpoints (they post to the
- * worker's loop), the tables, the gate, the metrics, and the atomics of rp_server.
+ * Threads: a connection and all of its tasks belong to one worker's thread. Threads share the
+ * tables, the gate, the metrics, and the atomics of rp_server. Operations of tables, the
+ * journal and checkpoints complete on other threads, which post to the worker's loop.
  *
  * Invariants:
  *   V1  server->connection_count is the sum of the workers' connection_count;
  *   V2  is_loaded changes once, from false to true; safety.durable does not change afterwards;
  *   V3  lists of a worker (connections, dirty, idle_*, open) are used on its thread only;
  *   V4  a worker's loop stops only when `outstanding` is 0: each operation of a table that was
- *       started for the worker has completed, and each page that it asked for has arrived. */
+ *       started for the worker has completed, and each page that the worker has requested has
+ *       arrived. */
 #ifndef RP_SERVER_CORE_SERVER_STATE_H
 #define RP_SERVER_CORE_SERVER_STATE_H
 
@@ -60,10 +63,10 @@
 #include "wire/h2/h2.h"
 
 enum {
-    RP_READ_BYTES = 256 << 10,    /* read at a time, into the worker's buffer */
-    RP_READ_TURN_BYTES = 4 << 20, /* cost of the reads of one turn, of all connections */
+    RP_READ_BYTES = 256 << 10,    /* size of the worker's read buffer */
+    RP_READ_TURN_BYTES = 4 << 20, /* bound on the cost of all reads in one turn */
     RP_READ_EVENT_BYTES = 256,    /* cost of a frame and of a message, besides their bytes */
-    RP_OPEN_BATCHES = 8,          /* tables with an open batch of inserts, at most */
+    RP_OPEN_BATCHES = 8,          /* most tables that have an open batch of inserts */
 };
 
 typedef struct rp_worker rp_worker;
@@ -78,9 +81,9 @@ struct rp_server {
     rp_log log;
     bool moderate, insecure, reset_off, require_client_certificate;
     char *files[4];   /* copies of the paths in rp_server_security */
-    char *page_hosts; /* a copy, or NULL */
+    char *page_hosts; /* a copy of the option, or NULL */
 
-    rp_mutex lock; /* rank RP_RANK_SERVER; guards the next five */
+    rp_mutex lock; /* rank RP_RANK_SERVER; guards the next five fields */
     struct rp_served_table *served RP_GUARDED_BY(lock); /* served_table.h */
     rp_server_limits limits RP_GUARDED_BY(lock);
     rp_tls *tls RP_GUARDED_BY(lock);
@@ -92,7 +95,7 @@ struct rp_server {
     rp_metrics *metrics;
     rp_http_page *page;
     uint64_t state_id[2];
-    uint64_t hash_seed; /* of maps whose keys peers choose */
+    uint64_t hash_seed; /* for maps whose keys peers choose */
     int64_t started_ns;
     atomic_bool draining;
     atomic_bool is_loaded; /* V2; while false, calls that need the store are refused */
@@ -102,8 +105,8 @@ struct rp_server {
     atomic_size_t connection_count;      /* V1 */
     rp_queue_budget budget;              /* of queued bytes */
     atomic_size_t mapped_arrays;         /* sample_array.h */
-    atomic_size_t pinned_bytes;          /* pinned.h; of waiting inserts, without chunks */
-    rp_shared_arena *arena;              /* for clients of this host; NULL: disabled */
+    atomic_size_t pinned_bytes; /* of waiting inserts, without their chunks: pinned.h */
+    rp_shared_arena *arena;     /* for clients of this host; NULL: disabled */
     rp_allocator arena_alloc;
     rp_leases leases;
     rp_memory_guard memory_guard;
@@ -111,7 +114,7 @@ struct rp_server {
     rp_worker *workers;
     size_t worker_count;
     rp_acceptor acceptor;
-    size_t descriptor_room; /* connections that there are descriptors for */
+    size_t descriptor_room; /* most connections that the limit on descriptors allows */
     bool is_open;           /* no credentials are required */
 };
 
@@ -126,26 +129,26 @@ struct rp_worker {
     rp_message_pool replies;
     rp_safe_waits safe_waits;
     uint8_t *read_buffer;
-    rp_connection *connections; /* all that are not closed */
-    rp_connection *dirty;       /* to be written to at the end of this turn */
+    rp_connection *connections; /* all that are not in the state CLOSED */
+    rp_connection *dirty;       /* connections to flush at the end of this turn */
     rp_insert_batch *idle_batches;
     rp_sample_fetch *idle_fetches[2]; /* small ones, large ones */
     size_t idle_batch_count, idle_fetch_count[2], open_count;
     rp_item_room item_room;
-    rp_insert_batch *open[RP_OPEN_BATCHES]; /* open_count of them, all of `batching` */
-    rp_task *batching; /* the task with open batches, which are not started; or NULL */
-    rp_connection *deferring, *deferring_last; /* with deferred calls: deferral.h */
+    rp_insert_batch *open[RP_OPEN_BATCHES]; /* open_count batches, all of the task `batching` */
+    rp_task *batching; /* the task whose batches are open, that is, not started; or NULL */
+    rp_connection *deferring, *deferring_last; /* connections with deferred calls: deferral.h */
     rp_timer deferral;
-    size_t visits; /* of every table in this turn: deferral.h */
+    size_t visits; /* calls in this turn that visited every table: deferral.h */
     rp_handshakes handshakes;
     rp_closing closing;
-    size_t readers, readers_before; /* connections read from: in this turn, and before it */
+    size_t readers, readers_before; /* connections read from in this turn and the last one */
     rp_queue_part queue;            /* its part of the budget of queued bytes */
     size_t outstanding;             /* V4 */
     rp_post stop, drain, new_limits, dropped;
     /* new_limits, or dropped, has been posted and has not run. */
     atomic_bool limits_posted, dropped_posted;
-    rp_post check_pinned; /* these five: pinned.h */
+    rp_post check_pinned; /* this field and the next four: pinned.h */
     atomic_bool check_posted;
     rp_timer pinned_rest;
     int64_t looked_until_ns, swept_until_ns;
@@ -153,20 +156,24 @@ struct rp_worker {
     atomic_size_t connection_count;
 };
 
-/* A copy of the limits in force. Any thread, as all functions here. */
+/* A copy of the limits in force. Any thread, as for all functions here that do not say
+ * otherwise. */
 rp_server_limits rp_server_limits_now(rp_server *server);
 rp_health rp_server_health_now(rp_server *server);
 
-/* RP_UNAVAILABLE: the error of a call that arrives while the store is being loaded. */
+/* Sets the error of a call that arrives while the store is being loaded. Returns
+ * RP_UNAVAILABLE. */
 rp_status rp_server_fail_loading(rp_server *server, rp_error *err);
 
-/* Writes a log line; `format` makes its fields. */
+/* Writes a log line, whose fields are formatted with `format`. */
 void rp_server_log(rp_server *server, rp_log_level level, const char *event, const char *format,
                    ...) RP_PRINTF(4, 5);
 
-/* On the worker's thread: an operation of a table has completed, or a page has arrived (V4). */
+/* Records that an operation of a table has completed, or that a page has arrived (V4). The
+ * worker's thread. */
 void rp_worker_returned(rp_worker *worker);
-/* The same: stops its loop if it is stopping and nothing is outstanding. */
+/* Stops the worker's loop if the worker is stopping and nothing is outstanding. The worker's
+ * thread. */
 void rp_worker_stop_if_done(rp_worker *worker);
 
 /* Frees the batches and fetches that a worker keeps for reuse. Defined by rpc/. */
