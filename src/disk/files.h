@@ -43,10 +43,10 @@ typedef struct rp_files_ops {
     /* Reads up to `size` bytes; `*got` is less only at the end of the file. */
     rp_status (*read)(rp_file *file, uint64_t offset, void *data, size_t size, size_t *got,
                       rp_error *err);
-    /* The same into several parts in order, `count` <= RP_MAX_READ_PARTS. */
+    /* As `read`, but fills `count` <= RP_MAX_READ_PARTS parts, one after another. */
     rp_status (*read_into)(rp_file *file, uint64_t offset, const rp_read_part *parts,
                            size_t count, size_t *got, rp_error *err);
-    /* fdatasync. After a failure, whatever was not synced before must never be trusted. */
+    /* fdatasync. After a failure, bytes that were not synced before must never be trusted. */
     rp_status (*sync)(rp_file *file, rp_error *err);
     /* Asks the kernel to begin writing these bytes to the disk, so that a later sync has less
      * to do. Guarantees nothing and reports no error: sync does. May be NULL. */
@@ -60,12 +60,13 @@ typedef struct rp_files_ops {
      */
     rp_status (*space)(rp_files *fs, uint64_t *total, uint64_t *available, rp_error *err);
 
-    /* Replaces `to`. Durable after sync_directory of the directories of both. */
+    /* Renames `from` to `to` and replaces a file of that name. Durable after sync_directory of
+     * the directories of both. */
     rp_status (*rename)(rp_files *fs, const char *from, const char *to, rp_error *err);
     rp_status (*remove)(rp_files *fs, const char *path, rp_error *err);
-    /* RP_OK if the directory exists. */
+    /* Creates a directory. RP_OK if it exists already. */
     rp_status (*make_directory)(rp_files *fs, const char *path, rp_error *err);
-    /* "" is the directory itself. */
+    /* Syncs the entries of a directory; `path` "" is the directory of the rp_files itself. */
     rp_status (*sync_directory)(rp_files *fs, const char *path, rp_error *err);
     /* Calls `each` with the name of every entry, in any order. */
     rp_status (*list)(rp_files *fs, const char *path, void (*each)(void *ctx, const char *name),

@@ -13,7 +13,7 @@ typedef struct rp_hash rp_hash;
 rp_hash *rp_hash_new(const rp_allocator *alloc);
 void rp_hash_free(rp_hash *hash); /* NULL is fine */
 
-/* Forgets all bytes. */
+/* Starts again with no bytes. */
 void rp_hash_reset(rp_hash *hash);
 /* Adds bytes. */
 void rp_hash_update(rp_hash *hash, const void *data, size_t size);

@@ -9,8 +9,9 @@
  *   append -> queue -- moved by the thread, under the lock -> kept -- encode, write, sync ->
  *   released
  *
- * The lock (rank 46) guards the fields marked so; the others belong to the thread. Invariants,
- * whenever the lock is free:
+ * The lock `mu` (rank 46) guards the fields marked RP_GUARDED_BY(mu). The thread uses the
+ * fields at the end, and those marked "thread", without it. Invariants, whenever the lock is
+ * free:
  *
  *   J5  synced <= written <= last. `safe` is one of the three, depending on mode and state, and
  *       never decreases;
@@ -57,8 +58,8 @@ struct rp_journal {
     atomic_int_fast64_t pause_until;
     rp_journal_space space; /* for sync mode */
     atomic_bool is_lost;    /* records have been given up. Set under the lock */
-    bool has_marker;        /* thread: the next piece begins with SYNCED */
-    bool begins_after_gap;  /* thread: the next file begins with LOST */
+    bool has_marker;        /* thread: the next piece begins with RP_RECORD_SYNCED */
+    bool begins_after_gap;  /* thread: the next file begins with RP_RECORD_LOST */
     bool gave_way;          /* thread: the records were given up because the disk was full */
     bool is_stopping RP_GUARDED_BY(mu);
 
@@ -79,7 +80,7 @@ struct rp_journal {
     size_t file_count, file_capacity RP_GUARDED_BY(mu);
     rp_journal_info info RP_GUARDED_BY(mu); /* counters and the trouble */
 
-    /* The thread's own. */
+    /* Used only by the thread. */
     rp_raw_queue kept; /* taken from the queue and not synced */
     rp_journal_file file;
     rp_journal_piece piece;

@@ -26,15 +26,16 @@ typedef struct rp_journal_options {
      * journal retries later. */
     rp_status (*encode)(void *ctx, rp_record_kind kind, const void *raw, size_t size,
                         rp_buf *out);
-    /* The journal no longer needs the record: releases what it refers to. Called once for each
-     * record, on any thread, without a lock. May be NULL. */
+    /* Releases the objects that a record refers to, when the journal no longer needs the
+     * record. Called once for each record, on any thread, without a lock. May be NULL. */
     void (*release)(void *ctx, rp_record_kind kind, const void *raw, size_t size);
-    /* Everything up to `lsn` is safe. Called on the journal thread, after a batch. May be NULL.
-     */
+    /* Called when everything up to `lsn` is safe, on the journal thread, after a batch. May be
+     * NULL. */
     void (*on_safe)(void *ctx, uint64_t lsn);
-    /* The journal cannot write (`why`), or can again (NULL). It keeps retrying. Also called
-     * each time that the journal has given up records, since then a checkpoint is needed that
-     * begins after this call. May be NULL. */
+    /* Called with the reason when the journal cannot write, and with NULL when it can
+     * again; meanwhile the journal keeps retrying. Also called each time that the journal
+     * has given up records: then a checkpoint is needed that begins after this call. May be
+     * NULL. */
     void (*on_trouble)(void *ctx, const rp_error *why);
     /* Called after each batch and each attempt: the backlog may be shorter now. May be NULL. */
     void (*on_pass)(void *ctx);
@@ -47,9 +48,9 @@ typedef struct rp_journal_info {
     uint64_t kept;                 /* bytes of raw records that are not on stable storage */
     uint64_t syncs, writes, bytes; /* of journal files, since the start */
     uint64_t files;
-    uint64_t condemned; /* files, since the start */
-    bool in_trouble;    /* it cannot write */
-    bool is_lost;       /* it has given up records and waits for a checkpoint */
+    uint64_t condemned; /* files that were condemned since the start */
+    bool in_trouble;    /* the journal cannot write */
+    bool is_lost;       /* the journal has given up records and waits for a checkpoint */
     rp_error trouble;
 } rp_journal_info;
 

@@ -23,7 +23,7 @@ typedef struct rp_raw {
 typedef struct rp_raw_batch rp_raw_batch;
 struct rp_raw_batch {
     rp_raw_batch *next;
-    uint64_t last; /* LSN */
+    uint64_t last; /* LSN of its last record */
     rp_buf buf;
 };
 

@@ -8,8 +8,8 @@
 /* Which checkpoint the journal is read for. */
 typedef enum rp_journal_reading {
     RP_JOURNAL_LIVE,    /* the newest one */
-    RP_JOURNAL_OLDER,   /* an older one: changes that were given up are damage, since only the
-                           newest checkpoint has them */
+    RP_JOURNAL_OLDER,   /* an older one: records that were given up are damage, since only the
+                           newest checkpoint contains their changes */
     RP_JOURNAL_SALVAGE, /* reads whatever is readable */
 } rp_journal_reading;
 
@@ -31,18 +31,19 @@ typedef struct rp_journal_read_options {
 /* Reads all changes after `from`. `*last` is the last good LSN, at least `from`.
  *
  * A bad record, or one for which `each` returns RP_NOT_FOUND, is a torn tail if its LSN is
- * above the last one known to be synced: reading ends there and `*torn_bytes` counts the rest.
- * Below it, the record is damage: RP_CORRUPT. A gap in the LSNs is damage unless the next file
- * says that records were given up there; then reading ends there. With RP_JOURNAL_SALVAGE
- * damage ends the reading with RP_OK, and `err` has RP_CORRUPT and the reason. */
+ * above the last one known to be synced: reading ends there, and `*torn_bytes` is the number of
+ * bytes from there on. Otherwise the record is damage: RP_CORRUPT. A gap in the LSNs is damage
+ * unless the next file says that records were given up there; then reading ends there. With
+ * RP_JOURNAL_SALVAGE damage ends the reading with RP_OK, and `err` has RP_CORRUPT and the
+ * reason. */
 RP_NODISCARD rp_status rp_journal_read(const rp_journal_read_options *options, uint64_t *last,
                                        uint64_t *torn_bytes, rp_error *err);
 
 /* The end of the good part of one journal file. */
 typedef struct rp_journal_end {
     uint64_t lsn;    /* of the last good change; first - 1 if there is none */
-    uint64_t synced; /* the largest LSN known to be synced, also from marks behind a bad record;
-                        0: none */
+    uint64_t synced; /* the largest LSN known to be synced, also from an RP_RECORD_SYNCED behind
+                        a bad record; 0: none */
     uint64_t offset; /* behind the last good record */
     bool is_damaged; /* bytes follow that are no good record */
     bool gave_up;    /* the file begins with RP_RECORD_LOST */

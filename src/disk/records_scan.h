@@ -13,8 +13,8 @@ typedef struct rp_records_scan_options {
     const rp_allocator *alloc;
     rp_files *files;
     const char *path;
-    rp_file_kind kind;        /* that the file must have */
-    const rp_store_id *store; /* that the file must have; NULL: any */
+    rp_file_kind kind;        /* RP_CORRUPT if the file has another */
+    const rp_store_id *store; /* RP_CORRUPT if the file has another; NULL: any */
     rp_record_visit *each;
     void *ctx;
 } rp_records_scan_options;

@@ -9,16 +9,16 @@
  *
  * Invariants, if no other process writes to the file system:
  *
- *   R1  the reserve has the first claim on free space: it is completed before each checkpoint,
- *       and after it before the journal may write again (rp_journal_resume());
+ *   R1  the reserve has the first claim on free space: it is filled up before each checkpoint,
+ *       and again after the checkpoint, before the journal may write (rp_journal_resume());
  *   R2  a checkpoint of up to 64 MiB that does not fit into the free space writes nothing, so
  *       the whole reserve can be taken again (checkpoint_segments.c);
- *   R3  chunks that were not on disk yet may use up RP_RESERVE_SPENT of RP_RESERVE_PARTS parts
- *       of the reserve; more only if dead data on disk makes up for it
+ *   R3  a checkpoint may use RP_RESERVE_SPENT of RP_RESERVE_PARTS parts of the reserve for
+ *       chunks that were not on disk yet; more only if removing dead data will make up for it
  *       (checkpoint_segments.c).
  *
- * So live data cannot use up the reserve, and after items are deleted there is space for the
- * checkpoint that frees theirs. The file stays when the process ends.
+ * So live data cannot use up the reserve, and after items are deleted, there is space for the
+ * checkpoint that frees their data. The file stays when the process ends.
  *
  * One thread at a time. */
 #ifndef RP_DISK_RESERVE_H
@@ -44,13 +44,14 @@ typedef struct rp_reserve {
     uint64_t held;   /* bytes; 0: there is no file */
 } rp_reserve;
 
-/* Creates the file, or grows it, to `bytes` or the share above, whichever is less. If the disk
- * has less free space, takes what there is. RP_NO_RESOURCE: less than wanted is held. Any other
- * status but RP_OK: the file system does not allow a reserve; then only checkpoints on a full
- * disk do not work. */
+/* Creates the file, or grows it, to `bytes` or to 1/RP_RESERVE_SHARE of the file system,
+ * whichever is less. If less space is free, the reserve takes that and the call returns
+ * RP_NO_RESOURCE. Any other error means that the file system does not allow a reserve: then
+ * everything works except checkpoints on a full disk. */
 rp_status rp_reserve_keep(rp_reserve *r, uint64_t bytes);
-/* Creates those of the empty files that are missing. Not while the journal is lost: it needs an
- * inode for its next file first. RP_NO_RESOURCE: the file system has no inodes left. */
+/* Creates those of the empty files that are missing. Do not call it while the journal is lost:
+ * the journal needs an inode for its next file first. RP_NO_RESOURCE: the file system has no
+ * inodes left. */
 rp_status rp_reserve_keep_files(const rp_reserve *r);
 /* Removes the files and so frees their space and inodes. */
 void rp_reserve_release(rp_reserve *r);

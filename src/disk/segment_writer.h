@@ -6,11 +6,11 @@
  *
  * Small payloads are copied next to their headers, so that one system call writes a few large
  * parts instead of thousands; large payloads are written from where they are. The writer hashes
- * what it writes, for the seal.
+ * the bytes that it writes, for the seal.
  *
  * The mark is the end of the last successful flush. The journal may have acknowledged the bytes
- * before it, so they stay in the file whatever fails later: a process that is killed leaves
- * them to its successor. Nothing refers to the bytes behind the mark yet.
+ * before it, so they stay in the file even if a later step fails: if the process is killed, the
+ * next one reads them. Nothing refers to the bytes behind the mark yet.
  *
  * After a write has failed on a full disk, rp_segment_writer_rewind() returns to the mark and
  * cuts the file off there; the writer stays good. After any other failed write, and after a
@@ -58,8 +58,8 @@ typedef struct rp_segment_writer {
     rp_segment *segment; /* a reference to the segment being written; NULL: none */
     rp_hash *hash, *marked_hash;
     rp_segment_mark mark;
-    uint8_t *stage;  /* headers and small payloads of one call; NULL until it is needed */
-    rp_bytes *parts; /* of one call */
+    uint8_t *stage;  /* headers and small payloads of one system call; NULL until needed */
+    rp_bytes *parts; /* of one system call */
     uint32_t *offsets;
     size_t count, capacity;   /* of records written; of `offsets` */
     uint64_t written, synced; /* bytes */
@@ -76,9 +76,10 @@ void rp_segment_writer_init(rp_segment_writer *w, const rp_allocator *alloc, rp_
                             const rp_store_id *store);
 void rp_segment_writer_deinit(rp_segment_writer *w);
 
-/* Writes the first `*taken` (>= 1) of the entries, as many as fit into one call. All are of one
- * segment. Creates the file of a new segment; the segment before must be sealed. After a
- * failure that leaves the writer good, rewind it.
+/* Writes the first of the `count` entries, as many as fit into one system call, and sets
+ * `*taken` (>= 1) to their number. All entries are of one segment. Creates the file of a new
+ * segment; the segment before must be sealed. After a failure that leaves the writer good,
+ * rewind it.
  * RP_NO_RESOURCE, RP_UNAVAILABLE, RP_EXISTS (then the writer is bad). */
 RP_NODISCARD rp_status rp_segment_writer_write(rp_segment_writer *w,
                                                const rp_segment_entry *entries, size_t count,

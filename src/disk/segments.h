@@ -32,10 +32,10 @@ RP_NODISCARD rp_status rp_segments_new(const rp_segments_options *options, rp_se
  * may live on. NULL is fine. */
 void rp_segments_free(rp_segments *s);
 
-/* Copies the location of a chunk, where it is or will be once flushed. Returns false if the
- * chunk has not been put, or was dropped before it was written. */
+/* Copies the location at which a chunk is, or will be once the queue is flushed. Returns false
+ * if the chunk has not been put, or was dropped before it was written. */
 bool rp_segments_locate(const rp_segments *s, const rp_chunk *chunk, rp_disk_location *out);
-/* The same for a chunk that can be in one store only. */
+/* As rp_segments_locate(), for a chunk that can be in one store only. */
 bool rp_chunk_locate(const rp_chunk *chunk, rp_disk_location *out);
 /* True if the chunk is on stable storage: it can be read back, and its bytes in memory are not
  * used here any more. */
@@ -46,19 +46,19 @@ bool rp_segments_has_stored(const rp_segments *s, const rp_chunk *chunk);
  * RP_NO_RESOURCE, RP_INVALID (over RP_MAX_RECORD_BYTES). */
 RP_NODISCARD rp_status rp_segments_put_chunk(rp_segments *s, rp_chunk *chunk,
                                              rp_disk_location *out);
-/* Moves a chunk to a new location: for compaction. Reads it from its old one; a chunk that is
- * still queued keeps its location. The new record names the first location of the chunk. Since
- * new segments have higher numbers, no other chunk can get that location while the record
- * exists, so it identifies the chunk.
+/* Moves a chunk to a new location: for compaction. Reads the chunk from its old location. If
+ * the chunk is still queued, it keeps its location. The new record names the first location of
+ * the chunk. Since new segments have higher numbers, no other chunk can get that location while
+ * the record exists, so it identifies the chunk.
  * RP_NO_RESOURCE, RP_CORRUPT, RP_NOT_FOUND, RP_UNAVAILABLE. */
 RP_NODISCARD rp_status rp_segments_move_chunk(rp_segments *s, rp_chunk *chunk,
                                               rp_disk_location *out, rp_error *err);
 /* Queues a copy of a record that is no chunk. RP_NO_RESOURCE, RP_INVALID. */
 RP_NODISCARD rp_status rp_segments_put(rp_segments *s, rp_record_kind kind, uint64_t number,
                                        const void *payload, size_t size, rp_disk_location *out);
-/* Attaches its location to a chunk that was read from there, and the packed location that it
- * had first, or 0: for recovery. The segment must be open. RP_NOT_FOUND, RP_NO_RESOURCE,
- * RP_INVALID (another size). */
+/* For recovery: attaches to a chunk the location that it was read from. `first` is the packed
+ * location of the chunk before its first move; 0: it was never moved. The segment must be open.
+ * RP_NOT_FOUND, RP_NO_RESOURCE, RP_INVALID (another size). */
 RP_NODISCARD rp_status rp_segments_adopt(rp_segments *s, rp_chunk *chunk,
                                          const rp_disk_location *location, uint64_t first);
 
@@ -71,8 +71,8 @@ uint64_t rp_segments_put_bytes(rp_segments *s, uint64_t *queued);
  * time writes, others wait for it. If the disk is full, nothing is written and the next call
  * retries. Any other failure condemns the open segment: its records that are not synced get new
  * locations in the next segment and are written again, from memory. Callers that hold locations
- * must look them up again after RP_OK of a later flush. What an earlier flush wrote stays in
- * the file.
+ * must look them up again after RP_OK of a later flush. Bytes that an earlier flush wrote stay
+ * in the file.
  * RP_NO_RESOURCE, RP_UNAVAILABLE. */
 RP_NODISCARD rp_status rp_segments_flush(rp_segments *s, rp_error *err);
 /* Flushes, then syncs the files and, for new ones, their directory. */
@@ -87,34 +87,36 @@ void rp_segments_drop_queue(rp_segments *s, bool always);
 RP_NODISCARD rp_status rp_segments_end_open(rp_segments *s, rp_error *err);
 /* True if the last flush or sync failed because the disk is full. */
 bool rp_segments_is_full(rp_segments *s);
-/* Syncs what is flushed and writes nothing: for a full disk. */
+/* Syncs the records that are flushed and writes nothing: for a full disk. */
 RP_NODISCARD rp_status rp_segments_sync_flushed(rp_segments *s, rp_error *err);
-/* Counts how often locations have changed because a segment was condemned or the queue dropped.
- * If it has changed, locations recorded since must be recorded again. */
+/* Returns how often locations have changed because a segment was condemned or the queue
+ * dropped. A caller that has recorded locations must record them again if this number has
+ * changed since. */
 uint64_t rp_segments_generation(rp_segments *s);
 
 /* Reads and checks the record at `location` into `out`, which has space for location->size
- * bytes. A record that is not on stable storage yet is read from memory. `*first` (may be NULL)
- * is the packed location from which a chunk was moved first, or 0. RP_NOT_FOUND also for a
- * location from before a segment was condemned: look the chunk up again. RP_CORRUPT,
- * RP_UNAVAILABLE. */
+ * bytes. A record that is not on stable storage yet is read from memory. If `first` is not
+ * NULL, sets `*first` to the packed location of a moved chunk before its first move, or to 0.
+ * If the location is outdated because a segment was condemned, returns RP_NOT_FOUND: then look
+ * the chunk up again.
+ * RP_NOT_FOUND, RP_CORRUPT, RP_UNAVAILABLE. */
 RP_NODISCARD rp_status rp_segments_read(rp_segments *s, const rp_disk_location *location,
                                         rp_record_kind kind, void *out, uint64_t *first,
                                         rp_error *err);
 
-/* Opens an existing segment for reading, unless it is open; `*bytes` is how many of it can be
- * read. For recovery, and to learn the size of a segment.
+/* Opens an existing segment for reading, unless it is open. Sets `*bytes` to the number of its
+ * bytes that can be read. For recovery, and to learn the size of a segment.
  * RP_NOT_FOUND, RP_CORRUPT, RP_PRECONDITION (a newer format), RP_UNAVAILABLE. */
 RP_NODISCARD rp_status rp_segments_open(rp_segments *s, uint64_t number, uint64_t *bytes,
                                         rp_error *err);
 
-/* Syncs the file of a segment that was opened: an earlier process may have left it unsynced,
- * and what was read of it is relied upon from now on.
+/* Syncs the file of a segment that rp_segments_open() opened. An earlier process may have left
+ * the file unsynced, and this process relies on the data that it has read.
  * RP_NOT_FOUND (it is not open), RP_UNAVAILABLE, RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_segments_sync_opened(rp_segments *s, uint64_t number, rp_error *err);
 
-/* Removes the file of a segment and the store's handle. Chunks in it stay readable. The removal
- * is durable only after a sync of the directory "seg".
+/* Removes the file of a segment and releases the store's handle. Chunks in it stay readable.
+ * The removal is durable only after a sync of the directory "seg".
  * RP_PRECONDITION (it is being written), RP_NOT_FOUND (no such file), RP_UNAVAILABLE. */
 RP_NODISCARD rp_status rp_segments_remove(rp_segments *s, uint64_t number, rp_error *err);
 

@@ -6,9 +6,9 @@
  *             0       flushed                written              count
  *
  * Putting appends an entry, whose location follows that of the last one (the tail). One thread
- * at a time, the worker, writes entries from `written` on. When it has written all that was
- * asked for, they are flushed. A sync releases the entries before `written`; until then an
- * entry keeps its bytes in memory.
+ * at a time, the worker, writes entries from `written` on. When it has written all entries that
+ * its caller asked for, these count as flushed. A sync releases the entries before `written`;
+ * until then an entry keeps its bytes in memory.
  *
  * If the disk is full, the worker rewinds: entries that are written and not flushed are queued
  * again at the same locations, and their bytes are cut off the file. If the disk fails in
@@ -20,9 +20,9 @@
  *   S1  each entry follows the one before it directly, or is the first of a segment with a
  *       higher number;
  *   S2  the tail, if there is one, directly follows the last entry;
- *   S3  the location of a chunk is that of its last entry, and is not stored;
- *   S4  queued_bytes is the sum of the entries from `written` on, unsynced_bytes of those
- *       before it; flushed <= written <= count; put_bytes is at least both sums;
+ *   S3  a chunk that has entries has the location of the last of them, and is not `stored`;
+ *   S4  queued_bytes is the size of the entries from `written` on, unsynced_bytes that of the
+ *       entries before it; flushed <= written <= count; put_bytes is at least their sum;
  *   S5  the segments of entries are held.
  *
  * S1 and S2 do not hold while must_replace. */
@@ -57,11 +57,11 @@ struct rp_segments {
     rp_segment_entry *ring RP_GUARDED_BY(mu);
     size_t capacity RP_GUARDED_BY(mu), first RP_GUARDED_BY(mu); /* capacity: a power of two */
     size_t count RP_GUARDED_BY(mu), written RP_GUARDED_BY(mu), flushed RP_GUARDED_BY(mu);
-    uint64_t popped RP_GUARDED_BY(mu); /* entries that have left: gives each entry a number */
+    uint64_t popped RP_GUARDED_BY(mu); /* entries removed so far: gives each entry a number */
     uint64_t queued_bytes RP_GUARDED_BY(mu), unsynced_bytes RP_GUARDED_BY(mu);
     uint64_t put_bytes RP_GUARDED_BY(mu); /* queued since the start, less those dropped */
 
-    /* The worker's. */
+    /* Used only by the worker. */
     rp_segment_writer writer;
     rp_segment_entry *batch; /* NULL until it is needed */
 };
@@ -90,7 +90,7 @@ void rp_segments_deinit_batch(rp_segments *s);
 
 /* Checks all invariants: NULL, or the name of one that does not hold. For RP_VERIFY(). */
 const char *rp_segments_broken_locked(rp_segments *s) RP_REQUIRES(s->mu);
-/* The same for tests. RP_CORRUPT names the invariant. */
+/* As rp_segments_broken_locked(), for tests. RP_CORRUPT names the invariant. */
 RP_NODISCARD rp_status rp_segments_check(rp_segments *s, rp_error *err);
 
 #endif

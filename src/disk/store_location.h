@@ -22,12 +22,12 @@
 
 typedef struct rp_store_location {
     rp_chunk_location base;
-    struct rp_store_location *next; /* of the same chunk in another store */
+    struct rp_store_location *next; /* location of the same chunk in another store */
     const rp_segment_index *index;  /* of the store */
     rp_segment *segment;            /* a reference; changed only under the lock */
     atomic_uint_least64_t where;
-    uint64_t first;     /* packed location from which the chunk was moved first; 0: never moved.
-                           Changed only under the lock */
+    uint64_t first; /* packed location before the first move; 0: never moved. Changed only under
+                       the lock */
     atomic_bool stored; /* on stable storage */
     uint32_t size;      /* of the payload */
 } rp_store_location;
