@@ -2,7 +2,8 @@
 /* Memory allocators.
  *
  * Every allocation of the library goes through an rp_allocator. Out of memory is a status
- * (RP_NO_RESOURCE), never an abort. An operation that fails with it has changed nothing. */
+ * (RP_NO_RESOURCE), never an abort. An operation that returns this status has changed nothing,
+ * unless its comment says otherwise. */
 #ifndef REPRISE_ALLOC_H
 #define REPRISE_ALLOC_H
 
@@ -10,7 +11,7 @@
 
 RP_BEGIN_DECLS
 
-/* One function that allocates, resizes and frees. Called from any thread.
+/* One function that allocates, resizes and frees. Any thread may call it.
  *
  *   ptr == NULL            allocate new_size bytes
  *   new_size == 0          free ptr (which holds old_size bytes, exactly); the result is

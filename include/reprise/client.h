@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A client: tables on one server, on several, or in a store of this process, behind one API.
  *
- * Creating a client does no I/O. It connects when a call needs a connection, and reconnects
- * with exponential, jittered backoff. All clients of a process share one network thread and a
- * few threads that compress and decode. Every call is safe from any thread.
+ * Creating a client does no I/O. The client connects when a call needs a connection, and
+ * reconnects with exponential, jittered backoff. All clients of a process share one network
+ * thread and a few threads that compress and decode. Every call is safe from any thread.
  *
- *   trajectory_writer.h   append steps, create items of any of the recent ones
+ *   trajectory_writer.h   append steps, create items of any recent steps
  *   structured_writer.h   create items by patterns
  *   step_writer.h         create items of the latest steps, as Reverb's first writer did
  *   sampler.h             read items, one by one or in stacked batches
@@ -41,9 +41,9 @@ typedef struct rp_client_options {
     const char *ca_file;          /* PEM, trusted authorities; NULL: those of the system */
     const char *certificate_file; /* PEM, the client's certificate */
     const char *key_file;
-    const char *server_name;    /* in the server's certificate; NULL: the host connected to */
+    const char *server_name;    /* expected in its certificate; NULL: the host connected to */
     const char *token;          /* a bearer token */
-    int64_t connect_timeout_ms; /* for one attempt; 0: 10,000 */
+    int64_t connect_timeout_ms; /* of one attempt; 0: 10,000 */
     int64_t retry_min_ms;       /* first backoff; doubles, with jitter; 0: 10 */
     int64_t retry_max_ms;       /* longest backoff; 0: 2,000 */
     size_t message_bytes;       /* largest response accepted; 0: 512 MiB */
@@ -51,7 +51,7 @@ typedef struct rp_client_options {
     size_t batch_bytes;         /* largest batch, decoded; 0: half of the machine's memory */
     rp_spread spread;
     bool shared_memory_off; /* on a Unix socket: do not map the server's shared memory */
-    uint64_t seed;          /* of keys and of the choice of shards; 0: from the system */
+    uint64_t seed;          /* for keys and the choice of shards; 0: from the system */
     rp_durable *durable;    /* for rp_client_local(): writes the checkpoints of the store.
                                Borrowed; must outlive the client. NULL: no checkpoints */
 } rp_client_options;
@@ -59,14 +59,14 @@ typedef struct rp_client_options {
 /* Creates a client of the servers at `addresses`, separated by commas: "host:port",
  * "[::1]:port", "unix:/path". A host name with several addresses is one server: its addresses
  * are tried in turn. "dns:name:port" makes every address of the name a shard. Returns owned.
- * RP_INVALID (an address or option, and what is wrong with it), RP_NOT_FOUND (a file, or a dns:
- * name without addresses), RP_NO_RESOURCE. */
+ * RP_INVALID (an address or option is wrong; the text says why), RP_NOT_FOUND (a file does not
+ * exist, or a dns: name has no addresses), RP_NO_RESOURCE. */
 RP_API RP_NODISCARD rp_status rp_client_new(const char *addresses,
                                             const rp_client_options *options, rp_client **out,
                                             rp_error *err);
 
-/* Creates a client of a store in this process. The store must outlive it. Data is not copied.
- * Returns owned. */
+/* Creates a client of a store in this process. The store must outlive the client. Data is not
+ * copied. Returns owned. */
 RP_API RP_NODISCARD rp_status rp_client_local(rp_store *store, const rp_client_options *options,
                                               rp_client **out, rp_error *err);
 
@@ -85,14 +85,15 @@ RP_API const char *rp_client_shard_address(const rp_client *client, size_t shard
 
 /* Statuses of all calls below: RP_DEADLINE and RP_CANCELLED (the wait ended), RP_UNAVAILABLE
  * (no connection; the text names address and reason), RP_DENIED, RP_UNAUTHENTICATED, and those
- * that each call names. A call goes to every shard that can be reached. It fails with the first
- * status that is not RP_UNAVAILABLE, or with RP_UNAVAILABLE if no shard could be reached. */
+ * that each call names. A call goes to every shard and returns the first error other than
+ * RP_UNAVAILABLE. Shards that cannot be reached are ignored, but if no shard can be reached,
+ * the call returns RP_UNAVAILABLE. */
 
 /* One table of one shard. A Reverb server does not report bytes, waiting calls or the weight of
  * a prioritized table: these are 0. */
 typedef struct rp_client_table {
     size_t shard;
-    double total_weight; /* sum of the weights that its sampler gives its items */
+    double total_weight; /* sum of the weights of all items in the sampler of the table */
     rp_table_info info;  /* strings and signature are valid as long as the list */
 } rp_client_table;
 
@@ -115,7 +116,7 @@ typedef struct rp_mutation {
 } rp_mutation;
 
 /* Sets priorities, then deletes items. Unknown keys are ignored. RP_NOT_FOUND (no such table),
- * RP_INVALID (a priority). */
+ * RP_INVALID (a priority that the table refuses). */
 RP_API RP_NODISCARD rp_status rp_client_mutate(rp_client *client, const char *table,
                                                const rp_mutation *mutation, rp_wait wait,
                                                rp_error *err);
@@ -137,7 +138,8 @@ typedef struct rp_client_durability {
     rp_durable_info info;
 } rp_client_durability;
 
-/* Describes the durability of the shards that can be reached, at most `capacity`. */
+/* Writes the durability of each shard that can be reached to `out`, at most `capacity` entries,
+ * and the number of entries to `*count`. */
 RP_API RP_NODISCARD rp_status rp_client_get_durability(rp_client *client,
                                                        rp_client_durability *out,
                                                        size_t capacity, size_t *count,

@@ -8,11 +8,11 @@
 RP_BEGIN_DECLS
 
 typedef enum rp_codec {
-    RP_CODEC_SNAPPY = 0, /* every Reverb client reads it */
-    RP_CODEC_NONE =
-        1, /* stored; written as one snappy literal, so Reverb clients read it too */
-    RP_CODEC_ZSTD = 2, /* smaller; read by reprise only */
-    RP_CODEC_LZ4 = 3,  /* fast to write and to read; read by reprise only */
+    RP_CODEC_SNAPPY = 0, /* every Reverb client can read it */
+    RP_CODEC_NONE = 1,   /* not compressed; written as one snappy literal, so Reverb clients can
+                            read it too */
+    RP_CODEC_ZSTD = 2,   /* smaller; only reprise can read it */
+    RP_CODEC_LZ4 = 3,    /* fast to write and to read; only reprise can read it */
 } rp_codec;
 
 /* Returns "snappy", "none", "zstd" or "lz4", or NULL for any other number. Static. */
@@ -20,8 +20,8 @@ RP_API const char *rp_codec_name(rp_codec codec);
 
 typedef struct rp_chunk_options {
     rp_codec codec;
-    int level;  /* of zstd; 0: its default */
-    bool delta; /* store integer columns of rank >= 1 rows as differences between rows */
+    int level;  /* level of zstd; 0: the default of zstd */
+    bool delta; /* store integer columns whose rows have rank >= 1 as row differences */
 } rp_chunk_options;
 
 RP_END_DECLS

@@ -4,7 +4,7 @@
  *
  * No call changes the directory or checkpoint that it reads, or takes its lock. While a server
  * uses a directory, the result is no consistent snapshot: files come and go, and the newest may
- * look torn. rp_data_locked_by() tells whether a process uses it.
+ * look torn. rp_data_locked_by() tells whether a process uses the directory.
  *
  * Paths are resolved in the process of the caller. Any thread may call; callbacks run on the
  * thread of the call. */
@@ -15,7 +15,8 @@
 
 RP_BEGIN_DECLS
 
-/* The id of the process that uses the directory; 0: none; -1: one whose id is unknown. */
+/* Returns the id of the process that uses the directory; 0: none; -1: a process whose id is
+ * unknown. */
 RP_API int64_t rp_data_locked_by(const char *directory);
 
 typedef enum rp_data_kind {
@@ -45,7 +46,7 @@ typedef struct rp_data_file {
     rp_data_kind kind;
     rp_data_state state;
     char path[RP_DATA_PATH_BYTES]; /* below the directory */
-    uint64_t number;               /* of the checkpoint or segment; the journal's first LSN */
+    uint64_t number; /* number of the checkpoint or segment; first LSN of the journal file */
     uint64_t bytes;
     int64_t age_ns;               /* since the last write; -1: unknown */
     uint64_t records, good_bytes; /* if `thorough` */

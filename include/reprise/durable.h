@@ -2,10 +2,11 @@
 /* Durability: a store that survives its process.
  *
  * An rp_durable connects a store with a data directory. Opening it loads the directory into the
- * store. From then on it writes checkpoints. With a journal, no acknowledged change is lost:
+ * store. From then on it writes checkpoints, and with a journal also every change between them.
+ * The mode decides which acknowledged changes a crash can lose:
  *
- *   mode                    acknowledged means      lost if the process     lost if the power
- *                                                   is killed               fails
+ *   mode                    an acknowledged         lost if the process     lost if the power
+ *                           change is               is killed               fails
  *   RP_DURABLE_CHECKPOINT   in memory               changes since the last checkpoint (both)
  *   RP_DURABLE_INTERVAL     handed to the kernel    nothing                 the last interval
  *   RP_DURABLE_SYNC         on stable storage       nothing                 nothing
@@ -49,11 +50,11 @@ typedef struct rp_durable_options {
                                eighth of it is the cache of chunks read back from disk. Other
                                chunks are on disk until they are sampled. Items, and chunks below 1
                                KiB, stay in memory: if they fill it, the policy of the store
-                               decides, as with max_bytes. 0: everything is in memory */
+                               applies, as with max_bytes. 0: everything is in memory */
     bool checkpoint_at_end; /* rp_durable_close() writes a last checkpoint */
     bool salvage;           /* load what is readable of damaged data, and report the rest */
-    bool accept_changes;    /* keep the items of tables with other selectors than saved */
-    /* Called at least once a second on the thread that works. May be NULL. */
+    bool accept_changes; /* load the items of tables that now have other selectors than saved */
+    /* Called at least once a second, on the thread that does the work. May be NULL. */
     void (*on_progress)(void *ctx, const rp_durable_progress *progress);
     /* Called with a text for an operator: a checkpoint failed or the journal cannot be written
      * (degraded), or works again. May be NULL. */
@@ -64,7 +65,7 @@ typedef struct rp_durable_options {
 /* Loads the directory into `store`, whose tables must be new, and starts the threads of the
  * mode. Creates tables that are saved and missing in the store. Tables that are saved and
  * present must have the same selectors and signature; they get all other options as saved, but
- * keep a larger max_size. The store is borrowed and must outlive the rp_durable.
+ * keep their max_size if it is larger. The store is borrowed and must outlive the rp_durable.
  * RP_INVALID, RP_PRECONDITION (another process uses the directory; a newer format; tables that
  * differ: names them), RP_CORRUPT (names file, offset and reason; nothing on disk was changed,
  * except that damaged files may have moved to quarantine), RP_NO_RESOURCE, RP_UNAVAILABLE. */
@@ -89,16 +90,16 @@ typedef struct rp_durable_info {
     bool degraded;
     char trouble[RP_ERROR_TEXT_BYTES];        /* the reason, if degraded */
     uint64_t checkpoints, failed_checkpoints; /* since the directory was opened */
-    uint64_t last_checkpoint;                 /* its number; 0: none */
-    int64_t
-        last_checkpoint_age_ns; /* -1: it was written by an earlier process, or there is none */
-    int64_t last_checkpoint_took_ns, last_pause_ns;
-    uint64_t last_checkpoint_bytes; /* written by it */
-    uint64_t lsn, safe_lsn;
-    uint64_t segments, disk_bytes, live_bytes;
+    uint64_t last_checkpoint;                 /* number of the latest one; 0: none */
+    int64_t last_checkpoint_age_ns; /* time since it was written; -1: by an earlier process, or
+                                       there is none */
+    int64_t last_checkpoint_took_ns, last_pause_ns; /* to write it; with all tables locked */
+    uint64_t last_checkpoint_bytes;                 /* written by it */
+    uint64_t lsn, safe_lsn; /* number of the last change in the journal; of the last safe one */
+    uint64_t segments, disk_bytes, live_bytes; /* segment files; their bytes; those in use */
     uint64_t recovered_items, recovered_records, torn_bytes;   /* by rp_durable_open() */
     uint64_t resident_bytes, spilled_bytes, loads, load_bytes; /* of the disk tier */
-    rp_durable_progress progress; /* of the running operation; what is NULL if there is none */
+    rp_durable_progress progress; /* of the running operation; `what` is NULL if none runs */
 } rp_durable_info;
 
 RP_API void rp_durable_get_info(rp_durable *durable, rp_durable_info *out);

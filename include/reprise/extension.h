@@ -38,11 +38,11 @@ typedef struct rp_table_view rp_table_view;
 
 RP_API int64_t rp_view_size(const rp_table_view *view);
 
-/* The priority of an item. False if there is none with that key. */
+/* Gets the priority of an item. Returns false if there is no item with that key. */
 RP_API bool rp_view_priority(const rp_table_view *view, uint64_t key, double *priority);
 
-/* Sets the priority of an item, without an event. False if there is none with that key or the
- * selectors refuse the priority. */
+/* Sets the priority of an item, without an event. Returns false if there is no item with that
+ * key, or if the selectors refuse the priority. */
 RP_API bool rp_view_update(rp_table_view *view, uint64_t key, double priority);
 
 typedef struct rp_extension {
@@ -68,8 +68,8 @@ typedef struct rp_statistics {
 RP_API RP_NODISCARD rp_status rp_statistics_extension(const rp_allocator *alloc,
                                                       rp_extension *out);
 
-/* Reads the counts of such an extension, as one consistent set. Any thread may call it as long
- * as the table exists. */
+/* Reads the counts of a statistics extension, as one consistent set. Any thread may call it as
+ * long as the table exists. */
 RP_API void rp_statistics_read(const rp_extension *extension, rp_statistics *out);
 
 /* Makes an atomic extension that spreads priority updates to the neighbours of an item within
@@ -80,18 +80,18 @@ RP_API RP_NODISCARD rp_status rp_diffusion_extension(const rp_allocator *alloc, 
                                                      double decay, rp_extension *out,
                                                      rp_error *err);
 
-/* Makes a deferred extension that copies an item into `target` (another table, to which it
- * takes a reference) the first time it is sampled: same key, priority and trajectory, sampled
- * once. Waits at most `timeout_ms` for the rate limiter of the target. Items that cannot be
- * inserted are discarded and counted.
+/* Makes a deferred extension that copies an item into `target`, another table, when the item is
+ * sampled for the first time. The copy has the same key, priority and trajectory, and
+ * times_sampled 1. The extension takes a reference to `target` and waits at most `timeout_ms`
+ * for its rate limiter. Items that cannot be inserted are discarded and counted.
  * RP_INVALID, RP_NO_RESOURCE. */
 RP_API RP_NODISCARD rp_status rp_insert_on_sample_extension(const rp_allocator *alloc,
                                                             rp_table *target,
                                                             int64_t timeout_ms,
                                                             rp_extension *out, rp_error *err);
 
-/* The numbers of items that such an extension has copied and discarded. Safe from any thread.
- */
+/* Reads the numbers of items that an insert-on-sample extension has copied and discarded. Safe
+ * from any thread. */
 RP_API void rp_insert_on_sample_read(const rp_extension *extension, int64_t *copied,
                                      int64_t *dropped);
 

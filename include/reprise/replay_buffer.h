@@ -14,15 +14,16 @@
  * has no priorities.
  *
  * Columns may share frames. A column with `frame_count` frames (a stack of images; 1 for the
- * whole value) stores each distinct frame once, even if several rows and columns of that frame
- * size contain it: the next observation of a row is the observation of the row after it, and
- * consecutive stacks of four frames have three in common. The caller need not say where
- * episodes start or which environment a row is from: frames are compared byte by byte with
- * those added shortly before, and the buffer returns exactly the bytes that were added. The
- * comparison goes down to pieces of some 600 bytes, so that many frames share an unchanged
- * background.
+ * whole value) stores each distinct frame once, even if several rows and several columns with
+ * this frame size contain it. For example, the next observation of a row is the observation of
+ * the row after it, and consecutive stacks of four frames have three in common. The caller need
+ * not say where episodes start or which environment a row is from: frames are compared byte by
+ * byte with those added shortly before, and the buffer returns exactly the bytes that were
+ * added. The comparison goes down to pieces of some 600 bytes, so that many frames share an
+ * unchanged background.
  *
- * Every call is safe from any thread: one lock, held while rows are copied in or out. */
+ * Every call is safe from any thread: a buffer has one lock, which is held while rows are
+ * copied in or out. */
 #ifndef REPRISE_REPLAY_BUFFER_H
 #define REPRISE_REPLAY_BUFFER_H
 
@@ -37,7 +38,7 @@ enum {
 
 typedef struct rp_replay_column {
     const char *name;     /* for error texts; copied, cut at 63 bytes; may be NULL */
-    size_t bytes;         /* of one row, >= 1 */
+    size_t bytes;         /* size in one row, >= 1 */
     uint32_t frame_count; /* 0: no sharing; else the number of frames, all of equal size */
 } rp_replay_column;
 
@@ -60,8 +61,8 @@ RP_API RP_NODISCARD rp_status rp_replay_buffer_new(const rp_allocator *alloc,
                                                    rp_replay_buffer **out, rp_error *err);
 RP_API void rp_replay_buffer_free(rp_replay_buffer *buffer); /* NULL is fine */
 
-/* The number of rows that can be drawn, and of rows ever added, which is the number of the next
- * row. */
+/* The number of rows that can be drawn; and the number of rows ever added, which is also the
+ * number of the next row. */
 RP_API size_t rp_replay_buffer_size(rp_replay_buffer *buffer);
 RP_API uint64_t rp_replay_buffer_added(rp_replay_buffer *buffer);
 
@@ -72,8 +73,8 @@ RP_API size_t rp_replay_buffer_memory(rp_replay_buffer *buffer);
  * `priorities` are finite and >= 0; NULL: each row gets the largest priority given so far, 1 at
  * first. If `count` is larger than the capacity, only the last rows are stored.
  *
- * RP_INVALID (a priority; nothing was added), RP_NO_RESOURCE: the rows before the failed
- * allocation have been added; rp_replay_buffer_added() tells their number. */
+ * RP_INVALID (a priority; nothing was added), RP_NO_RESOURCE (the rows before the failed
+ * allocation have been added: compare rp_replay_buffer_added() before and after the call). */
 RP_API RP_NODISCARD rp_status rp_replay_buffer_add(rp_replay_buffer *buffer,
                                                    const void *const *columns, size_t count,
                                                    const double *priorities, rp_error *err);
@@ -82,8 +83,8 @@ RP_API RP_NODISCARD rp_status rp_replay_buffer_add(rp_replay_buffer *buffer,
 typedef struct rp_replay_sample {
     void *const *columns;  /* columns[c]: room for `count` values, or NULL */
     int64_t *indices;      /* numbers of the rows */
-    double *probabilities; /* of each in this draw */
-    float *weights;        /* importance weights, the largest of the batch being 1 */
+    double *probabilities; /* of each row in this draw */
+    float *weights;        /* importance weights, scaled so that the largest is 1 */
 } rp_replay_sample;
 
 /* Draws `count` rows, independently and with replacement, and copies them out. The importance
@@ -95,8 +96,8 @@ RP_API RP_NODISCARD rp_status rp_replay_buffer_sample(rp_replay_buffer *buffer, 
                                                       rp_error *err);
 
 /* Sets the priorities of rows; if an index is given twice, the last priority wins. Rows that
- * have been overwritten are skipped; `*updated` (may be NULL) is the number of the others.
- * RP_INVALID (a priority that is negative or not finite, an index not yet used),
+ * have been overwritten are skipped; `*updated` (may be NULL) gets the number of the other
+ * indices. RP_INVALID (a priority that is negative or not finite, an index not yet used),
  * RP_PRECONDITION (a uniform buffer): nothing was changed. */
 RP_API RP_NODISCARD rp_status rp_replay_buffer_update(rp_replay_buffer *buffer,
                                                       const int64_t *indices,
@@ -118,7 +119,7 @@ RP_API void rp_replay_buffer_clear(rp_replay_buffer *buffer);
  * later calls give the same results as on the original. */
 typedef struct rp_replay_state {
     uint64_t next;           /* number of the next row to be added or put back */
-    double largest_priority; /* assigned to rows without a priority */
+    double largest_priority; /* assigned to rows that are added without a priority */
     uint64_t rng[4];         /* the state of the random generator */
 } rp_replay_state;
 

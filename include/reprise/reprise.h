@@ -15,7 +15,7 @@
  * Tables on servers, or in a store of this process, behind one API:
  *
  *   client.h             connect to one server, to several, or to a store
- *   trajectory_writer.h  append steps, create items of any of the recent ones
+ *   trajectory_writer.h  append steps, create items of any recent steps
  *   structured_writer.h  create items by patterns; write for many environments in one call
  *   step_writer.h        create items of the latest steps, as Reverb's first writer did
  *   sampler.h            read items one by one or in stacked batches
@@ -35,8 +35,8 @@
  *   printable.h  text from peers and files, made safe to print
  *   version.h    the version of the library
  *
- * examples/overlapping.c is the shortest complete program, examples/actor_learner.c the
- * shortest with a server. */
+ * examples/overlapping.c is the shortest complete program. examples/actor_learner.c is the
+ * shortest program with a server. */
 #ifndef REPRISE_REPRISE_H
 #define REPRISE_REPRISE_H
 

@@ -6,8 +6,8 @@
  *   rp_sampler_stack()   decoded on the caller's thread as they arrive
  *
  * With one stream to one server, samples come in the order in which they were drawn. With
- * several, the order depends on which response arrives first, unless `ordered` is set: then it
- * depends only on the seed and on the draws of each server.
+ * several streams or servers, the order depends on which response arrives first. With `ordered`
+ * it depends only on the seed and on the draws of each server.
  *
  * Every call is safe from any thread. Threads get samples in the order of their calls. */
 #ifndef REPRISE_SAMPLER_H
@@ -24,15 +24,16 @@ typedef struct rp_sampler_options {
     const char *table;               /* * */
     int64_t max_samples;             /* the sampler ends after so many; 0: never */
     size_t max_in_flight;            /* samples prefetched on each stream; 0: 100 */
-    size_t streams;                  /* to each server; 0: 1 */
+    size_t streams;                  /* streams to each server; 0: 1 */
     int64_t max_per_stream;          /* samples before a stream is reopened; 0: no limit */
     int64_t rate_limiter_timeout_ms; /* the sampler ends if the table gives no sample for so
                                         long; 0: as soon as it gives none; negative: never */
-    size_t decoders; /* threads that decode a batch with the caller; 0: by processors */
+    size_t decoders; /* threads that help the caller to decode a batch; 0: depends on the
+                        processors */
     bool ordered;    /* see above */
-    bool checked;    /* compare samples with the signature of the table, if it has one and the
-                        server sends it within 30 s */
-    double beta;     /* > 0: importance weights, normalised in each batch */
+    bool checked; /* compare samples with the signature of the table, if the table has one and
+                     the server sends it within 30 s */
+    double beta;  /* exponent of importance weights, normalised in each batch; 0: none */
 } rp_sampler_options;
 
 /* Creates a sampler and starts prefetching. The client must outlive it. Returns owned.
@@ -50,16 +51,15 @@ RP_API void rp_sampler_close(rp_sampler *sampler);
 /* Takes 1 to `capacity` samples: waits for the first and returns all that have arrived. Release
  * them with rp_samples_release(). `probability` and `table_size` are those over all shards.
  *
- * RP_DEADLINE (`wait` ended, or the rate limiter timed out: then the text says so, and every
- * later call returns the same), RP_PRECONDITION (max_samples have been taken), RP_CANCELLED,
- * RP_NOT_FOUND (no such table), RP_CORRUPT, RP_INVALID (`checked`, and a sample does not fit
- * the signature), RP_NO_RESOURCE (memory, or a sample over the client's `item_bytes`),
- * RP_DENIED,
- * RP_UNAUTHENTICATED. Samples that arrived before the failure are returned first. A rate
- * limiter timeout counts only while a call waits, unless it is 0.
+ * RP_DEADLINE (`wait` ended, or the rate limiter timed out; in the second case the text says
+ * so, and every later call returns the same), RP_PRECONDITION (max_samples have been taken),
+ * RP_CANCELLED, RP_NOT_FOUND (no such table), RP_CORRUPT, RP_INVALID (`checked`, and a sample
+ * does not fit the signature), RP_NO_RESOURCE (memory, or a sample over the client's
+ * `item_bytes`), RP_DENIED, RP_UNAUTHENTICATED. Samples that arrived before the failure are
+ * returned first. A rate limiter timeout counts only while a call waits, unless it is 0.
  *
  * If a table on several servers has a sampler that is not random (fifo, lifo, heaps), its
- * shards are drawn from in turns; `probability` is then that within the shard. */
+ * shards are drawn from in turns; `probability` is then the probability within the shard. */
 RP_API RP_NODISCARD rp_status rp_sampler_next(rp_sampler *sampler, rp_sample *out,
                                               size_t capacity, size_t *count, rp_wait wait,
                                               rp_error *err);
@@ -85,9 +85,9 @@ typedef struct rp_batch rp_batch;
  * filled, the samples so far go to the next call. Returns owned. The batch may outlive the
  * sampler, but not the client. One thread at a time may use it.
  *
- * Statuses as of rp_sampler_next(). Besides RP_INVALID (the items differ; the text names the
- * item, its value and the expected one) and RP_NO_RESOURCE (the batch is over the client's
- * `batch_bytes`): then the samples are dropped. */
+ * The statuses are those of rp_sampler_next(). In two more cases the samples are dropped:
+ * RP_INVALID (the items differ; the text names the item, its value and the expected one) and
+ * RP_NO_RESOURCE (the batch is over the client's `batch_bytes`). */
 RP_API RP_NODISCARD rp_status rp_sampler_batch(rp_sampler *sampler, size_t size,
                                                rp_ragged ragged, bool whole, rp_wait wait,
                                                rp_batch **out, rp_error *err);
@@ -103,16 +103,18 @@ RP_API const rp_batch_column *rp_batch_get_column(const rp_batch *batch, size_t 
  * a squeezed column, which is never ragged. Borrowed. */
 RP_API const int64_t *rp_batch_lengths(const rp_batch *batch, size_t column);
 
-/* Decodes every column into dst[column], which has exactly the bytes of that column; NULL skips
- * a column. The sampler's threads help the calling thread. Strings borrow from the batch.
- * RP_INVALID, RP_CORRUPT, RP_NO_RESOURCE, RP_PRECONDITION (in the child of a fork). */
+/* Decodes every column into dst[column]; NULL skips a column. dst_bytes[column] must be exactly
+ * the bytes of that column. The sampler's threads help the calling thread. Strings borrow from
+ * the batch.
+ * RP_INVALID, RP_CORRUPT, RP_NO_RESOURCE, RP_PRECONDITION (in the child of a
+ * fork). */
 RP_API RP_NODISCARD rp_status rp_batch_decode(rp_batch *batch, void *const *dst,
                                               const size_t *dst_bytes, rp_error *err);
 
 /* The memory for one column of stacked items: item i goes to dst + i * item_bytes. */
 typedef struct rp_stack_place {
     void *dst;         /* NULL skips the column */
-    size_t item_bytes; /* every item must have exactly so many */
+    size_t item_bytes; /* bytes of one item in this column, exactly */
 } rp_stack_place;
 
 /* The memory of a stack of items. */
@@ -129,14 +131,15 @@ typedef struct rp_stack {
  * decoded data or one item, at most 256 items), so memory does not grow with the size. Other
  * callers may get samples in between. Importance weights are normalised within one call.
  *
- * `*count` is written in every case: the number of samples in place. It is less than
- * `to->size` if the wait or the sampler ended. The status is RP_OK if it is at least 1; the
- * next call returns the reason. To continue, call again with `columns` and `samples` advanced.
+ * `*count`, the number of samples that were decoded, is written whatever the status. It is less
+ * than `to->size` if the wait or the sampler ended. Then the status is RP_OK if `*count` is at
+ * least 1, and the next call returns the reason. To continue, call again with `columns` and
+ * `samples` advanced.
  *
- * Statuses as of rp_sampler_batch(), and RP_PRECONDITION in the child of a fork. RP_INVALID: an
- * item does not have the columns and bytes of `to->columns`, differs from the first item, or
- * has strings. On RP_INVALID, RP_CORRUPT and RP_NO_RESOURCE the current group of samples is
- * discarded. */
+ * The statuses are those of rp_sampler_batch(), and RP_PRECONDITION in the child of a fork.
+ * RP_INVALID: an item does not have the columns and bytes of `to->columns`, differs from the
+ * first item, or has strings. On RP_INVALID, RP_CORRUPT and RP_NO_RESOURCE the current group of
+ * samples is discarded. */
 RP_API RP_NODISCARD rp_status rp_sampler_stack(rp_sampler *sampler, const rp_stack *to,
                                                size_t *count, rp_wait wait, rp_error *err);
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A server makes the tables of a store available on the network.
  *
- * It implements Reverb's gRPC service, so that any Reverb client can use it, services of its
- * own (proto/reprise/v1), gRPC health and reflection, and plain HTTP for /healthz, /metrics and
- * /v1/info, all on one port. It runs on threads of its own, one event loop each; each
- * connection stays on one of them.
+ * One port has Reverb's gRPC service, so that any Reverb client can use the server; services of
+ * our own (proto/reprise/v1); gRPC health and reflection; and plain HTTP for /healthz, /metrics
+ * and /v1/info. The server runs on threads of its own, one event loop each; each connection
+ * stays on one of them.
  *
- * No peer can stop the server or a table: all that a peer can make grow has a limit below. A
- * peer that exceeds one gets an error status or loses its connection; other peers are not
- * affected. */
+ * No peer can stop the server or a table: everything that a peer can make grow has a limit in
+ * rp_server_limits. A peer that exceeds a limit gets an error status or loses its connection;
+ * other peers are not affected. */
 #ifndef REPRISE_SERVER_H
 #define REPRISE_SERVER_H
 
@@ -21,22 +21,22 @@ typedef struct rp_server rp_server;
 
 /* Limits for peers. 0 means the default, which rp_server_limits_default() returns. */
 typedef struct rp_server_limits {
-    size_t connections;         /* open at once: 10,000 */
-    size_t streams;             /* calls open at once on a connection: 1,024 */
-    size_t message_bytes;       /* of one gRPC message: 64 MiB; at most half of queued_bytes */
-    size_t chunk_bytes;         /* of one chunk, as it is sent: 32 MiB */
-    size_t tensor_bytes;        /* of one chunk, decompressed: 256 MiB */
-    size_t item_bytes;          /* of one item, decoded: 1 GiB */
-    size_t columns;             /* of one item: 4,096 */
-    size_t chunks;              /* of one item, each counted once: 262,144 */
-    size_t slices;              /* of all items of a message: 1,048,576 */
-    size_t items;               /* of one message: 262,144 */
-    size_t keys;                /* of one message that updates, deletes or keeps: 262,144 */
-    size_t distinct_samples;    /* of one Sample without repetition: 4,096 */
-    size_t stream_pinned_bytes; /* of chunks that a stream keeps and no table has: 64 MiB */
+    size_t connections;   /* open at once: 10,000 */
+    size_t streams;       /* calls open at once on a connection: 1,024 */
+    size_t message_bytes; /* of one gRPC message: 64 MiB; at most half of queued_bytes */
+    size_t chunk_bytes;   /* of one chunk, as it is sent: 32 MiB */
+    size_t tensor_bytes;  /* of one chunk, decompressed: 256 MiB */
+    size_t item_bytes;    /* of one item, decoded: 1 GiB */
+    size_t columns;       /* of one item: 4,096 */
+    size_t chunks;        /* of one item, each counted once: 262,144 */
+    size_t slices;        /* of all items of a message: 1,048,576 */
+    size_t items;         /* of one message: 262,144 */
+    size_t keys; /* of items to update or delete or of chunks to keep in one message: 262,144 */
+    size_t distinct_samples;    /* of one Sample call with `distinct`: 4,096 */
+    size_t stream_pinned_bytes; /* of chunks that a stream keeps and no table holds: 64 MiB */
     size_t connection_pinned_bytes; /* the same over all streams of a connection: 256 MiB */
-    size_t pinned_bytes; /* the same over all connections, and of inserts that wait: 10 % of the
-                            memory */
+    size_t pinned_bytes; /* the same over all connections, plus the chunks of inserts that wait:
+                            10 % of the memory */
     size_t stream_queued_bytes;     /* of responses that wait for a slow reader: 2 MiB */
     size_t connection_queued_bytes; /* the same over all streams of a connection: 16 MiB */
     size_t queued_bytes; /* of messages and responses of all connections: 5 % of the memory */
@@ -44,13 +44,16 @@ typedef struct rp_server_limits {
                                * all such clients together: four times as much */
     size_t header_bytes;      /* of the headers of a request: 16 KiB */
     size_t header_fields;     /* of a request: 64 */
-    size_t abuse_burst;       /* resets, pings, settings, empty frames in a row: 1,000 */
-    size_t abuse_per_second;  /* of these events that the budget regains: 33 */
-    int64_t handshake_ms;     /* for TLS, preface and settings: 10,000 */
-    int64_t stall_ms;         /* without a read while responses wait: 60,000 */
-    int64_t message_grace_ms; /* before a message must arrive at 1 KiB/s: 30,000 */
+    size_t abuse_burst; /* budget of a connection for resets, pings, settings and empty frames:
+                           1,000 */
+    size_t abuse_per_second; /* how much of this budget a connection regains: 33 */
+    int64_t handshake_ms;    /* for TLS, preface and settings: 10,000 */
+    int64_t stall_ms; /* how long a peer may read nothing while responses wait for it: 60,000 */
+    int64_t message_grace_ms; /* time after which a message must arrive at 1 KiB/s or faster:
+                                 30,000 */
     int64_t ping_ms;          /* of silence before a ping is sent: 30,000 */
-    int64_t ping_timeout_ms;  /* for the acknowledgement of a ping: 20,000 */
+    int64_t ping_timeout_ms;  /* how long the server waits for the acknowledgement of a ping:
+                                 20,000 */
     size_t tables;            /* of the store: 1,024 */
     int64_t checkpoint_spacing_ms; /* between requested checkpoints, after a few in a row:
                                       10,000 */
@@ -67,10 +70,10 @@ typedef struct rp_server_security {
     const char *client_ca_file;   /* PEM: client certificates are requested and verified */
     bool require_client_certificate;
     const char *tokens_file; /* see docs/security.md: role, name, SHA-256 of a token per line */
-    bool insecure;           /* any address, without credentials */
-    bool reset_off;          /* refuse Reset, whatever the role */
-    /* Host names, separated by commas, for which pages are served over HTTP/1.1 if there are no
-     * credentials, besides IP addresses, names without a dot and names below "localhost". */
+    bool insecure;           /* allow any address without credentials */
+    bool reset_off;          /* refuse Reset to all roles */
+    /* A server without credentials serves pages over HTTP/1.1 only under IP addresses, names
+     * without a dot, names below "localhost", and these host names, separated by commas. */
     const char *page_hosts;
 } rp_server_security;
 
@@ -104,19 +107,21 @@ typedef struct rp_server_options {
     /* Disables shared memory. By default a server that listens on a Unix socket, without TLS,
      * keeps chunks of 32 KiB and more in memory that clients of this host read in place. */
     bool shared_memory_off;
-    size_t shared_memory_bytes; /* at most; 0: half of the memory, at most 64 GiB */
-    /* The durable of the store: Checkpoint writes a checkpoint, and changes are confirmed when
-     * they are as safe as its mode promises. Borrowed: it must outlive the server. NULL: none,
-     * and Checkpoint is an error; or it is set later by rp_server_set_durable(). */
+    size_t shared_memory_bytes; /* the most shared memory; 0: half of the machine's memory, at
+                                   most 64 GiB */
+    /* The durable of the store. Borrowed: it must outlive the server. With it, the call
+     * Checkpoint writes a checkpoint, and changes are confirmed when they are as safe as its
+     * mode promises. NULL: Checkpoint is an error, unless rp_server_set_durable() sets a
+     * durable later. */
     rp_durable *durable;
     /* The store is being loaded. The server starts as RP_HEALTH_LOADING, and does not touch the
      * store until rp_server_set_health() says that it serves: until then calls get
      * UNAVAILABLE. */
     bool loading;
     /* The process runs only this server. A thread then measures the memory of the process and
-     * keeps it below the bound in docs/operations.md. Memory that is lost between items counts
-     * in the store's max_bytes (rp_store_info.lost_bytes). Not for a program with other memory,
-     * which would count as lost. */
+     * keeps it below the bound in docs/operations.md. Memory that is lost to fragmentation
+     * counts in the store's max_bytes (rp_store_info.lost_bytes). Do not set this in a program
+     * that uses memory for other purposes: that memory would count as lost. */
     bool owns_process;
 } rp_server_options;
 
@@ -130,29 +135,31 @@ RP_API RP_NODISCARD rp_status rp_server_start(rp_store *store, const rp_server_o
 /* The port of the first TCP address, or 0 if there is none. */
 RP_API int rp_server_port(const rp_server *server);
 
-/* Sets the durable of a server that is loading, as in its options; once, before it serves.
- * RP_PRECONDITION (it has one, or is not loading), RP_NO_RESOURCE. */
+/* Sets the durable of a server that is loading, like the option `durable`. To be called once,
+ * before the server serves.
+ * RP_PRECONDITION (it has a durable, or is not loading), RP_NO_RESOURCE. */
 RP_API RP_NODISCARD rp_status rp_server_set_durable(rp_server *server, rp_durable *durable,
                                                     rp_error *err);
 
-/* The state that /healthz reports. A server starts as RP_HEALTH_SERVING unless it is loading,
- * and is reported as degraded while its durable is. */
+/* The state that /healthz reports. A server starts as RP_HEALTH_SERVING unless it is loading.
+ * While its durable is degraded, a serving server is reported as degraded. */
 typedef enum rp_health {
     RP_HEALTH_LOADING = 0,
     RP_HEALTH_SERVING = 1,
-    RP_HEALTH_DEGRADED = 2, /* it serves, but an operator has to act: `why` has the reason */
+    RP_HEALTH_DEGRADED = 2, /* serves, but an operator has to act: `why` has the reason */
     RP_HEALTH_DRAINING = 3,
 } rp_health;
 
 RP_API void rp_server_set_health(rp_server *server, rp_health health, const char *why);
 
-/* Reads certificates and tokens again and sets new limits (NULL: keeps them), without touching
- * open streams. On failure nothing has changed. Statuses as for rp_server_start(). */
+/* Reads certificates and tokens again and sets new limits (NULL: keeps the old ones). Open
+ * streams are not affected. On failure nothing has changed. Statuses as for
+ * rp_server_start(). */
 RP_API RP_NODISCARD rp_status rp_server_reload(rp_server *server,
                                                const rp_server_limits *limits, rp_error *err);
 
-/* Accepts no new connections and calls, lets open ones finish for at most `grace_ms`, then ends
- * the rest with UNAVAILABLE. Returns when all have ended. The store is not changed. */
+/* Accepts no new connections and calls. Open calls have at most `grace_ms` to finish; then the
+ * rest end with UNAVAILABLE. Returns when all have ended. The store is not changed. */
 RP_API void rp_server_drain(rp_server *server, int64_t grace_ms);
 
 /* The first half of rp_server_drain(), which may be called repeatedly: accepts no new

@@ -52,7 +52,8 @@ typedef enum rp_status {
     RP_UNAUTHENTICATED = 16, /* credentials are missing or wrong */
 } rp_status;
 
-/* The name of a status, "RP_OK" and so on. Static; "RP_UNKNOWN" for any other number. */
+/* Returns the name of a status, such as "RP_OK", or "RP_UNKNOWN" for any other number.
+ * Static. */
 RP_API const char *rp_status_name(rp_status status);
 
 enum { RP_ERROR_TEXT_BYTES = 256 };

@@ -13,10 +13,11 @@ typedef struct rp_step_writer rp_step_writer;
 
 /* Zero-initialise it; fields marked * must be set. */
 typedef struct rp_step_writer_options {
-    int32_t max_sequence_length; /* * >= 1: the most steps of an item */
-    int32_t chunk_length;        /* 1 to max_sequence_length; 0: at most 10 */
+    int32_t max_sequence_length; /* * the most steps of an item, >= 1 */
+    int32_t chunk_length;        /* rows of a chunk, 1 to max_sequence_length; 0: 10, or
+                                    max_sequence_length if that is less */
     bool delta;                  /* delta encoding (rp_chunk_options) */
-    size_t max_in_flight;        /* unconfirmed items; 0: 25 */
+    size_t max_in_flight;        /* the most unconfirmed items; 0: 25 */
 } rp_step_writer_options;
 
 /* Creates a writer as rp_trajectory_writer_new() does. Returns owned. */
@@ -33,16 +34,16 @@ RP_API void rp_step_writer_free(rp_step_writer *writer);
 RP_API RP_NODISCARD rp_status rp_step_writer_append(rp_step_writer *writer,
                                                     const rp_tensor *step, size_t column_count,
                                                     rp_error *err);
-/* Appends as many steps as the tensors have rows; all have the same number. On RP_NO_RESOURCE
- * the first steps may have been appended. */
+/* Appends one step for each row of the tensors, which all have the same number of rows. On
+ * RP_NO_RESOURCE the first steps may have been appended. */
 RP_API RP_NODISCARD rp_status rp_step_writer_append_sequence(rp_step_writer *writer,
                                                              const rp_tensor *steps,
                                                              size_t column_count,
                                                              rp_error *err);
 
 /* Creates an item of the latest `steps` steps. RP_INVALID (more steps than there are or than
- * max_sequence_length; a priority that is NaN; the signature), RP_NOT_FOUND (no such table),
- * RP_DEADLINE, RP_CANCELLED, RP_NO_RESOURCE. */
+ * max_sequence_length; a priority that is NaN; an item that does not fit the signature),
+ * RP_NOT_FOUND (no such table), RP_DEADLINE, RP_CANCELLED, RP_NO_RESOURCE. */
 RP_API RP_NODISCARD rp_status rp_step_writer_create_item(rp_step_writer *writer,
                                                          const char *table, int32_t steps,
                                                          double priority, rp_wait wait,
@@ -52,7 +53,7 @@ RP_API RP_NODISCARD rp_status rp_step_writer_create_item(rp_step_writer *writer,
 RP_API RP_NODISCARD rp_status rp_step_writer_flush(rp_step_writer *writer, rp_wait wait,
                                                    rp_error *err);
 
-/* Flushes, then starts a new episode: items have steps of one episode only. */
+/* Flushes, then starts a new episode. An item has steps of one episode only. */
 RP_API RP_NODISCARD rp_status rp_step_writer_end_episode(rp_step_writer *writer, rp_wait wait,
                                                          rp_error *err);
 

@@ -2,8 +2,8 @@
 /* The store: a set of tables that share one byte budget, one seed, one clock and one allocator.
  *
  * A table can be dropped while other threads use it. If a program drops tables, the other
- * threads must hold references (rp_store_find_table(), rp_table_ref()). Otherwise borrowed
- * pointers to tables are valid as long as the store. */
+ * threads must hold references (rp_store_find_table(), rp_table_ref()). If it drops none,
+ * borrowed pointers to tables are valid as long as the store. */
 #ifndef REPRISE_STORE_H
 #define REPRISE_STORE_H
 
@@ -13,9 +13,9 @@ RP_BEGIN_DECLS
 
 typedef struct rp_store rp_store;
 
-/* The fate of an insert that would take the tables together over `max_bytes`. */
+/* How an insert proceeds if it would make all tables together exceed `max_bytes`. */
 typedef enum rp_budget_policy {
-    RP_BUDGET_EVICT = 0,  /* its table's remover evicts items */
+    RP_BUDGET_EVICT = 0,  /* the remover of its table evicts items first */
     RP_BUDGET_BLOCK = 1,  /* it waits until there is room */
     RP_BUDGET_REJECT = 2, /* it fails with RP_NO_RESOURCE */
 } rp_budget_policy;
@@ -31,8 +31,9 @@ typedef struct rp_store_options {
     /* The seed of all random choices. Two stores with the same seed and the same sequence of
      * calls give bit-identical results. 0: from the system. */
     uint64_t seed;
-    /* The wall clock in nanoseconds, for rp_sample.inserted_at_ns. NULL: the system's. Called
-     * on any thread, also under a table's lock: it must not call the store or its tables. */
+    /* The wall clock in nanoseconds, for rp_sample.inserted_at_ns. NULL: the system's. The
+     * function is called on any thread, also under a table's lock: it must not call the store
+     * or its tables. */
     int64_t (*wall_ns)(void *ctx);
     void *wall_ctx;
 } rp_store_options;
@@ -59,11 +60,13 @@ RP_API RP_NODISCARD rp_status rp_store_add_table(rp_store *store,
                                                  const rp_table_options *options,
                                                  rp_table **out, rp_error *err);
 
-/* The table of that name, or NULL. Returns owned: drop the reference with rp_table_unref(). */
+/* Returns the table with this name, or NULL. The caller owns a reference: drop it with
+ * rp_table_unref(). */
 RP_API rp_table *rp_store_find_table(rp_store *store, rp_string name);
 
-/* Writes up to `capacity` tables, in the order they were made, and returns how many there are.
- * Each that was written is a reference: drop it with rp_table_unref(). */
+/* Writes up to `capacity` tables to `out`, in the order in which they were made, and returns
+ * the number of all tables. The caller owns a reference to each table in `out`: drop it with
+ * rp_table_unref(). */
 RP_API size_t rp_store_find_tables(rp_store *store, rp_table **out, size_t capacity);
 
 /* Drops a table: all its waits end with RP_CANCELLED, as do later calls, and its items are
@@ -74,8 +77,9 @@ RP_API size_t rp_store_find_tables(rp_store *store, rp_table **out, size_t capac
 RP_API RP_NODISCARD rp_status rp_store_drop_table(rp_store *store, rp_string name,
                                                   rp_error *err);
 
-/* Calls rp_table_trim() for every table with a soft limit that is over it, but does not wait
- * until the journal is on disk (durable.h): a slow disk does not block the calling thread. */
+/* Trims every table that has a soft limit and more than max_size items, as rp_table_trim()
+ * does, but does not wait until the journal is on disk (durable.h): a slow disk does not block
+ * the calling thread. */
 RP_API void rp_store_trim(rp_store *store);
 
 typedef struct rp_store_info {
@@ -87,7 +91,7 @@ typedef struct rp_store_info {
      * (rp_server_options.owns_process). */
     uint64_t lost_bytes;
     size_t table_count;
-    uint64_t seed; /* in use: give it to another store to repeat a run */
+    uint64_t seed; /* the seed in use: give it to another store to repeat a run */
 } rp_store_info;
 
 RP_API void rp_store_get_info(rp_store *store, rp_store_info *out);

@@ -3,9 +3,9 @@
  * item, and when.
  *
  * This is Reverb's pattern language. After every append, of a whole step or a part of one, the
- * patterns are applied in the order given, each at most once a step. At the end of an episode
- * all are applied once more. A pattern that needs a missing row is skipped. Values of columns
- * that no pattern uses are not stored. */
+ * writer applies the patterns in the order given, each at most once a step. At the end of an
+ * episode it applies all of them once more. A pattern that needs a missing row is skipped.
+ * Values of columns that no pattern uses are not stored. */
 #ifndef REPRISE_STRUCTURED_WRITER_H
 #define REPRISE_STRUCTURED_WRITER_H
 
@@ -26,12 +26,13 @@ typedef struct rp_pattern_node {
 } rp_pattern_node;
 
 typedef enum rp_condition_left {
-    RP_LEFT_STEP_INDEX = 0,      /* of the latest step in its episode, from 0 */
-    RP_LEFT_STEPS_SINCE_APPLIED, /* since this pattern created an item; 1 on the first step */
+    RP_LEFT_STEP_INDEX = 0,      /* index of the latest step in its episode, from 0 */
+    RP_LEFT_STEPS_SINCE_APPLIED, /* steps since this pattern created an item; 1 on the first
+                                    step */
     RP_LEFT_BUFFER_LENGTH,       /* rows of the longest column */
     RP_LEFT_IS_END_EPISODE,      /* 1 at the end of an episode; compares only with == 1 */
-    RP_LEFT_DATA,                /* the latest value of column `column`: an integer or bool
-                                    scalar; false without a value */
+    RP_LEFT_DATA, /* the value of column `column` in the latest step, an integer or bool scalar;
+                     without a value the condition does not hold */
 } rp_condition_left;
 
 typedef enum rp_condition_compare {
@@ -45,7 +46,7 @@ typedef struct rp_condition {
     uint32_t column;
     rp_condition_compare compare;
     int32_t mod, value;
-    bool inverse;
+    bool inverse; /* the condition holds if the comparison does not */
 } rp_condition;
 
 typedef enum rp_priority_kind {
@@ -86,8 +87,8 @@ RP_API RP_NODISCARD rp_status rp_structured_writer_new(
     const rp_structured_writer_options *options, rp_structured_writer **out, rp_error *err);
 RP_API void rp_structured_writer_free(rp_structured_writer *writer); /* NULL is fine */
 
-/* Appends as rp_trajectory_writer_append() and applies the patterns. Before it appends, waits
- * while the writer holds max_items or max_bytes: on RP_DEADLINE and RP_CANCELLED nothing is
+/* Appends like rp_trajectory_writer_append() and applies the patterns. While the writer holds
+ * max_items or max_bytes, waits before it appends: on RP_DEADLINE and RP_CANCELLED nothing is
  * appended. If an item cannot be created (RP_INVALID: a TD error that is NaN; RP_NO_RESOURCE),
  * the step is appended all the same. */
 RP_API RP_NODISCARD rp_status rp_structured_writer_append(rp_structured_writer *writer,
@@ -95,7 +96,7 @@ RP_API RP_NODISCARD rp_status rp_structured_writer_append(rp_structured_writer *
                                                           uint32_t flags, rp_wait wait,
                                                           rp_error *err);
 
-/* As the calls of the same names of a trajectory writer. */
+/* These behave like the calls of a trajectory writer with the same names. */
 RP_API bool rp_structured_writer_is_open(const rp_structured_writer *writer);
 RP_API RP_NODISCARD rp_status rp_structured_writer_flush(rp_structured_writer *writer,
                                                          size_t leave, rp_wait wait,
@@ -118,8 +119,9 @@ RP_API void rp_batch_writer_free(rp_batch_writer *writer); /* NULL is fine */
 
 /* Appends a step of every environment: each tensor has `environments` rows. ends[i] (`ends` may
  * be NULL) ends the episode of environment i with this step and clears its history, without a
- * flush. Waits until every environment has room before it appends anything. If an environment
- * fails after that, the text names it, and the environments before it have the step. */
+ * flush. Before it appends anything, waits until no environment holds max_items or max_bytes.
+ * If an environment fails after that, the text names it, and the environments before it have
+ * the step. */
 RP_API RP_NODISCARD rp_status rp_batch_writer_append(rp_batch_writer *writer,
                                                      const rp_value *values, size_t count,
                                                      const bool *ends, rp_wait wait,

@@ -43,16 +43,17 @@ RP_API double rp_sumtree_get(const rp_sumtree *tree, uint32_t leaf);
 /* The sum of all weights. */
 RP_API double rp_sumtree_total(rp_sumtree *tree);
 
-/* For each target in [0, total): the leaf on which it falls when the weights are laid end to
- * end in order of their leaves. A leaf of weight 0 is never found. The total must be > 0. */
+/* Finds for each target in [0, total) the leaf on which it falls when the weights are laid end
+ * to end, in order of their leaves. A leaf of weight 0 is never found. The total must be >
+ * 0. */
 RP_API void rp_sumtree_find(rp_sumtree *tree, const double *targets, size_t count,
                             uint32_t *leaves);
 
 /* Sets every weight to 0. */
 RP_API void rp_sumtree_clear(rp_sumtree *tree);
 
-/* For tests: true if every sum equals that of its children, and the nodes marked stale are
- * exactly the listed ones. */
+/* For tests: recomputes the stale nodes, then returns true if every node is the sum of its
+ * children. */
 RP_API bool rp_sumtree_check(rp_sumtree *tree);
 
 /* The instruction set in use: "avx512", "avx2", "neon" or "plain". Static. */

@@ -3,8 +3,8 @@
  * limiter.
  *
  * Tables are made by a store (store.h) from options (table_options.h). Every call here is safe
- * from any thread. Calls take batches: the table's one lock is taken once a batch and held for
- * selection and bookkeeping only; data is never copied, compressed or freed under it.
+ * from any thread. Calls take batches. A table has one lock, which is acquired once a batch and
+ * held for selection and bookkeeping only: data is never copied, compressed or freed under it.
  *
  * An insert or a sample that the rate limiter refuses waits until other calls make it possible,
  * until its deadline, or until the table is closed. Waiting calls proceed in order of arrival.
@@ -20,9 +20,8 @@
 RP_BEGIN_DECLS
 
 /* A table that is dropped (store.h) stays in memory, closed and empty, as long as there are
- * references to it. The caller holds a reference during every call, and as long as an operation
- * waits. A callback must not drop the reference of the call that runs it. NULL is fine for
- * unref. */
+ * references to it. The caller must hold a reference during every call. A callback must not
+ * drop the reference of the call that runs it. NULL is fine for unref. */
 RP_API rp_table *rp_table_ref(rp_table *table);
 RP_API void rp_table_unref(rp_table *table);
 
@@ -41,11 +40,11 @@ typedef struct rp_insert {
     uint32_t flags;            /* RP_INSERT_..., or 0 */
 } rp_insert;
 
-/* Inserts `count` items in order. If a key exists already, only its priority is changed; that
- * waits for the rate limiter like any insert. Waits while the rate limiter, or a full store
- * with RP_BUDGET_BLOCK, refuses. All items are checked before the first is inserted.
- * `*inserted` (may be NULL) is written whatever the status: the number of items inserted. They
- * stay in the table if the call then fails.
+/* Inserts `count` items in order. If a key exists already, only the priority of its item is
+ * changed; this change waits for the rate limiter like any insert. Waits while the rate limiter
+ * refuses, or while the store is full with RP_BUDGET_BLOCK. All items are checked before the
+ * first is inserted. `*inserted` (may be NULL) is written whatever the status: the number of
+ * items inserted. These stay in the table if the call fails.
  *
  * RP_INVALID (a priority the selectors refuse, no trajectory, a mismatch with the signature, a
  * chunk of another store: a chunk belongs to the first store that takes it), RP_DEADLINE,
@@ -60,13 +59,13 @@ RP_API RP_NODISCARD rp_status rp_table_insert(rp_table *table, const rp_insert *
 typedef struct rp_sample {
     uint64_t key;
     double priority;
-    double probability;        /* of this draw */
-    double weight;             /* importance weight, see rp_sample_options; 1 without */
+    double probability; /* of this draw */
+    double weight;      /* importance weight (`beta` of rp_sample_options); 1 if beta is 0 */
     rp_trajectory *trajectory; /* owned by the caller: rp_samples_release() */
-    int64_t table_size;        /* items in the table when it was drawn */
+    int64_t table_size;        /* items in the table when the item was drawn */
     int64_t inserted_at_ns;    /* wall clock */
     int32_t times_sampled;     /* this draw included */
-    bool rate_limited;         /* the call had waited when it was drawn */
+    bool rate_limited;         /* the call had waited before the item was drawn */
 } rp_sample;
 
 typedef struct rp_sample_options {
@@ -75,17 +74,17 @@ typedef struct rp_sample_options {
      * all `count`. */
     size_t at_least;
     /* No item twice in one batch. A table with fewer items returns all of them. A table with
-     * max_times_sampled returns at most as many items as have 16,384 chunks, where each item
-     * counts as much as the largest, rounded up to a power of 2. */
+     * max_times_sampled returns at most 16,384 / n items, but at least one, where n is an upper
+     * bound on the chunks of each item in the table: less than twice the largest number. */
     bool distinct;
     /* > 0: weight = (size * probability)^-beta, divided by the largest of the batch. */
     double beta;
 } rp_sample_options;
 
-/* Draws items into `out`, which has room for options->count, and writes their number to
- * `*drawn`. Waits while the rate limiter refuses. If the deadline passes after some items were
- * drawn, they are returned with RP_OK. The caller owns the trajectories in `out` and drops them
- * with rp_samples_release().
+/* Draws items into `out`, which has space for options->count of them, and writes their number
+ * to `*drawn`. Waits while the rate limiter refuses. If the deadline passes after some items
+ * were drawn, they are returned with RP_OK. The caller owns the trajectories in `out` and drops
+ * them with rp_samples_release().
  *
  * RP_INVALID, RP_DEADLINE (none drawn; the text says why the call waited), RP_CANCELLED (table
  * closed, or the wait cancelled; none drawn), RP_NO_RESOURCE. */
@@ -103,7 +102,7 @@ typedef struct rp_update {
 
 /* Sets priorities in order, at most 256 per acquisition of the lock. Unknown keys are skipped;
  * `*found` (may be NULL) is written whatever the status: the number of keys found. All
- * priorities are checked first: RP_INVALID has changed nothing.
+ * priorities are checked first: on RP_INVALID nothing has changed.
  * RP_INVALID, RP_CANCELLED (closed), RP_NO_RESOURCE (no memory for a deferred extension's
  * events); with the last two, the keys counted in `*found` have their new priority. */
 RP_API RP_NODISCARD rp_status rp_table_update(rp_table *table, const rp_update *updates,
@@ -121,17 +120,17 @@ RP_API RP_NODISCARD rp_status rp_table_delete(rp_table *table, const uint64_t *k
  * RP_CANCELLED (closed), RP_NO_RESOURCE. */
 RP_API RP_NODISCARD rp_status rp_table_trim(rp_table *table, size_t *removed, rp_error *err);
 
-/* Removes all items and resets every counter: of the limiter, of episodes, samples, updates and
- * evictions, and the largest priority. Waiting calls continue to wait.
+/* Removes all items. Resets the largest priority and every counter: those of the limiter, of
+ * episodes, samples, updates and evictions. Waiting calls continue to wait.
  * RP_CANCELLED (closed), RP_NO_RESOURCE (no memory for a deferred extension's event). */
 RP_API RP_NODISCARD rp_status rp_table_reset(rp_table *table, rp_error *err);
 
 /* Changes bounds and the rate limiter of a table in use: all requested fields or none. The new
  * values are checked like those of a new table. If a bound is lowered, the remover evicts the
- * items over it, a few hundred per acquisition of the lock; meanwhile the bound in force
- * follows the remaining items down. With a soft limit a lower max_size evicts nothing. An item
- * that has been sampled at least as often as a new max_times_sampled is deleted at its next
- * sample. Waiting calls that have become possible proceed.
+ * items over it, a few hundred per acquisition of the lock; meanwhile the bound in force is
+ * lowered along with the remaining items. With a soft limit a lower max_size evicts nothing. An
+ * item that has been sampled at least as often as a new max_times_sampled is deleted at its
+ * next sample. Waiting calls that the new options allow proceed.
  * RP_INVALID (names the value and the bound), RP_CANCELLED (closed), RP_NO_RESOURCE (no memory
  * for a deferred extension's events). Items that were evicted before a failure stay evicted. */
 RP_API RP_NODISCARD rp_status rp_table_alter(rp_table *table, const rp_table_alteration *change,
@@ -140,8 +139,9 @@ RP_API RP_NODISCARD rp_status rp_table_alter(rp_table *table, const rp_table_alt
 enum { RP_SIDE_INSERTS = 1, RP_SIDE_SAMPLES = 2 };
 
 /* Pauses or resumes inserts, samples or both. Operations of a paused side wait as if the rate
- * limiter refused them, and time out as usual. Other calls are not affected; a reset does not
- * resume. Pausing a paused side, or resuming one that is not paused, has no effect.
+ * limiter refused them, and time out as usual. Other calls are not affected. A reset does not
+ * resume a paused side. Pausing a paused side, or resuming one that is not paused, has no
+ * effect.
  * RP_INVALID (`sides` is not one or both of RP_SIDE_...), RP_CANCELLED (closed). */
 RP_API RP_NODISCARD rp_status rp_table_pause(rp_table *table, uint32_t sides, rp_error *err);
 RP_API RP_NODISCARD rp_status rp_table_resume(rp_table *table, uint32_t sides, rp_error *err);
@@ -155,7 +155,7 @@ RP_API void rp_table_close(rp_table *table);
 typedef struct rp_waits {
     int64_t longest_ns; /* time the first call in the queue has waited; 0 if there is none */
     int64_t parked;     /* calls that had to wait, ever */
-    int64_t total_ns;   /* sum of the times they waited, including calls that still wait */
+    int64_t total_ns;   /* sum of the waiting times, including calls that still wait */
 } rp_waits;
 
 typedef struct rp_table_info {
@@ -169,13 +169,13 @@ typedef struct rp_table_info {
     uint32_t paused;                    /* RP_SIDE_... */
     rp_signature *signature;            /* borrowed, valid as long as the table; may be NULL */
     int64_t size;                       /* items now */
-    uint64_t bytes;                     /* of its items, as max_bytes counts them */
-    int64_t inserts, samples, deletes;  /* of the limiter, since creation or reset */
+    uint64_t bytes;                     /* memory of its items, as max_bytes counts it */
+    int64_t inserts, samples, deletes;  /* counts of the limiter, since creation or reset */
     int64_t updates;                    /* priorities set by key */
     int64_t evictions;                  /* deletes made by the remover */
-    int64_t episodes, deleted_episodes; /* with an item now; with items earlier but none now */
+    int64_t episodes, deleted_episodes; /* with items now; with items earlier but none now */
     int64_t unique_samples;             /* items sampled at least once, ever */
-    double max_priority;                /* that RP_INSERT_MAX_PRIORITY assigns */
+    double max_priority;                /* the priority that RP_INSERT_MAX_PRIORITY assigns */
     double total_weight; /* sum over all items: priority^exponent with RP_PRIORITIZED, else 1 */
     double limiter_diff; /* inserts * samples_per_insert - samples, plus the offset of
                             RP_ALTER_RECENTER: the limiter keeps this between min_diff and
@@ -197,7 +197,7 @@ RP_API bool rp_table_can_sample(rp_table *table, int64_t count);
 typedef struct rp_waiting {
     bool is_insert;
     size_t wanted, done;           /* items */
-    int64_t waiting_ns;            /* time it has waited */
+    int64_t waiting_ns;            /* time that the call has waited */
     int64_t until_ns;              /* its deadline */
     char why[RP_ERROR_TEXT_BYTES]; /* which side waits, the counts, the bound, what would
                                       release it */

@@ -20,15 +20,16 @@ typedef enum rp_selector_kind {
 /* The largest exponent of a selector; -RP_MAX_EXPONENT is the smallest. */
 #define RP_MAX_EXPONENT 100.0
 
-/* Which item a sampler or a remover picks. `exponent` is for RP_PRIORITIZED: it may be negative
- * (an Ape-X remover has -0.4), and a priority of 0 always weighs 0. When all weights are 0,
- * items are picked uniformly. */
+/* Which item a sampler or a remover picks. Only RP_PRIORITIZED uses `exponent`, which may be
+ * negative (an Ape-X remover has -0.4). A priority of 0 has weight 0 with any exponent. When
+ * all weights are 0, items are picked uniformly. */
 typedef struct rp_selector_options {
     rp_selector_kind kind;
     double exponent;
 } rp_selector_options;
 
-/* "fifo", "lifo", "uniform", "prioritized", "min_heap", "max_heap", or NULL. Static. */
+/* Returns "fifo", "lifo", "uniform", "prioritized", "min_heap" or "max_heap", or NULL for any
+ * other number. Static. */
 RP_API const char *rp_selector_name(rp_selector_kind kind);
 
 /* The rate limiter: when inserts and samples may proceed. With I inserts, S samples and D
@@ -58,8 +59,9 @@ RP_API rp_limiter_options rp_limiter_min_size(int64_t min_size);
 RP_API rp_limiter_options rp_limiter_ratio(double samples_per_insert, int64_t min_size,
                                            double error_buffer);
 
-/* With RP_FIFO or RP_LIFO and max_times_sampled 1: each item is sampled once, in order, and at
- * most `size` items wait to be sampled. */
+/* The limiters of a queue (a table with the sampler RP_FIFO) and of a stack (RP_LIFO). If
+ * max_times_sampled is 1, each item is sampled once, and at most `size` items wait to be
+ * sampled. */
 RP_API rp_limiter_options rp_limiter_queue(int64_t size);
 RP_API rp_limiter_options rp_limiter_stack(int64_t size);
 
@@ -82,7 +84,7 @@ typedef struct rp_table_options {
     rp_signature *signature;
     const rp_extension *extensions; /* copied; owned by the table once it exists */
     size_t extension_count;
-    uint64_t seed; /* of its random choices; 0: drawn from the store's seed and the name */
+    uint64_t seed; /* for random choices; 0: derived from the store's seed and the name */
 } rp_table_options;
 
 enum {
@@ -90,17 +92,17 @@ enum {
     RP_ALTER_MAX_BYTES = 2,
     RP_ALTER_MAX_TIMES_SAMPLED = 4,
     RP_ALTER_LIMITER = 8,
-    /* The limiter starts again half-way between its bounds: an offset is added to
-     * I * samples_per_insert - S, so that it is the mean of min_diff and max_diff, less
-     * samples_per_insert for each item that is missing up to min_size. Without this bit earlier
-     * inserts and samples count under the new limiter, and one side may have to catch up. If a
-     * bound is not finite, the offset is 0. */
+    /* The limiter starts again half-way between its bounds: an offset is added to the
+     * difference I * samples_per_insert - S. The offset is chosen so that the sum is the mean
+     * of min_diff and max_diff, less samples_per_insert for each item that is missing up to
+     * min_size. If a bound is not finite, the offset is 0. Without this bit, earlier inserts
+     * and samples count under the new limiter, and one side may have to catch up. */
     RP_ALTER_RECENTER = 16,
 };
 
 /* The arguments of rp_table_alter(): the fields whose bit is set in `which` are changed. */
 typedef struct rp_table_alteration {
-    uint32_t which; /* RP_CHANGE_... */
+    uint32_t which; /* RP_ALTER_... */
     int32_t max_times_sampled;
     int64_t max_size;
     uint64_t max_bytes;

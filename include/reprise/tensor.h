@@ -65,8 +65,8 @@ RP_API bool rp_shape_equal(const rp_shape *a, const rp_shape *b);
 /* True if the concrete `shape` fits `pattern`, in which -1 stands for anything. */
 RP_API bool rp_shape_fits(const rp_shape *shape, const rp_shape *pattern);
 
-/* Writes the shape as "[2,?,3]", or "<unknown>" for rank -1, into `text` and returns it. Cut to
- * fit; `size` must be >= 1. */
+/* Writes the shape as "[2,?,3]", or "<unknown>" for rank -1, into `text` and returns `text`.
+ * The result is cut to fit `size` (>= 1) bytes. */
 RP_API char *rp_shape_text(const rp_shape *shape, char *text, size_t size);
 
 /* One element of a string tensor: bytes, not necessarily zero-terminated. */
@@ -102,10 +102,10 @@ typedef enum rp_nest_kind {
 
 typedef struct rp_nest_node {
     rp_nest_kind kind;
-    const char *key;       /* of a child of a dict or named tuple: its name; else NULL */
-    const char *type_name; /* of a named tuple: its class; else NULL */
+    const char *key;       /* the name of a child of a dict or named tuple; else NULL */
+    const char *type_name; /* the class of a named tuple; else NULL */
     uint32_t child_count;  /* 0 for a leaf */
-    rp_spec spec;          /* of a leaf; its name may be NULL */
+    rp_spec spec;          /* the type of a leaf; spec.name may be NULL */
 } rp_nest_node;
 
 /* The signature of a table: a nested structure whose leaves, flattened, are the columns an item
@@ -123,7 +123,7 @@ RP_API RP_NODISCARD rp_status rp_signature_new(const rp_allocator *alloc,
                                                rp_signature **out, rp_error *err);
 
 /* Makes a signature without nesting: a dict of `column_count` named columns, or a tuple if the
- * first column has no name. Errors as above. */
+ * first column has no name. The statuses are those of rp_signature_new(). */
 RP_API RP_NODISCARD rp_status rp_signature_flat(const rp_allocator *alloc,
                                                 const rp_spec *columns, size_t column_count,
                                                 rp_signature **out, rp_error *err);

@@ -27,7 +27,7 @@ typedef struct rp_trajectory_column {
     bool squeeze;
     uint32_t slice_count;
     rp_shape shape;
-    size_t bytes; /* decoded; for strings, elements * sizeof(rp_string) */
+    size_t bytes; /* size when decoded; for strings, elements * sizeof(rp_string) */
 } rp_trajectory_column;
 
 /* `index` must be < the column count. */
@@ -54,17 +54,17 @@ RP_API RP_NODISCARD rp_status rp_decoder_new(const rp_allocator *alloc, size_t c
                                              rp_decoder **out);
 RP_API void rp_decoder_free(rp_decoder *decoder); /* NULL is fine */
 
-/* Decodes column `column` of `count` trajectories and stacks them, one behind the other, in
- * `dst`, which has exactly their size. All must have the dtype and shape of the first. Not for
- * strings.
+/* Decodes column `column` of `count` trajectories and writes the results to `dst`, one after
+ * the other. `dst_bytes` must be exactly their size. In this column all trajectories must have
+ * the dtype and shape of the first. The column must not have strings.
  * RP_INVALID (names the item that differs, and how), RP_CORRUPT, RP_NO_RESOURCE. */
 RP_API RP_NODISCARD rp_status rp_decoder_stack(rp_decoder *decoder,
                                                const rp_trajectory *const *trajectories,
                                                size_t count, size_t column, void *dst,
                                                size_t dst_bytes, rp_error *err);
 
-/* The same for a string column: writes `element_count` elements, which are borrowed from the
- * chunks and valid as long as the trajectories. */
+/* Does the same for a string column: writes `element_count` elements to `dst`. They are
+ * borrowed from the chunks and valid as long as the trajectories. */
 RP_API RP_NODISCARD rp_status rp_decoder_stack_strings(rp_decoder *decoder,
                                                        const rp_trajectory *const *trajectories,
                                                        size_t count, size_t column,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A writer: append steps, then create items of any of the recent ones.
+/* A writer: append steps, then create items of any recent steps.
  *
  * Each column collects its rows into chunks; items that use the same rows share the chunks. The
  * calls neither compress nor wait for the network: background threads compress chunks and send
@@ -30,11 +30,12 @@ typedef struct rp_column_options {
 
 /* Zero-initialise it; fields marked * must be set. */
 typedef struct rp_trajectory_writer_options {
-    rp_column_options column; /* * of columns that are not configured; `history` >= 1 */
+    rp_column_options column; /* * for columns that are not configured; `history` >= 1 */
     bool unchecked;           /* do not compare items with the signature of their table */
-    bool exact;               /* the signature describes items, never single steps */
-    size_t max_items;         /* unconfirmed items; 0: 100,000 */
-    size_t max_bytes;         /* of rows and chunks that they hold; 0: 1 GiB */
+    bool exact; /* the signature of a table has the shapes of whole columns, never of single
+                   steps */
+    size_t max_items; /* the most unconfirmed items; 0: 100,000 */
+    size_t max_bytes; /* the most bytes of rows and chunks that these hold; 0: 1 GiB */
 } rp_trajectory_writer_options;
 
 /* Creates a writer. Unless `unchecked`, fetches the signatures of the tables and waits for them
@@ -54,7 +55,8 @@ RP_API RP_NODISCARD rp_status rp_trajectory_writer_configure(rp_trajectory_write
                                                              const rp_column_options *options,
                                                              rp_error *err);
 
-/* A row: the `cell`-th that was ever appended to a column, from 0. */
+/* A reference to a row of a column. `cell` counts all rows ever appended to the column, from
+ * 0. */
 typedef struct rp_ref {
     uint32_t column;
     uint64_t cell;
@@ -120,8 +122,9 @@ typedef struct rp_new_item {
 /* Creates an item. Waits only while the writer holds max_items or max_bytes. `*key` (may be
  * NULL) gets its key. On failure nothing is created.
  * RP_NOT_FOUND (no such table), RP_INVALID (a priority that is NaN, no columns, an empty
- * column, rows of different dtypes or shapes, the signature; the text names the column),
- * RP_PRECONDITION (a row has left the history), RP_DEADLINE, RP_CANCELLED, RP_NO_RESOURCE. */
+ * column, rows of different dtypes or shapes, an item that does not fit the signature; the text
+ * names the column), RP_PRECONDITION (a row has left the history), RP_DEADLINE, RP_CANCELLED,
+ * RP_NO_RESOURCE. */
 RP_API RP_NODISCARD rp_status rp_trajectory_writer_create_item(rp_trajectory_writer *writer,
                                                                const rp_new_item *item,
                                                                rp_wait wait, uint64_t *key,
@@ -129,8 +132,9 @@ RP_API RP_NODISCARD rp_status rp_trajectory_writer_create_item(rp_trajectory_wri
 
 /* Completes the chunks of all but the latest `leave` items and waits until at most `leave`
  * items are unconfirmed. After RP_DEADLINE and RP_CANCELLED sending continues in the
- * background. If servers have rejected items since the last flush, these are dropped, and the
- * status and text are those of the first; the text says how many. */
+ * background. Items that servers have rejected since the last flush are dropped; then the
+ * status and text are those of the first rejected item, and the text says how many there
+ * are. */
 RP_API RP_NODISCARD rp_status rp_trajectory_writer_flush(rp_trajectory_writer *writer,
                                                          size_t leave, rp_wait wait,
                                                          rp_error *err);
