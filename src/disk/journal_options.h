@@ -32,10 +32,9 @@ typedef struct rp_journal_options {
     /* Called when everything up to `lsn` is safe, on the journal thread, after a batch. May be
      * NULL. */
     void (*on_safe)(void *ctx, uint64_t lsn);
-    /* Called with the reason when the journal cannot write, and with NULL when it can
-     * again; meanwhile the journal keeps retrying. Also called each time that the journal
-     * has given up records: then a checkpoint is needed that begins after this call. May be
-     * NULL. */
+    /* Called with the reason when the journal cannot write, and with NULL when it can again;
+     * meanwhile the journal keeps retrying. Also called each time that the journal has given up
+     * records: then a checkpoint is needed that begins after this call. May be NULL. */
     void (*on_trouble)(void *ctx, const rp_error *why);
     /* Called after each batch and each attempt: the backlog may be shorter now. May be NULL. */
     void (*on_pass)(void *ctx);

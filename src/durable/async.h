@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Durability without a thread that waits: for the server. */
+/* Calls of rp_durable that do not block: for the server. */
 #ifndef RP_DURABLE_ASYNC_H
 #define RP_DURABLE_ASYNC_H
 
 #include "reprise/durable.h"
 
-/* Starts a checkpoint as rp_durable_checkpoint() does and does not wait for it. `on_done` is
- * called once, on the checkpoint thread. */
+/* Starts a checkpoint as rp_durable_checkpoint() does, but does not wait for its end. `on_done`
+ * is called once, on the checkpoint thread. */
 typedef void rp_checkpoint_done(void *ctx, rp_status status, const char *path,
                                 const char *text);
 RP_NODISCARD rp_status rp_durable_start_checkpoint(rp_durable *durable,
@@ -16,8 +16,8 @@ RP_NODISCARD rp_status rp_durable_start_checkpoint(rp_durable *durable,
 /* Returns the LSN up to which every change is safe; UINT64_MAX without a journal. */
 uint64_t rp_durable_safe(rp_durable *durable);
 
-/* Adds a listener, at most 64. `on_safe` is called on the journal's thread whenever more
- * changes have become safe; it must not block. */
+/* Adds a listener; there can be 64. `on_safe` is called on the journal's thread whenever more
+ * changes have become safe: all up to `lsn`. It must not block. */
 typedef void rp_safe_listener(void *ctx, uint64_t lsn);
 RP_NODISCARD rp_status rp_durable_listen(rp_durable *durable, rp_safe_listener *on_safe,
                                          void *ctx);

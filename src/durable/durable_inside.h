@@ -66,10 +66,10 @@ struct rp_durable {
     rp_tier *tier;       /* NULL: none */
     rp_journal *journal; /* NULL: none */
     rp_store_log *log;
-    rp_checkpointer
-        checkpointer;        /* used by the checkpoint thread; without it, by open and close */
-    rp_progress_meter meter; /* the same */
-    rp_reserve reserve;      /* the same */
+    rp_checkpointer checkpointer; /* used by the checkpoint thread; while it does not run, by
+                                     open and close */
+    rp_progress_meter meter;      /* used as checkpointer */
+    rp_reserve reserve;           /* used as checkpointer */
     pthread_t thread;
     bool has_thread;
 
@@ -77,11 +77,11 @@ struct rp_durable {
     rp_cond wake RP_GUARDED_BY(mu);
     rp_checkpoint_request *waiting RP_GUARDED_BY(mu); /* D1 */
     bool stopping RP_GUARDED_BY(mu);
-    bool is_wanted RP_GUARDED_BY(mu); /* a checkpoint is wanted that no request waits for */
-    int64_t due_ns RP_GUARDED_BY(mu);
-    int64_t not_before_ns RP_GUARDED_BY(mu); /* for a checkpoint without a request */
+    bool is_wanted RP_GUARDED_BY(mu); /* a checkpoint is needed, even without a request */
+    int64_t due_ns RP_GUARDED_BY(mu); /* time of the next regular one, or of a retry */
+    int64_t not_before_ns RP_GUARDED_BY(mu); /* earliest time of a checkpoint that is_wanted */
     int64_t backoff_ns RP_GUARDED_BY(mu);    /* D2 */
-    int64_t last_ended_ns RP_GUARDED_BY(mu); /* of the last that succeeded; 0: none yet */
+    int64_t last_ended_ns RP_GUARDED_BY(mu); /* end of the last successful one; 0: none yet */
     rp_durable_info info RP_GUARDED_BY(mu);
     char troubles[RP_TROUBLES][RP_ERROR_TEXT_BYTES] RP_GUARDED_BY(mu); /* "": none */
 
@@ -90,8 +90,8 @@ struct rp_durable {
     size_t listener_count RP_GUARDED_BY(listeners_mu);
 };
 
-/* The same as rp_durable_open() on given files, for tests. The files are borrowed and must
- * outlive every chunk of the store. */
+/* As rp_durable_open(), but on given files and with given tuning: for tests. The files are
+ * borrowed and must outlive every chunk of the store. */
 RP_NODISCARD rp_status rp_durable_open_on(rp_files *files, const rp_durable_options *options,
                                           rp_store *store, rp_durable **out, rp_error *err);
 RP_NODISCARD rp_status rp_durable_open_tuned(rp_files *files, const rp_durable_options *options,
@@ -101,11 +101,12 @@ RP_NODISCARD rp_status rp_durable_open_tuned(rp_files *files, const rp_durable_o
 /* Loads `files`, with the changes in the journal, into the store. Takes no lock, starts no
  * thread, writes no checkpoint. Recovery removes left-over files; on read-only files
  * (disk/files_read_only.h) nothing is changed. The files must outlive every chunk of the store.
- * `out` has what was recovered. */
+ * `out` describes what was recovered. */
 RP_NODISCARD rp_status rp_durable_load_on(rp_files *files, const rp_durable_options *options,
                                           rp_store *store, rp_durable_info *out, rp_error *err);
 
-/* Records and reports a trouble (`text`), or its end (NULL). Call it without a lock. */
+/* Records and reports that the part `what` is in trouble (`text` says why), or no longer is
+ * (`text` is NULL). Call it without a lock. */
 void rp_durable_trouble(rp_durable *d, rp_trouble what, const char *text) RP_EXCLUDES(d->mu);
 
 /* Writes a checkpoint on this thread and records the result. */

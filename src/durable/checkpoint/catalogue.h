@@ -14,7 +14,7 @@
 
 #include "durable/format/manifest.h"
 
-/* Bytes of a segment that a block needs. */
+/* The part of a segment that a block needs. */
 typedef struct rp_share {
     uint64_t segment, bytes;
     uint64_t end; /* offset behind the last byte that is needed */
@@ -24,8 +24,8 @@ typedef struct rp_kept_block {
     rp_manifest_block at;
     rp_share *shares;
     uint32_t share_count;
-    /* Written for the checkpoint in progress: the block owns its shares. The other blocks of
-     * that checkpoint borrow theirs from the last checkpoint. */
+    /* True if the block was written for the checkpoint in progress: then it owns its shares.
+     * The other blocks of that checkpoint borrow theirs from the last checkpoint. */
     bool fresh;
 } rp_kept_block;
 
@@ -49,8 +49,9 @@ typedef struct rp_kept_checkpoint {
 
 typedef struct rp_owned_segment {
     uint64_t number;
-    /* The checkpoint before whose cut the segment was found dead: it is no longer written, and
-     * no chunk in memory has its location in it. 0: alive. */
+    /* A segment is dead if it is no longer written and no chunk in memory has its location in
+     * it. This is the first checkpoint before whose cut the segment was found dead; 0: it is
+     * alive. */
     uint64_t dead_at;
 } rp_owned_segment;
 
@@ -74,7 +75,8 @@ RP_NODISCARD rp_status rp_catalogue_add_checkpoint(rp_catalogue *c, uint64_t num
                                                    const rp_manifest_segment *segments,
                                                    size_t count);
 void rp_catalogue_drop_checkpoint(rp_catalogue *c, size_t index);
-/* Adds a segment, in any order, unless it is there. RP_NO_RESOURCE. */
+/* Adds a segment, unless the catalogue has it. Segments may be added in any order.
+ * RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_catalogue_add_segment(rp_catalogue *c, uint64_t number);
 void rp_catalogue_drop_segment(rp_catalogue *c, uint64_t number);
 
@@ -85,14 +87,14 @@ RP_NODISCARD rp_status rp_catalogue_hold(rp_catalogue *c, const rp_manifest_segm
 /* True if a checkpoint in the catalogue, or in quarantine, needs the segment. */
 bool rp_catalogue_needs(const rp_catalogue *c, uint64_t number);
 
-/* Finds a segment in the list of a checkpoint. NULL: it is not there. */
+/* Finds a segment in the list of a checkpoint. NULL if the list does not have it. */
 const rp_manifest_segment *rp_find_segment(const rp_manifest_segment *segments, size_t count,
                                            uint64_t number);
 
 /* Frees the tables and their blocks. `only_fresh` is for a checkpoint that was not finished:
  * only the shares of fresh blocks are freed, since the other blocks borrow theirs. */
 void rp_kept_tables_free(const rp_allocator *alloc, rp_kept_tables *tables, bool only_fresh);
-/* Finds the blocks of a table. NULL: it is not there. */
+/* Finds the blocks of a table. NULL if the table is not among `tables`. */
 const rp_kept_table *rp_kept_tables_find(const rp_kept_tables *tables, const rp_table *table);
 
 #endif

@@ -9,10 +9,10 @@
  *
  * If a step fails, the checkpoint before it is unchanged and the partial files are removed.
  *
- * Compaction: step 2 vacates segments of which less than a quarter is live, or three quarters
- * if the disk is full. It writes blocks that are there, or refer to chunks there, again and
- * moves those chunks: at most 64 MiB in one checkpoint, and at most a quarter of the free
- * space.
+ * Compaction: step 2 vacates segments of which less than a quarter is live, or less than three
+ * quarters if the disk is full. To vacate a segment, it moves the live chunks there, and writes
+ * again the blocks that are there or refer to those chunks. It moves at most 64 MiB in one
+ * checkpoint, and at most a quarter of the free space.
  *
  * On a full disk (is_short) up to 64 MiB of the checkpoint are queued in the segments before a
  * byte is written. They are written only if all of them fit (disk/reserve.h, R2) and enough

@@ -18,12 +18,12 @@ typedef struct rp_checkpointer {
     rp_files *files;
     rp_segments *segments;
     rp_journal *journal; /* NULL: none, or not started yet */
-    bool has_journal;    /* the mode has one */
+    bool has_journal;    /* the mode has a journal */
     rp_store *store;
     rp_store_id id;
     size_t keep;
-    uint64_t last_number; /* of any manifest ever written here */
-    uint64_t lsn;         /* the last one used, while there is no journal */
+    uint64_t last_number; /* the highest number of any manifest ever written here */
+    uint64_t lsn;         /* the last LSN used, while there is no journal */
     uint64_t
         next_segment; /* segments from this number on are new and not in the catalogue yet */
     bool has_old_journal; /* the mode has no journal, but files of one exist */
@@ -33,20 +33,20 @@ typedef struct rp_checkpointer {
                           checkpoint that succeeds */
     size_t damaged_count, damaged_capacity;
     rp_progress_meter *meter;
-    /* The disk is full: ends the open segment, vacates segments with less dead data than usual,
-     * and keeps only the new checkpoint and the journal after it. */
+    /* The disk is full: the checkpoint ends the open segment, vacates segments with less dead
+     * data than usual, and keeps only itself and the journal after it. */
     bool is_short;
-    bool moves_nothing; /* vacates damaged segments only: there is no space to move chunks */
+    bool moves_nothing; /* there is no space to move chunks: vacate damaged segments only */
     uint64_t reserve;   /* bytes that must be free after a checkpoint on a full disk (R3) */
-    uint64_t max_moved; /* bytes, for tests; 0: the default */
+    uint64_t max_moved; /* bound of the bytes moved, for tests; 0: the default */
 } rp_checkpointer;
 
 typedef struct rp_checkpoint_result {
     uint64_t number, lsn;
-    int64_t pause_ns; /* how long all tables were locked */
-    uint64_t bytes;   /* written to segments and the manifest */
-    uint64_t segments, disk_bytes, live_bytes;
-    uint64_t moved_bytes;
+    int64_t pause_ns;                          /* how long all tables were locked */
+    uint64_t bytes;                            /* written to segments and the manifest */
+    uint64_t segments, disk_bytes, live_bytes; /* of the segments it needs */
+    uint64_t moved_bytes;                      /* by compaction */
     bool is_swept; /* files that are no longer needed were removed; if not, the next checkpoint
                       retries */
 } rp_checkpoint_result;

@@ -16,7 +16,8 @@ typedef struct rp_progress_meter {
 void rp_progress_begin(rp_progress_meter *m, const char *what, uint64_t total);
 /* Adds `done` bytes. Reports at most ten times a second, and when all is done. */
 void rp_progress_add(rp_progress_meter *m, uint64_t done);
-/* The same with the sum of the bytes that are done. Never goes back. */
+/* As rp_progress_add(), but `done` is the sum of the bytes done so far. A smaller sum than
+ * before is ignored. */
 static inline void rp_progress_reach(rp_progress_meter *m, uint64_t done)
 {
     if (done > m->now.done) rp_progress_add(m, done - m->now.done);

@@ -3,16 +3,16 @@
  * the catalogue are removed, and of those:
  *
  *   manifests   all but the newest `keep`
- *   segments    that no kept manifest lists and that were dead before the cut of the base
+ *   segments    those that no kept manifest lists and that were dead before the cut of the base
  *   journal     files whose changes are all in the base
  *
- * The base is the checkpoint for which the journal is kept. With a journal it is the one before
- * the newest, so that it and the journal contain everything if the newest is damaged. Without a
- * journal, or on a full disk, the base is the newest checkpoint; on a full disk no other
- * manifest is kept.
+ * The base is the checkpoint for which the journal is kept. With a journal, the base is the
+ * checkpoint before the newest: if the newest is damaged, the base and the journal still
+ * contain everything. Without a journal, or on a full disk, the base is the newest checkpoint;
+ * on a full disk no other manifest is kept.
  *
- * A segment must be dead before the cut because journal records after the cut may refer to a
- * chunk that died later, and redo needs it. */
+ * A segment must be dead before the cut: journal records after the cut may refer to a chunk
+ * that died later, and redo needs that chunk. */
 #ifndef RP_DURABLE_CHECKPOINT_RETENTION_H
 #define RP_DURABLE_CHECKPOINT_RETENTION_H
 
@@ -23,20 +23,22 @@
 RP_NODISCARD rp_status rp_retention_mark_dead(rp_checkpointer *c, uint64_t number,
                                               rp_error *err);
 
-/* Removes what is no longer needed. Files that cannot be removed stay in the catalogue; returns
- * the status of the first. */
+/* Removes files that are no longer needed. Files that cannot be removed stay in the catalogue.
+ * Returns the status of the first failure. */
 RP_NODISCARD rp_status rp_retention_apply(rp_checkpointer *c);
 
 /* On a full disk: removes files without a new checkpoint. If a restart needs the newest
- * checkpoint only, also removes segments that it does not need and in which no chunk in memory
- * has its location, whenever they died. These are segments that compaction has vacated.
+ * checkpoint only, also removes segments that the checkpoint does not need and in which no
+ * chunk in memory has its location, even if they died after its cut. These are segments that
+ * compaction has vacated.
  *
- * A restart needs more if a journal file has a record after that checkpoint, if files of an old
- * journal exist, or if CURRENT may name the checkpoint before it. Then nothing is removed. */
+ * A restart needs more than the newest checkpoint if a journal file has a record after it, if
+ * files of an old journal exist, or if CURRENT may name the checkpoint before it. Then nothing
+ * is removed. */
 void rp_retention_sweep(rp_checkpointer *c);
 
-/* Checks that the file of a segment has the bytes that a manifest needs.
- * RP_CORRUPT (it is smaller), RP_NOT_FOUND, RP_UNAVAILABLE. */
+/* Checks that the file of a segment has as many bytes as a manifest needs.
+ * RP_CORRUPT (the file is smaller), RP_NOT_FOUND, RP_UNAVAILABLE. */
 RP_NODISCARD rp_status rp_check_segment_size(rp_files *files,
                                              const rp_manifest_segment *segment, rp_error *err);
 

@@ -2,7 +2,7 @@
 /* Codecs for a block of 256 slots and for the other state of a table, as docs/checkpoint.md
  * specifies. Pure functions over bytes, safe for hostile bytes.
  *
- * The items of a block refer to chunks by location. Each location is in the block once, and
+ * The items of a block refer to chunks by location. A block contains each location once, and
  * slices refer to it by index. */
 #ifndef RP_DURABLE_FORMAT_IMAGE_H
 #define RP_DURABLE_FORMAT_IMAGE_H
@@ -56,8 +56,8 @@ void rp_image_deinit(rp_image *image);
 /* Makes every slot free with `next` 0 and removes all locations. Keeps the memory. */
 void rp_image_clear(rp_image *image);
 
-/* Returns the index of a location; adds the location if it is missing. Without memory the image
- * becomes bad, and rp_image_write() fails. */
+/* Returns the index of a location; adds the location if it is missing. If there is no memory,
+ * the image becomes bad, and rp_image_write() fails. */
 uint32_t rp_image_add_location(rp_image *image, const rp_disk_location *location);
 /* Adds a column to the item of `slot`. All columns of a slot must be added in a row. */
 void rp_image_add_column(rp_image *image, size_t slot, bool squeeze);
@@ -67,9 +67,9 @@ void rp_image_add_slice(rp_image *image, const rp_image_slice *slice);
 /* Appends the encoded block. RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_image_write(const rp_image *image, rp_buf *out);
 
-/* Reads a block into `image`. Takes at most eight times the memory of the bytes. Checks that
- * slices have a location and a length >= 1; rp_trajectory_new() checks that they fit their
- * chunks.
+/* Reads a block into `image`. Takes at most eight times as much memory as the block has bytes.
+ * Checks that slices have a location and a length >= 1; rp_trajectory_new() checks that they
+ * fit their chunks.
  * RP_CORRUPT, RP_NO_RESOURCE; then `image` is clear. */
 RP_NODISCARD rp_status rp_image_read(rp_image *image, const uint8_t *data, size_t size,
                                      rp_error *err);

@@ -15,7 +15,7 @@ enum {
 
 rp_record_kind rp_journal_kind_of(const rp_log_record *change);
 
-/* Finds the location of a chunk, where it is or will be. RP_NO_RESOURCE. */
+/* Finds the location at which a chunk is, or will be once it is written. RP_NO_RESOURCE. */
 typedef rp_status rp_locate_chunk(void *ctx, rp_chunk *chunk, rp_disk_location *out);
 
 typedef struct rp_logged_location {
@@ -25,7 +25,8 @@ typedef struct rp_logged_location {
 
 /* Scratch memory for encoding, kept from one record to the next. One thread.
  *
- *   E1  location_count <= location_capacity, and the index has at least two entries for each;
+ *   E1  location_count <= location_capacity, and the index has at least two entries for each
+ *       location;
  *   E2  index_capacity is 0 or a power of two;
  *   E3  an entry of the index is valid if its `turn` is that of the encoder. */
 typedef struct rp_journal_encoder {
@@ -86,13 +87,14 @@ void rp_decoded_change_init(rp_decoded_change *decoded, const rp_allocator *allo
 void rp_decoded_change_deinit(rp_decoded_change *decoded);
 
 /* Reads the payload of a change: RP_RECORD_INSERT to RP_RECORD_PAUSE, or RP_RECORD_RENUMBER.
- * Takes at most 64 times the memory of the bytes. Checks that the numbers fit their types, that
- * slices have a location and at least one row, and that no bytes are left over;
- * rp_table_redo() checks whether the change is possible. RP_CORRUPT, RP_NO_RESOURCE. */
+ * Takes at most 64 times as much memory as the payload has bytes. Checks that the numbers fit
+ * their types, that slices have a location and at least one row, and that no bytes are left
+ * over; rp_table_redo() checks whether the change is possible. RP_CORRUPT, RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_decoded_change_read(rp_decoded_change *decoded, rp_record_kind kind,
                                               const uint8_t *data, size_t size, rp_error *err);
 
-/* The payload of an RP_RECORD_DROP is the name of the table. RP_CORRUPT. */
+/* Append and read the payload of an RP_RECORD_DROP, which is the name of the table.
+ * RP_CORRUPT. */
 void rp_journal_encode_drop(rp_string table, rp_buf *out);
 RP_NODISCARD rp_status rp_journal_read_drop(const uint8_t *data, size_t size, rp_string *out,
                                             rp_error *err);

@@ -25,16 +25,16 @@ enum {
     RP_MANIFEST_HASH_BYTES = 16,
 };
 
-/* "manifest/" and 16 hexadecimal digits. Returns `out`. */
+/* Writes the path of a manifest, "manifest/" and 16 hexadecimal digits. Returns `out`. */
 char *rp_manifest_path(char out[RP_MANIFEST_PATH_BYTES], uint64_t checkpoint);
-/* The temporary path, while the manifest is being written. */
+/* Writes the temporary path that a manifest has while it is being written. Returns `out`. */
 char *rp_manifest_temporary(char out[RP_MANIFEST_PATH_BYTES], uint64_t checkpoint);
 #define RP_CURRENT_PATH "CURRENT"
 #define RP_CURRENT_TEMPORARY "CURRENT.tmp"
 
 typedef struct rp_manifest_store {
-    uint64_t checkpoint; /* its number, from 1 */
-    uint64_t lsn;        /* of the last change in it */
+    uint64_t checkpoint; /* number of the checkpoint, from 1 */
+    uint64_t lsn;        /* of the last change in the checkpoint */
     uint64_t seed;
     rp_rng keys;           /* the key generator of the store */
     int64_t written_at_ns; /* wall clock, for people */
@@ -48,7 +48,7 @@ typedef struct rp_manifest_block {
 
 typedef struct rp_manifest_segment {
     uint64_t number;
-    uint64_t bytes; /* that the checkpoint needs, from the start of the file */
+    uint64_t bytes; /* the checkpoint needs nothing behind the first `bytes` of the file */
     uint64_t live;  /* bytes of records that the checkpoint needs, roughly */
 } rp_manifest_segment;
 
@@ -90,21 +90,22 @@ void rp_manifest_reader_free(rp_manifest_reader *reader); /* NULL is fine */
 /* Adds the next record. RP_CORRUPT, RP_NO_RESOURCE; after a failure no more may be added. */
 RP_NODISCARD rp_status rp_manifest_reader_add(rp_manifest_reader *reader,
                                               const rp_record *record, rp_error *err);
-/* Takes the manifest, after END was added. Returns owned. RP_CORRUPT (END is missing, or a
- * block is in a segment that is not listed). */
+/* Takes the manifest out of the reader, after END was added. Returns owned. RP_CORRUPT (END is
+ * missing, or a block is in a segment that is not listed). */
 RP_NODISCARD rp_status rp_manifest_reader_take(rp_manifest_reader *reader, rp_manifest **out,
                                                rp_error *err);
 
-/* Reads and checks the manifest of a checkpoint. `store` may be NULL: any. Returns owned.
- * RP_NOT_FOUND, RP_CORRUPT, RP_PRECONDITION (a newer format), RP_UNAVAILABLE, RP_NO_RESOURCE.
- */
+/* Reads the manifest of a checkpoint, and checks that it belongs to `store` (NULL: to any
+ * store). Returns owned.
+ * RP_NOT_FOUND, RP_CORRUPT, RP_PRECONDITION (a newer format), RP_UNAVAILABLE,
+ * RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_manifest_load(const rp_allocator *alloc, rp_files *files,
                                         const char *path, uint64_t checkpoint,
                                         const rp_store_id *store, rp_manifest **out,
                                         rp_error *err);
 
-/* Writes a manifest. Calls after a failure do nothing; finish returns the failure. One thread.
- */
+/* Writes a manifest. After a failure all calls do nothing, and rp_manifest_writer_finish()
+ * returns the status of the failure. One thread. */
 typedef struct rp_manifest_writer rp_manifest_writer;
 
 /* Creates the file at `path`; replaces an existing one. */
@@ -146,8 +147,8 @@ RP_NODISCARD rp_status rp_current_load(rp_files *files, rp_current *out, rp_erro
 /* Writes the file under its temporary name and syncs it. */
 RP_NODISCARD rp_status rp_current_prepare(rp_files *files, const rp_current *current,
                                           rp_error *err);
-/* Renames it to CURRENT and syncs the directory. After a failure either checkpoint may be the
- * live one. */
+/* Renames the temporary file to CURRENT and syncs the directory. After a failure CURRENT may
+ * name the old or the new checkpoint. */
 RP_NODISCARD rp_status rp_current_switch(rp_files *files, rp_error *err);
 
 #endif

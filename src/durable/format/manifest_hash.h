@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The hash of a whole manifest: XXH3-128 of, for each record before END, the checksum of its
- * header and its payload. The checksum of a header covers kind, number, length, the checksum of
- * the payload and that of the record before. */
+/* The hash of a whole manifest: XXH3-128 of all records before END, each as the checksum of its
+ * header, followed by its payload. The checksum of a header covers kind, number, length, the
+ * checksum of the payload and the header checksum of the record before. */
 #ifndef RP_DURABLE_FORMAT_MANIFEST_HASH_H
 #define RP_DURABLE_FORMAT_MANIFEST_HASH_H
 

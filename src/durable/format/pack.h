@@ -5,8 +5,8 @@
  *   change    zigzag varint of a difference modulo 2^64: 0, -1, 1, -2, ... are 0, 1, 2, 3, ...
  *   word      8 bytes, little-endian; a double is the word of its IEEE bits
  *
- * Errors are sticky: after missing or malformed bytes the reader is bad and everything reads as
- * zero, so that a caller checks once, at the end. */
+ * Errors are sticky: after missing or malformed bytes the reader is bad and every number reads
+ * as zero, so that a caller checks `bad` once, at the end. */
 #ifndef RP_DURABLE_FORMAT_PACK_H
 #define RP_DURABLE_FORMAT_PACK_H
 

@@ -13,8 +13,8 @@ typedef struct rp_redo rp_redo;
 typedef struct rp_redo_options {
     const rp_allocator *alloc;
     rp_store *store;
-    /* Finds the chunk at a location, borrowed until the next call. RP_NOT_FOUND or RP_CORRUPT:
-     * it is missing or damaged. */
+    /* Finds the chunk at a location, borrowed until the next call. RP_NOT_FOUND: the chunk is
+     * missing. RP_CORRUPT: it is damaged. */
     rp_status (*chunk)(void *ctx, const rp_disk_location *location, rp_chunk **out,
                        rp_error *err);
     void *ctx;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The journal of a store: logs every change of its tables.
  *
- *   before the table lock   chunks are put into segments: a location each, no I/O
+ *   before the table lock   chunks are put into segments and get locations, without I/O
  *   under the table lock    the change is copied, with references to its trajectories
- *   on the journal thread   the change is encoded, with the locations of that time
+ *   on the journal thread   the change is encoded, with the locations that chunks have then
  *
- * Locations are resolved late because a chunk gets a new one if its segment is condemned before
- * it was synced. Then the journal encodes every record again that is not on stable storage
- * (disk/journal.h), and the records get the new locations. The price: trajectories stay in
- * memory until they are synced, one interval at most. The gain: nothing is encoded under a
- * table lock. */
+ * Locations are resolved late because a chunk gets a new location if its segment is condemned
+ * before it was synced. Then the journal encodes again all records that are not on stable
+ * storage (disk/journal.h), with the new locations. The price is that trajectories stay in
+ * memory until they are synced, for one interval at most. The gain is that nothing is encoded
+ * under a table lock. */
 #ifndef RP_DURABLE_JOURNAL_STORE_LOG_H
 #define RP_DURABLE_JOURNAL_STORE_LOG_H
 
@@ -30,21 +30,22 @@ typedef struct rp_store_log_options {
     int64_t interval_ns;
     int64_t retry_ns;                /* 0: the default of the journal */
     uint64_t file_bytes, max_queued; /* 0: the default of the journal */
-    /* Those of rp_journal_options. */
+    /* As in rp_journal_options. */
     void (*on_safe)(void *ctx, uint64_t lsn);
     void (*on_trouble)(void *ctx, const rp_error *why);
     void *ctx;
 } rp_store_log_options;
 
-/* Starts the journal and logs all changes from now on. A checkpoint, with the journal after it,
- * must contain the state of the store at next_lsn - 1. Statuses as of rp_journal_start(). */
+/* Starts the journal and logs all changes from now on. The state of the store at next_lsn - 1
+ * must be on disk: in a checkpoint and the journal after it. Statuses as of
+ * rp_journal_start(). */
 RP_NODISCARD rp_status rp_store_log_start(const rp_store_log_options *options,
                                           rp_store_log **out, rp_error *err);
 /* Stops logging, then the journal. No thread may wait in the store. Frees the log in every
  * case; returns the status of the last write. NULL is fine. */
 RP_NODISCARD rp_status rp_store_log_stop(rp_store_log *log, rp_error *err);
 
-/* Valid as long as the log. */
+/* Returns the journal of the log, valid as long as the log. */
 rp_journal *rp_store_log_journal(rp_store_log *log);
 
 #endif

@@ -3,15 +3,15 @@
  * refer to it. One thread.
  *
  * Compaction moves chunks, so a checkpoint and the journal after it may name different
- * locations of one chunk. The record of a moved chunk names its first location. The index has
- * the chunk under both.
+ * locations of one chunk. The record of a moved chunk names the first location of the chunk, so
+ * the index has the chunk under both locations.
  *
  * Invariants:
  *
  *   X1  count is the number of entries with a key, and at most three quarters of the capacity,
  *       which is 0 or a power of two;
- *   X2  an entry with a chunk has a reference to it; one without a chunk is wanted and not read
- *       yet. */
+ *   X2  an entry with a chunk has a reference to it; the chunk of an entry without one is
+ *       wanted and not read yet. */
 #ifndef RP_DURABLE_RECOVERY_CHUNK_INDEX_H
 #define RP_DURABLE_RECOVERY_CHUNK_INDEX_H
 
@@ -49,14 +49,14 @@ typedef struct rp_chunk_scan_options {
     rp_segments *segments;
     const rp_store_id *store;
     uint64_t number;                             /* of the segment */
-    uint64_t bytes;                              /* of the segment that must be good */
+    uint64_t bytes;                              /* so many bytes of the segment must be good */
     void (*on_bytes)(void *ctx, uint64_t bytes); /* progress, after each record */
     void *ctx;
 } rp_chunk_scan_options;
 
 /* Scans a segment from its first record to its last, checks every record and parses the chunks
- * that are wanted. RP_CORRUPT, also if fewer than `bytes` bytes are there and good; chunks
- * found until then stay in the index. */
+ * that are wanted. RP_CORRUPT, also if fewer than `bytes` bytes exist and are good; chunks
+ * found before the bad record stay in the index. */
 RP_NODISCARD rp_status rp_chunk_index_scan(rp_chunk_index *index,
                                            const rp_chunk_scan_options *options, rp_error *err);
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The tables of a store as they were configured before recovery.
  *
- * Recovery gives each table the selectors and bounds that are saved, since the records of the
- * journal were made with them. What the configuration asks for is compared and applied after
- * the redo. */
+ * Recovery gives each table the saved selectors and bounds, because the changes in the journal
+ * were made under them. The configured ones are compared and applied after the redo. */
 #ifndef RP_DURABLE_RECOVERY_CONFIGURED_H
 #define RP_DURABLE_RECOVERY_CONFIGURED_H
 
@@ -21,7 +20,8 @@ typedef struct rp_configured {
     size_t count;
 } rp_configured;
 
-/* Notes the tables of the store, which must not be in use yet. RP_NO_RESOURCE. */
+/* Records the configuration of all tables of the store, which must not be in use yet.
+ * RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_configured_read(rp_configured *c, const rp_allocator *alloc,
                                           rp_store *store, rp_error *err);
 void rp_configured_free(rp_configured *c);
@@ -31,8 +31,8 @@ void rp_configured_free(rp_configured *c);
 RP_NODISCARD rp_status rp_configured_compare(const rp_configured *c, rp_store *store,
                                              rp_error *err);
 /* Gives the tables their configured selectors, raises max_size to the configured one, and
- * creates tables that the redo has dropped. Sets `*changed` if it did any of these.
- * RP_PRECONDITION: an item has a priority that the new selectors do not take. */
+ * creates tables that the redo has dropped. Sets `*changed` if it changed a table.
+ * RP_PRECONDITION: an item has a priority that the new selectors do not accept. */
 RP_NODISCARD rp_status rp_configured_apply(const rp_configured *c, rp_store *store,
                                            bool *changed, rp_error *err);
 

@@ -5,13 +5,13 @@
  *      or bad, the other manifests from the highest number down
  *   2  reads its blocks, then its segments from end to end: checks every record and parses each
  *      chunk that a block refers to, once
- *   3  gives the tables of the store the saved selectors, creates missing ones, restores all
+ *   3  gives the tables of the store the saved selectors, creates missing tables, restores all
  *   4  moves checkpoints that failed to quarantine, removes left-over temporary files
  *
  * Between 3 and 4 the caller redoes the journal with the same chunk index.
  *
- * Nothing on disk is changed before a checkpoint has been loaded completely. A directory of
- * which nothing can be loaded is refused and stays as it is. */
+ * Nothing on disk is changed before a checkpoint has been loaded completely. If no checkpoint
+ * can be loaded, the directory is refused and stays as it is. */
 #ifndef RP_DURABLE_RECOVERY_RECOVERY_H
 #define RP_DURABLE_RECOVERY_RECOVERY_H
 
@@ -41,9 +41,9 @@ typedef struct rp_recovery {
     rp_store_id id;
     rp_segments *segments; /* owned */
     rp_tier *tier;         /* owned; NULL: none */
-    rp_chunk_index chunks; /* all that were loaded */
+    rp_chunk_index chunks; /* all chunks that were loaded */
     rp_catalogue catalogue;
-    uint64_t checkpoint; /* that was loaded; 0: none */
+    uint64_t checkpoint; /* number of the one that was loaded; 0: none */
     uint64_t last_number, lsn, next_segment;
     bool has_journal; /* journal files exist */
     uint64_t items, dropped;
@@ -53,9 +53,10 @@ typedef struct rp_recovery {
     size_t reported;
 } rp_recovery;
 
-/* Steps 1 to 3. On success the caller may take `segments`, `tier`, `damaged` and `catalogue`
- * and leave NULL and an empty catalogue behind. rp_recovery_deinit() releases the rest, also
- * after a failure. RP_CORRUPT, RP_PRECONDITION, RP_NO_RESOURCE, RP_UNAVAILABLE. */
+/* Steps 1 to 3. On success the caller may take `segments`, `tier`, `damaged` and `catalogue`;
+ * it then replaces them by NULL and an empty catalogue. rp_recovery_deinit() releases
+ * everything else, also after a failure. RP_CORRUPT, RP_PRECONDITION, RP_NO_RESOURCE,
+ * RP_UNAVAILABLE. */
 RP_NODISCARD rp_status rp_recover(rp_recovery *r, rp_error *err);
 /* Step 4, after the redo of the journal. Also fills the catalogue. */
 RP_NODISCARD rp_status rp_recovery_settle(rp_recovery *r, rp_error *err);
@@ -67,7 +68,7 @@ void rp_recovery_report(rp_recovery *r, const char *format, ...) RP_PRINTF(2, 3)
 /* One checkpoint that is being loaded. */
 typedef struct rp_loading rp_loading;
 
-/* Borrows both arguments. RP_NO_RESOURCE. */
+/* Borrows `r` and `m`. RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_loading_new(rp_recovery *r, const rp_manifest *m, rp_loading **out,
                                       rp_error *err);
 void rp_loading_free(rp_loading *l); /* NULL is fine */

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Checkpoints of dm-reverb: loads one into a store, and saves a store as one.
  *
- *   <root>/<time>/tables.tfrecord   PriorityTableCheckpoint, one a table
- *                 chunks.tfrecord   ChunkData, each once
+ *   <root>/<time>/tables.tfrecord   PriorityTableCheckpoint, one for each table
+ *                 chunks.tfrecord   ChunkData, one for each chunk
  *                 items.tfrecord    PrioritizedItem, grouped by table, oldest first
  *                 DONE              empty; written last
  *
- * Each .tfrecord file has TFRecord framing (tfrecord.h), as one zlib stream or plain. Files are
- * read and written sequentially. Besides the items and chunks of the store, memory holds one
- * record and about 40 bytes for each item. The files are hostile input.
+ * Each .tfrecord file has TFRecord framing (tfrecord.h), and may be compressed as one zlib
+ * stream. Files are read and written sequentially. Besides the items and chunks of the store,
+ * memory holds one record and about 40 bytes for each item. The reader does not trust the
+ * files.
  *
  * The format of dm-reverb has no fields for the following, so they are lost in an export:
  * max_bytes, soft_limit, pauses, extensions, the order of equal priorities in heaps, the state
@@ -29,7 +30,7 @@ typedef struct rp_reverb_options {
     void *ctx;
 } rp_reverb_options;
 
-/* What was read or written. */
+/* Describes the checkpoint that was read or written. */
 typedef struct rp_reverb_report {
     char folder[256]; /* below the directory of the files; "": that directory itself */
     uint64_t tables, items, chunks, unused_chunks;
@@ -39,26 +40,27 @@ typedef struct rp_reverb_report {
 } rp_reverb_report;
 
 /* Loads the checkpoint in the directory of `files`, or the newest complete one in a folder
- * there, into `store`. Creates its tables; a table of the same name must be new and have the
- * same selectors, and gets the options in the file. Items are inserted in order without the
- * rate limiters, whose counts are those in the file. `options` and `report` may be NULL. On
- * failure the tables of the store are unchanged, and created ones are dropped.
+ * there, into `store`. Creates the tables of the checkpoint. If the store has a table of the
+ * same name, that table must be new and have the same selectors; it gets the options in the
+ * file. Items are inserted in order without the rate limiters, whose counts are those in the
+ * file. `options` and `report` may be NULL. On failure the tables of the store are unchanged,
+ * and created ones are dropped.
  *
- * RP_NOT_FOUND (there is none), RP_CORRUPT (names file, record and reason), RP_PRECONDITION (a
- * table that is not new, or has other selectors), RP_NO_RESOURCE, RP_UNAVAILABLE. */
+ * RP_NOT_FOUND (there is no checkpoint), RP_CORRUPT (names file, record and reason),
+ * RP_PRECONDITION (a table is not new, or has other selectors), RP_NO_RESOURCE,
+ * RP_UNAVAILABLE. */
 RP_NODISCARD rp_status rp_reverb_load(rp_files *files, rp_store *store,
                                       const rp_reverb_options *options,
                                       rp_reverb_report *report, rp_error *err);
 
-/* Saves the store as of one instant to a new folder in the directory of `files`, in the format
- * of dm-reverb 0.14. Syncs all files; DONE is the last. Re-encodes chunks whose codec dm-reverb
- * cannot read. All chunks must be in memory. On failure removes the files and leaves an empty
- * folder.
+/* Saves the state of the store at one instant to a new folder in the directory of `files`, in
+ * the format of dm-reverb 0.14. Syncs all files; DONE is written last. Re-encodes chunks whose
+ * codec dm-reverb cannot read. All chunks must be in memory. On failure removes the files and
+ * leaves an empty folder.
  *
  * RP_EXISTS (the folder exists), RP_PRECONDITION (a cut of one of the tables is in progress;
  * two different chunks have the same key), RP_UNIMPLEMENTED (a chunk that the format cannot
- * express),
- * RP_NO_RESOURCE, RP_UNAVAILABLE. */
+ * express), RP_NO_RESOURCE, RP_UNAVAILABLE. */
 RP_NODISCARD rp_status rp_reverb_save(rp_files *files, rp_store *store,
                                       const rp_reverb_options *options,
                                       rp_reverb_report *report, rp_error *err);
@@ -74,7 +76,7 @@ RP_NODISCARD rp_status rp_reverb_chunks_new(const rp_allocator *alloc, rp_reverb
 void rp_reverb_chunks_free(rp_reverb_chunks *index); /* NULL is fine */
 /* Adds a chunk and takes a reference to it, unless the index has its key. RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_reverb_chunks_add(rp_reverb_chunks *index, rp_chunk *chunk);
-/* NULL if the key is missing. Borrowed from the index. */
+/* Returns the chunk with a key, borrowed from the index, or NULL. */
 rp_chunk *rp_reverb_chunks_get(const rp_reverb_chunks *index, uint64_t key);
 size_t rp_reverb_chunks_count(const rp_reverb_chunks *index);
 rp_chunk *rp_reverb_chunks_at(const rp_reverb_chunks *index, size_t i);

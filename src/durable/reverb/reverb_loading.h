@@ -32,7 +32,7 @@ typedef struct rp_reverb_loaded_table {
     size_t count, capacity;
     rp_table *table; /* a reference; NULL until the store is filled */
     bool made;       /* created by this load */
-    bool restored;
+    bool restored;   /* the table of the store has the items */
 } rp_reverb_loaded_table;
 
 typedef struct rp_reverb_loading {
@@ -42,7 +42,7 @@ typedef struct rp_reverb_loading {
     rp_reverb_options options;
     rp_reverb_report report;
     rp_progress_meter meter;
-    uint64_t done_bytes; /* of the files before the current one */
+    uint64_t done_bytes; /* size of the files before the current one */
     rp_reverb_chunks *index;
     rp_reverb_loaded_table *tables;
     size_t table_count, table_capacity;
@@ -59,7 +59,7 @@ typedef struct rp_reverb_loading {
     size_t wire_column_room, wire_slice_room, column_room, slice_room, key_room;
 } rp_reverb_loading;
 
-/* Creates and restores all tables. If one fails, undoes those before it. */
+/* Creates and restores all tables. If a table fails, undoes this for the tables before it. */
 RP_NODISCARD rp_status rp_reverb_fill_store(rp_reverb_loading *l, rp_error *err);
 
 #endif

@@ -26,8 +26,8 @@ typedef struct rp_reverb_table {
 /* RP_CORRUPT (malformed; no name; an unknown sampler or remover; a negative count). */
 RP_NODISCARD rp_status rp_reverb_table_read(const uint8_t *data, size_t size,
                                             rp_reverb_table *out, rp_error *err);
-/* Finds the next item in the message over which `reader` was opened. Returns false at the end.
- */
+/* Finds the next item in a PriorityTableCheckpoint, over whose bytes `reader` was opened.
+ * Returns false at the end. */
 RP_NODISCARD bool rp_reverb_table_next_item(rp_pb_reader *reader, const uint8_t **data,
                                             size_t *size);
 /* Appends the message. `signature` may be NULL; table->signature is ignored. */
@@ -72,10 +72,10 @@ RP_NODISCARD rp_status rp_reverb_chunk_form(const uint8_t *data, size_t size,
 /* Appends a ChunkData of the old form, converted to the new one. */
 void rp_reverb_chunk_modernise(rp_buf *out, const uint8_t *data, size_t size);
 
-/* Returns a chunk with the same rows in a codec of dm-reverb, owned; a reference to the chunk
- * itself if it has such a codec. `decoder` is scratch. RP_UNIMPLEMENTED (columns of different
- * lengths),
- * RP_CORRUPT, RP_NO_RESOURCE. */
+/* Converts a chunk for dm-reverb. If the codec of `chunk` is one that dm-reverb reads, `*out`
+ * is a reference to the chunk itself, otherwise a new chunk with the same rows. Returns owned.
+ * `decoder` is scratch.
+ * RP_UNIMPLEMENTED (columns of different lengths), RP_CORRUPT, RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_reverb_chunk_for(const rp_allocator *alloc, rp_decoder *decoder,
                                            rp_chunk *chunk, rp_chunk **out, rp_error *err);
 

@@ -3,9 +3,9 @@
  *
  *   record   length u64 | masked crc32c of these 8 bytes u32 | data | masked crc32c of data u32
  *
- * Little-endian; records without gaps and without a file header. A crc is masked by rotating it
- * 15 bits to the right and adding a constant, since the crc of data that contains crcs is weak.
- */
+ * Numbers are little-endian. A file has no header, and its records follow each other without
+ * gaps. A crc is masked by rotating it 15 bits to the right and adding a constant, since the
+ * crc of data that contains crcs is weak. */
 #ifndef RP_DURABLE_REVERB_TFRECORD_H
 #define RP_DURABLE_REVERB_TFRECORD_H
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* zlib streams over byte streams, with bounded memory: a few hundred KiB for each direction.
  *
- * Input may also be plain, as in the oldest checkpoints: the caller gives a function that tells
- * from the first bytes. A file is one zlib stream; bytes behind its end, or a missing end, are
- * damage. The Adler-32 checksum of zlib is checked.
+ * Input may also be uncompressed, as in the oldest checkpoints: a function of the caller
+ * decides that from the first bytes. A compressed file is one zlib stream; bytes behind its
+ * end, or a missing end, are damage. The Adler-32 checksum of zlib is checked.
  *
  * Against decompression bombs: reading fails after max_bytes of output. zlib output is at most
  * 1,032 times its input, and only one buffer of it is in memory. */
@@ -19,8 +19,8 @@ enum { RP_INFLATE_PEEK_BYTES = 16 };
 typedef struct rp_inflate_options {
     rp_byte_source source; /* borrowed */
     uint64_t max_bytes;    /* of output; 0: no limit */
-    /* Returns true if the first bytes of the source, RP_INFLATE_PEEK_BYTES or all of it, are
-     * those of a plain file. NULL: the source is compressed. */
+    /* Returns true if the source is not compressed. `first` has its first RP_INFLATE_PEEK_BYTES
+     * bytes, or all of it if it is shorter. NULL: the source is compressed. */
     bool (*is_plain)(const uint8_t *first, size_t size);
 } rp_inflate_options;
 

@@ -3,34 +3,38 @@
  * sampled.
  *
  * Chunks of 1 KiB and more have their wire bytes in a separate block, so that the bytes can be
- * freed while the chunk, with its columns, stays. In a store with a tier only the tier, and the
- * thread that first writes a chunk to disk, reads the chunks of a table. Samples get views:
- * chunks of their own over bytes that stay in memory as long as a view uses them.
+ * freed while the chunk, with its columns, stays. In a store with a tier, only the tier and the
+ * thread that first writes a chunk to disk read the bytes of the chunks of a table. Samples get
+ * views: separate chunks over bytes that stay in memory as long as a view uses them.
+ *
+ * A chunk is in one of four states:
  *
  *   dirty     in memory, not known to be on stable storage
- *   writing   the same, and being written by the spiller
+ *   writing   dirty, and being written by the spiller
  *   clean     in memory and on stable storage: the bytes can be freed unless they are pinned
- *   spilled   on disk only, for good: reading it back creates another chunk
+ *   spilled   on disk only, and never in memory again: reading it back creates another chunk
  *
  * A chunk enters the tier with the first item of any table that refers to it, and leaves with
- * the last. Chunks in memory count against max_memory less the size of the read cache. An
- * insert without space waits, whatever the policy of the store's own budget, which keeps
- * counting all bytes. A thread, the spiller, frees the oldest chunks first: it starts when
- * three quarters are used and stops at three fifths, or when a waiting insert fits. The read
- * cache, an eighth of max_memory, has the chunks that were read last.
+ * the last. The limit for chunks in memory is max_memory less the size of the read cache. An
+ * insert that does not fit waits, whatever the policy of the store's own budget; that budget
+ * still counts all bytes, those on disk included. A thread, the spiller, frees the oldest
+ * chunks first: it starts when three quarters of the limit are used and stops at three fifths,
+ * or when a waiting insert fits. The read cache, an eighth of max_memory, has chunks that were
+ * read back recently.
  *
- * Chunks below 1 KiB count, but never go to disk. If they leave no space for an insert, the
- * policy of the store's budget decides: the insert evicts from its table, waits or fails.
+ * Chunks below 1 KiB count as well, but their bytes never leave memory. If they leave no space
+ * for an insert, the policy of the store's budget decides: the insert evicts from its table,
+ * waits or fails.
  *
  * Items and heads of chunks count as in the store's budget (rp_trajectory_cost()). Not counted
  * are: samples that readers hold; waiting inserts; for each inserting thread about 1 MiB and
  * one item that the tier does not know yet; chunks that no table holds any more and that a
  * segment keeps until they are synced; memory that the allocator keeps after it was freed.
  *
- * If the disk cannot be written, chunks stay in memory, inserts wait when it is full, and
- * on_event reports it. The spiller retries once a second until a write succeeds, even if memory
- * is not full, so that the tier does not stay degraded without inserts. A record that cannot be
- * read fails only the call that sampled it. */
+ * If the disk cannot be written, chunks stay in memory, inserts wait when the memory is full,
+ * and on_event reports the trouble. The spiller retries once a second until a write succeeds,
+ * even if memory is not full, so that the tier does not stay degraded without inserts. A record
+ * that cannot be read fails only the call that sampled it. */
 #ifndef RP_DURABLE_TIER_TIER_H
 #define RP_DURABLE_TIER_TIER_H
 
@@ -44,7 +48,7 @@ typedef rp_sample_load rp_tier_load;
 typedef struct rp_tier_options {
     const rp_allocator *alloc; /* NULL: the store's */
     rp_store *store;           /* not in use yet, with empty tables. Borrowed */
-    rp_segments *segments;     /* borrowed; both must outlive the tier */
+    rp_segments *segments;     /* borrowed. Store and segments must outlive the tier */
     uint64_t max_memory;       /* > 0 */
     uint64_t cache_bytes;      /* of max_memory; 0: an eighth */
     size_t readers;            /* threads; 0: 16 */
@@ -60,20 +64,21 @@ RP_NODISCARD rp_status rp_tier_new(const rp_tier_options *options, rp_tier **out
  * be read afterwards; samples that readers hold stay valid. NULL is fine. */
 void rp_tier_free(rp_tier *tier);
 
-/* For recovery, before a table holds the chunk. The chunk was read from stable storage and has
- * its location (rp_segments_adopt()), so the tier need not write it and frees its bytes at once
- * if memory is short. RP_NO_RESOURCE. */
+/* For recovery: adds a chunk to the tier before a table holds it. The chunk was read from
+ * stable storage and has its location (rp_segments_adopt()). So the tier need not write the
+ * chunk, and frees its bytes at once if memory is short. RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_tier_admit(rp_tier *tier, rp_chunk *chunk);
 
-/* Brings samples into memory. Returns true if that is done at once, without a read; then
- * on_done is not called. Tables call it themselves for items that are sampled or looked up. */
+/* Brings samples into memory. Returns true if this needs no read: then the samples are in
+ * memory and on_done is not called. Tables call it themselves for items that are sampled or
+ * looked up. */
 bool rp_tier_start_load(rp_tier *tier, rp_tier_load *load);
-/* The same, waiting. */
+/* Brings samples into memory, and waits for the reads. */
 RP_NODISCARD rp_status rp_tier_load_now(rp_tier *tier, rp_sample *samples, size_t count,
                                         rp_error *err);
 
 typedef struct rp_tier_info {
-    uint64_t limit; /* of resident_bytes */
+    uint64_t limit; /* bound of resident_bytes */
     uint64_t resident_bytes, spilled_bytes;
     uint64_t cached_bytes;      /* in the read cache */
     uint64_t loads, load_bytes; /* chunks read from disk */

@@ -8,11 +8,12 @@
  *
  *   S1  an entry whose chunk is held by a table is in the list of dirty or of clean entries
  *       according to its state, and in no list otherwise;
- *   S2  `resident` is the sum of the bytes of held entries that are not spilled, plus those
- *       that the spiller is freeing; `spilled` is the sum of held entries that are spilled;
+ *   S2  `resident` is the sum of the bytes of held entries that are not spilled, plus the bytes
+ *       that the spiller is freeing; `spilled` is the sum of the bytes of held entries that are
+ *       spilled;
  *   S3  an entry is in the ring of the cache exactly if it has a `loaded` chunk; then it is
- *       held and spilled. `cached` is the sum of their bytes;
- *   S4  an entry has `readers` exactly while one of them is queued or being read.
+ *       held and spilled. `cached` is the sum of the bytes of these entries;
+ *   S4  an entry has `readers` exactly while one of these requests is queued or being served.
  *
  * A chunk lives while its entry is listed, cached or held: its table calls `moved` before it
  * releases the chunk. The entry is freed with the chunk. */
@@ -76,7 +77,7 @@ struct rp_tier {
     rp_budget *budget; /* a reference */
     rp_segments *segments;
     uint64_t cache_limit;
-    uint64_t high, low; /* of spill.resident */
+    uint64_t high, low; /* values of spill.resident at which the spiller starts and stops */
     void (*on_event)(void *ctx, bool degraded, const char *text);
     void *ctx;
     pthread_t spiller;
@@ -102,7 +103,7 @@ struct rp_tier {
     bool stopping RP_GUARDED_BY(mu);
     bool degraded RP_GUARDED_BY(mu);
 
-    rp_chunk *batch[RP_TIER_BATCH]; /* the spiller's */
+    rp_chunk *batch[RP_TIER_BATCH]; /* used only by the spiller */
 };
 
 void rp_tier_list_append(rp_tier_list *list, rp_tier_chunk *entry);
