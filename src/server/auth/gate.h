@@ -2,12 +2,13 @@
 /* The gate decides whether a peer may make a call.
  *
  * It holds the current rp_auth, which a reload replaces. It also limits guessing: an address
- * with too many wrong tokens (10 at once, one more every 6 s) is refused without a check until
- * it has waited. An IPv6 address counts as its network of 64 bits. The table of guessers is
- * bounded (1,024 addresses); a new one replaces the one whose wait ends first.
+ * may send 10 wrong tokens at once and one more every 6 s. After more than that, its calls are
+ * refused without a check until it has waited. Of an IPv6 address only the first 64 bits count.
+ * The gate remembers at most 1,024 addresses that sent wrong tokens (guessers): a new one
+ * replaces the one whose wait ends first.
  *
- * Any thread. One lock (rank 75), taken if the memo does not have the answer, and held for a
- * lookup in the table of guessers. */
+ * Any thread. One lock (rank 75), taken if the memo does not have the result, and held for a
+ * lookup of the guesser. */
 #ifndef RP_SERVER_AUTH_GATE_H
 #define RP_SERVER_AUTH_GATE_H
 
@@ -17,9 +18,9 @@
 typedef struct rp_gate rp_gate;
 
 enum {
-    RP_GATE_BURST = 10,    /* wrong tokens in a row */
-    RP_GATE_FORGIVE_S = 6, /* seconds after which one of them is forgotten */
-    RP_GATE_PEERS = 1024,
+    RP_GATE_BURST = 10,    /* wrong tokens that an address may send at once */
+    RP_GATE_FORGIVE_S = 6, /* seconds after which one wrong token is forgotten */
+    RP_GATE_PEERS = 1024,  /* addresses in the table of guessers */
 };
 
 /* Takes the caller's reference to `auth`, in every case. RP_NO_RESOURCE. Returns owned. */
@@ -30,8 +31,8 @@ void rp_gate_free(rp_gate *gate); /* NULL is fine */
  * stale from now on. */
 void rp_gate_reload(rp_gate *gate, rp_auth *auth);
 
-/* The result of the last check of a connection. With one for each connection, zeroed at first,
- * the next call with the same header costs one hash and no lock. One thread at a time. */
+/* The result of the last check of a connection, so that the next call with the same header
+ * costs one hash and no lock. Zero-initialise one for each connection. One thread at a time. */
 typedef struct rp_gate_memo {
     uint64_t generation; /* of the rp_auth; 0: empty */
     bool open;           /* no credentials are required */
@@ -40,14 +41,15 @@ typedef struct rp_gate_memo {
 } rp_gate_memo;
 
 typedef struct rp_gate_result {
-    rp_principal who; /* written in every case */
-    rp_refusal why;   /* written on refusal: the reason to count */
+    rp_principal who; /* always written */
+    rp_refusal why;   /* written on refusal: the reason for rp_connection_refused() */
 } rp_gate_result;
 
-/* Checks whether a peer may make a call that needs a role. RP_OK; RP_UNAUTHENTICATED (no
- * credentials, wrong ones, or too many wrong ones before), RP_DENIED (the role is too low),
- * RP_NO_RESOURCE. The text of the error may be sent to the peer. `memo` (may be NULL) is read
- * and updated. `result` may be NULL. A call that needs no role is allowed without a check. */
+/* Checks whether a peer may make a call that needs the role `needed`. RP_OK;
+ * RP_UNAUTHENTICATED (no credentials, wrong ones, or too many wrong ones before), RP_DENIED
+ * (the role is too low), RP_NO_RESOURCE. The text of the error may be sent to the peer. `memo`
+ * (may be NULL) is read and updated. `result` may be NULL. A call that needs no role is allowed
+ * without a check. */
 RP_NODISCARD rp_status rp_gate_check(rp_gate *gate, const rp_credentials *shown, rp_role needed,
                                      int64_t now_ns, rp_gate_memo *memo, rp_gate_result *result,
                                      rp_error *err);

@@ -48,9 +48,9 @@ typedef enum rp_method {
     RP_METHODS,
 } rp_method;
 
-/* The method of a :path, "/package.Service/Method". RP_METHOD_UNKNOWN must be answered with
- * UNIMPLEMENTED, whatever the role. In the package reprise.v1 the name of the service does not
- * matter. */
+/* The method of a :path, "/package.Service/Method". In the package reprise.v1 the name of the
+ * service does not matter. For RP_METHOD_UNKNOWN the caller must respond with UNIMPLEMENTED,
+ * even to a peer that lacks the role. */
 rp_method rp_method_of(const char *path);
 
 /* The name of the method in metrics and logs: "InsertStream" and so on, or "unknown" for

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A token bucket: so many at once, so many a second for ever.
+/* A token bucket: allows a burst of events, and a number of events per second in the long run.
  *
- * A plain value that takes the time as an argument; zero is a full bucket. It keeps one number,
- * the time at which it will be full again: spending moves that time on by what one token takes
- * to come back, and is refused where that would lead more than a whole burst ahead. */
+ * A plain value that takes the time as an argument; zero is a full bucket. It stores the time
+ * at which it will be full again. Spending a token adds token_ns to that time, and is refused
+ * if the time would then be more than burst_ns ahead. */
 #ifndef RP_SERVER_BOUNDS_BUCKET_H
 #define RP_SERVER_BOUNDS_BUCKET_H
 
@@ -11,17 +11,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* How fast and how much: one for many buckets. */
+/* The rate and size of a bucket; many buckets may share one. */
 typedef struct rp_bucket_rate {
-    int64_t token_ns; /* in which one token comes back */
-    int64_t burst_ns; /* in which all of them do */
+    int64_t token_ns; /* time in which one token comes back */
+    int64_t burst_ns; /* time in which an empty bucket becomes full */
 } rp_bucket_rate;
 
 typedef struct rp_bucket {
     int64_t full_at_ns;
 } rp_bucket;
 
-/* `burst` and `per_second` of 0 count as 1. */
+/* The rate of a bucket of `burst` tokens, of which `per_second` come back in a second. 0 counts
+ * as 1. */
 static inline rp_bucket_rate rp_bucket_rate_of(size_t burst, size_t per_second)
 {
     const int64_t longest_ns = INT64_MAX / 4;

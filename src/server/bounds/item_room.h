@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where items of a message are taken apart: arrays that grow as far as the limits let a peer
- * make them, and are given back when a message has needed much. A worker has one, used by one
+/* Scratch arrays for reading the items of a message. They grow as far as the limits allow, and
+ * are trimmed after a message that needed much. A worker has one rp_item_room, used for one
  * item at a time. */
 #ifndef RP_SERVER_BOUNDS_ITEM_ROOM_H
 #define RP_SERVER_BOUNDS_ITEM_ROOM_H
@@ -9,21 +9,23 @@
 #include "util/bytes.h"
 #include "wire/insert_request.h"
 
-/* Zero is empty. */
+/* A zeroed one has no memory. */
 typedef struct rp_item_room {
-    rp_wire_column *wire_columns; /* of the last item read */
-    rp_wire_slice *wire_slices;
-    rp_slices *columns; /* room for as many of these */
-    rp_slice *slices;
-    uint64_t *keys;                                   /* see rp_item_room_keys() */
-    size_t wire_column_capacity, wire_slice_capacity; /* at least the two below */
+    rp_wire_column *wire_columns; /* of the last item that was read */
+    rp_wire_slice *wire_slices;   /* of the last item that was read */
+    rp_slices *columns;           /* for the trajectory that is made of that item */
+    rp_slice *slices;             /* for the same trajectory */
+    uint64_t *keys;               /* see rp_item_room_keys() */
+    /* At least column_capacity and slice_capacity. */
+    size_t wire_column_capacity, wire_slice_capacity;
     size_t column_capacity, slice_capacity;
     size_t key_capacity;
 } rp_item_room;
 
 void rp_item_room_deinit(rp_item_room *room, const rp_allocator *alloc);
 
-/* Reads an item of at most so many columns and slices. As rp_wire_item_read(). */
+/* Reads an item of at most `most_columns` columns and `most_slices` slices into the arrays.
+ * Otherwise as rp_wire_item_read(). */
 RP_NODISCARD rp_status rp_item_room_read(rp_item_room *room, const rp_allocator *alloc,
                                          rp_bytes data, size_t most_columns, size_t most_slices,
                                          rp_wire_item *item, rp_error *err);
@@ -32,7 +34,8 @@ RP_NODISCARD rp_status rp_item_room_read(rp_item_room *room, const rp_allocator 
 RP_NODISCARD rp_status rp_item_room_keys(rp_item_room *room, const rp_allocator *alloc,
                                          size_t count);
 
-/* A message in a thousand needs much room; the others shall not pay for it. */
+/* Shrinks arrays that have grown large. Call it after each message: few messages need large
+ * arrays, so the memory is not kept. */
 void rp_item_room_trim(rp_item_room *room, const rp_allocator *alloc);
 
 #endif

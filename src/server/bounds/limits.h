@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The limits of a server: defaults, and what they may be. */
+/* The limits of a server: their defaults and their bounds. */
 #ifndef RP_SERVER_BOUNDS_LIMITS_H
 #define RP_SERVER_BOUNDS_LIMITS_H
 
 #include "reprise/server.h"
 
-/* Puts the default where there is a zero, and checks the rest: RP_INVALID names the limit, the
- * value and the bound. Lowers message_bytes to rp_server_limits_side_bytes(): the queue has no
- * room for a larger message. */
+/* Completes `limits`: replaces each zero by the default, and checks the other values.
+ * RP_INVALID names the limit, the value and the bound. If message_bytes is larger than
+ * rp_server_limits_side_bytes(), lowers it to that, since the queue has no room for a larger
+ * message. */
 RP_NODISCARD rp_status rp_server_limits_complete(rp_server_limits *limits, rp_error *err);
 
-/* Of each side of the queue (queue_budget.h): half of queued_bytes. */
+/* The limit of each side of the queue (queue_budget.h): half of queued_bytes. */
 size_t rp_server_limits_side_bytes(const rp_server_limits *limits);
 
 #endif

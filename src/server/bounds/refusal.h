@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Why the server refuses, closes or cuts: one name a reason, for metrics, logs and
- * docs/security.md, which has the limit behind each. */
+/* The reasons for which the server refuses a call or closes a connection. Metrics and logs use
+ * the same names; docs/security.md says which limit causes which reason. */
 #ifndef RP_SERVER_BOUNDS_REFUSAL_H
 #define RP_SERVER_BOUNDS_REFUSAL_H
 
@@ -33,29 +33,29 @@
     X(SLOW_MESSAGE, "slow_message")                                                            \
     X(PING_TIMEOUT, "ping_timeout")                                                            \
     X(TABLES, "tables")                                                                        \
-    /* and the rest */                                                                         \
+    /* other reasons */                                                                        \
     X(DESCRIPTORS, "descriptors") /* none left for a connection */                             \
     X(MEMORY, "memory")           /* an allocation failed */                                   \
     X(TLS, "tls")                 /* a handshake that failed */                                \
     X(PROTOCOL, "protocol")       /* bytes that are no HTTP/2 */                               \
     X(FRAMING, "framing")         /* DATA that is no gRPC message */                           \
     X(COMPRESSION, "compression") /* a message compressed by gRPC */                           \
-    X(DECODE, "decode")           /* a message that is not what it should be */                \
+    X(DECODE, "decode")           /* a message that cannot be decoded */                       \
     X(UNKNOWN_METHOD, "unknown_method")                                                        \
     X(UNAUTHENTICATED, "unauthenticated") /* credentials missing or wrong */                   \
-    X(AUTH_BRAKE, "auth_brake")           /* too many wrong ones from an address */            \
+    X(AUTH_BRAKE, "auth_brake")           /* too many wrong tokens from an address */          \
     X(DENIED, "denied")                   /* a role too low */                                 \
     X(RESET_OFF, "reset_off")                                                                  \
     X(DRAINING, "draining")                                                                    \
     X(LOADING, "loading")                                                                      \
-    X(PAGE_HOST, "page_host")               /* a name that is not ours, no credentials */      \
-    X(PAGE_CONNECTIONS, "page_connections") /* too many at the HTTP/1.1 page */
+    X(PAGE_HOST, "page_host")               /* a page for a foreign host name: page.h */       \
+    X(PAGE_CONNECTIONS, "page_connections") /* too many connections of HTTP/1.1 */
 
 #define RP_REFUSAL_ENUM(name, word) RP_REFUSED_##name,
 typedef enum rp_refusal { RP_REFUSALS(RP_REFUSAL_ENUM) RP_REFUSAL_COUNT } rp_refusal;
 #undef RP_REFUSAL_ENUM
 
-/* "connections" and so on. Static. */
+/* The name of a reason: "connections" and so on. Static. */
 const char *rp_refusal_name(rp_refusal refusal);
 
 #endif

@@ -119,7 +119,7 @@ static void write_identity(rp_buf *out, const rp_server_view *server)
 static void write_calls(rp_buf *out, const rp_loop_metrics *sums)
 {
     head(out, "reprise_", "calls_total", "counter",
-         "Calls that are over, by method and gRPC status.");
+         "Calls that have ended, by method and gRPC status.");
     for (rp_method method = RP_METHOD_UNKNOWN; method < RP_METHODS; method++)
         for (int code = 0; code < RP_STATUS_CODES; code++) {
             uint64_t n = rp_counter_get(&sums->calls[method][code]);
@@ -142,13 +142,13 @@ static void write_counters(rp_buf *out, const rp_loop_metrics *sums)
 #undef WRITE
     write_calls(out, sums);
     head(out, "reprise_", "refusals_total", "counter",
-         "What was refused, closed or cut, by reason.");
+         "Calls, connections and page requests that were refused or ended, by reason.");
     for (rp_refusal reason = 0; reason < RP_REFUSAL_COUNT; reason++) {
         labelled(out, "refusals_total", "reason", rp_refusal_name(reason));
         whole(out, rp_counter_get(&sums->refusals[reason]));
     }
     head(out, "reprise_", "abuse_events_total", "counter",
-         "Events that connections paid for from their abuse budget.");
+         "Events that were charged to the abuse budgets of connections.");
     for (rp_abuse_kind kind = 0; kind < RP_ABUSE_KINDS; kind++) {
         labelled(out, "abuse_events_total", "kind", rp_abuse_name(kind));
         whole(out, rp_counter_get(&sums->abuse[kind]));
@@ -162,10 +162,11 @@ static void write_store(rp_buf *out, const rp_store_info *store)
     rp_buf_text(out, "reprise_store_bytes");
     whole(out, store->bytes);
     head(out, "reprise_", "store_lost_bytes", "gauge",
-         "Memory that holds nothing and that new items cannot use: it counts in the budget.");
+         "Memory that is lost between items; it counts in the budget.");
     rp_buf_text(out, "reprise_store_lost_bytes");
     whole(out, store->lost_bytes);
-    head(out, "reprise_", "store_max_bytes", "gauge", "Their budget; 0 if there is none.");
+    head(out, "reprise_", "store_max_bytes", "gauge",
+         "The budget of reprise_store_bytes; 0 if there is none.");
     rp_buf_text(out, "reprise_store_max_bytes");
     whole(out, store->max_bytes);
     head(out, "reprise_", "tables", "gauge", "Tables.");
@@ -187,32 +188,34 @@ static double seconds(int64_t ns)
     X("last_checkpoint", "gauge", "Number of the newest checkpoint; 0 if there is none.",      \
       (double)d->last_checkpoint)                                                              \
     X("last_checkpoint_age_seconds", "gauge",                                                  \
-      "Time since it was written; NaN if that was before the server started.",                 \
+      "Time since the newest checkpoint; NaN if none was written since the server started.",   \
       d->last_checkpoint_age_ns < 0 ? NAN : seconds(d->last_checkpoint_age_ns))                \
-    X("last_checkpoint_seconds", "gauge", "How long it took to write.",                        \
+    X("last_checkpoint_seconds", "gauge", "How long the newest checkpoint took to write.",     \
       seconds(d->last_checkpoint_took_ns))                                                     \
-    X("last_checkpoint_pause_seconds", "gauge", "How long it stopped changes.",                \
+    X("last_checkpoint_pause_seconds", "gauge", "How long the newest one stopped changes.",    \
       seconds(d->last_pause_ns))                                                               \
-    X("last_checkpoint_bytes", "gauge", "Bytes it wrote.", (double)d->last_checkpoint_bytes)   \
+    X("last_checkpoint_bytes", "gauge", "Bytes that the newest checkpoint wrote.",             \
+      (double)d->last_checkpoint_bytes)                                                        \
     X("lsn", "gauge", "Number of the last change in the journal; 0 without one.",              \
       (double)d->lsn)                                                                          \
     X("safe_lsn", "gauge", "Number up to which changes are safe.", (double)d->safe_lsn)        \
-    X("segments", "gauge", "Files of data.", (double)d->segments)                              \
+    X("segments", "gauge", "Data files.", (double)d->segments)                                 \
     X("disk_bytes", "gauge", "Bytes of data on disk.", (double)d->disk_bytes)                  \
-    X("live_bytes", "gauge", "Bytes of them that the newest state needs.",                     \
+    X("live_bytes", "gauge", "Bytes of data on disk that the newest state needs.",             \
       (double)d->live_bytes)                                                                   \
-    X("recovered_items", "gauge", "Items found when the server was started.",                  \
+    X("recovered_items", "gauge", "Items found when the server started.",                      \
       (double)d->recovered_items)                                                              \
-    X("recovered_records", "gauge", "Changes of the journal that were made again then.",       \
+    X("recovered_records", "gauge", "Journal records redone when the server started.",         \
       (double)d->recovered_records)                                                            \
-    X("torn_bytes", "gauge", "Bytes of an unfinished write that were cut off then.",           \
+    X("torn_bytes", "gauge", "Bytes cut off the journal's end when the server started.",       \
       (double)d->torn_bytes)                                                                   \
     X("resident_bytes", "gauge", "Bytes of chunks that are in memory.",                        \
       (double)d->resident_bytes)                                                               \
     X("spilled_bytes", "gauge", "Bytes of chunks that are on disk only.",                      \
       (double)d->spilled_bytes)                                                                \
     X("loads_total", "counter", "Chunks read back from disk.", (double)d->loads)               \
-    X("load_bytes_total", "counter", "Bytes of them.", (double)d->load_bytes)
+    X("load_bytes_total", "counter", "Bytes of chunks read back from disk.",                   \
+      (double)d->load_bytes)
 
 static const char *const durability_names[] = {"checkpoint", "interval", "sync"};
 
@@ -242,9 +245,12 @@ static void write_durable(rp_buf *out, const rp_server_view *server)
     X("bytes", "gauge", "Bytes of the chunks its items refer to.", (double)t->info.bytes)      \
     X("max_bytes", "gauge", "Bytes before the remover makes room; 0 if there is no limit.",    \
       (double)t->info.max_bytes)                                                               \
-    X("inserts_total", "counter", "Inserts since birth or reset.", (double)t->info.inserts)    \
-    X("samples_total", "counter", "Samples since birth or reset.", (double)t->info.samples)    \
-    X("deletes_total", "counter", "Deletes since birth or reset, evictions included.",         \
+    X("inserts_total", "counter", "Inserts since the table was created or reset.",             \
+      (double)t->info.inserts)                                                                 \
+    X("samples_total", "counter", "Samples since the table was created or reset.",             \
+      (double)t->info.samples)                                                                 \
+    X("deletes_total", "counter",                                                              \
+      "Deletes since the table was created or reset, evictions included.",                     \
       (double)t->info.deletes)                                                                 \
     X("evictions_total", "counter", "Deletes made by the remover.", (double)t->info.evictions) \
     X("updates_total", "counter", "Priorities set by key.", (double)t->info.updates)           \
@@ -262,7 +268,7 @@ static void write_durable(rp_buf *out, const rp_server_view *server)
       t->info.limiter.min_diff)                                                                \
     X("limiter_max_diff", "gauge", "Inserts wait rather than take the cursor above this.",     \
       t->info.limiter.max_diff)                                                                \
-    X("limiter_samples_per_insert", "gauge", "Samples that one insert is worth.",              \
+    X("limiter_samples_per_insert", "gauge", "Samples that one insert allows.",                \
       t->info.limiter.samples_per_insert)                                                      \
     X("limiter_min_size", "gauge", "Samples wait until the table holds so many items.",        \
       (double)t->info.limiter.min_size)                                                        \
@@ -371,13 +377,13 @@ static void write_histograms(rp_buf *out, rp_metrics *metrics, const shown *s)
     for (int i = 0; i < SHOWN_BOUNDS; i++)
         (void)rp_number_text(ldexp(1, FIRST_SHOWN_BIT + i * SHOWN_STEP) / 1e9, bounds.text[i]);
     head(out, "reprise_table_", "insert_seconds", "histogram",
-         "From the arrival of an item to its confirmation.");
+         "From the arrival of an item until it is in the table.");
     for (size_t i = 0; i < s->count; i++) {
         rp_metrics_sum_table(metrics, s->tables[i].info.name, &sums);
         write_histogram(out, "insert_seconds", s, i, &sums.insert_ns, &bounds);
     }
     head(out, "reprise_table_", "sample_seconds", "histogram",
-         "From the request for a batch of samples to its answer.");
+         "From the request for a batch of samples to its response.");
     for (size_t i = 0; i < s->count; i++) {
         rp_metrics_sum_table(metrics, s->tables[i].info.name, &sums);
         write_histogram(out, "sample_seconds", s, i, &sums.sample_ns, &bounds);
@@ -422,7 +428,7 @@ static void choose(shown *s, size_t table_count, size_t room)
 static void write_left_out(rp_buf *out, size_t left_out)
 {
     head(out, "reprise_", "page_tables_left_out", "gauge",
-         "The newest tables, which are not on this page because names are too long for it.");
+         "Tables left out of this page, the newest ones, because names are too long for it.");
     rp_buf_text(out, "reprise_page_tables_left_out");
     whole(out, left_out);
 }

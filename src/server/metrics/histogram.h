@@ -2,9 +2,9 @@
 /* A histogram of durations from 256 ns to 275 s, with four buckets for each doubling, so that a
  * bucket's bound is at most a quarter above its durations.
  *
- * One thread records, any thread adds up. The numbers are relaxed atomics which only their
- * owner writes, so recording is a few plain loads and stores (L4). A reader may see some of the
- * numbers before and some after a record. */
+ * One thread (the owner) records, any thread adds up. The numbers are relaxed atomics which
+ * only the owner writes, so recording is a few plain loads and stores (L4). A reader may see
+ * some of the numbers before and some after a record. */
 #ifndef RP_SERVER_METRICS_HISTOGRAM_H
 #define RP_SERVER_METRICS_HISTOGRAM_H
 
@@ -39,7 +39,7 @@ static inline size_t rp_histogram_bucket(int64_t ns)
 /* The largest duration that falls into a bucket; INT64_MAX for the last. */
 int64_t rp_histogram_bound_ns(size_t bucket);
 
-/* Counts `times` durations of `ns` each. By the owner only. */
+/* Counts `times` durations of `ns` each. Only the owner may call it. */
 static inline void rp_histogram_record(rp_histogram *h, int64_t ns, uint64_t times)
 {
     atomic_uint_fast64_t *count = &h->counts[rp_histogram_bucket(ns)];
@@ -58,14 +58,14 @@ typedef struct rp_histogram_sum {
     uint64_t sum_ns;
 } rp_histogram_sum;
 
-/* Any thread. */
+/* Adds a histogram to the sum. Any thread. */
 void rp_histogram_add(rp_histogram_sum *sum, const rp_histogram *h);
 
 /* The number of durations up to 2^bit ns, for bits from FIRST_BIT to LAST_BIT. */
 uint64_t rp_histogram_below(const rp_histogram_sum *sum, int bit);
 
-/* The duration that a share `q` (0 to 1) of all does not exceed, to a quarter above; 0 if there
- * are none. */
+/* The quantile `q` (0 to 1) of the durations, at most a quarter too high; 0 if there are none.
+ */
 int64_t rp_histogram_quantile_ns(const rp_histogram_sum *sum, double q);
 
 #endif

@@ -21,14 +21,13 @@ typedef struct rp_counter {
     atomic_uint_fast64_t n;
 } rp_counter;
 
-/* On the thread that owns the counter. */
+/* Only the thread that owns the counter may call these two. rp_counter_sub() is for gauges. */
 static inline void rp_counter_add(rp_counter *counter, uint64_t n)
 {
     uint64_t now = atomic_load_explicit(&counter->n, memory_order_relaxed);
     atomic_store_explicit(&counter->n, now + n, memory_order_relaxed);
 }
-static inline void rp_counter_sub(rp_counter *counter,
-                                  uint64_t n) /* of an amount, not a count */
+static inline void rp_counter_sub(rp_counter *counter, uint64_t n)
 {
     rp_counter_add(counter, 0 - n);
 }
@@ -42,33 +41,32 @@ static inline uint64_t rp_counter_get(const rp_counter *counter)
     return atomic_load_explicit(&counter->n, memory_order_relaxed);
 }
 
-/* The counters of a loop: X(field, metric, type, help). Amounts that can decrease are gauges.
+/* The counters of a loop: X(field, metric, type, help). A value that can decrease is a gauge.
  */
 #define RP_LOOP_COUNTERS(X)                                                                    \
-    X(connections_opened, "connections_opened_total", "counter", "Connections taken.")         \
-    X(connections, "connections", "gauge", "Connections open now.")                            \
+    X(connections_opened, "connections_opened_total", "counter", "Connections accepted.")      \
+    X(connections, "connections", "gauge", "Connections open now, without those of HTTP/1.1.") \
     X(connections_tls, "connections_tls_total", "counter",                                     \
       "Connections whose TLS handshake succeeded.")                                            \
-    X(connections_page, "connections_page_total", "counter",                                   \
-      "Connections that turned out to be HTTP/1.1.")                                           \
+    X(connections_page, "connections_page_total", "counter", "Connections that use HTTP/1.1.") \
     X(streams, "streams", "gauge", "Calls open now.")                                          \
-    X(bytes_read, "read_bytes_total", "counter",                                               \
-      "Bytes read from connections, TLS taken off.")                                           \
+    X(bytes_read, "read_bytes_total", "counter", "Bytes read from connections, after TLS.")    \
     X(bytes_written, "written_bytes_total", "counter",                                         \
       "Bytes written to connections, before TLS.")                                             \
     X(messages_read, "messages_read_total", "counter", "gRPC messages received.")              \
     X(messages_written, "messages_written_total", "counter", "gRPC messages sent.")            \
     X(queued_bytes, "queued_bytes", "gauge",                                                   \
-      "Bytes of messages being received, of items drawn and of answers not yet sent.")         \
+      "Bytes of incomplete messages, of drawn items and of responses not yet sent.")           \
     X(leases, "shared_leases", "gauge", "Clients of this host that read shared memory.")       \
     X(shared_held_bytes, "shared_held_bytes", "gauge",                                         \
       "Bytes of chunks that clients of this host hold in shared memory.")                      \
     X(shared_items, "shared_items_total", "counter",                                           \
       "Items sampled without sending their chunks.")                                           \
     X(shared_refused_items, "shared_refused_items_total", "counter",                           \
-      "Items whose chunks were sent because the lease held as much as it may.")                \
+      "Items whose chunks were sent because a lease or all leases had reached their limit.")   \
     X(turns, "loop_turns_total", "counter", "Turns of the event loops.")                       \
-    X(rests, "loop_rests_total", "counter", "Times a loop rested to gather small messages.")
+    X(rests, "loop_rests_total", "counter",                                                    \
+      "Reads that were delayed so that small messages accumulate.")
 
 enum { RP_STATUS_CODES = 17 }; /* gRPC's, 0 to 16 */
 
@@ -76,12 +74,12 @@ typedef struct rp_loop_metrics {
 #define RP_LOOP_FIELD(field, metric, type, help) rp_counter field;
     RP_LOOP_COUNTERS(RP_LOOP_FIELD)
 #undef RP_LOOP_FIELD
-    rp_counter calls[RP_METHODS][RP_STATUS_CODES]; /* that have ended, by status */
+    rp_counter calls[RP_METHODS][RP_STATUS_CODES]; /* ended calls, by method and status */
     rp_counter refusals[RP_REFUSAL_COUNT];
     rp_counter abuse[RP_ABUSE_KINDS];
 } rp_loop_metrics;
 
-/* The counters of a table and a loop: X(field, metric, help). */
+/* The counters of a table; each loop has a set of them: X(field, metric, help). */
 #define RP_TABLE_COUNTERS(X)                                                                   \
     X(inserted_items, "inserted_items_total", "Items inserted over the network.")              \
     X(sampled_items, "sampled_items_total", "Items sent as samples.")                          \
@@ -93,44 +91,48 @@ typedef struct rp_table_counters {
 #define RP_TABLE_FIELD(field, metric, help) rp_counter field;
     RP_TABLE_COUNTERS(RP_TABLE_FIELD)
 #undef RP_TABLE_FIELD
-    rp_histogram insert_ns; /* from an item's arrival to its confirmation, a batch at a time */
-    rp_histogram sample_ns; /* from a request to its last sample, or a batch of them */
+    rp_histogram insert_ns; /* from the arrival of a batch's first item until an item is in */
+    rp_histogram sample_ns; /* from the start of a draw until its samples are drawn */
 } rp_table_counters;
 
 typedef struct rp_metrics rp_metrics;
 typedef struct rp_table_metrics rp_table_metrics;
 
-/* For `loops` (>= 1) loops. RP_NO_RESOURCE. Returns owned. */
+/* Makes the metrics of a server with `loops` (>= 1) event loops. RP_NO_RESOURCE. Returns owned.
+ */
 RP_NODISCARD rp_status rp_metrics_new(const rp_allocator *alloc, size_t loops,
                                       rp_metrics **out);
 void rp_metrics_free(rp_metrics *metrics); /* NULL is fine */
 
 size_t rp_metrics_loops(const rp_metrics *metrics);
-/* The counters of one loop, and those of all other threads. Borrowed, valid as long as the
- * metrics. */
+/* The counters of one loop, and the counters that all other threads share. Borrowed, valid as
+ * long as the metrics. */
 rp_loop_metrics *rp_metrics_loop(rp_metrics *metrics, size_t loop);
 rp_loop_metrics *rp_metrics_shared(rp_metrics *metrics);
 
-/* The counters of the table of that name, made if need be; NULL if there is no memory. Returns
- * a reference. A table that is dropped and created again continues its counters, unless they
- * were forgotten. Any thread; takes a lock (rank 70) and searches: keep it for a stream. */
+/* Finds or makes the counters of the table `name`. Returns a reference, or NULL if there is no
+ * memory. If a table is dropped and created again, its counters continue, unless
+ * rp_metrics_forget_table() was called. Any thread; takes a lock (rank 70) and searches, so a
+ * stream should keep the result. */
 rp_table_metrics *rp_metrics_table(rp_metrics *metrics, const char *name);
 void rp_metrics_forget_table(rp_metrics *metrics, const char *name);
 
 rp_table_metrics *rp_table_metrics_ref(rp_table_metrics *table);
 void rp_table_metrics_unref(rp_table_metrics *table); /* NULL is fine */
-/* Borrowed, valid as long as the reference. */
+/* The counters of the table on one loop. Borrowed, valid as long as the reference. */
 rp_table_counters *rp_table_metrics_loop(rp_table_metrics *table, size_t loop);
 
-/* Sums over all loops, as of now. Any thread. */
+/* Adds up the counters of all loops and the shared ones. Any thread. */
 void rp_metrics_sum(rp_metrics *metrics, rp_loop_metrics *out);
+/* The counters of a table, added up over all loops. */
 typedef struct rp_table_sums {
 #define RP_TABLE_FIELD(field, metric, help) uint64_t field;
     RP_TABLE_COUNTERS(RP_TABLE_FIELD)
 #undef RP_TABLE_FIELD
     rp_histogram_sum insert_ns, sample_ns;
 } rp_table_sums;
-/* Zeroes if there are no counters of that name. */
+/* Adds up the counters of the table `name`. All sums are 0 if there is no such table. Any
+ * thread. */
 void rp_metrics_sum_table(rp_metrics *metrics, const char *name, rp_table_sums *out);
 
 #endif
