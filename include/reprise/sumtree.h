@@ -44,7 +44,7 @@ RP_API double rp_sumtree_get(const rp_sumtree *tree, uint32_t leaf);
 RP_API double rp_sumtree_total(rp_sumtree *tree);
 
 /* Finds for each target in [0, total) the leaf on which it falls when the weights are laid end
- * to end, in order of their leaves. A leaf of weight 0 is never found. The total must be >
+ * to end, in order of their leaves. A leaf of weight 0 is never found. The total must not be
  * 0. */
 RP_API void rp_sumtree_find(rp_sumtree *tree, const double *targets, size_t count,
                             uint32_t *leaves);

@@ -55,7 +55,7 @@ RP_API RP_NODISCARD rp_status rp_trajectory_writer_configure(rp_trajectory_write
                                                              const rp_column_options *options,
                                                              rp_error *err);
 
-/* A reference to a row of a column. `cell` counts all rows ever appended to the column, from
+/* A reference to a row. `cell` is its number among all rows ever appended to the column, from
  * 0. */
 typedef struct rp_ref {
     uint32_t column;

@@ -15,13 +15,14 @@
 typedef struct buffer_column {
     char name[64];
     size_t bytes;       /* of a value */
-    size_t offset;      /* in the row: of the value, or of the slots of its frames */
-    size_t frame_bytes; /* of a frame; 0: the value is in the row */
+    size_t offset;      /* offset in the row of the value, or of the slots of its frames */
+    size_t frame_bytes; /* size of a frame; 0: the row holds the value itself */
     uint32_t frame_count;
     uint32_t store; /* index of its frame store */
 } buffer_column;
 
-/* The store of frames of one size, and the offset of its mark in a row. */
+/* The store of frames of one size. `mark_offset` is where a row holds the mark
+ * (rp_frames_mark()) of this store. */
 typedef struct buffer_store {
     rp_frames frames;
     size_t mark_offset;
@@ -44,11 +45,11 @@ struct rp_replay_buffer {
     rp_sparse_array rows RP_GUARDED_BY(mu);
     rp_sumtree *tree RP_GUARDED_BY(mu); /* NULL: uniform */
     rp_rng rng RP_GUARDED_BY(mu);
-    double largest RP_GUARDED_BY(mu); /* the largest priority given */
+    double largest RP_GUARDED_BY(mu); /* the largest priority so far */
     uint64_t added RP_GUARDED_BY(mu);
     size_t size RP_GUARDED_BY(mu);
-    uint32_t *slots RP_GUARDED_BY(mu); /* scratch buffers for draws: `room` slots */
-    double *numbers RP_GUARDED_BY(mu); /* and 2 * `room` numbers */
+    uint32_t *slots RP_GUARDED_BY(mu); /* scratch buffer for draws: `room` slots */
+    double *numbers RP_GUARDED_BY(mu); /* scratch buffer: 2 * `room` numbers */
     size_t room RP_GUARDED_BY(mu);
 };
 
@@ -65,14 +66,16 @@ static inline void buffer_copy_value(char *to, const char *from, size_t bytes)
     }
 }
 
-/* The slot of a row that is in the buffer, without a division. `lap` is buffer_lap(). */
+/* Returns the slot of row `number`, which is in the buffer, without a division. `lap` is
+ * buffer_lap(). */
 static inline uint32_t buffer_slot(const rp_replay_buffer *b, uint64_t lap, uint64_t number)
 {
     assert(number < lap + b->capacity && number + b->capacity >= lap);
     return (uint32_t)(number >= lap ? number - lap : number + b->capacity - lap);
 }
 
-/* The number of the row in slot 0, or of the next row for slot 0. */
+/* Returns the number of the row in slot 0. If the next row goes to slot 0, returns its number
+ * instead. */
 static inline uint64_t buffer_lap(const rp_replay_buffer *b)
 {
     return b->added - b->added % b->capacity;

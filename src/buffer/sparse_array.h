@@ -23,15 +23,16 @@ typedef struct rp_sparse_array {
     uint32_t shift, mask; /* an element's number is segment << shift | index in the segment */
 } rp_sparse_array;
 
-/* Prepares for the elements 0 .. capacity - 1, without memory for any. Uses about `parts`
- * segments or more: with more segments, less memory is unused. `element_bytes` >= 1.
+/* Prepares for the elements 0 .. capacity - 1, but allocates no segment. The array has about
+ * `parts` segments or more: with more segments, less memory is unused. `element_bytes` >= 1.
  * RP_NO_RESOURCE, with nothing to deinit. */
 RP_NODISCARD rp_status rp_sparse_array_init(rp_sparse_array *s, const rp_allocator *alloc,
                                             size_t element_bytes, size_t capacity,
                                             size_t parts);
 void rp_sparse_array_deinit(rp_sparse_array *s); /* zeroed memory is fine */
 
-/* Allocates the segment of an element if necessary; its contents are undefined.
+/* Allocates the segment of an element if necessary. The contents of a new segment are
+ * undefined.
  * RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_sparse_array_need(rp_sparse_array *s, size_t element);
 

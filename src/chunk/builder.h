@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Appending in two steps, so that a row is appended to several builders or to none; and
- * compressing with a scratch buffer of the caller, while other threads read the rows. */
+/* Two further interfaces of chunk builders. Appending in two steps: a row is appended to all of
+ * several builders or to none. Compressing with the caller's scratch buffer: other threads may
+ * read the rows meanwhile. */
 #ifndef RP_CHUNK_BUILDER_H
 #define RP_CHUNK_BUILDER_H
 

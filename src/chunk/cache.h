@@ -12,7 +12,8 @@
  * Invariants:
  *   H1  2 * count <= capacity, and `count` is the number of entries with a chunk;
  *   H2  `bytes` is the sum of the bytes of all entries;
- *   H3  no free entry lies between the home of an entry and the entry.
+ *   H3  no free entry lies between the place where the search for an entry begins, which its
+ *       hash gives, and the entry.
  *
  * One thread at a time. */
 #ifndef RP_CHUNK_CACHE_H
@@ -46,18 +47,19 @@ void rp_cache_deinit(rp_cache *cache);
 /* Drops all entries. */
 void rp_cache_clear(rp_cache *cache);
 
-/* The entry, or NULL. Valid until the cache is changed. */
+/* Returns the entry of a column, or NULL. Valid until the cache is changed. */
 rp_cached *rp_cache_find(rp_cache *cache, const rp_chunk *chunk, size_t column);
 
 /* Drops an entry that rp_cache_find() returned. */
 void rp_cache_drop(rp_cache *cache, rp_cached *entry);
 
-/* Makes room for one more entry of `bytes` (>= 1) bytes: evicts others until it fits within
- * max_bytes or no other is left. Returns memory for it: owned, uninitialised, to be passed to
- * rp_cache_put() or released. NULL if there is no memory. */
+/* Makes room for one more entry of `bytes` (>= 1) bytes: evicts others until the new one fits
+ * within max_bytes or no other is left. Returns memory for its data: owned, uninitialised, to
+ * be passed to rp_cache_put() or released. NULL if there is no memory. */
 uint8_t *rp_cache_reserve(rp_cache *cache, size_t bytes);
 
-/* Adds an entry that is not in the cache, in the reserved room. Takes `data`. Cannot fail. */
+/* Adds an entry that is not in the cache and for which room was reserved. Takes ownership of
+ * `data`. Cannot fail. */
 rp_cached *rp_cache_put(rp_cache *cache, const rp_chunk *chunk, size_t column, uint8_t *data,
                         size_t bytes, size_t rows);
 

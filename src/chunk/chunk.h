@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The private part of a chunk, for codecs, tables and byte accounting.
  *
- * One allocation: this header, the columns, their places, and the serialised message. A message
- * of RP_CHUNK_APART_BYTES or more has a block of its own, so that it can be freed before the
- * chunk. An adopted chunk borrows the message and stores its owner instead.
+ * A chunk is one allocation: the struct, the columns, their places, and the serialised message.
+ * A message of RP_CHUNK_APART_BYTES or more has a block of its own, so that it can be freed
+ * before the chunk. An adopted chunk borrows the message and stores the owner of the message
+ * instead.
  *
  *   | rp_chunk | rp_chunk_column x n | rp_column_place x n | wire bytes, or rp_chunk_owner |
  *
@@ -52,7 +53,7 @@ struct rp_chunk {
     rp_holders holders;                  /* counted by tables, under their locks */
     rp_allocator alloc;                  /* of this block and of `wire` */
     size_t size_bytes;                   /* of this block, without a separate message */
-    _Atomic(rp_chunk_location *) home;   /* NULL until it is written to disk */
+    _Atomic(rp_chunk_location *) home;   /* NULL until the chunk is written to disk */
     _Atomic(rp_chunk_tier_state *) stay; /* NULL until a table with a disk tier holds it */
     atomic_int_least32_t pins; /* readers of the bytes; -1: the bytes have been freed */
     bool adopted;              /* `wire` belongs to an rp_chunk_owner */
@@ -61,8 +62,8 @@ struct rp_chunk {
     rp_codec codec;
     rp_chunk_column *columns;
     rp_column_place *places;
-    uint32_t keeps; /* chunk/keep.h: the stream that sent it, and waiting items */
-    uint32_t waits; /* of these, waiting items */
+    uint32_t keeps; /* how often it is kept (keep.h): by its stream and by waiting items */
+    uint32_t waits; /* how often waiting items keep it */
 };
 
 /* The owner of the bytes of an adopted chunk. */
@@ -95,7 +96,7 @@ rp_chunk *rp_chunk_alloc(const rp_allocator *alloc, size_t column_count, size_t 
  * until owner->release(owner->ctx) is called, once, when the last reference is dropped: on any
  * thread, with no lock of the library held. `owner` is copied. The chunk counts towards byte
  * limits like any other. On failure the caller keeps the bytes, and `owner` is not called. The
- * same statuses. */
+ * statuses are those of rp_chunk_parse(). */
 RP_NODISCARD rp_status rp_chunk_adopt(const rp_allocator *alloc, const uint8_t *wire,
                                       size_t size, const rp_chunk_limits *limits,
                                       const rp_chunk_owner *owner, rp_chunk **out,
@@ -107,26 +108,28 @@ RP_NODISCARD rp_status rp_chunk_adopt(const rp_allocator *alloc, const uint8_t *
  * A thread that reads a chunk which a table may hold must pin it. In a store without a tier the
  * bytes are never freed. */
 
-/* True if the bytes can be freed separately: small ones are part of the chunk's block. */
+/* True if the bytes can be freed separately. The bytes of small chunks are part of the chunk's
+ * block. */
 static inline bool rp_chunk_can_spill(const rp_chunk *chunk)
 {
     return chunk->apart || (chunk->adopted && chunk->wire_bytes >= RP_CHUNK_APART_BYTES);
 }
 
-/* True: the bytes stay until rp_chunk_unpin(). False: they have been freed. Takes no lock. The
- * caller owns a reference, which it keeps as long as the pin. */
+/* Pins the bytes: they stay until rp_chunk_unpin(). Returns false if they have been freed.
+ * Takes no lock. The caller owns a reference to the chunk, which it keeps as long as the
+ * pin. */
 bool rp_chunk_pin(rp_chunk *chunk);
 void rp_chunk_unpin(rp_chunk *chunk);
 
-/* Marks the bytes as freed; false if a reader has pinned them. They must be on disk before.
- * After true the caller calls rp_chunk_free_bytes(), with no lock held, and keeps a reference
- * until then. */
+/* Marks the bytes, which must be on disk, as freed. Returns false if a reader has pinned them.
+ * If it returns true, the caller calls rp_chunk_free_bytes(), with no lock held, and keeps a
+ * reference until then. */
 bool rp_chunk_claim_bytes(rp_chunk *chunk);
 void rp_chunk_free_bytes(rp_chunk *chunk);
 
-/* Makes a chunk that shares the bytes of `chunk` and keeps it referenced and pinned. It belongs
- * to no table. The caller has pinned `chunk` and hands the pin over; on failure (NULL, no
- * memory) the caller keeps it. */
+/* Makes a view: a chunk that shares the bytes of `chunk`, keeps `chunk` referenced and pinned,
+ * and belongs to no table. The caller has pinned `chunk` and hands the pin over to the view.
+ * Returns NULL if there is no memory; then the caller keeps the pin. */
 rp_chunk *rp_chunk_view(const rp_allocator *alloc, rp_chunk *chunk);
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Chunks: consecutive rows of one or more columns, compressed, immutable, reference counted.
  *
- * The interface of this module for the modules above it. A builder collects rows and closes
- * them into a chunk; a trajectory (chunk/trajectory.h) points at rows of chunks; a decoder
- * turns rows back into plain memory. A chunk keeps its bytes in the
- * form in which they travel: a serialised `ChunkData` message, each column compressed on its
- * own. What arrives from a peer is kept as it came and sent on as it is.
+ * This is the interface of the module for the modules above it. A builder collects rows and
+ * makes a chunk of them; a trajectory (chunk/trajectory.h) refers to rows of chunks; a decoder
+ * turns rows back into plain memory. A chunk stores its bytes as they are sent: a serialised
+ * `ChunkData` message, each column compressed by itself. Bytes from a peer are stored and sent
+ * on unchanged.
  *
  * Chunks may be shared between threads freely. Builders and decoders belong to one thread at a
  * time. */
@@ -31,18 +31,20 @@ typedef struct rp_chunk_column {
     rp_dtype dtype;
     rp_shape shape;
     size_t stored_bytes; /* compressed */
-    size_t raw_bytes;    /* decompressed; of strings, their bytes, or those of their list */
+    size_t raw_bytes;    /* decompressed; for strings, the bytes of the strings or of their list
+                            (string_list.h) */
 } rp_chunk_column;
 
 rp_chunk *rp_chunk_ref(rp_chunk *chunk);
 void rp_chunk_unref(rp_chunk *chunk); /* NULL is fine */
 
-/* All borrowed, valid as long as the chunk. `index` must be < the column count. */
+/* The results are borrowed and valid as long as the chunk. `index` must be < the column
+ * count. */
 const rp_chunk_origin *rp_chunk_get_origin(const rp_chunk *chunk);
 size_t rp_chunk_column_count(const rp_chunk *chunk);
 const rp_chunk_column *rp_chunk_get_column(const rp_chunk *chunk, size_t index);
-/* The codec the chunk was built with. A chunk that was built with RP_CODEC_NONE and then parsed
- * says RP_CODEC_SNAPPY: the bytes do not tell the two apart. */
+/* The codec the chunk was built with. For a chunk that was built with RP_CODEC_NONE and then
+ * parsed, it is RP_CODEC_SNAPPY: the bytes do not tell the two apart. */
 rp_codec rp_chunk_codec(const rp_chunk *chunk);
 bool rp_chunk_is_delta(const rp_chunk *chunk);
 
@@ -63,8 +65,8 @@ rp_chunk_limits rp_chunk_limits_default(void);
 
 /* Copies a serialised message into a new chunk. Checks everything except the compressed bytes,
  * which a decoder checks. `limits` may be NULL: the default limits. Returns owned.
- * RP_CORRUPT (not such a message, or lengths that contradict each other), RP_INVALID (a dtype
- * or codec we do not know), RP_NO_RESOURCE (a limit, or memory). */
+ * RP_CORRUPT (the message is malformed, or its lengths contradict each other), RP_INVALID (an
+ * unknown dtype or codec), RP_NO_RESOURCE (a limit, or memory). */
 RP_NODISCARD rp_status rp_chunk_parse(const rp_allocator *alloc, const uint8_t *wire,
                                       size_t size, const rp_chunk_limits *limits,
                                       rp_chunk **out, rp_error *err);
@@ -80,7 +82,8 @@ RP_NODISCARD rp_status rp_chunk_builder_new(const rp_allocator *alloc, const rp_
                                             rp_chunk_builder **out, rp_error *err);
 void rp_chunk_builder_free(rp_chunk_builder *builder); /* NULL is fine */
 
-/* Rows appended since the last finish or clear, and the bytes they hold before compression. */
+/* The number of rows appended since the last finish or clear, and their bytes before
+ * compression. */
 size_t rp_chunk_builder_rows(const rp_chunk_builder *builder);
 size_t rp_chunk_builder_bytes(const rp_chunk_builder *builder);
 
@@ -111,10 +114,10 @@ void rp_chunk_builder_clear(rp_chunk_builder *builder);
  * storage (of chunks) and in transport (of all chunks that an item refers to, per step of the
  * item), and moves the length towards the smaller sum. Reverb's procedure, as a plain value. */
 typedef struct rp_chunk_tuner {
-    int32_t length;                  /* rows the next chunk should have */
-    int32_t max_length;              /* bound on `length` */
-    double last_score;               /* bytes per step; < 0 before the first */
-    double last_length;              /* mean rows of the chunks it was computed from */
+    int32_t length;     /* rows the next chunk should have */
+    int32_t max_length; /* bound on `length` */
+    double last_score;  /* bytes per step; < 0 before the first measurement */
+    double last_length; /* mean rows of the chunks that last_score was computed from */
     int32_t item_count, chunk_count; /* filled entries below, oldest first */
     double item_bytes_per_step[10];
     double item_chunk_rows[10]; /* mean over the chunks the item refers to */
@@ -126,9 +129,9 @@ typedef struct rp_chunk_tuner {
 /* Starts at length 1. RP_INVALID if max_length < 1. */
 RP_NODISCARD rp_status rp_chunk_tuner_init(rp_chunk_tuner *tuner, int32_t max_length);
 
-/* For every item: call on_chunk for each chunk it refers to, then on_item with the sums over
- * these chunks and the steps of the item. A chunk whose key is among the last five is not
- * counted again. Only on_item changes `length`. Calls with a count of 0 are ignored. */
+/* For every item, call on_chunk for each chunk that the item refers to, then on_item with the
+ * sums over these chunks and the steps of the item. A chunk whose key is among the last five is
+ * not counted again. Only on_item changes `length`. Calls with a count of 0 are ignored. */
 void rp_chunk_tuner_on_chunk(rp_chunk_tuner *tuner, uint64_t key, size_t bytes, int32_t rows);
 void rp_chunk_tuner_on_item(rp_chunk_tuner *tuner, size_t chunk_bytes, size_t chunk_rows,
                             size_t chunk_count, size_t steps);

@@ -9,10 +9,10 @@
  *   TensorShapeProto   2 Dim, repeated  3 unknown_rank
  *   Dim                1 size
  *
- * Old clients skip field 1000. Without it the codec is snappy; RP_CODEC_NONE is valid snappy
- * and is written without it. Unknown fields are skipped. As protocol buffers demand, the last
- * value of a repeated number wins, and repeated submessages are merged: tensors and dimensions
- * are concatenated.
+ * Field 1000 is ours; other clients skip it. Without this field the codec is snappy.
+ * RP_CODEC_NONE is valid snappy and is written without the field. Unknown fields are skipped.
+ * As protocol buffers demand, the last value of a repeated number wins, and repeated
+ * submessages are merged: tensors and dimensions are concatenated.
  *
  * Reading takes two passes, since the codec may follow the data: first the outline, so that the
  * caller can allocate, then the columns. Both are pure functions of the bytes. */
@@ -49,7 +49,7 @@ enum {
 /* The fields of a message outside the tensors. */
 typedef struct rp_chunk_outline {
     rp_chunk_origin origin;
-    rp_codec codec; /* never RP_CODEC_NONE when read: on the wire that is snappy */
+    rp_codec codec; /* never RP_CODEC_NONE when read: on the wire it is snappy */
     bool delta;
     size_t column_count;
     size_t tensors_from; /* when read: no tensor begins before this byte */
@@ -61,8 +61,9 @@ RP_NODISCARD rp_status rp_chunk_wire_outline(const uint8_t *wire, size_t size,
                                              const rp_chunk_limits *limits,
                                              rp_chunk_outline *outline, rp_error *err);
 
-/* Reads the tensors of a message with that outline, column_count of them. Checks dtypes,
- * shapes, lengths and strings; of compressed bytes, only the header. The same statuses. */
+/* Reads the outline->column_count tensors of a message whose outline has been read. Checks
+ * dtypes, shapes, lengths and strings; of compressed bytes it checks only the header.
+ * RP_CORRUPT, RP_INVALID, RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_chunk_wire_columns(const uint8_t *wire, size_t size,
                                              const rp_chunk_limits *limits,
                                              const rp_chunk_outline *outline,
@@ -86,12 +87,12 @@ typedef struct rp_chunk_part {
     rp_chunk_content content;
 } rp_chunk_part;
 
-/* The size of a message; rp_chunk_wire_write() writes exactly so many bytes to `dst`.
- * `raw_bytes` is the size before compression, which the message states. */
+/* The size of a message, which is what rp_chunk_wire_write() writes to `dst`. `raw_bytes` is
+ * the size of the columns before compression, which the message states. */
 size_t rp_chunk_wire_size(const rp_chunk_outline *outline, const rp_chunk_part *parts,
                           size_t raw_bytes);
 /* Writes the head of a message: the fields that depend on the origin, which come first. Returns
- * the end of it, at most RP_CHUNK_HEAD_BYTES after `dst`. */
+ * the end of the head, at most RP_CHUNK_HEAD_BYTES after `dst`. */
 enum { RP_CHUNK_HEAD_BYTES = 48 };
 uint8_t *rp_chunk_wire_put_head(const rp_chunk_origin *origin, uint8_t *dst);
 /* The head of a message, read without the rest. */
@@ -101,10 +102,9 @@ typedef struct rp_chunk_head {
 } rp_chunk_head;
 
 /* Reads the head of a message. If the message begins with a head in the usual order and with
- * valid steps, fills in the whole origin; otherwise only the key, which is searched in the
- * whole message if it is not the first field. The result is provisional: the parsed chunk is
- * authoritative. RP_INVALID. */
-
+ * valid steps, fills in the whole origin. Otherwise fills in only the key; if the key is not
+ * the first field, searches the whole message for it. The result is provisional: the parsed
+ * chunk is authoritative. RP_INVALID. */
 RP_NODISCARD rp_status rp_chunk_wire_peek(const uint8_t *wire, size_t size, rp_chunk_head *head,
                                           rp_error *err);
 void rp_chunk_wire_write(const rp_chunk_outline *outline, const rp_chunk_part *parts,

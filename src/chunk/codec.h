@@ -10,12 +10,13 @@
  * Compression uses the libraries. Decompression of snappy and lz4 is our own: it can stop
  * early, is stricter than the libraries and, with snappy, faster.
  *
- * The size of a decompressed block is known from the shape, and the block must agree, so that
- * nothing expands beyond the accepted size. A block that is too short for its format to hold
- * that size is refused: a snappy block of n bytes never holds more than 64/3 n.
+ * The size of a decompressed block is known from the shape of its column. A block that states
+ * another size is refused, so that nothing expands beyond the accepted size. A block that is
+ * too short for its format to hold that size is refused: a snappy block of n bytes never holds
+ * more than 64/3 n.
  *
- * libsnappy allocates its hash table with C++'s new; all other memory comes from the allocator.
- */
+ * libsnappy allocates its hash table with C++'s new; all other memory comes from the
+ * allocator. */
 #ifndef RP_CHUNK_CODEC_H
 #define RP_CHUNK_CODEC_H
 
@@ -36,7 +37,8 @@ typedef struct rp_codec_state {
 void rp_codec_state_init(rp_codec_state *state, const rp_allocator *alloc);
 void rp_codec_state_deinit(rp_codec_state *state);
 
-/* True if `level` is a level of zstd, or the codec is another one. */
+/* True if `level` is valid for the codec. Only zstd has levels; other codecs accept any
+ * number. */
 bool rp_codec_level_is_valid(rp_codec codec, int level);
 
 /* An upper bound on the compressed size of `raw_bytes` (<= RP_CODEC_MAX_RAW_BYTES). */

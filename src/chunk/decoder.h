@@ -5,13 +5,15 @@
 
 #include "chunk/chunk.h"
 
-/* Finds rows, which must exist and not be empty, and decodes them if necessary. `*rows` is
- * borrowed and valid until the next call with this decoder. RP_CORRUPT, RP_NO_RESOURCE. */
+/* Finds rows [offset, offset + length) of a column and decodes them if necessary. They must
+ * exist and not be empty. `*rows` is borrowed and valid until the next call with this decoder.
+ * RP_CORRUPT, RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_decoder_find(rp_decoder *decoder, const rp_chunk *chunk,
                                        size_t column, size_t offset, size_t length,
                                        const uint8_t **rows, rp_error *err);
 
-/* Copies rows, which must exist (empty is fine), to `dst`. The same statuses. */
+/* Copies rows [offset, offset + length) of a column, which must exist (empty is fine), to
+ * `dst`. RP_CORRUPT, RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_decoder_copy(rp_decoder *decoder, const rp_chunk *chunk,
                                        size_t column, size_t offset, size_t length, void *dst,
                                        rp_error *err);

@@ -16,8 +16,8 @@
  */
 bool rp_delta_applies(rp_dtype dtype, const rp_shape *shape);
 
-/* `rows` rows of `row_bytes` bytes at `data`, whose elements have `element_bytes` bytes (1, 2,
- * 4 or 8). `data` needs no alignment. */
+/* Encode or decode `rows` rows of `row_bytes` bytes at `data`. An element has `element_bytes`
+ * bytes (1, 2, 4 or 8). `data` needs no alignment. */
 void rp_delta_encode(void *data, size_t rows, size_t row_bytes, size_t element_bytes);
 void rp_delta_decode(void *data, size_t rows, size_t row_bytes, size_t element_bytes);
 

@@ -2,8 +2,9 @@
 /* Counts of the references of tables (holders) to a chunk.
  *
  * Items of one table share chunks, and a table counts the bytes of a chunk once, from its first
- * item to its last. A map from chunk to count would cost a hash per item; instead a chunk has
- * two entries for holders, and only the third table that shares a chunk uses a map of its own.
+ * item to its last. A map from chunk to count would cost a hash per item. Instead a chunk has
+ * two entries for holders. Only if both are taken does a third table that shares the chunk use
+ * a map of its own.
  *
  *   state    | id of entry 1 (16) | id of entry 0 (16) | kept (1) | holders in all (31) |
  *            id 0: free
@@ -17,8 +18,8 @@
  * in the same word, so that a table and a stream which release the chunk at the same time agree
  * on which of them was the last.
  *
- * All holders of a chunk share one budget, the first that claimed it: the budget counts the
- * bytes once, and ids are unique within it. */
+ * All holders of a chunk share one budget, the first that claimed the chunk. The budget counts
+ * the bytes once, and ids are unique within it. */
 #ifndef RP_CHUNK_HOLDERS_H
 #define RP_CHUNK_HOLDERS_H
 
@@ -29,7 +30,7 @@ enum { RP_INLINE_HOLDERS = 2 };
 
 #define RP_HOLDERS_KEPT ((uint64_t)1 << 31) /* in the state */
 
-/* Holders in all, of a state. */
+/* The number of holders in a state. */
 static inline uint32_t rp_holders_in(uint64_t state)
 {
     return (uint32_t)(state & (RP_HOLDERS_KEPT - 1));

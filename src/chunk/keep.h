@@ -10,8 +10,8 @@
  * once, whether its stream or its last table releases it first.
  *
  * Only the thread of the stream that sent a chunk keeps it: `keeps` and `waits` are not atomic.
- * Both functions return the change of budget.kept, modulo SIZE_MAX + 1; the caller adds up the
- * changes of many chunks for one rp_budget_add_kept(). */
+ * rp_chunk_keep() and rp_chunk_unkeep() return the change of budget.kept, modulo SIZE_MAX + 1;
+ * the caller adds up the changes of many chunks for one rp_budget_add_kept(). */
 #ifndef RP_CHUNK_KEEP_H
 #define RP_CHUNK_KEEP_H
 

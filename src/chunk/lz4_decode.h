@@ -3,11 +3,12 @@
  *
  *   block      sequence*; the last one ends after its literals
  *   sequence   token | more length* | literals | offset, two bytes | more length*
- *   token      upper four bits: literals; lower four: length of the match - 4; 15: bytes follow
- *              that are added to it, up to the first that is not 255
+ *   token      upper four bits: number of literals; lower four bits: length of the match - 4.
+ *              If one of these is 15, further bytes ("more length") are added to it, up to and
+ *              including the first that is not 255
  *
- * The decoder of liblz4 accepts an offset of 0, which the format forbids, as a copy of
- * uninitialised memory; then a whole block and its prefix may differ. This one refuses it.
+ * This decoder refuses an offset of 0, which the format forbids. The decoder of liblz4 accepts
+ * it and copies uninitialised memory; then a whole block and its prefix may differ.
  *
  * A pure function: bytes in, bytes out, every length checked before it is used. */
 #ifndef RP_CHUNK_LZ4_DECODE_H

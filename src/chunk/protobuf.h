@@ -102,7 +102,8 @@ static inline rp_pb_step rp_pb_next(rp_pb_reader *reader, rp_pb_field *field)
  * ten bytes, or does not fit 64 bits. */
 const uint8_t *rp_pb_read_varint(const uint8_t *at, const uint8_t *end, uint64_t *value);
 
-/* The same; moves `*at` past the varint. False with `*at` unchanged. */
+/* Reads one varint and moves `*at` past it. On failure returns false and leaves `*at`
+ * unchanged. */
 static inline bool rp_pb_get_varint(const uint8_t **at, const uint8_t *end, uint64_t *value)
 {
     const uint8_t *after = rp_pb_read_varint(*at, end, value);
@@ -162,7 +163,8 @@ static RP_PB_INLINE bool rp_pb_take_bytes(rp_pb_reader *r, rp_pb_reader *bytes)
     return true;
 }
 
-/* Optional fields: 0 if missing. */
+/* Read an optional field: if the next field is not this one, `*value` is 0. False if it is
+ * malformed. */
 static RP_PB_INLINE bool rp_pb_take_if(rp_pb_reader *r, uint32_t number, uint64_t *value)
 {
     *value = 0;
@@ -182,8 +184,8 @@ static RP_PB_INLINE bool rp_pb_take_double_if(rp_pb_reader *r, uint32_t number, 
     return true;
 }
 
-/* The size of a varint, 1 to 10 bytes: one per seven bits, rounded up; 9/64 approximates 1/7.
- */
+/* The size of a varint, 1 to 10 bytes: one byte per seven bits, rounded up. 9/64 approximates
+ * 1/7. */
 static inline size_t rp_pb_varint_size(uint64_t value)
 {
     return ((size_t)(63 - __builtin_clzll(value | 1)) * 9 + 73) / 64;
@@ -230,7 +232,8 @@ static inline uint8_t *rp_pb_put_fixed64(uint8_t *at, uint64_t value)
     return at + 8;
 }
 
-/* The size of a whole field: a varint, or `size` bytes with their length. */
+/* The size of a whole field: a varint with its tag, or `size` bytes with their tag and
+ * length. */
 static inline size_t rp_pb_varint_field_size(uint32_t number, uint64_t value)
 {
     return rp_pb_varint_size(rp_pb_tag(number, RP_PB_VARINT)) + rp_pb_varint_size(value);

@@ -14,12 +14,12 @@
 
 #include "reprise/status.h"
 
-/* Reads the varint at the beginning: the decoded length to `*raw_bytes` and the size of the
- * varint to `*head_bytes`. False if it is cut off or does not fit 32 bits. */
+/* Reads the varint at the beginning. Writes the decoded length to `*raw_bytes` and the size of
+ * the varint to `*head_bytes`. False if the varint is cut off or does not fit 32 bits. */
 bool rp_snappy_head(const uint8_t *src, size_t size, size_t *raw_bytes, size_t *head_bytes);
 
-/* If the block is one literal that holds all `raw_bytes` bytes, returns their address; they end
- * with the block. Otherwise NULL. Reads ten bytes at most. */
+/* If the block is one literal that holds all `raw_bytes` bytes and ends the block, returns
+ * their address. Otherwise returns NULL. Reads ten bytes at most. */
 const uint8_t *rp_snappy_literal(const uint8_t *src, size_t size, size_t raw_bytes);
 
 /* The size of the header of a block that is one literal of `raw_bytes` (< 2^32) bytes: the

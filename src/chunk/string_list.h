@@ -16,7 +16,7 @@
 RP_NODISCARD rp_status rp_string_list_get(const uint8_t *list, size_t size, size_t count,
                                           rp_string *out);
 
-/* The same for the elements of a TensorProto. Fields other than 8 are skipped. */
+/* Reads the elements of a TensorProto in the same way. Fields other than 8 are skipped. */
 RP_NODISCARD rp_status rp_string_values_get(const uint8_t *tensor, size_t size, size_t count,
                                             rp_string *out);
 

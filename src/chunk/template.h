@@ -29,13 +29,13 @@ typedef struct rp_chunk_template {
 /* Makes the template match chunks like `chunk`. Does nothing if the chunk is not suitable. */
 void rp_chunk_template_set(rp_chunk_template *template, const rp_chunk *chunk);
 
-/* Makes a chunk with this origin and these rows, template->rows_bytes bytes. NULL: no memory.
- */
+/* Makes a chunk with this origin and with the template->rows_bytes bytes at `rows`. Returns
+ * owned, or NULL if there is no memory. */
 rp_chunk *rp_chunk_template_make(const rp_chunk_template *template, const rp_allocator *alloc,
                                  const rp_chunk_origin *origin, const uint8_t *rows);
 
-/* The same as rp_chunk_parse(), but faster if the message matches the template; otherwise
- * updates the template. `head` is from rp_chunk_wire_peek() of the message. */
+/* Does the same as rp_chunk_parse(), faster if the message matches the template. If it does not
+ * match, updates the template. `head` is the result of rp_chunk_wire_peek() for the message. */
 RP_NODISCARD rp_status rp_chunk_template_parse(rp_chunk_template *template,
                                                const rp_allocator *alloc, rp_bytes wire,
                                                const rp_chunk_head *head,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The private part of a trajectory, for tables and decoders. One small allocation, as there is
- * one for every item: the shape and dtype of a column are computed from its chunks on demand.
+/* The private part of a trajectory, for tables and decoders. A trajectory is one allocation,
+ * and small, since every item has one: the shape and dtype of a column are not stored, but
+ * computed from its chunks on demand.
  *
  *   | rp_trajectory | chunks x k | extents x n | slices, column by column |
  *
@@ -28,7 +29,7 @@ typedef struct rp_slice {
 typedef struct rp_slices {
     const rp_slice *slices;
     size_t slice_count; /* >= 1 */
-    bool squeeze;       /* exactly one row, shown to the reader without the row dimension */
+    bool squeeze;       /* exactly one row, which the reader sees without the row dimension */
 } rp_slices;
 
 /* Makes a trajectory. Borrows `columns` and what they point at, and takes a reference of its
@@ -43,9 +44,10 @@ RP_NODISCARD rp_status rp_trajectory_new(const rp_allocator *alloc, const rp_sli
 size_t rp_trajectory_chunk_count(const rp_trajectory *trajectory);
 rp_chunk *rp_trajectory_get_chunk(const rp_trajectory *trajectory, size_t index);
 
-/* Checks a trajectory against a signature: number of columns, dtypes, shapes. A column may also
- * be a run of steps of the shape that the signature gives, as Reverb's first writer makes them.
- * RP_INVALID, naming the column, what it has and what was expected. */
+/* Checks a trajectory against a signature: number of columns, dtypes, shapes. If the signature
+ * gives the shape of one step, a column may also be a sequence of such steps: Reverb's first
+ * writer makes such items.
+ * RP_INVALID (names the column, what it has and what was expected). */
 RP_NODISCARD rp_status rp_trajectory_check(const rp_trajectory *trajectory,
                                            const rp_signature *signature, rp_error *err);
 
@@ -70,7 +72,7 @@ struct rp_trajectory {
     uint32_t chunk_count;
     uint32_t column_count;
     uint32_t item_cost; /* bytes that an item adds towards byte limits, without its chunks */
-    size_t cost;        /* the same with its chunks, each once */
+    size_t cost;        /* item_cost and the cost of its chunks, each once */
     size_t bytes;       /* wire bytes of the chunks */
     rp_allocator alloc;
     rp_chunk *chunks[]; /* one reference each; each chunk once */
@@ -103,13 +105,14 @@ typedef struct rp_decoded_limit {
     const char *setting; /* the setting to raise, for the error text */
 } rp_decoded_limit;
 
-/* Bytes of the strings of a column, counted for each slice over its whole chunk: an upper
- * bound. SIZE_MAX stands for more. */
+/* Returns an upper bound on the bytes of the strings of a column: for each slice, all strings
+ * in its chunk count. SIZE_MAX if the sum is too large. */
 size_t rp_slices_string_bytes(const rp_slices *column);
 
 /* As rp_trajectory_new(), but takes no references to the chunks. Before the trajectory is
- * dropped, the caller transfers its own references, or calls rp_trajectory_hold(). `limit` may
- * be NULL; rows count as their bytes, at least 1, and strings as their bytes in addition.
+ * dropped, the caller transfers its own references, or calls rp_trajectory_hold(). Against
+ * `limit` (may be NULL) a row counts with its decoded bytes, at least 1, and strings with their
+ * bytes in addition.
  * RP_NO_RESOURCE (also if over `limit`), RP_INVALID. */
 RP_NODISCARD rp_status rp_trajectory_new_unheld(const rp_allocator *alloc,
                                                 const rp_slices *columns, size_t column_count,
@@ -117,8 +120,9 @@ RP_NODISCARD rp_status rp_trajectory_new_unheld(const rp_allocator *alloc,
                                                 rp_trajectory **out, rp_error *err);
 void rp_trajectory_hold(rp_trajectory *trajectory);
 
-/* A copy of a trajectory with other chunks: `chunks` has one for each of its own, in order,
- * with the same columns, shapes and dtypes. Takes references. NULL if there is no memory. */
+/* Makes a copy of a trajectory with other chunks: `chunks` has one for each chunk of the
+ * trajectory, in order, with the same columns, shapes and dtypes. Takes references to them.
+ * Returns owned, or NULL if there is no memory. */
 rp_trajectory *rp_trajectory_over(const rp_allocator *alloc, const rp_trajectory *trajectory,
                                   rp_chunk *const *chunks);
 

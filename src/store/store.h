@@ -8,7 +8,7 @@
 #include "table/log_record.h"
 #include "util/rng.h"
 
-/* Valid as long as the store. */
+/* The allocator of the store, valid as long as the store. */
 const rp_allocator *rp_store_allocator(rp_store *store);
 
 rp_budget *rp_store_budget(rp_store *store);
@@ -17,14 +17,14 @@ rp_budget *rp_store_budget(rp_store *store);
  * dropped or the store freed. */
 size_t rp_store_tables(rp_store *store, rp_table **out, size_t capacity);
 
-/* Draws a key from the store's generator, whose state a checkpoint keeps: 64 random bits that
- * follow from the seed. Safe from any thread. */
+/* Draws a key: 64 random bits from the store's generator, which is seeded with the seed of the
+ * store and saved by checkpoints. Safe from any thread. */
 uint64_t rp_store_new_key(rp_store *store);
 
-/* With RP_BUDGET_EVICT: evicts items of the largest tables for inserts that wait because of
- * lost memory (rp_budget_set_lost()), until no insert waits, or 1/64 of the limit is evicted.
- * Inserts wait for this if their own table is small or has too little to evict: the large
- * tables cause the fragmentation. With no lock held. */
+/* With RP_BUDGET_EVICT, evicts items of the largest tables for inserts that wait because of
+ * lost memory (rp_budget_set_lost()), until no insert waits or 1/64 of the limit is evicted. An
+ * insert waits for this if its own table is small or has too little to evict: the large tables
+ * cause the fragmentation. To be called with no lock held. */
 void rp_store_relieve(rp_store *store);
 
 /* Sets the log of all present and later tables, or removes it (NULL): table/table_log.h. The
@@ -33,7 +33,8 @@ void rp_store_relieve(rp_store *store);
 void rp_store_set_log(rp_store *store, rp_table_log *log);
 
 /* As rp_store_add_table() and rp_store_drop_table(), without waiting until the change is
- * durable. It is durable once all records up to `*lsn` are. 0: there is no log. */
+ * durable. The change is durable once all records up to `*lsn` are. `*lsn` is 0 if there is no
+ * log. */
 RP_NODISCARD rp_status rp_store_add_table_logged(rp_store *store,
                                                  const rp_table_options *options,
                                                  rp_table **out, uint64_t *lsn, rp_error *err);
