@@ -9,7 +9,7 @@ change one line:
 Beyond Reverb there are `Dataset` and `Client.sampler` (batches of stacked NumPy arrays),
 `ReplayBuffer` (a buffer in one process, without a server), `aio` (the client for asyncio),
 `Storage` (data that survives the server), `specs` and `tree`. Only NumPy is required.
-TensorFlow, torch and jax are imported when their datasets are asked for.
+TensorFlow, torch and jax are imported only when one of their datasets is used.
 """
 
 import importlib

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m reprise`: the command line, which is a program of its own inside the package."""
+"""`python -m reprise`: the command line. It runs the program `reprise` inside the package."""
 
 import importlib.resources
 import os
@@ -12,7 +12,7 @@ def command() -> str:
 
 
 def main() -> None:
-    """Becomes the program, with the same arguments; returns never."""
+    """Replaces this process by the program, with the same arguments. Never returns."""
     sys.stdout.flush()
     path = command()
     os.execv(path, ["reprise"] + sys.argv[1:])

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""reprise under the name of Reverb.
+"""Lets reprise be imported under the name of Reverb.
 
 With `sys.modules["reverb"] = reprise`, `import reverb` finds this package. Its modules must be
-found under the other name too, and only once: `reverb.errors` must be `reprise.errors`, not a
-second copy with classes of its own. A finder does that. It finds modules below "reverb" only, and
-only while `sys.modules["reverb"]` is this package.
+found under the name "reverb" too, and must not be loaded twice: `reverb.errors` must be
+`reprise.errors`, not a second copy with its own classes. A finder does that. It finds modules below
+"reverb" only, and only while `sys.modules["reverb"]` is this package.
 """
 
 import importlib
@@ -15,7 +15,7 @@ from typing import Optional
 
 
 class _Loader:
-    """Gives a module of this package for one below "reverb"."""
+    """Loads a module below "reverb" by returning the module of this package."""
 
     def __init__(self, name: str):
         self.name = name
@@ -27,11 +27,11 @@ class _Loader:
         return module
 
     def exec_module(self, module: ModuleType) -> None:
-        module.__spec__ = self.spec  # the import put the alias there
+        module.__spec__ = self.spec  # the import has set it to the alias's
 
 
 class _Finder:
-    """Finds reverb.x as reprise.x where sys.modules["reverb"] is reprise."""
+    """Finds reverb.x as reprise.x if sys.modules["reverb"] is reprise."""
 
     def find_spec(self, fullname, path=None, target=None) -> Optional[
             importlib.machinery.ModuleSpec]:

@@ -18,7 +18,7 @@ def logger() -> logging.Logger:
 
 
 def say_dropped(writer: str, items: int) -> None:
-    """Warns of the items that a writer drops because an exception ends its `with`."""
+    """Logs how many items a writer drops because an exception ended its `with` block."""
     if items > 0:
         logger().warning(
             "%s: an exception ended its `with`: %d item%s not confirmed and dropped",

@@ -15,8 +15,8 @@
 >>> asyncio.run(main())
 [array([0., 1., 2.])]
 
-Threads of the client wait, without the GIL. When a task is cancelled, or its `timeout` (in seconds)
-has passed, the task continues at once, and its thread ends within half a second.
+Calls that wait run on threads of the client, without the GIL. When a task is cancelled, or its
+`timeout` (in seconds) has passed, the task continues at once. Its thread ends within half a second.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ _THREADS = 256  # at most; they are made when they are needed
 
 
 class AsyncClient:
-    """`reprise.Client`, whose methods are awaited.
+    """`reprise.Client` with methods that are awaited.
 
     Args:
       client: a `Client`, or the address of a server.
-      options: those of `Client`, with an address.
+      options: the options of `Client`, if `client` is an address.
     """
 
     def __init__(self, client: Union[Client, str], **options: Any) -> None:
@@ -63,11 +63,11 @@ class AsyncClient:
 
     @property
     def server_address(self) -> str:
-        """The address or addresses, as they were given."""
+        """The address or addresses that were passed to the client."""
         return self.client.server_address
 
     async def _run(self, work: Callable[..., Any], stop: Callable[[], None]) -> Any:
-        """Runs the work on a thread; stops it if the task is cancelled."""
+        """Runs `work` on a thread. Calls `stop` if the task is cancelled."""
         future = asyncio.get_running_loop().run_in_executor(self._pool, work)
         try:
             return await future
@@ -76,7 +76,7 @@ class AsyncClient:
             raise
 
     async def _call(self, call: Callable[[float], Any], timeout: Optional[float]) -> Any:
-        """Makes a call that may be repeated, in slices."""
+        """Makes a call that may be repeated, with timeouts of `_SLICE_S` until one succeeds."""
         stopped = threading.Event()
         until = None if timeout is None else time.monotonic() + timeout
 
@@ -94,9 +94,9 @@ class AsyncClient:
     async def insert(
         self, data: Any, priorities: Mapping[str, float], *, timeout: Optional[float] = None
     ) -> None:
-        """`Client.insert`. The arrays must not change until it is done.
+        """`Client.insert`. The arrays must not change until the call has ended.
 
-        If it is cancelled, the item may be there all the same.
+        If the task is cancelled, the item may still be inserted.
         """
         if not priorities:
             raise ValueError("priorities must contain at least one item")
@@ -167,7 +167,7 @@ class AsyncClient:
     async def batches(
         self, table: str, batch_size: int, **options: Any
     ) -> AsyncGenerator[Any, None]:
-        """`Client.sampler`, for `async for`: batches of stacked arrays, made ahead."""
+        """`Client.sampler`, for `async for`: batches of stacked arrays, which are prefetched."""
         iterator = iter(self.client.sampler(table, batch_size, **options))
         try:
             while True:
@@ -209,12 +209,12 @@ class AsyncClient:
             ) from None
 
     async def reset(self, table: str, *, timeout: Optional[float] = None) -> None:
-        """`Client.reset`. Cancelling the task does not undo it once it was sent."""
+        """`Client.reset`. Cancelling the task does not undo a reset that was sent."""
         reset = self.client.reset
         await self._run(lambda: reset(table, timeout=timeout), lambda: None)
 
     async def checkpoint(self, *, timeout: Optional[float] = None) -> str:
-        """`Client.checkpoint`. Cancelling the task does not undo it once it was sent."""
+        """`Client.checkpoint`. Cancelling the task does not undo a request that was sent."""
         checkpoint = self.client.checkpoint
         return await self._run(lambda: checkpoint(timeout=timeout), lambda: None)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Batches of items as stacked NumPy arrays, and the iterator that gives them."""
+"""Batches of items as stacked NumPy arrays, and the iterator over them."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ __all__ = ["Batch", "BatchInfo", "BatchIterator"]
 
 
 class BatchInfo(NamedTuple):
-    """Arrays with a value for each item of a batch, in order.
+    """Information about the items of a batch: arrays with one value for each item, in order.
 
     Fields:
-      keys: uint64. `Client.mutate_priorities` and `update_priorities` take them.
+      keys: uint64, for `Client.mutate_priorities` and `update_priorities`.
       probabilities: float64, the probability with which each item was drawn.
-      table_size: int64, items in the table at that time.
+      table_size: int64, the number of items in the table when each item was drawn.
       priorities: float64.
-      times_sampled: int32, including this time.
+      times_sampled: int32, how often each item has been sampled, including this time.
       weights: float64, importance weights `(table_size * probability) ** -beta`, divided by the
-        largest of the batch; 1 without a `beta`.
+        largest of the batch; all 1 if `beta` is 0.
     """
 
     keys: Any
@@ -43,16 +43,16 @@ class _Batch(NamedTuple):
 
 
 class Batch(_Batch):
-    """Items of a table. It is a named tuple, so that `jax.tree.map` and its like can traverse it.
+    """Items of a table. It is a named tuple, so that functions like `jax.tree.map` can traverse it.
 
     Fields:
-      data: the columns, stacked, items first: a nest like the table's signature or like the
-        `structure` that was given, else a list. `batch["obs"]` is short for
-        `batch.data["obs"]`.
+      data: the stacked columns; the first dimension counts items. A nest like the `structure` of
+        the dataset or like the table's signature; a list if there is neither. `batch["obs"]` is
+        short for `batch.data["obs"]`.
       info: a `BatchInfo`. Its fields are attributes of the batch too.
-      lengths: None if all items have the same length, else a nest like `data`: for a padded
-        column the number of rows of each item; with `ragged="offsets"`, the first row of each
-        item, and the end of the last; None for columns that are not ragged.
+      lengths: None if all items have the same length. Otherwise a nest like `data`. With
+        `ragged="pad"`, it has the number of rows of each item; with `ragged="offsets"`, the first
+        row of each item, and the end of the last. None for columns that are not ragged.
     """
 
     __slots__ = ()
@@ -70,7 +70,7 @@ class Batch(_Batch):
 
 
 def milliseconds(name: str, seconds: Optional[float]) -> int:
-    """Converts seconds, rounded up; None becomes -1, no timeout."""
+    """Converts seconds to milliseconds, rounded up. None, no timeout, becomes -1."""
     if seconds is None:
         return -1
     if not seconds >= 0:
@@ -81,7 +81,8 @@ def milliseconds(name: str, seconds: Optional[float]) -> int:
 class BatchIterator:
     """An iterator over batches.
 
-    `close()`, or the end of a `with`, ends its threads; otherwise they end when it is collected.
+    `close()`, or the end of a `with` block, ends its threads. Otherwise they end when the iterator
+    is garbage-collected.
     """
 
     def __init__(self, dataset: Dataset, *, depth: Optional[int] = None):
@@ -97,7 +98,7 @@ class BatchIterator:
             self.start(depth, dataset._ahead["reuse"], dataset._ahead["memory"])
 
     def start(self, depth: int, reuse: int, memory: Any) -> None:
-        """Starts to make batches ahead."""
+        """Starts to prefetch batches."""
         self._sampler.start(self._size, depth=depth, reuse=reuse, memory=memory, **self._plan)
         self._take = self._sampler.take
 
@@ -111,7 +112,7 @@ class BatchIterator:
         return batch
 
     def take(self, timeout: Any = False) -> Optional[Batch]:
-        """The next batch, or None at the end. `timeout`: seconds, for this call."""
+        """Returns the next batch, or None at the end. `timeout`: seconds, for this call only."""
         ms = self._timeout_ms if timeout is False else milliseconds("timeout", timeout)
         if self._take is not None:
             core = self._take(ms)
@@ -120,7 +121,7 @@ class BatchIterator:
         return None if core is None else pack(core, self._packer)
 
     def why(self) -> str:
-        """Says why no batch is ready, as a sentence."""
+        """Returns a sentence that says why no batch is ready."""
         return self._sampler.why()
 
     def close(self) -> None:
@@ -135,7 +136,7 @@ class BatchIterator:
 
 
 def pack(core: _core.Batch, packer: Optional[tree.Structure]) -> Batch:
-    """Converts a batch of the extension to a `Batch`."""
+    """Converts a batch of the C extension to a `Batch`."""
     data, lengths = core.columns, core.lengths
     if all(column is None for column in lengths):
         lengths = None
@@ -159,7 +160,7 @@ def pack(core: _core.Batch, packer: Optional[tree.Structure]) -> Batch:
 
 
 def map_batch(function: Any, batch: Batch, kind: type = np.ndarray) -> Batch:
-    """Applies `function` to all arrays of this kind in a batch, except keys and strings."""
+    """Applies `function` to all arrays of type `kind` in a batch, except keys and strings."""
 
     def convert(leaf: Any) -> Any:
         return function(leaf) if isinstance(leaf, kind) and leaf.dtype != object else leaf
@@ -182,5 +183,5 @@ def iterate(take: Any) -> Iterator[Any]:
 
 
 def columns_of(batch: Batch) -> List[np.ndarray]:
-    """The columns in flattened order."""
+    """Returns the columns in flattened order."""
     return batch.data if type(batch.data) is list else tree.flatten(batch.data)

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checkpointers: where a server's checkpoints are. See `reprise.platform.checkpointers_lib`."""
+"""Checkpointers, which say where a server keeps its checkpoints.
+
+See `reprise.platform.checkpointers_lib`.
+"""
 
 from typing import Optional
 
@@ -18,6 +21,6 @@ __all__ = [
 
 
 def default_checkpointer(group: Optional[str] = None) -> CheckpointerBase:
-    """A `TempDirCheckpointer`. `group` has no effect."""
+    """Returns a `TempDirCheckpointer`. `group` has no effect."""
     del group
     return TempDirCheckpointer()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A server in a process of its own.
+"""A server in a child process.
 
 The parent starts this module with pipes to its standard input and from its standard output.
 Messages are lines of JSON. The first line in is the configuration; the first line out is the
@@ -36,7 +36,7 @@ _STOP_TIMEOUT = 10.0
 _ASK_TIMEOUT = 30.0
 _POLL = 0.5  # seconds between two checks whether the parent is alive
 
-# Exceptions of the child that are passed on as they are; others become statuses.
+# The exceptions of the child that the parent raises as they are; others become StatusError.
 _BUILT_IN: Dict[str, Any] = {
     kind.__name__: kind for kind in (OverflowError, TypeError, ValueError)
 }
@@ -73,7 +73,8 @@ def _dtype(name: str) -> np.dtype:
 
 
 def signature_from_json(node: Any) -> Any:
-    """Converts it back, with named tuples of the same names and fields."""
+    """The inverse of `signature_to_json`. Named tuples get new classes of the same name and fields.
+    """
     if node is None:
         return None
     if node[0] == "spec":
@@ -101,7 +102,8 @@ class _Lines:
         self._rest = b""
 
     def read(self, timeout: float) -> Any:
-        """Returns the next line. TimeoutError if it does not come in time, EOFError at the end."""
+        """Returns the next line, parsed. TimeoutError if none comes in time, EOFError at the end.
+        """
         until = time.monotonic() + timeout
         while b"\n" not in self._rest:
             ready, _, _ = select.select([self._fd], [], [], max(0.0, until - time.monotonic()))
@@ -186,7 +188,7 @@ class Child:
             line = line[self._in.write(line) :]
 
     def ask(self, what: str, table: str, *arguments: Any) -> Any:
-        """Calls a method of the child's store, for a table."""
+        """Calls the method `what` of the child's store for `table`, and returns its result."""
         if os.getpid() != self._parent:
             raise _status(
                 "FAILED_PRECONDITION",
@@ -200,7 +202,7 @@ class Child:
                 while True:
                     answer = self._lines.read(_ASK_TIMEOUT)
                     if answer["id"] == number:
-                        break  # earlier ones belong to calls that Ctrl-C has ended
+                        break  # earlier responses belong to calls that Ctrl-C has ended
             except TimeoutError:
                 text = f"the server's process did not answer in {_ASK_TIMEOUT:g} s"
                 raise errors.DeadlineExceededError(text) from None
@@ -289,7 +291,7 @@ def _status(code: str, text: str) -> errors.StatusError:
 
 
 def _serve(config: Mapping[str, Any]) -> ThreadServer:
-    """Starts the server."""
+    """Starts the server of a configuration."""
     tables = [
         Table(
             name=table["name"],
@@ -333,7 +335,7 @@ def _error_to_json(error: Exception) -> Dict[str, Any]:
 
 
 def _run(server: Any, parent: int, requests: _Lines, out: int) -> float:
-    """Handles requests until the server must stop; returns the grace in seconds."""
+    """Handles requests until the server must stop. Returns the grace period in seconds."""
     while os.getppid() == parent:
         try:
             request = requests.read(_POLL)
@@ -354,8 +356,8 @@ def _put(out: int, message: Mapping[str, Any]) -> None:
 
 
 def main() -> int:
-    """Serves the configuration in the first line of the standard input."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which stops this process
+    """Serves the configuration that is the first line of the standard input."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # on Ctrl-C the parent stops this process
     out = os.dup(1)
     os.dup2(2, 1)  # `out` is for responses only
     requests = _Lines(0)

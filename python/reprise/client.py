@@ -10,9 +10,9 @@
 >>> step.data
 [array([0., 1., 2.]), array(1.5)]
 
-A client of a server in the same process uses its tables directly. A client of a server on the same
-host, of the same user, uses a Unix socket and shared memory. All others use TCP; `transport="tcp"`
-forces that.
+If the server is in the same process, the client uses its tables directly. If it is on the same host
+and of the same user, the client uses a Unix socket and shared memory. Otherwise it uses TCP;
+`transport="tcp"` forces TCP.
 """
 
 from __future__ import annotations
@@ -65,48 +65,50 @@ class Client(Connection):
     """A client of one server, or of several that are shards of the same tables.
 
     Creating a client does no I/O. It connects at the first call, and reconnects when a connection
-    breaks. Threads may share it. It can be pickled (as its address and options), and used in a
-    child after a fork.
+    breaks. Threads may share a client. It can be pickled (as its address and options), and used in
+    a child process after a fork.
 
-    Calls wait for a server that cannot be reached, for ever without a `timeout` (in seconds).
-    Ctrl-C ends every wait.
+    If the server cannot be reached, calls wait for it: up to `timeout` seconds, or for ever if
+    `timeout` is None. Ctrl-C ends every wait.
 
     Args:
       server_address: "host:port", "unix:/path", several of them separated by commas or as a
         list, or "dns:name:port" for all addresses of a name. Several servers are shards of
         the same tables: items are spread over them, samples are drawn from all of them, and
         priorities are set on all of them.
-      transport: None for the fastest that is possible; "tcp" to use the network in any case.
-      tls: encrypt. The files below imply it.
+      transport: None: the fastest that is possible; "tcp": always TCP.
+      tls: encrypt the connection. The files below imply it.
       ca_file: PEM file of the certificate authorities for servers; None: the system's.
       certificate_file, key_file: PEM files of this client's own certificate.
       server_name: the name that the server's certificate must have; None: the host in the
         address.
       token: a bearer token.
-      connect_timeout: seconds for one attempt to connect; 0: 10.
-      spread: how items are spread over shards: "turns" (in turn) or "keys" (by key).
+      connect_timeout: seconds for one attempt to connect; 0: 10 seconds.
+      spread: how items are spread over shards: "turns" (round robin) or "keys" (by key).
       shared_memory: read large chunks from memory shared with a server on this host.
       item_bytes: the largest item accepted from a server, in decoded bytes; 0: 1 GiB. A larger
         item raises StatusError (RESOURCE_EXHAUSTED) before memory is allocated for it.
-      batch_bytes: the largest batch accepted, likewise; 0: half of the machine's memory.
+      batch_bytes: the largest batch, in decoded bytes, with the same error; 0: half of the
+        machine's memory.
       seed: seed of keys and of the choice of shards; 0: from the system.
     """
 
     def insert(
         self, data: Any, priorities: Mapping[str, float], *, timeout: Optional[float] = None
     ) -> None:
-        """Inserts one step, as an item in each of the tables, and waits until they are there.
+        """Inserts one step as an item of each table, and waits until all are confirmed.
 
-        The data is sent and kept once, however many tables it is in.
+        The data is sent and stored once, however many tables it is in.
 
         Args:
           data: a nest of arrays.
-          priorities: from the name of a table to the priority there.
+          priorities: a mapping from the name of each table to the item's priority in it.
           timeout: seconds to wait at most.
 
         Raises:
-          ValueError: `priorities` is empty, or NaN; no such table; the signature does not fit.
-          DeadlineExceededError: it was not confirmed in time; it may be inserted later.
+          ValueError: `priorities` is empty or has a NaN; there is no such table; the data does not
+            match the signature of a table.
+          DeadlineExceededError: an item was not confirmed in time; it may still be inserted.
         """
         if not priorities:
             raise ValueError("priorities must contain at least one item")
@@ -119,7 +121,7 @@ class Client(Connection):
         timeout: Optional[float],
         go_on: Callable[[], bool],
     ) -> None:
-        """Inserts. After each `timeout`, waits as long again if `go_on()` is true."""
+        """Inserts an item. After each `timeout`, waits as long again if `go_on()` is true."""
         client = self._client
         tried = []
         fits = False
@@ -138,7 +140,7 @@ class Client(Connection):
                 fits = True
                 _flush(writer, timeout, go_on)
             if not fits:
-                tried.append(writer)  # for steps of other shapes
+                tried.append(writer)  # its steps have other shapes
         self._inserters[:0] = tried
         self._inserters.append(writer)
         del self._inserters[:-_INSERTERS]
@@ -152,17 +154,18 @@ class Client(Connection):
         *,
         timeout: Optional[float] = None,
     ) -> Writer:
-        """A `Writer`: see there. New code is better off with `trajectory_writer`.
+        """Returns a `Writer`. Prefer `trajectory_writer` in new code.
 
         Args:
-          max_sequence_length: how many of the latest steps items may have.
-          delta_encoded: store integers as differences between steps: frames that change little
+          max_sequence_length: the largest number of steps in an item.
+          delta_encoded: store integers as differences between steps. Frames that change little
             become smaller.
-          chunk_length: steps that are compressed together; at most 10 unless given. Longer ones
-            compress better, shorter ones share better.
-          max_in_flight_items: items that may be on their way before `create_item` waits; None:
+          chunk_length: the number of steps that are compressed together. None: 10, or
+            `max_sequence_length` if that is less. Longer chunks compress better; with shorter ones,
+            an item sends and keeps fewer steps that it does not use.
+          max_in_flight_items: how many items may be unconfirmed before `create_item` waits; None:
             any number.
-          timeout: seconds to wait for the server, whose signatures are asked for.
+          timeout: seconds to wait for the server to send the signatures of its tables.
 
         Raises:
           ValueError: max_sequence_length < 1; chunk_length not in [1, max_sequence_length];
@@ -209,14 +212,14 @@ class Client(Connection):
         max_bytes: int = 0,
         timeout: Optional[float] = None,
     ) -> trajectory_writer_lib.TrajectoryWriter:
-        """A `TrajectoryWriter`, whose items may have any of the latest values of each column.
+        """Returns a `TrajectoryWriter`. Its items may have any of the latest values of each column.
 
         Args:
           num_keep_alive_refs: how many of the latest values of a column items may refer to.
-          validate_items: compare items with the signature of their table when they are made.
-          max_items, max_bytes: unconfirmed items, and their bytes, before `create_item` waits;
-            0: 100,000 items and 1 GiB.
-          timeout: seconds to wait for the server, whose signatures are asked for.
+          validate_items: compare each item with the signature of its table when it is created.
+          max_items, max_bytes: how many items, and how many bytes of them, may be unconfirmed
+            before `create_item` waits; 0: 100,000 items and 1 GiB.
+          timeout: seconds to wait for the server to send the signatures of its tables.
 
         Raises:
           ValueError: num_keep_alive_refs < 1.
@@ -237,20 +240,21 @@ class Client(Connection):
     def structured_writer(
         self, configs: Sequence[structured_writer_lib.Config]
     ) -> structured_writer_lib.StructuredWriter:
-        """A `StructuredWriter`, which makes items by patterns: see `reprise.structured`.
+        """Returns a `StructuredWriter`, which makes items by patterns: see `reprise.structured`.
 
         Raises:
-          ValueError: there are no configs, or one is wrong; the message says which.
+          ValueError: there are no configs, or one is invalid; the message says which.
         """
         return structured_writer_lib.StructuredWriter(self._client, configs)
 
     def batch_writer(
         self, num_environments: int, configs: Sequence[structured_writer_lib.Config]
     ) -> structured_writer_lib.BatchWriter:
-        """A `BatchWriter`: a structured writer for each of N environments behind one call.
+        """Returns a `BatchWriter`: one call appends a step of each of N environments, and each has
+        a structured writer.
 
         Raises:
-          ValueError: num_environments < 1; there are no configs, or one is wrong.
+          ValueError: num_environments < 1; there are no configs, or one is invalid.
         """
         return structured_writer_lib.BatchWriter(self._client, num_environments, configs)
 
@@ -263,28 +267,29 @@ class Client(Connection):
         unpack_as_table_signature: bool = False,
         timeout: Optional[float] = None,
     ) -> Generator[Union[List[ReplaySample], ReplaySample], None, None]:
-        """Draws items, one after the other. Waits while the rate limiter does not allow it.
+        """Draws items, one after another. Waits while the rate limiter does not allow samples.
 
-        At most as many are drawn ahead as have been taken already, up to 128. For training,
-        `sampler` is faster: it stacks whole batches.
+        The client draws ahead at most as many items as the caller has taken so far, and never more
+        than 128. For training, `sampler` is faster: it stacks whole batches.
 
         Args:
-          table: its name.
-          num_samples: how many.
-          emit_timesteps: give each item as a list of its steps; if not, as whole columns.
-          unpack_as_table_signature: give the data in the structure of the table's signature; if
-            not, or if it has none, as a list of the leaves.
-          timeout: seconds to wait for each.
+          table: the name of the table.
+          num_samples: how many items to draw.
+          emit_timesteps: yield each item as a list of its steps; if False, as whole columns.
+          unpack_as_table_signature: yield the data in the structure of the table's signature. If
+            False, or if the table has no signature, the data is a list of the leaves.
+          timeout: seconds to wait for each item.
 
         Yields:
-          Lists of `ReplaySample`, one for each step, all with the same `info`; or, without
-          `emit_timesteps`, one `ReplaySample` with a step dimension in front of every array.
+          With `emit_timesteps`, a list for each item: one `ReplaySample` for each step, all with
+          the same `info`. Otherwise one `ReplaySample` for each item, in which the first dimension
+          of every array counts steps.
 
         Raises:
-          ValueError: the item cannot be split into steps as its columns differ in length; there
+          ValueError: the item cannot be split into steps since its columns differ in length; there
             is no such table (with unpack_as_table_signature).
           StatusError: there is no such table; the server has stopped.
-          DeadlineExceededError: there was nothing to be had for `timeout` seconds.
+          DeadlineExceededError: no item arrived for `timeout` seconds.
         """
         if num_samples < -1 or num_samples == 0:
             raise ValueError(f"max_samples ({num_samples}) must be -1 or >= 1")
@@ -301,8 +306,8 @@ class Client(Connection):
     def _draw(
         self, table: str, count: int, timeout_ms: int
     ) -> Generator[List[tuple], None, None]:
-        """Yields samples as they arrive. Requests one sample, then two, then four, so that a
-        caller who stops early has taken few items from a queue."""
+        """Yields samples as they arrive. Requests one sample, then two, then four, so that few
+        items were removed from a queue if the caller stops early."""
         client = self._client
         ask = 1
         while count > 0:
@@ -324,7 +329,7 @@ class Client(Connection):
             ask *= 2
 
     def sampler(self, table: str, batch_size: int, **options: Any) -> Dataset:
-        """Batches of stacked arrays, made ahead without the GIL: a `reprise.Dataset`.
+        """Returns a `reprise.Dataset`: batches of stacked arrays, prefetched without the GIL.
 
             for batch in client.sampler("replay", 256, beta=0.4):
                 learn(batch.data, batch.weights)
@@ -343,12 +348,12 @@ class Client(Connection):
         *,
         timeout: Optional[float] = None,
     ) -> None:
-        """Sets priorities, then deletes items. Keys that are not there are left out.
+        """Sets priorities, then deletes items. Keys that the table does not have are ignored.
 
         Args:
-          table: its name.
-          updates: from key to priority.
-          deletes: keys.
+          table: the name of the table.
+          updates: a mapping from key to new priority.
+          deletes: the keys of the items to delete.
           timeout: seconds to wait at most.
         """
         if updates is not None and not isinstance(updates, dict):
@@ -358,24 +363,25 @@ class Client(Connection):
     def update_priorities(
         self, table: str, keys: Any, priorities: Any, *, timeout: Optional[float] = None
     ) -> None:
-        """Sets priorities: of each key of an array, or of a list, its own; or of all the same.
+        """Sets the priorities of the items with these keys. `priorities` has one priority for each
+        key, or is one number for all of them.
 
             batch = next(iter(client.sampler("replay", 256)))
             client.update_priorities("replay", batch.keys, numpy.abs(td_error))
 
         Raises:
-          ValueError: there are not as many priorities as keys, or one is not allowed.
+          ValueError: there are not as many priorities as keys, or a priority is invalid.
         """
         self._client.mutate(table, keys, priorities, None, timeout)
 
     def reset(self, table: str, *, timeout: Optional[float] = None) -> None:
-        """Removes all items of a table and starts its rate limiter anew."""
+        """Removes all items of a table and resets its rate limiter."""
         self._client.reset(table, timeout)
 
     def checkpoint(self, *, timeout: Optional[float] = None) -> str:
-        """Has the server write a checkpoint, and returns its path there.
+        """Makes the server write a checkpoint. Returns the path of the checkpoint on the server.
 
-        All that was confirmed before is in it.
+        The checkpoint has all data that was confirmed before the call.
 
         Raises:
           ValueError: the server has neither a checkpointer nor storage.
@@ -383,11 +389,12 @@ class Client(Connection):
         return (self._local_durable() or self._client).checkpoint(timeout)
 
     def storage(self, *, timeout: Optional[float] = None) -> List[Dict[str, Any]]:
-        """Returns the state of the storage of each server: a dict with "shard", its address.
+        """Returns a dict for each server, with the state of its storage.
 
-        With storage: the mode ("durability"), whether and why it is "degraded", checkpoints and
-        the last of them, the journal ("lsn", "safe_lsn"), bytes on disk and in memory, data
-        recovered at the start, and the "progress" of a running checkpoint or recovery.
+        "shard" is the address of the server. If the server has storage, the dict also has the mode
+        ("durability"), whether and why it is "degraded", the checkpoints, the journal ("lsn",
+        "safe_lsn"), the bytes on disk and in memory, the data recovered at the start, and the
+        "progress" of a running checkpoint or recovery.
         """
         durable = self._local_durable()
         if durable is not None:
@@ -397,15 +404,15 @@ class Client(Connection):
     def why(
         self, table: Optional[str] = None, *, timeout: Optional[float] = None
     ) -> List[Waiting]:
-        """Returns the calls that wait at a table, or at any, and why: `reprise.server.Waiting`."""
+        """Returns the calls that wait at `table` (None: at any table), and why they wait."""
         calls = self._client.why_blocked(table, timeout)
         return [Waiting.from_dict(call["table"], call) for call in calls]
 
     def create_table(self, table: Table, *, timeout: Optional[float] = None) -> None:
-        """Makes a table like that `reprise.Table` on a server that is running.
+        """Creates a table with the settings of `table` on a running server.
 
         Raises:
-          StatusError: there is one of that name; a server of Reverb cannot do it.
+          StatusError: a table of that name exists; the server is Reverb's, which cannot do this.
         """
         self._client.create_table(
             table.name, signature=table._signature, **table._options, timeout=timeout
@@ -428,10 +435,10 @@ class Client(Connection):
         recenter: bool = False,
         timeout: Optional[float] = None,
     ) -> None:
-        """Changes the given settings of a table in use: all of them, or none if one is wrong.
+        """Changes settings of a table while it is in use. If one of them is invalid, none changes.
 
-        `recenter`: the new rate limiter counts from now on. Without it, earlier inserts and
-        samples count too, and one side may have to catch up.
+        `recenter`: the new rate limiter counts only later inserts and samples. Otherwise it counts
+        earlier ones too, so that inserts or samples may first have to wait for the other side.
         """
         limiter = None
         if rate_limiter is not None:
@@ -455,7 +462,7 @@ class Client(Connection):
     def resume_table(
         self, table: str, sides: str = "both", *, timeout: Optional[float] = None
     ) -> None:
-        """Lets paused inserts, samples or both go on."""
+        """Resumes paused inserts, samples or both."""
         self._client.resume(table, _side(sides), timeout)
 
 def _side(sides: str) -> int:

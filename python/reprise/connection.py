@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The connection of a client to its servers, and information on their tables.
 
-A client of a server in the same process uses the server's store directly. A client on the same
-host, of the same user, connects through a Unix socket and reads shared memory. All others connect
-through TCP.
+If the server is in the same process, the client uses its store directly. If it is on the same host
+and of the same user, the client connects through a Unix socket and reads shared memory. Otherwise
+it connects through TCP.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ _SUMS = (
 
 
 def core_client(client: Any) -> _core.Client:
-    """Returns the extension's client inside a `Connection`; an extension's client as it is."""
+    """Returns the C extension's client of a `Connection`. `client` may also be that client itself.
+    """
     return client if isinstance(client, _core.Client) else client._client
 
 
@@ -46,7 +47,10 @@ def _rebuild(cls: type, address: str, options: Dict[str, Any]) -> Connection:
 
 
 class Connection:
-    """One server, or several that are shards of the same tables. `Client` has the arguments."""
+    """A connection to one server, or to several that are shards of the same tables.
+
+    The arguments are those of `Client`.
+    """
 
     def __init__(
         self,
@@ -112,12 +116,12 @@ class Connection:
 
     @property
     def server_address(self) -> str:
-        """The address or addresses, as they were given."""
+        """The address or addresses that were passed to the client."""
         return self._server_address
 
     @property
     def _client(self) -> _core.Client:
-        """The extension's client: a new one after a fork, or when the transport has changed."""
+        """The C extension's client: a new one after a fork, or when the transport has changed."""
         handle = self._handle
         if handle is None or self._pid != os.getpid():
             return self._connect()
@@ -131,7 +135,7 @@ class Connection:
         return local_servers.local_store(self._server_address) is self._store
 
     def _local_durable(self) -> Optional[_core.Durable]:
-        """Returns the storage of the server, if it is of this process and used directly."""
+        """Returns the storage of the server if it is in this process and used directly, or None."""
         if not self._client.is_local:
             return None
         return local_servers.local_durable(self._server_address)
@@ -160,9 +164,10 @@ class Connection:
             handle.give_up()
 
     def _shortcut(self) -> Tuple[Any, Optional[str]]:
-        """Returns the store of a server of this process, or the socket of one of this host.
+        """Returns the store of a server in this process, or the path of the Unix socket of a server
+        on this host.
 
-        Returns neither if the options ask for something that only TCP has.
+        Returns (None, None) if an option is set that needs TCP.
         """
         near = {"shared_memory", "item_bytes", "batch_bytes", "seed"}
         if self._transport == "tcp" or set(self._options) - near:
@@ -176,10 +181,10 @@ class Connection:
     def server_info(
         self, timeout: Optional[float] = None
     ) -> Dict[str, reverb_types.TableInfo]:
-        """Returns information on all tables by name; counts of several shards are added up.
+        """Returns information on all tables, by name. Counts of several shards are added up.
 
         Raises:
-          DeadlineExceededError: no answer within `timeout` seconds (0 and None: no limit).
+          DeadlineExceededError: no response within `timeout` seconds (0 and None: no limit).
         """
         infos = {
             name: reverb_types.TableInfo.from_dict(info)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Batches of a table as stacked NumPy arrays, made ahead by threads without the GIL.
+"""Batches of a table as stacked NumPy arrays, prefetched by threads without the GIL.
 
     import numpy as np
     import reprise
@@ -14,10 +14,10 @@
         batch["obs"]  # float32 [32, 1, 4]
         batch.keys, batch.weights
 
-A batch costs one call into C: waiting, decompressing and stacking are done ahead, unless the reader
-is faster than the samples. `Dataset.torch()`, `.jax()` and `.tf()` give the same batches to these
-libraries; others can take the arrays through DLPack (`library.from_dlpack(batch["obs"])`), which
-copies nothing.
+Taking a batch costs one call into C: background threads have waited for its samples, decompressed
+and stacked them, unless the reader is faster than the samples arrive. `Dataset.torch()`, `.jax()`
+and `.tf()` make the same batches available to these libraries. Other libraries can take the arrays
+through DLPack (`library.from_dlpack(batch["obs"])`) without a copy.
 """
 
 from __future__ import annotations
@@ -35,38 +35,40 @@ __all__ = ["Batch", "BatchInfo", "BatchIterator", "Dataset"]
 
 
 class Dataset:
-    """Batches of `batch_size` items of `table`: iterate over it, as often as you like.
+    """An iterable of batches of `batch_size` items of `table`. It may be iterated over repeatedly.
 
-    Each iterator is a sampler of its own, which draws items and makes batches ahead.
+    Each iterator has its own sampler, which draws items and prefetches batches.
 
     Args:
       client: a `Client`, or the address of a server.
-      table: its name.
-      batch_size: items in a batch.
-      structure: a nest whose leaves are the columns: batches come in its form. None: that of
-        the table's signature; without one, and with False, a list.
-      ragged: what to do with items of different lengths: "refuse" (ValueError), "pad" (zeros up
-        to the longest; `Batch.lengths` tells) or "offsets" (one behind the other;
-        `Batch.lengths` says where each begins).
+      table: the name of the table.
+      batch_size: the number of items in a batch.
+      structure: a nest whose leaves are the columns; the data of a batch has this structure. None:
+        the structure of the table's signature. The data is a list if the table has no signature,
+        or if `structure` is False.
+      ragged: what to do with items of different lengths. "refuse": ValueError. "pad": zeros up to
+        the longest item; `Batch.lengths` has the lengths. "offsets": the items end to end;
+        `Batch.lengths` has the row at which each begins.
       drop_remainder: leave out a last batch that is smaller.
-      prefetch: batches made ahead, by a thread; 0: each is made when it is asked for.
-      reuse: 0: every batch has memory of its own (which is reused once no array refers to it).
-        n: the memory of a batch is written again once n more have been taken from the iterator.
-      memory: memory of your own to be reused, such as pinned memory: a list of
-        `prefetch + reuse` lists of arrays, one a column, in flattened order.
-      max_samples: after so many items it ends; -1: never.
-      max_in_flight: items drawn ahead on each stream. None: three batches, at least 100. Fewer
-        means fresher priorities, more means fewer waits.
+      prefetch: how many batches a thread prefetches. 0: each batch is made when it is taken.
+      reuse: 0: every batch has its own memory, which is reused once no array refers to it.
+        n: the memory of a batch is overwritten once n more batches have been taken.
+      memory: the caller's memory to be reused, such as pinned memory: a list of
+        `prefetch + reuse` lists of arrays, one array for each column, in flattened order.
+      max_samples: the iterator ends after this number of items; -1: never.
+      max_in_flight: how many items each stream draws ahead. None: three batches, at least 100. With
+        fewer, priorities are more recent; with more, there are fewer waits.
       streams: parallel calls to each server. Queues need 1 to keep their order.
-      max_per_stream: items after which a stream is made anew; -1: no limit.
-      rate_limiter_timeout: seconds without an item after which it ends, as if there were no
-        more; None: never.
-      timeout: seconds after which waiting for a batch raises `DeadlineExceededError` (nothing
-        is lost then: ask again); None: never.
-      ordered: with several streams or servers, keep an order that depends on the seed alone.
+      max_per_stream: the number of items after which a stream is replaced by a new one; -1: no
+        limit.
+      rate_limiter_timeout: the iterator ends after this number of seconds without an item; None:
+        never.
+      timeout: if a batch takes longer than this number of seconds, the iterator raises
+        `DeadlineExceededError`. No item is lost then, and the caller may try again. None: never.
+      ordered: with several streams or servers, keep an order that depends on the seed only.
       checked: compare every item with the table's signature.
-      beta: exponent of the importance weights, 0 for none.
-      decoders: threads that decode a batch; 0: by processors.
+      beta: exponent of the importance weights; 0: no weights.
+      decoders: threads that decode a batch; 0: as many as the number of processors suggests.
     """
 
     def __init__(
@@ -136,7 +138,7 @@ class Dataset:
     ragged = property(lambda self: self._plan["ragged"])
 
     def _check_options(self) -> None:
-        """Raises the errors of a sampler early, when the dataset is made."""
+        """Raises errors about options when the dataset is made, not when it is iterated over."""
         o = self._options
         for name in ("max_samples", "max_per_stream"):
             if o[name] < 1 and o[name] != -1:
@@ -146,7 +148,7 @@ class Dataset:
                 raise ValueError(f"{name} must be a positive integer, got {o[name]}")
 
     def signature(self) -> Any:
-        """The table's signature, a nest of `TensorSpec`, or None. Asks the server."""
+        """Requests the table's signature from the server: a nest of `TensorSpec`, or None."""
         info = self._client.server_info()
         if self._table not in info:
             raise ValueError(
@@ -155,7 +157,7 @@ class Dataset:
         return info[self._table].signature
 
     def packer(self) -> Optional[tree.Structure]:
-        """The form of a batch; None: a list. Found once, when the first iterator is made."""
+        """The structure of a batch; None: a list. Computed once, for the first iterator."""
         if not self._packer_known:
             structure = self._structure
             if structure is None and not isinstance(self._client, _core.Client):
@@ -166,7 +168,7 @@ class Dataset:
         return self._packer
 
     def sampler(self, **changes: Any) -> _core.Sampler:
-        """A sampler of the extension with these options."""
+        """Makes a sampler of the C extension with these options, except for `changes`."""
         return _core.Sampler(
             core_client(self._client), self._table, **{**self._options, **changes}
         )
@@ -175,8 +177,8 @@ class Dataset:
         return BatchIterator(self)
 
     def part(self, index: int, count: int) -> Dataset:
-        """The dataset for one of `count` processes, over a connection of its own: with
-        `max_samples` each of them draws its share."""
+        """Returns the dataset for process `index` of `count`, which has its own connection. Each
+        process draws its share of `max_samples`."""
         part = copy.copy(self)
         part._options = dict(self._options)
         total = self._options["max_samples"]
@@ -186,27 +188,28 @@ class Dataset:
         return part
 
     def torch(self, *, device: Any = None, pin_memory: Optional[bool] = None) -> Any:
-        """A `torch.utils.data.IterableDataset` of the same batches, as tensors.
+        """Returns a `torch.utils.data.IterableDataset` of the same batches, as tensors.
 
-        Hand it to a `DataLoader` with `batch_size=None`, or iterate over it. Tensors share the
-        memory of the arrays. With `pin_memory` (None: if there is a CUDA device, and not in a
-        worker of a DataLoader) batches are stacked right into pinned memory, which is written
-        again after `reuse` more batches, at least one; with `device` they are sent there, and
-        nothing is written before that has been done. Keys stay NumPy arrays.
+        Pass it to a `DataLoader` with `batch_size=None`, or iterate over it. Tensors share the
+        memory of the arrays. With `pin_memory`, batches are stacked directly into pinned memory,
+        which is overwritten after `reuse` more batches, at least one. None: pin if there is a CUDA
+        device and this is not a worker of a DataLoader. With `device`, batches are copied to it,
+        and their memory is overwritten only after the copy is done. Keys stay NumPy arrays.
         """
         from reprise import torch_dataset
 
         return torch_dataset.TorchDataset(self, device=device, pin_memory=pin_memory)
 
     def jax(self, *, device: Any = None) -> Any:
-        """The same batches as `jax.Array`s; on CPU they share the memory of the arrays where
-        that is not reused. Keys stay NumPy arrays: without x64, jax would cut them in half."""
+        """Returns an iterable of the same batches as `jax.Array`s. On CPU these share the memory of
+        the arrays if `reuse` is 0. Keys stay NumPy arrays: without x64, jax would truncate them to
+        32 bits."""
         from reprise import jax_dataset
 
         return jax_dataset.JaxDataset(self, device=device)
 
     def tf(self) -> Any:
-        """A `tf.data.Dataset` of the same batches."""
+        """Returns a `tf.data.Dataset` of the same batches."""
         from reprise import tf_dataset
 
         return tf_dataset.of_batches(self)

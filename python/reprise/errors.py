@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The exceptions.
 
-A mistake in an argument is a `ValueError` or a `TypeError`. Besides:
+A mistake in an argument is a `ValueError` or a `TypeError`. The other exceptions are:
 
-* `DeadlineExceededError`, a `ReverbError`: the timeout of a call passed first.
-* `StatusError`, a `RuntimeError`: any other status; its `code` is the name of the status in
-  gRPC's words ("NOT_FOUND", "UNAVAILABLE", ...). It is no `ReverbError`, as Reverb raises a plain
-  `RuntimeError` there: writers flush at the end of a `with` that it leaves.
+* `DeadlineExceededError`, a `ReverbError`: the timeout of a call has passed.
+* `StatusError`, a `RuntimeError`: any other status; its `code` is gRPC's name of the status
+  ("NOT_FOUND", "UNAVAILABLE", ...). It is not a `ReverbError`, since Reverb raises a plain
+  `RuntimeError` in these cases.
 
     >>> issubclass(StatusError, RuntimeError), issubclass(StatusError, ReverbError)
     (True, False)

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a table picks items to sample, and items to remove.
+"""Selectors, which decide which items a table samples and which it removes.
 
-The same selectors serve both ends of a table:
+Each may be the sampler or the remover of a table. They select:
 
-- `Fifo()`, `Lifo()`: the oldest, the newest;
-- `Uniform()`: any, with equal probability;
-- `Prioritized(priority_exponent)`: with a probability proportional to priority ** exponent;
-- `MinHeap()`, `MaxHeap()`: the lowest, the highest priority.
+- `Fifo()`, `Lifo()`: the oldest or the newest item;
+- `Uniform()`: any item, with equal probability;
+- `Prioritized(priority_exponent)`: an item with probability proportional to priority ** exponent;
+- `MinHeap()`, `MaxHeap()`: the item with the lowest or the highest priority.
 
 >>> Prioritized(0.8)
 PrioritizedSelector(priority_exponent=0.8)

@@ -24,7 +24,7 @@ class JaxDataset:
         self._device = device
 
     def __iter__(self) -> Iterator[Batch]:
-        # jax may read the memory of an array later, and expects that it does not change.
+        # jax may read the memory of an array later, so the array must not change until then.
         copy = self._dataset._ahead["reuse"] > 0
 
         def put(array: np.ndarray) -> Any:

@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Unix sockets by which clients find servers of the same user on the same host.
+"""The paths of the Unix sockets through which clients reach servers of the same user and host.
 
 A server that listens on a TCP port also listens on a Unix socket, which is faster and lets
-clients read large chunks in the server's memory. Its path follows from the port, so a client of
-"localhost:PORT" finds it by itself. The socket is in a directory of the user's own, mode 0700,
-below XDG_RUNTIME_DIR or among the temporary files; a directory that belongs to somebody else,
-or that others may enter, is not used. Nothing but speed depends on it.
+clients read large chunks in the server's memory. The path of the socket follows from the port, so a
+client of "localhost:PORT" finds it by itself. The socket is in a directory of the user with mode
+0700, below XDG_RUNTIME_DIR or in the directory for temporary files. A directory that belongs to
+another user, or that other users may enter, is not used. Without a socket clients use TCP, which
+is only slower.
 
-The name has the number of the network namespace, so that a container that shares the directory
-and not the network is not mistaken for this host.
+The name of the socket contains the number of the network namespace. So a container that shares the
+directory but not the network is not mistaken for this host.
 """
 
 from __future__ import annotations
@@ -61,22 +62,24 @@ def _paths(port: Union[int, str], create: bool) -> Iterator[str]:
             try:
                 os.mkdir(folder, 0o700)
             except OSError:
-                pass  # it is there, or cannot be: the next line tells
+                pass  # it exists, or cannot be made: _is_safe() decides
         path = os.path.join(folder, f"{_namespace():x}-{port}.sock")
         if _is_safe(base, folder) and len(os.fsencode(path)) <= _MAX_PATH:
             yield path
 
 
 def socket_path(port: Union[int, str]) -> Optional[str]:
-    """Returns the socket of the server with that TCP port, or None. Makes the directory.
+    """Returns the path for the socket of a server with that TCP port, or None if no directory is
+    safe. Creates the directory.
 
-    A server whose port is not known yet may have a word in its place.
+    `port` may be another word for a server whose port is not known yet.
     """
     return next(_paths(port, create=True), None)
 
 
 def find(port: int) -> Optional[str]:
-    """The socket of a server of this user that listens on that TCP port, if there is one."""
+    """Returns the path of the socket of this user's server on that TCP port. None: there is none.
+    """
     import socket
 
     for path in _paths(port, create=False):
@@ -96,7 +99,7 @@ def find(port: int) -> Optional[str]:
 
 
 def remove(path: str, inode: int) -> None:
-    """Removes a socket, if it is still the same one."""
+    """Removes the socket at `path`, if it still has this inode."""
     try:
         if os.lstat(path).st_ino == inode:
             os.unlink(path)

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The servers that this process runs, by port.
 
-A client of "localhost:port" asks here first. If a server on threads of this process listens at the
+A client of "localhost:port" looks here first. If a server on threads of this process listens on the
 port, the client uses the server's store and not the network. If a child process of this process
-listens there, the client registers, and the server object closes it when it stops the child.
+listens on it, the client registers, and its waits end when this process stops the child.
 
-A forked child process runs none of these servers: its registries start empty.
+A forked child process runs none of these servers, so its registries start empty.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ LOOPBACK = ("localhost", "127.0.0.1", "[::1]", "::1", "")
 
 # The stores of the servers on threads of this process.
 stores: Dict[int, _core.Store] = {}
-# Their storage; a server without storage has no entry.
+# The storage of these servers; a server without storage has no entry.
 durables: Dict[int, _core.Durable] = {}
-# The clients of each server in a child process. A client waits for a server that went away, since
-# the server may come back; it gives up only after this process has stopped the child.
+# The clients of each server in a child process. A client waits for a server that has ended, since
+# the server may come back. The client gives up only after this process has stopped the child.
 clients: Dict[int, "weakref.WeakSet[Any]"] = {}
 
 if hasattr(os, "register_at_fork"):
@@ -53,7 +53,7 @@ def local_durable(address: str) -> Optional[_core.Durable]:
 def child_clients(address: str) -> "weakref.WeakSet[Any]":
     """Returns the set in which clients of the child process at an address register.
 
-    The set of an address at which no child listens is a new, empty one.
+    If no child listens at the address, returns a new, empty set.
     """
     host, port = split_address(address)
     found = clients.get(port) if host in LOOPBACK else None

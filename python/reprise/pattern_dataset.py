@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A dataset of items that patterns make of a dataset of steps, without a server."""
+"""A dataset of items that are made by patterns from a dataset of steps, without a server."""
 
 from __future__ import annotations
 
@@ -16,19 +16,20 @@ __all__ = ["PatternDataset", "items_of", "pattern_dataset_with_info"]
 
 
 class PatternDataset(Pipeline):
-    """Items made of a dataset of steps by patterns, as a structured writer makes them.
+    """Items that are made by patterns from a dataset of steps, as a structured writer makes them.
 
-    With TensorFlow it is a `tf.data.Dataset`, as `input_dataset` must then be. Without, the
-    input is anything that can be iterated over, and so is the result.
+    If `input_dataset` is a `tf.data.Dataset`, so is the result. Otherwise `input_dataset` is any
+    iterable, and the result is an iterable.
 
     Args:
-      input_dataset: of steps, one an element.
+      input_dataset: a dataset with one step in each element.
       configs: made by `structured.create_config`; all of one structure. They are not changed.
-      respect_episode_boundaries: no item reaches from one episode into the next.
-      is_end_of_episode: of a step: is it the last of its episode? A bool.
+      respect_episode_boundaries: no item has steps of two episodes.
+      is_end_of_episode: a function of a step; returns True if the step is the last of its episode.
 
     Raises:
-      ValueError: the configs do not fit together, or `is_end_of_episode` gives no bool.
+      ValueError: the configs have no common signature (see `structured.infer_signature`), or
+        `is_end_of_episode` does not return a bool.
     """
 
     def __new__(cls, input_dataset: Any, *args: Any, **kwargs: Any) -> Any:
@@ -65,7 +66,7 @@ def pattern_dataset_with_info(
     respect_episode_boundaries: bool,
     is_end_of_episode: Callable[[Any], Any],
 ) -> Any:
-    """A `PatternDataset` whose elements are `ReplaySample`s; all in their `info` is 0."""
+    """Returns a `PatternDataset` of `ReplaySample`s. All fields of their `info` are 0."""
     dataset = PatternDataset(
         input_dataset, configs, respect_episode_boundaries, is_end_of_episode
     )
@@ -77,5 +78,5 @@ def pattern_dataset_with_info(
 
 
 def _only(data: Tuple[Any, ...]) -> Any:
-    """The element again: one that is a tuple comes as several arguments."""
+    """Returns the element of which `data` are the arguments: `map` passes a tuple as several."""
     return data[0] if len(data) == 1 else data

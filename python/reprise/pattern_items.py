@@ -28,7 +28,7 @@ _TABLE = "items"
 
 
 class _Applier:
-    """A structured writer that writes to a queue of its own store, and a sampler of it."""
+    """A structured writer to a queue in a private store, and a sampler of that queue."""
 
     def __init__(self, configs: Sequence[structured_writer.Config]):
         private = []
@@ -36,7 +36,7 @@ class _Applier:
             config = copy.deepcopy(config)
             config.table = _TABLE
             private.append(config)
-        # No insert may wait: the items of a step are read only when all are written.
+        # No insert may wait, since the items of a step are read only after all of them are written.
         self._store = _core.Store()
         self._store.add_table(
             _TABLE,
@@ -58,7 +58,7 @@ class _Applier:
         self._writer.end_episode(clear_buffers=clear)
 
     def items(self) -> Iterator[List[Any]]:
-        """Yields the columns of the items since the last call."""
+        """Yields the columns of the items that were made since the last call."""
         self._writer.flush()
         made = self._store.table_info(_TABLE)["inserts"]
         while self._taken < made:
@@ -77,7 +77,8 @@ def apply_patterns(
     configs: Sequence[structured_writer.Config],
     respect_episode_boundaries: bool,
 ) -> Iterator[List[Any]]:
-    """The columns of the items made of (step, is it the last of an episode)."""
+    """Yields the columns of each item. `steps` are pairs: a step, and whether it ends an episode.
+    """
     applier = _Applier(configs)
     try:
         for step, is_end in steps:
@@ -95,13 +96,13 @@ def items_of(
     respect_episode_boundaries: bool,
     is_end_of_episode: Callable[[Any], Any],
 ) -> Iterator[Any]:
-    """The items that a `StructuredWriter` would make of these steps, as they are made.
+    """Yields the items that a `StructuredWriter` would make of these steps.
 
     Args:
       steps: nests, all of one structure.
-      configs: of one pattern structure. They are not changed.
-      respect_episode_boundaries: no item reaches from one episode into the next.
-      is_end_of_episode: of a step: is it the last of its episode?
+      configs: all with the same pattern structure. They are not changed.
+      respect_episode_boundaries: no item has steps of two episodes.
+      is_end_of_episode: a function of a step; returns True if the step is the last of its episode.
     """
     pack = tree.Structure(lists_to_tuples(structured_writer.unpack_pattern(configs[0]))).pack
     pairs = ((step, is_end_of_episode(step)) for step in steps)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The messages that patterns are made of: Reverb's, without protobuf (see `reprise.protos`).
+"""Reverb's messages for patterns, without protobuf (see `reprise.protos`).
 
 >>> node = PatternNode(flat_source_index=1, start=-3, stop=-1)
 >>> node.HasField("stop"), node.HasField("step")
@@ -19,7 +19,7 @@ __all__ = ["Condition", "PatternNode", "Priority", "StructuredValue", "Structure
 
 
 class _Message(Message):
-    """One whose fields may be given as None: not set."""
+    """A message whose constructor takes None for a field that is not set."""
 
     __slots__ = ()
 
@@ -32,8 +32,8 @@ class _Message(Message):
 class PatternNode(_Message):
     """Rows of one column, counted back from the latest step.
 
-    `stop` alone is the one row there, without a step dimension; `start`, with or without `stop`
-    and `step`, is a slice.
+    If only `stop` is set, the node is the row at `stop`, without a step dimension. If `start` is
+    set, it is the slice `start:stop:step`.
     """
 
     __slots__ = ()
@@ -51,7 +51,7 @@ class _ModuloEq(_Message):
 
 
 class Condition(_Message):
-    """When a pattern is applied: something on the left, compared with a number."""
+    """A condition for applying a pattern: compares the value named by `left` with a number."""
 
     __slots__ = ()
     ModuloEq = _ModuloEq
@@ -98,7 +98,7 @@ class StructuredValue(_Message):
     """A nest without its leaves."""
 
     __slots__ = ()
-    FIELDS: Dict[str, Field] = {}  # below: it contains itself
+    FIELDS: Dict[str, Field] = {}  # set below, since the type contains itself
 
 
 class _Pair(_Message):
@@ -135,7 +135,7 @@ def _pairs(items: List[Tuple[str, Any]]) -> List[_Pair]:
 
 
 def encode_structure(nest: Any) -> StructuredValue:
-    """The structure of a nest; what its leaves are does not matter."""
+    """Encodes the structure of a nest. The values of its leaves are ignored."""
     if not _core.is_nested(nest):
         return StructuredValue(none_value=_NoneValue())
     if isinstance(nest, tuple) and hasattr(nest, "_fields"):
@@ -152,7 +152,7 @@ def encode_structure(nest: Any) -> StructuredValue:
 
 
 def decode_structure(value: Any) -> Any:
-    """The nest, with None for every leaf. Named tuples get a class of their name."""
+    """Returns the nest, with None for every leaf. Named tuples get a class of the encoded name."""
     kind = value.WhichOneof("kind")
     if kind == "list_value":
         return [decode_structure(child) for child in value.list_value.values]
@@ -169,7 +169,8 @@ def decode_structure(value: Any) -> Any:
 
 
 class StructuredWriterConfig(_Message):
-    """A pattern, where its items go, when they are made, and with which priority."""
+    """A pattern, the table of its items, the conditions under which they are made, their priority.
+    """
 
     __slots__ = ()
     FIELDS = {

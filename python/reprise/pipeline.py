@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Elements, and the methods of `tf.data.Dataset` that plain code uses, over NumPy."""
+"""A dataset of NumPy arrays that has the usual methods of `tf.data.Dataset`."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ __all__ = ["Pipeline"]
 
 
 class Pipeline(metaclass=abc.ABCMeta):
-    """Elements, and the methods of `tf.data.Dataset` that plain code uses, over NumPy:
+    """A dataset of NumPy arrays that has the usual methods of `tf.data.Dataset`:
     `as_numpy_iterator`, `batch`, `cache`, `element_spec`, `filter`, `map`, `prefetch`, `repeat`,
     `skip`, `take`, `unbatch` and `with_options`.
 
-    It is made of a function that gives a new iterator each time it is called.
+    `make` returns a new iterator over the elements each time it is called.
     """
 
     def __init__(self, make: Callable[[], Iterator[Any]], element_spec: Any = None):
@@ -35,11 +35,11 @@ class Pipeline(metaclass=abc.ABCMeta):
         return self._element_spec
 
     def as_numpy_iterator(self) -> Iterator[Any]:
-        """The same as `iter`: everything is NumPy already."""
+        """The same as `iter`, since all elements are NumPy arrays."""
         return iter(self)
 
     def batch(self, batch_size: int, drop_remainder: bool = False, **unused: Any) -> Pipeline:
-        """Elements stacked, `batch_size` at a time; the last may be smaller."""
+        """Stacks `batch_size` elements at a time. The last batch may be smaller."""
         if batch_size < 1:
             raise ValueError(f"batch_size must be >= 1, got {batch_size}")
 
@@ -79,7 +79,7 @@ class Pipeline(metaclass=abc.ABCMeta):
         return Pipeline(lambda: itertools.islice(iter(self), count, None), self._element_spec)
 
     def map(self, map_func: Callable[..., Any], *unused: Any, **unused_too: Any) -> Pipeline:
-        """`map_func` of every element; of one that is a plain tuple, of its parts."""
+        """Applies `map_func` to every element. The parts of a plain tuple are its arguments."""
 
         def call(element: Any) -> Any:
             return map_func(*element) if type(element) is tuple else map_func(element)
@@ -87,11 +87,11 @@ class Pipeline(metaclass=abc.ABCMeta):
         return Pipeline(lambda: map(call, iter(self)))
 
     def filter(self, predicate: Callable[..., Any]) -> Pipeline:
-        """The elements that the predicate holds for."""
+        """Keeps the elements for which the predicate is true."""
         return Pipeline(lambda: filter(predicate, iter(self)), self._element_spec)
 
     def repeat(self, count: Optional[int] = None) -> Pipeline:
-        """Again and again; `count` times."""
+        """Repeats the elements `count` times; None and -1: without end."""
 
         def make() -> Iterator[Any]:
             forever = count is None or count < 0
@@ -101,12 +101,12 @@ class Pipeline(metaclass=abc.ABCMeta):
         return Pipeline(make, self._element_spec)
 
     def prefetch(self, buffer_size: Any = None, **unused: Any) -> Pipeline:
-        """Itself: samples are fetched ahead anyhow."""
+        """Returns this dataset: samples are always prefetched."""
         return self
 
     def cache(self, filename: str = "") -> Pipeline:
         """Keeps the elements of the first complete iteration in memory, for later iterations. Use
-        `take` to limit them."""
+        `take` to limit their number."""
         if filename:
             raise ValueError(f"elements are cached in memory only, not in {filename!r}")
         kept: Optional[List[Any]] = None
@@ -125,12 +125,12 @@ class Pipeline(metaclass=abc.ABCMeta):
         return Pipeline(make, self._element_spec)
 
     def with_options(self, *unused: Any) -> Pipeline:
-        """Itself."""
+        """Returns this dataset: the options have no effect."""
         return self
 
 
 def _first(elements: Iterable[Any], count: int) -> Iterator[Any]:
-    """`count` elements, and not one drawn more."""
+    """Yields the first `count` elements. Draws no element more than that."""
     if count > 0:
         for i, element in enumerate(elements, 1):
             yield element

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Messages from protobuf's text format, for configurations."""
+"""Parses messages in protobuf's text format, for configurations."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _TOKEN = re.compile(
 
 
 class _Text:
-    """A message in protobuf's text format, read token by token."""
+    """Reads a message in protobuf's text format, token by token."""
 
     def __init__(self, text: str) -> None:
         self._tokens = [(m.lastgroup, m.group(m.lastgroup or 0)) for m in _TOKEN.finditer(text)]
         self._at = 0
 
     def take(self, *marks: str) -> str:
-        """Takes the next token if it is one of the marks; else ""."""
+        """Consumes and returns the next token if it is one of the marks. Otherwise returns ""."""
         kind, token = self._tokens[self._at]
         if kind != "mark" or token not in marks:
             return ""
@@ -42,7 +42,8 @@ class _Text:
         return token
 
     def message(self, message: Message, end: str) -> None:
-        """Reads fields into a message, up to `end`; "" is the end of the text."""
+        """Reads fields into a message, up to the mark `end`, or to the end of the text if that is
+        ""."""
         while not (self.take(end) if end else self._tokens[self._at][0] == "end"):
             name = self.next("the name of a field" + (f" or {end}" if end else ""))
             field = message._field(name)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Messages that look like protobuf's, without protobuf.
+"""Messages with the interface of protobuf's, without protobuf.
 
 A `TableInfo` has members that are protobuf messages in Reverb. Here they are instances of the
-few classes below, which have what people use of a message: fields as attributes, `HasField`,
-`WhichOneof`, `SerializeToString`, `FromString`, `CopyFrom`, equality, and a text form. The
-bytes are protobuf's.
+classes below, which have the usual part of the interface: fields as attributes, `HasField`,
+`WhichOneof`, `SerializeToString`, `FromString`, `CopyFrom`, equality, and a text form. Serialized
+messages have protobuf's wire format.
 
 >>> options = KeyDistributionOptions(prioritized=KeyDistributionOptions.Prioritized(
 ...     priority_exponent=0.5))
@@ -48,7 +48,7 @@ def _read_varint(data: bytes, at: int) -> Tuple[int, int]:
 
 
 def read_fields(data: bytes) -> Iterator[Tuple[int, Union[int, bytes]]]:
-    """The fields of a serialized message: pairs of a number and a raw value."""
+    """Yields the fields of a serialized message: pairs of a number and a raw value."""
     at = 0
     while at < len(data):
         tag, at = _read_varint(data, at)
@@ -70,7 +70,7 @@ def read_fields(data: bytes) -> Iterator[Tuple[int, Union[int, bytes]]]:
 
 
 def signed(value: int) -> int:
-    """A raw varint as a signed number."""
+    """Converts a raw varint to a signed number."""
     return value - (1 << 64) if value >= 1 << 63 else value
 
 
@@ -118,7 +118,7 @@ class Message:
         if field.repeated:
             return self._values.setdefault(name, [])
         if issubclass(field.kind, Message):
-            child = field.kind()  # becomes a member when something in it is set
+            child = field.kind()  # _put() makes it a member when one of its fields is set
             object.__setattr__(child, "_parent", (self, name))
             return child
         return _DEFAULTS[field.kind]
@@ -150,7 +150,7 @@ class Message:
             parent._put(my_name, self)
 
     def ListFields(self) -> List[Tuple[str, Any]]:
-        """The fields that are set, by number: pairs of a name and a value."""
+        """Returns the fields that are set, in order of number: pairs of a name and a value."""
         found = []
         for name, field in sorted(self.FIELDS.items(), key=lambda item: item[1].number):
             if name not in self._values:
@@ -166,7 +166,7 @@ class Message:
         return found
 
     def HasField(self, name: str) -> bool:
-        """Whether a message, or a member of a oneof, is there."""
+        """Returns whether a field is set, which must be a message or a member of a oneof."""
         field = self.FIELDS.get(name)
         if field is None or field.repeated:
             raise ValueError(f"{type(self).__name__} has no field {name!r} that can be absent")
@@ -175,7 +175,7 @@ class Message:
         return name in self._values
 
     def WhichOneof(self, oneof: str) -> Optional[str]:
-        """The member of a oneof that is set, or None."""
+        """Returns the name of the member of a oneof that is set, or None."""
         members = [name for name, field in self.FIELDS.items() if field.oneof == oneof]
         if not members:
             raise ValueError(f"{type(self).__name__} has no oneof {oneof!r}")
@@ -298,7 +298,7 @@ class _Heap(Message):
 
 
 class KeyDistributionOptions(Message):
-    """Which item a sampler or a remover picks."""
+    """The selector of a sampler or a remover."""
 
     __slots__ = ()
     Prioritized = _Prioritized
@@ -314,14 +314,14 @@ class KeyDistributionOptions(Message):
 
 
 class RateLimiterCallStats(Message):
-    """How many calls have gone ahead since the table was made or reset."""
+    """The number of calls that the limiter has admitted since the table was created or reset."""
 
     __slots__ = ()
     FIELDS = {"completed": Field(2, int)}
 
 
 class RateLimiterInfo(Message):
-    """When inserts and samples may go ahead, and how many have."""
+    """The settings of a rate limiter, and how many inserts and samples it has admitted."""
 
     __slots__ = ()
     FIELDS = {
@@ -335,7 +335,7 @@ class RateLimiterInfo(Message):
 
 
 class TableWorkerTime(Message):
-    """The times of a table's worker thread in Reverb. Our tables have none: all are zero."""
+    """The times of a table's worker thread in Reverb. Our tables have no such thread: all are 0."""
 
     __slots__ = ()
     FIELDS = {
@@ -349,7 +349,7 @@ class TableWorkerTime(Message):
 
 
 class RateLimiterCheckpoint(Message):
-    """A rate limiter as configurations and checkpoints have it."""
+    """A rate limiter in a configuration or a checkpoint."""
 
     __slots__ = ()
     FIELDS = {
@@ -364,7 +364,7 @@ class RateLimiterCheckpoint(Message):
 
 
 class PriorityTableCheckpoint(Message):
-    """A table as configurations and checkpoints have it, without its items."""
+    """A table in a configuration or a checkpoint, without its items."""
 
     __slots__ = ()
     FIELDS = {
@@ -380,7 +380,7 @@ class PriorityTableCheckpoint(Message):
 
 
 class ReverbServerConfig(Message):
-    """A server: its tables and its port."""
+    """The configuration of a server: its tables and its port."""
 
     __slots__ = ()
     FIELDS = {

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The small value classes that Reverb keeps in its compiled module.
+"""The small value classes that are in Reverb's compiled module.
 
-`reverb.pybind` is where Reverb's own tests, and some libraries, look for the classes behind the
-selectors, rate limiters and chunkers. They are plain Python here. The classes that do work are
-in `reprise._core`, and can be had from here by the names they have there.
+Reverb's own tests, and some libraries, import the classes of selectors, rate limiters and chunkers
+from `reverb.pybind`. Here they are plain Python. The other classes of that module are in
+`reprise._core`, and can be imported from here under the same names.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ __all__ = [
 
 
 def _number(name: str, value: Any) -> float:
-    """`value` as a float; strings, which float() would take, are refused."""
+    """Converts `value` to float. Refuses strings, which float() would accept."""
     if isinstance(value, (str, bytes)):
         raise TypeError(f"{name} must be a number, got {value!r}")
     return float(value)
 
 
 class _Value:
-    """Compares, hashes and shows itself by what `_fields()` gives."""
+    """A value: compared and hashed by its type and its `_fields()`."""
 
     def _fields(self) -> Tuple[Any, ...]:
         return ()
@@ -55,7 +55,8 @@ class _Value:
 
 
 class ItemSelector(_Value):
-    """Which item a table samples or removes. Use those of `reprise.selectors`."""
+    """Selects the item that a table samples or removes. Use the subclasses in `reprise.selectors`.
+    """
 
     _name = ""
     _exponent = 0.0
@@ -72,32 +73,33 @@ class ItemSelector(_Value):
 
     @property
     def options(self) -> protos.KeyDistributionOptions:
-        """The selector as a message, the form it has in a `TableInfo`."""
+        """The selector as a message, as in a `TableInfo`."""
         return selector_options(self._name, self._exponent)
 
 
 class FifoSelector(ItemSelector):
-    """The item that was inserted first."""
+    """Selects the item that was inserted first."""
 
     _name = "fifo"
 
 
 class LifoSelector(ItemSelector):
-    """The item that was inserted last."""
+    """Selects the item that was inserted last."""
 
     _name = "lifo"
 
 
 class UniformSelector(ItemSelector):
-    """Any item, with equal probability."""
+    """Selects any item, with equal probability."""
 
     _name = "uniform"
 
 
 class PrioritizedSelector(ItemSelector):
-    """An item with a probability proportional to `priority ** priority_exponent`.
+    """Selects an item with a probability proportional to `priority ** priority_exponent`.
 
-    An item of priority 0 is never picked, unless all are 0: then every one is as likely.
+    An item of priority 0 is never selected, unless all priorities are 0: then all items are equally
+    likely.
     """
 
     _name = "prioritized"
@@ -111,9 +113,9 @@ class PrioritizedSelector(ItemSelector):
 
 
 class HeapSelector(ItemSelector):
-    """The item of lowest priority (`min_heap`), or of highest.
+    """Selects the item of the lowest priority (`min_heap`), or of the highest.
 
-    Of items with the same priority it is the one whose priority was set least recently.
+    Of items with the same priority it selects the one whose priority was set least recently.
     """
 
     def __init__(self, min_heap: bool = True) -> None:
@@ -125,7 +127,7 @@ class HeapSelector(ItemSelector):
 
 
 def selector_options(name: str, exponent: float = 0.0) -> protos.KeyDistributionOptions:
-    """The message for a selector by the name that `reprise._core` has for it."""
+    """Returns the message for the selector that has this name in `reprise._core`."""
     options = protos.KeyDistributionOptions
     if name == "prioritized":
         weight = options.Prioritized(priority_exponent=exponent)
@@ -137,7 +139,7 @@ def selector_options(name: str, exponent: float = 0.0) -> protos.KeyDistribution
 
 
 def selector(name: str, exponent: float = 0.0) -> ItemSelector:
-    """The selector by the name that `reprise._core` has for it."""
+    """Returns the selector that has this name in `reprise._core`."""
     if name == "prioritized":
         return PrioritizedSelector(exponent)
     if name in ("min_heap", "max_heap"):
@@ -147,7 +149,7 @@ def selector(name: str, exponent: float = 0.0) -> ItemSelector:
 
 
 def selector_from_options(options: Any) -> ItemSelector:
-    """The selector that a `KeyDistributionOptions` describes, ours or protobuf's."""
+    """Returns the selector of a `KeyDistributionOptions`, which is ours or protobuf's."""
     kind = options.WhichOneof("distribution")
     if kind == "prioritized":
         return PrioritizedSelector(options.prioritized.priority_exponent)
@@ -161,12 +163,12 @@ def selector_from_options(options: Any) -> ItemSelector:
 
 
 def selector_from_proto(serialized: bytes) -> ItemSelector:
-    """The selector that a serialized `KeyDistributionOptions` describes."""
+    """Returns the selector of a serialized `KeyDistributionOptions`."""
     return selector_from_options(protos.KeyDistributionOptions.FromString(serialized))
 
 
 class RateLimiter(_Value):
-    """The four numbers of a rate limiter. Use those of `reprise.rate_limiters`."""
+    """The four numbers of a rate limiter. Use the classes of `reprise.rate_limiters` instead."""
 
     def __init__(
         self,
@@ -192,11 +194,11 @@ class RateLimiter(_Value):
 
 
 class ChunkerOptions(_Value):
-    """How the steps of a column become chunks."""
+    """Decides how many steps of a column a chunk has."""
 
 
 class ConstantChunkerOptions(ChunkerOptions):
-    """Chunks of `max_chunk_length` steps, the last of an episode perhaps fewer."""
+    """A chunk has `max_chunk_length` steps; the last of an episode may have fewer."""
 
     def __init__(self, max_chunk_length: int, num_keep_alive_refs: int) -> None:
         self.max_chunk_length = operator.index(max_chunk_length)
@@ -213,7 +215,7 @@ class ConstantChunkerOptions(ChunkerOptions):
 
 
 class AutoTunedChunkerOptions(ChunkerOptions):
-    """Chunks of a length that is found out while writing."""
+    """The length of chunks is tuned to the data while it is written."""
 
     def __init__(self, num_keep_alive_refs: int, throughput_weight: float = 1.0) -> None:
         self.num_keep_alive_refs = operator.index(num_keep_alive_refs)
@@ -230,17 +232,17 @@ class AutoTunedChunkerOptions(ChunkerOptions):
 
 
 class TableExtension:
-    """The base of table extensions in Reverb. None can be made from Python."""
+    """The base of table extensions in Reverb. Extensions cannot be made in Python."""
 
 
 class Sampler:
-    """Reverb's sampler has five tensors of information before those of the data."""
+    """Only a constant: the samples of Reverb's sampler begin with five tensors of information."""
 
     NUM_INFO_TENSORS = 5
 
 
 class Checkpointer(_Value):
-    """Where checkpoints would be, as `CheckpointerBase.internal_checkpointer()` gives it."""
+    """The directory of a checkpointer, returned by `CheckpointerBase.internal_checkpointer()`."""
 
     def __init__(self, path: str, group: str = "", fallback: Optional[str] = None) -> None:
         self.path = path

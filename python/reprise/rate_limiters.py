@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""When inserts and samples may go ahead.
+"""Rate limiters, which decide when inserts and samples may proceed.
 
-A limiter looks at three counts of its table: inserts I, samples S and deletes D.
+A limiter uses three counts of its table: inserts I, samples S and deletes D.
 
 - n samples may be drawn if I - D >= min_size_to_sample
   and I * samples_per_insert - S - n >= min_diff;
 - n items may be inserted if I + n - D <= min_size_to_sample
   or (I + n) * samples_per_insert - S <= max_diff.
 
-Calls that may not go ahead wait, in order of arrival. `limiter.why()` lists them, with the
+Calls that may not proceed wait, in order of arrival. `limiter.why()` lists them, with the
 reasons. A limiter belongs to one table.
 
 >>> SampleToInsertRatio(samples_per_insert=4.0, min_size_to_sample=100, error_buffer=40.0)
@@ -32,12 +32,13 @@ __all__ = ["MinSize", "Queue", "RateLimiter", "SampleToInsertRatio", "Stack"]
 
 
 class RateLimiter(metaclass=abc.ABCMeta):
-    """A limiter by its four numbers. The classes below find them for the usual cases.
+    """A limiter with four given numbers. The subclasses compute them for the usual cases.
 
-    Nothing is checked before a table is made with it. Then `samples_per_insert` must be from
-    1e-12 to 1e9, `min_size_to_sample` >= 1, `min_diff` at most 2**53, `max_diff` at least
-    -2**53, and the bounds far enough apart that inserts and samples never both wait; else
-    ValueError. Bounds beyond -2**53 and 2**53, infinite ones too, are no bounds.
+    The numbers are checked when a table is made with the limiter, which raises ValueError if they
+    are invalid. `samples_per_insert` must be from 1e-12 to 1e9, `min_size_to_sample` >= 1,
+    `min_diff` at most 2**53, `max_diff` at least -2**53, and the bounds far enough apart that
+    inserts and samples never wait at the same time. A bound beyond -2**53 or 2**53, such as an
+    infinite one, is no bound.
     """
 
     def __init__(
@@ -60,9 +61,9 @@ class RateLimiter(metaclass=abc.ABCMeta):
         )
 
     def why(self) -> List[Waiting]:
-        """Returns the calls that wait at its table now, and what would release them.
+        """Returns the calls that wait at the limiter's table now, and what would release them.
 
-        Empty if none does, or if no table has been made with it.
+        Empty if no call waits, or if the limiter has no table.
         """
         table = self._table() if self._table is not None else None
         return [] if table is None else table.why()
@@ -93,21 +94,22 @@ class MinSize(RateLimiter):
 class SampleToInsertRatio(RateLimiter):
     """Keeps the ratio of samples to inserts near `samples_per_insert`.
 
-    While the table has fewer than `min_size_to_sample` items, all inserts go ahead and no
-    samples. After that the error, inserts * samples_per_insert - samples, stays in a range:
-    calls that would take it out of that wait.
+    While the table has fewer than `min_size_to_sample` items, all inserts proceed and all samples
+    wait. After that, the error `inserts * samples_per_insert - samples` is kept in a range: a call
+    that would move the error out of the range waits.
 
     Args:
       samples_per_insert: how often an item is sampled on average before it is removed.
-      min_size_to_sample: how many items there must be before the first sample.
-      error_buffer: the range of the error: a pair (lowest, highest), or one number e for
-        samples_per_insert * min_size_to_sample - e to the same + e. The wider it is, the less
-        actors and learners wait for each other.
+      min_size_to_sample: how many items the table must have before the first sample.
+      error_buffer: the range of the error. A pair is (lowest, highest). A number e is the range
+        from `center - e` to `center + e`, where center is
+        `samples_per_insert * min_size_to_sample`. The wider the range, the less actors and
+        learners wait for each other.
 
     Raises:
       ValueError: samples_per_insert is not > 0, min_size_to_sample is not >= 1, or the range is
-        so narrow or so high that inserts and samples would come to wait for each other. One
-        that is so low that a single thread may block itself is only logged.
+        so narrow or so high that inserts and samples would wait for each other. If the range is
+        so low that a single thread may block itself, a warning is logged.
     """
 
     def __init__(
@@ -154,7 +156,7 @@ class SampleToInsertRatio(RateLimiter):
 
 
 class Queue(RateLimiter):
-    """Each item is sampled once, and at most `size` wait to be. `Table.queue` uses it."""
+    """Each item is sampled once, and at most `size` items wait to be sampled. For `Table.queue`."""
 
     def __init__(self, size: int) -> None:
         super().__init__(
@@ -163,7 +165,7 @@ class Queue(RateLimiter):
 
 
 class Stack(RateLimiter):
-    """Each item is sampled once, and at most `size` wait to be. `Table.stack` uses it."""
+    """Each item is sampled once, and at most `size` items wait to be sampled. For `Table.stack`."""
 
     def __init__(self, size: int) -> None:
         super().__init__(

@@ -9,8 +9,8 @@
     >>> len(buffer)
     1
 
-`add` takes one transition, or many at once with one more dimension in front; `sample` gives a
-dict of stacked arrays; `update_priorities` takes what the learner found out about them:
+`add` takes one transition, or many at once in arrays with one more dimension in front. `sample`
+returns a dict of stacked arrays. `update_priorities` sets the priorities of sampled transitions:
 
     >>> batch = buffer.sample(32)
     >>> batch["obs"].shape, batch["weights"].shape
@@ -39,7 +39,7 @@ _BLOCK_BYTES = 16 << 20
 
 
 def _column(name: Any, spec: Any) -> Tuple[Tuple[int, ...], np.dtype]:
-    """Shape and dtype of one row of a column."""
+    """Returns the shape and the dtype of one row of a column."""
     if not isinstance(name, str):
         raise TypeError(f"columns are named by str, got {name!r}")
     if name in _RESERVED:
@@ -62,22 +62,22 @@ class ReplayBuffer(_core.ReplayBuffer):
     """A ring of transitions, sampled by priority.
 
     Args:
-      capacity: transitions there is room for; then each new one replaces the oldest. Memory is
-        taken as they come.
+      capacity: how many transitions the buffer holds. In a full buffer, each new one replaces the
+        oldest. Memory is allocated as transitions are added.
       spec: the columns of a transition: a mapping from names to `(shape, dtype)`, specs of any
         library that `reprise.specs.convert` accepts, or one transition as an example.
       alpha: how much priorities matter. 0: not at all.
-      beta: the exponent of the importance weights; the default of `sample`.
-      epsilon: added to every priority, so that none is never drawn.
-      seed: the same seed and calls give the same samples. None: a random one.
-      frames: columns that share what they have in common, and how many frames their values
-        consist of, along the first axis: `{"obs": 4, "next_obs": 4}` for stacks of four images, 1
-        for observations that are not stacked. Every frame is then kept once, though it is in up
-        to eight stacks, and pieces of it that do not change are kept once for many frames. It
-        does not matter how environments take turns or where episodes begin: frames are compared,
-        and samples are exactly the rows that were added.
+      beta: the exponent of the importance weights, the default of `sample`.
+      epsilon: added to every priority, so that every transition can be drawn.
+      seed: the same seed and calls give the same samples. None: a random seed.
+      frames: the columns whose values consist of frames along the first axis, and how many frames
+        a value has: `{"obs": 4, "next_obs": 4}` for stacks of four images, 1 for observations that
+        are not stacked. Each frame is then stored once, although it is in up to eight stacks, and
+        parts that many frames have in common are stored once. Frames are found by comparing their
+        bytes, so the order of environments and the ends of episodes do not matter. Samples are
+        exactly the rows that were added.
 
-    All methods may be called from several threads; they take turns.
+    Several threads may call the methods; a lock lets one call run at a time.
 
     >>> ReplayBuffer(10, {"obs": np.zeros((4, 84, 84), np.uint8), "reward": 0.0},
     ...              frames={"obs": 4})
@@ -109,15 +109,15 @@ class ReplayBuffer(_core.ReplayBuffer):
     @classmethod
     def from_spaces(cls, capacity: int, observation_space: Any, action_space: Any,
                     **options: Any) -> "ReplayBuffer":
-        """A buffer of obs, next_obs, action, reward and done, in this order, for the spaces of an
-        environment: `add(obs, next_obs, action, reward, done)`."""
+        """Returns a buffer for the spaces of an environment. Its columns are obs, next_obs, action,
+        reward and done, in this order: `add(obs, next_obs, action, reward, done)`."""
         return cls(capacity, {"obs": observation_space, "next_obs": observation_space,
                               "action": action_space, "reward": ((), np.float32),
                               "done": ((), np.bool_)}, **options)
 
     @property
     def columns(self) -> Dict[str, Tuple[Tuple[int, ...], np.dtype]]:
-        """Shape and dtype of each column."""
+        """The shape and the dtype of each column, by name."""
         return {n: (tuple(s), np.dtype(d)) for n, (s, d) in self._options["spec"].items()}
 
     def __repr__(self) -> str:
@@ -125,7 +125,7 @@ class ReplayBuffer(_core.ReplayBuffer):
         return f"{type(self).__name__}({self.capacity}, {columns}, size={len(self)})"
 
     def _blocks(self) -> Iterator[Tuple[Dict[str, np.ndarray], np.ndarray]]:
-        """All transitions, the oldest first, some megabytes at a time."""
+        """Yields all transitions, the oldest first, in blocks of some megabytes."""
         row = sum(int(np.prod(s, dtype=np.int64)) * d.itemsize for s, d in self.columns.values())
         step = max(1, _BLOCK_BYTES // row)
         first, end = self.added - len(self), self.added
@@ -150,7 +150,7 @@ class ReplayBuffer(_core.ReplayBuffer):
     def state_dict(self) -> Dict[str, Any]:
         """Returns the whole state as plain Python objects and arrays, for your own checkpoints.
 
-        Frames that are shared in the buffer are not shared here; for large ones see `save`.
+        Frames that are shared in the buffer are repeated here. For large buffers see `save`.
         """
         blocks = list(self._blocks())
         rows = {name: np.concatenate([b[0][name] for b in blocks]) if blocks
@@ -159,16 +159,17 @@ class ReplayBuffer(_core.ReplayBuffer):
         return {**self._head(), "rows": rows, "row_weights": weights}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restores the state of a buffer with the same columns, as far as the capacity allows.
-        The buffer then gives the same samples as the other one would have."""
+        """Restores the state of a buffer with the same columns. If the capacity is less, only the
+        newest transitions are kept. After that, this buffer gives the same samples as the other
+        one would have."""
         self._begin_load(state)
         if len(state["row_weights"]):
             self._put_back(dict(state["rows"]), state["row_weights"])
 
     def save(self, path: Union[str, "os.PathLike[str]"]) -> None:
-        """Writes the buffer to a file: a zip archive of .npy files, compressed, some megabytes of
-        transitions each. Nothing must be added meanwhile. A file of that name is replaced when
-        the new one is complete."""
+        """Writes the buffer to a file: a compressed zip archive of .npy files with some megabytes
+        of transitions each. The caller must not add transitions meanwhile. An existing file is
+        replaced when the new one is complete."""
         import json
         import zipfile
 

@@ -9,16 +9,16 @@ __all__ = ["ReplaySample", "SampleInfo"]
 
 
 class SampleInfo(NamedTuple):
-    """The item a sample was drawn from, and how it was drawn.
+    """The item of which a sample was made, and how it was drawn.
 
-    Of one sample the fields are Python numbers, of a batch arrays, in a TensorFlow dataset
-    tensors.
+    The fields of one sample are Python numbers, those of a batch are arrays, and those of an
+    element of a TensorFlow dataset are tensors.
 
     Fields:
-      key: of the item; `Client.mutate_priorities` takes it.
-      probability: with which this item was drawn at that moment.
-      table_size: how many items the table held.
-      priority: of the item.
+      key: the key of the item, for `Client.mutate_priorities`.
+      probability: the probability with which the item was drawn.
+      table_size: how many items the table had at that moment.
+      priority: the priority of the item.
       times_sampled: how often the item has been sampled, this time included.
     """
 
@@ -30,21 +30,21 @@ class SampleInfo(NamedTuple):
 
     @classmethod
     def tf_dtypes(cls) -> SampleInfo:
-        """The dtypes of the fields, as TensorFlow has them. Imports TensorFlow."""
+        """Returns the TensorFlow dtypes of the fields. Imports TensorFlow."""
         import tensorflow as tf
 
         return cls(tf.uint64, tf.double, tf.int64, tf.double, tf.int32)
 
     @classmethod
     def tf_shapes(cls) -> SampleInfo:
-        """The shapes of the fields: scalars. Imports TensorFlow."""
+        """Returns the TensorFlow shapes of the fields, which are scalars. Imports TensorFlow."""
         import tensorflow as tf
 
         return cls(*(tf.TensorShape([]) for _ in cls._fields))
 
     @classmethod
     def zeros(cls) -> SampleInfo:
-        """One with all fields zero.
+        """Returns an info with all fields zero.
 
         >>> SampleInfo.zeros()
         SampleInfo(key=0, probability=0.0, table_size=0, priority=0.0, times_sampled=0)
@@ -57,7 +57,7 @@ class ReplaySample(NamedTuple):
 
     Fields:
       info: a `SampleInfo`.
-      data: the columns: a nest like the table's signature where that is known, else a list.
+      data: the columns: a nest like the table's signature if that is known, otherwise a list.
     """
 
     info: SampleInfo

@@ -18,9 +18,9 @@ Lifo = pybind.LifoSelector
 Prioritized = pybind.PrioritizedSelector
 Uniform = pybind.UniformSelector
 
-# Any of these.
+# Any of these selectors.
 SelectorType = pybind.ItemSelector
-# A nest of specs: of reprise.specs.TensorSpec, or of what reprise.specs.convert() takes.
+# A nest of reprise.specs.TensorSpec, or of any specs that reprise.specs.convert() accepts.
 SpecNest = Any
 
 
@@ -29,7 +29,7 @@ class TableInfo:
     """A table at one moment: its settings and its counts.
 
     `sampler_options`, `remover_options`, `rate_limiter_info` and `table_worker_time` have the
-    attributes of Reverb's messages of that name (see `reprise.protos`): so
+    attributes of Reverb's messages of that name (see `reprise.protos`). For example,
     `info.rate_limiter_info.insert_stats.completed` is how many items have been inserted.
     `signature` is a nest of `reprise.specs.TensorSpec`, or None.
     """
@@ -75,7 +75,7 @@ class TableInfo:
 
     @classmethod
     def from_serialized_proto(cls, proto_string: bytes) -> TableInfo:
-        """From the bytes of Reverb's message of that name."""
+        """Parses a serialized message `TableInfo` of Reverb."""
         values: Dict[str, Any] = {name: kind() for name, kind in _FIELDS.values()}
         for number, raw in protos.read_fields(proto_string):
             if number not in _FIELDS:
@@ -107,7 +107,7 @@ _FIELDS: Dict[int, Tuple[str, Any]] = {
     12: ("table_worker_time", protos.TableWorkerTime),
 }
 
-# The numbers of TensorFlow's dtypes that NumPy has.
+# The NumPy dtype for each number of a TensorFlow dtype that NumPy has too.
 _DTYPES = {
     1: "float32",
     2: "float64",
@@ -128,7 +128,7 @@ _DTYPES = {
 
 
 def _only(data: bytes) -> Dict[int, Any]:
-    """The fields of a message in which each number comes once."""
+    """Returns the fields of a message in which each number occurs at most once."""
     return dict(protos.read_fields(data))
 
 
@@ -163,7 +163,7 @@ def _pairs(values: Sequence[bytes]) -> Dict[str, Any]:
 
 
 def decode_structure(data: bytes) -> Any:
-    """The nest that a serialized `tensorflow.StructuredValue` of specs stands for."""
+    """Decodes a serialized `tensorflow.StructuredValue` to a nest of specs."""
     for number, raw in protos.read_fields(data):
         if number in (33, 35):
             return _decode_spec(bytes(raw))

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The base of `TimestepDataset` and `TrajectoryDataset`: samples of a table as a dataset.
 
-Where TensorFlow is installed such a dataset is a `tf.data.Dataset` (tf_dataset.py); else it is
-a `Pipeline` over NumPy with the same elements and the methods of `tf.data.Dataset` that plain
-code uses.
+If TensorFlow is installed, such a dataset is a `tf.data.Dataset` (tf_dataset.py). Otherwise it is a
+`Pipeline` of NumPy arrays, with the same elements and the usual methods of `tf.data.Dataset`.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ __all__ = ["Pipeline", "SampleDataset", "Source", "have_tensorflow"]
 
 
 def have_tensorflow() -> bool:
-    """True if TensorFlow can be imported; imports it."""
+    """Imports TensorFlow. Returns False if that is not possible."""
     if "tensorflow" not in sys.modules and importlib.util.find_spec("tensorflow") is None:
         return False
     try:
@@ -32,7 +31,7 @@ def have_tensorflow() -> bool:
 
 
 class SampleDataset(Pipeline):
-    """The arguments and the behaviour that both datasets have."""
+    """The arguments and the behaviour that both datasets have in common."""
 
     _timesteps: bool
 
@@ -83,14 +82,14 @@ class SampleDataset(Pipeline):
         get_signature_timeout_secs: Optional[int] = None,
         max_samples: int = -1,
     ) -> Any:
-        """A dataset with the dtypes and shapes of the table's signature.
+        """Returns a dataset with the dtypes and shapes of the table's signature.
 
-        Waits for the server up to `get_signature_timeout_secs`, None: for ever. The other
+        Waits for the server up to `get_signature_timeout_secs`; None: for ever. The other
         arguments are those of the class.
 
         Raises:
           ValueError: there is no such table, it has no signature, or a number is out of range.
-          DeadlineExceededError: the server did not answer in time.
+          DeadlineExceededError: the server did not respond in time.
         """
         info = Connection(server_address).server_info(get_signature_timeout_secs)
         if table not in info:

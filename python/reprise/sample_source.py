@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the samples of a dataset come from: the checked arguments, and the sampler."""
+"""The source of the samples of a dataset: its checked arguments, and its samplers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ __all__ = ["INFO_DTYPES", "Drawing", "Source", "lists_to_tuples"]
 
 INFO_DTYPES = SampleInfo(np.uint64, np.float64, np.int64, np.float64, np.int32)
 
-# A thread of TensorFlow's that waits for a sample would keep the process from ending.
+# The open samplers. They are closed at exit: a TensorFlow thread that waits for a sample would keep
+# the process from ending.
 _samplers: weakref.WeakSet = weakref.WeakSet()
 
 
@@ -29,7 +30,7 @@ def _close_samplers() -> None:
 
 
 def lists_to_tuples(nest: Any) -> Any:
-    """The nest with tuples in place of lists, as tf.data wants it."""
+    """Returns the nest with tuples in place of lists, as tf.data requires."""
     if isinstance(nest, dict):
         return type(nest)((key, lists_to_tuples(value)) for key, value in nest.items())
     if isinstance(nest, tuple) and hasattr(nest, "_fields"):
@@ -48,7 +49,7 @@ def _is_shape(leaf: Any) -> bool:
 
 
 def specs_of(dtypes: Any, shapes: Any) -> Any:
-    """A nest of `TensorSpec` of two nests that are built alike. ValueError if they are not."""
+    """Returns a nest of `TensorSpec`. ValueError if both nests do not have the same structure."""
     flat_shapes = tree.flatten_up_to(dtypes, shapes) if tree.is_nested(dtypes) else [shapes]
     for shape in flat_shapes:
         if not _is_shape(shape):
@@ -106,7 +107,7 @@ def check_signature(table: str, expected: List[specs.TensorSpec], signature: Any
 
 
 class Source:
-    """Where the samples come from: the arguments of a dataset, checked."""
+    """The checked arguments of a dataset. Starts its samplers."""
 
     def __init__(
         self,
@@ -156,7 +157,7 @@ class Source:
 
     @property
     def element_spec(self) -> ReplaySample:
-        """Of one element: a nest of `reprise.TensorSpec`."""
+        """The specs of one element: a nest of `reprise.TensorSpec`."""
         info = SampleInfo(*(specs.TensorSpec((), dtype) for dtype in INFO_DTYPES))
         return ReplaySample(info, self.specs)
 
@@ -170,9 +171,10 @@ class Source:
         return ReplaySample(info, self.packer.pack(none))
 
     def join(self, samples: List[Tuple[Any, ...]]) -> ReplaySample:
-        """Joins samples of different shapes. A column of known shape becomes one array. Others
-        become three: the values end to end, the index at which each item begins, and its shape. If only
-        the number of rows varies, the values keep their dimensions; else they are flat."""
+        """Joins samples of different shapes. A column of known shape becomes one array. Any other
+        column becomes three arrays: the values of all items end to end, the index at which each
+        item begins, and the shape of each item. If only the number of rows varies, the values keep
+        their other dimensions; otherwise they are flat."""
         *infos, columns = zip(*samples) if samples else [()] * 6
         info = SampleInfo(*(np.array(x, t) for t, x in zip(INFO_DTYPES, infos)))
         columns = zip(*columns) if samples else [()] * len(self.flat_specs)
@@ -215,7 +217,7 @@ def _join(spec: specs.TensorSpec, column: Sequence[np.ndarray]) -> Any:
 
 
 def _word(value: Any) -> str:
-    """A string that may have come as a tensor."""
+    """Converts a string that may be a tensor, an array or bytes."""
     value = value.numpy() if hasattr(value, "numpy") else value
     value = value.item() if isinstance(value, (np.ndarray, np.generic)) else value
     return value.decode() if isinstance(value, bytes) else value
@@ -235,14 +237,14 @@ def _info(batch: _core.Batch) -> SampleInfo:
 
 
 class Drawing:
-    """One iterator's sampler."""
+    """The sampler of one iterator."""
 
     def __init__(self, source: Source, server_address: Any, table: Any):
         self.source = source
         self.table = _word(table)
         self.client = Connection(_word(server_address))
         self._check_table()
-        # Samples of the current chunk count as drawn ahead as well.
+        # Samples of the chunk in use count as drawn ahead, too.
         self.chunk = max(1, source.in_flight // 2)
         self.sampler = _core.Sampler(
             core_client(self.client),
@@ -265,11 +267,11 @@ class Drawing:
         self.sampler.close()
 
     def next(self) -> List[Tuple[Any, ...]]:
-        """1 to `chunk` samples; [] at the end."""
+        """Returns 1 to `chunk` samples, or [] at the end."""
         return self.sampler.next(self.chunk)
 
     def rows(self, sample: Tuple[Any, ...]) -> int:
-        """How many steps a sample has. ValueError unless all its columns have as many."""
+        """Returns the number of steps of a sample. ValueError if its columns differ in length."""
         columns = sample[5]
         rows = {column.shape[0] if column.ndim else None for column in columns}
         if len(rows) != 1 or None in rows:
@@ -277,7 +279,7 @@ class Drawing:
         return rows.pop()
 
     def elements(self) -> Iterator[ReplaySample]:
-        """Every sample, or every step of every sample, in its form."""
+        """Yields every sample, or every step of every sample, in the structure of the specs."""
         source, pack, table = self.source, self.source.packer.pack, self.table
         for sample in itertools.chain.from_iterable(iter(self.next, [])):
             info = SampleInfo(*(t(x) for t, x in zip(INFO_DTYPES, sample)))
@@ -293,8 +295,8 @@ class Drawing:
                 yield ReplaySample(info, pack(step))
 
     def chunks(self, patience_ms: int = -1) -> Iterator[ReplaySample]:
-        """The same elements, several stacked at a time. After each `patience_ms` of waiting
-        comes a stack of none: a chance for the reader to stop."""
+        """Yields the same elements, several stacked at a time. After each `patience_ms` of waiting,
+        yields a stack of no elements, so that the reader may stop."""
         while True:
             try:
                 batch = self._ready() if self.source.is_static else None
@@ -310,9 +312,10 @@ class Drawing:
                 yield self.source.empty
 
     def pieces(self, patience_ms: int = -1) -> Iterator[Tuple[ReplaySample, ReplaySample]]:
-        """Items of any shapes, several at a time: stacked, if their shapes are the same, or as
-        `Source.join` has them. The other of the two is empty; both are, as above, after each
-        `patience_ms` of waiting."""
+        """Yields items of any shapes, several at a time, as pairs. If the items have the same
+        shape, the first of the pair has them stacked, and the second is empty. Otherwise the second
+        has them joined by `Source.join`, and the first is empty. After each `patience_ms` of
+        waiting both are empty."""
         source = self.source
         none = source.empty, source.join([])
         while True:
@@ -332,7 +335,8 @@ class Drawing:
                 yield none[0], source.join(samples)
 
     def _ready(self) -> Optional[_core.Batch]:
-        """A batch stacked in C, if so many samples are there; None also at the end."""
+        """Returns a batch of `chunk` samples, stacked in C. None if fewer are ready, or at the end.
+        """
         ragged = "offsets" if self.source.timesteps else "refuse"
         try:
             return self.sampler.batch(self.chunk, ragged=ragged, timeout_ms=0)
@@ -340,7 +344,7 @@ class Drawing:
             return None
 
     def _stacks(self, samples: List[Tuple[Any, ...]]) -> Iterator[ReplaySample]:
-        """The samples, or their steps, in as few stacks as their shapes allow."""
+        """Yields the samples, or their steps, in stacks of consecutive ones with equal shapes."""
         timesteps = self.source.timesteps
         form, begin = None, 0
         for i, sample in enumerate(samples):
@@ -358,7 +362,7 @@ class Drawing:
         yield self._stack(samples[begin:])
 
     def _stack(self, samples: List[Tuple[Any, ...]]) -> ReplaySample:
-        """One stack of samples whose shapes are the same."""
+        """Stacks samples whose shapes are the same."""
         *infos, columns = zip(*samples)
         fields = [np.array(x, t) for t, x in zip(INFO_DTYPES, infos)]
         join = np.stack
@@ -374,7 +378,7 @@ class Drawing:
         return ReplaySample(_info(batch), self.source.packer.pack(batch.columns))
 
     def _batch_of_steps(self, batch: _core.Batch) -> ReplaySample:
-        """The steps of a batch whose items lie end to end."""
+        """Returns the steps of a batch whose items are end to end."""
         first, *others = batch.lengths or [None]
         if first is None or any(o is None or not np.array_equal(first, o) for o in others):
             raise ValueError(_NOT_STEPS)
@@ -384,7 +388,7 @@ class Drawing:
         return ReplaySample(info, self.source.packer.pack(batch.columns))
 
     def batches(self, size: int, whole: bool) -> Iterator[ReplaySample]:
-        """Samples in batches that are stacked in C, each made while the last is in use."""
+        """Yields batches that are stacked in C. Each is made while the one before is in use."""
         self.sampler.start(size, whole=whole, depth=1)
         return map(self._batch, iter(self.sampler.take, None))
 

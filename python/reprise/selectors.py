@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`reprise.item_selectors`, by the name it has in `import reprise`."""
+"""`reprise.item_selectors` under its public name, `reprise.selectors`."""
 
 from reprise.item_selectors import Fifo, Lifo, MaxHeap, MinHeap, Prioritized, Uniform
 

@@ -15,8 +15,8 @@
 >>> server.stop()
 
 `Server(tables)` runs on threads of this process, `Server(tables, where="child")` in a child
-process. `Server(tables, where="host:8000")` uses a server that runs already, and creates the
-tables there. Everything else is the same.
+process. `Server(tables, where="host:8000")` uses a server that is already running, and creates the
+tables on it. Everything else is the same.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def _check_port(port: Optional[int]) -> int:
 
 
 class _Remote:
-    """A server that runs elsewhere, by a client of it. It is left running."""
+    """A server that was already running, used through a client. stop() leaves it running."""
 
     def __init__(self, tables: Sequence[Table], client: Client) -> None:
         self.address = client.server_address
@@ -102,7 +102,7 @@ def _check_same(table: Table, info: Mapping[str, Any]) -> None:
 
 
 def _hosts(address: Union[None, str, Sequence[str]]) -> List[str]:
-    """The hosts to listen at; those of IPv6 in brackets."""
+    """Returns the hosts to listen on, with IPv6 addresses in brackets."""
     if address is None:
         return ["localhost"]
     hosts = [address] if isinstance(address, str) else list(address)
@@ -112,7 +112,7 @@ def _hosts(address: Union[None, str, Sequence[str]]) -> List[str]:
 
 
 def _page_hosts(names: Sequence[str]) -> Optional[str]:
-    """The names as the server takes them."""
+    """Returns the names separated by commas, as the C extension takes them."""
     names = [names] if isinstance(names, str) else list(names)
     for name in names:
         if not isinstance(name, str) or not name or "," in name:
@@ -131,44 +131,45 @@ def _client_of(where: Union[str, Client]) -> Client:
 
 
 class Server:
-    """Serves tables: to Reverb's clients and our own.
+    """Serves tables to Reverb's clients and our own.
 
     Args:
-      tables: at least one.
-      port: to listen on. None or 0: any that is free; see `port`.
-      checkpointer: where checkpoints are. The newest is loaded at the start; `Client.checkpoint`
-        writes one. `storage` can do more.
+      tables: at least one table.
+      port: the port to listen on. None or 0: any free port; the attribute `port` has its number.
+      checkpointer: the directory of checkpoints. The newest checkpoint is loaded at the start;
+        `Client.checkpoint` writes one. `storage` has more options.
 
-    Beyond Reverb:
+    Reverb does not have these:
 
     Args:
-      where: "process": on threads of this process, the default; "child": in a process of its
-        own, which ends when this one does, however it ends; or the address of a reprise server
-        that runs already, or a `Client` of it: tables that it does not have are created.
-      address: the host or hosts to listen at, "localhost" if not given; "0.0.0.0" is every
-        one. Others than this host's own are refused without certificate, tokens or `insecure`.
-      insecure: allow everything to everyone who can reach the address.
+      where: "process", the default: on threads of this process. "child": in a child process,
+        which ends when this process ends, even if this process is killed. The address of a reprise
+        server that is already running, or a `Client` of it: tables that it does not have are
+        created.
+      address: the host or hosts to listen on. None: "localhost"; "0.0.0.0": all addresses. A
+        server on any address but loopback needs a certificate, tokens or `insecure`.
+      insecure: every client that can reach the address may make every call.
       certificate_file, key_file: PEM files, for TLS.
       client_ca_file: PEM file of the certificate authorities for clients.
-      require_client_certificate: clients without one are refused.
+      require_client_certificate: refuse clients without a certificate.
       tokens_file: tokens and their permissions; see docs/security.md.
-      page_hosts: names under which a browser may ask for /metrics and /v1/info if there are no
-        credentials, besides IP addresses and names without a dot.
-      max_bytes: of all that items of all tables refer to. 0: no limit.
-      policy: of an insert that would go over `max_bytes`: "evict" has the remover make room,
-        "block" waits, "reject" fails.
-      seed: of everything random in the tables. 0: from the system.
-      storage: a directory, or a `reprise.Storage`. Data in it is loaded at the start, and kept
-        there.
-      local_socket: clients of this host and user find a Unix socket by themselves, and read
-        large steps in the server's memory. Left out with certificates and tokens.
-      threads: of the server; 0: one a processor.
-      limits: what peers may ask for, by the names in reprise/server.h.
-      log: "error", "warning", "info" or "debug": what to write to stderr. None: nothing.
+      page_hosts: host names under which /metrics and /v1/info are served without credentials, in
+        addition to IP addresses and names without a dot.
+      max_bytes: the most bytes that the items of all tables may take. 0: no limit.
+      policy: what happens to an insert that would exceed `max_bytes`. "evict": the removers evict
+        items; "block": it waits; "reject": it fails.
+      seed: the seed of all random choices of the tables. 0: from the system.
+      storage: a directory, or a `reprise.Storage`. Its data is loaded at the start, and new data is
+        written to it.
+      local_socket: listen on a Unix socket, too. Clients of the same host and user find it by
+        themselves, and read large chunks in the server's memory. Not with certificates or tokens.
+      threads: the number of event loops; 0: one for each processor.
+      limits: limits on the requests of peers, by their names in reprise/server.h.
+      log: the level of the log on stderr: "error", "warning", "info" or "debug". None: no log.
 
     Raises:
-      ValueError: no table, two of one name, a table of another server, a port or an address
-        that cannot be had.
+      ValueError: there is no table, two tables have the same name, a table belongs to another
+        server, or the server cannot listen on the port or the address.
     """
 
     def __init__(
@@ -242,7 +243,7 @@ class Server:
         for table, its_place in zip(self._tables, place.places):
             table._place = its_place
             table._server = weakref.ref(self)
-        # Stops the server when the object is collected, or at exit of the interpreter.
+        # Stops the server when the object is garbage-collected, or when the interpreter exits.
         self._finalizer = weakref.finalize(self, place.stop, 0.0)
 
     @property
@@ -260,38 +261,38 @@ class Server:
 
     @property
     def where(self) -> str:
-        """ "process", "child", or the address of one that ran already."""
+        """ "process", "child", or the address of a server that was already running."""
         return self._where
 
     @property
     def pid(self) -> int:
-        """The process it runs in; 0 of one that ran already."""
+        """The process in which the server runs; 0 for a server that was already running."""
         if self._where == "process":
             return os.getpid()
         return self._place.pid if self._where == "child" else 0
 
     @property
     def running(self) -> bool:
-        """False once it has been stopped, or its process has ended."""
+        """False once the server has been stopped, or its process has ended."""
         return not self._stopped.is_set() and self._place.alive
 
     def stop(self, grace: float = 0.0) -> None:
-        """Ends all calls and stops. May be called again.
+        """Ends all calls and stops the server. May be called again.
 
-        Calls of clients in this process that wait end with CANCELLED. Other clients wait for the
+        Waiting calls of clients in this process end with CANCELLED. Other clients wait for the
         server to come back, until their timeouts.
 
-        A server that ran already keeps running; only the connection is closed.
+        A server that was already running keeps running.
 
         Args:
-          grace: how many seconds calls that are open may take to finish.
+          grace: for how many seconds open calls may continue.
         """
         self._place.stop(grace)
         self._finalizer.detach()
         self._stopped.set()
 
     def why(self) -> List[Waiting]:
-        """Returns the calls that wait at its tables now, and what would release them."""
+        """Returns the calls that wait at the server's tables now, and what would release them."""
         return [waiting for table in self._tables for waiting in table.why()]
 
     def kill(self) -> None:
@@ -304,7 +305,7 @@ class Server:
         """Waits until the server is stopped by another thread, or its process ends.
 
         Raises:
-          KeyboardInterrupt: Ctrl-C; the server is stopped first.
+          KeyboardInterrupt: on Ctrl-C, after the server was stopped.
         """
         try:
             while self.running and not self._stopped.wait(0.25):
@@ -314,7 +315,7 @@ class Server:
             raise
 
     def localhost_client(self, **options: Any) -> Client:
-        """A `Client` of this server; `options` are the client's."""
+        """Returns a `Client` of this server. `options` are those of `Client`."""
         return Client(self.address, **options)
 
     def __enter__(self) -> Server:

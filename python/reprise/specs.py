@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Specs of tensors: shape, dtype and name; and nests of specs.
+"""Specs of tensors (shape, dtype and name), and nests of specs.
 
-A signature is a nest of `TensorSpec`. `convert` makes one of what other libraries have in its
-place, without importing them: `tf.TensorSpec`, `dm_env.specs.Array`, the spaces of gymnasium,
-`jax.ShapeDtypeStruct`, and arrays, which stand for themselves.
+A signature is a nest of `TensorSpec`. `convert` makes one from the specs of other libraries, which
+it does not import: `tf.TensorSpec`, `dm_env.specs.Array`, the spaces of gymnasium, and
+`jax.ShapeDtypeStruct`. It also takes arrays, and uses their shape and dtype.
 
     >>> import numpy as np
     >>> convert({"obs": np.zeros((84, 84), np.uint8), "reward": 0.0})
@@ -23,7 +23,7 @@ __all__ = ["BoundedTensorSpec", "TensorShape", "TensorSpec", "convert", "is_spec
 
 
 class TensorShape(tuple):
-    """A tuple of sizes, None for any, with the two names of `tf.TensorShape` that programs use.
+    """A tuple of sizes, where None is any size, with the usual two attributes of `tf.TensorShape`.
 
     >>> TensorShape((None, 3)).as_list()
     [None, 3]
@@ -43,7 +43,8 @@ Shape = Optional[TensorShape]
 
 
 def _shape(shape: Any) -> Shape:
-    """A tuple of sizes, None for any, or None for any shape at all. -1 is None as well."""
+    """Returns a tuple of sizes, where None is any size, or None for any shape. A size of -1 becomes
+    None."""
     if shape is None:
         return None
     if hasattr(shape, "as_list"):  # tf.TensorShape
@@ -57,7 +58,7 @@ def _shape(shape: Any) -> Shape:
 
 
 def _dtype(dtype: Any) -> np.dtype:
-    """The NumPy dtype; of TensorFlow's and torch's dtypes too."""
+    """Returns the NumPy dtype. `dtype` may also be one of TensorFlow or torch."""
     if hasattr(dtype, "as_numpy_dtype"):  # tf.DType
         dtype = dtype.as_numpy_dtype
     elif type(dtype).__module__ == "torch":
@@ -74,7 +75,7 @@ def _dtype_text(dtype: np.dtype) -> str:
 
 
 class TensorSpec:
-    """Shape, dtype and, if it has one, name of a tensor. Immutable; compares by value.
+    """The shape, the dtype and the optional name of a tensor. Immutable; compared by value.
 
     `shape` is a tuple in which None stands for any size, or None for any shape. `dtype` is
     anything that `numpy.dtype` takes; str, bytes and object are strings.
@@ -119,7 +120,7 @@ class TensorSpec:
         return f"{type(self).__name__}({self._shape}, {_dtype_text(self._dtype)}{name})"
 
     def is_compatible_with(self, value: Any) -> bool:
-        """True if an array, or a spec, has this dtype and a shape that fits.
+        """Returns True if an array or a spec has this dtype and a shape that matches this one.
 
         >>> TensorSpec((None, 2), "int32").is_compatible_with(np.zeros((5, 2), np.int32))
         True
@@ -137,7 +138,7 @@ class TensorSpec:
 class BoundedTensorSpec(TensorSpec):
     """A `TensorSpec` whose values lie between `minimum` and `maximum`, both included.
 
-    Servers keep shape and dtype of a signature, not the bounds.
+    Servers store the shapes and dtypes of a signature, but not the bounds.
     """
 
     __slots__ = ("_maximum", "_minimum")
@@ -167,7 +168,7 @@ class BoundedTensorSpec(TensorSpec):
 
 
 def is_spec(leaf: Any) -> bool:
-    """True for objects with shape and dtype and without data: specs of any library."""
+    """Returns True for a spec of any library: an object with a shape and a dtype, but no data."""
     if isinstance(leaf, TensorSpec):
         return True
     return (hasattr(leaf, "shape") and hasattr(leaf, "dtype")
@@ -203,7 +204,7 @@ def _convert_leaf(leaf: Any) -> TensorSpec:
 
 
 def _plain(nest: Any) -> Any:
-    """The spaces of gymnasium that hold spaces, as dicts and tuples."""
+    """Converts gymnasium's spaces that contain spaces to dicts and tuples."""
     spaces = getattr(nest, "spaces", None)
     if spaces is not None and hasattr(nest, "contains"):
         nest = dict(spaces) if hasattr(spaces, "items") else tuple(spaces)
@@ -215,9 +216,9 @@ def _plain(nest: Any) -> Any:
 
 
 def convert(nest: Any) -> Any:
-    """A nest of `TensorSpec` from a nest of anything that has a shape and a dtype.
+    """Returns a nest of `TensorSpec` for a nest of objects that have a shape and a dtype.
 
-    None stays None. ValueError names a leaf that is neither a spec nor an array.
+    None stays None. Raises ValueError for a leaf that is neither a spec nor an array.
     """
     if nest is None:
         return None
@@ -226,7 +227,7 @@ def convert(nest: Any) -> Any:
     return shape.pack([_convert_leaf(leaf) for leaf in shape.flatten(nest)])
 
 
-# What the extension makes nests of, from signatures of a server.
+# The C extension calls these functions to make nests from signatures of a server.
 
 Pairs = List[Tuple[Any, Any]]
 _named_tuples: Dict[Tuple[str, Tuple[str, ...]], type] = {}
@@ -245,7 +246,7 @@ def _dict(pairs: Pairs) -> Dict[str, Any]:
 
 
 def _named_tuple(name: Optional[str], pairs: Pairs) -> Any:
-    """A named tuple of a class of that name and these fields, the same for all calls."""
+    """Returns a named tuple. Calls with the same name and fields use the same class."""
     fields = tuple(key for key, _ in pairs)
     key = (name or "Nest", fields)
     if key not in _named_tuples:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The writer of whole steps: Reverb's first kind of writer."""
+"""`Writer`, Reverb's older kind of writer: its items consist of whole steps."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ __all__ = ["Writer"]
 
 
 class Writer:
-    """Whole steps in, items of the latest steps out: Reverb's first writer.
+    """Writes whole steps, and makes items of the latest steps. Made by `Client.writer`.
 
-    Made by `Client.writer`. `TrajectoryWriter` can do more; this one is simple. Use it as a
-    context manager, or call `close` at the end.
+    `TrajectoryWriter` has more options. Use a writer as a context manager, or call `close` at the
+    end.
 
         with client.writer(max_sequence_length=2) as writer:
             writer.append(first)
@@ -24,7 +24,7 @@ class Writer:
             writer.append(third)  # the first can no longer be used
             writer.create_item("replay", num_timesteps=2, priority=1.0)
 
-    A step is sent once, however many items have it, and only if one has.
+    A step is sent once, however many items contain it, and only if an item contains it.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class Writer:
         self._client = client
         self._description = description
         self._closed = False
-        self._logger = logger()  # for __del__, in which modules may be gone
+        self._logger = logger()  # for __del__: at exit of the interpreter, modules may be gone
 
     def __enter__(self) -> Writer:
         if self._closed:
@@ -65,9 +65,10 @@ class Writer:
         return f"{self._description}, closed: {self._closed}"
 
     def append(self, data: Any) -> None:
-        """Appends a step: a nest of arrays, in every step as many, of the same shapes.
+        """Appends a step: a nest of arrays. All steps have the same number of arrays and the same
+        shapes.
 
-        Nothing is sent before an item has it.
+        The step is not sent before an item contains it.
 
         Raises:
           ValueError: the step has other shapes or dtypes than earlier steps.
@@ -75,12 +76,12 @@ class Writer:
         self._writer.append(data)
 
     def append_sequence(self, sequence: Any) -> None:
-        """Appends as many steps as the arrays of the nest have rows: each the same number.
+        """Appends several steps: one for each row of the arrays, which all have the same length.
 
             writer.append_sequence({"obs": np.zeros((5, 84)), "reward": np.zeros(5)})
 
         Raises:
-          ValueError: a leaf is a scalar, they differ in length, or there are none.
+          ValueError: a leaf is a scalar, the leaves differ in length, or they have no rows.
         """
         self._writer.append_sequence(sequence)
 
@@ -94,13 +95,13 @@ class Writer:
     ) -> int:
         """Makes an item of the latest steps and returns its key.
 
-        It is sent when the chunk with its last step is full, or with the next `flush` or
-        `close`. Waits while `max_in_flight_items` are on their way.
+        The item is sent when the chunk with its last step is full, or with the next `flush` or
+        `close`. Waits while `max_in_flight_items` items are unconfirmed.
 
         Raises:
-          ValueError: num_timesteps is < 1, or more than there are; the priority is NaN; there
-            is no such table, or its signature does not fit the steps.
-          DeadlineExceededError: `timeout` seconds have passed; nothing was created.
+          ValueError: num_timesteps is < 1, or more than there are steps; the priority is NaN; there
+            is no such table, or the steps do not match its signature.
+          DeadlineExceededError: `timeout` seconds have passed; the item was not created.
         """
         if num_timesteps < 1:
             raise ValueError(f"num_timesteps ({num_timesteps}) must be a positive integer")
@@ -110,10 +111,10 @@ class Writer:
             raise name_tables(error, self._client) from error.__cause__
 
     def flush(self, *, timeout: Optional[float] = None) -> None:
-        """Sends all items, and waits until the server has them.
+        """Sends all items, and waits until the server has confirmed them.
 
         Raises:
-          DeadlineExceededError: `timeout` seconds have passed; they go on in the background.
+          DeadlineExceededError: `timeout` seconds have passed; sending continues in the background.
           StatusError: the server refuses an item.
         """
         self._writer.flush(timeout)
@@ -121,15 +122,16 @@ class Writer:
     def close(
         self, retry_on_unavailable: bool = True, *, timeout: Optional[float] = None
     ) -> None:
-        """Flushes and ends the writer, which cannot be used any more.
+        """Flushes and closes the writer, which cannot be used after that.
 
         Args:
-          retry_on_unavailable: wait for a server that is away. If not, wait 10 seconds.
-          timeout: wait for so many seconds at most.
+          retry_on_unavailable: if the server cannot be reached, wait for it. If False, and
+            `timeout` is None, wait for 10 seconds at most.
+          timeout: how many seconds to wait at most.
 
         Raises:
-          ValueError: it is closed already.
-          DeadlineExceededError: items that the server had not got in time are lost.
+          ValueError: the writer is already closed.
+          DeadlineExceededError: items that were not confirmed in time are lost.
         """
         if self._closed:
             raise ValueError("close() has already been called on Writer.")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The storage of a server: where it keeps its data, and what survives a crash.
+"""The storage of a server: the directory of its data, and which data survives a crash.
 
 >>> import tempfile
 >>> import reprise
@@ -33,20 +33,22 @@ class Storage(NamedTuple):
     """A data directory, for `Server(storage=...)`.
 
     A server that is stopped and started again has the same data. `durability` decides which
-    confirmed data is lost if the process is killed or the machine loses power:
+    confirmed data is lost if the process is killed, or if the machine loses power:
 
-      "checkpoint"   in both cases all data since the last checkpoint
-      "interval"     nothing if the process is killed; after a power loss, the last `sync_every`
-      "sync"         nothing in either case
+      "checkpoint"   in both cases, all data since the last checkpoint
+      "interval"     if the process is killed, none; after a power loss, the data of the last
+                     `sync_every` seconds
+      "sync"         none in either case
 
     Fields:
       path: the directory; created if it does not exist. One server at a time may use it.
       durability: as above.
       sync_every: seconds between two syncs of the journal, with "interval".
-      checkpoint_every: seconds between two checkpoints. None: only by `Client.checkpoint`.
+      checkpoint_every: seconds between two checkpoints. None: only `Client.checkpoint` writes one.
       keep: how many checkpoints are kept.
-      max_memory: bytes of steps in memory; the rest is on disk until it is sampled. 0: all.
-      final_checkpoint: write one when the server is stopped.
+      max_memory: how many bytes of chunks are kept in memory; other chunks are on disk until they
+        are sampled. 0: all chunks are in memory.
+      final_checkpoint: write a checkpoint when the server is stopped.
       salvage: load the readable part of damaged data.
       accept_changes: load tables although their selectors differ from the saved ones.
     """
@@ -73,7 +75,7 @@ def _ms(name: str, seconds: Any) -> int:
 
 
 def options_of(storage: Storage) -> Dict[str, Any]:
-    """The arguments of `reprise._core.Durable`, as plain values."""
+    """Returns the arguments of `reprise._core.Durable`, as plain values."""
     if storage.durability not in _DURABILITIES:
         raise ValueError(
             f"durability must be 'checkpoint', 'interval' or 'sync', got {storage.durability!r}"
@@ -97,15 +99,15 @@ def options_of(storage: Storage) -> Dict[str, Any]:
 
 
 def begin_with(path: str, fallback: Optional[str]) -> None:
-    """Copies the first checkpoint into a directory that has none.
+    """Fills the data directory `path` from `fallback`, if it has no checkpoint.
 
-    `fallback` is a data directory, a checkpoint in one, or a checkpoint of dm-reverb or the folder
-    that has some.
+    `fallback` is a data directory, a checkpoint in a data directory, a checkpoint of dm-reverb, or
+    a folder of checkpoints of dm-reverb.
     """
     if not fallback or os.path.exists(os.path.join(path, "CURRENT")):
         return
     source = os.path.abspath(fallback)
-    if os.path.isfile(source):  # as Client.checkpoint() gives it
+    if os.path.isfile(source):  # the path that Client.checkpoint() returns
         source = os.path.dirname(os.path.dirname(source))
     if os.path.exists(os.path.join(source, "CURRENT")):
         shutil.copytree(source, path, dirs_exist_ok=True)
@@ -117,12 +119,13 @@ def choose(
     storage: Union[None, str, "os.PathLike[str]", Storage],
     checkpointer: Optional[CheckpointerBase],
 ) -> Optional[Dict[str, Any]]:
-    """Returns the storage options of a server: of `storage` or of the checkpointer, or None."""
+    """Returns the storage options of a server, from `storage` or from the checkpointer. None if
+    there is neither."""
     if storage is not None and checkpointer is not None:
         raise ValueError("give storage or a checkpointer, not both")
     if checkpointer is not None:
         internal = checkpointer.internal_checkpointer()
-        # As in Reverb: a checkpoint on request only, and none at the end.
+        # As in Reverb, checkpoints are written on request only, and not at the end.
         made = Storage(internal.path, checkpoint_every=None, final_checkpoint=False)
         return dict(options_of(made), fallback=internal.fallback_checkpoint_path)
     if storage is None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Items by patterns: `reprise.structured_writer` under its public name."""
+"""Writers that make items by patterns: `reprise.structured_writer` under its public name."""
 
 from reprise.structured_writer import *  # noqa: F403
 from reprise.structured_writer import __all__  # noqa: F401

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writers that make items by patterns: which of the latest steps become an item, and when.
+"""Writers that make items by patterns. A pattern says which of the latest steps an item has.
 
 >>> import reprise
 >>> from reprise import structured
@@ -17,12 +17,13 @@
 >>> server.localhost_client().server_info()["replay"].current_size
 2
 
-Of a reference step `s`, `s["obs"][-1]` is the latest value alone, `s["obs"][-3:]` the latest
-three, `s["obs"][-5:-1]` the four before the latest, `s["obs"][-5::2]` every second of five.
+If `s` is a reference step, `s["obs"][-1]` is the latest value alone, `s["obs"][-3:]` are the latest
+three values, `s["obs"][-5:-1]` the four before the latest, and `s["obs"][-5::2]` every second of
+five.
 
-All configs are tried in turn after each append, and once more at the end of an episode. A config
-makes an item if all its conditions hold and no value of its pattern is missing; at most one item
-for a step. Columns that no config uses are not copied.
+All configs are tried in order after each append, and once more at the end of an episode. A config
+makes an item if all its conditions hold and no value of its pattern is missing, but at most one
+item for a step. Columns that no config uses are not copied.
 """
 
 from __future__ import annotations
@@ -130,7 +131,7 @@ def _late(call: str, timeout_ms: Optional[float]) -> errors.DeadlineExceededErro
 class StructuredWriter:
     """Makes items of the steps appended to it, by configs. Made by `Client.structured_writer`.
 
-    One thread may use it at a time, in the process that made it.
+    One thread at a time may use it, in the process that made it.
     """
 
     def __init__(self, client: _core.Client, configs: Sequence[Config]) -> None:
@@ -143,14 +144,16 @@ class StructuredWriter:
         """Appends a step, or a part of one, and makes the items that the configs ask for.
 
         Args:
-          data: a nest with as many leaves in every step; None stands for a value that is
-            missing, or that comes in another part of the step.
-          partial_step: more of this step follows. A value may be given once in a step.
-          timeout: seconds to wait while too much is on its way; then nothing was appended.
+          data: a nest with the same number of leaves in every step. None stands for a value that
+            is missing, or that is in another part of the step.
+          partial_step: this is a part of a step, and more of the step follows. Each value may be
+            given once in a step.
+          timeout: seconds to wait while too many items are unconfirmed. If it passes, nothing was
+            appended.
 
         Raises:
           ValueError: the number of leaves changes; a value has another dtype or shape than its
-            column; it was given already.
+            column, or was already given in this step.
         """
         self._append(data, partial_step, timeout)
 
@@ -161,7 +164,7 @@ class StructuredWriter:
 
         Raises:
           ValueError: block_until_num_items < 0.
-          DeadlineExceededError: it took longer; they go on in the background.
+          DeadlineExceededError: `timeout_ms` has passed; sending continues in the background.
           StatusError: the server refuses an item.
         """
         if block_until_num_items < 0:
@@ -179,12 +182,12 @@ class StructuredWriter:
         """Makes the items that are due at the end of an episode, flushes, and begins a new one.
 
         Args:
-          clear_buffers: forget the steps; if not, patterns may reach back into this episode.
+          clear_buffers: discard the steps. If False, later items may have steps of this episode.
           timeout_ms: how long to wait for the flush.
 
         Raises:
-          DeadlineExceededError: it took longer; the episode goes on, and the items in the
-            background.
+          DeadlineExceededError: `timeout_ms` has passed; the episode has not ended, and sending
+            continues in the background.
         """
         try:
             self._writer.end_episode(clear_buffers, timeout_ms)
@@ -207,12 +210,12 @@ class StructuredWriter:
         try:
             if exc_type is None:
                 self.flush()
-        finally:  # after an exception, or Ctrl-C in the flush, nothing is waited for
+        finally:  # after an exception, or Ctrl-C in the flush, close without waiting
             say_dropped("StructuredWriter", self._writer.close())
 
 
 class BatchWriter:
-    """Structured writers for N environments that step together, with one call for a step of all.
+    """Structured writers for N environments that step together. One call appends a step of each.
 
         writer = client.batch_writer(len(envs), [config])
         while True:
@@ -222,8 +225,7 @@ class BatchWriter:
                 {"obs": observations, "action": actions, "reward": rewards}, ends)
             observations = next_observations
 
-    Made by `Client.batch_writer`. One thread may use it at a time, in the process that made
-    it.
+    Made by `Client.batch_writer`. One thread at a time may use it, in the process that made it.
     """
 
     def __init__(
@@ -234,7 +236,7 @@ class BatchWriter:
 
     @property
     def num_environments(self) -> int:
-        """How many environments there are."""
+        """The number of environments."""
         return self._writer.environments
 
     def append_batch(
@@ -244,9 +246,10 @@ class BatchWriter:
 
         Args:
           data: a nest of arrays, each with a row for every environment.
-          ends: an array of booleans: whose episode ends with this step. Patterns do not reach
-            over the end of an episode. Nothing is waited for.
-          timeout: seconds to wait while too much is on its way; then nothing was appended.
+          ends: an array of booleans: True for each environment whose episode ends with this step.
+            No item has steps of two episodes. The end of an episode does not wait for a flush.
+          timeout: seconds to wait while too many items are unconfirmed. If it passes, nothing was
+            appended.
 
         Raises:
           ValueError: an array has another number of rows, dtype or shape.
@@ -257,7 +260,7 @@ class BatchWriter:
         """Sends all items and waits until they are confirmed.
 
         Raises:
-          DeadlineExceededError: it took longer; they go on in the background.
+          DeadlineExceededError: `timeout_ms` has passed; sending continues in the background.
           StatusError: the server refuses an item.
         """
         try:
@@ -276,7 +279,7 @@ class BatchWriter:
         try:
             if exc_type is None:
                 self.flush()
-        finally:  # after an exception, or Ctrl-C in the flush, nothing is waited for
+        finally:  # after an exception, or Ctrl-C in the flush, close without waiting
             say_dropped("BatchWriter", self._writer.close())
 
 
@@ -301,7 +304,7 @@ def _numbered(structure: Any) -> Tuple[Any, List[int]]:
 
 
 def create_reference_step(step_structure: Any) -> ReferenceStep:
-    """A nest like the steps, whose leaves are indexed to make a pattern.
+    """Returns a nest like the steps. Indexing its leaves makes the nodes of a pattern.
 
     >>> step = create_reference_step({"obs": None, "reward": None})
     >>> pattern = {"before": step["obs"][-2], "rewards": step["reward"][-3:]}
@@ -311,7 +314,7 @@ def create_reference_step(step_structure: Any) -> ReferenceStep:
 
 
 def pattern_from_transform(step_structure: Any, transform: PatternTransform) -> Pattern:
-    """The pattern that `transform` makes of a reference step.
+    """Returns the pattern that `transform` makes of a reference step.
 
     >>> pattern = pattern_from_transform(
     ...     {"obs": None, "reward": None}, lambda step: step["obs"][-4:])
@@ -325,9 +328,9 @@ def create_config(
     conditions: Sequence[ConditionProto] = (),
     priority: Optional[pattern_protos.Priority] = None,
 ) -> Config:
-    """Items of that pattern, in that table, made when all conditions hold.
+    """Returns a config: items of this pattern are made in this table when all conditions hold.
 
-    The priority is 1 unless `constant_priority_fn` or `td_error` says another.
+    `priority` is made by `constant_priority_fn` or `td_error`. None: the priority is 1.
     """
     if priority is None:
         priority = constant_priority_fn(1.0)
@@ -341,7 +344,8 @@ def create_config(
 
 
 def unpack_pattern(config: Config) -> Pattern:
-    """The pattern of a config, in its structure; a list if it has none."""
+    """Returns the pattern of a config in its structure, or a list if the config has no structure.
+    """
     if not config.HasField("pattern_structure"):
         return config.flat
     structure = pattern_protos.decode_structure(config.pattern_structure)
@@ -349,7 +353,7 @@ def unpack_pattern(config: Config) -> Pattern:
 
 
 def _shape(node: Any, spec: specs.TensorSpec) -> Optional[Tuple[Optional[int], ...]]:
-    """The shape of a column of the items."""
+    """Returns the shape of a column of the items."""
     if spec.shape is None or not node.HasField("start"):
         return spec.shape
     step = node.step or 1
@@ -357,7 +361,7 @@ def _shape(node: Any, spec: specs.TensorSpec) -> Optional[Tuple[Optional[int], .
 
 
 def _merge(path: Any, nodes: Sequence[Any], step: Sequence[specs.TensorSpec]) -> Any:
-    """The spec of a column that several configs make."""
+    """Returns the spec of a column that several configs make."""
     dtypes = [step[node.flat_source_index].dtype for node in nodes]
     if any(dtype != dtypes[0] for dtype in dtypes):
         raise ValueError(
@@ -366,7 +370,7 @@ def _merge(path: Any, nodes: Sequence[Any], step: Sequence[specs.TensorSpec]) ->
     shapes = [_shape(node, step[node.flat_source_index]) for node in nodes]
     first = shapes[0]
     if any(shape != first for shape in shapes):
-        # They may differ in the first dimension only.
+        # The shapes may differ in the first dimension only.
         if not first or any(
             not shape or (len(shape), shape[1:]) != (len(first), first[1:]) for shape in shapes
         ):
@@ -379,19 +383,19 @@ def _merge(path: Any, nodes: Sequence[Any], step: Sequence[specs.TensorSpec]) ->
 
 
 def infer_signature(configs: Sequence[Config], step_spec: Any) -> Any:
-    """The signature of a table that is filled by these configs.
+    """Returns the signature of a table whose items are made by these configs.
 
     Args:
-      configs: all that make items for the table.
+      configs: all configs that make items for the table.
       step_spec: a nest of specs of a step.
 
     Returns:
-      A nest of `reprise.TensorSpec`. Where configs differ in length, the first dimension is
-      None.
+      A nest of `reprise.TensorSpec`. If the configs differ in the length of a column, its first
+      dimension is None.
 
     Raises:
-      ValueError: there are none; they differ in structure, table or dtype, or in the shapes of
-        single steps.
+      ValueError: there are no configs; they differ in structure, table or dtype, or in the shapes
+        of single steps.
     """
     if not configs:
         raise ValueError("At least one config must be provided.")
@@ -474,15 +478,15 @@ class Condition:
 
     @staticmethod
     def data(step_structure: Any) -> Any:
-        """A nest like the steps; each leaf is the latest value of that column, which must be an
-        integer or a bool."""
+        """Returns a nest like the steps. Each leaf stands for the latest value of its column, which
+        must be an integer or a bool."""
         structure, numbers = _numbered(step_structure)
         builders = [_ConditionBuilder(ConditionProto(flat_source_index=i)) for i in numbers]
         return tree.unflatten_as(structure, builders)
 
 
 def constant_priority_fn(value: float) -> pattern_protos.Priority:
-    """The same priority for every item."""
+    """Gives every item the priority `value`."""
     return pattern_protos.Priority(
         constant_fn=pattern_protos.Priority.ConstantPriorityFn(value=value)
     )
@@ -498,8 +502,8 @@ def td_error(
     Args:
       max_priority_weight: w, in [0, 1].
       step_structure: a nest with the structure of a step.
-      get_field_from_step_fn: takes a step and gives the field x of it: scalars, which the
-        pattern must contain, and once only.
+      get_field_from_step_fn: takes a step and returns its field x. Its values must be scalars, and
+        the pattern must contain it exactly once.
     """
     structure, numbers = _numbered(step_structure)
     index = get_field_from_step_fn(tree.unflatten_as(structure, numbers))

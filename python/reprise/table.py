@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables: their settings, and the state of a table wherever its server runs.
+"""Tables: their settings, and their state in this process, in a child process or on a server.
 
 >>> import reprise
 >>> table = reprise.Table.queue("queue", max_size=10)
@@ -33,10 +33,10 @@ class Waiting(NamedTuple):
     Fields:
       table: the name of the table.
       side: "insert" or "sample".
-      wanted: how many items it is about.
+      wanted: how many items the call inserts or samples.
       done: how many of them are done.
-      seconds: how long it has waited.
-      why: the bound that blocks it, the counts, and what would release it.
+      seconds: how long the call has waited.
+      why: the bound that blocks the call, the counts, and what would release it.
     """
 
     table: str
@@ -51,7 +51,7 @@ class Waiting(NamedTuple):
 
     @classmethod
     def from_dict(cls, table: str, call: Mapping[str, Any]) -> Waiting:
-        """Makes one from the dict of `reprise._core`."""
+        """Converts a dict of `reprise._core`."""
         return cls(
             table, call["side"], call["wanted"], call["done"], call["waiting_s"], call["why"]
         )
@@ -78,7 +78,7 @@ class LocalTable:
 
 
 class RemoteTable:
-    """A table on a server elsewhere, asked through a client."""
+    """A table on another server, used through a client."""
 
     def __init__(self, client: Client, name: str) -> None:
         self._client = client
@@ -121,15 +121,15 @@ def _check_count(count: int) -> None:
 
 
 class TableExtensionBase(metaclass=abc.ABCMeta):
-    """The base of Reverb's table extensions. As in Reverb, none can be made in Python."""
+    """The base of Reverb's table extensions. As in Reverb, extensions cannot be made in Python."""
 
     @abc.abstractmethod
     def build_internal_extensions(self, table_name: str) -> Sequence[pybind.TableExtension]:
-        """The extensions for a table of that name."""
+        """Returns the extensions for a table of that name."""
 
 
 def _signature(signature: Optional[reverb_types.SpecNest]) -> Optional[reverb_types.SpecNest]:
-    """The signature as a nest of our specs. An empty nest is as good as none."""
+    """Converts a signature to a nest of our specs. An empty nest is the same as None."""
     if signature is None or (isinstance(signature, (dict, list, tuple)) and not signature):
         return None
     for leaf in _core.Structure(signature).flatten(signature):
@@ -149,34 +149,36 @@ def whole_number(name: str, value: Any, lowest: Optional[int] = None) -> int:
 
 
 def _max_size(max_size: Any) -> int:
-    """Limits max_size to 2^30, the most that a table holds; Reverb takes up to 2^31."""
+    """Limits max_size to 2^30, the most items that a table holds; Reverb accepts up to 2^31."""
     number = whole_number("max_size", max_size)
     return _MAX_ITEMS if _MAX_ITEMS < number < 2**31 else number
 
 
 class Table:
-    """Items with priorities, drawn by a sampler, evicted by a remover, paced by a limiter.
+    """A set of items with priorities. A sampler decides which item is drawn, a remover which is
+    evicted, and a rate limiter when inserts and samples wait.
 
-    An item refers to steps that were written once and may be shared by many items, of several
-    tables; the steps are freed when no item refers to them any more.
+    An item refers to steps that were written once. Many items, in several tables, may refer to the
+    same step, which is freed when no item refers to it any more.
 
     Args:
       name: not empty, unique on its server.
-      sampler: which item is drawn; see `reprise.selectors`.
-      remover: which item is removed when there are more than `max_size`.
+      sampler: selects the item that is drawn; see `reprise.selectors`.
+      remover: selects the item that is removed when the table has more than `max_size` items.
       max_size: how many items the table holds at most, no more than 2^30.
-      rate_limiter: when inserts and samples may go ahead; see `reprise.rate_limiters`.
-      max_times_sampled: an item is removed when it has been sampled so often. < 1: never.
-      extensions: for compatibility; there are none.
-      signature: a nest of specs that items must fit, or None; see `reprise.specs.convert` for
-        what counts as a spec.
-      max_bytes: how many bytes of steps its items may refer to before the remover makes room.
-        0: no limit. Beyond Reverb, as are those below.
-      seed: of its random choices. 0: drawn from the server's seed and the name.
+      rate_limiter: decides when inserts and samples may proceed; see `reprise.rate_limiters`.
+      max_times_sampled: an item is removed when it has been sampled this number of times. < 1:
+        never.
+      extensions: for compatibility with Reverb; must be empty.
+      signature: a nest of specs that items must match, or None. `reprise.specs.convert` lists
+        which objects are specs.
+      max_bytes: how many bytes the items may take before the remover evicts some. 0: no limit.
+        Reverb does not have this argument, nor the next.
+      seed: the seed of the table's random choices. 0: derived from the server's seed and the name.
 
     Raises:
-      ValueError: the name is empty, max_size is not > 0, a leaf of the signature is no spec, or
-        the limiter would come to block inserts and samples both.
+      ValueError: the name is empty, max_size is not > 0, a leaf of the signature is not a spec, or
+        the limiter could block inserts and samples at the same time.
     """
 
     def __init__(
@@ -224,7 +226,7 @@ class Table:
             "max_bytes": self._max_bytes,
             "seed": self._seed,
         }
-        # Until it is on a server, the table is in a store of its own.
+        # Until the table is on a server, it is in a store of its own.
         self._place: Any = self._add_to(_core.Store())
         self._server: Optional[weakref.ref[Server]] = None
         rate_limiter._table = weakref.ref(self)
@@ -241,7 +243,8 @@ class Table:
         extensions: Sequence[TableExtensionBase] = (),
         signature: Optional[reverb_types.SpecNest] = None,
     ) -> Table:
-        """A queue: items are sampled once each, the oldest first; a full one blocks inserts."""
+        """Returns a queue: each item is sampled once, the oldest first. If it is full, inserts
+        wait."""
         return cls(
             name=name,
             sampler=item_selectors.Fifo(),
@@ -261,7 +264,8 @@ class Table:
         extensions: Sequence[TableExtensionBase] = (),
         signature: Optional[reverb_types.SpecNest] = None,
     ) -> Table:
-        """A stack: items are sampled once each, the newest first; a full one blocks inserts."""
+        """Returns a stack: each item is sampled once, the newest first. If it is full, inserts
+        wait."""
         return cls(
             name=name,
             sampler=item_selectors.Lifo(),
@@ -279,7 +283,7 @@ class Table:
 
     @property
     def info(self) -> reverb_types.TableInfo:
-        """Its settings and counts, at one moment."""
+        """The settings and the counts of the table, at one moment."""
         return reverb_types.TableInfo.from_dict(self._place.info())
 
     @property
@@ -288,11 +292,11 @@ class Table:
         return self._place.info()
 
     def can_sample(self, num_samples: int) -> bool:
-        """True if the limiter would allow so many samples now."""
+        """Returns True if the limiter would admit `num_samples` samples now."""
         return self._place.can_sample(num_samples)
 
     def can_insert(self, num_inserts: int) -> bool:
-        """True if the limiter would allow so many inserts now."""
+        """Returns True if the limiter would admit `num_inserts` inserts now."""
         return self._place.can_insert(num_inserts)
 
     def why(self) -> List[Waiting]:
@@ -314,7 +318,7 @@ class Table:
         extensions: Optional[Sequence[TableExtensionBase]] = None,
         signature: Optional[reverb_types.SpecNest] = None,
     ) -> Table:
-        """A new, empty table with the settings of this one, except for those given."""
+        """Returns a new, empty table with the settings of this one, except for the arguments."""
         info = self._place.info()
         if max_times_sampled is None:
             max_times_sampled = info["max_times_sampled"]

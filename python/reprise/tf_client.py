@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A client for TensorFlow code: its calls are operations, also inside a `tf.function`.
 
-Without TensorFlow the same calls take and give NumPy arrays.
+Without TensorFlow the same calls take and return NumPy arrays.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ def _numpy_dtype(dtype: Any) -> np.dtype:
 
 
 class TFClient:
-    """Calls of a server as TensorFlow operations.
+    """Calls to a server as TensorFlow operations.
 
     Args:
-      server_address: of the server.
-      shared_name: taken, and not needed: all clients of a process share its connections.
+      server_address: the address of the server.
+      shared_name: for compatibility with Reverb; without effect.
       name: a prefix for the names of the operations.
     """
 
@@ -41,7 +41,7 @@ class TFClient:
 
     @property
     def server_address(self) -> str:
-        """The address, as it was given."""
+        """The address that was passed to the client."""
         return self._server_address
 
     def _call(
@@ -52,7 +52,7 @@ class TFClient:
         what: str,
         name: Optional[str],
     ) -> Any:
-        """`function` of the inputs, as an operation if there is TensorFlow."""
+        """Applies `function` to the inputs, as an operation if TensorFlow is installed."""
         if not have_tensorflow():
             return function(*inputs)
         import tensorflow as tf
@@ -61,9 +61,9 @@ class TFClient:
             return tf.numpy_function(function, list(inputs), dtypes)
 
     def sample(self, table: str, data_dtypes: Any, name: Optional[str] = None) -> ReplaySample:
-        """The first step of one item, in the structure of `data_dtypes`.
+        """Draws one item and returns its first step, in the structure of `data_dtypes`.
 
-        Waits while the rate limiter does not allow it.
+        Waits while the rate limiter does not allow samples.
         """
         expected = [_numpy_dtype(dtype) for dtype in tree.flatten(data_dtypes)]
 
@@ -96,12 +96,12 @@ class TFClient:
     def insert(
         self, data: Sequence[Any], tables: Any, priorities: Any, name: Optional[str] = None
     ) -> Any:
-        """Inserts `data`, a list of tensors, as one step: an item in each of `tables`, with the
-        priority at the same place in `priorities`.
+        """Inserts `data`, a list of tensors, as one step. It becomes an item of each of `tables`,
+        with the priority at the same index of `priorities`.
 
         Raises:
-          ValueError: tables is no string tensor of rank 1, priorities no float64 tensor of rank
-            1, or they differ in length.
+          ValueError: tables is not a string tensor of rank 1, priorities is not a float64 tensor of
+            rank 1, or they differ in length.
         """
         if not have_tensorflow():
             tables, priorities = np.asarray(tables), np.asarray(priorities)
@@ -123,7 +123,7 @@ class TFClient:
     def update_priorities(
         self, table: str, keys: Any, priorities: Any, name: Optional[str] = None
     ) -> Any:
-        """Sets priorities of items; unknown keys are ignored.
+        """Sets the priorities of items. Unknown keys are ignored.
 
         Raises:
           ValueError: keys and priorities differ in length.
@@ -144,7 +144,8 @@ def _text(value: Any) -> str:
 
 
 def _is_vector(tensor: Any, dtype: str) -> bool:
-    """True if a tensor or an array has this dtype, by TensorFlow's name, and rank 1."""
+    """Returns True if a tensor or an array has rank 1 and the dtype that TensorFlow calls `dtype`.
+    """
     if isinstance(tensor, np.ndarray):
         strings = tensor.dtype.kind in "SUO"
         return tensor.ndim == 1 and ("string" if strings else tensor.dtype.name) == dtype

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Samples and batches as a `tf.data.Dataset`. Imports TensorFlow.
 
-A Python generator behind TensorFlow is slow, some ten thousand elements a second; so it hands
-over many samples at a time, stacked, which TensorFlow takes apart again. It waits without the
+TensorFlow takes only some ten thousand elements a second from a Python generator. So the generators
+here yield many samples at a time, stacked, which TensorFlow splits again. They wait without the
 GIL.
 """
 
@@ -26,20 +26,21 @@ __all__ = ["of_batches", "of_source", "tensor_spec"]
 
 
 def tensor_spec(spec: specs.TensorSpec, *first: Any) -> tf.TensorSpec:
-    """TensorFlow's spec of ours, with more dimensions in front."""
+    """Converts our spec to TensorFlow's. `first` are additional dimensions in front."""
     shape = None if spec.shape is None else (*first, *spec.shape)
     dtype = tf.string if spec.dtype == np.dtype(object) else tf.as_dtype(spec.dtype)
     return tf.TensorSpec(shape, dtype)
 
 
-# TensorFlow cannot stop a generator that waits; so this one does not wait for longer.
+# TensorFlow cannot stop a generator that waits, so a generator waits at most this long.
 PATIENCE_MS = 100
 
 _classes: Dict[type, type] = {}
 
 
 def _class_of(cls: type) -> type:
-    """A class of TensorFlow's that answers to the name and to `isinstance` of ours."""
+    """Returns a subclass of `tf.data.Dataset` with the name of `cls`, for which `isinstance` with
+    `cls` is true."""
     if cls not in _classes:
 
         class Real(tf.data.Dataset):
@@ -66,7 +67,7 @@ def _class_of(cls: type) -> type:
 
 
 def of_source(cls: type, source: Source) -> tf.data.Dataset:
-    """The dataset `cls` of these samples."""
+    """Returns the samples of a source as a dataset that is an instance of `cls`."""
     if source.is_ranked and not source.is_static and not source.timesteps:
         return _class_of(cls)(source, _of_pieces(source))
     signature = tree.map_structure(lambda spec: tensor_spec(spec, None), source.element_spec)
@@ -77,7 +78,8 @@ def of_source(cls: type, source: Source) -> tf.data.Dataset:
 def _generate(
     source: Source, signature: Any, draw: Callable[[Drawing], Iterator[Any]]
 ) -> tf.data.Dataset:
-    # Address and table may be tensors, known only when the graph runs: they go through it.
+    # Address and table may be tensors whose values are known only when the graph runs. So they are
+    # arguments of the generator.
     def generate(address: Any, table: Any) -> Iterator[Any]:
         drawing = source.open(address, table)
         try:
@@ -91,8 +93,8 @@ def _generate(
 
 
 def _of_pieces(source: Source) -> tf.data.Dataset:
-    """A dataset of items of different shapes. Items that cannot be stacked are passed end to end
-    in one array, which TensorFlow slices."""
+    """Returns a dataset of items of different shapes. Items that cannot be stacked are passed end
+    to end in one array, which TensorFlow slices."""
 
     def joined(spec: specs.TensorSpec) -> Any:
         if None not in spec.shape:
@@ -137,10 +139,10 @@ def of_patterns(
     respect_episode_boundaries: bool,
     is_end_of_episode: Callable[[Any], Any],
 ) -> tf.data.Dataset:
-    """The dataset `cls` of these items; see `PatternDataset`."""
+    """Returns a dataset of items made by patterns, an instance of `cls`; see `PatternDataset`."""
     signature = pattern_items.signature_of(configs, input_dataset.element_spec)
     pack = tree.Structure(signature).pack
-    # Whether a step is the last is worked out by TensorFlow, on tensors, as its authors expect.
+    # TensorFlow calls is_end_of_episode with tensors, as the authors of such functions expect.
     pairs = input_dataset.map(lambda *step: (_only(step), is_end_of_episode(*step)))
     end_spec = pairs.element_spec[1]
     if not (
@@ -171,7 +173,8 @@ _INFO_DTYPES = (np.uint64, np.float64, np.int64, np.float64, np.int32, np.float6
 
 
 def _batch_specs(dataset: Dataset) -> Any:
-    """Of one item of a batch: by the table's signature, or else by a first batch."""
+    """Returns the specs of one item of a batch: from the table's signature, or from a first batch.
+    """
     signature = dataset.signature() if dataset._structure is None else None
     if signature is not None:
         return lists_to_tuples(signature)
@@ -186,8 +189,8 @@ def _batch_specs(dataset: Dataset) -> Any:
 
 
 def of_batches(dataset: Dataset) -> tf.data.Dataset:
-    """See `Dataset.tf`. The shapes are those of the table's signature; without one, those of a
-    first batch, which is drawn for the purpose."""
+    """See `Dataset.tf`. The shapes are those of the table's signature. Without a signature they are
+    those of a first batch, which is drawn for this purpose."""
     if dataset.ragged != "refuse":
         raise ValueError("tf() needs items of one length: ragged='refuse'")
     spec = _batch_specs(dataset)

@@ -32,14 +32,14 @@ class ThreadServer:
     ) -> None:
         self._pid = os.getpid()
         self._final = bool(storage and storage["final_checkpoint"])
-        self.socket: Optional[Tuple[str, int]] = None  # path and number of the file
+        self.socket: Optional[Tuple[str, int]] = None  # its path and inode
         self.store = _core.Store(**store_options)
         self.places = [table._add_to(self.store) for table in tables]
         self._durable = _open(self.store, storage) if storage is not None else None
         addresses = [f"{host}:{port}" for host in hosts]
         temporary = None
         if local_socket and not _needs_credentials(options):
-            # The name of the socket has the port, which is known once the server has started.
+            # The final name of the socket contains the port, which is known after the start only.
             temporary = local_path.socket_path(f"{self._pid:x}.{next(_count)}")
             if temporary is not None:
                 addresses.append("unix:" + temporary)
@@ -94,7 +94,7 @@ class ThreadServer:
 
 
 def _open(store: _core.Store, storage: Mapping[str, Any]) -> _core.Durable:
-    """Opens a data directory, and loads its data or the fallback."""
+    """Opens a data directory. Loads its data, or that of the fallback."""
     storage_module.begin_with(storage["path"], storage["fallback"])
     options = {key: value for key, value in storage.items() if key != "fallback"}
     # stop() writes the last checkpoint, before the tables are closed.

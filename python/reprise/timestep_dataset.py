@@ -9,10 +9,10 @@ __all__ = ["TimestepDataset"]
 
 
 class TimestepDataset(SampleDataset):
-    """The steps of items of a table, one an element: `ReplaySample(info, data)`.
+    """The steps of items of a table. Each element is one step: `ReplaySample(info, data)`.
 
-    The steps of an item come one after the other, each with the item's `info`; nothing marks
-    where an item ends. All columns of an item must have as many rows. `shapes` are those of one
+    The steps of an item follow one another, each with the item's `info`; the end of an item is not
+    marked. All columns of an item must have the same number of rows. `shapes` are those of one
     step.
 
     Everything else is as in `TrajectoryDataset`.

@@ -17,8 +17,8 @@ __all__ = ["TorchDataset"]
 
 
 class TorchDataset(torch.utils.data.IterableDataset):
-    """See `Dataset.torch`. In the workers of a `DataLoader` each draws for itself, over a
-    connection of its own; with `max_samples` each draws its share."""
+    """See `Dataset.torch`. Each worker of a `DataLoader` draws over its own connection, and draws
+    its share of `max_samples`."""
 
     def __init__(self, dataset: Dataset, *, device: Any, pin_memory: Optional[bool]):
         super().__init__()
@@ -41,12 +41,12 @@ class TorchDataset(torch.utils.data.IterableDataset):
 
 
 def _pin(array: np.ndarray) -> torch.Tensor:
-    """A copy in pinned memory."""
+    """Returns a copy in pinned memory."""
     return torch.from_numpy(array).pin_memory()
 
 
 def _memory_like(columns: List[np.ndarray], sets: int) -> List[List[np.ndarray]]:
-    """Sets of arrays in pinned memory; those of strings are plain."""
+    """Returns sets of arrays like `columns` in pinned memory. Arrays of strings are not pinned."""
 
     def like(column: np.ndarray) -> np.ndarray:
         return np.empty_like(column) if column.dtype == object else _pin(column).numpy()
@@ -55,8 +55,8 @@ def _memory_like(columns: List[np.ndarray], sets: int) -> List[List[np.ndarray]]
 
 
 def _pinned(dataset: Dataset) -> Iterator[Batch]:
-    """Batches in pinned memory, whose shapes the first one tells."""
-    if dataset.ragged != "refuse":  # no two batches need have one shape
+    """Yields batches in pinned memory. The first batch determines the shapes."""
+    if dataset.ragged != "refuse":  # batches may differ in shape
         for batch in dataset:
             yield map_batch(_pin, batch)
         return
@@ -73,8 +73,8 @@ def _pinned(dataset: Dataset) -> Iterator[Batch]:
 
 
 def _sent(batches: Iterator[Batch], device: torch.device) -> Iterator[Batch]:
-    """Batches on `device`. Waits for a copy to finish before it takes the next batch, which may
-    reuse the memory."""
+    """Yields batches on `device`. Waits until a copy is done before it takes the next batch, which
+    may reuse the memory."""
     for batch in batches:
         sent = map_batch(lambda t: t.to(device, non_blocking=True), batch, torch.Tensor)
         event = None

@@ -11,34 +11,35 @@ __all__ = ["TrajectoryDataset"]
 
 
 class TrajectoryDataset(SampleDataset):
-    """Items of a table, one an element: `ReplaySample(info, data)`.
+    """Items of a table. Each element is one item: `ReplaySample(info, data)`.
 
-    `data` is a nest like `dtypes`, in which a list has become a tuple. A column has its rows as
-    the first dimension, unless the item was made of a single cell (`history["x"][-1]`).
+    `data` is a nest like `dtypes`, with tuples in place of lists. The first dimension of a column
+    counts its rows, unless the column was made of a single cell (`history["x"][-1]`).
 
-    With TensorFlow it is a `tf.data.Dataset`. Without, it is iterated over as it is, elements
-    are NumPy arrays, and it has the methods of `reprise.sample_dataset.Pipeline`; then
-    `.batch(n)` stacks in C. (`reprise.Dataset` is the quicker way to batches, with or without
-    TensorFlow.)
+    With TensorFlow this is a `tf.data.Dataset`. Without TensorFlow it is an iterable of NumPy
+    arrays with the methods of `reprise.sample_dataset.Pipeline`, and `.batch(n)` stacks in C.
+    (`reprise.Dataset` makes batches faster, with or without TensorFlow.)
 
-    The sequence ends after `max_samples` items, or when the rate limiter has let none through
+    The sequence ends after `max_samples` items, or when the rate limiter has admitted no sample
     for `rate_limiter_timeout_ms`.
 
     Args:
-      server_address: of the server.
-      table: its name.
-      dtypes: of the columns, a nest.
-      shapes: of the columns, a nest built alike; None stands for a dimension that varies.
-      max_in_flight_samples_per_worker: items that each worker draws ahead, two or three times
-        the size of your batches.
-      num_workers_per_iterator: parallel streams; -1: one. A queue needs one, to keep its order.
-      max_samples_per_stream: items after which a stream is made anew; -1: no limit.
+      server_address: the address of the server.
+      table: the name of the table.
+      dtypes: a nest of the dtypes of the columns.
+      shapes: a nest of the shapes of the columns, with the same structure. None stands for a
+        dimension that varies.
+      max_in_flight_samples_per_worker: how many items each worker draws ahead. Two or three times
+        the batch size is a good value.
+      num_workers_per_iterator: parallel streams; -1: one. A queue needs one to keep its order.
+      max_samples_per_stream: the number of items after which a stream is replaced by a new one; -1:
+        no limit.
       rate_limiter_timeout_ms: see above; -1: for ever.
       max_samples: see above; -1: no end.
 
     Raises:
-      ValueError: a number is out of range, or `dtypes` and `shapes` are not built alike. When
-        it is iterated: the table's signature, or an item, is not what was asked for (with
+      ValueError: a number is out of range, or `dtypes` and `shapes` differ in structure. During
+        iteration: the table's signature, or an item, does not match `dtypes` and `shapes` (with
         TensorFlow: `tf.errors.InvalidArgumentError`).
     """
 

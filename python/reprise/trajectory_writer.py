@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The trajectory writer: append steps, make items of any of the recent ones.
+"""The trajectory writer, which appends steps and makes items of any recent rows.
 
     with client.trajectory_writer(num_keep_alive_refs=3) as writer:
         for step in episode:
@@ -11,9 +11,9 @@
                 })
         writer.end_episode()
 
-Every leaf of a step is a row of a column; rows are collected into chunks, and every item that
-uses a row shares it. `writer.history` has the structure of the steps; what is picked from it by
-an int, a slice or a list of ints is a `TrajectoryColumn`, and an item is any nest of those.
+Every leaf of a step is a row of a column. Rows are collected into chunks, and all items that use a
+row share it. `writer.history` has the structure of the steps. Indexing one of its leaves by an int,
+a slice or a list of ints gives a `TrajectoryColumn`, and an item is any nest of those.
 """
 
 from __future__ import annotations
@@ -35,25 +35,24 @@ Path = Tuple[Union[int, str], ...]
 class TrajectoryWriter(_core.TrajectoryWriter):
     """Writes steps, and items made of them. Made by `Client.trajectory_writer`.
 
-    One thread at a time uses it; calls from others wait. As a context manager it flushes at the
-    end. If an exception ends the block, or the flush, it is closed without waiting: items that
-    are not confirmed are dropped, and their number is logged. `close()` and garbage collection
-    drop them as well.
+    If several threads use a writer, one call runs at a time. As a context manager, the writer
+    flushes at the end. If an exception ends the block or the flush, the writer is closed without
+    waiting: items that are not confirmed are dropped, and their number is logged. `close()` and
+    garbage collection drop such items as well.
     """
 
     def __init__(self, client: _core.Client, num_keep_alive_refs: int, *, validate: bool = True,
                  max_items: int = 0, max_bytes: int = 0,
                  timeout: Optional[float] = None) -> None:
-        """A writer whose items may refer to the last `num_keep_alive_refs` values of a column.
+        """Makes a writer. Its items may refer to the last `num_keep_alive_refs` rows of a column.
 
         Args:
           client: the extension's client.
           num_keep_alive_refs: see above; `configure` changes it for one column.
-          validate: compare items with the signature of their table when they are created. For
-            that the server must answer: waits for it at most `timeout` seconds.
-          max_items: how many items may be created and not confirmed before `create_item` waits;
-            0: 100,000.
-          max_bytes: the same for the bytes that they hold; 0: 1 GiB.
+          validate: compare each item with the signature of its table when it is created. The
+            constructor then waits for the signatures, at most `timeout` seconds.
+          max_items: how many items may be unconfirmed before `create_item` waits; 0: 100,000.
+          max_bytes: how many bytes unconfirmed items may have before `create_item` waits; 0: 1 GiB.
         """
         super().__init__(client, num_keep_alive_refs, validate=validate, max_items=max_items,
                          max_bytes=max_bytes, timeout=timeout)
@@ -69,7 +68,7 @@ class TrajectoryWriter(_core.TrajectoryWriter):
             if exc_type is None:
                 self.flush()
                 return
-        except BaseException:  # Ctrl-C too: nothing is waited for any more
+        except BaseException:  # Ctrl-C is one
             self._drop()
             raise
         self._drop()
@@ -86,17 +85,17 @@ class TrajectoryWriter(_core.TrajectoryWriter):
         """Sets the options of one column, which need not exist yet.
 
         Args:
-          path: the keys and positions on the way to the leaf: `("observation", 0)`.
-          num_keep_alive_refs: how many of its latest values items may refer to.
-          max_chunk_length: rows a chunk; None: tuned to the data.
-          codec: "snappy", "none", "zstd" or "lz4" (the last two are not for Reverb's clients).
-            None: snappy, and none for rows under 1 KiB.
+          path: the keys and indices that lead to the leaf, such as `("observation", 0)`.
+          num_keep_alive_refs: how many of the column's latest rows items may refer to.
+          max_chunk_length: the number of rows in a chunk; None: tuned to the data.
+          codec: "snappy", "none", "zstd" or "lz4"; Reverb's clients cannot read the last two.
+            None: "none" for rows under 1 KiB, "snappy" for others.
           delta: store integers as differences between rows.
 
         Raises:
           ValueError: `num_keep_alive_refs` < 1, `max_chunk_length` not in
             [1, num_keep_alive_refs], an unknown codec.
-          StatusError: the column has rows.
+          StatusError: the column already has rows.
         """
         if num_keep_alive_refs < 1:
             raise ValueError(f"num_keep_alive_refs ({num_keep_alive_refs}) must be a positive "
@@ -116,8 +115,8 @@ class TrajectoryWriter(_core.TrajectoryWriter):
             self._configs[path] = config
 
     def _learn(self, data: Any) -> Tuple[Any, List[int]]:
-        """Called for a step of a new structure. Returns the new nest of histories (None: as
-        before), and the column of each leaf (-1: the leaf must be None)."""
+        """Called by the C extension for a step of a new structure. Returns the new nest of
+        histories (None: unchanged), and the column of each leaf (-1: the leaf must be None)."""
         leaves = tree.flatten_with_path(data)
         nest = self._merge(self._nest, data, ()) if leaves or self._nest is None else self._nest
         changed = None
@@ -127,7 +126,7 @@ class TrajectoryWriter(_core.TrajectoryWriter):
         return changed, [-1 if column is None else column._number for column in columns]
 
     def _create(self, nest: Any, path: Path) -> Any:
-        """The nest, with a column for each leaf."""
+        """Returns the nest with a column for each leaf."""
         if tree.is_nested(nest):
             return _rebuild(nest, [(key, self._create(child, path + (key,)))
                                    for key, child in _children(nest)])
@@ -157,12 +156,12 @@ class TrajectoryWriter(_core.TrajectoryWriter):
 
 
 def _fields(nest: Any) -> Optional[Tuple[str, ...]]:
-    """The fields of a named tuple; None for anything else."""
+    """Returns the fields of a named tuple; None for other objects."""
     return getattr(type(nest), "_fields", None) if isinstance(nest, tuple) else None
 
 
 def _children(nest: Any) -> List[Tuple[Any, Any]]:
-    """The parts of a nest, each with its key, in the order in which they were given."""
+    """Returns the parts of a nest in their own order, each with its key."""
     if isinstance(nest, Mapping):
         return list(nest.items())
     fields = _fields(nest)
@@ -170,7 +169,7 @@ def _children(nest: Any) -> List[Tuple[Any, Any]]:
 
 
 def _rebuild(nest: Any, children: List[Tuple[Any, Any]]) -> Any:
-    """A nest of the same type with other children, which may be more."""
+    """Returns a nest of the same type with these children, which may be more than it had."""
     if isinstance(nest, Mapping):
         made: Any = dict(children)
         if type(nest) is dict:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Nests: structures of dicts, lists and tuples, by the rules of dm-tree.
 
-Dicts (any mapping) are flattened in the order of their sorted keys; lists, tuples and named
-tuples in theirs. Everything else, None and strings included, is a leaf. The functions have the
-names and the arguments that they have in dm-tree, as far as they are here.
+Dicts and other mappings are flattened in the order of their sorted keys, and lists, tuples and
+named tuples in their own order. Any other object, such as None or a string, is a leaf. The
+functions have the same names and arguments as in dm-tree, which has more of them.
 
     >>> flatten({"b": 2, "a": [0, 1]})
     [0, 1, 2]
@@ -36,7 +36,7 @@ Path = Tuple[Any, ...]
 
 
 def unflatten_as(structure: Nest, flat_sequence: Iterable[Any]) -> Nest:
-    """A nest like `structure` with the leaves of `flat_sequence`.
+    """Returns a nest like `structure` with the leaves of `flat_sequence`.
 
     >>> unflatten_as({"b": 0, "a": (0, 0)}, [1, 2, 3])
     {'b': 3, 'a': (1, 2)}
@@ -45,7 +45,7 @@ def unflatten_as(structure: Nest, flat_sequence: Iterable[Any]) -> Nest:
 
 
 def _columns(structures: Sequence[Nest], check_types: bool) -> Tuple[Structure, List[List[Any]]]:
-    """The structure of the first nest, and the leaves of each."""
+    """Returns the structure of the first nest, and the leaves of each nest."""
     if not structures:
         raise ValueError("at least one nest is needed")
     shape = Structure(structures[0])
@@ -54,7 +54,7 @@ def _columns(structures: Sequence[Nest], check_types: bool) -> Tuple[Structure, 
     depths = [len(path) for path in shape.paths()]
     for other in structures[1:]:
         if [len(path) for path in Structure(other).paths()] != depths:
-            shape.flatten(other)  # says how they differ
+            shape.flatten(other)  # raises an error that says how they differ
     return shape, [flatten(s) for s in structures]
 
 
@@ -69,7 +69,7 @@ def map_structure(func: Callable[..., Any], *structures: Nest, check_types: bool
 
 
 def flatten_with_path(structure: Nest) -> List[Tuple[Path, Any]]:
-    """Returns the leaves, each with its path: a tuple of keys and positions.
+    """Returns the leaves, each with its path: a tuple of keys and indices.
 
     >>> flatten_with_path({"a": [7, 8]})
     [(('a', 0), 7), (('a', 1), 8)]
@@ -79,19 +79,20 @@ def flatten_with_path(structure: Nest) -> List[Tuple[Path, Any]]:
 
 def map_structure_with_path(func: Callable[..., Any], *structures: Nest,
                             check_types: bool = True) -> Nest:
-    """`func(path, *leaves)` of the leaves of the nests, packed like the first."""
+    """Calls `func(path, *leaves)` for each leaf. Returns a nest of the results like the first nest.
+    """
     shape, columns = _columns(structures, check_types)
     return shape.pack([func(*row) for row in zip(shape.paths(), *columns)])
 
 
 def assert_same_structure(a: Nest, b: Nest, check_types: bool = True) -> None:
-    """ValueError unless the nests have the same structure; TypeError if types differ, such as a
-    list and a tuple. Mappings of any types are alike if they have the same keys."""
+    """Raises ValueError if the nests differ in structure, and TypeError if they differ in type, as
+    a list and a tuple do. Mappings of different types are equal if they have the same keys."""
     _columns((a, b), check_types)
 
 
 def _children(nest: Nest) -> Sequence[Tuple[Any, Any]]:
-    """The parts of a nest, each with its key, in flattened order."""
+    """Returns the parts of a nest in flattened order, each with its key."""
     if isinstance(nest, collections.abc.Mapping):
         return [(key, nest[key]) for key in sorted(nest)]
     fields = getattr(type(nest), "_fields", None) if isinstance(nest, tuple) else None

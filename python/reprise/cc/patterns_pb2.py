@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The messages of patterns, by the name Reverb has for their module."""
+"""The messages for patterns, under the module name that they have in Reverb."""
 
 from reprise.pattern_protos import Condition, PatternNode, Priority, StructuredWriterConfig
 

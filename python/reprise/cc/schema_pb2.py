@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The messages of `TableInfo`, by the name Reverb has for their module: `reprise.protos`."""
+"""The messages in a `TableInfo`, under the module name that they have in Reverb."""
 
 from reprise.protos import (
     KeyDistributionOptions,

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checkpointers, where Reverb has them."""
+"""Checkpointers, under the module names that they have in Reverb."""

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checkpointers: where a server's checkpoints are.
+"""Checkpointers, which say where a server keeps its checkpoints.
 
-A server that is given one loads the newest checkpoint there and writes others when
-`Client.checkpoint` asks for it. `reprise.Storage` has more to choose from: checkpoints at
-intervals, a journal, data that is larger than the memory.
+A server with a checkpointer loads the newest checkpoint in the checkpointer's directory, and writes
+a new one when `Client.checkpoint` is called. `reprise.Storage` has more options: periodic
+checkpoints, a journal, data that is larger than the memory.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ class CheckpointerBase(metaclass=abc.ABCMeta):
 
 
 class DefaultCheckpointer(CheckpointerBase):
-    """Checkpoints in a directory.
+    """Keeps checkpoints in a directory.
 
     Args:
-      path: the directory, which no other server may have at the same time.
-      group: kept, and without effect.
+      path: the directory, which no other server may use at the same time.
+      group: stored, but without effect.
       fallback_checkpoint_path: a checkpoint to start from if the directory has none.
     """
 
@@ -50,7 +50,7 @@ class DefaultCheckpointer(CheckpointerBase):
 
 
 class TempDirCheckpointer(DefaultCheckpointer):
-    """Checkpoints in a new directory among the temporary ones."""
+    """Keeps checkpoints in a new temporary directory."""
 
     def __init__(self) -> None:
         import tempfile

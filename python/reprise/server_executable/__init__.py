@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A server as a program, as Reverb has it."""
+"""A server as a program, under the module names that it has in Reverb."""

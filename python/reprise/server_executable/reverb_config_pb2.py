@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The configuration of a server, by the name Reverb has for its module."""
+"""The message for the configuration of a server, under the module name that it has in Reverb."""
 
 from reprise.protos import ReverbServerConfig
 

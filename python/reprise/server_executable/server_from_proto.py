@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables from messages: those of `reprise.protos`, or protobuf's of the same names.
+"""Makes tables from messages, which are those of `reprise.protos` or protobuf's of the same names.
 
-The command line has a configuration of its own, and does more with it: `reprise serve --help`.
+The command line has a different configuration, with more options: `reprise serve --help`.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ __all__ = ["rate_limiter_from_proto", "selector_from_proto", "tables_from_proto"
 
 
 def selector_from_proto(s: Any) -> reverb_types.SelectorType:
-    """The selector that a `KeyDistributionOptions` describes.
+    """Returns the selector that a `KeyDistributionOptions` describes.
 
     Raises:
-      ValueError: a boolean of it is there and false.
-      NotImplementedError: it describes none.
+      ValueError: the boolean field that names the selector is false.
+      NotImplementedError: the message names no selector.
     """
     return pybind.selector_from_options(s)
 
 
 def rate_limiter_from_proto(proto: Any) -> rate_limiters.RateLimiter:
-    """The limiter that a `RateLimiterCheckpoint` describes."""
+    """Returns the limiter that a `RateLimiterCheckpoint` describes."""
     return rate_limiters.RateLimiter(
         samples_per_insert=proto.samples_per_insert,
         min_size_to_sample=proto.min_size_to_sample,
@@ -34,7 +34,7 @@ def rate_limiter_from_proto(proto: Any) -> rate_limiters.RateLimiter:
 
 
 def tables_from_proto(configs: Sequence[Any]) -> List[server.Table]:
-    """The tables that messages of type `PriorityTableCheckpoint` describe, empty."""
+    """Returns new, empty tables for messages of type `PriorityTableCheckpoint`."""
     return [
         server.Table(
             name=config.table_name,

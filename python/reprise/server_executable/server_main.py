@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A server from a configuration in protobuf's text format, as Reverb's `reverb_server`.
+"""Runs a server with a configuration in protobuf's text format, like Reverb's `reverb_server`.
 
     python -m reprise.server_executable.server_main --config '
         port: 8000
@@ -9,7 +9,7 @@
           rate_limiter { samples_per_insert: 1 min_size_to_sample: 1 min_diff: 0 max_diff: 1000 }
         }'
 
-`reprise serve` has a configuration that can say more, and needs no Python.
+The configuration of `reprise serve` has more options, and that command does not need Python.
 """
 
 from __future__ import annotations

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Messages, where Reverb has them."""
+"""Messages, under the module names that they have in Reverb."""

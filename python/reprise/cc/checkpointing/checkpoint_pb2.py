@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables as configurations have them, by the name Reverb has for their module."""
+"""The messages for tables in configurations, under the module name that they have in Reverb."""
 
 from reprise.protos import PriorityTableCheckpoint, RateLimiterCheckpoint
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`reprise.checkpointers`, by the name some programs import it by."""
+"""`reprise.checkpointers`, under another module name that it has in Reverb."""
 
 from reprise.checkpointers import (
     CheckpointerBase,
