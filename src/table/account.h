@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Accounting of memory: an account for each table, a budget for all tables of a store.
  *
- * An account counts the bytes of each item (its trajectory and its index entries), of each
- * chunk once, even if several items refer to it, and the number of episodes. A chunk is counted
- * from the first item that refers to it until the last is removed. The number of references of
- * a table to a chunk is stored in the chunk (chunk/holders.h).
+ * An account counts the bytes of each item (its trajectory and its index entries), the bytes of
+ * each chunk (once, even if several items refer to it), and the number of episodes. A chunk is
+ * counted from the first item that refers to it until the last is removed. The number of
+ * references of a table to a chunk is stored in the chunk (chunk/holders.h).
  *
- * The tables of a store share a budget. It counts a chunk once for all tables, and it also
- * counts idle index memory: of slots whose items were removed.
+ * The tables of a store share a budget. The budget counts a chunk once for all tables. It also
+ * counts idle index memory: that of slots whose items were removed.
  *
  * Invariants:
- *   A1  account.bytes is the sum of item_cost over the items counted in and of cost over the
- *       chunks that these refer to, each chunk once;
+ *   A1  account.bytes is the sum of item_cost over the items in the account and of the memory
+ *       of the chunks that these refer to, each chunk once;
  *   A2  budget.used plus `unsettled` of all accounts is the sum of item_cost over all items, of
- *       cost over all chunks that any table holds, and of `idle` over all accounts;
- *   A3  with a limit, rp_account_settle_within() never takes budget.used past it, nor past what
- *       budget.lost leaves of it;
+ *       the memory of all chunks that any table holds, and of `idle` over all accounts;
+ *   A3  with a limit, rp_account_settle_within() never takes budget.used past the limit less
+ *       budget.lost;
  *   A4  in a store with a disk tier, budget.lost is part of `resident` and `small` of the tier,
  *       and does not count against the limit of the budget, which includes bytes on disk;
  *   A5  the bit of chunk_counts.used is set exactly for the sizes whose count is not 0.
@@ -37,20 +37,19 @@ typedef struct rp_budget {
     rp_refcount refs; /* of the store, and of each table */
     rp_allocator alloc;
     rp_mutex entry; /* with a limit: held from rp_account_enter() until the account is settled
-                       or the item taken back, so that another table cannot share one of its
-                       chunks before the budget has counted it */
+                       or the item taken back, so that another table cannot share a chunk of the
+                       item before the budget has counted the chunk */
     rp_mutex mu;    /* guards the queue of tables that wait for bytes */
     uint64_t limit; /* 0: none. Constant, like the policy */
     rp_budget_policy policy;
     rp_spill *spill;           /* the disk tier, or NULL. Set before the store is in use */
     atomic_uint_fast64_t used; /* A2 */
     atomic_uint_fast64_t idle; /* of `used`: idle index memory */
-    atomic_uint_fast64_t lost; /* memory lost to fragmentation; not part of `used`.
-                                  rp_budget_set_lost() */
+    atomic_uint_fast64_t lost; /* memory lost to fragmentation; not part of `used` */
     atomic_uint_fast64_t
-        kept;                 /* N1 of chunk/keep.h; not part of `used`, without a limit here */
-    atomic_bool wants_relief; /* an insert waits because of lost bytes: rp_store_relieve() */
-    atomic_uint_fast32_t cuts;    /* open cuts, which keep items that were removed */
+        kept; /* memory of kept chunks (N1 of chunk/keep.h); not part of `used` */
+    atomic_bool wants_relief;  /* an insert waits because of lost bytes (rp_store_relieve()) */
+    atomic_uint_fast32_t cuts; /* open cuts, which keep items that were removed */
     atomic_uint_fast32_t waiting; /* tables in the queue of tables that wait for bytes */
     rp_table *first_waiter, *last_waiter RP_GUARDED_BY(mu); /* operation/table_unlock.c */
 } rp_budget;
@@ -69,21 +68,21 @@ typedef struct rp_sizes {
 
 typedef struct rp_account {
     rp_budget *budget;
-    uint16_t id;          /* among the holders of a chunk: >= 1, unique within the budget */
-    uint64_t bytes;       /* A1 */
-    uint64_t chunk_bytes; /* messages of the chunks */
+    uint16_t id;    /* of the table, as a holder of chunks: >= 1, unique within the budget */
+    uint64_t bytes; /* A1 */
+    uint64_t chunk_bytes; /* bytes of the messages of the chunks */
     uint64_t idle;        /* idle index memory that the budget counts */
     uint64_t small_bytes; /* with a disk tier: bytes that never go to disk */
     int64_t deleted_episodes;
-    rp_count_map episodes; /* chunks held, by episode */
-    rp_count_map spilled;  /* references to chunks that have no entry free for us, by chunk */
-    rp_sizes chunk_counts; /* of the items: their numbers of chunks */
+    rp_count_map episodes; /* by episode: the number of chunks held */
+    rp_count_map spilled;  /* by chunk: references to chunks that have no free entry */
+    rp_sizes chunk_counts; /* the number of chunks of each item */
     int64_t unsettled;     /* change of budget.used that has not been applied */
     int64_t kept;          /* change of budget.kept that has not been applied */
     uint64_t freed;        /* bytes released since the field was last set to 0 */
-    /* Changes that the disk tier, if there is one, has not been told. */
+    /* Changes that have not been reported to the disk tier, if there is one. */
     size_t moved_count;
-    uint64_t moved_bytes; /* of chunks that got a holder */
+    uint64_t moved_bytes; /* bytes of the chunks that got a holder */
     int64_t moved_small;  /* change of the bytes that never go to disk */
     rp_chunk *moved[RP_MAX_MOVED];
 } rp_account;
@@ -101,15 +100,16 @@ void rp_account_deinit(rp_account *a);
 /* Makes room for `chunk_count` more chunks. RP_NO_RESOURCE, with nothing changed. */
 RP_NODISCARD rp_status rp_account_reserve(rp_account *a, size_t chunk_count);
 
-/* Binds the chunks of a trajectory to the budget. RP_INVALID if one belongs to another: a chunk
- * cannot be in two stores. Needs no lock. */
+/* Binds the chunks of a trajectory to the budget. RP_INVALID if a chunk is bound to another
+ * budget: a chunk cannot be in two stores. Needs no lock. */
 RP_NODISCARD rp_status rp_budget_claim(rp_budget *b, const rp_trajectory *trajectory,
                                        rp_error *err);
 
 /* Bytes in use. Safe from any thread. */
 uint64_t rp_budget_used(const rp_budget *b);
 
-/* Changes budget.kept, modulo 2^64 (chunk/keep.h). Any thread, as the next. */
+/* Adds `change` to budget.kept, modulo 2^64 (chunk/keep.h); returns budget.kept. Both are safe
+ * from any thread. */
 void rp_budget_add_kept(rp_budget *b, uint64_t change);
 uint64_t rp_budget_kept(const rp_budget *b);
 
@@ -138,11 +138,11 @@ void rp_account_remove(rp_account *a, const rp_trajectory *trajectory);
  * largest number. 0 if there is no item. */
 size_t rp_account_most_chunks(const rp_account *a);
 
-/* The changes that adding an item has made. */
+/* How adding an item has changed the account. */
 typedef struct rp_entry {
-    uint64_t bytes;    /* of the account */
-    int64_t unsettled; /* of the budget */
-    size_t episodes;   /* new to the account */
+    uint64_t bytes;    /* added to account.bytes */
+    int64_t unsettled; /* added to account.unsettled */
+    size_t episodes;   /* episodes that are new to the account */
 } rp_entry;
 
 /* Adds an item tentatively, to find out whether it fits. While it is in the account, other
@@ -156,8 +156,8 @@ void rp_account_take_back(rp_account *a, const rp_trajectory *trajectory,
 /* The functions below take `spare`: the slots of the table without an item, which cause idle
  * index memory. */
 
-/* Bytes by which the budget would exceed its limit if the account were settled now; 0 if none,
- * or if there is no limit. */
+/* Bytes by which the budget would exceed its limit if the account were settled now. 0 if it
+ * would not, or if there is no limit. */
 uint64_t rp_account_shortage(const rp_account *a, size_t spare);
 
 /* Bytes that the budget would gain if the item `leaving` were removed. Chunks that it shares
@@ -168,16 +168,17 @@ uint64_t rp_account_gain(const rp_account *a, const rp_trajectory *leaving, size
  * in their account, were removed. */
 uint64_t rp_account_most_gain(uint64_t bytes, size_t count, size_t spare);
 
-/* Settles the account if the budget stays within its limit (A3); else returns false. The caller
- * has held budget.entry since rp_account_enter(). */
+/* Settles the account if the budget then stays within its limit (A3); else returns false. The
+ * caller has held budget.entry since rp_account_enter(). */
 bool rp_account_settle_within(rp_account *a, size_t spare);
 
 /* Applies the changes to the budget, even beyond its limit, and reports them to the disk tier.
  * Called once per batch, before references to removed items are dropped. */
 void rp_account_settle(rp_account *a, size_t spare);
 
-/* True if an empty table should free its indexes: the budget counts idle memory of it, and a
- * table waits for bytes, or all idle memory is over 1/16 of the limit. */
+/* True if an empty table should free its indexes. That is so if the budget counts idle memory
+ * of this table, and either a table waits for bytes or the idle memory of all tables is over
+ * 1/16 of the limit. */
 bool rp_account_has_much_idle(const rp_account *a);
 
 /* Frees unused memory of the maps, including room made by rp_account_reserve(). Called before
@@ -192,10 +193,11 @@ bool rp_account_has_room(const rp_account *a, const rp_trajectory *trajectory);
 uint64_t rp_account_small(const rp_account *a);
 /* Bytes of memory that an item would add. */
 uint64_t rp_account_new_bytes(const rp_trajectory *trajectory);
-/* Of the bytes that never go to disk, those that removing an item of this table would free. */
+/* The bytes that removing the item `leaving` of this table would free, of those that never go
+ * to disk. */
 uint64_t rp_account_small_gain(const rp_account *a, const rp_trajectory *leaving);
-/* Bytes that a trajectory would lack if everything that can go to disk had gone; 0 without a
- * disk tier. */
+/* Bytes of memory that a trajectory would lack even if all bytes that can go to disk were
+ * there; 0 without a disk tier. */
 uint64_t rp_account_small_shortage(const rp_account *a, const rp_trajectory *trajectory);
 
 /* Zeroes the episode counters. The caller has removed every item. */

@@ -21,9 +21,9 @@ struct rp_draw_room {
 };
 
 /* An asynchronous operation. If it cannot complete at once, the table parks it and calls
- * on_done when it is complete. The caller owns the struct; it must not be moved or freed, nor
- * the memory it points to, until the operation is complete. Zero-initialise it and fill in the
- * fields before the results. */
+ * on_done when it is complete. The caller owns the struct and holds a reference to the table.
+ * Until the operation is complete, neither the struct nor the memory that it points to may be
+ * moved or freed. Zero-initialise it and fill in the fields before the results. */
 typedef struct rp_op rp_op;
 struct rp_op {
     /* for an insert */
@@ -39,10 +39,10 @@ struct rp_op {
     /* The deadline. RP_NOW does not wait for the rate limiter. Disk reads still happen: with an
      * on_done the operation is complete after them, without one the call blocks for them. */
     int64_t until_ns;
-    /* Called once if the operation was parked: on the thread whose call made it possible, or
-     * that read the last of its samples from disk, with no lock held. May be called before
-     * rp_table_start_insert() or _sample() has returned. It may start other operations, but
-     * must not wait for one. Must be set unless until_ns is RP_NOW. */
+    /* Called once if the operation was parked, with no lock held: on the thread whose call made
+     * the operation possible, or on the thread that read the last of its samples from disk. May
+     * be called before rp_table_start_insert() or _sample() has returned. It may start other
+     * operations, but must not wait for one. Must be set unless until_ns is RP_NOW. */
     void (*on_done)(rp_op *op);
     /* Called under the table's lock when an insert is parked, by the thread that started it,
      * and when some items of a parked insert, `done` in all, have been inserted and the rest
@@ -55,10 +55,11 @@ struct rp_op {
     size_t done;  /* items inserted or drawn */
     rp_status status;
     rp_error error;
-    size_t refused;      /* RP_INVALID because of an item: its index; else 0 */
-    size_t held_bytes;   /* taken from `room` for the samples: the caller gives them back after
-                            it has released the samples */
-    size_t lacked_bytes; /* > 0: it ended because `room` has fewer than these left */
+    size_t refused;    /* index of the item because of which the status is RP_INVALID; else 0 */
+    size_t held_bytes; /* taken from `room` for the samples: the caller gives these bytes back
+                          after it has released the samples */
+    size_t lacked_bytes; /* > 0: the operation ended because `room` has fewer bytes left than
+                            this */
     uint64_t lsn; /* of the last journal record that the operation wrote or depends on: the
                      operation is durable when all records up to this one are
                      (reprise/durable.h). 0: no journal, or nothing was done */
@@ -69,19 +70,19 @@ struct rp_op {
     int64_t started_ns;
     int64_t number; /* counts the operations ever parked in its queue */
     size_t parked_at;
-    size_t more_bytes; /* of held_bytes: for items that have not been drawn yet */
+    size_t more_bytes; /* part of held_bytes that is for items not drawn yet */
     bool is_insert, parked, was_parked;
     bool waits_for_disk; /* the journal had no room for the next items */
 };
 
-/* Starts an insert or a sample. True if it is complete: look at op->status; on_done is not
- * called. False if it is parked. */
+/* Starts an insert or a sample. Returns true if it is complete: op->status is set, and on_done
+ * is not called. Returns false if it is parked. */
 RP_NODISCARD bool rp_table_start_insert(rp_table *table, rp_op *op);
 RP_NODISCARD bool rp_table_start_sample(rp_table *table, rp_op *op);
 
-/* Cancels a parked operation. True: it is complete, with `status` (RP_OK if a sample had drawn
- * items), and on_done will not be called. False: it was complete already, or on_done is about
- * to be called. */
+/* Cancels a parked operation. Returns true if the operation is now complete, with `status`
+ * (RP_OK if a sample had drawn items); then on_done is not called. Returns false if it was
+ * complete already, or on_done is about to be called. */
 bool rp_op_withdraw(rp_op *op, rp_status status);
 
 /* Completes the parked operations of a table whose deadline is not after `now_ns`, and calls

@@ -22,7 +22,7 @@ typedef struct rp_rate_limiter {
 } rp_rate_limiter;
 
 /* Checks options. Returns RP_INVALID, with the reason, if a number is out of range or the
- * limiter could come to block both inserts and samples for ever. Takes constant time. */
+ * limiter could block both inserts and samples for ever. Takes constant time. */
 RP_NODISCARD rp_status rp_limiter_check(const rp_limiter_options *options, rp_error *err);
 
 /* `options` have passed rp_limiter_check(). */

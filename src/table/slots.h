@@ -2,8 +2,8 @@
 /* The items of a table: fixed-size slots in blocks of 16 KiB, identified by number.
  *
  * A slot is free, live or retired. A retired slot holds an item that was removed from the table
- * and whose trajectory has not been released: that happens outside the table's lock (L2), in
- * the caller of rp_slots_reclaim().
+ * and whose trajectory has not been released. The caller of rp_slots_reclaim() releases it,
+ * outside the table's lock.
  *
  *   take: free or new -> live     retire: live -> retired     reclaim: retired -> free
  *
@@ -45,8 +45,8 @@ typedef struct rp_slot {
     double priority;
     rp_trajectory *trajectory;
     int64_t inserted_at_ns;
-    uint64_t turn;          /* next_turn of the table when its priority was set */
-    uint64_t sequence : 56; /* next_sequence of the slots when it was inserted */
+    uint64_t turn;          /* next_turn of the table when the priority was set */
+    uint64_t sequence : 56; /* next_sequence of the slots when the item was inserted */
     uint64_t state : 8;     /* rp_slot_state */
     int32_t times_sampled;
     uint32_t tag;        /* of the key, in the table's map */
@@ -97,11 +97,11 @@ static inline size_t rp_slots_copy_of(const rp_slots_cut *cut, size_t block)
     return copy == 0 ? RP_NOT_SAVED : (size_t)(copy - 1) * RP_SLOTS_PER_BLOCK;
 }
 
-enum { RP_MAX_SLABS = 64 }; /* enough, as the table doubles each time */
+enum { RP_MAX_SLABS = 64 }; /* enough, as the capacity doubles each time */
 
 typedef struct rp_slots {
     rp_slot **blocks;
-    size_t block_count; /* room in `blocks` */
+    size_t block_count; /* capacity of `blocks` */
     rp_slab slabs[RP_MAX_SLABS];
     size_t slab_count;
     size_t capacity; /* slots that have memory */

@@ -27,35 +27,39 @@ typedef struct rp_sample_load {
 
 typedef struct rp_spill rp_spill;
 struct rp_spill {
-    /* Each of these chunks has got its first holder or lost its last one, perhaps several times
-     * since: the tier tests which. Called under the lock of the table that changed, before the
-     * table drops its references; cannot fail. Contains only chunks whose bytes can go to disk.
-     * An empty list reports that memory has become full of other bytes. */
+    /* Reports chunks that have got their first holder or lost their last one. Their holders may
+     * have changed again meanwhile, so the tier tests whether a chunk has holders. Called under
+     * the lock of the table that changed, before the table drops its references; cannot fail.
+     * Only chunks whose bytes can go to disk are reported. With `count` 0, reports that other
+     * bytes have filled the memory. */
     void (*moved)(rp_spill *spill, rp_chunk *const *chunks, size_t count);
-    /* An insert waits until `bytes` more fit into memory. The tier retries its table when they
-     * do, or if that takes long: an insert that still waits calls again. Under its table's
-     * lock. */
+    /* Reports that an insert waits until `bytes` more fit into memory. The tier retries the
+     * table of the insert when they fit, or if that takes long; an insert that still waits then
+     * calls this again. Called under the lock of the table. */
     void (*make_room)(rp_spill *spill, uint64_t bytes);
-    /* True if nothing has to be read: the load is complete, and on_done is not called. */
+    /* Starts a load. Returns true if nothing has to be read: the load is complete, and on_done
+     * is not called. */
     bool (*start_load)(rp_spill *spill, rp_sample_load *load);
     uint64_t limit;                /* on `resident`; constant */
     atomic_uint_fast64_t resident; /* bytes of tables in memory */
-    atomic_uint_fast64_t small;    /* of these, bytes that never go to disk: of items, of chunk
-                                      headers, of small chunks */
-    atomic_bool is_failing;        /* the disk cannot be written */
+    atomic_uint_fast64_t small; /* those of `resident` that never go to disk: of items, of chunk
+                                   headers, of small chunks */
+    atomic_bool is_failing;     /* the disk cannot be written */
 };
 
 /* Loads samples and waits for completion. */
 RP_NODISCARD rp_status rp_spill_load(rp_spill *spill, rp_sample *samples, size_t count,
                                      rp_error *err);
 
-/* Reads the samples of a completed operation into memory, if there is a tier. True: done.
- * False: on_done will be called, and the operation may be freed already. If reading fails, the
- * samples are released and the operation fails. Not under a lock. */
+/* Reads the samples of a completed operation into memory, if there is a tier. Returns true if
+ * they are in memory. If it returns false, on_done will be called, and the operation may be
+ * freed already. If reading fails, the samples are released and the operation fails. Not under
+ * a lock. */
 bool rp_op_load(rp_op *op);
 
-/* Looks items up without counting as sampling: out[i] is the item of keys[i], or has a NULL
- * trajectory if there is none. probability and weight are 0. Release as after sampling.
+/* Looks items up, which does not count as sampling: out[i] is the item of keys[i], or has a
+ * NULL trajectory if there is none. probability and weight are 0. Release the results with
+ * rp_samples_release().
  * RP_CANCELLED (closed; nothing to release). */
 RP_NODISCARD rp_status rp_table_peek(rp_table *table, const uint64_t *keys, size_t count,
                                      rp_sample *out, size_t *found, rp_error *err);
@@ -65,7 +69,8 @@ RP_NODISCARD rp_status rp_table_peek(rp_table *table, const uint64_t *keys, size
 RP_NODISCARD rp_status rp_table_peek_unread(rp_table *table, const uint64_t *keys, size_t count,
                                             rp_sample *out, size_t *found, rp_error *err);
 bool rp_table_has_tier(const rp_table *table);
-/* Reads samples of a table into memory. True if complete at once: on_done is not called. */
+/* Reads samples of a table into memory. Returns true if the load is complete at once; then
+ * on_done is not called. */
 bool rp_table_start_load(rp_table *table, rp_sample_load *load);
 
 #endif

@@ -17,6 +17,7 @@
  *   snapshot/        the state of a table
  *     cut.c            copying the state of tables at one instant, while they are in use
  *     restore.c        making a table from a state
+ *     reselect.c       giving a table other selectors
  *     redo.c           repeating logged changes
  *     digest.c         a hash of the state
  */
@@ -73,7 +74,7 @@ typedef struct rp_weighed {
 } rp_weighed;
 
 struct rp_table {
-    rp_refcount refs; /* of the store, and of callers that found the table in it */
+    rp_refcount refs; /* held by the store, and by callers that found the table in it */
     /* constant after creation: no lock */
     rp_allocator alloc;
     rp_table_options options; /* name and signature are owned. max_size, max_bytes,
@@ -82,7 +83,7 @@ struct rp_table {
     int64_t (*wall_ns)(void *ctx);
     void *wall_ctx;
 
-    rp_table *prev_waiter, *next_waiter; /* in the budget's queue; guarded by its lock */
+    rp_table *prev_waiter, *next_waiter; /* in the budget's queue; guarded by budget.mu */
     atomic_bool dropped; /* implies `closed`, and that no items are left. Set under mu */
 
     rp_mutex mu; /* rank 30 */
@@ -97,8 +98,7 @@ struct rp_table {
     rp_log_buffer log_buffer;           /* `log` is atomic; the rest is guarded by mu */
     rp_queue inserts RP_GUARDED_BY(mu); /* parked operations, in order of arrival */
     rp_queue samples RP_GUARDED_BY(mu);
-    rp_op *
-        finished RP_GUARDED_BY(mu); /* completed: on_done is to be called. Linked by `next` */
+    rp_op *finished RP_GUARDED_BY(mu); /* completed: on_done must be called. Linked by `next` */
     rp_op *finished_last RP_GUARDED_BY(mu);
     bool calling_back RP_GUARDED_BY(mu); /* a thread is calling on_done functions */
     uint32_t *picked RP_GUARDED_BY(mu);  /* scratch buffer for draws */
@@ -106,7 +106,7 @@ struct rp_table {
     size_t picked_capacity RP_GUARDED_BY(mu);
     rp_weighed max RP_GUARDED_BY(mu);      /* the largest priority so far */
     uint64_t next_turn RP_GUARDED_BY(mu);  /* counts the priorities set, ever */
-    rp_retired *retired RP_GUARDED_BY(mu); /* reclaimed: to be released without the lock */
+    rp_retired *retired RP_GUARDED_BY(mu); /* reclaimed; to be released without the lock */
     size_t retired_count RP_GUARDED_BY(mu), retired_capacity RP_GUARDED_BY(mu);
     /* Chunk references of the items removed since the operation set it to 0. Operations that
      * remove many items release the lock past RP_BLOCK_CHUNKS, so that others get a turn. */
@@ -136,8 +136,8 @@ typedef struct rp_table_env {
     void *wall_ctx;
 } rp_table_env;
 
-/* For the store. `options` as in reprise/store.h: on success the table owns the extensions.
- * Returns owned. */
+/* Makes a table, for the store. As with rp_store_add_table(), on success the table owns the
+ * extensions of `options`. Returns owned. */
 RP_NODISCARD rp_status rp_table_new(const rp_allocator *alloc, const rp_table_options *options,
                                     const rp_table_env *env, rp_table **out, rp_error *err);
 
@@ -145,8 +145,9 @@ RP_NODISCARD rp_status rp_table_new(const rp_allocator *alloc, const rp_table_op
 bool rp_table_check(rp_table *t);
 
 /* Closes the table, removes all items, so that the budget no longer counts their bytes, and
- * frees the indexes; if there is an open cut, after it. The last reference frees the remaining
- * memory, which does not depend on the number of items. May be called again. */
+ * frees the indexes. If there is an open cut, the indexes are freed when it ends. The last
+ * reference frees the remaining memory, which does not depend on the number of items. May be
+ * called again. */
 void rp_table_drop(rp_table *t);
 static inline bool rp_table_is_dropped(const rp_table *t)
 {
@@ -157,10 +158,10 @@ static inline bool rp_table_is_dropped(const rp_table *t)
 RP_NODISCARD rp_status rp_table_weigh(const rp_table *t, double priority, rp_weighed *out,
                                       rp_error *err);
 
-/* RP_INVALID, naming the option, the value and the bound. */
+/* Checks options. RP_INVALID (names the option, the value and the bound). */
 RP_NODISCARD rp_status rp_table_check_options(const rp_table_options *o, rp_error *err);
 
-/* The slot of a key, or RP_MAP_NONE. */
+/* Returns the slot of a key, or RP_MAP_NONE. `tag` is the tag of the key in the map. */
 uint32_t rp_table_find_locked(const rp_table *t, uint64_t key, uint32_t tag) RP_REQUIRES(t->mu);
 
 /* Raises `max` if the priority is larger. */
@@ -169,11 +170,11 @@ void rp_table_update_max_locked(rp_table *t, const rp_weighed *weighed) RP_REQUI
 void rp_table_set_priority_locked(rp_table *t, uint32_t slot, const rp_weighed *weighed)
     RP_REQUIRES(t->mu);
 
-/* Removes an item: its slot is retired, and the account counts its bytes until
+/* Removes an item: its slot is retired. The account counts its bytes until
  * rp_table_count_out_locked(). */
 void rp_table_remove_locked(rp_table *t, uint32_t slot) RP_REQUIRES(t->mu);
 
-/* Removes the first `count` retired items that are still counted from the account. */
+/* Removes from the account the first `count` retired items that it still counts. */
 void rp_table_count_out_locked(rp_table *t, size_t count) RP_REQUIRES(t->mu);
 
 /* Reclaims all retired slots. Called before slots are taken, so that slot numbers depend only
@@ -181,7 +182,8 @@ void rp_table_count_out_locked(rp_table *t, size_t count) RP_REQUIRES(t->mu);
  * RP_NO_RESOURCE, with nothing changed. */
 RP_NODISCARD rp_status rp_table_reclaim_locked(rp_table *t) RP_REQUIRES(t->mu);
 
-/* The number of slots without an item that the budget charges for. 0 for a dropped table. */
+/* The number of slots without an item, whose memory the budget counts as idle. 0 for a dropped
+ * table. */
 size_t rp_table_spare_locked(const rp_table *t) RP_REQUIRES(t->mu);
 
 /* The indexes of a table, detached from it to be freed without its lock. */
@@ -189,13 +191,13 @@ typedef struct rp_indexes {
     rp_slots slots;
     rp_map keys;
     rp_allocator alloc;
-    uint32_t *picked; /* and the scratch of draws */
+    uint32_t *picked; /* with the next two: scratch buffers for draws */
     double *picked_probability;
     size_t picked_capacity;
 } rp_indexes;
 
 /* Moves the indexes of a table to `*spent`. The table must have no live or retired slots and no
- * open cut. Slot numbers restart from 0: the caller logs that (RP_LOGGED_RENUMBER). */
+ * open cut. Slot numbers restart from 0: the caller logs a RP_LOGGED_RENUMBER record. */
 void rp_table_empty_indexes_locked(rp_table *t, rp_indexes *spent) RP_REQUIRES(t->mu);
 void rp_indexes_free(rp_indexes *spent);
 
@@ -238,17 +240,18 @@ void rp_table_stop_waiting_for_bytes_locked(rp_table *t) RP_REQUIRES(t->mu);
 /* Runs parked operations as far as possible. */
 void rp_table_pump_locked(rp_table *t) RP_REQUIRES(t->mu);
 
-/* Completes every parked operation of a closed table with RP_CANCELLED; `text` says why the
- * table refuses them. Releases and reacquires the lock after each RP_BLOCK of them. */
+/* Completes every parked operation of a closed table with RP_CANCELLED. `text` says why the
+ * table refuses them, for example "was dropped". Releases and reacquires the lock after each
+ * RP_BLOCK of them. */
 void rp_table_end_parked_locked(rp_table *t, const char *text) RP_REQUIRES(t->mu);
 
-/* Completes an operation, as far as that needs no lock. */
+/* Makes the last steps of an operation that need no lock. */
 void rp_op_finish(rp_op *op);
 
 RP_NODISCARD rp_status rp_events_init(rp_events *e, const rp_allocator *alloc,
                                       const rp_extension *extensions, size_t count,
                                       rp_error *err);
-/* Frees the extensions too if `owns`. */
+/* If `owns`, frees the extensions too. */
 void rp_events_deinit(rp_events *e, const rp_allocator *alloc, bool owns);
 
 /* Makes room for `more` events. RP_NO_RESOURCE, with nothing changed. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Change log: reports each change of a table to the journal, in order of effect (change.h
- * defines the records).
+/* Change log: reports each change of a table to the journal, in order of effect. log_record.h
+ * defines the records.
  *
  * A table with a log appends a record for every change, under the table's lock. A record is
  * sufficient to repeat the change bit by bit: rp_table_redo(). A redo does not consult the
@@ -8,7 +8,7 @@
  *
  * An atomic extension that sets priorities does so between two records, never within one: a
  * table with a log delivers events only when no change is half made, and after it has logged
- * the changes that caused them. */
+ * the changes that caused the events. */
 #ifndef RP_TABLE_TABLE_LOG_H
 #define RP_TABLE_TABLE_LOG_H
 
@@ -17,14 +17,15 @@
 #include "table/table.h"
 
 /* Sets the log, or removes it (NULL). The caller that removes it makes sure that no thread
- * waits for the log, and then calls rp_table_retry_parked() for operations that it held up. */
+ * waits for the log, and then calls rp_table_retry_parked() for the operations that the log
+ * held up. */
 void rp_table_set_log(rp_table *t, rp_table_log *log) RP_EXCLUDES(t->mu);
 /* Retries parked operations. */
 void rp_table_retry_parked(rp_table *t) RP_EXCLUDES(t->mu);
 
-/* Repeats a change, without events for extensions. The table must have no log and no other
- * users, must not be closed and must have no parked operations. If it was restored from a cut
- * (cut.h), the cut must have had no retired slots.
+/* Repeats a logged change, without events for extensions. The table must have no log and no
+ * other users, must not be closed and must have no parked operations. If it was restored from a
+ * cut (cut.h), the cut must have had no retired slots.
  * RP_CORRUPT (the record is impossible in this state: says why), RP_NO_RESOURCE; after either
  * the table is consistent but in an intermediate state: discard it. */
 RP_NODISCARD rp_status rp_table_redo(rp_table *t, const rp_log_record *change, rp_error *err)
@@ -34,9 +35,9 @@ void rp_table_redo_end(rp_table *t) RP_EXCLUDES(t->mu);
 
 /* Variants of the public calls that do not wait until the change is durable.
  *
- * An event loop uses these (and operations, table/op.h) and responds when all records up to
- * `*lsn` are durable: the LSN of the table's last record at the end of the call, 0 without a
- * log. `lsn` is written whatever the status. */
+ * An event loop uses these calls and operations (table/op.h). `*lsn` is written whatever the
+ * status: the LSN of the table's last record at the end of the call, 0 without a log. The event
+ * loop responds when all records up to `*lsn` are durable. */
 
 RP_NODISCARD rp_status rp_table_insert_logged(rp_table *t, const rp_insert *items, size_t count,
                                               rp_wait wait, size_t *inserted, uint64_t *lsn,
@@ -55,12 +56,12 @@ RP_NODISCARD rp_status rp_table_set_paused_logged(rp_table *t, uint32_t sides, b
                                                   uint64_t *lsn, rp_error *err);
 
 /* Waits until the record `lsn` is durable; returns at once if it is 0 or the table has no log.
- * RP_NOW still waits for the disk: it only forbids to wait for other operations. `st` is the
- * status of the call so far. A non-OK status is returned unchanged. */
+ * RP_NOW does not wait for other operations, but still waits for the disk. `st` is the status
+ * of the call so far. A non-OK status is returned unchanged. */
 RP_NODISCARD rp_status rp_table_wait_durable(rp_table *t, rp_status st, uint64_t lsn,
                                              rp_wait wait, rp_error *err) RP_EXCLUDES(t->mu);
 
-/* The log, or NULL. Without the table's lock the answer may be out of date. */
+/* Returns the log, or NULL. Without the table's lock the result may be out of date. */
 static inline rp_table_log *rp_table_log_of(const rp_table *t)
 {
     /* Acquire: the log was initialised before it was set. */
@@ -79,10 +80,11 @@ static inline bool rp_log_buffer_is_empty(const rp_log_buffer *b)
 void rp_log_locked(rp_table *t, const rp_log_record *change) RP_REQUIRES(t->mu);
 /* Flushes the buffer: appends records for the changes in it. */
 void rp_log_flush_locked(rp_table *t) RP_REQUIRES(t->mu);
-/* Adds an insert, or with `trajectory` NULL the priority that an insert has set. */
+/* Adds an insert to the buffer. If `trajectory` is NULL, the key existed, and the insert has
+ * only set its priority. */
 void rp_log_add_inserted_locked(rp_table *t, const rp_insert *item, double priority,
                                 rp_trajectory *trajectory) RP_REQUIRES(t->mu);
-/* Adds a priority that an extension has set. */
+/* Adds a priority that an extension has set to the buffer. */
 void rp_log_add_update_locked(rp_table *t, uint64_t key, double priority) RP_REQUIRES(t->mu);
 
 /* Begins a block of inserts, with the wall clock time of the block. */
@@ -93,13 +95,13 @@ static inline void rp_log_begin_inserts_locked(rp_table *t, int64_t wall_ns)
     t->log_buffer.wall_ns = wall_ns;
     t->log_buffer.dead = t->slots.retired;
 }
-/* Adds an eviction that was not made because of max_size. */
+/* Adds an eviction, other than one because of max_size, to the buffer. */
 static inline void rp_log_add_evicted_locked(rp_table *t) RP_REQUIRES(t->mu);
 static inline void rp_log_add_evicted_locked(rp_table *t)
 {
     if (rp_table_log_of(t) != NULL) t->log_buffer.evicted++;
 }
-/* Adds a draw of a single item. */
+/* Adds a draw of a single item to the buffer. */
 static inline void rp_log_add_drawn_locked(rp_table *t) RP_REQUIRES(t->mu);
 static inline void rp_log_add_drawn_locked(rp_table *t)
 {
@@ -124,6 +126,7 @@ static inline void rp_log_make_room_locked(rp_table *t)
     if (!rp_log_has_room_locked(t)) rp_events_flush_locked(t);
 }
 
+/* The parts of rp_table_redo(), by kind of record. RP_CORRUPT, RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_sample_redo_locked(rp_table *t, const rp_log_record *change,
                                              rp_error *err) RP_REQUIRES(t->mu);
 RP_NODISCARD rp_status rp_update_redo_locked(rp_table *t, const rp_log_record *change,

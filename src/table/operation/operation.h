@@ -45,21 +45,24 @@ typedef struct rp_prepared {
     bool is_offered; /* the reference is the caller's (RP_INSERT_TAKE) */
 } rp_prepared;
 
-/* Checks all items of an operation before the first is inserted. Does nothing if they are one
- * block, of `block_size` items: rp_insert_prepare() checks it. */
+/* Checks all items of an operation before the first is inserted. If all of them are one block
+ * (`block_size` is their number), does nothing: rp_insert_prepare() checks the items of a
+ * block. */
 RP_NODISCARD rp_status rp_insert_check(const rp_table *t, rp_op *op, size_t block_size);
 
-/* Prepares items [first, first + count). RP_INVALID, RP_NO_RESOURCE. After success,
- * rp_insert_clean_up(). */
+/* Prepares items [first, first + count). After success the caller must call
+ * rp_insert_clean_up().
+ * RP_INVALID, RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_insert_prepare(const rp_table *t, rp_op *op, size_t first,
                                          size_t count, rp_prepared *block, rp_error *err);
 
-/* Drops the references of a prepared block that the table did not take; the first `done` items
- * have been processed. References that the caller offered for the others stay the caller's. */
+/* Drops the references of a prepared block that the table did not take. The first `done` items
+ * have been processed. For the other items, references that the caller offered stay the
+ * caller's. */
 void rp_insert_clean_up(const rp_prepared *block, size_t count, size_t done);
 
-/* The number of items, from op->done on, to insert per acquisition of the lock: at most `most`,
- * and no more than have RP_BLOCK_CHUNKS chunks, but at least one. */
+/* The number of items, from op->done on, to insert under one acquisition of the lock: at most
+ * `most` items with at most RP_BLOCK_CHUNKS chunks in all, but at least one item. */
 size_t rp_insert_block_size(const rp_op *op, size_t most);
 
 /* Inserts a block of the operation's items, from op->done on. */
@@ -81,7 +84,7 @@ void rp_insert_link_locked(rp_table *t, const rp_insert *item, rp_prepared *p, i
 /* Continues a parked insert, for a block or two. */
 rp_progress rp_insert_resume_locked(rp_table *t, rp_op *op) RP_REQUIRES(t->mu);
 
-/* RP_INVALID. */
+/* Checks the options of a sample. RP_INVALID. */
 RP_NODISCARD rp_status rp_sample_check(const rp_table *t, rp_op *op);
 
 /* The number of samples that the operation must have drawn before it may complete. */

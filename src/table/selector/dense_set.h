@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A set of slots with uniform draws: an array of slots without holes, and for each slot its
- * index in it. A removal moves the last slot into the hole.
+ * index in the array. A removal moves the last slot into the hole.
  *
- * Draws depend on the order of the array, so a cut (cut.h) reads it: while a cut is open, the
- * first change to a block of the array saves a copy of it before.
+ * Draws depend on the order of the array, so a cut (cut.h) reads the array: while a cut is
+ * open, a copy of a block of the array is saved before its first change.
  *
  * Invariants:
  *   D1  a block that was in use at the cut is saved, or has not changed since;
@@ -18,7 +18,8 @@
 
 enum { RP_DENSE_BLOCK = 4096 }; /* slots: 16 KiB */
 
-/* The copies of an open cut. They may be read without the lock as in rp_slots_cut. */
+/* The copies of an open cut. As with rp_slots_cut, a thread that has read `saved` with acquire
+ * may read the copy without the lock. */
 typedef struct rp_dense_cut {
     size_t count;        /* of the set at the cut */
     uint32_t *copies;    /* of the saved blocks, each at its own index */
@@ -42,7 +43,7 @@ void rp_dense_set_deinit(rp_dense_set *d, const rp_allocator *alloc);
 /* Removes all slots and, unless a cut is open, frees the memory. */
 void rp_dense_set_clear(rp_dense_set *d, const rp_allocator *alloc);
 
-/* Adds a slot that is not in the set; removes a slot that is. */
+/* Add a slot that is not in the set; remove a slot that is in it. */
 void rp_dense_set_add(rp_dense_set *d, uint32_t slot);
 void rp_dense_set_remove(rp_dense_set *d, uint32_t slot);
 

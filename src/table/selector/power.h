@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Priorities to the power of an exponent, many at once.
  *
- * Only additions, multiplications, divisions, comparisons and bit operations, always in the
- * same order, so that every machine, compiler and instruction set gets the same bits: pow() of
- * the C library promises no such thing. The relative error is below 2^-51 * (1 + |exponent *
- * log2(x)|). */
+ * These functions use only additions, multiplications, divisions, comparisons and bit
+ * operations, always in the same order. So every machine, compiler and instruction set gets the
+ * same bits, which pow() of the C library does not promise. The relative error is below 2^-51 *
+ * (1 + |exponent * log2(x)|). */
 #ifndef RP_TABLE_SELECTOR_POWER_H
 #define RP_TABLE_SELECTOR_POWER_H
 
@@ -21,7 +21,7 @@ extern rp_power_fn rp_power_avx2;
 extern rp_power_fn rp_power_avx512;
 #endif
 
-/* The fastest one for this processor. */
+/* Returns the fastest of these functions for this processor. */
 rp_power_fn *rp_power_best(void);
 
 #endif

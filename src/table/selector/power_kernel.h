@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The body of a power function; a file includes it after defining POWER as the name it is to
- * have, and is compiled for one instruction set. There are no branches, so compilers turn the
- * loop into vectors.
+/* The body of a power function. A file defines POWER, the name of the function, then includes
+ * this file, and is compiled for one instruction set. There are no branches, so compilers
+ * vectorise the loop.
  *
  * x^a = 2^(a log2 x).
  *

@@ -22,15 +22,16 @@ typedef struct rp_selector_ops {
     /* Makes room for slots 0 .. slot_count - 1. RP_NO_RESOURCE, with nothing changed. */
     rp_status (*reserve)(rp_selector *s, size_t slot_count);
 
-    /* Adds slots that are not in the selector; changes or removes slots that are. `values` are
-     * from rp_selector_weigh(). */
+    /* Add slots that are not in the selector; change or remove slots that are in it. `values`
+     * are from rp_selector_values() or rp_selector_weigh(). */
     void (*insert)(rp_selector *s, const uint32_t *slots, const double *values, size_t count);
     void (*update)(rp_selector *s, const uint32_t *slots, const double *values, size_t count);
     void (*remove)(rp_selector *s, uint32_t slot);
 
     /* Picks `count` slots, independently, or without repetition if `distinct`. Writes each slot
-     * and the probability of its pick. Returns their number: fewer than `count` only if
-     * distinct and there are fewer slots. There must be at least one slot. Removes nothing. */
+     * and the probability of its pick. Returns the number of picks, which is less than `count`
+     * only if `distinct` and there are fewer slots. There must be at least one slot. Removes
+     * nothing. */
     size_t (*pick)(rp_selector *s, rp_rng *rng, size_t count, bool distinct, uint32_t *slots,
                    double *probabilities);
 
@@ -40,8 +41,8 @@ typedef struct rp_selector_ops {
     void (*unpick)(rp_selector *s, rp_rng before, size_t count, uint32_t *slots,
                    double *probabilities);
 
-    /* The next `count` picks if each picked slot is removed; for prefetching. NULL if they
-     * cannot be known in advance. */
+    /* Writes the next `count` picks, if each picked slot is removed, and returns their number;
+     * for prefetching. NULL if the picks cannot be known in advance. */
     size_t (*upcoming)(const rp_selector *s, size_t count, uint32_t *slots);
 
     /* Prefetches the memory that changing these slots will write. May be NULL. */
@@ -68,12 +69,14 @@ struct rp_selector {
     rp_power_fn *power; /* for weights */
 };
 
-/* RP_INVALID (exponent not finite, unknown kind), RP_NO_RESOURCE. Returns owned. */
+/* Makes a selector without slots. Returns owned.
+ * RP_INVALID (exponent not finite, unknown kind), RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_selector_new(const rp_allocator *alloc,
                                        const rp_selector_options *options, rp_selector **out,
                                        rp_error *err);
 void rp_selector_free(rp_selector *s); /* NULL is fine */
-/* True if selectors with these options pick alike. Only RP_PRIORITIZED has an exponent. */
+/* True if selectors with these options pick alike: the exponent counts only for
+ * RP_PRIORITIZED. */
 bool rp_selector_options_equal(const rp_selector_options *a, const rp_selector_options *b);
 
 /* Computes the values of priorities in the selector: weights for RP_PRIORITIZED, else the
@@ -82,7 +85,7 @@ bool rp_selector_options_equal(const rp_selector_options *a, const rp_selector_o
 RP_NODISCARD bool rp_selector_values(const rp_selector *s, const double *priorities,
                                      double *values, size_t count);
 
-/* The same for one priority. RP_INVALID, with a text. */
+/* Computes the value of one priority. RP_INVALID, with a text. */
 RP_NODISCARD rp_status rp_selector_weigh(const rp_selector *s, double priority, double *value,
                                          rp_error *err);
 

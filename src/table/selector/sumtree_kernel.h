@@ -10,7 +10,7 @@
 
 enum {
     RP_SUMTREE_K = 8,
-    RP_SUMTREE_IN_FLIGHT = 64, /* descents that walk together */
+    RP_SUMTREE_IN_FLIGHT = 64, /* descents that run together */
 };
 
 typedef struct rp_sumtree_kernel_ops {
@@ -20,8 +20,8 @@ typedef struct rp_sumtree_kernel_ops {
      * list, for the first `count` groups. */
     void (*sum)(const double *children, const uint32_t *groups, size_t count, double *parents);
 
-    /* Walks `n` <= RP_SUMTREE_IN_FLIGHT descents from the one group of the top level down to
-     * the leaves: leaves[i] becomes the one on which targets[i], a position below the total,
+    /* Runs `n` <= RP_SUMTREE_IN_FLIGHT descents from the one group of the top level down to the
+     * leaves: leaves[i] becomes the leaf on which targets[i], a position below the total,
      * falls. There are at least two levels. */
     void (*find)(double *const *levels, int level_count, const double *targets,
                  uint32_t *leaves, size_t n);

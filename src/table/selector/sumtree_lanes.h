@@ -3,27 +3,27 @@
  *
  *   LANES                  how many descents one vector carries
  *   vec, mask              a vector of float64, and the result of comparing two
- *   gather(c, g, x)        x[j] = child j of the groups g[0 .. LANES-1] of c: loads LANES lines
- * and
- *                          transposes them
- *   load, store, add, sub  the usual
+ *   gather(c, g, x)        x[j] = child j of the groups g[0 .. LANES-1] of c: loads LANES
+ *                          lines and transposes them
+ *   load, store, add, sub  for vectors
  *   all(x)                 x in every lane
  *   at_least(a, b)         a >= b
  *   pick(m, a, b)          a where m is set, else b
- *   below_total(t, total)    the smaller of t and the largest float64 below total (> 0)
- *   count(counts, m)       adds one to the lanes of m in the vector of counts
- *   counts, no_counts()    that vector, and a zero one
- *   spread(c, n)           writes its lanes to the uint32_t array n
+ *   below_total(t, total)  the smaller of t and the largest float64 below total (> 0)
+ *   counts, no_counts()    a vector of counts, and one of zeros
+ *   count(c, m)            adds one to the counts c in the lanes where m is set
+ *   spread(c, n)           writes the lanes of the counts c to the uint32_t array n
  *
- * and, where there is something better than plain C for it, descend_one() and HAS_DESCEND_ONE.
+ * An instruction set with a faster descend_one() than the plain C one below also defines this
+ * function, and HAS_DESCEND_ONE.
  *
- * Vectors run across descents, not across the children of one: lane i works on descent i, and
- * the eight children come one vector after the other. So running sums are plain additions, and
- * no instruction set needs a horizontal one.
+ * Vectors run across descents, not across the children of one node: lane i works on descent i,
+ * and the eight children come one vector after the other. So running sums are plain additions,
+ * and no instruction set needs horizontal additions.
  *
- * The running sums of eight children, three additions deep (Sklansky's network). Everything
- * here, the sums included, uses these additions in this order and no other, which makes all
- * kernels agree to the last bit:
+ * The running sums of eight children are three additions deep (Sklansky's network). Sums and
+ * descents use these additions in this order and no others, so all kernels agree to the last
+ * bit:
  *
  *   x0  x1  x2  x3  x4  x5  x6  x7
  *   |--a01  |--a23  |--a45  |--a67         p1 = a01, p3 = a01 + a23
@@ -84,7 +84,8 @@ static inline void running_sums(const vec *x, vec *p)
     p[7] = add(p[3], add(x45, add(x[6], x[7])));
 }
 
-/* On which child each target falls, given the running sums of its group, and how deep in it. */
+/* Returns the number of the child on which each target falls, given the running sums `p` of its
+ * group. Writes the rest of the target within that child to `left`. */
 static inline counts choose(const vec *p, const double *targets, double *left)
 {
     vec t = below_total(load(targets), p[7]), base = sub(p[0], p[0]);
@@ -111,7 +112,7 @@ static inline void descend_lanes(const double *children, double *targets, uint32
 }
 
 #ifndef HAS_DESCEND_ONE
-/* The same for a single descent: what is left of a batch. */
+/* The same for a single descent: for those of a batch that do not fill a vector. */
 static inline void descend_one(const double *children, double *target, uint32_t *node)
 {
     const double *x = children + (size_t)*node * RP_SUMTREE_K;
@@ -140,7 +141,7 @@ static inline void prefetch_groups(const double *children, const uint32_t *group
         __builtin_prefetch(children + (size_t)groups[i] * RP_SUMTREE_K);
 }
 
-/* The first step of all descents: the one line of the top level is the same for all. */
+/* The first step of all descents, which all read the one line of the top level. */
 static inline void enter(const double *top, const double *targets, double *left,
                          uint32_t *nodes, size_t n, const double *below)
 {
@@ -161,7 +162,7 @@ static inline void enter(const double *top, const double *targets, double *left,
     }
 }
 
-/* One step of all descents; `below` is the level to which the next one leads, or NULL. */
+/* One step of all descents. `below` is the level that the next step reads, or NULL. */
 static inline void descend(const double *children, double *targets, uint32_t *nodes, size_t n,
                            const double *below)
 {
@@ -177,17 +178,19 @@ static inline void descend(const double *children, double *targets, uint32_t *no
     }
 }
 
-/* Levels from the top that are small enough to be near; the next one down is 32 KiB or more. */
+/* The top levels, which are small enough for the caches; the next level down has 32 KiB or
+ * more. */
 enum { NEAR_LEVELS = 4 };
 
-/* Alone, the latency of each step counts: keep it in registers. */
+/* Runs one descent alone. The latency of each step counts, so the state is kept in
+ * registers. */
 static uint32_t find_one(double *const *levels, int level_count, double target)
 {
     uint32_t node = 0;
 
     for (int level = level_count - 1; level >= 0; level--) {
-        /* All eight lines that may come next are adjacent: where they are far away, fetch them
-         * while this one is still on its way. */
+        /* All eight lines that may come next are adjacent: below the top levels, prefetch them
+         * while the current line is being loaded. */
         if (level >= 1 && level_count - level > NEAR_LEVELS)
             for (size_t j = 0; j < RP_SUMTREE_K; j++)
                 __builtin_prefetch(levels[level - 1] +

@@ -29,7 +29,7 @@ typedef struct rp_table_state {
     uint32_t paused;
     bool times_altered;
     uint64_t slot_capacity, slots_used, live;
-    uint32_t first_free;    /* the free slots link to each other */
+    uint32_t first_free;    /* each free slot links to the next */
     uint64_t set_counts[2]; /* slots in the dense set of the sampler and of the remover; 0 for
                                selectors without one */
 } rp_table_state;
@@ -39,32 +39,32 @@ void rp_table_get_state(rp_table *t, rp_table_state *out);
 
 typedef struct rp_cut rp_cut;
 
-/* Prepares a cut of these tables (takes references). RP_NO_RESOURCE, RP_PRECONDITION (one of
- * them is being cut). */
+/* Prepares a cut of these tables, to which it takes references. RP_NO_RESOURCE, RP_PRECONDITION
+ * (one of them is being cut). */
 RP_NODISCARD rp_status rp_cut_new(const rp_allocator *alloc, rp_table *const *tables,
                                   size_t count, rp_cut **out, rp_error *err);
 /* Takes the cut, once. `at_cut` (may be NULL) is called while all locks are held, to record the
- * position in the journal. `*held_ns` (may be NULL): the time for which they were held. If
- * tables have grown since rp_cut_new(), allocates again. Runs no callbacks of tables, so the
- * caller may hold the store's lock.
+ * position in the journal. `*held_ns` (may be NULL) gets the time for which the locks were
+ * held. If tables have grown since rp_cut_new(), allocates again. Runs no callbacks of tables,
+ * so the caller may hold the store's lock.
  * RP_PRECONDITION (taken already), RP_NO_RESOURCE (no memory, or tables that grow too fast;
  * free the cut and start again). */
 RP_NODISCARD rp_status rp_cut_take(rp_cut *cut, void (*at_cut)(void *ctx), void *ctx,
                                    int64_t *held_ns, rp_error *err);
 /* Ends the cut and drops the trajectories that it keeps. If `kept`, blocks that do not change
- * after this cut count as unchanged in the next one; otherwise changes before it still count.
- */
+ * after this cut count as unchanged in the next one. Otherwise changes before this cut still
+ * count in the next one. */
 void rp_cut_free(rp_cut *cut, bool kept); /* NULL is fine */
 
 const rp_table_state *rp_cut_state(const rp_cut *cut, size_t table);
 size_t rp_cut_block_count(const rp_cut *cut, size_t table); /* of RP_SLOTS_PER_BLOCK slots */
-/* True if anything in the block has changed since the last cut that was kept, or if there was
- * none. */
+/* True if anything in the block has changed since the last cut that was kept, or if no cut was
+ * kept. */
 bool rp_cut_block_changed(const rp_cut *cut, size_t table, size_t block);
 /* Copies a block as it was at the cut. The trajectories of live slots are borrowed and valid
- * until the block is released or the cut ends; NULL in a free slot. `tag`, `references` and
- * slots from slots_used on are undefined. Blocks may be read in any order, repeatedly, and by
- * several threads at once. */
+ * until the block is released or the cut ends. The trajectory of a free slot is NULL. `tag`,
+ * `references` and slots from slots_used on are undefined. Blocks may be read in any order,
+ * repeatedly, and by several threads at once. */
 void rp_cut_read_block(rp_cut *cut, size_t table, size_t block,
                        rp_slot out[RP_SLOTS_PER_BLOCK]);
 /* Releases a block that has been read or is not needed: the trajectories that the cut keeps for
@@ -98,9 +98,10 @@ typedef struct rp_restore_source {
 RP_NODISCARD rp_status rp_table_restore(rp_table *t, const rp_table_state *state,
                                         const rp_restore_source *source, rp_error *err);
 
-/* Gives the table another sampler and remover; the items stay. Nobody else may use the table
- * meanwhile. RP_PRECONDITION names an item whose priority a selector does not take;
- * RP_NO_RESOURCE. After a failure the table is as before. */
+/* Gives the table another sampler and remover; the items stay. No other thread may use the
+ * table meanwhile. After a failure the table is as before.
+ * RP_PRECONDITION (a selector refuses the priority of an item; names the item),
+ * RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_table_reselect(rp_table *t, const rp_selector_options *sampler,
                                          const rp_selector_options *remover, rp_error *err);
 
