@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* HTTP/1.1 for browsers, curl and Prometheus: libmicrohttpd in a thread of its own, without a
- * listening socket. Connections are accepted elsewhere and handed over once they are known not
- * to use HTTP/2. libmicrohttpd gets plain sockets only; TLS connections are relayed to it.
+ * listening socket. The workers accept connections, and hand over those that do not use HTTP/2.
+ * libmicrohttpd gets plain sockets only; TLS connections are relayed to it (relay.h).
  *
- * At most 64 connections, 16 KiB of memory for each, host->idle_s of silence. One connection
- * more closes the oldest, so that idle peers cannot keep others out. Pages about all tables
- * that are being sent take at most twice the size of the largest, each page counted once: if
- * they would take more, the connections that read the oldest page are closed. */
+ * There are at most 64 connections, with 16 KiB of memory each. A new connection beyond that
+ * closes the oldest one, so that idle peers cannot keep others out. A connection is also closed
+ * after host->idle_s of silence. Pages about all tables that are being sent take at most twice
+ * the size of the largest page, where a page that several connections read counts once. If they
+ * would take more, the connections that read the oldest page are closed. */
 #ifndef RP_SERVER_HTTP_HTTP_PAGE_H
 #define RP_SERVER_HTTP_HTTP_PAGE_H
 
@@ -17,26 +18,28 @@ typedef struct rp_http_page rp_http_page;
 
 enum { RP_HTTP_PAGE_CONNECTIONS = 64 };
 
-/* Starts the thread. The host is copied; what it points at must outlive the page.
- * RP_NO_RESOURCE (memory, threads, descriptors). Returns owned. libmicrohttpd has memory of its
- * own from the C library; bodies come from `alloc`. */
+/* Starts the thread. `host` is copied; its pointers must outlive the page. RP_NO_RESOURCE
+ * (memory, threads, descriptors). Returns owned. Bodies of responses come from `alloc`;
+ * libmicrohttpd gets its memory from the C library. */
 RP_NODISCARD rp_status rp_http_page_new(const rp_allocator *alloc, const rp_page_host *host,
                                         rp_http_page **out, rp_error *err);
 
 /* Ends all connections and the thread. NULL is fine. */
 void rp_http_page_free(rp_http_page *page);
 
-/* Makes pages about all tables, also for other threads. Borrowed from the page. */
+/* The maker of pages about all tables, which other threads may use too. Borrowed from the page.
+ */
 rp_page_maker *rp_http_page_maker(rp_http_page *page);
 
-/* Takes a connected stream socket with nothing read from it: TCP, Unix or one end of a pair.
- * `peer` is its address, for the gate, `certificate` the common name of a verified certificate
- * (NULL or "": none). Both are copied; one that is too long is dropped. Takes the descriptor in
- * every case. False if it had to be closed for lack of memory; it may still be refused later.
- * Any thread. */
+/* Takes over a connected stream socket from which nothing has been read: TCP, Unix or one end
+ * of a pair. `peer` is its address, for the gate; `certificate` is the common name of a
+ * verified certificate (NULL or "": none). Both are copied; one that is too long counts as
+ * none. Takes the descriptor in every case. False if there was no memory and the descriptor was
+ * closed. After true, the connection may still be refused later. Any thread. */
 bool rp_http_page_take(rp_http_page *page, int fd, const char *peer, const char *certificate);
 
-/* The same for a link, plain or with its TLS handshake over. The link is empty afterwards. */
+/* As rp_http_page_take(), for a link: plain, or with a completed TLS handshake. The link is
+ * empty afterwards. */
 bool rp_http_page_take_link(rp_http_page *page, rp_link *link, const char *peer,
                             const char *certificate);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Responses to plain HTTP requests: /healthz, /metrics, /v1/info and a page that lists them.
- * The HTTP/1.1 daemon (http_page.h) and HTTP/2 connections (core/page_response.h) call the same
- * functions. No sockets here. */
+ * The HTTP/1.1 daemon (http_page.h) and HTTP/2 connections (core/page_response.h) call these
+ * functions, which use no sockets. */
 #ifndef RP_SERVER_HTTP_PAGE_H
 #define RP_SERVER_HTTP_PAGE_H
 
@@ -10,16 +10,16 @@
 #include "server/http/server_view.h"
 #include "util/buf.h"
 
-/* The server. Everything is borrowed and must outlive the use of the host. */
+/* The server whose pages are made. All pointers are borrowed and must outlive the host. */
 typedef struct rp_page_host {
     void *ctx;
     /* Fills in all of `view`. Called on any thread; must not block. */
     void (*describe)(void *ctx, rp_server_view *view);
     rp_gate *gate;
     rp_loop_metrics *counters; /* rp_metrics_shared(): refusals are counted there */
-    bool is_open;              /* no credentials are required: names are checked instead */
-    const char *names;         /* that are accepted in "Host", separated by commas; or NULL */
-    unsigned idle_s;           /* of silence before a connection of HTTP/1.1 is closed; 0: 10 */
+    bool is_open;              /* no credentials are required: host names are checked instead */
+    const char *names; /* host names to accept in "Host", separated by commas; or NULL */
+    unsigned idle_s;   /* seconds of silence that close an HTTP/1.1 connection; 0: 10 */
 } rp_page_host;
 
 typedef struct rp_page_request {
@@ -32,10 +32,10 @@ typedef struct rp_page_request {
 
 /* Whether a server without credentials responds to requests for this host: an IP address, a
  * name without a dot, a name below "localhost", or one of `names`. Any other name may belong to
- * a web site that resolves it to our address, to read our pages through a visitor's browser
- * (DNS rebinding). The whole of `host` must be a name or an address and, if there is a colon, a
- * port, which is ignored. A name has labels of letters, digits, '-' and '_', separated by
- * single dots. A NULL in host.data is fine, as no browser leaves the header out. */
+ * a web site that resolves it to the server's address, to read the server's pages through a
+ * visitor's browser (DNS rebinding). All of `host` must be a name or an address, and a port if
+ * there is a colon; the port is ignored. A name has labels of letters, digits, '-' and '_',
+ * separated by single dots. True if host.data is NULL: browsers always send the header. */
 bool rp_page_is_own_name(rp_string host, const char *names);
 
 typedef struct rp_page_response {
@@ -48,23 +48,24 @@ typedef struct rp_page_response {
     rp_buf body;
 } rp_page_response;
 
-/* Pages about all tables. Making one takes time: page_maker.h has a thread for it. */
+/* Pages about all tables. Making one takes long, so a thread does it: page_maker.h. */
 typedef enum rp_page_kind { RP_PAGE_METRICS, RP_PAGE_INFO, RP_PAGE_KINDS } rp_page_kind;
 
-/* Makes the response to a request, unless that is a page about all tables: then it returns
- * false, `*kind` says which page, and rp_page_make() makes the response. Takes a bounded, short
- * time. `answer->body` must be initialised and is cleared first. There is a response in every
- * case (503 if there was no memory).
+/* Makes the response to a request and returns true. If the response is a page about all tables,
+ * returns false; then `*kind` says which page, and rp_page_make() makes the response. Takes a
+ * bounded, short time. `answer->body` must be initialised and is cleared first. There is a
+ * response in every case (503 if there was no memory).
  *
  *   /healthz   200 serving, degraded; 503 loading, draining. Needs no role
- *   /metrics   200; 401 and 403 without the role read; 421 for a host that is not ours
- *   /v1/info   the same
+ *   /metrics   200; 401 and 403 without the role read; 421 if rp_page_is_own_name() is false
+ *   /v1/info   as /metrics
  *   /          200, the list. Needs no role
  *   others     404; 405 for methods other than GET and HEAD */
 RP_NODISCARD bool rp_page_respond_now(const rp_page_host *host, const rp_page_request *request,
                                       rp_page_response *answer, rp_page_kind *kind);
 
-/* Makes a page of at most rp_page_most_bytes(). There is a response in every case. */
+/* Makes a page about all tables, of at most rp_page_most_bytes(). There is a response in every
+ * case. */
 void rp_page_make(const rp_page_host *host, rp_page_kind kind, rp_page_response *answer);
 
 /* Makes a response of one sentence. */

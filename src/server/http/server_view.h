@@ -41,30 +41,30 @@ enum { RP_VIEW_WAITING = 16, RP_VIEW_WHY_BYTES = 256 };
     X(tables)                                                                                  \
     X(checkpoint_spacing_ms)
 
-/* A server without its tables. */
+/* A snapshot of a server without its tables. */
 typedef struct rp_server_view {
     const char *version; /* static */
     rp_health health;
     char why[RP_VIEW_WHY_BYTES]; /* the reason for `health`, or "" */
     int64_t uptime_ns;
     const char *const
-        *addresses; /* as a person would write them; valid as long as the server */
+        *addresses; /* text of the addresses it listens on; valid as long as the server */
     size_t address_count;
-    bool tls, open;          /* encrypted; no credentials are required */
+    bool tls, open;          /* TLS is on; no credentials are required */
     rp_server_limits limits; /* completed: no zeroes */
     size_t pinned_bytes;
     rp_metrics *metrics;
-    rp_store *store; /* NULL: it is being loaded and must not be read */
+    rp_store *store; /* NULL: the store is being loaded and must not be read */
     bool is_durable;
     rp_durable_info durable; /* zero if is_durable is false */
 } rp_server_view;
 
-/* A table, and the calls that wait for it. */
+/* A snapshot of a table and of the calls that wait for it. */
 typedef struct rp_table_view {
     rp_table_info info;
     int64_t now_ns;                      /* monotonic: the time of the snapshot */
     size_t waiting_count;                /* calls that wait */
-    rp_waiting waiting[RP_VIEW_WAITING]; /* the first of them */
+    rp_waiting waiting[RP_VIEW_WAITING]; /* the first of these calls */
 } rp_table_view;
 
 void rp_table_view_take(rp_table_view *view, rp_table *table);
@@ -86,9 +86,9 @@ RP_NODISCARD rp_status rp_table_views_take(rp_table_views *views, const rp_alloc
                                            rp_store *store);
 void rp_table_views_deinit(rp_table_views *views);
 
-enum { RP_PAGE_HEAD_BYTES = 256 << 10 }; /* of a page: for all that is not about a table */
+enum { RP_PAGE_HEAD_BYTES = 256 << 10 }; /* of a page, for text that is not about a table */
 
-/* The most bytes that a page about so many tables has. Tables that do not fit are left out. */
+/* The most bytes of a page about `table_count` tables. Tables that do not fit are left out. */
 size_t rp_page_most_bytes(size_t table_count);
 
 /* "loading", "serving", "degraded", "draining". Static. */

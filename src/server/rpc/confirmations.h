@@ -2,9 +2,9 @@
 /* The keys of inserted items that have not been confirmed to the peer yet.
  *
  * Keys are in the order in which they were added. The first `ready` of them are safe and may be
- * sent. Each mark stands for a run of the following keys and the LSN at which all of the run is
- * safe. There are at most RP_CONFIRMATION_MARKS marks: further keys extend the last one. So
- * marks need no allocation.
+ * sent. The other keys are divided into runs: each mark has the length of a run and the LSN at
+ * which all of the run is safe. There are at most RP_CONFIRMATION_MARKS marks, so they need no
+ * allocation; further keys extend the last run.
  *
  * Invariants:
  *   F1  `ready` plus the counts of all marks is `count`, which is at most `capacity`;
@@ -34,11 +34,11 @@ typedef struct rp_confirmations {
 RP_NODISCARD rp_status rp_confirmations_add(rp_confirmations *c, const rp_allocator *alloc,
                                             const rp_insert *items, size_t count, uint64_t lsn,
                                             uint64_t safe);
-/* LSNs up to `safe` are safe now. */
+/* Updates `ready`: LSNs up to `safe` are safe now. */
 void rp_confirmations_settle(rp_confirmations *c, uint64_t safe);
 /* The LSN of the first key that is not ready; 0: all are. */
 uint64_t rp_confirmations_next(const rp_confirmations *c);
-/* The first `ready` keys have been sent. */
+/* Removes the first `ready` keys, which have been sent. */
 void rp_confirmations_sent(rp_confirmations *c, const rp_allocator *alloc);
 void rp_confirmations_deinit(rp_confirmations *c, const rp_allocator *alloc);
 

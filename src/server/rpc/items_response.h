@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The response of Peek and Sample, made of samples: the chunks, each once, then the entries.
+/* Makes the response of Peek and Sample from samples: first each chunk once, then an entry for
+ * each sample.
  *
  * Phases:
- *   gather    collects the chunks, and the rows of each that are used
- *   chunks    writes each chunk: cut to these rows, if requested, possible and shorter, or as
- * it is
+ *   gather    collects the chunks, and which rows of each are used
+ *   chunks    writes each chunk: only these rows, if that is requested, possible and shorter;
+ *             otherwise the whole chunk
  *   entries   writes one entry for each sample; offsets count from the first row of a cut chunk
  *
- * Writers choose the keys of chunks, and several may have chosen the same one. Then one chunk
- * keeps the key, and the others have keys in this response that no other chunk has.
+ * Writers choose the keys of chunks, and several may have chosen the same key. Then one chunk
+ * keeps the key, and each of the others gets a key that no other chunk of this response has.
  *
- * The response is made in steps, as cutting takes time and the loop has other connections. A
- * cut item is an item over cut chunks: a trajectory of its own, which the reply holds.
+ * The response is made in steps, because cutting takes time and the loop has other connections
+ * to serve. An item over cut chunks gets a trajectory of its own, which the reply holds.
  *
  * Invariants:
  *   R1  the phases follow each other in this order;
- *   R2  the map has the index of the first chunk of each key; `others` has the other chunks of
- *       these keys, by address, each with its index in `chunks`: that of the first chunk of its
- *       key if their messages are equal, or one of its own;
+ *   R2  the map has the index of the first chunk of each key. `others` has the other chunks of
+ *       these keys, by address, each with an index in `chunks`: that of the first chunk of its
+ *       key if their messages are equal, otherwise one of its own;
  *   R3  after the phase gather, each chunk of each sample is in `chunks`.
  *
  * One thread. */
@@ -32,30 +33,30 @@
 typedef struct rp_response_chunk rp_response_chunk;
 typedef struct rp_other_chunk rp_other_chunk;
 
-/* The input. All is borrowed and must outlive the response. */
+/* The input. Its pointers are borrowed and must outlive the response. */
 typedef struct rp_items_material {
-    const rp_sample *samples; /* those without a trajectory are left out */
+    const rp_sample *samples; /* samples without a trajectory are left out */
     size_t count;
     const char *table;
     bool with_chunks, cut_rows;
     size_t max_bytes;     /* of the response */
-    size_t max_cut_bytes; /* to be decompressed for cuts; further chunks are not cut */
+    size_t max_cut_bytes; /* bytes to decompress for cuts, in all; then chunks are not cut */
 } rp_items_material;
 
 typedef struct rp_items_response {
     rp_allocator alloc;
     rp_items_material material;
-    rp_message *reply; /* borrowed: written to */
-    int phase;         /* private from here */
-    size_t next;       /* sample or chunk */
-    size_t work_left;  /* of this step */
-    size_t cut_left;
-    size_t slice_bytes; /* of the entries, at least */
-    rp_map map;         /* of chunk keys, to indexes in chunks */
-    rp_map other_map;   /* of addresses of chunks, to indexes in others */
+    rp_message *reply;  /* borrowed: written to */
+    int phase;          /* this field and the following ones are private */
+    size_t next;        /* index of the next sample or chunk */
+    size_t work_left;   /* bytes of work that this step may still do */
+    size_t cut_left;    /* what is left of max_cut_bytes */
+    size_t slice_bytes; /* least number of bytes that the slices of all entries take */
+    rp_map map;         /* from keys of chunks to indexes in `chunks` */
+    rp_map other_map;   /* from addresses of chunks to indexes in `others` */
     rp_other_chunk *others;
     size_t other_count, other_capacity;
-    uint64_t next_key; /* for a chunk that needs another key; smaller ones are taken */
+    uint64_t next_key; /* to try for a chunk that needs another key; smaller keys are in use */
     rp_response_chunk *chunks;
     size_t chunk_count, chunk_capacity;
     rp_decoder *decoder;
@@ -65,16 +66,16 @@ typedef struct rp_items_response {
     size_t column_capacity;
 } rp_items_response;
 
-/* `seed` is for the map, as peers choose keys. `material` is copied. Cannot fail. */
+/* Begins a response. `seed` is the hash seed of the maps, since peers choose the keys.
+ * `material` is copied. `reply` must be empty. Cannot fail. */
 void rp_items_response_init(rp_items_response *response, const rp_allocator *alloc,
                             uint64_t seed, const rp_items_material *material,
                             rp_message *reply);
 void rp_items_response_deinit(rp_items_response *response);
 
-/* Continues for about `work` bytes (>= 1) of reading and writing, a chunk or an entry more at
- * most. `*done` on RP_OK: the reply is complete. RP_NO_RESOURCE (over max_bytes, as the text
- * says; memory); then the reply must not
- * be sent. */
+/* Makes the next step: reads and writes about `work` bytes (>= 1), and at most one chunk or
+ * entry more. On RP_OK, `*done` tells whether the reply is complete. RP_NO_RESOURCE (the reply
+ * would pass max_bytes, or there is no memory); then the reply must not be sent. */
 RP_NODISCARD rp_status rp_items_response_step(rp_items_response *response, size_t work,
                                               bool *done, rp_error *err);
 

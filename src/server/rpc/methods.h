@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The methods of the server: what core/task.h calls for each. */
+/* The kinds of tasks (core/task.h) that implement the methods of the server. */
 #ifndef RP_SERVER_RPC_METHODS_H
 #define RP_SERVER_RPC_METHODS_H
 

@@ -2,13 +2,14 @@
 /* The array for the samples of a Sample or Peek call.
  *
  * A call may ask for many samples and wait long for the first one. So the array takes memory
- * page by page, as samples are written. A sample that was drawn is counted with its item (Q4):
- * the cost of an item includes 192 bytes for the indexes of a table, more than a sample has.
- * Peek also writes entries for keys without an item, so its array is counted as a whole.
+ * page by page, as samples are written. The budget of queued bytes counts a sample with its
+ * item (Q4): the cost of an item includes 192 bytes for the indexes of a table, which is more
+ * than the size of a sample. Peek also writes entries for keys without an item, so the budget
+ * counts its array as a whole.
  *
  * The system bounds the number of mappings of a process. So at most 4,096 calls of a server
- * have arrays of more than 1,024 samples; further calls have arrays of 1,024 samples, and are
- * answered with no more. */
+ * have arrays of more than 1,024 samples. Further calls get arrays of 1,024 samples, and
+ * responses with no more samples than that. */
 #ifndef RP_SERVER_RPC_SAMPLE_ARRAY_H
 #define RP_SERVER_RPC_SAMPLE_ARRAY_H
 
@@ -17,7 +18,7 @@
 
 typedef struct rp_worker rp_worker;
 
-/* Zero has no array. */
+/* A zeroed one has no array. */
 typedef struct rp_sample_array {
     rp_sample *samples;
     size_t count;
@@ -25,8 +26,8 @@ typedef struct rp_sample_array {
     bool is_mapped;       /* with pages of its own */
 } rp_sample_array;
 
-/* Makes an array for `count` (>= 1) samples. If `is_whole`, the budget counts all of it from
- * now on. If not, it is counted with its call, and may have fewer samples: array->count.
+/* Makes an array for `count` (>= 1) samples. If `is_whole`, the budget of queued bytes counts
+ * the whole array from now on. If not, the array may be smaller: array->count is its size.
  * RP_NO_RESOURCE, with `*why`: the budget is used up, or there is no memory. */
 RP_NODISCARD rp_status rp_sample_array_init(rp_sample_array *array, rp_worker *worker,
                                             size_t count, bool is_whole, rp_refusal *why,

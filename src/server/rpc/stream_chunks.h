@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The chunks that an insert stream has sent and whose keys its items may still use.
+/* The chunks that an insert stream has sent and to which its items may still refer, by key.
  *
- * A key is private to its stream. A keyed hash finds it; but items mostly refer to chunks in
- * the order in which these were sent, so the entry after the last one is tried first.
+ * A key is private to its stream. Items mostly refer to chunks in the order in which these were
+ * sent, so a lookup first tries the entry after the last one that was found, and then a hash
+ * map.
  *
  * Invariants:
  *   C1  the map has the index of each entry under its key, once, and nothing else;
- *   C2  unused_bytes is the cost of all entries that are not `used`;
+ *   C2  unused_bytes is the sum of the costs of all entries that are not `used`;
  *   C3  no entry is `kept` between calls;
  *   C4  the first `marked` entries keep their chunks (chunk/keep.h).
  *
- * Entries are marked at the end of a turn, not earlier: most chunks leave the stream in the
- * turn in which they arrive.
+ * Entries are marked only at the end of a turn, since most chunks leave the stream in the turn
+ * in which they arrive.
  *
  * A plain value. */
 #ifndef RP_SERVER_RPC_STREAM_CHUNKS_H
@@ -22,8 +23,8 @@
 
 typedef struct rp_stream_chunk {
     rp_chunk *chunk; /* a reference */
-    bool used;       /* an item referred to it when it was kept last, or does since */
-    bool kept;       /* while keys to keep are being matched */
+    bool used;       /* an item refers to the chunk, as far as is known */
+    bool kept;       /* in rp_stream_chunks_keep(): its key is among the keys to keep */
 } rp_stream_chunk;
 
 typedef struct rp_stream_chunks {
@@ -33,27 +34,31 @@ typedef struct rp_stream_chunks {
     size_t next;         /* the entry that is tried first */
     size_t unused_bytes; /* C2 */
     size_t marked;       /* C4 */
-    size_t kept_change;  /* of budget.kept, that the caller has not taken */
+    size_t kept_change;  /* change of budget.kept that the caller has not taken */
 } rp_stream_chunks;
 
 void rp_stream_chunks_init(rp_stream_chunks *chunks, const rp_allocator *alloc, uint64_t seed);
-/* Drops all chunks and frees the memory. Take the change after it. May be called again. */
+/* Drops all chunks and frees the memory. May be called again. Call
+ * rp_stream_chunks_take_change() after it. */
 void rp_stream_chunks_deinit(rp_stream_chunks *chunks);
 
-/* Marks the entries and frees room for more of them: at the end of a turn, when all items that
- * arrived in it are in their tables or wait. must_settle: false if there is nothing to do. */
+/* Marks all entries (C4), and shrinks an array that is much too large. Call it at the end of a
+ * turn, when all items that arrived in the turn are in their tables or parked.
+ * rp_stream_chunks_must_settle() is false if there is nothing to do. */
 bool rp_stream_chunks_must_settle(const rp_stream_chunks *chunks);
 void rp_stream_chunks_settle(rp_stream_chunks *chunks);
-/* Counts chunks as unused that no table holds any more and that no waiting item refers to. Not
- * while a batch is open: tables do not hold its chunks yet. */
+/* Counts chunks as unused that no table holds and to which no waiting item refers. Do not call
+ * it while a batch is open, since tables do not hold the chunks of its items yet. */
 void rp_stream_chunks_update_use(rp_stream_chunks *chunks);
 /* The change of budget.kept since the last call, modulo SIZE_MAX + 1. */
 size_t rp_stream_chunks_take_change(rp_stream_chunks *chunks);
 
-/* The chunk of that key, borrowed, or NULL. `use`: an item refers to it from now on. */
+/* Finds a chunk by its key. Returns it borrowed, or NULL. If `use`, an item refers to the chunk
+ * from now on. */
 rp_chunk *rp_stream_chunks_find(rp_stream_chunks *chunks, uint64_t key, bool use);
 
-/* Adds a chunk whose key is not there; takes the reference on RP_OK. RP_NO_RESOURCE. */
+/* Adds a chunk, whose key must be new. Takes the caller's reference on RP_OK. RP_NO_RESOURCE.
+ */
 RP_NODISCARD rp_status rp_stream_chunks_add(rp_stream_chunks *chunks, rp_chunk *chunk);
 
 /* Drops all chunks whose key is not among the `count` keys. False if a key has no chunk, or

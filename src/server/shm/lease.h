@@ -5,8 +5,8 @@
  * this connection the two send:
  *
  *   client   once: "RSM1", u16 size of the next field, the value of its `authorization` header
- *   server   once: "RSM1", u32 version (2), u64 size of the arena's address range, 16 bytes:
- *            the lease's id
+ *   server   once: "RSM1", u32 version (2), u64 the bound of the arena's size, 16 bytes: the
+ *            lease's id
  *   server   for each part of the arena: u64 size of the part, with a read-only descriptor of
  *            it (SCM_RIGHTS); before the first response that names an offset in that part
  *   client   for each hold that it no longer needs: u64 number of the hold
