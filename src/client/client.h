@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The inside of a client, for its writers, samplers and calls.
  *
- * A client has two parts. Addresses, credentials and options never change. The live part, the
- * runtime and a channel for each shard, belongs to one process: the child of a fork does not
- * use that of its parent and makes its own. */
+ * A client has two parts. Addresses, credentials and options never change. The live part, which
+ * is the runtime and a channel for each shard, belongs to one process: the child of a fork does
+ * not use the live part of its parent and creates its own. */
 #ifndef RP_CLIENT_CLIENT_H
 #define RP_CLIENT_CLIENT_H
 
@@ -26,12 +26,13 @@ typedef struct rp_known_signature {
 
 typedef struct rp_client_live {
     uint64_t generation;
-    uint64_t seed; /* that of the client; in a child a new one: siblings draw different keys */
+    uint64_t seed; /* that of the client; a new one in the child of a fork, so that children
+                      of one parent draw different keys */
     rp_runtime *runtime;
     rp_tls *tls; /* NULL: plain */
     rp_channel **channels;
     size_t channel_count; /* 0 for a store */
-    rp_mutex mu;          /* rank 78: the rest */
+    rp_mutex mu;          /* rank 78; guards the signatures */
     rp_known_signature *signatures;
     size_t signature_count, signature_capacity;
 } rp_client_live;
@@ -62,15 +63,15 @@ RP_NODISCARD rp_status rp_client_open_source(rp_client *client, size_t shard,
                                              const rp_source_events *events, rp_source **out,
                                              rp_error *err);
 
-/* Gets the signature of a table, a reference, or NULL if it has none. Signatures are cached; a
- * table that is not known yet is queried again. RP_NOT_FOUND, statuses of
+/* Gets a reference to the signature of a table, or NULL if it has none. Signatures are cached;
+ * the server is queried only for a table that is not in the cache. RP_NOT_FOUND, statuses of
  * rp_client_get_tables(). */
 RP_NODISCARD rp_status rp_client_signature(rp_client *client, const char *table, rp_wait wait,
                                            rp_signature **out, rp_error *err);
 /* Removes a signature from the cache, after a server has rejected an item because of it. */
 void rp_client_forget_signature(rp_client *client, const char *table);
 
-/* The calls of client.h on a store of this process. */
+/* The calls of reprise/client.h on a store of this process. */
 RP_NODISCARD rp_status rp_local_tables(rp_client *client, rp_client_tables **out,
                                        rp_error *err);
 RP_NODISCARD rp_status rp_local_mutate(rp_client *client, const char *table,

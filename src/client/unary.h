@@ -10,7 +10,7 @@
 typedef struct rp_unary_request {
     const char *path;
     const rp_buf *message; /* NULL: an empty one */
-    /* Idempotent: it is retried once if the connection breaks. */
+    /* The request is idempotent: it is retried once if the connection breaks. */
     bool repeatable;
 } rp_unary_request;
 
@@ -33,7 +33,8 @@ RP_NODISCARD rp_status rp_unary_call(rp_client *client, const rp_unary_request *
                                      rp_error *err);
 const rp_unary_response *rp_unary_response_of(const rp_unary *unary, size_t i);
 size_t rp_unary_count(const rp_unary *unary);
-/* Returns the status of the whole call, by the rule for calls to all shards in client.h. */
+/* Returns the status of the whole call, by the rule in reprise/client.h for calls to all
+ * shards. */
 rp_status rp_unary_result(const rp_unary *unary, rp_error *err);
 void rp_unary_free(rp_unary *unary); /* NULL is fine */
 

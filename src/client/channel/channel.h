@@ -3,9 +3,9 @@
  * needs the connection and reconnects after the connection breaks.
  *
  * Every function runs on the loop thread of the client (or on a guest of the loop, net/loop.h)
- * unless its comment says otherwise. A call waits for the connection. When a call ends, on_end
- * is called, and the caller may begin it again. A call without a deadline waits for a server
- * for ever. After a call has begun, only the caller can retry it. */
+ * unless its comment says otherwise. A call waits until there is a connection; without a
+ * deadline it waits for ever. When a call ends, on_end is called, and the caller may begin the
+ * call again. The channel retries to connect, but never retries a call that has begun. */
 #ifndef RP_CLIENT_CHANNEL_CHANNEL_H
 #define RP_CLIENT_CHANNEL_CHANNEL_H
 
@@ -20,22 +20,23 @@ typedef struct rp_channel rp_channel;
 typedef struct rp_channel_call rp_channel_call;
 
 typedef struct rp_channel_options {
-    const rp_allocator *alloc; /* NULL: the default. The struct is copied, as all strings are */
+    const rp_allocator *alloc; /* NULL: the default. The struct and all strings are copied */
     const char *text;          /* the address as the user wrote it */
     const rp_address *address;
     rp_tls *tls;               /* NULL: plain. The channel takes a reference */
-    const char *server_name;   /* in the server's certificate */
+    const char *server_name;   /* expected in the server's certificate */
     const char *authorization; /* value of the header, or NULL */
-    /* Nanoseconds; 0: the defaults of client.h; 30 s and 20 s for pings. */
+    /* Times in nanoseconds. 0: the default of client.h; for the two of pings, 30 s and 20 s. */
     int64_t connect_timeout_ns, retry_min_ns, retry_max_ns;
     int64_t ping_ns;         /* while calls are open, a peer silent for so long gets a ping */
-    int64_t ping_timeout_ns; /* the connection is closed if no response comes within this */
-    size_t message_bytes;    /* 0: 512 MiB */
+    int64_t ping_timeout_ns; /* without a response for so long, the connection is closed */
+    size_t message_bytes;    /* largest message from the server; 0: 512 MiB */
     uint64_t seed;           /* of the backoff's jitter */
     bool shared_memory_off;  /* as in client.h */
 } rp_channel_options;
 
-/* Creates a channel. Does no I/O. Any thread. The runtime must outlive it. Returns owned.
+/* Creates a channel. Does no I/O. Any thread. The runtime must outlive the channel. Returns
+ * owned.
  * RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_channel_new(rp_runtime *runtime, const rp_channel_options *options,
                                       rp_channel **out, rp_error *err);
@@ -43,7 +44,7 @@ RP_NODISCARD rp_status rp_channel_new(rp_runtime *runtime, const rp_channel_opti
  * Must not be called from a callback of its calls, nor in the child of a fork for a channel of
  * the parent. */
 void rp_channel_free(rp_channel *channel);
-/* Ends all calls with RP_CANCELLED, and every call that begins later. Callers must not retry
+/* Ends all calls with RP_CANCELLED, now and whenever one begins later. Callers must not retry
  * them. */
 void rp_channel_give_up(rp_channel *channel);
 bool rp_channel_is_given_up(const rp_channel *channel);
@@ -71,8 +72,8 @@ struct rp_channel_call {
     rp_call *call;        /* the call on that connection */
     rp_channel_call *prev, *next;
     rp_timer timer;
-    uint64_t attempt; /* number of the attempt to connect that it waits for */
-    bool starved;     /* no memory for its timer */
+    uint64_t attempt; /* number of the attempt to connect that the call waits for */
+    bool starved;     /* there was no memory for its timer */
 };
 
 /* Begins a call, or queues it until there is a connection. No callback runs before it returns.
@@ -80,9 +81,9 @@ struct rp_channel_call {
 void rp_channel_begin(rp_channel *channel, rp_channel_call *call);
 /* Cancels a call without on_end. Does nothing if the call has ended. */
 void rp_channel_cancel(rp_channel_call *call);
-/* Returns an empty message, or NULL without memory. */
+/* Returns an empty message, or NULL if there is no memory. */
 rp_message *rp_channel_new_message(rp_channel *channel);
-/* Sends a closed message and takes it. After on_begin. */
+/* Sends a message that is closed, and takes ownership of it. Call it after on_begin. */
 void rp_channel_send(rp_channel_call *call, rp_message *message);
 /* Releases a message that will not be sent. NULL is fine. */
 void rp_channel_drop_message(rp_channel *channel, rp_message *message);
@@ -94,15 +95,16 @@ void rp_channel_resume(rp_channel_call *call);
 
 /* Hands the descriptor of the call's connection to the thread that waits for the call; the loop
  * stops watching it. Returns -1 if the call has not begun or has ended, if another call has the
- * descriptor, or under TLS. Ends with the call at the latest. */
+ * descriptor, or under TLS. When the call ends, the descriptor goes back to the loop. */
 int rp_channel_borrow(rp_channel_call *call);
 bool rp_channel_borrows(const rp_channel_call *call);
-/* Reads from the connection, for all of its calls. Does nothing without the descriptor. */
+/* Reads from the connection, for all of its calls. Does nothing if the call has not borrowed
+ * the descriptor. */
 void rp_channel_read(rp_channel_call *call);
 /* Makes the loop watch the descriptor again. */
 void rp_channel_give_back(rp_channel_call *call);
 
-/* Writes why there is no connection, "" if there is one. Any thread. */
+/* Writes the reason why there is no connection to `text`, "" if there is one. Any thread. */
 void rp_channel_why(const rp_channel *channel, char *text, size_t size);
 bool rp_channel_is_connected(const rp_channel *channel); /* any thread */
 bool rp_channel_is_unix(const rp_channel *channel);      /* any thread */

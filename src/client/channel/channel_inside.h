@@ -8,15 +8,14 @@
  *
  *   handshake (TLS) -> greeting -> up -> over
  *
- * All on the loop thread.
+ * All functions run on the loop thread.
  *
  * Invariants, between two callbacks of the loop:
- *   C1  `current` is set in the states GREETING and UP only, is in the state HANDSHAKE or
- * GREETING
- *       in the first and UP or OVER in the second, and is not among `leaving`;
+ *   C1  `current` is set only in two states of the channel: in RP_CHANNEL_GREETING it is in the
+ *       state HANDSHAKE or GREETING, in RP_CHANNEL_UP in the state UP or OVER. It is not among
+ *       `leaving`;
  *   C2  a call of the channel is in exactly one list: `waiting` if its peer is NULL, otherwise
- * the
- *       calls of its peer;
+ *       the calls of its peer;
  *   C3  both lists are doubly linked, and last_waiting is the last of `waiting`;
  *   C4  `borrower` is NULL or a call with a peer. */
 #ifndef RP_CLIENT_CHANNEL_CHANNEL_INSIDE_H
@@ -51,7 +50,7 @@ struct rp_peer {
     rp_h2 *h2;
     rp_channel_call *calls;
     int64_t heard_ns;     /* when bytes came last */
-    int64_t pinged_ns;    /* when the ping was sent; 0: none is unanswered */
+    int64_t pinged_ns;    /* when the ping was sent; 0: no ping waits for its response */
     rp_peer *prev, *next; /* in channel->leaving */
     char why[RP_CHANNEL_TEXT_BYTES];
 };
@@ -68,7 +67,7 @@ struct rp_channel {
     rp_allocator alloc;
     rp_runtime *runtime;
     rp_loop *loop;
-    rp_channel_options options; /* its strings are ours */
+    rp_channel_options options; /* with copies of the strings */
     rp_address address;
     char *strings; /* of the options, and the authority */
     size_t strings_bytes;
@@ -86,7 +85,7 @@ struct rp_channel {
     rp_timer timer; /* of RESTING */
     rp_turn_end turn;
     int64_t until_ns; /* deadline of this attempt to connect */
-    int64_t pause_ns; /* backoff before the next; 0: the last connection got a response */
+    int64_t pause_ns; /* backoff before the next attempt; 0: the last one got a response */
     uint64_t attempt; /* number of the current or next attempt to connect */
     rp_rng rng;
     rp_share share;
@@ -96,24 +95,26 @@ struct rp_channel {
     char why[RP_CHANNEL_TEXT_BYTES + 96] RP_GUARDED_BY(mu);
 };
 
-/* Creates a connection and takes the descriptor. Without memory returns NULL and closes it. */
+/* Creates a connection and takes the descriptor. If there is no memory, closes the descriptor
+ * and returns NULL. */
 rp_peer *rp_peer_new(rp_channel *channel, int fd, int64_t until_ns);
 /* Ends the calls of a connection and frees it. With `politely`, shuts writing down first. */
 void rp_peer_free(rp_peer *peer, bool politely);
-/* Makes the connection write, and update what it watches, at the end of this turn. */
+/* Makes the connection write, and update the events that it watches for, at the end of this
+ * turn of the loop. */
 void rp_peer_touch(rp_peer *peer);
-/* Reads what the descriptor has. */
+/* Reads and handles the bytes that the descriptor has. */
 void rp_peer_read(rp_peer *peer);
 /* Returns true if no more calls can begin on the connection. */
 bool rp_peer_is_leaving(const rp_peer *peer);
 /* Adds a call that has begun to the calls of the connection. */
 void rp_peer_began(rp_peer *peer, rp_channel_call *call);
 
-/* The current connection can take calls. */
+/* Called when the current connection can take calls. */
 void rp_channel_on_up(rp_channel *channel);
-/* The connection is in state OVER: the channel frees it. */
+/* Called when a connection is in the state OVER: the channel frees it. */
 void rp_channel_on_over(rp_channel *channel, rp_peer *peer);
-/* The server has responded to a call: resets the backoff. */
+/* Called when the server has responded to a call: resets the backoff. */
 void rp_channel_did_well(rp_channel *channel);
 /* Makes the channel begin waiting calls, or connect, at the end of this turn. */
 void rp_channel_touch(rp_channel *channel);

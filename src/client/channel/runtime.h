@@ -16,11 +16,12 @@ RP_NODISCARD rp_status rp_runtime_get(rp_runtime **out, rp_error *err);
 /* Drops a reference. NULL is fine. Must not be called on a thread of the runtime. */
 void rp_runtime_put(rp_runtime *runtime);
 
-/* Returns the generation of this process: another number in the child of a fork, never 0. */
+/* Returns the generation of this process, never 0. The child of a fork has another generation
+ * than its parent. */
 uint64_t rp_runtime_generation(void);
 
-/* A lock of all clients of the process, rank RP_RANK_CLIENT. fork() waits for it, so the child
- * finds the state that it guards consistent. */
+/* A lock that all clients of the process share, of rank RP_RANK_CLIENT. fork() waits for the
+ * lock, so the state that it guards is consistent in the child. */
 void rp_runtime_lock_clients(void);
 void rp_runtime_unlock_clients(void);
 
@@ -40,13 +41,14 @@ struct rp_turn_end {
     bool queued;              /* private */
 };
 
-/* Queues end->run, to be called once at the end of this turn of the loop. If it is queued by
- * another that runs there, it still runs in this turn. Does nothing if it is queued already. */
+/* Queues end->run, to be called once at the end of this turn of the loop. A callback that runs
+ * there may queue further ones, which still run in this turn. Does nothing if `end` is queued
+ * already. */
 void rp_runtime_at_turn_end(rp_runtime *runtime, rp_turn_end *end);
-/* Removes it from the queue, if it is there. */
+/* Removes `end` from the queue, if it is queued. */
 void rp_runtime_forget_turn_end(rp_runtime *runtime, rp_turn_end *end);
 
-/* Embed it; its memory must stay until it has run. */
+/* Embed it and set run. Its memory must stay valid until run has been called. */
 typedef struct rp_job rp_job;
 struct rp_job {
     void (*run)(rp_job *job);

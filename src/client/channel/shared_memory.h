@@ -3,11 +3,12 @@
  * a copy. The server's side and the protocol are in server/shm/lease.h.
  *
  * A lease is a second connection to the server's Unix socket, and read-only mappings of the
- * files that the server sends over it. A sample holds a range of the server's memory. When its
- * last chunk is released, on any thread, the hold is given back; many are sent together. The
- * lease and its mappings live until the channel has another lease, or none, and all holds are
- * released. So samples stay valid when streams end, connections break or the server ends. The
- * server reclaims the ranges without them only when this process exits.
+ * files that the server sends over it. A sample holds a range of the server's memory (a hold).
+ * When the last chunk of the sample is released, on any thread, the hold is returned to the
+ * server; many holds are returned in one message. The lease and its mappings live until the
+ * channel no longer uses the lease and all holds are released. So samples stay valid when
+ * streams end, connections break or the server ends. If a range is not returned, the server
+ * reclaims it only when this process exits.
  *
  * In the child of a fork, samples of the parent are valid only as long as the parent keeps
  * them.
@@ -55,14 +56,15 @@ typedef enum rp_share_state {
 
 typedef struct rp_share_wait rp_share_wait;
 struct rp_share_wait {
-    void (*on_done)(rp_share_wait *wait); /* never from within a call below */
+    void (*on_done)(rp_share_wait *wait); /* never called from within a function below */
     rp_share_wait *prev, *next;           /* private */
     bool is_waiting;                      /* private */
 };
 
-/* The lease of a channel. Zero-initialise it and set the first group. Loop thread. */
+/* The lease of a channel. Zero-initialise it and set the four fields before "private". Loop
+ * thread. */
 typedef struct rp_share {
-    const rp_allocator *alloc; /* borrowed, as are the next three */
+    const rp_allocator *alloc; /* borrowed, as are the next three fields */
     rp_loop *loop;
     const rp_address *address;
     const char *authorization; /* or NULL */
@@ -76,15 +78,15 @@ typedef struct rp_share {
     uint8_t *greeting;
 } rp_share;
 
-/* Returns a reference to the lease, or NULL. Then `*later` is true if a request is in progress:
- * wait->on_done is called when it ends. */
+/* Returns a reference to the lease, or NULL if there is none. If a request for one is in
+ * progress, sets `*later`: then wait->on_done is called when the request ends. */
 rp_shared_lease *rp_share_get(rp_share *share, rp_share_wait *wait, bool *later);
 /* Allows another request after a refusal. Call it when the channel has a new connection. */
 void rp_share_renew(rp_share *share);
-/* Cancels a wait. Does nothing if it does not wait. */
+/* Cancels `wait`. Does nothing if it is not waiting. */
 void rp_share_forget(rp_share *share, rp_share_wait *wait);
-/* Drops a lease that the server does not know: the next rp_share_get() requests another one.
- * NULL: the server has no leases, and none is requested. */
+/* Drops a lease that the server does not know: the next rp_share_get() requests another one. A
+ * `lease` of NULL means that the server does not support leases: none is requested any more. */
 void rp_share_lost(rp_share *share, const rp_shared_lease *lease);
 void rp_share_deinit(rp_share *share); /* no wait may be left */
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A source of samples of a table in this process: no copy, no thread that sleeps.
+/* A source of samples of a table in this process, without a copy and without a blocked thread.
  *
- * Draws on the runtime's working threads, as a parked operation where the rate limiter refuses,
- * in batches that double. The table is looked for when samples are wanted and it is not at
- * hand: it may be made later, or dropped and made again. */
+ * Workers of the runtime draw the samples, in batches that double in size. If the rate limiter
+ * refuses, the draw is parked in the table. The source looks the table up when samples are
+ * requested, and again after it was dropped: a table may be created later than its source, or
+ * be replaced. */
 #ifndef RP_CLIENT_SAMPLER_LOCAL_SOURCE_H
 #define RP_CLIENT_SAMPLER_LOCAL_SOURCE_H
 
@@ -11,8 +12,8 @@
 #include "client/sampler/source.h"
 #include "reprise/store.h"
 
-/* Runtime and store must outlive it. RP_INVALID, RP_NO_RESOURCE. Returns owned: closing it
- * frees it. */
+/* Runtime and store must outlive the source. RP_INVALID, RP_NO_RESOURCE. Returns owned: close
+ * it. */
 RP_NODISCARD rp_status rp_local_source_open(const rp_allocator *alloc, rp_runtime *runtime,
                                             rp_store *store, const rp_source_options *options,
                                             const rp_source_events *events, rp_source **out,

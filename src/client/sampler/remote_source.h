@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A source of samples of one table of one server, over SampleStreams.
+/* A source of samples of one table of one server. It uses one SampleStream at a time.
  *
- * A wish becomes requests of up to `request_samples`, two of them ahead of what has come. If
- * the server goes away the wish stays, and what had been asked for and had not come is asked
- * for again; samples that were on their way are lost, as they are in Reverb. A stream that is
- * cancelled by the server is tried once more, as servers that are going down do that; the
- * second time the wish ends. */
+ * The samples that the sampler wants are requested from the server in requests of up to
+ * `request_samples`, at most two of which are outstanding. If the connection breaks, the source
+ * requests the samples that have not arrived again; samples that were in transit are lost, as
+ * they are in Reverb. If the server cancels a stream, the source tries once more, because
+ * servers do that when they stop; the second time it reports the end (on_end). */
 #ifndef RP_CLIENT_SAMPLER_REMOTE_SOURCE_H
 #define RP_CLIENT_SAMPLER_REMOTE_SOURCE_H
 
 #include "client/channel/channel.h"
 #include "client/sampler/source.h"
 
-/* `channel` and `runtime` are borrowed and must outlive it; `options` and `events` are copied,
- * the latter called on the loop's thread. Not on the loop's thread. RP_NO_RESOURCE. Returns
- * owned: close it. */
+/* `channel` and `runtime` are borrowed and must outlive the source. `options` and `events` are
+ * copied; the callbacks of `events` run on the loop thread. Must not be called on the loop
+ * thread. RP_NO_RESOURCE. Returns owned: close it. */
 RP_NODISCARD rp_status rp_remote_source_new(rp_channel *channel, rp_runtime *runtime,
                                             const rp_allocator *alloc,
                                             const rp_source_options *options,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A sampler over any sources: the part of rp_sampler_new() that knows no client. */
+/* A sampler over any sources: the part of rp_sampler_new() that does not depend on a client. */
 #ifndef RP_CLIENT_SAMPLER_SAMPLER_H
 #define RP_CLIENT_SAMPLER_SAMPLER_H
 
@@ -9,7 +9,7 @@
 
 /* The state of the table on one shard. */
 typedef struct rp_shard_state {
-    double weight; /* sum over its items, by its sampler; 0: no samples are drawn there */
+    double weight; /* sum of the weights of its items; 0: no samples are drawn there */
     int64_t size;  /* items */
     bool by_turns; /* its sampler is not random (fifo, lifo, heaps): shards take turns */
 } rp_shard_state;
@@ -20,7 +20,7 @@ typedef struct rp_sampler_feed {
     /* Opens a source of the table on a shard: called once for each stream. */
     rp_status (*open)(void *ctx, size_t shard, const rp_source_options *options,
                       const rp_source_events *events, rp_source **out, rp_error *err);
-    /* Gets the states of all shards; that of a shard that cannot be reached is all 0. May wait.
+    /* Gets the states of all shards; the state of an unreachable shard is all 0. May wait.
      * Called on a worker, one call at a time, every 100 ms or 1,000 samples while samples are
      * taken. RP_NOT_FOUND (no shard that was reached has the table) ends the sampler; any other
      * failure keeps the previous states. With one shard it is not called and may be NULL. */

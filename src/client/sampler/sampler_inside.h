@@ -11,8 +11,8 @@
  *
  *   sources --on_samples--> lanes --take--> callers
  *      ^                      |
- *      +-------- want <-------+  credit: requested and prefetched samples of a lane together
- *                                never exceed max_in_flight for each of its sources
+ *      +-------- want <-------+  credit: the requested and prefetched samples of a lane never
+ *                                exceed max_in_flight times the number of its sources
  *
  * With one lane, or if shards take turns without `ordered`, callers get the samples that have
  * arrived. Otherwise a schedule says from which lane each of the next samples comes. It is
@@ -21,10 +21,9 @@
  * order does not depend on which response arrives first.
  *
  * Invariants, whenever mu is free:
- *   S1  a lane's wanted is the sum of its feeders', and wanted + ready <= capacity; samples
- * that a
- *       source delivers beyond its requests are dropped;
- *   S2  a lane's picks is the number of its entries in the schedule, <= capacity;
+ *   S1  `wanted` of a lane is the sum of `wanted` of its feeders, and wanted + ready <=
+ *       capacity; samples that a source delivers beyond its requests are dropped;
+ *   S2  `picks` of a lane is the number of its entries in the schedule, at most `capacity`;
  *   S3  the queue of waiters is in order of arrival; only the first takes samples. */
 #ifndef RP_CLIENT_SAMPLER_SAMPLER_INSIDE_H
 #define RP_CLIENT_SAMPLER_SAMPLER_INSIDE_H
@@ -41,7 +40,7 @@ typedef enum rp_sampler_mode {
     RP_MODE_ANY,     /* any lane that has a sample, in turns */
     RP_MODE_WEIGHTS, /* scheduled: shards by their weights */
     RP_MODE_UNIFORM, /* scheduled: streams of one shard, by chance */
-    RP_MODE_TURNS,   /* scheduled: one after the other */
+    RP_MODE_TURNS,   /* scheduled: lanes one after the other */
 } rp_sampler_mode;
 
 /* One source. */
@@ -49,9 +48,9 @@ typedef struct rp_feeder {
     rp_sampler *sampler;
     rp_source *source;
     size_t lane;
-    size_t wanted; /* samples requested and not delivered, `ask` included */
-    size_t ask;    /* samples to request once the lock is released */
-    bool unreached;
+    size_t wanted;  /* samples requested and not delivered, `ask` included */
+    size_t ask;     /* samples to request once the lock is released */
+    bool unreached; /* its server cannot be reached */
 } rp_feeder;
 
 typedef struct rp_lane {
@@ -90,10 +89,10 @@ struct rp_sampler_waiter {
 };
 
 struct rp_sampler {
-    /* fixed at birth */
+    /* constant */
     rp_allocator alloc;
     rp_runtime *runtime;
-    uint64_t generation; /* of the process that made it */
+    uint64_t generation; /* of the process that created the sampler */
     rp_sampler_feed feed;
     rp_sampler_options options;
     char *table;
@@ -101,7 +100,7 @@ struct rp_sampler {
     size_t max_in_flight;
     size_t lane_count, feeder_count;
     rp_stack_pool *pool;
-    rp_cancel *cancel; /* ends a weighing */
+    rp_cancel *cancel; /* ends a weighing in progress (rp_sampler_weigh_locked()) */
 
     rp_mutex mu;   /* rank 82 */
     rp_cond quiet; /* signalled when `inside` or `is_weighing` changes */
@@ -129,7 +128,7 @@ struct rp_sampler {
     rp_shard_state *fresh; /* used by weigh_job only */
     rp_job weigh_job;
     bool is_weighing RP_GUARDED_BY(mu);
-    bool weighed RP_GUARDED_BY(mu); /* at least once */
+    bool weighed RP_GUARDED_BY(mu); /* a weighing has succeeded */
     int64_t weighed_at_ns RP_GUARDED_BY(mu);
     size_t picks_since RP_GUARDED_BY(mu);
     char weigh_text[RP_ERROR_TEXT_BYTES]; /* error of the last weighing; guarded by mu */
@@ -162,8 +161,8 @@ bool rp_sampler_is_valid_locked(const rp_sampler *s) RP_REQUIRES(s->mu);
 
 extern const rp_source_events rp_sampler_events; /* `user` is a feeder */
 
-/* Starts to query the states of the shards (a weighing) if that is due. Returns when the next
- * is due. */
+/* Starts to query the states of the shards (a weighing) if that is due. Returns the time at
+ * which the next weighing is due. */
 int64_t rp_sampler_weigh_locked(rp_sampler *s, int64_t now_ns) RP_REQUIRES(s->mu);
 void rp_sampler_run_weighing(rp_job *job);
 

@@ -14,15 +14,15 @@ typedef struct rp_source_events {
     /* Delivers `count` samples in the order in which they were drawn. The receiver takes the
      * references to their trajectories. */
     void (*on_samples)(void *user, const rp_sample *samples, size_t count);
-    /* The source has failed and forgets the last `forgotten` requested samples. It goes on if
+    /* The source has failed: it drops its requests for `forgotten` samples. It continues if
      * more are requested. A request that is made at the same time is either counted in
-     * `forgotten` or still stands. RP_DEADLINE (the rate limiter timed out), RP_NOT_FOUND,
-     * RP_INVALID,
-     * RP_DENIED, RP_UNAUTHENTICATED, RP_CANCELLED (the table was closed or dropped),
-     * RP_CORRUPT,
+     * `forgotten` or still stands.
+     * RP_DEADLINE (the rate limiter timed out), RP_NOT_FOUND, RP_INVALID, RP_DENIED,
+     * RP_UNAUTHENTICATED, RP_CANCELLED (the table was closed or dropped), RP_CORRUPT,
      * RP_NO_RESOURCE. */
     void (*on_end)(void *user, size_t forgotten, rp_status status, const char *text);
-    /* The server cannot be reached (false), or can again (true). Requests still stand. */
+    /* The server cannot be reached (`reached` is false), or can be again (true). Requests still
+     * stand. */
     void (*on_reach)(void *user, bool reached, const char *text);
     void *user;
 } rp_source_events;
@@ -31,7 +31,7 @@ typedef struct rp_source_options {
     const char *table;               /* copied */
     int64_t rate_limiter_timeout_ms; /* negative: none; 0: do not wait at all */
     size_t request_samples;          /* most samples of one request to a server */
-    int64_t max_per_stream;          /* 0: no limit */
+    int64_t max_per_stream;          /* most samples of one stream; 0: no limit */
     size_t item_bytes;               /* largest sample of a server, decoded; 0: 1 GiB */
 } rp_source_options;
 
@@ -40,7 +40,7 @@ typedef struct rp_source rp_source;
 typedef struct rp_source_class {
     /* Requests `count` more samples. Any thread, also from a callback; does not wait. */
     void (*want)(rp_source *source, size_t count);
-    /* Writes what the source waits for, "" if not known. Any thread. */
+    /* Writes to `text` what the source waits for, "" if that is not known. Any thread. */
     void (*why)(rp_source *source, char *text, size_t size);
     /* Frees the source. No callback runs after it returns. Must not be called from a callback.
      */

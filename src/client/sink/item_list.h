@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A list of unsettled items in order of arrival, with lookup by key.
  *
- * Items are in slots that are reused, linked in order. Removing any item takes constant time,
- * and the memory is that of the largest number of items so far. Servers mostly confirm items in
- * order, so a lookup first tries the item after the last one removed. Only if that fails are
- * items entered in a map. A plain value.
+ * Items are in slots that are reused, linked in order. Removing any item takes constant time.
+ * The list keeps memory for the largest number of items that it has had. Servers mostly confirm
+ * items in order, so a lookup first tries the item after the last one removed. Only if that
+ * fails are items entered in a map. A plain value.
  *
  * Invariants:
  *   I1  the links from `first` to `last` visit `count` slots, each once; the other slots below
@@ -46,7 +46,7 @@ void rp_item_list_init(rp_item_list *list, const rp_allocator *alloc, uint64_t s
 /* Releases the items that are left. */
 void rp_item_list_deinit(rp_item_list *list);
 
-/* Makes room for `more` items. Returns false without memory. */
+/* Makes room for `more` items. Returns false if there is no memory. */
 bool rp_item_list_reserve(rp_item_list *list, size_t more);
 /* Appends an item, for which there must be room, and takes the reference to its trajectory.
  * Returns the slot. */
@@ -55,7 +55,7 @@ uint32_t rp_item_list_append(rp_item_list *list, const rp_sink_item *item);
 uint32_t rp_item_list_find(rp_item_list *list, uint64_t key);
 /* Moves an item to the front. */
 void rp_item_list_put_first(rp_item_list *list, uint32_t slot);
-/* Removes an item. The reference to its trajectory is the caller's. */
+/* Removes an item and returns it. The caller owns the reference to its trajectory. */
 rp_sink_item rp_item_list_remove(rp_item_list *list, uint32_t slot);
 
 #endif

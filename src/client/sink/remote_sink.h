@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A sink whose items go to one server, over one InsertStream.
  *
- * A stream that ends because a server is gone, or going, is begun again, and everything that
- * was not confirmed is sent again, in order, under its keys. A server that had inserted an item
- * and could not say so any more only has its priority set once more; only a server that has
- * inserted it and let it go since (evicted, or sampled as often as it may be) inserts it again.
+ * If a stream ends because the server has stopped or is stopping, the sink opens a new stream
+ * and sends all unconfirmed items again, in order, under the same keys. If the server had
+ * already inserted such an item, it only sets the priority again. But if the item has left the
+ * table since (evicted, or sampled as often as allowed), the server inserts it a second time.
  *
- * A stream that is ended because of what was on it does not say which item it was. So what was
- * unconfirmed is sent again in small messages, one at a time and smaller and smaller, until one
- * message with one item ends the stream: that item is refused. RP_NOT_FOUND refuses all that
- * wait for the same table; RP_DENIED, RP_UNAUTHENTICATED and RP_UNIMPLEMENTED all that wait.
+ * If the server ends a stream because of an item, it does not say which. So the sink sends the
+ * unconfirmed items again in small messages, one message at a time and ever smaller, until a
+ * message with one item ends the stream: that item is rejected. RP_NOT_FOUND rejects all items
+ * that wait for the same table. RP_DENIED, RP_UNAUTHENTICATED and RP_UNIMPLEMENTED reject all
+ * items.
  *
  * put() may be called by any thread. */
 #ifndef RP_CLIENT_SINK_REMOTE_SINK_H
@@ -18,26 +19,29 @@
 #include "client/channel/channel.h"
 #include "client/sink/sink.h"
 
-/* Nothing is sent before the first item. `channel` and `runtime` are borrowed and must outlive
- * it; `events` is copied, and called on the loop's thread or a guest's. Not on the loop's
- * thread. RP_NO_RESOURCE. Returns owned: close it. */
+/* Creates a sink. It opens a stream when it has the first item. `channel` and `runtime` are
+ * borrowed and must outlive the sink. `events` is copied; its callback runs on the loop thread
+ * or on a guest of the loop. Must not be called on the loop thread. RP_NO_RESOURCE. Returns
+ * owned: close it. */
 RP_NODISCARD rp_status rp_remote_sink_new(rp_channel *channel, rp_runtime *runtime,
                                           const rp_allocator *alloc,
                                           const rp_sink_events *events, rp_sink **out,
                                           rp_error *err);
 
-/* Since when the server cannot be reached, as far as is known (monotonic); 0: it can, or nobody
- * has tried. Any thread. */
+/* Returns the monotonic time since which the server is known to be unreachable. 0: it can be
+ * reached, or the sink has not tried. Any thread. */
 int64_t rp_remote_sink_away_since(const rp_sink *sink);
 
-/* Makes room for `count` items that the caller puts next; others may put theirs meanwhile, but
- * the loop takes none. One caller at a time. False: no memory. */
+/* Reserves room for `count` items that the caller puts next. Until then other threads may put
+ * items, but the loop takes none. One caller at a time. Returns false if there is no memory. */
 bool rp_remote_sink_reserve(rp_sink *sink, size_t count);
-/* Puts the items for which room was made, all of them or none: 0 takes it back. */
+/* Puts all items for which room was reserved, or none: a `count` of 0 cancels the
+ * reservation. */
 void rp_remote_sink_put_reserved(rp_sink *sink, const rp_sink_item *items, size_t count);
 
-/* Hands out up to `capacity` unsettled items, the oldest first: they are no longer this sink's,
- * and nothing is told of them. 0 if the server can be reached. The loop's thread. */
+/* Moves up to `capacity` unsettled items to `items`, oldest first, and returns their number.
+ * The sink no longer owns them and does not call on_settled for them. Returns 0 if the server
+ * can be reached. Loop thread. */
 size_t rp_remote_sink_give_back(rp_sink *sink, rp_sink_item *items, size_t capacity);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The inside of a remote sink, for remote_sink_stream.c, which has its invariants, and
- * remote_sink_messages.c, which puts messages together. */
+/* The inside of a remote sink, shared by remote_sink_stream.c, which states the invariants, and
+ * remote_sink_messages.c, which builds messages. */
 #ifndef RP_CLIENT_SINK_REMOTE_SINK_INSIDE_H
 #define RP_CLIENT_SINK_REMOTE_SINK_INSIDE_H
 
@@ -14,10 +14,10 @@
 #include "wire/insert_request_write.h"
 
 enum {
-    RP_REMOTE_ITEMS = 256, /* in one message */
-    RP_REMOTE_AHEAD = 4,   /* items whose memory is asked for before their turn, twice */
+    RP_REMOTE_ITEMS = 256, /* in one message, at most */
+    RP_REMOTE_AHEAD = 4,   /* distance, in items, of each of the two stages of prefetching */
 };
-#define RP_LINGER_NS ((int64_t)1000000) /* that an item waits for others, at most */
+#define RP_LINGER_NS ((int64_t)1000000) /* longest time that an item waits for others */
 
 typedef enum rp_remote_state {
     STREAM_NONE,
@@ -36,19 +36,21 @@ typedef struct rp_remote_sink {
     rp_post post;
     atomic_int_fast64_t away_since; /* written by the loop's thread */
 
-    /* the loop's */
+    /* used by the loop thread only */
     rp_channel_call call;
     rp_timer timer;
-    int64_t resume_ns; /* no stream is begun before, and no message after a failure */
+    int64_t resume_ns; /* no stream is opened before this time */
     int64_t pause_ns, began_ns;
-    int64_t linger_ns; /* a while after the last message went out, or confirmed something */
+    int64_t linger_ns; /* RP_LINGER_NS after the last message or confirmation: until then
+                          the loop is near (inbox.h) */
     rp_sent_chunks chunks;
     rp_item_list items;
-    uint64_t message; /* number of the last one */
-    uint64_t *keys;   /* confirmed by one message */
+    uint64_t message; /* number of the last message */
+    uint64_t *keys;   /* of the items that one response confirms */
     size_t key_capacity;
-    rp_wire_insert wire_items[RP_REMOTE_ITEMS]; /* of the message that is being put together */
-    size_t probe_size, probe_out; /* items of the next message; of the last, unconfirmed */
+    rp_wire_insert wire_items[RP_REMOTE_ITEMS]; /* of the message that is being built */
+    size_t probe_size, probe_out; /* while probing: items of the next message, and unconfirmed
+                                     items of the last one */
     int64_t probe_due_ns, probe_wait_ns;
     rp_remote_state state;
     uint32_t cursor;     /* the slot of the item that is sent next */
@@ -60,7 +62,7 @@ typedef struct rp_remote_sink {
     char why[RP_ERROR_TEXT_BYTES] RP_GUARDED_BY(mu);
 } rp_remote_sink;
 
-/* A message that is being put together. */
+/* A message that is being built. */
 typedef struct rp_insert_draft {
     rp_message *reply;
     size_t count; /* of wire_items */
@@ -71,9 +73,10 @@ static inline rp_listed_item *rp_remote_item_at(rp_remote_sink *s, uint32_t slot
     return &s->items.slots[slot];
 }
 
-/* Asks for the memory of a trajectory's first chunk, up to `bytes` of it. */
+/* Prefetches the first `bytes` bytes of a trajectory's first chunk. */
 void rp_remote_fetch_chunk(const rp_trajectory *trajectory, size_t bytes);
-/* Fills and sends one message, of at most `limit` items. False: no memory. */
+/* Builds and sends one message of at most `limit` items. Returns false if there is no
+ * memory. */
 bool rp_remote_build(rp_remote_sink *s, rp_insert_draft *d, size_t limit);
 
 #endif

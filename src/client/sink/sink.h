@@ -3,7 +3,7 @@
  *
  * A writer puts items in the order in which they were created, each with a complete trajectory.
  * The sink settles every item exactly once: it reports the item as confirmed or as rejected.
- * Until a server that cannot be reached is back, items wait; the sink then sends them again
+ * While a server cannot be reached, its items wait; when it is back, the sink sends them again
  * under the same keys. */
 #ifndef RP_CLIENT_SINK_SINK_H
 #define RP_CLIENT_SINK_SINK_H
@@ -17,7 +17,7 @@ typedef struct rp_sink_item {
     rp_trajectory *trajectory; /* the sink takes the reference */
 } rp_sink_item;
 
-/* Called on threads of the sink; of the calls to the sink, only push() calls it on the caller's
+/* on_settled is called on threads of the sink; only push() also calls it on its caller's
  * thread. `status` RP_OK: these `count` items, in any order, are in their tables. Any other
  * status: they were rejected, and `text` says why. */
 typedef struct rp_sink_events {
@@ -36,7 +36,7 @@ typedef struct rp_sink_class {
      * there are at least `least`, on this thread if possible. The caller holds no lock;
      * on_settled may be called on this thread. NULL: the sink holds nothing back. */
     void (*push)(rp_sink *sink, size_t least);
-    /* Writes why items are not settled yet, "" if not known. Any thread. */
+    /* Writes to `text` why items are not settled yet, "" if that is not known. Any thread. */
     void (*why)(rp_sink *sink, char *text, size_t size);
     /* Drops unsettled items and frees the sink. on_settled is not called after it returns. Must
      * not be called from a callback. */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Consecutive rows of one column of a writer, from the first value to the chunk that they
- * become.
+/* Consecutive rows of one column of a writer, from the first value until they are a chunk.
  *
  *   open ──(full, or flushed)──► closed ──(an item needs it: compressed)──► has a chunk
  *
@@ -10,12 +9,12 @@
  * closed rows, compresses them and replaces them with a chunk under the writer's lock. Rows
  * that no item needs are never compressed.
  *
- * There are two counts: references and, among these, readers. References are held by the
- * history of the column (before the first row: by the column), the list of rows to compress,
- * and each item that uses a row; each reads at first. An item that has its trajectory stops
- * reading, but keeps its reference until it is settled, because the writer counts the bytes
- * until then. When there are no readers the trajectory alone holds the chunk, so the sink can
- * see that no later item will use it. */
+ * There are two counts: of references, and of the references that read. References are held by
+ * the history of the column (before the first row: by the column), the list of rows to
+ * compress, and each item that uses a row; each of them reads at first. An item whose
+ * trajectory is built stops reading, but keeps its reference until it is settled, because the
+ * writer counts the bytes until then. When no reference reads, only the trajectory holds the
+ * chunk, so the sink can see that no later item will use it. */
 #ifndef RP_CLIENT_WRITER_ROWS_H
 #define RP_CLIENT_WRITER_ROWS_H
 
@@ -28,10 +27,10 @@ typedef struct rp_writer_column rp_writer_column;
 typedef struct rp_rows rp_rows;
 struct rp_rows {
     atomic_uint_fast64_t
-        counts;     /* RP_ROWS_REFERENCE for each reference, plus RP_ROWS_READER for
-                       each that reads */
+        counts;     /* RP_ROWS_REFERENCE for each reference, plus RP_ROWS_READER for each
+                       reference that reads */
     size_t held;    /* pieces of unsettled items that use it; guarded by the writer's lock */
-    size_t charged; /* bytes in the writer's `bytes`, while held > 0; guarded likewise */
+    size_t charged; /* while held > 0: its bytes in the writer's `bytes`; guarded likewise */
     rp_writer_column *column; /* of the writer */
     uint32_t count;           /* rows; written by the caller, fixed once closed */
     bool closed;              /* set by the caller, before the job can see the rows */
@@ -55,7 +54,7 @@ typedef struct rp_piece {
 } rp_piece;
 
 /* Creates open rows and takes the builder, which is empty. With a NULL builder the caller sets
- * the chunk. Returns owned, or NULL without memory. */
+ * the chunk. Returns owned, or NULL if there is no memory. */
 rp_rows *rp_rows_new(const rp_allocator *alloc, rp_chunk_builder *builder);
 static inline rp_rows *rp_rows_ref(rp_rows *rows)
 {
@@ -63,9 +62,10 @@ static inline rp_rows *rp_rows_ref(rp_rows *rows)
                               memory_order_relaxed);
     return rows;
 }
-/* Makes a reading reference one that does not read. */
+/* Turns a reference that reads into one that does not. */
 void rp_rows_let_go(rp_rows *rows);
-/* Drop a reference that reads, and one that does not. `alloc` is that of rp_rows_new(). */
+/* rp_rows_unref() drops a reference that reads, rp_rows_unref_idle() one that does not. `alloc`
+ * is that of rp_rows_new(). */
 void rp_rows_unref(const rp_allocator *alloc, rp_rows *rows); /* NULL is fine */
 void rp_rows_unref_idle(const rp_allocator *alloc, rp_rows *rows);
 

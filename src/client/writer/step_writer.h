@@ -8,7 +8,8 @@
 
 enum { RP_STEP_IN_FLIGHT = 25 }; /* rp_step_writer_options.max_in_flight, if it is 0 */
 
-/* Gets the options of the trajectory writer below. RP_INVALID. */
+/* Gets the options of the trajectory writer that a step writer with `options` uses.
+ * RP_INVALID. */
 RP_NODISCARD rp_status rp_step_writer_under(const rp_step_writer_options *options,
                                             rp_trajectory_writer_options *out, rp_error *err);
 

@@ -11,7 +11,8 @@
 RP_NODISCARD rp_status rp_pattern_check(const rp_pattern *patterns, size_t count,
                                         rp_error *err);
 
-/* Returns the options of the trajectory writer below. The patterns must have been checked. */
+/* Returns the options of the trajectory writer that a structured writer uses. The patterns must
+ * have been checked. */
 rp_trajectory_writer_options
 rp_structured_writer_under(const rp_pattern *patterns, size_t count,
                            const rp_structured_writer_options *options);

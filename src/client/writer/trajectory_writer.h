@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The inside of a trajectory writer, which uses a sink and no client:
+/* The inside of a trajectory writer. A writer knows its sink, but no client:
  *
  *   trajectory_writer.c          create and free, columns, configuration
  *   trajectory_writer_append.c   append steps, history, episodes
@@ -7,9 +7,9 @@
  *   trajectory_writer_send.c     compress and send in the background, wait for confirmations
  *   open_writers.c               connects a writer to the sink and signatures of a client
  *
- * Three threads use a writer: the caller's; the job's, a worker of the runtime, one at a time;
- * and those of the sink, which settle items. The comments of the fields say which thread uses
- * them. */
+ * A writer is used by the caller's thread, by its job, which runs on one worker of the runtime
+ * at a time, and by threads of the sink, which settle items. The comments of the fields say
+ * which of these use them. */
 #ifndef RP_CLIENT_WRITER_TRAJECTORY_WRITER_H
 #define RP_CLIENT_WRITER_TRAJECTORY_WRITER_H
 
@@ -34,9 +34,9 @@ typedef struct rp_writer_cell {
 enum { RP_SPARE_BUILDERS = 4, RP_PUSH_ITEMS = 128 };
 
 /* A column. Its history is a ring of cells, for the last `kept` of `cells` rows.
- *   H  The history holds one reference to each rp_rows that it has a cell of, and drops it with
- *      the cell of the last row. The oldest cell is never in open rows when it is dropped, because
- *      a chunk is no longer than the history. Open rows without a row are held by `open`.
+ *   H  The history holds one reference to each rp_rows of which it has a cell, and drops the
+ *      reference with the cell of the last row. A cell that is dropped is never in open rows,
+ *      because a chunk is no longer than the history. `open` holds open rows that are empty.
  *   H2 kept <= cells, kept <= capacity, kept <= options.history. */
 struct rp_writer_column {
     uint32_t index;
@@ -45,7 +45,7 @@ struct rp_writer_column {
     bool configured;
     rp_spec spec; /* of a row, once known; `name` as above */
     rp_column_options options;
-    uint64_t serial;   /* of the last append with a value for it */
+    uint64_t serial;   /* of the last append that had a value for this column */
     int64_t last_step; /* of its latest row; -1: none */
     rp_rows *open;     /* NULL: none. See H */
     uint64_t cells;    /* rows ever appended */
@@ -53,7 +53,7 @@ struct rp_writer_column {
     size_t capacity;   /* of the ring: 0 or a power of two */
     rp_writer_cell *ring;
     rp_chunk_tuner tuner;        /* used by the job only */
-    atomic_int_least32_t length; /* rows of the next chunks; relaxed: any value will do */
+    atomic_int_least32_t length; /* rows of the next chunks; relaxed: an old value is fine */
     rp_chunk_builder *own_spare; /* empty, or NULL; used by the caller only */
     rp_chunk_template template;  /* of its chunks of one plain row; used by the caller only */
     /* guarded by the writer's lock */
@@ -83,7 +83,7 @@ struct rp_outgoing {
     double priority;
     const rp_writer_table *table;
     rp_trajectory *trajectory; /* set by the job, taken by the sink */
-    bool has_read;             /* the trajectory was made: its references do not read */
+    bool has_read;             /* the trajectory was built: its references do not read */
     size_t size_bytes;
     uint32_t piece_count, column_count;
     rp_outgoing_column *columns;
@@ -91,8 +91,8 @@ struct rp_outgoing {
 };
 
 /* Items by key: an array of pointers, indexed by the low bits of the key. The set chooses the
- * keys so that no two items collide: the upper half is random, the lower half counts up and
- * skips places that are in use. Successive items are in adjacent places. */
+ * keys so that no two items collide: the upper half of a key is random; the lower half counts
+ * up and skips places that are in use. Successive items are in adjacent places. */
 typedef struct rp_outgoing_set {
     rp_outgoing **places; /* `capacity` of them; NULL: free */
     size_t capacity;      /* 0 or a power of two */
@@ -132,7 +132,7 @@ struct rp_trajectory_writer {
     rp_rng rng;
     uint64_t episode;
     int64_t base;  /* step 0 of the episode, counted as in the cells */
-    int64_t steps; /* complete ones of the episode */
+    int64_t steps; /* complete steps of the episode */
     bool open;
     bool is_over; /* rp_writer_send_deinit() was called */
     uint64_t serial;
@@ -160,11 +160,11 @@ struct rp_trajectory_writer {
     rp_rows **closed_last RP_GUARDED_BY(mu);
     rp_outgoing_list incoming RP_GUARDED_BY(mu); /* new items for the job */
     rp_outgoing_set set RP_GUARDED_BY(mu);       /* all unsettled items */
-    size_t sent RP_GUARDED_BY(mu);               /* of `set`, given to the sink */
+    size_t sent RP_GUARDED_BY(mu);               /* items of `set` that the sink has */
     size_t bytes RP_GUARDED_BY(mu);              /* of the rows that `set` holds */
     rp_error trouble RP_GUARDED_BY(mu);          /* failure of the job; RP_OK: none */
     size_t refused RP_GUARDED_BY(mu);            /* items rejected since the last flush */
-    rp_error refusal RP_GUARDED_BY(mu);          /* of the first of them */
+    rp_error refusal RP_GUARDED_BY(mu);          /* status and text of the first rejection */
 };
 
 /* Creates a writer without a sink. Then open a sink with rp_trajectory_writer_events() and
@@ -195,7 +195,8 @@ const char *rp_writer_label(uint32_t index, const char *name, char text[RP_LABEL
 /* Returns RP_PRECONDITION in the child of a fork. */
 rp_status rp_writer_check_alive(const rp_trajectory_writer *w, rp_error *err);
 
-/* Gets a column, creating it if needed. RP_INVALID (the number), RP_NO_RESOURCE. */
+/* Gets a column; creates it if it does not exist. RP_INVALID (the index is too large),
+ * RP_NO_RESOURCE. */
 rp_status rp_writer_get_column(rp_trajectory_writer *w, uint32_t index, const char *name,
                                rp_writer_column **out, rp_error *err);
 /* Returns a column, or NULL if it does not exist. */
@@ -246,7 +247,7 @@ static inline bool rp_writer_is_room_locked(const rp_trajectory_writer *w, size_
 rp_status rp_writer_await(rp_trajectory_writer *w, size_t max_items, size_t max_bytes,
                           rp_wait wait, rp_error *err);
 
-/* Makes room for one more item. Returns false without memory. */
+/* Makes room for one more item. Returns false if there is no memory. */
 bool rp_outgoing_set_reserve(rp_outgoing_set *set, const rp_allocator *alloc);
 rp_outgoing *rp_outgoing_set_find(const rp_outgoing_set *set, uint64_t key);
 /* Gives the item a key and adds it. There must be room. */
