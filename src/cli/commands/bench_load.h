@@ -13,13 +13,13 @@ enum { RP_LOAD_MAX_CLIENTS = 1000, RP_LOAD_MAX_PAYLOAD = 1 << 26 };
 typedef struct rp_load_options {
     const char *addresses;
     const rp_client_options *client;
-    bool sample;               /* or insert */
+    bool sample;               /* true: sample; false: insert */
     const char *const *tables; /* client i uses table i modulo table_count */
     size_t table_count;
     size_t payload; /* bytes of an item, a multiple of 4 */
     size_t clients; /* 1 to RP_LOAD_MAX_CLIENTS */
     int64_t warm_ms, measure_ms;
-    int64_t most;                  /* items to insert before the end; 0: no limit */
+    int64_t most;                  /* items to insert, at most; 0: no limit */
     const atomic_int *interrupted; /* ends the run when not 0 */
 } rp_load_options;
 

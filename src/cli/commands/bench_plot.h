@@ -13,14 +13,14 @@ typedef struct rp_bench_row {
     double items_per_s;
 } rp_bench_row;
 
-/* The line of headings, and one row; or a row as a line of JSON. */
+/* Write the line of headings of a CSV, a row of it, and a row as a line of JSON. */
 void rp_bench_csv_head(rp_text_buffer *out);
 void rp_bench_csv(rp_text_buffer *out, const rp_bench_row *row);
 void rp_bench_json(rp_text_buffer *out, const rp_bench_row *row);
 
-/* An SVG: items and bytes a second over the number of clients, a panel for each figure that has
- * rows, a curve for each payload or number of tables. Rows of a curve stand together, in the
- * order of their clients. */
+/* Writes an SVG: items and bytes per second by number of clients, with a panel for each figure
+ * that has rows and a curve for each payload or number of tables. The rows of a curve must
+ * follow each other, in order of their number of clients. */
 void rp_bench_svg(rp_text_buffer *out, const rp_bench_row *rows, size_t count);
 
 #endif

@@ -18,8 +18,8 @@ extern const rp_command rp_sample_command;
 extern const rp_command rp_tables_command;
 extern const rp_command rp_top_command;
 
-/* Runs a whole command line and returns the exit status: 0 done, 1 failed, 2 misuse, 130 ended
- * by Ctrl-C. */
+/* Runs a whole command line. Returns the exit status: 0 for success, 1 for a failure, 2 for
+ * misuse, 130 if Ctrl-C ended it. */
 int rp_commands_main(int argc, char *const *argv);
 
 #endif

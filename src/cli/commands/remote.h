@@ -39,7 +39,7 @@ typedef struct rp_remote {
     rp_interrupts interrupts;
     rp_client *client; /* NULL until rp_remote_connect() */
     const char *addresses;
-    bool given; /* the addresses were given, they are not the default */
+    bool given; /* `addresses` was given and is not the default */
     rp_client_options options;
     int64_t timeout_ms; /* 0: no limit */
     bool json;

@@ -15,7 +15,7 @@ typedef struct rp_table_list {
     rp_tables_view view; /* borrows from the above; durability_count <= shard_count */
 } rp_table_list;
 
-/* Statuses of rp_client_get_tables(). */
+/* Fetches the tables and the durability of all shards. Statuses of rp_client_get_tables(). */
 RP_NODISCARD rp_status rp_table_list_fetch(rp_table_list *list, rp_client *client, rp_wait wait,
                                            rp_error *err);
 void rp_table_list_deinit(rp_table_list *list);

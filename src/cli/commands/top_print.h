@@ -20,8 +20,9 @@ typedef struct rp_top_screen {
     size_t scroll;        /* tables skipped at the top */
 } rp_top_screen;
 
-/* Writes a screen: exactly `height` lines of at most `width` columns; with height 0 as many
- * lines as needed, not cut. `before` NULL: no rates yet. */
+/* Writes a screen of exactly `height` lines of at most `width` columns; if height is 0, as many
+ * lines as needed, not cut. Rates are computed from the snapshot `before`; NULL: there are none
+ * yet. */
 void rp_top_print(rp_text_buffer *out, const rp_top_screen *screen, const rp_top_look *now,
                   const rp_top_look *before);
 

@@ -13,7 +13,7 @@ typedef struct rp_option {
     const char *argument; /* name of the value, in capitals; NULL: a switch */
     const char *help;     /* one line, lower case, no full stop */
     bool repeatable;
-    const char *group; /* heading of this and the following options; NULL: that of the last */
+    const char *group; /* heading of this and the following options; NULL: as the one before */
     const char *words; /* allowed values, separated by spaces; NULL: any */
 } rp_option;
 
@@ -24,7 +24,7 @@ typedef struct rp_options {
 } rp_options;
 
 typedef struct rp_flag {
-    size_t option; /* its index */
+    size_t option; /* its index, as for rp_command_option() */
     const char *value;
 } rp_flag;
 

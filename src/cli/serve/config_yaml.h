@@ -11,7 +11,7 @@
 RP_NODISCARD rp_status rp_config_read_file(rp_config *config, const char *file,
                                            rp_problem *problem);
 
-/* The same for text in memory. */
+/* As rp_config_read_file(), but parses `text`; `file` is only a name for error texts. */
 RP_NODISCARD rp_status rp_config_read_text(rp_config *config, const char *file,
                                            const char *text, size_t size, rp_problem *problem);
 

@@ -14,8 +14,8 @@ const char *rp_limit_name(size_t index);
 void rp_limit_bounds(size_t index, int64_t *low, int64_t *high);
 
 /* Sets the limit `name`: a count, a size ("64MiB"; "5%" of `memory`) or a time ("10s"; a plain
- * number is milliseconds). 0 is the default. RP_INVALID; for an unknown name the text has the
- * nearest one. */
+ * number is milliseconds). 0 is the default. RP_INVALID; for an unknown name the error text
+ * contains the nearest known name. */
 RP_NODISCARD rp_status rp_limit_set(rp_server_limits *limits, const char *name,
                                     const rp_setting *value, uint64_t memory,
                                     rp_problem *problem);

@@ -35,12 +35,12 @@ typedef struct rp_log_entry {
 } rp_log_entry;
 
 /* Writes the line with its line feed and returns its length. In JSON, values are strings unless
- * they are numbers or booleans, and bytes that are not UTF-8 become U+FFFD. If fields do not
- * fit they are dropped, and `cut=true` is added. `size` >= 512. */
+ * they are numbers or booleans, and bytes that are not UTF-8 become U+FFFD. Fields that do not
+ * fit are dropped, and `cut=true` is added then. `size` >= 512. */
 size_t rp_log_line(const rp_log_entry *entry, bool json, char *line, size_t size);
 
-/* A rate limit for each event: the first `burst` lines within `window_ns`, then none until the
- * window ends. Zero-initialise it and set these two. */
+/* A rate limit for each event: it admits the first `burst` lines within `window_ns`, then none
+ * until the window ends. Zero-initialise it and set these two fields. */
 enum { RP_LOG_EVENTS = 64 };
 typedef struct rp_log_rate {
     int64_t window_ns;
@@ -54,8 +54,8 @@ typedef struct rp_log_rate {
     size_t event_count;
 } rp_log_rate;
 
-/* Returns true if a line of `event` may be written now. `*suppressed` is the number dropped
- * since the last one. */
+/* Returns true if a line of `event` may be written now. Sets `*suppressed` to the number of
+ * lines of this event that were dropped since the last one was written. */
 bool rp_log_rate_admit(rp_log_rate *rate, const char *event, int64_t now_ns,
                        uint64_t *suppressed);
 

@@ -8,8 +8,9 @@
 
 #include "cli/text/problem.h"
 
-/* Gets the number of sockets passed to process `pid`, from descriptor 3 on, from the values of
- * LISTEN_PID and LISTEN_FDS (NULL: not set). RP_INVALID if they are not numbers or over 16. */
+/* Gets the number of sockets that were passed to process `pid`; their descriptors begin with 3.
+ * The other arguments are the values of LISTEN_PID and LISTEN_FDS (NULL: not set). RP_INVALID
+ * if they are not numbers, or if there are more than 16 sockets. */
 RP_NODISCARD rp_status rp_passed_sockets(const char *listen_pid, const char *listen_fds,
                                          pid_t pid, size_t *count, rp_problem *problem);
 
@@ -21,7 +22,8 @@ typedef struct rp_notifier {
     int fd; /* -1: none */
 } rp_notifier;
 
-/* Connects to a path, or to an abstract name that begins with '@'. NULL: no notifications.
+/* Connects to the socket at `path`, or to an abstract socket if `path` begins with '@'. NULL:
+ * no notifications.
  * RP_INVALID (the name), RP_UNAVAILABLE; the notifier can be used in every case. */
 RP_NODISCARD rp_status rp_notifier_open(rp_notifier *notifier, const char *path,
                                         rp_problem *problem);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The configuration of `reprise serve`, from a file and from the command line.
  *
- * The file is read first and flags after it, so flags win: a value replaces that of the file, a
- * table or limit the one of the same name, and addresses and ports all of the file's. Then
- * rp_config_finish() fills in defaults. */
+ * The file is read first and the flags after it, so that flags take precedence. A flag replaces
+ * the same setting of the file; a table or limit replaces the one of the same name; the first
+ * address or port replaces all addresses and ports of the file. Then rp_config_finish() fills
+ * in defaults. */
 #ifndef RP_CLI_SERVE_SERVE_CONFIG_H
 #define RP_CLI_SERVE_SERVE_CONFIG_H
 
@@ -20,7 +21,7 @@ typedef enum rp_serve_option {
     RP_SERVE_MAX_BYTES,
     RP_SERVE_POLICY,
     RP_SERVE_SEED,
-    RP_SERVE_DATA, /* the first of `storage` */
+    RP_SERVE_DATA, /* the first option of `storage` */
     RP_SERVE_DURABILITY,
     RP_SERVE_SYNC_EVERY,
     RP_SERVE_CHECKPOINT_EVERY,
@@ -28,7 +29,7 @@ typedef enum rp_serve_option {
     RP_SERVE_NO_FINAL_CHECKPOINT,
     RP_SERVE_MAX_MEMORY,
     RP_SERVE_SALVAGE,
-    RP_SERVE_ACCEPT_CHANGES, /* the last */
+    RP_SERVE_ACCEPT_CHANGES, /* the last option of `storage` */
     RP_SERVE_LISTEN,
     RP_SERVE_PORT,
     RP_SERVE_LOOPS,
@@ -57,7 +58,7 @@ typedef enum rp_log_format { RP_LOG_TEXT = 0, RP_LOG_JSON = 1 } rp_log_format;
 typedef struct rp_storage_settings {
     const char *directory; /* NULL: no storage */
     int mode;              /* rp_durability */
-    int64_t sync_ms;       /* of RP_DURABLE_INTERVAL */
+    int64_t sync_ms;       /* the interval of RP_DURABLE_INTERVAL */
     int64_t checkpoint_ms; /* 0: on demand only */
     int64_t keep;
     uint64_t max_memory; /* of chunks; 0: no limit */
@@ -66,8 +67,8 @@ typedef struct rp_storage_settings {
 
 typedef struct rp_config {
     rp_arena arena;  /* pointers below point into it, or to argv */
-    uint64_t memory; /* 100 % of percentages */
-    bool from_flags; /* rp_config_set() is called for the command line */
+    uint64_t memory; /* bytes that are 100 % */
+    bool from_flags; /* rp_config_set() is called for a flag, not for the file */
 
     const char *file; /* NULL: none */
     bool check_only;
@@ -92,8 +93,8 @@ typedef struct rp_config {
     int log_format;
     int64_t drain_ms;
 
-    uint32_t given[2];                 /* a bit for each option: of the file, of the flags */
-    rp_place places[RP_SERVE_OPTIONS]; /* where each was last set */
+    uint32_t given[2]; /* a bit for each option that is set: [0] in the file, [1] by flags */
+    rp_place places[RP_SERVE_OPTIONS]; /* where each option was last set */
 } rp_config;
 
 /* Initialises an empty configuration. `alloc` NULL: the C library's; borrowed otherwise.
@@ -101,8 +102,8 @@ typedef struct rp_config {
 void rp_config_init(rp_config *config, const rp_allocator *alloc, uint64_t memory);
 void rp_config_deinit(rp_config *config);
 
-/* Returns the key of an option in a file: its name with '_' for '-', after "storage." for
- * options of storage; "tables"; or "limits". NULL without memory. */
+/* Returns the key of an option in a file: "tables", "limits", or the name of the option with
+ * '_' for '-', after "storage." if it is an option of storage. NULL if there is no memory. */
 const char *rp_config_key(rp_config *config, rp_serve_option option);
 bool rp_config_is_storage(rp_serve_option option);
 
@@ -112,13 +113,14 @@ bool rp_config_is_storage(rp_serve_option option);
 RP_NODISCARD rp_status rp_config_set(rp_config *config, rp_serve_option option,
                                      const rp_setting *value, rp_problem *problem);
 
-/* Adds a table, or replaces the file's of the same name. Takes its signature on success.
- * RP_INVALID (there is one of that name from the same source), RP_NO_RESOURCE. */
+/* Adds a table; a table of the flags replaces that of the same name in the file. Takes its
+ * signature on success. RP_INVALID (the name occurs twice in the file, or twice in the flags),
+ * RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_config_add_table(rp_config *config, const rp_table_settings *table,
                                            rp_problem *problem);
 
 /* Adds the addresses "fd:3", "fd:4", ... of `count` sockets that were passed to the process,
- * unless they are there. RP_INVALID (too many), RP_NO_RESOURCE. */
+ * unless they are configured already. RP_INVALID (too many), RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_config_add_sockets(rp_config *config, size_t count,
                                              rp_problem *problem);
 

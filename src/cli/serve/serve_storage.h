@@ -2,8 +2,8 @@
 /* The data directory of `reprise serve`: loads it, logs checkpoints and failures, closes it.
  *
  * Loading runs on its own thread, so that the main thread can handle signals. Its progress is
- * shown on one line of the terminal, or without a terminal in the log every few seconds; in
- * /healthz; and to the service manager. */
+ * shown in /healthz, in the status for the service manager, and on one line of the terminal;
+ * without a terminal, in the log every few seconds. */
 #ifndef RP_CLI_SERVE_SERVE_STORAGE_H
 #define RP_CLI_SERVE_SERVE_STORAGE_H
 
@@ -41,8 +41,8 @@ typedef struct rp_storage {
 RP_NODISCARD rp_status rp_storage_begin(rp_storage *storage, rp_error *err);
 /* Returns true once loading has ended. */
 bool rp_storage_is_loaded(rp_storage *storage);
-/* After that: gives the server its rp_durable, logs the result and returns the status of
- * loading. */
+/* Call it once loading has ended: gives the server its rp_durable, logs the result and returns
+ * the status of loading. */
 RP_NODISCARD rp_status rp_storage_take(rp_storage *storage, rp_error *err);
 
 /* Logs new checkpoints. Call it from time to time. */

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 typedef enum rp_signal {
-    RP_SIGNAL_NONE,   /* the time is up */
+    RP_SIGNAL_NONE,   /* no signal within the timeout */
     RP_SIGNAL_STOP,   /* SIGTERM or SIGINT */
     RP_SIGNAL_RELOAD, /* SIGHUP */
     RP_SIGNAL_WAKE,   /* rp_signals_wake(), or SIGUSR1 */
@@ -17,7 +17,8 @@ typedef enum rp_signal {
  * it before the first thread is started. */
 void rp_signals_block(void);
 
-/* Waits for the next one, at most `timeout_ms`; below 0: for ever. `*number` is the signal. */
+/* Waits for the next signal, at most `timeout_ms`; below 0: for ever. Sets `*number` to the
+ * number of the signal. */
 rp_signal rp_signals_wait(int64_t timeout_ms, int *number);
 
 /* Makes rp_signals_wait() of the waiting thread return RP_SIGNAL_WAKE. Any thread. */

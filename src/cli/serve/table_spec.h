@@ -31,13 +31,13 @@ typedef enum rp_table_key {
     RP_TABLE_KEYS,
 } rp_table_key;
 
-/* Words of the key `sampler`: the selectors by their numbers, then these. */
+/* Values of the key `sampler`: the numbers of the selectors, then these. */
 enum { RP_FORM_QUEUE = RP_MAX_HEAP + 1, RP_FORM_STACK, RP_FORMS };
 
 /* A plain value; texts are borrowed. */
 typedef struct rp_table_settings {
     const char *name;
-    const char *title; /* starts error texts: "--table replay", "tables.replay" */
+    const char *title; /* beginning of error texts: "--table replay", "tables.replay" */
     rp_place place;
     uint32_t given; /* a bit for each key that was set */
     int sampler, remover;
@@ -58,7 +58,7 @@ rp_table_key rp_table_key_find(const char *name);
 void rp_table_settings_init(rp_table_settings *table, const char *name, const char *title,
                             const rp_place *place);
 
-/* Sets one key; `memory` is 100 %. RP_INVALID. */
+/* Sets one key; `memory` is the size that is 100 %. RP_INVALID. */
 RP_NODISCARD rp_status rp_table_settings_set(rp_table_settings *table, rp_table_key key,
                                              const rp_setting *value, uint64_t memory,
                                              rp_problem *problem);
@@ -69,7 +69,7 @@ RP_NODISCARD rp_status rp_table_settings_parse(rp_table_settings *table, rp_aren
                                                const char *text, uint64_t memory,
                                                rp_problem *problem);
 
-/* Parses a whole line. `title` ("--table") starts error texts until the name is known.
+/* Parses a whole line. Error texts begin with `title` ("--table") until the name is known.
  * RP_INVALID, RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_table_spec_parse(rp_table_settings *table, rp_arena *arena,
                                            const char *title, const char *text, uint64_t memory,
@@ -81,8 +81,8 @@ RP_NODISCARD rp_status rp_table_settings_finish(rp_table_settings *table, rp_pro
 /* Returns the options for rp_store_add_table(); they borrow from `table`. */
 rp_table_options rp_table_settings_options(const rp_table_settings *table);
 
-/* Returns true if the key has an effect on a finished table: the exponent of a FIFO has none.
- */
+/* Returns true if the key has an effect on a finished table: for example, the exponent of a
+ * FIFO has none. */
 bool rp_table_key_matters(const rp_table_settings *table, rp_table_key key);
 
 /* Writes the value of a key for a configuration file. Returns `text`. `size` >= 32. */

@@ -16,13 +16,14 @@ typedef struct rp_tables_view {
     size_t durability_count;
 } rp_tables_view;
 
-/* Writes the durability of a shard in a sentence; nothing if it is not durable. */
+/* Writes the durability of a shard as a sentence; nothing if the shard is not durable. */
 void rp_durability_words(rp_text_buffer *out, const rp_client_durability *durability);
-/* Writes such a line for every durable shard. */
+/* Writes such a sentence on a line of its own for every durable shard. */
 void rp_durability_lines(rp_text_buffer *out, const rp_tables_view *view);
-/* Writes an array of objects, one for each shard. */
+/* Writes the durability of all shards as a JSON array of objects, one for each shard. */
 void rp_durability_json(rp_text_buffer *out, const rp_tables_view *view);
-/* Writes all fields of every shard: lines, or a line of JSON. */
+/* Writes all fields of the durability of every shard, as lines of text or as one line of
+ * JSON. */
 void rp_durability_report(rp_text_buffer *out, const rp_tables_view *view, bool json);
 
 /* Writes progress: "42 % of 10 GiB, 512 MiB/s, 12 s left". Returns `text`. */
@@ -34,7 +35,7 @@ void rp_info_glance(rp_text_buffer *out, const rp_tables_view *view);
 /* Writes all fields of the tables of one name. */
 void rp_info_details(rp_text_buffer *out, const rp_tables_view *view, const char *name);
 
-/* Writes an array of objects; `name` NULL: all tables. */
+/* Writes the tables of one name as a JSON array of objects; `name` NULL: all tables. */
 void rp_tables_json(rp_text_buffer *out, const rp_tables_view *view, const char *name);
 
 /* Writes the members of the object of one table, without the braces. */
@@ -44,12 +45,12 @@ void rp_tables_json_members(rp_text_buffer *out, const rp_tables_view *view,
 /* Writes the rule of a limiter: "4 samples an insert, within -8 and 8". */
 void rp_limiter_words(rp_text_buffer *out, const rp_limiter_options *limiter);
 
-/* Returns true if a limiter's bound of this value is no bound. */
+/* Returns true if `diff`, the min_diff or max_diff of a limiter, stands for no bound. */
 bool rp_limiter_unbounded(double diff);
 
 /* Draws the state of a limiter, "[-----|-----]", in `width` (>= 5) columns. At the left end
- * samples wait, at the right end inserts do. Without bounds the bar shows how many items are
- * missing until samples may be drawn, then "[    free    ]". */
+ * samples wait, at the right end inserts wait. Without bounds the bar shows how many items are
+ * missing until samples may be drawn, and after that "[    free    ]". */
 void rp_limiter_bar(rp_text_buffer *out, const rp_table_info *info, size_t width);
 
 /* Writes a count in at most six characters: "0", "999", "12.3k", "4.6M". Returns `text`. */

@@ -15,8 +15,8 @@ typedef struct rp_item_view {
     size_t column_count;
 } rp_item_view;
 
-/* Writes a line about the item, the `number`-th from 1, and one for each column. `most` as for
- * rp_tensor_print(). */
+/* Writes a line about the item, which begins with `number`, and a line for each column. `most`
+ * as for rp_tensor_print(). */
 void rp_item_print(rp_text_buffer *out, const rp_item_view *item, size_t number, size_t most);
 
 /* Writes one line of JSON, which rp_item_line_parse() can read. */
@@ -41,9 +41,9 @@ typedef struct rp_item_line {
  *
  *   {"priority": 2, "data": {"obs": [1, 2], "action": {"dtype": "int32", "data": 3}}}
  *
- * `data` may also be an array, in the order of the columns. A value without a dtype has that of
- * its column. If the columns are not known yet, this line sets them. `place` is where the line
- * begins. RP_INVALID, RP_NO_RESOURCE. */
+ * `data` may also be an array, in the order of the columns. A value without a dtype has the
+ * dtype of its column. If the columns are not known yet, this line sets them. `place` is the
+ * place of the line in its file. RP_INVALID, RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_item_line_parse(rp_arena *arena, const char *text, size_t size,
                                           rp_line_columns *columns, const rp_place *place,
                                           rp_item_line *out, rp_problem *problem);

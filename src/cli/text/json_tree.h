@@ -12,8 +12,8 @@ typedef enum rp_json_kind {
     RP_JSON_NULL,
     RP_JSON_FALSE,
     RP_JSON_TRUE,
-    RP_JSON_INTEGER,  /* no fraction, no exponent, fits */
-    RP_JSON_UNSIGNED, /* the same above INT64_MAX */
+    RP_JSON_INTEGER,  /* no fraction, no exponent, fits an int64_t */
+    RP_JSON_UNSIGNED, /* no fraction, no exponent, above INT64_MAX, fits a uint64_t */
     RP_JSON_NUMBER,   /* any other number, finite */
     RP_JSON_STRING,
     RP_JSON_ARRAY,
@@ -22,9 +22,9 @@ typedef enum rp_json_kind {
 
 /* A value. Children are a linked list. */
 typedef struct rp_json {
-    struct rp_json *next;  /* the next in the same array or object */
-    struct rp_json *child; /* the first of an array or object */
-    const char *key;       /* in an object; terminated, may hold zeros before its end */
+    struct rp_json *next;  /* the next value in the same array or object */
+    struct rp_json *child; /* the first value of an array or object */
+    const char *key;       /* in an object; terminated, may contain other zeros */
     union {
         int64_t integer;
         uint64_t number_unsigned;
@@ -33,9 +33,9 @@ typedef struct rp_json {
             const char *text; /* terminated */
             size_t size;
         } string;
-        size_t count; /* of an array or object */
+        size_t count; /* values of an array or object */
     } u;
-    size_t offset; /* where it begins in the text */
+    size_t offset; /* of the value's first byte in the text */
     rp_json_kind kind;
 } rp_json;
 

@@ -21,8 +21,8 @@ typedef enum rp_lines_result {
     RP_LINES_ONE, /* a line, without its end */
     RP_LINES_END,
     RP_LINES_FAILED,   /* errno says why */
-    RP_LINES_TOO_LONG, /* more than RP_LINE_BYTES, or than there is memory for */
-    RP_LINES_WOKEN,
+    RP_LINES_TOO_LONG, /* more than RP_LINE_BYTES, or more than memory allows */
+    RP_LINES_WOKEN,    /* `wake_fd` became readable */
 } rp_lines_result;
 
 void rp_lines_init(rp_lines *lines, int fd, int wake_fd);

@@ -7,13 +7,13 @@
 
 typedef struct rp_nearest {
     const char *word;
-    const char *best; /* NULL so far */
-    size_t distance;  /* of the best */
+    const char *best; /* the nearest candidate so far; NULL: none */
+    size_t distance;  /* of `best` from `word` */
 } rp_nearest;
 
-/* Returns the number of letters to change, delete, insert or swap with a neighbour to get from
- * one word to the other. '-' and '_' are the same letter. SIZE_MAX if a word is over 64 bytes.
- */
+/* Returns the edit distance of two words: the number of letters to change, delete, insert or
+ * swap with a neighbour. '-' and '_' are the same letter. SIZE_MAX if a word is over 64
+ * bytes. */
 size_t rp_edit_distance(const char *a, const char *b);
 
 void rp_nearest_init(rp_nearest *nearest, const char *word); /* borrows it */

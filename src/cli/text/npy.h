@@ -15,16 +15,16 @@
 /* Room for any header that rp_npy_header() writes. */
 enum { RP_NPY_HEADER_BYTES = 384, RP_NPY_MAX_HEADER = 65536 };
 
-/* Reads a whole file of version 1 to 3. The tensor is a view of `bytes`, whose elements may not
- * be aligned. RP_INVALID: not such a file, an element type that has no dtype, big-endian or in
- * column order (and of more than one dimension and element), more dimensions than RP_MAX_RANK,
- * or not as many bytes as the shape says. */
+/* Reads a whole file of version 1 to 3. The tensor borrows `bytes`; its elements may be
+ * unaligned. RP_INVALID: this is not such a file, there is no dtype for the element type, the
+ * elements are big-endian or in column order (where that makes a difference), there are more
+ * dimensions than RP_MAX_RANK, or the number of bytes does not match the shape. */
 RP_NODISCARD rp_status rp_npy_parse(const uint8_t *bytes, size_t size, rp_tensor *out,
                                     rp_problem *problem);
 
-/* Writes the header of a file of such elements and returns its size, a multiple of 64; 0 if
- * NumPy has no such elements (strings), or the shape is not concrete. Elements of types that
- * NumPy does not know (bfloat16, ...) are declared as raw bytes. */
+/* Writes the header of a file with elements of `dtype` and returns its size, a multiple of 64.
+ * Returns 0 for strings, which have no .npy form here, and if the shape is not concrete. Types
+ * that NumPy does not know (bfloat16, ...) are declared as raw bytes. */
 size_t rp_npy_header(rp_dtype dtype, const rp_shape *shape, char header[RP_NPY_HEADER_BYTES]);
 
 #endif

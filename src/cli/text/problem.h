@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Settings with the place they came from, and errors about them: a sentence with the place, the
- * setting, its value and the values it may have. */
+/* Settings with the place they came from, and errors about them. An error is a sentence with
+ * the place, the setting, its value and the allowed values. */
 #ifndef RP_CLI_TEXT_PROBLEM_H
 #define RP_CLI_TEXT_PROBLEM_H
 
@@ -28,7 +28,7 @@ rp_status rp_problem_memory(rp_problem *problem);
 typedef struct rp_setting {
     const char *key; /* as the user knows it: "--port", "tables.replay.max_size" */
     const char *text;
-    bool quoted; /* a string in a file: it is neither a number nor a boolean */
+    bool quoted; /* a string in quotes in a file: neither a number nor a boolean */
     rp_place place;
 } rp_setting;
 
@@ -42,13 +42,13 @@ RP_NODISCARD rp_status rp_setting_number(const rp_setting *value, double low, do
                                          double *out, rp_problem *problem);
 RP_NODISCARD rp_status rp_setting_boolean(const rp_setting *value, bool *out,
                                           rp_problem *problem);
-/* `whole` is 100 %; 0: percentages are not allowed. */
+/* Parses a size in bytes. `whole` is 100 %; 0: percentages are not allowed. */
 RP_NODISCARD rp_status rp_setting_size(const rp_setting *value, uint64_t whole, uint64_t *out,
                                        rp_problem *problem);
-/* `unit_ms` is the unit of a plain number. */
+/* Parses a time of at most `high_ms` milliseconds. `unit_ms` is the unit of a plain number. */
 RP_NODISCARD rp_status rp_setting_duration(const rp_setting *value, int64_t unit_ms,
                                            int64_t high_ms, int64_t *ms, rp_problem *problem);
-/* A text that is not empty, at most 4,095 bytes. */
+/* Gets a text that is not empty and has at most 4,095 bytes. */
 RP_NODISCARD rp_status rp_setting_text(const rp_setting *value, const char **out,
                                        rp_problem *problem);
 /* Gets the index of one of `count` words. */

@@ -23,10 +23,11 @@ void rp_progress_bar_show(void *ctx, const rp_durable_progress *progress);
 /* Clears the bar. */
 void rp_progress_bar_end(rp_progress_bar *bar);
 
-/* "verifying  [#####-----]  52 %  812 MiB/s  3 s left"; `width` columns of bar, 0: none. */
+/* Writes "verifying  [#####-----]  52 %  812 MiB/s  3 s left". The bar has `width` columns; 0:
+ * no bar. */
 void rp_progress_text(rp_text_buffer *out, const rp_durable_progress *progress, size_t width);
 
-/* "5 s", "12 min", "3 h", "9 d". Returns `text`. */
+/* Writes a time as "5 s", "12 min", "3 h" or "9 d". Returns `text`. */
 char *rp_span_text(int64_t ns, char text[16]);
 
 #endif

@@ -13,15 +13,16 @@ rp_dtype rp_dtype_parse(const char *name);
  * is not a dtype. */
 const char *rp_dtype_text(rp_dtype dtype);
 
-/* Parses a leaf: a dtype, then the shape of the whole column, rows first. '?' is any size;
- * without a shape every shape fits. RP_INVALID with the reason in `why`. Pure. */
+/* Parses a leaf: a dtype, then the shape of the whole column, whose first dimension counts
+ * rows. '?' is any size; without a shape every shape fits. RP_INVALID with the reason in `why`.
+ * Pure. */
 RP_NODISCARD rp_status rp_spec_parse(const char *text, rp_spec *spec, char *why,
                                      size_t why_bytes);
 /* Writes a leaf, cut to fit `size` >= 1. Returns `text`. */
 char *rp_spec_text(const rp_spec *spec, char *text, size_t size);
 
-/* Makes the signature that a node describes. `key` starts error texts. Returns owned: drop it
- * with rp_signature_unref(). RP_INVALID, RP_NO_RESOURCE. */
+/* Creates the signature that a node describes. Error texts begin with `key`. Returns owned:
+ * drop it with rp_signature_unref(). RP_INVALID, RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_signature_from_yaml(rp_arena *arena, const char *key,
                                               const rp_yaml *node, rp_signature **out,
                                               rp_problem *problem);

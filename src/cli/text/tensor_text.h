@@ -20,8 +20,8 @@ void rp_tensor_json(rp_text_buffer *out, const rp_tensor *tensor);
  * has no elements or elements of different types. */
 rp_dtype rp_json_dtype(const rp_json *value);
 
-/* Makes a tensor of `dtype` of nested arrays, in memory of the arena. `name` starts error
- * texts.
+/* Creates a tensor of `dtype` from nested arrays, in memory of the arena. Error texts begin
+ * with `name`.
  * RP_INVALID (ragged, an element of another type or out of range), RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_tensor_from_json(rp_arena *arena, const char *name,
                                            const rp_json *value, rp_dtype dtype, rp_tensor *out,

@@ -30,15 +30,15 @@ const char *rp_text_buffer_text(const rp_text_buffer *buffer);
 /* Adds text from a peer or a file, escaped (reprise/printable.h). */
 void rp_text_buffer_put_safe(rp_text_buffer *buffer, const char *text, size_t size);
 
-/* Returns how many bytes of a text of safe UTF-8 fit into so many columns of a terminal. */
+/* Returns how many bytes of `text`, escaped UTF-8, fit into `columns` columns of a terminal. */
 size_t rp_text_fit(const char *text, size_t size, size_t columns);
 
-/* Returns the columns that a terminal needs for a text of safe UTF-8: one for each character.
- */
+/* Returns the number of columns that a terminal needs for `text`, escaped UTF-8: one for each
+ * character. */
 size_t rp_text_columns(const char *text, size_t size);
 
-/* Rows of cells. Cells are added row by row, then written in columns, each as wide as its
- * widest cell, with two spaces between. */
+/* A grid of cells. Cells are added row by row, then written in columns, each as wide as its
+ * widest cell, with two spaces between the columns. */
 enum { RP_GRID_COLUMNS = 16 };
 typedef struct rp_grid {
     rp_text_buffer cells; /* concatenated, each terminated */
@@ -51,8 +51,8 @@ void rp_grid_deinit(rp_grid *grid);
 void rp_grid_cell(rp_grid *grid, const char *format, ...) RP_PRINTF(2, 3);
 void rp_grid_write(const rp_grid *grid, rp_text_buffer *out);
 
-/* JSON. The calls follow one another as the text does; each adds a comma if the last byte
- * requires one. Bytes of strings that are not UTF-8 become U+FFFD. */
+/* Writers of JSON: call them in the order of the text. Each adds a comma if one is needed after
+ * the last byte. Bytes of strings that are not UTF-8 become U+FFFD. */
 void rp_json_open(rp_text_buffer *buffer, char bracket);
 void rp_json_close(rp_text_buffer *buffer, char bracket);
 void rp_json_key(rp_text_buffer *buffer, const char *key);
@@ -64,7 +64,7 @@ void rp_json_put_raw(rp_text_buffer *buffer,
 void rp_json_put_quote(rp_text_buffer *buffer, const char *text, size_t size);
 void rp_json_put_integer(rp_text_buffer *buffer, int64_t value);
 void rp_json_put_unsigned(rp_text_buffer *buffer, uint64_t value);
-/* Adds the shortest number that reads back as `value`; NaN and infinities as strings. */
+/* Adds the shortest number that parses to `value`; NaN and infinities are strings. */
 void rp_json_put_number(rp_text_buffer *buffer, double value);
 void rp_json_put_boolean(rp_text_buffer *buffer, bool value);
 

@@ -9,7 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Decimal digits, '_' allowed between two of them: "1_000_000". The first takes a '-' too. */
+/* Decimal digits, with '_' allowed between two of them: "1_000_000". rp_parse_integer() also
+ * accepts a '-' before them. */
 bool rp_parse_integer(const char *text, int64_t *out);
 bool rp_parse_unsigned(const char *text, uint64_t *out);
 
@@ -35,8 +36,8 @@ uint64_t rp_per_second(uint64_t count, int64_t elapsed_ns);
  * >= 16. */
 char *rp_size_text(uint64_t bytes, char *text, size_t size);
 
-/* Writes the shortest decimal number that is read back as `value` and returns `text`. `size`
- * must be >= 32. */
+/* Writes the shortest decimal number that parses to `value` and returns `text`. `size` must be
+ * >= 32. */
 char *rp_decimal_text(double value, char *text, size_t size);
 
 #endif
