@@ -9,8 +9,8 @@
 
 enum {
     RP_ADDRESS_HOST_BYTES = 254,
-    RP_ADDRESS_ENDPOINTS = 16, /* of one name that are tried */
-    RP_ADDRESS_LIST_MAX = 1024 /* shards of a client */
+    RP_ADDRESS_ENDPOINTS = 16, /* most addresses of one name that are tried */
+    RP_ADDRESS_LIST_MAX = 1024 /* most shards of a client */
 };
 
 /* One server. A plain value. */
@@ -20,7 +20,8 @@ typedef struct rp_address {
     uint16_t port;
 } rp_address;
 
-/* "host:port", "[v6]:port", "unix:/path". RP_INVALID (the text, and what is wrong with it). */
+/* Parses "host:port", "[v6]:port" or "unix:/path". RP_INVALID; the error has the text and what
+ * is wrong with it. */
 RP_NODISCARD rp_status rp_address_parse(const char *text, rp_address *out, rp_error *err);
 
 /* A socket address. */
@@ -34,18 +35,18 @@ typedef struct rp_endpoints {
     size_t count; /* at least one after a success */
 } rp_endpoints;
 
-/* Resolves paths, numbers and "localhost", without a lookup. False: it is a name. */
+/* Resolves an address that needs no lookup: a path, a numeric address, or "localhost". False:
+ * the host is another name. */
 bool rp_address_resolve_now(const rp_address *address, rp_endpoints *out);
-/* Looks the name up, which may take long. RP_NOT_FOUND, RP_UNAVAILABLE (no name server
- * answers),
- * RP_NO_RESOURCE. */
+/* Looks up the name of the host, which may take long. RP_NOT_FOUND, RP_UNAVAILABLE (no name
+ * server responds), RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_address_resolve(const rp_address *address, rp_endpoints *out,
                                           rp_error *err);
 
 typedef struct rp_shard_address {
-    char *text; /* as it was given, or "address:port" of a dns: name */
+    char *text; /* as it was given; for an address of a dns: name, "address:port" */
     rp_address address;
-    char name[RP_ADDRESS_HOST_BYTES]; /* that its certificate must be for */
+    char name[RP_ADDRESS_HOST_BYTES]; /* name that the server's certificate must be for */
 } rp_shard_address;
 
 typedef struct rp_address_list {
@@ -55,9 +56,8 @@ typedef struct rp_address_list {
 } rp_address_list;
 
 /* Parses addresses separated by commas; blanks around them are ignored. "dns:name:port" becomes
- * every address of the name, which is looked up now. RP_INVALID, RP_NOT_FOUND, RP_UNAVAILABLE
- * (of dns:),
- * RP_NO_RESOURCE; then there is nothing to free. */
+ * every address of the name, which is looked up now. RP_INVALID, RP_NOT_FOUND and
+ * RP_UNAVAILABLE (of a lookup), RP_NO_RESOURCE; on an error there is nothing to free. */
 RP_NODISCARD rp_status rp_address_list_parse(const rp_allocator *alloc, const char *text,
                                              rp_address_list *out, rp_error *err);
 void rp_address_list_deinit(rp_address_list *list);

@@ -2,9 +2,10 @@
 /* A connected socket, plain or under TLS, that never blocks.
  *
  * Both kinds have the same functions. After RP_LINK_AGAIN, wait until the descriptor is ready
- * for `read_waits` or `write_waits` and call again: under TLS a write may have to wait for a
- * read, and a read for a write. A plain value, which may be moved in memory; one thread. Never
- * raises SIGPIPE. */
+ * for `read_waits` (or for `write_waits`, after a write) and call again. The two differ from
+ * what their names suggest under TLS, where a write may have to wait for readability, and a
+ * read for writability. A link is a plain value, which may be moved in memory; one thread. No
+ * function raises SIGPIPE. */
 #ifndef RP_NET_LINK_H
 #define RP_NET_LINK_H
 
@@ -19,11 +20,11 @@ typedef struct rp_link {
      * RP_READABLE and RP_WRITABLE, except in some states of TLS. */
     uint32_t read_waits, write_waits;
     bool secured; /* TLS, and the handshake has succeeded */
-    bool broken;  /* private: a call has returned RP_LINK_BROKEN, and all others will */
+    bool broken;  /* private: a call has returned RP_LINK_BROKEN, and all later ones will */
     unsigned long tls_error; /* private: the error of OpenSSL */
-    /* Records without data that reads have received (TLS only): see rp_tls_idle_records(). They
-     * cost the peer next to nothing, so the owner should charge the peer for them.
-     * The link breaks after RP_LINK_MOST_IDLE. */
+    /* TLS only: records without data that reads have received, see rp_tls_idle_records(). They
+     * cost the peer next to nothing, so the owner should charge the peer for them. The link
+     * breaks after RP_LINK_MOST_IDLE of them. */
     uint64_t idle_records;
 } rp_link;
 
@@ -36,22 +37,23 @@ typedef enum rp_link_result {
     RP_LINK_BROKEN,
 } rp_link_result;
 
-/* Takes the descriptor, which must not block. `tls` NULL: plain. RP_NO_RESOURCE; then the
- * caller keeps the descriptor. */
+/* Takes the descriptor `fd`, which must be non-blocking. `tls` NULL: a plain link.
+ * RP_NO_RESOURCE; then the caller keeps the descriptor. */
 RP_NODISCARD rp_status rp_link_init(rp_link *link, int fd, rp_tls *tls);
 void rp_link_deinit(rp_link *link); /* closes the descriptor, if it has one */
 
-/* For a client, before the handshake: the server's certificate must be for this name or IP
- * address. RP_NO_RESOURCE; RP_INVALID: it is neither. Does nothing for a plain link. */
+/* For a client, before the handshake: accepts only a server whose certificate is for `name`, a
+ * host name or an IP address. RP_NO_RESOURCE; RP_INVALID (`name` is neither). Does nothing for
+ * a plain link. */
 RP_NODISCARD rp_status rp_link_expect(rp_link *link, const char *name);
-/* Writes the reason for which TLS has broken, or "". */
+/* Writes the reason for which TLS has failed, or "", to `text`. */
 void rp_link_why(const rp_link *link, char *text, size_t size);
 
 /* Returns the descriptor to the caller; the link has none afterwards. Plain links only. */
 int rp_link_take_fd(rp_link *link);
 
-/* Whether the connection has ended in both directions, or has failed: written bytes would not
- * arrive. Bytes that the peer has sent before can still be read. */
+/* Whether the connection has ended in both directions, or has failed, so that written bytes
+ * would not arrive. Bytes that the peer has sent before can still be read. */
 bool rp_link_is_hung_up(const rp_link *link);
 
 /* Continues the handshake. RP_LINK_OK once it has succeeded (at once for a plain link). */
@@ -60,38 +62,39 @@ rp_link_result rp_link_handshake(rp_link *link);
 /* The result of ALPN: true for "h2", false for "http/1.1" or none. Plain: false. */
 bool rp_link_is_h2(const rp_link *link);
 
-/* The common name of the peer's verified certificate, or "" if it has none. At most `size` - 1
- * bytes; control characters are replaced. */
+/* Writes the common name of the peer's verified certificate to `name`, or "" if there is none:
+ * at most `size` - 1 bytes, with control characters replaced. */
 void rp_link_peer_name(const rp_link *link, char *name, size_t size);
 
-/* Reads into `parts`, which must have room for a byte. `*moved` receives the bytes read, 0
- * unless
- * RP_LINK_OK. */
+/* Reads into `parts`, which must have room for at least one byte. `*moved` receives the number
+ * of bytes read: 0 unless the result is RP_LINK_OK. */
 rp_link_result rp_link_read(rp_link *link, const struct iovec *parts, int part_count,
                             size_t *moved);
-/* Whether TLS has bytes from the descriptor that no read has returned. The descriptor does not
- * become readable for them: a read that has filled its room has to be followed by another. A
- * read with room for RP_LINK_ROOM bytes or more leaves none. */
+/* Whether TLS has read bytes from the descriptor that no rp_link_read() has returned. The
+ * descriptor does not become readable for these bytes. So after a read that has filled all of
+ * its parts, call rp_link_read() again. A read with room for RP_LINK_ROOM bytes or more leaves
+ * no such bytes. */
 enum { RP_LINK_ROOM = 64 << 10 };
 bool rp_link_has_pending(const rp_link *link);
-/* Bytes that the peer has sent and no read has returned; an upper bound if TLS has some of
- * them. */
+/* Number of bytes that have arrived from the peer and that no read has returned; an upper bound
+ * if TLS has some of them. */
 size_t rp_link_waiting(const rp_link *link);
 
-/* Writes as many bytes as possible; `*moved` as above. Under TLS small parts share records.
- * `more`: other bytes follow at once. The next write must begin with all bytes that were passed
- * and not moved: under TLS they may be in a record that is partly written. */
+/* Writes as many bytes as possible; `*moved` receives their number, as for rp_link_read().
+ * Under TLS small parts share records. `more`: the caller will write more bytes at once. The
+ * next write must begin with all bytes that were passed and not moved, since under TLS they may
+ * be in a record that is partly written. */
 rp_link_result rp_link_write(rp_link *link, const struct iovec *parts, int part_count,
                              bool more, size_t *moved);
 
-/* Copies up to `size` first bytes, which stay unread. Plain links only. */
+/* Copies up to `size` of the next bytes and leaves them unread. Plain links only. */
 rp_link_result rp_link_peek(rp_link *link, void *data, size_t size, size_t *moved);
 
-/* Blocks until the descriptor of a plain link is readable, or has ended. False: not within
- * `wait_ns`, which must be less than a second. */
+/* Blocks until the descriptor of a plain link is readable or has ended, for at most `wait_ns`,
+ * which must be less than a second. False if neither has happened. */
 bool rp_link_await(int fd, int64_t wait_ns);
 
-/* Ends the direction of writes (close_notify, shutdown). */
+/* Tells the peer that no more bytes follow (close_notify, shutdown). */
 void rp_link_end_writing(rp_link *link);
 
 #endif

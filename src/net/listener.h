@@ -16,27 +16,33 @@ typedef struct rp_listener {
     int port;            /* of TCP; 0 for a Unix socket */
     bool is_local;       /* loopback or Unix: not reachable from other hosts */
     char unix_path[108]; /* "" for TCP; removed on close */
-    char text[128];      /* the address in a readable form */
+    char text[128];      /* the address as text, for people */
 } rp_listener;
 
-/* Binds and listens: "host:port", "[v6]:port", ":port" (every address, v6 and v4 in one), a
- * name (all its addresses: "localhost:8000" is 127.0.0.1 and ::1, if the machine has both, on
- * one port), "unix:/path" (a stale socket file is replaced, a live one is an error), or "fd:n"
- * (a listening descriptor). Port 0 picks a free port. Sockets do not block, and close on exec.
- * RP_INVALID (names the error in the text), RP_UNAVAILABLE (in use), RP_NOT_FOUND (no such
+/* Binds and listens on an address:
+ *
+ *   "host:port"    all addresses of a name, on one port: "localhost:8000" is 127.0.0.1 and ::1,
+ *                  if the machine has both; or one IPv4 address
+ *   "[v6]:port"    one IPv6 address
+ *   ":port"        every address, IPv6 and IPv4 on one socket
+ *   "unix:/path"   a Unix socket; a stale socket file is replaced, a live one is an error
+ *   "fd:n"         a descriptor that listens already
+ *
+ * Port 0 picks a free port. The sockets are non-blocking and close on exec. RP_INVALID (the
+ * error says what is wrong with the text), RP_UNAVAILABLE (in use), RP_NOT_FOUND (no such
  * name), RP_DENIED (permissions), RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_listener_open(rp_listener *listener, const char *address,
                                         rp_error *err);
 void rp_listener_close(rp_listener *listener);
 
-/* Tells whether an address is local, without binding it, to check a configuration. RP_INVALID,
- * RP_NOT_FOUND. */
+/* Tells whether an address is local (rp_listener.is_local), without binding it, to check a
+ * configuration. RP_INVALID, RP_NOT_FOUND. */
 RP_NODISCARD rp_status rp_address_is_local(const char *address, bool *is_local, rp_error *err);
 
 /* Accepts a connection. Returns its descriptor with all options set (non-blocking, close on
  * exec, TCP_NODELAY, TCP_USER_TIMEOUT, SO_SNDBUF capped at 512 KiB on TCP and raised to 1 MiB
- * on Unix sockets), or -1 with errno: EAGAIN if there is none, EMFILE and so on. `peer`
- * receives the address as text. */
+ * on Unix sockets), or -1 with errno: EAGAIN if no connection waits, EMFILE and so on. `peer`
+ * receives the address of the peer as text. */
 int rp_listener_accept(int fd, char *peer, size_t peer_bytes);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An event loop: ready descriptors, timers, and posts from other threads.
  *
- * One thread runs it. All functions but rp_loop_post() and rp_loop_stop() belong to that
- * thread; before the loop runs, to the thread that sets it up; and to a guest
- * (rp_loop_enter()). The loop is not reentrant, but a callback may watch, forget, arm, disarm
- * and post, also the object that it was called for. */
+ * One thread runs the loop. rp_loop_post() and rp_loop_stop() may be called on any thread. All
+ * other functions belong to the loop's thread; before the loop runs, to the thread that sets it
+ * up; and to a guest (rp_loop_enter()). The loop is not reentrant, but a callback may watch,
+ * forget, arm, disarm and post, even the object that it was called for. */
 #ifndef RP_NET_LOOP_H
 #define RP_NET_LOOP_H
 
@@ -12,7 +12,7 @@
 
 typedef struct rp_loop rp_loop;
 
-/* RP_NO_RESOURCE (memory, descriptors). Returns owned. */
+/* Makes a loop. RP_NO_RESOURCE (memory, descriptors). Returns owned. */
 RP_NODISCARD rp_status rp_loop_new(const rp_allocator *alloc, rp_loop **out, rp_error *err);
 void rp_loop_free(rp_loop *loop); /* not while it runs; NULL is fine */
 /* For the child of a fork, if a thread of the parent runs the loop: closes the child's copies
@@ -21,23 +21,24 @@ void rp_loop_abandon(rp_loop *loop);
 
 /* Runs until rp_loop_stop(). It can be run again afterwards. */
 void rp_loop_run(rp_loop *loop);
-/* Any thread, also before the loop runs. The loop stops at the end of the turn that has run all
- * posts made before this call. */
+/* Stops the loop at the end of the turn that has run all posts made before this call. Any
+ * thread, even before the loop runs. */
 void rp_loop_stop(rp_loop *loop);
 
-/* The monotonic time at which this turn began: no system call. */
+/* The monotonic time at which this turn began. Makes no system call. */
 int64_t rp_loop_now(const rp_loop *loop);
 
-/* RP_HUNG_UP (both directions have ended, or there is an error) is always reported, even to a
- * watch that asks for no event, and in every turn until the watch is forgotten. RP_PEER_ENDED:
- * the peer sends no more; bytes that it has sent may be unread. */
+/* RP_HUNG_UP means that both directions have ended, or that there is an error. It is always
+ * reported, even to a watch that asks for no event, and in every turn until rp_loop_forget().
+ * RP_PEER_ENDED means that the peer sends no more; bytes that it has sent may be unread. */
 enum { RP_READABLE = 1, RP_WRITABLE = 2, RP_HUNG_UP = 4, RP_PEER_ENDED = 8 };
 
-/* Embed it in the owner of the descriptor. Level-triggered. */
+/* A descriptor that the loop watches, level-triggered. Embed it in the owner of the descriptor.
+ */
 typedef struct rp_watch rp_watch;
 struct rp_watch {
     int fd;
-    uint32_t events; /* that are asked for */
+    uint32_t events; /* to report: RP_READABLE and so on */
     void (*on_ready)(rp_watch *watch, uint32_t events);
 };
 
@@ -50,47 +51,50 @@ void rp_loop_change(rp_loop *loop, rp_watch *watch, uint32_t events);
  * even for events that this turn has already received. */
 void rp_loop_forget(rp_loop *loop, rp_watch *watch);
 
-/* Embed it; zero-initialise it and set on_due. */
+/* A timer. Embed it in another struct, zero-initialise it and set on_due. */
 typedef struct rp_timer rp_timer;
 struct rp_timer {
     void (*on_due)(rp_timer *timer);
     int64_t due_ns; /* on the monotonic clock */
     size_t place;   /* private: index in the heap; 0: not armed */
-    /* For timers of which thousands may be due at once, like those of calls: a turn calls some
-     * hundreds of them, in the order of their times, and the next turns the others. Must not be
-     * changed while armed. */
+    /* Set for timers of which thousands may be due at once, like those of calls. A turn calls
+     * some hundreds of bulk timers, in the order of their times, and the next turns call the
+     * others. Must not be changed while the timer is armed. */
     bool is_bulk;
 };
 
-/* Arms a timer, or changes its time: on_due is called once, at `due_ns` or a little later, in
- * the order of the times of its kind. If an on_due arms it for a time that has passed, it is
- * called in the next turn. RP_NO_RESOURCE: it is as before. Changing the time of an armed timer
- * always succeeds. */
+/* Arms a timer, or changes its time. on_due is called once, at `due_ns` or a little later.
+ * Timers are called in the order of their times, bulk timers and others separately. If an
+ * on_due arms a timer for a time that has passed, the timer is called in the next turn.
+ * RP_NO_RESOURCE; then the timer is unchanged. Changing the time of an armed timer always
+ * succeeds. */
 RP_NODISCARD rp_status rp_loop_arm(rp_loop *loop, rp_timer *timer, int64_t due_ns);
 void rp_loop_disarm(rp_loop *loop, rp_timer *timer); /* nothing if it is not armed */
 
-/* Embed it; its memory must stay until it has run. */
+/* A function to run on the loop's thread. Embed it in another struct; its memory must stay
+ * valid until it has run. */
 typedef struct rp_post rp_post;
 struct rp_post {
     void (*run)(rp_post *post);
     rp_post *next; /* private */
 };
 
-/* Has post->run called on the loop's thread, in the order of the posts of one thread. Any
- * thread; takes no lock; wakes the loop only if it sleeps. A turn runs some hundreds of posts,
- * and the next turns the others. Posts made before rp_loop_stop() are run before rp_loop_run()
- * returns. */
+/* Has post->run called on the loop's thread. Posts of one thread run in the order in which they
+ * were made. Any thread; takes no lock; wakes the loop only if it sleeps. A turn runs some
+ * hundreds of posts, and the next turns run the others. Posts made before rp_loop_stop() are
+ * run before rp_loop_run() returns. */
 void rp_loop_post(rp_loop *loop, rp_post *post);
 
 /* Lets other threads enter the loop as guests while its own thread sleeps, which is cheaper
- * than waking that thread. Before it runs. */
+ * than waking that thread. Call it before the loop runs. */
 void rp_loop_share(rp_loop *loop);
-/* Enters the loop: until rp_loop_leave() the caller counts as the loop's thread. The first
- * waits for the end of the current turn. The second returns false instead, and also if posts
- * wait. */
+/* Enter the loop: until rp_loop_leave() the caller counts as the loop's thread. rp_loop_enter()
+ * waits for the end of the current turn. rp_loop_try_enter() does not wait: it returns false if
+ * a turn is running or posts are queued. */
 void rp_loop_enter(rp_loop *loop);
 RP_NODISCARD bool rp_loop_try_enter(rp_loop *loop);
-/* Ends the guest's turn and leaves. The second only ends the turn: the guest stays. */
+/* rp_loop_leave() ends the guest's turn and leaves the loop. rp_loop_end_turn() only ends the
+ * turn: the guest stays. */
 void rp_loop_leave(rp_loop *loop);
 void rp_loop_end_turn(rp_loop *loop);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* TLS: a certificate, its key and trusted authorities. OpenSSL, TLS 1.2 and newer; ALPN "h2"
- * and, for a server, "http/1.1". Immutable and reference counted: a reload makes a new one, and
- * open connections keep theirs. */
+/* A TLS configuration: a certificate, its key and trusted authorities. Uses OpenSSL, TLS 1.2
+ * and newer; ALPN offers "h2" and, for a server, "http/1.1". A rp_tls is immutable and
+ * reference counted: a reload makes a new one, and open connections keep theirs. */
 #ifndef RP_NET_TLS_H
 #define RP_NET_TLS_H
 
@@ -10,7 +10,7 @@
 typedef struct rp_tls rp_tls;
 
 typedef struct rp_tls_files {
-    const char *certificate; /* PEM, the chain */
+    const char *certificate; /* PEM, the server's chain */
     const char *key;         /* PEM */
     const char *client_ca;   /* PEM; NULL: client certificates are not requested */
     bool require_client_certificate;
@@ -21,15 +21,15 @@ typedef struct rp_tls_files {
 RP_NODISCARD rp_status rp_tls_new(const rp_allocator *alloc, const rp_tls_files *files,
                                   rp_tls **out, rp_error *err);
 
-/* For a client; all may be NULL. */
+/* The files of a client; each may be NULL. */
 typedef struct rp_tls_client_files {
     const char *ca;          /* PEM: trusted authorities; NULL: those of the system */
     const char *certificate; /* PEM, the client's chain; needs the key */
     const char *key;
 } rp_tls_client_files;
 
-/* The same for clients. Its sessions connect, and accept only the server that rp_link_expect()
- * names. */
+/* As rp_tls_new(), for a client. Its sessions connect, and accept only a server whose
+ * certificate is for the name of rp_link_expect(). */
 RP_NODISCARD rp_status rp_tls_new_client(const rp_allocator *alloc,
                                          const rp_tls_client_files *files, rp_tls **out,
                                          rp_error *err);
@@ -38,25 +38,26 @@ void rp_tls_unref(rp_tls *tls); /* NULL is fine */
 
 struct ssl_st;
 
-/* A session over `fd`, which is borrowed. It holds a reference to `tls`.
- * NULL: no memory. */
+/* Makes a session over `fd`, which is borrowed. The session holds a reference to `tls`. NULL:
+ * no memory. */
 struct ssl_st *rp_tls_new_session(rp_tls *tls, int fd);
 void rp_tls_free_session(struct ssl_st *ssl); /* NULL is fine */
 
-/* `more`: other bytes follow at once after the next write. */
+/* Tells the session whether the caller will write more bytes at once after the next write. */
 void rp_tls_set_more(struct ssl_st *ssl, bool more);
 
-/* Bytes that the session may still read from the descriptor. A read that needs more reports
- * SSL_ERROR_WANT_READ. OpenSSL handles records without application data inside SSL_read() and
- * would continue for as long as they arrive; this bound makes it return. A session starts with
- * 0. */
+/* Set or raise the allowance: the number of bytes that the session may still read from the
+ * descriptor. A read that needs more reports SSL_ERROR_WANT_READ. OpenSSL handles records
+ * without application data inside SSL_read() and would continue for as long as they arrive; the
+ * allowance makes it return. A session starts with 0. */
 void rp_tls_set_allowance(struct ssl_st *ssl, size_t bytes);
 void rp_tls_add_allowance(struct ssl_st *ssl, size_t bytes);
 
 /* Starts to count records without application data. Each one also sets the allowance to 0. */
 void rp_tls_count_idle(struct ssl_st *ssl);
-/* The records of alerts and handshake messages since then (KeyUpdate, NewSessionTicket,
- * attempts to renegotiate), plus the handshake messages in them. */
+/* Records without application data since rp_tls_count_idle(): the number of records with alerts
+ * and handshake messages (KeyUpdate, NewSessionTicket, attempts to renegotiate), plus the
+ * number of handshake messages in them. */
 uint64_t rp_tls_idle_records(const struct ssl_st *ssl);
 
 #endif

@@ -18,8 +18,8 @@ typedef struct rp_page_host {
     rp_gate *gate;
     rp_loop_metrics *counters; /* rp_metrics_shared(): refusals are counted there */
     bool is_open;              /* no credentials are required: host names are checked instead */
-    const char *names; /* host names to accept in "Host", separated by commas; or NULL */
-    unsigned idle_s;   /* seconds of silence that close an HTTP/1.1 connection; 0: 10 */
+    const char *names;         /* host names accepted in "Host", separated by commas; or NULL */
+    unsigned idle_s;           /* seconds of silence that close an HTTP/1.1 connection; 0: 10 */
 } rp_page_host;
 
 typedef struct rp_page_request {
