@@ -24,10 +24,10 @@
 #include "util/wide.h"
 
 enum {
-    PIECE_BYTES = 576, /* about; lines of a small image */
+    PIECE_BYTES = 576, /* approximate; some lines of a small image */
     LEAST_WINDOW = 1024,
     MOST_WINDOW = 16384,  /* frames */
-    PIECES_PER_FRAME = 4, /* of the window; most frames share most pieces, or none */
+    PIECES_PER_FRAME = 4, /* in the window; most frames share most pieces, or none */
 };
 
 typedef struct record {
@@ -57,7 +57,7 @@ static rp_status ring_init(rp_frame_ring *r, const rp_allocator *alloc, size_t e
     size_t memo_count = power_of_two_from(2 * window);
 
     memset(r, 0, sizeof *r);
-    slots += slots / 2; /* a segment is at most a small part of it, or 64 KiB */
+    slots += slots / 2; /* a segment is a small part of the ring, or 64 KiB */
     slots = power_of_two_from(slots + 65536 / element_bytes);
     if (slots > (size_t)1 << 32) return RP_NO_RESOURCE;
     r->window = window;

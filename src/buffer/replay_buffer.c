@@ -10,8 +10,8 @@
  * Invariants, whenever mu is free:
  *   B1  the buffer holds the rows with numbers added - size .. added - 1, size <= capacity, and
  *       each of their slots has memory;
- *   B2  a leaf of the tree is > 0 exactly if its slot holds such a row, and the total is
- * finite;
+ *   B2  a leaf of the tree is > 0 exactly if its slot holds such a row, and the total of the
+ *       tree is finite;
  *   B3  every frame slot in such a row refers to a valid frame (F1 to F3);
  *   B4  marks do not descend from a row to the next.
  * rp_replay_buffer_check() tests all of them; debug builds do so after each change.
@@ -105,7 +105,7 @@ static bool lay_out(rp_replay_buffer *b)
     for (size_t i = 0; i < b->store_count; i++, b->row_bytes += sizeof(uint32_t))
         b->stores[i].mark_offset = b->row_bytes;
     if (!place_columns(b, 2) || !place_columns(b, 1)) return false;
-    if (b->row_bytes >= 512) round = RP_CACHE_LINE; /* whole lines, for little more */
+    if (b->row_bytes >= 512) round = RP_CACHE_LINE; /* whole cache lines */
     if (!rp_size_add(b->row_bytes, round - 1, &b->row_bytes)) return false;
     b->row_bytes -= b->row_bytes % round;
     b->streams = RP_CAN_STREAM && round == RP_CACHE_LINE && b->row_bytes <= MOST_STREAMED &&
@@ -240,7 +240,7 @@ size_t rp_replay_buffer_memory(rp_replay_buffer *b)
     bytes += rp_sparse_array_memory(&b->rows);
     bytes += b->room * (sizeof *b->slots + 2 * sizeof *b->numbers);
     for (size_t i = 0; i < b->store_count; i++) bytes += rp_frames_memory(&b->stores[i].frames);
-    if (b->tree != NULL) /* eight bytes a leaf, and an eighth of that a level */
+    if (b->tree != NULL) /* 8 bytes a leaf; each level above has an eighth */
         bytes += rp_sumtree_capacity(b->tree) * 8 / 7 * sizeof(double);
     rp_mutex_unlock(&b->mu);
     return bytes;

@@ -33,8 +33,8 @@
 #include "util/verify.h"
 
 enum {
-    /* Of a chunk before compression. Slightly less than the default limit of a reader, which
-     * also counts the headers of string tensors. */
+    /* The most bytes of a chunk before compression. Slightly less than the default limit of a
+     * reader, which also counts the headers of string tensors. */
     MAX_BYTES = RP_CODEC_MAX_RAW_BYTES - (1 << 20),
     MAX_ROWS = INT32_MAX,
     /* The overhead of a string that TensorFlow counts in data_uncompressed_size. */

@@ -86,7 +86,7 @@ static void close_gap(rp_cache *cache, size_t gap)
         if (entry->chunk == NULL) break;
         home = home_of(cache, entry->chunk, entry->column);
         if (((at - home) & mask) < ((at - gap) & mask))
-            continue; /* its home is after the gap */
+            continue; /* its search begins after the gap */
         cache->table[gap] = *entry;
         gap = at;
     }

@@ -237,8 +237,8 @@ rp_status rp_codec_compress(rp_codec_state *state, rp_codec codec, int level,
     return RP_INTERNAL;
 }
 
-/* A lower bound on the size of a block of `raw_bytes`: it consists of the element with the
- * highest compression ratio. */
+/* A lower bound on the size of a block of `raw_bytes`: the size if it had only elements with
+ * the highest compression ratio. */
 static size_t least_bytes(rp_codec codec, size_t raw_bytes)
 {
     switch (codec) {

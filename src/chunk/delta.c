@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows are combined in blocks of 64 bytes that are loaded, added and stored as a whole: the
- * copies through local arrays tell the compiler that row and row before do not overlap and make
- * alignment irrelevant, and a loop of known length becomes vector instructions. What is left of
- * a row goes element by element. */
+/* Rows are combined in blocks of 64 bytes that are loaded, added and stored as a whole. The
+ * copies through local arrays tell the compiler that a row and the row before it do not
+ * overlap, and make alignment irrelevant; the loop of known length becomes vector instructions.
+ * The rest of a row is combined element by element. */
 #include "chunk/delta.h"
 
 #include <assert.h>

@@ -6,9 +6,9 @@
  *   S3  nothing after dst + want has been written.
  *
  * Most sequences are short: fewer than 15 literals and a match of at most 18 bytes that begins
- * 8 or more bytes back. While both buffers have room for the longest of them, they are copied
- * in blocks of fixed size, which write too far (decode_short); all others, and the ends, are
- * copied exactly. */
+ * 8 or more bytes back. While both buffers have room for the longest short sequence, short
+ * sequences are copied in blocks of fixed size, which may write too far (decode_short()). All
+ * other sequences, and the ends of the buffers, are copied exactly. */
 #include "chunk/lz4_decode.h"
 
 #include <assert.h>
@@ -78,7 +78,8 @@ static inline bool put_match(state *s, size_t length)
     return true;
 }
 
-/* Decodes sequences while they are short and there is room. False if one is malformed. */
+/* Decodes sequences while they are short and both buffers have room. False if a sequence is
+ * malformed. */
 static inline bool decode_short(state *s)
 {
     const uint8_t *at = s->src + s->at;

@@ -85,7 +85,7 @@ rp_chunk *rp_chunk_template_make(const rp_chunk_template *template, const rp_all
 }
 
 /* True if a matching chunk is within the limits: the template may come from a chunk that was
- * parsed with others. */
+ * parsed with other limits. */
 static bool is_within(const rp_chunk_template *m, size_t size, const rp_chunk_limits *limits)
 {
     return m->rows_bytes > 0 && size <= limits->max_wire_bytes &&

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reverb's tuning of the chunk length (AutoTunedChunkerOptions, described in its chunker.h).
  *
- * After ten items and five chunks a score is computed, and they are discarded:
+ * After ten items and five chunks a score is computed from their measurements, which are then
+ * discarded:
  *
  *   score = mean bytes per step of the chunks + mean bytes per step of the items
  *
- * The first score only increases the length, to have something to compare. A later score is
- * used if the mean length of its chunks is close to the requested length; then the length moves
- * in the direction of the lower score: up by 2 if the length grew and the score fell, or the
- * length shrank and the score rose; else down by 1.
+ * After the first score the length is increased, so that there is a second score to compare. A
+ * later score is used if the mean length of its chunks is close to the requested length; then
+ * the length moves in the direction of the lower score: up by 2 if the length grew and the
+ * score fell, or the length shrank and the score rose; else down by 1.
  *
  * Invariants: 1 <= length <= max_length; item_count <= ITEMS; chunk_count <= CHUNKS. */
 #include <assert.h>

@@ -226,7 +226,7 @@ static void release_slow(rp_account *a, rp_chunk *chunk)
     if (a->budget->spill != NULL) record_move(a, chunk, -1);
 }
 
-/* Adds or removes one reference to a chunk. Mostly the first entry is that of this account. */
+/* Add or remove one reference to a chunk. Mostly the first entry is that of this account. */
 static inline void hold(rp_account *a, rp_chunk *chunk)
 {
     if (id_at(state_of(chunk), 0) == a->id)
@@ -266,7 +266,7 @@ void rp_budget_add_kept(rp_budget *b, uint64_t change)
         (void)atomic_fetch_add_explicit(&b->kept, (uint_fast64_t)change, memory_order_relaxed);
 }
 
-/* Below 0 for a moment if two threads apply their changes in the other order. */
+/* May be briefly below 0 if two threads apply their changes in reverse order. */
 uint64_t rp_budget_kept(const rp_budget *b)
 {
     uint64_t kept = atomic_load_explicit(&b->kept, memory_order_relaxed);
@@ -339,7 +339,7 @@ bool rp_account_has_room(const rp_account *a, const rp_trajectory *trajectory)
 
 uint64_t rp_account_small(const rp_account *a)
 {
-    /* Changes that the tier has not been told may be negative. */
+    /* Changes that have not been reported to the tier may be negative. */
     uint64_t bytes =
         atomic_load(&a->budget->spill->small) + (uint64_t)a->moved_small; /* modulo 2^64 */
 
@@ -457,7 +457,7 @@ void rp_account_take_back(rp_account *a, const rp_trajectory *trajectory, const 
     assert(a->deleted_episodes >= 0);
 }
 
-/* Idle index memory that is charged for. */
+/* Idle index memory that the budget counts. */
 static uint64_t idle_bytes(size_t spare)
 {
     uint64_t bytes = (uint64_t)spare * RP_ITEM_INDEX_BYTES;

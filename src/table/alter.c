@@ -2,9 +2,9 @@
 /* Changing the options of a table in use, and pausing it.
  *
  * If a bound is lowered, items are evicted first, a block per acquisition of the lock. The
- * bound in force follows the remaining items down, so that T2 holds whenever the lock is free
- * and the table does not grow again. When the items fit the new bounds, all options are changed
- * at once. */
+ * bound in force is lowered along with the remaining items, so that T2 holds whenever the lock
+ * is free and the table does not grow again. When the items fit the new bounds, all options are
+ * changed at once. */
 #include <assert.h>
 
 #include "table/table_log.h"

@@ -159,7 +159,8 @@ rp_status rp_table_update(rp_table *t, const rp_update *updates, size_t count, s
     return rp_table_wait_durable(t, st, lsn, rp_wait_forever(), err);
 }
 
-/* Repeats updates: those of an extension one by one, as they were made, others in blocks. */
+/* Repeats updates. Updates of an extension are repeated one by one, as they were made; others
+ * are repeated in blocks. */
 rp_status rp_update_redo_locked(rp_table *t, const rp_log_record *change, rp_error *err)
 {
     update_block block;

@@ -15,9 +15,9 @@
  * rp_table_check() tests T1, T2, T4, T5 and T7 and the invariants of slots and selectors. Debug
  * builds test them whenever a lock is released after a change (rp_table_unlock()).
  *
- * Changes to several structures are reserve, then commit: every allocation is made before the
- * first change. Trajectories are released outside the lock (L2): until then the slot of a
- * removed item is retired.
+ * A change to several structures reserves, then commits: every allocation is made before the
+ * first change. Trajectories are released outside the lock; until then the slot of a removed
+ * item is retired.
  *
  * Cost: insert, update and sample are O(log n) with the prioritized selector and the heaps,
  * O(1) otherwise. Batches are processed in passes, each of which prefetches the memory that the

@@ -45,7 +45,7 @@ bool rp_shape_fits(const rp_shape *shape, const rp_shape *pattern)
     return true;
 }
 
-/* Appends to the text at `*used` of `size` bytes, and cuts what does not fit. */
+/* Appends `more` to `text`, which has `size` bytes, at `*used`. Cuts it to fit. */
 static void put(char *text, size_t size, size_t *used, const char *more)
 {
     size_t room = size - 1 - *used, length = strlen(more);

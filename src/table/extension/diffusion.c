@@ -14,8 +14,8 @@
  * update diffuses to an item, the item may already have a priority that was set later. Setting
  * that priority again when its event is processed gives the result of single calls.
  *
- * Runs under the table's lock and needs no other. If there is no memory for an item, the item
- * has no neighbours; nothing else fails.
+ * The extension runs under the table's lock and needs no other lock. If there is no memory for
+ * an item, the item has no neighbours; nothing else fails.
  *
  * Invariants between calls:
  *   D1  a node is in `keys`, and in the list of its episode, or in the free list;

@@ -3,8 +3,8 @@
  *
  * Deferred: it inserts with no lock held, on the thread of a caller of the first table. The
  * items of one call are inserted together, with one timeout. A table refuses a whole batch if
- * it refuses one of the items; then they are inserted one by one, and only that one is
- * discarded. */
+ * it refuses one of the items; then the items are inserted one by one, and only the refused one
+ * is discarded. */
 #include <assert.h>
 #include <stdatomic.h>
 

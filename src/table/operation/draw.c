@@ -248,8 +248,8 @@ static size_t pick_and_reserve_locked(rp_table *t, rp_op *op, size_t count) RP_R
     return paid;
 }
 
-/* The same for distinct items. A smaller batch may contain other items, which may need other
- * amounts of room, so it tries again. */
+/* Does the same for distinct items. If there is no room for all of them, picks a smaller batch:
+ * it may contain other items, which may cost more, so it tries again. */
 static size_t pick_and_reserve_distinct_locked(rp_table *t, rp_op *op, size_t count)
     RP_REQUIRES(t->mu)
 {

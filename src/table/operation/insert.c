@@ -114,7 +114,7 @@ static rp_status prepare_log(const rp_table *t, rp_op *op, const rp_insert *item
 }
 
 /* A parked operation does not take the references that the caller offers, but drops them when
- * it is complete and no lock is held (L2). */
+ * it is complete and no lock is held. */
 rp_status rp_insert_prepare(const rp_table *t, rp_op *op, size_t first, size_t count,
                             rp_prepared *block, rp_error *err)
 {
@@ -167,7 +167,7 @@ rp_status rp_insert_reserve_locked(rp_table *t, const rp_insert *items, size_t c
     return rp_events_reserve_locked(t, 2 * count);
 }
 
-/* The same, after reclaiming retired slots. */
+/* Reclaims retired slots, then reserves like rp_insert_reserve_locked(). */
 static rp_status reserve_locked(rp_table *t, const rp_insert *items, size_t count)
     RP_REQUIRES(t->mu)
 {
@@ -220,9 +220,9 @@ static void prefetch_chunks_locked(const rp_table *t, size_t count) RP_REQUIRES(
 typedef struct entering {
     const rp_insert *item;
     rp_entry entry;
-    size_t evictions; /* made for it */
-    bool may_yield;   /* false for RP_NOW: if it released the lock, other inserts could take the
-                         room it makes each time */
+    size_t evictions; /* made for the item */
+    bool may_yield; /* false for RP_NOW: whenever the operation released the lock, other inserts
+                       could take the room that it has made */
 } entering;
 
 /* The number of spare slots after the item has taken one. */
@@ -311,7 +311,7 @@ static rp_progress refuse_bytes_locked(rp_table *t, rp_op *op, const rp_insert *
 typedef struct shortage {
     uint64_t limit;
     uint64_t cost;  /* of the item */
-    uint64_t bytes; /* lacking, > 0 */
+    uint64_t bytes; /* that it lacks, > 0 */
     uint64_t own;   /* a bound on the bytes that evicting all items of its table would free */
     bool is_small;  /* of bytes that never go to disk */
 } shortage;
@@ -544,7 +544,7 @@ static rp_progress count_in_locked(rp_table *t, rp_op *op, const rp_insert *item
 
     if (now == RP_READY) now = fit_locked(t, op, item);
     if (now == RP_BLOCKED && !t->waits_for_bytes) {
-        /* Enter the queue, then try again: bytes freed before that wake nobody. */
+        /* Enter the queue, then try again: bytes that were freed before cause no retry. */
         rp_table_wait_for_bytes_locked(t);
         now = fit_locked(t, op, item);
     }
@@ -592,7 +592,7 @@ rp_progress rp_insert_block_locked(rp_table *t, rp_op *op, rp_prepared *block, s
     size_t i = 0;
 
     if (rp_op_is_held_up_locked(t, RP_SIDE_INSERTS)) return RP_BLOCKED;
-    /* Once more, under the lock: room that came before the lock was acquired wakes nobody. */
+    /* Try again under the lock: room that came before the lock was acquired causes no retry. */
     if (op->waits_for_disk && prepare_log(t, op, items, count, &op->error) != RP_OK)
         return rp_op_end(op, RP_NO_RESOURCE);
     if (op->waits_for_disk) return RP_BLOCKED;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading samples from disk. Chunks on disk are read by the threads of the disk tier after the
- * items are drawn: an operation that is complete in its table is complete for its caller only
- * when they are read. */
+/* Reading samples from disk. The threads of the disk tier read chunks on disk after the items
+ * are drawn. So an operation that is complete in its table is complete for its caller only when
+ * its chunks are read. */
 #include <assert.h>
 
 #include "table/spill.h"

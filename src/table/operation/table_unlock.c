@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Releasing a table's lock after a change.
  *
- * Work that must not be done under the lock (L2) is collected under it and done here, after the
- * lock is released: trajectories are released, on_done functions called, events delivered to
- * deferred extensions, and tables that wait for bytes retried. */
+ * Work that must not be done under the lock is collected under it and done here, after the lock
+ * is released: trajectories are released, on_done functions are called, events are delivered to
+ * deferred extensions, and tables that wait for bytes are retried. */
 #include <assert.h>
 
 #include "chunk/trajectory.h"
@@ -27,8 +27,9 @@ typedef struct deferred_work {
     bool pump_again;
 } deferred_work;
 
-/* True if the table has idle indexes that others need, or was dropped: a reference to a dropped
- * table does not keep its indexes. */
+/* True if the indexes of the table are unused and should be freed: other tables need the
+ * memory, or the table was dropped. A reference to a dropped table does not keep its
+ * indexes. */
 static bool has_much_idle_locked(const rp_table *t) RP_REQUIRES(t->mu)
 {
     if (t->slots.used == 0 || t->slots.live > 0 || t->slots.retired > 0 || t->being_cut)
@@ -176,8 +177,9 @@ static bool settle(rp_table *t) RP_RELEASE(t->mu)
 
 /* The queue of tables that wait for bytes.
  *
- * A table is in it exactly while waits_for_bytes is set. Then an operation is parked in it,
- * which keeps it alive: a thread that finds it in the queue may take a reference. */
+ * A table is in the queue exactly while its waits_for_bytes is set. Then an operation is parked
+ * in the table and keeps the table alive: a thread that finds the table in the queue may take a
+ * reference to it. */
 
 static void append_locked(rp_budget *b, rp_table *t) RP_REQUIRES(b->mu)
 {

@@ -11,7 +11,7 @@ typedef __m256d vec;
 typedef __m256d mask;
 typedef __m256i counts;
 
-/* Four half lines, to columns. */
+/* Transposes four half lines. */
 static inline void transpose(const double *r0, const double *r1, const double *r2,
                              const double *r3, vec *x)
 {

@@ -11,14 +11,15 @@ typedef __m512d vec;
 typedef __mmask8 mask;
 typedef __m512i counts;
 
-/* Half a line of group a below half a line of group b. Joining while loading keeps the first
- * step of the transposition off the shuffle port. */
+/* A vector of half a line of group a (low half) and half a line of group b (high half). Joining
+ * them while loading keeps the first step of the transposition off the shuffle port. */
 static inline vec halves(const double *a, const double *b)
 {
     return _mm512_insertf64x4(_mm512_castpd256_pd512(_mm256_load_pd(a)), _mm256_load_pd(b), 1);
 }
 
-/* Four vectors with rows i (low half) and i + 4 (high half) of a 4 x 8 block, to columns. */
+/* Transposes four vectors, which hold rows i (low half) and i + 4 (high half) of a 4 x 8
+ * block. */
 static inline void transpose(vec r0, vec r1, vec r2, vec r3, vec *x)
 {
     vec lo01 = _mm512_unpacklo_pd(r0, r1), hi01 = _mm512_unpackhi_pd(r0, r1);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sum tree kernel for NEON: two descents a vector, two vectors at a time by the processor.
- */
+/* The sum tree kernel for NEON: two descents a vector. The processor runs two vectors at a
+ * time. */
 #include "table/selector/sumtree_kernel.h"
 
 #if defined(__aarch64__)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sum tree kernel in plain C: one lane. Works everywhere, and is what the others are held
- * against. */
+/* The sum tree kernel in plain C: one lane. It works everywhere, and tests compare the other
+ * kernels with it. */
 #include <string.h>
 
 #include "table/selector/sumtree_kernel.h"

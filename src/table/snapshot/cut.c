@@ -8,9 +8,9 @@
  *   free     detach; drop the trajectories that are kept        the table's, then none
  *
  * The marks of a table's blocks serve two purposes. Before a cut they say which blocks have
- * changed since the last cut that was kept. At the cut they move to it, and the table gets new
- * ones, which also say which blocks are saved. If the cut is kept, the new marks are already
- * right for the next one; if not, the marks of the cut are added to them.
+ * changed since the last cut that was kept. At the cut these marks move to the cut, and the
+ * table gets new marks, which also say which blocks are saved. If the cut is kept, the new
+ * marks are already right for the next cut; if not, the marks of the cut are added to them.
  *
  * Locks: a table is in one cut at a time, so two threads that take cuts never want a lock that
  * the other holds, and no other code acquires two table locks. */
@@ -25,7 +25,7 @@
 #include "util/mem.h"
 
 enum {
-    FEW_RETIRED = 1024, /* retired slots to be reclaimed under all locks; more are before */
+    FEW_RETIRED = 1024, /* if a table has more retired slots, they are reclaimed before */
     MAX_TRIES = 16,
     LOCK_TRIES = 256,
     FIRST_COPIES = 2048, /* blocks whose memory is populated in advance: 32 MiB */
@@ -377,8 +377,9 @@ static void attach_locked(part *p) RP_REQUIRES(p->table->mu)
     }
 }
 
-/* Takes the cut of all tables, or of none. `patient`: rather try again than reclaim many slots
- * under the locks. RP_PRECONDITION: try again. */
+/* Takes the cut of all tables, or of none. Returns RP_PRECONDITION if the caller should try
+ * again: a table has grown or, with `patient`, has many retired slots to reclaim under the
+ * locks. */
 static rp_status take_locked(rp_cut *cut, bool patient) RP_NO_THREAD_SAFETY_ANALYSIS
 {
     for (size_t i = 0; i < cut->count; i++) {
@@ -484,7 +485,7 @@ void rp_cut_release_block(rp_cut *cut, size_t table, size_t block)
         rp_trajectory_unref_many(gone[i].trajectory, gone[i].references);
 }
 
-/* Part of one block of a set. */
+/* Reads part of one block of a set. */
 static void read_set_block(part *p, int which, size_t from, size_t count, uint32_t *out)
 {
     rp_table *t = p->table;
