@@ -236,8 +236,8 @@ static rp_status judge(reader *r, size_t index, const rp_journal_end *end, uint6
                    r->firsts.at[index], end->offset, end->lsn + 1);
 }
 
-/* The same for a good record that refers to something missing: `end` is before it and `err`
- * says what is missing. */
+/* As judge(), for a good record that refers to something missing: `end` is before that record
+ * and `err` says what is missing. */
 static rp_status judge_missing(reader *r, size_t index, rp_journal_end *end, uint64_t synced,
                                uint64_t *torn_bytes, rp_error *err)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Recovery has read these files and the journal builds on them, so they are synced before the
- * journal goes on. */
+ * journal is continued. */
 #include "disk/journal_takeover.h"
 
 #include <assert.h>

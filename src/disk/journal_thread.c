@@ -56,7 +56,8 @@ static void report(rp_journal *j, rp_status st, const rp_error *err)
     j->reported_losses = j->losses;
     was = j->is_reported;
     j->is_reported = is || is_short;
-    if (is_news) { /* before `safe` moves: from now on it may be safe in name only */
+    if (is_news) { /* before `safe` moves: changes that count as safe may no longer be on disk
+                    */
         rp_mutex_unlock(&j->mu);
         if (j->o.on_trouble != NULL) j->o.on_trouble(j->o.ctx, &why);
         rp_mutex_lock(&j->mu);
@@ -68,8 +69,8 @@ static void report(rp_journal *j, rp_status st, const rp_error *err)
     if (j->o.on_pass != NULL) j->o.on_pass(j->o.ctx);
 }
 
-/* True if the checkpoint that the journal waited for is there, so that the next pass can write
- * again. The checkpoint may have come during the last pass, which then reports no trouble. */
+/* True if the checkpoint that the journal waited for is complete, so that the next pass can
+ * write again. It may have completed during the last pass, which then reports no trouble. */
 static bool must_go_on_locked(const rp_journal *j) RP_REQUIRES(j->mu)
 {
     if (j->is_lost || j->hold > 0) return false;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Flush and sync. A thread that calls for one while there is no worker becomes the worker, and
- * writes for all threads that wait. The invariants are in disk/segments_inside.h. */
+/* Flush and sync. A thread that flushes or syncs while there is no worker becomes the worker,
+ * and writes for all threads that wait. The invariants are in disk/segments_inside.h. */
 #include <assert.h>
 
 #include "disk/segments.h"
@@ -10,8 +10,8 @@
 #include "util/verify.h"
 
 enum {
-    /* Written bytes from which they are synced. Entries stay in memory until then. The kernel
-     * has written most of them by that time (rp_segment_writer_start_sync()). */
+    /* So many written bytes are synced at the latest. Entries stay in memory until then. The
+     * kernel has written most of them by that time (rp_segment_writer_start_sync()). */
     SYNC_BYTES = 64 << 20,
     BATCH_ENTRIES = 2560,  /* passed to the writer at a time: 1 MiB of records of 400 bytes */
     RELEASE_AT_ONCE = 256, /* entries, under one lock */
@@ -131,9 +131,8 @@ static void condemn(rp_segments *s)
 }
 
 /* Gives the chunk of a dropped entry the location that it had before: its old record if it was
- * being moved, otherwise none. Without a location the home keeps its segment, which has no
- * file.
- */
+ * being moved, otherwise none. Without a location, the rp_store_location keeps its segment,
+ * which has no file. */
 static void undo_location_locked(rp_segments *s, const rp_segment_entry *e) RP_REQUIRES(s->mu)
 {
     rp_store_location *current =

@@ -6,8 +6,8 @@
  * A thread that waits for a checkpoint owns a sleeper, shared with its request. Invariants:
  *
  *   Z1  the request of a sleeper is in `waiting`, or taken by the checkpoint thread, or over;
- *   Z2  the sleeper is freed once: by its thread, unless that has left before the request is
- *       over (`left`); then by on_written(). */
+ *   Z2  the sleeper is freed once: by its thread, or, if the thread has stopped waiting before
+ *       the request is over (`left`), by on_written(). */
 #include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -22,7 +22,7 @@
 #define FIRST_BACKOFF_NS (INT64_C(1000) * 1000 * 1000)
 #define SHORT_PAUSE_NS (INT64_C(100) * 1000 * 1000) /* between checkpoints on a full disk */
 #define LAST_BACKOFF_NS (INT64_C(60) * 1000 * 1000 * 1000)
-#define URGENT_BACKOFF_NS (INT64_C(4) * 1000 * 1000 * 1000) /* the journal waits for one */
+#define URGENT_BACKOFF_NS (INT64_C(4) * 1000 * 1000 * 1000) /* if the journal waits */
 
 static int64_t later(int64_t now_ns, int64_t by_ns)
 {
@@ -269,7 +269,7 @@ rp_status rp_durable_start_checkpoint(rp_durable *d, rp_checkpoint_done *on_done
     return RP_OK;
 }
 
-/* A thread that waits for a checkpoint. It may leave before that is written (Z2). */
+/* A thread that waits for a checkpoint. It may stop waiting before the end (Z2). */
 typedef struct sleeper {
     rp_cancel_link link; /* first: on_fire gets this */
     rp_checkpoint_request request;
@@ -351,7 +351,7 @@ static rp_status report(sleeper *s, char *path, size_t path_bytes, rp_error *err
     return st;
 }
 
-/* Leaves the checkpoint to the thread, which writes it all the same. */
+/* Stops waiting. The checkpoint thread still writes the checkpoint. */
 static rp_status leave(rp_durable *d, sleeper *s, rp_status why, rp_error *err)
 {
     bool is_over;

@@ -87,7 +87,7 @@ static void on_tier_event(void *ctx, bool degraded, const char *text)
     rp_mutex_unlock(&d->mu);
 }
 
-/* Passes on reports of recovery. Damage is no state that ends, so it is no trouble of `d`. */
+/* Passes on reports of recovery. Damage does not end, so it is not recorded as a trouble. */
 static void on_recovery_event(void *ctx, bool degraded, const char *text)
 {
     const rp_durable *d = ctx;
@@ -235,7 +235,7 @@ static rp_status recover(rp_durable *d, bool *needs_checkpoint, bool *found_jour
                            .damaged_count = r.damaged_count,
                            .damaged_capacity = r.damaged_capacity,
                            .meter = &d->meter};
-    /* Unless the journal goes on, the next LSN is above all LSNs in the directory. */
+    /* Unless the journal continues, the next LSN is above all LSNs in the directory. */
     if ((*needs_checkpoint || !c->has_journal) && r.highest_lsn > c->lsn)
         c->lsn = r.highest_lsn;
     r.segments = NULL;
@@ -266,9 +266,8 @@ static void free_durable(rp_durable *d)
     rp_release(&alloc, d, sizeof *d);
 }
 
-/* Syncs the segments that an earlier process may have left unsynced. A journal that goes on
- * does that itself (rp_journal_start()); a checkpoint that replaces a journal needs it as much.
- */
+/* Syncs the segments that an earlier process may have left unsynced. If the journal continues,
+ * rp_journal_start() does this; a checkpoint that replaces a journal needs it as well. */
 static rp_status sync_segments(rp_durable *d, rp_error *err)
 {
     const rp_catalogue *k = &d->checkpointer.catalogue;
@@ -281,8 +280,9 @@ static rp_status sync_segments(rp_durable *d, rp_error *err)
     return st == RP_OK ? d->files->ops->sync_directory(d->files, "seg", err) : st;
 }
 
-/* Recovers, then starts the journal and the threads. A journal continues a checkpoint, so there
- * must be one of all tables before it begins. No checkpoint has the changes made by opening. */
+/* Recovers, then starts the journal and the threads. A journal continues a checkpoint, so a
+ * checkpoint of all tables must exist before the journal begins. No checkpoint has the changes
+ * made by opening. */
 static rp_status start(rp_durable *d, rp_error *err)
 {
     bool needs_checkpoint = false, found_journal = false;
@@ -326,7 +326,7 @@ static rp_status new_durable(const rp_durable_options *options, rp_store *store,
     return RP_OK;
 }
 
-/* Stops what start() has started, and frees `d`. */
+/* Stops everything that start() has started, and frees `d`. */
 static rp_status stop(rp_durable *d, rp_error *err)
 {
     rp_status st;

@@ -64,9 +64,9 @@ static rp_status find_good_part(redo_run *p, uint64_t segment, uint64_t *end, rp
     return RP_OK;
 }
 
-/* Finds a chunk for the redo. It counts only if all of its segment before it is good: recovery
- * reads the segments of the next checkpoint the same way, and bytes behind a hole were not
- * synced. */
+/* Finds a chunk for the redo. A chunk is accepted only if all bytes of its segment before it
+ * are good: recovery reads the segments of the next checkpoint the same way, and bytes behind a
+ * hole were not synced. */
 static rp_status find_chunk(void *ctx, const rp_disk_location *location, rp_chunk **out,
                             rp_error *err)
 {

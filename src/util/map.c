@@ -51,7 +51,7 @@ static bool map_is_valid(const rp_map *map)
 }
 #endif
 
-/* The parts that map_is_valid() walks. */
+/* The number of entries that map_is_valid() walks. */
 #define MAP_PARTS(map) ((size_t)RP_MAP_BUCKET << (map)->now.bits)
 
 void rp_map_init(rp_map *map, const rp_allocator *alloc, uint64_t seed)

@@ -31,12 +31,12 @@ enum {
     REGION_BYTES = 2 << 20,
     SLAB_BYTES = 64 << 10,
     SLABS = REGION_BYTES / SLAB_BYTES,
-    HEAD_BYTES = 128,        /* of a slab: half for its region, which only the first has */
+    HEAD_BYTES = 128,        /* head of a slab: half is for a region, used in slab 0 only */
     STACK_BYTES = 128 << 10, /* of free blocks in one of the two stacks of a cache */
     LINE_BYTES = 64,
     PREFETCH_BYTES = 1024,
     FIRST_FILL = 16,  /* blocks that a cache fetches the first time, then twice as many */
-    FULL_STACKS = 12, /* that a depot keeps */
+    FULL_STACKS = 12, /* full stacks that a depot keeps */
 };
 
 typedef struct block {
@@ -70,7 +70,7 @@ typedef struct bin {
     block *top;    /* the stack in use */
     block *spare;  /* the other one: a full stack, or NULL */
     uint32_t left; /* blocks for which the stack in use has room left */
-    uint32_t room; /* of a stack */
+    uint32_t room; /* blocks that a stack can hold */
     uint32_t fill; /* blocks to fetch next time */
 } bin;
 

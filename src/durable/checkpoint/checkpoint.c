@@ -43,9 +43,9 @@ static void note_lsn(void *ctx)
 {
     rp_checkpoint_run *r = ctx;
 
-    /* Without a journal the LSN leaps: the records of a journal that begins after this
-     * checkpoint must not follow an older checkpoint, nor the torn tail of an old journal this
-     * one. */
+    /* Without a journal the LSN leaps. So the records of a journal that begins after this
+     * checkpoint cannot follow an older checkpoint, and the torn tail of an old journal cannot
+     * follow this one. */
     if (r->c->journal == NULL && r->c->catalogue.checkpoint_count > 0) r->c->lsn += RP_LSN_LEAP;
     r->lsn = r->c->journal != NULL ? rp_journal_cut(r->c->journal) : r->c->lsn;
 }
@@ -156,11 +156,13 @@ static rp_status begin(rp_checkpoint_run *r, rp_error *err)
         st = rp_segments_end_open(r->c->segments, err);
         if (st != RP_OK) return st;
     }
-    /* Before the cut: no change after it needs a segment without chunks in memory now. */
+    /* Before the cut: no change after the cut needs a segment that has no chunks in memory
+     * now. */
     st = rp_retention_mark_dead(r->c, r->result.number, err);
     if (st == RP_OK) st = rp_checkpoint_choose_moving(r, err);
     if (st == RP_OK) st = take_cut(r, err);
-    /* On a full disk the queue is dropped: what the checkpoint needs of it is put again. */
+    /* On a full disk the queue is dropped: the checkpoint puts the records again that it
+     * needs. */
     if (st == RP_OK) rp_segments_drop_queue(r->c->segments, r->c->is_short);
     return st;
 }
@@ -195,7 +197,8 @@ rp_status rp_checkpoint_write(rp_checkpointer *c, rp_checkpoint_result *out, rp_
     if (st == RP_OK) st = rp_checkpoint_list_segments(r, err);
     RP_KILL_POINT("checkpoint.synced");
     if (st == RP_OK) {
-        /* Before it is written: a file that is not in the catalogue is never removed. */
+        /* Before the manifest is written: a file that is not in the catalogue is never
+         * removed. */
         st = rp_catalogue_add_checkpoint(&c->catalogue, r->result.number, r->lsn, r->segments,
                                          r->segment_count);
         if (st != RP_OK) st = rp_fail_memory(err, r->segment_count * sizeof *r->segments);

@@ -48,8 +48,8 @@ static rp_status drop_manifests(rp_checkpointer *c)
         rp_catalogue_drop_checkpoint(k, i);
         RP_KILL_POINT("retention.manifest");
     }
-    /* Before their segments are removed: after a power cut no manifest may reappear without
-     * them. */
+    /* Before the segments of these manifests are removed: after a power cut no manifest may
+     * reappear without its segments. */
     if (any && first == RP_OK)
         first = c->files->ops->sync_directory(c->files, "manifest", NULL);
     return first;

@@ -9,9 +9,9 @@
  * Invariants:
  *
  *   O1  a raw insert holds a reference to each of its trajectories until on_release();
- *   O2  a table that was told to wait sets was_behind before it tests the backlog again;
- *       on_pass() clears it before it wakes the tables. Both are sequentially consistent, so
- *       no wake-up is lost. */
+ *   O2  a table that must wait sets was_behind before it tests the backlog again; on_pass()
+ *       clears was_behind before it wakes the tables. Both accesses are sequentially
+ *       consistent, so no wake-up is lost. */
 #include "durable/journal/store_log.h"
 
 #include <assert.h>
@@ -80,8 +80,8 @@ static rp_status put_chunks(rp_store_log *log, const rp_trajectory *trajectory)
     return RP_OK;
 }
 
-/* For an item that finds no room on the disk: RP_NO_RESOURCE if it never can, as the disk is
- * smaller than its chunks; otherwise RP_UNAVAILABLE. */
+/* Returns the status for an item that does not fit on the disk: RP_NO_RESOURCE if it never can,
+ * because the disk is smaller than its chunks; otherwise RP_UNAVAILABLE. */
 static rp_status refuse_room(rp_store_log *log, const rp_trajectory *trajectory, rp_error *err)
 {
     uint64_t bytes = bytes_to_put(log, trajectory);
@@ -251,7 +251,7 @@ static void on_release(void *ctx, rp_record_kind kind, const void *raw, size_t s
 }
 
 /* Wakes the operations of all tables that wait for the journal. Needs no memory: the log may
- * have stopped, and nothing would repeat a try that failed. */
+ * have stopped, and then no later pass would retry. */
 static void nudge(rp_store_log *log)
 {
     rp_table *tables[MOST_TABLES];

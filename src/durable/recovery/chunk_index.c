@@ -63,8 +63,8 @@ static rp_index_entry *find(const rp_chunk_index *index, uint64_t key)
     return entry != NULL && entry->key == key ? entry : NULL;
 }
 
-/* Adds a key, and sets its chunk if that is not NULL and the entry has none. Returns false
- * without memory. */
+/* Adds a key. If `chunk` is not NULL and the entry has no chunk, sets it. Returns false if
+ * there is no memory. */
 static bool enter(rp_chunk_index *index, uint64_t key, rp_chunk *chunk)
 {
     rp_chunk_index more = *index;
@@ -125,8 +125,8 @@ static rp_status parse(rp_chunk_index *index, rp_segments *segments,
     return st;
 }
 
-/* Adds the chunk of a record. A moved chunk may have been read from another location already;
- * then that one is shared. */
+/* Adds the chunk of a record. A moved chunk may have been read from another location already:
+ * then both locations share that chunk. */
 static rp_status add(rp_chunk_index *index, rp_segments *segments,
                      const rp_disk_location *location, uint64_t first, const uint8_t *payload,
                      rp_error *err)
@@ -186,7 +186,7 @@ rp_status rp_chunk_index_scan(rp_chunk_index *index, const rp_chunk_scan_options
                         &header, &end, err);
 
     if (s.status != RP_OK) return s.status;
-    /* Behind the bytes that are needed a crash may have left anything. */
+    /* A crash may have left any bytes behind those that are needed. */
     if (st != RP_OK && !(st == RP_CORRUPT && o->bytes > 0 && end >= o->bytes)) return st;
     if (header.number != o->number)
         return rp_fail(err, RP_CORRUPT, "%s: it is segment %" PRIu64, path, header.number);

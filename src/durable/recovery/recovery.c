@@ -147,7 +147,7 @@ static rp_status open_segments(rp_recovery *r, const rp_store_id *id, rp_error *
     return st;
 }
 
-/* Frees what a checkpoint that failed has left in memory. */
+/* Frees the memory of a checkpoint that could not be loaded. */
 static void forget(rp_recovery *r)
 {
     rp_chunk_index_deinit(&r->chunks);
@@ -263,9 +263,9 @@ static rp_status hold_quarantined(rp_recovery *r, rp_error *err)
 }
 
 /* Adds the other checkpoints to the catalogue. Those that cannot be read, or could not be
- * loaded, go to quarantine. Those newer than the one that CURRENT names were never live, and
- * the journal may differ from them: they are removed, durably, before anything new is written.
- */
+ * loaded, go to quarantine. Checkpoints newer than the one that CURRENT names were never live,
+ * and the journal may differ from them: they are removed, durably, before anything new is
+ * written. */
 static rp_status enter_checkpoints(rp_recovery *r, const directory *d, rp_error *err)
 {
     rp_status st = RP_OK;

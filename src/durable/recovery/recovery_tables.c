@@ -17,8 +17,8 @@
 #include "util/kill_point.h"
 #include "util/mem.h"
 
-/* The items of a table that can be loaded. Needed if data is damaged, or if the selectors of
- * the store's table differ from the saved ones. */
+/* Records which items of a table can be loaded. Needed if data is damaged, or if the selectors
+ * of the store's table differ from the saved ones. */
 typedef struct survey {
     uint8_t *live; /* a bit for each slot whose item can be loaded */
     size_t live_bytes;

@@ -43,7 +43,7 @@ static rp_status blame(rp_status status, const char *file, uint64_t record, rp_e
 typedef rp_status visit_record(rp_reverb_loading *l, const uint8_t *data, size_t size,
                                rp_error *err);
 
-/* Calls `visit` for each record of a file. RP_NOT_FOUND if it is not there. */
+/* Calls `visit` for each record of a file. RP_NOT_FOUND if the file does not exist. */
 static rp_status each_record(rp_reverb_loading *l, const char *name, visit_record *visit,
                              rp_error *err)
 {

@@ -211,8 +211,9 @@ rp_status rp_tier_admit(rp_tier *t, rp_chunk *chunk)
     return RP_OK;
 }
 
-/* Takes the oldest dirty chunks, with references. Only one if the last batch failed: segments
- * still have the chunks of that batch in their queue, which must not grow with each retry. */
+/* Takes the oldest dirty chunks, with references. Takes only one if the last batch failed:
+ * segments still have the chunks of that batch in their queue, which must not grow with each
+ * retry. */
 static size_t take_dirty_locked(rp_tier *t, uint64_t *bytes) RP_REQUIRES(t->mu)
 {
     size_t count = 0;
@@ -295,8 +296,8 @@ static bool write_some_locked(rp_tier *t, bool *wrote) RP_REQUIRES(t->mu)
     return ok;
 }
 
-/* Frees the bytes of clean chunks, oldest first, down to the low mark. Returns how many. Pinned
- * chunks go to the end of the list. */
+/* Frees the bytes of clean chunks, oldest first, down to the low mark. Returns the number of
+ * chunks. Pinned chunks go to the end of the list. */
 static size_t drop_some_locked(rp_tier *t) RP_REQUIRES(t->mu)
 {
     uint64_t low = mark_locked(t, t->low), bytes = 0;

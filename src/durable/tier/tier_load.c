@@ -155,7 +155,7 @@ static rp_status read_record(rp_tier *t, const rp_want *want, uint8_t *out, rp_e
 /* Reads and checks the chunk of a request. Takes its block. */
 static rp_status read_chunk(rp_tier *t, const rp_want *want, rp_chunk **out, rp_error *err)
 {
-    /* Those of the format: the chunk was admitted when it was inserted. */
+    /* The limits of the format: the chunk was admitted when it was inserted. */
     const rp_chunk_limits limits = {SIZE_MAX, SIZE_MAX, RP_MAX_COLUMNS};
     size_t bytes = want->base->wire_bytes;
     rp_loaded *block = want->block;

@@ -5,7 +5,7 @@
  *   2  reads the headers of the segments; if thorough, all records, and keeps their locations
  *   3  if thorough: checks that each block of each manifest is at its location, has its hash
  *      and refers to chunks that exist
- *   4  reads the journal, and tells torn tails from damage
+ *   4  reads the journal, and distinguishes torn tails from damage
  *   5  lists all other files
  *
  * The state of a file may depend on other files, so all are reported at the end. Invariants:
@@ -504,7 +504,8 @@ static rp_status count_change(void *ctx, const rp_record *record, rp_error *err)
     return RP_OK;
 }
 
-/* Reads all journal files together: only that tells a torn tail from damage. */
+/* Reads all journal files together, because a single file does not show whether its bad end is
+ * a torn tail or damage. */
 static rp_status check_journal(look *l, rp_error *err)
 {
     uint64_t from = l->live != NULL ? l->live->store.lsn : 0, last = 0, torn = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Salvage, import and export: fills a store from the source without changing that, then writes
+/* Salvage, import and export: fills a store from the source, which is not changed, then writes
  * the store to the destination. A chunk with a location in one directory gets a second one in
  * the other (disk/store_location.h). */
 #include <assert.h>
