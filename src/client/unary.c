@@ -2,9 +2,9 @@
 /* A call on several shards, one part for each: started on the loop thread; completed there or
  * by the waiting caller.
  *
- * The caller sleeps until the last part has ended; channels keep the deadlines. A cancel token
- * wakes the caller, which then cancels the parts on the loop; parts that have ended keep their
- * result.
+ * The caller sleeps until the last part has ended; channels enforce the deadlines. A cancel
+ * token wakes the caller, which then cancels the parts on the loop; parts that have ended keep
+ * their result.
  *
  * Handing a call to another thread and back takes longer than the call itself. So if the loop
  * sleeps, the caller sends the request as a guest of the loop, watches the connection for a

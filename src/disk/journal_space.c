@@ -37,8 +37,7 @@ bool rp_journal_space_update(rp_journal_space *space, uint64_t queued)
                                 &waiting); /* before the free space is read (M1) */
     if (space->files->ops->space == NULL ||
         space->files->ops->space(space->files, &total, &space->available, NULL) != RP_OK ||
-        total == 0 ||
-        space->available > UINT64_MAX / 2) /* the file system does not report it */
+        total == 0 || space->available > UINT64_MAX / 2) /* it is not known */
         total = UINT64_MAX;
     atomic_store(&space->total, total);
     atomic_store(&space->limit, total == UINT64_MAX ? total : put - waiting + space->available);

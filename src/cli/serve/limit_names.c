@@ -15,7 +15,7 @@ typedef struct limit {
     const char *name;
     kind kind;
     size_t offset;
-    int64_t low, high; /* as the server checks them; checked here to report the place too */
+    int64_t low, high; /* the server checks them as well, but its error has no place */
 } limit;
 
 #define MIB (INT64_C(1) << 20)

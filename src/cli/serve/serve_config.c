@@ -3,8 +3,8 @@
  * and the field it is stored in.
  *
  * Invariants:
- *   O1  table_count <= table_capacity and table_count <= RP_CONFIG_MAX_TABLES, names are
- * unique;
+ *   O1  table_count <= table_capacity and table_count <= RP_CONFIG_MAX_TABLES; names are
+ *       unique;
  *   O2  address_count <= RP_CONFIG_MAX_ADDRESSES;
  *   O3  after rp_config_finish() there is a table and an address. */
 #include "cli/serve/serve_config.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A list of blocks. Memory is taken from the newest one; what is left of older ones is not
- * used.
+/* A list of blocks. Memory is taken from the newest block; free bytes of older blocks stay
+ * unused.
  *
  * Invariants of each block:
  *   A1  head <= used <= size, where head is the size of rp_arena_block, rounded up;

@@ -4,9 +4,8 @@
  * Invariants:
  *   M1  depth <= RP_YAML_MAX_DEPTH; open[0 .. depth) are maps and lists, each the child of the
  *       one before it;
- *   M2  a node has child_count children from `first` to `last`; those of a map have keys,
- * others
- *       have none;
+ *   M2  a node has child_count children from `first` to `last`; children of a map have keys,
+ *       other nodes have none;
  *   M3  `key` is set only between a key of the innermost map and its value. */
 #include "cli/text/yaml_tree.h"
 

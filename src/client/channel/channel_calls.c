@@ -7,8 +7,9 @@
  *    +------ resting <-------+---------+
  *
  * Backoff: the first pause is retry_min. It doubles with each failed attempt, up to retry_max.
- * Jitter shortens it by up to half, so that clients of one server do not reconnect all at once.
- * The response to a call resets it; a greeting does not, because a server may greet and close.
+ * Jitter shortens each pause by up to half, so that clients of one server do not reconnect all
+ * at once. The response to a call resets the backoff; a greeting does not, because a server may
+ * greet and then close.
  *
  * Calls begin at the end of a turn, never from within rp_channel_begin().
  *
@@ -121,7 +122,7 @@ void rp_channel_detach(rp_channel_call *call)
     } else {
         *(call->prev == NULL ? &p->calls : &call->prev->next) = call->next;
         if (call->next != NULL) call->next->prev = call->prev;
-        /* Others may begin, or it was the last. */
+        /* A waiting call may begin now, or this was the last call of the connection. */
         if (!p->is_closing) rp_peer_touch(p);
     }
     call->channel = NULL;
@@ -129,7 +130,7 @@ void rp_channel_detach(rp_channel_call *call)
     call->call = NULL;
 }
 
-/* Ends a call from our side. */
+/* Ends a call on behalf of the client. */
 static void end_call(rp_channel_call *call, rp_status status, const char *text)
 {
     rp_call *inner = call->call;
@@ -227,7 +228,7 @@ void rp_channel_pause(rp_channel_call *call)
 void rp_channel_resume(rp_channel_call *call)
 {
     if (call->call == NULL) return;
-    rp_peer_touch(call->peer); /* first: what is delivered may end the call */
+    rp_peer_touch(call->peer); /* first: a delivered message may end the call */
     rp_call_resume(call->call);
 }
 
@@ -353,7 +354,7 @@ void rp_channel_did_well(rp_channel *c)
     c->pause_ns = 0;
 }
 
-/* Takes the current connection out of use for new calls. */
+/* Stops using the current connection for new calls. */
 static void leave_current(rp_channel *c)
 {
     assert(c->current != NULL);
@@ -453,7 +454,7 @@ static char *put_string(char **at, const char *text)
     return here;
 }
 
-/* Copies the strings of the options; false without memory. */
+/* Copies the strings of the options. Returns false if there is no memory. */
 static bool take_strings(rp_channel *c, const rp_channel_options *o)
 {
     const char *name = o->server_name != NULL ? o->server_name : o->address->host;

@@ -18,7 +18,7 @@ enum {
     BESIDE_BYTES = 16 << 10, /* read after a large message: these bytes are copied */
     HEADER_BYTES = 64 << 10,
     HEADER_FIELDS = 256,
-    CALL_QUEUED_BYTES = 4 << 20, /* on_room is called below half of it */
+    CALL_QUEUED_BYTES = 4 << 20, /* of a call; on_room is called below half of this */
 };
 
 static void on_ready(rp_watch *watch, uint32_t events);

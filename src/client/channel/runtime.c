@@ -3,12 +3,13 @@
  *
  * Fork. The child has only the thread that forked. The fork handler takes the two locks that
  * outlive a runtime, so the state that they guard is consistent in the child. The child does
- * not use the parent's runtime, because its threads may have been in the middle of anything: it
- * closes its copies of the loop's descriptors and leaks the memory.
+ * not use the parent's runtime, because the fork may have interrupted its threads at any point:
+ * the child closes its copies of the loop's descriptors and leaks the memory.
  *
- * Fork handlers run in reverse order of registration. Allocating under our locks takes those of
- * the memory pool, so our locks must be taken first: the pool is used once, and so registers
- * its handlers, before we register ours.
+ * Fork handlers run in reverse order of registration. The runtime allocates under its locks,
+ * which acquires the locks of the memory pool, so the fork handler must acquire the locks of
+ * the runtime first. Therefore the pool is used once, and so registers its handlers, before the
+ * runtime registers its own.
  *
  * Invariants, while process.mu is free:
  *   R1  process.current is NULL or in process.all, has the generation of this process and at
@@ -37,7 +38,7 @@ struct rp_runtime {
     size_t thread_count; /* the first is the loop's */
 
     rp_loop *loop;
-    uint8_t *read_buffer; /* this and the next: the loop's thread's */
+    uint8_t *read_buffer; /* used by the loop thread only, as is the next line */
     rp_turn_end *first, *last;
 
     rp_mutex mu; /* rank 85: the rest */
@@ -286,7 +287,7 @@ static void end_runtime(rp_runtime *r)
     rp_release(a, r, sizeof *r);
 }
 
-/* Creates a runtime, perhaps with fewer threads than R2 asks for. On failure returns NULL and
+/* Creates a runtime, perhaps with fewer threads than R2 requires. On failure returns NULL and
  * writes the status to `*st`. */
 static rp_runtime *make_runtime(rp_status *st, rp_error *err)
 {

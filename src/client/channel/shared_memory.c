@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Released holds are collected under a lock. They are sent together once they are many, or
- * large, or no hold is left. A send never waits: bytes that do not fit are sent with the next.
+/* The numbers of released holds are collected under a lock. They are sent together once there
+ * are many, or their memory is large, or no hold is left. A send never waits: bytes that the
+ * socket does not take are sent the next time.
  *
  * Invariants of a lease, whenever mu is free:
  *   H1  `out` has room for a number for every hold: out_bytes + hold_count * HOLD_BYTES <=
- *       out_capacity. So giving back needs no memory;
+ *       out_capacity. So releasing a hold needs no memory;
  *   H2  fd is -1 once the connection is broken, and then never changes.
  * Invariants of a share, on the loop thread:
  *   H3  there is a lease exactly in the state READY;
@@ -97,9 +98,9 @@ static uint64_t get_number(const uint8_t *at, unsigned bytes)
     return number;
 }
 
-/* Maps the parts of the arena that the server has sent so far. Does not wait: the server sends
- * a part before a response that needs it. Returns false if the server has sent anything else,
- * or a part could not be mapped. */
+/* Maps the parts of the arena that the server has sent so far. It need not wait for more,
+ * because the server sends a part before a response that needs it. Returns false if the server
+ * has sent anything else, or a part could not be mapped. */
 static bool map_parts_locked(rp_shared_lease *lease) RP_REQUIRES(lease->mu)
 {
     assert(lease->fd >= 0);
@@ -336,7 +337,8 @@ static void decide(rp_share *share, rp_share_state state)
 {
     assert(share->state == RP_SHARE_ASKING && state != RP_SHARE_ASKING);
     share->state = state;
-    /* A wait may find the lease lost already and request another: the others wait for that. */
+    /* A wait may find that the lease is lost already and request another: then the remaining
+     * waits wait for that. */
     while (share->waits != NULL && share->state != RP_SHARE_ASKING) {
         rp_share_wait *wait = share->waits;
         rp_share_forget(share, wait);

@@ -2,9 +2,9 @@
 /* Stacking on several threads.
  *
  * Units are numbered, column by column, and handed out by an atomic counter. The caller returns
- * when all units are done, not when all helpers have run: one that comes late finds the counter
- * run out, touches nothing else and drops its reference to the work. So what the work points at
- * need only live as long as the call. */
+ * when all units are done, not when all helpers have run. A late helper finds no unit left,
+ * touches nothing else and drops its reference to the work. So the objects that the work points
+ * to need to live only as long as the call. */
 #include "client/sampler/batch_decode.h"
 
 #include <assert.h>
@@ -17,10 +17,10 @@
 #include "util/refcount.h"
 
 enum {
-    UNIT_BYTES = 256 << 10,   /* what a unit decodes, about */
-    HELPED_BYTES = 512 << 10, /* for each of these a helper is worth waking */
+    UNIT_BYTES = 256 << 10,   /* decoded by one unit, about */
+    HELPED_BYTES = 512 << 10, /* one helper is woken for each so many bytes */
     CACHE_BYTES = 4 << 20,    /* of a decoder */
-    LARGE_BYTES = 8 << 20,    /* of all of it: no core's own cache holds it */
+    LARGE_BYTES = 8 << 20,    /* of a whole batch: more than the private cache of a core */
     MAX_HELPERS = 64,
 };
 

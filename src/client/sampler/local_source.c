@@ -13,16 +13,15 @@
  * still be returning when the next one begins: `running` counts both.
  *
  * The timer belongs to the loop. It is armed when an operation with a deadline is parked, and
- * stays armed: if it is due before the current operation is, it is armed again. While the timer
- * withdraws an operation no other is started (`withdrawing`), so it withdraws the one it
- * checked.
+ * stays armed: if it fires before the deadline of the current operation, it is armed again.
+ * While the timer withdraws an operation, no other is started (`withdrawing`), so it withdraws
+ * the operation that it checked.
  *
  * Invariants, whenever mu is free:
  *   L1  while busy, exactly one of these holds: queued, parked, over, or a job runs that has
- * not
- *       parked its operation; queued and parked exclude each other;
+ *       not parked its operation; queued and parked exclude each other;
  *   L2  `wanted` is the number of requested samples neither delivered nor reported as
- * forgotten;
+ *       forgotten;
  *   L3  running is 0, 1 or 2. */
 #include "client/sampler/local_source.h"
 
@@ -39,7 +38,7 @@ enum { FIRST_BATCH = 16, MAX_BATCH = 1024, RETRY_NS = 1000000 };
 
 typedef struct local_source {
     rp_source source; /* first */
-    /* fixed at birth */
+    /* constant */
     rp_allocator alloc;
     rp_runtime *runtime;
     rp_store *store;
@@ -239,7 +238,7 @@ static bool draw(local_source *s, size_t count)
     return true;
 }
 
-/* How many to draw now; 0: nothing more to do. */
+/* Returns how many samples to draw now; 0: there is nothing more to do. */
 static size_t next_batch_locked(local_source *s) RP_REQUIRES(s->mu)
 {
     size_t count = s->wanted < s->batch ? s->wanted : s->batch;
@@ -348,7 +347,7 @@ static void close_source(rp_source *source)
     s->closing = true;
     while (s->posted) (void)rp_cond_wait(&s->cv, &s->mu, RP_FOREVER);
     rp_mutex_unlock(&s->mu);
-    /* From here on nobody arms it; once this returns it is not running either. */
+    /* No thread arms the timer from here on; when this returns, it is not running either. */
     if (s->timeout_ms > 0) rp_runtime_run_on_loop(s->runtime, disarm, s);
     rp_mutex_lock(&s->mu);
     for (;;) {
@@ -363,7 +362,7 @@ static void close_source(rp_source *source)
         while (s->parked) (void)rp_cond_wait(&s->cv, &s->mu, RP_FOREVER);
     }
     rp_mutex_unlock(&s->mu);
-    if (s->op.status == RP_OK) rp_samples_release(s->samples, s->op.done); /* untold */
+    if (s->op.status == RP_OK) rp_samples_release(s->samples, s->op.done); /* not delivered */
     release(s);
 }
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Samples of one table of one server. See the header for what it promises.
+/* A source of samples of one table of one server; the header describes its guarantees.
  *
- * want() adds to a number and posts if it was 0; everything else is the loop's. Numbers, all of
+ * want() adds to `wanted` and posts; everything else runs on the loop thread. Numbers of
  * samples:
  *
- *   wish         wanted, and not delivered
- *   asked        of these, asked for on this stream, and not delivered
- *   stream_left  that may still be asked for on this stream
+ *   wish         wanted by the sampler and not delivered
+ *   asked        of these, requested on this stream and not delivered
+ *   stream_left  may still be requested on this stream
  *
  *   asked <= wish; without a stream asked is 0 */
 #include "client/sampler/remote_source.h"
@@ -23,10 +23,10 @@
 #include "wire/sample_response_read.h"
 
 enum {
-    BATCH = 128, /* samples handed on at once */
+    BATCH = 128, /* samples delivered at once */
     DEFAULT_REQUEST = 100,
-    MAX_REQUEST = 1 << 20, /* servers of Reverb count in 32 bits */
-    AHEAD = 2,             /* requests */
+    MAX_REQUEST = 1 << 20, /* Reverb servers count in 32 bits */
+    AHEAD = 2,             /* outstanding requests */
 };
 
 #define MIN_PAUSE_NS ((int64_t)2000000)
@@ -47,7 +47,7 @@ typedef struct remote_source {
     rp_channel *channel;
     rp_allocator alloc;
     rp_source_events events;
-    rp_source_options options; /* `table` is ours */
+    rp_source_options options; /* with a copy of `table` */
     uint64_t generation;
     rp_post post;
     atomic_size_t wanted; /* requested and not yet added to `wish` */
@@ -188,7 +188,7 @@ static bool get_lease(remote_source *s)
 }
 
 /* Returns true if the stream has begun without a lease only because the server could not be
- * reached when we asked for one. */
+ * reached when the lease was requested. */
 static bool should_ask_again(remote_source *s)
 {
     rp_share *share = rp_channel_share(s->channel);
@@ -244,7 +244,7 @@ static void go_on(remote_source *s)
         .path = s->shared.lease != NULL ? "/reprise.v1.Replay/SampleShared"
                                         : "/deepmind.reverb.ReverbService/SampleStream",
         .deadline_ns = RP_FOREVER,
-        .fails_fast = true, /* so that we know of it */
+        .fails_fast = true, /* on_end reports that the server is away */
     };
     s->state = STREAM_BEGINNING;
     rp_channel_begin(s->channel, &s->call);
@@ -261,7 +261,7 @@ static void on_due(rp_timer *timer)
         (remote_source *)(void *)((char *)timer - offsetof(remote_source, timer));
 
     timer->due_ns = INT64_MAX;
-    if (rp_loop_arm(s->loop, timer, INT64_MAX) != RP_OK) return; /* it has just freed a place */
+    if (rp_loop_arm(s->loop, timer, INT64_MAX) != RP_OK) return; /* never: its place is free */
     go_on(s);
 }
 

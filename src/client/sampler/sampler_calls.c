@@ -122,7 +122,7 @@ static void leave_line_locked(rp_sampler *s, rp_sampler_waiter *w) RP_REQUIRES(s
     *(w->prev == NULL ? &s->first : &w->prev->next) = w->next;
     *(w->next == NULL ? &s->last : &w->next->prev) = w->prev;
     w->in_line = false;
-    /* Also because only the first in the queue weighs shards and checks timeouts. */
+    /* Wake the next: only the first in the queue weighs shards and checks timeouts. */
     if (s->first != NULL) rp_cond_signal(&s->first->cv);
 }
 
@@ -176,7 +176,8 @@ static rp_status why_not_wait_locked(const rp_sampler *s, const rp_sampler_waite
     return RP_OK;
 }
 
-/* Joins the cancel token. Its lock ranks below ours, so our lock is released meanwhile. */
+/* Joins the cancel token. The lock of the token has a lower rank than that of the sampler,
+ * which is released meanwhile. */
 static void join_token_locked(rp_sampler *s, rp_sampler_waiter *w, rp_cancel *cancel)
     RP_REQUIRES(s->mu)
 {
@@ -186,7 +187,7 @@ static void join_token_locked(rp_sampler *s, rp_sampler_waiter *w, rp_cancel *ca
     rp_mutex_lock(&s->mu);
 }
 
-/* Samples that a call takes: from `least` on it is satisfied. */
+/* The samples that a call takes. The call returns once it has `least` of them. */
 typedef struct request {
     rp_sample *out;
     size_t least, capacity, count;
@@ -434,7 +435,7 @@ static void free_returned(rp_sampler *s)
     }
 }
 
-/* Nobody uses it any more, but for sources that are still open. */
+/* Frees a sampler that no thread uses any more; some of its sources may still be open. */
 static void destroy(rp_sampler *s)
 {
     rp_allocator alloc = s->alloc;
@@ -504,7 +505,7 @@ void rp_sampler_close(rp_sampler *s)
 void rp_sampler_free(rp_sampler *s)
 {
     if (s == NULL) return;
-    /* In the child of a fork its threads are not there, and what they had in hand is lost. */
+    /* In the child of a fork the threads that used the sampler do not exist: leak it. */
     if (s->generation != rp_runtime_generation()) return;
     rp_sampler_close(s);
     rp_mutex_lock(&s->mu);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lanes: samples that have come, which of them is next, and what is asked for. */
+/* Lanes: the samples that have arrived, which of them is next, and how many to request. */
 #include "client/sampler/sampler_inside.h"
 
 #include <assert.h>
@@ -107,7 +107,7 @@ static bool is_scheduled(const rp_sampler *s)
 
 bool rp_sampler_is_open_locked(const rp_sampler *s, const rp_lane *lane)
 {
-    if (s->feed.shard_count == 1) return true; /* there is no other to wait for */
+    if (s->feed.shard_count == 1) return true; /* there is no other shard */
     return !lane->gone && lane->unreached < lane->feeder_count;
 }
 

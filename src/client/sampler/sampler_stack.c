@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stacking samples as they come: a group that a core's own cache holds is fetched, decoded to
- * its place and let go of, then the next, whose memory is what the one before has left. */
+/* Stacks samples as they arrive, in groups that fit into the private cache of a core. A group
+ * is fetched, decoded to its place and released before the next one is fetched, so that the
+ * next one reuses its memory. */
 #include "client/sampler/sampler_inside.h"
 
 #include "table/op.h"
@@ -9,22 +10,22 @@
 #include <assert.h>
 
 enum {
-    GROUP_BYTES = 256 << 10, /* of what is stacked */
-    GROUP_ITEMS = 256,       /* which may have columns that are left out */
+    GROUP_BYTES = 256 << 10, /* stacked for one group, at most */
+    GROUP_ITEMS = 256, /* in one group, at most: items may have columns that are not stacked */
 };
 
 typedef struct stacking {
     rp_sampler *sampler;
     const rp_stack_place *places;
     size_t column_count;
-    size_t all_bytes;                   /* that have a place */
-    size_t group;                       /* items, at most */
+    size_t all_bytes;                   /* stacked over all groups */
+    size_t group;                       /* items of one group, at most */
     const rp_trajectory **trajectories; /* of a group */
-    rp_stack_column *columns;           /* as many as have a place */
-    rp_trajectory_column *first;        /* what the first item has */
+    rp_stack_column *columns;           /* the columns that are stacked */
+    rp_trajectory_column *first;        /* the columns of the first item */
 } stacking;
 
-/* `index`: of the item. That of the first says what the others must look like. */
+/* Checks the columns of item `index`. All items must have the columns of the first one. */
 static rp_status check_item(const stacking *k, const rp_trajectory *t, size_t index,
                             rp_error *err)
 {
@@ -56,7 +57,7 @@ static rp_status check_item(const stacking *k, const rp_trajectory *t, size_t in
     return st;
 }
 
-/* Stacks the samples of a group behind the `done` that are in place. */
+/* Stacks the samples of a group behind the `done` items that are stacked already. */
 static rp_status stack_group(const stacking *k, const rp_sample *group, size_t count,
                              size_t done, rp_error *err)
 {
@@ -102,7 +103,7 @@ static rp_status stack_all(const stacking *k, size_t size, rp_sample *samples, s
     return st;
 }
 
-/* Works out how many items make a group, and takes the memory for one. */
+/* Computes how many items a group has, and allocates the memory for one. */
 static rp_status prepare(stacking *k, size_t size, rp_error *err)
 {
     const rp_allocator *alloc = &k->sampler->alloc;

@@ -8,9 +8,9 @@
 
 enum {
     FIRST_CAPACITY = 16,
-    KEPT_ROOM = 4096,         /* items: room for more is given back once they are taken */
-    ENOUGH_ITEMS = 256,       /* that wait: worth waking the loop for, */
-    ENOUGH_BYTES = 128 << 10, /* as are so many */
+    KEPT_ROOM = 4096,   /* items: memory for more than these is freed once they are taken */
+    ENOUGH_ITEMS = 256, /* waiting items that are worth waking the loop for, */
+    ENOUGH_BYTES = 128 << 10, /* or waiting bytes */
 };
 
 void rp_inbox_init(rp_inbox *box, const rp_allocator *alloc)

@@ -8,7 +8,7 @@
  * kept.
  *
  *   QUEUED ──► RUNNING ──(an item must wait)──► PARKED ──(on_done)──► ENDED ──┐
- *                 ▲  ├──(the same, after some went in)──► HALTED ──────────────┤
+ *                 ▲  ├──(as before, but some went in)───► HALTED ──────────────┤
  *                 │  └──(all settled)──► OVER ─────────────────────────────────┤
  *                 └──────────────── the job, which also calls on_settled ◄─────┘
  *
@@ -39,7 +39,7 @@ typedef struct local_sink local_sink;
 
 typedef struct batch batch;
 struct batch {
-    batch *prev, *next; /* in the line */
+    batch *prev, *next; /* in the list of batches */
     batch_state state;  /* guarded by the sink's lock */
     local_sink *sink;
     size_t size_bytes;
@@ -47,11 +47,11 @@ struct batch {
     rp_table *table;  /* a reference; NULL: not found yet */
     rp_op op;
     size_t count, at; /* items, and how many are settled */
-    /* of those, what the events have not been told */
+    /* settled items that on_settled has not reported */
     size_t confirmed, refused;
-    uint64_t lsn;     /* at which the confirmed are safe (table/table_log.h) */
-    rp_error refusal; /* of the first of them */
-    uint64_t *keys;   /* confirmed from the front, refused from behind */
+    uint64_t lsn;     /* at which the confirmed items are safe (table/table_log.h) */
+    rp_error refusal; /* of the first refused item */
+    uint64_t *keys;   /* of the confirmed items from the front, of the refused from the end */
     rp_insert items[];
 };
 
@@ -64,7 +64,7 @@ struct local_sink {
     rp_job job;
     rp_mutex mu; /* rank 78 */
     rp_cond cv;
-    batch *first, *last RP_GUARDED_BY(mu); /* the line */
+    batch *first, *last RP_GUARDED_BY(mu); /* the list of batches */
     bool busy RP_GUARDED_BY(mu);           /* the job is submitted, or runs */
     bool closing RP_GUARDED_BY(mu);
 };
@@ -226,8 +226,8 @@ static void run_batch(batch *b)
     rest(b, OVER);
 }
 
-/* Waits until the inserted items are safe, however long the journal cannot write. Returns false
- * if the sink is closed first. */
+/* Waits until the inserted items are safe, without a time limit. Returns false if the sink is
+ * closed first. */
 static bool wait_safe(batch *b)
 {
     local_sink *s = b->sink;
@@ -335,7 +335,7 @@ static rp_status put(rp_sink *sink, const rp_sink_item *items, size_t count, rp_
         size_t n = run_length(items + at, count - at);
         batch *b = *end = make_batch(s, items + at, n);
         if (b == NULL) {
-            while (list != NULL) { /* the trajectories stay the caller's */
+            while (list != NULL) { /* the caller keeps the trajectories */
                 b = list;
                 list = b->next;
                 rp_release(&s->alloc, b, b->size_bytes);
@@ -376,7 +376,7 @@ static void why(rp_sink *sink, char *text, size_t size)
     rp_table_unref(table);
 }
 
-/* Takes parked batches back; one that is on its way is waited for. */
+/* Withdraws the operations of parked batches; waits for those that are completing. */
 static void withdraw_all(local_sink *s)
 {
     rp_mutex_lock(&s->mu);

@@ -6,13 +6,13 @@
 #include "util/mem.h"
 
 enum {
-    MESSAGE_BYTES = 1 << 20,     /* in one message, about, unless one item has more */
-    WHOLE_BYTES = 60 << 20,      /* of chunks in one message; servers take 64 MiB */
-    CHUNK_ONLY_BYTES = 32 << 20, /* of chunks in messages that go ahead of a larger item */
-    SENT_BYTES = 512,            /* of a small chunk: what is read to send it */
+    MESSAGE_BYTES = 1 << 20,     /* of one message, about, unless one item has more */
+    WHOLE_BYTES = 60 << 20,      /* of chunks in one message; servers accept 64 MiB */
+    CHUNK_ONLY_BYTES = 32 << 20, /* of a message that is sent ahead of a larger item */
+    SENT_BYTES = 512,            /* of a small chunk that are read to send it */
 };
 
-/* Bytes of the chunks of `trajectory` that the server has not. */
+/* Returns the bytes of the chunks of `trajectory` that the server does not have. */
 static size_t missing_bytes(const rp_remote_sink *s, const rp_trajectory *trajectory)
 {
     size_t bytes = 0;
@@ -48,8 +48,9 @@ static bool send_draft(rp_remote_sink *s, rp_insert_draft *d)
     return true;
 }
 
-/* Adds the chunks of an item that the server has not. Of one that is too large for a message,
- * the first ones go ahead, in messages without items: the server keeps them for the next. */
+/* Adds the chunks of an item that the server does not have. If the item is too large for one
+ * message, its first chunks are sent ahead in messages without items; the server keeps them for
+ * the next message. */
 static bool add_chunks(rp_remote_sink *s, rp_insert_draft *d, rp_listed_item *item,
                        size_t missing)
 {
@@ -81,7 +82,7 @@ static bool add_chunks(rp_remote_sink *s, rp_insert_draft *d, rp_listed_item *it
     return true;
 }
 
-/* Whether the item at the cursor goes into the same message as those before it. */
+/* Returns true if the item at the cursor goes into the same message as the items before it. */
 static bool fits(rp_remote_sink *s, const rp_insert_draft *d, size_t limit, rp_trust trust,
                  size_t *missing)
 {
@@ -99,8 +100,8 @@ static bool fits(rp_remote_sink *s, const rp_insert_draft *d, size_t limit, rp_t
     return true;
 }
 
-/* Many items were made between two messages, and their memory may be in no cache: it is asked
- * for ahead of their turn, first that of a trajectory, then that of its first chunk. */
+/* Many items were created between two messages, and their memory may be in no cache. It is
+ * prefetched some items ahead: first a trajectory, then its first chunk. */
 typedef struct scout {
     uint32_t far, near; /* slots of the list, from the cursor on */
 } scout;

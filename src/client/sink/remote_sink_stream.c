@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sink of one server; the header has its guarantees.
+/* The sink of one server; the header describes its guarantees.
  *
  * put() leaves items in the inbox; everything else runs on the loop thread. While confirmations
- * arrive the loop is near the inbox: then a few items go out with the next message, at the next
- * push(), or at the latest when the timer is due. Items are in one list, in order:
+ * arrive, the loop is near (inbox.h): then a few items are sent with the next message, at the
+ * next push(), or at the latest when the timer is due. Items are in one list, in order:
  *
  *   sent and not confirmed ... | cursor: to be sent next ...
  *
@@ -19,12 +19,13 @@
  * R1.
  *
  * Probing finds the item that makes a server end the stream. All items that were unconfirmed
- * when the stream ended are suspects. Suspects are sent one message at a time; the next follows
- * when all of its items are confirmed. A message that ends the stream contains the bad item:
- * half of it is tried next. An item may also wait long for its table, and must not delay the
- * others for ever: after a while it has passed, and is sent like any other. Because it may have
- * been only slow, an item is rejected only if it was alone on its stream when that ended;
- * otherwise it is moved to the front of the list, and so is alone the next time. */
+ * when the stream ended are suspects. Suspects are sent one message at a time; the next message
+ * follows when all items of the last one are confirmed. If a message ends the stream, it
+ * contains the bad item, and half of its items are tried next. An item may also wait long for
+ * its table, and must not delay the others for ever: after a while it counts as passed and is
+ * sent like any other. Such an item may still be the bad one. So an item is rejected only if it
+ * was alone on its stream when the stream ended; otherwise it is moved to the front of the
+ * list, so that it is alone the next time. */
 #include "client/sink/remote_sink_inside.h"
 
 #include <assert.h>
@@ -47,7 +48,7 @@ enum {
 #define MAX_PAUSE_NS ((int64_t)1000000000)
 #define MEMORY_PAUSE_NS ((int64_t)10000000)
 #define OLD_NS ((int64_t)2000000000)      /* a stream that lived so long resets the backoff */
-#define MIN_PROBE_NS ((int64_t)100000000) /* after which suspects have passed */
+#define MIN_PROBE_NS ((int64_t)100000000) /* time after which suspects have passed */
 #define MAX_PROBE_NS ((int64_t)2000000000)
 
 static rp_remote_sink *sink_of(rp_sink *sink)
@@ -60,11 +61,11 @@ static rp_remote_sink *sink_of_call(rp_channel_call *call)
     return (rp_remote_sink *)(void *)((char *)call - offsetof(rp_remote_sink, call));
 }
 
-/* Wakes up at `due_ns`, or before. */
+/* Makes the timer due at `due_ns`, or earlier. */
 static void wake_at(rp_remote_sink *s, int64_t due_ns)
 {
     if (due_ns < s->timer.due_ns && rp_loop_arm(s->loop, &s->timer, due_ns) != RP_OK)
-        return; /* cannot be: R3 */
+        return; /* never: R3 */
 }
 
 static void set_why(rp_remote_sink *s, const char *text)
@@ -84,7 +85,7 @@ static void set_near(rp_remote_sink *s, bool is_near)
     if (rp_inbox_set_near(&s->inbox, is_near)) wake(s);
 }
 
-/* Takes what has been put. */
+/* Takes the items that were put. */
 static void take_items(rp_remote_sink *s)
 {
     const rp_sink_item *items;
@@ -103,7 +104,7 @@ static void take_items(rp_remote_sink *s)
     }
 }
 
-/* Takes an item out of the list; its trajectory is the caller's. */
+/* Removes an item from the list. The caller owns the reference to its trajectory. */
 static rp_sink_item remove_item(rp_remote_sink *s, uint32_t slot)
 {
     rp_listed_item *item = rp_remote_item_at(s, slot);
@@ -270,7 +271,7 @@ static void on_due(rp_timer *timer)
         (rp_remote_sink *)(void *)((char *)timer - offsetof(rp_remote_sink, timer));
 
     timer->due_ns = INT64_MAX;
-    if (rp_loop_arm(s->loop, timer, INT64_MAX) != RP_OK) return; /* it has just freed a place */
+    if (rp_loop_arm(s->loop, timer, INT64_MAX) != RP_OK) return; /* never: its place is free */
     go_on(s);
 }
 
@@ -350,7 +351,7 @@ static void on_message(rp_channel_call *call, const uint8_t *data, size_t size, 
     (void)block;
     if (rp_wire_read_insert_response(data, size, &count, &error) != RP_OK) {
         rp_channel_cancel(call);
-        on_end(call, RP_CANCELLED, error.text); /* there is nothing better than to try again */
+        on_end(call, RP_CANCELLED, error.text); /* retried on a new stream */
         return;
     }
     if (count > s->key_capacity) {
@@ -368,12 +369,12 @@ static void on_message(rp_channel_call *call, const uint8_t *data, size_t size, 
 
 static bool is_retried(rp_status status, const char *text)
 {
-    /* The second is what gRPC's C core says of a stream that broke. */
+    /* "Stream removed" is the text of gRPC's C core for a stream that broke. */
     return status == RP_UNAVAILABLE || status == RP_CANCELLED || status == RP_OK ||
            ((int)status == 2 && strcmp(text, "Stream removed") == 0);
 }
 
-/* The stream was ended for something on it: everything that was out is suspected. */
+/* The server ended the stream because of an item: all unconfirmed items become suspects. */
 static void suspect_all(rp_remote_sink *s, size_t probe_size)
 {
     for (uint32_t i = s->items.first; i != s->cursor; i = rp_remote_item_at(s, i)->next)
@@ -383,7 +384,7 @@ static void suspect_all(rp_remote_sink *s, size_t probe_size)
     s->probe_size = probe_size;
 }
 
-/* The item that went out last may be the culprit, or one that had seemed to pass. */
+/* The bad item may be the one that was sent last, or one that counted as passed. */
 static void accuse(rp_remote_sink *s, uint32_t slot)
 {
     suspect_all(s, 1);
@@ -392,8 +393,8 @@ static void accuse(rp_remote_sink *s, uint32_t slot)
     if (s->probe_wait_ns > MAX_PROBE_NS) s->probe_wait_ns = MAX_PROBE_NS;
 }
 
-/* Finds out what the end of the stream says about items; refuses one, if it is clear which.
- * False if it cannot have been an item. */
+/* Finds suspects after the end of a stream; rejects an item if it is certain that it is the bad
+ * one. Returns false if no item can be the reason. */
 static bool look_for_culprit(rp_remote_sink *s, rp_status status, const char *text)
 {
     uint32_t last =
@@ -403,7 +404,7 @@ static bool look_for_culprit(rp_remote_sink *s, rp_status status, const char *te
 
     if (last == RP_MAP_NONE) return false;
     before = rp_remote_item_at(s, last)->prev;
-    if (before == RP_MAP_NONE) { /* it is the only one that is out */
+    if (before == RP_MAP_NONE) { /* it is the only unconfirmed item */
         if (status == RP_NOT_FOUND)
             refuse_all(s, rp_remote_item_at(s, last)->item.table, status, text);
         else
@@ -415,7 +416,7 @@ static bool look_for_culprit(rp_remote_sink *s, rp_status status, const char *te
         return true;
     }
     if (rp_remote_item_at(s, last)->message !=
-        s->message) { /* that is confirmed: it was an older one */
+        s->message) { /* the last message is confirmed: the bad item is older */
         suspect_all(s, 1);
         return true;
     }
@@ -432,8 +433,8 @@ static bool look_for_culprit(rp_remote_sink *s, rp_status status, const char *te
     return true;
 }
 
-/* How long to wait before the next stream. One that died young, and of no item that is known
- * now, makes us wait longer and longer; connecting has pauses of its own. */
+/* Returns the pause before the next stream. It doubles each time that a stream ends early
+ * without progress. The channel has its own backoff for connecting. */
 static int64_t pause_after(rp_remote_sink *s, bool has_begun)
 {
     int64_t lived_ns = rp_loop_now(s->loop) - s->began_ns, pause_ns = s->pause_ns;
@@ -478,7 +479,7 @@ int64_t rp_remote_sink_away_since(const rp_sink *sink)
 {
     const rp_remote_sink *s = (const rp_remote_sink *)(const void *)sink;
 
-    /* Relaxed: who is told too late puts a few items more, or fewer. */
+    /* Relaxed: a caller that sees an old value puts a few items more, or fewer. */
     return atomic_load_explicit(&s->away_since, memory_order_relaxed);
 }
 
@@ -545,7 +546,7 @@ static void start_on_loop(void *arg)
     s->is_closed = rp_loop_arm(s->loop, &s->timer, INT64_MAX) != RP_OK;
 }
 
-/* Ends what the loop does for the sink; but the post may still have to run. */
+/* Ends the call and the timer of the sink; its post may still be pending. */
 static void close_on_loop(void *arg)
 {
     rp_remote_sink *s = arg;
@@ -571,7 +572,7 @@ static void close_sink(rp_sink *sink)
 {
     rp_remote_sink *s = sink_of(sink);
 
-    /* In the child of a fork nobody knows what the loop's thread had in hand: it is left. */
+    /* In the child of a fork the state is unknown, because there is no loop thread: leak it. */
     if (s->generation != rp_runtime_generation()) return;
     do rp_runtime_run_on_loop(s->runtime, close_on_loop, s);
     while (rp_inbox_is_posted(&s->inbox));

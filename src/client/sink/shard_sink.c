@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Items over shards. See the header for what it promises.
+/* Distributes items over shards; the header describes its guarantees.
  *
- * The items of a put are counted out to the shards first, then room is made in all of them, and
- * then they are put: so that either all are taken or none. One item alone needs nothing of
- * that. Two callers put: the writer, and the loop when it moves the items of a shard that stays
- * away; a lock keeps them apart where they count. */
+ * put() first chooses a shard for each item, then reserves room in all of these shards, then
+ * puts the items, so that either all items are taken or none. A single item needs no
+ * reservation. The writer and the loop, which moves the items of an unreachable shard, may put
+ * at the same time; a lock guards the arrays that they use for this. */
 #include "client/sink/shard_sink.h"
 
 #include <assert.h>
@@ -48,10 +48,10 @@ typedef struct shard_sink {
     size_t homeless_count;
     bool is_closed;
 
-    rp_mutex mu; /* rank 83: the rest; taken before those of the sinks */
+    rp_mutex mu; /* rank 83; guards the fields below; acquired before the locks of the sinks */
     rp_sink_item *sorted RP_GUARDED_BY(mu);
     uint32_t *targets RP_GUARDED_BY(mu);
-    size_t capacity RP_GUARDED_BY(mu); /* of both */
+    size_t capacity RP_GUARDED_BY(mu); /* of `sorted` and `targets` */
     shard shards[];
 } shard_sink;
 
@@ -226,7 +226,7 @@ static void look(shard_sink *s)
         if (since_ns != 0 && now_ns - since_ns >= s->give_up_ns) move_items(s, i);
     }
     if (next_ns > MAX_LOOK_NS) next_ns = MAX_LOOK_NS;
-    /* Its place was just free: it cannot fail. */
+    /* It cannot fail: the timer has just freed its place. */
     if (rp_loop_arm(s->loop, &s->timer, now_ns + next_ns + 1) != RP_OK) s->timer.place = 0;
 }
 

@@ -36,11 +36,11 @@ struct rp_shared_sink {
     rp_allocator alloc;
     rp_sink *under;
     rp_mutex put; /* rank 5 */
-    rp_mutex mu;  /* rank 79: the rest */
+    rp_mutex mu;  /* rank 79; guards the fields below */
     rp_cond cv;
     place *places RP_GUARDED_BY(mu);
     size_t capacity, used RP_GUARDED_BY(mu);
-    size_t given, left RP_GUARDED_BY(mu); /* left: not closed yet, given out or not */
+    size_t given, left RP_GUARDED_BY(mu); /* left: sinks not closed, given out or not */
     size_t count;
     share shares[];
 };

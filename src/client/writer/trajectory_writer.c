@@ -13,8 +13,7 @@
  *
  * Invariants, when no call is in progress and the lock is free:
  *   W1  rows that an item needs are open, or in the list of rows to compress, or used by the
- * job,
- *       or have a chunk;
+ *       job, or have a chunk;
  *   W2  an unsettled item is in the set, and in exactly one of: `incoming`, `line`, the sink;
  *   W3  `bytes` is the sum of `charged` over the rows that unsettled items use, each once;
  *   W4  a call that fails has neither appended a value nor created an item. It may have closed

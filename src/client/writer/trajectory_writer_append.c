@@ -211,7 +211,7 @@ static rp_status reserve_in_builder(rp_writer_column *c, const rp_tensor *tensor
     return st == RP_OK ? st : rename_error(st, c->index, c->name, &why, err);
 }
 
-/* True if the value, which has the column's shape, can be cast into a chunk of its own. */
+/* Returns true if the value, which has the column's shape, can become a chunk of its own. */
 static bool has_template(const rp_writer_column *c, const rp_tensor *tensor)
 {
     return c->template.rows_bytes > 0 && c->options.chunk_length == 1 && c->open == NULL &&

@@ -259,8 +259,8 @@ static rp_outgoing *make_item(rp_trajectory_writer *w, const rp_item_column *col
     return item;
 }
 
-/* Makes a chunk of closed rows that no item has needed so far, if that is only a copy. Without
- * memory the job does it later. */
+/* Makes a chunk of closed rows that no item has needed so far, if that is only a copy. If there
+ * is no memory, the job does it later. */
 static void make_plain_chunk(rp_rows *rows)
 {
     rp_writer_column *c = rows->column;
@@ -355,8 +355,8 @@ static uint64_t add_item(rp_trajectory_writer *w, rp_outgoing *item) RP_RELEASE(
     return key;
 }
 
-/* Adds an item once there is room for it; with a NULL `wait`, at once. On failure it is the
- * caller's. */
+/* Adds an item once there is room for it; with a NULL `wait`, at once. On failure the caller
+ * still owns the item. */
 static rp_status add_when_room(rp_trajectory_writer *w, rp_outgoing *item, const rp_wait *wait,
                                uint64_t *key, rp_error *err)
 {
@@ -370,7 +370,7 @@ static rp_status add_when_room(rp_trajectory_writer *w, rp_outgoing *item, const
         rp_mutex_unlock(&w->mu);
         st = rp_writer_make_room(w, *wait, err);
         if (st != RP_OK) return st;
-        rp_mutex_lock(&w->mu); /* nobody else adds items: the room is still there */
+        rp_mutex_lock(&w->mu); /* no other thread adds items: the room is still there */
     }
     if (!rp_outgoing_set_reserve(&w->set, &w->alloc)) {
         rp_mutex_unlock(&w->mu);

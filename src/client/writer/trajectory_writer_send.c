@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The job of a writer: submitted when there is work, run by one thread at a time. A run
  * compresses closed rows that items need, then gives the sink, in order, the items whose rows
- * all have chunks. If work is left it is submitted again, so the writers of a process take
- * turns.
+ * all have chunks. If work is left, the job is submitted again, so that the writers of a
+ * process take turns.
  *
  * Rows that are not compressed need no job: the caller makes chunks of them when an item needs
  * them, which is cheaper than a handover. If no item waits before that item, the caller also
- * gives it to the sink. Every RP_PUSH_ITEMS items it makes the sink send them, while they are
- * in the processor's cache.
+ * gives it to the sink. After every RP_PUSH_ITEMS items the caller makes the sink send them,
+ * while they are in the processor's cache.
  *
- * Without memory nothing is lost: the job leaves everything in place, records the error for a
- * waiting caller, and tries again when it is submitted next. */
+ * If there is no memory, nothing is lost: the job leaves everything in place, records the error
+ * for a waiting caller, and tries again when it is submitted next. */
 #include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
