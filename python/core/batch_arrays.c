@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Batches as arrays; see batch_arrays.h.
  *
- * A block is a header of one cache line, followed by its memory. The reference count is atomic:
- * the last reference may be dropped by the thread that fills batches, without the GIL, or by an
- * array. The pool is locked with trylock only: in a forked child its mutex may stay locked for
- * ever; then the block is allocated or freed instead.
+ * A block is a header of one cache line, followed by its memory. The reference count is atomic,
+ * since the last reference may be dropped by an array, or by the thread that fills batches,
+ * which does not hold the GIL. The pool is locked with trylock only: in a forked child its
+ * mutex may stay locked for ever. If the lock fails, the block is allocated or freed without
+ * the pool.
  *
  * Invariants:
  *   B1  a block that is in use counts as a reference to its pool, a free one does not;
@@ -119,7 +120,7 @@ void core_block_unref(core_block *block)
         if (pool->count < pool->keep) {
             pool->free[pool->count++] = block;
             drop = NULL;
-        } else { /* batches may have other sizes now: old blocks go in turn */
+        } else { /* batches may have other sizes now: replace the old blocks, one by one */
             pool->victim = (pool->victim + 1) % pool->count;
             drop = pool->free[pool->victim];
             pool->free[pool->victim] = block;
@@ -161,7 +162,7 @@ static int view_array(PyObject *array, size_t column, core_given *out)
         return -1;
     }
     if (out->dtype == RP_STRING &&
-        PyArray_TYPE(a) != NPY_OBJECT) { /* is filled with bytes objects */
+        PyArray_TYPE(a) != NPY_OBJECT) { /* core_fill_strings() fills it */
         PyErr_Format(PyExc_ValueError,
                      "column %zu: memory for strings is an array of dtype object, got %R",
                      column, (PyObject *)PyArray_DESCR(a));
@@ -208,8 +209,8 @@ void core_given_free(core_given *given, size_t count)
     PyMem_Free(given);
 }
 
-/* A column fits if its rows have the shape of the caller's array, which has at least as many.
- */
+/* Checks that the rows of a column have the shape of the rows of the caller's array, and that
+ * the array has enough rows. */
 static rp_status check_given(const core_given *given, size_t column,
                              const rp_batch_column *need, rp_error *err)
 {
@@ -317,7 +318,7 @@ void core_stacked_clear(core_stacked *s)
     drop_blocks(s);
 }
 
-/* An array that shares the memory of a block, and holds a reference to it. */
+/* Returns an array that shares the memory of a block, and holds a reference to it. */
 static PyObject *array_over(core_block *block, const rp_batch_column *column)
 {
     PyArray_Descr *descr = core_descr(column->dtype);
@@ -343,7 +344,7 @@ static PyObject *array_over(core_block *block, const rp_batch_column *column)
     return array;
 }
 
-/* The caller's array, or the first rows of it if the batch has fewer. */
+/* Returns the caller's array, or a view of its first rows if the batch has fewer. */
 static PyObject *array_given(const core_given *given, const rp_batch_column *column)
 {
     PyObject *end, *slice, *part;
@@ -398,7 +399,8 @@ static PyObject *columns_list(core_stacked *s)
     return list;
 }
 
-/* Lengths are one number for each item, offsets one more: `extra` is 1. */
+/* Returns the lengths of column i, or its offsets: these are one number more, so `extra` is 1.
+ */
 static PyObject *numbers_array(const rp_batch *batch, size_t i, size_t extra)
 {
     const int64_t *numbers = rp_batch_lengths(batch, i);

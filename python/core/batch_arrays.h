@@ -13,7 +13,8 @@
 /* Free blocks. Refcounted. Safe from any thread, with the GIL or without. */
 typedef struct core_pool core_pool;
 
-/* A new pool that keeps up to `keep` free blocks. NULL if out of memory; sets no exception. */
+/* Makes a pool that keeps up to `keep` free blocks. NULL if there is no memory; sets no
+ * exception. */
 core_pool *core_pool_new(size_t keep);
 void core_pool_unref(core_pool *pool); /* NULL is fine */
 
@@ -22,7 +23,7 @@ typedef struct core_block core_block;
 
 void core_block_unref(core_block *block); /* NULL is fine */
 
-/* An array of the caller that a column of batches is stacked into. */
+/* An array of the caller, into which a column of batches is stacked. */
 typedef struct core_given {
     PyObject *array; /* a reference */
     void *data;
@@ -30,15 +31,15 @@ typedef struct core_given {
     rp_shape shape;
 } core_given;
 
-/* Makes memory of a sequence of arrays, one for each column. ValueError names an array that is
- * not C contiguous, aligned, writable and in native byte order. Returns owned. */
+/* Reads a sequence of the caller's arrays, one for each column. ValueError if an array is not C
+ * contiguous, aligned, writable and in native byte order. Returns owned. */
 int core_given_new(PyObject *arrays, core_given **out, size_t *count);
 void core_given_free(core_given *given, size_t count); /* NULL is fine */
 
 /* A batch and the memory of its columns. Zero-initialise it. */
 typedef struct core_stacked {
     rp_batch *batch;     /* owned; holds the strings and the samples */
-    core_block **blocks; /* owned; one for each column; NULL if it is in `given` */
+    core_block **blocks; /* owned; one for each column; NULL for a column in `given` */
     size_t block_count;
     const core_given *given; /* borrowed; NULL: all columns are in blocks */
     size_t given_count;
@@ -46,16 +47,17 @@ typedef struct core_stacked {
                         */
 } core_stacked;
 
-/* Decodes `s->batch` into its memory; allocates blocks that are missing. Without the GIL.
- * RP_INVALID (the caller's arrays do not fit), RP_CORRUPT, RP_NO_RESOURCE. */
+/* Decodes `s->batch` into its memory. Allocates the blocks that are missing. Runs without the
+ * GIL. RP_INVALID (the caller's arrays have other shapes or dtypes), RP_CORRUPT,
+ * RP_NO_RESOURCE. */
 rp_status core_stacked_fill(core_stacked *s, core_pool *pool, rp_error *err);
 /* Frees everything but `given`. With the GIL or without. */
 void core_stacked_clear(core_stacked *s);
 
-/* A new reprise._core.Batch over the memory of `s`, which loses its blocks unless
- * `keeps_blocks`. `offsets`: ragged columns have offsets instead of lengths. Attributes:
- * `size`; `columns`, a list of arrays; `lengths`, a list of an int64 array or None for each
- * column; and arrays of a value for each item: `keys`, `probabilities`, `priorities`,
+/* Makes a reprise._core.Batch over the memory of `s`. Takes the blocks of `s`, unless
+ * `keeps_blocks` is set. `offsets`: ragged columns have offsets instead of lengths. Attributes:
+ * `size`; `columns`, a list of arrays; `lengths`, a list with an int64 array or None for each
+ * column; and arrays with one value for each item: `keys`, `probabilities`, `priorities`,
  * `weights`, `times_sampled`, `table_sizes`. */
 PyObject *core_batch_new(core_stacked *s, bool offsets);
 

@@ -3,8 +3,8 @@
  *
  * Invariants:
  *   C1  a cell counts as a reference to the writer's state as long as it lives;
- *   C2  of a column of strings, the state's dict holds the arrays of the cells that the writer
- *       keeps, and of no others, except where memory was missing. */
+ *   C2  for a column of strings, the state's dict has the arrays of exactly those cells that
+ *       the writer keeps, except those for which there was no memory. */
 #include "cell.h"
 
 static const char expired_text[] = "Cannot access data from expired WeakCellRef";
@@ -39,7 +39,8 @@ int core_cell_spec(writer_state *state, rp_ref ref, rp_spec *spec)
     return -1;
 }
 
-/* A new array for `rows` rows of that spec; if -1, for one row without the row dimension. */
+/* Makes an array for `rows` rows of that spec. If `rows` is -1, makes one for a single row,
+ * without a row dimension. */
 static PyObject *array_for(const rp_spec *spec, Py_ssize_t rows)
 {
     rp_shape shape = spec->shape;
@@ -67,7 +68,8 @@ static PyObject *strings_key(uint32_t column, uint64_t cell)
     return PyLong_FromUnsignedLongLong((uint64_t)column << 44 | cell);
 }
 
-/* The array of strings of a cell, borrowed; NULL with RuntimeError if it is not kept. */
+/* Returns the array of strings of a cell, borrowed. NULL with RuntimeError if it is not kept.
+ */
 static PyObject *find_strings(const writer_state *state, rp_ref ref)
 {
     PyObject *key = strings_key(ref.column, ref.cell);
@@ -123,7 +125,7 @@ static int copy_strings(const writer_state *state, const rp_ref *refs, Py_ssize_
     return 0;
 }
 
-/* Copies rows, all of one spec, into `array`. Acquires the writer meanwhile. */
+/* Copies rows, all of one spec, into `array`. Acquires the writer for that. */
 static int copy_rows(writer_state *state, const rp_spec *spec, const rp_ref *refs,
                      Py_ssize_t count, PyObject *array)
 {
@@ -189,12 +191,12 @@ static PyObject *cell_dtype(core_cell *cell, void *unused)
 
 static PyMethodDef cell_methods[] = {
     {"numpy", CORE_METHOD(cell_numpy), METH_NOARGS,
-     "numpy($self, /)\n--\n\nA copy of the value. RuntimeError if it has expired."},
+     "numpy($self, /)\n--\n\nReturns a copy of the value. RuntimeError if it has expired."},
     {NULL, NULL, 0, NULL},
 };
 
 static PyGetSetDef cell_properties[] = {
-    {"expired", (getter)cell_expired, NULL, "Whether items can no longer refer to it.", NULL},
+    {"expired", (getter)cell_expired, NULL, "True if items can no longer use the value.", NULL},
     {"shape", (getter)cell_shape, NULL, "The shape of the value.", NULL},
     {"dtype", (getter)cell_dtype, NULL, "The dtype of the value.", NULL},
     {NULL, NULL, NULL, NULL, NULL},

@@ -14,7 +14,7 @@ typedef struct core_cell {
     rp_ref ref;
 } core_cell;
 
-/* A new reference to a cell of the writer. */
+/* Makes an object for a cell of the writer. */
 PyObject *core_cell_new(writer_state *state, rp_ref ref);
 
 /* True unless the cell has expired. */
@@ -23,14 +23,15 @@ bool core_cell_exists(const writer_state *state, rp_ref ref);
 /* Gives dtype and shape of the value in a cell. RuntimeError if it has expired. */
 int core_cell_spec(writer_state *state, rp_ref ref, rp_spec *spec);
 
-/* Copies `count` cells, all of that spec, into a new array, rows first. With `squeeze`, count
- * is 1 and the array has no row dimension. Acquires the writer meanwhile. */
+/* Copies `count` cells, all of that spec, into a new array whose first dimension counts rows.
+ * With `squeeze`, count is 1 and the array has no row dimension. Acquires the writer for the
+ * copy. */
 PyObject *core_cells_copy(writer_state *state, const rp_spec *spec, const rp_ref *refs,
                           Py_ssize_t count, bool squeeze);
 
-/* Keeps the strings of a new cell, since the C writer gives rows of strings to items only, and
- * drops those of the cell `history` cells earlier. Without memory the strings are not kept:
- * then core_cells_copy() fails for this cell. */
+/* Keeps the strings of a new cell, since rows of strings cannot be read from the C writer.
+ * Drops the strings of the cell that is `history` cells older. If there is no memory, the
+ * strings are not kept, and core_cells_copy() fails for this cell. */
 void core_cell_keep_strings(writer_state *state, rp_ref ref, int32_t history,
                             const rp_tensor *tensor);
 

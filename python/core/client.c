@@ -19,10 +19,10 @@ typedef struct request {
     core_request base;
     rp_client *client;
     const char *table;
-    rp_update *updates; /* these two, and the calls of `blocked`, by PyMem_RawMalloc() */
+    rp_update *updates; /* `updates`, `deletes` and blocked.calls are from PyMem_RawMalloc() */
     uint64_t *deletes;
     rp_client_blocked blocked;
-    rp_client_durability *durability; /* `capacity` of them, by PyMem_RawCalloc() */
+    rp_client_durability *durability; /* `capacity` elements, from PyMem_RawCalloc() */
     size_t capacity, durability_count;
     size_t update_count, delete_count;
     rp_table_options options;
@@ -286,7 +286,7 @@ static PyObject *client_get_is_local(core_client *self, void *closure)
     return PyBool_FromLong(self->store != NULL);
 }
 
-/* Information on one table, with its shard and total weight. */
+/* Returns information on one table, with its shard and total weight. */
 static PyObject *table_dict(const rp_client_table *table)
 {
     PyObject *dict = core_table_info(&table->info);
@@ -349,7 +349,7 @@ static PyObject *client_mutate(core_client *self, PyObject *const *args, Py_ssiz
     return request_done(r, failed);
 }
 
-/* The calls whose arguments are (table, timeout=None). */
+/* Makes a call whose arguments are (table, timeout=None). */
 static PyObject *table_call(core_client *self, PyObject *args, PyObject *kwargs, core_call call,
                             int flags)
 {
@@ -376,7 +376,7 @@ static PyObject *client_drop_table(core_client *self, PyObject *args, PyObject *
     return table_call(self, args, kwargs, do_drop, 0);
 }
 
-/* The arguments of Store.add_table(), and timeout=None. */
+/* create_table(timeout=None and the arguments of Store.add_table()). */
 static PyObject *client_create_table(core_client *self, PyObject *args, PyObject *kwargs)
 {
     request *r = request_new(self);
@@ -398,7 +398,8 @@ static PyObject *client_create_table(core_client *self, PyObject *args, PyObject
     return request_done(r, failed);
 }
 
-/* (table, sides=3, timeout=None): 1 inserts, 2 samples, 3 both. */
+/* Makes a call whose arguments are (table, sides=3, timeout=None). `sides`: 1 inserts, 2
+ * samples, 3 both. */
 static PyObject *sides_call(core_client *self, PyObject *args, PyObject *kwargs, core_call call)
 {
     static char *names[] = {"table", "sides", "timeout", NULL};
@@ -597,41 +598,43 @@ static PyObject *client_give_up(core_client *self, PyObject *ignored)
 
 static PyMethodDef client_methods[] = {
     {"local", CORE_METHOD(client_local), METH_FASTCALL | METH_CLASS,
-     "local(store, seed=0, batch_bytes=0)\n--\n\nA client of a store in this process."},
+     "local(store, seed=0, batch_bytes=0)\n--\n\nMakes a client of a store in this process."},
     {"replay_samples", CORE_METHOD(core_replay_samples), METH_FASTCALL | METH_STATIC,
      "replay_samples(found, SampleInfo, ReplaySample, structure, steps, /)\n--\n\n"
      "Converts results of Sampler.next() to those of Client.sample()."},
     {"tables", WITH_KEYWORDS(client_tables),
-     "tables($self, timeout=None)\n--\n\nThe tables of every shard, a dict each."},
+     "tables($self, timeout=None)\n--\n\nReturns a dict for each table of each shard."},
     {"mutate", FAST(client_mutate),
      "mutate($self, table, keys, priorities, deletes=None, timeout=None, /)\n--\n\n"
-     "Sets priorities and deletes items; keys may be a dict of key to priority."},
+     "Sets priorities and deletes items. `keys` may be a dict from key to priority."},
     {"give_up", CORE_METHOD(client_give_up), METH_NOARGS,
-     "give_up($self)\n--\n\nThe server will not come back: ends what waits for it."},
+     "give_up($self)\n--\n\nEnds all waits: the server will not come back."},
     {"reset", WITH_KEYWORDS(client_reset), "reset($self, table, timeout=None)\n--\n\n"},
     {"checkpoint", WITH_KEYWORDS(client_checkpoint),
-     "checkpoint($self, timeout=None)\n--\n\nThe path of the checkpoint."},
+     "checkpoint($self, timeout=None)\n--\n\nReturns the path of the checkpoint."},
     {"durability", WITH_KEYWORDS(client_durability),
-     "durability($self, timeout=None)\n--\n\nHow the data of each shard survives it."},
+     "durability($self, timeout=None)\n--\n\nReturns the state of each shard's storage."},
     {"create_table", WITH_KEYWORDS(client_create_table),
      "create_table($self, name, *, timeout=None, **options)\n--\n\n"
-     "Makes a table; the options are those of Store.add_table()."},
+     "Creates a table. The options are those of Store.add_table()."},
     {"drop_table", WITH_KEYWORDS(client_drop_table),
      "drop_table($self, table, timeout=None)\n--\n\n"},
     {"alter_table", WITH_KEYWORDS(client_alter_table),
      "alter_table($self, table, *, max_size=None, max_bytes=None, max_times_sampled=None, "
      "limiter=None, recenter=False, timeout=None)\n--\n\n"},
     {"pause", WITH_KEYWORDS(client_pause),
-     "pause($self, table, sides=3, timeout=None)\n--\n\n1 inserts, 2 samples, 3 both."},
+     "pause($self, table, sides=3, timeout=None)\n--\n\nSides: 1 inserts, 2 samples, 3 both."},
     {"resume", WITH_KEYWORDS(client_resume),
-     "resume($self, table, sides=3, timeout=None)\n--\n\n1 inserts, 2 samples, 3 both."},
+     "resume($self, table, sides=3, timeout=None)\n--\n\nSides: 1 inserts, 2 samples, 3 both."},
     {"why_blocked", WITH_KEYWORDS(client_why_blocked),
-     "why_blocked($self, table=None, timeout=None)\n--\n\nThe calls that wait, a dict each."},
+     "why_blocked($self, table=None, timeout=None)\n--\n\nReturns a dict for each waiting "
+     "call."},
     {NULL, NULL, 0, NULL}};
 
 static PyGetSetDef client_getset[] = {
     {"addresses", (getter)client_get_addresses, NULL, "The address of every shard.", NULL},
-    {"is_local", (getter)client_get_is_local, NULL, "Whether it is of a store here.", NULL},
+    {"is_local", (getter)client_get_is_local, NULL, "True for a client of a local store.",
+     NULL},
     {NULL, NULL, NULL, NULL, NULL}};
 
 PyTypeObject core_Client = {
@@ -643,8 +646,8 @@ PyTypeObject core_Client = {
               "key_file=None, server_name=None, token=None, connect_timeout=0, retry_min=0, "
               "retry_max=0, message_bytes=0, item_bytes=0, batch_bytes=0, spread='turns', "
               "shared_memory=True, seed=0)\n--\n\n"
-              "A client of the servers at those addresses, separated by commas. Times in "
-              "seconds; 0 is the default.",
+              "A client of the servers at these addresses, which are separated by commas. "
+              "Times are in seconds; 0 is the default.",
     .tp_methods = client_methods,
     .tp_getset = client_getset,
     .tp_new = client_new,

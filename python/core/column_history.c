@@ -15,7 +15,7 @@
 
 enum { FIRST_CELLS = 16, SHOWN_CELLS = 64 };
 
-/* The path for error texts, as UTF-8. */
+/* Returns the path for error texts, as UTF-8. */
 static PyObject *path_name(PyObject *path)
 {
     PyObject *text = core_path_text(path);
@@ -104,7 +104,7 @@ int core_history_learn(core_history *h, const rp_tensor *tensor)
     return 0;
 }
 
-/* The cell of a step; -1 if it had no value, or is no longer kept. */
+/* Returns the cell of a step; -1 if the step has no value, or is no longer kept. */
 static inline int64_t cell_at(const core_history *h, int64_t step)
 {
     if (step < h->length - h->kept || step >= h->length) return -1;
@@ -112,7 +112,7 @@ static inline int64_t cell_at(const core_history *h, int64_t step)
     return h->ring[step & (h->capacity - 1)]; /* H2 */
 }
 
-/* The cells of these steps as a list, for an error text: at most SHOWN_CELLS. */
+/* Returns the cells of these steps as a list, for an error text: at most SHOWN_CELLS. */
 static PyObject *cells_list(core_history *h, int64_t missing, int64_t start, int64_t count,
                             int64_t step)
 {
@@ -145,8 +145,8 @@ static PyObject *refuse_steps(core_history *h, PyObject *key, PyObject *list)
     return NULL;
 }
 
-/* A column of `count` steps from `start`. `missing` steps before the first were asked for too:
- * ValueError if there are any. */
+/* Returns a column of `count` steps from `start`. `missing` is the number of requested steps
+ * that are before the first step: ValueError if it is not 0. */
 static PyObject *history_part(core_history *h, PyObject *key, int64_t missing, int64_t start,
                               int64_t count, int64_t step, bool squeeze)
 {
@@ -176,8 +176,8 @@ static int history_index(const core_history *h, PyObject *key, int64_t *step)
     return -1;
 }
 
-/* A slice, as of a list, except that a start before the first step is an error: the last five
- * steps of three are not three. */
+/* Returns a column for a slice. As with a list, except that a start before the first step is an
+ * error: the last five steps of three steps do not exist. */
 static PyObject *history_slice(core_history *h, PyObject *slice)
 {
     Py_ssize_t start, stop, step, missing = 0;
@@ -189,7 +189,7 @@ static PyObject *history_slice(core_history *h, PyObject *slice)
     return history_part(h, slice, missing, start, count, step, false);
 }
 
-/* A column of steps by a list of their numbers. */
+/* Returns a column of the steps with these numbers. */
 static PyObject *history_pick(core_history *h, PyObject *list)
 {
     PyObject *numbers = PyList_AsTuple(
@@ -291,13 +291,13 @@ static PyObject *history_can_set_last(core_history *h, void *unused)
 
 static PyMethodDef history_methods[] = {
     {"path", CORE_METHOD(history_path), METH_NOARGS,
-     "path($self, /)\n--\n\nThe keys and positions on the way to this leaf, a tuple."},
+     "path($self, /)\n--\n\nReturns the keys and indices that lead to this leaf."},
     {NULL, NULL, 0, NULL},
 };
 
 static PyGetSetDef history_properties[] = {
     {"can_set_last", (getter)history_can_set_last, NULL,
-     "Whether the latest step has no value yet.", NULL},
+     "True if the latest step has no value yet.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 
@@ -317,7 +317,7 @@ PyTypeObject core_ColumnHistory = {
     .tp_flags = Py_TPFLAGS_DEFAULT,
     .tp_doc = "The values of one leaf, by step.\n\n"
               "Index it by an int, a slice or a list of ints to get a TrajectoryColumn. Steps\n"
-              "count from the beginning of the episode, also when early ones are lost.",
+              "count from the beginning of the episode, even if early ones are no longer kept.",
     .tp_dealloc = (destructor)history_dealloc,
     .tp_iter = (getiterfunc)history_iter,
     .tp_repr = (reprfunc)history_repr,

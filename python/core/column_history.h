@@ -8,19 +8,19 @@
 
 #include "writer_state.h"
 
-/* The cells of the last `kept` of `length` steps lie in a ring. */
+/* The cells of the last `kept` of `length` steps are in a ring buffer. */
 typedef struct core_history {
     PyObject_HEAD
     writer_state *state; /* counted */
     PyObject *path;      /* a tuple */
     PyObject *name;      /* the path for error texts: bytes, zero-terminated */
     uint32_t column;
-    int32_t limit; /* of `kept` */
+    int32_t limit; /* the largest `kept` */
     int64_t length;
     int64_t kept, capacity; /* the capacity is a power of two, or 0 */
     int64_t *ring;          /* cell numbers by step; -1: no value */
     rp_column_options options;
-    bool configured; /* by the user */
+    bool configured; /* the user has set its options */
     /* Set once the column has had a value: */
     bool known;
     rp_dtype dtype;
@@ -29,14 +29,14 @@ typedef struct core_history {
     PyArray_Descr *descr; /* a reference */
 } core_history;
 
-/* A new history of a column that has no value in the `length` steps so far. */
+/* Makes the history of a column that has no value in the `length` steps so far. */
 PyObject *core_history_new(writer_state *state, PyObject *path, uint32_t column,
                            const rp_column_options *options, int64_t length);
 
-/* Makes room for one more step. */
+/* Allocates memory for one more step. */
 int core_history_reserve(core_history *history);
 
-/* Adds a step without a value, for which there is room. */
+/* Adds a step without a value. Call core_history_reserve() before. */
 static inline void core_history_push(core_history *h)
 {
     assert(h->capacity > 0 && h->kept <= h->capacity);
@@ -52,7 +52,7 @@ static inline int64_t *core_history_last(const core_history *h)
     return h->kept > 0 ? &h->ring[(h->length - 1) & (h->capacity - 1)] : NULL;
 }
 
-/* Forgets all steps. */
+/* Removes all steps. */
 void core_history_clear(core_history *history);
 
 /* Takes dtype and shape from the first value; later values change nothing. */

@@ -63,8 +63,8 @@ static inline PyObject *Py_XNewRef(PyObject *obj)
 }
 #endif
 
-/* A function as an entry of a PyMethodDef: any function pointer may be cast to void (*)(void).
- */
+/* Casts a function for an entry of a PyMethodDef. Any function pointer may be cast to void
+ * (*)(void). */
 #define CORE_METHOD(function) ((PyCFunction)(void (*)(void))(function))
 
 /* status.c: the exceptions.
@@ -76,7 +76,8 @@ static inline PyObject *Py_XNewRef(PyObject *obj)
 
 extern PyObject *core_ReverbError, *core_DeadlineExceededError, *core_StatusError;
 
-/* A text as a str. Parts of the text may come from a server: unprintable bytes are escaped. */
+/* Converts a text to a str. Parts of the text may come from a server, so unprintable bytes are
+ * escaped. */
 PyObject *core_text(const char *text);
 
 /* Sets the exception for a status other than RP_OK. Always returns NULL. */
@@ -92,7 +93,7 @@ typedef rp_status (*core_call)(void *arg, rp_wait wait, rp_error *err);
 int core_wait(core_call call, void *arg, int64_t timeout_ms, bool quick, rp_status *status,
               rp_error *err);
 
-/* Sleeps. Without the GIL. */
+/* Sleeps without the GIL. */
 void core_sleep_ms(long ms);
 
 /* Reads a timeout, an int or a float, in seconds or milliseconds. None and negative numbers
@@ -107,27 +108,27 @@ int core_timeout_ms(PyObject *obj, int64_t *timeout_ms);
  * `path` (may be NULL) names the leaf in the text. */
 int core_tensor_from(PyObject *obj, const char *path, rp_tensor *tensor, PyObject **keep);
 
-/* The rp_dtype of a NumPy dtype, RP_INVALID_DTYPE if there is none; and the NumPy dtype of an
- * rp_dtype, a new reference. bfloat16 and float8 are those of ml_dtypes, or raw bytes if that
- * is not installed. */
+/* Convert a NumPy dtype to an rp_dtype (RP_INVALID_DTYPE if there is none), and an rp_dtype to
+ * a NumPy dtype, a new reference. bfloat16 and float8 are those of ml_dtypes, or raw bytes if
+ * ml_dtypes is not installed. */
 rp_dtype core_dtype_from(PyArray_Descr *descr);
 PyArray_Descr *core_descr(rp_dtype dtype);
 
-/* A shape as a tuple: first the number of rows, unless it is -1, then the dimensions, None for
- * one of any size. Returns None for a shape of any rank. */
+/* Converts a shape to a tuple: the number of rows, unless that is -1, then the dimensions, in
+ * which None is any size. Returns None for a shape of any rank. */
 PyObject *core_shape_tuple(const rp_shape *shape, Py_ssize_t rows);
 
-/* A new C contiguous array, not initialised. For RP_STRING, an object array, to be filled by
- * core_fill_strings(). */
+/* Makes a C contiguous array, not initialised. For RP_STRING it is an object array, which
+ * core_fill_strings() fills. */
 PyObject *core_array_new(rp_dtype dtype, const rp_shape *shape);
 /* Puts strings, as bytes objects, into an object array. */
 int core_fill_strings(PyObject *array, const rp_string *strings, size_t count);
 
 /* nest.c: nests by the rules of dm-tree.
  *
- * Mappings are flattened by sorted key; lists, tuples and named tuples in order. Everything
- * else is a leaf, also None and objects of attrs classes. ValueError beyond RP_MAX_NEST_DEPTH
- * levels. */
+ * Mappings are flattened in the order of their sorted keys; lists, tuples and named tuples in
+ * their own order. Any other object is a leaf, such as None or an object of an attrs class.
+ * ValueError for more than RP_MAX_NEST_DEPTH levels. */
 
 /* The leaves of a nest in order, with a reference to each. core_flatten() and
  * core_structure_flatten() initialise it. core_leaves_free() drops the references, and may be
@@ -148,23 +149,23 @@ extern PyTypeObject core_Structure;
 
 PyObject *core_structure_of(PyObject *nest);
 /* Flattens `nest` if it has this structure, in the sense of dm-tree's assert_same_structure:
- * two mappings with the same keys are alike, and two named tuples with the same name and
+ * two mappings with the same keys are equal, and so are two named tuples with the same name and
  * fields. Returns 1; 0 if the structure differs, without an exception; -1 on failure. Every
- * append calls this: no allocation for up to 32 leaves. */
+ * append calls this function, so it does not allocate for up to 32 leaves. */
 int core_structure_flatten(PyObject *structure, PyObject *nest, core_leaves *leaves);
 Py_ssize_t core_structure_leaf_count(PyObject *structure);
-/* A nest of that structure with these leaves. Borrows the leaves. */
+/* Makes a nest of that structure with these leaves. Borrows the leaves. */
 PyObject *core_structure_pack(PyObject *structure, PyObject *const *leaves, Py_ssize_t count);
-/* The path of a leaf for error texts: keys and indices joined with '/'. */
+/* Returns the path of a leaf for error texts: keys and indices joined with '/'. */
 PyObject *core_structure_path(PyObject *structure, Py_ssize_t leaf);
 
 /* Makes a signature from a nest of reprise.specs.TensorSpec. `*out` is NULL for None and for an
  * empty nest. */
 int core_signature_from(PyObject *nest, rp_signature **out);
-/* The nest of specs of a signature; None for NULL. */
+/* Converts a signature to a nest of specs; NULL to None. */
 PyObject *core_signature_to(const rp_signature *signature);
 
-/* The types: static, registered by module.c. */
+/* The types, which are static and are registered by module.c. */
 
 /* store.c: reprise._core.Store. */
 typedef struct core_store {
@@ -184,10 +185,10 @@ typedef struct core_client {
 } core_client;
 extern PyTypeObject core_Client;
 
-/* StatusError in a forked child for a client of a store of the parent. */
+/* Sets StatusError in a forked child if the client uses a store of the parent. */
 int core_client_check(PyObject *client);
 
-/* store.c: information on one table, as a dict. */
+/* store.c: converts information on one table to a dict. */
 PyObject *core_table_info(const rp_table_info *info);
 
 extern PyTypeObject core_TrajectoryWriter; /* trajectory_writer.c */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* reprise._core.Durable: the data directory of a store.
  *
- * It belongs to the process that made it, as the store does.
+ * A Durable belongs to the process that made it, as its store does.
  *
  * Invariants, whenever a thread releases the GIL:
  *   D1  `uses` counts the calls in progress that use the C object;
@@ -51,7 +51,7 @@ static int mode_from(const char *name, rp_durability *mode)
     return -1;
 }
 
-/* Milliseconds as nanoseconds; RP_FOREVER if negative. */
+/* Converts milliseconds to nanoseconds; negative numbers to RP_FOREVER. */
 static int64_t ns_of(long long ms)
 {
     return ms < 0 || ms > INT64_MAX / 1000000 ? RP_FOREVER : ms * 1000000;
@@ -279,7 +279,7 @@ static PyObject *durable_info(PyObject *obj, PyObject *Py_UNUSED(ignored))
 
 PyDoc_STRVAR(from_reverb_doc,
              "data_from_reverb(source, path)\n--\n\n"
-             "Makes a data directory of dm-reverb's checkpoint, or of the newest in a folder.");
+             "Imports a checkpoint of dm-reverb, or the newest one of a folder, to `path`.");
 
 static PyObject *data_from_reverb(PyObject *Py_UNUSED(module), PyObject *args)
 {
@@ -313,8 +313,8 @@ static PyMethodDef durable_methods[] = {
     {"checkpoint", CORE_METHOD(durable_checkpoint), METH_VARARGS | METH_KEYWORDS,
      "checkpoint($self, timeout=None)\n--\n\nWrites a checkpoint and returns its path."},
     {"close", durable_close, METH_NOARGS,
-     "close($self)\n--\n\nWrites everything to disk and closes. May be called again."},
-    {"info", durable_info, METH_NOARGS, "info($self)\n--\n\nIts state, as a dict."},
+     "close($self)\n--\n\nWrites all data to disk and closes. May be called again."},
+    {"info", durable_info, METH_NOARGS, "info($self)\n--\n\nReturns its state."},
     {NULL, NULL, 0, NULL},
 };
 
@@ -322,7 +322,7 @@ PyDoc_STRVAR(
     durable_doc,
     "Durable(store, path, *, durability='checkpoint', sync_ms=0, period_ms=-1, keep=0, "
     "max_memory=0, final_checkpoint=False, salvage=False, accept_changes=False)\n--\n\n"
-    "Loads a data directory into a store whose tables are new, and keeps it there.");
+    "Loads a data directory into a store of new tables, and writes its changes to it.");
 
 PyTypeObject core_Durable = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "reprise._core.Durable",

@@ -6,13 +6,13 @@
 #include "core.h"
 
 extern PyTypeObject core_Durable;
-extern PyMethodDef core_durable_functions[]; /* of the module */
+extern PyMethodDef core_durable_functions[]; /* functions of the module */
 
-/* The C object, valid until it is closed. NULL with an exception if it is closed, or was made
- * by a process that forked this one. */
+/* Returns the C object, valid until it is closed. NULL with an exception if it is closed, or if
+ * this process is a forked child of the one that made it. */
 rp_durable *core_durable_of(PyObject *durable);
 
-/* The state of a data directory, as a dict. */
+/* Converts the state of a data directory to a dict. */
 PyObject *core_durable_dict(const rp_durable_info *info);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Keys and priorities of items; see keys.h.
  *
- * Reading a number may run Python, which may change the list or dict it is in. So lists are
- * copied first, and a dict that has changed meanwhile is refused. */
+ * Reading a number may run Python code, which may change the list or dict that has the number.
+ * So lists are copied first, and a dict that has changed meanwhile is refused. */
 #include "keys.h"
 
 static int raise_key(PyObject *obj)
@@ -11,8 +11,8 @@ static int raise_key(PyObject *obj)
     return -1;
 }
 
-/* Reads a key: an unsigned 64-bit number, of an int or an object with __index__, but no bool.
- */
+/* Reads a key, an unsigned 64-bit number, from an int or an object with __index__. A bool is
+ * refused. */
 static int key_from(PyObject *obj, uint64_t *key)
 {
     PyObject *index = PyBool_Check(obj) ? NULL : PyNumber_Index(obj);
@@ -52,7 +52,7 @@ static PyArrayObject *array_of(PyObject *obj, bool integers, const char *what)
     return array;
 }
 
-/* Reads the keys of an array of array_of(). */
+/* Reads the keys in an array that array_of() made. */
 static int keys_of_array(PyArrayObject *array, uint64_t *keys)
 {
     const int64_t *values = PyArray_DATA(array);
@@ -109,7 +109,8 @@ static int priority_from(PyObject *obj, double *priority)
     return *priority == -1.0 && PyErr_Occurred() ? -1 : 0;
 }
 
-/* Reads a dict from key to priority, which has `room` entries at first. */
+/* Reads a dict from key to priority into `updates`, which has room for `room` of them: the size
+ * of the dict before it is read. */
 static int updates_from_dict(PyObject *dict, rp_update *updates, Py_ssize_t room)
 {
     PyObject *key, *priority;

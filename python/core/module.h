@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parts of the module that module.c puts together, besides the types, which it lists. */
+/* The functions with which module.c sets up the module, in addition to the types in core.h. */
 #ifndef REPRISE_PYTHON_MODULE_H
 #define REPRISE_PYTHON_MODULE_H
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Nests: flattening, structures, packing.
  *
- * There are two ways to flatten a nest. walk() looks at each object and sorts the keys of each
- * mapping; it may record the structure. match() compares the nest with a structure and asks for
- * its keys in their order: every append does this.
+ * There are two ways to flatten a nest. walk() examines each object and sorts the keys of each
+ * mapping; it may record the structure. match() compares the nest with a structure, and looks
+ * up the keys of the structure in their order. Every append uses match().
  *
  * Invariants of a structure:
  *   N1  nodes are in preorder: a parent before its children, node->children of them;
@@ -149,8 +149,8 @@ static int walk_items(PyObject *sequence, Py_ssize_t count, core_structure *s,
     return 0;
 }
 
-/* The keys of a mapping as a sorted tuple. `*given` is set to them in their own order if that
- * differs. */
+/* Returns the keys of a mapping as a sorted tuple. If the mapping's own order differs, sets
+ * `*given` to the keys in that order. */
 static PyObject *sorted_keys(PyObject *mapping, PyObject **given)
 {
     PyObject *keys =
@@ -178,7 +178,8 @@ out:
     return sorted;
 }
 
-/* A new reference, or NULL; without an exception if there is no such key. */
+/* Returns the value of a key, a new reference. NULL without an exception if there is no such
+ * key. */
 static PyObject *value_of(PyObject *mapping, PyObject *key)
 {
     if (PyDict_CheckExact(mapping)) {
@@ -186,7 +187,7 @@ static PyObject *value_of(PyObject *mapping, PyObject *key)
         Py_XINCREF(value);
         return value;
     }
-    /* A lookup first: some mappings create a value for a key that they do not have. */
+    /* Test for the key first: some mappings create a value for a key that they do not have. */
     if (PySequence_Contains(mapping, key) != 1) return NULL;
     PyObject *value = PyObject_GetItem(mapping, key);
     if (value == NULL && PyErr_ExceptionMatches(PyExc_KeyError)) PyErr_Clear();
@@ -211,7 +212,7 @@ static int walk_mapping(PyObject *mapping, core_structure *s, core_leaves *leave
     return failed;
 }
 
-/* The fields of a named tuple, which must be `count`. */
+/* Returns the fields of a named tuple, of which there must be `count`. */
 static PyObject *fields_of(PyObject *obj, Py_ssize_t count)
 {
     PyObject *fields = PyObject_GetAttr((PyObject *)Py_TYPE(obj), fields_name);
@@ -271,8 +272,8 @@ PyObject *core_structure_of(PyObject *nest)
     return (PyObject *)s;
 }
 
-/* 1 if `obj` is of the kind of the node, and for a named tuple of the same class, or one of the
- * same name and fields. */
+/* Returns 1 if `obj` is of the node's kind. A named tuple must have the class of the node's, or
+ * a class with the same name and fields. */
 static int same_kind(const nest_node *node, PyObject *obj)
 {
     if (Py_TYPE(obj) == node->type) return 1;
@@ -375,8 +376,8 @@ static PyObject *build_dict(const core_structure *s, const nest_node *node, posi
         if (failed) goto fail;
     }
     if (node->type == &PyDict_Type) return dict;
-    /* A mapping of another type is made by calling its type with the dict; if that fails, the
-     * dict stays. */
+    /* A mapping of another type is made by calling its type with the dict. If that fails, the
+     * result is the dict. */
     PyObject *first = node->factory == NULL ? dict : node->factory;
     PyObject *second = node->factory == NULL ? NULL : dict;
     PyObject *other = PyObject_CallFunctionObjArgs((PyObject *)node->type, first, second, NULL);

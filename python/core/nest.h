@@ -8,7 +8,7 @@
 typedef enum nest_kind {
     NEST_LEAF,
     NEST_LIST,
-    NEST_TUPLE,    /* of a type that is called with an iterable */
+    NEST_TUPLE,    /* its type is called with an iterable */
     NEST_NAMED,    /* a named tuple: its type is called with its fields */
     NEST_DICT,     /* any mapping */
     NEST_SEQUENCE, /* any other sequence, except strings and objects with a buffer */
@@ -30,12 +30,12 @@ struct core_structure {
     Py_ssize_t node_count, node_capacity, leaf_count;
 };
 
-/* The kind of `obj`; -1 with an exception. */
+/* Returns the kind of `obj`; -1 with an exception. */
 int core_nest_kind(PyObject *obj);
 
-/* A list with the path of each leaf, in order: a tuple of keys and positions. */
+/* Returns a list with the path of each leaf, in order: a tuple of keys and indices. */
 PyObject *core_structure_paths(PyObject *structure);
-/* A path for error texts: joined with '/'. */
+/* Formats a path for error texts: keys and indices joined with '/'. */
 PyObject *core_path_text(PyObject *path);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Patterns from tuples. Only the types are checked here; the C library checks the values, with
- * Reverb's error texts. */
+/* Reads patterns from tuples. Only the types are checked here; the C library checks the values,
+ * with Reverb's error texts. */
 #include "patterns.h"
 
 /* Reads an int32 or None. */
@@ -21,7 +21,7 @@ static int number_or_none(PyObject *obj, bool *has, int32_t *value)
     return 0;
 }
 
-/* TypeError unless it is a tuple: PyArg_ParseTuple() would raise SystemError. */
+/* Sets TypeError if `obj` is not a tuple: PyArg_ParseTuple() would set SystemError. */
 static int check_tuple(PyObject *obj, const char *what)
 {
     if (PyTuple_Check(obj)) return 0;
@@ -83,7 +83,7 @@ static int priority_from(PyObject *obj, rp_pattern_priority *priority)
     return 0;
 }
 
-/* Allocates a zeroed array with an element for each of the tuple. */
+/* Allocates a zeroed array with as many elements, of `size` bytes, as the tuple has. */
 static void *array_for(PyObject *tuple, size_t size)
 {
     assert(PyTuple_Check(tuple));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Patterns of a structured writer, from tuples. */
+/* Reads the patterns of a structured writer from tuples. */
 #ifndef REPRISE_PYTHON_PATTERNS_H
 #define REPRISE_PYTHON_PATTERNS_H
 
@@ -10,7 +10,7 @@ typedef struct core_patterns {
     size_t count;
 } core_patterns;
 
-/* Reads a tuple of (table, nodes, conditions, priority):
+/* Reads a tuple of patterns; a pattern is (table, nodes, conditions, priority):
  *   a node is       (source, start or None, stop or None, step or None)
  *   a condition is  (left, column, compare, mod, value, inverse), by the numbers of
  *                   rp_condition_left and rp_condition_compare

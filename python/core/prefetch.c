@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A thread that makes batches ahead; see prefetch.h.
+/* A thread that prefetches batches; see prefetch.h.
  *
  * Batches are numbered. Batch n is made in slot n mod (depth + reuse), once n - depth batches
  * have been taken. So the slot is unused, or holds batch n - depth - reuse, after which at
@@ -9,9 +9,9 @@
  *   READY   a batch, or a status, can be taken
  *   TAKEN   a caller of take() makes arrays of the batch, with the GIL
  *
- * `mu` guards states and numbers; the contents of a slot belong to the thread that its state
- * names. `mu` is held briefly and never while waiting for the GIL, so a thread may lock it with
- * the GIL held.
+ * `mu` guards states and numbers. The state of a slot decides which thread uses its contents.
+ * `mu` is held briefly, and never while waiting for the GIL, so a thread may lock it while it
+ * holds the GIL.
  *
  * Invariants, whenever `mu` is free:
  *   F1  taken <= made <= taken + depth;
@@ -77,7 +77,7 @@ static void *run(void *arg)
         assert(s->state == EMPTY && p->made < p->taken + p->options.depth); /* F1 */
         s->state = READY;
         p->made++;
-        /* After RP_INVALID, items that do not fit, the next batch may be fine. */
+        /* After RP_INVALID (items that cannot be stacked), the next batch may succeed. */
         p->is_over = s->status != RP_OK && s->status != RP_INVALID;
         pthread_cond_signal(&p->ready);
     }
@@ -128,7 +128,7 @@ static void init_locks(core_prefetch *p)
     (void)pthread_condattr_destroy(&attr);
 }
 
-/* Starts the thread with all signals blocked: these are for Python's threads. */
+/* Starts the thread with all signals blocked, since Python's threads handle them. */
 static int start_thread(core_prefetch *p)
 {
     sigset_t all, before;
@@ -216,7 +216,7 @@ static rp_status take_call(void *arg, rp_wait wait, rp_error *err)
         if (p->taken < p->made && s->state == READY) {
             t->slot = s;
             if (s->status != RP_OK && p->is_over && p->taken + 1 == p->made)
-                break; /* it stays READY for the next call */
+                break; /* the slot stays READY for the next call */
             s->state = TAKEN;
             p->taken++;
             if (p->taken < p->made) pthread_cond_signal(&p->ready);
@@ -232,7 +232,7 @@ static rp_status take_call(void *arg, rp_wait wait, rp_error *err)
     return st;
 }
 
-/* Lets the thread use the slot again. */
+/* Marks a slot EMPTY, so that the thread may use it again. */
 static void give_back(core_prefetch *p, slot *s)
 {
     pthread_mutex_lock(&p->mu);
@@ -241,13 +241,13 @@ static void give_back(core_prefetch *p, slot *s)
     pthread_mutex_unlock(&p->mu);
 }
 
-/* The end of the sequence, or an exception. */
+/* Returns None if the slot has the end of the sequence. Otherwise sets its exception. */
 static PyObject *end_of(const slot *s, const char **ended)
 {
     if (s->status == RP_PRECONDITION)
         *ended = "samples";
     else if (s->status == RP_DEADLINE)
-        *ended = "timeout"; /* the rate limiter's: the thread itself waits for ever */
+        *ended = "timeout"; /* of the rate limiter: the thread itself waits without one */
     else
         return core_raise(s->status, &s->err);
     Py_RETURN_NONE;

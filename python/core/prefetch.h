@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A thread that makes batches ahead: it waits for samples and decodes them. It never acquires
+/* A thread that prefetches batches: it waits for samples and decodes them. It never acquires
  * the GIL. */
 #ifndef REPRISE_PYTHON_PREFETCH_H
 #define REPRISE_PYTHON_PREFETCH_H
@@ -9,13 +9,13 @@
 typedef struct core_prefetch core_prefetch;
 
 typedef struct core_prefetch_options {
-    size_t size;  /* of a batch */
-    size_t depth; /* batches made ahead, >= 1 */
-    size_t reuse; /* 0: each batch has memory of its own; n: the memory of a batch is reused
-                     once n more batches have been taken */
+    size_t size;  /* items in a batch */
+    size_t depth; /* batches that are prefetched, >= 1 */
+    size_t reuse; /* 0: each batch has its own memory; n: the memory of a batch is reused once n
+                     more batches have been taken */
     rp_ragged ragged;
     bool whole;
-    /* NULL, or arrays of the caller: depth + reuse sets of columns, which are taken. */
+    /* NULL, or arrays of the caller: depth + reuse sets of columns. Ownership is taken. */
     core_given **sets;
     size_t set_columns; /* of each set */
 } core_prefetch_options;
@@ -26,10 +26,11 @@ int core_prefetch_new(rp_sampler *sampler, core_pool *pool,
 /* Ends the thread, and calls of take() that wait, with RP_CANCELLED. The sampler must be closed
  * before. Releases the GIL meanwhile. May be called more than once. */
 void core_prefetch_stop(core_prefetch *p);
-/* Frees a stopped one; NULL is fine. Must not be called in a forked child. */
+/* Frees a stopped prefetcher; NULL is fine. Must not be called in a forked child. */
 void core_prefetch_free(core_prefetch *p);
 
-/* The next batch. None at the end of the sequence; then `*ended` is set to the reason. */
+/* Returns the next batch, or None at the end of the sequence, with `*ended` set to the reason.
+ */
 PyObject *core_prefetch_take(core_prefetch *p, int64_t timeout_ms, const char **ended);
 
 #endif

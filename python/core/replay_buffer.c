@@ -9,7 +9,7 @@
  * columns. */
 #include "replay_columns.h"
 
-enum { RELEASE_BYTES = 32 << 10 }; /* a copy of so many bytes releases the GIL */
+enum { RELEASE_BYTES = 32 << 10 }; /* a copy of this size releases the GIL */
 
 typedef struct replay_buffer {
     PyObject_HEAD
@@ -82,8 +82,8 @@ static int init(PyObject *obj, PyObject *args, PyObject *kwargs)
     return core_raise(st, &err), -1;
 }
 
-/* True if the elements of an array may become `type`: integers only from integers, numbers from
- * any real numbers. An empty array may have any dtype. */
+/* True if the elements of an array may be converted to `type`. Only integers are converted to
+ * integers; any real numbers are converted to floats. An empty array may have any dtype. */
 static bool can_become(PyArrayObject *any, int type)
 {
     if (PyArray_SIZE(any) == 0) return true;
@@ -91,8 +91,7 @@ static bool can_become(PyArrayObject *any, int type)
     return PyArray_ISOBJECT(any) || (PyArray_ISNUMBER(any) && !PyArray_ISCOMPLEX(any));
 }
 
-/* Reads a vector of `count` numbers, of any length if that is -1. A number is a vector of one.
- */
+/* Reads a vector of `count` numbers; -1: of any length. A single number is a vector of one. */
 static PyArrayObject *vector_from(PyObject *value, int type, npy_intp count, const char *what)
 {
     PyArrayObject *any = (PyArrayObject *)PyArray_FROM_O(value), *array;
@@ -124,7 +123,8 @@ static Py_ssize_t find_column(const replay_buffer *self, PyObject *name)
     return -1;
 }
 
-/* Names of keyword arguments are mostly interned, but need not be. */
+/* True if `name` is "priorities". Names of keyword arguments are usually interned, but need not
+ * be. */
 static bool is_priorities(PyObject *name)
 {
     return name == text_priorities || PyUnicode_Compare(name, text_priorities) == 0;
@@ -138,7 +138,7 @@ static int missing(const replay_buffer *self, Py_ssize_t i)
     return -1;
 }
 
-/* Takes the values of all columns from a dict, which must have no other keys. Borrows them. */
+/* Reads the values of all columns from a dict, which must have no other keys. Borrows them. */
 static int values_of_dict(const replay_buffer *self, PyObject *dict, PyObject **values)
 {
     for (Py_ssize_t i = 0; i < self->columns.count; i++) {
@@ -151,8 +151,8 @@ static int values_of_dict(const replay_buffer *self, PyObject *dict, PyObject **
     return -1;
 }
 
-/* Takes the values of all columns by position, then by name. Sets `*priorities` if it is among
- * the names. Borrows them. */
+/* Reads the values of all columns from positional arguments, then from keywords. Sets
+ * `*priorities` if that keyword is given. Borrows all of them. */
 static int values_of_call(const replay_buffer *self, PyObject *const *args, Py_ssize_t nargs,
                           PyObject *names, PyObject **values, PyObject **priorities)
 {
@@ -263,7 +263,7 @@ out:
     return result;
 }
 
-/* Reads the arguments of sample(), n, beta and out, by position, then by name. */
+/* Reads the arguments n, beta and out of sample(), positional or by keyword. */
 static int sample_arguments(PyObject *const *args, Py_ssize_t nargs, PyObject *names,
                             PyObject *values[3])
 {
@@ -477,28 +477,31 @@ static PyObject *get_capacity(PyObject *obj, void *unused)
 PyDoc_STRVAR(
     add_doc,
     "add($self, /, *args, priorities=None, **columns)\n--\n\n"
-    "Adds one transition, or many: then every column has one more dimension, in front.\n\n"
+    "Adds one transition, or many in arrays with one more dimension in front.\n\n"
     "Columns are given by name, by position in the order of the spec, or as one dict. Without\n"
-    "priorities each transition gets the largest that was given so far, 1 at first. Numbers\n"
-    "are converted to the column's dtype if that keeps their kind: floats do not become\n"
-    "integers.");
+    "`priorities`, each transition gets the largest priority that was given so far, or 1 if\n"
+    "there was none. Numbers are converted to the column's dtype if that keeps their kind:\n"
+    "floats are not converted to integers.");
 PyDoc_STRVAR(
     sample_doc,
     "sample($self, /, n, beta=None, out=None)\n--\n\n"
-    "Draws n transitions, independently and with replacement: a dict of arrays, one a column,\n"
-    "n rows each, and with them\n\n"
+    "Draws n transitions, independently and with replacement. Returns a dict with an array of\n"
+    "n rows for each column, and with\n\n"
     "  weights  importance weights, float32, of which the largest is 1: (p / p_min) ** -beta\n"
     "  indices  numbers of the transitions, int64, for update_priorities(); the first ever\n"
-    "           added has number 0, and `indices % capacity` is the place in the ring\n\n"
-    "`out` is a dict as a call with the same n returned it: its arrays are written to instead\n"
-    "of new ones, which saves much for large batches. StatusError if the buffer is empty.");
-PyDoc_STRVAR(update_doc,
-             "update_priorities($self, indices, priorities, /)\n--\n\n"
-             "Gives transitions new priorities, finite and >= 0. Those that have been "
-             "overwritten since\n"
-             "they were sampled are passed over. Returns the number of the others.");
+    "           added has number 0, and `indices % capacity` is the index in the ring\n\n"
+    "`out` is a dict that an earlier call with the same n has returned. Its arrays are used\n"
+    "instead of new ones, which saves time for large batches. StatusError if the buffer is\n"
+    "empty.");
+PyDoc_STRVAR(
+    update_doc,
+    "update_priorities($self, indices, priorities, /)\n--\n\n"
+    "Sets the priorities of transitions; they must be finite and >= 0. Transitions "
+    "that\n"
+    "have been overwritten since they were sampled are ignored. Returns the number of\n"
+    "the others.");
 PyDoc_STRVAR(clear_doc, "clear($self, /)\n--\n\n"
-                        "Forgets all transitions; their numbers are not used again.");
+                        "Removes all transitions. Their numbers are not used again.");
 
 static PyMethodDef methods[] = {
     {"add", CORE_METHOD(add), METH_FASTCALL | METH_KEYWORDS, add_doc},
@@ -514,8 +517,8 @@ static PyMethodDef methods[] = {
 };
 
 static PyGetSetDef getters[] = {
-    {"added", get_added, NULL, "Rows ever added: the number of the next one.", NULL},
-    {"capacity", get_capacity, NULL, "Rows there is room for.", NULL},
+    {"added", get_added, NULL, "How many rows were ever added.", NULL},
+    {"capacity", get_capacity, NULL, "The largest number of rows.", NULL},
     {"nbytes", get_nbytes, NULL, "Bytes of memory that the buffer holds.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };

@@ -82,7 +82,8 @@ int core_replay_columns_read(core_replay_columns *set, PyObject *columns, rp_rep
 }
 
 /* Converts a value to an array of the column's dtype, C contiguous and in native byte order;
- * returns `value` itself if it is one. Numbers are converted if they keep their kind. */
+ * returns `value` itself if it is such an array. Numbers are converted if they keep their kind.
+ */
 static PyArrayObject *as_array(const core_replay_column *c, PyObject *value)
 {
     PyArrayObject *any, *array;
@@ -112,7 +113,7 @@ static PyArrayObject *as_array(const core_replay_column *c, PyObject *value)
     return array;
 }
 
-/* True if the dimensions are those of a row, without dimensions of size 1. */
+/* True if `dims` are the dimensions of a row. Dimensions of size 1 are ignored in both. */
 static bool fits(const core_replay_column *c, const npy_intp *dims, int rank)
 {
     int i = 0, k = 0;
@@ -151,7 +152,7 @@ void core_replay_rows_free(core_replay_rows *r)
     for (Py_ssize_t i = 0; i < r->array_count; i++) Py_DECREF(r->arrays[i]);
 }
 
-/* core_replay_rows_from() for values that the caller holds references to. */
+/* core_replay_rows_from() for values to which the caller holds references. */
 static int rows_from(const core_replay_columns *set, PyObject *const *values,
                      core_replay_rows *r)
 {
@@ -207,7 +208,8 @@ PyObject *core_replay_array_new(const core_replay_column *c, int type, npy_intp 
                                 NULL, 0, NULL);
 }
 
-/* The caller's array of that name, borrowed; ValueError unless it is like a new one. */
+/* Returns the caller's array of that name, borrowed. ValueError if its dtype or shape is not
+ * that of a new one. */
 static PyObject *given_array(PyObject *out, PyObject *name, const core_replay_column *c,
                              int type, npy_intp count)
 {

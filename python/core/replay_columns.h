@@ -25,13 +25,13 @@ typedef struct core_replay_columns {
 } core_replay_columns;
 
 /* Reads a tuple of (name, dtype, shape, frame_count) into `set`, which must be empty, and into
- * `out`, which has room for RP_REPLAY_MAX_COLUMNS and borrows names from `set`. On failure
- * `set` is to be cleared. */
+ * `out`, which has space for RP_REPLAY_MAX_COLUMNS and borrows names from `set`. On failure the
+ * caller clears `set`. */
 int core_replay_columns_read(core_replay_columns *set, PyObject *columns,
                              rp_replay_column *out);
 void core_replay_columns_clear(core_replay_columns *set);
 
-/* Rows to add: an array for each column, C contiguous, of its dtype. */
+/* Rows to add: a C contiguous array for each column, with the dtype of the column. */
 typedef struct core_replay_rows {
     PyArrayObject *arrays[RP_REPLAY_MAX_COLUMNS];
     const void *data[RP_REPLAY_MAX_COLUMNS];
@@ -39,32 +39,34 @@ typedef struct core_replay_rows {
     npy_intp count; /* rows */
 } core_replay_rows;
 
-/* Makes rows of one value for each column. Values may be borrowed from a dict, which the
- * conversion may change. After a failure there is nothing to free. */
+/* Makes rows from one value for each column. The values may be borrowed from a dict that
+ * changes during the conversion. After a failure there is nothing to free. */
 int core_replay_rows_from(const core_replay_columns *set, PyObject *const *values,
                           core_replay_rows *r);
 void core_replay_rows_free(core_replay_rows *r);
 
-/* Arrays to write to: one for each column, and at most two more. */
+/* Arrays into which samples are written: one for each column, and at most two more. */
 typedef struct core_replay_arrays {
     PyObject *arrays[RP_REPLAY_MAX_COLUMNS + 2];
     void *data[RP_REPLAY_MAX_COLUMNS + 2];
     Py_ssize_t count;
 } core_replay_arrays;
 
-/* A new array for `count` rows of a column; for scalars of a plain type if `c` is NULL. */
+/* Makes an array for `count` rows of a column. If `c` is NULL, for `count` scalars of the NumPy
+ * type `type`. */
 PyObject *core_replay_array_new(const core_replay_column *c, int type, npy_intp count);
 
-/* The array called `name` in the dict `into`: the caller's, checked, if `given`; else a new one
- * that is put there. Returns a new reference, since another thread may change the caller's dict
- * while the array is written without the GIL. */
+/* Returns the array called `name` of the dict `into`. If `given`, this is the caller's array,
+ * which is checked; otherwise a new array, which is added to the dict. Returns a new reference,
+ * since another thread may change the caller's dict while the array is written without the GIL.
+ */
 PyObject *core_replay_array_for(PyObject *into, bool given, PyObject *name,
                                 const core_replay_column *c, int type, npy_intp count);
 
-/* Adds an array, whose reference is taken; fails if it is NULL. */
+/* Adds an array and takes its reference. Fails if `array` is NULL. */
 int core_replay_arrays_add(core_replay_arrays *p, PyObject *array);
 
-/* Sets `p` to arrays for all columns. After a failure they are to be freed as well. */
+/* Sets `p` to arrays for all columns. The caller frees them, also after a failure. */
 int core_replay_arrays_make(const core_replay_columns *set, core_replay_arrays *p,
                             PyObject *into, bool given, npy_intp count);
 void core_replay_arrays_free(core_replay_arrays *p);

@@ -14,7 +14,7 @@
 
 enum {
     JOBS_INSIDE = 64,
-    GIL_BYTES = 1 << 15, /* up to here samples are decoded with the GIL held */
+    GIL_BYTES = 1 << 15, /* samples of up to this size are decoded with the GIL held */
 };
 
 /* A column of a sample that is to be decoded. */
@@ -141,7 +141,7 @@ static rp_status run_jobs(rp_decoder *decoder, const jobs *all, rp_error *err)
     return st;
 }
 
-/* Decodes with the caller's decoder, or with a new one while another thread uses that. */
+/* Decodes all jobs with the shared decoder, or with a new one if another thread uses that. */
 static int decode(core_decoder *shared, const jobs *all)
 {
     bool is_shared = !shared->busy;

@@ -13,9 +13,9 @@ typedef struct core_decoder {
     bool busy; /* a thread decodes with it without the GIL */
 } core_decoder;
 
-/* A list of a tuple for each sample: (key, probability, table_size, priority, times_sampled,
- * [array of each column]). Borrows the samples. Small samples are decoded with the GIL held,
- * since releasing it costs more than the copy. */
+/* Returns a list with a tuple for each sample: (key, probability, table_size, priority,
+ * times_sampled, [array of each column]). Borrows the samples. Small samples are decoded with
+ * the GIL held, since releasing it costs more than the copy. */
 PyObject *core_samples_list(core_decoder *decoder, const rp_sample *samples, size_t count);
 
 #endif

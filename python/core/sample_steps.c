@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Samples as Reverb's ReplaySample, a list at a time. In Python this took longer than
- * everything else about a sample. */
+/* Converts lists of samples to Reverb's ReplaySample. Written in C, since in Python the
+ * conversion took longer than all other work for a sample. */
 #include "sample_steps.h"
 
 typedef struct making {
@@ -20,9 +20,9 @@ static PyObject *named(PyTypeObject *type, PyObject *elements)
     return made;
 }
 
-/* ReplaySample(info, data). Takes `data`, a list or a tuple of leaves, or NULL. If it is
- * packed, it must be a tuple, or a list to which nothing else refers: packing may run Python.
- */
+/* Makes ReplaySample(info, data). Takes `data`, a list or a tuple of leaves, or NULL. If it is
+ * packed, it must be a tuple, or a list to which no other object refers: packing may run Python
+ * code, which must not change it. */
 static PyObject *replay_sample(const making *m, PyObject *info, PyObject *data)
 {
     if (data && m->structure != Py_None) {
@@ -45,7 +45,7 @@ static PyObject *replay_sample(const making *m, PyObject *info, PyObject *data)
     return named(m->sample_type, pair);
 }
 
-/* A view of one row, an array of rank 0 if the row is a scalar. */
+/* Returns a view of one row, which is an array of rank 0 if the row is a scalar. */
 static PyObject *row_of(PyArrayObject *array, Py_ssize_t row)
 {
     PyArray_Descr *descr = PyArray_DESCR(array);
@@ -81,7 +81,7 @@ static PyObject *row_list(PyObject *columns, Py_ssize_t row)
     return list;
 }
 
-/* The number of steps of the columns; -1 with an exception if they differ in it. */
+/* Returns the number of steps of the columns; -1 with an exception if they differ in length. */
 static Py_ssize_t step_count(PyObject *columns)
 {
     Py_ssize_t rows = -1;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reprise._core.Sampler: samples one by one, batches, and batches made ahead.
+/* reprise._core.Sampler: single samples, batches, and prefetched batches.
  *
  *   next(limit)            the samples that have arrived, decoded: lists of arrays
  *   batch(size)            one batch; waits and decodes without the GIL
- *   start(size), take()    the same, but a thread makes the batches ahead: prefetch.c
+ *   start(size), take()    the same, but a thread prefetches the batches: prefetch.c
  *
- * At the end of the sequence (max_samples, or the rate limiter's timeout) they return [] or
- * None.
+ * At the end of the sequence (after max_samples, or at the rate limiter's timeout) next()
+ * returns [], and batch() and take() return None.
  *
  * Invariants, whenever a thread releases the GIL:
  *   M1  `inside` counts the calls in progress, of all threads;
@@ -73,7 +73,7 @@ static void leave(sampler_object *self)
     if (self->is_closed && self->inside == 0 && self->sampler != NULL) drop(self); /* M2 */
 }
 
-/* A deadline before the end of `wait` is that of the rate limiter: the sequence is over. */
+/* RP_DEADLINE before the end of `wait` is the rate limiter's timeout: the sequence is over. */
 static rp_status note_timeout(rp_status st, rp_wait wait, bool *timed_out)
 {
     if (st != RP_DEADLINE || wait.until_ns <= rp_now_ns()) return st;
@@ -81,7 +81,7 @@ static rp_status note_timeout(rp_status st, rp_wait wait, bool *timed_out)
     return RP_OK;
 }
 
-/* True at the end of the sequence. Else a status other than RP_OK is an error. */
+/* True at the end of the sequence. If false, a status other than RP_OK is an error. */
 static bool is_end(sampler_object *self, rp_status st, bool timed_out)
 {
     if (timed_out)
@@ -291,10 +291,11 @@ static void free_sets(core_given **sets, size_t set_count, size_t columns)
     PyMem_Free(sets);
 }
 
-/* A sequence of sets, each a sequence of arrays, all with as many columns. */
+/* Reads a sequence of sets. Each is a sequence of arrays; all have the same number of arrays.
+ */
 static int parse_sets(PyObject *memory, core_prefetch_options *o)
 {
-    PyObject *items = PySequence_Tuple(memory); /* ours: reading a set may change `memory` */
+    PyObject *items = PySequence_Tuple(memory); /* a copy: `memory` may change */
     size_t count = o->depth + o->reuse;
     size_t columns = 0;
 
@@ -341,7 +342,7 @@ static int check_start(Py_ssize_t size, Py_ssize_t depth, Py_ssize_t reuse)
     return 0;
 }
 
-/* Starts the thread. The GIL is held throughout, so there is never a second one. */
+/* Starts the thread. The GIL is held throughout, so there is never a second thread. */
 static int start(sampler_object *self, const core_prefetch_options *o)
 {
     int failed = -1;
@@ -581,23 +582,25 @@ static PyObject *sampler_closed(PyObject *obj, void *unused)
 static PyMethodDef sampler_methods[] = {
     {"next", CORE_METHOD(sampler_next), METH_FASTCALL | METH_KEYWORDS,
      "next(limit=1, timeout_ms=-1)\n--\n\n"
-     "1 to `limit` samples, as many as are there: tuples (key, probability, table_size,\n"
-     "priority, times_sampled, [array of each column]). [] once the sequence is over."},
+     "Returns the samples that have arrived, 1 to `limit`: tuples (key, probability,\n"
+     "table_size, priority, times_sampled, [array of each column]). [] at the end of the\n"
+     "sequence."},
     {"batch", CORE_METHOD(sampler_batch), METH_VARARGS | METH_KEYWORDS,
      "batch(size, *, ragged='refuse', whole=False, out=None, timeout_ms=-1)\n--\n\n"
-     "The next `size` samples as a Batch; fewer at the end, unless `whole`; None after it.\n"
-     "`out` is a list of arrays to stack the columns into."},
+     "Returns the next `size` samples as a Batch. Unless `whole` is set, the last batch may\n"
+     "have fewer. None at the end of the sequence. `out` is a list of arrays into which the\n"
+     "columns are stacked."},
     {"start", CORE_METHOD(sampler_start), METH_VARARGS | METH_KEYWORDS,
      "start(size, *, ragged='refuse', whole=False, depth=2, reuse=0, memory=None)\n--\n\n"
-     "Starts a thread that makes `depth` batches ahead, for take(). With reuse=n the memory\n"
-     "of a batch is written again once n more have been taken; `memory` is then a list of\n"
-     "depth + n lists of arrays, if the memory is to be the caller's."},
+     "Starts a thread that prefetches `depth` batches for take(). With reuse=n, the memory of\n"
+     "a batch is overwritten once n more have been taken. Then `memory` may be the caller's\n"
+     "memory: a list of depth + n lists of arrays."},
     {"take", CORE_METHOD(sampler_take), METH_FASTCALL,
-     "take(timeout_ms=-1, /)\n--\n\nThe next batch made ahead; None once the sequence is "
-     "over."},
+     "take(timeout_ms=-1, /)\n--\n\nReturns the next prefetched batch, or None at the end "
+     "of the sequence."},
     {"close", sampler_close, METH_NOARGS,
-     "close()\n--\n\nEnds it; calls in progress on other threads end with an error."},
-    {"why", sampler_why, METH_NOARGS, "why()\n--\n\nWhat it waits for, as a sentence."},
+     "close()\n--\n\nCloses it. Calls in progress on other threads end with an error."},
+    {"why", sampler_why, METH_NOARGS, "why()\n--\n\nSays what it waits for."},
     {NULL, NULL, 0, NULL},
 };
 

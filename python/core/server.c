@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* reprise._core.Server: serves a store on the network, from this process.
  *
- * Its threads belong to the library and never hold the GIL. A forked child does not have these
- * threads: there stop() does not wait for them, and nothing is freed.
+ * The threads of the server belong to the C library and never hold the GIL. A forked child does
+ * not have these threads, so in the child stop() does not wait for them and frees nothing.
  *
  * Invariant: E1  `store` and `durable` are references that are held until `server` is NULL. */
 #include "durable.h"
@@ -18,7 +18,7 @@ typedef struct server_object {
     PyObject_HEAD
     rp_server *server; /* NULL once stopped */
     PyObject *store;   /* E1 */
-    PyObject *durable; /* E1; or NULL. The caller stops the server before closing it */
+    PyObject *durable; /* E1; may be NULL. The caller stops the server before it closes this */
     int port;
     int log_level;
     pid_t pid;
@@ -144,7 +144,7 @@ static int limits_from(PyObject *dict, rp_server_limits *limits)
     return result;
 }
 
-/* The strings are borrowed from `sequence`. */
+/* Reads the addresses. The strings are borrowed from `sequence`. */
 static int addresses_from(PyObject *sequence, const char **addresses, size_t *count)
 {
     Py_ssize_t size = PyTuple_GET_SIZE(sequence);
@@ -268,8 +268,9 @@ static rp_status do_drain(void *arg, rp_wait wait, rp_error *err)
     return rp_server_drain_wait(arg, wait);
 }
 
-/* Stops the server. Clears self->server first, so that another thread does not stop it too. -1
- * if a signal handler raises: then the grace ends early, and the server is stopped as well. */
+/* Stops the server. Clears self->server first, so that no other thread stops it as well.
+ * Returns -1 if a signal handler raises an exception: then the grace period ends early, and the
+ * server is still stopped. */
 static int stop(server_object *self, int64_t grace_ms)
 {
     rp_server *server = self->server;
@@ -297,9 +298,10 @@ static void server_dealloc(PyObject *obj)
     Py_TYPE(obj)->tp_free(obj);
 }
 
-PyDoc_STRVAR(stop_doc, "stop(grace_ms=0)\n--\n\n"
-                       "Takes no new calls, lets open ones finish for so long, ends the rest. "
-                       "May be called again.");
+PyDoc_STRVAR(stop_doc,
+             "stop(grace_ms=0)\n--\n\n"
+             "Accepts no new calls, lets open ones continue for `grace_ms`, then ends "
+             "them. May be called again.");
 
 static PyObject *server_stop(PyObject *obj, PyObject *args)
 {
@@ -340,8 +342,8 @@ PyDoc_STRVAR(server_doc,
              "tokens_file=None, insecure=False, reset=True, shared_memory=True, "
              "shared_memory_bytes=0, gather=True, log=None, durable=None, page_hosts=None)\n--"
              "\n\n"
-             "The tables of a store, on the network. An address is 'host:port', 'unix:/path' "
-             "or 'fd:3'; `limits` are those of reprise/server.h by name.");
+             "Serves the tables of a store on the network. An address is 'host:port', "
+             "'unix:/path' or 'fd:3'; `limits` are those of reprise/server.h by name.");
 
 PyTypeObject core_Server = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "reprise._core.Server",

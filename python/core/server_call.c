@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests to a server, which may take long and which Ctrl-C must end.
+/* Requests to a server. They may take long, and Ctrl-C must end them.
  *
  * Python runs signal handlers on the main thread only, which may be the thread that waits. A
  * request cannot be repeated with short deadlines, as core_wait() does for writers and
  * samplers, because the server would get a new request each time. So a request runs on a thread
- * of its own, while the caller checks for signals; if a handler raises, the request is
- * cancelled. A request that may be repeated first gets CALL_INLINE_MS on the caller's thread,
- * without another thread, which is enough for nearly all of them.
+ * of its own, while the caller checks for signals. If a handler raises an exception, the
+ * request is cancelled. A request that may be repeated first runs on the caller's thread for up
+ * to CALL_INLINE_MS, which is enough for nearly all of them.
  *
  * Invariants:
  *   Q1  the caller has one reference to a request, and its thread one while it runs;
@@ -81,8 +81,8 @@ static bool apart_poll(core_request *r)
     return over;
 }
 
-/* Starts the thread, with a reference to the request. It blocks all signals: these are for
- * Python's threads. */
+/* Starts the thread, with a reference to the request. The thread blocks all signals, since
+ * Python's threads handle them. */
 static int apart_start(core_request *r, pthread_t *thread)
 {
     sigset_t all, before;

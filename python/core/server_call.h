@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests to servers, which Ctrl-C ends. */
+/* Requests to servers that Ctrl-C can end. */
 #ifndef REPRISE_PYTHON_SERVER_CALL_H
 #define REPRISE_PYTHON_SERVER_CALL_H
 
@@ -10,13 +10,13 @@
 
 enum {
     CORE_CALL_AGAIN = 1,   /* the request may be made twice */
-    CORE_CALL_PATIENT = 2, /* waits for a server that cannot be reached, as Reverb does */
+    CORE_CALL_PATIENT = 2, /* wait for a server that cannot be reached, as Reverb does */
 };
 
-/* A request: the first member of a struct on the heap with its arguments and results. It is
- * refcounted, since the caller or the thread that makes the call may be the last to use it:
- * when the interpreter ends, threads that wait disappear with their stacks. All members are
- * private to server_call.c. */
+/* A request. It is the first member of a struct on the heap that has its arguments and results.
+ * A request is refcounted, since the caller or the thread that makes the call may be the last
+ * to use it: when the interpreter ends, waiting threads disappear with their stacks. All
+ * members are private to server_call.c. */
 typedef struct core_request {
     atomic_int refs;
     void (*clear)(void *request);
@@ -29,14 +29,14 @@ typedef struct core_request {
     bool over; /* guarded by lock */
 } core_request;
 
-/* Allocates a struct of that size, zeroed behind its core_request. `clear` frees its members at
- * the end, on any thread and without the GIL. */
+/* Allocates a struct of `bytes` bytes, zeroed after its core_request. `clear` frees the members
+ * of the struct when the last reference is dropped, on any thread and without the GIL. */
 void *core_request_new(size_t bytes, void (*clear)(void *request));
 void core_request_drop(core_request *request); /* called once, by the caller */
 
-/* Makes the call, with the request as its argument, without the GIL. -1 with an exception if a
- * signal handler raises or the status is not RP_OK. Results of a failed call are freed with the
- * request. */
+/* Makes the call without the GIL, with the request as its argument. Returns -1 with an
+ * exception if a signal handler raises one, or if the status is not RP_OK. The results of a
+ * failed call are freed with the request. */
 int core_call_server(core_call call, core_request *request, int flags, int64_t timeout_ms);
 
 #endif

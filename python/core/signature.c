@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Nests of specs as signatures, and signatures as nests.
+/* Converts nests of specs to signatures, and signatures to nests.
  *
  * Any object with `shape`, `dtype` and `name` is a spec. Specs that are made here are
  * reprise.specs.TensorSpec. */
@@ -66,14 +66,14 @@ static int spec_dtype(PyObject *leaf, rp_dtype *dtype)
     return *dtype == RP_INVALID_DTYPE ? -1 : 0;
 }
 
-/* The nodes of a signature that is being made. `kept` is a list of the owners of their texts.
- */
+/* The nodes of a signature that is being made. `kept` is a list of the objects that own the
+ * texts of the nodes. */
 typedef struct nodes {
     rp_nest_node *items;
     PyObject *kept;
 } nodes;
 
-/* The UTF-8 text of a str, valid as long as the nodes. */
+/* Returns the UTF-8 text of a str, which is valid as long as the nodes. */
 static const char *text_of(nodes *n, PyObject *obj, const char *what)
 {
     if (!PyUnicode_Check(obj)) {
@@ -188,7 +188,7 @@ static PyObject *text_or_none(const char *text)
     return text == NULL || *text == 0 ? Py_NewRef(Py_None) : text_of_utf8(text);
 }
 
-/* Calls a function of reprise.specs. Takes `args`; NULL if an exception is set. */
+/* Calls a function of reprise.specs. Takes `args`, which is NULL if an exception is set. */
 static PyObject *call_specs(const char *function, PyObject *args)
 {
     PyObject *module = PyImport_ImportModule("reprise.specs");
@@ -215,7 +215,8 @@ static PyObject *spec_new(const rp_spec *spec)
 
 static PyObject *nest_of(const rp_nest_node *items, size_t *at);
 
-/* The children of a node as a list of (key, value); the key is None in lists and tuples. */
+/* Returns the children of a node as a list of (key, value). The key is None in lists and
+ * tuples. */
 static PyObject *children_of(const rp_nest_node *items, const rp_nest_node *node, size_t *at)
 {
     bool keyed = node->kind == RP_NEST_DICT || node->kind == RP_NEST_NAMEDTUPLE;
@@ -272,6 +273,7 @@ static PyObject *roundtrip(PyObject *module, PyObject *nest)
 PyMethodDef core_signature_functions[] = {
     {"signature_roundtrip", roundtrip, METH_O,
      "signature_roundtrip(nest, /)\n--\n\n"
-     "The nest of specs as a server gives it back: without bounds, subclasses and key order."},
+     "Returns the nest of specs as a server returns it: without bounds, subclasses, key "
+     "order."},
     {NULL, NULL, 0, NULL},
 };

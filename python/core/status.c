@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Statuses as exceptions. The classes are made here, for all C files; in Python they are in
+/* Converts statuses to exceptions. The classes are made here; in Python they are in
  * reprise.errors. */
 #include "core.h"
 #include "module.h"
@@ -64,7 +64,7 @@ out:
     return NULL;
 }
 
-/* A new exception class whose class attribute `code` is that string. */
+/* Makes an exception class with the class attribute `code`. */
 static PyObject *new_class(const char *name, const char *doc, PyObject *bases, const char *code)
 {
     PyObject *class = PyErr_NewExceptionWithDoc(name, doc, bases, NULL);
@@ -82,10 +82,10 @@ int core_init_status(PyObject *module)
                                  NULL, "UNKNOWN");
     if (core_ReverbError == NULL) return -1;
     core_DeadlineExceededError =
-        new_class("reprise.errors.DeadlineExceededError", "The timeout passed first.",
+        new_class("reprise.errors.DeadlineExceededError", "The timeout has passed.",
                   core_ReverbError, "DEADLINE_EXCEEDED");
     if (core_DeadlineExceededError == NULL) return -1;
-    /* Not a ReverbError: it is where Reverb raises a plain RuntimeError. */
+    /* Not a ReverbError, since Reverb raises a plain RuntimeError in these cases. */
     core_StatusError = new_class("reprise.errors.StatusError",
                                  "A call failed; `code` says how (\"NOT_FOUND\", ...).",
                                  PyExc_RuntimeError, "UNKNOWN");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Steps as tensors, and the lock of writers; see step.h.
+/* Converts steps to tensors. The lock of writers. See step.h.
  *
  * Invariants:
  *   G1  `owner` is the thread that holds the lock, 0 if none does, whenever the GIL is
@@ -25,8 +25,8 @@ static size_t tensor_bytes(const rp_tensor *tensor)
     return elements * rp_dtype_size(tensor->dtype);
 }
 
-/* Converts the leaf again, for an error with its path. Paths are not made before, as they cost.
- */
+/* Converts the leaf again, to raise the error with its path. The path is computed only after an
+ * error, since that takes time. */
 static void raise_with_path(PyObject *nest, PyObject *leaf, size_t index)
 {
     PyObject *structure, *path = NULL, *keep = NULL;
@@ -126,7 +126,7 @@ void core_guard_deinit(core_guard *guard)
     guard->lock = NULL;
 }
 
-/* Waits for the lock in slices; signal handlers run between them. */
+/* Waits for the lock in slices. Signal handlers run between two slices. */
 static int wait_for_lock(PyThread_type_lock lock, int64_t until_ns)
 {
     rp_error late = {.code = RP_DEADLINE, .text = "another thread is busy with the writer"};

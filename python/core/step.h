@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Steps as tensors, and a lock for writers that take one thread at a time. */
+/* Converts steps to tensors. A lock for writers, which one thread at a time may use. */
 #ifndef REPRISE_PYTHON_STEP_H
 #define REPRISE_PYTHON_STEP_H
 
@@ -17,7 +17,7 @@ typedef struct core_step {
     size_t count;
     size_t bytes; /* of all tensors */
     rp_tensor *tensors;
-    PyObject **keep; /* owners of the memory of the tensors; NULL for None */
+    PyObject **keep; /* the objects that own the memory of the tensors; NULL for None */
     rp_tensor tensors_inside[CORE_STEP_INSIDE];
     PyObject *keep_inside[CORE_STEP_INSIDE];
 } core_step;
@@ -26,11 +26,11 @@ typedef struct core_step {
 int core_step_from(PyObject *nest, const core_leaves *leaves, bool none_ok, core_step *step);
 void core_step_release(core_step *step);
 
-/* True if copying the step takes long enough to release the GIL meanwhile. */
+/* True if the step is so large that the GIL should be released while it is copied. */
 bool core_step_is_large(const core_step *step);
 
-/* StatusError unless this is the process that made the writer. In a forked child a lock of the
- * writer may stay locked for ever. */
+/* Sets StatusError if this is not the process that made the writer. In a forked child a lock of
+ * the writer may stay locked for ever. */
 int core_check_process(pid_t process);
 
 /* A lock that one thread holds at a time, and that can be closed. Zero-initialise it. */
@@ -43,15 +43,15 @@ typedef struct core_guard {
 int core_guard_init(core_guard *guard);
 void core_guard_deinit(core_guard *guard);
 
-/* Acquires the lock; releases the GIL while it waits, at most `*timeout_ms` (negative: no
- * timeout), which becomes the time that is left. -1 with an exception if the timeout passes, a
- * signal handler raises, or this thread holds the lock already: Python code that the writer
- * runs has called the writer. */
+/* Acquires the lock. Waits at most `*timeout_ms` (negative: no timeout), and releases the GIL
+ * meanwhile. Sets `*timeout_ms` to the time that is left. Returns -1 with an exception if the
+ * timeout passes, if a signal handler raises one, or if this thread already holds the lock,
+ * because Python code that the writer runs has called the writer. */
 int core_guard_enter(core_guard *guard, int64_t *timeout_ms);
 void core_guard_leave(core_guard *guard);
 
-/* Closes the lock, which ends the wait of the call that holds it, and acquires it. -1 as above;
- * then it is closed unless this thread held it. */
+/* Closes the lock, which ends the wait of the call that holds it, and acquires it. Returns -1
+ * as core_guard_enter() does. Even then the lock is closed, unless this thread held it. */
 int core_guard_close(core_guard *guard);
 /* RP_CANCELLED if the lock is closed. A call that holds it checks this before each wait. */
 rp_status core_guard_check(const core_guard *guard, rp_error *err);

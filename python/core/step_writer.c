@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reprise._core.StepWriter: Reverb's first writer, used by Client.insert() too.
+/* reprise._core.StepWriter: the writer of whole steps, for reprise.Writer and Client.insert().
  *
- * Errors that Reverb has a text for are found here, before the C writer, and have that text.
+ * Errors for which Reverb has a text are found here, before the C writer finds them, and have
+ * Reverb's text.
  *
  * Invariants, while no thread holds the guard:
  *   W1  column_count is 0 before the first step; then columns[i] is the spec of leaf i;
@@ -19,11 +20,11 @@ typedef struct step_writer {
     PyObject *client;
     rp_step_writer *writer; /* NULL: closed */
     core_guard guard;
-    pid_t process; /* that made it */
+    pid_t process; /* the one that made the writer */
     int32_t longest;
     int64_t steps;
     size_t column_count; /* of a step; 0 before the first */
-    rp_spec *columns;    /* what the first step had */
+    rp_spec *columns;    /* the specs of the first step */
 } step_writer;
 
 typedef struct opening {
@@ -33,7 +34,7 @@ typedef struct opening {
     rp_step_writer *writer;
 } opening;
 
-/* Frees the writer if the caller was interrupted and has not taken it. */
+/* Frees the writer if the caller was interrupted before it took the writer. */
 static void clear_opening(void *arg)
 {
     rp_step_writer_free(((opening *)arg)->writer);
@@ -72,7 +73,8 @@ static PyObject *step_writer_new(PyTypeObject *type, PyObject *args, PyObject *k
                                           .chunk_length = chunk,
                                           .delta = delta != 0,
                                           .max_in_flight = (size_t)in_flight};
-    /* Not in slices: at its deadline the call succeeds without the signatures. */
+    /* Not repeated in slices, since at its deadline the call succeeds without the signatures.
+     */
     if (core_call_server(do_open, &o->base, 0, timeout_ms) != 0) {
         core_request_drop(&o->base);
         return NULL;
@@ -113,7 +115,7 @@ static void step_writer_dealloc(step_writer *self)
     Py_TYPE(self)->tp_free((PyObject *)self);
 }
 
-/* Acquires an open writer within `*timeout_ms`, which becomes the time left. `method` is
+/* Acquires an open writer within `*timeout_ms`, and sets that to the time left. `method` is
  * Reverb's name of the method, for the error. */
 static int enter(step_writer *self, const char *method, int64_t *timeout_ms)
 {
@@ -143,7 +145,8 @@ static PyObject *step_writer_close(step_writer *self, PyObject *Py_UNUSED(ignore
     return PyLong_FromSize_t(dropped);
 }
 
-/* The shape of one row: of a sequence, without the first dimension. */
+/* Returns the shape of one row. For a sequence, this is the shape without its first dimension.
+ */
 static rp_shape row_shape(const rp_tensor *tensor, bool sequence)
 {
     rp_shape shape = tensor->shape;
@@ -155,8 +158,8 @@ static rp_shape row_shape(const rp_tensor *tensor, bool sequence)
     return shape;
 }
 
-/* Returns the first column that is not like that of the first step, -1 if there is none; if the
- * number of columns differs, the new number. */
+/* Returns the index of the first column that differs from the first step in dtype or shape. If
+ * the number of columns differs, returns the new number. -1 if the step is like the first. */
 static Py_ssize_t differs(const step_writer *self, const core_step *step, bool sequence)
 {
     if (self->column_count == 0) return -1;
@@ -376,7 +379,7 @@ static int create_locked(step_writer *self, creation *c, int64_t timeout_ms)
     rp_status status;
 
     c->self = self;
-    /* Not quick: the server is asked about a table that is not known yet. */
+    /* Not `quick`: the signature of a table may have to be requested from the server. */
     if (check_item(self, c) != 0 ||
         core_wait(do_create, c, timeout_ms, false, &status, &err) != 0)
         return -1;
@@ -453,7 +456,8 @@ static void targets_free(targets *to)
     PyMem_Free(to->creations);
 }
 
-/* Reads a dict from table to priority. Runs Python, so the writer must not be acquired yet. */
+/* Reads a dict from table to priority. May run Python code, so the writer must not be acquired
+ * yet. */
 static int targets_from(PyObject *priorities, targets *to)
 {
     *to = (targets){.items = PyMapping_Items(priorities)};
@@ -490,8 +494,8 @@ static int create_all_locked(step_writer *self, const targets *to, int64_t timeo
     return 0;
 }
 
-/* insert(data, priorities, timeout=None): a step, an item of it in each table, and a flush.
- * Returns False, and changes nothing, if the step is not like the ones before. */
+/* insert(data, priorities, timeout=None): appends a step, makes it an item of each table, and
+ * flushes. Returns False, and changes nothing, if the step is not like the first. */
 static PyObject *step_writer_insert(step_writer *self, PyObject *const *args, Py_ssize_t count)
 {
     int64_t timeout_ms = -1;
@@ -534,20 +538,20 @@ static PyObject *step_writer_get_steps(step_writer *self, void *closure)
 
 static PyMethodDef step_writer_methods[] = {
     {"append", (PyCFunction)step_writer_append, METH_O,
-     "append($self, data, /)\n--\n\nA step: a nest of arrays."},
+     "append($self, data, /)\n--\n\nAppends a step, a nest of arrays."},
     {"append_sequence", (PyCFunction)step_writer_append_sequence, METH_O,
-     "append_sequence($self, sequence, /)\n--\n\nSteps: a nest of arrays with as many rows."},
+     "append_sequence($self, sequence, /)\n--\n\nAppends a step for each row of the arrays."},
     {"create_item", WITH_KEYWORDS(step_writer_create_item),
      "create_item($self, table, num_timesteps, priority, timeout=None)\n--\n\n"
-     "An item of the latest steps; its key."},
+     "Creates an item of the latest steps. Returns its key."},
     {"flush", WITH_KEYWORDS(step_writer_flush),
-     "flush($self, timeout=None)\n--\n\nSends everything and waits until it is there."},
+     "flush($self, timeout=None)\n--\n\nSends all items and waits until they are confirmed."},
     {"insert", CORE_METHOD(step_writer_insert), METH_FASTCALL,
      "insert($self, data, priorities, timeout=None, /)\n--\n\n"
-     "A step, an item of it in each table, and a flush. False, and nothing done, if the step "
-     "is not like those before."},
+     "Appends a step, makes it an item of each table, and flushes. Returns False, and does "
+     "nothing, if the step is not like the first."},
     {"close", (PyCFunction)step_writer_close, METH_NOARGS,
-     "close($self)\n--\n\nDrops what is not confirmed; flush before."},
+     "close($self)\n--\n\nDrops items that are not confirmed; flush before."},
     {NULL, NULL, 0, NULL}};
 
 static PyGetSetDef step_writer_getset[] = {
@@ -559,8 +563,9 @@ PyTypeObject core_StepWriter = {
     .tp_basicsize = sizeof(step_writer),
     .tp_dealloc = (destructor)step_writer_dealloc,
     .tp_flags = Py_TPFLAGS_DEFAULT,
-    .tp_doc = "StepWriter(client, max_sequence_length, *, chunk_length=0, delta=False, "
-              "max_in_flight=0, timeout=None)\n--\n\nWhole steps in, items of the latest out.",
+    .tp_doc =
+        "StepWriter(client, max_sequence_length, *, chunk_length=0, delta=False, "
+        "max_in_flight=0, timeout=None)\n--\n\nWrites steps, and items of the latest steps.",
     .tp_methods = step_writer_methods,
     .tp_getset = step_writer_getset,
     .tp_new = step_writer_new,

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* reprise._core.Store: tables in this process.
  *
- * Methods return dicts of plain values, which the Python package turns into its own types. A
- * store belongs to the process that made it. A forked child has a copy whose locks may be held
- * by threads that do not exist there: the child neither uses nor frees it. */
+ * Methods return dicts of plain values, which the Python package converts to its own types. A
+ * store belongs to the process that made it. A forked child has a copy, whose locks may be held
+ * by threads that do not exist in the child. So the child neither uses nor frees it. */
 #include "store.h"
 
 #include <string.h>
@@ -186,7 +186,8 @@ rp_store *core_store_of(PyObject *obj)
     return NULL;
 }
 
-/* The table of that name; NULL with an exception. Drop the reference with rp_table_unref(). */
+/* Returns the table of that name; NULL with an exception. Drop the reference with
+ * rp_table_unref(). */
 static rp_table *table_of(PyObject *self, PyObject *text)
 {
     const char *name = core_name_from(text);
@@ -209,7 +210,7 @@ PyDoc_STRVAR(
     "add_table(name, *, limiter, max_size, sampler=('uniform', 0.0), "
     "remover=('fifo', 0.0), max_times_sampled=0, max_bytes=0, soft_limit=False, "
     "signature=None, seed=0)\n--\n\n"
-    "Makes a table. The limiter is (samples_per_insert, min_size, min_diff, max_diff).");
+    "Creates a table. The limiter is (samples_per_insert, min_size, min_diff, max_diff).");
 
 static PyObject *store_add_table(PyObject *self, PyObject *args, PyObject *kwargs)
 {
@@ -228,7 +229,7 @@ static PyObject *store_add_table(PyObject *self, PyObject *args, PyObject *kwarg
 }
 
 PyDoc_STRVAR(drop_table_doc, "drop_table(name)\n--\n\n"
-                             "Drops a table with its items; calls that wait at it end.");
+                             "Drops a table with its items. Calls that wait at it end.");
 
 static PyObject *store_drop_table(PyObject *self, PyObject *arg)
 {
@@ -246,7 +247,7 @@ static PyObject *store_drop_table(PyObject *self, PyObject *arg)
 }
 
 PyDoc_STRVAR(close_doc, "close()\n--\n\n"
-                        "Closes every table: waits end, and everything is refused from now on. "
+                        "Closes every table: waits end, and all later calls are refused. "
                         "Information on the tables can still be read.");
 
 static PyObject *store_close(PyObject *self, PyObject *Py_UNUSED(ignored))
@@ -295,7 +296,8 @@ PyObject *core_table_info(const rp_table_info *info)
         waits_dict(&info->insert_waits), "sample_waits", waits_dict(&info->sample_waits));
 }
 
-PyDoc_STRVAR(table_info_doc, "table_info(name)\n--\n\nAll of one moment, as a dict.");
+PyDoc_STRVAR(table_info_doc,
+             "table_info(name)\n--\n\nReturns the settings and the state of a table.");
 
 static PyObject *store_table_info(PyObject *self, PyObject *arg)
 {
@@ -311,7 +313,7 @@ static PyObject *store_table_info(PyObject *self, PyObject *arg)
 }
 
 PyDoc_STRVAR(tables_doc,
-             "tables()\n--\n\nThe names of its tables, in the order they were made.");
+             "tables()\n--\n\nReturns the names of the tables, in the order of creation.");
 
 static PyObject *store_tables(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
@@ -340,7 +342,7 @@ static PyObject *store_tables(PyObject *self, PyObject *Py_UNUSED(ignored))
     return list;
 }
 
-PyDoc_STRVAR(info_doc, "info()\n--\n\nBudget, bytes and seed, as a dict.");
+PyDoc_STRVAR(info_doc, "info()\n--\n\nReturns budget, bytes and seed.");
 
 static PyObject *store_info(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
@@ -356,7 +358,7 @@ static PyObject *store_info(PyObject *self, PyObject *Py_UNUSED(ignored))
         (Py_ssize_t)info.table_count, "seed", (unsigned long long)info.seed);
 }
 
-/* Asks the limiter about `count` inserts or samples. */
+/* Returns whether the limiter would admit `count` inserts or samples. */
 static PyObject *ask(PyObject *self, PyObject *args, bool (*can)(rp_table *, int64_t))
 {
     PyObject *name, *number;
@@ -379,7 +381,7 @@ static PyObject *ask(PyObject *self, PyObject *args, bool (*can)(rp_table *, int
 }
 
 PyDoc_STRVAR(can_sample_doc, "can_sample(name, count)\n--\n\n"
-                             "True if the limiter would allow so many samples now.");
+                             "Returns True if the limiter would admit `count` samples now.");
 
 static PyObject *store_can_sample(PyObject *self, PyObject *args)
 {
@@ -387,7 +389,7 @@ static PyObject *store_can_sample(PyObject *self, PyObject *args)
 }
 
 PyDoc_STRVAR(can_insert_doc, "can_insert(name, count)\n--\n\n"
-                             "True if the limiter would allow so many inserts now.");
+                             "Returns True if the limiter would admit `count` inserts now.");
 
 static PyObject *store_can_insert(PyObject *self, PyObject *args)
 {
@@ -417,8 +419,8 @@ static PyObject *waiting_list(const rp_waiting *waiting, size_t count)
 
 PyDoc_STRVAR(waiting_doc,
              "waiting(name)\n--\n\n"
-             "The calls that wait at a table, first in line first, inserts before samples: at "
-             "most 256, as dicts with side, wanted, done, waiting_s and why.");
+             "Returns the calls that wait at a table: at most 256, inserts before samples, in "
+             "order of arrival, as dicts with side, wanted, done, waiting_s and why.");
 
 static PyObject *store_waiting(PyObject *self, PyObject *arg)
 {

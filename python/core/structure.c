@@ -36,8 +36,8 @@ static void structure_dealloc(core_structure *s)
     PyObject_GC_Del(s);
 }
 
-/* 1 if two nodes are alike, by the rules of core_structure_flatten(); 0 if not; -1 on failure.
- */
+/* Returns 1 if two nodes are equal by the rules of core_structure_flatten(), 0 if not, -1 on
+ * failure. */
 static int node_equal(const nest_node *a, const nest_node *b)
 {
     if (a->kind != b->kind || a->children != b->children) return 0;
@@ -82,7 +82,8 @@ static Py_hash_t structure_hash(PyObject *self)
     return (Py_hash_t)hash == -1 ? -2 : (Py_hash_t)hash;
 }
 
-/* A nest of the structure whose leaves are all `leaf`, or their numbers if `leaf` is NULL. */
+/* Makes a nest of the structure whose leaves are all `leaf`; if that is NULL, they are 0, 1,
+ * ... */
 static PyObject *filled(PyObject *self, PyObject *leaf)
 {
     Py_ssize_t count = core_structure_leaf_count(self);
@@ -129,8 +130,8 @@ static PyObject *leaves_list(core_leaves *leaves)
     return list;
 }
 
-/* The exception for two structures that differ: TypeError if the first node that differs is a
- * container in both, of different types; else ValueError. */
+/* Sets the exception for two structures that differ. TypeError if the first node that differs
+ * is a container in both, but of different types; otherwise ValueError. */
 static PyObject *error_for(const core_structure *a, const core_structure *b)
 {
     for (Py_ssize_t i = 0; i < a->node_count && i < b->node_count; i++) {
@@ -192,13 +193,13 @@ static PyObject *structure_leaf_count(PyObject *self, void *unused)
 static PyMethodDef structure_methods[] = {
     {"flatten", structure_flatten, METH_O,
      "flatten($self, nest, /)\n--\n\n"
-     "The leaves of a nest of this structure; ValueError if it has another."},
+     "Returns the leaves of a nest of this structure; ValueError if it has another."},
     {"pack", structure_pack, METH_O,
-     "pack($self, leaves, /)\n--\n\nA nest of this structure with these leaves."},
+     "pack($self, leaves, /)\n--\n\nMakes a nest of this structure with these leaves."},
     {"path", structure_path, METH_O,
-     "path($self, leaf, /)\n--\n\nThe path of a leaf, as 'a/0'."},
+     "path($self, leaf, /)\n--\n\nReturns the path of a leaf, such as 'a/0'."},
     {"paths", structure_paths, METH_NOARGS,
-     "paths($self, /)\n--\n\nFor each leaf the keys and positions on the way to it, a tuple."},
+     "paths($self, /)\n--\n\nReturns the path of each leaf: a tuple of keys and indices."},
     {"__reduce__", structure_reduce, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
@@ -213,7 +214,7 @@ PyTypeObject core_Structure = {
     .tp_basicsize = sizeof(core_structure),
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
     .tp_doc = "Structure(nest)\n--\n\n"
-              "The shape of a nest: types, keys and the order of its leaves, without them.",
+              "The structure of a nest: types, keys and the order of leaves, but no leaves.",
     .tp_new = structure_new,
     .tp_dealloc = (destructor)structure_dealloc,
     .tp_traverse = (traverseproc)structure_traverse,
@@ -267,12 +268,12 @@ static PyObject *as_sampled(PyObject *module, PyObject *obj)
 
 PyMethodDef core_nest_functions[] = {
     {"flatten", flatten, METH_O,
-     "flatten(nest, /)\n--\n\nThe leaves of a nest, dicts by sorted key."},
+     "flatten(nest, /)\n--\n\nReturns the leaves of a nest, dicts by sorted key."},
     {"is_nested", is_nested, METH_O,
      "is_nested(obj, /)\n--\n\nTrue for a dict, a list, a tuple; False for a leaf."},
     {"as_sampled", as_sampled, METH_O,
      "as_sampled(obj, /)\n--\n\n"
-     "The array that a sample holds where a writer was given `obj`: a copy; strings are "
-     "bytes."},
+     "Returns the array that a sample has for a value `obj` of a step: a copy, in which "
+     "strings are bytes."},
     {NULL, NULL, 0, NULL},
 };

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reprise._core.StructuredWriter and BatchWriter: items by patterns, of one environment or of
- * several.
+/* reprise._core.StructuredWriter and BatchWriter, which make items by patterns, for one
+ * environment or for several.
  *
- * Both types have the same struct: they differ in the C writer that they hold. The structure of
- * the first step is kept: steps of the same structure are flattened quickly, and its paths name
+ * Both types have the same struct, but different C writers. The structure of the first step is
+ * kept: steps of the same structure are flattened faster, and the paths of the structure name
  * the columns in errors.
  *
  * Invariants, while no thread holds the guard:
@@ -20,16 +20,16 @@
 typedef struct pattern_writer {
     PyObject_HEAD
     PyObject *client;
-    rp_structured_writer *writer; /* of one environment; NULL: closed */
-    rp_batch_writer *batch;       /* of several; NULL: closed */
+    rp_structured_writer *writer; /* of a StructuredWriter; NULL: closed */
+    rp_batch_writer *batch;       /* of a BatchWriter; NULL: closed */
     Py_ssize_t environments;
     core_guard guard;
-    pid_t process;       /* that made it */
-    PyObject *structure; /* of the first step; NULL before */
-    PyObject *names;     /* a tuple of the paths of its leaves */
+    pid_t process;       /* the one that made the writer */
+    PyObject *structure; /* of the first step; NULL before that */
+    PyObject *names;     /* a tuple of the paths of the structure's leaves */
     Py_ssize_t leaf_count;
     rp_spec *columns; /* of each leaf; V3 */
-    bool *used;       /* by column: does a pattern use it? RP_MAX_COLUMNS flags */
+    bool *used;       /* for each column, whether a pattern uses it: RP_MAX_COLUMNS flags */
 } pattern_writer;
 
 /* Makes the object. Takes the C writer and `used`. */
@@ -74,7 +74,7 @@ static bool *used_by(const core_patterns *list)
     return used;
 }
 
-/* Raises with a full stop at the end, as Reverb's errors about configurations have. */
+/* Sets the exception, whose text ends with a full stop, as in Reverb's errors about configs. */
 static PyObject *raise_config(rp_status status, rp_error *err)
 {
     size_t size = strlen(err->text);
@@ -201,7 +201,7 @@ static void writer_dealloc(pattern_writer *self)
     Py_TYPE(self)->tp_free((PyObject *)self);
 }
 
-/* Acquires an open writer within `*timeout_ms`, which becomes the time left. */
+/* Acquires an open writer within `*timeout_ms`, and sets that to the time left. */
 static int enter(pattern_writer *self, int64_t *timeout_ms)
 {
     rp_error err = {.code = RP_PRECONDITION, .text = "the writer is closed"}, closed;
@@ -250,7 +250,7 @@ static rp_status do_append(void *arg, rp_wait wait, rp_error *err)
                                        err);
 }
 
-/* Remembers the structure of the first step. */
+/* Stores the structure of the first step. */
 static int keep_structure(pattern_writer *self, PyObject *nest)
 {
     PyObject *structure = core_structure_of(nest), *names = NULL;
@@ -280,7 +280,8 @@ static int keep_structure(pattern_writer *self, PyObject *nest)
     return 0;
 }
 
-/* Flattens a step. As in Reverb, it needs as many leaves as the first, in any structure. */
+/* Flattens a step. As in Reverb, it must have as many leaves as the first step, in any
+ * structure. */
 static int flatten_step(pattern_writer *self, PyObject *nest, core_leaves *leaves)
 {
     int same;
@@ -298,7 +299,7 @@ static int flatten_step(pattern_writer *self, PyObject *nest, core_leaves *leave
     return -1;
 }
 
-/* ValueError with Reverb's text for a value that is not like the earlier ones of its column. */
+/* Sets ValueError with Reverb's text if a value differs from its column in dtype or shape. */
 static int check_like_before(pattern_writer *self, const core_step *step)
 {
     for (size_t i = 0; i < step->count; i++) {
@@ -337,7 +338,8 @@ static void keep_columns(pattern_writer *self, const core_step *step)
                 (rp_spec){.dtype = step->tensors[i].dtype, .shape = step->tensors[i].shape};
 }
 
-/* Appends the tensors of a step, without those of None. Holds the guard. */
+/* Appends the tensors of a step, except for leaves that are None. The caller holds the guard.
+ */
 static int append_step(pattern_writer *self, const core_step *step, uint32_t flags,
                        const bool *ends, int64_t timeout_ms)
 {
@@ -564,7 +566,7 @@ PyTypeObject core_StructuredWriter = {
     .tp_dealloc = (destructor)writer_dealloc,
     .tp_flags = Py_TPFLAGS_DEFAULT,
     .tp_doc = "StructuredWriter(client, patterns, *, chunk_length=0, max_items=0, "
-              "max_bytes=0)\n--\n\nItems by patterns.",
+              "max_bytes=0)\n--\n\nMakes items by patterns.",
     .tp_methods = structured_methods,
     .tp_getset = structured_getset,
     .tp_new = structured_new,
@@ -588,7 +590,7 @@ PyTypeObject core_BatchWriter = {
     .tp_dealloc = (destructor)writer_dealloc,
     .tp_flags = Py_TPFLAGS_DEFAULT,
     .tp_doc = "BatchWriter(client, environments, patterns, *, chunk_length=0, max_items=0, "
-              "max_bytes=0)\n--\n\nItems by patterns, of N environments behind one call.",
+              "max_bytes=0)\n--\n\nMakes items by patterns, for N environments.",
     .tp_methods = batch_methods,
     .tp_getset = batch_getset,
     .tp_new = batch_new,

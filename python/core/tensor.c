@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Arrays as tensors, and tensors as arrays. */
+/* Converts arrays to tensors, and tensors to arrays. */
 #include "core.h"
 
-/* The dtypes of ml_dtypes, by name, and the NumPy types that replace them without it. */
+/* The dtypes of ml_dtypes, by name, and the NumPy types that replace them if it is not
+ * installed. */
 static const struct {
     rp_dtype dtype;
     const char *name;
@@ -31,7 +32,7 @@ enum {
     QUANTIZED_COUNT = sizeof(quantized_dtypes) / sizeof(quantized_dtypes[0]),
 };
 
-/* True if the field of a structure is a number of that type, in native byte order. */
+/* True if the field `name` of a structure is a number of type `raw`, in native byte order. */
 static bool has_raw_field(PyArray_Descr *descr, PyObject *name, int raw)
 {
     PyObject *fields = PyObject_GetAttrString((PyObject *)descr, "fields");
@@ -98,7 +99,7 @@ rp_dtype core_dtype_from(PyArray_Descr *descr)
     case NPY_HALF: return RP_FLOAT16;
     case NPY_CFLOAT: return RP_COMPLEX64;
     case NPY_CDOUBLE: return RP_COMPLEX128;
-    /* NPY_INT64 above is one of long and long long; this is the other. */
+    /* NPY_INT64 above is either long or long long. If it is long, this is long long. */
     case NPY_LONGLONG: return sizeof(npy_longlong) == 8 ? RP_INT64 : RP_INVALID_DTYPE;
     case NPY_ULONGLONG: return sizeof(npy_ulonglong) == 8 ? RP_UINT64 : RP_INVALID_DTYPE;
     case NPY_STRING:
@@ -111,7 +112,8 @@ rp_dtype core_dtype_from(PyArray_Descr *descr)
     return descr->type_num >= NPY_USERDEF ? registered_from(descr) : RP_INVALID_DTYPE;
 }
 
-/* A dtype of ml_dtypes; a plain number if that is not installed, which is tried once. */
+/* Returns a dtype of ml_dtypes, or the NumPy type `raw` if ml_dtypes is not installed. Tries to
+ * import it once. */
 static PyArray_Descr *extra_descr(const char *name, int raw)
 {
     static bool is_missing;
@@ -209,9 +211,9 @@ static int string_of(PyObject *obj, const char *path, rp_string *string)
     return 0;
 }
 
-/* Views the elements of a C contiguous object array as strings. `*keep` is a tuple of a bytes
- * object with the rp_strings, and the objects that they point into: the array itself may change
- * meanwhile. */
+/* Views the elements of a C contiguous object array as strings. `*keep` is a tuple: a bytes
+ * object with the rp_strings, and the objects into which they point, since the array itself may
+ * change meanwhile. */
 static int strings_of(PyArrayObject *array, const char *path, const void **data,
                       PyObject **keep)
 {

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* TrajectoryWriter.append: the steps of a trajectory writer.
  *
- * A writer remembers the structures of the last steps (step_shape). For each it knows which
- * leaf belongs to which column, and it keeps the values of the last step of that structure, of
- * which mostly only the pointers change. For a structure that it does not know, it calls the
- * method _learn() of the class in reprise/trajectory_writer.py, which returns the columns of
- * the leaves and the new form of the history. */
+ * A writer caches the structures of the last steps (step_shape). For each structure it stores
+ * the column of each leaf, and the values of the last step of that structure: usually only
+ * their pointers change. For a structure that is not in the cache, the writer calls the method
+ * _learn() of the class in reprise/trajectory_writer.py, which returns the columns of the
+ * leaves and the new structure of the history. */
 #include "cell.h"
 #include "trajectory_writer.h"
 
 enum {
-    RELEASE_BYTES = 64 << 10, /* an append of so many bytes releases the GIL */
+    RELEASE_BYTES = 64 << 10, /* an append of this size releases the GIL */
     COMPRESS_BYTES = 1 << 10, /* rows of this size and more are compressed */
 };
 
 static PyObject *learn_name; /* "_learn" */
 
-/* A value of Python's or NumPy's that is not an array. */
+/* The value of a Python or NumPy scalar. */
 typedef union scalar {
     double f64;
     int64_t i64;
@@ -31,7 +31,7 @@ struct step_shape {
     rp_value *values; /* of the last step; values[i].tensor is valid if ready[i] */
     bool *ready;
     scalar *scalars;
-    PyObject **keeps; /* the arrays that values were converted to; NULL where not converted */
+    PyObject **keeps; /* the arrays to which values were converted; NULL if not converted */
     rp_ref *refs;
 };
 
@@ -96,8 +96,7 @@ fail:
     return NULL;
 }
 
-/* Asks Python for the columns of a structure that is not remembered, and remembers it as the
- * first. */
+/* Calls _learn() for a structure that is not in the cache, and puts it first in the cache. */
 static step_shape *learn(core_writer *w, PyObject *data)
 {
     step_shape *shape = NULL;
@@ -122,7 +121,7 @@ out:
     return shape;
 }
 
-/* Flattens a step. Its structure is the first of the remembered ones afterwards. */
+/* Flattens a step. Its structure is then the first in the cache. */
 static step_shape *flatten_step(core_writer *w, PyObject *data, core_leaves *leaves)
 {
     for (int i = 0; i < SHAPES && w->shapes[i] != NULL; i++) {
@@ -152,7 +151,7 @@ static bool has_shape(PyArrayObject *array, const rp_shape *shape)
 }
 
 /* Points the tensor at a value that has the dtype and shape of its column, without copying an
- * array and without calling Python. Returns false if that is not possible. */
+ * array and without running Python code. Returns false if that is not possible. */
 static bool take_quickly(const core_history *h, PyObject *obj, scalar *s, rp_tensor *tensor)
 {
     if (PyArray_CheckExact(obj)) {
@@ -173,7 +172,7 @@ static bool take_quickly(const core_history *h, PyObject *obj, scalar *s, rp_ten
     } else if (PyBool_Check(obj) && h->dtype == RP_BOOL) {
         s->boolean = obj == Py_True;
     } else if (Py_TYPE(obj) == h->descr->typeobj && h->dtype != RP_STRING &&
-               h->descr->type_num != NPY_VOID && /* which gives a pointer */
+               h->descr->type_num != NPY_VOID && /* it would give a pointer */
                h->row_bytes <= sizeof(*s) && PyArray_IsScalar(obj, Generic)) {
         PyArray_ScalarAsCtype(obj, s);
     } else {
@@ -218,7 +217,7 @@ static int prepare(const core_writer *w, core_history *h, const rp_value *value)
     return -1;
 }
 
-/* Takes the value of a leaf as number `n` of the step's values. */
+/* Stores the value of a leaf as value `n` of the step. */
 static int take(core_writer *w, step_shape *shape, Py_ssize_t n, core_history *h, PyObject *obj)
 {
     rp_value *value = &shape->values[n];
@@ -237,7 +236,8 @@ static int take(core_writer *w, step_shape *shape, Py_ssize_t n, core_history *h
     return 0;
 }
 
-/* Takes all leaves that are not None, `*count` of them with `*bytes` together. */
+/* Stores the values of all leaves that are not None. Sets `*count` to their number and `*bytes`
+ * to their size together. */
 static int take_all(core_writer *w, step_shape *shape, const core_leaves *leaves, bool open,
                     Py_ssize_t *count, size_t *bytes)
 {

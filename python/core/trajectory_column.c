@@ -51,7 +51,8 @@ PyObject *core_column_refuse_none(PyObject *path, PyObject *got)
     return NULL;
 }
 
-/* Makes a column of objects. If all are cells of one writer, it is a column of cells (J1). */
+/* Makes a column of objects. If all objects are cells of one writer, it is a column of cells
+ * (J1). */
 static PyObject *column_of_objects(PyTypeObject *type, PyObject *tuple, bool squeeze)
 {
     Py_ssize_t count = PyTuple_GET_SIZE(tuple);
@@ -112,7 +113,7 @@ static Py_ssize_t column_length(core_column *c)
     return c->objects != NULL ? PyTuple_GET_SIZE(c->objects) : Py_SIZE(c);
 }
 
-/* The cells or objects of a column, as a tuple. */
+/* Returns the cells or objects of a column, as a tuple. */
 static PyObject *column_references(core_column *c, void *unused)
 {
     (void)unused;
@@ -141,7 +142,7 @@ static PyObject *column_iter(core_column *c)
     return iterator;
 }
 
-/* A new column of `count` rows: start, start + step, ... */
+/* Makes a column of `count` rows: start, start + step, ... */
 static PyObject *column_part(core_column *c, Py_ssize_t start, Py_ssize_t count,
                              Py_ssize_t step, bool squeeze)
 {
@@ -173,8 +174,8 @@ static int column_index(PyObject *key, Py_ssize_t length, Py_ssize_t *index)
     return -1;
 }
 
-/* A new column of rows by a list of their numbers. The list is copied: reading a number may run
- * Python, which may change the list. */
+/* Makes a column of the rows with these numbers. The list is copied, since reading a number may
+ * run Python code, which may change the list. */
 static PyObject *column_pick(core_column *c, PyObject *list)
 {
     PyObject *numbers = PyList_AsTuple(list), *made = NULL;
@@ -218,7 +219,7 @@ static PyObject *column_subscript(core_column *c, PyObject *key)
     return NULL;
 }
 
-/* An attribute of the first object, which stands for all of them. */
+/* Returns an attribute of the first object; the other objects are assumed to have the same. */
 static PyObject *column_first(core_column *c, const char *attribute)
 {
     assert(c->objects != NULL);
@@ -271,7 +272,8 @@ static PyObject *numpy_stack(PyObject *arrays)
     return array;
 }
 
-/* numpy.stack() of the rows: for objects, and for rows of different specs, which it refuses. */
+/* Calls numpy.stack() with the rows: for objects, and for rows of different specs, for which it
+ * raises the error. */
 static PyObject *column_stack(core_column *c)
 {
     PyObject *all = column_references(c, NULL), *array = NULL;
@@ -337,14 +339,14 @@ static PyObject *column_numpy(core_column *c, PyObject *unused)
 static PyMethodDef column_methods[] = {
     {"numpy", CORE_METHOD(column_numpy), METH_NOARGS,
      "numpy($self, /)\n--\n\n"
-     "A copy of the rows, stacked; of a squeezed column, of its only row.\n\n"
+     "Returns a copy of the rows, stacked; for a squeezed column, of its only row.\n\n"
      "RuntimeError if a row has expired."},
     {NULL, NULL, 0, NULL},
 };
 
 static PyGetSetDef column_properties[] = {
     {"shape", (getter)column_shape, NULL,
-     "The shape of the column, rows first; of a squeezed one, of its row.", NULL},
+     "The shape: the number of rows first, unless the column is squeezed.", NULL},
     {"dtype", (getter)column_dtype, NULL, "The dtype of its rows.", NULL},
     {"_data_references", (getter)column_references, NULL, "Its cells.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
@@ -369,8 +371,10 @@ PyTypeObject core_TrajectoryColumn = {
     .tp_doc =
         "TrajectoryColumn(data_references, *, squeeze=False, path=None)\n--\n\n"
         "A column of an item: rows that were appended to a writer.\n\n"
-        "Made by indexing `writer.history`. It has a length, is iterated cell by cell, and\n"
-        "indexed by an int (which makes a squeezed column), a slice or a list of ints.",
+        "Made by indexing `writer.history`. It has a length, and can be iterated over, cell "
+        "by\n"
+        "cell. Indexing it by a slice or a list of ints makes a column of these rows; an int\n"
+        "makes a squeezed column, which is one row without a row dimension.",
     .tp_new = column_new,
     .tp_dealloc = (destructor)column_dealloc,
     .tp_iter = (getiterfunc)column_iter,

@@ -23,8 +23,9 @@ static inline bool core_column_check(PyObject *obj)
 /* A new column of `count` cells of a writer, for the caller to fill in. */
 core_column *core_column_new(writer_state *state, Py_ssize_t count, bool squeeze);
 
-/* Sets ValueError: a column takes no None. `path` says where the column comes from, `got` what
- * it was to be made of; if one of them is NULL, an exception is set already. Returns NULL. */
+/* Sets ValueError: a column must not contain None. `path` is the path of the column in the
+ * history, `got` are the objects that were given. If one of them is NULL, an exception is
+ * already set. Returns NULL. */
 PyObject *core_column_refuse_none(PyObject *path, PyObject *got);
 
 /* True if `key` indexes one element: an int, or an integer of NumPy. */

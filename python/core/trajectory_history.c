@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* TrajectoryWriter.history: a nest of ColumnHistory.
  *
- * Callers ask for it several times in each step, and may change the nest that they get. So the
- * writer keeps one nest and returns it again as long as no caller holds a part of it that can
- * be changed, and it is as it was made. This is checked each time, which is much cheaper than
- * making a new nest.
+ * Callers read `history` several times in each step, and may change the nest that they get. So
+ * the writer keeps one nest, and returns it again if it is unchanged and no caller holds a
+ * mutable part of it. This is checked each time, which is much cheaper than making a new nest.
  *
  * Invariants:
  *   K1  structure and leaves are set together, and `leaves` has a history for each leaf;
@@ -47,8 +46,8 @@ static bool record_parts(core_writer *w, PyObject *obj, PyObject *key)
     return done;
 }
 
-/* True if the nest at `*part` is as it was made, and no caller holds a part of it that can be
- * changed. Moves `*part` behind it. */
+/* True if the nest at `*part` is unchanged, and no caller holds a mutable part of it. Advances
+ * `*part` past the nest. */
 static bool is_intact(const nest_part **part, const nest_part *end, PyObject *obj,
                       PyObject *key)
 {
@@ -73,8 +72,8 @@ static bool is_intact(const nest_part **part, const nest_part *end, PyObject *ob
     return same;
 }
 
-/* Makes a new nest, and keeps it unless the history has changed meanwhile: the types of the
- * nest are called, and may append steps. */
+/* Makes a new nest. Keeps it unless the history has changed meanwhile: making the nest calls
+ * its types, which may append steps. */
 static PyObject *pack_history(core_writer *w)
 {
     assert(w->structure != NULL && w->leaves != NULL); /* K1 */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Items of a trajectory writer: creating them, and waiting until they are confirmed.
  *
- * The C writer checks an item. Only if it refuses the item, create_item() looks for the reason
- * here, to raise the error with Reverb's text. */
+ * The C writer checks an item. If it refuses the item, create_item() finds the reason, to raise
+ * the error with Reverb's text. */
 #include "trajectory_column.h"
 #include "trajectory_writer.h"
 
@@ -10,7 +10,7 @@
 
 enum {
     COLUMNS_INSIDE = 16, /* columns of an item that need no allocation */
-    ASK_MS = 1000,       /* wait for the signature that an item does not match */
+    ASK_MS = 1000,       /* how long to wait for the signature that an item does not match */
 };
 
 /* The arguments and the result of create_call(). */
@@ -33,7 +33,7 @@ static rp_status create_call(void *arg, rp_wait wait, rp_error *err)
         &item->key, err);
 }
 
-/* Moves a structure to the front, unless it was replaced meanwhile. */
+/* Moves a structure to the front of the cache `known`, unless it was replaced meanwhile. */
 static void prefer(PyObject **known, PyObject *structure)
 {
     int at = 0;
@@ -43,7 +43,8 @@ static void prefer(PyObject **known, PyObject *structure)
     known[0] = structure;
 }
 
-/* Puts a structure to the front, and drops the last. Takes the reference. */
+/* Inserts a structure at the front of the cache `known`, and drops the last. Takes the
+ * reference. */
 static void remember(PyObject **known, PyObject *structure)
 {
     PyObject *last = known[SHAPES - 1];
@@ -52,8 +53,8 @@ static void remember(PyObject **known, PyObject *structure)
     Py_XDECREF(last);
 }
 
-/* Flattens an item, by a remembered structure if one fits. Flattening a mapping may run Python,
- * which may create other items and so change `known`. */
+/* Flattens an item, with the help of a cached structure if one matches. Flattening a mapping
+ * may run Python code, which may create other items and so change the cache. */
 static int flatten_item(core_writer *w, PyObject *trajectory, core_leaves *leaves)
 {
     PyObject **known = w->item_structures;
@@ -114,8 +115,8 @@ static int gather(core_writer *w, PyObject *trajectory, const core_leaves *leave
     return -1;
 }
 
-/* Returns 1 with ValueError if the rows of a column are why the item was refused, else 0. No
- * other thread has the writer. */
+/* Returns 1 with ValueError if the item was refused because of the rows of this column,
+ * otherwise 0. No other thread has the writer. */
 static int explain_rows(const new_item *item, size_t index)
 {
     const rp_trajectory_writer *writer = item->w->state->writer;
@@ -150,7 +151,8 @@ static int explain_rows(const new_item *item, size_t index)
     return 0;
 }
 
-/* The spec of a column of an item: rows first, unless the column is squeezed. */
+/* Returns the spec of a column of an item. Its first dimension counts rows, unless the column
+ * is squeezed. */
 static rp_spec column_spec(const new_item *item, size_t index)
 {
     const rp_item_column *column = &item->columns[index];
@@ -166,7 +168,7 @@ static rp_spec column_spec(const new_item *item, size_t index)
     return spec;
 }
 
-/* Lists columns as Reverb does: of the signature, or of the item if that is NULL. */
+/* Lists the columns of the signature, or of the item if that is NULL, in Reverb's format. */
 static PyObject *list_columns(const new_item *item, const rp_signature *signature)
 {
     size_t count = signature != NULL ? rp_signature_column_count(signature) : item->count;
@@ -227,8 +229,8 @@ static void refuse_signature(const new_item *item, const rp_signature *signature
     Py_XDECREF(ours);
 }
 
-/* Asks the server for the signature that the item does not match, and sets ValueError. False if
- * the server does not respond in time. */
+/* Requests the signature that the item does not match from the server, and sets ValueError.
+ * False if the server does not respond in time. */
 static bool explain_signature(const new_item *item, const rp_error *err)
 {
     rp_client *client = ((core_client *)item->w->client)->client;
@@ -274,8 +276,8 @@ static PyObject *explain(const new_item *item, rp_status st, const rp_error *err
     return NULL;
 }
 
-/* Creates the item. For the first item in a table, the server may have to be asked for the
- * signature. */
+/* Creates the item. For the first item in a table, the signature may have to be requested from
+ * the server. */
 static PyObject *create(new_item *item, PyObject *table)
 {
     core_writer *w = item->w;
@@ -322,7 +324,7 @@ static PyObject *create_of_leaves(new_item *item, PyObject *table, PyObject *tra
     return key;
 }
 
-/* The three arguments, by position or by name. */
+/* Reads the three arguments, positional or by keyword. */
 static int item_arguments(PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames,
                           PyObject *out[3])
 {

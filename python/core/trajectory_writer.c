@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reprise._core.TrajectoryWriter: steps in, items out; see trajectory_writer.h for its files.
+/* reprise._core.TrajectoryWriter. trajectory_writer.h lists the files of its implementation.
  *
  * Invariants, while no thread has acquired the writer:
- *   P1  all histories have the same length: the number of steps since the last clearing;
+ *   P1  all histories have the same length: the number of steps since they were last cleared;
  *   P2  columns[i]->column is i: histories and columns of the C writer have the same numbers;
  *   P3  the writer holds a reference to its client until the C writer is freed. */
 #include "trajectory_writer.h"
@@ -10,9 +10,9 @@
 #include <unistd.h>
 
 enum {
-    ASK_MIN_MS = 100, /* first wait for the response of a server, doubling */
+    ASK_MIN_MS = 100, /* the first timeout of a request to the server; later ones are doubled */
     ASK_MAX_MS = 1600,
-    RETRY_MS = 50, /* before a server that refused the connection is tried again */
+    RETRY_MS = 50, /* pause before the next attempt if a server has refused the connection */
 };
 
 static const char once_text[] = "a writer is initialised once";
@@ -26,8 +26,8 @@ static rp_status ask_tables(rp_client *client, int64_t wait_ms, rp_error *err)
     return st;
 }
 
-/* Waits until a server responds. The client then knows the signatures of its tables, with which
- * items are compared. */
+/* Waits until a server responds. After that the client has the signatures of its tables, with
+ * which items are compared. */
 static int await_server(core_client *client, int64_t timeout_ms)
 {
     int64_t until_ns = timeout_ms < 0 ? RP_FOREVER : rp_wait_ms(timeout_ms).until_ns;
@@ -128,8 +128,9 @@ static int writer_init(core_writer *w, PyObject *args, PyObject *kwargs)
     return state_new(w, (core_client *)client, &options);
 }
 
-/* Closes the C writer once no thread has acquired it, and frees it. Returns false if that never
- * happens (see writer_drain): then the C writer stays, and still uses its client. */
+/* Waits until no thread has acquired the C writer, then closes and frees it. Returns false if
+ * that never happens (see writer_drain): then the C writer is not freed, and still uses its
+ * client. */
 static bool shut(core_writer *w)
 {
     writer_state *state = w->state;
@@ -285,40 +286,37 @@ static PyObject *writer_why(core_writer *w, PyObject *unused)
 static PyMethodDef writer_methods[] = {
     {"append", CORE_METHOD(core_writer_append), METH_FASTCALL | METH_KEYWORDS,
      "append($self, data, *, partial_step=False)\n--\n\n"
-     "Adds a step: any nest of values, each a row of the column of its path.\n\n"
-     "A leaf that is None has no value in this step; leaves that were not there before are "
-     "new\n"
-     "columns. The first value of a column gives it its dtype and shape. With `partial_step` "
-     "the\n"
-     "step stays open, and the next append adds to it.\n\n"
-     "ValueError if a value has another dtype or shape than its column, or has one in this "
-     "step\n"
-     "already; nothing was appended then."},
+     "Adds a step: a nest of values. Each value is a row of the column of its path.\n\n"
+     "A leaf that is None has no value in this step. A leaf at a new path is a new column. "
+     "The\n"
+     "first value of a column determines its dtype and shape. With `partial_step` the step\n"
+     "stays open, and the next append adds to it.\n\n"
+     "ValueError if a value has another dtype or shape than its column, or if the column\n"
+     "already has a value in this step. Then nothing was appended."},
     {"create_item", CORE_METHOD(core_writer_create_item), METH_FASTCALL | METH_KEYWORDS,
      "create_item($self, table, priority, trajectory)\n--\n\n"
      "Creates an item of rows of the history: a nest of TrajectoryColumns. Returns its key.\n\n"
-     "It is sent in the background, once the chunks it needs are complete: see flush(). Waits\n"
-     "only while the writer holds as much as it may (max_items, max_bytes).\n\n"
-     "TypeError if a leaf is no TrajectoryColumn. ValueError if the trajectory is empty, the\n"
-     "priority is NaN, a row has expired, rows of a column have different dtypes or shapes, "
-     "the\n"
-     "table does not exist or has another signature."},
+     "The item is sent in the background, once its chunks are complete: see flush(). Waits\n"
+     "while max_items items, or max_bytes bytes of them, are unconfirmed.\n\n"
+     "TypeError if a leaf is not a TrajectoryColumn. ValueError if the trajectory is empty, "
+     "if\n"
+     "the priority is NaN, if a row has expired, if rows of a column have different dtypes or\n"
+     "shapes, or if the table does not exist or has another signature."},
     {"flush", CORE_METHOD(core_writer_flush), METH_VARARGS | METH_KEYWORDS,
      "flush($self, block_until_num_items=0, timeout_ms=None)\n--\n\n"
      "Waits until the server has confirmed all items but `block_until_num_items`.\n\n"
-     "DeadlineExceededError after `timeout_ms` (None, or 0 or less: never); the items go on "
-     "in\n"
-     "the background."},
+     "DeadlineExceededError after `timeout_ms` (None, or 0 or less: never). Then sending\n"
+     "continues in the background."},
     {"end_episode", CORE_METHOD(core_writer_end_episode), METH_VARARGS | METH_KEYWORDS,
      "end_episode($self, clear_buffers=True, timeout_ms=None)\n--\n\n"
      "Waits until the server has confirmed all items, then begins a new episode, at step 0.\n\n"
-     "Without `clear_buffers` the history stays, and items may span both episodes.\n"
-     "DeadlineExceededError after `timeout_ms`: the episode goes on."},
+     "Without `clear_buffers` the history stays, and items may have steps of both episodes.\n"
+     "DeadlineExceededError after `timeout_ms`; then the episode has not ended."},
     {"close", CORE_METHOD(writer_close), METH_NOARGS,
      "close($self, /)\n--\n\n"
-     "Ends the writer. Items that are not confirmed may be lost: flush() first."},
+     "Closes the writer. Items that are not confirmed may be lost: flush() first."},
     {"why", CORE_METHOD(writer_why), METH_NOARGS,
-     "why($self, /)\n--\n\nWhat the items that are not confirmed wait for, as a sentence."},
+     "why($self, /)\n--\n\nSays what the unconfirmed items wait for."},
     {"_add_column", CORE_METHOD(writer_add_column), METH_VARARGS, NULL},
     {"_configure", CORE_METHOD(writer_configure), METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
@@ -326,12 +324,13 @@ static PyMethodDef writer_methods[] = {
 
 static PyGetSetDef writer_properties[] = {
     {"history", (getter)core_writer_history, NULL,
-     "What was appended, structured like it: a nest of ColumnHistory, each to be indexed by\n"
-     "step. RuntimeError before the first append.",
+     "The appended values: a nest like the steps, with a ColumnHistory for each leaf, which "
+     "is\n"
+     "indexed by step. RuntimeError before the first append.",
      NULL},
     {"episode_steps", (getter)writer_steps, NULL,
-     "Steps appended since the episode began; an open one does not count.", NULL},
-    {"pending", (getter)writer_pending, NULL, "Items created and not confirmed.", NULL},
+     "Steps appended since the episode began, without an open step.", NULL},
+    {"pending", (getter)writer_pending, NULL, "The number of unconfirmed items.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 

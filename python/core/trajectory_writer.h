@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reprise._core.TrajectoryWriter: what its files share.
+/* reprise._core.TrajectoryWriter: the declarations that its files share.
  *
  *   trajectory_writer.c    creates and closes a writer, configures its columns
  *   trajectory_append.c    adds steps
- *   trajectory_history.c   gives out the history
+ *   trajectory_history.c   returns the history
  *   trajectory_items.c     creates items and waits for them */
 #ifndef REPRISE_PYTHON_TRAJECTORY_WRITER_H
 #define REPRISE_PYTHON_TRAJECTORY_WRITER_H
@@ -11,9 +11,9 @@
 #include "column_history.h"
 #include "writer_state.h"
 
-enum { SHAPES = 8 }; /* structures that are remembered, of steps and of items */
+enum { SHAPES = 8 }; /* cached structures of steps, and of items */
 
-/* A remembered structure of steps: trajectory_append.c. */
+/* A cached structure of steps: trajectory_append.c. */
 typedef struct step_shape step_shape;
 void core_step_shape_free(step_shape *shape); /* NULL is fine */
 
@@ -44,8 +44,8 @@ typedef struct core_writer {
 PyObject *core_writer_append(core_writer *w, PyObject *const *args, Py_ssize_t nargs,
                              PyObject *kwnames);
 
-/* trajectory_history.c: sets the form of the history, as _learn() gives it; and gives it out.
- */
+/* trajectory_history.c: set the nest of histories that _learn() has returned; return a nest of
+ * them to the caller of TrajectoryWriter.history. */
 int core_writer_set_history(core_writer *w, PyObject *nest);
 PyObject *core_writer_history(core_writer *w, void *unused);
 

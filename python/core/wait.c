@@ -14,7 +14,7 @@ void core_sleep_ms(long ms)
     (void)nanosleep(&(struct timespec){.tv_nsec = ms * 1000000L}, NULL);
 }
 
-/* The end of a slice, or of the wait if that comes first. */
+/* Returns the end of a slice, or of the wait if that is earlier. */
 static int64_t slice_end(int64_t until_ns)
 {
     int64_t end_ns = rp_now_ns() + (int64_t)SLICE_MS * 1000000;

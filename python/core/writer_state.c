@@ -11,7 +11,7 @@
 
 enum {
     SLICE_MS = 20, /* between two checks for signals and for other threads that wait */
-    YIELD_MS = 2,  /* left to a thread that waits, before the writer is acquired again */
+    YIELD_MS = 2, /* pause for a thread that waits, before this one acquires the writer again */
 };
 
 void writer_state_unref(writer_state *state)

@@ -5,8 +5,8 @@
  *          │                         │                                   │
  *          └──────────────► writer_state ◄─────────────────────────────┴── WeakCellRef
  *
- * Histories, columns and cells outlive their writer. They hold the state, which says whether
- * the writer is still open.
+ * Histories, columns and cells may outlive their writer. They hold a reference to the state,
+ * which says whether the writer is still open.
  *
  * The GIL protects all fields. The C writer takes one thread at a time, and long calls to it
  * release the GIL, so a thread must acquire the writer as well: writer_enter(). */
@@ -52,8 +52,9 @@ static inline void writer_leave(writer_state *state)
  * acquire it. Fails as writer_enter() does, except that a closed writer is fine. */
 int writer_settle(writer_state *state);
 
-/* Waits until no thread has the writer, which must be closed to new ones. Returns false if that
- * never happens, because the interpreter ends and the thread that has it does not run again. */
+/* Waits until no thread has the writer. The caller has set `writer` to NULL, so that no other
+ * thread can acquire it. Returns false if the wait would never end: the interpreter ends, and
+ * the thread that has the writer does not run again. */
 bool writer_drain(const writer_state *state);
 
 /* Makes a call that may wait, as core_wait() does. Other threads may use the writer between its

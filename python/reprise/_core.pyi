@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The extension module: python/core. tests/python/test_stubs.py holds this against it.
+# Stubs of the extension module, python/core. tests/python/test_stubs.py compares both.
 
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
