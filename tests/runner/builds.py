@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The configurations of the project: how each is built, and which tests run in it."""
+
+import json
+import os
+import pathlib
+import platform
+import re
+import shutil
+
+import plant
+from runner.process import BUILD, MESON, ROOT, STAGE, Result, fixed_addresses, parse_tap, run
+
+JOBS = os.cpu_count() or 2
+OTHER_MACHINE = "x86_64" if platform.machine() == "aarch64" else "aarch64"
+WAITS = -1  # order of jobs that wait nearly all the time: beside the others, one by one
+
+# How each configuration is built and run. RP_TEST_SCALE tells a long test how much to do: 1 is
+# what a plain build manages in a minute. "short" has what differs without --long: "programs", those
+# that are built and run, with "of", the tests to run of some of them, and "without", those not to
+# run; "more", the beginnings of names of other programs to build; "bare", true if nothing else is
+# built; and "scale".
+# Sanitized builds have what a stack trace needs and no more: a fifth of the time to compile.
+SANITIZED = ["-Dbuildtype=debugoptimized", "-Doptimization=1", "-Ddebug=false",
+             "-Db_lundef=false", "-Dprograms=false", "-Dc_link_args=-fuse-ld=lld"]
+# These checks of UBSan find what ASan finds as well, and take a quarter of the time to compile.
+DOUBLE = "-fno-sanitize=null,object-size,pointer-overflow"
+# UBSan traps, for which ASan prints a stack, and ASan checks by calls: half of the time to compile.
+CALLS = ("'-fsanitize-trap=undefined', "
+         "'-mllvm', '-asan-instrumentation-with-call-threshold=0'")
+UNITS = [f"unit_{module}" for module in (
+    "buffer", "chunk", "cli", "client", "disk", "durable", "net", "server", "store", "table",
+    "tensor", "util", "wire")]
+BUILDS = {
+    "release": {
+        "cc": "gcc",
+        "options": [f"--prefix={STAGE}", "--libdir=lib", "-Dpython=auto"],
+        "scale": 1.0,
+        # What kills processes, measures memory, or makes many random runs.
+        "short": {
+            "programs": ["durability_damage", "durability_errors", "durability_exact",
+                         "durability_full", "durability_kill", "durability_power", "fault",
+                         "property", "unit_table"],
+            "of": {"unit_table": {"unit_memory_budget", "unit_sumtree"}},
+            "more": ["client_driver"],
+            "scale": 0.2,
+        },
+    },
+    "asan": {
+        "cc": "clang",
+        "options": SANITIZED
+        + ["-Db_sanitize=address,undefined", "-Dpython=auto",
+           f"-Dc_args=['-gline-tables-only', '{DOUBLE}', {CALLS}]"],
+        "scale": 0.1,
+        "env": {
+            "ASAN_OPTIONS": "detect_leaks=1:abort_on_error=1:detect_stack_use_after_return=1:"
+            "strict_string_checks=1:allocator_may_return_null=1:"
+            "handle_segv=2:handle_sigbus=2:handle_sigfpe=2:handle_sigill=2",
+            "UBSAN_OPTIONS": "print_stacktrace=1",
+        },
+        "short": {
+            "programs": ["property", "transport", *UNITS],
+            "without": {"unit_memory_budget"},  # the release build runs it
+            "more": ["replay_", "wire_echo"],
+            "scale": 0.05,
+        },
+    },
+    "tsan": {
+        "cc": "clang",
+        "options": SANITIZED + ["-Db_sanitize=thread", "-Dc_args=-gline-tables-only"],
+        "scale": 0.1,
+        # Programs that start no thread.
+        "without": {"durability_damage", "durability_exact"},
+        "env": {"TSAN_OPTIONS": "halt_on_error=1:second_deadlock_stack=1"},
+        # What has several threads. asan and the release build run the errors that are injected at
+        # each call, one by one.
+        "short": {
+            "programs": ["property", "transport", "unit_client", "unit_disk", "unit_durable",
+                         "unit_net", "unit_server", "unit_table", "unit_util"],
+            "of": {"property": {"property_cut_threads", "property_drop", "property_threads",
+                                "property_transports"},
+                   "unit_disk": {"unit_journal", "unit_sim_files"},
+                   "unit_table": {"unit_blocking", "unit_events", "unit_extension_statistics"},
+                   "unit_util": {"unit_mem_pool", "unit_mutex", "unit_shared_arena"}},
+            "without": {"unit_fallback", "unit_full_disk", "unit_moved", "unit_tier_memory"},
+            "bare": True,
+            "scale": 0.05,
+        },
+    },
+    "plants": {
+        "cc": "gcc",
+        "options": ["-Dkill_points=true", "-Dprograms=false", "-Doptimization=1",
+                    f"-Dc_args=-include {plant.HEADER}"],
+        "source": ROOT / "build" / "planted",
+        "scale": 1.0,
+        "targets": ["test_durability_damage", "test_durability_errors", "test_durability_exact",
+                    "test_durability_points", "test_durability_power", "test_unit_table"],
+        "tests": {"durability_points"},
+    },
+    "cross": {
+        "cc": None,  # in the cross file
+        "options": [f"--cross-file={ROOT}/tools/cross/{OTHER_MACHINE}-linux-gnu.ini",
+                    "-Dprograms=false", "-Doptimization=1"],
+        "scale": 0.01,
+        "wrapper": [f"qemu-{OTHER_MACHINE}"],
+        "skip_suites": {"slow"},
+        # What depends on the other side of a connection and not on the machine, at length.
+        "without": {"unit_remote_sink", "unit_remote_source", "unit_shard_sink", "fault_durable",
+                    "property_tier", "unit_queue_budget",
+                    # qemu asks the kernel for more descriptors than the program does.
+                    "unit_fd_pass"},
+        "short": {
+            "programs": ["unit_buffer", "unit_chunk", "unit_disk", "unit_table", "unit_tensor",
+                         "unit_util", "unit_wire"],
+            "of": {"unit_disk": {"unit_crc32c", "unit_record", "unit_segments"},
+                   "unit_table": {"unit_restore", "unit_selector", "unit_sumtree", "unit_table"}},
+            "without": {"unit_h2_client", "unit_h2_receive", "unit_mem_pool"},
+        },
+    },
+}
+
+
+def chosen(name, is_long):
+    """The settings of a configuration, with or without --long."""
+    config = BUILDS[name]
+    return config if is_long else {**config, **config.get("short", {})}
+
+
+def needed(where, config):
+    """The files to build: all, or what is installed, the command and the programs of the tests that
+    run."""
+    if "programs" not in config:
+        return config.get("targets", [])
+    names = {f"test_{p}" for p in config["programs"]}
+    more = tuple(config.get("more", []))
+    status, output = run([MESON, "introspect", "--targets", where])
+    assert status == 0, output
+    return [os.path.relpath(file, where) for target in json.loads(output)
+            if target["name"] in names or target["name"].startswith(more)
+            or target["installed"] and not config.get("bare") for file in target["filename"]]
+
+
+def build(name, config):
+    """Configures and builds one configuration with warnings as errors. A directory configured
+    with other options is made anew."""
+    where = BUILD / name
+    source = config.get("source", ROOT)
+    options = ["-Dwerror=true", "-Dtests=enabled", "-Db_colorout=never"] + config["options"]
+    stamp = where / "options.json"
+    # The system's own Python is the one that has NumPy: tools/need.sh installs it.
+    env = {"PATH": f"/usr/bin:{os.environ['PATH']}"}
+    if config["cc"]:
+        env["CC"] = config["cc"]
+    if source != ROOT:
+        try:
+            plant.make(source)
+        except ValueError as wrong:
+            return Result(0, 1, str(wrong))
+    if not stamp.exists() or json.loads(stamp.read_text()) != options:
+        shutil.rmtree(where, ignore_errors=True)
+        status, output = run([MESON, "setup", where, source] + options, env=env)
+        if status != 0:
+            return Result(0, 1, output)
+        stamp.write_text(json.dumps(options))
+    status, output = run(["ninja", "-C", where, f"-j{JOBS}", "-k0", *needed(where, config)], 1800,
+                         env)
+    progress = r"\A.*?(?=^FAILED: )|^\[\d+/\d+\] [^\n]*\n"
+    output = re.sub(progress, "", output, flags=re.DOTALL | re.MULTILINE)
+    return Result(1, 0) if status == 0 else Result(0, 1, output)
+
+
+def test_jobs(name, config, args):
+    """One job for each file of tests in a build."""
+    where = BUILD / name
+    status, output = run([MESON, "introspect", "--tests", where])
+    assert status == 0, output
+    wrapper = fixed_addresses() if config.get("env") else config.get("wrapper", [])
+    programs = {f"test_{p}" for p in config.get("programs", [])}
+    jobs = []
+    for test in json.loads(output):
+        suites = {s.split(":")[-1] for s in test["suite"]}
+        if suites & config.get("skip_suites", set()):
+            continue
+        if args.suite and args.suite not in suites:
+            continue
+        if test["name"] not in config.get("tests", {test["name"]}):
+            continue
+        if test["name"] in config.get("without", set()):
+            continue
+        program = pathlib.Path(test["cmd"][0]).name
+        if programs and program not in programs:
+            continue
+        only = config.get("of", {}).get(program.removeprefix("test_"))
+        if only and test["name"] not in only:
+            continue
+        env = {**test["env"], **config.get("env", {}),
+               "RP_TEST_SCALE": str(config["scale"] * args.scale)}
+        command = wrapper + test["cmd"]
+
+        def job(command=command, env=env):
+            status, output = run(command, args.timeout, env, where)
+            return parse_tap(status, output, args.timeout)
+
+        # Long ones first, so that the last to finish is a short one.
+        order = 0 if "slow" in suites else 1 if "property" in suites else 2
+        if test["name"].startswith("durability_kill"):
+            order = WAITS
+        jobs.append((order, name, test["name"], job))
+    return jobs

@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tests of the Python package: of the release build, with the sanitizers, and of a wheel."""
+
+import concurrent.futures
+import platform
+import re
+import shutil
+import sys
+import time
+
+from runner.builds import BUILDS
+from runner.checks import pkg_config
+from runner.process import (BUILD, MESON, ROOT, Result, fixed_addresses, parse_tap, pytest_job,
+                            run)
+
+PYTHON_VERSION = "{}{}".format(*sys.version_info[:2])
+PYTHON_TEST_PACKAGES = ["pytest==8.4.2", "dm-tree==0.1.9", "ml_dtypes==0.5.3", "dm-env==1.6",
+                        "gymnasium==1.2.2"]
+wheel_made = concurrent.futures.Future()  # its path; None: it could not be made
+
+
+def wheel_job():
+    """Builds a wheel as pip does, installs it into a new environment, and runs the tests of the
+    package there."""
+    started = time.monotonic()
+    python = "/usr/bin/python3"
+    wheel = None
+    try:
+        status, output = run([sys.executable, ROOT / "tools" / "wheel.py", "--quick", python], 900)
+        if status == 0:
+            [wheel] = (ROOT / "build" / "wheels").glob(f"*-cp{PYTHON_VERSION}-*.whl")
+    finally:
+        wheel_made.set_result(wheel)
+    if status != 0:
+        return Result(0, 1, output)
+    installed = ROOT / "build" / "python" / f"installed{PYTHON_VERSION}" / "bin" / "python"
+    status, output = run([installed, "-m", "pip", "install", "-q", *PYTHON_TEST_PACKAGES])
+    if status != 0:
+        return Result(0, 1, output)
+    print(f"     python      wheel built and installed in {time.monotonic() - started:.0f} s")
+    # Away from the sources, so that nothing but the installed package can be imported.
+    return pytest_job(installed, "tests/python", {"RP_BUILD": str(BUILD / "release")}, 1800)
+
+
+def stage_python(build):
+    """Puts the package of a build where it can be imported; the folder, or what went wrong."""
+    stage = ROOT / "build" / "python" / f"stage-{build}"
+    shutil.rmtree(stage, ignore_errors=True)
+    status, output = run([MESON, "install", "-C", BUILD / build, "--tags", "python-runtime",
+                          "--no-rebuild", "--quiet", "--destdir", stage])
+    found = list(stage.rglob("_core.*.so"))
+    if status != 0 or not found:
+        return None, f"{output}\nno extension in the {build} build: python3-numpy and python3-dev?"
+    # Programs with the sanitizers inside do not start where those are loaded beforehand.
+    shutil.copy2(BUILD / "release" / "src" / "cli" / "reprise",
+                 found[0].parent / "reprise-command")
+    return found[0].parent.parent, ""
+
+
+def sanitized_job(is_long):
+    """The tests of the package with the sanitized build of the extension. Of what was not freed at
+    the end, only what the extension or the library has allocated counts."""
+    folder, wrong = stage_python("asan")
+    if folder is None:
+        return Result(0, 1, wrong)
+    _, runtime = run(["clang", "-print-file-name=libclang_rt.asan-" + platform.machine() + ".so"])
+    logs = ROOT / "build" / "python" / "sanitizer"
+    shutil.rmtree(logs, ignore_errors=True)
+    logs.mkdir(parents=True)
+    env = dict(BUILDS["asan"]["env"])
+    # Little that was freed is held back: what is resident is measured.
+    env["ASAN_OPTIONS"] += (f":log_path={logs}/log:detect_stack_use_after_return=0"
+                            ":quarantine_size_mb=1:thread_local_quarantine_size_kb=64")
+    env |= {"LD_PRELOAD": runtime.strip(), "PYTHONPATH": str(folder), "PYTHONMALLOC": "malloc",
+            "LSAN_OPTIONS": "exitcode=0:max_leaks=0", "RP_SANITIZED": "1",
+            "RP_SHORT": "" if is_long else "1"}
+    wrapper = fixed_addresses()
+    result = pytest_job([*wrapper, "/usr/bin/python3"], "tests/python", env)
+    for log in sorted(logs.iterdir()):
+        for block in re.split(r"\n\n", log.read_text(errors="replace")):
+            ours = re.search(r"_core\.cpython", block)
+            if "ERROR: " in block and "LeakSanitizer" not in block or "runtime error" in block:
+                result.add(False, block)
+            elif block.startswith("Direct leak") and ours:
+                result.add(False, block)
+    return result
+
+
+def refcount_job():
+    """Runs tests/python/refcounts.py in a debug build of Python, which counts all references, with
+    an extension that was compiled for it."""
+    python = shutil.which("/usr/bin/python3-dbg")
+    if python is None:
+        return Result(0, 1, "there is no python3-dbg: see tools/need.sh")
+    status, said = run([python, "-c", "import sysconfig, numpy; print(sysconfig.get_path('include'),"
+                        "sysconfig.get_config_var('EXT_SUFFIX'), numpy.get_include())"])
+    if status != 0:
+        return Result(0, 1, said)
+    include, suffix, numpy = said.split()
+    folder = ROOT / "build" / "python" / "refcount"
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(ROOT / "python" / "reprise", folder / "reprise",
+                    ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy2(BUILD / "release" / "src" / "cli" / "reprise",
+                 folder / "reprise" / "reprise-command")
+    sources = sorted((ROOT / "python" / "core").glob("*.c"))
+    libraries = ["-l:libreprise.a" if x == "-lreprise" else x
+                 for x in pkg_config("--static", "--libs")]
+    command = ["gcc", "-std=c17", "-D_GNU_SOURCE", '-DRP_VERSION="0"', "-O1", "-fPIC", "-shared",
+               "-fvisibility=hidden", f"-I{numpy}", f"-I{include}",
+               *pkg_config("--cflags"), *sources, "-o", folder / "reprise" / f"_core{suffix}",
+               *libraries, "-lpthread", "-lm"]
+    status, output = run(command)
+    if status != 0:
+        return Result(0, 1, output)
+    status, output = run([python, "-X", "faulthandler", "tests/python/refcounts.py"], 300,
+                         {"PYTHONPATH": str(folder)})
+    return parse_tap(status, output, 300)
+
+
+def package_job():
+    """The tests of the package with the extension of the release build, in an environment that has
+    the packages that it may meet."""
+    folder, wrong = stage_python("release")
+    if folder is None:
+        return Result(0, 1, wrong)
+    where = ROOT / "build" / "python" / "tests"
+    stamp = where / "packages"
+    if not stamp.exists() or stamp.read_text() != " ".join(PYTHON_TEST_PACKAGES):
+        shutil.rmtree(where, ignore_errors=True)
+        # NumPy is the one that the extension was compiled for.
+        for command in (["/usr/bin/python3", "-m", "venv", "--system-site-packages", where],
+                        [where / "bin" / "python", "-m", "pip", "install", "-q",
+                         *PYTHON_TEST_PACKAGES]):
+            status, output = run(command)
+            if status != 0:
+                return Result(0, 1, output)
+        stamp.write_text(" ".join(PYTHON_TEST_PACKAGES))
+    return pytest_job(where / "bin" / "python", "tests/python",
+                      {"RP_BUILD": str(BUILD / "release"), "RP_SHORT": "1",
+                       "PYTHONPATH": str(folder)})
+
+
+def python_jobs(peers, is_long):
+    jobs = [(0, "python", "sanitizers", lambda: sanitized_job(is_long)),
+            (1, "python", "references", refcount_job)]
+    if not is_long:
+        return [(0, "python", "package", package_job), *jobs]
+    jobs.append((0, "python", "installed wheel", wheel_job))
+    if peers is not None:
+        jobs.append((1, "python", "beside TensorFlow", peers.test_package))
+    return jobs

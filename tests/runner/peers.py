@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Independent clients, each in an environment of its own."""
+
+import shutil
+import sys
+import threading
+
+from runner.package import wheel_made
+from runner.process import BUILD, ROOT, Result, pytest_job, run
+
+
+def left_out(files, why):
+    """Tests that cannot run here: their number at least, with two transports each."""
+    tests = 2 * sum(f.read_text().count("\ndef test_") for f in files)
+    return Result(0, 0, f"at least {tests} tests were left out: {why}", tests)
+
+
+class Peers:
+    """The environments of independent clients: made while the builds run, and then waited for.
+    Those of gRPC have to be had; dm-reverb may be missing, and then its tests count as skipped."""
+
+    def __init__(self):
+        self.made = {name: threading.Thread(target=self.make, args=(name, list(names)))
+                     for name, names in {"grpc": ["grpc", "node"], "reverb": ["reverb"]}.items()}
+        self.said = {}
+        for thread in self.made.values():
+            thread.start()
+
+    def make(self, name, environments):
+        self.said[name] = run([sys.executable, ROOT / "tools" / "peers.py", *environments], 900)
+
+    def jobs(self, is_long):
+        suites = {"dmreverb": "reverb", "grpcio": "grpc"}
+        if is_long:
+            suites["reverb_suite"] = "reverb"
+        return [(0, "conformance", suite, lambda s=suite, n=name: self.test(s, n))
+                for suite, name in suites.items()]
+
+    def test_package(self):
+        """The wheel beside TensorFlow, and with the NumPy of its time."""
+        self.made["reverb"].join()
+        status, output = self.said["reverb"]
+        wheel = wheel_made.result()
+        files = [ROOT / "tests" / "python" / f"test_{name}.py"
+                 for name in ("tf_datasets", "replay_sample", "specs", "package")]
+        if status == 0 and (wheel is None or "-cp311-" not in wheel.name):
+            status, output = 1, f"there is no wheel for TensorFlow's Python 3.11: {wheel}"
+        if status != 0:
+            return left_out(files, output)
+        python = ROOT / "build" / "peers" / "reverb" / "bin" / "python"
+        site = ROOT / "build" / "python" / "beside-tensorflow"
+        shutil.rmtree(site, ignore_errors=True)
+        status, output = run([python, "-m", "pip", "install", "-q", "--no-deps", "--target", site,
+                              wheel])
+        if status != 0:
+            return Result(0, 1, output)
+        return pytest_job(python, files,
+                          {"PYTHONPATH": str(site), "RP_BUILD": str(BUILD / "release"),
+                           "RP_SHORT": "1", "TF_CPP_MIN_LOG_LEVEL": "3"})
+
+    def test(self, suite, name):
+        self.made[name].join()
+        status, output = self.said[name]
+        folder = ROOT / "tests" / "conformance" / suite
+        if suite == "reverb_suite":  # the tests of the package, on dm-reverb itself
+            folder = ROOT / "tests" / "python" / suite
+        if status != 0 and name == "reverb":
+            return left_out(folder.glob("test_*.py"), output)
+        if status != 0:
+            return Result(0, 1, output)
+        binary = BUILD / "release" / "src" / "cli" / "reprise"
+        env = {"REPRISE_BIN": str(binary), "REPLAY_IMPLEMENTATION": "reverb"}
+        if name == "reverb":  # see dmreverb/conftest.py
+            env |= {"MALLOC_PERTURB_": "255", "GLIBC_TUNABLES": "glibc.malloc.tcache_count=0"}
+        return pytest_job(ROOT / "build" / "peers" / name / "bin" / "python", folder, env)
