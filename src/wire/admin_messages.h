@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The messages of our own services, proto/reprise/v1: reads requests, writes responses.
+/* The messages of reprise's own services, proto/reprise/v1: reads requests, writes responses.
  *
- * Pure functions over bytes. Strings are borrowed from the bytes read. Statuses of the readers:
- * RP_INVALID (malformed, or a name that is not text or has more than 255 bytes), RP_NO_RESOURCE
- * (too many keys). Numbers are returned as they were sent, unless noted; the caller checks
- * them. Responses that are not here are empty messages. */
+ * All functions are pure functions over bytes. Strings are borrowed from the bytes read.
+ * Readers return RP_INVALID (the message is malformed; a name is not text or has more than 255
+ * bytes) and RP_NO_RESOURCE (too many keys). Numbers are returned as they were sent, unless
+ * noted; the caller checks them. Responses without a writer here are empty messages. */
 #ifndef RP_WIRE_ADMIN_MESSAGES_H
 #define RP_WIRE_ADMIN_MESSAGES_H
 
@@ -13,7 +13,7 @@
 #include "util/buf.h"
 #include "wire/message.h"
 
-/* A limiter of which some fields were sent. */
+/* A limiter in a request, which may have sent only some of its fields. */
 typedef struct rp_wire_limiter {
     bool has_samples_per_insert, has_min_size, has_min_diff, has_max_diff;
     rp_limiter_options value;
@@ -35,15 +35,16 @@ typedef struct rp_wire_table_options {
     size_t signature_size;
 } rp_wire_table_options;
 
-/* Also RP_INVALID without options, and for a sampler or remover without a kind. */
+/* Reads a CreateTableRequest. Also RP_INVALID if it has no options, or a sampler or remover
+ * without a kind. */
 RP_NODISCARD rp_status rp_wire_read_create_table(const uint8_t *data, size_t size,
                                                  rp_wire_table_options *out, rp_error *err);
 
-/* DropTableRequest. */
+/* Reads a DropTableRequest. */
 RP_NODISCARD rp_status rp_wire_read_drop_table(const uint8_t *data, size_t size,
                                                rp_string *table, rp_error *err);
 
-/* AlterTableRequest: the fields to change. */
+/* AlterTableRequest: only the fields that were sent are changed. */
 typedef struct rp_wire_alter_table {
     rp_string table;
     bool has_max_size, has_max_bytes, has_max_times_sampled;
@@ -57,7 +58,7 @@ typedef struct rp_wire_alter_table {
 RP_NODISCARD rp_status rp_wire_read_alter_table(const uint8_t *data, size_t size,
                                                 rp_wire_alter_table *out, rp_error *err);
 
-/* PauseTableRequest and ResumeTableRequest: which sides. RP_INVALID for an unknown side. */
+/* PauseTableRequest and ResumeTableRequest. RP_INVALID for an unknown side. */
 typedef struct rp_wire_pause_table {
     rp_string table;
     bool inserts, samples;
@@ -66,23 +67,24 @@ typedef struct rp_wire_pause_table {
 RP_NODISCARD rp_status rp_wire_read_pause_table(const uint8_t *data, size_t size,
                                                 rp_wire_pause_table *out, rp_error *err);
 
-/* `*table` empty: all tables. `*max_calls` is in [1, 1000]: 0 becomes 100, more becomes 1000.
- */
+/* Reads a WhyBlockedRequest. If `*table` is empty, all tables are meant. `*max_calls` is in
+ * [1, 1000]: 0 becomes 100, and larger numbers become 1000. */
 RP_NODISCARD rp_status rp_wire_read_why_blocked(const uint8_t *data, size_t size,
                                                 rp_string *table, size_t *max_calls,
                                                 rp_error *err);
 
-/* Write a WhyBlockedResponse: any number of calls, then the total. `now_ns` is the monotonic
- * time, from which deadlines are counted. */
+/* Write a WhyBlockedResponse: any number of calls, then the total. Deadlines are sent relative
+ * to `now_ns`, the monotonic time. */
 void rp_wire_write_waiting_call(rp_buf *out, const char *table, const rp_waiting *waiting,
                                 int64_t now_ns);
 void rp_wire_write_waiting_total(rp_buf *out, size_t total);
 
-/* Writes a StatusResponse: any number of tables. durability_wire.h has the rest. */
+/* Appends a table to a StatusResponse, which may have any number of them. durability_wire.h
+ * writes its other fields. */
 void rp_wire_write_table_status(rp_buf *out, const rp_table_info *table);
 
-/* PeekRequest, UpdateRequest and DeleteRequest. Borrows the message, from which `count` keys or
- * updates, at most `max_keys`, are copied later. */
+/* PeekRequest, UpdateRequest and DeleteRequest. Borrows the message, from which the `count`
+ * keys or updates (at most `max_keys`) are copied later, by the two functions below. */
 typedef struct rp_wire_keys_request {
     rp_string table;
     size_t count;
@@ -102,7 +104,8 @@ RP_NODISCARD rp_status rp_wire_read_delete(const uint8_t *data, size_t size, siz
 void rp_wire_request_keys(const rp_wire_keys_request *request, uint64_t *keys);
 void rp_wire_request_updates(const rp_wire_keys_request *request, rp_update *updates);
 
-/* UpdateResponse and DeleteResponse. */
+/* Writes an UpdateResponse or a DeleteResponse. `found` is the number of keys that were found.
+ */
 void rp_wire_write_found(rp_buf *out, size_t found);
 
 typedef struct rp_wire_draw_request {
@@ -114,13 +117,14 @@ typedef struct rp_wire_draw_request {
     double beta;
 } rp_wire_draw_request;
 
-/* SampleRequest. */
+/* Reads a SampleRequest. */
 RP_NODISCARD rp_status rp_wire_read_draw(const uint8_t *data, size_t size,
                                          rp_wire_draw_request *out, rp_error *err);
 
-/* Write a PeekResponse or SampleResponse: chunks and entries, in any order. The reply may
- * borrow a chunk, so it must hold a trajectory of it. An entry borrows nothing; `table` is the
- * name of the table. False if there is no memory. */
+/* Append a chunk, or an entry, to a PeekResponse or SampleResponse; their order does not
+ * matter. The reply may borrow the chunk, so it must hold a trajectory that refers to the
+ * chunk. An entry borrows nothing; `table` is the name of the table. False if there is no
+ * memory. */
 bool rp_wire_add_chunk(rp_message *reply, const rp_chunk *chunk);
 bool rp_wire_add_entry(rp_message *reply, const rp_sample *sample, const char *table);
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A reference counted buffer for received bytes: a message and every chunk in it hold one
- * reference each. It grows as bytes arrive, while it has a single owner.
+/* A reference counted buffer for received bytes. A message and every chunk in it hold one
+ * reference each. While a block has a single owner, it can grow as bytes arrive.
  *
  * Invariants:
  *   B1  size <= capacity;
- *   B2  a block in a pool has no reference and no home; the pool's `bytes` is their capacity;
+ *   B2  an idle block in a pool has no reference, and its `home` is NULL; the pool's `bytes` is
+ *       the sum of the capacities of its idle blocks;
  *   B3  a pool exists as long as a block refers to it. */
 #ifndef RP_WIRE_BLOCK_H
 #define RP_WIRE_BLOCK_H
@@ -17,22 +18,23 @@ typedef struct rp_block_pool rp_block_pool;
 typedef struct rp_block {
     rp_refcount refs;
     rp_allocator alloc;
-    rp_allocator data_alloc; /* `resize` NULL: the bytes follow the block */
+    rp_allocator data_alloc; /* of the bytes; if its `resize` is NULL, they follow the struct */
     size_t size, capacity;
-    rp_block_pool *home;   /* the pool that it returns to; a reference, or NULL */
+    rp_block_pool *home;   /* the pool that the block returns to; a reference, or NULL */
     struct rp_block *next; /* private */
     uint8_t *data;
 } rp_block;
 
-/* An empty block with room for `capacity` bytes, or NULL. Returns owned. */
+/* Makes an empty block with room for `capacity` bytes. NULL if there is no memory. Returns
+ * owned. */
 rp_block *rp_block_new(const rp_allocator *alloc, size_t capacity);
 
-/* The same with its bytes, and nothing but its bytes (>= 1), from `data_alloc`. */
+/* Makes an empty block whose bytes (>= 1), and nothing else, come from `data_alloc`. */
 rp_block *rp_block_new_apart(const rp_allocator *alloc, const rp_allocator *data_alloc,
                              size_t capacity);
 
-/* Makes room for `capacity` bytes. Returns the block, which may have moved, or NULL, with
- * nothing changed. The caller must be the only owner. */
+/* Makes room for `capacity` bytes. Returns the block, which may have moved. If there is no
+ * memory, returns NULL and changes nothing. The caller must be the only owner. */
 rp_block *rp_block_grow(rp_block *block, size_t capacity);
 
 static inline rp_block *rp_block_ref(rp_block *block)
@@ -42,22 +44,23 @@ static inline rp_block *rp_block_ref(rp_block *block)
 }
 void rp_block_unref(rp_block *block); /* NULL is fine */
 
-/* A pool keeps large blocks for reuse. Without it the system would unmap each of them and clear
- * the pages of the next one, which takes longer than the copy into it. A pool keeps at most
- * RP_POOL_KEPT_BYTES of the blocks that it has returned, and exists until the last of them is
+/* A pool keeps large blocks for reuse. Without it the system would unmap each block and clear
+ * the pages of the next one, which takes longer than copying the data. A pool keeps at most
+ * RP_POOL_KEPT_BYTES of idle blocks, and exists until the last block that it has handed out is
  * freed. Blocks may be dropped on any thread. */
 
 enum {
     RP_POOLED_BYTES = 256 << 10, /* the least capacity of a pooled block */
-    RP_POOLED_MOST = 4 << 20,    /* and the most */
+    RP_POOLED_MOST = 4 << 20,    /* the largest capacity of a pooled block */
     RP_POOL_KEPT_BYTES = 32 << 20,
 };
 
-/* NULL if there is no memory. Returns owned. */
+/* Makes a pool. NULL if there is no memory. Returns owned. */
 rp_block_pool *rp_block_pool_new(const rp_allocator *alloc);
 void rp_block_pool_unref(rp_block_pool *pool); /* NULL is fine */
 
-/* The same as rp_block_new(); the block may have room for more. `pool` NULL is fine. */
+/* As rp_block_new(), but may return a block of the pool, which may have more room. `pool` may
+ * be NULL. */
 rp_block *rp_block_pool_get(rp_block_pool *pool, const rp_allocator *alloc, size_t capacity);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The files in proto/ and their imports as serialised FileDescriptorProtos, for the reflection
- * service. tools/embed.py generates the tables when the library is built. All is constant. */
+ * service. tools/embed.py generates these constant tables when the library is built. */
 #ifndef RP_WIRE_DESCRIPTORS_H
 #define RP_WIRE_DESCRIPTORS_H
 
@@ -28,8 +28,9 @@ extern const size_t rp_wire_symbol_count;
 extern const char *const rp_wire_services[];
 extern const size_t rp_wire_service_count;
 
-/* The file of that name, or the one that declares a service, method, message, enum, value,
- * field or oneof of that full name. NULL if there is none. */
+/* rp_wire_find_file() finds a file by its name. rp_wire_find_symbol() finds the file that
+ * declares a service, method, message, enum, value, field or oneof, by its full name. NULL if
+ * there is none. */
 const rp_wire_file *rp_wire_find_file(rp_string name);
 const rp_wire_file *rp_wire_find_symbol(rp_string name);
 

@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The durability of a server's store in a StatusResponse: reads and writes it. */
+/* Reads and writes the durability of a server's store, a field of a StatusResponse. Also reads
+ * a StatusRequest. */
 #ifndef RP_WIRE_DURABILITY_WIRE_H
 #define RP_WIRE_DURABILITY_WIRE_H
 
 #include "reprise/durable.h"
 #include "util/buf.h"
 
-/* StatusRequest: the name of a table, "" for all, and whether tables are left out. Errors as in
- * admin_messages.h. */
+/* Reads a StatusRequest. `*table` is the name of a table, or "" for all tables.
+ * `*without_tables`: the response shall have no tables. Errors as in admin_messages.h. */
 RP_NODISCARD rp_status rp_wire_read_status_request(const uint8_t *data, size_t size,
                                                    rp_string *table, bool *without_tables,
                                                    rp_error *err);
 
-/* Appends it to a StatusResponse. */
+/* Appends the durability to a StatusResponse. */
 void rp_wire_write_durability(rp_buf *out, const rp_durable_info *info);
 
-/* Reads it from a StatusResponse; `*is_there` false: the server has no durable. RP_CORRUPT. */
+/* Reads the durability from a StatusResponse. `*is_there` is false if the response has none,
+ * because the server has no data directory. RP_CORRUPT. */
 RP_NODISCARD rp_status rp_wire_read_durability(const uint8_t *data, size_t size, bool *is_there,
                                                rp_durable_info *out, rp_error *err);
 

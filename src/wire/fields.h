@@ -18,12 +18,12 @@
 /* The longest name of a table, a service or a type. */
 enum { RP_WIRE_MAX_NAME_BYTES = RP_MAX_TABLE_NAME_BYTES };
 
-/* True if the bytes are UTF-8 without a zero byte: valid in a proto3 string and in a C string.
- */
+/* True if the bytes are text: UTF-8 without a zero byte, so valid in a proto3 string and in a C
+ * string. */
 bool rp_wire_is_text(const void *data, size_t size);
 
-/* Reads a field of type string. `what` is its name for the error. RP_INVALID if it is not text
- * or has more than RP_WIRE_MAX_NAME_BYTES. */
+/* Reads a field of type string. `what` is its name for the error. RP_INVALID if the string is
+ * not text or has more than RP_WIRE_MAX_NAME_BYTES. */
 RP_NODISCARD rp_status rp_wire_read_text(const rp_pb_field *field, const char *what,
                                          rp_string *out, rp_error *err);
 
@@ -33,30 +33,32 @@ RP_NODISCARD rp_status rp_wire_read_only_text(const uint8_t *data, size_t size,
                                               const char *message, const char *what,
                                               rp_string *out, rp_error *err);
 
-/* The error for malformed bytes. Returns RP_INVALID. */
+/* Sets the error for malformed bytes. `message` is the name of the message. Returns RP_INVALID.
+ */
 rp_status rp_wire_malformed(rp_error *err, const char *message);
 
 /* For readers of responses: a malformed response is an error of the peer, not of the caller, so
  * RP_INVALID becomes RP_CORRUPT. Other statuses are returned unchanged. */
 rp_status rp_wire_blame_peer(rp_status status, rp_error *err);
 
-/* Adds to `*count` the numbers in one field of `repeated uint64`, packed or not. False if the
- * bytes are no varints. */
+/* Adds to `*count` how many numbers one field of a `repeated uint64` has, packed or not. False
+ * if the bytes are not varints. */
 RP_NODISCARD bool rp_wire_count_numbers(const rp_pb_field *field, size_t *count);
 
 /* Copies the numbers of a field that rp_wire_count_numbers() has counted. Returns the address
- * after the last copy. */
+ * after the last number written. */
 uint64_t *rp_wire_copy_numbers(const rp_pb_field *field, uint64_t *out);
 
 /* True if the field is a well-formed KeyWithPriority. */
 RP_NODISCARD bool rp_wire_is_update(const rp_pb_field *field);
 
-/* A fast path: takes the next field if it is a KeyWithPriority of that number, below 16, with a
- * key and a priority in this order, as all known writers do. False: nothing was taken, and the
- * general reader has to be used. */
+/* A fast path: reads the next field if it is a KeyWithPriority with the field number `number`
+ * (below 16) that has a key and a priority in this order, as all known writers send it. False:
+ * nothing was read, and the general reader has to be used. */
 RP_NODISCARD bool rp_wire_next_update(rp_pb_reader *reader, uint32_t number, rp_update *update);
 
-/* Copies the KeyWithPriority fields of that number of a message that has been checked. */
+/* Copies all KeyWithPriority fields with the number `number` of a message that has been
+ * checked. */
 void rp_wire_copy_updates(const uint8_t *data, size_t size, uint32_t number,
                           rp_update *updates);
 
@@ -73,27 +75,28 @@ static inline double rp_wire_double(const rp_pb_field *field)
     return value;
 }
 
-/* 0 and empty values are omitted. To pass a signed value as uint64_t, sign-extend it first:
- * (uint64_t)(int64_t)value. */
+/* These append a field with the number `number`, unless the value is 0 or empty. To pass a
+ * signed value as uint64_t, sign-extend it first: (uint64_t)(int64_t)value. */
 void rp_wire_put_number(rp_buf *out, uint32_t number, uint64_t value);
 void rp_wire_put_int(rp_buf *out, uint32_t number, int64_t value);
 void rp_wire_put_double(rp_buf *out, uint32_t number, double value);
 void rp_wire_put_bytes(rp_buf *out, uint32_t number, const void *data, size_t size);
 void rp_wire_put_text(rp_buf *out, uint32_t number, const char *text); /* NULL is fine */
 
-/* The same, but default values are written too: for oneofs and optional fields. */
+/* These append a field even if the value is 0 or empty, for oneofs and optional fields. */
 void rp_wire_put_number_always(rp_buf *out, uint32_t number, uint64_t value);
 void rp_wire_put_bytes_always(rp_buf *out, uint32_t number, const void *data, size_t size);
 
-/* One KeyWithPriority for each update. */
+/* Appends one KeyWithPriority field for each update. */
 void rp_wire_put_updates(rp_buf *out, uint32_t number, const rp_update *updates, size_t count);
 
-/* Repeated numbers, packed; nothing if there are none. */
+/* Appends a repeated field of numbers, packed; nothing if `count` is 0. */
 void rp_wire_put_packed(rp_buf *out, uint32_t number, const uint64_t *values, size_t count);
 
-/* A submessage: fields written between begin and end are its content. One byte is reserved for
- * its length; content of 128 bytes and more is moved when it ends. `mark` is the result of
- * begin. Submessages end in the reverse order of their beginnings. */
+/* Begin and end a submessage: fields written between the two calls are its content. One byte is
+ * reserved for its length, so content of 128 bytes and more is moved when the submessage ends.
+ * `mark` is the result of rp_wire_begin(). Submessages end in the reverse order of their
+ * beginnings. */
 size_t rp_wire_begin(rp_buf *out, uint32_t number);
 void rp_wire_end(rp_buf *out, size_t mark);
 

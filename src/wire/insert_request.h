@@ -8,9 +8,10 @@
  *   Column                1 ChunkSlice, repeated   2 squeeze
  *   ChunkSlice            1 chunk_key  2 offset  3 length  4 index
  *
- * Fields may be in any order, but chunks are handled before items, so the message is read more
- * than once: the first pass counts its parts and checks the limits, then each kind is read in
- * turn. Nothing is copied or allocated; all results borrow the bytes. */
+ * Fields may be in any order, but chunks have to be handled before items. So the message is
+ * read more than once: the first pass counts its parts and checks the limits, and a further
+ * pass for each kind reads the parts of that kind. Nothing is copied or allocated; all results
+ * borrow the bytes. */
 #ifndef RP_WIRE_INSERT_REQUEST_H
 #define RP_WIRE_INSERT_REQUEST_H
 
@@ -36,16 +37,17 @@ typedef struct rp_insert_request {
     const uint8_t *data;
     size_t size;
     size_t chunk_count, item_count, keep_count;
-    rp_insert_excess excess; /* written in every case */
+    rp_insert_excess excess; /* written even on an error */
 } rp_insert_request;
 
-/* The first pass. RP_INVALID (malformed), RP_NO_RESOURCE (names part, count and limit). */
+/* Makes the first pass. RP_INVALID (malformed), RP_NO_RESOURCE (over a limit; the error names
+ * the part, the count and the limit). */
 RP_NODISCARD rp_status rp_insert_request_read(const uint8_t *data, size_t size,
                                               const rp_insert_limits *limits,
                                               rp_insert_request *out, rp_error *err);
 
-/* Reads the parts of one kind: open a reader with rp_insert_request_parts(), then call next
- * until it returns false. */
+/* To read the parts of one kind, open a reader with rp_insert_request_parts(), then call
+ * rp_insert_request_next_chunk(), or rp_insert_request_next_item(), until it returns false. */
 static inline rp_pb_reader rp_insert_request_parts(const rp_insert_request *request)
 {
     return rp_pb_open(request->data, request->size);
@@ -53,10 +55,11 @@ static inline rp_pb_reader rp_insert_request_parts(const rp_insert_request *requ
 bool rp_insert_request_next_chunk(rp_pb_reader *reader, const uint8_t **data, size_t *size);
 bool rp_insert_request_next_item(rp_pb_reader *reader, const uint8_t **data, size_t *size);
 
-/* Writes the keys to keep: keep_count of them. */
+/* Copies the keep_count keys of chunks that the stream keeps to `keys`. */
 void rp_insert_request_keep(const rp_insert_request *request, uint64_t *keys);
 
-/* A column of an item. Its slices follow those of the columns before. */
+/* A column of an item. In the array of slices, its slices follow those of the columns before
+ * it. */
 typedef struct rp_wire_column {
     uint32_t slice_count;
     bool squeeze;
@@ -75,7 +78,7 @@ typedef struct rp_wire_item {
     int32_t times_sampled;
     int64_t inserted_at_ns; /* sent by servers only */
     size_t column_count, slice_count;
-    rp_insert_excess excess; /* written in every case */
+    rp_insert_excess excess; /* written even on an error */
 } rp_wire_item;
 
 /* Arrays for the columns and slices of an item. */
@@ -91,7 +94,8 @@ typedef struct rp_wire_item_arrays {
 RP_NODISCARD rp_status rp_wire_item_read(const uint8_t *data, size_t size,
                                          const rp_wire_item_arrays *arrays, rp_wire_item *out,
                                          rp_error *err);
-/* The same, but there may be no columns: old checkpoints have items without a trajectory. */
+/* As rp_wire_item_read(), but the item may have no columns: old checkpoints have items without
+ * a trajectory. */
 RP_NODISCARD rp_status rp_wire_item_read_any(const uint8_t *data, size_t size,
                                              const rp_wire_item_arrays *arrays,
                                              rp_wire_item *out, rp_error *err);

@@ -5,19 +5,18 @@
  *                         3 keep_chunk_keys, packed
  *
  * A message is an rp_message to which chunks, items and keys to keep are appended, in any order
- * and number: the server reads all chunks of a message before its items.
- * rp_insert_request_bytes() is its size so far. The functions that append return false if there
- * is no memory; then the message must not be sent. */
+ * and number: the server reads all chunks of a message before its items. If a function that
+ * appends returns false, there is no memory, and the message must not be sent. */
 #ifndef RP_WIRE_INSERT_REQUEST_WRITE_H
 #define RP_WIRE_INSERT_REQUEST_WRITE_H
 
 #include "chunk/chunk_api.h"
 #include "wire/message.h"
 
-/* An item to write. All is borrowed during the call. */
+/* An item to write. Its pointers are borrowed during the call. */
 typedef struct rp_wire_insert {
     uint64_t key;
-    const char *table; /* its name, not terminated */
+    const char *table; /* name of the table, not terminated */
     size_t table_size;
     double priority;
     const rp_trajectory *trajectory;
@@ -29,7 +28,7 @@ typedef struct rp_wire_insert {
 RP_NODISCARD bool rp_insert_request_add_chunks(rp_message *reply, rp_chunk *const *chunks,
                                                size_t count);
 
-/* Appends items. Nothing of them is kept. */
+/* Appends items, which are copied. */
 RP_NODISCARD bool rp_insert_request_add_items(rp_message *reply, const rp_wire_insert *items,
                                               size_t count);
 

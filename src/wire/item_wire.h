@@ -37,13 +37,14 @@ enum {
 };
 
 enum {
-    RP_SLICE_MAX_BYTES = 2 + 11 + 3 * 6, /* with its tag and length */
-    /* So many slices, with RP_ITEM_SQUEEZE, never exceed the 127 bytes of a one-byte length. */
+    RP_SLICE_MAX_BYTES = 2 + 11 + 3 * 6, /* of a slice with its tag and length */
+    /* The most slices that, with RP_ITEM_SQUEEZE, always fit into the 127 bytes of a one-byte
+     * length. */
     RP_SHORT_COLUMN = (127 - 2) / RP_SLICE_MAX_BYTES,
 };
 
-/* Zeros are not written: they are the defaults. A tag is one byte, since all field numbers here
- * are below 16. */
+/* The functions rp_item_*_size() and rp_item_put_*() omit fields that are 0, the default. A tag
+ * is one byte, since all field numbers here are below 16. */
 static inline size_t rp_item_varint_size(uint64_t value)
 {
     return value == 0 ? 0 : 1 + rp_pb_varint_size(value);
@@ -86,8 +87,8 @@ static inline size_t rp_item_column_size(const rp_slices *column)
     return size;
 }
 
-/* The bytes of a serialised FlatTrajectory. rp_item_put_trajectory() writes exactly that many
- * at `at`, and returns the end. */
+/* The size of a serialised FlatTrajectory. rp_item_put_trajectory() writes exactly that many
+ * bytes at `at`, and returns the address after them. */
 static inline size_t rp_item_trajectory_size(const rp_trajectory *trajectory)
 {
     size_t size = 0;

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A gRPC message to be sent: its own bytes, and borrowed bytes, which are not copied.
+/* A gRPC message to be sent: its own bytes, and pieces of borrowed bytes, which are not copied.
  *
  *   bytes    | prefix (5) | own | own | own ...
  *                               ^ borrowed pieces are inserted between own bytes
  *
- * Borrowed bytes are in chunks. The message holds trajectories of these chunks until it was
- * written. Small chunks are copied, as a separate piece costs more than the copy. A pool keeps
- * replies for reuse.
+ * Borrowed bytes are in chunks. The message holds trajectories that refer to these chunks until
+ * it has been written. Small chunks are copied, as a separate piece costs more than the copy. A
+ * pool keeps messages for reuse.
  *
  * Invariants:
  *   R1  `borrowed` is the sum of the sizes of all pieces, whose `at` ascend;
- *   R2  once closed: left <= given <= size;
- *   R3  idle_bytes is the memory of all idle replies of a pool.
+ *   R2  once the message is closed, left <= given <= size;
+ *   R3  idle_bytes is the memory of all idle messages of a pool.
  *
  * One thread. */
 #ifndef RP_WIRE_MESSAGE_H
@@ -22,11 +22,11 @@
 
 enum {
     RP_GRPC_PREFIX = 5,          /* compressed flag, then the length, big-endian */
-    RP_MESSAGE_COPY_BYTES = 4096 /* borrowed from here on */
+    RP_MESSAGE_COPY_BYTES = 4096 /* chunks of so many bytes and more are borrowed */
 };
 
 typedef struct rp_message_piece {
-    size_t at; /* inserted before this own byte */
+    size_t at; /* index of the own byte before which the piece is inserted */
     const uint8_t *data;
     size_t size;
 } rp_message_piece;
@@ -39,11 +39,12 @@ struct rp_message {
     size_t piece_count, piece_capacity;
     rp_trajectory **holds;
     size_t hold_count, hold_capacity;
-    void *kept; /* with the function that gives it back; or NULL */
+    void *kept; /* see rp_reply_keep(); NULL: none */
     void (*give_back)(void *kept);
     size_t borrowed; /* bytes of all pieces */
-    size_t size;     /* once closed: of everything, prefix included */
-    /* bytes that were handed to the connection, and bytes of them that were written */
+    size_t size;     /* once closed: bytes of the whole message, prefix included */
+    /* `given` bytes were handed to the connection, `left` of them were written. The other three
+     * are the position of the next byte to hand over. */
     size_t own_given, piece_given, piece_part, given, left;
 };
 
@@ -56,22 +57,24 @@ typedef struct rp_message_pool {
 void rp_message_pool_init(rp_message_pool *pool, const rp_allocator *alloc);
 void rp_message_pool_deinit(rp_message_pool *pool);
 
-/* An empty message, or NULL. Return it with rp_message_release(). */
+/* Makes an empty message. NULL if there is no memory. Return it with rp_message_release(). */
 rp_message *rp_message_new(rp_message_pool *pool);
 void rp_message_release(rp_message_pool *pool, rp_message *reply); /* NULL is fine */
 
-/* Appends `size` bytes of a chunk, copied or borrowed. False if there is no memory. Own bytes
- * are appended to reply->bytes. */
+/* Appends `size` bytes of a chunk, copied or borrowed. False if there is no memory. Append own
+ * bytes to reply->bytes directly. */
 bool rp_message_add(rp_message *reply, const uint8_t *data, size_t size);
 
-/* Takes the reference to `trajectory`, and holds it until the reply is released. False if there
- * is no memory; then the caller keeps the reference. */
+/* Takes the caller's reference to `trajectory` and keeps it until the message is released.
+ * False if there is no memory; then the caller keeps the reference. */
 bool rp_message_hold(rp_message *reply, rp_trajectory *trajectory);
 
-/* Keeps one thing more until the message is gone: then `give_back` is called with it. */
+/* Keeps an object alive until the message is released: then calls give_back(kept). A message
+ * can keep one such object. */
 void rp_reply_keep(rp_message *reply, void *kept, void (*give_back)(void *kept));
 
-/* Writes the prefix. False if an append failed before, or 4 GiB are exceeded. */
+/* Completes the message: writes its prefix. False if an append has failed, or the message is
+ * larger than 4 GiB. */
 bool rp_message_close(rp_message *reply);
 
 /* Bytes that have not been handed to the connection. */
@@ -80,8 +83,8 @@ static inline size_t rp_message_remaining(const rp_message *reply)
     return reply->size - reply->given;
 }
 
-/* Hands over the next run of bytes, at most `limit`. Returns their number; `*data` points at
- * them. */
+/* Hands the next contiguous bytes, at most `limit`, to the connection. Returns their number;
+ * `*data` receives their address. */
 size_t rp_message_take(rp_message *reply, size_t limit, const uint8_t **data);
 
 #endif

@@ -7,7 +7,7 @@
 #include "reprise/tensor.h"
 #include "util/buf.h"
 
-/* The kind of a request; the values are the numbers of its fields. */
+/* The kind of a request. The values are the field numbers of the request's oneof. */
 typedef enum rp_wire_reflection_kind {
     RP_WIRE_REFLECT_NOTHING = 0,
     RP_WIRE_REFLECT_FILE = 3,
@@ -17,15 +17,16 @@ typedef enum rp_wire_reflection_kind {
     RP_WIRE_REFLECT_SERVICES = 7,
 } rp_wire_reflection_kind;
 
-/* Strings are borrowed. */
+/* A request. Its strings are borrowed from the bytes read. */
 typedef struct rp_wire_reflection_request {
     rp_string host;
     rp_wire_reflection_kind kind;
-    rp_string text;           /* the file, symbol or type; of an extension, its type */
-    int32_t extension_number; /* of RP_WIRE_REFLECT_EXTENSION */
+    rp_string text;           /* name of the file, symbol or (for extensions) type */
+    int32_t extension_number; /* for RP_WIRE_REFLECT_EXTENSION */
 } rp_wire_reflection_request;
 
-/* RP_INVALID (malformed, or a text that is not UTF-8 or has more than 255 bytes). */
+/* Reads a ServerReflectionRequest. RP_INVALID (the message is malformed; a text is not UTF-8 or
+ * has more than 255 bytes). */
 RP_NODISCARD rp_status rp_wire_read_reflection_request(const uint8_t *data, size_t size,
                                                        rp_wire_reflection_request *out,
                                                        rp_error *err);

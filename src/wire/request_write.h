@@ -36,7 +36,8 @@ void rp_wire_write_alter_table(rp_buf *out, const char *table,
 void rp_wire_write_pause_table(rp_buf *out, const char *table, uint32_t sides);
 /* If `table` is NULL, asks for all tables. */
 void rp_wire_write_why_blocked(rp_buf *out, const char *table, size_t max_calls);
-/* The same; with `without_tables`, asks for the state of the server only. */
+/* If `table` is NULL, asks for all tables; with `without_tables`, for the state of the server
+ * only. */
 void rp_wire_write_status_request(rp_buf *out, const char *table, bool without_tables);
 
 void rp_wire_write_peek(rp_buf *out, const char *table, const uint64_t *keys, size_t count,
@@ -45,7 +46,7 @@ void rp_wire_write_update(rp_buf *out, const char *table, const rp_update *updat
                           size_t count);
 void rp_wire_write_delete(rp_buf *out, const char *table, const uint64_t *keys, size_t count);
 
-/* SampleRequest; `timeout_ms` negative: for ever. */
+/* Writes a SampleRequest. If `timeout_ms` is negative, the server waits for ever. */
 void rp_wire_write_draw(rp_buf *out, const char *table, const rp_sample_options *options,
                         int64_t timeout_ms, bool cut_rows);
 

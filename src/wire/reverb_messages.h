@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The small messages of Reverb's service: reading requests, writing responses.
+/* The small messages of Reverb's service: reads requests, writes responses.
  *
  * Messages that carry chunks have files of their own (insert_request.h, sample_response.h). All
  * functions are pure functions over bytes. Strings are borrowed from the bytes read. Readers
@@ -31,13 +31,13 @@ typedef struct rp_wire_mutate_request {
     size_t size;
 } rp_wire_mutate_request;
 
-/* Checks all of the message and counts what is in it: at most `max_keys` updates and deletes
- * together. */
+/* Checks all of a MutatePrioritiesRequest and counts its updates and deletes, which may be
+ * `max_keys` together at most. */
 RP_NODISCARD rp_status rp_wire_read_mutate_request(const uint8_t *data, size_t size,
                                                    size_t max_keys, rp_wire_mutate_request *out,
                                                    rp_error *err);
 
-/* Copies the update_count updates, or the delete_count keys, in the order given. */
+/* Copy the update_count updates, or the delete_count keys, in the order of the message. */
 void rp_wire_mutate_updates(const rp_wire_mutate_request *request, rp_update *updates);
 void rp_wire_mutate_deletes(const rp_wire_mutate_request *request, uint64_t *keys);
 
@@ -50,7 +50,7 @@ RP_NODISCARD rp_status rp_wire_read_initialize_request(const uint8_t *data, size
 /* Each writer appends one message to `out`, which records failures (util/buf.h). The other
  * responses of the service are empty. */
 void rp_wire_write_insert_response(rp_buf *out, const uint64_t *keys, size_t count);
-/* `state_id` is the high half, then the low. */
+/* `state_id` is the high half, then the low half. */
 void rp_wire_write_server_info(rp_buf *out, const uint64_t state_id[2],
                                const rp_table_info *tables, size_t count);
 void rp_wire_write_checkpoint_response(rp_buf *out, const char *path);

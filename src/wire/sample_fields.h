@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Field numbers of the responses of SampleStream, for writer and reader: proto/reverb and
- * proto/reprise/v1. */
+/* Field numbers of the responses of SampleStream (proto/reverb) and SampleShared
+ * (proto/reprise/v1), shared by their writer and their reader. */
 #ifndef RP_WIRE_SAMPLE_FIELDS_H
 #define RP_WIRE_SAMPLE_FIELDS_H
 

@@ -24,34 +24,35 @@ typedef struct recent_chunk {
 struct rp_sample_reader {
     rp_allocator alloc;
     rp_sample_limits limits;
-    rp_pb_reader message;           /* the rest of it */
+    rp_pb_reader message;           /* the part of the message that has not been read */
     rp_block *block;                /* borrowed, while `message` has bytes */
     const rp_shared_source *shared; /* borrowed; NULL: none */
-    /* the sample in assembly */
-    bool has_info;
-    void *hold; /* of its shared chunks; a reference, or NULL */
+    /* The sample in assembly: */
+    bool has_info; /* its info has been read */
+    void *hold;    /* the hold of its shared chunks; a reference, or NULL */
     rp_sample sample;
     rp_wire_column *columns;
     rp_wire_slice *slices;
     size_t column_count, column_capacity, slice_count, slice_capacity;
     rp_chunk_template template;
-    rp_chunk **chunks; /* of the sample, or of the batch; a reference each */
+    rp_chunk **chunks; /* references to the chunks of the sample, or of the batch */
     size_t chunk_count, chunk_capacity;
-    size_t bytes; /* of the chunks */
-    size_t found; /* the chunk found last */
-    rp_map map;   /* of chunks, if mapped */
+    size_t bytes; /* of all chunks */
+    size_t found; /* index of the chunk that was found last */
+    rp_map map;   /* from keys to indexes in `chunks`, if `mapped` */
     bool mapped;
-    /* the input of the trajectory: as many as columns and slices */
+    /* Scratch arrays for the input of the trajectory, with an entry for each column and slice.
+     */
     rp_slices *views;
     rp_slice *cuts;
     size_t view_capacity, cut_capacity;
     recent_chunk
-        *recent; /* 2^RECENT_MAX_BITS of them; a message uses the first 2^recent_bits */
+        *recent; /* 2^RECENT_MAX_BITS entries; a message uses the first 2^recent_bits */
     uint32_t recent_bits;
     bool recent_dirty;
 };
 
-/* Makes the trajectory of the sample, without references to its chunks. */
+/* Makes the trajectory of the sample in assembly, without references to its chunks. */
 RP_NODISCARD rp_status rp_sample_make_trajectory(rp_sample_reader *r, rp_error *err);
 
 #endif

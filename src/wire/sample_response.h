@@ -5,21 +5,22 @@
  *   SampleEntry            1 SampleInfo  2 ChunkData, repeated  3 end_of_sequence
  *   SampleInfo             1 PrioritizedItem  2 probability  3 table_size  4 rate_limited
  *
- * Chunks are sent as the bytes that were received. */
+ * The server sends a chunk as the bytes that it received from the writer. */
 #ifndef RP_WIRE_SAMPLE_RESPONSE_H
 #define RP_WIRE_SAMPLE_RESPONSE_H
 
 #include "reprise/table.h"
 #include "wire/message.h"
 
-/* The bytes of a serialised SampleInfo. rp_sample_info_write() writes exactly that many at
- * `at`, and returns the end. */
+/* The size of a serialised SampleInfo. rp_sample_info_write() writes exactly that many bytes at
+ * `at`, and returns the address after them. */
 size_t rp_sample_info_size(const rp_sample *sample, size_t table_size);
 uint8_t *rp_sample_info_write(uint8_t *at, const rp_sample *sample, const char *table,
                               size_t table_size);
 
-/* Memory that is shared with the reader: [base, base + bytes). Chunks of `min_bytes` and more
- * in it are sent as their offset and size. SharedEntry: as SampleEntry, and
+/* Memory that is shared with the reader: [base, base + bytes). If a chunk is in it and has
+ * `min_bytes` or more, only its offset and size are sent. The entry is then a SharedEntry: a
+ * SampleEntry with the further fields
  *
  *   SharedEntry   4 hold   5 SharedChunk, repeated
  *   SharedChunk   1 offset  2 size */
@@ -36,10 +37,10 @@ static inline bool rp_sample_is_shared(const rp_sample_shared *shared, const uin
            (uintptr_t)data - (uintptr_t)shared->base < shared->bytes;
 }
 
-/* Appends to `reply` an entry with chunks [first, first + count) of the sample's trajectory:
- * with its info if `first` is 0, with end_of_sequence if they include the last. The reply may
- * borrow the chunks, so it must hold the trajectory. `shared` may be NULL. False if there is no
- * memory. */
+/* Appends to `reply` an entry with chunks [first, first + count) of the sample's trajectory.
+ * The entry has the sample's info if `first` is 0, and end_of_sequence if these chunks include
+ * the last one. The reply may borrow the chunks, so it must hold the trajectory. `shared` may
+ * be NULL. False if there is no memory. */
 bool rp_sample_entry_append(rp_message *reply, const rp_sample *sample, const char *table,
                             size_t table_size, size_t first, size_t count,
                             const rp_sample_shared *shared);

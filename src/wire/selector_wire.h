@@ -10,10 +10,10 @@
 
 #include "wire/fields.h"
 
-/* What was read so far: the member of the oneof, and its content. Zero-initialise it. */
+/* The part of a KeyDistributionOptions that has been read. Zero-initialise it. */
 typedef struct rp_wire_selector {
-    bool present;
-    uint32_t which; /* 0: none */
+    bool present;   /* the message has the field */
+    uint32_t which; /* field number of the member of the oneof; 0: none */
     double exponent;
     bool min_heap;
 } rp_wire_selector;
@@ -22,8 +22,8 @@ typedef struct rp_wire_selector {
  * into the first. Returns false if the field is malformed. */
 RP_NODISCARD bool rp_wire_read_selector(const rp_pb_field *field, rp_wire_selector *selector);
 
-/* Converts what was read; leaves `*out` unchanged if the field was absent. False if the kind is
- * unknown. */
+/* Converts `selector`, after all fields of the message have been read. Leaves `*out` unchanged
+ * if the field was absent. False if the kind is unknown. */
 RP_NODISCARD bool rp_wire_take_selector(const rp_wire_selector *selector,
                                         rp_selector_options *out);
 
