@@ -4,17 +4,18 @@
  * nghttp2 does not report DATA frames on an ended stream. The meter counts every frame, so the
  * difference between its count and the reported frames is the number of unreported ones.
  *
- * nghttp2 reports no dynamic table size update of HPACK (RFC 7541, section 6.3) either. They
- * precede the first field of a header block, in any number. The meter counts them.
+ * nghttp2 does not report dynamic table size updates of HPACK (RFC 7541, section 6.3) either.
+ * Any number of them may precede the first field of a header block. The meter counts them.
  *
- * Cost: it reads 9 bytes of each frame and, of a header block, the bytes before its first field
- * and one more.
+ * Cost: the meter reads 9 bytes of each frame and, of a header block, the bytes before its
+ * first field and one more.
  *
  * Invariants:
  *   M1  head_bytes < RP_FRAME_HEAD_BYTES between calls, and is 0 unless skip is 0;
  *   M2  block_left <= skip while at_start.
  *
- * A plain value; zero with `skip` set to the bytes before the first frame. */
+ * A plain value. Zero-initialise it and set `skip` to the number of bytes before the first
+ * frame. */
 #ifndef RP_WIRE_H2_FRAME_METER_H
 #define RP_WIRE_H2_FRAME_METER_H
 
@@ -24,42 +25,42 @@
 
 enum {
     RP_FRAME_HEAD_BYTES = 9,
-    RP_FRAME_LEAST_COST = 256, /* of a DATA frame, in bytes: a small one is work too */
+    RP_FRAME_LEAST_COST = 256, /* least cost of a DATA frame: small frames are work too */
     RP_BLOCK_TABLE_SIZES = 2,  /* size updates that a header block may need (RFC 7541, 4.2) */
 };
 
-/* DATA frames, summed. */
+/* Sums over DATA frames. */
 typedef struct rp_data_sum {
-    uint64_t frames; /* all of them */
-    uint64_t empty;  /* those without payload that do not end their stream */
-    uint64_t cost;   /* of the others: their bytes, RP_FRAME_LEAST_COST each at least */
+    uint64_t frames; /* number of all frames */
+    uint64_t empty;  /* number of frames without payload that do not end their stream */
+    uint64_t cost;   /* sum of rp_data_cost() of the frames that are not in `empty` */
 } rp_data_sum;
 
 typedef struct rp_frame_meter {
-    uint64_t frames;      /* of any type */
+    uint64_t frames;      /* number of frames of any type */
     uint64_t table_sizes; /* size updates beyond those that their header blocks may need */
     rp_data_sum data;
-    size_t skip; /* bytes before the next head */
+    size_t skip; /* bytes before the next frame header */
 
-    /* the header block that is being received */
+    /* The header block that is being received: */
     size_t block_left;    /* bytes of the frame up to the end of the block */
-    uint8_t prefix_left;  /* bytes of the frame before the block: its priority */
-    uint8_t needed_sizes; /* size updates that it may still need */
-    bool at_start;        /* none of its fields has arrived */
-    bool is_padded;       /* the length of the padding is next */
-    bool in_size;         /* within a size update */
+    uint8_t prefix_left;  /* bytes of the frame before the block, that is, its priority */
+    uint8_t needed_sizes; /* size updates that the block may still need */
+    bool at_start;        /* no field of the block has arrived */
+    bool is_padded;       /* the next byte is the length of the padding */
+    bool in_size;         /* the next byte belongs to a size update */
 
     uint8_t head[RP_FRAME_HEAD_BYTES];
-    uint8_t head_bytes; /* received */
+    uint8_t head_bytes; /* bytes of `head` that have arrived */
 } rp_frame_meter;
 
-/* The cost of a DATA frame. */
+/* The cost of a DATA frame with `length` bytes. */
 static inline size_t rp_data_cost(size_t length)
 {
     return length > RP_FRAME_LEAST_COST ? length : RP_FRAME_LEAST_COST;
 }
 
-/* Adds a DATA frame; `ends`: its stream. */
+/* Adds a DATA frame. `ends`: the frame ends its stream. */
 static inline void rp_data_sum_add(rp_data_sum *sum, size_t length, bool ends)
 {
     sum->frames++;
@@ -69,7 +70,7 @@ static inline void rp_data_sum_add(rp_data_sum *sum, size_t length, bool ends)
         sum->cost += rp_data_cost(length);
 }
 
-/* Counts the frames whose headers end within these bytes, which continue those of the last
+/* Counts the frames whose headers end within these bytes, which follow those of the previous
  * call. */
 void rp_frame_meter_feed(rp_frame_meter *meter, const uint8_t *data, size_t size);
 

@@ -5,30 +5,33 @@
 
 #include "reprise/status.h"
 
-/* The value of `grpc-timeout`: one to eight digits and a unit (H M S m u n), in nanoseconds.
- * False if it is anything else. */
+/* Parses the value of `grpc-timeout`, one to eight digits and a unit (H M S m u n), to
+ * nanoseconds. False if the value has another form. */
 bool rp_grpc_parse_timeout(const uint8_t *text, size_t size, int64_t *timeout_ns);
 
-enum { RP_GRPC_TIMEOUT_BYTES = 10 }; /* eight digits, the unit, and a zero */
+enum { RP_GRPC_TIMEOUT_BYTES = 10 }; /* eight digits, the unit, and a zero byte */
 
-/* Writes a time as the value of `grpc-timeout`, in the finest unit that fits, rounded up, so
- * that the client gives up before the server. At least a nanosecond. */
+/* Writes a time as the value of `grpc-timeout`, in the finest unit that fits. Rounds up, so
+ * that the client's own timeout ends before the server's. Writes a nanosecond at least. */
 void rp_grpc_format_timeout(int64_t timeout_ns, char out[RP_GRPC_TIMEOUT_BYTES]);
 
-/* Writes `text` as the value of `grpc-message`: printable ASCII but '%' as it is, every other
- * byte as %XX. Cut to fit, never within a %XX; returns the length, < `capacity`. */
+/* Writes `text` as the value of `grpc-message`: every byte that is '%' or not printable ASCII
+ * becomes %XX. Cuts the value to fit, never within a %XX. Returns its length, which is less
+ * than `capacity`. */
 size_t rp_grpc_encode_message(const char *text, char *out, size_t capacity);
 
-/* The text of such a value: %XX becomes a byte, and what is no %XX, or %00, stays as it is. Cut
- * to fit, never within a character of UTF-8; returns the length, < `capacity`. */
+/* Decodes a value of `grpc-message`: each %XX but %00 becomes a byte, everything else is
+ * copied. Cuts the text to fit, never within a character of UTF-8. Returns its length, which is
+ * less than `capacity`. */
 size_t rp_grpc_decode_message(const uint8_t *value, size_t size, char *out, size_t capacity);
 
-/* The status of a value of `grpc-status`. Codes of gRPC that we do not have become the nearest:
- * ABORTED is RP_PRECONDITION, OUT_OF_RANGE is RP_INVALID; every other value is RP_INTERNAL. */
+/* The status for a value of `grpc-status`. Codes of gRPC without an rp_status become the
+ * nearest one: ABORTED becomes RP_PRECONDITION, and OUT_OF_RANGE RP_INVALID. Every other value
+ * becomes RP_INTERNAL. */
 rp_status rp_grpc_parse_status(const uint8_t *value, size_t size);
 
-/* The status of a call without `grpc-status`: by the HTTP status of its response or, if it was
- * reset, by the HTTP/2 error code. Never RP_OK. */
+/* The status of a call that ended without `grpc-status`, for the HTTP status of its response
+ * or, if it was reset, for the HTTP/2 error code. Never RP_OK. */
 rp_status rp_grpc_status_of_http(int http_status);
 rp_status rp_grpc_status_of_reset(uint32_t code);
 
