@@ -48,7 +48,7 @@ typedef struct rp_data_file {
     char path[RP_DATA_PATH_BYTES]; /* below the directory */
     uint64_t number; /* number of the checkpoint or segment; first LSN of the journal file */
     uint64_t bytes;
-    int64_t age_ns;               /* since the last write; -1: unknown */
+    int64_t age_ns;               /* time since the last write; -1: unknown */
     uint64_t records, good_bytes; /* if `thorough` */
     bool current;                 /* checkpoint: it is the live one */
     uint64_t tables, items, lsn;  /* checkpoint; lsn: of the last change in it */
@@ -90,7 +90,7 @@ typedef struct rp_data_dump_options {
     const char *directory; /* * */
     uint64_t checkpoint;   /* its number; 0: the live one */
     const char *table;     /* only this table; NULL: all */
-    uint64_t max_items;    /* of each table; 0: all */
+    uint64_t max_items;    /* the most items to read of each table; 0: all */
     /* Called for each table, before its items. Fields that only a running table has, such as
      * `bytes`, are 0. May be NULL. */
     void (*on_table)(void *ctx, const rp_table_info *table);

@@ -52,7 +52,7 @@ typedef struct rp_durable_options {
                                KiB, stay in memory: if they fill it, the policy of the store
                                applies, as with max_bytes. 0: everything is in memory */
     bool checkpoint_at_end; /* rp_durable_close() writes a last checkpoint */
-    bool salvage;           /* load what is readable of damaged data, and report the rest */
+    bool salvage;           /* load the readable part of damaged data, and report the rest */
     bool accept_changes; /* load the items of tables that now have other selectors than saved */
     /* Called at least once a second, on the thread that does the work. May be NULL. */
     void (*on_progress)(void *ctx, const rp_durable_progress *progress);
@@ -93,8 +93,9 @@ typedef struct rp_durable_info {
     uint64_t last_checkpoint;                 /* number of the latest one; 0: none */
     int64_t last_checkpoint_age_ns; /* time since it was written; -1: by an earlier process, or
                                        there is none */
-    int64_t last_checkpoint_took_ns, last_pause_ns; /* to write it; with all tables locked */
-    uint64_t last_checkpoint_bytes;                 /* written by it */
+    /* Time to write the latest one; time for which all tables were locked for it. */
+    int64_t last_checkpoint_took_ns, last_pause_ns;
+    uint64_t last_checkpoint_bytes; /* written by it */
     uint64_t lsn, safe_lsn; /* number of the last change in the journal; of the last safe one */
     uint64_t segments, disk_bytes, live_bytes; /* segment files; their bytes; those in use */
     uint64_t recovered_items, recovered_records, torn_bytes;   /* by rp_durable_open() */

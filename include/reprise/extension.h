@@ -19,7 +19,7 @@ typedef struct rp_table rp_table;
 
 typedef enum rp_event_kind {
     RP_EVENT_INSERT = 0,
-    RP_EVENT_UPDATE = 1, /* of a priority */
+    RP_EVENT_UPDATE = 1, /* a priority was set */
     RP_EVENT_SAMPLE = 2,
     RP_EVENT_DELETE = 3, /* evicted, sampled max_times_sampled times, or deleted by key */
     RP_EVENT_RESET = 4,  /* all items were removed; no other field is set */

@@ -30,7 +30,7 @@ typedef struct rp_sampler_options {
                                         long; 0: as soon as it gives none; negative: never */
     size_t decoders; /* threads that help the caller to decode a batch; 0: depends on the
                         processors */
-    bool ordered;    /* see above */
+    bool ordered;    /* the order does not depend on which response arrives first */
     bool checked; /* compare samples with the signature of the table, if the table has one and
                      the server sends it within 30 s */
     double beta;  /* exponent of importance weights, normalised in each batch; 0: none */
@@ -74,7 +74,7 @@ typedef enum rp_ragged {
 typedef struct rp_batch_column {
     rp_dtype dtype;
     rp_shape shape; /* items first; with RP_RAGGED_OFFSETS the rows of all items first */
-    size_t bytes;   /* for RP_STRING: elements * sizeof(rp_string) */
+    size_t bytes;   /* decoded size; for RP_STRING, elements * sizeof(rp_string) */
 } rp_batch_column;
 
 typedef struct rp_batch rp_batch;

@@ -47,11 +47,11 @@ typedef struct rp_server_limits {
     size_t abuse_burst; /* budget of a connection for resets, pings, settings and empty frames:
                            1,000 */
     size_t abuse_per_second; /* how much of this budget a connection regains: 33 */
-    int64_t handshake_ms;    /* for TLS, preface and settings: 10,000 */
+    int64_t handshake_ms;    /* time for TLS, preface and settings: 10,000 */
     int64_t stall_ms; /* how long a peer may read nothing while responses wait for it: 60,000 */
     int64_t message_grace_ms; /* time after which a message must arrive at 1 KiB/s or faster:
                                  30,000 */
-    int64_t ping_ms;          /* of silence before a ping is sent: 30,000 */
+    int64_t ping_ms;          /* silence after which the server sends a ping: 30,000 */
     int64_t ping_timeout_ms;  /* how long the server waits for the acknowledgement of a ping:
                                  20,000 */
     size_t tables;            /* of the store: 1,024 */

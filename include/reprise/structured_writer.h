@@ -51,8 +51,9 @@ typedef struct rp_condition {
 
 typedef enum rp_priority_kind {
     RP_PRIORITY_CONSTANT = 0,
-    RP_PRIORITY_TD_ERROR = 1, /* w * max|x| + (1 - w) * mean|x| over the rows of the last node
-                                 whose source is `column`: float or integer scalars */
+    /* w * max|x| + (1 - w) * mean|x|, where w is max_priority_weight and x are the rows of the
+     * last node whose source is `column`: float or integer scalars. */
+    RP_PRIORITY_TD_ERROR = 1,
 } rp_priority_kind;
 
 typedef struct rp_pattern_priority {

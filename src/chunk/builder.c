@@ -130,7 +130,7 @@ static void init_columns(rp_chunk_builder *b, const rp_spec *columns, char *name
         rp_status st;
         *c = (builder_column){.spec = columns[i]};
         st = rp_shape_elements(&c->spec.shape, &c->row_elements);
-        assert(st == RP_OK); /* check_spec did the same */
+        assert(st == RP_OK); /* check_spec() has tested this */
         (void)st;
         if (c->spec.dtype != RP_STRING)
             c->row_bytes = c->row_elements * rp_dtype_size(c->spec.dtype);

@@ -153,8 +153,8 @@ RP_NODISCARD rp_status rp_decoder_rows(rp_decoder *decoder, const rp_chunk *chun
                                        rp_row_range rows, void *dst, size_t dst_bytes,
                                        rp_error *err);
 
-/* The same for a string column: writes the `element_count` elements of those rows. They are
- * borrowed from the chunk and valid as long as it is. */
+/* Does the same for a string column: writes the `element_count` elements of the rows to `dst`.
+ * They are borrowed from the chunk and valid as long as the chunk. */
 RP_NODISCARD rp_status rp_decoder_strings(rp_decoder *decoder, const rp_chunk *chunk,
                                           rp_row_range rows, rp_string *dst,
                                           size_t element_count, rp_error *err);

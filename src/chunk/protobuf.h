@@ -29,8 +29,8 @@ typedef enum rp_pb_type {
 typedef struct rp_pb_field {
     uint32_t number; /* >= 1 */
     rp_pb_type type;
-    uint64_t value;      /* of the three number types */
-    const uint8_t *data; /* of RP_PB_BYTES; borrowed */
+    uint64_t value;      /* for the three number types */
+    const uint8_t *data; /* for RP_PB_BYTES, with `size`; borrowed */
     size_t size;
 } rp_pb_field;
 

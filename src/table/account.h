@@ -34,7 +34,7 @@
 #include "util/refcount.h"
 
 typedef struct rp_budget {
-    rp_refcount refs; /* of the store, and of each table */
+    rp_refcount refs; /* held by the store and by each table */
     rp_allocator alloc;
     rp_mutex entry; /* with a limit: held from rp_account_enter() until the account is settled
                        or the item taken back, so that another table cannot share a chunk of the
@@ -44,7 +44,7 @@ typedef struct rp_budget {
     rp_budget_policy policy;
     rp_spill *spill;           /* the disk tier, or NULL. Set before the store is in use */
     atomic_uint_fast64_t used; /* A2 */
-    atomic_uint_fast64_t idle; /* of `used`: idle index memory */
+    atomic_uint_fast64_t idle; /* the part of `used` that is idle index memory */
     atomic_uint_fast64_t lost; /* memory lost to fragmentation; not part of `used` */
     atomic_uint_fast64_t
         kept; /* memory of kept chunks (N1 of chunk/keep.h); not part of `used` */

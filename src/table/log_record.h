@@ -14,7 +14,7 @@ typedef enum rp_log_record_kind {
     RP_LOGGED_UPDATE = 2, /* priorities by key, in order, of the keys that were found; also
                               priorities set by atomic extensions */
     RP_LOGGED_DELETE = 3,
-    RP_LOGGED_EVICT = 4, /* by the remover: a trim, or a lowered bound */
+    RP_LOGGED_EVICT = 4, /* evictions by the remover: of a trim, or for a lowered bound */
     RP_LOGGED_RESET = 5,
     RP_LOGGED_ALTER = 6,
     RP_LOGGED_PAUSE = 7,

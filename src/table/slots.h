@@ -49,11 +49,11 @@ typedef struct rp_slot {
     uint64_t sequence : 56; /* next_sequence of the slots when the item was inserted */
     uint64_t state : 8;     /* rp_slot_state */
     int32_t times_sampled;
-    uint32_t tag;        /* of the key, in the table's map */
-    uint32_t next;       /* in the list of free or of retired slots */
-    uint32_t references; /* to the trajectory, >= 1 unless free. The slot holds a stock of them
-                            to give to samples, so that a sample does not write to the
-                            trajectory */
+    uint32_t tag;  /* of the key, in the table's map */
+    uint32_t next; /* the next slot in the list of free or of retired slots */
+    /* References to the trajectory, >= 1 unless free. The slot holds a stock of them for
+     * samples, so that a sample does not write to the trajectory. */
+    uint32_t references;
 } rp_slot;
 
 #define RP_MAX_SEQUENCE ((UINT64_C(1) << 56) - 1)

@@ -38,8 +38,8 @@ enum {
     RP_BLOCK = 256,                  /* items processed per acquisition of the lock */
     RP_BLOCK_CHUNKS = 16384,         /* chunks of these items, unless a single item has more */
     RP_MAX_BATCH = 1 << 20,          /* items in one call */
-    RP_EVENTS_AT_ONCE = 256,         /* passed to an atomic extension in one call */
-    RP_MAX_DEFERRED_EVENTS = 1 << 16 /* with so many, inserts and samples wait */
+    RP_EVENTS_AT_ONCE = 256,         /* events passed to an atomic extension in one call */
+    RP_MAX_DEFERRED_EVENTS = 1 << 16 /* with so many pending, inserts and samples wait */
 };
 
 /* A queue of parked operations. Times are sums modulo 2^64: intermediate values may wrap, but

@@ -21,9 +21,9 @@ enum { RP_DENSE_BLOCK = 4096 }; /* slots: 16 KiB */
 /* The copies of an open cut. As with rp_slots_cut, a thread that has read `saved` with acquire
  * may read the copy without the lock. */
 typedef struct rp_dense_cut {
-    size_t count;        /* of the set at the cut */
-    uint32_t *copies;    /* of the saved blocks, each at its own index */
-    atomic_uchar *saved; /* by block */
+    size_t count;        /* slots in the set at the cut */
+    uint32_t *copies;    /* copies of the saved blocks, each at the index of its block */
+    atomic_uchar *saved; /* by block: 1 if it is saved */
 } rp_dense_cut;
 
 typedef struct rp_dense_set {

@@ -34,7 +34,8 @@ typedef struct rp_table_state {
                                selectors without one */
 } rp_table_state;
 
-/* The present state of a table. Sufficient on its own for an empty table, such as a new one. */
+/* Gets the present state of a table. For an empty table, such as a new one, this is the whole
+ * state. */
 void rp_table_get_state(rp_table *t, rp_table_state *out);
 
 typedef struct rp_cut rp_cut;
@@ -70,7 +71,8 @@ void rp_cut_read_block(rp_cut *cut, size_t table, size_t block,
 /* Releases a block that has been read or is not needed: the trajectories that the cut keeps for
  * it are dropped now instead of at the end. The block cannot be read afterwards. */
 void rp_cut_release_block(rp_cut *cut, size_t table, size_t block);
-/* Copies part of the dense set of the sampler (0) or remover (1): slots in their order. */
+/* Copies part of the dense set of the sampler (`which` 0) or remover (1): `count` slots in
+ * their order, from index `from` on. */
 void rp_cut_read_set(rp_cut *cut, size_t table, int which, size_t from, size_t count,
                      uint32_t *out);
 
