@@ -56,8 +56,8 @@ typedef struct rp_files_ops {
     /* Makes the file `size` bytes long and allocates disk space for all of them. After a
      * failure some may be allocated. May be NULL, together with `space`. */
     rp_status (*allocate)(rp_file *file, uint64_t size, rp_error *err);
-    /* The size of the file system, and how much of it this process can still use. May be NULL.
-     */
+    /* Gets the size of the file system, and how much of it this process can still use. May be
+     * NULL. */
     rp_status (*space)(rp_files *fs, uint64_t *total, uint64_t *available, rp_error *err);
 
     /* Renames `from` to `to` and replaces a file of that name. Durable after sync_directory of

@@ -22,7 +22,7 @@ enum { RP_JOURNAL_SECTOR = 512 };
 
 typedef struct rp_journal_file {
     rp_file *handle; /* NULL: no file is open */
-    uint64_t first;  /* LSN */
+    uint64_t first;  /* LSN of the first record */
     uint64_t offset; /* of the next write */
     uint32_t crc;    /* of the header of the last record written */
     uint64_t records;

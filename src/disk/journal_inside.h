@@ -71,12 +71,12 @@ struct rp_journal {
     uint64_t reached RP_GUARDED_BY(mu);         /* no file has a record with a larger LSN */
     uint64_t sync_wanted RP_GUARDED_BY(mu);     /* the largest LSN that a caller wants synced */
     uint64_t losses RP_GUARDED_BY(mu);          /* how often records were given up */
-    uint64_t freed RP_GUARDED_BY(mu);  /* the last record that may have freed bytes on disk */
+    uint64_t freed RP_GUARDED_BY(mu);  /* LSN of the last change that may free disk space */
     uint64_t resume RP_GUARDED_BY(mu); /* the first LSN after those given up; 0: none were */
     uint64_t hold RP_GUARDED_BY(mu); /* a checkpoint up to this LSN must be complete before the
                                         journal writes again; 0: none */
     waiter *waiters RP_GUARDED_BY(mu);
-    uint64_t *files RP_GUARDED_BY(mu); /* first LSNs */
+    uint64_t *files RP_GUARDED_BY(mu); /* the first LSN of each file */
     size_t file_count, file_capacity RP_GUARDED_BY(mu);
     rp_journal_info info RP_GUARDED_BY(mu); /* counters and the trouble */
 
@@ -88,11 +88,11 @@ struct rp_journal {
     uint64_t reported_losses; /* of `losses`, those that on_trouble has reported */
     uint64_t superseded;      /* condemned files have records up to this LSN; 0: none */
     uint64_t yielded_at;      /* `freed` when the thread last yielded for lack of space */
-    int yields;               /* how often it has yielded since then */
+    int yields;               /* how often it has yielded with this value of `freed` */
     int64_t yield_at;         /* the earliest time of the next yield */
     bool is_reported;         /* the last report to on_trouble was trouble */
-    int64_t retry_at, due_at; /* the next attempt after a failure; the next sync */
-    int64_t look_at;          /* the next check for space, if an insert waits for it */
+    int64_t retry_at, due_at; /* time of the next attempt after a failure; of the next sync */
+    int64_t look_at;          /* time of the next check for space, if an insert waits for it */
     int64_t short_since;      /* since when space is missing; 0: there is enough, or no insert
                                  waits */
 };
@@ -105,9 +105,9 @@ void rp_journal_lose_locked(rp_journal *j) RP_REQUIRES(j->mu);
 /* Wakes waiters whose LSN is reached; all of them if `all`. */
 void rp_journal_wake_locked(rp_journal *j, bool all) RP_REQUIRES(j->mu);
 
-/* The following run on the thread. */
+/* The following functions run on the journal thread. */
 
-/* How often locations in the segments have changed. */
+/* Returns how often locations in the segments have changed. */
 uint64_t rp_journal_generation(const rp_journal *j);
 /* Releases the batches of `kept` whose LSNs are all <= lsn. */
 void rp_journal_release_kept(rp_journal *j, uint64_t lsn);

@@ -10,7 +10,7 @@ typedef enum rp_journal_reading {
     RP_JOURNAL_LIVE,    /* the newest one */
     RP_JOURNAL_OLDER,   /* an older one: records that were given up are damage, since only the
                            newest checkpoint contains their changes */
-    RP_JOURNAL_SALVAGE, /* reads whatever is readable */
+    RP_JOURNAL_SALVAGE, /* any: reads up to the first damage */
 } rp_journal_reading;
 
 /* Called for each change, in order of LSNs. Returns RP_NOT_FOUND if the record refers to

@@ -30,7 +30,8 @@ void rp_count_map_deinit(rp_count_map *m);
 /* Makes room for `more` new keys. RP_NO_RESOURCE, with nothing changed. */
 RP_NODISCARD rp_status rp_count_map_reserve(rp_count_map *m, size_t more);
 
-/* Increments the count of a key; returns the new count. There must be room for a new key. */
+/* Increments the count of a key; returns the new count. There must be room for a key that is
+ * new. */
 uint32_t rp_count_map_add(rp_count_map *m, uint64_t key);
 
 /* Decrements the count of a key, which must be > 0; returns the new count. */

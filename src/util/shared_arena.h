@@ -62,7 +62,8 @@ void rp_shared_arena_retire(rp_shared_arena *arena);
 bool rp_shared_arena_find(const rp_shared_arena *arena, const void *data, size_t size,
                           uint64_t *offset);
 
-/* The first address of the arena, and the largest size it can reach. */
+/* Returns the first address of the arena. Sets `*reserve_bytes` to the largest size that the
+ * arena can reach. */
 const uint8_t *rp_shared_arena_base(const rp_shared_arena *arena, size_t *reserve_bytes);
 
 typedef struct rp_shared_part {
@@ -76,9 +77,9 @@ size_t rp_shared_arena_parts(const rp_shared_arena *arena);
 const rp_shared_part *rp_shared_arena_part(const rp_shared_arena *arena, size_t index);
 
 typedef struct rp_shared_arena_info {
-    size_t reserve_bytes; /* the bound */
-    size_t file_bytes;    /* of all parts */
-    size_t used_bytes;    /* of blocks, in whole pages */
+    size_t reserve_bytes; /* the largest size that the arena can reach */
+    size_t file_bytes;    /* sum of the lengths of all parts */
+    size_t used_bytes;    /* sum of the sizes of all blocks, in whole pages */
 } rp_shared_arena_info;
 
 rp_shared_arena_info rp_shared_arena_look(rp_shared_arena *arena);

@@ -19,9 +19,9 @@ enum { RP_SHARED_MAX_PARTS = 256 };
 /* A plain value. */
 typedef struct rp_shared_map {
     uint8_t *base;
-    size_t reserve_bytes; /* of addresses */
+    size_t reserve_bytes; /* size of the reserved range of addresses */
     size_t part_count;    /* at most RP_SHARED_MAX_PARTS: each is a mapping of the process */
-    atomic_size_t mapped_bytes; /* of parts */
+    atomic_size_t mapped_bytes; /* sum of the lengths of the parts */
 } rp_shared_map;
 
 /* Reserves addresses. RP_CORRUPT (an impossible size), RP_NO_RESOURCE. */
@@ -35,7 +35,8 @@ void rp_shared_map_deinit(rp_shared_map *map);
 RP_NODISCARD rp_status rp_shared_map_add(rp_shared_map *map, int fd, uint64_t bytes,
                                          rp_error *err);
 
-/* The bytes at `offset`, or NULL if not all of them are mapped. Any thread. */
+/* Returns the address of the `size` bytes at `offset`, or NULL if not all of them are mapped.
+ * Any thread. */
 const uint8_t *rp_shared_map_find(rp_shared_map *map, uint64_t offset, uint64_t size);
 
 #endif

@@ -39,7 +39,7 @@ typedef enum rp_sampler_mode {
     RP_MODE_UNKNOWN, /* several shards whose states are not known yet */
     RP_MODE_ANY,     /* any lane that has a sample, in turns */
     RP_MODE_WEIGHTS, /* scheduled: shards by their weights */
-    RP_MODE_UNIFORM, /* scheduled: streams of one shard, by chance */
+    RP_MODE_UNIFORM, /* scheduled: random streams of one shard */
     RP_MODE_TURNS,   /* scheduled: lanes one after the other */
 } rp_sampler_mode;
 
@@ -61,7 +61,7 @@ typedef struct rp_lane {
     size_t wanted;
     size_t picks;
     size_t unreached; /* feeders whose server cannot be reached */
-    bool gone;        /* the shard has no such table, as of the last state */
+    bool gone;        /* the shard has no such table, according to its last state */
 } rp_lane;
 
 /* An entry of the schedule. */
@@ -70,7 +70,7 @@ typedef struct rp_lane_pick {
     double share; /* probability with which its shard was picked */
 } rp_lane_pick;
 
-/* Samples that a call took and returned: the next call gets them. */
+/* Samples that a call took and gave back: the next call gets them. */
 typedef struct rp_returned rp_returned;
 struct rp_returned {
     rp_returned *next;
@@ -78,7 +78,7 @@ struct rp_returned {
     rp_sample samples[];
 };
 
-/* A thread that waits. */
+/* A thread that waits for samples. */
 typedef struct rp_sampler_waiter rp_sampler_waiter;
 struct rp_sampler_waiter {
     rp_sampler *sampler;
@@ -111,13 +111,13 @@ struct rp_sampler {
     size_t turn RP_GUARDED_BY(mu); /* the lane that comes next */
     rp_lane_pick *schedule RP_GUARDED_BY(mu);
     size_t schedule_capacity, schedule_first, schedule_count RP_GUARDED_BY(mu);
-    rp_lane_pick next_pick RP_GUARDED_BY(mu); /* drawn, but its lane was full */
+    rp_lane_pick next_pick RP_GUARDED_BY(mu); /* the next entry, whose lane was full */
     bool has_next_pick RP_GUARDED_BY(mu);
     int64_t taken RP_GUARDED_BY(mu);
     rp_returned *returned RP_GUARDED_BY(mu);
     rp_sampler_waiter *first, *last RP_GUARDED_BY(mu);
     size_t inside RP_GUARDED_BY(mu);  /* threads that use the sampler: free waits for them */
-    bool is_asking RP_GUARDED_BY(mu); /* one of them calls `want` of the sources */
+    bool is_asking RP_GUARDED_BY(mu); /* one of these threads calls `want` of the sources */
     bool started RP_GUARDED_BY(mu);   /* all sources are open */
     bool closed RP_GUARDED_BY(mu);
     rp_status end RP_GUARDED_BY(mu);          /* RP_OK: not ended */
@@ -181,13 +181,14 @@ void rp_sampler_leave_locked(rp_sampler *s) RP_REQUIRES(s->mu);
 rp_status rp_sampler_begin_call(rp_sampler *s, rp_error *err);
 void rp_sampler_end_call(rp_sampler *s);
 
-/* Waits for and takes `least` to `capacity` consecutive samples. `*count` is written in every
- * case; the samples belong to the caller, whatever the status. */
+/* Waits for and takes `least` to `capacity` consecutive samples. Sets `*count` in every case;
+ * the caller owns the `*count` samples, even after an error. */
 rp_status rp_sampler_fetch(rp_sampler *s, rp_sample *out, size_t least, size_t capacity,
                            size_t *count, rp_wait wait, rp_error *err);
 /* Returns true if the sampler has ended and is not closed: no more samples will arrive. */
 bool rp_sampler_is_over(rp_sampler *s);
-/* Returns samples of rp_sampler_fetch(): the next call gets them. Takes `returned`. */
+/* Gives samples of rp_sampler_fetch() back to the sampler: the next call gets them. Takes
+ * `returned`. */
 void rp_sampler_return(rp_sampler *s, rp_returned *returned);
 
 rp_status rp_batch_check_size(const rp_sampler *s, size_t size, rp_error *err);
