@@ -22,7 +22,8 @@
  *   S2  the tail, if there is one, directly follows the last entry;
  *   S3  a chunk that has entries has the location of the last of them, and is not `stored`;
  *   S4  queued_bytes is the size of the entries from `written` on, unsynced_bytes that of the
- *       entries before it; flushed <= written <= count; put_bytes is at least their sum;
+ *       entries before it; put_bytes >= queued_bytes + unsynced_bytes; flushed <= written <=
+ *       count;
  *   S5  the segments of entries are held.
  *
  * S1 and S2 do not hold while must_replace. */

@@ -101,11 +101,12 @@ typedef struct rp_outgoing_set {
 } rp_outgoing_set;
 
 typedef struct rp_outgoing_list {
-    rp_outgoing *first, **last; /* `last` NULL stands for &first */
+    rp_outgoing *first, **last; /* `last`: where the next item is linked; NULL: &first */
 } rp_outgoing_list;
 
-/* Finds the signature of a table: RP_OK with a reference, or with NULL if it has none;
- * RP_NOT_FOUND; any other status if it is not known now. */
+/* Finds the signature of a table. RP_OK: `*out` is a reference, or NULL if the table has no
+ * signature. RP_NOT_FOUND: there is no such table. Any other status: the signature is not known
+ * now. */
 typedef rp_status rp_find_signature(void *ctx, const char *table, rp_wait wait,
                                     rp_signature **out, rp_error *err);
 
