@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What every benchmark needs: a clock, options, random numbers, the line that states a ratio.
+/* Functions for all benchmarks: a clock, options, random numbers, the line that prints a ratio.
  *
- * A benchmark compares two ways of doing one thing within one run. The two take turns, so that
- * whatever else the machine does hits both, and the best time of each counts: noise only ever
- * adds. */
+ * A benchmark compares two ways of doing the same work within one run. The two take turns, so
+ * that other load on the machine affects both. The best time of each counts, since noise only
+ * adds time. */
 #ifndef BENCH_BENCH_H
 #define BENCH_BENCH_H
 
@@ -55,13 +55,13 @@ static inline void bench_keep_seconds(bench_best *best, double seconds)
     if (best->seconds == 0 || seconds < best->seconds) best->seconds = seconds;
 }
 
-/* What took until now. */
+/* Keeps the time from `started` until now if it is the best so far. */
 static inline void bench_keep(bench_best *best, double started)
 {
     bench_keep_seconds(best, bench_seconds() - started);
 }
 
-/* Nanoseconds each, of `count` things done in the best time. */
+/* Returns nanoseconds for each of `count` operations that were done in the best time. */
 static inline double bench_ns(bench_best best, size_t count)
 {
     return best.seconds * 1e9 / (double)count;
@@ -98,7 +98,7 @@ static inline int bench_ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* A number with its unit, scaled: 39.1 M/s. */
+/* Formats a number with its unit, scaled: 39.1 M/s. */
 static inline bench_text bench_scaled(double value, const char *unit)
 {
     static const struct {
@@ -117,7 +117,7 @@ static inline bench_text bench_scaled(double value, const char *unit)
     return out;
 }
 
-/* ratio <name> <value> (ours <x> vs <peer> <y>) */
+/* Prints "ratio <name> <value> (ours <x> vs <peer> <y>)". */
 static inline void bench_ratio(const char *name, double ours, const char *peer_name,
                                double peer, const char *unit)
 {
@@ -125,7 +125,7 @@ static inline void bench_ratio(const char *name, double ours, const char *peer_n
            bench_scaled(ours, unit).text, peer_name, bench_scaled(peer, unit).text);
 }
 
-/* The same for two times of the same `count` things: how many times as fast. */
+/* Prints how many times as fast we are, from the times of both sides for `count` operations. */
 static inline void bench_ratio_time(const char *name, bench_best ours, const char *peer_name,
                                     bench_best peer, size_t count)
 {
@@ -149,20 +149,20 @@ static inline uint64_t bench_random(bench_rng *rng)
     return x * UINT64_C(0x2545f4914f6cdd1d);
 }
 
-/* In [0, 1). */
+/* Returns a random number in [0, 1). */
 static inline double bench_uniform(bench_rng *rng)
 {
     return (double)(bench_random(rng) >> 11) * 0x1p-53;
 }
 
-/* In [0, bound), bound > 0. */
+/* Returns a random number in [0, bound), bound > 0. */
 static inline size_t bench_below(bench_rng *rng, size_t bound)
 {
     return (size_t)(bench_uniform(rng) * (double)bound);
 }
 
-/* Nanoseconds of a load that needs the result of the one before, over 64 MiB in random order.
- */
+/* Measures the nanoseconds of a load whose address is the result of the load before, over 64
+ * MiB in random order. */
 static inline double bench_memory_latency_ns(void)
 {
     enum { LINE = 64 / sizeof(size_t), LINES = 1 << 20, LOADS = 1 << 20 };
@@ -181,7 +181,7 @@ static inline double bench_memory_latency_ns(void)
         for (size_t i = 0; i < LOADS; i++) at = next[at];
         bench_keep(&best, start);
     }
-    if (at == SIZE_MAX) printf("never\n"); /* so that the loads are needed */
+    if (at == SIZE_MAX) printf("never\n"); /* keeps the compiler from removing the loads */
     free(next);
     return bench_ns(best, LOADS);
 }

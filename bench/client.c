@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What does the client cost, and does it keep a server busy? One process with one client,
- * through the public API; the servers run in processes of their own, on the other half of the
+/* Measures what the client costs, and whether it keeps a server busy. One process uses one
+ * client through the public API. The servers run in other processes, on the other half of the
  * processors.
  *
  *   bench_client [--quick]          all of it
- *   bench_client PART [--quick]     local, insert, sample, append, tcp or shards alone;
- *                                   eight shards want 16 processors */
+ *   bench_client PART [--quick]     local, insert, sample, append, tcp or shards only;
+ *                                   eight shards need 16 processors */
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -69,10 +69,10 @@ static rp_client *connect_to(const server_process *servers, size_t count)
 
 typedef struct writing {
     rp_client *client;
-    double seconds; /* stop then, */
-    uint64_t limit; /* or after so many items; 0: no limit */
+    double seconds; /* stop after this time, */
+    uint64_t limit; /* or after this number of items; 0: no limit */
     size_t window;  /* items created and not confirmed, at most */
-    bool timed;     /* take the time of every append */
+    bool timed;     /* measure the time of every append */
     float *payload;
     uint64_t items;
     double *appends; /* seconds, of the latest APPENDS */
@@ -127,7 +127,7 @@ static writing new_writing(const session *s, rp_client *client)
     return w;
 }
 
-/* What the load of bench_server gets from the same server. */
+/* Returns the rate that the load generator of bench_server gets from the same server. */
 static double raw_rate(const session *s, const server_process *server, h2_kind kind)
 {
     h2_load_options options = {.port = server->port,
@@ -174,7 +174,7 @@ static void measure_insert(const session *s)
         if (rate > raw) raw = rate;
         rp_client *client = connect_to(&server, 1);
         writing w = new_writing(s, client);
-        w.seconds = s->seconds / 4; /* until it has the memory it needs */
+        w.seconds = s->seconds / 4; /* a warm-up, in which it allocates its memory */
         write_items(&w);
         w.seconds = s->seconds;
         w.items = 0;
@@ -195,7 +195,7 @@ static void measure_insert(const session *s)
     server_process_stop(&server);
 }
 
-/* How long an append holds its thread up, while chunks of 32 rows are compressed. */
+/* Measures how long an append takes while chunks of 32 rows are compressed. */
 static void measure_append(const session *s)
 {
     server_process server = run_ours(s, s->cpus.serve_count, KEPT_BYTES / SMALL);
@@ -267,7 +267,7 @@ static void measure_sample(const session *s)
     server_process_stop(&server);
 }
 
-/* Frames, and an item for every STACK of them that follow each other. */
+/* Writes frames, and an item for every STACK consecutive frames. */
 static void fill_frames(rp_client *client)
 {
     rp_trajectory_writer_options options = {
@@ -300,10 +300,10 @@ static void fill_frames(rp_client *client)
     free(frame);
 }
 
-/* How batches come into the caller's memory. */
+/* How batches are stacked into the caller's memory. */
 typedef enum way {
-    AS_THEY_COME, /* sample by sample */
-    AT_ONCE,      /* when all are there */
+    AS_THEY_COME, /* each sample when it arrives */
+    AT_ONCE,      /* when all samples have arrived */
 } way;
 
 static void stack_batch(rp_sampler *sampler, way how, void *place)
@@ -327,7 +327,7 @@ static void stack_batch(rp_sampler *sampler, way how, void *place)
     rp_batch_free(batch);
 }
 
-/* Bytes a second of batches that are stacked into one place. */
+/* Returns bytes a second of batches that are stacked into the same memory. */
 static double stack_for(rp_client *client, way how, double seconds)
 {
     rp_sampler_options options = {.table = "t0",
@@ -347,7 +347,7 @@ static double stack_for(rp_client *client, way how, double seconds)
     return (double)batches * (double)bytes / seconds;
 }
 
-/* The same bytes copied from places in random order, by one thread. */
+/* Returns bytes a second of one thread that copies the same bytes from random addresses. */
 static double copy_for(double seconds)
 {
     size_t item = (size_t)STACK * FRAME, bytes = (size_t)BATCH * item, batches = 0;
@@ -439,7 +439,7 @@ static void measure_stack_tcp(const session *s)
 
 enum { SHARDS = 8 };
 
-/* The `index`-th processor of a set, alone. */
+/* Returns a set with only the `index`-th processor of `set`. */
 static cpu_set_t only_cpu(const cpu_set_t *set, size_t index)
 {
     cpu_set_t one;
@@ -450,8 +450,8 @@ static cpu_set_t only_cpu(const cpu_set_t *set, size_t index)
     return one;
 }
 
-/* A process that writes to all shards, says when it could begin, waits to be told, and then
- * tells its rate. */
+/* Runs in a process that writes to all shards. Reports on `tell` when it is ready, waits until
+ * `hear` is closed, writes, and then reports its rate. */
 static void be_writer(const session *s, const server_process *servers, size_t shards,
                       size_t window, int tell, int hear)
 {
@@ -472,10 +472,10 @@ static void be_writer(const session *s, const server_process *servers, size_t sh
     _exit(write(tell, &rate, sizeof rate) == sizeof rate ? 0 : 1);
 }
 
-/* Inserts a second with so many servers, each of one loop on a processor of its own, and as
- * many processes that write to all of them, each with `window` items under way. The neighbour
- * of a server's processor is a writer's: where two processors are one core, as in most virtual
- * machines, a shard has a core, however many there are of them. */
+/* Returns inserts a second with `shards` servers, each of one loop on its own processor, and as
+ * many processes that write to all servers, each with `window` unconfirmed items. The processor
+ * next to a server's is a writer's. If two processors share one core, as in most virtual
+ * machines, each shard with its writer has one core, whatever the number of shards. */
 static double shards_rate(const session *s, size_t shards, size_t window)
 {
     server_process servers[SHARDS];
@@ -516,9 +516,9 @@ static double shards_rate(const session *s, size_t shards, size_t window)
     return sum;
 }
 
-/* One shard is kept busy by many items under way; what many writers have under way is more than
- * the machine's caches hold. So each number of shards is tried with many and with few, and has
- * the better for itself. */
+/* One shard needs many unconfirmed items to be busy, but the unconfirmed items of many writers
+ * exceed the machine's caches. So each number of shards is measured with many and with few, and
+ * the better rate counts. */
 static void measure_shards(const session *s)
 {
     enum { COUNTS = 4, WINDOWS = 2 };

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Batches from a server of the same host, read in its memory, against the same over TCP.
+/* Compares batches from a server of the same host that are read in its memory with the same
+ * batches over TCP.
  *
- * The server is a process of its own and serves one store on both. Items are one row of bytes
- * that do not compress; batches are stacked into the same memory again and again. */
+ * The server is another process and serves one store over both. An item is one row of
+ * incompressible bytes. All batches are stacked into the same memory. */
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -43,7 +44,7 @@ static rp_store *make_store(void)
     return store;
 }
 
-/* Serves until its input ends; says its port first. */
+/* Writes the port to `ready`, then serves until `until` is closed. */
 static void serve(int ready, int until, bool shared)
 {
     const char *const addresses[] = {"127.0.0.1:0", unix_address};
@@ -69,7 +70,7 @@ typedef struct server_process {
     int until, port;
 } server_process;
 
-static int other_until = -1; /* of the server started last */
+static int other_until = -1; /* the pipe of the server that was started last */
 
 static server_process start_server(bool shared)
 {
@@ -81,7 +82,7 @@ static server_process start_server(bool shared)
     p.pid = fork();
     if (p.pid == 0) {
         (void)close(until[1]);
-        if (other_until >= 0) (void)close(other_until); /* or that one would never end */
+        if (other_until >= 0) (void)close(other_until); /* otherwise it never ends */
         serve(ready[1], until[0], shared);
     }
     (void)close(until[0]);
@@ -198,7 +199,7 @@ static void compare_samples(rp_client *tcp, rp_client *local, size_t which, bool
     free(memory);
 }
 
-/* What it costs those who insert that their chunks lie in shared memory. */
+/* Measures how much slower inserts are if their chunks are in shared memory. */
 static void compare_inserts(size_t which, bool quick)
 {
     bench_best best[2] = {{0}, {0}};

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How fast do chunks turn into batches, and how small are they?
+/* Measures how fast chunks are decoded into batches, and how small the chunks are.
  *
- * The data is what an Atari learner reads: frames of 84 x 84 bytes, 40 to a chunk, an item
- * being any four in a row, so that items overlap and some lie across two chunks. The frames are
- * synthetic: sprites that move over a background that does not. */
+ * The data is like that of an Atari learner: frames of 84 x 84 bytes, 40 in a chunk. An item is
+ * any four consecutive frames, so items overlap, and some span two chunks. The frames are
+ * synthetic: sprites that move over a fixed background. */
 #include "chunk/chunk_api.h"
 #include "reprise/trajectory.h"
 
@@ -15,10 +15,10 @@ enum {
     FRAME = SIDE * SIDE,
     CHUNK_ROWS = 40,
     CHUNK_BYTES = CHUNK_ROWS * FRAME,
-    STACK = 4, /* frames of an item */
+    STACK = 4, /* frames in an item */
     BATCH = 256,
     BATCH_BYTES = BATCH * STACK * FRAME,
-    POOL = 4096, /* items to pick batches from */
+    POOL = 4096, /* items from which batches are picked */
     SPRITES = 8,
 };
 
@@ -45,8 +45,8 @@ static void draw_block(uint8_t *frame, int x, int y, int width, int height, uint
         memset(frame + row * SIDE + x, grey, (size_t)width);
 }
 
-/* Rows of bricks in shades of grey below a line of digits, with edges blurred as by the scaling
- * from 210 x 160, and scattered dots. */
+/* Draws the background: rows of bricks in shades of grey below a line of digits, and scattered
+ * dots. Edges are blurred, as by scaling from 210 x 160. */
 static void scene_init(scene *s, uint64_t seed)
 {
     *s = (scene){.rng = {.state = seed}};
@@ -97,7 +97,7 @@ static void scene_frame(scene *s, uint8_t *frame)
     }
 }
 
-/* `chunk_count` times 40 frames, episodes of 20 chunks each. */
+/* Makes the frames of `chunk_count` chunks, 40 each. An episode has 20 chunks. */
 static uint8_t **make_frames(size_t chunk_count)
 {
     uint8_t **frames = bench_array(chunk_count, sizeof *frames);
@@ -148,7 +148,7 @@ typedef struct dataset {
     size_t chunk_count;
     uint8_t **frames; /* borrowed */
     rp_chunk **chunks;
-    size_t starts[POOL]; /* of each item: its first frame, counted through all chunks */
+    size_t starts[POOL]; /* the first frame of each item, counted over all chunks */
     rp_trajectory *items[POOL];
 } dataset;
 
@@ -228,7 +228,8 @@ typedef struct stacking {
     bench_best warm, cold, plain;
 } stacking;
 
-/* Both read the same items and write to their own memory, in turns. */
+/* Measures decoding and memcpy() in turns. Both read the same items and write to their own
+ * memory. */
 static stacking measure_stacking(const dataset *d, int rounds)
 {
     uint8_t *ours = bench_array(BATCH_BYTES, 1), *theirs = bench_array(BATCH_BYTES, 1);
@@ -240,7 +241,7 @@ static stacking measure_stacking(const dataset *d, int rounds)
 
     bench_check(rp_decoder_new(rp_allocator_default(), (size_t)1 << 32, &warm), NULL);
     bench_check(rp_decoder_new(rp_allocator_default(), (size_t)1 << 32, &cold), NULL);
-    for (size_t i = 0; i < d->chunk_count; i++) /* all the way to the last row */
+    for (size_t i = 0; i < d->chunk_count; i++) /* decodes up to the last row */
         bench_check(rp_decoder_rows(warm, d->chunks[i], (rp_row_range){0, CHUNK_ROWS - 1, 1},
                                     ours, FRAME, NULL),
                     NULL);

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Python package against dm-reverb: the same calls, each on its own server.
+"""Compares the Python package with dm-reverb: the same calls, each to its own server.
 
-dm-reverb wants a TensorFlow and a NumPy of its own, so each side is a process with an interpreter
-of its own, and has a server in another process. The two take turns in short rounds; the best
-round of each counts, and its median is printed beside it.
+dm-reverb needs particular versions of TensorFlow and NumPy. So each side is a process with its own
+interpreter, and has a server in another process. The sides take turns in short rounds. The best
+round of each counts; the median is printed beside it.
 
     make bench BENCH=dmreverb
     python3 bench/dmreverb.py --quick insert roundtrip
@@ -30,14 +30,15 @@ FRAMES = 4
 TABLES = {"small": 500_000, "frames": 20_000}
 
 QUIET = {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "-1", "GRPC_VERBOSITY": "ERROR"}
-# dm-reverb's datasets lock a mutex that they never initialise, and need memory that is not zero
-# by chance. It costs time: only the process that runs datasets has it.
+# dm-reverb's datasets lock a mutex that they never initialise, and hang if its memory is zero.
+# These variables fill new memory with other bytes. That takes time, so only the process that runs
+# datasets has them.
 PERTURB = {"MALLOC_PERTURB_": "255", "GLIBC_TUNABLES": "glibc.malloc.tcache_count=0"}
 DATASETS = ("dataset", "atari")
 
 
 def serve(reverb):
-    """A server in this process, until the input ends."""
+    """Runs a server in this process until the input ends."""
     tables = [reverb.Table(name=name, sampler=reverb.selectors.Uniform(),
                            remover=reverb.selectors.Fifo(), max_size=size,
                            rate_limiter=reverb.rate_limiters.MinSize(1))
@@ -45,7 +46,7 @@ def serve(reverb):
     server = reverb.Server(tables)
     say(server.port)
     sys.stdin.read()
-    os._exit(0)  # stopping takes dm-reverb a while, and nobody waits for it
+    os._exit(0)  # dm-reverb takes long to stop
 
 
 def say(answer):
@@ -53,7 +54,7 @@ def say(answer):
 
 
 class Side:
-    """What one implementation does for the comparison."""
+    """The operations that are measured, with one implementation."""
 
     def __init__(self, reverb, address):
         import numpy
@@ -75,7 +76,7 @@ class Side:
         counts[index] = count
 
     def insert(self, seconds, writers=1):
-        """Items a second, made one by one."""
+        """Returns items a second that are created one by one."""
         counts, began = [0] * writers, time.monotonic()
         threads = [threading.Thread(target=self.inserter, args=(seconds, counts, i))
                    for i in range(writers)]
@@ -89,7 +90,7 @@ class Side:
         return self.insert(seconds, writers=2)
 
     def sample(self, seconds):
-        """Samples a second of Client.sample(), as everybody calls it."""
+        """Returns samples a second of Client.sample() with its default arguments."""
         client = self.reverb.Client(self.address)
         count, began = 0, time.monotonic()
         while time.monotonic() < began + seconds:
@@ -99,7 +100,7 @@ class Side:
         return count / (time.monotonic() - began)
 
     def batches(self, table, dtype, shape):
-        """Batches without end: a TrajectoryDataset, or a Dataset where there is one."""
+        """Returns an endless dataset of batches: a Dataset, or a TrajectoryDataset of dm-reverb."""
         if hasattr(self.reverb, "Dataset"):
             dataset = self.reverb.Dataset(self.reverb.Client(self.address), table, BATCH)
             return ((batch.info.keys, batch.data[0]) for batch in dataset)
@@ -115,7 +116,7 @@ class Side:
         if table not in self.iterators:
             self.iterators[table] = self.batches(table, dtype, shape)
         began = time.monotonic()
-        while time.monotonic() < began + seconds / 2:  # batches that were waiting do not count
+        while time.monotonic() < began + seconds / 2:  # batches that were prefetched do not count
             next(self.iterators[table])
         count, began = 0, time.monotonic()
         while time.monotonic() < began + seconds:
@@ -125,12 +126,12 @@ class Side:
         return count / (time.monotonic() - began)
 
     def dataset(self, seconds):
-        """Samples a second in stacked batches."""
+        """Returns samples a second in stacked batches."""
         return self.read(seconds, "small", "float32", (1, FLOATS))
 
     def scene(self):
-        """Frames without end, like those of bench/decode.c: rows of bricks and some stars, over
-        which sprites move."""
+        """Yields frames without end, like those of bench/decode.c: rows of bricks and some stars,
+        over which sprites move."""
         rng = self.np.random.default_rng(0)
         background = self.np.full((84, 84), rng.integers(60), self.np.uint8)
         for y in range(14, 38, 6):
@@ -149,7 +150,7 @@ class Side:
             place = (place + speed) % 72
 
     def fill_frames(self):
-        """Items that are stacks of frames and overlap."""
+        """Writes overlapping items, which are stacks of frames."""
         frames = self.scene()
         with self.reverb.Client(self.address).trajectory_writer(FRAMES) as writer:
             for i in range(TABLES["frames"]):
@@ -165,7 +166,7 @@ class Side:
         return self.read(seconds, "frames", "uint8", (FRAMES, 84, 84))
 
     def roundtrip(self, seconds):
-        """Seconds from one step to the confirmation of its item."""
+        """Returns the seconds from appending a step to the confirmation of its item."""
         value = self.np.random.default_rng(0).random(FLOATS, dtype=self.np.float32)
         times, end = [], time.monotonic() + seconds
         with self.reverb.Client(self.address).trajectory_writer(num_keep_alive_refs=1) as writer:
@@ -178,7 +179,7 @@ class Side:
         return sorted(times)[len(times) // 2]
 
     def mutate(self, seconds):
-        """Seconds of one mutate_priorities() with 256 keys."""
+        """Returns the seconds of one mutate_priorities() with 256 keys."""
         client = self.reverb.Client(self.address)
         updates = {}
         while len(updates) < BATCH:
@@ -193,7 +194,7 @@ class Side:
 
 
 def work(reverb, address):
-    """Does what comes on the input, a line each, until it ends."""
+    """Runs the operation in each line of the input, until the input ends."""
     side = Side(reverb, address)
     for line in sys.stdin:
         name, seconds = json.loads(line)
@@ -202,7 +203,7 @@ def work(reverb, address):
 
 
 class Process:
-    """A process of one side that is asked and answers."""
+    """A process of one side. It gets requests on its input and writes responses."""
 
     def __init__(self, python, site, *words, variables=None):
         variables = {**(QUIET if "reverb" in words else {}), **(variables or {})}
@@ -236,7 +237,7 @@ def scaled(value, unit):
     return f"{value * 1e6:.3g} u{unit}"
 
 
-# Its name, the method, whether more is better, and what we hold ourselves to.
+# Each comparison: its name, the method, whether more is better, and the ratio that we aim at.
 WORKS = [
     ("insert", "insert", True, 8), ("insert.2", "insert_2", True, 8),
     ("sample", "sample", True, 10), ("dataset", "dataset", True, 8),
@@ -252,9 +253,10 @@ def median(values):
 
 
 def compare(sides, chosen, rounds, seconds):
-    """`sides`: for each, what gives the process for a work."""
+    """Compares the sides. `sides` maps a name to a function that returns the process for an
+    operation."""
     for side in sides.values():
-        side("insert").ask("insert", 0.5)  # something to sample
+        side("insert").ask("insert", 0.5)  # so that there are items to sample
     for name, method, more, target in WORKS:
         if chosen and name not in chosen:
             continue
@@ -273,8 +275,9 @@ def compare(sides, chosen, rounds, seconds):
 
 
 def interpreters():
-    """The Python of each side, and where it finds its package. Ours is that of this process, for
-    which the package is built, or REPRISE_PYTHON, in which it is installed."""
+    """Returns the Python interpreter of each side, and the folder of its package. Ours is the
+    interpreter of this process, for which the package is built. If REPRISE_PYTHON is set, it is
+    that interpreter, in which the package is installed."""
     theirs = environment.interpreter("reverb", __file__)
     ours = os.environ.get("REPRISE_PYTHON")
     site = None if ours else environment.build_package(sys.executable, BUILD)
@@ -306,7 +309,7 @@ def main():
 
 if __name__ == "__main__":
     if sys.argv[1:2] in (["--serve"], ["--work"]):
-        OUT = os.fdopen(os.dup(1), "w")  # theirs prints on file 1 too
+        OUT = os.fdopen(os.dup(1), "w")  # dm-reverb prints on file 1, too
         os.dup2(2, 1)
         module = importlib.import_module(sys.argv[2])
         serve(module) if sys.argv[1] == "--serve" else work(module, sys.argv[3])

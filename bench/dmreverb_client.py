@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What does DeepMind's own client get from our server, and what from its own?
+"""Compares what DeepMind's own client gets from our server and from its own.
 
-One process of client code, unmodified dm-reverb in a scratch environment; the two servers are
-processes of their own that take turns, now the one first and now the other. A ratio is the median
-of the ratios of all turns: a machine that others use too changes its speed from one second to the
-next, and the client's threads have good times and bad ones with either server.
+One process runs the client: unmodified dm-reverb in a scratch environment. The two servers are
+other processes. They take turns, and alternate in which is first. A ratio is the median of the
+ratios of all turns, since the speed of a shared machine changes from one second to the next, and
+the speed of the client's threads varies with either server.
 """
 
 import argparse
@@ -46,11 +46,11 @@ def serve_theirs(port, sizes):
     server = reverb.Server(tables, port=port)
     print(server.port, flush=True)
     sys.stdin.read()
-    os._exit(0)  # stopping takes it a while, and nobody waits for it
+    os._exit(0)  # dm-reverb takes long to stop
 
 
 class Server:
-    """A server process: where it listens, and how much processor time it has used."""
+    """A server process: its address, and how much processor time it has used."""
 
     def __init__(self, name, command):
         self.name = name
@@ -75,7 +75,7 @@ class Server:
 
 @contextlib.contextmanager
 def both(size):
-    """Both servers with one table of that many items."""
+    """Starts both servers, with one table for `size` items."""
     servers = [
         Server(PEER, [sys.executable, __file__, "--serve", str(free_port()), str(size)]),
         Server("ours", [str(SERVER), "serve", "1", str(size)]),
@@ -88,7 +88,7 @@ def both(size):
 
 
 def inserter(address, payload_bytes, seconds, counts, index):
-    """Inserts for a while through one writer; the number that was confirmed goes to counts."""
+    """Inserts for a while through one writer. Stores the number of confirmed items in `counts`."""
     import numpy
     import reverb
 
@@ -119,7 +119,7 @@ def insert(server, seconds, payload_bytes=SMALL, writers=1):
 
 
 def sample(server, seconds, payload_bytes=SMALL):
-    """Client.sample(), as everybody calls it."""
+    """Measures Client.sample() with its default arguments."""
     import reverb
 
     client = reverb.Client(server.address)
@@ -158,7 +158,7 @@ class Datasets:
 
 
 def roundtrips(server, seconds):
-    """Seconds of each insert with its flush."""
+    """Returns the seconds of each insert with its flush."""
     import numpy
     import reverb
 
@@ -182,7 +182,7 @@ def scaled(value, unit):
 
 
 def ratio(name, value, ours, theirs):
-    """Prints a ratio, and what it is of."""
+    """Prints a ratio, and the values of both sides."""
     print(f"ratio dmreverb-client.{name} {value:.2f} (ours {ours} vs {PEER} {theirs})", flush=True)
 
 
@@ -194,14 +194,15 @@ def show(name, above, below, ours, theirs, text):
 
 
 class Comparison:
-    """Runs work on both servers in turn; compares what each got within a turn."""
+    """Runs work on both servers in turn, and compares the results of each turn."""
 
     def __init__(self, turns, seconds, chosen):
         self.turns, self.seconds, self.chosen = turns, seconds, chosen
         self.cpu_ratios = []
 
     def measure(self, name, servers, work):
-        """What work(server) gave in each turn: a list of theirs, one of ours. None: not wanted."""
+        """Returns the results of work(server) in each turn: a list of theirs and one of ours. None
+        if the comparison was not chosen."""
         if self.chosen and name not in self.chosen:
             return None
         results = {server.name: [] for server in servers}
@@ -243,7 +244,7 @@ class Comparison:
 
 
 def silence():
-    """The client and its server log on file 2, much and often; we keep ours for ourselves."""
+    """Discards file 2, on which the client and its server log much. sys.stderr still works."""
     sys.stderr = os.fdopen(os.dup(2), "w", buffering=1)
     with open(os.devnull, "w", encoding="utf-8") as nowhere:
         os.dup2(nowhere.fileno(), 2)
@@ -274,7 +275,7 @@ def compare(quick, chosen):
         comparison.rates("sample.400kB", servers, sample, LARGE)
         comparison.rates("dataset.400kB", servers, datasets, LARGE, batch=16)
     sys.stdout.flush()
-    os._exit(0)  # its threads do not like to be stopped
+    os._exit(0)  # stopping dm-reverb's threads may hang
 
 
 def main():

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What checkpoints cost.
+/* Measures what checkpoints cost.
  *
- *   durable.write       bytes a second of a first checkpoint, against one process that writes
- * as
- *                       many bytes to a file one after the other and syncs it
- *   durable.increment   bytes of the checkpoint after 1 % of the items were replaced, over
- * those
- *                       of the first
+ *   durable.write       bytes a second of a first checkpoint, compared with a process that
+ *                       writes the same number of bytes to a file and syncs it
+ *   durable.increment   bytes of the checkpoint after 1 % of the items were replaced, divided
+ *                       by those of the first
  *   durable.hold        the longest insert or sample while a checkpoint of a million items is
- *                       written, and how many are done meanwhile, against the time before
+ *                       written, and their rate meanwhile, compared with the time before
  *   durable.tier        durable_tier.c
  *
  * The comparison with dm-reverb's checkpoints is in durable_pause.py. */
@@ -39,7 +37,7 @@ typedef struct data {
     bench_rng rng;
 } data;
 
-/* Beside the program, so on the disk that it was built on. */
+/* Returns a path beside the program, so on the disk on which it was built. */
 static void path_of(char out[PATH_MAX + 64], const char *name)
 {
     char path[PATH_MAX];
@@ -133,7 +131,7 @@ static void insert(data *d, size_t count)
     }
 }
 
-/* Returns its bytes. */
+/* Writes a checkpoint. Returns its bytes. */
 static uint64_t checkpoint(data *d)
 {
     rp_durable_info info;
@@ -144,7 +142,7 @@ static uint64_t checkpoint(data *d)
     return info.last_checkpoint_bytes;
 }
 
-/* What this process has used of the processors. */
+/* Returns the processor time that this process has used. */
 static double cpu_seconds(void)
 {
     struct timespec now;
@@ -236,13 +234,13 @@ static void measure_increment(size_t items, rp_selector_kind remover, const char
 typedef struct load {
     data *d;
     atomic_bool stop;
-    atomic_int phase; /* 0: before, 1: while it is written */
+    atomic_int phase; /* 0: before the checkpoint, 1: while it is written */
     float *times[2];  /* microseconds, of each operation */
     size_t counts[2];
     double seconds[2];
 } load;
 
-/* Inserts and samples by turns, one at a time. */
+/* Inserts and samples in turn, one item at a time. */
 static void *work(void *ctx)
 {
     load *l = ctx;

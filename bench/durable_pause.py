@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a checkpoint holds up: the same load on dm-reverb's server and on ours.
+"""Measures how long a checkpoint delays inserts, with the same load on dm-reverb's server and ours.
 
-Each side has a server in a process of its own with 200,000 items of 400 B, and dm-reverb's client
-in another. One writer inserts without a pause, one item at a time, each confirmed; a call asks for
-a checkpoint, three times. What counts is the longest insert that a checkpoint fell into. The two
-sides take turns.
+Each side has a server process with 200,000 items of 400 B, and dm-reverb's client in another
+process. One writer inserts without a pause, one item at a time, and waits until it is confirmed.
+Meanwhile a checkpoint is requested three times. The longest insert during a checkpoint counts. The
+two sides take turns.
 
     make bench BENCH=durable
     python3 bench/durable_pause.py --quick
@@ -32,7 +32,7 @@ ITEMS, FLOATS = 200_000, 100
 
 
 def serve(reverb, folder):
-    """dm-reverb's server, until the input ends."""
+    """Runs dm-reverb's server until the input ends."""
     table = reverb.Table(name="t", sampler=reverb.selectors.Uniform(),
                          remover=reverb.selectors.Fifo(), max_size=ITEMS,
                          rate_limiter=reverb.rate_limiters.MinSize(1))
@@ -76,7 +76,8 @@ class Side:
                 self.times.append((began, time.perf_counter()))
 
     def pause(self, seconds):
-        """The longest insert within a checkpoint, how long that took, and the longest without."""
+        """Returns the longest insert during a checkpoint, the time of that checkpoint, and the
+        longest insert without one."""
         self.stop.clear()
         self.times = []
         thread = threading.Thread(target=self.insert)
@@ -167,13 +168,13 @@ def main():
     parser.add_argument("--quick", action="store_true")
     options = parser.parse_args()
     print(f"# what a checkpoint holds up{' (quick)' if options.quick else ''}", flush=True)
-    python = environment.interpreter("reverb", __file__)  # or ends here
+    python = environment.interpreter("reverb", __file__)  # or ends the program
     compare(python, 1 if options.quick else 3, ITEMS // 10 if options.quick else ITEMS)
 
 
 if __name__ == "__main__":
     if sys.argv[1:2] in (["--serve"], ["--work"]):
-        OUT = os.fdopen(os.dup(1), "w")  # theirs prints on file 1 too
+        OUT = os.fdopen(os.dup(1), "w")  # dm-reverb prints on file 1, too
         os.dup2(2, 1)
         module = importlib.import_module(sys.argv[2])
         serve(module, sys.argv[3]) if sys.argv[1] == "--serve" else work(module, sys.argv[3])

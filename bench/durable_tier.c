@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A table of four times max_memory, sampled uniformly by four threads in batches, against as
- * many threads as the disk tier has that do nothing but pread at random.
+/* A table of four times max_memory, sampled uniformly by four threads in batches, compared with
+ * threads that only call pread() at random offsets. There are as many of these as the disk tier
+ * has.
  *
- * Both read the same files in pieces of the same size, both through the page cache, as records
- * begin anywhere and O_DIRECT wants multiples of a sector; and for both a thread drops these
- * files from the page cache all the while, so that it is the disk that is read. What counts for
- * us is what the tier read from disk, not what it had in memory. The two take turns, and the
- * best of each counts. */
+ * Both read the same files in pieces of the same size. Both read through the page cache, since
+ * records begin at any offset and O_DIRECT needs multiples of a sector. Meanwhile a thread
+ * drops these files from the page cache, so that the disk is read. For our side only the bytes
+ * that the tier reads from disk count, not those that it has in memory. The two take turns, and
+ * the best of each counts. */
 #include "durable_tier.h"
 
 #include <dirent.h>
@@ -26,7 +27,7 @@ enum {
     ITEM_BYTES = 16 << 10,
     SAMPLERS = 4,
     BATCH = 64,
-    READERS = 16, /* what the tier has */
+    READERS = 16, /* as many as the tier has */
     MAX_FILES = 64,
     DROP_EVERY_NS = 20000000,
 };
@@ -177,7 +178,7 @@ static void *read_at_random(void *arg)
     return NULL;
 }
 
-/* Bytes a second while `count` threads run that, and one drops pages. */
+/* Returns bytes a second while `count` threads run `run`, and one thread drops pages. */
 static double measure(tier_bench *b, void *(*run)(void *arg), size_t count)
 {
     pthread_t threads[READERS + 1];

@@ -4,8 +4,8 @@
 
 #include <stdbool.h>
 
-/* A table four times as large as memory, sampled uniformly, against reading the same files at
- * random: prints `ratio durable.tier`. Makes `directory` and removes it. */
+/* Compares samples from a table four times as large as memory with random reads of the same
+ * files. Prints `ratio durable.tier`. Creates `directory` and removes it. */
 void bench_durable_tier(const char *directory, bool quick);
 
 #endif

@@ -10,8 +10,9 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 
 
 def interpreter(name, script):
-    """The interpreter of an environment. Where that cannot be made, says so and ends well: not
-    every machine has dm-reverb, or a way to the package index."""
+    """Returns the interpreter of an environment. If the environment cannot be made, prints the
+    reason and ends with status 0: not every machine can have dm-reverb or reach the package index.
+    """
     made = subprocess.run([sys.executable, ROOT / "tools" / "peers.py", name],
                           capture_output=True, text=True, check=False)
     if made.returncode != 0:
@@ -27,7 +28,8 @@ def run_inside(name, script, arguments, variables):
 
 
 def build_package(python, where):
-    """Builds the Python package for an interpreter; the folder that it can be imported from."""
+    """Builds the Python package for an interpreter. Returns the folder from which it is imported.
+    """
     site = where / "site"
     path = f"{pathlib.Path(python).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
     meson = "/usr/bin/meson" if os.path.exists("/usr/bin/meson") else "meson"

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What does a client on Python's grpcio get from our server, and what from a bare echo server of
-its own library?
+"""Compares what a client on Python's grpcio gets from our server and from an echo server on grpcio.
 
-The echo server, also grpcio, understands nothing: it says each message it hears on InsertStream,
-and on SampleStream it gives one prepared response after another. Messages go in and out as bytes,
-so that no protobuf code is measured.
+The echo server parses nothing. On InsertStream it sends back each message that it receives; on
+SampleStream it sends a prepared response repeatedly. Messages are bytes on both sides, so that no
+protobuf code is measured.
 """
 
 import argparse
@@ -26,8 +25,8 @@ SERVER = ROOT / "build" / "release" / "bench" / "bench_server"
 SERVICE = "deepmind.reverb.ReverbService"
 PEER = "grpcio echo"
 FLOATS = 100
-RESPONSE_SAMPLES = 64  # in a response of the echo server
-AHEAD = 64             # inserts that wait for their confirmation
+RESPONSE_SAMPLES = 64  # samples in a response of the echo server
+AHEAD = 64             # the number of unconfirmed inserts
 UNLIMITED = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)]
 
 
@@ -92,12 +91,12 @@ def read_varint(data, at):
 
 
 def count_entries(response):
-    """Samples in a response: each is one entry here, and names its table once."""
+    """Returns the number of samples in a response. Each is one entry and names its table once."""
     return response.count(part(2, b"t0"))
 
 
 def count_keys(response):
-    """Keys in an answer to inserts; the echo of a request is one."""
+    """Returns the number of keys in a response to inserts. The echo of a request counts as one."""
     if response[0] != 0x0A or len(response) > FLOATS * 4:
         return 1
     size, at = read_varint(response, 1)
@@ -110,7 +109,7 @@ def payload_of(floats):
 
 
 def serve_echo():
-    """Runs until the input ends."""
+    """Runs the echo server until the input ends."""
     import grpc
 
     response = sample_response(payload_of(FLOATS))
@@ -157,7 +156,7 @@ class Server:
 
 
 class Requests:
-    """What goes out on a stream: whatever is put in, until None."""
+    """A queue of the requests for a stream. None ends the stream."""
 
     def __init__(self):
         self.waiting = queue.SimpleQueue()
@@ -173,7 +172,7 @@ KEYS = iter(range(1 << 32, 1 << 62))
 
 
 def insert(server, seconds):
-    """Inserts a second, one in a request, a number of them on their way."""
+    """Returns inserts a second: one in each request, with AHEAD of them unconfirmed."""
     requests, payload = Requests(), payload_of(FLOATS)
     answers = server.call("InsertStream", requests)
     began, sent, confirmed = time.monotonic(), 0, 0
@@ -191,7 +190,7 @@ def insert(server, seconds):
 
 
 def sample(server, seconds):
-    """Samples a second, asked for in good time."""
+    """Returns samples a second, which are requested early enough that the server is never idle."""
     requests, wanted = Requests(), 64 * RESPONSE_SAMPLES
     answers = server.call("SampleStream", requests)
     began, asked, got = time.monotonic(), 0, 0
@@ -209,7 +208,7 @@ def sample(server, seconds):
 
 
 def roundtrip(server, seconds):
-    """One over the median time of an insert and its answer."""
+    """Returns the inverse of the median time from an insert to its response."""
     requests, payload, times = Requests(), payload_of(FLOATS), []
     answers = server.call("InsertStream", requests)
     end = time.monotonic() + seconds
@@ -237,8 +236,8 @@ def ratio(name, value, ours, theirs):
 
 
 def measure(work, servers, turns, seconds):
-    """The median of the ratios of all turns, and the medians of both sides: a machine that others
-    use too changes its speed from one second to the next."""
+    """Returns the median of the ratios of all turns, and the medians of both sides. Ratios are
+    taken within a turn, since the speed of a shared machine changes from second to second."""
     rates = {server.name: [] for server in servers}
     for turn in range(turns):
         for server in servers if turn % 2 == 0 else reversed(servers):

@@ -15,15 +15,15 @@
 enum {
     MAX_THREADS = 64,
     EVENTS = 64,
-    AHEAD_BYTES = 32 << 20,  /* of samples, for all connections together, */
-    REQUEST_BYTES = 2 << 20, /* and for one request */
-    LINGER_SECONDS = 30, /* for a server to answer what is outstanding when the time is up */
+    AHEAD_BYTES = 32 << 20,  /* samples requested ahead, of all connections together */
+    REQUEST_BYTES = 2 << 20, /* samples of one request */
+    LINGER_SECONDS = 30, /* how long to wait for outstanding responses when the time is up */
 };
 
 typedef struct load {
     h2_load_options options;
     h2_shape shape;
-    atomic_size_t connected; /* threads that are */
+    atomic_size_t connected; /* threads whose connections are open */
     atomic_bool stop;
 } load;
 
@@ -33,10 +33,10 @@ typedef struct worker {
     size_t index;
     h2_stream *streams;
     size_t stream_count, open;
-    uint64_t done; /* of all streams */
+    uint64_t done; /* items of all streams */
     int epoll;
     uint8_t *scratch;
-    _Atomic uint64_t items; /* `done` for others to see */
+    _Atomic uint64_t items; /* a copy of `done` for other threads */
     _Alignas(64) char apart;
 } worker;
 
@@ -107,7 +107,7 @@ static void give_turn(worker *w, h2_stream *stream, uint32_t events)
     bool lives = h2_stream_turn(stream, (events & ~(uint32_t)EPOLLOUT) != 0, w->scratch);
 
     w->done += stream->done - before;
-    atomic_store_explicit(&w->items, w->done, memory_order_relaxed); /* only a figure */
+    atomic_store_explicit(&w->items, w->done, memory_order_relaxed); /* only a statistic */
     if (!lives) {
         end_stream(w, stream);
     } else if (stream->wants_out != h2_stream_wants_turn(stream)) {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Load for a server that speaks Reverb's streams: many connections on few threads, messages
- * built before, so that one core of load keeps one core of server busy.
+/* A load generator for servers with Reverb's streams: many connections on few threads. Messages
+ * are built in advance, so that one core of load keeps one core of the server busy.
  *
- * What it gets is checked: each insert must be confirmed exactly once, each stream must end
- * with the status OK and all that was asked for, and some of the samples are looked at byte by
- * byte. A run that fails any of it ends the program. */
+ * The responses are checked: each insert must be confirmed exactly once, each stream must end
+ * with the status OK after all requested samples, and some of the samples are compared byte by
+ * byte. A run in which a check fails ends the program. */
 #ifndef BENCH_H2_LOAD_H
 #define BENCH_H2_LOAD_H
 
@@ -14,51 +14,51 @@
 #include <stdint.h>
 #include <time.h>
 
-/* Requests for small samples ask for a multiple of so many. */
+/* The number of small samples in a request is a multiple of this. */
 enum { H2_FEW_SAMPLES = 64 };
 
 typedef enum h2_kind {
-    H2_INSERT = 0,    /* as many items as the server takes */
-    H2_SAMPLE = 1,    /* as many as it gives */
-    H2_ROUNDTRIP = 2, /* one item, wait for its confirmation, and again */
+    H2_INSERT = 0,    /* insert as many items as the server accepts */
+    H2_SAMPLE = 1,    /* sample as many items as the server sends */
+    H2_ROUNDTRIP = 2, /* insert one item, wait for its confirmation, repeat */
 } h2_kind;
 
-/* Zero-initialise it; what is 0 has the default of the comment. */
+/* Zero-initialise it. A field that is 0 has the default after the colon of its comment. */
 typedef struct h2_load_options {
-    int port; /* of 127.0.0.1 */
+    int port; /* on 127.0.0.1 */
     h2_kind kind;
-    size_t payload_bytes;  /* of an item: 400 */
-    size_t items;          /* in one insert request: as many as fit into 32 KiB */
-    size_t table_count;    /* "t0" and so on, in turn: 1 */
-    size_t connections;    /* 1 */
-    size_t threads;        /* 1 */
-    size_t samples;        /* asked for at once, four times: up to 2 MiB, less if there are many
-                              connections */
-    const cpu_set_t *cpus; /* where the threads run: anywhere */
-    double warm_seconds, seconds; /* 0.2 and 1 */
-    uint64_t item_limit;  /* stop after about so many, however long it takes: no limit */
-    bool yardstick;       /* the server is one: a roundtrip is an echo */
-    clockid_t server_cpu; /* of the server's process; 0: not read */
+    size_t payload_bytes;  /* bytes of an item: 400 */
+    size_t items;          /* items in one insert request: as many as fit into 32 KiB */
+    size_t table_count;    /* number of tables "t0", "t1", ..., used in turn: 1 */
+    size_t connections;    /* default: 1 */
+    size_t threads;        /* default: 1 */
+    size_t samples;        /* in one request, of which four are open: up to 2 MiB, less if there
+                              are many connections */
+    const cpu_set_t *cpus; /* processors of the threads: all */
+    double warm_seconds, seconds; /* of warm-up, and of measuring: 0.2 and 1 */
+    uint64_t item_limit;  /* stop after about this number, however long it takes: no limit */
+    bool yardstick;       /* the server is a yardstick: a roundtrip is an echo */
+    clockid_t server_cpu; /* clock of the server's process; 0: not read */
 } h2_load_options;
 
-/* Of the time after warming up, unless there is an item limit. */
+/* The results of the time after the warm-up; with an item limit, of the whole run. */
 typedef struct h2_load_result {
     double seconds;
     uint64_t items;
-    uint64_t total;    /* the same from the first to the last */
-    uint64_t checked;  /* samples that were looked at */
-    double server_cpu; /* seconds */
-    double load_cpu;   /* seconds, of the load's threads */
-    double others;     /* processors that neither of the two used, but other programs */
+    uint64_t total;                 /* items of the whole run */
+    uint64_t checked;               /* samples that were compared */
+    double server_cpu;              /* seconds */
+    double load_cpu;                /* seconds, of the load's threads */
+    double others;                  /* processors that other programs used */
     double p50_us, p99_us, p999_us; /* of roundtrips */
 } h2_load_result;
 
 h2_load_result h2_load_run(const h2_load_options *options);
 
-/* What a request carries when `items` is left open. */
+/* Returns the number of items in a request if `items` is 0. */
 size_t h2_load_default_items(size_t payload_bytes);
 
-/* A blocking connection to the port of 127.0.0.1. */
+/* Opens a blocking connection to the port on 127.0.0.1. */
 int h2_load_connect(int port);
 
 #endif

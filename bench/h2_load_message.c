@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Messages are written backwards in thought only: the size of a sub-message stands before it,
- * so each is built in a buffer of its own and then appended. That is slow and happens once. */
+/* The size of a sub-message is before its bytes. So each sub-message is built in its own buffer
+ * and then appended. This is slow, but happens only once. */
 #include "h2_load_message.h"
 
 #include <stdio.h>
@@ -16,7 +16,7 @@
 
 static inline uint64_t inverse(uint64_t factor)
 {
-    uint64_t x = factor; /* right in the lowest three bits */
+    uint64_t x = factor; /* correct in the lowest three bits */
 
     for (int i = 0; i < 5; i++) x *= 2 - factor * x;
     return x;
@@ -26,7 +26,7 @@ uint64_t h2_key(uint64_t number)
 {
     uint64_t x = (number * FACTOR_1) & KEY_MASK;
 
-    x ^= x >> 32; /* its own inverse below 2^64 */
+    x ^= x >> 32; /* this step is its own inverse */
     return ((x * FACTOR_2) & KEY_MASK) | KEY_TOP;
 }
 
@@ -125,7 +125,7 @@ static size_t put_table(h2_bytes *out, unsigned field, size_t table)
     return (size_t)size;
 }
 
-/* What stands before the bytes of a snappy block that is one literal. */
+/* Appends the header of a snappy block that consists of one literal. */
 static void put_snappy_literal(h2_bytes *out, size_t size)
 {
     uint8_t length[4] = {(uint8_t)(size - 1), (uint8_t)((size - 1) >> 8),
@@ -137,8 +137,8 @@ static void put_snappy_literal(h2_bytes *out, size_t size)
     put(out, length, bytes);
 }
 
-/* A ChunkData without its end: all up to the payload, whose size must follow. `after` is what
- * comes after the payload. */
+/* Writes a ChunkData up to the payload to `chunk`; the caller appends the size of the payload.
+ * Writes the bytes that follow the payload to `after`. */
 static void put_chunk_start(h2_bytes *chunk, h2_bytes *after, const h2_shape *shape,
                             uint64_t key)
 {
@@ -218,7 +218,7 @@ static void prefix_end(h2_bytes *out, size_t began, size_t more)
 typedef struct builder {
     h2_batch *batch;
     const h2_shape *shape;
-    size_t own_from; /* where the piece begins that is being written */
+    size_t own_from; /* the start of the piece that is being written */
 } builder;
 
 static void end_own_piece(builder *b)
@@ -231,7 +231,7 @@ static void end_own_piece(builder *b)
     b->own_from = batch->own.size;
 }
 
-/* The place of `key` in the bytes from `from` on, which hold it. */
+/* Returns the offset of `key` in the bytes from `from` on, which contain it. */
 static size_t find_key(const h2_bytes *bytes, size_t from, uint64_t key)
 {
     uint8_t wanted[H2_KEY_BYTES];
@@ -241,7 +241,7 @@ static size_t find_key(const h2_bytes *bytes, size_t from, uint64_t key)
     return from;
 }
 
-/* Returns how many payload bytes are not among the own ones. */
+/* Appends a chunk. Returns how many bytes of its payload are shared, not copied. */
 static size_t build_chunk(builder *b, size_t item, uint64_t key)
 {
     const h2_shape *shape = b->shape;
@@ -409,7 +409,7 @@ const uint8_t *h2_read_field(const uint8_t *at, const uint8_t *end, h2_field *fi
     return at + size;
 }
 
-/* The bytes of the last field of this number, or nothing. */
+/* Returns the last field with this number, or an empty field. */
 static h2_field find(h2_field in, unsigned number)
 {
     const uint8_t *at = in.data, *end = at == NULL ? at : at + in.value;

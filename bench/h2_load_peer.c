@@ -11,12 +11,12 @@
 #include "bench.h"
 
 enum {
-    SMALL = 2 * H2_COPY_FRAME + (32 << 10), /* the small buffer, with room for control frames */
-    TURN_BYTES = 4 << 20,                   /* read before others have their turn */
-    /* Read beside what has its place: enough to learn where the next large message belongs, and
-     * little of it that must then be copied there. */
+    SMALL = 2 * H2_COPY_FRAME + (32 << 10), /* buffer of copied data and control frames */
+    TURN_BYTES = 4 << 20,                   /* read in one turn */
+    /* Bytes read in addition to those that are read directly to their place(): enough for the
+     * header of the next large message, and little of its data, which must then be copied. */
     BESIDE_BYTES = 16 << 10,
-    BATCH_BYTES = 1 << 20, /* written at once */
+    BATCH_BYTES = 1 << 20, /* written by one writev() */
 };
 
 void h2_peer_init(h2_peer *peer, int fd, void *owner)
@@ -63,7 +63,7 @@ void h2_peer_copy(h2_peer *peer, const void *data, size_t size)
     h2_peer_put(peer, to, size);
 }
 
-/* True if another frame might not fit. */
+/* True if the queue may have no space for another frame. */
 static bool is_full(const h2_peer *peer)
 {
     return peer->queued >= BATCH_BYTES || peer->piece_count > H2_FRAME_PIECES ||

@@ -64,7 +64,7 @@ static void begin_field(h2_samples *s, unsigned tag, size_t head, uint64_t value
     }
 }
 
-/* Reads one prefix or tag, and returns what follows it; NULL if it is not whole. */
+/* Reads one prefix or tag. Returns the address after it, or NULL if it is incomplete. */
 static const uint8_t *step(h2_samples *s, const uint8_t *at, const uint8_t *end)
 {
     const uint8_t *after;
@@ -83,7 +83,7 @@ static const uint8_t *step(h2_samples *s, const uint8_t *at, const uint8_t *end)
     return after;
 }
 
-/* An entry has come to its end. */
+/* Counts an entry that is complete, and checks it if it was collected. */
 static void end_entry(h2_samples *s)
 {
     if (!s->checking) return;
@@ -101,7 +101,7 @@ static const uint8_t *skip_some(h2_samples *s, const uint8_t *at, const uint8_t 
     return at + n;
 }
 
-/* What was carried over and the first of the new bytes are one prefix or tag. */
+/* Reads a prefix or tag whose first bytes are in `carry`. */
 static const uint8_t *step_carried(h2_samples *s, const uint8_t *at, const uint8_t *end)
 {
     while (at != end && s->carry_size < sizeof s->carry) {

@@ -8,11 +8,11 @@
 
 enum {
     BATCH_BYTES = 256 << 10,
-    CROWD = 16, /* connections from which on batches are smaller */
+    CROWD = 16, /* with this number of connections or more, batches are smaller */
     CROWD_BATCH_BYTES = 64 << 10,
-    AHEAD_BYTES = 64 << 20, /* of all connections together */
-    CHECK_BYTES = 16 << 20, /* a sample is looked at once in so many bytes */
-    CHECK_SAMPLES = 1024,   /* or samples */
+    AHEAD_BYTES = 64 << 20, /* unconfirmed inserts of all connections together */
+    CHECK_BYTES = 16 << 20, /* one sample is checked in this number of bytes, */
+    CHECK_SAMPLES = 1024,   /* or in this number of samples */
 };
 
 static bool is_sampling(const h2_stream *s)
@@ -32,7 +32,7 @@ static void resume(h2_stream *s)
     nghttp2_session_resume_data(s->peer.session, s->id);
 }
 
-/* Numbers the next batch of inserts if there is to be one. */
+/* Sets the keys of the next batch of inserts, if one may be sent. */
 static void fill_batch(h2_stream *s)
 {
     size_t count = s->batch.item_count;
@@ -62,7 +62,7 @@ static void ask(h2_stream *s)
     }
 }
 
-/* Everything written so far may be overwritten. */
+/* All queued bytes are written, so the batch may be overwritten. */
 static void on_drained(h2_peer *peer)
 {
     h2_stream *s = peer->owner;
@@ -158,8 +158,8 @@ static void end_roundtrip(h2_stream *s)
     s->latencies[s->latency_count++] = bench_seconds() - s->began;
 }
 
-/* An InsertStreamResponse: field 1 has keys. A yardstick knows none; its field 2 is the number
- * of requests that it got, and its echo is the request. */
+/* Reads an InsertStreamResponse: field 1 has keys. A yardstick does not know keys: its field 2
+ * is the number of requests that it has received. The response to an echo is the request. */
 static void read_answer(h2_stream *s, const uint8_t *at, size_t size)
 {
     const uint8_t *end = at + size;
@@ -187,7 +187,7 @@ static void read_answer(h2_stream *s, const uint8_t *at, size_t size)
     if (s->options->kind == H2_ROUNDTRIP && s->done == s->sent) end_roundtrip(s);
 }
 
-/* Puts messages together; an answer is small. */
+/* Collects the bytes of responses, which are small, and reads each response. */
 static void read_answers(h2_stream *s, const uint8_t *data, size_t size)
 {
     h2_bytes *all = &s->answer;
@@ -239,7 +239,7 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
     (void)frame;
     (void)flags;
     if (name_size == 11 && memcmp(name, "grpc-status", 11) == 0) {
-        s->status = atoi((const char *)value); /* nghttp2 ends it with a 0 */
+        s->status = atoi((const char *)value); /* nghttp2 terminates it with a 0 */
     } else if (name_size == 12 && memcmp(name, "grpc-message", 12) == 0 && value_size > 0) {
         fail(s, (const char *)value);
     }

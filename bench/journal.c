@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a journal costs: inserts of 400 byte items in batches of 128, by one thread and by two,
- * without a journal, with one that is handed to the kernel, and with one that is synced, in the
- * present directory. Every call returns when what it inserted is as safe as the mode says.
+/* Measures what a journal costs. One thread or two insert items of 400 bytes in batches of 128:
+ * without a journal, with a journal that is written to the kernel, and with one that is synced.
+ * The journal is in the current directory. Every call returns when its items are as safe as the
+ * mode says.
  *
- * The items are made before the clock runs: what is measured is the table and the journal. */
+ * The items are made in advance, so that only the table and the journal are measured. */
 #include <ftw.h>
 #include <pthread.h>
 #include <unistd.h>
@@ -67,7 +68,8 @@ static void *insert(void *arg)
     return NULL;
 }
 
-/* Seconds for `count` items by each of `threads`. mode < 0: nothing durable at all. */
+/* Returns the seconds in which each of `threads` threads inserts `count` items. mode < 0:
+ * without a journal. */
 static double run(int mode, size_t threads, size_t count)
 {
     rp_spec spec = {"x", RP_UINT8, {.rank = 1, .dims = {ITEM_BYTES}}};

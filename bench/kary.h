@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A K-ary sum tree in plain C for any K that is a power of two: what Zhang et al. (2021),
- * section IV-C, describe, with float64 sums. Siblings lie together, and start at a cache line
- * where they fill one. For the sweep over K of their figure 9. */
+/* A K-ary sum tree in plain C for any K that is a power of two, as in section IV-C of Zhang et
+ * al. (2021), with float64 sums. Siblings are adjacent. If they fill a cache line, they start
+ * at one. For the sweep over K of figure 9 of the paper. */
 #ifndef BENCH_KARY_H
 #define BENCH_KARY_H
 
@@ -11,7 +11,7 @@ enum { KARY_MAX_LEVELS = 32 };
 
 typedef struct kary_tree {
     unsigned shift;                  /* K = 1 << shift */
-    int level_count;                 /* level 0 holds the leaves, the last one a single group */
+    int level_count;                 /* level 0 has the leaves, the last level a single group */
     double *levels[KARY_MAX_LEVELS]; /* padded to whole groups of K */
     size_t group_counts[KARY_MAX_LEVELS];
 } kary_tree;
@@ -59,7 +59,7 @@ static inline double kary_total(const kary_tree *tree)
     return kary_sum(tree, tree->level_count - 1, 0);
 }
 
-/* Brings all sums up to date after the leaves were written directly. */
+/* Recomputes all sums after the leaves were written directly. */
 static inline void kary_fill(kary_tree *tree)
 {
     for (int level = 1; level < tree->level_count; level++)
@@ -78,7 +78,7 @@ static inline void kary_set(kary_tree *tree, size_t leaf, double weight)
     }
 }
 
-/* As in the paper's Algorithm 2. */
+/* Sets a weight as in Algorithm 2 of the paper. */
 static inline void kary_set_by_difference(kary_tree *tree, size_t leaf, double weight)
 {
     double difference = weight - tree->levels[0][leaf];

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Figures 5, 6 and 7 of the Reverb paper (Cassirer et al. 2021), for our server.
 
-Runs `bench_server figures`, which has the load and the server on this one machine, and writes
-build/paper/figures.csv and build/paper/figures.svg. With --csv FILE only draws what is in there.
+Runs `bench_server figures`, with the load and the server on this machine, and writes
+build/paper/figures.csv and build/paper/figures.svg. With --csv FILE it only draws that file.
 """
 
 import argparse
@@ -16,7 +16,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 SERVER = ROOT / "build" / "release" / "bench" / "bench_server"
 FOLDER = ROOT / "build" / "paper"
 
-# Panels: title, figure, column of the CSV, unit, what tells the curves apart.
+# Panels: title, figure, column of the CSV, unit, and the column by which curves differ.
 PANELS = [
     ("5a  inserts", "5", "items_per_s", "items/s", "payload_bytes"),
     ("5b  inserts", "5", "bytes_per_s", "bytes/s", "payload_bytes"),
@@ -40,7 +40,7 @@ def measure(quick, path):
 
 
 def curves(rows, figure, column, key):
-    """{name of a curve: [(clients, value)]}, in the order of the file."""
+    """Returns {name of a curve: [(clients, value)]}, in the order of the file."""
     found = {}
     for row in rows:
         if row["figure"] == figure:
@@ -50,7 +50,7 @@ def curves(rows, figure, column, key):
 
 
 def short(value):
-    """A round number in few letters."""
+    """Formats a round number with a suffix: 1000 is 1k."""
     for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if value >= size:
             return f"{value / size:g}{letter}"
@@ -64,14 +64,14 @@ def label(key, value):
 
 
 class Panel:
-    """One plot: clients to the right; upwards powers of ten, or where all curves lie within one
-    of them, everything from 0."""
+    """One plot. The x axis is the number of clients. The y axis is logarithmic; if all curves are
+    within a factor of ten, it is linear and starts at 0."""
 
     def __init__(self, found, column, row):
         values = [v for points in found.values() for _, v in points]
         self.low = 10 ** math.floor(math.log10(min(values)))
         self.high = 10 ** math.ceil(math.log10(max(values)))
-        self.step = 0  # between lines; 0: a factor of ten
+        self.step = 0  # between grid lines; 0: a factor of ten
         if self.high <= self.low * 10 or max(values) < 10 * min(values):
             self.low, self.step = 0, 10 ** math.floor(math.log10(max(values))) / 2
             self.high = math.ceil(max(values) / self.step) * self.step
@@ -112,8 +112,7 @@ class Panel:
             yield f'<circle cx="{self.x(c):.1f}" cy="{self.y(v):.1f}" r="2.4" fill="{colour}"/>'
 
     def names(self, ends):
-        """The names of curves, (last value, colour, name), at their ends but never on each
-        other."""
+        """Draws the names of curves, (last value, colour, name), at their ends without overlap."""
         lowest = self.y0 - 100.0
         for value, colour, name in sorted(ends, reverse=True):
             lowest = max(lowest + 13, self.y(value) + 4)

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How fast is reprise.ReplayBuffer beside the replay buffers that people use in Python?
+"""Compares reprise.ReplayBuffer with other replay buffers for Python.
 
-One process, one thread. A million transitions of two observations of 84 float32, an action, a
-reward and a flag; 64 are added, 256 sampled with importance weights, 256 given new priorities in
-one call each. Every peer takes turns with ours, round by round, and is compared with the best
-round of ours among those turns; the smallest of these ratios is the one that is printed as such.
-The peers come from the package index into a scratch environment; what cannot be installed is left
-out.
+One process, one thread. A buffer has a million transitions: two observations of 84 float32, an
+action, a reward and a flag. One call adds 64 transitions, samples 256 with importance weights, or
+sets 256 priorities. Each peer takes turns with ours, round by round, and its best round is compared
+with our best round of those turns. The smallest of these ratios is printed as the ratio. The peers
+are installed from the package index into a scratch environment; a peer that cannot be installed is
+left out.
 """
 
 import argparse
@@ -29,7 +29,7 @@ ADD, SAMPLE, WIDTH = 64, 256, 84
 
 
 #
-# Each has fill(rows), add(), sample(), which returns what update() wants, and update(drawn).
+# Each buffer has fill(rows), add(), sample(), and update(drawn), which takes a result of sample().
 
 class Ours:
     name, prioritized, most = "ours", True, None
@@ -188,7 +188,7 @@ PEERS = [Cpprb, TorchRL, Tianshou, StableBaselines3, RLlib]
 
 
 def rounds_of(work, seconds, best, key):
-    """Runs `work` for a while, in sets of a few; the fastest set counts."""
+    """Runs `work` for `seconds`, in groups of a few calls. The fastest group counts."""
     end = time.perf_counter() + seconds
     while True:
         began = time.perf_counter()
@@ -201,7 +201,7 @@ def rounds_of(work, seconds, best, key):
 
 
 class Measured:
-    """A buffer with a million transitions, and its best times, in us a call."""
+    """A buffer with a million transitions, and its best times, in us for each call."""
 
     def __init__(self, kind, capacity, data, priorities):
         self.kind = kind
@@ -210,15 +210,15 @@ class Measured:
         self.buffer.fill(self.rows)
         self.priorities = priorities = self.buffer.as_it_likes_them(priorities)
         self.best = {}
-        if kind.prioritized:  # so that priorities differ, as they do after a while
+        if kind.prioritized:  # so that priorities differ, as in a buffer that was used
             for i in range(1000 if kind.most is None else 50):
                 self.buffer.update(self.buffer.sample(), priorities[i % len(priorities)])
 
     def run(self, operation, seconds):
         buffer = self.buffer
         if operation == "update":
-            # Neither rows nor priorities are the same soon again: some trees stop where nothing
-            # changes.
+            # Rows and priorities repeat only after many calls: some trees skip updates that change
+            # nothing.
             drawn = itertools.cycle([buffer.sample() for _ in range(100)])
             priorities = itertools.cycle(self.priorities)
             rounds_of(lambda: buffer.update(next(drawn), next(priorities)), seconds, self.best,
@@ -228,7 +228,7 @@ class Measured:
 
 
 def take_turns(ours, peer, rounds, seconds):
-    """The best times of ours meanwhile: as many rounds as the peer's, at the same time."""
+    """Runs rounds of ours and of the peer in turn. Returns our best times of these rounds."""
     ours.best = {}
     for _ in range(rounds):
         for operation in ("add", "sample", "update"):
@@ -247,7 +247,7 @@ def show(measured, name, best):
 
 
 def ratios(pairings, suffix=""):
-    """Of pairings of a peer's name with its best times and those of ours beside it."""
+    """Prints the ratios. A pairing is a peer's name, its best times, and ours of the same turns."""
     for operation in ("add", "sample", "update"):
         found = [(theirs[operation] / ours[operation], name, theirs[operation], ours[operation])
                  for name, theirs, ours in pairings if operation in theirs]
@@ -290,7 +290,7 @@ def compare(quick):
 
 
 class Game:
-    """Frames of 84 x 84 bytes: four sprites that move over a background that does not."""
+    """Frames of 84 x 84 bytes: four sprites that move over a fixed background."""
 
     def __init__(self, rng, background):
         self.rng, self.background = rng, background
@@ -311,7 +311,7 @@ class Game:
 
 
 def transitions(make_frame, reset, count, numpy):
-    """Observations of four frames, the next ones, and where episodes end."""
+    """Yields observations of four frames, the next observations, and whether the episode ends."""
     stack = None
     for i in range(count):
         if stack is None:
@@ -364,7 +364,7 @@ def main():
         compare(options.quick)
         memory(options.quick)
         sys.stdout.flush()
-        os._exit(0)  # some of the peers take long to say goodbye
+        os._exit(0)  # some of the peers take long to exit
     python = environment.interpreter("buffers", __file__)
     site = environment.build_package(python, BUILD)
     variables = {"PYTHONPATH": str(site), "CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1",

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What does the server cost beyond the network? The benchmarks of section 5 of the Reverb paper
- * (Cassirer et al. 2021): items of one float32 tensor of random numbers, chunk and sequence
- * length 1, clients that do nothing else.
+/* Measures what the server costs in addition to the network, with the benchmarks of section 5
+ * of the Reverb paper (Cassirer et al. 2021). An item is one float32 tensor of random numbers,
+ * with chunk and sequence length 1. Clients do nothing else.
  *
- * The peer is the yardstick (yardstick.h): raw nghttp2 without any table, in a process pinned
- * to the same processors, under the same load. Half of the processors serve, half make the
- * load.
+ * The peer is the yardstick (yardstick.h): nghttp2 without any table, in a process pinned to
+ * the same processors, under the same load. Half of the processors run the server, half the
+ * load generator.
  *
  *   bench_server [--quick]           compare
- *   bench_server overload [--quick]  1 to 200 clients and 1 to 8 tables alone
- *   bench_server tables [--quick]    1 to 8 tables alone
- *   bench_server serve TABLES SIZE   our server alone: prints its port, runs until its input
- * ends
+ *   bench_server overload [--quick]  only 1 to 200 clients, and 1 to 8 tables
+ *   bench_server tables [--quick]    only 1 to 8 tables
+ *   bench_server serve TABLES SIZE   runs our server: prints its port, ends with its input
  *   bench_server figures [--quick]   figures 5 to 7 of the paper, as CSV */
 #include <assert.h>
 #include <stdlib.h>
@@ -26,17 +25,17 @@
 #include "yardstick.h"
 
 enum {
-    KEPT_BYTES = 256 << 20, /* by inserting */
-    POOL_BYTES = 512 << 20, /* to be sampled from */
+    KEPT_BYTES = 256 << 20, /* kept in a table when inserts are measured */
+    POOL_BYTES = 512 << 20, /* in a table when samples are measured */
     SMALL = 400,
     LARGE = 400000,
     CONNECTIONS = 4,      /* in comparisons */
-    CLIENT_SAMPLES = 512, /* in a request, however many clients there are */
+    CLIENT_SAMPLES = 512, /* in a request, for any number of clients */
     IDLE = 10000,
-    PATIENCE = 3, /* times as many rounds, where other programs disturb */
+    PATIENCE = 3, /* at most this many times the rounds, if other programs disturb them */
 };
 
-static const double disturbance = 0.15; /* processors that others may use during a round */
+static const double disturbance = 0.15; /* processors for other programs in a quiet round */
 static const double idle_bytes_limit = 32 << 10, idle_cpu_limit = 0.02;
 
 typedef struct session {
@@ -49,7 +48,7 @@ typedef struct session {
 /* The best of one side of a comparison. */
 typedef struct side {
     const char *name;
-    int quiet; /* rounds that nobody disturbed */
+    int quiet; /* rounds that no other program disturbed */
     int rounds;
     double rate;      /* items a second */
     double server_us; /* of processor time, for one item */
@@ -74,7 +73,7 @@ static void keep_best(side *best, const h2_load_result *r)
     best->load_us = r->load_cpu / items * 1e6;
 }
 
-/* True if another round would help: not enough so far, or not enough of them quiet. */
+/* True if there were too few rounds, or too few quiet ones. */
 static bool wants_round(const session *s, const side *a, const side *b)
 {
     int quiet = a->quiet < b->quiet ? a->quiet : b->quiet;
@@ -82,7 +81,7 @@ static bool wants_round(const session *s, const side *a, const side *b)
     return a->rounds < s->rounds || (quiet < s->rounds && a->rounds < PATIENCE * s->rounds);
 }
 
-/* Runs both once and keeps what is better than before. */
+/* Runs both sides once and keeps results that are better than before. */
 static void round_of(side *a, const h2_load_options *to_a, side *b, const h2_load_options *to_b)
 {
     h2_load_result r = h2_load_run(to_a);
@@ -148,7 +147,7 @@ static h2_load_options load_of(const session *s, const server_process *process, 
     };
 }
 
-/* Puts so many bytes of items into our server, in so many tables. */
+/* Inserts `bytes` bytes of items into `tables` tables of our server. */
 static void fill(const session *s, const server_process *process, size_t tables, size_t payload,
                  size_t bytes)
 {
@@ -159,7 +158,7 @@ static void fill(const session *s, const server_process *process, size_t tables,
     h2_load_run(&options);
 }
 
-/* One kind of load on both servers in turn. */
+/* Compares both servers under one kind of load, in turn. */
 static void compare(const session *s, const char *what, const char *ratio, h2_kind kind,
                     size_t payload, const server_process *yard, size_t yard_items,
                     const server_process *ours)
@@ -254,14 +253,14 @@ typedef struct contest {
     double warm, seconds; /* of a round */
 } contest;
 
-/* What the last lane has of the best one, and the rate of that. */
+/* The rate of the last lane divided by that of the best, and the rate of the best. */
 typedef struct outcome {
     double part, best;
 } outcome;
 
-/* The median of a lane's rates in every other turn from `first` on, each divided by that of
- * another lane in the same turn, if there is one: a machine that is half as fast for a while is
- * so for both. */
+/* Returns the median of a lane's rates in every second turn from `first` on. If `by` is not
+ * NULL, each rate is divided by that of `by` in the same turn: if the machine is slower for a
+ * while, it is slower for both. */
 static double median_rate(const contest *c, const lane *of, const lane *by, int first)
 {
     double rates[MAX_TURNS];
@@ -273,10 +272,11 @@ static double median_rate(const contest *c, const lane *of, const lane *by, int 
     return (rates[(count - 1) / 2] + rates[count / 2]) / 2;
 }
 
-/* There and back, so that what only gets slower, or faster, favours no lane.
+/* Runs the lanes in order, then in reverse, so that a machine that becomes slower or faster
+ * favours no lane.
  *
- * Half of the rounds choose the best lane, the others measure it: the largest of several noisy
- * numbers is too large, and would beat itself. */
+ * Half of the rounds choose the best lane, and the others measure it: the largest of several
+ * noisy numbers is too large, so it must not be measured by the rounds that chose it. */
 static outcome take_turns(const contest *c)
 {
     lane *last = &c->lanes[c->count - 1], *best = c->lanes;
@@ -304,15 +304,15 @@ static outcome take_turns(const contest *c)
     return (outcome){median_rate(c, last, best, 1), median_rate(c, best, NULL, 1)};
 }
 
-/* Of the last lane, what it would have where the best one has its median. */
+/* Prints the rate of the last lane relative to the median of the best. */
 static void show_outcome(const char *name, const outcome *o, const char *peer)
 {
     bench_ratio(name, o->part * o->best, peer, o->best, "/s");
 }
 
-/* What 200 clients may send before they are answered takes a good part of a second to arrive,
- * and the system has to find memory for it: only then is it overload that is measured, and not
- * its beginning. */
+/* The data that 200 clients may send before the first response takes a large part of a second
+ * to arrive, and the system has to allocate memory for it. So the warm-up is long enough that
+ * only the overload itself is measured. */
 static void measure_overload(const session *s)
 {
     static const size_t counts[LANES] = {1, 5, 20, 50, 200};

@@ -46,7 +46,7 @@ static h2_load_options load_of(const plan *p, const server_process *process, h2_
     };
 }
 
-/* The best of three runs, or the first that no other program disturbs. */
+/* Returns the best of three runs, or the first that no other program disturbs. */
 static h2_load_result quiet_run(const h2_load_options *options)
 {
     h2_load_result best = {0};
@@ -59,7 +59,8 @@ static h2_load_result quiet_run(const h2_load_options *options)
     return best;
 }
 
-/* One curve: a kind of load, a payload, a number of tables, over all numbers of clients. */
+/* Measures one curve: a kind of load, a payload and a number of tables, for all numbers of
+ * clients. */
 static void curve(const plan *p, int figure, h2_kind kind, size_t payload, size_t tables)
 {
     server_process process = start(p, tables, payload);
@@ -67,7 +68,7 @@ static void curve(const plan *p, int figure, h2_kind kind, size_t payload, size_
 
     options.connections = 4;
     options.item_limit = BYTES / payload;
-    h2_load_run(&options); /* so that the table is full */
+    h2_load_run(&options); /* fills the table */
     options = load_of(p, &process, kind, payload, tables);
     for (size_t i = 0; i < CLIENT_COUNTS; i++) {
         options.connections = client_counts[i];

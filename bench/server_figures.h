@@ -6,7 +6,7 @@
 #include <stdbool.h>
 
 /* Measures and prints a line "figure,kind,payload_bytes,tables,clients,items_per_s,bytes_per_s,
- * server_cpu_us" for each point. Returns what main() should. */
+ * server_cpu_us" for each point. Returns the exit status for main(). */
 int server_figures(bool quick);
 
 #endif

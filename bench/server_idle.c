@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The bytes that open a connection are the same for all of them: made once with nghttp2, sent
- * by plain write(). The load's side of a connection is a file descriptor and nothing else. */
+/* The first bytes are the same on all connections. They are made once with nghttp2 and sent by
+ * write(). So the client side of a connection is only a file descriptor. */
 #include "server_idle.h"
 
 #include <string.h>
@@ -39,7 +39,7 @@ static void pause_seconds(double seconds)
     nanosleep(&t, NULL);
 }
 
-/* Waits until the server's memory has not grown for a while, and says what it is. */
+/* Waits until the server's memory has not grown for a while. Returns its size. */
 static double settled_memory(const server_process *process)
 {
     size_t before = 0, now = server_process_memory(process);
@@ -73,7 +73,7 @@ server_idle server_idle_measure(const server_process *process, size_t connection
     idle.cpu = (server_process_cpu(process) - cpu) / (bench_seconds() - started);
     for (size_t i = 0; i < idle.connections; i++) {
         char byte[64];
-        if (read(sockets[i], byte, sizeof byte) <= 0) { /* settings, if it is still there */
+        if (read(sockets[i], byte, sizeof byte) <= 0) { /* settings, if it is open */
             fprintf(stderr, "the server closed an idle connection\n");
             exit(1);
         }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Our server as the benchmarks use it: tables "t0", "t1", ... that sample uniformly and remove
- * the oldest. */
+/* Our server with the tables of the benchmarks: "t0", "t1", ..., which sample uniformly and
+ * evict the oldest item. */
 #ifndef BENCH_SERVER_OURS_H
 #define BENCH_SERVER_OURS_H
 
@@ -14,7 +14,7 @@ typedef struct server_ours_options {
     int port; /* 0: any */
 } server_ours_options;
 
-/* Starts it on 127.0.0.1 and returns the port. It runs until the process ends. */
+/* Starts the server on 127.0.0.1 and returns the port. It runs until the process ends. */
 int server_ours_start(const void *options);
 
 #endif

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How fast is the sum tree, against the binary one that everybody writes?
+/* Compares our sum tree with the textbook one, which is binary.
  *
- * Both trees hold the same weights, uniform in 0.01 .. 1.01. Targets, leaves and new weights
- * are drawn anew for every round, outside the timed part, so that no round finds the lines of
- * the one before in the cache. Every figure is the best of several rounds, in which the two
- * take turns. */
+ * Both trees have the same weights, uniform in 0.01 .. 1.01. Each round draws new targets,
+ * leaves and weights, outside the timed part, so that their cache lines are not those of the
+ * round before. Every figure is the best of several rounds, in which the two take turns. */
 #include "reprise/sumtree.h"
 
 #include <math.h>
@@ -15,7 +14,7 @@
 
 enum {
     BATCH = 256,
-    OPS = 1 << 14, /* in one round: short, to fit between two interruptions */
+    OPS = 1 << 14, /* operations in a round, which is short, to fit between two interruptions */
 };
 
 typedef struct trees {
@@ -104,7 +103,7 @@ static void draw_book(trees *t, work *w)
         w->found[i] = (uint32_t)textbook_find(&t->book, w->targets[i]);
 }
 
-/* All sums up to date after each batch, as a draw after it would need them. */
+/* Updates weights; all sums are correct after each batch, as a draw would need them. */
 static void update_ours(trees *t, work *w)
 {
     for (size_t i = 0; i < OPS; i += w->batch) {
@@ -113,7 +112,7 @@ static void update_ours(trees *t, work *w)
     }
 }
 
-/* All sums up to date at the end. */
+/* Updates weights; all sums are correct only at the end. */
 static void update_ours_lazily(trees *t, work *w)
 {
     for (size_t i = 0; i < OPS; i += w->batch)
@@ -132,7 +131,7 @@ static void update_book_by_difference(trees *t, work *w)
         textbook_set_by_difference(&t->book, w->leaves[i], w->weights[i]);
 }
 
-/* What a learner does: draw a batch, then give what was drawn new weights. */
+/* Does what a learner does: draws a batch, then updates the weights of the drawn leaves. */
 static void step_ours(trees *t, work *w)
 {
     for (size_t i = 0; i < OPS; i += w->batch) {
@@ -158,7 +157,7 @@ static pair measure(trees *t, work *w, int rounds, action *ours, action *book)
     double start;
 
     for (int round = 0; round < rounds; round++) {
-        /* Rounding aside, both totals are the same. */
+        /* Both totals are equal, except for rounding. */
         work_fill(w, t->leaf_count, rp_sumtree_total(t->ours) * (1 - 1e-9));
         start = bench_seconds();
         ours(t, w);
@@ -190,7 +189,7 @@ static void compare_batches(trees *t, work *w, int rounds)
     report("step", t, measure(t, w, rounds, step_ours, step_book));
 }
 
-/* The cell of the sweep in which we are slowest against the textbook. */
+/* The case of the sweep in which our ratio to the textbook tree is lowest. */
 typedef struct slowest {
     double ratio;
     pair best;
@@ -239,7 +238,7 @@ static void compare_kernels(trees *t, work *w, int rounds)
     bench_check(rp_sumtree_use_kernel(t->ours, own), NULL);
 }
 
-/* Figure 9 of Zhang et al. 2021: the effect of K. */
+/* Measures the effect of K, as in figure 9 of Zhang et al. 2021. */
 static void sweep_k_row(trees *t, work *w, int rounds, unsigned shift)
 {
     kary_tree tree = kary_new(shift, t->leaf_count);
@@ -284,7 +283,8 @@ static void sweep_k(trees *t, work *w, int rounds)
            bench_ns(draw.ours, OPS), bench_ns(update.ours, OPS), BATCH);
 }
 
-/* Are the draws what they should be? Every tenth leaf weighs nothing and must never come. */
+/* Checks the distribution of the draws. Every tenth leaf has weight 0 and must never be drawn.
+ */
 static void check_quality(size_t rounds)
 {
     enum { LEAVES = 100000 };

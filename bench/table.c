@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How fast is a table, against one as people usually write it (usual.h)?
+/* Compares our table with a straightforward one (usual.h).
  *
- * Both hold a million items, sample by priority^0.6 and evict the oldest, so that every insert
- * evicts one. Both get payloads that are ready, made just before by the same thread, as a
- * writer would: making them is not timed. An insert consumes its payload, which is freed, and
- * that is timed, when the item is evicted a million inserts later. Theirs is one block of 64
- * bytes. Ours is a trajectory over one row of a chunk that eight items share, as those of a
- * writer do; "alone" is the same over a chunk of its own, which is the dearest way to have it.
- */
+ * Both have a million items, sample by priority^0.6 and evict the oldest, so that every insert
+ * evicts one. The payloads were made just before by the same thread, as by a writer; making
+ * them is not timed. An insert takes its payload, which is freed when the item is evicted a
+ * million inserts later; this is timed. The payload of the other table is one block of 64
+ * bytes. Ours is a trajectory over one row of a chunk that eight items share, as the items of a
+ * writer do. For "alone", each item has its own chunk, which costs most. */
 #include "reprise/store.h"
 
 #include "bench.h"
@@ -17,8 +16,8 @@
 
 enum {
     ITEMS = 1000000,
-    OPS = 1 << 13, /* in one round: short, to fit between two interruptions */
-    GROUP = 1024,  /* inserts whose payloads are made at one go */
+    OPS = 1 << 13, /* operations in a round, which is short, to fit between two interruptions */
+    GROUP = 1024,  /* inserts whose payloads are made together */
     INSERT_BATCH = 64,
     BATCH = 256,
     PAYLOAD_BYTES = 64,
@@ -30,7 +29,7 @@ typedef struct tables {
     rp_store *store;
     rp_table *ours;
     usual_table usual;
-    uint64_t inserted; /* into each; item i has the key key_of(i) */
+    uint64_t inserted; /* items inserted into each table; item i has the key key_of(i) */
     bench_rng rng;
 } tables;
 
@@ -59,8 +58,8 @@ static double some_priority(bench_rng *rng)
     return 0.01 + bench_uniform(rng);
 }
 
-/* A chunk of `rows` rows of PAYLOAD_BYTES bytes, for items from `first` on; an episode has
- * 1000. */
+/* Makes a chunk of `rows` rows of PAYLOAD_BYTES bytes, for items from `first` on. An episode
+ * has 1000 rows. */
 static rp_chunk *make_chunk(rp_chunk_builder *builder, size_t rows, uint64_t first)
 {
     uint8_t bytes[PAYLOAD_BYTES] = {1};
@@ -142,7 +141,7 @@ static void prepare_usual(tables *t, work *w)
     t->inserted += GROUP;
 }
 
-/* Keys of items that are there. */
+/* Picks keys of items that are in the tables. */
 static void prepare_updates(tables *t, work *w)
 {
     uint64_t oldest = t->inserted - ITEMS;
@@ -296,8 +295,8 @@ static void describe(const tables *t, size_t chunk_rows)
            (long long)info.size, chunk_rows, (double)info.bytes / (double)info.size);
 }
 
-/* An item of a replay table is drawn some eight times in its life. Draw each about twice before
- * anything is timed, so that what is timed is not mostly first times. */
+/* An item of a replay table is typically drawn about eight times. This draws each item about
+ * twice before the timed part, so that most timed draws are not the first of their item. */
 static void warm_up(tables *t, work *w)
 {
     for (size_t drawn = 0; drawn < 2 * ITEMS; drawn += OPS) {

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sum tree that everybody writes: binary, float64, one array, the leaves in its second
- * half.
+/* The textbook sum tree: binary, float64, in one array, whose second half has the leaves.
  *
  *   nodes   [ - | 1 | 2 3 | 4 5 6 7 | leaf 0, leaf 1, ... ]     children of n: 2n and 2n + 1
  *
@@ -34,14 +33,15 @@ static inline double textbook_total(const textbook_tree *tree)
     return tree->nodes[1];
 }
 
-/* Brings all sums up to date after the leaves were written directly. */
+/* Recomputes all sums after the leaves were written directly. */
 static inline void textbook_fill(textbook_tree *tree)
 {
     for (size_t node = tree->capacity - 1; node >= 1; node--)
         tree->nodes[node] = tree->nodes[2 * node] + tree->nodes[2 * node + 1];
 }
 
-/* Recomputes every sum above the leaf from its two children, as ours does: nothing drifts. */
+/* Sets a weight and recomputes every sum above the leaf from its two children, as ours does, so
+ * that rounding errors do not accumulate. */
 static inline void textbook_set(textbook_tree *tree, size_t leaf, double weight)
 {
     double *nodes = tree->nodes;
@@ -51,8 +51,8 @@ static inline void textbook_set(textbook_tree *tree, size_t leaf, double weight)
     for (node /= 2; node >= 1; node /= 2) nodes[node] = nodes[2 * node] + nodes[2 * node + 1];
 }
 
-/* The other way: adds the difference to every sum above the leaf. Faster, and rounding errors
- * stay in the sums for ever. */
+/* Sets a weight and adds the difference to every sum above the leaf. This is faster, but
+ * rounding errors accumulate in the sums. */
 static inline void textbook_set_by_difference(textbook_tree *tree, size_t leaf, double weight)
 {
     double *nodes = tree->nodes;

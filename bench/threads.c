@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Does a table keep up when several threads use it? The experiment of figure 10 of Zhang et al.
- * 2021.
+/* Measures how a table scales with the number of threads: the experiment of figure 10 of Zhang
+ * et al. 2021.
  *
- * Every thread is an actor and a learner: over and over it inserts 16 frames, each of which
- * becomes a chunk of its own, samples 64 and stacks their data, and gives them new priorities.
- * "Ours" is the table as it is: data is copied outside its lock. "Global lock" is the same work
- * with one mutex around each of the three steps, the copying included. Frames are stored as
- * they are, so that compression does not make the part outside the lock look larger. */
+ * Every thread is an actor and a learner. It repeats three steps: insert 16 frames, each as its
+ * own chunk; sample 64 items and stack their data; update the priorities of these items. "Ours"
+ * is the table as it is: data is copied outside its lock. "Global lock" is the same work with
+ * one mutex around each of the three steps, including the copies. Frames are not compressed, so
+ * that compression does not make the part outside the lock larger. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <unistd.h>
@@ -114,7 +114,7 @@ static void insert_some(worker *w)
     unlock_global(w->s);
 }
 
-/* Samples a batch, and says what was sampled. */
+/* Samples a batch, and sets `updates` to the sampled items. */
 static void sample_some(worker *w, rp_update *updates)
 {
     const rp_trajectory *batch[SAMPLES];
@@ -161,7 +161,7 @@ static void *work(void *arg)
     return NULL;
 }
 
-/* Transitions a second that `count` threads get through together. */
+/* Returns the transitions a second of `count` threads together. */
 static double run(shared *s, worker *workers, size_t count, bool use_global, double seconds)
 {
     struct timespec pause = {.tv_sec = (time_t)seconds,
@@ -204,7 +204,7 @@ static void shared_init(shared *s, worker *first)
     for (size_t i = 0; i < ITEMS + ITEMS / 4; i += INSERTS) insert_some(first);
 }
 
-/* 1, 2, 4, ... 16, and the number of cores where that is none of them. */
+/* Sets `counts` to 1, 2, 4, ... 16, and the number of cores if that is not among them. */
 static size_t thread_counts(size_t cores, size_t *counts)
 {
     size_t n = 0, most = cores > 16 ? cores : 16;
@@ -217,7 +217,8 @@ static size_t thread_counts(size_t cores, size_t *counts)
     return n;
 }
 
-/* Throughput must not fall from one count to the next while there are cores for all. */
+/* Prints the smallest ratio of the throughputs of two consecutive counts, while each thread has
+ * a core. */
 static void report_scaling(const size_t *counts, const double *rates, size_t n, size_t cores)
 {
     size_t worst = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A replay table as people usually write it, the baseline of bench_table: a chained hash map
- * from key to item, each item a malloc() of its own, a linked list for first in first out, the
- * textbook sum tree for sampling, a counted payload, and one mutex taken for every operation on
+/* A straightforward replay table, the baseline of bench_table: a chained hash map from key to
+ * item, a malloc() for each item, a linked list for the order of eviction, the textbook sum
+ * tree for sampling, a refcounted payload, and one mutex that is locked for every operation on
  * one item. */
 #ifndef BENCH_USUAL_H
 #define BENCH_USUAL_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The first thread accepts and hands connections round; each stays on its thread. A connection
- * carries any number of streams. */
+/* The first thread accepts connections and distributes them in turn; each stays on its thread.
+ * A connection has any number of streams. */
 #include "yardstick.h"
 
 #include <netinet/in.h>
@@ -16,9 +16,9 @@
 
 enum {
     EVENTS = 64,
-    AHEAD = 8, /* draws whose messages are on their way into the cache */
+    AHEAD = 8, /* draws whose messages are prefetched into the cache */
     LINE = 64,
-    DIRECT_BYTES = 4096, /* of frame and message, for a read straight into the block */
+    DIRECT_BYTES = 4096, /* least frame and message to read directly into the block */
 };
 
 typedef enum call_kind { CALL_INSERT, CALL_SAMPLE, CALL_ECHO } call_kind;
@@ -40,10 +40,10 @@ typedef struct loop {
     server *server;
     int epoll;
     struct loop *all;
-    size_t count, turn; /* loops, and which gets the next connection */
+    size_t count, turn; /* the number of loops, and the loop of the next connection */
     uint8_t *scratch;
     bench_rng rng;
-    block *oldest, *newest; /* kept */
+    block *oldest, *newest; /* blocks that are kept */
     size_t kept;
 } loop;
 
@@ -54,23 +54,23 @@ typedef struct call {
     int32_t id;
     uint8_t prefix[H2_PREFIX_BYTES];
     size_t prefix_size;
-    block *message; /* being put together */
+    block *message; /* the one that is being received */
     size_t filled;
-    bool ended;              /* by the client */
-    bool deferred;           /* the data source has said it has nothing */
+    bool ended;              /* the client has half-closed the stream */
+    bool deferred;           /* the data source had no data */
     uint64_t unanswered;     /* messages inserted and not yet acknowledged */
-    uint64_t samples;        /* still to be sent */
-    size_t ahead[AHEAD];     /* messages drawn, the one being sent first */
-    size_t sent;             /* bytes of it */
-    block *echo, *echo_last; /* to be said */
+    uint64_t samples;        /* samples still to be sent */
+    size_t ahead[AHEAD];     /* messages drawn; the first is being sent */
+    size_t sent;             /* bytes sent of the first */
+    block *echo, *echo_last; /* messages to be sent back */
 } call;
 
 typedef struct connection {
     h2_peer peer;
     loop *loop;
     call *calls;
-    call *current;     /* whose DATA frame is being read */
-    size_t frame_left; /* bytes of it */
+    call *current;     /* the call whose DATA frame is being read */
+    size_t frame_left; /* bytes left of that frame */
     bool watching_out;
 } connection;
 
@@ -166,7 +166,7 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t id, const ui
         size_t part = c->message->size - c->filled;
         if (part > size) part = size;
         uint8_t *to = c->message->data + c->filled;
-        if (to != data) memcpy(to, data, part); /* or it was read to where it belongs */
+        if (to != data) memcpy(to, data, part); /* equal if it was read to its place */
         c->filled += part;
         data += part;
         size -= part;
@@ -175,7 +175,7 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t id, const ui
     return 0;
 }
 
-/* Straight into the block, if that is worth a second piece. */
+/* Returns the block of the message as the destination, if enough bytes of it follow. */
 static struct iovec place(h2_peer *peer)
 {
     connection *n = peer->owner;
@@ -229,7 +229,7 @@ static void gather(h2_peer *peer, int32_t id, nghttp2_data_source *source, size_
     }
 }
 
-/* How much of the samples still owed may go into one frame. */
+/* Returns how many bytes of the requested samples go into one frame. */
 static size_t promise(const connection *n, const call *c, size_t size)
 {
     const server *s = n->loop->server;
@@ -419,7 +419,7 @@ static void end_connection(connection *n)
     free(n);
 }
 
-/* Once per read: whoever has got something to say says it. */
+/* Called once for each read: resumes the calls that have data to send. */
 static void wake_calls(connection *n)
 {
     for (call *c = n->calls; c != NULL; c = c->next) {
@@ -486,7 +486,7 @@ static void fill_pool(server *s)
     s->message_count = o->pool_bytes / message.size;
     s->pool = bench_memory(malloc(s->message_count * message.size));
     for (size_t i = 0; i < s->message_count; i++) {
-        if (i % 64 == 1) { /* building takes time: others are copies of those with other keys */
+        if (i % 64 == 1) { /* building takes time: the others are copies with other keys */
             message.size = 0;
             h2_append_sample_response(&message, &shape, i * o->samples);
         }
