@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What every fuzz target shares.
+/* Functions that all fuzz targets share.
  *
- * A target is one function over bytes. It must not keep anything from one input to the next
- * that could change its answer; contexts and buffers are kept for speed, and cleared. */
+ * A target is one function over bytes. It must not keep state that could change its result for
+ * the next input. Contexts and buffers are kept for speed, and cleared. */
 #ifndef RP_FUZZ_H
 #define RP_FUZZ_H
 
@@ -17,13 +17,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 /* More than this is never decoded, so that an input takes microseconds. */
 enum { FUZZ_MAX_BYTES = 1 << 16 };
 
-/* What must hold, in every build. */
+/* Aborts if the condition is false, in every build. */
 static inline void fuzz_check(int condition)
 {
     if (!condition) abort();
 }
 
-/* Takes numbers from the front of the input; zeroes once it is used up. */
+/* Takes numbers from the front of the input. When it is used up, they are 0. */
 typedef struct fuzz_input {
     const uint8_t *at, *end;
 } fuzz_input;

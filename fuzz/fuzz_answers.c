@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every reader of what a server answers.
+/* Fuzzes every reader of a server's responses.
  *
  *   input   | reader | allocations that succeed, 0: all | message |
  *
- * Of a stream of samples the message is several, each behind its length in two bytes. What is
- * accepted must mean the same when it is read again from what we write of it, and nothing may
- * stay alive. */
+ * For a stream of samples there are several messages, each after its length in two bytes. A
+ * message that is accepted is written again, and must then be read as the same. No memory may
+ * be left. */
 #include "chunk/chunk.h"
 #include "chunk/trajectory.h"
 #include "fuzz.h"
@@ -91,7 +91,7 @@ static void read_blocked(const rp_allocator *alloc, const uint8_t *data, size_t 
     }
 }
 
-/* What `out` says must be what `list` says. */
+/* Checks that the tables in the message `out` are those of `list`. */
 static void check_again(const rp_wire_tables *list, const rp_buf *out, bool is_status)
 {
     rp_wire_tables *again = NULL;
@@ -129,7 +129,7 @@ static void read_server_info(const rp_allocator *alloc, const uint8_t *data, siz
     rp_wire_tables_free(list);
 }
 
-/* What was read, written and read again is the same. */
+/* Checks that a message that was read is the same after it was written and read again. */
 static void read_durability(const uint8_t *data, size_t size)
 {
     rp_durable_info info, again;
@@ -179,7 +179,7 @@ static rp_sample_reader *make_reader(const rp_allocator *alloc)
     return rp_sample_reader_new(alloc, &limits, &reader, NULL) == RP_OK ? reader : NULL;
 }
 
-/* Writes a sample as a server would and reads it again. */
+/* Writes a sample as a server does, and reads it again. */
 static void check_sample(const rp_sample *sample)
 {
     const rp_trajectory *t = sample->trajectory;
@@ -224,7 +224,7 @@ static void check_samples(rp_sample *samples, size_t count)
     }
 }
 
-/* One message of a stream, in a block of its own; every other one without. */
+/* Reads one message of a stream. With `with_block`, the message is in its own rp_block. */
 static bool read_message(rp_sample_reader *reader, const rp_allocator *alloc,
                          const uint8_t *data, size_t size, bool with_block)
 {
@@ -282,7 +282,7 @@ static void read_batch(const rp_allocator *alloc, const uint8_t *data, size_t si
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    /* Seeds and corpora know them by their places: new ones go to the end. */
+    /* Seeds and corpora select a reader by its index, so new readers are added at the end. */
     static fuzz_reader *const readers[] = {
         read_keys,        read_checkpoint, read_found,  read_blocked,
         read_server_info, read_status,     read_stream, read_batch,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A serialised chunk from a peer: parse it, and read every column whole and in part. What is
- * accepted must be consistent: parsing its message again gives the same, a part is a part of
- * the whole, and a trajectory over all rows stacks to the whole. */
+/* Parses a serialised chunk from a peer, and reads every column whole and in part. A chunk that
+ * is accepted must be consistent: parsing its message again gives the same chunk, a part equals
+ * the same rows of the whole, and a trajectory over all rows stacks to the whole. */
 #include "chunk/chunk.h"
 #include "chunk/trajectory.h"
 #include "fuzz.h"
@@ -35,7 +35,7 @@ static void check_parse_again(const rp_chunk *chunk)
     rp_chunk_unref(again);
 }
 
-/* A trajectory of all rows, if there are any, must stack to `whole`. */
+/* Checks that a trajectory of all rows, if there are any, stacks to `whole`. */
 static void check_stack(rp_chunk *chunk, size_t column, size_t rows, const uint8_t *whole,
                         size_t bytes)
 {
@@ -62,7 +62,7 @@ static void read_numbers(rp_chunk *chunk, size_t column)
     size_t length = (rows - first + 1) / 2;
     rp_status st, part_st;
 
-    /* The part comes first, so that the decoder has to go on from a prefix. */
+    /* The part is read first, so that the decoder has to continue from a prefix. */
     part_st = rp_decoder_rows(decoder, chunk, (rp_row_range){column, first, length}, part,
                               length * row_bytes, NULL);
     st = rp_decoder_rows(decoder, chunk, (rp_row_range){column, 0, rows}, whole, bytes, NULL);
@@ -86,7 +86,7 @@ static void read_strings(rp_chunk *chunk, size_t column)
                                   count, NULL) == RP_OK);
     for (size_t i = 0; i < count; i++)
         for (size_t k = 0; k < strings[i].size; k += 64) total += (uint8_t)strings[i].data[k];
-    fuzz_check(total < SIZE_MAX); /* touched, for the sanitizer */
+    fuzz_check(total < SIZE_MAX); /* reads the bytes, for the sanitizer */
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A configuration file. One that is accepted must make a store and, printed with everything
- * filled in, be read again as the same; one that is refused must be told why. */
+/* Reads a configuration file. If it is accepted, a store can be made from it, and it must be
+ * read again as the same after it was printed with all defaults filled in. If it is refused,
+ * there must be an error text. */
 #include "cli/serve/config_yaml.h"
 #include "cli/serve/serve_print.h"
 #include "fuzz.h"
 
 enum { MEMORY = 1 << 20 };
 
-/* Reads and finishes; returns what would run, in memory of the C library's, or NULL. */
+/* Reads a configuration and fills in the defaults. Returns it printed, in memory of malloc(),
+ * or NULL if it is refused. */
 static char *would_run(const char *text, size_t size)
 {
     rp_problem problem = {""};

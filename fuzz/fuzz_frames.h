@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bytes of an HTTP/2 peer, written by hand: whole frames, and headers without compression. */
+/* Writes the bytes of an HTTP/2 peer without nghttp2: whole frames, and headers without
+ * compression. */
 #ifndef RP_FUZZ_FRAMES_H
 #define RP_FUZZ_FRAMES_H
 
@@ -18,7 +19,7 @@ enum {
 };
 enum { FLAG_END_STREAM = 1, FLAG_ACK = 1, FLAG_END_HEADERS = 4 };
 
-/* What is to be sent. A fixed room: what does not fit is left out. */
+/* Bytes to be sent, in a buffer of fixed size. What does not fit is left out. */
 typedef struct fuzz_bytes {
     uint8_t data[1 << 17];
     size_t size;
@@ -55,7 +56,7 @@ static inline void fuzz_put_frame(fuzz_bytes *b, unsigned type, unsigned flags, 
     fuzz_put(b, data, size);
 }
 
-/* The preface and settings without an entry. */
+/* Appends the preface and empty settings. */
 static inline void fuzz_put_greeting(fuzz_bytes *b)
 {
     fuzz_put(b, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 24);
@@ -75,7 +76,7 @@ static inline size_t fuzz_field(uint8_t *at, const char *name, const char *value
     return 3 + name_size + value_size;
 }
 
-/* A request of gRPC. `timeout` may be NULL. */
+/* Appends the headers of a gRPC request. `timeout` may be NULL. */
 static inline void fuzz_put_request(fuzz_bytes *b, uint32_t stream, bool end,
                                     const char *method, const char *path, const char *timeout)
 {
@@ -92,7 +93,7 @@ static inline void fuzz_put_request(fuzz_bytes *b, uint32_t stream, bool end,
                    block, size);
 }
 
-/* The prefix of a message. */
+/* Appends the gRPC prefix of a message. */
 static inline void fuzz_put_prefix(fuzz_bytes *b, unsigned compressed, size_t size)
 {
     fuzz_put_int(b, compressed, 1);

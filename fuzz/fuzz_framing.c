@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An HTTP/2 connection, its peer and its handler, all of whom the input plays.
+/* Fuzzes an HTTP/2 connection of the server. The input decides what its peer and its handler
+ * do.
  *
- * The first bytes say how the connection is set up; then either the rest is what the peer
- * sends, as it is, or each byte is a step of somebody: a frame, well made or not, something the
- * handler does with a call, some bytes of output that leave. After every step the counts of the
- * connection must be the sums over its calls; in the end every call has been closed once and no
- * memory, no reply and no trajectory is left. */
+ * The first bytes set up the connection. Then either the peer sends the rest as it is, or each
+ * byte is a step: a valid or invalid frame of the peer, an action of the handler on a call, or
+ * some bytes of output that are taken. After every step the counts of the connection must be
+ * the sums over its calls. At the end every call must have been closed exactly once, and no
+ * memory, response or trajectory may be left. */
 #include "chunk/chunk_api.h"
 #include "chunk/trajectory.h"
 #include "fuzz_frames.h"
@@ -29,7 +30,7 @@ typedef struct world {
     fuzz_bytes bytes;
 } world;
 
-/* Large enough to be borrowed; made once. */
+/* So large that it is borrowed, not copied. Made once. */
 static rp_trajectory *big;
 
 static void make_big(void)
@@ -77,7 +78,7 @@ static void say(world *w, rp_call *call, const uint8_t *data, size_t size, size_
         rp_message_release(&w->pool, reply);
 }
 
-/* One of the things that a handler may do with a call. */
+/* Does one of the things that a handler may do with a call. */
 static void act(world *w, rp_call *call, unsigned how, const uint8_t *data, size_t size)
 {
     switch (how % 10) {
@@ -216,14 +217,14 @@ static void check(const world *w)
     fuzz_check(queued == rp_h2_queued_bytes(h2));
 }
 
-/* How much of `left` bytes comes next. A lot in small pieces would take long: after every 64
- * pieces half of what is left comes at once. */
+/* Returns how many of `left` bytes are delivered next. Many small pieces would take long, so
+ * after every 64 pieces half of the rest is delivered at once. */
 static size_t piece_of(const world *w, size_t left, size_t parts)
 {
     return parts % 64 == 63 && left / 2 > w->split ? left / 2 : w->split;
 }
 
-/* Gives the connection what the peer has sent, in the memory that it wants them in. */
+/* Delivers the bytes of the peer to the connection, in the memory that it provides. */
 static void deliver(world *w)
 {
     size_t at = 0, parts = 0;
@@ -309,10 +310,10 @@ static void put_messages(world *w)
     if (w->bytes.size >= cut) w->bytes.size -= cut;
 }
 
-/* Part of a message that is too large for one frame: its beginning, or more of it. */
+/* Appends a part of a message that is too large for one frame: its beginning, or more of it. */
 static void put_part(world *w)
 {
-    static uint8_t eights[1 << 16]; /* not zeros, of which every five would be a message */
+    static uint8_t eights[1 << 16]; /* not zeros: five of these would be a message */
     uint32_t stream = pick_stream(w);
     uint8_t how = fuzz_byte(&w->in);
     size_t size = (how & 0x7eu) << 9;
@@ -443,7 +444,7 @@ static void set_up(world *w)
     w->alive = st == RP_OK;
     fuzz_check(st == RP_OK || (st == RP_NO_RESOURCE && w->memory.failed > 0));
     if ((how & 0x80) != 0 || !w->alive) return;
-    take_output(w, SIZE_MAX, 8); /* settings, which hold once the peer has said so */
+    take_output(w, SIZE_MAX, 8); /* settings: they apply after the peer's ACK */
     fuzz_put_greeting(&w->bytes);
     fuzz_put_frame(&w->bytes, FRAME_SETTINGS, FLAG_ACK, 0, NULL, 0);
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A client's HTTP/2 connection, its server and whoever makes the calls, all of whom the input
- * plays.
+/* Fuzzes an HTTP/2 connection of the client. The input decides what its server and its caller
+ * do.
  *
- * The first bytes say how the connection is set up; then either the rest is what the server
- * sends, as it is, or each byte is a step of somebody: a frame, well made or not, a call that
- * begins, sends, pauses or is taken back, some bytes of output that leave. After every step the
- * counts of the connection must be the sums over its calls; in the end every call was closed
- * once, after at most one end, and no memory is left. */
+ * The first bytes set up the connection. Then either the server sends the rest as it is, or
+ * each byte is a step: a valid or invalid frame of the server, a call that begins, sends,
+ * pauses or is cancelled, or some bytes of output that are taken. After every step the counts
+ * of the connection must be the sums over its calls. At the end every call must have been
+ * closed exactly once, after at most one end, and no memory may be left. */
 #include "fuzz_frames.h"
 #include "fuzz_memory.h"
 #include "util/mem.h"
@@ -28,7 +28,7 @@ typedef struct world {
     slot slots[CALLS];
     size_t begun, ends, closes;
     size_t split;  /* bytes given to the connection at a time; 0: all */
-    unsigned acts; /* what the handler does, in turn */
+    unsigned acts; /* counts the actions of the handler, which selects them in turn */
     bool alive, is_raw, is_freeing;
     fuzz_bytes bytes;
 } world;
@@ -121,7 +121,7 @@ static void on_end(void *user, rp_call *call, rp_status status, const char *text
     fuzz_check(strlen(text) < RP_H2_TEXT_BYTES && (status != RP_OK || text[0] == '\0'));
     mine->ended = true;
     w->ends++;
-    act(w, call, w->acts++ % 7); /* of no effect on this call */
+    act(w, call, w->acts++ % 7); /* must have no effect on this call */
 }
 
 static void on_close(void *user, rp_call *call)
@@ -173,8 +173,8 @@ static void check(const world *w)
     fuzz_check(!h2->broken || (rp_h2_is_over(h2) && !rp_h2_can_begin(h2)));
 }
 
-/* How much of `left` bytes comes next. A lot in small pieces would take long: after every 64
- * pieces half of what is left comes at once. */
+/* Returns how many of `left` bytes are delivered next. Many small pieces would take long, so
+ * after every 64 pieces half of the rest is delivered at once. */
 static size_t piece_of(const world *w, size_t left, size_t parts)
 {
     return parts % 64 == 63 && left / 2 > w->split ? left / 2 : w->split;
@@ -287,7 +287,7 @@ static void put_messages(world *w)
     if (w->bytes.size >= cut) w->bytes.size -= cut;
 }
 
-/* Part of a message that is too large for one frame: its beginning, or more of it. */
+/* Appends a part of a message that is too large for one frame: its beginning, or more of it. */
 static void put_part(world *w)
 {
     static uint8_t sevens[1 << 16];

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Blocks of slots and states of tables, as they come from a disk. What is read is written and
- * read again as the same; the first byte says which of the two, and when memory runs out. */
+/* Reads blocks of slots, or states of tables, of a checkpoint. What is accepted must be the
+ * same after it was written and read again. The first byte chooses between the two, and when
+ * allocations fail. */
 #include "durable/format/image.h"
 #include "fuzz_memory.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The journal's files and what its records say. The first byte chooses: a whole file, or the
- * payload of one kind. What is accepted is within bounds, and what is read again after it was
- * written is the same. */
+/* Reads files of the journal, and payloads of its records. The first byte chooses a whole file,
+ * or the kind of a payload. What is accepted must be within bounds, and must be the same after
+ * it was written and read again. */
 #include "disk/journal_read.h"
 #include "durable/format/journal_records.h"
 #include "fuzz.h"
@@ -51,7 +51,7 @@ static void check_items(const rp_decoded_change *decoded)
                    decoded->slices[i].length > 0);
 }
 
-/* Inserts refer to chunks, which are not here. */
+/* Inserts are left out, since they refer to chunks, which do not exist here. */
 static void write_again(const rp_decoded_change *decoded, rp_record_kind kind)
 {
     static rp_decoded_change again;

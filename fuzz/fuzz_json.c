@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lines of JSON. Whatever is read as a value is written and read again as the same; and the
- * line is taken as an item, whose tensors, if it is one, come back from the line that we write
- * of it.
- */
+/* Reads lines of JSON. A value that is read must be the same after it was written and read
+ * again. The line is also read as an item. If it is one, its tensors must be the same after the
+ * item was written and read again. */
 #include <math.h>
 #include <stdio.h>
 
@@ -38,7 +37,7 @@ static double number_of(const rp_json *v)
     return v->kind == RP_JSON_NUMBER ? v->u.number : 0;
 }
 
-/* A number that is whole may come back as one. */
+/* Checks that two values are equal. A whole number may be read again as an integer. */
 static void check_same(const rp_json *a, const rp_json *b)
 {
     if (a->kind == RP_JSON_NUMBER) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Our lz4 decoder against liblz4: what both accept they must decode to the same bytes, and
- * every prefix must be the beginning of it. Either may accept more: liblz4 an offset of 0, ours
- * a block that ends with a match. The last byte of the input chooses the prefix. */
+/* Compares our lz4 decoder with liblz4. If both accept a block, they must decode it to the same
+ * bytes, and every prefix must be the beginning of these. Either may accept more than the
+ * other: liblz4 accepts an offset of 0, ours a block that ends with a match. The last byte of
+ * the input chooses the prefix. */
 #include <lz4.h>
 
 #include "chunk/codec.h"

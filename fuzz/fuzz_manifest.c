@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Records of a manifest, one after the other: a kind, two bytes of length, a payload. Their
- * checksums are taken to be right; so is that of the whole, if the input ends in a record of
- * kind 255: then an END is made that fits. CURRENT is read as it comes. */
+/* Reads consecutive records of a manifest: a kind, two bytes of length, a payload. Their
+ * checksums are assumed to be correct. If the input ends with a record of kind 255, an END
+ * record with the correct checksum of the manifest is made. CURRENT is read as it is. */
 #include "durable/format/manifest.h"
 #include "durable/format/manifest_hash.h"
 #include "fuzz_memory.h"

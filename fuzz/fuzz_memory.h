@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An allocator for fuzz targets: it counts what is alive, checks the sizes given back, and
- * fails when the input says so. One thread. */
+/* An allocator for fuzz targets. It counts the blocks that are in use, checks the sizes that
+ * are passed to free, and fails when the input says so. One thread. */
 #ifndef RP_FUZZ_MEMORY_H
 #define RP_FUZZ_MEMORY_H
 
@@ -26,8 +26,8 @@ typedef struct fuzz_memory {
     size_t live, live_bytes;
     size_t until;  /* allocations that succeed before one fails */
     size_t failed; /* so far */
-    bool fails;    /* at all */
-    bool for_good; /* then all of them fail, not just the one */
+    bool fails;    /* whether an allocation fails at all */
+    bool for_good; /* after the first failure all allocations fail */
 } fuzz_memory;
 
 typedef union fuzz_block {
@@ -61,7 +61,7 @@ static inline void *fuzz_memory_resize(void *ctx, void *ptr, size_t old_size, si
         return NULL;
     }
     if (fuzz_memory_refuses(m)) return NULL;
-    /* Always moved, so that a stale pointer shows. */
+    /* Always moves the block, so that the use of a stale pointer is found. */
     block = fuzz_pool_get(sizeof *block + new_size);
     fuzz_check(block != NULL);
     block->size = new_size;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every reader of src/wire. The first byte of the input picks one; the rest is its message, in
- * a block of exactly its size. What is accepted must lie within the message, be as much as was
- * counted, and mean the same when it is read again from what we write of it. */
+/* Fuzzes every reader of src/wire. The first byte of the input chooses the reader; the rest is
+ * its message, in a block of exactly its size. If the message is accepted, the results must be
+ * within the message and as many as were counted, and must be the same after they were written
+ * and read again. */
 #include "chunk/chunk_wire.h"
 #include "fuzz.h"
 #include "util/buf.h"
@@ -18,7 +19,7 @@ enum { MAX_KEYS = 4096, MAX_COLUMNS = 64, MAX_SLICES = 256 };
 
 typedef void fuzz_reader(const uint8_t *data, size_t size);
 
-/* What a reader may say. */
+/* Checks the status of a reader. Returns true if the message was accepted. */
 static bool is_read(rp_status st, const rp_error *err)
 {
     fuzz_check(st == RP_OK || st == RP_INVALID || st == RP_NO_RESOURCE);
@@ -35,7 +36,8 @@ static void check_text(rp_string text, const uint8_t *data, size_t size)
     fuzz_check(begin >= data && text.size <= (size_t)(data + size - begin));
 }
 
-/* Room for exactly `count` entries, so that one more is found out. */
+/* Allocates memory for exactly `count` entries, so that a sanitizer finds a write of one more.
+ */
 static void *room_for(size_t count, size_t entry_bytes)
 {
     void *room = malloc(count > 0 ? count * entry_bytes : 1);
@@ -140,7 +142,8 @@ static void read_insert(const uint8_t *data, size_t size)
     free(keep);
 }
 
-/* A signature that was accepted is accepted again as we write it, and is then written alike. */
+/* Checks that a signature that was accepted is accepted again after it was written, and is then
+ * written to the same bytes. */
 static void check_signature(const rp_signature *signature)
 {
     rp_signature *again;
@@ -319,7 +322,7 @@ static void read_status(const uint8_t *data, size_t size)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    /* Seeds and corpora know them by their places: new ones go to the end. */
+    /* Seeds and corpora select a reader by its index, so new readers are added at the end. */
     static fuzz_reader *const readers[] = {
         read_sample,    read_mutate, read_reset,      read_initialize,  read_insert,
         read_signature, read_health, read_reflection, read_create,      read_drop,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The reader of .npy files. What is accepted lies within the file, and a header that we write
- * of the same type and shape is read as the same. */
+/* Reads .npy files. The data of an accepted file must be within the file, and a header that we
+ * write for its type and shape must be read as the same type and shape. */
 #include <stdio.h>
 
 #include "cli/text/npy.h"

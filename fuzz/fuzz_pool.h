@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory for the fuzzing engine's programs, from a pool of their own: the sanitizer's allocator
- * and the engine's hooks on it cost a fifth of the time.
+/* A memory pool for the programs of the fuzzing engine. Without it, the sanitizer's allocator
+ * and the engine's hooks on it would cost a fifth of the time.
  *
- * Nothing goes unseen for it: around a block and in one that was given back the memory is
- * poisoned, and of each size the one that was given back first is used first, behind some
- * others that rest. Only the report says less, not who allocated and freed; replay_<target>,
- * which does without the pool, says that. One thread. */
+ * The pool hides no errors. The memory around a block and in a freed block is poisoned. Of each
+ * size, the block that was freed first is reused first, after some others were freed. But a
+ * report does not say where a block was allocated and freed; replay_<target>, which does not
+ * use the pool, does. One thread. */
 #ifndef RP_FUZZ_POOL_H
 #define RP_FUZZ_POOL_H
 
@@ -15,10 +15,10 @@
 
 enum {
     FUZZ_POOL_CLASSES = 14,
-    FUZZ_POOL_SMALLEST = 64, /* bytes, of the first class; each next one has twice as many */
-    FUZZ_POOL_RING = 1024,   /* blocks kept of a class */
-    FUZZ_POOL_MARGIN = 16,   /* poisoned bytes behind a block, at least */
-    FUZZ_POOL_FILLED = 4096, /* bytes of a new block that are never somebody else's */
+    FUZZ_POOL_SMALLEST = 64, /* block size of the first class; it doubles with each class */
+    FUZZ_POOL_RING = 1024,   /* freed blocks that a class keeps */
+    FUZZ_POOL_MARGIN = 16,   /* at least this many poisoned bytes after a block */
+    FUZZ_POOL_FILLED = 4096, /* bytes of a new block that are filled with a pattern */
 };
 
 typedef struct fuzz_pool_class {
@@ -28,7 +28,8 @@ typedef struct fuzz_pool_class {
 
 static fuzz_pool_class fuzz_pool[FUZZ_POOL_CLASSES];
 
-/* The class whose blocks have room for `size` bytes; FUZZ_POOL_CLASSES if none has. */
+/* Returns the first class whose blocks have space for `size` bytes; FUZZ_POOL_CLASSES if there
+ * is none. */
 static inline size_t fuzz_pool_find(size_t size)
 {
     size_t i = 0;

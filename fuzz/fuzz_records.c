@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Headers of files and records. What is accepted must be written again to the same bytes, what
- * was damaged in one bit refused. The first byte says what is done with the rest:
+/* Reads headers of files and records. A header that is accepted must be written to the same
+ * bytes again, and must be refused after one of its bits was flipped. The first byte says what
+ * is done with the rest:
  *
- *   bit 0   checksums are put right first, so that the fields behind them are reached
- *   bit 1   the input is a record and no file header
- *   2 .. 7  a bit that is turned in what was accepted */
+ *   bit 0   checksums are corrected first, so that the fields after them are parsed
+ *   bit 1   the input is a record, not a file header
+ *   2 .. 7  the bit that is flipped in an accepted header */
 #include "disk/record.h"
 #include "fuzz.h"
 #include "util/little_endian.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests for fuzz targets: valid ones, whose every number the input may choose. Tables have
- * names of one letter. */
+/* Valid requests for fuzz targets. The input may choose all of their numbers. Names of tables
+ * have one letter. */
 #ifndef RP_FUZZ_REQUESTS_H
 #define RP_FUZZ_REQUESTS_H
 
@@ -8,7 +8,7 @@
 #include "chunk/protobuf.h"
 #include "fuzz.h"
 
-/* A message in the making, or a part of one. What does not fit is left out. */
+/* A message, or a part of one, that is being built. What does not fit is left out. */
 typedef struct fuzz_message {
     uint8_t data[1 << 15];
     size_t size;
@@ -44,8 +44,8 @@ static inline void fuzz_message_double(fuzz_message *m, uint32_t number, double 
 
 enum { FUZZ_CHUNK_KEYS = 8, FUZZ_CHUNK_KINDS = 3, FUZZ_CHUNK_ROWS = 3, FUZZ_CHUNK_BIG = 1500 };
 
-/* Chunks of one column: 3 rows of int32[2] stored, the same compressed, 3 rows of int32[1500],
- * which are sent from where they lie. Made once. */
+/* Chunks of one column: 3 rows of int32[2] stored, the same compressed, and 3 rows of
+ * int32[1500], which are sent without a copy. Made once. */
 typedef struct fuzz_chunks {
     rp_chunk *chunks[FUZZ_CHUNK_KINDS][FUZZ_CHUNK_KEYS];
 } fuzz_chunks;
@@ -78,7 +78,7 @@ static inline void fuzz_chunks_init(fuzz_chunks *c)
             c->chunks[kind][key] = fuzz_chunk_make(key, kind);
 }
 
-/* Priorities that matter, and some that do not. */
+/* Returns a usual priority, or an extreme or invalid one. */
 static inline double fuzz_priority(uint8_t which)
 {
     static const double special[] = {
@@ -87,7 +87,7 @@ static inline double fuzz_priority(uint8_t which)
     return which < 8 ? special[which] : (double)which / 16;
 }
 
-/* An item of one or two columns, each of one or two slices. */
+/* Appends an item of one or two columns, each of one or two slices. */
 static inline void fuzz_put_item(fuzz_message *out, fuzz_input *in, char table)
 {
     static fuzz_message item, trajectory, column, slice;
@@ -115,7 +115,7 @@ static inline void fuzz_put_item(fuzz_message *out, fuzz_input *in, char table)
     fuzz_message_bytes(out, 2, item.data, item.size);
 }
 
-/* An InsertStreamRequest. */
+/* Appends an InsertStreamRequest. */
 static inline void fuzz_put_insert(fuzz_message *out, fuzz_input *in, const fuzz_chunks *c,
                                    char table)
 {
@@ -138,7 +138,7 @@ static inline void fuzz_put_insert(fuzz_message *out, fuzz_input *in, const fuzz
     for (int i = 0; i < (how >> 4 & 7); i++) fuzz_message_varint(out, 3, fuzz_byte(in));
 }
 
-/* Requests of every other kind, about the table 't'. `table_at` is where its name stands. */
+/* Requests of every other kind for the table 't'. `table_at` is the offset of the name. */
 static const struct fuzz_template {
     const char *path, *bytes;
     size_t size, table_at;
@@ -180,7 +180,7 @@ static const struct fuzz_template {
 
 enum { FUZZ_TEMPLATES = sizeof fuzz_templates / sizeof fuzz_templates[0] };
 
-/* A request of that kind; the input may change one byte of it. */
+/* Appends a request of that kind. The input may change one byte of it. */
 static inline void fuzz_put_template(fuzz_message *out, fuzz_input *in, size_t which,
                                      char table)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The input drives a builder: columns, codec, delta, rows. What was appended must come back
- * from the chunk it makes, parsed from its message, whatever the values are.
+/* Builds a chunk: the input chooses columns, codec, delta and rows. After the message of the
+ * chunk is parsed, its rows must be those that were appended, for all values.
  *
  *   input   columns | codec and delta | rows | for each column: dtype, rank, dims | data ... */
 #include "chunk/chunk.h"
@@ -11,7 +11,7 @@ enum { MAX_COLUMNS = 2, MAX_ROWS = 5, MAX_ROW_BYTES = 256 };
 typedef struct column {
     rp_spec spec;
     size_t elements;
-    size_t row_bytes; /* of rp_strings, for strings */
+    size_t row_bytes; /* for strings, of their rp_strings */
     uint8_t data[MAX_ROWS][MAX_ROW_BYTES];
 } column;
 
@@ -34,7 +34,7 @@ static void choose_column(fuzz_input *in, column *c)
     c->row_bytes = c->elements * rp_dtype_size(c->spec.dtype);
 }
 
-/* Strings point into the input itself. */
+/* Chooses the strings of a row, which point into the input. */
 static void choose_strings(fuzz_input *in, column *c, size_t row)
 {
     rp_string *strings = (rp_string *)(void *)c->data[row];
@@ -46,8 +46,8 @@ static void choose_strings(fuzz_input *in, column *c, size_t row)
     }
 }
 
-/* A row of numbers is the row before it, or bytes of the input added to that, so that there is
- * something to compress. */
+/* Chooses a row of numbers: the row before it, or that plus bytes of the input, so that the
+ * data can be compressed. */
 static void choose_numbers(fuzz_input *in, column *c, size_t row)
 {
     uint8_t mode = fuzz_byte(in);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A segment that somebody has made up. The first byte says how much is put right, so that the
- * fields behind the checksums are reached: bit 0 the header's, bit 1 the records', with the
- * chain; the next two of which allocation fails, if any. */
+/* Scans a segment with arbitrary bytes. The first byte says which checksums are corrected, so
+ * that the fields after them are parsed: bit 0 that of the header, bit 1 those of the records
+ * and of their chain. The next two bytes say which allocation fails, if any. */
 #include "disk/records_scan.h"
 #include "fuzz.h"
 #include "fuzz_memory.h"
@@ -10,7 +10,7 @@
 static uint8_t bytes[FUZZ_MAX_BYTES];
 static size_t byte_count;
 
-/* The one file there is. */
+/* The only file. */
 static rp_file the_file;
 
 static rp_status open_file(rp_files *fs, const char *path, rp_open_how how, rp_file **out,
@@ -51,7 +51,7 @@ static rp_status size_of_file(rp_file *file, uint64_t *out, rp_error *err)
 static const rp_files_ops ops = {
     .open = open_file, .close = close_file, .read = read_file, .size = size_of_file};
 
-/* Checksums that fit, as far as the lengths lead. */
+/* Corrects the checksums of all records that the lengths lead to. */
 static void mend(void)
 {
     uint32_t before = rp_get_u32(bytes + 60);

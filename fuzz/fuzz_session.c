@@ -2,11 +2,11 @@
 /* Whole sessions: a worker of the server without its thread, connections over sockets in
  * memory, a store with a few tables, and a clock that only the input moves.
  *
- * The input is a list of steps: calls are opened, messages are sent, good ones and bad ones,
- * some frames are broken, answers are read or not, time passes, memory runs out, somebody else
- * uses the tables, connections come and go. In the end, when the peers are gone, nothing may be
- * left of them: no call, no operation in a table, no byte that is counted, no memory; and the
- * tables must be sound. */
+ * The input is a list of steps: calls are opened, valid and invalid messages are sent, some
+ * frames are broken, responses are read or not, time passes, allocations fail, another user of
+ * the tables inserts or samples, connections are opened and closed. At the end, after the peers
+ * have closed, no call, no operation in a table, no counted byte and no memory may be left of
+ * them, and the tables must be consistent. */
 #include "fuzz_frames.h"
 #include "fuzz_memory.h"
 #include "fuzz_requests.h"
@@ -36,24 +36,24 @@ typedef struct world {
     rp_worker *worker;
     rp_post mark;
     peer peers[PEERS];
-    peer *now; /* who acts */
+    peer *now; /* the peer of the current step */
     size_t socket_room;
-    int long_pages; /* that may still be asked for: they take longer than all else */
+    int long_pages; /* how many may still be requested: they take longer than other steps */
     fuzz_bytes out;
     fuzz_message message;
 } world;
 
-/* Whether it worked or not is not the question. */
+/* Ignores a status: the step may succeed or fail. */
 static void whatever(rp_status status)
 {
     (void)status;
 }
 
-static const char tables[] = "pqsubtx"; /* 't' is not there at first, 'x' never */
+static const char tables[] = "pqsubtx"; /* 't' does not exist at first, 'x' never */
 
 static int64_t clock_ns;
 
-/* The linker puts it in the place of rp_now_ns(). */
+/* The linker replaces rp_now_ns() by this function. */
 int64_t __wrap_rp_now_ns(void);
 int64_t __wrap_rp_now_ns(void)
 {
@@ -71,7 +71,7 @@ static void on_mark(rp_post *post)
     rp_loop_stop(((world *)((char *)post - offsetof(world, mark)))->worker->loop);
 }
 
-/* Lets the worker do what there is to do, once. It never sleeps: there is always a post. */
+/* Runs one turn of the worker's loop. It never sleeps, since there is always a post. */
 static void turn(world *w)
 {
     clock_ns += 1000;
@@ -126,7 +126,7 @@ static void make_tables(world *w, uint8_t how)
     rp_signature_unref(signature);
 }
 
-/* Somebody else uses a table: what waited may go on. */
+/* Uses a table directly, so that calls that wait at it may continue. */
 static void use_table(world *w, uint8_t how)
 {
     rp_table *table = rp_store_find_table(w->store, (rp_string){&tables[how % 6], 1});
@@ -152,7 +152,7 @@ static void use_table(world *w, uint8_t how)
     rp_table_unref(table);
 }
 
-/* Reads what was sent to the peer, `most` bytes of it. */
+/* Reads up to `most` bytes that were sent to the peer. */
 static void take_answers(peer *p, size_t most)
 {
     if (p->fd >= 0) fuzz_socket_take(p->fd, most);
@@ -295,7 +295,7 @@ static void pass_time(uint8_t how)
     clock_ns += spans[how % 6];
 }
 
-/* Frames that say nothing about messages. */
+/* Sends a frame that is not part of a message. */
 static void put_control(world *w, uint8_t what)
 {
     switch (what / 16 % 8) {
@@ -319,7 +319,7 @@ static void put_control(world *w, uint8_t what)
     }
 }
 
-/* What happens to the server, not by its peers. */
+/* Makes an event at the server that its peers do not cause. */
 static void befall(world *w, uint8_t how)
 {
     switch (how % 8) {
@@ -356,7 +356,7 @@ static void step(world *w)
     case 10: take_answers(w->now, (size_t)1 << what / 8); break;
     case 11: pass_time(what / 16); break;
     case 12: befall(w, fuzz_byte(&w->in)); break;
-    case 13: /* somebody else comes, or goes on */
+    case 13: /* another peer acts from now on; it connects if it has not */
         transmit(w);
         w->now = &w->peers[what / 16 % PEERS];
         arrive(w, w->now);

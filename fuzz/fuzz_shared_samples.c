@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Answers of SampleShared from a hostile server, with the memory that they point into: the
- * first two bytes are the length of the answer, the rest behind it is the memory. What is
- * accepted is decoded. Every hold that was taken must be let go in the end. */
+/* Reads responses of SampleShared from a hostile server, with the shared memory to which they
+ * refer. The first two bytes are the length of the response; the bytes after the response are
+ * the memory. Samples that are accepted are decoded. Every hold that was acquired must be
+ * released at the end. */
 #include "chunk/trajectory.h"
 #include "fuzz_memory.h"
 #include "util/mem.h"
@@ -57,7 +58,7 @@ static void unref(void *ctx)
     rp_release(&s->alloc, h, sizeof *h);
 }
 
-/* Decodes each column, if it is numbers and fits. */
+/* Decodes each column of numbers that is not too large. */
 static void decode(rp_decoder *decoder, const rp_trajectory *t)
 {
     static uint8_t whole[FUZZ_MAX_BYTES];

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Our snappy decoder against libsnappy: the same bytes must give the same answer and the same
- * data, and every prefix must be the beginning of it. The last byte of the input chooses the
- * prefix.
+/* Compares our snappy decoder with libsnappy. For the same bytes both must give the same result
+ * and the same data, and every prefix must be the beginning of the data. The last byte of the
+ * input chooses the prefix.
  *
- * One difference is meant: libsnappy computes the length of a literal in 32 bits, so that one
- * of 4 GiB has no bytes at all; ours refuses it. */
+ * One difference is intended: libsnappy computes the length of a literal in 32 bits, so that a
+ * literal of 4 GiB has no bytes. Ours refuses it. */
 #include <snappy-c.h>
 
 #include "chunk/snappy_decode.h"
@@ -32,7 +32,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (raw > FUZZ_MAX_BYTES) return 0;
     ours[raw] = 0x5a;
     st = rp_snappy_decode(data, size, raw, ours, raw);
-    fuzz_check(ours[raw] == 0x5a); /* nothing behind the end was written */
+    fuzz_check(ours[raw] == 0x5a); /* no byte after the end was written */
     their_ok =
         snappy_uncompress((const char *)data, size, (char *)theirs, &their_raw) == SNAPPY_OK;
     if (st != RP_OK && their_ok && may_wrap(data, size)) return 0;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lists of strings, in both forms. The first byte of the input is the number of elements. What
- * is accepted must lie within the input, fill it, and come back when written again. */
+/* Reads lists of strings, in both formats. The first byte of the input is the number of
+ * elements. If a list is accepted, its strings must be within the input and fill it, and must
+ * be the same after they were written and read again. */
 #include "chunk/protobuf.h"
 #include "chunk/string_list.h"
 #include "fuzz.h"

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A checkpoint of dm-reverb's, from the framing of its files to a store.
+/* Reads a checkpoint of dm-reverb, from the framing of its files to a store.
  *
  *   0 bytes...                                   one file as it is: zlib or plain, records
- *   1 (file, length, record)...                  three files of records, framed by us, so that
- *                                                checksums are no wall before the messages
+ *   1 (file, length, record)...                  three files of records with correct checksums,
+ *                                                so that the messages are parsed
  *
- * What is read into a store must be sound, can be written, and then reads the same again. */
+ * A store that was read must be consistent, and must be the same after it was written and read
+ * again. */
 #include "durable/reverb/reverb_checkpoint.h"
 #include "durable/reverb/tfrecord.h"
 #include "durable/reverb/zlib_stream.h"
@@ -114,7 +115,7 @@ static rp_status mem_directory(rp_files *fs, const char *path, rp_error *err)
     return RP_OK;
 }
 
-/* The folders that there are: everything before a slash. */
+/* Lists the folders: the part of each name before a slash. */
 static rp_status mem_list(rp_files *files, const char *path,
                           void (*each)(void *ctx, const char *name), void *ctx, rp_error *err)
 {
@@ -198,8 +199,8 @@ static rp_store *new_store(const rp_allocator *alloc)
     return store;
 }
 
-/* A store that was loaded is written and read again, twice: the first time chunks of other
- * codecs may have become snappy. */
+/* Writes a store that was loaded, and reads it again, twice: the first time, chunks of other
+ * codecs may be converted to snappy. */
 static void check_again(rp_store *store, const rp_allocator *alloc)
 {
     static memory_files fs;
@@ -218,7 +219,7 @@ static void check_again(rp_store *store, const rp_allocator *alloc)
     clear(&fs);
 }
 
-/* Frames the records that the input has, each into the file that it names. */
+/* Frames each record of the input and appends it to the file that the input names. */
 static void fill(memory_files *fs, fuzz_input *in)
 {
     static const char *const names[] = {"tables.tfrecord", "chunks.tfrecord", "items.tfrecord"};

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tokens file. The first byte of the input says whether certificates are asked for; the
- * rest is the file, and is also shown as a header and as a certificate's name. What is refused
- * must be refused at a place within the file, and without repeating any of it that could do
- * harm; where a file is accepted, every certificate that it names has the role of its line. */
+/* Reads a tokens file. The first byte of the input says whether client certificates are
+ * enabled. The rest is the file; it is also used as an authorization header and as the name of
+ * a certificate. If the file is refused, the error must name a line of the file and must not
+ * contain unprintable bytes or tokens. If it is accepted, every certificate that it names must
+ * have the role of its line. */
 #include <stdio.h>
 
 #include "fuzz.h"
@@ -19,7 +20,8 @@ static void check_refusal(const char *text, size_t size, const rp_error *err)
     fuzz_check(line >= 1 && line <= lines && column >= 1 && column <= 1 + size);
 }
 
-/* What a line that names a certificate gives, found by other means. False: it is another. */
+/* Parses a line independently of the tested code. Returns false if it does not name a
+ * certificate. */
 static bool read_line(const char *at, const char *end, char *name, size_t *size, rp_role *role)
 {
     const char *mark;
@@ -59,7 +61,8 @@ static void check_certificates(const rp_auth *auth, const char *text, size_t siz
     }
 }
 
-/* A token that nobody has made up can only be wrong. */
+/* Uses the text of the file as a token, which must be refused: the file has only hashes of
+ * tokens. */
 static void check_tokens(const rp_auth *auth, const char *text, size_t size)
 {
     static char shown_text[FUZZ_MAX_BYTES + 16];

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* zstd blocks as a peer may send them. What decodes whole must decode as any prefix, to the
- * same bytes. The last byte of the input chooses the prefix.
+/* Decodes zstd blocks from a peer. If a block can be decoded, any prefix of it must be decoded
+ * to the same bytes. The last byte of the input chooses the prefix.
  *
- * The library is not instrumented, so a fuzzer gets no hint how to go on from a rejected frame.
- * The first byte of the input therefore says where to begin:
+ * The library is not instrumented, so the fuzzer gets no feedback from a rejected frame. So the
+ * first byte of the input says how the rest is used:
  *
- *   0x28   the input is the frame (its first byte is that of the magic number)
- *   even   the rest follows a good frame header
+ *   0x28   the input is the frame (0x28 is the first byte of the magic number)
+ *   even   the rest follows a valid frame header
  *   odd    the rest is compressed, and then a few bytes of the frame are changed */
 #include <zstd.h>
 
@@ -18,7 +18,7 @@ enum { MAX_FRAME = 1 << 13, CHANGES = 3 };
 static uint8_t frame[MAX_FRAME];
 static rp_codec_state codec;
 
-/* Magic number, a header with a content size of two bytes, and the rest as it is. */
+/* Writes the magic number, a header with a content size of two bytes, and the rest as it is. */
 static size_t put_header(fuzz_input *in)
 {
     static const uint8_t magic[] = {0x28, 0xb5, 0x2f, 0xfd, 0x60};

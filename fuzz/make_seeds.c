@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writes the seeds of the corpora: small, valid inputs of every kind, from which a fuzzer finds
- * the way to the rest.
+/* Writes the seeds of the corpora: small, valid inputs of every kind, from which a fuzzer
+ * starts.
  *
  *   make_seeds fuzz/corpus
  *
- * Files that a fuzzer has added stand beside them under other names. */
+ * Files that a fuzzer has added have other names in the same folders. */
 #include <stdio.h>
 #include <sys/stat.h>
 
@@ -39,7 +39,7 @@ static void save(const char *target, const char *name, const void *data, size_t 
     fuzz_check(file != NULL && fwrite(data, 1, size, file) == size && fclose(file) == 0);
 }
 
-/* The same for bytes in hex, with blanks wherever they help. */
+/* Saves bytes that are given in hex. Blanks are ignored. */
 static void save_hex(const char *target, const char *name, const char *hex)
 {
     uint8_t bytes[1024];
@@ -88,7 +88,7 @@ static void save_blocks(rp_codec codec)
     rp_codec_state_deinit(&state);
 }
 
-/* The other two ways in which fuzz_zstd.c takes its input. */
+/* Saves seeds for the other two modes of fuzz_zstd.c. */
 static void save_zstd_modes(void)
 {
     uint8_t input[400];
@@ -199,8 +199,8 @@ static void save_roundtrips(void)
         }
 }
 
-/* Messages: recorded ones of Reverb's, and ours as protobuf writes them. The number is the
- * place of the reader in fuzz_messages.c. */
+/* Messages: recorded ones of Reverb, and ours as protobuf writes them. The number is the index
+ * of the reader in fuzz_messages.c. */
 static const struct {
     uint8_t reader;
     const char *name, *hex;
@@ -321,14 +321,14 @@ static void save_answer(uint8_t reader, const char *name, const uint8_t *data, s
     save("answers", name, bytes, size + 2);
 }
 
-/* Saves what was written and forgets it. */
+/* Saves what was written to `out`, and clears it. */
 static void save_written(uint8_t reader, const char *name, rp_buf *out)
 {
     save_answer(reader, name, out->data, out->size);
     rp_buf_clear(out);
 }
 
-/* A sample of one column of each of the chunks. */
+/* Makes a sample with one column of each of the chunks. */
 static rp_sample sample_of(rp_chunk **chunks, size_t count)
 {
     rp_sample sample = {.key = 2,
@@ -368,7 +368,7 @@ static rp_chunk *chunk_of(uint64_t key)
     return chunk;
 }
 
-/* Appends the message to `out`, behind its length. */
+/* Appends the message to `out`, with `with_length` after its length. */
 static void append_message(rp_message_pool *pool, rp_message *reply, rp_buf *out,
                            bool with_length)
 {
@@ -456,8 +456,8 @@ static void save_answers(void)
     rp_signature_unref(table.signature);
 }
 
-/* Connections. The steps are those of fuzz_framing.c: 0x80 more and what has been gathered is
- * sent. */
+/* Saves connections, with the steps of fuzz_framing.c. If 0x80 is set in a step, the frames so
+ * far are sent. */
 static void save_framing(void)
 {
     static const struct {
@@ -497,8 +497,8 @@ static void save_framing(void)
         save_hex("framing", inputs[i].name, inputs[i].hex);
 }
 
-/* Clients' connections, in the steps of fuzz_h2_client.c: 0x80 more and what has been gathered
- * is given to the client. */
+/* Saves connections of clients, with the steps of fuzz_h2_client.c. If 0x80 is set in a step,
+ * the frames so far are delivered to the client. */
 static void save_h2_clients(void)
 {
     static const struct {
@@ -537,7 +537,8 @@ static void save_h2_clients(void)
         save_hex("h2_client", inputs[i].name, inputs[i].hex);
 }
 
-/* Sessions, in the steps of fuzz_session.c: 0x60 more and the server has its turn. */
+/* Saves sessions, with the steps of fuzz_session.c. 0x60 added to a step gives the server a
+ * turn. */
 static void save_sessions(void)
 {
     static const struct {
@@ -608,7 +609,7 @@ static void save_sessions(void)
         save_hex("session", inputs[i].name, inputs[i].hex);
 }
 
-/* After the byte that fuzz_records.c takes first. */
+/* Saves records, each after the first byte that fuzz_records.c reads. */
 static void save_records(void)
 {
     uint8_t input[1 + RP_FILE_HEADER_BYTES + 40];
@@ -674,7 +675,7 @@ static void save_image_seeds(void)
     rp_buf_deinit(&out);
 }
 
-/* A record as fuzz_manifest.c takes it. */
+/* Appends a record in the format of fuzz_manifest.c. */
 static void add_manifest_record(rp_buf *out, uint8_t kind, const rp_buf *payload)
 {
     uint8_t head[3] = {kind, (uint8_t)payload->size, (uint8_t)(payload->size >> 8)};
@@ -720,7 +721,7 @@ static void save_manifest_seeds(void)
     rp_buf_deinit(&payload);
 }
 
-/* The payload of a change, after the byte that fuzz_journal.c takes first. */
+/* Saves the payload of a log record, after the first byte that fuzz_journal.c reads. */
 static void save_change(const char *name, const rp_log_record *change)
 {
     rp_journal_encoder encoder;
@@ -809,7 +810,7 @@ static void save_journal(void)
     save("journal", "file", file, sizeof file);
 }
 
-/* A segment of three records, with a seal and without. */
+/* Saves a segment of three records, with a seal and without. */
 static void save_scans(void)
 {
     rp_file_header header = {.version = 1, .kind = RP_FILE_SEGMENT, .number = 1};

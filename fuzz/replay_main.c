@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Runs a fuzz target over stored inputs, without a fuzzing engine: each file named on the
- * command line, and each file of each folder named there. Any compiler will do, so the corpora
- * are replayed in the ordinary tests. */
+ * command line, and each file of each folder named there. It needs no particular compiler, so
+ * the ordinary tests run the corpora. */
 #include <dirent.h>
 #include <stdio.h>
 
@@ -20,7 +20,7 @@ static int replay_file(const char *path)
     if (file == NULL) return 0;
     size = fread(bytes, 1, sizeof bytes, file);
     (void)fclose(file);
-    exact = malloc(size > 0 ? size : 1); /* exact, so that a sanitizer sees one byte too far */
+    exact = malloc(size > 0 ? size : 1); /* for sanitizers: exactly its size */
     if (exact == NULL) return 0;
     memcpy(exact, bytes, size);
     (void)LLVMFuzzerTestOneInput(exact, size);
@@ -47,7 +47,8 @@ static long replay_folder(DIR *folder, const char *path)
     return count;
 }
 
-/* Runs a file, or all below a folder. How many there were; -1 if one could not be read. */
+/* Runs a file, or all files below a folder. Returns their number; -1 if one could not be read.
+ */
 static long replay(const char *path)
 {
     DIR *folder = opendir(path);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sockets behave like pairs of AF_UNIX ones: what was sent before the end is still read, a peer
- * that goes with something unread resets, and who writes to nobody gets EPIPE. The bytes that
- * the server sends are counted, after a look at each of them for the sanitizers. */
+/* Sockets behave like pairs of AF_UNIX sockets: bytes that were sent before the end are still
+ * read, a peer that closes with unread bytes resets the connection, and a write after the peer
+ * has closed fails with EPIPE. The bytes that the server sends are read once, for the
+ * sanitizers, and counted. */
 #include "system.h"
 
 #include <errno.h>
@@ -15,7 +16,7 @@
 enum { SOCKETS = 32, FIRST_FD = 1 << 20, EPOLL_FD = FIRST_FD + SOCKETS, EVENT_FD };
 
 typedef struct socket_pair {
-    bool is_open, is_watched; /* by the server */
+    bool is_open, is_watched; /* as the server sees it */
     bool has_peer, peer_ended, server_ended, is_reset;
     struct epoll_event watch;
     size_t room;
@@ -28,7 +29,7 @@ static socket_pair sockets[SOCKETS];
 static uint8_t inboxes[SOCKETS][FUZZ_SOCKET_ROOM];
 static bool epoll_is_open, event_is_open;
 
-/* The one with this descriptor; NULL if it is not ours. */
+/* Returns the socket with this descriptor; NULL if it is not ours. */
 static socket_pair *find(int fd)
 {
     return fd >= FIRST_FD && fd < FIRST_FD + SOCKETS ? &sockets[fd - FIRST_FD] : NULL;
@@ -92,7 +93,7 @@ size_t fuzz_system_open(void)
     return count;
 }
 
-/* Their names are the linker's. */
+/* The linker's option --wrap defines these names. */
 int __real_close(int fd);
 int __wrap_close(int fd);
 int __wrap_shutdown(int fd, int how);
@@ -119,7 +120,7 @@ int __wrap_close(int fd)
     } else if (s == NULL) {
         return __real_close(fd);
     } else {
-        fuzz_check(s->is_open); /* a second time would close somebody else's */
+        fuzz_check(s->is_open); /* a second close could close another descriptor */
         s->is_open = s->is_watched = false;
     }
     return 0;
@@ -140,12 +141,12 @@ static ssize_t fail(int error)
     return -1;
 }
 
-/* What reading says when there is nothing to read. */
+/* Returns the result of a read if there is nothing to read. */
 static ssize_t read_nothing(socket_pair *s)
 {
     bool is_reset = s->is_reset;
 
-    s->is_reset = false; /* told once */
+    s->is_reset = false; /* reported once */
     if (is_reset) return fail(ECONNRESET);
     return s->peer_ended ? 0 : fail(EAGAIN);
 }
@@ -221,7 +222,7 @@ int __wrap_epoll_ctl(int epoll_fd, int what, int fd, struct epoll_event *event)
     socket_pair *s = find(fd);
 
     fuzz_check(epoll_fd == EPOLL_FD && epoll_is_open);
-    if (fd == EVENT_FD) return 0; /* nobody else runs who could wake the loop */
+    if (fd == EVENT_FD) return 0; /* no other thread could wake the loop */
     fuzz_check(s != NULL && s->is_open && s->is_watched == (what != EPOLL_CTL_ADD));
     s->is_watched = what != EPOLL_CTL_DEL;
     if (s->is_watched) s->watch = *event;

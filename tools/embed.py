@@ -1,17 +1,17 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Turns a FileDescriptorSet into C: the build calls it, for server reflection.
+"""Converts a FileDescriptorSet to C, for server reflection. The build runs it.
 
     protoc --descriptor_set_out=set.pb --include_imports ... && tools/embed.py set.pb descriptor_tables.c
 
-Reads the few fields it needs by hand, so that the build wants no Python library. What it writes is
-declared in src/wire/descriptors.h.
+Parses the few fields that it needs itself, so that the build needs no Python library. The header of
+the generated file is src/wire/descriptors.h.
 """
 
 import sys
 
-# FileDescriptorProto, DescriptorProto, EnumDescriptorProto, ServiceDescriptorProto: number of the
-# field with declarations inside, and what they are.
+# For FileDescriptorProto, DescriptorProto, EnumDescriptorProto and ServiceDescriptorProto: the
+# numbers of the fields with nested declarations, and the kinds of these declarations.
 INSIDE_FILE = {4: "message", 5: "enum", 6: "service"}
 INSIDE_MESSAGE = {2: "leaf", 3: "message", 4: "enum", 8: "leaf"}
 INSIDE_ENUM = {2: "value"}
@@ -30,7 +30,7 @@ def varint(data, at):
 
 
 def fields(data):
-    """(number, bytes) for each field of a message that has bytes."""
+    """Yields (number, bytes) for each length-delimited field of a message."""
     at = 0
     while at < len(data):
         tag, at = varint(data, at)
@@ -50,13 +50,13 @@ def text(data, number):
 
 
 def symbols(data, kind, scope):
-    """The full names that a declaration makes, itself first."""
+    """Yields the full names of a declaration and of those inside it, the outermost first."""
     name = f"{scope}.{text(data, 1)}".lstrip(".")
     yield name, kind
     inside = {"message": INSIDE_MESSAGE, "enum": INSIDE_ENUM, "service": INSIDE_SERVICE}.get(kind, {})
     for number, value in fields(data):
         if number in inside:
-            # The values of an enum are named beside it, not within.
+            # The names of an enum's values are in the scope of the enum, not inside the enum.
             within = scope if inside[number] == "value" else name
             yield from symbols(value, inside[number], within)
 
@@ -72,7 +72,8 @@ class File:
 
 
 def needs(file, files):
-    """The numbers of all files that one imports, in the order they are first met."""
+    """Returns the indices of all files that `file` imports, directly or not, in order of first
+    occurrence."""
     names = [f.name for f in files]
     found, left = [], list(file.imports)
     while left:

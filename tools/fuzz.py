@@ -6,8 +6,8 @@
     tools/fuzz.py --runs 10000000 chunk   one target, ten million inputs
 
 Starts from fuzz/corpus/<target> and keeps what it finds in build/fuzz/corpus/<target>. An input
-that fails is left in build/fuzz/failures: mend the bug, add the input to fuzz/corpus/<target> and
-write a test named for it.
+that fails is kept in build/fuzz/failures. Fix the bug, add the input to fuzz/corpus/<target>, and
+write a test named after it.
 """
 
 import argparse
@@ -21,9 +21,10 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build" / "fuzz"
 MESON = "/usr/bin/meson" if os.path.exists("/usr/bin/meson") else "meson"
 
-# Inputs that are lists of steps: longer ones take long and find little more.
+# The largest inputs of targets whose input is a list of steps: longer ones take long and find
+# little more.
 MAX_LENGTHS = {"framing": 128, "h2_client": 128, "session": 64}
-# Cheaper allocations: short stacks, and few freed blocks kept back.
+# Makes allocations cheaper: short stack traces, and a small quarantine of freed blocks.
 SANITIZER = "malloc_context_size=4:quarantine_size_mb=8"
 
 
@@ -39,7 +40,7 @@ def build(targets):
 
 
 def fuzz(target, limit):
-    """Runs one target. Prints its last lines if it failed, else libFuzzer's summary."""
+    """Runs one target. Prints libFuzzer's summary, or the last lines of output if it failed."""
     found = BUILD / "corpus" / target
     failures = BUILD / "failures"
     found.mkdir(parents=True, exist_ok=True)

