@@ -30,8 +30,8 @@ FRAMES = 4
 TABLES = {"small": 500_000, "frames": 20_000}
 
 QUIET = {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "-1", "GRPC_VERBOSITY": "ERROR"}
-# dm-reverb's datasets lock a mutex that they never initialise, and hang if its memory is zero.
-# These variables fill new memory with other bytes. That takes time, so only the process that runs
+# dm-reverb's datasets lock a mutex that they never initialise, and hang unless its memory is zero.
+# These variables make malloc() return zeroed memory. That takes time, so only the process that runs
 # datasets has them.
 PERTURB = {"MALLOC_PERTURB_": "255", "GLIBC_TUNABLES": "glibc.malloc.tcache_count=0"}
 DATASETS = ("dataset", "atari")
