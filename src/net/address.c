@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* "localhost" is 127.0.0.1 and ::1 without a lookup, as it is where a server listens. */
+/* "localhost" becomes 127.0.0.1 and ::1 without a lookup, as in listener.c. */
 #include "net/address.h"
 
 #include <arpa/inet.h>
@@ -48,8 +48,8 @@ static bool is_host_byte(char c)
            strchr("-._:%", c) != NULL;
 }
 
-/* Accepts host names and numbers with a zone; no byte that has a meaning in a header or a
- * message. */
+/* Accepts host names and numeric addresses, with a zone if there is one. Refuses bytes that
+ * have a meaning in a header or a message. */
 static bool is_plain_host(const char *host, size_t length)
 {
     for (size_t i = 0; i < length; i++)
@@ -201,7 +201,7 @@ static rp_status add_shard(rp_address_list *list, const char *text, const char *
     return RP_OK;
 }
 
-/* "name:port": every address of the name. */
+/* Adds every address of the name in "name:port". */
 static rp_status add_all(rp_address_list *list, const char *text, rp_error *err)
 {
     rp_endpoints found;

@@ -31,12 +31,12 @@
 #include "util/thread.h"
 
 enum {
-    UNIX_SEND_BYTES = 1 << 20, /* the system's default is too small for bulk */
+    UNIX_SEND_BYTES = 1 << 20, /* the system's default is too small for bulk data */
     UNACKNOWLEDGED_MS = 60000,
 };
 
 struct rp_lookup {
-    rp_post post;                          /* first */
+    rp_post post;                          /* the first field */
     rp_mutex mu;                           /* rank 85 */
     rp_connector *owner RP_GUARDED_BY(mu); /* NULL: its result is not needed any more */
     rp_loop *loop;
@@ -69,7 +69,7 @@ static void free_lookup(rp_lookup *l)
     rp_release(rp_allocator_default(), l, sizeof *l);
 }
 
-/* On the loop's thread, if the lookup had an owner when it ended. */
+/* Called on the loop's thread, if the lookup had an owner when it ended. */
 static void on_looked_up(rp_post *post)
 {
     rp_lookup *l = (rp_lookup *)post;
@@ -109,7 +109,7 @@ static void *look_up(void *user)
     return NULL;
 }
 
-/* Gives up the lookup, which is freed when it ends. */
+/* Leaves the lookup to its thread, which frees it when it ends. */
 static void forget_lookup(rp_connector *c)
 {
     rp_lookup *l = c->lookup;
@@ -189,7 +189,7 @@ static void on_ready(rp_watch *watch, uint32_t events)
     done(c, fd);
 }
 
-/* True: connected or connecting, with c->watch. */
+/* Starts to connect to an endpoint. True if c->watch is connected or connecting. */
 static bool try_one(rp_connector *c, const rp_endpoint *e)
 {
     int fd = open_socket(e), connected;
@@ -221,7 +221,7 @@ static void try_next(rp_connector *c)
         int64_t share_ns = (c->until_ns - now_ns) / left;
 
         if (c->until_ns <= now_ns || !try_one(c, &c->endpoints.list[c->next++])) continue;
-        /* Cannot fail: it is armed already (C2). */
+        /* Cannot fail: the timer is armed already (C2). */
         (void)!rp_loop_arm(c->loop, &c->timer, now_ns + share_ns);
         return;
     }

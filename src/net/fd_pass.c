@@ -7,8 +7,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Room for one descriptor, aligned for its header. The padding would hold a second descriptor,
- * so a receiver passes CMSG_LEN, not the size of this. */
+/* Memory for one descriptor, aligned for its header. Its padding has room for a second
+ * descriptor, so a receiver passes CMSG_LEN and not the size of this union. */
 typedef union room {
     struct cmsghdr head;
     char bytes[CMSG_SPACE(sizeof(int))];
@@ -40,7 +40,8 @@ bool rp_fd_send(int socket, const void *data, size_t size, int fd)
     return sendmsg(socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)size;
 }
 
-/* The descriptor of a message, or -1. There is room for one: the system drops others. */
+/* Returns the descriptor of a message, or -1. There is room for one; the system drops others.
+ */
 static int find_fd(struct msghdr *message)
 {
     struct cmsghdr *head = CMSG_FIRSTHDR(message);

@@ -161,7 +161,7 @@ rp_status rp_link_expect(rp_link *link, const char *name)
     ERR_clear_error();
     is_number = X509_VERIFY_PARAM_set1_ip_asc(wanted, name) == 1;
     ERR_clear_error();
-    if (is_number) return RP_OK; /* SNI has names only: RFC 6066 */
+    if (is_number) return RP_OK; /* SNI has no addresses, only names: RFC 6066 */
     ok = name[0] != '\0' && SSL_set1_host(link->ssl, name) == 1 &&
          SSL_set_tlsext_host_name(link->ssl, name) == 1;
     ERR_clear_error();
@@ -239,11 +239,11 @@ static rp_link_result tls_read(rp_link *link, const struct iovec *parts, int par
     assert(rp_tls_idle_records(link->ssl) >= link->idle_records); /* K3 */
     link->idle_records = rp_tls_idle_records(link->ssl);
     if (link->idle_records > RP_LINK_MOST_IDLE) result = fail(link);
-    /* After bytes, the next call returns the result that has ended this one. */
+    /* If bytes were moved, the result that has ended this call is left to the next call. */
     return *moved > 0 ? RP_LINK_OK : result;
 }
 
-/* The position of a write in its parts. */
+/* The position of the next byte to write, in the parts. */
 typedef struct cursor {
     const struct iovec *parts;
     int part_count, part;
@@ -259,8 +259,8 @@ static void advance(cursor *at, size_t bytes)
     }
 }
 
-/* Returns the bytes of the next record: in place, if one part has enough of them or is the
- * last, and otherwise copied to `room`. */
+/* Returns the bytes of the next record: in place if one part has enough of them or is the last
+ * part, otherwise copied to `room`. */
 static const char *next_record(const cursor *at, char *room, size_t *bytes)
 {
     cursor from = *at;
@@ -322,8 +322,8 @@ bool rp_link_is_h2(const rp_link *link)
     return length == 2 && memcmp(name, "h2", 2) == 0;
 }
 
-/* Copies UTF-8 text. A control character, and a byte that is not UTF-8, becomes a question
- * mark; a character that does not fit is left out. */
+/* Copies UTF-8 text. Control characters and bytes that are not UTF-8 become question marks; a
+ * character that does not fit is left out. */
 static void copy_name(char *name, size_t size, const char *text, size_t length)
 {
     size_t out = 0;
@@ -355,7 +355,7 @@ void rp_link_peer_name(const rp_link *link, char *name, size_t size)
     if (link->secured && SSL_get_verify_result(link->ssl) == X509_V_OK)
         certificate = SSL_get0_peer_certificate(link->ssl);
     if (certificate == NULL) return;
-    /* The last one is the most specific, if there are several. */
+    /* If there are several common names, the last one is the most specific. */
     const X509_NAME *subject = X509_get_subject_name(certificate);
     int last = -1;
     for (int i = -1; (i = X509_NAME_get_index_by_NID(subject, NID_commonName, i)) >= 0;)

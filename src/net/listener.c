@@ -5,8 +5,8 @@
  *
  * Invariants of a listener:
  *   L1  fd_count <= RP_LISTENER_MAX_FDS;
- *   L2  all descriptors have one port; unix_path is "" unless the socket file is ours to
- * remove. */
+ *   L2  all descriptors have the same port; unix_path is "" unless this listener has made the
+ *       socket file and has to remove it. */
 #include <arpa/inet.h>
 #include <assert.h>
 #include <errno.h>
@@ -25,11 +25,11 @@
 #include "util/error.h"
 
 enum {
-    BACKLOG = 4096,             /* the system has a limit of its own */
-    PORT_TRIES = 32,            /* to find a port that is free at every address of a name */
-    TCP_SEND_BYTES = 512 << 10, /* kernel memory a peer that does not read can hold */
-    UNIX_SEND_BYTES = 1 << 20,  /* the system's default is too small for bulk */
-    UNACKNOWLEDGED_MS = 60000,  /* until a vanished peer is detected */
+    BACKLOG = 4096,  /* the system has a limit of its own */
+    PORT_TRIES = 32, /* tries to find a port that is free at every address of a name */
+    TCP_SEND_BYTES = 512 << 10, /* bounds the kernel memory of a peer that does not read */
+    UNIX_SEND_BYTES = 1 << 20,  /* the system's default is too small for bulk data */
+    UNACKNOWLEDGED_MS = 60000,  /* after which a vanished peer is detected */
     HOST_BYTES = 254,
 };
 
@@ -292,8 +292,8 @@ static bool is_missing(int why)
     return why == EADDRNOTAVAIL || why == EAFNOSUPPORT;
 }
 
-/* Listens at every address of the target that the machine has, on one port. 0 or an errno; on
- * failure no socket is left. */
+/* Listens at every address of the target that the machine has, on one port. Returns 0 or an
+ * errno; on failure all sockets are closed. */
 static int listen_everywhere(const target *t, rp_listener *l)
 {
     uint16_t port = t->port;
@@ -448,7 +448,8 @@ rp_status rp_listener_open(rp_listener *listener, const char *address, rp_error 
 void rp_listener_close(rp_listener *listener)
 {
     if (listener == NULL) return;
-    /* The file first: while the socket listens, no other process replaces the file. */
+    /* Removes the file before closing: while the socket listens, no other process replaces the
+     * file. */
     if (listener->unix_path[0] != '\0') (void)unlink(listener->unix_path);
     assert(listener->fd_count <= RP_LISTENER_MAX_FDS); /* L1 */
     for (size_t i = 0; i < listener->fd_count; i++) (void)close(listener->fds[i]);

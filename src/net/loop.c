@@ -23,17 +23,18 @@
  * sleeps or wakes it, and of many posts to a sleeping loop only the first makes a system call.
  * The eventfd is watched edge-triggered: every write wakes, and it is never read.
  *
- * Right after the push the loop may run the post, return and be freed. The poster touches the
- * loop afterwards only if it has to wake it. It counts itself in `wakers` before the push, and
- * rp_loop_free() waits until that count is zero.
+ * Right after the push the loop may run the post, return and be freed. So the posting thread
+ * uses the loop afterwards only if it has to wake it. In that case it counts itself in `wakers`
+ * before the push, and rp_loop_free() waits until that count is zero.
  *
  * Guests. In a shared loop a thread holds the lock `turn` during a turn; the loop's thread
- * releases it to sleep. The events that epoll returned may be out of date when the thread has
- * the lock again. If there was a guest, it calls epoll again; descriptors are level-triggered,
- * so no event is lost.
+ * releases it to sleep. The events that epoll returned may be out of date when the loop's
+ * thread has the lock again. So if there was a guest, the thread calls epoll again; descriptors
+ * are level-triggered, so no event is lost.
  *
- * Timers. A binary heap for each kind, with its root at entries[1]; a timer has its index, 0
- * for none. Each entry has a copy of the time, so that comparisons do not touch the timers.
+ * Timers. Each of the two kinds has a binary heap with its root at entries[1]. A timer has its
+ * index in `place`; 0: it is in no heap. Each entry has a copy of the time, so that comparisons
+ * do not touch the timers.
  * Bulk timers have a heap of their own, so that a backlog of them does not delay other timers.
  *
  * Invariants:
@@ -57,7 +58,7 @@
 #include "util/verify.h"
 
 enum {
-    READY_MAX = 128, /* descriptors of one turn */
+    READY_MAX = 128, /* most ready descriptors of one turn */
     TURN_POSTS = 512,
     TURN_BULK = 512,
 };
@@ -75,7 +76,7 @@ typedef struct timer_heap {
 enum { PROMPT, BULK, HEAPS };
 
 struct rp_loop {
-    /* What other threads use, on a line of its own. */
+    /* Fields that other threads use, on a cache line of their own. */
     _Alignas(RP_CACHE_LINE) _Atomic(rp_post *) posts;
     atomic_size_t wakers;
     rp_post stop;   /* posted by rp_loop_stop() */
@@ -92,8 +93,8 @@ struct rp_loop {
     bool is_shared;
     rp_mutex turn;   /* if it is shared: guards all of this but `ready` and no_pwait2, which no
                         guest uses while the loop sleeps */
-    uint64_t guests; /* that have entered so far */
-    int64_t sleeps_until_ns; /* if it sleeps */
+    uint64_t guests; /* number of guests that have entered so far */
+    int64_t sleeps_until_ns; /* valid while it sleeps */
     int64_t now_ns;
     void (*on_turn_end)(void *user);
     void *turn_end_user;
@@ -161,7 +162,7 @@ void rp_loop_abandon(rp_loop *loop)
     (void)close(loop->epoll_fd);
 }
 
-/* It cannot fail: the counter would have to be near 2^64. */
+/* The write cannot fail: the counter would have to be near 2^64. */
 static void wake(const rp_loop *loop)
 {
     static const uint64_t one = 1;
@@ -304,7 +305,7 @@ static void sift_up(timer_heap *heap, size_t place, heap_entry entry)
     put(heap, place, entry);
 }
 
-/* The same, at the free index or below it. */
+/* Puts an entry at the free index `place` or below it, by its time. */
 static void sift_down(timer_heap *heap, size_t place, heap_entry entry)
 {
     for (;;) {

@@ -5,8 +5,9 @@
  * peer, and without tickets a session costs no more than its connection. Renegotiation is off
  * for the same reason. The ciphers are those that HTTP/2 allows, cheapest first.
  *
- * OpenSSL's own sockets raise SIGPIPE and do not use MSG_MORE, so a session writes and reads
- * through a BIO of ours. Its data is a `wire`, which also holds a reference to the rp_tls.
+ * OpenSSL's own socket BIO raises SIGPIPE and does not use MSG_MORE, so a session writes and
+ * reads through a BIO that is defined here. Its data is a `wire`, which also holds a reference
+ * to the rp_tls.
  *
  * The work that a peer can cause in OpenSSL before it has sent a byte of data is bounded: the
  * BIO reads no more than its allowance, records without data are counted, a certificate chain
@@ -27,7 +28,7 @@
 #include "util/refcount.h"
 
 enum {
-    CHAIN_BYTES = 64 << 10, /* of a peer's certificates */
+    CHAIN_BYTES = 64 << 10, /* size of a peer's certificate chain */
     CHAIN_DEPTH = 8,        /* certificates between the peer's and the authority's */
 };
 
@@ -42,7 +43,7 @@ struct rp_tls {
 typedef struct wire {
     rp_tls *tls; /* a reference */
     int fd;
-    bool more;             /* other bytes follow at once */
+    bool more;             /* see rp_tls_set_more() */
     bool counts_idle;      /* the handshake has succeeded */
     size_t allowance;      /* bytes that may still be read */
     uint64_t idle_records; /* see rp_tls_idle_records() */
@@ -127,7 +128,8 @@ static void on_protocol_message(int is_ours, int version, int type, const void *
     w->allowance = 0;
 }
 
-/* "h2" if the client offers it, else "http/1.1"; a client that offers neither is refused. */
+/* Chooses "h2" if the client offers it, else "http/1.1". Refuses a client that offers neither.
+ */
 static int choose_protocol(SSL *ssl, const unsigned char **out, unsigned char *out_length,
                            const unsigned char *offered, unsigned int offered_length,
                            void *user)
@@ -189,7 +191,7 @@ static rp_status load_own(SSL_CTX *context, const char *certificate, const char 
     if (st != RP_OK) return st;
     if (SSL_CTX_use_certificate_chain_file(context, certificate) != 1)
         return fail_openssl(err, "certificate", certificate);
-    /* Also checks that it matches the certificate. */
+    /* Also checks that the key matches the certificate. */
     if (SSL_CTX_use_PrivateKey_file(context, key, SSL_FILETYPE_PEM) != 1)
         return fail_openssl(err, "key", key);
     return RP_OK;
@@ -228,14 +230,14 @@ static rp_status load_client_ca(SSL_CTX *context, const rp_tls_files *files, rp_
         sk_X509_NAME_pop_free(names, X509_NAME_free);
         return fail_openssl(err, "client CA", files->client_ca);
     }
-    SSL_CTX_set_client_CA_list(context, names); /* takes them */
+    SSL_CTX_set_client_CA_list(context, names); /* takes ownership of `names` */
     if (files->require_client_certificate) mode |= SSL_VERIFY_FAIL_IF_NO_PEER_CERT;
     SSL_CTX_set_verify(context, mode, NULL);
     return RP_OK;
 }
 
-/* Sets what does not depend on the files. False: no memory, or an OpenSSL without these
- * ciphers. */
+/* Sets the options that do not depend on the files. False if there is no memory, or OpenSSL
+ * lacks these ciphers. */
 static bool set_up(SSL_CTX *context)
 {
     static const char new_ciphers[] = "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:"
@@ -266,7 +268,8 @@ static bool set_up(SSL_CTX *context)
            SSL_CTX_set_cipher_list(context, old_ciphers) == 1;
 }
 
-/* Makes an rp_tls without its files; NULL, with the error in `*st`. */
+/* Makes an rp_tls without loading its files. On failure returns NULL, with the status in `*st`.
+ */
 static rp_tls *make(const rp_allocator *alloc, bool connects, rp_status *st, rp_error *err)
 {
     static const unsigned char h2[] = "\x02h2";
@@ -372,7 +375,7 @@ SSL *rp_tls_new_session(rp_tls *tls, int fd)
     *w = (wire){.tls = rp_tls_ref(tls), .fd = fd};
     BIO_set_data(bio, w);
     BIO_set_init(bio, 1);
-    SSL_set_bio(ssl, bio, bio); /* takes it */
+    SSL_set_bio(ssl, bio, bio); /* takes ownership of `bio` */
     SSL_set_msg_callback(ssl, on_protocol_message);
     SSL_set_msg_callback_arg(ssl, w);
     if (tls->connects)

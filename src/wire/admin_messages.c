@@ -58,7 +58,7 @@ static rp_status take_selector(const rp_wire_selector *selector, const char *wha
     return rp_fail(err, RP_INVALID, "the %s names no distribution that is known", what);
 }
 
-/* The part of TableOptions that was read so far. */
+/* The fields of TableOptions that have been read so far. */
 typedef struct options_reading {
     rp_wire_table_options options;
     rp_wire_selector sampler, remover;

@@ -7,11 +7,11 @@
 #include "util/mutex.h"
 
 struct rp_block_pool {
-    rp_refcount refs; /* its owner's, and one for each block whose home it is */
+    rp_refcount refs; /* one for its owner, and one for each block whose home it is */
     rp_allocator alloc;
     rp_mutex mu; /* rank 85 */
     rp_block *first RP_GUARDED_BY(mu);
-    size_t bytes RP_GUARDED_BY(mu); /* of those that are kept */
+    size_t bytes RP_GUARDED_BY(mu); /* capacities of the idle blocks */
 };
 
 rp_block *rp_block_new(const rp_allocator *alloc, size_t capacity)
@@ -90,7 +90,7 @@ static void release(rp_block *block)
 }
 
 /* Keeps an unused block. False if the pool is full, the block is too large, or the lock is
- * held: perhaps by a thread that the child of a fork does not have. */
+ * held. It does not wait for the lock: after a fork, the thread that holds it may not exist. */
 static bool keep(rp_block_pool *pool, rp_block *block)
 {
     bool is_kept = false;

@@ -29,7 +29,7 @@ static size_t write_message(const rp_chunk *chunk, uint64_t key, uint8_t *out)
         }
         from = reader.at;
     }
-    assert(step == RP_PB_END); /* it was parsed before */
+    assert(step == RP_PB_END); /* the message was parsed before */
     return (size_t)(at - out);
 }
 

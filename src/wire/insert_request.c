@@ -221,7 +221,8 @@ static rp_status read_trajectory(const uint8_t *data, size_t size,
     return step == RP_PB_END ? RP_OK : malformed("FlatTrajectory", err);
 }
 
-/* google.protobuf.Timestamp. Wraps around if it does not fit: the time is informative only. */
+/* Reads a google.protobuf.Timestamp. Wraps around if it does not fit, since the time is
+ * informative only. */
 static bool read_time(const uint8_t *data, size_t size, int64_t *ns)
 {
     rp_pb_reader reader = rp_pb_open(data, size);
@@ -237,8 +238,8 @@ static bool read_time(const uint8_t *data, size_t size, int64_t *ns)
     return step == RP_PB_END;
 }
 
-/* Fast paths for fields in the order of all known writers (chunk/protobuf.h). After a false the
- * functions above read the item again. */
+/* Fast paths for fields in the order in which all known writers send them (chunk/protobuf.h).
+ * If one of them returns false, the functions above read the item again. */
 
 static inline bool slice_in_order(rp_pb_reader r, rp_wire_slice *out)
 {
@@ -271,8 +272,8 @@ static inline bool column_in_order(rp_pb_reader r, const rp_wire_item_arrays *ar
     return true;
 }
 
-/* Reads with the end of the item as its bound, so that ten bytes are readable; checks that the
- * time ends where it should. */
+/* Reads with the end of the item as the bound, so that ten bytes are readable. Then checks that
+ * the time ends where its length says. */
 static inline bool time_in_order(rp_pb_reader *r, int64_t *ns)
 {
     rp_pb_reader time;

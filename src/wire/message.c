@@ -6,9 +6,9 @@
 #include "util/mem.h"
 
 enum {
-    MAX_IDLE = 4096,               /* that a pool keeps */
-    MAX_IDLE_BYTES = 16 << 20,     /* of all of them, */
-    MAX_IDLE_ONE_BYTES = 512 << 10 /* and of one: enough for what the server copies */
+    MAX_IDLE = 4096,               /* most messages that a pool keeps */
+    MAX_IDLE_BYTES = 16 << 20,     /* most memory of all these messages */
+    MAX_IDLE_ONE_BYTES = 512 << 10 /* of one: enough for the bytes that the server copies */
 };
 
 static size_t memory_of(const rp_message *reply)

@@ -45,7 +45,7 @@ void rp_wire_write_initialize_request(rp_buf *out, int64_t pid, const char *tabl
     rp_wire_put_text(out, 2, table);
 }
 
-/* The fields are optional ones: 0 is said too. */
+/* For optional fields: 0 is written too. */
 static void put_double_always(rp_buf *out, uint32_t number, double value)
 {
     uint8_t *at = rp_buf_reserve(out, 9);

@@ -20,7 +20,7 @@ static rp_status malformed(const char *message, rp_error *err)
 
 enum {
     INSERTED_KEYS = 1,
-    MAX_INSERTED_KEYS = 1 << 24, /* in one response */
+    MAX_INSERTED_KEYS = 1 << 24, /* keys in one response */
 };
 
 rp_status rp_wire_read_insert_response(const uint8_t *data, size_t size, size_t *count,
@@ -94,7 +94,7 @@ typedef struct list_kind {
                       rp_error *err);
 } list_kind;
 
-/* The name of a table; the last one if there are several. */
+/* Finds the name of a table. If there are several name fields, the last one counts. */
 static rp_status find_name(const list_kind *kind, const rp_pb_field *field, rp_string *name,
                            rp_error *err)
 {
@@ -152,7 +152,7 @@ static rp_status fill(const list_kind *kind, const uint8_t *data, size_t size,
         st = kind->read(&list->alloc, &f, info, err);
         if (st == RP_OK) st = find_name(kind, &f, &name, err);
         if (st != RP_OK) return st;
-        /* A few bytes of the response can become kilobytes of paths. */
+        /* Checked because a few bytes of the response can become kilobytes of paths. */
         signatures += rp_signature_bytes(info->signature);
         if (signatures > RP_WIRE_MAX_TABLE_SIGNATURES_BYTES)
             return rp_fail(err, RP_NO_RESOURCE,
@@ -201,7 +201,7 @@ void rp_wire_tables_free(rp_wire_tables *tables)
     rp_release(&alloc, tables, tables->bytes);
 }
 
-/* RateLimiterCallStats. */
+/* Reads a RateLimiterCallStats. */
 static bool read_completed(const rp_pb_field *field, int64_t *completed)
 {
     rp_pb_reader reader = rp_pb_open(field->data, field->size);
@@ -213,7 +213,7 @@ static bool read_completed(const rp_pb_field *field, int64_t *completed)
     return step == RP_PB_END;
 }
 
-/* RateLimiterInfo. */
+/* Reads a RateLimiterInfo. */
 static bool read_limiter(const rp_pb_field *field, rp_table_info *info)
 {
     rp_pb_reader reader = rp_pb_open(field->data, field->size);
@@ -264,7 +264,7 @@ static rp_status read_info_signature(const rp_allocator *alloc, const rp_pb_fiel
     return st;
 }
 
-/* TableInfo. */
+/* Reads a TableInfo. */
 static rp_status read_info(const rp_allocator *alloc, const rp_pb_field *field,
                            rp_table_info *info, rp_error *err)
 {
@@ -291,7 +291,7 @@ static rp_status read_info(const rp_allocator *alloc, const rp_pb_field *field,
     return RP_OK;
 }
 
-/* Uint128. */
+/* Reads a Uint128. */
 static bool read_state_id(const uint8_t *data, size_t size, uint64_t id[2])
 {
     rp_pb_reader reader = rp_pb_open(data, size), inner;
@@ -361,7 +361,7 @@ static void read_status_number(const rp_pb_field *f, rp_table_info *info)
     }
 }
 
-/* TableStatus. */
+/* Reads a TableStatus. */
 static rp_status read_table_status(const rp_allocator *alloc, const rp_pb_field *field,
                                    rp_table_info *info, rp_error *err)
 {
@@ -410,7 +410,7 @@ static void merge_one(rp_table_info *into, const rp_table_info *status)
     into->sample_waits = status->sample_waits;
 }
 
-/* Fast if both have the same tables in the same order, as mostly. */
+/* Fast in the usual case that both have the same tables in the same order. */
 void rp_wire_tables_merge(rp_wire_tables *tables, const rp_wire_tables *status)
 {
     size_t at = 0;

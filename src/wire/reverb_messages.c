@@ -49,7 +49,7 @@ rp_status rp_wire_read_sample_request(const uint8_t *data, size_t size,
 
 enum { MUTATE_TABLE = 1, MUTATE_UPDATE = 2, MUTATE_DELETE = 3 };
 
-/* One field of a MutatePrioritiesRequest; `*ok` is false if it is malformed. */
+/* Reads one field of a MutatePrioritiesRequest. `*ok` is false if it is malformed. */
 static rp_status read_mutation(const rp_pb_field *f, rp_wire_mutate_request *r, bool *ok,
                                rp_error *err)
 {
@@ -76,7 +76,8 @@ rp_status rp_wire_read_mutate_request(const uint8_t *data, size_t size, size_t m
 
     do {
         while (rp_wire_next_update(&reader, MUTATE_UPDATE, &ignored)) found.update_count++;
-        /* Each takes a byte of the message or more: the sum does not overflow. */
+        /* The sum does not overflow: each update or delete takes at least a byte of the
+         * message. */
         if (found.update_count + found.delete_count > max_keys)
             return rp_fail(err, RP_NO_RESOURCE, "more than %zu keys in one message", max_keys);
         step = rp_pb_next(&reader, &f);
@@ -142,7 +143,7 @@ void rp_wire_write_checkpoint_response(rp_buf *out, const char *path)
     rp_wire_put_text(out, 1, path);
 }
 
-/* RateLimiterCallStats: present even if empty. */
+/* Writes a RateLimiterCallStats, even if it is empty. */
 static void put_completed(rp_buf *out, uint32_t number, int64_t completed)
 {
     size_t mark = rp_wire_begin(out, number);
@@ -179,7 +180,7 @@ static void put_table_info(rp_buf *out, uint32_t number, const rp_table_info *ta
     rp_wire_put_int(out, 9, table->episodes);
     rp_wire_put_int(out, 10, table->deleted_episodes);
     rp_wire_put_int(out, 11, table->unique_samples);
-    rp_wire_end(out, rp_wire_begin(out, 12)); /* no thread has worked for it */
+    rp_wire_end(out, rp_wire_begin(out, 12)); /* an empty table_worker_time */
     rp_wire_end(out, mark);
 }
 

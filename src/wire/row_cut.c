@@ -15,7 +15,8 @@ static bool saves_a_quarter(size_t part, size_t whole)
     return part <= whole - whole / 4;
 }
 
-/* Bytes read for one column. Numbers are decoded from the first row on, strings as a whole. */
+/* Estimates the bytes that are read for one column. Numbers are decoded from row 0 up to the
+ * last row of the cut, strings as a whole. */
 static size_t column_cost(const rp_chunk *chunk, size_t column, size_t first, size_t count)
 {
     const rp_column_place *place = &chunk->places[column];
@@ -27,7 +28,7 @@ static size_t column_cost(const rp_chunk *chunk, size_t column, size_t first, si
     case RP_FORM_STRING_LIST:
     case RP_FORM_STRING_VALUES: break;
     }
-    /* One stored string may be many elements: decoded they are larger. */
+    /* One stored string may be used by many elements, which take more memory when decoded. */
     return rp_chunk_rows(chunk, column) * place->row_bytes +
            (strings->raw_bytes > strings->stored_bytes ? strings->raw_bytes
                                                        : strings->stored_bytes);
@@ -40,7 +41,7 @@ size_t rp_row_cut_cost(const rp_chunk *chunk, size_t first, size_t count)
     if (count == 0 || !saves_a_quarter(count, rows) || chunk->origin.first_step < 0) return 0;
     for (size_t i = 0; i < chunk->column_count; i++) {
         if (rp_chunk_rows(chunk, i) != rows) return 0;
-        cost += column_cost(chunk, i, first, count); /* a few times what a parser lets in */
+        cost += column_cost(chunk, i, first, count); /* does not overflow */
     }
     return cost;
 }
@@ -56,8 +57,8 @@ static rp_chunk_origin origin_of(const rp_chunk *chunk, size_t first, size_t cou
     return origin;
 }
 
-/* The codec of a chunk. A received chunk does not distinguish snappy from stored; its columns
- * do. */
+/* The codec of a chunk. For a received chunk only its columns tell whether it is stored or
+ * compressed with snappy. */
 static rp_codec codec_of(const rp_chunk *chunk)
 {
     if (chunk->codec != RP_CODEC_SNAPPY) return chunk->codec;

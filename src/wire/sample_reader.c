@@ -3,11 +3,11 @@
  * chunks. After its last piece, keys are resolved to chunks and a trajectory is made
  * (sample_trajectory.c).
  *
- * Samples of one message share chunks, which are sent again with each of them. `recent` is a
- * cache of chunks by key; a chunk is used again only for the same bytes, as two writers may
- * have chosen the same key. It borrows them: they are held by the sample in assembly, or by
- * samples of the current call of rp_sample_reader_next(). So it is cleared when such a call
- * begins, and when a chunk is dropped that is in no sample. */
+ * Samples of one message may share chunks, which are sent again with each sample. `recent` is a
+ * cache of chunks by key. A cached chunk is used only if the bytes are equal, as two writers
+ * may have chosen the same key. The cache borrows its chunks from the sample in assembly, or
+ * from samples of the current call of rp_sample_reader_next(). So the cache is cleared when
+ * such a call begins, and when a chunk is dropped that is in no sample. */
 #include <assert.h>
 
 #include "chunk/chunk.h"
@@ -29,7 +29,7 @@ enum {
 enum {
     RECENT_MIN_BITS = 4,
     RECENT_MAX_BITS = 12,
-    RECENT_BYTES_EACH = 512, /* of the message for each entry */
+    RECENT_BYTES_EACH = 512, /* bytes of the message for each entry */
 };
 
 rp_sample_limits rp_sample_limits_default(void)
@@ -68,7 +68,8 @@ rp_status rp_sample_reader_new(const rp_allocator *alloc, const rp_sample_limits
     r->alloc = *alloc;
     r->limits = limits != NULL ? *limits : rp_sample_limits_default();
     r->recent_bits = RECENT_MIN_BITS;
-    /* The server or its writers choose the keys. An address as the seed is hard to guess. */
+    /* The seed is an address, which is hard to guess, since the server or its writers choose
+     * the keys. */
     rp_map_init(&r->map, &r->alloc, (uint64_t)(uintptr_t)r);
     *out = r;
     return RP_OK;
@@ -166,7 +167,7 @@ static bool grow(const rp_allocator *alloc, void *array, size_t element_size, si
 static inline bool make_item_room(rp_sample_reader *r, size_t columns, size_t slices)
 {
     if (columns <= r->view_capacity && slices <= r->cut_capacity) return true;
-    /* The two tested above grow last: if they have room, all have. */
+    /* The two capacities that are tested above grow last: if they are large enough, all are. */
     return grow(&r->alloc, &r->columns, sizeof *r->columns, &r->column_capacity, columns) &&
            grow(&r->alloc, &r->slices, sizeof *r->slices, &r->slice_capacity, slices) &&
            grow(&r->alloc, &r->views, sizeof *r->views, &r->view_capacity, columns) &&
@@ -197,8 +198,8 @@ static rp_status read_item(rp_sample_reader *r, const uint8_t *data, size_t size
     return RP_OK;
 }
 
-/* A fast path for fields in the order of all known writers (chunk/protobuf.h). False: `out` is
- * unchanged. */
+/* A fast path for fields in the order in which all known writers send them (chunk/protobuf.h).
+ * If it returns false, `out` is unchanged. */
 static bool info_in_order(rp_pb_reader r, rp_pb_reader *item, rp_sample *out)
 {
     uint64_t table_size, rate_limited;
@@ -282,7 +283,7 @@ static rp_status parse_chunk(rp_sample_reader *r, const rp_pb_field *f,
     return rp_wire_blame_peer(st, err);
 }
 
-/* The chunk of a field, from the cache or parsed. Returns owned. */
+/* Gets the chunk of a field from the cache, or parses it. Returns owned. */
 static rp_status get_chunk(rp_sample_reader *r, const rp_pb_field *f, rp_chunk **out,
                            rp_error *err)
 {
@@ -294,7 +295,7 @@ static rp_status get_chunk(rp_sample_reader *r, const rp_pb_field *f, rp_chunk *
     place = recent_place(r, head.origin.key);
     if (place->chunk != NULL && place->key == head.origin.key &&
         place->chunk->wire_bytes == f->size &&
-        memcmp(place->chunk->wire, f->data, f->size) == 0) { /* writers choose keys */
+        memcmp(place->chunk->wire, f->data, f->size) == 0) { /* keys may collide */
         *out = rp_chunk_ref(place->chunk);
         return RP_OK;
     }
@@ -406,7 +407,8 @@ static rp_status add_shared(rp_sample_reader *r, const rp_pb_field *f, rp_error 
     return RP_OK;
 }
 
-/* Reads an entry: a sample, or a piece of one; `*whole` if it is the last piece. */
+/* Reads an entry, which is a sample or a piece of one. `*whole` is set if it is the last piece.
+ */
 static rp_status read_entry(rp_sample_reader *r, const rp_pb_field *field, bool *whole,
                             rp_error *err)
 {
@@ -436,9 +438,10 @@ static rp_status read_entry(rp_sample_reader *r, const rp_pb_field *field, bool 
     return RP_OK;
 }
 
-/* Passes the references of the chunks to the trajectory. It has each of its chunks once, and
- * all of them are the reader's. If it has as many, it takes the reader's references. If not,
- * some chunk is not in the sample: the trajectory takes references of its own. */
+/* Passes the references of the chunks to the trajectory, which has each of its chunks once; all
+ * of these are in r->chunks. If both have equally many chunks, the trajectory takes the
+ * reader's references. Otherwise some chunk of the reader is not in the sample, and the
+ * trajectory takes references of its own. */
 static void pass_chunks(rp_sample_reader *r, rp_trajectory *trajectory)
 {
     assert(trajectory->chunk_count <= r->chunk_count);

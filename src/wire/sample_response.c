@@ -12,7 +12,7 @@ enum {
     TIME_NANOS = 2,
 };
 
-/* Seconds and nanoseconds of a time, the latter never negative. */
+/* Splits a time into seconds and nanoseconds. The nanoseconds are never negative. */
 static void split_time(int64_t ns, int64_t *seconds, int64_t *nanos)
 {
     *seconds = ns / 1000000000;

@@ -16,7 +16,7 @@ static bool is_message(uint32_t which)
     return which == DISTRIBUTION_PRIORITIZED || which == DISTRIBUTION_HEAP;
 }
 
-/* Prioritized or Heap. */
+/* Reads a Prioritized or Heap message. */
 static bool read_parameter(const rp_pb_field *field, rp_wire_selector *selector)
 {
     rp_pb_reader reader = rp_pb_open(field->data, field->size);
@@ -42,7 +42,7 @@ bool rp_wire_read_selector(const rp_pb_field *field, rp_wire_selector *selector)
     while ((step = rp_pb_next(&reader, &f)) == RP_PB_FIELD) {
         if (f.number > DISTRIBUTION_LIFO || f.number == 5) continue;
         if (f.type != (is_message(f.number) ? RP_PB_BYTES : RP_PB_VARINT)) continue;
-        /* Another member of the oneof replaces the one before. */
+        /* Another member of the oneof replaces the previous one. */
         if (f.number != selector->which)
             *selector = (rp_wire_selector){.present = true, .which = f.number};
         if (is_message(f.number) && !read_parameter(&f, selector)) return false;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reading keeps a stack of the containers that are open, each with a reader of its own, and
  * appends nodes in preorder. A container is scanned once before it is opened, for its name and
- * the number of its children; a pair is scanned for its key, which may stand behind its value.
- * Names are copied into one block, zero-terminated: it is as large as the message, and that is
- * enough, since every name stands there behind a tag and a length. */
+ * the number of its children. A pair is scanned for its key, which may come after its value.
+ * Names are copied, zero-terminated, into one block that is as large as the message. That is
+ * enough, since in the message every name is preceded by a tag and a length. */
 #include "wire/signature_wire.h"
 
 #include <assert.h>
@@ -26,7 +26,7 @@ typedef struct reading {
     rp_error *err;
     rp_nest_node *nodes;
     size_t node_count, node_capacity;
-    char *names;      /* the place of the next one */
+    char *names;      /* where the next name is copied to */
     size_t name_room; /* bytes left there */
     size_t depth;
     struct {
@@ -92,7 +92,7 @@ static bool read_dim(const rp_pb_field *dim, int64_t *size)
     return step == RP_PB_END;
 }
 
-/* `*unknown`: the rank is not fixed. */
+/* Reads a TensorShapeProto. `*unknown` is set if the rank is not fixed. */
 static rp_status read_shape(const reading *r, const rp_pb_field *field, rp_shape *shape,
                             bool *unknown)
 {
@@ -237,7 +237,8 @@ static rp_status read_children(reading *r)
         rp_nest_kind kind = r->open[r->depth - 1].kind;
         rp_pb_field f;
         rp_status st;
-        /* The container was scanned before: this returns a field or the end. */
+        /* The container was scanned before, so this returns a field or the end, but no error.
+         */
         if (rp_pb_next(&r->open[r->depth - 1].reader, &f) != RP_PB_FIELD) {
             r->depth--;
             continue;
@@ -343,7 +344,7 @@ static void end_child(rp_buf *out, const container *parent)
 
 void rp_wire_put_signature(rp_buf *out, uint32_t number, const rp_signature *signature)
 {
-    container open[RP_MAX_NEST_DEPTH + 1]; /* plus an empty one */
+    container open[RP_MAX_NEST_DEPTH + 1]; /* one for each level, and one that stays empty */
     size_t depth = 0, node_count, mark = rp_wire_begin(out, number);
     const rp_nest_node *nodes = rp_signature_nodes(signature, &node_count);
 

@@ -36,10 +36,10 @@ struct rp_auth {
     rp_refcount refs;
     rp_allocator alloc;
     EVP_MD *sha256;
-    bool has_tokens;   /* there was a file */
-    bool certificates; /* are asked for */
+    bool has_tokens;   /* there is a tokens file */
+    bool certificates; /* client certificates are requested */
     bool lists_certificates;
-    rp_role others; /* of a certificate that no line names */
+    rp_role others; /* role of a certificate that no line names */
     char others_name[RP_AUTH_MAX_NAME_BYTES + 1];
     entry *entries;
     size_t count, capacity;
@@ -82,7 +82,7 @@ static void skip_blanks(reader *r)
     while (r->at < r->end && is_blank(*r->at)) r->at++;
 }
 
-/* Takes the next word, and the blanks behind it. */
+/* Takes the next word, and skips the blanks behind it. */
 static size_t take_word(reader *r, const char **word)
 {
     size_t length;
@@ -148,7 +148,8 @@ static bool digest_of(const rp_auth *auth, const void *data, size_t size, uint8_
     return EVP_Digest(data, size, digest, NULL, auth->sha256, NULL) == 1;
 }
 
-/* Takes a common name: the rest of the line. `*others`: it is '*', any certificate. */
+/* Takes a common name, which is the rest of the line. `*others` is set if the name is '*',
+ * which means any certificate. */
 static rp_status take_certificate(reader *r, const rp_auth *auth, uint8_t *digest, bool *others)
 {
     const char *name, *end = r->end;
@@ -371,7 +372,7 @@ bool rp_auth_is_open(const rp_auth *auth)
     return !auth->has_tokens && !auth->certificates;
 }
 
-/* The entry with that digest, or NULL. Compares all of them. */
+/* Finds the entry with that digest, or NULL. Compares all entries. */
 static const entry *find(const rp_auth *auth, const uint8_t *digest, bool is_certificate)
 {
     size_t found = 0; /* its index, plus 1 */
@@ -394,7 +395,7 @@ static void become(rp_principal *who, rp_role role, const char *name)
     memcpy(who->name, name, sizeof who->name);
 }
 
-/* The token in "Bearer <token>", or NULL. */
+/* Finds the token in "Bearer <token>". NULL if the header has another form. */
 static const char *token_in(const char *header, size_t *size)
 {
     static const char scheme[] = "bearer";

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The table of guessers has 128 sets of 8 addresses. A keyed hash gives the set, so that a peer
- * that chooses its addresses cannot choose whom it replaces. An address is added with its first
- * wrong token. In a full set the one whose wait ends first is replaced: replacing a busy
- * guesser takes seven that are busier.
+ * that chooses its addresses cannot choose which guesser it replaces. An address is added with
+ * its first wrong token. In a full set the address whose wait ends first is replaced. So
+ * replacing a guesser takes seven others in its set whose waits end later.
  *
  * Invariants, whenever mu is free:
  *   G1  an address is in the set that its hash gives, at most once;
@@ -28,7 +28,7 @@ enum { WAYS = 8, SETS = RP_GATE_PEERS / WAYS };
 static const int64_t forgive_ns = (int64_t)RP_GATE_FORGIVE_S * 1000000000;
 
 typedef struct guesser {
-    uint64_t peer; /* its number; 0: free */
+    uint64_t peer; /* peer_number() of the address; 0: free */
     rp_bucket bucket;
 } guesser;
 
@@ -36,8 +36,8 @@ struct rp_gate {
     rp_allocator alloc;
     EVP_MD *sha256;
     uint64_t seed;
-    /* Of `auth`: raised under the lock, read without it. A thread that still reads the old
-     * value decides by the old rp_auth. */
+    /* Generation of `auth`: raised under the lock, read without it. A thread that still reads
+     * the old value decides by the old rp_auth. */
     atomic_uint_fast64_t generation;
     rp_mutex mu;
     rp_auth *auth RP_GUARDED_BY(mu);
@@ -264,7 +264,7 @@ rp_status rp_gate_check(rp_gate *gate, const rp_credentials *shown, rp_role need
     if (!known && memo != NULL && digest_of(gate, shown, found.digest))
         known = recall(gate, memo, found.digest);
     else if (!known)
-        memo = NULL; /* there is no digest to find it by */
+        memo = NULL; /* without a digest the memo cannot be used */
     if (known) {
         found = *memo;
     } else {

@@ -12,8 +12,8 @@
 
 /* The methods, with the roles that they need. */
 static const struct {
-    const char *service; /* how a path begins */
-    const char *name;    /* how it ends */
+    const char *service; /* the first part of a path */
+    const char *name;    /* the last part of a path */
     rp_method method;
     rp_role role;
 } methods[] = {
@@ -67,7 +67,7 @@ rp_method rp_method_of(const char *path)
         if (strncmp(path, methods[i].service, length) != 0) continue;
         if (strcmp(slash + 1, methods[i].name) != 0) continue;
         if (whole && path + length != slash + 1) continue;
-        /* a service's name: not empty, and nothing but the method behind it */
+        /* the name of a service must not be empty, and only the method may follow it */
         if (!whole && (path + length == slash || strchr(path + length, '/') != slash)) continue;
         return methods[i].method;
     }

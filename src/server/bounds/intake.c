@@ -4,9 +4,9 @@
 #include <assert.h>
 
 enum {
-    UNRESERVED_BYTES = 256 << 10, /* of one read, which may bring the size of a message */
-    WINDOWS = 8,                  /* in a grace */
-    SLOWEST_PER_SECOND = 1024,    /* bytes, whether room is short or not */
+    UNRESERVED_BYTES = 256 << 10, /* size of one read, in which a message may begin */
+    WINDOWS = 8,                  /* windows in a grace period */
+    SLOWEST_PER_SECOND = 1024,    /* bytes, even if room is not short */
 };
 
 void rp_intake_reserve(rp_intake *intake, size_t counted, size_t held, size_t wanted,

@@ -7,10 +7,10 @@
 enum {
     FIRST_COLUMNS = 16,
     FIRST_SLICES = 64,
-    KEPT = 16 << 10, /* slices and keys: room for more is given back after a message */
+    KEPT = 16 << 10, /* slices and keys; larger arrays are shrunk after a message */
 };
 
-/* `array` is the address of its pointer, here and below. */
+/* `array` is the address of the pointer to the array, here and below. */
 static bool grow(const rp_allocator *alloc, void *array, size_t *capacity, size_t count,
                  size_t element_size)
 {

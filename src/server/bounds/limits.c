@@ -44,7 +44,7 @@ enum { MIB = 1 << 20 };
 
 static const int64_t longest_ms = INT64_C(1000) * 60 * 60 * 24 * 365;
 
-/* So many hundredths of the machine's memory. */
+/* `percent` of the machine's memory. */
 static size_t share_of_memory(size_t percent)
 {
     struct sysinfo info;

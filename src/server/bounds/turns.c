@@ -6,12 +6,13 @@
 #include "util/verify.h"
 
 enum {
-    FIRST_PART = 64, /* of the longest time, in which nothing has to move */
+    FIRST_PART = 64, /* part of the longest time in which nothing has to move */
     LEAST_FIRST_NS = 250000000,
-    WHOLE_PART = 16,      /* of the longest time, for any number of bytes */
-    NS_PER_BYTE = 1000,   /* and for each of them: about a MiB a second */
-    STALE_NS = 150000000, /* a connection that waits asks more often */
-    SMALL_PART = 8,       /* of lent_bytes: the pool for small loans, and the largest of them */
+    WHOLE_PART = 16,      /* part of the longest time, for any number of bytes */
+    NS_PER_BYTE = 1000,   /* time for each byte: about a MiB a second */
+    STALE_NS = 150000000, /* a connection that waits asks more often than that */
+    SMALL_PART = 8, /* part of lent_bytes: size of the pool for small loans and of the largest
+                       small loan */
 };
 
 void rp_turns_init(rp_turns *turns)
@@ -38,7 +39,7 @@ static int64_t longest_ns(const rp_turn_terms *terms)
     return terms->longest_ns > first_ns(terms) ? terms->longest_ns : first_ns(terms);
 }
 
-/* The time that a loan of so many bytes may take. */
+/* The time that a loan of `bytes` may take (T3). */
 static int64_t time_of(const rp_turn_terms *terms, size_t bytes)
 {
     int64_t longest = longest_ns(terms);
@@ -58,13 +59,14 @@ static size_t pool_bytes(rp_turn_pool pool, const rp_turn_terms *terms)
     return pool == RP_TURN_SMALL ? terms->lent_bytes / SMALL_PART : terms->lent_bytes;
 }
 
-/* T1: whether a turn that waits may have a loan of that pool. */
+/* T1: whether a waiting turn may get a loan from this pool. */
 static bool may_use(const rp_turn *turn, rp_turn_pool pool, const rp_turn_terms *terms)
 {
     return pool == RP_TURN_ANY || turn->bytes <= pool_bytes(pool, terms);
 }
 
-/* T1, for a turn that has `own` bytes of the pool already. */
+/* T1: whether a loan of `bytes` fits into the pool, for a turn that has `own` bytes of it
+ * already. */
 static bool fits(const rp_turns *turns, rp_turn_pool pool, size_t own, size_t bytes,
                  const rp_turn_terms *terms) RP_REQUIRES(turns->lock)
 {
@@ -75,7 +77,7 @@ static bool fits(const rp_turns *turns, rp_turn_pool pool, size_t own, size_t by
     return others < all && bytes <= all - others;
 }
 
-/* T2: whether `a` has waited longer than `b`. */
+/* T2: whether `a` has waited longer than `b`, measured in units of their times. */
 static bool is_before(const rp_turn *a, const rp_turn *b, int64_t now_ns)
 {
     return (double)(now_ns - a->since_ns) * (double)b->time_ns >
@@ -159,14 +161,14 @@ static void stop_growing(rp_turns *turns, rp_turn *turn) RP_REQUIRES(turns->lock
     turn->is_growing = false;
 }
 
-/* Whether a loan has grown past its pool, and keeps others from that. */
+/* Whether a loan has grown beyond its pool, so that no other may (T4). */
 static bool is_past(const rp_turns *turns, const rp_turn_terms *terms) RP_REQUIRES(turns->lock)
 {
     return turns->past != NULL &&
            turns->lent[turns->past->pool] > pool_bytes(turns->past->pool, terms);
 }
 
-/* T4, for a turn that waits to grow. */
+/* T4: whether a turn that waits to grow may grow beyond its pool. */
 static bool may_pass(const rp_turns *turns, const rp_turn *turn, const rp_turn_terms *terms,
                      int64_t now_ns) RP_REQUIRES(turns->lock)
 {
@@ -187,7 +189,8 @@ static size_t length(const rp_turn_list *list)
     return count;
 }
 
-/* Both lists are linked both ways, and each turn is in the one of its state. */
+/* Checks that both lists are linked both ways, and that each turn is in the list for its state.
+ */
 static bool is_valid(const rp_turns *turns) RP_REQUIRES(turns->lock)
 {
     const rp_turn *prev = NULL;
@@ -207,7 +210,7 @@ static bool is_valid(const rp_turns *turns) RP_REQUIRES(turns->lock)
         prev = turn;
     }
     for (int pool = 0; pool < RP_TURN_POOLS; pool++)
-        ahead -= turns->ahead[pool] != NULL; /* each of them is in the line */
+        ahead -= turns->ahead[pool] != NULL; /* each turn in `ahead` is in the queue */
     return turns->line.last == prev && ahead == 0;
 }
 #endif
@@ -218,7 +221,8 @@ static void verify(const rp_turns *turns) RP_REQUIRES(turns->lock)
     RP_VERIFY(length(&turns->line) + length(&turns->growing), is_valid(turns));
 }
 
-/* Lets a loan grow. If it has to wait, its peer has nothing to move: it is not read from. */
+/* Lets a loan grow. While the loan waits to grow, its peer has nothing to move, because the
+ * server does not read from it. */
 static bool grow(rp_turns *turns, rp_turn *turn, size_t bytes, const rp_turn_terms *terms,
                  uint64_t moved, int64_t now_ns) RP_REQUIRES(turns->lock)
 {
@@ -241,7 +245,7 @@ static bool grow(rp_turns *turns, rp_turn *turn, size_t bytes, const rp_turn_ter
     return true;
 }
 
-/* Waits in the line, and takes a loan if it is next. */
+/* Waits in the queue, and takes a loan if the turn is next. */
 static bool wait_in_line(rp_turns *turns, rp_turn *turn, size_t bytes,
                          const rp_turn_terms *terms, uint64_t moved, int64_t now_ns)
     RP_REQUIRES(turns->lock)
@@ -311,8 +315,8 @@ void rp_turn_end(rp_turns *turns, rp_turn *turn)
     *turn = (rp_turn){0};
 }
 
-/* Whether a turn in the line may use a pool, and neither it nor another pool that the turn may
- * use has room for it. */
+/* Whether a turn in the queue waits for bytes of this pool: it may use the pool, and neither
+ * this nor another pool that it may use has room for it. */
 static bool waits_for(const rp_turns *turns, const rp_turn *turn, rp_turn_pool pool,
                       const rp_turn_terms *terms) RP_REQUIRES(turns->lock)
 {
@@ -322,7 +326,7 @@ static bool waits_for(const rp_turns *turns, const rp_turn *turn, rp_turn_pool p
     return true;
 }
 
-/* Whether another connection waits for the bytes of this loan, in the line or for its own loan
+/* Whether another connection waits for the bytes of this loan, in the queue or for its own loan
  * to grow. */
 static bool is_short(rp_turns *turns, const rp_turn *loan, const rp_turn_terms *terms,
                      int64_t now_ns)
@@ -345,7 +349,7 @@ void rp_turn_rest(rp_turn *turn, uint64_t moved, int64_t now_ns)
     turn->moved = moved;
 }
 
-/* Whether the peer has moved as much as it should have. */
+/* Whether the peer has moved as many bytes as T3 demands by now. */
 static bool is_on_pace(const rp_turn *turn, const rp_turn_terms *terms, uint64_t moved,
                        int64_t now_ns)
 {

@@ -9,7 +9,7 @@
 
 enum {
     ACCEPTS_A_TURN = 64,
-    PAUSE_NS = 100000000, /* when descriptors have run out */
+    PAUSE_NS = 100000000, /* of accepting, when descriptors have run out */
 };
 
 static void watch_all(rp_acceptor *a, uint32_t events)
@@ -27,7 +27,8 @@ static void on_pause_over(rp_timer *timer)
     if (a->is_accepting) watch_all(a, RP_READABLE);
 }
 
-/* Not watching for a while avoids a loop that fails to accept in every turn. */
+/* Stops watching the listeners for a while, so that the loop does not fail to accept in every
+ * turn. */
 static void pause_accepting(rp_acceptor *a)
 {
     a->handler->on_exhausted(a);

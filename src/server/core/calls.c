@@ -23,7 +23,7 @@ static bool begins(rp_string text, const char *word)
     return text.size >= strlen(word) && memcmp(text.data, word, strlen(word)) == 0;
 }
 
-/* Ends a call that has no task. */
+/* Ends a call for which no task was made. */
 static void reject(rp_connection *c, rp_call *call, rp_method method, rp_refusal why,
                    const rp_error *error)
 {
@@ -32,8 +32,8 @@ static void reject(rp_connection *c, rp_call *call, rp_method method, rp_refusal
     rp_call_finish(call, error->code, error->text);
 }
 
-/* Whether a call of this method may begin, by its headers. If not, `*why` receives the reason.
- */
+/* Checks by its headers whether a call of this method may begin. If not, `*why` receives the
+ * reason. */
 static rp_status check_head(rp_connection *c, const rp_request_head *head, rp_method method,
                             const char *authorization, rp_refusal *why, rp_error *err)
 {

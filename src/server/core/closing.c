@@ -3,7 +3,8 @@
 
 #include <assert.h>
 
-/* Ends up to `most` calls. Returns how many; `closed` may be freed after the last. */
+/* Ends up to `most` calls, and returns how many. After the last one `closed` may have been
+ * freed. */
 static size_t end_calls(rp_closing *closing, rp_closed *closed, size_t most)
 {
     size_t before = rp_h2_call_count(closed->h2), left = rp_h2_close_calls(closed->h2, most);
@@ -32,7 +33,8 @@ static void on_due(rp_timer *timer)
 {
     rp_closing *closing = (rp_closing *)((char *)timer - offsetof(rp_closing, timer));
 
-    /* For the next turn. Cannot fail: this timer has just left its place in the heap. */
+    /* Arms it for the next turn. Cannot fail: this timer has just left its place in the heap.
+     */
     (void)!rp_loop_arm(closing->loop, timer, rp_loop_now(closing->loop));
     while (closing->first != NULL && closing->ended < RP_CLOSING_CALLS)
         end_first(closing, RP_CLOSING_CALLS - closing->ended);
@@ -48,7 +50,7 @@ void rp_closing_add(rp_closing *closing, rp_closed *closed, rp_h2 *h2)
     closed->next = NULL;
     if ((closing->first == NULL && closing->ended + count <= RP_CLOSING_CALLS) ||
         closing->is_urgent ||
-        /* Without memory for the timer nothing would end them later. */
+        /* If there is no memory for the timer, nothing would end the calls later. */
         rp_loop_arm(closing->loop, &closing->timer, rp_loop_now(closing->loop)) != RP_OK) {
         closing->ended += end_calls(closing, closed, SIZE_MAX);
         return;

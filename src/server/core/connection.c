@@ -15,12 +15,12 @@
 
 enum {
     WRITE_PARTS = 64,
-    WRITE_TURN_BYTES = 4 << 20, /* to one connection in one turn */
-    WARM_BYTES = 16 << 10,      /* of responses that are written while they are in the cache */
-    BESIDE_BYTES = 16 << 10,    /* read behind a large message */
-    DENSE = 4, /* a read of small frames costs more than so many times its bytes */
+    WRITE_TURN_BYTES = 4 << 20, /* written to one connection in one turn, at most */
+    WARM_BYTES = 16 << 10,      /* responses of so many bytes are written while in the cache */
+    BESIDE_BYTES = 16 << 10,    /* to read behind a large message */
+    DENSE = 4, /* a read is dense if its cost is more than so many times its bytes */
     LAST_CALLS_NS = 50000000,  /* between the two GOAWAY frames of a drain */
-    SNIFF_AGAIN_NS = 10000000, /* the first pause if the first bytes arrive one by one */
+    SNIFF_AGAIN_NS = 10000000, /* shortest pause if the first bytes arrive one by one */
     H2_ENHANCE_YOUR_CALM = 0xb,
 };
 
@@ -28,7 +28,7 @@ static void on_check(rp_timer *timer);
 static void on_rested(rp_timer *timer);
 static void on_ready(rp_watch *watch, uint32_t events);
 
-/* Removes it from the list of dirty connections (C2). */
+/* Removes the connection from worker->dirty (C2). */
 static void clean(rp_connection *c)
 {
     rp_connection **link = &c->worker->dirty;
@@ -39,7 +39,7 @@ static void clean(rp_connection *c)
     c->is_dirty = false;
 }
 
-/* One connection less. Wakes rp_server_drain() after the last. */
+/* Decrements both counts of connections. Wakes rp_server_drain() after the last one. */
 static void count_out(rp_worker *worker)
 {
     rp_server *server = worker->server;
@@ -125,7 +125,7 @@ void rp_connection_close(rp_connection *c)
     if (c->next != NULL) c->next->prev = c->prev;
     rp_link_deinit(&c->link);
     c->state = RP_CONNECTION_CLOSED;
-    rp_connection_count(c); /* nothing more comes in */
+    rp_connection_count(c); /* without bytes that would have arrived */
     rp_connection_leave_turn_queue(c);
     if (c->h2 != NULL)
         rp_closing_add(&worker->closing, &c->closed, c->h2);
@@ -144,7 +144,7 @@ void rp_connection_on_all_calls_ended(rp_closed *closed)
     free_connection((rp_connection *)((char *)closed - offsetof(rp_connection, closed)));
 }
 
-/* Writes what is left, then closes. */
+/* Writes the remaining output, then closes the connection. */
 static void begin_closing(rp_connection *c)
 {
     c->state = RP_CONNECTION_CLOSING;
@@ -199,7 +199,7 @@ static void begin_h2(rp_connection *c)
     if (worker->server->arena != NULL)
         rp_h2_set_large(c->h2, &worker->server->arena_alloc, RP_SHARED_MIN_BYTES);
     c->state = RP_CONNECTION_H2;
-    rp_connection_touch(c); /* clients wait for our settings */
+    rp_connection_touch(c); /* clients wait for the server's settings */
 }
 
 static void give_to_page(rp_connection *c)
@@ -233,8 +233,8 @@ static void begin_lease(rp_connection *c)
     rp_loop_change(c->worker->loop, &c->watch, RP_READABLE);
 }
 
-/* Decides by the first bytes which protocol the peer uses. They stay in the socket, so the
- * descriptor stays ready. */
+/* Decides by the first bytes which protocol the peer uses. These bytes stay in the socket, so
+ * the descriptor stays ready. */
 static void sniff(rp_connection *c)
 {
     static const char preface[] = "PRI ", lease[] = RP_LEASE_MAGIC;
@@ -251,7 +251,7 @@ static void sniff(rp_connection *c)
         give_to_page(c);
     } else if (count == sizeof first) {
         begin_h2(c);
-    } else { /* level-triggered: pause reading, for as long as it has taken so far */
+    } else { /* level-triggered: pauses reading, for as long as the connection is old */
         int64_t now_ns = rp_loop_now(c->worker->loop), age_ns = now_ns - c->opened_ns;
         int64_t end_ns = c->opened_ns + rp_ms(c->worker->limits.handshake_ms);
         int64_t due_ns = now_ns + (age_ns > SNIFF_AGAIN_NS ? age_ns : SNIFF_AGAIN_NS);
@@ -265,7 +265,7 @@ static void shake_hands(rp_connection *c)
 {
     rp_link_result result = RP_LINK_BROKEN;
 
-    /* Bytes that the peer sent before it hung up would still be read, at full cost. */
+    /* After a hang-up, bytes that the peer sent before would still be read, at full cost. */
     if (!rp_link_is_hung_up(&c->link)) result = rp_link_handshake(&c->link);
     if (result == RP_LINK_AGAIN) {
         check_at(c, c->opened_ns + rp_ms(c->worker->limits.handshake_ms));
@@ -295,8 +295,8 @@ void rp_connection_on_handshake(rp_handshake *handshake, int64_t waited_ns)
     shake_hands(c);
 }
 
-/* Bytes that one read may take, by the budget. While room is short only a little is read beyond
- * what is reserved: messages that begin there may have to wait (I3). */
+/* The most bytes that the budget allows one read to take. While room is short, only a little is
+ * read beyond the reserved bytes, since messages that begin there may have to wait (I3). */
 static size_t read_limit(const rp_connection *c)
 {
     size_t reserved = c->intake.reserved, room = 0;
@@ -309,8 +309,8 @@ static size_t read_limit(const rp_connection *c)
     return reserved + room > RP_QUEUE_FLOOR_BYTES ? reserved + room : RP_QUEUE_FLOOR_BYTES;
 }
 
-/* Charges TLS records without data in the last read. False, with a GOAWAY queued, if the abuse
- * budget is spent. */
+/* Charges the abuse budget for TLS records without data in the last read. If the budget is
+ * spent, queues a GOAWAY and returns false. */
 static bool charge_records(rp_connection *c)
 {
     while (c->charged_records < c->link.idle_records) {
@@ -382,7 +382,7 @@ static bool read_some(rp_connection *c, size_t *total, size_t *cost)
     return moved == place_bytes + room;
 }
 
-/* Reads until there is no more, or the connection has had its share of the turn. All
+/* Reads until there are no more bytes, or the connection has used its share of the turn. All
  * connections that are read from share RP_READ_TURN_BYTES, so that a turn stays short. May
  * close the connection. */
 static void read_all(rp_connection *c)
@@ -427,8 +427,8 @@ static bool is_gone(const rp_connection *c, uint32_t events)
            !rp_connection_may_read(c);
 }
 
-/* RP_HUNG_UP is reported in every turn, even if no event was asked for: a state that does not
- * read must close. */
+/* RP_HUNG_UP is reported in every turn, even if no event was requested. So a connection in a
+ * state that does not read must be closed. */
 static void on_ready(rp_watch *watch, uint32_t events)
 {
     rp_connection *c = (rp_connection *)((char *)watch - offsetof(rp_connection, watch));
@@ -479,7 +479,7 @@ static void on_rested(rp_timer *timer)
         read_all(c);
         return;
     }
-    /* Bytes that TLS has read wait until there is room for them. */
+    /* Tries again later to read the bytes that TLS has, when there may be room for them. */
     if (c->state == RP_CONNECTION_H2 && rp_link_has_pending(&c->link) &&
         rp_loop_arm(c->worker->loop, &c->rest, rp_loop_now(c->worker->loop) + RP_HELD_NS) !=
             RP_OK)
@@ -537,8 +537,9 @@ static void feed(rp_connection *c)
     rp_h2_make_room(c->h2);
 }
 
-/* The same, if there is room for one response by a turn (Q7). Called after a write: a turn
- * needs a peer that has taken all responses, those of this turn of the loop included. */
+/* Continues calls that wait for room, if there is room for one response by a turn (Q7). Called
+ * after a write, since the peer must have taken all responses, including those of this turn of
+ * the loop. */
 static bool feed_by_turn(rp_connection *c)
 {
     if (!c->is_starved || !rp_connection_may_draw(c)) return false;

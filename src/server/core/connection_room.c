@@ -5,7 +5,7 @@
 
 #include "server/bounds/limits.h"
 
-enum { ARRIVING_BYTES = 16 << 10 }; /* that have to be there before a message has a turn */
+enum { ARRIVING_BYTES = 16 << 10 }; /* that are in the socket before a message gets a turn */
 
 static size_t own_bytes(const rp_connection *c, rp_queue_side side)
 {
@@ -73,7 +73,7 @@ static void end_turn(rp_connection *c, rp_queue_side side)
     rp_turn_end(&c->worker->server->budget.turns[side], &c->turns[side]);
 }
 
-/* Whether it may add the `wanted` bytes of its messages by a turn. */
+/* Whether the connection may add the `wanted` bytes of its messages by a turn. */
 static bool may_read_by_turn(rp_connection *c, size_t held, size_t wanted)
 {
     size_t enough = wanted < ARRIVING_BYTES ? wanted : ARRIVING_BYTES, all = held + wanted;
@@ -89,8 +89,8 @@ static bool may_read_by_turn(rp_connection *c, size_t held, size_t wanted)
     return ask(c, RP_QUEUE_IN, all - c->held_before_turn);
 }
 
-/* Called when no call that is read has an incomplete message. Messages of paused calls that
- * were read by the turn keep it. */
+/* Called when no call that is not paused has an incomplete message. The turn continues while
+ * paused calls hold messages that were read by it. */
 static void end_reading_by_turn(rp_connection *c, size_t held)
 {
     if (c->turns[RP_QUEUE_IN].has_loan && held > c->held_before_turn + RP_QUEUE_FLOOR_BYTES)
@@ -109,7 +109,8 @@ bool rp_connection_may_draw(rp_connection *c)
         end_turn(c, RP_QUEUE_OUT);
         return false;
     }
-    /* The peer cannot take responses that are still being made: it keeps its place. */
+    /* The peer cannot take responses that are still being made, so the connection stays in the
+     * queue. */
     if (c->making_bytes > 0 || rp_drawn_bytes(c->drawn) > 0) return false;
     if (!ask(c, RP_QUEUE_OUT, c->wanted_bytes)) return false;
     atomic_store_explicit(&c->drawn->turn, 2 * turn->bytes, memory_order_relaxed);
@@ -118,7 +119,8 @@ bool rp_connection_may_draw(rp_connection *c)
 
 void rp_connection_drew(rp_connection *c)
 {
-    /* Acquire: what was drawn by the turn is counted (take_lent()), else the turn would end. */
+    /* Acquire: pairs with take_lent(), so that an item drawn by the turn is counted here.
+     * Otherwise rp_connection_count() would end the turn. */
     assert(c->turns[RP_QUEUE_OUT].has_loan);
     (void)atomic_exchange_explicit(&c->drawn->turn, 0, memory_order_acquire);
     rp_connection_count(c);
@@ -150,27 +152,27 @@ bool rp_connection_is_behind(rp_connection *c, rp_queue_side side)
     uint64_t moved = moved_bytes(c, side);
     int64_t now_ns = rp_loop_now(c->worker->loop);
 
-    /* Messages of paused calls have arrived. */
+    /* If no bytes are awaited, all bytes of the turn have arrived. */
     if (side == RP_QUEUE_IN && rp_h2_awaited_bytes(c->h2) == 0)
         moved = turn->moved + turn->bytes;
-    /* The item that was drawn waits for others of its call, or for the disk. */
+    /* The drawn item waits for other items of its call, or for the disk, not for the peer. */
     if (side == RP_QUEUE_OUT && rp_h2_queued_bytes(c->h2) == 0)
         rp_turn_rest(turn, moved, now_ns);
     return rp_turn_is_behind(&c->worker->server->budget.turns[side], turn, &terms, moved,
                              now_ns);
 }
 
-/* Q6. Returns the bytes of messages, those to come included as far as there is room. */
+/* Q6. Returns the bytes of messages that have arrived, plus the reserved bytes. */
 static size_t reserve(rp_connection *c)
 {
     size_t held = rp_h2_held_bytes(c->h2), wanted = rp_h2_awaited_bytes(c->h2), more;
     size_t most = c->worker->limits.message_bytes, counted = c->counted_bytes[RP_QUEUE_IN];
 
-    if (c->state != RP_CONNECTION_H2) wanted = 0; /* it is not read any more */
+    if (c->state != RP_CONNECTION_H2) wanted = 0; /* nothing more is read */
     if (wanted > most) wanted = most;
     more = held + wanted > counted ? held + wanted - counted : 0;
     if (c->held_before_turn > held) c->held_before_turn = held;
-    if (wanted == 0) { /* mostly */
+    if (wanted == 0) { /* the usual case */
         c->intake.reserved = 0;
         end_reading_by_turn(c, held);
     } else {
@@ -203,7 +205,7 @@ size_t rp_connection_held(const rp_connection *c)
     return rp_h2_queued_bytes(c->h2) + rp_drawn_bytes(c->drawn);
 }
 
-/* Relaxed: numbers that nothing else depends on. */
+/* Relaxed: no other memory depends on these numbers. */
 void rp_connection_update_drawn(rp_connection *c)
 {
     const rp_server_limits *limits = &c->worker->limits;
@@ -218,8 +220,8 @@ void rp_connection_update_drawn(rp_connection *c)
                           memory_order_relaxed);
 }
 
-/* Whether calls may add `bytes` of responses. A long response is made alone, so that at most
- * one passes the limit of the connection. */
+/* Whether calls may add `bytes` of responses. While a long response is being made, no other one
+ * is begun, so that at most one passes the limit of the connection. */
 static bool has_room(rp_connection *c, size_t bytes)
 {
     const rp_server_limits *limits = &c->worker->limits;
@@ -263,6 +265,6 @@ bool rp_connection_is_full(const rp_connection *c, rp_refusal *why)
 
     *why = RP_REFUSED_QUEUED;
     if (rp_connection_room(c, RP_QUEUE_OUT) == 0) return true;
-    *why = RP_REFUSED_CONNECTION_QUEUED; /* one response may pass it, by a whole message */
+    *why = RP_REFUSED_CONNECTION_QUEUED; /* one response may pass the limit by message_bytes */
     return rp_h2_queued_bytes(c->h2) >= limits->connection_queued_bytes + limits->message_bytes;
 }

@@ -7,10 +7,10 @@
 #include "server/core/lease_link.h"
 
 enum {
-    READ_WINDOWS = 4 /* in stall_ms: a reader may pause for one while others wait for room */
+    READ_WINDOWS = 4 /* in stall_ms: a reader may pause for one while room is short */
 };
 
-/* True if responses wait for a window update, which may be among the bytes that are not read.
+/* True if responses wait for a window update, which may be among the bytes that were not read.
  */
 static bool waits_for_window(const rp_connection *c)
 {
@@ -71,12 +71,13 @@ static bool is_slow(rp_connection *c, int64_t now_ns, rp_refusal *why)
     return false;
 }
 
-/* True if the peer has not answered a ping. Sends a ping to a peer that has been silent. */
+/* True if the peer has not acknowledged a ping in time. Sends a ping to a peer that has been
+ * silent. */
 static bool is_dead(rp_connection *c, int64_t now_ns)
 {
     const rp_server_limits *limits = &c->worker->limits;
 
-    if (!rp_connection_may_read(c)) { /* the time begins when it is read again */
+    if (!rp_connection_may_read(c)) { /* the time starts when the connection is read again */
         c->heard_ns = now_ns;
         c->pinged_ns = 0;
         return false;
@@ -88,8 +89,8 @@ static bool is_dead(rp_connection *c, int64_t now_ns)
     return false;
 }
 
-/* True if the peer reads nothing for stall_ms; or if other connections wait for room and the
- * peer reads so slowly that its responses would take longer than that. */
+/* True if the peer has read nothing for stall_ms; or if other connections wait for room and the
+ * peer reads so slowly that its responses would take longer than stall_ms. */
 static bool is_stalled(rp_connection *c, int64_t now_ns)
 {
     int64_t longest_ns = rp_ms(c->worker->limits.stall_ms);
@@ -129,7 +130,7 @@ rp_connection_verdict rp_connection_check(rp_connection *c, int64_t now_ns, int6
     rp_connection_excuse(c, now_ns - c->timer.due_ns);
     *why = RP_REFUSED_HANDSHAKE;
     if (c->state == RP_CONNECTION_LEASE && !rp_lease_link_is_greeting(c)) return RP_CHECK_NEVER;
-    if (c->handshake.is_queued) { /* the server delays it, not the peer */
+    if (c->handshake.is_queued) { /* the server delays the handshake, not the peer */
         *due_ns = now_ns + rp_ms(limits->handshake_ms);
         return RP_CHECK_AGAIN;
     }

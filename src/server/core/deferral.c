@@ -7,13 +7,13 @@
 #include "util/mem.h"
 
 enum {
-    TURN_VISITS = 16,        /* of every table, in one turn */
-    VISIT_BYTES = 256 << 10, /* of a response that count as one visit more */
+    TURN_VISITS = 16,        /* calls that visit every table, in one turn */
+    VISIT_BYTES = 256 << 10, /* bytes of responses that count as one more visit */
     KEPT_BYTES =
         4096, /* of a message that is deferred; a larger one is in proportion to its work */
 };
 
-/* Counts one visit of every table. False: this turn has had enough. */
+/* Counts one call that visits every table. False: this turn may run no more of them. */
 static bool may_visit(rp_worker *worker)
 {
     if (worker->visits >= TURN_VISITS) return false;
@@ -76,7 +76,7 @@ static void run_first(rp_connection *c)
     rp_block *block = rp_block_ref(task->deferred);
 
     rp_defer_forget(task);
-    if (c->deferred != NULL) { /* behind other connections */
+    if (c->deferred != NULL) { /* to the end of the queue */
         dequeue(c);
         enqueue(c);
     }
@@ -88,7 +88,8 @@ static void on_due(rp_timer *timer)
 {
     rp_worker *worker = (rp_worker *)((char *)timer - offsetof(rp_worker, deferral));
 
-    /* For the next turn. Cannot fail: this timer has just left its place in the heap. */
+    /* Arms it for the next turn. Cannot fail: this timer has just left its place in the heap.
+     */
     (void)!rp_loop_arm(worker->loop, timer, rp_loop_now(worker->loop));
     while (worker->deferring != NULL && may_visit(worker)) run_first(worker->deferring);
     if (worker->deferring == NULL) rp_loop_disarm(worker->loop, timer);

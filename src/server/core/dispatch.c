@@ -52,8 +52,8 @@ static void count_refusal(rp_server *server, rp_refusal why)
     rp_counter_add_shared(&rp_metrics_shared(server->metrics)->refusals[why], 1);
 }
 
-/* Closes a connection that is one too many, with SETTINGS and GOAWAY (ENHANCE_YOUR_CALM) for a
- * peer that speaks HTTP/2. */
+/* Closes a connection beyond a limit. Sends SETTINGS and GOAWAY (ENHANCE_YOUR_CALM) first, for
+ * a peer that speaks HTTP/2. */
 static void reject(rp_server *server, int fd, rp_refusal why)
 {
     static const uint8_t settings[] = {0, 0, 0, 4, 0, 0, 0, 0, 0};

@@ -5,7 +5,7 @@
 
 #include "util/mem.h"
 
-/* Atomics here are relaxed unless they say otherwise: numbers that nothing else depends on. */
+/* Atomics here are relaxed unless noted: no other memory depends on these numbers. */
 
 static size_t take(rp_draw_room *room, size_t least, size_t most)
 {
@@ -48,13 +48,14 @@ void rp_drawn_unref(rp_drawn *drawn)
     if (drawn == NULL) return;
     assert(drawn->refs > 0);
     if (--drawn->refs > 0) return;
-    assert(rp_drawn_bytes(drawn) == 0); /* all was given back */
+    assert(rp_drawn_bytes(drawn) == 0); /* all bytes were returned */
     alloc = drawn->alloc;
     rp_release(&alloc, drawn, sizeof *drawn);
 }
 
-/* Q7: takes the room of a turn, from which nothing has been taken. Returns as rp_drawn_take().
- * The bytes are counted before the turn is taken: without them its connection ends the turn. */
+/* Q7: takes room of a turn by which nothing has been drawn. Returns the same as
+ * rp_drawn_take(). The bytes are counted before `turn` is changed, because the connection ends
+ * a turn without counted bytes. */
 static size_t take_lent(rp_drawn *drawn, size_t least, size_t most)
 {
     size_t turn = atomic_load_explicit(&drawn->turn, memory_order_relaxed);
@@ -69,7 +70,7 @@ static size_t take_lent(rp_drawn *drawn, size_t least, size_t most)
     return 0;
 }
 
-/* Takes room within the limit. Returns as rp_drawn_take(). */
+/* Takes room within the limit. Returns the same as rp_drawn_take(). */
 static size_t take_room(rp_queue_budget *budget, size_t limit, size_t own, size_t least,
                         size_t most)
 {

@@ -15,8 +15,8 @@ bool rp_handshake_may_step(rp_handshakes *hs, rp_handshake *h)
 {
     if (h->is_queued) return false;
     if (hs->first == NULL && take_step(hs)) return true;
-    /* Without memory for the timer the descriptor stays ready, and the next turn tries again.
-     */
+    /* If there is no memory for the timer, the descriptor stays ready, and the next turn tries
+     * again. */
     if (rp_loop_arm(hs->loop, &hs->timer, rp_loop_now(hs->loop)) != RP_OK) return false;
     h->is_queued = true;
     h->queued_ns = rp_loop_now(hs->loop);
@@ -43,11 +43,12 @@ static void on_due(rp_timer *timer)
     rp_handshakes *hs = (rp_handshakes *)((char *)timer - offsetof(rp_handshakes, timer));
     int64_t now_ns = rp_loop_now(hs->loop);
 
-    /* For the next turn. Cannot fail: this timer has just left its place in the heap. */
+    /* Arms it for the next turn. Cannot fail: this timer has just left its place in the heap.
+     */
     (void)!rp_loop_arm(hs->loop, timer, now_ns);
     while (hs->first != NULL) {
         rp_handshake *h = hs->first;
-        bool is_gone = rp_link_is_hung_up(h->link); /* then the step closes it */
+        bool is_gone = rp_link_is_hung_up(h->link); /* then `step` closes the connection */
         if (!is_gone && !take_step(hs)) break;
         rp_handshake_forget(hs, h);
         hs->step(h, now_ns - h->queued_ns);

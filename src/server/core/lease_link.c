@@ -127,7 +127,8 @@ static bool take_numbers(rp_connection *c)
     for (size_t i = 0; i < count; i++) {
         uint64_t number = get_number(link->bytes + i * HOLD_BYTES);
         if (link->is_closing) {
-            /* Holds that were returned before the count come before it. */
+            /* Holds that the client returned before the count must be released before it is
+             * used. */
             ok &= rp_lease_release(link->lease, holds, hold_count);
             ok &= rp_lease_close_call(link->lease, link->call, number);
             hold_count = 0;

@@ -12,15 +12,15 @@
 #include "util/thread.h"
 
 enum {
-    /* Of the 64 MiB in docs/operations.md; the rest, and half of the quarter of max_bytes, is
-     * for growth between two measurements. */
+    /* 48 of the 64 MiB in docs/operations.md. The rest, and half of its quarter of max_bytes,
+     * is for growth between two measurements. */
     BASE_BYTES = 48 << 20,
-    JOURNAL_BYTES = 64 << 20, /* that wait to be written: disk/journal_queue.h */
+    JOURNAL_BYTES = 64 << 20, /* records that wait to be written: disk/journal_queue.h */
     CONNECTION_BYTES = 64 << 10,
     CALL_BYTES = 8 << 10,
     TABLE_BYTES = 256 << 10,
-    TRIM_SHARE = 20,  /* one part of the time, at most, is spent on trims */
-    BYTES_PER_NS = 4, /* the process grows by, at most */
+    TRIM_SHARE = 20,  /* trims take at most one part in so many of the time */
+    BYTES_PER_NS = 4, /* the most by which the process grows */
     SHORTEST_REST_MS = 5,
     LONGEST_REST_MS = 250,
     STATM_BYTES = 256,
@@ -29,8 +29,8 @@ enum {
 #define MS INT64_C(1000000)
 #define ADVANCE_NS (TRIM_SHARE * 250 * MS)
 #define SANITIZER_BYTES                                                                        \
-    (UINT64_C(1) << 42)      /* that a sanitizer may keep: more than any process has */
-#define RETRY_NS (1000 * MS) /* until the next trim if little has changed */
+    (UINT64_C(1) << 42)      /* bytes that a sanitizer may use: more than any process has */
+#define RETRY_NS (1000 * MS) /* between trims if little has changed */
 
 uint64_t rp_memory_beside(uint64_t limit, const rp_memory_load *load)
 {
@@ -104,7 +104,7 @@ int64_t rp_memory_rest_ns(const rp_memory_look *now)
     return ns < LONGEST_REST_MS * MS ? (int64_t)ns : LONGEST_REST_MS * MS;
 }
 
-/* A decimal number and the blank behind it. */
+/* Parses a decimal number and the blank behind it. */
 static bool parse_number(const char **text, uint64_t *out)
 {
     const char *at = *text;
@@ -129,8 +129,8 @@ bool rp_memory_parse_statm(const char *text, uint64_t *pages)
     return true;
 }
 
-/* Resident bytes. Blocks of the arena are shared memory, so rp_memory_parse_statm() leaves them
- * out. */
+/* Measures the resident bytes. Blocks of the arena are shared memory, which
+ * rp_memory_parse_statm() does not count, so they are added. */
 static bool measure(const rp_memory_guard *g, uint64_t *bytes)
 {
     char text[STATM_BYTES];
@@ -145,7 +145,7 @@ static bool measure(const rp_memory_guard *g, uint64_t *bytes)
     return true;
 }
 
-/* Measures. False: that is not possible. */
+/* Makes a measurement. False if memory cannot be measured. */
 static bool look(const rp_memory_guard *g, rp_memory_load load, rp_memory_look *out)
 {
     const rp_budget *b = rp_store_budget(g->host.store);
@@ -186,7 +186,8 @@ static bool trim(rp_memory_guard *g, const rp_memory_load *load, rp_memory_look 
     return true;
 }
 
-/* Measures once, and acts. Returns how long to sleep; 0: memory cannot be measured. */
+/* Measures once, trims if necessary, and sets the lost bytes. Returns how long to sleep; 0:
+ * memory cannot be measured. */
 static int64_t act(rp_memory_guard *g, const rp_memory_load *load)
 {
     rp_memory_look now;
@@ -198,7 +199,8 @@ static int64_t act(rp_memory_guard *g, const rp_memory_load *load)
     lost = rp_memory_decide_lost(&g->past, &now);
     rp_budget_set_lost(rp_store_budget(g->host.store), lost);
     if (lost == 0) return rp_memory_rest_ns(&now);
-    /* More than this is lost only until the next trim, for which inserts wait. */
+    /* More bytes than this are lost only until the next trim. Inserts wait for the trim then,
+     * and nothing is evicted. */
     if (lost <= rp_memory_most_lost(now.limit)) rp_store_relieve(g->host.store);
     return SHORTEST_REST_MS * MS;
 }

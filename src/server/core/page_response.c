@@ -86,7 +86,7 @@ static void send_page(rp_connection *c, rp_call *call, const rp_page_response *a
 
 typedef struct page_task page_task;
 
-/* A page that was asked for. It may outlive the call. */
+/* A request for a page. It may outlive the call. */
 typedef struct page_wait {
     rp_page_wait wait;
     rp_post post;
@@ -106,15 +106,15 @@ static void give_back_page(void *made)
     rp_made_page_unref(made);
 }
 
-/* Responds with a page that is made, without a copy. Its bytes count in full for the
- * connection. Takes the reference. */
+/* Responds with a finished page, without copying it. All of its bytes count for the connection.
+ * Takes the reference. */
 static void respond_made(rp_task *task, rp_made_page *made, bool head_only)
 {
     const rp_buf *page = &made->answer.body;
     rp_message *body = NULL;
     rp_refusal why;
 
-    /* Many calls may have begun to wait when there was room. */
+    /* Many calls may have requested the page while there was room. */
     if (rp_connection_is_full(task->connection, &why)) {
         refuse(task->connection, task->call, why);
     } else {
@@ -156,7 +156,7 @@ static void on_made(rp_page_wait *wait, rp_made_page *made)
     rp_loop_post(w->worker->loop, &w->post);
 }
 
-/* Has a call wait for a page about all tables. */
+/* Requests a page about all tables for a call. */
 static void await_page(rp_task *task, rp_page_kind kind, bool head_only)
 {
     rp_worker *worker = rp_task_worker(task);
@@ -179,7 +179,7 @@ static void await_page(rp_task *task, rp_page_kind kind, bool head_only)
     worker->outstanding++;
     page = worker->server->page;
     if (page != NULL && rp_page_maker_ask(rp_http_page_maker(page), kind, &w->wait)) return;
-    on_made(&w->wait, NULL); /* a server of a fuzz target has no pages */
+    on_made(&w->wait, NULL); /* the server of a fuzz target has no pages */
 }
 
 static void on_message(rp_task *task, const uint8_t *data, size_t size, rp_block *block)
@@ -192,8 +192,8 @@ static void on_half_close(rp_task *task)
     (void)task;
 }
 
-/* If the call ends before its page is made, the response is one of HTTP, not of gRPC. After a
- * response this does nothing. */
+/* If the call ends before its page is made, responds with an HTTP status, not one of gRPC. Does
+ * nothing after a response. */
 static void on_end(rp_task *task)
 {
     rp_call_respond_http(task->call, &unavailable, NULL);

@@ -8,9 +8,9 @@
 #include "util/error.h"
 
 enum {
-    LEAST_BYTES = 64 << 10, /* of a share */
-    SWEEP_PART = 10,        /* sweeps take at most a tenth of the time of a worker, */
-    LOOK_PART = 50,         /* looks a fiftieth */
+    LEAST_BYTES = 64 << 10, /* least size of a share */
+    SWEEP_PART = 10,        /* sweeps take at most a tenth of a worker's time */
+    LOOK_PART = 50,         /* looks take at most a fiftieth of it */
     LEAST_REST_NS = 5000000,
 };
 
@@ -21,7 +21,7 @@ void rp_pinned_add(rp_worker *worker, size_t change)
     if (change == 0) return;
     before =
         atomic_fetch_add_explicit(&worker->server->pinned_bytes, change, memory_order_relaxed);
-    /* All that is subtracted was added before, by the same thread. */
+    /* Bytes that are subtracted were added before, by the same thread. */
     assert(change <= SIZE_MAX / 2 || before >= 0 - change);
     (void)before;
 }
@@ -37,7 +37,7 @@ size_t rp_pinned_sum(const rp_server *server)
            (size_t)rp_budget_kept(rp_store_budget(server->store));
 }
 
-/* Bytes that each connection may hold, however much the others do (P2). */
+/* Bytes that each connection may hold, however much the others hold (P2). */
 static size_t share_of(const rp_worker *worker)
 {
     size_t count =
@@ -130,7 +130,7 @@ static void refuse_some(rp_connection *c, size_t most, size_t target)
     }
 }
 
-/* P4. Connections that hold much are first. */
+/* P4. Connections that hold the most are refused first. */
 static void sweep(rp_worker *worker)
 {
     size_t limit = worker->limits.pinned_bytes, target = limit - limit / 4;
@@ -145,7 +145,7 @@ static void sweep(rp_worker *worker)
     }
 }
 
-/* The check itself is made at the end of the turn. */
+/* Only wakes the loop: rp_pinned_end_turn() makes the check. */
 static void on_check(rp_post *post)
 {
     rp_worker *worker = (rp_worker *)((char *)post - offsetof(rp_worker, check_pinned));
@@ -164,7 +164,7 @@ void rp_pinned_init(rp_worker *worker)
     worker->pinned_rest.on_due = on_rested;
 }
 
-/* Streams of other workers may hold more, and be silent. */
+/* Has the other workers check too: their streams may hold more, and may be silent. */
 static void wake_others(const rp_worker *worker)
 {
     rp_server *server = worker->server;
@@ -177,7 +177,8 @@ static void wake_others(const rp_worker *worker)
     }
 }
 
-/* The time of the next look or sweep, after one that began at `from_ns` and has ended. */
+/* The earliest time of the next look or sweep, after one that began at `from_ns` and has just
+ * ended. */
 static int64_t rest_until(int64_t from_ns, int64_t part)
 {
     int64_t to_ns = rp_now_ns(), rest_ns = part * (to_ns - from_ns);
@@ -203,7 +204,7 @@ void rp_pinned_end_turn(rp_worker *worker)
         sweep(worker);
         worker->swept_until_ns = rest_until(now_ns, SWEEP_PART);
     }
-    /* Without memory for the timer, the next turn of any worker checks again. */
+    /* If there is no memory for the timer, the next turn of any worker checks again. */
     if (rp_pinned_sum(worker->server) > limit)
         (void)!rp_loop_arm(worker->loop, &worker->pinned_rest, worker->swept_until_ns);
 }

@@ -4,8 +4,8 @@
 #include <assert.h>
 
 enum {
-    PUBLISH_BYTES = 256 << 10, /* that a worker may count without publishing them */
-    SHARE_BYTES = 256 << 10,   /* of the last quarter, for one connection, at most */
+    PUBLISH_BYTES = 256 << 10, /* bytes that a worker may count without publishing them */
+    SHARE_BYTES = 256 << 10,   /* most bytes of the last quarter for one connection */
     SHORT_NS = 1000000000,     /* longer than the time between two tries to get room */
 };
 
@@ -24,7 +24,7 @@ void rp_queue_publish(rp_queue_part *part)
 {
     for (int side = 0; side < RP_QUEUE_SIDES; side++) {
         if (part->unpublished[side] == 0) continue;
-        /* Relaxed: a number that nothing else depends on. */
+        /* Relaxed: no other memory depends on this number. */
         atomic_fetch_add_explicit(&part->budget->published[side], part->unpublished[side],
                                   memory_order_relaxed);
         part->unpublished[side] = 0;
@@ -46,8 +46,8 @@ void rp_queue_count(rp_queue_part *part, rp_queue_side side, size_t bytes)
     assert(is_within_block(part->unpublished[side]));
 }
 
-/* Workers may have published less than they hold, and subtracted more: then the sum is below
- * zero. */
+/* The sum may be below zero, since workers publish additions and subtractions late: then it
+ * counts as 0. */
 static size_t sum(const rp_queue_budget *budget, rp_queue_side side, size_t unpublished)
 {
     size_t all =
@@ -86,7 +86,7 @@ size_t rp_queue_room(const rp_queue_budget *budget, size_t limit, size_t all, si
 {
     size_t share, room = 0, open = limit - limit / 4;
 
-    if (all < open) return open - all; /* Q1; never less than Q2 would give by much */
+    if (all < open) return open - all; /* Q1; at most a little less than Q2 would give */
     share = share_of(budget, limit);
     if (all < limit && own < share) /* Q2 */
         room = share - own < limit - all ? share - own : limit - all;
@@ -106,7 +106,7 @@ void rp_queue_mark_short(rp_queue_budget *budget, rp_queue_side side, int64_t no
 {
     atomic_int_fast64_t *then_ns = &budget->short_ns[side];
 
-    /* Relaxed: a time that nothing else depends on. */
+    /* Relaxed: no other memory depends on this time. */
     if (now_ns - atomic_load_explicit(then_ns, memory_order_relaxed) > SHORT_NS / 8)
         atomic_store_explicit(then_ns, now_ns, memory_order_relaxed);
 }

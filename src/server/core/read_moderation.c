@@ -4,11 +4,11 @@
 #include <assert.h>
 
 enum {
-    SHORTEST_NS = 200000, /* of full pauses */
+    SHORTEST_NS = 200000, /* bounds of a full pause */
     LONGEST_NS = 800000,
-    ENOUGH = 64,            /* messages after a pause: no need for a longer one */
-    HALF_EVERY = 4,         /* pauses */
-    FIRST_LOOK = 3,         /* pauses after which it is clear if nothing accumulates at all */
+    ENOUGH = 64,            /* if so many messages follow a pause, it need not be longer */
+    HALF_EVERY = 4,         /* every fourth pause is a half one */
+    FIRST_LOOK = 3,         /* pauses without an effect that stop the experiment early */
     VERDICT = 32,           /* pauses after which half and full ones are compared */
     BUSY_NS = 2000000,      /* a peer that has been silent for longer is not busy */
     OTHERS_NS = 10000000,   /* no pause for so long after a message whose peer waits */
@@ -25,7 +25,7 @@ static void begin_again(rp_read_moderation *g)
     g->full_messages = g->half_messages = 0;
 }
 
-/* Pauses did not help: shorter ones, or none for a while. */
+/* Pauses did not help: makes them shorter, or makes none for a while. */
 static void fail(rp_read_moderation *g)
 {
     begin_again(g);
@@ -58,7 +58,7 @@ static void learn(rp_read_moderation *g, size_t messages)
     if (g->full == FIRST_LOOK && g->half == 0 && g->full_messages <= FIRST_LOOK) {
         fail(g);
     } else if (g->full + g->half == VERDICT) {
-        /* Nearly as much in half the time: the peer waits for responses. */
+        /* If nearly as many messages arrive in half the time, the peer waits for responses. */
         if (4 * g->half_messages * g->full >= 3 * g->full_messages * g->half)
             fail(g);
         else

@@ -9,7 +9,7 @@
 /* States of a worker's post. ARMED: the thread that raises the safe LSN posts it. */
 enum { IDLE, ARMED, POSTED };
 
-enum { TURN_ANSWERS = 512 }; /* that one turn of a loop completes */
+enum { TURN_ANSWERS = 512 }; /* waits that one turn of a loop completes */
 
 void rp_safety_init(rp_safety *safety)
 {
@@ -40,7 +40,7 @@ rp_status rp_safety_listen(rp_safety *safety, rp_durable *durable, rp_safe_liste
         return rp_fail(err, st, "no room for one more listener of the journal");
     }
     safety->is_listening = true;
-    /* The LSN that became safe before we listened. */
+    /* This LSN may have become safe before the listener was added. */
     (void)rp_safety_raise(safety, rp_durable_safe(durable));
     return RP_OK;
 }
@@ -85,7 +85,7 @@ static void on_posted(rp_post *post)
         rp_safe_wait_end(waits, wait);
         wait->on_safe(wait);
     }
-    if (waits->first != NULL) arm(waits); /* posts again if the next is safe */
+    if (waits->first != NULL) arm(waits); /* posts again if the next wait is safe already */
 }
 
 void rp_safe_waits_init(rp_safe_waits *waits, rp_safety *safety, rp_loop *loop)

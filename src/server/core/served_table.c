@@ -24,7 +24,7 @@ void rp_served_table_unref(rp_served_table *served)
     rp_release(&alloc, served, sizeof *served + served->name_size + 1);
 }
 
-/* A tenth of the table, computed as Reverb does, with a 32-bit 0.1. */
+/* A tenth of the table's size, computed as Reverb does, with a 32-bit 0.1. */
 static size_t max_pending(const rp_table_info *info)
 {
     double tenth = (double)info->max_size * (double)0.1f;
@@ -126,7 +126,7 @@ void rp_served_table_forget(rp_server *server, const char *name)
     rp_served_table *served, **link;
     rp_table *table;
 
-    /* All under the lock, as rp_served_table_find() adds entries under it. */
+    /* Holds the lock throughout, since rp_served_table_find() adds entries under it. */
     rp_mutex_lock(&server->lock);
     table = rp_store_find_table(server->store, key);
     link = find_locked(server, key);

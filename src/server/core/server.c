@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Starts, reloads and stops a server. server_state.h has the map of its units. */
+/* Starts, reloads and stops a server. server_state.h lists its units. */
 #include "server/core/server.h"
 
 #include <assert.h>
@@ -46,7 +46,7 @@ rp_status rp_server_set_durable(rp_server *server, rp_durable *durable, rp_error
     return rp_safety_listen(&server->safety, durable, on_safe, server, err);
 }
 
-/* `*out` stays NULL if there is none. */
+/* Copies `text`. `*out` stays NULL if `text` is NULL. */
 static rp_status copy_text(rp_server *server, const char *text, char **out, rp_error *err)
 {
     size_t size = text != NULL ? strlen(text) + 1 : 0;
@@ -180,7 +180,8 @@ static rp_status listen_on_all(rp_server *server, const rp_server_options *optio
     return st;
 }
 
-/* Makes the shared memory for clients of this host. They are served without it too, slower. */
+/* Makes the shared memory for clients of this host. If that fails, they are served without it,
+ * more slowly. */
 static void open_arena(rp_server *server, const rp_server_options *options)
 {
     rp_error error;

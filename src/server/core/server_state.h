@@ -142,7 +142,7 @@ struct rp_worker {
     size_t visits; /* calls in this turn that visited every table: deferral.h */
     rp_handshakes handshakes;
     rp_closing closing;
-    size_t readers, readers_before; /* connections read from in this turn and the last one */
+    size_t readers, readers_before; /* connections read from: in this turn; before, decaying */
     rp_queue_part queue;            /* its part of the budget of queued bytes */
     size_t outstanding;             /* V4 */
     rp_post stop, drain, new_limits, dropped;

@@ -76,7 +76,7 @@ void rp_task_close(rp_task *task)
     assert(task->prev != NULL ? task->prev->next == task : c->tasks == task);
     *(task->prev != NULL ? &task->prev->next : &c->tasks) = task->next;
     if (task->next != NULL) task->next->prev = task->prev;
-    if (task->method != RP_METHOD_UNKNOWN) /* a page */
+    if (task->method != RP_METHOD_UNKNOWN) /* requests for pages are not counted */
         rp_counter_add(&worker->metrics->calls[task->method][task->status], 1);
     rp_counter_sub(&worker->metrics->streams, 1);
     rp_release(&worker->server->alloc, task, task->kind->bytes);

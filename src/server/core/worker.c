@@ -29,8 +29,8 @@ static void end_turn(void *user)
     assert(worker->batching == NULL && worker->open_count == 0); /* K4 */
     flush_connections(worker);
     rp_pinned_end_turn(worker);
-    flush_connections(worker); /* of calls that were refused */
-    /* Decays slowly: a turn without reads may lie between two with many. */
+    flush_connections(worker); /* connections of calls that rp_pinned_end_turn() has refused */
+    /* Decays slowly, since there may be a turn without reads between two turns with many. */
     worker->readers_before /= 2;
     if (worker->readers_before < worker->readers) worker->readers_before = worker->readers;
     worker->readers = 0;

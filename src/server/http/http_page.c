@@ -2,16 +2,17 @@
 /* A thread runs an event loop, and libmicrohttpd at the end of each turn. The loop wakes when a
  * descriptor of libmicrohttpd is ready, for its timeouts, and when a connection is handed over.
  * So libmicrohttpd and the relays are used on one thread only. Responses are complete before
- * libmicrohttpd gets them: it waits for the peer only. A request for a page about all tables is
- * suspended until page_maker.h has made the page; other requests are handled meanwhile.
+ * libmicrohttpd gets them, so it waits for nothing but the peer. A request for a page about all
+ * tables is suspended until page_maker.h has made the page; other requests are handled
+ * meanwhile.
  *
  * The peer and certificate of a connection are stored in place of its socket address:
  * libmicrohttpd copies these bytes, keeps them with the connection and returns them with each
  * request.
  *
- * The list of open descriptors is used to close the oldest. A descriptor is in it from the
- * notification that its connection has started to the one that it is about to be closed, so no
- * number in it can have been reused.
+ * The list `fds` of open descriptors is used to close (cut) the oldest connection. A descriptor
+ * is in it from libmicrohttpd's notification that the connection has started to the one that it
+ * is about to be closed. So no number in the list can have been reused.
  *
  * Invariants:
  *   P1  `live` is the number of entries in `fds` that are open and not cut;
@@ -33,17 +34,17 @@
 #include "util/mem.h"
 
 enum {
-    MEMORY_BYTES = 16 << 10,                 /* of a connection: its request, our headers */
-    MOST_FDS = 2 * RP_HTTP_PAGE_CONNECTIONS, /* cut ones are closed a little later */
-    SENT_BYTES = 16 << 10,                   /* copied for libmicrohttpd at a time */
+    MEMORY_BYTES = 16 << 10, /* of a connection, for its request and the response's headers */
+    MOST_FDS = 2 * RP_HTTP_PAGE_CONNECTIONS, /* cut connections are closed a little later */
+    SENT_BYTES = 16 << 10,                   /* bytes copied for libmicrohttpd at a time */
     HELD_PAGES = 2,                          /* P2 */
     IDLE_S = 10,
     PEER_BYTES = 58,
 };
 
-/* Stored in place of a socket address. */
+/* The peer of a connection, stored in place of its socket address. */
 typedef struct visitor {
-    sa_family_t family; /* AF_UNSPEC: not for the network */
+    sa_family_t family; /* AF_UNSPEC: this is not an address */
     char peer[PEER_BYTES];
     char certificate[RP_AUTH_MAX_NAME_BYTES + 1];
 } visitor;
@@ -64,13 +65,13 @@ struct rp_http_page {
     rp_loop *loop;
     pthread_t thread;
     bool has_thread;
-    /* The thread's, once it runs. */
+    /* The following fields belong to the thread once it runs. */
     struct MHD_Daemon *daemon;
-    rp_watch watch;   /* of all that libmicrohttpd waits for */
+    rp_watch watch;   /* of the descriptor for all events that libmicrohttpd waits for */
     rp_timer timeout; /* always armed */
     rp_relays relays;
     open_fd fds[MOST_FDS];
-    size_t live; /* that have not been cut */
+    size_t live; /* entries that have not been cut */
     uint64_t arrivals;
 };
 
@@ -82,14 +83,14 @@ typedef struct arrival {
     visitor from;
 } arrival;
 
-/* A request that waits for a page. It is the context of its request; the context of others is
- * the rp_http_page. */
+/* A request that waits for a page. It is the libmicrohttpd context of the request; the context
+ * of any other request is the rp_http_page. */
 typedef struct suspended {
     rp_page_wait wait;
     rp_post post;
     rp_http_page *page;
     struct MHD_Connection *connection;
-    rp_made_page *made; /* once it is resumed; NULL: there is none */
+    rp_made_page *made; /* set when the request is resumed; NULL: there is no page */
 } suspended;
 
 static void count_refusal(rp_http_page *page)
@@ -150,13 +151,13 @@ static size_t held_bytes(const rp_http_page *page)
     return bytes;
 }
 
-/* Cuts those who read the oldest page, until the pages that are held are few enough; never
- * those who read `newest`. */
+/* Cuts the connections that read the oldest page, until the held pages are within the bound.
+ * Never cuts connections that read `newest`. */
 static void bound_held(rp_http_page *page, const rp_made_page *newest)
 {
     size_t most = HELD_PAGES * newest->answer.body.most;
 
-    while (most > 0 && held_bytes(page) > most) { /* 0: a sentence */
+    while (most > 0 && held_bytes(page) > most) { /* 0: the newest response is a sentence */
         const rp_made_page *oldest = NULL;
 
         for (size_t i = 0; i < MOST_FDS; i++) {
@@ -176,7 +177,7 @@ static void enter(rp_http_page *page, int fd)
 {
     open_fd *place = find(page, -1);
 
-    if (place == NULL) { /* cannot be: libmicrohttpd has the same limit */
+    if (place == NULL) { /* cannot happen: libmicrohttpd has the same limit */
         (void)shutdown(fd, SHUT_RDWR);
         return;
     }
@@ -205,7 +206,7 @@ static int fd_of(struct MHD_Connection *connection)
     return info != NULL ? info->connect_fd : -1;
 }
 
-/* Its entry in the list, or NULL. */
+/* Finds the entry of a connection in `fds`, or NULL. */
 static open_fd *place_of(rp_http_page *page, struct MHD_Connection *connection)
 {
     int fd = fd_of(connection);
@@ -230,7 +231,7 @@ static const char *header_of(struct MHD_Connection *connection, const char *name
 }
 
 /* Handles one header line; `cls` is the host so far. Two Host lines give an invalid host, so
- * that the request is refused: HTTP does not define which of them counts. */
+ * that the request is refused, since HTTP does not define which of them counts. */
 static enum MHD_Result find_host(void *cls, enum MHD_ValueKind kind, const char *name,
                                  size_t name_size, const char *value, size_t value_size)
 {
@@ -302,7 +303,7 @@ static void unref_made(void *cls)
     rp_made_page_unref(cls);
 }
 
-/* Sends a page that is made, from where it is. Takes the reference. */
+/* Sends a finished page without copying all of it. Takes the reference. */
 static enum MHD_Result send_made(rp_http_page *page, struct MHD_Connection *connection,
                                  rp_made_page *made)
 {
@@ -322,7 +323,7 @@ static enum MHD_Result send_made(rp_http_page *page, struct MHD_Connection *conn
     return send_response(connection, &made->answer, response);
 }
 
-/* libmicrohttpd asks again for an answer. */
+/* Resumes a request: libmicrohttpd calls on_request() again. */
 static void on_resume(rp_post *post)
 {
     suspended *s = (suspended *)(void *)((char *)post - offsetof(suspended, post));
@@ -340,13 +341,13 @@ static void on_made(rp_page_wait *wait, rp_made_page *made)
 
 static const char no_page[] = "the server cannot make this page now; try again";
 
-/* Has the request wait for a page. `*context` is the request's. */
+/* Suspends the request until its page is made. `*context` is the context of the request. */
 static enum MHD_Result suspend(rp_http_page *page, struct MHD_Connection *connection,
                                rp_page_kind kind, void **context)
 {
     suspended *s;
 
-    if (*context == NULL) /* libmicrohttpd would read on before it asked again */
+    if (*context == NULL) /* libmicrohttpd would read on before it called again */
         return send_sentence(page, connection, 400, "a request for this page has no body");
     s = rp_alloc_zero(&page->alloc, sizeof *s);
     if (s == NULL) return send_sentence(page, connection, 503, no_page);
@@ -354,14 +355,14 @@ static enum MHD_Result suspend(rp_http_page *page, struct MHD_Connection *connec
     s->post.run = on_resume;
     s->page = page;
     s->connection = connection;
-    MHD_suspend_connection(connection); /* before anybody can resume it */
+    MHD_suspend_connection(connection); /* before another thread can resume it */
     *context = s;
-    /* Else it is resumed at once, without a page. */
+    /* If the maker has been stopped, resumes the request at once, without a page. */
     if (!rp_page_maker_ask(page->maker, kind, &s->wait)) MHD_resume_connection(connection);
     return MHD_YES;
 }
 
-/* A request that was suspended: its page is there, or there is none. */
+/* Responds to a request that was resumed, with its page or, if there is none, an error. */
 static enum MHD_Result answer_resumed(rp_http_page *page, suspended *s)
 {
     rp_made_page *made = s->made;
@@ -371,7 +372,7 @@ static enum MHD_Result answer_resumed(rp_http_page *page, suspended *s)
     return send_made(page, s->connection, made);
 }
 
-/* A request is over, or was cut. */
+/* A request has ended, or its connection was cut. */
 static void on_completed(void *cls, struct MHD_Connection *connection, void **context,
                          enum MHD_RequestTerminationCode why)
 {
@@ -427,9 +428,10 @@ static enum MHD_Result respond(rp_http_page *page, struct MHD_Connection *connec
     return result;
 }
 
-/* Called when the headers of a request have arrived, again at its end, and once more after it
- * was suspended. libmicrohttpd closes a connection that gets its response the first time. That
- * suits requests with a body or another method, as their rest is not read. */
+/* Called when the headers of a request have arrived, again at the end of the request, and once
+ * more after it was suspended. If the response is sent in the first call, libmicrohttpd closes
+ * the connection. That is right for requests with a body or another method, whose rest is not
+ * read. */
 static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, const char *url,
                                   const char *method, const char *version, const char *data,
                                   size_t *data_size, void **context)
@@ -446,13 +448,14 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, 
     return respond(cls, connection, url, method, context);
 }
 
-/* Its messages are about peers; refusals are counted elsewhere. */
+/* Drops log messages of libmicrohttpd: they are about peers, and refusals are counted
+ * elsewhere. */
 static void on_log(void *cls, const char *format, va_list arguments)
 {
     (void)cls, (void)format, (void)arguments;
 }
 
-/* Leaves a path as it was sent: ours have no escapes. */
+/* Leaves a path as it was sent: the paths of the pages have no escapes. */
 static size_t on_unescape(void *cls, struct MHD_Connection *connection, char *text)
 {
     (void)cls, (void)connection;
@@ -472,7 +475,7 @@ static void run_daemon(void *user)
     if (MHD_get_timeout(page->daemon, &ms) == MHD_YES &&
         ms < (MHD_UNSIGNED_LONG_LONG)(longest_ns / millisecond_ns))
         rest_ns = (int64_t)ms * millisecond_ns;
-    /* cannot fail: there has been room for it since the start */
+    /* Cannot fail: the timer has been armed since the start. */
     (void)!rp_loop_arm(page->loop, &page->timeout, rp_loop_now(page->loop) + rest_ns);
 }
 
@@ -494,7 +497,7 @@ static void *run_loop(void *arg)
     return NULL;
 }
 
-/* Starts a relay. Returns libmicrohttpd's end of it, or -1. */
+/* Starts a relay. Returns the descriptor of the end for libmicrohttpd, or -1. */
 static int relay(rp_http_page *page, rp_link *link)
 {
     int pair[2];
@@ -502,7 +505,7 @@ static int relay(rp_http_page *page, rp_link *link)
 
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) != 0)
         return -1;
-    if (rp_link_init(&far, pair[0], NULL) != RP_OK) { /* not for a plain one */
+    if (rp_link_init(&far, pair[0], NULL) != RP_OK) { /* cannot fail for a plain link */
         (void)close(pair[0]);
         (void)close(pair[1]);
         return -1;
@@ -539,7 +542,7 @@ static struct MHD_Daemon *start_daemon(rp_http_page *page, unsigned idle_s)
         MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_END);
 }
 
-/* Everything but the memory of the page itself. */
+/* Sets up everything but the memory of the page itself. */
 static rp_status start(rp_http_page *page, unsigned idle_s, rp_error *err)
 {
     const union MHD_DaemonInfo *info;
@@ -589,10 +592,11 @@ void rp_http_page_free(rp_http_page *page)
     rp_allocator alloc;
 
     if (page == NULL) return;
-    /* libmicrohttpd must have no suspended requests when it stops: posts resume them all. */
+    /* libmicrohttpd must have no suspended requests when it stops. Stopping the maker posts
+     * their resumption. */
     if (page->maker != NULL) rp_page_maker_stop(page->maker);
     if (page->has_thread) {
-        rp_loop_stop(page->loop); /* connections handed over before are taken first */
+        rp_loop_stop(page->loop); /* connections that were handed over before are still taken */
         (void)pthread_join(page->thread, NULL);
     }
     if (page->daemon != NULL) MHD_stop_daemon(page->daemon);
@@ -608,7 +612,8 @@ rp_page_maker *rp_http_page_maker(rp_http_page *page)
     return page->maker;
 }
 
-/* Copies a text that fits. A longer one is dropped: cut, it could equal another name. */
+/* Copies a text if it fits. A longer text is dropped, since a part of it could equal another
+ * name. */
 static void copy_text(char *to, size_t size, const char *from)
 {
     size_t length = from != NULL ? strnlen(from, size) : size;

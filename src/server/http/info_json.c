@@ -7,8 +7,8 @@
 
 #include "server/http/text.h"
 
-/* Of one table: columns, and bytes of them. Further columns are only counted, to bound the size
- * of the page. */
+/* The most columns of one table that are shown, and their most bytes. Further columns are only
+ * counted, to bound the size of the page. */
 enum { SHOWN_COLUMNS = 256, SHOWN_COLUMN_BYTES = 64 << 10 };
 
 void rp_info_json_string(rp_buf *out, const char *text)
@@ -29,7 +29,8 @@ void rp_info_json_number(rp_buf *out, double number)
     rp_buf_text(out, isfinite(number) ? rp_number_text(number, text) : "null");
 }
 
-/* Writes a key and its colon; with a comma in front unless it is the first of its object. */
+/* Writes a key and its colon, with a comma before them unless the key is the first of its
+ * object. */
 static void key(rp_buf *out, const char *name)
 {
     assert(name != NULL && strpbrk(name, "\"\\") == NULL); /* needs no escape */
@@ -174,7 +175,7 @@ static void write_last_checkpoint(rp_buf *out, const rp_durable_info *d)
     }
     open_object(out, "last_checkpoint");
     put_count(out, "number", d->last_checkpoint);
-    put_number(out, "age_seconds", /* null: it was there when the server started */
+    put_number(out, "age_seconds", /* null: it was written before the server started */
                d->last_checkpoint_age_ns < 0 ? NAN : (double)d->last_checkpoint_age_ns / 1e9);
     put_seconds(out, "seconds", d->last_checkpoint_took_ns);
     put_seconds(out, "pause_seconds", d->last_pause_ns);
@@ -182,7 +183,7 @@ static void write_last_checkpoint(rp_buf *out, const rp_durable_info *d)
     close_object(out);
 }
 
-/* null if the server keeps everything in memory only. */
+/* Writes null if the server keeps everything in memory only. */
 static void write_durable(rp_buf *out, const rp_server_view *server)
 {
     const rp_durable_info *d = &server->durable;
@@ -223,7 +224,7 @@ static void write_selector(rp_buf *out, const char *name, const rp_selector_opti
     close_object(out);
 }
 
-/* The largest numbers mean "no bound": null. */
+/* Writes a bound. The largest numbers mean "no bound" and become null. */
 static void put_bound(rp_buf *out, const char *name, double bound)
 {
     put_number(out, name, fabs(bound) < DBL_MAX ? bound : INFINITY);
@@ -259,7 +260,7 @@ static void write_shape(rp_buf *out, const rp_shape *shape)
     rp_buf_text(out, "]");
 }
 
-/* The most bytes that a column takes: 6 for each byte of its name, 21 for each dimension. */
+/* The most bytes of JSON for a column: 6 for each byte of its name, 21 for each dimension. */
 static size_t column_bytes(const rp_spec *spec)
 {
     size_t name = spec->name != NULL ? strlen(spec->name) : 0;
@@ -268,7 +269,7 @@ static size_t column_bytes(const rp_spec *spec)
     return 6 * name + 21 * rank + 128;
 }
 
-/* The columns, flattened; a dimension or shape that is not fixed is null. */
+/* Writes the columns, flattened. A dimension or shape that is not fixed is null. */
 static void write_signature(rp_buf *out, const rp_signature *signature)
 {
     size_t count = signature != NULL ? rp_signature_column_count(signature) : 0, start;
@@ -392,7 +393,7 @@ static void write_table(rp_buf *out, rp_metrics *metrics, const rp_table_view *v
     close_object(out);
 }
 
-enum { END_BYTES = 64 }; /* behind the last table */
+enum { END_BYTES = 64 }; /* bytes after the last table */
 
 void rp_info_json_write(rp_buf *out, const rp_server_view *server, const rp_store_info *store,
                         const rp_table_view *tables, size_t table_count)

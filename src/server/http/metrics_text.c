@@ -26,7 +26,7 @@ static void head(rp_buf *out, const char *prefix, const char *name, const char *
                   type);
 }
 
-/* The value of a label, quotes included. */
+/* Writes the value of a label, quotes included. */
 static void label(rp_buf *out, const char *text)
 {
     rp_buf_text(out, "\"");
@@ -34,7 +34,7 @@ static void label(rp_buf *out, const char *text)
     rp_buf_text(out, "\"");
 }
 
-/* A number, and the end of the line. The largest double stands for "no bound" in limiters. */
+/* Writes a number and the end of the line. The largest double means "no bound" in limiters. */
 static void value(rp_buf *out, double number)
 {
     char text[RP_NUMBER_TEXT_BYTES];
@@ -49,7 +49,7 @@ static void value(rp_buf *out, double number)
     rp_buf_text(out, "\n");
 }
 
-/* Whole numbers keep all their digits. */
+/* Writes a whole number with all its digits, and the end of the line. */
 static void whole(rp_buf *out, uint64_t number)
 {
     rp_buf_text(out, " ");
@@ -57,7 +57,7 @@ static void whole(rp_buf *out, uint64_t number)
     rp_buf_text(out, "\n");
 }
 
-/* name{key="text"} */
+/* Writes reprise_name{key="text"}. */
 static void labelled(rp_buf *out, const char *name, const char *key, const char *text)
 {
     rp_buf_format(out, "reprise_%s{%s=", name, key);
@@ -69,11 +69,11 @@ static void labelled(rp_buf *out, const char *name, const char *key, const char 
 typedef struct shown {
     const rp_table_view *tables;
     size_t count;
-    rp_buf labels; /* the names as values of labels, one behind the other */
-    size_t *ends;  /* where each of them ends */
+    rp_buf labels; /* the names as values of labels, one after the other */
+    size_t *ends;  /* the end of each name in `labels` */
 } shown;
 
-/* reprise_table_name{table="text" and no closing brace yet */
+/* Writes reprise_table_name{table="text", without the closing brace. */
 static void of_table(rp_buf *out, const char *name, const char *suffix, const shown *s,
                      size_t table)
 {
@@ -219,7 +219,7 @@ static double seconds(int64_t ns)
 
 static const char *const durability_names[] = {"checkpoint", "interval", "sync"};
 
-/* Nothing without a durable. */
+/* Writes nothing if the server has no data directory. */
 static void write_durable(rp_buf *out, const rp_server_view *server)
 {
     const rp_durable_info *d = &server->durable;
@@ -307,7 +307,7 @@ static const struct {
 
 enum { TABLE_METRIC_COUNT = sizeof table_metrics / sizeof table_metrics[0] };
 
-/* All numbers of a table, in the order of the array above. */
+/* Sets `numbers` to all values of a table, in the order of the array above. */
 static void measure(const rp_table_view *t, rp_metrics *metrics, double *numbers)
 {
     const double *end = numbers + TABLE_METRIC_COUNT;
@@ -393,12 +393,12 @@ static void write_histograms(rp_buf *out, rp_metrics *metrics, const shown *s)
 enum {
     HISTOGRAM_LINES = SHOWN_BOUNDS + 3,
     TABLE_LINES = TABLE_METRIC_COUNT + 2 * HISTOGRAM_LINES,
-    /* The most that stands in a line besides the name of its metric and its table. */
+    /* The most bytes of a line besides the names of its metric and its table. */
     LINE_BYTES = sizeof "reprise_table_{table=} \n" + RP_NUMBER_TEXT_BYTES,
     BUCKET_BYTES = sizeof "_bucket,le=\"\"" + RP_NUMBER_TEXT_BYTES,
 };
 
-/* The most that the lines of a table have, its name left out. */
+/* The most bytes of the lines of a table, without its name. */
 static size_t table_bytes(void)
 {
     size_t bytes = TABLE_LINES * (size_t)LINE_BYTES;
@@ -409,7 +409,7 @@ static size_t table_bytes(void)
     return bytes;
 }
 
-/* Chooses the tables that fit into `room` bytes of lines, and spells their names. */
+/* Chooses the tables whose lines fit into `room` bytes, and escapes their names. */
 static void choose(shown *s, size_t table_count, size_t room)
 {
     size_t without_name = table_bytes();

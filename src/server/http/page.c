@@ -24,7 +24,7 @@ static int write_health(const rp_server_view *server, rp_page_response *answer)
     return up ? 200 : 503;
 }
 
-/* Takes a snapshot of all tables first, so that writing does not touch them. */
+/* Takes a snapshot of all tables first, so that writing does not access them. */
 static int write_metrics(const rp_server_view *server, rp_page_response *answer)
 {
     rp_store_info store = {0};
@@ -56,7 +56,7 @@ static int write_info(const rp_server_view *server, rp_page_response *answer)
 static const struct {
     const char *path;
     rp_role role;
-    page_writer write; /* NULL: it is about all tables */
+    page_writer write; /* NULL: the page is about all tables */
     rp_page_kind kind;
     const char *about;
 } pages[] = {
@@ -91,7 +91,7 @@ void rp_page_say(rp_page_response *answer, int status, const char *sentence)
 
 static void extra(rp_page_response *answer, const char *name, const char *text)
 {
-    assert(answer->extra_name == NULL); /* one at most */
+    assert(answer->extra_name == NULL); /* a response has at most one extra header */
     answer->extra_name = name;
     answer->extra_value = text;
 }
@@ -211,7 +211,7 @@ static bool admit(const rp_page_host *host, const rp_page_request *request, rp_r
     return false;
 }
 
-/* Has a page written, or says that there is no memory for it. */
+/* Writes a page; if there is no memory, a response that says so. */
 static void write_page(const rp_page_host *host, page_writer write, rp_page_response *answer)
 {
     rp_server_view server;

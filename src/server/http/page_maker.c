@@ -7,9 +7,9 @@
 #include "util/mutex.h"
 #include "util/thread.h"
 
-enum { REST_TIMES = 3 }; /* the time that a making took */
+enum { REST_TIMES = 3 }; /* the pause is so many times as long as making the page took */
 
-/* Who waits for one kind of page. */
+/* The requests for one kind of page. */
 typedef struct wait_list {
     rp_page_wait *first, **end;
 } wait_list;
@@ -19,7 +19,7 @@ struct rp_page_maker {
     rp_page_host host;
     pthread_t thread;
     bool has_thread;
-    uint64_t made_count; /* of the thread */
+    uint64_t made_count; /* used by the thread only */
     rp_mutex lock;       /* rank RP_RANK_PAGES; guards the next two */
     wait_list waits[RP_PAGE_KINDS] RP_GUARDED_BY(lock);
     bool is_stopped RP_GUARDED_BY(lock);
@@ -93,7 +93,8 @@ static rp_page_kind next_kind(const rp_page_maker *maker, rp_page_kind last)
     return RP_PAGE_KINDS;
 }
 
-/* M1. Returns when the making ended; `*took_ns` is how long it took. */
+/* Makes a page for all requests of its kind (M1). Returns the time when the page was finished;
+ * `*took_ns` receives how long that took. */
 static int64_t make_one(rp_page_maker *maker, rp_page_kind kind, int64_t *took_ns)
     RP_REQUIRES(maker->lock)
 {

@@ -13,13 +13,13 @@
 
 enum { WAY_BYTES = 16384, DISCARD_BYTES = 1 << 20 };
 
-/* From one link to the other. */
+/* One direction: from one link to the other. */
 typedef struct way {
     rp_link *from, *to;
     size_t start, end; /* bytes of the buffer that are to be written */
     bool ended;        /* `from` has ended or broken */
     bool broken;       /* `from` has broken */
-    bool done;         /* all was written, and the end passed on to `to` */
+    bool done;         /* all bytes were written, and `to` was told the end */
     bool deaf;         /* `to` takes no more bytes: they are discarded */
     size_t discarded;  /* bytes so far */
     uint8_t buffer[WAY_BYTES];
@@ -34,7 +34,7 @@ struct rp_relay {
     bool near_watched, far_watched;
     bool lingers; /* the far link has ended */
     rp_timer linger;
-    way up, down; /* near to far, far to near */
+    way up, down; /* near to far, and far to near */
 };
 
 static void close_relay(rp_relay *r)
@@ -150,9 +150,9 @@ static bool carry(rp_relay *r)
     return true;
 }
 
-/* RP_HUNG_UP is reported in every turn, even if no event is asked for. If none is, the relay ends
- * if the near link has hung up. A far link is still read to its end as the near one makes room,
- * but within linger_ns. */
+/* RP_HUNG_UP is reported in every turn, even to a watch that requests no event. So if the near
+ * link has hung up and its watch requests no event, the relay ends. If the far link has hung
+ * up, it is still read to its end as the near link makes room, but only for linger_ns. */
 static void on_near(rp_watch *watch, uint32_t events)
 {
     rp_relay *r = (rp_relay *)(void *)((char *)watch - offsetof(rp_relay, near_watch));

@@ -24,10 +24,10 @@ struct rp_table_metrics {
 struct rp_metrics {
     rp_allocator alloc;
     size_t loops;
-    uint8_t *shards; /* loops + 1 of them: the last is shared */
+    uint8_t *shards; /* loops + 1 shards: the last is shared */
     size_t shard_bytes;
     rp_mutex mu;
-    rp_table_metrics **tables RP_GUARDED_BY(mu); /* by name, each with a reference */
+    rp_table_metrics **tables RP_GUARDED_BY(mu); /* sorted by name; a reference each */
     size_t table_count RP_GUARDED_BY(mu), table_capacity RP_GUARDED_BY(mu);
 };
 
@@ -104,7 +104,8 @@ void rp_metrics_sum(rp_metrics *metrics, rp_loop_metrics *out)
     }
 }
 
-/* One allocation: the header, the shards from the next boundary on, the name. */
+/* Makes the counters of a table in one allocation: the header, the shards from the next
+ * boundary on, and the name. */
 static rp_table_metrics *new_table(const rp_allocator *alloc, size_t loops, const char *name)
 {
     size_t head = stride_of(sizeof(rp_table_metrics)), name_bytes = strlen(name) + 1, size;

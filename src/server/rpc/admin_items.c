@@ -108,7 +108,7 @@ typedef struct reading reading;
 typedef struct peek_task {
     rp_items_task items;
     uint64_t *keys;
-    size_t key_count; /* room for one more */
+    size_t key_count; /* the array has room for one more */
     reading *reading; /* in progress, or NULL */
 } peek_task;
 
@@ -127,7 +127,7 @@ static peek_task *peek_of(rp_task *task)
     return (peek_task *)(void *)task;
 }
 
-/* With the samples, unless they were moved to the task. */
+/* Frees a reading, with the samples unless they were moved to the task. */
 static void free_reading(reading *r)
 {
     rp_sample_array_deinit(&r->room, r->worker, r->load.count);
@@ -203,8 +203,8 @@ static void read_items(peek_task *peek)
     peek->reading = r;
 }
 
-/* Takes room for a response with the chunks of all items. False, with the call ended, if there
- * is none. */
+/* Takes room in the budget for a response with the chunks of all items. If there is none, ends
+ * the call and returns false. */
 static bool take_room(peek_task *peek)
 {
     rp_items_task *items = &peek->items;
@@ -253,7 +253,8 @@ static void find_items(rp_items_task *items)
         rp_items_respond(items, peek->key_count);
 }
 
-/* Allocates the keys and the samples. False with the call ended. */
+/* Allocates the keys and the samples. If there is no memory, ends the call and returns false.
+ */
 static bool make_room(peek_task *peek, const rp_wire_keys_request *request)
 {
     rp_items_task *items = &peek->items;

@@ -26,7 +26,7 @@ typedef struct sample_task {
     rp_sample_options options;
     int64_t timeout_ns; /* -1: none */
     int64_t due_ns;     /* when it ends; 0: it has not begun */
-    draw *draw;         /* that waits in the table */
+    draw *draw;         /* the draw that waits in the table, or NULL */
 } sample_task;
 
 struct draw {
@@ -34,7 +34,7 @@ struct draw {
     rp_draw_room room;        /* of the op: `drawn`, up to max_bytes */
     rp_drawn *drawn;          /* a reference */
     atomic_size_t held_bytes; /* D2 */
-    size_t max_bytes;         /* to be taken, unless one item has more */
+    size_t max_bytes;         /* to take for all items, unless one item alone has more */
     rp_sample_options options;
     rp_post post;
     rp_worker *worker;
@@ -56,8 +56,8 @@ static draw *draw_of(const rp_draw_room *room)
     return (draw *)(void *)((const char *)room - offsetof(draw, room));
 }
 
-/* An operation calls take and give one after the other. Only on_check() reads held_bytes at the
- * same time. */
+/* An operation never calls `take` and `give` at the same time. Only on_check() may read
+ * held_bytes while they run. */
 static size_t take(rp_draw_room *room, size_t least, size_t most)
 {
     draw *d = draw_of(room);
@@ -92,7 +92,7 @@ static size_t left(const rp_draw_room *room)
     return mine < all ? mine : all;
 }
 
-/* NULL with the call ended. */
+/* Makes a draw. If there is no memory, ends the call and returns NULL. */
 static draw *new_draw(sample_task *task)
 {
     rp_worker *worker = rp_task_worker(&task->items.task);
@@ -125,7 +125,7 @@ static draw *new_draw(sample_task *task)
     return d;
 }
 
-/* With the samples, unless they were moved to the task. */
+/* Frees a draw, with the samples unless they were moved to the task. */
 static void free_draw(draw *d)
 {
     rp_sample_array_deinit(&d->array, d->worker, d->op.done);
@@ -186,7 +186,7 @@ static void on_posted(rp_post *post)
     complete((draw *)((char *)post - offsetof(draw, post)));
 }
 
-/* The time until which it may wait: that of the request, or the deadline of the call. */
+/* The time until which the draw may wait: that of the request, or the deadline of the call. */
 static int64_t deadline_of(sample_task *task, int64_t now_ns)
 {
     const rp_timer *call = &task->items.task.deadline;
@@ -203,8 +203,8 @@ static int64_t deadline_of(sample_task *task, int64_t now_ns)
 
 static void arm_check(sample_task *task);
 
-/* Ends a draw whose time is up, or which holds room that others need: the call is answered with
- * what was drawn. */
+/* Ends a draw whose time is up, or which holds room that others need. The response has the
+ * items that were drawn by then. */
 static void on_check(rp_items_task *items)
 {
     sample_task *task = sample_of(&items->task);
@@ -218,7 +218,7 @@ static void on_check(rp_items_task *items)
         arm_check(task);
     } else if (rp_op_withdraw(&d->op, is_late ? RP_DEADLINE : RP_CANCELLED)) {
         if (!is_late &&
-            d->op.status == RP_CANCELLED) { /* it had drawn nothing: it waits again */
+            d->op.status == RP_CANCELLED) { /* nothing was drawn: begins the wait again */
             d->op.status = RP_NO_RESOURCE;
             d->op.lacked_bytes = 1;
         }
@@ -261,8 +261,8 @@ static void begin(rp_items_task *items)
     arm_check(task);
 }
 
-/* Checks what the table does not check itself. A distinct batch is drawn under one lock, and
- * has a limit of its own. */
+/* Checks the fields that the table does not check. A distinct batch is drawn while one lock is
+ * held, so it has a limit of its own. */
 static rp_status check(const rp_wire_draw_request *request, const rp_server_limits *limits,
                        rp_refusal *why, rp_error *err)
 {

@@ -17,7 +17,7 @@
 #include "wire/fields.h"
 #include "wire/signature_wire.h"
 
-/* A name as a C string. Decoders refuse names with a zero byte. */
+/* A name as a C string. Decoders refuse names that contain a zero byte. */
 typedef struct zero_name {
     char text[RP_WIRE_MAX_NAME_BYTES + 1];
 } zero_name;
@@ -29,7 +29,7 @@ static void copy_name(zero_name *to, rp_string name)
     to->text[name.size] = '\0';
 }
 
-/* Responds once the change `lsn` is safe, or with the error. */
+/* Responds once the change `lsn` is safe; if `st` is not RP_OK, with the error. */
 static void end(rp_task *task, rp_status st, uint64_t lsn, const rp_error *error)
 {
     if (st == RP_OK)
@@ -38,10 +38,12 @@ static void end(rp_task *task, rp_status st, uint64_t lsn, const rp_error *error
         rp_task_finish(task, st, error->text);
 }
 
-/* Memory that the signatures of all tables may take: max_bytes of a table does not count it. */
+/* Memory that the signatures of all tables may take, since max_bytes of a table does not count
+ * it. */
 enum { MOST_SIGNATURE_BYTES = 16 << 20 };
 
-/* RP_NO_RESOURCE if there is no room for one more signature. */
+/* Returns RP_NO_RESOURCE if the signatures of all tables and `more` would take too much memory.
+ */
 static rp_status check_signatures(rp_server *server, const rp_signature *more, rp_error *err)
 {
     size_t count = rp_store_find_tables(server->store, NULL, 0), found;
@@ -68,7 +70,7 @@ static rp_status check_signatures(rp_server *server, const rp_signature *more, r
         count + 1, bytes, MOST_SIGNATURE_BYTES);
 }
 
-/* Adds a table. The lock makes the check of the limits and the addition one step. */
+/* Adds a table. Holds a lock from the check of the limits to the addition. */
 static rp_status add_table(rp_server *server, const rp_table_options *options, bool *is_over,
                            uint64_t *lsn, rp_error *err)
 {
@@ -130,7 +132,7 @@ static void on_create(rp_task *task, const uint8_t *data, size_t size, rp_block 
         create(task, &asked);
         return;
     }
-    error.code = RP_INVALID; /* also for a name that is too long */
+    error.code = RP_INVALID; /* even for a name that is too long */
     rp_task_refuse(task, RP_REFUSED_DECODE, &error);
 }
 
@@ -207,7 +209,7 @@ static void on_alter(rp_task *task, const uint8_t *data, size_t size, rp_block *
     if (served == NULL) return;
     change = change_of(&asked, served->table);
     st = rp_table_alter_logged(served->table, &change, &lsn, &error);
-    rp_served_table_altered(served); /* also after a failure, as parts may have been changed */
+    rp_served_table_altered(served); /* even after a failure: a part may have been changed */
     rp_served_table_unref(served);
     end(task, st, lsn, &error);
 }
@@ -261,8 +263,8 @@ static bool visit_all(rp_server *server, void (*visit)(void *ctx, rp_table *tabl
     return true;
 }
 
-/* Calls `visit` for the table of that name, or for all if it is empty. False, with the call
- * ended, if there is no such table or no memory. */
+/* Calls `visit` for the table `name`, or for all tables if `name` is empty. If there is no such
+ * table or no memory, ends the call and returns false. */
 static bool visit_named(rp_task *task, rp_string name,
                         void (*visit)(void *ctx, rp_table *table), void *ctx)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checkpoint: has one written, and responds with its path. core/checkpoint_queue.h has the
- * rules.
+/* The Checkpoint call: has a checkpoint written, and responds with its path.
+ * core/checkpoint_queue.h has the rules.
  *
  * Invariants, under the server's lock:
  *   Y1  `running` is not empty only while is_busy;
@@ -21,13 +21,14 @@ enum {
     PATH_BYTES = 4096,
 };
 
-/* A call that waits. It belongs to its worker, which counts it in `outstanding`. The thread
- * that ends the checkpoint writes the results, and then posts it to the worker. */
+/* A Checkpoint call that waits. It belongs to its worker, which counts it in `outstanding`. The
+ * thread that ends the checkpoint writes the results here, and then posts the struct to the
+ * worker. */
 struct rp_checkpoint_call {
     rp_post post;
     rp_checkpoint_call *next;
     rp_worker *worker;
-    rp_task *task; /* NULL: the call has ended. The worker's thread */
+    rp_task *task; /* NULL: the call has ended. Used by the worker's thread only */
     rp_status status;
     char path[PATH_BYTES];
     char text[RP_ERROR_TEXT_BYTES];
@@ -35,7 +36,7 @@ struct rp_checkpoint_call {
 
 typedef struct checkpoint_task {
     rp_task task;
-    rp_checkpoint_call *request; /* while it waits */
+    rp_checkpoint_call *request; /* set while the task waits */
 } checkpoint_task;
 
 static checkpoint_task *call_of(rp_task *task)
@@ -70,7 +71,7 @@ static void deliver(rp_checkpoint_call *list, rp_status status, const char *path
     }
 }
 
-/* A checkpoint has been written, or could not be. On a thread of the durable. */
+/* A checkpoint has been written, or has failed. Called on a thread of the durable. */
 static void on_written(void *ctx, rp_status status, const char *path, const char *text)
 {
     rp_server *server = ctx;
@@ -94,7 +95,7 @@ static rp_bucket_rate spacing_of(const rp_server_limits *limits)
 }
 
 /* Moves the waiting requests to `running` if a checkpoint may begin now. If not, `*due_ns`
- * receives the time when it may, or 0: not before another event. */
+ * receives the time when it may, or 0 if it may begin only after another event. */
 static bool take_waiting(rp_server *server, int64_t now_ns, int64_t *due_ns)
 {
     rp_checkpoint_queue *queue = &server->checkpoints;
@@ -239,8 +240,8 @@ static void on_half_close(rp_task *task)
         rp_task_finish(task, RP_INVALID, "the call ended without a request message");
 }
 
-/* Removes a request that waits for the next checkpoint. One that is running is delivered later,
- * without a task. */
+/* Removes a request that waits for the next checkpoint. A request that shares the running
+ * checkpoint gets its result later, and has no task then. */
 static void on_end(rp_task *task)
 {
     rp_checkpoint_call *request = call_of(task)->request, **link;

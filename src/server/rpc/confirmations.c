@@ -33,8 +33,8 @@ static bool reserve(rp_confirmations *c, const rp_allocator *alloc, size_t neede
     return true;
 }
 
-/* Adds `count` keys that are safe at `lsn`, or at the LSN of the mark before if that is higher.
- */
+/* Adds a mark for `count` keys that are safe at `lsn`, or at the LSN of the previous mark if
+ * that is higher. */
 static void mark(rp_confirmations *c, uint64_t lsn, size_t count)
 {
     size_t last = c->mark_count > 0 ? c->mark_count - 1 : 0;

@@ -97,7 +97,7 @@ static void on_watch(rp_task *task, const uint8_t *data, size_t size, rp_block *
     }
     watch->is_known = is_known(service);
     watch->sent = -1;
-    rp_loop_disarm(rp_task_worker(task)->loop, &watch->timer); /* of an earlier request */
+    rp_loop_disarm(rp_task_worker(task)->loop, &watch->timer); /* armed by an earlier request */
     watch->timer = (rp_timer){.on_due = on_watch_due, .is_bulk = true};
     send_change(watch);
 }

@@ -12,9 +12,9 @@
 #include "util/mem.h"
 
 enum {
-    FIRST_BATCH = 16, /* items there is room for at first */
+    FIRST_BATCH = 16, /* capacity of a new batch, in items */
     MAX_IDLE_BATCHES = 64,
-    OPEN_BYTES = 1 << 20, /* in open batches, before the next message starts them */
+    OPEN_BYTES = 1 << 20, /* if open batches have so many, the next message starts them */
 };
 #define NOT_WAITING SIZE_MAX
 
@@ -61,8 +61,8 @@ static void on_batch_done(rp_op *op)
     rp_loop_post(batch->worker->loop, &batch->post);
 }
 
-/* Takes references to the items that wait: other threads may insert them and evict them again
- * while the batch is parked. */
+/* Takes references to the waiting items, because other threads may insert them and evict them
+ * again while the batch is parked. */
 static void begin_to_wait(rp_insert_batch *batch, size_t from)
 {
     batch->waiting_from = from;
@@ -70,7 +70,7 @@ static void begin_to_wait(rp_insert_batch *batch, size_t from)
         (void)rp_trajectory_ref(batch->items[i].trajectory);
 }
 
-/* Called under the table's lock, so `progress` is posted, and runs, before `post`. */
+/* Called under the table's lock, so `progress` is posted before `post`, and runs before it. */
 static void on_batch_progress(rp_op *op)
 {
     rp_insert_batch *batch = op->user;
@@ -124,7 +124,7 @@ static void drop_items(rp_insert_batch *batch, size_t from)
         rp_trajectory_unref(batch->items[i].trajectory);
 }
 
-/* Adds the keys of items that were inserted; they are sent once they are safe. */
+/* Adds the keys of inserted items to the confirmations. They are sent once they are safe. */
 static void confirm(rp_insert_stream *stream, const rp_insert *items, size_t count,
                     uint64_t lsn)
 {
@@ -144,7 +144,8 @@ static void confirm(rp_insert_stream *stream, const rp_insert *items, size_t cou
     rp_task_touch(task);
 }
 
-/* The first `done` items were inserted: confirms and counts those that are new. */
+/* The first `done` items have been inserted: confirms and counts those that have not been
+ * confirmed yet. */
 static void confirm_more(rp_insert_stream *stream, rp_insert_batch *batch, size_t done,
                          uint64_t lsn)
 {
@@ -170,7 +171,7 @@ static void settle(rp_insert_stream *stream, rp_insert_batch *batch)
         rp_task_abort(&stream->task, batch->op.status, batch->op.error.text);
 }
 
-/* W5. A chunk is part of `held` of one batch only. */
+/* W5. Each chunk counts in `held` of one batch only. */
 static void keep_chunks(rp_insert_stream *stream, rp_insert_batch *batch)
 {
     size_t change = 0, bytes = 0;
@@ -242,10 +243,11 @@ static void on_progress_posted(rp_post *post)
         (rp_insert_batch *)((char *)post - offsetof(rp_insert_batch, progress));
     size_t in;
 
-    /* An exchange: progress stored before it is read here, later progress is posted again. */
+    /* An exchange, so that progress stored before it is read below, and later progress posts
+     * again. */
     (void)atomic_exchange_explicit(&batch->is_progress, false, memory_order_acq_rel);
     if (batch->stream == NULL) return;
-    in = atomic_load_explicit(&batch->in, memory_order_acquire); /* before its number */
+    in = atomic_load_explicit(&batch->in, memory_order_acquire); /* before in_lsn is read */
     confirm_more(batch->stream, batch, in,
                  atomic_load_explicit(&batch->in_lsn, memory_order_relaxed));
 }
@@ -306,8 +308,9 @@ static void park(rp_insert_stream *stream, rp_insert_batch *batch)
     keep_chunks(stream, batch);
 }
 
-/* A table that refuses an item has inserted nothing of the operation. Keeps the messages before
- * that of the item in the batch, and drops the rest. False if there are none before it. */
+/* Called after the table has refused an item, and so has inserted nothing of the batch. Keeps
+ * the messages before the one with that item, and drops the rest. False if there are no
+ * messages before it. */
 static bool cut(rp_insert_batch *batch)
 {
     size_t begin = batch->op.refused;
@@ -321,7 +324,7 @@ static bool cut(rp_insert_batch *batch)
     return true;
 }
 
-/* Starts a batch, which it takes. */
+/* Starts a batch, of which it takes ownership. */
 static void start(rp_insert_stream *stream, rp_insert_batch *batch)
 {
     bool is_over = run(batch);

@@ -7,15 +7,15 @@
 #include "util/error.h"
 #include "util/mem.h"
 
-enum { ADOPT_BYTES = 32 << 10 /* chunks from here on stay in the message they arrived in */ };
+enum { ADOPT_BYTES = 32 << 10 /* larger chunks stay in the memory of their message */ };
 
 static void release_block(void *block)
 {
     rp_block_unref(block);
 }
 
-/* Copies a chunk into the shared arena, for clients of this host. NULL: not worth it, or no
- * memory. */
+/* Copies a chunk into the shared arena, for clients of this host. NULL if it is too small for
+ * that, or there is no memory. */
 static rp_block *share(const rp_server *server, const uint8_t *data, size_t size)
 {
     rp_block *block;
@@ -28,7 +28,7 @@ static rp_block *share(const rp_server *server, const uint8_t *data, size_t size
     return block;
 }
 
-/* Makes a chunk of its bytes on the wire. */
+/* Makes a chunk of its serialised message. */
 static rp_status make_chunk(const rp_worker *worker, rp_chunk_template *template,
                             rp_string wire, const rp_chunk_head *head, rp_block *block,
                             rp_chunk **out, rp_error *err)
@@ -58,8 +58,8 @@ static rp_status make_chunk(const rp_worker *worker, rp_chunk_template *template
     return st;
 }
 
-/* Checks a chunk that is sent again. One that was moved to disk is compared by its size only.
- */
+/* Checks a chunk that is sent again. Of a chunk that was moved to disk only the size is
+ * compared. */
 static rp_status compare_chunk(rp_chunk *chunk, const uint8_t *data, size_t size, rp_error *err)
 {
     bool is_same = chunk->wire_bytes == size;

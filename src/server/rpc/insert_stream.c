@@ -23,8 +23,9 @@ static rp_insert_stream *stream_of(rp_task *task)
     return (rp_insert_stream *)(void *)task;
 }
 
-/* Finds the table of an item: mostly that of the item before, or the one that followed it last
- * time. A dropped table is not used: there may be a new one of that name. */
+/* Finds the table of an item. First tries the table of the previous item, then the one that
+ * followed it last time. A dropped table is not used, since there may be a new one of that
+ * name. */
 static rp_status find_table(rp_insert_stream *stream, rp_string name, rp_error *err)
 {
     rp_served_table *served = NULL;
@@ -50,7 +51,7 @@ static rp_status find_table(rp_insert_stream *stream, rp_string name, rp_error *
     return RP_OK;
 }
 
-/* Not while a message is handled. */
+/* Must not be called while a message is handled. */
 static void on_dropped(rp_task *task)
 {
     rp_insert_stream *stream = stream_of(task);
@@ -75,8 +76,8 @@ static void on_dropped(rp_task *task)
     stream->recent_count = kept;
 }
 
-/* Ends the stream for an error in a request. The refusal is counted by the limit that was
- * exceeded: that of `excess`, or else `size`. */
+/* Ends the stream because of an error in a request. Counts the reason: the limit of `excess`
+ * or, if there is no excess and the error is a limit on size, `size`. */
 static void refuse(rp_insert_stream *stream, rp_insert_excess excess, rp_refusal size,
                    const rp_error *error)
 {
@@ -234,7 +235,7 @@ static size_t on_pinned(rp_task *task)
 bool rp_insert_stream_must_wait(const rp_insert_stream *stream)
 {
     const rp_server_limits *limits = &rp_task_worker(&stream->task)->limits;
-    size_t checks = 2 * RP_OPEN_BATCHES; /* of the batches that were parked last */
+    size_t checks = 2 * RP_OPEN_BATCHES; /* checks only the batches that were parked last */
 
     if (stream->parked_bytes > limits->stream_pinned_bytes) return true;
     if (stream->parked != NULL &&
@@ -245,7 +246,8 @@ bool rp_insert_stream_must_wait(const rp_insert_stream *stream)
     if (stream->confirmed.count - stream->confirmed.ready >=
         limits->stream_queued_bytes / sizeof(uint64_t) + 1)
         return true; /* the journal is behind */
-    /* Only tables that it waits for: it continues when one of these batches completes. */
+    /* Checks only tables that the stream waits for, since it continues when one of these
+     * batches completes. */
     for (const rp_insert_batch *batch = stream->parked; batch != NULL && checks > 0;
          batch = batch->next, checks--)
         if (atomic_load_explicit(&batch->served->pending_inserts, memory_order_relaxed) >=
@@ -254,7 +256,8 @@ bool rp_insert_stream_must_wait(const rp_insert_stream *stream)
     return false;
 }
 
-/* Refuses a stream without waiting inserts if the others of its connection have too many. */
+/* Refuses a stream that has no waiting inserts, if the other streams of its connection have too
+ * many. */
 static bool waits_too_much(rp_insert_stream *stream)
 {
     rp_connection *c = stream->task.connection;
@@ -353,7 +356,7 @@ void rp_insert_stream_continue(rp_insert_stream *stream)
     rp_insert_batches_start(rp_task_worker(task)); /* of messages that rp_call_resume() read */
 }
 
-/* More inserts are safe: confirms them. */
+/* More inserts are safe: sends their confirmations. */
 static void on_safe(rp_safe_wait *wait)
 {
     rp_insert_stream *stream =
@@ -378,8 +381,9 @@ static void on_half_close(rp_task *task)
     rp_task_touch(task);
 }
 
-/* Inserts what has arrived, withdraws inserts that still wait, and releases the chunks: if the
- * peer does not read, on_close may follow much later. */
+/* Inserts the items that have arrived, withdraws inserts that still wait, and releases the
+ * chunks. It does not leave that to on_close, which may follow much later if the peer does not
+ * read. */
 static void on_end(rp_task *task)
 {
     rp_insert_stream *stream = stream_of(task);

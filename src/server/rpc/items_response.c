@@ -20,16 +20,16 @@ enum {
     /* The work of an item and of a slice, in bytes. */
     ITEM_WORK = 256,
     SLICE_WORK = 32,
-    LEAST_SLICE_BYTES = 4,     /* in an entry */
-    ENTRY_HEAD_BYTES = 32,     /* at most, around an info */
+    LEAST_SLICE_BYTES = 4,     /* least bytes of a slice in an entry */
+    ENTRY_HEAD_BYTES = 32,     /* most bytes of an entry around its info */
     MAX_CHUNK_WORK = 32 << 20, /* larger chunks are not cut: that would take too long */
 };
 
 struct rp_response_chunk {
     rp_chunk *chunk; /* borrowed from the samples */
-    rp_chunk *cut;   /* what is sent instead; a reference, or NULL */
+    rp_chunk *cut;   /* the chunk that is sent instead; a reference, or NULL */
     size_t first, end;
-    bool is_other; /* another chunk has its key: it needs a key of its own */
+    bool is_other; /* another chunk has the same key, so it needs a key of its own */
 };
 
 /* A chunk that is not the first one of its key. */
@@ -72,7 +72,7 @@ size_t rp_items_response_bytes(const rp_items_response *response)
     return response->reply->bytes.size + response->reply->borrowed;
 }
 
-/* Bytes that may be added. */
+/* Bytes that may be added to the reply. */
 static size_t room(const rp_items_response *a)
 {
     size_t bytes = rp_items_response_bytes(a);
@@ -119,7 +119,7 @@ static rp_response_chunk *find_other(const rp_items_response *a, const rp_chunk 
     return NULL;
 }
 
-/* What stands for a chunk of a sample, or NULL. */
+/* Finds the entry of `chunks` for a chunk of a sample, or NULL. */
 static rp_response_chunk *find(const rp_items_response *a, const rp_chunk *chunk)
 {
     rp_response_chunk *found = find_key(a, chunk->origin.key);
@@ -128,7 +128,7 @@ static rp_response_chunk *find(const rp_items_response *a, const rp_chunk *chunk
     return a->other_count > 0 ? find_other(a, chunk) : NULL;
 }
 
-/* Adds a chunk to the array, but to no map. */
+/* Adds a chunk to the array, but not to the maps. */
 static rp_status add_chunk(rp_items_response *a, rp_chunk *chunk, rp_error *err)
 {
     if (a->chunk_count == a->chunk_capacity) {
@@ -153,7 +153,7 @@ static rp_status add_first(rp_items_response *a, rp_chunk *chunk, rp_error *err)
     return st;
 }
 
-/* Adds a chunk whose key `first` has. */
+/* Adds a chunk that has the same key as `first`. */
 static rp_status add_other(rp_items_response *a, rp_chunk *chunk,
                            const rp_response_chunk *first, rp_error *err)
 {
@@ -225,8 +225,8 @@ static rp_status gather(rp_items_response *a, const rp_sample *sample, rp_error 
 }
 
 /* Cuts a chunk to the rows that are used, if that makes it shorter. A chunk that cannot be cut
- * is sent as it is, as without cut_rows: if its bytes are damaged, the reader of its items
- * finds that, and the other items of the response arrive. */
+ * is sent whole, as without cut_rows. So if its bytes are damaged, only the reader of its items
+ * fails, and the other items of the response arrive. */
 static void cut(rp_items_response *a, rp_response_chunk *c)
 {
     size_t count = c->end - c->first, cost;
@@ -242,7 +242,8 @@ static void cut(rp_items_response *a, rp_response_chunk *c)
     rp_decoder_clear(a->decoder); /* so that it does not keep the chunk */
 }
 
-/* Gives a chunk a key that no other chunk of the response has. It has all its rows then. */
+/* Gives a chunk a key that no other chunk of the response has. The chunk is sent with all its
+ * rows. */
 static rp_status rekey(rp_items_response *a, rp_response_chunk *c, rp_error *err)
 {
     while (find_key(a, a->next_key) != NULL) {
@@ -293,7 +294,8 @@ static bool reserve(rp_items_response *a, size_t columns, size_t slices)
     return true;
 }
 
-/* The same item over cut chunks, or chunks with other keys. Returns owned. */
+/* Makes a trajectory of the same rows that refers to the cut chunks and to those with new keys.
+ * Returns owned. */
 static rp_status shift(rp_items_response *a, const rp_trajectory *from, rp_trajectory **out,
                        rp_error *err)
 {
@@ -321,8 +323,7 @@ static rp_status shift(rp_items_response *a, const rp_trajectory *from, rp_traje
     return rp_trajectory_new(&a->alloc, a->columns, from->column_count, out, err);
 }
 
-/* Has the reply hold a trajectory whose chunks it refers to. Takes the trajectory in any case.
- */
+/* Has the reply hold a trajectory whose chunks it borrows. Takes the reference in any case. */
 static bool hold(rp_items_response *a, rp_trajectory *trajectory)
 {
     bool is_borrowed = false;

@@ -10,7 +10,7 @@
 #include "util/mem.h"
 
 enum {
-    STEP_BYTES = 2 << 20,     /* of work in one turn: a few milliseconds at most */
+    STEP_BYTES = 2 << 20,     /* work of one turn: a few milliseconds at most */
     ROOM_AGAIN_NS = 50000000, /* between two tries to get room without on_room */
 };
 
@@ -46,7 +46,8 @@ void rp_items_stop_waiting(rp_items_task *items)
     rp_loop_disarm(rp_task_worker(&items->task)->loop, &items->timer);
 }
 
-/* True if its connection has room for `bytes`. If not, `again` is called when it may have. */
+/* True if the task's connection has room for `bytes`. If not, has `again` called when there may
+ * be room. */
 static bool await_room(rp_items_task *items, size_t bytes, void (*again)(rp_items_task *))
 {
     rp_loop *loop = rp_task_worker(&items->task)->loop;
@@ -122,8 +123,8 @@ void rp_items_hold(rp_items_task *items, rp_drawn *drawn, size_t held_bytes)
     items->held_bytes = held_bytes;
 }
 
-/* Has the budget count `bytes` of the response that is being made, less those that are counted
- * for its samples. */
+/* Has the budget count `bytes` of the response that is being made, less held_bytes, which are
+ * counted for its samples. */
 static void count_made(rp_items_task *items, size_t bytes)
 {
     rp_connection *c = items->task.connection;
@@ -197,13 +198,13 @@ static void step(rp_items_task *items)
     } else {
         c->makers += !items->is_making;
         items->is_making = true;
-        /* Not in bulk: one call of a connection makes its response at a time. */
+        /* Not a bulk timer: only one call of a connection makes its response at a time. */
         (void)wait_until(items, rp_loop_now(worker->loop), step, false);
     }
 }
 
-/* A draw stops before its items pass message_bytes, but has one item at least. That one is sent
- * even if it is larger, as it would be lost otherwise. */
+/* A draw stops before its items pass message_bytes, but has one item at least. A single larger
+ * item is sent, since it would be lost otherwise. */
 static size_t max_bytes(const rp_items_task *items)
 {
     size_t bytes = rp_task_worker(&items->task)->limits.message_bytes;

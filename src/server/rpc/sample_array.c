@@ -9,12 +9,12 @@
 #include "util/mem.h"
 
 enum {
-    FREE_BYTES = 4096,  /* that are always allowed */
-    SMALL_COUNT = 1024, /* samples: the pages of a larger array come one by one */
-    MOST_MAPPED = 4096, /* such arrays: a process may have about 65,000 mappings */
+    FREE_BYTES = 4096,  /* arrays of so many bytes are not counted */
+    SMALL_COUNT = 1024, /* samples; a larger array is mapped, and gets its pages one by one */
+    MOST_MAPPED = 4096, /* mapped arrays: a process may have about 65,000 mappings */
 };
 
-/* Says whether pages may be mapped for one more array. */
+/* Counts one more mapped array. False if there are MOST_MAPPED already. */
 static bool take_mapping(rp_server *server)
 {
     if (atomic_fetch_add_explicit(&server->mapped_arrays, 1, memory_order_relaxed) <

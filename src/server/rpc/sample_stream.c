@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SampleStream and SampleShared: receive requests, send samples.
  *
- * Requests are served one after the other: the stream is paused while one is served. Its
- * samples are fetched from the table in several operations of about FETCH_BYTES each. Nothing
- * is fetched while responses wait for the reader, so that no sample is drawn for a peer that
- * does not read. Items are counted in the budget of queued bytes before they are drawn. A fetch
- * for which there is no room ends without samples, and is repeated when there may be room: many
- * streams may wait for the same item.
+ * Requests are served one after the other: the stream is paused while one is served. The
+ * samples of a request are fetched from the table in several operations of about FETCH_BYTES
+ * each. Nothing is fetched while responses wait for the reader, so that no sample is drawn for
+ * a peer that does not read. Items are counted in the budget of queued bytes before they are
+ * drawn. If there is no room for it, a fetch ends without samples, since many streams may wait
+ * for the same item. The fetch is repeated when there may be room.
  *
  * Clients can work with the first samples while they receive the next ones. Clients that send
  * the next request only after all samples of the last, as DeepMind's do, would wait for a large
@@ -14,14 +14,14 @@
  * may have twice as many bytes.
  *
  * Under a lease, chunks in the shared arena are not sent: the lease holds the trajectory, and
- * the response has their offsets. If the lease may hold no more, the chunks are sent: a client
- * that releases nothing gets slower, but never stops.
+ * the response has the offsets of the chunks. If the lease may hold no more, the chunks are
+ * sent. So a client that releases nothing gets slower, but never stops.
  *
  * Invariants:
- *   S1  a stream has a fetch that waits in the table, or one that has arrived, or none; not
- * both;
- *   S2  the samples of a fetch up to `written` have been written; `given_bytes` of them were
- *       given back to `drawn`;
+ *   S1  a stream has a fetch that waits in the table, or one that has arrived, or none, but not
+ *       both;
+ *   S2  the samples of a fetch up to `written` have been written; given_bytes of their bytes
+ *       were returned to `drawn`;
  *   S3  a fetch that waits in the table is counted in worker->outstanding.
  */
 #include <assert.h>
@@ -40,15 +40,15 @@
 #include "wire/sample_response.h"
 
 enum {
-    FIRST_FETCH = 64, /* samples, while their size is not known */
+    FIRST_FETCH = 64, /* samples of a fetch, while their size is not known */
     MAX_FETCH = 512,
     SMALL_FETCH = 64,      /* capacity of a fetch of at most so many samples */
-    FETCH_BYTES = 1 << 20, /* of chunks, about */
+    FETCH_BYTES = 1 << 20, /* bytes of chunks in a fetch, about */
     SHARED_FETCH_BYTES = 16 << 20,
-    RESPONSE_BYTES = 2 << 20, /* of chunks in one message; one chunk more at most */
-    COPIED_BYTES = 192 << 10, /* in one message */
-    LONG_REQUEST = 128,       /* samples; for a request of more, */
-    FIRST_BYTES = 2 << 10,    /* of either, in the first message */
+    RESPONSE_BYTES = 2 << 20, /* bytes of chunks in one message; one chunk more at most */
+    COPIED_BYTES = 192 << 10, /* bytes that are copied into one message */
+    LONG_REQUEST = 128,       /* a request for more samples than this is long */
+    FIRST_BYTES = 2 << 10,    /* both limits for the first message of a long request */
     MAX_IDLE_FETCHES = 64,
     TRAJECTORIES_AHEAD = 32, /* samples */
     CHUNKS_AHEAD = 16,
@@ -61,16 +61,16 @@ static const char timed_out[] =
 
 typedef struct sample_stream {
     rp_task task;
-    rp_served_table *served; /* of the last request; a reference */
+    rp_served_table *served; /* table of the last request; a reference */
     int64_t remaining;       /* samples of the request that have not been fetched */
-    int64_t timeout_ns;      /* of each fetch; -1: none */
+    int64_t timeout_ns;      /* timeout of each fetch; -1: none */
     size_t next_fetch;
-    size_t lacked_bytes;      /* for which the last fetch had no room */
-    size_t message_bytes;     /* of the next response, and one sample more, at most */
-    rp_sample_fetch *fetch;   /* that waits in the table */
-    rp_sample_fetch *arrived; /* some of whose samples have not been written */
+    size_t lacked_bytes;      /* bytes for which the last fetch had no room */
+    size_t message_bytes;     /* bound of the next response, which one sample may pass */
+    rp_sample_fetch *fetch;   /* the fetch that waits in the table, or NULL */
+    rp_sample_fetch *arrived; /* the fetch with samples that have not been written, or NULL */
     bool is_pumping;
-    bool has_sampled; /* before that it waits with a small fetch, as many streams may wait */
+    bool has_sampled; /* until it has, it waits with a small fetch, as many streams may wait */
     rp_lease *lease;  /* of SampleShared; a reference */
     rp_lease_call *lease_call;
 } sample_stream;
@@ -83,12 +83,12 @@ struct rp_sample_fetch {
     rp_timer timer;
     rp_worker *worker;
     sample_stream *stream;   /* NULL: its call has ended */
-    rp_served_table *served; /* a reference while in use, as is the next one */
+    rp_served_table *served; /* a reference while the fetch is in use, as is the next field */
     rp_drawn *drawn;
     rp_sample_fetch *next;
     int64_t started_ns;
     size_t written, written_bytes; /* samples, and the bytes of their chunks */
-    size_t given_bytes;            /* of these, that were given back to `drawn` */
+    size_t given_bytes;            /* part of written_bytes that was returned to `drawn` */
     size_t capacity;               /* MAX_FETCH, or SMALL_FETCH */
     rp_sample samples[];
 };
@@ -124,13 +124,14 @@ static rp_sample_fetch *make_fetch(rp_worker *worker, size_t capacity)
     return fetch;
 }
 
-/* Bytes that count as queued while it is in use. A small one is part of its call. */
+/* Bytes that count as queued while the fetch is in use. A small fetch counts as part of its
+ * call. */
 static size_t counted_bytes(const rp_sample_fetch *fetch)
 {
     return fetch->capacity > SMALL_FETCH ? fetch_bytes(fetch) : 0;
 }
 
-/* With room for `count` samples. */
+/* Makes a fetch with room for `count` samples. */
 static rp_sample_fetch *new_fetch(rp_worker *worker, size_t count)
 {
     size_t kind = count > SMALL_FETCH;
@@ -188,7 +189,7 @@ static void on_fetch_done(rp_op *op)
 typedef struct responses {
     sample_stream *stream;
     rp_message *reply; /* NULL: none begun */
-    size_t bytes;      /* of chunks in it */
+    size_t bytes;      /* bytes of chunks in the reply */
     size_t total;
     rp_sample_shared arena; /* base NULL: there is none */
 } responses;
@@ -205,7 +206,7 @@ static bool end_response(responses *to)
     return !task->is_finished;
 }
 
-/* Bytes of a chunk that are sent; 0 if it is read in the arena. */
+/* Bytes of a chunk that are sent; 0 if the client reads the chunk in the arena. */
 static size_t sent_bytes(const rp_chunk *chunk, const rp_sample_shared *shared)
 {
     return rp_sample_is_shared(shared, chunk->wire, chunk->wire_bytes) ? 0 : chunk->wire_bytes;
@@ -248,8 +249,8 @@ static bool hold(responses *to, const rp_sample *sample)
     return to->arena.hold != 0;
 }
 
-/* Whether a response has enough bytes of chunks, or of copies, which should stay in the cache.
- */
+/* Whether a response has enough bytes of chunks, or enough copied bytes, which should stay in
+ * the cache. */
 static bool is_full(const responses *to)
 {
     size_t most = to->stream->message_bytes,
@@ -258,7 +259,7 @@ static bool is_full(const responses *to)
     return to->bytes >= most || copied >= (most < COPIED_BYTES ? most : COPIED_BYTES);
 }
 
-/* Writes one sample: one entry, or several where its chunks fill more than one response. */
+/* Writes one sample: one entry, or several if its chunks fill more than one response. */
 static bool write_sample(responses *to, rp_sample *sample, const rp_served_table *served)
 {
     rp_task *task = &to->stream->task;
@@ -328,8 +329,8 @@ static rp_sample_shared arena_of(const sample_stream *stream)
     return arena;
 }
 
-/* Bytes that a sample of the table will add, about, or for which the last fetch had no room.
- * Under a lease its chunks are not sent. */
+/* Estimates the bytes that a sample of the table adds, at least the bytes for which the last
+ * fetch had no room. Under a lease chunks are not sent. */
 static size_t expected_bytes(const sample_stream *stream)
 {
     size_t bytes = atomic_load_explicit(&stream->served->sample_bytes, memory_order_relaxed);
@@ -343,7 +344,7 @@ static bool has_room(const sample_stream *stream, size_t bytes)
     return rp_connection_may_queue(stream->task.connection, stream->task.call, bytes);
 }
 
-/* Writes samples of a fetch. False if some are left for want of room. */
+/* Writes samples of a fetch. False if there was no room for some of them. */
 static bool write_samples(sample_stream *stream, rp_sample_fetch *fetch)
 {
     responses to = {.stream = stream, .arena = arena_of(stream)};
@@ -375,7 +376,8 @@ static bool write_samples(sample_stream *stream, rp_sample_fetch *fetch)
     return true;
 }
 
-/* Gives back to `drawn` the bytes that have been written, which responses count from now on. */
+/* Returns to `drawn` the bytes of samples that have been written, since the responses count
+ * them from now on. */
 static void give_written(rp_sample_fetch *fetch)
 {
     size_t bytes = fetch->written_bytes - fetch->given_bytes;
@@ -400,7 +402,7 @@ static bool write_arrived(sample_stream *stream)
     }
     stream->arrived = NULL;
     rp_connection_count(
-        stream->task.connection); /* before release_fetch() gives back what was drawn */
+        stream->task.connection); /* before release_fetch() returns the drawn bytes */
     rp_samples_release(fetch->samples, fetch->op.done);
     release_fetch(fetch);
     return true;
@@ -418,8 +420,8 @@ static void end_with(sample_stream *stream, const rp_op *op)
     rp_task_finish(&stream->task, RP_DEADLINE, text);
 }
 
-/* A fetch has completed: sends its samples. Takes the fetch. False if it has to be repeated
- * when there is room. */
+/* A fetch has completed: sends its samples. Takes ownership of the fetch. False if the fetch
+ * has to be repeated when there is room. */
 static bool settle(sample_stream *stream, rp_sample_fetch *fetch)
 {
     rp_table_counters *counters =
@@ -523,7 +525,8 @@ static void pump(sample_stream *stream)
     stream->is_pumping = false;
 }
 
-/* The same after an event; then resumes the stream, for the next request. */
+/* Continues to fetch after an event. When the request is done, resumes the stream for the next
+ * one. */
 static void continue_stream(sample_stream *stream)
 {
     rp_task *task = &stream->task;
@@ -668,7 +671,7 @@ static void on_end(rp_task *task)
 static void on_close(rp_task *task)
 {
     on_end(task);
-    (void)write_arrived(stream_of(task)); /* releases them, as the call has ended */
+    (void)write_arrived(stream_of(task)); /* releases the samples, as the call has ended */
     rp_served_table_unref(stream_of(task)->served);
     if (stream_of(task)->lease_call != NULL)
         rp_lease_end_call(stream_of(task)->lease, stream_of(task)->lease_call);

@@ -8,11 +8,11 @@
 #include "util/verify.h"
 
 enum {
-    ENTRY_BYTES = 64,  /* of an entry and its slot in the map, about */
+    ENTRY_BYTES = 64,  /* size of an entry and its slot in the map, about */
     KEPT_ENTRIES = 128 /* room for so many entries is never freed */
 };
 
-/* Bytes that a chunk takes. Those of a small one are mostly its description. */
+/* Memory that a chunk takes. Most of the memory of a small chunk is its description. */
 static size_t cost_of(const rp_chunk *chunk)
 {
     bool is_elsewhere = chunk->adopted || chunk->apart;
@@ -106,7 +106,7 @@ static void set_unused(rp_stream_chunks *chunks, rp_stream_chunk *entry)
     chunks->unused_bytes += cost_of(entry->chunk);
 }
 
-/* Drops all chunks: the usual case of a stream whose items share none. */
+/* Drops all chunks. This is the usual case for a stream whose items share no chunks. */
 static void drop_all(rp_stream_chunks *chunks)
 {
     rp_map_clear(&chunks->map);
@@ -124,7 +124,8 @@ void rp_stream_chunks_deinit(rp_stream_chunks *chunks)
     rp_map_deinit(&chunks->map);
 }
 
-/* Frees room for many more entries than there are. Without memory the room stays. */
+/* Shrinks an array that has room for many more entries than there are. If there is no memory,
+ * the array stays as it is. */
 static void trim(rp_stream_chunks *chunks)
 {
     size_t capacity = 2 * chunks->count > KEPT_ENTRIES ? 2 * chunks->count : KEPT_ENTRIES;
@@ -195,7 +196,7 @@ bool rp_stream_chunks_keep(rp_stream_chunks *chunks, const uint64_t *keys, size_
         rp_stream_chunk *entry = &chunks->entries[i];
         uint32_t tag = rp_map_tag(&chunks->map, entry->chunk->origin.key);
         if (entry->kept) {
-            marked += i < chunks->marked; /* C4: they stay in front */
+            marked += i < chunks->marked; /* C4: marked entries stay in front */
             /* Unused again if all items that referred to its chunk have been freed. */
             if (entry->used && rp_refcount_is_one(&entry->chunk->refs))
                 set_unused(chunks, entry);

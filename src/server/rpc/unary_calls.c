@@ -11,8 +11,8 @@
 #include "util/mem.h"
 #include "wire/reverb_messages.h"
 
-/* Updates first: all are checked before the first is applied, so a bad one changes nothing. A
- * key that is in both lists is deleted in either order. */
+/* Applies updates before deletes: all updates are checked before the first is applied, so a bad
+ * one changes nothing. A key that is in both lists is deleted in either order. */
 static rp_status mutate(rp_table *table, const rp_wire_mutate_request *request,
                         rp_update *updates, uint64_t *keys, uint64_t *lsn, rp_error *err)
 {
@@ -122,8 +122,8 @@ static void on_server_info(rp_task *task, const uint8_t *data, size_t size, rp_b
 const rp_task_kind rp_server_info_kind = {
     .bytes = sizeof(rp_task), .visits_tables = true, .on_message = on_server_info};
 
-/* The client asks for the address of a table in the server's memory, in case both are one
- * process. Address 0 (an empty message) says that they are not: the client uses the network. */
+/* The client requests the address of a table in memory, in case client and server are one
+ * process. The response is address 0 (an empty message), so the client uses the network. */
 static void on_initialize(rp_task *task, const uint8_t *data, size_t size, rp_block *block)
 {
     rp_string table;

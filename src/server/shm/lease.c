@@ -10,9 +10,9 @@
 
 enum {
     AT_ONCE = 64,     /* holds that are released under one lock */
-    KEPT_HOLDS = 128, /* room for so many holds stays when all are released */
-    MAX_CALLS = 4096, /* of a lease, that have not ended on both sides */
-    EARLY = 64,       /* numbers of calls that were closed before they began */
+    KEPT_HOLDS = 128, /* an array for so many holds is kept when all are released */
+    MAX_CALLS = 4096, /* calls of a lease that have not ended on both sides */
+    EARLY = 64,       /* remembered numbers of calls that were closed before they began */
     SHARES = 4,       /* all leases together hold at most so many times the limit of one */
 };
 
@@ -22,18 +22,17 @@ enum {
 typedef struct held {
     rp_trajectory *trajectory; /* a reference; NULL: free */
     size_t bytes;
-    rp_lease_call
-        *call;        /* NULL: the call was closed, and this hold stays until it is released */
-    uint64_t ordinal; /* among the holds of its call */
-    uint32_t next, prev; /* of the same call; or the next free entry */
+    rp_lease_call *call; /* NULL: the call was closed, and the client has this hold */
+    uint64_t ordinal;    /* index among the holds of its call */
+    uint32_t next, prev; /* links of the call's holds; or `next` is the next free entry */
 } held;
 
 struct rp_lease_call {
-    uint64_t number, count; /* holds so far */
+    uint64_t number, count; /* number chosen by the client; holds so far */
     uint32_t latest;        /* index of its latest hold, or NONE */
-    bool is_closed;         /* by the client: no more holds */
+    bool is_closed;         /* the client has closed it: no more holds */
     bool is_settled;        /* no hold refers to it any more */
-    bool is_ended;          /* by the server */
+    bool is_ended;          /* the server has ended it */
     rp_lease_call *prev, *next;
 };
 
@@ -44,7 +43,7 @@ struct rp_lease {
     uint8_t id[RP_LEASE_ID_BYTES];
     const rp_shared_arena *arena; /* borrowed, as is the socket, until the lease ends */
     int socket;                   /* to the client */
-    rp_mutex lock;                /* guards the rest */
+    rp_mutex lock;                /* guards the following fields */
     size_t parts_sent RP_GUARDED_BY(lock);
     bool is_over RP_GUARDED_BY(lock);
     held *holds RP_GUARDED_BY(lock); /* the number of a hold is its index plus 1 */
@@ -53,9 +52,9 @@ struct rp_lease {
     size_t bytes RP_GUARDED_BY(lock);
     rp_lease_call *calls RP_GUARDED_BY(lock);
     size_t call_count RP_GUARDED_BY(lock);
-    uint64_t early[EARLY] RP_GUARDED_BY(lock); /* numbers plus 1; a ring */
+    uint64_t early[EARLY] RP_GUARDED_BY(lock); /* numbers of calls, plus 1; a ring */
     size_t early_next RP_GUARDED_BY(lock);
-    size_t early_count RP_GUARDED_BY(lock); /* since the last call began */
+    size_t early_count RP_GUARDED_BY(lock); /* early closes since the last call began */
 };
 
 void rp_leases_init(rp_leases *leases, const rp_allocator *alloc, rp_loop_metrics *metrics)
@@ -143,7 +142,7 @@ static uint32_t take_place_locked(rp_lease *lease) RP_REQUIRES(lease->lock)
     return capacity;
 }
 
-/* Takes a hold out of the list of its call. */
+/* Removes a hold from the list of its call. */
 static void unlink_locked(rp_lease *lease, held *h) RP_REQUIRES(lease->lock)
 {
     if (h->call == NULL) return;
@@ -176,8 +175,8 @@ static void trim_locked(rp_lease *lease) RP_REQUIRES(lease->lock)
     lease->first_free = NONE;
 }
 
-/* Whether there is room for that many bytes, in this lease and in all of them together: one
- * client may open many leases. */
+/* Whether `bytes` more are within the limit of this lease and that of all leases together,
+ * which is needed because one client may open many leases. */
 static bool has_room_locked(const rp_lease *lease, size_t bytes, size_t limit)
     RP_REQUIRES(lease->lock)
 {
@@ -188,7 +187,7 @@ static bool has_room_locked(const rp_lease *lease, size_t bytes, size_t limit)
     return total <= most - bytes;
 }
 
-/* Sends the parts that the client does not have yet: mostly none. */
+/* Sends descriptors of the parts that the client does not have yet; mostly there are none. */
 static bool send_parts_locked(rp_lease *lease) RP_REQUIRES(lease->lock)
 {
     size_t count = rp_shared_arena_parts(lease->arena);
@@ -321,8 +320,9 @@ void rp_lease_end_call(rp_lease *lease, rp_lease_call *call)
     rp_mutex_unlock(&lease->lock);
 }
 
-/* Releases up to AT_ONCE holds of a closed call that are not among its first `count`. The
- * others stay, without the call. False: there are no more, and the call may have been freed. */
+/* Releases up to AT_ONCE holds of a closed call that are not among its first `count`. The first
+ * `count` holds stay, but are no longer linked to the call. Returns false if no holds are
+ * linked to it any more; then the call may have been freed. */
 static bool settle_some(rp_lease *lease, rp_lease_call *call, uint64_t count)
 {
     rp_trajectory *gone[AT_ONCE];

@@ -123,7 +123,7 @@ void rp_h2_end_client(rp_h2 *h2)
                        : h2->violated ? "the server does not keep to HTTP/2"
                                       : "the connection was closed";
 
-    h2->broken = true; /* no more calls begin */
+    h2->broken = true; /* from now on no calls can begin */
     for (rp_call *call = h2->calls; call != NULL; call = call->next)
         if (!call->closed) close_call(call, true, status, text);
     h2->dead = NULL;
@@ -244,7 +244,7 @@ static bool is_grpc(rp_string type)
            (type.size == size || type.data[size] == '+' || type.data[size] == ';');
 }
 
-/* nghttp2 has checked that it is a number of three digits. */
+/* Parses a value of :status. nghttp2 has checked that it is a number of three digits. */
 static int http_status(rp_string value)
 {
     int number = 0;
@@ -287,7 +287,7 @@ void rp_h2_take_answer(rp_call *call, bool end)
     if (!end && call->http_status == 200 && is_grpc(rp_h2_kept_field(h2, CONTENT_TYPE))) return;
     read_end(call);
     if (end) return;
-    /* The body is a page, not messages. */
+    /* The body is not made of gRPC messages. */
     if (call->http_status == 200 || call->status == RP_OK)
         set_end(call, RP_INTERNAL, "the server does not answer with gRPC");
     rp_h2_fail_call(call, call->status, call->text);

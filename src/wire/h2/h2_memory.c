@@ -7,7 +7,7 @@
 #include "util/mem.h"
 
 typedef union head {
-    size_t bytes; /* of all, this included */
+    size_t bytes; /* of the block, this header included */
     max_align_t align;
 } head;
 

@@ -14,8 +14,8 @@
 enum { METHOD, PATH, CONTENT_TYPE, AUTHORIZATION, ENCODING, TIMEOUT, FIELD_COUNT };
 
 enum {
-    FIRST_BLOCK = 1 << 20,  /* allocated, but not touched, for a prefix alone */
-    DIRECT_BYTES = 16 << 10 /* worth reading directly into the block */
+    FIRST_BLOCK = 1 << 20,  /* a peer gets so much, untouched, by sending only a prefix */
+    DIRECT_BYTES = 16 << 10 /* so many missing bytes are read directly into the block */
 };
 
 /* Memory of a waiting message besides its bytes. It is counted too, as a peer may send any
@@ -25,15 +25,15 @@ enum { WAITING_BYTES = sizeof(rp_block) + sizeof(rp_waiting_message) };
 static_assert(sizeof((rp_h2){0}).fields / sizeof((rp_h2){0}).fields[0] == FIELD_COUNT,
               "one place for each field that is kept");
 
-/* The result of a callback: fails, so that nothing more is received, after the connection was
- * terminated or has run out of memory. */
+/* The result of a callback. It is a failure, so that nothing more is received, if the
+ * connection was terminated or has run out of memory. */
 static int callback_result(const rp_h2 *h2)
 {
     return h2->ended || h2->broken ? NGHTTP2_ERR_CALLBACK_FAILURE : 0;
 }
 
-/* There is no memory for a request: nghttp2 resets its stream and reports no more of its
- * headers. */
+/* For a request for which there is no memory: has nghttp2 reset its stream and report no more
+ * of its headers. */
 static int drop_headers(rp_h2 *h2)
 {
     h2->in_headers = false;
@@ -102,11 +102,11 @@ bool rp_h2_keep_field(rp_h2 *h2, int field, const uint8_t *value, size_t size)
     assert(field >= 0 && field < FIELD_COUNT);
     h2->fields[field].at = h2->head.size;
     rp_buf_append(&h2->head, value, size);
-    h2->fields[field].size = h2->head.bad ? 0 : size; /* without memory it counts as absent */
+    h2->fields[field].size = h2->head.bad ? 0 : size; /* without memory it is absent */
     return !h2->head.bad;
 }
 
-/* Charges a field of a header block beyond its limits: decoding it is work, even if it has few
+/* Charges a field beyond the limits of a header block. Decoding it is work, even if it has few
  * bytes on the wire. */
 static int charge_surplus(rp_h2 *h2, size_t bytes)
 {
@@ -123,7 +123,7 @@ int rp_h2_on_header(nghttp2_session *session, const nghttp2_frame *frame, const 
                     void *user)
 {
     rp_h2 *h2 = user;
-    size_t bytes = name_size + value_size + 32; /* as HTTP/2 counts them */
+    size_t bytes = name_size + value_size + 32; /* size of the field as HTTP/2 counts it */
     int field;
 
     (void)session, (void)flags;
@@ -169,7 +169,7 @@ static void begin_call(rp_h2 *h2, rp_call *call)
     h2->handler->on_request(h2->user, call, &head);
 }
 
-/* Ends a call for a message of its peer, and reports that to the handler. */
+/* Ends a call because of a message of its peer, and reports that to the handler. */
 static void fault(rp_call *call, rp_call_fault why, rp_status status, const char *text)
 {
     if (call->h2->is_client) {
@@ -195,7 +195,7 @@ static void deliver(rp_call *call, const uint8_t *data, size_t size, rp_block *b
     call->h2->handler->on_message(call->h2->user, call, data, size, block);
 }
 
-/* Keeps a message until the call is resumed; takes the block. */
+/* Keeps a message until the call is resumed. Takes ownership of the block. */
 static void keep_waiting(rp_call *call, rp_block *block)
 {
     rp_waiting_message *waiting = rp_alloc(&call->h2->alloc, sizeof *waiting);
@@ -318,7 +318,8 @@ static size_t assemble(rp_call *call, const uint8_t *data, size_t size)
     return used + take;
 }
 
-/* Delivers a message that is complete at `data`. Returns its bytes, or 0 if it is not. */
+/* Delivers a message that is complete at `data`. Returns its size, or 0 if the message is not
+ * complete. */
 static size_t deliver_in_place(rp_call *call, const uint8_t *data, size_t size)
 {
     if (call->paused || call->prefix_bytes > 0 || size < RP_GRPC_PREFIX) return 0;
@@ -339,7 +340,7 @@ static bool is_incomplete(const rp_call *call)
     return call->prefix_bytes > 0 && !call->finishing && !call->closed;
 }
 
-/* Paused calls are not counted: their peer may be blocked by our window. */
+/* Paused calls are not counted, since their peer may be blocked by the window of this side. */
 void rp_h2_count_assembling(rp_call *call)
 {
     bool now = is_incomplete(call) && !call->paused;
@@ -451,8 +452,8 @@ void rp_call_resume(rp_call *call)
     if (call->half_closed) rp_h2_tell_half_close(call);
 }
 
-/* nghttp2 decodes and drops headers of a call that has ended or is about to: only one block of
- * trailers is free. */
+/* nghttp2 decodes and drops headers of a call that has ended or is about to end. So only the
+ * first block of trailers is free. */
 static void count_trailers(rp_h2 *h2, rp_call *call, bool end)
 {
     if (call == NULL || !end || call->has_trailers) rp_h2_nuisance(h2, RP_NUISANCE_BAD_FRAME);
@@ -466,9 +467,10 @@ static bool spend(size_t *earned)
     return true;
 }
 
-/* Counts frames that are work and carry nothing, by their header: of a frame on an ended stream
- * nghttp2 reports only the header. gRPC clients send pings to measure the rate of our data, and
- * window updates for it: our data earns them both. */
+/* Counts frames that cause work and carry no data. Uses their frame headers, since nghttp2
+ * reports nothing else of a frame on an ended stream. gRPC clients send pings to measure the
+ * rate of received data, and window updates for it. So both are earned by the data that is sent
+ * to them. */
 static void count_frame(rp_h2 *h2, const nghttp2_frame_hd *head)
 {
     bool ack = (head->flags & NGHTTP2_FLAG_ACK) != 0;
@@ -495,7 +497,8 @@ static void count_frame(rp_h2 *h2, const nghttp2_frame_hd *head)
         else if (ack || !spend(&h2->earned_pings))
             rp_h2_nuisance(h2, RP_NUISANCE_PING);
         break;
-    case NGHTTP2_SETTINGS: /* nghttp2 accepts only acknowledgements of ours */
+    case NGHTTP2_SETTINGS: /* nghttp2 accepts acknowledgements only of SETTINGS that were sent
+                            */
         if (!ack && h2->greeted) rp_h2_nuisance(h2, RP_NUISANCE_SETTINGS);
         break;
     case NGHTTP2_WINDOW_UPDATE:
@@ -505,8 +508,8 @@ static void count_frame(rp_h2 *h2, const nghttp2_frame_hd *head)
     case NGHTTP2_CONTINUATION:
         if (head->length < RP_H2_SMALL_CONTINUATION) rp_h2_nuisance(h2, RP_NUISANCE_EMPTY);
         break;
-    case NGHTTP2_PUSH_PROMISE: break; /* an error of the connection */
-    case NGHTTP2_GOAWAY:              /* nghttp2 visits every stream for each */
+    case NGHTTP2_PUSH_PROMISE: break; /* nghttp2 ends the connection for it */
+    case NGHTTP2_GOAWAY:              /* nghttp2 visits every stream for each GOAWAY */
     default: rp_h2_nuisance(h2, RP_NUISANCE_OTHER); break;
     }
 }
@@ -524,8 +527,8 @@ int rp_h2_on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *head,
     return callback_result(h2);
 }
 
-/* Charges dropped DATA: `count` frames with a total of `cost`, as in rp_data_sum. Those that
- * may have been in flight when we ended their calls are free. */
+/* Charges dropped DATA: `count` frames with a total of `cost`, as in rp_data_sum. Frames that
+ * may have been in flight when this side ended their calls are free. */
 static void charge_late(rp_h2 *h2, uint64_t count, uint64_t cost)
 {
     if (cost > h2->earned_late) {
@@ -561,8 +564,9 @@ static void charge_table_sizes(rp_h2 *h2)
     for (; count > 0 && !h2->ended; count--) rp_h2_nuisance(h2, RP_NUISANCE_TABLE_SIZE);
 }
 
-/* Counts DATA frames that are empty, nearly empty, or dropped. As many bytes as the window had
- * may be in flight to a call that we have ended, as its window is not returned any more. */
+/* Counts DATA frames that are empty, nearly empty, or dropped. When this side ends a call, as
+ * many bytes as its window may be in flight, and no more, since the window is not returned any
+ * more. */
 static void count_data(rp_h2 *h2, rp_call *call, const nghttp2_frame *frame)
 {
     size_t length = frame->hd.length, padding = frame->data.padlen;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Output.
  *
- * A reply waits in its call until the windows allow nghttp2 to make a frame of it. Then its
- * bytes, in place, become pieces of the output, and the reply waits in `landing` until the last
- * of them was written. More output is made only after all of it was written, so that waiting
- * replies stay with their call, where they are counted. */
+ * A reply waits in its call until the windows allow nghttp2 to make a frame of it. Then the
+ * bytes of the reply become pieces of the output, without a copy, and the reply waits in
+ * `landing` until the last of them has been written. More output is made only after all output
+ * has been written, so that waiting replies stay with their call, where they are counted. */
 #include <assert.h>
 #include <stdio.h>
 
@@ -107,7 +107,7 @@ static void enqueue(rp_call *call, rp_message *reply)
     else
         call->first_reply = reply;
     call->last_reply = reply;
-    assert(reply->size > 0); /* closed */
+    assert(reply->size > 0); /* the message is closed */
     call->queued += rp_message_remaining(reply);
     h2->queued += rp_message_remaining(reply);
     if (call->queued > h2->limits.queued_bytes / 2) call->wants_room = true;
@@ -230,7 +230,7 @@ bool rp_h2_push_control(rp_h2 *h2, const uint8_t *data, size_t size)
 
     rp_buf_append(&h2->control, data, size);
     if (h2->control.bad) return false;
-    if (last != NULL && last->reply == NULL) { /* directly after it */
+    if (last != NULL && last->reply == NULL) { /* the last piece grows */
         last->size += size;
         h2->out_bytes += size;
         return true;
@@ -287,7 +287,7 @@ int rp_h2_on_frame_sent(nghttp2_session *session, const nghttp2_frame *frame, vo
 
     if (type == NGHTTP2_RST_STREAM && frame->rst_stream.error_code != NGHTTP2_NO_ERROR)
         rp_h2_nuisance(h2, RP_NUISANCE_MADE_RESET);
-    /* Calls that the peer has begun since are dropped, with their data. */
+    /* nghttp2 drops calls that the peer has begun since, with their data. */
     if (type == NGHTTP2_GOAWAY) h2->earned_late = RP_H2_CONNECTION_WINDOW;
     if (type == NGHTTP2_GOAWAY && frame->goaway.error_code != NGHTTP2_NO_ERROR && !h2->ended)
         h2->violated = true;

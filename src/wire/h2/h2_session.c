@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sets up a connection, ends it, and answers questions about it. */
+/* Sets up a connection, ends it, and reports its state. */
 #include <assert.h>
 
 #include "util/mem.h"
@@ -60,7 +60,7 @@ static ssize_t frame_bytes(nghttp2_session *session, uint8_t type, int32_t id,
 {
     (void)session, (void)type, (void)id, (void)session_window, (void)stream_window;
     (void)max_frame, (void)user;
-    return RP_H2_FRAME; /* the session reduces it where necessary */
+    return RP_H2_FRAME; /* the session reduces it if necessary */
 }
 
 static rp_status open_session(rp_h2 *h2)
@@ -89,11 +89,11 @@ static rp_status open_session(rp_h2 *h2)
     nghttp2_session_callbacks_set_data_source_read_length_callback(callbacks, frame_bytes);
     nghttp2_option_set_no_auto_window_update(option, 1);
     nghttp2_option_set_no_closed_streams(option, 1);
-    /* rp_h2_nuisance() counts resets by their cost: a client that has its samples and resets
-     * the call is no attacker. */
+    /* nghttp2's own limit is off, since rp_h2_nuisance() counts resets by their cost: a client
+     * that resets the call when it has its samples is no attacker. */
     nghttp2_option_set_stream_reset_rate_limit(option, UINT64_MAX, UINT64_MAX);
-    /* The same for pings of a server's peer. A client accepts any number of pings from its
-     * server, as long as the server reads the acknowledgements. */
+    /* For a server, nghttp2's limit on queued acknowledgements of pings is off too. A client
+     * accepts any number of pings, as long as its server reads the acknowledgements. */
     nghttp2_option_set_max_outbound_ack(option, h2->is_client ? RP_H2_MOST_ACKS : SIZE_MAX);
     if (h2->is_client)
         result = nghttp2_session_client_new3(&h2->session, callbacks, h2, option, &memory);
@@ -106,9 +106,9 @@ out:
     return st;
 }
 
-/* Makes the frame of our settings, and writes the limit of streams into it. nghttp2 does not
- * get that limit: it would end the connection of a peer that exceeds it, while we refuse the
- * stream (rp_h2_on_begin_headers()). */
+/* Makes the SETTINGS frame, and writes the limit of streams into it. nghttp2 does not get that
+ * limit, because it would end the connection of a peer that exceeds it. Instead the stream is
+ * refused (rp_h2_on_begin_headers()). */
 static rp_status announce_streams(rp_h2 *h2)
 {
     enum { VALUE_AT = 9 + 2 }; /* of the first entry, after the frame header and the id */
