@@ -70,6 +70,7 @@ struct rp_op {
     int64_t started_ns;
     int64_t number; /* counts the operations ever parked in its queue */
     size_t parked_at;
+    uint64_t claimed;  /* disk space that the log keeps for the block that is being inserted */
     size_t more_bytes; /* part of held_bytes that is for items not drawn yet */
     bool is_insert, parked, was_parked;
     bool waits_for_disk; /* the journal had no room for the next items */

@@ -22,6 +22,7 @@ typedef struct rp_test_recorder {
     rp_test_told *told;
     size_t count, capacity;
     size_t prepared;                       /* calls */
+    uint64_t claimed;                      /* items that were prepared, until unclaimed */
     size_t waits;                          /* calls */
     uint64_t waited;                       /* for this number, last */
     rp_status prepare_status, wait_status; /* what they answer */

@@ -31,7 +31,7 @@ static rp_rig rig_with_room(uint64_t bytes, rp_journal_space *room)
     rp_rig rig = rp_rig_open(rp_sim_new(), 1);
 
     rp_sim_set_capacity(rig.disk, bytes);
-    rp_journal_space_init(room, rig.files, rig.segments);
+    rp_journal_space_init(room, rig.files, rig.segments, NULL, NULL);
     assert_true(rp_journal_space_update(room, 0));
     return rig;
 }
@@ -140,7 +140,7 @@ static void unknown_room_is_room(void **state)
     assert_true(rp_journal_space_update(&room, 0));
     assert_true(has(&room, 0, CHUNK, CHUNK));
     assert_true(rp_journal_space_most(&room) == UINT64_MAX);
-    rp_journal_space_init(&room, rig.files, NULL);
+    rp_journal_space_init(&room, rig.files, NULL, NULL, NULL);
     assert_true(rp_journal_space_update(&room, 0));
     assert_true(has(&room, 0, UINT64_MAX / 2, CHUNK));
     rp_rig_close(&rig);
