@@ -287,11 +287,20 @@ static uint32_t varint_bytes(uint32_t value)
     return (38 - (uint32_t)__builtin_clz(value | 1)) / 7;
 }
 
-/* slice_image of a trajectory. Each argument is the bitwise or of the values of all slices:
- * it is at least as long as any of them. */
-static uint16_t slice_image(uint32_t columns, uint32_t offsets, uint32_t lengths)
+/* What the slices of a trajectory have in common, for slice_image. A bitwise or is at least as
+ * long as each of its operands. */
+typedef struct slices_sum {
+    uint32_t columns, offsets, lengths; /* the bitwise or of all slices */
+    uint32_t switches;                  /* slices of another chunk than the slice before */
+} slices_sum;
+
+static uint16_t slice_image(const slices_sum *sum, uint32_t slice_count)
 {
-    return (uint16_t)(varint_bytes(columns) + varint_bytes(offsets) + varint_bytes(lengths));
+    uint32_t each = 1 + varint_bytes(sum->columns) + varint_bytes(sum->offsets) +
+                    varint_bytes(sum->lengths);
+    uint32_t all = slice_count * each + sum->switches * (RP_IMAGE_INDEX_BYTES - 1);
+
+    return (uint16_t)((RP_IMAGE_PARTS * all + slice_count - 1) / slice_count);
 }
 
 /* Allocates a trajectory and copies the columns. Takes no references. */
@@ -301,7 +310,9 @@ static rp_trajectory *make(const rp_allocator *alloc, size_t chunk_count,
     rp_trajectory *t = rp_alloc(alloc, size_of(chunk_count, column_count, slice_count));
     rp_extent *extent;
     rp_slice *slices;
-    uint32_t at = 0, any_column = 0, any_offset = 0, any_length = 0;
+    slices_sum sum = {0};
+    const rp_chunk *before = NULL;
+    uint32_t at = 0;
 
     if (t == NULL) return NULL;
     *t = (rp_trajectory){.chunk_count = (uint32_t)chunk_count,
@@ -321,14 +332,16 @@ static rp_trajectory *make(const rp_allocator *alloc, size_t chunk_count,
         for (uint32_t k = 0; k < count; k++) { /* mostly one */
             const rp_slice *slice = &columns[i].slices[k];
 
-            any_column |= slice->column;
-            any_offset |= slice->offset;
-            any_length |= slice->length;
+            sum.columns |= slice->column;
+            sum.offsets |= slice->offset;
+            sum.lengths |= slice->length;
+            sum.switches += slice->chunk != before;
+            before = slice->chunk;
             slices[at++] = *slice;
         }
     }
     assert(at == slice_count); /* J2 */
-    t->slice_image = slice_image(any_column, any_offset, any_length);
+    t->slice_image = slice_image(&sum, at);
     return t;
 }
 
@@ -347,6 +360,7 @@ static rp_status new_of_one(const rp_allocator *alloc, const rp_slices *column,
                             const rp_decoded_limit *limit, rp_trajectory **out, rp_error *err)
 {
     const rp_slice *slice = &column->slices[0];
+    slices_sum sum = {slice->column, slice->offset, slice->length, 1};
     rp_chunk *chunk = slice->chunk;
     size_t decoded = 0;
     rp_status st = check_column(0, column, limit, &decoded, err);
@@ -356,14 +370,13 @@ static rp_status new_of_one(const rp_allocator *alloc, const rp_slices *column,
     if (st != RP_OK) return st;
     t = rp_alloc(alloc, size_of(1, 1, 1));
     if (t == NULL) return rp_fail_memory(err, size_of(1, 1, 1));
-    *t =
-        (rp_trajectory){.chunk_count = 1,
-                        .column_count = 1,
-                        .slice_image = slice_image(slice->column, slice->offset, slice->length),
-                        .item_cost = item_cost(1, 1, 1),
-                        .cost = item_cost(1, 1, 1) + rp_chunk_memory(chunk),
-                        .bytes = chunk->wire_bytes,
-                        .alloc = *alloc};
+    *t = (rp_trajectory){.chunk_count = 1,
+                         .column_count = 1,
+                         .slice_image = slice_image(&sum, 1),
+                         .item_cost = item_cost(1, 1, 1),
+                         .cost = item_cost(1, 1, 1) + rp_chunk_memory(chunk),
+                         .bytes = chunk->wire_bytes,
+                         .alloc = *alloc};
     rp_refcount_init(&t->refs);
     t->chunks[0] = chunk;
     extent = (rp_extent *)(void *)(t->chunks + 1);

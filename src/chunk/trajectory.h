@@ -71,8 +71,8 @@ struct rp_trajectory {
     rp_refcount refs;
     uint32_t chunk_count;
     uint16_t column_count; /* <= RP_MAX_COLUMNS */
-    uint16_t slice_image;  /* for rp_trajectory_image(): the largest sum, over the slices, of
-                              the encoded sizes of column, offset and length */
+    uint16_t slice_image;  /* sixteenths of a byte: at most how many a checkpoint takes for a
+                              slice, on average */
     uint32_t item_cost;    /* bytes that an item adds towards byte limits, without its chunks */
     size_t cost;           /* item_cost and the cost of its chunks, each once */
     size_t bytes;          /* wire bytes of the chunks */
@@ -86,7 +86,8 @@ enum {
                                   number of columns: 1 + 8 + 8 + 10 + 10 + 10 + 5 + 2 */
     RP_IMAGE_SETS_BYTES = 10,  /* the slot in both dense sets, in the manifest */
     RP_IMAGE_CHUNK_BYTES = 15, /* a location: segment, offset, size */
-    RP_IMAGE_INDEX_BYTES = 5,  /* the location of a slice */
+    RP_IMAGE_INDEX_BYTES = 5,  /* the chunk of a slice; 1 if it is that of the slice before */
+    RP_IMAGE_PARTS = 16,       /* slice_image is in these parts of a byte */
     /* A slot without an item takes 6 bytes; a block of 256 slots has a header and an entry in
      * the manifest. */
     RP_IMAGE_SLOT_BYTES = 8,
@@ -103,7 +104,7 @@ static inline uint64_t rp_trajectory_image(const rp_trajectory *t)
         sizeof(rp_slice);
 
     return RP_IMAGE_ITEM_BYTES + RP_IMAGE_SETS_BYTES + RP_IMAGE_SLOT_BYTES + t->column_count +
-           slices / 64 + slices * ((uint64_t)RP_IMAGE_INDEX_BYTES + t->slice_image) +
+           slices / 64 + slices * t->slice_image / RP_IMAGE_PARTS + 1 +
            (uint64_t)t->chunk_count * RP_IMAGE_CHUNK_BYTES;
 }
 

@@ -87,7 +87,8 @@ void rp_segments_drop_queue(rp_segments *s, bool always);
  * stay, since the journal may refer to those. */
 void rp_segments_discard(rp_segments *s, uint64_t first);
 /* Syncs the queue and seals the open segment: later records go into a new one. For a full disk:
- * only a segment that is no longer written can be removed. */
+ * only a segment that is no longer written can be removed. If there is no space for the seal,
+ * the segment has none. */
 RP_NODISCARD rp_status rp_segments_end_open(rp_segments *s, rp_error *err);
 /* True if the last flush or sync failed because the disk is full. */
 bool rp_segments_is_full(rp_segments *s);

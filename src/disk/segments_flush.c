@@ -465,11 +465,30 @@ rp_status rp_segments_sync_flushed(rp_segments *s, rp_error *err)
     return st;
 }
 
+/* Ends the open segment without a seal, for which the disk has no space. Everything in it is
+ * synced. RP_NO_RESOURCE if more records wait. */
+static rp_status end_unsealed(rp_segments *s, rp_error *err)
+{
+    rp_status st = make_safe(s, rp_segment_writer_sync, err);
+
+    if (st != RP_OK) return st;
+    rp_mutex_lock(&s->mu);
+    if (s->count > 0 || s->writer.segment == NULL)
+        st = RP_NO_RESOURCE; /* `err` has the reason */
+    else
+        s->open_number = 0;
+    if (st == RP_OK) s->is_full = false;
+    rp_mutex_unlock(&s->mu);
+    if (st == RP_OK) rp_segment_writer_leave(&s->writer);
+    return st;
+}
+
 rp_status rp_segments_end_open(rp_segments *s, rp_error *err)
 {
     uint64_t target = begin_work(s, true);
     rp_status st = work(s, target, true, err);
 
+    if (st == RP_NO_RESOURCE && s->writer.is_full) st = end_unsealed(s, err);
     end_work(s);
     return st;
 }
