@@ -264,6 +264,52 @@ static void signatures_fit_into_the_reserve_issue_20(void **state)
     expect_signatures_fit(RP_DURABLE_INTERVAL);
 }
 
+/* A table for which the reserve cannot grow is refused, and the store recovers as before. */
+static void a_table_without_room_is_refused_issue_20(void **state)
+{
+    rp_status st = RP_OK;
+    int number = 0;
+    fixture f;
+
+    (void)state;
+    open_new(&f, RP_DURABLE_SYNC);
+    assert_ok_err(checkpoint(&f), &f.err);
+    fill(&f);
+    for (; st == RP_OK || st == RP_UNAVAILABLE; number++) {
+        assert_true(number < 20);
+        st = add_table(&f, number, SIGNED_COLUMNS);
+    }
+    assert_int_equal(st, RP_NO_RESOURCE);
+    assert_non_null(strstr(f.err.text, "the disk is full: a checkpoint takes"));
+    expect_recovery(&f);
+    assert_ok_err(add_table(&f, number, SIGNED_COLUMNS), &f.err);
+    close_fixture(&f);
+}
+
+/* What wide items needed is free again when they are gone. */
+static void the_reserve_shrinks_issue_20(void **state)
+{
+    uint64_t held, small, large;
+    fixture f;
+
+    (void)state;
+    open_new(&f, RP_DURABLE_SYNC);
+    assert_ok_err(checkpoint(&f), &f.err);
+    small = rp_durable_reserve_wanted(f.durable, &held);
+    assert_int_equal(held, small);
+    insert_wide(&f);
+    large = rp_durable_reserve_wanted(f.durable, &held);
+    assert_in_range(large, small + WIDE * COLUMNS * 4, small + WIDE * COLUMNS * 20);
+    assert_ok_err(checkpoint(&f), &f.err);
+    (void)rp_durable_reserve_wanted(f.durable, &held);
+    assert_in_range(held, large, large + 4096); /* the number of segments counts, too */
+    assert_ok_err(rp_table_reset(f.wide, &f.err), &f.err);
+    assert_ok_err(checkpoint(&f), &f.err);
+    (void)rp_durable_reserve_wanted(f.durable, &held);
+    assert_in_range(held, small, small + 8192);
+    close_fixture(&f);
+}
+
 static uint64_t reserve_on(rp_sim *disk)
 {
     uint8_t byte;
@@ -322,8 +368,8 @@ static void a_failed_checkpoint_leaves_the_reserve_issue_20(void **state)
     close_fixture(&f);
     /* The process was killed instead: the next one removes them. */
     open_on(&after, left_behind, RP_DURABLE_SYNC);
-    assert_ok_err(checkpoint(&after), &after.err);
     assert_true(reserve_on(after.disk) >= reserve);
+    assert_ok_err(checkpoint(&after), &after.err);
     close_fixture(&after);
 }
 
@@ -333,6 +379,8 @@ RP_TESTS(reserve)
         cmocka_unit_test(wide_items_fit_into_the_reserve_issue_20),
         cmocka_unit_test(checkpoints_on_a_full_disk_follow_one_another_issue_20),
         cmocka_unit_test(signatures_fit_into_the_reserve_issue_20),
+        cmocka_unit_test(a_table_without_room_is_refused_issue_20),
+        cmocka_unit_test(the_reserve_shrinks_issue_20),
         cmocka_unit_test(a_failed_checkpoint_leaves_the_reserve_issue_20),
     };
 
