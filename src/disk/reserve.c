@@ -62,6 +62,17 @@ static rp_status open_file(const rp_reserve *r, rp_file **file)
     return st;
 }
 
+void rp_reserve_find(rp_reserve *r)
+{
+    const rp_files_ops *ops = r->files->ops;
+    rp_file *file = NULL;
+    uint64_t size = 0;
+
+    if (ops->open(r->files, RP_RESERVE_PATH, RP_OPEN_READ, &file, NULL) != RP_OK) return;
+    if (ops->size(file, &size, NULL) == RP_OK) atomic_store(&r->held, size);
+    ops->close(file);
+}
+
 /* Grows the file from `*size` bytes to `bytes`, or as far as the free space allows. */
 static rp_status grow(const rp_reserve *r, rp_file *file, uint64_t *size, uint64_t bytes)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Disk space that is reserved for a checkpoint, by the file "reserve". Its bytes mean nothing.
- * The empty files "reserve.1" to "reserve.4" reserve inodes: a checkpoint creates a segment, a
- * manifest, CURRENT and a journal file before it can remove any.
+ * The empty files "reserve.1" to "reserve.5" reserve inodes: a checkpoint creates segments for
+ * chunks and for blocks, a manifest, CURRENT and a journal file before it can remove any.
  *
  * On a full disk, dead data can only be removed after a checkpoint without it is complete. So a
  * checkpoint that finds the disk full removes the file and writes into its space. Then the file
@@ -42,7 +42,7 @@ enum {
     RP_RESERVE_SHARE = 16,       /* the fixed part is at most 1/16 of the file system */
     RP_RESERVE_LEAST = 16 << 10, /* bytes; a smaller reserve is useless */
     RP_RESERVE_SEALS = 16,       /* seals take at most 1/16 of the records of a checkpoint */
-    RP_RESERVE_FILES = 4         /* empty files */
+    RP_RESERVE_FILES = 5         /* empty files */
 };
 
 typedef struct rp_reserve {
@@ -62,6 +62,8 @@ static inline uint64_t rp_reserve_for(uint64_t bytes)
     return 2 * rp_reserve_one(bytes);
 }
 
+/* Finds the file that an earlier process has left. */
+void rp_reserve_find(rp_reserve *r);
 /* Creates the file, or grows or shrinks it, to `bytes`. If less space is free, the reserve
  * takes that and the call returns RP_NO_RESOURCE. Any other error means that the file system
  * does not allow a reserve: then everything works except checkpoints on a full disk. */

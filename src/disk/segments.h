@@ -86,6 +86,8 @@ void rp_segments_drop_queue(rp_segments *s, bool always);
  * that failed on a full disk: only its manifest would refer to its blocks. Segments with chunks
  * stay, since the journal may refer to those. */
 void rp_segments_discard(rp_segments *s, uint64_t first);
+/* Makes later records go into a new segment. Takes no I/O. */
+void rp_segments_end_tail(rp_segments *s);
 /* Syncs the queue and seals the open segment: later records go into a new one. For a full disk:
  * only a segment that is no longer written can be removed. If there is no space for the seal,
  * the segment has none. */

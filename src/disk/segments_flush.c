@@ -432,6 +432,13 @@ static rp_status run(rp_segments *s, bool sync, rp_error *err)
     return st;
 }
 
+void rp_segments_end_tail(rp_segments *s)
+{
+    rp_mutex_lock(&s->mu);
+    s->tail = NULL;
+    rp_mutex_unlock(&s->mu);
+}
+
 /* Becomes the worker. Returns the number behind that of the last entry. */
 static uint64_t begin_work(rp_segments *s, bool end_tail)
 {

@@ -293,6 +293,7 @@ static rp_status start(rp_durable *d, rp_error *err)
     if (st == RP_OK) st = recover(d, &needs_checkpoint, &found_journal, err);
     if (st == RP_OK && found_journal && needs_checkpoint) st = sync_segments(d, err);
     d->reserve.files = d->files;
+    if (st == RP_OK) rp_reserve_find(&d->reserve);
     if (st == RP_OK) (void)rp_durable_keep_reserve(d);
     if (st == RP_OK) (void)rp_reserve_keep_files(&d->reserve);
     if (st == RP_OK && needs_checkpoint) st = rp_durable_write_checkpoint(d, err);

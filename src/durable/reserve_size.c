@@ -12,6 +12,10 @@
 #include "util/error.h"
 #include "util/mem.h"
 
+/* On a full disk, this part of the fixed part is left to the journal, for changes that free
+ * space or take little. */
+enum { JOURNAL_SHARE = 4 };
+
 uint64_t rp_durable_largest(const rp_durable *d)
 {
     return rp_budget_image(rp_store_budget(d->store)) + atomic_load(&d->counted_bytes) +
@@ -51,8 +55,10 @@ static rp_status count_tables(rp_durable *d, uint64_t *bytes)
 rp_status rp_durable_keep_reserve(rp_durable *d)
 {
     /* Read first: a table that is created meanwhile may count twice, until the next time. */
-    uint64_t created = atomic_load(&d->created_bytes), ignored, total = 0, available = 0;
+    uint64_t created = atomic_load(&d->created_bytes), total = 0, available = 0, held, wanted;
     uint64_t fixed = d->tuning.reserve_bytes, bytes = rp_checkpoint_files(&d->checkpointer);
+    uint64_t least, most;
+    rp_status st, kept;
 
     if (fixed == 0 || d->files->ops->space == NULL) return RP_OK;
     /* Without memory, the numbers of the last time stay. */
@@ -61,7 +67,16 @@ rp_status rp_durable_keep_reserve(rp_durable *d)
         fixed > total / RP_RESERVE_SHARE)
         fixed = total / RP_RESERVE_SHARE;
     atomic_store(&d->fixed, fixed);
-    return rp_reserve_keep(&d->reserve, rp_durable_reserve_wanted(d, &ignored));
+    wanted = rp_durable_reserve_wanted(d, &held);
+    most = held + available;
+    if (most >= wanted + fixed / JOURNAL_SHARE) return rp_reserve_keep(&d->reserve, wanted);
+    /* The disk is full. Space for the next checkpoint comes first. */
+    least = fixed / 2 + rp_reserve_one(rp_durable_largest(d));
+    st = most < wanted ? RP_NO_RESOURCE : RP_OK;
+    most -= most < fixed / JOURNAL_SHARE ? most : fixed / JOURNAL_SHARE;
+    if (most < least) most = least;
+    kept = rp_reserve_keep(&d->reserve, most < wanted ? most : wanted);
+    return kept != RP_OK ? kept : st;
 }
 
 rp_status rp_durable_admit_table(void *ctx, const rp_table_options *options, rp_error *err)

@@ -349,6 +349,42 @@ static rp_status flush_if_large(rp_checkpoint_run *r, rp_error *err)
     return rp_segments_flush(r->c->segments, err);
 }
 
+/* The location of a block in the last checkpoint if that is still right; NULL if the block must
+ * be written. */
+static const rp_kept_block *find_kept(const rp_checkpoint_run *r, const rp_kept_table *before,
+                                      size_t table, size_t index)
+{
+    const rp_kept_block *old =
+        before != NULL && index < before->block_count ? &before->blocks[index] : NULL;
+
+    if (old == NULL || rp_cut_block_changed(r->cut, table, index) || touches_moving(r, old))
+        return NULL;
+    return old;
+}
+
+/* Puts the chunks of a table that have no location yet, and those that are moved. */
+static rp_status put_chunks(rp_checkpoint_run *r, size_t table, rp_error *err)
+{
+    const rp_kept_table *before =
+        rp_kept_tables_find(&r->c->catalogue.last, r->kept.tables[table].table);
+    rp_disk_location ignored;
+    rp_status st = RP_OK;
+
+    for (size_t b = 0; b < rp_cut_block_count(r->cut, table) && st == RP_OK; b++) {
+        if (find_kept(r, before, table, b) != NULL) continue;
+        rp_cut_read_block(r->cut, table, b, r->slots);
+        for (size_t i = 0; i < RP_SLOTS_PER_BLOCK && st == RP_OK; i++) {
+            const rp_trajectory *t = r->slots[i].trajectory;
+
+            if (r->slots[i].state != RP_SLOT_LIVE) continue;
+            for (uint32_t k = 0; k < t->chunk_count && st == RP_OK; k++)
+                st = locate_chunk(r, t->chunks[k], &ignored, err);
+        }
+        if (st == RP_OK) st = flush_if_large(r, err);
+    }
+    return st;
+}
+
 static rp_status write_table(rp_checkpoint_run *r, size_t index, rp_kept_table *out,
                              rp_error *err)
 {
@@ -360,11 +396,10 @@ static rp_status write_table(rp_checkpoint_run *r, size_t index, rp_kept_table *
     if (count > 0 && out->blocks == NULL) return rp_fail_memory(err, count);
     out->block_count = count;
     for (size_t b = 0; b < count && st == RP_OK; b++) {
-        const rp_kept_block *old =
-            before != NULL && b < before->block_count ? &before->blocks[b] : NULL;
+        const rp_kept_block *old = find_kept(r, before, index, b);
 
         rp_progress_add(r->c->meter, RP_SLOT_BLOCK_BYTES);
-        if (old != NULL && !rp_cut_block_changed(r->cut, index, b) && !touches_moving(r, old))
+        if (old != NULL)
             out->blocks[b] = *old; /* borrows its shares (P3) */
         else
             st = write_block(r, index, b, &out->blocks[b], err);
@@ -389,8 +424,14 @@ static rp_status write_tables(rp_checkpoint_run *r, rp_error *err)
     r->kept.count = r->table_count;
     for (size_t t = 0; t < r->table_count; t++)
         r->kept.tables[t].table = rp_table_ref(r->tables[t]);
+    /* On a full disk chunks and blocks are in different segments: those of the blocks can be
+     * removed after the next checkpoint, whatever becomes of the chunks. */
+    for (size_t t = 0; t < r->table_count && st == RP_OK && r->c->is_short; t++)
+        st = put_chunks(r, t, err);
+    if (r->c->is_short) rp_segments_end_tail(r->c->segments);
     for (size_t t = 0; t < r->table_count && st == RP_OK; t++)
         st = write_table(r, t, &r->kept.tables[t], err);
+    if (r->c->is_short) rp_segments_end_tail(r->c->segments);
     return st;
 }
 
