@@ -54,7 +54,7 @@ static void send_items(rp_test_stream **calls, uint64_t first_key, size_t item_b
     rp_buf_deinit(&request);
 }
 
-/* The first items have left the queue: one is in the table, and the others wait for it. */
+/* True if the first items have left the queue: one is in the table, the others wait for it. */
 static bool are_blocked(rp_test_live *live)
 {
     return rp_test_live_info(live, "turns").waiting_inserts == RP_TEST_FILLERS - 1;
