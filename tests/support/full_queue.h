@@ -10,8 +10,7 @@ enum {
     RP_TEST_QUEUE_BYTES = 16 << 20,
     /* What a side counts when only shares are left of it. */
     RP_TEST_FULL_SIDE = RP_TEST_QUEUE_BYTES / 2 - RP_TEST_QUEUE_BYTES / 8,
-    RP_TEST_FILLERS = 8, /* connections that fill the side of messages, */
-    RP_TEST_FILLS = 3,   /* with so many messages each */
+    RP_TEST_FILLERS = 8, /* connections that fill the side of messages */
     /* Steps of a client, a millisecond or more each, after which a test takes the server for
      * hung. */
     RP_TEST_STEPS = 120000,
@@ -27,6 +26,9 @@ uint64_t rp_test_refused(const rp_test_live *live, rp_refusal why);
 /* For clients that are not closed, or NULL. */
 void rp_test_step_all(rp_test_client **clients, int count);
 void rp_test_free_all(rp_test_client **clients, int count);
+
+/* Messages that each filler sends: one that waits for the table, and enough behind it. */
+size_t rp_test_fills(void);
 
 /* Connects RP_TEST_FILLERS writers that wait for the table "turns", which takes one item at a
  * time, until what they have sent behind that fills its side. */

@@ -107,7 +107,7 @@ static void a_small_change_makes_a_small_checkpoint(void **state)
 
     (void)state;
     for (size_t i = 0; i < COUNT_OF(payloads); i++) {
-        size_t items = rp_test_scaled(12800, 3200);
+        size_t items = rp_test_part(12800, 3200);
         rp_table_options o = rp_test_options("t", RP_FIFO, RP_FIFO, (int64_t)items);
         rp_sim *disk = rp_sim_new();
         rp_test_rig rig;
