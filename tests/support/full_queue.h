@@ -11,7 +11,6 @@ enum {
     /* The bytes of a side from which on a connection gets only its share. */
     RP_TEST_FULL_SIDE = RP_TEST_QUEUE_BYTES / 2 - RP_TEST_QUEUE_BYTES / 8,
     RP_TEST_FILLERS = 8, /* connections that fill the side of messages */
-    RP_TEST_FILLS = 3,   /* messages that each of them sends */
     /* Steps of a client, a millisecond or more each, after which a test considers the server
      * hung. */
     RP_TEST_STEPS = 120000,
@@ -27,6 +26,9 @@ uint64_t rp_test_refused(const rp_test_live *live, rp_refusal why);
 /* Steps each client that is not NULL; none of them is closed. */
 void rp_test_step_all(rp_test_client **clients, int count);
 void rp_test_free_all(rp_test_client **clients, int count);
+
+/* Messages that each filler sends: one that waits for the table, and enough behind it. */
+size_t rp_test_fills(void);
 
 /* Connects RP_TEST_FILLERS writers. Their inserts wait for the table "turns", which takes one
  * item at a time, and their further messages fill the side of messages. */

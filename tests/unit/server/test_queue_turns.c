@@ -197,7 +197,7 @@ static void a_turn_is_handed_on(void **state)
             rp_test_stream_send_raw(both[i % 2], request.data + half, request.size - half);
             (void)rp_test_client_step(greedy, 2);
         }
-        (void)rp_test_client_step(other, 2);
+        (void)rp_test_client_step(other, (int)rp_test_step(2, 15));
         rp_test_step_all(writers, RP_TEST_FILLERS);
     }
 
