@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Segments on a disk that fails and loses power, without memory, and under many threads. What
- * rp_segments_sync() has said is safe must be there after a cut, at the places that chunks
- * tell; what it has not must be written again. */
+/* Segments on a disk that fails and loses power, without memory, and with many threads. Chunks
+ * that rp_segments_sync() has reported as safe must be at their locations after a power cut;
+ * other chunks must be written again. */
 #include <pthread.h>
 #include <stdio.h>
 #include <unistd.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A durable store on a disk that fills up: what was acknowledged before stays, and the store is
- * well again by itself as soon as the items that are alive fit on the disk. */
+/* A durable store on a disk that becomes full: acknowledged items stay, and the store recovers
+ * by itself as soon as the items in its tables fit on the disk. */
 #include <stdatomic.h>
 #include <stdio.h>
 #include <time.h>

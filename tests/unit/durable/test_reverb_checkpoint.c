@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checkpoints that dm-reverb 0.14 wrote (tests/data/reverb/make.py says how), read, written and
- * read again; and what is done to them on the way. */
+/* Checkpoints that dm-reverb 0.14 wrote (by tests/data/reverb/make.py) are read, written and
+ * read again; some are damaged first. */
 #include "durable/reverb/reverb_checkpoint.h"
 
 #include <math.h>

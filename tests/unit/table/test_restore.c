@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* States and blocks as somebody might have made them up. Each is refused, and the table is
- * empty as before; none is a crash, a leak or a table with broken invariants. */
+/* Invalid states and blocks. Each is refused, and the table stays empty; none causes a crash, a
+ * leak or a table with broken invariants. */
 #include <math.h>
 
 #include "support/cut_image.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Messages that come in: however they are cut, they are delivered whole, once and in order. */
+/* Messages that are received: however they are split, they are delivered whole, once and in
+ * order. */
 #include "support/h2_pair.h"
 #include "util/rng.h"
 
