@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Samples that are read in the memory of a server of this host, by a client as users have it.
+/* Samples that a client reads in the memory of a server of this host, through the public API.
  */
 #include <signal.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Thousands of calls that end at the same moment, by their timeouts, their deadlines, with
- * their table or with their connections: each turn of the loop ends some of them, and another
- * call is answered before the last of them has ended. */
+/* Thousands of calls that end at the same moment: at their timeouts or deadlines, with their
+ * table or with their connections. Each turn of the loop ends some of them, and another call
+ * gets its response before the last of them has ended. */
 #include "server/core/closing.h"
 
 #include <sys/socket.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The limit pinned_bytes: who waits, who is refused, and who is not. */
+/* The limit pinned_bytes: which streams wait, and which are refused. */
 #include <unistd.h>
 
 #include "server/core/pinned.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The limit queued_bytes holds, whatever peers ask for and do not read. Many connections over
- * two loops ask for as much as they can; the server's own count stays within the bound of
- * server/core/queue_budget.h, and a bystander is answered all the while. */
+/* The server keeps the limit queued_bytes, whatever peers request and do not read. Many
+ * connections over two loops request as much as they can. The server's own count stays within
+ * the bound of server/core/queue_budget.h, and a bystander always gets responses. */
 #include <stdio.h>
 
 #include "server/rpc/sample_array.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Room past the limit queued_bytes (server/bounds/turns.h): when peers that do not go on have
- * filled a side of it, others go on, and peers that use their turn for nothing are closed. */
+/* Room beyond the limit queued_bytes (server/bounds/turns.h): when stalled peers have filled a
+ * side of it, others continue, and peers that do not use their turn are closed. */
 #include "support/full_queue.h"
 #include "wire/fields.h"
 
