@@ -27,7 +27,9 @@ uint64_t rp_test_refused(const rp_test_live *live, rp_refusal why);
 void rp_test_step_all(rp_test_client **clients, int count);
 void rp_test_free_all(rp_test_client **clients, int count);
 
-/* Messages that each filler sends: one that waits for the table, and enough behind it. */
+/* Returns how many messages each filler sends: one that waits for the table, and others after
+ * it.
+ */
 size_t rp_test_fills(void);
 
 /* Connects RP_TEST_FILLERS writers. Their inserts wait for the table "turns", which takes one
@@ -38,7 +40,7 @@ void rp_test_fill_with_messages(rp_test_live *live, rp_test_client **writers,
  * `window` bytes of them. */
 rp_test_client *rp_test_connect_reader(rp_test_live *live, rp_test_stream **call,
                                        uint32_t window);
-/* Connects `count` such readers, until the responses fill their side. */
+/* Connects `count` such readers, and waits until `bytes` bytes of responses are queued. */
 void rp_test_fill_with_answers(rp_test_live *live, rp_test_client **readers,
                                rp_test_stream **calls, int count, uint32_t window,
                                uint64_t bytes);
