@@ -67,6 +67,13 @@ static inline size_t rp_test_part(size_t full, size_t least)
     return part > (double)least ? (size_t)part : least;
 }
 
+/* True for one in `n` of many cases in the short runs of the sanitizers, which are slowest; for
+ * all of them elsewhere. */
+static inline bool rp_test_chosen(size_t number, size_t n)
+{
+    return rp_test_scale() >= 0.1 || number % n == 0;
+}
+
 /* Defines the function that runs the tests of one file: tests/unit/table/test_alter.c has
  * RP_TESTS(alter). The tests of a module are one program, and suite.c calls the file that its
  * argument names. */
