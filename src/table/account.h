@@ -16,9 +16,10 @@
  *       the memory of all chunks that any table holds, and of `idle` over all accounts;
  *   A3  with a limit, rp_account_settle_within() never takes budget.used past the limit less
  *       budget.lost;
- *   A4  in a store with a disk tier, budget.lost is part of `resident` and `small` of the tier,
- *       and does not count against the limit of the budget, which includes bytes on disk;
- *   A5  the bit of chunk_counts.used is set exactly for the sizes whose count is not 0;
+ *   A4  in a store with a disk tier, A3 ignores budget.lost, because the limit of the budget is
+ *       for bytes in memory and on disk. Instead, budget.lost is included in `resident` and
+ *       `small` of the tier (table/spill.h);
+ *   A5  bit i of chunk_counts.used is set exactly if chunk_counts.counts[i] is not 0;
  *   A6  budget.image is the sum of `published` over all accounts; `published` is, at the last
  *       rp_account_publish(), `image` and RP_IMAGE_SLOT_BYTES for each spare slot.
  *
@@ -53,7 +54,8 @@ typedef struct rp_budget {
     atomic_uint_fast64_t image; /* at most how many bytes a checkpoint takes for all items and
                                    slots (A6) */
     atomic_bool wants_relief;   /* an insert waits because of lost bytes (rp_store_relieve()) */
-    atomic_uint_fast32_t cuts;  /* open cuts, which keep items that were removed */
+    atomic_uint_fast32_t cuts;  /* tables in open cuts (snapshot/cut.h). An open cut keeps items
+                                   that are removed from its tables */
     atomic_uint_fast32_t waiting; /* tables in the queue of tables that wait for bytes */
     rp_table *first_waiter, *last_waiter RP_GUARDED_BY(mu); /* operation/table_unlock.c */
 } rp_budget;
@@ -61,7 +63,8 @@ typedef struct rp_budget {
 enum {
     RP_MAX_MOVED = 64,
     RP_MAX_MOVED_BYTES = 1 << 20,
-    RP_FREE_INDEX_BYTES = 128 << 10, /* idle index memory of a table that is not charged */
+    RP_FREE_INDEX_BYTES = 128 << 10, /* of the idle index memory of a table: the part that the
+                                        budget does not count */
 };
 
 /* A histogram of sizes with logarithmic buckets. */
@@ -74,12 +77,13 @@ typedef struct rp_account {
     rp_budget *budget;
     uint16_t id;    /* of the table, as a holder of chunks: >= 1, unique within the budget */
     uint64_t bytes; /* A1 */
-    uint64_t chunk_bytes; /* bytes of the messages of the chunks */
+    uint64_t chunk_bytes; /* bytes of the chunks as serialised messages */
     uint64_t idle;        /* idle index memory that the budget counts */
     uint64_t small_bytes; /* with a disk tier: bytes that never go to disk */
     int64_t deleted_episodes;
     rp_count_map episodes; /* by episode: the number of chunks held */
-    rp_count_map spilled;  /* by chunk: references to chunks that have no free entry */
+    rp_count_map spilled;  /* by chunk: references to chunks that had no free entry
+                              (chunk/holders.h) for this table */
     rp_sizes chunk_counts; /* the number of chunks of each item */
     uint64_t image;        /* the sum of rp_trajectory_image() over the items */
     uint64_t published;    /* the part of budget.image that is of this account (A6) */
@@ -203,13 +207,14 @@ bool rp_account_has_room(const rp_account *a, const rp_trajectory *trajectory);
 /* For a store with a disk tier: the bytes of all tables that never go to disk, which are items,
  * chunk headers and small chunks. */
 uint64_t rp_account_small(const rp_account *a);
-/* Bytes of memory that an item would add. */
+/* Bytes of memory that an item would add to all tables together: chunks that any table holds
+ * already do not count. */
 uint64_t rp_account_new_bytes(const rp_trajectory *trajectory);
-/* The bytes that removing the item `leaving` of this table would free, of those that never go
- * to disk. */
+/* Of the bytes that never go to disk, how many would be freed if the item `leaving` of this
+ * table were removed. */
 uint64_t rp_account_small_gain(const rp_account *a, const rp_trajectory *leaving);
-/* Bytes of memory that a trajectory would lack even if all bytes that can go to disk were
- * there; 0 without a disk tier. */
+/* Bytes of memory that a trajectory would lack even if all bytes that can go to disk were on
+ * disk; 0 without a disk tier. */
 uint64_t rp_account_small_shortage(const rp_account *a, const rp_trajectory *trajectory);
 
 /* Zeroes the episode counters. The caller has removed every item. */
