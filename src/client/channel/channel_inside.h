@@ -12,9 +12,9 @@
  * the loop thread.
  *
  * Invariants, between two callbacks of the loop:
- *   C1  `current` is set exactly if the channel's state is RP_CHANNEL_GREETING (then the
- *       state of `current` is HANDSHAKE or GREETING) or RP_CHANNEL_UP (then it is UP or OVER).
- *       `current` is not among `leaving`;
+ *   C1  `current` is set exactly if the channel's state is RP_CHANNEL_GREETING (then the state
+ *       of `current` is HANDSHAKE or GREETING) or RP_CHANNEL_UP (then it is UP or OVER). It is
+ *       not among `leaving`;
  *   C2  a call of the channel is in exactly one list: `waiting` if its peer is NULL, otherwise
  *       the calls of its peer;
  *   C3  both lists are doubly linked, and last_waiting is the last of `waiting`;

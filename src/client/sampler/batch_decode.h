@@ -37,9 +37,8 @@ typedef struct rp_stack_column {
 
 /* Stacks `count` trajectories, which the caller has checked to fit. `all_bytes` is 0, or the
  * size of a larger batch that the caller stacks part by part: then no worker helps with this
- * part. It waits for the workers that help, so a job for which other jobs wait must not
- * call it. After a failure the
- * contents of the memory are undefined.
+ * part. It waits for the workers that help, so a job for which other jobs wait must not call
+ * it. After a failure the contents of the memory are undefined.
  * RP_INVALID, RP_CORRUPT, RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_stack_run(rp_stack_pool *pool,
                                     const rp_trajectory *const *trajectories, size_t count,

@@ -31,16 +31,13 @@ typedef struct rp_writer_cell {
     int64_t step; /* counted from the last time the history was cleared */
 } rp_writer_cell;
 
-enum {
-    RP_SPARE_BUILDERS = 4, /* of a column */
-    RP_PUSH_ITEMS = 128,   /* after so many items the caller pushes the sink */
-};
+enum { RP_SPARE_BUILDERS = 4, RP_PUSH_ITEMS = 128 };
 
 /* A column. Its history is a ring of cells, for the last `kept` of `cells` rows.
  *   H  The history holds one reference to each rp_rows of which it has a cell, and drops the
  *      reference with the cell of the last row. A cell that is dropped is never in open rows,
- *      because a chunk is no longer than the history. While the open rows are empty, `open` holds
- *      the reference instead.
+ *      because a chunk is no longer than the history. While open rows are empty, `open` holds
+ *      the reference to them.
  *   H2 kept <= cells, kept <= capacity, kept <= options.history. */
 struct rp_writer_column {
     uint32_t index;
