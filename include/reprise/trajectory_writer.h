@@ -35,7 +35,7 @@ typedef struct rp_trajectory_writer_options {
     bool exact; /* a column of an item must have the shape that the signature has for it. If
                    false, the column also fits if each of its rows has that shape */
     size_t max_items; /* the most unconfirmed items; 0: 100,000 */
-    size_t max_bytes; /* the most bytes of rows and chunks that these hold; 0: 1 GiB */
+    size_t max_bytes; /* the most bytes of rows and chunks of unconfirmed items; 0: 1 GiB */
 } rp_trajectory_writer_options;
 
 /* Creates a writer. Unless `unchecked`, fetches the signatures of the tables and waits for them

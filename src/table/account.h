@@ -61,6 +61,8 @@ typedef struct rp_budget {
 } rp_budget;
 
 enum {
+    /* An account reports to the disk tier after so many chunks, or so many bytes of chunks that
+     * got a holder. */
     RP_MAX_MOVED = 64,
     RP_MAX_MOVED_BYTES = 1 << 20,
     RP_FREE_INDEX_BYTES = 128 << 10, /* of the idle index memory of a table: the part that the
@@ -92,9 +94,9 @@ typedef struct rp_account {
     uint64_t freed;        /* bytes released since the field was last set to 0 */
     /* Changes that have not been reported to the disk tier, if there is one. */
     size_t moved_count;
-    uint64_t moved_bytes; /* bytes of the chunks that got a holder */
-    int64_t moved_small;  /* change of the bytes that never go to disk */
-    rp_chunk *moved[RP_MAX_MOVED];
+    uint64_t moved_bytes;          /* bytes of the chunks that got a holder */
+    int64_t moved_small;           /* change of the bytes that never go to disk */
+    rp_chunk *moved[RP_MAX_MOVED]; /* got their first holder or lost their last one */
 } rp_account;
 
 /* Returns owned, or NULL if there is no memory. */
@@ -118,8 +120,8 @@ RP_NODISCARD rp_status rp_budget_claim(rp_budget *b, const rp_trajectory *trajec
 /* Bytes in use. Safe from any thread. */
 uint64_t rp_budget_used(const rp_budget *b);
 
-/* Adds `change` to budget.kept, modulo 2^64 (chunk/keep.h); returns budget.kept. Both are safe
- * from any thread. */
+/* The first adds `change` to budget.kept, modulo 2^64 (chunk/keep.h); the second returns
+ * budget.kept. Both are safe from any thread. */
 void rp_budget_add_kept(rp_budget *b, uint64_t change);
 uint64_t rp_budget_kept(const rp_budget *b);
 
@@ -136,7 +138,7 @@ rp_budget_memory rp_budget_memory_now(const rp_budget *b);
 enum { RP_LOST_TEXT_BYTES = 64 };
 char *rp_budget_lost_text(const rp_budget *b, char text[RP_LOST_TEXT_BYTES]);
 
-/* Bytes that an item over the trajectory would add to this account. */
+/* Bytes that an item with this trajectory would add to this account. */
 uint64_t rp_account_cost(const rp_account *a, const rp_trajectory *trajectory);
 
 /* Adds an item to the account, or removes it. The budget changes when the account is settled.
@@ -163,8 +165,8 @@ void rp_account_enter(rp_account *a, const rp_trajectory *trajectory, rp_entry *
 void rp_account_take_back(rp_account *a, const rp_trajectory *trajectory,
                           const rp_entry *entry);
 
-/* The functions below take `spare`: the slots of the table without an item, which cause idle
- * index memory. */
+/* In the functions below, `spare` is the number of slots of the table that have no item: they
+ * cause idle index memory. */
 
 /* Bytes by which the budget would exceed its limit if the account were settled now. 0 if it
  * would not, or if there is no limit. */

@@ -27,11 +27,12 @@ typedef struct rp_sample_load {
 
 typedef struct rp_spill rp_spill;
 struct rp_spill {
-    /* Reports chunks that have got their first holder or lost their last one. Their holders may
-     * have changed again meanwhile, so the tier tests whether a chunk has holders. Called under
-     * the lock of the table that changed, before the table drops its references; cannot fail.
-     * Only chunks whose bytes can go to disk are reported. With `count` 0, reports only that
-     * `small` has changed and `resident` is over three quarters of `limit`. */
+    /* Reports chunks that have got their first holder (a table that refers to them:
+     * chunk/holders.h) or lost their last one. Their holders may have changed again meanwhile,
+     * so the tier tests whether a chunk has holders. Called under the lock of the table that
+     * changed, before the table drops its references; cannot fail. Only chunks whose bytes can
+     * go to disk are reported. With `count` 0, reports only that `small` has changed and
+     * `resident` is over three quarters of `limit`. */
     void (*moved)(rp_spill *spill, rp_chunk *const *chunks, size_t count);
     /* Reports that an insert waits until `bytes` more fit into memory. When they fit, or after
      * a while if they do not, the tier makes the tables try their waiting inserts again. For an
