@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { PATH_BYTES = 16 };
+enum { PATH_BYTES = 24 };
 
 static const char *spare_path(char out[PATH_BYTES], int number)
 {
@@ -23,14 +23,19 @@ static rp_status make_empty(const rp_reserve *r, const char *path)
     return st == RP_EXISTS ? RP_OK : st;
 }
 
-rp_status rp_reserve_keep_files(const rp_reserve *r)
+rp_status rp_reserve_keep_files(const rp_reserve *r, int left)
 {
     char path[PATH_BYTES];
     rp_status st = RP_OK;
+    int made = 0;
 
     if (r->wanted == 0) return RP_OK;
-    for (int i = 1; i <= RP_RESERVE_FILES && st == RP_OK; i++)
-        st = make_empty(r, spare_path(path, i));
+    while (made < RP_RESERVE_FILES && st == RP_OK) {
+        st = make_empty(r, spare_path(path, made + 1));
+        made += st == RP_OK;
+    }
+    for (; left > 0 && made > 0; left--, made--)
+        (void)r->files->ops->remove(r->files, spare_path(path, made), NULL);
     return st;
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Disk space that is reserved for a checkpoint, by the file "reserve". Its bytes mean nothing.
- * The empty files "reserve.1" to "reserve.5" reserve inodes: a checkpoint creates segments for
- * chunks and for blocks, a manifest, CURRENT and a journal file before it can remove any.
+ * The empty files "reserve.1" to "reserve.6" reserve inodes: a checkpoint creates segments for
+ * chunks and for blocks, a manifest and CURRENT before it can remove any, and then the journal
+ * creates a file and a segment.
  *
  * On a full disk, dead data can only be removed after a checkpoint without it is complete. So a
  * checkpoint that finds the disk full removes the file and writes into its space. Then the file
@@ -42,7 +43,8 @@ enum {
     RP_RESERVE_SHARE = 16,       /* the fixed part is at most 1/16 of the file system */
     RP_RESERVE_LEAST = 16 << 10, /* bytes; a smaller reserve is useless */
     RP_RESERVE_SEALS = 16,       /* seals take at most 1/16 of the records of a checkpoint */
-    RP_RESERVE_FILES = 5         /* empty files */
+    RP_RESERVE_FILES = 6,        /* empty files */
+    RP_RESERVE_JOURNAL_FILES = 2 /* of these, for the journal */
 };
 
 typedef struct rp_reserve {
@@ -68,10 +70,10 @@ void rp_reserve_find(rp_reserve *r);
  * takes that and the call returns RP_NO_RESOURCE. Any other error means that the file system
  * does not allow a reserve: then everything works except checkpoints on a full disk. */
 rp_status rp_reserve_keep(rp_reserve *r, uint64_t bytes);
-/* Creates those of the empty files that are missing. Do not call it while the journal is lost:
- * the journal needs an inode for its next file first. RP_NO_RESOURCE: the file system has no
- * inodes left. */
-rp_status rp_reserve_keep_files(const rp_reserve *r);
+/* Creates those of the empty files that are missing, but leaves `left` of their inodes free.
+ * While the journal is lost, leave it RP_RESERVE_JOURNAL_FILES. RP_NO_RESOURCE: the file system
+ * has not enough inodes. */
+rp_status rp_reserve_keep_files(const rp_reserve *r, int left);
 /* Removes the files and so frees their space and inodes. */
 void rp_reserve_release(rp_reserve *r);
 /* True if the file system has no inode left for a new file. Creates a file to find out, and

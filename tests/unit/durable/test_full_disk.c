@@ -368,7 +368,7 @@ static void live_data_that_filled_the_disk_is_deleted_issue_20(void **state)
     for (int more = 0; more <= 160; more += 80) refill(more);
 }
 
-enum { INODES = 17, LARGE_SEGMENT = 1 << 20 };
+enum { INODES = 19, LARGE_SEGMENT = 1 << 20 };
 
 /* Files, not bytes, run out. Then all items are deleted, and the checkpoint that frees their
  * files has inodes to be written with. */
