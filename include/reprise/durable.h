@@ -31,7 +31,7 @@ typedef enum rp_durability {
 
 /* The progress of a long operation. */
 typedef struct rp_durable_progress {
-    const char *what;     /* "loading", "replaying", "checkpoint", "verifying". Static */
+    const char *what;     /* "loading", "redoing", "checkpoint", "verifying". Static */
     uint64_t done, total; /* bytes; total 0: unknown */
     int64_t elapsed_ns;
     int64_t left_ns; /* estimate; -1: unknown */

@@ -117,7 +117,7 @@ rp_status rp_durable_redo(rp_durable *d, rp_recovery *r, rp_error *err)
     rp_status st = rp_redo_new(&options, &p.redo, err);
 
     if (st != RP_OK) return st;
-    rp_progress_begin(r->meter, "replaying", 0);
+    rp_progress_begin(r->meter, "redoing", 0);
     st = rp_journal_read(&read, &last, &torn, &why);
     count = rp_redo_count(p.redo);
     rp_redo_free(p.redo);

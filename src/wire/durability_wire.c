@@ -53,8 +53,7 @@ rp_status rp_wire_read_status_request(const uint8_t *data, size_t size, rp_strin
     X(22, load_bytes, uint64_t)
 
 /* The known activities of a server. An unknown activity is shown as the last one. */
-static const char *const works[] = {"loading", "replaying", "checkpoint", "verifying",
-                                    "working"};
+static const char *const works[] = {"loading", "redoing", "checkpoint", "verifying", "working"};
 enum { WORKS = sizeof works / sizeof works[0] };
 
 static void put_progress(rp_buf *out, const rp_durable_progress *progress)

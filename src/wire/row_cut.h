@@ -16,8 +16,7 @@
 size_t rp_row_cut_cost(const rp_chunk *chunk, size_t first, size_t count);
 
 /* Cuts a chunk for which rp_row_cut_cost() is not 0. `decoder` may cache the decompressed
- * bytes.
- * `*out` is owned, or NULL if the cut saves less than a quarter.
+ * bytes. `*out` is owned, or NULL if the cut saves less than a quarter.
  * RP_CORRUPT (the chunk cannot be decoded), RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_row_cut(const rp_allocator *alloc, rp_decoder *decoder,
                                   const rp_chunk *chunk, size_t first, size_t count,

@@ -227,7 +227,7 @@ class Generator:
                 setattr(d, field.name, self.int64())
         if self.maybe():
             p = d.progress
-            p.what = self.rng.choice(["loading", "replaying", "checkpoint", "verifying"])
+            p.what = self.rng.choice(["loading", "redoing", "checkpoint", "verifying"])
             p.done, p.total = self.uint64(), self.uint64()
             p.elapsed_ns, p.left_ns = self.int64(), self.int64()
 

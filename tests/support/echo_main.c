@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The codec as a program, for tests in other languages. On standard input and output, in turn:
+/* rp_test_echo() as a program, for tests in other languages. It reads requests on standard
+ * input and writes a response to each on standard output:
  *
  *   request   name of a message, newline, length (decimal), newline, bytes
- *   answer    status (decimal), newline, length, newline, the message as written again, or the
- *             sentence of the error
+ *   response  status (decimal), newline, length, newline, the message as written again, or the
+ *             text of the error
  *
  * Ends with the input. */
 #include <stdio.h>

@@ -22,7 +22,7 @@ static void put_string(rp_buf *out, uint32_t number, rp_string text)
     rp_wire_put_bytes(out, number, text.data, text.size);
 }
 
-/* A double of an optional field: written whatever it is. */
+/* Writes a double of an optional field, even if it is 0. */
 static void put_double_always(rp_buf *out, uint32_t number, double value)
 {
     uint8_t zeroes[8] = {0}, tag = (uint8_t)rp_pb_tag(number, RP_PB_FIXED64);
@@ -164,7 +164,8 @@ out:
     return st;
 }
 
-/* Not a request by itself: a field 6 of its container, of which only the contents are kept. */
+/* A signature is not a request itself: it is written as field 6 of a container, of which only
+ * the contents are kept. */
 static rp_status echo_signature(const uint8_t *data, size_t size, rp_buf *out, rp_error *err)
 {
     rp_signature *signature;

@@ -21,7 +21,7 @@ enum { MAX_TABLES = 64, MAX_CHUNKS = 256, MAX_COLUMNS = 64, MAX_SLICES = 256, MA
 
 typedef rp_status echo_function(const uint8_t *data, size_t size, rp_buf *out, rp_error *err);
 
-/* The fields of a submessage, and the next of them. */
+/* Returns a reader of the fields of a submessage. */
 static rp_pb_reader fields_of(const rp_pb_field *field)
 {
     return rp_pb_open(field->data, field->size);
@@ -32,7 +32,7 @@ static bool next(rp_pb_reader *reader, rp_pb_field *f)
     return rp_pb_next(reader, f) == RP_PB_FIELD;
 }
 
-/* The number in field `number` of a submessage, or 0. */
+/* Returns the number in field `number` of a submessage, or 0. */
 static uint64_t number_in(const rp_pb_field *message, uint32_t number)
 {
     rp_pb_reader reader = fields_of(message);
@@ -248,7 +248,7 @@ static rp_status echo_server_info(const uint8_t *data, size_t size, rp_buf *out,
     return st;
 }
 
-/* The chunks that came so far. */
+/* The chunks that were read so far. */
 typedef struct chunks {
     rp_chunk *all[MAX_CHUNKS];
     size_t count;
@@ -278,7 +278,7 @@ static void release_chunks(chunks *c)
     c->count = 0;
 }
 
-/* The trajectory of a serialised item, from chunks that are there. */
+/* Makes the trajectory of a serialised item from the chunks that were read. */
 static rp_status make_trajectory(const rp_pb_field *item, const chunks *c, rp_wire_item *read,
                                  rp_trajectory **out, rp_error *err)
 {
@@ -310,7 +310,8 @@ static int64_t time_of(const rp_pb_field *field)
     return (int64_t)(number_in(field, 1) * 1000000000 + number_in(field, 2));
 }
 
-/* A sample from its SampleInfo; `table` is its table's name, of at most MAX_TEXT bytes. */
+/* Reads a sample from its SampleInfo. Sets `table` to the name of its table, of at most
+ * MAX_TEXT bytes. */
 static rp_status read_sample(const rp_pb_field *info, const chunks *c, rp_sample *sample,
                              char *table, rp_error *err)
 {
@@ -338,7 +339,7 @@ static rp_status read_sample(const rp_pb_field *info, const chunks *c, rp_sample
     return st;
 }
 
-/* Appends what a closed reply would send to `out`, without the prefix. */
+/* Appends the bytes that a closed message would send to `out`, without the prefix. */
 static rp_status flush_reply(rp_message *reply, rp_buf *out, rp_error *err)
 {
     rp_buf whole;
@@ -374,7 +375,7 @@ static rp_status echo_stream_entry(const rp_pb_field *entry, rp_message *reply, 
         !rp_sample_entry_append(reply, &sample, table, strlen(table), 0,
                                 rp_trajectory_chunk_count(sample.trajectory), NULL))
         st = rp_fail_memory(err, 0);
-    /* The reply keeps what it borrows, and lets go of it when it is released. */
+    /* The message holds a reference to the trajectory that it borrows, until it is released. */
     if (st == RP_OK && !rp_message_hold(reply, sample.trajectory)) st = rp_fail_memory(err, 0);
     release_chunks(&c);
     return st;
@@ -420,7 +421,7 @@ static rp_status echo_entry(const rp_pb_field *entry, const chunks *c, rp_messag
     return st;
 }
 
-/* SampleResponse and PeekResponse. */
+/* Echoes SampleResponse and PeekResponse. */
 static rp_status echo_draw(const uint8_t *data, size_t size, rp_buf *out, rp_error *err)
 {
     rp_pb_reader reader = rp_pb_open(data, size);

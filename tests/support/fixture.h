@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A store to test tables in, and trajectories to put into them.
+/* A fixture for tests of tables: a store, and trajectories for items.
  *
  *   rp_test_bed bed;
  *   rp_test_bed_init(&bed, NULL);
  *   rp_table *t = rp_test_bed_table(&bed, &options);
  *   rp_test_put(t, 7, 1.0, bed.plain);
  *   ...
- *   rp_test_bed_deinit(&bed);        // nothing may be left alive */
+ *   rp_test_bed_deinit(&bed);        // fails if memory was not freed */
 #ifndef RP_TEST_FIXTURE_H
 #define RP_TEST_FIXTURE_H
 
@@ -14,39 +14,41 @@
 #include "reprise/reprise.h"
 #include "support/unit.h"
 
-/* `count` times the scale, at least `least`. */
+/* Returns `count` times the scale, but at least `least`. */
 size_t rp_test_scaled(size_t count, size_t least);
 
-/* A chunk of about `payload` bytes (>= 1), stored plainly. Returns owned, or NULL. */
+/* Makes a chunk of about `payload` bytes (>= 1), not compressed. Returns owned, or NULL. */
 rp_chunk *rp_test_try_blob(const rp_allocator *alloc, uint64_t key, uint64_t episode,
                            size_t payload);
 
-/* A trajectory of one column that has all rows of `count` chunks. Returns owned, or NULL. */
+/* Makes a trajectory of one column that has all rows of `count` chunks. Returns owned, or NULL.
+ */
 rp_trajectory *rp_test_try_join(const rp_allocator *alloc, rp_chunk *const *chunks,
                                 size_t count);
 
-/* A trajectory with a chunk of its own. Returns owned. */
+/* Makes a trajectory with its own chunk. Returns owned. */
 rp_trajectory *rp_test_blob_trajectory(const rp_allocator *alloc, uint64_t key,
                                        uint64_t episode, size_t payload);
 
 typedef struct rp_test_bed {
-    rp_test_oom oom;    /* what the store and its trajectories have allocated */
-    rp_allocator alloc; /* from there */
+    rp_test_oom oom;    /* counts what the store and its trajectories allocate */
+    rp_allocator alloc; /* allocates from `oom` */
     rp_store *store;
-    rp_trajectory *plain; /* any item may have it */
-    int64_t wall_ns;      /* what the store's wall clock says */
+    rp_trajectory *plain; /* a trajectory that any item may use */
+    int64_t wall_ns;      /* the time of the store's wall clock */
     rp_error err;
 } rp_test_bed;
 
-/* `options` may be NULL; the allocator and the clock are the bed's, the seed 7 if it is 0. */
+/* Makes the store. `options` may be NULL. Allocator and clock are those of the fixture; a seed
+ * of 0 becomes 7. */
 void rp_test_bed_init(rp_test_bed *bed, const rp_store_options *options);
 
-/* Frees the store. Nothing may be left alive. */
+/* Frees the store, and fails if memory was not freed. */
 void rp_test_bed_deinit(rp_test_bed *bed);
 
 rp_table *rp_test_bed_table(rp_test_bed *bed, const rp_table_options *options);
 
-/* Options for a table that samples and removes like this; samples wait for one item. */
+/* Returns options for a table with these selectors. Samples wait until it has one item. */
 rp_table_options rp_test_options(const char *name, rp_selector_kind sampler,
                                  rp_selector_kind remover, int64_t max_size);
 
@@ -55,16 +57,16 @@ rp_status rp_test_try_put(rp_table *t, uint64_t key, double priority, rp_traject
                           rp_error *err);
 void rp_test_put(rp_table *t, uint64_t key, double priority, rp_trajectory *trajectory);
 
-/* Draws one item without waiting and lets go of its trajectory. */
+/* Draws one item without waiting, and releases its trajectory. */
 rp_sample rp_test_draw(rp_table *t);
 
-/* Draws without waiting; the trajectories are let go. Returns how many. */
+/* Draws without waiting, and releases the trajectories. Returns the number of samples. */
 size_t rp_test_draw_many(rp_table *t, const rp_sample_options *options, rp_sample *out);
 
 bool rp_test_has_key(rp_table *t, uint64_t key);
 rp_table_info rp_test_info_of(rp_table *t);
 
-/* The invariants hold, and everything countable is as `before` says. */
+/* Checks that the invariants hold and that all counts are those of `before`. */
 void rp_test_unchanged(rp_table *t, const rp_table_info *before, const char *file, int line);
 #define assert_unchanged(table, before) rp_test_unchanged((table), (before), __FILE__, __LINE__)
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Servers whose limit queued_bytes peers have filled, on one of its sides. */
+/* Servers with a full half of queued_bytes: that of messages, or that of responses. */
 #ifndef RP_TEST_FULL_QUEUE_H
 #define RP_TEST_FULL_QUEUE_H
 
@@ -8,35 +8,39 @@
 
 enum {
     RP_TEST_QUEUE_BYTES = 16 << 20,
-    /* What a side counts when only shares are left of it. */
+    /* The bytes of a side from which on a connection gets only its share. */
     RP_TEST_FULL_SIDE = RP_TEST_QUEUE_BYTES / 2 - RP_TEST_QUEUE_BYTES / 8,
-    RP_TEST_FILLERS = 8, /* connections that fill the side of messages, */
-    RP_TEST_FILLS = 3,   /* with so many messages each */
-    /* Steps of a client, a millisecond or more each, after which a test takes the server for
+    RP_TEST_FILLERS = 8, /* connections that fill the side of messages */
+    /* Steps of a client, a millisecond or more each, after which a test considers the server
      * hung. */
     RP_TEST_STEPS = 120000,
 };
 
-/* A server with that limit, two loops and no pings. */
+/* Starts a server with queued_bytes RP_TEST_QUEUE_BYTES, two loops and no pings. */
 void rp_test_start_queue(rp_test_live *live, int64_t grace_ms, int64_t stall_ms);
 
-/* The server's count of queued bytes; how often it has refused something. */
+/* Return the server's count of queued bytes, and of refusals. */
 uint64_t rp_test_queued(const rp_test_live *live);
 uint64_t rp_test_refused(const rp_test_live *live, rp_refusal why);
 
-/* For clients that are not closed, or NULL. */
+/* Steps each client that is not NULL; none of them is closed. */
 void rp_test_step_all(rp_test_client **clients, int count);
 void rp_test_free_all(rp_test_client **clients, int count);
 
-/* Connects RP_TEST_FILLERS writers that wait for the table "turns", which takes one item at a
- * time, until what they have sent behind that fills its side. */
+/* Returns how many messages each filler sends: one that waits for the table, and others after
+ * it.
+ */
+size_t rp_test_fills(void);
+
+/* Connects RP_TEST_FILLERS writers. Their inserts wait for the table "turns", which takes one
+ * item at a time, and their further messages fill the side of messages. */
 void rp_test_fill_with_messages(rp_test_live *live, rp_test_client **writers,
                                 rp_test_stream **calls, size_t item_bytes);
-/* Connects one reader that asks for samples of the table "replay" and takes no more than
+/* Connects one reader that requests samples of the table "replay" and reads no more than
  * `window` bytes of them. */
 rp_test_client *rp_test_connect_reader(rp_test_live *live, rp_test_stream **call,
                                        uint32_t window);
-/* Connects `count` of them, until so many bytes wait. */
+/* Connects `count` such readers, and waits until `bytes` bytes of responses are queued. */
 void rp_test_fill_with_answers(rp_test_live *live, rp_test_client **readers,
                                rp_test_stream **calls, int count, uint32_t window,
                                uint64_t bytes);

@@ -70,7 +70,7 @@ static void note_message(rp_test_stream *call, size_t begin, size_t size)
     call->message_bytes += size;
 }
 
-/* Finds the messages that are whole. */
+/* Finds the messages that are complete. */
 static void parse(rp_test_stream *call)
 {
     for (;;) {
@@ -272,7 +272,7 @@ static rp_test_stream *begin(rp_test_client *client, const nghttp2_nv *fields, s
     client->open_count++;
     call->id = nghttp2_submit_request(client->session, NULL, fields, count,
                                       has_body ? &provider : NULL, call);
-    if (call->id < 0) { /* told to go away, or all numbers are used */
+    if (call->id < 0) { /* after a GOAWAY, or if all ids are used */
         call->is_over = true;
         client->open_count--;
     }
@@ -361,7 +361,7 @@ void rp_test_stream_read(rp_test_stream *call, size_t size)
 const uint8_t *rp_test_stream_message(const rp_test_stream *call, size_t index, size_t *size)
 {
     need(index < call->message_count && !call->client->options.keep_nothing, "no such message");
-    /* the next one begins five bytes behind this one's end */
+    /* the next message begins five bytes after the end of this one */
     *size = call->messages[index + 1] - call->messages[index] -
             (index + 1 < call->message_count ? 5u : 0u);
     return call->in.data + call->messages[index];
@@ -488,7 +488,7 @@ bool rp_test_client_step(rp_test_client *client, int timeout_ms)
     size_t size;
 
     if (client->is_closed || client->fd < 0) return false;
-    /* what the server said last may still be there to be read */
+    /* the last bytes of the server may still be unread */
     if (!send_some(client)) timeout_ms = 0;
     if (rp_test_client_output(client, &size) != NULL) ready.events |= POLLOUT;
     if (timeout_ms != 0) (void)poll(&ready, 1, timeout_ms);

@@ -60,7 +60,7 @@ static void client_end(void *user, rp_call *call, rp_status status, const char *
     mine->ends++;
     mine->status = status;
     (void)snprintf(mine->text, sizeof mine->text, "%s", text);
-    rp_call_cancel(call); /* too late, and no harm */
+    rp_call_cancel(call); /* too late, so without effect */
     rp_call_half_close(call);
 }
 
@@ -81,7 +81,8 @@ static const rp_h2_handler client_handler = {
 
 enum { ECHO = 1, COUNT, SOURCE, HANG };
 
-/* What a call of the server's does, and how many messages it has got or has to send. */
+/* The state of a call at the server: its path, and how many messages it has received or still
+ * has to send. */
 typedef struct served {
     int kind;
     size_t count;
@@ -296,7 +297,7 @@ bool rp_test_ends_say(rp_test_ends *e, rp_test_ends_call *call, size_t size)
     return ok;
 }
 
-/* Mostly small and now and then large, so that cuts fall within everything. */
+/* Picks a size that is usually small and sometimes large, so that every part is cut. */
 static size_t pick_size(rp_test_ends *e, size_t most)
 {
     size_t bits = rp_rng_next(&e->rng) % 22;

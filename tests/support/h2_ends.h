@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two ends of an HTTP/2 connection in memory, both ours: a client and a server, which serves a
- * few paths, and bytes between them that are cut wherever a generator of random numbers says.
+/* Both ends of an HTTP/2 connection in memory: our client, and our server with a few paths.
+ * The bytes between them are split at random.
  *
  *   rp_test_ends e;
  *   rp_test_ends_init(&e, NULL, NULL);
@@ -10,17 +10,17 @@
  *   rp_test_ends_carry(&e);
  *   assert_int_equal(call->messages, 1);
  *   ...
- *   rp_test_ends_deinit(&e);      // every call has ended, and nothing may be left alive
+ *   rp_test_ends_deinit(&e);      // fails if a call has not ended or memory was not freed
  *
- * Paths:  /echo    each message comes back; ends with the client
- *         /count   one message, of as many bytes as messages came; ends with the client
+ * Paths:  /echo    sends back each message; ends when the client half-closes
+ *         /count   then sends one message, with a byte for each that it has received
  *         /source  sends as many messages as the first one has bytes, of `source_bytes` each
  *         /hang    does nothing
- *         /fail    RP_NOT_FOUND at once, with a text beyond ASCII
+ *         /fail    ends with RP_NOT_FOUND at once, with a text that is not ASCII
  *         /late    the same after a message
  *         /page    plain HTTP, with status `http_status`
  *
- * A message of n bytes is the first n of rp_test_ends_bytes; whoever gets one looks. */
+ * A message of n bytes is the first n of rp_test_ends_bytes; the receiver checks this. */
 #ifndef RP_TEST_H2_ENDS_H
 #define RP_TEST_H2_ENDS_H
 
@@ -46,17 +46,17 @@ typedef struct rp_test_ends {
     rp_allocator client_alloc, server_alloc;
     rp_message_pool client_pool, server_pool;
     rp_h2 *client, *server;
-    rp_status opened; /* what rp_h2_new_client() said */
+    rp_status opened; /* the status of rp_h2_new_client() */
     bool client_alive, server_alive;
     rp_rng rng;
-    bool is_whole;    /* bytes are not cut */
-    size_t in_place;  /* bytes that were read where they belong */
-    size_t peak_held; /* of the client */
+    bool is_whole;    /* bytes are not split */
+    size_t in_place;  /* bytes that were read directly to their destination */
+    size_t peak_held; /* the most bytes that the client held */
 
     rp_test_ends_call calls[RP_TEST_ENDS_CALLS];
     size_t call_count;
 
-    /* the server's */
+    /* of the server */
     rp_call *served[RP_TEST_ENDS_CALLS]; /* NULL once closed */
     size_t served_count, served_closes, served_messages, served_half_closes, served_faults;
     size_t nuisances[RP_NUISANCE_KINDS];
@@ -70,19 +70,19 @@ extern uint8_t rp_test_ends_bytes[RP_TEST_ENDS_BIG];
 
 /* The limits may be NULL. */
 void rp_test_ends_init(rp_test_ends *e, const rp_h2_limits *client, const rp_h2_limits *server);
-/* The same with room for so many allocations of the client's. */
+/* The same, but only `room` allocations of the client succeed. */
 void rp_test_ends_try(rp_test_ends *e, size_t room);
 void rp_test_ends_deinit(rp_test_ends *e);
 void rp_test_ends_close_client(rp_test_ends *e);
 
 rp_test_ends_call *rp_test_ends_begin(rp_test_ends *e, const char *path);
 rp_test_ends_call *rp_test_ends_begin_with(rp_test_ends *e, const rp_call_head *head);
-/* Sends a message of so many bytes; false: no memory. */
+/* Sends a message of `size` bytes; false: no memory. */
 bool rp_test_ends_say(rp_test_ends *e, rp_test_ends_call *call, size_t size);
 
-/* Carries bytes both ways until nothing moves. */
+/* Transfers bytes in both directions until there are none. */
 void rp_test_ends_carry(rp_test_ends *e);
-/* One way, at most so many bytes; how many there were. */
+/* Transfer at most `most` bytes in one direction. Return their number. */
 size_t rp_test_ends_to_server(rp_test_ends *e, size_t most);
 size_t rp_test_ends_to_client(rp_test_ends *e, size_t most);
 

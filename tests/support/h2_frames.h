@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Frames that a peer of ours would not send by itself, for tests of a connection. */
+/* Frames that our test client would not send by itself, for tests of a connection. */
 #ifndef RP_TEST_H2_FRAMES_H
 #define RP_TEST_H2_FRAMES_H
 
@@ -7,7 +7,7 @@
 
 enum { DATA = 0, HEADERS = 1, PRIORITY = 2, RESET = 3, SETTINGS = 4, PING = 6, WINDOW = 8 };
 
-/* Frames of the peer's that nghttp2 would not send. */
+/* Sends a frame from the client that nghttp2 would not send. */
 static inline void rp_test_send_frame(rp_test_pair *p, uint8_t type, uint8_t flags,
                                       uint32_t stream, const void *payload, size_t size)
 {
@@ -15,7 +15,7 @@ static inline void rp_test_send_frame(rp_test_pair *p, uint8_t type, uint8_t fla
     rp_test_pair_carry(p);
 }
 
-/* The same past the client, which would not understand the answer. */
+/* Sends a frame that the client does not know of, since it would not accept the response. */
 static inline void rp_test_slip_in(rp_test_pair *p, uint8_t type, uint8_t flags,
                                    uint32_t stream, const void *payload, size_t size)
 {
@@ -26,7 +26,7 @@ static inline void rp_test_slip_in(rp_test_pair *p, uint8_t type, uint8_t flags,
     rp_test_pair_feed(p, payload, size);
 }
 
-/* Drops what there is to be written. */
+/* Drops the output of the connection. */
 static inline void rp_test_drop_output(rp_test_pair *p)
 {
     struct iovec part;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two ends of an HTTP/2 connection in memory: an rp_h2 and a client, with everything that the
- * first is told written down.
+/* Both ends of an HTTP/2 connection in memory: an rp_h2, whose callbacks are recorded, and a
+ * client.
  *
  *   rp_test_pair p;
  *   rp_test_pair_init(&p, NULL, NULL);
@@ -8,7 +8,7 @@
  *   rp_test_pair_carry(&p);
  *   assert_int_equal(p.request_count, 1);
  *   ...
- *   rp_test_pair_deinit(&p);      // nothing may be left alive */
+ *   rp_test_pair_deinit(&p);      // fails if memory was not freed */
 #ifndef RP_TEST_H2_PAIR_H
 #define RP_TEST_H2_PAIR_H
 
@@ -22,7 +22,7 @@ typedef struct rp_test_pair rp_test_pair;
 
 /* A message as it was delivered. */
 typedef struct rp_test_message {
-    size_t call; /* of which call, by number */
+    size_t call; /* the number of its call */
     uint8_t *data;
     size_t size;
     bool had_block;
@@ -34,26 +34,26 @@ struct rp_test_pair {
     rp_message_pool pool;
     rp_h2 *h2;
     rp_test_client *client;
-    rp_status opened; /* what rp_h2_new() said */
+    rp_status opened; /* the status of rp_h2_new() */
 
-    /* how bytes are carried: this many at a time; 0: all there are */
+    /* how many bytes are transferred at a time; 0: all */
     size_t in_bytes, out_bytes, out_parts;
-    bool alive;      /* the connection takes bytes */
-    bool no_place;   /* bytes are never put where they are wanted */
-    size_t in_place; /* bytes that were */
+    bool alive;      /* the connection accepts bytes */
+    bool no_place;   /* bytes are never written directly to their destination */
+    size_t in_place; /* bytes that were written directly to their destination */
 
-    /* what the handler was told; calls are numbered in the order in which they came */
+    /* the recorded callbacks; calls are numbered in order of arrival */
     rp_call *calls[RP_TEST_PAIR_CALLS]; /* NULL once closed */
     size_t request_count, half_close_count, room_count, close_count;
     size_t nuisances[RP_NUISANCE_KINDS], faults[RP_FAULT_MEMORY + 1];
-    size_t most_nuisances; /* then the connection is to end; 0: never */
+    size_t most_nuisances; /* after this many the handler ends the connection; 0: never */
     rp_request_head head;  /* of the last request, without its strings */
     char path[64], method[16], authorization[64], content_type[64], encoding[32];
     rp_status fault_status;
     rp_test_message *messages;
     size_t message_count, message_capacity;
 
-    /* what the handler does; may be NULL */
+    /* further actions of the handler; may be NULL */
     void (*on_request)(rp_test_pair *p, rp_call *call);
     bool (*may_deliver)(rp_test_pair *p, rp_call *call, size_t size);
     void (*on_message)(rp_test_pair *p, rp_call *call, const uint8_t *data, size_t size,
@@ -64,32 +64,33 @@ struct rp_test_pair {
     void *user;
 };
 
-/* Limits that hold nobody up. */
+/* Returns limits that no test reaches. */
 rp_h2_limits rp_test_h2_limits(void);
 
-/* Both may be NULL. The handler does nothing until it is told to. */
+/* Makes the connection. Limits and options may be NULL. The handler only records. */
 void rp_test_pair_init(rp_test_pair *p, const rp_h2_limits *limits,
                        const rp_test_client_options *options);
-/* The same with room for so many allocations: p->opened says whether there is a connection. */
+/* The same, but only `room` allocations succeed. p->opened says whether there is a connection.
+ */
 void rp_test_pair_try(rp_test_pair *p, const rp_h2_limits *limits, size_t room);
 void rp_test_pair_deinit(rp_test_pair *p);
 /* Frees the connection only. */
 void rp_test_pair_close(rp_test_pair *p);
 
-/* Carries bytes both ways until nothing moves. */
+/* Transfers bytes in both directions until there are none. */
 void rp_test_pair_carry(rp_test_pair *p);
-/* One way. */
+/* Transfers bytes to the connection only. */
 void rp_test_pair_carry_in(rp_test_pair *p);
 void rp_test_pair_carry_out(rp_test_pair *p);
 /* Gives these bytes to the connection, as they are. */
 void rp_test_pair_feed(rp_test_pair *p, const void *data, size_t size);
-/* Writes up to `size` bytes of the connection's output to the client; how many there were. */
+/* Writes up to `size` bytes of the connection's output to the client. Returns their number. */
 size_t rp_test_pair_write(rp_test_pair *p, size_t size);
 
 /* The number of a call. */
 size_t rp_test_pair_number(const rp_test_pair *p, const rp_call *call);
 
-/* Replies with these bytes, copied or borrowed (`held` NULL: nothing is held). */
+/* Makes a response with these bytes, copied or borrowed (`held` NULL: nothing is held). */
 rp_message *rp_test_pair_reply(rp_test_pair *p, const void *data, size_t size,
                                rp_trajectory *held);
 void rp_test_pair_say(rp_test_pair *p, rp_call *call, const void *data, size_t size);

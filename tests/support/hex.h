@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bytes written as hex in tests, with spaces wherever they help. */
+/* Bytes that tests write as hex. Spaces are ignored. */
 #ifndef RP_TEST_HEX_H
 #define RP_TEST_HEX_H
 
@@ -13,7 +13,7 @@ static inline uint8_t rp_test_digit(char c)
     return (uint8_t)(c <= '9' ? c - '0' : c - 'a' + 10);
 }
 
-/* The bytes that `text` spells; at most `capacity`. Returns how many. */
+/* Converts hex to bytes, at most `capacity`. Returns their number. */
 static inline size_t rp_test_hex(const char *text, uint8_t *out, size_t capacity)
 {
     size_t digits = 0;
@@ -42,7 +42,7 @@ static inline rp_test_bytes rp_test_bytes_of(const char *hex)
     return bytes;
 }
 
-/* The buffer must hold exactly these bytes; it is emptied. */
+/* Checks that the buffer has exactly these bytes, and clears it. */
 static inline void rp_test_wrote(rp_buf *buf, const char *hex, const char *file, int line)
 {
     rp_test_bytes expected = rp_test_bytes_of(hex);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A host for the pages: the server of observed.h behind a gate. The token "reader" may read,
- * "nothing" is known to nobody. */
+/* A host for the pages: the server of observed.h behind a gate. The token "reader" has the role
+ * read; the token "nothing" is unknown. */
 #ifndef RP_TEST_HOSTED_H
 #define RP_TEST_HOSTED_H
 
@@ -29,12 +29,12 @@ static inline void rp_test_describe(void *ctx, rp_server_view *view)
     *view = h->observed.view;
 }
 
-/* The next page that is made waits until rp_test_release(). */
+/* Makes the next page wait until rp_test_release(). */
 static inline void rp_test_hold(rp_test_hosted *h)
 {
     atomic_store(&h->holds, true);
 }
-/* Waits until it does. */
+/* Waits until that page waits. */
 static inline void rp_test_await_held(rp_test_hosted *h)
 {
     (void)sem_wait(&h->reached);
@@ -44,7 +44,7 @@ static inline void rp_test_release(rp_test_hosted *h)
     (void)sem_post(&h->go);
 }
 
-/* The answer to a request, made at once. */
+/* Makes the response to a request, on this thread. */
 static inline void rp_test_render(const rp_test_hosted *h, const rp_page_request *request,
                                   rp_page_response *answer)
 {
@@ -54,7 +54,7 @@ static inline void rp_test_render(const rp_test_hosted *h, const rp_page_request
         rp_page_make(&h->host, kind, answer);
 }
 
-/* `open`: nobody needs a token. */
+/* Makes the host. `open`: no token is needed. */
 static inline void rp_test_hosted_init(rp_test_hosted *h, bool open)
 {
     static const char tokens[] =

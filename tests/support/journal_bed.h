@@ -4,7 +4,7 @@
  *   rp_journal_options o = rp_test_journal_options(files, true);
  *   rp_journal *j = rp_test_journal_start(&o);
  *   rp_test_append(j);                       // a record whose contents follow from its number
- *   rp_test_journal_stop(j);                 // nothing of it may be left alive
+ *   rp_test_journal_stop(j);                 // fails if memory was not freed
  *   rp_test_expect_all(disk, 0, 1); */
 #ifndef RP_TEST_JOURNAL_BED_H
 #define RP_TEST_JOURNAL_BED_H
@@ -146,7 +146,8 @@ static inline void rp_test_expect_all(rp_sim *disk, uint64_t from, uint64_t to)
     files->ops->free(files);
 }
 
-/* Appends and waits; if a wait says that it cannot write, waits until it can. */
+/* Appends `count` records and waits for each. If the journal cannot write, waits until it can.
+ */
 static inline void rp_test_work_through(rp_journal *j, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -162,7 +163,7 @@ static inline void rp_test_work_through(rp_journal *j, size_t count)
     }
 }
 
-/* Until the disk has been tried again. */
+/* Syncs, repeatedly if needed, until the journal has retried the disk. */
 static inline void rp_test_sync_in_the_end(rp_journal *j)
 {
     rp_error err;

@@ -261,7 +261,7 @@ size_t rp_test_confirmed(const rp_test_stream *stream)
     return count;
 }
 
-/* Entries of a response that end a sample. */
+/* Returns the number of entries of a response that end a sample. */
 static size_t ends(const uint8_t *data, size_t size)
 {
     rp_pb_reader reader = rp_pb_open(data, size);

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A server of flesh and blood on a free port of loopback and on a Unix socket, with tables to
- * use and requests to send it.
+/* A real server on a free port of loopback and on a Unix socket, with tables, and functions
+ * that make requests.
  *
  *   rp_test_live live;
  *   rp_test_live_start(&live, NULL);
  *   rp_test_client *c = rp_test_live_connect(&live);
  *   ...
  *   rp_test_client_free(c);
- *   rp_test_live_stop(&live);       // nothing may be left alive
+ *   rp_test_live_stop(&live);       // fails if memory was not freed
  *
- * Tables: 'replay' takes and gives everything; 'queue' has room for 4 and gives each item once;
- * 'slow' wants two samples for each insert, give or take four; 'strict' has a signature and
- * weighs by priority. */
+ * Tables: in 'replay' no call waits; 'queue' holds 4 items and gives each once; 'slow' needs
+ * two samples for each insert, with an error buffer of four; 'strict' has a signature and
+ * samples by priority. */
 #ifndef RP_TEST_LIVE_SERVER_H
 #define RP_TEST_LIVE_SERVER_H
 
@@ -23,7 +23,7 @@
 #define RP_TEST_REPLAY "/reprise.v1.Replay/"
 
 typedef struct rp_test_live {
-    rp_test_oom oom; /* what the store and the server have allocated */
+    rp_test_oom oom; /* counts what the store and the server allocate */
     rp_allocator alloc;
     rp_store *store;
     rp_server *server;
@@ -32,58 +32,58 @@ typedef struct rp_test_live {
     rp_error err;
 } rp_test_live;
 
-/* `options` may be NULL; its allocator, addresses and number of loops (2) are filled in where
- * they are missing. */
+/* Starts a server. `options` may be NULL. If allocator, addresses or the number of loops (2)
+ * are not set, they are filled in. */
 void rp_test_live_start(rp_test_live *live, const rp_server_options *options);
 /* The same with a store that has these options. */
 void rp_test_live_start_with(rp_test_live *live, const rp_server_options *options,
                              const rp_store_options *store);
 /* Makes the store only, and its tables. */
 void rp_test_live_init(rp_test_live *live, const rp_store_options *store);
-/* Starts a server of it in whatever memory there is. */
+/* Starts a server of that store, which may fail if allocations fail. */
 rp_status rp_test_live_try(rp_test_live *live, const rp_server_options *options);
-/* Frees server and store. Tables must be sound, and nothing left alive. */
+/* Frees server and store. Fails if a table is inconsistent or memory was not freed. */
 void rp_test_live_stop(rp_test_live *live);
 /* Frees the server only. */
 void rp_test_live_end(rp_test_live *live);
 
-/* Connected clients; NULL if nobody listens. */
+/* Return connected clients; NULL if the connection is refused. */
 rp_test_client *rp_test_live_connect(const rp_test_live *live);
 rp_test_client *rp_test_live_connect_with(const rp_test_live *live,
                                           const rp_test_client_options *options);
 rp_test_client *rp_test_live_connect_unix(const rp_test_live *live);
 
 rp_table_info rp_test_live_info(const rp_test_live *live, const char *table);
-/* Waits until so many inserts or samples wait in the table; false after ten seconds. */
+/* Waits until this many inserts or samples wait at the table; false after ten seconds. */
 bool rp_test_live_await(const rp_test_live *live, const char *table, int64_t inserts,
                         int64_t samples);
-/* One item out of a table, by somebody else; false if it has none to give. */
+/* Samples one item directly from the store; false if that would wait. */
 bool rp_test_live_take(const rp_test_live *live, const char *table);
 
-/* The chunk of a test: one row of `bytes` bytes, all of them the low byte of its key. */
+/* Appends a chunk: one row of `bytes` bytes, all of them the low byte of its key. */
 void rp_test_put_chunk(rp_buf *out, uint64_t key, size_t bytes);
-/* An item of one column: rows [offset, offset + length) of a chunk. */
+/* Appends an item of one column: rows [offset, offset + length) of a chunk. */
 void rp_test_put_item(rp_buf *out, const char *table, uint64_t key, double priority,
                       uint64_t chunk, uint32_t offset, uint32_t length);
 void rp_test_put_keep(rp_buf *out, const uint64_t *keys, size_t count);
-/* All of them: a whole InsertStreamRequest of one item, whose chunk has its key. */
+/* Appends a whole InsertStreamRequest of one item, whose chunk has the item's key. */
 void rp_test_put_insert(rp_buf *out, const char *table, uint64_t key, size_t bytes);
-/* A SampleStreamRequest; `timeout_ms` -2: nothing is said of it. */
+/* Appends a SampleStreamRequest; `timeout_ms` -2: without this field. */
 void rp_test_put_sample(rp_buf *out, const char *table, int64_t count, int64_t timeout_ms);
 void rp_test_put_update(rp_buf *out, const char *table, uint64_t key, double priority);
 
 /* Sends the message and clears the buffer. */
 void rp_test_stream_put(rp_test_stream *stream, rp_buf *message);
 
-/* Keys confirmed by the messages of an InsertStream; samples that are whole in those of a
- * SampleStream. */
+/* Return the number of keys that an InsertStream has confirmed, and of samples that are
+ * complete in a SampleStream. */
 size_t rp_test_confirmed(const rp_test_stream *stream);
 size_t rp_test_sampled(const rp_test_stream *stream);
-/* Waits for so many. */
+/* Wait until there are `count` of them. */
 bool rp_test_await_confirmed(rp_test_stream *stream, size_t count);
 bool rp_test_await_sampled(rp_test_stream *stream, size_t count);
 
-/* Inserts items with keys from `first` on, over a stream of its own. */
+/* Inserts items with keys from `first` on, over a new stream. */
 void rp_test_insert_items(rp_test_client *client, const char *table, uint64_t first,
                           size_t count, size_t bytes);
 

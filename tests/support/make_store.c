@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writes a golden store: make_store <directory> [moved]. What it writes was kept when the
- * format was made (tests/data/stores/v1, v1_moved) and is read by
- * tests/unit/durable/test_golden.c from then on; it is not written again. It prints the digests
- * that the test has.
+/* Writes a golden store: make_store <directory> [moved]. The stores of the first version of the
+ * format are in tests/data/stores/v1 and v1_moved, and are never written again;
+ * tests/unit/durable/test_golden.c reads them. The program prints the digests that the test
+ * expects.
  *
- * Two checkpoints, and a journal behind the second: tables with every kind of state, chunks
- * that items share, of several codecs, strings, squeezed columns, a signature, free slots.
- * "moved": another two, between which most goes and the rest is moved, and a journal. */
+ * A store has two checkpoints, and a journal after the second: tables with every kind of state,
+ * chunks that items share, several codecs, strings, squeezed columns, a signature, free slots.
+ * With "moved", most items are deleted between the checkpoints and the other chunks are moved.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,7 +55,7 @@ static rp_chunk *make_chunk(uint64_t key)
     return chunk;
 }
 
-/* An item over two chunks: three rows of numbers, one string by itself. */
+/* Inserts an item over two chunks: three rows of numbers, and one squeezed string. */
 static void put(rp_table *t, uint64_t key, double priority, rp_chunk *a, rp_chunk *b)
 {
     rp_slice numbers[2] = {{a, 0, 2, 2}, {b, 0, 0, 1}}, text = {b, 1, 3, 1};
@@ -122,7 +123,8 @@ static void work(rp_table **tables, rp_rng *rng, uint64_t first, uint64_t count)
     rp_chunk_unref(before);
 }
 
-/* Only what was put last stays, and two chunks of the beginning, in new places. */
+/* Keeps only the items that were inserted last, and two of the first chunks, which are moved.
+ */
 static void move(rp_table **tables, rp_durable *durable, rp_chunk *a, rp_chunk *b)
 {
     rp_error err;
@@ -145,7 +147,7 @@ int main(int argc, char **argv)
     static const char *const names[TABLES] = {"prioritized", "uniform", "queue", "heap"};
     int64_t clock = 1000000;
     rp_store_options store_options = {.seed = 42, .wall_ns = wall_ns, .wall_ctx = &clock};
-    /* Few syncs: each fills a sector. */
+    /* Few syncs, since each fills a sector. */
     rp_durable_options options = {.mode = RP_DURABLE_INTERVAL,
                                   .interval_ns = INT64_C(60000000000),
                                   .period_ns = RP_FOREVER,

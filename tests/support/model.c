@@ -8,7 +8,7 @@
 
 #define NOBODY UINT32_MAX
 
-/* The model itself is wrong. */
+/* Aborts: the model itself has a bug. */
 static void give_up(const char *what)
 {
     (void)fprintf(stderr, "model: %s\n", what);
@@ -28,14 +28,14 @@ static size_t place_of(const uint32_t *array, size_t count, uint32_t slot)
     return 0;
 }
 
-/* The last moves into the hole. */
+/* Removes a slot; the last slot takes its place. */
 static void take_out(uint32_t *array, size_t *count, uint32_t slot)
 {
     size_t at = place_of(array, *count, slot);
     array[at] = array[--*count];
 }
 
-/* The later ones move up. */
+/* Removes a slot; the later slots move up. */
 static void close_gap(uint32_t *array, size_t *count, uint32_t slot)
 {
     size_t at = place_of(array, *count, slot);
@@ -105,7 +105,7 @@ static size_t pick_uniform(uint32_t *array, size_t size, rp_rng *rng, size_t cou
     return count;
 }
 
-/* The best of those that are not taken yet. */
+/* Returns the best slot that is not taken yet. */
 static uint32_t first_of_heap(const rp_model_selector *s, const bool *taken)
 {
     uint32_t best = NOBODY;
@@ -293,7 +293,7 @@ static void drop_chunks(rp_model *m, uint32_t trajectory)
     }
 }
 
-/* The end of a call: what it removed is free now. */
+/* Frees the slots that a call has removed, at its end. */
 static void bury(rp_model *m)
 {
     for (size_t i = 0; i < m->dead_count; i++) m->free[m->free_count++] = m->dead[i];
@@ -401,7 +401,7 @@ static size_t sample_distinct(rp_model *m, const rp_sample_options *o, rp_sample
     return allowed;
 }
 
-/* (size * probability)^-beta over the largest of the batch. */
+/* Sets the weights: (size * probability)^-beta, divided by the largest of the batch. */
 static void weigh(rp_sample *samples, size_t count, double beta)
 {
     double largest = 0;

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a table should do, slowly: plain arrays and linear scans, written from the description
- * of Reverb's tables and of ours, not from the code.
+/* A model of a table, with arrays and linear scans. It is written from the documentation of
+ * Reverb's tables and ours, not from the code.
  *
- * What is random follows the documented use of the generator:
+ * Random choices follow the documented use of the generator:
  *
- *   uniform      place rp_rng_below(n) of an array; insert appends, remove moves the last into
- * the hole;
- *                of a distinct draw those picked gather at the end, by exchange
- *   prioritized  position rp_rng_unit() * total over the weights in order of slots; if all are
- * 0,
- *                uniform over those of weight 0; distinct draws come in rounds, each of as many positions
- *                as are still wanted, at most 256, in which what was drawn before is skipped
+ *   uniform      index rp_rng_below(n) of an array. An insert appends; a removal moves the last
+ *                into the gap. In a distinct draw, picked slots are swapped to the end.
+ *   prioritized  position rp_rng_unit() * total over the weights in order of slots. If all
+ *                weights are 0, uniform over the slots. Distinct draws are made in rounds of as
+ *                many positions as are still wanted, at most 256; slots that were drawn before
+ *                are skipped.
  *
- * Slots are reused last freed first; those that a call frees are free after it (an insert:
- * after each 256 items), in order of removal. Only calls that do not wait are modelled. */
+ * The slot that was freed last is reused first. The slots that a call frees are free after it
+ * (for an insert, after each 256 items), in order of removal. Only calls that do not wait are
+ * modelled. */
 #ifndef RP_TEST_MODEL_H
 #define RP_TEST_MODEL_H
 
@@ -22,7 +22,7 @@
 
 enum { RP_MODEL_SLOTS = 2048, RP_MODEL_CHUNKS = 24, RP_MODEL_TRAJECTORIES = 32 };
 
-/* The data that items may have: what each trajectory is made of. */
+/* The trajectories that items may have, and their chunks. */
 typedef struct rp_model_data {
     rp_trajectory *trajectories[RP_MODEL_TRAJECTORIES];
     uint32_t chunk_counts[RP_MODEL_TRAJECTORIES];
@@ -33,14 +33,14 @@ typedef struct rp_model_data {
 
 typedef struct rp_model_selector {
     rp_selector_options options;
-    uint32_t order[RP_MODEL_SLOTS]; /* fifo, lifo: by age; uniform, heaps: no holes */
+    uint32_t order[RP_MODEL_SLOTS]; /* fifo, lifo: by age; uniform, heaps: dense */
     size_t count;
-    uint32_t zeros[RP_MODEL_SLOTS]; /* prioritized: slots of weight 0, no holes */
+    uint32_t zeros[RP_MODEL_SLOTS]; /* prioritized: slots of weight 0, dense */
     size_t zero_count;
-    double values[RP_MODEL_SLOTS]; /* by slot: weight, or priority; 0 if not there */
+    double values[RP_MODEL_SLOTS]; /* by slot: weight, or priority; 0 if the slot is free */
     uint64_t turns[RP_MODEL_SLOTS];
     uint64_t next_turn;
-    size_t used; /* slots below this may be there */
+    size_t used; /* all slots in use are below this */
 } rp_model_selector;
 
 typedef struct rp_model_item {
@@ -81,7 +81,7 @@ void rp_model_init(rp_model *m, const rp_table_options *options, const rp_model_
 bool rp_model_can_insert(const rp_model *m, int64_t n);
 bool rp_model_can_sample(const rp_model *m, int64_t n);
 
-/* As the calls of reprise/table.h do with rp_wait_none(). */
+/* Do what the calls of reprise/table.h do with rp_wait_none(). */
 rp_status rp_model_try_insert(rp_model *m, const rp_model_insert *items, size_t count,
                               int64_t wall_ns, size_t *inserted);
 rp_status rp_model_try_sample(rp_model *m, const rp_sample_options *options, rp_sample *out,
@@ -92,7 +92,7 @@ size_t rp_model_peek(const rp_model *m, const uint64_t *keys, size_t count, rp_s
 size_t rp_model_trim(rp_model *m);
 void rp_model_reset(rp_model *m);
 
-/* Fills in what the model knows of it. */
+/* Fills in the fields that the model has. */
 void rp_model_info(const rp_model *m, rp_table_info *out);
 
 #endif

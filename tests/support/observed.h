@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A server to look at: its description, metrics for two loops, and a store in which nothing is
- * as nice as it should be. */
+/* The data for pages about a server: its description, metrics of two loops, and a store with
+ * unusual tables. */
 #ifndef RP_TEST_OBSERVED_H
 #define RP_TEST_OBSERVED_H
 
@@ -40,8 +40,8 @@ static inline rp_server_view rp_test_server_view(rp_metrics *metrics, rp_store *
     };
 }
 
-/* Three tables: 'replay' with items, 'empty' with a sample that waits, and one with a bad name.
- */
+/* Makes three tables: 'replay' with items, 'empty' with a sample that waits, and one whose name
+ * must be escaped. */
 static inline void rp_test_observed_init(rp_test_observed *o)
 {
     static const rp_spec columns[] = {{"obs", RP_FLOAT32, {2, {-1, 84}}},

@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An allocator for tests: it fails when asked to, and counts what is alive.
+/* An allocator for tests. It fails when the test says so, and counts the blocks in use.
  *
- *   rp_test_oom o = RP_TEST_OOM_INIT(3);            // the fourth allocation fails, and all
- * after it
+ *   rp_test_oom o = RP_TEST_OOM_INIT(3);    // the fourth and later allocations fail
  *   rp_allocator a = rp_test_oom_allocator(&o);
  *   ... call with &a ...
  *   assert_int_equal(o.live, 0);
  *
- * Growing or shrinking a block counts as an allocation, since it may fail like one. Every block
- * carries its size in front, so that a wrong size given back is caught at once (the counts
- * would drift otherwise), and every new byte is filled with a pattern, so that nobody leans on
- * zeroes. Safe from any thread. */
+ * Growing or shrinking a block counts as an allocation, since it may fail like one. Each block
+ * has its size in front, so that a wrong size at free is found at once. New bytes are filled
+ * with a pattern, so that code does not rely on zeroes. Safe from any thread. */
 #ifndef RP_TEST_OOM_H
 #define RP_TEST_OOM_H
 
@@ -21,13 +19,13 @@
 
 #include "reprise/alloc.h"
 
-/* Room for this many allocations is room for all. */
+/* With this number, all allocations succeed. */
 #define RP_TEST_OOM_UNLIMITED SIZE_MAX
 
 typedef struct rp_test_oom {
     atomic_size_t left;       /* allocations that still succeed */
-    atomic_size_t live;       /* blocks alive */
-    atomic_size_t live_bytes; /* and their bytes */
+    atomic_size_t live;       /* blocks in use */
+    atomic_size_t live_bytes; /* bytes of the blocks in use */
     atomic_size_t peak_bytes; /* the most live_bytes has been; exact with one thread */
     atomic_size_t total;      /* allocations that succeeded */
     atomic_size_t failed;     /* allocations that were refused */
@@ -96,14 +94,14 @@ static inline void *rp_test_oom_resize(void *ctx, void *ptr, size_t old_size, si
     memset(block + 1, 0xa5, new_size);
     atomic_fetch_add(&o->live, 1);
     rp_test_oom_grow(o, new_size);
-    if (head != NULL) { /* always moved, so that a stale pointer shows */
+    if (head != NULL) { /* always moves, so that use of a stale pointer is found */
         memcpy(block + 1, ptr, old_size < new_size ? old_size : new_size);
         rp_test_oom_free(o, head);
     }
     return block + 1;
 }
 
-/* Borrows `o`, which must outlive the allocator and all that came from it. */
+/* Borrows `o`, which must outlive the allocator and all blocks from it. */
 static inline rp_allocator rp_test_oom_allocator(rp_test_oom *o)
 {
     return (rp_allocator){rp_test_oom_resize, o};

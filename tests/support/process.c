@@ -16,7 +16,7 @@ enum { MAX_PROCESSES = 64, WAIT_MS = 30000, LOG_BYTES = 8192 };
 
 extern char **environ;
 static pid_t alive[MAX_PROCESSES];
-static pid_t owner; /* who starts them: not a child of ours */
+static pid_t owner; /* the process that starts them, not a child of it */
 
 static void kill_all(void)
 {
@@ -107,7 +107,7 @@ void rp_test_process_start(rp_test_process *p)
     assert_true(p->port > 0);
 }
 
-/* Ends it; what waitpid() says of it. */
+/* Ends the process with a signal. Returns the status of waitpid(). */
 static int end(rp_test_process *p, int signal)
 {
     int status = 0;

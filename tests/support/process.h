@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `reprise serve` as a process of its own, on a port of loopback and on a Unix socket.
+/* Runs `reprise serve` as a process, on a port of loopback and on a Unix socket.
  *
  *   rp_test_process p = {.program = RP_TEST_REPRISE};
  *   rp_test_process_start(&p);
  *   ...
  *   rp_test_process_kill(&p);        // SIGKILL
- *   rp_test_process_start(&p);       // where it was, empty
- *   rp_test_process_stop(&p);        // in order: it must end well
- *   rp_test_process_forget(&p);      // its folder
+ *   rp_test_process_start(&p);       // at the same addresses, empty
+ *   rp_test_process_stop(&p);        // SIGTERM: it must end with status 0
+ *   rp_test_process_forget(&p);      // removes its folder
  *
- * What is still alive when the test ends is killed. */
+ * A process that still runs when the test ends is killed. */
 #ifndef RP_TEST_PROCESS_H
 #define RP_TEST_PROCESS_H
 
@@ -24,10 +24,10 @@ typedef struct rp_test_process {
     pid_t pid;                                  /* 0: does not run */
     int port;                                   /* 0 before the first start */
     char folder[64], path[96];                  /* of the socket */
-    char log[96];                               /* what it says goes there */
+    char log[96];                               /* file of its output */
 } rp_test_process;
 
-/* Returns once it serves. */
+/* Starts the process, and returns once it serves. */
 void rp_test_process_start(rp_test_process *p);
 void rp_test_process_kill(rp_test_process *p);
 void rp_test_process_stop(rp_test_process *p);

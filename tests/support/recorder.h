@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A log of tables that keeps copies of all it is told, to make it again elsewhere.
+/* A log of tables that keeps copies of all log records, to redo them on another table.
  *
- * A chunk cannot be in two stores, so trajectories are kept by their number in a pool; the
- * tables that a record is replayed on have a pool of their own with the same contents. */
+ * A chunk cannot be in two stores. So trajectories are kept by their index in a pool, and the
+ * other store has its own pool with the same contents. */
 #ifndef RP_TEST_RECORDER_H
 #define RP_TEST_RECORDER_H
 
@@ -11,27 +11,27 @@
 typedef struct rp_test_told {
     const rp_table *table;
     rp_log_record change; /* its arrays are copies */
-    size_t *pool_index;   /* of the trajectories of an insert; SIZE_MAX: none */
+    size_t *pool_index;   /* indices of the trajectories of an insert; SIZE_MAX: none */
 } rp_test_told;
 
 typedef struct rp_test_recorder {
-    rp_table_log log; /* first: the calls get this */
+    rp_table_log log; /* first: the callbacks get a pointer to it */
     rp_trajectory *const *pool;
     size_t pool_count;
     rp_mutex mu;
     rp_test_told *told;
     size_t count, capacity;
-    size_t prepared;                       /* calls */
-    size_t waits;                          /* calls */
-    uint64_t waited;                       /* for this number, last */
-    rp_status prepare_status, wait_status; /* what they answer */
-    atomic_bool behind;                    /* what is_behind answers */
+    size_t prepared;                       /* calls of prepare */
+    size_t waits;                          /* calls of wait */
+    uint64_t waited;                       /* the number of the last wait */
+    rp_status prepare_status, wait_status; /* what prepare and wait return */
+    atomic_bool behind;                    /* what is_behind returns */
 } rp_test_recorder;
 
 void rp_test_recorder_init(rp_test_recorder *r, rp_trajectory *const *pool, size_t pool_count);
 void rp_test_recorder_deinit(rp_test_recorder *r);
 
-/* Makes what `from` was told, in order, on `to`, with trajectories from `pool`. */
+/* Redoes the log records of `from`, in order, on `to`, with trajectories of `pool`. */
 rp_status rp_test_recorder_replay(const rp_test_recorder *r, const rp_table *from, rp_table *to,
                                   rp_trajectory *const *pool, rp_error *err);
 

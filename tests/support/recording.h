@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The recorded conversations of tests/data/wire, line by line. */
+/* Reads the recorded conversations in tests/data/wire, line by line. */
 #ifndef RP_TEST_RECORDING_H
 #define RP_TEST_RECORDING_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Segments over a simulated disk, and chunks whose bytes are known, for tests. */
+/* Segments on a simulated disk, and chunks whose bytes are known, for tests. */
 #ifndef RP_TEST_SEGMENTS_RIG_H
 #define RP_TEST_SEGMENTS_RIG_H
 
@@ -49,7 +49,7 @@ static inline void rp_rig_close(rp_rig *rig)
     rp_sim_free(rig->disk);
 }
 
-/* A chunk whose message has at least `bytes` bytes, all of them made from `key`. */
+/* Makes a chunk whose message has at least `bytes` bytes, which follow from `key`. */
 static inline rp_status rp_rig_try_chunk(const rp_allocator *alloc, uint64_t key, size_t bytes,
                                          rp_chunk **out)
 {
@@ -64,7 +64,7 @@ static inline rp_chunk *rp_rig_chunk(uint64_t key, size_t bytes)
     return chunk;
 }
 
-/* True if the place has the bytes of the chunk. */
+/* Reads the chunk at `location` and compares it with `chunk`. */
 static inline rp_status rp_rig_compare(rp_segments *s, const rp_disk_location *location,
                                        const rp_chunk *chunk, rp_error *err)
 {

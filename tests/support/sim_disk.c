@@ -169,7 +169,7 @@ static void node_copy_lost(rp_sim_node *to, const rp_sim_node *from)
     to->lost_count = from->lost_count;
 }
 
-/* The node's copy on the disk that is being made; the first time it is filled. */
+/* Returns the copy of a node on the new disk. Makes it at the first call. */
 static rp_sim_node *twin_of(rp_sim_node *n)
 {
     if (n->twin != NULL) return n->twin;
@@ -216,7 +216,7 @@ size_t rp_sim_open_handles(rp_sim *disk)
     return handles;
 }
 
-/* True for the pending changes that reach the disk. */
+/* Sets `taken` to true for the pending changes that reach the disk. */
 static void choose_changes(const rp_sim *disk, rp_sim_variant variant, rp_rng *rng, bool *taken)
 {
     rp_sim_kind kind = variant == RP_SIM_LOST_RENAME ? RP_SIM_RENAMED : RP_SIM_CREATED;
@@ -228,20 +228,20 @@ static void choose_changes(const rp_sim *disk, rp_sim_variant variant, rp_rng *r
     }
     if (variant == RP_SIM_NONE || variant == RP_SIM_ALL) return;
     if (variant != RP_SIM_LOST_RENAME && variant != RP_SIM_LOST_ENTRY) {
-        if (rp_rng_below(rng, 4) > 0) return; /* names are not what this variant is about */
+        if (rp_rng_below(rng, 4) > 0) return; /* this variant is not about names */
         for (size_t i = rp_rng_below(rng, count + 1); i < count; i++) taken[i] = false;
         return;
     }
     if (of_kind == 0) return;
-    lost = rp_rng_below(rng, of_kind); /* this one for certain */
+    lost = rp_rng_below(rng, of_kind); /* this change is always lost */
     for (size_t i = 0; i < count; i++) {
         if (disk->changes[i].kind != kind) continue;
         if (lost == 0 || rp_rng_below(rng, 3) == 0) taken[i] = false;
-        lost--; /* below 0 it wraps, and never comes back */
+        lost--; /* wraps below 0, and is then never 0 again */
     }
 }
 
-/* The file's copy after the cut. */
+/* Returns the copy of a file after the power cut. */
 static rp_sim_node *survivor_of(rp_sim_node *n, rp_sim_variant variant, rp_rng *rng)
 {
     rp_sim_image now = {0};

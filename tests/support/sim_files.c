@@ -17,13 +17,13 @@ typedef struct handle {
     char path[RP_SIM_PATH];
 } handle;
 
-/* What a call does, which decides how it can fail. */
+/* What a call does. It decides with which errors the call can fail. */
 enum { CHANGES = 1, OPENS = 2, MOVES_BYTES = 4 };
 
 static const struct {
     const char *text;
     rp_status status;
-    unsigned kinds; /* of calls that can fail so; 0: all */
+    unsigned kinds; /* the kinds of calls that can fail with this error; 0: all */
 } errors[RP_SIM_ERRORS] = {
     [RP_SIM_EIO] = {"Input/output error", RP_UNAVAILABLE, 0},
     [RP_SIM_ENOSPC] = {"No space left on device", RP_NO_RESOURCE, CHANGES},
@@ -33,7 +33,8 @@ static const struct {
     [RP_SIM_SHORT] = {"Short transfer", RP_UNAVAILABLE, MOVES_BYTES},
 };
 
-/* Begins a call: takes the lock, and keeps it; counts; tells; fails if that is its lot. */
+/* Begins a call: acquires the lock and keeps it, counts the call, and calls the hook. Returns
+ * an error if the call has to fail. */
 static rp_status begin(rp_sim *disk, const char *call, const char *path, unsigned kinds,
                        rp_error *err)
 {
@@ -55,7 +56,7 @@ static rp_status begin(rp_sim *disk, const char *call, const char *path, unsigne
     return rp_fail(err, st, "%s: %s: %s", path, call, errors[fault->error].text);
 }
 
-/* True if the call fails by its fault and not because there is no power. */
+/* True if the call fails because of the fault, not because of a power cut. */
 static bool is_fault(const rp_sim *disk)
 {
     return disk->cut == 0 || disk->calls < disk->cut;
@@ -132,7 +133,7 @@ static void sim_close(rp_file *base)
     free(file);
 }
 
-/* What is written is dirty again, by whole pages. */
+/* Marks the written pages as dirty again, if a failed sync had marked them clean. */
 static void unlose(rp_sim_node *n, uint64_t offset, uint64_t size)
 {
     for (uint64_t page = offset / RP_SIM_PAGE;
@@ -203,7 +204,7 @@ static rp_status sim_read_into(rp_file *base, uint64_t offset, const rp_read_par
     for (size_t i = 0; i < count; i++) total += rooms[i].size;
     if (st == RP_OK) {
         *got = read_rooms(file->node, offset, rooms, count, total);
-    } else if (total > 0) { /* some of it, and the rest of the buffer spoilt */
+    } else if (total > 0) { /* a part, and other bytes in the rest of the buffer */
         rp_rng rng = rng_of_fault(disk);
         for (size_t i = 0; i < count; i++)
             if (rooms[i].size > 0) memset(rooms[i].data, 0xee, rooms[i].size);
@@ -219,7 +220,7 @@ static rp_status sim_read(rp_file *base, uint64_t offset, void *data, size_t siz
     return sim_read_into(base, offset, &(rp_read_part){data, size}, 1, got, err);
 }
 
-/* Brings a page to the disk, unless it is held for clean. */
+/* Writes a page to the disk, unless a failed sync has marked it clean. */
 static void sync_page(rp_sim_node *n, size_t i)
 {
     if (i < n->lost_count && n->lost[i]) return;
@@ -232,7 +233,7 @@ static bool is_dirty(const rp_sim_node *n, size_t i)
     return i >= n->stored.count || n->stored.pages[i] != n->now.pages[i];
 }
 
-/* Some dirty pages are written, at least one is not; nobody will try again. */
+/* Writes some dirty pages, but at least one is not written and is marked clean. */
 static void lose_pages(rp_sim *disk, rp_sim_node *n)
 {
     rp_rng rng = rng_of_fault(disk);
@@ -321,7 +322,7 @@ static rp_status sim_allocate(rp_file *base, uint64_t size, rp_error *err)
     return st;
 }
 
-/* Not a numbered call: it touches no file. */
+/* This call is not numbered, since it uses no file. */
 static rp_status sim_space(rp_files *files, uint64_t *total, uint64_t *available, rp_error *err)
 {
     rp_sim *disk = disk_of(files);
@@ -349,7 +350,7 @@ static rp_status sim_rename(rp_files *files, const char *from, const char *to, r
         size_t length = rp_sim_parent_length(from);
         if (length == rp_sim_parent_length(to) && strncmp(from, to, length) == 0) {
             if (strcmp(from, to) != 0) rp_sim_change(disk, RP_SIM_RENAMED, from, to, n);
-        } else { /* each directory has its half of it */
+        } else { /* a change in each directory */
             rp_sim_change(disk, RP_SIM_CREATED, "", to, n);
             rp_sim_change(disk, RP_SIM_REMOVED, from, "", n);
         }

@@ -39,7 +39,7 @@ static void set_count(rp_sim_image *image, size_t count)
     image->count = count;
 }
 
-/* Page `i`, ours alone. */
+/* Returns page `i`; copies it first if it is shared. */
 static uint8_t *own(rp_sim_image *image, size_t i)
 {
     rp_sim_page *page = image->pages[i], *mine;
@@ -130,8 +130,8 @@ static const uint8_t *sector_of(const rp_sim_image *image, size_t sector)
     return page != NULL ? page->bytes + sector % RP_SIM_PAGE_SECTORS * RP_SIM_SECTOR : zeroes;
 }
 
-/* The first sector from `sector` on in which the two differ. SIZE_MAX: none. Pages that they
- * share need no look. */
+/* Returns the first sector from `sector` on in which the two images differ; SIZE_MAX if there
+ * is none. Pages that they share are not compared. */
 static size_t next_dirty(const rp_sim_image *stored, const rp_sim_image *now, size_t sector)
 {
     for (; sector < now->count * RP_SIM_PAGE_SECTORS; sector++) {
@@ -151,7 +151,7 @@ static void put_sector(rp_sim_image *image, size_t sector, const uint8_t *bytes,
            bytes, size);
 }
 
-/* Garbage where something was written, from byte `from` of the sector on. */
+/* Writes garbage over the bytes that were written, from byte `from` of the sector on. */
 static void put_garbage(rp_sim_image *to, const rp_sim_image *stored, const rp_sim_image *now,
                         size_t sector, size_t from, rp_rng *rng)
 {
@@ -167,7 +167,8 @@ static void put_garbage(rp_sim_image *to, const rp_sim_image *stored, const rp_s
     put_sector(to, sector, bytes, sizeof bytes);
 }
 
-/* How much of a sector is new: some of it, and not so much that nothing is missing. */
+/* Chooses how many bytes of a sector are new, so that at least one changed byte is and at least
+ * one is not. */
 static size_t tear(const uint8_t *stored, const uint8_t *now, rp_rng *rng)
 {
     size_t last = RP_SIM_SECTOR - 1;
@@ -176,8 +177,8 @@ static size_t tear(const uint8_t *stored, const uint8_t *now, rp_rng *rng)
     return last > 0 ? 1 + rp_rng_below(rng, last) : 0;
 }
 
-/* Sectors up to a random one are new; that one is torn or, like those after it, garbage.
- * Returns where it is. */
+/* Writes the sectors before a random one. That one is torn; or it and those after it are
+ * garbage. Returns its number. */
 static size_t damage_from(rp_sim_image *to, const rp_sim_image *stored, const rp_sim_image *now,
                           bool torn, rp_rng *rng)
 {
@@ -205,7 +206,7 @@ static size_t damage_from(rp_sim_image *to, const rp_sim_image *stored, const rp
     return sector;
 }
 
-/* Whole sectors were put: behind the end there may be something. */
+/* Zeroes the bytes after the end of the file, since whole sectors were written. */
 static void end_with_zeroes(rp_sim_image *image)
 {
     size_t in_page = (size_t)(image->size % RP_SIM_PAGE);
@@ -246,7 +247,7 @@ void rp_sim_image_after(rp_sim_image *to, const rp_sim_image *stored, const rp_s
                     put_sector(to, sector, sector_of(now, sector), RP_SIM_SECTOR);
         } else {
             sector = damage_from(to, stored, now, variant == RP_SIM_TORN, rng);
-            /* The size may have come as far as the data, or to the end. */
+            /* The size may cover the data that was written, or the whole file. */
             if (variant == RP_SIM_TORN && sector != SIZE_MAX && size > stored->size &&
                 rp_rng_below(rng, 2) == 0) {
                 uint64_t end = (uint64_t)(sector + 1) * RP_SIM_SECTOR;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The inside of sim_files.h: nodes and their names (sim_disk.c), and the calls on them
+/* Private to sim_files.h: nodes and their names (sim_disk.c), and the calls on them
  * (sim_files.c).
  *
- * `stored` plus the pending changes, in their order, are `now`. A node is counted by the
- * entries, changes and handles that refer to it. */
+ * `stored` with the pending changes applied in order is `now`. A node has a reference for each
+ * entry, change and handle that refers to it. */
 #ifndef RP_TEST_SIM_INSIDE_H
 #define RP_TEST_SIM_INSIDE_H
 
@@ -19,9 +19,9 @@ typedef struct rp_sim_node {
     size_t refs;
     bool directory;
     rp_sim_image now, stored;
-    bool *lost; /* pages that a failed sync holds for clean; NULL: none */
+    bool *lost; /* pages that a failed sync has marked clean; NULL: none */
     size_t lost_count;
-    struct rp_sim_node *twin; /* while a disk is copied */
+    struct rp_sim_node *twin; /* its copy, while a disk is copied */
 } rp_sim_node;
 
 typedef struct rp_sim_entry {
@@ -73,18 +73,18 @@ static inline void rp_sim_set_path(char to[RP_SIM_PATH], const char *path)
 void rp_sim_lock(rp_sim *disk);
 void rp_sim_unlock(rp_sim *disk);
 
-/* Counted by nobody yet. */
+/* Makes a node without references. */
 rp_sim_node *rp_sim_node_new(bool directory);
 void rp_sim_node_unref(rp_sim_node *n);
 
-/* NULL: no such name. */
+/* Returns the entry of that name; NULL if there is none. */
 rp_sim_entry *rp_sim_find(const rp_sim_names *list, const char *path);
 void rp_sim_names_apply(rp_sim_names *list, const rp_sim_change_of_name *c);
-/* Changes the names of a disk, and notes it as pending. */
+/* Changes the names of a disk, and adds a pending change. */
 void rp_sim_change(rp_sim *disk, rp_sim_kind kind, const char *from, const char *to,
                    rp_sim_node *n);
 
-/* The length of the path of the directory that it is in. */
+/* Returns the length of the path of its directory. */
 size_t rp_sim_parent_length(const char *path);
 bool rp_sim_is_in(const char *path, const char *directory);
 bool rp_sim_has_directory(const rp_sim_names *list, const char *path);

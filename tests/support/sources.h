@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sources that a test drives by hand: what is wanted is counted, and given when the test says
- * so. The test's thread is the source's thread. */
+/* Sources that a test controls: they count the samples that a sampler wants, and deliver them
+ * when the test calls rp_test_give(). The test's thread is the source's thread. */
 #ifndef RP_TEST_SOURCES_H
 #define RP_TEST_SOURCES_H
 
@@ -17,7 +17,7 @@ typedef struct rp_test_source {
     rp_source_events events;
     rp_source_options options;
     size_t shard;
-    pthread_mutex_t mu; /* the next three */
+    pthread_mutex_t mu; /* guards the next three */
     size_t wanted, most_wanted;
     bool closed;
     uint64_t given; /* samples so far: the next has the key 1000000 * number + given */
@@ -31,13 +31,13 @@ typedef struct rp_test_source {
 typedef struct rp_test_sources {
     rp_test_source all[RP_TEST_MAX_SOURCES];
     size_t count;
-    size_t fail_at;               /* opening this one fails; SIZE_MAX: none */
-    rp_trajectory *trajectory;    /* of every sample, */
-    rp_trajectory **trajectories; /* or of the n-th that a source gives, if not NULL */
-    size_t trajectory_count;      /* and then from the first again */
-    rp_shard_state states[RP_TEST_MAX_SOURCES]; /* what a weighing says; guarded by mu */
+    size_t fail_at;               /* opening this source fails; SIZE_MAX: none */
+    rp_trajectory *trajectory;    /* of every sample; or, */
+    rp_trajectory **trajectories; /* if not NULL, those of a source's samples in turn */
+    size_t trajectory_count;      /* number of `trajectories` */
+    rp_shard_state states[RP_TEST_MAX_SOURCES]; /* the results of weighing; guarded by mu */
     rp_status weigh_status;
-    size_t weighed; /* calls */
+    size_t weighed; /* calls that weighed the sources */
     size_t shard_count;
     pthread_mutex_t mu;
 } rp_test_sources;
@@ -162,7 +162,7 @@ static inline size_t rp_test_wanted(rp_test_source *t)
     return wanted;
 }
 
-/* Gives up to `count` of what is wanted; returns how many. */
+/* Delivers up to `count` of the samples that are wanted. Returns their number. */
 static inline size_t rp_test_give(rp_test_sources *s, size_t index, size_t count)
 {
     rp_test_source *t = &s->all[index];
@@ -190,7 +190,7 @@ static inline size_t rp_test_give(rp_test_sources *s, size_t index, size_t count
     return count;
 }
 
-/* Forgets the wish and says why. */
+/* Ends the request of a source with a status. */
 static inline void rp_test_end(rp_test_sources *s, size_t index, rp_status status,
                                const char *text)
 {
@@ -211,7 +211,7 @@ static inline void rp_test_reach(rp_test_sources *s, size_t index, bool reached)
     t->events.on_reach(t->events.user, reached, reached ? "" : "no route");
 }
 
-/* Waits until `count` threads stand in line. */
+/* Waits until `count` threads wait for the sampler. */
 static inline void rp_test_await_line(rp_sampler *sampler, size_t count)
 {
     for (int i = 0; i < 100000; i++) {

@@ -287,7 +287,7 @@ rp_source_events rp_test_drawn_events(rp_test_drawn *drawn)
     return (rp_source_events){on_samples, on_end, on_reach, drawn};
 }
 
-/* Waits for at least so much of everything. */
+/* Waits until all counts are at least these. */
 static bool await(rp_test_drawn *d, size_t count, size_t ends, size_t lost, size_t found)
 {
     struct timespec end = wait_end();

@@ -9,8 +9,8 @@
 
 #include "util/printable.h"
 
-/* strspn() that stops at the first other character: that of the address sanitizer reads the
- * whole text first. */
+/* strspn() that stops at the first other character. The one of the address sanitizer first
+ * reads the whole text. */
 static size_t span(const char *text, const char *accepted)
 {
     size_t n = 0;
@@ -26,14 +26,16 @@ static const char *json_blanks(const char *at)
     return at + span(at, " \t\r\n");
 }
 
-/* All of these return where they stopped; with a mistake, where that is. */
+/* All of these functions return where they stopped, and set `*mistake` to the position of an
+ * error. */
 static const char *json_fail(const char *at, const char **mistake)
 {
     if (*mistake == NULL) *mistake = at;
     return at;
 }
 
-/* The bytes of the character at `at`: 0 if there is none, or it does not show as itself. */
+/* Returns the number of bytes of the character at `at`; 0 if there is none, or if it is not
+ * printable. */
 static size_t character_bytes(const char *at)
 {
     char spelling[RP_SPELT_BYTES];
@@ -159,14 +161,14 @@ const char *rp_test_json_mistake(const char *text, size_t size)
 enum { MOST_LINES = 65536, NAME_BYTES = 128 };
 
 typedef struct scrape {
-    const char *series[MOST_LINES]; /* where each begins */
+    const char *series[MOST_LINES]; /* the start of each */
     size_t series_bytes[MOST_LINES];
     size_t count;
     char families[512][NAME_BYTES];
     size_t family_count;
-    char family[NAME_BYTES], type[NAME_BYTES]; /* the one that is open */
+    char family[NAME_BYTES], type[NAME_BYTES]; /* the current family */
     bool typed;
-    double last_bucket; /* of the histogram that is open; -1: none */
+    double last_bucket; /* of the current histogram; -1: none */
     bool last_was_inf;
 } scrape;
 
@@ -257,7 +259,7 @@ static const char *check_histogram(scrape *s, const char *suffix, const char *le
 {
     if (strcmp(suffix, "_bucket") == 0) {
         if (*le == '\0') return "a bucket without le";
-        if (s->last_was_inf || s->last_bucket < 0) s->last_bucket = 0; /* another one begins */
+        if (s->last_was_inf || s->last_bucket < 0) s->last_bucket = 0; /* a new series */
         if (number < s->last_bucket) return "buckets must not fall";
         s->last_bucket = number;
         s->last_was_inf = strcmp(le, "+Inf") == 0;

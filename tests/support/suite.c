@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The program around the tests of a module.
+/* The main program of the tests of a module.
  *
  *     test_unit_table alter       runs tests/unit/table/test_alter.c
  *     test_unit_table             lists the names

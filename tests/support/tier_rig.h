@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A store with a disk tier over a simulated disk, or the system's, and items that can be told
- * by their bytes. */
+/* A store with a disk tier on a simulated disk, or on the system's, and items whose bytes
+ * follow from their keys. */
 #ifndef RP_TEST_TIER_RIG_H
 #define RP_TEST_TIER_RIG_H
 
@@ -20,7 +20,7 @@ typedef struct rp_tier_rig {
     rp_sim *disk;
     rp_files *files;
     rp_segments *segments;
-    rp_tier *tier; /* NULL: without */
+    rp_tier *tier; /* NULL: none */
     rp_table *table;
     atomic_int troubles, recoveries;
 } rp_tier_rig;
@@ -67,16 +67,20 @@ static inline void rp_tier_rig_deinit(rp_tier_rig *rig)
     rp_sim_free(rig->disk);
 }
 
-/* The bytes of the item with this key: noise that the key decides. */
+/* Writes the bytes of the item with this key: noise with the key as its seed. */
 static inline void rp_tier_rig_fill(uint64_t key, uint8_t *data, size_t size)
 {
     rp_rng rng;
 
     rp_rng_init(&rng, key);
-    for (size_t i = 0; i < size; i++) data[i] = (uint8_t)(rp_rng_next(&rng) >> 56);
+    for (size_t i = 0; i < size; i += sizeof(uint64_t)) {
+        uint64_t word = rp_rng_next(&rng);
+
+        memcpy(data + i, &word, size - i < sizeof word ? size - i : sizeof word);
+    }
 }
 
-/* A chunk of two rows of `row` bytes. Returns owned. */
+/* Makes a chunk of two rows of `row` bytes. Returns owned. */
 static inline rp_chunk *rp_tier_rig_chunk(const rp_allocator *alloc, uint64_t key, size_t row)
 {
     rp_spec spec = {"x", RP_UINT8, {.rank = 1, .dims = {(int64_t)row}}};
@@ -99,7 +103,7 @@ static inline rp_chunk *rp_tier_rig_chunk(const rp_allocator *alloc, uint64_t ke
     return chunk;
 }
 
-/* A trajectory of all rows of chunks, column by column; the references are taken over. */
+/* Makes a trajectory with a column for all rows of each chunk. Takes the references. */
 static inline rp_trajectory *rp_tier_rig_join(const rp_allocator *alloc, rp_chunk **chunks,
                                               size_t count)
 {
@@ -135,7 +139,7 @@ static inline rp_status rp_tier_rig_put(rp_tier_rig *rig, uint64_t key, size_t r
     return st;
 }
 
-/* The trajectory has the bytes of the chunks with these keys. */
+/* Checks that the trajectory has the bytes of the chunks with these keys. */
 static inline void rp_tier_rig_assert(const rp_trajectory *trajectory, const uint64_t *keys,
                                       size_t count, size_t row)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A store with a table or two, and items whose every value is known: step s of an episode holds
+/* A store with tables, and items whose values follow from their steps. Step s of an episode has
  *
  *   column 0 'obs'      int32[3]    100 s, 100 s + 1, 100 s + 2
  *   column 1 'action'   float64     s + 0.5
@@ -14,14 +14,14 @@
 #include "table/spill.h"
 
 typedef struct rp_test_rig {
-    rp_test_oom oom; /* what the store and its items have allocated */
+    rp_test_oom oom; /* counts what the store and its items allocate */
     rp_allocator alloc;
     rp_store *store;
     rp_table *a, *b;
     rp_decoder *decoder;
     uint64_t next_key;
     uint64_t episode;
-    int64_t steps; /* of the episode so far */
+    int64_t steps; /* steps of the episode so far */
     rp_error err;
 } rp_test_rig;
 
@@ -36,7 +36,7 @@ static inline const rp_spec *rp_test_columns(void)
     return columns;
 }
 
-/* A table that takes everything: uniform, oldest out first. */
+/* Returns options of a table whose calls never wait: uniform, evicts the oldest. */
 static inline rp_table_options rp_test_open_table(const char *name)
 {
     return (rp_table_options){.name = name,
@@ -46,7 +46,7 @@ static inline rp_table_options rp_test_open_table(const char *name)
                               .max_size = 1 << 20};
 }
 
-/* A store without tables. */
+/* Makes a store without tables. */
 static inline void rp_test_rig_open(rp_test_rig *r, const rp_store_options *options)
 {
     rp_store_options o = options != NULL ? *options : (rp_store_options){0};
@@ -59,7 +59,7 @@ static inline void rp_test_rig_open(rp_test_rig *r, const rp_store_options *opti
     assert_ok(rp_decoder_new(rp_allocator_default(), 1 << 20, &r->decoder));
 }
 
-/* Frees everything; nothing may be left. */
+/* Frees the store. Fails if memory was not freed. */
 static inline void rp_test_rig_deinit(rp_test_rig *r)
 {
     rp_store_free(r->store);
@@ -68,7 +68,7 @@ static inline void rp_test_rig_deinit(rp_test_rig *r)
     assert_int_equal(r->oom.live_bytes, 0);
 }
 
-/* A chunk of one row of one column, in the allocator of the rig. Returns owned. */
+/* Makes a chunk of one row of one column, with the allocator of the fixture. Returns owned. */
 static inline rp_chunk *rp_test_step_chunk(rp_test_rig *r, size_t column, const void *row)
 {
     rp_chunk_origin origin = {++r->next_key, r->episode, (int32_t)r->steps - 1,
@@ -85,8 +85,7 @@ static inline rp_chunk *rp_test_step_chunk(rp_test_rig *r, size_t column, const 
     return chunk;
 }
 
-/* Inserts an item of the latest step, which must be there: rp_test_append(). Returns its key.
- */
+/* Inserts an item of the latest step, after rp_test_append(). Returns its key. */
 static inline uint64_t rp_test_put_latest(rp_test_rig *r, const char *table, double priority)
 {
     int32_t s = (int32_t)r->steps - 1, obs[] = {100 * s, 100 * s + 1, 100 * s + 2};
@@ -107,7 +106,7 @@ static inline uint64_t rp_test_put_latest(rp_test_rig *r, const char *table, dou
     return item.key;
 }
 
-/* Goes on by so many steps. */
+/* Appends `count` steps. */
 static inline void rp_test_append(rp_test_rig *r, int count)
 {
     r->steps += count;
@@ -119,7 +118,7 @@ static inline void rp_test_end_episode(rp_test_rig *r)
     r->steps = 0;
 }
 
-/* The item's trajectory, which must be in the table. Returns a reference. */
+/* Returns a reference to the trajectory of an item, which must be in the table. */
 static inline rp_trajectory *rp_test_peek(rp_test_rig *r, rp_table *table, uint64_t key)
 {
     rp_sample sample;
@@ -140,7 +139,7 @@ static inline bool rp_test_has(rp_test_rig *r, rp_table *table, uint64_t key)
     return found == 1;
 }
 
-/* Column `column` of a trajectory holds the 'obs' of steps start, start + stride, ... */
+/* Checks that a column of a trajectory has the 'obs' of steps start, start + stride, ... */
 static inline void rp_test_expect_obs(rp_test_rig *r, const rp_trajectory *t, size_t column,
                                       int64_t start, int32_t count, int32_t stride)
 {
@@ -171,7 +170,7 @@ static inline void rp_test_expect_actions(rp_test_rig *r, const rp_trajectory *t
     free(got);
 }
 
-/* An item of rp_test_put_latest() is in the table and holds those steps. */
+/* Checks that an item of rp_test_put_latest() is in the table and has these steps. */
 static inline void rp_test_expect_item(rp_test_rig *r, rp_table *table, uint64_t key,
                                        int64_t start, int32_t count, int32_t stride)
 {

@@ -18,8 +18,7 @@
  * sent. So a client that releases nothing gets slower, but never stops.
  *
  * Invariants:
- *   S1  a stream has a fetch that waits in the table, or one that has arrived, or none, but not
- *       both;
+ *   S1  a stream has at most one fetch, which waits in the table or has arrived;
  *   S2  the samples of a fetch up to `written` have been written; given_bytes of their bytes
  *       were returned to `drawn`;
  *   S3  a fetch that waits in the table is counted in worker->outstanding.

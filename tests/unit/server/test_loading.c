@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A server whose store is not there yet: it listens, and says so. */
+/* A server whose store is still being loaded: it listens, and reports that it loads. */
 #include <stdio.h>
 
 #include "support/live_server.h"
@@ -68,9 +68,9 @@ static void the_pages_say_so_and_do_not_look_at_the_store(void **state)
     client = rp_test_live_connect(&live);
     assert_int_equal(get_page(client, "/healthz", text, sizeof text), 503);
     assert_string_equal(text, "loading\n");
-    rp_server_set_health(live.server, RP_HEALTH_LOADING, "replaying");
+    rp_server_set_health(live.server, RP_HEALTH_LOADING, "redoing");
     assert_int_equal(get_page(client, "/healthz", text, sizeof text), 503);
-    assert_string_equal(text, "loading: replaying\n");
+    assert_string_equal(text, "loading: redoing\n");
     assert_int_equal(get_page(client, "/metrics", text, sizeof text), 200);
     assert_non_null(strstr(text, "reprise_health{state=\"loading\"} 1"));
     assert_null(strstr(text, "table=\"replay\""));
