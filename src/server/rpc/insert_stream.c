@@ -19,7 +19,12 @@
 #include "util/mem.h"
 #include "wire/reverb_messages.h"
 
-enum { SLICES_OF_A_KEY = 8 }; /* so many slices are as much work as a key: deferral.h */
+/* Units of work (deferral.h). Items and chunks count little, so that many connections can
+ * insert at full speed: a message that is deferred has to be copied. */
+enum {
+    PARTS_OF_A_UNIT = 4, /* items, chunks and keys to keep */
+    SLICES_OF_A_UNIT = 8,
+};
 
 static rp_insert_stream *stream_of(rp_task *task)
 {
@@ -218,7 +223,7 @@ static bool add_items(rp_insert_stream *stream, const rp_insert_request *request
         slices_left -= item.slice_count;
         st = add_item(stream, request, &item, &error);
     }
-    rp_defer_add_work(worker, (worker->limits.slices - slices_left) / SLICES_OF_A_KEY);
+    rp_defer_add_work(worker, (worker->limits.slices - slices_left) / SLICES_OF_A_UNIT);
     if (st == RP_OK || stream->task.is_finished) return !stream->task.is_finished;
     rp_insert_batches_start(worker); /* items before the bad one are inserted */
     if (error.code == RP_NOT_FOUND || error.code == RP_INTERNAL)
@@ -327,6 +332,7 @@ static void on_message(rp_task *task, const uint8_t *data, size_t size, rp_block
                                      limits->slices, limits->keys};
     rp_insert_request request;
     rp_error error;
+    size_t parts;
 
     if (rp_insert_request_read(data, size, &bounds, &request, &error) != RP_OK)
         refuse(stream, request.excess, RP_REFUSED_MESSAGE_BYTES, &error);
@@ -334,8 +340,8 @@ static void on_message(rp_task *task, const uint8_t *data, size_t size, rp_block
         rp_task_abort(task, RP_INVALID, "the request has neither chunks nor items");
     else
         insert(stream, &request, block);
-    rp_defer_add_work(rp_task_worker(task),
-                      request.chunk_count + request.item_count + request.keep_count);
+    parts = request.chunk_count + request.item_count + request.keep_count;
+    rp_defer_add_work(rp_task_worker(task), (parts + PARTS_OF_A_UNIT - 1) / PARTS_OF_A_UNIT);
 }
 
 static void on_safe(rp_safe_wait *wait);
