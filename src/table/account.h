@@ -19,7 +19,9 @@
  *   A4  in a store with a disk tier, A3 ignores budget.lost, because the limit of the budget is
  *       for bytes in memory and on disk. Instead, budget.lost is included in `resident` and
  *       `small` of the tier (table/spill.h);
- *   A5  bit i of chunk_counts.used is set exactly if chunk_counts.counts[i] is not 0.
+ *   A5  bit i of chunk_counts.used is set exactly if chunk_counts.counts[i] is not 0;
+ *   A6  budget.image is the sum of `published` over all accounts; `published` is, at the last
+ *       rp_account_publish(), `image` and RP_IMAGE_SLOT_BYTES for each spare slot.
  *
  * An account belongs to a table and is guarded by its lock; a budget is shared and atomic. */
 #ifndef RP_TABLE_ACCOUNT_H
@@ -49,9 +51,11 @@ typedef struct rp_budget {
     atomic_uint_fast64_t lost; /* memory lost to fragmentation; not part of `used` */
     atomic_uint_fast64_t
         kept; /* memory of kept chunks (N1 of chunk/keep.h); not part of `used` */
-    atomic_bool wants_relief;  /* an insert waits because of lost bytes (rp_store_relieve()) */
-    atomic_uint_fast32_t cuts; /* tables in open cuts (snapshot/cut.h). An open cut keeps items
-                                  that are removed from its tables */
+    atomic_uint_fast64_t image; /* at most how many bytes a checkpoint takes for all items and
+                                   slots (A6) */
+    atomic_bool wants_relief;   /* an insert waits because of lost bytes (rp_store_relieve()) */
+    atomic_uint_fast32_t cuts;  /* tables in open cuts (snapshot/cut.h). An open cut keeps items
+                                   that are removed from its tables */
     atomic_uint_fast32_t waiting; /* tables in the queue of tables that wait for bytes */
     rp_table *first_waiter, *last_waiter RP_GUARDED_BY(mu); /* operation/table_unlock.c */
 } rp_budget;
@@ -83,6 +87,8 @@ typedef struct rp_account {
     rp_count_map spilled;  /* by chunk: references to chunks that had no free entry
                               (chunk/holders.h) for this table */
     rp_sizes chunk_counts; /* the number of chunks of each item */
+    uint64_t image;        /* the sum of rp_trajectory_image() over the items */
+    uint64_t published;    /* the part of budget.image that is of this account (A6) */
     int64_t unsettled;     /* change of budget.used that has not been applied */
     int64_t kept;          /* change of budget.kept that has not been applied */
     uint64_t freed;        /* bytes released since the field was last set to 0 */
@@ -181,6 +187,12 @@ bool rp_account_settle_within(rp_account *a, size_t spare);
 /* Applies the changes to the budget, even beyond its limit, and reports them to the disk tier.
  * Called once per batch, before references to removed items are dropped. */
 void rp_account_settle(rp_account *a, size_t spare);
+
+/* Adds the changes of `image` to the budget. rp_account_settle() does so, too. */
+void rp_account_publish(rp_account *a, size_t spare);
+/* At most how many bytes a checkpoint takes for all items and slots: without the tables
+ * themselves. Safe from any thread. */
+uint64_t rp_budget_image(const rp_budget *b);
 
 /* True if an empty table should free its indexes. That is so if the budget counts idle memory
  * of this table, and either a table waits for bytes or the idle memory of all tables is over

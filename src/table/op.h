@@ -71,6 +71,7 @@ struct rp_op {
     int64_t started_ns;
     int64_t number;    /* how many operations were parked in its queue before it */
     size_t parked_at;  /* `done` when it was parked */
+    uint64_t claimed;  /* disk space that the log keeps for the block that is being inserted */
     size_t more_bytes; /* part of held_bytes that is for items not drawn yet */
     bool is_insert, parked, was_parked;
     bool waits_for_disk; /* the journal had no room for the next items */

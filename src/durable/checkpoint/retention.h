@@ -36,6 +36,10 @@ RP_NODISCARD rp_status rp_retention_apply(rp_checkpointer *c);
  * CURRENT may name the checkpoint before it. */
 void rp_retention_sweep(rp_checkpointer *c);
 
+/* At the start: removes the segments that no checkpoint needs and that have no chunk. A
+ * checkpoint on a full disk that an earlier process did not finish has left them. */
+void rp_retention_drop_blocks(rp_checkpointer *c);
+
 /* Checks that the file of a segment has as many bytes as a manifest needs.
  * RP_CORRUPT (the file is smaller), RP_NOT_FOUND, RP_UNAVAILABLE. */
 RP_NODISCARD rp_status rp_check_segment_size(rp_files *files,

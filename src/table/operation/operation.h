@@ -56,6 +56,9 @@ RP_NODISCARD rp_status rp_insert_check(const rp_table *t, rp_op *op, size_t bloc
 RP_NODISCARD rp_status rp_insert_prepare(const rp_table *t, rp_op *op, size_t first,
                                          size_t count, rp_prepared *block, rp_error *err);
 
+/* Ends the claim of a prepared block (op->claimed), after its items have been published in the
+ * account. */
+void rp_insert_unclaim(const rp_table *t, uint64_t claimed);
 /* Drops the references of a prepared block that the table did not take. The first `done` items
  * have been processed. For the other items, references that the caller offered stay the
  * caller's. */

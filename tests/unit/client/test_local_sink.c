@@ -86,9 +86,9 @@ static uint64_t on_changed(rp_table_log *log, const rp_table *table,
 }
 
 static rp_status on_prepare(rp_table_log *log, rp_trajectory *const *list, size_t count,
-                            rp_error *err)
+                            uint64_t *claimed, rp_error *err)
 {
-    (void)log, (void)list, (void)count, (void)err;
+    (void)log, (void)list, (void)count, (void)claimed, (void)err;
     return RP_OK;
 }
 

@@ -288,7 +288,7 @@ static void sync_is_well_again_without_a_free_byte_issue_20(void **state)
 }
 
 enum {
-    DISK = 4 << 20,   /* the reserve is a sixteenth of it: 256 KiB */
+    DISK = 4 << 20,   /* the fixed part of the reserve is a sixteenth of it: 256 KiB */
     KEEP_ONE_IN = 60, /* items, scattered over all segments */
     MOST_ITEMS = 10000,
     ROUNDS = 4
@@ -352,7 +352,7 @@ static void refill(int more)
     }
     while (!insert(&b)) wait_until_well(&b);
     settle(&b, mode);
-    assert_int_equal(reserve_on(disk), DISK / RP_RESERVE_SHARE);
+    assert_in_range(reserve_on(disk), DISK / RP_RESERVE_SHARE, DISK / 8); /* and the items */
     left = rp_sim_copy(disk);
     open_with(&after, left, mode, MOST_ITEMS, SMALL_SEGMENT, DISK);
     assert_true(rp_table_digest(after.table) == rp_table_digest(b.table));
@@ -518,7 +518,7 @@ static void an_item_larger_than_the_disk_is_refused(void **state)
     assert_non_null(strstr(b.err.text, "table 't': an item takes"));
     rp_trajectory_unref(item.trajectory);
     wait_until_well(&b);
-    assert_true(insert(&b));
+    while (!insert(&b)) wait_until_well(&b); /* a checkpoint may be under way */
     close_bench(&b);
     rp_sim_free(disk);
 }
