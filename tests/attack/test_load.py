@@ -55,7 +55,7 @@ def test_mixed_load(attack):
     print(f"{sum(done.values())} operations: {done}")
 
 
-def test_the_end_under_load():
+def test_shutdown_under_load_is_orderly():
     """SIGTERM in the middle of it all: it drains, ends what does not end, and ends in order."""
     server = Server(arguments=("--drain-seconds", "1"))
     processes = start_load(server, 5, "deaf")

@@ -112,7 +112,7 @@ def test_slow_senders_at_each_stage(attack):
     assert target.limits_hit() == {"handshake": len(handshake), "slow_message": len(slow)}
 
 
-def test_waiting_is_not_slowness(attack):
+def test_idle_and_waiting_peers_are_kept(attack):
     """Connections without calls, calls without messages, samplers and writers that wait for their
     tables, and messages that move: all are left alone for as long as they like."""
     target = attack(limits={**TIMES, **PINGS})
@@ -151,7 +151,7 @@ def test_waiting_is_not_slowness(attack):
             assert peer.ask(m.RESET, m.octets(1, table)).status == m.OK
 
 
-def test_the_dead_are_noticed(attack):
+def test_peers_that_answer_no_ping_are_closed(attack):
     """Peers that answer no ping."""
     target = attack(limits={**TIMES, **PINGS})
     peers = {"idle": target.peer(), "waiting": begun(
@@ -184,7 +184,7 @@ def reader(target, **options):
     return peer
 
 
-def test_readers_that_stand_still_are_closed(attack):
+def test_stalled_readers_are_closed(attack):
     """With the window of the stream shut from the start, with that of the connection used up, with
     the receive buffer of the socket full; two of them send and answer pings all the while. What is
     sampled for them is bounded, and so is what waits."""
@@ -218,7 +218,7 @@ def test_readers_that_stand_still_are_closed(attack):
     empty_table(target)
 
 
-def test_a_hundred_readers_that_stand_still(attack):
+def test_a_hundred_stalled_readers_are_closed(attack):
     """Each may have 2 MiB and a batch; beside them everything goes on. What is in the table is sent
     from where it is, so that it takes no memory."""
     target = attack()
@@ -255,7 +255,7 @@ def test_all_calls_of_a_connection_share_its_queue(attack):
     assert not target.limits_hit()
 
 
-def test_confirmations_that_nobody_reads_hold_up_the_writer(attack):
+def test_unread_confirmations_pause_the_writer(attack):
     """A writer with its window shut is not read from for ever."""
     target = attack(limits={"stream_queued_bytes": 2000})
     target.may_change = True
@@ -282,7 +282,7 @@ def test_confirmations_that_nobody_reads_hold_up_the_writer(attack):
     empty_table(target)
 
 
-def test_halves_of_messages_do_not_use_up_the_memory_for_ever(attack):
+def test_partial_messages_do_not_hold_the_budget_forever(attack):
     """Peers fill the budget with halves of messages and then do nothing, or send a byte now and then.
     Those that keep room are ended, one after the other; the message of a writer that waits for room
     comes in, although it waits for longer than a message may take."""
@@ -310,7 +310,7 @@ def test_halves_of_messages_do_not_use_up_the_memory_for_ever(attack):
     empty_table(target)
 
 
-def test_headers_do_not_hide_a_message_that_stands_still(attack):
+def test_headers_do_not_hide_a_stalled_message(attack):
     """A block of headers that is never complete for long, behind half of a message."""
     target = attack(limits={**TIMES, "handshake_ms": 60000})
     peer = begun(target, m.INSERT, f.data(1, f.message(b"", length=100000)))
@@ -337,7 +337,7 @@ def test_a_message_that_never_fits_is_refused_at_once(attack):
     assert target.limits_hit() == {"queued_bytes": 1}
 
 
-def test_pages_that_nobody_reads(attack):
+def test_unread_pages_are_bounded_by_the_connection_queue(attack):
     """A page of many KiB for a few bytes: as many at once as there may be calls, none read. The
     queue of the connection may be over its limit by the size of one message."""
     target = attack(limits={"connection_queued_bytes": "1MiB", "message_bytes": "1MiB"})
