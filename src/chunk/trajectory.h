@@ -110,9 +110,9 @@ typedef struct rp_decoded_limit {
 size_t rp_slices_string_bytes(const rp_slices *column);
 
 /* As rp_trajectory_new(), but takes no references to the chunks. Before the trajectory is
- * dropped, the caller transfers its own references, or calls rp_trajectory_hold(). Against
- * `limit` (may be NULL) a row counts with its decoded bytes, at least 1, and strings with their
- * bytes in addition.
+ * dropped, the caller transfers its own references, or calls rp_trajectory_hold(). `limit`
+ * (may be NULL) bounds the decoded size: the sum over all rows, each at least 1 byte, plus the
+ * bytes of all strings.
  * RP_NO_RESOURCE (also if over `limit`), RP_INVALID. */
 RP_NODISCARD rp_status rp_trajectory_new_unheld(const rp_allocator *alloc,
                                                 const rp_slices *columns, size_t column_count,

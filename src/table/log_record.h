@@ -56,8 +56,8 @@ typedef struct rp_table_log {
      * items fits. */
     rp_status (*prepare)(struct rp_table_log *log, rp_trajectory *const *trajectories,
                          size_t count, rp_error *err);
-    /* Appends a record. Under the table's lock. Returns the LSN of the record, > 0. Cannot
-     * fail: `wait` reports errors of the log. */
+    /* Appends a record. Under the table's lock. Returns the LSN (log sequence number) of the
+     * record, > 0. Cannot fail: `wait` reports errors of the log. */
     uint64_t (*changed)(struct rp_table_log *log, const rp_table *table,
                         const rp_log_record *change);
     /* Logs a new table, or a dropped one. Under the store's lock. */

@@ -4,7 +4,8 @@
  *
  * A table with a log appends a record for every change, under the table's lock. A record is
  * sufficient to repeat the change bit by bit: rp_table_redo(). A redo does not consult the
- * rate limiter, which allowed the change before. Without a log this costs a branch.
+ * rate limiter, which allowed the change when it was first made. For a table without a log,
+ * logging costs a branch.
  *
  * An atomic extension that sets priorities does so between two records, never within one: a
  * table with a log delivers events only when no change is half made, and after it has logged
@@ -108,8 +109,8 @@ static inline void rp_log_add_drawn_locked(rp_table *t)
     if (rp_table_log_of(t) != NULL) t->log_buffer.drawn++;
 }
 
-/* False if the next change might fill the buffer of events for atomic extensions, which would
- * deliver them while the change is half made. */
+/* False if the next change might fill the buffer of events for atomic extensions: a full buffer
+ * is delivered at once, while the change is half made. */
 static inline bool rp_log_has_room_locked(const rp_table *t) RP_REQUIRES(t->mu);
 static inline bool rp_log_has_room_locked(const rp_table *t)
 {

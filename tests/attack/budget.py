@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Random loads on servers with byte budgets: resident memory against the formula in
-docs/operations.md. `make budget` runs it; it is no part of `make test`, as it judges memory.
+"""Runs random loads on servers with byte budgets, and compares their resident memory with the
+formula in docs/operations.md. `make budget` runs it. It is not part of `make test`, since resident
+memory depends on the machine.
 
     tests/attack/budget.py [--seconds N] [--seed N]      N seconds for each server
 """
@@ -24,13 +25,13 @@ TABLES = {"a": "uniform:10000000", "b": "prioritized:10000000", "c": "min_heap:1
 
 
 def allowed(budget, connections):
-    """What docs/operations.md says."""
+    """Returns the bytes that docs/operations.md allows."""
     return (budget * 5 // 4 + (QUEUED + PINNED + 64) * MIB + connections * 64 * 1024
             + len(TABLES) * 256 * 1024)
 
 
 class Load:
-    """What one connection sends."""
+    """One connection with random requests."""
 
     def __init__(self, server, seed):
         self.server, self.random, self.key = server, random.Random(seed), seed << 40
@@ -38,7 +39,7 @@ class Load:
 
     def connect(self):
         self.peer = self.server.peer()
-        self.peer.socket.settimeout(0.3)  # a stream that waits is not read from
+        self.peer.socket.settimeout(0.3)  # the server does not read from a stream that waits
         self.stream = self.peer.open(m.INSERT)
 
     def take_keys(self, count):
@@ -63,7 +64,7 @@ class Load:
         keys = self.take_keys(self.random.randrange(1, 500))
         item = m.item(keys[0], table, columns=[m.column([m.piece(k) for k in keys])])
         chunks = [m.chunk(k) for k in keys]
-        return m.insert(chunks, [item] if kind == 10 else [])  # or without an item
+        return m.insert(chunks, [item] if kind == 10 else [])  # or chunks without an item
 
     def step(self, table):
         try:
@@ -90,12 +91,12 @@ def run(budget, policy, seconds, seed):
     server = Server(tables=TABLES, arguments=("--max-bytes", budget, "--policy", policy),
                     limits={"queued_bytes": QUEUED * MIB, "pinned_bytes": PINNED * MIB})
     loads = [Load(server, seed * 8 + i) for i in range(4)]
-    for i in range(budget * 9 // 10 // (3 * MIB // 2)):  # so that large ones are full, too
+    for i in range(budget * 9 // 10 // (3 * MIB // 2)):  # so that large budgets are full, too
         loads[0].peer.write(loads[0].stream, loads[0].tiny("abcd"[i % 4], 1, 3 * MIB // 2))
         loads[0].peer.take(0)
     choose, peak, steps, until = random.Random(seed), 0, 0, time.monotonic() + seconds
     while time.monotonic() < until:
-        # Most goes to one table for a while, then to the next.
+        # Most items go to one table for a while, then to the next.
         table = choose.choice("abcd") if choose.random() < 0.1 else "abcd"[steps // 200 % 4]
         choose.choice(loads).step(table)
         steps += 1
@@ -111,13 +112,13 @@ def run(budget, policy, seconds, seed):
     return ok
 
 
-SIZES = [500, 1500, 2000, 16000, 110000, 900000]  # of chunks, one after the other
-KEPT = 8  # one of so many items stays between the gaps
+SIZES = [500, 1500, 2000, 16000, 110000, 900000]  # of chunks, used in turn
+KEPT = 8  # one in this number of items is kept, with gaps in between
 
 
 def fill(load, size, budget):
-    """Inserts chunks of one size, 5/4 of what fits, or until the server refuses or nothing moves.
-    Returns the keys that are in."""
+    """Inserts chunks of one size, 5/4 of what fits, until the server refuses or confirms no more.
+    Returns the confirmed keys."""
     count, keys, sent, moved = max(1, 500000 // size), [], 0, time.monotonic()
     call = load.peer.calls[load.stream]
     while len(keys) < budget * 5 // 4 // (size + 700):
@@ -137,7 +138,8 @@ def fill(load, size, budget):
 
 
 def gaps(budget, policy, seconds):
-    """Fills the table, deletes most items, and fills it with larger ones that fit no gap."""
+    """Fills the table, deletes most items, and fills it with items that are larger than the gaps.
+    """
     server = Server(tables=TABLES, arguments=("--max-bytes", budget, "--policy", policy),
                     limits={"queued_bytes": QUEUED * MIB, "pinned_bytes": PINNED * MIB})
     load, peak, lost, until = Load(server, 1), 0, 0, time.monotonic() + seconds
@@ -162,7 +164,7 @@ def gaps(budget, policy, seconds):
 
 
 def prefixes(peer):
-    """A thousand messages of 64 MiB, of which there are only the five bytes in front."""
+    """Sends only the prefixes, of five bytes each, of a thousand messages of 64 MiB."""
     prefix = f.message(b"", length=64 * MIB)
     for _ in range(1000):
         stream = peer.stream()
@@ -170,14 +172,14 @@ def prefixes(peer):
 
 
 def part(peer):
-    """2 MiB of a message of 64 MiB."""
+    """Sends 2 MiB of a message of 64 MiB."""
     stream = peer.open(m.INSERT)
     peer.send(f.data(stream, f.message(b"", length=64 * MIB)))
     peer.flood(f.data(stream, b"\0" * 16384) * 128)
 
 
 def small_chunks(peer):
-    """Chunks of a few bytes with many empty tensors, until the stream is refused."""
+    """Sends chunks of a few bytes with many empty tensors, until the stream is refused."""
     stream, key, empty = peer.open(m.INSERT), 0, m.tensor((0,), b"")
     while not peer.calls[stream].over and key < 100000:
         peer.write(stream, m.insert([m.chunk(k, [empty] * 20) for k in range(key, key + 500)]))
@@ -185,7 +187,7 @@ def small_chunks(peer):
         peer.take(0)
 
 
-COSTS = [(prefixes, 10), (part, 6), (small_chunks, 24)]  # and the MiB that it may take
+COSTS = [(prefixes, 10), (part, 6), (small_chunks, 24)]  # an attack, and the MiB that it may take
 
 
 def cost(attack, most):

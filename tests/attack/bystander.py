@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Inserts an item, samples one, rests a little, and again; target.Bystander is its other end."""
+"""Repeatedly inserts an item, samples one and pauses. target.Bystander controls it."""
 
 import json
 import os
@@ -26,7 +26,7 @@ class Bystander:
         self.done, self.errors, self.ms = 0, [], []
 
     def step(self):
-        """One insert with its confirmation, one sample with its data."""
+        """Inserts one item and waits for its confirmation; draws one sample."""
         self.key += 1
         begin = time.perf_counter()
         self.peer.write(self.insert, messages.one(self.key, "bystander", row_bytes=400))
@@ -50,7 +50,7 @@ def main():
     bystander = Bystander(int(port), token)
     resting = True
     while True:
-        pause = 5 if resting else float(pause_ms) / 1e3  # pings must be answered in 20 s
+        pause = 5 if resting else float(pause_ms) / 1e3  # pings need a response within 20 s
         if select.select([sys.stdin], [], [], pause)[0]:
             word = sys.stdin.readline().strip()
             if not word:

@@ -3,9 +3,9 @@
 
     RP_BUILD=build/test/asan pytest tests/attack     another build than the release one
 
-A test asks for a target with the limits it wants; servers are kept for those that want the same.
-Whatever a test does, afterwards the tables, the memory and the descriptors have to be as before,
-and a bystander on a connection of its own must not have seen an error (target.py).
+A test requests a target with certain limits; tests with the same limits share a server. After each
+test, the tables, the memory and the descriptors must be as before, and a bystander on another
+connection must not have seen an error (target.py).
 """
 
 import pytest
@@ -19,7 +19,7 @@ def key_of(options):
 
 @pytest.fixture(scope="session")
 def targets():
-    """All that were started, by what they were started with."""
+    """The servers that were started, by their options."""
     started = {}
     yield started
     wrong = [text for text in (target.close() for target in started.values()) if text]
@@ -28,12 +28,13 @@ def targets():
 
 @pytest.fixture
 def attack(targets):
-    """Gives a target; `limits` and other options as for target.Server. Checks at the end."""
+    """Starts a target; `limits` and other options are those of target.Server. Checks it at the end.
+    """
     used = []
 
     def start(fresh=False, **options):
         key = key_of(options) + (f" of its own {len(targets)}" if fresh else "")
-        if key in targets and not targets[key].alive():  # the test that did it has failed
+        if key in targets and not targets[key].alive():  # the test that ended it has failed
             targets[f"{key} dead {len(targets)}"] = targets.pop(key)
         if key in targets:
             targets[key].begin()

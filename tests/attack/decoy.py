@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Looks like a server from afar: accepts, reads, and closes. Prints its port; ends with its input."""
+"""A listener that accepts, reads, and closes. Prints its port; ends with its input."""
 
 import os
 import select

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What floods look like: functions of how many events there are to be."""
+"""The bytes of floods, as functions of the number of events."""
 
 import frames as f
 import messages as m
 
 
 def resets(count, path, body=b"", end=False):
-    """Calls that are taken back at once."""
+    """Returns calls that are cancelled at once."""
     block = f.request_block(path)
     return b"".join(f.headers(s, block, end) + body.replace(b"\xff\xff\xff\xff",
                                                             s.to_bytes(4, "big")) + f.rst(s)
@@ -14,25 +14,25 @@ def resets(count, path, body=b"", end=False):
 
 
 def on_streams(count, what, path=m.INSERT):
-    """For each of so many calls, what is sent behind its headers."""
+    """Returns `count` calls. `what` makes the bytes after the headers of each."""
     block = f.request_block(path)
     return b"".join(f.headers(s, block) + what(s) for s in range(3, 3 + 2 * count, 2))
 
 
 def size_updates(count, unit):
-    """A call whose headers begin with so many HPACK size updates, and those that are free."""
+    """Returns a call whose headers begin with `count` HPACK size updates more than are free."""
     return f.headers(3, unit * (count + BLOCK_TABLE_SIZES) + f.request_block(m.INSERT))
 
 
-OVER = "a call that is over"  # floods with it in their name have one on stream 1
+OVER = "a call that is over"  # floods with this in their name have such a call on stream 1
 
-# Free at first: window updates that a call has earned and its answer, one reset of it, parts of a
-# message, and size updates in a block of headers.
+# Events that are free at first: window updates for a call and for its response, one reset of a
+# call, parts of a message, and size updates in a block of headers.
 CALL_WINDOWS, ANSWER_WINDOWS, FREE_RESETS, CALL_FRAGMENTS = 4, 16, 1, 2
 BLOCK_TABLE_SIZES = 2
 
-# Each: what so many events of it look like, and the kind it is counted as. Stream 1 is an open
-# insert stream, or OVER.
+# For each flood, the function that makes its bytes, and the kind of abuse that it counts as. Stream
+# 1 is an open insert stream, or OVER.
 FLOODS = {
     "resets of streams": (lambda n: resets(n, m.INSERT), "client_reset"),
     "resets of calls that had their message": (
@@ -75,7 +75,7 @@ FLOODS = {
     "size updates of three bytes": (lambda n: size_updates(n, b"\x3f\xe1\x1f"), "table_size"),
 }
 
-# Six ways to make the server reset a call. They may cost more than one event each.
+# Six ways to make the server reset a call. Each may count as more than one event.
 MADE_RESETS = {
     "a window past 2^31 - 1": lambda n: on_streams(n, lambda s: f.window(s, (1 << 31) - 1)),
     "a content-length that is wrong": lambda n: b"".join(
@@ -97,6 +97,7 @@ ALL = {**{k: v[0] for k, v in FLOODS.items()}, **MADE_RESETS}
 
 
 def bomb(references, first=0x40, long="value"):
-    """A field of 3,900 bytes goes into the table; each further byte of the block stands for it."""
+    """Returns headers that add a field of 3,900 bytes to the HPACK table. Each further byte of the
+    block refers to it."""
     field = ("x", "v" * 3900) if long == "value" else ("x" * 3900, "v")
     return f.request_block(m.INFO) + f.literal(*field, first) + b"\xbe" * references

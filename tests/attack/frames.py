@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""HTTP/2 by hand: frames, headers and a peer that sends what no library would.
+"""HTTP/2 without a library: frames, headers, and a peer that sends what no library would.
 
-Headers are written as literals, and read with the table of RFC 7541 (the peer asks for a dynamic
-table of size 0, so that there is only the static one). Nothing here checks what is sent.
+Headers are written as literals, and read with the static table of RFC 7541 only: the peer sets the
+size of the dynamic table to 0. What is sent is not checked.
 """
 
 import collections
@@ -23,14 +23,14 @@ NO_ERROR, PROTOCOL_ERROR, INTERNAL_ERROR, FLOW_CONTROL_ERROR, SETTINGS_TIMEOUT, 
 HEADER_TABLE_SIZE, ENABLE_PUSH, MAX_STREAMS, INITIAL_WINDOW, MAX_FRAME, MAX_HEADER_LIST = \
     range(1, 7)
 
-SLOW = 1.0  # by how much to stretch what is waited for: sanitizers set it (conftest.py)
+SLOW = 1.0  # factor of all timeouts; conftest.py sets it for sanitizers
 
 
 Frame = collections.namedtuple("Frame", "type flags stream payload")
 
 
 def frame(kind, flags=0, stream=0, payload=b"", length=None):
-    """A frame; `length` lies about its payload."""
+    """Returns a frame. `length` is the length in its header, if that is to be wrong."""
     n = len(payload) if length is None else length
     return struct.pack(">IBI", n << 8 | kind, flags, stream) + payload
 
@@ -69,12 +69,12 @@ def continuation(stream, block, more=False):
 
 
 def message(payload, flag=0, length=None):
-    """A message of gRPC; `length` lies about it."""
+    """Returns a gRPC message. `length` is the length in its prefix, if that is to be wrong."""
     return struct.pack(">BI", flag, len(payload) if length is None else length) + payload
 
 
 def hpack_int(value, bits, first=0):
-    """A number with a prefix of so many bits; `first` has the bits before it."""
+    """Encodes a number with a prefix of `bits` bits. `first` has the bits before the prefix."""
     most = (1 << bits) - 1
     if value < most:
         return bytes([first | value])
@@ -86,7 +86,7 @@ def hpack_int(value, bits, first=0):
 
 
 def literal(name, value, first=0x00):
-    """A field; 0x00 leaves the dynamic table alone, 0x40 adds to it."""
+    """Encodes a field. With `first` 0x40 it is added to the dynamic table, with 0x00 it is not."""
     name = name.encode() if isinstance(name, str) else name
     value = value.encode() if isinstance(value, str) else value
     return (bytes([first]) + hpack_int(len(name), 7) + name + hpack_int(len(value), 7) + value)
@@ -97,8 +97,8 @@ def fields(pairs):
 
 
 def request_fields(path, /, **change):
-    """The headers of a gRPC call as pairs; `change` replaces, None takes away. Names have `_`
-    for `-`, and pseudo-headers lose their colon."""
+    """Returns the headers of a gRPC call as pairs. `change` replaces some; None removes one. In
+    `change`, names have `_` for `-`, and pseudo-headers have no colon."""
     pairs = {":method": "POST", ":scheme": "http", ":path": path, ":authority": "localhost",
              "content-type": "application/grpc", "te": "trailers"}
     for name, value in change.items():
@@ -126,8 +126,8 @@ def read_int(block, at, bits):
             return value, at
 
 
-# Lengths of the Huffman codes of printable characters and of 0; the code is canonical, and all
-# others are longer.
+# Lengths of the Huffman codes of printable characters and of 0. The code is canonical, and all
+# other codes are longer.
 LENGTHS = {
     5: "012aceiost", 6: " %-./3456789=A_bdfghlmnpru",
     7: ":BCDEFGHIJKLMNOPQRSTUVWYjkqvwxyz", 8: "&*,;XZ", 10: "!\"()?", 11: "'+|", 12: "#>",
@@ -161,7 +161,7 @@ def unhuffman(data):
     return bytes(out)
 
 
-# As far as a server may use it.
+# The entries of the static table that a server may use.
 STATIC = {**{8 + i: (":status", s) for i, s in
              enumerate(("200", "204", "206", "304", "400", "404", "500"))},
           53: ("retry-after", ""), 22: ("allow", ""), 24: ("cache-control", ""), 28: ("content-length", ""),
@@ -177,7 +177,7 @@ def read_text(block, at):
 
 
 def read_fields(block):
-    """The fields of a block."""
+    """Returns the fields of a block."""
     found, at = {}, 0
     while at < len(block):
         first = block[at]
@@ -199,7 +199,7 @@ def read_fields(block):
 
 
 class Call:
-    """What has come back on a stream."""
+    """The response on a stream."""
 
     def __init__(self):
         self.fields = {}
@@ -209,7 +209,7 @@ class Call:
 
     @property
     def status(self):
-        """The status of gRPC, if there is one."""
+        """The gRPC status, or None."""
         text = self.fields.get("grpc-status")
         return None if text is None else int(text)
 
@@ -222,7 +222,7 @@ class Call:
         return self.ended or self.reset is not None
 
     def messages(self):
-        """The whole messages so far, taken off."""
+        """Returns and removes the complete messages so far."""
         found = []
         while len(self.body) >= 5:
             size = int.from_bytes(self.body[1:5], "big")
@@ -237,8 +237,8 @@ class Call:
 
 
 class Peer:
-    """A connection. It answers settings and pings and gives back windows as a client should,
-    unless told otherwise; everything else is up to the test."""
+    """A connection. It acknowledges settings and pings and updates windows as a client should,
+    unless an option says otherwise. The test does everything else."""
 
     def __init__(self, port, greet=True, pairs=(), receive_bytes=None, windows=True, tls=None,
                  connect_timeout=10):
@@ -250,17 +250,17 @@ class Peer:
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if tls is not None:
             self.socket = tls.wrap_socket(self.socket, server_hostname="localhost")
-        self.windows = windows  # whether they are given back
+        self.windows = windows  # whether windows are updated
         self.pongs = True
-        self.mute = False  # answers nothing at all
+        self.mute = False  # sends no responses at all
         self.received = bytearray()
         self.calls = collections.defaultdict(Call)
         self.next_stream = 1
-        self.goaway = None  # its code
+        self.goaway = None  # the code of a GOAWAY
         self.goaway_text = b""
-        self.closed = False  # by the other side
+        self.closed = False  # the server has closed the connection
         self.was_reset = False
-        self.frames = []  # all but DATA
+        self.frames = []  # all frames except DATA
         if greet:
             self.send(PREFACE + settings([(HEADER_TABLE_SIZE, 0), *pairs]))
 
@@ -276,7 +276,7 @@ class Peer:
         self.socket.close()
 
     def send(self, octets, timeout=10):
-        """Sends; False once the other side is gone."""
+        """Sends bytes. False once the server has closed the connection."""
         self.socket.settimeout(timeout * SLOW)
         try:
             self.socket.sendall(octets)
@@ -287,8 +287,8 @@ class Peer:
         return True
 
     def flood(self, octets, seconds=10):
-        """Sends as much as the other side takes until it is gone, the bytes are, or the time is;
-        returns how many it took."""
+        """Sends until the server closes the connection, all bytes are sent, or the time is over.
+        Returns the number of bytes sent."""
         self.socket.settimeout(0.02)
         sent, until, view = 0, time.monotonic() + seconds * SLOW, memoryview(octets)
         while sent < len(view) and time.monotonic() < until:
@@ -305,7 +305,7 @@ class Peer:
         return self.next_stream - 2
 
     def open(self, path, /, end=False, more=(), **change):
-        """Begins a call; returns its stream."""
+        """Begins a call. Returns its stream."""
         stream = self.stream()
         self.send(headers(stream, request_block(path, more, **change), end))
         return stream
@@ -313,7 +313,7 @@ class Peer:
     def write(self, stream, *payloads, end=False):
         """Sends messages, each in frames of at most 16 KiB."""
         octets = b"".join(message(p) for p in payloads)
-        if len(octets) > 60000:  # the window is larger once its settings have come
+        if len(octets) > 60000:  # the window is larger once the server's settings have arrived
             self.until(lambda: any(f.type == SETTINGS for f in self.frames))
         out = []
         for at in range(0, len(octets) or 1, 16384):
@@ -322,7 +322,7 @@ class Peer:
         return self.send(b"".join(out))
 
     def take(self, timeout):
-        """Reads once. False if nothing came in the time, or nothing can come."""
+        """Reads once. False if nothing arrives in time, or the connection is closed."""
         if self.closed:
             return False
         self.socket.settimeout(max(timeout, 0.0005))
@@ -376,7 +376,7 @@ class Peer:
             self.calls[f.stream].ended = True
 
     def until(self, condition, timeout=10):
-        """Reads until the condition holds; returns whether it does."""
+        """Reads until the condition is true. Returns whether it is."""
         end = time.monotonic() + timeout * SLOW
         while not condition():
             left = end - time.monotonic()
@@ -386,7 +386,7 @@ class Peer:
         return bool(condition())
 
     def result(self, stream, timeout=10):
-        """The call once it is over."""
+        """Waits until the call is over, and returns it."""
         call = self.calls[stream]
         if not self.until(lambda: call.over, timeout):
             raise AssertionError(f"no end of stream {stream}: {call}, goaway {self.goaway}, "
@@ -394,13 +394,14 @@ class Peer:
         return call
 
     def ask(self, path, /, *payloads, more=(), timeout=10, **change):
-        """A whole call: its messages and its end, and then what comes back."""
+        """Makes a whole call: sends its messages and its end, and returns the call when it is over.
+        """
         stream = self.open(path, more=more, **change)
         self.write(stream, *payloads, end=True)
         return self.result(stream, timeout)
 
     def reply(self, stream, timeout=10):
-        """The next message of a call that goes on."""
+        """Returns the next message of a call that is not over."""
         call = self.calls[stream]
         found = []
 
@@ -414,8 +415,8 @@ class Peer:
         return found[0]
 
     def echo(self, timeout=10):
-        """A ping and its answer: all that was sent before has been looked at. False if the
-        connection ends first."""
+        """Sends a ping and waits for its acknowledgement: then the server has read all earlier
+        bytes. False if the connection ends first."""
         payload = struct.pack(">d", time.monotonic())
         self.send(ping(payload))
         answer = lambda: any(f.type == PING and f.flags & ACK and f.payload == payload
@@ -423,5 +424,5 @@ class Peer:
         return self.until(answer, timeout)
 
     def gone(self, timeout=10):
-        """Whether the other side closes the connection in time."""
+        """Returns whether the server closes the connection in time."""
         return self.until(lambda: self.closed, timeout)

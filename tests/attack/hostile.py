@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One hostile client after the other; test_latency.py is its other end.
+"""Runs hostile clients, one after another. test_latency.py controls it.
 
     hostile.py SERVER_PORT DECOY_PORT
 
-Reads words from its input: `server` and `decoy` say whom to attack from now on, `rest` nobody.
-Each kind of attack is one connection, made, used and left, about ten a second, beside some that
-are just slow: its own work is not what is to be measured. The decoy gets the very same bytes at the
+Reads words from its input: `server` and `decoy` select the target from now on, `rest` none. Each
+kind of attack is one connection, about ten in a second, so that the client itself needs little
+processor time. In addition some connections are only slow. The decoy gets the same bytes at the
 same pace."""
 
 import os
@@ -20,11 +20,11 @@ import frames as f  # noqa: E402
 import messages as m  # noqa: E402
 
 PAUSE = 0.1
-LAZY = 10  # connections that have begun something
+LAZY = 10  # connections with an incomplete message, or without a reader
 
 
 def attacks():
-    """The bytes of each, behind the preface."""
+    """Yields the bytes of each attack, after the preface."""
     insert = f.headers(1, f.request_block(m.INSERT))
     for make in floods.ALL.values():
         yield insert + make(3000)
@@ -51,7 +51,7 @@ def strike(port, octets):
 
 
 def dawdle(port):
-    """Connections with half a message, or a sampler that reads nothing."""
+    """Opens connections with half a message, or with a sampler that reads nothing."""
     peers = []
     for i in range(LAZY if port else 0):
         try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Messages of Reverb, byte by byte: right ones, and the means to make wrong ones."""
+"""Messages of Reverb, byte by byte: valid ones, and functions to make invalid ones."""
 
 import struct
 
@@ -44,7 +44,7 @@ def packed(field, values):
 
 
 def read(data):
-    """(field, value) of each field of a message."""
+    """Yields (field, value) of each field of a message."""
     at = 0
 
     def get():
@@ -72,7 +72,7 @@ def read(data):
 
 
 def snappy(data):
-    """A block of snappy that is one literal."""
+    """Returns a snappy block that is one literal."""
     n = len(data)
     if n == 0:
         return b"\0"
@@ -92,7 +92,7 @@ def tensor(dims, content, dtype=UINT8):
 
 def chunk(key, tensors=None, rows=1, columns=1, row_bytes=16, fill=b"\xa5", episode=1, more=b"",
           last=None):
-    """A chunk: of `columns` tensors of bytes, unless its tensors are given."""
+    """Returns a chunk of `columns` tensors of bytes, or of the given tensors."""
     if tensors is None:
         one = tensor((rows, row_bytes), snappy(fill * (rows * row_bytes)))
         tensors = [one] * columns
@@ -103,7 +103,7 @@ def chunk(key, tensors=None, rows=1, columns=1, row_bytes=16, fill=b"\xa5", epis
 
 
 def piece(key, offset=0, length=1, index=0):
-    """A slice of a chunk."""
+    """Returns a slice of a chunk."""
     return number(1, key) + number(2, offset) + number(3, length) + number(4, index)
 
 
@@ -112,7 +112,7 @@ def column(pieces, squeeze=False):
 
 
 def item(key, table="a", priority=1.0, columns=None, chunk_key=None, times_sampled=0, more=b""):
-    """An item: of one row of a chunk, unless its columns are given."""
+    """Returns an item of one row of a chunk, or of the given columns."""
     if columns is None:
         columns = [column([piece(key if chunk_key is None else chunk_key)])]
     return (number(1, key) + octets(2, table) + double(5, priority)
@@ -121,18 +121,18 @@ def item(key, table="a", priority=1.0, columns=None, chunk_key=None, times_sampl
 
 
 def insert(chunks=(), items=(), keep=None, more=b""):
-    """A request of InsertStream."""
+    """Returns a request of InsertStream."""
     return (b"".join(octets(1, c) for c in chunks) + b"".join(octets(2, i) for i in items)
             + (packed(3, keep) if keep else b"") + more)
 
 
 def one(key, table="a", priority=1.0, row_bytes=16, keep=None):
-    """A chunk and its item."""
+    """Returns a request with a chunk and its item."""
     return insert([chunk(key, row_bytes=row_bytes)], [item(key, table, priority)], keep)
 
 
 def confirmed(reply):
-    """The keys of an answer of InsertStream."""
+    """Returns the keys of a response of InsertStream."""
     keys = []
     for field, value in read(reply):
         assert field == 1
@@ -165,5 +165,5 @@ def mutate(table="a", updates=(), deletes=(), more=b""):
 
 
 def samples(reply):
-    """How many samples end in an answer of SampleStream."""
+    """Returns how many samples end in a response of SampleStream."""
     return sum(dict(read(entry)).get(3, 0) for _, entry in read(reply))

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Clients that do everything at random, each on a connection of its own; test_load.py starts it.
+"""Clients that make random calls, each on its own connection; test_load.py starts it.
 
     mixed_load.py PORT SEED SECONDS CONNECTIONS [deaf]
 
-Prints what was done as JSON. With `deaf` the end of the server is no error."""
+Prints the numbers of calls as JSON. With `deaf`, the end of the server is not an error."""
 
 import json
 import os
@@ -22,11 +22,11 @@ TABLES = ("a", "prioritized", "fifo", "max_heap", "queue")
 
 
 class Gone(Exception):
-    """The connection is over, as it should be."""
+    """The connection has ended, as expected."""
 
 
 class Client:
-    """One connection at a time, and one thing at a time."""
+    """Makes one call at a time, on one connection at a time."""
 
     def __init__(self, port, seed):
         self.port, self.rng = port, random.Random(seed)
@@ -45,7 +45,7 @@ class Client:
         return call
 
     def insert(self):
-        """Some items on a stream that stays open; the next one refers to the chunk before."""
+        """Inserts some items on a stream that stays open. An item may refer to the chunk before."""
         if self.writer is None or self.peer.calls[self.writer].over:
             self.writer, self.kept = self.peer.open(m.INSERT), None
         count = self.rng.randrange(1, 10)
@@ -68,7 +68,7 @@ class Client:
                 left -= set(m.confirmed(reply))
 
     def insert_into_a_queue(self):
-        """It may have to wait for room, and is cancelled then."""
+        """The insert may have to wait for the table; then it is cancelled."""
         self.key += 1
         stream = self.peer.open(m.INSERT)
         self.peer.write(stream, m.one(self.key, "queue"))
@@ -141,7 +141,7 @@ class Client:
         assert self.peer.result(stream, 20).status == m.DEADLINE
 
     def disconnect(self):
-        """In the middle of something."""
+        """Disconnects in the middle of calls."""
         for path, octets in ((m.INSERT, m.one(self.key, "queue")), (m.SAMPLE, m.sample("empty")),
                              (m.INSERT, m.one(self.key, "a"))):
             stream = self.peer.open(path)

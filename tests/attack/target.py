@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A server process under attack, with somebody else on it who must not notice."""
+"""A server process under attack, and a bystander, another client that must not be affected."""
 
 import atexit
 import json
@@ -20,15 +20,15 @@ import messages
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("RP_BUILD", ROOT / "build" / "test" / "release"))
 REPRISE = BUILD / "src" / "cli" / "reprise"
-MARK = "PAYLOAD"  # stands in what attackers send, and must never stand in a log
+MARK = "PAYLOAD"  # is in the data of attackers, and must never be in a log
 
-# What a sanitizer says.
+# The reports of sanitizers.
 REPORTS = re.compile(r"ERROR: \w+Sanitizer|WARNING: ThreadSanitizer|runtime error:|"
                      r"SUMMARY: \w+Sanitizer|[Aa]ssertion .* failed")
 
 
 def find_sanitizer():
-    """"address", "thread" or None, by what the program contains."""
+    """Returns "address", "thread" or None, from the contents of the program."""
     program = REPRISE.read_bytes() if REPRISE.exists() else b""
     for word in ("address", "thread"):
         if f"__{word[0]}san_init".encode() in program:
@@ -44,13 +44,13 @@ TABLES = {
     "a": "uniform:1000", "fifo": "fifo:1000", "lifo": "lifo:1000",
     "prioritized": "prioritized:1000,exponent=2", "min_heap": "min_heap:1000",
     "max_heap": "max_heap:1000", "weighed_out": "fifo:1000,remover=prioritized",
-    "empty": "uniform:1000,min_size=1000",  # samples wait
+    "empty": "uniform:1000,min_size=1000",  # samples always wait
     "queue": "queue:2",                    # inserts wait from the third on
     "bystander": "uniform:1000",
 }
 
 
-# Whatever happens, nothing that was started here outlives the tests.
+# All processes that were started here; they are ended when the tests end.
 STARTED = []
 
 
@@ -67,7 +67,7 @@ def start(words, **options):
 
 
 def hurry():
-    """For a process that is about to start: before others, if we may."""
+    """Raises the priority of a process that is about to start, if that is allowed."""
     try:
         os.nice(-15)
     except PermissionError:
@@ -75,7 +75,7 @@ def hurry():
 
 
 def wrapper():
-    """The words that turn off address randomisation, which old sanitizers do not get on with."""
+    """Returns the command that turns off address randomisation, with which old sanitizers fail."""
     words = ["setarch", platform.machine(), "-R"]
     try:
         works = subprocess.run(words + ["true"], capture_output=True).returncode == 0
@@ -95,12 +95,12 @@ def environment():
 
 
 class Server:
-    """A server process with its numbers."""
+    """A server process, and its metrics."""
 
     def __init__(self, limits=None, arguments=(), tables=None, token=None, before=None):
         self.log = tempfile.TemporaryFile()
         self.token = token
-        self.source = "127.0.0.1"  # of those who ask for pages
+        self.source = "127.0.0.1"  # the address from which pages are requested
         words = [*wrapper(), REPRISE, "serve", "--port", "0", *arguments]
         for name, spec in (tables or TABLES).items():
             words += ["--table", f"{name}:{spec}"]
@@ -147,7 +147,7 @@ class Server:
         return {name.removeprefix("reprise_"): float(value) for name, _, value in lines}
 
     def refusals(self):
-        """Refusals by reason, and events of abuse by kind."""
+        """Returns refusals by reason, and events of abuse by kind."""
         found = {}
         for name, value in self.metrics().items():
             label = re.fullmatch(r'(refusals_total|abuse_events_total)\{\w+="(\w+)"\}', name)
@@ -160,25 +160,25 @@ class Server:
         return int(re.search(rf"^{name}:\s+(\d+)", text, re.MULTILINE)[1])
 
     def rss(self):
-        """Bytes in memory: for budget.py. Tests judge what the server counts itself, since memory
-        that is resident depends on the C library and the machine."""
+        """Returns the resident bytes, for budget.py. Tests check what the server counts itself,
+        since resident memory depends on the C library and the machine."""
         return self.status("VmRSS") << 10
 
     def peak_rss(self):
-        """The most that was ever in memory."""
+        """Returns the most bytes that were ever resident."""
         return self.status("VmHWM") << 10
 
     def descriptors(self):
         return len(os.listdir(f"/proc/{self.process.pid}/fd"))
 
     def cpu(self):
-        """Seconds of processor time so far."""
+        """Returns the seconds of processor time so far."""
         words = pathlib.Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2]
         user, system = words.split()[11:13]
         return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
     def stop(self):
-        """Ends it in order and returns what is wrong with how it went."""
+        """Stops the server with SIGTERM. Returns a list of what went wrong."""
         wrong = []
         if self.alive():
             self.process.send_signal(signal.SIGTERM)
@@ -199,7 +199,7 @@ class Server:
 
 
 class Helper:
-    """A program of this folder, told what to do word by word. It ends with its input."""
+    """A program of this folder that reads commands from its input. It ends with its input."""
 
     def __init__(self, name, *arguments, before=None):
         program = pathlib.Path(__file__).with_name(name)
@@ -211,7 +211,7 @@ class Helper:
         self.process.stdin.flush()
 
     def hear(self):
-        """The next line that it says."""
+        """Returns the next line of its output."""
         line = self.process.stdout.readline()
         assert line, "it is gone"
         return line.strip()
@@ -223,7 +223,7 @@ class Helper:
 
 
 class Bystander(Helper):
-    """A process that inserts and samples all the while, while it is not told to rest."""
+    """A process that inserts and samples repeatedly, except after the order `rest`."""
 
     def __init__(self, server, pause_ms=5, token=None, before=None):
         super().__init__("bystander.py", server.port, frames.SLOW, pause_ms, token or "",
@@ -231,14 +231,14 @@ class Bystander(Helper):
         self.order("ready")
 
     def order(self, word):
-        """Gives an order: `report`, `rest` or `go`. Answers with what happened since the last
-        one: `done`, how many inserts and samples; `errors`; `ms`, the time each took."""
+        """Gives an order: `report`, `rest` or `go`. Returns what happened since the last order:
+        `done`, the number of inserts and samples; `errors`; `ms`, the time that each took."""
         self.tell(word)
         return json.loads(self.hear())
 
 
 class Target(Server):
-    """A server with a bystander, and what has to be as before after each attack."""
+    """A server with a bystander, and the state that must be restored after each attack."""
 
     def __init__(self, busy=True, **options):
         super().__init__(**options)
@@ -247,32 +247,32 @@ class Target(Server):
         self.begin()
 
     def table_state(self):
-        """What attackers must not change without leave."""
+        """Returns the metrics that attackers must not change, unless `may_change` is set."""
         return {name: value for name, value in self.metrics().items()
                 if re.match(r"table_(size|bytes|inserts_total|deletes_total|samples_total|"
                             r"updates_total|waiting_\w+|closed)\{", name)
                 and '"bystander"' not in name}
 
     def begin(self):
-        """Before an attack."""
-        self.may_change = False  # whether tables may be other than before
+        """Records the state before an attack."""
+        self.may_change = False  # whether tables may be changed
         self.bystander.order("go" if self.busy else "rest")
         self.tables_before = self.table_state()
         self.refused_before = self.refusals()
         self.descriptors_before = self.descriptors()
 
     def refused(self):
-        """Refusals and abuse since the attack began, without zeros."""
+        """Returns refusals and abuse since the attack began, without zeros."""
         now = self.refusals()
         return {k: v - self.refused_before[k] for k, v in now.items()
                 if v != self.refused_before[k]}
 
     def limits_hit(self):
-        """The refusals alone."""
+        """Returns the refusals only."""
         return {k: v for k, v in self.refused().items() if not k.startswith("abuse:")}
 
     def settled(self):
-        """What is not as before: None, once all is."""
+        """Returns what is not as before the attack, or None."""
         if self.descriptors() > self.descriptors_before:
             return f"{self.descriptors()} descriptors, {self.descriptors_before} before"
         metrics = self.metrics()
@@ -287,7 +287,7 @@ class Target(Server):
         return None
 
     def finish(self):
-        """After an attack: everything is as before, and the bystander has seen nothing."""
+        """Checks after an attack that the state is as before and the bystander saw no errors."""
         until = time.monotonic() + 10 * frames.SLOW
         while self.alive() and (wrong := self.settled()) and time.monotonic() < until:
             time.sleep(0.02)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Connections: too many of them, HTTP/1.1 that is none, TLS that is none, guessed tokens."""
+"""Connections: too many of them, invalid HTTP/1.1, invalid TLS, guessed tokens."""
 
 import hashlib
 import resource
@@ -17,7 +17,8 @@ from target import SANITIZER, Server
 
 
 def connect(target, octets=b"", receive=True):
-    """A plain socket; what it sends, and all that comes back until the other side closes."""
+    """Opens a plain socket, sends bytes, and returns all that it receives until the server closes.
+    """
     with socket.create_connection(("127.0.0.1", target.port), 10 * f.SLOW) as s:
         try:
             s.sendall(octets)
@@ -36,15 +37,15 @@ def connect(target, octets=b"", receive=True):
 
 
 def turned_away(peer):
-    """Whether it was told to calm down, or at least closed."""
+    """Returns whether the peer got ENHANCE_YOUR_CALM, or was closed without a GOAWAY."""
     return peer.gone() and peer.goaway in (f.ENHANCE_YOUR_CALM, None)
 
 
 def test_connections_have_a_limit(attack):
-    """The bystander has one; nine more fit, and not another. Those that are turned away do not hurt
-    the others, and when one leaves there is room again."""
+    """The bystander has one connection; nine more are accepted, and a tenth is not. Refused
+    connections do not affect the others, and when one is closed, another is accepted."""
     target = attack(limits={"connections": 10})
-    time.sleep(0.05)  # the page that was just asked for may still be there
+    time.sleep(0.05)  # the connection of the last page may still be open
     peers = [target.peer() for _ in range(9)]
     assert all(peer.echo() for peer in peers)
     extra = [listener(target) for _ in range(20)]
@@ -67,12 +68,13 @@ def test_connections_have_a_limit(attack):
 
 
 def listener(target):
-    """A peer that only listens: what it has not sent cannot be cut off with its answer."""
+    """Returns a peer that sends nothing: unread bytes would reset the connection, and the response
+    would be lost."""
     return target.peer(greet=False)
 
 
 def test_a_flood_of_connections(attack):
-    """Two thousand, all at once, each gone again: nothing stays."""
+    """Two thousand connections at once, each closed again, leave nothing behind."""
     target = attack()
     for _ in range(10):
         sockets = [socket.create_connection(("127.0.0.1", target.port)) for _ in range(200)]
@@ -87,7 +89,7 @@ def test_a_flood_of_connections(attack):
 
 
 def test_connections_are_refused_before_descriptors_run_out(attack):
-    """With 128 descriptors for all, connections are turned away while some are left."""
+    """With 128 descriptors in all, connections are refused while some descriptors are left."""
 
     def few():
         resource.setrlimit(resource.RLIMIT_NOFILE, (128, 128))
@@ -166,8 +168,8 @@ def test_garbage_instead_of_a_request(attack, name):
 
 
 def test_pages_have_a_limit_of_their_own(attack):
-    """Sixty-four at once; whoever comes then pushes out the one that has been there longest, so
-    that nobody keeps others from looking."""
+    """Sixty-four pages are served at once. A further one closes the oldest connection, so that no
+    client can block the pages for others."""
     target = attack()
     lazy = []
     for _ in range(100):
@@ -198,7 +200,8 @@ def status_under(target, host, path):
 
 
 def test_pages_are_refused_under_the_name_of_another_site(attack):
-    """DNS rebinding: a web site's name resolves to this machine, and a visitor's browser asks."""
+    """DNS rebinding: the name of a web site resolves to this machine, and a browser of a visitor
+    requests a page."""
     target = attack()
     for path in ("/metrics", "/v1/info"):
         assert status_under(target, f"evil.example:{target.port}", path) == 421
@@ -239,7 +242,7 @@ def test_an_invalid_host_header_is_refused(attack, host):
 
 
 def test_slow_pages(attack):
-    """Who begins a request must end it, in the time of any handshake."""
+    """A client that begins a request must complete it within handshake_ms."""
     target = attack(limits={"handshake_ms": 1000})
     sockets = [socket.create_connection(("127.0.0.1", target.port)) for _ in range(5)]
     texts = [b"", b"G", b"GET /healthz HTTP/1.1\r\nHost: x\r\n", GET + b"X: ", b"GET /healthz"]
@@ -310,7 +313,7 @@ class TlsServer(Server):
 
 
 def test_invalid_tls_handshakes_are_closed_and_counted(certificate):
-    """Plain HTTP/2, HTTP/1.1, garbage, alerts and hellos that are cut: closed and counted; and slow
+    """Plain HTTP/2, HTTP/1.1, garbage, alerts and truncated hellos are closed and counted; slow
     ones are closed in time."""
     hello = client_hello()
     cases = {
@@ -369,7 +372,7 @@ def client_hello():
 
 
 def test_floods_under_tls(certificate):
-    """The same as in the clear: a flood of pings, a header bomb, a cut in mid-message."""
+    """The same as without TLS: a flood of pings, a header bomb, an incomplete message."""
     with TlsServer(certificate) as server:
         with server.secret_peer() as peer:
             peer.flood(f.ping() * 20000)
@@ -398,10 +401,10 @@ def bearer(token):
 
 
 def test_guessing_tokens_is_rate_limited(tokens):
-    """Ten wrong ones in a row; then the address is refused unseen, right token or not, for a while.
-    Who is in stays in."""
+    """After ten wrong tokens in a row, the address is refused for a while, even with a correct
+    token. Open calls continue."""
     server = Server(arguments=("--tokens", tokens), token="admin-token")
-    server.source = "127.0.0.2"  # pages are asked for from elsewhere
+    server.source = "127.0.0.2"  # pages are requested from another address
     refusals = lambda: {k: v for k, v in server.refusals().items() if v and ":" not in k}
     with server.peer() as known, server.peer() as peer:
         assert known.ask(m.INFO, b"", more=bearer("read-token")).status == m.OK

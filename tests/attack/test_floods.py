@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Frames that are allowed, one by one, and too many of them.
+"""Floods of frames, each of which is allowed.
 
-A connection has one budget for all that is cheap to send and costs us work: so many at once, so
-many a second. Up to the last of it nothing happens; one more, and it gets GOAWAY with the code
-ENHANCE_YOUR_CALM, is closed, and is counted once."""
+A connection has one budget for all frames that are cheap to send and cost the server work: a number
+at once, and a number each second. Within the budget nothing happens. One frame more, and the
+connection gets GOAWAY with the code ENHANCE_YOUR_CALM, is closed, and is counted once."""
 
 import time
 
@@ -19,7 +19,7 @@ SMALL = {"abuse_burst": BURST, "abuse_per_second": 1}
 
 
 def begin(target, name):
-    """A connection as the flood needs it."""
+    """Opens a connection in the state that the flood needs."""
     peer = target.peer()
     if OVER in name:
         peer.windows = False
@@ -27,13 +27,13 @@ def begin(target, name):
     else:
         assert peer.open(m.INSERT) == 1
     peer.next_stream = 10001
-    # Our settings are acknowledged, so nothing that comes later is ours.
+    # The settings are acknowledged now, so that no later frame of the peer is an acknowledgement.
     assert peer.until(lambda: any(x.type == f.SETTINGS for x in peer.frames))
     return peer
 
 
 def lives(peer):
-    """It serves on this connection."""
+    """Returns whether the server still serves this connection."""
     return peer.ask(m.INFO, b"").status == m.OK
 
 
@@ -70,8 +70,8 @@ def test_resets_that_the_server_is_made_to_send_count_too(attack, name):
 
 @pytest.mark.parametrize("name", ALL)
 def test_a_flood_costs_little_under_default_limits(attack, name):
-    """20,000 events at once, over and over, until a million frames have been offered or a second
-    has passed: each connection is ended with what its budget allows, and nothing stays."""
+    """20,000 events at once, repeatedly, until a million frames were sent or a second has passed:
+    each connection is ended when its budget is used up, and nothing is left behind."""
     target = attack()
     octets = ALL[name](20000)
     offered, connections, cpu, start = 0, 0, target.cpu(), time.monotonic()
@@ -89,7 +89,7 @@ def test_a_flood_costs_little_under_default_limits(attack, name):
 
 @pytest.mark.parametrize("name", ALL)
 def test_a_flood_from_a_peer_that_does_not_read_is_ended(attack, name):
-    """The peer's receive buffer is as small as can be, and full of samples."""
+    """The receive buffer of the peer has the smallest size, and is full of samples."""
     target = attack()
     target.may_change = True
     with target.peer(receive_bytes=4096, windows=False,
@@ -106,24 +106,24 @@ def test_a_flood_from_a_peer_that_does_not_read_is_ended(attack, name):
         queued = target.metrics()["queued_bytes"]
         assert queued < 16 << 20, f"{queued} bytes wait after {taken}"
         assert peer.gone()
-    # Calls that are reset stay open until the reset can be sent: there may be too many of them.
+    # Calls that are reset stay open until the reset is sent, so there may be too many of them.
     hit = target.limits_hit()
     assert hit.get("abuse", 0) + hit.get("protocol", 0) == 1, hit
     with target.peer() as peer:
         assert peer.ask(m.RESET, m.octets(1, "a")).status == m.OK
 
 
-CALLS = 4  # the limit of calls that the next tests use
+CALLS = 4  # the limit `streams` of the next tests
 
 
 def fill(peer):
-    """Opens as many calls as the limit lets; one more, on stream 9, is refused."""
+    """Opens as many calls as the limit allows. One more, on stream 9, is refused."""
     assert peer.until(lambda: any(x.type == f.SETTINGS for x in peer.frames))
     peer.send(b"".join(f.headers(s, f.request_block(m.INSERT)) for s in range(1, 10, 2)))
 
 
 def test_data_in_flight_when_its_call_ended_is_not_charged(attack):
-    """A window of DATA may be under way to a call that the server refuses or ends early."""
+    """A window of DATA may be in flight to a call that the server refuses or ends early."""
     target = attack(limits={**SMALL, "streams": CALLS})
     part, parts = b"\0" * 16384, 200
     with target.peer() as peer:
@@ -133,7 +133,7 @@ def test_data_in_flight_when_its_call_ended_is_not_charged(attack):
         peer.send(f.rst(1))
         peer.next_stream = 11
         assert lives(peer)
-        peer.send(f.headers(101, f.request_block("/no/such/method"))  # is answered at once
+        peer.send(f.headers(101, f.request_block("/no/such/method"))  # ends at once
                   + f.data(101, part) * parts + f.data(101, b"", end=True))
         assert peer.until(lambda: peer.calls[101].over)
         peer.next_stream = 103
@@ -163,7 +163,7 @@ def test_the_abuse_budget_refills(attack):
 
 
 def test_pings_caused_by_data_are_not_charged(attack):
-    """gRPC measures the speed of a connection with pings, one for some data."""
+    """gRPC measures the speed of a connection with pings, one for a certain amount of data."""
     target = attack(limits=SMALL)
     target.may_change = True
     with target.peer() as peer:
@@ -175,7 +175,7 @@ def test_pings_caused_by_data_are_not_charged(attack):
 
 
 def test_cancelling_a_sampler_after_its_samples_is_not_charged(attack):
-    """Samplers take their samples and cancel: the call had its answer, so it is no abuse."""
+    """Samplers read their samples and cancel. The call had a response, so this is not abuse."""
     target = attack(limits=SMALL)
     target.may_change = True
     with target.peer() as peer:
@@ -196,7 +196,7 @@ def many_fields(count, value="v"):
 
 
 def listed(pairs):
-    """The size of headers as HTTP/2 counts it."""
+    """Returns the size of headers as HTTP/2 counts it."""
     return sum(len(k) + len(v) + 32 for k, v in pairs)
 
 
@@ -230,7 +230,7 @@ def test_header_bytes_have_a_limit(attack):
 def test_headers_over_the_default_limits_are_refused(attack, more):
     target = attack()
     with target.peer() as peer:
-        assert peer.echo()  # from here on frames may be as large as we say
+        assert peer.echo()  # after this, frames may have the size in our settings
         call = peer.ask(m.INFO, b"", more=more)
         assert call.status == m.EXHAUSTED
         assert lives(peer)
@@ -239,8 +239,8 @@ def test_headers_over_the_default_limits_are_refused(attack, more):
 
 @pytest.mark.parametrize("long", ["name", "value"])
 def test_header_decompression_is_charged(attack, long):
-    """A block of 12,000 bytes that stands for 47 MB of names or values: a budget of 5,000 events is
-    spent before its end."""
+    """A block of 12,000 bytes that expands to 47 MB of names or values: a budget of 5,000 events is
+    used up before its end."""
     target = attack(limits={"abuse_burst": 5000, "abuse_per_second": 1})
     with target.peer() as peer:
         assert peer.echo()
@@ -270,7 +270,7 @@ def test_header_bombs_are_not_decompressed(attack, references):
 
 @pytest.mark.parametrize("size", [0, 1, 16000])
 def test_headers_without_end_are_ended(attack, size):
-    """CONTINUATION after CONTINUATION, empty or not."""
+    """CONTINUATION frames without end, empty or not."""
     target = attack()
     part = f.literal("x", "v" * (size - 4)) if size > 4 else b"\x82"[:size]
     with target.peer() as peer:
@@ -306,7 +306,7 @@ def test_calls_open_at_once_have_a_limit(attack):
         assert peer.until(lambda: peer.calls[stream].over or peer.closed)
         assert peer.calls[stream].reset == f.REFUSED_STREAM
         peer.send(f.rst(1))
-        assert peer.echo() and peer.goaway is None  # the others go on, and there is room again
+        assert peer.echo() and peer.goaway is None  # the others continue; a new call is accepted
         stream = peer.open(m.INSERT)
         assert peer.echo() and not peer.calls[stream].over
     assert sum(target.limits_hit().values()) == 1, target.refused()

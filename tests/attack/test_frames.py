@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Frames that HTTP/2 forbids, of every type, beside an innocent call on the same connection.
+"""Frames of every type that HTTP/2 forbids, with an innocent call on the same connection.
 
-What concerns the connection ends it with GOAWAY and the code of RFC 9113, and is counted as
-`protocol`; what concerns a stream resets that stream, and the innocent call goes on."""
+A connection error ends the connection with GOAWAY and the code of RFC 9113, and is counted as
+`protocol`. A stream error resets that stream, and the innocent call continues."""
 
 import struct
 
@@ -14,7 +14,7 @@ import messages as m
 INNOCENT = 1  # an insert stream; the next one that may be opened is 3
 CALL = m.INFO
 
-# What ends the connection: name, what is sent, the codes that may come.
+# Connection errors: name, the bytes that are sent, the codes that are allowed.
 FATAL = {
     "DATA on stream 0": (f.data(0, b"x"), f.PROTOCOL_ERROR),
     "DATA on a stream that is not open": (f.data(101, b"x"), f.PROTOCOL_ERROR),
@@ -105,7 +105,7 @@ def changed(*more, **change):
     return f.headers(3, f.request_block(CALL, more, **change), True)
 
 
-# What resets stream 3: name, what is sent, the code; None: an answer, and no harm done.
+# Stream errors on stream 3: name, the bytes that are sent, the code; None: a response, no error.
 FOR_THE_STREAM = {
     "no method": (changed(method=None), f.PROTOCOL_ERROR),
     "no path": (changed(path=None), f.PROTOCOL_ERROR),
@@ -167,7 +167,7 @@ def innocent(peer):
 
 
 def goes_on(peer):
-    """The innocent call still works, and so do new ones."""
+    """Checks that the innocent call still works, and new ones do."""
     peer.next_stream = 1001
     peer.write(INNOCENT, m.one(7))
     return (m.confirmed(peer.reply(INNOCENT)) == [7]
@@ -224,7 +224,7 @@ def test_headers_below_the_last_stream_are_counted_and_ignored(attack):
 
 
 def test_data_past_the_window_of_a_stream_resets_it(attack):
-    """The stream waits for a full table; its window is 4 MiB, and nobody reads."""
+    """The stream waits for a full table. Its window is 4 MiB, and the server does not read."""
     target = attack(fresh=True)
     target.may_change = True
     with target.peer() as peer:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests that are well-formed and make no sense: bad items, chunks, priorities, samples.
+"""Requests that can be parsed but are invalid: bad items, chunks, priorities, samples.
 
-The one who sends them gets a status; the tables are as before."""
+The sender gets a status, and the tables are not changed."""
 
 import math
 import struct
@@ -13,7 +13,8 @@ import messages as m
 
 
 def refuse(target, request, status, setup=()):
-    """Sends a request after others that must be confirmed; returns the text of its status."""
+    """Sends the requests `setup`, which must be confirmed, then a request that must be refused.
+    Returns the text of the status."""
     with target.peer() as peer:
         stream = peer.open(m.INSERT)
         for good in setup:
@@ -70,7 +71,7 @@ BAD_ITEMS = {
                  [item_of(slice_bytes(), slice_bytes(key=2))]), m.INVALID),
 }
 
-# Items that stand before what is wrong stay, as in Reverb.
+# Items before the invalid one stay in the table, as in Reverb.
 BAD_ENDS = {
     "a bad item behind a good one": (
         m.insert(FOUR, [m.item(1), item_of(slice_bytes(9))]), m.INVALID),
@@ -107,7 +108,7 @@ def test_a_repeated_chunk_must_be_identical(attack):
         for key in range(5):
             peer.write(stream, m.insert([m.chunk(1)], [m.item(key, chunk_key=1)], [1]))
             assert m.confirmed(peer.reply(stream)) == [key]
-        other = peer.open(m.INSERT)  # a key is its stream's own
+        other = peer.open(m.INSERT)  # keys of chunks belong to their stream
         peer.write(other, m.insert([m.chunk(1, row_bytes=8)], [m.item(9, chunk_key=1)]))
         assert m.confirmed(peer.reply(other)) == [9]
         peer.write(stream, m.insert([m.chunk(1, fill=b"x")], [m.item(6, chunk_key=1)]))
@@ -116,7 +117,7 @@ def test_a_repeated_chunk_must_be_identical(attack):
         stream = peer.open(m.INSERT)
         peer.write(stream, m.insert([m.chunk(1), m.chunk(1, fill=b"x")], [m.item(7)]))
         assert peer.result(stream).status == m.INVALID
-        stream = peer.open(m.INSERT)  # one that says its key twice
+        stream = peer.open(m.INSERT)  # a chunk with two keys
         peer.write(stream, m.insert([m.chunk(1), m.chunk(3, more=m.number(1, 1))], [m.item(7)]))
         assert peer.result(stream).status == m.INVALID
     assert target.metrics()['table_size{table="a"}'] == 6
@@ -128,14 +129,15 @@ OURS = "/reprise.v1.Replay/"
 
 
 def entries(call):
-    """The keys of the items in an answer of Sample or Peek."""
+    """Returns the keys of the items in a response of Sample or Peek."""
     return [dict(m.read(dict(m.read(dict(m.read(entry))[1]))[1]))[1]
             for field, entry in m.read(call.messages()[0]) if field == 2]
 
 
 @pytest.mark.parametrize("table", ["fifo", "prioritized"])
 def test_an_undecodable_item_does_not_affect_other_items(attack, table):
-    """Nothing is decompressed when it is inserted. Who wants rows cut gets it as it is."""
+    """Chunks are not decompressed when they are inserted. With `cut_rows`, a chunk that cannot be
+    decoded is sent as it is."""
     target = attack()
     target.may_change = True
     keys = list(range(1, 17))
@@ -163,7 +165,8 @@ def test_an_undecodable_item_does_not_affect_other_items(attack, table):
 
 
 def read_rows(call):
-    """The bytes of the rows of each item in an answer, by the item's key. One slice each."""
+    """Returns the bytes of the rows of each item in a response, by the item's key. Each item has
+    one slice."""
     message = list(m.read(call.messages()[0]))
     chunks, rows = {}, {}
     for field, data in message:
@@ -180,7 +183,8 @@ def read_rows(call):
 
 
 def test_chunks_of_several_writers_under_one_key(attack):
-    """A key is its stream's own. Nobody can fail the calls of others by choosing theirs."""
+    """Keys of chunks belong to their stream. A writer cannot fail the calls of others by using
+    their keys."""
     target = attack()
     target.may_change = True
     with target.peer() as peer:
@@ -233,8 +237,9 @@ MINUS_NAN = struct.unpack("<d", b"\x01\0\0\0\0\0\xf8\xff")[0]
 @pytest.mark.parametrize("value", [NAN, MINUS_NAN, INF, -INF, -1.0, -5e-324, 1.7e308, 1e200],
                          ids=str)
 def test_bad_priorities(attack, table, value):
-    """NaN nowhere; where priorities are weights, nothing below 0 and nothing whose power is past
-    all bounds. All or nothing, in inserts, updates and ours."""
+    """No table accepts NaN. If priorities are weights, the table accepts no negative priority, and
+    none whose power is infinite. All priorities of a request are refused, in inserts and updates of
+    Reverb and in our own calls."""
     target = attack()
     bad = value != value or (table in WEIGHED and not 0 <= value < (
         1e160 if table == "prioritized" else 1e309))
@@ -265,7 +270,7 @@ def test_bad_priorities(attack, table, value):
 
 
 def test_weights_whose_sum_overflows_are_refused(attack):
-    """One is fine; two would make the total infinite and every draw meaningless."""
+    """One such weight is accepted; two would make the total infinite and every draw meaningless."""
     target = attack()
     target.may_change = True
     with target.peer() as peer:
@@ -279,19 +284,19 @@ def test_weights_whose_sum_overflows_are_refused(attack):
                 stream = peer.open(m.INSERT)
         call = peer.ask(m.SAMPLE, m.sample("weighed_out", 100, 0))
         assert call.status == m.OK
-        for key in range(100, 1200):  # the remover has to choose by weight now
+        for key in range(100, 1200):  # now the remover selects by weight
             peer.write(stream, m.one(key, "weighed_out", 1.0))
         assert peer.until(lambda: target.metrics()['table_size{table="weighed_out"}'] == 1000)
         assert peer.ask(m.RESET, m.octets(1, "weighed_out")).status == m.OK
 
 
 def claim(n):
-    """A snappy block that claims so many bytes and has five."""
+    """Returns a snappy block that claims `n` bytes and has five."""
     return m.varint(n) + b"\x10hello"
 
 
 def zstd(n):
-    """A frame of zstd that claims so many bytes and is empty."""
+    """Returns a zstd frame that claims `n` bytes and is empty."""
     return b"\x28\xb5\x2f\xfd\xe0" + struct.pack("<Q", n) + b"\x01\0\0"
 
 
@@ -372,7 +377,7 @@ def test_invalid_sample_counts_are_refused(attack, count):
 
 
 def test_the_largest_count_of_samples(attack):
-    """2^31 - 1 of them may be asked for: they come until the caller has had enough."""
+    """A request for 2^31 - 1 samples is allowed: they are sent until the caller cancels."""
     target = attack()
     target.may_change = True
     with target.peer() as peer:
@@ -390,7 +395,7 @@ def test_the_largest_count_of_samples(attack):
     (0, m.DEADLINE), (1, m.DEADLINE), (-1, None), (-2**63, None), (2**63 - 1, None),
     (2**62, None)])
 def test_timeouts_of_samples(attack, timeout, status):
-    """Too long is for ever, and so is less than 0, as in Reverb."""
+    """A timeout that is too long means for ever, and so does a negative one, as in Reverb."""
     target = attack()
     with target.peer() as peer:
         stream = peer.open(m.SAMPLE)
@@ -448,7 +453,7 @@ def test_invalid_tables_are_refused(attack, options):
 
 
 def test_a_signature_nested_without_end(attack):
-    """A list in a list in a list: it is read without recursion and refused."""
+    """Deeply nested lists are read without recursion, and refused."""
     target = attack()
     with target.peer() as peer:
         for depth in (40, 1000, 5000):
@@ -461,7 +466,8 @@ def test_a_signature_nested_without_end(attack):
 
 
 def test_signatures_have_a_limit_for_all_tables(attack):
-    """Paths of a mebibyte each: a few tables have them, then one is refused until another goes."""
+    """Signatures with paths of a mebibyte: a few tables are created, then one is refused until
+    another is dropped."""
     target = attack(fresh=True)
     leaf = m.octets(33, m.octets(1, "x") + m.number(3, 1))
     octets = m.octets(53, b"".join(

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a hostile connection costs others: the p99 of a bystander's inserts and samples, with the
-server under attack, against the same with a decoy under the same attack.
+"""Measures what a hostile connection costs others: the p99 of a bystander's inserts and samples
+while the server is attacked, compared with the p99 while a decoy is attacked in the same way.
 
-The attacker takes processor time of its own, which is no fault of the server's: so when it is
-quiet for the server, the attacker sends the same bytes at the same pace to a decoy. The two kinds
-of phases alternate, and short ones, so that whatever else the machine does falls on both alike.
-Each attacked phase is compared with the quiet ones before and behind it, and the median of those
-ratios is what counts: one phase in which something else woke up does not. The noise floor is the
-same figure made of quiet phases alone. Where it is allowed, the server and the bystander go before
-other processes. A run passes with a ratio of at most 1.25 times the floor;
-the machine may spoil two runs of three, a server that is slow under attack fails all of them."""
+The attacker needs processor time itself, which is not the fault of the server. So in quiet phases
+the attacker sends the same bytes at the same pace to a decoy. Quiet and attacked phases alternate
+and are short, so that other load on the machine affects both equally. Each attacked phase is
+compared with the quiet phases before and after it. The median of these ratios counts, so that a
+single disturbed phase does not. The noise floor is the same figure for quiet phases only. If it is
+allowed, the server and the bystander have a higher priority than other processes. A run passes if
+the ratio is at most 1.25 times the floor. One of three runs has to pass: the machine may spoil two
+of them, but a server that is slow under attack fails all."""
 
 import statistics
 import time
@@ -23,14 +23,14 @@ PAIRS, PHASE, RUNS = 14, 0.3, 3
 
 
 def p99(report):
-    """None: there were too few to tell."""
+    """Returns the p99 in milliseconds, or None if there were too few calls."""
     assert not report["errors"], report["errors"]
     ms = sorted(report["ms"])
     return ms[int(len(ms) * 0.99)] if len(ms) > 20 else None
 
 
 def phases(bystander, hostile):
-    """The p99 of each quiet phase, and of each attacked one between two of them."""
+    """Returns the p99 of each quiet phase, and of each attacked phase between two of them."""
     quiet, attacked = [], []
     hostile.tell("decoy")
     bystander.order("go")
@@ -46,7 +46,7 @@ def phases(bystander, hostile):
 
 
 def compare(quiet, attacked):
-    """The ratio and the noise floor."""
+    """Returns the ratio and the noise floor."""
     ratio = statistics.median(a / (b + c) * 2 for a, b, c in zip(attacked, quiet, quiet[1:]))
     spread = [max(b / c, c / b) for b, c in zip(quiet, quiet[1:])]
     return ratio, max(1.0, statistics.median(spread) ** 0.5)

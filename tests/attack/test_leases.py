@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a client of the same host can do with the memory that a server shares with it."""
+"""Attacks by clients of the same host on the memory that a server shares with them."""
 
 import array
 import errno
@@ -27,7 +27,7 @@ def path():
 
 
 def lease(path):
-    """A connection with a lease, and the lease's id."""
+    """Returns a connection with a lease, and the id of the lease."""
     link = socket.socket(socket.AF_UNIX)
     link.settimeout(20)
     link.connect(path)
@@ -38,7 +38,7 @@ def lease(path):
 
 
 def parts(link):
-    """The parts that have come: (bytes, descriptor)."""
+    """Returns the parts of the memory that have arrived: (bytes, descriptor)."""
     got = []
     link.setblocking(False)
     while True:
@@ -52,7 +52,8 @@ def parts(link):
 
 
 def insert_large(target, peer):
-    """Inserts an item of 200 kB. A part of the memory that it needs is a descriptor to stay."""
+    """Inserts an item of 200 kB. If it needs a new part of the shared memory, the server keeps a
+    descriptor more."""
     stream = peer.open(m.INSERT)
     before = target.descriptors()
     peer.write(stream, m.one(1, row_bytes=200000))
@@ -95,12 +96,12 @@ def test_shared_memory_cannot_be_written_or_resized(attack, path):
 
 
 def test_a_client_that_reads_no_descriptors_gets_its_samples_inline(attack, path):
-    """Parts that cannot be sent without waiting cost their client the shared memory only."""
+    """If a part cannot be sent without waiting, the client only loses the shared memory."""
     target = attack(arguments=("--listen", f"unix:{path}"))
     with target.peer() as peer:
         insert_large(target, peer)
         link, name = lease(path)
-        link.shutdown(socket.SHUT_RD)  # now the server cannot send it anything
+        link.shutdown(socket.SHUT_RD)  # now the server cannot send to it
         ask = m.sample("a", 3, 0, m.octets(15, name) + m.number(16, 1))
         assert peer.ask(SHARED, ask).status in (m.OK, m.PRECONDITION)
         link.close()
@@ -108,8 +109,8 @@ def test_a_client_that_reads_no_descriptors_gets_its_samples_inline(attack, path
 
 
 def test_a_hold_counts_for_the_slices_that_it_keeps(attack, path):
-    """An item of 100,000 slices is 2.4 MB of memory besides its chunk of 200 kB."""
-    path += ".small"  # of a server with another limit
+    """An item of 100,000 slices takes 2.4 MB of memory in addition to its chunk of 200 kB."""
+    path += ".small"  # this server has another limit
     target = attack(arguments=("--listen", f"unix:{path}"), limits={"shared_held_bytes": MIB})
     link, name = lease(path)
     with target.peer() as peer:

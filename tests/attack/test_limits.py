@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each limit of `--limit`, on both sides of its edge: at it all is well, one above it the one who
-asked gets its status, and the refusal is counted once under its name. (Those of headers, calls and
-abuse are in test_floods.py, those of time in test_slow.py.)"""
+"""Each limit of `--limit`: a request at the limit succeeds, a request one above it gets the status
+of the limit, and the refusal is counted once under its name. (The limits on headers, calls and
+abuse are in test_floods.py, those on time in test_slow.py.)"""
 
 import struct
 
@@ -15,7 +15,7 @@ OURS = "/reprise.v1.Replay/"
 
 
 def padded(request, size):
-    """A request made to have so many bytes, by a field that nobody knows."""
+    """Pads a request to `size` bytes with an unknown field."""
     for length in range(size - len(request), -1, -1):
         more = m.octets(99, b"\0" * length)
         if len(request) + len(more) == size:
@@ -24,7 +24,7 @@ def padded(request, size):
 
 
 def chunk_of(size, key=1):
-    """A chunk of so many bytes."""
+    """Returns a chunk of `size` bytes."""
     return padded(m.chunk(key), size)
 
 
@@ -37,15 +37,15 @@ def long(slices, key=1):
 
 
 def spread(chunks):
-    """An item of so many chunks."""
+    """Returns a request with an item of `chunks` chunks."""
     keys = range(1, chunks + 1)
     return m.insert([m.chunk(k) for k in keys],
                     [m.item(1, columns=[m.column([m.piece(k) for k in keys])])])
 
 
 def huge():
-    """An item of 20 GB in 9 kB: 80 times the same 250 MiB of zeros, compressed by zstd into blocks
-    that repeat one byte."""
+    """Returns an item of 20 GB in 9 kB: 80 times the same 250 MiB of zeros, which zstd compresses
+    to blocks that repeat one byte."""
     block = (128 << 10) << 3 | 1 << 1
     blocks = [block] * 1999 + [block | 1]
     frame = b"\x28\xb5\x2f\xfd\xe0" + struct.pack("<Q", 250 << 20)
@@ -55,7 +55,7 @@ def huge():
 
 
 def of_no_bytes(rows):
-    """An item of so many rows without bytes, each of which counts as one."""
+    """Returns an item of `rows` rows without bytes, each of which counts as one byte."""
     chunk = m.chunk(1, [m.tensor((1 << 20, 0), b"")], rows=1)
     return m.insert([chunk], [m.item(1, columns=[m.column([m.piece(1, 0, rows)])])])
 
@@ -77,7 +77,7 @@ def kept(count):
     return m.insert([m.chunk(k) for k in keys], [m.item(1)], keys)
 
 
-# Limit, its value here, what is at it, what is one above it, how it is sent.
+# A limit, its value in the test, a request at the limit, a request one above it, and its method.
 EDGES = [
     ("message_bytes", 1000, padded(m.one(1), 1000), padded(m.one(1), 1001), m.INSERT),
     ("message_bytes", 1000, padded(m.mutate(), 1000), padded(m.mutate(), 1001), m.MUTATE),
@@ -129,7 +129,7 @@ def test_a_limit_allows_its_value_and_refuses_more(attack, edge):
         call = peer.ask(path, above)
         assert call.status == m.EXHAUSTED, call
         assert call.text.isprintable() and 0 < len(call.text) <= 256
-        if (name, path) != ("slices", m.INSERT):  # items before the bad one stay
+        if (name, path) != ("slices", m.INSERT):  # items before the invalid one stay
             assert target.table_state() == before
         assert target.limits_hit() == {name: 1}
         assert peer.ask(path, at).status == m.OK
@@ -162,7 +162,7 @@ def test_a_batch_without_repetition_is_drawn_under_one_lock_and_has_a_limit(atta
         assert peer.ask(m.RESET, m.octets(1, "a")).status == m.OK
 
 
-# The limits as they are; what is above is made cheap to send.
+# The default limits, with requests above them that are cheap to send.
 DEFAULTS = [
     ("item_bytes", huge(), m.INSERT),
     ("columns", m.insert([m.chunk(1)], [wide(4097)]), m.INSERT),
@@ -199,19 +199,19 @@ def test_tensors_of_a_chunk_have_the_limit_of_columns(attack):
 
 
 def sends(peer, stream, keys, size):
-    """Chunks of that size that no item refers to; True if the stream goes on."""
+    """Sends chunks of that size to which no item refers. Returns True if the stream continues."""
     peer.write(stream, m.insert([chunk_of(size, k) for k in keys]))
     assert peer.echo()
     return not peer.calls[stream].over
 
 
 def pinned(target, at_least):
-    """Whether the server says that it holds so much for nobody."""
+    """Returns whether the server's `pinned_bytes` is about `at_least`."""
     return at_least <= target.metrics()["pinned_bytes"] < 1.5 * at_least + 4096
 
 
 def test_chunks_without_items_in_a_stream(attack):
-    """Ten chunks of 10,000 bytes fit, with what it takes to hold them; eleven do not."""
+    """Ten chunks of 10,000 bytes, with their overhead, are within the limit; eleven are not."""
     target = attack(limits={"stream_pinned_bytes": 105000})
     with target.peer() as peer:
         stream = peer.open(m.INSERT)
@@ -247,7 +247,7 @@ def test_chunks_that_items_refer_to_are_free(attack):
 
 
 def test_chunks_whose_items_are_gone_are_not_free(attack):
-    """A table of one item, and a stream that keeps everything it ever sent."""
+    """A table of one item, and a stream that keeps all chunks that it has sent."""
     target = attack(limits={"stream_pinned_bytes": 105000},
                     tables={"a": "fifo:1", "bystander": "uniform:1000"})
     target.may_change = True
@@ -267,7 +267,7 @@ def test_chunks_whose_items_are_gone_are_not_free(attack):
 
 
 def test_chunks_of_silent_streams_whose_items_are_gone(attack):
-    """A table of one item, and streams that keep a chunk each and say nothing after that."""
+    """A table of one item, and streams that keep one chunk each and send nothing after that."""
     target = attack(limits={"pinned_bytes": "1MiB"},
                     tables={"a": "fifo:1", "bystander": "uniform:1000"})
     target.may_change = True
@@ -285,7 +285,7 @@ def test_chunks_of_silent_streams_whose_items_are_gone(attack):
 
 
 def test_chunks_of_inserts_that_wait_count(attack):
-    """Chunks that came before their items, in messages that are small: the table takes two."""
+    """Chunks that arrive before their items, in small messages. The table takes two items."""
     target = attack()
     with target.peer() as peer:
         streams = [peer.open(m.INSERT) for _ in range(12)]
@@ -317,8 +317,8 @@ def test_chunks_without_items_on_a_connection(attack):
 
 
 def test_chunks_without_items_on_all_connections(attack):
-    """Two connections hold all that any may, three quarters; a third gets no more than its least share,
-    64 KiB."""
+    """Two connections hold three quarters of the limit, the most that they may. A third gets no
+    more than the smallest share, 64 KiB."""
     target = attack(limits={"pinned_bytes": 280000})
     with target.peer() as one, target.peer() as two, target.peer() as three:
         streams = [peer.open(m.INSERT) for peer in (one, two, three)]
@@ -336,7 +336,8 @@ def test_chunks_without_items_on_all_connections(attack):
 
 
 def test_slices_of_inserts_that_wait_count(attack):
-    """Items of many slices, for a table that takes no more: what they take counts, not what was sent."""
+    """Items of many slices, for a table that takes no more: the memory that they take counts, not
+    the bytes that were sent."""
     target = attack(limits={"pinned_bytes": "4MiB"})
     slices, sent = 20000, []
     with target.peer() as peer:
@@ -357,8 +358,8 @@ def test_slices_of_inserts_that_wait_count(attack):
 
 
 def test_many_small_chunks_are_charged_their_memory(attack):
-    """Chunks of a few bytes, with as many empty tensors as fit: the limit is on what they take,
-    not on what they are on the wire."""
+    """Chunks of a few bytes, with as many empty tensors as fit. The limit is on the memory that
+    they take, not on their bytes on the wire."""
     target = attack(fresh=True, limits={"stream_pinned_bytes": "8MiB"})
     empty = m.tensor((0,), b"")
     with target.peer() as peer:
@@ -373,7 +374,7 @@ def test_many_small_chunks_are_charged_their_memory(attack):
             most = max(most, target.metrics()["pinned_bytes"])
         peer.until(lambda: peer.calls[stream].over, 2)
         assert peer.calls[stream].status == m.EXHAUSTED
-        # Over the limit by no more than one message.
+        # The limit is exceeded by at most one message.
         assert sent < most <= 10 << 20, f"{most} bytes held, {sent} sent"
     assert target.limits_hit() == {"stream_pinned_bytes": 1}
 
@@ -397,9 +398,10 @@ def test_tables_have_a_limit(attack):
 
 
 def test_messages_over_the_queue_budget_wait_in_their_sockets(attack):
-    """Four peers with halves of large messages against a budget of 2 MiB: none of them is refused.
-    One has room for its message, one has the turn; the rest of the others stays in their
-    sockets."""
+    """Four peers send halves of large messages, with a budget of 2 MiB. None of them is refused:
+    one has room for its message, one has the turn, and the bytes of the others stay in their
+    sockets.
+    """
     target = attack(limits={"queued_bytes": "2MiB", "message_grace_ms": 60000})
     with target.peer() as a, target.peer() as b, target.peer() as c, target.peer() as d:
         peers = [a, b, c, d]
@@ -416,8 +418,8 @@ def test_messages_over_the_queue_budget_wait_in_their_sockets(attack):
 
 
 def test_a_paused_stream_holds_its_window_and_no_more(attack):
-    """Each frame ends one message and begins the next, so that there is always one that is not
-    whole. The stream waits for a full table, and its window is 4 MiB."""
+    """Each frame ends one message and begins the next, so that one message is always incomplete.
+    The stream waits for a full table, and its window is 4 MiB."""
     target = attack()
     with target.peer() as peer:
         stream = peer.open(m.SAMPLE)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""32 connections that do everything at random, beside a bystander: nothing goes wrong, and a
-sanitizer, if there is one, has nothing to say. RP_ATTACK_SECONDS says for how long."""
+"""32 connections make random calls, in addition to a bystander. There must be no errors, and no
+reports of a sanitizer. RP_ATTACK_SECONDS is the duration."""
 
 import json
 import os
@@ -24,7 +24,7 @@ def start_load(server, seconds, *more):
 
 
 def end_load(processes):
-    """What was done and what went wrong, in all of them."""
+    """Returns the numbers of calls and the errors of all processes."""
     done, wrong = {}, []
     for process in processes:
         output, _ = process.communicate(timeout=600)
@@ -43,7 +43,7 @@ def test_mixed_load(attack):
     until = time.monotonic() + SECONDS
     while time.monotonic() < until:
         time.sleep(1)
-        target.process.send_signal(signal.SIGHUP)  # everything is read again
+        target.process.send_signal(signal.SIGHUP)  # reload
         assert target.alive()
     done, wrong = end_load(processes)
     assert not wrong, "\n".join(wrong[:20])
@@ -56,7 +56,7 @@ def test_mixed_load(attack):
 
 
 def test_shutdown_under_load_is_orderly():
-    """SIGTERM in the middle of it all: it drains, ends what does not end, and ends in order."""
+    """SIGTERM under load: the server drains, ends the calls that do not end, and exits with 0."""
     server = Server(arguments=("--drain-seconds", "1"))
     processes = start_load(server, 5, "deaf")
     time.sleep(1.5 if SANITIZER else 0.7)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""More data than there is memory for, and names that try to get out of where they stand."""
+"""More data than memory, and names of tables that try to break out of their context."""
 
 import json
 import resource
@@ -16,7 +16,7 @@ BUDGET = 8 * MIB
 
 
 def offer(target, peer, stream, count, row_bytes=100000):
-    """Sends so many items of that size; stops when the stream is over or nothing moves."""
+    """Sends `count` items of that size. Stops when the stream is over, or no more are confirmed."""
     for key in range(count):
         peer.write(stream, m.one(key, row_bytes=row_bytes))
         if not peer.until(lambda: len(peer.calls[stream].body) > 4 or peer.calls[stream].over, 1):
@@ -30,9 +30,9 @@ def offer(target, peer, stream, count, row_bytes=100000):
 @pytest.mark.parametrize("policy, end", [("evict", "all in"), ("block", "waits"),
                                          ("reject", m.EXHAUSTED)])
 def test_chunks_have_a_budget(attack, policy, end):
-    """Four times as much as fits: by policy the oldest go, or the writer waits, or gets a status.
-    The bystander, whose table shares the budget, goes on in the first case only; so here it has
-    nothing to do."""
+    """Inserts four times as much as fits. Depending on the policy, the oldest items are evicted, or
+    the writer waits, or it gets a status. The bystander's table shares the budget, so it could
+    continue in the first case only; here it rests."""
     target = attack(arguments=("--max-bytes", BUDGET, "--policy", policy), busy=False)
     target.may_change = True
     with target.peer() as peer:
@@ -41,7 +41,7 @@ def test_chunks_have_a_budget(attack, policy, end):
         assert target.metrics()["store_bytes"] <= BUDGET
         assert peer.ask(m.SAMPLE, m.sample("a", 10, 0)).status == m.OK
         assert peer.ask(m.RESET, m.octets(1, "a")).status == m.OK
-        if policy == "block":  # with room again, the one that waited is in
+        if policy == "block":  # once there is room, the waiting item is inserted
             assert m.confirmed(peer.reply(stream))
             peer.send(f.rst(stream))
             assert peer.ask(m.RESET, m.octets(1, "a")).status == m.OK
@@ -49,9 +49,9 @@ def test_chunks_have_a_budget(attack, policy, end):
 
 
 def test_items_drawn_by_waiting_samples_are_accounted(attack):
-    """Calls that wait for more items than there will ever be, on a table that hands out each item
-    once, and that do not read. What they have drawn is in no table. Every item that was let in is
-    in a table, or counted as queued, or on its way in a window."""
+    """Calls that wait for more items than there will ever be, on a table that gives each item once,
+    and that do not read. Items that they have drawn are in no table. Every item that was inserted
+    must be in a table, or be counted as queued, or be in flight within a window."""
     queued, size, count = 16 * MIB, 100000, 500
     target = attack(limits={"queued_bytes": queued}, busy=False,
                     arguments=("--max-bytes", BUDGET, "--policy", "block",
@@ -83,8 +83,8 @@ def test_items_drawn_by_waiting_samples_are_accounted(attack):
 
 @pytest.mark.skipif(SANITIZER is not None, reason="a sanitizer has an address space of its own")
 def test_failed_allocations_end_calls_and_not_the_server(attack):
-    """With an address space of 700 MiB and halves of messages of 40 MiB: some get a status, the
-    server lives, and what they had is given back."""
+    """With an address space of 700 MiB and halves of messages of 40 MiB, some calls get a status.
+    The server continues, and their memory is freed."""
 
     def cramped():
         resource.setrlimit(resource.RLIMIT_AS, (700 * MIB, 700 * MIB))
@@ -119,7 +119,7 @@ NAMES = ['x"} 1\nevil 2\n', "x\\", "x\"", "\x1b[31mred", "x\u2028y", "{table=\"a
 
 @pytest.mark.parametrize("name", NAMES, ids=range(len(NAMES)))
 def test_table_names_cannot_inject_into_outputs(attack, name):
-    """A table may be called anything; in metrics, JSON, logs and statuses it is just a name."""
+    """A table may have any name; metrics, JSON, logs and statuses must show it as a name only."""
     target = attack()
     before = set(target.metrics())
     with target.peer() as peer:
@@ -140,7 +140,7 @@ def test_table_names_cannot_inject_into_outputs(attack, name):
 
 
 def test_initialize_connection_reveals_no_address(attack):
-    """The call that hands out a pointer in Reverb, asked with the right process id."""
+    """The call that returns a pointer in Reverb, with the correct process id."""
     target = attack()
     with target.peer() as peer:
         for pid in (target.process.pid, 0, -1, 2**63 - 1):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Messages that are not what they should be: as gRPC frames them, and as protocol buffers."""
+"""Invalid messages: in the framing of gRPC, and as protocol buffers."""
 
 import random
 import struct
@@ -11,7 +11,7 @@ import messages as m
 
 OURS = "/reprise.v1.Replay/"
 
-# A good message for each call that takes one, which changes nothing but what its test allows.
+# A valid message for each call that takes one. It changes only what its test allows.
 GOOD = {
     m.INSERT: m.one(1),
     m.SAMPLE: m.sample("a", 1, 0),
@@ -51,8 +51,8 @@ def test_an_announced_size_over_the_limit_is_refused_unseen(attack, path, size):
 
 
 def test_announced_sizes_take_no_memory(attack):
-    """A thousand messages of 64 MiB, of which there are only the five bytes in front. A connection
-    reserves room for one of them."""
+    """Only the prefixes of a thousand messages of 64 MiB are sent. A connection reserves room for
+    one message."""
     target = attack(fresh=True)
     with target.peer() as peer:
         assert peer.echo()
@@ -87,7 +87,7 @@ def test_messages_compressed_by_grpc_are_refused(attack, flag):
 
 
 def test_a_compressed_message_ends_a_sampler_that_waits(attack):
-    """The sampler has asked for 2^31 - 1 and waits; its end must be its end."""
+    """The sampler has requested 2^31 - 1 samples and waits. After the error it must end."""
     target = attack(tables={"a": "uniform:1000,min_size=2", "bystander": "uniform:1000"})
     target.may_change = True
     with target.peer() as peer:
@@ -109,7 +109,7 @@ MESSAGE = f.message(m.one(1))
 
 @pytest.mark.parametrize("how", ["half-close", "cancel", "disconnect", "hang up"])
 def test_a_message_truncated_at_any_byte_is_refused(attack, how):
-    """Up to the last byte nothing is inserted."""
+    """Before the last byte, nothing is inserted."""
     target = attack()
     peer = target.peer()
     for cut in range(1, len(MESSAGE)):
@@ -213,7 +213,7 @@ GROUP = bytes([99 << 3 & 0x7f | 0x80 | 3, 99 >> 4])
 GROUP_END = bytes([99 << 3 & 0x7f | 0x80 | 4, 99 >> 4])
 LONG = b"\x80" * 9
 
-# What makes any message bad when it stands at its end.
+# Bytes that make any message invalid if they are at its end.
 BAD_ENDS = {
     "a group": GROUP + GROUP_END,
     "a group that does not end": GROUP,
@@ -235,7 +235,7 @@ BAD_ENDS = {
     "a short fixed number that is cut": b"\x9d\x06\0",
 }
 
-# What is strange and allowed.
+# Unusual bytes that are allowed.
 FINE_ENDS = {
     "an unknown number": m.number(99, 5),
     "an unknown text": m.octets(99, "PAYLOAD"),
@@ -248,7 +248,7 @@ FINE_ENDS = {
 
 
 def nested(depth):
-    """Bytes that look like so many messages within each other."""
+    """Returns bytes that look like `depth` nested messages."""
     out = b""
     for _ in range(depth):
         out = m.octets(99, out)
@@ -284,7 +284,8 @@ def test_unknown_fields_are_skipped(attack, name):
         assert peer.ask(m.RESET, GOOD[m.RESET] + FINE_ENDS[name]).status == m.OK
 
 
-# Where in a request of InsertStream something may stand: a function that makes one with it there.
+# The parts of a request of InsertStream: functions that make a request with given bytes in that
+# part.
 PLACES = {
     "the chunk": lambda x: m.insert([m.chunk(1, more=x)], [m.item(1)]),
     "the data of a chunk": lambda x: m.insert(
@@ -339,7 +340,7 @@ def test_unknown_fields_of_parts_are_skipped(attack, place):
 
 
 def mutant(octets, rng):
-    """Octets with a few of them changed, cut out, doubled or put elsewhere."""
+    """Returns the octets with a few of them changed, removed, duplicated or moved."""
     out = bytearray(octets)
     for _ in range(rng.choice((1, 1, 1, 2, 3, 8))):
         at = rng.randrange(len(out) + 1)
@@ -360,7 +361,7 @@ def mutant(octets, rng):
 
 @pytest.mark.parametrize("path", [p for p in GOOD if "Table" not in p], ids=NAMES.get)
 def test_messages_with_random_damage_get_a_response(attack, path):
-    """A few hundred of each, from a fixed seed, in turns of many at once."""
+    """A few hundred of each, from a fixed seed, many at a time."""
     target = attack(fresh=False, tables={"a": "prioritized:1000", "bystander": "uniform:1000"})
     target.may_change = True
     rng = random.Random(NAMES[path])

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Numbers at the edges of float64 and int64, wherever a call takes one. Each call gets an answer,
-the server goes on serving others, and the table that was aimed at can still be used."""
+"""Numbers at the limits of float64 and int64, in every call that takes a number. Each call gets a
+response, the server continues to serve others, and the attacked table can still be used."""
 
 import math
 
@@ -31,7 +31,7 @@ def exponent(value):
 
 
 def replace(peer, message, name="x"):
-    """Creates a table of that name where one may be already; answers with how it went."""
+    """Creates a table, after dropping one of that name. Returns the call."""
     peer.ask(OURS + "DropTable", m.octets(1, name))
     return peer.ask(OURS + "CreateTable", message)
 
@@ -43,7 +43,7 @@ def answered(call):
 
 
 def test_a_limiter_whose_sums_round_away_is_refused_at_once(attack):
-    """One such call made the loop of the server spin for ever (issue 20)."""
+    """Such a call once made the loop of the server spin for ever (issue 20)."""
     target = attack()
     hangs = limiter(1e30, 1, -1e30, 1e30)
     with target.peer() as peer:
@@ -75,7 +75,7 @@ def test_limiters_of_any_numbers_are_decided(attack, ratio):
 
 @pytest.mark.parametrize("power", EXTREMES)
 def test_priorities_of_any_size_never_harm_a_table(attack, power):
-    """Exponents and priorities: the table answers, and draws what it was given last."""
+    """Exponents and priorities: the table responds, and draws the item that was inserted last."""
     target = attack()
     target.may_change = True
     with target.peer() as peer:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pages about tables whose names are as long on a page as names can be, and those who read pages
-slowly or ask for many."""
+"""Pages about tables whose names are as long as possible on a page, and clients that read pages
+slowly or request many."""
 
 import socket
 
@@ -13,12 +13,12 @@ LONG = 300  # tables
 
 
 def most_bytes():
-    """The most that a page about all tables may have."""
+    """Returns the most bytes that a page about all tables may have."""
     return (1 << 20) + (LONG + len(TABLES)) * (16 << 10)
 
 
 def crowded(attack):
-    """A target with many tables whose names are control characters."""
+    """Returns a target with many tables whose names are control characters."""
     target = attack(arguments=("--loops", "1"), limits={"stall_ms": 600000, "queued_bytes": "1GiB",
                                                          "connection_queued_bytes": "1GiB"})
     with target.peer() as peer:
@@ -32,7 +32,7 @@ def crowded(attack):
 
 
 def ask(target, path):
-    """A socket that has asked for a page over HTTP/1.1, and takes little of it at a time."""
+    """Returns a socket that has requested a page over HTTP/1.1, with a small receive buffer."""
     s = socket.socket()
     s.settimeout(60 * f.SLOW)
     s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -52,7 +52,7 @@ def test_pages_are_bounded_and_count_omitted_tables(attack):
 
 
 def test_many_pages_at_once_over_http2_are_all_there(attack):
-    """None is refused because others were asked for at the same time, and no page is made on the
+    """No page is refused because others were requested at the same time, and no page is made on the
     loop that the bystander uses."""
     target = crowded(attack)
     with target.peer(pairs=[(f.INITIAL_WINDOW, 1 << 24)]) as peer:
@@ -64,13 +64,14 @@ def test_many_pages_at_once_over_http2_are_all_there(attack):
 
 
 def test_slow_readers_of_pages_do_not_delay_others(attack):
-    """Forty who do not read hold a few pages, the oldest of them are cut, and /healthz is there all
-    the while. That the server ends in time is checked when it is stopped."""
+    """Forty clients that do not read hold a few pages, the connections of the oldest are closed,
+    and /healthz is always served. When the server is stopped, the test checks that it ends in
+    time."""
     target = crowded(attack)
     readers = []
     for _ in range(40):
         readers.append(ask(target, "/metrics"))
-        assert readers[-1].recv(1)  # its page is made
+        assert readers[-1].recv(1)  # the page was made
         assert target.page("/healthz") == "serving\n"
     assert target.limits_hit()["page_connections"] >= 30
     for s in readers:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Peers that take their time: in sending, at each stage, and in reading.
+"""Slow peers: in sending, at each stage, and in reading.
 
-The server looks once a second at what may take too long, so every limit below is kept to within
-two. Many peers are slow at once, so that the tests are not."""
+The server checks once a second which peers are too slow, so every limit below is exceeded by at
+most two seconds. Many peers are slow at the same time, so that the tests are fast."""
 
 import time
 
@@ -12,11 +12,11 @@ from target import SANITIZER
 
 TIMES = {"handshake_ms": 500, "message_grace_ms": 1000, "stall_ms": 1500}
 PINGS = {"ping_ms": 400, "ping_timeout_ms": 1000}
-LATE = 2.5 * (2 if SANITIZER else 1)  # past a limit
+LATE = 2.5 * (2 if SANITIZER else 1)  # seconds after which a limit must have been enforced
 
 
 def begun(target, path, octets=b"", **options):
-    """A peer with a call that has begun; `octets` go behind its headers, on stream 1."""
+    """Returns a peer with an open call. `octets` are sent after its headers, on stream 1."""
     peer = target.peer(**options)
     stream = peer.open(path)
     assert stream == 1
@@ -25,7 +25,7 @@ def begun(target, path, octets=b"", **options):
 
 
 def all_gone(peers, within):
-    """Which of the peers are not gone in time; they answer pings meanwhile."""
+    """Returns the peers that are not closed in time. They respond to pings meanwhile."""
     until = time.monotonic() + within * f.SLOW
     left = dict(peers)
     while left and time.monotonic() < until:
@@ -37,8 +37,8 @@ def all_gone(peers, within):
 
 
 def queued(target, least):
-    """Bytes that wait for slow readers, once they are so many: samples may be drawn a moment after
-    the call that asks for them has been read."""
+    """Waits until at least `least` bytes wait for slow readers, and returns their number. Samples
+    may be drawn a moment after the request for them was read."""
     until = time.monotonic() + 5 * f.SLOW
     while True:
         held = target.metrics()["queued_bytes"]
@@ -47,7 +47,7 @@ def queued(target, least):
 
 
 class Dribble:
-    """Sends one byte of something at a time to several peers."""
+    """Sends bytes one at a time on several connections."""
 
     def __init__(self, what):
         self.left = {peer: bytearray(octets) for peer, octets in what.items()}
@@ -60,8 +60,8 @@ class Dribble:
 
 
 def test_slow_senders_at_each_stage(attack):
-    """Some stop, some send a byte now and then. All are closed, and counted by what they were late
-    with; they do not hold up each other."""
+    """Some stop, some send a byte now and then. All are closed, and counted by the stage in which
+    they were late. They do not delay each other."""
     target = attack(limits=TIMES)
     message = f.message(m.one(1))
     block = f.request_block(m.INFO)
@@ -100,7 +100,7 @@ def test_slow_senders_at_each_stage(attack):
     })
     peers = {**handshake, **slow}
     for peer in peers.values():
-        peer.mute = True  # an answer would stand within what they have begun
+        peer.mute = True  # a response would be in the middle of what they have begun
     until = time.monotonic() + (1.0 + LATE) * f.SLOW
     left = set(peers)
     while left and time.monotonic() < until:
@@ -114,7 +114,7 @@ def test_slow_senders_at_each_stage(attack):
 
 def test_idle_and_waiting_peers_are_kept(attack):
     """Connections without calls, calls without messages, samplers and writers that wait for their
-    tables, and messages that move: all are left alone for as long as they like."""
+    tables, and messages that make progress are never closed."""
     target = attack(limits={**TIMES, **PINGS})
     target.may_change = True
     filler = begun(target, m.INSERT)
@@ -152,7 +152,7 @@ def test_idle_and_waiting_peers_are_kept(attack):
 
 
 def test_peers_that_answer_no_ping_are_closed(attack):
-    """Peers that answer no ping."""
+    """Peers that do not respond to pings."""
     target = attack(limits={**TIMES, **PINGS})
     peers = {"idle": target.peer(), "waiting": begun(
         target, m.SAMPLE, f.data(1, f.message(m.sample("empty"))))}
@@ -177,7 +177,7 @@ def empty_table(target):
 
 
 def reader(target, **options):
-    """Somebody who asks for more samples than it will read."""
+    """Returns a peer that requests more samples than it will read."""
     peer = target.peer(windows=False, **options)
     stream = peer.open(m.SAMPLE)
     peer.write(stream, m.sample("a", 1000000))
@@ -185,9 +185,9 @@ def reader(target, **options):
 
 
 def test_stalled_readers_are_closed(attack):
-    """With the window of the stream shut from the start, with that of the connection used up, with
-    the receive buffer of the socket full; two of them send and answer pings all the while. What is
-    sampled for them is bounded, and so is what waits."""
+    """Readers whose stream window is 0 from the start, whose connection window is used up, or whose
+    receive buffer is full; two of them send data and respond to pings meanwhile. The number of
+    samples drawn for them is bounded, and so are the bytes that wait."""
     target = attack(limits={**TIMES, "ping_ms": 400, "ping_timeout_ms": 20000})
     target.may_change = True
     large_items(target, 20)
@@ -219,8 +219,8 @@ def test_stalled_readers_are_closed(attack):
 
 
 def test_a_hundred_stalled_readers_are_closed(attack):
-    """Each may have 2 MiB and a batch; beside them everything goes on. What is in the table is sent
-    from where it is, so that it takes no memory."""
+    """Each may have 2 MiB and a batch; other clients are not affected. Data in the table is sent
+    without a copy, so that it takes no memory."""
     target = attack()
     target.may_change = True
     large_items(target, 50)
@@ -247,7 +247,7 @@ def test_all_calls_of_a_connection_share_its_queue(attack):
         assert peer.echo()
         held = queued(target, 2 << 20)
         assert 2 << 20 <= held < 6 << 20, held
-        # Those that got nothing so far get it when there is room again.
+        # Calls that have received nothing so far receive it when there is room again.
         peer.windows = True
         peer.send(f.settings([(f.INITIAL_WINDOW, 1 << 20)]))
         assert peer.until(lambda: all(peer.calls[s].body for s in range(1, 41, 2)))
@@ -256,7 +256,7 @@ def test_all_calls_of_a_connection_share_its_queue(attack):
 
 
 def test_unread_confirmations_pause_the_writer(attack):
-    """A writer with its window shut is not read from for ever."""
+    """If a writer does not read its confirmations, the server stops reading from it."""
     target = attack(limits={"stream_queued_bytes": 2000})
     target.may_change = True
     with target.peer(windows=False, pairs=[(f.INITIAL_WINDOW, 0)]) as peer:
@@ -283,9 +283,9 @@ def test_unread_confirmations_pause_the_writer(attack):
 
 
 def test_partial_messages_do_not_hold_the_budget_forever(attack):
-    """Peers fill the budget with halves of messages and then do nothing, or send a byte now and then.
-    Those that keep room are ended, one after the other; the message of a writer that waits for room
-    comes in, although it waits for longer than a message may take."""
+    """Peers fill the budget with halves of messages, and then do nothing or send a byte now and
+    then. These peers are closed one after another. The message of a writer that waits for room is
+    then read, although it has waited for longer than a message may take."""
     target = attack(limits={**TIMES, "queued_bytes": "1MiB"})
     target.may_change = True
     peers = []
@@ -311,7 +311,7 @@ def test_partial_messages_do_not_hold_the_budget_forever(attack):
 
 
 def test_headers_do_not_hide_a_stalled_message(attack):
-    """A block of headers that is never complete for long, behind half of a message."""
+    """Blocks of headers that are incomplete most of the time, after half of a message."""
     target = attack(limits={**TIMES, "handshake_ms": 60000})
     peer = begun(target, m.INSERT, f.data(1, f.message(b"", length=100000)))
     peer.mute = True
@@ -338,8 +338,8 @@ def test_a_message_that_never_fits_is_refused_at_once(attack):
 
 
 def test_unread_pages_are_bounded_by_the_connection_queue(attack):
-    """A page of many KiB for a few bytes: as many at once as there may be calls, none read. The
-    queue of the connection may be over its limit by the size of one message."""
+    """Requests of a few bytes for pages of many KiB: as many at once as calls are allowed, and none
+    is read. The queue of the connection may exceed its limit by the size of one message."""
     target = attack(limits={"connection_queued_bytes": "1MiB", "message_bytes": "1MiB"})
     with target.peer(windows=False, pairs=[(f.INITIAL_WINDOW, 0)]) as peer:
         for _ in range(1000):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Peers that leave: half-close, cancel, disconnect and hang up, at each stage of each call.
 
-Whatever they had begun is gone with them; what was confirmed stays."""
+What they have begun is discarded; what was confirmed stays."""
 
 import time
 
@@ -14,7 +14,7 @@ WAYS = ("half-close", "cancel", "goaway", "disconnect", "hang up", "half of the 
 
 
 def leave(peer, stream, how):
-    """Leaves; True if an answer may still come."""
+    """Leaves. Returns True if a response may still arrive."""
     if how == "half-close":
         peer.send(f.data(stream, end=True))
     elif how == "cancel":
@@ -29,8 +29,8 @@ def leave(peer, stream, how):
     return how == "half-close"
 
 
-# What has been sent when the peer leaves, and the status that a half-close gets then. The path is
-# that of the call; each function sends on an open stream.
+# The stages: what has been sent when the peer leaves, and the status that a half-close gets then.
+# Each function sends on an open stream.
 def nothing(peer, stream):
     pass
 
@@ -61,7 +61,7 @@ def an_item_unread(peer, stream):
 
 
 def items_that_wait(peer, stream):
-    """The table takes two and then lets the others wait."""
+    """The table takes two items, and the others wait."""
     peer.write(stream, *[m.one(k, "queue") for k in range(1, 6)])
     peer.until(lambda: len(peer.calls[stream].body) >= 2)
 
@@ -118,7 +118,7 @@ TABLES = {"a": "uniform:1000", "empty": "uniform:1000,min_size=1000", "queue": "
 
 
 def fill(target):
-    """What samplers find in the table called full."""
+    """Inserts the items of the table "full"."""
     with target.peer() as peer:
         stream = peer.open(m.INSERT)
         for key in range(20):
@@ -139,14 +139,14 @@ def test_a_peer_may_disconnect_at_any_stage(attack, stage, how):
     stream = peer.open(path)
     begin(peer, stream)
     if how == "hang up" or stage.endswith("unread"):
-        time.sleep(0.002)  # some find the server before, some after it has read
+        time.sleep(0.002)  # so that the server has read the request in some cases only
     answers = leave(peer, stream, how)
     if answers and status is not None:
         assert peer.result(stream).status == status
     elif how in ("goaway", "half of the socket"):
         assert peer.gone()
     elif how == "cancel" and "half a frame" not in stage:
-        assert peer.echo()  # the connection lives
+        assert peer.echo()  # the connection is open
     peer.close()
     waits = lambda: sum(v for k, v in target.metrics().items() if k.startswith("table_waiting"))
     until = time.monotonic() + 5 * f.SLOW
@@ -161,8 +161,8 @@ def test_a_peer_may_disconnect_at_any_stage(attack, stage, how):
 
 
 def test_waiting_items_are_dropped_with_their_stream(attack):
-    """Two are in, three wait; the stream is cancelled and the table emptied: none of the three
-    comes in afterwards."""
+    """Two items are inserted, three wait. The stream is cancelled and the table reset: none of the
+    three is inserted after that."""
     target = attack(tables=TABLES)
     target.may_change = True
     with target.peer() as peer:
@@ -211,7 +211,7 @@ def test_dropping_a_table_ends_its_waiting_samples(attack):
 
 @pytest.mark.parametrize("how", ["cancel", "disconnect"])
 def test_repeated_disconnects_leak_nothing(attack, how):
-    """Five hundred times, at a random-looking moment of an insert and a sample."""
+    """Leaves five hundred times, at varying moments of an insert and a sample."""
     target = attack(tables=TABLES)
     target.may_change = True
     message = f.data(1, f.message(m.one(1, "queue"))) + f.data(1, f.message(m.one(2, "queue")))

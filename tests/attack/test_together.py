@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Messages that are read together are inserted together: whatever comes behind an insert on its
-connection still finds its items there, and what a table refuses takes no other message along."""
+"""Messages that are read together are inserted together. Requests after an insert on the same
+connection must find its items, and a refused message must not affect other messages."""
 
 import math
 import socket
@@ -15,12 +15,12 @@ NAN = math.nan
 
 
 def frames_of(stream, *payloads, end=False):
-    """Messages of a call, for a longer run of frames."""
+    """Returns messages of a call in one DATA frame, to be sent with other frames."""
     return f.data(stream, b"".join(f.message(p) for p in payloads), end)
 
 
 def keys_of(call):
-    """All keys that an insert has confirmed so far."""
+    """Returns all keys that an insert stream has confirmed since the last call."""
     return [key for reply in call.messages() for key in m.confirmed(reply)]
 
 
@@ -36,7 +36,7 @@ def reset(target, *tables):
 
 @pytest.fixture
 def changing(attack):
-    """A target whose tables may change and are emptied afterwards."""
+    """A target whose tables may change; they are reset after the test."""
     target = attack()
     target.may_change = True
     yield target
@@ -44,7 +44,7 @@ def changing(attack):
 
 
 def confirm(peer, stream, keys):
-    """Waits until so many keys, and those, are confirmed."""
+    """Waits until exactly these keys are confirmed."""
     found = []
     call = peer.calls[stream]
 
@@ -57,7 +57,7 @@ def confirm(peer, stream, keys):
 
 
 def test_many_messages_in_one_read(changing):
-    """Into one table, and into eight in turns: all are confirmed, once each."""
+    """Inserts into one table, and into eight in turn: all items are confirmed once each."""
     with changing.peer() as peer:
         stream = peer.open(m.INSERT)
         peer.send(b"".join(frames_of(stream, m.one(key)) for key in range(600)))
@@ -70,7 +70,7 @@ def test_many_messages_in_one_read(changing):
 
 
 def test_a_call_after_an_insert_sees_it(changing):
-    """In one run of bytes: inserts, then a sample, an update, a deletion and an end."""
+    """Sent at once: inserts, then a sample, an update, a deletion and an end."""
     with changing.peer() as peer:
         insert, sample, mutate, info = (peer.stream() for _ in range(4))
         peer.send(f.headers(insert, f.request_block(m.INSERT))
@@ -111,7 +111,7 @@ def test_two_streams_in_turns(changing):
 
 @pytest.mark.parametrize("end", ["reset", "hang up", "half close", "garbage", "go away"])
 def test_messages_before_the_end_of_a_stream_are_inserted(changing, end):
-    """However a stream ends in the same run of bytes."""
+    """The items are inserted, however the stream ends in the same bytes."""
     with changing.peer() as peer:
         stream = peer.open(m.INSERT)
         octets = b"".join(frames_of(stream, m.one(key)) for key in range(20))
@@ -124,7 +124,7 @@ def test_messages_before_the_end_of_a_stream_are_inserted(changing, end):
             assert sorted(keys_of(peer.calls[stream])) == list(range(20))
         elif end == "garbage":
             assert peer.result(stream).status == m.INVALID
-        elif end == "hang up":  # close() would reset it if an answer has come: then bytes are lost
+        elif end == "hang up":  # close() would reset it after a response, and bytes would be lost
             peer.socket.shutdown(socket.SHUT_WR)
         with changing.peer() as other:
             other.until(lambda: size(changing) == 20)
@@ -155,7 +155,7 @@ def test_messages_before_a_bad_one_are_inserted(changing, name, before):
 
 
 def test_a_refused_message_behind_one_that_waits(changing):
-    """Both are the stream's last: what waits is taken back, as the stream is over."""
+    """The refusal ends the stream, so the waiting insert is withdrawn."""
     with changing.peer() as peer:
         stream = peer.open(m.INSERT)
         peer.send(b"".join(frames_of(stream, m.one(i, "queue")) for i in range(4))
@@ -197,8 +197,8 @@ def test_a_refused_message_is_refused_whole(changing, name):
 
 @pytest.mark.parametrize("last", ["queue", "a"])
 def test_a_full_table_pauses_its_stream(changing, last):
-    """Runs of messages into a table that takes none, and into one that does, whichever is the
-    last of them: the stream is paused, and when there is room again it goes on, each item once."""
+    """Messages into a table that is full and into one that is not, in either order: the stream is
+    paused, and continues when the table has space. Each item is inserted once."""
     first = "a" if last == "queue" else "queue"
     runs, each = 20, 100
     with changing.peer() as peer:
@@ -207,7 +207,7 @@ def test_a_full_table_pauses_its_stream(changing, last):
             peer.send(b"".join(frames_of(stream, m.one(run * each + i, last if i % 2 else first))
                                for i in range(each)))
             peer.until(lambda: False, 0.01)
-        assert size(changing) <= each  # of what was read at once, and no more
+        assert size(changing) <= each  # only those that were read at once
         for _ in range(runs * each // 4):
             call = peer.ask(m.SAMPLE, m.sample("queue", 2, 5000))
             assert call.status == m.OK and sum(map(m.samples, call.messages())) == 2

@@ -1,16 +1,16 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The campaigns of durability at full length; `make durability` calls it.
+"""Runs the durability tests at full length; `make durability` calls it.
 
-    tests/durability/long.py                     everything that is not done yet
-    tests/durability/long.py --seconds 600       as far as it comes in ten minutes
+    tests/durability/long.py                     all campaigns that are not complete
+    tests/durability/long.py --seconds 600       stops after ten minutes
     tests/durability/long.py power kill_sync     these only
-    tests/durability/long.py --at-once 8 ...     more slices at a time: kills wait more than they work
+    tests/durability/long.py --at-once 8 ...     more slices at a time: kills mostly wait
 
-A campaign is a number to be reached in slices of a few minutes, each with seeds of its own, two
-at a time or as many as is said. What is done is written to build/durability/ledger.json after each slice, so it may be
-stopped at any time and goes on where it was. A ledger is for one state of the sources: --anew
-begins another.
+A campaign repeats a test until a number is reached, in slices of a few minutes with different
+seeds. Two slices run at a time, or as many as --at-once says. After each slice the results are
+written to build/durability/ledger.json, so the script may be stopped at any time and continues
+there. A ledger is for one state of the sources; --anew begins a new one.
 """
 
 import argparse
@@ -27,8 +27,8 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 MESON = "/usr/bin/meson" if os.path.exists("/usr/bin/meson") else "meson"
 WHERE = ROOT / "build" / "durability"
-# Its program, its arguments; what is to be reached, what counts in its output, how much of that a
-# slice does (RP_TEST_SCALE), and the build.
+# Each campaign: its program and arguments, the number to be reached, the pattern of that number in
+# the output, the length of a slice (RP_TEST_SCALE), and the build.
 CAMPAIGNS = {
     "power": ("power", [], 1_000_000, r"# (\d+) recoveries after", 2, "release"),
     "kill_sync": ("kill", ["sync"], 3_334, r"# \w+: (\d+) kills", 2, "release"),
@@ -86,7 +86,7 @@ def build(kind):
 
 def run_slice(ledger, name, number):
     program, arguments, target, pattern, scale, kind = CAMPAIGNS[name]
-    # A million apart: no two slices have a seed in common.
+    # Seeds of slices are a million apart, so that no two slices have a seed in common.
     env = {**os.environ, "RP_TEST_SCALE": str(scale), "RP_TEST_SEED": str(1 + 1_000_000 * number),
            "CMOCKA_MESSAGE_OUTPUT": "TAP"}
     began = time.monotonic()

@@ -1,11 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Makes a copy of the project with bugs in it, which the environment chooses.
+"""Makes a copy of the project with planted bugs. The environment of a program selects one of them.
 
     tests/durability/plant.py TREE
 
-The patches in tests/durability/planted plant the bugs. Files of the copy that are right already
-stay as they are, so that a build of it compiles only what has changed.
+The patches in tests/durability/planted plant the bugs. Files of the copy that are up to date are
+not written, so that a build compiles only what has changed.
 """
 
 import os
@@ -22,7 +22,7 @@ LEFT_OUT = {"build", ".git"}
 
 
 def planted_files():
-    """Source by source, its text with the bugs in it."""
+    """Returns the text of each patched source, with the bugs."""
     texts = {}
     for patch in sorted(PATCHES.glob("*.patch")):
         source = re.search(r"^\+\+\+ b/(\S+)", patch.read_text(), re.MULTILINE).group(1)
@@ -38,13 +38,13 @@ def planted_files():
 
 
 def numbers():
-    """The bugs that the patches plant."""
+    """Returns the numbers of the bugs that the patches plant."""
     return {int(n) for patch in PATCHES.glob("*.patch")
             for n in re.findall(r"^\+.*?rp_planted\((\d+)\)", patch.read_text(), re.MULTILINE)}
 
 
 def make(tree):
-    """Makes the copy, or brings it up to date."""
+    """Makes or updates the copy."""
     planted = planted_files()
     kept = set()
     for folder, folders, files in os.walk(ROOT):
@@ -66,7 +66,7 @@ def make(tree):
 
 
 def copy(source, to):
-    """Copies a file with its time, unless it is there."""
+    """Copies a file with its modification time, unless the copy is up to date."""
     old = source.lstat()
     if to.exists() and not source.is_symlink():
         new = to.lstat()

@@ -1,11 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Bugs planted in a copy of the sources, and the tests that find them.
+"""Checks that the tests find the bugs that are planted in a copy of the sources.
 
     tests/durability/planted.py BUILD [NUMBER...]
 
-BUILD is a build of the copy that tests/durability/plant.py makes. Each test must fail with its bug,
-within a minute; without one, all of them pass, as in every other build.
+BUILD is a build of the copy that tests/durability/plant.py makes. With its bug, each test must fail
+within a minute. Without a bug, all of them must pass, as in every other build.
 """
 
 import concurrent.futures
@@ -21,7 +21,7 @@ LIMIT_S = 60
 SCALES = {"durability_power": "0.6", "durability_errors": "6"}
 CASES = {22: ["sync"], 23: ["checkpoint"]}
 
-# Number: what is wrong, and the test that finds it, with the cases it needs of it.
+# Number of a bug: what is wrong, and the test that finds it.
 BUGS = {
     1: ("the journal acknowledges before it writes", "durability_power"),
     2: ("the directory of a new journal file is not synced", "durability_power"),
@@ -56,7 +56,7 @@ BUGS = {
 
 
 def find(build, number):
-    """Whether its test fails; and how that went."""
+    """Runs the test of a bug. Returns whether it failed, and its output."""
     what, test = BUGS[number]
     command = [build / "tests" / f"test_{test}", *CASES.get(number, [])]
     if test.startswith("unit_"):

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Damage: bits flipped, files cut short at every length, sectors zeroed, exchanged, written
- * twice, in a store of about 64 KiB. Every load either gives all the data, or gives an older
- * state of it and says so, or refuses; it never crashes and never gives anything else. If a
- * checkpoint that is damaged is not alone, one before it loads.
+/* Damages a store of about 64 KiB: flips bits, truncates files at every length, and zeroes,
+ * exchanges or duplicates sectors. Every load must give all data, or an older state and a
+ * report of this, or an error. It must never crash or give anything else. If the damaged
+ * checkpoint is not the only one, an earlier one must load.
  *
- * With RP_TEST_SCALE 1 one bit of every byte; 8 and more: every bit, and every length. */
+ * With RP_TEST_SCALE 1, one bit of every byte is flipped; with 8 and more, every bit, and files
+ * are truncated at every length. */
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -16,7 +17,7 @@ enum { THREADS = 2, MAX_FILES = 64, SECTOR = 512, SHUFFLES = 1500, LENGTHS = 300
 
 typedef struct file {
     char path[RP_SIM_PATH];
-    uint64_t size, before; /* bytes of the files before it */
+    uint64_t size, before; /* `before`: bytes of the files before this one */
 } file;
 
 typedef enum kind { BITS, LENGTH, SHUFFLE, RECORDS } kind;
@@ -24,14 +25,14 @@ typedef enum kind { BITS, LENGTH, SHUFFLE, RECORDS } kind;
 typedef struct store {
     rp_rig rig;
     rp_sim *disk;
-    uint64_t digest; /* of all of it */
-    size_t known;    /* the first step that may be taken for a torn tail */
+    uint64_t digest; /* of all data */
+    size_t known;    /* steps from this one on may be lost as a torn tail */
     file files[MAX_FILES];
     size_t count;
     uint64_t bytes;
     kind kind;
-    uint64_t items;     /* pieces of work */
-    uint64_t bits_each; /* BITS: of each byte */
+    uint64_t items;     /* cases to test */
+    uint64_t bits_each; /* BITS: bits that are flipped in each byte */
     atomic_ullong next;
     atomic_size_t loads, refused, older, same, failures;
     pthread_mutex_t mu;
@@ -61,7 +62,7 @@ static void drop_newest(rp_sim *image, const store *s)
     (void)rp_sim_delete(image, "CURRENT");
 }
 
-/* There is a checkpoint before the last, and it loads. */
+/* Checks that there is a checkpoint before the last, and that it loads. */
 static void check_older(store *s)
 {
     rp_sim *image = rp_sim_copy(s->disk);
@@ -163,7 +164,7 @@ static bool shuffle(store *s, rp_sim *image, uint64_t index, char what[256])
     to = rp_rng_below(&rng, s->bytes);
     a = file_at(s, &from);
     b = file_at(s, &to);
-    if (index % 5 != 4) { /* whole sectors, or any place */
+    if (index % 5 != 4) { /* whole sectors; otherwise any offset */
         from -= from % SECTOR;
         to -= to % SECTOR;
     }
@@ -178,7 +179,7 @@ static bool shuffle(store *s, rp_sim *image, uint64_t index, char what[256])
     return rp_sim_overwrite(image, b->path, to, one, n);
 }
 
-/* Where a record begins; the first one is behind the header of the file. */
+/* Finds the offsets of the records. The first one is after the header of the file. */
 static size_t find_records(rp_sim *image, const file *f, uint64_t *at, size_t capacity)
 {
     uint64_t offset = RP_FILE_HEADER_BYTES;
@@ -198,7 +199,8 @@ static size_t find_records(rp_sim *image, const file *f, uint64_t *at, size_t ca
     return count;
 }
 
-/* Two records of one file that are equally long change places; or one is there twice. */
+/* Exchanges two records of one file that have the same length, or overwrites one by the other.
+ */
 static bool exchange(store *s, rp_sim *image, uint64_t index, char what[256])
 {
     enum { MOST = 400, BYTES = 4096 };
@@ -231,7 +233,7 @@ static bool damage(store *s, rp_sim *image, uint64_t index, char what[256])
                                 : shuffle(s, image, index, what);
 }
 
-/* Whether it is the end of the last file of the journal that is damaged. */
+/* Returns true if the end of the last file of the journal is damaged. */
 static bool got_end(store *s, uint64_t index)
 {
     const file *last = NULL;
@@ -250,7 +252,7 @@ static bool got_end(store *s, uint64_t index)
     return false;
 }
 
-/* NULL: all is well. */
+/* Returns the error of a load; NULL if there is none. */
 static const char *judge(store *s, uint64_t index, const rp_rig_recovered *got)
 {
     size_t last = s->rig.options.steps;
@@ -266,8 +268,8 @@ static const char *judge(store *s, uint64_t index, const rp_rig_recovered *got)
         }
         if (!rp_rig_find(&s->rig, got->digest, 0, last, NULL)) return "other data";
         atomic_fetch_add(&s->older, 1);
-        /* The journal knows of all batches but the last that they were synced; unless just the
-         * end of it is gone, and that knowledge with it. */
+        /* The journal records that all batches except the last were synced. If its end is
+         * damaged, this record may be lost, too. */
         if (s->rig.options.mode == RP_DURABLE_SYNC && !got_end(s, index)) {
             if (!rp_rig_find(&s->rig, got->digest, s->known, last, NULL))
                 return "what was synced is taken for a torn tail";
@@ -406,7 +408,7 @@ static void records(void **state)
     both_modes(RECORDS, exchanges);
 }
 
-/* Files that are gone, one at a time. */
+/* Removes files, one at a time. */
 static void no_file(void **state)
 {
     static const rp_durability modes[] = {RP_DURABLE_CHECKPOINT, RP_DURABLE_SYNC};
@@ -426,9 +428,9 @@ static void no_file(void **state)
             if (got.status == RP_OK) {
                 size_t step = 0;
                 bool known = rp_rig_find(&s->rig, got.digest, 0, s->rig.options.steps, &step);
-                /* Nobody can know of the last file of a journal that it was there. */
+                /* It cannot be known that the last file of a journal existed. */
                 bool is_journal = strncmp(s->files[i].path, "wal/", 4) == 0;
-                /* Samples are not waited for: the last ones may not be on the disk. */
+                /* Samples do not wait for the journal: the last ones may not be on the disk. */
                 size_t promised =
                     atomic_load(is_journal ? &s->rig.checkpointed : &s->rig.acked);
                 bool told = got.told || got.digest == s->digest ||
@@ -450,8 +452,8 @@ static void no_file(void **state)
     }
 }
 
-/* A record of a segment that nobody needs, or that was not synced, is lost: what can still be
- * loaded can also be gone on with, saved and loaded again. */
+/* Loses a record of a segment that is not needed, or that was not synced. A store that can
+ * still be loaded can also be used further, saved and loaded again. */
 static void holes(void **state)
 {
     enum { MOST = 400, BYTES = 4096 };
@@ -490,8 +492,8 @@ static void holes(void **state)
     assert_true(loaded > 0);
 }
 
-/* Whatever becomes of the last checkpoint, the one before it is there, whole, and so is the
- * journal since then. */
+/* However the last checkpoint is damaged, the checkpoint before it and the journal since then
+ * are complete. */
 static void keep_older(rp_durability mode)
 {
     rp_rig_options options = {

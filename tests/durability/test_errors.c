@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Errors of the disk at every call: EIO, ENOSPC, EDQUOT, EROFS, EMFILE and transfers cut short,
- * once or from then on, under load and in recovery; a sync that fails and then seems to
+/* Errors of the disk at every call: EIO, ENOSPC, EDQUOT, EROFS, EMFILE and short transfers,
+ * once or from that call on, under load and in recovery; a sync that fails and then seems to
  * succeed; a disk that is full.
  *
- * Whatever fails, what was acknowledged is there in every image of the disk, traffic goes on,
- * and when the errors stop it is well again by itself.
+ * Whatever fails, acknowledged data must be in every image of the disk, and inserts and samples
+ * must continue. When the errors stop, the store must recover by itself.
  *
  *   test_errors [checkpoint|interval|sync|recovery|full]
  *
- * RP_TEST_SCALE below 1 leaves calls out, from 6 on every call has every error, above that
- * there are more seeds. */
+ * With RP_TEST_SCALE below 1, some calls are left out; with 6, every call has every error; with
+ * more, there are more seeds. */
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -38,7 +38,7 @@ typedef struct fault_run {
     const char *wrong;
     rp_rig_recovered got;
     tally *tally;
-    bool hit; /* something failed because of the fault */
+    bool hit; /* a call has failed because of the fault */
 } fault_run;
 
 static uint64_t first_seed(void)
@@ -64,9 +64,9 @@ static void on_call(void *ctx, rp_sim *disk, uint64_t number, const char *call,
 
 /* Disks on which the server is started again. */
 enum {
-    KILLED = -2,   /* as the system has it */
+    KILLED = -2,   /* the disk with the system's cache */
     FORGOTTEN,     /* the same, without the pages whose sync has failed */
-    POWER_CUT = 0, /* and on: the variants of a power cut */
+    POWER_CUT = 0, /* this and higher numbers: the variants of a power cut */
 };
 
 static rp_sim *make_image(const fault_run *f, int which)
@@ -79,7 +79,7 @@ static rp_sim *make_image(const fault_run *f, int which)
     return image;
 }
 
-/* What would be found if the process were killed now, or the power cut. */
+/* Checks the state that would be found if the process were killed now, or the power cut. */
 static void check_images(fault_run *f)
 {
     rp_rig *r = &f->rig;
@@ -102,7 +102,7 @@ static void check_images(fault_run *f)
     }
 }
 
-/* The disk is well again: so must be everything else, soon and by itself. */
+/* Checks that the store recovers by itself after the disk has no errors any more. */
 static void check_well(fault_run *f)
 {
     rp_rig *r = &f->rig;
@@ -125,7 +125,7 @@ static void check_well(fault_run *f)
         f->wrong = "degraded for ever";
         return;
     }
-    /* A thread may yet be about to tell of the error. */
+    /* A thread may still be about to report the error. */
     for (int i = 0; i < MORE_TRIES; i++) {
         r->failed_steps = 0;
         r->options.steps += 4;
@@ -156,7 +156,7 @@ static void go_through(fault_run *f)
     while (f->wrong == NULL && rp_rig_step(r)) {
         uint64_t failed = rp_sim_failed(f->disk);
 
-        /* As soon as something has failed: later a checkpoint may have covered it. */
+        /* Check as soon as a call has failed: later a checkpoint may hide the failure. */
         if (failed == seen || looks == MOST_LOOKS) continue;
         seen = failed;
         looks++;
@@ -192,7 +192,7 @@ static void run_with_fault(tally *t, uint64_t seed, rp_durability mode, rp_sim_f
                               .segment_bytes = 1200,
                               .journal_bytes = 700};
     fault_run f = {.fault = fault, .tally = t};
-    options.steps = STEPS + MORE_STEPS; /* room for what comes after */
+    options.steps = STEPS + MORE_STEPS; /* the later steps are for check_well() */
     rp_rig_init(&f.rig, &options);
     f.rig.options.steps = STEPS;
     f.disk = rp_sim_new();
@@ -213,7 +213,7 @@ static void run_with_fault(tally *t, uint64_t seed, rp_durability mode, rp_sim_f
     t->hit += f.hit;
 }
 
-/* Calls of a run in which nothing fails. */
+/* Returns the number of calls of a run without errors. */
 static uint64_t count_calls(uint64_t seed, rp_durability mode)
 {
     rp_rig_options options = {.seed = seed,
@@ -246,8 +246,8 @@ static rp_sim_fault fault_of(uint64_t call, int kind)
                           .seed = call};
 }
 
-/* Every call fails once and for good; with which error changes from call to call, unless there
- * is time for all of them. */
+/* Returns true if this call is tested with this error. Every call fails once, and for good. The
+ * error changes from call to call, unless the scale is so large that all are tested. */
 static bool is_due(double scale, uint64_t call, int kind)
 {
     return scale >= RP_SIM_ERRORS || (call + (uint64_t)kind / 2) % RP_SIM_ERRORS == 0;
@@ -365,8 +365,8 @@ static void in_recovery(void **state)
     print_message("# %zu recoveries with an error, %zu of them met\n", t.runs, t.hit);
 }
 
-/* There is room for so many bytes, then for more: checkpoints fail and the old one stays, until
- * there is room. */
+/* The disk has space for some bytes, and later for more. Until it has enough, checkpoints fail
+ * and the old one stays. */
 static void full(void **state)
 {
     (void)state;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Exact restore: for every sampler and limiter, with removers in turn, a store is filled by
- * chance, saved and loaded, through checkpoints alone and through a checkpoint and a journal.
- * The digests are equal, and so is every result of the operations that follow, on the one that
- * went on and on the one that was loaded: keys, order, ties, probabilities to the bit, what the
- * limiter lets through. RP_TEST_SCALE multiplies the 20,000 operations of each. */
+/* Exact restore. For every sampler and limiter, with removers in turn, a store is filled at
+ * random, saved and loaded, from checkpoints only and from a checkpoint and a journal. The
+ * digests of both stores must be equal, and so must be all results of the same further
+ * operations: keys, order, ties, probabilities to the bit, decisions of the limiter.
+ * RP_TEST_SCALE multiplies the 20,000 operations of each. */
 #include <stdio.h>
 #include <string.h>
 
@@ -29,8 +29,8 @@ static int64_t read_wall(void *ctx)
     return *(int64_t *)ctx;
 }
 
-/* Trajectories to insert. A chunk that was loaded is another than the one that was saved, so
- * what comes later must be new to both sides. */
+/* Makes trajectories to insert. A loaded chunk is another object than the saved one, so later
+ * inserts must use chunks that are new to both sides. */
 static void fill_pool(side *s, uint64_t first)
 {
     rp_chunk *before = NULL;
@@ -38,7 +38,7 @@ static void fill_pool(side *s, uint64_t first)
     for (size_t i = 0; i < POOL; i++) {
         rp_chunk *chunk =
             rp_test_try_blob(rp_allocator_default(), first + i, 10 * first + i / 5,
-                             20 + 11 * ((i + 1) / 3 % 7)); /* those that go together alike */
+                             20 + 11 * ((i + 1) / 3 % 7)); /* equal for joined chunks */
         rp_chunk *both[2] = {chunk, before};
 
         assert_non_null(chunk);
@@ -226,17 +226,17 @@ static void save_and_load(unsigned sampler, unsigned limiter, rp_durability mode
     open_side(&a, disk, &options, mode);
     for (size_t i = 0; i < BEFORE; i++) (void)step(&a, &rng, 1);
     assert_ok_err(rp_durable_checkpoint(a.durable, rp_wait_forever(), NULL, 0, &err), &err);
-    if (mode == RP_DURABLE_CHECKPOINT) { /* the next one has what little has changed */
+    if (mode == RP_DURABLE_CHECKPOINT) { /* an incremental checkpoint with the few changes */
         for (size_t i = 0; i < 5; i++) (void)do_keys(&a, &rng, false, 1);
         assert_ok_err(rp_durable_checkpoint(a.durable, rp_wait_forever(), NULL, 0, &err), &err);
     } else { /* the rest is in the journal */
         for (size_t i = 0; i < BEFORE / 10; i++) (void)step(&a, &rng, 1);
-        /* Samples are not waited for, this is. */
+        /* Samples do not wait for the journal, but a pause does. */
         assert_ok(rp_table_pause(a.table, RP_SIDE_SAMPLES, NULL));
         assert_ok(rp_table_resume(a.table, RP_SIDE_SAMPLES, NULL));
     }
     image = rp_sim_copy(disk);
-    options.max_size = 1; /* what is saved counts, unless this were larger */
+    options.max_size = 1; /* the saved size is used, since it is larger */
     open_side(&b, image, &options, mode);
     b.wall_ns = a.wall_ns;
     if (rp_table_digest(a.table) != rp_table_digest(b.table)) {
@@ -245,7 +245,7 @@ static void save_and_load(unsigned sampler, unsigned limiter, rp_durability mode
         fail_msg("sampler %s, limiter %u, mode %d: not the same",
                  rp_selector_name((rp_selector_kind)sampler), limiter, (int)mode);
     }
-    /* What follows is not to be written. */
+    /* Later operations are not written. */
     assert_ok_err(rp_durable_close(a.durable, &err), &err);
     assert_ok_err(rp_durable_close(b.durable, &err), &err);
     a.durable = b.durable = NULL;

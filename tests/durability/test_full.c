@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A disk that is really full: a data directory on a tmpfs of 64 MiB that something else fills
- * up. The checkpoint fails and says so, what is on disk loads as before, traffic goes on; when
- * there is room again the next checkpoint succeeds, without a restart. Where nothing can be
- * mounted this is left out. */
+/* A real full disk: a data directory on a tmpfs of 64 MiB that another file fills. The
+ * checkpoint fails with an error, the data on disk can still be loaded, and inserts and samples
+ * continue. When there is space again, the next checkpoint succeeds without a restart. If the
+ * test cannot mount, it is skipped. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -29,7 +29,7 @@ static int mount_disk(void **state)
     (void)state;
     if (mkdtemp(folder) == NULL) return -1;
     if (unshare(CLONE_NEWNS) != 0 && unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) return 0;
-    /* Nobody else is to see it. */
+    /* Other processes must not see the mount. */
     if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0) return 0;
     is_mounted = mount("tmpfs", folder, "tmpfs", 0, "size=64m") == 0;
     return 0;
@@ -82,8 +82,8 @@ static void close_side(side *s)
     rp_store_free(s->store);
 }
 
-/* Inserts so many chunks, or until inserts wait for room; returns the digest at the last that
- * was acknowledged, or 0. */
+/* Inserts `count` chunks, or fewer if inserts wait for space. Returns the digest after the last
+ * acknowledged insert, or 0. */
 static uint64_t fill(side *s, size_t count)
 {
     uint64_t acked = 0;
@@ -101,7 +101,7 @@ static uint64_t fill(side *s, size_t count)
     return acked;
 }
 
-/* Takes all the room there is but so many bytes. */
+/* Fills the disk except for `leave` bytes. */
 static void put_ballast(size_t leave)
 {
     char path[64];
@@ -135,12 +135,12 @@ static void fill_up(rp_durability mode)
     saved = rp_table_digest(s.table);
     put_ballast(2 * MIB);
     (void)fill(&s, 100); /* 6 MiB */
-    /* With sync, what was inserted before inserts waited may fit into the reserve. */
+    /* With sync, the items that were inserted before inserts waited may fit in the reserve. */
     st = rp_durable_checkpoint(s.durable, rp_wait_forever(), NULL, 0, &err);
     assert_true(st == RP_NO_RESOURCE || (mode == RP_DURABLE_SYNC && st == RP_OK));
     assert_true(st == RP_OK || strlen(err.text) > 10);
     st = RP_UNAVAILABLE;
-    /* What is there loads. */
+    /* The data on the disk can be loaded. */
     run("cp -r '%s' '%s'", data, copied);
     open_side(&other, copied, mode, 10000);
     assert_true(rp_table_check(other.table));
@@ -148,7 +148,7 @@ static void fill_up(rp_durability mode)
     assert_true(rp_test_info_of(other.table).size >= 100);
     close_side(&other);
     run("rm -rf '%s'%s", copy, "");
-    /* Somebody cleans up. */
+    /* The ballast is removed. */
     assert_int_equal(unlink(ballast), 0);
     for (int ms = 0; st != RP_OK && ms < WELL_MS; ms += 10) {
         st = rp_durable_checkpoint(s.durable, rp_wait_forever(), NULL, 0, &err);
@@ -183,9 +183,9 @@ static bool is_degraded(const side *s)
     return info.degraded;
 }
 
-/* The table has 5 MiB and 30 MiB go through it, with so much room beside 12 MiB that are on
- * disk: what is dead makes room for what comes. Files that were removed and are still open
- * would keep it. */
+/* The table holds 5 MiB, and 30 MiB are inserted, with `room` bytes of free space besides 12
+ * MiB on the disk. Dead data must be removed to make space for new data. If removed files were
+ * still open, their space would not be free. */
 static void churn(size_t room)
 {
     char data[64], ballast[64];

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Servers with a data directory, killed with SIGKILL under load and started again.
  *
- * Four writers insert, delete and set priorities, each over a connection of its own, and note
- * what is acknowledged. A third of the kills comes while checkpoints are written one after the
- * other, a third meets the server while it recovers. After each the server must come back, and
- * its table have what was acknowledged, with the right bytes, and of each writer's history a
- * beginning without holes; without a journal, nothing older than the last finished checkpoint
+ * Four writers insert, delete and set priorities, each over its own connection, and record what
+ * is acknowledged. A third of the kills happens while checkpoints are written one after
+ * another, and a third while the server recovers. After each kill the server must start. Its
+ * table must have all acknowledged items with the correct bytes, and a prefix of each writer's
+ * history without gaps. Without a journal, only items newer than the last finished checkpoint
  * may be missing.
  *
  *   test_kill checkpoint|interval|sync
@@ -36,11 +36,11 @@
 enum {
     CYCLES = 100,
     WRITERS = 4,
-    TABLE = 3000, /* items; then the oldest go */
-    KEPT = 2400,  /* of those of a writer, the newest so many are looked at */
-    ROUND = 8,    /* items sent before they are waited for */
+    TABLE = 3000, /* items of the table; then the oldest are evicted */
+    KEPT = 2400,  /* how many of a writer's newest items are checked */
+    ROUND = 8,    /* items sent before the writer waits for them */
     PER_CYCLE = 600,
-    AHEAD = 400, /* of the slowest writer: what it has confirmed must not have to go */
+    AHEAD = 400, /* lead over the slowest writer, whose items must not be evicted */
     PEEKED = 600,
     SERVING_MS = 30000,
     BYTES = 64,
@@ -48,17 +48,17 @@ enum {
 
 extern char **environ;
 
-/* What a writer has done. Keys are (writer + 1) << 32 | n, n from 1. Every seventh item is
- * deleted after the next round, every fifth gets another priority. */
+/* The history of a writer. Keys are (writer + 1) << 32 | n, n from 1. Every seventh item is
+ * deleted after the next round, and every fifth gets another priority. */
 typedef struct writer {
     struct rig *rig;
     size_t number;
     pthread_t thread;
     rp_rng rng;
-    uint64_t sent, acked;        /* inserts, n */
-    uint64_t checkpointed;       /* acknowledged before the last finished checkpoint began */
-    uint64_t deleted, undeleted; /* all such n up to here: acknowledged, sent */
-    uint64_t updated;            /* the same */
+    uint64_t sent, acked;        /* n of the last insert: sent, acknowledged */
+    uint64_t checkpointed;       /* `acked` before the last finished checkpoint began */
+    uint64_t deleted, undeleted; /* deletes are acknowledged, are sent up to this n */
+    uint64_t updated;            /* updates are acknowledged up to this n */
 } writer;
 
 typedef struct rig {
@@ -71,13 +71,13 @@ typedef struct rig {
     atomic_bool stopping;
     atomic_size_t finished_checkpoints;
     uint64_t acked_at_checkpoint[WRITERS];
-    pthread_mutex_t mu; /* what is acknowledged, and the row above */
+    pthread_mutex_t mu; /* guards what is acknowledged, and the line above */
     rp_rng rng;
     size_t in_checkpoint, in_recovery, items;
     int64_t slowest_start_ns;
 } rig;
 
-static rig *the_rig; /* for the end */
+static rig *the_rig; /* for the handler at exit */
 
 static uint64_t key_of(const writer *w, uint64_t n)
 {
@@ -163,7 +163,7 @@ static int bury(void **state)
     return 0;
 }
 
-/* Waits for the messages of a stream; what it confirms is added to `*count`. */
+/* Waits for messages of a stream. Adds the number of confirmed keys to `*count`. */
 static bool await_confirmed(rp_test_stream *stream, size_t *message, size_t *count,
                             size_t wanted)
 {
@@ -187,7 +187,7 @@ static double priority_of(uint64_t n)
     return 1.0 + (double)(n % 1000);
 }
 
-/* Deletes and updates of what was confirmed. */
+/* Deletes and updates some confirmed items. */
 static bool change_some(writer *w, rp_test_client *client, rp_buf *message)
 {
     uint64_t keys[ROUND * 2];
@@ -200,7 +200,7 @@ static bool change_some(writer *w, rp_test_client *client, rp_buf *message)
     for (uint64_t n = w->updated + 1; n <= up_to && update_count < ROUND; n++)
         if (n % 5 == 0 && n % 7 != 0)
             updates[update_count++] = (rp_update){key_of(w, n), priority_of(n)};
-    if (count == ROUND || update_count == ROUND) return true; /* catches up the next time */
+    if (count == ROUND || update_count == ROUND) return true; /* the rest follows later */
     w->undeleted = up_to;
     if (count > 0) {
         rp_buf_clear(message);
@@ -269,7 +269,7 @@ static void *write_items(void *user)
     return NULL;
 }
 
-/* One checkpoint after the other. */
+/* Requests checkpoints, one after another. */
 static void *write_checkpoints(void *user)
 {
     rig *r = user;
@@ -301,7 +301,8 @@ static rp_status read_row(const rp_trajectory *trajectory, uint8_t row[BYTES])
     return st;
 }
 
-/* Looks at n in [from, to] of a writer: `present[i]`, with priorities. */
+/* Reads `count` items of a writer, from n = `from` on: sets `present[i]` and `priorities[i]`.
+ */
 static void peek(const writer *w, rp_test_caller *caller, uint64_t from, size_t count,
                  bool *present, double *priorities)
 {
@@ -338,7 +339,8 @@ static void peek(const writer *w, rp_test_caller *caller, uint64_t from, size_t 
     rp_sample_reader_free(reader);
 }
 
-/* A beginning of the history, as long as promised, less what was deleted or had to go. */
+/* Checks that the table has a prefix of the writer's history, as long as promised, except for
+ * items that were deleted or evicted. */
 static void check_writer(rig *r, writer *w, rp_test_caller *caller, bool *full)
 {
     uint64_t first = w->sent > KEPT ? w->sent - KEPT + 1 : 1, newest = 0, oldest = 0;
@@ -357,7 +359,7 @@ static void check_writer(rig *r, writer *w, rp_test_caller *caller, bool *full)
             if (oldest == 0) oldest = first + i;
             newest = first + i;
         }
-    /* The last one may be one that was deleted. */
+    /* The last item may be one that was deleted. */
     if (newest < promised && promised >= first &&
         (newest + 1 < promised || promised % 7 != 0 || promised > w->undeleted))
         fail_msg("%s: writer %zu: %llu acknowledged, but the newest there is %llu (of %llu "
@@ -380,7 +382,8 @@ static void check_writer(rig *r, writer *w, rp_test_caller *caller, bool *full)
     if (oldest > first && !*full)
         fail_msg("%s: writer %zu: the oldest is %llu, and the table not full", r->mode,
                  w->number, (unsigned long long)oldest);
-    /* What is there now is what counts: the rest is sent again. */
+    /* The writer continues after the items that are in the table, and sends the others again.
+     */
     w->sent = w->acked = newest;
     if (w->deleted > newest) w->deleted = newest;
     if (w->undeleted > newest) w->undeleted = newest;
@@ -404,7 +407,7 @@ static void check(rig *r)
     assert_ok_err(rp_client_new(address, NULL, &client, &err), &err);
     assert_ok_err(rp_client_get_tables(client, rp_wait_forever(), &tables, &err), &err);
     assert_int_equal(tables->count, 1);
-    /* Items leave a full table only; what was deleted made room that others have taken. */
+    /* Items are evicted from a full table only; other items took the space of deleted ones. */
     full = tables->tables[0].info.evictions > 0;
     rp_client_tables_free(tables);
     rp_client_free(client);
@@ -438,7 +441,7 @@ static void live_and_die(rig *r, size_t cycle)
             r->writers[i].checkpointed = r->acked_at_checkpoint[i];
     if (with_checkpoints) r->in_checkpoint++;
     start(r);
-    if (cycle % 3 == 2) { /* and again, before it has come up */
+    if (cycle % 3 == 2) { /* kill it again, before it has started */
         char text[16384];
 
         (void)usleep((useconds_t)rp_rng_below(&r->rng, 12000));

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kill points: every RP_KILL_POINT of the sources ends a process once, in the middle of what it
- * stands for, on the system's own files; then everything that was acknowledged must be there.
- * All names must be reached. Only in builds that have them (-Dplants=true).
+/* Kill points: every RP_KILL_POINT of the sources ends a process once, in the middle of the
+ * operation that it names, on the system's own files. After that, all acknowledged data must be
+ * there. All kill points must be reached. Only in builds that have them (-Dkill_points=true).
  *
- * RP_TEST_SCALE 5 and more: at the first to the fifth pass of each. */
+ * With RP_TEST_SCALE 5 and more, a process ends at the first to the fifth pass of each. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -80,7 +80,8 @@ static rp_files *open_files(const char *folder)
     return files;
 }
 
-/* In the child: opens it, goes on where it is, and ends as it is. */
+/* Runs in the child: opens the store, continues the script, and ends. `in_order`: closes the
+ * store first. */
 static void live(shared *s, const char *folder, size_t steps, bool in_order)
 {
     rp_rig *r = &s->rig;
@@ -101,7 +102,7 @@ static void live(shared *s, const char *folder, size_t steps, bool in_order)
     while (rp_rig_step(r))
         ;
     if (rp_rig_checkpoint(r) != RP_OK || r->failed_steps > 0) _exit(4);
-    r->options.steps += 8; /* so that there is something to replay */
+    r->options.steps += 8; /* so that there are log records to redo */
     r->options.checkpoint_every = 0;
     while (rp_rig_step(r))
         ;
@@ -124,7 +125,7 @@ static int in_child(shared *s, const char *folder, size_t steps, bool in_order,
     return status;
 }
 
-/* Overwrites some of the manifest with the highest number. */
+/* Overwrites a part of the manifest with the highest number. */
 static void damage_newest(const char *folder)
 {
     char command[256];
@@ -136,7 +137,7 @@ static void damage_newest(const char *folder)
     assert_int_equal(system(command), 0);
 }
 
-/* True if the point was reached. */
+/* Ends a process at the kill point. Returns true if the point was reached. */
 static bool die_at(const char *name, int pass, rp_durability mode)
 {
     rp_rig_options options = {.seed = 3 + (uint64_t)mode,
@@ -151,7 +152,7 @@ static bool die_at(const char *name, int pass, rp_durability mode)
     rp_rig_recovered got;
     int status;
 
-    /* What is written in pieces must be large. */
+    /* Data that is written in pieces must be large. */
     if (strcmp(name, "checkpoint.segments") == 0) options.chunk_bytes = 4 << 20;
     assert_true(s != MAP_FAILED);
     assert_non_null(mkdtemp(folder));
@@ -167,7 +168,7 @@ static bool die_at(const char *name, int pass, rp_durability mode)
     if (strcmp(name, "recovery.quarantine") == 0) {
         if (mode != RP_DURABLE_CHECKPOINT) goto out; /* the journal needs the newest */
         damage_newest(folder);
-        atomic_store(&s->rig.checkpointed, 0); /* the one before will do */
+        atomic_store(&s->rig.checkpointed, 0); /* the checkpoint before is sufficient */
     }
     s->rig.options.checkpoint_every = 9;
     (void)snprintf(kill_at, sizeof kill_at, "%s:%d", name, pass);

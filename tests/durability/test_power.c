@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Power cuts: a load on a simulated disk, and at every call of the disk eight images of what a
- * power cut may have left, and one of what a killed process leaves. Each is recovered. It must
- * open; its state must be one that was there, whole, between two steps; and nothing may be
- * missing that the mode promises. Some recoveries are cut themselves, some are gone on with.
+/* Power cuts. A load runs on a simulated disk. At every call of the disk, eight images of what
+ * a power cut may leave are made, and one of what a killed process leaves. Each image is
+ * recovered. It must open, its state must be the complete state after one of the steps, and all
+ * data that the mode promises must be there. Some recoveries are interrupted by another power
+ * cut, and some recovered stores are used further.
  *
- * RP_TEST_SCALE multiplies the 16,000 recoveries, RP_TEST_SEED is where the seeds begin. */
+ * RP_TEST_SCALE multiplies the 16,000 recoveries; RP_TEST_SEED is the first seed. */
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,13 +18,13 @@ enum {
     MAX_IMAGES = 4096, /* calls of one load */
     THREADS = 2,
     STEPS = 36,
-    ENOUGH = 10, /* failures */
+    ENOUGH = 10, /* failures, after which the test ends */
 };
 
 /* The disk as it was before a call. */
 typedef struct moment {
     rp_sim *disk;
-    size_t promised[2]; /* steps: after a kill, after a power cut */
+    size_t promised[2]; /* steps that must survive a kill, and a power cut */
     size_t started;
     uint64_t call;
     char what[80];
@@ -33,10 +34,10 @@ typedef struct run {
     rp_rig rig;
     moment moments[MAX_IMAGES];
     size_t count;
-    atomic_size_t next; /* to be recovered */
+    atomic_size_t next; /* the image to be recovered next */
     atomic_size_t recovered, failures;
-    size_t room;        /* for recoveries */
-    pthread_mutex_t mu; /* of what is printed */
+    size_t room;        /* how many recoveries are left */
+    pthread_mutex_t mu; /* guards the output */
 } run;
 
 static uint64_t first_seed(void)
@@ -54,7 +55,7 @@ static void on_call(void *ctx, rp_sim *disk, uint64_t number, const char *call,
 
     rp_rig_saw_call(&r->rig, disk, call, path);
     if (strcmp(call, "read") == 0 || strcmp(call, "size") == 0 || strcmp(call, "list") == 0)
-        return; /* they change nothing: the image is that of the next */
+        return; /* such calls change nothing: the image equals that of the next call */
     assert_true(r->count < MAX_IMAGES);
     r->count++;
     m->promised[0] = rp_rig_promised(&r->rig, false);
@@ -62,7 +63,7 @@ static void on_call(void *ctx, rp_sim *disk, uint64_t number, const char *call,
     m->started = atomic_load(&r->rig.started);
     m->disk = rp_sim_copy(disk);
     m->call = number;
-    /* A disk is not that fast: so steps come in between. */
+    /* A real disk is slower; so steps run in between. */
     if (strncmp(path, "wal/", 4) != 0) (void)usleep(30);
     (void)snprintf(m->what, sizeof m->what, "%s %s", call, path);
 }
@@ -120,7 +121,7 @@ static void recover(run *r, const moment *m, int variant, uint64_t seed, rp_rng 
     const char *wrong = NULL;
     rp_rig_recovered got;
 
-    if (rp_rng_below(rng, 8) == 0) { /* power fails once more, in the recovery */
+    if (rp_rng_below(rng, 8) == 0) { /* another power cut, during the recovery */
         rp_sim *second;
 
         promised = m->promised[1];

@@ -4,16 +4,16 @@
 from tree import c_files, expect_none, name_of
 
 MAX_FUNCTION, MAX_SOURCE, MAX_HEADER = 80, 700, 300
-MAX_ELSEWHERE = 900  # lines of a test, a benchmark or a fuzz target, for now
+MAX_ELSEWHERE = 900  # lines of a test, a benchmark or a fuzz target
 
-# Functions allowed to be longer: a switch over cases that are calls.
+# Functions that may be longer, since they are a switch whose cases are calls.
 DISPATCHERS = set()
 
 FILES = c_files("include", "src", "tests", "fuzz", "bench", "examples", "python")
 
 
 def functions(path):
-    """(name, lines) of each function; clang-format puts its braces in the first column."""
+    """Yields (name, lines) of each function; clang-format puts its braces in the first column."""
     start, head = None, ""
     for number, line in enumerate(path.read_text().splitlines(), 1):
         if line == "{":

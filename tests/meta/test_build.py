@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every source is built: none lies in the tree without a line in its meson.build."""
+"""Every source file is built: it has a line in its meson.build."""
 
 import re
 

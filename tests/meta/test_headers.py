@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every header compiles alone and is guarded by the name of its file."""
+"""Every header compiles alone, and its guard is named for its file."""
 
 import re
 import subprocess
@@ -7,7 +7,7 @@ import subprocess
 import pytest
 from tree import ROOT, c_files, expect_none, name_of
 
-# Written over names that the file which includes it defines first: nothing alone.
+# Does not compile alone: the file that includes it must first define the names that it uses.
 TEMPLATES = {"src/table/selector/sumtree_lanes.h"}
 
 PUBLIC = c_files("include")
@@ -17,7 +17,7 @@ FLAGS = ["-fsyntax-only", "-Wall", "-Wextra", "-pedantic", "-Werror", f"-I{ROOT}
 
 
 def messages(compiler, flags, path):
-    """What the compiler says of a file that includes nothing but this header."""
+    """Returns the messages of the compiler for a file that includes only this header."""
     program = f'#include "{path}"\nextern int not_empty;\n'
     done = subprocess.run([compiler, *FLAGS, *flags, "-"], input=program, capture_output=True,
                           text=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who may include whom. The dicts are the rule."""
+"""Checks which module may include which. The dicts below are the rules."""
 
 import collections
 import pathlib
@@ -7,7 +7,7 @@ import re
 
 from tree import ROOT, c_files, expect_none, name_of, without_comments
 
-# A module may include itself, these, and include/reprise.
+# A module may include itself, these modules, and include/reprise.
 MAY_INCLUDE = {
     "util": [],
     "tensor": ["util"],
@@ -47,7 +47,8 @@ THIRD_PARTY = {
     "cli": ["yaml.h"],
 }
 
-# Of libc, everybody may use what computes; threads, clocks and system calls stand in util alone.
+# The headers of libc that every module may use: those without threads, clocks and system calls,
+# which only util uses.
 PLAIN = """
     assert.h errno.h float.h inttypes.h limits.h math.h stdalign.h stdarg.h stdatomic.h stdbool.h
     stddef.h stdint.h stdio.h stdlib.h string.h emmintrin.h immintrin.h arm_acle.h arm_neon.h
@@ -76,7 +77,7 @@ SYSTEM = {
 
 
 def includes(folder):
-    """(place, path, header, quoted) for each #include in a folder of the tree."""
+    """Yields (place, path, header, quoted) for each #include in a folder of the tree."""
     for path in c_files(folder):
         text = without_comments(path.read_text())
         for number, line in enumerate(text.splitlines(), 1):
@@ -104,7 +105,7 @@ def test_module_includes_only_lower_modules():
 
 
 def room_of(path):
-    """The room of a path below src/MODULE; "." if it is in none."""
+    """Returns the room of a path below src/MODULE; "." if it is in none."""
     return path.parts[1] if len(path.parts) > 2 else "."
 
 
@@ -150,7 +151,7 @@ def test_public_header_includes_only_public_ones():
 
 
 def test_programs_see_only_public_headers():
-    """Benchmarks also build chunks, which writers do for everybody else."""
+    """Benchmarks may also build chunks; other programs use writers."""
     for folder, more in (("bench", ("chunk/",)), ("examples", ()), ("python/core", ())):
         own = {p.name for p in (ROOT / folder).glob("*.h")}
         expect_none(f"{place}: {header}" for place, _, header, quoted in includes(folder)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tools/need.sh knows all that a build and the tests need, installs it or says how. The script runs
-in a folder of stand-ins for programs: nothing is installed, and no network is used."""
+"""tools/need.sh finds everything that a build and the tests need, and installs it or prints how to
+install it. The tests run the script with fake programs: nothing is installed, and no network is
+used."""
 
 import os
 import re
@@ -14,11 +15,11 @@ from tree import ROOT, expect_none
 SCRIPT = ROOT / "tools" / "need.sh"
 COMMANDS = {"Debian": "apt-get install --no-install-recommends", "Fedora": "dnf install",
             "Arch": "pacman -Syu --needed", "Alpine": "apk add"}
-REAL = ["cat", "cut", "env", "grep", "mv", "sed", "sort", "tr", "uname"]  # what the script is made of
+REAL = ["cat", "cut", "env", "grep", "mv", "sed", "sort", "tr", "uname"]  # programs that the script uses
 
 
 def table():
-    """The rows of the script: kind, how, names, what, and packages by system."""
+    """Returns the rows of the script: kind, how, names, what, and packages by system."""
     text = re.search(r'^needs="\n(.*?)^"', SCRIPT.read_text(), re.DOTALL | re.MULTILINE).group(1)
     rows = []
     for line in text.splitlines():
@@ -36,8 +37,8 @@ def packages(system, *kinds):
 
 
 class Machine:
-    """A folder with all programs that the script can find. Each of those that would change the
-    system writes its arguments to a log instead."""
+    """A folder with all programs that the script can find. A program that would change the system
+    writes its arguments to a log instead."""
 
     def __init__(self, folder):
         self.bin, self.later, self.log = folder / "bin", folder / "later", folder / "log"
@@ -69,7 +70,7 @@ class Machine:
         self.add("cc", folder=folder)
 
     def add_apt(self):
-        """An apt-get that, told to install, puts what lies in `later` among the programs."""
+        """Adds an apt-get that installs by moving the programs in `later` to the folder."""
         self.add("apt-get", f'case " $* " in *" install "*) mv "{self.later}"/* "{self.bin}" ;; esac')
 
     def run(self, *kinds):
@@ -87,7 +88,7 @@ def machine(tmp_path):
 
 
 def expect_message(message, *kinds):
-    """The message names each need that is missing for certain, and each system's packages."""
+    """Checks that the message names each need that must be missing, and each system's packages."""
     for kind, how, _, what, columns in table():
         if kind in kinds and how in ("program", "library", "header") and "$" not in what:
             assert what in message.splitlines()[0]

@@ -15,7 +15,7 @@ def without_line_ends(path):
 
 
 def block(text, name):
-    """The rows of an X macro."""
+    """Returns the rows of an X macro."""
     found = re.search(rf"#define {name}\(X\)(.*)", text)
     assert found, name
     return found.group(1)

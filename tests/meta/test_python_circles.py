@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""No module of the Python package imports itself by way of others.
+"""No module of the Python package imports itself through others.
 
-Imports inside functions count as well: they only put a circle off. Imports for type checkers do
+Imports inside functions count as well, since they only delay a circle. Imports for type checkers do
 not count, since they do not run.
 """
 
@@ -13,7 +13,7 @@ PACKAGE = ROOT / "python" / "reprise"
 
 
 def modules(package):
-    """The files of a package by module name, stubs of extension modules included."""
+    """Returns the files of a package by module name, with the stubs of extension modules."""
     found = {}
     for path in sorted(package.rglob("*.py*")):
         parts = path.relative_to(package.parent).with_suffix("").parts
@@ -29,7 +29,7 @@ def is_type_checking(node):
 
 
 def statements(node):
-    """All import statements below a node that can run."""
+    """Yields all import statements below a node that can run."""
     for child in ast.iter_child_nodes(node):
         if isinstance(child, (ast.Import, ast.ImportFrom)):
             yield child
@@ -41,7 +41,7 @@ def statements(node):
 
 
 def imports(name, path, known):
-    """The modules of the package that a module imports."""
+    """Yields the modules of the package that a module imports."""
     package = name.split(".") if path.name == "__init__.py" else name.split(".")[:-1]
     for statement in statements(ast.parse(path.read_text())):
         if isinstance(statement, ast.Import):
@@ -56,7 +56,7 @@ def imports(name, path, known):
 
 
 def circles(graph):
-    """Each circle that a walk along the imports runs into, as a list of modules."""
+    """Returns the circles of a graph, each as a list of modules."""
     done, found = set(), []
 
     def walk(name, path):

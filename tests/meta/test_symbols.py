@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the shared library exports is what the headers declare, all of it named rp_."""
+"""The shared library exports exactly what the headers declare, and all names begin with rp_."""
 
 import os
 import pathlib
@@ -22,7 +22,7 @@ MOST_FUNCTIONS = 190
 
 
 def test_the_api_stays_small():
-    """A function that only the library calls belongs into a header of src/."""
+    """A function that only the library calls belongs in a header of src/."""
     names = declared()
     assert names and len(names) <= MOST_FUNCTIONS, len(names)
 
@@ -48,15 +48,15 @@ def test_exported_names_have_the_prefix():
 
 
 def defined(archive):
-    """The names that the objects of an archive define for others."""
+    """Returns the external names that the objects of an archive define."""
     output = subprocess.run(["nm", "--defined-only", "--extern-only", "--format=posix", archive],
                             check=True, capture_output=True, text=True).stdout
     return {line.split()[0] for line in output.splitlines() if len(line.split()) > 2}
 
 
 def test_the_command_defines_no_symbol_of_the_library():
-    """They are linked into one program, where the first of two such functions is called for
-    both."""
+    """The command and the library are linked into one program. If both had a function of the same
+    name, the first one would be called for both."""
     build = pathlib.Path(os.environ.get("RP_BUILD", ROOT / "build" / "test" / "release"))
     library = defined(build / "src" / "libreprise.a")
     command = defined(build / "src" / "cli" / "libreprise-cli.a")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rules about the text of files: licences, notes to ourselves, links, commands."""
+"""Rules about the text of files: licences, TO-DO notes, links, commands."""
 
 import re
 
@@ -12,7 +12,7 @@ TEXTS = SOURCES + PAGES + files("meson.build", "meson_options.txt", "*.ini", "Ma
 
 
 def lines_of(paths):
-    """(place, path, line) for each line of the files."""
+    """Yields (place, path, line) for each line of the files."""
     for path in paths:
         for number, line in enumerate(path.read_text().splitlines(), 1):
             yield f"{name_of(path)}:{number}", path, line

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Units are the pairs x.c and x.h of src/: no circles between them, short signatures, assertions."""
+"""Rules about units, the pairs x.c and x.h of src/: no circles, few parameters, assertions."""
 
 import pathlib
 import re
@@ -7,13 +7,13 @@ import re
 from tree import ROOT, c_files, expect_none, name_of, without_comments
 
 MOST_PARAMETERS = 7
-CALLBACKS = {"on_request", "rp_h2_on_header"}  # libmicrohttpd and nghttp2 give them their parameters
+CALLBACKS = {"on_request", "rp_h2_on_header"}  # libmicrohttpd and nghttp2 define their parameters
 ASSERTS_PER_1000_LINES = 10
 BANNER = re.compile(r"^\s*(/\*|//|#) ?(-{3,}|={3,}|\*{4,})", re.MULTILINE)
 
 
 def units():
-    """Unit, by its path without suffix below src/: the units of src/ that it includes."""
+    """Maps each unit to the units that it includes. A unit is a path below src/ without suffix."""
     graph = {}
     for path in c_files("src"):
         unit = path.relative_to(ROOT / "src").with_suffix("").as_posix()
@@ -24,7 +24,7 @@ def units():
 
 
 def circles(graph):
-    """The sets of nodes that reach each other, of more than one node (Tarjan)."""
+    """Returns the sets of two or more nodes that reach each other (Tarjan's algorithm)."""
     index, low, stack, found = {}, {}, [], []
 
     def visit(node):
@@ -57,7 +57,7 @@ def test_no_unit_includes_itself_through_others():
 
 
 def parameters(text):
-    """(name, number of parameters) of each function that is declared or defined in the first column."""
+    """Yields (name, number of parameters) of each function that begins in the first column."""
     for match in re.finditer(r"^(?!typedef|return|else)[A-Za-z_][\w \t*]*?\b(\w+)\(([^;{}]*?)\)\s*[;{]",
                              text, re.MULTILINE | re.DOTALL):
         depth = count = 0

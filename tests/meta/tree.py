@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where things are, for the tests of this folder."""
+"""Finds the files of the tree, for the tests of this folder."""
 
 import os
 import pathlib
@@ -13,7 +13,7 @@ def name_of(path):
 
 
 def files(*patterns):
-    """The files of the tree that match one of the patterns, outside of what was built."""
+    """Returns the files of the tree that match one of the patterns, except built ones."""
     found = []
     for folder, folders, names in os.walk(ROOT):
         folders[:] = [f for f in folders if f not in ("build", ".git", "__pycache__")]
@@ -22,17 +22,17 @@ def files(*patterns):
 
 
 def c_files(*folders):
-    """The C files below the named folders."""
+    """Returns the C files below the named folders."""
     return sorted(p for f in folders for p in (ROOT / f).rglob("*.[ch]"))
 
 
 def without_comments(text):
-    """C text with comments blanked; lines keep their numbers."""
+    """Returns C text with blanks in place of comments; lines keep their numbers."""
     blank = lambda match: re.sub(r"[^\n]", " ", match.group(0))
     return re.sub(r"/\*.*?\*/|//[^\n]*", blank, text, flags=re.DOTALL)
 
 
 def expect_none(wrong):
-    """Fails with one line for each thing that breaks a rule."""
+    """Fails with one line for each violation, if there are any."""
     wrong = sorted(wrong)
     assert not wrong, "\n" + "\n".join(wrong)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A sampler that gives what the test has put down, in that order.
+/* A fixture with a sampler that returns the items of the test, in order.
  *
  *   add_ints(7, 2, 3);                  // an item
  *   open_sampler(NULL);
- *   rp_test_give(&sources, 0, 1);       // it comes
+ *   rp_test_give(&sources, 0, 1);       // the sampler gets it
  *
- * Everything is gone after tear_down(). */
+ * tear_down() frees everything. */
 #ifndef RP_TEST_BATCH_BED_H
 #define RP_TEST_BATCH_BED_H
 
@@ -47,7 +47,7 @@ static inline int tear_down(void **state)
     return 0;
 }
 
-/* Adds an item of `count` columns, each all rows of a chunk, and lets go of the chunks. */
+/* Adds an item of `count` columns, each with all rows of a chunk, and releases the chunks. */
 static inline void add_item(rp_chunk **chunks, size_t count, bool squeeze)
 {
     rp_slice slices[4];
@@ -66,7 +66,7 @@ static inline void add_item(rp_chunk **chunks, size_t count, bool squeeze)
     for (size_t i = 0; i < count; i++) rp_chunk_unref(chunks[i]);
 }
 
-/* An item of one column of `rows` rows of `cols` int32, counting up from 1000 * key. */
+/* Adds an item of one column of `rows` rows of `cols` int32, which count up from 1000 * key. */
 static inline void add_ints(uint64_t key, size_t rows, size_t cols)
 {
     rp_chunk *chunk = rp_test_ints(key, key % 2 ? RP_CODEC_NONE : RP_CODEC_SNAPPY, rows, cols);
@@ -86,7 +86,7 @@ static inline void open_sampler(const rp_sampler_options *options)
     assert_ok_err(rp_sampler_open(&bed.alloc, runtime, &feed, &o, &sampler, &err), &err);
 }
 
-/* Large enough for helpers. */
+/* Adds items that are so large that helper threads decode them. */
 static inline void add_large(void)
 {
     for (uint64_t i = 0; i < 16; i++) {

@@ -15,7 +15,7 @@ enum { PREFIX = 5, WAIT_MS = 20000, WINDOW = 1 << 24 };
 
 typedef struct call {
     int32_t stream;
-    bool ends; /* nothing more will be sent on it */
+    bool ends; /* no further request will be sent */
     bool waits_for_data;
     rp_buf out; /* requests that are still to be sent */
     size_t sent;
@@ -150,7 +150,7 @@ static void write_all(rp_test_caller *caller)
     assert_int_equal(size, 0);
 }
 
-/* Reads once, if something comes within `ms`. False if nothing did. */
+/* Reads once, if bytes arrive within `ms`. False if none do. */
 static bool read_some(rp_test_caller *caller, int ms)
 {
     static _Thread_local uint8_t bytes[1 << 16];

@@ -44,7 +44,7 @@ static void extend(X509 *certificate, X509 *issuer, int kind, const char *value)
     X509_EXTENSION_free(extension);
 }
 
-/* A certificate that nobody has signed yet, valid from yesterday to tomorrow. */
+/* Makes a certificate that is not signed yet, valid from yesterday to tomorrow. */
 static X509 *new_certificate(rp_test_certificates *c, EVP_PKEY *key, const char *name,
                              size_t name_bytes)
 {

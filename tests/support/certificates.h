@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Certificates for tests: an authority and what it signs, as PEM files in a folder of their
- * own. Keys are on the curve P-256, made anew each time. Every failure fails the test. */
+/* Certificates for tests: an authority and the certificates that it signs, as PEM files in a
+ * new folder. Keys are on the curve P-256 and made each time. Every failure fails the test. */
 #ifndef RP_TEST_CERTIFICATES_H
 #define RP_TEST_CERTIFICATES_H
 
@@ -16,7 +16,7 @@ typedef struct rp_test_certificates {
     long next_serial;
 } rp_test_certificates;
 
-/* Where a certificate and its key are. */
+/* The paths of a certificate and its key. */
 typedef struct rp_test_identity {
     char certificate[RP_TEST_PATH_BYTES], key[RP_TEST_PATH_BYTES];
 } rp_test_identity;
@@ -25,7 +25,7 @@ typedef struct rp_test_identity {
 void rp_test_certificates_init(rp_test_certificates *c);
 void rp_test_certificates_deinit(rp_test_certificates *c); /* removes the folder */
 
-/* Signs a certificate for `name` (its bytes, any bytes; NULL: no common name), good for
+/* Signs a certificate with the common name `name` (any bytes; NULL: none), valid for
  * "localhost" and 127.0.0.1. It is written to <folder>/<file>.pem and .key. */
 rp_test_identity rp_test_issue(rp_test_certificates *c, const char *file, const char *name,
                                size_t name_bytes);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Chunks for tests, made in a line. */
+/* Functions that make chunks for tests. */
 #ifndef RP_TEST_CHUNKS_H
 #define RP_TEST_CHUNKS_H
 
@@ -8,7 +8,7 @@
 #include "support/unit.h"
 #include "util/rng.h"
 
-/* A shape from its dimensions: SHAPE(2, 3). A scalar is SCALAR. */
+/* Makes a shape from its dimensions: SHAPE(2, 3). A scalar is SCALAR. */
 #define SHAPE(...)                                                                             \
     ((rp_shape){.rank = (int32_t)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)),         \
                 .dims = {__VA_ARGS__}})
@@ -21,7 +21,7 @@ static const rp_dtype rp_test_dtypes[] = {
     RP_UINT32,    RP_UINT64,  RP_FLOAT8_E5M2, RP_FLOAT8_E4M3FN, RP_INT4,       RP_UINT4,
 }; /* all but RP_STRING */
 
-/* A chunk of one column from `rows` rows of plain data, one behind the other. Returns owned. */
+/* Makes a chunk of one column from `rows` consecutive rows of plain data. Returns owned. */
 static inline rp_status rp_test_try_chunk(const rp_allocator *alloc, uint64_t key,
                                           const rp_chunk_options *options, const rp_spec *spec,
                                           size_t rows, const void *data, rp_chunk **out)
@@ -51,7 +51,8 @@ static inline rp_chunk *rp_test_chunk(uint64_t key, const rp_chunk_options *opti
     return chunk;
 }
 
-/* A chunk of `rows` rows of `cols` int32, which count up from 1000 * key. Returns owned. */
+/* Makes a chunk of `rows` rows of `cols` int32, which count up from 1000 * key. Returns owned.
+ */
 static inline rp_status rp_test_try_ints(const rp_allocator *alloc, uint64_t key,
                                          rp_codec codec, size_t rows, size_t cols,
                                          rp_chunk **out)
@@ -75,7 +76,7 @@ static inline rp_chunk *rp_test_ints(uint64_t key, rp_codec codec, size_t rows, 
     return chunk;
 }
 
-/* Bytes that look like data: runs, repeats and noise in turn. */
+/* Fills memory with bytes like real data: runs, repeats and noise in turn. */
 static inline void rp_test_fill(rp_rng *rng, uint8_t *data, size_t size)
 {
     for (size_t i = 0; i < size;) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Trajectory writers to test without a client: into a store of this process, or into a sink
- * that the test holds in its hands. */
+/* Trajectory writers to test without a client: they write to a store of this process, or to a
+ * sink that the test controls. */
 #ifndef RP_TEST_CLIENT_RIG_H
 #define RP_TEST_CLIENT_RIG_H
 
@@ -9,7 +9,7 @@
 #include "support/writing.h"
 #include "util/error.h"
 
-/* A sink that keeps what it gets until the test says how it ends. */
+/* A sink that keeps its items until the test reports their results. */
 typedef struct rp_test_sink {
     rp_sink sink; /* first */
     rp_sink_events events;
@@ -24,16 +24,16 @@ typedef struct rp_test_sink {
         rp_trajectory *trajectory;
         bool settled;
     } items[4096];
-    size_t count;      /* ever put */
-    size_t settled;    /* of those, the first so many */
-    size_t puts;       /* calls */
-    size_t fail_puts;  /* the next so many fail */
+    size_t count;      /* items put so far */
+    size_t settled;    /* how many of them, from the first, have a result */
+    size_t puts;       /* calls of put */
+    size_t fail_puts;  /* how many of the next calls of put fail */
     bool automatic;    /* confirms by itself, on a thread of the runtime */
-    bool busy, closed; /* the job is on its way; close was called */
-    rp_status refuse;  /* what automatic says instead of RP_OK, if not that */
+    bool busy, closed; /* its job is queued or running; close was called */
+    rp_status refuse;  /* the result that `automatic` reports; RP_OK: confirmed */
 } rp_test_sink;
 
-/* Leaves the lock while it tells. */
+/* Reports results. Releases the lock during the callback. */
 static inline void rp_test_sink_settle_some(rp_test_sink *s, size_t count, rp_status status,
                                             const char *text) RP_REQUIRES(s->mu);
 static inline void rp_test_sink_settle_some(rp_test_sink *s, size_t count, rp_status status,
@@ -59,7 +59,7 @@ static inline void rp_test_sink_run(rp_job *job)
     rp_mutex_unlock(&s->mu);
 }
 
-/* Says how the next `count` items end, which have been put. */
+/* Reports the result of the next `count` items, which have been put. */
 static inline void rp_test_sink_settle(rp_test_sink *s, size_t count, rp_status status,
                                        const char *text)
 {
@@ -115,7 +115,7 @@ static inline void rp_test_sink_close(rp_sink *sink)
     rp_mutex_unlock(&s->mu);
 }
 
-/* Waits until so many items have been put. */
+/* Waits until `count` items have been put. */
 static inline void rp_test_sink_await(rp_test_sink *s, size_t count)
 {
     rp_mutex_lock(&s->mu);
@@ -128,11 +128,11 @@ typedef struct rp_test_client_rig {
     rp_test_rig in; /* the store and its tables */
     rp_runtime *runtime;
     rp_trajectory_writer *writer;
-    rp_test_sink *sink; /* NULL: the store */
+    rp_test_sink *sink; /* NULL: items go to the store */
     rp_error err;
 } rp_test_client_rig;
 
-/* What the tables of a store ask of items. */
+/* Returns the signature of a table of the store. */
 static inline rp_status rp_test_find_signature(void *ctx, const char *table, rp_wait wait,
                                                rp_signature **out, rp_error *err)
 {
@@ -170,7 +170,7 @@ static inline rp_sink *rp_test_client_sink(rp_test_client_rig *r, bool local)
     return &r->sink->sink;
 }
 
-/* A store with tables 'a' and 'b', which take everything. */
+/* Makes a store with tables 'a' and 'b', whose calls never wait. */
 static inline void rp_test_client_open_store(rp_test_client_rig *r)
 {
     rp_table_options a = rp_test_open_table("a"), b = rp_test_open_table("b");
@@ -204,7 +204,7 @@ static inline void rp_test_client_open_writer(rp_test_client_rig *r,
     rp_trajectory_writer_attach(r->writer, rp_test_client_sink(r, local));
 }
 
-/* Everything: a writer with so long a history and such chunks (0: tuned). */
+/* Makes the fixture, with a writer of this history and chunk length (0: tuned). */
 static inline void rp_test_client_init(rp_test_client_rig *r, int32_t history,
                                        int32_t chunk_length, bool local)
 {
@@ -215,7 +215,7 @@ static inline void rp_test_client_init(rp_test_client_rig *r, int32_t history,
     rp_test_client_open_writer(r, &o, local);
 }
 
-/* Frees everything; nothing may be left. */
+/* Frees the fixture. Fails if memory was not freed. */
 static inline void rp_test_client_deinit(rp_test_client_rig *r)
 {
     rp_trajectory_writer_free(r->writer);

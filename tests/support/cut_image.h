@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a cut says of one table, in memory, and a source that restores a table from it. */
+/* The contents of one table in a cut, in memory, and a source that restores a table from them.
+ */
 #ifndef RP_TEST_CUT_IMAGE_H
 #define RP_TEST_CUT_IMAGE_H
 
@@ -10,14 +11,14 @@
 typedef struct rp_test_image {
     rp_table_state state;
     size_t block_count;
-    rp_slot *slots; /* of all blocks; a reference to each trajectory */
+    rp_slot *slots; /* of all blocks; holds a reference to each trajectory */
     bool *changed;  /* by block */
     bool *read;     /* by block: it has been read */
     uint32_t *sets[2];
     size_t set_room[2];
     size_t blocks_left;              /* still to be read */
     bool refuse_blocks, refuse_sets; /* the source fails with
-                                        RP_UNAVAILABLE, as it does for what it does not have */
+                                        RP_UNAVAILABLE, as for parts that it does not have */
 } rp_test_image;
 
 /* Reads everything but blocks and sets. */
@@ -30,10 +31,10 @@ void rp_test_image_read_some(rp_test_image *image, rp_cut *cut, size_t table, rp
 /* Reads all blocks that are left, and the sets in pieces of random size. */
 void rp_test_image_read(rp_test_image *image, rp_cut *cut, size_t table, rp_rng *rng);
 
-/* True if the blocks, read already, say the same of every slot in use. */
+/* True if both blocks, which must have been read, are equal for every slot in use. */
 bool rp_test_image_same_block(const rp_test_image *a, const rp_test_image *b, size_t block);
 
-/* Counts of live and free slots, lists and sets agree with the state. */
+/* True if the counts of live and free slots, lists and sets match the state. */
 bool rp_test_image_check(const rp_test_image *image);
 
 /* Borrows the image. */

@@ -28,7 +28,7 @@ static int connect_to(int port)
     return fd;
 }
 
-/* Carries what has come; false at the end. */
+/* Forwards the bytes that have arrived; false at the end. */
 static bool carry_some(int from, int to, size_t *left)
 {
     char bytes[4096];
@@ -52,7 +52,7 @@ static void carry(rp_test_cutter *c, int client, int server, size_t left, bool w
         struct pollfd fds[] = {
             {client, POLLIN, 0}, {server, POLLIN, 0}, {c->listener, POLLIN, 0}};
 
-        /* Who knocks gives up the old connection; so does the end, with a shutdown. */
+        /* A new connection ends the old one. So does the shutdown at the end of the test. */
         if (poll(fds, 3, -1) < 0 || fds[2].revents != 0) break;
         if (fds[0].revents != 0) goes_on = carry_some(client, server, &left);
         if (goes_on && left > 0 && fds[1].revents != 0)

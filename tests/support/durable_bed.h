@@ -6,7 +6,7 @@
  *   rp_test_rig_table(&rig, &options);       // its tables
  *   rp_test_rig_open(&rig, NULL);            // loads what is on the disk
  *   ...
- *   rp_test_rig_deinit(&rig);                // closes; nothing may be left alive */
+ *   rp_test_rig_deinit(&rig);                // closes; fails if memory was not freed */
 #ifndef RP_TEST_DURABLE_BED_H
 #define RP_TEST_DURABLE_BED_H
 
@@ -37,7 +37,8 @@ static inline void rp_test_rig_on_event(void *ctx, bool degraded, const char *te
     (void)snprintf(rig->event, sizeof rig->event, "%s", text);
 }
 
-/* Checkpoints on demand only, small segments. `options` may be NULL. */
+/* Makes the store, with checkpoints on request only and small segments. `options` may be NULL.
+ */
 static inline void rp_test_rig_init(rp_test_rig *rig, rp_sim *disk,
                                     const rp_store_options *options)
 {
@@ -89,7 +90,7 @@ static inline void rp_test_rig_close(rp_test_rig *rig)
     rig->files = rp_sim_mount(rig->disk);
 }
 
-/* Ends it, whatever the disk says. */
+/* Closes and frees the fixture, even if the disk fails. */
 static inline void rp_test_rig_deinit(rp_test_rig *rig)
 {
     (void)!rp_durable_close(rig->durable, NULL);
@@ -105,7 +106,7 @@ static inline rp_table *rp_test_rig_find(rp_test_rig *rig, const char *name)
     return t;
 }
 
-/* The digest of a table that is loaded from the disk into a store without tables. */
+/* Returns the digest of a table that is loaded from the disk into a store without tables. */
 static inline uint64_t rp_test_digest_on(rp_sim *disk, const char *name)
 {
     rp_test_rig rig;
@@ -119,7 +120,7 @@ static inline uint64_t rp_test_digest_on(rp_sim *disk, const char *name)
     return digest;
 }
 
-/* The newest file of a directory, but for those that are still being made. */
+/* The newest file of a directory, except for files that are not complete. */
 typedef struct rp_test_newest {
     const char *directory;
     char path[RP_SIM_PATH];
@@ -145,7 +146,7 @@ static inline rp_test_newest rp_test_newest_in(rp_sim *disk, const char *directo
     return n;
 }
 
-/* The newest checkpoint can be read no more. */
+/* Damages the newest checkpoint, so that it cannot be read. */
 static inline void rp_test_damage_newest(rp_sim *disk)
 {
     rp_test_newest n = rp_test_newest_in(disk, "manifest/");

@@ -149,13 +149,13 @@ static uint32_t crc_of(const rp_chunk *chunk)
     return rp_crc32c(0, wire, size);
 }
 
-/* A trajectory of a new chunk, perhaps with the one before as well; or one there was. Returns
- * owned. */
+/* Picks a trajectory: of a new chunk, of a new chunk and the one before it, or an earlier
+ * trajectory. Returns owned. */
 static rp_trajectory *pick_trajectory(rp_rig *r)
 {
     size_t at = rp_rng_below(&r->rng, RP_RIG_RECENT);
     rp_chunk *both[2];
-    bool joins; /* only rows of one size go together */
+    bool joins; /* rows must have the same size */
 
     if (r->recent[at] != NULL && rp_rng_below(&r->rng, 3) == 0)
         return rp_trajectory_ref(r->recent[at]);
@@ -189,7 +189,7 @@ static rp_status insert(rp_rig *r, rp_table *t)
                         .trajectory = pick_trajectory(r)};
     st = rp_table_insert(t, items, count, rp_wait_none(), &inserted, &r->err);
     for (size_t i = 0; i < count; i++) rp_trajectory_unref(items[i].trajectory);
-    return st == RP_DEADLINE ? RP_OK : st; /* the limiter; what went in is in */
+    return st == RP_DEADLINE ? RP_OK : st; /* the limiter: some items were inserted */
 }
 
 static rp_status sample(rp_rig *r, rp_table *t)
@@ -238,7 +238,7 @@ static rp_status seldom(rp_rig *r, rp_table *t)
     }
 }
 
-/* `*awaited`: it waits for the journal, which samples do not. */
+/* Makes a change. Sets `*awaited` to true if the call waits for the journal; samples do not. */
 static rp_status change(rp_rig *r, rp_table *t, bool *awaited)
 {
     uint64_t dice = rp_rng_below(&r->rng, 100);
@@ -333,11 +333,11 @@ bool rp_rig_step(rp_rig *r)
     for (size_t i = 0; i < RP_RIG_TABLES; i++) r->known[i] = rp_table_digest(r->tables[i]);
     atomic_store(&r->started, step + 1);
     st = change(r, r->tables[which], &awaited);
-    /* Before it is acknowledged, so that whoever sees that finds this. */
+    /* Set before `acked`, so that a thread that reads `acked` finds the digest. */
     r->digests[step + 1] = rp_rig_digest(r);
     if (rp_table_digest(r->tables[which]) != before) r->changed[which] = step + 1;
     if (st != RP_OK) r->failed_steps++;
-    /* What was waited for is the last change of this table, and so all before it. */
+    /* The last change of this table is safe, and so are all changes before it. */
     if (st == RP_OK && awaited && !is_degraded(r) && r->changed[which] > atomic_load(&r->acked))
         atomic_store(&r->acked, r->changed[which]);
     return true;
@@ -345,17 +345,17 @@ bool rp_rig_step(rp_rig *r)
 
 void rp_rig_saw_call(rp_rig *r, rp_sim *disk, const char *call, const char *path)
 {
-    /* The journal's thread makes the calls on its files one after the other: when it makes the
-     * next, the one before is done, and if nothing has failed since, well done. */
+    /* The journal's thread makes the calls on its files one after another. When it makes a
+     * call, the one before is done, and has succeeded if no failure was counted since. */
     static _Thread_local struct {
         uint64_t rig, failed;
-        size_t step; /* that is safe if the sync succeeds */
+        size_t step; /* the step that is safe if the sync succeeds */
         bool syncing;
     } last;
     uint64_t failed = rp_sim_failed(disk);
 
     if (strncmp(path, "wal/", 4) != 0) return;
-    /* A file that is renamed next was not the journal yet when it was synced. */
+    /* If a rename follows the sync, the file was not part of the journal yet. */
     if (last.rig == r->number && last.syncing && strcmp(call, "rename") != 0 &&
         last.failed == failed && last.step > atomic_load(&r->synced))
         atomic_store(&r->synced, last.step);
@@ -370,8 +370,8 @@ size_t rp_rig_promised(rp_rig *r, bool power_cut)
     size_t checkpointed = atomic_load(&r->checkpointed), kept = 0;
 
     if (r->options.mode == RP_DURABLE_SYNC) kept = atomic_load(&r->acked);
-    /* Steps that are acknowledged while the journal cannot write are not in `acked`. Those from
-     * before stay promised: the system has them, whatever fails later. */
+    /* Steps that are acknowledged while the journal cannot write are not in `acked`. Earlier
+     * steps stay promised: the system has their data, whatever fails later. */
     if (r->options.mode == RP_DURABLE_INTERVAL)
         kept = power_cut ? atomic_load(&r->synced) : atomic_load(&r->acked);
     return kept > checkpointed ? kept : checkpointed;
@@ -439,8 +439,8 @@ static bool is_sound(rp_rig *r, const rp_rig *history)
     return ok;
 }
 
-/* A few more steps of its own, a checkpoint, and what is there when it is opened again. NULL:
- * all is well. */
+/* Makes a few more steps and a checkpoint, opens the store again, and checks it. Returns the
+ * error; NULL if there is none. */
 static const char *go_on(rp_rig *r, rp_sim *disk, rp_error *err)
 {
     const char *wrong = NULL;
@@ -470,7 +470,7 @@ static const char *go_on(rp_rig *r, rp_sim *disk, rp_error *err)
     return wrong;
 }
 
-/* Opens these files with a rig of its own. */
+/* Opens these files with a new rig. */
 static void look(const rp_rig *r, rp_rig *n, rp_files *files, rp_rig_recovered *out)
 {
     rp_durable_info info;
@@ -494,7 +494,7 @@ static void init_next(const rp_rig *r, rp_rig *n, size_t steps)
     options.steps = steps;
     options.checkpoint_every = 0;
     rp_rig_init(n, &options);
-    /* Chunks that are made from here on are others. */
+    /* Chunks that are made later differ from those of `r`. */
     memcpy(n->crcs, r->crcs, RP_RIG_CHUNKS * sizeof *n->crcs);
     n->next_chunk = r->next_chunk;
     n->rng.s[0] ^= 0x5eed;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bugs that are planted into a copy of the sources, to see that the tests find them.
+/* Bugs that are planted into a copy of the sources, to check that the tests find them.
  *
  *   if (rp_planted(7)) ...
  *
- * The patches beside this file plant them, tests/durability/planted.py lists them, and the
- * environment chooses one: RP_PLANT=7. The compiler puts this file before every source. */
+ * The patches in this folder plant the bugs, tests/durability/planted.py lists them, and the
+ * environment variable RP_PLANT selects one: RP_PLANT=7. The compiler includes this file before
+ * every source. */
 #ifndef RP_TEST_PLANTED_H
 #define RP_TEST_PLANTED_H
 

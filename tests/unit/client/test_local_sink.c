@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Items into a store of this process: confirmed when they are in, and not before. */
+/* Items that are written to a store of this process: they are confirmed only after they are
+ * inserted. */
 #include <pthread.h>
 
 #include "support/client_rig.h"

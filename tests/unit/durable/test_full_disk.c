@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A durable store on a disk that fills up: what was acknowledged before stays, and the store is
- * well again by itself as soon as the items that are alive fit on the disk. */
+/* A durable store on a disk that becomes full: acknowledged items stay, and the store recovers
+ * by itself as soon as the items in its tables fit on the disk. */
 #include <stdatomic.h>
 #include <stdio.h>
 #include <time.h>
@@ -596,9 +596,14 @@ static void end_film(rp_sim *disk, rp_durability mode, int64_t max_size, int64_t
 {
     rp_sim_on_call(disk, NULL, NULL);
     assert_true(the_film.count > 0);
-    for (size_t i = 0; i < the_film.count; i++) {
-        rp_sim_variant variant = (rp_sim_variant)(i % RP_SIM_VARIANTS);
+    for (size_t i = 0, checked = 0; i < the_film.count; i++) {
+        rp_sim_variant variant = (rp_sim_variant)(checked % RP_SIM_VARIANTS);
 
+        if (!rp_test_chosen(the_film.count - 1 - i, 4)) {
+            rp_sim_free(the_film.disks[i]);
+            continue;
+        }
+        checked++;
         expect_items(rp_sim_after(the_film.disks[i], variant, i), mode, max_size, least);
         expect_items(the_film.disks[i], mode, max_size, least);
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls that visit every table: a turn of the loop runs some, and all have their answers. */
+/* Calls that visit every table: a turn of the loop runs some of them, and all get responses. */
 #include "server/core/deferral.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls whose reader has paused them: what comes waits, and its peer with it. */
+/* Calls that are paused: their messages wait, and the peer cannot send more. */
 #include "support/h2_pair.h"
 
 enum { MIB = 1 << 20, WINDOW = RP_H2_WINDOW };
