@@ -15,8 +15,8 @@
  *       held and spilled. `cached` is the sum of the bytes of these entries;
  *   S4  an entry has `readers` exactly while one of these requests is queued or being served.
  *
- * A chunk lives while its entry is listed, cached or held: its table calls `moved` before it
- * releases the chunk. The entry is freed with the chunk. */
+ * A chunk lives while its entry is listed, cached or held: its table calls spill.moved before
+ * it releases the chunk. The entry is freed with the chunk. */
 #ifndef RP_DURABLE_TIER_TIER_INSIDE_H
 #define RP_DURABLE_TIER_TIER_INSIDE_H
 
@@ -42,6 +42,7 @@ typedef enum rp_tier_state {
     RP_TIER_SPILLED,
 } rp_tier_state;
 
+/* A request to read a chunk back: tier_load.c. */
 typedef struct rp_want rp_want;
 
 /* A chunk that was read back, in one block with its bytes. It is never part of a table. */
