@@ -119,7 +119,7 @@ def test_timeouts(client):
     run(main())
 
 
-def test_the_loop_goes_on_while_something_waits(client):
+def test_the_event_loop_runs_while_a_call_waits(client):
     async def main():
         a = aio.AsyncClient(client)
         ticks = 0
@@ -139,7 +139,7 @@ def test_the_loop_goes_on_while_something_waits(client):
     assert run(main())[0].data[0] == 3
 
 
-def test_many_wait_at_once(client):
+def test_many_calls_wait_at_once(client):
     async def main():
         a = aio.AsyncClient(client)
 
@@ -180,7 +180,7 @@ def test_waits_can_be_cancelled(client, what):
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        if what == "sample":  # it waits no longer at the table
+        if what == "sample":  # it no longer waits at the table
             while any(call.side == "sample" for call in await a.why("t")):
                 await asyncio.sleep(0.01)
 
@@ -247,7 +247,7 @@ def test_batches_can_be_cancelled(client):
     run(main())
 
 
-def test_who_stops_early_leaves_nothing_behind(client):
+def test_a_generator_closed_early_leaves_no_waiting_call(client):
     async def main():
         a = aio.AsyncClient(client)
         for i in range(10):

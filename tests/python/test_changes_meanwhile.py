@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Mappings, types and numbers of the caller's run while the extension looks at them: what they do
-to the nest, the list or the writer it was given must not matter to it."""
+"""Mappings, types and numbers of the caller may run Python code while the extension reads them. If
+that code changes the nest, the list or the writer, the extension must not be affected."""
 
 import collections
 import gc
@@ -21,12 +21,12 @@ def writer():
 
 
 def litter():
-    """Takes what memory was freed just now."""
+    """Allocates the memory that was just freed."""
     return [bytearray(b"\xff" * n) for n in range(15, 2000, 8) for _ in range(20)]
 
 
 class Acts(dict):
-    """A dict that does something, once, when it is made."""
+    """A dict that calls `act`, once, when it is made."""
 
     act = None
 
@@ -38,7 +38,7 @@ class Acts(dict):
 
 
 class Index:
-    """A number that does something whenever it is asked for its value."""
+    """A number that calls `act` whenever its value is read."""
 
     def __init__(self, value, act):
         self.value, self.act = value, act
@@ -48,7 +48,7 @@ class Index:
         return self.value
 
 
-def test_a_mapping_that_makes_values_has_the_keys_it_has():
+def test_flattening_a_defaultdict_adds_no_keys():
     structure = _core.Structure({"a": 1.0, "b": 2.0})
     other = collections.defaultdict(float, a=1.0, c=3.0)
     with pytest.raises(ValueError, match="same nested structure"):
@@ -57,7 +57,7 @@ def test_a_mapping_that_makes_values_has_the_keys_it_has():
     assert structure.flatten(collections.defaultdict(float, b=2.0, a=1.0)) == [1.0, 2.0]
 
 
-def test_a_step_that_makes_values_is_not_changed(writer):
+def test_appending_a_defaultdict_does_not_change_it(writer):
     writer.append(collections.defaultdict(float, a=1.0, b=2.0))
     step = collections.defaultdict(float, a=5.0, c=3.0)
     writer.append(step)
@@ -67,7 +67,7 @@ def test_a_step_that_makes_values_is_not_changed(writer):
         writer.history["b"][-1]
 
 
-def test_the_length_of_a_sequence_is_asked_for_once():
+def test_the_length_of_a_sequence_is_read_once():
     class Shrinks(collections.abc.Sequence):
         asked = 0
 
@@ -130,7 +130,7 @@ def test_a_shape_is_taken_as_it_was_given():
 
 
 @pytest.mark.parametrize("steps", [False, True])
-def test_samples_are_made_of_what_was_found(steps):
+def test_samples_survive_changes_to_their_source_lists(steps):
     lists = [[np.arange(3), np.arange(3.0)] for _ in range(4)]
     found = [(1, 0.5, 1, 1.0, 1, columns) for columns in lists]
     structure = _core.Structure([Acts(a=1), 1])
@@ -159,7 +159,7 @@ def test_items_may_be_created_while_one_is_looked_at(writer):
         def __getitem__(self, key):
             if Creates.armed:
                 Creates.armed = False
-                for i in range(8):  # as many structures as it remembers
+                for i in range(8):  # as many structures as it caches
                     writer.create_item("t", 1.0, {f"k{i}": column})
             return column
 
@@ -172,7 +172,7 @@ def test_items_may_be_created_while_one_is_looked_at(writer):
         writer.create_item("t", 1.0, {f"q{i}": column})
     writer.flush()
     assert not Creates.armed and writer.pending == 0
-    assert [len(other) for other in others] == sizes  # nobody has written to them
+    assert [len(other) for other in others] == sizes  # they were not overwritten
 
 
 def test_steps_may_be_appended_while_the_history_is_made(writer):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Selectors: names, texts, values, and the way to a message and back."""
+"""Selectors: names, texts, values, and conversion to and from messages."""
 
 import copy
 import pickle
@@ -93,7 +93,7 @@ def test_options_name_the_distribution(name):
     assert ALL[name]().options.WhichOneof("distribution") == expected
 
 
-def test_comes_back_from_its_message(name):
+def test_round_trip_through_its_message(name):
     data = ALL[name]().options.SerializeToString()
     assert pybind.selector_from_proto(data) == ALL[name]()
 

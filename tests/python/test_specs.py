@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Specs, what they are made from, and signatures as servers keep them."""
+"""Specs, conversion from other libraries, and signatures that servers return."""
 
 import collections
 import enum
@@ -16,7 +16,7 @@ from reprise.specs import BoundedTensorSpec, TensorSpec, convert
 Point = collections.namedtuple("Point", "x y")
 
 
-def test_a_spec_says_what_it_was_given():
+def test_a_spec_has_its_shape_dtype_and_name():
     spec = TensorSpec([None, 3], "float32", "positions")
     assert spec.shape == (None, 3) and spec.dtype == np.float32 and spec.name == "positions"
     assert repr(spec) == "TensorSpec((None, 3), float32, 'positions')"
@@ -73,11 +73,11 @@ def test_compatibility(value, fits):
     assert TensorSpec((None, 3), "float32").is_compatible_with(value) is fits
 
 
-# Stand-ins for other libraries' classes: shaped as those are, so that none has to be installed.
-# The tests below them use the real ones where they are.
+# Fakes of classes of other libraries, so that these need not be installed. Later tests use the real
+# libraries if they are installed.
 
 class Shape:
-    """tf.TensorShape."""
+    """A fake of tf.TensorShape."""
 
     def __init__(self, dims):
         self.dims = dims
@@ -163,7 +163,7 @@ def test_arrays_stand_for_themselves():
     }
 
 
-def test_ours_stay():
+def test_specs_of_reprise_are_unchanged():
     nest = [TensorSpec(()), {"a": BoundedTensorSpec((), "f4", 0, 1)}]
     assert convert(nest) == nest and convert(None) is None and convert({}) == {}
 
@@ -256,7 +256,7 @@ def test_mistakes_in_signatures(nest, error, text):
         signature_roundtrip(nest)
 
 
-def test_nothing_was_imported_for_it():
+def test_convert_imports_no_framework():
     script = "import sys, reprise; reprise.specs.convert([1.0]); print(*sys.modules)"
     import subprocess
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True,

@@ -84,7 +84,7 @@ def timesteps(client, table="queue", dtypes=DTYPES, shapes=STEP, **options):
     return reprise.TimestepDataset(client.server_address, table, dtypes, shapes, **options)
 
 
-def test_it_is_a_tf_dataset(client):
+def test_trajectory_dataset_is_a_tf_dataset(client):
     dataset = trajectories(client)
     assert isinstance(dataset, tf.data.Dataset)
     assert isinstance(dataset, reprise.TrajectoryDataset)
@@ -164,7 +164,7 @@ def test_unknown_dimensions(client):
 
 
 def test_items_whose_shapes_differ(client):
-    """Both those that are stacked and those that are cut out, in their order."""
+    """Items that are stacked and items that are sliced, in order."""
     lengths = [2, 2, 2, 3, 1, 4, 4, 4, 4, 1, 2, 2]
     with client.trajectory_writer(4) as writer:
         for i in range(4):
@@ -224,7 +224,7 @@ def test_timeout_and_numbers(client):
         trajectories(client, dtypes={"a": tf.float32}, shapes={"b": tf.TensorShape([3])})
 
 
-def test_it_can_be_iterated_again(client):
+def test_a_dataset_can_be_iterated_again(client):
     fill(client, "queue", 4)
     dataset = trajectories(client, max_samples=2, max_in_flight_samples_per_worker=1)
     assert [int(s.data["b"][0]) for s in dataset] == [0, 1]
@@ -232,7 +232,7 @@ def test_it_can_be_iterated_again(client):
 
 
 def test_made_while_tensorflow_traces(client):
-    """As Acme makes its datasets."""
+    """Acme makes its datasets in this way."""
     fill(client, "uniform", 10)
 
     def make(_):
@@ -300,7 +300,7 @@ def test_inside_a_tf_function(client):
         ),
     ],
 )
-def test_what_does_not_fit(client, table, dtypes, shapes, text):
+def test_dtypes_and_shapes_unlike_the_table_are_refused(client, table, dtypes, shapes, text):
     fill(client, table, 1)
     with pytest.raises(tf.errors.InvalidArgumentError, match=text):
         list(timesteps(client, table, dtypes, shapes))
@@ -312,7 +312,7 @@ def test_unknown_table(client):
 
 
 def test_a_busy_thread_beside_a_blocked_dataset(client):
-    """The sample can come only because this thread runs while the dataset waits."""
+    """The sample can arrive only if this thread runs while the dataset waits."""
     call = Call(lambda: list(trajectories(client, max_samples=1)))
     wait_until(lambda: client.why("queue"))
     assert not call.is_over

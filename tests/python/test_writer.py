@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""reprise.Writer: Reverb's first writer."""
+"""reprise.Writer, Reverb's older writer."""
 
 import gc
 import logging
@@ -55,7 +55,7 @@ def test_items_of_the_latest_steps(client):
     assert size(client) == 3
     assert len(set(keys)) == 3
 
-    # a table of fifo gives the oldest again and again
+    # a fifo table gives the oldest item every time
     for key, first in zip(keys, (0, 1, 2)):
         (sample,) = client.sample("t", emit_timesteps=False)
         assert (sample.info.key, sample.info.priority) == (key, first + 2.0)
@@ -106,7 +106,7 @@ def test_an_item_may_go_to_several_tables(client):
     assert (size(client), size(client, "s")) == (1, 1)
 
 
-def test_flush_waits_until_items_are_there(client):
+def test_flush_waits_until_items_are_inserted(client):
     writer = client.writer(10)
     for i in range(3):
         writer.append(i)
@@ -116,7 +116,7 @@ def test_flush_waits_until_items_are_there(client):
     writer.close()
 
 
-def test_close_sends_what_is_left(client):
+def test_close_sends_pending_items(client):
     writer = client.writer(10)
     writer.append(1)
     writer.create_item("t", 1, 1.0)
@@ -163,11 +163,11 @@ def test_append_sequence_of_strings(client):
         ({}, "empty data"),
     ],
 )
-def test_what_is_no_sequence(client, sequence, text):
+def test_invalid_sequences_are_refused(client, sequence, text):
     writer = client.writer(3)
     with pytest.raises(ValueError, match=text):
         writer.append_sequence(sequence)
-    writer.append_sequence([np.zeros((0, 2))])  # nothing is fine
+    writer.append_sequence([np.zeros((0, 2))])  # an empty sequence is accepted
     writer.append_sequence([np.zeros((2, 2))])
     writer.close()
 
@@ -278,7 +278,7 @@ def test_a_writer_that_is_dropped_warns_and_sends(client, caplog):
 
 
 def fill_too_far(writer):
-    """Two items more than their table takes."""
+    """Creates two items more than their table takes."""
     for i in range(4):
         writer.append(i)
         writer.create_item("q", 1, 1.0)
@@ -323,7 +323,7 @@ def test_a_flush_that_must_wait_may_have_a_timeout(client):
     writer.close()
 
 
-def test_close_without_patience(client):
+def test_close_without_retry_times_out(client):
     writer = client.writer(1)
     for i in range(4):
         writer.append(i)
@@ -334,7 +334,7 @@ def test_close_without_patience(client):
         writer.close()
 
 
-def test_create_item_waits_for_room(client):
+def test_create_item_waits_for_an_item_in_flight(client):
     writer = client.writer(1, max_in_flight_items=1)
     with pytest.raises(errors.DeadlineExceededError):
         for i in range(100):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Servers with a data directory: what was acknowledged is there after they were killed, and what
-they say of themselves meanwhile."""
+"""Servers with a data directory: acknowledged data survives a kill, and the servers report their
+state."""
 
 import concurrent.futures
 import contextlib
@@ -32,7 +32,7 @@ JOURNALS = ["interval", "sync"]
 
 
 class Durable(harness.Reprise):
-    """A server whose data is in a folder of its own, which stays when it is killed."""
+    """A server with its own data directory, which stays when the server is killed."""
 
     def __init__(self, folder, prefix=(), **storage):
         storage = {"data": str(folder / "data"), "checkpoint_every": 0, **storage}
@@ -50,7 +50,7 @@ class Durable(harness.Reprise):
             return error.code, error.read().decode()
 
     def ready(self):
-        """Until it serves: one that loads listens already."""
+        """Waits until the server serves: it already listens while it loads."""
         super().ready()
         wait_until(lambda: self.page("/healthz")[0] == 200, harness.START_S, "a server that serves")
         return self
@@ -73,13 +73,13 @@ class Durable(harness.Reprise):
 
 @pytest.fixture
 def durable(tmp_path):
-    """durable(**storage): a server that is started, and stopped at the end."""
+    """durable(**storage): starts a server, which is stopped at the end of the test."""
     with contextlib.ExitStack() as stack:
         yield lambda **storage: stack.enter_context(Durable(tmp_path, **storage)).start()
 
 
 def present(client, name, keys):
-    """Which of the keys are in a table."""
+    """Returns the keys that are in a table."""
     stub = own_service.ReplayStub(client.channel)
     answer = stub.Peek(own.PeekRequest(table=name, keys=keys), timeout=30)
     return {entry.info.item.key for entry in answer.entries}
@@ -89,7 +89,7 @@ def checkpoint(client, timeout=30):
     return client.stub.Checkpoint(rpc.CheckpointRequest(), timeout=timeout).checkpoint_path
 
 
-def test_a_checkpoint_is_where_it_is_said_and_is_loaded(durable, tmp_path):
+def test_a_checkpoint_is_at_its_path_and_is_loaded(durable, tmp_path):
     server = durable()
     with server.client() as client:
         before = [client.insert("fifo", i) for i in range(20)]
@@ -117,7 +117,7 @@ def test_the_newest_of_several_is_loaded_and_few_are_kept(durable, tmp_path):
         assert client.size("fifo") == 4
 
 
-def test_they_are_written_every_so_often(durable):
+def test_checkpoints_are_written_periodically(durable):
     server = durable(checkpoint_every=0.2)
     with server.client() as client:
         client.insert("fifo", 1)
@@ -128,19 +128,19 @@ def test_they_are_written_every_so_often(durable):
         assert client.size("fifo") == 1
 
 
-def test_many_who_ask_at_once_share_them(durable):
+def test_concurrent_checkpoint_requests_share_checkpoints(durable):
     server = durable()
     began = time.monotonic()
     with server.client() as client:
         client.insert("fifo", 1)
         with concurrent.futures.ThreadPoolExecutor(16) as pool:
             paths = list(pool.map(lambda _: checkpoint(client), range(32)))
-    # One when it was opened, six in a row, and then one every ten seconds.
+    # One checkpoint when the store was opened, six in a row, and then one every ten seconds.
     most = 7 + int((time.monotonic() - began) / 10)
     assert len(set(paths)) <= server.info()["checkpoints"] <= most
 
 
-def test_after_a_few_in_a_row_they_are_spaced(tmp_path, refused):
+def test_frequent_checkpoints_are_spaced(tmp_path, refused):
     made = Durable(tmp_path)
     made.config["limits"] = {"checkpoint_spacing_ms": 3600000}
     with made.start() as server, server.client() as client:
@@ -148,10 +148,10 @@ def test_after_a_few_in_a_row_they_are_spaced(tmp_path, refused):
             checkpoint(client)
         with refused(Code.DEADLINE_EXCEEDED):
             checkpoint(client, timeout=0.5)
-        client.insert("fifo", 1)  # nothing else is held up
+        client.insert("fifo", 1)  # other calls do not wait
 
 
-def test_without_a_directory_there_is_none(tmp_path, refused):
+def test_checkpoint_without_a_directory_is_refused(tmp_path, refused):
     with harness.Reprise({"tables": TABLES}, tmp_path).start() as server:
         with grpc.insecure_channel(server.address) as channel:
             with refused(Code.INVALID_ARGUMENT, "no checkpointer is configured"):
@@ -159,7 +159,7 @@ def test_without_a_directory_there_is_none(tmp_path, refused):
 
 
 def insert_until_killed(server, name, acknowledged, started):
-    """Inserts until the connection breaks; every key that is confirmed is noted."""
+    """Inserts until the connection breaks. Records every confirmed key."""
     with server.client() as client:
         stream = client.inserts()
         try:
@@ -182,7 +182,7 @@ def insert_until_killed(server, name, acknowledged, started):
 
 
 @pytest.mark.parametrize("mode", JOURNALS)
-def test_what_was_confirmed_survives_a_kill(durable, mode):
+def test_confirmed_items_survive_a_kill(durable, mode):
     server = durable(durability=mode)
     names = ["fifo", "prioritized"]
     keys = {name: [] for name in names}
@@ -225,7 +225,7 @@ def test_all_kinds_of_changes_survive_a_kill(durable, mode):
         stub.DropTable(own.DropTableRequest(table="gone"), timeout=10)
         stub.AlterTable(own.AlterTableRequest(table="new", max_size=7), timeout=10)
         stub.PauseTable(own.PauseTableRequest(table="new", side=own.SIDE_SAMPLES), timeout=10)
-        client.insert("fifo", 2)  # by then the sample of the queue is in the journal as well
+        client.insert("fifo", 2)  # when this is confirmed, the sample of the queue is in the journal, too
     server.kill().start()
     with server.client() as client:
         stub = own_service.ReplayStub(client.channel)
@@ -264,7 +264,7 @@ def test_a_server_that_is_stopped_writes_a_last_checkpoint(durable):
         assert present(client, "fifo", keys) == set(keys)
 
 
-def test_unless_it_is_told_not_to(durable):
+def test_no_final_checkpoint_skips_the_last_checkpoint(durable):
     server = durable(no_final_checkpoint=True)
     with server.client() as client:
         client.insert("fifo", 1)
@@ -275,7 +275,7 @@ def test_unless_it_is_told_not_to(durable):
 
 
 @pytest.mark.parametrize("mode", JOURNALS)
-def test_confirmations_leave_before_it_stops(durable, mode):
+def test_confirmations_are_sent_before_the_server_stops(durable, mode):
     server = durable(durability=mode)
     with server.client() as client:
         stream = client.inserts()
@@ -292,7 +292,7 @@ def test_confirmations_leave_before_it_stops(durable, mode):
         assert present(client, "fifo", confirmed) == set(confirmed)
 
 
-def test_one_server_at_a_time_has_a_directory(durable, tmp_path):
+def test_a_directory_in_use_is_refused(durable, tmp_path):
     durable()
     second = Durable(tmp_path)
     second.launch()
@@ -300,7 +300,7 @@ def test_one_server_at_a_time_has_a_directory(durable, tmp_path):
     assert "start_failed" in second.log() and str(tmp_path / "data") in second.log()
 
 
-def test_a_table_that_is_another_now_is_refused_unless_that_is_meant(tmp_path):
+def test_a_table_with_changed_options_is_refused_unless_allowed(tmp_path):
     first = Durable(tmp_path)
     with first.start() as server, server.client() as client:
         client.insert("fifo", 1)
@@ -315,7 +315,7 @@ def test_a_table_that_is_another_now_is_refused_unless_that_is_meant(tmp_path):
 
 
 @pytest.mark.seconds(120)
-def test_while_it_loads_it_says_so(durable):
+def test_a_loading_server_is_not_serving(durable):
     server = durable()
     rows = 1000
     with server.client() as client:
@@ -338,7 +338,7 @@ def test_while_it_loads_it_says_so(durable):
             seen.add(text.split(":")[0].strip())
             if status == 200:
                 break
-            try:  # it may have begun to serve since
+            try:  # it may have begun to serve meanwhile
                 assert client.size("fifo") == 60 * rows
             except grpc.RpcError as error:
                 assert error.code() == Code.UNAVAILABLE
@@ -347,9 +347,9 @@ def test_while_it_loads_it_says_so(durable):
         assert client.size("fifo") == 60 * rows
 
 
-def test_numbers_are_told_everywhere(durable):
+def test_durability_is_reported_in_status_info_and_metrics(durable):
     server = durable(durability="sync")
-    first = server.info()["checkpoints"]  # a new directory gets one at once
+    first = server.info()["checkpoints"]  # a new directory gets a checkpoint at once
     with server.client() as client:
         client.insert("fifo", 1)
         checkpoint(client)
@@ -369,7 +369,7 @@ def test_numbers_are_told_everywhere(durable):
     assert 'reprise_durable_mode{mode="sync"} 1\n' in metrics
 
 
-def test_the_command_line_shows_it(durable):
+def test_the_command_line_shows_the_durability(durable):
     server = durable(durability="interval")
 
     def run(*words):
@@ -393,8 +393,8 @@ def test_the_command_line_shows_it(durable):
 
 
 def private_tmpfs():
-    """A command line that gives what follows a small disk of its own at argument one; None where
-    that is not allowed."""
+    """Returns a command that runs its further arguments with a small private disk, mounted at its
+    first argument. None if that is not allowed."""
     if shutil.which("unshare") is None:
         return None
     probe = ["unshare", "-rm", "sh", "-c", "mount -t tmpfs -o size=1m none /mnt"]
@@ -406,14 +406,14 @@ def private_tmpfs():
 
 @pytest.mark.seconds(120)
 @pytest.mark.parametrize("mode", ["checkpoint", "interval", "sync"])
-def test_a_full_disk_is_told_and_survived(tmp_path, mode):
+def test_a_full_disk_is_reported_and_survived(tmp_path, mode):
     prefix = private_tmpfs()
     if prefix is None:
         pytest.skip("no mounts are allowed here")
     (tmp_path / "data").mkdir()
     made = Durable(tmp_path, prefix + [str(tmp_path / "data")], durability=mode)
     with made.start() as server, server.client() as client:
-        # As the server sees it.
+        # The path in the mount namespace of the server.
         ballast = f"/proc/{server.process.pid}/root{tmp_path}/data/ballast"
         first = client.insert("fifo", 1)
         checkpoint(client)
@@ -432,7 +432,7 @@ def test_a_full_disk_is_told_and_survived(tmp_path, mode):
         assert server.info()["degraded"] and server.info()["trouble"]
         if mode == "sync":
             assert stream.silent(0.5), "confirmed what is not on disk"
-        assert client.size("fifo") == 2  # it goes on serving
+        assert client.size("fifo") == 2  # it continues to serve
         os.unlink(ballast)
         if mode == "checkpoint":
             checkpoint(client)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""InsertStream: what is confirmed, what is refused and with which words, what is kept."""
+"""InsertStream: confirmations, refusals and their texts, chunks that are kept."""
 
 import math
 import time
@@ -17,12 +17,12 @@ Code = grpc.StatusCode
 
 
 def refusal(reverb, *requests):
-    """(code, text) that a stream of these requests ends with."""
+    """Returns (code, text) with which a stream of these requests ends."""
     with reverb.inserts() as stream:
         return stream.send(*requests).status()
 
 
-def test_an_item_is_confirmed_and_is_there(reverb, fresh):
+def test_an_item_is_confirmed_and_inserted(reverb, fresh):
     table = fresh("fifo")
     data = numbers()
     made = item(table, data, priority=2.5)
@@ -35,9 +35,9 @@ def test_an_item_is_confirmed_and_is_there(reverb, fresh):
     assert sample.info.item.flat_trajectory == made.flat_trajectory
 
 
-def test_the_bytes_of_a_request_and_of_its_answer(channel, reverb, fresh):
-    """One chunk, one item, one key kept, as protoc encodes them; only the table's name is
-    longer than in the description of the protocol."""
+def test_the_bytes_of_a_request_and_of_its_response(channel, reverb, fresh):
+    """One chunk, one item and one key to keep, as protoc encodes them. Only the table's name is
+    longer than in the specification of the protocol."""
     table = fresh("uniform")
     request = bytes.fromhex(
         "0a34080112040807180" "22a260a2408091204120208032" "21a185c"
@@ -97,7 +97,7 @@ def test_a_chunk_that_is_kept_serves_later_items(reverb, fresh):
         stream.confirmed(4)
 
 
-def test_a_chunk_that_is_not_kept_is_gone(reverb, fresh):
+def test_a_chunk_that_is_not_kept_is_dropped(reverb, fresh):
     table = fresh("uniform")
     data = numbers(4)
     code, text = refusal(reverb, insertion([data], [item(table, data)]),
@@ -107,7 +107,7 @@ def test_a_chunk_that_is_not_kept_is_gone(reverb, fresh):
     assert reverb.size(table) == 1
 
 
-def test_a_message_of_chunks_alone_drops_none(reverb, fresh):
+def test_a_message_of_chunks_alone_drops_no_chunk(reverb, fresh):
     table = fresh("uniform")
     one, two = numbers(), numbers()
     with reverb.inserts() as stream:
@@ -136,7 +136,7 @@ def test_another_chunk_under_the_same_key_is_refused(reverb, fresh):
 
 
 def test_chunks_that_contradict_themselves_are_refused(reverb, fresh):
-    """So that no reader gets garbage, or a bomb."""
+    """Otherwise a reader would get garbage, or a decompression bomb."""
     table = fresh("uniform")
 
     def spoiled(change):
@@ -173,7 +173,7 @@ def test_chunks_that_contradict_themselves_are_refused(reverb, fresh):
 
 
 def test_chunks_over_a_limit_are_refused(reverb):
-    """Larger than any reader should have to decompress, or of more than eight dimensions."""
+    """Chunks that are too large for readers to decompress, or have more than eight dimensions."""
     huge, deep = numbers(3), numbers(3)
     huge.data.tensors[0].tensor_shape.dim[0].size = 2**40
     for _ in range(8):
@@ -183,7 +183,7 @@ def test_chunks_over_a_limit_are_refused(reverb):
 
 
 def test_chunks_come_out_as_the_bytes_that_went_in(channel, reverb, fresh):
-    """Unknown fields, odd order and delta encoding included."""
+    """Also with unknown fields, an unusual order of fields, and delta encoding."""
     table = fresh("fifo")
     data = numbers(3)
     data.delta_encoded = True
@@ -214,7 +214,7 @@ def test_the_same_chunk_key_on_two_streams_is_two_chunks(reverb, queue):
 
 @pytest.mark.parametrize("keep", ["unknown", "twice", "dropped"])
 def test_a_keep_list_that_does_not_match_is_refused(reverb, fresh, keep):
-    """The items of the message are in by then."""
+    """The items of the message are inserted before the list is checked."""
     table = fresh("uniform")
     one, two = numbers(), numbers()
     requests = {
@@ -269,7 +269,7 @@ def test_rows_that_a_chunk_does_not_have_are_refused(reverb, fresh, offset, leng
     assert reverb.size(table) == 0
 
 
-def test_items_before_a_bad_one_are_in(reverb, fresh):
+def test_items_before_a_bad_one_are_inserted(reverb, fresh):
     table = fresh("uniform")
     data = numbers()
     good, bad, late = item(table, data), item("nope", data), item(table, data)
@@ -279,8 +279,8 @@ def test_items_before_a_bad_one_are_in(reverb, fresh):
     assert reverb.sample(table)[0].key == good.key
 
 
-def test_a_bad_priority_spoils_the_items_beside_it(reverb, fresh):
-    """Items for one table that stand side by side are checked together."""
+def test_a_bad_priority_refuses_the_adjacent_items_of_its_table(reverb, fresh):
+    """Consecutive items for the same table are checked together."""
     table = fresh("prioritized")
     data = numbers()
     items = [item(table, data), item(table, data, priority=-1.0)]
@@ -304,7 +304,7 @@ def test_priorities_that_a_table_cannot_have_are_refused(reverb, fresh, table, p
         else:
             assert stream.status()[0] == Code.INVALID_ARGUMENT
     assert reverb.size(table) == int(fine)
-    reverb.insert(table)  # the table is none the worse
+    reverb.insert(table)  # the table still works
     reverb.sample(table)
 
 
@@ -337,7 +337,7 @@ def test_an_existing_key_has_its_priority_changed_and_nothing_else(reverb, fresh
     assert sample.info.item.priority == 5.0
 
 
-def test_the_server_says_when_an_item_came(reverb, fresh):
+def test_the_server_sets_the_insertion_time(reverb, fresh):
     table = fresh("fifo")
     data = numbers()
     made = item(table, data)
@@ -349,7 +349,7 @@ def test_the_server_says_when_an_item_came(reverb, fresh):
     assert at.seconds > 1_600_000_000 and 0 <= at.nanos < 1_000_000_000
 
 
-def test_the_count_of_samples_that_an_item_brings_is_kept(reverb, fresh):
+def test_times_sampled_of_an_inserted_item_is_kept(reverb, fresh):
     table = fresh("fifo")
     data = numbers()
     made = item(table, data)
@@ -424,7 +424,7 @@ def test_items_of_one_message_are_confirmed_as_they_go_in(reverb, queue):
         stream.confirmed(1)
 
 
-def test_half_close_waits_for_inserts_that_wait(reverb, queue):
+def test_half_close_waits_for_waiting_inserts(reverb, queue):
     with reverb.inserts() as stream:
         for first in range(6):
             data = numbers(1, first)
@@ -437,8 +437,10 @@ def test_half_close_waits_for_inserts_that_wait(reverb, queue):
         assert stream.status()[0] == Code.OK
 
 
-def test_a_writer_far_ahead_is_held_up_and_nothing_is_lost(reverb, queue):
-    """A thousand items for a queue of four: the rest waits in the client, and comes in order."""
+def test_a_fast_writer_is_paused_and_loses_no_items(reverb, queue):
+    """A thousand items for a queue of four: the others wait in the client, and are inserted in
+    order.
+    """
     keys = []
     with reverb.inserts() as stream, reverb.samples() as drain:
         for first in range(1000):
@@ -476,7 +478,7 @@ def test_items_of_a_cancelled_stream_stay(reverb, fresh):
 
 
 def test_a_stream_may_be_cancelled_while_it_waits(reverb, queue):
-    """What was not confirmed is withdrawn."""
+    """Inserts that were not confirmed are withdrawn."""
     with reverb.inserts() as stream:
         for first in range(8):
             data = numbers(1, first)
@@ -501,7 +503,7 @@ def test_an_insert_that_waits_past_its_deadline(reverb, queue):
 
 
 def test_several_columns_of_several_chunks(reverb, fresh):
-    """Chunks come in the order in which the columns first name them."""
+    """Chunks are sent in the order in which the columns first refer to them."""
     table = fresh("fifo")
     one = chunk(np.arange(6, dtype=np.float32).reshape(3, 2), np.arange(3, dtype=np.int64))
     two = chunk(np.ones((2, 2), np.float32), np.zeros(2, np.int64), start=3)

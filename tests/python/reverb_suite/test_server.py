@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Server: starting, stopping, and what it will not start with."""
+"""Server: starting, stopping, and invalid arguments."""
 
 import socket
 
@@ -139,5 +139,5 @@ def test_two_clients_see_one_table(start):
 
 
 @pytest.mark.parametrize("base", ["Server", "Table"])
-def test_they_are_classes(base):
+def test_server_types_are_classes(base):
     assert isinstance(getattr(reverb, base), type)

@@ -33,7 +33,7 @@ def run(client, configs, steps=5, end=True):
 
 
 def columns(client, name="t"):
-    """The first column of every item, oldest first; the table must be one that gives once."""
+    """Returns the first column of every item, oldest first. The table must give each item once."""
     count = size(client, name)
     return [np.asarray(s.data[0]).tolist() for s in samples(client, name, count)] if count else []
 
@@ -284,7 +284,7 @@ def test_timeouts(serve, call):
         writer.append(step(i))
     with pytest.raises(reverb.DeadlineExceededError, match="provided timeout of 0:00:00.05"):
         call(writer)
-    samples(client, count=2)  # dm-reverb's writer does not go while something waits
+    samples(client, count=2)  # dm-reverb's writer cannot be freed while an item waits
     writer.flush(timeout_ms=5000)
 
 
@@ -292,7 +292,7 @@ def test_timeouts(serve, call):
     lambda s: [s["a"][1:]], lambda s: [s["a"][0]], lambda s: [s["a"][-2:1]],
     lambda s: [s["a"][-2:-3]], lambda s: [s["a"][-3::-1]],
 ], ids=["start > 0", "index 0", "stop > 0", "stop < start", "step < 0"])
-def test_patterns_that_cannot_be(once, pattern):
+def test_invalid_patterns_are_refused(once, pattern):
     with pytest.raises(ValueError, match="Invalid configuration at position 0"):
         once.structured_writer([config(pattern)])
 
@@ -303,7 +303,7 @@ def test_the_position_of_a_wrong_config(once):
         once.structured_writer([good, bad])
 
 
-def test_a_modulus_that_cannot_be(once):
+def test_a_negative_modulus_is_refused(once):
     with pytest.raises(ValueError, match="Invalid configuration at position 0"):
         once.structured_writer([config(lambda s: [s["a"][-1]],
                                        conditions=[Condition.step_index() % -1 == 0])])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TrajectoryColumn, and the history it comes from."""
+"""TrajectoryColumn, and the history of a writer."""
 
 import numpy as np
 import pytest
@@ -105,7 +105,7 @@ def test_squeeze_wants_one_cell(history, count):
         reverb.TrajectoryColumn(cells, squeeze=True)
 
 
-def test_a_column_of_none():
+def test_a_column_containing_none_is_refused():
     with pytest.raises(ValueError, match="TrajectoryColumns cannot contain any None"):
         reverb.TrajectoryColumn([None])
 
@@ -127,7 +127,7 @@ def test_cells_of_a_column(history):
     assert tuple(cell.shape) == ()
 
 
-def test_numpy_of_what_expired(serve):
+def test_numpy_of_an_expired_column_fails(serve):
     writer = serve().trajectory_writer(2)
     writer.append({"a": 1})
     column = writer.history["a"][-1:]
@@ -139,7 +139,7 @@ def test_numpy_of_what_expired(serve):
     writer.close()
 
 
-def test_the_end_of_an_episode_expires(serve):
+def test_the_end_of_an_episode_expires_columns(serve):
     writer = serve().trajectory_writer(2)
     writer.append({"a": 1})
     column = writer.history["a"][-1:]
@@ -150,7 +150,7 @@ def test_the_end_of_an_episode_expires(serve):
 
 
 def test_numpy_after_a_flush(serve):
-    """The rows are in a chunk by then."""
+    """After the flush, the rows are in a chunk."""
     writer = serve().trajectory_writer(4)
     for i in range(3):
         writer.append({"a": np.int64(i)})

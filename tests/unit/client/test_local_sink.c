@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Items into a store of this process: confirmed when they are in, and not before. */
+/* Items that are written to a store of this process: they are confirmed only after they are
+ * inserted. */
 #include <pthread.h>
 
 #include "support/client_rig.h"
@@ -85,9 +86,9 @@ static uint64_t on_changed(rp_table_log *log, const rp_table *table,
 }
 
 static rp_status on_prepare(rp_table_log *log, rp_trajectory *const *list, size_t count,
-                            rp_error *err)
+                            uint64_t *claimed, rp_error *err)
 {
-    (void)log, (void)list, (void)count, (void)err;
+    (void)log, (void)list, (void)count, (void)claimed, (void)err;
     return RP_OK;
 }
 
@@ -119,7 +120,7 @@ static void begin_log(rp_test_client_rig *r, slow_log *slow)
     rp_table_set_log(r->in.a, &slow->log);
 }
 
-static void with_a_journal_confirmed_means_safe(void **state)
+static void with_a_journal_items_are_confirmed_when_safe(void **state)
 {
     rp_test_client_rig r;
     slow_log slow;
@@ -157,7 +158,7 @@ static void a_sink_is_closed_although_the_journal_cannot_write(void **state)
     rp_test_client_deinit(&r);
 }
 
-static void other_tables_are_not_held_up(void **state)
+static void other_tables_are_not_delayed(void **state)
 {
     rp_test_client_rig r;
     (void)state;
@@ -192,7 +193,7 @@ static void bad_item_is_refused_alone(void **state)
     rp_test_client_deinit(&r);
 }
 
-static void table_that_is_gone_refuses(void **state)
+static void a_dropped_table_refuses_items(void **state)
 {
     rp_test_client_rig r;
     rp_table *queue;
@@ -279,7 +280,7 @@ static void *sample_all(void *user)
     return NULL;
 }
 
-static void writers_do_not_get_in_each_others_way(void **state)
+static void writers_do_not_delay_each_other(void **state)
 {
     static one_writer writers[WRITERS];
     rp_test_client_rig r;
@@ -318,13 +319,13 @@ RP_TESTS(local_sink)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(limiter_delays_confirmations_item_by_item),
-        cmocka_unit_test(with_a_journal_confirmed_means_safe),
+        cmocka_unit_test(with_a_journal_items_are_confirmed_when_safe),
         cmocka_unit_test(a_sink_is_closed_although_the_journal_cannot_write),
-        cmocka_unit_test(other_tables_are_not_held_up),
+        cmocka_unit_test(other_tables_are_not_delayed),
         cmocka_unit_test(bad_item_is_refused_alone),
-        cmocka_unit_test(table_that_is_gone_refuses),
+        cmocka_unit_test(a_dropped_table_refuses_items),
         cmocka_unit_test(data_is_not_copied),
-        cmocka_unit_test(writers_do_not_get_in_each_others_way),
+        cmocka_unit_test(writers_do_not_delay_each_other),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

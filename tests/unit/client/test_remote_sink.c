@@ -83,16 +83,16 @@ static void put_many(rig *r, const char *table, uint64_t first, size_t count)
 
 static void delivers(bool is_unix)
 {
-    enum { COUNT = 50000 };
+    const size_t count = rp_test_part(50000, 8000);
     rig r;
 
     open_rig(&r, is_unix);
-    put_many(&r, "all", 0, COUNT);
-    assert_true(rp_test_settled_await(r.settled, COUNT));
-    rp_test_settled_expect(r.settled, 0, COUNT, RP_OK);
-    assert_int_equal(rp_test_live_info(&r.live, "all").size, COUNT);
-    assert_int_equal(rp_test_live_find(&r.live, "all", 0, COUNT), COUNT);
-    assert_true(r.settled->calls < COUNT / 4); /* told of in batches */
+    put_many(&r, "all", 0, count);
+    assert_true(rp_test_settled_await(r.settled, count));
+    rp_test_settled_expect(r.settled, 0, count, RP_OK);
+    assert_int_equal(rp_test_live_info(&r.live, "all").size, count);
+    assert_int_equal(rp_test_live_find(&r.live, "all", 0, count), count);
+    assert_true(r.settled->calls < count / 4); /* told of in batches */
     close_rig(&r);
 }
 
@@ -154,7 +154,7 @@ static void chunks_travel_once(size_t bytes)
     close_rig(&r);
 }
 
-static void a_chunk_travels_once(void **state)
+static void a_chunk_is_sent_once(void **state)
 {
     (void)state;
     chunks_travel_once(300);
@@ -204,37 +204,38 @@ static void bad_items_are_refused_and_no_others(void **state)
 
 static void an_unknown_table_refuses_all_of_its_items(void **state)
 {
-    enum { COUNT = 20000 };
+    const size_t count = rp_test_part(20000, 5000);
     rig r;
 
     (void)state;
     open_rig(&r, false);
-    put_many(&r, "nowhere", 0, COUNT);
-    assert_true(rp_test_settled_await(r.settled, COUNT));
-    rp_test_settled_expect(r.settled, 0, COUNT, RP_NOT_FOUND);
+    put_many(&r, "nowhere", 0, count);
+    assert_true(rp_test_settled_await(r.settled, count));
+    rp_test_settled_expect(r.settled, 0, count, RP_NOT_FOUND);
     assert_non_null(strstr(r.settled->text, "nowhere"));
     close_rig(&r);
 }
 
 static void survives_restarts(bool is_unix)
 {
-    enum { COUNT = 60000, RESTARTS = 6 };
+    enum { RESTARTS = 6 };
+    const size_t count = rp_test_part(60000, 12000);
     rig r;
 
     open_rig(&r, is_unix);
     for (size_t i = 0; i < RESTARTS; i++) {
-        put_many(&r, "all", i * (COUNT / RESTARTS), COUNT / RESTARTS);
-        assert_true(rp_test_settled_await(r.settled, i * (COUNT / RESTARTS) + 1));
+        put_many(&r, "all", i * (count / RESTARTS), count / RESTARTS);
+        assert_true(rp_test_settled_await(r.settled, i * (count / RESTARTS) + 1));
         rp_test_live_end(&r.live);
         if (i % 2 == 1) { /* it is noticed */
             while (rp_remote_sink_away_since(r.sink) == 0) (void)usleep(1000);
         }
         rp_test_live_restart(&r.live);
     }
-    assert_true(rp_test_settled_await(r.settled, COUNT));
-    rp_test_settled_expect(r.settled, 0, COUNT, RP_OK);
-    assert_int_equal(rp_test_live_info(&r.live, "all").size, COUNT);
-    assert_int_equal(rp_test_live_find(&r.live, "all", 0, COUNT), COUNT);
+    assert_true(rp_test_settled_await(r.settled, count));
+    rp_test_settled_expect(r.settled, 0, count, RP_OK);
+    assert_int_equal(rp_test_live_info(&r.live, "all").size, count);
+    assert_int_equal(rp_test_live_find(&r.live, "all", 0, count), count);
     while (rp_remote_sink_away_since(r.sink) != 0) (void)usleep(1000);
     close_rig(&r);
 }
@@ -288,7 +289,7 @@ static void a_full_table_delays_its_confirmations(void **state)
 
 /* The culprit is found behind an item that waits, and those behind it go in. The table lets
  * some wait, so that the stream is not held up as a whole. */
-static void a_culprit_behind_an_item_that_waits(void **state)
+static void a_bad_item_behind_a_waiting_item_is_found(void **state)
 {
     enum { ROOM = 200, BAD = 1000 };
     rp_table_options wide = {.name = "wide",
@@ -322,7 +323,7 @@ static void a_culprit_behind_an_item_that_waits(void **state)
 }
 
 /* Items that come while others are confirmed wait for more, but not long: pushed or not. */
-static void items_wait_for_more_and_go(void **state)
+static void items_are_batched_and_sent(void **state)
 {
     enum { PUSHED = 4000, LEFT = 400, END = PUSHED + LEFT + 100 };
     rig r;
@@ -355,7 +356,7 @@ static void items_wait_for_more_and_go(void **state)
 }
 
 /* What waits when the server goes away, and the sink after it, is nobody's. */
-static void closed_while_the_server_goes(void **state)
+static void closing_while_the_server_stops(void **state)
 {
     rig r;
 
@@ -376,25 +377,26 @@ static void closed_while_the_server_goes(void **state)
 static void large_items(void **state)
 {
     enum { CHUNKS = 10, BYTES = 10000000 };
+    const size_t count = rp_test_part(CHUNKS, 7), items = rp_test_part(2, 1);
     rp_chunk *chunks[CHUNKS];
     rig r;
 
     (void)state;
     open_rig(&r, true);
-    for (uint64_t key = 0; key < 2; key++) {
-        for (uint64_t i = 0; i < CHUNKS; i++)
+    for (uint64_t key = 0; key < items; key++) {
+        for (uint64_t i = 0; i < count; i++)
             chunks[i] = rp_test_byte_chunk(100 * key + i, BYTES);
-        put_one(&r, rp_test_sink_item_of("all", key, chunks, CHUNKS));
-        for (size_t i = 0; i < CHUNKS; i++) rp_chunk_unref(chunks[i]);
+        put_one(&r, rp_test_sink_item_of("all", key, chunks, count));
+        for (size_t i = 0; i < count; i++) rp_chunk_unref(chunks[i]);
         put_many(&r, "all", 1000 * (key + 1), 10);
     }
-    assert_true(rp_test_settled_await(r.settled, 22));
-    rp_test_settled_expect(r.settled, 0, 2, RP_OK);
-    assert_int_equal(rp_test_live_info(&r.live, "all").size, 22);
+    assert_true(rp_test_settled_await(r.settled, 11 * items));
+    rp_test_settled_expect(r.settled, 0, items, RP_OK);
+    assert_int_equal(rp_test_live_info(&r.live, "all").size, 11 * items);
     close_rig(&r);
 }
 
-static void closed_with_items_in_flight(void **state)
+static void closing_with_items_in_flight(void **state)
 {
     rig r;
 
@@ -407,7 +409,7 @@ static void closed_with_items_in_flight(void **state)
     }
 }
 
-static void a_server_that_is_not_there(void **state)
+static void items_wait_for_an_absent_server(void **state)
 {
     char text[256] = "";
     rig r;
@@ -455,18 +457,18 @@ RP_TESTS(remote_sink)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(delivers_over_tcp),
         cmocka_unit_test(delivers_over_a_unix_socket),
-        cmocka_unit_test(a_chunk_travels_once),
+        cmocka_unit_test(a_chunk_is_sent_once),
         cmocka_unit_test(bad_items_are_refused_and_no_others),
         cmocka_unit_test(an_unknown_table_refuses_all_of_its_items),
         cmocka_unit_test(survives_restarts_over_tcp),
         cmocka_unit_test(survives_restarts_over_a_unix_socket),
         cmocka_unit_test(a_full_table_delays_its_confirmations),
-        cmocka_unit_test(a_culprit_behind_an_item_that_waits),
-        cmocka_unit_test(items_wait_for_more_and_go),
-        cmocka_unit_test(closed_while_the_server_goes),
+        cmocka_unit_test(a_bad_item_behind_a_waiting_item_is_found),
+        cmocka_unit_test(items_are_batched_and_sent),
+        cmocka_unit_test(closing_while_the_server_stops),
         cmocka_unit_test(large_items),
-        cmocka_unit_test(closed_with_items_in_flight),
-        cmocka_unit_test(a_server_that_is_not_there),
+        cmocka_unit_test(closing_with_items_in_flight),
+        cmocka_unit_test(items_wait_for_an_absent_server),
         cmocka_unit_test(without_credentials_all_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Samples that are read in the memory of a server of this host, by a client as users have it.
+/* Samples that a client reads in the memory of a server of this host, through the public API.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -100,8 +100,7 @@ static void expect_right(rp_batch *batch)
         assert_ok_err(rp_decoder_rows(decoder, slices.slices[0].chunk, (rp_row_range){0, 0, 1},
                                       rows, bytes, &err),
                       &err);
-        for (size_t j = 0; j < bytes; j++)
-            if (rows[j] != (uint8_t)samples[i].key) fail_msg("sample %zu, byte %zu", i, j);
+        if (!rp_test_is_all(rows, (uint8_t)samples[i].key, bytes)) fail_msg("sample %zu", i);
     }
     rp_decoder_free(decoder);
     free(rows);
@@ -239,7 +238,7 @@ static void a_sampler_follows_an_arena_that_grows(void **state)
     await_held(0);
 }
 
-static void samples_stay_as_they_are_when_the_table_forgets_them(void **state)
+static void samples_stay_valid_when_the_table_drops_them(void **state)
 {
     (void)state;
     rp_sampler *sampler;
@@ -287,7 +286,7 @@ static void samples_outlive_their_client(void **state)
     await_leases(0);
 }
 
-static void what_a_sampler_never_saw_is_let_go_as_well(void **state)
+static void unseen_samples_of_a_sampler_are_released(void **state)
 {
     (void)state;
     insert(1, 10, LARGE);
@@ -300,7 +299,7 @@ static void what_a_sampler_never_saw_is_let_go_as_well(void **state)
     await_leases(1);
 }
 
-static void a_limiter_that_gives_up_leaves_samples_alone(void **state)
+static void a_rate_limiter_timeout_keeps_samples_valid(void **state)
 {
     (void)state;
     const rp_sampler_options options = {
@@ -334,7 +333,7 @@ static void a_limiter_that_gives_up_leaves_samples_alone(void **state)
     await_held(0);
 }
 
-static void beyond_the_limit_chunks_are_sent(void **state)
+static void chunks_over_the_limit_are_sent_inline(void **state)
 {
     (void)state;
     const rp_server_options options = {.limits = {.shared_held_bytes = 5 * LARGE}};
@@ -361,7 +360,7 @@ static void beyond_the_limit_chunks_are_sent(void **state)
     stop();
 }
 
-static void without_shared_memory_everything_works_as_before(void **state)
+static void sampling_works_without_shared_memory(void **state)
 {
     (void)state;
     const rp_server_options off = {.shared_memory_off = true};
@@ -383,7 +382,7 @@ static void without_shared_memory_everything_works_as_before(void **state)
     }
 }
 
-static void a_server_that_comes_back_is_shared_with_again(void **state)
+static void a_restarted_server_is_shared_with_again(void **state)
 {
     (void)state;
     rp_sampler *sampler;
@@ -488,13 +487,13 @@ RP_TESTS(shared_memory)
         TEST(large_chunks_are_read_in_place_and_small_ones_are_sent),
         TEST(several_streams_and_decoders_share_a_lease),
         TEST(a_sampler_follows_an_arena_that_grows),
-        TEST(samples_stay_as_they_are_when_the_table_forgets_them),
+        TEST(samples_stay_valid_when_the_table_drops_them),
         TEST(samples_outlive_their_client),
-        TEST(what_a_sampler_never_saw_is_let_go_as_well),
-        TEST(a_limiter_that_gives_up_leaves_samples_alone),
-        cmocka_unit_test(beyond_the_limit_chunks_are_sent),
-        cmocka_unit_test(without_shared_memory_everything_works_as_before),
-        TEST(a_server_that_comes_back_is_shared_with_again),
+        TEST(unseen_samples_of_a_sampler_are_released),
+        TEST(a_rate_limiter_timeout_keeps_samples_valid),
+        cmocka_unit_test(chunks_over_the_limit_are_sent_inline),
+        cmocka_unit_test(sampling_works_without_shared_memory),
+        TEST(a_restarted_server_is_shared_with_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The limit queued_bytes holds, whatever peers ask for and do not read. Many connections over
- * two loops ask for as much as they can; the server's own count stays within the bound of
- * server/core/queue_budget.h, and a bystander is answered all the while. */
+/* The server keeps the limit queued_bytes, whatever peers request and do not read. Many
+ * connections over two loops request as much as they can. The server's own count stays within
+ * the bound of server/core/queue_budget.h, and a bystander always gets responses. */
 #include <stdio.h>
 
 #include "server/rpc/sample_array.h"
@@ -13,8 +13,6 @@ enum {
     MIB = 1 << 20,
     LIMIT = RP_TEST_QUEUE_BYTES,
     PEERS = 24,
-    CALLS = 40,  /* of each peer */
-    ROUNDS = 20, /* in which every peer sends what it can */
     LOOPS = 2,
     STEP = 3 * MIB, /* that one loop may add past the limit: an answer, or a step of one */
     EACH = 8 << 10, /* that each connection may */
@@ -23,6 +21,17 @@ enum {
     /* Three quarters of a side, a message that was added then, and all loans (turns.h). */
     MESSAGES_BOUND = LIMIT / 8 * 3 + BEGUN + LIMIT / 16 * 17 + (PEERS + 1) * EACH,
 };
+
+/* Calls of each peer, and rounds in which every peer sends what it can. */
+static int call_count(void)
+{
+    return (int)rp_test_part(40, 20);
+}
+
+static int round_count(void)
+{
+    return (int)rp_test_part(20, 5);
+}
 
 typedef struct stage {
     rp_test_live live;
@@ -98,7 +107,8 @@ static void run_round(stage *s)
 static void expect_bounded_by(stage *s, uint64_t least_refusals, uint64_t bound)
 {
     for (int round = 0; round < RP_TEST_STEPS; round++) {
-        if (round >= ROUNDS && s->most >= LIMIT / 8 && refusals(s) >= least_refusals) break;
+        if (round >= round_count() && s->most >= LIMIT / 8 && refusals(s) >= least_refusals)
+            break;
         run_round(s);
     }
     assert_in_range(s->most, LIMIT / 8, bound);
@@ -127,9 +137,9 @@ static void server_infos_that_are_not_read_are_bounded(void **state)
     }
     /* All calls are open before the first one has its message. */
     for (int i = 0; i < PEERS; i++)
-        for (int j = 0; j < CALLS; j++)
+        for (int j = 0; j < call_count(); j++)
             (void)rp_test_client_open(s.peers[i], RP_TEST_REVERB "ServerInfo");
-    for (int round = 0; round < ROUNDS; round++) run_round(&s);
+    for (int round = 0; round < round_count(); round++) run_round(&s);
     for (int i = 0; i < PEERS; i++)
         for (rp_test_stream *call = s.peers[i]->calls; call != NULL; call = call->next) {
             rp_test_stream_send(call, "", 0);
@@ -158,7 +168,7 @@ static void batches_that_are_not_read_are_bounded(void **state)
     rp_buf_init(&request, rp_allocator_default());
     put_draw(&request, 12);
     for (int i = 0; i < PEERS; i++)
-        for (int j = 0; j < CALLS; j++) {
+        for (int j = 0; j < call_count(); j++) {
             rp_test_stream *call = rp_test_client_open(s.peers[i], RP_TEST_REPLAY "Sample");
             rp_test_stream_send(call, request.data, request.size);
             rp_test_stream_end(call);
@@ -179,14 +189,14 @@ static void samples_that_arrive_together_are_bounded(void **state)
     open_stage(&s);
     rp_buf_init(&request, rp_allocator_default());
     for (int i = 0; i < PEERS; i++)
-        for (int j = 0; j < CALLS; j++) {
+        for (int j = 0; j < call_count(); j++) {
             rp_test_put_sample(&request, "replay", 1000, -2);
             rp_test_stream_put(rp_test_client_open(s.peers[i], RP_TEST_REVERB "SampleStream"),
                                &request);
         }
     rp_buf_deinit(&request);
     for (int i = 0; i < PEERS; i++) (void)rp_test_client_step(s.peers[i], 0);
-    assert_true(rp_test_live_await(&s.live, "replay", 0, PEERS * CALLS));
+    assert_true(rp_test_live_await(&s.live, "replay", 0, PEERS * call_count()));
     rp_test_insert_items(s.bystander, "replay", 1, 1, MIB);
 
     expect_bounded(&s, 0);
@@ -212,14 +222,14 @@ static void items_that_leave_their_table_are_bounded(void **state)
     assert_ok(rp_store_add_table(s.live.store, &table, NULL, NULL));
     rp_buf_init(&request, rp_allocator_default());
     for (int i = 0; i < PEERS; i++)
-        for (int j = 0; j < CALLS; j++) {
+        for (int j = 0; j < call_count(); j++) {
             rp_test_put_sample(&request, "once", 1000, -2);
             rp_test_stream_put(rp_test_client_open(s.peers[i], RP_TEST_REVERB "SampleStream"),
                                &request);
         }
     rp_buf_deinit(&request);
     for (int i = 0; i < PEERS; i++) (void)rp_test_client_step(s.peers[i], 0);
-    assert_true(rp_test_live_await(&s.live, "once", 0, PEERS * CALLS));
+    assert_true(rp_test_live_await(&s.live, "once", 0, PEERS * call_count()));
     for (uint64_t key = 1; key <= ITEMS; key++) {
         rp_trajectory *item = rp_test_blob_trajectory(rp_allocator_default(), key, 1, BYTES);
 
@@ -241,7 +251,7 @@ static void messages_that_do_not_end_are_bounded(void **state)
     (void)state;
     open_stage(&s);
     for (int i = 0; i < PEERS; i++)
-        for (int j = 0; j < 4; j++) {
+        for (size_t j = 0; j < rp_test_part(4, 2); j++) {
             rp_test_stream *call =
                 rp_test_client_open(s.peers[i], RP_TEST_REVERB "InsertStream");
             rp_test_stream_send_raw(call, "\0\0\x40\0\0", 5); /* 4 MiB follow, it says */
@@ -269,7 +279,8 @@ static void pages_that_are_not_read_are_bounded(void **state)
         assert_ok(rp_store_add_table(s.live.store, &table, NULL, NULL));
     }
     for (int i = 0; i < PEERS; i++)
-        for (int j = 0; j < CALLS; j++) (void)rp_test_client_get(s.peers[i], "GET", "/metrics");
+        for (int j = 0; j < call_count(); j++)
+            (void)rp_test_client_get(s.peers[i], "GET", "/metrics");
 
     expect_bounded(&s, 1);
     close_stage(&s);
@@ -292,7 +303,7 @@ static void begin_halves(stage *s, rp_test_client **peers)
 
 /* They are ended because they do not go on, not because the time of a message is over; and the
  * message that waits for their room then comes in. */
-static void halves_of_messages_give_way_to_a_whole_one(void **state)
+static void stalled_partial_messages_are_ended_for_a_waiting_one(void **state)
 {
     rp_test_client *halves[HALVES], *writer;
     rp_test_stream *call;
@@ -327,7 +338,7 @@ static void halves_of_messages_give_way_to_a_whole_one(void **state)
 
 /* Messages of which some bytes wait in the server do not keep one out that is as large as a
  * message may be. */
-static void the_largest_message_needs_no_empty_queue(void **state)
+static void the_largest_message_does_not_need_an_empty_queue(void **state)
 {
     static const uint8_t zeros[64 << 10];
     rp_test_client *halves[HALVES], *writer;
@@ -361,7 +372,7 @@ static void the_largest_message_needs_no_empty_queue(void **state)
     rp_test_live_stop(&s.live);
 }
 
-static void answers_that_are_not_read_leave_room_for_messages(void **state)
+static void unread_responses_leave_budget_for_messages(void **state)
 {
     rp_test_client *readers[PEERS], *writer;
     rp_test_stream *calls[PEERS], *call;
@@ -387,7 +398,7 @@ static void answers_that_are_not_read_leave_room_for_messages(void **state)
 
 /* Samples that are not read are over the budget, which has become smaller. A reader that goes
  * on says so with window updates: they are read although its connection has no room. */
-static void window_updates_are_read_without_room(void **state)
+static void window_updates_are_read_without_budget(void **state)
 {
     enum { READERS = 8 };
     const rp_test_client_options deaf = {
@@ -438,7 +449,7 @@ static void window_updates_are_read_without_room(void **state)
 /* Writers wait for a table that is full, and what they have sent behind that fills the side of
  * messages. A sample that makes room for them is served, however large the items are: each of
  * them comes through. */
-static void messages_of_blocked_writers_leave_room_for_samples(void **state)
+static void messages_of_blocked_writers_leave_budget_for_samples(void **state)
 {
     static const size_t item_bytes[] = {MIB, 3 * MIB};
 
@@ -449,23 +460,23 @@ static void messages_of_blocked_writers_leave_room_for_samples(void **state)
         rp_buf request;
         stage s;
 
+        const size_t all = RP_TEST_FILLERS * rp_test_fills();
+
         rp_test_start_queue(&s.live, 600000, 600000);
         rp_test_fill_with_messages(&s.live, writers, calls, item_bytes[k]);
         assert_non_null(learner = rp_test_live_connect(&s.live));
         samples = rp_test_client_open(learner, RP_TEST_REVERB "SampleStream");
         rp_buf_init(&request, rp_allocator_default());
-        rp_test_put_sample(&request, "turns", RP_TEST_FILLERS * RP_TEST_FILLS, -2);
+        rp_test_put_sample(&request, "turns", (int64_t)all, -2);
         rp_test_stream_put(samples, &request);
         for (int i = 0;
-             i < RP_TEST_STEPS && samples->message_count < RP_TEST_FILLERS * RP_TEST_FILLS &&
-             !learner->is_closed;
-             i++) {
+             i < RP_TEST_STEPS && samples->message_count < all && !learner->is_closed; i++) {
             (void)rp_test_client_step(learner, 5);
             rp_test_step_all(writers, RP_TEST_FILLERS);
         }
 
         for (int i = 0; i < RP_TEST_FILLERS; i++)
-            assert_true(rp_test_await_confirmed(calls[i], RP_TEST_FILLS));
+            assert_true(rp_test_await_confirmed(calls[i], rp_test_fills()));
         rp_buf_deinit(&request);
         rp_test_free_all(writers, RP_TEST_FILLERS);
         rp_test_client_free(learner);
@@ -474,7 +485,7 @@ static void messages_of_blocked_writers_leave_room_for_samples(void **state)
 }
 
 /* Calls that wait in an empty table take room for what they draw, not for what they ask for. */
-static void calls_that_ask_for_many_samples_leave_room(void **state)
+static void calls_for_many_samples_leave_budget(void **state)
 {
     enum { COUNT = 262144, WAITING = 8 }; /* 16 MiB of samples each */
     rp_test_client *waiters[WAITING], *client;
@@ -506,7 +517,7 @@ static void calls_that_ask_for_many_samples_leave_room(void **state)
 
 /* The system bounds how many mappings a process has: past a few thousand large arrays, the next
  * one is small. */
-static void calls_past_many_large_arrays_get_small_ones(void **state)
+static void large_sample_arrays_are_bounded_in_number(void **state)
 {
     enum { COUNT = 262144, LARGE = 4096, ALL = LARGE + 64 }; /* 16 MiB of samples each */
     static rp_sample_array rooms[ALL];
@@ -563,13 +574,13 @@ RP_TESTS(queue_budget)
         cmocka_unit_test(items_that_leave_their_table_are_bounded),
         cmocka_unit_test(messages_that_do_not_end_are_bounded),
         cmocka_unit_test(pages_that_are_not_read_are_bounded),
-        cmocka_unit_test(halves_of_messages_give_way_to_a_whole_one),
-        cmocka_unit_test(the_largest_message_needs_no_empty_queue),
-        cmocka_unit_test(answers_that_are_not_read_leave_room_for_messages),
-        cmocka_unit_test(window_updates_are_read_without_room),
-        cmocka_unit_test(messages_of_blocked_writers_leave_room_for_samples),
-        cmocka_unit_test(calls_that_ask_for_many_samples_leave_room),
-        cmocka_unit_test(calls_past_many_large_arrays_get_small_ones),
+        cmocka_unit_test(stalled_partial_messages_are_ended_for_a_waiting_one),
+        cmocka_unit_test(the_largest_message_does_not_need_an_empty_queue),
+        cmocka_unit_test(unread_responses_leave_budget_for_messages),
+        cmocka_unit_test(window_updates_are_read_without_budget),
+        cmocka_unit_test(messages_of_blocked_writers_leave_budget_for_samples),
+        cmocka_unit_test(calls_for_many_samples_leave_budget),
+        cmocka_unit_test(large_sample_arrays_are_bounded_in_number),
         cmocka_unit_test(a_message_that_never_fits_is_refused_at_once),
     };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* States and blocks as somebody might have made them up. Each is refused, and the table is
- * empty as before; none is a crash, a leak or a table with broken invariants. */
+/* Invalid states and blocks. Each is refused, and the table stays empty; none causes a crash, a
+ * leak or a table with broken invariants. */
 #include <math.h>
 
 #include "support/cut_image.h"
@@ -173,7 +173,7 @@ static void numbers_that_contradict_each_other_are_refused(void **state)
     world_deinit(&w);
 }
 
-static void capacities_that_cannot_be_are_refused(void **state)
+static void impossible_capacities_are_refused(void **state)
 {
     (void)state;
     world w;
@@ -197,7 +197,7 @@ static void capacities_that_cannot_be_are_refused(void **state)
     world_deinit(&w);
 }
 
-static void slots_that_cannot_be_are_refused(void **state)
+static void impossible_slots_are_refused(void **state)
 {
     (void)state;
     world w;
@@ -381,7 +381,7 @@ static void mutate(world *w, rp_rng *rng)
 static void random_changes_never_make_a_broken_table(void **state)
 {
     (void)state;
-    size_t count = rp_test_scaled(MUTATIONS, 600), refused = 0;
+    size_t count = rp_test_scaled(MUTATIONS, 600) / rp_test_step(1, 3), refused = 0;
     rp_rng rng;
 
     rp_rng_init(&rng, 9);
@@ -403,8 +403,8 @@ RP_TESTS(restore)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(whole_image_is_restored),
         cmocka_unit_test(numbers_that_contradict_each_other_are_refused),
-        cmocka_unit_test(capacities_that_cannot_be_are_refused),
-        cmocka_unit_test(slots_that_cannot_be_are_refused),
+        cmocka_unit_test(impossible_capacities_are_refused),
+        cmocka_unit_test(impossible_slots_are_refused),
         cmocka_unit_test(priorities_that_the_selector_cannot_have_are_refused),
         cmocka_unit_test(sets_that_do_not_match_the_slots_are_refused),
         cmocka_unit_test(signature_is_checked),
