@@ -30,10 +30,10 @@ static const figure figures[] = {
 
 typedef struct learner {
     rp_net *net;
-    rp_tape *train, *next_online, *next_target;
+    rp_tape *train, *infer;
     rp_optimizer *optimizer;
     rp_real *params, *target_params, *grads;
-    rp_real *now, *next, *reward, *discount, *weights, *target, *grad_q, *errors;
+    rp_real *now, *next, *reward, *discount, *weights, *target, *grad_q, *errors, *online;
     int32_t *taken;
 } learner;
 
@@ -78,8 +78,7 @@ static learner make(const figure *f)
     bench_check(rp_net_init(heap, l.net, RP_INIT_TORCH, &rng, l.target_params), NULL);
     bench_check(rp_optimizer_new(heap, rp_net_size(l.net), &adam, &l.optimizer, &err), &err);
     l.train = tape_of(f, l.net, true);
-    l.next_online = tape_of(f, l.net, false);
-    l.next_target = tape_of(f, l.net, false);
+    l.infer = tape_of(f, l.net, false);
     l.now = numbers(&rng, f->rows * f->in);
     l.next = numbers(&rng, f->rows * f->in);
     l.reward = numbers(&rng, f->rows);
@@ -88,6 +87,7 @@ static learner make(const figure *f)
     l.target = bench_array(f->rows, sizeof *l.target);
     l.errors = bench_array(f->rows, sizeof *l.errors);
     l.grad_q = bench_array(f->rows * f->actions, sizeof *l.grad_q);
+    l.online = bench_array(f->rows * f->actions, sizeof *l.online);
     l.taken = bench_array(f->rows, sizeof *l.taken);
     for (size_t i = 0; i < f->rows; i++) {
         l.discount[i] = 0.99F;
@@ -101,13 +101,12 @@ static void drop(learner *l)
 {
     rp_real *arrays[] = {l->params, l->target_params, l->grads,    l->now,
                          l->next,   l->reward,        l->discount, l->weights,
-                         l->target, l->grad_q,        l->errors};
+                         l->target, l->grad_q,        l->errors,   l->online};
 
     for (size_t i = 0; i < sizeof arrays / sizeof arrays[0]; i++) free(arrays[i]);
     free(l->taken);
     rp_tape_free(l->train);
-    rp_tape_free(l->next_online);
-    rp_tape_free(l->next_target);
+    rp_tape_free(l->infer);
     rp_optimizer_free(l->optimizer);
     rp_net_free(l->net);
 }
@@ -115,16 +114,17 @@ static void drop(learner *l)
 static double update(const figure *f, learner *l)
 {
     rp_loss_rows rows = {f->rows, f->actions, l->taken, l->weights};
-    const rp_real *online, *target, *q;
+    const rp_real *target, *q;
     double loss;
 
     if (f->act) {
-        q = rp_tape_forward(l->next_online, l->params, l->now, 1);
+        q = rp_tape_forward(l->infer, l->params, l->now, 1);
         return (double)rp_argmax(q, f->actions);
     }
-    online = rp_tape_forward(l->next_online, l->params, l->next, f->rows);
-    target = rp_tape_forward(l->next_target, l->target_params, l->next, f->rows);
-    rp_td_target(f->rows, f->actions, l->reward, l->discount, online, target, l->target);
+    q = rp_tape_forward(l->infer, l->params, l->next, f->rows);
+    memcpy(l->online, q, f->rows * f->actions * sizeof *q);
+    target = rp_tape_forward(l->infer, l->target_params, l->next, f->rows);
+    rp_td_target(f->rows, f->actions, l->reward, l->discount, l->online, target, l->target);
     q = rp_tape_forward(l->train, l->params, l->now, f->rows);
     loss = rp_td_loss(&rows, 1, q, l->target, l->grad_q, l->errors);
     rp_tape_backward(l->train, l->params, l->grad_q, l->grads, NULL);

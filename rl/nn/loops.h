@@ -10,10 +10,10 @@
 
 /* Factors of one step of an optimizer. */
 typedef struct rp_step_factors {
-    rp_real rate;           /* Adam: divided by the bias correction of the mean */
-    rp_real mean, square;   /* weights of the new gradient in the moments: 1 - beta */
-    rp_real keep_square;    /* beta2 */
-    rp_real root_of_square; /* Adam: square root of the bias correction of the square */
+    rp_real rate;         /* Adam: divided by the bias correction of the mean */
+    rp_real mean, square; /* weights of the new gradient in the moments: 1 - beta */
+    rp_real keep_square;  /* beta2 */
+    rp_real by_root;      /* Adam: 1 / the square root of the bias correction of the square */
     rp_real epsilon, momentum;
 } rp_step_factors;
 

@@ -9,7 +9,8 @@
 #include "nn/loops.h"
 #include "nn/real.h"
 
-/* Kingma and Ba 2015, in the order of PyTorch's operations. */
+/* Kingma and Ba 2015, in the order of PyTorch's operations, except that the root is multiplied
+ * by the reciprocal of its correction: one division less. */
 static void adam(const rp_step *s)
 {
     rp_real *restrict p = s->params, *restrict m = s->mean, *restrict v = s->square;
@@ -20,7 +21,7 @@ static void adam(const rp_step *s)
     for (size_t i = 0; i < s->count; i++) {
         m[i] += by.mean * (g[i] - m[i]);
         v[i] = v[i] * by.keep_square + by.square * g[i] * g[i];
-        p[i] -= by.rate * (m[i] / (rp_sqrt(v[i]) / by.root_of_square + by.epsilon));
+        p[i] -= by.rate * (m[i] / (rp_sqrt(v[i]) * by.by_root + by.epsilon));
     }
 }
 

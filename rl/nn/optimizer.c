@@ -149,7 +149,7 @@ static rp_step_factors factors_of(const rp_optimizer *optimizer)
         .mean = (rp_real)(1 - o->beta1),
         .square = (rp_real)(1 - o->beta2),
         .keep_square = (rp_real)o->beta2,
-        .root_of_square = (rp_real)root,
+        .by_root = (rp_real)(1 / root),
         .epsilon = (rp_real)o->epsilon,
         .momentum = (rp_real)o->momentum,
     };
