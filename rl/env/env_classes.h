@@ -6,7 +6,11 @@
 #include "reprise/rl/env.h"
 
 extern const rp_env_class rp_env_acrobot;
+extern const rp_env_class rp_env_bricks;
 extern const rp_env_class rp_env_cartpole;
+extern const rp_env_class rp_env_catch;
+extern const rp_env_class rp_env_deep_sea;
+extern const rp_env_class rp_env_memory_chain;
 extern const rp_env_class rp_env_mountain_car;
 extern const rp_env_class rp_env_mountain_car_continuous;
 extern const rp_env_class rp_env_pendulum;

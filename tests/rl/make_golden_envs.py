@@ -13,7 +13,7 @@ Numbers are the bits of a double as 16 hexadecimal digits. The lines of a file:
     row KIND ACTION REWARD TERMINATED TRUNCATED VARIABLES OBSERVATION
     hash H                         of all rows of the run, of which only the first are written
 
-The hash is FNV-1a over 64-bit words.
+The hash is FNV-1a over 64-bit words, each followed by h ^= h >> 32.
 """
 
 import math
@@ -39,6 +39,7 @@ def line(word, values):
 def fnv(digest, values):
     for value in values:
         digest = (digest ^ bits(float(value))) * 0x100000001b3 & (1 << 64) - 1
+        digest ^= digest >> 32
     return digest
 
 

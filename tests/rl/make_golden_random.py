@@ -7,7 +7,7 @@
 The lines of the file; numbers are hexadecimal, doubles are their bits:
 
     sequence WORD... : WORD...                   SeedSequence(entropy).generate_state(12)
-    GENERATOR KIND SEED LOW HIGH HASH FIRST...   the hash (FNV-1a over 64-bit words) of 3000 draws
+    GENERATOR KIND SEED LOW HIGH HASH FIRST...   the hash (FNV-1a over 64-bit words, each followed by h ^= h >> 32) of 3000 draws
 
 and the first four draws.
 """
@@ -36,6 +36,7 @@ def write(out, generator, kind, seed, limits, draw):
         value = bits(draw(index))
         first += [value] if index < 4 else []
         digest = (digest ^ value) * 0x100000001b3 & (1 << 64) - 1
+        digest ^= digest >> 32
     numbers = [seed, *map(bits, limits), digest, *first]
     out.write(" ".join([generator, kind, *(f"{n:x}" for n in numbers)]) + "\n")
 

@@ -160,6 +160,7 @@ static void finish_row(golden_run *r)
         uint64_t bits;
         memcpy(&bits, &r->row[i], sizeof bits);
         r->hash = (r->hash ^ bits) * 0x100000001b3u;
+        r->hash ^= r->hash >> 32;
     }
 }
 

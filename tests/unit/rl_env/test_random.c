@@ -70,6 +70,7 @@ static void check_draws(const draw_case *c)
         uint64_t drawn = is_pcg64 ? draw_pcg64(&pcg64, c, i) : draw_mt19937(&mt19937, c);
         if (i < FIRST) assert_int_equal(drawn, c->first[i]);
         hash = (hash ^ drawn) * 0x100000001b3u;
+        hash ^= hash >> 32;
     }
     if (hash != c->hash) fail_msg("%s %s: draws differ", c->generator, c->kind);
     assert_true(is_pcg64 ? rp_pcg64_check(&pcg64) : rp_mt19937_check(&mt19937));
