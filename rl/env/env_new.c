@@ -199,7 +199,7 @@ rp_status rp_env_new(const rp_allocator *alloc, const rp_env_class *env_class,
         rp_env_free(env);
         return st;
     }
-    assert(rp_env_verify(env));
+    assert(rp_env_verify(env)); /* no copy has begun: the class is not asked */
     *out = env;
     return RP_OK;
 }
