@@ -305,7 +305,7 @@ def train(steps: int, seed: int, evaluate_every: int, say=print) -> dict:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--steps", type=int, default=150_000, help="at most so many")
+    parser.add_argument("--steps", type=int, default=150_000, help="stop after this many steps")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--quick", action="store_true", help="a short run, which only improves")
     options = parser.parse_args()

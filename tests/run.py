@@ -11,15 +11,16 @@
 Parts: release, asan, tsan and cross build the library and run its tests. replay runs the fuzz
 corpora. oracle compares our messages with protobuf's own. meta, format and lint check the source.
 examples and docs use an installed copy as a user would. cli runs the command. conformance runs
-independent clients on a server process, and attack hostile ones (on the servers of asan and tsan, if
-these parts run as well). python tests the package of the release build, the package with the
+independent clients on a server process, and attack hostile ones (on the server of asan, if that part
+runs as well). python tests the package of the release build, the package with the
 sanitizers, and counts references. planted builds a copy of the sources with bugs to be chosen, and
 shows that the tests of durability find them.
 
 Without --long, each test runs where it finds most, once: unit tests with the sanitizers, those of
 threads under tsan, random runs and crashes in the release build, and what depends on the machine
 under the emulator. --long runs all of them everywhere, and lint, planted, a wheel in an environment of
-its own, the package beside TensorFlow, and our tests of the package on dm-reverb itself.
+its own, the package beside TensorFlow, dm-reverb's client on our server, and our tests of the package
+on dm-reverb itself.
 
 One line per program, the output of what failed, and at the end `N passed, N failed`.
 """
@@ -83,7 +84,7 @@ def main():
 
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a crash is reported, not kept
     tally = Tally()
-    peers = Peers() if "conformance" in wanted else None
+    peers = Peers(args.long) if "conformance" in wanted else None
     planned = [b for b in BUILDS if b in wanted or any(b in NEEDS.get(p, ()) for p in wanted)]
     # Two more than there are processors: many tests wait for something most of the time.
     crew = Crew(tally, JOBS + 2)

@@ -41,7 +41,8 @@ typedef struct rp_client_options {
     const char *ca_file;          /* PEM, trusted authorities; NULL: those of the system */
     const char *certificate_file; /* PEM, the client's certificate */
     const char *key_file;
-    const char *server_name;    /* expected in its certificate; NULL: the host connected to */
+    const char *server_name;    /* name that the server's certificate must have; NULL: the host
+                                   connected to */
     const char *token;          /* a bearer token */
     int64_t connect_timeout_ms; /* of one attempt; 0: 10,000 */
     int64_t retry_min_ms;       /* first backoff; doubles, with jitter; 0: 10 */
@@ -93,7 +94,7 @@ RP_API const char *rp_client_shard_address(const rp_client *client, size_t shard
  * a prioritized table: these are 0. */
 typedef struct rp_client_table {
     size_t shard;
-    double total_weight; /* sum of the weights of all items in the sampler of the table */
+    double total_weight; /* sum of the weights that the table's sampler gives to its items */
     rp_table_info info;  /* strings and signature are valid as long as the list */
 } rp_client_table;
 
@@ -155,8 +156,8 @@ RP_API RP_NODISCARD rp_status rp_client_create_table(rp_client *client,
 /* Drops a table (rp_store_drop_table()). RP_NOT_FOUND. */
 RP_API RP_NODISCARD rp_status rp_client_drop_table(rp_client *client, const char *table,
                                                    rp_wait wait, rp_error *err);
-/* Changes options of a table (rp_table_alter()). A change of the limiter sets all of its
- * fields.
+/* Changes options of a table (rp_table_alter()). RP_ALTER_LIMITER replaces all fields of the
+ * limiter.
  * RP_NOT_FOUND, RP_INVALID. */
 RP_API RP_NODISCARD rp_status rp_client_alter_table(rp_client *client, const char *table,
                                                     const rp_table_alteration *change,

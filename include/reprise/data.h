@@ -20,11 +20,11 @@ RP_BEGIN_DECLS
 RP_API int64_t rp_data_locked_by(const char *directory);
 
 typedef enum rp_data_kind {
-    RP_DATA_CURRENT = 1,    /* names the live checkpoint */
+    RP_DATA_CURRENT = 1,    /* names the live checkpoint: the one that a server would load */
     RP_DATA_CHECKPOINT = 2, /* a manifest */
-    RP_DATA_SEGMENT = 3,
-    RP_DATA_JOURNAL = 4,
-    RP_DATA_OTHER = 5, /* in quarantine, a temporary file, or an unknown file */
+    RP_DATA_SEGMENT = 3,    /* chunks and items, to which checkpoints refer */
+    RP_DATA_JOURNAL = 4,    /* changes, each with a number: its LSN */
+    RP_DATA_OTHER = 5,      /* in quarantine, a temporary file, or an unknown file */
 } rp_data_kind;
 
 typedef enum rp_data_state {
@@ -49,7 +49,7 @@ typedef struct rp_data_file {
     uint64_t number; /* number of the checkpoint or segment; first LSN of the journal file */
     uint64_t bytes;
     int64_t age_ns;               /* time since the last write; -1: unknown */
-    uint64_t records, good_bytes; /* if `thorough` */
+    uint64_t records, good_bytes; /* if `thorough`: number of good records, end of the last */
     bool current;                 /* checkpoint: it is the live one */
     uint64_t tables, items, lsn;  /* checkpoint; lsn: of the last change in it */
     uint64_t live_bytes;          /* segment: bytes that the live checkpoint needs, roughly */

@@ -2,8 +2,9 @@
 /* Durability: a store that survives its process.
  *
  * An rp_durable connects a store with a data directory. Opening it loads the directory into the
- * store. From then on it writes checkpoints, and with a journal also every change between them.
- * The mode decides which acknowledged changes a crash can lose:
+ * store. From then on it writes checkpoints and, in the modes with a journal (interval and
+ * sync), every change between them. The mode decides which acknowledged changes a crash can
+ * lose:
  *
  *   mode                    an acknowledged         lost if the process     lost if the power
  *                           change is               is killed               fails
@@ -46,11 +47,12 @@ typedef struct rp_durable_options {
     int32_t keep;           /* checkpoints to keep; 0: 3 */
     uint64_t segment_bytes; /* size of a segment file; 0: 256 MiB. At most 1/64 of the file
                                system, but at least 1 MiB */
-    uint64_t max_memory;    /* bytes of tables in memory, counted by rp_trajectory_cost(). An
-                               eighth of it is the cache of chunks read back from disk. Other
-                               chunks are on disk until they are sampled. Items, and chunks below 1
-                               KiB, stay in memory: if they fill it, the policy of the store
-                               applies, as with max_bytes. 0: everything is in memory */
+    uint64_t max_memory;    /* > 0: the store has a disk tier. Tables take at most so many bytes
+                               of memory, counted by rp_trajectory_cost(); chunks that do not
+                               fit are on disk until they are sampled. An eighth of the memory
+                               is the cache of chunks read back from disk. Items, and chunks
+                               below 1 KiB, stay in memory: if they fill it, the policy of the
+                               store applies, as with max_bytes. 0: everything is in memory */
     bool checkpoint_at_end; /* rp_durable_close() writes a last checkpoint */
     bool salvage;           /* load the readable part of damaged data, and report the rest */
     bool accept_changes; /* load the items of tables that now have other selectors than saved */
@@ -64,8 +66,9 @@ typedef struct rp_durable_options {
 
 /* Loads the directory into `store`, whose tables must be new, and starts the threads of the
  * mode. Creates tables that are saved and missing in the store. Tables that are saved and
- * present must have the same selectors and signature; they get all other options as saved, but
- * keep their max_size if it is larger. The store is borrowed and must outlive the rp_durable.
+ * present must have the same signature and, unless accept_changes is set, the same selectors;
+ * they get all other options as saved, but keep their max_size if it is larger. The store is
+ * borrowed and must outlive the rp_durable.
  * RP_INVALID, RP_PRECONDITION (another process uses the directory; a newer format; tables that
  * differ: names them), RP_CORRUPT (names file, offset and reason; nothing on disk was changed,
  * except that damaged files may have moved to quarantine), RP_NO_RESOURCE, RP_UNAVAILABLE. */
@@ -91,12 +94,13 @@ typedef struct rp_durable_info {
     char trouble[RP_ERROR_TEXT_BYTES];        /* the reason, if degraded */
     uint64_t checkpoints, failed_checkpoints; /* since the directory was opened */
     uint64_t last_checkpoint;                 /* number of the latest one; 0: none */
-    int64_t last_checkpoint_age_ns; /* time since it was written; -1: by an earlier process, or
-                                       there is none */
+    int64_t last_checkpoint_age_ns; /* time since it was written; -1: an earlier process wrote
+                                       it, or there is none */
     /* Time to write the latest one; time for which all tables were locked for it. */
     int64_t last_checkpoint_took_ns, last_pause_ns;
     uint64_t last_checkpoint_bytes; /* written by it */
-    uint64_t lsn, safe_lsn; /* number of the last change in the journal; of the last safe one */
+    uint64_t lsn, safe_lsn; /* number of the last change in the journal; of the last change that
+                               is as safe as the mode promises */
     uint64_t segments, disk_bytes, live_bytes; /* segment files; their bytes; those in use */
     uint64_t recovered_items, recovered_records, torn_bytes;   /* by rp_durable_open() */
     uint64_t resident_bytes, spilled_bytes, loads, load_bytes; /* of the disk tier */

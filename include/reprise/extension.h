@@ -5,8 +5,8 @@
  * operation that caused the events. It accesses the table through an rp_table_view only, and
  * must be fast. A deferred extension is called later, in order, with no lock held, on the
  * thread of any caller of a table of the store. It may call any table, and its events keep
- * their trajectories alive. The caller whose thread runs it returns when no events are left, so
- * a slow deferred extension delays callers. */
+ * their trajectories alive. A caller whose thread runs deferred extensions returns only when no
+ * events are left, so a slow extension delays callers. */
 #ifndef REPRISE_EXTENSION_H
 #define REPRISE_EXTENSION_H
 

@@ -56,7 +56,8 @@ RP_API void rp_sampler_close(rp_sampler *sampler);
  * RP_CANCELLED, RP_NOT_FOUND (no such table), RP_CORRUPT, RP_INVALID (`checked`, and a sample
  * does not fit the signature), RP_NO_RESOURCE (memory, or a sample over the client's
  * `item_bytes`), RP_DENIED, RP_UNAUTHENTICATED. Samples that arrived before the failure are
- * returned first. A rate limiter timeout counts only while a call waits, unless it is 0.
+ * returned first. The time of rate_limiter_timeout_ms runs only while a call waits; a timeout
+ * of 0 applies even if no call waits.
  *
  * If a table on several servers has a sampler that is not random (fifo, lifo, heaps), its
  * shards are drawn from in turns; `probability` is then the probability within the shard. */
@@ -73,7 +74,7 @@ typedef enum rp_ragged {
 /* What one decoded column of a batch looks like. */
 typedef struct rp_batch_column {
     rp_dtype dtype;
-    rp_shape shape; /* items first; with RP_RAGGED_OFFSETS the rows of all items first */
+    rp_shape shape; /* the first dimension counts items, or rows with RP_RAGGED_OFFSETS */
     size_t bytes;   /* decoded size; for RP_STRING, elements * sizeof(rp_string) */
 } rp_batch_column;
 
@@ -127,9 +128,10 @@ typedef struct rp_stack {
 
 /* For callers that know the columns of the items: waits for `to->size` samples and decodes each
  * on the calling thread as it arrives, while it is in the processor's cache. Faster than a
- * batch if items are large and not compressed. Samples are released in groups (256 KiB of
- * decoded data or one item, at most 256 items), so memory does not grow with the size. Other
- * callers may get samples in between. Importance weights are normalised within one call.
+ * batch if items are large and not compressed. Samples are released in groups, so memory does
+ * not grow with the size; a group has at most 256 items and, unless it is a single item, at
+ * most 256 KiB of decoded data. Other callers may get samples in between. Importance weights
+ * are normalised within one call.
  *
  * `*count`, the number of samples that were decoded, is written whatever the status. It is less
  * than `to->size` if the wait or the sampler ended. Then the status is RP_OK if `*count` is at

@@ -31,7 +31,7 @@ typedef struct rp_server_limits {
     size_t chunks;        /* of one item, each counted once: 262,144 */
     size_t slices;        /* of all items of a message: 1,048,576 */
     size_t items;         /* of one message: 262,144 */
-    size_t keys; /* of items to update or delete or of chunks to keep in one message: 262,144 */
+    size_t keys; /* in one message, of items to update or delete or chunks to keep: 262,144 */
     size_t distinct_samples;    /* of one Sample call with `distinct`: 4,096 */
     size_t stream_pinned_bytes; /* of chunks that a stream keeps and no table holds: 64 MiB */
     size_t connection_pinned_bytes; /* the same over all streams of a connection: 256 MiB */
@@ -55,8 +55,8 @@ typedef struct rp_server_limits {
     int64_t ping_timeout_ms;  /* how long the server waits for the acknowledgement of a ping:
                                  20,000 */
     size_t tables;            /* of the store: 1,024 */
-    int64_t checkpoint_spacing_ms; /* between requested checkpoints, after a few in a row:
-                                      10,000 */
+    int64_t checkpoint_spacing_ms; /* least time between checkpoints that peers request, after
+                                      a few in a row: 10,000 */
 } rp_server_limits;
 
 RP_API rp_server_limits rp_server_limits_default(void);
@@ -93,17 +93,17 @@ typedef struct rp_log {
 
 /* Zero-initialise it; all fields have a default. */
 typedef struct rp_server_options {
-    const rp_allocator *alloc; /* NULL: the C library's. The struct is copied */
+    const rp_allocator *alloc; /* NULL: rp_allocator_default(). The struct is copied */
     /* Addresses to listen on: "host:port" ("[::1]:8000", ":8000" for every address),
      * "unix:/path", or "fd:3" for a listening socket. None: "localhost:8000". Port 0: any free
      * port. */
     const char *const *addresses;
     size_t address_count;
-    size_t loops;            /* threads; 0: one per processor */
+    size_t loops;            /* event loops, one thread each; 0: one per processor */
     rp_server_limits limits; /* zeroes are defaults */
     rp_server_security security;
     rp_log log;        /* write NULL: no log */
-    bool moderate_off; /* never delay reads so that small messages accumulate */
+    bool moderate_off; /* do not delay reads to let small messages accumulate */
     /* Disables shared memory. By default a server that listens on a Unix socket, without TLS,
      * keeps chunks of 32 KiB and more in memory that clients of this host read in place. */
     bool shared_memory_off;

@@ -4,7 +4,11 @@
  * A call that can fail returns an rp_status and nothing else; its results go to out-parameters,
  * which are written only on RP_OK unless the call says otherwise. Many calls also take an
  * `rp_error *err` as their last parameter: a buffer of the caller that receives the code and a
- * text that names the object, the value and the bound. It may be NULL. */
+ * text that names the object, the value and the bound. It may be NULL.
+ *
+ * The comment on a call ends with the statuses that the call may return besides RP_OK. "Returns
+ * owned" means that the caller frees the result. A result that is "borrowed" or "static" is not
+ * freed by the caller; a static one is valid for ever. */
 #ifndef REPRISE_STATUS_H
 #define REPRISE_STATUS_H
 

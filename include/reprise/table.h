@@ -20,8 +20,8 @@
 RP_BEGIN_DECLS
 
 /* A table that is dropped (store.h) stays in memory, closed and empty, as long as there are
- * references to it. The caller must hold a reference during every call. A callback must not
- * drop the reference of the call that runs it. NULL is fine for unref. */
+ * references to it. The caller must hold a reference during every call; a callback that the
+ * call runs must not drop this reference. NULL is fine for unref. */
 RP_API rp_table *rp_table_ref(rp_table *table);
 RP_API void rp_table_unref(rp_table *table);
 
@@ -74,8 +74,8 @@ typedef struct rp_sample_options {
      * all `count`. */
     size_t at_least;
     /* No item twice in one batch. A table with fewer items returns all of them. A table with
-     * max_times_sampled returns at most 16,384 / n items, but at least one, where n is an upper
-     * bound on the chunks of each item in the table: less than twice the largest number. */
+     * max_times_sampled returns at most 16,384 / n items, but at least one; n is at least the
+     * largest number of chunks of an item in the table, and less than twice this number. */
     bool distinct;
     /* > 0: weight = (size * probability)^-beta, divided by the largest of the batch. */
     double beta;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Trajectories: for each column, a list of slices of chunks.
  *
- * The data of an item is a trajectory. It holds references to its chunks and copies nothing, so
- * items that overlap share their bytes. Immutable and reference counted; every call is safe
- * from any thread. */
+ * A chunk holds consecutive rows of one or more columns, compressed; a slice is a range of rows
+ * of one column of a chunk. The data of an item is a trajectory. It holds references to its
+ * chunks and copies nothing, so items that overlap share their bytes. Immutable and reference
+ * counted; every call is safe from any thread. */
 #ifndef REPRISE_TRAJECTORY_H
 #define REPRISE_TRAJECTORY_H
 

@@ -32,10 +32,10 @@ typedef struct rp_column_options {
 typedef struct rp_trajectory_writer_options {
     rp_column_options column; /* * for columns that are not configured; `history` >= 1 */
     bool unchecked;           /* do not compare items with the signature of their table */
-    bool exact; /* the signature of a table has the shapes of whole columns, never of single
-                   steps */
+    bool exact; /* a column of an item must have the shape that the signature has for it. If
+                   false, the column also fits if each of its rows has that shape */
     size_t max_items; /* the most unconfirmed items; 0: 100,000 */
-    size_t max_bytes; /* the most bytes of rows and chunks that these hold; 0: 1 GiB */
+    size_t max_bytes; /* the most bytes of rows and chunks of unconfirmed items; 0: 1 GiB */
 } rp_trajectory_writer_options;
 
 /* Creates a writer. Unless `unchecked`, fetches the signatures of the tables and waits for them
@@ -74,8 +74,8 @@ enum { RP_STEP_OPEN = 1 }; /* more values of this step follow in another call */
 
 /* Appends copies of the values of one step. A column without a value has no row in this step.
  * `refs` (may be NULL) gets one reference for each value. On failure nothing is appended.
- * RP_INVALID (a dtype or shape; a column twice in a step; the text names the column, the value
- * and the expected one), RP_NO_RESOURCE. */
+ * RP_INVALID (a dtype or shape that is not valid or not that of its column; a column twice in a
+ * step; the text names the column, the value and the expected one), RP_NO_RESOURCE. */
 RP_API RP_NODISCARD rp_status rp_trajectory_writer_append(rp_trajectory_writer *writer,
                                                           const rp_value *values, size_t count,
                                                           uint32_t flags, rp_ref *refs,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two further interfaces of chunk builders. Appending in two steps: a row is appended to all of
- * several builders or to none. Compressing with the caller's scratch buffer: other threads may
- * read the rows meanwhile. */
+/* Two further interfaces of chunk builders. Appending in two steps: a caller with several
+ * builders can reserve in all of them before it commits in any, so that it appends to all of
+ * them or to none. Compressing with a compressor of the caller: the builder's rows stay as they
+ * are, so other threads may read them meanwhile. */
 #ifndef RP_CHUNK_BUILDER_H
 #define RP_CHUNK_BUILDER_H
 

@@ -27,7 +27,7 @@ typedef struct rp_cached {
     size_t bytes;    /* >= 1 */
     size_t rows;
     uint32_t column;
-    bool recent;
+    bool recent; /* used since the last visit of the hand */
 } rp_cached;
 
 typedef struct rp_cache {

@@ -87,8 +87,8 @@ typedef struct rp_chunk_part {
     rp_chunk_content content;
 } rp_chunk_part;
 
-/* The size of a message, which is what rp_chunk_wire_write() writes to `dst`. `raw_bytes` is
- * the size of the columns before compression, which the message states. */
+/* The number of bytes that rp_chunk_wire_write() writes to `dst`. `raw_bytes` is the size of
+ * the columns before compression, which the message states. */
 size_t rp_chunk_wire_size(const rp_chunk_outline *outline, const rp_chunk_part *parts,
                           size_t raw_bytes);
 /* Writes the head of a message: the fields that depend on the origin, which come first. Returns

@@ -18,8 +18,8 @@ RP_NODISCARD rp_status rp_decoder_copy(rp_decoder *decoder, const rp_chunk *chun
                                        size_t column, size_t offset, size_t length, void *dst,
                                        rp_error *err);
 
-/* Selects non-temporal stores (util/copy.h) for outputs that exceed the caches. Off at first.
- */
+/* If `is_large`, the decoder writes with non-temporal stores (util/copy.h): for outputs that
+ * exceed the caches. Off at first. */
 void rp_decoder_set_large(rp_decoder *decoder, bool is_large);
 
 #endif

@@ -8,7 +8,8 @@
  *              including the first that is not 255
  *
  * This decoder refuses an offset of 0, which the format forbids. The decoder of liblz4 accepts
- * it and copies uninitialised memory; then a whole block and its prefix may differ.
+ * it and copies uninitialised memory: the first bytes of a block that is decoded as a whole may
+ * then differ from the same bytes decoded alone.
  *
  * A pure function: bytes in, bytes out, every length checked before it is used. */
 #ifndef RP_CHUNK_LZ4_DECODE_H

@@ -15,8 +15,8 @@
  * Copies of up to 64 bytes are made in blocks of 16, each one load and one store. The last
  * block may write up to 15 bytes too many; if `room` has no space for them, single bytes are
  * copied. A block must not read bytes that it writes. So if `offset` is less than 16, the first
- * 16 bytes are written one by one, and the rest is copied from the smallest multiple of
- * `offset` that is 16 or more. Longer copies use memcpy() and double the length of the pattern
+ * 16 bytes are written one by one, and for the rest `offset` is replaced by its smallest
+ * multiple that is 16 or more. Longer copies use memcpy() and double the length of the pattern
  * each time. */
 static inline void rp_repeat(uint8_t *dst, size_t offset, size_t length, size_t room)
 {

@@ -281,6 +281,28 @@ static void release(const rp_allocator *alloc, rp_trajectory *t)
     rp_release(alloc, t, size_of(t->chunk_count, t->column_count, slice_count));
 }
 
+/* The size of a number as a varint. */
+static uint32_t varint_bytes(uint32_t value)
+{
+    return (38 - (uint32_t)__builtin_clz(value | 1)) / 7;
+}
+
+/* What the slices of a trajectory have in common, for slice_image. A bitwise or is at least as
+ * long as each of its operands. */
+typedef struct slices_sum {
+    uint32_t columns, offsets, lengths; /* the bitwise or of all slices */
+    uint32_t switches;                  /* slices of another chunk than the slice before */
+} slices_sum;
+
+static uint16_t slice_image(const slices_sum *sum, uint32_t slice_count)
+{
+    uint32_t each = 1 + varint_bytes(sum->columns) + varint_bytes(sum->offsets) +
+                    varint_bytes(sum->lengths);
+    uint32_t all = slice_count * each + sum->switches * (RP_IMAGE_INDEX_BYTES - 1);
+
+    return (uint16_t)((RP_IMAGE_PARTS * all + slice_count - 1) / slice_count);
+}
+
 /* Allocates a trajectory and copies the columns. Takes no references. */
 static rp_trajectory *make(const rp_allocator *alloc, size_t chunk_count,
                            const rp_slices *columns, size_t column_count, size_t slice_count)
@@ -288,11 +310,13 @@ static rp_trajectory *make(const rp_allocator *alloc, size_t chunk_count,
     rp_trajectory *t = rp_alloc(alloc, size_of(chunk_count, column_count, slice_count));
     rp_extent *extent;
     rp_slice *slices;
+    slices_sum sum = {0};
+    const rp_chunk *before = NULL;
     uint32_t at = 0;
 
     if (t == NULL) return NULL;
     *t = (rp_trajectory){.chunk_count = (uint32_t)chunk_count,
-                         .column_count = (uint32_t)column_count,
+                         .column_count = (uint16_t)column_count,
                          .item_cost = item_cost(chunk_count, column_count, slice_count),
                          .alloc = *alloc};
     t->cost = t->item_cost;
@@ -305,10 +329,19 @@ static rp_trajectory *make(const rp_allocator *alloc, size_t chunk_count,
         extent[i].first_slice = at;
         extent[i].slice_count = count & INT32_MAX;
         extent[i].squeeze = columns[i].squeeze;
-        for (uint32_t k = 0; k < count; k++)
-            slices[at++] = columns[i].slices[k]; /* mostly one */
+        for (uint32_t k = 0; k < count; k++) { /* mostly one */
+            const rp_slice *slice = &columns[i].slices[k];
+
+            sum.columns |= slice->column;
+            sum.offsets |= slice->offset;
+            sum.lengths |= slice->length;
+            sum.switches += slice->chunk != before;
+            before = slice->chunk;
+            slices[at++] = *slice;
+        }
     }
     assert(at == slice_count); /* J2 */
+    t->slice_image = slice_image(&sum, at);
     return t;
 }
 
@@ -326,7 +359,9 @@ static void put_chunks(rp_trajectory *t, const chunk_set *set)
 static rp_status new_of_one(const rp_allocator *alloc, const rp_slices *column,
                             const rp_decoded_limit *limit, rp_trajectory **out, rp_error *err)
 {
-    rp_chunk *chunk = column->slices[0].chunk;
+    const rp_slice *slice = &column->slices[0];
+    slices_sum sum = {slice->column, slice->offset, slice->length, 1};
+    rp_chunk *chunk = slice->chunk;
     size_t decoded = 0;
     rp_status st = check_column(0, column, limit, &decoded, err);
     rp_extent *extent;
@@ -337,6 +372,7 @@ static rp_status new_of_one(const rp_allocator *alloc, const rp_slices *column,
     if (t == NULL) return rp_fail_memory(err, size_of(1, 1, 1));
     *t = (rp_trajectory){.chunk_count = 1,
                          .column_count = 1,
+                         .slice_image = slice_image(&sum, 1),
                          .item_cost = item_cost(1, 1, 1),
                          .cost = item_cost(1, 1, 1) + rp_chunk_memory(chunk),
                          .bytes = chunk->wire_bytes,
@@ -345,7 +381,7 @@ static rp_status new_of_one(const rp_allocator *alloc, const rp_slices *column,
     t->chunks[0] = chunk;
     extent = (rp_extent *)(void *)(t->chunks + 1);
     *extent = (rp_extent){.slice_count = 1, .squeeze = column->squeeze};
-    *(rp_slice *)(void *)(extent + 1) = column->slices[0];
+    *(rp_slice *)(void *)(extent + 1) = *slice;
     *out = t;
     return RP_OK;
 }
@@ -424,6 +460,7 @@ rp_trajectory *rp_trajectory_over(const rp_allocator *alloc, const rp_trajectory
     if (t != NULL) {
         *t = (rp_trajectory){.chunk_count = trajectory->chunk_count,
                              .column_count = trajectory->column_count,
+                             .slice_image = trajectory->slice_image,
                              .item_cost = trajectory->item_cost,
                              .cost = trajectory->cost,
                              .bytes = trajectory->bytes,

@@ -70,13 +70,43 @@ enum {
 struct rp_trajectory {
     rp_refcount refs;
     uint32_t chunk_count;
-    uint32_t column_count;
-    uint32_t item_cost; /* bytes that an item adds towards byte limits, without its chunks */
-    size_t cost;        /* item_cost and the cost of its chunks, each once */
-    size_t bytes;       /* wire bytes of the chunks */
+    uint16_t column_count; /* <= RP_MAX_COLUMNS */
+    uint16_t slice_image;  /* sixteenths of a byte: at most how many a checkpoint takes for a
+                              slice, on average */
+    uint32_t item_cost;    /* bytes that an item adds towards byte limits, without its chunks */
+    size_t cost;           /* item_cost and the cost of its chunks, each once */
+    size_t bytes;          /* wire bytes of the chunks */
     rp_allocator alloc;
     rp_chunk *chunks[]; /* one reference each; each chunk once */
 };
+
+/* At most how many bytes a checkpoint takes for parts of an item (durable/format/image.h). */
+enum {
+    RP_IMAGE_ITEM_BYTES = 54,  /* state, key, priority, time, sequence, turn, times sampled,
+                                  number of columns: 1 + 8 + 8 + 10 + 10 + 10 + 5 + 2 */
+    RP_IMAGE_SETS_BYTES = 10,  /* the slot in both dense sets, in the manifest */
+    RP_IMAGE_CHUNK_BYTES = 15, /* a location: segment, offset, size */
+    RP_IMAGE_INDEX_BYTES = 5,  /* the chunk of a slice; 1 if it is that of the slice before */
+    RP_IMAGE_PARTS = 16,       /* slice_image is in these parts of a byte */
+    /* A slot without an item takes 6 bytes; a block of 256 slots has a header and an entry in
+     * the manifest. */
+    RP_IMAGE_SLOT_BYTES = 8,
+};
+
+/* At most how many bytes a checkpoint takes for an item over this trajectory: the item in its
+ * block, and its entries in the manifest. The number of slices of a column takes one byte, and
+ * another byte from 64 slices on. */
+static inline uint64_t rp_trajectory_image(const rp_trajectory *t)
+{
+    uint64_t slices =
+        (t->item_cost - RP_ITEM_FIXED_BYTES - t->chunk_count * sizeof(rp_chunk *) -
+         t->column_count * sizeof(rp_extent)) /
+        sizeof(rp_slice);
+
+    return RP_IMAGE_ITEM_BYTES + RP_IMAGE_SETS_BYTES + RP_IMAGE_SLOT_BYTES + t->column_count +
+           slices / 64 + slices * t->slice_image / RP_IMAGE_PARTS + 1 +
+           (uint64_t)t->chunk_count * RP_IMAGE_CHUNK_BYTES;
+}
 
 static inline const rp_extent *rp_trajectory_extents(const rp_trajectory *t)
 {
@@ -110,9 +140,9 @@ typedef struct rp_decoded_limit {
 size_t rp_slices_string_bytes(const rp_slices *column);
 
 /* As rp_trajectory_new(), but takes no references to the chunks. Before the trajectory is
- * dropped, the caller transfers its own references, or calls rp_trajectory_hold(). Against
- * `limit` (may be NULL) a row counts with its decoded bytes, at least 1, and strings with their
- * bytes in addition.
+ * dropped, the caller transfers its own references, or calls rp_trajectory_hold(). `limit`
+ * (may be NULL) bounds the decoded size: the sum over all rows, each at least 1 byte, plus the
+ * bytes of all strings.
  * RP_NO_RESOURCE (also if over `limit`), RP_INVALID. */
 RP_NODISCARD rp_status rp_trajectory_new_unheld(const rp_allocator *alloc,
                                                 const rp_slices *columns, size_t column_count,

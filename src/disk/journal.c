@@ -258,7 +258,8 @@ rp_status rp_journal_start(const rp_journal_options *options, rp_journal **out,
     atomic_init(&j->last, options->next_lsn - 1);
     atomic_init(&j->safe, options->next_lsn - 1);
     j->due_at = RP_FOREVER;
-    rp_journal_space_init(&j->space, j->o.files, j->o.sync ? j->o.segments : NULL);
+    rp_journal_space_init(&j->space, j->o.files, j->o.sync ? j->o.segments : NULL, j->o.reserve,
+                          j->o.ctx);
     (void)rp_journal_space_update(&j->space, 0);
     st = rp_journal_take_over(&j->o, &files, err);
     j->files = files.at;

@@ -77,8 +77,9 @@ bool rp_journal_is_lost(rp_journal *j);
  * reserve; in interval mode for `retry_ns` at most.
  * Any thread, any lock below rank 44. Takes no lock if there are no segments. */
 bool rp_journal_is_behind(rp_journal *j, bool takes_space);
-/* In sync mode: claims disk space for `bytes` of chunks, in addition to the backlog, until
- * rp_journal_release_space(). Returns false if the chunks do not fit: then the insert waits
+/* In sync mode: claims disk space for `bytes` of items, in addition to the backlog and what the
+ * reserve lacks, until rp_journal_release_space(). Returns false if they do not fit: then the
+ * insert waits
  * until on_pass is called. The journal checks at once, and every retry_ns, whether `least`
  * bytes fit, and yields to a checkpoint that may free space. In interval mode this always
  * returns true. Any thread, any lock below rank 44. */

@@ -6,8 +6,8 @@
  *   J1  a file holds records with ascending LSNs from `first` on, each chained to the record
  *       before it;
  *   J2  when a file has its name, every record before `first` is on stable storage, or the
- *       RP_RECORD_LOST of the file is. A file that replaces a condemned one has every record of
- *       that file, since these may have been acknowledged;
+ *       RP_RECORD_LOST of the file is. A file that replaces a condemned one (which was closed
+ *       because of J3) has every record of that file, since these may have been acknowledged;
  *   J3  nothing is appended to a file after a sync of it has failed, or after a write has
  *       failed for another reason than a full disk (`is_bad`);
  *   J4  synced data ends at a sector boundary, so that no later write touches a sector that
@@ -69,8 +69,8 @@ RP_NODISCARD rp_status rp_journal_file_sync(rp_journal_file *file, const rp_jour
 RP_NODISCARD rp_status rp_journal_file_seal(rp_journal_file *file, const rp_journal_options *o,
                                             uint64_t last, rp_error *err);
 /* Closes a bad file without a sync. Its bytes stay on disk until a file with all of its records
- * replaces it: they may have been acknowledged, and a process that is killed before that leaves
- * them to its successor. */
+ * replaces it: the records may have been acknowledged, and if this process is killed before,
+ * the next one reads them from the bad file. */
 void rp_journal_file_condemn(rp_journal_file *file, const rp_journal_options *o);
 
 #endif

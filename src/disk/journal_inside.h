@@ -60,7 +60,7 @@ struct rp_journal {
     atomic_bool is_lost;    /* records have been given up. Set under the lock */
     bool has_marker;        /* thread: the next piece begins with RP_RECORD_SYNCED */
     bool begins_after_gap;  /* thread: the next file begins with RP_RECORD_LOST */
-    bool gave_way;          /* thread: the records were given up because the disk was full */
+    bool gave_way;          /* thread: on a full disk, records were given up for a checkpoint */
     bool is_stopping RP_GUARDED_BY(mu);
 
     rp_mutex mu;
@@ -87,10 +87,11 @@ struct rp_journal {
     uint64_t generation;      /* of the locations in records that are written and not synced */
     uint64_t reported_losses; /* of `losses`, those that on_trouble has reported */
     uint64_t superseded;      /* condemned files have records up to this LSN; 0: none */
-    uint64_t yielded_at;      /* `freed` when the thread last yielded for lack of space */
+    uint64_t yielded_at;      /* `freed` when the thread last yielded to a checkpoint for
+                                 lack of space */
     int yields;               /* how often it has yielded with this value of `freed` */
     int64_t yield_at;         /* the earliest time of the next yield */
-    bool is_reported;         /* the last report to on_trouble was trouble */
+    bool is_reported;         /* the last report to on_trouble was trouble, not its end */
     int64_t retry_at, due_at; /* time of the next attempt after a failure; of the next sync */
     int64_t look_at;          /* time of the next check for space, if an insert waits for it */
     int64_t short_since;      /* since when space is missing; 0: there is enough, or no insert

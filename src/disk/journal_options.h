@@ -3,7 +3,7 @@
 #ifndef RP_DISK_JOURNAL_OPTIONS_H
 #define RP_DISK_JOURNAL_OPTIONS_H
 
-#include "disk/segments.h"
+#include "disk/journal_space.h"
 #include "util/buf.h"
 
 typedef struct rp_journal rp_journal;
@@ -21,6 +21,8 @@ typedef struct rp_journal_options {
     uint64_t file_bytes; /* size from which a new file is started; 0: 64 MiB */
     uint64_t max_queued; /* backlog in bytes, that of the segments included, from which the
                             journal is behind; 0: 64 MiB */
+    /* The reserve, for admission by disk space. NULL: none. */
+    rp_reserve_wanted *reserve;
     /* Appends the payload of a record to `out`. Called on the journal thread, possibly several
      * times for one record. NULL: the raw record is the payload. After RP_NO_RESOURCE the
      * journal retries later. */

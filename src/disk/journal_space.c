@@ -8,21 +8,35 @@ enum {
     RECORDS_SHARE = 64        /* record headers and locations: 1/64 of the chunks */
 };
 
-void rp_journal_space_init(rp_journal_space *space, rp_files *files, rp_segments *segments)
+void rp_journal_space_init(rp_journal_space *space, rp_files *files, rp_segments *segments,
+                           rp_reserve_wanted *reserve, void *ctx)
 {
-    *space = (rp_journal_space){.files = files, .segments = segments};
+    *space = (rp_journal_space){
+        .files = files, .segments = segments, .reserve = reserve, .ctx = ctx};
     atomic_init(&space->claimed, 0);
+    atomic_init(&space->held, 0);
     atomic_init(&space->limit, UINT64_MAX);
     atomic_init(&space->wanted, UINT64_MAX);
     atomic_init(&space->total, UINT64_MAX);
 }
 
-/* True if `bytes` fit after the bytes put into the segments and `others` bytes. */
+uint64_t rp_journal_space_lack(const rp_journal_space *space)
+{
+    uint64_t held = atomic_load(&space->held), ignored, wanted;
+
+    if (space->reserve == NULL) return 0;
+    wanted = space->reserve(space->ctx, &ignored);
+    return wanted > held ? wanted - held : 0;
+}
+
+/* True if `bytes` fit after the bytes put into the segments, `others` bytes and those that the
+ * reserve lacks. */
 static bool fits(const rp_journal_space *space, uint64_t others, uint64_t bytes)
 {
     uint64_t limit = atomic_load(&space->limit), waiting = 0, put;
 
     if (limit == UINT64_MAX) return true;
+    others += rp_journal_space_lack(space);
     put = rp_segments_put_bytes(space->segments, &waiting);
     return put <= limit && others <= limit - put &&
            bytes + bytes / RECORDS_SHARE + RECORDS_BYTES <= limit - put - others;
@@ -30,15 +44,20 @@ static bool fits(const rp_journal_space *space, uint64_t others, uint64_t bytes)
 
 bool rp_journal_space_update(rp_journal_space *space, uint64_t queued)
 {
-    uint64_t waiting, put, total, wanted = atomic_load(&space->wanted);
+    uint64_t waiting, put, total, wanted = atomic_load(&space->wanted), held = 0, later = 0;
 
     if (space->segments == NULL) return true;
+    if (space->reserve != NULL) (void)space->reserve(space->ctx, &held);
     put = rp_segments_put_bytes(space->segments,
                                 &waiting); /* before the free space is read (M1) */
     if (space->files->ops->space == NULL ||
         space->files->ops->space(space->files, &total, &space->available, NULL) != RP_OK ||
         total == 0 || space->available > UINT64_MAX / 2) /* it is not known */
         total = UINT64_MAX;
+    /* The reserve may have been released or created before the free space was read, or after:
+     * the smaller size is on the safe side. */
+    if (space->reserve != NULL) (void)space->reserve(space->ctx, &later);
+    atomic_store(&space->held, held < later ? held : later);
     atomic_store(&space->total, total);
     atomic_store(&space->limit, total == UINT64_MAX ? total : put - waiting + space->available);
     assert(waiting <= put);

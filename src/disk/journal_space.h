@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Admission by disk space: how many bytes of chunks the journal can still write, which is the
- * free space of the disk less the backlog.
+ * free space of the disk less the backlog and less what the reserve (disk/reserve.h) lacks.
  *
- * In sync mode an insert enters a table only if its chunks fit on the disk. So the journal
- * can write the chunks of all items in the tables. Every item can be acknowledged, and a
- * checkpoint on a full disk has no chunks left to write.
+ * In sync mode an insert enters a table only if its chunks fit on the disk and the reserve can
+ * grow with it. So the journal can write the chunks of all items in the tables. Every item can
+ * be acknowledged, and a checkpoint on a full disk has space and no chunks left to write.
  *
  * Invariants, if no other process writes to the file system:
  *
  *   M1  limit = bytes that the segments had written before the last update + bytes free at that
  *       update;
- *   M2  claims + bytes put into the segments + bytes of queued records <= limit;
+ *   M2  claims + bytes put into the segments + bytes of queued records + bytes that the reserve
+ *       lacks <= limit, whenever a claim was granted;
  *   M3  `wanted` is the smallest claim that was refused since waiting inserts were last
  *       retried.
  *
@@ -24,21 +25,31 @@
 
 #include "disk/segments.h"
 
+/* Returns how many bytes the reserve should have now; sets `*held` to those that it has. Any
+ * thread, no lock. */
+typedef uint64_t rp_reserve_wanted(void *ctx, uint64_t *held);
+
 typedef struct rp_journal_space {
     rp_files *files;                    /* borrowed */
     rp_segments *segments;              /* NULL: there is always space */
-    atomic_uint_fast64_t claimed;       /* bytes of chunks that are about to be put */
+    rp_reserve_wanted *reserve;         /* NULL: there is no reserve */
+    void *ctx;                          /* of `reserve` */
+    atomic_uint_fast64_t claimed;       /* bytes of items that are about to enter a table */
+    atomic_uint_fast64_t held;          /* bytes of the reserve at the last update */
     atomic_uint_fast64_t limit, wanted; /* wanted: UINT64_MAX if no insert waits */
     atomic_uint_fast64_t total;         /* bytes of the disk; UINT64_MAX: not known */
     uint64_t available; /* bytes free at the last update, for messages; updating thread only */
 } rp_journal_space;
 
-/* `segments` may be NULL: there is always space. */
-void rp_journal_space_init(rp_journal_space *space, rp_files *files, rp_segments *segments);
+/* `segments` may be NULL: there is always space. `reserve` may be NULL. */
+void rp_journal_space_init(rp_journal_space *space, rp_files *files, rp_segments *segments,
+                           rp_reserve_wanted *reserve, void *ctx);
 /* Reads the free space of the file system. `queued` is the backlog of records in bytes. Returns
  * false if an insert waits for which there is still no space. */
 bool rp_journal_space_update(rp_journal_space *space, uint64_t queued);
-/* Claims space for `bytes` of chunks, in addition to the backlog of `queued` bytes of records.
+/* The bytes that the reserve lacks now. */
+uint64_t rp_journal_space_lack(const rp_journal_space *space);
+/* Claims space for `bytes` of items, in addition to the backlog of `queued` bytes of records.
  * Returns false if the chunks do not fit: then the insert of the caller waits until an update
  * finds space for `least` <= `bytes`, without which a retry would fail again. */
 RP_NODISCARD bool rp_journal_space_claim(rp_journal_space *space, uint64_t queued,
@@ -46,7 +57,7 @@ RP_NODISCARD bool rp_journal_space_claim(rp_journal_space *space, uint64_t queue
 /* The largest claim that could be granted if the disk were empty; UINT64_MAX if its size is not
  * known. */
 uint64_t rp_journal_space_most(const rp_journal_space *space);
-/* Ends a claim: the chunks have been put, or will not be. */
+/* Ends a claim, or a part of it: the items have taken the space, or will not. */
 void rp_journal_space_release(rp_journal_space *space, uint64_t bytes);
 /* True if an insert waits for space. */
 bool rp_journal_space_is_wanted(const rp_journal_space *space);

@@ -246,8 +246,10 @@ static void look_for_room(rp_journal *j, bool can_yield,
     j->look_at = now_ns + j->o.retry_ns;
     (void)rp_fail(err, RP_NO_RESOURCE,
                   "the disk is full: %" PRIu64 " bytes are free, an insert needs %" PRIu64
-                  " and those of what waits before it; delete items or make room",
-                  j->space.available, (uint64_t)atomic_load(&j->space.wanted));
+                  " and those of what waits before it, and the reserve for checkpoints lacks "
+                  "%" PRIu64 "; delete items or make room",
+                  j->space.available, (uint64_t)atomic_load(&j->space.wanted),
+                  rp_journal_space_lack(&j->space));
     if (!can_yield || !has_settled(j, now_ns)) return;
     if (j->info.in_trouble)
         j->look_at =

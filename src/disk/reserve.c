@@ -62,16 +62,28 @@ static rp_status open_file(const rp_reserve *r, rp_file **file)
     return st;
 }
 
-/* Grows the file from `had` bytes to `bytes`, or as far as the free space allows. */
-static rp_status grow(rp_reserve *r, rp_file *file, uint64_t had, uint64_t bytes)
+void rp_reserve_find(rp_reserve *r)
 {
+    const rp_files_ops *ops = r->files->ops;
+    rp_file *file = NULL;
+    uint64_t size = 0;
+
+    if (ops->open(r->files, RP_RESERVE_PATH, RP_OPEN_READ, &file, NULL) != RP_OK) return;
+    if (ops->size(file, &size, NULL) == RP_OK) atomic_store(&r->held, size);
+    ops->close(file);
+}
+
+/* Grows the file from `*size` bytes to `bytes`, or as far as the free space allows. */
+static rp_status grow(const rp_reserve *r, rp_file *file, uint64_t *size, uint64_t bytes)
+{
+    uint64_t had = *size;
     const rp_files_ops *ops = r->files->ops;
     rp_status st = RP_NO_RESOURCE;
 
     while (st == RP_NO_RESOURCE && bytes > had && bytes >= RP_RESERVE_LEAST) {
         st = ops->allocate(file, bytes, NULL);
         if (st == RP_OK) {
-            r->held = bytes;
+            *size = bytes;
             break;
         }
         (void)ops->truncate(file, had, NULL); /* a part of it may be allocated */
@@ -83,7 +95,7 @@ static rp_status grow(rp_reserve *r, rp_file *file, uint64_t had, uint64_t bytes
 rp_status rp_reserve_keep(rp_reserve *r, uint64_t bytes)
 {
     const rp_files_ops *ops = r->files->ops;
-    uint64_t total = 0, available = 0, most;
+    uint64_t total = 0, available = 0, most, size = 0;
     rp_file *file = NULL;
     rp_status st;
 
@@ -91,24 +103,26 @@ rp_status rp_reserve_keep(rp_reserve *r, uint64_t bytes)
     assert(ops->space != NULL); /* files.h: both are NULL or none */
     st = ops->space(r->files, &total, &available, NULL);
     if (st != RP_OK) return st;
-    r->wanted = bytes < total / RP_RESERVE_SHARE ? bytes : total / RP_RESERVE_SHARE;
+    r->wanted = bytes;
     st = open_file(r, &file);
     if (st != RP_OK) return st;
-    r->held = 0;
-    st = ops->size(file, &r->held, NULL);
+    st = ops->size(file, &size, NULL);
+    if (st == RP_OK && size > r->wanted && ops->truncate(file, r->wanted, NULL) == RP_OK)
+        size = r->wanted;
     /* A copy of the data directory may have a file with holes. */
-    if (st == RP_OK && r->held > 0 && ops->allocate(file, r->held, NULL) != RP_OK) {
+    if (st == RP_OK && size > 0 && ops->allocate(file, size, NULL) != RP_OK) {
         (void)ops->truncate(file, 0, NULL);
-        r->held = 0;
+        size = 0;
     }
-    if (st == RP_OK && r->held < r->wanted) {
-        most = r->wanted - r->held < available ? r->wanted : r->held + available;
-        st = grow(r, file, r->held, most);
-        if (st == RP_OK && r->held < r->wanted) st = RP_NO_RESOURCE;
+    if (st == RP_OK && size < r->wanted) {
+        most = r->wanted - size < available ? r->wanted : size + available;
+        st = grow(r, file, &size, most);
+        if (st == RP_OK && size < r->wanted) st = RP_NO_RESOURCE;
     }
     ops->close(file);
-    assert(st != RP_OK || r->held >= r->wanted);
-    if (r->held == 0) (void)ops->remove(r->files, RP_RESERVE_PATH, NULL);
+    assert(st != RP_OK || size >= r->wanted);
+    if (size == 0) (void)ops->remove(r->files, RP_RESERVE_PATH, NULL);
+    atomic_store(&r->held, size);
     return st;
 }
 
@@ -118,6 +132,6 @@ void rp_reserve_release(rp_reserve *r)
 
     for (int i = 1; i <= RP_RESERVE_FILES; i++)
         (void)r->files->ops->remove(r->files, spare_path(path, i), NULL);
-    if (r->held > 0) (void)r->files->ops->remove(r->files, RP_RESERVE_PATH, NULL);
-    r->held = 0;
+    if (atomic_load(&r->held) > 0) (void)r->files->ops->remove(r->files, RP_RESERVE_PATH, NULL);
+    atomic_store(&r->held, 0);
 }

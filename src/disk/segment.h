@@ -40,9 +40,10 @@ struct rp_segment {
     uint64_t number;
     rp_segment_index *index;
     rp_segment *next; /* in its bucket, among the retired, or in a list of its creator */
-    bool is_held;  /* the store's handle is one of the references; guarded by rp_segments.mu */
-    bool is_old;   /* written by an earlier process: bytes missing in its file are damage */
-    rp_file *file; /* NULL before it is created and after the index is closed */
+    bool is_held; /* the store's handle is one of the references; guarded by rp_segments.mu */
+    bool has_chunks; /* a chunk was put into it by this process; guarded by rp_segments.mu */
+    bool is_old;     /* written by an earlier process: bytes missing in its file are damage */
+    rp_file *file;   /* NULL before it is created and after the index is closed */
     /* Bytes of the file that can be read: those on stable storage. Stored with release after
      * `file` is set, so that a thread that sees them also sees the file. */
     atomic_uint_least64_t readable;

@@ -259,6 +259,12 @@ rp_status rp_segment_writer_seal(rp_segment_writer *w, rp_error *err)
     return st;
 }
 
+void rp_segment_writer_remove(rp_segment_writer *w)
+{
+    w->mark = (rp_segment_mark){0};
+    rp_segment_writer_leave(w);
+}
+
 void rp_segment_writer_leave(rp_segment_writer *w)
 {
     char path[32];

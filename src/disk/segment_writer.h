@@ -94,6 +94,8 @@ void rp_segment_writer_mark(rp_segment_writer *w);
 void rp_segment_writer_rewind(rp_segment_writer *w);
 /* Writes the seal and syncs; the writer is ready for the next segment. */
 RP_NODISCARD rp_status rp_segment_writer_seal(rp_segment_writer *w, rp_error *err);
+/* Gives the file up and removes it. Nothing refers to its records. */
+void rp_segment_writer_remove(rp_segment_writer *w);
 /* Gives the file up. Truncates it at the mark, or removes it if there is nothing before the
  * mark; ignores failures of both. The writer is good again, for the next segment. */
 void rp_segment_writer_leave(rp_segment_writer *w);

@@ -123,6 +123,7 @@ static rp_disk_location append_locked(rp_segments *s, rp_segment_entry *e) RP_RE
     assert(s->tail_offset <= UINT32_MAX && s->tail->is_held);
     e->segment = s->tail;
     e->offset = (uint32_t)s->tail_offset;
+    if (e->chunk != NULL) s->tail->has_chunks = true;
     *rp_entry_at(s, s->count++) = *e;
     s->tail_offset += rp_entry_bytes(e);
     s->queued_bytes += rp_entry_bytes(e);

@@ -82,8 +82,15 @@ RP_NODISCARD rp_status rp_segments_sync(rp_segments *s, rp_error *err);
  * moved get their old location back. A flush or sync that waits for dropped records fails. For
  * a checkpoint on a full disk: most of the backlog may belong to deleted items. */
 void rp_segments_drop_queue(rp_segments *s, bool always);
+/* Drops the queue and removes the segments from `first` on that have no chunk. For a checkpoint
+ * that failed on a full disk: only its manifest would refer to its blocks. Segments with chunks
+ * stay, since the journal may refer to those. */
+void rp_segments_discard(rp_segments *s, uint64_t first);
+/* Makes later records go into a new segment. Takes no I/O. */
+void rp_segments_end_tail(rp_segments *s);
 /* Syncs the queue and seals the open segment: later records go into a new one. For a full disk:
- * only a segment that is no longer written can be removed. */
+ * only a segment that is no longer written can be removed. If there is no space for the seal,
+ * the segment has none. */
 RP_NODISCARD rp_status rp_segments_end_open(rp_segments *s, rp_error *err);
 /* True if the last flush or sync failed because the disk is full. */
 bool rp_segments_is_full(rp_segments *s);

@@ -50,6 +50,7 @@ static void move_entry_locked(rp_segments *s, rp_segment_entry *e) RP_REQUIRES(s
     assert(s->tail != NULL && s->tail->is_held && s->tail_offset <= UINT32_MAX);
     e->segment = s->tail;
     e->offset = (uint32_t)s->tail_offset;
+    if (e->chunk != NULL) s->tail->has_chunks = true;
     s->tail_offset += rp_entry_bytes(e);
     if (current == NULL || atomic_load_explicit(&current->where, memory_order_relaxed) != old)
         return;
@@ -431,6 +432,13 @@ static rp_status run(rp_segments *s, bool sync, rp_error *err)
     return st;
 }
 
+void rp_segments_end_tail(rp_segments *s)
+{
+    rp_mutex_lock(&s->mu);
+    s->tail = NULL;
+    rp_mutex_unlock(&s->mu);
+}
+
 /* Becomes the worker. Returns the number behind that of the last entry. */
 static uint64_t begin_work(rp_segments *s, bool end_tail)
 {
@@ -464,13 +472,81 @@ rp_status rp_segments_sync_flushed(rp_segments *s, rp_error *err)
     return st;
 }
 
+/* Ends the open segment without a seal, for which the disk has no space. Everything in it is
+ * synced. RP_NO_RESOURCE if more records wait. */
+static rp_status end_unsealed(rp_segments *s, rp_error *err)
+{
+    rp_status st = make_safe(s, rp_segment_writer_sync, err);
+
+    if (st != RP_OK) return st;
+    rp_mutex_lock(&s->mu);
+    if (s->count > 0 || s->writer.segment == NULL)
+        st = RP_NO_RESOURCE; /* `err` has the reason */
+    else
+        s->open_number = 0;
+    if (st == RP_OK) s->is_full = false;
+    rp_mutex_unlock(&s->mu);
+    if (st == RP_OK) rp_segment_writer_leave(&s->writer);
+    return st;
+}
+
 rp_status rp_segments_end_open(rp_segments *s, rp_error *err)
 {
     uint64_t target = begin_work(s, true);
     rp_status st = work(s, target, true, err);
 
+    if (st == RP_NO_RESOURCE && s->writer.is_full) st = end_unsealed(s, err);
     end_work(s);
     return st;
+}
+
+/* Removes the open segment if it is one from `first` on and has no chunk. */
+static void discard_open(rp_segments *s, uint64_t first)
+{
+    rp_segment *open;
+    bool is_left;
+
+    (void)begin_work(s, true);
+    /* Releases the entries that are written. A failure condemns the segment: then none is
+     * open. */
+    (void)!make_safe(s, rp_segment_writer_sync, NULL);
+    rp_mutex_lock(&s->mu);
+    open = s->writer.segment;
+    is_left = open != NULL && open->number >= first && !open->has_chunks && s->written == 0 &&
+              (s->count == 0 || rp_entry_at(s, 0)->segment != open);
+    if (is_left) {
+        s->open_number = 0;
+        rp_segments_unhold_locked(s, open);
+    }
+    rp_mutex_unlock(&s->mu);
+    if (is_left) rp_segment_writer_remove(&s->writer);
+    end_work(s);
+}
+
+/* True if a segment of this process has no chunk. */
+static bool has_no_chunk(rp_segments *s, uint64_t number)
+{
+    rp_segment *segment = rp_segment_index_find(s->index, number);
+    bool has_none;
+
+    if (segment == NULL) return false;
+    rp_mutex_lock(&s->mu);
+    has_none = !segment->has_chunks && !segment->is_old;
+    rp_mutex_unlock(&s->mu);
+    rp_segment_unref(segment);
+    return has_none;
+}
+
+void rp_segments_discard(rp_segments *s, uint64_t first)
+{
+    uint64_t end;
+
+    rp_segments_drop_queue(s, true);
+    discard_open(s, first);
+    end = rp_segments_writing(s);
+    for (; first < end; first++)
+        if (has_no_chunk(s, first)) (void)!rp_segments_remove(s, first, NULL);
+    rp_segment_index_reclaim(s->index); /* a removed file takes space until it is closed */
 }
 
 rp_status rp_segments_flush(rp_segments *s, rp_error *err)

@@ -12,8 +12,9 @@
  *
  * If the disk is full, the worker rewinds: entries that are written and not flushed are queued
  * again at the same locations, and their bytes are cut off the file. If the disk fails in
- * another way, all entries get new locations in new segments and are written again. Flushed
- * bytes also stay in the old file, since the journal may have acknowledged them.
+ * another way, the segment is condemned: it is not written any more, and all entries get new
+ * locations in new segments and are written again. Flushed bytes also stay in the old file,
+ * since the journal may have acknowledged them.
  *
  * Invariants, whenever mu is free (rp_segments_check()):
  *
@@ -51,7 +52,7 @@ struct rp_segments {
     uint64_t drops RP_GUARDED_BY(mu); /* how often the queue was dropped */
     uint64_t next_number RP_GUARDED_BY(mu);
     uint64_t generation RP_GUARDED_BY(mu);
-    rp_segment *tail RP_GUARDED_BY(mu); /* of the next record. Borrowed: it is held */
+    rp_segment *tail RP_GUARDED_BY(mu); /* segment of the next record. Borrowed: it is held */
     uint64_t tail_offset RP_GUARDED_BY(mu);
     uint64_t open_number RP_GUARDED_BY(mu); /* of the segment being written; 0: none */
 
@@ -60,7 +61,7 @@ struct rp_segments {
     size_t count RP_GUARDED_BY(mu), written RP_GUARDED_BY(mu), flushed RP_GUARDED_BY(mu);
     uint64_t popped RP_GUARDED_BY(mu); /* entries removed so far: gives each entry a number */
     uint64_t queued_bytes RP_GUARDED_BY(mu), unsynced_bytes RP_GUARDED_BY(mu);
-    uint64_t put_bytes RP_GUARDED_BY(mu); /* queued since the start, less those dropped */
+    uint64_t put_bytes RP_GUARDED_BY(mu); /* bytes queued since the start, less those dropped */
 
     /* Used only by the worker. */
     rp_segment_writer writer;

@@ -13,7 +13,8 @@ RP_NODISCARD rp_status rp_durable_start_checkpoint(rp_durable *durable,
                                                    rp_checkpoint_done *on_done, void *ctx,
                                                    rp_error *err);
 
-/* Returns the LSN up to which every change is safe; UINT64_MAX without a journal. */
+/* Returns the LSN up to which every change is as safe as the durability mode promises;
+ * UINT64_MAX without a journal. */
 uint64_t rp_durable_safe(rp_durable *durable);
 
 /* Adds a listener; there can be 64. `on_safe` is called on the journal's thread whenever more

@@ -63,50 +63,39 @@ static void note_failure_locked(rp_durable *d) RP_REQUIRES(d->mu)
     d->due_ns = later(rp_now_ns(), backoff_ns);
 }
 
-/* The size of the reserve: a fixed part for manifest, seal and chunks, and the blocks of all
- * items. */
-static uint64_t reserve_bytes(const rp_durable *d)
-{
-    const rp_kept_tables *last = &d->checkpointer.catalogue.last;
-    uint64_t bytes = d->tuning.reserve_bytes;
-
-    if (bytes == 0) return 0;
-    for (size_t i = 0; i < last->count; i++)
-        bytes += last->tables[i].block_count * RP_SLOTS_PER_BLOCK * RP_RESERVE_ITEM_BYTES;
-    return bytes;
-}
-
 /* True if a checkpoint that failed with RP_NO_RESOURCE may have lacked disk space, rather than
  * memory or descriptors. */
 static bool is_disk_short(rp_durable *d)
 {
-    uint64_t total = 0, available = 0;
+    uint64_t total = 0, available = 0, held;
 
     if (rp_segments_is_full(d->segments)) return true;
     if (d->files->ops->space == NULL) return true;
     if (d->files->ops->space(d->files, &total, &available, NULL) != RP_OK) return true;
     if (rp_reserve_lacks_files(&d->reserve)) return true;
-    return available < total / 8 || available < reserve_bytes(d);
+    return available < total / 8 || available < rp_durable_reserve_wanted(d, &held);
 }
 
 /* Writes a checkpoint on a full disk, into the space of the reserve. If there is no space to
- * move chunks, writes it without moving any. */
+ * move chunks, writes it without moving any. If that would leave too little space for the next
+ * checkpoint, writes all blocks: then the segments of the blocks before can be removed. */
 static rp_status write_short(rp_durable *d, rp_checkpoint_result *result, rp_error *why)
 {
     rp_checkpointer *c = &d->checkpointer;
-    rp_status st;
+    rp_status st = RP_NO_RESOURCE;
 
-    assert(!c->moves_nothing && d->reserve.wanted > 0);
+    assert(!c->moves_nothing && !c->rewrites && d->reserve.wanted > 0);
     rp_reserve_release(&d->reserve);
     c->is_short = true;
-    c->reserve = d->reserve.wanted;
-    *result = (rp_checkpoint_result){0};
-    st = rp_checkpoint_write(c, result, why);
-    if (st != RP_NO_RESOURCE) return st;
-    c->moves_nothing = true;
-    *result = (rp_checkpoint_result){0};
-    st = rp_checkpoint_write(c, result, why);
-    c->moves_nothing = false;
+    c->largest = rp_durable_largest(d);
+    c->spare = atomic_load(&d->fixed) / 4 * 3;
+    for (int attempt = c->has_moved_in_vain; attempt < 3 && st == RP_NO_RESOURCE; attempt++) {
+        c->moves_nothing = attempt > 0;
+        c->rewrites = attempt > 1;
+        *result = (rp_checkpoint_result){0};
+        st = rp_checkpoint_write(c, result, why);
+    }
+    c->moves_nothing = c->rewrites = false;
     return st;
 }
 
@@ -123,7 +112,7 @@ static bool is_room_wanted(const rp_durable *d)
 static rp_status write_with_reserve(rp_durable *d, rp_checkpoint_result *result, rp_error *why)
 {
     rp_checkpointer *c = &d->checkpointer;
-    rp_status st = rp_reserve_keep(&d->reserve, reserve_bytes(d));
+    rp_status st = rp_durable_keep_reserve(d);
     bool is_wanted = is_room_wanted(d);
 
     if (st == RP_OK && !(d->journal != NULL && rp_journal_is_lost(d->journal)))
@@ -135,7 +124,7 @@ static rp_status write_with_reserve(rp_durable *d, rp_checkpoint_result *result,
         st = rp_checkpoint_write(c, result, why);
     if (st == RP_NO_RESOURCE && d->reserve.wanted > 0 && (is_wanted || is_disk_short(d)))
         st = write_short(d, result, why);
-    (void)rp_reserve_keep(&d->reserve, reserve_bytes(d));
+    (void)rp_durable_keep_reserve(d);
     if (st == RP_OK && d->journal != NULL) rp_journal_resume(d->journal, result->lsn);
     return st;
 }

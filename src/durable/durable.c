@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "durable/checkpoint/retention.h"
 #include "durable/durable_inside.h"
 #include "durable/recovery/configured.h"
 #include "util/clock.h"
@@ -238,6 +239,7 @@ static rp_status recover(rp_durable *d, bool *needs_checkpoint, bool *found_jour
     /* Unless the journal continues, the next LSN is above all LSNs in the directory. */
     if ((*needs_checkpoint || !c->has_journal) && r.highest_lsn > c->lsn)
         c->lsn = r.highest_lsn;
+    if (r.is_whole && d->tuning.reserve_bytes > 0) rp_retention_drop_blocks(c);
     r.segments = NULL;
     r.tier = NULL;
     r.damaged = NULL;
@@ -291,7 +293,8 @@ static rp_status start(rp_durable *d, rp_error *err)
     if (st == RP_OK) st = recover(d, &needs_checkpoint, &found_journal, err);
     if (st == RP_OK && found_journal && needs_checkpoint) st = sync_segments(d, err);
     d->reserve.files = d->files;
-    if (st == RP_OK) (void)rp_reserve_keep(&d->reserve, d->tuning.reserve_bytes);
+    if (st == RP_OK) rp_reserve_find(&d->reserve);
+    if (st == RP_OK) (void)rp_durable_keep_reserve(d);
     if (st == RP_OK) (void)rp_reserve_keep_files(&d->reserve);
     if (st == RP_OK && needs_checkpoint) st = rp_durable_write_checkpoint(d, err);
     if (st == RP_OK && d->options.mode != RP_DURABLE_CHECKPOINT)

@@ -4,6 +4,7 @@
  *   durable.c            open, close and info
  *   checkpoint_thread.c  requests for checkpoints, and the thread that writes them
  *   journaling.c         the journal: redo, start, stop, listeners
+ *   reserve_size.c       the size of the reserve
  *
  * Invariants, whenever mu is free:
  *
@@ -23,7 +24,7 @@
 #include "durable/recovery/recovery.h"
 #include "util/mutex.h"
 
-enum { RP_MAX_LISTENERS = 64, RP_DURABLE_PATH_BYTES = 4096, RP_RESERVE_ITEM_BYTES = 64 };
+enum { RP_MAX_LISTENERS = 64, RP_DURABLE_PATH_BYTES = 4096 };
 
 /* A request for a checkpoint. */
 typedef struct rp_checkpoint_request {
@@ -50,8 +51,7 @@ typedef enum rp_trouble {
 typedef struct rp_durable_tuning {
     uint64_t journal_bytes; /* of a journal file */
     int64_t retry_ns; /* between attempts of the journal or of a checkpoint after a failure */
-    uint64_t reserve_bytes; /* reserved for a checkpoint on a full disk, in addition to
-                               RP_RESERVE_ITEM_BYTES for each item; 0: no reserve */
+    uint64_t reserve_bytes; /* the fixed part of the reserve (disk/reserve.h); 0: no reserve */
 } rp_durable_tuning;
 
 struct rp_durable {
@@ -70,6 +70,11 @@ struct rp_durable {
                                      open and close */
     rp_progress_meter meter;      /* used as checkpointer */
     rp_reserve reserve;           /* used as checkpointer */
+    atomic_uint_fast64_t fixed;   /* the fixed part of the reserve, as the disk allows it */
+    /* At most how many bytes the largest checkpoint takes besides items and slots: counted
+     * before the last checkpoint; of the tables that were created since the start. The first
+     * number does not include those of the second that existed then. */
+    atomic_uint_fast64_t counted_bytes, created_bytes;
     pthread_t thread;
     bool has_thread;
 
@@ -114,6 +119,20 @@ RP_NODISCARD rp_status rp_durable_write_checkpoint(rp_durable *d, rp_error *err)
     RP_EXCLUDES(d->mu);
 RP_NODISCARD rp_status rp_durable_start_thread(rp_durable *d, rp_error *err);
 void rp_durable_stop_thread(rp_durable *d);
+
+/* At most how many bytes of records the largest checkpoint writes: that with every block of
+ * every table. Any thread. */
+uint64_t rp_durable_largest(const rp_durable *d);
+/* An rp_reserve_wanted(); `ctx` is the rp_durable. */
+uint64_t rp_durable_reserve_wanted(void *ctx, uint64_t *held);
+/* Counts the tables, and creates the reserve or changes its size. Statuses as of
+ * rp_reserve_keep(). */
+rp_status rp_durable_keep_reserve(rp_durable *d);
+/* RP_NO_RESOURCE if the reserve could not grow for such a table. `ctx` is the rp_durable. */
+RP_NODISCARD rp_status rp_durable_admit_table(void *ctx, const rp_table_options *options,
+                                              rp_error *err);
+/* Counts a table that was created. `ctx` is the rp_durable. */
+void rp_durable_count_table(void *ctx, const rp_table_options *options);
 
 /* Redoes the changes of the journal after r->lsn, and advances r->lsn. */
 RP_NODISCARD rp_status rp_durable_redo(rp_durable *d, rp_recovery *r, rp_error *err);

@@ -182,6 +182,9 @@ rp_status rp_durable_start_journal(rp_durable *d, rp_error *err)
                                     .retry_ns = d->tuning.retry_ns,
                                     .on_safe = on_safe,
                                     .on_trouble = on_trouble,
+                                    .reserve = rp_durable_reserve_wanted,
+                                    .admit = rp_durable_admit_table,
+                                    .on_created = rp_durable_count_table,
                                     .ctx = d};
     rp_status st;
 

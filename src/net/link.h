@@ -2,10 +2,10 @@
 /* A connected socket, plain or under TLS, that never blocks.
  *
  * Both kinds have the same functions. After RP_LINK_AGAIN, wait until the descriptor is ready
- * for `read_waits` (or for `write_waits`, after a write) and call again. The two differ from
- * what their names suggest under TLS, where a write may have to wait for readability, and a
- * read for writability. A link is a plain value, which may be moved in memory; one thread. No
- * function raises SIGPIPE. */
+ * for `read_waits` (or for `write_waits`, after a write) and call again. Under TLS a write may
+ * have to wait until the descriptor is readable, and a read until it is writable. A link is a
+ * plain value, which may be moved in memory; one thread. No function raises SIGPIPE.
+ */
 #ifndef RP_NET_LINK_H
 #define RP_NET_LINK_H
 

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An event loop: ready descriptors, timers, and posts from other threads.
  *
- * One thread runs the loop. rp_loop_post() and rp_loop_stop() may be called on any thread. All
- * other functions belong to the loop's thread; before the loop runs, to the thread that sets it
- * up; and to a guest (rp_loop_enter()). The loop is not reentrant, but a callback may watch,
- * forget, arm, disarm and post, even the object that it was called for. */
+ * In each turn the loop sleeps until an event occurs, and then calls the callbacks of all
+ * events that have occurred. One thread runs the loop. rp_loop_post() and rp_loop_stop() may be
+ * called on any thread. All other functions belong to the loop's thread; before the loop runs,
+ * to the thread that sets it up; and to a guest (rp_loop_enter()). The loop is not reentrant,
+ * but a callback may watch, forget, arm, disarm and post, even the object that it was called
+ * for. */
 #ifndef RP_NET_LOOP_H
 #define RP_NET_LOOP_H
 

@@ -28,8 +28,9 @@ typedef struct rp_tls_client_files {
     const char *key;
 } rp_tls_client_files;
 
-/* As rp_tls_new(), for a client. Its sessions connect, and accept only a server whose
- * certificate is for the name of rp_link_expect(). */
+/* As rp_tls_new(), for a client. Its sessions take the client's part in the handshake, and
+ * accept only a server whose certificate is for the name that was passed to rp_link_expect().
+ */
 RP_NODISCARD rp_status rp_tls_new_client(const rp_allocator *alloc,
                                          const rp_tls_client_files *files, rp_tls **out,
                                          rp_error *err);
@@ -43,7 +44,8 @@ struct ssl_st;
 struct ssl_st *rp_tls_new_session(rp_tls *tls, int fd);
 void rp_tls_free_session(struct ssl_st *ssl); /* NULL is fine */
 
-/* Tells the session whether the caller will write more bytes at once after the next write. */
+/* Tells the session whether another write will follow the next one without delay. If so, the
+ * system may hold back the bytes of the next write to send them with those that follow. */
 void rp_tls_set_more(struct ssl_st *ssl, bool more);
 
 /* Set or raise the allowance: the number of bytes that the session may still read from the
@@ -55,9 +57,9 @@ void rp_tls_add_allowance(struct ssl_st *ssl, size_t bytes);
 
 /* Starts to count records without application data. Each one also sets the allowance to 0. */
 void rp_tls_count_idle(struct ssl_st *ssl);
-/* Records without application data since rp_tls_count_idle(): the number of records with alerts
- * and handshake messages (KeyUpdate, NewSessionTicket, attempts to renegotiate), plus the
- * number of handshake messages in them. */
+/* Returns a count that starts with rp_tls_count_idle(). Each record without application data
+ * adds 1: it contains an alert or handshake messages (KeyUpdate, NewSessionTicket, attempts to
+ * renegotiate). Each handshake message in such a record adds another 1. */
 uint64_t rp_tls_idle_records(const struct ssl_st *ssl);
 
 #endif

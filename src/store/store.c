@@ -255,6 +255,8 @@ rp_status rp_store_add_table_logged(rp_store *s, const rp_table_options *options
     rp_mutex_lock(&s->mu);
     if (options->name != NULL) env.seed = seed_for_locked(s, options->name);
     st = reserve_locked(s, options->name, err);
+    if (st == RP_OK && s->log != NULL && s->log->admit != NULL)
+        st = s->log->admit(s->log, options, err);
     if (st == RP_OK) env.id = take_id_locked(s);
     if (st == RP_OK && env.id == 0) st = fail_full(err); /* S2: some are still being dropped */
     if (st == RP_OK) st = rp_table_new(&s->alloc, options, &env, &table, err);

@@ -23,8 +23,9 @@ uint64_t rp_store_new_key(rp_store *store);
 
 /* With RP_BUDGET_EVICT, evicts items of the largest tables for inserts that wait because of
  * lost memory (rp_budget_set_lost()), until no insert waits or 1/64 of the limit is evicted. An
- * insert waits for this if its own table is small or has too little to evict: the large tables
- * cause the fragmentation. To be called with no lock held. */
+ * insert into a table that is small, or that has too little to evict, waits for this instead of
+ * evicting from its own table: that table should not lose items because of fragmentation that
+ * the large tables cause. To be called with no lock held. */
 void rp_store_relieve(rp_store *store);
 
 /* Sets the log of all present and later tables, or removes it (NULL): table/table_log.h. The

@@ -24,6 +24,7 @@ rp_budget *rp_budget_new(const rp_allocator *alloc, uint64_t limit, rp_budget_po
     atomic_init(&b->idle, 0);
     atomic_init(&b->lost, 0);
     atomic_init(&b->kept, 0);
+    atomic_init(&b->image, 0);
     atomic_init(&b->wants_relief, false);
     atomic_init(&b->cuts, 0);
     atomic_init(&b->waiting, 0);
@@ -418,6 +419,7 @@ void rp_account_add(rp_account *a, const rp_trajectory *trajectory)
 {
     add_size(&a->chunk_counts, trajectory->chunk_count);
     count_item(a, trajectory->item_cost);
+    a->image += rp_trajectory_image(trajectory);
     for (uint32_t i = 0; i < trajectory->chunk_count; i++) hold(a, trajectory->chunks[i]);
 }
 
@@ -425,6 +427,8 @@ void rp_account_remove(rp_account *a, const rp_trajectory *trajectory)
 {
     remove_size(&a->chunk_counts, trajectory->chunk_count);
     count_item(a, -(int64_t)trajectory->item_cost);
+    assert(a->image >= rp_trajectory_image(trajectory));
+    a->image -= rp_trajectory_image(trajectory);
     a->freed += trajectory->item_cost;
     for (uint32_t i = 0; i < trajectory->chunk_count; i++)
         release_reference(a, trajectory->chunks[i]);
@@ -543,6 +547,21 @@ bool rp_account_settle_within(rp_account *a, size_t spare)
     return true;
 }
 
+void rp_account_publish(rp_account *a, size_t spare)
+{
+    uint64_t image = a->image + (uint64_t)spare * RP_IMAGE_SLOT_BYTES;
+
+    if (image == a->published) return;
+    (void)atomic_fetch_add_explicit(&a->budget->image, image - a->published,
+                                    memory_order_relaxed);
+    a->published = image;
+}
+
+uint64_t rp_budget_image(const rp_budget *b)
+{
+    return atomic_load_explicit(&b->image, memory_order_relaxed);
+}
+
 /* Sequentially consistent, like `waiting`: either a table that begins to wait sees the bytes
  * that this frees, or the caller sees that the table waits. */
 void rp_account_settle(rp_account *a, size_t spare)
@@ -552,6 +571,7 @@ void rp_account_settle(rp_account *a, size_t spare)
 
     if (change != 0) (void)atomic_fetch_add(&b->used, (uint_fast64_t)change);
     set_settled(a, spare);
+    rp_account_publish(a, spare);
     if (b->spill != NULL && (a->moved_count > 0 || a->moved_small != 0)) flush_moves(a);
 }
 

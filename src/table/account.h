@@ -16,9 +16,12 @@
  *       the memory of all chunks that any table holds, and of `idle` over all accounts;
  *   A3  with a limit, rp_account_settle_within() never takes budget.used past the limit less
  *       budget.lost;
- *   A4  in a store with a disk tier, budget.lost is part of `resident` and `small` of the tier,
- *       and does not count against the limit of the budget, which includes bytes on disk;
- *   A5  the bit of chunk_counts.used is set exactly for the sizes whose count is not 0.
+ *   A4  in a store with a disk tier, A3 ignores budget.lost, because the limit of the budget is
+ *       for bytes in memory and on disk. Instead, budget.lost is included in `resident` and
+ *       `small` of the tier (table/spill.h);
+ *   A5  bit i of chunk_counts.used is set exactly if chunk_counts.counts[i] is not 0;
+ *   A6  budget.image is the sum of `published` over all accounts; `published` is, at the last
+ *       rp_account_publish(), `image` and RP_IMAGE_SLOT_BYTES for each spare slot.
  *
  * An account belongs to a table and is guarded by its lock; a budget is shared and atomic. */
 #ifndef RP_TABLE_ACCOUNT_H
@@ -48,16 +51,22 @@ typedef struct rp_budget {
     atomic_uint_fast64_t lost; /* memory lost to fragmentation; not part of `used` */
     atomic_uint_fast64_t
         kept; /* memory of kept chunks (N1 of chunk/keep.h); not part of `used` */
-    atomic_bool wants_relief;  /* an insert waits because of lost bytes (rp_store_relieve()) */
-    atomic_uint_fast32_t cuts; /* open cuts, which keep items that were removed */
+    atomic_uint_fast64_t image; /* at most how many bytes a checkpoint takes for all items and
+                                   slots (A6) */
+    atomic_bool wants_relief;   /* an insert waits because of lost bytes (rp_store_relieve()) */
+    atomic_uint_fast32_t cuts;  /* tables in open cuts (snapshot/cut.h). An open cut keeps items
+                                   that are removed from its tables */
     atomic_uint_fast32_t waiting; /* tables in the queue of tables that wait for bytes */
     rp_table *first_waiter, *last_waiter RP_GUARDED_BY(mu); /* operation/table_unlock.c */
 } rp_budget;
 
 enum {
+    /* An account reports to the disk tier after so many chunks, or so many bytes of chunks that
+     * got a holder. */
     RP_MAX_MOVED = 64,
     RP_MAX_MOVED_BYTES = 1 << 20,
-    RP_FREE_INDEX_BYTES = 128 << 10, /* idle index memory of a table that is not charged */
+    RP_FREE_INDEX_BYTES = 128 << 10, /* of the idle index memory of a table: the part that the
+                                        budget does not count */
 };
 
 /* A histogram of sizes with logarithmic buckets. */
@@ -70,21 +79,24 @@ typedef struct rp_account {
     rp_budget *budget;
     uint16_t id;    /* of the table, as a holder of chunks: >= 1, unique within the budget */
     uint64_t bytes; /* A1 */
-    uint64_t chunk_bytes; /* bytes of the messages of the chunks */
+    uint64_t chunk_bytes; /* bytes of the chunks as serialised messages */
     uint64_t idle;        /* idle index memory that the budget counts */
     uint64_t small_bytes; /* with a disk tier: bytes that never go to disk */
     int64_t deleted_episodes;
     rp_count_map episodes; /* by episode: the number of chunks held */
-    rp_count_map spilled;  /* by chunk: references to chunks that have no free entry */
+    rp_count_map spilled;  /* by chunk: references to chunks that had no free entry
+                              (chunk/holders.h) for this table */
     rp_sizes chunk_counts; /* the number of chunks of each item */
+    uint64_t image;        /* the sum of rp_trajectory_image() over the items */
+    uint64_t published;    /* the part of budget.image that is of this account (A6) */
     int64_t unsettled;     /* change of budget.used that has not been applied */
     int64_t kept;          /* change of budget.kept that has not been applied */
     uint64_t freed;        /* bytes released since the field was last set to 0 */
     /* Changes that have not been reported to the disk tier, if there is one. */
     size_t moved_count;
-    uint64_t moved_bytes; /* bytes of the chunks that got a holder */
-    int64_t moved_small;  /* change of the bytes that never go to disk */
-    rp_chunk *moved[RP_MAX_MOVED];
+    uint64_t moved_bytes;          /* bytes of the chunks that got a holder */
+    int64_t moved_small;           /* change of the bytes that never go to disk */
+    rp_chunk *moved[RP_MAX_MOVED]; /* got their first holder or lost their last one */
 } rp_account;
 
 /* Returns owned, or NULL if there is no memory. */
@@ -108,8 +120,8 @@ RP_NODISCARD rp_status rp_budget_claim(rp_budget *b, const rp_trajectory *trajec
 /* Bytes in use. Safe from any thread. */
 uint64_t rp_budget_used(const rp_budget *b);
 
-/* Adds `change` to budget.kept, modulo 2^64 (chunk/keep.h); returns budget.kept. Both are safe
- * from any thread. */
+/* The first adds `change` to budget.kept, modulo 2^64 (chunk/keep.h); the second returns
+ * budget.kept. Both are safe from any thread. */
 void rp_budget_add_kept(rp_budget *b, uint64_t change);
 uint64_t rp_budget_kept(const rp_budget *b);
 
@@ -126,7 +138,7 @@ rp_budget_memory rp_budget_memory_now(const rp_budget *b);
 enum { RP_LOST_TEXT_BYTES = 64 };
 char *rp_budget_lost_text(const rp_budget *b, char text[RP_LOST_TEXT_BYTES]);
 
-/* Bytes that an item over the trajectory would add to this account. */
+/* Bytes that an item with this trajectory would add to this account. */
 uint64_t rp_account_cost(const rp_account *a, const rp_trajectory *trajectory);
 
 /* Adds an item to the account, or removes it. The budget changes when the account is settled.
@@ -153,8 +165,8 @@ void rp_account_enter(rp_account *a, const rp_trajectory *trajectory, rp_entry *
 void rp_account_take_back(rp_account *a, const rp_trajectory *trajectory,
                           const rp_entry *entry);
 
-/* The functions below take `spare`: the slots of the table without an item, which cause idle
- * index memory. */
+/* In the functions below, `spare` is the number of slots of the table that have no item: they
+ * cause idle index memory. */
 
 /* Bytes by which the budget would exceed its limit if the account were settled now. 0 if it
  * would not, or if there is no limit. */
@@ -176,6 +188,12 @@ bool rp_account_settle_within(rp_account *a, size_t spare);
  * Called once per batch, before references to removed items are dropped. */
 void rp_account_settle(rp_account *a, size_t spare);
 
+/* Adds the changes of `image` to the budget. rp_account_settle() does so, too. */
+void rp_account_publish(rp_account *a, size_t spare);
+/* At most how many bytes a checkpoint takes for all items and slots: without the tables
+ * themselves. Safe from any thread. */
+uint64_t rp_budget_image(const rp_budget *b);
+
 /* True if an empty table should free its indexes. That is so if the budget counts idle memory
  * of this table, and either a table waits for bytes or the idle memory of all tables is over
  * 1/16 of the limit. */
@@ -191,13 +209,14 @@ bool rp_account_has_room(const rp_account *a, const rp_trajectory *trajectory);
 /* For a store with a disk tier: the bytes of all tables that never go to disk, which are items,
  * chunk headers and small chunks. */
 uint64_t rp_account_small(const rp_account *a);
-/* Bytes of memory that an item would add. */
+/* Bytes of memory that an item would add to all tables together: chunks that any table holds
+ * already do not count. */
 uint64_t rp_account_new_bytes(const rp_trajectory *trajectory);
-/* The bytes that removing the item `leaving` of this table would free, of those that never go
- * to disk. */
+/* Of the bytes that never go to disk, how many would be freed if the item `leaving` of this
+ * table were removed. */
 uint64_t rp_account_small_gain(const rp_account *a, const rp_trajectory *leaving);
-/* Bytes of memory that a trajectory would lack even if all bytes that can go to disk were
- * there; 0 without a disk tier. */
+/* Bytes of memory that a trajectory would lack even if all bytes that can go to disk were on
+ * disk; 0 without a disk tier. */
 uint64_t rp_account_small_shortage(const rp_account *a, const rp_trajectory *trajectory);
 
 /* Zeroes the episode counters. The caller has removed every item. */

@@ -53,11 +53,17 @@ typedef struct rp_table_log {
      * acquires the table's lock; for a parked insert, under the lock. May be called for items
      * that are then not inserted. RP_NO_RESOURCE fails the insert. RP_UNAVAILABLE: the disk is
      * full, and the insert waits; the log calls rp_table_retry_parked() when the first of the
-     * items fits. */
+     * items fits. After RP_OK the log keeps `*claimed` bytes of disk space for the items until
+     * `unclaim`, which is called when the items are in the table, or will not be. */
     rp_status (*prepare)(struct rp_table_log *log, rp_trajectory *const *trajectories,
-                         size_t count, rp_error *err);
-    /* Appends a record. Under the table's lock. Returns the LSN of the record, > 0. Cannot
-     * fail: `wait` reports errors of the log. */
+                         size_t count, uint64_t *claimed, rp_error *err);
+    void (*unclaim)(struct rp_table_log *log, uint64_t claimed);
+    /* Called before a table is created. RP_NO_RESOURCE: the disk has no space for it. Under the
+     * store's lock. May be NULL. */
+    rp_status (*admit)(struct rp_table_log *log, const rp_table_options *options,
+                       rp_error *err);
+    /* Appends a record. Under the table's lock. Returns the LSN (log sequence number) of the
+     * record, > 0. Cannot fail: `wait` reports errors of the log. */
     uint64_t (*changed)(struct rp_table_log *log, const rp_table *table,
                         const rp_log_record *change);
     /* Logs a new table, or a dropped one. Under the store's lock. */

@@ -44,9 +44,10 @@ struct rp_op {
      * be called before rp_table_start_insert() or _sample() has returned. It may start other
      * operations, but must not wait for one. Must be set unless until_ns is RP_NOW. */
     void (*on_done)(rp_op *op);
-    /* Called under the table's lock when an insert is parked, by the thread that started it,
-     * and when some items of a parked insert, `done` in all, have been inserted and the rest
-     * waits; never after on_done. It must not block or call the library. May be NULL. */
+    /* Called under the table's lock when an insert is parked, on the thread that started it;
+     * and again when some items of a parked insert have been inserted and the rest waits:
+     * `done` is the number of all items inserted so far. Never called after on_done. It must
+     * not block or call the library. May be NULL. */
     void (*on_progress)(rp_op *op);
     void *user;
 
@@ -68,8 +69,9 @@ struct rp_op {
     rp_table *table;
     rp_op *prev, *next;
     int64_t started_ns;
-    int64_t number; /* counts the operations ever parked in its queue */
-    size_t parked_at;
+    int64_t number;    /* how many operations were parked in its queue before it */
+    size_t parked_at;  /* `done` when it was parked */
+    uint64_t claimed;  /* disk space that the log keeps for the block that is being inserted */
     size_t more_bytes; /* part of held_bytes that is for items not drawn yet */
     bool is_insert, parked, was_parked;
     bool waits_for_disk; /* the journal had no room for the next items */

@@ -27,15 +27,17 @@ typedef struct rp_sample_load {
 
 typedef struct rp_spill rp_spill;
 struct rp_spill {
-    /* Reports chunks that have got their first holder or lost their last one. Their holders may
-     * have changed again meanwhile, so the tier tests whether a chunk has holders. Called under
-     * the lock of the table that changed, before the table drops its references; cannot fail.
-     * Only chunks whose bytes can go to disk are reported. With `count` 0, reports that other
-     * bytes have filled the memory. */
+    /* Reports chunks that have got their first holder (a table that refers to them:
+     * chunk/holders.h) or lost their last one. Their holders may have changed again meanwhile,
+     * so the tier tests whether a chunk has holders. Called under the lock of the table that
+     * changed, before the table drops its references; cannot fail. Only chunks whose bytes can
+     * go to disk are reported. With `count` 0, reports only that `small` has changed and
+     * `resident` is over three quarters of `limit`. */
     void (*moved)(rp_spill *spill, rp_chunk *const *chunks, size_t count);
-    /* Reports that an insert waits until `bytes` more fit into memory. The tier retries the
-     * table of the insert when they fit, or if that takes long; an insert that still waits then
-     * calls this again. Called under the lock of the table. */
+    /* Reports that an insert waits until `bytes` more fit into memory. When they fit, or after
+     * a while if they do not, the tier makes the tables try their waiting inserts again. For an
+     * insert that still does not fit, this is called again. Called under the lock of the
+     * table. */
     void (*make_room)(rp_spill *spill, uint64_t bytes);
     /* Starts a load. Returns true if nothing has to be read: the load is complete, and on_done
      * is not called. */
@@ -51,10 +53,10 @@ struct rp_spill {
 RP_NODISCARD rp_status rp_spill_load(rp_spill *spill, rp_sample *samples, size_t count,
                                      rp_error *err);
 
-/* Reads the samples of a completed operation into memory, if there is a tier. Returns true if
- * they are in memory. If it returns false, on_done will be called, and the operation may be
- * freed already. If reading fails, the samples are released and the operation fails. Not under
- * a lock. */
+/* Reads the samples of a completed operation into memory, if there is a tier. If reading fails,
+ * the samples are released and the operation fails. Returns true if reading is over. Returns
+ * false if a thread of the tier reads the samples and then calls op->on_done: it may do so
+ * before this function returns, so the operation may be freed already. Not under a lock. */
 bool rp_op_load(rp_op *op);
 
 /* Looks items up, which does not count as sampling: out[i] is the item of keys[i], or has a

@@ -113,8 +113,9 @@ struct rp_table {
     size_t removed_chunks RP_GUARDED_BY(mu);
     bool pump_again RP_GUARDED_BY(mu);    /* parked operations may proceed; the thread that set
                                              this runs them after others had a turn */
-    bool keeps_numbers RP_GUARDED_BY(mu); /* slot numbers must not restart from 0: a journal
-                                             that is to be redone has no record of that */
+    bool keeps_numbers RP_GUARDED_BY(mu); /* slot numbers must not restart from 0: the table was
+                                             restored, and the journal to be redone has no
+                                             record of a restart */
     bool being_cut RP_GUARDED_BY(mu);     /* an rp_cut includes the table */
     int64_t updates RP_GUARDED_BY(mu);
     int64_t evictions RP_GUARDED_BY(mu);

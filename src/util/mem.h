@@ -68,9 +68,9 @@ void rp_unmap_pages(void *ptr, size_t size);
  * threads that allocate may wait: see rp_memory_wants_trim(). */
 void rp_trim_memory(void);
 
-/* Asks the system to provide memory now for the pages that lie wholly within these `size`
- * bytes, which a first write would do later. Changes no byte, so other threads may use the
- * bytes meanwhile. Best effort. */
+/* Asks the system to provide memory now, instead of at the first write, for the pages that lie
+ * wholly within these `size` bytes. Changes no byte, so other threads may use the bytes
+ * meanwhile. Best effort. */
 void rp_touch(void *ptr, size_t size);
 
 #endif

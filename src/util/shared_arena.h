@@ -54,7 +54,8 @@ void rp_shared_arena_unref(rp_shared_arena *arena); /* NULL is fine */
 rp_allocator rp_shared_arena_allocator(rp_shared_arena *arena);
 
 /* Freezes the contents: freed blocks are not reused, and new blocks come from the fallback
- * allocator. For readers that continue to read after they have lost their leases. */
+ * allocator. For readers that continue to read after the owner, which no longer waits for them,
+ * has freed their blocks. */
 void rp_shared_arena_retire(rp_shared_arena *arena);
 
 /* Sets `*offset` to the offset in the arena of the `size` bytes at `data`. False if these bytes

@@ -80,7 +80,7 @@ void rp_wire_write_waiting_call(rp_buf *out, const char *table, const rp_waiting
 void rp_wire_write_waiting_total(rp_buf *out, size_t total);
 
 /* Appends a table to a StatusResponse, which may have any number of them. durability_wire.h
- * writes its other fields. */
+ * writes the other fields of the response. */
 void rp_wire_write_table_status(rp_buf *out, const rp_table_info *table);
 
 /* PeekRequest, UpdateRequest and DeleteRequest. Borrows the message, from which the `count`

@@ -18,7 +18,9 @@ typedef struct rp_block_pool rp_block_pool;
 typedef struct rp_block {
     rp_refcount refs;
     rp_allocator alloc;
-    rp_allocator data_alloc; /* of the bytes; if its `resize` is NULL, they follow the struct */
+    /* The allocator of `data`. If its `resize` is NULL, struct and data are one allocation, in
+     * which the data follows the struct. */
+    rp_allocator data_alloc;
     size_t size, capacity;
     rp_block_pool *home;   /* the pool that the block returns to; a reference, or NULL */
     struct rp_block *next; /* private */
@@ -29,7 +31,8 @@ typedef struct rp_block {
  * owned. */
 rp_block *rp_block_new(const rp_allocator *alloc, size_t capacity);
 
-/* Makes an empty block whose bytes (>= 1), and nothing else, come from `data_alloc`. */
+/* As rp_block_new(), but memory for the data comes from `data_alloc`, and only the struct from
+ * `alloc`. `capacity` must be at least 1. */
 rp_block *rp_block_new_apart(const rp_allocator *alloc, const rp_allocator *data_alloc,
                              size_t capacity);
 

@@ -14,7 +14,7 @@ typedef struct rp_wire_file {
     size_t need_count;
 } rp_wire_file;
 
-/* A full name ("deepmind.reverb.ChunkData") and the number of the file that declares it. */
+/* A full name ("deepmind.reverb.ChunkData") and the index of the file that declares it. */
 typedef struct rp_wire_symbol {
     const char *name;
     uint8_t file;

@@ -43,8 +43,9 @@ struct rp_message {
     void (*give_back)(void *kept);
     size_t borrowed; /* bytes of all pieces */
     size_t size;     /* once closed: bytes of the whole message, prefix included */
-    /* `given` bytes were handed to the connection, `left` of them were written. The other three
-     * are the position of the next byte to hand over. */
+    /* `given` counts the bytes that were handed to the connection, and `left` those of them
+     * that were written: they have left. The other three are the position of the next byte to
+     * hand over. */
     size_t own_given, piece_given, piece_part, given, left;
 };
 

@@ -21,8 +21,8 @@ void rp_wire_write_mutate_request(rp_buf *out, const char *table, const rp_updat
 void rp_wire_write_reset_request(rp_buf *out, const char *table);
 void rp_wire_write_initialize_request(rp_buf *out, int64_t pid, const char *table);
 
-/* Turns the sample request in `out` into a SampleSharedRequest: appends the lease and the
- * number of the call. */
+/* Turns the sample request in `out` into a SampleSharedRequest: appends the id of the lease
+ * and the number of the call. */
 void rp_wire_write_lease(rp_buf *out, const void *lease, size_t lease_bytes, uint64_t call);
 
 /* Writes all options but the extensions and the seed, for which the message has no fields. */

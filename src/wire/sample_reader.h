@@ -6,7 +6,8 @@
  *   S2  column_count <= column_capacity and view_capacity; slice_count <= slice_capacity and
  *       cut_capacity;
  *   S3  `hold` is set only with `shared`;
- *   S4  entries of `recent` beyond 2^recent_bits are empty, and all are if not recent_dirty. */
+ *   S4  entries of `recent` beyond 2^recent_bits are empty; if recent_dirty is false, all
+ *       entries are. */
 #ifndef RP_WIRE_SAMPLE_READER_H
 #define RP_WIRE_SAMPLE_READER_H
 
@@ -16,6 +17,7 @@
 #include "wire/insert_request.h"
 #include "wire/sample_response_read.h"
 
+/* An entry of the cache of chunks that were parsed for the same message. */
 typedef struct recent_chunk {
     uint64_t key;
     rp_chunk *chunk; /* borrowed; NULL: none */

@@ -54,7 +54,8 @@ void rp_sample_reader_free(rp_sample_reader *reader); /* NULL is fine */
 typedef struct rp_shared_source {
     /* Returns the address of these bytes; NULL: they are not in the memory. */
     const uint8_t *(*find)(void *ctx, uint64_t offset, uint64_t size);
-    void *(*take)(void *ctx, uint64_t hold); /* makes one reference; NULL: no memory */
+    /* Returns a reference to the hold with the number `hold`; NULL: no memory. */
+    void *(*take)(void *ctx, uint64_t hold);
     void (*ref)(void *hold);
     void (*unref)(void *hold);
     void *ctx;

@@ -306,7 +306,7 @@ def test_calls_open_at_once_have_a_limit(attack):
         assert peer.until(lambda: peer.calls[stream].over or peer.closed)
         assert peer.calls[stream].reset == f.REFUSED_STREAM
         peer.send(f.rst(1))
-        assert peer.echo() and peer.goaway is None  # the others continue, and another call is accepted
+        assert peer.echo() and peer.goaway is None  # the others continue; a new call is accepted
         stream = peer.open(m.INSERT)
         assert peer.echo() and not peer.calls[stream].over
     assert sum(target.limits_hit().values()) == 1, target.refused()

@@ -1,23 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Our client as a program that a test tells what to do:
+/* Our client as a program for tests in Python:
  *
  *   client_driver ADDRESS write TABLE STEPS CHUNK ITEM...   trajectory writer; prints keys
- *   client_driver ADDRESS steps TABLE STEPS LENGTH          step writer: the latest LENGTH,
- * each
- *                                                           step
+ *   client_driver ADDRESS steps TABLE STEPS LENGTH          step writer: after each step, an
+ *                                                           item of the latest LENGTH steps
  *   client_driver ADDRESS patterns TABLE STEPS LENGTH       structured writer: the same
- *   client_driver ADDRESS sample TABLE COUNT TIMEOUT_MS     prints keys and what is known of
- * them
+ *   client_driver ADDRESS sample TABLE COUNT TIMEOUT_MS     prints keys and information
  *   client_driver ADDRESS batch TABLE COUNT                 prints columns, padded, as hex
  *   client_driver ADDRESS mutate TABLE [KEY=PRIORITY...] [-KEY...]
  *   client_driver ADDRESS pause TABLE
- *   client_driver ADDRESS rounds TABLE N                    N items, flushed, for every line
- * that
- *                                                           it reads
+ *   client_driver ADDRESS rounds TABLE N                    for every line of input, writes N
+ *                                                           items and flushes
  *
- * Column c is of the c-th dtype below, [2,3] of bytes that follow from step, column and place.
- * An ITEM is columns, separated by '/': rows "COLUMN.STEP", separated by commas, and '!' behind
- * a single one that is squeezed. A call that fails is printed and ends it with status 1. */
+ * Column c has the c-th dtype below and shape [2,3]; its bytes follow from step, column and
+ * index. An ITEM is a list of columns, separated by '/'. A column is a list of rows
+ * "COLUMN.STEP", separated by commas; '!' after a single row means squeezed. If a call fails,
+ * the program prints the error and ends with status 1. */
 #include <inttypes.h>
 #include <reprise/reprise.h>
 #include <stdio.h>
@@ -53,7 +51,7 @@ static long number(const char *text)
     return n;
 }
 
-/* Step `step` of every column: the data lives until the next call. */
+/* Sets `values` to step `step` of every column. The data is valid until the next call. */
 static void fill(long step, rp_value values[COLUMNS])
 {
     static uint8_t bytes[COLUMNS][ROW_ELEMENTS * 16];

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every suite of this folder shares: the harness, and a limit on the time of a test."""
+"""Shared by all suites of this folder: the harness, and a limit on the time of a test."""
 
 import pathlib
 import sys
@@ -18,8 +18,8 @@ def pytest_configure(config):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem):
-    """Runs the test in a thread, so that a call that never returns fails one test and not the
-    whole run: such a call sits in a library that no signal interrupts."""
+    """Runs the test in a thread, so that a call that never returns fails only its test, not the
+    whole run. Such a call is in a library that signals do not interrupt."""
     mark = pyfuncitem.get_closest_marker("seconds")
     seconds = mark.args[0] if mark else TEST_S
     names = pyfuncitem._fixtureinfo.argnames
@@ -29,7 +29,7 @@ def pytest_pyfunc_call(pyfuncitem):
     def call():
         try:
             pyfuncitem.obj(**arguments)
-        except BaseException as error:  # handed to pytest below
+        except BaseException as error:  # raised again below
             raised.append(error)
 
     thread = threading.Thread(target=call, daemon=True)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Servers as processes of their own: ours, and dm-reverb's for comparison.
+"""Runs servers as processes: ours, and dm-reverb's for comparison.
 
-A table is described once, by table(), and each server is given that description in its own
-form. Every wait is bounded; every process is ended by its id.
+A table is described once, by table(), and the description is converted to the format of each
+server. Every wait has a timeout; every process is ended by its id.
 """
 
 import json
@@ -17,25 +17,25 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PEERS = ROOT / "build" / "peers"
-START_S = 60.0  # importing TensorFlow on a busy machine takes a while
+START_S = 60.0  # importing TensorFlow on a busy machine takes long
 STOP_S = 20.0
 
 
 def binary():
-    """The program under test."""
+    """Returns the path of the program under test."""
     default = ROOT / "build" / "test" / "release" / "src" / "cli" / "reprise"
     return pathlib.Path(os.environ.get("REPRISE_BIN", default))
 
 
 def reverb_python():
-    """The interpreter of dm-reverb's environment, or None where there is none."""
+    """Returns the interpreter of dm-reverb's environment, or None."""
     python = PEERS / "reverb" / "bin" / "python"
     made = (PEERS / "reverb.stamp").exists() and platform.machine() == "x86_64"
     return python if made else None
 
 
 def free_port():
-    """A port that nobody listens on, on any address."""
+    """Returns a port that is free on all addresses."""
     with socket.socket(socket.AF_INET6) as probe:
         probe.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
         probe.bind(("::", 0))
@@ -43,7 +43,7 @@ def free_port():
 
 
 def wait_until(condition, seconds, what):
-    """Polls until condition() is true; it is given what it returned."""
+    """Polls until condition() is true. Returns its value."""
     end = time.monotonic() + seconds
     while True:
         value = condition()
@@ -56,8 +56,8 @@ def wait_until(condition, seconds, what):
 
 def table(name, sampler="uniform", remover="fifo", max_size=1000, limiter=("min_size", 1),
           max_times_sampled=0, signature=None):
-    """One table. Selectors: fifo, lifo, uniform, min_heap, max_heap, ("prioritized", exponent).
-    Limiters: ("min_size", n), ("ratio", samples per insert, min size, error buffer),
+    """Describes a table. Selectors: fifo, lifo, uniform, min_heap, max_heap, ("prioritized",
+    exponent). Limiters: ("min_size", n), ("ratio", samples per insert, min size, error buffer),
     ("queue", n), ("stack", n). A signature is nested dicts and lists with leaves such as
     "float32[?,2]"; {"tuple": [...]} stands for a tuple."""
     return dict(name=name, sampler=sampler, remover=remover, max_size=max_size,
@@ -66,7 +66,7 @@ def table(name, sampler="uniform", remover="fifo", max_size=1000, limiter=("min_
 
 
 class Server:
-    """A process that listens on a port. Subclasses say how it is started."""
+    """A process that listens on a port. Subclasses define its command."""
 
     def __init__(self, folder=None):
         self.folder = pathlib.Path(folder or tempfile.mkdtemp(prefix="conformance-"))
@@ -82,7 +82,7 @@ class Server:
         raise NotImplementedError
 
     def launch(self):
-        """Starts the process and returns at once; ready() waits for it."""
+        """Starts the process and returns at once; ready() waits until it listens."""
         with open(self.log_path, "ab") as log:
             self.process = subprocess.Popen(
                 [str(word) for word in self.command()], stdin=subprocess.PIPE, stdout=log,
@@ -107,7 +107,7 @@ class Server:
             return False
 
     def stop(self):
-        """Ends it as a service manager would, and returns its exit status."""
+        """Ends the process as a service manager would. Returns its exit status."""
         if self.process is None:
             return None
         if self.process.poll() is None:
@@ -122,7 +122,7 @@ class Server:
         return status
 
     def restart(self):
-        """Ends it and starts another on the same port."""
+        """Ends the process and starts another on the same port."""
         self.stop()
         self.start()
 
@@ -171,7 +171,7 @@ class DmReverb(Server):
 
 
 def yaml(node):
-    """JSON is YAML; a tuple of a signature needs a tag besides."""
+    """Formats a description as YAML. JSON is YAML, but a tuple of a signature needs a tag."""
     if isinstance(node, dict) and set(node) == {"tuple"}:
         return "!tuple " + yaml(node["tuple"])
     if isinstance(node, dict):
@@ -228,11 +228,11 @@ class Reprise(Server):
         return [binary(), "serve", "--config", path]
 
     def __exit__(self, *_):
-        """A server that was told to stop says so with status 0, whatever happened to it before;
-        one that crashed, or was built to look for leaks and found some, does not."""
+        """Checks the exit status: a stopped server ends with 0. A server that crashed, or that was
+        built with a leak detector and has leaks, does not."""
         status = self.stop()
         assert status in (0, None), f"ended with {status}:\n{self.log()[-4000:]}"
 
     def reload(self):
-        """Asks it to read certificates, tokens and limits again."""
+        """Makes the server reload certificates, tokens and limits."""
         self.process.send_signal(signal.SIGHUP)

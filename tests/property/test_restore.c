@@ -351,7 +351,8 @@ static void run_limiter(int limiter)
         rp_rng_init(&r->rng, 100 * (uint64_t)limiter + (uint64_t)sampler);
         make_data(r);
         for (int remover = 0; remover < KINDS; remover++)
-            run_table(r, limiter, sampler, remover);
+            if (rp_test_chosen((size_t)(limiter + sampler + remover), 3))
+                run_table(r, limiter, sampler, remover);
         free_data(r);
         rp_test_bed_deinit(&r->bed);
     }

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ctrl-C, and the cases that are left out where all of them would take too long.
+"""Enables Ctrl-C, and leaves out cases if all of them would take too long.
 
-tests/run.py sets two variables. With RP_SANITIZED=1 the extension has the sanitizers inside:
+tests/run.py sets two variables. With RP_SANITIZED=1 the extension is built with sanitizers, and
 everything takes many times as long. Cases with a server over TCP, and cases that start another
-interpreter, are left out, since they run the same code of the extension as the others; so is
-Reverb's suite. The C library has sanitized tests of its own. Of the other cases, every second one
+interpreter, are left out, since they run the same code of the extension as others. Reverb's suite
+is left out as well. The C library has its own sanitized tests. Every second one of the other cases
 runs; with RP_SHORT=1 as well, every fourth one. With RP_SHORT=1 alone, 15 of 16 cases with a server
-in a process of its own are left out: each starts an interpreter, and over TCP and in this process
-all cases run. So is the example that learns, which takes half a minute.
+in a child process are left out, since each starts an interpreter. Over TCP and in this process all
+cases run. The example that learns is left out, too: it takes half a minute.
 """
 
 import gc
@@ -49,7 +49,7 @@ def pytest_collection_modifyitems(config, items):
 
 
 def pytest_collection_finish(session):
-    """Takes the objects of pytest and of all test modules out of garbage collection: many tests
-    collect, and would look through all of them each time."""
+    """Excludes the objects of pytest and of all test modules from garbage collection: many tests
+    collect, and would visit all of them each time."""
     gc.collect()
     gc.freeze()

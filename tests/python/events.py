@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Waiting for events, for tests that judge the order of events and never the time between them.
+"""Waits for events, for tests that check the order of events and never the time between them.
 
-All limits here are against hangs only.
+All limits are against hangs only.
 """
 
 import _thread
@@ -13,13 +13,13 @@ import time
 
 import pytest
 
-LIMIT_S = 60  # no test takes so long unless something hangs
-# True where tests repeat less: see conftest.py.
+LIMIT_S = 60  # only a call that hangs takes this long
+# True if tests repeat less; see conftest.py.
 IS_SHORT = bool(os.environ.get("RP_SHORT") or os.environ.get("RP_SANITIZED"))
 
 
 def wait_until(condition, what="the condition"):
-    """Waits until the condition holds."""
+    """Waits until the condition is true."""
     end = time.monotonic() + LIMIT_S
     while not condition():
         assert time.monotonic() < end, f"{what} did not come in {LIMIT_S} s"
@@ -27,11 +27,11 @@ def wait_until(condition, what="the condition"):
 
 
 def assert_interrupted(call, when):
-    """Makes the call, and has Ctrl-C end it as soon as the condition holds."""
+    """Makes the call, and ends it by Ctrl-C as soon as the condition is true."""
     def interrupt():
         try:
             wait_until(when)
-        finally:  # a condition that never holds must not leave the call waiting
+        finally:  # the call must end even if the condition is never true
             os.kill(os.getpid(), signal.SIGINT)
 
     thread = threading.Thread(target=interrupt)
@@ -42,7 +42,7 @@ def assert_interrupted(call, when):
 
 
 class Call:
-    """A call on a thread of its own. `raised` is its exception, None if it has ended without."""
+    """A call on a new thread. `raised` is its exception, or None."""
 
     def __init__(self, function, *args, **kwargs):
         self.result = self.raised = None
@@ -60,7 +60,7 @@ class Call:
         return not self._thread.is_alive()
 
     def end(self):
-        """Waits until it is over; its result, or its exception raised again."""
+        """Waits until the call is over. Returns its result, or raises its exception."""
         self._thread.join(LIMIT_S)
         assert self.is_over, f"the call did not end in {LIMIT_S} s"
         if self.raised is not None:
@@ -89,7 +89,7 @@ class Witness:
         self._thread.start()
         self._interval = sys.getswitchinterval()
         sys.setswitchinterval(1000)
-        self._gate.release()  # from here on it waits for the GIL and nothing else
+        self._gate.release()  # from here on it waits for the GIL only
         return self
 
     def __exit__(self, *exc):

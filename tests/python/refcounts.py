@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Counts references: what every scenario takes, it has to give back.
+"""Counts references, to check that the scenarios leak none.
 
     python3-dbg tests/python/refcounts.py [SCENARIO...]
 
-Each scenario is run until its caches are warm, and then in rounds; there must be a round in which
-nothing that is counted has grown by one a run or more:
+Each scenario is run until its caches are warm, and then in rounds. There must be a round in which
+none of these counts has grown by one or more for each run:
 
-  total    the sum that a debug build of Python keeps. NumPy is no debug build and does not take part
-           in it, so that this only counts for scenarios without arrays
-  blocks   memory blocks of Python's: an object more is a block more
-  tracked  references to all that the garbage collector knows
-  fixed    references to things that live for ever, in which a leak would make no block: None, dtypes
+  total    the sum that a debug build of Python keeps. NumPy is not a debug build and does not
+           count, so this is checked only for scenarios without arrays
+  blocks   memory blocks of Python: each additional object is an additional block
+  tracked  references to all objects that the garbage collector tracks
+  fixed    references to immortal objects, of which a leak would add no block: None, dtypes
 
-The output is TAP. `make test ONLY=python` builds the extension for the debug build first, which
-also asserts much that other builds leave out.
+The output is TAP. `make test ONLY=python` first builds the extension for the debug build of Python,
+which also has many more assertions than other builds.
 """
 
 import collections
@@ -41,7 +41,7 @@ def scenario(function):
 
 
 def counts(name):
-    """What must not grow, by what it is."""
+    """Returns the counts that must not grow, by name."""
     gc.collect()
     found = {"blocks": sys.getallocatedblocks(),
              "tracked": sum(map(sys.getrefcount, gc.get_objects())),
@@ -135,7 +135,7 @@ def write(client, items=8):
 
 
 def use(client):
-    """What a learner and an actor do, and what they do wrong."""
+    """Makes the calls of a learner and an actor, and calls that fail."""
     write(client)
     samples = list(client.sample("replay", 4))
     keys = [s[0].info.key for s in samples]
@@ -231,7 +231,7 @@ def buffers():
 
 
 def check(name, function):
-    """None, or what went wrong."""
+    """Runs a scenario. Returns None, or the error."""
     try:
         for _ in range(WARM):
             function()

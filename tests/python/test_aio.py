@@ -180,7 +180,7 @@ def test_waits_can_be_cancelled(client, what):
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        if what == "sample":  # it waits no longer at the table
+        if what == "sample":  # it no longer waits at the table
             while any(call.side == "sample" for call in await a.why("t")):
                 await asyncio.sleep(0.01)
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Mappings, types and numbers of the caller's run while the extension looks at them: what they do
-to the nest, the list or the writer it was given must not matter to it."""
+"""Mappings, types and numbers of the caller may run Python code while the extension reads them. If
+that code changes the nest, the list or the writer, the extension must not be affected."""
 
 import collections
 import gc
@@ -21,12 +21,12 @@ def writer():
 
 
 def litter():
-    """Takes what memory was freed just now."""
+    """Allocates the memory that was just freed."""
     return [bytearray(b"\xff" * n) for n in range(15, 2000, 8) for _ in range(20)]
 
 
 class Acts(dict):
-    """A dict that does something, once, when it is made."""
+    """A dict that calls `act`, once, when it is made."""
 
     act = None
 
@@ -38,7 +38,7 @@ class Acts(dict):
 
 
 class Index:
-    """A number that does something whenever it is asked for its value."""
+    """A number that calls `act` whenever its value is read."""
 
     def __init__(self, value, act):
         self.value, self.act = value, act
@@ -159,7 +159,7 @@ def test_items_may_be_created_while_one_is_looked_at(writer):
         def __getitem__(self, key):
             if Creates.armed:
                 Creates.armed = False
-                for i in range(8):  # as many structures as it remembers
+                for i in range(8):  # as many structures as it caches
                     writer.create_item("t", 1.0, {f"k{i}": column})
             return column
 
@@ -172,7 +172,7 @@ def test_items_may_be_created_while_one_is_looked_at(writer):
         writer.create_item("t", 1.0, {f"q{i}": column})
     writer.flush()
     assert not Creates.armed and writer.pending == 0
-    assert [len(other) for other in others] == sizes  # nobody has written to them
+    assert [len(other) for other in others] == sizes  # they were not overwritten
 
 
 def test_steps_may_be_appended_while_the_history_is_made(writer):

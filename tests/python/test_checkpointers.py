@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checkpointers and storage: what a server had, the next one has."""
+"""Checkpointers and storage: a new server has the data of the one before."""
 
 import os
 import pathlib
@@ -73,7 +73,7 @@ def insert(client, *values):
 
 
 def values(client):
-    """What is in the queue, which is emptied by that."""
+    """Returns and removes all values of the queue."""
     count = client.server_info()["q"].current_size
     return [float(s.data[0][0]) for s in client.sample("q", count, emit_timesteps=False)] if count else []
 
@@ -229,7 +229,7 @@ def test_a_fallback_of_ours(what, tmp_path):
         client = server.localhost_client()
         insert(client, 2.0)
         client.checkpoint()
-    with serve(checkpointer=made) as server:  # now it has one of its own
+    with serve(checkpointer=made) as server:  # now the directory has its own checkpoint
         assert values(server.localhost_client()) == [1.0, 2.0]
 
 

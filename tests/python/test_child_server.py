@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Servers in a process of their own."""
+"""Servers in a child process."""
 
 import gc
 import os
@@ -19,7 +19,7 @@ from reprise import child_server, errors, local_path, local_servers, specs
 
 
 def _runs(pid):
-    """Whether there is such a process, and it is not just waiting to be collected."""
+    """Returns whether the process exists and is not a zombie."""
     try:
         with open(f"/proc/{pid}/stat") as file:
             return file.read().rsplit(")", 1)[1].split()[0] != "Z"
@@ -51,7 +51,7 @@ class TestInAChild:
     @pytest.mark.parametrize("transport", [None, "tcp"])
     @pytest.mark.parametrize("end", ["stop", "kill"])
     def test_waits_end_with_it(self, transport, end):
-        """Whoever waits for a sample, or for room, is told at once and not left to a deadline."""
+        """Calls that wait for a sample or for a full table end at once, not at their deadline."""
         server = reprise.Server([table(), reprise.Table.queue("full", 1)], where="child")
         client = reprise.Client(f"localhost:{server.port}", transport=transport)
         client.insert(np.zeros(2), {"full": 1.0}, timeout=TIMEOUT)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""reprise.Client: what Reverb's does, and what it does not."""
+"""reprise.Client: the methods of Reverb's client, and the additional ones."""
 
 import gc
 import logging
@@ -29,7 +29,7 @@ def table(name, sampler=None, size=1000, **options):
 
 @pytest.fixture(params=TRANSPORTS)
 def serve(request):
-    """Makes servers of tables, and clients of them over each transport."""
+    """Starts servers with tables, and makes clients of them over each transport."""
     servers = []
 
     def serve(*tables, **options):
@@ -465,7 +465,7 @@ def test_every_call_may_have_a_timeout():
 
 
 def test_a_server_that_comes_later_is_waited_for():
-    port = reprise.Server([table("x")]).port  # free again once the server is collected
+    port = reprise.Server([table("x")]).port  # free again once the server is garbage-collected
     gc.collect()
     client = Client(f"localhost:{port}", transport="tcp")
     made = []

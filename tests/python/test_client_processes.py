@@ -38,7 +38,7 @@ def test_pickle_keeps_the_class():
 
 
 def forked(work):
-    """What `work` answers in a forked child."""
+    """Returns the result of `work` in a forked child."""
     read, write = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -94,7 +94,7 @@ def test_a_writer_in_use_when_the_process_forks(serve):
     writer = client.writer(1)
     writer.append(1)
     writer.create_item("q", 1, 1.0)
-    thread = threading.Thread(target=writer.flush)  # has its lock, and waits
+    thread = threading.Thread(target=writer.flush)  # holds the writer's lock, and waits
     thread.start()
     while not client.why("q"):
         pass
@@ -155,7 +155,7 @@ def test_ctrl_c_ends_every_wait(call):
 
 
 def test_others_run_while_a_call_waits(serve):
-    """The call can end only because this thread runs while it waits."""
+    """The call can end only if this thread runs while the call waits."""
     client = serve()
     call = Call(lambda: next(client.sample("t", timeout=LIMIT_S)))
     wait_until(lambda: client.why("t"))

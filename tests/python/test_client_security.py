@@ -17,7 +17,7 @@ from reprise.client import Client
 
 @pytest.fixture
 def certificate(tmp_path):
-    """A certificate of localhost that signs itself, and its key."""
+    """A self-signed certificate of localhost, and its key."""
     files = str(tmp_path / "cert.pem"), str(tmp_path / "key.pem")
     command = (
         f"openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 "

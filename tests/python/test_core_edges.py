@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The edges of the extension: arguments that bite, threads in each other's way, forks, Ctrl-C."""
+"""Edge cases of the extension: invalid arguments, concurrent threads, forks, Ctrl-C."""
 
 import gc
 import os
@@ -25,7 +25,7 @@ class Interrupted(Exception):
 
 @pytest.fixture
 def alarm():
-    """Raises Interrupted on the main thread, so many seconds after it is called."""
+    """Returns a function that raises Interrupted on the main thread after a number of seconds."""
     def interrupt(*_):
         raise Interrupted
     before = signal.signal(signal.SIGALRM, interrupt)
@@ -55,7 +55,7 @@ def filled(client, steps):
 
 
 def in_child(function):
-    """What `function` says, or raises, in a forked child."""
+    """Returns what `function` returns or raises in a forked child."""
     out, into = os.pipe()
     child = os.fork()
     if child == 0:
@@ -109,7 +109,7 @@ def test_keys_that_change_while_they_are_read(client):
 
 
 def in_thread(function):
-    """Runs it on a thread: the thread, and a list of what it raises."""
+    """Runs `function` on a thread. Returns the thread, and a list of what it raises."""
     raised = []
 
     def main():

@@ -66,7 +66,7 @@ def step(i):
 
 
 def fill(client, table, count, first=0, length=1, priority=1.0):
-    """`count` items of `length` steps."""
+    """Inserts `count` items of `length` steps."""
     with client.writer(length) as writer:
         for i in range(count * length):
             writer.append(step(first + i))
@@ -299,7 +299,7 @@ def test_ctrl_c(client):
 
 
 def test_busy_thread_beside_a_blocked_dataset(client):
-    """The batch can come only because this thread runs while the dataset waits."""
+    """The batch can arrive only if this thread runs while the dataset waits."""
     iterator = iter(client.sampler("queue", 2, timeout=LIMIT_S))
     call = Call(lambda: next(iterator))
     wait_until(lambda: client.why("queue"))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the documents say works: their Python is run, and so are the examples in docstrings."""
+"""Runs the Python code of the documents, and the examples in docstrings."""
 
 import doctest
 import importlib
@@ -18,8 +18,8 @@ OPTIONAL = {"tensorflow", "torch", "jax", "ml_dtypes"}
 
 
 def snippets(page):
-    """The Python of a page as one program: blocks go on from each other. Lines keep their numbers,
-    so that an error says where it is. Those that use gRPC are not about this package."""
+    """Returns the Python blocks of a page as one program. Lines keep their numbers, so that errors
+    show the right line. Blocks that use gRPC are left out, since they do not use this package."""
     text, program = page.read_text(), ""
     for block in re.finditer(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE):
         if "import grpc" not in block.group(1):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The exceptions, and what they are."""
+"""The exceptions, and their base classes."""
 
 import pickle
 
@@ -44,7 +44,7 @@ EVIL = "x\x1b]0;owned\x07\u202egnp.exe"
 
 @pytest.mark.parametrize("transport", [None, "tcp"])
 def test_names_in_their_texts_are_escaped(transport):
-    """An exception ends on a terminal: it must not obey what is in a name."""
+    """The text of an exception is printed on terminals, so names in it must be escaped."""
     table = reprise.Table.queue("q", 1)
     with reprise.Server([table]) as server:
         client = server.localhost_client(transport=transport)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The examples run, and do what they say."""
+"""Runs the examples, and checks their results."""
 
 import importlib.util
 import os
@@ -22,7 +22,7 @@ def dqn():
 
 
 def test_dqn_improves():
-    """The short run: not solved, but at least twice as good as at first."""
+    """After the short run the return is at least twice that at the beginning."""
     one_thread = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}  # the matrices are small
     done = subprocess.run([sys.executable, EXAMPLES / "dqn_cartpole.py", "--quick"], timeout=300,
                           capture_output=True, text=True, env={**os.environ, **one_thread})
@@ -34,7 +34,7 @@ def test_dqn_improves():
 
 
 def test_the_gradient_of_the_network(dqn):
-    """The one that is written out against differences."""
+    """Compares the gradient of NumpyNetwork with finite differences."""
     network = dqn.NumpyNetwork(seed=3)
     network.weights = [w.astype(np.float64) for w in network.weights]
     network.sync()
@@ -65,7 +65,9 @@ def test_the_gradient_of_the_network(dqn):
 
 
 def test_the_cart_falls_when_nobody_cares(dqn):
-    """About as soon as the one that everybody uses: 9 or 10 steps when pushed one way."""
+    """When it is always pushed in one direction, the pole falls after 9 or 10 steps, as in
+    gymnasium.
+    """
     env, lengths = dqn.CartPole(seed=1), []
     for _ in range(20):
         env.reset()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where servers and clients of one user find each other, and what is not trusted."""
+"""The Unix sockets of servers of the same user, and directories that are not trusted."""
 
 import os
 import pathlib
@@ -15,7 +15,7 @@ from reprise import local_path
 
 @pytest.fixture
 def base(monkeypatch):
-    """The directory that is asked first, and here the only one. Its path is short."""
+    """The directory that is tried first; here it is the only one. Its path is short."""
     with tempfile.TemporaryDirectory() as base:
         monkeypatch.setenv("XDG_RUNTIME_DIR", base)
         monkeypatch.setattr(local_path, "_candidates", lambda: iter([base]))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The package itself: its names, what it imports, the command in it."""
+"""The package: its names, its imports, and its command."""
 
 import ast
 import os
@@ -12,7 +12,7 @@ import reprise
 
 
 def python(script, **env):
-    """What a new interpreter prints."""
+    """Runs a script in a new interpreter. Returns its output."""
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True,
                           timeout=120, env={**os.environ, **env})
     assert done.returncode == 0, done.stderr
@@ -54,7 +54,7 @@ def test_modules_of_reverb_are_there_without_their_import():
 
 
 def test_importing_imports_little():
-    """A count of modules stands for the time that the import takes."""
+    """Counts imported modules, as a measure of the time that the import takes."""
     if "_reprise_editable_loader" in sys.modules:
         pytest.skip("an editable install checks whether it has to be built again")
     script = ("import numpy, sys; before = set(sys.modules); import reprise; "

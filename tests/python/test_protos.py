@@ -95,7 +95,7 @@ class TestOneof:
 
 
 class TestBytes:
-    # As protobuf writes them.
+    # The bytes that protobuf writes.
     @pytest.mark.parametrize(
         "message, data",
         [
@@ -238,7 +238,7 @@ class TestText:
 
 
 class TestTableInfo:
-    # A table of dm-reverb 0.14, as its own protobuf wrote it; see the values below.
+    # A TableInfo that dm-reverb 0.14 has serialized; its values are below.
     DATA = bytes.fromhex(
         "0a06220208013801120430013801180a20032a2109000000000000f03f11ffffffffffffefff19ff"
         "ffffffffffef7f20022a0032003278aa03750a200a0161121b8a02180a0178121112020802120b08"

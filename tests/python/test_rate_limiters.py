@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rate limiters: their four numbers, what they refuse and in which order, and what they do."""
+"""Rate limiters: their four numbers, the checks of arguments and their order, and their effect."""
 
 import gc
 import logging
@@ -100,7 +100,7 @@ def test_numbers_must_be_numbers(arguments):
     ],
 )
 def test_numbers_that_no_table_can_have_are_refused_at_once(arguments, text):
-    """The first of them made the check run for ever (issue 20)."""
+    """The first of these once made the check run for ever (issue 20)."""
     with pytest.raises(ValueError, match=text):
         reprise.Server([table(rate_limiters.RateLimiter(*arguments))])
 
@@ -186,7 +186,7 @@ class TestInATable:
         assert not t.can_insert(size + 1)
 
     def test_ratio_bounds_inserts(self):
-        # The error may reach 2 * 3 + 4 = 10: five inserts.
+        # The error may be at most 2 * 3 + 4 = 10, which allows five inserts.
         t = table(rate_limiters.SampleToInsertRatio(2.0, 3, 4.0))
         assert t.can_insert(5)
         assert not t.can_insert(6)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""reprise.ReplayBuffer: everything in one process."""
+"""reprise.ReplayBuffer, the buffer in one process."""
 
 import doctest
 import gc
@@ -23,7 +23,7 @@ SPEC = {"obs": ((3,), np.float32), "next_obs": ((3,), np.float32), "action": (()
 
 
 def rows(first, count):
-    """Transitions whose values follow from their number."""
+    """Returns transitions whose values follow from their numbers."""
     n = np.arange(first, first + count)
     obs = (n[:, None] + np.array([0, 0.25, 0.5])).astype(np.float32)
     return {"obs": obs, "next_obs": obs + 1, "action": n, "reward": (n / 2).astype(np.float32),
@@ -31,7 +31,7 @@ def rows(first, count):
 
 
 def expect_rows(batch):
-    """Every sampled row is the one that its index says."""
+    """Checks that every sampled row has the values of its index."""
     for name, values in rows(0, int(batch["indices"].max()) + 1).items():
         np.testing.assert_array_equal(batch[name], values[batch["indices"]], err_msg=name)
 
@@ -85,7 +85,7 @@ def test_columns_by_position_by_name_and_as_a_dict():
 
 
 def test_stable_baselines_shapes_fit():
-    """A vector of environments gives actions of shape (n, 1)."""
+    """The actions of n vectorized environments have the shape (n, 1)."""
     buffer = make()
     r = rows(0, 4)
     buffer.add(r["obs"], r["next_obs"], r["action"].reshape(4, 1), r["reward"], r["done"])
@@ -148,7 +148,7 @@ def test_missing_and_repeated_columns_are_named():
 
 
 class Box:
-    """Like a space of gymnasium."""
+    """An object like a space of gymnasium."""
 
     def __init__(self, shape, dtype):
         self.shape, self.dtype = shape, np.dtype(dtype)
@@ -276,7 +276,7 @@ def test_weights_are_those_of_the_paper():
 
 def test_uniform_weights_are_one():
     buffer = make(alpha=0)
-    buffer.add(**rows(0, 64), priorities=np.arange(64.0))  # which it does not need
+    buffer.add(**rows(0, 64), priorities=np.arange(64.0))  # which have no effect
     assert (buffer.sample(100)["weights"] == 1).all()
     with pytest.raises(reprise.StatusError, match="uniform"):
         buffer.update_priorities([1], [1.0])
@@ -342,7 +342,7 @@ def test_clear():
 
 
 def stacks(count, lanes, seed=0, noise=False):
-    """Steps of `lanes` environments: stacks of four frames, with episodes of random length."""
+    """Yields steps of `lanes` environments: stacks of four frames, in episodes of random length."""
     rng = np.random.default_rng(seed)
     background = rng.integers(0, 200, (84, 84), dtype=np.uint8)
 
@@ -400,7 +400,9 @@ def test_observations_that_are_not_stacked_are_shared_too():
 
 @pytest.mark.parametrize("noise", [False, True])
 def test_memory_of_atari_stacks(noise):
-    """An eighth of a plain ring, where frames have anything in common; nearly, if they are noise."""
+    """The buffer takes an eighth of the memory of a plain ring, or slightly more if frames are
+    noise.
+    """
     count, shape = 8000, ((4, 84, 84), np.uint8)
     buffer = ReplayBuffer(count, {"obs": shape, "next_obs": shape, "action": ((), np.int64),
                                   "reward": ((), np.float32), "done": ((), np.bool_)}, seed=1,
@@ -414,7 +416,7 @@ def test_memory_of_atari_stacks(noise):
 
 
 def expect_same(a, b):
-    """Both give the same from here on."""
+    """Checks that both buffers give the same samples from now on."""
     assert len(a) == len(b) and a.added == b.added and b._check()
     for _ in range(2):
         x, y = a.sample(70), b.sample(70)
@@ -572,7 +574,7 @@ def test_the_gil_is_let_go_while_rows_are_copied():
     out = buffer.sample(20)
     end = time.monotonic() + LIMIT_S
 
-    with Witness() as witness:  # it would never run, if sample() kept the GIL
+    with Witness() as witness:  # runs only if sample() releases the GIL
         while not witness.has_run and time.monotonic() < end:
             buffer.sample(20, out=out)
         has_run = witness.has_run

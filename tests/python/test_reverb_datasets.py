@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TimestepDataset, TrajectoryDataset, PatternDataset and TFClient with NumPy alone."""
+"""TimestepDataset, TrajectoryDataset, PatternDataset and TFClient without TensorFlow."""
 
 import itertools
 import numpy as np
@@ -55,7 +55,7 @@ def fill(client, table, count, length=1, first=0):
 
 
 def fill_rows(client, count):
-    """Items with a column of two rows, and one without rows."""
+    """Inserts items with a column of two rows, and a squeezed column."""
     with client.trajectory_writer(2) as writer:
         for i in range(count + 1):
             writer.append({"a": np.full(3, i, np.float32), "b": np.int64(i)})

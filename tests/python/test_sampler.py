@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""reprise._core.Sampler: samples, batches, batches made ahead."""
+"""reprise._core.Sampler: samples, batches, prefetched batches."""
 
 import gc
 import os
@@ -18,7 +18,7 @@ QUEUE = dict(sampler="fifo", remover="fifo", max_times_sampled=1)
 
 
 class World:
-    """A store with tables, and a client of it over some transport."""
+    """A store with tables, and a client of it over one transport."""
 
     def __init__(self, transport, tmp_path, **tables):
         self.store = _core.Store(seed=7)
@@ -36,7 +36,7 @@ class World:
             self.client = _core.Client(address)
 
     def insert(self, table, *steps, priority=1.0, length=1):
-        """One item for each `length` steps."""
+        """Inserts one item for each `length` steps."""
         writer = _core.StepWriter(self.client, length, chunk_length=length)
         keys = []
         for i, step in enumerate(steps, 1):
@@ -70,14 +70,14 @@ def local(tmp_path):
 
 
 def bounded(tmp_path, **options):
-    """A world whose client has limits of its own."""
+    """Returns a world whose client has these limits."""
     world = World("unix", tmp_path, t=QUEUE)
     world.client = _core.Client(f"unix:{tmp_path}/s", **options)
     return world
 
 
 def test_an_item_over_the_limit_is_not_decoded(tmp_path):
-    """The text has the size, the limit, and the name of the option."""
+    """The text of the error has the size, the limit, and the name of the option."""
     world = bounded(tmp_path, item_bytes=999)
     for size in (999, 1000):
         world.insert("t", np.zeros(size, np.uint8))
@@ -579,7 +579,7 @@ def test_it_can_be_dropped_at_any_moment(make):
 
 
 def waiting_call(sampler, how):
-    """A call that waits for two samples."""
+    """Returns a function that waits for two samples."""
     if how == "take":
         sampler.start(2)
     limit_ms = LIMIT_S * 1000
@@ -600,7 +600,7 @@ def test_ctrl_c_ends_a_wait(make, how):
 
 @pytest.mark.parametrize("how", ["next", "batch", "take"])
 def test_a_blocked_sampler_leaves_the_gil_to_others(make, how):
-    """The call can end only because this thread runs while it waits."""
+    """The call can end only if this thread runs while the call waits."""
     world = make()
     call = Call(waiting_call(world.sampler(), how))
 
@@ -612,7 +612,7 @@ def test_a_blocked_sampler_leaves_the_gil_to_others(make, how):
 
 
 def test_batches_are_made_beside_a_thread_that_keeps_the_gil(local):
-    """take(0) does not release the GIL; still there is a batch at some time."""
+    """take(0) does not release the GIL; still a batch is made in the background."""
     world = local(t={})
     world.insert("t", *(step(i, 1000) for i in range(64)))
     sampler = world.sampler(max_in_flight=200)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Selectors: names, texts, values, and the way to a message and back."""
+"""Selectors: names, texts, values, and conversion to and from messages."""
 
 import copy
 import pickle

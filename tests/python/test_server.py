@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Servers: in this process, in a child, and one that runs already."""
+"""Servers: in this process, in a child process, and one that is already running."""
 
 import gc
 import hashlib
@@ -37,7 +37,7 @@ def table(name="t", **overrides):
 
 
 def connect(server):
-    """A client over the network, whatever the server's place."""
+    """Returns a client over the network, wherever the server runs."""
     return _core.Client(server.address)
 
 
@@ -74,7 +74,7 @@ def refuses(port):
 
 @pytest.fixture(scope="module")
 def elsewhere():
-    """A server that runs already."""
+    """A server that is already running."""
     with reprise.Server([table("theirs")], where="child") as server:
         yield server
 
@@ -88,7 +88,7 @@ def where(request):
 
 @pytest.fixture
 def name(request):
-    """A name that no other test has: the server elsewhere is shared."""
+    """A name of a table that no other test has, since the tests share the running server."""
     return re.sub(r"\W", "_", request.node.name)
 
 

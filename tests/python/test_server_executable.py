@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables from the messages of a server's configuration."""
+"""Tables that are made from the messages of a server's configuration."""
 
 import signal
 import subprocess

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Specs, what they are made from, and signatures as servers keep them."""
+"""Specs, conversion from other libraries, and signatures that servers return."""
 
 import collections
 import enum
@@ -73,11 +73,11 @@ def test_compatibility(value, fits):
     assert TensorSpec((None, 3), "float32").is_compatible_with(value) is fits
 
 
-# Stand-ins for other libraries' classes: shaped as those are, so that none has to be installed.
-# The tests below them use the real ones where they are.
+# Fakes of classes of other libraries, so that these need not be installed. Later tests use the real
+# libraries if they are installed.
 
 class Shape:
-    """tf.TensorShape."""
+    """A fake of tf.TensorShape."""
 
     def __init__(self, dims):
         self.dims = dims

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The extension's own Store and Server: what the Python side is made of."""
+"""Store and Server of the C extension, on which the Python package is built."""
 
 import gc
 import os
@@ -295,7 +295,7 @@ class TestServer:
         pid = os.fork()
         if pid == 0:
             ok = not server.running
-            server.stop()  # must not wait for threads that are not there
+            server.stop()  # must not wait for threads that do not exist here
             os._exit(7 if ok else 1)
         assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7
         assert server.running

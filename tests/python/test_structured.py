@@ -48,7 +48,7 @@ def size(client, name="t"):
 
 
 def drain(client, name="t"):
-    """All items, oldest first, as lists."""
+    """Returns all items, oldest first, as lists."""
     count = size(client, name)
     return [
         [column.tolist() for column in sample.data]
@@ -91,7 +91,7 @@ def test_a_config_has_the_fields_of_reverbs():
     assert made.table == "t"
     assert made.priority.constant_fn.value == 1.0
     assert made.conditions[0].ge == 1
-    # what dm-reverb 0.14 writes for the same
+    # the bytes that dm-reverb 0.14 writes for the same config
     assert made.SerializeToString() == (
         b"\n\x0b\x10\xfe\xff\xff\xff\xff\xff\xff\xff\xff\x01\n\r\x08\x02\x18\xff\xff\xff\xff"
         b"\xff\xff\xff\xff\xff\x01\x12\x15\xaa\x03\x12\n\x07\n\x01x\x12\x02\n\x00\n\x07\n\x01y"
@@ -102,7 +102,7 @@ def test_a_config_has_the_fields_of_reverbs():
 def test_a_config_of_named_tuples_in_bytes():
     spec = {"a": None, "b": None}
     made = config(lambda r: Pair(r["a"][-3:], [r["b"][-1], (r["b"][-2],)]), step=spec)
-    # what dm-reverb 0.14 writes, but for the name of the class, of its fields and of the table
+    # the bytes that dm-reverb 0.14 writes, except for the names of the class, fields and table
     assert b"\x12\x10\x9a\x03\r\n\x02\n\x00\n\x07\xa2\x03\x04\n\x02\n\x00" in (
         made.SerializeToString()
     )
@@ -300,7 +300,7 @@ def test_patterns(client, transform, want):
         ([structured.Condition.is_end_episode()], [5]),
         ([structured.Condition.data(STEP)["a"] == 3], [3]),
         ([structured.Condition.data(STEP)["a"] >= 3], [3, 4, 5]),
-        ([structured.Condition.data(STEP)["b"]["c"] == 3], []),  # no integer
+        ([structured.Condition.data(STEP)["b"]["c"] == 3], []),  # not an integer
         (
             [structured.Condition.step_index() >= 2, structured.Condition.step_index() < 4],
             [2, 3],
@@ -407,7 +407,7 @@ def test_errors_of_append(client):
         writer.append({"a": 1})
     with pytest.raises(TypeError, match="leaf 'b/d'"):
         writer.append({"a": 1, "b": {"c": 1, "d": object()}})
-    writer.append([1, 1, np.ones(2)])  # as many leaves: another nest is fine
+    writer.append([1, 1, np.ones(2)])  # another nest with as many leaves is accepted
     writer.flush()
     assert size(client) == 2
 
@@ -526,7 +526,7 @@ def batch_writer(client):
 
 
 def append_three(writer):
-    """Steps of three items: two more than their table takes."""
+    """Appends steps for three items, two more than their table takes."""
     for i in range(3):
         if isinstance(writer, structured.BatchWriter):
             writer.append_batch({"a": np.full(1, i)})

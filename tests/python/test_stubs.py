@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The stubs of the extension say what is in it: every name, and every signature that it tells."""
+"""The stubs of the extension match it: every name, and every signature that it reports."""
 
 import ast
 import inspect
@@ -18,7 +18,7 @@ ASSIGNED = {t.id for n in STUBS.body if isinstance(n, ast.Assign) for t in n.tar
 
 
 def members(node):
-    """What a class of the stubs has: its methods, properties and attributes, by name."""
+    """Returns the methods, properties and attributes of a class of the stubs, by name."""
     found = {n.name: n for n in node.body if isinstance(n, ast.FunctionDef)}
     found.update({n.target.id: n for n in node.body if isinstance(n, ast.AnnAssign)})
     return found
@@ -29,7 +29,7 @@ def public(names):
 
 
 def of_stub(node, bound):
-    """(name, kind, has a default) of each parameter, without self or cls."""
+    """Returns (name, kind, has a default) of each parameter, without self or cls."""
     a = node.args
     positional = a.posonlyargs + a.args
     without = len(positional) - len(a.defaults)
@@ -52,7 +52,7 @@ KINDS = {inspect.Parameter.POSITIONAL_ONLY: "positional only",
 
 
 def of_object(obj):
-    """The same of what the extension says of itself; None if it says nothing."""
+    """Returns the same for an object of the extension; None if it has no text signature."""
     if getattr(obj, "__text_signature__", None) is None:
         return None
     parameters = list(inspect.signature(obj).parameters.values())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables before a server has them: arguments, what they say, copies with changes."""
+"""Tables without a server: arguments, information, and copies with changes."""
 
 import collections
 import sys

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What becomes of arrays on their way into a table and out of it: _core.as_sampled()."""
+"""How arrays are converted when they are written and sampled: _core.as_sampled()."""
 
 import array
 import subprocess

@@ -164,7 +164,7 @@ def test_unknown_dimensions(client):
 
 
 def test_items_whose_shapes_differ(client):
-    """Both those that are stacked and those that are cut out, in their order."""
+    """Items that are stacked and items that are sliced, in order."""
     lengths = [2, 2, 2, 3, 1, 4, 4, 4, 4, 1, 2, 2]
     with client.trajectory_writer(4) as writer:
         for i in range(4):
@@ -232,7 +232,7 @@ def test_it_can_be_iterated_again(client):
 
 
 def test_made_while_tensorflow_traces(client):
-    """As Acme makes its datasets."""
+    """Acme makes its datasets in this way."""
     fill(client, "uniform", 10)
 
     def make(_):
@@ -312,7 +312,7 @@ def test_unknown_table(client):
 
 
 def test_a_busy_thread_beside_a_blocked_dataset(client):
-    """The sample can come only because this thread runs while the dataset waits."""
+    """The sample can arrive only if this thread runs while the dataset waits."""
     call = Call(lambda: list(trajectories(client, max_samples=1)))
     wait_until(lambda: client.why("queue"))
     assert not call.is_over

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Dataset.torch(): batches as tensors, by themselves and in a DataLoader."""
+"""Dataset.torch(): batches as tensors, without and with a DataLoader."""
 
 import numpy as np
 import pytest
@@ -51,7 +51,7 @@ def test_tensors(client):
     assert isinstance(batch, reprise.dataset.Batch)
     assert batch["obs"].dtype == torch.float32 and batch["obs"].shape == (4, 1, 3)
     assert isinstance(batch.weights, torch.Tensor) and isinstance(batch.keys, np.ndarray)
-    batch["obs"].add_(1)  # it is ours to write to
+    batch["obs"].add_(1)  # the tensor is writable
 
 
 def test_tensors_share_the_memory_of_the_arrays(client):
@@ -64,7 +64,7 @@ def test_tensors_share_the_memory_of_the_arrays(client):
 
 
 def test_memory_of_torch(client):
-    """Batches stacked right into tensors."""
+    """Batches are stacked directly into tensors."""
     fill(client, 8)
     sets = [[torch.zeros(2, 1, dtype=torch.int64), torch.zeros(2, 1, 3)] for _ in range(2)]
     memory = [[tensor.numpy() for tensor in tensors] for tensors in sets]
@@ -108,7 +108,7 @@ def test_pinned(client, device):
 
 @pytest.mark.parametrize("device", [None, "cpu"])
 def test_the_way_of_pinned_memory(client, monkeypatch, device):
-    """The same with memory that is not pinned, where there is no CUDA device."""
+    """The same without a CUDA device, with memory that is not pinned."""
     from reprise import torch_dataset
 
     monkeypatch.setattr(torch_dataset, "_pin", lambda array: torch.from_numpy(array.copy()))

@@ -24,7 +24,7 @@ from reprise.trajectory_writer import TrajectoryColumn, TrajectoryWriter
 def test_a_flush_that_waits_lets_other_threads_in(place):
     with blocked(place) as writer:
         flush = Call(writer.flush, timeout_ms=WAIT_MS)
-        for i in range(100):  # all of them before the flush can end
+        for i in range(100):  # all of these run before the flush can end
             writer.append({"a": i})
             assert writer.history["a"][-1].numpy() == i
         assert not flush.is_over
@@ -71,7 +71,7 @@ def test_a_large_append_releases_the_gil(local):
     writer.append([large])
     end = time.monotonic() + LIMIT_S
 
-    with Witness() as witness:  # it would never run, if the append kept the GIL
+    with Witness() as witness:  # runs only if the append releases the GIL
         while not witness.has_run and time.monotonic() < end:
             writer.append([large])
         has_run = witness.has_run
@@ -170,7 +170,7 @@ def test_writers_and_their_parts_are_not_pickled(writer, take):
 
 
 def count_of(function, times=60):
-    """How many blocks of memory more there are after that many calls."""
+    """Returns how many blocks of memory are added by that many calls."""
     for _ in range(20):
         function()
     gc.collect()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a trajectory writer writes is read back: slices, values, codecs."""
+"""Reads back what a trajectory writer writes: slices, values, codecs."""
 
 import numpy as np
 import pytest

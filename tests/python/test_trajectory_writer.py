@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The trajectory writer: steps, items, timeouts, episodes, its end."""
+"""The trajectory writer: steps, items, timeouts, episodes, close."""
 
 import gc
 import logging
@@ -511,7 +511,7 @@ ENDS = [KeyError, errors.DeadlineExceededError, errors.StatusError, KeyboardInte
 
 @pytest.mark.parametrize("error", ENDS)
 def test_an_exception_ends_the_context_without_waiting(place, error, caplog):
-    """Whatever ends the block: to wait for a table that is full would be to wait for ever."""
+    """Whatever exception ends the block, the writer does not wait: the table is full for ever."""
     with pytest.raises(error), caplog.at_level(logging.WARNING, logger="reprise"):
         with blocked(place) as blocked_writer, blocked_writer as writer:
             writer.flush(block_until_num_items=2)
@@ -546,7 +546,8 @@ def test_one_dropped_item_is_said_in_the_singular(place, caplog):
 
 @pytest.mark.parametrize("where", ["body", "end"])
 def test_ctrl_c_ends_a_context_that_waits(place, where, caplog):
-    """In a flush of the block, or in that at its end: either way nothing is waited for again."""
+    """Ctrl-C in a flush of the block, or in the flush at its end: after that, the writer does not
+    wait again."""
     seen = []
 
     def use():

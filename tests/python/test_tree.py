@@ -14,11 +14,11 @@ Ordered = collections.OrderedDict
 
 
 class Row(tuple):
-    """A tuple that is no named tuple."""
+    """A tuple that is not a named tuple."""
 
 
 class Shelf(collections.abc.Mapping):
-    """A mapping that is no dict; its values are made anew whenever they are asked for."""
+    """A mapping that is not a dict. It makes a new value whenever one is read."""
 
     def __init__(self, parts=()):
         self.parts = dict(parts)
@@ -236,7 +236,7 @@ def test_errors_of_others_come_through():
 
 
 def test_a_nest_may_change_while_it_is_taken_apart():
-    """Leaves are held, not borrowed: a key that empties the dict on the way does no harm."""
+    """Leaves are referenced, not borrowed: a key that clears the dict meanwhile does no harm."""
 
     class Thief(str):
         victim = None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""reprise.Writer: Reverb's first writer."""
+"""reprise.Writer, Reverb's older writer."""
 
 import gc
 import logging
@@ -55,7 +55,7 @@ def test_items_of_the_latest_steps(client):
     assert size(client) == 3
     assert len(set(keys)) == 3
 
-    # a table of fifo gives the oldest again and again
+    # a fifo table gives the oldest item every time
     for key, first in zip(keys, (0, 1, 2)):
         (sample,) = client.sample("t", emit_timesteps=False)
         assert (sample.info.key, sample.info.priority) == (key, first + 2.0)
@@ -167,7 +167,7 @@ def test_what_is_no_sequence(client, sequence, text):
     writer = client.writer(3)
     with pytest.raises(ValueError, match=text):
         writer.append_sequence(sequence)
-    writer.append_sequence([np.zeros((0, 2))])  # nothing is fine
+    writer.append_sequence([np.zeros((0, 2))])  # an empty sequence is accepted
     writer.append_sequence([np.zeros((2, 2))])
     writer.close()
 
@@ -278,7 +278,7 @@ def test_a_writer_that_is_dropped_warns_and_sends(client, caplog):
 
 
 def fill_too_far(writer):
-    """Two items more than their table takes."""
+    """Creates two items more than their table takes."""
     for i in range(4):
         writer.append(i)
         writer.create_item("q", 1, 1.0)

@@ -41,7 +41,7 @@ class Place:
         return TrajectoryWriter(self.client, refs, **options)
 
     def read(self, count=1, table="t"):
-        """The columns of the next items."""
+        """Returns the columns of the next items."""
         sampler = _core.Sampler(self.client, table, max_samples=count)
         found = []
         while len(found) < count:
@@ -81,7 +81,7 @@ def fill(writer, count, start=0):
 
 @contextlib.contextmanager
 def blocked(place):
-    """A writer with two items too many for their table."""
+    """Returns a writer with two items more than their table takes."""
     writer = place.writer(refs=1)
     for i in range(4):
         writer.append({"a": i})
@@ -93,5 +93,5 @@ def blocked(place):
 
 
 def waits(place):
-    """Whether an insert waits at the table of blocked()."""
+    """Returns whether an insert waits at the table of blocked()."""
     return place.store.table_info("small")["waiting_inserts"] > 0

@@ -75,10 +75,9 @@ BUILDS = {
         # What has several threads. asan and the release build run the errors that are injected at
         # each call, one by one.
         "short": {
-            "programs": ["property", "transport", "unit_client", "unit_disk", "unit_durable",
-                         "unit_net", "unit_server", "unit_table", "unit_util"],
-            "of": {"property": {"property_cut_threads", "property_drop", "property_threads",
-                                "property_transports"},
+            "programs": ["property", "unit_client", "unit_disk", "unit_durable", "unit_net",
+                         "unit_server", "unit_table", "unit_util"],
+            "of": {"property": {"property_cut_threads", "property_drop", "property_threads"},
                    "unit_disk": {"unit_journal", "unit_sim_files"},
                    "unit_table": {"unit_blocking", "unit_events", "unit_extension_statistics"},
                    "unit_util": {"unit_mem_pool", "unit_mutex", "unit_shared_arena"}},

@@ -60,6 +60,11 @@ static bool are_blocked(rp_test_live *live)
     return rp_test_live_info(live, "turns").waiting_inserts == RP_TEST_FILLERS - 1;
 }
 
+size_t rp_test_fills(void)
+{
+    return rp_test_part(3, 2);
+}
+
 void rp_test_fill_with_messages(rp_test_live *live, rp_test_client **writers,
                                 rp_test_stream **calls, size_t item_bytes)
 {
@@ -81,8 +86,8 @@ void rp_test_fill_with_messages(rp_test_live *live, rp_test_client **writers,
         rp_test_step_all(writers, RP_TEST_FILLERS);
     }
     assert_true(are_blocked(live));
-    for (int i = 1; i < RP_TEST_FILLS; i++)
-        send_items(calls, (uint64_t)(i * RP_TEST_FILLERS + 1), item_bytes);
+    for (size_t i = 1; i < rp_test_fills(); i++)
+        send_items(calls, i * RP_TEST_FILLERS + 1, item_bytes);
     for (int i = 0; i < RP_TEST_STEPS && rp_test_queued(live) < RP_TEST_FULL_SIDE; i++) {
         (void)rp_test_client_step(writers[0], 1);
         rp_test_step_all(writers, RP_TEST_FILLERS);

@@ -11,7 +11,6 @@ enum {
     /* The bytes of a side from which on a connection gets only its share. */
     RP_TEST_FULL_SIDE = RP_TEST_QUEUE_BYTES / 2 - RP_TEST_QUEUE_BYTES / 8,
     RP_TEST_FILLERS = 8, /* connections that fill the side of messages */
-    RP_TEST_FILLS = 3,   /* messages that each of them sends */
     /* Steps of a client, a millisecond or more each, after which a test considers the server
      * hung. */
     RP_TEST_STEPS = 120000,
@@ -28,6 +27,11 @@ uint64_t rp_test_refused(const rp_test_live *live, rp_refusal why);
 void rp_test_step_all(rp_test_client **clients, int count);
 void rp_test_free_all(rp_test_client **clients, int count);
 
+/* Returns how many messages each filler sends: one that waits for the table, and others after
+ * it.
+ */
+size_t rp_test_fills(void);
+
 /* Connects RP_TEST_FILLERS writers. Their inserts wait for the table "turns", which takes one
  * item at a time, and their further messages fill the side of messages. */
 void rp_test_fill_with_messages(rp_test_live *live, rp_test_client **writers,
@@ -36,7 +40,7 @@ void rp_test_fill_with_messages(rp_test_live *live, rp_test_client **writers,
  * `window` bytes of them. */
 rp_test_client *rp_test_connect_reader(rp_test_live *live, rp_test_stream **call,
                                        uint32_t window);
-/* Connects `count` such readers, until the responses fill their side. */
+/* Connects `count` such readers, and waits until `bytes` bytes of responses are queued. */
 void rp_test_fill_with_answers(rp_test_live *live, rp_test_client **readers,
                                rp_test_stream **calls, int count, uint32_t window,
                                uint64_t bytes);

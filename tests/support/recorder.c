@@ -5,16 +5,28 @@
 #include "util/error.h"
 
 static rp_status on_prepare(rp_table_log *log, rp_trajectory *const *trajectories, size_t count,
-                            rp_error *err)
+                            uint64_t *claimed, rp_error *err)
 {
     rp_test_recorder *r = (rp_test_recorder *)log;
 
     (void)trajectories;
     rp_mutex_lock(&r->mu);
     r->prepared += count > 0;
+    *claimed = r->prepare_status == RP_OK ? count : 0;
+    r->claimed += *claimed;
     rp_mutex_unlock(&r->mu);
     if (r->prepare_status == RP_OK) return RP_OK;
     return rp_fail(err, r->prepare_status, "the journal has no memory");
+}
+
+static void on_unclaim(rp_table_log *log, uint64_t claimed)
+{
+    rp_test_recorder *r = (rp_test_recorder *)log;
+
+    rp_mutex_lock(&r->mu);
+    assert_true(claimed <= r->claimed);
+    r->claimed -= claimed;
+    rp_mutex_unlock(&r->mu);
 }
 
 static void *copy(const void *data, size_t count, size_t size)
@@ -95,6 +107,7 @@ void rp_test_recorder_init(rp_test_recorder *r, rp_trajectory *const *pool, size
 {
     memset(r, 0, sizeof *r);
     r->log = (rp_table_log){.prepare = on_prepare,
+                            .unclaim = on_unclaim,
                             .changed = on_changed,
                             .created = on_table,
                             .dropped = on_table,
@@ -107,6 +120,7 @@ void rp_test_recorder_init(rp_test_recorder *r, rp_trajectory *const *pool, size
 
 void rp_test_recorder_deinit(rp_test_recorder *r)
 {
+    assert_int_equal(r->claimed, 0); /* every claim has ended */
     for (size_t i = 0; i < r->count; i++) {
         free((void *)r->told[i].change.inserted);
         free((void *)r->told[i].change.updates);

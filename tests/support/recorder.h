@@ -22,6 +22,7 @@ typedef struct rp_test_recorder {
     rp_test_told *told;
     size_t count, capacity;
     size_t prepared;                       /* calls of prepare */
+    uint64_t claimed;                      /* items that were prepared, until unclaimed */
     size_t waits;                          /* calls of wait */
     uint64_t waited;                       /* the number of the last wait */
     rp_status prepare_status, wait_status; /* what prepare and wait return */

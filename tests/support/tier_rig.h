@@ -73,7 +73,11 @@ static inline void rp_tier_rig_fill(uint64_t key, uint8_t *data, size_t size)
     rp_rng rng;
 
     rp_rng_init(&rng, key);
-    for (size_t i = 0; i < size; i++) data[i] = (uint8_t)(rp_rng_next(&rng) >> 56);
+    for (size_t i = 0; i < size; i += sizeof(uint64_t)) {
+        uint64_t word = rp_rng_next(&rng);
+
+        memcpy(data + i, &word, size - i < sizeof word ? size - i : sizeof word);
+    }
 }
 
 /* Makes a chunk of two rows of `row` bytes. Returns owned. */

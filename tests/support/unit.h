@@ -57,6 +57,23 @@ static inline size_t rp_test_step(size_t step, size_t wider)
     return rp_test_scale() < 0.5 ? wider : step;
 }
 
+/* How many of something a test does: `full` in a plain build, and where everything is slower a
+ * part of that by the scale, at least the `least` that shows what the test is about. */
+static inline size_t rp_test_part(size_t full, size_t least)
+{
+    double part = (double)full * rp_test_scale();
+
+    if (part >= (double)full) return full;
+    return part > (double)least ? (size_t)part : least;
+}
+
+/* True for one in `n` of many cases in the short runs of the sanitizers, which are slowest; for
+ * all of them elsewhere. */
+static inline bool rp_test_chosen(size_t number, size_t n)
+{
+    return rp_test_scale() >= 0.1 || number % n == 0;
+}
+
 /* Defines the function that runs the tests of one file: tests/unit/table/test_alter.c has
  * RP_TESTS(alter). The tests of a module are one program, and suite.c calls the file that its
  * argument names. */
@@ -71,6 +88,15 @@ static inline rp_table *rp_test_table(rp_store *store, const char *name)
 
     rp_table_unref(table); /* the store has another reference */
     return table;
+}
+
+/* True if all bytes have this value. A call of the library, which the sanitizers look at as a
+ * whole. */
+static inline bool rp_test_is_all(const void *data, uint8_t value, size_t size)
+{
+    const uint8_t *bytes = data;
+
+    return size == 0 || (bytes[0] == value && memcmp(bytes, bytes + 1, size - 1) == 0);
 }
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))

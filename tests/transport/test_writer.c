@@ -255,9 +255,9 @@ static void items_of_many_megabytes(rp_test_transport *t)
     rp_sample out[2];
 
     assert_non_null(rows);
-    for (size_t i = 0; i < (size_t)ROWS * BYTES; i++) {
-        state = state * 6364136223846793005u + 1442695040888963407u;
-        rows[i] = (uint8_t)(state >> 56);
+    for (size_t i = 0; i < (size_t)ROWS * BYTES; i += sizeof state) {
+        state = (state ^ state >> 32) * 6364136223846793005u + 1442695040888963407u;
+        memcpy(rows + i, &state, sizeof state);
     }
     for (size_t i = 0; i < ROWS; i++) {
         rp_value value = {

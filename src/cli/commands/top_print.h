@@ -10,7 +10,7 @@ typedef struct rp_top_look {
     int64_t at_ns; /* monotonic */
     rp_tables_view view;
     const rp_client_waiting *waiting;
-    size_t waiting_count, waiting_total;
+    size_t waiting_count, waiting_total; /* entries of `waiting`; calls that wait in all */
 } rp_top_look;
 
 typedef struct rp_top_screen {
@@ -21,8 +21,8 @@ typedef struct rp_top_screen {
 } rp_top_screen;
 
 /* Writes a screen of exactly `height` lines of at most `width` columns; if height is 0, as many
- * lines as needed, not cut. Rates are computed from the snapshot `before`; NULL: there are none
- * yet. */
+ * lines as needed, not cut. Rates are computed from the difference to the snapshot `before`; if
+ * `before` is NULL, they are 0. */
 void rp_top_print(rp_text_buffer *out, const rp_top_screen *screen, const rp_top_look *now,
                   const rp_top_look *before);
 

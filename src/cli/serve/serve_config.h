@@ -60,14 +60,14 @@ typedef struct rp_storage_settings {
     int mode;              /* rp_durability */
     int64_t sync_ms;       /* the interval of RP_DURABLE_INTERVAL */
     int64_t checkpoint_ms; /* 0: on demand only */
-    int64_t keep;
-    uint64_t max_memory; /* of chunks; 0: no limit */
+    int64_t keep;          /* checkpoints */
+    uint64_t max_memory;   /* of chunks; 0: no limit */
     bool salvage, accept_changes, no_final_checkpoint;
 } rp_storage_settings;
 
 typedef struct rp_config {
     rp_arena arena;  /* pointers below point into it, or to argv */
-    uint64_t memory; /* bytes that are 100 % */
+    uint64_t memory; /* bytes that 100 % stands for */
     bool from_flags; /* rp_config_set() is called for a flag, not for the file */
 
     const char *file; /* NULL: none */

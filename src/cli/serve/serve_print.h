@@ -7,8 +7,8 @@
 
 #include "cli/serve/serve_config.h"
 
-/* Prints a finished configuration as YAML; parsing it gives the same configuration. Comments
- * explain when inserts and samples of a table wait. */
+/* Prints a finished configuration as YAML; parsing it gives the same configuration. Comments in
+ * the YAML explain when inserts and samples of a table wait. */
 void rp_config_print(FILE *out, const rp_config *config);
 
 /* Returns true if the two differ in a setting that needs a restart: tables, addresses, paths,

@@ -58,7 +58,7 @@ rp_table_key rp_table_key_find(const char *name);
 void rp_table_settings_init(rp_table_settings *table, const char *name, const char *title,
                             const rp_place *place);
 
-/* Sets one key; `memory` is the size that is 100 %. RP_INVALID. */
+/* Sets one key; `memory` is the size that 100 % stands for. RP_INVALID. */
 RP_NODISCARD rp_status rp_table_settings_set(rp_table_settings *table, rp_table_key key,
                                              const rp_setting *value, uint64_t memory,
                                              rp_problem *problem);

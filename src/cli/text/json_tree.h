@@ -24,7 +24,7 @@ typedef enum rp_json_kind {
 typedef struct rp_json {
     struct rp_json *next;  /* the next value in the same array or object */
     struct rp_json *child; /* the first value of an array or object */
-    const char *key;       /* in an object; terminated, may contain other zeros */
+    const char *key;       /* in an object; ends with a zero, but may contain zeros */
     union {
         int64_t integer;
         uint64_t number_unsigned;

@@ -17,7 +17,7 @@ typedef struct rp_problem {
 } rp_problem;
 
 /* Writes "file:line:column: " (if `place` is in a file; it may be NULL) and the sentence, made
- * printable (reprise/printable.h). Returns RP_INVALID, so that a failure is one line. */
+ * printable (reprise/printable.h). Returns RP_INVALID, for the caller to return. */
 rp_status rp_problem_set(rp_problem *problem, const rp_place *place, const char *format, ...)
     RP_PRINTF(3, 4);
 

@@ -2,10 +2,11 @@
 /* A channel keeps a connection to one server and runs calls on it. It connects when a call
  * needs the connection and reconnects after the connection breaks.
  *
- * Every function runs on the loop thread of the client (or on a guest of the loop, net/loop.h)
- * unless its comment says otherwise. A call waits until there is a connection; without a
- * deadline it waits for ever. When a call ends, on_end is called, and the caller may begin the
- * call again. The channel retries to connect, but never retries a call that has begun. */
+ * Every function runs on the loop thread of the client (or on a guest of the loop, which is a
+ * thread that has entered it: net/loop.h) unless its comment says otherwise. A call waits until
+ * there is a connection; without a deadline it waits for ever. When a call ends, on_end is
+ * called, and the caller may begin the call again. The channel retries to connect, but never
+ * retries a call that has begun. */
 #ifndef RP_CLIENT_CHANNEL_CHANNEL_H
 #define RP_CLIENT_CHANNEL_CHANNEL_H
 
@@ -26,7 +27,8 @@ typedef struct rp_channel_options {
     rp_tls *tls;               /* NULL: plain. The channel takes a reference */
     const char *server_name;   /* expected in the server's certificate */
     const char *authorization; /* value of the header, or NULL */
-    /* Times in nanoseconds. 0: the default of client.h; for the two of pings, 30 s and 20 s. */
+    /* Times in nanoseconds. 0: the default of client.h; 30 s for ping_ns, 20 s for
+     * ping_timeout_ns. */
     int64_t connect_timeout_ns, retry_min_ns, retry_max_ns;
     int64_t ping_ns;         /* while calls are open, a peer silent for so long gets a ping */
     int64_t ping_timeout_ns; /* without a response for so long, the connection is closed */
@@ -53,8 +55,9 @@ bool rp_channel_is_given_up(const rp_channel *channel);
 typedef struct rp_channel_call_class {
     void (*on_begin)(rp_channel_call *call); /* connected: messages can be sent now */
     void (*on_message)(rp_channel_call *call, const uint8_t *data, size_t size,
-                       rp_block *block);    /* as in wire/h2/h2.h */
-    void (*on_room)(rp_channel_call *call); /* may be NULL */
+                       rp_block *block); /* as in wire/h2/h2.h */
+    /* Messages were written, and few queued bytes are left: send more. May be NULL. */
+    void (*on_room)(rp_channel_call *call);
     /* The call has ended. RP_UNAVAILABLE: there was no connection, or it broke. `text` is valid
      * during the callback. */
     void (*on_end)(rp_channel_call *call, rp_status status, const char *text);
@@ -73,7 +76,7 @@ struct rp_channel_call {
     rp_channel_call *prev, *next;
     rp_timer timer;
     uint64_t attempt; /* number of the attempt to connect that the call waits for */
-    bool starved;     /* there was no memory for its timer */
+    bool starved;     /* there was no memory for its timer: ends with RP_NO_RESOURCE */
 };
 
 /* Begins a call, or queues it until there is a connection. No callback runs before it returns.

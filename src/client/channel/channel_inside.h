@@ -8,12 +8,13 @@
  *
  *   handshake (TLS) -> greeting -> up -> over
  *
- * All functions run on the loop thread.
+ * In the state greeting it waits for the server's first HTTP/2 settings. All functions run on
+ * the loop thread.
  *
  * Invariants, between two callbacks of the loop:
- *   C1  `current` is set only in two states of the channel: in RP_CHANNEL_GREETING it is in the
- *       state HANDSHAKE or GREETING, in RP_CHANNEL_UP in the state UP or OVER. It is not among
- *       `leaving`;
+ *   C1  `current` is set exactly if the channel's state is RP_CHANNEL_GREETING (then the state
+ *       of `current` is HANDSHAKE or GREETING) or RP_CHANNEL_UP (then it is UP or OVER). It is
+ *       not among `leaving`;
  *   C2  a call of the channel is in exactly one list: `waiting` if its peer is NULL, otherwise
  *       the calls of its peer;
  *   C3  both lists are doubly linked, and last_waiting is the last of `waiting`;
@@ -69,7 +70,7 @@ struct rp_channel {
     rp_loop *loop;
     rp_channel_options options; /* with copies of the strings */
     rp_address address;
-    char *strings; /* of the options, and the authority */
+    char *strings; /* copies of the options' strings, and the authority */
     size_t strings_bytes;
     const char *authority;
     rp_message_pool pool;

@@ -3,12 +3,12 @@
  * a copy. The server's side and the protocol are in server/shm/lease.h.
  *
  * A lease is a second connection to the server's Unix socket, and read-only mappings of the
- * files that the server sends over it. A sample holds a range of the server's memory (a hold).
- * When the last chunk of the sample is released, on any thread, the hold is returned to the
- * server; many holds are returned in one message. The lease and its mappings live until the
- * channel no longer uses the lease and all holds are released. So samples stay valid when
- * streams end, connections break or the server ends. If a range is not returned, the server
- * reclaims it only when this process exits.
+ * files whose descriptors the server sends over it. A hold keeps the range of the server's
+ * memory that has the chunks of one sample. When the last of these chunks is released, on any
+ * thread, the hold is returned to the server; many holds are returned in one message. The lease
+ * and its mappings live until the channel no longer uses the lease and all holds are released.
+ * So samples stay valid when streams end, connections break or the server ends. If a hold is
+ * not returned, the server reclaims the range only when this process exits.
  *
  * In the child of a fork, samples of the parent are valid only as long as the parent keeps
  * them.
@@ -23,7 +23,7 @@
 #include "net/loop.h"
 #include "wire/sample_response_read.h"
 
-enum { RP_LEASE_BYTES = 16 };
+enum { RP_LEASE_BYTES = 16 }; /* of the id of a lease */
 
 typedef struct rp_shared_lease rp_shared_lease;
 
@@ -37,9 +37,9 @@ bool rp_shared_lease_is_lost(rp_shared_lease *lease);
 typedef struct rp_shared_call {
     rp_shared_source source; /* for the reader */
     rp_shared_lease *lease;  /* a reference; NULL: not begun */
-    uint64_t number;
-    uint64_t count; /* holds received */
-    void *latest;   /* the last hold */
+    uint64_t number;         /* of the call among those of the lease, from 1 */
+    uint64_t count;          /* holds received */
+    void *latest;            /* the last hold */
 } rp_shared_call;
 
 /* Begins a call. Takes a reference to the lease. */
@@ -78,8 +78,9 @@ typedef struct rp_share {
     uint8_t *greeting;
 } rp_share;
 
-/* Returns a reference to the lease, or NULL if there is none. If a request for one is in
- * progress, sets `*later`: then wait->on_done is called when the request ends. */
+/* Returns a reference to the lease, or NULL if there is none. Starts a request for a lease if
+ * none was requested yet. While a request is in progress, sets `*later`: then wait->on_done is
+ * called when the request ends. */
 rp_shared_lease *rp_share_get(rp_share *share, rp_share_wait *wait, bool *later);
 /* Allows another request after a refusal. Call it when the channel has a new connection. */
 void rp_share_renew(rp_share *share);

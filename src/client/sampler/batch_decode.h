@@ -27,18 +27,18 @@ void rp_stack_pool_unref(rp_stack_pool *pool); /* NULL is fine */
  *                                             the lengths[i] rows are set to zero */
 typedef struct rp_stack_column {
     size_t column;
-    bool strings;
+    bool strings; /* the elements are strings: `dst` gets an rp_string for each */
     uint8_t *dst;
-    size_t item_bytes; /* with offsets: of a mean item, to divide the work */
-    size_t row_bytes;  /* needed with lengths and offsets */
+    size_t item_bytes; /* bytes of an item; with offsets their mean, to divide the work */
+    size_t row_bytes;  /* needed with lengths or offsets */
     const int64_t *lengths;
     const int64_t *offsets;
 } rp_stack_column;
 
 /* Stacks `count` trajectories, which the caller has checked to fit. `all_bytes` is 0, or the
  * size of a larger batch that the caller stacks part by part: then no worker helps with this
- * part. Must not be called in a job of a worker that other jobs wait for. After a failure the
- * contents of the memory are undefined.
+ * part. It waits for the workers that help, so a job for which other jobs wait must not call
+ * it. After a failure the contents of the memory are undefined.
  * RP_INVALID, RP_CORRUPT, RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_stack_run(rp_stack_pool *pool,
                                     const rp_trajectory *const *trajectories, size_t count,

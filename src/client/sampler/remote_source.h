@@ -3,9 +3,10 @@
  *
  * The samples that the sampler wants are requested from the server in requests of up to
  * `request_samples`, at most two of which are outstanding. If the connection breaks, the source
- * requests the samples that have not arrived again; samples that were in transit are lost, as
- * they are in Reverb. If the server cancels a stream, the source tries once more, because
- * servers do that when they stop; the second time it reports the end (on_end). */
+ * makes new requests for the samples that have not arrived; samples that were in transit are
+ * lost, as they are in Reverb. If the server cancels a stream, the source opens another one,
+ * because servers cancel streams when they stop; if that one is cancelled too, the source
+ * reports the end (on_end). */
 #ifndef RP_CLIENT_SAMPLER_REMOTE_SOURCE_H
 #define RP_CLIENT_SAMPLER_REMOTE_SOURCE_H
 

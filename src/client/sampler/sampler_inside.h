@@ -113,7 +113,7 @@ struct rp_sampler {
     size_t schedule_capacity, schedule_first, schedule_count RP_GUARDED_BY(mu);
     rp_lane_pick next_pick RP_GUARDED_BY(mu); /* the next entry, whose lane was full */
     bool has_next_pick RP_GUARDED_BY(mu);
-    int64_t taken RP_GUARDED_BY(mu);
+    int64_t taken RP_GUARDED_BY(mu); /* samples so far, for options.max_samples */
     rp_returned *returned RP_GUARDED_BY(mu);
     rp_sampler_waiter *first, *last RP_GUARDED_BY(mu);
     size_t inside RP_GUARDED_BY(mu);  /* threads that use the sampler: free waits for them */
@@ -130,7 +130,7 @@ struct rp_sampler {
     bool is_weighing RP_GUARDED_BY(mu);
     bool weighed RP_GUARDED_BY(mu); /* a weighing has succeeded */
     int64_t weighed_at_ns RP_GUARDED_BY(mu);
-    size_t picks_since RP_GUARDED_BY(mu);
+    size_t picks_since RP_GUARDED_BY(mu); /* lanes picked since the last weighing began */
     char weigh_text[RP_ERROR_TEXT_BYTES]; /* error of the last weighing; guarded by mu */
 };
 

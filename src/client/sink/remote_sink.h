@@ -6,11 +6,11 @@
  * already inserted such an item, it only sets the priority again. But if the item has left the
  * table since (evicted, or sampled as often as allowed), the server inserts it a second time.
  *
- * If the server ends a stream because of an item, it does not say which. So the sink sends the
- * unconfirmed items again in small messages, one message at a time and ever smaller, until a
- * message with one item ends the stream: that item is rejected. RP_NOT_FOUND rejects all items
- * that wait for the same table. RP_DENIED, RP_UNAUTHENTICATED and RP_UNIMPLEMENTED reject all
- * items.
+ * If the server ends a stream because of an item, it does not say which. So the sink probes: it
+ * sends the unconfirmed items again in small messages, one message at a time and ever smaller,
+ * until a message with one item ends the stream: that item is rejected. RP_NOT_FOUND rejects
+ * all items that wait for the same table. RP_DENIED, RP_UNAUTHENTICATED and RP_UNIMPLEMENTED
+ * reject all items.
  *
  * put() may be called by any thread. */
 #ifndef RP_CLIENT_SINK_REMOTE_SINK_H

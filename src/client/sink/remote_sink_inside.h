@@ -39,8 +39,8 @@ typedef struct rp_remote_sink {
     /* used by the loop thread only */
     rp_channel_call call;
     rp_timer timer;
-    int64_t resume_ns; /* no stream is opened before this time */
-    int64_t pause_ns, began_ns;
+    int64_t resume_ns;          /* no stream is opened before this time */
+    int64_t pause_ns, began_ns; /* backoff after the next failure; when the stream was opened */
     int64_t linger_ns; /* RP_LINGER_NS after the last message or confirmation: until then
                           the loop is near (inbox.h) */
     rp_sent_chunks chunks;
@@ -51,7 +51,9 @@ typedef struct rp_remote_sink {
     rp_wire_insert wire_items[RP_REMOTE_ITEMS]; /* of the message that is being built */
     size_t probe_size, probe_out; /* while probing: items of the next message, and unconfirmed
                                      items of the last one */
-    int64_t probe_due_ns, probe_wait_ns;
+    int64_t probe_due_ns, probe_wait_ns; /* items of the last message count as passed if the
+                                            stream has not ended by probe_due_ns, which is
+                                            probe_wait_ns after the message */
     rp_remote_state state;
     uint32_t cursor;     /* the slot of the item that is sent next */
     bool has_progressed; /* the stream has confirmed something */

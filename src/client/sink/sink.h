@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A sink takes the items of a writer: a server, a store of this process, or several shards.
+/* A sink takes the items of a writer and inserts them into the tables of a server, of several
+ * shards, or of a store of this process.
  *
  * A writer puts items in the order in which they were created, each with a complete trajectory.
  * The sink settles every item exactly once: it reports the item as confirmed or as rejected.

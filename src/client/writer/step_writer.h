@@ -6,7 +6,7 @@
 #include "client/writer/trajectory_writer.h"
 #include "reprise/step_writer.h"
 
-enum { RP_STEP_IN_FLIGHT = 25 }; /* rp_step_writer_options.max_in_flight, if it is 0 */
+enum { RP_STEP_IN_FLIGHT = 25 }; /* default of rp_step_writer_options.max_in_flight */
 
 /* Gets the options of the trajectory writer that a step writer with `options` uses.
  * RP_INVALID. */

@@ -36,7 +36,8 @@ enum { RP_SPARE_BUILDERS = 4, RP_PUSH_ITEMS = 128 };
 /* A column. Its history is a ring of cells, for the last `kept` of `cells` rows.
  *   H  The history holds one reference to each rp_rows of which it has a cell, and drops the
  *      reference with the cell of the last row. A cell that is dropped is never in open rows,
- *      because a chunk is no longer than the history. `open` holds open rows that are empty.
+ *      because a chunk is no longer than the history. While open rows are empty, `open` holds
+ *      the reference to them.
  *   H2 kept <= cells, kept <= capacity, kept <= options.history. */
 struct rp_writer_column {
     uint32_t index;
@@ -55,7 +56,7 @@ struct rp_writer_column {
     rp_chunk_tuner tuner;        /* used by the job only */
     atomic_int_least32_t length; /* rows of the next chunks; relaxed: an old value is fine */
     rp_chunk_builder *own_spare; /* empty, or NULL; used by the caller only */
-    rp_chunk_template template;  /* of its chunks of one plain row; used by the caller only */
+    rp_chunk_template template; /* of chunks of one uncompressed row; used by the caller only */
     /* guarded by the writer's lock */
     size_t spare_count;
     rp_chunk_builder *spares[RP_SPARE_BUILDERS]; /* empty */
@@ -83,7 +84,7 @@ struct rp_outgoing {
     double priority;
     const rp_writer_table *table;
     rp_trajectory *trajectory; /* set by the job, taken by the sink */
-    bool has_read;             /* the trajectory was built: its references do not read */
+    bool has_read;             /* its trajectory is built: `pieces` no longer read (rows.h) */
     size_t size_bytes;
     uint32_t piece_count, column_count;
     rp_outgoing_column *columns;
@@ -132,11 +133,11 @@ struct rp_trajectory_writer {
     /* used by the caller only */
     rp_rng rng;
     uint64_t episode;
-    int64_t base;  /* step 0 of the episode, counted as in the cells */
-    int64_t steps; /* complete steps of the episode */
-    bool open;
-    bool is_over; /* rp_writer_send_deinit() was called */
-    uint64_t serial;
+    int64_t base;     /* step 0 of the episode, counted as in the cells */
+    int64_t steps;    /* complete steps of the episode */
+    bool open;        /* the latest step is incomplete */
+    bool is_over;     /* rp_writer_send_deinit() was called */
+    uint64_t serial;  /* of the last append */
     uint64_t created; /* number of items so far */
     size_t unpushed;  /* items that the caller gave the sink since the last push */
     rp_writer_column **columns;
@@ -229,8 +230,9 @@ void rp_writer_queue_locked(rp_trajectory_writer *w, rp_rows *rows) RP_REQUIRES(
 void rp_writer_kick(rp_trajectory_writer *w);
 /* Returns true if the job is not busy and no item waits: the caller may send an item itself. */
 bool rp_writer_is_idle_locked(const rp_trajectory_writer *w) RP_REQUIRES(w->mu);
-/* Sends a complete item on the caller's thread. The writer was idle when the item was counted
- * as sent. Returns false if the item could not be sent; after true it may have been freed. */
+/* Sends a complete item on the caller's thread. The caller has added it to `sent` while the
+ * writer was idle (rp_writer_is_idle_locked()). Returns false if the item could not be sent;
+ * after true it may have been freed. */
 bool rp_writer_send_now(rp_trajectory_writer *w, rp_outgoing *item);
 /* Calls push() of the sink. */
 void rp_writer_push(rp_trajectory_writer *w, size_t least);

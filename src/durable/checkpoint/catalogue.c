@@ -87,8 +87,7 @@ void rp_catalogue_drop_checkpoint(rp_catalogue *c, size_t index)
             (c->checkpoint_count - index) * sizeof *c->checkpoints);
 }
 
-/* The position of a segment in the list, or the position where it would be inserted. */
-static size_t position_of(const rp_catalogue *c, uint64_t number)
+size_t rp_catalogue_position(const rp_catalogue *c, uint64_t number)
 {
     size_t low = 0, high = c->segment_count;
 
@@ -104,7 +103,7 @@ static size_t position_of(const rp_catalogue *c, uint64_t number)
 
 rp_status rp_catalogue_add_segment(rp_catalogue *c, uint64_t number)
 {
-    size_t at = position_of(c, number);
+    size_t at = rp_catalogue_position(c, number);
 
     if (at < c->segment_count && c->segments[at].number == number) return RP_OK;
     if (!make_room(&c->alloc, &c->segments, c->segment_count, &c->segment_capacity,
@@ -120,7 +119,7 @@ rp_status rp_catalogue_add_segment(rp_catalogue *c, uint64_t number)
 
 void rp_catalogue_drop_segment(rp_catalogue *c, uint64_t number)
 {
-    size_t at = position_of(c, number);
+    size_t at = rp_catalogue_position(c, number);
 
     if (at == c->segment_count || c->segments[at].number != number) return;
     assert(!rp_catalogue_needs(c, number)); /* K1 */
@@ -155,10 +154,16 @@ rp_status rp_catalogue_hold(rp_catalogue *c, const rp_manifest_segment *segments
     return RP_OK;
 }
 
-bool rp_catalogue_needs(const rp_catalogue *c, uint64_t number)
+bool rp_catalogue_holds(const rp_catalogue *c, uint64_t number)
 {
     for (size_t i = 0; i < c->held_count; i++)
         if (c->held[i] == number) return true;
+    return false;
+}
+
+bool rp_catalogue_needs(const rp_catalogue *c, uint64_t number)
+{
+    if (rp_catalogue_holds(c, number)) return true;
     for (size_t i = 0; i < c->checkpoint_count; i++)
         if (rp_find_segment(c->checkpoints[i].segments, c->checkpoints[i].segment_count,
                             number) != NULL)

@@ -84,6 +84,10 @@ void rp_catalogue_drop_segment(rp_catalogue *c, uint64_t number);
 RP_NODISCARD rp_status rp_catalogue_hold(rp_catalogue *c, const rp_manifest_segment *segments,
                                          size_t count);
 
+/* The position of a segment in the list, or the position where it would be inserted. */
+size_t rp_catalogue_position(const rp_catalogue *c, uint64_t number);
+/* True if a checkpoint in quarantine needs the segment. */
+bool rp_catalogue_holds(const rp_catalogue *c, uint64_t number);
 /* True if a checkpoint in the catalogue, or in quarantine, needs the segment. */
 bool rp_catalogue_needs(const rp_catalogue *c, uint64_t number);
 

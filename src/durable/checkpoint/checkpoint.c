@@ -167,6 +167,15 @@ static rp_status begin(rp_checkpoint_run *r, rp_error *err)
     return st;
 }
 
+/* On a full disk: removes what a failed checkpoint has written (R2). Its segments are new ones
+ * since begin(). */
+static void discard(rp_checkpoint_run *r)
+{
+    if (!r->c->is_short) return;
+    if (r->has_written && r->result.moved_bytes > 0) r->c->has_moved_in_vain = true;
+    rp_segments_discard(r->c->segments, r->c->next_segment);
+}
+
 static void end(rp_checkpoint_run *r, bool kept)
 {
     rp_cut_free(r->cut, kept);
@@ -218,6 +227,8 @@ rp_status rp_checkpoint_write(rp_checkpointer *c, rp_checkpoint_result *out, rp_
         r->result.is_swept = rp_retention_apply(c) == RP_OK;
         *out = r->result;
     }
+    if (st == RP_OK) c->has_moved_in_vain = false;
+    if (st != RP_OK && !stays) discard(r);
     end(r, st == RP_OK);
     rp_release(c->alloc, r, sizeof *r);
     return st;

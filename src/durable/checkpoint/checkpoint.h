@@ -7,7 +7,8 @@
  *   4  replaces CURRENT the same way
  *   5  removes old manifests, unused segments and old journal files
  *
- * If a step fails, the checkpoint before it is unchanged and the partial files are removed.
+ * If a step fails, the checkpoint before it is unchanged and the partial files are removed. On
+ * a full disk these include the segments that have only blocks of the failed checkpoint.
  *
  * Compaction: step 2 vacates segments of which less than a quarter is live, or less than three
  * quarters if the disk is full. To vacate a segment, it moves the live chunks there, and writes
@@ -15,12 +16,15 @@
  * checkpoint, and at most a quarter of the free space.
  *
  * On a full disk (is_short) up to 64 MiB of the checkpoint are queued in the segments before a
- * byte is written. They are written only if all of them fit (disk/reserve.h, R2) and enough
- * space remains for the next checkpoint (R3). */
+ * byte is written. They are written only if the whole checkpoint fits (disk/reserve.h, R2) and
+ * enough space remains for the next checkpoint (R3). */
 #ifndef RP_DURABLE_CHECKPOINT_CHECKPOINT_H
 #define RP_DURABLE_CHECKPOINT_CHECKPOINT_H
 
 #include "durable/checkpoint/checkpointer.h"
+
+/* At most how many bytes a checkpoint takes for CURRENT and for the list of segments. */
+uint64_t rp_checkpoint_files(const rp_checkpointer *c);
 
 /* RP_NO_RESOURCE (disk or memory), RP_UNAVAILABLE, RP_CORRUPT (the manifest does not read back as
  * it was written). */

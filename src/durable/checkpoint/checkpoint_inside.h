@@ -33,6 +33,7 @@ typedef struct rp_checkpoint_run {
     rp_buf payload;
     rp_slot *slots;       /* of one block */
     uint64_t chunk_bytes; /* of chunks that were not on disk */
+    bool has_written;     /* a part of it may be in segments on disk */
     rp_checkpoint_result result;
 } rp_checkpoint_run;
 

@@ -6,6 +6,7 @@
 
 #include "chunk/trajectory.h"
 #include "disk/reserve.h"
+#include "durable/checkpoint/checkpoint.h"
 #include "durable/checkpoint/checkpoint_inside.h"
 #include "util/error.h"
 #include "util/kill_point.h"
@@ -14,7 +15,6 @@
 enum {
     FLUSH_BYTES = 8 << 20,
     SHORT_FLUSH_BYTES = 64 << 20, /* on a full disk */
-    RECORDS_SHARE = 16,           /* seals take at most 1/16 of the records */
     FILES_BYTES = 16 << 10,       /* CURRENT, and unused ends of file system blocks */
     BLOCK_ENTRY_BYTES = 32,       /* at most, in the manifest: for a block of slots, */
     SLOT_ENTRY_BYTES = 5,         /* for a slot in a set, */
@@ -221,73 +221,116 @@ static rp_status write_block(rp_checkpoint_run *r, size_t table, size_t index,
     return note_shares(r, out, err);
 }
 
+/* True if a block must be written again although it has not changed. */
 static bool touches_moving(const rp_checkpoint_run *r, const rp_kept_block *block)
 {
+    if (r->c->rewrites) return true;
     if (r->moving_count == 0) return false;
     for (uint32_t i = 0; i < block->share_count; i++)
         if (is_moving(r, block->shares[i].segment)) return true;
     return false;
 }
 
-/* At most how many bytes the manifest and the files beside it take. */
-static uint64_t manifest_bytes(const rp_checkpoint_run *r)
+uint64_t rp_checkpoint_files(const rp_checkpointer *c)
 {
-    uint64_t bytes = FILES_BYTES + r->c->catalogue.segment_count * SEGMENT_ENTRY_BYTES;
-
-    for (size_t t = 0; t < r->table_count; t++) {
-        const rp_table_state *state = rp_cut_state(r->cut, t);
-
-        bytes += rp_cut_block_count(r->cut, t) * BLOCK_ENTRY_BYTES;
-        bytes += (state->set_counts[0] + state->set_counts[1]) * SLOT_ENTRY_BYTES;
-    }
-    return bytes;
+    return FILES_BYTES + c->catalogue.segment_count * SEGMENT_ENTRY_BYTES;
 }
 
-/* Bytes on disk that this checkpoint does not need. */
-static uint64_t dead_bytes(const rp_checkpoint_run *r)
+/* At most how many bytes the manifest and the files beside it take. */
+static rp_status manifest_bytes(const rp_checkpoint_run *r, uint64_t *bytes)
+{
+    *bytes = rp_checkpoint_files(r->c);
+    for (size_t t = 0; t < r->table_count; t++) {
+        const rp_table_state *state = rp_cut_state(r->cut, t);
+        uint64_t table = 0;
+
+        if (rp_image_table_bytes(r->c->alloc, state->options.signature, &table) != RP_OK)
+            return RP_NO_RESOURCE;
+        *bytes += table + rp_cut_block_count(r->cut, t) * BLOCK_ENTRY_BYTES;
+        *bytes += (state->set_counts[0] + state->set_counts[1]) * SLOT_ENTRY_BYTES;
+    }
+    return RP_OK;
+}
+
+/* Bytes that this checkpoint does not need: of all segments, and of those that are removed as a
+ * whole once it is complete. */
+typedef struct dead_bytes {
+    uint64_t all, removed;
+} dead_bytes;
+
+static rp_status find_dead(const rp_checkpoint_run *r, dead_bytes *out)
 {
     const rp_catalogue *k = &r->c->catalogue;
     uint64_t all = rp_segments_queued(r->c->segments), live = 0, bytes;
+    bool *needed = rp_alloc_zero(r->c->alloc, k->segment_count + 1);
 
-    for (size_t i = 0; i < k->segment_count; i++)
-        if (rp_segments_open(r->c->segments, k->segments[i].number, &bytes, NULL) == RP_OK)
-            all += bytes;
+    if (needed == NULL) return RP_NO_RESOURCE;
     for (size_t t = 0; t < r->kept.count; t++)
         for (size_t b = 0; b < r->kept.tables[t].block_count; b++) {
             const rp_kept_block *block = &r->kept.tables[t].blocks[b];
 
-            for (uint32_t i = 0; i < block->share_count; i++) live += block->shares[i].bytes;
+            for (uint32_t i = 0; i < block->share_count; i++) {
+                needed[rp_catalogue_position(k, block->shares[i].segment)] = true;
+                live += block->shares[i].bytes;
+            }
         }
-    return all > live ? all - live : 0;
+    *out = (dead_bytes){0};
+    for (size_t i = 0; i < k->segment_count; i++) {
+        const rp_owned_segment *segment = &k->segments[i];
+
+        if (rp_segments_open(r->c->segments, segment->number, &bytes, NULL) != RP_OK) continue;
+        all += bytes;
+        if (segment->dead_at != 0 && !needed[i] && !rp_catalogue_holds(k, segment->number))
+            out->removed += bytes;
+    }
+    rp_release(r->c->alloc, needed, k->segment_count + 1);
+    out->all = all > live ? all - live : 0;
+    if (out->all < out->removed) out->all = out->removed;
+    return RP_OK;
+}
+
+/* On a full disk: fails if the checkpoint would leave too little space (R3). */
+static rp_status check_left(const rp_checkpoint_run *r, uint64_t left, rp_error *err)
+{
+    const rp_checkpointer *c = r->c;
+    uint64_t wanted = rp_reserve_one(c->largest) + (r->chunk_bytes > 0 ? c->spare : 0);
+    dead_bytes dead;
+
+    if (c->rewrites && r->chunk_bytes == 0) return RP_OK; /* no other would leave more */
+    if (find_dead(r, &dead) != RP_OK) return rp_fail_memory(err, sizeof dead);
+    if (left + dead.removed + (dead.all - dead.removed) / DEAD_SHARE >= wanted) return RP_OK;
+    return rp_fail(err, RP_NO_RESOURCE,
+                   "checkpoint: the disk is full of items: %" PRIu64
+                   " bytes of new ones would leave %" PRIu64
+                   " free, and the next checkpoint may need %" PRIu64
+                   "; delete items or make room",
+                   r->chunk_bytes, left, wanted);
 }
 
 /* On a full disk: checks that the queue may be written, and drops it if not (R2). `is_all`: the
- * whole checkpoint is queued, so that the space that remains is known (R3). */
+ * whole checkpoint is queued, so that the space that remains is known (R3). Otherwise the rest
+ * counts with its upper bound. */
 static rp_status check_room(rp_checkpoint_run *r, bool is_all, rp_error *err)
 {
     const rp_checkpointer *c = r->c;
-    uint64_t queued = rp_segments_queued(c->segments), total, available = 0, left, spent;
-    uint64_t needed = queued + queued / RECORDS_SHARE + manifest_bytes(r);
-    rp_status st = RP_OK;
+    uint64_t queued = rp_segments_queued(c->segments), total, available = 0, needed = 0;
+    uint64_t blocks = r->result.bytes - r->chunk_bytes; /* queued so far */
+    rp_status st;
 
     if (!c->is_short || c->files->ops->space == NULL ||
         c->files->ops->space(c->files, &total, &available, NULL) != RP_OK)
         return RP_OK;
-    left = available > needed ? available - needed : 0;
-    spent = c->reserve / RP_RESERVE_PARTS * RP_RESERVE_SPENT;
+    st = manifest_bytes(r, &needed);
+    if (st != RP_OK) return rp_fail_memory(err, r->table_count);
+    if (!is_all && c->largest > blocks + needed) needed = c->largest - blocks;
+    needed += rp_reserve_one(queued);
     if (available < needed)
         st = rp_fail(err, RP_NO_RESOURCE,
                      "checkpoint: the disk is full: %" PRIu64 " bytes are needed, %" PRIu64
                      " are free; delete items or make room",
                      needed, available);
-    else if (is_all && r->chunk_bytes > 0 &&
-             left + dead_bytes(r) / DEAD_SHARE + spent < c->reserve)
-        st = rp_fail(err, RP_NO_RESOURCE,
-                     "checkpoint: the disk is full of items: %" PRIu64
-                     " bytes of new ones would leave %" PRIu64
-                     " free, and the next checkpoint may need %" PRIu64
-                     "; delete items or make room",
-                     r->chunk_bytes, left, c->reserve);
+    else if (is_all)
+        st = check_left(r, available - needed, err);
     if (st != RP_OK) rp_segments_drop_queue(c->segments, true);
     return st;
 }
@@ -302,7 +345,44 @@ static rp_status flush_if_large(rp_checkpoint_run *r, rp_error *err)
     st = check_room(r, false, err);
     if (st != RP_OK) return st;
     RP_KILL_POINT("checkpoint.segments");
+    r->has_written = true;
     return rp_segments_flush(r->c->segments, err);
+}
+
+/* The location of a block in the last checkpoint if that is still right; NULL if the block must
+ * be written. */
+static const rp_kept_block *find_kept(const rp_checkpoint_run *r, const rp_kept_table *before,
+                                      size_t table, size_t index)
+{
+    const rp_kept_block *old =
+        before != NULL && index < before->block_count ? &before->blocks[index] : NULL;
+
+    if (old == NULL || rp_cut_block_changed(r->cut, table, index) || touches_moving(r, old))
+        return NULL;
+    return old;
+}
+
+/* Puts the chunks of a table that have no location yet, and those that are moved. */
+static rp_status put_chunks(rp_checkpoint_run *r, size_t table, rp_error *err)
+{
+    const rp_kept_table *before =
+        rp_kept_tables_find(&r->c->catalogue.last, r->kept.tables[table].table);
+    rp_disk_location ignored;
+    rp_status st = RP_OK;
+
+    for (size_t b = 0; b < rp_cut_block_count(r->cut, table) && st == RP_OK; b++) {
+        if (find_kept(r, before, table, b) != NULL) continue;
+        rp_cut_read_block(r->cut, table, b, r->slots);
+        for (size_t i = 0; i < RP_SLOTS_PER_BLOCK && st == RP_OK; i++) {
+            const rp_trajectory *t = r->slots[i].trajectory;
+
+            if (r->slots[i].state != RP_SLOT_LIVE) continue;
+            for (uint32_t k = 0; k < t->chunk_count && st == RP_OK; k++)
+                st = locate_chunk(r, t->chunks[k], &ignored, err);
+        }
+        if (st == RP_OK) st = flush_if_large(r, err);
+    }
+    return st;
 }
 
 static rp_status write_table(rp_checkpoint_run *r, size_t index, rp_kept_table *out,
@@ -316,11 +396,10 @@ static rp_status write_table(rp_checkpoint_run *r, size_t index, rp_kept_table *
     if (count > 0 && out->blocks == NULL) return rp_fail_memory(err, count);
     out->block_count = count;
     for (size_t b = 0; b < count && st == RP_OK; b++) {
-        const rp_kept_block *old =
-            before != NULL && b < before->block_count ? &before->blocks[b] : NULL;
+        const rp_kept_block *old = find_kept(r, before, index, b);
 
         rp_progress_add(r->c->meter, RP_SLOT_BLOCK_BYTES);
-        if (old != NULL && !rp_cut_block_changed(r->cut, index, b) && !touches_moving(r, old))
+        if (old != NULL)
             out->blocks[b] = *old; /* borrows its shares (P3) */
         else
             st = write_block(r, index, b, &out->blocks[b], err);
@@ -345,8 +424,14 @@ static rp_status write_tables(rp_checkpoint_run *r, rp_error *err)
     r->kept.count = r->table_count;
     for (size_t t = 0; t < r->table_count; t++)
         r->kept.tables[t].table = rp_table_ref(r->tables[t]);
+    /* On a full disk chunks and blocks are in different segments: those of the blocks can be
+     * removed after the next checkpoint, whatever becomes of the chunks. */
+    for (size_t t = 0; t < r->table_count && st == RP_OK && r->c->is_short; t++)
+        st = put_chunks(r, t, err);
+    if (r->c->is_short) rp_segments_end_tail(r->c->segments);
     for (size_t t = 0; t < r->table_count && st == RP_OK; t++)
         st = write_table(r, t, &r->kept.tables[t], err);
+    if (r->c->is_short) rp_segments_end_tail(r->c->segments);
     return st;
 }
 
@@ -359,7 +444,10 @@ rp_status rp_checkpoint_write_segments(rp_checkpoint_run *r, rp_error *err)
 
     RP_KILL_POINT("checkpoint.queued");
     if (st == RP_OK) st = check_room(r, true, err);
-    if (st == RP_OK) st = rp_segments_sync(r->c->segments, err);
+    if (st == RP_OK) {
+        r->has_written = true;
+        st = rp_segments_sync(r->c->segments, err);
+    }
     if (st == RP_OK && rp_segments_generation(r->c->segments) != generation)
         st = rp_fail(err, RP_UNAVAILABLE, "checkpoint: a segment failed on the way");
     return st;

@@ -37,7 +37,13 @@ typedef struct rp_checkpointer {
      * data than usual, and keeps only itself and the journal after it. */
     bool is_short;
     bool moves_nothing; /* there is no space to move chunks: vacate damaged segments only */
-    uint64_t reserve;   /* bytes that must be free after a checkpoint on a full disk (R3) */
+    bool rewrites;      /* every block is written, also those that have not changed */
+    /* A checkpoint on a full disk moved chunks and failed, and none has succeeded since. The
+     * moved chunks stay where they are, so the next one moves none. */
+    bool has_moved_in_vain;
+    uint64_t largest;   /* at most how many bytes of records a checkpoint writes that has every
+                           block: for a full disk (R2, R3) */
+    uint64_t spare;     /* bytes that new chunks must leave besides (R3) */
     uint64_t max_moved; /* bound of the bytes moved, for tests; 0: the default */
 } rp_checkpointer;
 

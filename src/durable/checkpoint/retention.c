@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "disk/records_scan.h"
 #include "util/error.h"
 #include "util/kill_point.h"
 
@@ -141,6 +142,49 @@ void rp_retention_sweep(rp_checkpointer *c)
     if (rp_retention_mark_dead(c, c->last_number + 1, NULL) != RP_OK || !is_newest_all(c))
         return;
     (void)retain(c, true); /* the next sweep retries */
+}
+
+static bool is_block(void *ctx, uint64_t offset, const rp_record *record)
+{
+    bool *has_others = ctx;
+
+    (void)offset;
+    if (record->kind != RP_RECORD_BLOCK && record->kind != RP_RECORD_SEAL) *has_others = true;
+    return !*has_others;
+}
+
+/* Reads a segment up to its first chunk. A segment that cannot be read counts as having one. */
+static bool has_only_blocks(const rp_checkpointer *c, uint64_t number)
+{
+    char path[RP_SEGMENT_PATH_BYTES];
+    bool has_others = false;
+    rp_records_scan_options scan = {.alloc = c->alloc,
+                                    .files = c->files,
+                                    .path = rp_segment_path(path, number),
+                                    .kind = RP_FILE_SEGMENT,
+                                    .store = &c->id,
+                                    .each = is_block,
+                                    .ctx = &has_others};
+    rp_file_header header;
+    uint64_t end;
+
+    return rp_records_scan(&scan, &header, &end, NULL) == RP_OK && !has_others;
+}
+
+void rp_retention_drop_blocks(rp_checkpointer *c)
+{
+    rp_catalogue *k = &c->catalogue;
+
+    for (size_t i = k->segment_count; i-- > 0;) {
+        uint64_t number = k->segments[i].number;
+        rp_status st;
+
+        if (rp_catalogue_needs(k, number) || rp_segments_in_use(c->segments, number) ||
+            !has_only_blocks(c, number))
+            continue;
+        st = rp_segments_remove(c->segments, number, NULL);
+        if (st == RP_OK || st == RP_NOT_FOUND) rp_catalogue_drop_segment(k, number);
+    }
 }
 
 rp_status rp_check_segment_size(rp_files *files, const rp_manifest_segment *segment,

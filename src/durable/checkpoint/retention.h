@@ -27,15 +27,18 @@ RP_NODISCARD rp_status rp_retention_mark_dead(rp_checkpointer *c, uint64_t numbe
  * Returns the status of the first failure. */
 RP_NODISCARD rp_status rp_retention_apply(rp_checkpointer *c);
 
-/* On a full disk: removes files without a new checkpoint. If a restart needs the newest
- * checkpoint only, also removes segments that the checkpoint does not need and in which no
- * chunk in memory has its location, even if they died after its cut. These are segments that
- * compaction has vacated.
+/* On a full disk: makes space before a new checkpoint is written. If a restart needs the newest
+ * checkpoint only, removes the same files as rp_retention_apply(), and also dead segments that
+ * the checkpoint does not need but that died after its cut: compaction has vacated them.
  *
- * A restart needs more than the newest checkpoint if a journal file has a record after it, if
- * files of an old journal exist, or if CURRENT may name the checkpoint before it. Then nothing
- * is removed. */
+ * If a restart needs more than the newest checkpoint, nothing is removed. It needs more if a
+ * journal file has a record after the checkpoint, if files of an old journal exist, or if
+ * CURRENT may name the checkpoint before it. */
 void rp_retention_sweep(rp_checkpointer *c);
+
+/* At the start: removes the segments that no checkpoint needs and that have no chunk. A
+ * checkpoint on a full disk that an earlier process did not finish has left them. */
+void rp_retention_drop_blocks(rp_checkpointer *c);
 
 /* Checks that the file of a segment has as many bytes as a manifest needs.
  * RP_CORRUPT (the file is smaller), RP_NOT_FOUND, RP_UNAVAILABLE. */

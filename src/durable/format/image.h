@@ -78,6 +78,11 @@ RP_NODISCARD rp_status rp_image_read(rp_image *image, const uint8_t *data, size_
  * signature. */
 void rp_image_write_table(rp_buf *out, const rp_table_state *state);
 
+/* Sets `*bytes` to at most how many bytes a manifest takes for the table itself, and for a
+ * block of slots that is not full. RP_NO_RESOURCE. */
+RP_NODISCARD rp_status rp_image_table_bytes(const rp_allocator *alloc,
+                                            const rp_signature *signature, uint64_t *bytes);
+
 /* Reads the state of a table. options.name (zero-terminated) and options.signature (a
  * reference, or NULL) belong to the caller: rp_image_release_table(). Checks only that the
  * numbers fit their types; rp_table_restore() checks their values.

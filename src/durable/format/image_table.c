@@ -9,7 +9,12 @@
 #include "util/mem.h"
 #include "wire/signature_wire.h"
 
-enum { TABLE_VERSION = 1, SIGNATURE_FIELD = 1 };
+enum {
+    TABLE_VERSION = 1,
+    SIGNATURE_FIELD = 1,
+    NUMBERS_BYTES = 400, /* at most: the record of a table without name and signature */
+    BLOCK_BYTES = 2048,  /* at most: a block without items, and its entry in the manifest */
+};
 
 static void write_limiter_options(rp_buf *out, const rp_limiter_options *o)
 {
@@ -76,6 +81,20 @@ void rp_image_write_table(rp_buf *out, const rp_table_state *state)
     for (int i = 0; i < 2; i++) rp_pack_word(out, state->set_counts[i]);
     if (state->options.signature != NULL)
         rp_wire_put_signature(out, SIGNATURE_FIELD, state->options.signature);
+}
+
+rp_status rp_image_table_bytes(const rp_allocator *alloc, const rp_signature *signature,
+                               uint64_t *bytes)
+{
+    rp_buf encoded;
+    bool bad;
+
+    rp_buf_init(&encoded, alloc);
+    if (signature != NULL) rp_wire_put_signature(&encoded, SIGNATURE_FIELD, signature);
+    *bytes = NUMBERS_BYTES + BLOCK_BYTES + RP_MAX_TABLE_NAME_BYTES + encoded.size;
+    bad = encoded.bad;
+    rp_buf_deinit(&encoded);
+    return bad ? RP_NO_RESOURCE : RP_OK;
 }
 
 static void read_limiter_options(rp_unpack *in, rp_limiter_options *o)

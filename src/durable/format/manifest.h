@@ -4,7 +4,7 @@
  *
  *   STORE                  one, first: number of the checkpoint, LSN of the cut, seeds
  *   TABLE LOCATIONS* SET*  for each table: its state, the locations of its blocks, the order of
- *                          its dense sets
+ *                          its dense sets (arrays from which slots are drawn uniformly)
  *   SEGMENTS*              the segments that the checkpoint needs, ascending
  *   END                    one, last: counts, and the XXH3-128 of all records before it
  *
@@ -52,12 +52,12 @@ typedef struct rp_manifest_segment {
     uint64_t live;  /* bytes of records that the checkpoint needs, roughly */
 } rp_manifest_segment;
 
-/* A manifest in memory. */
+/* A table of a manifest in memory. */
 typedef struct rp_manifest_table {
     rp_table_state state; /* the manifest owns options.name and options.signature */
     uint64_t block_count;
     rp_manifest_block *blocks;
-    uint32_t *sets[2]; /* state.set_counts slots each */
+    uint32_t *sets[2]; /* of sampler and remover: state.set_counts slots each */
     /* private */
     size_t block_capacity, set_capacities[2];
 } rp_manifest_table;
@@ -115,7 +115,8 @@ RP_NODISCARD rp_status rp_manifest_writer_new(const rp_allocator *alloc, rp_file
                                               rp_manifest_writer **out, rp_error *err);
 void rp_manifest_writer_free(rp_manifest_writer *w); /* NULL is fine; the file stays */
 
-/* Add the tables in order, each followed by all its blocks and then all its sets. */
+/* Add the tables in order, each followed by all its blocks and then all its sets; `which` is
+ * the index in rp_manifest_table.sets. */
 void rp_manifest_add_table(rp_manifest_writer *w, const rp_table_state *state,
                            uint64_t block_count);
 void rp_manifest_add_blocks(rp_manifest_writer *w, const rp_manifest_block *blocks,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Redo: applies the changes of a journal to a store, one record at a time.
  *
- * One thread. Nothing else may use the store, and its tables must have no log. */
+ * One thread. Nothing else may use the store. Its log must not be set (rp_store_set_log()), as
+ * the tables would log the changes again. */
 #ifndef RP_DURABLE_JOURNAL_JOURNAL_REDO_H
 #define RP_DURABLE_JOURNAL_JOURNAL_REDO_H
 

@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "chunk/trajectory.h"
+#include "disk/reserve.h"
 #include "durable/format/image.h"
 #include "durable/format/journal_records.h"
 #include "util/error.h"
@@ -52,18 +53,39 @@ static uint64_t bytes_to_put(const rp_store_log *log, const rp_trajectory *traje
     return bytes;
 }
 
-/* Claims disk space for trajectories. The caller releases `*bytes` after the chunks are put. */
-static bool claim_room(rp_store_log *log, rp_trajectory *const *trajectories, size_t count,
-                       uint64_t *bytes)
+/* Disk space that items need. */
+typedef struct item_space {
+    uint64_t chunks; /* that have no location yet */
+    uint64_t growth; /* of the reserve */
+} item_space;
+
+static item_space space_of(const rp_store_log *log, rp_trajectory *const *trajectories,
+                           size_t count)
 {
-    uint64_t least = bytes_to_put(log, trajectories[0]);
+    item_space space = {0};
+    uint64_t image = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        space.chunks += bytes_to_put(log, trajectories[i]);
+        image += rp_trajectory_image(trajectories[i]);
+    }
+    if (log->o.reserve != NULL) space.growth = rp_reserve_for(image);
+    return space;
+}
+
+/* Claims disk space for trajectories: `*space`. */
+static bool claim_room(rp_store_log *log, rp_trajectory *const *trajectories, size_t count,
+                       item_space *space)
+{
+    item_space first = space_of(log, trajectories, 1);
+    uint64_t least = first.chunks + first.growth, all;
 
     assert(count > 0);
-    *bytes = least;
-    for (size_t i = 1; i < count; i++) *bytes += bytes_to_put(log, trajectories[i]);
-    if (rp_journal_claim_space(log->journal, *bytes, least)) return true;
+    *space = count > 1 ? space_of(log, trajectories, count) : first;
+    all = space->chunks + space->growth;
+    if (rp_journal_claim_space(log->journal, all, least)) return true;
     atomic_store(&log->was_behind, true); /* before the second attempt (O2) */
-    return rp_journal_claim_space(log->journal, *bytes, least);
+    return rp_journal_claim_space(log->journal, all, least);
 }
 
 static rp_status put_chunks(rp_store_log *log, const rp_trajectory *trajectory)
@@ -82,34 +104,51 @@ static rp_status put_chunks(rp_store_log *log, const rp_trajectory *trajectory)
 
 /* Returns the status for an item that does not fit on the disk: RP_NO_RESOURCE if it never can,
  * because the disk is smaller than its chunks; otherwise RP_UNAVAILABLE. */
-static rp_status refuse_room(rp_store_log *log, const rp_trajectory *trajectory, rp_error *err)
+static rp_status refuse_room(rp_store_log *log, rp_trajectory *trajectory, rp_error *err)
 {
-    uint64_t bytes = bytes_to_put(log, trajectory);
+    item_space space = space_of(log, &trajectory, 1);
+    uint64_t bytes = space.chunks + space.growth;
     uint64_t most = rp_journal_most_space(log->journal);
 
     if (bytes <= most) return RP_UNAVAILABLE;
     return rp_fail(
         err, RP_NO_RESOURCE,
-        "an item takes %llu bytes on the disk, which can have at most %llu of chunks; "
+        "an item takes %llu bytes on the disk, which can have at most %llu of items; "
         "use a larger disk or smaller items",
         (unsigned long long)bytes, (unsigned long long)most);
 }
 
 static rp_status on_prepare(rp_table_log *base, rp_trajectory *const *trajectories,
-                            size_t count, rp_error *err)
+                            size_t count, uint64_t *claimed, rp_error *err)
 {
     rp_store_log *log = (rp_store_log *)base;
     rp_status st = RP_OK;
-    uint64_t bytes = 0;
+    item_space space = {0};
 
     /* A lost journal flushes no segments, so the chunks would fill their queue. After the cut
      * that ends the loss, the journal thread puts the chunks that it needs. */
     if (rp_journal_is_lost(log->journal)) return RP_OK;
-    if (log->o.sync && !claim_room(log, trajectories, count, &bytes))
+    if (log->o.sync && !claim_room(log, trajectories, count, &space))
         return refuse_room(log, trajectories[0], err);
     for (size_t i = 0; i < count && st == RP_OK; i++) st = put_chunks(log, trajectories[i]);
-    if (log->o.sync) rp_journal_release_space(log->journal, bytes);
-    return st == RP_OK ? st : rp_fail(err, st, "the journal has no memory for chunks");
+    /* The segments count the chunks now. The table counts the items when they are in it. */
+    if (log->o.sync)
+        rp_journal_release_space(log->journal, space.chunks + (st == RP_OK ? 0 : space.growth));
+    if (st != RP_OK) return rp_fail(err, st, "the journal has no memory for chunks");
+    *claimed = space.growth;
+    return RP_OK;
+}
+
+static void on_unclaim(rp_table_log *base, uint64_t claimed)
+{
+    rp_journal_release_space(((rp_store_log *)base)->journal, claimed);
+}
+
+static rp_status on_admit(rp_table_log *base, const rp_table_options *options, rp_error *err)
+{
+    rp_store_log *log = (rp_store_log *)base;
+
+    return log->o.admit != NULL ? log->o.admit(log->o.ctx, options, err) : RP_OK;
 }
 
 static rp_bytes array_of(const rp_log_record *change)
@@ -168,6 +207,7 @@ static uint64_t on_created(rp_table_log *base, const rp_table *table)
     rp_buf_init(&payload, &log->alloc);
     rp_table_get_state((rp_table *)table, &state);
     rp_image_write_table(&payload, &state);
+    if (log->o.on_created != NULL) log->o.on_created(log->o.ctx, &state.options);
     lsn = append(log, RP_RECORD_CREATE, &payload);
     rp_buf_deinit(&payload);
     return lsn;
@@ -287,6 +327,13 @@ static void on_safe(void *ctx, uint64_t lsn)
     if (log->o.on_safe != NULL) log->o.on_safe(log->o.ctx, lsn);
 }
 
+static uint64_t on_reserve(void *ctx, uint64_t *held)
+{
+    const rp_store_log *log = ctx;
+
+    return log->o.reserve(log->o.ctx, held);
+}
+
 static void on_trouble(void *ctx, const rp_error *why)
 {
     rp_store_log *log = ctx;
@@ -309,6 +356,7 @@ rp_status rp_store_log_start(const rp_store_log_options *options, rp_store_log *
         .retry_ns = options->retry_ns,
         .file_bytes = options->file_bytes,
         .max_queued = options->max_queued,
+        .reserve = options->reserve != NULL ? on_reserve : NULL,
         .encode = on_encode,
         .release = on_release,
         .on_safe = on_safe,
@@ -322,6 +370,8 @@ rp_status rp_store_log_start(const rp_store_log_options *options, rp_store_log *
     log->alloc = *options->alloc;
     log->o = *options;
     log->log = (rp_table_log){.prepare = on_prepare,
+                              .unclaim = on_unclaim,
+                              .admit = on_admit,
                               .changed = on_changed,
                               .created = on_created,
                               .dropped = on_dropped,

@@ -33,6 +33,12 @@ typedef struct rp_store_log_options {
     /* As in rp_journal_options. */
     void (*on_safe)(void *ctx, uint64_t lsn);
     void (*on_trouble)(void *ctx, const rp_error *why);
+    /* The reserve, for admission by disk space. NULL: none. */
+    rp_reserve_wanted *reserve;
+    /* As in rp_table_log; NULL: every table is admitted. */
+    rp_status (*admit)(void *ctx, const rp_table_options *options, rp_error *err);
+    /* Called when a table has been created, under the store's lock. May be NULL. */
+    void (*on_created)(void *ctx, const rp_table_options *options);
     void *ctx;
 } rp_store_log_options;
 

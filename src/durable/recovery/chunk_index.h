@@ -10,8 +10,8 @@
  *
  *   X1  count is the number of entries with a key, and at most three quarters of the capacity,
  *       which is 0 or a power of two;
- *   X2  an entry with a chunk has a reference to it; the chunk of an entry without one is
- *       wanted and not read yet. */
+ *   X2  an entry has a reference to its chunk, or `chunk` is NULL: the chunk is wanted and not
+ *       read yet. */
 #ifndef RP_DURABLE_RECOVERY_CHUNK_INDEX_H
 #define RP_DURABLE_RECOVERY_CHUNK_INDEX_H
 

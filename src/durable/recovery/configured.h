@@ -2,7 +2,8 @@
 /* The tables of a store as they were configured before recovery.
  *
  * Recovery gives each table the saved selectors and bounds, because the changes in the journal
- * were made under them. The configured ones are compared and applied after the redo. */
+ * were made under them. After the redo, the configured selectors and bounds are compared with
+ * the saved ones and applied. */
 #ifndef RP_DURABLE_RECOVERY_CONFIGURED_H
 #define RP_DURABLE_RECOVERY_CONFIGURED_H
 

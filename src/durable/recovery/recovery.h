@@ -37,13 +37,15 @@ typedef struct rp_recovery {
     uint64_t wanted_lsn;  /* of the newest checkpoint whose manifest could be read */
     uint64_t highest_lsn; /* of all manifests and journal files, quarantined ones included */
     bool is_whole; /* the newest checkpoint was loaded, and nothing was dropped or altered */
-    bool is_same;  /* the store has no tables that are not saved */
+    bool is_same;  /* every table of the store is in the checkpoint */
     rp_store_id id;
     rp_segments *segments; /* owned */
     rp_tier *tier;         /* owned; NULL: none */
     rp_chunk_index chunks; /* all chunks that were loaded */
     rp_catalogue catalogue;
     uint64_t checkpoint; /* number of the one that was loaded; 0: none */
+    /* The highest number of any checkpoint in the directory; the LSN of the loaded checkpoint;
+     * the number of the first new segment. */
     uint64_t last_number, lsn, next_segment;
     bool has_journal; /* journal files exist */
     uint64_t items, dropped;

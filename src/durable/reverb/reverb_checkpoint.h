@@ -42,9 +42,9 @@ typedef struct rp_reverb_report {
 /* Loads the checkpoint in the directory of `files`, or the newest complete one in a folder
  * there, into `store`. Creates the tables of the checkpoint. If the store has a table of the
  * same name, that table must be new and have the same selectors; it gets the options in the
- * file. Items are inserted in order without the rate limiters, whose counts are those in the
- * file. `options` and `report` may be NULL. On failure the tables of the store are unchanged,
- * and created ones are dropped.
+ * file. Items are inserted in order and do not wait for the rate limiters, whose counts are
+ * set to those in the file. `options` and `report` may be NULL. On failure the tables of the
+ * store are unchanged, and created ones are dropped.
  *
  * RP_NOT_FOUND (there is no checkpoint), RP_CORRUPT (names file, record and reason),
  * RP_PRECONDITION (a table is not new, or has other selectors), RP_NO_RESOURCE,

@@ -46,8 +46,8 @@ typedef struct rp_reverb_loading {
     rp_reverb_chunks *index;
     rp_reverb_loaded_table *tables;
     size_t table_count, table_capacity;
-    size_t last_table; /* index of the table of the last item */
-    bool items_in_tables;
+    size_t last_table;                /* index of the table of the last item */
+    bool items_in_tables;             /* old form: items are in the records of their tables */
     unsigned item_forms, chunk_forms; /* rp_reverb_form bits seen so far */
     rp_buf scratch;
     /* Scratch memory for one item. */

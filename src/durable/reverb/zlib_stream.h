@@ -2,8 +2,8 @@
 /* zlib streams over byte streams, with bounded memory: a few hundred KiB for each direction.
  *
  * Input may also be uncompressed, as in the oldest checkpoints: a function of the caller
- * decides that from the first bytes. A compressed file is one zlib stream; bytes behind its
- * end, or a missing end, are damage. The Adler-32 checksum of zlib is checked.
+ * tells from the first bytes whether it is. A compressed file is one zlib stream; bytes behind
+ * its end, or a missing end, are damage. The Adler-32 checksum of zlib is checked.
  *
  * Against decompression bombs: reading fails after max_bytes of output. zlib output is at most
  * 1,032 times its input, and only one buffer of it is in memory. */
@@ -41,7 +41,8 @@ uint64_t rp_inflater_consumed(const rp_inflater *z);
 
 typedef struct rp_deflater rp_deflater;
 
-/* Window 15, default level. Returns owned. RP_NO_RESOURCE. */
+/* Compresses at zlib's default level, with its largest window (32 KiB). Returns owned.
+ * RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_deflater_new(const rp_allocator *alloc, rp_byte_sink sink,
                                        rp_deflater **out, rp_error *err);
 void rp_deflater_free(rp_deflater *z); /* NULL is fine */

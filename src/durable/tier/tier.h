@@ -50,7 +50,7 @@ typedef struct rp_tier_options {
     rp_store *store;           /* not in use yet, with empty tables. Borrowed */
     rp_segments *segments;     /* borrowed. Store and segments must outlive the tier */
     uint64_t max_memory;       /* > 0 */
-    uint64_t cache_bytes;      /* of max_memory; 0: an eighth */
+    uint64_t cache_bytes;      /* part of max_memory for the read cache; 0: an eighth */
     size_t readers;            /* threads; 0: 16 */
     /* Reports trouble, or its end. Called on a thread of the tier. May be NULL. */
     void (*on_event)(void *ctx, bool degraded, const char *text);
@@ -70,8 +70,8 @@ void rp_tier_free(rp_tier *tier);
 RP_NODISCARD rp_status rp_tier_admit(rp_tier *tier, rp_chunk *chunk);
 
 /* Brings samples into memory. Returns true if this needs no read: then the samples are in
- * memory and on_done is not called. Tables call it themselves for items that are sampled or
- * looked up. */
+ * memory and on_done is not called. Otherwise load->on_done is called when they are, or when a
+ * read has failed. Tables call it themselves for items that are sampled or looked up. */
 bool rp_tier_start_load(rp_tier *tier, rp_tier_load *load);
 /* Brings samples into memory, and waits for the reads. */
 RP_NODISCARD rp_status rp_tier_load_now(rp_tier *tier, rp_sample *samples, size_t count,
@@ -83,7 +83,7 @@ typedef struct rp_tier_info {
     uint64_t cached_bytes;      /* in the read cache */
     uint64_t loads, load_bytes; /* chunks read from disk */
     uint64_t cache_hits;
-    uint64_t written_bytes; /* of chunks that the tier had put on disk */
+    uint64_t written_bytes; /* of chunks that the tier has written to disk */
     bool degraded;
 } rp_tier_info;
 

@@ -15,8 +15,8 @@
  *       held and spilled. `cached` is the sum of the bytes of these entries;
  *   S4  an entry has `readers` exactly while one of these requests is queued or being served.
  *
- * A chunk lives while its entry is listed, cached or held: its table calls `moved` before it
- * releases the chunk. The entry is freed with the chunk. */
+ * A chunk lives while its entry is listed, cached or held: its table calls spill.moved before
+ * it releases the chunk. The entry is freed with the chunk. */
 #ifndef RP_DURABLE_TIER_TIER_INSIDE_H
 #define RP_DURABLE_TIER_TIER_INSIDE_H
 
@@ -42,6 +42,7 @@ typedef enum rp_tier_state {
     RP_TIER_SPILLED,
 } rp_tier_state;
 
+/* A request to read a chunk back: tier_load.c. */
 typedef struct rp_want rp_want;
 
 /* A chunk that was read back, in one block with its bytes. It is never part of a table. */
@@ -70,6 +71,16 @@ typedef struct rp_tier_list {
     rp_tier_chunk *first, *last;
 } rp_tier_list;
 
+/* A thread that reads chunks. Each has a condition variable of its own: with several waiters on
+ * one, glibc before 2.41 may lose a wake-up (its bug 25847). */
+typedef struct rp_tier_reader {
+    pthread_t thread;
+    rp_tier *tier;
+    rp_cond cv;
+    struct rp_tier_reader *next; /* among the idle */
+    bool is_idle;                /* among the idle; guarded by rp_tier.mu */
+} rp_tier_reader;
+
 struct rp_tier {
     rp_spill spill; /* first: the interface for tables */
     /* Never changed after rp_tier_new(). */
@@ -83,10 +94,10 @@ struct rp_tier {
     pthread_t spiller;
     bool has_spiller;
     size_t reader_count, reader_room;
-    pthread_t *readers;
+    rp_tier_reader *readers;
 
     rp_mutex mu; /* rank 42 */
-    rp_cond spill_cv, read_cv;
+    rp_cond spill_cv;
     rp_tier_list dirty RP_GUARDED_BY(mu); /* oldest first */
     rp_tier_list clean RP_GUARDED_BY(mu); /* oldest first; entries found pinned go to the end */
     rp_tier_list ring RP_GUARDED_BY(mu);  /* of the cache; the clock hand is at the first */
@@ -96,7 +107,7 @@ struct rp_tier {
     uint64_t admitted RP_GUARDED_BY(mu); /* bytes in memory of chunks admitted by recovery */
     uint64_t wanted RP_GUARDED_BY(mu); /* bytes for the largest waiting insert; <= the limit */
     rp_want *first_want, *last_want RP_GUARDED_BY(mu); /* the queue of the readers */
-    size_t idle_readers RP_GUARDED_BY(mu);
+    rp_tier_reader *idle_readers RP_GUARDED_BY(mu);    /* the latest first */
     rp_loaded *uncached RP_GUARDED_BY(mu); /* evicted from the cache, to be released */
     uint64_t loads, load_bytes, hits, written RP_GUARDED_BY(mu);
     bool spiller_waits RP_GUARDED_BY(mu);

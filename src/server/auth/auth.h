@@ -61,8 +61,8 @@ typedef struct rp_principal {
 
 /* Finds the identity of a peer. RP_OK, with the role none in `*out` if the peer has shown no
  * credentials. RP_UNAUTHENTICATED, with the role none, if they are wrong. A token must be
- * right, even if the certificate is accepted; if both are, the higher role counts. The time
- * does not depend on which entry matches, or whether one does. */
+ * right, even if the certificate is accepted; if both are accepted, the higher role counts. The
+ * time does not depend on which entry matches, or whether one does. */
 RP_NODISCARD rp_status rp_auth_check(const rp_auth *auth, const rp_credentials *shown,
                                      rp_principal *out, rp_error *err);
 

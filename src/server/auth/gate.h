@@ -7,8 +7,8 @@
  * The gate remembers at most 1,024 addresses that sent wrong tokens (guessers): a new one
  * replaces the one whose wait ends first.
  *
- * Any thread. One lock (rank 75), taken if the memo does not have the result, and held for a
- * lookup of the guesser. */
+ * Any thread. One lock (rank 75), taken if the memo of the connection (rp_gate_memo) does not
+ * have the result, and held for a lookup of the guesser. */
 #ifndef RP_SERVER_AUTH_GATE_H
 #define RP_SERVER_AUTH_GATE_H
 

@@ -13,10 +13,10 @@
  *       messages, and no time limit applies: its peer waits for the server. If it holds more,
  *       because several of its calls send at once, it is ended after the grace period, since
  *       two such connections can wait for each other;
- *   I4  while the budget is short, a message with reserved room has to arrive within the grace
- *       period. In each window, an eighth of that period, the peer has to send at least an
- *       eighth of the message. So in each grace period a peer sends as many bytes as it keeps
- *       from others;
+ *   I4  while the budget is short (another connection waits for room), a message with reserved
+ *       room has to arrive within the grace period. In each window, an eighth of that period,
+ *       the peer has to send at least an eighth of the message. So in each grace period a peer
+ *       sends as many bytes as it keeps from others;
  *   I5  while the budget is not short, a message may take longer. After the grace period it
  *       must have arrived at 1 KiB/s or more.
  *
@@ -32,14 +32,14 @@ typedef struct rp_intake {
     int64_t held_since_ns; /* I3: since when it has waited with too many bytes; 0: it has not */
     rp_pace pace;          /* I4 */
     int64_t slow_since_ns; /* I5: beginning of the measurement; 0: no message is incomplete */
-    uint64_t slow_arrived; /* bytes that had arrived then */
+    uint64_t slow_arrived; /* bytes that had arrived at slow_since_ns */
 } rp_intake;
 
 /* Sets the reservation of a connection. `held` is the number of message bytes that it holds,
  * `wanted` the number that its messages still need, at most the size of the largest message
  * (I1). `counted` is what the budget counts for it until now, the reservation included. If
- * `may_add` is false, the budget may not count more, so the connection reserves only what
- * `counted` leaves beyond `held`. */
+ * `may_add` is false, the budget may not count more, so at most `counted` - `held` bytes are
+ * reserved. */
 void rp_intake_reserve(rp_intake *intake, size_t counted, size_t held, size_t wanted,
                        bool may_add);
 

@@ -2,25 +2,28 @@
 /* Turns: room past the limit of a side of the budget of queued bytes (queue_budget.h).
  *
  * Peers that stop sending or reading may fill a side for a long time. So a side lends bytes
- * past its limit to connections that have no room within the limit:
+ * past its limit to connections that have no room within the limit. While a connection has such
+ * a loan, it has its turn (which is not a turn of an event loop). The rules are:
  *   T1  there are two pools: `lent_bytes` for loans of any size, and an eighth of that for
  *       small loans, which are no larger than that eighth. A loan is made if its pool has that
- *       many bytes left, or if it is the only loan of the pool for any size. A loan grows under
- *       the same condition, or by T4;
+ *       many bytes left; the pool for any size also makes a larger loan if it has no other. A
+ *       loan grows under the same condition, or by T4;
  *   T2  connections wait in a queue. The next loan of a pool goes to the connection that has
  *       waited longest of those that may use the pool. A wait is measured in units of the time
- *       that the loan itself may take (T3). A connection that waits for a smaller loan does not
- *       overtake it. So small loans wait for each other only, and never for large ones;
+ *       that the loan itself may take (T3). Until the pool has enough bytes for that
+ *       connection, no other one gets a loan from it, even if a smaller loan would fit. So
+ *       small loans wait for each other only, and never for large ones;
  *   T3  a connection keeps its loan as long as its peer moves the bytes fast enough. For the
  *       first 64th of `longest_ns` the peer need not move any. Then it has to move them at a
  *       steady pace, all within another 16th of `longest_ns` plus a second for each MiB, and
  *       within `longest_ns` in any case. A slower connection is closed, but only while another
- *       one waits for its bytes, in the queue or for its own loan to grow. The pace is measured
- *       from when the peer has bytes to move; `longest_ns` from when the loan was made;
- *   T4  one loan at a time may grow beyond its pool, up to `lent_bytes`. If there is none, it
- *       is the loan that has waited longest to grow. So loans that have to grow cannot block
- *       each other: the connection with this loan completes its turn or is closed by T3, and
- *       then the next loan may grow.
+ *       connection waits in the queue for the lent bytes, or waits for its own loan to grow.
+ *       The pace is measured from when the peer has bytes to move; `longest_ns` from when the
+ *       loan was made;
+ *   T4  one loan at a time may grow beyond its pool, up to `lent_bytes`. If no loan is beyond
+ *       its pool, the one that has waited longest to grow may do so. So loans that have to
+ *       grow cannot block each other: the connection with this loan completes its turn or is
+ *       closed by T3, and then the next loan may grow.
  *
  * By T1 the other loans are at most what the pools have, or one larger loan in the pool for any
  * size. By T4 the loan that grows beyond its pool is at most `lent_bytes`. So all loans
@@ -67,8 +70,8 @@ typedef struct rp_turn_list {
 
 /* The loans of one side, and the connections that wait for one. Any thread. */
 typedef struct rp_turns {
-    rp_mutex lock; /* rank RP_RANK_TURNS */
-    rp_turn_list line RP_GUARDED_BY(lock);
+    rp_mutex lock;                            /* rank RP_RANK_TURNS */
+    rp_turn_list line RP_GUARDED_BY(lock);    /* the queue of T2 */
     rp_turn_list growing RP_GUARDED_BY(lock); /* loans that wait to grow */
     const rp_turn *past RP_GUARDED_BY(lock);  /* T4: the loan beyond its pool; NULL: none */
     /* By pool: the turn that was next when the queue was last searched. NULL: not known. Most
@@ -92,7 +95,8 @@ RP_NODISCARD bool rp_turn_ask(rp_turns *turns, rp_turn *turn, size_t bytes,
                               const rp_turn_terms *terms, uint64_t moved, int64_t now_ns);
 /* Returns a part of a loan, so that the loan is at most `bytes` (>= 1). */
 void rp_turn_reduce(rp_turns *turns, rp_turn *turn, size_t bytes);
-/* Leaves the queue, or returns the loan. Takes no lock if the turn is in neither state. */
+/* Leaves the queue, or returns the loan. Takes no lock if the turn neither waits nor has a
+ * loan. */
 void rp_turn_end(rp_turns *turns, rp_turn *turn);
 /* Restarts the measurement of the pace (T3). Call it while the peer has nothing to move. */
 void rp_turn_rest(rp_turn *turn, uint64_t moved, int64_t now_ns);

@@ -33,7 +33,7 @@ bool rp_connection_is_full(const rp_connection *connection, rp_refusal *why);
 
 /* True if a call may add about `bytes` of responses. Pass 0 for a response made of items that
  * the budget counts already (Q5). If the result is false, on_room of the call is called once
- * there is room: calls without queued responses come first, in turn. */
+ * there is room: for calls without queued responses first, one after the other. */
 bool rp_connection_may_queue(rp_connection *connection, const rp_call *call, size_t bytes);
 /* Has on_room called once there is room for `bytes`. For a call whose draw found too little
  * room and has returned all that it had taken. If there seems to be room already, on_room is

@@ -62,7 +62,7 @@ struct rp_connection {
     rp_handshake handshake;
     rp_closed closed;
     rp_abuse abuse;
-    uint64_t charged_records; /* of link.idle_records: already charged to `abuse` */
+    uint64_t charged_records; /* part of link.idle_records that was charged to `abuse` */
     rp_gate_memo memo;
     char peer[RP_PEER_BYTES];
     char certificate[RP_AUTH_MAX_NAME_BYTES + 1];
@@ -74,16 +74,16 @@ struct rp_connection {
     size_t wanted_bytes;      /* if is_starved: the least room that one of its calls needs */
     int64_t fed_from_ns;      /* calls that wait for room do not continue before this time */
     size_t counted_bytes[RP_QUEUE_SIDES];
-    rp_drawn *drawn;          /* items drawn for its calls */
-    int64_t opened_ns;        /* plus the time that its handshake has been queued */
-    int64_t heard_ns;         /* when bytes were read last */
-    int64_t moved_ns;         /* when response bytes were last written, or none were queued */
-    uint64_t left_then;       /* rp_h2_left_bytes() at that time */
-    rp_pace reading;          /* how fast the peer reads responses */
-    int64_t pinged_ns;        /* when a ping was sent that has had no response; 0: none */
+    rp_drawn *drawn;    /* items drawn for its calls */
+    int64_t opened_ns;  /* when it was opened, plus the time its handshake has been queued */
+    int64_t heard_ns;   /* when bytes were read last */
+    int64_t moved_ns;   /* when response bytes were last written, or none were queued */
+    uint64_t left_then; /* rp_h2_left_bytes() at moved_ns */
+    rp_pace reading;    /* how fast the peer reads responses */
+    int64_t pinged_ns;  /* when a ping was sent that has had no response; 0: none */
     int64_t headers_since_ns; /* since when settings or headers have been incomplete; 0: none */
     rp_intake intake;         /* its incomplete messages */
-    rp_turn turns[RP_QUEUE_SIDES]; /* queue_budget.h, Q7 */
+    rp_turn turns[RP_QUEUE_SIDES]; /* its loans past the limits (queue_budget.h, Q7) */
     size_t held_before_turn;       /* bytes of messages when the turn on RP_QUEUE_IN began */
 };
 

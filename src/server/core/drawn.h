@@ -17,8 +17,8 @@
 #include "table/op.h"
 
 typedef struct rp_drawn {
-    rp_draw_room room; /* the first field. For operations whose call does not count its own
-                          bytes: `mine` is 0 */
+    rp_draw_room room; /* must be the first field. Its functions take and return bytes with
+                          `mine` 0, for operations whose call does not count its own bytes */
     rp_allocator alloc;
     rp_queue_budget *budget;
     size_t refs;         /* used by the worker's thread only */

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Limits on the memory that insert streams use outside the tables: chunks that streams keep and
- * no table holds (pinned), and inserts that wait for their tables, with those of their chunks
- * that no table holds (parked).
+/* Limits on the memory that insert streams use outside the tables:
+ *
+ *   pinned   chunks that streams keep and that no table holds
+ *   parked   inserts that wait for their tables, and their chunks, except those that a table
+ *            holds
  *
  * The sum of both over all connections is exact: a chunk is added when its last table releases
  * it, even if its stream is silent (chunk/keep.h). The count of a connection is exact as of the
@@ -15,9 +17,9 @@
  *   P3  from P / 2 on, a stream with waiting inserts is paused if its connection is over its
  *       share, so that its peer waits and is not refused at 3/4 P. The stream continues when
  *       one of its inserts completes;
- *   P4  if items are removed whose chunks streams keep, the sum may pass P. Then a sweep
- *       refuses streams with pinned or parked bytes, of connections over their share, until the
- *       sum is 3/4 P.
+ *   P4  if items are removed and streams keep their chunks, the sum may pass P. Then a sweep
+ *       visits the connections over their share, and refuses streams of theirs that have
+ *       pinned or parked bytes, until the sum is 3/4 P.
  * So the sum stays below P + C * 64 KiB + the bytes that arrive until the next sweep. Streams
  * that only keep chunks are not paused, because then the messages that release these chunks
  * could not be read. */

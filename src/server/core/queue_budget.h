@@ -3,7 +3,7 @@
  * their peers.
  *
  * The budget counts
- *   - messages that are incomplete or wait for a paused call, with the bytes of them that have
+ *   - messages that are incomplete or wait for a paused call, including their bytes that have
  *     not arrived;
  *   - responses that are being made or wait to be written, and large arrays of samples;
  *   - items that were drawn for calls and are in no response yet.
@@ -21,19 +21,21 @@
  *       size, even if the side then counts more than X;
  *   Q2  the last quarter is for connections within their share, X / 4C and at most 256 KiB, so
  *       that peers that do not read leave room for other connections;
- *   Q3  beyond that, a connection may hold FLOOR_BYTES, enough for a small request and its
- *       response, and as much again of frames while its responses wait for a window update;
- *   Q4  calls draw items only as far as there is room for them, by the same rules. A connection
- *       whose other calls hold connection_queued_bytes or more draws none;
+ *   Q3  even if the side is full, a connection may hold FLOOR_BYTES, enough for a small request
+ *       and its response, and FLOOR_BYTES more of frames while its responses wait for a window
+ *       update;
+ *   Q4  calls draw items only as far as there is room for them, by the same rules. A call
+ *       draws none while other calls of its connection hold connection_queued_bytes or more;
  *   Q5  a response that is made of drawn items takes over the room of these items: it is never
  *       refused, and waits only until its peer reads;
  *   Q6  a message whose size is known is counted as a whole, by the rules above, before more of
  *       it is read (intake.h). The limit message_bytes is at most X.
- *   Q7  connections that have no room by these rules take turns (turns.h): a side lends
- *       message_bytes past X, or one message or item that is larger; message_bytes for one turn
- *       that has to grow beside the others; and an eighth of message_bytes to messages and
- *       items that are no larger than that. Without turns, peers that stop reading or sending
- *       could keep a whole side from all others. A connection has a turn either
+ *   Q7  connections that have no room by these rules take turns (turns.h). In a turn a
+ *       connection has a loan of bytes past X. A side lends message_bytes in all, or one
+ *       message or item that is larger; message_bytes more to one loan that has to grow; and
+ *       an eighth of message_bytes to messages and items that are no larger than that. Without
+ *       turns, peers that stop reading or sending could keep a whole side from all others. A
+ *       connection has a turn either
  *         - for the rest of its incomplete messages. It gets the turn when the socket holds
  *           ARRIVING_BYTES of that rest, or all of it. The turn ends when none of its messages
  *           is incomplete and paused calls hold no more than before the turn; or

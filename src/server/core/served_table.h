@@ -18,7 +18,7 @@ typedef struct rp_served_table {
     rp_table *table;              /* owns a reference */
     rp_table_metrics *metrics;
     atomic_size_t pending_inserts; /* items of all streams that wait for the table */
-    atomic_size_t max_pending;     /* bound of pending_inserts: at it, insert streams pause */
+    atomic_size_t max_pending;     /* insert streams pause when pending_inserts reaches this */
     atomic_size_t sample_bytes;    /* average size of recent samples; 0: not known */
     size_t name_size;
     char name[]; /* followed by a zero byte */

@@ -5,9 +5,10 @@
  *
  * There are at most 64 connections, with 16 KiB of memory each. A new connection beyond that
  * closes the oldest one, so that idle peers cannot keep others out. A connection is also closed
- * after host->idle_s of silence. Pages about all tables that are being sent take at most twice
- * the size of the largest page, where a page that several connections read counts once. If they
- * would take more, the connections that read the oldest page are closed. */
+ * after host->idle_s of silence. A page about all tables stays in memory while it is being
+ * sent. All these pages together take at most twice the size of the largest page; a page that
+ * is sent to several connections counts once. If they would take more, the connections that
+ * read the oldest page are closed. */
 #ifndef RP_SERVER_HTTP_HTTP_PAGE_H
 #define RP_SERVER_HTTP_HTTP_PAGE_H
 
@@ -32,10 +33,11 @@ void rp_http_page_free(rp_http_page *page);
 rp_page_maker *rp_http_page_maker(rp_http_page *page);
 
 /* Takes over a connected stream socket from which nothing has been read: TCP, Unix or one end
- * of a pair. `peer` is its address, for the gate; `certificate` is the common name of a
- * verified certificate (NULL or "": none). Both are copied; one that is too long counts as
- * none. Takes the descriptor in every case. False if there was no memory and the descriptor was
- * closed. After true, the connection may still be refused later. Any thread. */
+ * of a pair. `peer` is its address, which the gate needs to limit attempts to guess tokens
+ * (server/auth/gate.h); `certificate` is the common name of a verified certificate (NULL or "":
+ * none). Both are copied; one that is too long counts as none. Takes the descriptor in every
+ * case. False if there was no memory and the descriptor was closed. After true, the connection
+ * may still be refused later. Any thread. */
 bool rp_http_page_take(rp_http_page *page, int fd, const char *peer, const char *certificate);
 
 /* As rp_http_page_take(), for a link: plain, or with a completed TLS handshake. The link is

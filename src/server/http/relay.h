@@ -20,7 +20,7 @@ typedef struct rp_relays {
     rp_loop *loop;
     int64_t linger_ns; /* time that the near peer has, after the far link has ended, to read the
                           rest and to close */
-    size_t most;       /* relays at once */
+    size_t most;       /* bound of `count` */
 
     rp_relay *first;
     size_t count;

@@ -86,7 +86,8 @@ RP_NODISCARD rp_status rp_table_views_take(rp_table_views *views, const rp_alloc
                                            rp_store *store);
 void rp_table_views_deinit(rp_table_views *views);
 
-enum { RP_PAGE_HEAD_BYTES = 256 << 10 }; /* of a page, for text that is not about a table */
+/* Bytes of a page for text that is not about a table. */
+enum { RP_PAGE_HEAD_BYTES = 256 << 10 };
 
 /* The most bytes of a page about `table_count` tables. Tables that do not fit are left out. */
 size_t rp_page_most_bytes(size_t table_count);

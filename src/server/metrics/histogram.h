@@ -3,7 +3,7 @@
  * bucket's bound is at most a quarter above its durations.
  *
  * One thread (the owner) records, any thread adds up. The numbers are relaxed atomics which
- * only the owner writes, so recording is a few plain loads and stores (L4). A reader may see
+ * only the owner writes, so recording is a few plain loads and stores. A reader may see
  * some of the numbers before and some after a record. */
 #ifndef RP_SERVER_METRICS_HISTOGRAM_H
 #define RP_SERVER_METRICS_HISTOGRAM_H

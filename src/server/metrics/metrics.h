@@ -2,13 +2,14 @@
 /* The counters of the server.
  *
  * Each loop has counters of its own, which only its thread writes; readers add them up. So
- * counting is a load and a store, without contention (L4: relaxed, as no other memory depends
- * on a count). Other threads count in shared counters, with an atomic addition. Counters are
- * never reset.
+ * counting is a load and a store, without contention. The atomics are relaxed, as no other
+ * memory depends on a count. Other threads count in shared counters, with an atomic addition.
+ * Counters are never reset.
  *
  * Invariants:
  *   M1  the array of tables is sorted by name, each name once;
- *   M2  a shard belongs to one loop; the last one is shared. */
+ *   M2  each loop has a shard (its set of counters); one more shard, the last, is for the other
+ *       threads. */
 #ifndef RP_SERVER_METRICS_METRICS_H
 #define RP_SERVER_METRICS_METRICS_H
 
@@ -91,7 +92,7 @@ typedef struct rp_table_counters {
 #define RP_TABLE_FIELD(field, metric, help) rp_counter field;
     RP_TABLE_COUNTERS(RP_TABLE_FIELD)
 #undef RP_TABLE_FIELD
-    rp_histogram insert_ns; /* from the arrival of a batch's first item until an item is in */
+    rp_histogram insert_ns; /* from the arrival of a batch's first item to an item's insert */
     rp_histogram sample_ns; /* from the start of a draw until its samples are drawn */
 } rp_table_counters;
 

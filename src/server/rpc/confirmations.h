@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The keys of inserted items that have not been confirmed to the peer yet.
  *
- * Keys are in the order in which they were added. The first `ready` of them are safe and may be
- * sent. The other keys are divided into runs: each mark has the length of a run and the LSN at
- * which all of the run is safe. There are at most RP_CONFIRMATION_MARKS marks, so they need no
- * allocation; further keys extend the last run.
+ * Keys are in the order in which they were added. The first `ready` of them are safe
+ * (core/safety.h) and may be sent. The other keys are divided into runs: each mark has the
+ * length of a run and the LSN at which all of the run is safe. There are at most
+ * RP_CONFIRMATION_MARKS marks, so they need no allocation; further keys extend the last run.
  *
  * Invariants:
  *   F1  `ready` plus the counts of all marks is `count`, which is at most `capacity`;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The batches of an insert stream: items that go into one table by one operation.
  *
- * A batch is open until all messages have been handled that were read together with its first
- * one; before any other event on the worker, it is started. So the table's lock is taken once
- * for many messages. The only visible effect is that items of one table may be inserted before
- * earlier items of another.
+ * A batch is open while the worker handles messages that were read together with the first
+ * message of the batch. Before the worker handles any other event, it starts the batch. So the
+ * table's lock is taken once for many messages. The only visible effect is that items of one
+ * table may be inserted before earlier items of another.
  *
  * A batch is first open, then started. If its table makes it wait, it is parked until the
  * operation completes. Invariants:
@@ -37,7 +37,7 @@ typedef struct rp_insert_stream {
     uint64_t messages; /* number of messages with items so far */
     rp_insert_batch *parked;
     size_t parked_bytes; /* W4 */
-    size_t pinned;       /* bytes of the stream in the connection's pinned_bytes */
+    size_t pinned;       /* the stream's part of the connection's pinned_bytes */
     rp_confirmations confirmed;
     bool has_ended; /* the peer has sent its last message */
 } rp_insert_stream;
@@ -61,7 +61,8 @@ struct rp_insert_batch {
     uint64_t message; /* number, in the stream, of the last item's message */
     size_t bytes;     /* of the batch's messages and items */
     /* The next three fields are used while the batch is parked. */
-    size_t waiting_from; /* the batch has its own references to the items from here on */
+    size_t waiting_from; /* first item that waits; the batch has its own references from this
+                            one on */
     size_t own_bytes;    /* of the waiting items and the batch itself, without chunks */
     size_t held;         /* own_bytes, and the bytes of chunks that no table holds */
     int64_t came_ns;     /* when the first item arrived */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Makes chunks and trajectories of the bytes of an InsertStreamRequest.
+/* Makes chunks and trajectories from the bytes of an InsertStreamRequest.
  *
  * Independent of tables and of the call. All functions belong to the worker's thread. */
 #ifndef RP_SERVER_RPC_INSERT_PARTS_H
@@ -12,9 +12,9 @@
 #include "wire/insert_request.h"
 
 /* Parses a chunk and adds it to `chunks`, the chunks of the stream. `block` is the memory of
- * the message, or NULL: a large chunk refers to it, other chunks are copied. `template` is that
- * of the last small chunk. A chunk may be sent again with the same bytes. RP_INVALID,
- * RP_NO_RESOURCE. */
+ * the message, or NULL: a large chunk refers to it, other chunks are copied. `template` is the
+ * form of the last small chunk, and is updated. A chunk may be sent again with the same bytes.
+ * RP_INVALID, RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_insert_parts_add_chunk(const rp_worker *worker,
                                                  rp_stream_chunks *chunks,
                                                  rp_chunk_template *template,

@@ -40,7 +40,8 @@ typedef struct rp_items_material {
     const char *table;
     bool with_chunks, cut_rows;
     size_t max_bytes;     /* of the response */
-    size_t max_cut_bytes; /* bytes to decompress for cuts, in all; then chunks are not cut */
+    size_t max_cut_bytes; /* bytes to decompress for cuts, in all; chunks beyond that are not
+                             cut */
 } rp_items_material;
 
 typedef struct rp_items_response {

@@ -3,9 +3,9 @@
  *
  * A call may ask for many samples and wait long for the first one. So the array takes memory
  * page by page, as samples are written. The budget of queued bytes counts a sample with its
- * item (Q4): the cost of an item includes 192 bytes for the indexes of a table, which is more
- * than the size of a sample. Peek also writes entries for keys without an item, so the budget
- * counts its array as a whole.
+ * item (core/queue_budget.h, Q4): the cost of an item includes 192 bytes for the indexes of a
+ * table, which is more than the size of a sample. Peek also writes entries for keys without an
+ * item, so the budget counts its array as a whole.
  *
  * The system bounds the number of mappings of a process. So at most 4,096 calls of a server
  * have arrays of more than 1,024 samples. Further calls get arrays of 1,024 samples, and
@@ -23,7 +23,7 @@ typedef struct rp_sample_array {
     rp_sample *samples;
     size_t count;
     size_t counted_bytes; /* in the budget of queued bytes */
-    bool is_mapped;       /* with pages of its own */
+    bool is_mapped;       /* the array has pages of its own */
 } rp_sample_array;
 
 /* Makes an array for `count` (>= 1) samples. If `is_whole`, the budget of queued bytes counts

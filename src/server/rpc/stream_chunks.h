@@ -8,11 +8,11 @@
  * Invariants:
  *   C1  the map has the index of each entry under its key, once, and nothing else;
  *   C2  unused_bytes is the sum of the costs of all entries that are not `used`;
- *   C3  no entry is `kept` between calls;
+ *   C3  no entry has `kept` set, except within rp_stream_chunks_keep();
  *   C4  the first `marked` entries keep their chunks (chunk/keep.h).
  *
- * Entries are marked only at the end of a turn, since most chunks leave the stream in the turn
- * in which they arrive.
+ * Entries are marked (begin to keep their chunks) only at the end of a turn of the loop, since
+ * most chunks leave the stream in the turn in which they arrive.
  *
  * A plain value. */
 #ifndef RP_SERVER_RPC_STREAM_CHUNKS_H

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Leases: a client of this host holds chunks in the shared arena, and reads them there.
+/* Leases. With a lease, a client of this host holds chunks in the shared arena
+ * (util/shared_arena.h) and reads them there.
  *
  * A client opens a second connection to the Unix socket and keeps it open (lease_link.c). On
  * this connection the two send:
@@ -13,13 +14,13 @@
  *   client   for each call that is over for it: u64 2^63 + number of the call, u64 count of its
  *            holds that have arrived
  *
- * All numbers are little-endian. If the client lacks the role, or the server has no arena, the
- * server closes the connection. A message on a Unix socket is in its receiver's queue once it
- * has been sent. So a client that reads a response finds the descriptors that it needs without
- * waiting.
+ * All numbers are little-endian. If the client lacks the role that SampleShared needs, or the
+ * server has no arena, the server closes the connection. A message on a Unix socket is in its
+ * receiver's queue once it has been sent. So a client that reads a response finds the
+ * descriptors that it needs without waiting.
  *
  * Calls of SampleShared name the lease. For each sample with chunks in the arena the server
- * adds a hold to the lease, which is a reference to the trajectory. Holds outlive the calls
+ * adds a hold, which is a reference to the trajectory, to the lease. Holds outlive the calls
  * that made them. When the connection ends, the lease ends with all of its holds, so a client
  * that crashes leaves nothing behind.
  *
@@ -34,11 +35,12 @@
  *
  * Invariants of a lease, whenever its lock is free:
  *   L1  `bytes` is the sum of the bytes of all holds;
- *   L2  each index below `capacity` is a hold or in the list of free ones;
- *   L3  the holds of an open call are in its list, in descending order of their ordinals;
+ *   L2  each index below `capacity` is that of a hold or is in the list of free indexes;
+ *   L3  the holds of an open call are in its list, the latest first;
  *   L4  call_count is the length of `calls`, and at most MAX_CALLS.
  *
- * Any thread. The list and each lease have a lock of rank 77; no two are held together. */
+ * Any thread. The list of leases and each lease have a lock of rank 77; no two are held
+ * together. */
 #ifndef RP_SERVER_SHM_LEASE_H
 #define RP_SERVER_SHM_LEASE_H
 
@@ -96,9 +98,9 @@ bool rp_lease_close_call(rp_lease *lease, uint64_t number, uint64_t count);
 
 /* Adds a hold: a new reference to `trajectory`, for which `bytes` are counted. Sends the client
  * descriptors of the parts of the arena that it does not have. Returns the number of the hold.
- * Returns 0 if the lease or the call has ended, the lease would hold more than `limit` bytes or
- * all leases four times as much, there is no memory, or a descriptor could not be sent without
- * waiting. */
+ * Returns 0 if the lease or the call has ended, the lease would hold more than `limit` bytes,
+ * all leases together would hold more than 4 * `limit`, there is no memory, or a descriptor
+ * could not be sent without waiting. */
 uint64_t rp_lease_hold(rp_lease *lease, rp_lease_call *call, rp_trajectory *trajectory,
                        size_t bytes, size_t limit);
 /* Releases the holds with these numbers. If one does not exist, returns false, and releases the

@@ -94,8 +94,8 @@ static size_t find_bad(const rp_table *t, const rp_insert *items, size_t count)
     return count;
 }
 
-/* Announces the chunks of the items to the log. If the disk is full, sets
- * op->waits_for_disk. */
+/* Announces the items to the log. If the disk is full, sets op->waits_for_disk. Otherwise the
+ * caller calls rp_insert_unclaim() when the items are published, or not inserted. */
 static rp_status prepare_log(const rp_table *t, rp_op *op, const rp_insert *items, size_t count,
                              rp_error *err)
 {
@@ -107,10 +107,18 @@ static rp_status prepare_log(const rp_table *t, rp_op *op, const rp_insert *item
     op->waits_for_disk = false;
     if (log == NULL) return RP_OK;
     for (size_t i = 0; i < count; i++) trajectories[i] = items[i].trajectory;
-    st = log->prepare(log, trajectories, count, &why);
+    assert(op->claimed == 0);
+    st = log->prepare(log, trajectories, count, &op->claimed, &why);
     op->waits_for_disk = st == RP_UNAVAILABLE;
     if (st != RP_NO_RESOURCE) return RP_OK;
     return rp_fail(err, RP_NO_RESOURCE, "table '%.60s': %s", t->options.name, why.text);
+}
+
+void rp_insert_unclaim(const rp_table *t, uint64_t claimed)
+{
+    rp_table_log *log = rp_table_log_of(t);
+
+    if (log != NULL && claimed > 0) log->unclaim(log, claimed);
 }
 
 /* A parked operation does not take the references that the caller offers, but drops them when
@@ -656,6 +664,9 @@ rp_progress rp_insert_resume_locked(rp_table *t, rp_op *op)
             return rp_op_end(op, op->error.code);
         now = rp_insert_block_locked(t, op, block, count, t->wall_ns(t->wall_ctx));
         rp_insert_clean_up(block, count, op->done - first);
+        rp_account_publish(&t->account, rp_table_spare_locked(t));
+        rp_insert_unclaim(t, op->claimed);
+        op->claimed = 0;
     }
     return now;
 }

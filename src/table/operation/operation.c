@@ -311,7 +311,7 @@ static rp_status begin(rp_table *t, rp_op *op, bool is_insert)
     op->is_insert = is_insert;
     op->done = 0;
     op->refused = 0;
-    op->lsn = 0;
+    op->lsn = op->claimed = 0;
     op->held_bytes = op->lacked_bytes = op->more_bytes = 0;
     op->status = RP_OK;
     op->parked = op->was_parked = op->waits_for_disk = false;
@@ -340,6 +340,7 @@ bool rp_table_start_insert(rp_table *t, rp_op *op)
     if (op->status != RP_OK) return true;
     while (!over && !parked) {
         size_t first = op->done, done;
+        uint64_t claimed;
         int64_t wall_ns = t->wall_ns(t->wall_ctx);
         rp_progress now = RP_BLOCKED;
 
@@ -350,6 +351,8 @@ bool rp_table_start_insert(rp_table *t, rp_op *op)
         if (!over && t->inserts.count == 0)
             now = rp_insert_block_locked(t, op, block, count, wall_ns);
         done = op->done - first;
+        claimed = op->claimed;
+        op->claimed = 0;
         if (!over && now == RP_BLOCKED) {
             over = wait_or_end_locked(t, op);
             parked = !over;
@@ -360,6 +363,7 @@ bool rp_table_start_insert(rp_table *t, rp_op *op)
         }
         over |= now == RP_OVER;
         rp_table_unlock(t); /* a parked operation may be freed from here on */
+        rp_insert_unclaim(t, claimed);
         rp_insert_clean_up(block, count, done);
         if (!over && !parked) count = rp_insert_block_size(op, RP_BLOCK);
     }

@@ -56,6 +56,9 @@ RP_NODISCARD rp_status rp_insert_check(const rp_table *t, rp_op *op, size_t bloc
 RP_NODISCARD rp_status rp_insert_prepare(const rp_table *t, rp_op *op, size_t first,
                                          size_t count, rp_prepared *block, rp_error *err);
 
+/* Ends the claim of a prepared block (op->claimed), after its items have been published in the
+ * account. */
+void rp_insert_unclaim(const rp_table *t, uint64_t claimed);
 /* Drops the references of a prepared block that the table did not take. The first `done` items
  * have been processed. For the other items, references that the caller offered stay the
  * caller's. */
@@ -69,8 +72,9 @@ size_t rp_insert_block_size(const rp_op *op, size_t most);
 rp_progress rp_insert_block_locked(rp_table *t, rp_op *op, rp_prepared *block, size_t count,
                                    int64_t wall_ns) RP_REQUIRES(t->mu);
 
-/* Drops the references that the caller offered to an insert that was parked and is complete.
- * Not under a lock. */
+/* For an insert that was parked and is complete: drops the references that the caller offered
+ * (RP_INSERT_TAKE) for items that were inserted after it was parked. For these the table has
+ * taken references of its own. Not under a lock. */
 void rp_insert_finish(const rp_op *op);
 
 /* Makes every allocation that inserting `count` items may need (T3). */

@@ -9,9 +9,9 @@
  * is 2 / ln 2 times the series s + s^3/3 + s^5/5 + ..., of which eleven terms reach 2^-56, as
  * |s| < 0.172.
  *
- * The power: y = n + r with an integer n and |r| <= 1/2; 2^r is the exponential series of r ln
- * 2, of which fourteen terms reach 2^-56; 2^n goes into the exponent bits, in two halves, so
- * that results near the ends of float64 come out right. */
+ * The power: y = a log2 x is n + r with an integer n and |r| <= 1/2; 2^r is the exponential
+ * series of r ln 2, of which fourteen terms reach 2^-56; 2^n goes into the exponent bits, in
+ * two halves, so that results near the ends of float64 come out right. */
 #ifndef RP_TABLE_SELECTOR_POWER_KERNEL_H
 #define RP_TABLE_SELECTOR_POWER_KERNEL_H
 
@@ -41,7 +41,8 @@ static inline double log2_of(double x)
 {
     double tiny = x < 0x1p-1022 ? 1.0 : 0.0; /* denormal: scale it up */
     uint64_t bits = bits_of(x < 0x1p-1022 ? x * 0x1p54 : x);
-    /* The exponent bits, made the low bits of a number near 2^52, as a float64. */
+    /* 0x433... is the float64 2^52. With the exponent bits as its low bits, it becomes 2^52 +
+     * the exponent. */
     double e = from_bits(bits >> 52 | 0x4330000000000000u) - (0x1p52 + 1023) - 54 * tiny;
     double m = from_bits((bits & 0xfffffffffffffu) | 0x3ff0000000000000u);
     double high = m > 1.41421356237309504880 ? 1.0 : 0.0;

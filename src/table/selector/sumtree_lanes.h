@@ -112,7 +112,7 @@ static inline void descend_lanes(const double *children, double *targets, uint32
 }
 
 #ifndef HAS_DESCEND_ONE
-/* The same for a single descent: for those of a batch that do not fill a vector. */
+/* One step of a single descent: for the descents of a batch that do not fill a vector. */
 static inline void descend_one(const double *children, double *target, uint32_t *node)
 {
     const double *x = children + (size_t)*node * RP_SUMTREE_K;

@@ -8,16 +8,18 @@
  * from the table, one by one. The cut keeps the trajectories of items that were in a table at
  * the cut and are removed while it is open, until it ends or releases their block.
  *
- * A cut also knows which blocks of slots have changed since the last cut that was kept, so that
- * a checkpoint writes only those. One cut of a table may be open at a time. */
+ * A cut also knows which blocks of slots have changed since the last cut that was kept
+ * (rp_cut_free()), so that a checkpoint writes only those. One cut of a table may be open at a
+ * time. */
 #ifndef RP_TABLE_SNAPSHOT_CUT_H
 #define RP_TABLE_SNAPSHOT_CUT_H
 
 #include "table/table.h"
 
-/* The state of a table except for its slots and the order of its dense sets. A plain value; the
- * name and the signature are borrowed from the table. With the slots and the sets it determines
- * all later results: a restored table behaves bit by bit like the original. */
+/* The state of a table except for its slots and the order of its dense sets
+ * (selector/dense_set.h). A plain value; the name and the signature are borrowed from the
+ * table. With the slots and the sets it determines all later results: a restored table behaves
+ * bit by bit like the original. */
 typedef struct rp_table_state {
     rp_table_options options; /* present values; no extensions, no seed */
     rp_rate_limiter limiter;

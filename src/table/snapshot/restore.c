@@ -514,6 +514,7 @@ static rp_status count_in_locked(restore *r) RP_REQUIRES(r->t->mu)
         rp_account_add(a, slot->trajectory);
     }
     rp_account_settle(a, 0);
+    rp_account_publish(a, rp_slots_spare(&r->slots));
     if (st != RP_OK) count_out_locked(r, i);
     return st;
 }

@@ -11,8 +11,8 @@
  *   H1  call_count is the number of calls in `calls` that are not closed;
  *   H2  h2->queued is the sum of `queued` of all calls, plus the bytes of replies that were
  *       handed to the output and are not written;
- *   H3  `held` is the sum of the bytes of blocks in assembly, plus those of waiting messages
- *       and WAITING_BYTES for each of these;
+ *   H3  `held` is the sum of the bytes of blocks in assembly, plus the bytes of waiting
+ *       messages and WAITING_BYTES for each waiting message;
  *   H4  `assembling`, `partial` and `awaited` are the sums of counted_assembling,
  *       counted_partial and counted_awaited of all calls;
  *   H5  out_first <= out_count <= out_capacity; out[out_first..] have not been written;
@@ -27,14 +27,14 @@
 #include "wire/h2/frame_meter.h"
 #include "wire/h2/h2.h"
 
-/* A peer earns frames: it may send so many of them before they count as nuisances. */
+/* A peer earns frames by DATA, calls and messages: so many frames do not count as nuisances. */
 enum {
     RP_H2_WINDOW = 4 << 20,             /* of a call */
     RP_H2_CONNECTION_WINDOW = 16 << 20, /* of all calls together */
     RP_H2_FRAME = 1 << 20,              /* the largest frame that either side sends */
     RP_H2_EARNED_PINGS = 4,      /* pings that a peer earns by each DATA frame sent to it */
-    RP_H2_EARNED_WINDOWS = 16,   /* window updates that it earns by each DATA frame */
-    RP_H2_CALL_WINDOWS = 4,      /* and by each call: grpcio sends two before any data */
+    RP_H2_EARNED_WINDOWS = 16,   /* window updates that it earns by each DATA frame ... */
+    RP_H2_CALL_WINDOWS = 4,      /* ... and by each call: grpcio sends two before any data */
     RP_H2_MESSAGE_FRAGMENTS = 2, /* fragments that it earns by each call and each message */
     RP_H2_EARNED_MOST = 4096,    /* bound on what is earned and not used, of each kind */
     RP_H2_FRAGMENT_BYTES = 64,   /* a smaller part of a message is a fragment */
@@ -235,7 +235,7 @@ rp_status rp_h2_open(const rp_allocator *alloc, const rp_h2_handler *handler, vo
 void rp_h2_link_call(rp_h2 *h2, rp_call *call);
 void rp_h2_free_call(rp_h2 *h2, rp_call *call);
 /* Checks the result of a function of nghttp2 that must succeed. If it failed for lack of
- * memory, the connection is broken. That the stream has been closed is no error. */
+ * memory, the connection is broken. That the stream is closed already is no error. */
 void rp_h2_need(rp_h2 *h2, int result);
 /* Reports a nuisance to the handler, and ends the connection if the handler returns false. */
 void rp_h2_nuisance(rp_h2 *h2, rp_nuisance kind);

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The servers that dm-reverb's client is tried against: its own, then ours. Both have the same
-tables, and every test runs against both (against its own only, if CONFORMANCE_SERVER=dm-reverb).
+"""The servers for the tests of dm-reverb's client: its own, and ours. Both have the same tables,
+and every test runs against both (against its own only, if CONFORMANCE_SERVER=dm-reverb).
 """
 
 import contextlib
@@ -9,7 +9,7 @@ import os
 import pytest
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-# A channel that nobody waits on looks at its sockets at this interval: 5 s unless told.
+# The interval at which a channel without waiting calls polls its sockets. The default is 5 s.
 os.environ.setdefault("GRPC_CLIENT_CHANNEL_BACKUP_POLL_INTERVAL_MS", "100")
 
 import reverb  # noqa: E402
@@ -17,9 +17,9 @@ import reverb  # noqa: E402
 import harness  # noqa: E402
 from harness import table  # noqa: E402
 
-# dm-reverb's datasets lock a mutex that they never initialise, and hang on what lay there before,
-# whichever server they talk to. So memory comes zeroed, for which the C library has to be told
-# before the process starts.
+# dm-reverb's datasets lock a mutex that they never initialise, and hang unless its memory is zero,
+# with either server. These variables make malloc() return zeroed memory; they must be set before
+# the process starts.
 ZEROED = {"MALLOC_PERTURB_": "255", "GLIBC_TUNABLES": "glibc.malloc.tcache_count=0"}
 if any(os.environ.get(name) != value for name, value in ZEROED.items()):
     pytest.exit("run this with " + " ".join(f"{n}={v}" for n, v in ZEROED.items()), 2)
@@ -59,7 +59,7 @@ def make(kind, folder, tables=TABLES):
 
 @pytest.fixture(scope="session")
 def servers(tmp_path_factory):
-    """Both are launched at once: one imports TensorFlow while the tests import it too."""
+    """Launches both at once, so that dm-reverb's server imports TensorFlow while the tests do."""
     kinds = KINDS if os.environ.get("CONFORMANCE_SERVER") != "dm-reverb" else KINDS[:1]
     running = {kind: make(kind, tmp_path_factory.mktemp(kind)).launch() for kind in kinds}
     with contextlib.ExitStack() as stack:
@@ -70,7 +70,7 @@ def servers(tmp_path_factory):
 
 @pytest.fixture(scope="session", params=KINDS)
 def server(request, servers):
-    """Each server in turn. The client in this process talks to it over the wire."""
+    """Each server in turn. The client in this process connects to it over the network."""
     if request.param not in servers:
         pytest.skip("only dm-reverb's server was asked for")
     return servers[request.param].ready()

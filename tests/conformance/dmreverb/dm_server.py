@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """dm-reverb's own server as a process: dm_server.py PORT TABLES.json
 
-Says READY when it serves. "restart" on standard input makes it stop and start again, empty, on
-the same port; SIGTERM, or the end of the input, ends it.
+Prints READY when it serves. "restart" on standard input makes it stop and start again, empty, on
+the same port. SIGTERM, or the end of the input, ends it.
 """
 
 import json

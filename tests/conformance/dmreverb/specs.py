@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Signatures from their description, as TensorFlow has them."""
+"""Makes TensorFlow signatures from their descriptions."""
 
 import tensorflow as tf
 
@@ -12,7 +12,7 @@ def leaf(text):
 
 
 def tensor_specs(node, path=()):
-    """A nest of TensorSpec from nested dicts and lists of leaves."""
+    """Makes a nest of TensorSpec from nested dicts and lists of leaves."""
     if isinstance(node, str):
         spec = leaf(node)
         return tf.TensorSpec(spec.shape, spec.dtype, name="/".join(path) or None)

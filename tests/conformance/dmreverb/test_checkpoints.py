@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checkpoints there and back: dm-reverb writes one, it becomes a data directory, that becomes a
-checkpoint, and dm-reverb loads it. What it then says, and samples, is what it said before."""
+"""Converts checkpoints in both directions: dm-reverb writes one, it is converted to a data
+directory and back, and dm-reverb loads it. Its information and its samples must be as before."""
 
 import importlib.util
 import pathlib
@@ -32,13 +32,13 @@ def serve(root, tables=None):
 
 
 def described(info):
-    """What a server says of a table, but for what its threads did."""
+    """Returns a server's information on a table, without the times of its threads."""
     return {name: str(value) if name == "signature" else value
             for name, value in vars(info).items() if name != "table_worker_time"}
 
 
 def drawn(client, name, count):
-    """What sampling gives, by key."""
+    """Returns samples by key."""
     found = {}
     for sample in client.sample(name, count, emit_timesteps=False):
         found[int(sample.info.key)] = (sample.info.priority,
@@ -47,13 +47,13 @@ def drawn(client, name, count):
 
 
 def observe(root):
-    """Everything that can be seen of the checkpoint in `root` once dm-reverb has loaded it."""
+    """Loads the checkpoint in `root` with dm-reverb. Returns all that can be observed of it."""
     server = serve(root)
     client = reverb.Client(f"localhost:{server.port}")
     infos = {name: described(info) for name, info in client.server_info().items()}
     data = {}
     for name, info in infos.items():
-        # Random ones often enough to meet each item, but for one chance in 10^9.
+        # Random samplers draw so often that each item is met, except with probability 10^-9.
         count = {"uniform": 300, "prioritized": 300}.get(name, 3)
         data[name] = drawn(client, name, count) if info["current_size"] else {}
     server.stop()
@@ -62,7 +62,7 @@ def observe(root):
 
 @pytest.fixture(scope="module")
 def checkpoints(tmp_path_factory):
-    """A root with a checkpoint that dm-reverb has just written."""
+    """A folder with a checkpoint that dm-reverb has just written."""
     root = tmp_path_factory.mktemp("checkpoints")
     server = serve(root)
     client = reverb.Client(f"localhost:{server.port}")
@@ -97,7 +97,7 @@ def test_there_and_back(checkpoints, tmp_path):
 
 
 def test_what_was_written_long_ago_is_loaded(tmp_path):
-    """The checkpoint that the other tests use, which is never made anew."""
+    """The stored checkpoint that other tests use, which is never written again."""
     shutil.copytree(DATA / "zlib", tmp_path / "root" / "2021-01-01T00:00:00+00:00")
     reprise("data", "convert", "--from", "reverb", tmp_path / "root", tmp_path / "data")
     reprise("data", "convert", "--to", "reverb", tmp_path / "data", tmp_path / "again")
@@ -106,7 +106,7 @@ def test_what_was_written_long_ago_is_loaded(tmp_path):
 
 @pytest.mark.parametrize("name", ["plain", "old"])
 def test_old_forms_mean_the_same_to_both(name, tmp_path):
-    """What dm-reverb makes of a checkpoint of an old form, it makes of ours as well."""
+    """dm-reverb loads the same from a checkpoint of an old format and from our conversion of it."""
     shutil.copytree(DATA / name, tmp_path / "root" / "2021-01-01T00:00:00+00:00")
     reprise("data", "convert", "--from", "reverb", DATA / name, tmp_path / "data")
     reprise("data", "convert", "--to", "reverb", tmp_path / "data", tmp_path / "again")

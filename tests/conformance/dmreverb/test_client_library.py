@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Our client library and our command line against dm-reverb's server and ours, and beside
-dm-reverb's own client: what one writes the other reads.
+"""Our client library and our command line with dm-reverb's server and ours, and together with
+dm-reverb's own client: what one writes, the other reads.
 
-The library is driven by tests/conformance/client_driver.c, which says what its words mean.
+The library is run by tests/conformance/client_driver.c, which documents its arguments.
 """
 
 import json
@@ -20,7 +20,7 @@ from harness import table
 
 DTYPES = ["float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16",
           "uint32", "uint64", "complex64", "complex128", "bool", "string", "float32"]
-NAMES = {"half": "float16", "float": "float32", "double": "float64"}  # TensorFlow's for NumPy's
+NAMES = {"half": "float16", "float": "float32", "double": "float64"}  # TensorFlow's names for NumPy's
 STRING = DTYPES.index("string")
 SECONDS = 40.0
 
@@ -33,12 +33,12 @@ def run(program, *words, **options):
 
 
 def reprise(server, *words, **options):
-    """The command against a server."""
+    """Runs the command with a server."""
     return run(harness.binary(), *words, "--server", server.address, **options)
 
 
 def answer(server, *words, **options):
-    """What the command prints that has nothing to complain about."""
+    """Runs the command, which must succeed without errors. Returns its output."""
     done = reprise(server, *words, **options)
     assert (done.returncode, done.stderr) == (0, ""), done
     return done.stdout
@@ -49,14 +49,14 @@ def driver():
 
 
 def drive(server, *words, status=0):
-    """The lines that the driver prints."""
+    """Runs the driver. Returns the lines that it prints."""
     done = run(driver(), server.address, *words)
     assert (done.returncode, done.stderr) == (status, ""), done
     return done.stdout.splitlines()
 
 
 def row(column, step):
-    """What the driver appends to a column in a step."""
+    """Returns the value that the driver appends to a column in a step."""
     if column == STRING:
         texts = [b""] + [f"{step}-{i}".encode() for i in range(1, 6)]
         return np.array(texts, object).reshape(2, 3)
@@ -69,7 +69,8 @@ def row(column, step):
 
 
 def assert_same(got, expected):
-    """Alike in type, shape and bytes: some of them are NaN."""
+    """Checks that type, shape and bytes are equal. Bytes are compared, since some values are
+    NaN."""
     assert got.shape == expected.shape
     if expected.dtype == object:
         assert got.tolist() == expected.tolist()
@@ -79,20 +80,20 @@ def assert_same(got, expected):
 
 
 def item_text(columns):
-    """An item as the driver reads it: a list of rows, or a row that is squeezed, each (column,
-    step)."""
+    """Formats an item for the driver. A column is a list of rows, or a squeezed row; a row is
+    (column, step)."""
     return "/".join(f"{c[0]}.{c[1]}!" if isinstance(c, tuple) else
                     ",".join(f"{column}.{step}" for column, step in c) for c in columns)
 
 
 def item_data(columns):
-    """What a reader of it must see."""
+    """Returns the data that a reader of the item must get."""
     return [row(*c) if isinstance(c, tuple) else np.stack([row(*r) for r in c])
             for c in columns]
 
 
 def take_all(client, name, count):
-    """The items of a fifo table, oldest first: each is deleted once it has been read."""
+    """Returns the items of a fifo table, oldest first. Deletes each after it was read."""
     items = []
     for _ in range(count):
         [sample] = client.sample(name, 1, emit_timesteps=False)
@@ -103,7 +104,7 @@ def take_all(client, name, count):
 
 
 def batch_of(server, name, count):
-    """[(array, lengths)] of a batch that our sampler has stacked."""
+    """Returns [(array, lengths)] of a batch that our sampler has stacked."""
     columns = []
     for line in drive(server, "batch", name, count):
         dtype, shape, lengths, data = line.split(" ", 3)
@@ -143,7 +144,7 @@ def test_what_we_write_dm_reverb_reads(server, client, fresh, kind, chunk):
 
 
 def test_random_items_that_share_chunks(server, client, fresh):
-    """Forty items over the same steps, some of whose chunks went with others before."""
+    """Forty items over the same steps. Some of their chunks were sent with earlier items."""
     name, dice = fresh("fifo"), random.Random(5)
 
     def column():
@@ -195,7 +196,7 @@ def test_what_dm_reverb_writes_we_read(server, client, fresh, column):
                                        "few": history[1:4]})
     whole, few, last = [array for array, _ in batch_of(server, name, 2)]
     rows = np.stack([row(column, step) for step in range(6)])
-    for i in range(2):  # the same item twice: the table is a fifo
+    for i in range(2):  # the same item twice, since the table is a fifo
         assert_same(whole[i], rows)
         assert_same(few[i], rows[1:4])
         assert_same(last[i], rows[5])
@@ -301,7 +302,7 @@ def test_a_wait_of_the_command_ends_too(server, fresh):
 
 
 def test_a_queue_is_filled_and_emptied(server, fresh):
-    """A fifth item waits for the first sample, and is sent while the others are read."""
+    """A fifth item waits until the first sample, and is inserted while the others are read."""
     name = fresh("queue")
     words = [driver(), server.address, "write", name, "5", "1"]
     with subprocess.Popen([*words, *[f"6.{i}" for i in range(5)]], stdout=subprocess.PIPE,
@@ -369,7 +370,7 @@ def test_a_checkpoint_of_the_command(server):
 
 @pytest.fixture(params=conftest.KINDS)
 def mortal(request, servers, tmp_path):
-    """A server of its own for a test that restarts it."""
+    """A new server for a test that restarts it."""
     if request.param not in servers:
         pytest.skip("only dm-reverb's server was asked for")
     with conftest.make(request.param, tmp_path, [table("fifo", sampler="fifo")]) as server:
@@ -392,7 +393,8 @@ def test_a_writer_lives_through_restarts(mortal):
 
 
 def test_a_reverb_server_and_ours_are_shards(servers):
-    """An uneven pair: each gives as many samples as it has items."""
+    """The servers have different numbers of items; each gives samples in proportion to its
+    items."""
     if len(servers) < 2:
         pytest.skip("only dm-reverb's server was asked for")
 

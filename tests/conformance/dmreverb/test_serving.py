@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the server says about itself, and what clients do when it goes away and comes back."""
+"""The information of a server, and clients of a server that is stopped and started again."""
 
 import threading
 
@@ -17,7 +17,7 @@ RESTART_TABLES = [harness.table("fifo", sampler="fifo")]
 
 
 def options_of(selector):
-    """The KeyDistributionOptions of a selector, as both servers send them."""
+    """Returns the KeyDistributionOptions of a selector, as both servers send them."""
     proto = schema_pb2.KeyDistributionOptions()
     if isinstance(selector, tuple):
         proto.prioritized.priority_exponent = selector[1]
@@ -31,7 +31,7 @@ def options_of(selector):
 
 
 def limiter_of(description):
-    """(samples per insert, min size, min diff, max diff) as dm-reverb computes them."""
+    """Returns (samples per insert, min size, min diff, max diff) as dm-reverb computes them."""
     kind, *numbers = description
     huge = np.finfo(np.float64).max
     if kind == "min_size":
@@ -86,8 +86,7 @@ def test_a_server_that_is_not_there_is_a_deadline(tmp_path):
 
 
 def test_a_checkpoint_has_a_path_or_a_reason(client):
-    """A server without a checkpointer answers INVALID_ARGUMENT, which Python sees as
-    ValueError."""
+    """A server without a checkpointer returns INVALID_ARGUMENT, which is ValueError in Python."""
     try:
         path = client.checkpoint()
     except ValueError as error:
@@ -104,7 +103,7 @@ def test_both_families_of_loopback_are_served(server, host):
 
 @pytest.fixture(params=conftest.KINDS)
 def mortal(request, servers, tmp_path):
-    """A server of its own for a test that restarts it."""
+    """A new server for a test that restarts it."""
     if request.param not in servers:
         pytest.skip("only dm-reverb's server was asked for")
     with conftest.make(request.param, tmp_path, RESTART_TABLES) as server:
@@ -112,7 +111,7 @@ def mortal(request, servers, tmp_path):
 
 
 def test_writers_and_samplers_live_through_a_restart(mortal):
-    """A writer and a sampler that were there before it find the server again by themselves."""
+    """A writer and a sampler that existed before the restart reconnect by themselves."""
     client = reverb.Client(mortal.address)
     writer = client.trajectory_writer(1, validate_items=False)
     writer.append([np.int64(1)])
@@ -126,7 +125,7 @@ def test_writers_and_samplers_live_through_a_restart(mortal):
     writer.create_item("fifo", 1.0, [writer.history[0][-1:]])
     writer.flush(timeout_ms=30_000)
     assert client.server_info(timeout=30)["fifo"].current_size == 1
-    # One sample of before the restart may be in the sampler's buffer.
+    # One sample from before the restart may be in the sampler's buffer.
     assert 2 in [int(next(samples)[0].data[0]) for _ in range(3)]
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What tables do, as dm-reverb's client sees it: order, eviction, priorities, rate limiters."""
+"""The behaviour of tables, with dm-reverb's client: order, eviction, priorities, rate limiters."""
 
 import threading
 import time
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import reverb
 
-# Long enough to tell a wait from an answer, short enough to run often.
+# A call that takes longer than this is considered to wait.
 A_WHILE_MS = 200
 
 
@@ -18,7 +18,7 @@ def insert(client, table, *numbers, priority=1.0):
 
 
 def draw(client, table, count=1):
-    """The numbers that were inserted, of so many samples."""
+    """Draws `count` samples. Returns their numbers."""
     return [int(steps[0].data[0]) for steps in client.sample(table, count)]
 
 
@@ -27,7 +27,7 @@ def infos(client, table, count=1):
 
 
 def keys_by_number(client, table, count):
-    """Which item has which key, from enough samples to see them all."""
+    """Returns the key of each item, from enough samples to see all of them."""
     found = {}
     for _ in range(50):
         for steps in client.sample(table, 20):
@@ -101,7 +101,7 @@ def test_when_all_priorities_are_zero_any_is_drawn(client, fresh):
 @pytest.mark.parametrize("table, kept", [("small", {3, 4, 5}), ("small-lifo", {1, 2, 3}),
                                          ("keeps-high", {2, 3, 5})])
 def test_a_full_table_evicts(client, fresh, table, kept):
-    """Removers see the new item too: a LIFO remover removes it at once."""
+    """Removers may select the new item, too: a LIFO remover removes it at once."""
     fresh(table)
     for number, priority in ((1, 1.0), (2, 5.0), (3, 4.0), (4, 0.5), (5, 3.0)):
         insert(client, table, number, priority=priority)
@@ -195,8 +195,8 @@ def test_samples_wait_for_the_smallest_size(client, fresh):
 
 
 def test_a_ratio_blocks_inserts_until_there_are_samples(client, fresh):
-    """Two samples an insert, two items first, two samples either way: the fourth insert has to
-    wait for samples."""
+    """With two samples for each insert, a minimum size of two and an error buffer of two, the
+    fourth insert has to wait for samples."""
     table = fresh("ratio")
     writer = client.trajectory_writer(1)
     for number in range(4):
@@ -269,8 +269,8 @@ def test_an_unknown_table_is_not_found(client, call):
 
 
 def test_writers_and_readers_at_once(server, client, fresh):
-    """Four writers and two readers over clients of their own: nothing is lost, and nothing is
-    read that was not written."""
+    """Four writers and two readers, each with its own client: no item is lost, and no item is read
+    that was not written."""
     table = fresh("uniform")
     wrong = []
 

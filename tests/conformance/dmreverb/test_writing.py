@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""dm-reverb's writers: what goes in comes out, in shape, type and bytes."""
+"""dm-reverb's writers: samples have the shapes, types and bytes that were written."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ DTYPES = ["float16", "float32", "float64", "int8", "int16", "int32", "int64", "u
 
 
 def steps_of(client, table, count=1):
-    """The next samples of a table, each as a list of steps."""
+    """Returns the next samples of a table, each as a list of steps."""
     return list(client.sample(table, count))
 
 
@@ -21,7 +21,7 @@ def trajectory_of(client, table):
 
 
 def values(dtype, shape):
-    """Some values of a type that do not repeat soon, its smallest and largest among them."""
+    """Returns different values of a type, with its smallest and largest."""
     count = int(np.prod(shape, dtype=int))
     if dtype == "bool":
         return (np.arange(count) % 3 == 0).reshape(shape)
@@ -163,7 +163,7 @@ def test_the_old_writer_flushes_items_whose_chunk_is_open(client, fresh):
     assert step.data[0] == 1
     writer.append([np.int64(2)])
     writer.create_item(table, 2, 1.0)
-    writer.close()  # which sends the item, but does not always wait until it is confirmed
+    writer.close()  # sends the item, but does not always wait until it is confirmed
     wait_until(lambda: client.server_info()[table].current_size == 2, 10, "the second item")
 
 
@@ -362,7 +362,7 @@ def test_a_priority_that_is_no_number_is_refused(client, fresh):
 
 
 def test_sequences_of_the_old_writer_fit_a_signature_of_steps(client, fresh):
-    """Its signature may be that of one step, however many steps an item has."""
+    """The signature may be that of one step, for items of any number of steps."""
     table = fresh("signed-step")
     with client.writer(max_sequence_length=3) as writer:
         for step in range(3):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Certificates for a test, made by openssl: an authority, a server, and people by name."""
+"""Certificates for tests, made by openssl: an authority, a server, and clients by name."""
 
 import subprocess
 
@@ -10,7 +10,7 @@ def openssl(folder, *words):
 
 
 class Authority:
-    """A certificate authority of its own folder."""
+    """A certificate authority in a folder."""
 
     def __init__(self, folder, name="authority"):
         self.folder = folder
@@ -21,7 +21,7 @@ class Authority:
         self.certificate = folder / "ca.pem"
 
     def issue(self, name, file=None):
-        """(certificate, key) for a common name, good for localhost."""
+        """Returns (certificate, key) for a common name, valid for localhost."""
         file = file or name
         names = self.folder / f"{file}.names"
         names.write_text("subjectAltName=DNS:localhost,IP:127.0.0.1,IP:::1\n")

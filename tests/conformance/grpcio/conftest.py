@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One server for most tests, with a table of every kind; tests name the tables they empty."""
+"""One server for most tests, with a table of every kind. Each test resets the tables that it
+uses."""
 
 import os
 import sys
@@ -30,21 +31,22 @@ TABLES = [
     table("signed", sampler="fifo",
           signature={"a": "float32[?,2]", "b": {"tuple": ["int64[?]"]}}),
 ]
-# Of four items. Each is used once, since what waits for a queue outlives the stream it came by.
+# Queues of four items. Each is used by one test, since inserts that wait for a queue outlive their
+# stream.
 QUEUES = [
     table(f"queue-{i}", sampler="fifo", max_size=4, max_times_sampled=1, limiter=("queue", 4))
     for i in range(40)
 ]
 MIB = 2**20
-# Messages of any length that a test sends, which a default server refuses.
+# The tests send messages that are larger than the default limits.
 LIMITS = {"message_bytes": 256 * MIB, "chunk_bytes": 256 * MIB, "tensor_bytes": 256 * MIB,
           "stream_pinned_bytes": 512 * MIB, "connection_pinned_bytes": 1024 * MIB}
 UNLIMITED = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)]
 
 
 def make(config, folder):
-    """The server under test; with CONFORMANCE_SERVER=dm-reverb the other one, to see which
-    tests ask for what Reverb itself does."""
+    """Returns the server under test. With CONFORMANCE_SERVER=dm-reverb it is dm-reverb's, to find
+    out which tests Reverb itself passes."""
     if os.environ.get("CONFORMANCE_SERVER") == "dm-reverb":
         return harness.DmReverb(config["tables"], folder)
     return harness.Reprise(config, folder)
@@ -70,7 +72,7 @@ def reverb(channel):
 
 @pytest.fixture
 def fresh(reverb):
-    """Empties the tables that a test names and returns the first name."""
+    """Resets the tables that a test names, and returns the first name."""
 
     def empty(*names):
         for name in names:
@@ -87,13 +89,14 @@ def unused_queues():
 
 @pytest.fixture
 def queue(unused_queues):
-    """The name of a queue of four that no other test has."""
+    """The name of a queue of four that no other test uses."""
     return unused_queues.pop()
 
 
 @pytest.fixture
 def refused():
-    """with refused(code, text): a call that ends so. The text is a part of what is said."""
+    """with refused(code, text): expects a call to end with this code, and a message that contains
+    this text."""
 
     class Expect:
         def __init__(self, code, text=""):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Chunks, items and requests, written by hand, and a stream that a test drives step by step."""
+"""Makes chunks, items and requests without a library. Streams that a test uses step by step."""
 
 import itertools
 import queue
@@ -12,7 +12,7 @@ import numpy as np
 from stubs import rpc, schema, types
 
 WAIT_S = 20.0
-LARGE_S = 60.0  # for what has many megabytes, on a machine that is busy with other tests
+LARGE_S = 60.0  # timeout for many megabytes, on a machine that is busy with other tests
 _keys = itertools.count(1)
 
 DTYPES = {
@@ -22,7 +22,7 @@ DTYPES = {
 
 
 def new_key():
-    """A key that no other item or chunk of this run has."""
+    """Returns a key that no other item or chunk of this run has."""
     return next(_keys) * 0x9E3779B97F4A7C15 % 2**64
 
 
@@ -36,7 +36,7 @@ def varint(value):
 
 
 def stored(data):
-    """A snappy block that is one literal: any reader can read it, and no library is needed."""
+    """Returns a snappy block that is one literal, which can be written without a library."""
     if not data:
         return b"\x00"
     length = len(data) - 1
@@ -59,7 +59,7 @@ def read_varint(data, at):
 
 
 def decoded(made):
-    """The bytes of a tensor, out of its snappy block."""
+    """Returns the bytes of a tensor, decoded from its snappy block."""
     data = made.tensor_content
     size, at = read_varint(data, 0)
     out = bytearray()
@@ -88,7 +88,7 @@ def decoded(made):
 
 
 def chunk(*columns, key=None, episode=7, start=0):
-    """A chunk of the given arrays, whose first dimension is the row."""
+    """Returns a chunk of the given arrays, whose first dimension counts rows."""
     rows = len(columns[0])
     made = schema.ChunkData(chunk_key=new_key() if key is None else key,
                             data_tensors_len=len(columns),
@@ -105,13 +105,13 @@ def chunk(*columns, key=None, episode=7, start=0):
 
 
 def numbers(count=3, first=0, **options):
-    """A chunk of one column of int64: first, first + 1, ..."""
+    """Returns a chunk of one column of int64: first, first + 1, ..."""
     return chunk(np.arange(first, first + count, dtype=np.int64), **options)
 
 
 def item(table, *columns, key=None, priority=1.0, squeeze=False):
-    """An item. A column is a list of (chunk, offset, length) or (chunk, offset, length, index);
-    a chunk alone stands for a column of all its rows."""
+    """Returns an item. A column is a list of (chunk, offset, length) or (chunk, offset, length,
+    index). A chunk alone is a column of all its rows."""
     made = schema.PrioritizedItem(key=new_key() if key is None else key, table=table,
                                   priority=priority)
     for column in columns:
@@ -131,7 +131,8 @@ def insertion(chunks=(), items=(), keep=()):
 
 
 def wish(table, count=1, timeout_ms=None):
-    """A request for samples; without a timeout it waits for ever, as an absent field says."""
+    """Returns a request for samples. Without a timeout the field is absent, which means for
+    ever."""
     request = rpc.SampleStreamRequest(table=table, num_samples=count)
     if timeout_ms is not None:
         request.rate_limiter_timeout.SetInParent()
@@ -140,7 +141,7 @@ def wish(table, count=1, timeout_ms=None):
 
 
 class Stream:
-    """A call that streams both ways. Reads are bounded; a failure is a status like any other."""
+    """A call with streams in both directions. Reads have a timeout; a failure is a status."""
 
     def __init__(self, method, **options):
         self._out = queue.Queue()
@@ -169,17 +170,17 @@ class Stream:
         self.call.cancel()
 
     def receive(self, seconds=WAIT_S):
-        """The next message, or None at the end of the stream."""
+        """Returns the next message, or None at the end of the stream."""
         try:
             message = self._in.get(timeout=seconds)
         except queue.Empty:
             raise TimeoutError(f"no message within {seconds} s") from None
         if message is None:
-            self._in.put(None)  # for whoever asks again
+            self._in.put(None)  # for the next call
         return message
 
     def silent(self, seconds):
-        """True if nothing comes for so long."""
+        """Returns True if no message arrives within `seconds`."""
         try:
             self._in.put(self._in.get(timeout=seconds))
         except queue.Empty:
@@ -187,14 +188,14 @@ class Stream:
         return False
 
     def rest(self, seconds=WAIT_S):
-        """Everything up to the end of the stream."""
+        """Returns all messages up to the end of the stream."""
         messages, end = [], time.monotonic() + seconds
         while (message := self.receive(max(0.0, end - time.monotonic()))) is not None:
             messages.append(message)
         return messages
 
     def status(self, seconds=WAIT_S):
-        """(code, text) of the end, whatever was sent before it."""
+        """Returns (code, text) of the end of the stream. Discards earlier messages."""
         self.rest(seconds)
         self._out.put(None)  # lets the thread that sends end
         return self.call.code(), self.call.details()
@@ -211,7 +212,7 @@ class Inserts(Stream):
     """An InsertStream."""
 
     def confirmed(self, count, seconds=WAIT_S):
-        """The next `count` confirmed keys, in no particular order."""
+        """Returns the next `count` confirmed keys, in no particular order."""
         keys, end = [], time.monotonic() + seconds
         while len(keys) < count:
             message = self.receive(max(0.0, end - time.monotonic()))
@@ -224,7 +225,7 @@ class Inserts(Stream):
 
 
 class Sample:
-    """One sample, put together from the entries that carry it."""
+    """One sample, assembled from its entries."""
 
     def __init__(self):
         self.info, self.chunks, self.entries = None, [], 0
@@ -235,7 +236,7 @@ class Sample:
 
 
 class Samples(Stream):
-    """A SampleStream. Checks the form of what comes as it goes."""
+    """A SampleStream. Checks the structure of the responses."""
 
     def __init__(self, method, **options):
         super().__init__(method, **options)
@@ -257,7 +258,7 @@ class Samples(Stream):
                 self._open = None
 
     def samples(self, count=1, seconds=WAIT_S):
-        """The next `count` samples."""
+        """Returns the next `count` samples."""
         end = time.monotonic() + seconds
         while len(self._ready) < count:
             response = self.receive(max(0.0, end - time.monotonic()))
@@ -269,7 +270,7 @@ class Samples(Stream):
         return taken
 
     def remaining(self, seconds=WAIT_S):
-        """All samples up to the end of the stream."""
+        """Returns all samples up to the end of the stream."""
         for response in self.rest(seconds):
             self._take(response)
         assert self._open is None, "the stream ended within a sample"
@@ -328,6 +329,6 @@ class Reverb:
 
 
 def first_number(sample):
-    """The first int64 of the first chunk of a sample."""
+    """Returns the first int64 of the first chunk of a sample."""
     content = decoded(sample.chunks[0].data.tensors[0])
     return int.from_bytes(content[:8], "little", signed=True)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""nginx and HAProxy as gRPC load balancers over several servers, each a process of its own.
+"""nginx and HAProxy as gRPC load balancers for several servers. Each is a process.
 
-The settings are those that long streams need: bodies of any size, streams that may be idle for
-days, large windows and buffers.
+The settings are for long streams: bodies of any size, streams that may be idle for days, large
+windows and buffers.
 """
 
 import shutil
@@ -74,7 +74,7 @@ backend replay
 
 
 def program(name):
-    """Where a proxy is; /usr/sbin is not on everybody's path."""
+    """Returns the path of a proxy, also in /usr/sbin, which is not on every user's PATH."""
     return shutil.which(name) or shutil.which(name, path="/usr/sbin:/usr/local/sbin")
 
 
@@ -94,7 +94,7 @@ class Nginx(harness.Server):
 
 
 class HaProxy(harness.Server):
-    """In HTTP mode it balances calls, in TCP mode connections."""
+    """HAProxy. In HTTP mode it balances calls, in TCP mode connections."""
 
     name = "haproxy"
     mode = "http"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Python stubs of everything the server speaks, generated from proto/ and from nothing else."""
+"""Python stubs of all services of the server, generated from proto/ only."""
 
 import atexit
 import importlib
@@ -8,7 +8,7 @@ import shutil
 import sys
 import tempfile
 
-import grpc  # noqa: F401  before the path below: its package owns the name
+import grpc  # noqa: F401  imported before the path below is set, which has a package of that name
 import grpc_tools
 from grpc_tools import protoc
 
@@ -16,8 +16,8 @@ PROTO = pathlib.Path(__file__).resolve().parents[3] / "proto"
 
 
 def generate(folder):
-    """Generates every stub below `folder`. In Python the package `grpc` belongs to grpcio, so
-    the files in that folder are compiled from within it."""
+    """Generates all stubs below `folder`. In Python the package `grpc` belongs to grpcio, so the
+    files in proto/grpc are compiled relative to that folder."""
     shipped = pathlib.Path(grpc_tools.__file__).parent / "_proto"  # google/protobuf/*.proto
     for root in (PROTO, PROTO / "grpc"):
         files = [p.relative_to(root).as_posix() for p in sorted(root.rglob("*.proto"))]

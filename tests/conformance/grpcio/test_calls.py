@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What holds for every call: methods, deadlines, cancellation, compression, metadata, sizes."""
+"""Properties of all calls: methods, deadlines, cancellation, compression, metadata, sizes."""
 
 import threading
 import time
@@ -53,7 +53,7 @@ def test_a_unary_call_without_a_message_is_refused(channel, refused):
 
 @pytest.mark.parametrize("timeout", ["1n", "99999999n", "50m", "0S"])
 def test_the_server_keeps_deadlines_by_itself(channel, refused, timeout):
-    """A deadline in the header alone, which this client does not watch over."""
+    """The deadline is only in the header; the client does not enforce it."""
     call = channel.stream_stream(METHOD + "SampleStream", rpc.SampleStreamRequest
                                  .SerializeToString, rpc.SampleStreamResponse.FromString)
     start = time.monotonic()
@@ -70,7 +70,7 @@ def test_a_unary_call_may_be_cancelled(reverb):
 
 
 def test_streams_opened_and_cancelled_by_the_hundred(reverb, fresh):
-    """More than any sane client does, and less than an attack."""
+    """More calls than any real client makes, but less than an attack."""
     table = fresh("uniform")
     for _ in range(500):
         reverb.stub.SampleStream(iter([]), timeout=30).cancel()
@@ -97,7 +97,7 @@ def test_calls_of_many_threads_on_one_channel(reverb):
 
 
 def test_compressed_messages_are_refused_by_name(channel, server, refused):
-    """The server takes identity only, and says so."""
+    """The server accepts only the encoding identity, and says so."""
     with grpc.insecure_channel(server.address, compression=grpc.Compression.Gzip) as made:
         big = rpc.ResetRequest(table="u" * 10_000)
         with refused(Code.UNIMPLEMENTED):
@@ -119,7 +119,7 @@ def test_the_answer_says_what_it_is(channel):
 
 
 def test_a_text_with_odd_bytes_survives(reverb, refused):
-    """The text of a status is percent-encoded on its way."""
+    """The text of a status is percent-encoded on the wire."""
     name = "ta%20ble \u00e4\n"
     with refused(Code.NOT_FOUND, "ta%20ble"):
         reverb.reset(name)
@@ -160,7 +160,7 @@ def test_keepalive_pings_are_answered(server):
 @pytest.mark.seconds(180)
 @pytest.mark.parametrize("size", [20 * MEGABYTE, 100 * MEGABYTE])
 def test_large_messages_both_ways(reverb, fresh, size):
-    """The limit of this server is raised for it; see the next test for one that is not."""
+    """This server has a higher limit; a later test uses the default."""
     table = fresh("fifo")
     data = chunk(np.random.default_rng(5).integers(0, 256, (1, size), np.uint8))
     with reverb.inserts() as stream:
@@ -187,7 +187,7 @@ def test_a_large_message_of_many_chunks(reverb, fresh):
 
 @pytest.fixture(scope="module")
 def plain_server(tmp_path_factory):
-    """A server with the limits that it has by itself."""
+    """A server with the default limits."""
     made = harness.Reprise({"tables": [harness.table("fifo", sampler="fifo")]},
                            tmp_path_factory.mktemp("plain"))
     with made:
@@ -196,7 +196,7 @@ def plain_server(tmp_path_factory):
 
 @pytest.mark.seconds(180)
 def test_a_message_over_the_limit_is_refused(plain_server):
-    """64 MiB of message, 32 MiB of chunk; both sides of each edge."""
+    """The limits are 64 MiB for a message and 32 MiB for a chunk; tests both sides of each."""
     with grpc.insecure_channel(plain_server.address, conftest.UNLIMITED) as channel:
         reverb = Reverb(channel)
         for size, fine in ((31 * 2**20, True), (33 * 2**20, False), (65 * 2**20, False)):
@@ -215,7 +215,8 @@ def test_a_message_over_the_limit_is_refused(plain_server):
 
 
 def test_a_drained_server_ends_streams_as_unavailable(tmp_path):
-    """SIGTERM: what waits ends with UNAVAILABLE, so that clients try elsewhere; exit status 0."""
+    """After SIGTERM, waiting calls end with UNAVAILABLE, so that clients try another server, and
+    the exit status is 0."""
     server = harness.Reprise({"tables": [harness.table("fifo", sampler="fifo")],
                               "drain_seconds": 0}, tmp_path)
     with server, grpc.insecure_channel(server.start().address) as channel:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Servers with a data directory: what was acknowledged is there after they were killed, and what
-they say of themselves meanwhile."""
+"""Servers with a data directory: acknowledged data survives a kill, and the servers report their
+state."""
 
 import concurrent.futures
 import contextlib
@@ -32,7 +32,7 @@ JOURNALS = ["interval", "sync"]
 
 
 class Durable(harness.Reprise):
-    """A server whose data is in a folder of its own, which stays when it is killed."""
+    """A server with its own data directory, which stays when the server is killed."""
 
     def __init__(self, folder, prefix=(), **storage):
         storage = {"data": str(folder / "data"), "checkpoint_every": 0, **storage}
@@ -50,7 +50,7 @@ class Durable(harness.Reprise):
             return error.code, error.read().decode()
 
     def ready(self):
-        """Until it serves: one that loads listens already."""
+        """Waits until the server serves: it already listens while it loads."""
         super().ready()
         wait_until(lambda: self.page("/healthz")[0] == 200, harness.START_S, "a server that serves")
         return self
@@ -73,13 +73,13 @@ class Durable(harness.Reprise):
 
 @pytest.fixture
 def durable(tmp_path):
-    """durable(**storage): a server that is started, and stopped at the end."""
+    """durable(**storage): starts a server, which is stopped at the end of the test."""
     with contextlib.ExitStack() as stack:
         yield lambda **storage: stack.enter_context(Durable(tmp_path, **storage)).start()
 
 
 def present(client, name, keys):
-    """Which of the keys are in a table."""
+    """Returns the keys that are in a table."""
     stub = own_service.ReplayStub(client.channel)
     answer = stub.Peek(own.PeekRequest(table=name, keys=keys), timeout=30)
     return {entry.info.item.key for entry in answer.entries}
@@ -135,7 +135,7 @@ def test_many_who_ask_at_once_share_them(durable):
         client.insert("fifo", 1)
         with concurrent.futures.ThreadPoolExecutor(16) as pool:
             paths = list(pool.map(lambda _: checkpoint(client), range(32)))
-    # One when it was opened, six in a row, and then one every ten seconds.
+    # One checkpoint when the store was opened, six in a row, and then one every ten seconds.
     most = 7 + int((time.monotonic() - began) / 10)
     assert len(set(paths)) <= server.info()["checkpoints"] <= most
 
@@ -148,7 +148,7 @@ def test_after_a_few_in_a_row_they_are_spaced(tmp_path, refused):
             checkpoint(client)
         with refused(Code.DEADLINE_EXCEEDED):
             checkpoint(client, timeout=0.5)
-        client.insert("fifo", 1)  # nothing else is held up
+        client.insert("fifo", 1)  # other calls do not wait
 
 
 def test_without_a_directory_there_is_none(tmp_path, refused):
@@ -159,7 +159,7 @@ def test_without_a_directory_there_is_none(tmp_path, refused):
 
 
 def insert_until_killed(server, name, acknowledged, started):
-    """Inserts until the connection breaks; every key that is confirmed is noted."""
+    """Inserts until the connection breaks. Records every confirmed key."""
     with server.client() as client:
         stream = client.inserts()
         try:
@@ -225,7 +225,7 @@ def test_all_kinds_of_changes_survive_a_kill(durable, mode):
         stub.DropTable(own.DropTableRequest(table="gone"), timeout=10)
         stub.AlterTable(own.AlterTableRequest(table="new", max_size=7), timeout=10)
         stub.PauseTable(own.PauseTableRequest(table="new", side=own.SIDE_SAMPLES), timeout=10)
-        client.insert("fifo", 2)  # by then the sample of the queue is in the journal as well
+        client.insert("fifo", 2)  # when this is confirmed, the sample of the queue is in the journal, too
     server.kill().start()
     with server.client() as client:
         stub = own_service.ReplayStub(client.channel)
@@ -338,7 +338,7 @@ def test_while_it_loads_it_says_so(durable):
             seen.add(text.split(":")[0].strip())
             if status == 200:
                 break
-            try:  # it may have begun to serve since
+            try:  # it may have begun to serve meanwhile
                 assert client.size("fifo") == 60 * rows
             except grpc.RpcError as error:
                 assert error.code() == Code.UNAVAILABLE
@@ -349,7 +349,7 @@ def test_while_it_loads_it_says_so(durable):
 
 def test_numbers_are_told_everywhere(durable):
     server = durable(durability="sync")
-    first = server.info()["checkpoints"]  # a new directory gets one at once
+    first = server.info()["checkpoints"]  # a new directory gets a checkpoint at once
     with server.client() as client:
         client.insert("fifo", 1)
         checkpoint(client)
@@ -393,8 +393,8 @@ def test_the_command_line_shows_it(durable):
 
 
 def private_tmpfs():
-    """A command line that gives what follows a small disk of its own at argument one; None where
-    that is not allowed."""
+    """Returns a command that runs its further arguments with a small private disk, mounted at its
+    first argument. None if that is not allowed."""
     if shutil.which("unshare") is None:
         return None
     probe = ["unshare", "-rm", "sh", "-c", "mount -t tmpfs -o size=1m none /mnt"]
@@ -413,7 +413,7 @@ def test_a_full_disk_is_told_and_survived(tmp_path, mode):
     (tmp_path / "data").mkdir()
     made = Durable(tmp_path, prefix + [str(tmp_path / "data")], durability=mode)
     with made.start() as server, server.client() as client:
-        # As the server sees it.
+        # The path in the mount namespace of the server.
         ballast = f"/proc/{server.process.pid}/root{tmp_path}/data/ballast"
         first = client.insert("fifo", 1)
         checkpoint(client)
@@ -432,7 +432,7 @@ def test_a_full_disk_is_told_and_survived(tmp_path, mode):
         assert server.info()["degraded"] and server.info()["trouble"]
         if mode == "sync":
             assert stream.silent(0.5), "confirmed what is not on disk"
-        assert client.size("fifo") == 2  # it goes on serving
+        assert client.size("fifo") == 2  # it continues to serve
         os.unlink(ballast)
         if mode == "checkpoint":
             checkpoint(client)

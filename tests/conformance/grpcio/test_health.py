@@ -52,7 +52,7 @@ def test_a_watch_may_be_cancelled(checks):
 
 
 def test_a_watch_sees_the_server_drain(tmp_path):
-    """A sampler that waits keeps the server draining long enough to be seen."""
+    """A sampler that waits keeps the server draining long enough for the watch to report it."""
     server = harness.Reprise({"tables": [harness.table("fifo", sampler="fifo")]}, tmp_path)
     with server, grpc.insecure_channel(server.start().address) as channel:
         with Reverb(channel).samples() as stream:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""InsertStream: what is confirmed, what is refused and with which words, what is kept."""
+"""InsertStream: confirmations, refusals and their texts, chunks that are kept."""
 
 import math
 import time
@@ -17,7 +17,7 @@ Code = grpc.StatusCode
 
 
 def refusal(reverb, *requests):
-    """(code, text) that a stream of these requests ends with."""
+    """Returns (code, text) with which a stream of these requests ends."""
     with reverb.inserts() as stream:
         return stream.send(*requests).status()
 
@@ -36,8 +36,8 @@ def test_an_item_is_confirmed_and_is_there(reverb, fresh):
 
 
 def test_the_bytes_of_a_request_and_of_its_answer(channel, reverb, fresh):
-    """One chunk, one item, one key kept, as protoc encodes them; only the table's name is
-    longer than in the description of the protocol."""
+    """One chunk, one item and one key to keep, as protoc encodes them. Only the table's name is
+    longer than in the specification of the protocol."""
     table = fresh("uniform")
     request = bytes.fromhex(
         "0a34080112040807180" "22a260a2408091204120208032" "21a185c"
@@ -136,7 +136,7 @@ def test_another_chunk_under_the_same_key_is_refused(reverb, fresh):
 
 
 def test_chunks_that_contradict_themselves_are_refused(reverb, fresh):
-    """So that no reader gets garbage, or a bomb."""
+    """Otherwise a reader would get garbage, or a decompression bomb."""
     table = fresh("uniform")
 
     def spoiled(change):
@@ -173,7 +173,7 @@ def test_chunks_that_contradict_themselves_are_refused(reverb, fresh):
 
 
 def test_chunks_over_a_limit_are_refused(reverb):
-    """Larger than any reader should have to decompress, or of more than eight dimensions."""
+    """Chunks that are too large for readers to decompress, or have more than eight dimensions."""
     huge, deep = numbers(3), numbers(3)
     huge.data.tensors[0].tensor_shape.dim[0].size = 2**40
     for _ in range(8):
@@ -183,7 +183,7 @@ def test_chunks_over_a_limit_are_refused(reverb):
 
 
 def test_chunks_come_out_as_the_bytes_that_went_in(channel, reverb, fresh):
-    """Unknown fields, odd order and delta encoding included."""
+    """Also with unknown fields, an unusual order of fields, and delta encoding."""
     table = fresh("fifo")
     data = numbers(3)
     data.delta_encoded = True
@@ -214,7 +214,7 @@ def test_the_same_chunk_key_on_two_streams_is_two_chunks(reverb, queue):
 
 @pytest.mark.parametrize("keep", ["unknown", "twice", "dropped"])
 def test_a_keep_list_that_does_not_match_is_refused(reverb, fresh, keep):
-    """The items of the message are in by then."""
+    """The items of the message are inserted before the list is checked."""
     table = fresh("uniform")
     one, two = numbers(), numbers()
     requests = {
@@ -280,7 +280,7 @@ def test_items_before_a_bad_one_are_in(reverb, fresh):
 
 
 def test_a_bad_priority_spoils_the_items_beside_it(reverb, fresh):
-    """Items for one table that stand side by side are checked together."""
+    """Consecutive items for the same table are checked together."""
     table = fresh("prioritized")
     data = numbers()
     items = [item(table, data), item(table, data, priority=-1.0)]
@@ -304,7 +304,7 @@ def test_priorities_that_a_table_cannot_have_are_refused(reverb, fresh, table, p
         else:
             assert stream.status()[0] == Code.INVALID_ARGUMENT
     assert reverb.size(table) == int(fine)
-    reverb.insert(table)  # the table is none the worse
+    reverb.insert(table)  # the table still works
     reverb.sample(table)
 
 
@@ -438,7 +438,9 @@ def test_half_close_waits_for_inserts_that_wait(reverb, queue):
 
 
 def test_a_writer_far_ahead_is_held_up_and_nothing_is_lost(reverb, queue):
-    """A thousand items for a queue of four: the rest waits in the client, and comes in order."""
+    """A thousand items for a queue of four: the others wait in the client, and are inserted in
+    order.
+    """
     keys = []
     with reverb.inserts() as stream, reverb.samples() as drain:
         for first in range(1000):
@@ -476,7 +478,7 @@ def test_items_of_a_cancelled_stream_stay(reverb, fresh):
 
 
 def test_a_stream_may_be_cancelled_while_it_waits(reverb, queue):
-    """What was not confirmed is withdrawn."""
+    """Inserts that were not confirmed are withdrawn."""
     with reverb.inserts() as stream:
         for first in range(8):
             data = numbers(1, first)
@@ -501,7 +503,7 @@ def test_an_insert_that_waits_past_its_deadline(reverb, queue):
 
 
 def test_several_columns_of_several_chunks(reverb, fresh):
-    """Chunks come in the order in which the columns first name them."""
+    """Chunks are sent in the order in which the columns first refer to them."""
     table = fresh("fifo")
     one = chunk(np.arange(6, dtype=np.float32).reshape(3, 2), np.arange(3, dtype=np.int64))
     two = chunk(np.ones((2, 2), np.float32), np.zeros(2, np.int64), start=3)

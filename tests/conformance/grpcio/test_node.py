@@ -20,7 +20,7 @@ NAMES = re.findall(r"^  async '([^']+)'\(\)", CLIENT.read_text(), re.MULTILINE)
 
 @pytest.fixture(scope="module")
 def said(server):
-    """What Node says of each check."""
+    """The result of each check in Node."""
     done = subprocess.run([str(NODE), str(CLIENT), server.address, str(PROTO)], timeout=120,
                           env={**os.environ, "NODE_PATH": str(MODULES)},
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""reprise.v1: tables that come, change and go, waits explained, items by key, better samples."""
+"""reprise.v1: tables that are created, altered and dropped, WhyBlocked, items by key, samples."""
 
 import time
 
@@ -15,7 +15,7 @@ A_WHILE = 0.2
 
 
 class Replay:
-    """The stub, with a limit on every wait."""
+    """The stub, with a timeout for every call."""
 
     def __init__(self, channel):
         self._stub = own_service.ReplayStub(channel)
@@ -32,7 +32,7 @@ def replay(channel):
 
 @pytest.fixture
 def made(replay):
-    """made(max_size=10, ...): a new table, dropped after the test."""
+    """made(max_size=10, ...): creates a table, which is dropped after the test."""
     names = []
 
     def make(**options):
@@ -273,7 +273,7 @@ def test_deletes_by_key(replay, reverb, made):
 
 
 def rows_of(answer, entry):
-    """The int64 rows of the first column of an entry."""
+    """Returns the int64 rows of the first column of an entry."""
     chunks = {c.chunk_key: c for c in answer.chunks}
     [column] = entry.info.item.flat_trajectory.columns
     rows = []

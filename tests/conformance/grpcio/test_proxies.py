@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Through nginx and HAProxy, over two servers: what a client sees, and that both servers work."""
+"""Calls through nginx and HAProxy to two servers: results for a client, and use of both servers."""
 
 import time
 
@@ -34,7 +34,7 @@ def proxy(request, servers, tmp_path_factory):
 
 @pytest.fixture
 def shards(servers):
-    """The servers, without the proxy."""
+    """Direct connections to the servers, without the proxy."""
     channels = [grpc.insecure_channel(f"127.0.0.1:{s.port}", conftest.UNLIMITED)
                 for s in servers]
     made = [Reverb(channel) for channel in channels]
@@ -46,7 +46,7 @@ def shards(servers):
 
 
 def through(proxy):
-    """A client of its own connection."""
+    """Returns a channel with its own connection."""
     options = [*conftest.UNLIMITED, ("grpc.use_local_subchannel_pool", 1)]
     return grpc.insecure_channel(f"127.0.0.1:{proxy.port}", options)
 
@@ -58,7 +58,7 @@ def reverb(proxy):
 
 
 def test_inserts_reach_both_servers(proxy, shards):
-    """Calls are spread over both, or connections where the proxy does not look inside."""
+    """Calls are spread over both servers; a proxy for TCP spreads connections."""
     for i in range(4):
         with through(proxy) as channel:
             reverb = Reverb(channel)
@@ -103,8 +103,8 @@ def test_a_stream_of_many_samples(reverb, shards):
 
 
 def test_a_conversation_in_turns(reverb, shards):
-    """Each request is sent only when the answer to the one before is there: nothing between
-    holds messages back."""
+    """Each request is sent after the response to the one before: the proxy must not delay messages.
+    """
     with reverb.inserts() as stream:
         for first in range(20):
             data = numbers(1, first)
@@ -157,7 +157,7 @@ def test_a_deadline(reverb, shards):
 
 
 def test_a_sampler_that_is_cancelled_takes_nothing(reverb, shards, queue):
-    """The cancellation goes all the way to the server."""
+    """The proxy forwards the cancellation to the server."""
     with reverb.samples() as stream:
         stream.send(wish(queue))
         assert stream.silent(0.3)

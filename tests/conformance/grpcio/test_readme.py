@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The README's ten lines of Python, done as it says to: stubs, then the lines, against a server
-that was told nothing but its port."""
+"""Runs the ten lines of Python in the README as it says: generates the stubs, then runs the lines
+with a default server."""
 
 import re
 import shlex
@@ -15,7 +15,7 @@ TITLE = "## With plain gRPC\n"
 
 
 def blocks(language):
-    """The code blocks of that section."""
+    """Returns the code blocks of the section."""
     text = (harness.ROOT / "README.md").read_text()
     section = text.split(TITLE, 1)[1].split("\n## ", 1)[0]
     return re.findall(rf"^```{language}\n(.*?)^```", section, re.DOTALL | re.MULTILINE)
@@ -23,7 +23,7 @@ def blocks(language):
 
 @pytest.fixture
 def default_server(tmp_path):
-    """`reprise serve` with no table: what it starts by itself."""
+    """`reprise serve` without options for tables: it has the default table."""
 
     class Default(harness.Reprise):
         def command(self):
@@ -34,7 +34,7 @@ def default_server(tmp_path):
 
 
 def generate(folder):
-    """Runs the command that generates stubs, into a folder of this test."""
+    """Runs the command of the README that generates stubs, into a folder of this test."""
     [shell] = blocks("sh")
     [command] = [line for line in shell.replace("\\\n", " ").splitlines() if "protoc" in line]
     words = [sys.executable if w == "build/try/bin/python" else w for w in shlex.split(command)]

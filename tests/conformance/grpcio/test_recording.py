@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A conversation that dm-reverb 0.14's client had with its own server, had again with ours.
+"""Repeats a recorded conversation of dm-reverb 0.14's client and server with our server.
 
-The client's side is sent byte for byte, in the recorded order; every answer has to mean the same.
-Where the answer hangs on chance (a uniform sampler) it has to be one that could have been.
+The client's messages are sent byte for byte, in the recorded order. Every response must be
+equivalent to the recorded one. If a response is random (a uniform sampler), it must be a possible
+one.
 """
 
 import collections
@@ -27,7 +28,7 @@ TABLES = [
     harness.table("q", sampler="fifo", max_size=10, max_times_sampled=1, limiter=("queue", 10)),
     harness.table("slow", limiter=("ratio", 2.0, 10, 5.0)),
 ]
-CHANCE = {"u", "slow"}  # whose sampler draws at random
+CHANCE = {"u", "slow"}  # tables whose sampler is random
 
 Line = collections.namedtuple("Line", "call side method message event")
 
@@ -43,14 +44,14 @@ def lines():
 
 
 def same_item(found, recorded):
-    """But for the time of insertion, which is the server's."""
+    """Compares items, except for the time of insertion, which the server sets."""
     found.ClearField("inserted_at")
     recorded.ClearField("inserted_at")
     return found == recorded
 
 
 class Replay:
-    """Both sides of the recording: what was said, and what is said now."""
+    """Sends the recorded requests, and compares the responses with the recorded ones."""
 
     def __init__(self, channel):
         self.channel = channel
@@ -109,7 +110,7 @@ class Replay:
                 self.keys[(line.call, key)] += 1
 
     def SampleStream(self, line):
-        """One sample for each request, as this client asks."""
+        """One sample for each request, as this client requests them."""
         recorded = rpc.SampleStreamResponse.FromString(line.message)
         found = rpc.SampleStreamResponse.FromString(self.streams[line.call].receive())
         assert len(found.entries) == len(recorded.entries) == 1
@@ -153,7 +154,7 @@ class Replay:
 
 
 def strip_names(value):
-    """A spec's name is a label that TensorFlow makes up."""
+    """Removes the names of specs, which TensorFlow generates."""
     kind = value.WhichOneof("kind")
     if kind == "tensor_spec_value":
         value.tensor_spec_value.name = ""
@@ -179,7 +180,7 @@ def test_a_recorded_conversation_is_answered_alike(tmp_path):
 
 
 def test_the_client_of_the_recording_asks_as_we_do():
-    """So that wish() means what a real client means."""
+    """Checks that wish() makes the same request as a real client."""
     recorded = [line.message for line in lines() if line.method == "SampleStream"
                 and line.side == "client" and line.message]
     assert wish("u", 1, -1).SerializeToString() in recorded

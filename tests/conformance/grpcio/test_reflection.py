@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Server reflection, both versions: a client without any stub finds its way."""
+"""Server reflection, both versions: a client without stubs can make calls."""
 
 import grpc
 import pytest
@@ -15,7 +15,7 @@ SERVICES = {
 
 
 class Reflection:
-    """One version of the service; every question is one message of a stream."""
+    """One version of the service. Each request is one message of a stream."""
 
     def __init__(self, channel, version):
         self.messages = reflection[version]
@@ -35,7 +35,7 @@ class Reflection:
                 for f in answer.file_descriptor_response.file_descriptor_proto]
 
     def pool(self, symbol):
-        """Everything that a symbol needs, as a client puts it together."""
+        """Returns a pool with all files that a symbol needs, as a client would collect them."""
         found, missing = {}, []
         for file in self.files("file_containing_symbol", symbol):
             found[file.name] = file
@@ -95,7 +95,7 @@ def test_what_does_not_exist_is_an_answer_and_not_the_end(mirror, kind):
 
 
 def test_questions_about_extensions_have_an_answer(mirror):
-    """There is no extension anywhere."""
+    """No message has extensions."""
     [answer] = mirror.ask(("all_extension_numbers_of_type", "deepmind.reverb.ChunkData"))
     if answer.WhichOneof("message_response") == "all_extension_numbers_response":
         assert list(answer.all_extension_numbers_response.extension_number) == []

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""reprise.v1 at its limits: what is too much, what is taken back, what is cut; and the pages of
-the same port under TLS. test_own.py has what the calls are for."""
+"""reprise.v1 at its limits: requests that are too large, cancelled calls, cut rows; and the pages
+of the same port under TLS. test_own.py tests the usual calls."""
 
 import http.client
 import json
@@ -27,7 +27,7 @@ TABLES = [harness.table("a"), harness.table("b", sampler="fifo"),
 
 
 class Replay:
-    """The stub, with a limit on every wait. later(name, ...) does not wait."""
+    """The stub, with a timeout for every call. later(name, ...) does not wait."""
 
     def __init__(self, channel):
         self._stub = own_service.ReplayStub(channel)
@@ -60,7 +60,7 @@ def replay(limited_channel):
 
 @pytest.fixture
 def store(limited_channel):
-    """Reverb's service of the same server, with its tables emptied."""
+    """Reverb's service of the same server, after a reset of its tables."""
     made = Reverb(limited_channel)
     for table in TABLES:
         made.reset(table["name"])
@@ -68,7 +68,7 @@ def store(limited_channel):
 
 
 def refusals(server):
-    """How often the server has refused, by reason."""
+    """Returns the number of refusals of the server, by reason."""
     connection = http.client.HTTPConnection("localhost", server.port, timeout=10)
     connection.request("GET", "/metrics")
     found = {}
@@ -82,7 +82,7 @@ def refusals(server):
 
 @pytest.fixture
 def counted(limited):
-    """with counted("keys"): something that is refused for this reason."""
+    """with counted("keys"): expects one refusal for this reason."""
 
     class Counted:
         def __init__(self, reason):
@@ -99,7 +99,7 @@ def counted(limited):
 
 
 def put(reverb, data, *items):
-    """Inserts items over the chunks given."""
+    """Inserts items over the given chunks."""
     with reverb.inserts() as stream:
         stream.send(insertion(data, items))
         stream.confirmed(len(items))
@@ -138,14 +138,15 @@ def test_the_count_of_a_sample_is_limited(replay, store, refused, counted):
 
 @pytest.fixture
 def large(store):
-    """Keys of items in the table b, each a row of one of three large chunks."""
+    """Inserts items into the table b, each a row of one of three large chunks. Returns their
+    keys."""
     data = [chunk(np.full((10, 1000), i, np.int64)) for i in range(3)]
     return sum((put(store, [d], item("b", [(d, 4, 1)])) for d in data), [])
 
 
 def test_a_sample_has_as_many_items_as_a_message_has_room_for(replay, large):
     assert len(replay.Sample(table="b", count=20).chunks) == 1
-    for cut_rows in False, True:  # an item counts with its whole chunks, before it is cut
+    for cut_rows in False, True:  # an item counts with its whole chunks, before rows are cut
         answer = replay.Sample(table="b", count=3, distinct=True, cut_rows=cut_rows)
         assert (len(answer.chunks), len(answer.entries)) == (2, 2)
 
@@ -196,7 +197,7 @@ def test_a_side_that_is_none_is_refused(replay, refused):
 
 
 def blocked(replay, table, count):
-    """Waits until so many calls wait for a table, and describes them."""
+    """Waits until `count` calls wait for a table. Returns the response of WhyBlocked."""
 
     def answer():
         found = replay.WhyBlocked(table=table)
@@ -234,7 +235,7 @@ def test_a_sample_that_is_taken_back_draws_nothing(replay, store):
 
 
 def test_hundreds_of_calls_may_wait_on_one_connection(limited, replay, store):
-    """grpcio opens windows twice for each call, before any data has come."""
+    """grpcio sends two window updates for each call before any data arrives."""
     waiting = [replay.later("Sample", timeout=60, table="a", count=1) for _ in range(900)]
     blocked(replay, "a", 900)
     assert refusals(limited)["abuse"] == 0
@@ -258,7 +259,7 @@ def test_an_insert_that_waits_is_explained_and_released_by_a_sample(replay, stor
             data = chunk(np.array([first]))
             stream.send(insertion([data], [item("queue", data)]))
         stream.confirmed(4)
-        [call] = blocked(replay, "queue", 1).calls  # a stream waits in one place
+        [call] = blocked(replay, "queue", 1).calls  # a stream has one waiting insert
         assert (call.table, call.side) == ("queue", own.SIDE_INSERTS)
         assert call.wanted - call.done >= 1 and "sample" in call.why
         assert len(replay.Sample(table="queue", count=2).entries) == 2
@@ -318,7 +319,7 @@ def test_tables_come_and_go_while_others_use_them(limited, store, replay):
 
 
 def plain(made):
-    """The rows of a chunk's first tensor, whatever it is, differences undone."""
+    """Returns the rows of a chunk's first tensor, of any type, without delta encoding."""
     made_tensor = made.data.tensors[0]
     shape = [d.size for d in made_tensor.tensor_shape.dim]
     if made_tensor.dtype == types.DT_STRING:
@@ -334,7 +335,7 @@ def plain(made):
 
 
 def rows_of(answer, entry):
-    """The rows of each column of an entry."""
+    """Returns the rows of each column of an entry."""
     chunks = {c.chunk_key: plain(c) for c in answer.chunks}
     columns = []
     for column in entry.info.item.flat_trajectory.columns:
@@ -415,7 +416,7 @@ def test_what_uses_most_of_a_chunk_gets_it_as_it_is(replay, store):
 def test_a_chunk_that_cannot_be_cut_is_sent_whole(replay, store):
     data = chunk(np.zeros((40, 10), np.int64))
     content = bytearray(stored(bytes(3200)))
-    content[4:] = b"\xfe\xff\xff" * (len(content) // 3)  # copies from before the beginning
+    content[4:] = b"\xfe\xff\xff" * (len(content) // 3)  # copies from before the start of the data
     data.data.tensors[0].tensor_content = bytes(content)
     put(store, [data], item("b", [(data, 3, 1)]))
     assert list(replay.Sample(table="b", count=1).chunks) == [data]
@@ -444,7 +445,7 @@ def people(authority):
 
 @pytest.fixture(scope="module")
 def tls_server(tmp_path_factory, authority, people):
-    """Client certificates are asked for; only one is known."""
+    """A server that requests client certificates, and knows only one."""
     folder = tmp_path_factory.mktemp("page-server")
     certificate, key = authority.issue("localhost", "server")
     (folder / "tokens").write_text("read reader cert:reader\n")

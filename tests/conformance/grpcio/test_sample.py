@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SampleStream: counts, order, timeouts, ends, and what is said about each sample."""
+"""SampleStream: counts, order, timeouts, ends, and the information on each sample."""
 
 import time
 
@@ -235,7 +235,7 @@ def test_a_minimum_size_holds_samples(reverb, fresh):
 
 
 def test_a_large_sample_comes_in_pieces(reverb, fresh):
-    """Five chunks of a mebibyte: an answer is closed once it has two, and no chunk is cut."""
+    """Five chunks of a mebibyte: a response has two of them, and no chunk is split."""
     table = fresh("fifo")
     noise = np.random.default_rng(3)
     chunks = [chunk(noise.integers(0, 256, (1, 2**20), np.uint8), start=i) for i in range(5)]
@@ -266,7 +266,8 @@ def test_small_samples_share_answers(reverb, fresh):
 
 
 def test_the_first_of_many_do_not_wait_for_the_rest(reverb, fresh):
-    """Whoever asks for more than 128 samples gets the first in a small message; then they double."""
+    """A request for more than 128 samples gets the first ones in a small message; then the sizes
+    double."""
     table = fresh("uniform")
     data = chunk(np.zeros((1, 100), np.float32))
     with reverb.inserts() as stream:
@@ -282,7 +283,7 @@ def test_the_first_of_many_do_not_wait_for_the_rest(reverb, fresh):
 
 
 def test_the_bytes_of_a_request(channel, reverb, fresh):
-    """With a timeout of -1, and with one of 0 that is present."""
+    """With a timeout of -1, and with an explicit timeout of 0."""
     table = fresh("uniform")
     call = channel.stream_stream("/deepmind.reverb.ReverbService/SampleStream",
                                  lambda b: b, rpc.SampleStreamResponse.FromString)
@@ -296,7 +297,7 @@ def test_the_bytes_of_a_request(channel, reverb, fresh):
 
 
 def test_a_slow_reader_gets_everything(reverb, fresh):
-    """More than any window or queue holds, read with a pause at the start."""
+    """More samples than fit in windows and queues, read after a pause."""
     table = fresh("uniform")
     data = chunk(np.random.default_rng(4).integers(0, 256, (1, 100_000), np.uint8))
     with reverb.inserts() as stream:

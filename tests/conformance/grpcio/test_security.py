@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TLS, client certificates, tokens and roles: every call by everybody."""
+"""TLS, client certificates, tokens and roles: every call with every role."""
 
 import hashlib
 import shutil
@@ -100,7 +100,7 @@ CALLS = {
 
 
 def outcome(call, channel, **options):
-    """The status that a call ends with."""
+    """Returns the status with which a call ends."""
     try:
         call(channel, timeout=10, **options)
     except grpc.RpcError as error:
@@ -109,7 +109,7 @@ def outcome(call, channel, **options):
 
 
 def expected(needed, role):
-    """What the door says: None where it lets somebody pass."""
+    """Returns the status of a refusal, or None if the role is sufficient."""
     if ROLES.index(role) >= ROLES.index(needed):
         return None
     return Code.UNAUTHENTICATED if role == "none" else Code.PERMISSION_DENIED
@@ -197,9 +197,9 @@ def test_a_refusal_does_not_say_too_much(token_channel):
 
 
 def test_guessing_is_braked(tmp_path_factory):
-    """After too many wrong tokens even the right one has to wait. Calls without a token are no
-    guesses."""
-    own = [("grpc.use_local_subchannel_pool", 1)]  # a channel more is a connection more
+    """After too many wrong tokens even the correct one is refused for a while. Calls without a
+    token do not count."""
+    own = [("grpc.use_local_subchannel_pool", 1)]  # each channel has its own connection
     folder = tmp_path_factory.mktemp("guessing")
     path = tokens_file(folder / "tokens", token_line("read", "right"))
     with serve(tmp_path_factory, "guessing-server", {"tokens": str(path)}) as server:
@@ -247,7 +247,7 @@ def test_tls_gets_nowhere_on_a_plain_port(token_server, authority):
 
 
 def handshake(server, authority, **settings):
-    """(protocol, ALPN) of a handshake."""
+    """Returns (protocol, ALPN) of a handshake."""
     context = ssl.create_default_context(cafile=str(authority.certificate))
     for name, value in settings.items():
         setattr(context, name, value)
@@ -305,7 +305,7 @@ def test_certificates_are_changed_without_dropping_streams(tmp_path_factory, aut
                                    "the new certificate")
                 reverb.insert("fifo", 1)
                 assert len(stream.samples()) == 1
-        put((authority.certificate, authority.certificate))  # no key: everything stays
+        put((authority.certificate, authority.certificate))  # not a key: the old files stay in use
         before = serial(server, authority)
         server.reload()
         time.sleep(0.3)

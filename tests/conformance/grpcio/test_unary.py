@@ -38,7 +38,7 @@ def test_every_field_of_an_empty_table(reverb, fresh):
     limiter.min_diff, limiter.max_diff = 2.0, 6.0
     limiter.insert_stats.SetInParent()
     limiter.sample_stats.SetInParent()
-    info.ClearField("table_worker_time")  # how long threads did what
+    info.ClearField("table_worker_time")  # the times of its threads
     assert info == expected
 
 
@@ -154,7 +154,7 @@ def test_a_delete_makes_room_for_an_insert_that_waits(reverb, queue):
             stream.send(insertion([data], [items[-1]]))
         stream.confirmed(4)
         assert stream.silent(0.1)
-        # A queue counts samples, not items: only a reset or samples let the fifth in.
+        # A queue counts samples, not items: only a reset or a sample admits the fifth item.
         reverb.reset(queue)
         stream.confirmed(1)
     assert reverb.sample(queue)[0].key == items[4].key
@@ -192,7 +192,7 @@ def test_an_unknown_table_is_named(reverb, refused, call):
 @pytest.mark.parametrize("table", ["uniform", "nope"])
 @pytest.mark.parametrize("ours", [False, True])
 def test_the_shortcut_within_a_process_is_always_declined(server, reverb, table, ours):
-    """Also to somebody who names the server's own process."""
+    """Also for a client that sends the process id of the server."""
     pid = server.process.pid if ours else os.getpid()
     with Stream(reverb.stub.InitializeConnection, timeout=10) as stream:
         stream.send(rpc.InitializeConnectionRequest(pid=pid, table_name=table))

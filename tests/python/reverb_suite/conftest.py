@@ -17,8 +17,8 @@ from reverb_suite.implementation import NAME, TRANSPORTS, build, reverb
 
 TEST_S = 20.0
 
-# dm-reverb's datasets lock a mutex that they never initialise, and hang on what lay there before.
-# So memory comes zeroed, for which the C library has to be told before the process starts.
+# dm-reverb's datasets lock a mutex that they never initialise, and hang unless its memory is zero.
+# These variables make malloc() return zeroed memory; they must be set before the process starts.
 ZEROED = {"MALLOC_PERTURB_": "255", "GLIBC_TUNABLES": "glibc.malloc.tcache_count=0"}
 if NAME == "reverb" and any(os.environ.get(n) != v for n, v in ZEROED.items()):
     pytest.exit("run this with " + " ".join(f"{n}={v}" for n, v in ZEROED.items()), 2)
@@ -30,7 +30,8 @@ def pytest_configure(config):
 
 
 def pytest_collection_modifyitems(items):
-    """What Reverb gets wrong has to fail there: should it be mended one day, we want to know."""
+    """Tests of known bugs of Reverb must fail with dm-reverb, so that we notice when it is
+    fixed."""
     for item in items:
         mark = item.get_closest_marker("reverb_differs")
         if mark and NAME == "reverb":
@@ -40,9 +41,9 @@ def pytest_collection_modifyitems(items):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem):
-    """Runs the test in a thread, so that a call that never returns fails one test and not the
-    whole run: such a call sits in a library that no signal interrupts. One that keeps the GIL
-    as well stops everything, and after three times as long the process ends."""
+    """Runs the test in a thread, so that a call that never returns fails only its test, not the
+    whole run. Such a call is in a library that signals do not interrupt. If the call also keeps the
+    GIL, everything stops, and the process ends after three times the limit."""
     mark = pyfuncitem.get_closest_marker("seconds")
     seconds = mark.args[0] if mark else TEST_S
     names = pyfuncitem._fixtureinfo.argnames
@@ -52,7 +53,7 @@ def pytest_pyfunc_call(pyfuncitem):
     def call():
         try:
             pyfuncitem.obj(**arguments)
-        except BaseException as error:  # handed to pytest below
+        except BaseException as error:  # raised again below
             raised.append(error)
 
     thread = threading.Thread(target=call, daemon=True)
@@ -70,7 +71,7 @@ def pytest_pyfunc_call(pyfuncitem):
 
 
 def pytest_unconfigure(config):
-    """dm-reverb's threads do not like to be ended: leaves without asking them."""
+    """Exits at once with dm-reverb, since stopping its threads may hang."""
     if NAME == "reverb" and hasattr(config, "suite_status"):
         sys.stdout.flush()
         sys.stderr.flush()
@@ -83,7 +84,7 @@ def pytest_sessionfinish(session, exitstatus):
 
 
 class Host:
-    """The process that the servers of the transport "child" live in."""
+    """The process with the servers of the transport "child"."""
 
     def __init__(self, folder):
         command = [sys.executable, os.path.join(os.path.dirname(__file__), "host.py"), folder]
@@ -106,21 +107,22 @@ class Host:
 
 @pytest.fixture(scope="session", autouse=True)
 def scratch(tmp_path_factory):
-    """Where temporary folders go: dm-reverb makes one for each server and leaves it behind."""
+    """The folder for temporary folders: dm-reverb makes one for each server and does not remove it.
+    """
     tempfile.tempdir = str(tmp_path_factory.mktemp("scratch"))
     return tempfile.tempdir
 
 
 @pytest.fixture(scope="session", autouse=True)
 def host(scratch):
-    """Launched at once: it imports what it needs while the first tests run."""
+    """Launched at once, so that it imports its modules while the first tests run."""
     host = Host(scratch)
     yield host
     host.close()
 
 
 class Service:
-    """A server that runs: its address, and a client of it."""
+    """A running server: its address, and a client of it."""
 
     def __init__(self, transport, tables, host, folder):
         self.transport, self.host = transport, host
@@ -159,7 +161,7 @@ def transport(request):
 
 @pytest.fixture
 def start(transport, host):
-    """Starts servers with the tables that are described; they end with the test."""
+    """Starts servers with the described tables. They are stopped after the test."""
     services = []
 
     def start(*tables, folder=None):
@@ -173,12 +175,12 @@ def start(transport, host):
 
 @pytest.fixture
 def serve(start):
-    """The client of a new server with these tables."""
+    """Returns the client of a new server with these tables."""
     return lambda *tables: start(*(tables or (implementation.table(),))).client
 
 
 class Call:
-    """A call in a thread of its own, which may have to wait."""
+    """A call in a new thread, which may have to wait."""
 
     def __init__(self, function, *args, **kwargs):
         self.value = self.error = None
@@ -186,14 +188,14 @@ class Call:
         def run():
             try:
                 self.value = function(*args, **kwargs)
-            except BaseException as error:  # asked for with result()
+            except BaseException as error:  # raised by result()
                 self.error = error
 
         self.thread = threading.Thread(target=run, daemon=True)
         self.thread.start()
 
     def waits(self, seconds=0.1):
-        """Whether it is still on its way after that time."""
+        """Returns whether the call has not ended after that time."""
         self.thread.join(seconds)
         return self.thread.is_alive()
 
@@ -212,7 +214,7 @@ def background():
 
 @pytest.fixture(autouse=True)
 def tidy():
-    """Writers that a failed test leaves behind must not meet the next one's server."""
+    """Collects the writers of a failed test, so that they do not use the server of the next one."""
     yield
     if NAME == "reverb":
         gc.collect(0)

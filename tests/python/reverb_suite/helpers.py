@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Short words for what most tests do."""
+"""Functions for what most tests do."""
 
 import numpy as np
 
 
 def insert(client, values, table="t", priorities=None):
-    """Inserts each value as an item of its own, in order."""
+    """Inserts each value as one item, in order."""
     for i, value in enumerate(values):
         client.insert(value, {table: 1.0 if priorities is None else priorities[i]})
 
 
 def samples(client, table="t", count=1, **options):
-    """Whole trajectories: a list of ReplaySample."""
+    """Draws whole trajectories: a list of ReplaySample."""
     return list(client.sample(table, count, emit_timesteps=False, **options))
 
 
@@ -20,12 +20,12 @@ def sample(client, table="t", **options):
 
 
 def values(client, table="t", count=1):
-    """The first number of each of so many samples."""
+    """Draws `count` samples. Returns the first number of each."""
     return [np.asarray(s.data[0]).reshape(-1)[0].item() for s in samples(client, table, count)]
 
 
 def keys_by_value(client, table="t", count=1):
-    """{value: key} of the items that so many samples bring up."""
+    """Draws `count` samples. Returns {value: key} of their items."""
     return {np.asarray(s.data[0]).reshape(-1)[0].item(): s.info.key
             for s in samples(client, table, count)}
 
@@ -35,7 +35,7 @@ def size(client, table="t"):
 
 
 def assert_same(got, expected):
-    """Equal dtype, shape and values; strings compared as bytes."""
+    """Checks that dtype, shape and values are equal. Strings are compared as bytes."""
     got, expected = np.asarray(got), np.asarray(expected)
     assert got.shape == expected.shape, (got.shape, expected.shape)
     if expected.dtype.kind in "SOU":

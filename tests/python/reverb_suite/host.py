@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Servers in a process of their own: requests come pickled on standard input, ports go out.
+"""Runs servers in another process. Reads pickled requests on standard input, and writes results:
 
     ("start", [table descriptions], checkpoint folder or None)    the port, or the exception
     ("stop", port)                                                None
@@ -19,13 +19,13 @@ from reverb_suite.implementation import build, reverb  # noqa: E402
 def main():
     tempfile.tempdir = sys.argv[1]
     requests, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # whatever else the implementation has to say
+    os.dup2(2, 1)  # other output of the implementation goes to stderr
     servers = {}
     while True:
         try:
             what, *words = pickle.load(requests)
         except EOFError:
-            os._exit(0)  # nobody is left to wait for an orderly end
+            os._exit(0)  # no process waits for an orderly end
         try:
             if what == "start":
                 tables, folder = words

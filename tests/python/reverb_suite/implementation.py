@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The implementation under test, and the few things that are not spelled the same on both."""
+"""The implementation under test, and the few names that differ between the two."""
 
 import importlib
 import os
@@ -9,7 +9,7 @@ import numpy as np
 NAME = os.environ.get("REPLAY_IMPLEMENTATION", "reprise")
 if NAME == "reverb":
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    # A channel that nobody waits on looks at its sockets at this interval: 5 s unless told.
+    # The interval at which a channel without waiting calls polls its sockets. The default is 5 s.
     os.environ.setdefault("GRPC_CLIENT_CHANNEL_BACKUP_POLL_INTERVAL_MS", "100")
 
 reverb = importlib.import_module(NAME)
@@ -19,19 +19,19 @@ TRANSPORTS = {"reverb": ["in-process", "child"],
 
 
 def submodule(name):
-    """A module of the implementation that is not reached as an attribute of it."""
+    """Returns a module of the implementation that is not an attribute of its package."""
     return importlib.import_module(f"{NAME}.{name}")
 
 
 class Spec:
-    """A leaf of a signature, in words that both implementations can be told."""
+    """A leaf of a signature, which can be converted for both implementations."""
 
     def __init__(self, shape, dtype, name=None):
         self.shape, self.dtype, self.name = shape, dtype, name
 
 
 def tensor_spec(shape, dtype, name=None):
-    """A spec as the implementation has it: tf.TensorSpec, or reprise's own."""
+    """Returns a spec of the implementation: tf.TensorSpec, or reprise's own."""
     if NAME == "reverb":
         import tensorflow as tf
 
@@ -40,7 +40,7 @@ def tensor_spec(shape, dtype, name=None):
 
 
 def map_nest(function, nest):
-    """The nest with its leaves replaced."""
+    """Returns the nest with `function` applied to its leaves."""
     if isinstance(nest, dict):
         return type(nest)((key, map_nest(function, value)) for key, value in nest.items())
     if isinstance(nest, tuple) and hasattr(nest, "_fields"):
@@ -51,17 +51,17 @@ def map_nest(function, nest):
 
 
 def specs(nest):
-    """A nest of Spec as the implementation's."""
+    """Converts a nest of Spec to specs of the implementation."""
     return map_nest(lambda s: tensor_spec(s.shape, s.dtype, s.name), nest)
 
 
 def shape_of(spec):
-    """The shape of a spec as a tuple."""
+    """Returns the shape of a spec as a tuple."""
     return tuple(None if size is None else int(size) for size in spec.shape)
 
 
 def dtype_of(spec):
-    """The name of a spec's dtype, as NumPy has it; "string" for strings."""
+    """Returns NumPy's name of a spec's dtype; "string" for strings."""
     dtype = getattr(spec.dtype, "as_numpy_dtype", spec.dtype)
     if dtype is object or np.dtype(dtype).kind in "SOU":
         return "string"
@@ -73,7 +73,7 @@ SELECTORS = ["fifo", "lifo", "uniform", "min_heap", "max_heap", "prioritized"]
 
 def table(name="t", *, sampler="fifo", remover="fifo", max_size=1000, limiter=("min_size", 1),
           max_times_sampled=0, signature=None):
-    """The description of a table, which can be sent to another process."""
+    """Returns the description of a table, which can be sent to another process."""
     return dict(name=name, sampler=sampler, remover=remover, max_size=max_size, limiter=limiter,
                 max_times_sampled=max_times_sampled, signature=signature)
 
@@ -87,7 +87,7 @@ def stack(name, size):
 
 
 def selector(description):
-    """A selector from its name, or from a pair of it and the exponent."""
+    """Returns a selector, from its name or from a pair of name and exponent."""
     if isinstance(description, tuple):
         return reverb.selectors.Prioritized(description[1])
     if description == "prioritized":
@@ -105,7 +105,7 @@ def limiter(description):
 
 
 def build(description):
-    """The table that is described."""
+    """Makes the table of a description."""
     d = description
     if "queue" in d:
         return reverb.Table.queue(d["queue"], d["max_size"])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can be stored: dtypes, strings, shapes, nests; and signatures that say what may."""
+"""The data that can be stored: dtypes, strings, shapes, nests; and signatures that restrict it."""
 
 import collections
 
@@ -30,7 +30,7 @@ WRITERS = {"TrajectoryWriter": trajectory, "Writer": legacy}
 
 
 def numbers(dtype):
-    """All sorts of values of a dtype."""
+    """Returns different values of a dtype."""
     if dtype == "bool":
         return np.array([[True, False], [False, True]])
     if np.dtype(dtype).kind in "iu":
@@ -172,7 +172,7 @@ SIGNATURE = {"a": Spec([None, 2], "float32"), "b": Spec([None], "int64"), "c": S
 
 
 def signed(client, cut=None, **changes):
-    """Inserts an item that fits SIGNATURE but for what is changed."""
+    """Inserts an item that matches SIGNATURE, except for `changes`."""
     row = {"a": np.zeros(2, np.float32), "b": np.int64(1), "c": np.bool_(True), **changes}
     with client.trajectory_writer(3) as writer:
         for _ in range(3):
@@ -226,7 +226,7 @@ def test_the_message_says_what_was_wanted(serve):
 
 
 def test_names_of_columns_are_not_compared(serve):
-    """Only their order: what counts is the flattened item."""
+    """Only the order of columns is compared: the signature applies to the flattened item."""
     client = serve(table(signature={"a": Spec([None], "int64")}))
     with client.trajectory_writer(1) as writer:
         writer.append({"z": np.int64(4)})

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TimestepDataset, TrajectoryDataset and PatternDataset: with TensorFlow where it is installed,
-and as plain iterables of NumPy arrays where it is not, which reprise has and dm-reverb has not."""
+"""TimestepDataset, TrajectoryDataset and PatternDataset: with TensorFlow if it is installed, and
+otherwise as iterables of NumPy arrays, which only reprise has."""
 
 import itertools
 
@@ -29,7 +29,7 @@ def shape(*sizes):
 
 
 def trajectories(service, name="t", **options):
-    """A dataset of what write() writes."""
+    """Returns a dataset of the items that write() writes."""
     options = {"max_in_flight_samples_per_worker": 1, **options}
     return reverb.TrajectoryDataset(
         server_address=service.address, table=name, dtypes={"a": dtype("float32"),
@@ -46,7 +46,7 @@ def timesteps(service, name="t", **options):
 
 
 def take(dataset, count=None):
-    """The first elements, with NumPy inside; all of them if no count is given."""
+    """Returns the first `count` elements, or all, as NumPy arrays."""
     if tf is not None:
         dataset = dataset if count is None else dataset.take(count)
         return list(dataset.as_numpy_iterator())
@@ -54,7 +54,7 @@ def take(dataset, count=None):
 
 
 def write(client, count=3, length=2, name="t"):
-    """Items whose column a has that many rows; b is the number of the item."""
+    """Writes items whose column a has `length` rows; column b is the number of the item."""
     with client.trajectory_writer(length) as writer:
         for item in range(count):
             for step in range(length):
@@ -244,7 +244,7 @@ def config(transform, conditions=()):
 
 
 def steps(episodes=((0, 1, 2), (10, 11, 12))):
-    """A dataset of steps that end with `last`."""
+    """Returns a dataset of steps. `last` is true at the end of each episode."""
     values = [v for e in episodes for v in e]
     ends = [i == len(e) - 1 for e in episodes for i in range(len(e))]
     return tf.data.Dataset.from_tensor_slices({"a": np.array(values), "last": np.array(ends)})

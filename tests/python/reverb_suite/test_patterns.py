@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Patterns, configs, conditions and infer_signature: what needs no server."""
+"""Patterns, configs, conditions and infer_signature, without a server."""
 
 import pytest
 

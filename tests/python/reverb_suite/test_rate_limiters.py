@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rate limiters: what they refuse, and who has to wait for whom."""
+"""Rate limiters: invalid arguments, and which calls have to wait."""
 
 import numpy as np
 import pytest
@@ -210,7 +210,7 @@ def test_reset_forgets_the_counts(serve):
     client.reset("t")
     info = client.server_info()["t"].rate_limiter_info
     assert (info.insert_stats.completed, info.sample_stats.completed) == (0, 0)
-    insert(client, [3.0, 4.0])  # which would have to wait, had the first two counted
+    insert(client, [3.0, 4.0])  # these would have to wait if the first two still counted
     assert client.server_info()["t"].rate_limiter_info.insert_stats.completed == 2
 
 

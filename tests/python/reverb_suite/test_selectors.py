@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Selectors: which item is sampled, which has to go, and with what probability."""
+"""Selectors: which item is sampled, which is removed, and with what probability."""
 
 import collections
 
@@ -12,8 +12,8 @@ PRIORITIES = [3.0, 1.0, 4.0, 1.0, 5.0]
 
 
 def survivors(remover, capacity):
-    """What is left of items 0 .. 4 with PRIORITIES; None if it is up to chance. A new item is
-    among those that may have to go."""
+    """Returns the items of 0 .. 4, with PRIORITIES, that are left; None if that is random. The new
+    item itself may be removed."""
     kept = []
     for item in range(len(PRIORITIES)):
         kept.append(item)
@@ -25,7 +25,7 @@ def survivors(remover, capacity):
 
 
 def pick(sampler, kept):
-    """What a sampler gives of them; None if it is up to chance."""
+    """Returns the item that a sampler selects of them; None if that is random."""
     return {"fifo": kept[0], "lifo": kept[-1],
             "min_heap": min(kept, key=lambda i: PRIORITIES[i]),
             "max_heap": max(kept, key=lambda i: PRIORITIES[i])}.get(sampler)
@@ -38,7 +38,7 @@ def test_sampler_and_remover(serve, sampler, remover):
     insert(client, range(5), priorities=PRIORITIES)
     assert size(client) == 3
     kept = survivors(remover, 3)
-    # The least likely item has a tenth of all priority: 400 draws miss it once in 10^18 runs.
+    # The least likely item has a tenth of the total priority: 400 draws miss it once in 10^18 runs.
     got = set(values(client, count=400 if sampler in ("uniform", "prioritized") else 3))
     if kept is None:
         assert got <= set(range(5)) and len(got) <= 3

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Server: starting, stopping, and what it will not start with."""
+"""Server: starting, stopping, and invalid arguments."""
 
 import socket
 

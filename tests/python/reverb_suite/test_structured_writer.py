@@ -33,7 +33,7 @@ def run(client, configs, steps=5, end=True):
 
 
 def columns(client, name="t"):
-    """The first column of every item, oldest first; the table must be one that gives once."""
+    """Returns the first column of every item, oldest first. The table must give each item once."""
     count = size(client, name)
     return [np.asarray(s.data[0]).tolist() for s in samples(client, name, count)] if count else []
 
@@ -284,7 +284,7 @@ def test_timeouts(serve, call):
         writer.append(step(i))
     with pytest.raises(reverb.DeadlineExceededError, match="provided timeout of 0:00:00.05"):
         call(writer)
-    samples(client, count=2)  # dm-reverb's writer does not go while something waits
+    samples(client, count=2)  # dm-reverb's writer cannot be freed while an item waits
     writer.flush(timeout_ms=5000)
 
 

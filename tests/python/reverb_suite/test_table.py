@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Table: what its constructors take, refuse and say about themselves."""
+"""Table: the arguments of its constructors, and its information."""
 
 import collections
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TrajectoryColumn, and the history it comes from."""
+"""TrajectoryColumn, and the history of a writer."""
 
 import numpy as np
 import pytest
@@ -150,7 +150,7 @@ def test_the_end_of_an_episode_expires(serve):
 
 
 def test_numpy_after_a_flush(serve):
-    """The rows are in a chunk by then."""
+    """After the flush, the rows are in a chunk."""
     writer = serve().trajectory_writer(4)
     for i in range(3):
         writer.append({"a": np.int64(i)})

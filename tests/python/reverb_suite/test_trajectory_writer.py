@@ -63,7 +63,7 @@ def test_one_step_is_squeezed(serve, index, expected):
     (lambda h: h[-1:-4:-1], [9, 8, 7]),
 ], ids=["every other", "every third", "backwards", "ends", "reversed"])
 def test_scattered_cuts_of_short_histories(serve, cut, expected):
-    """Every step is a chunk of its own as long as few items were made."""
+    """While few items have been made, every chunk has one step."""
     client = serve()
     write(client, lambda h: {"x": cut(h["x"])}, [{"x": np.int64(i)} for i in range(10)])
     assert_same(sample(client).data[0], np.array(expected))
@@ -507,7 +507,7 @@ def test_episodes_are_counted(serve):
 
 
 def test_columns_may_change_after_an_episode(writer):
-    """Not their dtype, but how they are written."""
+    """Not the dtype, but the options may change."""
     writer.append({"a": 1})
     writer.end_episode()
     writer.configure(("a",), num_keep_alive_refs=2, max_chunk_length=2)
@@ -592,7 +592,7 @@ def test_the_end_of_the_context_flushes(serve):
 
 
 def test_an_exception_in_the_context_leaves_what_was_flushed(serve):
-    """Reverb flushes the rest and waits for it; reprise drops the rest and says so."""
+    """Reverb flushes the other items and waits for them; reprise drops them and logs this."""
     client = serve()
     with pytest.raises(KeyError):
         with client.trajectory_writer(8) as writer:

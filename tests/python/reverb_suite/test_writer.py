@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writer: the older one, whose items are the last so many steps."""
+"""Writer: Reverb's older writer, whose items consist of the latest steps."""
 
 import collections
 import time
@@ -87,7 +87,7 @@ def test_items_without_a_flush_come_with_the_end(serve):
     writer.append(1.0)
     writer.create_item("t", 1, 1.0)
     writer.close()
-    # Reverb's own gives up waiting for the confirmation at times: the item is on its way then.
+    # Reverb's writer sometimes stops waiting for the confirmation before the item is inserted.
     deadline = time.monotonic() + 10
     while size(client) == 0 and time.monotonic() < deadline:
         time.sleep(0.01)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bytes that go before their chunk does: pins, views, and that everything is given back once.
+/* Bytes of a chunk that are freed before the chunk: pins and views, each released exactly once.
  */
 #include "chunk/chunk.h"
 #include "chunk/trajectory.h"

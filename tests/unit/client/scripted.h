@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A server that does what a test tells it, frame by frame, on a thread of its own or none. */
+/* A server that a test controls, frame by frame, with or without its own thread. */
 #ifndef RP_TEST_SCRIPTED_H
 #define RP_TEST_SCRIPTED_H
 

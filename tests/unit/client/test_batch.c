@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Batches: what they hold, how they look stacked, and what comes out of decoding. */
+/* Batches: their samples, the layout of their columns, and the decoded data. */
 #include <stdatomic.h>
 #include <unistd.h>
 

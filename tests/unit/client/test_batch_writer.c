@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Many environments, one call, one sink. */
+/* Batch writers: one call appends steps of many environments, to one sink. */
 #include "client/sink/shared_sink.h"
 #include "client/writer/batch_writer.h"
 #include "support/client_rig.h"

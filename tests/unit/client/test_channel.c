@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls on a channel that are no unary ones: streams, silence, waiting for a server. */
+/* Calls on a channel that are not unary: streams, servers that do not respond, waits for a
+ * server. */
 #include "client/channel/channel.h"
 
 #include <sched.h>

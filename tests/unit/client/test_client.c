@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Every call, on a server over TCP, over a Unix socket and under TLS, and on a store of this
- * process; credentials that are right and wrong. */
+ * process; correct and wrong credentials. */
 #include <math.h>
 #include <pthread.h>
 #include <stdio.h>

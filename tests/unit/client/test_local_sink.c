@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Items into a store of this process: confirmed when they are in, and not before. */
+/* Items that are written to a store of this process: they are confirmed only after they are
+ * inserted. */
 #include <pthread.h>
 
 #include "support/client_rig.h"
@@ -85,9 +86,9 @@ static uint64_t on_changed(rp_table_log *log, const rp_table *table,
 }
 
 static rp_status on_prepare(rp_table_log *log, rp_trajectory *const *list, size_t count,
-                            rp_error *err)
+                            uint64_t *claimed, rp_error *err)
 {
-    (void)log, (void)list, (void)count, (void)err;
+    (void)log, (void)list, (void)count, (void)claimed, (void)err;
     return RP_OK;
 }
 

@@ -83,16 +83,16 @@ static void put_many(rig *r, const char *table, uint64_t first, size_t count)
 
 static void delivers(bool is_unix)
 {
-    enum { COUNT = 50000 };
+    const size_t count = rp_test_part(50000, 8000);
     rig r;
 
     open_rig(&r, is_unix);
-    put_many(&r, "all", 0, COUNT);
-    assert_true(rp_test_settled_await(r.settled, COUNT));
-    rp_test_settled_expect(r.settled, 0, COUNT, RP_OK);
-    assert_int_equal(rp_test_live_info(&r.live, "all").size, COUNT);
-    assert_int_equal(rp_test_live_find(&r.live, "all", 0, COUNT), COUNT);
-    assert_true(r.settled->calls < COUNT / 4); /* told of in batches */
+    put_many(&r, "all", 0, count);
+    assert_true(rp_test_settled_await(r.settled, count));
+    rp_test_settled_expect(r.settled, 0, count, RP_OK);
+    assert_int_equal(rp_test_live_info(&r.live, "all").size, count);
+    assert_int_equal(rp_test_live_find(&r.live, "all", 0, count), count);
+    assert_true(r.settled->calls < count / 4); /* told of in batches */
     close_rig(&r);
 }
 
@@ -204,37 +204,38 @@ static void bad_items_are_refused_and_no_others(void **state)
 
 static void an_unknown_table_refuses_all_of_its_items(void **state)
 {
-    enum { COUNT = 20000 };
+    const size_t count = rp_test_part(20000, 5000);
     rig r;
 
     (void)state;
     open_rig(&r, false);
-    put_many(&r, "nowhere", 0, COUNT);
-    assert_true(rp_test_settled_await(r.settled, COUNT));
-    rp_test_settled_expect(r.settled, 0, COUNT, RP_NOT_FOUND);
+    put_many(&r, "nowhere", 0, count);
+    assert_true(rp_test_settled_await(r.settled, count));
+    rp_test_settled_expect(r.settled, 0, count, RP_NOT_FOUND);
     assert_non_null(strstr(r.settled->text, "nowhere"));
     close_rig(&r);
 }
 
 static void survives_restarts(bool is_unix)
 {
-    enum { COUNT = 60000, RESTARTS = 6 };
+    enum { RESTARTS = 6 };
+    const size_t count = rp_test_part(60000, 12000);
     rig r;
 
     open_rig(&r, is_unix);
     for (size_t i = 0; i < RESTARTS; i++) {
-        put_many(&r, "all", i * (COUNT / RESTARTS), COUNT / RESTARTS);
-        assert_true(rp_test_settled_await(r.settled, i * (COUNT / RESTARTS) + 1));
+        put_many(&r, "all", i * (count / RESTARTS), count / RESTARTS);
+        assert_true(rp_test_settled_await(r.settled, i * (count / RESTARTS) + 1));
         rp_test_live_end(&r.live);
         if (i % 2 == 1) { /* it is noticed */
             while (rp_remote_sink_away_since(r.sink) == 0) (void)usleep(1000);
         }
         rp_test_live_restart(&r.live);
     }
-    assert_true(rp_test_settled_await(r.settled, COUNT));
-    rp_test_settled_expect(r.settled, 0, COUNT, RP_OK);
-    assert_int_equal(rp_test_live_info(&r.live, "all").size, COUNT);
-    assert_int_equal(rp_test_live_find(&r.live, "all", 0, COUNT), COUNT);
+    assert_true(rp_test_settled_await(r.settled, count));
+    rp_test_settled_expect(r.settled, 0, count, RP_OK);
+    assert_int_equal(rp_test_live_info(&r.live, "all").size, count);
+    assert_int_equal(rp_test_live_find(&r.live, "all", 0, count), count);
     while (rp_remote_sink_away_since(r.sink) != 0) (void)usleep(1000);
     close_rig(&r);
 }
@@ -376,21 +377,22 @@ static void closed_while_the_server_goes(void **state)
 static void large_items(void **state)
 {
     enum { CHUNKS = 10, BYTES = 10000000 };
+    const size_t count = rp_test_part(CHUNKS, 7), items = rp_test_part(2, 1);
     rp_chunk *chunks[CHUNKS];
     rig r;
 
     (void)state;
     open_rig(&r, true);
-    for (uint64_t key = 0; key < 2; key++) {
-        for (uint64_t i = 0; i < CHUNKS; i++)
+    for (uint64_t key = 0; key < items; key++) {
+        for (uint64_t i = 0; i < count; i++)
             chunks[i] = rp_test_byte_chunk(100 * key + i, BYTES);
-        put_one(&r, rp_test_sink_item_of("all", key, chunks, CHUNKS));
-        for (size_t i = 0; i < CHUNKS; i++) rp_chunk_unref(chunks[i]);
+        put_one(&r, rp_test_sink_item_of("all", key, chunks, count));
+        for (size_t i = 0; i < count; i++) rp_chunk_unref(chunks[i]);
         put_many(&r, "all", 1000 * (key + 1), 10);
     }
-    assert_true(rp_test_settled_await(r.settled, 22));
-    rp_test_settled_expect(r.settled, 0, 2, RP_OK);
-    assert_int_equal(rp_test_live_info(&r.live, "all").size, 22);
+    assert_true(rp_test_settled_await(r.settled, 11 * items));
+    rp_test_settled_expect(r.settled, 0, items, RP_OK);
+    assert_int_equal(rp_test_live_info(&r.live, "all").size, 11 * items);
     close_rig(&r);
 }
 

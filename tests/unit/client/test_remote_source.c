@@ -79,20 +79,20 @@ static void expect_order(rig *r, size_t count)
 
 static void in_order(bool is_unix, size_t request, int64_t per_stream)
 {
-    enum { COUNT = 20000 };
+    const size_t count = rp_test_part(20000, 4000);
     rig r;
 
     open_server(&r);
-    fill(&r, "fifo", 0, COUNT, 200);
+    fill(&r, "fifo", 0, count, 200);
     open_source(&r,
                 (rp_source_options){.table = "fifo",
                                     .rate_limiter_timeout_ms = -1,
                                     .request_samples = request,
                                     .max_per_stream = per_stream},
                 is_unix);
-    for (size_t wanted = 0; wanted < COUNT;) {
+    for (size_t wanted = 0; wanted < count;) {
         size_t n = 1 + wanted % 777;
-        if (n > COUNT - wanted) n = COUNT - wanted;
+        if (n > count - wanted) n = count - wanted;
         want(&r, n);
         wanted += n;
         if (wanted % 5 == 0) {
@@ -100,8 +100,8 @@ static void in_order(bool is_unix, size_t request, int64_t per_stream)
             assert_int_equal(rp_test_drawn_count(&r.drawn), wanted); /* and not one more */
         }
     }
-    assert_true(rp_test_drawn_await(&r.drawn, COUNT));
-    expect_order(&r, COUNT);
+    assert_true(rp_test_drawn_await(&r.drawn, count));
+    expect_order(&r, count);
     assert_int_equal(rp_test_live_info(&r.live, "fifo").size, 0);
     close_rig(&r);
 }
@@ -300,6 +300,7 @@ static void restarts_under_load(void **state)
 static void large_items(void **state)
 {
     enum { CHUNKS = 10, BYTES = 10000000 };
+    const size_t count = rp_test_part(CHUNKS, 4), draws = rp_test_part(3, 2);
     rp_chunk *chunks[CHUNKS];
     rp_sink_item item;
     rp_insert insert;
@@ -308,18 +309,18 @@ static void large_items(void **state)
 
     (void)state;
     open_server(&r);
-    for (uint64_t i = 0; i < CHUNKS; i++) chunks[i] = rp_test_byte_chunk(i, BYTES);
-    item = rp_test_sink_item_of("replay", 1, chunks, CHUNKS);
+    for (uint64_t i = 0; i < count; i++) chunks[i] = rp_test_byte_chunk(i, BYTES);
+    item = rp_test_sink_item_of("replay", 1, chunks, count);
     insert = (rp_insert){.key = 1, .priority = 1.0, .trajectory = item.trajectory};
     t = rp_test_table(r.live.store, "replay");
     assert_ok(rp_table_insert(t, &insert, 1, rp_wait_none(), NULL, NULL));
     rp_trajectory_unref(item.trajectory);
-    for (size_t i = 0; i < CHUNKS; i++) rp_chunk_unref(chunks[i]);
+    for (size_t i = 0; i < count; i++) rp_chunk_unref(chunks[i]);
     open_source(&r, (rp_source_options){.table = "replay", .rate_limiter_timeout_ms = -1},
                 true);
-    want(&r, 3);
-    assert_true(rp_test_drawn_await(&r.drawn, 3));
-    assert_true(r.drawn.bytes >= (size_t)3 * CHUNKS * BYTES);
+    want(&r, draws);
+    assert_true(rp_test_drawn_await(&r.drawn, draws));
+    assert_true(r.drawn.bytes >= draws * count * BYTES);
     close_rig(&r);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Several shards: who is picked, with what probability, and what happens when one is gone. */
+/* Several shards: which is picked, with what probability, and the loss of one. */
 #include <math.h>
 #include <unistd.h>
 

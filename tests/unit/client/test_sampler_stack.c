@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Samples that are stacked as they come: where they go, what is told of them, how it ends. */
+/* Samples that are stacked as they arrive: their destination, their information, and the end of
+ * the sequence. */
 #include <math.h>
 #include <unistd.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reverb's first writer. */
+/* The step writer, which works like Reverb's older `Writer`. */
 #include "client/writer/step_writer.h"
 #include "support/client_rig.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The pattern language: what fires, when, with which rows and which priority. */
+/* Patterns: when they make an item, of which rows, and with which priority. */
 #include <math.h>
 
 #include "client/writer/structured_writer.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What happens between a writer and its sink: order, flushing, waiting, back-pressure,
- * refusals.
+/* The interaction of a writer with its sink: order, flushing, waiting, back-pressure, refusals.
  */
 #include <pthread.h>
 #include <sys/wait.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A journal whose disk is away for so long that it gives up, and what is on that disk then. */
+/* A journal whose disk fails for so long that it discards its backlog, and the files that it
+ * leaves. */
 #include "support/journal_bed.h"
 
 #include "util/error.h"

@@ -31,7 +31,7 @@ static rp_rig rig_with_room(uint64_t bytes, rp_journal_space *room)
     rp_rig rig = rp_rig_open(rp_sim_new(), 1);
 
     rp_sim_set_capacity(rig.disk, bytes);
-    rp_journal_space_init(room, rig.files, rig.segments);
+    rp_journal_space_init(room, rig.files, rig.segments, NULL, NULL);
     assert_true(rp_journal_space_update(room, 0));
     return rig;
 }
@@ -120,6 +120,44 @@ static void the_largest_claim_is_known(void **state)
     rp_rig_close(&rig);
 }
 
+typedef struct reserve {
+    uint64_t wanted, held;
+} reserve;
+
+static uint64_t wanted_of(void *ctx, uint64_t *held)
+{
+    const reserve *r = ctx;
+
+    *held = r->held;
+    return r->wanted;
+}
+
+/* M2: what the reserve lacks is not given away. What it has is not free any more. */
+static void the_reserve_takes_room(void **state)
+{
+    reserve r = {.wanted = 3 * PER_CHUNK};
+    rp_journal_space room;
+    rp_rig rig = rp_rig_open(rp_sim_new(), 1);
+
+    (void)state;
+    rp_sim_set_capacity(rig.disk, RECORDS + 3 * PER_CHUNK);
+    rp_journal_space_init(&room, rig.files, rig.segments, wanted_of, &r);
+    assert_true(rp_journal_space_update(&room, 0));
+    assert_int_equal(rp_journal_space_lack(&room), 3 * PER_CHUNK);
+    assert_false(has(&room, 0, CHUNK, CHUNK));
+    assert_true(rp_journal_space_is_wanted(&room));
+    r.wanted = 2 * PER_CHUNK; /* an item was deleted */
+    assert_true(rp_journal_space_update(&room, 0));
+    assert_true(has(&room, 0, CHUNK, CHUNK));
+    assert_false(has(&room, 0, 2 * CHUNK, CHUNK));
+    r.held = r.wanted; /* counts from the next look on, which sees the space of the file, too */
+    assert_false(has(&room, 0, 2 * CHUNK, CHUNK));
+    assert_true(rp_journal_space_update(&room, 0));
+    assert_int_equal(rp_journal_space_lack(&room), 0);
+    assert_true(has(&room, 0, 2 * CHUNK, CHUNK));
+    rp_rig_close(&rig);
+}
+
 static rp_status no_space(rp_files *fs, uint64_t *total, uint64_t *available, rp_error *err)
 {
     (void)fs, (void)total, (void)available, (void)err;
@@ -140,7 +178,7 @@ static void unknown_room_is_room(void **state)
     assert_true(rp_journal_space_update(&room, 0));
     assert_true(has(&room, 0, CHUNK, CHUNK));
     assert_true(rp_journal_space_most(&room) == UINT64_MAX);
-    rp_journal_space_init(&room, rig.files, NULL);
+    rp_journal_space_init(&room, rig.files, NULL, NULL, NULL);
     assert_true(rp_journal_space_update(&room, 0));
     assert_true(has(&room, 0, UINT64_MAX / 2, CHUNK));
     rp_rig_close(&rig);
@@ -154,6 +192,7 @@ RP_TESTS(journal_space)
         cmocka_unit_test(the_smallest_claim_is_waited_for),
         cmocka_unit_test(dropped_chunks_give_room_back),
         cmocka_unit_test(the_largest_claim_is_known),
+        cmocka_unit_test(the_reserve_takes_room),
         cmocka_unit_test(unknown_room_is_room),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* That the simulated disk really makes the trouble that it promises: a test that relies on it
- * would pass otherwise. */
+/* Checks that the simulated disk really fails as documented. If it did not, tests that rely on
+ * it would pass. */
 #include "support/sim_files.h"
 
 #include <pthread.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Data directories at rest. tests/cli/test_data.py has what shows from the outside; here is the
- * journal, which only a running store makes. */
+/* Data directories without a running store. tests/cli/test_data.py tests the command; this file
+ * tests directories with a journal, which only a running store writes. */
 #include "reprise/data.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The newest checkpoint is damaged: the one before it and the journal since then have
- * everything, or the directory is refused. */
+/* The newest checkpoint is damaged: the checkpoint before it and the journal since then have
+ * all data, or the directory is refused. */
 #include <inttypes.h>
 
 #include "support/durable_bed.h"

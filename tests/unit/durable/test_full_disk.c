@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A durable store on a disk that fills up: what was acknowledged before stays, and the store is
- * well again by itself as soon as the items that are alive fit on the disk. */
+/* A durable store on a disk that becomes full: acknowledged items stay, and the store recovers
+ * by itself as soon as the items in its tables fit on the disk. */
 #include <stdatomic.h>
 #include <stdio.h>
 #include <time.h>
@@ -288,7 +288,7 @@ static void sync_is_well_again_without_a_free_byte_issue_20(void **state)
 }
 
 enum {
-    DISK = 4 << 20,   /* the reserve is a sixteenth of it: 256 KiB */
+    DISK = 4 << 20,   /* the fixed part of the reserve is a sixteenth of it: 256 KiB */
     KEEP_ONE_IN = 60, /* items, scattered over all segments */
     MOST_ITEMS = 10000,
     ROUNDS = 4
@@ -352,7 +352,7 @@ static void refill(int more)
     }
     while (!insert(&b)) wait_until_well(&b);
     settle(&b, mode);
-    assert_int_equal(reserve_on(disk), DISK / RP_RESERVE_SHARE);
+    assert_in_range(reserve_on(disk), DISK / RP_RESERVE_SHARE, DISK / 8); /* and the items */
     left = rp_sim_copy(disk);
     open_with(&after, left, mode, MOST_ITEMS, SMALL_SEGMENT, DISK);
     assert_true(rp_table_digest(after.table) == rp_table_digest(b.table));
@@ -518,7 +518,7 @@ static void an_item_larger_than_the_disk_is_refused(void **state)
     assert_non_null(strstr(b.err.text, "table 't': an item takes"));
     rp_trajectory_unref(item.trajectory);
     wait_until_well(&b);
-    assert_true(insert(&b));
+    while (!insert(&b)) wait_until_well(&b); /* a checkpoint may be under way */
     close_bench(&b);
     rp_sim_free(disk);
 }
@@ -596,9 +596,14 @@ static void end_film(rp_sim *disk, rp_durability mode, int64_t max_size, int64_t
 {
     rp_sim_on_call(disk, NULL, NULL);
     assert_true(the_film.count > 0);
-    for (size_t i = 0; i < the_film.count; i++) {
-        rp_sim_variant variant = (rp_sim_variant)(i % RP_SIM_VARIANTS);
+    for (size_t i = 0, checked = 0; i < the_film.count; i++) {
+        rp_sim_variant variant = (rp_sim_variant)(checked % RP_SIM_VARIANTS);
 
+        if (!rp_test_chosen(the_film.count - 1 - i, 4)) {
+            rp_sim_free(the_film.disks[i]);
+            continue;
+        }
+        checked++;
         expect_items(rp_sim_after(the_film.disks[i], variant, i), mode, max_size, least);
         expect_items(the_film.disks[i], mode, max_size, least);
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stores that were written when their format was made are read for ever. */
+/* Stores that were written when their format was introduced can always be read. */
 #include <dirent.h>
 #include <stdio.h>
 

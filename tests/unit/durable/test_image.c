@@ -3,6 +3,8 @@
 
 #include <math.h>
 
+#include "chunk/trajectory.h"
+#include "support/chunks.h"
 #include "support/fixture.h"
 #include "util/rng.h"
 
@@ -102,7 +104,7 @@ static void blocks_come_back_as_they_were(void **state)
     (void)state;
     rp_rng_init(&rng, 1);
     rp_buf_init(&out, rp_allocator_default());
-    for (int round = 0; round < 200; round++) {
+    for (size_t round = 0; round < rp_test_part(200, 42); round++) {
         make_block(image, &rng, (uint32_t)rp_rng_below(&rng, 257), round % 7 == 0 ? 40 : 3);
         rp_buf_clear(&out);
         assert_ok(rp_image_write(image, &out));
@@ -168,12 +170,12 @@ static void damaged_blocks_are_refused_or_are_blocks(void **state)
     assert_ok(rp_image_write(image, &out));
     copy = malloc(out.size);
     assert_non_null(copy);
-    for (size_t size = 0; size < out.size; size++) {
+    for (size_t size = 0; size < out.size; size += rp_test_step(1, 3)) {
         memcpy(copy, out.data, size); /* cut off: never a block */
         assert_int_equal(rp_image_read(image, copy, size, &err), RP_CORRUPT);
         assert_int_equal(image->location_count, 0);
     }
-    for (size_t i = 0; i < 8 * out.size; i++) {
+    for (size_t i = 0; i < 8 * out.size; i += rp_test_step(1, 5)) {
         rp_status st;
 
         memcpy(copy, out.data, out.size);
@@ -353,6 +355,121 @@ static void states_survive_running_out_of_memory(void **state)
     rp_test_survives_oom(state_round_trip);
 }
 
+enum { CHUNKS = 40, ROWS = 300 };
+
+/* An item with random slices of random chunks. */
+static rp_trajectory *make_item(rp_rng *rng, rp_chunk *const *chunks)
+{
+    static rp_slice slices[CHUNKS][100];
+    rp_slices columns[CHUNKS];
+    size_t count = 1 + rp_rng_below(rng, CHUNKS), few = 1 + rp_rng_below(rng, CHUNKS);
+    rp_trajectory *out = NULL;
+
+    for (size_t c = 0; c < count; c++) {
+        size_t n = rp_rng_below(rng, 4) == 0 ? 1 + rp_rng_below(rng, 100) : 1;
+
+        for (size_t i = 0; i < n; i++) {
+            uint32_t offset = (uint32_t)rp_rng_below(rng, ROWS);
+
+            slices[c][i] = (rp_slice){.chunk = chunks[rp_rng_below(rng, few)],
+                                      .offset = offset,
+                                      .length = 1 + (uint32_t)rp_rng_below(rng, ROWS - offset)};
+        }
+        columns[c] = (rp_slices){slices[c], n, false};
+    }
+    assert_ok(rp_trajectory_new(rp_allocator_default(), columns, count, &out, NULL));
+    return out;
+}
+
+static void set_extremes(rp_image_slot *slot, rp_rng *rng)
+{
+    slot->live = true;
+    slot->key = rp_rng_next(rng);
+    slot->inserted_at_ns = (int64_t)rp_rng_next(rng);
+    slot->sequence = rp_rng_next(rng) & RP_MAX_SEQUENCE;
+    slot->turn = rp_rng_next(rng);
+    slot->times_sampled = (int32_t)rp_rng_next(rng);
+}
+
+/* Locations as far apart as they can be. */
+static void add_slices(rp_image *image, size_t slot, const rp_trajectory *t, rp_rng *rng)
+{
+    for (size_t c = 0; c < t->column_count; c++) {
+        rp_slices column = rp_trajectory_slices(t, c);
+
+        rp_image_add_column(image, slot, true);
+        for (size_t i = 0; i < column.slice_count; i++) {
+            const rp_slice *s = &column.slices[i];
+            uint64_t key = s->chunk->origin.key;
+            rp_disk_location at = {1 + (key % 2) * (UINT32_MAX - 1), 64 + (key << 24),
+                                   RP_MAX_RECORD_BYTES - (uint32_t)rp_rng_below(rng, 2)};
+
+            rp_image_add_slice(image, &(rp_image_slice){rp_image_add_location(image, &at),
+                                                        s->column, s->offset, s->length});
+        }
+    }
+}
+
+/* The size of the reserve depends on this bound. */
+static void a_block_is_no_larger_than_its_items_say(void **state)
+{
+    const rp_allocator *alloc = rp_allocator_default();
+    rp_image *image = new_image(alloc);
+    rp_rng rng;
+    rp_chunk *chunks[CHUNKS];
+    rp_buf out;
+
+    (void)state;
+    rp_rng_init(&rng, 11);
+    rp_buf_init(&out, alloc);
+    for (size_t i = 0; i < CHUNKS; i++) chunks[i] = rp_test_ints(i, RP_CODEC_NONE, ROWS, 1);
+    for (int round = 0; round < 20; round++) {
+        uint64_t table = 0, most;
+
+        assert_ok(rp_image_table_bytes(alloc, NULL, &table));
+        most = table; /* for the part of the block without items */
+        rp_image_clear(image);
+        rp_buf_clear(&out);
+        for (size_t i = 0; i < RP_SLOTS_PER_BLOCK; i++) {
+            rp_trajectory *t;
+
+            image->slots[i].next = UINT32_MAX - 2;
+            if (rp_rng_below(&rng, 20) < (uint64_t)round) continue;
+            t = make_item(&rng, chunks);
+            set_extremes(&image->slots[i], &rng);
+            add_slices(image, i, t, &rng);
+            most += rp_trajectory_image(t) - RP_IMAGE_SETS_BYTES;
+            rp_trajectory_unref(t);
+        }
+        assert_ok(rp_image_write(image, &out));
+        assert_true(out.size + RP_RECORD_HEADER_BYTES <= most);
+        assert_true(3 * out.size > most - table); /* and it is not far off */
+    }
+    for (size_t i = 0; i < CHUNKS; i++) rp_chunk_unref(chunks[i]);
+    rp_buf_deinit(&out);
+    free_image(image);
+}
+
+static void a_table_is_no_larger_than_its_bound(void **state)
+{
+    rp_table_state table = {.options = rp_test_options("t", RP_UNIFORM, RP_FIFO, INT64_MAX)};
+    rp_spec spec = {"column", RP_FLOAT32, {.rank = 0}};
+    uint64_t most = 0;
+    rp_buf out;
+
+    (void)state;
+    rp_buf_init(&out, rp_allocator_default());
+    assert_ok(
+        rp_signature_flat(rp_allocator_default(), &spec, 1, &table.options.signature, NULL));
+    table.options.max_times_sampled = INT32_MAX;
+    table.first_free = UINT32_MAX;
+    rp_image_write_table(&out, &table);
+    assert_ok(rp_image_table_bytes(rp_allocator_default(), table.options.signature, &most));
+    assert_true(out.size + RP_RECORD_HEADER_BYTES + 10 + 2048 <= most);
+    rp_signature_unref(table.options.signature);
+    rp_buf_deinit(&out);
+}
+
 RP_TESTS(image)
 {
     const struct CMUnitTest tests[] = {
@@ -364,6 +481,8 @@ RP_TESTS(image)
         cmocka_unit_test(a_tables_state_comes_back_to_the_bit),
         cmocka_unit_test(damaged_states_are_refused_or_are_states),
         cmocka_unit_test(states_survive_running_out_of_memory),
+        cmocka_unit_test(a_block_is_no_larger_than_its_items_say),
+        cmocka_unit_test(a_table_is_no_larger_than_its_bound),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the journal's records say, there and back, and in pieces. */
+/* Payloads of the journal's records: written, read again, and in pieces. */
 #include "durable/format/journal_records.h"
 
 #include "chunk/trajectory.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Compaction moves a chunk, so that it is named by two places. It is one chunk all the same
- * when it is loaded, and counts once; and two that are equal stay two. */
+/* Compaction moves a chunk, so that two locations refer to it. When it is loaded, it is one
+ * chunk and counts once. Two chunks with equal contents stay two. */
 #include "chunk/trajectory.h"
 #include "support/durable_bed.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A store with a journal on a simulated disk: what was done is made again from the files alone,
- * and gives the same tables. */
+/* A store with a journal on a simulated disk: redoing the journal from the files alone gives
+ * the same tables. */
 #include "durable/journal/store_log.h"
 
 #include <stdio.h>

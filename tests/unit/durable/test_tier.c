@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The disk tier: what it keeps in memory, what it brings back, what it does when the disk does
- * not. */
+/* The disk tier: which chunks it keeps in memory, which it reads again, and failures of the
+ * disk. */
 #include "support/tier_rig.h"
 #include "table/table.h"
 

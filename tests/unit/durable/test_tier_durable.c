@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A durable store that is larger than memory: checkpoints of what is on disk already, recovery
- * that never has more in memory than it may, with and without a journal. */
+/* A durable store that is larger than memory: checkpoints of chunks that are already on disk,
+ * and recovery within max_memory, with and without a journal. */
 #include <unistd.h>
 
 #include "reprise/durable.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a table of four times max_memory takes: the bytes that are allocated for the store, its
- * tier, its segments and its chunks stay within max_memory and what is known to come on top
- * (durable/tier/tier.h). The resident memory of the process is no measure: the C library keeps
- * freed memory for a while. */
+/* The memory of a table of four times max_memory: the bytes that are allocated for the store,
+ * its tier, its segments and its chunks stay within max_memory and the documented overhead
+ * (durable/tier/tier.h). Resident memory of the process is not measured, since the C library
+ * keeps freed memory for a while. */
 #include <stdatomic.h>
 #include <time.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Links under TLS until they are secured; test_link_tls.c has what comes after. */
+/* Links under TLS until they are secured. After that: test_link_tls.c. */
 #include "unit/net/tls_ends.h"
 
 static void alpn_prefers_h2_and_refuses_what_we_do_not_speak(void **state)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Contexts: what is read from files. test_link_tls.c has what is done with them. */
+/* TLS contexts, which are read from files. Their use: test_link_tls.c. */
 #include "net/tls.h"
 
 #include <openssl/err.h>

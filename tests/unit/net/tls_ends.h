@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A link under TLS and OpenSSL's own client at the other end of a socket pair. Both sides are
- * driven by turns from one thread, so that every order of events can be had. */
+/* A link under TLS and OpenSSL's own client at the other end of a socket pair. One thread runs
+ * both in turn, so that a test can produce every order of events. */
 #ifndef RP_TEST_TLS_ENDS_H
 #define RP_TEST_TLS_ENDS_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The page under TLS, asked by OpenSSL's own client. */
+/* Pages under TLS, requested by OpenSSL's own client. */
 #include <fcntl.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is said on the connection behind a lease, by those who mean well and by others. */
+/* Messages on the connection of a lease, from correct and from hostile clients. */
 #include <poll.h>
 #include <stdio.h>
 #include <sys/socket.h>

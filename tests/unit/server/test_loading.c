@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A server whose store is not there yet: it listens, and says so. */
+/* A server whose store is still being loaded: it listens, and reports that it loads. */
 #include <stdio.h>
 
 #include "support/live_server.h"

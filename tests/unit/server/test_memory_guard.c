@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the memory guard decides, with numbers in place of a process; and that a server with
+/* The decisions of the memory guard, with given numbers instead of a process. A server with
  * owns_process has a guard. */
 #include "server/core/memory_guard.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The page under TLS, on a server of flesh and blood. */
+/* Pages under TLS, on a real server. */
 #include "server/http/http_page.h"
 
 #include <arpa/inet.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The limit queued_bytes holds, whatever peers ask for and do not read. Many connections over
- * two loops ask for as much as they can; the server's own count stays within the bound of
- * server/core/queue_budget.h, and a bystander is answered all the while. */
+/* The server keeps the limit queued_bytes, whatever peers request and do not read. Many
+ * connections over two loops request as much as they can. The server's own count stays within
+ * the bound of server/core/queue_budget.h, and a bystander always gets responses. */
 #include <stdio.h>
 
 #include "server/rpc/sample_array.h"
@@ -13,8 +13,6 @@ enum {
     MIB = 1 << 20,
     LIMIT = RP_TEST_QUEUE_BYTES,
     PEERS = 24,
-    CALLS = 40,  /* of each peer */
-    ROUNDS = 20, /* in which every peer sends what it can */
     LOOPS = 2,
     STEP = 3 * MIB, /* that one loop may add past the limit: an answer, or a step of one */
     EACH = 8 << 10, /* that each connection may */
@@ -23,6 +21,17 @@ enum {
     /* Three quarters of a side, a message that was added then, and all loans (turns.h). */
     MESSAGES_BOUND = LIMIT / 8 * 3 + BEGUN + LIMIT / 16 * 17 + (PEERS + 1) * EACH,
 };
+
+/* Calls of each peer, and rounds in which every peer sends what it can. */
+static int call_count(void)
+{
+    return (int)rp_test_part(40, 20);
+}
+
+static int round_count(void)
+{
+    return (int)rp_test_part(20, 5);
+}
 
 typedef struct stage {
     rp_test_live live;
@@ -98,7 +107,8 @@ static void run_round(stage *s)
 static void expect_bounded_by(stage *s, uint64_t least_refusals, uint64_t bound)
 {
     for (int round = 0; round < RP_TEST_STEPS; round++) {
-        if (round >= ROUNDS && s->most >= LIMIT / 8 && refusals(s) >= least_refusals) break;
+        if (round >= round_count() && s->most >= LIMIT / 8 && refusals(s) >= least_refusals)
+            break;
         run_round(s);
     }
     assert_in_range(s->most, LIMIT / 8, bound);
@@ -127,9 +137,9 @@ static void server_infos_that_are_not_read_are_bounded(void **state)
     }
     /* All calls are open before the first one has its message. */
     for (int i = 0; i < PEERS; i++)
-        for (int j = 0; j < CALLS; j++)
+        for (int j = 0; j < call_count(); j++)
             (void)rp_test_client_open(s.peers[i], RP_TEST_REVERB "ServerInfo");
-    for (int round = 0; round < ROUNDS; round++) run_round(&s);
+    for (int round = 0; round < round_count(); round++) run_round(&s);
     for (int i = 0; i < PEERS; i++)
         for (rp_test_stream *call = s.peers[i]->calls; call != NULL; call = call->next) {
             rp_test_stream_send(call, "", 0);
@@ -158,7 +168,7 @@ static void batches_that_are_not_read_are_bounded(void **state)
     rp_buf_init(&request, rp_allocator_default());
     put_draw(&request, 12);
     for (int i = 0; i < PEERS; i++)
-        for (int j = 0; j < CALLS; j++) {
+        for (int j = 0; j < call_count(); j++) {
             rp_test_stream *call = rp_test_client_open(s.peers[i], RP_TEST_REPLAY "Sample");
             rp_test_stream_send(call, request.data, request.size);
             rp_test_stream_end(call);
@@ -179,14 +189,14 @@ static void samples_that_arrive_together_are_bounded(void **state)
     open_stage(&s);
     rp_buf_init(&request, rp_allocator_default());
     for (int i = 0; i < PEERS; i++)
-        for (int j = 0; j < CALLS; j++) {
+        for (int j = 0; j < call_count(); j++) {
             rp_test_put_sample(&request, "replay", 1000, -2);
             rp_test_stream_put(rp_test_client_open(s.peers[i], RP_TEST_REVERB "SampleStream"),
                                &request);
         }
     rp_buf_deinit(&request);
     for (int i = 0; i < PEERS; i++) (void)rp_test_client_step(s.peers[i], 0);
-    assert_true(rp_test_live_await(&s.live, "replay", 0, PEERS * CALLS));
+    assert_true(rp_test_live_await(&s.live, "replay", 0, PEERS * call_count()));
     rp_test_insert_items(s.bystander, "replay", 1, 1, MIB);
 
     expect_bounded(&s, 0);
@@ -212,14 +222,14 @@ static void items_that_leave_their_table_are_bounded(void **state)
     assert_ok(rp_store_add_table(s.live.store, &table, NULL, NULL));
     rp_buf_init(&request, rp_allocator_default());
     for (int i = 0; i < PEERS; i++)
-        for (int j = 0; j < CALLS; j++) {
+        for (int j = 0; j < call_count(); j++) {
             rp_test_put_sample(&request, "once", 1000, -2);
             rp_test_stream_put(rp_test_client_open(s.peers[i], RP_TEST_REVERB "SampleStream"),
                                &request);
         }
     rp_buf_deinit(&request);
     for (int i = 0; i < PEERS; i++) (void)rp_test_client_step(s.peers[i], 0);
-    assert_true(rp_test_live_await(&s.live, "once", 0, PEERS * CALLS));
+    assert_true(rp_test_live_await(&s.live, "once", 0, PEERS * call_count()));
     for (uint64_t key = 1; key <= ITEMS; key++) {
         rp_trajectory *item = rp_test_blob_trajectory(rp_allocator_default(), key, 1, BYTES);
 
@@ -241,7 +251,7 @@ static void messages_that_do_not_end_are_bounded(void **state)
     (void)state;
     open_stage(&s);
     for (int i = 0; i < PEERS; i++)
-        for (int j = 0; j < 4; j++) {
+        for (size_t j = 0; j < rp_test_part(4, 2); j++) {
             rp_test_stream *call =
                 rp_test_client_open(s.peers[i], RP_TEST_REVERB "InsertStream");
             rp_test_stream_send_raw(call, "\0\0\x40\0\0", 5); /* 4 MiB follow, it says */
@@ -269,7 +279,8 @@ static void pages_that_are_not_read_are_bounded(void **state)
         assert_ok(rp_store_add_table(s.live.store, &table, NULL, NULL));
     }
     for (int i = 0; i < PEERS; i++)
-        for (int j = 0; j < CALLS; j++) (void)rp_test_client_get(s.peers[i], "GET", "/metrics");
+        for (int j = 0; j < call_count(); j++)
+            (void)rp_test_client_get(s.peers[i], "GET", "/metrics");
 
     expect_bounded(&s, 1);
     close_stage(&s);
@@ -449,23 +460,23 @@ static void messages_of_blocked_writers_leave_room_for_samples(void **state)
         rp_buf request;
         stage s;
 
+        const size_t all = RP_TEST_FILLERS * rp_test_fills();
+
         rp_test_start_queue(&s.live, 600000, 600000);
         rp_test_fill_with_messages(&s.live, writers, calls, item_bytes[k]);
         assert_non_null(learner = rp_test_live_connect(&s.live));
         samples = rp_test_client_open(learner, RP_TEST_REVERB "SampleStream");
         rp_buf_init(&request, rp_allocator_default());
-        rp_test_put_sample(&request, "turns", RP_TEST_FILLERS * RP_TEST_FILLS, -2);
+        rp_test_put_sample(&request, "turns", (int64_t)all, -2);
         rp_test_stream_put(samples, &request);
         for (int i = 0;
-             i < RP_TEST_STEPS && samples->message_count < RP_TEST_FILLERS * RP_TEST_FILLS &&
-             !learner->is_closed;
-             i++) {
+             i < RP_TEST_STEPS && samples->message_count < all && !learner->is_closed; i++) {
             (void)rp_test_client_step(learner, 5);
             rp_test_step_all(writers, RP_TEST_FILLERS);
         }
 
         for (int i = 0; i < RP_TEST_FILLERS; i++)
-            assert_true(rp_test_await_confirmed(calls[i], RP_TEST_FILLS));
+            assert_true(rp_test_await_confirmed(calls[i], rp_test_fills()));
         rp_buf_deinit(&request);
         rp_test_free_all(writers, RP_TEST_FILLERS);
         rp_test_client_free(learner);

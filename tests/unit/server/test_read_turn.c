@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How much of its connections a loop reads in one turn: small frames count for more than their
- * bytes, and connections share the turn. */
+/* How many bytes a loop reads from its connections in one turn: small frames count for more
+ * than their bytes, and connections share the turn. */
 #include <sys/socket.h>
 #include <unistd.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The calls of reprise.v1 on a server of flesh and blood: what waits, what is taken back, what
- * is too large, and that nothing is left behind. */
+/* The calls of reprise.v1 on a real server: calls that wait, calls that are cancelled, requests
+ * that are too large. Nothing is left behind. */
 #include <stdio.h>
 #include <unistd.h>
 

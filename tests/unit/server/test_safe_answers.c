@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Answers that wait for the journal. The journal is played by the test: changes get numbers
- * from a log that keeps them, and are safe when the test says so. */
+/* Responses that wait for the journal. The test simulates the journal: changes get numbers from
+ * a log that keeps them, and are safe when the test says so. */
 #include <stdio.h>
 
 #include "server/core/server_state.h"

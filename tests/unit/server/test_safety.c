@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Waiting for the journal: in order, across threads, and nobody forgotten. */
+/* Waits for the journal: in order, across threads, and each of them ends. */
 #include "server/core/safety.h"
 
 #include <pthread.h>

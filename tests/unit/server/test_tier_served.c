@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A server whose tables are larger than memory: what comes in over the network goes to disk and
- * comes back, by every call that gives items, and calls that end meanwhile leave nothing. */
+/* A server whose tables are larger than memory. Items that are inserted over the network are
+ * moved to disk and read again by every call that returns items. Calls that end meanwhile leave
+ * nothing behind. */
 #include <unistd.h>
 
 #include "chunk/protobuf.h"

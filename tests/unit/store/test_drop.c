@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tables that are dropped while others hold on to them. */
+/* Tables that are dropped while other threads use them. */
 #include "store/store.h"
 #include "support/fixture.h"
 #include "table/table.h"

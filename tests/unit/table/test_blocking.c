@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Threads that wait. Nobody sleeps: a test looks until it sees the other thread waiting. */
+/* Threads that wait. Tests do not sleep: they poll until the other thread waits. */
 #include <pthread.h>
 #include <sched.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Many operations that wait in one table, and end together; test_parked.c has the few. */
+/* Many operations that wait at one table and end together. A few: test_parked.c. */
 #include "support/fixture.h"
 #include "table/op.h"
 

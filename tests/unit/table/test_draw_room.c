@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Samples that take room before they draw: never more than there is, given back to the byte. */
+/* Samples that reserve room before they draw: never more than there is, and all of it is
+ * returned. */
 #include "chunk/trajectory.h"
 #include "store/store.h"
 #include "support/fixture.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What extensions are told, when, and what they may do. */
+/* The callbacks of extensions, when they are called, and what they may do. */
 #include <pthread.h>
 
 #include "support/fixture.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The byte budget against the memory that a store really takes, and the work of keeping to it.
- */
+/* The byte budget compared with the memory that a store really takes, and the cost of enforcing
+ * it. */
 #include <unistd.h>
 
 #include "chunk/chunk.h"

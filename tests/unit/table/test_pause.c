@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tables that are paused by hand. */
+/* Tables whose inserts or samples are paused. */
 #include "support/fixture.h"
 #include "table/op.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a waiting insert tells of the items that are in. */
+/* A waiting insert reports how many of its items are inserted. */
 #include "support/fixture.h"
 #include "table/op.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One conformance suite over every selector, against a slow model; then what is peculiar to
- * some. */
+/* One suite for all selectors, which compares them with a slow model; then tests of single
+ * selectors. */
 #include <float.h>
 #include <math.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Birth, calls by key, the whole table. Inserts: test_operation.c. Samples:
- * test_operation_sample.c. */
+/* Creation of tables, calls by key, calls for the whole table. Inserts: test_operation.c.
+ * Samples: test_operation_sample.c. */
 #include <float.h>
 #include <math.h>
 

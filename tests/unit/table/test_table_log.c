@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a log is told and when it is waited for; what a replay refuses. That a replay gives the
- * same table is tests/property/test_replay.c. */
+/* The records that a log gets, and when calls wait for it; records that redo refuses. That redo
+ * gives the same table is tested in tests/property/test_replay.c. */
 #include "table/table_log.h"
 
 #include <math.h>

@@ -60,7 +60,7 @@ static void make(piece *p, size_t size, size_t number)
 static void check_and_free(piece *p)
 {
     if (p->data == NULL) return;
-    for (size_t i = 0; i < p->size; i++) assert_int_equal(p->data[i], p->mark);
+    assert_true(rp_test_is_all(p->data, p->mark, p->size));
     rp_pool_free(p->data, p->size);
     p->data = NULL;
 }
@@ -204,7 +204,12 @@ static void memory_that_is_given_back_can_be_used_again(void **state)
     in_a_thread(trim_around_blocks);
 }
 
-enum { LINE = 4096, PASSED = 200000 };
+enum { LINE = 4096 };
+
+static size_t passed_on(void)
+{
+    return rp_test_part(200000, 30000);
+}
 
 /* Blocks on their way from one thread to another. */
 typedef struct line {
@@ -218,7 +223,7 @@ static void *make_many(void *arg)
 {
     line *l = arg;
 
-    for (size_t i = 0; i < PASSED; i++) {
+    for (size_t i = 0; i < passed_on(); i++) {
         piece p;
         make(&p, 1 + i % 300, i);
         (void)pthread_mutex_lock(&l->mu);
@@ -234,7 +239,7 @@ static void *free_many(void *arg)
 {
     line *l = arg;
 
-    for (size_t i = 0; i < PASSED; i++) {
+    for (size_t i = 0; i < passed_on(); i++) {
         piece p;
         (void)pthread_mutex_lock(&l->mu);
         while (l->put == l->taken) (void)pthread_cond_wait(&l->cv, &l->mu);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a server writes must be what the client's readers read. */
+/* The client's readers must read what the server's writers have written. */
 #include "wire/responses.h"
 
 #include "support/hex.h"

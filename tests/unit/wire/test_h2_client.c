@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A client of ours and a server of ours: calls of every kind, with bytes cut anywhere. */
+/* Our client and our server: calls of every kind, with bytes split anywhere. */
 #include "support/h2_ends.h"
 
 /* But for the one window update with which every client of ours begins. */

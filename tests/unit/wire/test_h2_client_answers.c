@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A client and a server that is played by hand, frame by frame: what it may say, and what not.
+/* A client and a server that the test simulates, frame by frame: valid and invalid responses.
  */
 #include "support/unit.h"
 #include "wire/h2/h2_inside.h"

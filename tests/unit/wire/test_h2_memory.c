@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A connection without memory: whatever fails, nothing is left, and every call is closed. */
+/* A connection whose allocations fail: no memory leaks, and every call is closed. */
 #include "wire/h2/h2_memory.h"
 
 #include "chunk/trajectory.h"

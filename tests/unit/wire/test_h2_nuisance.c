@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a peer does too often is counted, and ends the connection. */
+/* Frames that a peer sends too often are counted, and end the connection. */
 #include "support/h2_frames.h"
 
 static void a_large_field_over_the_limit_counts_by_its_bytes(void **state)

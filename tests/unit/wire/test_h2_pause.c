@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls whose reader has paused them: what comes waits, and its peer with it. */
+/* Calls that are paused: their messages wait, and the peer cannot send more. */
 #include "support/h2_pair.h"
 
 enum { MIB = 1 << 20, WINDOW = RP_H2_WINDOW };
@@ -85,6 +85,51 @@ static void a_message_that_pauses_again_is_the_last(void **state)
     expect_numbers(&p, 10);
     assert_int_equal(p.half_close_count, 1);
     rp_test_pair_deinit(&p);
+}
+
+/* Takes as many messages as p->user points at. */
+static bool take_some(rp_test_pair *p, rp_call *call, size_t size)
+{
+    size_t *left = p->user;
+
+    (void)call;
+    assert_int_equal(size, sizeof(uint32_t));
+    if (*left == 0) return false;
+    --*left;
+    return true;
+}
+
+static void a_message_that_may_not_be_delivered_pauses_its_call(void **state)
+{
+    (void)state;
+    for (size_t frame = 1; frame < 40; frame += 6) {
+        size_t left = 3;
+        rp_test_pair p;
+        rp_test_stream *call;
+
+        rp_test_pair_init(&p, NULL, &(rp_test_client_options){.frame_bytes = frame});
+        p.may_deliver = take_some;
+        p.user = &left;
+        call = rp_test_client_open(p.client, "/a");
+        for (uint32_t i = 0; i < 10; i++) send_number(call, i);
+        rp_test_stream_end(call);
+        rp_test_pair_carry(&p);
+        expect_numbers(&p, 3);
+        assert_true(rp_call_is_paused(p.calls[0]));
+        assert_true(rp_h2_held_bytes(p.h2) >= 7 * sizeof(uint32_t));
+
+        left = 2;
+        rp_call_resume(p.calls[0]);
+        expect_numbers(&p, 5);
+        assert_true(rp_call_is_paused(p.calls[0]));
+        assert_int_equal(p.half_close_count, 0);
+        left = 10;
+        rp_call_resume(p.calls[0]);
+        expect_numbers(&p, 10);
+        assert_int_equal(p.half_close_count, 1);
+        assert_int_equal(rp_h2_held_bytes(p.h2), 0);
+        rp_test_pair_deinit(&p);
+    }
 }
 
 static void the_end_is_told_after_the_last_message(void **state)
@@ -406,6 +451,7 @@ RP_TESTS(h2_pause)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(messages_wait_and_come_in_order_when_resumed),
         cmocka_unit_test(a_message_that_pauses_again_is_the_last),
+        cmocka_unit_test(a_message_that_may_not_be_delivered_pauses_its_call),
         cmocka_unit_test(the_end_is_told_after_the_last_message),
         cmocka_unit_test(an_end_within_a_message_is_told_when_resumed),
         cmocka_unit_test(what_is_still_to_come_is_known),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Answers on their way out: borrowed bytes, however little is written at a time. */
+/* Responses that are sent: borrowed bytes, in writes of any size. */
 #include "chunk/trajectory.h"
 #include "support/fixture.h"
 #include "support/h2_pair.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a client writes must be what the server's reader reads. */
+/* The server's reader must read what the client's writer has written. */
 #include "wire/insert_request_write.h"
 
 #include "chunk/trajectory.h"

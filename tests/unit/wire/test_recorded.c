@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A conversation recorded between a Reverb client and server: every message is read, and comes
- * out byte for byte when it is written again. */
+/* A recorded conversation of a Reverb client and server: every message is read, and is the same
+ * bytes when it is written again. */
 #include "support/echo.h"
 #include "support/hex.h"
 #include "support/recording.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a client writes must be what the server's readers read. */
+/* The server's readers must read what the client's writers have written. */
 #include "wire/request_write.h"
 
 #include <float.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a server writes must be what the client's reader puts together. */
+/* The client's reader must read what the server's writer has written. */
 #include "wire/sample_response_read.h"
 
 #include "chunk/chunk.h"

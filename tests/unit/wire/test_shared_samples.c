@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Samples whose chunks lie in shared memory: written, and read again, also from servers that do
- * not keep to it. */
+/* Samples whose chunks are in shared memory: written and read again, also from servers that
+ * send invalid references. */
 #include "chunk/chunk.h"
 #include "chunk/trajectory.h"
 #include "support/chunks.h"
