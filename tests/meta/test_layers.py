@@ -94,7 +94,7 @@ def test_every_module_has_its_rule():
     expect_none({module_of(p) for p in c_files("src")} - set(MAY_INCLUDE))
 
 
-def test_module_includes_only_what_lies_below_it():
+def test_module_includes_only_lower_modules():
     wrong = []
     for place, path, header, quoted in includes("src"):
         module = module_of(path)
@@ -109,13 +109,13 @@ def room_of(path):
     return path.parts[1] if len(path.parts) > 2 else "."
 
 
-def test_every_room_has_its_place():
+def test_every_subfolder_is_in_the_table():
     rooms = {(module_of(p), room_of(p.relative_to(ROOT / "src"))) for p in c_files("src")}
     expect_none(f"src/{module}/{room}" for module, room in rooms
                 if room not in ROOMS.get(module, ["."]))
 
 
-def test_room_includes_only_rooms_before_it():
+def test_subfolder_includes_only_subfolders_before_it():
     wrong = []
     for place, path, header, quoted in includes("src"):
         module = module_of(path)

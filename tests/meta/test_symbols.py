@@ -61,7 +61,7 @@ def defined(archive):
     return {line.split()[0] for line in output.splitlines() if len(line.split()) > 2}
 
 
-def test_the_command_has_no_name_of_the_librarys():
+def test_the_command_defines_no_symbol_of_the_library():
     """The command and the library are linked into one program. If both had a function of the same
     name, the first one would be called for both."""
     build = pathlib.Path(os.environ.get("RP_BUILD", ROOT / "build" / "test" / "release"))

@@ -47,7 +47,7 @@ def circles(graph):
     return found
 
 
-def test_the_search_finds_circles():
+def test_the_search_finds_include_cycles():
     graph = {"a": {"b"}, "b": {"c"}, "c": {"b", "d"}, "d": set(), "e": {"a"}}
     assert circles(graph) == [["b", "c"]]
 
