@@ -150,6 +150,13 @@ def test_public_header_includes_only_public_ones():
                 or (not quoted and header not in ("stdbool.h", "stddef.h", "stdint.h")))
 
 
+def test_rl_sees_only_public_headers():
+    """A folder of rl/ includes its own headers, include/reprise and plain libc."""
+    expect_none(f"{place}: {header}" for place, path, header, quoted in includes("rl")
+                if (quoted and header.split("/")[0] not in ("reprise", path.parent.name))
+                or (not quoted and header not in PLAIN))
+
+
 def test_programs_see_only_public_headers():
     """Benchmarks may also build chunks; other programs use writers."""
     for folder, more in (("bench", ("chunk/",)), ("examples", ()), ("python/core", ())):

@@ -52,7 +52,7 @@ def test_no_tabs_and_no_trailing_space():
 
 
 def test_file_names_are_unique():
-    for folder in ("include", "src"):
+    for folder in ("include", "src", "rl"):
         names = [p.name for p in c_files(folder)]
         expect_none({n for n in names if names.count(n) > 1})
 

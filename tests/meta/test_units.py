@@ -69,26 +69,26 @@ def parameters(text):
 
 def test_functions_have_few_parameters():
     expect_none(f"{name_of(path)}: {name} has {count} parameters, the bound is {MOST_PARAMETERS}"
-                for path in c_files("include", "src", "python")
+                for path in c_files("include", "src", "rl", "python")
                 for name, count in parameters(without_comments(path.read_text()))
                 if count > MOST_PARAMETERS and name not in CALLBACKS)
 
 
 def test_modules_assert_their_invariants():
     wrong = []
-    for module in sorted(p for p in (ROOT / "src").iterdir() if p.is_dir()):
-        texts = [p.read_text() for p in c_files(f"src/{module.name}")]
+    for module in sorted(p for f in ("src", "rl") for p in (ROOT / f).iterdir() if p.is_dir()):
+        texts = [p.read_text() for p in c_files(name_of(module))]
         lines = sum(len(t.splitlines()) for t in texts)
         asserts = sum(len(re.findall(r"\b(?:static_assert|_Static_assert|assert|RP_VERIFY)\(", without_comments(t)))
                       for t in texts)
         if asserts * 1000 < lines * ASSERTS_PER_1000_LINES:
-            wrong.append(f"src/{module.name}: {asserts} assertions in {lines} lines; "
+            wrong.append(f"{name_of(module)}: {asserts} assertions in {lines} lines; "
                          f"{ASSERTS_PER_1000_LINES} for each thousand are wanted")
     expect_none(wrong)
 
 
 def test_files_have_no_section_banners():
-    expect_none(name_of(p) for p in [*c_files("include", "src", "tests", "fuzz", "bench", "examples",
+    expect_none(name_of(p) for p in [*c_files("include", "src", "rl", "tests", "fuzz", "bench", "examples",
                                              "python"),
                                      *(ROOT / "python").rglob("*.py"), *(ROOT / "tests").rglob("*.py"),
                                      *(ROOT / "bench").glob("*.py"), *(ROOT / "tools").glob("*.py")]
