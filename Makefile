@@ -45,6 +45,7 @@ bench: all  ## run the benchmarks; BENCH=name for one, QUICK=1 for a short run
 	python) $(PYTHON) bench/python_buffers.py $(if $(QUICK),--quick) ;; \
 	durable) build/release/bench/bench_durable $(if $(QUICK),--quick); \
 		$(PYTHON) bench/durable_pause.py $(if $(QUICK),--quick) ;; \
+	rl|rl_env) $(PYTHON) bench/rl_env.py $(if $(QUICK),--quick) ;; \
 	rl_update) $(PYTHON) bench/rl_update_torch.py $(if $(QUICK),--quick) ;; \
 	dmreverb) $(PYTHON) bench/dmreverb.py $(if $(QUICK),--quick) ;; \
 	*) build/release/bench/bench_$$b $(if $(QUICK),--quick) ;; esac; done

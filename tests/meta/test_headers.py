@@ -58,7 +58,7 @@ def test_guards_are_named_for_their_files():
 
 def test_reprise_h_names_and_includes_every_public_header():
     text = (ROOT / "include" / "reprise" / "reprise.h").read_text()
-    names = {p.name for p in PUBLIC if p.parent.name == "reprise"} - {"reprise.h"}
+    names = {p.name for p in PUBLIC if p.parent.name != "rl"} - {"reprise.h"}
     assert set(re.findall(r'^#include "reprise/(\w+\.h)"$', text, re.MULTILINE)) == names
     assert set(re.findall(r"^ \*   (\w+\.h)  ", text, re.MULTILINE)) == names
 
