@@ -199,8 +199,8 @@ static void run_nan(const rp_gemm_ops *ops)
         f.a[0] = NAN;
         f.g.activation = RP_RELU;
         ops->run(&f.g);
-        assert_true(isnan(f.c[0]));
-        assert_false(isnan(f.c[n]));
+        assert_true(f.c[0] != f.c[0]);
+        assert_true(f.c[n] == f.c[n]);
         drop(&f);
     }
 }

@@ -175,7 +175,7 @@ static void backward_pass_repeats_bit_by_bit_and_writes_every_gradient(void **st
     rp_tape_forward(tape, params, x, ROWS);
     rp_tape_backward(tape, params, grad_out, second, NULL);
     assert_memory_equal(first, second, size * sizeof *first);
-    for (size_t i = 0; i < size; i++) assert_false(isnan(first[i]));
+    for (size_t i = 0; i < size; i++) assert_true(first[i] == first[i]);
     free(params);
     free(x);
     free(grad_out);
