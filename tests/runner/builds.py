@@ -132,6 +132,7 @@ def needed(where, config):
         return config.get("targets", [])
     names = {f"test_{p}" for p in config["programs"]}
     more = tuple(config.get("more", []))
+    run(["ninja", "-C", where, "build.ninja"])  # configures again after a change of a meson.build
     status, output = run([MESON, "introspect", "--targets", where])
     assert status == 0, output
     return [os.path.relpath(file, where) for target in json.loads(output)
