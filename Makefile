@@ -4,7 +4,7 @@ MESON := $(firstword $(wildcard /usr/bin/meson) meson)
 PYTHON := $(firstword $(wildcard /usr/bin/python3) python3)
 PREFIX ?= /usr/local
 BENCH ?= $(patsubst bench/%.c,%,$(shell grep -l '^int main' bench/*.c 2>/dev/null)) grpcio-client dmreverb-client
-C_FILES = $(shell find include src tests fuzz bench examples python -name '*.[ch]')
+C_FILES = $(shell find include src rl tests fuzz bench examples python -name '*.[ch]')
 
 .PHONY: all run test test-long durability bench paper wheel format lint fuzz budget campaign install clean help need-build
 
@@ -45,6 +45,8 @@ bench: all  ## run the benchmarks; BENCH=name for one, QUICK=1 for a short run
 	python) $(PYTHON) bench/python_buffers.py $(if $(QUICK),--quick) ;; \
 	durable) build/release/bench/bench_durable $(if $(QUICK),--quick); \
 		$(PYTHON) bench/durable_pause.py $(if $(QUICK),--quick) ;; \
+	rl|rl_env) $(PYTHON) bench/rl_env.py $(if $(QUICK),--quick) ;; \
+	rl_update) $(PYTHON) bench/rl_update_torch.py $(if $(QUICK),--quick) ;; \
 	dmreverb) $(PYTHON) bench/dmreverb.py $(if $(QUICK),--quick) ;; \
 	*) build/release/bench/bench_$$b $(if $(QUICK),--quick) ;; esac; done
 

@@ -107,11 +107,10 @@ rp_status rp_alter_redo_locked(rp_table *t, const rp_log_record *change, rp_erro
 
 /* Restores bounds that were lowered part of the way, unless another thread has altered them
  * since. */
-static void take_back_locked(rp_table *t, const rp_table_options *before,
-                             const rp_table_options *lowered) RP_REQUIRES(t->mu)
+static void take_back_locked(rp_table *t, const rp_altering *a) RP_REQUIRES(t->mu)
 {
-    if (t->options.max_size == lowered->max_size) t->options.max_size = before->max_size;
-    if (t->options.max_bytes == lowered->max_bytes) t->options.max_bytes = before->max_bytes;
+    if (t->options.max_size == a->lowered_size) t->options.max_size = a->max_size;
+    if (t->options.max_bytes == a->lowered_bytes) t->options.max_bytes = a->max_bytes;
     log_bounds_locked(t);
 }
 
@@ -135,40 +134,70 @@ rp_status rp_table_alter(rp_table *t, const rp_table_alteration *change, rp_erro
     return rp_table_wait_durable(t, st, lsn, rp_wait_forever(), err);
 }
 
+/* Checks the alteration, and records the bounds in force. */
+static rp_status begin_altering(rp_table *t, rp_altering *a, rp_error *err)
+{
+    rp_table_options before;
+    rp_status st;
+
+    rp_mutex_lock(&t->mu);
+    before = t->options;
+    rp_mutex_unlock(&t->mu);
+    st = check(&before, &a->change, err);
+    if (st != RP_OK) return st;
+    a->max_size = a->lowered_size = before.max_size;
+    a->max_bytes = a->lowered_bytes = before.max_bytes;
+    a->has_begun = true;
+    return RP_OK;
+}
+
+rp_status rp_table_alter_step(rp_table *t, rp_altering *a, uint64_t *lsn, rp_error *err)
+{
+    rp_status st = a->has_begun ? RP_OK : begin_altering(t, a, err);
+    rp_table_options to;
+
+    *lsn = 0;
+    assert(!a->is_done);
+    if (st != RP_OK) return st;
+    rp_mutex_lock(&t->mu);
+    to = t->options;
+    apply(&to, &a->change);
+    if (t->closed) {
+        st = rp_table_refuse_closed(t, err);
+    } else if (rp_events_reserve_locked(t, RP_BLOCK) != RP_OK) {
+        st = rp_fail_memory(err, RP_BLOCK * sizeof(rp_event));
+        take_back_locked(t, a);
+    } else {
+        a->is_done = shrink_locked(t, &to);
+        if (a->is_done) {
+            commit_locked(t, &a->change);
+            tell_locked(t, &a->change);
+        } else {
+            log_bounds_locked(t);
+        }
+        a->lowered_size = t->options.max_size;
+        a->lowered_bytes = t->options.max_bytes;
+    }
+    *lsn = t->log_buffer.lsn;
+    rp_table_unlock(t);
+    return st;
+}
+
+void rp_table_alter_give_up(rp_table *t, rp_altering *a)
+{
+    if (!a->has_begun || a->is_done) return;
+    rp_mutex_lock(&t->mu);
+    if (!t->closed) take_back_locked(t, a);
+    rp_table_unlock(t);
+}
+
 rp_status rp_table_alter_logged(rp_table *t, const rp_table_alteration *change, uint64_t *lsn,
                                 rp_error *err)
 {
-    rp_table_options before, lowered, to;
-    bool done = false;
-    rp_status st;
+    rp_altering altering = {.change = *change};
+    rp_status st = RP_OK;
 
-    *lsn = 0;
-    rp_mutex_lock(&t->mu);
-    before = lowered = t->options;
-    rp_mutex_unlock(&t->mu);
-    st = check(&before, change, err);
-    while (st == RP_OK && !done) {
-        rp_mutex_lock(&t->mu);
-        to = t->options;
-        apply(&to, change);
-        if (t->closed) {
-            st = rp_table_refuse_closed(t, err);
-        } else if (rp_events_reserve_locked(t, RP_BLOCK) != RP_OK) {
-            st = rp_fail_memory(err, RP_BLOCK * sizeof(rp_event));
-            take_back_locked(t, &before, &lowered);
-        } else {
-            done = shrink_locked(t, &to);
-            if (done) {
-                commit_locked(t, change);
-                tell_locked(t, change);
-            } else {
-                log_bounds_locked(t);
-            }
-            lowered = t->options;
-        }
-        *lsn = t->log_buffer.lsn;
-        rp_table_unlock(t);
-    }
+    while (st == RP_OK && !altering.is_done) st = rp_table_alter_step(t, &altering, lsn, err);
     return st;
 }
 

@@ -116,6 +116,20 @@ static size_t update_and_log_locked(rp_table *t, update_block *b, size_t count)
     return n;
 }
 
+rp_status rp_table_check_updates(const rp_table *t, const rp_update *updates, size_t count,
+                                 rp_error *err)
+{
+    update_block block;
+    rp_status st = RP_OK;
+    size_t n;
+
+    for (size_t i = 0; st == RP_OK && i < count; i += n) {
+        n = count - i < RP_BLOCK ? count - i : RP_BLOCK;
+        st = weigh_block(t, updates + i, n, &block, err);
+    }
+    return st;
+}
+
 rp_status rp_table_update_logged(rp_table *t, const rp_update *updates, size_t count,
                                  size_t *found, uint64_t *lsn, rp_error *err)
 {
@@ -125,10 +139,8 @@ rp_status rp_table_update_logged(rp_table *t, const rp_update *updates, size_t c
 
     *lsn = 0;
     if (found != NULL) *found = 0;
-    for (size_t i = 0; count > RP_BLOCK && i < count;
-         i += n) { /* check all before changing any */
-        n = count - i < RP_BLOCK ? count - i : RP_BLOCK;
-        st = weigh_block(t, updates + i, n, &block, err);
+    if (count > RP_BLOCK) { /* check all before changing any */
+        st = rp_table_check_updates(t, updates, count, err);
         if (st != RP_OK) return st;
     }
     for (size_t i = 0; i < count; i += n) {

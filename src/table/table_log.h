@@ -46,6 +46,10 @@ RP_NODISCARD rp_status rp_table_insert_logged(rp_table *t, const rp_insert *item
 RP_NODISCARD rp_status rp_table_update_logged(rp_table *t, const rp_update *updates,
                                               size_t count, size_t *found, uint64_t *lsn,
                                               rp_error *err);
+/* Checks all updates and changes nothing. rp_table_update_logged() does this by itself; this is
+ * for a caller that passes it the updates in pieces. RP_INVALID. */
+RP_NODISCARD rp_status rp_table_check_updates(const rp_table *t, const rp_update *updates,
+                                              size_t count, rp_error *err);
 RP_NODISCARD rp_status rp_table_delete_logged(rp_table *t, const uint64_t *keys, size_t count,
                                               size_t *found, uint64_t *lsn, rp_error *err);
 RP_NODISCARD rp_status rp_table_trim_logged(rp_table *t, size_t *removed, uint64_t *lsn,
@@ -53,6 +57,18 @@ RP_NODISCARD rp_status rp_table_trim_logged(rp_table *t, size_t *removed, uint64
 RP_NODISCARD rp_status rp_table_reset_logged(rp_table *t, uint64_t *lsn, rp_error *err);
 RP_NODISCARD rp_status rp_table_alter_logged(rp_table *t, const rp_table_alteration *change,
                                              uint64_t *lsn, rp_error *err);
+/* The same in steps, each of which evicts a block of items at most. Initialise with the
+ * change, and call rp_table_alter_step() until is_done or an error. To give up before that,
+ * call rp_table_alter_give_up(), which restores bounds that were lowered part of the way. */
+typedef struct rp_altering {
+    rp_table_alteration change;
+    bool has_begun, is_done;
+    int64_t max_size, lowered_size; /* before the first step, and after the last one */
+    uint64_t max_bytes, lowered_bytes;
+} rp_altering;
+RP_NODISCARD rp_status rp_table_alter_step(rp_table *t, rp_altering *altering, uint64_t *lsn,
+                                           rp_error *err);
+void rp_table_alter_give_up(rp_table *t, rp_altering *altering);
 RP_NODISCARD rp_status rp_table_set_paused_logged(rp_table *t, uint32_t sides, bool paused,
                                                   uint64_t *lsn, rp_error *err);
 

@@ -88,7 +88,7 @@ def test_a_flood_of_connections(attack):
         assert peer.ask(m.INFO, b"").status == m.OK
 
 
-def test_descriptors_run_out(attack):
+def test_connections_are_refused_before_descriptors_run_out(attack):
     """With 128 descriptors in all, connections are refused while some descriptors are left."""
 
     def few():
@@ -235,7 +235,7 @@ HOSTS = {
 
 
 @pytest.mark.parametrize("host", HOSTS.values(), ids=HOSTS)
-def test_a_host_that_is_no_name_is_not_ours(attack, host):
+def test_an_invalid_host_header_is_refused(attack, host):
     target = attack()
     assert status_under(target, host, "/metrics") in (400, 421)
     assert status_under(target, "localhost", "/metrics") == 200
@@ -312,7 +312,7 @@ class TlsServer(Server):
         assert not wrong, wrong
 
 
-def test_tls_that_is_none(certificate):
+def test_invalid_tls_handshakes_are_closed_and_counted(certificate):
     """Plain HTTP/2, HTTP/1.1, garbage, alerts and truncated hellos are closed and counted; slow
     ones are closed in time."""
     hello = client_hello()
@@ -400,7 +400,7 @@ def bearer(token):
     return [("authorization", f"Bearer {token}")]
 
 
-def test_guessed_tokens_are_braked(tokens):
+def test_guessing_tokens_is_rate_limited(tokens):
     """After ten wrong tokens in a row, the address is refused for a while, even with a correct
     token. Open calls continue."""
     server = Server(arguments=("--tokens", tokens), token="admin-token")
@@ -430,14 +430,14 @@ def test_guessed_tokens_are_braked(tokens):
     "", "Bearer", "Bearer ", "bearer read-token", "Basic cmVhZC10b2tlbg==", "Bearer  read-token",
     "Bearer read-token ", "Bearer read-token\t", "Bearer " + "x" * 2000, "Bearer \x80\xff",
     "Bearer read-token,Bearer admin-token"], ids=range(11))
-def test_tokens_that_are_none(attack, tokens, value):
+def test_malformed_tokens_are_refused(attack, tokens, value):
     target = attack(arguments=("--tokens", tokens), token="admin-token")
     with target.peer() as peer:
         call = peer.ask(m.RESET, m.octets(1, "a"), more=[("authorization", value)])
         assert call.status in (m.UNAUTHENTICATED, m.DENIED) or call.reset, call
 
 
-def test_nobody_may_do_what_only_some_may(attack, tokens):
+def test_each_role_is_limited_to_its_methods(attack, tokens):
     target = attack(arguments=("--tokens", tokens), token="admin-token")
     with target.peer() as peer:
         for path in (m.INSERT, m.SAMPLE, m.MUTATE, m.RESET, m.INFO, m.CHECKPOINT,

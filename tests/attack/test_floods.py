@@ -69,7 +69,7 @@ def test_resets_that_the_server_is_made_to_send_count_too(attack, name):
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_a_flood_costs_little_with_the_limits_as_they_are(attack, name):
+def test_a_flood_costs_little_under_default_limits(attack, name):
     """20,000 events at once, repeatedly, until a million frames were sent or a second has passed:
     each connection is ended when its budget is used up, and nothing is left behind."""
     target = attack()
@@ -88,7 +88,7 @@ def test_a_flood_costs_little_with_the_limits_as_they_are(attack, name):
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_a_flood_by_somebody_who_does_not_read_is_ended(attack, name):
+def test_a_flood_from_a_peer_that_does_not_read_is_ended(attack, name):
     """The receive buffer of the peer has the smallest size, and is full of samples."""
     target = attack()
     target.may_change = True
@@ -122,7 +122,7 @@ def fill(peer):
     peer.send(b"".join(f.headers(s, f.request_block(m.INSERT)) for s in range(1, 10, 2)))
 
 
-def test_data_that_was_under_way_when_we_ended_its_call_is_free(attack):
+def test_data_in_flight_when_its_call_ended_is_not_charged(attack):
     """A window of DATA may be in flight to a call that the server refuses or ends early."""
     target = attack(limits={**SMALL, "streams": CALLS})
     part, parts = b"\0" * 16384, 200
@@ -142,7 +142,7 @@ def test_data_that_was_under_way_when_we_ended_its_call_is_free(attack):
     assert "abuse:late_frame" not in target.refused(), target.refused()
 
 
-def test_data_behind_our_reset_is_free_as_far_as_its_window(attack):
+def test_data_after_a_reset_is_charged_beyond_its_window(attack):
     target = attack(limits={**SMALL, "streams": CALLS})
     with target.peer() as peer:
         fill(peer)
@@ -152,7 +152,7 @@ def test_data_behind_our_reset_is_free_as_far_as_its_window(attack):
     assert target.refused()["abuse:late_frame"] >= BURST - 2
 
 
-def test_the_budget_comes_back(attack):
+def test_the_abuse_budget_refills(attack):
     target = attack(limits={"abuse_burst": 20, "abuse_per_second": 100})
     with target.peer() as peer:
         for _ in range(6):
@@ -162,7 +162,7 @@ def test_the_budget_comes_back(attack):
     assert "abuse" not in target.refused()
 
 
-def test_pings_that_data_explains_are_free(attack):
+def test_pings_caused_by_data_are_not_charged(attack):
     """gRPC measures the speed of a connection with pings, one for a certain amount of data."""
     target = attack(limits=SMALL)
     target.may_change = True
@@ -174,7 +174,7 @@ def test_pings_that_data_explains_are_free(attack):
     assert not target.refused()
 
 
-def test_clients_that_leave_when_they_have_what_they_want_are_welcome(attack):
+def test_cancelling_a_sampler_after_its_samples_is_not_charged(attack):
     """Samplers read their samples and cancel. The call had a response, so this is not abuse."""
     target = attack(limits=SMALL)
     target.may_change = True
@@ -227,7 +227,7 @@ def test_header_bytes_have_a_limit(attack):
 @pytest.mark.parametrize("more", [
     [("x", "v" * 17000)], [("x" * 17000, "v")], many_fields(65), many_fields(1000),
     [("x", "v")] * 2000], ids=["value", "name", "65", "1000", "same"])
-def test_headers_over_the_limits_as_they_are(attack, more):
+def test_headers_over_the_default_limits_are_refused(attack, more):
     target = attack()
     with target.peer() as peer:
         assert peer.echo()  # after this, frames may have the size in our settings
@@ -238,7 +238,7 @@ def test_headers_over_the_limits_as_they_are(attack, more):
 
 
 @pytest.mark.parametrize("long", ["name", "value"])
-def test_work_for_headers_is_charged(attack, long):
+def test_header_decompression_is_charged(attack, long):
     """A block of 12,000 bytes that expands to 47 MB of names or values: a budget of 5,000 events is
     used up before its end."""
     target = attack(limits={"abuse_burst": 5000, "abuse_per_second": 1})
@@ -251,7 +251,7 @@ def test_work_for_headers_is_charged(attack, long):
 
 
 @pytest.mark.parametrize("references", [10, 10000, 1000000])
-def test_headers_that_unpack_to_much_are_not_unpacked(attack, references):
+def test_header_bombs_are_not_decompressed(attack, references):
     target = attack()
     with target.peer() as peer:
         assert peer.echo()

@@ -175,7 +175,7 @@ def goes_on(peer):
 
 
 @pytest.mark.parametrize("name", FATAL)
-def test_what_breaks_the_connection_ends_it(attack, name):
+def test_connection_errors_end_the_connection(attack, name):
     target = attack()
     octets, *codes = FATAL[name]
     with target.peer() as peer:
@@ -187,7 +187,7 @@ def test_what_breaks_the_connection_ends_it(attack, name):
 
 
 @pytest.mark.parametrize("name", FOR_THE_STREAM)
-def test_what_breaks_a_stream_resets_it_alone(attack, name):
+def test_stream_errors_reset_only_their_stream(attack, name):
     target = attack()
     target.may_change = True
     octets, code = FOR_THE_STREAM[name]
@@ -211,7 +211,7 @@ def test_the_first_frame_must_be_settings(attack):
         assert peer.goaway == f.PROTOCOL_ERROR
 
 
-def test_headers_below_the_last_stream_are_counted_and_forgotten(attack):
+def test_headers_below_the_last_stream_are_counted_and_ignored(attack):
     target = attack()
     target.may_change = True
     with target.peer() as peer:
@@ -239,7 +239,7 @@ def test_data_past_the_window_of_a_stream_resets_it(attack):
 
 
 @pytest.mark.parametrize("cut", range(1, len(f.PREFACE)))
-def test_a_preface_cut_short_is_no_connection(attack, cut):
+def test_a_truncated_preface_closes_the_connection(attack, cut):
     target = attack(limits={"handshake_ms": 300})
     with target.peer(greet=False) as peer:
         peer.send(f.PREFACE[:cut])
@@ -260,7 +260,7 @@ WRONG_PREFACES = {
 
 
 @pytest.mark.parametrize("name", WRONG_PREFACES)
-def test_a_wrong_preface_is_no_connection(attack, name):
+def test_a_wrong_preface_is_refused(attack, name):
     target = attack()
     with target.peer(greet=False) as peer:
         peer.send(WRONG_PREFACES[name])

@@ -81,14 +81,14 @@ BAD_ENDS = {
 
 
 @pytest.mark.parametrize("name", BAD_ITEMS)
-def test_items_that_make_no_sense(attack, name):
+def test_invalid_items_are_refused(attack, name):
     target = attack()
     refuse(target, *BAD_ITEMS[name])
     assert set(target.limits_hit()) <= {"decode"}
 
 
 @pytest.mark.parametrize("name", BAD_ENDS)
-def test_items_before_what_makes_no_sense(attack, name):
+def test_items_before_an_invalid_one_are_inserted(attack, name):
     target = attack()
     target.may_change = True
     with target.peer() as peer:
@@ -100,7 +100,7 @@ def test_items_before_what_makes_no_sense(attack, name):
     assert target.limits_hit() == {"decode": 1}
 
 
-def test_a_chunk_again_must_be_as_it_was(attack):
+def test_a_repeated_chunk_must_be_identical(attack):
     target = attack()
     target.may_change = True
     with target.peer() as peer:
@@ -135,7 +135,7 @@ def entries(call):
 
 
 @pytest.mark.parametrize("table", ["fifo", "prioritized"])
-def test_an_item_that_cannot_be_decoded_costs_the_others_nothing(attack, table):
+def test_an_undecodable_item_does_not_affect_other_items(attack, table):
     """Chunks are not decompressed when they are inserted. With `cut_rows`, a chunk that cannot be
     decoded is sent as it is."""
     target = attack()
@@ -269,7 +269,7 @@ def test_bad_priorities(attack, table, value):
         assert peer.ask(m.RESET, m.octets(1, table)).status == m.OK
 
 
-def test_weights_whose_sum_is_past_all_bounds(attack):
+def test_weights_whose_sum_overflows_are_refused(attack):
     """One such weight is accepted; two would make the total infinite and every draw meaningless."""
     target = attack()
     target.may_change = True
@@ -360,7 +360,7 @@ BAD_CHUNKS = {
 
 
 @pytest.mark.parametrize("name", BAD_CHUNKS)
-def test_chunks_that_make_no_sense(attack, name):
+def test_invalid_chunks_are_refused(attack, name):
     target = attack()
     octets, status = BAD_CHUNKS[name]
     refuse(target, m.insert([octets], [m.item(1)]), status)
@@ -368,7 +368,7 @@ def test_chunks_that_make_no_sense(attack, name):
 
 
 @pytest.mark.parametrize("count", [0, -1, -2, 2**31, 2**63 - 1, -2**63])
-def test_counts_of_samples_that_make_no_sense(attack, count):
+def test_invalid_sample_counts_are_refused(attack, count):
     target = attack()
     with target.peer() as peer:
         assert peer.ask(m.SAMPLE, m.sample("a", count)).status == m.INVALID
@@ -412,7 +412,7 @@ def test_timeouts_of_samples(attack, timeout, status):
     ("PAYLOAD", m.NOT_FOUND), ("", m.NOT_FOUND), ("x" * 255, m.NOT_FOUND),
     ("x" * 256, m.INVALID), (b"\xff\xff", m.INVALID), (b"a\0PAYLOAD", m.INVALID),
     (b"\xc0\x80", m.INVALID), (b"\xed\xa0\x80", m.INVALID)])
-def test_tables_that_are_not_there(attack, table, status):
+def test_unknown_tables_are_refused(attack, table, status):
     target = attack()
     with target.peer() as peer:
         for path, octets in {
@@ -426,7 +426,7 @@ def test_tables_that_are_not_there(attack, table, status):
 
 
 @pytest.mark.parametrize("count", [0, -1, 2**31, 2**63 - 1, 2**20])
-def test_our_own_sample_takes_room_for_what_there_is(attack, count):
+def test_a_large_sample_count_allocates_only_for_existing_items(attack, count):
     target = attack()
     with target.peer() as peer:
         call = peer.ask("/reprise.v1.Replay/Sample",
@@ -444,7 +444,7 @@ def test_our_own_sample_takes_room_for_what_there_is(attack, count):
     m.octets(1, "t") + m.number(4, 10) + m.octets(8, m.double(1, 0.0)),
     m.octets(1, "t") + m.number(4, 10) + m.octets(8, m.double(3, 2) + m.double(4, 1)),
     m.octets(1, "t\n\"PAYLOAD\"") + m.number(4, 0)], ids=range(12))
-def test_tables_that_make_no_sense(attack, options):
+def test_invalid_tables_are_refused(attack, options):
     target = attack()
     with target.peer() as peer:
         call = peer.ask("/reprise.v1.Replay/CreateTable", m.octets(1, options))

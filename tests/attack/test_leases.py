@@ -95,7 +95,7 @@ def test_shared_memory_cannot_be_written_or_resized(attack, path):
         assert peer.ask(m.RESET, m.octets(1, "a")).status == m.OK
 
 
-def test_a_client_that_reads_no_parts_is_sent_its_samples(attack, path):
+def test_a_client_that_reads_no_descriptors_gets_its_samples_inline(attack, path):
     """If a part cannot be sent without waiting, the client only loses the shared memory."""
     target = attack(arguments=("--listen", f"unix:{path}"))
     with target.peer() as peer:

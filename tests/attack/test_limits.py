@@ -117,7 +117,7 @@ EDGES = [
 
 
 @pytest.mark.parametrize("edge", EDGES, ids=lambda e: f"{e[0]}={e[1]} {e[4].rpartition('/')[2]}")
-def test_a_limit_at_its_edge(attack, edge):
+def test_a_limit_allows_its_value_and_refuses_more(attack, edge):
     name, value, at, above, path = edge
     target = attack(limits={name: value})
     target.may_change = True
@@ -176,7 +176,7 @@ DEFAULTS = [
 
 
 @pytest.mark.parametrize("edge", DEFAULTS, ids=lambda e: f"{e[0]} {e[2].rpartition('/')[2]}")
-def test_a_limit_as_it_is(attack, edge):
+def test_a_default_limit_is_enforced_cheaply(attack, edge):
     name, above, path = edge
     target = attack()
     with target.peer() as peer:
@@ -357,7 +357,7 @@ def test_slices_of_inserts_that_wait_count(attack):
     target.may_change = True
 
 
-def test_many_small_chunks_cost_what_they_cost(attack):
+def test_many_small_chunks_are_charged_their_memory(attack):
     """Chunks of a few bytes, with as many empty tensors as fit. The limit is on the memory that
     they take, not on their bytes on the wire."""
     target = attack(fresh=True, limits={"stream_pinned_bytes": "8MiB"})
@@ -397,7 +397,7 @@ def test_tables_have_a_limit(attack):
         assert peer.ask(OURS + "DropTable", m.octets(1, "two")).status == m.OK
 
 
-def test_messages_wait_where_there_is_no_memory_for_them(attack):
+def test_messages_over_the_queue_budget_wait_in_their_sockets(attack):
     """Four peers send halves of large messages, with a budget of 2 MiB. None of them is refused:
     one has room for its message, one has the turn, and the bytes of the others stay in their
     sockets.

@@ -55,7 +55,7 @@ def test_mixed_load(attack):
     print(f"{sum(done.values())} operations: {done}")
 
 
-def test_the_end_under_load():
+def test_shutdown_under_load_is_orderly():
     """SIGTERM under load: the server drains, ends the calls that do not end, and exits with 0."""
     server = Server(arguments=("--drain-seconds", "1"))
     processes = start_load(server, 5, "deaf")

@@ -48,7 +48,7 @@ def test_chunks_have_a_budget(attack, policy, end):
     assert set(target.limits_hit()) <= {"memory"}
 
 
-def test_samples_that_wait_keep_no_items_for_nothing(attack):
+def test_items_drawn_by_waiting_samples_are_accounted(attack):
     """Calls that wait for more items than there will ever be, on a table that gives each item once,
     and that do not read. Items that they have drawn are in no table. Every item that was inserted
     must be in a table, or be counted as queued, or be in flight within a window."""
@@ -82,7 +82,7 @@ def test_samples_that_wait_keep_no_items_for_nothing(attack):
 
 
 @pytest.mark.skipif(SANITIZER is not None, reason="a sanitizer has an address space of its own")
-def test_memory_that_is_not_to_be_had(attack):
+def test_failed_allocations_end_calls_and_not_the_server(attack):
     """With an address space of 700 MiB and halves of messages of 40 MiB, some calls get a status.
     The server continues, and their memory is freed."""
 
@@ -118,7 +118,7 @@ NAMES = ['x"} 1\nevil 2\n', "x\\", "x\"", "\x1b[31mred", "x\u2028y", "{table=\"a
 
 
 @pytest.mark.parametrize("name", NAMES, ids=range(len(NAMES)))
-def test_names_stay_where_they_stand(attack, name):
+def test_table_names_cannot_inject_into_outputs(attack, name):
     """A table may have any name; metrics, JSON, logs and statuses must show it as a name only."""
     target = attack()
     before = set(target.metrics())
@@ -139,7 +139,7 @@ def test_names_stay_where_they_stand(attack, name):
             assert call.text.isprintable() and len(call.text) <= 400
 
 
-def test_no_address_leaves_the_server(attack):
+def test_initialize_connection_reveals_no_address(attack):
     """The call that returns a pointer in Reverb, with the correct process id."""
     target = attack()
     with target.peer() as peer:

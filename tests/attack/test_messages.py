@@ -65,7 +65,7 @@ def test_announced_sizes_take_no_memory(attack):
         assert target.metrics()["queued_bytes"] <= (64 << 20) + 65536  # and of the bystander
 
 
-def test_a_message_takes_what_has_arrived(attack):
+def test_a_message_takes_memory_for_received_bytes_only(attack):
     target = attack(fresh=True)
     with target.peer() as peer:
         stream = peer.open(m.INSERT)
@@ -108,7 +108,7 @@ MESSAGE = f.message(m.one(1))
 
 
 @pytest.mark.parametrize("how", ["half-close", "cancel", "disconnect", "hang up"])
-def test_a_message_cut_at_every_byte_is_no_message(attack, how):
+def test_a_message_truncated_at_any_byte_is_refused(attack, how):
     """Before the last byte, nothing is inserted."""
     target = attack()
     peer = target.peer()
@@ -148,7 +148,7 @@ def test_a_message_in_pieces_is_a_message(attack, size):
     assert not target.limits_hit()
 
 
-def test_paths_that_are_no_calls(attack):
+def test_unknown_paths_are_unimplemented(attack):
     target = attack()
     paths = ["/", "//", "/PAYLOAD", m.SERVICE, m.INSERT + "/", m.INSERT + "x",
              m.INSERT.lower(), "/a/../.." + m.RESET, m.SERVICE + "x/Reset", m.RESET + "?x",
@@ -174,7 +174,7 @@ def test_requests_that_are_not_grpc(attack, change, http):
 
 @pytest.mark.parametrize("text", ["", "1", "S", "-1S", "+1S", "1s", "123456789S", "1 S", "0x1S",
                                   "1S1S", "PAYLOAD", "99999999999999999999H"])
-def test_timeouts_that_are_none(attack, text):
+def test_invalid_timeouts_are_refused(attack, text):
     target = attack()
     with target.peer() as peer:
         call = peer.ask(m.INFO, b"", more=[("grpc-timeout", text)])
@@ -360,7 +360,7 @@ def mutant(octets, rng):
 
 
 @pytest.mark.parametrize("path", [p for p in GOOD if "Table" not in p], ids=NAMES.get)
-def test_messages_with_random_damage_get_an_answer(attack, path):
+def test_messages_with_random_damage_get_a_response(attack, path):
     """A few hundred of each, from a fixed seed, many at a time."""
     target = attack(fresh=False, tables={"a": "prioritized:1000", "bystander": "uniform:1000"})
     target.may_change = True

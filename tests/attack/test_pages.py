@@ -41,7 +41,7 @@ def ask(target, path):
     return s
 
 
-def test_pages_are_bounded_and_say_what_is_left_out(attack):
+def test_pages_are_bounded_and_count_omitted_tables(attack):
     target = crowded(attack)
     for path in ("/metrics", "/v1/info"):
         assert len(target.page(path).encode()) <= most_bytes()
@@ -63,7 +63,7 @@ def test_many_pages_at_once_over_http2_are_all_there(attack):
     assert not target.limits_hit()
 
 
-def test_slow_readers_of_pages_hold_up_nobody(attack):
+def test_slow_readers_of_pages_do_not_delay_others(attack):
     """Forty clients that do not read hold a few pages, the connections of the oldest are closed,
     and /healthz is always served. When the server is stopped, the test checks that it ends in
     time."""

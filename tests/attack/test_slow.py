@@ -112,7 +112,7 @@ def test_slow_senders_at_each_stage(attack):
     assert target.limits_hit() == {"handshake": len(handshake), "slow_message": len(slow)}
 
 
-def test_waiting_is_not_slowness(attack):
+def test_idle_and_waiting_peers_are_kept(attack):
     """Connections without calls, calls without messages, samplers and writers that wait for their
     tables, and messages that make progress are never closed."""
     target = attack(limits={**TIMES, **PINGS})
@@ -151,7 +151,7 @@ def test_waiting_is_not_slowness(attack):
             assert peer.ask(m.RESET, m.octets(1, table)).status == m.OK
 
 
-def test_the_dead_are_noticed(attack):
+def test_peers_that_answer_no_ping_are_closed(attack):
     """Peers that do not respond to pings."""
     target = attack(limits={**TIMES, **PINGS})
     peers = {"idle": target.peer(), "waiting": begun(
@@ -184,7 +184,7 @@ def reader(target, **options):
     return peer
 
 
-def test_readers_that_stand_still_are_closed(attack):
+def test_stalled_readers_are_closed(attack):
     """Readers whose stream window is 0 from the start, whose connection window is used up, or whose
     receive buffer is full; two of them send data and respond to pings meanwhile. The number of
     samples drawn for them is bounded, and so are the bytes that wait."""
@@ -218,7 +218,7 @@ def test_readers_that_stand_still_are_closed(attack):
     empty_table(target)
 
 
-def test_a_hundred_readers_that_stand_still(attack):
+def test_a_hundred_stalled_readers_are_closed(attack):
     """Each may have 2 MiB and a batch; other clients are not affected. Data in the table is sent
     without a copy, so that it takes no memory."""
     target = attack()
@@ -255,7 +255,7 @@ def test_all_calls_of_a_connection_share_its_queue(attack):
     assert not target.limits_hit()
 
 
-def test_confirmations_that_nobody_reads_hold_up_the_writer(attack):
+def test_unread_confirmations_pause_the_writer(attack):
     """If a writer does not read its confirmations, the server stops reading from it."""
     target = attack(limits={"stream_queued_bytes": 2000})
     target.may_change = True
@@ -282,7 +282,7 @@ def test_confirmations_that_nobody_reads_hold_up_the_writer(attack):
     empty_table(target)
 
 
-def test_halves_of_messages_do_not_use_up_the_memory_for_ever(attack):
+def test_partial_messages_do_not_hold_the_budget_forever(attack):
     """Peers fill the budget with halves of messages, and then do nothing or send a byte now and
     then. These peers are closed one after another. The message of a writer that waits for room is
     then read, although it has waited for longer than a message may take."""
@@ -310,7 +310,7 @@ def test_halves_of_messages_do_not_use_up_the_memory_for_ever(attack):
     empty_table(target)
 
 
-def test_headers_do_not_hide_a_message_that_stands_still(attack):
+def test_headers_do_not_hide_a_stalled_message(attack):
     """Blocks of headers that are incomplete most of the time, after half of a message."""
     target = attack(limits={**TIMES, "handshake_ms": 60000})
     peer = begun(target, m.INSERT, f.data(1, f.message(b"", length=100000)))
@@ -337,7 +337,7 @@ def test_a_message_that_never_fits_is_refused_at_once(attack):
     assert target.limits_hit() == {"queued_bytes": 1}
 
 
-def test_pages_that_nobody_reads(attack):
+def test_unread_pages_are_bounded_by_the_connection_queue(attack):
     """Requests of a few bytes for pages of many KiB: as many at once as calls are allowed, and none
     is read. The queue of the connection may exceed its limit by the size of one message."""
     target = attack(limits={"connection_queued_bytes": "1MiB", "message_bytes": "1MiB"})

@@ -128,7 +128,7 @@ def fill(target):
 
 @pytest.mark.parametrize("stage", STAGES)
 @pytest.mark.parametrize("how", WAYS)
-def test_leaving(attack, stage, how):
+def test_a_peer_may_disconnect_at_any_stage(attack, stage, how):
     path, begin, status = STAGES[stage]
     target = attack(tables=TABLES)
     if not target.metrics()['table_size{table="full"}']:
@@ -160,7 +160,7 @@ def test_leaving(attack, stage, how):
             assert peer.ask(m.RESET, m.octets(1, table)).status == m.OK
 
 
-def test_items_that_wait_go_with_their_stream(attack):
+def test_waiting_items_are_dropped_with_their_stream(attack):
     """Two items are inserted, three wait. The stream is cancelled and the table reset: none of the
     three is inserted after that."""
     target = attack(tables=TABLES)
@@ -178,7 +178,7 @@ def test_items_that_wait_go_with_their_stream(attack):
         assert peer.ask(m.RESET, m.octets(1, "queue")).status == m.OK
 
 
-def test_a_half_close_waits_for_items_that_wait(attack):
+def test_a_half_close_waits_for_waiting_items(attack):
     target = attack(tables=TABLES)
     target.may_change = True
     with target.peer() as peer:
@@ -195,7 +195,7 @@ def test_a_half_close_waits_for_items_that_wait(attack):
         assert peer.ask(m.RESET, m.octets(1, "queue")).status == m.OK
 
 
-def test_a_table_is_dropped_under_those_who_wait_for_it(attack):
+def test_dropping_a_table_ends_its_waiting_samples(attack):
     target = attack(tables=TABLES)
     create = m.octets(1, m.octets(1, "short") + m.number(4, 10) + m.octets(8, m.number(2, 5)))
     with target.peer() as peer, target.peer() as other:
@@ -210,7 +210,7 @@ def test_a_table_is_dropped_under_those_who_wait_for_it(attack):
 
 
 @pytest.mark.parametrize("how", ["cancel", "disconnect"])
-def test_leaving_again_and_again(attack, how):
+def test_repeated_disconnects_leak_nothing(attack, how):
     """Leaves five hundred times, at varying moments of an insert and a sample."""
     target = attack(tables=TABLES)
     target.may_change = True

@@ -69,7 +69,7 @@ def test_many_messages_in_one_read(changing):
             assert size(changing, table) == (650 if table == "a" else 50)
 
 
-def test_a_call_behind_an_insert_sees_it(changing):
+def test_a_call_after_an_insert_sees_it(changing):
     """Sent at once: inserts, then a sample, an update, a deletion and an end."""
     with changing.peer() as peer:
         insert, sample, mutate, info = (peer.stream() for _ in range(4))
@@ -91,7 +91,7 @@ def test_a_call_behind_an_insert_sees_it(changing):
     assert changing.metrics()['table_updates_total{table="a"}'] > 0
 
 
-def test_a_page_behind_an_insert_tells_of_it(changing):
+def test_a_page_after_an_insert_counts_it(changing):
     with changing.peer() as peer:
         insert, page = peer.stream(), peer.stream()
         peer.send(f.headers(insert, f.request_block(m.INSERT)) + frames_of(insert, m.one(1))
@@ -110,7 +110,7 @@ def test_two_streams_in_turns(changing):
 
 
 @pytest.mark.parametrize("end", ["reset", "hang up", "half close", "garbage", "go away"])
-def test_what_came_before_the_end_is_in(changing, end):
+def test_messages_before_the_end_of_a_stream_are_inserted(changing, end):
     """The items are inserted, however the stream ends in the same bytes."""
     with changing.peer() as peer:
         stream = peer.open(m.INSERT)
@@ -143,7 +143,7 @@ BAD = {
 
 @pytest.mark.parametrize("name", BAD)
 @pytest.mark.parametrize("before", [1, 30, 256, 300])
-def test_a_bad_message_takes_none_before_it_along(changing, name, before):
+def test_messages_before_a_bad_one_are_inserted(changing, name, before):
     bad, status = BAD[name]
     with changing.peer() as peer:
         stream = peer.open(m.INSERT)
@@ -184,7 +184,7 @@ TORN = {
 
 
 @pytest.mark.parametrize("name", TORN)
-def test_a_refused_message_is_not_torn_apart(changing, name):
+def test_a_refused_message_is_refused_whole(changing, name):
     """A table takes all items of a message, up to 256, or none."""
     messages = TORN[name]
     with changing.peer() as peer:
@@ -196,7 +196,7 @@ def test_a_refused_message_is_not_torn_apart(changing, name):
 
 
 @pytest.mark.parametrize("last", ["queue", "a"])
-def test_a_waiting_table_holds_its_stream_up(changing, last):
+def test_a_full_table_pauses_its_stream(changing, last):
     """Messages into a table that is full and into one that is not, in either order: the stream is
     paused, and continues when the table has space. Each item is inserted once."""
     first = "a" if last == "queue" else "queue"

@@ -41,12 +41,12 @@ def test_info_of_a_fresh_server(server, golden):
     assert [t["table"] for t in json.loads(text)] == ["replay", "queue"]
 
 
-def test_info_names_the_table_that_was_meant(server):
+def test_info_suggests_the_nearest_table_name(server):
     fails(ask(server, "info", "replya"), 1, "no table 'replya', did you mean 'replay'?")
     fails(ask(server, "info", "zzzzzz"), 1, "no table 'zzzzzz'; reprise info lists")
 
 
-def test_nobody_at_the_address():
+def test_an_address_without_a_server_fails():
     done = reprise("info", "--server", "localhost:1", "--timeout", "5")
     fails(done, 1, "reprise serve starts a server")
     assert "localhost:1" in done.stderr
@@ -59,7 +59,7 @@ def test_nobody_at_the_address():
     (["--token", "a", "--token-file", "b"], "only one of them"),
     (["--token-file", "/nowhere"], "/nowhere: No such file"),
 ])
-def test_options_that_cannot_be(arguments, message):
+def test_invalid_options_are_misuse(arguments, message):
     fails(reprise("info", *arguments), 2, message)
 
 
@@ -84,7 +84,7 @@ def test_a_unix_socket(serve, tmp_path):
     assert [t["table"] for t in json.loads(done.stdout)] == ["replay", "queue"]
 
 
-def test_shards_stand_side_by_side(serve):
+def test_info_lists_the_tables_of_each_shard(serve):
     servers = [serve("--port", "0", *TABLES) for _ in range(2)]
     addresses = [f"localhost:{s.port}" for s in servers]
     done = reprise("info", "--server", ",".join(addresses), "--json")
@@ -93,7 +93,7 @@ def test_shards_stand_side_by_side(serve):
     assert reprise("tables", "list", "--server", ",".join(addresses)).stdout == "replay\nqueue\n"
 
 
-def test_what_is_inserted_is_sampled(server):
+def test_inserted_items_are_sampled(server):
     item = {"data": {"obs": [[1, 2], [3, 4.5]], "flag": True, "name": "text"}, "priority": 2}
     assert insert(server, "replay", item) == "inserted 1 item into replay\n"
     [line] = map(json.loads, answer(server, "sample", "replay", "--json").splitlines())
@@ -106,13 +106,13 @@ def test_what_is_inserted_is_sampled(server):
     }
 
 
-def test_items_for_people(server, golden):
+def test_sample_prints_items_as_text(server, golden):
     insert(server, "replay", {"data": [[0.5, -1.5], 3]})
     text = answer(server, "sample", "replay")
     golden("sample.txt", re.sub(r"key \d+", "key KEY", text))
 
 
-def test_npy_files_there_and_back(server, tmp_path):
+def test_npy_files_round_trip(server, tmp_path):
     floats, integers = struct.pack("<12f", *range(12)), struct.pack("<3h", 7, 8, 9)
     save_npy(tmp_path / "obs.npy", "<f4", (3, 2, 2), floats)
     save_npy(tmp_path / "action.npy", "<i2", (3,), integers)
@@ -153,7 +153,7 @@ def test_lines_that_are_wrong(server, line, message):
     fails(ask(server, "insert", "replay", "-", input=line), 1, message)
 
 
-def test_the_signature_is_held_up(server):
+def test_insert_checks_the_signature(server):
     answer(server, "tables", "create", "typed:uniform:10", "--column", "obs=float32 [2]")
     done = ask(server, "insert", "typed", "-", input='{"data": {"obs": [1, 2, 3]}}\n')
     fails(done, 1, "standard input:1:1: ")
@@ -193,13 +193,13 @@ def test_items_of_thousands_of_shapes(server):
     assert [json.loads(line)["data"]["0"]["shape"] for line in lines] == shapes
 
 
-def test_a_sample_that_does_not_come(server):
+def test_a_sample_without_items_times_out(server):
     begin = time.monotonic()
     fails(ask(server, "sample", "queue", "--timeout", "0.3"), 1, "--timeout SECONDS waits longer")
     assert time.monotonic() - begin < 10
 
 
-def test_fewer_than_asked_for(server):
+def test_a_timeout_prints_the_samples_received_so_far(server):
     insert(server, "queue", {"data": [1]}, {"data": [2]})
     done = ask(server, "sample", "queue", "--count", 3, "--timeout", "0.5", "--json")
     assert done.returncode == 1 and done.stdout.count("\n") == 2
@@ -252,7 +252,7 @@ def table(server, name):
     return found
 
 
-def test_the_life_of_a_table(server):
+def test_tables_are_created_altered_and_dropped(server):
     assert answer(server, "tables", "create", "t:uniform:10,samples_per_insert=4,error_buffer=20",
                   "u:fifo:5") == "created t\ncreated u\n"
     assert answer(server, "tables", "list") == "replay\nqueue\nt\nu\n"
@@ -291,7 +291,7 @@ def test_the_life_of_a_table(server):
     (["reset", "nothing"], 1, "nothing"),
     (["pause", "nothing"], 1, "nothing"),
 ])
-def test_tables_that_cannot_be(server, arguments, status, message):
+def test_invalid_table_commands_fail(server, arguments, status, message):
     fails(ask(server, "tables", *arguments), status, message)
 
 

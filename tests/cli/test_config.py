@@ -36,7 +36,7 @@ def check(*arguments):
         "--max-memory=1GiB", "--salvage", "--accept-changes"]),
     ("check_file", [f"--config={HERE / 'tables.yaml'}", "--table=second:lifo:5", *FIXED]),
 ])
-def test_what_would_run_is_printed(name, arguments, golden, tmp_path):
+def test_check_config_prints_the_resulting_config(name, arguments, golden, tmp_path):
     text = check(*arguments)
     golden(f"{name}.yaml", text[: text.index("\nlimits:\n") + 1])  # of those the sample has all
 
@@ -91,7 +91,7 @@ BAD = [
 
 
 @pytest.mark.parametrize("text, message", BAD, ids=[m.split(": ")[1][:30] for _, m in BAD])
-def test_what_is_wrong_has_its_place(text, message, tmp_path):
+def test_config_errors_have_line_and_column(text, message, tmp_path):
     path = tmp_path / "bad.yaml"
     path.write_text(text)
 
@@ -121,12 +121,12 @@ def test_what_is_wrong_has_its_place(text, message, tmp_path):
     (["--log-level", "inof"],
      "--log-level: unknown value 'inof', did you mean 'info'? (error, warning, info or debug)"),
 ])
-def test_what_is_wrong_on_the_command_line_is_named(arguments, message):
+def test_invalid_arguments_are_named(arguments, message):
     done = reprise("serve", "--check-config", *arguments)
     assert (done.returncode, done.stdout, done.stderr) == (2, "", f"reprise: {message}\n")
 
 
-def test_the_sample_says_what_nothing_says():
+def test_the_sample_config_equals_the_defaults():
     assert check(f"--config={SAMPLE}") == check()
 
 

@@ -83,7 +83,7 @@ def test_verify_finds_nothing_wrong_and_touches_nothing(data):
     assert snapshot(data) == before
 
 
-def test_verify_names_what_is_damaged(data):
+def test_verify_names_the_damaged_file(data):
     segment = only(data, "seg/*")
     flip(segment, segment.stat().st_size // 2)
     done = reprise("data", "verify", data)
@@ -108,7 +108,7 @@ def test_verify_reads_every_byte(data, part):
         path.write_bytes(content)
 
 
-def test_what_is_missing_is_damage(data):
+def test_a_missing_segment_is_damage(data):
     only(data, "seg/*").unlink()
     done = reprise("data", "verify", data)
     assert done.returncode == 1
@@ -158,7 +158,7 @@ def test_dump_shows_tables_and_items(data):
     assert all("int32 [1], double [1, 2]" in line for line in lines[1:])
 
 
-def test_dump_has_what_dm_reverb_had(data):
+def test_dump_has_the_data_of_dm_reverb(data):
     expected = json.loads((REVERB / "expected.json").read_text())["tables"]
     lines = [json.loads(line) for line in good("dump", data, "--json").splitlines()]
     tables = {line["table"]: line for line in lines if "sampler" in line}
@@ -188,13 +188,13 @@ def test_dump_can_be_kept_short(data):
     (["--table", "nope"], "has no table 'nope'"),
     (["--checkpoint", "9"], "manifest/0000000000000009"),
 ])
-def test_dump_of_what_is_not_there(data, arguments, message):
+def test_dump_of_an_unknown_table_or_item_fails(data, arguments, message):
     done = reprise("data", "dump", data, *arguments)
     assert (done.returncode, done.stdout) == (1, "")
     assert message in done.stderr and "reprise data list" in done.stderr
 
 
-def test_dump_of_damaged_data_names_the_place(data):
+def test_dump_of_damaged_data_names_the_file(data):
     segment = only(data, "seg/*")
     flip(segment, segment.stat().st_size // 3)
     done = reprise("data", "dump", data)
@@ -202,7 +202,7 @@ def test_dump_of_damaged_data_names_the_place(data):
     assert re.search(r"seg/[0-9a-f]{16}: offset \d+: .*; reprise data verify", done.stderr)
 
 
-def test_convert_there_and_back(data, tmp_path):
+def test_convert_round_trip(data, tmp_path):
     before = snapshot(data)
     said = good("convert", "--to", "reverb", data, tmp_path / "root")
     assert re.match(rf"{tmp_path}/root/\d{{4}}-\d\d-\d\dT[0-9:.]+\+00:00: 71 items in 12 tables, ",
@@ -221,7 +221,7 @@ def test_convert_there_and_back(data, tmp_path):
 
 
 @pytest.mark.parametrize("name, tables", [("plain", 12), ("old", 4)])
-def test_old_forms_are_converted(name, tables, tmp_path):
+def test_old_formats_are_converted(name, tables, tmp_path):
     before = snapshot(REVERB / name)
     told = json.loads(good("convert", "--from", "reverb", REVERB / name, tmp_path / "data",
                            "--json"))
@@ -239,7 +239,7 @@ def test_a_damaged_checkpoint_of_dm_reverb_is_refused(tmp_path):
     assert not (tmp_path / "data").exists()
 
 
-def test_what_is_there_is_not_written_over(data, tmp_path):
+def test_existing_directories_are_not_overwritten(data, tmp_path):
     before = snapshot(data)
     for arguments in (["convert", "--from", "reverb", REVERB / "zlib", data],
                       ["salvage", data, data]):
@@ -250,7 +250,7 @@ def test_what_is_there_is_not_written_over(data, tmp_path):
     assert snapshot(data) == before
 
 
-def test_salvage_of_what_is_fine_is_a_copy(data, tmp_path):
+def test_salvage_of_undamaged_data_is_a_copy(data, tmp_path):
     before = snapshot(data)
     assert ": 71 items in 12 tables, " in good("salvage", data, tmp_path / "new")
     assert snapshot(data) == before
@@ -258,7 +258,7 @@ def test_salvage_of_what_is_fine_is_a_copy(data, tmp_path):
     good("verify", tmp_path / "new")
 
 
-def test_salvage_keeps_what_can_be_read(data, tmp_path):
+def test_salvage_keeps_readable_items(data, tmp_path):
     segment = only(data, "seg/*")
     flip(segment, 2000)
     before = snapshot(data)
@@ -271,7 +271,7 @@ def test_salvage_keeps_what_can_be_read(data, tmp_path):
     good("verify", tmp_path / "new")
 
 
-def test_what_a_killed_server_acknowledged_is_moved(serve, tmp_path):
+def test_acknowledged_items_of_a_killed_server_are_converted(serve, tmp_path):
     """Its journal has what no checkpoint has; while it lives, looking at it works, with a warning."""
     server = serve("--data", tmp_path / "data", "--durability", "interval", "--table", "t:fifo:100",
                    "--port", "0")
@@ -332,7 +332,7 @@ def read_all(terminal):
             return shown.decode()
 
 
-def test_a_terminal_gets_a_bar(data):
+def test_a_terminal_shows_a_progress_bar(data):
     """Drawn over itself, and wiped away in the end."""
     primary, secondary = pty.openpty()
     done = subprocess.run([REPRISE, "data", "verify", data], stdout=subprocess.PIPE,
@@ -345,7 +345,7 @@ def test_a_terminal_gets_a_bar(data):
     assert shown.endswith("\r\x1b[K")
 
 
-def test_examples_do_what_they_say(data, tmp_path):
+def test_examples_run(data, tmp_path):
     """In their order: one makes what the next takes."""
     lines = re.findall(r"^  (reprise data .*)$", reprise("help", "data").stdout, re.M)
     assert len(lines) >= 6

@@ -55,7 +55,7 @@ def test_every_command_has_examples():
 
 @pytest.mark.parametrize("command", [c for c in COMMANDS if c not in ("serve", "top", "checkpoint",
                                                                 "data")])  # test_data.py
-def test_examples_do_what_they_say(shell, command):
+def test_examples_run(shell, command):
     for line in examples(command):
         done = shell(line)
         assert (done.returncode, done.stderr) == (0, ""), line

@@ -23,7 +23,7 @@ def test_help_lists_the_commands(golden):
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_explains_itself(command, golden):
+def test_every_command_has_help(command, golden):
     done = reprise("help", command)
     assert (done.returncode, done.stderr) == (0, "")
     golden(f"help_{command}.txt", done.stdout)

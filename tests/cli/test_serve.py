@@ -78,7 +78,7 @@ def open_call(port):
     return connection
 
 
-def test_it_serves_and_says_where_and_what_to_try(serve, stop):
+def test_serve_logs_its_address_tables_and_a_first_command(serve, stop):
     server = serve("--port=0")
     line = server.serving
 
@@ -152,7 +152,7 @@ def test_a_signal_drains_and_the_status_is_0(serve, number):
     assert server.events()[-1] == "stopped"
 
 
-def test_calls_that_do_not_end_are_ended_when_the_time_is_up(serve):
+def test_open_calls_are_ended_after_the_drain_time(serve):
     server = serve("--port=0", "--drain-seconds=300ms")
     with open_call(server.port):
         begin = time.monotonic()
@@ -204,7 +204,7 @@ def test_a_reload_takes_limits_and_the_log_level(serve, tmp_path):
     assert server.wait() == 0
 
 
-def test_a_reload_of_something_wrong_changes_nothing(serve, stop, tmp_path):
+def test_a_reload_of_an_invalid_config_changes_nothing(serve, stop, tmp_path):
     config = tmp_path / "reprise.yaml"
     config.write_text("limits: {streams: 7}\n")
     server = serve("--port=0", "--config", config)
@@ -222,7 +222,7 @@ def test_a_reload_of_something_wrong_changes_nothing(serve, stop, tmp_path):
     stop(server)
 
 
-def test_a_reload_says_what_needs_a_restart(serve, tmp_path):
+def test_a_reload_names_settings_that_need_a_restart(serve, tmp_path):
     config = tmp_path / "reprise.yaml"
     config.write_text("tables: {a: fifo}\n")
     server = serve("--port=0", "--config", config)
@@ -348,7 +348,7 @@ def test_a_wrong_count_of_sockets_is_misuse():
                            "got 'many'\n")
 
 
-def test_sockets_that_are_not_there_are_misuse():
+def test_missing_sockets_are_misuse():
     done = subprocess.run(["sh", "-c", 'LISTEN_PID=$$ LISTEN_FDS=2 exec "$0" serve 3<&- 4<&-',
                            REPRISE], capture_output=True, text=True, timeout=SECONDS)
     assert done.returncode == 2
@@ -356,7 +356,7 @@ def test_sockets_that_are_not_there_are_misuse():
 
 
 @pytest.mark.parametrize("abstract", [False, True])
-def test_the_service_manager_is_told(serve, abstract, tmp_path):
+def test_the_service_manager_is_notified(serve, abstract, tmp_path):
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
         manager.settimeout(SECONDS)
         name = f"{tmp_path}/notify"
@@ -381,7 +381,7 @@ def test_the_service_manager_is_told(serve, abstract, tmp_path):
         assert server.wait() == 0
 
 
-def test_a_manager_that_cannot_be_told_is_a_warning(serve, stop):
+def test_a_failed_notification_of_the_manager_is_a_warning(serve, stop):
     server = serve("--port=0", env=clean_environment(NOTIFY_SOCKET="/nonexistent/notify"))
     stop(server)
     assert server.events() == ["notify_failed", "serving", "stopped"]
@@ -408,7 +408,7 @@ def test_json_lines_are_objects(serve, stop):
     assert last["inserts"] == 0
 
 
-def test_levels_leave_lines_out(serve):
+def test_log_level_filters_lines(serve):
     server = Server([REPRISE, "serve", "--port=0", "--log-level=error"], env=clean_environment())
     try:
         deadline = time.monotonic() + SECONDS
@@ -434,7 +434,7 @@ def test_many_tables_are_listed_in_part(serve):
     assert server.serving["tables"].endswith("t7 (fifo, 1 items), and 2 more")
 
 
-def test_lines_of_one_event_are_limited(serve, stop):
+def test_log_lines_of_one_event_are_limited(serve, stop):
     server = serve("--port=0", "--loops=1")
     for _ in range(20):
         server.signal(signal.SIGHUP)

@@ -87,7 +87,7 @@ def liar():
 @pytest.mark.parametrize("words", [["info"], ["info", "t"], ["sample", "t"], ["checkpoint"],
                                    ["tables", "drop", "t"], ["tables", "create", "t:uniform:10"],
                                    ["tables", "list"], ["top", "--count", "1"]], ids=" ".join)
-def test_what_a_server_says_is_shown_escaped(liar, words):
+def test_messages_of_a_server_are_shown_escaped(liar, words):
     done = ask(liar, *words, "--timeout", "10")
     assert done.returncode != 0
     expect_shown(done.stdout + done.stderr, "no: x\\x1b]0;owned\\x07\\x1b[2")

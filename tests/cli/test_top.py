@@ -98,7 +98,7 @@ def has(text):
     return lambda screen: any(text in line for line in screen)
 
 
-def test_it_shows_the_tables_and_q_quits(server, terminal):
+def test_top_shows_the_tables_and_q_quits(server, terminal):
     top = terminal(server, "--interval", "0.1")
     screen = top.wait_for(has("replay"))
     assert len(screen) == 24 and max(map(len, screen)) <= 80
@@ -114,7 +114,7 @@ def test_it_shows_the_tables_and_q_quits(server, terminal):
     assert termios.tcgetattr(top.slave) == top.before
 
 
-def test_it_says_who_waits_and_why(server, terminal):
+def test_top_shows_waiting_calls_and_their_reason(server, terminal):
     waiting = subprocess.Popen([REPRISE, "sample", "queue", "--timeout", "0"],
                                env=clean_environment(REPRISE_SERVER=f"localhost:{server.port}"))
     try:
@@ -131,7 +131,7 @@ def test_it_says_who_waits_and_why(server, terminal):
         waiting.wait()
 
 
-def test_it_follows_the_window(server, terminal):
+def test_top_follows_the_size_of_the_window(server, terminal):
     top = terminal(server, "--interval", "10", columns=120, lines=40)
     screen = top.wait_for(has("replay"))
     assert len(screen) == 40 and len(screen[0]) == 120
@@ -140,7 +140,7 @@ def test_it_follows_the_window(server, terminal):
     assert max(map(len, screen)) <= 60
 
 
-def test_keys_are_answered_while_nothing_comes(server, terminal):
+def test_q_quits_while_the_server_is_stopped(server, terminal):
     top = terminal(server, "--interval", "0.1")
     top.wait_for(has("replay"))
     server.signal(signal.SIGSTOP)
@@ -153,7 +153,7 @@ def test_keys_are_answered_while_nothing_comes(server, terminal):
         server.signal(signal.SIGCONT)
 
 
-def test_ctrl_c_ends_it_and_leaves_the_terminal_as_it_was(server, terminal):
+def test_ctrl_c_ends_top_and_restores_the_terminal(server, terminal):
     top = terminal(server, "--interval", "0.1")
     top.wait_for(has("replay"))
     top.press("\x03")
@@ -161,7 +161,7 @@ def test_ctrl_c_ends_it_and_leaves_the_terminal_as_it_was(server, terminal):
     assert termios.tcgetattr(top.slave) == top.before
 
 
-def test_a_server_that_goes_is_told_and_taken_back(serve, terminal, tmp_path):
+def test_top_shows_a_lost_server_and_reconnects(serve, terminal, tmp_path):
     server = serve("--port", "0")
     top = terminal(server, "--interval", "0.1", "--timeout", "0.5")
     top.wait_for(has("replay"))
@@ -174,7 +174,7 @@ def test_a_server_that_goes_is_told_and_taken_back(serve, terminal, tmp_path):
     assert top.wait() == 0
 
 
-def test_without_a_terminal_it_prints_look_by_look(server):
+def test_without_a_terminal_top_prints_each_snapshot(server):
     text = answer(server, "top", "--count", 2, "--interval", "0.1")
     assert text.count("reprise top") == 2 and "\x1b" not in text
     lines = answer(server, "top", "--count", 2, "--interval", "0.1", "--json").splitlines()
@@ -184,7 +184,7 @@ def test_without_a_terminal_it_prints_look_by_look(server):
     assert len(lines) == 2
 
 
-def test_without_a_server_it_fails(server):
+def test_top_without_a_server_fails(server):
     done = ask(server, "top", "--server", "localhost:1", "--timeout", "2")
     assert done.returncode == 1 and done.stdout == ""
     assert done.stderr.count("\n") == 1 and "localhost:1" in done.stderr

@@ -379,19 +379,19 @@ static uint64_t shuffles(store *s)
     return rp_test_scaled(SHUFFLES, 100);
 }
 
-static void every_bit(void **state)
+static void a_load_survives_flipped_bits(void **state)
 {
     (void)state;
     both_modes(BITS, bits);
 }
 
-static void every_length(void **state)
+static void a_load_survives_truncated_files(void **state)
 {
     (void)state;
     both_modes(LENGTH, lengths);
 }
 
-static void sectors(void **state)
+static void a_load_survives_damaged_sectors(void **state)
 {
     (void)state;
     both_modes(SHUFFLE, shuffles);
@@ -402,14 +402,14 @@ static uint64_t exchanges(store *s)
     return s->count * rp_test_scaled(40, 10);
 }
 
-static void records(void **state)
+static void a_load_survives_damaged_records(void **state)
 {
     (void)state;
     both_modes(RECORDS, exchanges);
 }
 
 /* Removes files, one at a time. */
-static void no_file(void **state)
+static void a_load_survives_missing_files(void **state)
 {
     static const rp_durability modes[] = {RP_DURABLE_CHECKPOINT, RP_DURABLE_SYNC};
 
@@ -454,7 +454,7 @@ static void no_file(void **state)
 
 /* Loses a record of a segment that is not needed, or that was not synced. A store that can
  * still be loaded can also be used further, saved and loaded again. */
-static void holes(void **state)
+static void a_store_loaded_with_lost_records_can_continue(void **state)
 {
     enum { MOST = 400, BYTES = 4096 };
     static const uint8_t zeros[BYTES];
@@ -530,7 +530,7 @@ static void keep_older(rp_durability mode)
     free(s);
 }
 
-static void older(void **state)
+static void an_older_checkpoint_loads_when_the_newest_is_damaged(void **state)
 {
     (void)state;
     keep_older(RP_DURABLE_CHECKPOINT);
@@ -541,9 +541,13 @@ static void older(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_bit), cmocka_unit_test(every_length), cmocka_unit_test(sectors),
-        cmocka_unit_test(records),   cmocka_unit_test(no_file),      cmocka_unit_test(older),
-        cmocka_unit_test(holes),
+        cmocka_unit_test(a_load_survives_flipped_bits),
+        cmocka_unit_test(a_load_survives_truncated_files),
+        cmocka_unit_test(a_load_survives_damaged_sectors),
+        cmocka_unit_test(a_load_survives_damaged_records),
+        cmocka_unit_test(a_load_survives_missing_files),
+        cmocka_unit_test(an_older_checkpoint_loads_when_the_newest_is_damaged),
+        cmocka_unit_test(a_store_loaded_with_lost_records_can_continue),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

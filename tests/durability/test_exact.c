@@ -258,7 +258,7 @@ static void save_and_load(unsigned sampler, unsigned limiter, rp_durability mode
     rp_sim_free(image);
 }
 
-static void checkpoints(void **state)
+static void a_store_loaded_from_checkpoints_continues_exactly(void **state)
 {
     (void)state;
     for (unsigned sampler = 0; sampler < 6; sampler++)
@@ -266,7 +266,7 @@ static void checkpoints(void **state)
             save_and_load(sampler, limiter, RP_DURABLE_CHECKPOINT);
 }
 
-static void journal(void **state)
+static void a_store_redone_from_its_journal_continues_exactly(void **state)
 {
     (void)state;
     for (unsigned sampler = 0; sampler < 6; sampler++)
@@ -277,8 +277,8 @@ static void journal(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(checkpoints),
-        cmocka_unit_test(journal),
+        cmocka_unit_test(a_store_loaded_from_checkpoints_continues_exactly),
+        cmocka_unit_test(a_store_redone_from_its_journal_continues_exactly),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -214,7 +214,7 @@ static void churn(size_t room)
     run("rm -rf '%s'%s", data, "");
 }
 
-static void backlog_does_not_stand_in_the_way_issue_20(void **state)
+static void a_backlog_does_not_prevent_recovery_issue_20(void **state)
 {
     (void)state;
     if (!is_mounted) skip();
@@ -228,21 +228,21 @@ static void dead_data_is_freed_without_a_free_byte_issue_20(void **state)
     churn(0);
 }
 
-static void checkpoint_mode(void **state)
+static void a_full_disk_is_survived_in_checkpoint_mode(void **state)
 {
     (void)state;
     if (!is_mounted) skip();
     fill_up(RP_DURABLE_CHECKPOINT);
 }
 
-static void interval_mode(void **state)
+static void a_full_disk_is_survived_in_interval_mode(void **state)
 {
     (void)state;
     if (!is_mounted) skip();
     fill_up(RP_DURABLE_INTERVAL);
 }
 
-static void sync_mode(void **state)
+static void a_full_disk_is_survived_in_sync_mode(void **state)
 {
     (void)state;
     if (!is_mounted) skip();
@@ -252,10 +252,10 @@ static void sync_mode(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(checkpoint_mode),
-        cmocka_unit_test(interval_mode),
-        cmocka_unit_test(sync_mode),
-        cmocka_unit_test(backlog_does_not_stand_in_the_way_issue_20),
+        cmocka_unit_test(a_full_disk_is_survived_in_checkpoint_mode),
+        cmocka_unit_test(a_full_disk_is_survived_in_interval_mode),
+        cmocka_unit_test(a_full_disk_is_survived_in_sync_mode),
+        cmocka_unit_test(a_backlog_does_not_prevent_recovery_issue_20),
         cmocka_unit_test(dead_data_is_freed_without_a_free_byte_issue_20),
     };
     return cmocka_run_group_tests(tests, mount_disk, unmount_disk);

@@ -487,7 +487,7 @@ static void close_rig(rig *r)
 
 static const char *mode_name;
 
-static void killed(void **state)
+static void acknowledged_changes_survive_kills(void **state)
 {
     size_t cycles = rp_test_scaled(CYCLES, 6);
     static rig r;
@@ -508,7 +508,7 @@ static void killed(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(killed, bury),
+        cmocka_unit_test_teardown(acknowledged_changes_survive_kills, bury),
     };
 
     mode_name = argc > 1 ? argv[1] : "sync";

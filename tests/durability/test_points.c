@@ -17,7 +17,7 @@
 
 #ifndef RP_KILL_POINTS
 
-static void names(void **state)
+static void acknowledged_changes_survive_every_kill_point(void **state)
 {
     (void)state;
     skip();
@@ -190,7 +190,7 @@ out:
     return WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
 }
 
-static void names(void **state)
+static void acknowledged_changes_survive_every_kill_point(void **state)
 {
     int passes = rp_test_scale() >= 5 ? 5 : 1;
     size_t missed = 0, kills = 0;
@@ -225,7 +225,7 @@ static void names(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names),
+        cmocka_unit_test(acknowledged_changes_survive_every_kill_point),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -194,19 +194,19 @@ static void campaign(rp_durability mode)
     free(r);
 }
 
-static void checkpoints(void **state)
+static void power_cuts_are_survived_in_checkpoint_mode(void **state)
 {
     (void)state;
     campaign(RP_DURABLE_CHECKPOINT);
 }
 
-static void interval(void **state)
+static void power_cuts_are_survived_in_interval_mode(void **state)
 {
     (void)state;
     campaign(RP_DURABLE_INTERVAL);
 }
 
-static void sync_mode(void **state)
+static void power_cuts_are_survived_in_sync_mode(void **state)
 {
     (void)state;
     campaign(RP_DURABLE_SYNC);
@@ -215,9 +215,9 @@ static void sync_mode(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(checkpoints),
-        cmocka_unit_test(interval),
-        cmocka_unit_test(sync_mode),
+        cmocka_unit_test(power_cuts_are_survived_in_checkpoint_mode),
+        cmocka_unit_test(power_cuts_are_survived_in_interval_mode),
+        cmocka_unit_test(power_cuts_are_survived_in_sync_mode),
     };
 
     if (argc > 1) cmocka_set_test_filter(argv[1]);

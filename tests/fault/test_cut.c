@@ -52,7 +52,7 @@ static rp_status cut_all(world *w, rp_cut **cut)
     return st;
 }
 
-static void cut_is_taken_or_not(void **state)
+static void cut_without_memory_is_taken_or_fails_cleanly(void **state)
 {
     (void)state;
     world w;
@@ -164,7 +164,7 @@ static void restore_one(world *w, int kind)
     assert_ok(rp_store_drop_table(w->bed.store, (rp_string){"restored", 8}, NULL));
 }
 
-static void table_is_restored_or_empty(void **state)
+static void restore_without_memory_gives_the_table_or_an_empty_one(void **state)
 {
     (void)state;
     world w;
@@ -199,7 +199,7 @@ static void one_died(void *ctx)
     rp_test_put(bereaved, 2, 1, where->bed.plain);
 }
 
-static void dead_slots_are_exhumed_or_stay(void **state)
+static void retired_slots_are_reclaimed_or_stay(void **state)
 {
     (void)state;
     world w;
@@ -240,10 +240,10 @@ static void dead_slots_are_exhumed_or_stay(void **state)
 RP_TESTS(cut)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(cut_is_taken_or_not),
+        cmocka_unit_test(cut_without_memory_is_taken_or_fails_cleanly),
         cmocka_unit_test(open_cut_needs_no_more_memory),
-        cmocka_unit_test(table_is_restored_or_empty),
-        cmocka_unit_test(dead_slots_are_exhumed_or_stay),
+        cmocka_unit_test(restore_without_memory_gives_the_table_or_an_empty_one),
+        cmocka_unit_test(retired_slots_are_reclaimed_or_stay),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -317,7 +317,7 @@ static void close_rig(rig *r)
     (void)pthread_mutex_destroy(&r->mu);
 }
 
-static void one_server(void **state)
+static void every_item_is_confirmed_once_over_kills_of_one_server(void **state)
 {
     rp_source_options options = {.table = "replay", .rate_limiter_timeout_ms = -1};
     size_t kills = rp_test_scaled(KILLS, 3), wanted = 0;
@@ -345,7 +345,7 @@ static void one_server(void **state)
     rp_test_drawn_deinit(&drawn);
 }
 
-static void three_shards(void **state)
+static void every_item_is_confirmed_once_over_kills_of_three_shards(void **state)
 {
     size_t kills = rp_test_scaled(KILLS, 3);
     rig r;
@@ -359,8 +359,10 @@ static void three_shards(void **state)
 RP_TESTS(kill)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(one_server, kill_children),
-        cmocka_unit_test_teardown(three_shards, kill_children),
+        cmocka_unit_test_teardown(every_item_is_confirmed_once_over_kills_of_one_server,
+                                  kill_children),
+        cmocka_unit_test_teardown(every_item_is_confirmed_once_over_kills_of_three_shards,
+                                  kill_children),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

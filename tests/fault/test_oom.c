@@ -189,7 +189,7 @@ static void insert_that_evicts_happens_or_not(void **state)
 }
 
 /* Some blocks of a large batch may be in when memory ends: then the call says how many. */
-static void large_batch_goes_in_as_far_as_it_says(void **state)
+static void large_batch_is_inserted_as_far_as_it_reports(void **state)
 {
     (void)state;
     world *w = malloc(sizeof *w);
@@ -267,7 +267,7 @@ static rp_status reset(world *w)
     return rp_table_reset(w->table, &w->bed.err);
 }
 
-static void calls_that_only_tell_extensions_happen_or_not(void **state)
+static void calls_that_only_notify_extensions_happen_or_not(void **state)
 {
     (void)state;
     (void)survive(RP_PRIORITIZED, true, 20, update_some, 1);
@@ -419,9 +419,9 @@ RP_TESTS(oom)
         cmocka_unit_test(first_insert_happens_or_not),
         cmocka_unit_test(insert_that_grows_the_table_happens_or_not),
         cmocka_unit_test(insert_that_evicts_happens_or_not),
-        cmocka_unit_test(large_batch_goes_in_as_far_as_it_says),
+        cmocka_unit_test(large_batch_is_inserted_as_far_as_it_reports),
         cmocka_unit_test(samples_are_drawn_or_not),
-        cmocka_unit_test(calls_that_only_tell_extensions_happen_or_not),
+        cmocka_unit_test(calls_that_only_notify_extensions_happen_or_not),
         cmocka_unit_test(calls_that_need_no_memory_work_without),
         cmocka_unit_test(trim_of_a_soft_table_happens_or_not),
         cmocka_unit_test(waiting_sample_ends_cleanly_when_it_is_resumed_without_memory),

@@ -158,7 +158,7 @@ static void await_more(atomic_size_t *count)
     }
 }
 
-static void kills_under_load(rp_test_transport *t)
+static void writers_and_samplers_survive_kills_under_load(rp_test_transport *t)
 {
     load l = {.t = t};
     size_t kills = rp_test_scaled(6, 2);
@@ -200,7 +200,7 @@ static size_t tables_reached(rp_test_transport *t, bool shards[RP_TEST_SHARD_COU
 }
 
 /* What was with the one that is lost goes to the others; it is taken back when it is back. */
-static void a_shard_is_lost_for_good(rp_test_transport *t)
+static void items_go_to_other_shards_after_one_is_lost(rp_test_transport *t)
 {
     rp_trajectory_writer *w;
     bool has[RP_TEST_SHARD_COUNT];
@@ -426,7 +426,7 @@ static rp_client *client_behind(rp_test_transport *t, const rp_test_cutter *cutt
 }
 
 /* Messages that are cut anywhere are sent again, whole; nothing is lost and nothing doubled. */
-static void messages_are_cut_in_the_middle(rp_test_transport *t)
+static void items_survive_connections_cut_within_messages(rp_test_transport *t)
 {
     enum { ITEMS = 200, WORDS = 64 };
     rp_client *through, *direct = t->client;
@@ -530,7 +530,7 @@ static int use_in_child(rp_test_transport *t, rp_trajectory_writer *w, rp_sample
     return 0;
 }
 
-static void a_fork_in_the_middle(rp_test_transport *t)
+static void a_fork_leaves_the_parent_working(rp_test_transport *t)
 {
     enum { FORKS = 5 };
     rp_trajectory_writer *w;
@@ -573,13 +573,14 @@ RP_TESTS(outages)
     static const rp_test_case cases[] = {
         RP_TEST_CASE_OVER(SERVERS, unconfirmed_items_survive_a_kill),
         RP_TEST_CASE_OVER(SERVERS, a_sampler_survives_a_kill),
-        RP_TEST_CASE_OVER(SERVERS, kills_under_load),
-        RP_TEST_CASE_OVER(1 << RP_TEST_SHARDS, a_shard_is_lost_for_good),
+        RP_TEST_CASE_OVER(SERVERS, writers_and_samplers_survive_kills_under_load),
+        RP_TEST_CASE_OVER(1 << RP_TEST_SHARDS, items_go_to_other_shards_after_one_is_lost),
         RP_TEST_CASE_OVER(SERVERS, no_wait_is_longer_than_its_timeout),
         RP_TEST_CASE_OVER(SERVERS, every_wait_can_be_cancelled),
-        RP_TEST_CASE_OVER(1 << RP_TEST_TCP | 1 << RP_TEST_TLS, messages_are_cut_in_the_middle),
+        RP_TEST_CASE_OVER(1 << RP_TEST_TCP | 1 << RP_TEST_TLS,
+                          items_survive_connections_cut_within_messages),
 #if !defined(RP_TEST_NO_FORK)
-        RP_TEST_CASE_OVER(SERVERS, a_fork_in_the_middle),
+        RP_TEST_CASE_OVER(SERVERS, a_fork_leaves_the_parent_working),
 #endif
     };
     return rp_test_over_transports(RP_TEST_REPRISE, cases, COUNT_OF(cases));

@@ -23,6 +23,10 @@ def test_sources_are_listed():
     expect_none(names - listed("src") - own)
 
 
+def test_sources_of_rl_are_listed():
+    expect_none({p.relative_to(ROOT / "rl").as_posix() for p in sources("rl")} - listed("rl"))
+
+
 def test_sources_of_the_extension_are_listed():
     expect_none({f"core/{p.name}" for p in sources("python/core")} - listed("python"))
 

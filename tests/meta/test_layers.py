@@ -47,6 +47,9 @@ THIRD_PARTY = {
     "cli": ["yaml.h"],
 }
 
+# The same for the folders of rl/.
+RL_LIBRARIES = {"nn": ["cblas.h"]}
+
 # The headers of libc that every module may use: those without threads, clocks and system calls,
 # which only util uses.
 PLAIN = """
@@ -94,7 +97,7 @@ def test_every_module_has_its_rule():
     expect_none({module_of(p) for p in c_files("src")} - set(MAY_INCLUDE))
 
 
-def test_module_includes_only_what_lies_below_it():
+def test_module_includes_only_lower_modules():
     wrong = []
     for place, path, header, quoted in includes("src"):
         module = module_of(path)
@@ -109,13 +112,13 @@ def room_of(path):
     return path.parts[1] if len(path.parts) > 2 else "."
 
 
-def test_every_room_has_its_place():
+def test_every_subfolder_is_in_the_table():
     rooms = {(module_of(p), room_of(p.relative_to(ROOT / "src"))) for p in c_files("src")}
     expect_none(f"src/{module}/{room}" for module, room in rooms
                 if room not in ROOMS.get(module, ["."]))
 
 
-def test_room_includes_only_rooms_before_it():
+def test_subfolder_includes_only_subfolders_before_it():
     wrong = []
     for place, path, header, quoted in includes("src"):
         module = module_of(path)
@@ -128,8 +131,19 @@ def test_room_includes_only_rooms_before_it():
     expect_none(wrong)
 
 
+def test_rl_sees_only_public_headers_and_its_own_folder():
+    wrong = []
+    for place, path, header, quoted in includes("rl"):
+        folder = path.relative_to(ROOT / "rl").parts[0]
+        if quoted and header.split("/")[0] not in ("reprise", folder):
+            wrong.append(f'{place}: rl/{folder} may not include "{header}"')
+        if not quoted and header not in PLAIN + RL_LIBRARIES.get(folder, []):
+            wrong.append(f"{place}: rl/{folder} may not include <{header}>")
+    expect_none(wrong)
+
+
 def test_no_folder_is_too_full():
-    counts = collections.Counter(p.parent for p in c_files("src"))
+    counts = collections.Counter(p.parent for p in c_files("src", "rl"))
     expect_none(f"{name_of(folder)}: {n} files, the bound is {MOST_FILES}"
                 for folder, n in counts.items() if n > MOST_FILES)
 

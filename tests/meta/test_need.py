@@ -99,7 +99,7 @@ def expect_message(message, *kinds):
                     assert set(columns[system]) <= set(line.split(command)[1].split()), line
 
 
-def test_another_system_is_told_the_commands_of_all_systems(machine):
+def test_an_unknown_system_gets_the_commands_of_all_systems(machine):
     status, out, message = machine.run("build")
     assert (status, out) == (1, "")
     assert "no apt-get" in message
@@ -113,7 +113,7 @@ def test_needs_of_the_tests_are_named(machine):
     assert "Only Debian has packages for: debug build of Python" in message
 
 
-def test_a_user_without_sudo_is_told_the_commands(machine):
+def test_a_user_without_sudo_gets_the_commands(machine):
     machine.add_apt()
     status, _, message = machine.run("build")
     assert status == 1
@@ -122,7 +122,7 @@ def test_a_user_without_sudo_is_told_the_commands(machine):
     assert not machine.logged("apt-get", "dpkg", "tee")
 
 
-def test_sudo_is_not_let_ask_for_a_password_without_a_terminal(machine):
+def test_sudo_asks_for_no_password_without_a_terminal(machine):
     machine.add_apt()
     machine.add("sudo", "exit 1")
     status, _, message = machine.run("build")

@@ -77,12 +77,12 @@ def graph_of(package):
     return {name: set(imports(name, path, known)) for name, path in known.items()}
 
 
-def test_modules_do_not_import_each_other_in_circles():
+def test_modules_have_no_import_cycles():
     found = [" -> ".join(circle) for circle in circles(graph_of(PACKAGE))]
     assert not found, "circles of imports:\n" + "\n".join(found)
 
 
-def test_a_circle_is_found(tmp_path):
+def test_an_import_cycle_is_found(tmp_path):
     package = tmp_path / "p"
     package.mkdir()
     (package / "__init__.py").write_text("from p import a\n")

@@ -9,9 +9,12 @@ import subprocess
 from tree import ROOT, c_files, expect_none, without_comments
 
 
-def declared():
+def declared(rl=False):
+    """Returns the functions of the headers of libreprise, or of those of libreprise-rl."""
     names = set()
     for path in c_files("include"):
+        if (path.parent.name == "rl") != rl:
+            continue
         text = without_comments(path.read_text())
         text = re.sub(r"^\s*#.*(\\\n.*)*", "", text, flags=re.MULTILINE)
         names |= set(re.findall(r"RP_API\b[^;({]*?\b(\w+)\s*\(", text))
@@ -27,9 +30,9 @@ def test_the_api_stays_small():
     assert names and len(names) <= MOST_FUNCTIONS, len(names)
 
 
-def exported():
+def exported(library="src/libreprise.so"):
     build = pathlib.Path(os.environ.get("RP_BUILD", ROOT / "build" / "test" / "release"))
-    library = build / "src" / "libreprise.so"
+    library = build / library
     output = subprocess.run(["nm", "-D", "--defined-only", "--format=posix", library],
                             check=True, capture_output=True, text=True).stdout
     return {line.split()[0] for line in output.splitlines()}
@@ -43,6 +46,10 @@ def test_nothing_else_is_exported():
     expect_none(exported() - declared())
 
 
+def test_the_rl_library_exports_what_its_headers_declare():
+    assert declared(rl=True) == exported("rl/libreprise-rl.so")
+
+
 def test_exported_names_have_the_prefix():
     expect_none(n for n in exported() if not n.startswith("rp_"))
 
@@ -54,7 +61,7 @@ def defined(archive):
     return {line.split()[0] for line in output.splitlines() if len(line.split()) > 2}
 
 
-def test_the_command_has_no_name_of_the_librarys():
+def test_the_command_defines_no_symbol_of_the_library():
     """The command and the library are linked into one program. If both had a function of the same
     name, the first one would be called for both."""
     build = pathlib.Path(os.environ.get("RP_BUILD", ROOT / "build" / "test" / "release"))

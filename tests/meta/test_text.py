@@ -40,7 +40,7 @@ def test_notes_carry_the_number_of_their_issue():
                 if note.search(line))
 
 
-def test_no_path_is_of_somebodys_machine():
+def test_no_path_is_of_a_developer_machine():
     machine = re.compile(r"(^|[\s\"'`(=<])/(work|home|root|Users|mnt)/")
     expect_none(f"{place}: {line.strip()}" for place, _, line in lines_of(TEXTS)
                 if machine.search(line))
@@ -52,7 +52,7 @@ def test_no_tabs_and_no_trailing_space():
 
 
 def test_file_names_are_unique():
-    for folder in ("include", "src"):
+    for folder in ("include", "src", "rl"):
         names = [p.name for p in c_files(folder)]
         expect_none({n for n in names if names.count(n) > 1})
 
@@ -87,7 +87,7 @@ def test_pages_named_in_sources_exist():
     expect_none(wrong)
 
 
-def test_changelog_lines_are_led_by_an_area():
+def test_changelog_lines_start_with_an_area():
     lines = re.findall(r"^- (.*)", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
     assert lines
     expect_none(x for x in lines if not re.match(r"[a-z]+: \S", x))

@@ -15,8 +15,8 @@ BANNER = re.compile(r"^\s*(/\*|//|#) ?(-{3,}|={3,}|\*{4,})", re.MULTILINE)
 def units():
     """Maps each unit to the units that it includes. A unit is a path below src/ without suffix."""
     graph = {}
-    for path in c_files("src"):
-        unit = path.relative_to(ROOT / "src").with_suffix("").as_posix()
+    for path in c_files("src", "rl"):
+        unit = pathlib.Path(*path.relative_to(ROOT).with_suffix("").parts[1:]).as_posix()
         headers = re.findall(r'^\s*#\s*include\s*"([^"]+)\.h"', without_comments(path.read_text()),
                              re.MULTILINE)
         graph.setdefault(unit, set()).update(h for h in headers if h != unit)
@@ -47,7 +47,7 @@ def circles(graph):
     return found
 
 
-def test_the_search_finds_circles():
+def test_the_search_finds_include_cycles():
     graph = {"a": {"b"}, "b": {"c"}, "c": {"b", "d"}, "d": set(), "e": {"a"}}
     assert circles(graph) == [["b", "c"]]
 
@@ -69,26 +69,26 @@ def parameters(text):
 
 def test_functions_have_few_parameters():
     expect_none(f"{name_of(path)}: {name} has {count} parameters, the bound is {MOST_PARAMETERS}"
-                for path in c_files("include", "src", "python")
+                for path in c_files("include", "src", "rl", "python")
                 for name, count in parameters(without_comments(path.read_text()))
                 if count > MOST_PARAMETERS and name not in CALLBACKS)
 
 
 def test_modules_assert_their_invariants():
     wrong = []
-    for module in sorted(p for p in (ROOT / "src").iterdir() if p.is_dir()):
-        texts = [p.read_text() for p in c_files(f"src/{module.name}")]
+    for module in sorted(p for f in ("src", "rl") for p in (ROOT / f).iterdir() if p.is_dir()):
+        texts = [p.read_text() for p in c_files(name_of(module))]
         lines = sum(len(t.splitlines()) for t in texts)
         asserts = sum(len(re.findall(r"\b(?:static_assert|_Static_assert|assert|RP_VERIFY)\(", without_comments(t)))
                       for t in texts)
         if asserts * 1000 < lines * ASSERTS_PER_1000_LINES:
-            wrong.append(f"src/{module.name}: {asserts} assertions in {lines} lines; "
+            wrong.append(f"{name_of(module)}: {asserts} assertions in {lines} lines; "
                          f"{ASSERTS_PER_1000_LINES} for each thousand are wanted")
     expect_none(wrong)
 
 
 def test_files_have_no_section_banners():
-    expect_none(name_of(p) for p in [*c_files("include", "src", "tests", "fuzz", "bench", "examples",
+    expect_none(name_of(p) for p in [*c_files("include", "src", "rl", "tests", "fuzz", "bench", "examples",
                                              "python"),
                                      *(ROOT / "python").rglob("*.py"), *(ROOT / "tests").rglob("*.py"),
                                      *(ROOT / "bench").glob("*.py"), *(ROOT / "tools").glob("*.py")]

@@ -46,7 +46,7 @@ def expected(name, message):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_messages_come_back_as_they_were(name, codec, messages):
+def test_messages_round_trip(name, codec, messages):
     rng = random.Random(name)
     generator = Generator(rng, messages)
     sizes = set()
@@ -75,7 +75,7 @@ def test_other_bytes_that_mean_the_same_are_read_the_same(name, codec, messages)
 
 
 @pytest.mark.parametrize("name", WHOLE)
-def test_what_we_read_of_damaged_messages_protobuf_reads_too(name, codec, messages):
+def test_damaged_messages_that_parse_also_parse_in_protobuf(name, codec, messages):
     rng = random.Random(name + "damaged")
     generator = Generator(rng, messages)
     read = 0
@@ -120,7 +120,7 @@ def reflect(codec, messages, **request):
     return response
 
 
-def test_every_service_can_be_called_from_what_reflection_says(codec, messages):
+def test_every_service_can_be_called_from_its_reflection(codec, messages):
     services = [s.name for s in
                 reflect(codec, messages, list_services="").list_services_response.service]
     assert "deepmind.reverb.ReverbService" in services and "reprise.v1.Replay" in services
@@ -171,7 +171,7 @@ def all_fields(message):
         yield from all_fields(inner)
 
 
-def test_unknown_names_are_errors_within_the_answer(codec, messages):
+def test_unknown_names_are_errors_within_the_response(codec, messages):
     for request in ({"file_by_filename": "no.proto"}, {"file_containing_symbol": "no.Such"},
                     {"all_extension_numbers_of_type": "no.Such"}):
         assert reflect(codec, messages, **request).error_response.error_code == 5

@@ -177,7 +177,7 @@ static void world_init(world *w)
     w->pair[1] = rp_test_bed_table(&w->bed, &o);
 }
 
-static void cuts_are_sound_while_threads_go_on(void **state)
+static void cuts_are_consistent_under_concurrent_changes(void **state)
 {
     (void)state;
     world w;
@@ -208,7 +208,7 @@ static void cuts_are_sound_while_threads_go_on(void **state)
 RP_TESTS(cut_threads)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(cuts_are_sound_while_threads_go_on),
+        cmocka_unit_test(cuts_are_consistent_under_concurrent_changes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -190,7 +190,7 @@ static void distinct_pairs_of_a_uniform_table_are_uniform(void **state)
     expect_pairs_like(t, weights);
 }
 
-static void distinct_pairs_follow_what_is_left_of_the_weights(void **state)
+static void distinct_pairs_follow_the_remaining_weights(void **state)
 {
     (void)state;
     static const double weights[FEW] = {1, 2, 3, 4, 5, 6, 30};
@@ -286,7 +286,7 @@ RP_TESTS(distribution)
         TEST(items_without_weight_are_drawn_uniformly_when_alone),
         TEST(draws_are_right_after_many_changes),
         TEST(distinct_pairs_of_a_uniform_table_are_uniform),
-        TEST(distinct_pairs_follow_what_is_left_of_the_weights),
+        TEST(distinct_pairs_follow_the_remaining_weights),
         TEST(distinct_pairs_of_items_without_weight_are_uniform),
         TEST(whole_distinct_batches_are_fair_permutations),
         TEST(removers_evict_with_their_probabilities),

@@ -234,13 +234,13 @@ static void threads_use_what_others_drop(rp_budget_policy policy)
     free(w);
 }
 
-static void tables_are_dropped_under_threads_with_a_budget_that_blocks(void **state)
+static void drops_are_safe_under_threads_with_a_budget_that_blocks(void **state)
 {
     (void)state;
     threads_use_what_others_drop(RP_BUDGET_BLOCK);
 }
 
-static void tables_are_dropped_under_threads_with_a_budget_that_evicts(void **state)
+static void drops_are_safe_under_threads_with_a_budget_that_evicts(void **state)
 {
     (void)state;
     threads_use_what_others_drop(RP_BUDGET_EVICT);
@@ -249,8 +249,8 @@ static void tables_are_dropped_under_threads_with_a_budget_that_evicts(void **st
 RP_TESTS(drop)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tables_are_dropped_under_threads_with_a_budget_that_blocks),
-        cmocka_unit_test(tables_are_dropped_under_threads_with_a_budget_that_evicts),
+        cmocka_unit_test(drops_are_safe_under_threads_with_a_budget_that_blocks),
+        cmocka_unit_test(drops_are_safe_under_threads_with_a_budget_that_evicts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

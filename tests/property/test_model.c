@@ -345,31 +345,31 @@ static void run_limiter(int limiter)
     free(r);
 }
 
-static void tables_with_min_size_do_as_the_model(void **state)
+static void tables_with_min_size_agree_with_the_model(void **state)
 {
     (void)state;
     run_limiter(0);
 }
 
-static void tables_with_a_ratio_do_as_the_model(void **state)
+static void tables_with_a_ratio_agree_with_the_model(void **state)
 {
     (void)state;
     run_limiter(1);
 }
 
-static void queues_do_as_the_model(void **state)
+static void queues_agree_with_the_model(void **state)
 {
     (void)state;
     run_limiter(2);
 }
 
-static void stacks_do_as_the_model(void **state)
+static void stacks_agree_with_the_model(void **state)
 {
     (void)state;
     run_limiter(3);
 }
 
-static void tables_with_other_limiters_do_as_the_model(void **state)
+static void tables_with_other_limiters_agree_with_the_model(void **state)
 {
     (void)state;
     run_limiter(4);
@@ -378,11 +378,11 @@ static void tables_with_other_limiters_do_as_the_model(void **state)
 RP_TESTS(model)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tables_with_min_size_do_as_the_model),
-        cmocka_unit_test(tables_with_a_ratio_do_as_the_model),
-        cmocka_unit_test(queues_do_as_the_model),
-        cmocka_unit_test(stacks_do_as_the_model),
-        cmocka_unit_test(tables_with_other_limiters_do_as_the_model),
+        cmocka_unit_test(tables_with_min_size_agree_with_the_model),
+        cmocka_unit_test(tables_with_a_ratio_agree_with_the_model),
+        cmocka_unit_test(queues_agree_with_the_model),
+        cmocka_unit_test(stacks_agree_with_the_model),
+        cmocka_unit_test(tables_with_other_limiters_agree_with_the_model),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

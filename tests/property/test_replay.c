@@ -376,7 +376,7 @@ static void run(const config *c, uint64_t seed, size_t steps)
     side_deinit(&b);
 }
 
-static void replay_gives_the_same_table(void **state)
+static void redo_gives_the_same_table(void **state)
 {
     static const rp_selector_kind kinds[] = {RP_FIFO,     RP_LIFO,     RP_UNIFORM,
                                              RP_MIN_HEAP, RP_MAX_HEAP, RP_PRIORITIZED};
@@ -411,7 +411,7 @@ static void *work(void *arg)
     return NULL;
 }
 
-static void threads_are_told_in_order(void **state)
+static void changes_of_threads_are_logged_in_order(void **state)
 {
     (void)state;
     for (uint64_t n = 0; n < 6; n++) {
@@ -451,8 +451,8 @@ static void threads_are_told_in_order(void **state)
 RP_TESTS(replay)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(replay_gives_the_same_table),
-        cmocka_unit_test(threads_are_told_in_order),
+        cmocka_unit_test(redo_gives_the_same_table),
+        cmocka_unit_test(changes_of_threads_are_logged_in_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -359,31 +359,31 @@ static void run_limiter(int limiter)
     free(r);
 }
 
-static void restored_tables_with_min_size_do_as_their_twins(void **state)
+static void restored_tables_with_min_size_agree_with_the_original(void **state)
 {
     (void)state;
     run_limiter(0);
 }
 
-static void restored_tables_with_a_ratio_do_as_their_twins(void **state)
+static void restored_tables_with_a_ratio_agree_with_the_original(void **state)
 {
     (void)state;
     run_limiter(1);
 }
 
-static void restored_queues_do_as_their_twins(void **state)
+static void restored_queues_agree_with_the_original(void **state)
 {
     (void)state;
     run_limiter(2);
 }
 
-static void restored_tables_with_another_limiter_do_as_their_twins(void **state)
+static void restored_tables_with_another_limiter_agree_with_the_original(void **state)
 {
     (void)state;
     run_limiter(3);
 }
 
-static void large_restored_tables_do_as_their_twins(void **state)
+static void large_restored_tables_agree_with_the_original(void **state)
 {
     (void)state;
     rp_test_skip_if_emulated();
@@ -432,7 +432,7 @@ static void run_increments(run *r, int sampler, int remover)
     drop(r, "table");
 }
 
-static void blocks_that_did_not_change_are_those_of_the_cut_that_was_kept(void **state)
+static void unchanged_blocks_equal_those_of_the_kept_cut(void **state)
 {
     (void)state;
     run *r = malloc(sizeof *r);
@@ -450,12 +450,12 @@ static void blocks_that_did_not_change_are_those_of_the_cut_that_was_kept(void *
 RP_TESTS(restore)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(restored_tables_with_min_size_do_as_their_twins),
-        cmocka_unit_test(restored_tables_with_a_ratio_do_as_their_twins),
-        cmocka_unit_test(restored_queues_do_as_their_twins),
-        cmocka_unit_test(restored_tables_with_another_limiter_do_as_their_twins),
-        cmocka_unit_test(large_restored_tables_do_as_their_twins),
-        cmocka_unit_test(blocks_that_did_not_change_are_those_of_the_cut_that_was_kept),
+        cmocka_unit_test(restored_tables_with_min_size_agree_with_the_original),
+        cmocka_unit_test(restored_tables_with_a_ratio_agree_with_the_original),
+        cmocka_unit_test(restored_queues_agree_with_the_original),
+        cmocka_unit_test(restored_tables_with_another_limiter_agree_with_the_original),
+        cmocka_unit_test(large_restored_tables_agree_with_the_original),
+        cmocka_unit_test(unchanged_blocks_equal_those_of_the_kept_cut),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

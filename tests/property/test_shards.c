@@ -128,12 +128,12 @@ static void try_draws(rp_test_transport *t, bool ordered)
     }
 }
 
-static void as_if_they_were_in_one_table(rp_test_transport *t)
+static void draws_over_shards_are_distributed_as_from_one_table(rp_test_transport *t)
 {
     try_draws(t, false);
 }
 
-static void in_order_too(rp_test_transport *t)
+static void ordered_draws_over_shards_are_distributed_as_from_one_table(rp_test_transport *t)
 {
     try_draws(t, true);
 }
@@ -141,8 +141,10 @@ static void in_order_too(rp_test_transport *t)
 RP_TESTS(shards)
 {
     static const rp_test_case cases[] = {
-        RP_TEST_CASE_OVER(1 << RP_TEST_SHARDS, as_if_they_were_in_one_table),
-        RP_TEST_CASE_OVER(1 << RP_TEST_SHARDS, in_order_too),
+        RP_TEST_CASE_OVER(1 << RP_TEST_SHARDS,
+                          draws_over_shards_are_distributed_as_from_one_table),
+        RP_TEST_CASE_OVER(1 << RP_TEST_SHARDS,
+                          ordered_draws_over_shards_are_distributed_as_from_one_table),
     };
 
     (void)setenv("RP_TEST_WAY", "three shards", 1); /* no others are needed */

@@ -360,21 +360,21 @@ static void threads_do_everything_at_once(void)
     free(w);
 }
 
-static void books_balance_after_threads_with_a_budget_that_blocks(void **state)
+static void accounts_balance_after_threads_with_a_budget_that_blocks(void **state)
 {
     (void)state;
     policy = RP_BUDGET_BLOCK;
     threads_do_everything_at_once();
 }
 
-static void books_balance_after_threads_with_a_budget_that_evicts(void **state)
+static void accounts_balance_after_threads_with_a_budget_that_evicts(void **state)
 {
     (void)state;
     policy = RP_BUDGET_EVICT;
     threads_do_everything_at_once();
 }
 
-static void books_balance_after_threads_with_a_budget_that_rejects(void **state)
+static void accounts_balance_after_threads_with_a_budget_that_rejects(void **state)
 {
     (void)state;
     policy = RP_BUDGET_REJECT;
@@ -415,7 +415,7 @@ static void *go_on(void *arg)
     return NULL;
 }
 
-static void close_wakes_everyone_whatever_they_are_doing(void **state)
+static void close_wakes_all_threads_in_any_call(void **state)
 {
     (void)state;
     size_t rounds = rp_test_scaled(100, 10);
@@ -450,10 +450,10 @@ static void close_wakes_everyone_whatever_they_are_doing(void **state)
 RP_TESTS(threads)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(books_balance_after_threads_with_a_budget_that_blocks),
-        cmocka_unit_test(books_balance_after_threads_with_a_budget_that_evicts),
-        cmocka_unit_test(books_balance_after_threads_with_a_budget_that_rejects),
-        cmocka_unit_test(close_wakes_everyone_whatever_they_are_doing),
+        cmocka_unit_test(accounts_balance_after_threads_with_a_budget_that_blocks),
+        cmocka_unit_test(accounts_balance_after_threads_with_a_budget_that_evicts),
+        cmocka_unit_test(accounts_balance_after_threads_with_a_budget_that_rejects),
+        cmocka_unit_test(close_wakes_all_threads_in_any_call),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -463,7 +463,7 @@ static size_t live(life *l, rp_test_transport *t, const char *table, uint64_t se
     return l->item_count;
 }
 
-static void what_is_read_is_what_was_written(void **state)
+static void items_read_back_as_written_over_every_transport(void **state)
 {
     const char *only = getenv("RP_TEST_WAY"), *seed_text = getenv("RP_TEST_SEED");
     uint64_t seed = seed_text != NULL ? strtoull(seed_text, NULL, 10) : 1;
@@ -494,7 +494,7 @@ static void what_is_read_is_what_was_written(void **state)
 RP_TESTS(transports)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_read_is_what_was_written),
+        cmocka_unit_test(items_read_back_as_written_over_every_transport),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

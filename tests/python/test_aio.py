@@ -119,7 +119,7 @@ def test_timeouts(client):
     run(main())
 
 
-def test_the_loop_goes_on_while_something_waits(client):
+def test_the_event_loop_runs_while_a_call_waits(client):
     async def main():
         a = aio.AsyncClient(client)
         ticks = 0
@@ -139,7 +139,7 @@ def test_the_loop_goes_on_while_something_waits(client):
     assert run(main())[0].data[0] == 3
 
 
-def test_many_wait_at_once(client):
+def test_many_calls_wait_at_once(client):
     async def main():
         a = aio.AsyncClient(client)
 
@@ -247,7 +247,7 @@ def test_batches_can_be_cancelled(client):
     run(main())
 
 
-def test_who_stops_early_leaves_nothing_behind(client):
+def test_a_generator_closed_early_leaves_no_waiting_call(client):
     async def main():
         a = aio.AsyncClient(client)
         for i in range(10):

@@ -48,7 +48,7 @@ class Index:
         return self.value
 
 
-def test_a_mapping_that_makes_values_has_the_keys_it_has():
+def test_flattening_a_defaultdict_adds_no_keys():
     structure = _core.Structure({"a": 1.0, "b": 2.0})
     other = collections.defaultdict(float, a=1.0, c=3.0)
     with pytest.raises(ValueError, match="same nested structure"):
@@ -57,7 +57,7 @@ def test_a_mapping_that_makes_values_has_the_keys_it_has():
     assert structure.flatten(collections.defaultdict(float, b=2.0, a=1.0)) == [1.0, 2.0]
 
 
-def test_a_step_that_makes_values_is_not_changed(writer):
+def test_appending_a_defaultdict_does_not_change_it(writer):
     writer.append(collections.defaultdict(float, a=1.0, b=2.0))
     step = collections.defaultdict(float, a=5.0, c=3.0)
     writer.append(step)
@@ -67,7 +67,7 @@ def test_a_step_that_makes_values_is_not_changed(writer):
         writer.history["b"][-1]
 
 
-def test_the_length_of_a_sequence_is_asked_for_once():
+def test_the_length_of_a_sequence_is_read_once():
     class Shrinks(collections.abc.Sequence):
         asked = 0
 
@@ -130,7 +130,7 @@ def test_a_shape_is_taken_as_it_was_given():
 
 
 @pytest.mark.parametrize("steps", [False, True])
-def test_samples_are_made_of_what_was_found(steps):
+def test_samples_survive_changes_to_their_source_lists(steps):
     lists = [[np.arange(3), np.arange(3.0)] for _ in range(4)]
     found = [(1, 0.5, 1, 1.0, 1, columns) for columns in lists]
     structure = _core.Structure([Acts(a=1), 1])

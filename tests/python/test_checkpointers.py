@@ -44,7 +44,7 @@ def test_default_checkpointer(group):
     os.rmdir(checkpointer.path)
 
 
-def test_internal_one_is_of_pybind():
+def test_internal_checkpointer_is_a_pybind_class():
     internal = checkpointers.DefaultCheckpointer("/some/where").internal_checkpointer()
     assert isinstance(internal, pybind.Checkpointer)
     assert "/some/where" in repr(internal)
@@ -97,7 +97,7 @@ def test_a_checkpoint_is_written_and_loaded(where, tmp_path):
         assert values(server.localhost_client()) == [1.0, 2.0]
 
 
-def test_a_client_over_the_network_asks_for_one_too(tmp_path):
+def test_a_client_over_tcp_can_request_a_checkpoint(tmp_path):
     with serve(storage=tmp_path) as server:
         client = reprise.Client(server.address, transport="tcp")
         insert(client, 1.0)
@@ -106,14 +106,14 @@ def test_a_client_over_the_network_asks_for_one_too(tmp_path):
         assert told["shard"] == server.address and told["last_checkpoint"] >= 1
 
 
-def test_without_one_it_is_an_error():
+def test_checkpoint_without_a_checkpointer_fails():
     with serve() as server:
         with pytest.raises(ValueError, match="no checkpointer is configured"):
             server.localhost_client().checkpoint()
         assert server.localhost_client().storage() == [{"shard": "local"}]
 
 
-def test_temporary_ones_work():
+def test_temporary_checkpointer_works():
     with serve(checkpointer=checkpointers.TempDirCheckpointer()) as server:
         path = server.localhost_client().checkpoint()
         assert os.path.isfile(path)
@@ -122,7 +122,7 @@ def test_temporary_ones_work():
 
 @pytest.mark.parametrize("where", WHERE)
 @pytest.mark.parametrize("durability", ["checkpoint", "interval", "sync"])
-def test_what_a_server_had_it_has_again(where, durability, tmp_path):
+def test_a_restarted_server_has_its_items_again(where, durability, tmp_path):
     storage = reprise.Storage(tmp_path / "data", durability=durability)
     with serve(where, storage=storage) as server:
         client = server.localhost_client()
@@ -143,7 +143,7 @@ def test_a_child_that_is_killed_loses_nothing_that_was_confirmed(durability, tmp
         assert values(server.localhost_client()) == list(range(20))
 
 
-def test_without_a_final_checkpoint_what_came_after_the_last_is_lost(tmp_path):
+def test_without_a_final_checkpoint_later_items_are_lost(tmp_path):
     storage = reprise.Storage(tmp_path, final_checkpoint=False)
     with serve(storage=storage) as server:
         insert(server.localhost_client(), 1.0)
@@ -151,13 +151,13 @@ def test_without_a_final_checkpoint_what_came_after_the_last_is_lost(tmp_path):
         assert values(server.localhost_client()) == []
 
 
-def test_checkpoints_are_written_every_so_often(tmp_path):
+def test_checkpoints_are_written_periodically(tmp_path):
     with serve(storage=reprise.Storage(tmp_path, checkpoint_every=0.05)) as server:
         client = server.localhost_client()
         wait_until(lambda: client.storage()[0]["checkpoints"] >= 3, "the third checkpoint")
 
 
-def test_a_directory_is_one_servers(tmp_path):
+def test_a_directory_in_use_is_refused(tmp_path):
     with serve(storage=tmp_path):
         with pytest.raises(reprise.StatusError) as error:
             serve(storage=tmp_path)
@@ -217,7 +217,7 @@ def test_storage_or_a_checkpointer_but_not_both(tmp_path):
 
 
 @pytest.mark.parametrize("what", ["folder", "checkpoint"])
-def test_a_fallback_of_ours(what, tmp_path):
+def test_a_reprise_fallback_checkpoint_is_loaded(what, tmp_path):
     first, second = str(tmp_path / "first"), str(tmp_path / "second")
     with serve(checkpointer=checkpointers.DefaultCheckpointer(first)) as server:
         client = server.localhost_client()
@@ -233,7 +233,7 @@ def test_a_fallback_of_ours(what, tmp_path):
         assert values(server.localhost_client()) == [1.0, 2.0]
 
 
-def test_a_fallback_of_reverbs(tmp_path):
+def test_a_reverb_fallback_checkpoint_is_loaded(tmp_path):
     if not REVERB.exists():
         pytest.skip("no checkpoint of dm-reverb here")
     made = checkpointers.DefaultCheckpointer(
@@ -244,7 +244,7 @@ def test_a_fallback_of_reverbs(tmp_path):
     assert len(info) > 1 and sum(t.current_size for t in info.values()) > 0
 
 
-def test_a_fallback_that_is_not_there(tmp_path):
+def test_a_missing_fallback_checkpoint_is_refused(tmp_path):
     made = checkpointers.DefaultCheckpointer(
         str(tmp_path / "a"), fallback_checkpoint_path=str(tmp_path / "nowhere"))
     with pytest.raises(reprise.StatusError) as error:

@@ -28,7 +28,7 @@ def _runs(pid):
 
 
 class TestInAChild:
-    def test_is_another_process(self):
+    def test_child_is_another_process(self):
         with reprise.Server([table()], where="child") as server:
             assert server.pid != os.getpid()
             assert os.path.exists(f"/proc/{server.pid}") or sys.platform != "linux"
@@ -50,7 +50,7 @@ class TestInAChild:
 
     @pytest.mark.parametrize("transport", [None, "tcp"])
     @pytest.mark.parametrize("end", ["stop", "kill"])
-    def test_waits_end_with_it(self, transport, end):
+    def test_killing_the_child_ends_waiting_calls(self, transport, end):
         """Calls that wait for a sample or for a full table end at once, not at their deadline."""
         server = reprise.Server([table(), reprise.Table.queue("full", 1)], where="child")
         client = reprise.Client(f"localhost:{server.port}", transport=transport)
@@ -90,7 +90,7 @@ class TestInAChild:
         assert [code for code, _ in told] == ["CANCELLED"] * len(waits), told
         server.stop()
 
-    def test_wait_ends_when_it_dies(self):
+    def test_wait_ends_when_the_child_dies(self):
         server = reprise.Server([table()], where="child")
         os.kill(server.pid, signal.SIGKILL)
         server.wait()
@@ -134,7 +134,7 @@ class TestInAChild:
             os.kill(forked, signal.SIGKILL)
             process.stdout.close()
 
-    def test_stops_when_it_is_dropped(self):
+    def test_child_stops_when_the_server_is_collected(self):
         server = reprise.Server([table()], where="child")
         port, pid = server.port, server.pid
         del server
@@ -158,7 +158,7 @@ class TestInAChild:
             assert server.running
             assert t.info.current_size == 0
 
-    def test_can_be_asked_by_threads(self):
+    def test_several_threads_can_use_the_child(self):
         t = table()
         with reprise.Server([t], where="child"):
             sizes = []
@@ -203,6 +203,6 @@ class TestSignatureAsJson:
             {"a": [specs.TensorSpec((None, 2), str)], "b": (specs.TensorSpec((), "int8"),)},
         ],
     )
-    def test_goes_there_and_back(self, signature):
+    def test_round_trip(self, signature):
         node = child_server.signature_to_json(signature)
         assert child_server.signature_from_json(node) == signature

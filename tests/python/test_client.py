@@ -53,13 +53,13 @@ def keys_of(client, name, count):
     return sorted(found)
 
 
-def test_making_one_does_no_io():
+def test_making_a_client_does_no_io():
     client = Client("localhost:1")
     assert client.server_address == "localhost:1"
     assert repr(client) == "Client, server_address=localhost:1"
 
 
-def test_transports_are_what_they_are_called():
+def test_transport_option_selects_the_transport():
     server = reprise.Server([table("t")])
     assert server.localhost_client()._client.is_local
     assert not server.localhost_client(transport="tcp")._client.is_local
@@ -71,7 +71,7 @@ def test_transports_are_what_they_are_called():
     child.stop()
 
 
-def test_credentials_go_through_the_network():
+def test_a_client_with_credentials_uses_the_network():
     server = reprise.Server([table("t")])
     client = server.localhost_client(token="secret")
     assert not client._client.is_local
@@ -92,7 +92,7 @@ def test_wrong_options(options, text):
         Client("localhost:1", **options)
 
 
-def test_a_missing_file_is_found_when_it_is_made():
+def test_a_missing_ca_file_is_refused_at_construction():
     with pytest.raises((ValueError, errors.StatusError), match="nowhere.pem"):
         Client("localhost:1", ca_file="/nowhere.pem")
 
@@ -102,7 +102,7 @@ def test_a_wrong_address_is_named():
         Client("nonsense").server_info(1)
 
 
-def test_a_server_of_the_same_port_later(serve):
+def test_a_client_reconnects_to_a_new_server_on_the_port(serve):
     server = reprise.Server([table("one")])
     client = server.localhost_client()
     assert list(client.server_info()) == ["one"]
@@ -203,7 +203,7 @@ def test_many_samples_of_a_queue_come_in_order(serve):
     assert client.server_info()["q"].current_size == 0
 
 
-def test_who_stops_early_has_not_drawn_much(serve):
+def test_a_generator_closed_early_draws_few_samples(serve):
     client = serve(reprise.Table.queue("q", 500))
     for i in range(100):
         client.insert(i, {"q": 1.0})
@@ -249,7 +249,7 @@ def test_insert_into_several_tables(serve):
     assert next(client.sample("c"))[0].info.priority == 2.0
 
 
-def test_insert_returns_when_it_is_there(serve):
+def test_insert_returns_after_the_item_is_inserted(serve):
     client = serve()
     for i in range(1, 50):
         client.insert(np.full(i % 5, i), {"t": 1.0})  # of many shapes
@@ -268,7 +268,7 @@ def test_strings(serve, value):
     assert found == want
 
 
-def test_insert_refuses(serve):
+def test_insert_refuses_invalid_arguments(serve):
     spec = {"x": reprise.TensorSpec([2], np.float32)}
     client = serve(table("t"), table("s", signature=spec))
     with pytest.raises(ValueError, match="priorities must contain at least one item"):
@@ -487,7 +487,7 @@ def test_reset(serve):
         client.reset("zz")
 
 
-def test_why_says_who_waits(serve):
+def test_why_lists_waiting_calls(serve):
     client = serve(reprise.Table.queue("q", 1))
     client.insert(0, {"q": 1.0})
     done = threading.Event()
@@ -623,7 +623,7 @@ def test_a_server_that_stops_ends_calls():
     assert len(ended) == 1
 
 
-def test_the_core_refuses_what_is_wrong():
+def test_the_core_client_refuses_invalid_arguments():
     store = _core.Store()
     client = _core.Client.local(store)
     assert (client.is_local, client.addresses) == (True, ["local"])
@@ -653,7 +653,7 @@ def test_the_module_warns_with_its_own_logger(caplog):
 
 
 @pytest.mark.parametrize("transport", [None, "tcp"])
-def test_a_table_that_is_not_there_in_the_words_of_reverb(transport):
+def test_an_unknown_table_has_the_message_of_reverb(transport):
     with reprise.Server([table("t"), table("a")]) as server:
         client = Client(f"localhost:{server.port}", transport=transport)
         text = (r"Unable to find signatures for table 'zz' in signature cache.  "

@@ -154,7 +154,7 @@ def test_ctrl_c_ends_every_wait(call):
     server.stop()
 
 
-def test_others_run_while_a_call_waits(serve):
+def test_other_threads_run_while_a_call_waits(serve):
     """The call can end only if this thread runs while the call waits."""
     client = serve()
     call = Call(lambda: next(client.sample("t", timeout=LIMIT_S)))

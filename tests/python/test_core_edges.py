@@ -145,7 +145,7 @@ def blocked_structured_writer(store):
 
 @pytest.mark.parametrize("make, late", [(blocked_step_writer, {"timeout": 0.2}),
                                         (blocked_structured_writer, {"timeout_ms": 200})])
-def test_a_writer_that_waits_is_late_for_others_and_can_be_closed(make, late):
+def test_a_blocked_writer_times_out_other_threads_and_can_be_closed(make, late):
     store = make_store((1.0, 1, -1e9, 1.0))
     writer, fill = make(store)
     thread, raised = in_thread(fill)
@@ -209,7 +209,7 @@ def test_calls_that_are_interrupted_leave_nothing(alarm):
     wait_until(lambda: threads() <= before, "the end of all threads")
 
 
-def test_a_signal_ends_the_grace_of_stop(alarm):
+def test_a_signal_ends_the_grace_period_of_stop(alarm):
     store = make_store()
     server = _core.Server(store, "localhost:0")
     sampler = _core.Sampler(_core.Client(f"localhost:{server.port}"), "t")
@@ -262,7 +262,7 @@ def test_a_store_stays_with_its_process(client):
 
 @pytest.mark.parametrize("keys", [[-1], np.array([-1]), np.array([1, -1], np.int8), [2**64], [True],
                                   np.array([True]), {True: 1.0}, {-1: 1.0}, [1.0], np.array([1.0])])
-def test_what_is_no_key(client, keys):
+def test_keys_of_other_types_are_refused(client, keys):
     with pytest.raises(TypeError):
         client.mutate("t", keys, 1.0)
     if not isinstance(keys, dict):
@@ -299,7 +299,7 @@ def test_priorities_are_pairs(client):
     assert writer.steps == 0
 
 
-def test_names_without_a_nul(client):
+def test_names_with_a_nul_are_refused(client):
     store, name = make_store(), "t\0x"
     writer = _core.StepWriter(client, 1)
     for use in (lambda: client.mutate(name, [1], 1.0), lambda: client.reset(name),
@@ -313,7 +313,7 @@ def test_names_without_a_nul(client):
             use()
 
 
-def test_numbers_without_a_sign(client):
+def test_negative_numbers_are_refused(client):
     store = make_store()
     for use in (lambda n: _core.Store(max_bytes=n), lambda n: _core.Store(seed=n),
                 lambda n: store.add_table("u", limiter=FREE, max_size=1, max_bytes=n),

@@ -121,7 +121,7 @@ def test_structure_of_another_size_is_an_error(near):
         next(iter(near.sampler("queue", 2, structure={"a": 0, "b": 0})))
 
 
-def test_an_address_will_do(near):
+def test_a_dataset_can_be_made_from_an_address(near):
     fill(near, "queue", 4)
     dataset = reprise.Dataset(near.server_address, "queue", 4, max_samples=4)
     assert [b.size for b in dataset] == [4]
@@ -178,7 +178,7 @@ def test_ragged_offsets(client, prefetch):
 
 @pytest.mark.parametrize("prefetch", [0, 1, 3])
 @pytest.mark.parametrize("drop", [False, True])
-def test_the_sequence_is_whole(client, prefetch, drop):
+def test_no_sample_is_lost_or_repeated(client, prefetch, drop):
     fill(client, "signed", 23)
     dataset = client.sampler(
         "signed", 5, max_samples=23, prefetch=prefetch, drop_remainder=drop
@@ -205,7 +205,7 @@ def test_reuse(client):
     assert len(addresses) == 3
 
 
-def test_memory_of_the_callers(near):
+def test_batches_use_the_memory_of_the_caller(near):
     fill(near, "signed", 12)
     memory = [
         [
@@ -265,7 +265,7 @@ def test_weights_and_updates(client):
         assert batch.weights[heavy] == pytest.approx(2**-0.5)
 
 
-def test_max_times_sampled_is_told(near):
+def test_times_sampled_counts_draws(near):
     fill(near, "uniform", 1)
     batch = next(iter(near.sampler("uniform", 10)))
     assert sorted(batch.times_sampled.tolist()) == list(range(1, 11))
@@ -282,7 +282,7 @@ def test_timeout(client, prefetch):
 
 
 @pytest.mark.parametrize("prefetch", [0, 2])
-def test_rate_limiter_timeout_ends_it(client, prefetch):
+def test_rate_limiter_timeout_ends_the_dataset(client, prefetch):
     fill(client, "signed", 5)
     dataset = client.sampler("signed", 2, rate_limiter_timeout=0.2, prefetch=prefetch)
     assert [b.size for b in dataset] == [2, 2, 1]
@@ -308,7 +308,7 @@ def test_busy_thread_beside_a_blocked_dataset(client):
     assert call.end().size == 2
 
 
-def test_it_can_be_iterated_again(client):
+def test_a_dataset_can_be_iterated_again(client):
     fill(client, "signed", 8)
     dataset = client.sampler("signed", 4, max_samples=4)
     assert [numbers(b) for b in dataset] == [[0, 1, 2, 3]]

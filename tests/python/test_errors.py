@@ -8,14 +8,14 @@ import reprise
 from reprise import errors
 
 
-def test_where_they_are():
+def test_errors_are_in_package_and_module():
     assert reprise.ReverbError is errors.ReverbError
     assert reprise.DeadlineExceededError is errors.DeadlineExceededError
     assert errors.ReverbError.__module__ == "reprise.errors"
     assert errors.ReverbError.__qualname__ == "ReverbError"
 
 
-def test_what_they_are():
+def test_error_classes_have_their_bases():
     assert issubclass(errors.DeadlineExceededError, errors.ReverbError)
     assert issubclass(errors.StatusError, RuntimeError)
     assert not issubclass(errors.StatusError, errors.ReverbError)
@@ -25,7 +25,7 @@ def test_what_they_are():
 
 @pytest.mark.parametrize("kind", [errors.ReverbError, errors.DeadlineExceededError,
                                   errors.StatusError])
-def test_they_can_be_made_raised_and_pickled(kind):
+def test_errors_can_be_made_raised_and_pickled(kind):
     with pytest.raises(kind, match="some text"):
         raise kind("some text")
     error = kind("some text")

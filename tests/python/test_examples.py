@@ -64,7 +64,7 @@ def test_the_gradient_of_the_network(dqn):
         assert found[layer][place] == pytest.approx((above - below) / (2 * h), abs=1e-7)
 
 
-def test_the_cart_falls_when_nobody_cares(dqn):
+def test_the_pole_falls_when_pushed_one_way(dqn):
     """When it is always pushed in one direction, the pole falls after 9 or 10 steps, as in
     gymnasium.
     """

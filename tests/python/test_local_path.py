@@ -43,17 +43,17 @@ def test_path_follows_from_the_port(base):
     assert local_path.socket_path(1) != local_path.socket_path(2)
 
 
-def test_finds_who_listens(listener):
+def test_find_returns_the_path_of_a_listening_server(listener):
     assert local_path.find(1234) == local_path.socket_path(1234)
     assert local_path.find(1235) is None
 
 
-def test_finds_nothing_where_nothing_is(base):
+def test_find_without_a_socket_returns_none(base):
     assert local_path.find(1234) is None
     assert os.listdir(base) == []
 
 
-def test_removes_what_was_left_behind(listener):
+def test_find_removes_a_stale_socket(listener):
     path = local_path.socket_path(1234)
     listener.close()
     assert os.path.exists(path)
@@ -83,7 +83,7 @@ def test_does_not_follow_a_link(base, tmp_path):
     assert local_path.socket_path(1234) is None
 
 
-def test_does_not_trust_a_directory_of_somebody_else(listener, monkeypatch):
+def test_does_not_trust_a_directory_of_another_user(listener, monkeypatch):
     euid = os.geteuid()
     folder = os.path.dirname(local_path.socket_path(1234))
     monkeypatch.setattr(os, "geteuid", lambda: euid + 1)
@@ -91,7 +91,7 @@ def test_does_not_trust_a_directory_of_somebody_else(listener, monkeypatch):
     assert local_path.find(1234) is None
 
 
-def test_does_not_trust_where_anybody_may_rename(listener, base):
+def test_does_not_trust_a_world_writable_parent_without_sticky_bit(listener, base):
     os.chmod(base, 0o777)
     assert local_path.find(1234) is None
     os.chmod(base, 0o1777)
@@ -105,7 +105,7 @@ def test_leaves_out_a_path_that_is_too_long(tmp_path, monkeypatch):
     assert local_path.socket_path(1234) is None
 
 
-def test_asks_several_places(tmp_path, monkeypatch):
+def test_xdg_runtime_dir_is_the_first_candidate(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     assert list(local_path._candidates())[0] == str(tmp_path)
     monkeypatch.setenv("XDG_RUNTIME_DIR", "relative")
@@ -132,13 +132,13 @@ class TestServer:
         assert not os.path.exists(path)
         assert os.listdir(os.path.dirname(path)) == []
 
-    def test_can_do_without(self, base, where):
+    def test_server_without_local_socket(self, base, where):
         with reprise.Server(
             [reprise.Table.queue("q", 3)], where=where, local_socket=False
         ) as server:
             assert local_path.find(server.port) is None
 
-    def test_can_do_without_a_directory(self, base, where):
+    def test_server_runs_without_a_trusted_directory(self, base, where):
         os.mkdir(base / f"reprise-{os.geteuid()}", 0o777)
         os.chmod(base / f"reprise-{os.geteuid()}", 0o777)
         with reprise.Server([reprise.Table.queue("q", 3)], where=where) as server:

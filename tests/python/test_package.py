@@ -20,7 +20,7 @@ def python(script, **env):
 
 
 @pytest.mark.parametrize("name", sorted(reprise.__all__))
-def test_every_public_name_is_there(name):
+def test_every_public_name_exists(name):
     if name == "TFClient":
         pytest.importorskip("tensorflow")
     assert getattr(reprise, name) is not None
@@ -44,7 +44,7 @@ def test_names_of_reverb():
     assert set(REVERB) <= set(reprise.__all__)
 
 
-def test_modules_of_reverb_are_there_without_their_import():
+def test_modules_of_reverb_need_no_import():
     names = ["cc", "pattern_dataset", "tf_client", "timestep_dataset", "trajectory_dataset"]
     for name in names:
         assert name in dir(reprise)
@@ -110,7 +110,7 @@ assert reverb.real
     assert "imported already" in said and str(tmp_path) in said
 
 
-def test_the_command():
+def test_the_command_runs_as_a_module():
     done = subprocess.run([sys.executable, "-m", "reprise", "--version"], capture_output=True,
                           text=True, timeout=60)
     assert done.stdout == f"reprise {reprise.__version__}\n" and done.returncode == 0
@@ -119,6 +119,6 @@ def test_the_command():
     assert wrong.returncode != 0 and "no-such-command" in wrong.stderr
 
 
-def test_modules_say_what_they_are():
+def test_modules_have_docstrings():
     for path in sorted(pathlib.Path(reprise.__file__).parent.glob("*.py")):
         assert ast.get_docstring(ast.parse(path.read_text())), f"{path.name} has no docstring"

@@ -38,12 +38,12 @@ class TestAttributes:
         message.min_size_to_sample = 5
         assert message.min_size_to_sample == 5
 
-    def test_become_the_type_of_their_field(self):
+    def test_values_are_converted_to_the_type_of_their_field(self):
         message = protos.RateLimiterInfo(samples_per_insert=1)
         assert type(message.samples_per_insert) is float
 
     @pytest.mark.parametrize("name", ["nothing", "insert_statistics"])
-    def test_unknown_ones_are_refused(self, name):
+    def test_unknown_attributes_are_refused(self, name):
         with pytest.raises(AttributeError, match="samples_per_insert"):
             getattr(protos.RateLimiterInfo(), name)
         with pytest.raises(AttributeError):
@@ -64,7 +64,7 @@ class TestAttributes:
         assert message.HasField("insert_stats")
         assert message.insert_stats.completed == 4
 
-    def test_repeated_ones_are_lists(self):
+    def test_repeated_fields_are_lists(self):
         config = protos.ReverbServerConfig(port=3)
         config.tables.append(protos.PriorityTableCheckpoint(table_name="a"))
         assert [table.table_name for table in config.tables] == ["a"]
@@ -73,23 +73,23 @@ class TestAttributes:
 
 
 class TestOneof:
-    def test_holds_one(self):
+    def test_setting_a_member_clears_the_others(self):
         options = Options(fifo=True)
         options.lifo = True
         assert options.WhichOneof("distribution") == "lifo"
         assert not options.HasField("fifo")
 
-    def test_holds_none(self):
+    def test_new_message_has_no_member_set(self):
         assert Options().WhichOneof("distribution") is None
 
-    def test_holds_a_false_one(self):
+    def test_a_member_set_to_false_is_set(self):
         assert Options(fifo=False).WhichOneof("distribution") == "fifo"
 
     def test_unknown_name(self):
         with pytest.raises(ValueError, match="nonsense"):
             Options().WhichOneof("nonsense")
 
-    def test_has_field_of_what_is_never_absent(self):
+    def test_has_field_of_a_field_without_presence_is_refused(self):
         with pytest.raises(ValueError, match="is_deterministic"):
             Options().HasField("is_deterministic")
 
@@ -113,11 +113,11 @@ class TestBytes:
             (protos.PriorityTableCheckpoint(table_name="é"), "0a02c3a9"),
         ],
     )
-    def test_are_those_of_protobuf(self, message, data):
+    def test_equal_those_of_protobuf(self, message, data):
         assert message.SerializeToString().hex() == data
         assert type(message).FromString(bytes.fromhex(data)) == message
 
-    def test_go_there_and_back(self):
+    def test_round_trip(self):
         message = info_message()
         again = protos.RateLimiterInfo.FromString(message.SerializeToString())
         assert again == message
@@ -131,12 +131,12 @@ class TestBytes:
     @pytest.mark.parametrize(
         "data", ["1a", "1a09", "1a0909", "08", "0b", "08ffffffffffffffffffff01"]
     )
-    def test_broken_ones_are_refused(self, data):
+    def test_malformed_bytes_are_refused(self, data):
         with pytest.raises(ValueError):
             Options.FromString(bytes.fromhex(data))
 
     @pytest.mark.parametrize("data", ["0a0101", "1801", "1901"])
-    def test_of_another_type_are_refused(self, data):
+    def test_wrong_wire_types_are_refused(self, data):
         with pytest.raises(ValueError):
             Options.FromString(bytes.fromhex(data))
 
@@ -187,10 +187,10 @@ class TestText:
             ("heap {}", Options(heap=Options.Heap())),
         ],
     )
-    def test_is_read(self, text, expected):
+    def test_parse_text_reads_a_message(self, text, expected):
         assert proto_text.parse_text(Options(), text) == expected
 
-    def test_of_numbers_and_words(self):
+    def test_parse_text_reads_numbers_and_words(self):
         message = proto_text.parse_text(
             protos.PriorityTableCheckpoint(),
             "table_name: 'a\\n\"' max_size: 0x10 max_times_sampled: -3 "
@@ -208,11 +208,11 @@ class TestText:
             "tables: [{ table_name: 'a' }, { table_name: 'b' }]",
         ],
     )
-    def test_of_repeated_fields(self, text):
+    def test_parse_text_reads_repeated_fields(self, text):
         config = proto_text.parse_text(protos.ReverbServerConfig(), text)
         assert [table.table_name for table in config.tables] == ["a", "b"]
 
-    def test_goes_there_and_back(self):
+    def test_round_trip(self):
         again = proto_text.parse_text(protos.RateLimiterInfo(), repr(info_message()))
         assert again == info_message()
 
@@ -232,7 +232,7 @@ class TestText:
             ('fifo: "tr', "fifo"),
         ],
     )
-    def test_that_is_wrong(self, text, why):
+    def test_malformed_text_is_refused(self, text, why):
         with pytest.raises(ValueError, match=re.escape(why)):
             proto_text.parse_text(Options(), text)
 
@@ -278,7 +278,7 @@ class TestTableInfo:
         assert info.name == "" and info.signature is None
         assert info.rate_limiter_info == protos.RateLimiterInfo()
 
-    def test_a_node_that_is_no_spec(self):
+    def test_a_node_of_unknown_kind_is_refused(self):
         with pytest.raises(ValueError, match="no spec"):
             reverb_types.decode_structure(bytes.fromhex("7001"))
 

@@ -99,7 +99,7 @@ def test_numbers_must_be_numbers(arguments):
         ((1.0, 1, -1e308, -1e300), "inserts would wait for ever"),
     ],
 )
-def test_numbers_that_no_table_can_have_are_refused_at_once(arguments, text):
+def test_impossible_limiters_are_refused_at_once(arguments, text):
     """The first of these once made the check run for ever (issue 20)."""
     with pytest.raises(ValueError, match=text):
         reprise.Server([table(rate_limiters.RateLimiter(*arguments))])
@@ -156,7 +156,7 @@ class TestSampleToInsertRatio:
         with pytest.raises(ValueError, match="above"):
             rate_limiters.SampleToInsertRatio(1.0, 0, (1.0, 9.0))
 
-    def test_other_numbers_are_no_buffer(self):
+    def test_a_numpy_scalar_is_refused_as_error_buffer(self):
         with pytest.raises(TypeError):
             rate_limiters.SampleToInsertRatio(1.0, 1, np.float32(4))
 
@@ -169,7 +169,7 @@ class TestInATable:
         with pytest.raises(ValueError, match="samples_per_insert|min_size"):
             table(rate_limiters.RateLimiter(*numbers_))
 
-    def test_one_that_would_block_both_sides_is_refused(self):
+    def test_a_limiter_that_blocks_both_sides_is_refused(self):
         with pytest.raises(ValueError, match="for ever"):
             table(rate_limiters.RateLimiter(1.0, 1, 3.0, 3.5))
 
@@ -180,7 +180,7 @@ class TestInATable:
         assert not t.can_sample(1)
 
     @pytest.mark.parametrize("size", [1, 5])
-    def test_queue_takes_so_many(self, size):
+    def test_queue_takes_max_size_items(self, size):
         t = reprise.Table.queue("q", size)
         assert t.can_insert(size)
         assert not t.can_insert(size + 1)
@@ -191,7 +191,7 @@ class TestInATable:
         assert t.can_insert(5)
         assert not t.can_insert(6)
 
-    def test_knows_who_waits(self):
+    def test_why_is_empty_without_waiting_calls(self):
         limiter = rate_limiters.MinSize(1)
         assert limiter.why() == []
         t = table(limiter)
@@ -215,6 +215,6 @@ def test_pickles():
     assert t.can_insert(1)
 
 
-def test_internal_limiter_is_that_of_pybind():
+def test_internal_limiter_is_a_pybind_class():
     assert isinstance(rate_limiters.MinSize(1).internal_limiter, pybind.RateLimiter)
     assert pybind.RateLimiter(1, 1, 0, 2) == rate_limiters.Queue(2).internal_limiter

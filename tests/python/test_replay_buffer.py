@@ -44,7 +44,7 @@ def test_docstrings_are_true():
     assert doctest.testmod(reprise.replay_buffer).failed == 0
 
 
-def test_it_is_a_name_of_the_package():
+def test_replay_buffer_is_exported_by_the_package():
     assert reprise.ReplayBuffer is ReplayBuffer
 
 
@@ -200,7 +200,7 @@ def test_an_empty_buffer_cannot_be_sampled():
     assert caught.value.code == "FAILED_PRECONDITION"
 
 
-def test_what_sample_returns():
+def test_sample_returns_columns_weights_and_indices():
     buffer = make()
     buffer.add(**rows(0, 10))
 
@@ -282,7 +282,7 @@ def test_uniform_weights_are_one():
         buffer.update_priorities([1], [1.0])
 
 
-def test_updates_change_what_is_drawn():
+def test_priority_updates_change_the_draws():
     buffer = make(alpha=1.0)
     buffer.add(**rows(0, 100))
 
@@ -291,7 +291,7 @@ def test_updates_change_what_is_drawn():
     assert (buffer.sample(500)["indices"] == 42).all()
 
 
-def test_overwritten_rows_are_passed_over():
+def test_updates_of_overwritten_rows_are_ignored():
     buffer = make(10, alpha=1.0)
     buffer.add(**rows(0, 10))
     old = buffer.sample(32)["indices"]
@@ -436,7 +436,7 @@ def used():
     return buffer
 
 
-def test_state_dict_goes_on_where_it_was():
+def test_a_loaded_state_dict_continues_the_same_samples():
     a = used()
     b = make(200, alpha=0.8, epsilon=0.01, seed=99)
     b.add(**rows(0, 10))

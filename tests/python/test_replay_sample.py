@@ -19,7 +19,7 @@ def test_fields_of_info():
     )
 
 
-def test_as_many_as_the_sampler_has():
+def test_sample_info_has_as_many_fields_as_the_sampler():
     assert len(reprise.SampleInfo._fields) == pybind.Sampler.NUM_INFO_TENSORS
 
 

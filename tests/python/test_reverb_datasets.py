@@ -145,7 +145,7 @@ def test_pipeline(client):
     assert len(list(mapped.prefetch(2).take(1))) == 1
 
 
-def test_a_cache_keeps_what_was_iterated_over_to_the_end():
+def test_a_cache_keeps_complete_iterations_only():
     numbers = itertools.count()
     cached = sample_dataset.Pipeline(lambda: numbers).take(3).cache()
     assert next(iter(cached)) == 0  # not to the end
@@ -179,7 +179,7 @@ def test_lists_become_tuples(client):
     assert isinstance(dataset.element_spec.data, tuple)
 
 
-def test_rate_limiter_timeout_ends_it(client):
+def test_rate_limiter_timeout_ends_the_dataset(client):
     fill(client, "queue", 2)
     assert len(list(trajectories(client, rate_limiter_timeout_ms=100))) == 2
     assert list(trajectories(client, rate_limiter_timeout_ms=0)) == []

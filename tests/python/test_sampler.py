@@ -125,7 +125,7 @@ def step(i, size=3):
     return {"a": np.full(size, i, np.float32), "b": np.int64(i)}
 
 
-def test_next_gives_what_was_inserted(make):
+def test_next_returns_the_inserted_items_in_order(make):
     world = make(t=QUEUE)
     world.insert("t", *(step(i) for i in range(5)), priority=2.5)
     sampler = world.sampler(max_samples=5)
@@ -225,7 +225,7 @@ def test_a_client_is_needed(local):
         _core.Sampler("localhost:1", "t")
 
 
-def test_batch_stacks_columns_and_tells_of_each_item(make):
+def test_batch_stacks_columns_and_has_the_info_of_each_item(make):
     world = make(t=QUEUE)
     keys = world.insert("t", *(step(i) for i in range(4)), priority=0.5)
     batch = world.sampler(max_samples=4).batch(4, timeout_ms=10000)
@@ -378,7 +378,7 @@ def take_all(sampler):
 
 
 @pytest.mark.parametrize("depth", [1, 2, 5])
-def test_take_gives_the_sequence(make, depth):
+def test_take_returns_batches_in_order(make, depth):
     world = make(t=QUEUE)
     world.insert("t", *(step(i) for i in range(50)))
     sampler = world.sampler(max_samples=50)
@@ -413,7 +413,7 @@ def test_memory_of_a_dead_batch_is_used_again(local):
     assert len(addresses) <= 6
 
 
-def test_reuse_keeps_as_many_as_promised(make):
+def test_reuse_keeps_the_latest_batches_unchanged(make):
     world = make(t=QUEUE)
     world.insert("t", *(step(i, 5000) for i in range(80)))
     sampler = world.sampler(max_samples=80)
@@ -429,7 +429,7 @@ def test_reuse_keeps_as_many_as_promised(make):
     assert len(addresses) == 5
 
 
-def test_memory_of_the_callers(make):
+def test_batches_use_the_memory_of_the_caller(make):
     world = make(t=QUEUE)
     world.insert("t", *(step(i) for i in range(22)))
     memory = [[np.zeros((4, 1, 3), np.float32), np.zeros((4, 1), np.int64)] for _ in range(3)]
@@ -474,7 +474,7 @@ def test_start_arguments(local):
         sampler.start(1)
 
 
-def test_items_that_differ_are_an_error_and_then_it_goes_on(make):
+def test_a_sampler_continues_after_a_batch_of_differing_items(make):
     world = make(t=QUEUE)
     world.insert("t", step(0))
     world.insert("t", step(1), step(2), length=2)
@@ -487,7 +487,7 @@ def test_items_that_differ_are_an_error_and_then_it_goes_on(make):
     assert sampler.take(10000) is None
 
 
-def test_errors_ahead_stay(make):
+def test_a_prefetch_error_is_returned_by_each_take(make):
     sampler = make().sampler("nope")
     sampler.start(2)
     for _ in range(3):
@@ -496,7 +496,7 @@ def test_errors_ahead_stay(make):
         assert error.value.code == "NOT_FOUND"
 
 
-def test_rate_limiter_timeout_ahead(make):
+def test_rate_limiter_timeout_ends_prefetching(make):
     world = make(t=QUEUE)
     world.insert("t", *(step(i) for i in range(5)))
     sampler = world.sampler(rate_limiter_timeout_ms=100)
@@ -566,7 +566,7 @@ def test_close_ends_a_wait(make, how):
     assert sampler.why() == "the sampler is closed"
 
 
-def test_it_can_be_dropped_at_any_moment(make):
+def test_a_sampler_can_be_dropped_at_any_moment(make):
     world = make()
     world.insert("t", *(step(i) for i in range(20)))
     for depth in range(8):
@@ -631,7 +631,7 @@ def test_batches_are_made_beside_a_thread_that_keeps_the_gil(local):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_in_a_forked_child_it_is_refused(make):
+def test_a_sampler_is_refused_in_a_forked_child(make):
     world = make()
     world.insert("t", step(0))
     sampler = world.sampler()

@@ -93,7 +93,7 @@ def test_options_name_the_distribution(name):
     assert ALL[name]().options.WhichOneof("distribution") == expected
 
 
-def test_comes_back_from_its_message(name):
+def test_round_trip_through_its_message(name):
     data = ALL[name]().options.SerializeToString()
     assert pybind.selector_from_proto(data) == ALL[name]()
 

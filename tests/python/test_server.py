@@ -103,7 +103,7 @@ class TestEveryPlace:
             assert t.info.rate_limiter_info.insert_stats.completed == 3
             assert t.info.rate_limiter_info.sample_stats.completed >= 2
 
-    def test_table_knows_what_may_go_ahead(self, where, name):
+    def test_can_sample_follows_the_table(self, where, name):
         t = table(name, rate_limiter=rate_limiters.MinSize(2))
         with reprise.Server([t], where=where) as server:
             client = connect(server)
@@ -151,7 +151,7 @@ class TestEveryPlace:
             found = {info["name"]: info for info in connect(server).tables(timeout=TIMEOUT)}
             assert found[name]["signature"] == spec
 
-    def test_says_who_waits(self, where, name):
+    def test_why_lists_waiting_calls(self, where, name):
         limiter = rate_limiters.MinSize(5)
         t = table(name, rate_limiter=limiter)
         with reprise.Server([t], where=where) as server:
@@ -225,7 +225,7 @@ class TestClient:
             assert server.localhost_client()._client.is_local
 
     @pytest.mark.parametrize("place", ["process", "child"])
-    def test_checkpoint_says_that_there_are_none(self, place):
+    def test_checkpoint_without_a_checkpointer_is_refused(self, place):
         with reprise.Server([table()], where=place) as server:
             with pytest.raises(ValueError, match="no checkpointer is configured"):
                 server.localhost_client().checkpoint(timeout=20)
@@ -247,7 +247,7 @@ class TestClient:
             assert t.info.current_size == 1
 
     @pytest.mark.parametrize("place", ["process", "child"])
-    def test_answers_pages_under_the_names_in_page_hosts(self, place):
+    def test_serves_pages_under_the_names_in_page_hosts(self, place):
         names = ["replay.example.com", "other.example.com"]
         with reprise.Server([table()], where=place, page_hosts=names) as server:
             for name, status in [(names[0], 200), (names[1], 200), ("evil.example.com", 421)]:
@@ -309,7 +309,7 @@ class TestArguments:
             reprise.Server([table()], port=port)
 
     @pytest.mark.parametrize("port", [-1, 65536])
-    def test_port_must_be_one(self, port):
+    def test_port_must_be_in_range(self, port):
         with pytest.raises(ValueError, match="port"):
             reprise.Server([table()], port=port)
 
@@ -338,7 +338,7 @@ class TestArguments:
             reprise.Server([table()], address="0.0.0.0", where=place)
         assert caught.value.code == "FAILED_PRECONDITION"
 
-    def test_network_when_told(self):
+    def test_insecure_allows_the_network(self):
         with reprise.Server([table()], address="0.0.0.0", insecure=True) as server:
             assert server.address == f"localhost:{server.port}"
             assert len(connect(server).tables(timeout=TIMEOUT)) == 1
@@ -357,7 +357,7 @@ class TestArguments:
             assert len(connect(server).tables(timeout=TIMEOUT)) == 1
 
     @pytest.mark.parametrize("options", [{"port": 8000}, {"address": "localhost"}])
-    def test_one_that_runs_has_its_own_address(self, elsewhere, options):
+    def test_a_running_server_refuses_port_and_address(self, elsewhere, options):
         with pytest.raises(ValueError, match="has its own port and address"):
             reprise.Server([table("other")], where=elsewhere.address, **options)
 
@@ -366,12 +366,12 @@ class TestArguments:
             reprise.Server([table()], address=[])
 
     @pytest.mark.parametrize("place", ["thread", "", "host:port"])
-    def test_place_must_be_one(self, place):
+    def test_where_must_be_known(self, place):
         with pytest.raises(ValueError, match="where must be"):
             reprise.Server([table()], where=place)
 
     @pytest.mark.parametrize("place", ["process", "child"])
-    def test_policy_must_be_one(self, place):
+    def test_policy_must_be_known(self, place):
         with pytest.raises(ValueError, match="policy"):
             reprise.Server([table()], policy="shrink", where=place)
 
@@ -415,7 +415,7 @@ class TestArguments:
 
 
 class TestTables:
-    def test_is_of_one_server_at_a_time(self):
+    def test_belongs_to_one_server_at_a_time(self):
         t = table()
         with reprise.Server([t]) as server:
             with pytest.raises(ValueError, match=f"another server already: {server.address}"):
@@ -558,7 +558,7 @@ class TestElsewhere:
         names = [info["name"] for info in connect(elsewhere).tables(timeout=TIMEOUT)]
         assert "theirs" in names and "kept" in names
 
-    def test_uses_tables_that_are_there(self, elsewhere):
+    def test_uses_existing_tables(self, elsewhere):
         theirs = table("theirs")
         insert(connect(elsewhere), "theirs")
         with reprise.Server([theirs], where=elsewhere.address) as server:
@@ -566,7 +566,7 @@ class TestElsewhere:
             assert server.pid == 0
             assert server.port == elsewhere.port
 
-    def test_refuses_tables_that_are_other(self, elsewhere):
+    def test_refuses_tables_with_other_options(self, elsewhere):
         with pytest.raises(ValueError, match="max_size 100 and not 7"):
             reprise.Server([table("theirs", max_size=7)], where=elsewhere.address)
         with pytest.raises(ValueError, match="sampler"):

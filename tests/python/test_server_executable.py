@@ -113,7 +113,7 @@ def test_program_serves_until_ctrl_c():
         ("tables { table_name: 'a' max_size: 1 }", "distribution=None"),
     ],
 )
-def test_program_says_what_is_wrong(config, why):
+def test_program_reports_invalid_configs(config, why):
     result = subprocess.run(
         [*PROGRAM, "--config", config], capture_output=True, text=True, timeout=60
     )

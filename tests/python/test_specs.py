@@ -16,7 +16,7 @@ from reprise.specs import BoundedTensorSpec, TensorSpec, convert
 Point = collections.namedtuple("Point", "x y")
 
 
-def test_a_spec_says_what_it_was_given():
+def test_a_spec_has_its_shape_dtype_and_name():
     spec = TensorSpec([None, 3], "float32", "positions")
     assert spec.shape == (None, 3) and spec.dtype == np.float32 and spec.name == "positions"
     assert repr(spec) == "TensorSpec((None, 3), float32, 'positions')"
@@ -163,7 +163,7 @@ def test_arrays_stand_for_themselves():
     }
 
 
-def test_ours_stay():
+def test_specs_of_reprise_are_unchanged():
     nest = [TensorSpec(()), {"a": BoundedTensorSpec((), "f4", 0, 1)}]
     assert convert(nest) == nest and convert(None) is None and convert({}) == {}
 
@@ -256,7 +256,7 @@ def test_mistakes_in_signatures(nest, error, text):
         signature_roundtrip(nest)
 
 
-def test_nothing_was_imported_for_it():
+def test_convert_imports_no_framework():
     script = "import sys, reprise; reprise.specs.convert([1.0]); print(*sys.modules)"
     import subprocess
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True,

@@ -62,7 +62,7 @@ class TestStore:
         assert caught.value.code == "ALREADY_EXISTS"
 
     @pytest.mark.parametrize("call", ["table_info", "waiting", "drop_table"])
-    def test_names_what_is_not_there(self, call):
+    def test_an_unknown_table_is_not_found(self, call):
         with pytest.raises(errors.StatusError, match="nothing") as caught:
             getattr(_core.Store(), call)("nothing")
         assert caught.value.code == "NOT_FOUND"
@@ -83,7 +83,7 @@ class TestStore:
         with pytest.raises(TypeError):
             getattr(store_with("a"), call)("a", count)
 
-    def test_says_what_it_was_given(self):
+    def test_table_info_has_the_options_of_the_table(self):
         store = _core.Store()
         store.add_table(
             "a",
@@ -129,7 +129,7 @@ class TestStore:
     @pytest.mark.parametrize(
         "limiter", [None, (1.0, 1), (1.0, 1.5, 0.0, 2.0), [1.0, 1, 0.0, 2.0]]
     )
-    def test_refuses_what_is_no_limiter(self, limiter):
+    def test_refuses_a_limiter_of_another_type(self, limiter):
         with pytest.raises(TypeError):
             _core.Store().add_table("a", limiter=limiter, max_size=1)
 
@@ -195,7 +195,7 @@ class TestServer:
             pass
         server.stop()
 
-    def test_answers_health(self):
+    def test_serves_the_health_page(self):
         server = _core.Server(store_with("a"), ["localhost:0"])
         url = f"http://localhost:{server.port}/healthz"
         assert urllib.request.urlopen(url, timeout=10).status == 200
@@ -259,7 +259,7 @@ class TestServer:
             _core.Server(store_with("a"), "0.0.0.0:0")
         assert caught.value.code == "FAILED_PRECONDITION"
 
-    def test_takes_the_network_when_told(self):
+    def test_takes_the_network_when_insecure(self):
         assert _core.Server(store_with("a"), "0.0.0.0:0", insecure=True).port > 0
 
     def test_takes_limits(self):
@@ -290,7 +290,7 @@ class TestServer:
         with pytest.raises(ValueError, match="log must be"):
             _core.Server(store_with("a"), "localhost:0", log="loud")
 
-    def test_is_not_there_in_a_forked_child(self):
+    def test_is_not_running_in_a_forked_child(self):
         server = _core.Server(store_with("a"), "localhost:0")
         pid = os.fork()
         if pid == 0:

@@ -120,7 +120,7 @@ def test_a_config_of_named_tuples_in_bytes():
         lambda s: [s["a"][-1], {"z": s["a"][-2]}],
     ],
 )
-def test_configs_travel(pattern):
+def test_configs_can_be_serialized_pickled_and_copied(pattern):
     made = config(pattern)
     want = structured.pattern_from_transform(STEP, pattern)
     for other in (
@@ -236,7 +236,7 @@ def test_infer_signature_of_several():
         ),
     ],
 )
-def test_signatures_that_cannot_be(configs, text):
+def test_infer_signature_refuses_conflicting_configs(configs, text):
     with pytest.raises(ValueError, match=text):
         structured.infer_signature(configs(), SPEC)
 
@@ -484,7 +484,7 @@ def test_a_config_without_a_priority(client):
     assert next(client.sample("t", emit_timesteps=False)).info.priority == 1.0
 
 
-def test_an_unknown_table_is_told_at_the_flush(client):
+def test_an_unknown_table_fails_the_flush(client):
     writer = client.structured_writer([config(lambda s: s["a"][-1], "zz")])
     writer.append(step(1))
     with pytest.raises(RuntimeError, match="zz"):

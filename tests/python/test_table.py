@@ -72,7 +72,7 @@ class TestArguments:
     def test_max_size_may_be_as_large_as_in_reverb(self, size, taken):
         assert table(max_size=size).info.max_size == taken
 
-    def test_max_size_has_an_end(self):
+    def test_max_size_has_an_upper_bound(self):
         with pytest.raises(ValueError, match="max_size"):
             table(max_size=2**31)
 
@@ -82,7 +82,7 @@ class TestArguments:
         with pytest.raises(TypeError, match=role):
             table(**{role: value})
 
-    def test_limiter_must_be_one(self):
+    def test_limiter_must_be_a_rate_limiter(self):
         with pytest.raises(AttributeError):
             table(rate_limiter=3)
 
@@ -139,7 +139,7 @@ class TestSignature:
         ],
         ids=["leaf", "dict", "list", "nested"],
     )
-    def test_comes_back(self, signature):
+    def test_round_trip(self, signature):
         assert table(signature=signature).info.signature == signature
 
     def test_named_tuples_keep_their_names(self):
@@ -222,7 +222,7 @@ class TestLimiter:
         with pytest.raises(TypeError):
             getattr(table(), call)(1.5)
 
-    def test_nobody_waits(self):
+    def test_why_is_empty_without_waiting_calls(self):
         assert table().why() == []
 
 
@@ -234,7 +234,7 @@ class TestQueueAndStack:
             (reprise.Table.stack, "lifo", rate_limiters.Stack),
         ],
     )
-    def test_are_made_of(self, make, kind, limiter):
+    def test_are_fifo_and_lifo_tables_with_a_queue_limiter(self, make, kind, limiter):
         info = make("q", 5).info
         assert info.name == "q"
         assert info.max_size == 5
@@ -255,7 +255,7 @@ class TestQueueAndStack:
         with pytest.raises(ValueError):
             make("q", 0)
 
-    def test_are_of_the_class_asked(self):
+    def test_are_of_the_subclass_called(self):
         class Mine(reprise.Table):
             pass
 
@@ -266,7 +266,7 @@ class TestReplace:
     @pytest.mark.parametrize("sampler", sorted(SELECTORS))
     @pytest.mark.parametrize("remover", sorted(SELECTORS))
     @pytest.mark.parametrize("limiter", sorted(LIMITERS))
-    def test_nothing_is_a_copy(self, sampler, remover, limiter):
+    def test_without_arguments_is_a_copy(self, sampler, remover, limiter):
         t = table(
             sampler=SELECTORS[sampler](),
             remover=SELECTORS[remover](),
@@ -289,7 +289,7 @@ class TestReplace:
             ({"remover": selectors.MinHeap()}, "remover_options", selectors.MinHeap().options),
         ],
     )
-    def test_changes_one(self, change, field, value):
+    def test_changes_one_option(self, change, field, value):
         t = table(max_times_sampled=2)
         info = t.replace(**change).info
         assert getattr(info, field) == value
@@ -307,7 +307,7 @@ class TestReplace:
         other = [specs.TensorSpec((), "int8")]
         assert t.replace(signature=other).info.signature == other
 
-    def test_keeps_what_reverb_has_not(self):
+    def test_keeps_options_that_reverb_lacks(self):
         assert table(max_bytes=77).replace().details["max_bytes"] == 77
 
 

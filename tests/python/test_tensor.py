@@ -52,7 +52,7 @@ def test_layouts(name, made):
     ([1, 2], "int64"), ([1.0, 2], "float64"), (((True,),), "bool"),
     (array.array("f", [1, 2]), "float32"), (memoryview(b"ab"), "uint8"),
 ])
-def test_what_is_no_array(given, dtype):
+def test_scalars_and_lists_become_arrays(given, dtype):
     got = as_sampled(given)
     assert got.dtype == dtype
     np.testing.assert_array_equal(got, np.asarray(given))
@@ -88,7 +88,7 @@ def test_string_dtype_of_numpy_2():
     np.zeros(2, "datetime64[s]"), np.zeros(2, "timedelta64[s]"), np.zeros(2, "longdouble"),
     np.zeros(2, [("a", "i4"), ("b", "f4")]), np.zeros(2, "V3"),
 ], ids=str)
-def test_dtypes_without_a_place(given):
+def test_unsupported_dtypes_are_refused(given):
     with pytest.raises(TypeError, match="has no place here"):
         as_sampled(given)
 
@@ -107,7 +107,7 @@ def test_rank_is_bounded():
         as_sampled(np.zeros((1,) * 9))
 
 
-def test_errors_of_others_come_through():
+def test_errors_raised_by_values_propagate():
     class Broken:
         def __array__(self, *args, **kwargs):
             raise ZeroDivisionError("no")
@@ -151,7 +151,7 @@ def test_structures_that_are_only_called_like_a_quantized_dtype(dtype):
         as_sampled(np.zeros(4096, dtype))
 
 
-def test_whether_there_is_ml_dtypes_is_asked_once():
+def test_ml_dtypes_is_looked_up_once():
     pytest.importorskip("ml_dtypes")
     code = """if True:
         import sys

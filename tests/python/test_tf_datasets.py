@@ -84,7 +84,7 @@ def timesteps(client, table="queue", dtypes=DTYPES, shapes=STEP, **options):
     return reprise.TimestepDataset(client.server_address, table, dtypes, shapes, **options)
 
 
-def test_it_is_a_tf_dataset(client):
+def test_trajectory_dataset_is_a_tf_dataset(client):
     dataset = trajectories(client)
     assert isinstance(dataset, tf.data.Dataset)
     assert isinstance(dataset, reprise.TrajectoryDataset)
@@ -224,7 +224,7 @@ def test_timeout_and_numbers(client):
         trajectories(client, dtypes={"a": tf.float32}, shapes={"b": tf.TensorShape([3])})
 
 
-def test_it_can_be_iterated_again(client):
+def test_a_dataset_can_be_iterated_again(client):
     fill(client, "queue", 4)
     dataset = trajectories(client, max_samples=2, max_in_flight_samples_per_worker=1)
     assert [int(s.data["b"][0]) for s in dataset] == [0, 1]
@@ -300,7 +300,7 @@ def test_inside_a_tf_function(client):
         ),
     ],
 )
-def test_what_does_not_fit(client, table, dtypes, shapes, text):
+def test_dtypes_and_shapes_unlike_the_table_are_refused(client, table, dtypes, shapes, text):
     fill(client, table, 1)
     with pytest.raises(tf.errors.InvalidArgumentError, match=text):
         list(timesteps(client, table, dtypes, shapes))

@@ -107,7 +107,7 @@ def test_pinned(client, device):
 
 
 @pytest.mark.parametrize("device", [None, "cpu"])
-def test_the_way_of_pinned_memory(client, monkeypatch, device):
+def test_pinned_memory_path_without_cuda(client, monkeypatch, device):
     """The same without a CUDA device, with memory that is not pinned."""
     from reprise import torch_dataset
 

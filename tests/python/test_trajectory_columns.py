@@ -40,7 +40,7 @@ def test_a_column_of_cells(writer):
     assert TrajectoryColumn(iter(cells)).shape == (3, 3)
 
 
-def test_columns_refuse_what_they_cannot_hold(writer):
+def test_columns_refuse_invalid_cells(writer):
     fill(writer, 3)
     cells = list(writer.history["a"][:])
 
@@ -112,7 +112,7 @@ def test_squeezing_can_be_set(place):
     assert place.read()[0][0].shape == ()
 
 
-def test_an_expired_column_says_so(local):
+def test_an_expired_column_cannot_be_read(local):
     writer = local.writer(refs=3)
     fill(writer, 3)
     column, cell = writer.history["a"][:], list(writer.history["a"][:])[0]

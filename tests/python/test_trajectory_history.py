@@ -174,7 +174,7 @@ def test_cells_that_are_lost_are_refused(local, index):
 
 
 @pytest.mark.parametrize("index", [9, 10, 1000, [9], [0, 9]], ids=str)
-def test_steps_that_are_to_come_are_out_of_range(writer, index):
+def test_future_steps_are_out_of_range(writer, index):
     fill(writer, 9)
 
     with pytest.raises(IndexError, match="list index out of range"):
@@ -246,7 +246,7 @@ def test_numpy_integers_are_integers(writer):
     assert writer.history["a"][[np.int32(0), np.uint8(2)]].numpy().tolist() == [0, 2]
 
 
-def test_a_history_shows_itself(writer):
+def test_a_history_has_text_and_path(writer):
     fill(writer, 2)
     history = writer.history["a"]
 

@@ -236,7 +236,7 @@ def test_nothing_leaks(local):
     assert {name: n for name, n in leaks.items() if n > 20} == {}
 
 
-def test_references_to_what_was_appended_are_dropped(local):
+def test_references_to_appended_values_are_dropped(local):
     writer = local.writer(refs=2)
     array, key = np.zeros(1 << 17, np.uint8), "some key"
     writer.append({key: array})

@@ -17,7 +17,7 @@ SLICES = [slice(None), slice(-1, None), slice(-3, None), slice(2, 5), slice(None
 
 
 @pytest.mark.parametrize("picked", SLICES, ids=str)
-def test_a_slice_reads_back_as_it_was_asked_for(local, picked):
+def test_a_slice_reads_back_its_rows(local, picked):
     writer = local.writer(refs=8)
     fill(writer, 8)
 
@@ -37,7 +37,7 @@ ROWS = [[0], [-1], [0, 0, 0], [3, 1, 2], [-1, -2, -3], [7, 0, 7, 0], [4, 5, 6], 
 
 @pytest.mark.parametrize("rows", ROWS, ids=str)
 @pytest.mark.parametrize("length", [1, 3, None])
-def test_a_list_reads_back_as_it_was_asked_for(local, rows, length):
+def test_a_list_of_indices_reads_back_its_rows(local, rows, length):
     writer = local.writer(refs=8)
     writer.configure(("a",), num_keep_alive_refs=8, max_chunk_length=length)
     fill(writer, 8)
@@ -134,7 +134,7 @@ def test_scalars_of_the_same_dtype_go_together(writer):
     assert writer.history[:].numpy().tolist() == [1, 2, 3, 4, 5]
 
 
-def test_what_is_appended_is_copied(writer):
+def test_appended_values_are_copied(writer):
     array = np.zeros(4, np.float32)
     writer.append([array])
     array[:] = 9

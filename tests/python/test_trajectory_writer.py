@@ -40,7 +40,7 @@ def test_a_writer_may_be_initialised_after_a_failure(local, tmp_path):
     writer.append({"a": 1})
 
 
-def test_a_column_that_nobody_asked_for_moves_no_other(writer):
+def test_an_unused_column_does_not_shift_the_others(writer):
     writer._add_column(("stray",))
     writer.append({"a": 1.0, "b": 2})
     assert writer.history["a"][-1].numpy() == 1.0 and writer.history["b"][-1].numpy() == 2
@@ -65,7 +65,7 @@ def test_a_table_name_with_a_null_character(writer, table):
         writer.create_item(table, 1.0, writer.history["a"][:])
 
 
-def test_the_steps_of_the_episode_wait_for_the_thread_inside(writer):
+def test_episode_steps_waits_for_an_append_in_another_thread(writer):
     big, stop, seen = np.zeros(1 << 20, np.uint8), threading.Event(), []
 
     def ask():
@@ -202,7 +202,7 @@ def test_a_refused_step_changes_nothing(place):
     assert [column.tolist() for column in place.read()[0]] == [[1, 3], [1, 3]]
 
 
-def test_leaves_that_are_no_columns(writer):
+def test_leaves_other_than_columns_are_refused(writer):
     fill(writer, 1)
     for bad in ({"a": 1}, {"a": None, "b": writer.history["b"][:]}, {"a": writer.history["a"]},
                 [writer.history["a"][:], np.zeros(3)], 5):
@@ -304,7 +304,7 @@ def test_signatures(place):
     assert place.size("signed") == 1
 
 
-def test_what_is_wrong_by_the_signature(place):
+def test_signature_mismatches_are_named(place):
     writer = place.writer()
     for i in range(2):
         writer.append({"a": np.float32(i), "b": i})
@@ -524,7 +524,7 @@ def test_an_exception_ends_the_context_without_waiting(place, error, caplog):
     assert place.size("small") == 2
 
 
-def test_an_exception_after_all_is_confirmed_says_nothing(place, caplog):
+def test_an_exception_after_all_is_confirmed_logs_nothing(place, caplog):
     with pytest.raises(KeyError), caplog.at_level(logging.WARNING, logger="reprise"):
         with place.writer() as writer:
             fill(writer, 1)
@@ -534,7 +534,7 @@ def test_an_exception_after_all_is_confirmed_says_nothing(place, caplog):
     assert not caplog.messages and place.size() == 1
 
 
-def test_one_dropped_item_is_said_in_the_singular(place, caplog):
+def test_one_dropped_item_is_logged_in_the_singular(place, caplog):
     with pytest.raises(RuntimeError, match="nope"), place.writer(refs=9) as writer:
         writer.configure(("a",), num_keep_alive_refs=9, max_chunk_length=9)
         fill(writer, 1)
@@ -591,7 +591,7 @@ def test_bad_options(local, options):
         local.writer(**options)
 
 
-def test_a_writer_of_a_server_that_is_not_there(tmp_path):
+def test_a_writer_to_an_absent_server_times_out(tmp_path):
     client = _core.Client(f"unix:{tmp_path}/nobody")
 
     with pytest.raises(errors.DeadlineExceededError):

@@ -173,7 +173,7 @@ def test_map_structure_with_path():
     assert paths == {"a": ["(('a', 0), 1)", "(('a', 1), 2)"], "b": "(('b',), 3)"}
 
 
-def test_up_to():
+def test_flatten_and_map_up_to_a_shallow_structure():
     assert tree.flatten_up_to({"a": 0, "b": [0]}, {"b": [[5]], "a": (1, 2)}) == [(1, 2), [5]]
     assert tree.map_structure_up_to([0, 0], len, [(1,), (1, 2)]) == [1, 2]
     for shallow, deep, error in [({"a": 0}, {"a": 0, "b": 0}, ValueError), ([0], (0,), TypeError),
@@ -182,7 +182,7 @@ def test_up_to():
             tree.flatten_up_to(shallow, deep)
 
 
-def test_errors_name_what_is_wrong():
+def test_errors_name_their_cause():
     with pytest.raises(TypeError, match="sortable keys only, got .*'a'"):
         tree.flatten({1: 0, "a": 0})
     with pytest.raises(ValueError, match="2 leaves cannot be packed with 3"):
@@ -218,7 +218,7 @@ def test_many_leaves():
     assert tree.map_structure(lambda x: x, nest) == nest
 
 
-def test_errors_of_others_come_through():
+def test_errors_raised_by_containers_propagate():
     class Broken(Shelf):
         def __getitem__(self, key):
             raise ZeroDivisionError(key)
@@ -235,7 +235,7 @@ def test_errors_of_others_come_through():
         tree.flatten(Short({"a": 1}))
 
 
-def test_a_nest_may_change_while_it_is_taken_apart():
+def test_a_nest_may_change_while_it_is_flattened():
     """Leaves are referenced, not borrowed: a key that clears the dict meanwhile does no harm."""
 
     class Thief(str):

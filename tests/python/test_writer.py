@@ -106,7 +106,7 @@ def test_an_item_may_go_to_several_tables(client):
     assert (size(client), size(client, "s")) == (1, 1)
 
 
-def test_flush_waits_until_items_are_there(client):
+def test_flush_waits_until_items_are_inserted(client):
     writer = client.writer(10)
     for i in range(3):
         writer.append(i)
@@ -116,7 +116,7 @@ def test_flush_waits_until_items_are_there(client):
     writer.close()
 
 
-def test_close_sends_what_is_left(client):
+def test_close_sends_pending_items(client):
     writer = client.writer(10)
     writer.append(1)
     writer.create_item("t", 1, 1.0)
@@ -163,7 +163,7 @@ def test_append_sequence_of_strings(client):
         ({}, "empty data"),
     ],
 )
-def test_what_is_no_sequence(client, sequence, text):
+def test_invalid_sequences_are_refused(client, sequence, text):
     writer = client.writer(3)
     with pytest.raises(ValueError, match=text):
         writer.append_sequence(sequence)
@@ -323,7 +323,7 @@ def test_a_flush_that_must_wait_may_have_a_timeout(client):
     writer.close()
 
 
-def test_close_without_patience(client):
+def test_close_without_retry_times_out(client):
     writer = client.writer(1)
     for i in range(4):
         writer.append(i)
@@ -334,7 +334,7 @@ def test_close_without_patience(client):
         writer.close()
 
 
-def test_create_item_waits_for_room(client):
+def test_create_item_waits_for_an_item_in_flight(client):
     writer = client.writer(1, max_in_flight_items=1)
     with pytest.raises(errors.DeadlineExceededError):
         for i in range(100):

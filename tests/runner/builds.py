@@ -29,8 +29,8 @@ DOUBLE = "-fno-sanitize=null,object-size,pointer-overflow"
 CALLS = ("'-fsanitize-trap=undefined', "
          "'-mllvm', '-asan-instrumentation-with-call-threshold=0'")
 UNITS = [f"unit_{module}" for module in (
-    "buffer", "chunk", "cli", "client", "disk", "durable", "net", "server", "store", "table",
-    "tensor", "util", "wire")]
+    "buffer", "chunk", "cli", "client", "disk", "durable", "net", "rl_env", "rl_nn",
+    "rl_nn_double", "server", "store", "table", "tensor", "util", "wire")]
 BUILDS = {
     "release": {
         "cc": "gcc",
@@ -109,8 +109,8 @@ BUILDS = {
                     # qemu asks the kernel for more descriptors than the program does.
                     "unit_fd_pass"},
         "short": {
-            "programs": ["unit_buffer", "unit_chunk", "unit_disk", "unit_table", "unit_tensor",
-                         "unit_util", "unit_wire"],
+            "programs": ["unit_buffer", "unit_chunk", "unit_disk", "unit_rl_env", "unit_table",
+                         "unit_tensor", "unit_util", "unit_wire"],
             "of": {"unit_disk": {"unit_crc32c", "unit_record", "unit_segments"},
                    "unit_table": {"unit_restore", "unit_selector", "unit_sumtree", "unit_table"}},
             "without": {"unit_h2_client", "unit_h2_receive", "unit_mem_pool"},
@@ -132,6 +132,7 @@ def needed(where, config):
         return config.get("targets", [])
     names = {f"test_{p}" for p in config["programs"]}
     more = tuple(config.get("more", []))
+    run(["ninja", "-C", where, "build.ninja"])  # configures again after a change of a meson.build
     status, output = run([MESON, "introspect", "--targets", where])
     assert status == 0, output
     return [os.path.relpath(file, where) for target in json.loads(output)

@@ -74,7 +74,7 @@ def c_files(*folders):
 
 
 def format_job():
-    files = c_files("include", "src", "tests", "fuzz", "bench", "examples", "python")
+    files = c_files("include", "src", "rl", "tests", "fuzz", "bench", "examples", "python")
     status, output = run(["clang-format", "--dry-run", "-Werror", *files])
     wrong = sorted(set(re.findall(r"^(\S+?):\d+:\d+: error", output, re.MULTILINE)))
     result = Result()

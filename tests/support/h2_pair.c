@@ -59,6 +59,13 @@ static void on_half_close(void *user, rp_call *call)
     if (p->on_half_close != NULL) p->on_half_close(p, call);
 }
 
+static bool may_deliver(void *user, rp_call *call, size_t size)
+{
+    rp_test_pair *p = user;
+
+    return p->may_deliver == NULL || p->may_deliver(p, call, size);
+}
+
 static void on_room(void *user, rp_call *call)
 {
     rp_test_pair *p = user;
@@ -98,6 +105,7 @@ static void on_fault(void *user, rp_call *call, rp_call_fault fault, rp_status s
 
 static const rp_h2_handler handler = {
     .on_request = on_request,
+    .may_deliver = may_deliver,
     .on_message = on_message,
     .on_half_close = on_half_close,
     .on_room = on_room,

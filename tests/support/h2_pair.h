@@ -55,6 +55,7 @@ struct rp_test_pair {
 
     /* further actions of the handler; may be NULL */
     void (*on_request)(rp_test_pair *p, rp_call *call);
+    bool (*may_deliver)(rp_test_pair *p, rp_call *call, size_t size);
     void (*on_message)(rp_test_pair *p, rp_call *call, const uint8_t *data, size_t size,
                        rp_block *block);
     void (*on_half_close)(rp_test_pair *p, rp_call *call);

@@ -175,7 +175,7 @@ static void a_dropped_table_ends_its_samplers(rp_test_transport *t)
                      RP_NOT_FOUND);
 }
 
-static void one_can_ask_who_waits_and_why(rp_test_transport *t)
+static void why_lists_waiting_calls_with_their_reason(rp_test_transport *t)
 {
     const char *table = rp_test_bag(t), *other = rp_test_bag(t);
     rp_client_waiting waiting[20];
@@ -216,7 +216,7 @@ static void one_can_ask_who_waits_and_why(rp_test_transport *t)
 }
 
 /* A queue holds up its writer until somebody takes something out. */
-static void a_queue_holds_up_its_writer(rp_test_transport *t)
+static void a_full_queue_blocks_its_writer(rp_test_transport *t)
 {
     enum { ITEMS = 60 };
     const char *queue = rp_test_make_table(
@@ -273,7 +273,7 @@ static void calls_can_be_cancelled(rp_test_transport *t)
 }
 
 /* The server of the tests has nowhere to write to. */
-static void without_a_checkpointer_one_is_told(rp_test_transport *t)
+static void checkpoint_without_a_checkpointer_is_refused(rp_test_transport *t)
 {
     char *path = NULL;
     rp_status st = rp_client_checkpoint(t->client, rp_test_soon(), &path, &t->err);
@@ -291,10 +291,10 @@ RP_TESTS(calls)
         RP_TEST_CASE(tables_are_described),
         RP_TEST_CASE(tables_can_be_altered),
         RP_TEST_CASE(a_dropped_table_ends_its_samplers),
-        RP_TEST_CASE(one_can_ask_who_waits_and_why),
-        RP_TEST_CASE(a_queue_holds_up_its_writer),
+        RP_TEST_CASE(why_lists_waiting_calls_with_their_reason),
+        RP_TEST_CASE(a_full_queue_blocks_its_writer),
         RP_TEST_CASE_OVER(SERVERS, calls_can_be_cancelled),
-        RP_TEST_CASE(without_a_checkpointer_one_is_told),
+        RP_TEST_CASE(checkpoint_without_a_checkpointer_is_refused),
     };
     return rp_test_over_transports(RP_TEST_REPRISE, cases, COUNT_OF(cases));
 }

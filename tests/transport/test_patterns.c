@@ -221,7 +221,7 @@ static void bad_patterns_are_refused(rp_test_transport *t)
                  &t->err, "Invalid configuration at position 0: `start` must be < 0");
 }
 
-static void environments_share_a_call(rp_test_transport *t)
+static void a_batch_writer_appends_for_all_environments(rp_test_transport *t)
 {
     enum { ENVIRONMENTS = 5 };
     static const rp_pattern_node nodes[] = {{.source = X, .has_start = true, .start = -2}};
@@ -309,7 +309,7 @@ static void items_of_the_latest_steps(rp_test_transport *t)
 }
 
 /* Freeing does not wait: what is not confirmed is dropped, what is stays. */
-static void freeing_a_step_writer_drops_what_is_open(rp_test_transport *t)
+static void freeing_a_step_writer_drops_open_items(rp_test_transport *t)
 {
     const char *bag = rp_test_bag(t);
     rp_step_writer_options options = {.max_sequence_length = 4, .chunk_length = 4};
@@ -345,9 +345,9 @@ RP_TESTS(patterns)
         RP_TEST_CASE(the_end_of_an_episode_fires),
         RP_TEST_CASE(partial_steps_fire_once),
         RP_TEST_CASE(bad_patterns_are_refused),
-        RP_TEST_CASE(environments_share_a_call),
+        RP_TEST_CASE(a_batch_writer_appends_for_all_environments),
         RP_TEST_CASE(items_of_the_latest_steps),
-        RP_TEST_CASE(freeing_a_step_writer_drops_what_is_open),
+        RP_TEST_CASE(freeing_a_step_writer_drops_open_items),
     };
     return rp_test_over_transports(RP_TEST_REPRISE, cases, COUNT_OF(cases));
 }

@@ -48,7 +48,7 @@ static void samples_come_in_order(rp_test_transport *t)
     rp_sampler_free(sampler);
 }
 
-static void it_ends_after_max_samples(rp_test_transport *t)
+static void a_sampler_ends_after_max_samples(rp_test_transport *t)
 {
     const char *replay = rp_test_replay(t);
     rp_sampler *sampler;
@@ -104,7 +104,7 @@ static void several_streams(rp_test_transport *t)
     rp_sampler_free(sampler);
 }
 
-static void a_timeout_of_the_limiter_ends_it(rp_test_transport *t)
+static void a_rate_limiter_timeout_ends_the_sampler(rp_test_transport *t)
 {
     const char *bag = rp_test_bag(t);
     rp_sampler_options options = {.table = bag, .rate_limiter_timeout_ms = 120};
@@ -131,7 +131,7 @@ static void a_timeout_of_the_limiter_ends_it(rp_test_transport *t)
     rp_sampler_free(sampler);
 }
 
-static void without_patience_it_ends_at_once(rp_test_transport *t)
+static void a_timeout_of_zero_ends_the_sampler_at_once(rp_test_transport *t)
 {
     const char *bag = rp_test_bag(t);
     rp_sampler_options options = {.table = bag, .rate_limiter_timeout_ms = 0};
@@ -165,7 +165,7 @@ static void *fill_later(void *user)
     return NULL;
 }
 
-static void it_waits_for_items(rp_test_transport *t)
+static void a_sampler_waits_for_items(rp_test_transport *t)
 {
     filling f = {t, rp_test_bag(t)};
     rp_sampler *sampler = rp_test_sampler(t, f.table, 0);
@@ -197,7 +197,7 @@ static void it_waits_for_items(rp_test_transport *t)
     rp_sampler_free(sampler);
 }
 
-static void an_unknown_table_is_told(rp_test_transport *t)
+static void an_unknown_table_is_not_found(rp_test_transport *t)
 {
     rp_sampler_options options = {.table = "nowhere", .checked = true};
     rp_sampler *sampler = NULL;
@@ -636,12 +636,12 @@ RP_TESTS(sampler)
 {
     static const rp_test_case cases[] = {
         RP_TEST_CASE(samples_come_in_order),
-        RP_TEST_CASE(it_ends_after_max_samples),
+        RP_TEST_CASE(a_sampler_ends_after_max_samples),
         RP_TEST_CASE(several_streams),
-        RP_TEST_CASE(a_timeout_of_the_limiter_ends_it),
-        RP_TEST_CASE(without_patience_it_ends_at_once),
-        RP_TEST_CASE(it_waits_for_items),
-        RP_TEST_CASE(an_unknown_table_is_told),
+        RP_TEST_CASE(a_rate_limiter_timeout_ends_the_sampler),
+        RP_TEST_CASE(a_timeout_of_zero_ends_the_sampler_at_once),
+        RP_TEST_CASE(a_sampler_waits_for_items),
+        RP_TEST_CASE(an_unknown_table_is_not_found),
         RP_TEST_CASE(waits_can_be_cancelled),
         RP_TEST_CASE(closing_ends_all_waits),
         RP_TEST_CASE(batches_are_stacked),

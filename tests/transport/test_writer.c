@@ -178,7 +178,7 @@ static void columns_are_mixed_and_ragged(rp_test_transport *t)
     rp_trajectory_writer_free(w);
 }
 
-static void history_is_what_items_may_refer_to(rp_test_transport *t)
+static void items_may_refer_to_rows_of_the_history_only(rp_test_transport *t)
 {
     const char *bag = rp_test_bag(t);
     rp_trajectory_writer *w = rp_test_writer(t, 3, 2);
@@ -276,7 +276,7 @@ static void items_of_many_megabytes(rp_test_transport *t)
     free(rows);
 }
 
-static void a_flush_may_leave_some(rp_test_transport *t)
+static void a_flush_may_leave_some_items_pending(rp_test_transport *t)
 {
     const char *bag = rp_test_bag(t);
     rp_trajectory_writer *w = rp_test_writer(t, 100, 100);
@@ -305,7 +305,7 @@ static void a_flush_may_leave_some(rp_test_transport *t)
     rp_trajectory_writer_free(w);
 }
 
-static void a_flush_ends_in_time(rp_test_transport *t)
+static void a_flush_ends_at_its_deadline(rp_test_transport *t)
 {
     const char *bag = rp_test_bag(t);
     rp_trajectory_writer *w = rp_test_writer(t, 4, 1);
@@ -373,7 +373,7 @@ static void an_episode_ends_with_or_without_its_history(rp_test_transport *t)
     rp_trajectory_writer_free(w);
 }
 
-static void a_full_writer_holds_up_new_items(rp_test_transport *t)
+static void a_full_writer_blocks_new_items(rp_test_transport *t)
 {
     const char *bag = rp_test_bag(t);
     rp_trajectory_writer_options options = {.column = {.history = 4, .chunk_length = 1},
@@ -441,7 +441,7 @@ static rp_status try_item(rp_test_transport *t, rp_trajectory_writer *w, const c
                                             rp_test_soon(), NULL, &t->err);
 }
 
-static void a_signature_names_the_column(rp_test_transport *t)
+static void a_signature_error_names_the_column(rp_test_transport *t)
 {
     const char *strict = make_strict(t);
     float values[12] = {0};
@@ -477,7 +477,7 @@ static void a_signature_names_the_column(rp_test_transport *t)
 }
 
 /* Who does not check is told by the server, at the flush. */
-static void what_a_server_refuses_is_told_once(rp_test_transport *t)
+static void a_refused_item_is_reported_once(rp_test_transport *t)
 {
     const char *strict = make_strict(t);
     rp_trajectory_writer_options options = {.column = {.history = 4, .chunk_length = 1},
@@ -497,7 +497,7 @@ static void what_a_server_refuses_is_told_once(rp_test_transport *t)
     assert_int_equal(rp_test_table_sum(t, strict).info.size, 0);
 }
 
-static void an_unknown_table_is_told(rp_test_transport *t)
+static void an_unknown_table_is_not_found(rp_test_transport *t)
 {
     rp_trajectory_writer *w = rp_test_writer(t, 4, 1);
     rp_ref ref = rp_test_append(t, w, 1);
@@ -607,16 +607,16 @@ RP_TESTS(writer)
         RP_TEST_CASE(partial_steps),
         RP_TEST_CASE(rows_in_any_order),
         RP_TEST_CASE(columns_are_mixed_and_ragged),
-        RP_TEST_CASE(history_is_what_items_may_refer_to),
+        RP_TEST_CASE(items_may_refer_to_rows_of_the_history_only),
         RP_TEST_CASE(every_column_has_its_options),
         RP_TEST_CASE(items_of_many_megabytes),
-        RP_TEST_CASE(a_flush_may_leave_some),
-        RP_TEST_CASE(a_flush_ends_in_time),
+        RP_TEST_CASE(a_flush_may_leave_some_items_pending),
+        RP_TEST_CASE(a_flush_ends_at_its_deadline),
         RP_TEST_CASE(an_episode_ends_with_or_without_its_history),
-        RP_TEST_CASE(a_full_writer_holds_up_new_items),
-        RP_TEST_CASE(a_signature_names_the_column),
-        RP_TEST_CASE(what_a_server_refuses_is_told_once),
-        RP_TEST_CASE(an_unknown_table_is_told),
+        RP_TEST_CASE(a_full_writer_blocks_new_items),
+        RP_TEST_CASE(a_signature_error_names_the_column),
+        RP_TEST_CASE(a_refused_item_is_reported_once),
+        RP_TEST_CASE(an_unknown_table_is_not_found),
         RP_TEST_CASE(several_writers_at_once),
         RP_TEST_CASE(waits_can_be_cancelled),
     };

@@ -30,19 +30,30 @@
 
 enum { MAX_WORKERS = 4 };
 
+/* A thread that runs jobs. Each has a condition variable of its own: with several waiters on
+ * one, glibc before 2.41 may lose a wake-up (its bug 25847). */
+typedef struct worker {
+    pthread_t thread;
+    rp_runtime *runtime;
+    rp_cond cv;
+    struct worker *next; /* among the idle; guarded by rp_runtime.mu, as is is_idle */
+    bool is_idle;
+} worker;
+
 struct rp_runtime {
     uint64_t generation;
     size_t references;       /* guarded by process.mu */
     rp_runtime *prev, *next; /* likewise */
-    pthread_t threads[1 + MAX_WORKERS];
-    size_t thread_count; /* the first is the loop's */
+    pthread_t loop_thread;
+    worker workers[MAX_WORKERS];
+    size_t thread_count; /* that of the loop, and the workers */
 
     rp_loop *loop;
     uint8_t *read_buffer; /* used by the loop thread only, as is the next line */
     rp_turn_end *first, *last;
 
-    rp_mutex mu; /* rank 85: the rest */
-    rp_cond cv;
+    rp_mutex mu;                    /* rank 85: the rest */
+    worker *idle RP_GUARDED_BY(mu); /* the latest first */
     rp_job *jobs, **jobs_end RP_GUARDED_BY(mu);
     bool stopping RP_GUARDED_BY(mu);
 };
@@ -193,6 +204,17 @@ uint8_t *rp_runtime_read_buffer(rp_runtime *r)
     return r->read_buffer;
 }
 
+static void wake_worker_locked(rp_runtime *r) RP_REQUIRES(r->mu)
+{
+    worker *w = r->idle;
+
+    if (w == NULL) return;
+    assert(w->is_idle);
+    r->idle = w->next;
+    w->is_idle = false;
+    rp_cond_signal(&w->cv);
+}
+
 void rp_runtime_submit(rp_runtime *r, rp_job *job)
 {
     assert(job->run != NULL);
@@ -201,7 +223,7 @@ void rp_runtime_submit(rp_runtime *r, rp_job *job)
     assert(*r->jobs_end == NULL);
     *r->jobs_end = job;
     r->jobs_end = &job->next;
-    rp_cond_signal(&r->cv);
+    wake_worker_locked(r);
     rp_mutex_unlock(&r->mu);
 }
 
@@ -212,25 +234,31 @@ size_t rp_runtime_workers(const rp_runtime *r)
 }
 
 /* Waits for the next job. Returns NULL when the runtime stops and no job is left. */
-static rp_job *take_job(rp_runtime *r)
+static rp_job *take_job(rp_runtime *r, worker *w)
 {
     rp_job *job;
 
     rp_mutex_lock(&r->mu);
-    while (r->jobs == NULL && !r->stopping) (void)rp_cond_wait(&r->cv, &r->mu, INT64_MAX);
+    while (r->jobs == NULL && !r->stopping) {
+        assert(!w->is_idle);
+        w->is_idle = true;
+        w->next = r->idle;
+        r->idle = w;
+        while (w->is_idle) (void)rp_cond_wait(&w->cv, &r->mu, INT64_MAX);
+    }
     job = r->jobs;
     if (job != NULL) r->jobs = job->next;
     if (r->jobs == NULL) r->jobs_end = &r->jobs;
-    if (r->stopping) rp_cond_signal(&r->cv); /* wakes the next worker */
     rp_mutex_unlock(&r->mu);
     return job;
 }
 
 static void *run_jobs(void *user)
 {
-    rp_runtime *r = user;
+    worker *w = user;
+    rp_runtime *r = w->runtime;
 
-    for (rp_job *job = take_job(r); job != NULL; job = take_job(r)) job->run(job);
+    for (rp_job *job = take_job(r, w); job != NULL; job = take_job(r, w)) job->run(job);
     return NULL;
 }
 
@@ -243,14 +271,17 @@ static size_t worker_count(void)
 
 static void start_threads(rp_runtime *r)
 {
-    size_t wanted = 1 + worker_count();
+    if (!rp_thread_start(&r->loop_thread, "reprise-net", run_loop, r)) return;
+    r->thread_count = 1;
+    for (size_t i = 0; i < worker_count(); i++) {
+        worker *w = &r->workers[i];
 
-    for (size_t i = 0; i < wanted; i++) {
-        bool is_loop = i == 0;
-
-        if (!rp_thread_start(&r->threads[i], is_loop ? "reprise-net" : "reprise-work",
-                             is_loop ? run_loop : run_jobs, r))
-            break;
+        w->runtime = r;
+        rp_cond_init(&w->cv);
+        if (!rp_thread_start(&w->thread, "reprise-work", run_jobs, w)) {
+            rp_cond_deinit(&w->cv);
+            return;
+        }
         r->thread_count++;
     }
 }
@@ -264,13 +295,16 @@ static void end_runtime(rp_runtime *r)
     rp_mutex_lock(&r->mu);
     assert(!r->stopping);
     r->stopping = true;
-    rp_cond_signal(&r->cv);
+    while (r->idle != NULL) wake_worker_locked(r);
     rp_mutex_unlock(&r->mu);
     /* The workers first: their last jobs may post to the loop. */
-    for (size_t i = 1; i < r->thread_count; i++) (void)pthread_join(r->threads[i], NULL);
+    for (size_t i = 0; i + 1 < r->thread_count; i++) {
+        (void)pthread_join(r->workers[i].thread, NULL);
+        rp_cond_deinit(&r->workers[i].cv);
+    }
     if (r->thread_count > 0) {
         rp_loop_stop(r->loop);
-        (void)pthread_join(r->threads[0], NULL);
+        (void)pthread_join(r->loop_thread, NULL);
     }
     /* A fork from here on finds the descriptors closed, or does not find the runtime. */
     rp_mutex_lock(&process.mu);
@@ -282,7 +316,6 @@ static void end_runtime(rp_runtime *r)
     assert(r->jobs == NULL && r->first == NULL);
     rp_loop_free(r->loop);
     rp_release(a, r->read_buffer, RP_RUNTIME_READ_BYTES);
-    rp_cond_deinit(&r->cv);
     rp_mutex_deinit(&r->mu);
     rp_release(a, r, sizeof *r);
 }
@@ -309,7 +342,6 @@ static rp_runtime *make_runtime(rp_status *st, rp_error *err)
     r->generation = rp_runtime_generation();
     r->jobs_end = &r->jobs;
     rp_mutex_init(&r->mu, RP_RANK_RUNTIME);
-    rp_cond_init(&r->cv);
     rp_loop_set_turn_end(r->loop, end_turn, r);
     rp_loop_share(r->loop);
     start_threads(r);

@@ -269,7 +269,8 @@ static void report(rp_tier *t, bool degraded, const char *text)
 
 /* Writes the oldest dirty chunks. Returns true if they are on stable storage now, or there were
  * none. If the last batch failed, also writes an empty one: its sync writes the rest of the
- * failed batch and so shows whether the disk can be written again. */
+ * failed batch and so shows whether the disk can be written again. `*wrote`: a batch was
+ * written, and the lock was released meanwhile. */
 static bool write_some_locked(rp_tier *t, bool *wrote) RP_REQUIRES(t->mu)
 {
     rp_error err = {0};
@@ -277,8 +278,8 @@ static bool write_some_locked(rp_tier *t, bool *wrote) RP_REQUIRES(t->mu)
     size_t count = take_dirty_locked(t, &bytes);
     bool was_degraded = t->degraded, ok;
 
-    *wrote = count > 0;
-    if (count == 0 && !was_degraded) return true;
+    *wrote = count > 0 || was_degraded;
+    if (!*wrote) return true;
     rp_mutex_unlock(&t->mu);
     ok = write_batch(t, count, &err) == RP_OK;
     rp_mutex_lock(&t->mu);
@@ -332,10 +333,12 @@ static size_t drop_some_locked(rp_tier *t) RP_REQUIRES(t->mu)
     return count;
 }
 
+/* Returns at once if the tier stops: stop() may have signalled while the lock was released. */
 static void wait_locked(rp_tier *t, int64_t for_ns) RP_REQUIRES(t->mu)
 {
     int64_t until_ns = for_ns == RP_FOREVER ? RP_FOREVER : rp_now_ns() + for_ns;
 
+    if (t->stopping) return;
     t->spiller_waits = for_ns == RP_FOREVER;
     (void)rp_cond_wait(&t->spill_cv, &t->mu, until_ns);
     t->spiller_waits = false;
@@ -386,10 +389,9 @@ static void *run_spiller(void *arg)
         if (is_spilling && drop_some_locked(t) > 0) continue;
         ok = write_some_locked(t, &wrote);
         if (ok && wrote) continue;
-        if (!t->stopping)
-            wait_locked(t, !ok                                       ? RETRY_NS
-                           : t->clean.first != NULL || t->wanted > 0 ? PINNED_RETRY_NS
-                                                                     : RP_FOREVER);
+        wait_locked(t, !ok                                       ? RETRY_NS
+                       : t->clean.first != NULL || t->wanted > 0 ? PINNED_RETRY_NS
+                                                                 : RP_FOREVER);
         forget_wanted_locked(t);
     }
     rp_mutex_unlock(&t->mu);
@@ -446,7 +448,6 @@ static void set_up(rp_tier *t, const rp_tier_options *o)
     atomic_init(&t->spill.is_failing, false);
     rp_mutex_init(&t->mu, RP_RANK_TIER);
     rp_cond_init(&t->spill_cv);
-    rp_cond_init(&t->read_cv);
 }
 
 rp_status rp_tier_new(const rp_tier_options *options, rp_tier **out, rp_error *err)
@@ -497,7 +498,6 @@ void rp_tier_free(rp_tier *t)
     unref_uncached_locked(t);
     rp_mutex_unlock(&t->mu);
     rp_budget_unref(t->budget);
-    rp_cond_deinit(&t->read_cv);
     rp_cond_deinit(&t->spill_cv);
     rp_mutex_deinit(&t->mu);
     alloc = t->alloc;

@@ -71,6 +71,16 @@ typedef struct rp_tier_list {
     rp_tier_chunk *first, *last;
 } rp_tier_list;
 
+/* A thread that reads chunks. Each has a condition variable of its own: with several waiters on
+ * one, glibc before 2.41 may lose a wake-up (its bug 25847). */
+typedef struct rp_tier_reader {
+    pthread_t thread;
+    rp_tier *tier;
+    rp_cond cv;
+    struct rp_tier_reader *next; /* among the idle */
+    bool is_idle;                /* among the idle; guarded by rp_tier.mu */
+} rp_tier_reader;
+
 struct rp_tier {
     rp_spill spill; /* first: the interface for tables */
     /* Never changed after rp_tier_new(). */
@@ -84,10 +94,10 @@ struct rp_tier {
     pthread_t spiller;
     bool has_spiller;
     size_t reader_count, reader_room;
-    pthread_t *readers;
+    rp_tier_reader *readers;
 
     rp_mutex mu; /* rank 42 */
-    rp_cond spill_cv, read_cv;
+    rp_cond spill_cv;
     rp_tier_list dirty RP_GUARDED_BY(mu); /* oldest first */
     rp_tier_list clean RP_GUARDED_BY(mu); /* oldest first; entries found pinned go to the end */
     rp_tier_list ring RP_GUARDED_BY(mu);  /* of the cache; the clock hand is at the first */
@@ -97,7 +107,7 @@ struct rp_tier {
     uint64_t admitted RP_GUARDED_BY(mu); /* bytes in memory of chunks admitted by recovery */
     uint64_t wanted RP_GUARDED_BY(mu); /* bytes for the largest waiting insert; <= the limit */
     rp_want *first_want, *last_want RP_GUARDED_BY(mu); /* the queue of the readers */
-    size_t idle_readers RP_GUARDED_BY(mu);
+    rp_tier_reader *idle_readers RP_GUARDED_BY(mu);    /* the latest first */
     rp_loaded *uncached RP_GUARDED_BY(mu); /* evicted from the cache, to be released */
     uint64_t loads, load_bytes, hits, written RP_GUARDED_BY(mu);
     bool spiller_waits RP_GUARDED_BY(mu);

@@ -329,9 +329,33 @@ static void read_one(rp_tier *t, rp_want *want) RP_EXCLUDES(t->mu)
     }
 }
 
+/* Waits until wake_readers_locked() or rp_tier_stop_readers() wakes this reader. */
+static void wait_idle_locked(rp_tier *t, rp_tier_reader *reader) RP_REQUIRES(t->mu)
+{
+    assert(!reader->is_idle);
+    reader->is_idle = true;
+    reader->next = t->idle_readers;
+    t->idle_readers = reader;
+    while (reader->is_idle) (void)rp_cond_wait(&reader->cv, &t->mu, RP_FOREVER);
+}
+
+/* Wakes up to `count` idle readers, the latest first: their stacks are in the caches. */
+static void wake_readers_locked(rp_tier *t, size_t count) RP_REQUIRES(t->mu)
+{
+    for (; count > 0 && t->idle_readers != NULL; count--) {
+        rp_tier_reader *reader = t->idle_readers;
+
+        assert(reader->is_idle);
+        t->idle_readers = reader->next;
+        reader->is_idle = false;
+        rp_cond_signal(&reader->cv);
+    }
+}
+
 static void *run_reader(void *arg)
 {
-    rp_tier *t = arg;
+    rp_tier_reader *reader = arg;
+    rp_tier *t = reader->tier;
 
     rp_mutex_lock(&t->mu);
     for (;;) {
@@ -339,9 +363,7 @@ static void *run_reader(void *arg)
 
         if (want == NULL) {
             if (t->stopping) break;
-            t->idle_readers++;
-            (void)rp_cond_wait(&t->read_cv, &t->mu, RP_FOREVER);
-            t->idle_readers--;
+            wait_idle_locked(t, reader);
             continue;
         }
         t->first_want = want->next;
@@ -359,18 +381,28 @@ bool rp_tier_start_readers(rp_tier *t, size_t count)
     t->readers = rp_alloc_array(&t->alloc, count, sizeof *t->readers);
     if (t->readers == NULL) return false;
     t->reader_room = count;
-    for (; t->reader_count < count; t->reader_count++)
-        if (!rp_thread_start(&t->readers[t->reader_count], "rp-tier-read", run_reader, t))
-            return false;
+    for (; t->reader_count < count; t->reader_count++) {
+        rp_tier_reader *reader = &t->readers[t->reader_count];
+
+        *reader = (rp_tier_reader){.tier = t};
+        rp_cond_init(&reader->cv);
+        if (rp_thread_start(&reader->thread, "rp-tier-read", run_reader, reader)) continue;
+        rp_cond_deinit(&reader->cv);
+        return false;
+    }
     return true;
 }
 
 void rp_tier_stop_readers(rp_tier *t)
 {
     rp_mutex_lock(&t->mu);
-    for (size_t i = 0; i < t->reader_count; i++) rp_cond_signal(&t->read_cv);
+    assert(t->stopping);
+    wake_readers_locked(t, t->reader_count);
     rp_mutex_unlock(&t->mu);
-    for (size_t i = 0; i < t->reader_count; i++) (void)pthread_join(t->readers[i], NULL);
+    for (size_t i = 0; i < t->reader_count; i++) {
+        (void)pthread_join(t->readers[i].thread, NULL);
+        rp_cond_deinit(&t->readers[i].cv);
+    }
     rp_release(&t->alloc, t->readers, t->reader_room * sizeof *t->readers);
 }
 
@@ -431,14 +463,12 @@ static int compare_locations(const void *a, const void *b)
 
 static void queue_locked(rp_tier *t, rp_want *const *wants, size_t count) RP_REQUIRES(t->mu)
 {
-    size_t wake = count < t->idle_readers ? count : t->idle_readers;
-
     for (size_t i = 0; i < count; i++) {
         wants[i]->next = NULL;
         *(t->last_want == NULL ? &t->first_want : &t->last_want->next) = wants[i];
         t->last_want = wants[i];
     }
-    for (size_t i = 0; i < wake; i++) rp_cond_signal(&t->read_cv);
+    wake_readers_locked(t, count);
 }
 
 /* Takes chunks from the cache, joins reads that are pending, and queues the rest. Returns true

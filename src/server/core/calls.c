@@ -114,6 +114,15 @@ static void on_request(void *user, rp_call *call, const rp_request_head *head)
     }
 }
 
+static bool may_deliver(void *user, rp_call *call, size_t size)
+{
+    rp_task *task = rp_call_user(call);
+
+    (void)user;
+    return task == NULL || !task->kind->takes_turns || task->is_finished ||
+           rp_defer_may_begin(task, size);
+}
+
 static void on_message(void *user, rp_call *call, const uint8_t *data, size_t size,
                        rp_block *block)
 {
@@ -126,14 +135,12 @@ static void on_message(void *user, rp_call *call, const uint8_t *data, size_t si
     rp_counter_add(&c->worker->metrics->messages_read, 1);
     rp_worker_flush_other_batches(c->worker, task);
     if (task == NULL || task->is_finished) return;
-    if (task->held != NULL || task->deferred != NULL) {
+    if (task->held != NULL || task->is_deferred) {
         rp_task_abort(task, RP_INVALID, "the call has more than one request message");
     } else if (!task->kind->waits_for_room && rp_connection_is_full(c, &why)) {
         /* There was room when the call began; other calls have used it since. */
         rp_connection_refused(c, why);
         rp_task_abort(task, RP_NO_RESOURCE, RP_NO_ROOM_TEXT);
-    } else if (task->kind->visits_tables) {
-        rp_defer_message(task, data, size, block);
     } else {
         task->kind->on_message(task, data, size, block);
     }
@@ -145,8 +152,7 @@ static void on_half_close(void *user, rp_call *call)
     rp_task *task = rp_call_user(call);
 
     rp_worker_flush_other_batches(c->worker, task);
-    if (task == NULL || task->is_finished || task->held != NULL || task->deferred != NULL)
-        return;
+    if (task == NULL || task->is_finished || task->held != NULL || task->is_deferred) return;
     if (task->kind->on_half_close != NULL)
         task->kind->on_half_close(task);
     else
@@ -221,6 +227,7 @@ static void on_fault(void *user, rp_call *call, rp_call_fault fault, rp_status s
 
 const rp_h2_handler rp_calls_handler = {
     .on_request = on_request,
+    .may_deliver = may_deliver,
     .on_message = on_message,
     .on_half_close = on_half_close,
     .on_room = on_room,

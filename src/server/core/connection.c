@@ -9,6 +9,7 @@
 #include "server/core/calls.h"
 #include "server/core/connection_room.h"
 #include "server/core/connection_watch.h"
+#include "server/core/deferral.h"
 #include "server/core/lease_link.h"
 #include "server/core/task.h"
 #include "util/mem.h"
@@ -125,6 +126,7 @@ void rp_connection_close(rp_connection *c)
     if (c->next != NULL) c->next->prev = c->prev;
     rp_link_deinit(&c->link);
     c->state = RP_CONNECTION_CLOSED;
+    rp_defer_forget_all(c);
     rp_connection_count(c); /* without bytes that would have arrived */
     rp_connection_leave_turn_queue(c);
     if (c->h2 != NULL)

@@ -4,33 +4,23 @@
 #include <assert.h>
 
 #include "server/core/connection_room.h"
-#include "util/mem.h"
 
 enum {
-    TURN_VISITS = 16,        /* calls that visit every table, in one turn */
+    SMALL_BYTES = 4096, /* a request of so many bytes does not wait for those of others */
+    VISIT_WORK = RP_TURN_WORK / RP_TURN_VISITS,
     VISIT_BYTES = 256 << 10, /* bytes of responses that count as one more visit */
-    KEPT_BYTES =
-        4096, /* of a message that is deferred; a larger one is in proportion to its work */
 };
 
-/* Counts one call that visits every table. False: this turn may run no more of them. */
-static bool may_visit(rp_worker *worker)
-{
-    if (worker->visits >= TURN_VISITS) return false;
-    worker->visits++;
-    return true;
-}
-
-/* Appends a connection to the queue (F2). */
-static void enqueue(rp_connection *c)
+/* Adds a connection at the end of the queue, or at its front (F2). */
+static void enqueue(rp_connection *c, bool is_first)
 {
     rp_worker *worker = c->worker;
 
-    c->prev_deferring = worker->deferring_last;
-    c->next_deferring = NULL;
-    *(worker->deferring_last != NULL ? &worker->deferring_last->next_deferring
-                                     : &worker->deferring) = c;
-    worker->deferring_last = c;
+    c->prev_deferring = is_first ? NULL : worker->deferring_last;
+    c->next_deferring = is_first ? worker->deferring : NULL;
+    *(c->prev_deferring != NULL ? &c->prev_deferring->next_deferring : &worker->deferring) = c;
+    *(c->next_deferring != NULL ? &c->next_deferring->prev_deferring
+                                : &worker->deferring_last) = c;
 }
 
 static void dequeue(rp_connection *c)
@@ -43,45 +33,95 @@ static void dequeue(rp_connection *c)
                                 : &worker->deferring_last) = c->prev_deferring;
 }
 
-static void append(rp_connection *c, rp_task *task)
+/* Defers a task: at the end of the queue, or at its front. False if there is no memory. */
+static bool defer(rp_task *task, bool is_first)
 {
+    rp_connection *c = task->connection;
+    rp_worker *worker = c->worker;
+
+    assert(!task->is_deferred && !task->is_finished);
+    if (worker->deferring == NULL &&
+        rp_loop_arm(worker->loop, &worker->deferral, rp_loop_now(worker->loop)) != RP_OK)
+        return false;
     assert((c->deferred == NULL) == (c->deferred_last == NULL));
-    if (c->deferred == NULL) enqueue(c);
-    task->prev_deferred = c->deferred_last;
-    task->next_deferred = NULL;
-    *(c->deferred_last != NULL ? &c->deferred_last->next_deferred : &c->deferred) = task;
-    c->deferred_last = task;
+    if (c->deferred != NULL && is_first) dequeue(c);
+    if (c->deferred == NULL || is_first) enqueue(c, is_first);
+    task->prev_deferred = is_first ? NULL : c->deferred_last;
+    task->next_deferred = is_first ? c->deferred : NULL;
+    *(task->prev_deferred != NULL ? &task->prev_deferred->next_deferred : &c->deferred) = task;
+    *(task->next_deferred != NULL ? &task->next_deferred->prev_deferred : &c->deferred_last) =
+        task;
+    task->is_deferred = true;
+    return true;
 }
 
 void rp_defer_forget(rp_task *task)
 {
     rp_connection *c = task->connection;
 
-    if (task->deferred == NULL) return;
+    if (!task->is_deferred) return;
     assert(task->prev_deferred != NULL ? task->prev_deferred->next_deferred == task
                                        : c->deferred == task); /* F1 */
     *(task->prev_deferred != NULL ? &task->prev_deferred->next_deferred : &c->deferred) =
         task->next_deferred;
     *(task->next_deferred != NULL ? &task->next_deferred->prev_deferred : &c->deferred_last) =
         task->prev_deferred;
-    rp_block_unref(task->deferred);
-    task->deferred = NULL;
+    task->is_deferred = false;
     if (c->deferred == NULL) dequeue(c);
 }
 
-/* Runs the first deferred call of the connection, which may end all of its calls. */
-static void run_first(rp_connection *c)
+void rp_defer_forget_all(rp_connection *c)
 {
-    rp_task *task = c->deferred;
-    rp_block *block = rp_block_ref(task->deferred);
+    while (c->deferred != NULL) rp_defer_forget(c->deferred);
+}
 
+bool rp_defer_may_begin(rp_task *task, size_t size)
+{
+    rp_worker *worker = rp_task_worker(task);
+
+    if (worker->turn_of == task) return true;
+    if (task->is_deferred) return false;
+    if (worker->work < RP_TURN_WORK &&
+        (worker->deferring == NULL ||
+         (size <= SMALL_BYTES && task->connection->deferred == NULL)))
+        return true;
+    return !defer(task, false); /* without memory it begins now */
+}
+
+bool rp_defer_may_go_on(rp_task *task)
+{
+    assert(task->kind->on_turn != NULL);
+    return rp_task_worker(task)->work < RP_TURN_WORK || !defer(task, true);
+}
+
+void rp_defer_add_work(rp_worker *worker, size_t units)
+{
+    worker->work += units;
+    worker->turn_of = NULL; /* its next message has to ask again */
+}
+
+/* Continues the first deferred call, which may end all calls of its connection. */
+static void continue_first(rp_worker *worker)
+{
+    rp_connection *c = worker->deferring;
+    rp_task *task = c->deferred;
+
+    assert(c->state != RP_CONNECTION_CLOSED);
     rp_defer_forget(task);
     if (c->deferred != NULL) { /* to the end of the queue */
         dequeue(c);
-        enqueue(c);
+        enqueue(c, false);
     }
-    if (!task->is_finished) task->kind->on_message(task, block->data, block->size, NULL);
-    rp_block_unref(block);
+    if (task->is_finished) return;
+    rp_connection_touch(c);
+    worker->turn_of = task;
+    if (task->kind->on_turn != NULL)
+        task->kind->on_turn(task);
+    else
+        rp_call_resume(task->call);
+    worker->turn_of = NULL;
+    rp_worker_flush_batches(worker);
+    rp_connection_count(c);
 }
 
 static void on_due(rp_timer *timer)
@@ -91,36 +131,16 @@ static void on_due(rp_timer *timer)
     /* Arms it for the next turn. Cannot fail: this timer has just left its place in the heap.
      */
     (void)!rp_loop_arm(worker->loop, timer, rp_loop_now(worker->loop));
-    while (worker->deferring != NULL && may_visit(worker)) run_first(worker->deferring);
+    if (worker->deferring != NULL) continue_first(worker);
+    while (worker->deferring != NULL && worker->work < RP_TURN_WORK) continue_first(worker);
     if (worker->deferring == NULL) rp_loop_disarm(worker->loop, timer);
-}
-
-void rp_defer_message(rp_task *task, const uint8_t *data, size_t size, rp_block *block)
-{
-    rp_worker *worker = rp_task_worker(task);
-
-    assert(task->kind->visits_tables && task->deferred == NULL);
-    if (size > KEPT_BYTES || (worker->deferring == NULL && may_visit(worker))) {
-        task->kind->on_message(task, data, size, block);
-        return;
-    }
-    task->deferred = rp_block_new(&worker->server->alloc, size > 0 ? size : 1);
-    if (task->deferred == NULL ||
-        rp_loop_arm(worker->loop, &worker->deferral, rp_loop_now(worker->loop)) != RP_OK) {
-        rp_block_unref(task->deferred);
-        task->deferred = NULL;
-        rp_task_abort(task, RP_NO_RESOURCE, "out of memory for a call that waits");
-        return;
-    }
-    if (size > 0) memcpy(task->deferred->data, data, size);
-    task->deferred->size = size;
-    append(task->connection, task);
 }
 
 rp_message *rp_defer_reply(rp_task *task)
 {
     rp_message *reply = rp_task_new_message(task);
 
+    rp_defer_add_work(rp_task_worker(task), VISIT_WORK);
     if (reply != NULL)
         reply->bytes.most = RP_GRPC_PREFIX + rp_connection_room(task->connection, RP_QUEUE_OUT);
     return reply;
@@ -130,8 +150,7 @@ void rp_defer_respond(rp_task *task, rp_message *reply)
 {
     rp_connection *c = task->connection;
 
-    assert(task->kind->visits_tables);
-    c->worker->visits += reply->bytes.size / VISIT_BYTES;
+    rp_defer_add_work(c->worker, reply->bytes.size / VISIT_BYTES * VISIT_WORK);
     if (!reply->bytes.full && reply->bytes.size <= rp_connection_room(c, RP_QUEUE_OUT)) {
         rp_task_respond(task, reply);
         return;
@@ -148,5 +167,5 @@ void rp_defer_init(rp_worker *worker)
 
 void rp_defer_end_turn(rp_worker *worker)
 {
-    worker->visits = 0;
+    worker->work = 0;
 }

@@ -1,12 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Defers calls that visit every table. The work of such a call is out of proportion to its
- * request, and a peer can send thousands of them in one read. So a turn of the loop runs 16 of
- * these calls; each 256 KiB of their responses count as one more call. The other calls are
- * deferred to the following turns. Deferred calls run round robin, one of each connection, so
- * that a connection with many calls does not delay one with few.
+/* A bound on the work of a turn of the loop. The work of some calls is out of proportion to the
+ * bytes that a turn reads: calls that visit every table, calls with many keys, and messages
+ * with many items, of which a peer can have thousands complete at the same moment. Such a call
+ * asks before it works, and adds the units of its work afterwards. A unit is about the work for
+ * one key. When a turn has done RP_TURN_WORK units, calls that ask are deferred to the
+ * following turns.
+ *
+ * Deferred calls continue round robin, one of each connection, so that a connection with many
+ * calls does not delay one with few. A small call whose connection has no deferred calls does
+ * not wait for those of others while the turn has work left. Every turn continues one deferred
+ * call at least. A call that has begun and is deferred is the first to continue, so only one
+ * large call is in progress at a time.
+ *
+ * Messages that wait are kept by the session (rp_h2_handler.may_deliver). So they count in the
+ * budget of queued bytes, and stay in order.
  *
  * Invariants:
- *   F1  task->deferred is set exactly while the task is in connection->deferred;
+ *   F1  task->is_deferred is set exactly while the task is in connection->deferred;
  *   F2  a connection is in worker->deferring exactly while connection->deferred is not empty;
  *   F3  the timer is armed while worker->deferring is not empty.
  *
@@ -16,17 +26,33 @@
 
 #include "server/core/task.h"
 
-/* Calls on_message of a task whose kind has visits_tables, now or in one of the next turns.
- * Ends the call if there is no memory. */
-void rp_defer_message(rp_task *task, const uint8_t *data, size_t size, rp_block *block);
-/* Drops the deferred message of a task, if there is one. */
+enum {
+    RP_TURN_WORK = 64 << 10, /* units in one turn */
+    RP_TURN_VISITS = 16,     /* calls that visit every table, in one turn */
+};
+
+/* Whether the task may begin to work, for a request of `size` bytes or units. If not, it has
+ * been deferred: its on_turn is called in one of the next turns, or the call is resumed if the
+ * kind has none. */
+RP_NODISCARD bool rp_defer_may_begin(rp_task *task, size_t size);
+/* Whether a task that has begun may go on in this turn. If not, it has been deferred, and is
+ * the first to continue. Kinds that use this function have an on_turn. */
+RP_NODISCARD bool rp_defer_may_go_on(rp_task *task);
+/* Adds units of work to those of this turn. */
+void rp_defer_add_work(rp_worker *worker, size_t units);
+
+/* The task, or all tasks of the connection, are not deferred any more. */
 void rp_defer_forget(rp_task *task);
-/* Returns an empty response for such a call, or NULL with the call ended. The response cannot
- * grow beyond the room that the connection has now. */
+void rp_defer_forget_all(rp_connection *connection);
+
+/* For calls that visit every table. Returns an empty response, or NULL with the call ended. The
+ * response cannot grow beyond the room that the connection has now. Adds the work of a visit.
+ */
 rp_message *rp_defer_reply(rp_task *task);
 /* Sends the response and ends the call. If the connection has too little room for the response,
  * ends the call with RP_NO_RESOURCE instead. */
 void rp_defer_respond(rp_task *task, rp_message *reply);
+
 /* Call rp_defer_init() before the worker's loop runs, and rp_defer_end_turn() at the end of
  * each turn of the loop. */
 void rp_defer_init(rp_worker *worker);

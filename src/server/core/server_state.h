@@ -139,7 +139,8 @@ struct rp_worker {
     rp_task *batching; /* the task whose batches are open, that is, not started; or NULL */
     rp_connection *deferring, *deferring_last; /* connections with deferred calls: deferral.h */
     rp_timer deferral;
-    size_t visits; /* calls in this turn that visited every table: deferral.h */
+    size_t work;      /* units of work in this turn: deferral.h */
+    rp_task *turn_of; /* the deferred task that continues now, until it adds work; or NULL */
     rp_handshakes handshakes;
     rp_closing closing;
     size_t readers, readers_before; /* connections read from: in this turn; before, decaying */

@@ -65,7 +65,7 @@ void rp_task_close(rp_task *task)
     task->is_finished = true;
     if (task->kind->on_close != NULL) task->kind->on_close(task);
     assert(worker->batching != task); /* K4: on_close has started its batches */
-    assert(task->deferred == NULL);
+    assert(!task->is_deferred);
     rp_message_release(&worker->replies, task->held);
     if (task->flushes) {
         assert(task->prev_flush != NULL || c->flushes == task); /* K2 */

@@ -21,12 +21,13 @@
 typedef struct rp_task_kind {
     size_t bytes;        /* size of the method's struct, which begins with rp_task */
     bool waits_for_room; /* waits while there is no room for responses; others are refused */
-    bool visits_tables;  /* takes time for every table: deferral.h */
+    bool takes_turns;    /* its messages may be deferred: deferral.h */
     bool works_while_loading; /* does not need the store */
     bool is_moderated;        /* its peers do not wait for each response: read_moderation.h */
     void (*on_open)(rp_task *task); /* every callback but on_message may be NULL */
     void (*on_message)(rp_task *task, const uint8_t *data, size_t size, rp_block *block);
     void (*on_half_close)(rp_task *task);    /* NULL: the call must have had its message */
+    void (*on_turn)(rp_task *task);          /* it was deferred and continues: deferral.h */
     void (*on_room)(rp_task *task);          /* there is room for responses again */
     void (*on_flush)(rp_task *task);         /* at the end of a turn in which it was touched */
     void (*on_flush_batches)(rp_task *task); /* starts its open batches: K4 */
@@ -50,12 +51,12 @@ struct rp_task {
     rp_status status; /* how it ended, if is_finished */
     bool is_finished;
     bool flushes;
+    bool is_deferred;     /* it continues in a later turn: deferral.h */
     rp_task *prev, *next; /* in connection->tasks */
     rp_task *prev_flush, *next_flush;
     rp_timer deadline;
-    rp_safe_wait safe;  /* while it waits for the journal */
-    rp_message *held;   /* the response that waits for the journal, or NULL */
-    rp_block *deferred; /* the request that waits for another turn, or NULL: deferral.h */
+    rp_safe_wait safe; /* while it waits for the journal */
+    rp_message *held;  /* the response that waits for the journal, or NULL */
     rp_task *prev_deferred, *next_deferred;
 };
 

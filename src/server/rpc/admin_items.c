@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Items by key: Peek, Update, Delete.
+/* Peek: items by key.
  *
  * Invariant D1: a reading of Peek that comes from disk is counted in worker->outstanding. */
 #include <assert.h>
 
 #include "server/bounds/limits.h"
 #include "server/core/connection_room.h"
+#include "server/core/deferral.h"
 #include "server/core/worker.h"
 #include "server/rpc/items_task.h"
 #include "server/rpc/methods.h"
@@ -15,93 +16,7 @@
 #include "util/mem.h"
 #include "wire/admin_messages.h"
 
-static void refuse_request(rp_task *task, const rp_error *error)
-{
-    rp_task_refuse(task, error->code == RP_NO_RESOURCE ? RP_REFUSED_KEYS : RP_REFUSED_DECODE,
-                   error);
-}
-
-static void respond_found(rp_task *task, rp_status st, size_t found, uint64_t lsn,
-                          const rp_error *error)
-{
-    rp_message *reply;
-
-    if (st != RP_OK) {
-        rp_task_finish(task, st, error->text);
-        return;
-    }
-    reply = rp_task_new_message(task);
-    if (reply == NULL) return;
-    rp_wire_write_found(&reply->bytes, found);
-    rp_task_respond_when_safe(task, reply, lsn);
-}
-
-static void on_update(rp_task *task, const uint8_t *data, size_t size, rp_block *block)
-{
-    rp_worker *worker = rp_task_worker(task);
-    const rp_allocator *alloc = &worker->server->alloc;
-    rp_wire_keys_request request;
-    rp_update *updates;
-    rp_served_table *served;
-    rp_error error;
-    rp_status st;
-    size_t found = 0;
-    uint64_t lsn = 0;
-
-    (void)block;
-    if (rp_wire_read_update_request(data, size, worker->limits.keys, &request, &error) !=
-        RP_OK) {
-        refuse_request(task, &error);
-        return;
-    }
-    served = rp_served_table_of(task, request.table);
-    if (served == NULL) return;
-    updates = rp_alloc_array(alloc, request.count + 1, sizeof *updates);
-    if (updates == NULL) {
-        st = rp_fail_memory(&error, request.count * sizeof *updates);
-    } else {
-        rp_wire_request_updates(&request, updates);
-        st =
-            rp_table_update_logged(served->table, updates, request.count, &found, &lsn, &error);
-    }
-    rp_release(alloc, updates, (request.count + 1) * sizeof *updates);
-    rp_served_table_unref(served);
-    respond_found(task, st, found, lsn, &error);
-}
-
-static void on_delete(rp_task *task, const uint8_t *data, size_t size, rp_block *block)
-{
-    rp_worker *worker = rp_task_worker(task);
-    const rp_allocator *alloc = &worker->server->alloc;
-    rp_wire_keys_request request;
-    rp_served_table *served;
-    uint64_t *keys;
-    rp_error error;
-    rp_status st;
-    size_t found = 0;
-    uint64_t lsn = 0;
-
-    (void)block;
-    if (rp_wire_read_delete(data, size, worker->limits.keys, &request, &error) != RP_OK) {
-        refuse_request(task, &error);
-        return;
-    }
-    served = rp_served_table_of(task, request.table);
-    if (served == NULL) return;
-    keys = rp_alloc_array(alloc, request.count + 1, sizeof *keys);
-    if (keys == NULL) {
-        st = rp_fail_memory(&error, request.count * sizeof *keys);
-    } else {
-        rp_wire_request_keys(&request, keys);
-        st = rp_table_delete_logged(served->table, keys, request.count, &found, &lsn, &error);
-    }
-    rp_release(alloc, keys, (request.count + 1) * sizeof *keys);
-    rp_served_table_unref(served);
-    respond_found(task, st, found, lsn, &error);
-}
-
-const rp_task_kind rp_update_kind = {.bytes = sizeof(rp_task), .on_message = on_update};
-const rp_task_kind rp_delete_kind = {.bytes = sizeof(rp_task), .on_message = on_delete};
+enum { READ_PART = 8 }; /* to read so many keys is as much work as to find one */
 
 typedef struct reading reading;
 
@@ -241,6 +156,7 @@ static void find_items(rp_items_task *items)
     rp_error error;
 
     assert(peek->key_count < items->room.count && peek->reading == NULL);
+    rp_defer_add_work(rp_task_worker(&items->task), peek->key_count);
     if (rp_table_peek_unread(items->served->table, peek->keys, peek->key_count,
                              items->room.samples, &found, &error) != RP_OK) {
         rp_task_finish(&items->task, error.code, error.text);
@@ -288,7 +204,8 @@ static void on_peek(rp_task *task, const uint8_t *data, size_t size, rp_block *b
     if (!rp_items_take_message(items)) return;
     if (rp_wire_read_peek(data, size, rp_task_worker(task)->limits.keys, &request, &error) !=
         RP_OK) {
-        refuse_request(task, &error);
+        rp_task_refuse(task, error.code == RP_NO_RESOURCE ? RP_REFUSED_KEYS : RP_REFUSED_DECODE,
+                       &error);
         return;
     }
     items->served = rp_served_table_of(task, request.table);
@@ -296,7 +213,8 @@ static void on_peek(rp_task *task, const uint8_t *data, size_t size, rp_block *b
     rp_wire_request_keys(&request, peek->keys);
     items->with_chunks = request.with_data;
     items->cut_rows = request.cut_rows;
-    rp_items_begin(items, find_items);
+    rp_items_begin(items, request.count, find_items);
+    rp_defer_add_work(rp_task_worker(task), request.count / READ_PART);
 }
 
 static void on_peek_close(rp_task *task)
@@ -311,7 +229,9 @@ static void on_peek_close(rp_task *task)
 
 const rp_task_kind rp_peek_kind = {
     .bytes = sizeof(peek_task),
+    .takes_turns = true,
     .on_message = on_peek,
+    .on_turn = rp_items_turn,
     .on_half_close = rp_items_half_close,
     .on_close = on_peek_close,
     .on_room = rp_items_room,

@@ -8,6 +8,7 @@
 
 #include "server/bounds/limits.h"
 #include "server/core/connection_room.h"
+#include "server/core/deferral.h"
 #include "server/core/worker.h"
 #include "server/rpc/items_task.h"
 #include "server/rpc/methods.h"
@@ -253,6 +254,7 @@ static void begin(rp_items_task *items)
     };
     rp_connection_update_drawn(items->task.connection);
     if (rp_table_start_sample(items->served->table, &d->op)) {
+        rp_defer_add_work(d->worker, d->op.done);
         settle(task, d);
         return;
     }
@@ -321,7 +323,7 @@ static void on_message(rp_task *task, const uint8_t *data, size_t size, rp_block
     if (request.has_timeout && request.timeout_ms >= 0 &&
         request.timeout_ms < INT64_MAX / (4 * NS_PER_MS))
         sample->timeout_ns = request.timeout_ms * NS_PER_MS;
-    rp_items_begin(items, begin);
+    rp_items_begin(items, sample->options.count, begin);
 }
 
 static void on_close(rp_task *task)
@@ -345,5 +347,6 @@ const rp_task_kind rp_sample_kind = {
     .on_message = on_message,
     .on_half_close = rp_items_half_close,
     .on_close = on_close,
+    .on_turn = rp_items_turn,
     .on_room = rp_items_room,
 };

@@ -191,30 +191,72 @@ static rp_table_alteration change_of(const rp_wire_alter_table *asked, rp_table 
     return change;
 }
 
+/* Lowering a bound evicts items: in blocks, as many in a turn as its work allows. */
+typedef struct alter_task {
+    rp_task task;
+    rp_served_table *served; /* a reference, until the alteration is done or given up */
+    rp_altering altering;
+} alter_task;
+
+static alter_task *alter_of(rp_task *task)
+{
+    return (alter_task *)(void *)task;
+}
+
+/* Ends the alteration, whether it is done or not. May be called again. */
+static void stop_altering(rp_task *task)
+{
+    alter_task *alter = alter_of(task);
+
+    if (alter->served == NULL) return;
+    rp_table_alter_give_up(alter->served->table, &alter->altering);
+    rp_served_table_altered(alter->served); /* even after a failure: a part may have changed */
+    rp_served_table_unref(alter->served);
+    alter->served = NULL;
+}
+
+static void alter_some(rp_task *task)
+{
+    alter_task *alter = alter_of(task);
+    rp_altering *altering = &alter->altering;
+    rp_status st = RP_OK;
+    rp_error error;
+    uint64_t lsn = 0;
+
+    assert(alter->served != NULL && !altering->is_done);
+    while (st == RP_OK && !altering->is_done) {
+        if (altering->has_begun && !rp_defer_may_go_on(task)) return;
+        st = rp_table_alter_step(alter->served->table, altering, &lsn, &error);
+        rp_defer_add_work(rp_task_worker(task), RP_BLOCK);
+    }
+    stop_altering(task);
+    end(task, st, lsn, &error);
+}
+
 static void on_alter(rp_task *task, const uint8_t *data, size_t size, rp_block *block)
 {
+    alter_task *alter = alter_of(task);
     rp_wire_alter_table asked;
-    rp_table_alteration change;
-    rp_served_table *served;
     rp_error error;
-    rp_status st;
-    uint64_t lsn;
 
     (void)block;
     if (rp_wire_read_alter_table(data, size, &asked, &error) != RP_OK) {
         rp_task_refuse(task, RP_REFUSED_DECODE, &error);
         return;
     }
-    served = rp_served_table_of(task, asked.table);
-    if (served == NULL) return;
-    change = change_of(&asked, served->table);
-    st = rp_table_alter_logged(served->table, &change, &lsn, &error);
-    rp_served_table_altered(served); /* even after a failure: a part may have been changed */
-    rp_served_table_unref(served);
-    end(task, st, lsn, &error);
+    alter->served = rp_served_table_of(task, asked.table);
+    if (alter->served == NULL) return;
+    alter->altering = (rp_altering){.change = change_of(&asked, alter->served->table)};
+    alter_some(task);
 }
 
-const rp_task_kind rp_alter_table_kind = {.bytes = sizeof(rp_task), .on_message = on_alter};
+const rp_task_kind rp_alter_table_kind = {
+    .bytes = sizeof(alter_task),
+    .on_message = on_alter,
+    .on_turn = alter_some,
+    .on_end = stop_altering,
+    .on_close = stop_altering,
+};
 
 static void on_pause_or_resume(rp_task *task, const uint8_t *data, size_t size, rp_block *block)
 {
@@ -337,7 +379,7 @@ static void on_why_blocked(rp_task *task, const uint8_t *data, size_t size, rp_b
 }
 
 const rp_task_kind rp_why_blocked_kind = {
-    .bytes = sizeof(rp_task), .visits_tables = true, .on_message = on_why_blocked};
+    .bytes = sizeof(rp_task), .takes_turns = true, .on_message = on_why_blocked};
 
 static void write_status(void *out, rp_table *table)
 {
@@ -375,4 +417,4 @@ static void on_status(rp_task *task, const uint8_t *data, size_t size, rp_block 
 }
 
 const rp_task_kind rp_status_kind = {
-    .bytes = sizeof(rp_task), .visits_tables = true, .on_message = on_status};
+    .bytes = sizeof(rp_task), .takes_turns = true, .on_message = on_status};

@@ -10,6 +10,7 @@
  * confirmed once its insert is safe. */
 #include <assert.h>
 
+#include "server/core/deferral.h"
 #include "server/core/pinned.h"
 #include "server/rpc/insert_batch.h"
 #include "server/rpc/methods.h"
@@ -17,6 +18,13 @@
 #include "util/error.h"
 #include "util/mem.h"
 #include "wire/reverb_messages.h"
+
+/* Units of work (deferral.h). Items and chunks count little, so that many connections can
+ * insert at full speed: a message that is deferred has to be copied. */
+enum {
+    PARTS_OF_A_UNIT = 4, /* items, chunks and keys to keep */
+    SLICES_OF_A_UNIT = 8,
+};
 
 static rp_insert_stream *stream_of(rp_task *task)
 {
@@ -117,21 +125,44 @@ static bool pins_too_much(rp_insert_stream *stream)
     return rp_pinned_set(&stream->task, &stream->pinned, stream->chunks.unused_bytes);
 }
 
+/* Refuses a message of many small chunks, which take much more memory than the message, before
+ * all of them are made. `read_bytes` of the message have become chunks. They do not count, as
+ * its items may refer to all of its chunks. */
+static bool has_too_many_chunks(rp_insert_stream *stream, size_t read_bytes)
+{
+    size_t limit = rp_task_worker(&stream->task)->limits.stream_pinned_bytes;
+    rp_error error;
+
+    if (stream->chunks.unused_bytes <= limit ||
+        stream->chunks.unused_bytes - limit <= read_bytes)
+        return false;
+    (void)rp_fail(&error, RP_NO_RESOURCE,
+                  "chunks without an item take %zu bytes, over the limit stream_pinned_bytes, "
+                  "%zu, and the %zu bytes of this message that they come from; use longer "
+                  "chunks, or send fewer in a message",
+                  stream->chunks.unused_bytes, limit, read_bytes);
+    rp_task_refuse(&stream->task, RP_REFUSED_STREAM_PINNED, &error);
+    return true;
+}
+
 static bool add_chunks(rp_insert_stream *stream, const rp_insert_request *request,
                        rp_block *block)
 {
     rp_pb_reader reader = rp_insert_request_parts(request);
     const uint8_t *data;
     rp_error error;
-    size_t size;
+    size_t size, read_bytes = 0;
 
     if (request->chunk_count == 0) return true;
-    while (rp_insert_request_next_chunk(&reader, &data, &size))
+    while (rp_insert_request_next_chunk(&reader, &data, &size)) {
         if (rp_insert_parts_add_chunk(rp_task_worker(&stream->task), &stream->chunks,
                                       &stream->template, data, size, block, &error) != RP_OK) {
             refuse(stream, RP_EXCESS_NONE, RP_REFUSED_TENSOR_BYTES, &error);
             return false;
         }
+        read_bytes += size;
+        if (has_too_many_chunks(stream, read_bytes)) return false;
+    }
     if (request->item_count > 0) return true;
     settle_chunks(stream);
     return !pins_too_much(stream);
@@ -192,6 +223,7 @@ static bool add_items(rp_insert_stream *stream, const rp_insert_request *request
         slices_left -= item.slice_count;
         st = add_item(stream, request, &item, &error);
     }
+    rp_defer_add_work(worker, (worker->limits.slices - slices_left) / SLICES_OF_A_UNIT);
     if (st == RP_OK || stream->task.is_finished) return !stream->task.is_finished;
     rp_insert_batches_start(worker); /* items before the bad one are inserted */
     if (error.code == RP_NOT_FOUND || error.code == RP_INTERNAL)
@@ -272,6 +304,26 @@ static bool waits_too_much(rp_insert_stream *stream)
     return true;
 }
 
+static void insert(rp_insert_stream *stream, const rp_insert_request *request, rp_block *block)
+{
+    rp_task *task = &stream->task;
+
+    if (rp_served_table_is_dropped(stream->served)) on_dropped(task);
+    if (waits_too_much(stream) || !add_chunks(stream, request, block)) return;
+    if (request->item_count == 0) return;
+    if (add_items(stream, request)) {
+        if (stream->served != NULL)
+            rp_counter_add(
+                &rp_table_metrics_loop(stream->served->metrics, rp_task_worker(task)->index)
+                     ->inserted_bytes,
+                request->size);
+        keep_chunks(stream, request);
+        if (!task->is_finished && !pins_too_much(stream) && rp_insert_stream_must_wait(stream))
+            rp_call_pause(task->call);
+    }
+    rp_item_room_trim(&rp_task_worker(task)->item_room, &rp_task_worker(task)->server->alloc);
+}
+
 static void on_message(rp_task *task, const uint8_t *data, size_t size, rp_block *block)
 {
     rp_insert_stream *stream = stream_of(task);
@@ -280,29 +332,16 @@ static void on_message(rp_task *task, const uint8_t *data, size_t size, rp_block
                                      limits->slices, limits->keys};
     rp_insert_request request;
     rp_error error;
+    size_t parts;
 
-    if (rp_insert_request_read(data, size, &bounds, &request, &error) != RP_OK) {
+    if (rp_insert_request_read(data, size, &bounds, &request, &error) != RP_OK)
         refuse(stream, request.excess, RP_REFUSED_MESSAGE_BYTES, &error);
-        return;
-    }
-    if (request.chunk_count == 0 && request.item_count == 0) {
+    else if (request.chunk_count == 0 && request.item_count == 0)
         rp_task_abort(task, RP_INVALID, "the request has neither chunks nor items");
-        return;
-    }
-    if (rp_served_table_is_dropped(stream->served)) on_dropped(task);
-    if (waits_too_much(stream) || !add_chunks(stream, &request, block)) return;
-    if (request.item_count == 0) return;
-    if (add_items(stream, &request)) {
-        if (stream->served != NULL)
-            rp_counter_add(
-                &rp_table_metrics_loop(stream->served->metrics, rp_task_worker(task)->index)
-                     ->inserted_bytes,
-                size);
-        keep_chunks(stream, &request);
-        if (!task->is_finished && !pins_too_much(stream) && rp_insert_stream_must_wait(stream))
-            rp_call_pause(task->call);
-    }
-    rp_item_room_trim(&rp_task_worker(task)->item_room, &rp_task_worker(task)->server->alloc);
+    else
+        insert(stream, &request, block);
+    parts = request.chunk_count + request.item_count + request.keep_count;
+    rp_defer_add_work(rp_task_worker(task), (parts + PARTS_OF_A_UNIT - 1) / PARTS_OF_A_UNIT);
 }
 
 static void on_safe(rp_safe_wait *wait);
@@ -369,6 +408,11 @@ static void on_safe(rp_safe_wait *wait)
     rp_insert_stream_continue(stream);
 }
 
+static void on_turn(rp_task *task)
+{
+    rp_insert_stream_continue(stream_of(task));
+}
+
 static void on_room(rp_task *task)
 {
     send_confirmations(stream_of(task));
@@ -417,10 +461,12 @@ static void on_flush_batches(rp_task *task)
 const rp_task_kind rp_insert_stream_kind = {
     .bytes = sizeof(rp_insert_stream),
     .waits_for_room = true,
+    .takes_turns = true,
     .is_moderated = true,
     .on_open = on_open,
     .on_message = on_message,
     .on_half_close = on_half_close,
+    .on_turn = on_turn,
     .on_room = on_room,
     .on_flush = on_flush,
     .on_flush_batches = on_flush_batches,

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "server/core/connection_room.h"
+#include "server/core/deferral.h"
 #include "util/clock.h"
 #include "util/error.h"
 #include "util/mem.h"
@@ -72,7 +73,8 @@ static void try_to_begin(rp_items_task *items)
         return;
     }
     if (bytes < RP_QUEUE_FLOOR_BYTES) bytes = RP_QUEUE_FLOOR_BYTES;
-    if (await_room(items, bytes, try_to_begin)) items->begin(items);
+    if (await_room(items, bytes, try_to_begin) && rp_defer_may_begin(&items->task, items->work))
+        items->begin(items);
 }
 
 void rp_items_begin_again(rp_items_task *items, size_t bytes)
@@ -85,10 +87,21 @@ void rp_items_begin_again(rp_items_task *items, size_t bytes)
         rp_items_wait(items, rp_loop_now(loop) + ROOM_AGAIN_NS, try_to_begin);
 }
 
-void rp_items_begin(rp_items_task *items, void (*begin)(rp_items_task *))
+void rp_items_begin(rp_items_task *items, size_t work, void (*begin)(rp_items_task *))
 {
     items->begin = begin;
+    items->work = work;
     try_to_begin(items);
+}
+
+void rp_items_turn(rp_task *task)
+{
+    rp_items_task *items = rp_items_of(task);
+
+    if (items->begin != NULL)
+        try_to_begin(items);
+    else
+        rp_call_resume(task->call);
 }
 
 void rp_items_room(rp_task *task)

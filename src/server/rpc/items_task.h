@@ -25,6 +25,7 @@ struct rp_items_task {
     rp_timer timer;               /* armed while it waits */
     void (*due)(rp_items_task *); /* called when the timer is due */
     void (*begin)(rp_items_task *);
+    size_t work;             /* that `begin` takes at most: deferral.h */
     rp_served_table *served; /* a reference */
     rp_sample_array room;    /* the samples, once they have been drawn */
     size_t count;            /* number of samples */
@@ -49,14 +50,17 @@ static inline rp_items_task *rp_items_of(rp_task *task)
 
 /* For rp_task_kind.on_room: continues a task that waits for room. */
 void rp_items_room(rp_task *task);
+/* For rp_task_kind.on_turn: continues a task that was deferred. */
+void rp_items_turn(rp_task *task);
 
 /* Records the request message. False, with the call ended, if it is not the first. */
 bool rp_items_take_message(rp_items_task *items);
 /* For rp_task_kind.on_half_close: refuses a call that ends before its message. */
 void rp_items_half_close(rp_task *task);
 
-/* Calls `begin` as soon as responses may be queued: now, or later. */
-void rp_items_begin(rp_items_task *items, void (*begin)(rp_items_task *));
+/* Calls `begin` as soon as responses may be queued and a turn has work left: now, or later.
+ * `begin` adds its work, at most `work` units. */
+void rp_items_begin(rp_items_task *items, size_t work, void (*begin)(rp_items_task *));
 
 /* Calls `begin` again when there may be room for `bytes` of items, for which the last draw
  * found no room. At until_ns it ends the call. Call it after the draw has returned all bytes

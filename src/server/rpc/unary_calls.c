@@ -11,60 +11,6 @@
 #include "util/mem.h"
 #include "wire/reverb_messages.h"
 
-/* Applies updates before deletes: all updates are checked before the first is applied, so a bad
- * one changes nothing. A key that is in both lists is deleted in either order. */
-static rp_status mutate(rp_table *table, const rp_wire_mutate_request *request,
-                        rp_update *updates, uint64_t *keys, uint64_t *lsn, rp_error *err)
-{
-    rp_status st = RP_OK;
-
-    assert(updates != NULL && keys != NULL);
-    rp_wire_mutate_updates(request, updates);
-    rp_wire_mutate_deletes(request, keys);
-    if (request->update_count > 0)
-        st = rp_table_update_logged(table, updates, request->update_count, NULL, lsn, err);
-    if (st == RP_OK && request->delete_count > 0)
-        st = rp_table_delete_logged(table, keys, request->delete_count, NULL, lsn, err);
-    return st;
-}
-
-static void on_mutate(rp_task *task, const uint8_t *data, size_t size, rp_block *block)
-{
-    rp_worker *worker = rp_task_worker(task);
-    const rp_allocator *alloc = &worker->server->alloc;
-    rp_wire_mutate_request request;
-    rp_update *updates = NULL;
-    uint64_t *keys = NULL;
-    uint64_t lsn = 0;
-    rp_served_table *served;
-    rp_error error;
-    rp_status st;
-
-    (void)block;
-    if (rp_wire_read_mutate_request(data, size, worker->limits.keys, &request, &error) !=
-        RP_OK) {
-        rp_task_refuse(task, error.code == RP_NO_RESOURCE ? RP_REFUSED_KEYS : RP_REFUSED_DECODE,
-                       &error);
-        return;
-    }
-    served = rp_served_table_of(task, request.table);
-    if (served == NULL) return;
-    updates = rp_alloc_array(alloc, request.update_count + 1, sizeof *updates);
-    keys = rp_alloc_array(alloc, request.delete_count + 1, sizeof *keys);
-    st = updates != NULL && keys != NULL
-             ? mutate(served->table, &request, updates, keys, &lsn, &error)
-             : rp_fail_memory(&error, request.update_count * sizeof *updates);
-    rp_release(alloc, updates, (request.update_count + 1) * sizeof *updates);
-    rp_release(alloc, keys, (request.delete_count + 1) * sizeof *keys);
-    rp_served_table_unref(served);
-    if (st == RP_OK)
-        rp_task_respond_when_safe(task, NULL, lsn);
-    else
-        rp_task_finish(task, st, error.text);
-}
-
-const rp_task_kind rp_mutate_kind = {.bytes = sizeof(rp_task), .on_message = on_mutate};
-
 static void on_reset(rp_task *task, const uint8_t *data, size_t size, rp_block *block)
 {
     rp_served_table *served;
@@ -120,7 +66,7 @@ static void on_server_info(rp_task *task, const uint8_t *data, size_t size, rp_b
 }
 
 const rp_task_kind rp_server_info_kind = {
-    .bytes = sizeof(rp_task), .visits_tables = true, .on_message = on_server_info};
+    .bytes = sizeof(rp_task), .takes_turns = true, .on_message = on_server_info};
 
 /* The client requests the address of a table in memory, in case client and server are one
  * process. The response is address 0 (an empty message), so the client uses the network. */

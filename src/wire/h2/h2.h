@@ -66,6 +66,10 @@ typedef enum rp_call_fault {
 typedef struct rp_h2_handler {
     /* A call begins. Respond now or later; rp_call_set_user() attaches the owner's data. */
     void (*on_request)(void *user, rp_call *call, const rp_request_head *head);
+    /* Whether a complete message of `size` bytes may be delivered now. If not, the call is
+     * paused, and the message is kept until the handler's owner resumes the call. NULL: always.
+     */
+    bool (*may_deliver)(void *user, rp_call *call, size_t size);
     /* A complete message has arrived. `data` is valid until the handler returns. If the message
      * has a block of its own, `block` is that block, and a reference to it keeps the data;
      * otherwise `block` is NULL. */
@@ -216,8 +220,8 @@ typedef struct rp_http_response {
 void rp_call_respond_http(rp_call *call, const rp_http_response *answer, rp_message *body);
 
 /* While a call is paused, messages that arrive are kept. Resuming the call delivers them, until
- * the handler of one of them pauses the call again. Do not resume a call from its own
- * on_message. */
+ * the handler of one of them pauses the call again, or may_deliver is false. Do not resume a
+ * call from its own on_message. */
 void rp_call_pause(rp_call *call);
 void rp_call_resume(rp_call *call);
 bool rp_call_is_paused(const rp_call *call);

@@ -187,6 +187,17 @@ static void reset_assembly(rp_call *call)
     call->message_size = 0;
 }
 
+/* Pauses the call if its next message must not be delivered now. */
+static bool may_deliver(rp_call *call, size_t size)
+{
+    const rp_h2 *h2 = call->h2;
+
+    if (h2->handler->may_deliver == NULL || h2->handler->may_deliver(h2->user, call, size))
+        return true;
+    rp_call_pause(call);
+    return false;
+}
+
 static void deliver(rp_call *call, const uint8_t *data, size_t size, rp_block *block)
 {
     assert(!call->paused && !call->closed); /* H6 */
@@ -283,7 +294,7 @@ static void complete(rp_call *call)
 
     assert(block->size == call->message_size && h2->held >= block->size); /* H3 */
     reset_assembly(call);
-    if (call->paused) {
+    if (call->paused || !may_deliver(call, block->size)) {
         keep_waiting(call, block);
         return;
     }
@@ -326,7 +337,9 @@ static size_t deliver_in_place(rp_call *call, const uint8_t *data, size_t size)
     memcpy(call->prefix, data, RP_GRPC_PREFIX);
     call->message_size =
         (size_t)data[1] << 24 | (size_t)data[2] << 16 | (size_t)data[3] << 8 | (size_t)data[4];
-    if (call->message_size > size - RP_GRPC_PREFIX || !check_prefix(call)) return 0;
+    if (call->message_size > size - RP_GRPC_PREFIX || !check_prefix(call) ||
+        !may_deliver(call, call->message_size))
+        return 0;
     size = call->message_size;
     reset_assembly(call);
     call->h2->message_progress += size;
@@ -438,6 +451,7 @@ void rp_call_resume(rp_call *call)
         rp_waiting_message *waiting = call->first_waiting;
         rp_block *block = waiting->block;
         assert(h2->held >= block->size + WAITING_BYTES); /* H3 */
+        if (!may_deliver(call, block->size)) break;
         call->first_waiting = waiting->next;
         if (call->first_waiting == NULL) call->last_waiting = &call->first_waiting;
         rp_release(&h2->alloc, waiting, sizeof *waiting);

@@ -74,7 +74,7 @@ def checkpoints(tmp_path_factory):
 
 
 @pytest.mark.seconds(120)
-def test_there_and_back(checkpoints, tmp_path):
+def test_checkpoints_round_trip(checkpoints, tmp_path):
     root, written = checkpoints
     before = make.describe(written)
     reprise("data", "convert", "--from", "reverb", root, tmp_path / "data")
@@ -96,7 +96,7 @@ def test_there_and_back(checkpoints, tmp_path):
     assert data["uniform"].keys() == data_again["uniform"].keys()
 
 
-def test_what_was_written_long_ago_is_loaded(tmp_path):
+def test_an_old_checkpoint_is_loaded(tmp_path):
     """The stored checkpoint that other tests use, which is never written again."""
     shutil.copytree(DATA / "zlib", tmp_path / "root" / "2021-01-01T00:00:00+00:00")
     reprise("data", "convert", "--from", "reverb", tmp_path / "root", tmp_path / "data")
@@ -105,7 +105,7 @@ def test_what_was_written_long_ago_is_loaded(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["plain", "old"])
-def test_old_forms_mean_the_same_to_both(name, tmp_path):
+def test_old_formats_read_the_same_after_conversion(name, tmp_path):
     """dm-reverb loads the same from a checkpoint of an old format and from our conversion of it."""
     shutil.copytree(DATA / name, tmp_path / "root" / "2021-01-01T00:00:00+00:00")
     reprise("data", "convert", "--from", "reverb", DATA / name, tmp_path / "data")

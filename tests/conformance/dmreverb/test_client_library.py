@@ -131,7 +131,7 @@ ITEMS = {
 
 @pytest.mark.parametrize("kind", ITEMS)
 @pytest.mark.parametrize("chunk", [1, 4, 12])
-def test_what_we_write_dm_reverb_reads(server, client, fresh, kind, chunk):
+def test_items_of_reprise_are_read_by_dm_reverb(server, client, fresh, kind, chunk):
     name = fresh("fifo")
     [key] = drive(server, "write", name, 12, chunk, item_text(ITEMS[kind]))
     [sample] = take_all(client, name, 1)
@@ -162,7 +162,7 @@ def test_random_items_that_share_chunks(server, client, fresh):
 
 
 @pytest.mark.parametrize("writer", ["steps", "patterns"])
-def test_our_other_writers(server, client, fresh, writer):
+def test_items_of_other_writers_are_read_by_dm_reverb(server, client, fresh, writer):
     name = fresh("fifo")
     drive(server, writer, name, 7, 3)
     taken = take_all(client, name, 5)
@@ -186,7 +186,7 @@ def test_lines_of_json_are_read_by_dm_reverb(server, client, fresh):
 
 
 @pytest.mark.parametrize("column", range(len(DTYPES)))
-def test_what_dm_reverb_writes_we_read(server, client, fresh, column):
+def test_items_of_dm_reverb_are_read_by_reprise(server, client, fresh, column):
     name = fresh("fifo")
     with client.trajectory_writer(6) as writer:
         for step in range(6):
@@ -241,7 +241,7 @@ def test_the_command_prints_items_of_dm_reverb(server, client, fresh, tmp_path):
     assert_same(stacked, np.stack(2 * [data["observation"][None]]))
 
 
-def test_info_says_what_the_server_has(server, client, fresh):
+def test_info_agrees_with_server_info(server, client, fresh):
     fresh("uniform")
     client.insert([np.int64(1)], {"uniform": 1.0})
     tables = {t["table"]: t for t in json.loads(answer(server, "info", "--json"))}
@@ -274,7 +274,7 @@ def test_priorities_are_set_and_items_deleted(server, client, fresh):
         assert float(probability) == pytest.approx({keys[0]: 0.25, keys[1]: 0.75}[key])
 
 
-def test_a_priority_that_is_no_number_does_not_leave_us(server, client, fresh):
+def test_a_nan_priority_is_refused_before_sending(server, client, fresh):
     name = fresh("prioritized")
     [key] = drive(server, "write", name, 1, 1, "0.0")
     [said] = drive(server, "mutate", name, f"{key}=nan", status=1)
@@ -294,7 +294,7 @@ def test_the_rate_limiter_ends_a_sampler(server, fresh):
     assert len(drive(server, "sample", name, 3, 300)) == 3
 
 
-def test_a_wait_of_the_command_ends_too(server, fresh):
+def test_a_sample_of_the_command_times_out(server, fresh):
     name = fresh("min-size")
     done = reprise(server, "sample", name, "--timeout", "300ms")
     assert done.returncode == 1
@@ -313,7 +313,7 @@ def test_a_queue_is_filled_and_emptied(server, fresh):
     assert [line.split()[0] for line in drawn] == keys.split()
 
 
-def test_tables_that_there_are_not(server):
+def test_unknown_tables_are_not_found(server):
     [said] = drive(server, "sample", "nowhere", 1, 1000, status=1)
     assert said.startswith("RP_NOT_FOUND: ") and "nowhere" in said
     [said] = drive(server, "write", "nowhere", 1, 1, "0.0", status=1)
@@ -327,7 +327,7 @@ def test_tables_that_there_are_not(server):
     assert done.returncode == 1 and "nowhere" in done.stderr
 
 
-def test_signatures_are_held_up_before_anything_is_sent(server, client, fresh):
+def test_signatures_are_checked_before_sending(server, client, fresh):
     name = fresh("signed")
     [said] = drive(server, "write", name, 2, 1, item_text([[(1, 0)], [(6, 0)]]), status=1)
     assert said.startswith("RP_INVALID: ") and "[1,2,3]" in said and "[?,2]" in said
@@ -345,7 +345,7 @@ def test_tables_are_reset(server, client, fresh):
     assert client.server_info()[name].current_size == 0
 
 
-def test_calls_that_only_reprise_knows(server):
+def test_calls_of_reprise_alone_are_unimplemented_in_dm_reverb(server):
     if server.kind == "reprise":
         assert drive(server, "pause", "uniform") == []
         answer(server, "tables", "resume", "uniform")
@@ -377,7 +377,7 @@ def mortal(request, servers, tmp_path):
         yield server.start()
 
 
-def test_a_writer_lives_through_restarts(mortal):
+def test_a_writer_survives_restarts(mortal):
     words = [driver(), mortal.address, "rounds", "fifo", "20"]
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                           text=True) as writer:

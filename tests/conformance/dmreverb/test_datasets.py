@@ -72,7 +72,7 @@ def test_a_dataset_in_batches(server, client, fresh):
     assert shapes == [[64, 1, 2]] * 3
 
 
-def test_streams_are_short_if_asked(server, client, fresh):
+def test_max_samples_per_stream_is_respected(server, client, fresh):
     table = fresh("uniform")
     fill(client, table, 5)
     dataset = trajectories(server, table, max_samples_per_stream=3, max_samples=30,
@@ -81,12 +81,12 @@ def test_streams_are_short_if_asked(server, client, fresh):
 
 
 @pytest.mark.parametrize("make", [trajectories, timesteps])
-def test_a_dataset_ends_when_the_rate_limiter_gives_nothing_in_time(server, fresh, make):
+def test_a_dataset_ends_after_the_rate_limiter_timeout(server, fresh, make):
     table = fresh("fifo")
     assert list(make(server, table, rate_limiter_timeout_ms=100)) == []
 
 
-def test_a_dataset_gives_what_there_is_before_it_ends(server, client, fresh):
+def test_a_dataset_gives_the_existing_items_before_it_ends(server, client, fresh):
     table = fresh("queue")
     fill(client, table, 3)
     dataset = trajectories(server, table, rate_limiter_timeout_ms=200,

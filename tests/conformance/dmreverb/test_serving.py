@@ -43,7 +43,7 @@ def limiter_of(description):
 
 
 @pytest.mark.parametrize("description", conftest.TABLES, ids=lambda d: d["name"])
-def test_server_info_says_what_a_table_is(client, fresh, description):
+def test_server_info_has_the_options_of_a_table(client, fresh, description):
     table = fresh(description["name"])
     info = client.server_info()[table]
     assert info.sampler_options == options_of(description["sampler"])
@@ -80,12 +80,12 @@ def test_server_info_counts(client, fresh):
     assert info.rate_limiter_info.sample_stats.completed == 4
 
 
-def test_a_server_that_is_not_there_is_a_deadline(tmp_path):
+def test_an_absent_server_is_deadline_exceeded(tmp_path):
     with pytest.raises(reverb.DeadlineExceededError):
         reverb.Client(f"localhost:{harness.free_port()}").server_info(timeout=1)
 
 
-def test_a_checkpoint_has_a_path_or_a_reason(client):
+def test_checkpoint_returns_a_path_or_is_refused(client):
     """A server without a checkpointer returns INVALID_ARGUMENT, which is ValueError in Python."""
     try:
         path = client.checkpoint()
@@ -110,7 +110,7 @@ def mortal(request, servers, tmp_path):
         yield server.start()
 
 
-def test_writers_and_samplers_live_through_a_restart(mortal):
+def test_writers_and_samplers_survive_a_restart(mortal):
     """A writer and a sampler that existed before the restart reconnect by themselves."""
     client = reverb.Client(mortal.address)
     writer = client.trajectory_writer(1, validate_items=False)

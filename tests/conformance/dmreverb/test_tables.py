@@ -90,7 +90,7 @@ def test_priority_zero_is_never_drawn_beside_others(client, fresh):
     assert set(draw(client, table, 100)) == {2}
 
 
-def test_when_all_priorities_are_zero_any_is_drawn(client, fresh):
+def test_all_priorities_zero_is_uniform(client, fresh):
     table = fresh("prioritized")
     insert(client, table, 1, 2, priority=0.0)
     drawn = infos(client, table, 100)
@@ -113,7 +113,7 @@ def test_a_full_table_evicts(client, fresh, table, kept):
     assert found == kept
 
 
-def test_an_item_goes_when_it_was_sampled_often_enough(client, fresh):
+def test_an_item_is_removed_after_max_times_sampled(client, fresh):
     table = fresh("thrice")
     insert(client, table, 1, 2)
     drawn = [(int(s[0].data[0]), s[0].info.times_sampled) for s in client.sample(table, 6)]
@@ -139,7 +139,7 @@ def test_a_stack_gives_the_newest_once(client, fresh):
     assert draw(client, table, 3) == [4, 2, 1]
 
 
-def test_a_full_queue_holds_the_writer_up_and_a_sample_lets_it_go(client, fresh):
+def test_a_full_queue_blocks_the_writer_until_a_sample(client, fresh):
     table = fresh("queue")
     writer = client.trajectory_writer(1)
     for number in range(5):
@@ -214,7 +214,7 @@ def test_a_ratio_blocks_inserts_until_there_are_samples(client, fresh):
     writer.close()
 
 
-def test_a_key_that_is_there_has_its_priority_changed(client, fresh):
+def test_an_update_changes_the_priority_of_an_existing_key(client, fresh):
     table = fresh("prioritized")
     insert(client, table, 1, 2, priority=1.0)
     keys = keys_by_number(client, table, 2)
@@ -233,7 +233,7 @@ def test_deleted_items_are_gone(client, fresh):
     assert set(draw(client, table, 60)) == {1, 3}
 
 
-def test_a_priority_below_zero_is_refused_where_it_weighs(client, fresh):
+def test_a_negative_priority_is_refused_by_a_prioritized_table(client, fresh):
     table = fresh("prioritized")
     insert(client, table, 1)
     [info] = infos(client, table)
@@ -242,7 +242,7 @@ def test_a_priority_below_zero_is_refused_where_it_weighs(client, fresh):
     assert draw(client, table) == [1]
 
 
-def test_a_table_that_is_reset_is_empty_and_counts_anew(client, fresh):
+def test_a_table_that_is_reset_is_empty_and_counts_from_zero(client, fresh):
     table = fresh("thrice")
     insert(client, table, 1, 2)
     draw(client, table, 2)

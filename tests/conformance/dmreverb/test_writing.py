@@ -36,7 +36,7 @@ def values(dtype, shape):
     return flat.astype(dtype).reshape(shape)
 
 
-def test_an_insert_comes_back_with_what_is_known_about_it(client, fresh):
+def test_an_inserted_item_is_sampled_with_its_info(client, fresh):
     table = fresh("uniform")
     data = [np.array([1, 2, 3], np.float32), np.int32(7)]
     client.insert(data, {table: 1.5})
@@ -312,7 +312,7 @@ def test_an_item_of_20_megabytes(client, fresh):
     np.testing.assert_array_equal(trajectory_of(client, table).data[0], noise)
 
 
-def test_what_does_not_match_the_signature_is_refused(client, fresh):
+def test_a_trajectory_that_does_not_match_the_signature_is_refused(client, fresh):
     table = fresh("signed")
     writer = client.trajectory_writer(2)
     writer.append({"a": np.zeros((2,), np.float64), "b": (np.int64(1),)})

@@ -110,7 +110,7 @@ def test_metadata_is_accepted(reverb):
         ("x-text", "v" * 7000), ("x-bytes-bin", bytes(range(256)))])
 
 
-def test_the_answer_says_what_it_is(channel):
+def test_a_response_has_no_status_in_its_initial_metadata(channel):
     call = raw_unary(channel, METHOD + "ServerInfo").with_call
     _, finished = call(b"", timeout=10)
     assert finished.code() == Code.OK
@@ -118,14 +118,14 @@ def test_the_answer_says_what_it_is(channel):
     assert "grpc-status" not in names
 
 
-def test_a_text_with_odd_bytes_survives(reverb, refused):
+def test_a_status_message_is_percent_encoded(reverb, refused):
     """The text of a status is percent-encoded on the wire."""
     name = "ta%20ble \u00e4\n"
     with refused(Code.NOT_FOUND, "ta%20ble"):
         reverb.reset(name)
 
 
-def test_a_long_name_is_not_repeated_whole(reverb):
+def test_a_long_name_is_shortened_in_the_error(reverb):
     with pytest.raises(grpc.RpcError) as failure:
         reverb.reset("x" * 100_000)
     assert failure.value.code() == Code.INVALID_ARGUMENT
@@ -230,7 +230,7 @@ def test_a_drained_server_ends_streams_as_unavailable(tmp_path):
             assert stream.status()[0] in (Code.UNAVAILABLE, Code.CANCELLED)
 
 
-def test_a_server_that_came_back_is_found_again(tmp_path):
+def test_a_client_reconnects_to_a_restarted_server(tmp_path):
     server = harness.Reprise({"tables": [harness.table("fifo", sampler="fifo")]}, tmp_path)
     with server, grpc.insecure_channel(server.start().address, [
             ("grpc.initial_reconnect_backoff_ms", 50),

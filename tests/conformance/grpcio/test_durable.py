@@ -89,7 +89,7 @@ def checkpoint(client, timeout=30):
     return client.stub.Checkpoint(rpc.CheckpointRequest(), timeout=timeout).checkpoint_path
 
 
-def test_a_checkpoint_is_where_it_is_said_and_is_loaded(durable, tmp_path):
+def test_a_checkpoint_is_at_its_path_and_is_loaded(durable, tmp_path):
     server = durable()
     with server.client() as client:
         before = [client.insert("fifo", i) for i in range(20)]
@@ -117,7 +117,7 @@ def test_the_newest_of_several_is_loaded_and_few_are_kept(durable, tmp_path):
         assert client.size("fifo") == 4
 
 
-def test_they_are_written_every_so_often(durable):
+def test_checkpoints_are_written_periodically(durable):
     server = durable(checkpoint_every=0.2)
     with server.client() as client:
         client.insert("fifo", 1)
@@ -128,7 +128,7 @@ def test_they_are_written_every_so_often(durable):
         assert client.size("fifo") == 1
 
 
-def test_many_who_ask_at_once_share_them(durable):
+def test_concurrent_checkpoint_requests_share_checkpoints(durable):
     server = durable()
     began = time.monotonic()
     with server.client() as client:
@@ -140,7 +140,7 @@ def test_many_who_ask_at_once_share_them(durable):
     assert len(set(paths)) <= server.info()["checkpoints"] <= most
 
 
-def test_after_a_few_in_a_row_they_are_spaced(tmp_path, refused):
+def test_frequent_checkpoints_are_spaced(tmp_path, refused):
     made = Durable(tmp_path)
     made.config["limits"] = {"checkpoint_spacing_ms": 3600000}
     with made.start() as server, server.client() as client:
@@ -151,7 +151,7 @@ def test_after_a_few_in_a_row_they_are_spaced(tmp_path, refused):
         client.insert("fifo", 1)  # other calls do not wait
 
 
-def test_without_a_directory_there_is_none(tmp_path, refused):
+def test_checkpoint_without_a_directory_is_refused(tmp_path, refused):
     with harness.Reprise({"tables": TABLES}, tmp_path).start() as server:
         with grpc.insecure_channel(server.address) as channel:
             with refused(Code.INVALID_ARGUMENT, "no checkpointer is configured"):
@@ -182,7 +182,7 @@ def insert_until_killed(server, name, acknowledged, started):
 
 
 @pytest.mark.parametrize("mode", JOURNALS)
-def test_what_was_confirmed_survives_a_kill(durable, mode):
+def test_confirmed_items_survive_a_kill(durable, mode):
     server = durable(durability=mode)
     names = ["fifo", "prioritized"]
     keys = {name: [] for name in names}
@@ -264,7 +264,7 @@ def test_a_server_that_is_stopped_writes_a_last_checkpoint(durable):
         assert present(client, "fifo", keys) == set(keys)
 
 
-def test_unless_it_is_told_not_to(durable):
+def test_no_final_checkpoint_skips_the_last_checkpoint(durable):
     server = durable(no_final_checkpoint=True)
     with server.client() as client:
         client.insert("fifo", 1)
@@ -275,7 +275,7 @@ def test_unless_it_is_told_not_to(durable):
 
 
 @pytest.mark.parametrize("mode", JOURNALS)
-def test_confirmations_leave_before_it_stops(durable, mode):
+def test_confirmations_are_sent_before_the_server_stops(durable, mode):
     server = durable(durability=mode)
     with server.client() as client:
         stream = client.inserts()
@@ -292,7 +292,7 @@ def test_confirmations_leave_before_it_stops(durable, mode):
         assert present(client, "fifo", confirmed) == set(confirmed)
 
 
-def test_one_server_at_a_time_has_a_directory(durable, tmp_path):
+def test_a_directory_in_use_is_refused(durable, tmp_path):
     durable()
     second = Durable(tmp_path)
     second.launch()
@@ -300,7 +300,7 @@ def test_one_server_at_a_time_has_a_directory(durable, tmp_path):
     assert "start_failed" in second.log() and str(tmp_path / "data") in second.log()
 
 
-def test_a_table_that_is_another_now_is_refused_unless_that_is_meant(tmp_path):
+def test_a_table_with_changed_options_is_refused_unless_allowed(tmp_path):
     first = Durable(tmp_path)
     with first.start() as server, server.client() as client:
         client.insert("fifo", 1)
@@ -315,7 +315,7 @@ def test_a_table_that_is_another_now_is_refused_unless_that_is_meant(tmp_path):
 
 
 @pytest.mark.seconds(120)
-def test_while_it_loads_it_says_so(durable):
+def test_a_loading_server_is_not_serving(durable):
     server = durable()
     rows = 1000
     with server.client() as client:
@@ -347,7 +347,7 @@ def test_while_it_loads_it_says_so(durable):
         assert client.size("fifo") == 60 * rows
 
 
-def test_numbers_are_told_everywhere(durable):
+def test_durability_is_reported_in_status_info_and_metrics(durable):
     server = durable(durability="sync")
     first = server.info()["checkpoints"]  # a new directory gets a checkpoint at once
     with server.client() as client:
@@ -369,7 +369,7 @@ def test_numbers_are_told_everywhere(durable):
     assert 'reprise_durable_mode{mode="sync"} 1\n' in metrics
 
 
-def test_the_command_line_shows_it(durable):
+def test_the_command_line_shows_the_durability(durable):
     server = durable(durability="interval")
 
     def run(*words):
@@ -406,7 +406,7 @@ def private_tmpfs():
 
 @pytest.mark.seconds(120)
 @pytest.mark.parametrize("mode", ["checkpoint", "interval", "sync"])
-def test_a_full_disk_is_told_and_survived(tmp_path, mode):
+def test_a_full_disk_is_reported_and_survived(tmp_path, mode):
     prefix = private_tmpfs()
     if prefix is None:
         pytest.skip("no mounts are allowed here")

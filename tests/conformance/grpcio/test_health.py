@@ -23,19 +23,19 @@ def checks(channel):
 
 
 @pytest.mark.parametrize("name", SERVICES)
-def test_services_that_are_there_are_serving(checks, name):
+def test_existing_services_are_serving(checks, name):
     answer = checks.Check(health.HealthCheckRequest(service=name), timeout=10)
     assert answer.status == SERVING
 
 
-def test_a_service_that_is_not_there_is_not_found(checks, refused):
+def test_an_unknown_service_is_not_found(checks, refused):
     with refused(Code.NOT_FOUND):
         checks.Check(health.HealthCheckRequest(service="nobody.Nothing"), timeout=10)
 
 
 @pytest.mark.parametrize("name, status", [*((n, SERVING) for n in SERVICES),
                                           ("nobody.Nothing", SERVICE_UNKNOWN)])
-def test_a_watch_answers_at_once_and_then_waits(checks, name, status):
+def test_a_watch_responds_at_once_and_then_waits(checks, name, status):
     call = checks.Watch(health.HealthCheckRequest(service=name), timeout=0.5)
     assert next(call).status == status
     with pytest.raises(grpc.RpcError) as failure:

@@ -22,7 +22,7 @@ def refusal(reverb, *requests):
         return stream.send(*requests).status()
 
 
-def test_an_item_is_confirmed_and_is_there(reverb, fresh):
+def test_an_item_is_confirmed_and_inserted(reverb, fresh):
     table = fresh("fifo")
     data = numbers()
     made = item(table, data, priority=2.5)
@@ -35,7 +35,7 @@ def test_an_item_is_confirmed_and_is_there(reverb, fresh):
     assert sample.info.item.flat_trajectory == made.flat_trajectory
 
 
-def test_the_bytes_of_a_request_and_of_its_answer(channel, reverb, fresh):
+def test_the_bytes_of_a_request_and_of_its_response(channel, reverb, fresh):
     """One chunk, one item and one key to keep, as protoc encodes them. Only the table's name is
     longer than in the specification of the protocol."""
     table = fresh("uniform")
@@ -97,7 +97,7 @@ def test_a_chunk_that_is_kept_serves_later_items(reverb, fresh):
         stream.confirmed(4)
 
 
-def test_a_chunk_that_is_not_kept_is_gone(reverb, fresh):
+def test_a_chunk_that_is_not_kept_is_dropped(reverb, fresh):
     table = fresh("uniform")
     data = numbers(4)
     code, text = refusal(reverb, insertion([data], [item(table, data)]),
@@ -107,7 +107,7 @@ def test_a_chunk_that_is_not_kept_is_gone(reverb, fresh):
     assert reverb.size(table) == 1
 
 
-def test_a_message_of_chunks_alone_drops_none(reverb, fresh):
+def test_a_message_of_chunks_alone_drops_no_chunk(reverb, fresh):
     table = fresh("uniform")
     one, two = numbers(), numbers()
     with reverb.inserts() as stream:
@@ -269,7 +269,7 @@ def test_rows_that_a_chunk_does_not_have_are_refused(reverb, fresh, offset, leng
     assert reverb.size(table) == 0
 
 
-def test_items_before_a_bad_one_are_in(reverb, fresh):
+def test_items_before_a_bad_one_are_inserted(reverb, fresh):
     table = fresh("uniform")
     data = numbers()
     good, bad, late = item(table, data), item("nope", data), item(table, data)
@@ -279,7 +279,7 @@ def test_items_before_a_bad_one_are_in(reverb, fresh):
     assert reverb.sample(table)[0].key == good.key
 
 
-def test_a_bad_priority_spoils_the_items_beside_it(reverb, fresh):
+def test_a_bad_priority_refuses_the_adjacent_items_of_its_table(reverb, fresh):
     """Consecutive items for the same table are checked together."""
     table = fresh("prioritized")
     data = numbers()
@@ -337,7 +337,7 @@ def test_an_existing_key_has_its_priority_changed_and_nothing_else(reverb, fresh
     assert sample.info.item.priority == 5.0
 
 
-def test_the_server_says_when_an_item_came(reverb, fresh):
+def test_the_server_sets_the_insertion_time(reverb, fresh):
     table = fresh("fifo")
     data = numbers()
     made = item(table, data)
@@ -349,7 +349,7 @@ def test_the_server_says_when_an_item_came(reverb, fresh):
     assert at.seconds > 1_600_000_000 and 0 <= at.nanos < 1_000_000_000
 
 
-def test_the_count_of_samples_that_an_item_brings_is_kept(reverb, fresh):
+def test_times_sampled_of_an_inserted_item_is_kept(reverb, fresh):
     table = fresh("fifo")
     data = numbers()
     made = item(table, data)
@@ -424,7 +424,7 @@ def test_items_of_one_message_are_confirmed_as_they_go_in(reverb, queue):
         stream.confirmed(1)
 
 
-def test_half_close_waits_for_inserts_that_wait(reverb, queue):
+def test_half_close_waits_for_waiting_inserts(reverb, queue):
     with reverb.inserts() as stream:
         for first in range(6):
             data = numbers(1, first)
@@ -437,7 +437,7 @@ def test_half_close_waits_for_inserts_that_wait(reverb, queue):
         assert stream.status()[0] == Code.OK
 
 
-def test_a_writer_far_ahead_is_held_up_and_nothing_is_lost(reverb, queue):
+def test_a_fast_writer_is_paused_and_loses_no_items(reverb, queue):
     """A thousand items for a queue of four: the others wait in the client, and are inserted in
     order.
     """

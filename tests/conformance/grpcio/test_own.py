@@ -93,7 +93,7 @@ def test_a_table_with_everything(reverb, made):
     {"limiter": {"samples_per_insert": float("nan")}},
     {"sampler": {"prioritized": {"priority_exponent": float("nan")}}},
     {"max_times_sampled": -1}])
-def test_a_table_that_cannot_be_is_refused(replay, refused, options):
+def test_an_invalid_table_is_refused(replay, refused, options):
     options = {"name": "impossible", "max_size": 10, **options}
     with refused(Code.INVALID_ARGUMENT):
         replay.CreateTable(options=options)
@@ -118,7 +118,7 @@ def test_an_unknown_table_is_not_found(replay, refused, call):
         call(replay)
 
 
-def test_a_dropped_table_is_gone_and_ends_what_waits(replay, reverb, made):
+def test_dropping_a_table_removes_it_and_cancels_waiting_calls(replay, reverb, made):
     table = made()
     with reverb.samples() as stream:
         stream.send(wish(table))
@@ -138,7 +138,7 @@ def test_a_table_that_shrinks_evicts_at_once(replay, reverb, made):
     assert reverb.sample(table)[0].key == keys[3]
 
 
-def test_a_limiter_that_is_changed_lets_go_what_waited(replay, reverb, made):
+def test_altering_a_limiter_releases_waiting_samples(replay, reverb, made):
     table = made(limiter=own.LimiterOptions(min_size=3))
     reverb.insert(table, 1)
     with reverb.samples() as stream:
@@ -148,7 +148,7 @@ def test_a_limiter_that_is_changed_lets_go_what_waited(replay, reverb, made):
         assert len(stream.samples()) == 1
 
 
-def test_a_change_that_cannot_be_changes_nothing(replay, reverb, made, refused):
+def test_an_invalid_alteration_changes_nothing(replay, reverb, made, refused):
     table = made(max_size=10)
     before = reverb.info(table)
     with refused(Code.INVALID_ARGUMENT):
@@ -210,7 +210,7 @@ def test_calls_that_wait_are_explained(replay, reverb, made):
         assert replay.WhyBlocked(max_calls=1).total >= 2
 
 
-def test_the_status_of_tables_says_what_reverb_does_not(replay, reverb, made):
+def test_status_has_fields_that_server_info_lacks(replay, reverb, made):
     table = made(sampler={"prioritized": {"priority_exponent": 1.0}}, max_bytes=1 << 20,
                  soft_limit=True)
     reverb.insert(table, 1, priority=2.0)
@@ -226,7 +226,7 @@ def test_the_status_of_tables_says_what_reverb_does_not(replay, reverb, made):
     assert table in [s.name for s in replay.Status().tables]
 
 
-def test_a_look_by_key(replay, reverb, made):
+def test_peek_by_key(replay, reverb, made):
     table = made()
     keys = [reverb.insert(table, i, priority=float(i)) for i in range(3)]
     answer = replay.Peek(table=table, keys=[keys[2], 99, keys[0]])
@@ -238,7 +238,7 @@ def test_a_look_by_key(replay, reverb, made):
     assert reverb.info(table).rate_limiter_info.sample_stats.completed == 0
 
 
-def test_a_look_with_data(replay, reverb, made):
+def test_peek_with_data(replay, reverb, made):
     table = made()
     data = numbers(5)
     items = [item(table, [(data, i, 2)]) for i in range(3)]
@@ -296,7 +296,7 @@ def test_a_batch(replay, reverb, made):
     assert {e.weight for e in answer.entries} == {1.0}
 
 
-def test_chunks_stand_once_in_an_answer(replay, reverb, made):
+def test_each_chunk_is_sent_once_in_a_response(replay, reverb, made):
     table = made()
     data = numbers(10)
     with reverb.inserts() as stream:
@@ -327,7 +327,7 @@ def test_importance_weights(replay, reverb, made):
     assert weights == {1.0: 1.0, 3.0: pytest.approx(1 / 3)}
 
 
-def test_only_the_rows_that_are_used_travel(replay, reverb, made):
+def test_only_used_rows_are_sent(replay, reverb, made):
     table = made(sampler=fifo())
     data = chunk(np.arange(1000, dtype=np.int64))
     with reverb.inserts() as stream:
@@ -367,7 +367,7 @@ def test_a_sample_that_waits_a_while(replay, made, refused):
     assert 0.14 < time.monotonic() - start < 3
 
 
-def test_a_sample_takes_what_there_is(replay, reverb, made):
+def test_a_sample_of_at_least_returns_the_existing_items(replay, reverb, made):
     table = made(sampler=fifo(), max_times_sampled=1)
     for i in range(3):
         reverb.insert(table, i)

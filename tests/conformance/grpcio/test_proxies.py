@@ -138,7 +138,7 @@ def test_large_messages(reverb, shards):
     assert reverb.sample("uniform", 3, seconds=LARGE_S)[2].chunks == [data]
 
 
-def test_statuses_and_their_words(reverb, shards, refused):
+def test_statuses_and_their_messages_pass_the_proxy(reverb, shards, refused):
     with refused(Code.NOT_FOUND, "Priority table nope was not found"):
         reverb.reset("nope")
     with reverb.samples() as stream:
@@ -168,7 +168,7 @@ def test_a_sampler_that_is_cancelled_takes_nothing(reverb, shards, queue):
         assert first_number(shard.sample(queue, timeout_ms=5000)[0]) == i
 
 
-def test_when_one_server_goes_the_other_serves(tmp_path):
+def test_the_other_server_serves_when_one_goes(tmp_path):
     servers = [conftest.make({"tables": TABLES[:1]}, tmp_path / f"s{i}") for i in range(2)]
     for folder in ("s0", "s1", "proxy"):
         (tmp_path / folder).mkdir()

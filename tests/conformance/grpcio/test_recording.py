@@ -166,7 +166,7 @@ def strip_names(value):
             strip_names(inner)
 
 
-def test_a_recorded_conversation_is_answered_alike(tmp_path):
+def test_a_recorded_conversation_gets_the_recorded_responses(tmp_path):
     with conftest.make({"tables": TABLES}, tmp_path) as server:
         with grpc.insecure_channel(server.start().address) as channel:
             replay = Replay(channel)
@@ -179,7 +179,7 @@ def test_a_recorded_conversation_is_answered_alike(tmp_path):
                 stream.cancel()
 
 
-def test_the_client_of_the_recording_asks_as_we_do():
+def test_recorded_requests_equal_those_of_the_tests():
     """Checks that wish() makes the same request as a real client."""
     recorded = [line.message for line in lines() if line.method == "SampleStream"
                 and line.side == "client" and line.message]

@@ -88,13 +88,13 @@ def test_every_file_is_found_by_its_name(mirror, name):
 
 
 @pytest.mark.parametrize("kind", ["file_containing_symbol", "file_by_filename"])
-def test_what_does_not_exist_is_an_answer_and_not_the_end(mirror, kind):
+def test_an_unknown_symbol_is_an_error_response_and_the_stream_goes_on(mirror, kind):
     nothing, services = mirror.ask((kind, "no.such.Thing"), ("list_services", ""))
     assert nothing.error_response.error_code == grpc.StatusCode.NOT_FOUND.value[0]
     assert services.list_services_response.service
 
 
-def test_questions_about_extensions_have_an_answer(mirror):
+def test_requests_about_extensions_get_a_response(mirror):
     """No message has extensions."""
     [answer] = mirror.ask(("all_extension_numbers_of_type", "deepmind.reverb.ChunkData"))
     if answer.WhichOneof("message_response") == "all_extension_numbers_response":
@@ -114,7 +114,7 @@ def test_a_call_made_from_reflection_alone(mirror, channel):
     assert "uniform" in [t.name for t in answer.table_info]
 
 
-def test_our_own_service_is_described_whole(mirror):
+def test_the_reprise_service_lists_all_its_methods(mirror):
     pool = mirror.pool("reprise.v1.Replay")
     methods = pool.FindServiceByName("reprise.v1.Replay").methods_by_name
     assert {"CreateTable", "DropTable", "AlterTable", "PauseTable", "ResumeTable", "WhyBlocked",

@@ -144,14 +144,14 @@ def large(store):
     return sum((put(store, [d], item("b", [(d, 4, 1)])) for d in data), [])
 
 
-def test_a_sample_has_as_many_items_as_a_message_has_room_for(replay, large):
+def test_a_sample_has_as_many_items_as_fit_a_message(replay, large):
     assert len(replay.Sample(table="b", count=20).chunks) == 1
     for cut_rows in False, True:  # an item counts with its whole chunks, before rows are cut
         answer = replay.Sample(table="b", count=3, distinct=True, cut_rows=cut_rows)
         assert (len(answer.chunks), len(answer.entries)) == (2, 2)
 
 
-def test_the_bytes_of_a_look_are_limited(replay, large, refused):
+def test_the_bytes_of_a_peek_are_limited(replay, large, refused):
     assert len(replay.Peek(table="b", keys=large).entries) == 3
     with refused(Code.RESOURCE_EXHAUSTED, "message_bytes of 200000"):
         replay.Peek(table="b", keys=large, with_data=True)
@@ -190,7 +190,7 @@ def test_a_limiter_is_changed_in_parts(replay, store):
             limiter.max_diff) == (2, 3, -20, 30)
 
 
-def test_a_side_that_is_none_is_refused(replay, refused):
+def test_an_unknown_side_is_refused(replay, refused):
     for call in (replay.PauseTable, replay.ResumeTable):
         with refused(Code.INVALID_ARGUMENT, "side"):
             call(table="a", side=3)
@@ -224,7 +224,7 @@ def test_a_call_without_a_timeout_waits_as_long_as_it_lives(replay, store):
     blocked(replay, "a", 0)
 
 
-def test_a_sample_that_is_taken_back_draws_nothing(replay, store):
+def test_a_cancelled_sample_draws_nothing(replay, store):
     waiting = [replay.later("Sample", table="a", count=1) for _ in range(5)]
     blocked(replay, "a", 5)
     for call in waiting:
@@ -243,7 +243,7 @@ def test_hundreds_of_calls_may_wait_on_one_connection(limited, replay, store):
     assert all(len(call.result().entries) == 1 for call in waiting)
 
 
-def test_what_was_drawn_in_time_is_given(replay, store):
+def test_a_timeout_returns_the_samples_drawn_so_far(replay, store):
     for i in range(3):
         store.insert("queue", i)
     start = time.monotonic()
@@ -407,7 +407,7 @@ def test_missing_steps_stay_missing(replay, store):
     assert sent.sequence_range == data.sequence_range
 
 
-def test_what_uses_most_of_a_chunk_gets_it_as_it_is(replay, store):
+def test_a_chunk_that_is_mostly_used_is_sent_whole(replay, store):
     data = chunk(np.arange(400, dtype=np.int64).reshape(40, 10))
     put(store, [data], item("b", [(data, 0, 35)]))
     assert list(replay.Sample(table="b", count=1, cut_rows=True).chunks) == [data]
@@ -423,7 +423,7 @@ def test_a_chunk_that_cannot_be_cut_is_sent_whole(replay, store):
     assert list(replay.Sample(table="b", count=1, cut_rows=True).chunks) == [data]
 
 
-def test_two_chunks_of_one_key_have_two_keys_in_a_response(replay, store):
+def test_two_chunks_with_the_same_key_get_distinct_keys_in_a_response(replay, store):
     one, two = (chunk(np.array([i]), key=77) for i in (1, 2))
     keys = put(store, [one], item("b", one)) + put(store, [two], item("b", two))
     chunks = list(replay.Peek(table="b", keys=keys, with_data=True).chunks)
@@ -492,7 +492,7 @@ def test_a_large_page_under_tls_is_whole(tls_server, authority, people):
     connection.close()
 
 
-def test_a_body_that_nobody_wants_gets_an_answer(tls_server, authority):
+def test_a_post_with_a_body_is_method_not_allowed(tls_server, authority):
     connection = visit(tls_server, authority)
     connection.request("POST", "/healthz", body=bytes(500_000))
     assert connection.getresponse().status == 405

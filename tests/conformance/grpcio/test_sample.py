@@ -15,7 +15,7 @@ TIMEOUT_TEXT = "Rate Limiter: Timeout exceeded before the right to insert was ac
 Code = grpc.StatusCode
 
 
-def test_what_is_said_about_a_sample(reverb, fresh):
+def test_a_sample_has_its_info(reverb, fresh):
     table = fresh("uniform")
     keys = {reverb.insert(table, i, priority=2.0) for i in range(4)}
     [sample] = reverb.sample(table)
@@ -60,7 +60,7 @@ def test_draws_are_counted(reverb, fresh):
 
 
 @pytest.mark.parametrize("count", [1, 2, 64, 127, 128, 129, 1000, 10_000])
-def test_as_many_as_were_asked_for(reverb, fresh, count):
+def test_a_request_gets_the_requested_number_of_samples(reverb, fresh, count):
     table = fresh("uniform")
     for i in range(3):
         reverb.insert(table, i)
@@ -120,7 +120,7 @@ def test_a_request_that_is_bad_after_good_ones(reverb, fresh):
         assert stream.send(wish("nope")).status()[0] == Code.NOT_FOUND
 
 
-def test_a_timeout_has_the_words_that_clients_look_for(reverb, fresh):
+def test_a_timeout_has_the_message_that_clients_look_for(reverb, fresh):
     table = fresh("fifo")
     start = time.monotonic()
     with reverb.samples() as stream:
@@ -153,7 +153,7 @@ def test_without_a_timeout_a_sample_waits(reverb, fresh, timeout_ms):
         assert sample.info.rate_limited is True
 
 
-def test_samples_that_are_there_come_before_the_timeout_does(reverb, queue):
+def test_existing_samples_are_sent_before_the_timeout(reverb, queue):
     for i in range(3):
         reverb.insert(queue, i)
     with reverb.samples() as stream:
@@ -195,7 +195,7 @@ def test_half_close_while_a_request_waits(reverb, queue):
         assert stream.status() == (Code.OK, "")
 
 
-def test_a_sampler_that_goes_away_takes_nothing(reverb, queue):
+def test_a_sampler_that_disconnects_takes_nothing(reverb, queue):
     for _ in range(3):
         with reverb.samples() as stream:
             stream.send(wish(queue))
@@ -205,7 +205,7 @@ def test_a_sampler_that_goes_away_takes_nothing(reverb, queue):
     assert first_number(reverb.sample(queue, timeout_ms=5000)[0]) == 4
 
 
-def test_a_stream_may_be_cancelled_before_it_says_anything(reverb):
+def test_a_stream_may_be_cancelled_before_its_first_request(reverb):
     with reverb.samples() as stream:
         stream.cancel()
         assert stream.status()[0] == Code.CANCELLED
@@ -252,7 +252,7 @@ def test_a_large_sample_comes_in_pieces(reverb, fresh):
         assert sample.entries > 1
 
 
-def test_small_samples_share_answers(reverb, fresh):
+def test_small_samples_share_responses(reverb, fresh):
     table = fresh("uniform")
     reverb.insert(table)
     stream = Stream(reverb.stub.SampleStream, timeout=30)
@@ -265,7 +265,7 @@ def test_small_samples_share_answers(reverb, fresh):
     assert all(entry.end_of_sequence and entry.HasField("info") for entry in entries)
 
 
-def test_the_first_of_many_do_not_wait_for_the_rest(reverb, fresh):
+def test_the_first_of_many_samples_do_not_wait_for_the_rest(reverb, fresh):
     """A request for more than 128 samples gets the first ones in a small message; then the sizes
     double."""
     table = fresh("uniform")

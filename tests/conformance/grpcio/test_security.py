@@ -182,7 +182,7 @@ def test_a_wrong_token_opens_nothing(token_channel, header):
     assert code == Code.UNAUTHENTICATED
 
 
-def test_a_method_that_does_not_exist_stays_so_for_everybody(token_channel):
+def test_an_unknown_method_is_unimplemented_for_every_token(token_channel):
     call = token_channel.unary_unary("/deepmind.reverb.ReverbService/Nothing",
                                      lambda b: b, lambda b: b)
     with pytest.raises(grpc.RpcError) as failure:
@@ -196,7 +196,7 @@ def test_a_refusal_does_not_say_too_much(token_channel):
     assert "secret" not in failure.value.details()
 
 
-def test_guessing_is_braked(tmp_path_factory):
+def test_guessing_tokens_is_rate_limited(tmp_path_factory):
     """After too many wrong tokens even the correct one is refused for a while. Calls without a
     token do not count."""
     own = [("grpc.use_local_subchannel_pool", 1)]  # each channel has its own connection
@@ -236,12 +236,12 @@ def test_calls_over_tls(tls_server, authority):
         assert reverb.sample("fifo")[0].key == key
 
 
-def test_plain_text_gets_nowhere_on_a_tls_port(tls_server):
+def test_a_plain_client_cannot_use_a_tls_port(tls_server):
     with grpc.insecure_channel(tls_server.address) as channel:
         assert outcome(CALLS["ServerInfo"][1], channel) == Code.UNAVAILABLE
 
 
-def test_tls_gets_nowhere_on_a_plain_port(token_server, authority):
+def test_a_tls_client_cannot_use_a_plain_port(token_server, authority):
     with secure_channel(token_server, authority) as channel:
         assert outcome(CALLS["ServerInfo"][1], channel) == Code.UNAVAILABLE
 
@@ -339,13 +339,13 @@ def test_calls_by_certificate(mutual_server, authority, people, name, person, ro
         judge(outcome(call, channel), needed, role)
 
 
-def test_a_certificate_that_no_line_names_may_do_nothing(mutual_server, authority, people):
+def test_an_unlisted_certificate_is_refused(mutual_server, authority, people):
     with secure_channel(mutual_server, authority, people["stranger"]) as channel:
         assert outcome(CALLS["ServerInfo"][1], channel) in REFUSALS
         assert outcome(CALLS["Check"][1], channel) == Code.OK
 
 
-def test_a_token_may_raise_a_certificate(mutual_server, authority, people):
+def test_a_token_may_raise_the_role_of_a_certificate(mutual_server, authority, people):
     with secure_channel(mutual_server, authority, people["reader"]) as channel:
         reset = CALLS["Reset"][1]
         assert outcome(reset, channel) == Code.PERMISSION_DENIED
@@ -384,7 +384,7 @@ def test_tokens_are_changed_without_dropping_streams(tmp_path_factory):
                 assert len(stream.samples()) == 1
 
 
-def test_reset_may_be_refused_to_everybody(tmp_path_factory):
+def test_no_reset_refuses_reset(tmp_path_factory):
     with serve(tmp_path_factory, "no-reset", {"no_reset": True}) as server:
         with grpc.insecure_channel(server.start().address) as channel:
             assert outcome(CALLS["Reset"][1], channel) in (

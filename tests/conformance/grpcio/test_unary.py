@@ -46,7 +46,7 @@ def test_every_field_of_an_empty_table(reverb, fresh):
     ("uniform", "uniform", False), ("fifo", "fifo", True), ("lifo", "lifo", True),
     ("max-heap", "heap", True), ("min-heap", "heap", True),
     ("prioritized", "prioritized", False)])
-def test_selectors_are_told(reverb, table, field, deterministic):
+def test_server_info_has_the_selectors(reverb, table, field, deterministic):
     options = reverb.info(table).sampler_options
     assert options.WhichOneof("distribution") == field
     assert options.is_deterministic is deterministic
@@ -61,14 +61,14 @@ def test_an_exponent_may_be_negative(reverb):
     assert options.prioritized.priority_exponent == -0.5
 
 
-def test_a_limiter_without_bounds_says_so(reverb):
+def test_a_limiter_without_bounds_has_the_largest_doubles(reverb):
     limiter = reverb.info("uniform").rate_limiter_info
     largest = 1.7976931348623157e308
     assert (limiter.min_diff, limiter.max_diff) == (-largest, largest)
     assert limiter.HasField("insert_stats") and limiter.HasField("sample_stats")
 
 
-def test_a_signature_is_told(reverb):
+def test_server_info_has_the_signature(reverb):
     assert not reverb.info("uniform").HasField("signature")
     fields = reverb.info("signed").signature.dict_value.fields
     assert sorted(fields) == ["a", "b"]
@@ -121,7 +121,7 @@ def test_a_call_that_changes_nothing_is_fine(reverb, fresh):
 
 
 @pytest.mark.parametrize("priority", [-1.0, math.nan, math.inf])
-def test_a_priority_that_cannot_be_is_refused_whole(reverb, fresh, refused, priority):
+def test_an_invalid_priority_refuses_the_whole_request(reverb, fresh, refused, priority):
     table = fresh("prioritized")
     one, two = reverb.insert(table, 1, priority=1.0), reverb.insert(table, 2, priority=1.0)
     with refused(Code.INVALID_ARGUMENT):
@@ -145,7 +145,7 @@ def test_ten_thousand_updates_in_one_call(reverb, fresh):
     assert all(s.info.item.priority == 2.0 for s in reverb.sample(table, 20))
 
 
-def test_a_delete_makes_room_for_an_insert_that_waits(reverb, queue):
+def test_a_delete_unblocks_a_waiting_insert(reverb, queue):
     with reverb.inserts() as stream:
         items = []
         for first in range(5):
@@ -191,7 +191,7 @@ def test_an_unknown_table_is_named(reverb, refused, call):
 
 @pytest.mark.parametrize("table", ["uniform", "nope"])
 @pytest.mark.parametrize("ours", [False, True])
-def test_the_shortcut_within_a_process_is_always_declined(server, reverb, table, ours):
+def test_initialize_connection_is_always_declined(server, reverb, table, ours):
     """Also for a client that sends the process id of the server."""
     pid = server.process.pid if ours else os.getpid()
     with Stream(reverb.stub.InitializeConnection, timeout=10) as stream:
@@ -200,7 +200,7 @@ def test_the_shortcut_within_a_process_is_always_declined(server, reverb, table,
         assert stream.status() == (Code.OK, "")
 
 
-def test_the_shortcut_declines_a_second_message_too(reverb):
+def test_initialize_connection_declines_a_second_message_too(reverb):
     with Stream(reverb.stub.InitializeConnection, timeout=10) as stream:
         stream.send(rpc.InitializeConnectionRequest(pid=1, table_name="uniform"),
                     rpc.InitializeConnectionRequest(ownership_transferred=True))
@@ -208,6 +208,6 @@ def test_the_shortcut_declines_a_second_message_too(reverb):
         assert stream.status()[0] == Code.OK
 
 
-def test_the_shortcut_may_be_closed_without_a_word(reverb):
+def test_initialize_connection_may_be_closed_without_a_message(reverb):
     with Stream(reverb.stub.InitializeConnection, timeout=10) as stream:
         assert stream.half_close().status()[0] == Code.OK

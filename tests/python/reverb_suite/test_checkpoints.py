@@ -39,7 +39,7 @@ def test_checkpointer_base_is_abstract():
         checkpointers.CheckpointerBase()
 
 
-def test_checkpoint_says_where(start, tmp_path):
+def test_checkpoint_returns_its_path(start, tmp_path):
     client = start(table(), folder=str(tmp_path)).client
     client.insert(1.0, {"t": 1.0})
     path = client.checkpoint()
@@ -59,7 +59,7 @@ def test_a_checkpoint_is_loaded(start, tmp_path):
     assert (one.data[0][0], one.info.priority) == (1.0, 5.0)
 
 
-def test_what_came_after_a_checkpoint_is_not_in_it(start, tmp_path):
+def test_items_inserted_after_a_checkpoint_are_not_loaded(start, tmp_path):
     before = start(table(), folder=str(tmp_path))
     insert(before.client, [1.0])
     before.client.checkpoint()

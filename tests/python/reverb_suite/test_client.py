@@ -13,7 +13,7 @@ from reverb_suite.implementation import Spec, dtype_of, reverb, shape_of, table
 NOBODY = "localhost:1"  # no server is there
 
 
-def test_a_client_asks_nobody_until_it_must():
+def test_a_new_client_does_not_connect():
     assert reverb.Client(NOBODY).server_address == NOBODY
 
 
@@ -38,7 +38,7 @@ def test_a_client_can_be_pickled(start):
     assert values(copy) == [1.0]
 
 
-def test_insert_returns_when_the_item_is_there(serve):
+def test_insert_returns_after_the_item_is_inserted(serve):
     client = serve()
     for i in range(20):
         assert client.insert(i, {"t": 1.0}) is None
@@ -168,7 +168,7 @@ def test_sampling_an_unknown_table(serve):
         next(serve().sample("nowhere"))
 
 
-def test_columns_of_different_length_are_no_timesteps(serve):
+def test_columns_of_different_length_cannot_be_split_into_timesteps(serve):
     client = serve()
     with client.trajectory_writer(3) as writer:
         for i in range(3):
@@ -260,7 +260,7 @@ def test_updates_and_deletes_at_once(serve):
     assert size(client) == 2
 
 
-def test_unknown_keys_are_passed_over(serve):
+def test_unknown_keys_are_ignored(serve):
     client = serve()
     insert(client, range(2))
     key = keys_by_value(client)[0]
@@ -371,7 +371,7 @@ def test_server_info_with_a_timeout(serve, timeout):
     assert set(serve().server_info(timeout=timeout)) == {"t"}
 
 
-def test_server_info_of_nobody():
+def test_server_info_of_an_absent_server_times_out():
     with pytest.raises(reverb.DeadlineExceededError, match="did not complete within.*1s"):
         reverb.Client(NOBODY).server_info(timeout=1)
 

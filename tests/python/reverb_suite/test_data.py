@@ -215,7 +215,7 @@ def test_a_trajectory_that_does_not_fit(serve, cut):
     assert size(client) == 0
 
 
-def test_the_message_says_what_was_wanted(serve):
+def test_a_signature_error_names_the_expected_dtype_and_shape(serve):
     client = serve(table(signature={"a": Spec([None, 2], "float32")}))
     with client.trajectory_writer(1) as writer:
         writer.append({"a": np.zeros(2, np.float64)})

@@ -93,7 +93,7 @@ def test_info_of_trajectories(start):
     assert one.info.key > 0
 
 
-def test_a_dataset_goes_on_and_on(start):
+def test_a_dataset_is_endless(start):
     service = start(table())
     write(service.client, count=1)
     assert len(take(trajectories(service), 50)) == 50
@@ -214,7 +214,7 @@ def test_timesteps_from_the_signature(start):
     ("max_samples_per_stream", 0), ("max_samples_per_stream", -2),
     ("rate_limiter_timeout_ms", -2), ("max_samples", 0), ("max_samples", -2),
 ])
-def test_numbers_that_cannot_be(make, option, value):
+def test_options_out_of_range_are_refused(make, option, value):
     class Nobody:
         address = "localhost:1"
 
@@ -229,7 +229,7 @@ def test_dtypes_and_shapes_have_one_structure():
                                  max_in_flight_samples_per_worker=1)
 
 
-def test_a_dtype_that_the_table_has_not(start):
+def test_a_dtype_that_differs_from_the_signature_is_refused(start):
     service = start(table(signature={"a": Spec([None, 2], "float64"), "b": Spec([], "int64")}))
     with pytest.raises(Exception, match="(?i)dtype|type|signature|float"):
         take(trajectories(service, rate_limiter_timeout_ms=100), 1)

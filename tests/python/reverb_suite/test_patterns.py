@@ -56,7 +56,7 @@ def test_slices(cut, start, stop, step):
 
 
 @pytest.mark.parametrize("key", ["a", 1.5, None, (1, 2), [1]])
-def test_keys_that_are_no_cut(key):
+def test_keys_other_than_int_and_slice_are_refused(key):
     with pytest.raises(ValueError, match="Key must be int or slice"):
         structured.create_reference_step([None])[0][key]
 
@@ -106,7 +106,7 @@ def test_td_error_finds_its_field():
 @pytest.mark.parametrize("make, field", [
     (Condition.step_index, "step_index"), (Condition.steps_since_applied, "steps_since_applied"),
 ])
-def test_left_sides(make, field):
+def test_conditions_set_the_field_of_their_left_operand(make, field):
     assert (make() >= 1).HasField(field)
 
 
@@ -164,7 +164,7 @@ def test_lengths_that_differ_are_left_open():
     assert outline(made) == {"x": ((None, 3), "float32")}
 
 
-def test_the_same_config_twice():
+def test_infer_from_two_equal_configs():
     configs = [config(lambda s: {"x": s["b"]["c"][-2:]})] * 2
     made = structured.infer_signature(configs, specs(SPECS))
     assert outline(made) == {"x": ((2, 3), "float32")}
@@ -208,5 +208,5 @@ def test_infer_from_several_shapes():
 
 @pytest.mark.parametrize("name", ["Pattern", "ReferenceStep", "PatternTransform", "Config",
                                   "ConditionProto", "StructuredWriter"])
-def test_other_names(name):
+def test_module_has_its_public_names(name):
     assert hasattr(structured, name)

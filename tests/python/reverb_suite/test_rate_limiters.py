@@ -45,12 +45,12 @@ def test_smallest_error_buffers(ratio, buffer):
     limiters.SampleToInsertRatio(ratio, 10, buffer)
 
 
-def test_error_buffer_above_what_is_possible():
+def test_error_buffer_above_the_possible_range_is_refused():
     with pytest.raises(ValueError, match="range covered by error_buffer is above"):
         limiters.SampleToInsertRatio(1.0, 10, (10.1, 20.0))
 
 
-def test_error_buffer_below_what_is_possible_is_allowed():
+def test_error_buffer_below_the_possible_range_is_allowed():
     limiters.SampleToInsertRatio(1.0, 10, (0.0, 9.0))
 
 
@@ -233,7 +233,7 @@ def test_counts_of_completed_calls(serve):
     assert info.sample_stats.completed == 3
 
 
-def test_update_of_an_item_is_no_insert(serve):
+def test_a_priority_update_does_not_count_as_an_insert(serve):
     client = serve(table(limiter=("ratio", 1.0, 1, 1.0)))
     insert(client, [1.0, 2.0])
     (key,) = keys_by_value(client).values()

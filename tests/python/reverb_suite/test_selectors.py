@@ -50,7 +50,7 @@ def test_sampler_and_remover(serve, sampler, remover):
 
 @pytest.mark.parametrize("remover, kept", [("fifo", 3), ("lifo", 0), ("min_heap", 2),
                                            ("max_heap", 1)])
-def test_a_new_item_may_be_the_one_to_go(serve, remover, kept):
+def test_a_new_item_may_be_evicted_at_once(serve, remover, kept):
     client = serve(table(sampler="uniform", remover=remover, max_size=1))
     insert(client, range(4), priorities=[2.0, 1.0, 4.0, 3.0])
     assert values(client) == [kept]
@@ -165,7 +165,7 @@ def test_heaps_take_negative_priorities(serve):
     ("fifo", 1, {2, 3, 4}), ("lifo", 2, {0, 1, 3}), ("min_heap", 1, {0, 2, 4}),
     ("max_heap", 0, {1, 2, 3}),
 ])
-def test_removers_forget_what_is_deleted(serve, remover, deleted, kept):
+def test_removers_forget_deleted_items(serve, remover, deleted, kept):
     client = serve(table(sampler="uniform", remover=remover, max_size=3))
     insert(client, [0, 1, 2], priorities=[5.0, 1.0, 3.0])
     client.mutate_priorities("t", deletes=[keys_by_value(client, count=60)[deleted]])

@@ -139,5 +139,5 @@ def test_two_clients_see_one_table(start):
 
 
 @pytest.mark.parametrize("base", ["Server", "Table"])
-def test_they_are_classes(base):
+def test_server_types_are_classes(base):
     assert isinstance(getattr(reverb, base), type)

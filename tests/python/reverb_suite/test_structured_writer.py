@@ -292,7 +292,7 @@ def test_timeouts(serve, call):
     lambda s: [s["a"][1:]], lambda s: [s["a"][0]], lambda s: [s["a"][-2:1]],
     lambda s: [s["a"][-2:-3]], lambda s: [s["a"][-3::-1]],
 ], ids=["start > 0", "index 0", "stop > 0", "stop < start", "step < 0"])
-def test_patterns_that_cannot_be(once, pattern):
+def test_invalid_patterns_are_refused(once, pattern):
     with pytest.raises(ValueError, match="Invalid configuration at position 0"):
         once.structured_writer([config(pattern)])
 
@@ -303,7 +303,7 @@ def test_the_position_of_a_wrong_config(once):
         once.structured_writer([good, bad])
 
 
-def test_a_modulus_that_cannot_be(once):
+def test_a_negative_modulus_is_refused(once):
     with pytest.raises(ValueError, match="Invalid configuration at position 0"):
         once.structured_writer([config(lambda s: [s["a"][-1]],
                                        conditions=[Condition.step_index() % -1 == 0])])

@@ -105,7 +105,7 @@ def test_squeeze_wants_one_cell(history, count):
         reverb.TrajectoryColumn(cells, squeeze=True)
 
 
-def test_a_column_of_none():
+def test_a_column_containing_none_is_refused():
     with pytest.raises(ValueError, match="TrajectoryColumns cannot contain any None"):
         reverb.TrajectoryColumn([None])
 
@@ -127,7 +127,7 @@ def test_cells_of_a_column(history):
     assert tuple(cell.shape) == ()
 
 
-def test_numpy_of_what_expired(serve):
+def test_numpy_of_an_expired_column_fails(serve):
     writer = serve().trajectory_writer(2)
     writer.append({"a": 1})
     column = writer.history["a"][-1:]
@@ -139,7 +139,7 @@ def test_numpy_of_what_expired(serve):
     writer.close()
 
 
-def test_the_end_of_an_episode_expires(serve):
+def test_the_end_of_an_episode_expires_columns(serve):
     writer = serve().trajectory_writer(2)
     writer.append({"a": 1})
     column = writer.history["a"][-1:]

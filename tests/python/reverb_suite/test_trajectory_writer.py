@@ -116,7 +116,7 @@ def test_runs_stay_right_when_chunks_grow(serve):
 
 
 @pytest.mark.parametrize("length", [1, 2, 3, 7])
-def test_chunk_length_cannot_be_seen(serve, length):
+def test_chunk_length_does_not_change_the_samples(serve, length):
     client = serve(table(max_times_sampled=1))
     with client.trajectory_writer(7) as writer:
         writer.configure(("x",), num_keep_alive_refs=7, max_chunk_length=length)
@@ -208,7 +208,7 @@ def test_leaves_of_items_are_columns(writer, leaf):
         writer.create_item("t", 1.0, {"x": writer.history["x"][-1:], "y": leaf})
 
 
-def test_an_item_of_nothing(writer):
+def test_an_item_without_columns_is_refused(writer):
     writer.append({"x": 1.0})
     with pytest.raises(ValueError):
         writer.create_item("t", 1.0, {})
@@ -450,7 +450,7 @@ def test_parts_are_one_step(writer):
     assert len(writer.history["c"]) == 2
 
 
-def test_a_part_that_brings_nothing(writer):
+def test_an_empty_partial_step_ends_the_step(writer):
     writer.append({"a": 1, "b": 2}, partial_step=True)
     writer.append({})
     writer.append({"a": 3, "b": 4})
@@ -485,7 +485,7 @@ def test_end_episode_may_keep_the_history(serve):
     assert_same(sample(client).data[0], np.array([1, 2]))
 
 
-def test_end_episode_sends_what_waits(serve):
+def test_end_episode_sends_pending_items(serve):
     client = serve()
     writer = client.trajectory_writer(4)
     writer.append({"a": 1})
@@ -563,7 +563,7 @@ def test_items_arrive_after_a_timeout(serve):
     assert sample(client).data[0][0] == 2.0
 
 
-def test_flush_may_leave_some(serve):
+def test_flush_may_leave_some_items_pending(serve):
     client = serve(queue("t", 2))
     writer = client.trajectory_writer(1)
     for i in range(4):
@@ -591,7 +591,7 @@ def test_the_end_of_the_context_flushes(serve):
     assert size(client) == 5
 
 
-def test_an_exception_in_the_context_leaves_what_was_flushed(serve):
+def test_an_exception_in_the_context_keeps_flushed_items(serve):
     """Reverb flushes the other items and waits for them; reprise drops them and logs this."""
     client = serve()
     with pytest.raises(KeyError):
@@ -643,7 +643,7 @@ def test_large_steps(serve):
     assert_same(sample(client).data[0], frames)
 
 
-def test_what_is_appended_is_copied(serve):
+def test_appended_values_are_copied(serve):
     client = serve()
     row = np.arange(4.0)
     with client.trajectory_writer(2) as writer:

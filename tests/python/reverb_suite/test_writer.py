@@ -24,7 +24,7 @@ def test_an_item_is_the_last_steps(serve, length):
 
 
 @pytest.mark.parametrize("chunk", [1, 2, 3, 4])
-def test_chunks_cannot_be_seen(serve, chunk):
+def test_chunk_length_does_not_change_the_samples(serve, chunk):
     client = serve()
     with client.writer(4, chunk_length=chunk) as writer:
         for i in range(12):
@@ -49,7 +49,7 @@ def test_overlapping_items(serve, chunk):
 
 
 @pytest.mark.parametrize("delta", [False, True])
-def test_delta_encoding_cannot_be_seen(serve, delta):
+def test_delta_encoding_does_not_change_the_samples(serve, delta):
     client = serve()
     rows = np.random.default_rng(1).integers(0, 255, (6, 7), np.uint8)
     with client.writer(6, delta_encoded=delta, chunk_length=6) as writer:
@@ -81,7 +81,7 @@ def test_a_writer_of_a_named_tuple(serve):
     assert_same(data[1], np.array([0.5], np.float32))
 
 
-def test_items_without_a_flush_come_with_the_end(serve):
+def test_close_sends_items_that_were_not_flushed(serve):
     client = serve()
     writer = client.writer(10, chunk_length=10)
     writer.append(1.0)
@@ -140,7 +140,7 @@ def test_append_sequence_after_append(serve):
     assert_same(sample(client).data[0], np.arange(4))
 
 
-def test_a_sequence_of_scalars_is_none(serve):
+def test_a_scalar_is_refused_as_a_sequence(serve):
     with pytest.raises(ValueError):
         serve().writer(4).append_sequence([1.0])
 

@@ -54,7 +54,7 @@ static void equal_pieces_are_kept_once(void **state)
 }
 
 /* Frames that change a little each time, and every size of frame that ends unevenly. */
-static void last_frames_come_back_whatever_went_before(void **state)
+static void kept_frames_round_trip_for_every_size(void **state)
 {
     (void)state;
     static const size_t sizes[] = {1, 3, 336, 577, 864, 865, 7056, 100801};
@@ -93,7 +93,7 @@ static void last_frames_come_back_whatever_went_before(void **state)
     }
 }
 
-static void undone_frames_leave_nothing_wrong_behind(void **state)
+static void undone_frames_are_not_matched_later(void **state)
 {
     (void)state;
     char a[SIZE], b[SIZE], out[SIZE];
@@ -162,8 +162,8 @@ RP_TESTS(frames)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(equal_frames_are_kept_once),
         cmocka_unit_test(equal_pieces_are_kept_once),
-        cmocka_unit_test(last_frames_come_back_whatever_went_before),
-        cmocka_unit_test(undone_frames_leave_nothing_wrong_behind),
+        cmocka_unit_test(kept_frames_round_trip_for_every_size),
+        cmocka_unit_test(undone_frames_are_not_matched_later),
         cmocka_unit_test(cleared_frames_are_not_found),
         cmocka_unit_test(out_of_memory_is_a_status),
     };

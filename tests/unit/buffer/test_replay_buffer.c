@@ -109,7 +109,7 @@ static void rows_come_back_as_they_were_added(void **state)
     free(d);
 }
 
-static void of_more_rows_than_fit_the_last_stay(void **state)
+static void a_full_buffer_keeps_the_last_rows(void **state)
 {
     (void)state;
     drawn *d = calloc(1, sizeof *d);
@@ -351,7 +351,7 @@ static void a_row_without_a_priority_gets_the_largest(void **state)
     rp_replay_buffer_free(b);
 }
 
-static void updates_of_overwritten_rows_are_passed_over(void **state)
+static void updates_of_overwritten_rows_are_ignored(void **state)
 {
     (void)state;
     rp_replay_buffer *b = make(4, 1, plain, 3);
@@ -503,7 +503,7 @@ static void framed_columns_agree_with_a_plain_ring(void **state)
 }
 
 /* Noise in every frame: nothing to find but that each is there eight times. */
-static void memory_is_an_eighth_for_stacks(void **state)
+static void frame_stacks_take_an_eighth_of_the_memory(void **state)
 {
     (void)state;
     rp_test_skip_if_emulated();
@@ -534,7 +534,7 @@ static void memory_is_an_eighth_for_stacks(void **state)
     free(history);
 }
 
-static void a_buffer_that_was_saved_goes_on_as_the_first(void **state)
+static void a_loaded_buffer_continues_like_the_saved_one(void **state)
 {
     (void)state;
     rp_replay_buffer *a = make(50, 0.6, plain, 3), *b = make(50, 0.6, plain, 3);
@@ -668,7 +668,7 @@ RP_TESTS(replay_buffer)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_come_back_as_they_were_added),
-        cmocka_unit_test(of_more_rows_than_fit_the_last_stay),
+        cmocka_unit_test(a_full_buffer_keeps_the_last_rows),
         cmocka_unit_test(rows_of_a_large_ring_come_back),
         cmocka_unit_test(an_empty_buffer_has_nothing_to_sample),
         cmocka_unit_test(mistakes_are_named),
@@ -676,12 +676,12 @@ RP_TESTS(replay_buffer)
         cmocka_unit_test(uniform_rows_are_equally_likely),
         cmocka_unit_test(weights_are_those_of_the_paper),
         cmocka_unit_test(a_row_without_a_priority_gets_the_largest),
-        cmocka_unit_test(updates_of_overwritten_rows_are_passed_over),
+        cmocka_unit_test(updates_of_overwritten_rows_are_ignored),
         cmocka_unit_test(extreme_priorities_do_no_harm),
         cmocka_unit_test(the_same_seed_gives_the_same_draws),
         cmocka_unit_test(framed_columns_agree_with_a_plain_ring),
-        cmocka_unit_test(memory_is_an_eighth_for_stacks),
-        cmocka_unit_test(a_buffer_that_was_saved_goes_on_as_the_first),
+        cmocka_unit_test(frame_stacks_take_an_eighth_of_the_memory),
+        cmocka_unit_test(a_loaded_buffer_continues_like_the_saved_one),
         cmocka_unit_test(out_of_memory_is_a_status),
         cmocka_unit_test(threads_see_whole_rows),
     };

@@ -265,7 +265,7 @@ static void an_impossible_origin_is_refused_and_the_rows_stay(void **state)
     rp_chunk_builder_free(b);
 }
 
-static void the_origin_comes_through(void **state)
+static void the_origin_is_kept(void **state)
 {
     rp_chunk_origin sparse = {.key = UINT64_MAX,
                               .episode = 1,
@@ -570,7 +570,7 @@ RP_TESTS(builder)
         cmocka_unit_test(reserving_appends_nothing_until_committed),
         cmocka_unit_test(finishing_without_rows_is_refused),
         cmocka_unit_test(an_impossible_origin_is_refused_and_the_rows_stay),
-        cmocka_unit_test(the_origin_comes_through),
+        cmocka_unit_test(the_origin_is_kept),
         cmocka_unit_test(a_builder_starts_afresh_after_finishing),
         cmocka_unit_test(open_rows_can_be_read),
         cmocka_unit_test(open_rows_out_of_range_are_refused),

@@ -115,7 +115,7 @@ static void exactly_the_bound_fits(void **state)
     teardown(&f);
 }
 
-static void what_is_larger_than_the_bound_stays_alone(void **state)
+static void an_entry_above_the_bound_evicts_all_others(void **state)
 {
     fixture f;
 
@@ -152,7 +152,7 @@ static bool is_there(const fixture *f, size_t chunk)
     return false;
 }
 
-static void what_was_used_since_is_spared(void **state)
+static void recently_used_entries_are_not_evicted(void **state)
 {
     (void)state;
     for (size_t unused = 0; unused < 3; unused++) {
@@ -275,9 +275,9 @@ RP_TESTS(cache)
         cmocka_unit_test(an_entry_keeps_its_chunk_alive),
         cmocka_unit_test(the_bytes_stay_within_the_bound),
         cmocka_unit_test(exactly_the_bound_fits),
-        cmocka_unit_test(what_is_larger_than_the_bound_stays_alone),
+        cmocka_unit_test(an_entry_above_the_bound_evicts_all_others),
         cmocka_unit_test(a_bound_of_zero_keeps_the_latest),
-        cmocka_unit_test(what_was_used_since_is_spared),
+        cmocka_unit_test(recently_used_entries_are_not_evicted),
         cmocka_unit_test(memory_of_equal_size_is_reused),
         cmocka_unit_test(clearing_drops_all),
         cmocka_unit_test(random_use_agrees_with_a_model),

@@ -169,7 +169,7 @@ static void shapes_without_rows_are_refused(void **state)
     assert_tensor_fails(&unknown, RP_CORRUPT, "no dimension for its rows");
 }
 
-static void shapes_that_cannot_be_are_refused(void **state)
+static void impossible_shapes_are_refused(void **state)
 {
     tensor negative = two_bytes, huge = two_bytes, hidden = two_bytes, deep = two_bytes;
 
@@ -392,7 +392,7 @@ static void the_default_limits_are_those_documented(void **state)
     assert_int_equal(limits.max_columns, RP_MAX_COLUMNS);
 }
 
-static void a_bomb_is_refused_before_it_goes_off(void **state)
+static void a_decompression_bomb_is_refused_before_decoding(void **state)
 {
     /* 4 GiB - 1 declared by a block of seven bytes */
     tensor bomb = {.dtype = RP_UINT8,
@@ -548,7 +548,7 @@ static void count_release(void *ctx)
     ++*(int *)ctx;
 }
 
-static void an_adopted_chunk_borrows_the_bytes_and_gives_them_back_once(void **state)
+static void an_adopted_chunk_borrows_the_bytes_and_releases_them_once(void **state)
 {
     rp_test_oom o = RP_TEST_OOM_INIT(RP_TEST_OOM_UNLIMITED);
     rp_allocator alloc = rp_test_oom_allocator(&o);
@@ -630,7 +630,7 @@ static void an_adopted_chunk_looks_like_a_parsed_one(void **state)
 }
 
 /* 64 bytes for 3 is the most that snappy makes of its bytes. */
-static void a_claim_that_its_bytes_cannot_keep_is_refused(void **state)
+static void a_raw_size_beyond_the_codecs_best_ratio_is_refused(void **state)
 {
     char content[5] = {0};
     tensor t = {.dtype = RP_UINT8, .rank = 1, .content = content, .content_bytes = 5};
@@ -654,7 +654,7 @@ RP_TESTS(chunk)
         cmocka_unit_test(every_dtype_is_accepted),
         cmocka_unit_test(unknown_dtypes_are_refused),
         cmocka_unit_test(shapes_without_rows_are_refused),
-        cmocka_unit_test(shapes_that_cannot_be_are_refused),
+        cmocka_unit_test(impossible_shapes_are_refused),
         cmocka_unit_test(the_deepest_shape_is_accepted),
         cmocka_unit_test(content_of_another_size_is_refused),
         cmocka_unit_test(values_in_typed_fields_are_refused_with_a_sentence),
@@ -670,15 +670,15 @@ RP_TESTS(chunk)
         cmocka_unit_test(the_limit_on_raw_bytes_is_exact_over_all_columns),
         cmocka_unit_test(the_limit_on_columns_is_exact),
         cmocka_unit_test(the_default_limits_are_those_documented),
-        cmocka_unit_test(a_bomb_is_refused_before_it_goes_off),
+        cmocka_unit_test(a_decompression_bomb_is_refused_before_decoding),
         cmocka_unit_test(every_truncation_gives_a_status),
         cmocka_unit_test(every_changed_bit_gives_a_status),
         cmocka_unit_test(every_allocation_may_fail),
         cmocka_unit_test(a_parsed_chunk_looks_like_the_built_one),
-        cmocka_unit_test(an_adopted_chunk_borrows_the_bytes_and_gives_them_back_once),
+        cmocka_unit_test(an_adopted_chunk_borrows_the_bytes_and_releases_them_once),
         cmocka_unit_test(a_chunk_that_cannot_be_adopted_leaves_the_bytes_alone),
         cmocka_unit_test(an_adopted_chunk_looks_like_a_parsed_one),
-        cmocka_unit_test(a_claim_that_its_bytes_cannot_keep_is_refused),
+        cmocka_unit_test(a_raw_size_beyond_the_codecs_best_ratio_is_refused),
     };
     return cmocka_run_group_tests_name("chunk", tests, NULL, NULL);
 }

@@ -24,7 +24,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-static void test_small_ones_stay(void **state)
+static void small_chunks_cannot_spill(void **state)
 {
     rp_chunk *small = rp_test_try_blob(&alloc, 1, 1, 500);
     rp_chunk *large = rp_test_try_blob(&alloc, 2, 1, 5000);
@@ -36,7 +36,7 @@ static void test_small_ones_stay(void **state)
     rp_chunk_unref(large);
 }
 
-static void test_bytes_go_and_the_chunk_stays(void **state)
+static void freeing_the_bytes_keeps_the_chunk(void **state)
 {
     rp_chunk *chunk = rp_test_try_blob(&alloc, 2, 1, 5000);
     size_t before = oom.live_bytes, size;
@@ -77,7 +77,7 @@ static rp_chunk *adopt(void)
     return chunk;
 }
 
-static void test_owners_are_told_once(void **state)
+static void bytes_of_an_owner_are_released_once(void **state)
 {
     rp_chunk *chunk = adopt();
 
@@ -92,7 +92,7 @@ static void test_owners_are_told_once(void **state)
     assert_int_equal(released, 1);
 }
 
-static void test_views_hold_the_bytes(void **state)
+static void views_hold_the_bytes(void **state)
 {
     rp_chunk *chunk = adopt(), *view, *second;
 
@@ -120,7 +120,7 @@ static void test_views_hold_the_bytes(void **state)
 }
 
 /* A long chain of views of views is none. */
-static void test_views_of_views(void **state)
+static void views_of_views_hold_the_bytes(void **state)
 {
     rp_chunk *chunk = adopt();
 
@@ -137,7 +137,7 @@ static void test_views_of_views(void **state)
     assert_int_equal(released, 1);
 }
 
-static void test_views_without_memory(void **state)
+static void views_without_memory_fail(void **state)
 {
     rp_chunk *chunk = rp_test_try_blob(&alloc, 2, 1, 5000);
 
@@ -196,7 +196,7 @@ static void replace_chunks(size_t count)
     }
 }
 
-static void test_trajectories_over_other_chunks(void **state)
+static void trajectories_can_be_remade_over_other_chunks(void **state)
 {
     (void)state;
     replace_chunks(1);
@@ -209,13 +209,14 @@ static void test_trajectories_over_other_chunks(void **state)
 RP_TESTS(chunk_bytes)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_small_ones_stay, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_bytes_go_and_the_chunk_stays, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_owners_are_told_once, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_views_hold_the_bytes, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_views_of_views, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_views_without_memory, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_trajectories_over_other_chunks, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(small_chunks_cannot_spill, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(freeing_the_bytes_keeps_the_chunk, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(bytes_of_an_owner_are_released_once, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(views_hold_the_bytes, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(views_of_views_hold_the_bytes, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(views_without_memory_fail, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(trajectories_can_be_remade_over_other_chunks, set_up,
+                                        tear_down),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -129,7 +129,7 @@ static uint64_t field_of(const rp_chunk *chunk, uint32_t number)
     return value;
 }
 
-static void codecs_of_ours_stand_in_field_1000(void **state)
+static void reprise_codecs_are_in_field_1000(void **state)
 {
     (void)state;
     for (int codec = 0; codec < 4; codec++) {
@@ -200,7 +200,7 @@ static void unknown_fields_are_skipped_everywhere(void **state)
     rp_chunk_unref(chunk);
 }
 
-static void of_a_number_that_stands_twice_the_last_counts(void **state)
+static void of_a_repeated_number_the_last_counts(void **state)
 {
     message m = {.size = 0}, data = data_of(2);
     rp_chunk *chunk;
@@ -214,7 +214,7 @@ static void of_a_number_that_stands_twice_the_last_counts(void **state)
     rp_chunk_unref(chunk);
 }
 
-static void data_that_stands_twice_adds_up(void **state)
+static void repeated_data_is_concatenated(void **state)
 {
     message m = {.size = 0}, first = data_of(2), second = data_of(3);
     rp_chunk *chunk;
@@ -230,7 +230,7 @@ static void data_that_stands_twice_adds_up(void **state)
     rp_chunk_unref(chunk);
 }
 
-static void a_range_that_stands_twice_is_merged(void **state)
+static void a_repeated_range_is_merged(void **state)
 {
     message m = {.size = 0}, data = data_of(2), one = {.size = 0}, two = {.size = 0};
     rp_chunk *chunk;
@@ -250,7 +250,7 @@ static void a_range_that_stands_twice_is_merged(void **state)
     rp_chunk_unref(chunk);
 }
 
-static void a_shape_that_stands_twice_adds_dimensions(void **state)
+static void a_repeated_shape_adds_dimensions(void **state)
 {
     message m = {.size = 0}, data = {.size = 0}, t = {.size = 0}, two = shape_of(2);
     rp_chunk *chunk;
@@ -340,7 +340,7 @@ static void a_group_anywhere_is_refused(void **state)
                  RP_CORRUPT, &err, "sequence range");
 }
 
-static void written_messages_have_the_size_announced(void **state)
+static void written_messages_have_the_computed_size(void **state)
 {
     rp_rng rng;
 
@@ -383,7 +383,7 @@ static void written_messages_have_the_size_announced(void **state)
     }
 }
 
-static void the_key_of_a_chunk_is_found_wherever_it_stands(void **state)
+static void the_key_of_a_chunk_is_found_at_any_position(void **state)
 {
     rp_test_bytes b = rp_test_bytes_of("1200 0801 2a00 08ffffffffffffffffff01");
     rp_chunk_head head;
@@ -399,7 +399,7 @@ static void the_key_of_a_chunk_is_found_wherever_it_stands(void **state)
     assert_fails(rp_chunk_wire_peek(b.data, 3, &head, &err), RP_INVALID, &err, "ChunkData");
 }
 
-static void a_key_that_stands_first_is_all_that_is_looked_at(void **state)
+static void a_leading_key_is_found_without_parsing_the_rest(void **state)
 {
     rp_test_bytes b = rp_test_bytes_of("08ac02 0b"); /* then a group */
     rp_chunk_head head;
@@ -412,7 +412,7 @@ static void a_key_that_stands_first_is_all_that_is_looked_at(void **state)
     assert_fails(rp_chunk_wire_peek(b.data, 1, &head, &err), RP_INVALID, &err, "ChunkData");
 }
 
-static void a_head_is_whole_or_only_a_key(void **state)
+static void a_peeked_head_is_complete_or_only_a_key(void **state)
 {
     static const struct {
         const char *hex;
@@ -448,22 +448,22 @@ RP_TESTS(chunk_wire)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_encoder_writes_the_vector_of_the_document),
         cmocka_unit_test(the_vector_of_the_document_is_read),
-        cmocka_unit_test(codecs_of_ours_stand_in_field_1000),
+        cmocka_unit_test(reprise_codecs_are_in_field_1000),
         cmocka_unit_test(delta_encoding_is_marked),
         cmocka_unit_test(strings_count_for_24_bytes_more_than_they_have),
         cmocka_unit_test(unknown_fields_are_skipped_everywhere),
-        cmocka_unit_test(of_a_number_that_stands_twice_the_last_counts),
-        cmocka_unit_test(data_that_stands_twice_adds_up),
-        cmocka_unit_test(a_range_that_stands_twice_is_merged),
-        cmocka_unit_test(a_shape_that_stands_twice_adds_dimensions),
+        cmocka_unit_test(of_a_repeated_number_the_last_counts),
+        cmocka_unit_test(repeated_data_is_concatenated),
+        cmocka_unit_test(a_repeated_range_is_merged),
+        cmocka_unit_test(a_repeated_shape_adds_dimensions),
         cmocka_unit_test(the_last_content_counts),
         cmocka_unit_test(a_known_number_of_another_type_is_unknown),
         cmocka_unit_test(negative_steps_are_read_as_int32),
         cmocka_unit_test(a_group_anywhere_is_refused),
-        cmocka_unit_test(written_messages_have_the_size_announced),
-        cmocka_unit_test(the_key_of_a_chunk_is_found_wherever_it_stands),
-        cmocka_unit_test(a_key_that_stands_first_is_all_that_is_looked_at),
-        cmocka_unit_test(a_head_is_whole_or_only_a_key),
+        cmocka_unit_test(written_messages_have_the_computed_size),
+        cmocka_unit_test(the_key_of_a_chunk_is_found_at_any_position),
+        cmocka_unit_test(a_leading_key_is_found_without_parsing_the_rest),
+        cmocka_unit_test(a_peeked_head_is_complete_or_only_a_key),
     };
     return cmocka_run_group_tests_name("chunk_wire", tests, NULL, NULL);
 }

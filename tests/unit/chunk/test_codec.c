@@ -64,7 +64,7 @@ static void codecs_have_names(void **state)
     assert_null(rp_codec_name((rp_codec)-1));
 }
 
-static void every_codec_gives_back_what_it_took(void **state)
+static void every_codec_round_trips(void **state)
 {
     static const size_t sizes[] = {0, 1, 2, 60, 61, 1000, 65536, 200000};
 
@@ -115,7 +115,7 @@ static void every_truncation_is_refused(void **state)
     }
 }
 
-static void bytes_behind_the_end_are_refused(void **state)
+static void trailing_bytes_are_refused(void **state)
 {
     (void)state;
     for (size_t c = 0; c < COUNT_OF(codecs); c++) {
@@ -177,7 +177,7 @@ static void damaged_blocks_give_a_status(void **state)
     }
 }
 
-static void what_snappy_cannot_shrink_is_stored(void **state)
+static void data_that_snappy_cannot_shrink_is_stored(void **state)
 {
     uint8_t noise[1000], block[2000];
     rp_codec_state codec;
@@ -281,7 +281,7 @@ static void a_zstd_frame_that_hides_its_size_is_refused(void **state)
 }
 
 /* Runs are what each format does best, and none of ours does better than its bound. */
-static void runs_of_every_length_pass_the_head(void **state)
+static void runs_of_every_length_pass_the_size_check(void **state)
 {
     static uint8_t raw[1 << 20], block[1 << 21];
     rp_codec_state s;
@@ -299,7 +299,7 @@ static void runs_of_every_length_pass_the_head(void **state)
 }
 
 /* The best block of each format, by hand: a byte less could not be. */
-static void the_best_that_a_format_can_do_passes_the_head(void **state)
+static void the_best_ratio_of_each_format_passes_the_size_check(void **state)
 {
     /* 1 + 30 * 64 bytes: a literal, then copies of 64 bytes from 1 byte back */
     uint8_t snappy[2 + 2 + 3 * 30] = {0x81, 0x0f, 0x00, 'x'}, raw[1921];
@@ -318,7 +318,7 @@ static void the_best_that_a_format_can_do_passes_the_head(void **state)
     rp_codec_state_deinit(&s);
 }
 
-static void more_than_a_gibibyte_is_refused_at_the_head(void **state)
+static void more_than_a_gibibyte_is_refused_before_decoding(void **state)
 {
     static const uint8_t two_gib[] = {0x80, 0x80, 0x80, 0x80, 0x08};
 
@@ -375,23 +375,23 @@ RP_TESTS(codec)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(codecs_have_names),
-        cmocka_unit_test(every_codec_gives_back_what_it_took),
+        cmocka_unit_test(every_codec_round_trips),
         cmocka_unit_test(every_prefix_is_decoded),
         cmocka_unit_test(prefixes_of_large_blocks_are_decoded),
         cmocka_unit_test(every_truncation_is_refused),
-        cmocka_unit_test(bytes_behind_the_end_are_refused),
+        cmocka_unit_test(trailing_bytes_are_refused),
         cmocka_unit_test(a_size_other_than_declared_is_refused),
         cmocka_unit_test(damaged_blocks_give_a_status),
-        cmocka_unit_test(what_snappy_cannot_shrink_is_stored),
+        cmocka_unit_test(data_that_snappy_cannot_shrink_is_stored),
         cmocka_unit_test(only_snappy_blocks_count_as_stored),
         cmocka_unit_test(levels_of_zstd_have_bounds),
         cmocka_unit_test(zstd_compresses_harder_at_higher_levels),
         cmocka_unit_test(two_zstd_frames_are_refused),
         cmocka_unit_test(zstd_frames_of_other_kinds_are_refused),
         cmocka_unit_test(a_zstd_frame_that_hides_its_size_is_refused),
-        cmocka_unit_test(runs_of_every_length_pass_the_head),
-        cmocka_unit_test(the_best_that_a_format_can_do_passes_the_head),
-        cmocka_unit_test(more_than_a_gibibyte_is_refused_at_the_head),
+        cmocka_unit_test(runs_of_every_length_pass_the_size_check),
+        cmocka_unit_test(the_best_ratio_of_each_format_passes_the_size_check),
+        cmocka_unit_test(more_than_a_gibibyte_is_refused_before_decoding),
         cmocka_unit_test(every_allocation_of_zstd_may_fail),
         cmocka_unit_test(a_state_recovers_from_a_failed_allocation),
     };

@@ -65,7 +65,7 @@ static void every_order_of_requests_gives_the_same_rows(void **state)
 }
 
 /* Of a large batch, short rows and long ones: written another way, they are the same. */
-static void what_is_large_is_copied_alike(void **state)
+static void large_rows_are_copied_alike(void **state)
 {
     enum { WIDE = 1500 };
     static int32_t rows[ROWS * WIDE];
@@ -137,7 +137,7 @@ static void rows_out_of_range_are_refused(void **state)
     rp_chunk_unref(chunk);
 }
 
-static void room_of_another_size_is_refused(void **state)
+static void an_output_of_another_size_is_refused(void **state)
 {
     rp_chunk *chunk = rp_test_ints(5, RP_CODEC_SNAPPY, ROWS, COLS);
     rp_decoder *d = make(0);
@@ -336,7 +336,7 @@ static void reading_row_by_row_decodes_a_few_times_only(void **state)
     free(data);
 }
 
-static void what_is_kept_keeps_its_chunk_until_cleared(void **state)
+static void a_cached_column_holds_its_chunk_until_cleared(void **state)
 {
     rp_chunk *chunk = rp_test_ints(4, RP_CODEC_LZ4, ROWS, COLS);
     rp_decoder *d = make(1 << 20);
@@ -400,10 +400,10 @@ RP_TESTS(decoder)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_range_of_rows_is_decoded_by_every_codec),
         cmocka_unit_test(every_order_of_requests_gives_the_same_rows),
-        cmocka_unit_test(what_is_large_is_copied_alike),
+        cmocka_unit_test(large_rows_are_copied_alike),
         cmocka_unit_test(delta_rows_are_decoded_from_any_offset),
         cmocka_unit_test(rows_out_of_range_are_refused),
-        cmocka_unit_test(room_of_another_size_is_refused),
+        cmocka_unit_test(an_output_of_another_size_is_refused),
         cmocka_unit_test(strings_and_numbers_are_not_mixed_up),
         cmocka_unit_test(strings_borrow_from_the_chunk),
         cmocka_unit_test(no_more_is_decoded_than_asked_for),
@@ -412,7 +412,7 @@ RP_TESTS(decoder)
         cmocka_unit_test(a_whole_column_beyond_the_cache_is_decoded_in_place),
         cmocka_unit_test(a_cached_column_is_not_decoded_again),
         cmocka_unit_test(reading_row_by_row_decodes_a_few_times_only),
-        cmocka_unit_test(what_is_kept_keeps_its_chunk_until_cleared),
+        cmocka_unit_test(a_cached_column_holds_its_chunk_until_cleared),
         cmocka_unit_test(rows_without_elements_are_decoded),
         cmocka_unit_test(every_allocation_may_fail),
     };

@@ -120,7 +120,7 @@ static void one_row_and_empty_rows_stay_as_they_are(void **state)
     rp_delta_decode(NULL, 0, 0, 8);
 }
 
-static void it_applies_to_integers_of_rank_two_and_more(void **state)
+static void delta_applies_to_integers_of_rank_two_and_more(void **state)
 {
     (void)state;
     for (size_t i = 0; i < COUNT_OF(rp_test_dtypes); i++) {
@@ -141,7 +141,7 @@ RP_TESTS(delta)
         cmocka_unit_test(the_first_rows_need_only_themselves),
         cmocka_unit_test(unaligned_rows_are_fine),
         cmocka_unit_test(one_row_and_empty_rows_stay_as_they_are),
-        cmocka_unit_test(it_applies_to_integers_of_rank_two_and_more),
+        cmocka_unit_test(delta_applies_to_integers_of_rank_two_and_more),
     };
     return cmocka_run_group_tests_name("delta", tests, NULL, NULL);
 }

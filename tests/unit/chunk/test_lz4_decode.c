@@ -45,7 +45,7 @@ static void literals_alone_are_a_block(void **state)
     assert_int_equal(decode("\0", 1, 0, "", 0), RP_OK);
 }
 
-static void matches_repeat_what_was_decoded(void **state)
+static void matches_repeat_decoded_bytes(void **state)
 {
     (void)state;
     /* "ab", six bytes from two back, then "xyz" */
@@ -154,7 +154,7 @@ static void more_than_declared_is_refused(void **state)
     assert_int_equal(decode("\xf0\xff\xff\xff\xff\xff\xff\xff", 8, 5, NULL, 5), RP_CORRUPT);
 }
 
-static void bytes_behind_the_end_are_refused(void **state)
+static void trailing_bytes_are_refused(void **state)
 {
     (void)state;
     assert_int_equal(decode("\x30"
@@ -185,7 +185,7 @@ static void overlapping_matches_of_every_offset_are_right(void **state)
         }
 }
 
-static void random_data_comes_back(void **state)
+static void random_data_round_trips(void **state)
 {
     rp_rng rng;
 
@@ -234,16 +234,16 @@ RP_TESTS(lz4_decode)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(literals_alone_are_a_block),
-        cmocka_unit_test(matches_repeat_what_was_decoded),
+        cmocka_unit_test(matches_repeat_decoded_bytes),
         cmocka_unit_test(long_lengths_go_on_in_further_bytes),
         cmocka_unit_test(every_prefix_is_decoded),
         cmocka_unit_test(every_truncation_is_refused_when_all_is_wanted),
         cmocka_unit_test(an_offset_of_zero_is_refused),
         cmocka_unit_test(an_offset_before_the_beginning_is_refused),
         cmocka_unit_test(more_than_declared_is_refused),
-        cmocka_unit_test(bytes_behind_the_end_are_refused),
+        cmocka_unit_test(trailing_bytes_are_refused),
         cmocka_unit_test(overlapping_matches_of_every_offset_are_right),
-        cmocka_unit_test(random_data_comes_back),
+        cmocka_unit_test(random_data_round_trips),
         cmocka_unit_test(damaged_blocks_that_both_accept_decode_alike),
     };
     return cmocka_run_group_tests_name("lz4_decode", tests, NULL, NULL);

@@ -162,7 +162,7 @@ static void *change_bytes(void *arg)
     return NULL;
 }
 
-static void a_byte_that_changes_is_looked_at_once(void **state)
+static void a_concurrently_changing_byte_is_read_once(void **state)
 {
     static shared_bytes s = {.bytes = {0x38, 0x18, 0x01, 0x01}};
     const int looks = (int)(3e6 * rp_test_scale());
@@ -196,7 +196,7 @@ RP_TESTS(protobuf)
         cmocka_unit_test(groups_and_unknown_types_are_refused),
         cmocka_unit_test(field_numbers_lie_between_1_and_2_to_the_29),
         cmocka_unit_test(lengths_past_the_end_are_refused),
-        cmocka_unit_test(a_byte_that_changes_is_looked_at_once),
+        cmocka_unit_test(a_concurrently_changing_byte_is_read_once),
     };
     return cmocka_run_group_tests_name("protobuf", tests, NULL, NULL);
 }

@@ -86,7 +86,7 @@ static void the_literal_of_the_wire_document_is_read(void **state)
     assert_int_equal(decode(block, 26, 24, block + 2, 24), RP_OK);
 }
 
-static void blocks_with_copies_are_no_literals(void **state)
+static void blocks_with_copies_are_not_taken_for_a_literal(void **state)
 {
     uint8_t zeroes[100] = {0};
     size_t stored;
@@ -97,7 +97,7 @@ static void blocks_with_copies_are_no_literals(void **state)
     free(block);
 }
 
-static void heads_that_are_cut_off_or_too_long_are_refused(void **state)
+static void truncated_and_too_long_size_prefixes_are_refused(void **state)
 {
     size_t raw, head;
 
@@ -179,7 +179,7 @@ static void copies_of_every_kind_are_read(void **state)
                      RP_OK);
 }
 
-static void copies_from_nowhere_are_refused(void **state)
+static void copies_from_before_the_beginning_are_refused(void **state)
 {
     static const uint8_t zero[] = {8, 0x0c, 'a', 'b', 'c', 'd', 0x01, 0};
     static const uint8_t before[] = {8, 0x0c, 'a', 'b', 'c', 'd', 0x01, 5};
@@ -213,7 +213,7 @@ static void a_literal_of_4_gib_is_refused(void **state)
     assert_int_equal(decode(block, sizeof block, 1, NULL, 1), RP_CORRUPT);
 }
 
-static void bytes_behind_the_end_are_refused(void **state)
+static void trailing_bytes_are_refused(void **state)
 {
     static const uint8_t block[] = {4, 0x0c, 'a', 'b', 'c', 'd', 0x00};
 
@@ -231,7 +231,7 @@ static void a_length_other_than_declared_is_refused(void **state)
     assert_int_equal(decode(block, sizeof block, 3, NULL, 3), RP_CORRUPT);
 }
 
-static void random_data_comes_back(void **state)
+static void random_data_round_trips(void **state)
 {
     rp_rng rng;
 
@@ -282,18 +282,18 @@ RP_TESTS(snappy_decode)
         cmocka_unit_test(a_single_literal_is_recognised_at_every_size),
         cmocka_unit_test(libsnappy_reads_our_literals),
         cmocka_unit_test(the_literal_of_the_wire_document_is_read),
-        cmocka_unit_test(blocks_with_copies_are_no_literals),
-        cmocka_unit_test(heads_that_are_cut_off_or_too_long_are_refused),
+        cmocka_unit_test(blocks_with_copies_are_not_taken_for_a_literal),
+        cmocka_unit_test(truncated_and_too_long_size_prefixes_are_refused),
         cmocka_unit_test(every_prefix_is_decoded),
         cmocka_unit_test(every_truncation_is_refused_when_all_is_wanted),
         cmocka_unit_test(overlapping_copies_repeat_what_they_began_with),
         cmocka_unit_test(copies_of_every_kind_are_read),
-        cmocka_unit_test(copies_from_nowhere_are_refused),
+        cmocka_unit_test(copies_from_before_the_beginning_are_refused),
         cmocka_unit_test(elements_longer_than_declared_are_refused),
         cmocka_unit_test(a_literal_of_4_gib_is_refused),
-        cmocka_unit_test(bytes_behind_the_end_are_refused),
+        cmocka_unit_test(trailing_bytes_are_refused),
         cmocka_unit_test(a_length_other_than_declared_is_refused),
-        cmocka_unit_test(random_data_comes_back),
+        cmocka_unit_test(random_data_round_trips),
         cmocka_unit_test(damaged_blocks_are_judged_as_libsnappy_does),
     };
     return cmocka_run_group_tests_name("snappy_decode", tests, NULL, NULL);

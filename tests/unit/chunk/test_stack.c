@@ -25,7 +25,7 @@ static rp_status stack(rp_decoder *d, rp_trajectory **items, size_t count, void 
     return rp_decoder_stack(d, (const rp_trajectory *const *)items, count, 0, dst, size, err);
 }
 
-static void items_stand_one_behind_the_other(void **state)
+static void items_are_stacked_in_order(void **state)
 {
     rp_chunk *a = rp_test_ints(1, RP_CODEC_SNAPPY, 3, 2),
              *b = rp_test_ints(2, RP_CODEC_LZ4, 3, 2);
@@ -105,7 +105,7 @@ static void items_that_differ_are_named(void **state)
     rp_chunk_unref(other);
 }
 
-static void room_of_another_size_is_refused(void **state)
+static void an_output_of_another_size_is_refused(void **state)
 {
     rp_chunk *chunk = rp_test_ints(1, RP_CODEC_SNAPPY, 3, 2);
     rp_trajectory *items[] = {slice_of(chunk, 0, 2, false), slice_of(chunk, 1, 2, false)};
@@ -147,7 +147,7 @@ static void an_item_that_lacks_the_column_is_refused(void **state)
     rp_chunk_unref(chunk);
 }
 
-static void no_items_need_no_room(void **state)
+static void no_items_need_no_output(void **state)
 {
     rp_decoder *d = make_decoder();
     rp_string text;
@@ -199,7 +199,7 @@ static void strings_are_stacked(void **state)
     rp_chunk_unref(chunk);
 }
 
-static void numbers_are_no_strings(void **state)
+static void numbers_and_strings_do_not_mix(void **state)
 {
     rp_chunk *chunk = rp_test_ints(1, RP_CODEC_SNAPPY, 3, 2);
     rp_trajectory *t = slice_of(chunk, 0, 1, false);
@@ -283,16 +283,16 @@ static void every_allocation_may_fail(void **state)
 RP_TESTS(stack)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(items_stand_one_behind_the_other),
+        cmocka_unit_test(items_are_stacked_in_order),
         cmocka_unit_test(slices_of_an_item_are_joined),
         cmocka_unit_test(squeezed_items_stack_as_rows),
         cmocka_unit_test(items_that_differ_are_named),
-        cmocka_unit_test(room_of_another_size_is_refused),
+        cmocka_unit_test(an_output_of_another_size_is_refused),
         cmocka_unit_test(an_item_that_lacks_the_column_is_refused),
-        cmocka_unit_test(no_items_need_no_room),
+        cmocka_unit_test(no_items_need_no_output),
         cmocka_unit_test(items_without_elements_are_stacked),
         cmocka_unit_test(strings_are_stacked),
-        cmocka_unit_test(numbers_are_no_strings),
+        cmocka_unit_test(numbers_and_strings_do_not_mix),
         cmocka_unit_test(random_windows_agree_with_the_plain_rows),
         cmocka_unit_test(every_allocation_may_fail),
     };

@@ -59,7 +59,7 @@ static void every_truncation_and_every_excess_is_refused(void **state)
     assert_int_equal(rp_string_list_get((const uint8_t *)list, sizeof list, 3, s), RP_CORRUPT);
 }
 
-static void lengths_that_lie_are_refused(void **state)
+static void wrong_lengths_are_refused(void **state)
 {
     (void)state;
     assert_int_equal(rp_string_list_get(BYTES("\xff\xff\xff\xff\x0f"), 1, NULL), RP_CORRUPT);
@@ -116,7 +116,7 @@ static void values_beyond_the_count_are_ignored(void **state)
     assert_string(&s[0], "a");
 }
 
-static void a_value_is_measured_as_often_as_it_stands(void **state)
+static void a_repeated_value_is_counted_each_time(void **state)
 {
     size_t bytes = 1;
 
@@ -149,13 +149,13 @@ RP_TESTS(string_list)
         cmocka_unit_test(checking_alone_gives_the_same_status),
         cmocka_unit_test(a_list_of_nothing_is_empty),
         cmocka_unit_test(every_truncation_and_every_excess_is_refused),
-        cmocka_unit_test(lengths_that_lie_are_refused),
+        cmocka_unit_test(wrong_lengths_are_refused),
         cmocka_unit_test(a_count_beyond_the_bytes_is_refused_at_once),
         cmocka_unit_test(values_are_taken_in_order),
         cmocka_unit_test(the_last_value_fills_the_rest),
         cmocka_unit_test(without_values_all_are_empty),
         cmocka_unit_test(values_beyond_the_count_are_ignored),
-        cmocka_unit_test(a_value_is_measured_as_often_as_it_stands),
+        cmocka_unit_test(a_repeated_value_is_counted_each_time),
         cmocka_unit_test(values_in_a_broken_message_are_refused),
     };
     return cmocka_run_group_tests_name("string_list", tests, NULL, NULL);

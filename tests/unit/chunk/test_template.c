@@ -75,7 +75,7 @@ static void chunks_of_one_form_read_alike(void **state)
         }
 }
 
-static void what_differs_only_a_little_is_told_apart(void **state)
+static void every_flipped_bit_parses_as_without_a_template(void **state)
 {
     rp_chunk *chunk = make(77, &plain, 4, 9);
     rp_chunk_template template = {0};
@@ -115,7 +115,7 @@ static void a_key_at_the_end_counts(void **state)
 }
 
 /* A server takes new limits while a stream has a template of older chunks. */
-static void limits_hold_for_what_fits(void **state)
+static void limits_hold_for_chunks_that_match_the_template(void **state)
 {
     rp_chunk *chunk = make(7, &plain, 4, 1), *parsed;
     const rp_chunk_limits limits[] = {
@@ -140,7 +140,7 @@ static void limits_hold_for_what_fits(void **state)
     rp_chunk_unref(chunk);
 }
 
-static void other_chunks_leave_it_as_it_is(void **state)
+static void other_codecs_leave_the_template_unset(void **state)
 {
     static const rp_chunk_options others[] = {
         {.codec = RP_CODEC_ZSTD},
@@ -158,7 +158,7 @@ static void other_chunks_leave_it_as_it_is(void **state)
 }
 
 /* A builder's second chunk of as many rows is cast; one of a fresh builder is not. */
-static void a_builder_casts_what_it_would_build(void **state)
+static void a_builder_instantiates_its_template_to_equal_bytes(void **state)
 {
     rp_chunk_builder *used = NULL, *fresh;
     float row[6] = {1, 2, 3, 4, 5, 6};
@@ -194,11 +194,11 @@ RP_TESTS(template)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(chunks_of_one_form_read_alike),
-        cmocka_unit_test(what_differs_only_a_little_is_told_apart),
+        cmocka_unit_test(every_flipped_bit_parses_as_without_a_template),
         cmocka_unit_test(a_key_at_the_end_counts),
-        cmocka_unit_test(limits_hold_for_what_fits),
-        cmocka_unit_test(other_chunks_leave_it_as_it_is),
-        cmocka_unit_test(a_builder_casts_what_it_would_build),
+        cmocka_unit_test(limits_hold_for_chunks_that_match_the_template),
+        cmocka_unit_test(other_codecs_leave_the_template_unset),
+        cmocka_unit_test(a_builder_instantiates_its_template_to_equal_bytes),
     };
 
     return cmocka_run_group_tests_name("template", tests, NULL, NULL);

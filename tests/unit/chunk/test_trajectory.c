@@ -63,7 +63,7 @@ static rp_status make_within(const rp_slices *columns, size_t count, size_t limi
     return st;
 }
 
-static void what_it_decodes_to_is_limited_issue_20(void **state)
+static void decoded_bytes_are_limited_issue_20(void **state)
 {
     rp_chunk *chunk = rp_test_ints(1, RP_CODEC_SNAPPY, 4, 3); /* 12 bytes a row */
     rp_slice slices[] = {{chunk, 0, 0, 4}, {chunk, 0, 1, 3}, {chunk, 0, 0, 4}};
@@ -109,7 +109,7 @@ static void a_squeezed_column_loses_its_row_dimension(void **state)
     rp_chunk_unref(chunk);
 }
 
-static void of_one_slice_it_is_as_of_several(void **state)
+static void a_trajectory_of_one_slice_behaves_like_one_of_several(void **state)
 {
     rp_chunk *chunk = rp_test_ints(1, RP_CODEC_SNAPPY, 4, 3);
     rp_slice slice = {chunk, 0, 1, 3};
@@ -139,7 +139,7 @@ static void squeezing_other_than_one_row_is_refused(void **state)
     rp_chunk_unref(chunk);
 }
 
-static void chunks_stand_once_in_order_of_appearance(void **state)
+static void chunks_are_listed_once_in_order_of_appearance(void **state)
 {
     rp_chunk *c[3];
     rp_trajectory *t;
@@ -164,7 +164,7 @@ static void chunks_stand_once_in_order_of_appearance(void **state)
 }
 
 /* Any number of chunks around the sizes where the search changes its way. */
-static void many_chunks_stand_once_each(void **state)
+static void many_chunks_are_listed_once_each(void **state)
 {
     enum { MOST = 700 };
     static rp_chunk *chunks[MOST];
@@ -195,7 +195,7 @@ static void many_chunks_stand_once_each(void **state)
     for (size_t i = 0; i < MOST; i++) rp_chunk_unref(chunks[i]);
 }
 
-static void it_holds_its_chunks_and_copies_its_slices(void **state)
+static void a_trajectory_holds_its_chunks_and_copies_its_slices(void **state)
 {
     rp_test_oom o = RP_TEST_OOM_INIT(RP_TEST_OOM_UNLIMITED);
     rp_allocator alloc = rp_test_oom_allocator(&o);
@@ -381,7 +381,7 @@ static void a_fitting_trajectory_passes(void **state)
     rp_trajectory_unref(t);
 }
 
-static void a_differing_trajectory_is_told_how(void **state)
+static void a_signature_mismatch_names_the_difference(void **state)
 {
     const struct {
         rp_spec spec;
@@ -468,14 +468,14 @@ RP_TESTS(trajectory)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_column_has_the_rows_of_its_slices),
-        cmocka_unit_test(what_it_decodes_to_is_limited_issue_20),
+        cmocka_unit_test(decoded_bytes_are_limited_issue_20),
         cmocka_unit_test(rows_of_no_bytes_count_as_one_each),
         cmocka_unit_test(a_squeezed_column_loses_its_row_dimension),
-        cmocka_unit_test(of_one_slice_it_is_as_of_several),
+        cmocka_unit_test(a_trajectory_of_one_slice_behaves_like_one_of_several),
         cmocka_unit_test(squeezing_other_than_one_row_is_refused),
-        cmocka_unit_test(chunks_stand_once_in_order_of_appearance),
-        cmocka_unit_test(many_chunks_stand_once_each),
-        cmocka_unit_test(it_holds_its_chunks_and_copies_its_slices),
+        cmocka_unit_test(chunks_are_listed_once_in_order_of_appearance),
+        cmocka_unit_test(many_chunks_are_listed_once_each),
+        cmocka_unit_test(a_trajectory_holds_its_chunks_and_copies_its_slices),
         cmocka_unit_test(slices_outside_their_chunk_are_refused),
         cmocka_unit_test(a_later_bad_slice_is_named),
         cmocka_unit_test(columns_of_mixed_kind_are_refused),
@@ -483,7 +483,7 @@ RP_TESTS(trajectory)
         cmocka_unit_test(the_number_of_columns_has_bounds),
         cmocka_unit_test(the_number_of_slices_has_a_bound),
         cmocka_unit_test(a_fitting_trajectory_passes),
-        cmocka_unit_test(a_differing_trajectory_is_told_how),
+        cmocka_unit_test(a_signature_mismatch_names_the_difference),
         cmocka_unit_test(a_run_of_steps_fits_the_shape_of_a_step),
         cmocka_unit_test(another_number_of_columns_is_refused),
         cmocka_unit_test(every_allocation_may_fail),

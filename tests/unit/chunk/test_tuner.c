@@ -21,7 +21,7 @@ static void feed(rp_chunk_tuner *tuner, int32_t rows, size_t bytes_per_row)
     }
 }
 
-static void it_starts_with_single_rows(void **state)
+static void a_tuner_starts_with_single_rows(void **state)
 {
     (void)state;
     assert_int_equal(make(10).length, 1);
@@ -65,7 +65,7 @@ static void nothing_changes_before_ten_items_and_five_chunks(void **state)
     assert_int_equal(chunks.length, 3);
 }
 
-static void cheaper_and_longer_goes_on_up(void **state)
+static void cheaper_longer_chunks_lengthen_further(void **state)
 {
     rp_chunk_tuner tuner = make(10);
 
@@ -77,7 +77,7 @@ static void cheaper_and_longer_goes_on_up(void **state)
     assert_int_equal(tuner.length, 7);
 }
 
-static void dearer_and_longer_turns_back(void **state)
+static void costlier_longer_chunks_shorten(void **state)
 {
     rp_chunk_tuner tuner = make(10);
 
@@ -87,7 +87,7 @@ static void dearer_and_longer_turns_back(void **state)
     assert_int_equal(tuner.length, 2);
 }
 
-static void cheaper_and_shorter_goes_on_down(void **state)
+static void cheaper_shorter_chunks_shorten_further(void **state)
 {
     rp_chunk_tuner tuner = make(10);
 
@@ -98,7 +98,7 @@ static void cheaper_and_shorter_goes_on_down(void **state)
     assert_int_equal(tuner.length, 1);
 }
 
-static void dearer_and_shorter_turns_up(void **state)
+static void costlier_shorter_chunks_lengthen(void **state)
 {
     rp_chunk_tuner tuner = make(10);
 
@@ -229,14 +229,14 @@ static void random_runs_agree_with_a_model(void **state)
 RP_TESTS(tuner)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(it_starts_with_single_rows),
+        cmocka_unit_test(a_tuner_starts_with_single_rows),
         cmocka_unit_test(a_bound_below_one_is_refused),
         cmocka_unit_test(the_first_score_lengthens_by_two),
         cmocka_unit_test(nothing_changes_before_ten_items_and_five_chunks),
-        cmocka_unit_test(cheaper_and_longer_goes_on_up),
-        cmocka_unit_test(dearer_and_longer_turns_back),
-        cmocka_unit_test(cheaper_and_shorter_goes_on_down),
-        cmocka_unit_test(dearer_and_shorter_turns_up),
+        cmocka_unit_test(cheaper_longer_chunks_lengthen_further),
+        cmocka_unit_test(costlier_longer_chunks_shorten),
+        cmocka_unit_test(cheaper_shorter_chunks_shorten_further),
+        cmocka_unit_test(costlier_shorter_chunks_lengthen),
         cmocka_unit_test(the_length_stays_within_its_bounds),
         cmocka_unit_test(chunks_of_another_length_are_not_judged),
         cmocka_unit_test(empty_reports_are_ignored),

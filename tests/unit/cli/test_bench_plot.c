@@ -66,7 +66,7 @@ static void each_figure_has_its_panels_and_curves(void **state)
     assert_int_equal(count_of(">3.5k</text>"), 1);
 }
 
-static void nothing_and_zeros_can_be_drawn(void **state)
+static void empty_and_zero_results_can_be_drawn(void **state)
 {
     const rp_bench_row rows[] = {{6, 4, 1, 1, 0}};
 
@@ -84,7 +84,7 @@ RP_TESTS(bench_plot)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(rows_are_csv_or_json, empty_buffer),
         cmocka_unit_test_teardown(each_figure_has_its_panels_and_curves, empty_buffer),
-        cmocka_unit_test_teardown(nothing_and_zeros_can_be_drawn, empty_buffer),
+        cmocka_unit_test_teardown(empty_and_zero_results_can_be_drawn, empty_buffer),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -43,7 +43,7 @@ static rp_client_table table(const char *name, size_t shard)
     };
 }
 
-static void tables_stand_at_a_glance(void **state)
+static void tables_are_listed_one_per_line(void **state)
 {
     const char *const shards[] = {"a:1", "b:2"};
     rp_client_table tables[] = {table("replay", 0), table("a\033[2Jb", 1)};
@@ -73,7 +73,7 @@ static void tables_stand_at_a_glance(void **state)
     assert_buffer("no tables; reprise tables create NAME:SAMPLER:MAX_SIZE creates one\n");
 }
 
-static void one_table_is_told_at_length(void **state)
+static void one_table_is_described_in_full(void **state)
 {
     const rp_spec specs[] = {{"obs", RP_FLOAT32, {2, {-1, 84}}},
                              {"reward", RP_FLOAT64, {0, {0}}}};
@@ -153,7 +153,7 @@ static void bar_with(double diff, int64_t size, const char *expected)
     assert_buffer(expected);
 }
 
-static void the_bar_shows_where_the_limiter_stands(void **state)
+static void the_bar_shows_the_position_of_the_limiter(void **state)
 {
     rp_table_info info = table("t", 0).info;
 
@@ -193,7 +193,7 @@ static void any_numbers_make_a_bar(void **state)
         }
 }
 
-static void limiters_have_words(void **state)
+static void limiters_are_described_in_words(void **state)
 {
     (void)state;
     rp_limiter_words(&buffer, &(rp_limiter_options){1, 1, -DBL_MAX, DBL_MAX});
@@ -232,12 +232,12 @@ static void counts_are_short(void **state)
 RP_TESTS(info_print)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(tables_stand_at_a_glance, empty_buffer),
-        cmocka_unit_test_teardown(one_table_is_told_at_length, empty_buffer),
+        cmocka_unit_test_teardown(tables_are_listed_one_per_line, empty_buffer),
+        cmocka_unit_test_teardown(one_table_is_described_in_full, empty_buffer),
         cmocka_unit_test_teardown(json_has_everything, empty_buffer),
-        cmocka_unit_test_teardown(the_bar_shows_where_the_limiter_stands, empty_buffer),
+        cmocka_unit_test_teardown(the_bar_shows_the_position_of_the_limiter, empty_buffer),
         cmocka_unit_test_teardown(any_numbers_make_a_bar, empty_buffer),
-        cmocka_unit_test_teardown(limiters_have_words, empty_buffer),
+        cmocka_unit_test_teardown(limiters_are_described_in_words, empty_buffer),
         cmocka_unit_test(counts_are_short),
     };
 

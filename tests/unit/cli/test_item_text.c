@@ -54,7 +54,7 @@ static rp_item_view example(void)
     return (rp_item_view){"replay", &sample, names, tensors, 2};
 }
 
-static void items_are_printed_for_people(void **state)
+static void items_are_printed_as_text(void **state)
 {
     rp_item_view view = example();
     rp_text_buffer buffer = {0};
@@ -69,7 +69,7 @@ static void items_are_printed_for_people(void **state)
     rp_text_buffer_deinit(&buffer);
 }
 
-static void what_is_printed_as_json_is_read_back(void **state)
+static void printed_json_is_read_back(void **state)
 {
     rp_item_view view = example();
     rp_text_buffer buffer = {0};
@@ -94,7 +94,7 @@ static void what_is_printed_as_json_is_read_back(void **state)
     rp_text_buffer_deinit(&buffer);
 }
 
-static void the_first_line_says_what_columns_there_are(void **state)
+static void the_first_line_defines_the_columns(void **state)
 {
     (void)state;
     assert_ok(parse("{\"data\": {\"a\": 1.5, \"b\": [true]}}"));
@@ -125,7 +125,7 @@ static void a_signature_settles_the_types(void **state)
     assert_int_equal(item.tensors[0].dtype, RP_FLOAT32);
 }
 
-static void shapes_of_nothing_can_be_said(void **state)
+static void empty_tensors_can_be_written_with_their_shape(void **state)
 {
     (void)state;
     assert_ok(parse("{\"data\": [{\"dtype\": \"float32\", \"shape\": [0, 5], \"data\": []}]}"));
@@ -152,11 +152,12 @@ static void mistakes_are_named_with_their_place(void **state)
 RP_TESTS(item_text)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(items_are_printed_for_people, begin, end),
-        cmocka_unit_test_setup_teardown(what_is_printed_as_json_is_read_back, begin, end),
-        cmocka_unit_test_setup_teardown(the_first_line_says_what_columns_there_are, begin, end),
+        cmocka_unit_test_setup_teardown(items_are_printed_as_text, begin, end),
+        cmocka_unit_test_setup_teardown(printed_json_is_read_back, begin, end),
+        cmocka_unit_test_setup_teardown(the_first_line_defines_the_columns, begin, end),
         cmocka_unit_test_setup_teardown(a_signature_settles_the_types, begin, end),
-        cmocka_unit_test_setup_teardown(shapes_of_nothing_can_be_said, begin, end),
+        cmocka_unit_test_setup_teardown(empty_tensors_can_be_written_with_their_shape, begin,
+                                        end),
         cmocka_unit_test_setup_teardown(mistakes_are_named_with_their_place, begin, end),
     };
 

@@ -74,7 +74,7 @@ static void escapes_become_utf8(void **state)
     assert_memory_equal(root->u.string.text, "\xc3\xa9\xf0\x9f\x98\x80\n/\0z", 10);
 }
 
-static void what_is_wrong_is_found_at_its_place(void **state)
+static void errors_have_line_and_column(void **state)
 {
     static const struct {
         const char *text;
@@ -144,7 +144,7 @@ static rp_status scenario(const rp_allocator *alloc)
     return st;
 }
 
-static void it_survives_without_memory(void **state)
+static void parsing_without_memory_fails(void **state)
 {
     (void)state;
     rp_test_survives_oom(scenario);
@@ -157,10 +157,9 @@ RP_TESTS(json_tree)
         cmocka_unit_test_setup_teardown(whole_numbers_keep_all_their_digits, open_arena,
                                         close_arena),
         cmocka_unit_test_setup_teardown(escapes_become_utf8, open_arena, close_arena),
-        cmocka_unit_test_setup_teardown(what_is_wrong_is_found_at_its_place, open_arena,
-                                        close_arena),
+        cmocka_unit_test_setup_teardown(errors_have_line_and_column, open_arena, close_arena),
         cmocka_unit_test_setup_teardown(depth_is_bounded, open_arena, close_arena),
-        cmocka_unit_test(it_survives_without_memory),
+        cmocka_unit_test(parsing_without_memory_fails),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -124,7 +124,7 @@ static void fields_that_do_not_fit_are_left_out(void **state)
     assert_non_null(strstr(f.text, "x c=1"));
 }
 
-static void an_event_is_written_so_often_and_then_counted(void **state)
+static void an_event_over_its_rate_is_suppressed_and_counted(void **state)
 {
     static rp_log_rate rate;
     uint64_t suppressed = 9;
@@ -172,7 +172,7 @@ RP_TESTS(log_lines)
         cmocka_unit_test(broken_fields_do_no_harm),
         cmocka_unit_test(a_line_too_long_loses_whole_fields),
         cmocka_unit_test(fields_that_do_not_fit_are_left_out),
-        cmocka_unit_test(an_event_is_written_so_often_and_then_counted),
+        cmocka_unit_test(an_event_over_its_rate_is_suppressed_and_counted),
         cmocka_unit_test(suppressed_lines_are_mentioned),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -45,7 +45,7 @@ static int remove_root(void **state)
     return system(command); /* NOLINT(cert-env33-c): a folder of our own */
 }
 
-static void without_groups_nothing_is_known(void **state)
+static void without_cgroups_the_limit_is_unknown(void **state)
 {
     assert_int_equal(rp_memory_size(*state), 0);
     assert_true(rp_memory_size("") > 0); /* the machine's */
@@ -68,7 +68,7 @@ static void the_least_limit_on_the_way_up_counts(void **state)
     assert_int_equal(rp_memory_size(*state), 1000);
 }
 
-static void groups_of_version_1_are_read_too(void **state)
+static void cgroups_of_version_1_are_read_too(void **state)
 {
     put(*state, "/proc/self/cgroup", "7:cpu,cpuacct:/x\n6:hugetlb,memory:/x\nrubbish\n0::/\n");
     put(*state, "/sys/fs/cgroup/memory/x/memory.limit_in_bytes", "4096\n");
@@ -76,7 +76,7 @@ static void groups_of_version_1_are_read_too(void **state)
     assert_int_equal(rp_memory_size(*state), 4096);
 }
 
-static void sockets_are_taken_if_they_are_meant_for_us(void **state)
+static void passed_sockets_are_taken_only_with_our_pid(void **state)
 {
     rp_problem problem;
     size_t count = 9;
@@ -101,13 +101,13 @@ static void sockets_are_taken_if_they_are_meant_for_us(void **state)
 RP_TESTS(memory_size)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(without_groups_nothing_is_known, make_root,
+        cmocka_unit_test_setup_teardown(without_cgroups_the_limit_is_unknown, make_root,
                                         remove_root),
         cmocka_unit_test_setup_teardown(the_least_limit_on_the_way_up_counts, make_root,
                                         remove_root),
-        cmocka_unit_test_setup_teardown(groups_of_version_1_are_read_too, make_root,
+        cmocka_unit_test_setup_teardown(cgroups_of_version_1_are_read_too, make_root,
                                         remove_root),
-        cmocka_unit_test(sockets_are_taken_if_they_are_meant_for_us),
+        cmocka_unit_test(passed_sockets_are_taken_only_with_our_pid),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -38,7 +38,7 @@ static const char *nearest_of(const char *word)
     return rp_nearest_get(&nearest);
 }
 
-static void the_nearest_word_is_offered_if_it_is_near(void **state)
+static void the_nearest_word_is_suggested_if_close_enough(void **state)
 {
     (void)state;
     assert_string_equal(nearest_of("prioritised"), "prioritized");
@@ -56,7 +56,7 @@ RP_TESTS(nearest)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_distance_counts_edits),
-        cmocka_unit_test(the_nearest_word_is_offered_if_it_is_near),
+        cmocka_unit_test(the_nearest_word_is_suggested_if_close_enough),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -30,7 +30,7 @@ static void assert_refused(size_t size, const char *part)
     if (strstr(problem.text, part) == NULL) fail_msg("%s: %s", part, problem.text);
 }
 
-static void what_numpy_writes_is_read(void **state)
+static void files_written_by_numpy_are_read(void **state)
 {
     size_t size =
         make(1, "{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }      \n", 48);
@@ -54,7 +54,7 @@ static void what_numpy_writes_is_read(void **state)
     assert_ok(rp_npy_parse(file, size, &tensor, &problem));
 }
 
-static void what_cannot_be_taken_says_why(void **state)
+static void unsupported_files_are_refused_with_a_reason(void **state)
 {
     static const struct {
         const char *header, *part;
@@ -98,7 +98,7 @@ static void what_cannot_be_taken_says_why(void **state)
     assert_refused(12, "a header of");
 }
 
-static void every_end_of_a_file_is_refused(void **state)
+static void every_truncation_is_refused(void **state)
 {
     size_t size = make(1, "{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }\n", 48);
 
@@ -107,7 +107,7 @@ static void every_end_of_a_file_is_refused(void **state)
         assert_int_equal(rp_npy_parse(file, cut, &tensor, &problem), RP_INVALID);
 }
 
-static void what_is_written_is_read_back(void **state)
+static void written_files_are_read_back(void **state)
 {
     static const rp_dtype dtypes[] = {
         RP_FLOAT32, RP_FLOAT64, RP_FLOAT16, RP_INT8,   RP_INT16, RP_INT32,     RP_INT64,
@@ -140,10 +140,10 @@ static void what_is_written_is_read_back(void **state)
 RP_TESTS(npy)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_numpy_writes_is_read),
-        cmocka_unit_test(what_cannot_be_taken_says_why),
-        cmocka_unit_test(every_end_of_a_file_is_refused),
-        cmocka_unit_test(what_is_written_is_read_back),
+        cmocka_unit_test(files_written_by_numpy_are_read),
+        cmocka_unit_test(unsupported_files_are_refused_with_a_reason),
+        cmocka_unit_test(every_truncation_is_refused),
+        cmocka_unit_test(written_files_are_read_back),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -76,7 +76,7 @@ static void refuse_flag(rp_serve_option option, const char *value, const char *m
     assert_problem(read_with("", list, 1), value, message);
 }
 
-static void nothing_said_is_one_table_on_localhost(void **state)
+static void an_empty_config_is_one_table_on_localhost(void **state)
 {
     (void)state;
     accept("");
@@ -263,7 +263,7 @@ static void sizes_of_a_file_are_bounded(void **state)
     free(text);
 }
 
-static void what_does_not_go_together_is_refused(void **state)
+static void conflicting_settings_are_refused(void **state)
 {
     given twice[] = {{RP_SERVE_TABLE, "a:fifo"}, {RP_SERVE_TABLE, "a:lifo"}};
 
@@ -325,7 +325,7 @@ static void flags_are_checked_as_well(void **state)
     refuse_flag(RP_SERVE_TOKENS, "", "--tokens: expected a text, got nothing");
 }
 
-static void what_the_engine_refuses_has_its_place(void **state)
+static void errors_of_the_store_have_line_and_column(void **state)
 {
     rp_store *store = NULL;
 
@@ -369,7 +369,7 @@ static char *printed(void)
     return text;
 }
 
-static void what_is_printed_reads_as_the_same(void **state)
+static void printed_configs_read_back_equal(void **state)
 {
     static const char yaml[] =
         "tables:\n"
@@ -507,17 +507,17 @@ static void running_out_of_memory_is_a_status(void **state)
 RP_TESTS(serve_config)
 {
     const struct CMUnitTest tests[] = {
-        TEST(nothing_said_is_one_table_on_localhost),
+        TEST(an_empty_config_is_one_table_on_localhost),
         TEST(a_file_can_say_everything),
         TEST(flags_win_over_the_file),
         TEST(the_shape_of_a_file_is_checked),
         TEST(yaml_that_is_more_than_a_configuration_is_refused),
         TEST(sizes_of_a_file_are_bounded),
-        TEST(what_does_not_go_together_is_refused),
+        TEST(conflicting_settings_are_refused),
         TEST(flags_are_checked_as_well),
-        TEST(what_the_engine_refuses_has_its_place),
+        TEST(errors_of_the_store_have_line_and_column),
         TEST(sockets_that_were_passed_replace_the_default),
-        TEST(what_is_printed_reads_as_the_same),
+        TEST(printed_configs_read_back_equal),
         TEST(changes_that_need_a_restart_are_seen),
         TEST(every_limit_can_be_set_by_its_name),
         TEST(bounds_of_limits_are_those_of_the_server),

@@ -49,7 +49,7 @@ static void every_dtype_is_read_by_the_name_it_is_printed_with(void **state)
     assert_int_equal(known, 25);
 }
 
-static void what_is_no_leaf_is_told_why(void **state)
+static void invalid_leaves_are_refused_with_a_reason(void **state)
 {
     (void)state;
     assert_string_equal(read_back("float23"),
@@ -112,7 +112,7 @@ static void maps_lists_and_tuples_nest(void **state)
     assert_string_equal(columns_of("!tuple [bool, int32]"), "0 bool; 1 int32");
 }
 
-static void a_bad_signature_has_its_place(void **state)
+static void errors_in_a_signature_have_line_and_column(void **state)
 {
     (void)state;
     assert_string_equal(columns_of("a: int32 [?]\nb: flaot32 [?]\n"),
@@ -150,9 +150,9 @@ RP_TESTS(signature_spec)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(leaves_are_a_dtype_and_a_shape),
         cmocka_unit_test(every_dtype_is_read_by_the_name_it_is_printed_with),
-        cmocka_unit_test(what_is_no_leaf_is_told_why),
+        cmocka_unit_test(invalid_leaves_are_refused_with_a_reason),
         cmocka_unit_test(maps_lists_and_tuples_nest),
-        cmocka_unit_test(a_bad_signature_has_its_place),
+        cmocka_unit_test(errors_in_a_signature_have_line_and_column),
         cmocka_unit_test(running_out_of_memory_is_a_status),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

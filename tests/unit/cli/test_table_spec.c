@@ -120,7 +120,7 @@ static void a_ratio_has_an_error_buffer_of_its_own(void **state)
     assert_ok(rp_limiter_check(&o.limiter, NULL));
 }
 
-static void queues_and_stacks_are_whole(void **state)
+static void queues_and_stacks_set_sampler_remover_and_limiter(void **state)
 {
     rp_table_options o = options_of("q:queue:1000,max_bytes=4KiB");
 
@@ -205,7 +205,7 @@ static void mistakes_name_the_table_the_key_and_the_bound(void **state)
                    "sampled; got 11 > 10");
 }
 
-static void limiters_are_put_in_words(void **state)
+static void limiters_are_described_in_words(void **state)
 {
     char text[256];
 
@@ -225,7 +225,7 @@ static void limiters_are_put_in_words(void **state)
 }
 
 /* Spelling a finished table out key by key gives the same table. */
-static void what_is_printed_is_what_is_read(void **state)
+static void printed_tables_read_back_equal(void **state)
 {
     static const char *const specs[] = {
         "t:prioritized:500,exponent=0.7,remover=prioritized,remover_exponent=-0.4",
@@ -273,10 +273,10 @@ RP_TESTS(table_spec)
         TEST(every_sampler_is_known_by_its_name),
         TEST(every_key_has_its_effect),
         TEST(a_ratio_has_an_error_buffer_of_its_own),
-        TEST(queues_and_stacks_are_whole),
+        TEST(queues_and_stacks_set_sampler_remover_and_limiter),
         TEST(mistakes_name_the_table_the_key_and_the_bound),
-        TEST(limiters_are_put_in_words),
-        TEST(what_is_printed_is_what_is_read),
+        TEST(limiters_are_described_in_words),
+        TEST(printed_tables_read_back_equal),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -64,7 +64,7 @@ static void tensors_are_printed_nested(void **state)
     assert_buffer("[[] []]");
 }
 
-static void large_ones_are_cut(void **state)
+static void large_tensors_are_cut(void **state)
 {
     uint8_t bytes[100];
 
@@ -92,7 +92,7 @@ static void json_is_nested_and_strict(void **state)
     assert_buffer("[0.1,\"Infinity\"]");
 }
 
-static void small_floats_are_read_as_what_they_are(void **state)
+static void small_floats_are_read_exactly(void **state)
 {
     static const struct {
         rp_dtype dtype;
@@ -128,7 +128,7 @@ static void small_floats_are_read_as_what_they_are(void **state)
         }
 }
 
-static void the_type_of_values_is_found(void **state)
+static void the_dtype_of_values_is_inferred(void **state)
 {
     static const struct {
         const char *text;
@@ -221,10 +221,10 @@ RP_TESTS(tensor_text)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(tensors_are_printed_nested, begin, end),
-        cmocka_unit_test_setup_teardown(large_ones_are_cut, begin, end),
+        cmocka_unit_test_setup_teardown(large_tensors_are_cut, begin, end),
         cmocka_unit_test_setup_teardown(json_is_nested_and_strict, begin, end),
-        cmocka_unit_test_setup_teardown(small_floats_are_read_as_what_they_are, begin, end),
-        cmocka_unit_test_setup_teardown(the_type_of_values_is_found, begin, end),
+        cmocka_unit_test_setup_teardown(small_floats_are_read_exactly, begin, end),
+        cmocka_unit_test_setup_teardown(the_dtype_of_values_is_inferred, begin, end),
         cmocka_unit_test_setup_teardown(json_becomes_tensors, begin, end),
         cmocka_unit_test_setup_teardown(values_that_do_not_fit_are_named, begin, end),
     };

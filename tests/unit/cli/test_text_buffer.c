@@ -46,7 +46,7 @@ static void text_grows_as_it_is_added(void **state)
     assert_buffer("---");
 }
 
-static void what_is_not_printable_is_escaped(void **state)
+static void unprintable_characters_are_escaped(void **state)
 {
     static const char bad[] = "a\033[31m\xc3\xa9\xff\xc2\x9b\x7f\n";
 
@@ -111,7 +111,7 @@ RP_TESTS(text_buffer)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(text_grows_as_it_is_added, empty_buffer),
-        cmocka_unit_test_teardown(what_is_not_printable_is_escaped, empty_buffer),
+        cmocka_unit_test_teardown(unprintable_characters_are_escaped, empty_buffer),
         cmocka_unit_test_teardown(cells_are_as_wide_as_their_column, empty_buffer),
         cmocka_unit_test_teardown(json_has_its_commas, empty_buffer),
         cmocka_unit_test_teardown(json_strings_are_escaped, empty_buffer),

@@ -38,7 +38,7 @@ static rp_top_look look(const rp_client_table *tables, size_t count, int64_t at_
         .view = {.tables = tables, .count = count, .shards = shards, .shard_count = 1}};
 }
 
-static void a_screen_has_rates_bars_and_those_who_wait(void **state)
+static void a_screen_has_rates_bars_and_waiting_calls(void **state)
 {
     rp_client_table before[] = {table("replay", 1000, 4000), table("queue", 7, 7)};
     rp_client_table now[] = {table("replay", 1500, 6000), table("queue", 7, 7)};
@@ -131,7 +131,7 @@ static void a_screen_is_never_larger_than_the_window(void **state)
     assert_non_null(strstr(rp_text_buffer_text(&buffer), "... and 98")); /* of the 1000 */
 }
 
-static void trouble_takes_the_place_of_the_sums(void **state)
+static void an_error_replaces_the_line_of_totals(void **state)
 {
     rp_client_table tables[] = {table("replay", 1, 1)};
     rp_top_screen screen = {.width = 80,
@@ -146,7 +146,7 @@ static void trouble_takes_the_place_of_the_sums(void **state)
         strstr(rp_text_buffer_text(&buffer), "\nlocalhost:8000: connection\\x1b refused\n"));
 }
 
-static void tables_of_shards_are_told_apart(void **state)
+static void tables_of_shards_are_distinguished(void **state)
 {
     rp_client_table tables[] = {table("replay", 100, 0), table("replay", 300, 0)};
     rp_client_table before[] = {table("replay", 0, 0), table("replay", 100, 0)};
@@ -161,7 +161,7 @@ static void tables_of_shards_are_told_apart(void **state)
     assert_non_null(strstr(rp_text_buffer_text(&buffer), "1/replay    100   123kB    200 "));
 }
 
-static void rates_are_never_below_nothing(void **state)
+static void rates_are_never_negative(void **state)
 {
     (void)state;
     assert_true(rp_rate(100, 50, 500000000) == 100);
@@ -186,12 +186,12 @@ static void json_is_one_line(void **state)
 RP_TESTS(top_print)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(a_screen_has_rates_bars_and_those_who_wait, empty_buffer),
+        cmocka_unit_test_teardown(a_screen_has_rates_bars_and_waiting_calls, empty_buffer),
         cmocka_unit_test_teardown(any_counts_make_a_screen, empty_buffer),
         cmocka_unit_test_teardown(a_screen_is_never_larger_than_the_window, empty_buffer),
-        cmocka_unit_test_teardown(trouble_takes_the_place_of_the_sums, empty_buffer),
-        cmocka_unit_test_teardown(tables_of_shards_are_told_apart, empty_buffer),
-        cmocka_unit_test(rates_are_never_below_nothing),
+        cmocka_unit_test_teardown(an_error_replaces_the_line_of_totals, empty_buffer),
+        cmocka_unit_test_teardown(tables_of_shards_are_distinguished, empty_buffer),
+        cmocka_unit_test(rates_are_never_negative),
         cmocka_unit_test_teardown(json_is_one_line, empty_buffer),
     };
 

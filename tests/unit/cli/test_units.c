@@ -44,7 +44,7 @@ static void sizes_are_read_with_their_unit(void **state)
     }
 }
 
-static void what_is_no_size_is_refused_and_writes_nothing(void **state)
+static void malformed_sizes_are_refused_and_write_nothing(void **state)
 {
     static const char *const cases[] = {
         "",
@@ -137,7 +137,7 @@ static void numbers_are_decimal_and_finite(void **state)
     assert_true(d == 0.5);
 }
 
-static void booleans_are_two_words(void **state)
+static void booleans_are_true_or_false(void **state)
 {
     bool b = false;
 
@@ -185,7 +185,7 @@ static const char *said(const char *address)
     return is_open ? "open" : "local";
 }
 
-static void addresses_that_others_can_reach_are_known(void **state)
+static void addresses_reachable_from_other_machines_are_recognised(void **state)
 {
     (void)state;
     assert_string_equal(said("localhost:8000"), "local");
@@ -203,7 +203,7 @@ static void addresses_that_others_can_reach_are_known(void **state)
     assert_string_equal(said("[fe80::1]:8000"), "open");
 }
 
-static void what_is_no_address_is_told_why(void **state)
+static void malformed_addresses_are_refused_with_a_reason(void **state)
 {
     char text[32], path[128] = "unix:/";
 
@@ -238,14 +238,14 @@ RP_TESTS(units)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rates_of_any_counts_are_bounded),
         cmocka_unit_test(sizes_are_read_with_their_unit),
-        cmocka_unit_test(what_is_no_size_is_refused_and_writes_nothing),
+        cmocka_unit_test(malformed_sizes_are_refused_and_write_nothing),
         cmocka_unit_test(durations_are_read_with_their_unit),
         cmocka_unit_test(integers_stay_within_64_bits),
         cmocka_unit_test(numbers_are_decimal_and_finite),
-        cmocka_unit_test(booleans_are_two_words),
+        cmocka_unit_test(booleans_are_true_or_false),
         cmocka_unit_test(numbers_are_written_so_that_they_are_read_back),
-        cmocka_unit_test(addresses_that_others_can_reach_are_known),
-        cmocka_unit_test(what_is_no_address_is_told_why),
+        cmocka_unit_test(addresses_reachable_from_other_machines_are_recognised),
+        cmocka_unit_test(malformed_addresses_are_refused_with_a_reason),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -175,7 +175,7 @@ static void ragged_items_are_padded(void **state)
     rp_batch_free(b);
 }
 
-static void ragged_items_stand_one_behind_the_other(void **state)
+static void ragged_items_are_concatenated_with_offsets(void **state)
 {
     (void)state;
     const int32_t expected[] = {1000, 1001, 1002, 1003, 2000, 2001,
@@ -194,7 +194,7 @@ static void ragged_items_stand_one_behind_the_other(void **state)
     rp_batch_free(b);
 }
 
-static void offsets_are_told_where_all_have_one_length(void **state)
+static void offsets_are_given_also_for_items_of_one_length(void **state)
 {
     (void)state;
     rp_batch *b;
@@ -261,7 +261,7 @@ static void strings_borrow_from_the_batch(void **state)
     rp_batch_free(b);
 }
 
-static void what_is_left_is_the_last_batch(void **state)
+static void the_last_batch_has_the_remaining_items(void **state)
 {
     (void)state;
     for (int whole = 0; whole < 2; whole++) {
@@ -301,7 +301,7 @@ static void what_is_left_is_the_last_batch(void **state)
     }
 }
 
-static void a_wait_that_ends_loses_nothing(void **state)
+static void a_timeout_loses_no_items(void **state)
 {
     (void)state;
     rp_batch *b = NULL;
@@ -329,7 +329,7 @@ static void a_wait_that_ends_loses_nothing(void **state)
         RP_DEADLINE);
 }
 
-static void corrupt_data_is_told(void **state)
+static void corrupt_data_is_a_status(void **state)
 {
     (void)state;
     enum { ROWS = 64, COLS = 1024 };
@@ -674,13 +674,13 @@ RP_TESTS(batch)
         T(arguments_are_checked),
         T(ragged_items_are_refused),
         T(ragged_items_are_padded),
-        T(ragged_items_stand_one_behind_the_other),
-        T(offsets_are_told_where_all_have_one_length),
+        T(ragged_items_are_concatenated_with_offsets),
+        T(offsets_are_given_also_for_items_of_one_length),
         T(items_that_differ_are_refused),
         T(strings_borrow_from_the_batch),
-        T(what_is_left_is_the_last_batch),
-        T(a_wait_that_ends_loses_nothing),
-        T(corrupt_data_is_told),
+        T(the_last_batch_has_the_remaining_items),
+        T(a_timeout_loses_no_items),
+        T(corrupt_data_is_a_status),
         T(survives_a_lack_of_memory),
         T(a_batch_is_one_piece),
         T(several_threads_decode_batches_of_one_sequence),

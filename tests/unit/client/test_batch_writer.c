@@ -149,7 +149,7 @@ static void shapes_are_checked_before_anything_is_appended(void **state)
     close_rig(&g);
 }
 
-static void room_is_waited_for_first(void **state)
+static void append_waits_for_items_in_flight_before_appending(void **state)
 {
     rp_structured_writer_options o = {.chunk_length = 1, .max_items = 1};
     rig g;
@@ -186,7 +186,7 @@ static void environments_share_a_store_too(void **state)
     close_rig(&g);
 }
 
-static void sinks_that_are_not_given_out_are_given_back(void **state)
+static void unused_sinks_are_released(void **state)
 {
     rp_test_oom oom = RP_TEST_OOM_INIT(RP_TEST_OOM_UNLIMITED);
     rp_allocator alloc = rp_test_oom_allocator(&oom);
@@ -210,9 +210,9 @@ RP_TESTS(batch_writer)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_environment_writes_its_own_rows),
         cmocka_unit_test(shapes_are_checked_before_anything_is_appended),
-        cmocka_unit_test(room_is_waited_for_first),
+        cmocka_unit_test(append_waits_for_items_in_flight_before_appending),
         cmocka_unit_test(environments_share_a_store_too),
-        cmocka_unit_test(sinks_that_are_not_given_out_are_given_back),
+        cmocka_unit_test(unused_sinks_are_released),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -161,7 +161,7 @@ static void *be_silent(void *arg)
     return NULL;
 }
 
-static void a_silent_peer_is_asked_and_given_up(void **state)
+static void a_silent_peer_is_pinged_and_disconnected(void **state)
 {
     const rp_channel_options options = {.ping_ns = 30 * MS, .ping_timeout_ns = 30 * MS};
     int64_t then = rp_now_ns();
@@ -201,7 +201,7 @@ static void *answer_pings(void *arg)
     return NULL;
 }
 
-static void one_that_answers_is_waited_for(void **state)
+static void a_peer_that_answers_pings_is_kept(void **state)
 {
     const rp_channel_options options = {.ping_ns = 10 * MS, .ping_timeout_ns = 10000 * MS};
     scripted server;
@@ -278,7 +278,7 @@ static void a_stream_outlives_its_server(void **state)
     rp_test_live_stop(&live);
 }
 
-static void a_draining_server_is_left(void **state)
+static void a_call_restarts_after_its_server_drained(void **state)
 {
     char address[128];
     rp_test_live live;
@@ -309,7 +309,7 @@ static void cancel_on_loop(void *arg)
     rp_channel_cancel(&p->call); /* nothing the second time */
 }
 
-static void a_call_taken_back_is_forgotten(void **state)
+static void a_cancelled_call_is_forgotten(void **state)
 {
     char address[128];
     rp_test_live live;
@@ -332,7 +332,7 @@ static void a_call_taken_back_is_forgotten(void **state)
     rp_test_live_stop(&live);
 }
 
-static void deadlines_are_kept_here_too(void **state)
+static void the_client_enforces_deadlines_itself(void **state)
 {
     scripted server;
     stage s;
@@ -364,7 +364,7 @@ static void *know_nothing(void *arg)
     return NULL;
 }
 
-static void a_status_without_a_text_gets_one(void **state)
+static void a_status_without_a_message_gets_one(void **state)
 {
     scripted server;
     char expected[256];
@@ -390,7 +390,7 @@ static void a_status_without_a_text_gets_one(void **state)
     scripted_stop(&server);
 }
 
-static void large_answers_are_read_whole(void **state)
+static void large_responses_are_read_whole(void **state)
 {
     enum { BYTES = 5 << 20 };
     rp_trajectory *t;
@@ -425,15 +425,15 @@ static void large_answers_are_read_whole(void **state)
 RP_TESTS(channel)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_silent_peer_is_asked_and_given_up),
-        cmocka_unit_test(one_that_answers_is_waited_for),
+        cmocka_unit_test(a_silent_peer_is_pinged_and_disconnected),
+        cmocka_unit_test(a_peer_that_answers_pings_is_kept),
         cmocka_unit_test(calls_wait_for_a_server),
         cmocka_unit_test(a_stream_outlives_its_server),
-        cmocka_unit_test(a_draining_server_is_left),
-        cmocka_unit_test(a_call_taken_back_is_forgotten),
-        cmocka_unit_test(deadlines_are_kept_here_too),
-        cmocka_unit_test(a_status_without_a_text_gets_one),
-        cmocka_unit_test(large_answers_are_read_whole),
+        cmocka_unit_test(a_call_restarts_after_its_server_drained),
+        cmocka_unit_test(a_cancelled_call_is_forgotten),
+        cmocka_unit_test(the_client_enforces_deadlines_itself),
+        cmocka_unit_test(a_status_without_a_message_gets_one),
+        cmocka_unit_test(large_responses_are_read_whole),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -320,7 +320,7 @@ static void write_file(const char *path, const char *text)
     assert_int_equal(fclose(file), 0);
 }
 
-static void tokens_say_who_may(void **state)
+static void tokens_decide_the_permitted_calls(void **state)
 {
     /* "reader" and "boss", as in test_auth.c */
     static const char tokens[] =
@@ -368,7 +368,7 @@ static rp_status ask(stage *s, const rp_client_options *options)
     return st;
 }
 
-static void believes_only_whom_it_should(void **state)
+static void client_verifies_the_server_certificate(void **state)
 {
     rp_test_certificates others;
     stage s;
@@ -396,7 +396,7 @@ static void believes_only_whom_it_should(void **state)
     close_stage(&s);
 }
 
-static void shows_its_certificate(void **state)
+static void client_presents_its_certificate(void **state)
 {
     rp_test_certificates c;
     rp_test_identity server, client;
@@ -420,7 +420,7 @@ static void shows_its_certificate(void **state)
     rp_test_certificates_deinit(&c);
 }
 
-static void says_what_is_wrong_with_its_options(void **state)
+static void invalid_options_are_named(void **state)
 {
     rp_client *c = NULL;
     rp_error err;
@@ -458,7 +458,7 @@ static rp_status make_one(const rp_allocator *alloc)
     return st;
 }
 
-static void survives_want_of_memory_when_made(void **state)
+static void creation_survives_failed_allocations(void **state)
 {
     (void)state;
     rp_test_survives_oom(make_one);
@@ -472,11 +472,11 @@ RP_TESTS(client)
         cmocka_unit_test(every_call_under_tls),
         cmocka_unit_test(every_call_by_name),
         cmocka_unit_test(every_call_on_a_store),
-        cmocka_unit_test(tokens_say_who_may),
-        cmocka_unit_test(believes_only_whom_it_should),
-        cmocka_unit_test(shows_its_certificate),
-        cmocka_unit_test(says_what_is_wrong_with_its_options),
-        cmocka_unit_test(survives_want_of_memory_when_made),
+        cmocka_unit_test(tokens_decide_the_permitted_calls),
+        cmocka_unit_test(client_verifies_the_server_certificate),
+        cmocka_unit_test(client_presents_its_certificate),
+        cmocka_unit_test(invalid_options_are_named),
+        cmocka_unit_test(creation_survives_failed_allocations),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

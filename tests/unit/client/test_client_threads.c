@@ -82,7 +82,7 @@ static void try_fork(rp_test_live *live, const rp_client_options *options)
     rp_client_free(client);
 }
 
-static void a_child_connects_anew(void **state)
+static void a_forked_child_reconnects(void **state)
 {
     rp_test_skip_if_emulated();
     rp_test_live live;
@@ -93,7 +93,7 @@ static void a_child_connects_anew(void **state)
     rp_test_live_stop(&live);
 }
 
-static void a_child_connects_anew_under_tls(void **state)
+static void a_forked_child_reconnects_under_tls(void **state)
 {
     rp_test_skip_if_emulated();
     rp_test_certificates c;
@@ -151,7 +151,7 @@ static void a_fork_in_the_middle_of_calls(void **state)
 }
 
 /* A child that never uses its client does not keep the parent's connection open. */
-static void a_child_holds_no_connection(void **state)
+static void a_forked_child_holds_no_connection(void **state)
 {
     rp_test_skip_if_emulated();
     int out[2], status;
@@ -192,10 +192,10 @@ RP_TESTS(client_threads)
         cmocka_unit_test(fifty_threads_call_at_once),
         cmocka_unit_test(fifty_threads_share_three_streams),
 #if !defined(RP_TEST_NO_FORK)
-        cmocka_unit_test(a_child_connects_anew),
-        cmocka_unit_test(a_child_connects_anew_under_tls),
+        cmocka_unit_test(a_forked_child_reconnects),
+        cmocka_unit_test(a_forked_child_reconnects_under_tls),
         cmocka_unit_test(a_fork_in_the_middle_of_calls),
-        cmocka_unit_test(a_child_holds_no_connection),
+        cmocka_unit_test(a_forked_child_holds_no_connection),
 #endif
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

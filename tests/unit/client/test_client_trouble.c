@@ -22,7 +22,7 @@ static int free_port(void)
     return s.port;
 }
 
-static void a_server_that_is_not_there_is_told_at_once(void **state)
+static void an_absent_server_is_unavailable_at_once(void **state)
 {
     char address[64];
     rp_client *client;
@@ -41,7 +41,7 @@ static void a_server_that_is_not_there_is_told_at_once(void **state)
     assert_true(rp_now_ns() - then < 10000 * MS);
 }
 
-static void a_name_that_is_none_is_told(void **state)
+static void an_unknown_host_name_is_unavailable(void **state)
 {
     rp_client *client = new_client("no-such-name.invalid:80", NULL);
     rp_error err;
@@ -74,7 +74,7 @@ static void pauses_grow_between_attempts(void **state)
     rp_client_free(client);
 }
 
-static void one_that_says_nothing_is_given_up(void **state)
+static void a_server_that_sends_no_greeting_times_out(void **state)
 {
     const rp_client_options options = {.connect_timeout_ms = 100};
     rp_client *client;
@@ -103,7 +103,7 @@ static void *hang_up(void *arg)
     return NULL;
 }
 
-static void one_that_greets_and_hangs_up_is_not_pestered(void **state)
+static void a_server_that_greets_and_hangs_up_is_not_retried_at_once(void **state)
 {
     const rp_client_options options = {.retry_min_ms = 1, .retry_max_ms = 5};
     rp_client *client;
@@ -133,7 +133,7 @@ static void *speak_nonsense(void *arg)
     return NULL;
 }
 
-static void one_that_speaks_something_else_is_told(void **state)
+static void a_server_of_another_protocol_is_unavailable(void **state)
 {
     rp_client *client;
     scripted s;
@@ -164,7 +164,7 @@ static void *say_half(void *arg)
     return NULL;
 }
 
-static void half_an_answer_is_waited_for_until_the_deadline(void **state)
+static void half_a_response_is_awaited_until_the_deadline(void **state)
 {
     rp_client *client;
     scripted s;
@@ -234,7 +234,7 @@ static void *give_up_soon(void *arg)
 }
 
 /* Without it a server that has gone is waited for: it may come back. */
-static void a_client_that_gives_up_ends_its_waits(void **state)
+static void closing_a_client_ends_its_waits(void **state)
 {
     const rp_sampler_options options = {.table = "replay", .rate_limiter_timeout_ms = -1};
     rp_sampler *sampler = NULL;
@@ -280,7 +280,7 @@ static void *chatter(void *arg)
     return NULL;
 }
 
-static void a_wait_can_be_cancelled_while_others_talk(void **state)
+static void a_wait_can_be_cancelled_during_other_calls(void **state)
 {
     rp_client *client;
     scripted s;
@@ -317,7 +317,7 @@ static int64_t processor_ns(void)
     return (int64_t)used.tv_sec * 1000000000 + used.tv_nsec;
 }
 
-static void a_connection_that_is_gone_is_not_watched(void **state)
+static void a_closed_connection_uses_no_processor_time(void **state)
 {
     const rp_client_options options = {.retry_min_ms = 400, .retry_max_ms = 400};
     rp_client *client;
@@ -340,7 +340,7 @@ static void a_connection_that_is_gone_is_not_watched(void **state)
     scripted_stop(&s);
 }
 
-static void no_wait_is_no_call(void **state)
+static void a_call_with_no_wait_is_deadline_exceeded(void **state)
 {
     rp_client *client = new_client("127.0.0.1:1", NULL);
     rp_error err;
@@ -418,7 +418,7 @@ static void *reset_one(void *arg)
     return NULL;
 }
 
-static void after_goodbye_new_calls_go_elsewhere(void **state)
+static void after_goaway_new_calls_use_a_new_connection(void **state)
 {
     asker first;
     rp_status second;
@@ -438,7 +438,7 @@ static void after_goodbye_new_calls_go_elsewhere(void **state)
     scripted_stop(&s);
 }
 
-static void a_dead_shard_is_left_out(void **state)
+static void a_dead_shard_is_skipped(void **state)
 {
     char addresses[128];
     rp_client_tables *tables = NULL;
@@ -465,7 +465,7 @@ static void a_dead_shard_is_left_out(void **state)
     rp_test_live_stop(&live);
 }
 
-static void a_deaf_shard_is_left_out_too(void **state)
+static void a_silent_shard_is_skipped(void **state)
 {
     char addresses[160];
     rp_test_live live;
@@ -512,7 +512,7 @@ static void calls_go_to_all_shards(void **state)
 
 /* A call with room for some allocations: it works, or says that there is no memory, and the
  * client is as good as before once there is some. */
-static void calls_survive_want_of_memory(void **state)
+static void calls_survive_failed_allocations(void **state)
 {
     rp_test_live live;
     rp_error err;
@@ -543,24 +543,24 @@ static void calls_survive_want_of_memory(void **state)
 RP_TESTS(client_trouble)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_server_that_is_not_there_is_told_at_once),
-        cmocka_unit_test(a_name_that_is_none_is_told),
+        cmocka_unit_test(an_absent_server_is_unavailable_at_once),
+        cmocka_unit_test(an_unknown_host_name_is_unavailable),
         cmocka_unit_test(pauses_grow_between_attempts),
-        cmocka_unit_test(one_that_says_nothing_is_given_up),
-        cmocka_unit_test(one_that_greets_and_hangs_up_is_not_pestered),
-        cmocka_unit_test(one_that_speaks_something_else_is_told),
-        cmocka_unit_test(half_an_answer_is_waited_for_until_the_deadline),
+        cmocka_unit_test(a_server_that_sends_no_greeting_times_out),
+        cmocka_unit_test(a_server_that_greets_and_hangs_up_is_not_retried_at_once),
+        cmocka_unit_test(a_server_of_another_protocol_is_unavailable),
+        cmocka_unit_test(half_a_response_is_awaited_until_the_deadline),
         cmocka_unit_test(a_wait_can_be_cancelled),
-        cmocka_unit_test(a_client_that_gives_up_ends_its_waits),
-        cmocka_unit_test(a_wait_can_be_cancelled_while_others_talk),
-        cmocka_unit_test(a_connection_that_is_gone_is_not_watched),
-        cmocka_unit_test(no_wait_is_no_call),
+        cmocka_unit_test(closing_a_client_ends_its_waits),
+        cmocka_unit_test(a_wait_can_be_cancelled_during_other_calls),
+        cmocka_unit_test(a_closed_connection_uses_no_processor_time),
+        cmocka_unit_test(a_call_with_no_wait_is_deadline_exceeded),
         cmocka_unit_test(a_server_may_be_restarted_between_calls),
-        cmocka_unit_test(after_goodbye_new_calls_go_elsewhere),
-        cmocka_unit_test(a_dead_shard_is_left_out),
-        cmocka_unit_test(a_deaf_shard_is_left_out_too),
+        cmocka_unit_test(after_goaway_new_calls_use_a_new_connection),
+        cmocka_unit_test(a_dead_shard_is_skipped),
+        cmocka_unit_test(a_silent_shard_is_skipped),
         cmocka_unit_test(calls_go_to_all_shards),
-        cmocka_unit_test(calls_survive_want_of_memory),
+        cmocka_unit_test(calls_survive_failed_allocations),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -26,7 +26,7 @@ static void expect(rp_inbox *box, uint64_t first, size_t count)
     rp_inbox_done(box);
 }
 
-static void wakes_once_until_the_post_has_come(void **state)
+static void put_wakes_once_until_the_post_arrives(void **state)
 {
     rp_inbox box;
 
@@ -45,7 +45,7 @@ static void wakes_once_until_the_post_has_come(void **state)
     rp_inbox_deinit(&box);
 }
 
-static void one_who_is_near_is_woken_for_many(void **state)
+static void a_near_reader_is_woken_for_many_or_large_items(void **state)
 {
     rp_inbox box;
     uint64_t key = 0;
@@ -69,7 +69,7 @@ static void one_who_is_near_is_woken_for_many(void **state)
     rp_inbox_deinit(&box);
 }
 
-static void what_was_taken_stays_until_it_is_done_with(void **state)
+static void taken_items_stay_until_released(void **state)
 {
     const rp_sink_item *items;
     rp_inbox box;
@@ -90,7 +90,7 @@ static void what_was_taken_stays_until_it_is_done_with(void **state)
 }
 
 /* Room that was made for one is not taken by another, even if there is no more memory. */
-static void room_is_kept_for_who_made_it(void **state)
+static void reserved_slots_are_kept_for_their_reserver(void **state)
 {
     enum { MANY = 16 }; /* fill the first array */
     rp_test_oom oom = RP_TEST_OOM_INIT(RP_TEST_OOM_UNLIMITED);
@@ -124,7 +124,7 @@ static void room_is_kept_for_who_made_it(void **state)
     assert_int_equal(oom.live, 0);
 }
 
-static void room_that_is_given_back_wakes_for_the_others(void **state)
+static void releasing_a_reservation_wakes_for_other_items(void **state)
 {
     rp_inbox box;
 
@@ -143,11 +143,11 @@ static void room_that_is_given_back_wakes_for_the_others(void **state)
 RP_TESTS(inbox)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(wakes_once_until_the_post_has_come),
-        cmocka_unit_test(one_who_is_near_is_woken_for_many),
-        cmocka_unit_test(what_was_taken_stays_until_it_is_done_with),
-        cmocka_unit_test(room_is_kept_for_who_made_it),
-        cmocka_unit_test(room_that_is_given_back_wakes_for_the_others),
+        cmocka_unit_test(put_wakes_once_until_the_post_arrives),
+        cmocka_unit_test(a_near_reader_is_woken_for_many_or_large_items),
+        cmocka_unit_test(taken_items_stay_until_released),
+        cmocka_unit_test(reserved_slots_are_kept_for_their_reserver),
+        cmocka_unit_test(releasing_a_reservation_wakes_for_other_items),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

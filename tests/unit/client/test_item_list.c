@@ -50,7 +50,7 @@ static uint64_t order(const rp_item_list *list)
     return keys;
 }
 
-static void keeps_the_order(void **state)
+static void item_list_keeps_the_order(void **state)
 {
     rp_item_list list;
 
@@ -87,7 +87,7 @@ static void keeps_the_order(void **state)
 }
 
 /* One that stays for ever does not make the list grow. */
-static void an_old_item_costs_nothing(void **state)
+static void an_old_item_does_not_grow_the_list(void **state)
 {
     rp_item_list list;
 
@@ -103,7 +103,7 @@ static void an_old_item_costs_nothing(void **state)
     rp_item_list_deinit(&list);
 }
 
-static void finds_what_comes_next_first(void **state)
+static void find_looks_at_the_next_item_first(void **state)
 {
     rp_item_list list;
 
@@ -121,7 +121,7 @@ static void finds_what_comes_next_first(void **state)
 }
 
 /* In order and out of it, against keys that are known. */
-static void random_order(void **state)
+static void items_are_found_in_random_order(void **state)
 {
     enum { KEYS = 300, STEPS = 20000 };
     bool is_there[KEYS] = {false};
@@ -163,7 +163,7 @@ static void random_order(void **state)
 }
 
 /* Who is confirmed in order is never hashed. */
-static void in_order_nothing_is_mapped(void **state)
+static void in_order_removal_needs_no_map(void **state)
 {
     rp_item_list list;
 
@@ -206,11 +206,11 @@ static void survives_oom(void **state)
 RP_TESTS(item_list)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(keeps_the_order),
-        cmocka_unit_test(an_old_item_costs_nothing),
-        cmocka_unit_test(finds_what_comes_next_first),
-        cmocka_unit_test(random_order),
-        cmocka_unit_test(in_order_nothing_is_mapped),
+        cmocka_unit_test(item_list_keeps_the_order),
+        cmocka_unit_test(an_old_item_does_not_grow_the_list),
+        cmocka_unit_test(find_looks_at_the_next_item_first),
+        cmocka_unit_test(items_are_found_in_random_order),
+        cmocka_unit_test(in_order_removal_needs_no_map),
         cmocka_unit_test(survives_oom),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -120,7 +120,7 @@ static void begin_log(rp_test_client_rig *r, slow_log *slow)
     rp_table_set_log(r->in.a, &slow->log);
 }
 
-static void with_a_journal_confirmed_means_safe(void **state)
+static void with_a_journal_items_are_confirmed_when_safe(void **state)
 {
     rp_test_client_rig r;
     slow_log slow;
@@ -158,7 +158,7 @@ static void a_sink_is_closed_although_the_journal_cannot_write(void **state)
     rp_test_client_deinit(&r);
 }
 
-static void other_tables_are_not_held_up(void **state)
+static void other_tables_are_not_delayed(void **state)
 {
     rp_test_client_rig r;
     (void)state;
@@ -193,7 +193,7 @@ static void bad_item_is_refused_alone(void **state)
     rp_test_client_deinit(&r);
 }
 
-static void table_that_is_gone_refuses(void **state)
+static void a_dropped_table_refuses_items(void **state)
 {
     rp_test_client_rig r;
     rp_table *queue;
@@ -280,7 +280,7 @@ static void *sample_all(void *user)
     return NULL;
 }
 
-static void writers_do_not_get_in_each_others_way(void **state)
+static void writers_do_not_delay_each_other(void **state)
 {
     static one_writer writers[WRITERS];
     rp_test_client_rig r;
@@ -319,13 +319,13 @@ RP_TESTS(local_sink)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(limiter_delays_confirmations_item_by_item),
-        cmocka_unit_test(with_a_journal_confirmed_means_safe),
+        cmocka_unit_test(with_a_journal_items_are_confirmed_when_safe),
         cmocka_unit_test(a_sink_is_closed_although_the_journal_cannot_write),
-        cmocka_unit_test(other_tables_are_not_held_up),
+        cmocka_unit_test(other_tables_are_not_delayed),
         cmocka_unit_test(bad_item_is_refused_alone),
-        cmocka_unit_test(table_that_is_gone_refuses),
+        cmocka_unit_test(a_dropped_table_refuses_items),
         cmocka_unit_test(data_is_not_copied),
-        cmocka_unit_test(writers_do_not_get_in_each_others_way),
+        cmocka_unit_test(writers_do_not_delay_each_other),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

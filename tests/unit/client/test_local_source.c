@@ -152,7 +152,7 @@ static void await_parked(rp_table *t, int64_t count)
     fail_msg("no sample waits");
 }
 
-static void gives_what_is_wanted_in_batches_that_double(void **state)
+static void samples_come_in_doubling_batches(void **state)
 {
     (void)state;
     rp_table *t = make_queue("q");
@@ -170,7 +170,7 @@ static void gives_what_is_wanted_in_batches_that_double(void **state)
     assert_int_equal(rp_test_info_of(t).size, 300); /* and not one more */
 }
 
-static void waits_in_the_table_without_a_thread(void **state)
+static void a_request_waits_in_the_table_without_a_thread(void **state)
 {
     (void)state;
     rp_table *t = make_queue("q");
@@ -188,7 +188,7 @@ static void waits_in_the_table_without_a_thread(void **state)
     assert_int_equal(rp_test_info_of(t).size, 6);
 }
 
-static void timeout_forgets_the_wish(void **state)
+static void timeout_drops_the_request(void **state)
 {
     (void)state;
     rp_table *t = make_queue("q");
@@ -223,7 +223,7 @@ static void timeout_of_zero_does_not_wait(void **state)
     assert_int_equal(rec.forgotten, 2);
 }
 
-static void a_table_that_is_made_later_is_found(void **state)
+static void a_table_created_later_is_found(void **state)
 {
     (void)state;
     make_source(-1);
@@ -237,7 +237,7 @@ static void a_table_that_is_made_later_is_found(void **state)
     await(3, 1);
 }
 
-static void a_table_that_is_dropped_ends_the_wish(void **state)
+static void dropping_the_table_ends_the_request(void **state)
 {
     (void)state;
     rp_table *t = make_queue("q");
@@ -253,7 +253,7 @@ static void a_table_that_is_dropped_ends_the_wish(void **state)
     await(3, 1);
 }
 
-static void closing_takes_a_waiting_operation_back(void **state)
+static void closing_withdraws_a_waiting_operation(void **state)
 {
     (void)state;
     rp_table *t = make_queue("q");
@@ -272,7 +272,7 @@ static void closing_takes_a_waiting_operation_back(void **state)
     assert_int_equal(rec.count, 0);
 }
 
-static void why_is_the_tables(void **state)
+static void why_is_the_reason_of_the_table(void **state)
 {
     (void)state;
     rp_table *t = make_queue("q");
@@ -466,14 +466,14 @@ RP_TESTS(local_source)
 {
     const struct CMUnitTest tests[] = {
 #define T(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-        T(gives_what_is_wanted_in_batches_that_double),
-        T(waits_in_the_table_without_a_thread),
-        T(timeout_forgets_the_wish),
+        T(samples_come_in_doubling_batches),
+        T(a_request_waits_in_the_table_without_a_thread),
+        T(timeout_drops_the_request),
         T(timeout_of_zero_does_not_wait),
-        T(a_table_that_is_made_later_is_found),
-        T(a_table_that_is_dropped_ends_the_wish),
-        T(closing_takes_a_waiting_operation_back),
-        T(why_is_the_tables),
+        T(a_table_created_later_is_found),
+        T(dropping_the_table_ends_the_request),
+        T(closing_withdraws_a_waiting_operation),
+        T(why_is_the_reason_of_the_table),
         T(timer_inserts_and_close_do_not_race),
         T(survives_a_lack_of_memory),
         T(sampler_empties_a_queue_in_order),

@@ -154,7 +154,7 @@ static void chunks_travel_once(size_t bytes)
     close_rig(&r);
 }
 
-static void a_chunk_travels_once(void **state)
+static void a_chunk_is_sent_once(void **state)
 {
     (void)state;
     chunks_travel_once(300);
@@ -289,7 +289,7 @@ static void a_full_table_delays_its_confirmations(void **state)
 
 /* The culprit is found behind an item that waits, and those behind it go in. The table lets
  * some wait, so that the stream is not held up as a whole. */
-static void a_culprit_behind_an_item_that_waits(void **state)
+static void a_bad_item_behind_a_waiting_item_is_found(void **state)
 {
     enum { ROOM = 200, BAD = 1000 };
     rp_table_options wide = {.name = "wide",
@@ -323,7 +323,7 @@ static void a_culprit_behind_an_item_that_waits(void **state)
 }
 
 /* Items that come while others are confirmed wait for more, but not long: pushed or not. */
-static void items_wait_for_more_and_go(void **state)
+static void items_are_batched_and_sent(void **state)
 {
     enum { PUSHED = 4000, LEFT = 400, END = PUSHED + LEFT + 100 };
     rig r;
@@ -356,7 +356,7 @@ static void items_wait_for_more_and_go(void **state)
 }
 
 /* What waits when the server goes away, and the sink after it, is nobody's. */
-static void closed_while_the_server_goes(void **state)
+static void closing_while_the_server_stops(void **state)
 {
     rig r;
 
@@ -396,7 +396,7 @@ static void large_items(void **state)
     close_rig(&r);
 }
 
-static void closed_with_items_in_flight(void **state)
+static void closing_with_items_in_flight(void **state)
 {
     rig r;
 
@@ -409,7 +409,7 @@ static void closed_with_items_in_flight(void **state)
     }
 }
 
-static void a_server_that_is_not_there(void **state)
+static void items_wait_for_an_absent_server(void **state)
 {
     char text[256] = "";
     rig r;
@@ -457,18 +457,18 @@ RP_TESTS(remote_sink)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(delivers_over_tcp),
         cmocka_unit_test(delivers_over_a_unix_socket),
-        cmocka_unit_test(a_chunk_travels_once),
+        cmocka_unit_test(a_chunk_is_sent_once),
         cmocka_unit_test(bad_items_are_refused_and_no_others),
         cmocka_unit_test(an_unknown_table_refuses_all_of_its_items),
         cmocka_unit_test(survives_restarts_over_tcp),
         cmocka_unit_test(survives_restarts_over_a_unix_socket),
         cmocka_unit_test(a_full_table_delays_its_confirmations),
-        cmocka_unit_test(a_culprit_behind_an_item_that_waits),
-        cmocka_unit_test(items_wait_for_more_and_go),
-        cmocka_unit_test(closed_while_the_server_goes),
+        cmocka_unit_test(a_bad_item_behind_a_waiting_item_is_found),
+        cmocka_unit_test(items_are_batched_and_sent),
+        cmocka_unit_test(closing_while_the_server_stops),
         cmocka_unit_test(large_items),
-        cmocka_unit_test(closed_with_items_in_flight),
-        cmocka_unit_test(a_server_that_is_not_there),
+        cmocka_unit_test(closing_with_items_in_flight),
+        cmocka_unit_test(items_wait_for_an_absent_server),
         cmocka_unit_test(without_credentials_all_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -114,14 +114,14 @@ static void samples_come_in_order(void **state)
     in_order(true, 1, 0);
 }
 
-static void streams_are_made_anew(void **state)
+static void streams_are_reopened(void **state)
 {
     (void)state;
     in_order(false, 64, 1000);
     in_order(true, 100, 7);
 }
 
-static void a_wish_waits_for_items(void **state)
+static void a_request_waits_for_items(void **state)
 {
     rig r;
 
@@ -140,7 +140,7 @@ static void a_wish_waits_for_items(void **state)
     close_rig(&r);
 }
 
-static void a_timeout_ends_the_wish(void **state)
+static void a_timeout_ends_the_request(void **state)
 {
     rig r;
 
@@ -165,7 +165,7 @@ static void a_timeout_ends_the_wish(void **state)
 }
 
 /* Items of 100 bytes are taken, one of 1,000 is not, and those behind it are again. */
-static void an_item_over_the_limit_ends_the_wish_issue_20(void **state)
+static void an_item_over_the_limit_ends_the_request_issue_20(void **state)
 {
     rig r;
 
@@ -211,7 +211,7 @@ static void an_unknown_table(void **state)
     close_rig(&r);
 }
 
-static void a_closed_table_ends_the_wish(void **state)
+static void a_closed_table_ends_the_request(void **state)
 {
     rp_table *table;
     rig r;
@@ -228,7 +228,7 @@ static void a_closed_table_ends_the_wish(void **state)
     close_rig(&r);
 }
 
-static void a_wish_survives_restarts(void **state)
+static void a_request_survives_restarts(void **state)
 {
     enum { ROUNDS = 5 };
     rig r;
@@ -253,7 +253,7 @@ static void a_wish_survives_restarts(void **state)
 }
 
 /* Whoever is told that the server is away may want nothing of it until it is back. */
-static void a_server_is_looked_for_without_a_wish(void **state)
+static void a_lost_server_is_reconnected_without_a_request(void **state)
 {
     rig r;
 
@@ -324,7 +324,7 @@ static void large_items(void **state)
     close_rig(&r);
 }
 
-static void closed_in_the_middle(void **state)
+static void closing_in_the_middle_of_a_request(void **state)
 {
     rig r;
 
@@ -347,17 +347,17 @@ RP_TESTS(remote_source)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(samples_come_in_order),
-        cmocka_unit_test(streams_are_made_anew),
-        cmocka_unit_test(a_wish_waits_for_items),
-        cmocka_unit_test(a_timeout_ends_the_wish),
-        cmocka_unit_test(an_item_over_the_limit_ends_the_wish_issue_20),
+        cmocka_unit_test(streams_are_reopened),
+        cmocka_unit_test(a_request_waits_for_items),
+        cmocka_unit_test(a_timeout_ends_the_request),
+        cmocka_unit_test(an_item_over_the_limit_ends_the_request_issue_20),
         cmocka_unit_test(an_unknown_table),
-        cmocka_unit_test(a_closed_table_ends_the_wish),
-        cmocka_unit_test(a_wish_survives_restarts),
-        cmocka_unit_test(a_server_is_looked_for_without_a_wish),
+        cmocka_unit_test(a_closed_table_ends_the_request),
+        cmocka_unit_test(a_request_survives_restarts),
+        cmocka_unit_test(a_lost_server_is_reconnected_without_a_request),
         cmocka_unit_test(restarts_under_load),
         cmocka_unit_test(large_items),
-        cmocka_unit_test(closed_in_the_middle),
+        cmocka_unit_test(closing_in_the_middle_of_a_request),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -19,7 +19,7 @@ static rp_runtime *get(void)
     return r;
 }
 
-static void is_one_as_long_as_somebody_has_it(void **state)
+static void users_share_one_runtime(void **state)
 {
     rp_runtime *a = get(), *b = get();
 
@@ -44,7 +44,7 @@ static void count_job(rp_job *job)
     atomic_fetch_add(((counted_job *)job)->done, 1);
 }
 
-static void jobs_are_all_run_before_it_ends(void **state)
+static void all_jobs_run_before_the_runtime_ends(void **state)
 {
     enum { JOBS = 1000 };
     static counted_job jobs[JOBS];
@@ -65,7 +65,7 @@ static void note_thread(void *arg)
     *(pthread_t *)arg = pthread_self();
 }
 
-static void errands_are_run_on_one_other_thread(void **state)
+static void run_on_loop_uses_one_other_thread(void **state)
 {
     pthread_t first, second;
     rp_runtime *r = get();
@@ -83,7 +83,7 @@ static void note_signals(void *arg)
     (void)pthread_sigmask(SIG_SETMASK, NULL, arg);
 }
 
-static void its_threads_block_signals(void **state)
+static void runtime_threads_block_signals(void **state)
 {
     rp_runtime *r = get();
     sigset_t set;
@@ -127,7 +127,7 @@ static void nothing(void *arg)
     (void)arg;
 }
 
-static void ends_of_a_turn_are_run_once(void **state)
+static void turn_end_callbacks_run_once(void **state)
 {
     rp_runtime *r = get();
     ending e[3] = {{{.run = on_end}, r, NULL, 0},
@@ -196,7 +196,7 @@ static void *be_restless(void *arg)
     return NULL;
 }
 
-static void a_child_has_threads_of_its_own(void **state)
+static void a_forked_child_has_its_own_threads(void **state)
 {
     rp_test_skip_if_emulated();
     rp_runtime *r = get();
@@ -227,13 +227,13 @@ static void a_fork_may_come_at_any_moment(void **state)
 RP_TESTS(runtime)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(is_one_as_long_as_somebody_has_it),
-        cmocka_unit_test(jobs_are_all_run_before_it_ends),
-        cmocka_unit_test(errands_are_run_on_one_other_thread),
-        cmocka_unit_test(its_threads_block_signals),
-        cmocka_unit_test(ends_of_a_turn_are_run_once),
+        cmocka_unit_test(users_share_one_runtime),
+        cmocka_unit_test(all_jobs_run_before_the_runtime_ends),
+        cmocka_unit_test(run_on_loop_uses_one_other_thread),
+        cmocka_unit_test(runtime_threads_block_signals),
+        cmocka_unit_test(turn_end_callbacks_run_once),
 #if !defined(RP_TEST_NO_FORK)
-        cmocka_unit_test(a_child_has_threads_of_its_own),
+        cmocka_unit_test(a_forked_child_has_its_own_threads),
         cmocka_unit_test(a_fork_may_come_at_any_moment),
 #endif
     };

@@ -144,7 +144,7 @@ static void a_source_that_cannot_be_made_closes_the_others(void **state)
     assert_int_equal(sources.count, 2);
 }
 
-static void no_room_is_refused(void **state)
+static void an_output_of_zero_samples_is_refused(void **state)
 {
     (void)state;
     rp_sampler_options o = plain();
@@ -175,7 +175,7 @@ static void one_stream_gives_samples_in_order(void **state)
     assert_true(expected > 300);
 }
 
-static void never_more_than_max_in_flight_are_ahead(void **state)
+static void never_more_than_max_in_flight_are_prefetched(void **state)
 {
     (void)state;
     rp_sampler_options o = plain();
@@ -203,7 +203,7 @@ static void never_more_than_max_in_flight_are_ahead(void **state)
     assert_true(taken > 2000);
 }
 
-static void small_wishes_are_gathered(void **state)
+static void small_requests_are_batched(void **state)
 {
     (void)state;
     rp_sampler_options o = plain();
@@ -217,7 +217,7 @@ static void small_wishes_are_gathered(void **state)
     assert_int_equal(rp_test_wanted(&sources.all[0]), 9);
 }
 
-static void more_than_was_wanted_is_dropped(void **state)
+static void samples_beyond_the_request_are_dropped(void **state)
 {
     (void)state;
     rp_sampler_options o = plain();
@@ -273,7 +273,7 @@ static void run_ordered(uint64_t seed, uint64_t *keys, size_t count)
     sampler = NULL;
 }
 
-static void ordered_streams_do_not_depend_on_who_answers_first(void **state)
+static void ordered_streams_do_not_depend_on_response_order(void **state)
 {
     (void)state;
     uint64_t a[200], b[200], next[3] = {0, 0, 0};
@@ -319,7 +319,7 @@ static void max_samples_are_drawn_and_given_exactly(void **state)
     }
 }
 
-static void streams_that_would_have_nothing_to_do_are_not_made(void **state)
+static void streams_without_samples_to_draw_are_not_opened(void **state)
 {
     (void)state;
     rp_sampler_options o = plain();
@@ -331,7 +331,7 @@ static void streams_that_would_have_nothing_to_do_are_not_made(void **state)
     assert_int_equal(sources.count, 2);
 }
 
-static void timeout_ends_the_sampler_if_somebody_waits(void **state)
+static void timeout_ends_the_sampler_while_a_caller_waits(void **state)
 {
     (void)state;
     rp_sampler_options o = plain();
@@ -349,7 +349,7 @@ static void timeout_ends_the_sampler_if_somebody_waits(void **state)
     expect_end(RP_DEADLINE, "timed out");
 }
 
-static void timeout_is_swallowed_if_nobody_waits(void **state)
+static void timeout_is_ignored_without_a_waiting_caller(void **state)
 {
     (void)state;
     rp_sampler_options o = plain();
@@ -367,7 +367,7 @@ static void timeout_is_swallowed_if_nobody_waits(void **state)
     assert_int_equal(take(NULL, 10), 2);
 }
 
-static void timeout_of_zero_ends_it_behind_what_is_there(void **state)
+static void timeout_of_zero_ends_the_sampler_after_its_samples(void **state)
 {
     (void)state;
     rp_sampler_options o = plain();
@@ -384,7 +384,7 @@ static void timeout_of_zero_ends_it_behind_what_is_there(void **state)
     expect_end(RP_DEADLINE, "would have to wait");
 }
 
-static void ends_of_a_source_are_told(void **state)
+static void the_end_of_a_source_ends_the_sampler(void **state)
 {
     (void)state;
     static const rp_status ends[] = {RP_NOT_FOUND,      RP_INVALID,   RP_DENIED,
@@ -405,7 +405,7 @@ static void ends_of_a_source_are_told(void **state)
     }
 }
 
-static void a_server_that_is_gone_is_waited_for(void **state)
+static void a_lost_server_is_awaited(void **state)
 {
     (void)state;
     rp_sampler_options o = plain();
@@ -420,7 +420,7 @@ static void a_server_that_is_gone_is_waited_for(void **state)
     assert_int_equal(take(NULL, 20), 10);
 }
 
-static void samples_unlike_the_signature_end_it(void **state)
+static void samples_unlike_the_signature_end_the_sampler(void **state)
 {
     (void)state;
     rp_spec spec = {"x", RP_FLOAT64, {.rank = 3, .dims = {1, 2, 3}}};
@@ -476,7 +476,7 @@ static void token_ends_a_wait(void **state)
     rp_cancel_free(cancel);
 }
 
-static void samples_go_to_whoever_asked_first(void **state)
+static void samples_go_to_callers_in_order_of_arrival(void **state)
 {
     (void)state;
     rp_sampler_options o = plain();
@@ -514,7 +514,7 @@ static void close_ends_waits_now_and_later(void **state)
     rp_test_end(&sources, 0, RP_DEADLINE, "");
 }
 
-static void free_waits_for_those_who_wait(void **state)
+static void free_waits_for_waiting_callers(void **state)
 {
     (void)state;
     rp_sampler_options o = plain();
@@ -530,7 +530,7 @@ static void free_waits_for_those_who_wait(void **state)
     for (size_t i = 0; i < 3; i++) finish(&t[i], RP_CANCELLED);
 }
 
-static void why_says_what_is_waited_for(void **state)
+static void why_has_the_reason_of_the_wait(void **state)
 {
     (void)state;
     rp_sampler_options o = plain();
@@ -578,27 +578,27 @@ RP_TESTS(sampler)
 #define T(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
         T(options_out_of_range_are_refused),
         T(a_source_that_cannot_be_made_closes_the_others),
-        T(no_room_is_refused),
+        T(an_output_of_zero_samples_is_refused),
         T(one_stream_gives_samples_in_order),
-        T(never_more_than_max_in_flight_are_ahead),
-        T(small_wishes_are_gathered),
-        T(more_than_was_wanted_is_dropped),
+        T(never_more_than_max_in_flight_are_prefetched),
+        T(small_requests_are_batched),
+        T(samples_beyond_the_request_are_dropped),
         T(options_reach_the_sources),
-        T(ordered_streams_do_not_depend_on_who_answers_first),
+        T(ordered_streams_do_not_depend_on_response_order),
         T(max_samples_are_drawn_and_given_exactly),
-        T(streams_that_would_have_nothing_to_do_are_not_made),
-        T(timeout_ends_the_sampler_if_somebody_waits),
-        T(timeout_is_swallowed_if_nobody_waits),
-        T(timeout_of_zero_ends_it_behind_what_is_there),
-        T(ends_of_a_source_are_told),
-        T(a_server_that_is_gone_is_waited_for),
-        T(samples_unlike_the_signature_end_it),
+        T(streams_without_samples_to_draw_are_not_opened),
+        T(timeout_ends_the_sampler_while_a_caller_waits),
+        T(timeout_is_ignored_without_a_waiting_caller),
+        T(timeout_of_zero_ends_the_sampler_after_its_samples),
+        T(the_end_of_a_source_ends_the_sampler),
+        T(a_lost_server_is_awaited),
+        T(samples_unlike_the_signature_end_the_sampler),
         T(deadline_ends_a_wait_and_nothing_else),
         T(token_ends_a_wait),
-        T(samples_go_to_whoever_asked_first),
+        T(samples_go_to_callers_in_order_of_arrival),
         T(close_ends_waits_now_and_later),
-        T(free_waits_for_those_who_wait),
-        T(why_says_what_is_waited_for),
+        T(free_waits_for_waiting_callers),
+        T(why_has_the_reason_of_the_wait),
         T(survives_a_lack_of_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

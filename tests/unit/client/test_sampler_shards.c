@@ -132,7 +132,7 @@ static void shards_are_picked_in_proportion_to_their_weight(void **state)
     }
 }
 
-static void a_shard_without_weight_is_left_out_until_it_has_some(void **state)
+static void a_shard_without_weight_is_skipped_until_it_has_some(void **state)
 {
     (void)state;
     rp_sampler_options o = plain();
@@ -151,7 +151,7 @@ static void a_shard_without_weight_is_left_out_until_it_has_some(void **state)
     assert_true(of_shard[1] > 50);
 }
 
-static void where_all_weights_are_zero_sizes_count(void **state)
+static void when_all_weights_are_zero_sizes_count(void **state)
 {
     (void)state;
     rp_sampler_options o = plain();
@@ -219,7 +219,7 @@ static void max_samples_over_shards_are_exact(void **state)
     assert_int_equal(drawn, 333);
 }
 
-static void a_shard_that_is_gone_is_left_out_until_it_is_back(void **state)
+static void a_lost_shard_is_skipped_until_it_is_back(void **state)
 {
     (void)state;
     rp_sampler_options o = plain();
@@ -249,7 +249,7 @@ static void a_shard_that_is_gone_is_left_out_until_it_is_back(void **state)
     assert_true(sources.all[1].most_wanted <= 20);
 }
 
-static void a_shard_that_closed_its_table_is_left_out_until_weighed(void **state)
+static void a_shard_that_closed_its_table_is_skipped_until_weighed_again(void **state)
 {
     (void)state;
     rp_sampler_options o = plain();
@@ -281,7 +281,7 @@ static void a_shard_that_closed_its_table_is_left_out_until_weighed(void **state
     fail();
 }
 
-static void nothing_anywhere_times_out(void **state)
+static void empty_shards_time_out(void **state)
 {
     (void)state;
     for (int timeout_ms = 0; timeout_ms < 31; timeout_ms += 30) {
@@ -314,7 +314,7 @@ static void *take_one(void *arg)
     return NULL;
 }
 
-static void timeout_counts_for_the_shard_that_is_waited_for(void **state)
+static void timeout_counts_for_the_awaited_shard(void **state)
 {
     (void)state;
     rp_sampler_options o = plain();
@@ -362,7 +362,7 @@ static void timeout_counts_for_the_shard_that_is_waited_for(void **state)
                  &err, "final");
 }
 
-static void broken_scales_are_tried_again(void **state)
+static void a_failed_weighing_is_retried(void **state)
 {
     (void)state;
     rp_sampler_options o = plain();
@@ -419,7 +419,7 @@ static void shards_that_are_not_random_take_turns(void **state)
     }
 }
 
-static void an_empty_shard_does_not_hold_up_turns(void **state)
+static void an_empty_shard_does_not_delay_turns(void **state)
 {
     (void)state;
     rp_sampler_options o = plain();
@@ -444,7 +444,7 @@ static void an_empty_shard_does_not_hold_up_turns(void **state)
     }
 }
 
-static void what_is_left_is_asked_of_shards_that_have_items(void **state)
+static void remaining_samples_are_requested_from_shards_with_items(void **state)
 {
     (void)state;
     rp_sampler_options o = plain();
@@ -598,18 +598,18 @@ RP_TESTS(sampler_shards)
     const struct CMUnitTest tests[] = {
 #define T(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
         T(shards_are_picked_in_proportion_to_their_weight),
-        T(a_shard_without_weight_is_left_out_until_it_has_some),
-        T(where_all_weights_are_zero_sizes_count),
+        T(a_shard_without_weight_is_skipped_until_it_has_some),
+        T(when_all_weights_are_zero_sizes_count),
         T(order_over_shards_is_reproducible),
         T(max_samples_over_shards_are_exact),
-        T(a_shard_that_is_gone_is_left_out_until_it_is_back),
-        T(a_shard_that_closed_its_table_is_left_out_until_weighed),
-        T(nothing_anywhere_times_out),
-        T(timeout_counts_for_the_shard_that_is_waited_for),
-        T(broken_scales_are_tried_again),
+        T(a_lost_shard_is_skipped_until_it_is_back),
+        T(a_shard_that_closed_its_table_is_skipped_until_weighed_again),
+        T(empty_shards_time_out),
+        T(timeout_counts_for_the_awaited_shard),
+        T(a_failed_weighing_is_retried),
         T(shards_that_are_not_random_take_turns),
-        T(an_empty_shard_does_not_hold_up_turns),
-        T(what_is_left_is_asked_of_shards_that_have_items),
+        T(an_empty_shard_does_not_delay_turns),
+        T(remaining_samples_are_requested_from_shards_with_items),
         T(global_probabilities_are_those_of_one_table),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -55,7 +55,7 @@ static void samples_are_stacked_as_they_come(void **state)
     assert_int_equal(n, 0);
 }
 
-static void weights_are_those_of_all_that_were_stacked(void **state)
+static void weights_are_those_of_all_stacked_samples(void **state)
 {
     rp_sampler_options o = {.beta = 1};
     rp_sample samples[16];
@@ -73,7 +73,7 @@ static void weights_are_those_of_all_that_were_stacked(void **state)
         assert_true(fabs(samples[i].weight - (i < 8 ? 0.5 : 1)) < 1e-9);
 }
 
-static void the_last_to_be_stacked_may_be_few(void **state)
+static void the_last_stack_may_be_smaller(void **state)
 {
     rp_sampler_options o = {.max_samples = GROUP + 1};
     rp_sample samples[16];
@@ -91,7 +91,7 @@ static void the_last_to_be_stacked_may_be_few(void **state)
 }
 
 /* An item that has no place is told of; those before its group are in theirs. */
-static void items_must_fit_their_places(void **state)
+static void items_must_fit_their_output(void **state)
 {
     rp_sampler_options o = {.max_samples = 16};
     const rp_string word = {"ada", 3};
@@ -222,7 +222,7 @@ static void note_held(void)
 }
 
 /* However little of them is stacked: they may have much that is left out. */
-static void few_are_held_at_a_time(void **state)
+static void few_samples_are_held_at_a_time(void **state)
 {
     enum { SIZE = 600, HELD = 256 };
     static rp_sample samples[SIZE];
@@ -322,10 +322,10 @@ RP_TESTS(sampler_stack)
 {
     const struct CMUnitTest tests[] = {
 #define T(name) cmocka_unit_test_setup_teardown(name, set_up_empty, tear_down)
-        T(samples_are_stacked_as_they_come),   T(weights_are_those_of_all_that_were_stacked),
-        T(the_last_to_be_stacked_may_be_few),  T(items_must_fit_their_places),
+        T(samples_are_stacked_as_they_come),   T(weights_are_those_of_all_stacked_samples),
+        T(the_last_stack_may_be_smaller),      T(items_must_fit_their_output),
         T(items_must_look_like_the_first),     T(all_columns_may_be_left_out),
-        T(an_item_may_be_larger_than_a_group), T(few_are_held_at_a_time),
+        T(an_item_may_be_larger_than_a_group), T(few_samples_are_held_at_a_time),
         T(a_sampler_may_be_freed_meanwhile),   T(stacking_survives_a_lack_of_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

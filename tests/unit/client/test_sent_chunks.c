@@ -44,7 +44,7 @@ static size_t kept(rp_sent_chunks *sent)
     return count;
 }
 
-static void what_is_the_items_alone_is_not_entered(void **state)
+static void a_chunk_of_a_single_item_is_not_recorded(void **state)
 {
     rp_chunk *chunk = rp_test_ints(1, RP_CODEC_NONE, 1, 1);
     rp_trajectory *t = trajectory_of(&chunk, 1);
@@ -88,12 +88,12 @@ static void overlapping_items(void **state, bool confirms)
     rp_sent_chunks_deinit(&sent);
 }
 
-static void confirmed_at_once(void **state)
+static void overlapping_items_confirmed_at_once(void **state)
 {
     overlapping_items(state, true);
 }
 
-static void confirmed_late(void **state)
+static void overlapping_items_confirmed_late(void **state)
 {
     overlapping_items(state, false);
 }
@@ -121,7 +121,7 @@ static void an_item_that_waits_keeps_its_chunks(void **state)
 
 /* Two items with one trajectory between them: bytes may be wasted, but nothing is kept for
  * ever and no count runs below 0. */
-static void one_trajectory_twice(void **state)
+static void one_trajectory_sent_twice(void **state)
 {
     rp_chunk *chunk = rp_test_ints(1, RP_CODEC_NONE, 1, 1);
     rp_trajectory *t = trajectory_of(&chunk, 1);
@@ -143,7 +143,7 @@ static void one_trajectory_twice(void **state)
     rp_sent_chunks_deinit(&sent);
 }
 
-static void the_oldest_go_over_the_bound(void **state)
+static void the_oldest_chunks_are_dropped_over_the_bound(void **state)
 {
     enum { BYTES = 5 << 20, COUNT = 8 };
     rp_spec spec = {"x", RP_UINT8, SHAPE(BYTES)};
@@ -215,12 +215,12 @@ static void random_histories(void **state)
 RP_TESTS(sent_chunks)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_the_items_alone_is_not_entered),
-        cmocka_unit_test(confirmed_at_once),
-        cmocka_unit_test(confirmed_late),
+        cmocka_unit_test(a_chunk_of_a_single_item_is_not_recorded),
+        cmocka_unit_test(overlapping_items_confirmed_at_once),
+        cmocka_unit_test(overlapping_items_confirmed_late),
         cmocka_unit_test(an_item_that_waits_keeps_its_chunks),
-        cmocka_unit_test(one_trajectory_twice),
-        cmocka_unit_test(the_oldest_go_over_the_bound),
+        cmocka_unit_test(one_trajectory_sent_twice),
+        cmocka_unit_test(the_oldest_chunks_are_dropped_over_the_bound),
         cmocka_unit_test(random_histories),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

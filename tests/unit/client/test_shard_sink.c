@@ -85,7 +85,7 @@ static void await_back(rig *r, size_t shard)
     while (rp_remote_sink_away_since(r->parts[shard]) != 0) (void)usleep(1000);
 }
 
-static void by_turns(void **state)
+static void items_are_spread_in_turns(void **state)
 {
     rig r;
 
@@ -99,7 +99,7 @@ static void by_turns(void **state)
     close_rig(&r);
 }
 
-static void by_keys(void **state)
+static void items_are_spread_by_key(void **state)
 {
     rig r;
 
@@ -117,7 +117,7 @@ static void by_keys(void **state)
     close_rig(&r);
 }
 
-static void a_shard_that_is_away_is_passed_over(void **state)
+static void a_lost_shard_is_skipped(void **state)
 {
     size_t before;
     rig r;
@@ -145,7 +145,7 @@ static void a_shard_that_is_away_is_passed_over(void **state)
     close_rig(&r);
 }
 
-static void a_shard_that_stays_away_gives_its_items_away(void **state)
+static void items_of_a_lost_shard_go_to_the_others(void **state)
 {
     enum { MOST = 20000 };
     uint64_t next = 3300;
@@ -171,7 +171,7 @@ static void a_shard_that_stays_away_gives_its_items_away(void **state)
     close_rig(&r);
 }
 
-static void all_away(void **state)
+static void items_wait_when_all_shards_are_lost(void **state)
 {
     rig r;
 
@@ -213,11 +213,11 @@ static void restarts_under_load(void **state)
 RP_TESTS(shard_sink)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(by_turns),
-        cmocka_unit_test(by_keys),
-        cmocka_unit_test(a_shard_that_is_away_is_passed_over),
-        cmocka_unit_test(a_shard_that_stays_away_gives_its_items_away),
-        cmocka_unit_test(all_away),
+        cmocka_unit_test(items_are_spread_in_turns),
+        cmocka_unit_test(items_are_spread_by_key),
+        cmocka_unit_test(a_lost_shard_is_skipped),
+        cmocka_unit_test(items_of_a_lost_shard_go_to_the_others),
+        cmocka_unit_test(items_wait_when_all_shards_are_lost),
         cmocka_unit_test(restarts_under_load),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -122,7 +122,7 @@ static void patterns_are_checked(void **state)
     }
 }
 
-static void whole_of_a_pattern_is_checked(void **state)
+static void every_part_of_a_pattern_is_checked(void **state)
 {
     rp_pattern p = PATTERN(last_x);
     rp_error err = {0};
@@ -208,7 +208,7 @@ static void nodes_pick_rows_from_the_end(void **state)
     close_rig(&g);
 }
 
-static void columns_nobody_uses_are_dropped(void **state)
+static void unused_columns_are_dropped(void **state)
 {
     rp_pattern p = PATTERN(last_x);
     int32_t x = 1, huge[64] = {0};
@@ -278,7 +278,7 @@ static void partial_steps_fire_when_the_rows_are_there_and_once(void **state)
     close_rig(&g);
 }
 
-static void step_without_values_of_interest_is_a_step(void **state)
+static void a_step_without_used_values_counts_as_a_step(void **state)
 {
     static const rp_pattern_node nodes[] = {{.source = X, .has_stop = true, .stop = -2},
                                             {.source = Y, .has_stop = true, .stop = -1}};
@@ -331,7 +331,7 @@ static void expect_fires(rp_condition condition, const int *expected, size_t cou
         __VA_ARGS__                                                                            \
     }
 
-static void conditions_hold_when_they_should(void **state)
+static void conditions_are_evaluated(void **state)
 {
     (void)state;
     FIRES((.left = RP_LEFT_STEP_INDEX, .value = 3), 3);
@@ -360,7 +360,7 @@ static void steps_since_applied_begin_at_one(void **state)
     close_rig(&g);
 }
 
-static void buffer_length_is_bounded_by_what_is_kept(void **state)
+static void buffer_length_is_bounded_by_the_kept_history(void **state)
 {
     static const rp_pattern_node three[] = {{.source = Y, .has_start = true, .start = -3}};
     rp_pattern patterns[] = {
@@ -499,7 +499,7 @@ static void td_error_needs_numbers(void **state)
     close_rig(&g);
 }
 
-static void append_that_gives_up_waiting_has_appended_nothing(void **state)
+static void append_that_times_out_appends_nothing(void **state)
 {
     rp_pattern p = PATTERN(last_x);
     rp_structured_writer_options options = {.max_items = 2};
@@ -565,22 +565,22 @@ RP_TESTS(structured_writer)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(patterns_are_checked),
-        cmocka_unit_test(whole_of_a_pattern_is_checked),
+        cmocka_unit_test(every_part_of_a_pattern_is_checked),
         cmocka_unit_test(conditions_are_checked),
         cmocka_unit_test(nodes_pick_rows_from_the_end),
-        cmocka_unit_test(columns_nobody_uses_are_dropped),
+        cmocka_unit_test(unused_columns_are_dropped),
         cmocka_unit_test(pattern_does_not_fire_over_a_missing_row),
         cmocka_unit_test(partial_steps_fire_when_the_rows_are_there_and_once),
-        cmocka_unit_test(step_without_values_of_interest_is_a_step),
-        cmocka_unit_test(conditions_hold_when_they_should),
+        cmocka_unit_test(a_step_without_used_values_counts_as_a_step),
+        cmocka_unit_test(conditions_are_evaluated),
         cmocka_unit_test(steps_since_applied_begin_at_one),
-        cmocka_unit_test(buffer_length_is_bounded_by_what_is_kept),
+        cmocka_unit_test(buffer_length_is_bounded_by_the_kept_history),
         cmocka_unit_test(condition_on_data_needs_an_integer_of_this_step),
         cmocka_unit_test(condition_reads_every_integer_type),
         cmocka_unit_test(patterns_look_over_episodes_only_if_the_history_is_kept),
         cmocka_unit_test(td_error_weighs_the_largest_and_the_mean),
         cmocka_unit_test(td_error_needs_numbers),
-        cmocka_unit_test(append_that_gives_up_waiting_has_appended_nothing),
+        cmocka_unit_test(append_that_times_out_appends_nothing),
         cmocka_unit_test(opening_survives_a_lack_of_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

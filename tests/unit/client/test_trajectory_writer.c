@@ -149,7 +149,7 @@ static const rp_rows *newest_rows(rp_test_client_rig *r, uint32_t column)
 
 /* Chunks of one plain row are cast as the values come, from the second on: they read back like
  * any other, and one that comes to nothing leaves nothing. */
-static void plain_rows_of_their_own(void **state)
+static void chunks_of_one_plain_row_read_back_like_others(void **state)
 {
     rp_trajectory_writer_options o = {
         .column = {.history = 5, .chunk_length = 1, .chunk = {.codec = RP_CODEC_NONE}}};
@@ -217,7 +217,7 @@ static void column_has_one_value_a_step(void **state)
     rp_test_client_deinit(&r);
 }
 
-static void columns_appear_later_and_stay_away(void **state)
+static void columns_may_appear_later_and_miss_steps(void **state)
 {
     rp_test_client_rig r;
     double a;
@@ -327,7 +327,7 @@ static void strings_are_written_but_not_copied_out(void **state)
     rp_test_client_deinit(&r);
 }
 
-static void configuring(void **state)
+static void configure_checks_its_options(void **state)
 {
     rp_test_client_rig r;
     rp_column_options o = {.history = 3, .chunk_length = 4};
@@ -371,7 +371,7 @@ static void options_are_checked(void **state)
     rp_test_client_deinit(&r);
 }
 
-static void picks_read_back_as_asked_for(void **state)
+static void picked_rows_read_back_in_order(void **state)
 {
     static const int picks[][4] = {{0, 1, 2, 3}, {3, 2, 1, 0}, {0, 2, 4, 6}, {5, 5, 5, 5},
                                    {1, 2, 1, 2}, {6, 0, 3, 4}, {0, 0, 1, 1}};
@@ -497,7 +497,7 @@ static void signature_is_checked_when_an_item_is_created(void **state)
     rp_test_client_deinit(&r);
 }
 
-static void an_exact_signature_is_one_of_items(void **state)
+static void an_exact_signature_is_compared_with_whole_items(void **state)
 {
     static const rp_spec specs[] = {{"o", RP_INT32, {2, {-1, 3}}}, {"s", RP_FLOAT64, {0, {0}}}};
     const rp_trajectory_writer_options exact = {.column = {.history = 5, .chunk_length = 1},
@@ -594,7 +594,7 @@ static void clearing_forgets_all_rows(void **state)
     rp_test_client_deinit(&r);
 }
 
-static void rows_nobody_needs_are_never_compressed(void **state)
+static void unused_rows_are_never_compressed(void **state)
 {
     rp_test_client_rig r;
     size_t before;
@@ -650,22 +650,22 @@ RP_TESTS(trajectory_writer)
         cmocka_unit_test(first_value_fixes_dtype_and_shape),
         cmocka_unit_test(bad_first_values_name_their_column),
         cmocka_unit_test(failed_append_appends_nothing),
-        cmocka_unit_test(plain_rows_of_their_own),
+        cmocka_unit_test(chunks_of_one_plain_row_read_back_like_others),
         cmocka_unit_test(column_has_one_value_a_step),
-        cmocka_unit_test(columns_appear_later_and_stay_away),
+        cmocka_unit_test(columns_may_appear_later_and_miss_steps),
         cmocka_unit_test(rows_expire_by_column),
         cmocka_unit_test(rows_can_be_read_back_before_and_after_they_are_compressed),
         cmocka_unit_test(strings_are_written_but_not_copied_out),
-        cmocka_unit_test(configuring),
+        cmocka_unit_test(configure_checks_its_options),
         cmocka_unit_test(options_are_checked),
-        cmocka_unit_test(picks_read_back_as_asked_for),
+        cmocka_unit_test(picked_rows_read_back_in_order),
         cmocka_unit_test(only_consecutive_rows_share_a_slice),
         cmocka_unit_test(bad_items_are_refused_at_once),
         cmocka_unit_test(signature_is_checked_when_an_item_is_created),
-        cmocka_unit_test(an_exact_signature_is_one_of_items),
+        cmocka_unit_test(an_exact_signature_is_compared_with_whole_items),
         cmocka_unit_test(items_carry_chunks_of_their_episode),
         cmocka_unit_test(clearing_forgets_all_rows),
-        cmocka_unit_test(rows_nobody_needs_are_never_compressed),
+        cmocka_unit_test(unused_rows_are_never_compressed),
         cmocka_unit_test(tuned_chunks_grow),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -51,7 +51,7 @@ static size_t put_so_far(rp_test_client_rig *r)
     return count;
 }
 
-static void items_go_out_in_the_order_of_their_creation(void **state)
+static void items_are_sent_in_the_order_of_their_creation(void **state)
 {
     enum { ITEMS = 500 };
     rp_test_client_rig r;
@@ -153,7 +153,7 @@ static void flush_leaves_the_latest_items_alone(void **state)
     rp_test_client_deinit(&r);
 }
 
-static void flush_gives_up_and_items_go_on(void **state)
+static void items_continue_after_a_flush_timeout(void **state)
 {
     rp_test_client_rig r;
     char why[300];
@@ -226,7 +226,7 @@ static void token_ends_waits_now_and_later(void **state)
     rp_test_client_deinit(&r);
 }
 
-static void bound_on_items_holds_up_creation(void **state)
+static void bound_on_items_blocks_creation(void **state)
 {
     rp_trajectory_writer_options o = {.column = {.history = 10, .chunk_length = 5},
                                       .max_items = 2};
@@ -250,7 +250,7 @@ static void bound_on_items_holds_up_creation(void **state)
     rp_test_client_deinit(&r);
 }
 
-static void bound_on_bytes_holds_up_creation(void **state)
+static void bound_on_bytes_blocks_creation(void **state)
 {
     rp_trajectory_writer_options o = {.column = {.history = 10, .chunk_length = 1},
                                       .max_bytes = 1};
@@ -294,7 +294,7 @@ static void rows_count_once_for_all_items(void **state)
     rp_test_client_deinit(&r);
 }
 
-static void limit_on_what_is_in_flight_does_not_cut_chunks(void **state)
+static void limit_on_items_in_flight_does_not_cut_chunks(void **state)
 {
     rp_trajectory_writer_options o = {.column = {.history = 10, .chunk_length = 5}};
     rp_test_client_rig r;
@@ -413,7 +413,7 @@ static void sink_without_memory_gets_items_again(void **state)
     rp_test_client_deinit(&r);
 }
 
-static void freeing_drops_what_is_not_confirmed(void **state)
+static void freeing_drops_unconfirmed_items(void **state)
 {
     rp_test_client_rig r;
     (void)state;
@@ -479,20 +479,20 @@ static void writer_stays_with_the_parent_of_a_fork(void **state)
 RP_TESTS(trajectory_writer_send)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(items_go_out_in_the_order_of_their_creation),
+        cmocka_unit_test(items_are_sent_in_the_order_of_their_creation),
         cmocka_unit_test(plain_items_are_sent_by_the_caller),
         cmocka_unit_test(item_waits_for_its_chunk_to_fill_or_for_a_flush),
         cmocka_unit_test(flush_leaves_the_latest_items_alone),
-        cmocka_unit_test(flush_gives_up_and_items_go_on),
+        cmocka_unit_test(items_continue_after_a_flush_timeout),
         cmocka_unit_test(token_ends_waits_now_and_later),
-        cmocka_unit_test(bound_on_items_holds_up_creation),
-        cmocka_unit_test(bound_on_bytes_holds_up_creation),
+        cmocka_unit_test(bound_on_items_blocks_creation),
+        cmocka_unit_test(bound_on_bytes_blocks_creation),
         cmocka_unit_test(rows_count_once_for_all_items),
-        cmocka_unit_test(limit_on_what_is_in_flight_does_not_cut_chunks),
+        cmocka_unit_test(limit_on_items_in_flight_does_not_cut_chunks),
         cmocka_unit_test(many_items_are_settled_at_once),
         cmocka_unit_test(refused_items_are_reported_by_the_next_flush),
         cmocka_unit_test(sink_without_memory_gets_items_again),
-        cmocka_unit_test(freeing_drops_what_is_not_confirmed),
+        cmocka_unit_test(freeing_drops_unconfirmed_items),
         cmocka_unit_test(keys_follow_from_the_seed),
         cmocka_unit_test(writer_stays_with_the_parent_of_a_fork),
     };

@@ -34,7 +34,7 @@ static void checksums_are_those_of_the_standard(void **state)
     assert_int_equal(rp_crc32c(0, down, 32), 0x113fdb5c);
 }
 
-static void a_checksum_goes_on_where_it_stopped(void **state)
+static void a_checksum_can_be_continued(void **state)
 {
     static const char text[] = "a stretch of bytes that is cut in two at every place";
     uint32_t whole = rp_crc32c(0, text, sizeof text);
@@ -72,7 +72,7 @@ RP_TESTS(crc32c)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(checksums_are_those_of_the_standard),
-        cmocka_unit_test(a_checksum_goes_on_where_it_stopped),
+        cmocka_unit_test(a_checksum_can_be_continued),
         cmocka_unit_test(kernels_give_the_same_numbers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -57,7 +57,7 @@ static char *in_directory(const scene *s, const char *path, char out[128])
     return out;
 }
 
-static void what_is_written_is_read(void **state)
+static void written_bytes_are_read_back(void **state)
 {
     rp_files *fs = ((scene *)*state)->fs;
     rp_file *file = create(fs, "a"), *again = NULL;
@@ -81,7 +81,7 @@ static void what_is_written_is_read(void **state)
     fs->ops->close(again);
 }
 
-static void a_read_goes_into_several_rooms(void **state)
+static void a_read_fills_several_buffers(void **state)
 {
     rp_files *fs = ((scene *)*state)->fs;
     rp_file *file = create(fs, "a");
@@ -124,7 +124,7 @@ static void many_parts_are_written_in_order(void **state)
     fs->ops->close(file);
 }
 
-static void statuses_tell_what_is_there(void **state)
+static void missing_and_existing_files_have_their_statuses(void **state)
 {
     rp_files *fs = ((scene *)*state)->fs;
     rp_file *file = NULL;
@@ -254,7 +254,7 @@ static void a_rename_replaces(void **state)
     fs->ops->close(new);
 }
 
-static void a_file_is_cut(void **state)
+static void a_file_is_truncated(void **state)
 {
     rp_files *fs = ((scene *)*state)->fs;
     rp_file *file = create(fs, "a");
@@ -270,7 +270,7 @@ static void a_file_is_cut(void **state)
     fs->ops->close(file);
 }
 
-static void two_cannot_have_the_lock(void **state)
+static void a_lock_is_exclusive(void **state)
 {
     scene *s = *state;
     rp_files *other = NULL;
@@ -287,7 +287,7 @@ static void two_cannot_have_the_lock(void **state)
 }
 
 /* The file is there, with a number in it, and nobody has it. */
-static void a_lock_left_by_the_dead_is_none(void **state)
+static void a_lock_file_of_a_dead_process_is_free(void **state)
 {
     scene *s = *state;
     pid_t child = fork();
@@ -396,18 +396,18 @@ RP_TESTS(files_system)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, arrange, tidy)
     const struct CMUnitTest tests[] = {
-        TEST(what_is_written_is_read),
-        TEST(a_read_goes_into_several_rooms),
+        TEST(written_bytes_are_read_back),
+        TEST(a_read_fills_several_buffers),
         TEST(many_parts_are_written_in_order),
-        TEST(statuses_tell_what_is_there),
+        TEST(missing_and_existing_files_have_their_statuses),
         TEST(paths_that_lead_out_are_refused),
         TEST(links_are_not_followed),
         TEST(only_regular_files_are_opened),
         TEST(directories_are_made_listed_and_synced),
         TEST(a_rename_replaces),
-        TEST(a_file_is_cut),
-        TEST(two_cannot_have_the_lock),
-        TEST(a_lock_left_by_the_dead_is_none),
+        TEST(a_file_is_truncated),
+        TEST(a_lock_is_exclusive),
+        TEST(a_lock_file_of_a_dead_process_is_free),
         TEST(a_child_does_not_keep_the_lock),
         TEST(running_out_of_descriptors_is_a_lack_of_resources),
         TEST(a_directory_is_made_if_its_parent_is_there),

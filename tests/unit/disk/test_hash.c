@@ -6,7 +6,7 @@
 #include "support/unit.h"
 
 /* Of nothing, as xxHash's own tests have it. */
-static void the_hash_of_nothing_is_known(void **state)
+static void the_hash_of_no_bytes_is_that_of_xxhash(void **state)
 {
     static const uint8_t expected[RP_HASH_BYTES] = "\x99\xaa\x06\xd3\x01\x47\x98\xd8"
                                                    "\x60\x01\xc3\x24\x46\x8d\x49\x7f";
@@ -20,7 +20,7 @@ static void the_hash_of_nothing_is_known(void **state)
     rp_hash_free(hash);
 }
 
-static void parts_make_the_whole(void **state)
+static void hashing_in_parts_gives_the_same_hash(void **state)
 {
     static uint8_t data[5000];
     uint8_t whole[RP_HASH_BYTES], parts[RP_HASH_BYTES];
@@ -60,8 +60,8 @@ static void memory_may_run_out(void **state)
 RP_TESTS(hash)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_hash_of_nothing_is_known),
-        cmocka_unit_test(parts_make_the_whole),
+        cmocka_unit_test(the_hash_of_no_bytes_is_that_of_xxhash),
+        cmocka_unit_test(hashing_in_parts_gives_the_same_hash),
         cmocka_unit_test(memory_may_run_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

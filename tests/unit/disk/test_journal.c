@@ -11,7 +11,7 @@
 
 static const int64_t second_ns = 1000000000;
 
-static void records_come_back(void **state)
+static void records_are_read_back(void **state)
 {
     (void)state;
     for (int sync = 0; sync < 2; sync++) {
@@ -73,7 +73,7 @@ static void trimming_removes_files(void **state)
     rp_sim_free(disk);
 }
 
-static void waits_end(void **state)
+static void waits_end_by_timeout_and_cancellation(void **state)
 {
     rp_sim *disk = rp_sim_new();
     rp_files *files = rp_sim_mount(disk);
@@ -123,7 +123,7 @@ static void slow_sync(void *ctx, rp_sim *disk, uint64_t number, const char *call
     if (strcmp(call, "sync") == 0) (void)nanosleep(&nap, NULL);
 }
 
-static void those_who_wait_share_syncs(void **state)
+static void waiting_committers_share_syncs(void **state)
 {
     enum { THREADS = 8, TIMES = 100 };
     rp_sim *disk = rp_sim_new();
@@ -409,7 +409,7 @@ static void damage_is_noticed(void **state)
     rp_sim_free(disk);
 }
 
-static void a_middle_that_is_damaged_is_no_tail(void **state)
+static void damage_in_the_middle_is_not_a_torn_tail(void **state)
 {
     rp_sim *disk = rp_sim_new();
     rp_files *files = rp_sim_mount(disk);
@@ -450,7 +450,7 @@ static rp_status refuse_20(void *ctx, const rp_record *record, rp_error *err)
 }
 
 /* A record that speaks of what is not there is where a tail is torn, if it may be. */
-static void what_is_not_there_ends_it(void **state)
+static void a_record_with_a_missing_chunk_is_a_torn_tail_without_sync(void **state)
 {
     (void)state;
     for (int sync = 0; sync < 2; sync++) {
@@ -524,16 +524,16 @@ static void memory_may_run_out(void **state)
 RP_TESTS(journal)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(records_come_back),
+        cmocka_unit_test(records_are_read_back),
         cmocka_unit_test(trimming_removes_files),
-        cmocka_unit_test(waits_end),
-        cmocka_unit_test(those_who_wait_share_syncs),
+        cmocka_unit_test(waits_end_by_timeout_and_cancellation),
+        cmocka_unit_test(waiting_committers_share_syncs),
         cmocka_unit_test(power_cuts_leave_a_prefix),
         cmocka_unit_test(every_call_may_fail),
         cmocka_unit_test(acknowledged_records_are_not_trimmed_issue_20),
         cmocka_unit_test(damage_is_noticed),
-        cmocka_unit_test(a_middle_that_is_damaged_is_no_tail),
-        cmocka_unit_test(what_is_not_there_ends_it),
+        cmocka_unit_test(damage_in_the_middle_is_not_a_torn_tail),
+        cmocka_unit_test(a_record_with_a_missing_chunk_is_a_torn_tail_without_sync),
         cmocka_unit_test(memory_may_run_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -65,7 +65,7 @@ static void expect_well(rp_journal *j)
 
 /* With a disk that is away for good, sync mode promises nothing, and interval mode everything
  * until it has to give up. */
-static void a_disk_that_is_away(void **state)
+static void a_failing_disk_loses_no_promised_record(void **state)
 {
     (void)state;
     for (int sync = 0; sync < 2; sync++) {
@@ -200,7 +200,7 @@ static void check_gap(uint64_t seed, uint64_t again)
     rp_sim_free(disk);
 }
 
-static void a_gap_is_there_whole_or_not_at_all(void **state)
+static void a_gap_is_recorded_whole_or_not_at_all(void **state)
 {
     (void)state;
     for (uint64_t seed = 0; seed < 10; seed++) check_gap(seed, 0);
@@ -214,7 +214,7 @@ static rp_status refuse_one(void *ctx, const rp_record *record, rp_error *err)
 }
 
 /* What was given up may speak of what is gone: nobody had promised it. */
-static void what_is_missing_before_a_gap_is_no_damage(void **state)
+static void chunks_missing_before_a_gap_are_no_damage(void **state)
 {
     rp_sim *disk = rp_sim_new();
     rp_files *files = rp_sim_mount(disk);
@@ -265,7 +265,7 @@ static void expect_told(atomic_size_t *told, size_t count)
 
 /* A checkpoint that began before has not what is given up while it is written: whoever has
  * checkpoints made is told that another is needed. */
-static void what_is_given_up_again_is_told_again(void **state)
+static void giving_up_records_during_a_checkpoint_requests_another(void **state)
 {
     rp_sim *disk = rp_sim_new();
     rp_files *files = rp_sim_mount(disk);
@@ -326,7 +326,7 @@ static rp_status write_then_put(rp_file *file, uint64_t offset, const rp_bytes *
 
 /* What was written and not synced is given up as well: a power cut leaves no more of it than
  * of what was not written. */
-static void what_is_given_up_may_be_written(void **state)
+static void written_records_may_be_given_up(void **state)
 {
     rp_sim *disk = rp_sim_new(), *image;
     rp_files *files = rp_sim_mount(disk);
@@ -468,11 +468,11 @@ static void a_checkpoint_may_end_within_a_pass_issue_20(void **state)
 RP_TESTS(journal_gap)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_disk_that_is_away),
-        cmocka_unit_test(a_gap_is_there_whole_or_not_at_all),
-        cmocka_unit_test(what_is_missing_before_a_gap_is_no_damage),
-        cmocka_unit_test(what_is_given_up_again_is_told_again),
-        cmocka_unit_test(what_is_given_up_may_be_written),
+        cmocka_unit_test(a_failing_disk_loses_no_promised_record),
+        cmocka_unit_test(a_gap_is_recorded_whole_or_not_at_all),
+        cmocka_unit_test(chunks_missing_before_a_gap_are_no_damage),
+        cmocka_unit_test(giving_up_records_during_a_checkpoint_requests_another),
+        cmocka_unit_test(written_records_may_be_given_up),
         cmocka_unit_test(a_journal_that_gave_up_sleeps_issue_20),
         cmocka_unit_test(a_checkpoint_may_end_within_a_pass_issue_20),
     };

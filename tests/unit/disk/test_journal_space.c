@@ -37,7 +37,7 @@ static rp_rig rig_with_room(uint64_t bytes, rp_journal_space *room)
 }
 
 /* M2: what is queued counts, whether it is written or not. */
-static void queued_chunks_take_room(void **state)
+static void queued_chunks_take_space(void **state)
 {
     rp_journal_space room;
     rp_rig rig = rig_with_room(RECORDS + 3 * PER_CHUNK, &room);
@@ -58,7 +58,7 @@ static void queued_chunks_take_room(void **state)
 }
 
 /* M2: so do chunks that are about to be put. */
-static void claims_take_room(void **state)
+static void claims_take_space(void **state)
 {
     rp_journal_space room;
     rp_rig rig = rig_with_room(RECORDS + PER_CHUNK, &room);
@@ -72,7 +72,7 @@ static void claims_take_room(void **state)
 }
 
 /* M3: a look finds room as soon as the smallest claim has it. */
-static void the_smallest_claim_is_waited_for(void **state)
+static void space_for_the_smallest_claim_is_awaited(void **state)
 {
     rp_journal_space room;
     rp_rig rig = rig_with_room(RECORDS, &room);
@@ -91,7 +91,7 @@ static void the_smallest_claim_is_waited_for(void **state)
     rp_rig_close(&rig);
 }
 
-static void dropped_chunks_give_room_back(void **state)
+static void dropped_chunks_return_their_space(void **state)
 {
     rp_journal_space room;
     rp_rig rig = rig_with_room(RECORDS + 2 * PER_CHUNK, &room);
@@ -165,7 +165,7 @@ static rp_status no_space(rp_files *fs, uint64_t *total, uint64_t *available, rp
 }
 
 /* Without segments, and where the file system does not say, there is always room. */
-static void unknown_room_is_room(void **state)
+static void unknown_free_space_counts_as_enough(void **state)
 {
     rp_journal_space room;
     rp_rig rig = rig_with_room(RECORDS, &room);
@@ -187,13 +187,13 @@ static void unknown_room_is_room(void **state)
 RP_TESTS(journal_space)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(queued_chunks_take_room),
-        cmocka_unit_test(claims_take_room),
-        cmocka_unit_test(the_smallest_claim_is_waited_for),
-        cmocka_unit_test(dropped_chunks_give_room_back),
+        cmocka_unit_test(queued_chunks_take_space),
+        cmocka_unit_test(claims_take_space),
+        cmocka_unit_test(space_for_the_smallest_claim_is_awaited),
+        cmocka_unit_test(dropped_chunks_return_their_space),
         cmocka_unit_test(the_largest_claim_is_known),
         cmocka_unit_test(the_reserve_takes_room),
-        cmocka_unit_test(unknown_room_is_room),
+        cmocka_unit_test(unknown_free_space_counts_as_enough),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -40,7 +40,7 @@ static void a_file_header_has_the_bytes_of_the_manual(void **state)
     assert_int_equal(rp_get_u32(bytes + 60), crc);
 }
 
-static void a_file_header_comes_back(void **state)
+static void a_file_header_round_trips(void **state)
 {
     rp_file_header h = header_of_a_segment(), got;
     uint8_t bytes[RP_FILE_HEADER_BYTES];
@@ -130,7 +130,7 @@ static void a_record_has_the_bytes_of_the_manual(void **state)
     assert_int_equal(rp_crc32c(0, bytes, 28), crc);
 }
 
-static void a_record_comes_back(void **state)
+static void a_record_round_trips(void **state)
 {
     uint8_t bytes[RP_RECORD_HEADER_BYTES + 5 + 3];
     uint32_t before = 7, crc;
@@ -152,7 +152,7 @@ static void a_record_comes_back(void **state)
     assert_ok(rp_record_read(bytes, sizeof bytes, NULL, &got, &err));
 }
 
-static void an_empty_record_comes_back(void **state)
+static void an_empty_record_round_trips(void **state)
 {
     uint8_t bytes[RP_RECORD_HEADER_BYTES];
     rp_record got;
@@ -201,7 +201,7 @@ static void a_record_with_wrong_fields_is_damage(void **state)
 }
 
 /* The header may announce more than is there: who streams reads on. */
-static void a_header_alone_tells_the_size(void **state)
+static void a_header_alone_gives_the_size(void **state)
 {
     static const uint8_t payload[100] = {1};
     uint8_t bytes[RP_RECORD_HEADER_BYTES];
@@ -222,16 +222,16 @@ RP_TESTS(record)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_file_header_has_the_bytes_of_the_manual),
-        cmocka_unit_test(a_file_header_comes_back),
+        cmocka_unit_test(a_file_header_round_trips),
         cmocka_unit_test(every_bit_of_a_file_header_counts),
         cmocka_unit_test(a_newer_file_is_refused_by_name),
         cmocka_unit_test(a_file_header_with_wrong_fields_is_damage),
         cmocka_unit_test(a_record_has_the_bytes_of_the_manual),
-        cmocka_unit_test(a_record_comes_back),
-        cmocka_unit_test(an_empty_record_comes_back),
+        cmocka_unit_test(a_record_round_trips),
+        cmocka_unit_test(an_empty_record_round_trips),
         cmocka_unit_test(every_bit_of_a_record_counts),
         cmocka_unit_test(a_record_with_wrong_fields_is_damage),
-        cmocka_unit_test(a_header_alone_tells_the_size),
+        cmocka_unit_test(a_header_alone_gives_the_size),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -46,7 +46,7 @@ static rp_rig reopen(rp_rig *rig, uint64_t next_number)
     return again;
 }
 
-static void records_get_locations_one_behind_the_other(void **state)
+static void records_get_consecutive_locations(void **state)
 {
     rp_rig rig = rp_rig_open(rp_sim_new(), 5);
     rp_chunk *chunk = rp_rig_chunk(1, 100);
@@ -68,7 +68,7 @@ static void records_get_locations_one_behind_the_other(void **state)
     rp_rig_close(&rig);
 }
 
-static void a_chunk_is_put_once(void **state)
+static void a_chunk_is_written_once(void **state)
 {
     rp_rig rig = rp_rig_open(rp_sim_new(), 1);
     rp_chunk *chunk = rp_rig_chunk(1, 100);
@@ -91,7 +91,7 @@ static void a_chunk_is_put_once(void **state)
     rp_rig_close(&rig);
 }
 
-static void what_is_queued_is_read_from_memory(void **state)
+static void queued_chunks_are_read_from_memory(void **state)
 {
     rp_rig rig = rp_rig_open(rp_sim_new(), 1);
     rp_chunk *chunk = rp_rig_chunk(1, 100);
@@ -113,7 +113,7 @@ static void what_is_queued_is_read_from_memory(void **state)
     rp_rig_close(&rig);
 }
 
-static void what_is_synced_is_there_after_a_cut(void **state)
+static void synced_chunks_survive_a_power_cut(void **state)
 {
     rp_rig rig = rp_rig_open(rp_sim_new(), 1);
     rp_chunk *small = rp_rig_chunk(1, 100), *large = rp_rig_chunk(2, 20000);
@@ -369,7 +369,7 @@ static void every_flipped_bit_of_a_sealed_segment_is_found(void **state)
     rp_rig_close(&rig);
 }
 
-static void a_cut_segment_is_good_up_to_the_cut(void **state)
+static void a_truncated_segment_is_readable_up_to_the_cut(void **state)
 {
     uint64_t size = 0, end = 0;
     rp_rig rig = small_segment(&size);
@@ -388,7 +388,7 @@ static void a_cut_segment_is_good_up_to_the_cut(void **state)
 }
 
 /* Bytes behind a seal, records that changed places, a seal of another segment. */
-static void a_segment_that_was_put_together_is_refused(void **state)
+static void a_segment_of_rearranged_records_is_refused(void **state)
 {
     static uint8_t whole[4096], other[4096];
     uint64_t size = 0, end = 0;
@@ -651,18 +651,18 @@ static void numbers_of_segments_may_run_out(void **state)
 RP_TESTS(segments)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(records_get_locations_one_behind_the_other),
-        cmocka_unit_test(a_chunk_is_put_once),
-        cmocka_unit_test(what_is_queued_is_read_from_memory),
-        cmocka_unit_test(what_is_synced_is_there_after_a_cut),
+        cmocka_unit_test(records_get_consecutive_locations),
+        cmocka_unit_test(a_chunk_is_written_once),
+        cmocka_unit_test(queued_chunks_are_read_from_memory),
+        cmocka_unit_test(synced_chunks_survive_a_power_cut),
         cmocka_unit_test(wrong_locations_are_refused),
         cmocka_unit_test(every_flipped_bit_of_a_record_is_found),
         cmocka_unit_test(a_segment_has_the_bytes_of_the_manual),
         cmocka_unit_test(a_scan_visits_every_record),
         cmocka_unit_test(a_file_of_another_kind_or_store_is_refused),
         cmocka_unit_test(every_flipped_bit_of_a_sealed_segment_is_found),
-        cmocka_unit_test(a_cut_segment_is_good_up_to_the_cut),
-        cmocka_unit_test(a_segment_that_was_put_together_is_refused),
+        cmocka_unit_test(a_truncated_segment_is_readable_up_to_the_cut),
+        cmocka_unit_test(a_segment_of_rearranged_records_is_refused),
         cmocka_unit_test(a_scan_may_run_out_of_memory_and_of_disk),
         cmocka_unit_test(a_removed_segment_stays_readable_for_its_chunks),
         cmocka_unit_test(chunks_may_outlive_the_segments),

@@ -218,7 +218,7 @@ static uint64_t size_of(rp_sim *disk, const char *path)
 
 /* What a flush has written stays in the file when a later write fails; what the failed one
  * wrote gives its space back. */
-static void what_was_flushed_is_not_cut_off_issue_20(void **state)
+static void flushed_chunks_survive_a_later_failed_write_issue_20(void **state)
 {
     const rp_sim_error errors[] = {RP_SIM_ENOSPC, RP_SIM_EIO, RP_SIM_SHORT};
 
@@ -251,7 +251,7 @@ static void what_was_flushed_is_not_cut_off_issue_20(void **state)
 }
 
 /* On a full disk the queue is dropped: what is put then fits, and what was flushed is safe. */
-static void a_dropped_queue_makes_way_issue_20(void **state)
+static void dropping_the_queue_frees_space_for_new_chunks_issue_20(void **state)
 {
     rp_disk_location location, moved;
     script c;
@@ -294,7 +294,7 @@ static void a_dropped_queue_makes_way_issue_20(void **state)
 }
 
 /* A name that is taken is nobody's to overwrite. */
-static void a_file_that_is_there_is_left_alone(void **state)
+static void an_existing_file_is_not_overwritten(void **state)
 {
     uint8_t byte = 0;
     script c;
@@ -314,7 +314,7 @@ static void a_file_that_is_there_is_left_alone(void **state)
 }
 
 /* A sync fails once and then says that all is well: nobody may believe it. */
-static void a_failed_sync_is_never_asked_again(void **state)
+static void a_failed_sync_is_never_retried(void **state)
 {
     script c;
     rp_disk_location before, after;
@@ -356,7 +356,7 @@ static void check_images(void *ctx, rp_sim *disk, uint64_t number, const char *c
             expect_safe(c, (rp_sim_variant)variant, number * 4 + seed);
 }
 
-static void what_is_safe_survives_a_cut_at_any_call(void **state)
+static void synced_chunks_survive_a_power_cut_at_any_call(void **state)
 {
     script c;
 
@@ -371,7 +371,7 @@ static void what_is_safe_survives_a_cut_at_any_call(void **state)
 }
 
 /* And with a failure before it. */
-static void what_is_safe_survives_a_failure_and_a_cut(void **state)
+static void synced_chunks_survive_a_failure_and_a_power_cut(void **state)
 {
     uint64_t calls = calls_of_the_script();
 
@@ -677,12 +677,12 @@ RP_TESTS(segments_trouble)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_call_may_fail),
         cmocka_unit_test(a_full_disk_is_waited_out),
-        cmocka_unit_test(what_was_flushed_is_not_cut_off_issue_20),
-        cmocka_unit_test(a_dropped_queue_makes_way_issue_20),
-        cmocka_unit_test(a_file_that_is_there_is_left_alone),
-        cmocka_unit_test(a_failed_sync_is_never_asked_again),
-        cmocka_unit_test(what_is_safe_survives_a_cut_at_any_call),
-        cmocka_unit_test(what_is_safe_survives_a_failure_and_a_cut),
+        cmocka_unit_test(flushed_chunks_survive_a_later_failed_write_issue_20),
+        cmocka_unit_test(dropping_the_queue_frees_space_for_new_chunks_issue_20),
+        cmocka_unit_test(an_existing_file_is_not_overwritten),
+        cmocka_unit_test(a_failed_sync_is_never_retried),
+        cmocka_unit_test(synced_chunks_survive_a_power_cut_at_any_call),
+        cmocka_unit_test(synced_chunks_survive_a_failure_and_a_power_cut),
         cmocka_unit_test(memory_may_be_short_at_any_point),
         cmocka_unit_test(reading_and_moving_survive_without_memory),
         cmocka_unit_test(threads_share_the_segments),

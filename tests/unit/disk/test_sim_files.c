@@ -96,7 +96,7 @@ static rp_file *overwritten(rp_files *fs)
     return file;
 }
 
-static void nothing_that_was_not_synced_is_there(void **state)
+static void unsynced_writes_may_be_lost(void **state)
 {
     scene *s = *state;
     rp_file *file = create(s->fs, "a");
@@ -140,7 +140,7 @@ static void names_in_an_unsynced_directory_are_lost_with_it(void **state)
 }
 
 /* Sectors come one by one, and over the seeds in every number from few to most. */
-static void a_subset_of_sectors_is_there(void **state)
+static void a_subset_of_sectors_survives(void **state)
 {
     scene *s = *state;
     rp_file *file = overwritten(s->fs);
@@ -431,7 +431,7 @@ static void a_hook_sees_every_call(void **state)
 }
 
 /* Each error at each kind of call, once and for good. */
-static void calls_fail_as_they_are_told(void **state)
+static void calls_fail_as_configured(void **state)
 {
     static const struct {
         rp_sim_error error;
@@ -586,7 +586,7 @@ static void one_mount_has_the_lock(void **state)
 }
 
 /* The statuses of the system's files. */
-static void names_are_looked_for_as_in_a_real_directory(void **state)
+static void statuses_equal_those_of_a_real_directory(void **state)
 {
     scene *s = *state;
     const rp_files_ops *ops = s->fs->ops;
@@ -649,9 +649,9 @@ RP_TESTS(sim_files)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, arrange, tidy)
     const struct CMUnitTest tests[] = {
-        TEST(nothing_that_was_not_synced_is_there),
+        TEST(unsynced_writes_may_be_lost),
         TEST(names_in_an_unsynced_directory_are_lost_with_it),
-        TEST(a_subset_of_sectors_is_there),
+        TEST(a_subset_of_sectors_survives),
         TEST(a_sector_is_torn),
         TEST(a_growing_file_is_torn_short_or_with_its_size),
         TEST(a_rename_is_lost),
@@ -664,13 +664,13 @@ RP_TESTS(sim_files)
         TEST(images_do_not_see_each_other),
         TEST(power_is_cut_at_a_call),
         TEST(a_hook_sees_every_call),
-        TEST(calls_fail_as_they_are_told),
+        TEST(calls_fail_as_configured),
         TEST(a_write_that_fails_has_written_a_part),
         TEST(a_failed_sync_loses_pages_for_good),
         TEST(a_disk_fills_up),
         TEST(files_are_damaged),
         TEST(one_mount_has_the_lock),
-        TEST(names_are_looked_for_as_in_a_real_directory),
+        TEST(statuses_equal_those_of_a_real_directory),
         TEST(threads_may_share_a_disk),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -35,7 +35,7 @@ static rp_sim *evicted_disk(void)
     return disk;
 }
 
-static void other_selectors_come_after_the_redo(void **state)
+static void changed_selectors_apply_after_the_redo(void **state)
 {
     rp_sim *disk = evicted_disk();
 
@@ -137,7 +137,7 @@ static void a_configured_table_that_was_dropped_is_created(void **state)
 RP_TESTS(configured)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(other_selectors_come_after_the_redo),
+        cmocka_unit_test(changed_selectors_apply_after_the_redo),
         cmocka_unit_test(selectors_are_compared_after_the_redo),
         cmocka_unit_test(a_configured_table_that_was_dropped_is_created),
     };

@@ -134,7 +134,7 @@ static void flip(const char *path, long offset)
     assert_int_equal(fclose(file), 0);
 }
 
-static void what_a_killed_process_leaves_is_fine(void **state)
+static void the_data_of_a_killed_process_is_valid(void **state)
 {
     const scene *s = *state;
     rp_data_summary summary;
@@ -170,7 +170,7 @@ static void load(const scene *s)
 }
 
 /* A process that is killed after it has made a file, and before it has written to it. */
-static void empty_files_are_left_over_and_not_damaged_issue_20(void **state)
+static void empty_files_are_leftovers_and_not_damage_issue_20(void **state)
 {
     const scene *s = *state;
     rp_data_summary summary;
@@ -192,7 +192,7 @@ static void empty_files_are_left_over_and_not_damaged_issue_20(void **state)
     assert_int_equal(verify(s, &summary).damaged, 0);
 }
 
-static void a_torn_tail_is_no_damage(void **state)
+static void a_torn_tail_is_not_damage(void **state)
 {
     const scene *s = *state;
     rp_data_summary summary;
@@ -263,7 +263,7 @@ static dumped dump(const char *directory)
     return d;
 }
 
-static void a_salvage_has_what_the_journal_has(void **state)
+static void a_salvage_has_the_changes_of_the_journal(void **state)
 {
     const scene *s = *state;
     char to[160];
@@ -283,7 +283,7 @@ static void a_salvage_has_what_the_journal_has(void **state)
     assert_int_equal(dump(s->copy).items, 0); /* its checkpoint is from before */
 }
 
-static void what_is_read_from_stays_as_it_is(void **state)
+static void the_source_directory_is_not_changed(void **state)
 {
     const scene *s = *state;
     char to[160], before[256];
@@ -300,7 +300,7 @@ static void what_is_read_from_stays_as_it_is(void **state)
     shell("diff -r %s %s", s->copy, before);
 }
 
-static void there_and_back_through_dm_reverbs_form(void **state)
+static void conversion_to_dm_reverb_round_trips(void **state)
 {
     const scene *s = *state;
     char middle[160], to[160];
@@ -354,13 +354,13 @@ RP_TESTS(data)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, arrange, tidy)
     const struct CMUnitTest tests[] = {
-        TEST(what_a_killed_process_leaves_is_fine),
-        TEST(empty_files_are_left_over_and_not_damaged_issue_20),
-        TEST(a_torn_tail_is_no_damage),
+        TEST(the_data_of_a_killed_process_is_valid),
+        TEST(empty_files_are_leftovers_and_not_damage_issue_20),
+        TEST(a_torn_tail_is_not_damage),
         TEST(damage_in_the_middle_of_the_journal_is_damage),
-        TEST(a_salvage_has_what_the_journal_has),
-        TEST(what_is_read_from_stays_as_it_is),
-        TEST(there_and_back_through_dm_reverbs_form),
+        TEST(a_salvage_has_the_changes_of_the_journal),
+        TEST(the_source_directory_is_not_changed),
+        TEST(conversion_to_dm_reverb_round_trips),
         TEST(damage_stops_a_conversion_but_not_a_salvage),
         cmocka_unit_test(names_of_kinds_and_states),
     };

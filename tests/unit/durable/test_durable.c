@@ -47,7 +47,7 @@ static void churn(rp_test_rig *rig, rp_table *t, uint64_t seed, size_t steps)
     }
 }
 
-static void what_is_saved_is_loaded_to_the_bit(void **state)
+static void saved_tables_are_loaded_to_the_bit(void **state)
 {
     const rp_limiter_options limiters[] = {rp_limiter_min_size(1), rp_limiter_ratio(2, 10, 60),
                                            rp_limiter_queue(300)};
@@ -222,7 +222,7 @@ static bool save_with_fault(rp_sim *saved, uint64_t before, uint64_t nth, rp_sim
     return hit;
 }
 
-static void a_call_that_fails_leaves_the_checkpoint_before(void **state)
+static void a_failed_call_keeps_the_previous_checkpoint(void **state)
 {
     uint64_t before;
     rp_sim *saved = saved_disk(&before);
@@ -236,7 +236,7 @@ static void a_call_that_fails_leaves_the_checkpoint_before(void **state)
     rp_sim_free(saved);
 }
 
-static void a_call_that_fails_while_loading_harms_nothing(void **state)
+static void a_failed_call_while_loading_does_no_harm(void **state)
 {
     uint64_t before, nth = 1;
     rp_sim *saved = saved_disk(&before);
@@ -297,7 +297,7 @@ static size_t count_in(rp_sim *disk, const char *folder)
     return count;
 }
 
-static void damage_anywhere_is_noticed_or_does_not_matter(void **state)
+static void damage_anywhere_is_noticed_or_harmless(void **state)
 {
     uint64_t before, after, empty;
     rp_sim *saved = saved_disk(&before);
@@ -361,7 +361,7 @@ static void a_directory_without_a_good_checkpoint_is_refused_every_time(void **s
     rp_sim_free(disk);
 }
 
-static void salvage_loads_what_can_be_read(void **state)
+static void salvage_loads_readable_items(void **state)
 {
     uint64_t digest;
     rp_sim *disk = saved_disk(&digest);
@@ -389,7 +389,7 @@ static void salvage_loads_what_can_be_read(void **state)
     rp_sim_free(disk);
 }
 
-static void two_processes_cannot_have_one_directory(void **state)
+static void a_directory_is_locked_for_one_process(void **state)
 {
     rp_sim *disk = rp_sim_new();
     rp_test_rig rig, other;
@@ -431,7 +431,7 @@ static void tables_that_differ_are_named(void **state)
     rp_sim_free(disk);
 }
 
-static void a_larger_table_and_other_selectors_can_be_had(void **state)
+static void a_larger_table_and_other_selectors_can_be_configured(void **state)
 {
     uint64_t digest;
     rp_sim *disk = saved_disk(&digest);
@@ -461,7 +461,7 @@ static void a_larger_table_and_other_selectors_can_be_had(void **state)
     rp_sim_free(disk);
 }
 
-static void what_nobody_needs_goes_and_nothing_else(void **state)
+static void only_unneeded_files_are_removed(void **state)
 {
     rp_table_options o = rp_test_options("t", RP_FIFO, RP_FIFO, 200);
     rp_sim *disk = rp_sim_new();
@@ -496,7 +496,7 @@ static void what_nobody_needs_goes_and_nothing_else(void **state)
 }
 
 /* Items that go one here and one there leave segments that are nearly empty. */
-static void segments_that_are_nearly_empty_are_emptied(void **state)
+static void nearly_empty_segments_are_compacted(void **state)
 {
     rp_table_options o = rp_test_options("t", RP_FIFO, RP_FIFO, 100000);
     rp_sim *disk = rp_sim_new();
@@ -524,7 +524,7 @@ static void segments_that_are_nearly_empty_are_emptied(void **state)
     rp_sim_free(disk);
 }
 
-static void what_the_journal_has_is_made_again(void **state)
+static void changes_in_the_journal_are_redone(void **state)
 {
     static const rp_durability modes[] = {RP_DURABLE_INTERVAL, RP_DURABLE_SYNC};
 
@@ -557,7 +557,7 @@ static void what_the_journal_has_is_made_again(void **state)
 }
 
 /* What comes after damage in the journal is lost with salvage, but not in silence. */
-static void salvage_tells_where_the_journal_is_damaged(void **state)
+static void salvage_names_the_damaged_place_of_the_journal(void **state)
 {
     rp_durable_tuning tuning = {.journal_bytes = 2000};
     rp_table_options o = rp_test_options("t", RP_UNIFORM, RP_FIFO, 150);
@@ -593,7 +593,7 @@ static void salvage_tells_where_the_journal_is_damaged(void **state)
 
 /* What a killed process had only handed to the system is read, and a checkpoint built upon it:
  * so it must be made safe, and not only where a journal goes on. */
-static void a_checkpoint_instead_of_a_journal_survives_a_power_cut(void **state)
+static void a_checkpoint_over_unsynced_data_survives_a_power_cut(void **state)
 {
     rp_table_options o = rp_test_options("t", RP_PRIORITIZED, RP_FIFO, 150);
     rp_sim *disk = rp_sim_new(), *killed, *cut;
@@ -622,7 +622,7 @@ static void a_checkpoint_instead_of_a_journal_survives_a_power_cut(void **state)
     rp_sim_free(disk);
 }
 
-static void keys_are_not_given_twice(void **state)
+static void keys_are_not_reused(void **state)
 {
     rp_table_options o = rp_test_options("t", RP_UNIFORM, RP_FIFO, 150);
     rp_sim *disk = rp_sim_new();
@@ -663,7 +663,7 @@ static void replace_all(void *ctx, rp_sim *disk, uint64_t number, const char *ca
     r->next += 300;
 }
 
-static void a_checkpoint_is_of_its_instant_whatever_happens_meanwhile(void **state)
+static void a_checkpoint_is_of_its_instant_despite_concurrent_changes(void **state)
 {
     rp_sim *disk = rp_sim_new();
     rp_test_rig rig;
@@ -727,7 +727,7 @@ static void count_answer(void *ctx, rp_status status, const char *path, const ch
     atomic_fetch_add(&h->answered, 1);
 }
 
-static void who_asks_while_one_is_written_waits_for_the_next(void **state)
+static void a_request_during_a_checkpoint_waits_for_the_next(void **state)
 {
     rp_sim *disk = rp_sim_new();
     hold h = {0};
@@ -754,7 +754,7 @@ static void who_asks_while_one_is_written_waits_for_the_next(void **state)
     rp_sim_free(disk);
 }
 
-static void a_checkpoint_goes_on_without_who_asked_for_it(void **state)
+static void a_checkpoint_completes_after_its_caller_left(void **state)
 {
     rp_sim *disk = rp_sim_new();
     rp_cancel *cancel = NULL;
@@ -788,7 +788,7 @@ static void a_checkpoint_goes_on_without_who_asked_for_it(void **state)
 }
 
 /* Also if one is being written, which has not what he wanted saved. */
-static void who_leaves_while_one_is_written_gets_the_next(void **state)
+static void a_request_that_times_out_during_a_checkpoint_still_gets_the_next(void **state)
 {
     rp_sim *disk = rp_sim_new();
     hold h = {0};
@@ -810,7 +810,7 @@ static void who_leaves_while_one_is_written_gets_the_next(void **state)
     rp_sim_free(disk);
 }
 
-static void checkpoints_come_by_themselves_and_come_back(void **state)
+static void checkpoints_are_written_periodically_and_loaded(void **state)
 {
     rp_sim *disk = rp_sim_new();
     rp_test_rig rig;
@@ -837,28 +837,28 @@ static void checkpoints_come_by_themselves_and_come_back(void **state)
 RP_TESTS(durable)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(who_asks_while_one_is_written_waits_for_the_next),
-        cmocka_unit_test(a_checkpoint_goes_on_without_who_asked_for_it),
-        cmocka_unit_test(who_leaves_while_one_is_written_gets_the_next),
-        cmocka_unit_test(checkpoints_come_by_themselves_and_come_back),
-        cmocka_unit_test(a_checkpoint_is_of_its_instant_whatever_happens_meanwhile),
-        cmocka_unit_test(what_is_saved_is_loaded_to_the_bit),
+        cmocka_unit_test(a_request_during_a_checkpoint_waits_for_the_next),
+        cmocka_unit_test(a_checkpoint_completes_after_its_caller_left),
+        cmocka_unit_test(a_request_that_times_out_during_a_checkpoint_still_gets_the_next),
+        cmocka_unit_test(checkpoints_are_written_periodically_and_loaded),
+        cmocka_unit_test(a_checkpoint_is_of_its_instant_despite_concurrent_changes),
+        cmocka_unit_test(saved_tables_are_loaded_to_the_bit),
         cmocka_unit_test(a_small_change_makes_a_small_checkpoint),
         cmocka_unit_test(an_emptied_table_is_redone),
-        cmocka_unit_test(a_call_that_fails_leaves_the_checkpoint_before),
-        cmocka_unit_test(a_call_that_fails_while_loading_harms_nothing),
-        cmocka_unit_test(damage_anywhere_is_noticed_or_does_not_matter),
+        cmocka_unit_test(a_failed_call_keeps_the_previous_checkpoint),
+        cmocka_unit_test(a_failed_call_while_loading_does_no_harm),
+        cmocka_unit_test(damage_anywhere_is_noticed_or_harmless),
         cmocka_unit_test(a_directory_without_a_good_checkpoint_is_refused_every_time),
-        cmocka_unit_test(salvage_loads_what_can_be_read),
-        cmocka_unit_test(two_processes_cannot_have_one_directory),
+        cmocka_unit_test(salvage_loads_readable_items),
+        cmocka_unit_test(a_directory_is_locked_for_one_process),
         cmocka_unit_test(tables_that_differ_are_named),
-        cmocka_unit_test(a_larger_table_and_other_selectors_can_be_had),
-        cmocka_unit_test(what_nobody_needs_goes_and_nothing_else),
-        cmocka_unit_test(segments_that_are_nearly_empty_are_emptied),
-        cmocka_unit_test(what_the_journal_has_is_made_again),
-        cmocka_unit_test(salvage_tells_where_the_journal_is_damaged),
-        cmocka_unit_test(a_checkpoint_instead_of_a_journal_survives_a_power_cut),
-        cmocka_unit_test(keys_are_not_given_twice),
+        cmocka_unit_test(a_larger_table_and_other_selectors_can_be_configured),
+        cmocka_unit_test(only_unneeded_files_are_removed),
+        cmocka_unit_test(nearly_empty_segments_are_compacted),
+        cmocka_unit_test(changes_in_the_journal_are_redone),
+        cmocka_unit_test(salvage_names_the_damaged_place_of_the_journal),
+        cmocka_unit_test(a_checkpoint_over_unsynced_data_survives_a_power_cut),
+        cmocka_unit_test(keys_are_not_reused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -34,7 +34,7 @@ static void open_as(rp_test_rig *rig, rp_sim *disk, rp_durability mode)
 }
 
 /* Through a dozen checkpoints, between which all data is replaced, at any time. */
-static void the_one_before_and_the_journal_have_everything(void **state)
+static void the_previous_checkpoint_and_the_journal_have_everything(void **state)
 {
     (void)state;
     for (int mode = RP_DURABLE_INTERVAL; mode <= RP_DURABLE_SYNC; mode++) {
@@ -75,7 +75,7 @@ static void count_temporary(void *ctx, const char *path, uint64_t size)
 }
 
 /* Whoever was killed while it made a file leaves it under another name. */
-static void files_without_their_names_go(void **state)
+static void temporary_files_are_removed(void **state)
 {
     static const char *const left[] = {RP_CURRENT_TEMPORARY, RP_JOURNAL_TEMPORARY,
                                        "manifest/0000000000000009.tmp"};
@@ -123,7 +123,7 @@ static void keep_disk(void *ctx, rp_sim *disk, uint64_t number, const char *call
 
 /* Checkpoints alone have no journal between them, and what one tells that begins later is no
  * use without the newest. */
-static void a_journal_does_not_follow_on_an_older_checkpoint(void **state)
+static void a_later_journal_is_not_redone_on_an_older_checkpoint(void **state)
 {
     rp_sim *disk = rp_sim_new();
     uint64_t digest, older;
@@ -178,7 +178,7 @@ static void a_journal_does_not_follow_on_an_older_checkpoint(void **state)
 }
 
 /* A table grows by its configuration, which is in no journal either. */
-static void nor_on_one_before_a_change_of_the_configuration(void **state)
+static void a_journal_is_not_redone_on_a_checkpoint_before_a_config_change(void **state)
 {
     rp_table_options wider = rp_test_options("t", RP_UNIFORM, RP_FIFO, 2 * SIZE);
     rp_sim *disk = rp_sim_new(), *image;
@@ -210,7 +210,7 @@ static void nor_on_one_before_a_change_of_the_configuration(void **state)
 
 /* It was written, and power failed before it counted. What happens then is another history than
  * that which it belongs to, so it must not be there to fall back on. */
-static void one_that_never_counted_goes(void **state)
+static void a_checkpoint_that_never_became_current_is_removed(void **state)
 {
     rp_sim *disk = rp_sim_new();
     past p = {.count = 0};
@@ -246,7 +246,7 @@ static void one_that_never_counted_goes(void **state)
 }
 
 /* The newest can be read so far that it tells what it had; the journal has less. */
-static void an_older_one_with_half_a_journal_is_refused(void **state)
+static void an_older_checkpoint_with_half_a_journal_is_refused(void **state)
 {
     rp_sim *disk = rp_sim_new(), *image;
     rp_test_newest segment, journal;
@@ -290,12 +290,12 @@ static void an_older_one_with_half_a_journal_is_refused(void **state)
 RP_TESTS(fallback)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_one_before_and_the_journal_have_everything),
-        cmocka_unit_test(files_without_their_names_go),
-        cmocka_unit_test(a_journal_does_not_follow_on_an_older_checkpoint),
-        cmocka_unit_test(nor_on_one_before_a_change_of_the_configuration),
-        cmocka_unit_test(one_that_never_counted_goes),
-        cmocka_unit_test(an_older_one_with_half_a_journal_is_refused),
+        cmocka_unit_test(the_previous_checkpoint_and_the_journal_have_everything),
+        cmocka_unit_test(temporary_files_are_removed),
+        cmocka_unit_test(a_later_journal_is_not_redone_on_an_older_checkpoint),
+        cmocka_unit_test(a_journal_is_not_redone_on_a_checkpoint_before_a_config_change),
+        cmocka_unit_test(a_checkpoint_that_never_became_current_is_removed),
+        cmocka_unit_test(an_older_checkpoint_with_half_a_journal_is_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -190,13 +190,13 @@ static void recover(rp_durability mode)
     rp_sim_free(disk);
 }
 
-static void interval_is_well_again_once_what_is_alive_fits_issue_20(void **state)
+static void interval_recovers_once_live_data_fits_issue_20(void **state)
 {
     (void)state;
     recover(RP_DURABLE_INTERVAL);
 }
 
-static void sync_is_well_again_once_what_is_alive_fits_issue_20(void **state)
+static void sync_recovers_once_live_data_fits_issue_20(void **state)
 {
     (void)state;
     recover(RP_DURABLE_SYNC);
@@ -275,13 +275,13 @@ static void empty(rp_durability mode)
     rp_sim_free(disk);
 }
 
-static void interval_is_well_again_without_a_free_byte_issue_20(void **state)
+static void interval_recovers_without_a_free_byte_issue_20(void **state)
 {
     (void)state;
     empty(RP_DURABLE_INTERVAL);
 }
 
-static void sync_is_well_again_without_a_free_byte_issue_20(void **state)
+static void sync_recovers_without_a_free_byte_issue_20(void **state)
 {
     (void)state;
     empty(RP_DURABLE_SYNC);
@@ -391,7 +391,7 @@ static void a_disk_without_inodes(rp_durability mode)
     rp_sim_free(disk);
 }
 
-static void a_disk_without_inodes_is_left_issue_20(void **state)
+static void a_store_recovers_from_a_disk_without_inodes_issue_20(void **state)
 {
     (void)state;
     a_disk_without_inodes(RP_DURABLE_INTERVAL);
@@ -411,7 +411,7 @@ static void count_done(rp_op *op)
 /* Many inserts come at once, and the disk has not room for all. Those that have none do not
  * enter the table, so every item in it is acknowledged. Once these are deleted the others come
  * in. */
-static void inserts_without_room_do_not_enter_issue_20(void **state)
+static void inserts_without_disk_space_are_not_made_issue_20(void **state)
 {
     static rp_insert items[WRITERS];
     static rp_op ops[WRITERS];
@@ -479,7 +479,7 @@ static void open_small(bench *b, rp_sim *disk)
     assert_true(insert(b));
 }
 
-static void an_insert_that_has_gone_leaves_the_store_well_issue_20(void **state)
+static void a_timed_out_insert_leaves_the_store_healthy_issue_20(void **state)
 {
     rp_sim *disk = rp_sim_new();
     rp_insert large;
@@ -524,7 +524,7 @@ static void an_item_larger_than_the_disk_is_refused(void **state)
 }
 
 /* One table waits for room that does not come. Inserts into another that have room go on. */
-static void an_insert_without_room_leaves_other_tables_issue_20(void **state)
+static void an_insert_without_disk_space_does_not_affect_other_tables_issue_20(void **state)
 {
     rp_sim *disk = rp_sim_new();
     rp_table_options options = rp_test_options("u", RP_UNIFORM, RP_FIFO, WRITERS);
@@ -611,7 +611,7 @@ static void end_film(rp_sim *disk, rp_durability mode, int64_t max_size, int64_t
 
 /* All items are in the journal alone. The store is opened in a mode that has none, on a full
  * disk: the journal stays until a checkpoint has them. */
-static void an_old_journal_stays_until_a_checkpoint_has_it_issue_20(void **state)
+static void an_old_journal_is_kept_until_a_checkpoint_covers_it_issue_20(void **state)
 {
     bench b;
     rp_sim *disk = rp_sim_new();
@@ -650,7 +650,7 @@ static uint64_t fail_to_switch(uint64_t call)
     return the_film.switched;
 }
 
-static void the_checkpoint_that_current_names_stays_issue_20(void **state)
+static void the_current_checkpoint_is_kept_issue_20(void **state)
 {
     uint64_t call;
 
@@ -662,7 +662,7 @@ static void the_checkpoint_that_current_names_stays_issue_20(void **state)
 /* Since the last checkpoint the table has been filled three times. So the journal begins with
  * items that are gone, and their segments are dead: these stay until a checkpoint is complete.
  */
-static void dead_segments_that_the_journal_names_stay_issue_20(void **state)
+static void dead_segments_named_by_the_journal_are_kept_issue_20(void **state)
 {
     bench b;
     rp_sim *disk = rp_sim_new();
@@ -682,7 +682,7 @@ enum { SCATTERED = 200, ONE_IN = 8, NEW = 80 };
 
 /* A checkpoint has emptied segments, which stay for one more. Then new items need more room
  * than the reserve has: the emptied segments go before they are written, and nothing else. */
-static void emptied_segments_go_before_new_items_are_written_issue_20(void **state)
+static void emptied_segments_are_removed_before_new_items_are_written_issue_20(void **state)
 {
     bench b;
     rp_sim *disk = rp_sim_new();
@@ -779,22 +779,22 @@ RP_TESTS(full_disk)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(acknowledged_items_survive_a_full_disk_issue_20),
-        cmocka_unit_test(interval_is_well_again_once_what_is_alive_fits_issue_20),
-        cmocka_unit_test(sync_is_well_again_once_what_is_alive_fits_issue_20),
+        cmocka_unit_test(interval_recovers_once_live_data_fits_issue_20),
+        cmocka_unit_test(sync_recovers_once_live_data_fits_issue_20),
         cmocka_unit_test(interval_frees_dead_chunks_on_a_full_disk_issue_20),
         cmocka_unit_test(sync_frees_dead_chunks_on_a_full_disk_issue_20),
-        cmocka_unit_test(interval_is_well_again_without_a_free_byte_issue_20),
-        cmocka_unit_test(sync_is_well_again_without_a_free_byte_issue_20),
-        cmocka_unit_test(a_disk_without_inodes_is_left_issue_20),
+        cmocka_unit_test(interval_recovers_without_a_free_byte_issue_20),
+        cmocka_unit_test(sync_recovers_without_a_free_byte_issue_20),
+        cmocka_unit_test(a_store_recovers_from_a_disk_without_inodes_issue_20),
         cmocka_unit_test(live_data_that_filled_the_disk_is_deleted_issue_20),
-        cmocka_unit_test(inserts_without_room_do_not_enter_issue_20),
-        cmocka_unit_test(an_insert_that_has_gone_leaves_the_store_well_issue_20),
+        cmocka_unit_test(inserts_without_disk_space_are_not_made_issue_20),
+        cmocka_unit_test(a_timed_out_insert_leaves_the_store_healthy_issue_20),
         cmocka_unit_test(an_item_larger_than_the_disk_is_refused),
-        cmocka_unit_test(an_insert_without_room_leaves_other_tables_issue_20),
-        cmocka_unit_test(an_old_journal_stays_until_a_checkpoint_has_it_issue_20),
-        cmocka_unit_test(the_checkpoint_that_current_names_stays_issue_20),
-        cmocka_unit_test(dead_segments_that_the_journal_names_stay_issue_20),
-        cmocka_unit_test(emptied_segments_go_before_new_items_are_written_issue_20),
+        cmocka_unit_test(an_insert_without_disk_space_does_not_affect_other_tables_issue_20),
+        cmocka_unit_test(an_old_journal_is_kept_until_a_checkpoint_covers_it_issue_20),
+        cmocka_unit_test(the_current_checkpoint_is_kept_issue_20),
+        cmocka_unit_test(dead_segments_named_by_the_journal_are_kept_issue_20),
+        cmocka_unit_test(emptied_segments_are_removed_before_new_items_are_written_issue_20),
         cmocka_unit_test(a_journal_that_gives_up_after_the_cut_gets_a_checkpoint_issue_20),
         cmocka_unit_test(a_checkpoint_is_tried_without_a_reserve_issue_20),
     };

@@ -93,7 +93,7 @@ static void assert_same_image(const rp_image *a, const rp_image *b)
     }
 }
 
-static void blocks_come_back_as_they_were(void **state)
+static void blocks_round_trip(void **state)
 {
     rp_image *image = new_image(rp_allocator_default());
     rp_image *again = new_image(rp_allocator_default());
@@ -192,7 +192,7 @@ static void damaged_blocks_are_refused_or_are_blocks(void **state)
     free_image(image);
 }
 
-static void announced_numbers_are_not_believed(void **state)
+static void announced_counts_are_checked(void **state)
 {
     static const uint8_t locations[] = {1, 0xff, 0xff, 0xff, 0xff, 0x0f};
     static const uint8_t slices[] = {1, 1, 2, 0x80, 1, 0x10, 1,    1,    2,    3, 4,
@@ -276,7 +276,7 @@ static rp_signature *some_signature(const rp_allocator *alloc)
     return rp_signature_flat(alloc, columns, 2, &signature, NULL) == RP_OK ? signature : NULL;
 }
 
-static void a_tables_state_comes_back_to_the_bit(void **state)
+static void the_state_of_a_table_round_trips_to_the_bit(void **state)
 {
     for (int with = 0; with < 2; with++) {
         rp_signature *signature = with ? some_signature(rp_allocator_default()) : NULL;
@@ -473,12 +473,12 @@ static void a_table_is_no_larger_than_its_bound(void **state)
 RP_TESTS(image)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(blocks_come_back_as_they_were),
+        cmocka_unit_test(blocks_round_trip),
         cmocka_unit_test(an_item_of_one_column_takes_at_most_45_bytes),
         cmocka_unit_test(damaged_blocks_are_refused_or_are_blocks),
-        cmocka_unit_test(announced_numbers_are_not_believed),
+        cmocka_unit_test(announced_counts_are_checked),
         cmocka_unit_test(blocks_survive_running_out_of_memory),
-        cmocka_unit_test(a_tables_state_comes_back_to_the_bit),
+        cmocka_unit_test(the_state_of_a_table_round_trips_to_the_bit),
         cmocka_unit_test(damaged_states_are_refused_or_are_states),
         cmocka_unit_test(states_survive_running_out_of_memory),
         cmocka_unit_test(a_block_is_no_larger_than_its_items_say),

@@ -69,7 +69,7 @@ static void turn_around(bench *b, const rp_log_record *change)
     assert_memory_equal(b->decoded.table.data, name.data, name.size);
 }
 
-static void small_changes_come_back(void **state)
+static void small_records_round_trip(void **state)
 {
     static const rp_update updates[] = {{1, 0.5}, {UINT64_MAX, -1.5}};
     static const uint64_t keys[] = {0, UINT64_MAX, 5};
@@ -140,7 +140,7 @@ static void expect_slice(const rp_decoded_change *decoded, uint32_t at, rp_chunk
     assert_int_equal(slice->length, length);
 }
 
-static void inserts_come_back(void **state)
+static void insert_records_round_trip(void **state)
 {
     rp_chunk *chunks[3];
     rp_trajectory *trajectories[2];
@@ -189,7 +189,7 @@ static void inserts_come_back(void **state)
 
 /* Whatever a bit is turned to: an error, or values within bounds (fuzz_journal.c says which).
  */
-static void bits_may_turn(void **state)
+static void records_with_flipped_bits_are_errors_or_within_bounds(void **state)
 {
     rp_chunk *chunk = rp_test_ints(1, RP_CODEC_NONE, 4, 1), *both[2] = {chunk, chunk};
     rp_trajectory *trajectory = make_trajectory(both);
@@ -218,7 +218,7 @@ static void bits_may_turn(void **state)
     bench_deinit(&b);
 }
 
-static void a_drop_is_a_name(void **state)
+static void drop_records_hold_a_name(void **state)
 {
     rp_string back;
     rp_buf out;
@@ -267,8 +267,10 @@ static void memory_may_run_out(void **state)
 RP_TESTS(journal_records)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(small_changes_come_back), cmocka_unit_test(inserts_come_back),
-        cmocka_unit_test(bits_may_turn),           cmocka_unit_test(a_drop_is_a_name),
+        cmocka_unit_test(small_records_round_trip),
+        cmocka_unit_test(insert_records_round_trip),
+        cmocka_unit_test(records_with_flipped_bits_are_errors_or_within_bounds),
+        cmocka_unit_test(drop_records_hold_a_name),
         cmocka_unit_test(memory_may_run_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

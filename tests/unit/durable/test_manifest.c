@@ -69,7 +69,7 @@ static rp_files *mount(rp_sim *disk)
     return files;
 }
 
-static void a_manifest_comes_back_as_it_was(void **state)
+static void a_manifest_round_trips(void **state)
 {
     rp_sim *disk = rp_sim_new();
     rp_files *files = mount(disk);
@@ -135,7 +135,7 @@ static void every_damaged_bit_and_length_is_noticed(void **state)
     rp_sim_free(disk);
 }
 
-static void current_comes_back_and_damage_is_noticed(void **state)
+static void current_round_trips_and_damage_is_noticed(void **state)
 {
     rp_current current = {id, 99, 12345, {9, 8, 7}}, read;
     rp_sim *disk = rp_sim_new();
@@ -188,9 +188,9 @@ static void manifests_survive_running_out_of_memory(void **state)
 RP_TESTS(manifest)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_manifest_comes_back_as_it_was),
+        cmocka_unit_test(a_manifest_round_trips),
         cmocka_unit_test(every_damaged_bit_and_length_is_noticed),
-        cmocka_unit_test(current_comes_back_and_damage_is_noticed),
+        cmocka_unit_test(current_round_trips_and_damage_is_noticed),
         cmocka_unit_test(manifests_survive_running_out_of_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -122,7 +122,7 @@ static void check_salvaged(world *w)
     rp_sim_free(image);
 }
 
-static void the_checkpoint_names_one_location_and_the_journal_another(void **state)
+static void a_moved_chunk_may_have_two_locations_in_checkpoint_and_journal(void **state)
 {
     world w;
 
@@ -178,7 +178,7 @@ static bool fail_and_go_on(uint64_t call, uint64_t segment_bytes, size_t *moved)
     return failed;
 }
 
-static void one_checkpoint_names_both(void **state)
+static void a_moved_chunk_may_have_two_locations_in_one_checkpoint(void **state)
 {
     static const uint64_t sizes[] = {SMALL, LARGE};
 
@@ -193,7 +193,7 @@ static void one_checkpoint_names_both(void **state)
 }
 
 /* A writer that has lost its connection sends a chunk again. */
-static void equal_chunks_stay_two(void **state)
+static void equal_chunks_stay_separate(void **state)
 {
     rp_trajectory *again;
     world w;
@@ -213,9 +213,9 @@ static void equal_chunks_stay_two(void **state)
 RP_TESTS(moved)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_checkpoint_names_one_location_and_the_journal_another),
-        cmocka_unit_test(one_checkpoint_names_both),
-        cmocka_unit_test(equal_chunks_stay_two),
+        cmocka_unit_test(a_moved_chunk_may_have_two_locations_in_checkpoint_and_journal),
+        cmocka_unit_test(a_moved_chunk_may_have_two_locations_in_one_checkpoint),
+        cmocka_unit_test(equal_chunks_stay_separate),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

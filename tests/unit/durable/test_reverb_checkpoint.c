@@ -144,7 +144,7 @@ static void assert_load_fails(const scene *s, rp_status expected, const char *pa
 }
 
 /* From expected.json. */
-static void tables_are_as_dm_reverb_had_them(void **state)
+static void tables_equal_those_of_dm_reverb(void **state)
 {
     static const struct {
         const char *name;
@@ -196,7 +196,7 @@ static void tables_are_as_dm_reverb_had_them(void **state)
     rp_store_free(store);
 }
 
-static void options_that_are_more_than_numbers_come_too(void **state)
+static void exponents_limiters_and_signatures_are_loaded(void **state)
 {
     rp_store *store = load("zlib", NULL);
     rp_table_info info;
@@ -215,7 +215,7 @@ static void options_that_are_more_than_numbers_come_too(void **state)
 }
 
 /* The numbers 2, 3, 4 wait in the queue, of which 0 and 1 were drawn. */
-static void data_and_order_are_as_they_were(void **state)
+static void data_and_order_are_kept(void **state)
 {
     rp_store *store = load("zlib", NULL);
     rp_decoder *decoder = NULL;
@@ -254,7 +254,7 @@ static void a_plain_file_is_read_as_a_compressed_one(void **state)
     rp_store_free(other);
 }
 
-static void old_forms_become_what_they_mean(void **state)
+static void old_formats_are_converted(void **state)
 {
     static const char *const names[] = {"small", "ratio", "queue", "stack"};
     rp_reverb_report report;
@@ -276,7 +276,7 @@ static void old_forms_become_what_they_mean(void **state)
     rp_store_free(other);
 }
 
-static void forms_are_not_mixed(void **state)
+static void formats_are_not_mixed(void **state)
 {
     static uint8_t bytes[1 << 16];
     const scene *s = *state;
@@ -292,7 +292,7 @@ static void forms_are_not_mixed(void **state)
     assert_load_fails(s, RP_CORRUPT, "items.tfrecord: record 72: items of the old form");
 }
 
-static void what_is_missing_is_named(void **state)
+static void missing_files_are_named(void **state)
 {
     const scene *s = *state;
 
@@ -310,7 +310,7 @@ static void what_is_missing_is_named(void **state)
     assert_load_fails(s, RP_CORRUPT, "DONE is missing");
 }
 
-static void the_newest_that_is_done_is_read(void **state)
+static void the_newest_complete_checkpoint_is_read(void **state)
 {
     static const char *const folders[] = {
         "2020-01-01T00:00:00+00:00", "2021-01-01T00:00:00+00:00", "2022-01-01T00:00:00+00:00"};
@@ -497,7 +497,7 @@ static void a_record_over_the_limit_is_refused(void **state)
     rp_store_free(store);
 }
 
-static void what_is_written_is_read_again_to_the_bit(void **state)
+static void written_checkpoints_are_read_back_to_the_bit(void **state)
 {
     scene *s = *state;
     const rp_reverb_options options = {.wall_ns = INT64_C(1610558185547225671)};
@@ -532,7 +532,7 @@ static void insert(rp_table *table, uint64_t key, rp_chunk *chunk)
     rp_trajectory_unref(item.trajectory);
 }
 
-static void chunks_of_other_codecs_are_encoded_anew(void **state)
+static void chunks_of_other_codecs_are_reencoded(void **state)
 {
     static const rp_codec codecs[] = {RP_CODEC_SNAPPY, RP_CODEC_NONE, RP_CODEC_ZSTD,
                                       RP_CODEC_LZ4};
@@ -572,7 +572,7 @@ static void chunks_of_other_codecs_are_encoded_anew(void **state)
     rp_store_free(again);
 }
 
-static void two_chunks_with_one_key_are_refused_unless_they_are_one(void **state)
+static void different_chunks_with_one_key_are_refused(void **state)
 {
     const rp_table_options options = {
         .name = "t", .max_size = 10, .limiter = rp_limiter_min_size(1)};
@@ -630,7 +630,7 @@ static void note(void *ctx, const rp_durable_progress *progress)
     t->total = progress->total;
 }
 
-static void progress_is_told_to_the_end(void **state)
+static void progress_is_reported_to_the_end(void **state)
 {
     told t = {0};
     const rp_reverb_options options = {.on_progress = note, .ctx = &t};
@@ -667,25 +667,25 @@ RP_TESTS(reverb_checkpoint)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, arrange, tidy)
     const struct CMUnitTest tests[] = {
-        TEST(tables_are_as_dm_reverb_had_them),
-        TEST(options_that_are_more_than_numbers_come_too),
-        TEST(data_and_order_are_as_they_were),
+        TEST(tables_equal_those_of_dm_reverb),
+        TEST(exponents_limiters_and_signatures_are_loaded),
+        TEST(data_and_order_are_kept),
         TEST(a_plain_file_is_read_as_a_compressed_one),
-        TEST(old_forms_become_what_they_mean),
-        TEST(forms_are_not_mixed),
-        TEST(what_is_missing_is_named),
-        TEST(the_newest_that_is_done_is_read),
+        TEST(old_formats_are_converted),
+        TEST(formats_are_not_mixed),
+        TEST(missing_files_are_named),
+        TEST(the_newest_complete_checkpoint_is_read),
         TEST(a_new_table_of_that_name_is_filled),
         TEST(a_table_that_differs_leaves_the_store_as_it_was),
         TEST(damage_is_found),
         TEST(a_file_that_is_cut_off_is_refused),
         TEST(numbers_that_no_table_can_have_are_refused),
         TEST(a_record_over_the_limit_is_refused),
-        TEST(what_is_written_is_read_again_to_the_bit),
-        TEST(chunks_of_other_codecs_are_encoded_anew),
-        TEST(two_chunks_with_one_key_are_refused_unless_they_are_one),
+        TEST(written_checkpoints_are_read_back_to_the_bit),
+        TEST(chunks_of_other_codecs_are_reencoded),
+        TEST(different_chunks_with_one_key_are_refused),
         TEST(no_memory_is_a_status),
-        TEST(progress_is_told_to_the_end),
+        TEST(progress_is_reported_to_the_end),
         TEST(names_are_times_as_abseil_writes_them),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

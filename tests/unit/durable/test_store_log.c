@@ -244,7 +244,7 @@ static void check_disk(const world *w, rp_sim *disk, uint64_t least)
     rp_sim_free(disk);
 }
 
-static void a_store_comes_back(void **state)
+static void a_store_is_redone_from_its_log(void **state)
 {
     (void)state;
     for (int sync = 0; sync < 2; sync++)
@@ -294,7 +294,7 @@ static void on_call(void *ctx, rp_sim *disk, uint64_t number, const char *call,
         c->images[c->count++] = (struct image){rp_sim_copy(disk), safe};
 }
 
-static void power_cuts_lose_nothing_promised(void **state)
+static void power_cuts_lose_no_acknowledged_change(void **state)
 {
     (void)state;
     for (int sync = 0; sync < 2; sync++) {
@@ -366,7 +366,7 @@ static void every_call_may_fail(void **state)
 }
 
 /* Inserts wait when the disk does not keep up, and go on when it does. */
-static void what_is_behind_is_nudged(void **state)
+static void inserts_continue_when_the_log_catches_up(void **state)
 {
     rp_sim_fault away = {.error = RP_SIM_EIO, .for_good = true};
     world w;
@@ -432,7 +432,7 @@ static bool start_insert(world *w, parked *p, uint64_t key)
 }
 
 /* An insert that waits for the log goes on when that stops, though there is no memory. */
-static void stopping_nudges_without_memory(void **state)
+static void stopping_the_log_wakes_waiting_inserts_without_memory(void **state)
 {
     rp_sim_fault away = {.error = RP_SIM_EIO, .for_good = true};
     rp_test_oom oom = RP_TEST_OOM_INIT(RP_TEST_OOM_UNLIMITED);
@@ -465,11 +465,11 @@ static void stopping_nudges_without_memory(void **state)
 RP_TESTS(store_log)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_store_comes_back),
-        cmocka_unit_test(power_cuts_lose_nothing_promised),
+        cmocka_unit_test(a_store_is_redone_from_its_log),
+        cmocka_unit_test(power_cuts_lose_no_acknowledged_change),
         cmocka_unit_test(every_call_may_fail),
-        cmocka_unit_test(what_is_behind_is_nudged),
-        cmocka_unit_test(stopping_nudges_without_memory),
+        cmocka_unit_test(inserts_continue_when_the_log_catches_up),
+        cmocka_unit_test(stopping_the_log_wakes_waiting_inserts_without_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -58,7 +58,7 @@ static void framing_is_that_of_tensorflow(void **state)
     rp_buf_deinit(&out);
 }
 
-static void records_come_back_as_they_went(void **state)
+static void records_round_trip(void **state)
 {
     static const char *const texts[] = {"first", "", "the third"};
     rp_buf bytes = three_records();
@@ -102,7 +102,7 @@ static void every_flipped_bit_is_found(void **state)
     rp_buf_deinit(&bytes);
 }
 
-static void a_file_that_is_cut_off_ends_between_records_or_is_damaged(void **state)
+static void a_truncated_file_ends_between_records_or_is_damaged(void **state)
 {
     rp_buf bytes = three_records();
 
@@ -159,9 +159,9 @@ RP_TESTS(tfrecord)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(framing_is_that_of_tensorflow),
-        cmocka_unit_test(records_come_back_as_they_went),
+        cmocka_unit_test(records_round_trip),
         cmocka_unit_test(every_flipped_bit_is_found),
-        cmocka_unit_test(a_file_that_is_cut_off_ends_between_records_or_is_damaged),
+        cmocka_unit_test(a_truncated_file_ends_between_records_or_is_damaged),
         cmocka_unit_test(a_length_is_checked_before_memory_is_taken),
         cmocka_unit_test(no_memory_is_a_status),
     };

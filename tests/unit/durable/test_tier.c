@@ -72,7 +72,7 @@ static void test_all_bytes_are_counted_for_the_table(void **state)
     rp_tier_rig_deinit(&rig);
 }
 
-static void test_items_that_go_leave_nothing(void **state)
+static void test_removed_items_free_their_disk_space(void **state)
 {
     rp_tier_rig rig;
     rp_tier_info info;
@@ -92,7 +92,7 @@ static void test_items_that_go_leave_nothing(void **state)
 }
 
 /* Samples are good whatever becomes of the item and the tier. */
-static void test_samples_outlive_all(void **state)
+static void test_samples_outlive_table_store_and_tier(void **state)
 {
     rp_sample_options options = {.count = 40, .distinct = true};
     rp_sample samples[40];
@@ -242,7 +242,7 @@ static void test_item_larger_than_memory(void **state)
 }
 
 /* Where memory is not so full that chunks would go to disk by themselves. */
-static void test_room_is_made_for_a_large_item(void **state)
+static void test_memory_is_freed_for_a_large_item(void **state)
 {
     enum { LARGE = (MEMORY - CACHE) / 10 * 3 }; /* a row: three fifths in all */
     rp_tier_rig rig;
@@ -429,7 +429,7 @@ static void test_full_table_of_small_chunks_turns_over_issue_20(void **state)
 
 /* Another table has filled the memory with what never goes to disk. An item is let in for as
  * many of its own table as free what it takes: their heads, as their chunks lie on disk. */
-static void test_memory_that_another_table_fills_is_made_by_eviction_issue_20(void **state)
+static void test_memory_filled_by_another_table_is_freed_by_eviction_issue_20(void **state)
 {
     rp_table_options options = rp_test_options("small", RP_FIFO, RP_FIFO, 1 << 20);
     rp_store_options store = {.policy = RP_BUDGET_REJECT};
@@ -474,7 +474,7 @@ static void test_idle_indexes_count_in_memory_issue_20(void **state)
 }
 
 /* The limit of the store's own budget counts all bytes, and its policy stays its own. */
-static void test_budget_of_the_store_stands_beside_it(void **state)
+static void test_budget_of_the_store_counts_all_bytes(void **state)
 {
     rp_store_options store = {.max_bytes = 2 * MEMORY, .policy = RP_BUDGET_REJECT};
     rp_table_options options = fifo();
@@ -552,7 +552,7 @@ static void be_well(rp_tier_rig *rig)
     rp_sim_fail(rig->disk, &(rp_sim_fault){0});
 }
 
-static void test_reads_fail_and_come_back(void **state)
+static void test_failed_reads_recover(void **state)
 {
     rp_tier_rig rig;
 
@@ -590,7 +590,7 @@ static void write_fails(rp_sim_error error)
     rp_tier_rig_deinit(&rig);
 }
 
-static void test_writes_fail_and_come_back(void **state)
+static void test_failed_writes_recover(void **state)
 {
     (void)state;
     write_fails(RP_SIM_ENOSPC);
@@ -612,7 +612,7 @@ static void fail_and_delete(rp_tier_rig *rig, uint64_t left)
         assert_ok(rp_table_delete(rig->table, &k, 1, NULL, NULL));
 }
 
-static void the_tier_is_well_again_though_nothing_is_inserted(void **state)
+static void the_tier_recovers_without_inserts(void **state)
 {
     rp_tier_rig rig;
 
@@ -650,7 +650,7 @@ static void the_queue_does_not_grow_while_the_disk_fails(void **state)
 }
 
 /* Room in memory does not make the tier well: it tries, and the disk still fails. */
-static void the_tier_is_not_well_before_a_write_succeeds(void **state)
+static void the_tier_stays_degraded_until_a_write_succeeds(void **state)
 {
     rp_tier_rig rig;
     uint64_t calls;
@@ -768,14 +768,14 @@ RP_TESTS(tier)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_table_larger_than_memory),
         cmocka_unit_test(test_all_bytes_are_counted_for_the_table),
-        cmocka_unit_test(test_items_that_go_leave_nothing),
-        cmocka_unit_test(test_samples_outlive_all),
+        cmocka_unit_test(test_removed_items_free_their_disk_space),
+        cmocka_unit_test(test_samples_outlive_table_store_and_tier),
         cmocka_unit_test(test_pinned_chunks_stay),
         cmocka_unit_test(test_items_share_chunks_across_tables),
         cmocka_unit_test(test_samples_are_inserted_again),
         cmocka_unit_test(test_operations_wait_for_the_disk),
         cmocka_unit_test(test_item_larger_than_memory),
-        cmocka_unit_test(test_room_is_made_for_a_large_item),
+        cmocka_unit_test(test_memory_is_freed_for_a_large_item),
         cmocka_unit_test(test_large_item_waits_for_readers),
         cmocka_unit_test(test_small_chunks_are_evicted_issue_20),
         cmocka_unit_test(test_small_chunks_are_refused_issue_20),
@@ -783,15 +783,15 @@ RP_TESTS(tier)
         cmocka_unit_test(test_lost_memory_counts_in_that_of_the_tier),
         cmocka_unit_test(test_largest_table_pays_for_lost_memory_of_the_tier),
         cmocka_unit_test(test_full_table_of_small_chunks_turns_over_issue_20),
-        cmocka_unit_test(test_memory_that_another_table_fills_is_made_by_eviction_issue_20),
+        cmocka_unit_test(test_memory_filled_by_another_table_is_freed_by_eviction_issue_20),
         cmocka_unit_test(test_idle_indexes_count_in_memory_issue_20),
-        cmocka_unit_test(test_budget_of_the_store_stands_beside_it),
+        cmocka_unit_test(test_budget_of_the_store_counts_all_bytes),
         cmocka_unit_test(test_damaged_record_fails_its_sample_alone),
-        cmocka_unit_test(test_reads_fail_and_come_back),
-        cmocka_unit_test(test_writes_fail_and_come_back),
-        cmocka_unit_test(the_tier_is_well_again_though_nothing_is_inserted),
+        cmocka_unit_test(test_failed_reads_recover),
+        cmocka_unit_test(test_failed_writes_recover),
+        cmocka_unit_test(the_tier_recovers_without_inserts),
         cmocka_unit_test(the_queue_does_not_grow_while_the_disk_fails),
-        cmocka_unit_test(the_tier_is_not_well_before_a_write_succeeds),
+        cmocka_unit_test(the_tier_stays_degraded_until_a_write_succeeds),
         cmocka_unit_test(test_any_call_fails_once),
         cmocka_unit_test(test_loads_without_memory),
         cmocka_unit_test(test_options),

@@ -141,7 +141,7 @@ static void expect_at_most(const fixture *f, size_t limit, uint64_t items)
     assert_true(peak >= limit / 2); /* it measures something */
 }
 
-static void test_memory_is_what_was_asked_for(void **state)
+static void test_resident_memory_stays_within_the_configured_bytes(void **state)
 {
     uint64_t count = 4 * (size_t)MEMORY / PAYLOAD, key = 0;
     fixture *f = *state;
@@ -175,7 +175,8 @@ static void test_memory_is_free_when_it_is_freed_issue_20(void **state)
 RP_TESTS(tier_memory)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_memory_is_what_was_asked_for, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_resident_memory_stays_within_the_configured_bytes,
+                                        set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_memory_is_free_when_it_is_freed_issue_20, set_up,
                                         tear_down),
     };

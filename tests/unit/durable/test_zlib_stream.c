@@ -74,7 +74,7 @@ static rp_status read_all(const rp_allocator *alloc, const void *data, size_t si
     return st;
 }
 
-static void what_went_in_comes_out(void **state)
+static void written_bytes_are_read_back(void **state)
 {
     static const size_t sizes[] = {0, 1, 100, 65536, 300000};
 
@@ -101,7 +101,7 @@ static bool begins_with_plain(const uint8_t *first, size_t size)
     return size >= 5 && memcmp(first, "plain", 5) == 0;
 }
 
-static void what_is_not_compressed_is_read_as_it_is(void **state)
+static void uncompressed_files_are_read_as_they_are(void **state)
 {
     static const char text[] = "plain text, with nothing to inflate";
     rp_error err = {0};
@@ -119,7 +119,7 @@ static void what_is_not_compressed_is_read_as_it_is(void **state)
     rp_buf_deinit(&out);
 }
 
-static void nothing_at_all_is_an_empty_stream(void **state)
+static void an_empty_file_is_an_empty_stream(void **state)
 {
     rp_error err = {0};
     rp_buf out;
@@ -131,7 +131,7 @@ static void nothing_at_all_is_an_empty_stream(void **state)
     rp_buf_deinit(&out);
 }
 
-static void a_stream_without_its_end_is_damaged(void **state)
+static void a_truncated_stream_is_damaged(void **state)
 {
     rp_buf bytes = some_bytes(500), packed = compress(&bytes), out;
 
@@ -150,7 +150,7 @@ static void a_stream_without_its_end_is_damaged(void **state)
     rp_buf_deinit(&bytes);
 }
 
-static void bytes_behind_the_end_are_damage(void **state)
+static void trailing_bytes_are_damage(void **state)
 {
     rp_buf bytes = some_bytes(500), packed = compress(&bytes), out;
     rp_error err = {0};
@@ -166,7 +166,7 @@ static void bytes_behind_the_end_are_damage(void **state)
     rp_buf_deinit(&bytes);
 }
 
-static void a_bomb_is_stopped_at_the_limit(void **state)
+static void a_decompression_bomb_is_stopped_at_the_limit(void **state)
 {
     rp_test_oom o = RP_TEST_OOM_INIT(RP_TEST_OOM_UNLIMITED);
     rp_allocator alloc = rp_test_oom_allocator(&o);
@@ -217,12 +217,12 @@ static void no_memory_is_a_status(void **state)
 RP_TESTS(zlib_stream)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_went_in_comes_out),
-        cmocka_unit_test(what_is_not_compressed_is_read_as_it_is),
-        cmocka_unit_test(nothing_at_all_is_an_empty_stream),
-        cmocka_unit_test(a_stream_without_its_end_is_damaged),
-        cmocka_unit_test(bytes_behind_the_end_are_damage),
-        cmocka_unit_test(a_bomb_is_stopped_at_the_limit),
+        cmocka_unit_test(written_bytes_are_read_back),
+        cmocka_unit_test(uncompressed_files_are_read_as_they_are),
+        cmocka_unit_test(an_empty_file_is_an_empty_stream),
+        cmocka_unit_test(a_truncated_stream_is_damaged),
+        cmocka_unit_test(trailing_bytes_are_damage),
+        cmocka_unit_test(a_decompression_bomb_is_stopped_at_the_limit),
         cmocka_unit_test(no_memory_is_a_status),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

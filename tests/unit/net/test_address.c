@@ -6,7 +6,7 @@
 
 #include "support/unit.h"
 
-static void reads_hosts_numbers_and_paths(void **state)
+static void hosts_numbers_and_paths_are_parsed(void **state)
 {
     rp_address a;
     rp_error err;
@@ -24,7 +24,7 @@ static void reads_hosts_numbers_and_paths(void **state)
     assert_true(a.is_unix);
 }
 
-static void says_what_is_wrong(void **state)
+static void malformed_addresses_are_refused_with_a_reason(void **state)
 {
     static const struct {
         const char *text, *part;
@@ -55,7 +55,7 @@ static void says_what_is_wrong(void **state)
     assert_fails(rp_address_parse(longest, &a, &err), RP_INVALID, &err, "too long");
 }
 
-static void some_need_not_be_looked_up(void **state)
+static void local_addresses_need_no_lookup(void **state)
 {
     rp_endpoints found;
     rp_address a;
@@ -114,7 +114,7 @@ static rp_status parse_some(const rp_allocator *alloc)
     return st;
 }
 
-static void survives_want_of_memory(void **state)
+static void parsing_survives_failed_allocations(void **state)
 {
     (void)state;
     rp_test_survives_oom(parse_some);
@@ -123,11 +123,11 @@ static void survives_want_of_memory(void **state)
 RP_TESTS(address)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reads_hosts_numbers_and_paths),
-        cmocka_unit_test(says_what_is_wrong),
-        cmocka_unit_test(some_need_not_be_looked_up),
+        cmocka_unit_test(hosts_numbers_and_paths_are_parsed),
+        cmocka_unit_test(malformed_addresses_are_refused_with_a_reason),
+        cmocka_unit_test(local_addresses_need_no_lookup),
         cmocka_unit_test(lists_are_cut_at_commas),
-        cmocka_unit_test(survives_want_of_memory),
+        cmocka_unit_test(parsing_survives_failed_allocations),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -56,7 +56,7 @@ static void send_many(size_t count)
     assert_int_equal(sendmsg(sockets[0], &message, 0), 1);
 }
 
-static void a_descriptor_travels_with_its_message(void **state)
+static void a_descriptor_is_passed_with_its_message(void **state)
 {
     (void)state;
     char text[8] = "";
@@ -74,7 +74,7 @@ static void a_descriptor_travels_with_its_message(void **state)
 }
 
 /* A peer that sends more than one must not fill our table of descriptors. */
-static void descriptors_that_nobody_asked_for_are_not_kept_issue_20(void **state)
+static void unrequested_descriptors_are_closed_issue_20(void **state)
 {
     (void)state;
     size_t before = open_descriptors();
@@ -97,8 +97,8 @@ static void descriptors_that_nobody_asked_for_are_not_kept_issue_20(void **state
 RP_TESTS(fd_pass)
 {
     const struct CMUnitTest tests[] = {
-        TEST(a_descriptor_travels_with_its_message),
-        TEST(descriptors_that_nobody_asked_for_are_not_kept_issue_20),
+        TEST(a_descriptor_is_passed_with_its_message),
+        TEST(unrequested_descriptors_are_closed_issue_20),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,7 +2,7 @@
 /* Links under TLS until they are secured. After that: test_link_tls.c. */
 #include "unit/net/tls_ends.h"
 
-static void alpn_prefers_h2_and_refuses_what_we_do_not_speak(void **state)
+static void alpn_prefers_h2_and_refuses_unknown_protocols(void **state)
 {
     static const struct {
         const char *offer;
@@ -49,7 +49,7 @@ static void versions_before_1_2_are_refused(void **state)
     }
 }
 
-static void aes_128_is_chosen_though_the_client_would_rather_not(void **state)
+static void aes_128_is_chosen_against_the_preference_of_the_client(void **state)
 {
     ends e;
 
@@ -73,7 +73,7 @@ static void aes_128_is_chosen_though_the_client_would_rather_not(void **state)
     close_ends(&e);
 }
 
-static void client_certificate_is_asked_for_or_required(void **state)
+static void client_certificate_is_requested_or_required(void **state)
 {
     const setting *s = *state;
     static const int versions[] = {TLS1_2_VERSION, TLS1_3_VERSION};
@@ -111,7 +111,7 @@ static void client_certificate_is_asked_for_or_required(void **state)
     }
 }
 
-static void peer_name_is_made_harmless(void **state)
+static void control_characters_in_a_peer_name_are_replaced(void **state)
 {
     setting *s = *state;
     static const struct {
@@ -169,7 +169,7 @@ static size_t first_words(const setting *s, unsigned char *data, size_t size)
     return (size_t)n;
 }
 
-static void peer_that_goes_in_the_middle_of_its_first_words_breaks_the_link(void **state)
+static void disconnect_within_the_client_hello_breaks_the_link(void **state)
 {
     unsigned char words[4096];
     size_t size = first_words(*state, words, sizeof words);
@@ -191,7 +191,7 @@ static void peer_that_goes_in_the_middle_of_its_first_words_breaks_the_link(void
     }
 }
 
-static void anything_else_than_tls_breaks_the_link(void **state)
+static void bytes_other_than_tls_break_the_link(void **state)
 {
     static const char *const words[] = {
         "GET / HTTP/1.1\r\n\r\n", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
@@ -214,7 +214,7 @@ static void anything_else_than_tls_breaks_the_link(void **state)
 }
 
 /* The socket is full, so the server's part of the handshake finds no room. */
-static void handshake_may_have_to_wait_for_room_to_write(void **state)
+static void handshake_may_wait_until_writable(void **state)
 {
     ends e;
     static char garbage[1000];
@@ -242,7 +242,7 @@ static void handshake_may_have_to_wait_for_room_to_write(void **state)
     close_ends(&e);
 }
 
-static void reading_and_writing_shake_hands_first(void **state)
+static void reading_and_writing_complete_the_handshake_first(void **state)
 {
     ends e;
     char data[8] = "";
@@ -264,15 +264,15 @@ static void reading_and_writing_shake_hands_first(void **state)
 RP_TESTS(handshake)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(alpn_prefers_h2_and_refuses_what_we_do_not_speak),
+        cmocka_unit_test(alpn_prefers_h2_and_refuses_unknown_protocols),
         cmocka_unit_test(versions_before_1_2_are_refused),
-        cmocka_unit_test(aes_128_is_chosen_though_the_client_would_rather_not),
-        cmocka_unit_test(client_certificate_is_asked_for_or_required),
-        cmocka_unit_test(peer_name_is_made_harmless),
-        cmocka_unit_test(peer_that_goes_in_the_middle_of_its_first_words_breaks_the_link),
-        cmocka_unit_test(anything_else_than_tls_breaks_the_link),
-        cmocka_unit_test(handshake_may_have_to_wait_for_room_to_write),
-        cmocka_unit_test(reading_and_writing_shake_hands_first),
+        cmocka_unit_test(aes_128_is_chosen_against_the_preference_of_the_client),
+        cmocka_unit_test(client_certificate_is_requested_or_required),
+        cmocka_unit_test(control_characters_in_a_peer_name_are_replaced),
+        cmocka_unit_test(disconnect_within_the_client_hello_breaks_the_link),
+        cmocka_unit_test(bytes_other_than_tls_break_the_link),
+        cmocka_unit_test(handshake_may_wait_until_writable),
+        cmocka_unit_test(reading_and_writing_complete_the_handshake_first),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -93,7 +93,7 @@ static void read_fills_its_parts_one_after_the_other(void **state)
     close_ends(&e);
 }
 
-static void a_peer_has_hung_up_once_it_is_gone_and_not_when_it_says_no_more(void **state)
+static void hang_up_is_a_full_close_and_not_a_half_close(void **state)
 {
     (void)state;
     ends e;
@@ -172,7 +172,7 @@ static void reset_breaks_the_link_for_good(void **state)
     close_ends(&e);
 }
 
-static void write_that_does_not_fit_moves_what_does(void **state)
+static void write_that_does_not_fit_is_partial(void **state)
 {
     (void)state;
     ends e;
@@ -209,7 +209,7 @@ static void write_that_does_not_fit_moves_what_does(void **state)
     free(in);
 }
 
-static void more_parts_than_the_system_takes_are_written_in_turns(void **state)
+static void more_parts_than_iov_max_are_written_in_turns(void **state)
 {
     (void)state;
     enum { PARTS = IOV_MAX + 500 };
@@ -237,7 +237,7 @@ static void more_parts_than_the_system_takes_are_written_in_turns(void **state)
 }
 
 /* SIGPIPE has its usual effect in a test: it would end the program. */
-static void write_to_who_is_gone_breaks_the_link_without_a_signal(void **state)
+static void write_to_a_closed_peer_breaks_the_link_without_a_signal(void **state)
 {
     (void)state;
     ends e;
@@ -268,7 +268,7 @@ static void write_after_the_end_is_broken(void **state)
 }
 
 /* `more` holds a small write back until the next one, so that both travel together. */
-static void more_lets_small_writes_travel_together(void **state)
+static void more_joins_small_writes_into_one_packet(void **state)
 {
     (void)state;
     ends e;
@@ -303,7 +303,7 @@ static void descriptor_given_away_is_not_closed(void **state)
     rp_link_deinit(NULL);
 }
 
-static void plain_link_has_no_secrets(void **state)
+static void plain_link_has_no_tls_state(void **state)
 {
     (void)state;
     ends e;
@@ -322,17 +322,17 @@ RP_TESTS(link)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(read_fills_its_parts_one_after_the_other),
-        cmocka_unit_test(a_peer_has_hung_up_once_it_is_gone_and_not_when_it_says_no_more),
+        cmocka_unit_test(hang_up_is_a_full_close_and_not_a_half_close),
         cmocka_unit_test(peek_takes_nothing),
         cmocka_unit_test(peer_that_ends_its_side_can_still_be_written_to),
         cmocka_unit_test(reset_breaks_the_link_for_good),
-        cmocka_unit_test(write_that_does_not_fit_moves_what_does),
-        cmocka_unit_test(more_parts_than_the_system_takes_are_written_in_turns),
-        cmocka_unit_test(write_to_who_is_gone_breaks_the_link_without_a_signal),
+        cmocka_unit_test(write_that_does_not_fit_is_partial),
+        cmocka_unit_test(more_parts_than_iov_max_are_written_in_turns),
+        cmocka_unit_test(write_to_a_closed_peer_breaks_the_link_without_a_signal),
         cmocka_unit_test(write_after_the_end_is_broken),
-        cmocka_unit_test(more_lets_small_writes_travel_together),
+        cmocka_unit_test(more_joins_small_writes_into_one_packet),
         cmocka_unit_test(descriptor_given_away_is_not_closed),
-        cmocka_unit_test(plain_link_has_no_secrets),
+        cmocka_unit_test(plain_link_has_no_tls_state),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

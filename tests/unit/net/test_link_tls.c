@@ -7,7 +7,7 @@
 #include "unit/net/tls_ends.h"
 #include "util/rng.h"
 
-static void read_takes_several_records_and_knows_what_is_left(void **state)
+static void read_takes_several_records_and_reports_pending_bytes(void **state)
 {
     ends e;
     static char out[16000], in[40000];
@@ -41,7 +41,7 @@ static void read_takes_several_records_and_knows_what_is_left(void **state)
 }
 
 /* Whatever a read with enough room leaves, the descriptor is readable for it. */
-static void read_with_room_hides_nothing(void **state)
+static void read_with_a_large_buffer_leaves_no_hidden_bytes(void **state)
 {
     enum { MOST = RP_LINK_ROOM + 70000 };
     static unsigned char out[400000], in[MOST];
@@ -79,7 +79,7 @@ static void read_with_room_hides_nothing(void **state)
     close_ends(&e);
 }
 
-static void peer_that_says_goodbye_can_still_be_written_to(void **state)
+static void peer_that_sent_close_notify_can_still_be_written_to(void **state)
 {
     ends e;
     char data[16] = "";
@@ -99,7 +99,7 @@ static void peer_that_says_goodbye_can_still_be_written_to(void **state)
     close_ends(&e);
 }
 
-static void peer_that_goes_without_goodbye_breaks_the_link(void **state)
+static void disconnect_without_close_notify_breaks_the_link(void **state)
 {
     ends e;
     char data[16] = "";
@@ -138,7 +138,7 @@ static void forged_record_breaks_the_link_but_no_other(void **state)
     close_ends(&bystander);
 }
 
-static void small_parts_are_gathered_into_records(void **state)
+static void small_parts_are_joined_into_records(void **state)
 {
     enum { PARTS = 3000, BYTES = 7 };
     ends e;
@@ -304,7 +304,7 @@ static void new_keys_in_the_middle_of_a_record_do_no_harm(void **state)
     close_ends(&e);
 }
 
-static void client_that_wants_to_renegotiate_is_turned_down(void **state)
+static void renegotiation_by_the_client_is_refused(void **state)
 {
     ends e;
     char data[16] = "";
@@ -323,7 +323,7 @@ static void client_that_wants_to_renegotiate_is_turned_down(void **state)
 }
 
 /* SIGPIPE has its usual effect in a test: it would end the program. */
-static void write_to_who_is_gone_breaks_the_link_without_a_signal(void **state)
+static void write_to_a_closed_peer_breaks_the_link_without_a_signal(void **state)
 {
     ends e;
     size_t moved;
@@ -338,7 +338,7 @@ static void write_to_who_is_gone_breaks_the_link_without_a_signal(void **state)
     close_ends(&e);
 }
 
-static void goodbye_reaches_the_peer_who_can_still_answer(void **state)
+static void close_notify_reaches_the_peer_that_can_still_write(void **state)
 {
     ends e;
     char data[16] = "";
@@ -364,7 +364,7 @@ static void goodbye_reaches_the_peer_who_can_still_answer(void **state)
     close_ends(&e);
 }
 
-static void link_outlives_what_it_was_made_from_and_may_be_moved(void **state)
+static void link_outlives_its_tls_context_and_may_be_moved(void **state)
 {
     ends e, moved_to;
     char data[16] = "";
@@ -426,7 +426,7 @@ static void one_context_serves_many_threads(void **state)
     }
 }
 
-static void link_that_finds_no_memory_leaves_the_descriptor(void **state)
+static void failed_allocation_of_a_link_keeps_the_descriptor_open(void **state)
 {
     const setting *s = *state;
     rp_test_oom oom = RP_TEST_OOM_INIT(RP_TEST_OOM_UNLIMITED);
@@ -456,21 +456,21 @@ static void link_that_finds_no_memory_leaves_the_descriptor(void **state)
 RP_TESTS(link_tls)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(read_takes_several_records_and_knows_what_is_left),
-        cmocka_unit_test(read_with_room_hides_nothing),
-        cmocka_unit_test(peer_that_says_goodbye_can_still_be_written_to),
-        cmocka_unit_test(peer_that_goes_without_goodbye_breaks_the_link),
+        cmocka_unit_test(read_takes_several_records_and_reports_pending_bytes),
+        cmocka_unit_test(read_with_a_large_buffer_leaves_no_hidden_bytes),
+        cmocka_unit_test(peer_that_sent_close_notify_can_still_be_written_to),
+        cmocka_unit_test(disconnect_without_close_notify_breaks_the_link),
         cmocka_unit_test(forged_record_breaks_the_link_but_no_other),
-        cmocka_unit_test(small_parts_are_gathered_into_records),
+        cmocka_unit_test(small_parts_are_joined_into_records),
         cmocka_unit_test(small_head_and_large_body_fill_their_records),
         cmocka_unit_test(bulk_survives_partial_writes_in_both_directions),
         cmocka_unit_test(new_keys_in_the_middle_of_a_record_do_no_harm),
-        cmocka_unit_test(client_that_wants_to_renegotiate_is_turned_down),
-        cmocka_unit_test(write_to_who_is_gone_breaks_the_link_without_a_signal),
-        cmocka_unit_test(goodbye_reaches_the_peer_who_can_still_answer),
-        cmocka_unit_test(link_outlives_what_it_was_made_from_and_may_be_moved),
+        cmocka_unit_test(renegotiation_by_the_client_is_refused),
+        cmocka_unit_test(write_to_a_closed_peer_breaks_the_link_without_a_signal),
+        cmocka_unit_test(close_notify_reaches_the_peer_that_can_still_write),
+        cmocka_unit_test(link_outlives_its_tls_context_and_may_be_moved),
         cmocka_unit_test(one_context_serves_many_threads),
-        cmocka_unit_test(link_that_finds_no_memory_leaves_the_descriptor),
+        cmocka_unit_test(failed_allocation_of_a_link_keeps_the_descriptor_open),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

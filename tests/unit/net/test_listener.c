@@ -230,7 +230,7 @@ static void every_address_takes_v4_and_v6_in_one_socket(void **state)
     rp_listener_close(&l);
 }
 
-static void port_in_use_is_told(void **state)
+static void port_in_use_is_refused_by_name(void **state)
 {
     (void)state;
     rp_listener l = open_at("127.0.0.1:0"), second;
@@ -264,7 +264,7 @@ static void port_taken_at_the_second_address_is_not_picked(void **state)
     }
 }
 
-static void wrong_texts_are_named(void **state)
+static void malformed_addresses_are_named(void **state)
 {
     (void)state;
     static const struct {
@@ -533,7 +533,7 @@ static void locality_is_known_without_binding(void **state)
     }
 }
 
-static void listener_without_descriptors_says_so(void **state)
+static void listener_without_descriptors_fails(void **state)
 {
     (void)state;
     struct rlimit old, few;
@@ -577,9 +577,9 @@ RP_TESTS(listener)
         cmocka_unit_test(v6_address_listens_where_there_is_v6),
         cmocka_unit_test(localhost_is_v4_and_v6_on_one_port),
         cmocka_unit_test(every_address_takes_v4_and_v6_in_one_socket),
-        cmocka_unit_test(port_in_use_is_told),
+        cmocka_unit_test(port_in_use_is_refused_by_name),
         cmocka_unit_test(port_taken_at_the_second_address_is_not_picked),
-        cmocka_unit_test(wrong_texts_are_named),
+        cmocka_unit_test(malformed_addresses_are_named),
         cmocka_unit_test(text_of_any_length_is_refused_or_taken),
         cmocka_unit_test(unix_socket_listens_and_goes_with_its_listener),
         cmocka_unit_test(stale_socket_file_is_replaced),
@@ -590,7 +590,7 @@ RP_TESTS(listener)
         cmocka_unit_test(unix_descriptor_keeps_its_file),
         cmocka_unit_test(descriptor_of_something_else_is_refused),
         cmocka_unit_test(locality_is_known_without_binding),
-        cmocka_unit_test(listener_without_descriptors_says_so),
+        cmocka_unit_test(listener_without_descriptors_fails),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

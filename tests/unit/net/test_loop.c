@@ -316,7 +316,7 @@ static void new_pair(int fds[2])
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds), 0);
 }
 
-static void descriptor_is_reported_for_what_is_asked(void **state)
+static void descriptor_is_reported_for_watched_events(void **state)
 {
     (void)state;
     rp_loop *loop = new_loop();
@@ -369,7 +369,7 @@ static void on_forget_other(rp_watch *watch, uint32_t events)
     rp_loop_stop(s->loop);
 }
 
-static void watch_forgotten_by_one_of_the_same_turn_is_not_called(void **state)
+static void watch_removed_by_one_of_the_same_turn_is_not_called(void **state)
 {
     (void)state;
     rp_loop *loop = new_loop();
@@ -405,7 +405,7 @@ static void on_ask_nothing_of_other(rp_watch *watch, uint32_t events)
     rp_loop_stop(s->loop);
 }
 
-static void what_is_no_longer_asked_for_is_not_reported(void **state)
+static void unwatched_events_are_not_reported(void **state)
 {
     (void)state;
     rp_loop *loop = new_loop();
@@ -543,7 +543,7 @@ static void loop_survives_each_allocation_that_fails(void **state)
     rp_test_survives_oom(arm_many);
 }
 
-static void loop_without_descriptors_says_so(void **state)
+static void loop_without_descriptors_fails(void **state)
 {
     (void)state;
     struct rlimit old, few;
@@ -580,14 +580,14 @@ RP_TESTS(loop)
         cmocka_unit_test(timer_disarmed_or_moved_by_one_of_the_same_turn_is_not_called),
         cmocka_unit_test(extreme_times_are_no_special_case),
         cmocka_unit_test(a_turn_calls_some_bulk_timers_and_everything_else),
-        cmocka_unit_test(descriptor_is_reported_for_what_is_asked),
-        cmocka_unit_test(watch_forgotten_by_one_of_the_same_turn_is_not_called),
-        cmocka_unit_test(what_is_no_longer_asked_for_is_not_reported),
+        cmocka_unit_test(descriptor_is_reported_for_watched_events),
+        cmocka_unit_test(watch_removed_by_one_of_the_same_turn_is_not_called),
+        cmocka_unit_test(unwatched_events_are_not_reported),
         cmocka_unit_test(watch_can_be_used_again_from_its_own_callback),
         cmocka_unit_test(more_descriptors_than_one_turn_takes_are_all_called),
         cmocka_unit_test(descriptor_that_cannot_be_watched_is_refused),
         cmocka_unit_test(loop_survives_each_allocation_that_fails),
-        cmocka_unit_test(loop_without_descriptors_says_so),
+        cmocka_unit_test(loop_without_descriptors_fails),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

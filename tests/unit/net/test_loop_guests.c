@@ -58,7 +58,7 @@ static void enter_asleep(bed *b)
     while (!rp_loop_try_enter(b->loop)) (void)sched_yield();
 }
 
-static void guest_ends_its_turn_itself(void **state)
+static void guest_ends_its_turn_on_its_own_thread(void **state)
 {
     (void)state;
     bed b;
@@ -111,7 +111,7 @@ static void *let_go(void *user)
     return NULL;
 }
 
-static void busy_loop_is_waited_for_or_left_alone(void **state)
+static void enter_waits_for_a_busy_loop_and_try_enter_does_not(void **state)
 {
     (void)state;
     slow_post slow = {.post.run = run_slow};
@@ -205,7 +205,7 @@ static void on_mortal(rp_watch *watch, uint32_t events)
 }
 
 /* The loop has been woken for a descriptor that a guest forgets before it has its turn. */
-static void what_a_guest_forgets_is_not_called(void **state)
+static void watches_removed_by_a_guest_are_not_called(void **state)
 {
     (void)state;
     static const uint64_t one = 1;
@@ -274,7 +274,7 @@ static void *visit(void *user)
     return NULL;
 }
 
-static void one_thread_at_a_time_is_the_loops(void **state)
+static void one_thread_at_a_time_runs_the_loop(void **state)
 {
     (void)state;
     visitor visitors[GUESTS];
@@ -296,12 +296,12 @@ static void one_thread_at_a_time_is_the_loops(void **state)
 RP_TESTS(loop_guests)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(guest_ends_its_turn_itself),
+        cmocka_unit_test(guest_ends_its_turn_on_its_own_thread),
         cmocka_unit_test(loop_that_is_not_shared_has_no_guests),
-        cmocka_unit_test(busy_loop_is_waited_for_or_left_alone),
+        cmocka_unit_test(enter_waits_for_a_busy_loop_and_try_enter_does_not),
         cmocka_unit_test(timer_of_a_guest_is_called_in_time),
-        cmocka_unit_test(what_a_guest_forgets_is_not_called),
-        cmocka_unit_test(one_thread_at_a_time_is_the_loops),
+        cmocka_unit_test(watches_removed_by_a_guest_are_not_called),
+        cmocka_unit_test(one_thread_at_a_time_runs_the_loop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -148,7 +148,7 @@ static void *post_parting(void *arg)
 }
 
 /* The post ends the loop, which is freed while the poster may still be on its way out. */
-static void loop_is_not_freed_under_the_hands_of_who_wakes_it(void **state)
+static void loop_is_not_freed_while_a_poster_wakes_it(void **state)
 {
     (void)state;
     size_t rounds = rp_test_scaled(500, 50);
@@ -388,7 +388,7 @@ static void sequence_end(void *user)
     append(user, 'e');
 }
 
-static void turn_ends_after_all_that_was_ready(void **state)
+static void turn_end_runs_after_posts_watches_and_timers(void **state)
 {
     (void)state;
     sequence s = {.loop = new_loop(),
@@ -412,13 +412,13 @@ RP_TESTS(loop_posts)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(posts_of_many_threads_arrive_in_the_order_of_each),
         cmocka_unit_test(post_always_wakes_a_loop_that_sleeps),
-        cmocka_unit_test(loop_is_not_freed_under_the_hands_of_who_wakes_it),
+        cmocka_unit_test(loop_is_not_freed_while_a_poster_wakes_it),
         cmocka_unit_test(loop_stopped_before_it_runs_still_runs_its_posts),
         cmocka_unit_test(post_that_posts_itself_runs_once_a_turn),
         cmocka_unit_test(post_may_free_itself),
         cmocka_unit_test(a_turn_runs_some_of_many_posts),
         cmocka_unit_test(a_loop_that_stops_runs_all_posts_that_it_has_taken),
-        cmocka_unit_test(turn_ends_after_all_that_was_ready),
+        cmocka_unit_test(turn_end_runs_after_posts_watches_and_timers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -67,7 +67,7 @@ static rp_tls_files files_of(const setting *s)
     return (rp_tls_files){.certificate = s->server.certificate, .key = s->server.key};
 }
 
-static void good_files_are_taken(void **state)
+static void valid_files_are_accepted(void **state)
 {
     const setting *s = *state;
     rp_tls_files files = files_of(s);
@@ -87,7 +87,7 @@ static void good_files_are_taken(void **state)
     rp_tls_unref(NULL);
 }
 
-static void wrong_files_are_named(void **state)
+static void invalid_files_are_named(void **state)
 {
     const setting *s = *state;
     const char *good = s->server.certificate, *key = s->server.key;
@@ -125,7 +125,7 @@ static void wrong_files_are_named(void **state)
     }
 }
 
-static void context_without_memory_says_so(void **state)
+static void context_without_memory_fails(void **state)
 {
     const setting *s = *state;
     rp_test_oom oom = RP_TEST_OOM_INIT(0);
@@ -141,9 +141,9 @@ static void context_without_memory_says_so(void **state)
 RP_TESTS(tls)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(good_files_are_taken),
-        cmocka_unit_test(wrong_files_are_named),
-        cmocka_unit_test(context_without_memory_says_so),
+        cmocka_unit_test(valid_files_are_accepted),
+        cmocka_unit_test(invalid_files_are_named),
+        cmocka_unit_test(context_without_memory_fails),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

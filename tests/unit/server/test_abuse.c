@@ -17,7 +17,7 @@ static void all_kinds_share_one_budget(void **state)
     assert_int_equal(abuse.last, RP_ABUSE_PING);
 }
 
-static void what_is_within_the_rate_goes_on_for_ever(void **state)
+static void events_within_the_rate_are_never_refused(void **state)
 {
     (void)state;
     rp_bucket_rate rate = rp_abuse_rate(&limits);
@@ -70,7 +70,7 @@ RP_TESTS(abuse)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_kinds_share_one_budget),
-        cmocka_unit_test(what_is_within_the_rate_goes_on_for_ever),
+        cmocka_unit_test(events_within_the_rate_are_never_refused),
         cmocka_unit_test(twice_the_rate_ends_after_a_burst),
         cmocka_unit_test(a_smaller_budget_applies_at_once),
         cmocka_unit_test(every_kind_has_a_name_of_its_own),

@@ -63,7 +63,7 @@ static void expect_wrong(const rp_auth *auth, const char *header, const char *ce
     assert_string_equal(who.name, "");
 }
 
-static void without_credentials_everybody_is_an_administrator(void **state)
+static void without_credentials_every_peer_is_an_administrator(void **state)
 {
     (void)state;
     rp_auth *auth = make(NULL, false);
@@ -150,7 +150,7 @@ static void a_star_stands_for_every_other_certificate(void **state)
     expect_refused("read a cert:*\nadmin b cert:*\n", 30, "line 2, column 1: a line above");
 }
 
-static void certificates_count_only_where_they_are_asked_for(void **state)
+static void certificates_count_only_where_requested(void **state)
 {
     (void)state;
     rp_auth *auth = make("admin ops cert:ops\n", false);
@@ -159,7 +159,7 @@ static void certificates_count_only_where_they_are_asked_for(void **state)
     rp_auth_unref(auth);
 }
 
-static void the_higher_of_two_roles_counts_and_a_wrong_token_spoils_both(void **state)
+static void the_higher_of_two_roles_counts_and_a_wrong_token_is_refused(void **state)
 {
     (void)state;
     rp_auth *auth = make("write actor cert:actor\nread r " READER "\nadmin b " BOSS, true);
@@ -171,7 +171,7 @@ static void the_higher_of_two_roles_counts_and_a_wrong_token_spoils_both(void **
 }
 
 /* A token's digest must not pass as a certificate's, nor the other way round. */
-static void tokens_and_certificates_are_told_apart(void **state)
+static void tokens_and_certificates_are_distinguished(void **state)
 {
     (void)state;
     rp_auth *auth = make("admin t " BOSS "\nread c cert:dash\n", true);
@@ -370,7 +370,7 @@ static void a_file_is_read_as_its_text(void **state)
     assert_int_equal(unlink(path), 0);
 }
 
-static void a_file_that_cannot_be_read_says_so(void **state)
+static void an_unreadable_file_is_named(void **state)
 {
     (void)state;
     const rp_allocator *alloc = rp_allocator_default();
@@ -391,7 +391,7 @@ static void a_file_that_cannot_be_read_says_so(void **state)
     rp_auth_unref(NULL);
 }
 
-static void a_reference_keeps_it(void **state)
+static void a_reference_keeps_the_roles_alive(void **state)
 {
     (void)state;
     rp_auth *auth = make(three, false);
@@ -405,15 +405,15 @@ static void a_reference_keeps_it(void **state)
 RP_TESTS(auth)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(without_credentials_everybody_is_an_administrator),
+        cmocka_unit_test(without_credentials_every_peer_is_an_administrator),
         cmocka_unit_test(a_token_gives_the_role_of_its_line),
         cmocka_unit_test(a_wrong_token_is_refused),
         cmocka_unit_test(a_certificate_gives_the_role_of_its_line),
         cmocka_unit_test(without_a_list_every_certificate_may_write),
         cmocka_unit_test(a_star_stands_for_every_other_certificate),
-        cmocka_unit_test(certificates_count_only_where_they_are_asked_for),
-        cmocka_unit_test(the_higher_of_two_roles_counts_and_a_wrong_token_spoils_both),
-        cmocka_unit_test(tokens_and_certificates_are_told_apart),
+        cmocka_unit_test(certificates_count_only_where_requested),
+        cmocka_unit_test(the_higher_of_two_roles_counts_and_a_wrong_token_is_refused),
+        cmocka_unit_test(tokens_and_certificates_are_distinguished),
         cmocka_unit_test(a_long_common_name_matches_no_line),
         cmocka_unit_test(mistakes_are_named_with_line_and_column),
         cmocka_unit_test(names_have_64_characters_at_most),
@@ -423,8 +423,8 @@ RP_TESTS(auth)
         cmocka_unit_test(a_file_may_end_anywhere),
         cmocka_unit_test(every_allocation_may_fail),
         cmocka_unit_test(a_file_is_read_as_its_text),
-        cmocka_unit_test(a_file_that_cannot_be_read_says_so),
-        cmocka_unit_test(a_reference_keeps_it),
+        cmocka_unit_test(an_unreadable_file_is_named),
+        cmocka_unit_test(a_reference_keeps_the_roles_alive),
     };
     return cmocka_run_group_tests_name("auth", tests, NULL, NULL);
 }

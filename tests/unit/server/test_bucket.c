@@ -25,7 +25,7 @@ static void a_new_bucket_holds_a_whole_burst_and_not_one_more(void **state)
     assert_false(rp_bucket_spend(&bucket, &rate, now_ns));
 }
 
-static void tokens_come_back_at_their_rate(void **state)
+static void tokens_refill_at_their_rate(void **state)
 {
     (void)state;
     rp_bucket_rate rate = rp_bucket_rate_of(1000, 33);
@@ -59,7 +59,7 @@ static void a_refused_spend_costs_nothing(void **state)
     assert_true(rp_bucket_spend(&bucket, &rate, second_ns));
 }
 
-static void time_that_goes_back_gives_nothing(void **state)
+static void time_that_goes_back_adds_no_tokens(void **state)
 {
     (void)state;
     rp_bucket_rate rate = rp_bucket_rate_of(2, 1);
@@ -87,10 +87,10 @@ RP_TESTS(bucket)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_new_bucket_holds_a_whole_burst_and_not_one_more),
-        cmocka_unit_test(tokens_come_back_at_their_rate),
+        cmocka_unit_test(tokens_refill_at_their_rate),
         cmocka_unit_test(a_bucket_never_holds_more_than_its_burst),
         cmocka_unit_test(a_refused_spend_costs_nothing),
-        cmocka_unit_test(time_that_goes_back_gives_nothing),
+        cmocka_unit_test(time_that_goes_back_adds_no_tokens),
         cmocka_unit_test(odd_rates_do_not_overflow),
     };
     return cmocka_run_group_tests_name("bucket", tests, NULL, NULL);

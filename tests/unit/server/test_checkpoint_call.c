@@ -59,7 +59,7 @@ static uint64_t written(scene *s)
     return info.checkpoints;
 }
 
-static void it_answers_with_the_path_of_a_file(void **state)
+static void checkpoint_returns_the_path_of_a_file(void **state)
 {
     (void)state;
     char path[4096];
@@ -82,7 +82,7 @@ static void it_answers_with_the_path_of_a_file(void **state)
     end(&s);
 }
 
-static void callers_share(void **state)
+static void concurrent_callers_share_checkpoints(void **state)
 {
     (void)state;
     rp_test_stream *calls[40];
@@ -114,7 +114,7 @@ static rp_test_stream *use_up(scene *s)
     return call;
 }
 
-static void after_a_few_they_are_spaced(void **state)
+static void frequent_checkpoints_are_spaced(void **state)
 {
     (void)state;
     rp_test_stream *call;
@@ -133,7 +133,7 @@ static void after_a_few_they_are_spaced(void **state)
     end(&s);
 }
 
-static void calls_that_end_while_they_wait_are_forgotten(void **state)
+static void calls_cancelled_while_waiting_are_forgotten(void **state)
 {
     (void)state;
     const rp_test_header timeout = {"grpc-timeout", "50m"};
@@ -155,7 +155,7 @@ static void calls_that_end_while_they_wait_are_forgotten(void **state)
     end(&s);
 }
 
-static void calls_that_end_while_it_is_written_are_waited_for(void **state)
+static void calls_cancelled_during_a_checkpoint_are_awaited(void **state)
 {
     (void)state;
     rp_test_stream *calls[20];
@@ -170,7 +170,7 @@ static void calls_that_end_while_it_is_written_are_waited_for(void **state)
     end(&s);
 }
 
-static void a_message_more_or_none_is_refused(void **state)
+static void two_messages_or_none_are_refused(void **state)
 {
     (void)state;
     rp_test_stream *call;
@@ -194,12 +194,12 @@ static void a_message_more_or_none_is_refused(void **state)
 RP_TESTS(checkpoint_call)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(it_answers_with_the_path_of_a_file),
-        cmocka_unit_test(callers_share),
-        cmocka_unit_test(after_a_few_they_are_spaced),
-        cmocka_unit_test(calls_that_end_while_they_wait_are_forgotten),
-        cmocka_unit_test(calls_that_end_while_it_is_written_are_waited_for),
-        cmocka_unit_test(a_message_more_or_none_is_refused),
+        cmocka_unit_test(checkpoint_returns_the_path_of_a_file),
+        cmocka_unit_test(concurrent_callers_share_checkpoints),
+        cmocka_unit_test(frequent_checkpoints_are_spaced),
+        cmocka_unit_test(calls_cancelled_while_waiting_are_forgotten),
+        cmocka_unit_test(calls_cancelled_during_a_checkpoint_are_awaited),
+        cmocka_unit_test(two_messages_or_none_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -254,7 +254,7 @@ static void calls_of_a_dropped_table_end_in_pieces(void **state)
     close_stage(&s);
 }
 
-static void calls_that_can_go_on_do_so_in_pieces(void **state)
+static void unblocked_calls_continue_in_pieces(void **state)
 {
     stage s;
 
@@ -294,7 +294,7 @@ static void calls_of_closed_connections_end_in_pieces(void **state)
 }
 
 /* What is due or done for a call whose connection is closed finds it alive, or not at all. */
-static void closed_connections_may_have_calls_that_go_on(void **state)
+static void closed_connections_may_have_unblocked_calls(void **state)
 {
     stage s;
 
@@ -325,9 +325,9 @@ RP_TESTS(closing)
         cmocka_unit_test(timeouts_of_one_moment_end_calls_in_pieces),
         cmocka_unit_test(deadlines_of_one_moment_end_calls_in_pieces),
         cmocka_unit_test(calls_of_a_dropped_table_end_in_pieces),
-        cmocka_unit_test(calls_that_can_go_on_do_so_in_pieces),
+        cmocka_unit_test(unblocked_calls_continue_in_pieces),
         cmocka_unit_test(calls_of_closed_connections_end_in_pieces),
-        cmocka_unit_test(closed_connections_may_have_calls_that_go_on),
+        cmocka_unit_test(closed_connections_may_have_unblocked_calls),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

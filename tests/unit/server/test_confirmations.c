@@ -32,7 +32,7 @@ static void check(const rp_confirmations *c)
     assert_int_equal(sum, c->count);
 }
 
-static void without_a_journal_all_are_ready_at_once(void **state)
+static void without_a_journal_all_keys_are_ready_at_once(void **state)
 {
     (void)state;
     rp_confirmations c = {0};
@@ -64,7 +64,7 @@ static void memory_for_many_keys_is_freed_when_they_are_sent(void **state)
     rp_confirmations_deinit(&c, rp_allocator_default());
 }
 
-static void those_that_are_not_safe_wait_for_their_number(void **state)
+static void keys_wait_until_their_log_number_is_safe(void **state)
 {
     (void)state;
     rp_confirmations c = {0};
@@ -88,7 +88,7 @@ static void those_that_are_not_safe_wait_for_their_number(void **state)
     rp_confirmations_deinit(&c, rp_allocator_default());
 }
 
-static void a_lower_number_behind_a_higher_one_keeps_its_place(void **state)
+static void keys_are_confirmed_in_order_despite_lower_log_numbers(void **state)
 {
     (void)state;
     rp_confirmations c = {0};
@@ -157,10 +157,10 @@ static void without_memory_nothing_changes(void **state)
 RP_TESTS(confirmations)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(without_a_journal_all_are_ready_at_once),
+        cmocka_unit_test(without_a_journal_all_keys_are_ready_at_once),
         cmocka_unit_test(memory_for_many_keys_is_freed_when_they_are_sent),
-        cmocka_unit_test(those_that_are_not_safe_wait_for_their_number),
-        cmocka_unit_test(a_lower_number_behind_a_higher_one_keeps_its_place),
+        cmocka_unit_test(keys_wait_until_their_log_number_is_safe),
+        cmocka_unit_test(keys_are_confirmed_in_order_despite_lower_log_numbers),
         cmocka_unit_test(no_key_is_ready_before_it_is_safe_in_any_sequence),
         cmocka_unit_test(without_memory_nothing_changes),
     };

@@ -53,7 +53,7 @@ static rp_status call(rp_gate *gate, const char *header, const char *peer, rp_ro
     return check_as(gate, &shown, needed, now_ns, NULL, NULL, why, NULL);
 }
 
-static void every_role_passes_what_it_includes_and_nothing_above(void **state)
+static void every_role_passes_its_methods_and_none_above(void **state)
 {
     static const char text[] = "read r cert:read\nwrite w cert:write\nadmin a cert:admin\n";
     static const char *const names[] = {"nobody", "read", "write", "admin"};
@@ -72,7 +72,7 @@ static void every_role_passes_what_it_includes_and_nothing_above(void **state)
     rp_gate_free(gate);
 }
 
-static void refusals_say_what_is_missing(void **state)
+static void refusals_name_the_missing_role(void **state)
 {
     rp_gate *gate = make(two, true);
     rp_credentials nothing = {.peer = "1.2.3.4:5"}, reader = {.authorization = "Bearer reader"},
@@ -94,7 +94,7 @@ static void refusals_say_what_is_missing(void **state)
     rp_gate_free(gate);
 }
 
-static void an_open_gate_lets_everybody_pass(void **state)
+static void an_open_gate_lets_every_call_pass(void **state)
 {
     rp_gate *gate = make(NULL, false);
     rp_gate_memo memo = {0};
@@ -106,7 +106,7 @@ static void an_open_gate_lets_everybody_pass(void **state)
     rp_gate_free(gate);
 }
 
-static void guessing_is_braked_after_a_burst(void **state)
+static void guessing_is_rate_limited_after_a_burst(void **state)
 {
     rp_gate *gate = make(two, false);
     const char *peer = "10.0.0.1:1000";
@@ -128,7 +128,7 @@ static void guessing_is_braked_after_a_burst(void **state)
     rp_gate_free(gate);
 }
 
-static void a_braked_address_is_forgiven_in_time(void **state)
+static void a_rate_limited_address_is_admitted_again_in_time(void **state)
 {
     rp_gate *gate = make(two, false);
     const char *peer = "10.0.0.1:1000";
@@ -149,7 +149,7 @@ static void a_braked_address_is_forgiven_in_time(void **state)
     rp_gate_free(gate);
 }
 
-static void who_shows_nothing_is_not_guessing(void **state)
+static void a_call_without_a_token_is_not_a_guess(void **state)
 {
     rp_gate *gate = make(two, false);
 
@@ -176,7 +176,7 @@ static bool are_one(const char *guilty, const char *other)
     return st != RP_OK;
 }
 
-static void addresses_are_told_apart_as_networks_are(void **state)
+static void addresses_are_grouped_by_network(void **state)
 {
     (void)state;
     assert_true(are_one("10.0.0.1:1", "10.0.0.1:65535"));
@@ -190,7 +190,7 @@ static void addresses_are_told_apart_as_networks_are(void **state)
     assert_false(are_one("[nonsense", "10.0.0.1:1"));
 }
 
-static void many_guessers_do_not_push_out_a_busy_one(void **state)
+static void many_guessers_do_not_evict_a_frequent_one(void **state)
 {
     rp_gate *gate = make(two, false);
     char peer[32];
@@ -208,7 +208,7 @@ static void many_guessers_do_not_push_out_a_busy_one(void **state)
     rp_gate_free(gate);
 }
 
-static void a_memo_knows_the_same_header_and_no_other(void **state)
+static void a_memo_matches_only_the_same_header(void **state)
 {
     rp_gate *gate = make(two, false);
     rp_gate_memo memo = {0};
@@ -232,7 +232,7 @@ static void a_memo_knows_the_same_header_and_no_other(void **state)
 }
 
 /* What cannot be told apart must not be remembered as one. */
-static void a_memo_tells_header_and_certificate_apart(void **state)
+static void a_memo_distinguishes_header_and_certificate(void **state)
 {
     rp_gate *gate = make("admin a cert:x\nread r " READER, true);
     rp_gate_memo memo = {0};
@@ -343,16 +343,16 @@ static void reloads_and_calls_may_run_at_once(void **state)
 RP_TESTS(gate)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_role_passes_what_it_includes_and_nothing_above),
-        cmocka_unit_test(refusals_say_what_is_missing),
-        cmocka_unit_test(an_open_gate_lets_everybody_pass),
-        cmocka_unit_test(guessing_is_braked_after_a_burst),
-        cmocka_unit_test(a_braked_address_is_forgiven_in_time),
-        cmocka_unit_test(who_shows_nothing_is_not_guessing),
-        cmocka_unit_test(addresses_are_told_apart_as_networks_are),
-        cmocka_unit_test(many_guessers_do_not_push_out_a_busy_one),
-        cmocka_unit_test(a_memo_knows_the_same_header_and_no_other),
-        cmocka_unit_test(a_memo_tells_header_and_certificate_apart),
+        cmocka_unit_test(every_role_passes_its_methods_and_none_above),
+        cmocka_unit_test(refusals_name_the_missing_role),
+        cmocka_unit_test(an_open_gate_lets_every_call_pass),
+        cmocka_unit_test(guessing_is_rate_limited_after_a_burst),
+        cmocka_unit_test(a_rate_limited_address_is_admitted_again_in_time),
+        cmocka_unit_test(a_call_without_a_token_is_not_a_guess),
+        cmocka_unit_test(addresses_are_grouped_by_network),
+        cmocka_unit_test(many_guessers_do_not_evict_a_frequent_one),
+        cmocka_unit_test(a_memo_matches_only_the_same_header),
+        cmocka_unit_test(a_memo_distinguishes_header_and_certificate),
         cmocka_unit_test(a_reload_makes_every_memo_stale),
         cmocka_unit_test(a_header_too_long_for_a_memo_is_checked_all_the_same),
         cmocka_unit_test(every_allocation_may_fail),

@@ -46,7 +46,7 @@ static void a_bound_is_at_most_a_quarter_above_its_durations(void **state)
     }
 }
 
-static void sums_and_shares_are_of_all_that_was_recorded(void **state)
+static void sums_and_shares_cover_all_recorded_durations(void **state)
 {
     (void)state;
     static rp_histogram a, b;
@@ -83,7 +83,7 @@ static void an_empty_histogram_has_no_quantiles(void **state)
     assert_int_equal(rp_histogram_quantile_ns(&sum, 0), 0);
 }
 
-static void what_is_off_the_scale_counts_at_its_end(void **state)
+static void durations_off_the_scale_count_in_the_last_bucket(void **state)
 {
     (void)state;
     static rp_histogram h;
@@ -132,9 +132,9 @@ RP_TESTS(histogram)
         cmocka_unit_test(every_bucket_ends_where_the_next_begins),
         cmocka_unit_test(every_duration_has_a_bucket),
         cmocka_unit_test(a_bound_is_at_most_a_quarter_above_its_durations),
-        cmocka_unit_test(sums_and_shares_are_of_all_that_was_recorded),
+        cmocka_unit_test(sums_and_shares_cover_all_recorded_durations),
         cmocka_unit_test(an_empty_histogram_has_no_quantiles),
-        cmocka_unit_test(what_is_off_the_scale_counts_at_its_end),
+        cmocka_unit_test(durations_off_the_scale_count_in_the_last_bucket),
         cmocka_unit_test(one_thread_may_record_while_another_adds_up),
     };
     return cmocka_run_group_tests_name("histogram", tests, NULL, NULL);

@@ -202,7 +202,7 @@ static void statuses_and_their_headers_arrive(void **state)
     assert_int_equal(close(fd), 0);
 }
 
-static void a_body_is_not_waited_for(void **state)
+static void a_request_body_is_not_awaited(void **state)
 {
     int fd = connect_tcp();
 
@@ -213,7 +213,7 @@ static void a_body_is_not_waited_for(void **state)
     assert_int_equal(close(fd), 0);
 }
 
-static void certificate_and_peer_travel_with_the_connection(void **state)
+static void certificate_and_peer_are_passed_with_the_connection(void **state)
 {
     static const char request[] = "GET /v1/info HTTP/1.1\r\nHost: x\r\n\r\n";
     static const char wrong[] =
@@ -234,7 +234,7 @@ static void certificate_and_peer_travel_with_the_connection(void **state)
 }
 
 /* A name that was cut to fit could be somebody else's. */
-static void a_name_too_long_counts_as_none(void **state)
+static void a_certificate_name_too_long_counts_as_none(void **state)
 {
     char name[RP_AUTH_MAX_NAME_BYTES + 2] = "";
     int fd;
@@ -247,7 +247,7 @@ static void a_name_too_long_counts_as_none(void **state)
     assert_int_equal(close(fd), 0);
 }
 
-static void nonsense_is_answered_or_cut(void **state)
+static void malformed_requests_get_a_response_or_are_closed(void **state)
 {
     static const char *const nonsense[] = {
         "\r\n\r\n\r\n\r\n",
@@ -293,7 +293,7 @@ static void headers_are_bounded(void **state)
     assert_int_equal(close(fd), 0);
 }
 
-static void silence_is_cut(void **state)
+static void silent_connections_are_closed(void **state)
 {
     int silent = connect_tcp(), half = connect_pair("10.0.0.1:1", NULL), kept = connect_tcp();
 
@@ -309,7 +309,7 @@ static void silence_is_cut(void **state)
 }
 
 /* Whoever says nothing is cut when others come, the oldest first. */
-static void the_oldest_goes_when_there_are_too_many(void **state)
+static void the_oldest_connection_is_closed_over_the_limit(void **state)
 {
     int fds[RP_HTTP_PAGE_CONNECTIONS], late;
 
@@ -334,7 +334,7 @@ static void the_oldest_goes_when_there_are_too_many(void **state)
     assert_int_equal(close(late), 0);
 }
 
-static void who_leaves_makes_room(void **state)
+static void a_closed_connection_frees_its_place(void **state)
 {
     (void)state;
     for (size_t i = 0; i < 4 * RP_HTTP_PAGE_CONNECTIONS; i++) {
@@ -348,14 +348,14 @@ static void who_leaves_makes_room(void **state)
     assert_int_equal(refused(RP_REFUSED_PAGE_CONNECTIONS), 0);
 }
 
-static void what_is_no_socket_is_refused(void **state)
+static void a_descriptor_other_than_a_socket_is_refused(void **state)
 {
     (void)state;
     assert_false(rp_http_page_take(page, -1, "10.0.0.1:1", NULL));
     assert_int_equal(refused(RP_REFUSED_PAGE_CONNECTIONS), 1);
 }
 
-static void the_end_of_the_page_ends_its_connections(void **state)
+static void stopping_the_page_server_closes_its_connections(void **state)
 {
     int idle = connect_pair("10.0.0.1:1", NULL), half = connect_pair("10.0.0.1:1", NULL);
 
@@ -372,7 +372,7 @@ static void the_end_of_the_page_ends_its_connections(void **state)
 static const char metrics_request[] =
     "GET /metrics HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer reader\r\n\r\n";
 
-static void others_are_answered_while_a_page_is_made(void **state)
+static void other_requests_are_served_while_a_page_is_made(void **state)
 {
     int waits = connect_pair("10.0.0.1:1", NULL), other = connect_pair("10.0.0.1:1", NULL);
 
@@ -396,7 +396,7 @@ static void others_are_answered_while_a_page_is_made(void **state)
 }
 
 /* Who leaves, is cut, or sends more while he waits for a page. */
-static void who_waits_for_a_page_may_leave(void **state)
+static void a_waiting_reader_may_disconnect(void **state)
 {
     int fds[4];
 
@@ -416,7 +416,7 @@ static void who_waits_for_a_page_may_leave(void **state)
     for (size_t i = 1; i < COUNT_OF(fds); i++) assert_int_equal(close(fds[i]), 0);
 }
 
-static void the_end_of_the_page_ends_those_who_wait_for_one(void **state)
+static void stopping_the_page_server_closes_waiting_readers(void **state)
 {
     int fds[8];
 
@@ -548,19 +548,19 @@ RP_TESTS(http_page)
         CASE(pages_are_served_over_tcp_and_over_pairs),
         CASE(head_has_the_length_and_no_body),
         CASE(statuses_and_their_headers_arrive),
-        CASE(a_body_is_not_waited_for),
-        CASE(certificate_and_peer_travel_with_the_connection),
-        CASE(a_name_too_long_counts_as_none),
-        IMPATIENT(nonsense_is_answered_or_cut),
+        CASE(a_request_body_is_not_awaited),
+        CASE(certificate_and_peer_are_passed_with_the_connection),
+        CASE(a_certificate_name_too_long_counts_as_none),
+        IMPATIENT(malformed_requests_get_a_response_or_are_closed),
         CASE(headers_are_bounded),
-        IMPATIENT(silence_is_cut),
-        CASE(the_oldest_goes_when_there_are_too_many),
-        CASE(who_leaves_makes_room),
-        CASE(what_is_no_socket_is_refused),
-        CASE(the_end_of_the_page_ends_its_connections),
-        CASE(others_are_answered_while_a_page_is_made),
-        CASE(who_waits_for_a_page_may_leave),
-        CASE(the_end_of_the_page_ends_those_who_wait_for_one),
+        IMPATIENT(silent_connections_are_closed),
+        CASE(the_oldest_connection_is_closed_over_the_limit),
+        CASE(a_closed_connection_frees_its_place),
+        CASE(a_descriptor_other_than_a_socket_is_refused),
+        CASE(stopping_the_page_server_closes_its_connections),
+        CASE(other_requests_are_served_while_a_page_is_made),
+        CASE(a_waiting_reader_may_disconnect),
+        CASE(stopping_the_page_server_closes_waiting_readers),
         CASE(a_request_with_a_body_does_not_wait_for_a_page),
         CASE(slow_readers_hold_a_few_pages),
         CASE(pages_are_served_while_everything_changes),

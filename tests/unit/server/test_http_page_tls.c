@@ -141,7 +141,7 @@ static void pages_are_served_under_tls(void **state)
     close_client(&peer);
 }
 
-static void a_client_certificate_is_known_to_the_page(void **state)
+static void a_client_certificate_is_passed_to_the_page(void **state)
 {
     rp_test_identity dash = rp_test_issue(&certificates, "dash", "dash", 4),
                      other = rp_test_issue(&certificates, "other", "other", 5);
@@ -159,7 +159,7 @@ static void a_client_certificate_is_known_to_the_page(void **state)
     close_client(&peer);
 }
 
-static void a_client_that_vanishes_harms_nobody(void **state)
+static void a_client_that_disconnects_affects_no_other(void **state)
 {
     (void)state;
     for (int i = 0; i < 20; i++) {
@@ -174,7 +174,7 @@ static void a_client_that_vanishes_harms_nobody(void **state)
     close_client(&peer);
 }
 
-static void the_end_of_the_page_ends_tls_connections(void **state)
+static void stopping_the_page_server_closes_tls_connections(void **state)
 {
     (void)state;
     open_client(&peer, NULL);
@@ -190,9 +190,9 @@ RP_TESTS(http_page_tls)
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         CASE(pages_are_served_under_tls),
-        CASE(a_client_certificate_is_known_to_the_page),
-        CASE(a_client_that_vanishes_harms_nobody),
-        CASE(the_end_of_the_page_ends_tls_connections),
+        CASE(a_client_certificate_is_passed_to_the_page),
+        CASE(a_client_that_disconnects_affects_no_other),
+        CASE(stopping_the_page_server_closes_tls_connections),
     };
     (void)signal(SIGPIPE, SIG_IGN); /* OpenSSL's client writes to who is gone */
     return cmocka_run_group_tests_name("http_page_tls", tests, NULL, NULL);

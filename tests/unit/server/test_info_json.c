@@ -76,7 +76,7 @@ static void the_server_is_described(void **state)
     rp_buf_deinit(&out);
 }
 
-static void tables_are_described_with_all_they_say(void **state)
+static void tables_are_described_in_full(void **state)
 {
     const char *text;
     rp_buf out;
@@ -96,7 +96,7 @@ static void tables_are_described_with_all_they_say(void **state)
     rp_buf_deinit(&out);
 }
 
-static void waiting_calls_say_why(void **state)
+static void waiting_calls_have_their_reason(void **state)
 {
     const char *text, *call;
     rp_buf out;
@@ -363,9 +363,8 @@ RP_TESTS(info_json)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(the_server_is_described, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(tables_are_described_with_all_they_say, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(waiting_calls_say_why, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(tables_are_described_in_full, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(waiting_calls_have_their_reason, set_up, tear_down),
         cmocka_unit_test_setup_teardown(of_many_waiting_calls_the_first_16_are_shown, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(odd_numbers_become_null_or_stay_exact, set_up,

@@ -21,7 +21,7 @@ static void a_message_is_reserved_as_a_whole_or_not_at_all(void **state)
 }
 
 /* Bytes that arrive move from the reservation to what is held: no room is asked for. */
-static void what_arrives_was_reserved(void **state)
+static void arrived_bytes_leave_the_reservation(void **state)
 {
     (void)state;
     rp_intake intake = {0};
@@ -34,7 +34,7 @@ static void what_arrives_was_reserved(void **state)
 
 /* A second message begins and finds no room: the first goes on with what it has; what arrives
  * of either uses that up; what a whole message leaves goes to the other one. */
-static void a_connection_keeps_its_room_for_its_other_messages(void **state)
+static void a_connection_keeps_its_reservation_for_its_other_messages(void **state)
 {
     (void)state;
     rp_intake intake = {0};
@@ -71,7 +71,7 @@ static const rp_intake_look in_message = {
     .reads = true, .in_message = true, .awaited = 32 * MIB};
 
 /* I4: with the first window, which ends with the fifth look. */
-static void a_message_that_stops_gives_its_room_to_others(void **state)
+static void a_stalled_message_gives_its_reservation_to_others(void **state)
 {
     (void)state;
     rp_intake_look look = in_message;
@@ -95,7 +95,7 @@ static void without_others_a_message_has_the_whole_grace(void **state)
 }
 
 /* I4: a message of 32 MiB in a grace of 32 s. */
-static void a_drip_is_no_progress(void **state)
+static void a_message_below_the_minimum_rate_is_slow(void **state)
 {
     (void)state;
     rp_intake_look look = in_message;
@@ -111,7 +111,7 @@ static void a_drip_is_no_progress(void **state)
 
 /* A window that began with a small message says nothing of a large one that has just begun; nor
  * one that began with a large message that was taken back of a small one. */
-static void a_window_is_judged_by_the_smaller_size(void **state)
+static void the_smaller_message_size_of_a_window_sets_its_rate(void **state)
 {
     (void)state;
     rp_intake intake = {0};
@@ -128,7 +128,7 @@ static void a_window_is_judged_by_the_smaller_size(void **state)
 }
 
 /* The window begins when room becomes short, and anew when our own thread was late. */
-static void only_time_that_counts_is_judged(void **state)
+static void only_time_with_a_short_budget_is_judged(void **state)
 {
     (void)state;
     rp_intake intake = {0};
@@ -149,7 +149,7 @@ static void only_time_that_counts_is_judged(void **state)
 }
 
 /* I3. */
-static void a_peer_that_we_do_not_read_from_is_not_slow(void **state)
+static void a_peer_that_is_not_read_is_not_slow(void **state)
 {
     (void)state;
     rp_intake_look look = in_message;
@@ -184,14 +184,14 @@ RP_TESTS(intake)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_message_is_reserved_as_a_whole_or_not_at_all),
-        cmocka_unit_test(what_arrives_was_reserved),
-        cmocka_unit_test(a_connection_keeps_its_room_for_its_other_messages),
-        cmocka_unit_test(a_message_that_stops_gives_its_room_to_others),
+        cmocka_unit_test(arrived_bytes_leave_the_reservation),
+        cmocka_unit_test(a_connection_keeps_its_reservation_for_its_other_messages),
+        cmocka_unit_test(a_stalled_message_gives_its_reservation_to_others),
         cmocka_unit_test(without_others_a_message_has_the_whole_grace),
-        cmocka_unit_test(a_drip_is_no_progress),
-        cmocka_unit_test(a_window_is_judged_by_the_smaller_size),
-        cmocka_unit_test(only_time_that_counts_is_judged),
-        cmocka_unit_test(a_peer_that_we_do_not_read_from_is_not_slow),
+        cmocka_unit_test(a_message_below_the_minimum_rate_is_slow),
+        cmocka_unit_test(the_smaller_message_size_of_a_window_sets_its_rate),
+        cmocka_unit_test(only_time_with_a_short_budget_is_judged),
+        cmocka_unit_test(a_peer_that_is_not_read_is_not_slow),
         cmocka_unit_test(clocks_begin_again_with_reading),
     };
 

@@ -222,7 +222,7 @@ static rp_items_material material_of(const rp_sample *samples, size_t count)
                                .max_cut_bytes = NO_LIMIT};
 }
 
-static void a_chunk_stands_once(void **state)
+static void a_shared_chunk_is_sent_once(void **state)
 {
     rp_chunk *one = rp_test_ints(1, RP_CODEC_NONE, ROWS, COLS);
     rp_chunk *two = rp_test_ints(2, RP_CODEC_SNAPPY, ROWS, COLS);
@@ -242,7 +242,7 @@ static void a_chunk_stands_once(void **state)
     rp_chunk_unref(two);
 }
 
-static void rows_that_nobody_uses_stay_behind(void **state)
+static void unused_rows_are_not_sent(void **state)
 {
     rp_chunk *chunk = rp_test_ints(1, RP_CODEC_NONE, ROWS, COLS);
     rp_sample samples[] = {sample_of(11, chunk, 10, 2), sample_of(12, chunk, 13, 2)};
@@ -262,7 +262,7 @@ static void rows_that_nobody_uses_stay_behind(void **state)
     rp_chunk_unref(chunk);
 }
 
-static void items_that_are_not_there_are_left_out(void **state)
+static void missing_items_are_left_out(void **state)
 {
     rp_chunk *chunk = rp_test_ints(1, RP_CODEC_NONE, ROWS, COLS);
     rp_sample samples[] = {{.key = 5}, sample_of(11, chunk, 0, 2), {.key = 6}};
@@ -327,7 +327,7 @@ static void one_chunk_sent_twice_is_one_but_two_under_one_key_are_two(void **sta
     rp_chunk_unref(other);
 }
 
-static void an_answer_that_is_too_large_is_refused(void **state)
+static void a_response_over_the_limit_is_refused(void **state)
 {
     rp_chunk *chunk = rp_test_ints(1, RP_CODEC_NONE, ROWS, COLS);
     rp_sample samples[] = {sample_of(11, chunk, 10, 2), sample_of(12, chunk, 13, 2)};
@@ -356,7 +356,7 @@ static void an_answer_that_is_too_large_is_refused(void **state)
     rp_chunk_unref(chunk);
 }
 
-static void cuts_stop_where_their_bytes_are_used_up(void **state)
+static void cutting_stops_at_its_byte_budget(void **state)
 {
     rp_chunk *chunks[8];
     rp_sample samples[8] = {{0}};
@@ -452,7 +452,7 @@ static void a_chunk_that_cannot_be_decoded_is_sent_as_it_is(void **state)
     rp_chunk_unref(good);
 }
 
-static void a_long_answer_takes_many_steps_and_a_short_one_a_single_step(void **state)
+static void a_long_response_takes_many_steps_and_a_short_one_a_single_step(void **state)
 {
     enum { COUNT = 50 };
     rp_chunk *chunks[COUNT];
@@ -517,7 +517,7 @@ static rp_chunk *numbered_chunk(uint64_t key, rp_codec codec, int32_t number)
     return rp_test_chunk(key, &options, &spec, ROWS, data);
 }
 
-static void every_answer_has_the_rows_of_its_items(void **state)
+static void every_response_has_the_rows_of_its_items(void **state)
 {
     enum { CHUNKS = 12, SAMPLES = 12 };
     rp_chunk *chunks[CHUNKS];
@@ -592,16 +592,16 @@ static void out_of_memory_is_a_status(void **state)
 RP_TESTS(items_response)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_chunk_stands_once),
-        cmocka_unit_test(rows_that_nobody_uses_stay_behind),
-        cmocka_unit_test(items_that_are_not_there_are_left_out),
+        cmocka_unit_test(a_shared_chunk_is_sent_once),
+        cmocka_unit_test(unused_rows_are_not_sent),
+        cmocka_unit_test(missing_items_are_left_out),
         cmocka_unit_test(without_data_there_are_entries_only),
         cmocka_unit_test(one_chunk_sent_twice_is_one_but_two_under_one_key_are_two),
-        cmocka_unit_test(an_answer_that_is_too_large_is_refused),
-        cmocka_unit_test(cuts_stop_where_their_bytes_are_used_up),
+        cmocka_unit_test(a_response_over_the_limit_is_refused),
+        cmocka_unit_test(cutting_stops_at_its_byte_budget),
         cmocka_unit_test(a_chunk_that_cannot_be_decoded_is_sent_as_it_is),
-        cmocka_unit_test(a_long_answer_takes_many_steps_and_a_short_one_a_single_step),
-        cmocka_unit_test(every_answer_has_the_rows_of_its_items),
+        cmocka_unit_test(a_long_response_takes_many_steps_and_a_short_one_a_single_step),
+        cmocka_unit_test(every_response_has_the_rows_of_its_items),
         cmocka_unit_test(out_of_memory_is_a_status),
     };
 

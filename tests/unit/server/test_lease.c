@@ -64,7 +64,7 @@ static void a_lease_is_found_by_its_id_until_it_ends(void **state)
     rp_lease_end(NULL);
 }
 
-static void holds_keep_trajectories_until_they_are_let_go(void **state)
+static void holds_keep_trajectories_until_released(void **state)
 {
     (void)state;
     rp_lease *lease = new_lease();
@@ -111,7 +111,7 @@ static void memory_for_many_holds_is_freed_with_them(void **state)
     rp_lease_end(lease);
 }
 
-static void nonsense_is_not_let_go(void **state)
+static void unknown_holds_cannot_be_released(void **state)
 {
     (void)state;
     rp_lease *lease = new_lease();
@@ -124,7 +124,7 @@ static void nonsense_is_not_let_go(void **state)
     rp_lease_end(lease);
 }
 
-static void what_never_arrived_is_let_go_when_a_call_is_closed(void **state)
+static void closing_a_call_releases_holds_that_never_arrived(void **state)
 {
     (void)state;
     rp_lease *lease = new_lease();
@@ -145,7 +145,7 @@ static void what_never_arrived_is_let_go_when_a_call_is_closed(void **state)
 }
 
 /* Holds of several calls, let go in any order: closing a call takes its own and no others. */
-static void calls_are_closed_among_others(void **state)
+static void closing_a_call_releases_only_its_holds(void **state)
 {
     enum { CALLS = 50, EACH = 40 };
     rp_lease *lease = new_lease();
@@ -177,7 +177,7 @@ static void calls_are_closed_among_others(void **state)
     rp_lease_end(lease);
 }
 
-static void a_call_that_was_over_before_it_came_does_not_begin(void **state)
+static void a_call_closed_before_it_began_does_not_begin(void **state)
 {
     (void)state;
     rp_lease *lease = new_lease();
@@ -194,7 +194,7 @@ static void a_call_that_was_over_before_it_came_does_not_begin(void **state)
     rp_lease_end(lease);
 }
 
-static void closings_of_no_call_are_bounded(void **state)
+static void closings_of_unknown_calls_are_bounded(void **state)
 {
     (void)state;
     rp_lease *lease = new_lease();
@@ -211,7 +211,7 @@ static void closings_of_no_call_are_bounded(void **state)
     rp_lease_end(lease);
 }
 
-static void calls_that_nobody_closes_are_bounded(void **state)
+static void unclosed_calls_are_bounded(void **state)
 {
     (void)state;
     rp_lease *lease = new_lease();
@@ -280,7 +280,7 @@ static uint64_t take_part(void)
     return bytes; /* our machines are little-endian */
 }
 
-static void a_client_has_the_parts_before_it_hears_of_a_hold(void **state)
+static void a_client_gets_the_parts_before_a_hold(void **state)
 {
     (void)state;
     rp_allocator alloc = rp_shared_arena_allocator(arena);
@@ -385,17 +385,17 @@ RP_TESTS(lease)
 {
     const struct CMUnitTest tests[] = {
         TEST(a_lease_is_found_by_its_id_until_it_ends),
-        TEST(holds_keep_trajectories_until_they_are_let_go),
+        TEST(holds_keep_trajectories_until_released),
         TEST(memory_for_many_holds_is_freed_with_them),
-        TEST(nonsense_is_not_let_go),
-        TEST(what_never_arrived_is_let_go_when_a_call_is_closed),
-        TEST(calls_are_closed_among_others),
-        TEST(a_call_that_was_over_before_it_came_does_not_begin),
-        TEST(closings_of_no_call_are_bounded),
-        TEST(calls_that_nobody_closes_are_bounded),
+        TEST(unknown_holds_cannot_be_released),
+        TEST(closing_a_call_releases_holds_that_never_arrived),
+        TEST(closing_a_call_releases_only_its_holds),
+        TEST(a_call_closed_before_it_began_does_not_begin),
+        TEST(closings_of_unknown_calls_are_bounded),
+        TEST(unclosed_calls_are_bounded),
         TEST(a_lease_may_end_before_its_calls),
         TEST(all_leases_together_hold_four_times_the_limit_of_one),
-        TEST(a_client_has_the_parts_before_it_hears_of_a_hold),
+        TEST(a_client_gets_the_parts_before_a_hold),
         TEST(a_client_that_reads_no_parts_holds_nothing),
         TEST(streams_of_several_threads_share_a_lease),
         TEST(without_memory_nothing_is_held),

@@ -146,7 +146,7 @@ static void the_greeting_may_come_in_pieces(void **state)
     await_leases(0);
 }
 
-static void garbage_is_hung_up_on(void **state)
+static void garbage_ends_the_connection(void **state)
 {
     (void)state;
     uint8_t long_token[] = {'R', 'S', 'M', '1', 0xff, 0xff, 'x'};
@@ -166,7 +166,7 @@ static void garbage_is_hung_up_on(void **state)
     assert_int_equal(leases(), 0);
 }
 
-static void holds_that_are_not_held_end_the_lease(void **state)
+static void releasing_unknown_holds_ends_the_lease(void **state)
 {
     (void)state;
     static const uint64_t nonsense[] = {1, 0, UINT64_C(0x7fffffffffffffff)};
@@ -183,7 +183,7 @@ static void holds_that_are_not_held_end_the_lease(void **state)
     await_leases(0);
 }
 
-static void a_client_that_says_nothing_is_not_waited_for(void **state)
+static void a_silent_client_times_out(void **state)
 {
     (void)state;
     static const char *const beginnings[] = {"", "R", "RSM1", "RSM1\5"};
@@ -219,7 +219,7 @@ static void a_lease_outlives_the_time_for_greetings(void **state)
 }
 
 /* SHA-256 of "reader", of "nobody" a wrong one. */
-static void a_token_is_asked_for_like_on_any_call(void **state)
+static void a_lease_needs_a_token_like_any_call(void **state)
 {
     (void)state;
     static const char tokens[] =
@@ -282,11 +282,11 @@ RP_TESTS(lease_link)
     const struct CMUnitTest tests[] = {
         TEST(a_client_gets_a_lease_for_as_long_as_it_stays),
         TEST(the_greeting_may_come_in_pieces),
-        TEST(garbage_is_hung_up_on),
-        TEST(holds_that_are_not_held_end_the_lease),
-        cmocka_unit_test(a_client_that_says_nothing_is_not_waited_for),
+        TEST(garbage_ends_the_connection),
+        TEST(releasing_unknown_holds_ends_the_lease),
+        cmocka_unit_test(a_silent_client_times_out),
         cmocka_unit_test(a_lease_outlives_the_time_for_greetings),
-        cmocka_unit_test(a_token_is_asked_for_like_on_any_call),
+        cmocka_unit_test(a_lease_needs_a_token_like_any_call),
         cmocka_unit_test(a_server_without_shared_memory_hangs_up),
         TEST(a_drain_does_not_wait_for_leases),
     };

@@ -93,7 +93,7 @@ static void zeros_become_the_defaults(void **state)
     assert_true(limits.queued_bytes > 1 << 20);
 }
 
-static void what_is_given_is_kept(void **state)
+static void given_limits_are_kept(void **state)
 {
     (void)state;
     rp_server_limits limits = {.items = 7, .stall_ms = 9};
@@ -116,7 +116,7 @@ static void a_message_fits_into_the_queue(void **state)
     assert_int_equal(default_message.message_bytes, 1);
 }
 
-static void every_size_has_two_edges(void **state)
+static void every_size_has_a_lower_and_an_upper_bound(void **state)
 {
     (void)state;
     for (size_t i = 0; i < COUNT_OF(sizes); i++) {
@@ -138,7 +138,7 @@ static void every_size_has_two_edges(void **state)
     }
 }
 
-static void every_time_has_two_edges(void **state)
+static void every_time_has_a_lower_and_an_upper_bound(void **state)
 {
     (void)state;
     for (size_t i = 0; i < COUNT_OF(times); i++) {
@@ -162,10 +162,10 @@ RP_TESTS(limits)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_limit_is_in_the_tables_of_this_test),
         cmocka_unit_test(zeros_become_the_defaults),
-        cmocka_unit_test(what_is_given_is_kept),
+        cmocka_unit_test(given_limits_are_kept),
         cmocka_unit_test(a_message_fits_into_the_queue),
-        cmocka_unit_test(every_size_has_two_edges),
-        cmocka_unit_test(every_time_has_two_edges),
+        cmocka_unit_test(every_size_has_a_lower_and_an_upper_bound),
+        cmocka_unit_test(every_time_has_a_lower_and_an_upper_bound),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -32,7 +32,7 @@ static int get_page(rp_test_client *client, const char *path, char *text, size_t
     return call->http_status;
 }
 
-static void calls_are_refused_until_it_serves(void **state)
+static void calls_are_refused_while_loading(void **state)
 {
     (void)state;
     const rp_server_options options = {.loading = true};
@@ -56,7 +56,7 @@ static void calls_are_refused_until_it_serves(void **state)
     rp_test_live_stop(&live);
 }
 
-static void the_pages_say_so_and_do_not_look_at_the_store(void **state)
+static void pages_report_loading_without_reading_the_store(void **state)
 {
     (void)state;
     static char text[1 << 16];
@@ -83,7 +83,7 @@ static void the_pages_say_so_and_do_not_look_at_the_store(void **state)
     rp_test_live_stop(&live);
 }
 
-static void one_that_drains_meanwhile_is_not_loaded(void **state)
+static void a_server_that_drains_while_loading_stays_unavailable(void **state)
 {
     (void)state;
     const rp_server_options options = {.loading = true};
@@ -99,7 +99,7 @@ static void one_that_drains_meanwhile_is_not_loaded(void **state)
     rp_test_live_stop(&live);
 }
 
-static void a_durable_is_given_while_it_loads_only(void **state)
+static void a_durable_store_can_be_set_only_while_loading(void **state)
 {
     (void)state;
     rp_test_live live;
@@ -115,10 +115,10 @@ static void a_durable_is_given_while_it_loads_only(void **state)
 RP_TESTS(loading)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(calls_are_refused_until_it_serves),
-        cmocka_unit_test(the_pages_say_so_and_do_not_look_at_the_store),
-        cmocka_unit_test(one_that_drains_meanwhile_is_not_loaded),
-        cmocka_unit_test(a_durable_is_given_while_it_loads_only),
+        cmocka_unit_test(calls_are_refused_while_loading),
+        cmocka_unit_test(pages_report_loading_without_reading_the_store),
+        cmocka_unit_test(a_server_that_drains_while_loading_stays_unavailable),
+        cmocka_unit_test(a_durable_store_can_be_set_only_while_loading),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

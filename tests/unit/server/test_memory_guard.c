@@ -51,7 +51,7 @@ static rp_memory_look look_at(uint64_t resident_mib, uint64_t used_mib)
                             .beside = 100 * MIB};
 }
 
-static void beside_is_within_the_formula_of_the_documents(void **state)
+static void memory_beside_the_store_is_within_the_documented_formula(void **state)
 {
     (void)state;
     for (uint64_t limit = MIB; limit <= MIB << 20; limit *= 4) {
@@ -104,7 +104,7 @@ static void lost_bytes_leave_as_much_room_as_the_bound_does(void **state)
         }
 }
 
-static void a_quarter_is_never_lost(void **state)
+static void lost_memory_after_a_trim_is_at_most_three_quarters(void **state)
 {
     (void)state;
     rp_memory_past past = {0};
@@ -119,7 +119,7 @@ static void a_quarter_is_never_lost(void **state)
     assert_int_equal(rp_memory_decide_lost(&past, &now), 1);
 }
 
-static void memory_is_given_back_first_and_again_when_there_is_more(void **state)
+static void memory_is_trimmed_first_and_again_when_there_is_more(void **state)
 {
     (void)state;
     rp_memory_past past = {0};
@@ -156,7 +156,7 @@ static void least_excess_since_the_last_time_is_what_counts(void **state)
     assert_true(rp_memory_wants_trim(&past, &now, t + 20 * MS));
 }
 
-static void giving_back_takes_a_twentieth_of_the_time(void **state)
+static void trimming_takes_at_most_a_twentieth_of_the_time(void **state)
 {
     (void)state;
     rp_memory_past past = {0};
@@ -192,7 +192,7 @@ static void checkpoint_raises_nothing(void **state)
     assert_int_equal(rp_memory_decide_lost(&past, &now), 110 * MIB);
 }
 
-static void it_looks_more_often_as_the_bound_comes_near(void **state)
+static void measurements_are_more_frequent_near_the_bound(void **state)
 {
     (void)state;
     rp_memory_look far = look_at(0, 0), half = look_at(700, 0), over = look_at(1000, 0);
@@ -229,7 +229,7 @@ static bool has_room(const process *p, uint64_t bytes)
     return p->now.used + p->lost + bytes <= p->now.limit;
 }
 
-static void store_whose_items_have_all_gone_has_room_again(void **state)
+static void an_emptied_store_accepts_items_again(void **state)
 {
     (void)state;
     process p = {.now = look_at(910, 500), .gaps = 350 * MIB, .now_ns = SECOND};
@@ -279,7 +279,7 @@ static void count_call(rp_op *op)
 /* A store that had lost all but a little, as far as it knows, and an insert that waits: the
  * guard measures that nothing is lost, and the insert goes on. No limit is near: this process
  * is a test, of any size. */
-static void server_that_owns_its_process_measures(void **state)
+static void a_server_that_owns_its_process_measures_memory(void **state)
 {
     (void)state;
     rp_test_bed bed;
@@ -365,19 +365,19 @@ RP_TESTS(memory_guard)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(statm_is_resident_less_shared),
-        cmocka_unit_test(beside_is_within_the_formula_of_the_documents),
+        cmocka_unit_test(memory_beside_the_store_is_within_the_documented_formula),
         cmocka_unit_test(nothing_is_lost_while_the_bound_is_far),
         cmocka_unit_test(full_store_without_gaps_loses_nothing),
         cmocka_unit_test(lost_bytes_leave_as_much_room_as_the_bound_does),
-        cmocka_unit_test(a_quarter_is_never_lost),
-        cmocka_unit_test(memory_is_given_back_first_and_again_when_there_is_more),
+        cmocka_unit_test(lost_memory_after_a_trim_is_at_most_three_quarters),
+        cmocka_unit_test(memory_is_trimmed_first_and_again_when_there_is_more),
         cmocka_unit_test(least_excess_since_the_last_time_is_what_counts),
-        cmocka_unit_test(giving_back_takes_a_twentieth_of_the_time),
+        cmocka_unit_test(trimming_takes_at_most_a_twentieth_of_the_time),
         cmocka_unit_test(checkpoint_raises_nothing),
-        cmocka_unit_test(it_looks_more_often_as_the_bound_comes_near),
-        cmocka_unit_test(store_whose_items_have_all_gone_has_room_again),
+        cmocka_unit_test(measurements_are_more_frequent_near_the_bound),
+        cmocka_unit_test(an_emptied_store_accepts_items_again),
         cmocka_unit_test(resident_memory_stays_below_the_bound),
-        cmocka_unit_test(server_that_owns_its_process_measures),
+        cmocka_unit_test(a_server_that_owns_its_process_measures_memory),
         cmocka_unit_test(guard_evicts_from_the_largest_table_for_a_small_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

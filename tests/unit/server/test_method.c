@@ -53,7 +53,7 @@ static void every_method_needs_its_role(void **state)
     for (size_t i = 0; i < RP_METHODS; i++) assert_true(seen[i]);
 }
 
-static void what_only_looks_like_a_method_is_unknown_and_needs_admin(void **state)
+static void paths_similar_to_a_method_are_unknown_and_need_admin(void **state)
 {
     static const char *const paths[] = {
         "",
@@ -103,7 +103,7 @@ RP_TESTS(method)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_method_needs_its_role),
-        cmocka_unit_test(what_only_looks_like_a_method_is_unknown_and_needs_admin),
+        cmocka_unit_test(paths_similar_to_a_method_are_unknown_and_need_admin),
         cmocka_unit_test(roles_are_ordered_and_named),
     };
     return cmocka_run_group_tests_name("method", tests, NULL, NULL);

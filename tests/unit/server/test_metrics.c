@@ -124,7 +124,7 @@ static void tables_are_found_by_name(void **state)
     assert_int_equal(sums.sample_ns.count, 0);
 }
 
-static void who_counts_for_a_forgotten_table_may_go_on(void **state)
+static void counters_of_a_forgotten_table_stay_usable(void **state)
 {
     static rp_table_sums sums;
     rp_table_metrics *old = rp_metrics_table(metrics, "t"), *new;
@@ -205,7 +205,7 @@ static void *count_many(void *arg)
     return m;
 }
 
-static void loops_count_while_somebody_reads(void **state)
+static void loops_count_while_a_reader_sums(void **state)
 {
     static rp_loop_metrics sums;
     static rp_table_sums table;
@@ -239,10 +239,10 @@ RP_TESTS(metrics)
         cmocka_unit_test(amounts_may_move_between_loops),
         cmocka_unit_test(shards_do_not_share_cache_lines),
         cmocka_unit_test(tables_are_found_by_name),
-        cmocka_unit_test(who_counts_for_a_forgotten_table_may_go_on),
+        cmocka_unit_test(counters_of_a_forgotten_table_stay_usable),
         cmocka_unit_test(every_refusal_has_a_name_of_its_own),
         cmocka_unit_test(every_allocation_may_fail),
-        cmocka_unit_test(loops_count_while_somebody_reads),
+        cmocka_unit_test(loops_count_while_a_reader_sums),
     };
     struct CMUnitTest each[COUNT_OF(tests)];
 

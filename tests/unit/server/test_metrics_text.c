@@ -84,7 +84,7 @@ static void the_server_shows_its_counters(void **state)
     rp_buf_deinit(&out);
 }
 
-static void a_table_shows_what_it_says_of_itself(void **state)
+static void a_table_shows_its_info(void **state)
 {
     const char *text;
     rp_buf out;
@@ -118,7 +118,7 @@ static void a_table_shows_what_it_says_of_itself(void **state)
     rp_buf_deinit(&out);
 }
 
-static void a_paused_table_shows_which_side_is(void **state)
+static void a_paused_table_shows_its_paused_side(void **state)
 {
     rp_table *t = rp_test_table(observed.bed.store, "replay");
     const char *text;
@@ -132,7 +132,7 @@ static void a_paused_table_shows_which_side_is(void **state)
     rp_buf_deinit(&out);
 }
 
-static void a_table_shows_what_the_server_counts_for_it(void **state)
+static void a_table_shows_the_counters_of_the_server(void **state)
 {
     rp_table_metrics *t = rp_metrics_table(observed.view.metrics, "replay");
     const char *text;
@@ -261,10 +261,10 @@ RP_TESTS(metrics_text)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(the_server_shows_its_counters, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_table_shows_what_it_says_of_itself, set_up,
+        cmocka_unit_test_setup_teardown(a_table_shows_its_info, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_paused_table_shows_its_paused_side, set_up,
                                         tear_down),
-        cmocka_unit_test_setup_teardown(a_paused_table_shows_which_side_is, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_table_shows_what_the_server_counts_for_it, set_up,
+        cmocka_unit_test_setup_teardown(a_table_shows_the_counters_of_the_server, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(a_server_without_tables_is_fine, set_up, tear_down),
         cmocka_unit_test_setup_teardown(tables_that_do_not_fit_are_left_out, set_up, tear_down),

@@ -102,7 +102,7 @@ static void certificates_open_pages_too(void **state)
     assert_int_equal(refused(RP_REFUSED_DENIED), 1);
 }
 
-static void guessing_at_pages_is_braked(void **state)
+static void guessing_tokens_at_pages_is_rate_limited(void **state)
 {
     (void)state;
     for (int i = 0; i < RP_GATE_BURST; i++) {
@@ -149,7 +149,7 @@ static void the_index_lists_the_pages(void **state)
     assert_non_null(strstr(text, "/v1/info"));
 }
 
-static void other_paths_are_not_there(void **state)
+static void other_paths_are_not_found(void **state)
 {
     static const char *const paths[] = {
         "",           "/healthz/",
@@ -181,7 +181,7 @@ static void other_methods_are_not_allowed(void **state)
     }
 }
 
-static void an_answer_leaves_nothing_of_the_one_before(void **state)
+static void a_response_keeps_nothing_of_the_previous_one(void **state)
 {
     (void)state;
     (void)ask("HEAD", "/metrics", NULL);
@@ -192,7 +192,7 @@ static void an_answer_leaves_nothing_of_the_one_before(void **state)
 }
 
 /* With less and less memory there is an answer all the same. */
-static void without_memory_a_page_says_so(void **state)
+static void a_page_without_memory_is_unavailable(void **state)
 {
     static const char *const paths[] = {"/metrics", "/v1/info", "/healthz", "/", "/none"};
     size_t failures = 0;
@@ -300,7 +300,7 @@ static int status_under(const char *host, const char *path, const char *header)
     return answer.status;
 }
 
-static void without_credentials_pages_are_refused_under_the_names_of_others(void **state)
+static void without_credentials_pages_are_refused_under_other_host_names(void **state)
 {
     (void)state;
     rp_test_hosted_deinit(&hosted);
@@ -316,7 +316,7 @@ static void without_credentials_pages_are_refused_under_the_names_of_others(void
     assert_int_equal(refused(RP_REFUSED_PAGE_HOST), 2);
 }
 
-static void with_credentials_the_name_does_not_matter(void **state)
+static void with_credentials_the_host_name_does_not_matter(void **state)
 {
     (void)state;
     assert_int_equal(status_under("evil.example", "/metrics", "Bearer reader"), 200);
@@ -330,20 +330,22 @@ RP_TESTS(page)
                                         tear_down),
         cmocka_unit_test_setup_teardown(metrics_and_info_need_the_role_read, set_up, tear_down),
         cmocka_unit_test_setup_teardown(certificates_open_pages_too, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(guessing_at_pages_is_braked, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(guessing_tokens_at_pages_is_rate_limited, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(metrics_are_prometheus_text, set_up, tear_down),
         cmocka_unit_test_setup_teardown(info_is_json, set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_index_lists_the_pages, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(other_paths_are_not_there, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(other_paths_are_not_found, set_up, tear_down),
         cmocka_unit_test_setup_teardown(other_methods_are_not_allowed, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(an_answer_leaves_nothing_of_the_one_before, set_up,
+        cmocka_unit_test_setup_teardown(a_response_keeps_nothing_of_the_previous_one, set_up,
                                         tear_down),
-        cmocka_unit_test_setup_teardown(without_memory_a_page_says_so, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_page_without_memory_is_unavailable, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(own_names_are_addresses_local_names_and_those_listed,
                                         set_up, tear_down),
         cmocka_unit_test_setup_teardown(
-            without_credentials_pages_are_refused_under_the_names_of_others, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(with_credentials_the_name_does_not_matter, set_up,
+            without_credentials_pages_are_refused_under_other_host_names, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(with_credentials_the_host_name_does_not_matter, set_up,
                                         tear_down),
     };
     return cmocka_run_group_tests_name("page", tests, NULL, NULL);

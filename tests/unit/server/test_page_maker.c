@@ -56,7 +56,7 @@ static rp_made_page *await(waiter *w)
     return w->made;
 }
 
-static void pages_are_made_when_somebody_asks(void **state)
+static void pages_are_made_on_demand(void **state)
 {
     rp_made_page *made;
     waiter w;
@@ -81,7 +81,7 @@ static void pages_are_made_when_somebody_asks(void **state)
 }
 
 /* While the first page is being made, many ask: they share one, which is made afterwards. */
-static void a_page_is_made_once_for_all_who_wait(void **state)
+static void a_page_is_made_once_for_all_waiting_requests(void **state)
 {
     static waiter waiters[MANY];
     rp_made_page *first, *second;
@@ -131,7 +131,7 @@ static void *stop(void *arg)
 }
 
 /* Those who wait hear at once that there will be no page. */
-static void the_end_calls_all_who_wait(void **state)
+static void stopping_calls_back_all_waiting_requests(void **state)
 {
     waiter first, second;
     rp_made_page *made;
@@ -181,10 +181,8 @@ RP_TESTS(page_maker)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        CASE(pages_are_made_when_somebody_asks),
-        CASE(a_page_is_made_once_for_all_who_wait),
-        CASE(kinds_take_turns),
-        CASE(the_end_calls_all_who_wait),
+        CASE(pages_are_made_on_demand),  CASE(a_page_is_made_once_for_all_waiting_requests),
+        CASE(kinds_take_turns),          CASE(stopping_calls_back_all_waiting_requests),
         CASE(every_allocation_may_fail),
     };
 

@@ -31,7 +31,7 @@ static rp_test_client *start(rp_test_live *live, const rp_server_limits *limits)
     return client;
 }
 
-static void many_who_ask_at_once_all_get_the_page(void **state)
+static void many_concurrent_requests_all_get_the_page(void **state)
 {
     static const char *const paths[] = {"/metrics", "/v1/info"};
     rp_test_live live;
@@ -49,7 +49,7 @@ static void many_who_ask_at_once_all_get_the_page(void **state)
     rp_test_live_stop(&live);
 }
 
-static void a_head_has_no_body(void **state)
+static void a_head_response_has_no_body(void **state)
 {
     rp_test_live live;
     rp_test_client *client = start(&live, NULL);
@@ -64,7 +64,7 @@ static void a_head_has_no_body(void **state)
 }
 
 /* Some are taken back, the others go with the connection. */
-static void who_waits_may_leave(void **state)
+static void a_waiting_client_may_disconnect(void **state)
 {
     rp_test_live live;
     rp_test_client *client = start(&live, NULL), *other = rp_test_live_connect(&live);
@@ -82,7 +82,7 @@ static void who_waits_may_leave(void **state)
     rp_test_live_stop(&live);
 }
 
-static void the_server_may_end_while_somebody_waits(void **state)
+static void the_server_may_stop_while_a_client_waits(void **state)
 {
     rp_test_live live;
     rp_test_client *client = start(&live, NULL);
@@ -115,7 +115,7 @@ static void add_tables(rp_test_live *live)
 
 /* The answers to one who does not read take the room of queued_bytes that there is, and share
  * the memory of one page. */
-static void who_does_not_read_has_pages_in_his_room_only(void **state)
+static void unread_pages_stay_within_the_queue_budget(void **state)
 {
     const rp_server_limits limits = {.queued_bytes = 4 << 20, .message_bytes = 1 << 20};
     const rp_test_client_options deaf = {.window = 1000, .hold_windows = true};
@@ -145,7 +145,7 @@ static void who_does_not_read_has_pages_in_his_room_only(void **state)
 
 /* All wait for the same page, and each of them looks at the limit of its connection when the
  * page is there. */
-static void who_does_not_read_stays_within_the_limit_of_a_connection(void **state)
+static void unread_pages_stay_within_the_limit_of_a_connection(void **state)
 {
     const rp_server_limits limits = {.connection_queued_bytes = 1 << 20,
                                      .message_bytes = 1 << 20};
@@ -177,12 +177,12 @@ static void who_does_not_read_stays_within_the_limit_of_a_connection(void **stat
 RP_TESTS(page_response)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(many_who_ask_at_once_all_get_the_page),
-        cmocka_unit_test(a_head_has_no_body),
-        cmocka_unit_test(who_waits_may_leave),
-        cmocka_unit_test(the_server_may_end_while_somebody_waits),
-        cmocka_unit_test(who_does_not_read_has_pages_in_his_room_only),
-        cmocka_unit_test(who_does_not_read_stays_within_the_limit_of_a_connection),
+        cmocka_unit_test(many_concurrent_requests_all_get_the_page),
+        cmocka_unit_test(a_head_response_has_no_body),
+        cmocka_unit_test(a_waiting_client_may_disconnect),
+        cmocka_unit_test(the_server_may_stop_while_a_client_waits),
+        cmocka_unit_test(unread_pages_stay_within_the_queue_budget),
+        cmocka_unit_test(unread_pages_stay_within_the_limit_of_a_connection),
     };
 
     return cmocka_run_group_tests_name("page_response", tests, NULL, NULL);

@@ -182,7 +182,7 @@ static void a_request_may_come_byte_by_byte_or_two_at_once(void **state)
     close_stage(&s);
 }
 
-static void whoever_sends_what_nobody_wants_still_gets_an_answer(void **state)
+static void a_request_with_an_unwanted_body_gets_a_response(void **state)
 {
     enum { BODY = 300000 };
     char head[128], *body = calloc(1, BODY);
@@ -204,7 +204,7 @@ static void whoever_sends_what_nobody_wants_still_gets_an_answer(void **state)
     close_stage(&s);
 }
 
-static void a_slow_reader_gets_all_of_a_large_answer(void **state)
+static void a_slow_reader_gets_all_of_a_large_response(void **state)
 {
     char name[32];
     size_t size;
@@ -236,7 +236,7 @@ static void a_slow_reader_gets_all_of_a_large_answer(void **state)
     close_stage(&s);
 }
 
-static void silent_visitors_keep_nobody_out(void **state)
+static void silent_connections_do_not_block_others(void **state)
 {
     enum { SILENT = 2 * RP_HTTP_PAGE_CONNECTIONS + 20 };
     visitor visitors[SILENT];
@@ -255,7 +255,7 @@ static void silent_visitors_keep_nobody_out(void **state)
     close_stage(&s);
 }
 
-static void a_server_ends_whoever_is_still_there(void **state)
+static void stopping_the_server_closes_open_connections(void **state)
 {
     visitor visitors[4];
     stage s;
@@ -281,10 +281,10 @@ RP_TESTS(page_tls)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_page_is_served_under_tls),
         cmocka_unit_test(a_request_may_come_byte_by_byte_or_two_at_once),
-        cmocka_unit_test(whoever_sends_what_nobody_wants_still_gets_an_answer),
-        cmocka_unit_test(a_slow_reader_gets_all_of_a_large_answer),
-        cmocka_unit_test(silent_visitors_keep_nobody_out),
-        cmocka_unit_test(a_server_ends_whoever_is_still_there),
+        cmocka_unit_test(a_request_with_an_unwanted_body_gets_a_response),
+        cmocka_unit_test(a_slow_reader_gets_all_of_a_large_response),
+        cmocka_unit_test(silent_connections_do_not_block_others),
+        cmocka_unit_test(stopping_the_server_closes_open_connections),
     };
 
     (void)signal(SIGPIPE, SIG_IGN); /* of OpenSSL's client */

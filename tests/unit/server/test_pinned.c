@@ -42,7 +42,7 @@ static void start(rp_test_live *live, size_t pinned_bytes)
 }
 
 /* A table with room for many inserts that wait: then only the limit can pause their stream. */
-static void inserts_that_wait_hold_up_their_writer(void **state)
+static void waiting_inserts_pause_their_writer(void **state)
 {
     enum { ITEMS = 100 };
     const rp_table_options table = {.name = "held",
@@ -220,7 +220,7 @@ static size_t count_refused(rp_test_stream *const *calls, size_t count)
 }
 
 /* Each item evicts the one before it, whose stream has its chunk and says nothing. */
-static void silent_streams_whose_items_are_gone_are_refused(void **state)
+static void idle_streams_whose_items_are_evicted_are_refused(void **state)
 {
     enum { MOST = 60 };
     const size_t streams = rp_test_part(MOST, 30);
@@ -281,7 +281,7 @@ static void streams_whose_table_is_reset_are_refused(void **state)
     stop(&live, &client, 1);
 }
 
-static void chunks_of_inserts_that_wait_count(void **state)
+static void chunks_of_waiting_inserts_count(void **state)
 {
     rp_test_live live;
     rp_test_client *client;
@@ -310,7 +310,7 @@ static void chunks_of_inserts_that_wait_count(void **state)
 }
 
 /* By chunks that came before, and not by what its own messages have. */
-static void inserts_that_wait_with_chunks_of_before_are_bounded(void **state)
+static void waiting_inserts_with_kept_chunks_are_bounded(void **state)
 {
     rp_test_live live;
     rp_test_client *client;
@@ -339,13 +339,13 @@ static void inserts_that_wait_with_chunks_of_before_are_bounded(void **state)
 RP_TESTS(pinned)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(inserts_that_wait_hold_up_their_writer),
+        cmocka_unit_test(waiting_inserts_pause_their_writer),
         cmocka_unit_test(a_connection_within_its_share_is_not_refused),
         cmocka_unit_test(a_kept_chunk_counts_while_no_table_holds_it),
-        cmocka_unit_test(silent_streams_whose_items_are_gone_are_refused),
+        cmocka_unit_test(idle_streams_whose_items_are_evicted_are_refused),
         cmocka_unit_test(streams_whose_table_is_reset_are_refused),
-        cmocka_unit_test(chunks_of_inserts_that_wait_count),
-        cmocka_unit_test(inserts_that_wait_with_chunks_of_before_are_bounded),
+        cmocka_unit_test(chunks_of_waiting_inserts_count),
+        cmocka_unit_test(waiting_inserts_with_kept_chunks_are_bounded),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

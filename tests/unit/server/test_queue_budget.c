@@ -303,7 +303,7 @@ static void begin_halves(stage *s, rp_test_client **peers)
 
 /* They are ended because they do not go on, not because the time of a message is over; and the
  * message that waits for their room then comes in. */
-static void halves_of_messages_give_way_to_a_whole_one(void **state)
+static void stalled_partial_messages_are_ended_for_a_waiting_one(void **state)
 {
     rp_test_client *halves[HALVES], *writer;
     rp_test_stream *call;
@@ -338,7 +338,7 @@ static void halves_of_messages_give_way_to_a_whole_one(void **state)
 
 /* Messages of which some bytes wait in the server do not keep one out that is as large as a
  * message may be. */
-static void the_largest_message_needs_no_empty_queue(void **state)
+static void the_largest_message_does_not_need_an_empty_queue(void **state)
 {
     static const uint8_t zeros[64 << 10];
     rp_test_client *halves[HALVES], *writer;
@@ -372,7 +372,7 @@ static void the_largest_message_needs_no_empty_queue(void **state)
     rp_test_live_stop(&s.live);
 }
 
-static void answers_that_are_not_read_leave_room_for_messages(void **state)
+static void unread_responses_leave_budget_for_messages(void **state)
 {
     rp_test_client *readers[PEERS], *writer;
     rp_test_stream *calls[PEERS], *call;
@@ -398,7 +398,7 @@ static void answers_that_are_not_read_leave_room_for_messages(void **state)
 
 /* Samples that are not read are over the budget, which has become smaller. A reader that goes
  * on says so with window updates: they are read although its connection has no room. */
-static void window_updates_are_read_without_room(void **state)
+static void window_updates_are_read_without_budget(void **state)
 {
     enum { READERS = 8 };
     const rp_test_client_options deaf = {
@@ -449,7 +449,7 @@ static void window_updates_are_read_without_room(void **state)
 /* Writers wait for a table that is full, and what they have sent behind that fills the side of
  * messages. A sample that makes room for them is served, however large the items are: each of
  * them comes through. */
-static void messages_of_blocked_writers_leave_room_for_samples(void **state)
+static void messages_of_blocked_writers_leave_budget_for_samples(void **state)
 {
     static const size_t item_bytes[] = {MIB, 3 * MIB};
 
@@ -485,7 +485,7 @@ static void messages_of_blocked_writers_leave_room_for_samples(void **state)
 }
 
 /* Calls that wait in an empty table take room for what they draw, not for what they ask for. */
-static void calls_that_ask_for_many_samples_leave_room(void **state)
+static void calls_for_many_samples_leave_budget(void **state)
 {
     enum { COUNT = 262144, WAITING = 8 }; /* 16 MiB of samples each */
     rp_test_client *waiters[WAITING], *client;
@@ -517,7 +517,7 @@ static void calls_that_ask_for_many_samples_leave_room(void **state)
 
 /* The system bounds how many mappings a process has: past a few thousand large arrays, the next
  * one is small. */
-static void calls_past_many_large_arrays_get_small_ones(void **state)
+static void large_sample_arrays_are_bounded_in_number(void **state)
 {
     enum { COUNT = 262144, LARGE = 4096, ALL = LARGE + 64 }; /* 16 MiB of samples each */
     static rp_sample_array rooms[ALL];
@@ -574,13 +574,13 @@ RP_TESTS(queue_budget)
         cmocka_unit_test(items_that_leave_their_table_are_bounded),
         cmocka_unit_test(messages_that_do_not_end_are_bounded),
         cmocka_unit_test(pages_that_are_not_read_are_bounded),
-        cmocka_unit_test(halves_of_messages_give_way_to_a_whole_one),
-        cmocka_unit_test(the_largest_message_needs_no_empty_queue),
-        cmocka_unit_test(answers_that_are_not_read_leave_room_for_messages),
-        cmocka_unit_test(window_updates_are_read_without_room),
-        cmocka_unit_test(messages_of_blocked_writers_leave_room_for_samples),
-        cmocka_unit_test(calls_that_ask_for_many_samples_leave_room),
-        cmocka_unit_test(calls_past_many_large_arrays_get_small_ones),
+        cmocka_unit_test(stalled_partial_messages_are_ended_for_a_waiting_one),
+        cmocka_unit_test(the_largest_message_does_not_need_an_empty_queue),
+        cmocka_unit_test(unread_responses_leave_budget_for_messages),
+        cmocka_unit_test(window_updates_are_read_without_budget),
+        cmocka_unit_test(messages_of_blocked_writers_leave_budget_for_samples),
+        cmocka_unit_test(calls_for_many_samples_leave_budget),
+        cmocka_unit_test(large_sample_arrays_are_bounded_in_number),
         cmocka_unit_test(a_message_that_never_fits_is_refused_at_once),
     };
 

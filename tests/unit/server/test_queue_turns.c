@@ -165,7 +165,7 @@ static void turns_that_grow_do_not_block_each_other(void **state)
 
 /* A connection whose calls take turns to send, so that always one of its messages is
  * incomplete, does not keep its turn for ever. */
-static void a_turn_is_handed_on(void **state)
+static void a_turn_passes_to_the_next_connection(void **state)
 {
     enum { BOTH = 2, SENDS = 4000 };
     rp_test_client *writers[RP_TEST_FILLERS], *greedy, *other;
@@ -224,7 +224,7 @@ static rp_test_client *connect_hog(rp_test_live *live, size_t sent)
 }
 
 /* Messages that are begun and do not arrive have no turn: nobody has to wait for them. */
-static void messages_that_do_not_arrive_have_no_turn(void **state)
+static void stalled_messages_get_no_turn(void **state)
 {
     rp_test_client *writers[RP_TEST_FILLERS], *hogs[HOGS], *writer;
     rp_test_stream *calls[RP_TEST_FILLERS], *insert;
@@ -256,7 +256,7 @@ static void messages_that_do_not_arrive_have_no_turn(void **state)
 
 /* Peers send enough to have a turn, stop, and connect again when they are closed. A writer
  * waits for those that came before it, once. */
-static void messages_that_stop_lose_their_turn(void **state)
+static void messages_that_stall_lose_their_turn(void **state)
 {
     rp_test_client *writers[RP_TEST_FILLERS], *hogs[HOGS], *writer;
     rp_test_stream *calls[RP_TEST_FILLERS], *insert;
@@ -418,7 +418,7 @@ static void ask_again(rp_test_live *live, rp_test_client **learner, rp_test_stre
 
 /* Readers have all turns that there are, take nothing, and connect again when they are closed.
  * A learner waits for those that came before it, once. */
-static void readers_that_take_nothing_lose_their_turn(void **state)
+static void readers_that_read_nothing_lose_their_turn(void **state)
 {
     rp_test_client *readers[PEERS], *learner;
     rp_test_stream *calls[PEERS], *samples = NULL;
@@ -452,7 +452,7 @@ static void readers_that_take_nothing_lose_their_turn(void **state)
 
 /* Readers that take a few bytes now and then are ended once another sample waits for the room
  * of their answers. */
-static void readers_that_take_almost_nothing_give_way(void **state)
+static void readers_that_read_too_slowly_lose_their_turn(void **state)
 {
     rp_test_client *readers[PEERS], *learner;
     rp_test_stream *calls[PEERS], *samples = NULL;
@@ -482,7 +482,7 @@ static void readers_that_take_almost_nothing_give_way(void **state)
 
 /* Samples that are not read fill the queue, and have all turns that there are: a call that
  * waits for its room ends in time. */
-static void a_sample_that_waits_for_room_times_out(void **state)
+static void a_sample_that_waits_for_budget_times_out(void **state)
 {
     rp_test_client *readers[PEERS], *client;
     rp_test_stream *calls[PEERS], *call;
@@ -575,7 +575,7 @@ static rp_test_stream *ask_for_sample(rp_test_client *client, const char *table)
 }
 
 /* A connection that waits for a turn and has ordinary room before does not wait any more. */
-static void who_has_room_leaves_the_line(void **state)
+static void a_connection_with_budget_leaves_the_queue_of_turns(void **state)
 {
     rp_test_client *readers[PEERS], *learner;
     rp_test_stream *sample;
@@ -595,7 +595,7 @@ static void who_has_room_leaves_the_line(void **state)
 
 /* Other calls of a connection that waits for a turn to draw are answered. As its peer takes the
  * answers, it keeps its place. */
-static void other_answers_do_not_cost_the_place(void **state)
+static void other_responses_do_not_cost_the_place_in_the_queue(void **state)
 {
     enum { INSERTS = 8 };
     const rp_table_options notes = {.name = "notes",
@@ -623,7 +623,7 @@ static void other_answers_do_not_cost_the_place(void **state)
 
 /* A call that has drawn an item by a turn waits for its table, until it goes on with what it
  * has. Its peer has nothing to take meanwhile, so it is not too slow. */
-static void who_has_nothing_to_take_is_not_behind(void **state)
+static void a_reader_without_pending_data_is_not_behind(void **state)
 {
     enum { READERS = RP_TEST_FULL_SIDE / MIB };
     const rp_table_options pairs = {.name = "pairs",
@@ -683,17 +683,17 @@ RP_TESTS(queue_turns)
         cmocka_unit_test(messages_have_their_turn_in_a_full_queue),
         cmocka_unit_test(a_turn_is_for_one_message),
         cmocka_unit_test(turns_that_grow_do_not_block_each_other),
-        cmocka_unit_test(a_turn_is_handed_on),
-        cmocka_unit_test(messages_that_do_not_arrive_have_no_turn),
-        cmocka_unit_test(messages_that_stop_lose_their_turn),
+        cmocka_unit_test(a_turn_passes_to_the_next_connection),
+        cmocka_unit_test(stalled_messages_get_no_turn),
+        cmocka_unit_test(messages_that_stall_lose_their_turn),
         cmocka_unit_test(windows_of_paused_calls_are_not_filled_by_turns),
         cmocka_unit_test(samples_have_their_turn_in_a_full_queue),
-        cmocka_unit_test(readers_that_take_nothing_lose_their_turn),
-        cmocka_unit_test(readers_that_take_almost_nothing_give_way),
-        cmocka_unit_test(a_sample_that_waits_for_room_times_out),
-        cmocka_unit_test(who_has_room_leaves_the_line),
-        cmocka_unit_test(other_answers_do_not_cost_the_place),
-        cmocka_unit_test(who_has_nothing_to_take_is_not_behind),
+        cmocka_unit_test(readers_that_read_nothing_lose_their_turn),
+        cmocka_unit_test(readers_that_read_too_slowly_lose_their_turn),
+        cmocka_unit_test(a_sample_that_waits_for_budget_times_out),
+        cmocka_unit_test(a_connection_with_budget_leaves_the_queue_of_turns),
+        cmocka_unit_test(other_responses_do_not_cost_the_place_in_the_queue),
+        cmocka_unit_test(a_reader_without_pending_data_is_not_behind),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -42,7 +42,7 @@ static int64_t rests_with_bursts(rp_read_moderation *g, size_t burst, size_t tur
     return rested;
 }
 
-static void a_stream_of_small_messages_is_let_gather(void **state)
+static void reads_of_a_stream_of_small_messages_are_delayed(void **state)
 {
     rp_read_moderation g = {0};
 
@@ -51,7 +51,7 @@ static void a_stream_of_small_messages_is_let_gather(void **state)
     assert_int_equal(g.rest_ns, 800 * US); /* longer rests brought more */
 }
 
-static void who_waits_for_each_answer_is_hardly_ever_kept_waiting(void **state)
+static void request_response_clients_are_rarely_delayed(void **state)
 {
     (void)state;
     for (size_t burst = 1; burst <= 5; burst++) {
@@ -61,7 +61,7 @@ static void who_waits_for_each_answer_is_hardly_ever_kept_waiting(void **state)
     }
 }
 
-static void a_slow_stream_is_left_alone(void **state)
+static void reads_of_a_slow_stream_are_not_delayed(void **state)
 {
     rp_read_moderation g = {0};
 
@@ -69,7 +69,7 @@ static void a_slow_stream_is_left_alone(void **state)
     assert_true(rests_with_a_stream(&g, 0.2, 2000) < 100);
 }
 
-static void messages_that_wait_for_an_answer_keep_us_awake(void **state)
+static void other_calls_suspend_the_delay(void **state)
 {
     rp_read_moderation g = {0};
     rp_turn_reads turn = {.messages = 3, .bytes = 100, .others = true};
@@ -83,7 +83,7 @@ static void messages_that_wait_for_an_answer_keep_us_awake(void **state)
     assert_int_equal(rp_read_moderation_judge(&g, &turn, now_ns + MS), 200 * US);
 }
 
-static void large_messages_have_gathered_enough(void **state)
+static void reads_of_large_messages_are_not_delayed(void **state)
 {
     rp_read_moderation g = {0};
     const rp_turn_reads turn = {.messages = 1, .bytes = (64 << 10) + 1};
@@ -96,11 +96,11 @@ static void large_messages_have_gathered_enough(void **state)
 RP_TESTS(read_moderation)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_stream_of_small_messages_is_let_gather),
-        cmocka_unit_test(who_waits_for_each_answer_is_hardly_ever_kept_waiting),
-        cmocka_unit_test(a_slow_stream_is_left_alone),
-        cmocka_unit_test(messages_that_wait_for_an_answer_keep_us_awake),
-        cmocka_unit_test(large_messages_have_gathered_enough),
+        cmocka_unit_test(reads_of_a_stream_of_small_messages_are_delayed),
+        cmocka_unit_test(request_response_clients_are_rarely_delayed),
+        cmocka_unit_test(reads_of_a_slow_stream_are_not_delayed),
+        cmocka_unit_test(other_calls_suspend_the_delay),
+        cmocka_unit_test(reads_of_large_messages_are_not_delayed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -163,7 +163,7 @@ static void connections_with_small_frames_share_a_turn(void **state)
 }
 
 /* Alone, a connection is read to the end of what there is. */
-static void a_connection_that_is_alone_has_the_turn(void **state)
+static void a_single_connection_has_the_whole_turn(void **state)
 {
     stage s;
     size_t waiting;
@@ -185,7 +185,7 @@ RP_TESTS(read_turn)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(connections_with_small_frames_share_a_turn),
-        cmocka_unit_test(a_connection_that_is_alone_has_the_turn),
+        cmocka_unit_test(a_single_connection_has_the_whole_turn),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

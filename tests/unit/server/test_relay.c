@@ -120,7 +120,7 @@ static void bytes_go_both_ways(void **state)
     assert_int_equal(relays.count, 1);
 }
 
-static void what_is_there_at_the_start_is_carried_at_once(void **state)
+static void bytes_present_at_the_start_are_relayed_at_once(void **state)
 {
     rp_link near_link, far_link;
 
@@ -154,7 +154,7 @@ static void the_end_of_both_sides_ends_the_relay(void **state)
     assert_int_equal(relays.count, 0);
 }
 
-static void a_near_side_that_does_not_go_is_not_waited_for_long(void **state)
+static void a_near_side_that_stays_open_lingers_briefly(void **state)
 {
     (void)state;
     assert_ok(start_relay());
@@ -166,7 +166,7 @@ static void a_near_side_that_does_not_go_is_not_waited_for_long(void **state)
 }
 
 /* The answer is there, though the far side never took what was said to it. */
-static void what_the_far_side_did_not_want_costs_no_answer(void **state)
+static void bytes_the_far_side_never_read_lose_no_response(void **state)
 {
     (void)state;
     relays.linger_ns = INT64_C(60000000000);
@@ -187,7 +187,7 @@ static void what_the_far_side_did_not_want_costs_no_answer(void **state)
     assert_int_equal(relays.count, 0);
 }
 
-static void nobody_talks_for_ever_to_a_far_side_that_is_gone(void **state)
+static void bytes_for_a_closed_far_side_are_bounded(void **state)
 {
     size_t sent = 0;
 
@@ -206,7 +206,7 @@ static void nobody_talks_for_ever_to_a_far_side_that_is_gone(void **state)
     assert_true(sent > BIG && sent < 2 * BIG);
 }
 
-static void whoever_only_lingers_makes_room(void **state)
+static void a_lingering_relay_gives_way_to_a_new_one(void **state)
 {
     int first_near, second_near, second_far;
 
@@ -234,7 +234,7 @@ static void whoever_only_lingers_makes_room(void **state)
     (void)close(second_far);
 }
 
-static void the_end_of_the_near_side_is_passed_on_and_the_answer_still_comes(void **state)
+static void a_half_close_is_passed_on_and_the_response_still_comes(void **state)
 {
     (void)state;
     assert_ok(start_relay());
@@ -253,7 +253,7 @@ static void the_end_of_the_near_side_is_passed_on_and_the_answer_still_comes(voi
     assert_int_equal(relays.count, 0);
 }
 
-static void a_near_side_that_vanishes_ends_the_relay(void **state)
+static void a_reset_of_the_near_side_ends_the_relay(void **state)
 {
     (void)state;
     assert_ok(start_relay());
@@ -289,7 +289,7 @@ static size_t drain(int fd)
     return total;
 }
 
-static void a_reader_that_does_not_read_holds_up_the_writer(void **state)
+static void a_stalled_reader_blocks_the_writer(void **state)
 {
     size_t sent = 0, more;
 
@@ -311,7 +311,7 @@ static void a_reader_that_does_not_read_holds_up_the_writer(void **state)
     assert_int_equal(relays.count, 1);
 }
 
-static void what_is_left_is_delivered_after_the_far_side_is_gone(void **state)
+static void remaining_bytes_are_delivered_after_the_far_side_closed(void **state)
 {
     size_t sent = 0, got = 0, more;
 
@@ -335,7 +335,7 @@ static void what_is_left_is_delivered_after_the_far_side_is_gone(void **state)
     expect_end(near);
 }
 
-static void a_near_side_that_does_not_read_is_not_waited_for_long(void **state)
+static void a_stalled_near_side_lingers_briefly(void **state)
 {
     size_t more;
 
@@ -354,7 +354,7 @@ static void a_near_side_that_does_not_read_is_not_waited_for_long(void **state)
     assert_int_equal(relays.count, 0);
 }
 
-static void there_are_never_more_than_the_most(void **state)
+static void the_number_of_relays_has_a_limit(void **state)
 {
     int ends[2][2];
 
@@ -376,7 +376,7 @@ static void there_are_never_more_than_the_most(void **state)
     assert_int_equal(relays.count, 0);
 }
 
-static void the_owner_can_end_them_all(void **state)
+static void the_owner_can_end_all_relays(void **state)
 {
     (void)state;
     assert_ok(start_relay());
@@ -416,19 +416,19 @@ RP_TESTS(relay)
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         CASE(bytes_go_both_ways),
-        CASE(what_is_there_at_the_start_is_carried_at_once),
+        CASE(bytes_present_at_the_start_are_relayed_at_once),
         CASE(the_end_of_both_sides_ends_the_relay),
-        CASE(a_near_side_that_does_not_go_is_not_waited_for_long),
-        CASE(what_the_far_side_did_not_want_costs_no_answer),
-        CASE(nobody_talks_for_ever_to_a_far_side_that_is_gone),
-        CASE(whoever_only_lingers_makes_room),
-        CASE(the_end_of_the_near_side_is_passed_on_and_the_answer_still_comes),
-        CASE(a_near_side_that_vanishes_ends_the_relay),
-        CASE(a_reader_that_does_not_read_holds_up_the_writer),
-        CASE(what_is_left_is_delivered_after_the_far_side_is_gone),
-        CASE(a_near_side_that_does_not_read_is_not_waited_for_long),
-        CASE(there_are_never_more_than_the_most),
-        CASE(the_owner_can_end_them_all),
+        CASE(a_near_side_that_stays_open_lingers_briefly),
+        CASE(bytes_the_far_side_never_read_lose_no_response),
+        CASE(bytes_for_a_closed_far_side_are_bounded),
+        CASE(a_lingering_relay_gives_way_to_a_new_one),
+        CASE(a_half_close_is_passed_on_and_the_response_still_comes),
+        CASE(a_reset_of_the_near_side_ends_the_relay),
+        CASE(a_stalled_reader_blocks_the_writer),
+        CASE(remaining_bytes_are_delivered_after_the_far_side_closed),
+        CASE(a_stalled_near_side_lingers_briefly),
+        CASE(the_number_of_relays_has_a_limit),
+        CASE(the_owner_can_end_all_relays),
         CASE(every_allocation_may_fail),
     };
     return cmocka_run_group_tests_name("relay", tests, NULL, NULL);

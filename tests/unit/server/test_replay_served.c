@@ -147,7 +147,7 @@ static void create(stage *s, const char *name, int64_t max_size)
     rp_wire_end(&s->request, mark);
 }
 
-static void tables_come_and_go(void **state)
+static void tables_are_created_and_dropped(void **state)
 {
     stage s;
 
@@ -275,7 +275,7 @@ static rp_wire_tables *status_of(stage *s, const char *table)
     return list;
 }
 
-static void the_status_of_one_table_or_of_all_is_told(void **state)
+static void status_describes_one_table_or_all(void **state)
 {
     rp_table_options other = rp_test_options("other", RP_PRIORITIZED, RP_FIFO, 10);
     rp_wire_tables *list;
@@ -326,7 +326,7 @@ static void a_sample_waits_until_there_is_an_item(void **state)
     close_stage(&s);
 }
 
-static void a_sample_does_not_wait_longer_than_it_may(void **state)
+static void a_sample_waits_no_longer_than_its_timeout(void **state)
 {
     int64_t began_ns;
     stage s;
@@ -345,7 +345,7 @@ static void a_sample_does_not_wait_longer_than_it_may(void **state)
     close_stage(&s);
 }
 
-static void what_waits_ends_with_its_table(void **state)
+static void a_waiting_call_ends_with_its_table(void **state)
 {
     size_t samples[5];
     stage s;
@@ -361,7 +361,7 @@ static void what_waits_ends_with_its_table(void **state)
     close_stage(&s);
 }
 
-static void what_waits_may_be_taken_back(void **state)
+static void a_waiting_call_may_be_cancelled(void **state)
 {
     size_t sample;
     stage s;
@@ -378,7 +378,7 @@ static void what_waits_may_be_taken_back(void **state)
     close_stage(&s);
 }
 
-static void what_waits_ends_with_its_connection_and_with_the_server(void **state)
+static void a_waiting_call_ends_with_its_connection_and_with_the_server(void **state)
 {
     stage s;
 
@@ -427,7 +427,7 @@ static void waits_may_end_in_any_way_at_once(void **state)
     close_stage(&s);
 }
 
-static void an_answer_over_the_limit_is_refused(void **state)
+static void a_response_over_the_limit_is_refused(void **state)
 {
     const rp_server_limits limits = {.message_bytes = 100000};
     stage s;
@@ -444,7 +444,7 @@ static void an_answer_over_the_limit_is_refused(void **state)
     close_stage(&s);
 }
 
-static void answers_wait_for_a_reader_that_is_slow(void **state)
+static void responses_wait_for_a_slow_reader(void **state)
 {
     const rp_server_limits limits = {.connection_queued_bytes = 1 << 20};
     enum { CALLS = 40 };
@@ -469,7 +469,7 @@ static void answers_wait_for_a_reader_that_is_slow(void **state)
     close_stage(&s);
 }
 
-static void an_answer_may_be_taken_back_while_it_is_made(void **state)
+static void a_call_may_be_cancelled_while_its_response_is_made(void **state)
 {
     stage s;
 
@@ -500,7 +500,7 @@ static void make_queue(stage *s)
 
 /* A call waits for more items than ever come. What it has drawn has left the table, so it may
  * hold no more than queued_bytes allows; then it is answered. */
-static void a_draw_that_waits_holds_no_more_than_there_is_room_for(void **state)
+static void a_waiting_draw_stays_within_the_queue_budget(void **state)
 {
     enum { ITEMS = 100, BYTES = 256 << 10, LIMIT = 8 << 20 };
     const rp_server_limits limits = {.queued_bytes = LIMIT};
@@ -548,7 +548,7 @@ static void expect_all_items(const rp_server_limits *limits, size_t bytes)
     close_stage(&s);
 }
 
-static void what_was_drawn_is_sent_although_a_message_has_a_limit(void **state)
+static void drawn_samples_are_sent_despite_the_message_limit(void **state)
 {
     const rp_server_limits limits = {.message_bytes = 100000}, tight = {.message_bytes = 10000};
 
@@ -557,7 +557,7 @@ static void what_was_drawn_is_sent_although_a_message_has_a_limit(void **state)
     expect_all_items(&tight, 40000); /* one item is over the limit */
 }
 
-static void what_was_drawn_is_sent_although_little_may_be_queued(void **state)
+static void drawn_samples_are_sent_despite_a_small_queue_budget(void **state)
 {
     const rp_server_limits limits = {.queued_bytes = 1 << 20}, tight = {.queued_bytes = 60000};
 
@@ -614,24 +614,24 @@ static void bytes_that_are_no_request_are_refused(void **state)
 RP_TESTS(replay_served)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tables_come_and_go),
+        cmocka_unit_test(tables_are_created_and_dropped),
         cmocka_unit_test(there_are_no_more_tables_than_the_limit_says),
         cmocka_unit_test(a_table_is_changed_paused_and_resumed),
         cmocka_unit_test(items_are_found_by_key),
         cmocka_unit_test(keys_are_counted_against_their_limit),
-        cmocka_unit_test(the_status_of_one_table_or_of_all_is_told),
+        cmocka_unit_test(status_describes_one_table_or_all),
         cmocka_unit_test(a_sample_waits_until_there_is_an_item),
-        cmocka_unit_test(a_sample_does_not_wait_longer_than_it_may),
-        cmocka_unit_test(what_waits_ends_with_its_table),
-        cmocka_unit_test(what_waits_may_be_taken_back),
-        cmocka_unit_test(what_waits_ends_with_its_connection_and_with_the_server),
+        cmocka_unit_test(a_sample_waits_no_longer_than_its_timeout),
+        cmocka_unit_test(a_waiting_call_ends_with_its_table),
+        cmocka_unit_test(a_waiting_call_may_be_cancelled),
+        cmocka_unit_test(a_waiting_call_ends_with_its_connection_and_with_the_server),
         cmocka_unit_test(waits_may_end_in_any_way_at_once),
-        cmocka_unit_test(an_answer_over_the_limit_is_refused),
-        cmocka_unit_test(answers_wait_for_a_reader_that_is_slow),
-        cmocka_unit_test(an_answer_may_be_taken_back_while_it_is_made),
-        cmocka_unit_test(a_draw_that_waits_holds_no_more_than_there_is_room_for),
-        cmocka_unit_test(what_was_drawn_is_sent_although_a_message_has_a_limit),
-        cmocka_unit_test(what_was_drawn_is_sent_although_little_may_be_queued),
+        cmocka_unit_test(a_response_over_the_limit_is_refused),
+        cmocka_unit_test(responses_wait_for_a_slow_reader),
+        cmocka_unit_test(a_call_may_be_cancelled_while_its_response_is_made),
+        cmocka_unit_test(a_waiting_draw_stays_within_the_queue_budget),
+        cmocka_unit_test(drawn_samples_are_sent_despite_the_message_limit),
+        cmocka_unit_test(drawn_samples_are_sent_despite_a_small_queue_budget),
         cmocka_unit_test(a_call_has_exactly_one_message),
         cmocka_unit_test(bytes_that_are_no_request_are_refused),
     };

@@ -174,7 +174,7 @@ static void expect_late(scene *s, const char *path)
     assert_int_equal(call->status, RP_OK);
 }
 
-static void changes_are_answered_when_they_are_safe(void **state)
+static void changes_are_confirmed_when_they_are_safe(void **state)
 {
     scene *s = *state;
     const rp_update update = {1, 2.0};
@@ -232,7 +232,7 @@ static void a_second_message_is_refused_while_the_first_waits(void **state)
     assert_int_equal(last_lsn(s), 1);
 }
 
-static void errors_are_answered_at_once(void **state)
+static void errors_are_sent_at_once(void **state)
 {
     scene *s = *state;
 
@@ -242,7 +242,7 @@ static void errors_are_answered_at_once(void **state)
                      RP_NOT_FOUND);
 }
 
-static void a_stream_is_held_up_when_too_much_waits(void **state)
+static void a_stream_is_paused_when_too_many_confirmations_wait(void **state)
 {
     scene *s = *state;
     enum { ITEMS = 500, MESSAGES = 40 };
@@ -278,11 +278,11 @@ RP_TESTS(safe_answers)
         CASE(a_stream_ends_when_all_is_confirmed),
         CASE(streams_that_end_while_they_wait_leave_nothing_behind),
         CASE(a_part_of_a_batch_is_confirmed_when_that_is_safe),
-        CASE(changes_are_answered_when_they_are_safe),
+        CASE(changes_are_confirmed_when_they_are_safe),
         CASE(a_call_that_waits_keeps_its_deadline),
         CASE(a_second_message_is_refused_while_the_first_waits),
-        CASE(errors_are_answered_at_once),
-        CASE(a_stream_is_held_up_when_too_much_waits),
+        CASE(errors_are_sent_at_once),
+        CASE(a_stream_is_paused_when_too_many_confirmations_wait),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

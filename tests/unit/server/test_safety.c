@@ -54,7 +54,7 @@ static void init(bench *b)
     rp_safe_waits_init(&b->waits, &b->safety, b->loop);
 }
 
-static void a_number_is_raised_and_never_lowered(void **state)
+static void the_safe_number_is_raised_and_never_lowered(void **state)
 {
     (void)state;
     bench b;
@@ -70,7 +70,7 @@ static void a_number_is_raised_and_never_lowered(void **state)
     rp_loop_free(b.loop);
 }
 
-static void who_waits_is_woken_in_the_order_of_the_numbers(void **state)
+static void waiters_are_woken_in_the_order_of_their_numbers(void **state)
 {
     (void)state;
     waiter w[5];
@@ -109,7 +109,7 @@ static void on_turn_end(void *user)
     b->woken_before = b->woken_count;
 }
 
-static void a_turn_wakes_some_of_many(void **state)
+static void a_turn_wakes_some_of_many_waiters(void **state)
 {
     (void)state;
     enum { MANY = 1300 };
@@ -130,7 +130,7 @@ static void a_turn_wakes_some_of_many(void **state)
     rp_loop_free(b.loop);
 }
 
-static void what_is_safe_by_then_is_woken_too(void **state)
+static void a_wait_for_a_safe_number_is_woken_at_once(void **state)
 {
     (void)state;
     waiter w;
@@ -145,7 +145,7 @@ static void what_is_safe_by_then_is_woken_too(void **state)
     rp_loop_free(b.loop);
 }
 
-static void one_that_waits_again_waits_for_the_higher_number(void **state)
+static void a_repeated_wait_takes_the_higher_number(void **state)
 {
     (void)state;
     waiter w;
@@ -202,7 +202,7 @@ static void *journal_main(void *ctx)
     return NULL;
 }
 
-static void nobody_is_forgotten_between_two_threads(void **state)
+static void no_waiter_is_missed_between_two_threads(void **state)
 {
     (void)state;
     static chase c;
@@ -222,12 +222,12 @@ static void nobody_is_forgotten_between_two_threads(void **state)
 RP_TESTS(safety)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_number_is_raised_and_never_lowered),
-        cmocka_unit_test(who_waits_is_woken_in_the_order_of_the_numbers),
-        cmocka_unit_test(a_turn_wakes_some_of_many),
-        cmocka_unit_test(what_is_safe_by_then_is_woken_too),
-        cmocka_unit_test(one_that_waits_again_waits_for_the_higher_number),
-        cmocka_unit_test(nobody_is_forgotten_between_two_threads),
+        cmocka_unit_test(the_safe_number_is_raised_and_never_lowered),
+        cmocka_unit_test(waiters_are_woken_in_the_order_of_their_numbers),
+        cmocka_unit_test(a_turn_wakes_some_of_many_waiters),
+        cmocka_unit_test(a_wait_for_a_safe_number_is_woken_at_once),
+        cmocka_unit_test(a_repeated_wait_takes_the_higher_number),
+        cmocka_unit_test(no_waiter_is_missed_between_two_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

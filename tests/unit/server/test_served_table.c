@@ -55,7 +55,7 @@ static void a_table_is_found_and_is_the_same_every_time(void **state)
     house_deinit(&h);
 }
 
-static void a_table_that_is_not_there_is_named_in_part(void **state)
+static void an_unknown_table_is_named_in_part(void **state)
 {
     (void)state;
     house h;
@@ -72,7 +72,7 @@ static void a_table_that_is_not_there_is_named_in_part(void **state)
     house_deinit(&h);
 }
 
-static void a_tenth_of_a_table_may_wait(void **state)
+static void pending_inserts_are_bounded_by_a_tenth_of_the_table(void **state)
 {
     (void)state;
     static const struct {
@@ -91,7 +91,7 @@ static void a_tenth_of_a_table_may_wait(void **state)
     house_deinit(&h);
 }
 
-static void an_altered_table_is_looked_at_again(void **state)
+static void an_altered_table_updates_its_bound(void **state)
 {
     (void)state;
     rp_table_alteration change = {.which = RP_ALTER_MAX_SIZE, .max_size = 50};
@@ -116,7 +116,7 @@ static void add(house *h, const char *name)
     assert_ok(rp_store_add_table(h->live.store, &options, NULL, NULL));
 }
 
-static void a_table_that_is_made_anew_is_another(void **state)
+static void a_recreated_table_is_a_new_entry(void **state)
 {
     (void)state;
     house h;
@@ -137,7 +137,7 @@ static void a_table_that_is_made_anew_is_another(void **state)
     house_deinit(&h);
 }
 
-static void forgetting_spares_a_table_that_has_the_name_by_now(void **state)
+static void forgetting_keeps_a_recreated_table_of_the_name(void **state)
 {
     (void)state;
     house h;
@@ -189,11 +189,11 @@ RP_TESTS(served_table)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_table_is_found_and_is_the_same_every_time),
-        cmocka_unit_test(a_table_that_is_not_there_is_named_in_part),
-        cmocka_unit_test(a_tenth_of_a_table_may_wait),
-        cmocka_unit_test(an_altered_table_is_looked_at_again),
-        cmocka_unit_test(a_table_that_is_made_anew_is_another),
-        cmocka_unit_test(forgetting_spares_a_table_that_has_the_name_by_now),
+        cmocka_unit_test(an_unknown_table_is_named_in_part),
+        cmocka_unit_test(pending_inserts_are_bounded_by_a_tenth_of_the_table),
+        cmocka_unit_test(an_altered_table_updates_its_bound),
+        cmocka_unit_test(a_recreated_table_is_a_new_entry),
+        cmocka_unit_test(forgetting_keeps_a_recreated_table_of_the_name),
         cmocka_unit_test(without_memory_nothing_is_found),
     };
 

@@ -78,7 +78,7 @@ static void free_takes_nothing(void **state)
     rp_server_free(NULL);
 }
 
-static void the_defaults_will_do(void **state)
+static void a_server_starts_with_default_options(void **state)
 {
     (void)state;
     rp_store *store = NULL;
@@ -185,7 +185,7 @@ static void too_many_addresses_are_refused(void **state)
     rp_test_live_stop(&live);
 }
 
-static void an_address_in_use_is_told(void **state)
+static void an_address_in_use_is_unavailable(void **state)
 {
     (void)state;
     rp_test_live live, second;
@@ -204,7 +204,7 @@ static void an_address_in_use_is_told(void **state)
     rp_test_live_stop(&live);
 }
 
-static void a_socket_that_listens_already_can_be_given(void **state)
+static void a_listening_socket_can_be_passed(void **state)
 {
     (void)state;
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -329,7 +329,7 @@ static void several_threads_may_reload_under_load(void **state)
     rp_test_live_stop(&live);
 }
 
-static void health_is_what_it_was_set_to(void **state)
+static void health_can_be_set(void **state)
 {
     (void)state;
     rp_test_live live;
@@ -378,16 +378,16 @@ RP_TESTS(server)
         cmocka_unit_test(a_server_starts_and_stops_many_times),
         cmocka_unit_test(a_server_answers_on_tcp_and_on_a_unix_socket),
         cmocka_unit_test(free_takes_nothing),
-        cmocka_unit_test(the_defaults_will_do),
+        cmocka_unit_test(a_server_starts_with_default_options),
         cmocka_unit_test(every_bad_option_is_named_and_leaves_nothing),
         cmocka_unit_test(an_insecure_server_may_listen_everywhere),
         cmocka_unit_test(too_many_addresses_are_refused),
-        cmocka_unit_test(an_address_in_use_is_told),
-        cmocka_unit_test(a_socket_that_listens_already_can_be_given),
+        cmocka_unit_test(an_address_in_use_is_unavailable),
+        cmocka_unit_test(a_listening_socket_can_be_passed),
         cmocka_unit_test(reloads_back_to_back_do_not_hang),
         cmocka_unit_test(a_reload_takes_new_limits_and_a_bad_one_changes_nothing),
         cmocka_unit_test(several_threads_may_reload_under_load),
-        cmocka_unit_test(health_is_what_it_was_set_to),
+        cmocka_unit_test(health_can_be_set),
         cmocka_unit_test(refusals_are_logged),
     };
 

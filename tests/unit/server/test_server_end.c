@@ -92,7 +92,7 @@ static void an_idle_server_drains_at_once(void **state)
     rp_test_live_stop(&live);
 }
 
-static void connections_without_calls_are_not_waited_for(void **state)
+static void connections_without_calls_are_not_awaited(void **state)
 {
     (void)state;
     rp_test_live live;
@@ -117,7 +117,7 @@ static void connections_without_calls_are_not_waited_for(void **state)
     rp_test_live_stop(&live);
 }
 
-static void calls_that_end_in_time_end_well(void **state)
+static void calls_that_end_in_time_are_not_cut_off(void **state)
 {
     (void)state;
     rp_test_live live;
@@ -151,7 +151,7 @@ static void calls_that_end_in_time_end_well(void **state)
     rp_buf_deinit(&message);
 }
 
-static void calls_that_do_not_end_are_told_that_it_is_unavailable(void **state)
+static void calls_that_outlast_the_drain_end_unavailable(void **state)
 {
     (void)state;
     rp_test_live live;
@@ -174,7 +174,7 @@ static void calls_that_do_not_end_are_told_that_it_is_unavailable(void **state)
     rp_test_live_stop(&live);
 }
 
-static void a_drain_may_be_waited_for_in_parts(void **state)
+static void a_drain_may_be_awaited_in_parts(void **state)
 {
     (void)state;
     rp_test_live live;
@@ -218,7 +218,7 @@ static void new_calls_are_refused_while_draining(void **state)
     rp_test_live_stop(&live);
 }
 
-static void freeing_ends_what_waits(void **state)
+static void freeing_ends_waiting_calls(void **state)
 {
     (void)state;
     for (int round = 0; round < 5; round++) {
@@ -307,7 +307,7 @@ static void operations_may_complete_while_the_server_is_freed(void **state)
 }
 
 /* The same when the clients leave and the server goes on. */
-static void operations_may_complete_while_their_calls_are_taken_back(void **state)
+static void operations_may_complete_while_their_calls_are_cancelled(void **state)
 {
     (void)state;
     size_t rounds = rp_test_scaled(100, 10);
@@ -342,7 +342,7 @@ static void operations_may_complete_while_their_calls_are_taken_back(void **stat
 }
 
 /* A table goes while operations wait in it. */
-static void a_table_may_be_dropped_under_its_streams(void **state)
+static void a_table_may_be_dropped_while_streams_use_it(void **state)
 {
     (void)state;
     rp_test_live live;
@@ -408,7 +408,7 @@ static void streams_release_a_table_that_is_dropped(void **state)
 
 /* A stream that goes from table to table, more of them than it remembers, and of these one is
  * made anew. */
-static void a_stream_finds_a_table_that_was_made_anew(void **state)
+static void a_stream_finds_a_recreated_table(void **state)
 {
     enum { TABLES = 11 };
     rp_test_live live;
@@ -450,7 +450,7 @@ static void a_stream_finds_a_table_that_was_made_anew(void **state)
     rp_test_live_stop(&live);
 }
 
-static void the_store_may_be_closed_under_the_server(void **state)
+static void the_store_may_be_closed_while_the_server_runs(void **state)
 {
     (void)state;
     rp_test_live live;
@@ -471,18 +471,18 @@ RP_TESTS(server_end)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_idle_server_drains_at_once),
-        cmocka_unit_test(connections_without_calls_are_not_waited_for),
-        cmocka_unit_test(calls_that_end_in_time_end_well),
-        cmocka_unit_test(calls_that_do_not_end_are_told_that_it_is_unavailable),
-        cmocka_unit_test(a_drain_may_be_waited_for_in_parts),
+        cmocka_unit_test(connections_without_calls_are_not_awaited),
+        cmocka_unit_test(calls_that_end_in_time_are_not_cut_off),
+        cmocka_unit_test(calls_that_outlast_the_drain_end_unavailable),
+        cmocka_unit_test(a_drain_may_be_awaited_in_parts),
         cmocka_unit_test(new_calls_are_refused_while_draining),
-        cmocka_unit_test(freeing_ends_what_waits),
+        cmocka_unit_test(freeing_ends_waiting_calls),
         cmocka_unit_test(operations_may_complete_while_the_server_is_freed),
-        cmocka_unit_test(operations_may_complete_while_their_calls_are_taken_back),
-        cmocka_unit_test(a_table_may_be_dropped_under_its_streams),
+        cmocka_unit_test(operations_may_complete_while_their_calls_are_cancelled),
+        cmocka_unit_test(a_table_may_be_dropped_while_streams_use_it),
         cmocka_unit_test(streams_release_a_table_that_is_dropped),
-        cmocka_unit_test(a_stream_finds_a_table_that_was_made_anew),
-        cmocka_unit_test(the_store_may_be_closed_under_the_server),
+        cmocka_unit_test(a_stream_finds_a_recreated_table),
+        cmocka_unit_test(the_store_may_be_closed_while_the_server_runs),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -19,7 +19,7 @@ static void a_view_has_the_table_and_its_first_waiting_calls(void **state)
     rp_test_observed_deinit(&observed);
 }
 
-static void a_view_describes_no_more_calls_than_it_has_room_for(void **state)
+static void a_view_describes_no_more_calls_than_fit(void **state)
 {
     static rp_table_view view = {.waiting_count = RP_VIEW_WAITING};
 
@@ -101,7 +101,7 @@ RP_TESTS(server_view)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_view_has_the_table_and_its_first_waiting_calls),
-        cmocka_unit_test(a_view_describes_no_more_calls_than_it_has_room_for),
+        cmocka_unit_test(a_view_describes_no_more_calls_than_fit),
         cmocka_unit_test(views_outlive_their_tables_being_dropped),
         cmocka_unit_test(all_tables_are_taken_in_their_order),
         cmocka_unit_test(a_store_without_tables_has_no_views),

@@ -59,7 +59,7 @@ static void chunks_are_found_by_their_keys(void **state)
     room_deinit(&r);
 }
 
-static void what_no_item_refers_to_is_counted(void **state)
+static void chunks_without_items_are_counted(void **state)
 {
     (void)state;
     room r;
@@ -108,7 +108,7 @@ static void a_chunk_whose_items_are_gone_counts_again(void **state)
     room_deinit(&r);
 }
 
-static void only_what_is_kept_stays(void **state)
+static void only_kept_chunks_stay(void **state)
 {
     (void)state;
     room r;
@@ -129,7 +129,7 @@ static void only_what_is_kept_stays(void **state)
     room_deinit(&r);
 }
 
-static void keys_that_are_not_there_or_stand_twice_are_told(void **state)
+static void unknown_and_repeated_keys_are_reported(void **state)
 {
     (void)state;
     room r;
@@ -268,10 +268,10 @@ RP_TESTS(stream_chunks)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(chunks_are_found_by_their_keys),
-        cmocka_unit_test(what_no_item_refers_to_is_counted),
+        cmocka_unit_test(chunks_without_items_are_counted),
         cmocka_unit_test(a_chunk_whose_items_are_gone_counts_again),
-        cmocka_unit_test(only_what_is_kept_stays),
-        cmocka_unit_test(keys_that_are_not_there_or_stand_twice_are_told),
+        cmocka_unit_test(only_kept_chunks_stay),
+        cmocka_unit_test(unknown_and_repeated_keys_are_reported),
         cmocka_unit_test(memory_for_many_chunks_is_freed_with_them),
         cmocka_unit_test(chunks_that_stay_are_kept),
         cmocka_unit_test(long_random_runs_agree_with_a_list),

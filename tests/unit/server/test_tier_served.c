@@ -106,14 +106,14 @@ static void sample_over_the_network(size_t bytes)
     close_stage(&s);
 }
 
-static void samples_stream(void **state)
+static void sample_streams_read_spilled_items(void **state)
 {
     (void)state;
     sample_over_the_network(SMALL);
     sample_over_the_network(LARGE);
 }
 
-static void samples_in_this_process(void **state)
+static void a_local_client_samples_spilled_items(void **state)
 {
     rp_client *client = NULL;
     stage s;
@@ -170,7 +170,7 @@ static size_t check_chunks(const rp_test_outcome *outcome, size_t bytes)
     return count;
 }
 
-static void calls_bring_items_from_disk(void **state)
+static void calls_read_items_from_disk(void **state)
 {
     rp_test_caller *caller;
     uint64_t keys[] = {1, 2, 3, ITEMS, ITEMS - 1, 7, 99999};
@@ -197,7 +197,7 @@ static void calls_bring_items_from_disk(void **state)
 }
 
 /* Callers that hang up while the disk is being read. */
-static void calls_end_meanwhile(void **state)
+static void calls_may_end_during_a_disk_read(void **state)
 {
     uint64_t keys[40];
     stage s;
@@ -224,7 +224,7 @@ static void calls_end_meanwhile(void **state)
 }
 
 /* A record that cannot be read ends the call that drew it, and the server goes on. */
-static void damage_is_told(void **state)
+static void damage_on_disk_is_an_error(void **state)
 {
     uint64_t bad = 2, good = 3;
     rp_test_caller *caller;
@@ -262,11 +262,11 @@ static void damage_is_told(void **state)
 RP_TESTS(tier_served)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(samples_stream),
-        cmocka_unit_test(samples_in_this_process),
-        cmocka_unit_test(calls_bring_items_from_disk),
-        cmocka_unit_test(calls_end_meanwhile),
-        cmocka_unit_test(damage_is_told),
+        cmocka_unit_test(sample_streams_read_spilled_items),
+        cmocka_unit_test(a_local_client_samples_spilled_items),
+        cmocka_unit_test(calls_read_items_from_disk),
+        cmocka_unit_test(calls_may_end_during_a_disk_read),
+        cmocka_unit_test(damage_on_disk_is_an_error),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -200,7 +200,7 @@ static void a_few_key_updates_are_forgiven(void **state)
 
 /* One loop serves them all: each attack costs it a bounded number of records, and the bystander
  * has its answer after each. */
-static void a_bystander_is_answered_between_floods(void **state)
+static void a_bystander_is_served_between_floods(void **state)
 {
     stage s;
     peer bystander, attackers[ATTACKERS];
@@ -347,7 +347,7 @@ static void handshakes_are_made_in_the_order_of_their_hellos(void **state)
 }
 
 /* Those who have gone cost no step: who comes behind them is answered in the first turn. */
-static void a_client_that_has_gone_gets_no_handshake(void **state)
+static void a_disconnected_client_gets_no_handshake(void **state)
 {
     queue q;
 
@@ -366,7 +366,7 @@ static void a_client_that_has_gone_gets_no_handshake(void **state)
 }
 
 /* The same if they go while they wait. */
-static void a_client_that_goes_while_it_waits_gets_no_handshake(void **state)
+static void a_client_that_disconnects_while_waiting_gets_no_handshake(void **state)
 {
     queue q;
 
@@ -383,7 +383,7 @@ static void a_client_that_goes_while_it_waits_gets_no_handshake(void **state)
 }
 
 /* The time that a client has for its part is long over when its turn comes. */
-static void waiting_for_a_turn_takes_no_time_of_the_client(void **state)
+static void waiting_for_a_turn_does_not_count_against_the_handshake_timeout(void **state)
 {
     const size_t turns = HANDSHAKES / RP_TURN_HANDSHAKES;
     queue q;
@@ -407,12 +407,12 @@ RP_TESTS(tls_flood)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_flood_of_key_updates_is_charged_and_ends_the_connection),
         cmocka_unit_test(a_few_key_updates_are_forgiven),
-        cmocka_unit_test(a_bystander_is_answered_between_floods),
+        cmocka_unit_test(a_bystander_is_served_between_floods),
         cmocka_unit_test(a_turn_makes_few_steps_of_handshakes),
         cmocka_unit_test(handshakes_are_made_in_the_order_of_their_hellos),
-        cmocka_unit_test(a_client_that_has_gone_gets_no_handshake),
-        cmocka_unit_test(a_client_that_goes_while_it_waits_gets_no_handshake),
-        cmocka_unit_test(waiting_for_a_turn_takes_no_time_of_the_client),
+        cmocka_unit_test(a_disconnected_client_gets_no_handshake),
+        cmocka_unit_test(a_client_that_disconnects_while_waiting_gets_no_handshake),
+        cmocka_unit_test(waiting_for_a_turn_does_not_count_against_the_handshake_timeout),
     };
 
     (void)signal(SIGPIPE, SIG_IGN);

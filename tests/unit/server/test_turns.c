@@ -74,7 +74,7 @@ static void a_loan_may_grow_within_the_bound(void **state)
 }
 
 /* T2: of those that want as much, the one that has waited longest is next, whoever asks. */
-static void the_first_in_the_line_is_next(void **state)
+static void the_first_in_the_queue_is_next(void **state)
 {
     enum { WAITING = 4 };
     rp_turn holder = {0}, waiting[WAITING] = {{0}};
@@ -99,7 +99,7 @@ static void the_first_in_the_line_is_next(void **state)
 
 /* T2: a message that takes less time need not wait as long; but a large one is not passed for
  * ever. */
-static void waits_are_measured_by_what_is_wanted(void **state)
+static void waits_are_weighted_by_the_requested_size(void **state)
 {
     rp_turn holder = {0}, large = {0}, small = {0};
     rp_turns turns = {0};
@@ -132,7 +132,7 @@ static void waits_are_measured_by_what_is_wanted(void **state)
 }
 
 /* A connection whose thread is busy does not hold the others up. */
-static void who_does_not_ask_is_passed(void **state)
+static void a_waiter_that_does_not_poll_is_overtaken(void **state)
 {
     rp_turn holder = {0}, first = {0}, second = {0};
     rp_turns turns = {0};
@@ -161,7 +161,7 @@ static const rp_turn *ahead(rp_turns *turns)
 
 /* Those that wait are compared with the one that is ahead of all, wherever it stands in the
  * line; it is forgotten when it leaves. */
-static void the_one_ahead_is_remembered(void **state)
+static void the_foremost_waiter_is_remembered(void **state)
 {
     enum { WAITING = 100, FRONT = 70 };
     rp_turn holder = {0}, waiting[WAITING] = {{0}};
@@ -194,7 +194,7 @@ static void the_one_ahead_is_remembered(void **state)
 }
 
 /* One that was ahead and does not ask any more is passed. */
-static void the_one_ahead_is_passed_if_it_does_not_ask(void **state)
+static void the_foremost_waiter_is_overtaken_if_it_does_not_poll(void **state)
 {
     rp_turn holder = {0}, first = {0}, second = {0};
     rp_turns turns = {0};
@@ -214,7 +214,7 @@ static void the_one_ahead_is_passed_if_it_does_not_ask(void **state)
 }
 
 /* T3: the pace does not count while there is nothing to move, the longest time does. */
-static void the_pace_rests_and_the_turn_ends(void **state)
+static void an_idle_holder_is_not_slow_but_its_turn_ends(void **state)
 {
     rp_turn holder = {0}, waiting = {0};
     rp_turns turns = {0};
@@ -271,7 +271,7 @@ static int64_t behind_after_ms(size_t bytes, size_t per_second, size_t wanted)
 }
 
 /* T3. */
-static void who_does_not_go_on_is_behind(void **state)
+static void a_holder_without_progress_is_behind(void **state)
 {
     (void)state;
     assert_int_equal(behind_after_ms(MIB, 0, 8 * MIB), 550); /* a 64th of 32 s, and a look */
@@ -280,7 +280,7 @@ static void who_does_not_go_on_is_behind(void **state)
     assert_int_equal(behind_after_ms(MIB, 0, 7 * MIB), 0); /* or there is room */
 }
 
-static void who_goes_on_is_not_behind(void **state)
+static void a_holder_with_progress_is_not_behind(void **state)
 {
     (void)state;
     assert_int_equal(behind_after_ms(64 << 10, MIB, 8 * MIB), 0);
@@ -292,7 +292,7 @@ static void who_goes_on_is_not_behind(void **state)
 }
 
 /* T3: a connection that begins one message after the other goes on for ever. */
-static void a_turn_has_an_end(void **state)
+static void a_turn_has_a_longest_time(void **state)
 {
     rp_turn holder = {0}, waiting = {0};
     rp_turns turns = {0};
@@ -524,15 +524,15 @@ RP_TESTS(turns)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(loans_have_a_bound),
         cmocka_unit_test(a_loan_may_grow_within_the_bound),
-        cmocka_unit_test(the_first_in_the_line_is_next),
-        cmocka_unit_test(waits_are_measured_by_what_is_wanted),
-        cmocka_unit_test(who_does_not_ask_is_passed),
-        cmocka_unit_test(the_one_ahead_is_remembered),
-        cmocka_unit_test(the_one_ahead_is_passed_if_it_does_not_ask),
-        cmocka_unit_test(the_pace_rests_and_the_turn_ends),
-        cmocka_unit_test(who_does_not_go_on_is_behind),
-        cmocka_unit_test(who_goes_on_is_not_behind),
-        cmocka_unit_test(a_turn_has_an_end),
+        cmocka_unit_test(the_first_in_the_queue_is_next),
+        cmocka_unit_test(waits_are_weighted_by_the_requested_size),
+        cmocka_unit_test(a_waiter_that_does_not_poll_is_overtaken),
+        cmocka_unit_test(the_foremost_waiter_is_remembered),
+        cmocka_unit_test(the_foremost_waiter_is_overtaken_if_it_does_not_poll),
+        cmocka_unit_test(an_idle_holder_is_not_slow_but_its_turn_ends),
+        cmocka_unit_test(a_holder_without_progress_is_behind),
+        cmocka_unit_test(a_holder_with_progress_is_not_behind),
+        cmocka_unit_test(a_turn_has_a_longest_time),
         cmocka_unit_test(one_loan_grows_past_the_bound),
         cmocka_unit_test(loans_grow_in_the_order_of_their_waits),
         cmocka_unit_test(loans_that_wait_to_grow_are_not_behind),

@@ -112,7 +112,7 @@ static void a_name_is_free_once_its_table_is_dropped(void **state)
     rp_table_unref(first);
 }
 
-static void tables_are_found_by_names_without_an_end(void **state)
+static void tables_are_found_by_names_without_a_terminator(void **state)
 {
     (void)state;
     rp_table *t = add("ab"), *found;
@@ -238,7 +238,7 @@ static void bytes_of_a_dropped_table_leave_the_budget(void **state)
     rp_trajectory_unref(shared);
 }
 
-static void a_drop_makes_room_for_those_who_wait_for_bytes(void **state)
+static void a_drop_unblocks_inserts_that_wait_for_bytes(void **state)
 {
     (void)state;
     rp_store_options o = {.policy = RP_BUDGET_BLOCK,
@@ -269,7 +269,7 @@ static void a_drop_makes_room_for_those_who_wait_for_bytes(void **state)
     for (size_t i = 0; i < 5; i++) rp_trajectory_unref(blobs[i]);
 }
 
-static void items_go_at_once_even_if_the_table_is_held(void **state)
+static void items_are_freed_at_once_even_if_the_table_is_held(void **state)
 {
     (void)state;
     rp_test_oom own = RP_TEST_OOM_INIT(RP_TEST_OOM_UNLIMITED);
@@ -289,7 +289,7 @@ static void items_go_at_once_even_if_the_table_is_held(void **state)
 }
 
 /* What a reference keeps does not depend on how many items there were. */
-static void indexes_go_at_once_even_if_the_table_is_held(void **state)
+static void indexes_are_freed_at_once_even_if_the_table_is_held(void **state)
 {
     enum { ITEMS = 5000, LEFT = 32 << 10 };
     const rp_selector_kind samplers[] = {RP_UNIFORM, RP_PRIORITIZED, RP_MIN_HEAP, RP_FIFO};
@@ -368,7 +368,7 @@ static void note_events(void *ctx, rp_table_view *view, const rp_event *events, 
     told += (int)count;
 }
 
-static void extensions_go_with_the_last_reference_and_are_not_told(void **state)
+static void a_drop_frees_extensions_last_and_sends_them_no_event(void **state)
 {
     (void)state;
     rp_extension e = {.on_events = note_events, .free = note_free};
@@ -415,17 +415,17 @@ RP_TESTS(drop)
     const struct CMUnitTest tests[] = {
         TEST(every_call_on_a_dropped_table_is_cancelled),
         TEST(a_name_is_free_once_its_table_is_dropped),
-        TEST(tables_are_found_by_names_without_an_end),
+        TEST(tables_are_found_by_names_without_a_terminator),
         TEST(tables_can_be_listed_as_references),
         TEST(a_closed_store_drops_nothing),
         TEST(a_drop_ends_all_waits),
         TEST(bytes_of_a_dropped_table_leave_the_budget),
-        TEST(a_drop_makes_room_for_those_who_wait_for_bytes),
-        TEST(items_go_at_once_even_if_the_table_is_held),
-        TEST(indexes_go_at_once_even_if_the_table_is_held),
+        TEST(a_drop_unblocks_inserts_that_wait_for_bytes),
+        TEST(items_are_freed_at_once_even_if_the_table_is_held),
+        TEST(indexes_are_freed_at_once_even_if_the_table_is_held),
         TEST(a_table_may_outlive_its_store),
         TEST(numbers_of_dropped_tables_are_used_again),
-        TEST(extensions_go_with_the_last_reference_and_are_not_told),
+        TEST(a_drop_frees_extensions_last_and_sends_them_no_event),
         TEST(copies_for_a_dropped_table_are_counted_as_dropped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

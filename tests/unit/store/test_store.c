@@ -38,7 +38,7 @@ static void store_has_defaults_for_everything(void **state)
     rp_store_free(NULL);
 }
 
-static void info_shows_what_the_store_was_made_of(void **state)
+static void info_shows_the_options_of_the_store(void **state)
 {
     (void)state;
     rp_store *s =
@@ -232,7 +232,7 @@ RP_TESTS(store)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(store_has_defaults_for_everything),
-        cmocka_unit_test(info_shows_what_the_store_was_made_of),
+        cmocka_unit_test(info_shows_the_options_of_the_store),
         cmocka_unit_test(unknown_policy_is_refused),
         cmocka_unit_test(tables_are_found_by_name_and_listed_in_order),
         cmocka_unit_test(name_can_be_taken_once),

@@ -71,7 +71,7 @@ static uint64_t table_bytes(world *w, int table)
     return rp_test_info_of(w->tables[table]).bytes;
 }
 
-static void chunk_that_items_share_counts_once(void **state)
+static void chunk_shared_by_items_counts_once(void **state)
 {
     (void)state;
     world w;
@@ -89,7 +89,7 @@ static void chunk_that_items_share_counts_once(void **state)
     world_deinit(&w);
 }
 
-static void chunk_that_tables_share_counts_once_in_the_store_and_once_in_each(void **state)
+static void chunk_shared_by_tables_counts_once_in_the_store_and_once_in_each(void **state)
 {
     (void)state;
     world w;
@@ -136,7 +136,7 @@ static void spilled_chunks_leave_in_any_order(void **state)
 }
 
 /* A table that spilled keeps counting in its map when an entry of the chunk becomes free. */
-static void spilled_table_stays_so_when_room_appears(void **state)
+static void spilled_table_stays_spilled_when_an_entry_frees_up(void **state)
 {
     (void)state;
     world w;
@@ -296,10 +296,10 @@ static void a_kept_chunk_counts_while_no_table_holds_it(void **state)
 RP_TESTS(account)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(chunk_that_items_share_counts_once),
-        cmocka_unit_test(chunk_that_tables_share_counts_once_in_the_store_and_once_in_each),
+        cmocka_unit_test(chunk_shared_by_items_counts_once),
+        cmocka_unit_test(chunk_shared_by_tables_counts_once_in_the_store_and_once_in_each),
         cmocka_unit_test(spilled_chunks_leave_in_any_order),
-        cmocka_unit_test(spilled_table_stays_so_when_room_appears),
+        cmocka_unit_test(spilled_table_stays_spilled_when_an_entry_frees_up),
         cmocka_unit_test(episodes_are_counted_while_referred_to),
         cmocka_unit_test(chunk_of_another_store_is_refused),
         cmocka_unit_test(store_without_a_limit_counts_as_one_with),

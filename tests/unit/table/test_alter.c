@@ -64,7 +64,7 @@ static rp_table_alteration limiter(rp_limiter_options options)
     return (rp_table_alteration){.which = RP_ALTER_LIMITER, .limiter = options};
 }
 
-static void only_what_is_asked_for_changes(void **state)
+static void only_selected_options_change(void **state)
 {
     (void)state;
     rp_table *t = filled(100, 3);
@@ -128,7 +128,7 @@ static void bad_values_change_nothing(void **state)
     assert_true(after.limiter.max_diff == before.limiter.max_diff);
 }
 
-static void values_that_are_not_asked_for_are_not_checked(void **state)
+static void unselected_values_are_not_checked(void **state)
 {
     (void)state;
     rp_table_alteration change = size(50); /* a limiter of zeroes beside it */
@@ -243,7 +243,7 @@ static void table_shrinks_a_few_hundred_items_at_a_time(void **state)
     assert_int_equal(rp_test_info_of(t).size, 10);
 }
 
-static void shrinking_without_memory_takes_the_bound_back(void **state)
+static void shrinking_without_memory_restores_the_bound(void **state)
 {
     (void)state;
     watcher w;
@@ -452,15 +452,15 @@ static void recentering_an_empty_table_changes_nothing(void **state)
 RP_TESTS(alter)
 {
     const struct CMUnitTest tests[] = {
-        TEST(only_what_is_asked_for_changes),
+        TEST(only_selected_options_change),
         TEST(bad_values_change_nothing),
-        TEST(values_that_are_not_asked_for_are_not_checked),
+        TEST(unselected_values_are_not_checked),
         TEST(closed_table_is_not_altered),
         TEST(smaller_table_evicts_by_its_remover),
         TEST(larger_table_takes_more),
         TEST(soft_limit_that_comes_down_evicts_nothing),
         TEST(table_shrinks_a_few_hundred_items_at_a_time),
-        TEST(shrinking_without_memory_takes_the_bound_back),
+        TEST(shrinking_without_memory_restores_the_bound),
         TEST(fewer_bytes_evict_until_they_fit),
         TEST(items_past_a_new_bound_go_at_their_next_sample),
         TEST(waiting_inserts_go_on_when_the_bound_allows_it),

@@ -90,7 +90,7 @@ static void await_waiting(rp_table *t, int64_t inserts, int64_t samples)
     } while (info.waiting_inserts != inserts || info.waiting_samples != samples);
 }
 
-static void sample_waits_until_somebody_inserts(void **state)
+static void sample_waits_for_an_insert(void **state)
 {
     (void)state;
     rp_table *t = make_queue(4);
@@ -107,7 +107,7 @@ static void sample_waits_until_somebody_inserts(void **state)
     rp_samples_release(c.samples, c.done);
 }
 
-static void insert_waits_until_somebody_samples(void **state)
+static void insert_waits_for_a_sample(void **state)
 {
     (void)state;
     rp_table *t = make_queue(1);
@@ -144,7 +144,7 @@ static void deadline_ends_a_wait(void **state)
     assert_int_equal(rp_test_info_of(t).waiting_inserts, 0);
 }
 
-static void deadline_hands_over_what_was_drawn(void **state)
+static void deadline_returns_the_samples_drawn_so_far(void **state)
 {
     (void)state;
     rp_table *t = make_queue(4);
@@ -159,7 +159,7 @@ static void deadline_hands_over_what_was_drawn(void **state)
     rp_samples_release(s, drawn);
 }
 
-static void deadline_in_the_past_still_takes_what_is_there(void **state)
+static void deadline_in_the_past_still_draws_existing_items(void **state)
 {
     (void)state;
     rp_table *t = make_queue(4);
@@ -224,7 +224,7 @@ static void fired_token_cancels_later_waits_and_nothing_else(void **state)
     rp_cancel_free(token);
 }
 
-static void close_wakes_everybody(void **state)
+static void close_wakes_all_waiting_calls(void **state)
 {
     (void)state;
     rp_table *q = make_queue(1);
@@ -301,14 +301,14 @@ static void producer_and_consumer_pass_a_queue_of_one_in_order(void **state)
 RP_TESTS(blocking)
 {
     const struct CMUnitTest tests[] = {
-        TEST(sample_waits_until_somebody_inserts),
-        TEST(insert_waits_until_somebody_samples),
+        TEST(sample_waits_for_an_insert),
+        TEST(insert_waits_for_a_sample),
         TEST(deadline_ends_a_wait),
-        TEST(deadline_hands_over_what_was_drawn),
-        TEST(deadline_in_the_past_still_takes_what_is_there),
+        TEST(deadline_returns_the_samples_drawn_so_far),
+        TEST(deadline_in_the_past_still_draws_existing_items),
         TEST(token_cancels_every_wait_that_uses_it),
         TEST(fired_token_cancels_later_waits_and_nothing_else),
-        TEST(close_wakes_everybody),
+        TEST(close_wakes_all_waiting_calls),
         TEST(full_store_blocks_a_thread_until_another_table_deletes),
         TEST(producer_and_consumer_pass_a_queue_of_one_in_order),
     };

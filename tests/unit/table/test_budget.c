@@ -44,7 +44,7 @@ static void insert_that_cannot_fit_evicts_nothing(void **state)
     world_deinit(&w);
 }
 
-static void full_table_makes_its_own_room_under_every_policy(void **state)
+static void full_table_evicts_its_own_items_under_every_policy(void **state)
 {
     (void)state;
     static const rp_budget_policy policies[] = {RP_BUDGET_EVICT, RP_BUDGET_BLOCK,
@@ -132,7 +132,7 @@ static void draw_after_refusals(rp_budget_policy policy, int refusals, uint64_t 
     world_deinit(&w);
 }
 
-static void refused_insert_does_not_change_what_is_drawn_after_it(void **state)
+static void refused_insert_does_not_change_later_draws(void **state)
 {
     (void)state;
     static const rp_budget_policy policies[] = {RP_BUDGET_BLOCK, RP_BUDGET_REJECT};
@@ -184,7 +184,7 @@ static void full_store_rejects(void **state)
     world_deinit(&w);
 }
 
-static void batch_that_does_not_fit_goes_in_as_far_as_it_does(void **state)
+static void batch_that_does_not_fit_is_inserted_in_part(void **state)
 {
     (void)state;
     world w;
@@ -353,7 +353,7 @@ static void queue_passes_its_bytes_on(rp_budget_policy policy, bool limit_table,
     world_deinit(&w);
 }
 
-static void insert_that_waits_for_the_limiter_has_the_bytes_of_what_leaves(void **state)
+static void insert_that_waits_for_the_limiter_counts_the_bytes_of_evicted_items(void **state)
 {
     (void)state;
     static const rp_budget_policy policies[] = {RP_BUDGET_EVICT, RP_BUDGET_BLOCK,
@@ -366,7 +366,7 @@ static void insert_that_waits_for_the_limiter_has_the_bytes_of_what_leaves(void 
     }
 }
 
-static void insert_that_will_not_wait_leaves_no_trace(void **state)
+static void insert_without_waiting_leaves_no_trace(void **state)
 {
     (void)state;
     world w;
@@ -456,19 +456,19 @@ RP_TESTS(budget)
         cmocka_unit_test(full_store_evicts_from_the_table_that_inserts),
         cmocka_unit_test(insert_fails_when_its_table_has_nothing_left_to_evict),
         cmocka_unit_test(insert_that_cannot_fit_evicts_nothing),
-        cmocka_unit_test(full_table_makes_its_own_room_under_every_policy),
+        cmocka_unit_test(full_table_evicts_its_own_items_under_every_policy),
         cmocka_unit_test(full_table_keeps_an_item_whose_chunk_the_new_one_needs),
-        cmocka_unit_test(refused_insert_does_not_change_what_is_drawn_after_it),
+        cmocka_unit_test(refused_insert_does_not_change_later_draws),
         cmocka_unit_test(full_store_rejects),
-        cmocka_unit_test(batch_that_does_not_fit_goes_in_as_far_as_it_does),
+        cmocka_unit_test(batch_that_does_not_fit_is_inserted_in_part),
         cmocka_unit_test(item_larger_than_the_budget_is_refused_by_every_policy),
         cmocka_unit_test(full_store_blocks_until_another_table_deletes),
         cmocka_unit_test(everything_that_frees_bytes_wakes_waiters),
         cmocka_unit_test(waiters_of_one_table_are_served_in_order),
         cmocka_unit_test(small_insert_does_not_overtake_a_large_one),
         cmocka_unit_test(delete_in_its_own_table_wakes_a_waiter),
-        cmocka_unit_test(insert_that_waits_for_the_limiter_has_the_bytes_of_what_leaves),
-        cmocka_unit_test(insert_that_will_not_wait_leaves_no_trace),
+        cmocka_unit_test(insert_that_waits_for_the_limiter_counts_the_bytes_of_evicted_items),
+        cmocka_unit_test(insert_without_waiting_leaves_no_trace),
         cmocka_unit_test(withdrawn_waiter_leaves_no_trace),
         cmocka_unit_test(waiters_in_several_tables_all_get_their_turn),
         cmocka_unit_test(budget_is_never_exceeded_under_any_policy),

@@ -11,7 +11,7 @@ static void lose(world *w, uint64_t blobs)
     assert_int_equal(info.lost_bytes, blobs * w->each);
 }
 
-static void items_are_evicted_for_what_is_lost(void **state)
+static void items_are_evicted_for_lost_memory(void **state)
 {
     (void)state;
     world w;
@@ -31,7 +31,7 @@ static void items_are_evicted_for_what_is_lost(void **state)
     world_deinit(&w);
 }
 
-static void refusal_names_what_is_lost(void **state)
+static void refusal_names_the_lost_memory(void **state)
 {
     (void)state;
     world w;
@@ -52,7 +52,7 @@ static void refusal_names_what_is_lost(void **state)
     world_deinit(&w);
 }
 
-static void insert_waits_until_less_is_lost(void **state)
+static void insert_waits_until_less_memory_is_lost(void **state)
 {
     (void)state;
     world w;
@@ -83,7 +83,7 @@ static void insert_waits_until_less_is_lost(void **state)
 
 /* An insert waits for room. Deleting all items is not enough: it goes on once fewer bytes are
  * lost as well. In a server the memory guard sets that number. */
-static void insert_waits_for_both_deletes_and_what_is_lost(void **state)
+static void insert_waits_for_both_deletes_and_lost_memory(void **state)
 {
     (void)state;
     world w;
@@ -130,7 +130,7 @@ static void a_table_with_too_little_waits_for_the_largest_one(void **state)
 }
 
 /* An insert that waited for the largest table has gone: no item is evicted for it. */
-static void nothing_is_evicted_for_an_insert_that_has_gone(void **state)
+static void nothing_is_evicted_for_a_withdrawn_insert(void **state)
 {
     (void)state;
     world w;
@@ -202,7 +202,7 @@ static void a_small_table_that_is_full_replaces_items_without_waiting(void **sta
     world_deinit(&w);
 }
 
-static void an_insert_goes_on_when_less_is_lost_and_nothing_is_evicted(void **state)
+static void an_insert_continues_when_less_memory_is_lost_without_eviction(void **state)
 {
     (void)state;
     world w;
@@ -247,16 +247,16 @@ static void other_inserts_are_refused_though_memory_is_lost(void **state)
 RP_TESTS(budget_lost)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(items_are_evicted_for_what_is_lost),
-        cmocka_unit_test(refusal_names_what_is_lost),
-        cmocka_unit_test(insert_waits_until_less_is_lost),
-        cmocka_unit_test(insert_waits_for_both_deletes_and_what_is_lost),
+        cmocka_unit_test(items_are_evicted_for_lost_memory),
+        cmocka_unit_test(refusal_names_the_lost_memory),
+        cmocka_unit_test(insert_waits_until_less_memory_is_lost),
+        cmocka_unit_test(insert_waits_for_both_deletes_and_lost_memory),
         cmocka_unit_test(a_table_with_too_little_waits_for_the_largest_one),
-        cmocka_unit_test(nothing_is_evicted_for_an_insert_that_has_gone),
+        cmocka_unit_test(nothing_is_evicted_for_a_withdrawn_insert),
         cmocka_unit_test(a_small_table_keeps_its_items_when_memory_is_lost),
         cmocka_unit_test(a_table_pays_for_its_own_item_when_memory_is_lost),
         cmocka_unit_test(a_small_table_that_is_full_replaces_items_without_waiting),
-        cmocka_unit_test(an_insert_goes_on_when_less_is_lost_and_nothing_is_evicted),
+        cmocka_unit_test(an_insert_continues_when_less_memory_is_lost_without_eviction),
         cmocka_unit_test(other_inserts_are_refused_though_memory_is_lost),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -133,7 +133,7 @@ static void dropping_ends_many_waiting_operations_in_pieces(void **state)
 }
 
 /* Behind those that are ended first is one that could go on, and must not. */
-static void nothing_goes_on_in_a_table_that_is_being_closed(void **state)
+static void no_operation_continues_in_a_table_being_closed(void **state)
 {
     (void)state;
     enum { PIECE = 256 };
@@ -154,7 +154,7 @@ static void nothing_goes_on_in_a_table_that_is_being_closed(void **state)
     free(c);
 }
 
-static void operation_that_is_ended_knows_how_many_are_ahead(void **state)
+static void an_ended_operation_knows_its_place_in_the_queue(void **state)
 {
     (void)state;
     rp_table *t = make_queue();
@@ -191,8 +191,8 @@ RP_TESTS(crowd)
     const struct CMUnitTest tests[] = {
         TEST(closing_ends_many_waiting_operations_in_pieces),
         TEST(dropping_ends_many_waiting_operations_in_pieces),
-        TEST(nothing_goes_on_in_a_table_that_is_being_closed),
-        TEST(operation_that_is_ended_knows_how_many_are_ahead),
+        TEST(no_operation_continues_in_a_table_being_closed),
+        TEST(an_ended_operation_knows_its_place_in_the_queue),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -230,7 +230,7 @@ static void expect_changed(world *w, const char *blocks)
         assert_int_equal(rp_cut_block_changed(w->cut, 0, i), blocks[i] == 'x');
 }
 
-static void changed_blocks_are_exactly_those(void **state)
+static void exactly_the_changed_blocks_are_marked(void **state)
 {
     (void)state;
     world w;
@@ -371,7 +371,7 @@ static void items_of_the_cut_stay_alive_until_it_ends(void **state)
     rp_test_bed_deinit(&w.bed);
 }
 
-static void what_a_cut_lets_go_of_is_freed(void **state)
+static void trajectories_a_cut_releases_are_freed(void **state)
 {
     (void)state;
     world w;
@@ -478,7 +478,7 @@ static void act_cut_among_the_dead(mourner *m)
     end_cut(w, true);
 }
 
-static void slots_that_are_dead_at_the_cut_are_free_in_it(void **state)
+static void slots_retired_before_the_cut_are_free_in_it(void **state)
 {
     (void)state;
     world w;
@@ -523,7 +523,7 @@ static void act_cut_with_a_listener(mourner *m)
     end_cut(m->w, true);
 }
 
-static void taking_a_cut_calls_nobody(void **state)
+static void taking_a_cut_runs_no_callback(void **state)
 {
     (void)state;
     enum { MANY = 3000 };
@@ -560,7 +560,7 @@ static void act_insert_among_the_dead(mourner *m)
 }
 
 /* The same happens to both: but in one the inserts come while most slots are still dead. */
-static void slots_do_not_depend_on_when_trajectories_are_let_go(void **state)
+static void slots_do_not_depend_on_when_trajectories_are_released(void **state)
 {
     (void)state;
     world w;
@@ -674,17 +674,17 @@ RP_TESTS(cut)
         cmocka_unit_test(reset_is_not_seen),
         cmocka_unit_test(altered_options_are_not_seen),
         cmocka_unit_test(closed_and_dropped_tables_can_be_read),
-        cmocka_unit_test(changed_blocks_are_exactly_those),
+        cmocka_unit_test(exactly_the_changed_blocks_are_marked),
         cmocka_unit_test(changes_during_a_cut_count_for_the_next),
         cmocka_unit_test(cut_that_is_not_kept_forgets_no_change),
         cmocka_unit_test(cut_that_was_never_taken_changes_nothing),
         cmocka_unit_test(restored_table_can_count_as_unchanged),
         cmocka_unit_test(items_of_the_cut_stay_alive_until_it_ends),
-        cmocka_unit_test(what_a_cut_lets_go_of_is_freed),
+        cmocka_unit_test(trajectories_a_cut_releases_are_freed),
         cmocka_unit_test(dropped_table_goes_with_its_cut),
-        cmocka_unit_test(slots_that_are_dead_at_the_cut_are_free_in_it),
-        cmocka_unit_test(taking_a_cut_calls_nobody),
-        cmocka_unit_test(slots_do_not_depend_on_when_trajectories_are_let_go),
+        cmocka_unit_test(slots_retired_before_the_cut_are_free_in_it),
+        cmocka_unit_test(taking_a_cut_runs_no_callback),
+        cmocka_unit_test(slots_do_not_depend_on_when_trajectories_are_released),
         cmocka_unit_test(table_is_in_one_cut_at_a_time),
         cmocka_unit_test(tables_are_cut_together),
         cmocka_unit_test(cut_of_no_table_is_fine),

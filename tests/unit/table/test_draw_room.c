@@ -115,7 +115,7 @@ static void expect_drawn(stage *s, size_t least, size_t most)
     give(&s->room.room, s->op.held_bytes);
 }
 
-static void with_room_for_all_it_is_as_ever(void **state)
+static void draws_within_the_budget_are_unchanged(void **state)
 {
     stage s;
 
@@ -129,7 +129,7 @@ static void with_room_for_all_it_is_as_ever(void **state)
     close_stage(&s);
 }
 
-static void it_ends_with_what_there_is_room_for(void **state)
+static void a_sample_ends_when_the_budget_is_used_up(void **state)
 {
     stage s;
 
@@ -145,7 +145,7 @@ static void it_ends_with_what_there_is_room_for(void **state)
         }
 }
 
-static void without_room_it_says_how_much_it_lacks(void **state)
+static void a_sample_over_the_budget_reports_the_lacking_bytes(void **state)
 {
     stage s;
 
@@ -163,7 +163,7 @@ static void without_room_it_says_how_much_it_lacks(void **state)
     close_stage(&s);
 }
 
-static void one_that_waits_takes_room_as_items_come(void **state)
+static void a_waiting_sample_reserves_bytes_as_items_come(void **state)
 {
     stage s;
 
@@ -182,7 +182,7 @@ static void one_that_waits_takes_room_as_items_come(void **state)
     close_stage(&s);
 }
 
-static void one_that_is_withdrawn_holds_what_it_has(void **state)
+static void a_withdrawn_sample_keeps_its_reserved_bytes(void **state)
 {
     stage s;
 
@@ -196,7 +196,7 @@ static void one_that_is_withdrawn_holds_what_it_has(void **state)
 }
 
 /* Many that wait and find no room do not end under one lock. */
-static void those_that_end_without_room_are_counted_as_work(void **state)
+static void samples_that_end_without_budget_count_as_work(void **state)
 {
     enum { OPS = 5000 };
     rp_sample_options options = {.count = 1};
@@ -250,7 +250,7 @@ static void a_distinct_batch_that_empties_a_table_is_bounded(void **state)
 }
 
 /* Of the items that are there. */
-static void the_most_chunks_are_known(void **state)
+static void the_largest_chunk_count_of_an_item_is_known(void **state)
 {
     rp_trajectory *items[5];
     rp_test_bed bed;
@@ -300,7 +300,7 @@ static void a_large_item_does_not_make_batches_smaller(void **state)
 }
 
 /* It is drawn before an item for which there is no room, not instead of it. */
-static void a_batch_ends_before_the_item_that_has_no_room(void **state)
+static void a_batch_ends_before_the_item_over_the_budget(void **state)
 {
     stage s;
 
@@ -370,7 +370,7 @@ static void expect_alike(stage *cut, stage *whole, size_t count, bool distinct)
     give(&whole->room.room, whole->op.held_bytes);
 }
 
-static void what_was_picked_without_room_leaves_no_trace(void **state)
+static void items_picked_over_the_budget_leave_no_trace(void **state)
 {
     static const rp_selector_kind kinds[] = {RP_FIFO, RP_LIFO, RP_UNIFORM, RP_PRIORITIZED,
                                              RP_MAX_HEAP};
@@ -394,7 +394,7 @@ static void what_was_picked_without_room_leaves_no_trace(void **state)
 }
 
 /* Items are weighed when they are picked: what was asked of the room tells how many were. */
-static void no_more_is_picked_than_could_have_room(void **state)
+static void no_more_items_are_picked_than_the_budget_could_hold(void **state)
 {
     static const size_t limits[] = {0, 1, 2000, 12000};
     enum { ITEMS = 900 };
@@ -423,7 +423,7 @@ static void no_more_is_picked_than_could_have_room(void **state)
 }
 
 /* A batch is one change, however little room the largest item leaves. */
-static void a_batch_is_told_as_one_change(void **state)
+static void a_batch_is_one_log_record(void **state)
 {
     rp_test_recorder recorder;
     stage s;
@@ -446,19 +446,19 @@ static void a_batch_is_told_as_one_change(void **state)
 RP_TESTS(draw_room)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(with_room_for_all_it_is_as_ever),
-        cmocka_unit_test(it_ends_with_what_there_is_room_for),
-        cmocka_unit_test(without_room_it_says_how_much_it_lacks),
-        cmocka_unit_test(one_that_waits_takes_room_as_items_come),
-        cmocka_unit_test(one_that_is_withdrawn_holds_what_it_has),
-        cmocka_unit_test(those_that_end_without_room_are_counted_as_work),
+        cmocka_unit_test(draws_within_the_budget_are_unchanged),
+        cmocka_unit_test(a_sample_ends_when_the_budget_is_used_up),
+        cmocka_unit_test(a_sample_over_the_budget_reports_the_lacking_bytes),
+        cmocka_unit_test(a_waiting_sample_reserves_bytes_as_items_come),
+        cmocka_unit_test(a_withdrawn_sample_keeps_its_reserved_bytes),
+        cmocka_unit_test(samples_that_end_without_budget_count_as_work),
         cmocka_unit_test(a_distinct_batch_that_empties_a_table_is_bounded),
-        cmocka_unit_test(the_most_chunks_are_known),
+        cmocka_unit_test(the_largest_chunk_count_of_an_item_is_known),
         cmocka_unit_test(a_large_item_does_not_make_batches_smaller),
-        cmocka_unit_test(a_batch_ends_before_the_item_that_has_no_room),
-        cmocka_unit_test(what_was_picked_without_room_leaves_no_trace),
-        cmocka_unit_test(no_more_is_picked_than_could_have_room),
-        cmocka_unit_test(a_batch_is_told_as_one_change),
+        cmocka_unit_test(a_batch_ends_before_the_item_over_the_budget),
+        cmocka_unit_test(items_picked_over_the_budget_leave_no_trace),
+        cmocka_unit_test(no_more_items_are_picked_than_the_budget_could_hold),
+        cmocka_unit_test(a_batch_is_one_log_record),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

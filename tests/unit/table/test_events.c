@@ -100,13 +100,13 @@ static void tell_a_story(bool deferred)
     expect_event(10, RP_EVENT_RESET, 0, 0, 0);
 }
 
-static void atomic_extension_is_told_everything_in_order(void **state)
+static void atomic_extension_gets_every_event_in_order(void **state)
 {
     (void)state;
     tell_a_story(false);
 }
 
-static void deferred_extension_is_told_everything_in_order(void **state)
+static void deferred_extension_gets_every_event_in_order(void **state)
 {
     (void)state;
     tell_a_story(true);
@@ -130,7 +130,7 @@ static void peeks_and_refused_calls_are_no_events(void **state)
     assert_int_equal(recorded.count, 0);
 }
 
-static void large_batches_are_told_in_pieces(void **state)
+static void large_batches_are_reported_in_pieces(void **state)
 {
     (void)state;
     for (int deferred = 0; deferred < 2; deferred++) {
@@ -159,7 +159,7 @@ static void large_batches_are_told_in_pieces(void **state)
     }
 }
 
-static void several_extensions_are_told_in_their_order(void **state)
+static void several_extensions_are_called_in_their_order(void **state)
 {
     (void)state;
     static record second;
@@ -191,7 +191,7 @@ static void halve(void *ctx, rp_table_view *view, const rp_event *events, size_t
     }
 }
 
-static void atomic_extension_changes_priorities_before_anybody_sees_them(void **state)
+static void priorities_set_by_an_atomic_extension_are_the_first_seen(void **state)
 {
     (void)state;
     rp_extension e = {.name = "halve", .on_events = halve};
@@ -224,7 +224,7 @@ static void count_done(rp_op *op)
 }
 
 /* The second item goes in and out again before the lock is left. */
-static void atomic_extension_is_told_between_two_operations_that_waited(void **state)
+static void atomic_extension_is_called_between_two_waiting_operations(void **state)
 {
     (void)state;
     rp_extension e = {.name = "set", .on_events = set_to_100};
@@ -383,13 +383,13 @@ static void extensions_are_freed_with_their_table(void **state)
 RP_TESTS(events)
 {
     const struct CMUnitTest tests[] = {
-        TEST(atomic_extension_is_told_everything_in_order),
-        TEST(deferred_extension_is_told_everything_in_order),
+        TEST(atomic_extension_gets_every_event_in_order),
+        TEST(deferred_extension_gets_every_event_in_order),
         TEST(peeks_and_refused_calls_are_no_events),
-        TEST(large_batches_are_told_in_pieces),
-        TEST(several_extensions_are_told_in_their_order),
-        TEST(atomic_extension_changes_priorities_before_anybody_sees_them),
-        TEST(atomic_extension_is_told_between_two_operations_that_waited),
+        TEST(large_batches_are_reported_in_pieces),
+        TEST(several_extensions_are_called_in_their_order),
+        TEST(priorities_set_by_an_atomic_extension_are_the_first_seen),
+        TEST(atomic_extension_is_called_between_two_waiting_operations),
         TEST(deferred_extension_may_call_its_own_table),
         TEST(deferred_extension_that_is_behind_does_not_wait_for_itself),
         TEST(events_keep_trajectories_of_deleted_items_alive),

@@ -168,7 +168,7 @@ static void pass_through(diffused *d)
     assert_ok(rp_table_delete(d->rig.a, d->keys, 3, NULL, NULL));
 }
 
-static void memory_does_not_grow_with_what_has_passed_through(void **state)
+static void memory_does_not_grow_with_the_items_inserted_so_far(void **state)
 {
     diffused d;
     size_t before;
@@ -305,7 +305,7 @@ RP_TESTS(extension_diffusion)
         cmocka_unit_test(deleted_item_is_no_neighbour),
         cmocka_unit_test(item_inserted_after_the_last_was_deleted_joins_the_list),
         cmocka_unit_test(evicted_items_are_forgotten),
-        cmocka_unit_test(memory_does_not_grow_with_what_has_passed_through),
+        cmocka_unit_test(memory_does_not_grow_with_the_items_inserted_so_far),
         cmocka_unit_test(reset_forgets_all_items),
         cmocka_unit_test(updates_of_one_call_come_out_as_if_made_one_by_one),
         cmocka_unit_test(sampling_sees_the_diffused_priorities),

@@ -110,7 +110,7 @@ static void copy_shares_its_bytes_with_the_original(void **state)
     rp_test_rig_deinit(&c.rig);
 }
 
-static void item_that_is_sampled_away_lives_on_in_the_target(void **state)
+static void item_removed_by_its_last_sample_stays_in_the_target(void **state)
 {
     rp_table_options source = fifo("a");
     copying c;
@@ -140,7 +140,7 @@ static void large_batch_is_copied_whole(void **state)
     rp_test_rig_deinit(&c.rig);
 }
 
-static void what_the_target_has_no_room_for_is_dropped(void **state)
+static void copies_over_the_limit_of_the_target_are_dropped(void **state)
 {
     rp_table_options target = fifo("b");
     copying c;
@@ -228,9 +228,9 @@ RP_TESTS(extension_insert_on_sample)
         cmocka_unit_test(first_sample_copies_the_item),
         cmocka_unit_test(later_samples_copy_nothing),
         cmocka_unit_test(copy_shares_its_bytes_with_the_original),
-        cmocka_unit_test(item_that_is_sampled_away_lives_on_in_the_target),
+        cmocka_unit_test(item_removed_by_its_last_sample_stays_in_the_target),
         cmocka_unit_test(large_batch_is_copied_whole),
-        cmocka_unit_test(what_the_target_has_no_room_for_is_dropped),
+        cmocka_unit_test(copies_over_the_limit_of_the_target_are_dropped),
         cmocka_unit_test(without_a_timeout_nothing_waits),
         cmocka_unit_test(only_the_item_that_the_target_refuses_is_dropped),
         cmocka_unit_test(closed_target_drops_everything),

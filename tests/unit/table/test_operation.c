@@ -79,7 +79,7 @@ static void key_that_comes_twice_in_a_batch_is_one_item(void **state)
     free(items);
 }
 
-static void full_table_evicts_what_the_remover_picks(void **state)
+static void full_table_evicts_the_pick_of_the_remover(void **state)
 {
     (void)state;
     rp_table *t = make(RP_UNIFORM, RP_MIN_HEAP, 3);
@@ -408,7 +408,7 @@ static void offered_references_are_taken_with_their_items(void **state)
     assert_true(rp_table_check(t));
 }
 
-static void offered_references_of_a_partial_batch_stay_with_what_did_not_go_in(void **state)
+static void offered_references_of_a_partial_batch_stay_with_the_items_left_out(void **state)
 {
     (void)state;
     rp_table_options o = rp_test_options("q", RP_FIFO, RP_FIFO, 1000);
@@ -437,7 +437,7 @@ RP_TESTS(operation)
         TEST(new_key_becomes_an_item),
         TEST(existing_key_only_changes_its_priority),
         TEST(key_that_comes_twice_in_a_batch_is_one_item),
-        TEST(full_table_evicts_what_the_remover_picks),
+        TEST(full_table_evicts_the_pick_of_the_remover),
         TEST(eviction_may_hit_the_new_item_itself),
         TEST(lifo_remover_keeps_the_oldest),
         TEST(batches_of_many_blocks_go_in_as_single_inserts_would),
@@ -453,7 +453,7 @@ RP_TESTS(operation)
         TEST(byte_limit_of_the_table_evicts),
         TEST(item_larger_than_the_table_is_refused),
         TEST(offered_references_are_taken_with_their_items),
-        TEST(offered_references_of_a_partial_batch_stay_with_what_did_not_go_in),
+        TEST(offered_references_of_a_partial_batch_stay_with_the_items_left_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

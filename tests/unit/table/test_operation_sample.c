@@ -6,7 +6,7 @@
 #include "operation_fixture.h"
 #include "table/operation/operation.h"
 
-static void sample_says_what_was_drawn_and_how(void **state)
+static void sample_has_the_info_of_the_draw(void **state)
 {
     (void)state;
     rp_table *t = make(RP_PRIORITIZED, RP_FIFO, 10);
@@ -25,7 +25,7 @@ static void sample_says_what_was_drawn_and_how(void **state)
     assert_true(info.samples == 20 && info.unique_samples == 2);
 }
 
-static void item_goes_exactly_when_it_has_been_sampled_often_enough(void **state)
+static void item_is_removed_exactly_at_max_times_sampled(void **state)
 {
     (void)state;
     rp_table_options o = rp_test_options("t", RP_FIFO, RP_FIFO, 10);
@@ -266,7 +266,7 @@ static void play(uint64_t store_seed, uint64_t table_seed, uint64_t *keys, size_
     rp_test_bed_deinit(&own);
 }
 
-static void same_seed_replays_bit_for_bit(void **state)
+static void same_seed_repeats_the_draws_bit_for_bit(void **state)
 {
     (void)state;
     uint64_t a[300], b[300], c[300], d[300], e[300];
@@ -288,8 +288,8 @@ static void same_seed_replays_bit_for_bit(void **state)
 RP_TESTS(operation_sample)
 {
     const struct CMUnitTest tests[] = {
-        TEST(sample_says_what_was_drawn_and_how),
-        TEST(item_goes_exactly_when_it_has_been_sampled_often_enough),
+        TEST(sample_has_the_info_of_the_draw),
+        TEST(item_is_removed_exactly_at_max_times_sampled),
         TEST(batch_sees_deletions_it_causes),
         TEST(count_of_samples_that_saturates_stays_there),
         TEST(distinct_batch_has_no_item_twice_and_ends_with_the_table),
@@ -300,7 +300,7 @@ RP_TESTS(operation_sample)
         TEST(importance_weights_stay_finite_for_any_beta),
         TEST(bad_sample_options_are_refused),
         TEST(empty_table_has_nothing_to_draw),
-        TEST(same_seed_replays_bit_for_bit),
+        TEST(same_seed_repeats_the_draws_bit_for_bit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -223,7 +223,7 @@ static void ignore_events(void *ctx, rp_table_view *view, const rp_event *events
 }
 
 /* The events of so many draws do not fit the room that the first insert made for them. */
-static void partly_drawn_sample_that_lacks_memory_keeps_what_it_has_drawn(void **state)
+static void partly_drawn_sample_that_lacks_memory_keeps_its_samples(void **state)
 {
     (void)state;
     static rp_sample drawn[200];
@@ -292,7 +292,7 @@ static void offered_references_are_taken_as_far_as_a_waiting_insert_got(void **s
     }
 }
 
-static void waiting_calls_can_be_asked_what_they_wait_for(void **state)
+static void waiting_calls_report_what_they_wait_for(void **state)
 {
     (void)state;
     rp_table *t = make_queue(2);
@@ -325,7 +325,7 @@ static void waiting_calls_can_be_asked_what_they_wait_for(void **state)
     assert_true(rp_op_withdraw(&insert.op, RP_CANCELLED));
 }
 
-static void waiting_lists_no_more_than_there_is_room_for(void **state)
+static void waiting_lists_no_more_calls_than_fit_the_array(void **state)
 {
     (void)state;
     rp_table *t = make_queue(2);
@@ -347,7 +347,7 @@ static void sleep_ms(int64_t ms)
     while (rp_now_ns() < until_ns) {}
 }
 
-static void info_says_how_long_calls_wait_and_have_waited(void **state)
+static void info_has_the_times_that_calls_wait_and_have_waited(void **state)
 {
     (void)state;
     enum { MS = 1000000 };
@@ -388,7 +388,7 @@ static void info_says_how_long_calls_wait_and_have_waited(void **state)
     rp_samples_release(c[0].samples, 1);
 }
 
-static void info_says_where_the_limiter_stands(void **state)
+static void info_has_the_state_of_the_limiter(void **state)
 {
     (void)state;
     rp_table_options o = rp_test_options("r", RP_FIFO, RP_FIFO, 100);
@@ -421,12 +421,12 @@ RP_TESTS(parked)
         TEST(weights_of_a_sample_that_is_over_at_once_are_filled_in),
         TEST(weights_of_a_resumed_sample_are_those_of_the_whole_batch),
         TEST(weights_of_a_sample_that_ends_early_are_filled_in),
-        TEST(partly_drawn_sample_that_lacks_memory_keeps_what_it_has_drawn),
+        TEST(partly_drawn_sample_that_lacks_memory_keeps_its_samples),
         TEST(offered_references_are_taken_as_far_as_a_waiting_insert_got),
-        TEST(waiting_calls_can_be_asked_what_they_wait_for),
-        TEST(waiting_lists_no_more_than_there_is_room_for),
-        TEST(info_says_how_long_calls_wait_and_have_waited),
-        TEST(info_says_where_the_limiter_stands),
+        TEST(waiting_calls_report_what_they_wait_for),
+        TEST(waiting_lists_no_more_calls_than_fit_the_array),
+        TEST(info_has_the_times_that_calls_wait_and_have_waited),
+        TEST(info_has_the_state_of_the_limiter),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

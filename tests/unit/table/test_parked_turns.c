@@ -28,7 +28,7 @@ static void waiting_calls_are_served_in_order_of_arrival(void **state)
     }
 }
 
-static void both_queues_push_each_other_on(void **state)
+static void inserts_and_samples_unblock_each_other(void **state)
 {
     (void)state;
     rp_table *t = make_queue(1);
@@ -43,7 +43,7 @@ static void both_queues_push_each_other_on(void **state)
     assert_int_equal(rp_test_info_of(t).size, 0);
 }
 
-static void nobody_overtakes_a_queue_not_even_without_waiting(void **state)
+static void sample_without_waiting_does_not_overtake_the_queue(void **state)
 {
     (void)state;
     rp_table *t = make_queue(3);
@@ -59,7 +59,7 @@ static void nobody_overtakes_a_queue_not_even_without_waiting(void **state)
     expect_over(&first, 0, RP_OK, 1);
 }
 
-static void insert_without_waiting_does_not_overtake_either(void **state)
+static void insert_without_waiting_does_not_overtake_the_queue(void **state)
 {
     (void)state;
     rp_table *t = make_queue(1);
@@ -76,7 +76,7 @@ static void insert_without_waiting_does_not_overtake_either(void **state)
     expect_over(&first, 1, RP_OK, 1);
 }
 
-static void withdrawn_operation_is_over_without_a_call(void **state)
+static void withdrawn_operation_ends_without_on_done(void **state)
 {
     (void)state;
     rp_table *t = make_queue(2);
@@ -96,7 +96,7 @@ static void withdrawn_operation_is_over_without_a_call(void **state)
     assert_int_equal(rp_test_draw(t).key, 1);
 }
 
-static void withdrawn_sample_keeps_what_it_has_drawn(void **state)
+static void withdrawn_sample_keeps_its_samples(void **state)
 {
     (void)state;
     rp_table *t = make_queue(2);
@@ -125,7 +125,7 @@ static void operation_that_is_over_cannot_be_withdrawn(void **state)
     expect_over(&at_once, 0, RP_OK, 1);
 }
 
-static void withdrawal_from_the_middle_keeps_the_line(void **state)
+static void withdrawal_from_the_middle_keeps_the_queue_order(void **state)
 {
     (void)state;
     rp_table *t = make_queue(5);
@@ -144,7 +144,7 @@ static void withdrawal_from_the_middle_keeps_the_line(void **state)
     assert_int_equal(rp_test_info_of(t).waiting_samples, 0);
 }
 
-static void those_behind_a_withdrawn_operation_go_on(void **state)
+static void operations_behind_a_withdrawn_one_continue(void **state)
 {
     (void)state;
     rp_table *t = make_queue(5);
@@ -168,7 +168,7 @@ static void those_behind_a_withdrawn_operation_go_on(void **state)
     (void)t;
 }
 
-static void expired_operations_end_with_what_they_have(void **state)
+static void expired_operations_end_with_partial_results(void **state)
 {
     (void)state;
     rp_table *t = make_queue(2);
@@ -191,7 +191,7 @@ static void expired_operations_end_with_what_they_have(void **state)
     assert_true(rp_test_has_key(t, 5) && rp_test_has_key(t, 6) && !rp_test_has_key(t, 7));
 }
 
-static void expiry_lets_those_behind_go_on(void **state)
+static void operations_behind_an_expired_one_continue(void **state)
 {
     (void)state;
     rp_table_options o = rp_test_options("t", RP_FIFO, RP_FIFO, 10);
@@ -341,16 +341,16 @@ RP_TESTS(parked_turns)
 {
     const struct CMUnitTest tests[] = {
         TEST(waiting_calls_are_served_in_order_of_arrival),
-        TEST(both_queues_push_each_other_on),
-        TEST(nobody_overtakes_a_queue_not_even_without_waiting),
-        TEST(insert_without_waiting_does_not_overtake_either),
-        TEST(withdrawn_operation_is_over_without_a_call),
-        TEST(withdrawn_sample_keeps_what_it_has_drawn),
+        TEST(inserts_and_samples_unblock_each_other),
+        TEST(sample_without_waiting_does_not_overtake_the_queue),
+        TEST(insert_without_waiting_does_not_overtake_the_queue),
+        TEST(withdrawn_operation_ends_without_on_done),
+        TEST(withdrawn_sample_keeps_its_samples),
         TEST(operation_that_is_over_cannot_be_withdrawn),
-        TEST(withdrawal_from_the_middle_keeps_the_line),
-        TEST(those_behind_a_withdrawn_operation_go_on),
-        TEST(expired_operations_end_with_what_they_have),
-        TEST(expiry_lets_those_behind_go_on),
+        TEST(withdrawal_from_the_middle_keeps_the_queue_order),
+        TEST(operations_behind_a_withdrawn_one_continue),
+        TEST(expired_operations_end_with_partial_results),
+        TEST(operations_behind_an_expired_one_continue),
         TEST(close_ends_every_wait),
         TEST(close_ends_waiting_inserts),
         TEST(callback_may_start_other_operations),

@@ -94,7 +94,7 @@ static void closed_table_is_neither_paused_nor_resumed(void **state)
     assert_fails(rp_table_resume(t, 1, &bed.err), RP_CANCELLED, &bed.err, "is closed");
 }
 
-static void paused_calls_time_out_and_say_why(void **state)
+static void paused_calls_time_out_with_the_reason(void **state)
 {
     (void)state;
     int64_t before_ns;
@@ -164,7 +164,7 @@ static bool start(call *c, bool insert, int64_t until_ns)
     return insert ? rp_table_start_insert(t, &c->op) : rp_table_start_sample(t, &c->op);
 }
 
-static void resume_runs_what_waited(void **state)
+static void resume_runs_waiting_calls(void **state)
 {
     (void)state;
     call insert, sample;
@@ -226,10 +226,10 @@ RP_TESTS(pause)
         TEST(one_side_can_be_resumed_of_two),
         TEST(unknown_sides_are_refused),
         TEST(closed_table_is_neither_paused_nor_resumed),
-        TEST(paused_calls_time_out_and_say_why),
+        TEST(paused_calls_time_out_with_the_reason),
         TEST(paused_table_stays_so_when_it_is_reset),
         TEST(other_calls_go_on_while_paused),
-        TEST(resume_runs_what_waited),
+        TEST(resume_runs_waiting_calls),
         TEST(parked_calls_expire_while_paused),
         TEST(resume_does_not_overrule_the_limiter),
     };

@@ -26,7 +26,7 @@ static void fill(double *x, uint64_t seed)
     }
 }
 
-static void power_is_as_exact_as_its_header_says(void **state)
+static void power_has_the_documented_accuracy(void **state)
 {
     (void)state;
     static double x[COUNT], out[COUNT];
@@ -83,7 +83,7 @@ static void kernels_agree_to_the_bit(void **state)
     compare_with_plain(rp_power_best());
 }
 
-static void one_at_a_time_is_the_same_as_many(void **state)
+static void batches_give_the_same_powers_as_single_calls(void **state)
 {
     (void)state;
     static double x[COUNT], many[COUNT];
@@ -100,10 +100,10 @@ static void one_at_a_time_is_the_same_as_many(void **state)
 RP_TESTS(power)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(power_is_as_exact_as_its_header_says),
+        cmocka_unit_test(power_has_the_documented_accuracy),
         cmocka_unit_test(power_reaches_both_ends_of_float64),
         cmocka_unit_test(kernels_agree_to_the_bit),
-        cmocka_unit_test(one_at_a_time_is_the_same_as_many),
+        cmocka_unit_test(batches_give_the_same_powers_as_single_calls),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

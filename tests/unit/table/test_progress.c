@@ -51,7 +51,7 @@ static void draw_one(rp_table *t)
     rp_samples_release(&sample, drawn);
 }
 
-static void insert_that_waits_tells_how_far_it_is(void **state)
+static void waiting_insert_reports_its_progress(void **state)
 {
     (void)state;
     rp_test_bed bed;
@@ -87,7 +87,7 @@ static void insert_that_waits_tells_how_far_it_is(void **state)
 RP_TESTS(progress)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(insert_that_waits_tells_how_far_it_is),
+        cmocka_unit_test(waiting_insert_reports_its_progress),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -411,7 +411,7 @@ static void expect_check_to_be_right(rp_limiter_options o)
                  (long long)inserts, (long long)samples);
 }
 
-static void check_refuses_exactly_what_gets_stuck_for_whole_and_binary_ratios(void **state)
+static void check_refuses_exactly_the_stuck_whole_and_binary_ratios(void **state)
 {
     (void)state;
     static const double ratios[] = {0.125, 0.25, 0.5, 0.75, 1, 1.25, 1.5, 2, 2.5, 3, 3.5};
@@ -427,7 +427,7 @@ static void check_refuses_exactly_what_gets_stuck_for_whole_and_binary_ratios(vo
     }
 }
 
-static void check_refuses_exactly_what_gets_stuck_for_decimal_ratios(void **state)
+static void check_refuses_exactly_the_stuck_decimal_ratios(void **state)
 {
     (void)state;
     static const double ratios[] = {0.1, 0.2, 0.3,     0.7,     0.9,
@@ -634,8 +634,8 @@ RP_TESTS(rate_limiter)
         cmocka_unit_test(queue_of_one_is_accepted),
         cmocka_unit_test(min_size_is_always_accepted),
         cmocka_unit_test(every_legal_ratio_of_reverb_is_accepted),
-        cmocka_unit_test(check_refuses_exactly_what_gets_stuck_for_whole_and_binary_ratios),
-        cmocka_unit_test(check_refuses_exactly_what_gets_stuck_for_decimal_ratios),
+        cmocka_unit_test(check_refuses_exactly_the_stuck_whole_and_binary_ratios),
+        cmocka_unit_test(check_refuses_exactly_the_stuck_decimal_ratios),
         cmocka_unit_test(accepted_limiters_never_get_stuck_even_on_the_edges),
         cmocka_unit_test(deletes_never_block_an_accepted_limiter),
         cmocka_unit_test(altered_limiters_never_block_both_sides),

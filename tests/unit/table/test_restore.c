@@ -173,7 +173,7 @@ static void numbers_that_contradict_each_other_are_refused(void **state)
     world_deinit(&w);
 }
 
-static void capacities_that_cannot_be_are_refused(void **state)
+static void impossible_capacities_are_refused(void **state)
 {
     (void)state;
     world w;
@@ -197,7 +197,7 @@ static void capacities_that_cannot_be_are_refused(void **state)
     world_deinit(&w);
 }
 
-static void slots_that_cannot_be_are_refused(void **state)
+static void impossible_slots_are_refused(void **state)
 {
     (void)state;
     world w;
@@ -403,8 +403,8 @@ RP_TESTS(restore)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(whole_image_is_restored),
         cmocka_unit_test(numbers_that_contradict_each_other_are_refused),
-        cmocka_unit_test(capacities_that_cannot_be_are_refused),
-        cmocka_unit_test(slots_that_cannot_be_are_refused),
+        cmocka_unit_test(impossible_capacities_are_refused),
+        cmocka_unit_test(impossible_slots_are_refused),
         cmocka_unit_test(priorities_that_the_selector_cannot_have_are_refused),
         cmocka_unit_test(sets_that_do_not_match_the_slots_are_refused),
         cmocka_unit_test(signature_is_checked),

@@ -241,7 +241,7 @@ static void prioritized_conforms_with_every_exponent(void **state)
     for (size_t i = 5; i < COUNT_OF(all); i++) conform(&all[i]);
 }
 
-static void growth_keeps_what_is_there(void **state)
+static void growth_keeps_existing_entries(void **state)
 {
     (void)state;
     for (size_t k = 0; k < COUNT_OF(all); k++) {
@@ -283,7 +283,7 @@ static void reserve_without_memory_changes_nothing(void **state)
         }
 }
 
-static void first_reserve_without_memory_leaves_it_empty(void **state)
+static void first_reserve_without_memory_leaves_the_selector_empty(void **state)
 {
     (void)state;
     for (size_t k = 0; k < COUNT_OF(all); k++)
@@ -319,7 +319,7 @@ static void selector_that_ignores_priorities_is_not_moved_by_an_update(void **st
     rp_selector_free(lifo);
 }
 
-static void upcoming_is_what_removals_will_pick(void **state)
+static void upcoming_lists_the_next_removals(void **state)
 {
     (void)state;
     rp_selector_kind kinds[] = {RP_FIFO, RP_LIFO};
@@ -360,7 +360,7 @@ static void equal_priorities_leave_in_order_of_being_set(void **state)
     }
 }
 
-static void turns_outlive_a_clear(void **state)
+static void insertion_order_among_ties_survives_a_clear(void **state)
 {
     (void)state;
     rp_selector *s = make(RP_MIN_HEAP, 0, 8);
@@ -395,7 +395,7 @@ static void heaps_order_infinities_and_both_zeros(void **state)
     rp_selector_free(max);
 }
 
-static void distinct_pick_from_a_heap_leaves_turns_as_they_were(void **state)
+static void distinct_pick_from_a_heap_keeps_the_order_among_ties(void **state)
 {
     (void)state;
     rp_selector *s = make(RP_MAX_HEAP, 0, 64);
@@ -503,7 +503,7 @@ static void weights_are_powers_of_priorities(void **state)
     }
 }
 
-static void prioritized_refuses_what_has_no_weight(void **state)
+static void prioritized_refuses_priorities_without_a_finite_weight(void **state)
 {
     (void)state;
     rp_selector *s = make(RP_PRIORITIZED, 1, 1), *square = make(RP_PRIORITIZED, 2, 1);
@@ -526,7 +526,7 @@ static void prioritized_refuses_what_has_no_weight(void **state)
     rp_selector_free(inverse);
 }
 
-static void others_take_any_number(void **state)
+static void other_selectors_take_any_number(void **state)
 {
     (void)state;
     static const double numbers[] = {-INFINITY, -DBL_MAX, -1, 0, 0x1p-1074, DBL_MAX, INFINITY};
@@ -588,22 +588,22 @@ RP_TESTS(selector)
         TEST(uniform_conforms),
         TEST(heaps_conform),
         TEST(prioritized_conforms_with_every_exponent),
-        TEST(growth_keeps_what_is_there),
+        TEST(growth_keeps_existing_entries),
         TEST(reserve_without_memory_changes_nothing),
-        TEST(first_reserve_without_memory_leaves_it_empty),
+        TEST(first_reserve_without_memory_leaves_the_selector_empty),
         TEST(selector_that_ignores_priorities_is_not_moved_by_an_update),
-        TEST(upcoming_is_what_removals_will_pick),
+        TEST(upcoming_lists_the_next_removals),
         TEST(equal_priorities_leave_in_order_of_being_set),
-        TEST(turns_outlive_a_clear),
+        TEST(insertion_order_among_ties_survives_a_clear),
         TEST(heaps_order_infinities_and_both_zeros),
-        TEST(distinct_pick_from_a_heap_leaves_turns_as_they_were),
+        TEST(distinct_pick_from_a_heap_keeps_the_order_among_ties),
         TEST(zero_is_picked_only_while_there_is_nothing_else),
         TEST(distinct_batch_ends_with_the_zeros),
         TEST(slot_that_comes_twice_in_an_update_keeps_its_last_value),
         TEST(large_batch_of_draws_has_the_right_probabilities),
         TEST(weights_are_powers_of_priorities),
-        TEST(prioritized_refuses_what_has_no_weight),
-        TEST(others_take_any_number),
+        TEST(prioritized_refuses_priorities_without_a_finite_weight),
+        TEST(other_selectors_take_any_number),
         TEST(unknown_kind_and_wild_exponents_are_refused),
         TEST(kinds_have_names),
     };

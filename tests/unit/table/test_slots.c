@@ -47,7 +47,7 @@ static void slot_freed_last_is_taken_first(void **state)
     rp_slots_deinit(&s);
 }
 
-static void dead_slots_keep_their_trajectories_until_they_are_exhumed(void **state)
+static void retired_slots_keep_their_trajectories_until_reclaimed(void **state)
 {
     (void)state;
     rp_test_bed bed;
@@ -78,7 +78,7 @@ static void dead_slots_keep_their_trajectories_until_they_are_exhumed(void **sta
     rp_test_bed_deinit(&bed);
 }
 
-static void exhuming_nothing_is_fine(void **state)
+static void reclaiming_nothing_is_fine(void **state)
 {
     (void)state;
     rp_slots s;
@@ -179,8 +179,8 @@ RP_TESTS(slots)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(slots_are_taken_in_order_at_first),
         cmocka_unit_test(slot_freed_last_is_taken_first),
-        cmocka_unit_test(dead_slots_keep_their_trajectories_until_they_are_exhumed),
-        cmocka_unit_test(exhuming_nothing_is_fine),
+        cmocka_unit_test(retired_slots_keep_their_trajectories_until_reclaimed),
+        cmocka_unit_test(reclaiming_nothing_is_fine),
         cmocka_unit_test(slots_stay_where_they_are_while_the_table_grows),
         cmocka_unit_test(soft_tables_can_grow_beyond_their_bound_for_long),
         cmocka_unit_test(every_slot_is_one_cache_line),

@@ -300,7 +300,7 @@ static void total_follows_writes_whenever_it_is_asked(void **state)
 }
 
 /* More writes than are remembered, in one call and in many, without asking in between. */
-static void many_writes_before_the_first_question_are_all_counted(void **state)
+static void many_writes_before_the_first_total_are_all_counted(void **state)
 {
     (void)state;
     enum { N = 50000 };
@@ -468,7 +468,7 @@ RP_TESTS(sumtree)
         TEST(single_leaf_is_always_found),
         TEST(leaf_given_twice_keeps_its_last_weight),
         TEST(total_follows_writes_whenever_it_is_asked),
-        TEST(many_writes_before_the_first_question_are_all_counted),
+        TEST(many_writes_before_the_first_total_are_all_counted),
         TEST(sums_stay_right_over_hundreds_of_refreshes),
         TEST(tree_is_a_function_of_its_leaves),
         TEST(growth_keeps_weights_and_gives_new_leaves_none),

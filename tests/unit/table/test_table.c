@@ -114,7 +114,7 @@ static void options_on_their_edges_are_accepted(void **state)
     assert_true(rp_table_check(t));
 }
 
-static void info_shows_what_the_table_was_made_of(void **state)
+static void info_shows_the_options_of_the_table(void **state)
 {
     (void)state;
     rp_spec column = {"x", RP_UINT8, {.rank = 2, .dims = {-1, 16}}};
@@ -144,7 +144,7 @@ static void info_shows_what_the_table_was_made_of(void **state)
                 info.max_priority == 1);
 }
 
-static void the_weight_of_a_table_is_what_its_sampler_sees(void **state)
+static void the_weight_of_a_table_is_that_of_its_sampler(void **state)
 {
     rp_table_options o = rp_test_options("weighed", RP_PRIORITIZED, RP_FIFO, 4);
     rp_table *t, *plain = make(RP_MIN_HEAP, RP_FIFO, 10);
@@ -531,7 +531,7 @@ static void can_insert_and_can_sample_take_any_count(void **state)
     assert_false(rp_table_can_sample(t, INT64_MIN));
 }
 
-static void each_kind_takes_what_it_can_weigh_and_refuses_the_rest(void **state)
+static void each_selector_takes_the_priorities_it_can_weigh_and_refuses_others(void **state)
 {
     (void)state;
     static const double priorities[] = {NAN,      INFINITY, -INFINITY, -1,
@@ -562,7 +562,7 @@ static void each_kind_takes_what_it_can_weigh_and_refuses_the_rest(void **state)
     }
 }
 
-static void items_of_maximal_priority_get_the_largest_there_was(void **state)
+static void items_of_maximal_priority_get_the_largest_priority_so_far(void **state)
 {
     (void)state;
     rp_table *t = make(RP_MAX_HEAP, RP_FIFO, 10);
@@ -616,8 +616,8 @@ RP_TESTS(table)
         TEST(option_out_of_range_is_refused_with_its_sentence),
         TEST(extension_that_does_nothing_is_refused),
         TEST(options_on_their_edges_are_accepted),
-        TEST(info_shows_what_the_table_was_made_of),
-        TEST(the_weight_of_a_table_is_what_its_sampler_sees),
+        TEST(info_shows_the_options_of_the_table),
+        TEST(the_weight_of_a_table_is_that_of_its_sampler),
         TEST(update_sets_known_keys_and_counts_them),
         TEST(last_of_repeated_updates_wins),
         TEST(update_does_not_touch_the_rest_of_an_item),
@@ -635,8 +635,8 @@ RP_TESTS(table)
         TEST(closed_table_refuses_everything_and_keeps_its_items),
         TEST(can_insert_and_can_sample_ask_the_limiter_alone),
         TEST(can_insert_and_can_sample_take_any_count),
-        TEST(each_kind_takes_what_it_can_weigh_and_refuses_the_rest),
-        TEST(items_of_maximal_priority_get_the_largest_there_was),
+        TEST(each_selector_takes_the_priorities_it_can_weigh_and_refuses_others),
+        TEST(items_of_maximal_priority_get_the_largest_priority_so_far),
         TEST(maximal_priority_works_with_weights),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -41,7 +41,7 @@ static const rp_log_record *last_told(const world *w)
     return &w->recorder.told[w->recorder.count - 1].change;
 }
 
-static void blocking_calls_wait(void **state)
+static void blocking_calls_wait_for_the_log(void **state)
 {
     rp_sample_options one = {.count = 1};
     rp_sample sample;
@@ -82,7 +82,7 @@ static void blocking_calls_wait(void **state)
     world_deinit(&w);
 }
 
-static void what_is_not_safe_is_said(void **state)
+static void a_change_that_is_not_logged_is_an_error(void **state)
 {
     world w;
 
@@ -139,7 +139,7 @@ static void note_done(rp_op *op)
     *(bool *)op->user = true;
 }
 
-static void operations_know_their_number(void **state)
+static void operations_have_their_log_sequence_number(void **state)
 {
     rp_table_options queue = rp_test_options("q", RP_FIFO, RP_FIFO, 100);
     rp_sample_options two = {.count = 2};
@@ -174,7 +174,7 @@ static void operations_know_their_number(void **state)
     world_deinit(&w);
 }
 
-static void a_log_that_is_behind_holds_up(void **state)
+static void a_log_that_is_behind_blocks_inserts(void **state)
 {
     bool over = false;
     rp_insert item = {.key = 1, .priority = 1};
@@ -231,7 +231,7 @@ static void evictions_for_bytes_are_counted(void **state)
 
 /* An empty table gives back its slots and numbers new ones from 0. Which slot an item has
  * decides which one a prioritized remover picks, so a replay has to do the same. */
-static void slots_are_numbered_anew_by_a_replay(void **state)
+static void a_redo_renumbers_slots_like_the_first_run(void **state)
 {
     enum { MANY = 3000, FEW = 1000 };
     rp_store_options store = {.max_bytes = 4 << 20};
@@ -321,7 +321,7 @@ static void refuse(world *w, const rp_log_record *change, const char *part)
     assert_true(rp_table_check(w->t));
 }
 
-static void a_replay_refuses(void **state)
+static void a_redo_refuses_inconsistent_records(void **state)
 {
     rp_table_options options = rp_test_options("t", RP_PRIORITIZED, RP_FIFO, 10);
     rp_inserted again = {.key = 1, .priority = 1}, other = {.key = 2, .priority = 1};
@@ -412,15 +412,15 @@ static void memory_may_run_out(void **state)
 RP_TESTS(table_log)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(blocking_calls_wait),
-        cmocka_unit_test(what_is_not_safe_is_said),
+        cmocka_unit_test(blocking_calls_wait_for_the_log),
+        cmocka_unit_test(a_change_that_is_not_logged_is_an_error),
         cmocka_unit_test(logged_calls_do_not_wait),
-        cmocka_unit_test(operations_know_their_number),
-        cmocka_unit_test(a_log_that_is_behind_holds_up),
+        cmocka_unit_test(operations_have_their_log_sequence_number),
+        cmocka_unit_test(a_log_that_is_behind_blocks_inserts),
         cmocka_unit_test(evictions_for_bytes_are_counted),
-        cmocka_unit_test(slots_are_numbered_anew_by_a_replay),
+        cmocka_unit_test(a_redo_renumbers_slots_like_the_first_run),
         cmocka_unit_test(restored_slots_keep_their_numbers),
-        cmocka_unit_test(a_replay_refuses),
+        cmocka_unit_test(a_redo_refuses_inconsistent_records),
         cmocka_unit_test(memory_may_run_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -31,7 +31,7 @@ static void there_are_twenty_five_dtypes(void **state)
     assert_int_equal(known, COUNT_OF(rp_test_dtypes) + 1);
 }
 
-static void numbers_that_are_no_dtype_have_neither_name_nor_size(void **state)
+static void unknown_dtypes_have_neither_name_nor_size(void **state)
 {
     static const int none[] = {-1, 0, 20, 21, 26, 27, 28, 31, 32, 101, 1000, INT32_MAX};
 
@@ -83,7 +83,7 @@ RP_TESTS(dtype)
         cmocka_unit_test(every_dtype_has_a_name_and_a_size),
         cmocka_unit_test(no_two_dtypes_share_a_name),
         cmocka_unit_test(there_are_twenty_five_dtypes),
-        cmocka_unit_test(numbers_that_are_no_dtype_have_neither_name_nor_size),
+        cmocka_unit_test(unknown_dtypes_have_neither_name_nor_size),
         cmocka_unit_test(eight_dtypes_are_plain_integers),
         cmocka_unit_test(names_are_those_tensorflow_prints),
         cmocka_unit_test(sizes_are_those_of_the_wire),

@@ -29,7 +29,7 @@ static void a_dimension_of_zero_empties_the_shape(void **state)
     assert_int_equal(elements_of(SHAPE(3, 0, 2)), 0);
 }
 
-static void elements_refuse_what_has_no_product(void **state)
+static void elements_of_invalid_and_overflowing_shapes_are_refused(void **state)
 {
     const rp_shape bad[] = {
         SHAPE(-1),
@@ -74,7 +74,7 @@ static void equal_compares_rank_and_dimensions(void **state)
     assert_false(rp_shape_equal(&SHAPE(1), &SCALAR));
 }
 
-static void equal_ignores_what_stands_behind_the_rank(void **state)
+static void equal_ignores_dimensions_beyond_the_rank(void **state)
 {
     rp_shape a = SHAPE(2), b = SHAPE(2);
 
@@ -134,11 +134,11 @@ RP_TESTS(shape)
         cmocka_unit_test(a_scalar_has_one_element),
         cmocka_unit_test(elements_are_the_product_of_the_dimensions),
         cmocka_unit_test(a_dimension_of_zero_empties_the_shape),
-        cmocka_unit_test(elements_refuse_what_has_no_product),
+        cmocka_unit_test(elements_of_invalid_and_overflowing_shapes_are_refused),
         cmocka_unit_test(a_zero_hides_no_overflow_of_the_others),
         cmocka_unit_test(the_largest_product_fits),
         cmocka_unit_test(equal_compares_rank_and_dimensions),
-        cmocka_unit_test(equal_ignores_what_stands_behind_the_rank),
+        cmocka_unit_test(equal_ignores_dimensions_beyond_the_rank),
         cmocka_unit_test(minus_one_fits_any_size),
         cmocka_unit_test(an_unknown_rank_fits_any_shape),
         cmocka_unit_test(text_shows_dimensions_and_unknowns),

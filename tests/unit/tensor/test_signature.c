@@ -174,7 +174,7 @@ static void nodes_come_back_as_they_were_given(void **state)
     rp_signature_unref(s);
 }
 
-static void trees_that_do_not_add_up_are_refused(void **state)
+static void trees_with_inconsistent_counts_are_refused(void **state)
 {
     const rp_nest_node two_roots[] = {LEAF(NULL), LEAF(NULL)};
     const rp_nest_node lacking[] = {NEST(RP_NEST_TUPLE, NULL, 2), LEAF(NULL)};
@@ -192,7 +192,7 @@ static void trees_that_do_not_add_up_are_refused(void **state)
     assert_refused(two_roots, 0, "no nodes");
 }
 
-static void leaves_that_say_nonsense_are_refused(void **state)
+static void invalid_leaves_are_refused(void **state)
 {
     rp_nest_node children = LEAF(NULL), dtype = LEAF(NULL), rank = LEAF(NULL), dim = LEAF(NULL);
 
@@ -217,7 +217,7 @@ static void an_unknown_kind_is_refused(void **state)
     assert_refused(&node, 1, "unknown kind 9");
 }
 
-static void keys_must_be_there_and_differ(void **state)
+static void keys_must_be_present_and_differ(void **state)
 {
     const rp_nest_node missing[] = {NEST(RP_NEST_DICT, NULL, 1), LEAF(NULL)};
     const rp_nest_node missing_name[] = {NEST(RP_NEST_NAMEDTUPLE, NULL, 1), LEAF(NULL)};
@@ -434,10 +434,10 @@ RP_TESTS(signature)
         cmocka_unit_test(a_single_leaf_is_a_signature),
         cmocka_unit_test(empty_nests_beside_a_leaf_are_allowed),
         cmocka_unit_test(nodes_come_back_as_they_were_given),
-        cmocka_unit_test(trees_that_do_not_add_up_are_refused),
-        cmocka_unit_test(leaves_that_say_nonsense_are_refused),
+        cmocka_unit_test(trees_with_inconsistent_counts_are_refused),
+        cmocka_unit_test(invalid_leaves_are_refused),
         cmocka_unit_test(an_unknown_kind_is_refused),
-        cmocka_unit_test(keys_must_be_there_and_differ),
+        cmocka_unit_test(keys_must_be_present_and_differ),
         cmocka_unit_test(the_same_key_in_different_nests_is_fine),
         cmocka_unit_test(a_signature_without_a_leaf_is_refused),
         cmocka_unit_test(nesting_is_limited),

@@ -23,7 +23,7 @@ static void appending_keeps_every_byte_in_order(void **state)
     assert_int_equal(buf.capacity, 0);
 }
 
-static void nothing_is_allocated_for_nothing(void **state)
+static void empty_appends_allocate_nothing(void **state)
 {
     (void)state;
     rp_test_oom oom = RP_TEST_OOM_INIT(0);
@@ -56,7 +56,7 @@ static void a_clear_forgets_the_bytes_and_keeps_the_memory(void **state)
     rp_buf_deinit(&buf);
 }
 
-static void without_memory_it_turns_bad_keeps_what_it_had_and_ignores_the_rest(void **state)
+static void a_failed_append_marks_the_buffer_bad_and_keeps_its_bytes(void **state)
 {
     (void)state;
     rp_test_oom oom = RP_TEST_OOM_INIT(1);
@@ -82,7 +82,7 @@ static void without_memory_it_turns_bad_keeps_what_it_had_and_ignores_the_rest(v
     rp_buf_deinit(&buf);
 }
 
-static void sizes_that_overflow_are_no_memory(void **state)
+static void sizes_that_overflow_mark_the_buffer_bad(void **state)
 {
     (void)state;
     rp_buf buf;
@@ -117,7 +117,7 @@ static void formatted_text_is_appended_whole_and_without_its_zero(void **state)
     rp_buf_deinit(&buf);
 }
 
-static void reserved_room_is_written_to_directly(void **state)
+static void reserved_bytes_are_written_directly(void **state)
 {
     (void)state;
     rp_buf buf;
@@ -154,7 +154,7 @@ static void every_allocation_may_fail(void **state)
     rp_test_survives_oom(write_much);
 }
 
-static void with_a_bound_it_takes_no_more_memory(void **state)
+static void a_bounded_buffer_never_exceeds_its_bound(void **state)
 {
     (void)state;
     rp_test_oom oom = RP_TEST_OOM_INIT(RP_TEST_OOM_UNLIMITED);
@@ -180,13 +180,13 @@ RP_TESTS(buf)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(appending_keeps_every_byte_in_order),
-        cmocka_unit_test(nothing_is_allocated_for_nothing),
+        cmocka_unit_test(empty_appends_allocate_nothing),
         cmocka_unit_test(a_clear_forgets_the_bytes_and_keeps_the_memory),
-        cmocka_unit_test(without_memory_it_turns_bad_keeps_what_it_had_and_ignores_the_rest),
-        cmocka_unit_test(sizes_that_overflow_are_no_memory),
+        cmocka_unit_test(a_failed_append_marks_the_buffer_bad_and_keeps_its_bytes),
+        cmocka_unit_test(sizes_that_overflow_mark_the_buffer_bad),
         cmocka_unit_test(formatted_text_is_appended_whole_and_without_its_zero),
-        cmocka_unit_test(reserved_room_is_written_to_directly),
-        cmocka_unit_test(with_a_bound_it_takes_no_more_memory),
+        cmocka_unit_test(reserved_bytes_are_written_directly),
+        cmocka_unit_test(a_bounded_buffer_never_exceeds_its_bound),
         cmocka_unit_test(every_allocation_may_fail),
     };
 

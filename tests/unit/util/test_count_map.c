@@ -70,7 +70,7 @@ static void counts_equal_a_plain_array_over_random_operations(void **state)
     rp_count_map_deinit(&m);
 }
 
-static void places_are_reused(void **state)
+static void slots_are_reused(void **state)
 {
     (void)state;
     rp_count_map m;
@@ -149,7 +149,7 @@ RP_TESTS(count_map)
         cmocka_unit_test_setup_teardown(counts_go_up_and_down, set_up, nothing_is_left),
         cmocka_unit_test_setup_teardown(counts_equal_a_plain_array_over_random_operations,
                                         set_up, nothing_is_left),
-        cmocka_unit_test_setup_teardown(places_are_reused, set_up, nothing_is_left),
+        cmocka_unit_test_setup_teardown(slots_are_reused, set_up, nothing_is_left),
         cmocka_unit_test_setup_teardown(reserve_without_memory_changes_nothing, set_up,
                                         nothing_is_left),
         cmocka_unit_test_setup_teardown(trim_gives_memory_back_and_keeps_counts, set_up,

@@ -14,7 +14,7 @@ static void failure_writes_code_and_sentence_and_returns_the_code(void **state)
     assert_string_equal(err.text, "table 'a': 7 is over 5");
 }
 
-static void failure_without_a_place_for_it_returns_the_code(void **state)
+static void failure_without_an_error_struct_returns_the_code(void **state)
 {
     (void)state;
     assert_int_equal(rp_fail(NULL, RP_CORRUPT, "nobody reads %s", "this"), RP_CORRUPT);
@@ -106,7 +106,7 @@ RP_TESTS(error)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(failure_writes_code_and_sentence_and_returns_the_code),
-        cmocka_unit_test(failure_without_a_place_for_it_returns_the_code),
+        cmocka_unit_test(failure_without_an_error_struct_returns_the_code),
         cmocka_unit_test(long_sentence_is_cut_to_fit),
         cmocka_unit_test(sentence_is_printable_whatever_goes_into_it),
         cmocka_unit_test(long_sentence_is_cut_between_characters),

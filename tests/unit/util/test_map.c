@@ -62,7 +62,7 @@ static void expect_all_found(const owner *o)
         if (o->keys[i] != 0) assert_int_equal(look_up(o, o->keys[i]), i);
 }
 
-static void map_without_room_finds_nothing(void **state)
+static void map_without_buckets_finds_nothing(void **state)
 {
     (void)state;
     owner o;
@@ -74,7 +74,7 @@ static void map_without_room_finds_nothing(void **state)
     owner_deinit(&o);
 }
 
-static void map_finds_what_was_inserted_and_nothing_else(void **state)
+static void map_finds_inserted_entries_and_nothing_else(void **state)
 {
     (void)state;
     owner o;
@@ -149,7 +149,7 @@ static void entries_that_spill_over_are_found(void **state)
     rp_map_deinit(&o.map);
 }
 
-static void removal_from_a_crowd_hides_no_other_entry(void **state)
+static void removal_from_full_buckets_hides_no_other_entry(void **state)
 {
     (void)state;
     rp_rng rng;
@@ -174,7 +174,7 @@ static void removal_from_a_crowd_hides_no_other_entry(void **state)
     }
 }
 
-static void emptied_map_looks_no_further_than_a_new_one(void **state)
+static void emptied_map_has_no_overflow_counts(void **state)
 {
     (void)state;
     owner o;
@@ -278,7 +278,7 @@ static void reserve_refuses_more_than_there_can_be(void **state)
     owner_deinit(&o);
 }
 
-static void clear_forgets_entries_and_keeps_the_room(void **state)
+static void clear_forgets_entries_and_keeps_the_buckets(void **state)
 {
     (void)state;
     owner o;
@@ -313,7 +313,7 @@ static void tags_depend_on_the_seed_and_spread(void **state)
     owner_deinit(&b);
 }
 
-static void entries_can_be_taken_over_with_their_room(void **state)
+static void entries_can_be_moved_in_with_their_buckets(void **state)
 {
     (void)state;
     owner o;
@@ -340,19 +340,19 @@ static void entries_can_be_taken_over_with_their_room(void **state)
 RP_TESTS(map)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(map_without_room_finds_nothing),
-        cmocka_unit_test(map_finds_what_was_inserted_and_nothing_else),
+        cmocka_unit_test(map_without_buckets_finds_nothing),
+        cmocka_unit_test(map_finds_inserted_entries_and_nothing_else),
         cmocka_unit_test(map_equals_a_plain_array_over_random_operations),
         cmocka_unit_test(entries_that_spill_over_are_found),
-        cmocka_unit_test(removal_from_a_crowd_hides_no_other_entry),
-        cmocka_unit_test(emptied_map_looks_no_further_than_a_new_one),
+        cmocka_unit_test(removal_from_full_buckets_hides_no_other_entry),
+        cmocka_unit_test(emptied_map_has_no_overflow_counts),
         cmocka_unit_test(growth_keeps_every_entry),
         cmocka_unit_test(growth_takes_many_steps),
         cmocka_unit_test(map_is_cleared_while_it_grows),
         cmocka_unit_test(reserve_without_memory_changes_nothing),
         cmocka_unit_test(reserve_refuses_more_than_there_can_be),
-        cmocka_unit_test(clear_forgets_entries_and_keeps_the_room),
-        cmocka_unit_test(entries_can_be_taken_over_with_their_room),
+        cmocka_unit_test(clear_forgets_entries_and_keeps_the_buckets),
+        cmocka_unit_test(entries_can_be_moved_in_with_their_buckets),
         cmocka_unit_test(tags_depend_on_the_seed_and_spread),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

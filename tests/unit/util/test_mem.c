@@ -125,7 +125,7 @@ static void large_aligned_memory_starts_at_a_huge_page(void **state)
     }
 }
 
-static void aligned_memory_that_cannot_be_had_is_null(void **state)
+static void failed_aligned_allocation_is_null(void **state)
 {
     (void)state;
     assert_null(rp_alloc_aligned(&alloc, SIZE_MAX));
@@ -204,7 +204,7 @@ RP_TESTS(mem)
                                         set_up, nothing_is_left),
         cmocka_unit_test_setup_teardown(large_aligned_memory_starts_at_a_huge_page, set_up,
                                         nothing_is_left),
-        cmocka_unit_test_setup_teardown(aligned_memory_that_cannot_be_had_is_null, set_up,
+        cmocka_unit_test_setup_teardown(failed_aligned_allocation_is_null, set_up,
                                         nothing_is_left),
         cmocka_unit_test(default_allocator_allocates_resizes_and_frees),
         cmocka_unit_test(default_allocator_keeps_contents_when_it_resizes),

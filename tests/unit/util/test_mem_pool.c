@@ -327,7 +327,7 @@ static int run_out_of_memory(void)
     return first != NULL && rp_pool_check() ? 0 : 4;
 }
 
-static void no_memory_is_NULL_and_nothing_else(void **state)
+static void failed_allocation_is_null_without_side_effects(void **state)
 {
     (void)state;
     int status = 0;
@@ -353,7 +353,7 @@ RP_TESTS(mem_pool)
         cmocka_unit_test(memory_that_is_given_back_can_be_used_again),
         cmocka_unit_test(blocks_may_be_freed_by_another_thread),
         cmocka_unit_test(child_of_a_fork_can_allocate),
-        cmocka_unit_test(no_memory_is_NULL_and_nothing_else),
+        cmocka_unit_test(failed_allocation_is_null_without_side_effects),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

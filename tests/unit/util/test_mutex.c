@@ -171,7 +171,7 @@ static void *hold_a_while(void *arg) RP_NO_THREAD_SAFETY_ANALYSIS
     return NULL;
 }
 
-static void lock_that_is_taken_is_not_waited_for(void **state) RP_NO_THREAD_SAFETY_ANALYSIS
+static void trylock_of_a_taken_lock_does_not_wait(void **state) RP_NO_THREAD_SAFETY_ANALYSIS
 {
     (void)state;
     rp_mutex locks[2];
@@ -186,7 +186,7 @@ static void lock_that_is_taken_is_not_waited_for(void **state) RP_NO_THREAD_SAFE
     for (int i = 0; i < 2; i++) rp_mutex_deinit(&locks[i]);
 }
 
-static void unlocking_what_is_not_held_aborts(void **state)
+static void unlocking_a_lock_that_is_not_held_aborts(void **state)
 {
     (void)state;
     skip_without_debug_checks();
@@ -268,8 +268,8 @@ RP_TESTS(mutex)
         cmocka_unit_test(lower_rank_under_a_higher_one_aborts),
         cmocka_unit_test(same_rank_twice_aborts),
         cmocka_unit_test(several_of_one_rank_may_be_taken_beside_each_other),
-        cmocka_unit_test(lock_that_is_taken_is_not_waited_for),
-        cmocka_unit_test(unlocking_what_is_not_held_aborts),
+        cmocka_unit_test(trylock_of_a_taken_lock_does_not_wait),
+        cmocka_unit_test(unlocking_a_lock_that_is_not_held_aborts),
         cmocka_unit_test(wait_ends_at_its_deadline_on_the_monotonic_clock),
         cmocka_unit_test(wait_ends_with_a_signal),
         cmocka_unit_test(clocks_go_forward_and_seeds_differ),

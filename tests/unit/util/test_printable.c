@@ -4,7 +4,7 @@
 #include "support/unit.h"
 #include "util/rng.h"
 
-static void utf8_is_told_from_what_is_none(void **state)
+static void valid_utf8_is_recognised(void **state)
 {
     static const struct {
         const char *text;
@@ -82,7 +82,7 @@ static bool is_dangerous(uint32_t c)
            c == 0xfffe || c == 0xffff;
 }
 
-static void every_character_is_shown_or_spelt(void **state)
+static void every_character_is_printed_or_escaped(void **state)
 {
     char text[4], out[RP_SPELT_BYTES];
     size_t spelt;
@@ -136,7 +136,7 @@ static void incomplete_character_at_the_end_is_cut_off(void **state)
         assert_int_equal(rp_utf8_whole(text, i), whole[i]);
 }
 
-static void each_place_has_its_escapes(void **state)
+static void each_output_format_has_its_escapes(void **state)
 {
     static const char text[] = "a\"\\\n\t\r\x1b\x7f\0\xc2\x9b\xe2\x80\xae\xff\xc3\xa9";
     const size_t size = sizeof text - 1;
@@ -187,7 +187,7 @@ static void text_is_cut_between_characters_and_escapes(void **state)
     assert_string_equal(out, "ab\xc3\xa9\\x1b\xe2\x82\xac");
 }
 
-static void what_is_printable_stays_as_it_is(void **state)
+static void printable_text_is_unchanged(void **state)
 {
     char first[1024], second[1024];
     rp_rng rng;
@@ -216,14 +216,14 @@ static void what_is_printable_stays_as_it_is(void **state)
 RP_TESTS(printable)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(utf8_is_told_from_what_is_none),
-        cmocka_unit_test(every_character_is_shown_or_spelt),
-        cmocka_unit_test(each_place_has_its_escapes),
+        cmocka_unit_test(valid_utf8_is_recognised),
+        cmocka_unit_test(every_character_is_printed_or_escaped),
+        cmocka_unit_test(each_output_format_has_its_escapes),
         cmocka_unit_test(text_without_escapes_is_one_part),
         cmocka_unit_test(incomplete_character_at_the_end_is_cut_off),
         cmocka_unit_test(labels_of_different_texts_differ),
         cmocka_unit_test(text_is_cut_between_characters_and_escapes),
-        cmocka_unit_test(what_is_printable_stays_as_it_is),
+        cmocka_unit_test(printable_text_is_unchanged),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -54,7 +54,7 @@ static void blocks_lie_in_the_file_and_go_back_to_it(void **state)
     rp_shared_arena_unref(arena);
 }
 
-static void small_blocks_and_those_without_room_come_from_elsewhere(void **state)
+static void small_and_overflowing_blocks_come_from_the_default_allocator(void **state)
 {
     (void)state;
     rp_shared_arena *arena = make(2 * MIB, MIB);
@@ -81,7 +81,7 @@ static void small_blocks_and_those_without_room_come_from_elsewhere(void **state
     rp_shared_arena_unref(arena);
 }
 
-static void the_file_grows_as_it_is_needed(void **state)
+static void the_file_grows_on_demand(void **state)
 {
     (void)state;
     rp_shared_arena *arena = make(64 * MIB, MIB);
@@ -119,7 +119,7 @@ static void expect_sealed(int again)
     assert_int_equal(fcntl(again, F_ADD_SEALS, F_SEAL_GROW), -1);
 }
 
-static void nobody_else_can_write_resize_or_unseal_issue_20(void **state)
+static void other_processes_cannot_write_resize_or_unseal_issue_20(void **state)
 {
     (void)state;
     rp_shared_arena *arena = make(16 * MIB, MIB);
@@ -187,7 +187,7 @@ static void another_user_can_only_read_issue_20(void **state)
 
 /* A reader makes the system provide the pages that it touches: there must be no more of them
  * than blocks needed. The number of parts is what a client has to keep descriptors for. */
-static void parts_are_few_and_no_longer_than_blocks_need(void **state)
+static void parts_are_few_and_no_larger_than_blocks_need(void **state)
 {
     (void)state;
     rp_shared_arena *arena = make((size_t)2 << 30, 0); /* nothing of it is touched */
@@ -208,7 +208,7 @@ static void parts_are_few_and_no_longer_than_blocks_need(void **state)
     rp_shared_arena_unref(arena);
 }
 
-static void blocks_keep_it_alive(void **state)
+static void blocks_keep_the_arena_alive(void **state)
 {
     (void)state;
     rp_shared_arena *arena = make(4 * MIB, MIB);
@@ -229,7 +229,7 @@ static void map_part(rp_shared_map *map, const rp_shared_arena *arena, size_t in
     assert_ok_err(rp_shared_map_add(map, part->fd, part->bytes, &err), &err);
 }
 
-static void once_retired_nothing_changes(void **state)
+static void a_retired_arena_does_not_change(void **state)
 {
     (void)state;
     rp_shared_arena *arena = make(8 * MIB, MIB);
@@ -346,7 +346,7 @@ static void *churn(void *arg)
     return NULL;
 }
 
-static void threads_share_it(void **state)
+static void threads_share_the_arena(void **state)
 {
     (void)state;
     rp_shared_arena *arena = make(32 * MIB, MIB);
@@ -387,7 +387,7 @@ static void memory_that_runs_out_is_a_status(void **state)
     rp_test_survives_oom(one_of_each);
 }
 
-static void a_map_sees_what_is_written_and_no_further(void **state)
+static void a_map_reads_mapped_parts_and_no_further(void **state)
 {
     (void)state;
     rp_shared_arena *arena = make(16 * MIB, MIB);
@@ -490,17 +490,17 @@ RP_TESTS(shared_arena)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(blocks_lie_in_the_file_and_go_back_to_it),
-        cmocka_unit_test(small_blocks_and_those_without_room_come_from_elsewhere),
-        cmocka_unit_test(the_file_grows_as_it_is_needed),
-        cmocka_unit_test(nobody_else_can_write_resize_or_unseal_issue_20),
+        cmocka_unit_test(small_and_overflowing_blocks_come_from_the_default_allocator),
+        cmocka_unit_test(the_file_grows_on_demand),
+        cmocka_unit_test(other_processes_cannot_write_resize_or_unseal_issue_20),
         cmocka_unit_test(another_user_can_only_read_issue_20),
-        cmocka_unit_test(parts_are_few_and_no_longer_than_blocks_need),
-        cmocka_unit_test(blocks_keep_it_alive),
-        cmocka_unit_test(once_retired_nothing_changes),
+        cmocka_unit_test(parts_are_few_and_no_larger_than_blocks_need),
+        cmocka_unit_test(blocks_keep_the_arena_alive),
+        cmocka_unit_test(a_retired_arena_does_not_change),
         cmocka_unit_test(random_blocks_keep_the_invariants),
-        cmocka_unit_test(threads_share_it),
+        cmocka_unit_test(threads_share_the_arena),
         cmocka_unit_test(memory_that_runs_out_is_a_status),
-        cmocka_unit_test(a_map_sees_what_is_written_and_no_further),
+        cmocka_unit_test(a_map_reads_mapped_parts_and_no_further),
         cmocka_unit_test(a_map_of_anything_else_is_refused),
         cmocka_unit_test(parts_of_a_map_are_limited),
         cmocka_unit_test(a_map_that_is_accepted_can_be_read),

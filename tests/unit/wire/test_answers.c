@@ -94,7 +94,7 @@ static void expect_own_part(const rp_table_info *a, const rp_table_info *b)
     assert_memory_equal(&a->sample_waits, &b->sample_waits, sizeof a->sample_waits);
 }
 
-static void what_two_answers_tell_of_tables_comes_together(void **state)
+static void server_info_and_status_are_merged_per_table(void **state)
 {
     rp_signature *signature = make_signature();
     rp_table_info tables[4];
@@ -148,7 +148,7 @@ static void no_tables_are_an_empty_list(void **state)
     rp_wire_tables_free(NULL);
 }
 
-static void what_another_server_may_say_is_taken_as_it_is(void **state)
+static void unknown_selectors_and_signatures_of_other_servers_are_accepted(void **state)
 {
     /* a selector and a signature that are not known, twice a signature, no name */
     rp_test_bytes b = rp_test_bytes_of("1219 0a02 4801 1202 0801 3205 0a03 616263"
@@ -166,7 +166,7 @@ static void what_another_server_may_say_is_taken_as_it_is(void **state)
     rp_wire_tables_free(list);
 }
 
-static void lists_that_make_no_sense_are_corrupt(void **state)
+static void inconsistent_table_lists_are_corrupt(void **state)
 {
     static const char *const infos[] = {
         "0a01 08",      "12",           "1201 08",           "1203 0a01 08",
@@ -192,7 +192,7 @@ static void lists_that_make_no_sense_are_corrupt(void **state)
     }
 }
 
-static void there_are_only_so_many_tables(void **state)
+static void the_number_of_tables_has_a_limit(void **state)
 {
     uint8_t *bytes = calloc(RP_WIRE_MAX_TABLES + 1, 2);
     const rp_allocator *alloc = rp_allocator_default();
@@ -261,7 +261,7 @@ static void all_signatures_together_have_a_limit_issue_20(void **state)
     free(tables);
 }
 
-static void keys_of_one_answer_have_a_limit_issue_20(void **state)
+static void keys_of_one_response_have_a_limit_issue_20(void **state)
 {
     size_t size = 20 << 20, count = 7;
     uint8_t *data = calloc(1, size);
@@ -333,7 +333,7 @@ static void paths_and_counts_are_read(void **state)
     rp_buf_deinit(&out);
 }
 
-static void calls_that_wait_are_described(void **state)
+static void waiting_calls_are_described(void **state)
 {
     enum { MS = 1000000 };
     rp_waiting calls[3] = {
@@ -428,7 +428,7 @@ static void try_bytes(const uint8_t *data, size_t size)
     free(copy);
 }
 
-static void damaged_answers_do_no_harm(void **state)
+static void damaged_responses_do_no_harm(void **state)
 {
     rp_signature *signature = make_signature();
     rp_waiting call = {.wanted = 1, .until_ns = 5, .why = "so"};
@@ -492,18 +492,18 @@ static void running_out_of_memory_leaves_nothing_behind(void **state)
 RP_TESTS(answers)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_two_answers_tell_of_tables_comes_together),
+        cmocka_unit_test(server_info_and_status_are_merged_per_table),
         cmocka_unit_test(no_tables_are_an_empty_list),
-        cmocka_unit_test(what_another_server_may_say_is_taken_as_it_is),
-        cmocka_unit_test(lists_that_make_no_sense_are_corrupt),
-        cmocka_unit_test(there_are_only_so_many_tables),
+        cmocka_unit_test(unknown_selectors_and_signatures_of_other_servers_are_accepted),
+        cmocka_unit_test(inconsistent_table_lists_are_corrupt),
+        cmocka_unit_test(the_number_of_tables_has_a_limit),
         cmocka_unit_test(all_signatures_together_have_a_limit_issue_20),
-        cmocka_unit_test(keys_of_one_answer_have_a_limit_issue_20),
+        cmocka_unit_test(keys_of_one_response_have_a_limit_issue_20),
         cmocka_unit_test(keys_are_confirmed_packed_or_not),
         cmocka_unit_test(paths_and_counts_are_read),
-        cmocka_unit_test(calls_that_wait_are_described),
+        cmocka_unit_test(waiting_calls_are_described),
         cmocka_unit_test(a_sentence_that_is_too_long_is_cut_between_characters),
-        cmocka_unit_test(damaged_answers_do_no_harm),
+        cmocka_unit_test(damaged_responses_do_no_harm),
         cmocka_unit_test(running_out_of_memory_leaves_nothing_behind),
     };
 

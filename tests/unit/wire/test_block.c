@@ -43,7 +43,7 @@ static void growing_keeps_the_bytes_and_never_shrinks(void **state)
     assert_int_equal(oom.live_bytes, 0);
 }
 
-static void an_empty_block_is_one(void **state)
+static void an_empty_block_can_be_allocated(void **state)
 {
     (void)state;
     rp_block *block = rp_block_new(rp_allocator_default(), 0);
@@ -68,7 +68,7 @@ static void without_memory_nothing_changes(void **state)
     assert_int_equal(oom.live, 0);
 }
 
-static void sizes_that_overflow_are_no_memory(void **state)
+static void sizes_that_overflow_give_null(void **state)
 {
     (void)state;
     rp_block *block = rp_block_new(rp_allocator_default(), 1);
@@ -104,7 +104,7 @@ static rp_status make_apart(const rp_allocator *alloc)
     return RP_OK;
 }
 
-static void a_block_may_have_its_bytes_elsewhere(void **state)
+static void a_block_may_have_its_bytes_in_another_allocator(void **state)
 {
     (void)state;
     rp_test_oom none = RP_TEST_OOM_INIT(0);
@@ -114,7 +114,7 @@ static void a_block_may_have_its_bytes_elsewhere(void **state)
     assert_null(rp_block_new_apart(rp_allocator_default(), &data_alloc, 10));
 }
 
-static void a_pool_gives_out_what_is_over(void **state)
+static void a_pool_reuses_released_blocks(void **state)
 {
     (void)state;
     rp_test_oom oom = RP_TEST_OOM_INIT(RP_TEST_OOM_UNLIMITED);
@@ -159,13 +159,13 @@ static void a_pool_keeps_no_more_than_its_share(void **state)
 RP_TESTS(block)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_block_may_have_its_bytes_elsewhere),
+        cmocka_unit_test(a_block_may_have_its_bytes_in_another_allocator),
         cmocka_unit_test(a_block_lives_until_the_last_reference_is_dropped),
         cmocka_unit_test(growing_keeps_the_bytes_and_never_shrinks),
-        cmocka_unit_test(an_empty_block_is_one),
+        cmocka_unit_test(an_empty_block_can_be_allocated),
         cmocka_unit_test(without_memory_nothing_changes),
-        cmocka_unit_test(sizes_that_overflow_are_no_memory),
-        cmocka_unit_test(a_pool_gives_out_what_is_over),
+        cmocka_unit_test(sizes_that_overflow_give_null),
+        cmocka_unit_test(a_pool_reuses_released_blocks),
         cmocka_unit_test(a_pool_keeps_no_more_than_its_share),
     };
 

@@ -18,7 +18,7 @@ static rp_chunk *rekeyed(const rp_chunk *chunk, uint64_t key)
     return copy;
 }
 
-static void a_key_and_back_is_the_same_chunk(void **state)
+static void rekeying_forth_and_back_gives_the_same_bytes(void **state)
 {
     static const uint64_t keys[] = {0, 1, 127, 128, 1 << 20, UINT64_MAX};
 
@@ -80,7 +80,7 @@ static void out_of_memory_is_a_status(void **state)
 RP_TESTS(chunk_rekey)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_key_and_back_is_the_same_chunk),
+        cmocka_unit_test(rekeying_forth_and_back_gives_the_same_bytes),
         cmocka_unit_test(a_key_at_the_end_is_replaced),
         cmocka_unit_test(out_of_memory_is_a_status),
     };

@@ -49,7 +49,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-static void everything_comes_back(void **state)
+static void durability_info_round_trips(void **state)
 {
     rp_buf *out = *state;
     rp_durable_info info = full_info(), back;
@@ -71,7 +71,7 @@ static void everything_comes_back(void **state)
     rp_buf_deinit(&again);
 }
 
-static void nothing_is_there_of_a_server_without(void **state)
+static void an_empty_response_has_no_durability(void **state)
 {
     rp_buf *out = *state;
     rp_durable_info back;
@@ -81,7 +81,7 @@ static void nothing_is_there_of_a_server_without(void **state)
     assert_false(is_there);
 }
 
-static void an_idle_one_has_no_progress(void **state)
+static void an_idle_store_has_no_progress(void **state)
 {
     rp_buf *out = *state;
     rp_durable_info info = {0}, back;
@@ -93,7 +93,7 @@ static void an_idle_one_has_no_progress(void **state)
     assert_null(back.progress.what);
 }
 
-static void what_is_too_long_or_new_is_taken_as_well_as_it_can_be(void **state)
+static void long_texts_are_cut_and_unknown_modes_read_as_the_strictest(void **state)
 {
     rp_buf *out = *state;
     rp_durable_info back;
@@ -116,7 +116,7 @@ static void what_is_too_long_or_new_is_taken_as_well_as_it_can_be(void **state)
     assert_true(strlen(back.trouble) >= RP_ERROR_TEXT_BYTES - 3);
 }
 
-static void what_is_no_message_is_corrupt(void **state)
+static void malformed_bytes_are_corrupt(void **state)
 {
     rp_buf *out = *state;
     rp_durable_info info = full_info(), back;
@@ -132,13 +132,12 @@ static void what_is_no_message_is_corrupt(void **state)
 RP_TESTS(durability_wire)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(everything_comes_back, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(nothing_is_there_of_a_server_without, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(an_idle_one_has_no_progress, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(what_is_too_long_or_new_is_taken_as_well_as_it_can_be,
-                                        set_up, tear_down),
-        cmocka_unit_test_setup_teardown(what_is_no_message_is_corrupt, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(durability_info_round_trips, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(an_empty_response_has_no_durability, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(an_idle_store_has_no_progress, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            long_texts_are_cut_and_unknown_modes_read_as_the_strictest, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(malformed_bytes_are_corrupt, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

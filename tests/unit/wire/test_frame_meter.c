@@ -11,7 +11,7 @@ static void check(const rp_frame_meter *meter)
     assert_int_equal(meter->data.cost, 256 + 256 + 300);
 }
 
-static void frames_are_counted_however_their_bytes_come(void **state)
+static void frames_are_counted_however_their_bytes_are_split(void **state)
 {
     static const uint8_t bytes[] = "xyz"                                 /* before them */
                                    "\0\0\2\0\0\0\0\0\1ab"                /* DATA */
@@ -34,7 +34,7 @@ static void frames_are_counted_however_their_bytes_come(void **state)
     }
 }
 
-static void a_head_counts_when_its_last_byte_has_come(void **state)
+static void a_frame_header_counts_once_complete(void **state)
 {
     static const uint8_t head[9] = {0xff, 0xff, 0xff, 0, 0, 0, 0, 0, 1};
     rp_frame_meter meter = {0};
@@ -86,7 +86,7 @@ static void a_size_update_of_several_bytes_counts_once(void **state)
                      3);
 }
 
-static void bytes_of_fields_and_other_frames_are_no_size_updates(void **state)
+static void bytes_of_fields_and_other_frames_do_not_count_as_size_updates(void **state)
 {
     (void)state;
     assert_int_equal(TABLE_SIZES("\0\0\7\1\4\0\0\0\1\0\1x\3\x20\x20\x20"
@@ -127,11 +127,11 @@ static void size_updates_count_over_all_frames_of_a_block(void **state)
 RP_TESTS(frame_meter)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(frames_are_counted_however_their_bytes_come),
-        cmocka_unit_test(a_head_counts_when_its_last_byte_has_come),
+        cmocka_unit_test(frames_are_counted_however_their_bytes_are_split),
+        cmocka_unit_test(a_frame_header_counts_once_complete),
         cmocka_unit_test(two_size_updates_of_each_header_block_are_free),
         cmocka_unit_test(a_size_update_of_several_bytes_counts_once),
-        cmocka_unit_test(bytes_of_fields_and_other_frames_are_no_size_updates),
+        cmocka_unit_test(bytes_of_fields_and_other_frames_do_not_count_as_size_updates),
         cmocka_unit_test(size_updates_count_behind_padding_and_priority),
         cmocka_unit_test(size_updates_count_over_all_frames_of_a_block),
     };

@@ -37,7 +37,7 @@ static void eight_digits_are_the_most_and_never_overflow(void **state)
     assert_int_equal(timeout_of("100000000n"), -1);
 }
 
-static void what_is_no_timeout_is_refused(void **state)
+static void malformed_timeouts_are_refused(void **state)
 {
     static const char *const bad[] = {"",    "1",    "S",   "S1",  "1s",  "1h",  "-1S",
                                       "+1S", "1.5S", " 1S", "1 S", "1SS", "1S ", "x1S"};
@@ -59,7 +59,7 @@ static void plain_text_is_left_as_it_is(void **state)
     assert_string_equal(out, "");
 }
 
-static void every_other_byte_is_written_in_hex(void **state)
+static void every_other_byte_is_percent_encoded(void **state)
 {
     char out[64];
 
@@ -114,7 +114,7 @@ static void a_time_is_written_in_the_finest_unit_that_holds_it(void **state)
     }
 }
 
-static void times_come_back_a_little_longer_at_most(void **state)
+static void times_round_trip_at_most_a_little_longer(void **state)
 {
     (void)state;
     for (int64_t ns = 1; ns < INT64_MAX / 3; ns = ns * 3 + ns % 7) {
@@ -135,7 +135,7 @@ static const char *decoded(const char *value, size_t capacity)
     return out;
 }
 
-static void encoded_text_comes_back(void **state)
+static void encoded_text_round_trips(void **state)
 {
     static const char *const texts[] = {"",
                                         "plain",
@@ -153,7 +153,7 @@ static void encoded_text_comes_back(void **state)
     }
 }
 
-static void what_is_no_escape_stays_as_it_is(void **state)
+static void invalid_escapes_are_left_as_they_are(void **state)
 {
     (void)state;
     assert_string_equal(decoded("%", 64), "%");
@@ -202,7 +202,7 @@ static void numbers_become_statuses(void **state)
     for (size_t i = 0; i < COUNT_OF(bad); i++) assert_int_equal(status_of(bad[i]), RP_INTERNAL);
 }
 
-static void no_answer_is_never_a_good_one(void **state)
+static void a_missing_grpc_status_is_never_ok(void **state)
 {
     (void)state;
     for (int http = 0; http < 1000; http++)
@@ -219,17 +219,17 @@ RP_TESTS(grpc)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_unit_of_time_is_understood),
         cmocka_unit_test(eight_digits_are_the_most_and_never_overflow),
-        cmocka_unit_test(what_is_no_timeout_is_refused),
+        cmocka_unit_test(malformed_timeouts_are_refused),
         cmocka_unit_test(plain_text_is_left_as_it_is),
-        cmocka_unit_test(every_other_byte_is_written_in_hex),
+        cmocka_unit_test(every_other_byte_is_percent_encoded),
         cmocka_unit_test(long_text_is_cut_and_never_within_an_escape),
         cmocka_unit_test(a_time_is_written_in_the_finest_unit_that_holds_it),
-        cmocka_unit_test(times_come_back_a_little_longer_at_most),
-        cmocka_unit_test(encoded_text_comes_back),
-        cmocka_unit_test(what_is_no_escape_stays_as_it_is),
+        cmocka_unit_test(times_round_trip_at_most_a_little_longer),
+        cmocka_unit_test(encoded_text_round_trips),
+        cmocka_unit_test(invalid_escapes_are_left_as_they_are),
         cmocka_unit_test(decoded_text_is_cut_between_characters),
         cmocka_unit_test(numbers_become_statuses),
-        cmocka_unit_test(no_answer_is_never_a_good_one),
+        cmocka_unit_test(a_missing_grpc_status_is_never_ok),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

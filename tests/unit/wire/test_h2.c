@@ -37,7 +37,7 @@ static void settings_are_exchanged_before_anything_else(void **state)
     rp_test_pair_deinit(&p);
 }
 
-static void who_speaks_something_else_is_told_so(void **state)
+static void a_wrong_preface_gets_goaway(void **state)
 {
     (void)state;
     static const char *const first[] = {"GET / HTTP/1.1\r\n\r\n.......",
@@ -56,7 +56,7 @@ static void who_speaks_something_else_is_told_so(void **state)
     }
 }
 
-static void a_request_shows_what_its_headers_say(void **state)
+static void a_request_has_the_values_of_its_headers(void **state)
 {
     (void)state;
     static const rp_test_header headers[] = {{"authorization", "Bearer abc"},
@@ -87,7 +87,7 @@ static void a_request_shows_what_its_headers_say(void **state)
     rp_test_pair_deinit(&p);
 }
 
-static void a_timeout_that_is_none_is_marked(void **state)
+static void a_malformed_timeout_is_marked(void **state)
 {
     (void)state;
     static const rp_test_header header = {"grpc-timeout", "soon"};
@@ -152,7 +152,7 @@ static void the_size_of_headers_has_a_limit(void **state)
     }
 }
 
-static void headers_that_unpack_to_much_are_counted(void **state)
+static void headers_that_decompress_to_much_are_counted(void **state)
 {
     (void)state;
     rp_h2_limits limits = rp_test_h2_limits();
@@ -195,7 +195,7 @@ static void calls_over_the_limit_are_refused_and_counted(void **state)
     rp_test_pair_deinit(&p);
 }
 
-static void who_knows_the_limit_and_goes_over_it_loses_the_call_only(void **state)
+static void a_call_over_the_acknowledged_limit_is_refused_alone(void **state)
 {
     (void)state;
     rp_h2_limits limits = rp_test_h2_limits();
@@ -283,7 +283,7 @@ static void pings_are_answered(void **state)
     rp_test_pair_deinit(&p);
 }
 
-static void what_is_begun_is_waited_for(void **state)
+static void incomplete_headers_and_messages_are_awaited(void **state)
 {
     (void)state;
     const uint8_t *block = rp_test_request_block;
@@ -305,7 +305,7 @@ static void what_is_begun_is_waited_for(void **state)
     rp_test_pair_deinit(&p);
 }
 
-static void bad_headers_are_not_waited_for(void **state)
+static void bad_headers_are_not_awaited(void **state)
 {
     (void)state;
     static const uint8_t block[] = {0x83, 0x86, 0x84, 0, 1, 'A', 1, 'v'}; /* a capital */
@@ -361,7 +361,7 @@ static void going_away_is_first_a_notice_and_then_final(void **state)
     rp_test_pair_deinit(&p);
 }
 
-static void an_end_is_told_with_its_reason(void **state)
+static void termination_sends_goaway_with_its_code(void **state)
 {
     (void)state;
     rp_test_pair p;
@@ -428,21 +428,21 @@ RP_TESTS(h2)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(calls_of_a_closed_connection_end_in_pieces),
         cmocka_unit_test(settings_are_exchanged_before_anything_else),
-        cmocka_unit_test(who_speaks_something_else_is_told_so),
-        cmocka_unit_test(a_request_shows_what_its_headers_say),
-        cmocka_unit_test(a_timeout_that_is_none_is_marked),
+        cmocka_unit_test(a_wrong_preface_gets_goaway),
+        cmocka_unit_test(a_request_has_the_values_of_its_headers),
+        cmocka_unit_test(a_malformed_timeout_is_marked),
         cmocka_unit_test(the_number_of_headers_has_a_limit),
         cmocka_unit_test(the_size_of_headers_has_a_limit),
-        cmocka_unit_test(headers_that_unpack_to_much_are_counted),
+        cmocka_unit_test(headers_that_decompress_to_much_are_counted),
         cmocka_unit_test(calls_over_the_limit_are_refused_and_counted),
-        cmocka_unit_test(who_knows_the_limit_and_goes_over_it_loses_the_call_only),
+        cmocka_unit_test(a_call_over_the_acknowledged_limit_is_refused_alone),
         cmocka_unit_test(the_client_waits_with_calls_over_the_limit),
         cmocka_unit_test(every_open_call_can_be_visited),
         cmocka_unit_test(pings_are_answered),
-        cmocka_unit_test(what_is_begun_is_waited_for),
-        cmocka_unit_test(bad_headers_are_not_waited_for),
+        cmocka_unit_test(incomplete_headers_and_messages_are_awaited),
+        cmocka_unit_test(bad_headers_are_not_awaited),
         cmocka_unit_test(going_away_is_first_a_notice_and_then_final),
-        cmocka_unit_test(an_end_is_told_with_its_reason),
+        cmocka_unit_test(termination_sends_goaway_with_its_code),
         cmocka_unit_test(many_calls_one_after_the_other_leave_nothing),
     };
 

@@ -20,7 +20,7 @@ static void assert_end(const rp_test_ends_call *call, rp_status status)
     if (status == RP_OK) assert_string_equal(call->text, "");
 }
 
-static void one_message_gets_one_answer_at_every_size(void **state)
+static void one_message_gets_one_response_at_every_size(void **state)
 {
     static const size_t sizes[] = {
         0,       1,       5,       4095,    4096,    16379,   65530,    65536,
@@ -67,7 +67,7 @@ static void a_call_is_sent_before_the_server_has_greeted(void **state)
     rp_test_ends_deinit(&e);
 }
 
-static void the_server_sends_many(void **state)
+static void the_server_can_send_many_messages(void **state)
 {
     rp_test_ends e;
     rp_test_ends_call *call;
@@ -86,7 +86,7 @@ static void the_server_sends_many(void **state)
     rp_test_ends_deinit(&e);
 }
 
-static void the_client_sends_many(void **state)
+static void the_client_can_send_many_messages(void **state)
 {
     rp_test_ends e;
     rp_test_ends_call *call;
@@ -108,7 +108,7 @@ static void the_client_sends_many(void **state)
     rp_test_ends_deinit(&e);
 }
 
-static void room_is_told_when_half_of_the_queue_has_left(void **state)
+static void on_room_is_called_when_half_of_the_queue_is_sent(void **state)
 {
     rp_test_ends e;
     rp_test_ends_call *call;
@@ -160,7 +160,7 @@ static void both_send_at_once_within_the_windows(void **state)
     rp_test_ends_deinit(&e);
 }
 
-static void the_head_says_who_asks_and_how_long_he_waits(void **state)
+static void request_headers_carry_authorization_and_timeout(void **state)
 {
     rp_test_ends e;
 
@@ -185,7 +185,7 @@ static void the_head_says_who_asks_and_how_long_he_waits(void **state)
     }
 }
 
-static void a_refusal_comes_with_its_text(void **state)
+static void a_refusal_has_its_message(void **state)
 {
     static const char *const paths[] = {"/fail", "/late"};
     rp_test_ends e;
@@ -205,7 +205,7 @@ static void a_refusal_comes_with_its_text(void **state)
     rp_test_ends_deinit(&e);
 }
 
-static void a_page_is_no_answer(void **state)
+static void an_http_page_is_an_error_by_its_status(void **state)
 {
     static const int pages[][2] = {{401, RP_UNAUTHENTICATED}, {403, RP_DENIED},
                                    {404, RP_UNIMPLEMENTED},   {429, RP_UNAVAILABLE},
@@ -253,7 +253,7 @@ static void a_message_over_the_limit_ends_the_call(void **state)
     rp_test_ends_deinit(&e);
 }
 
-static void a_paused_call_holds_the_server_up_and_no_other_call(void **state)
+static void a_paused_call_blocks_the_server_and_no_other_call(void **state)
 {
     rp_test_ends e;
     rp_test_ends_call *call, *other;
@@ -323,7 +323,7 @@ static void a_paused_call_outlives_its_stream(void **state)
     rp_test_ends_deinit(&e);
 }
 
-static void an_end_that_waits_is_not_told_when_the_connection_is_freed(void **state)
+static void a_paused_call_ends_unavailable_when_the_connection_is_freed(void **state)
 {
     rp_test_ends e;
     rp_test_ends_call *call;
@@ -341,7 +341,7 @@ static void an_end_that_waits_is_not_told_when_the_connection_is_freed(void **st
 }
 
 /* After so many bytes each way: whatever has happened by then. */
-static void a_call_can_be_taken_back_at_any_time(void **state)
+static void a_call_can_be_cancelled_at_any_time(void **state)
 {
     (void)state;
     for (size_t steps = 0; steps < 120; steps += rp_test_step(1, 7)) {
@@ -375,7 +375,7 @@ static void a_call_can_be_taken_back_at_any_time(void **state)
     }
 }
 
-static void a_call_can_be_taken_back_from_within_a_message(void **state)
+static void a_call_can_be_cancelled_in_its_message_callback(void **state)
 {
     (void)state;
     for (size_t after = 1; after < 20; after++) {
@@ -460,7 +460,7 @@ static void no_more_calls_begin_than_the_server_takes(void **state)
     rp_test_ends_deinit(&e);
 }
 
-static void a_server_that_says_goodbye_answers_what_it_has(void **state)
+static void a_server_after_goaway_completes_open_calls(void **state)
 {
     rp_test_ends e;
     rp_test_ends_call *calls[3];
@@ -488,7 +488,7 @@ static void a_server_that_says_goodbye_answers_what_it_has(void **state)
     rp_test_ends_deinit(&e);
 }
 
-static void a_client_that_says_goodbye_gets_its_answers(void **state)
+static void a_client_after_goaway_gets_its_responses(void **state)
 {
     rp_test_ends e;
     rp_test_ends_call *call;
@@ -582,7 +582,7 @@ static void without_memory_every_call_ends_once(void **state)
 }
 
 /* Blocks that were used before may be larger than the message: it ends where it ends. */
-static void messages_in_used_blocks_come_through(void **state)
+static void messages_in_reused_blocks_arrive(void **state)
 {
     static const size_t sizes[] = {1 << 20, 300 << 10, 3 << 20, 270 << 10, 400 << 10, 100};
     rp_block_pool *pool = rp_block_pool_new(rp_allocator_default());
@@ -614,28 +614,28 @@ static void messages_in_used_blocks_come_through(void **state)
 RP_TESTS(h2_client)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_message_gets_one_answer_at_every_size),
+        cmocka_unit_test(one_message_gets_one_response_at_every_size),
         cmocka_unit_test(a_call_is_sent_before_the_server_has_greeted),
-        cmocka_unit_test(the_server_sends_many),
-        cmocka_unit_test(the_client_sends_many),
-        cmocka_unit_test(room_is_told_when_half_of_the_queue_has_left),
+        cmocka_unit_test(the_server_can_send_many_messages),
+        cmocka_unit_test(the_client_can_send_many_messages),
+        cmocka_unit_test(on_room_is_called_when_half_of_the_queue_is_sent),
         cmocka_unit_test(both_send_at_once_within_the_windows),
-        cmocka_unit_test(the_head_says_who_asks_and_how_long_he_waits),
-        cmocka_unit_test(a_refusal_comes_with_its_text),
-        cmocka_unit_test(a_page_is_no_answer),
+        cmocka_unit_test(request_headers_carry_authorization_and_timeout),
+        cmocka_unit_test(a_refusal_has_its_message),
+        cmocka_unit_test(an_http_page_is_an_error_by_its_status),
         cmocka_unit_test(a_message_over_the_limit_ends_the_call),
-        cmocka_unit_test(a_paused_call_holds_the_server_up_and_no_other_call),
+        cmocka_unit_test(a_paused_call_blocks_the_server_and_no_other_call),
         cmocka_unit_test(a_paused_call_outlives_its_stream),
-        cmocka_unit_test(an_end_that_waits_is_not_told_when_the_connection_is_freed),
-        cmocka_unit_test(a_call_can_be_taken_back_at_any_time),
-        cmocka_unit_test(a_call_can_be_taken_back_from_within_a_message),
+        cmocka_unit_test(a_paused_call_ends_unavailable_when_the_connection_is_freed),
+        cmocka_unit_test(a_call_can_be_cancelled_at_any_time),
+        cmocka_unit_test(a_call_can_be_cancelled_in_its_message_callback),
         cmocka_unit_test(the_server_may_end_a_call_at_any_time),
         cmocka_unit_test(no_more_calls_begin_than_the_server_takes),
-        cmocka_unit_test(a_server_that_says_goodbye_answers_what_it_has),
-        cmocka_unit_test(a_client_that_says_goodbye_gets_its_answers),
+        cmocka_unit_test(a_server_after_goaway_completes_open_calls),
+        cmocka_unit_test(a_client_after_goaway_gets_its_responses),
         cmocka_unit_test(pings_are_answered_both_ways),
         cmocka_unit_test(without_memory_every_call_ends_once),
-        cmocka_unit_test(messages_in_used_blocks_come_through),
+        cmocka_unit_test(messages_in_reused_blocks_arrive),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -178,7 +178,7 @@ static void assert_end(const world *w, rp_status status, const char *text)
     assert_string_equal(w->text, text);
 }
 
-static void trailers_say_how_it_ended(void **state)
+static void trailers_have_the_status(void **state)
 {
     static const struct {
         const char *status, *text;
@@ -215,7 +215,7 @@ static void trailers_say_how_it_ended(void **state)
     }
 }
 
-static void an_answer_may_be_trailers_only(void **state)
+static void a_response_may_be_trailers_only(void **state)
 {
     (void)state;
     for (int http = 200; http <= 503; http += 303) {
@@ -230,7 +230,7 @@ static void an_answer_may_be_trailers_only(void **state)
     }
 }
 
-static void without_a_status_that_of_http_counts(void **state)
+static void without_a_grpc_status_the_http_status_counts(void **state)
 {
     static const struct {
         const char *status;
@@ -261,7 +261,7 @@ static void without_a_status_that_of_http_counts(void **state)
     }
 }
 
-static void an_answer_that_is_none_of_grpc_is_refused(void **state)
+static void a_response_of_another_content_type_is_refused(void **state)
 {
     static const char *const types[] = {"text/plain", "application/grpcx", "application/json"};
 
@@ -279,7 +279,7 @@ static void an_answer_that_is_none_of_grpc_is_refused(void **state)
     }
 }
 
-static void hints_before_the_answer_are_passed_over(void **state)
+static void informational_responses_are_skipped(void **state)
 {
     world w;
 
@@ -296,7 +296,7 @@ static void hints_before_the_answer_are_passed_over(void **state)
     finish(&w);
 }
 
-static void data_may_end_a_call_but_should_not(void **state)
+static void data_with_end_stream_ends_a_call_as_an_error(void **state)
 {
     world w;
 
@@ -309,7 +309,7 @@ static void data_may_end_a_call_but_should_not(void **state)
     finish(&w);
 }
 
-static void a_message_that_is_not_whole_spoils_a_good_end_only(void **state)
+static void an_incomplete_message_turns_only_ok_into_an_error(void **state)
 {
     (void)state;
     for (int bad = 0; bad < 2; bad++) {
@@ -382,7 +382,7 @@ static void a_reset_ends_the_call_as_grpc_says(void **state)
     }
 }
 
-static void a_reset_after_the_answer_changes_nothing(void **state)
+static void a_reset_after_the_response_changes_nothing(void **state)
 {
     (void)state;
     for (int paused = 0; paused < 2; paused++) {
@@ -402,7 +402,7 @@ static void a_reset_after_the_answer_changes_nothing(void **state)
     }
 }
 
-static void what_came_before_a_reset_is_delivered(void **state)
+static void messages_before_a_reset_are_delivered(void **state)
 {
     world w;
 
@@ -419,7 +419,7 @@ static void what_came_before_a_reset_is_delivered(void **state)
     finish(&w);
 }
 
-static void a_goodbye_ends_the_calls_that_it_does_not_name(void **state)
+static void goaway_ends_the_calls_above_its_last_stream(void **state)
 {
     world w;
 
@@ -488,7 +488,7 @@ static void a_server_may_ping_and_open_windows_as_it_likes(void **state)
     finish(&w);
 }
 
-static void a_server_that_pings_and_never_reads_is_left(void **state)
+static void a_server_that_pings_and_never_reads_is_disconnected(void **state)
 {
     world w;
     size_t live;
@@ -503,7 +503,7 @@ static void a_server_that_pings_and_never_reads_is_left(void **state)
     assert_end(&w, RP_UNAVAILABLE, "the server does not keep to HTTP/2");
 }
 
-static void a_server_that_speaks_something_else_is_left(void **state)
+static void a_server_of_another_protocol_is_disconnected(void **state)
 {
     static const char *const first[] = {"HTTP/1.1 400 Bad Request\r\n\r\n",
                                         "\0\0\0\1\0\0\0\0\1"};
@@ -527,7 +527,7 @@ static void a_server_that_speaks_something_else_is_left(void **state)
 }
 
 /* Headers that are not allowed, after which the stream is reset from here. */
-static void a_malformed_answer_ends_its_call_only(void **state)
+static void a_malformed_response_ends_its_call_only(void **state)
 {
     static const char *const bad[][2] = {
         {":status", "20"}, {":method", "GET"}, {"Content-Type", "x"}, {"connection", "close"}};
@@ -547,7 +547,7 @@ static void a_malformed_answer_ends_its_call_only(void **state)
     }
 }
 
-static void pushed_answers_are_not_taken(void **state)
+static void pushed_responses_are_refused(void **state)
 {
     world w;
 
@@ -608,25 +608,25 @@ static void the_preface_and_our_settings_come_first(void **state)
 RP_TESTS(h2_client_answers)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(trailers_say_how_it_ended),
-        cmocka_unit_test(an_answer_may_be_trailers_only),
-        cmocka_unit_test(without_a_status_that_of_http_counts),
-        cmocka_unit_test(an_answer_that_is_none_of_grpc_is_refused),
-        cmocka_unit_test(hints_before_the_answer_are_passed_over),
-        cmocka_unit_test(data_may_end_a_call_but_should_not),
-        cmocka_unit_test(a_message_that_is_not_whole_spoils_a_good_end_only),
+        cmocka_unit_test(trailers_have_the_status),
+        cmocka_unit_test(a_response_may_be_trailers_only),
+        cmocka_unit_test(without_a_grpc_status_the_http_status_counts),
+        cmocka_unit_test(a_response_of_another_content_type_is_refused),
+        cmocka_unit_test(informational_responses_are_skipped),
+        cmocka_unit_test(data_with_end_stream_ends_a_call_as_an_error),
+        cmocka_unit_test(an_incomplete_message_turns_only_ok_into_an_error),
         cmocka_unit_test(a_compressed_message_ends_the_call),
         cmocka_unit_test(headers_have_their_limits),
         cmocka_unit_test(a_reset_ends_the_call_as_grpc_says),
-        cmocka_unit_test(a_reset_after_the_answer_changes_nothing),
-        cmocka_unit_test(what_came_before_a_reset_is_delivered),
-        cmocka_unit_test(a_goodbye_ends_the_calls_that_it_does_not_name),
+        cmocka_unit_test(a_reset_after_the_response_changes_nothing),
+        cmocka_unit_test(messages_before_a_reset_are_delivered),
+        cmocka_unit_test(goaway_ends_the_calls_above_its_last_stream),
         cmocka_unit_test(the_limit_of_calls_may_change),
         cmocka_unit_test(a_server_may_ping_and_open_windows_as_it_likes),
-        cmocka_unit_test(a_server_that_pings_and_never_reads_is_left),
-        cmocka_unit_test(a_server_that_speaks_something_else_is_left),
-        cmocka_unit_test(a_malformed_answer_ends_its_call_only),
-        cmocka_unit_test(pushed_answers_are_not_taken),
+        cmocka_unit_test(a_server_that_pings_and_never_reads_is_disconnected),
+        cmocka_unit_test(a_server_of_another_protocol_is_disconnected),
+        cmocka_unit_test(a_malformed_response_ends_its_call_only),
+        cmocka_unit_test(pushed_responses_are_refused),
         cmocka_unit_test(data_before_headers_breaks_the_connection),
         cmocka_unit_test(the_preface_and_our_settings_come_first),
     };

@@ -37,7 +37,7 @@ static void blocks_are_counted_with_their_sizes(void **state)
     assert_int_equal(oom.live_bytes, 0);
 }
 
-static void blocks_that_cannot_be_had_leave_the_old_ones(void **state)
+static void a_failed_allocation_keeps_the_old_block(void **state)
 {
     (void)state;
     rp_test_oom oom = RP_TEST_OOM_INIT(1);
@@ -213,7 +213,7 @@ RP_TESTS(h2_memory)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(blocks_are_counted_with_their_sizes),
-        cmocka_unit_test(blocks_that_cannot_be_had_leave_the_old_ones),
+        cmocka_unit_test(a_failed_allocation_keeps_the_old_block),
         cmocka_unit_test(every_allocation_may_fail),
         cmocka_unit_test(one_allocation_that_fails_ends_a_call_or_the_connection),
     };

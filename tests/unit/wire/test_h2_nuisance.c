@@ -59,7 +59,7 @@ static void size_updates_end_the_connection_before_their_block_does(void **state
     rp_test_pair_deinit(&p);
 }
 
-static void resets_count_before_an_answer_and_not_after(void **state)
+static void resets_count_before_a_response_and_not_after(void **state)
 {
     (void)state;
     rp_test_pair p;
@@ -160,7 +160,7 @@ static void window_updates_count_unless_data_explains_them(void **state)
     rp_test_pair_deinit(&p);
 }
 
-static void what_is_earned_has_a_bound(void **state)
+static void earned_allowances_have_a_bound(void **state)
 {
     (void)state;
     rp_test_pair p;
@@ -287,7 +287,7 @@ static void frames_of_a_call_that_is_over_count(void **state)
 }
 
 /* We answer before the peer has sent all. A window of it may be under way. */
-static void data_that_was_under_way_does_not_count(void **state)
+static void data_in_flight_does_not_count(void **state)
 {
     (void)state;
     const size_t frame_bytes = 16 << 10, in_window = RP_H2_WINDOW / frame_bytes;
@@ -316,7 +316,7 @@ static void data_that_was_under_way_does_not_count(void **state)
     rp_test_pair_deinit(&p);
 }
 
-static void what_may_be_under_way_has_a_bound(void **state)
+static void the_allowance_for_data_in_flight_has_a_bound(void **state)
 {
     (void)state;
     rp_test_pair p;
@@ -394,19 +394,19 @@ RP_TESTS(h2_nuisance)
         cmocka_unit_test(a_large_field_over_the_limit_counts_by_its_bytes),
         cmocka_unit_test(size_updates_of_the_header_table_count),
         cmocka_unit_test(size_updates_end_the_connection_before_their_block_does),
-        cmocka_unit_test(resets_count_before_an_answer_and_not_after),
+        cmocka_unit_test(resets_count_before_a_response_and_not_after),
         cmocka_unit_test(pings_count_unless_data_explains_them),
         cmocka_unit_test(settings_count_after_the_first),
         cmocka_unit_test(frames_that_carry_nothing_count),
         cmocka_unit_test(window_updates_count_unless_data_explains_them),
-        cmocka_unit_test(what_is_earned_has_a_bound),
+        cmocka_unit_test(earned_allowances_have_a_bound),
         cmocka_unit_test(unknown_frames_and_priorities_count),
         cmocka_unit_test(a_peer_that_makes_us_reset_a_call_is_counted),
         cmocka_unit_test(trailers_are_free_once),
         cmocka_unit_test(tiny_data_of_a_call_that_we_have_ended_counts),
         cmocka_unit_test(frames_of_a_call_that_is_over_count),
-        cmocka_unit_test(data_that_was_under_way_does_not_count),
-        cmocka_unit_test(what_may_be_under_way_has_a_bound),
+        cmocka_unit_test(data_in_flight_does_not_count),
+        cmocka_unit_test(the_allowance_for_data_in_flight_has_a_bound),
         cmocka_unit_test(fragments_of_a_message_count_but_for_two_a_message),
         cmocka_unit_test(small_continuations_count),
         cmocka_unit_test(too_many_nuisances_end_the_connection),

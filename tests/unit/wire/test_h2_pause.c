@@ -87,7 +87,52 @@ static void a_message_that_pauses_again_is_the_last(void **state)
     rp_test_pair_deinit(&p);
 }
 
-static void the_end_is_told_after_the_last_message(void **state)
+/* Takes as many messages as p->user points at. */
+static bool take_some(rp_test_pair *p, rp_call *call, size_t size)
+{
+    size_t *left = p->user;
+
+    (void)call;
+    assert_int_equal(size, sizeof(uint32_t));
+    if (*left == 0) return false;
+    --*left;
+    return true;
+}
+
+static void a_message_that_may_not_be_delivered_pauses_its_call(void **state)
+{
+    (void)state;
+    for (size_t frame = 1; frame < 40; frame += 6) {
+        size_t left = 3;
+        rp_test_pair p;
+        rp_test_stream *call;
+
+        rp_test_pair_init(&p, NULL, &(rp_test_client_options){.frame_bytes = frame});
+        p.may_deliver = take_some;
+        p.user = &left;
+        call = rp_test_client_open(p.client, "/a");
+        for (uint32_t i = 0; i < 10; i++) send_number(call, i);
+        rp_test_stream_end(call);
+        rp_test_pair_carry(&p);
+        expect_numbers(&p, 3);
+        assert_true(rp_call_is_paused(p.calls[0]));
+        assert_true(rp_h2_held_bytes(p.h2) >= 7 * sizeof(uint32_t));
+
+        left = 2;
+        rp_call_resume(p.calls[0]);
+        expect_numbers(&p, 5);
+        assert_true(rp_call_is_paused(p.calls[0]));
+        assert_int_equal(p.half_close_count, 0);
+        left = 10;
+        rp_call_resume(p.calls[0]);
+        expect_numbers(&p, 10);
+        assert_int_equal(p.half_close_count, 1);
+        assert_int_equal(rp_h2_held_bytes(p.h2), 0);
+        rp_test_pair_deinit(&p);
+    }
+}
+
+static void the_end_is_reported_after_the_last_message(void **state)
 {
     (void)state;
     rp_test_pair p;
@@ -109,7 +154,7 @@ static void the_end_is_told_after_the_last_message(void **state)
     rp_test_pair_deinit(&p);
 }
 
-static void an_end_within_a_message_is_told_when_resumed(void **state)
+static void an_end_within_a_message_is_reported_when_resumed(void **state)
 {
     (void)state;
     rp_test_pair p;
@@ -134,7 +179,7 @@ static void an_end_within_a_message_is_told_when_resumed(void **state)
 
 /* Of an incomplete message: what has arrived, and what is still to come. Not while its call is
  * paused, nor once the call is over. */
-static void what_is_still_to_come_is_known(void **state)
+static void the_missing_bytes_of_a_message_are_known(void **state)
 {
     static const uint8_t zeros[700];
     (void)state;
@@ -257,7 +302,7 @@ static void a_message_larger_than_the_window_comes_after_the_pause(void **state)
     free(message);
 }
 
-static void empty_messages_that_wait_are_counted_as_what_they_take(void **state)
+static void queued_empty_messages_are_charged_their_memory(void **state)
 {
     enum { COUNT = 10000 };
     (void)state;
@@ -310,7 +355,7 @@ static void messages_behind_the_one_that_ends_the_call_are_dropped(void **state)
     rp_test_pair_deinit(&p);
 }
 
-static void a_reset_lets_go_of_what_waits(void **state)
+static void a_reset_frees_queued_messages(void **state)
 {
     (void)state;
     rp_test_pair p;
@@ -331,7 +376,7 @@ static void a_reset_lets_go_of_what_waits(void **state)
     rp_test_pair_deinit(&p);
 }
 
-static void a_connection_that_is_freed_lets_go_of_what_waits(void **state)
+static void freeing_a_connection_frees_queued_messages(void **state)
 {
     (void)state;
     rp_test_pair p;
@@ -406,16 +451,17 @@ RP_TESTS(h2_pause)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(messages_wait_and_come_in_order_when_resumed),
         cmocka_unit_test(a_message_that_pauses_again_is_the_last),
-        cmocka_unit_test(the_end_is_told_after_the_last_message),
-        cmocka_unit_test(an_end_within_a_message_is_told_when_resumed),
-        cmocka_unit_test(what_is_still_to_come_is_known),
+        cmocka_unit_test(a_message_that_may_not_be_delivered_pauses_its_call),
+        cmocka_unit_test(the_end_is_reported_after_the_last_message),
+        cmocka_unit_test(an_end_within_a_message_is_reported_when_resumed),
+        cmocka_unit_test(the_missing_bytes_of_a_message_are_known),
         cmocka_unit_test(a_paused_call_holds_no_more_than_its_window),
         cmocka_unit_test(frames_that_end_within_a_message_do_not_open_the_window),
         cmocka_unit_test(a_message_larger_than_the_window_comes_after_the_pause),
-        cmocka_unit_test(empty_messages_that_wait_are_counted_as_what_they_take),
+        cmocka_unit_test(queued_empty_messages_are_charged_their_memory),
         cmocka_unit_test(messages_behind_the_one_that_ends_the_call_are_dropped),
-        cmocka_unit_test(a_reset_lets_go_of_what_waits),
-        cmocka_unit_test(a_connection_that_is_freed_lets_go_of_what_waits),
+        cmocka_unit_test(a_reset_frees_queued_messages),
+        cmocka_unit_test(freeing_a_connection_frees_queued_messages),
         cmocka_unit_test(a_paused_call_is_not_late_with_its_message),
         cmocka_unit_test(a_call_that_is_finished_is_not_late_either),
     };

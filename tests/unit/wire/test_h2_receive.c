@@ -109,7 +109,7 @@ static void padding_is_no_part_of_a_message(void **state)
     rp_test_pair_deinit(&p);
 }
 
-static void many_messages_of_one_frame_are_delivered_where_they_lie(void **state)
+static void many_messages_of_one_frame_are_delivered_in_place(void **state)
 {
     enum { COUNT = 1000 };
     (void)state;
@@ -172,7 +172,7 @@ static void a_message_larger_than_every_window_arrives(void **state)
     rp_test_pair_deinit(&p);
 }
 
-static void large_messages_are_read_to_where_they_belong(void **state)
+static void large_messages_are_read_directly_into_their_block(void **state)
 {
     enum { SIZE = 5 * MIB };
     (void)state;
@@ -198,7 +198,7 @@ static void large_messages_are_read_to_where_they_belong(void **state)
     rp_test_pair_deinit(&p);
 }
 
-static void no_place_is_offered_for_what_is_padded_or_small(void **state)
+static void padded_and_small_frames_are_not_read_directly(void **state)
 {
     (void)state;
     rp_test_client_options options[] = {{.padding = 10}, {.frame_bytes = 8000}};
@@ -216,7 +216,7 @@ static void no_place_is_offered_for_what_is_padded_or_small(void **state)
     }
 }
 
-static void memory_grows_with_what_comes_not_with_what_is_announced(void **state)
+static void memory_grows_with_received_bytes_and_not_announced_ones(void **state)
 {
     (void)state;
     static const uint8_t prefix[] = {0, 0x03, 0xff, 0xff, 0xff}; /* 64 MiB less one */
@@ -250,7 +250,7 @@ static void keep_block(rp_test_pair *p, rp_call *call, const uint8_t *data, size
     kept = rp_block_ref(block);
 }
 
-static void a_block_that_is_referred_to_stays(void **state)
+static void a_referenced_block_is_not_reused(void **state)
 {
     enum { SIZE = 3 * MIB };
     (void)state;
@@ -369,7 +369,7 @@ static void finish_it(rp_test_pair *p, rp_call *call, const uint8_t *data, size_
     if (size > 0 && data[0] == 'f') rp_call_finish(call, RP_OK, NULL);
 }
 
-static void what_comes_on_a_call_that_is_over_is_dropped_and_holds_up_nobody(void **state)
+static void data_of_a_finished_call_is_dropped_and_delays_no_other_call(void **state)
 {
     (void)state;
     rp_test_pair p;
@@ -426,18 +426,18 @@ RP_TESTS(h2_receive)
         cmocka_unit_test(messages_arrive_whole_in_frames_of_every_size),
         cmocka_unit_test(messages_arrive_whole_wherever_the_bytes_are_cut),
         cmocka_unit_test(padding_is_no_part_of_a_message),
-        cmocka_unit_test(many_messages_of_one_frame_are_delivered_where_they_lie),
+        cmocka_unit_test(many_messages_of_one_frame_are_delivered_in_place),
         cmocka_unit_test(messages_of_several_calls_may_be_interleaved),
         cmocka_unit_test(a_message_larger_than_every_window_arrives),
-        cmocka_unit_test(large_messages_are_read_to_where_they_belong),
-        cmocka_unit_test(no_place_is_offered_for_what_is_padded_or_small),
-        cmocka_unit_test(memory_grows_with_what_comes_not_with_what_is_announced),
-        cmocka_unit_test(a_block_that_is_referred_to_stays),
+        cmocka_unit_test(large_messages_are_read_directly_into_their_block),
+        cmocka_unit_test(padded_and_small_frames_are_not_read_directly),
+        cmocka_unit_test(memory_grows_with_received_bytes_and_not_announced_ones),
+        cmocka_unit_test(a_referenced_block_is_not_reused),
         cmocka_unit_test(the_size_of_a_message_has_a_limit),
         cmocka_unit_test(the_largest_announcement_costs_nothing),
         cmocka_unit_test(compressed_messages_are_refused),
         cmocka_unit_test(a_call_that_ends_within_a_message_is_an_error),
-        cmocka_unit_test(what_comes_on_a_call_that_is_over_is_dropped_and_holds_up_nobody),
+        cmocka_unit_test(data_of_a_finished_call_is_dropped_and_delays_no_other_call),
         cmocka_unit_test(random_cuts_change_nothing),
     };
 

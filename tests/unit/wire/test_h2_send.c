@@ -116,7 +116,7 @@ static void a_status_alone_comes_with_the_headers(void **state)
     rp_test_pair_deinit(&p);
 }
 
-static void a_long_text_is_cut(void **state)
+static void a_long_status_message_is_cut(void **state)
 {
     (void)state;
     rp_test_pair p;
@@ -133,7 +133,7 @@ static void a_long_text_is_cut(void **state)
     rp_test_pair_deinit(&p);
 }
 
-static void only_the_first_end_counts(void **state)
+static void only_the_first_finish_counts(void **state)
 {
     (void)state;
     rp_test_pair p;
@@ -154,7 +154,7 @@ static void only_the_first_end_counts(void **state)
     rp_test_pair_deinit(&p);
 }
 
-static void plain_requests_have_plain_answers(void **state)
+static void http_requests_get_http_responses(void **state)
 {
     (void)state;
     rp_test_pair p;
@@ -186,7 +186,7 @@ static void plain_requests_have_plain_answers(void **state)
     rp_test_pair_deinit(&p);
 }
 
-static void answers_leave_in_parts_of_every_size(void **state)
+static void responses_are_sent_in_parts_of_every_size(void **state)
 {
     static const size_t steps[] = {1, 2, 3, 5, 9, 100, 4095, 4096, 10000};
     (void)state;
@@ -223,7 +223,7 @@ static void answers_leave_in_parts_of_every_size(void **state)
         }
 }
 
-static void what_is_borrowed_is_held_until_its_last_byte_has_left(void **state)
+static void borrowed_bytes_are_held_until_sent(void **state)
 {
     (void)state;
     borrowed b = borrow(5000);
@@ -301,7 +301,7 @@ static void a_connection_may_be_freed_while_its_bytes_are_being_written(void **s
     }
 }
 
-static void answers_wait_for_the_window_of_their_call(void **state)
+static void responses_wait_for_the_window_of_their_call(void **state)
 {
     (void)state;
     rp_test_client_options options = {.window = 1000, .hold_windows = true};
@@ -331,7 +331,7 @@ static void answers_wait_for_the_window_of_their_call(void **state)
     give_up(&b);
 }
 
-static void room_is_told_once_when_half_of_the_queue_has_left(void **state)
+static void on_room_is_called_once_when_half_of_the_queue_is_sent(void **state)
 {
     (void)state;
     rp_h2_limits limits = rp_test_h2_limits();
@@ -371,7 +371,7 @@ static void say_more(rp_test_pair *p, rp_call *call)
     if (p->room_count < 50) send_borrowed(p, call, p->user);
 }
 
-static void a_handler_may_say_more_when_there_is_room(void **state)
+static void on_room_may_send_again(void **state)
 {
     (void)state;
     rp_h2_limits limits = rp_test_h2_limits();
@@ -397,7 +397,7 @@ static void say_something(rp_test_pair *p, rp_call *call)
     rp_test_pair_say(p, call, "here", 4);
 }
 
-static void room_can_be_made_for_calls_that_have_nothing_to_send(void **state)
+static void make_room_calls_on_room_of_calls_with_empty_queues(void **state)
 {
     (void)state;
     rp_test_pair p;
@@ -418,7 +418,7 @@ static void room_can_be_made_for_calls_that_have_nothing_to_send(void **state)
     rp_test_pair_deinit(&p);
 }
 
-static void an_abort_drops_what_waits(void **state)
+static void an_abort_drops_queued_messages(void **state)
 {
     (void)state;
     rp_test_client_options options = {.window = 1000, .hold_windows = true};
@@ -438,7 +438,7 @@ static void an_abort_drops_what_waits(void **state)
     give_up(&b);
 }
 
-static void an_abort_lets_a_message_that_has_begun_end(void **state)
+static void an_abort_completes_a_partly_sent_message(void **state)
 {
     (void)state;
     rp_test_client_options options = {.window = 1000, .hold_windows = true};
@@ -466,7 +466,7 @@ static void an_abort_lets_a_message_that_has_begun_end(void **state)
 }
 
 /* The session has asked for bytes of a call, and the output was full. */
-static void an_abort_keeps_what_was_promised(void **state)
+static void an_abort_keeps_bytes_the_session_has_requested(void **state)
 {
     (void)state;
     borrowed b = borrow(900000);
@@ -494,7 +494,7 @@ static void an_abort_keeps_what_was_promised(void **state)
     give_up(&b);
 }
 
-static void a_call_that_is_answered_is_reset_late(void **state)
+static void a_finished_call_is_reset_with_delay(void **state)
 {
     (void)state;
     rp_test_pair p;
@@ -570,21 +570,21 @@ RP_TESTS(h2_send)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(messages_come_before_the_status),
         cmocka_unit_test(a_status_alone_comes_with_the_headers),
-        cmocka_unit_test(a_long_text_is_cut),
-        cmocka_unit_test(only_the_first_end_counts),
-        cmocka_unit_test(plain_requests_have_plain_answers),
-        cmocka_unit_test(answers_leave_in_parts_of_every_size),
-        cmocka_unit_test(what_is_borrowed_is_held_until_its_last_byte_has_left),
+        cmocka_unit_test(a_long_status_message_is_cut),
+        cmocka_unit_test(only_the_first_finish_counts),
+        cmocka_unit_test(http_requests_get_http_responses),
+        cmocka_unit_test(responses_are_sent_in_parts_of_every_size),
+        cmocka_unit_test(borrowed_bytes_are_held_until_sent),
         cmocka_unit_test(a_call_may_be_closed_while_its_bytes_are_being_written),
         cmocka_unit_test(a_connection_may_be_freed_while_its_bytes_are_being_written),
-        cmocka_unit_test(answers_wait_for_the_window_of_their_call),
-        cmocka_unit_test(room_is_told_once_when_half_of_the_queue_has_left),
-        cmocka_unit_test(a_handler_may_say_more_when_there_is_room),
-        cmocka_unit_test(room_can_be_made_for_calls_that_have_nothing_to_send),
-        cmocka_unit_test(an_abort_drops_what_waits),
-        cmocka_unit_test(an_abort_lets_a_message_that_has_begun_end),
-        cmocka_unit_test(an_abort_keeps_what_was_promised),
-        cmocka_unit_test(a_call_that_is_answered_is_reset_late),
+        cmocka_unit_test(responses_wait_for_the_window_of_their_call),
+        cmocka_unit_test(on_room_is_called_once_when_half_of_the_queue_is_sent),
+        cmocka_unit_test(on_room_may_send_again),
+        cmocka_unit_test(make_room_calls_on_room_of_calls_with_empty_queues),
+        cmocka_unit_test(an_abort_drops_queued_messages),
+        cmocka_unit_test(an_abort_completes_a_partly_sent_message),
+        cmocka_unit_test(an_abort_keeps_bytes_the_session_has_requested),
+        cmocka_unit_test(a_finished_call_is_reset_with_delay),
         cmocka_unit_test(a_client_that_closes_in_time_is_not_reset),
         cmocka_unit_test(much_output_is_made_a_megabyte_at_a_time),
     };

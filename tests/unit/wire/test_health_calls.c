@@ -18,7 +18,7 @@ static void a_request_names_a_service_or_none(void **state)
                  &err, "HealthCheckRequest");
 }
 
-static void a_response_says_how_it_is(void **state)
+static void a_response_has_the_health_status(void **state)
 {
     rp_buf out;
 
@@ -39,7 +39,7 @@ RP_TESTS(health_calls)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_request_names_a_service_or_none),
-        cmocka_unit_test(a_response_says_how_it_is),
+        cmocka_unit_test(a_response_has_the_health_status),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -83,7 +83,7 @@ static void bytes_that_are_no_request_are_refused(void **state)
         assert_fails(read_hex(wrong[i], &wide, &request, &err), RP_INVALID, &err, "malformed");
 }
 
-static void a_key_to_keep_that_does_not_fit_is_none(void **state)
+static void a_key_to_keep_over_64_bits_is_zero(void **state)
 {
     rp_insert_request request;
     uint64_t keep[2] = {1, 1};
@@ -137,7 +137,7 @@ static void an_item_has_columns_of_slices(void **state)
                 i.slices[1].length == 0 && i.slices[1].index == 0);
 }
 
-static void items_that_make_no_sense_are_refused(void **state)
+static void invalid_items_are_refused(void **state)
 {
     static const struct {
         const char *hex;
@@ -201,7 +201,7 @@ static rp_status read_bytes(const uint8_t *data, size_t size, item *out)
 
 /* Fields in the order of their numbers are read in another way than others: an unknown field at
  * the end, which changes nothing, makes the difference. */
-static void an_item_is_the_same_in_any_order(void **state)
+static void an_item_reads_the_same_with_fields_in_any_order(void **state)
 {
     const rp_test_bytes whole = rp_test_bytes_of(
         "08 ffeeddccbbaa99888701 120174 29000000000000f03f 3005 3a08 08 8094ebdc03 1007"
@@ -243,11 +243,11 @@ RP_TESTS(insert_request)
         cmocka_unit_test(parts_are_counted_and_found_in_any_order),
         cmocka_unit_test(each_limit_holds_at_its_edge),
         cmocka_unit_test(bytes_that_are_no_request_are_refused),
-        cmocka_unit_test(a_key_to_keep_that_does_not_fit_is_none),
+        cmocka_unit_test(a_key_to_keep_over_64_bits_is_zero),
         cmocka_unit_test(an_item_has_columns_of_slices),
-        cmocka_unit_test(items_that_make_no_sense_are_refused),
+        cmocka_unit_test(invalid_items_are_refused),
         cmocka_unit_test(the_name_of_a_table_has_a_limit),
-        cmocka_unit_test(an_item_is_the_same_in_any_order),
+        cmocka_unit_test(an_item_reads_the_same_with_fields_in_any_order),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

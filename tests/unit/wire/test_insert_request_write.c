@@ -174,7 +174,7 @@ static void expect_message(const rp_buf *message, rp_chunk *const *chunks,
     }
 }
 
-static void what_is_written_is_read_by_the_server(void **state)
+static void written_requests_are_read_by_the_server(void **state)
 {
     enum { ITEMS = 50 };
     rp_chunk *chunks[CHUNKS];
@@ -244,7 +244,7 @@ static rp_status write_all(const rp_allocator *alloc)
     return ok ? RP_OK : RP_NO_RESOURCE;
 }
 
-static void running_out_of_memory_is_told(void **state)
+static void running_out_of_memory_is_a_status(void **state)
 {
     (void)state;
     rp_test_survives_oom(write_all);
@@ -254,8 +254,8 @@ RP_TESTS(insert_request_write)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_bytes_are_those_that_protobuf_writes),
-        cmocka_unit_test(what_is_written_is_read_by_the_server),
-        cmocka_unit_test(running_out_of_memory_is_told),
+        cmocka_unit_test(written_requests_are_read_by_the_server),
+        cmocka_unit_test(running_out_of_memory_is_a_status),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

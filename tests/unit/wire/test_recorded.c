@@ -57,7 +57,7 @@ static size_t check_message(const rp_test_line *line, rp_buf *written, rp_buf *e
     return line->size;
 }
 
-static void every_recorded_message_comes_out_as_it_went_in(void **state)
+static void recorded_messages_round_trip(void **state)
 {
     rp_test_recording recording = rp_test_recording_read(recording_name);
     rp_buf written, expected;
@@ -116,7 +116,7 @@ static void recorded_messages_may_end_anywhere(void **state)
 RP_TESTS(recorded)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_recorded_message_comes_out_as_it_went_in),
+        cmocka_unit_test(recorded_messages_round_trip),
         cmocka_unit_test(recorded_messages_may_end_anywhere),
     };
 

@@ -105,7 +105,7 @@ static void files_come_with_what_they_import(void **state)
                 "reverb/schema.proto");
 }
 
-static void what_is_not_there_is_an_error_within_the_answer(void **state)
+static void unknown_names_are_errors_within_the_response(void **state)
 {
     (void)state;
     expect_error("1a0161", RP_NOT_FOUND, "no such file: a");
@@ -150,7 +150,7 @@ RP_TESTS(reflection_calls)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(services_are_listed),
         cmocka_unit_test(files_come_with_what_they_import),
-        cmocka_unit_test(what_is_not_there_is_an_error_within_the_answer),
+        cmocka_unit_test(unknown_names_are_errors_within_the_response),
         cmocka_unit_test(the_last_of_several_requests_counts),
         cmocka_unit_test(bytes_that_are_no_request_are_refused),
     };

@@ -79,7 +79,7 @@ static void parts_of_options_are_merged(void **state)
     assert_true(o.limiter.samples_per_insert == 0.5 && o.limiter.min_size == 6);
 }
 
-static void tables_that_make_no_sense_are_refused(void **state)
+static void invalid_tables_are_refused(void **state)
 {
     static const struct {
         const char *hex, *part;
@@ -108,7 +108,7 @@ static void tables_that_make_no_sense_are_refused(void **state)
     }
 }
 
-static void altering_tells_zero_from_absent(void **state)
+static void altering_distinguishes_zero_from_absent(void **state)
 {
     rp_test_bytes b =
         rp_test_bytes_of("0a0174 1000 2005 4001 2a0b 1003 190000000000000000 3001");
@@ -264,7 +264,7 @@ static void bytes_that_are_no_request_are_refused(void **state)
     rp_buf_deinit(&out);
 }
 
-static void the_number_of_keys_found_is_said(void **state)
+static void the_number_of_keys_found_is_written(void **state)
 {
     rp_buf out;
 
@@ -277,7 +277,7 @@ static void the_number_of_keys_found_is_said(void **state)
     rp_buf_deinit(&out);
 }
 
-static void sample_requests_tell_zero_from_absent(void **state)
+static void sample_requests_distinguish_zero_from_absent(void **state)
 {
     rp_test_bytes b = rp_test_bytes_of("0a0174 1005 1802 2000 2801 31000000000000e03f 3801");
     rp_wire_draw_request request;
@@ -334,15 +334,15 @@ RP_TESTS(replay_calls)
         cmocka_unit_test(every_option_is_read),
         cmocka_unit_test(every_distribution_is_known),
         cmocka_unit_test(parts_of_options_are_merged),
-        cmocka_unit_test(tables_that_make_no_sense_are_refused),
-        cmocka_unit_test(altering_tells_zero_from_absent),
+        cmocka_unit_test(invalid_tables_are_refused),
+        cmocka_unit_test(altering_distinguishes_zero_from_absent),
         cmocka_unit_test(sides_are_inserts_samples_or_both),
         cmocka_unit_test(the_number_of_calls_described_is_bounded),
         cmocka_unit_test(waiting_calls_are_described),
         cmocka_unit_test(keys_are_counted_against_their_limit),
-        cmocka_unit_test(the_number_of_keys_found_is_said),
+        cmocka_unit_test(the_number_of_keys_found_is_written),
         cmocka_unit_test(bytes_that_are_no_request_are_refused),
-        cmocka_unit_test(sample_requests_tell_zero_from_absent),
+        cmocka_unit_test(sample_requests_distinguish_zero_from_absent),
         cmocka_unit_test(samples_borrow_large_chunks_and_survive_no_memory),
     };
 

@@ -84,7 +84,7 @@ static rp_message *mixed(bench *b)
     return reply;
 }
 
-static void parts_come_in_order_whatever_is_taken_at_a_time(void **state)
+static void parts_come_in_order_for_every_read_size(void **state)
 {
     (void)state;
     bench b;
@@ -133,7 +133,7 @@ static void large_pieces_are_borrowed_and_small_ones_copied(void **state)
     bench_deinit(&b);
 }
 
-static void what_is_held_is_let_go_when_the_message_is_gone(void **state)
+static void held_trajectories_are_released_with_the_message(void **state)
 {
     (void)state;
     bench b;
@@ -150,7 +150,7 @@ static void what_is_held_is_let_go_when_the_message_is_gone(void **state)
     bench_deinit(&b);
 }
 
-static void messages_are_used_again_and_come_back_clean(void **state)
+static void messages_are_reused_and_cleared(void **state)
 {
     (void)state;
     bench b;
@@ -203,7 +203,7 @@ static void the_pool_keeps_no_more_than_its_share(void **state)
     bench_deinit(&b);
 }
 
-static void more_than_four_gigabytes_are_no_message(void **state)
+static void a_message_over_four_gigabytes_is_refused(void **state)
 {
     (void)state;
     bench b;
@@ -265,7 +265,7 @@ static void count_back(void *kept)
     ++*(size_t *)kept;
 }
 
-static void what_is_kept_is_given_back_once(void **state)
+static void a_kept_object_is_released_once(void **state)
 {
     (void)state;
     size_t given_back = 0;
@@ -289,13 +289,13 @@ RP_TESTS(reply)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_empty_message_is_its_prefix),
-        cmocka_unit_test(parts_come_in_order_whatever_is_taken_at_a_time),
+        cmocka_unit_test(parts_come_in_order_for_every_read_size),
         cmocka_unit_test(large_pieces_are_borrowed_and_small_ones_copied),
-        cmocka_unit_test(what_is_held_is_let_go_when_the_message_is_gone),
-        cmocka_unit_test(what_is_kept_is_given_back_once),
-        cmocka_unit_test(messages_are_used_again_and_come_back_clean),
+        cmocka_unit_test(held_trajectories_are_released_with_the_message),
+        cmocka_unit_test(a_kept_object_is_released_once),
+        cmocka_unit_test(messages_are_reused_and_cleared),
         cmocka_unit_test(the_pool_keeps_no_more_than_its_share),
-        cmocka_unit_test(more_than_four_gigabytes_are_no_message),
+        cmocka_unit_test(a_message_over_four_gigabytes_is_refused),
         cmocka_unit_test(every_allocation_may_fail),
     };
 

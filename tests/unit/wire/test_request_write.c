@@ -31,7 +31,7 @@ static void expect_name(rp_string name, const char *expected)
     assert_memory_equal(name.data, expected, name.size);
 }
 
-static void sample_requests_say_how_long_to_wait(void **state)
+static void sample_requests_carry_their_timeout(void **state)
 {
     rp_buf *out = *state;
     rp_wire_sample_request read;
@@ -112,7 +112,7 @@ static rp_signature *make_signature(void)
     return signature;
 }
 
-static void a_table_is_made_with_all_its_options(void **state)
+static void create_table_carries_all_options(void **state)
 {
     rp_buf *out = *state, again;
     rp_table_options options = {
@@ -153,7 +153,7 @@ static void a_table_is_made_with_all_its_options(void **state)
     }
 }
 
-static void altering_sends_what_is_to_change(void **state)
+static void alter_table_carries_only_changed_options(void **state)
 {
     rp_buf *out = *state;
     rp_table_alteration change = {
@@ -182,7 +182,7 @@ static void altering_sends_what_is_to_change(void **state)
     }
 }
 
-static void sides_are_told_apart(void **state)
+static void pause_and_resume_carry_their_side(void **state)
 {
     static const uint32_t sides[] = {RP_SIDE_INSERTS, RP_SIDE_SAMPLES,
                                      RP_SIDE_INSERTS | RP_SIDE_SAMPLES};
@@ -199,7 +199,7 @@ static void sides_are_told_apart(void **state)
     }
 }
 
-static void no_table_stands_for_all(void **state)
+static void no_table_name_means_all_tables(void **state)
 {
     rp_buf *out = *state;
     bool without_tables;
@@ -277,15 +277,14 @@ static void draws_have_options(void **state)
 RP_TESTS(request_write)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(sample_requests_say_how_long_to_wait, set_up,
-                                        tear_down),
+        cmocka_unit_test_setup_teardown(sample_requests_carry_their_timeout, set_up, tear_down),
         cmocka_unit_test_setup_teardown(mutations_come_in_order, set_up, tear_down),
         cmocka_unit_test_setup_teardown(reset_and_initialize_name_a_table, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_table_is_made_with_all_its_options, set_up,
+        cmocka_unit_test_setup_teardown(create_table_carries_all_options, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(alter_table_carries_only_changed_options, set_up,
                                         tear_down),
-        cmocka_unit_test_setup_teardown(altering_sends_what_is_to_change, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(sides_are_told_apart, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(no_table_stands_for_all, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(pause_and_resume_carry_their_side, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(no_table_name_means_all_tables, set_up, tear_down),
         cmocka_unit_test_setup_teardown(items_are_named_by_their_keys, set_up, tear_down),
         cmocka_unit_test_setup_teardown(draws_have_options, set_up, tear_down),
     };

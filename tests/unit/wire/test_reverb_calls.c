@@ -20,7 +20,7 @@ static bool text_is(rp_string text, const char *expected)
     return text.size == strlen(expected) && memcmp(text.data, expected, text.size) == 0;
 }
 
-static void messages_made_by_protoc_come_out_as_they_went_in(void **state)
+static void messages_made_by_protoc_round_trip(void **state)
 {
     static const struct {
         const char *message, *hex;
@@ -198,7 +198,7 @@ static rp_status read_closely(const uint8_t *content, size_t size, rp_update *up
     return step == RP_PB_END ? RP_OK : RP_INVALID;
 }
 
-static void updates_read_at_a_glance_are_those_read_closely(void **state)
+static void the_fast_path_reads_updates_like_the_full_parser(void **state)
 {
     enum { ROUNDS = 200000, LONGEST = 20 };
     size_t plain = 0, refused = 0;
@@ -242,7 +242,7 @@ static void one_key_more_than_allowed_is_refused(void **state)
                  &err, "more than 2 keys");
 }
 
-static void initialize_requests_say_who_wants_which_table(void **state)
+static void initialize_requests_have_process_and_table(void **state)
 {
     rp_test_bytes b = rp_test_bytes_of("08969701 120175 1801");
     int64_t pid;
@@ -380,15 +380,15 @@ static void server_info_carries_signatures(void **state)
 RP_TESTS(reverb_calls)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(messages_made_by_protoc_come_out_as_they_went_in),
+        cmocka_unit_test(messages_made_by_protoc_round_trip),
         cmocka_unit_test(a_timeout_of_zero_is_not_an_absent_one),
         cmocka_unit_test(any_number_of_samples_is_passed_on),
         cmocka_unit_test(fields_may_come_twice_in_any_order_and_unknown),
         cmocka_unit_test(bytes_that_are_no_message_are_refused_with_a_sentence),
         cmocka_unit_test(updates_and_keys_are_counted_then_copied),
-        cmocka_unit_test(updates_read_at_a_glance_are_those_read_closely),
+        cmocka_unit_test(the_fast_path_reads_updates_like_the_full_parser),
         cmocka_unit_test(one_key_more_than_allowed_is_refused),
-        cmocka_unit_test(initialize_requests_say_who_wants_which_table),
+        cmocka_unit_test(initialize_requests_have_process_and_table),
         cmocka_unit_test(confirmations_are_packed),
         cmocka_unit_test(every_selector_says_whether_it_is_deterministic),
         cmocka_unit_test(server_info_has_all_that_reverb_asks_for),

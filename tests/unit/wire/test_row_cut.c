@@ -141,7 +141,7 @@ static void rows_are_cut_by_every_codec(void **state)
         }
 }
 
-static void a_stored_chunk_stays_one(void **state)
+static void a_cut_of_an_uncompressed_chunk_is_uncompressed(void **state)
 {
     rp_chunk *built = rp_test_ints(3, RP_CODEC_NONE, 20, 40), *chunk = received(built);
     rp_decoder *decoder = new_decoder();
@@ -187,7 +187,7 @@ static void steps_follow_the_rows_unless_some_are_missing(void **state)
     }
 }
 
-static void what_would_save_little_is_left_alone(void **state)
+static void chunks_are_not_cut_where_it_saves_little(void **state)
 {
     rp_chunk *chunk = repetitive(RP_CODEC_SNAPPY);
 
@@ -270,7 +270,7 @@ static void strings_in_values_are_cut_too(void **state)
     rp_chunk_unref(chunk);
 }
 
-static void bytes_that_cannot_be_decoded_are_said_to_be_corrupt(void **state)
+static void undecodable_bytes_are_corrupt(void **state)
 {
     (void)state;
     for (int codec = 0; codec < 4; codec++) {
@@ -401,13 +401,13 @@ RP_TESTS(row_cut)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_are_cut_by_every_codec),
-        cmocka_unit_test(a_stored_chunk_stays_one),
+        cmocka_unit_test(a_cut_of_an_uncompressed_chunk_is_uncompressed),
         cmocka_unit_test(steps_follow_the_rows_unless_some_are_missing),
-        cmocka_unit_test(what_would_save_little_is_left_alone),
+        cmocka_unit_test(chunks_are_not_cut_where_it_saves_little),
         cmocka_unit_test(a_cut_that_saved_little_is_thrown_away),
         cmocka_unit_test(columns_of_different_lengths_are_left_alone),
         cmocka_unit_test(strings_in_values_are_cut_too),
-        cmocka_unit_test(bytes_that_cannot_be_decoded_are_said_to_be_corrupt),
+        cmocka_unit_test(undecodable_bytes_are_corrupt),
         cmocka_unit_test(a_cut_decodes_to_the_rows_of_the_original),
         cmocka_unit_test(out_of_memory_is_a_status),
     };

@@ -190,7 +190,7 @@ static rp_status append_twice(const rp_allocator *alloc)
     return st;
 }
 
-static void appending_without_memory_says_so(void **state)
+static void appending_without_memory_fails(void **state)
 {
     (void)state;
     rp_test_survives_oom(append_twice);
@@ -203,7 +203,7 @@ RP_TESTS(sample_response)
         cmocka_unit_test(times_before_1970_have_positive_nanoseconds),
         cmocka_unit_test(a_sample_in_one_entry_has_info_chunks_and_end),
         cmocka_unit_test(a_sample_in_pieces_has_its_info_first_and_its_end_last),
-        cmocka_unit_test(appending_without_memory_says_so),
+        cmocka_unit_test(appending_without_memory_fails),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -278,7 +278,7 @@ static void a_sample_may_come_in_pieces_over_messages(void **state)
         }
 }
 
-static void a_sample_that_was_begun_can_be_forgotten(void **state)
+static void an_incomplete_sample_can_be_discarded(void **state)
 {
     fixture *f = *state;
     rp_sample out[2];
@@ -320,7 +320,7 @@ static rp_status read_hex(fixture *f, const char *hex, rp_error *err)
     "0801 1204 08071802 2a26 0a24 0809 1204 12020803 221a 185c"                                \
     "0000000000000000 0100000000000000 0200000000000000 3001 3818"
 
-static void samples_that_make_no_sense_are_corrupt(void **state)
+static void inconsistent_samples_are_corrupt(void **state)
 {
     static const struct {
         const char *hex, *part;
@@ -353,7 +353,7 @@ static void samples_that_make_no_sense_are_corrupt(void **state)
         assert_fails(read_hex(f, wrong[i].hex, &err), RP_CORRUPT, &err, wrong[i].part);
 }
 
-static void a_chunk_that_no_sample_takes_is_forgotten(void **state)
+static void an_unused_chunk_is_dropped(void **state)
 {
     /* the first sample comes with a chunk it does not refer to; the next refers to it, and has
      * it too */
@@ -584,7 +584,7 @@ static rp_status read_info(fixture *f, const uint8_t *info, size_t size, rp_samp
 
 /* Fields in the order of their numbers are read in another way than others: an unknown field at
  * the end, which changes nothing, makes the difference. */
-static void an_info_is_the_same_in_any_order(void **state)
+static void an_info_reads_the_same_with_fields_in_any_order(void **state)
 {
     const rp_test_bytes whole = rp_test_bytes_of(
         "0a2c 08ffeeddccbbaa99888701 29000000000000f03f 3005 3a08 088094ebdc03 1007"
@@ -661,15 +661,15 @@ RP_TESTS(sample_response_read)
         TEST(a_chunk_of_other_bytes_is_another_chunk),
         TEST(large_chunks_stay_in_the_block),
         TEST(a_sample_may_come_in_pieces_over_messages),
-        TEST(a_sample_that_was_begun_can_be_forgotten),
-        TEST(samples_that_make_no_sense_are_corrupt),
-        TEST(a_chunk_that_no_sample_takes_is_forgotten),
+        TEST(an_incomplete_sample_can_be_discarded),
+        TEST(inconsistent_samples_are_corrupt),
+        TEST(an_unused_chunk_is_dropped),
         TEST(each_limit_holds_at_its_edge),
         TEST(damaged_messages_do_no_harm),
         TEST(a_batch_shares_its_chunks),
         TEST(a_peek_without_data_has_no_trajectories),
         TEST(running_out_of_memory_leaves_nothing_behind),
-        TEST(an_info_is_the_same_in_any_order),
+        TEST(an_info_reads_the_same_with_fields_in_any_order),
         TEST(infos_in_another_order_are_read),
     };
 

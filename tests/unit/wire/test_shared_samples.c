@@ -186,7 +186,7 @@ static void a_reader_that_shares_nothing_refuses_holds(void **state)
     tear_down(&b);
 }
 
-static void chunks_that_are_not_there_are_refused(void **state)
+static void missing_chunks_are_refused(void **state)
 {
     (void)state;
     rp_sample sample;
@@ -258,7 +258,7 @@ static void put_missing_chunk(rp_buf *out)
     rp_wire_put_number(out, 3, 1);
 }
 
-static void entries_that_make_no_sense_are_refused(void **state)
+static void inconsistent_entries_are_refused(void **state)
 {
     (void)state;
     static const struct {
@@ -310,8 +310,8 @@ RP_TESTS(shared_samples)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(large_chunks_stay_where_they_are),
         cmocka_unit_test(a_reader_that_shares_nothing_refuses_holds),
-        cmocka_unit_test(chunks_that_are_not_there_are_refused),
-        cmocka_unit_test(entries_that_make_no_sense_are_refused),
+        cmocka_unit_test(missing_chunks_are_refused),
+        cmocka_unit_test(inconsistent_entries_are_refused),
         cmocka_unit_test(memory_that_runs_out_is_a_status),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

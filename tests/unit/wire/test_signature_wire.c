@@ -68,7 +68,7 @@ static void columns_have_the_paths_of_their_leaves(void **state)
     rp_signature_unref(signature);
 }
 
-static void keys_and_names_may_stand_behind_what_they_name(void **state)
+static void keys_and_names_may_follow_their_values(void **state)
 {
     rp_signature *signature;
     rp_error err;
@@ -224,7 +224,7 @@ static void the_number_of_nodes_has_a_limit(void **state)
     rp_buf_deinit(&bytes);
 }
 
-static void a_signature_of_more_than_a_mebibyte_is_not_looked_at(void **state)
+static void a_signature_of_more_than_a_mebibyte_is_refused_unparsed(void **state)
 {
     rp_signature *signature;
     rp_error err = {0};
@@ -289,12 +289,12 @@ RP_TESTS(signature_wire)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nested_signatures_are_read_and_written_alike),
         cmocka_unit_test(columns_have_the_paths_of_their_leaves),
-        cmocka_unit_test(keys_and_names_may_stand_behind_what_they_name),
+        cmocka_unit_test(keys_and_names_may_follow_their_values),
         cmocka_unit_test(bounded_specs_are_read_without_their_bounds),
         cmocka_unit_test(other_values_are_refused_by_their_kind),
         cmocka_unit_test(nesting_has_a_limit),
         cmocka_unit_test(the_number_of_nodes_has_a_limit),
-        cmocka_unit_test(a_signature_of_more_than_a_mebibyte_is_not_looked_at),
+        cmocka_unit_test(a_signature_of_more_than_a_mebibyte_is_refused_unparsed),
         cmocka_unit_test(names_have_a_limit),
         cmocka_unit_test(reading_without_memory_leaves_nothing_behind),
     };

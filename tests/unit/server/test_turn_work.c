@@ -1,0 +1,559 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Large messages that complete at the same moment: a turn of the loop does some of their work,
+ * and another call is answered before the last of them. */
+#include <math.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "server/core/connection.h"
+#include "server/core/server.h"
+#include "server/core/task.h"
+#include "server/core/worker.h"
+#include "support/fixture.h"
+#include "support/live_server.h"
+#include "table/table.h"
+#include "util/clock.h"
+#include "wire/fields.h"
+
+enum {
+    CALLS = 24,        /* of the peer */
+    KEYS = 16 << 10,   /* of each call */
+    MANY = 200 << 10,  /* keys of one large call */
+    A_TURN = 64 << 10, /* keys or items in one turn, at most, besides one message */
+    ITEMS = 20000,     /* in the table */
+    LIMIT_S = 60,      /* only a hang takes so long */
+};
+
+/* A worker without a thread, and two clients: the peer and the bystander. */
+typedef struct stage {
+    rp_test_bed bed;
+    rp_server *server;
+    rp_worker *worker;
+    rp_table *table, *queue;
+    rp_test_client *peer, *bystander;
+    rp_test_stream *asked; /* the call of the bystander, or the only one */
+    rp_test_stream *calls[CALLS];
+    size_t call_count;
+    uint64_t sent; /* bytes of messages that were sent */
+    rp_timer probe;
+    bool (*is_done)(struct stage *s);
+    int64_t until_ns;
+    size_t open, most_ended;      /* calls: in the turn before; most less in one turn */
+    int64_t changed, most_change; /* items that were changed: so far; most in one turn */
+    size_t open_when_answered;
+    bool was_answered;
+} stage;
+
+static size_t count_open(const stage *s)
+{
+    return (size_t)rp_counter_get(&s->worker->metrics->streams);
+}
+
+/* The changes of all items so far. */
+static int64_t count_changes(const stage *s)
+{
+    rp_table_info info = rp_test_info_of(s->table);
+
+    return info.updates + info.inserts + info.deletes;
+}
+
+static void on_probe(rp_timer *timer)
+{
+    stage *s = (stage *)((char *)timer - offsetof(stage, probe));
+    size_t open = count_open(s);
+    int64_t changed = count_changes(s);
+
+    if (s->open > open && s->open - open > s->most_ended) s->most_ended = s->open - open;
+    if (changed - s->changed > s->most_change) s->most_change = changed - s->changed;
+    s->open = open;
+    s->changed = changed;
+    if (s->peer != NULL) (void)rp_test_client_step(s->peer, 0);
+    (void)rp_test_client_step(s->bystander, 0);
+    if (s->asked != NULL && s->asked->is_over && !s->was_answered) {
+        s->was_answered = true;
+        s->open_when_answered = open;
+    }
+    assert_true(rp_now_ns() < s->until_ns);
+    if (s->is_done(s))
+        rp_loop_stop(s->worker->loop);
+    else
+        assert_ok(rp_loop_arm(s->worker->loop, timer, rp_loop_now(s->worker->loop)));
+}
+
+static void run_until(stage *s, bool (*is_done)(stage *s))
+{
+    s->probe = (rp_timer){.on_due = on_probe};
+    s->is_done = is_done;
+    s->until_ns = rp_now_ns() + LIMIT_S * INT64_C(1000000000);
+    assert_ok(rp_loop_arm(s->worker->loop, &s->probe, 0));
+    rp_loop_run(s->worker->loop);
+}
+
+static bool has_greeted(stage *s)
+{
+    return s->peer->settings > 0 && s->bystander->settings > 0;
+}
+
+/* All bytes of messages have arrived. */
+static bool has_arrived(stage *s)
+{
+    return rp_counter_get(&s->worker->metrics->bytes_read) >= s->sent &&
+           count_open(s) == s->call_count;
+}
+
+static bool has_ended(stage *s)
+{
+    return count_open(s) == 0 && (s->asked == NULL || s->asked->is_over);
+}
+
+static rp_test_client *connect_one(stage *s)
+{
+    rp_test_client *client = rp_test_client_new(NULL);
+    int fds[2];
+
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds), 0);
+    atomic_fetch_add(&s->server->connection_count, 1);
+    atomic_fetch_add(&s->worker->connection_count, 1);
+    rp_connection_open(s->worker, fds[0], "peer", NULL);
+    client->fd = fds[1];
+    return client;
+}
+
+static void open_stage(stage *s, const rp_server_limits *limits)
+{
+    rp_server_options options = {.loops = 1};
+    rp_table_options table = rp_test_options("t", RP_FIFO, RP_FIFO, 1 << 20);
+    rp_table_options queue = rp_test_options("q", RP_FIFO, RP_FIFO, 1 << 20);
+
+    memset(s, 0, sizeof *s);
+    rp_test_bed_init(&s->bed, NULL);
+    s->table = rp_table_ref(rp_test_bed_table(&s->bed, &table));
+    queue.max_times_sampled = 1;
+    s->queue = rp_table_ref(rp_test_bed_table(&s->bed, &queue));
+    for (uint64_t key = 0; key < ITEMS; key++) rp_test_put(s->table, key, 1, s->bed.plain);
+    options.alloc = &s->bed.alloc;
+    if (limits != NULL) options.limits = *limits;
+    assert_ok_err(rp_server_new(s->bed.store, &options, &s->server, &s->bed.err), &s->bed.err);
+    atomic_store(&s->server->is_loaded, true);
+    s->worker = &s->server->workers[0];
+    assert_ok_err(rp_worker_init(s->worker, s->server, 0, &s->bed.err), &s->bed.err);
+    s->peer = connect_one(s);
+    s->bystander = connect_one(s);
+    run_until(s, has_greeted);
+}
+
+static void close_stage(stage *s)
+{
+    while (s->worker->connections != NULL) rp_connection_close(s->worker->connections);
+    rp_test_client_free(s->peer);
+    rp_test_client_free(s->bystander);
+    rp_table_unref(s->table);
+    rp_table_unref(s->queue);
+    rp_server_free(s->server);
+    rp_test_bed_deinit(&s->bed);
+}
+
+/* The messages: `count` keys of the table, from `first` on. */
+typedef void put_message(rp_buf *out, uint64_t first, size_t count);
+
+static void put_updates(rp_buf *out, uint64_t first, size_t count)
+{
+    rp_wire_put_text(out, 1, "t");
+    for (size_t i = 0; i < count; i++) {
+        size_t mark = rp_wire_begin(out, 2);
+        rp_wire_put_number(out, 1, (first + i) % ITEMS);
+        rp_wire_put_double(out, 2, 2.0);
+        rp_wire_end(out, mark);
+    }
+}
+
+static void put_keys(rp_buf *out, uint32_t field, uint64_t first, size_t count)
+{
+    uint64_t *keys = malloc(count * sizeof *keys);
+
+    assert_non_null(keys);
+    for (size_t i = 0; i < count; i++) keys[i] = first + ITEMS + i; /* there are none */
+    rp_wire_put_packed(out, field, keys, count);
+    free(keys);
+}
+
+static void put_unknown(rp_buf *out, uint64_t first, size_t count)
+{
+    rp_wire_put_text(out, 1, "t");
+    put_keys(out, 2, first, count);
+}
+
+static void put_mutations(rp_buf *out, uint64_t first, size_t count)
+{
+    rp_wire_put_text(out, 1, "t");
+    for (size_t i = 0; i < count / 2; i++) {
+        size_t mark = rp_wire_begin(out, 2);
+        rp_wire_put_number(out, 1, (first + i) % ITEMS);
+        rp_wire_put_double(out, 2, 2.0);
+        rp_wire_end(out, mark);
+    }
+    put_keys(out, 3, first, count / 2);
+}
+
+static void put_items(rp_buf *out, uint64_t first, size_t count)
+{
+    rp_test_put_chunk(out, 1, 8);
+    for (size_t i = 0; i < count; i++)
+        rp_test_put_item(out, "t", first + ITEMS + i, 1.0, 1, 0, 1);
+}
+
+/* Opens a call and sends its message, without the last byte. */
+static rp_test_stream *send_most(stage *s, const char *path, const rp_buf *message)
+{
+    rp_test_stream *call = rp_test_client_open(s->peer, path);
+    uint8_t prefix[5] = {0, (uint8_t)(message->size >> 24), (uint8_t)(message->size >> 16),
+                         (uint8_t)(message->size >> 8), (uint8_t)message->size};
+
+    assert_true(!message->bad && s->call_count < CALLS);
+    rp_test_stream_send_raw(call, prefix, sizeof prefix);
+    rp_test_stream_send_raw(call, message->data, message->size - 1);
+    s->sent += sizeof prefix + message->size - 1;
+    s->calls[s->call_count++] = call;
+    return call;
+}
+
+/* Has CALLS messages arrive at the server, each without its last byte. */
+static void prepare(stage *s, const char *path, put_message *put, uint8_t *last)
+{
+    rp_buf out;
+
+    rp_buf_init(&out, &s->bed.alloc);
+    for (size_t i = 0; i < CALLS; i++) {
+        put(&out, i * KEYS, KEYS);
+        (void)send_most(s, path, &out);
+        last[i] = out.data[out.size - 1];
+        rp_buf_clear(&out);
+    }
+    rp_buf_deinit(&out);
+    run_until(s, has_arrived);
+    s->changed = count_changes(s);
+    s->most_change = 0;
+    s->most_ended = 0;
+}
+
+static void send_last(stage *s, const uint8_t *last)
+{
+    for (size_t i = 0; i < s->call_count; i++) {
+        rp_test_stream_send_raw(s->calls[i], &last[i], 1);
+        rp_test_stream_end(s->calls[i]);
+    }
+}
+
+/* A small call of the bystander. */
+static void ask(stage *s)
+{
+    rp_buf out;
+
+    rp_buf_init(&out, &s->bed.alloc);
+    rp_test_put_update(&out, "t", 1, 3.0);
+    s->asked = rp_test_client_open(s->bystander, RP_TEST_REPLAY "Update");
+    rp_test_stream_put(s->asked, &out);
+    rp_test_stream_end(s->asked);
+    rp_buf_deinit(&out);
+}
+
+static void messages_that_complete_together_take_many_turns(void **state)
+{
+    static const struct {
+        const char *path;
+        put_message *put;
+    } kinds[] = {
+        {RP_TEST_REPLAY "Update", put_updates},
+        {RP_TEST_REPLAY "Delete", put_unknown},
+        {RP_TEST_REPLAY "Peek", put_unknown},
+        {RP_TEST_REVERB "MutatePriorities", put_mutations},
+        {RP_TEST_REVERB "InsertStream", put_items},
+    };
+
+    (void)state;
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+        uint8_t last[CALLS];
+        stage s;
+
+        open_stage(&s, NULL);
+        prepare(&s, kinds[k].path, kinds[k].put, last);
+        send_last(&s, last);
+        ask(&s);
+        run_until(&s, has_ended);
+
+        for (size_t i = 0; i < CALLS; i++) assert_int_equal(s.calls[i]->status, RP_OK);
+        assert_int_equal(s.asked->status, RP_OK);
+        if (kinds[k].put == put_items) { /* four items count as one key */
+            assert_true(s.most_change <= 4 * A_TURN + KEYS + 1);
+        } else {
+            assert_true(s.most_change <= A_TURN + KEYS + 1);
+            assert_true(s.most_ended <= A_TURN / KEYS + 2); /* one more by the bystander */
+        }
+        assert_true(s.open_when_answered > CALLS / 2); /* it did not wait for them */
+        close_stage(&s);
+    }
+}
+
+/* The bytes that wait are counted until their call continues, or its connection ends. */
+static void deferred_messages_count_in_queued_bytes(void **state)
+{
+    uint8_t last[CALLS];
+    int64_t updates;
+    stage s;
+
+    (void)state;
+    open_stage(&s, NULL);
+    prepare(&s, RP_TEST_REPLAY "Update", put_updates, last);
+    send_last(&s, last);
+    ask(&s);
+    run_until(&s, has_greeted); /* a turn that reads the last bytes */
+    run_until(&s, has_greeted);
+    assert_true(rp_counter_get(&s.worker->metrics->queued_bytes) > s.sent / 2);
+
+    rp_test_client_free(s.peer);
+    s.peer = NULL;
+    run_until(&s, has_ended);
+    updates = rp_test_info_of(s.table).updates;
+    assert_int_equal(rp_counter_get(&s.worker->metrics->queued_bytes), 0);
+    assert_true(updates < CALLS * KEYS / 2); /* the rest was not applied */
+    close_stage(&s);
+}
+
+static void a_deferred_call_keeps_its_deadline_and_can_be_cancelled(void **state)
+{
+    const rp_test_header timeout = {"grpc-timeout", "1u"};
+    rp_test_stream *late, *cancelled;
+    uint8_t last[CALLS];
+    rp_buf out;
+    stage s;
+
+    (void)state;
+    open_stage(&s, NULL);
+    prepare(&s, RP_TEST_REPLAY "Update", put_updates, last);
+    rp_buf_init(&out, &s.bed.alloc);
+    send_last(&s, last);
+    late = rp_test_client_open_with(s.peer, RP_TEST_REPLAY "Update", &timeout, 1);
+    rp_test_put_update(&out, "t", 1, 3.0);
+    rp_test_stream_put(late, &out);
+    cancelled = rp_test_client_open(s.peer, RP_TEST_REPLAY "Update");
+    rp_test_put_update(&out, "t", 1, 3.0);
+    rp_test_stream_put(cancelled, &out);
+    run_until(&s, has_greeted);
+    run_until(&s, has_greeted);
+    assert_false(cancelled->is_over);
+    rp_test_stream_reset(cancelled, NGHTTP2_CANCEL);
+    run_until(&s, has_ended);
+
+    assert_int_equal(late->status, RP_DEADLINE);
+    assert_int_equal(cancelled->message_count, 0);
+    for (size_t i = 0; i < CALLS; i++) assert_int_equal(s.calls[i]->status, RP_OK);
+    assert_int_equal(rp_test_info_of(s.table).updates, CALLS * KEYS);
+    rp_buf_deinit(&out);
+    close_stage(&s);
+}
+
+static void messages_of_a_deferred_stream_stay_in_order(void **state)
+{
+    enum { MESSAGES = 50 };
+    rp_test_stream *stream;
+    uint8_t last[CALLS];
+    rp_buf out;
+    stage s;
+
+    (void)state;
+    open_stage(&s, NULL);
+    prepare(&s, RP_TEST_REPLAY "Update", put_updates, last);
+    rp_buf_init(&out, &s.bed.alloc);
+    send_last(&s, last);
+    stream = rp_test_client_open(s.peer, RP_TEST_REVERB "InsertStream");
+    for (uint64_t key = 1; key <= MESSAGES; key++) {
+        rp_test_put_insert(&out, "q", key, 8);
+        rp_test_stream_put(stream, &out);
+    }
+    rp_test_stream_end(stream);
+    run_until(&s, has_ended);
+
+    assert_int_equal(stream->status, RP_OK);
+    assert_int_equal(rp_test_confirmed(stream), MESSAGES);
+    for (uint64_t key = 1; key <= MESSAGES; key++)
+        assert_int_equal(rp_test_draw(s.queue).key, key);
+    rp_buf_deinit(&out);
+    close_stage(&s);
+}
+
+/* Sends one whole call and runs until it is over. */
+static rp_test_stream *call_once(stage *s, const char *path, rp_buf *message)
+{
+    rp_test_stream *call = rp_test_client_open(s->peer, path);
+
+    rp_test_stream_put(call, message);
+    rp_test_stream_end(call);
+    s->changed = count_changes(s);
+    s->most_change = 0;
+    s->asked = call;
+    run_until(s, has_ended);
+    return call;
+}
+
+static void a_large_call_is_done_in_pieces(void **state)
+{
+    rp_test_stream *call;
+    rp_buf out;
+    stage s;
+
+    (void)state;
+    open_stage(&s, NULL);
+    rp_buf_init(&out, &s.bed.alloc);
+    put_updates(&out, 0, MANY);
+    call = call_once(&s, RP_TEST_REPLAY "Update", &out);
+
+    assert_int_equal(call->status, RP_OK);
+    assert_true(s.most_change <= A_TURN);
+    assert_int_equal(rp_test_info_of(s.table).updates, MANY);
+    rp_buf_deinit(&out);
+    close_stage(&s);
+}
+
+static void a_bad_update_at_the_end_changes_nothing(void **state)
+{
+    rp_test_stream *call;
+    rp_buf out;
+    stage s;
+
+    (void)state;
+    open_stage(&s, NULL);
+    rp_buf_init(&out, &s.bed.alloc);
+    put_updates(&out, 0, MANY);
+    rp_test_put_update(&out, "t", 1, NAN);
+    call = call_once(&s, RP_TEST_REPLAY "Update", &out);
+
+    assert_int_equal(call->status, RP_INVALID);
+    assert_int_equal(rp_test_info_of(s.table).updates, 0);
+    rp_buf_deinit(&out);
+    close_stage(&s);
+}
+
+static void put_alter(rp_buf *out, int64_t max_size)
+{
+    rp_wire_put_text(out, 1, "t");
+    rp_wire_put_int(out, 2, max_size);
+}
+
+static void a_lower_bound_evicts_in_pieces(void **state)
+{
+    rp_test_stream *call;
+    rp_buf out;
+    stage s;
+
+    (void)state;
+    open_stage(&s, NULL);
+    for (uint64_t key = ITEMS; key < MANY; key++) rp_test_put(s.table, key, 1, s.bed.plain);
+    rp_buf_init(&out, &s.bed.alloc);
+    put_alter(&out, 10);
+    call = call_once(&s, RP_TEST_REPLAY "AlterTable", &out);
+
+    assert_int_equal(call->status, RP_OK);
+    assert_true(s.most_change <= A_TURN + 256);
+    assert_int_equal(rp_test_info_of(s.table).size, 10);
+    assert_int_equal(rp_test_info_of(s.table).max_size, 10);
+    rp_buf_deinit(&out);
+    close_stage(&s);
+}
+
+static bool has_evicted(stage *s)
+{
+    return rp_test_info_of(s->table).size < MANY;
+}
+
+static void bounds_are_restored_if_their_call_ends(void **state)
+{
+    rp_test_stream *call;
+    rp_table_info info;
+    rp_buf out;
+    stage s;
+
+    (void)state;
+    open_stage(&s, NULL);
+    for (uint64_t key = ITEMS; key < MANY; key++) rp_test_put(s.table, key, 1, s.bed.plain);
+    rp_buf_init(&out, &s.bed.alloc);
+    put_alter(&out, 10);
+    call = rp_test_client_open(s.peer, RP_TEST_REPLAY "AlterTable");
+    rp_test_stream_put(call, &out);
+    run_until(&s, has_evicted);
+    rp_test_stream_reset(call, NGHTTP2_CANCEL);
+    run_until(&s, has_ended);
+
+    info = rp_test_info_of(s.table);
+    assert_int_equal(info.max_size, 1 << 20);
+    assert_true(info.size > 10);
+    assert_true(rp_table_check(s.table));
+    rp_buf_deinit(&out);
+    close_stage(&s);
+}
+
+/* Chunks of a few bytes take much more memory than on the wire. */
+static void a_message_of_many_chunks_is_refused_before_they_take_memory(void **state)
+{
+    enum { CHUNKS = 50000, PINNED = 1 << 20 };
+    const rp_server_limits limits = {.stream_pinned_bytes = PINNED};
+    rp_test_stream *call;
+    size_t before, message;
+    rp_buf out;
+    stage s;
+
+    (void)state;
+    open_stage(&s, &limits);
+    rp_buf_init(&out, rp_allocator_default());
+    for (uint64_t key = 1; key <= CHUNKS; key++) rp_test_put_chunk(&out, key, 1);
+    message = out.size;
+    before = atomic_load(&s.bed.oom.live_bytes);
+    atomic_store(&s.bed.oom.peak_bytes, before);
+    call = call_once(&s, RP_TEST_REVERB "InsertStream", &out);
+
+    assert_int_equal(call->status, RP_NO_RESOURCE);
+    assert_int_equal(rp_counter_get(&s.worker->metrics->refusals[RP_REFUSED_STREAM_PINNED]), 1);
+    assert_true(atomic_load(&s.bed.oom.peak_bytes) - before < 3 * message + 2 * PINNED);
+    rp_buf_deinit(&out);
+    close_stage(&s);
+}
+
+/* As long as items of the same message refer to them, chunks may be more than the limit. */
+static void chunks_with_their_items_do_not_count_as_pinned(void **state)
+{
+    enum { CHUNKS = 100, BYTES = 4096, PINNED = 64 << 10 };
+    const rp_server_limits limits = {.stream_pinned_bytes = PINNED};
+    rp_test_stream *call;
+    rp_buf out;
+    stage s;
+
+    (void)state;
+    open_stage(&s, &limits);
+    rp_buf_init(&out, rp_allocator_default());
+    for (uint64_t key = 1; key <= CHUNKS; key++) rp_test_put_insert(&out, "q", key, BYTES);
+    assert_true(out.size > 4 * PINNED);
+    call = call_once(&s, RP_TEST_REVERB "InsertStream", &out);
+
+    assert_int_equal(call->status, RP_OK);
+    assert_int_equal(rp_test_confirmed(call), CHUNKS);
+    rp_buf_deinit(&out);
+    close_stage(&s);
+}
+
+RP_TESTS(turn_work)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(messages_that_complete_together_take_many_turns),
+        cmocka_unit_test(deferred_messages_count_in_queued_bytes),
+        cmocka_unit_test(a_deferred_call_keeps_its_deadline_and_can_be_cancelled),
+        cmocka_unit_test(messages_of_a_deferred_stream_stay_in_order),
+        cmocka_unit_test(a_large_call_is_done_in_pieces),
+        cmocka_unit_test(a_bad_update_at_the_end_changes_nothing),
+        cmocka_unit_test(a_lower_bound_evicts_in_pieces),
+        cmocka_unit_test(bounds_are_restored_if_their_call_ends),
+        cmocka_unit_test(a_message_of_many_chunks_is_refused_before_they_take_memory),
+        cmocka_unit_test(chunks_with_their_items_do_not_count_as_pinned),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
