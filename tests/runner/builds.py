@@ -82,7 +82,7 @@ BUILDS = {
                    "unit_table": {"unit_blocking", "unit_events", "unit_extension_statistics"},
                    "unit_util": {"unit_mem_pool", "unit_mutex", "unit_shared_arena"}},
             "without": {"unit_fallback", "unit_full_disk", "unit_moved", "unit_tier_memory",
-                        "unit_turn_work"},
+                        "unit_reserve", "unit_turn_work"},
             "bare": True,
             "scale": 0.05,
         },
