@@ -16,9 +16,9 @@ def left_out(files, why):
 
 
 class Peers:
-    """The environments of independent clients: made while the builds run, and then waited for.
-    Those of gRPC have to be had. With --long dm-reverb's is made as well, of which 600 MB are
-    fetched; it may be missing, and then its tests count as skipped."""
+    """Makes the environments of independent clients while the builds run. The tests fail without
+    those of gRPC. With --long it also makes dm-reverb's, for which pip downloads 600 MB; if that
+    fails, dm-reverb's tests count as skipped."""
 
     def __init__(self, is_long):
         names = {"grpc": ["grpc", "node"], **({"reverb": ["reverb"]} if is_long else {})}

@@ -92,7 +92,7 @@ static void delivers(bool is_unix)
     rp_test_settled_expect(r.settled, 0, count, RP_OK);
     assert_int_equal(rp_test_live_info(&r.live, "all").size, count);
     assert_int_equal(rp_test_live_find(&r.live, "all", 0, count), count);
-    assert_true(r.settled->calls < count / 4); /* told of in batches */
+    assert_true(r.settled->calls < count / 4); /* the sink reports items in batches */
     close_rig(&r);
 }
 

@@ -208,7 +208,8 @@ static void a_drop_ends_all_waits(void **state)
     rp_test_put(full, 1, 1, bed.plain);
     assert_false(start_sample(&sample, empty));
     assert_false(start_insert(&insert, full, 2, bed.plain));
-    sample.op.on_done = insert.op.on_done = call_and_unref; /* nobody else is here yet */
+    sample.op.on_done = insert.op.on_done =
+        call_and_unref; /* no other thread uses the call yet */
 
     drop("empty");
     drop("full");

@@ -124,7 +124,7 @@ static void a_table_with_too_little_waits_for_the_largest_one(void **state)
     assert_true(x.calls == 1 && x.op.status == RP_OK);
     assert_int_equal(rp_test_info_of(w.a).evictions, 2);
     assert_int_equal(used(&w), 12);
-    rp_store_relieve(w.bed.store); /* nobody waits: nothing happens */
+    rp_store_relieve(w.bed.store); /* no insert waits: it changes nothing */
     assert_int_equal(used(&w), 12);
     world_deinit(&w);
 }

@@ -261,7 +261,7 @@ static void start_the_next(rp_op *op)
     if (c == &chain[2]) return;
     c++;
     assert_false(start_sample(c, chain_table, 1, 0, RP_FOREVER));
-    c->op.on_done = start_the_next;           /* nobody else is here yet */
+    c->op.on_done = start_the_next;           /* no other thread uses the call yet */
     if (c == &chain[2]) put(chain_table, 77); /* even something that ends it at once */
 }
 
