@@ -37,11 +37,11 @@ typedef struct learner {
     int32_t *taken;
 } learner;
 
-static rp_real *numbers(rp_init_rng *rng, size_t count)
+static rp_real *numbers(rp_pcg64 *rng, size_t count)
 {
     rp_real *x = bench_array(count, sizeof *x);
 
-    for (size_t i = 0; i < count; i++) x[i] = (rp_real)rp_init_rng_normal(rng);
+    for (size_t i = 0; i < count; i++) x[i] = (rp_real)rp_pcg64_normal(rng);
     return x;
 }
 
@@ -65,11 +65,11 @@ static learner make(const figure *f)
     };
     const rp_optimizer_options adam = {.kind = RP_ADAM, .rate = 1e-4, .max_norm = 10};
     const rp_allocator *heap = rp_allocator_default();
-    rp_init_rng rng;
+    rp_pcg64 rng;
     rp_error err;
     learner l = {0};
 
-    rp_init_rng_seed(&rng, 1);
+    rp_pcg64_seed(&rng, 1);
     bench_check(rp_net_new(heap, (rp_net_shape){1, 1, f->in}, layers, 3, &l.net, &err), &err);
     l.params = bench_array(rp_net_size(l.net), sizeof *l.params);
     l.grads = bench_array(rp_net_size(l.net), sizeof *l.grads);
@@ -91,7 +91,7 @@ static learner make(const figure *f)
     l.taken = bench_array(f->rows, sizeof *l.taken);
     for (size_t i = 0; i < f->rows; i++) {
         l.discount[i] = 0.99F;
-        l.weights[i] = (rp_real)rp_init_rng_unit(&rng);
+        l.weights[i] = (rp_real)rp_pcg64_double(&rng);
         l.taken[i] = (int32_t)(i % f->actions);
     }
     return l;

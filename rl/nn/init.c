@@ -8,47 +8,9 @@
 
 #include "nn/net.h"
 
-void rp_init_rng_seed(rp_init_rng *rng, uint64_t seed)
+static void fill_uniform(rp_pcg64 *rng, double bound, rp_real *x, size_t count)
 {
-    for (int i = 0; i < 4; i++) { /* splitmix64 */
-        uint64_t z = (seed += 0x9e3779b97f4a7c15U);
-        z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9U;
-        z = (z ^ (z >> 27)) * 0x94d049bb133111ebU;
-        rng->s[i] = z ^ (z >> 31);
-    }
-}
-
-static uint64_t next(rp_init_rng *rng)
-{
-    uint64_t *s = rng->s, sum = s[0] + s[3], t = s[1] << 17;
-    uint64_t result = ((sum << 23) | (sum >> 41)) + s[0];
-
-    assert((s[0] | s[1] | s[2] | s[3]) != 0); /* zero is a fixed point */
-    s[2] ^= s[0];
-    s[3] ^= s[1];
-    s[1] ^= s[2];
-    s[0] ^= s[3];
-    s[2] ^= t;
-    s[3] = (s[3] << 45) | (s[3] >> 19);
-    return result;
-}
-
-double rp_init_rng_unit(rp_init_rng *rng)
-{
-    return (double)(next(rng) >> 11) * 0x1p-53;
-}
-
-double rp_init_rng_normal(rp_init_rng *rng)
-{
-    double radius = sqrt(-2 * log(1 - rp_init_rng_unit(rng))); /* of a number > 0 */
-
-    return radius * cos(6.283185307179586 * rp_init_rng_unit(rng));
-}
-
-static void fill_uniform(rp_init_rng *rng, double bound, rp_real *x, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        x[i] = (rp_real)(bound * (2 * rp_init_rng_unit(rng) - 1));
+    for (size_t i = 0; i < count; i++) x[i] = (rp_real)(bound * (2 * rp_pcg64_double(rng) - 1));
 }
 
 static void fill(rp_real value, rp_real *x, size_t count)
@@ -59,13 +21,13 @@ static void fill(rp_real value, rp_real *x, size_t count)
 /* One normal vector after another is made orthogonal to those before it, twice, which is as
  * exact as a Householder decomposition (Giraud et al. 2005), and scaled to length 1. `vectors`
  * is count x length, count <= length. */
-static void orthogonalise(rp_init_rng *rng, double *vectors, size_t count, size_t length)
+static void orthogonalise(rp_pcg64 *rng, double *vectors, size_t count, size_t length)
 {
     assert(count <= length);
     for (size_t i = 0; i < count; i++) {
         double *v = vectors + i * length, norm = 0;
 
-        for (size_t j = 0; j < length; j++) v[j] = rp_init_rng_normal(rng);
+        for (size_t j = 0; j < length; j++) v[j] = rp_pcg64_normal(rng);
         for (size_t again = 0; again < 2; again++) {
             for (size_t k = 0; k < i; k++) {
                 const double *u = vectors + k * length;
@@ -81,7 +43,7 @@ static void orthogonalise(rp_init_rng *rng, double *vectors, size_t count, size_
     }
 }
 
-static rp_status fill_orthogonal(const rp_allocator *alloc, rp_init_rng *rng, double gain,
+static rp_status fill_orthogonal(const rp_allocator *alloc, rp_pcg64 *rng, double gain,
                                  const rp_net_parameter *p, rp_real *x)
 {
     size_t columns = p->dims[p->rank - 1], rows = p->size / columns;
@@ -112,7 +74,7 @@ static double gain_of(rp_activation activation)
 }
 
 rp_status rp_net_init(const rp_allocator *alloc, const rp_net *net, rp_init_kind kind,
-                      rp_init_rng *rng, rp_real *params)
+                      rp_pcg64 *rng, rp_real *params)
 {
     rp_status st = RP_OK;
 

@@ -45,6 +45,10 @@ RP_API double rp_pcg64_uniform(rp_pcg64 *rng, double low, double high);
  * nothing if only one integer is possible. */
 RP_API int64_t rp_pcg64_integers(rp_pcg64 *rng, int64_t low, int64_t high);
 
+/* A number of the standard normal distribution (Box and Muller, 1958). Not equal to NumPy's
+ * Generator.standard_normal(). */
+RP_API double rp_pcg64_normal(rp_pcg64 *rng);
+
 /* True if the value can be the state of a generator; for generators that were read from bytes.
  */
 RP_API bool rp_pcg64_check(const rp_pcg64 *rng);

@@ -14,22 +14,22 @@ typedef struct fixture {
     float *a, *b, *c, *bias;
 } fixture;
 
-static float *random_array(rp_init_rng *rng, size_t count)
+static float *random_array(rp_pcg64 *rng, size_t count)
 {
     float *x = malloc(count * sizeof *x);
 
     assert_non_null(x);
-    for (size_t i = 0; i < count; i++) x[i] = (float)(rp_init_rng_unit(rng) * 2 - 1);
+    for (size_t i = 0; i < count; i++) x[i] = (float)(rp_pcg64_double(rng) * 2 - 1);
     return x;
 }
 
 /* `turns`: 1 transposes a, 2 transposes b. */
 static fixture make(size_t m, size_t n, size_t k, int turns, uint64_t seed)
 {
-    rp_init_rng rng;
+    rp_pcg64 rng;
     fixture f;
 
-    rp_init_rng_seed(&rng, seed);
+    rp_pcg64_seed(&rng, seed);
     f.a = random_array(&rng, m * k);
     f.b = random_array(&rng, k * n);
     f.c = random_array(&rng, m * n);

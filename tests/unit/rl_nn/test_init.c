@@ -33,9 +33,9 @@ static int tear_down(void **state)
 
 static void init(rp_init_kind kind, uint64_t seed)
 {
-    rp_init_rng rng;
+    rp_pcg64 rng;
 
-    rp_init_rng_seed(&rng, seed);
+    rp_pcg64_seed(&rng, seed);
     assert_ok(rp_net_init(rp_allocator_default(), net, kind, &rng, params));
 }
 
@@ -117,12 +117,12 @@ static void normal_numbers_have_mean_0_and_variance_1(void **state)
 {
     enum { COUNT = 20000 };
     double sum = 0, squares = 0;
-    rp_init_rng rng;
+    rp_pcg64 rng;
 
     (void)state;
-    rp_init_rng_seed(&rng, 1);
+    rp_pcg64_seed(&rng, 1);
     for (size_t i = 0; i < COUNT; i++) {
-        double x = rp_init_rng_normal(&rng);
+        double x = rp_pcg64_normal(&rng);
         sum += x;
         squares += x * x;
     }

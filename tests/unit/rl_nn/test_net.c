@@ -35,19 +35,19 @@ static rp_net *make(rp_net_shape in, const rp_net_layer *layers, size_t count)
 static float *numbers(uint64_t seed, size_t count)
 {
     float *x = malloc(count * sizeof *x);
-    rp_init_rng rng;
+    rp_pcg64 rng;
 
-    rp_init_rng_seed(&rng, seed);
-    for (size_t i = 0; i < count; i++) x[i] = (float)rp_init_rng_normal(&rng);
+    rp_pcg64_seed(&rng, seed);
+    for (size_t i = 0; i < count; i++) x[i] = (float)rp_pcg64_normal(&rng);
     return x;
 }
 
 static float *initial(const rp_net *net, uint64_t seed)
 {
     float *params = malloc(rp_net_size(net) * sizeof *params);
-    rp_init_rng rng;
+    rp_pcg64 rng;
 
-    rp_init_rng_seed(&rng, seed);
+    rp_pcg64_seed(&rng, seed);
     assert_ok(rp_net_init(heap(), net, RP_INIT_TORCH, &rng, params));
     return params;
 }
@@ -255,14 +255,14 @@ static rp_status allocate_all(const rp_allocator *alloc)
     rp_net *net = NULL;
     rp_tape *tape = NULL;
     float *params = NULL;
-    rp_init_rng rng;
+    rp_pcg64 rng;
     rp_status st = rp_net_new(alloc, (rp_net_shape){1, 1, 9}, mlp, COUNT_OF(mlp), &net, NULL);
 
     if (st == RP_OK)
         st = rp_tape_new(alloc, net, (rp_tape_options){.rows = 4, .train = true}, &tape, NULL);
     if (st == RP_OK) {
         params = malloc(rp_net_size(net) * sizeof *params);
-        rp_init_rng_seed(&rng, 1);
+        rp_pcg64_seed(&rng, 1);
         st = rp_net_init(alloc, net, RP_INIT_ORTHOGONAL, &rng, params);
     }
     free(params);

@@ -8,9 +8,9 @@
 
 enum { SIZE = 1003 };
 
-static void fill(rp_init_rng *rng, float *x)
+static void fill(rp_pcg64 *rng, float *x)
 {
-    for (size_t i = 0; i < SIZE; i++) x[i] = (float)rp_init_rng_normal(rng);
+    for (size_t i = 0; i < SIZE; i++) x[i] = (float)rp_pcg64_normal(rng);
 }
 
 static rp_optimizer *make(rp_optimizer_options options)
@@ -58,11 +58,11 @@ static void gradients_are_clipped_by_their_global_norm(void **state)
     rp_optimizer *optimizer =
         make((rp_optimizer_options){.kind = RP_SGD, .rate = 1, .max_norm = 2});
     float params[SIZE] = {0}, grads[SIZE];
-    rp_init_rng rng;
+    rp_pcg64 rng;
     double norm;
 
     (void)state;
-    rp_init_rng_seed(&rng, 1);
+    rp_pcg64_seed(&rng, 1);
     fill(&rng, grads);
     norm = rp_global_norm(grads, SIZE);
     assert_true(norm > 10);
@@ -100,9 +100,9 @@ static void saved_moments_continue_the_run(void **state)
         rp_optimizer *first = make(kinds[k]), *second = make(kinds[k]);
         rp_optimizer_state from, to;
         float a[SIZE], b[SIZE], grads[SIZE];
-        rp_init_rng rng;
+        rp_pcg64 rng;
 
-        rp_init_rng_seed(&rng, 1);
+        rp_pcg64_seed(&rng, 1);
         fill(&rng, a);
         for (int i = 0; i < 3; i++) {
             fill(&rng, grads);
@@ -129,9 +129,9 @@ static void run_loops(const rp_loops *loops, float out[8][SIZE])
     float grads[SIZE];
     rp_step step = {
         .count = SIZE, .grads = grads, .by = {0.01F, 0.1F, 0.001F, 0.999F, 0.3F, 1e-8F, 0.9F}};
-    rp_init_rng rng;
+    rp_pcg64 rng;
 
-    rp_init_rng_seed(&rng, 2);
+    rp_pcg64_seed(&rng, 2);
     fill(&rng, grads);
     for (size_t i = 0; i < 8; i++) fill(&rng, out[i]);
     for (size_t i = 0; i < SIZE; i++) out[2][i] = fabsf(out[2][i]) + 30;

@@ -147,9 +147,9 @@ static const rp_net_layer layers[] = {
 static rp_net *make_net(float **params)
 {
     rp_net *net = NULL;
-    rp_init_rng rng;
+    rp_pcg64 rng;
 
-    rp_init_rng_seed(&rng, 1);
+    rp_pcg64_seed(&rng, 1);
     assert_ok(rp_net_new(rp_allocator_default(), (rp_net_shape){4, 3, 2}, layers,
                          COUNT_OF(layers), &net, NULL));
     *params = malloc(rp_net_size(net) * sizeof **params);

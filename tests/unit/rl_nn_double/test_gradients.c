@@ -16,22 +16,22 @@ typedef struct fixture {
     rp_tape_sequence sequence;
 } fixture;
 
-static double *numbers(rp_init_rng *rng, size_t count)
+static double *numbers(rp_pcg64 *rng, size_t count)
 {
     double *x = malloc((count + 1) * sizeof *x);
 
-    for (size_t i = 0; i < count; i++) x[i] = rp_init_rng_normal(rng);
+    for (size_t i = 0; i < count; i++) x[i] = rp_pcg64_normal(rng);
     return x;
 }
 
 static fixture make(rp_net_shape in, const rp_net_layer *layers, size_t count, size_t rows,
                     size_t steps)
 {
-    rp_init_rng rng;
+    rp_pcg64 rng;
     rp_error err;
     fixture f = {.rows = rows};
 
-    rp_init_rng_seed(&rng, 11);
+    rp_pcg64_seed(&rng, 11);
     assert_ok_err(rp_net_new(rp_allocator_default(), in, layers, count, &f.net, &err), &err);
     assert_ok_err(rp_tape_new(rp_allocator_default(), f.net,
                               (rp_tape_options){.rows = rows, .train = true}, &f.tape, &err),

@@ -15,19 +15,19 @@ static const rp_loss_rows rows = {ROWS, ACTIONS, taken, weights};
 
 static int set_up(void **state)
 {
-    rp_init_rng rng;
+    rp_pcg64 rng;
 
     (void)state;
-    rp_init_rng_seed(&rng, 5);
+    rp_pcg64_seed(&rng, 5);
     for (size_t i = 0; i < COUNT; i++) {
-        out[i] = rp_init_rng_normal(&rng);
-        target[i] = rp_init_rng_normal(&rng) * 2;
-        noise[i] = rp_init_rng_normal(&rng);
-        by_action[i] = rp_init_rng_normal(&rng);
+        out[i] = rp_pcg64_normal(&rng);
+        target[i] = rp_pcg64_normal(&rng) * 2;
+        noise[i] = rp_pcg64_normal(&rng);
+        by_action[i] = rp_pcg64_normal(&rng);
     }
     for (size_t i = 0; i < ROWS; i++) {
-        weights[i] = rp_init_rng_unit(&rng);
-        by_density[i] = rp_init_rng_normal(&rng);
+        weights[i] = rp_pcg64_double(&rng);
+        by_density[i] = rp_pcg64_normal(&rng);
     }
     return 0;
 }

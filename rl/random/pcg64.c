@@ -11,6 +11,7 @@
  * PCG64 (O'Neill 2014): state = state * multiplier + increment (mod 2^128), then the output is
  * the exclusive or of the two halves, rotated by the top six bits. */
 #include <assert.h>
+#include <math.h>
 #include <string.h>
 
 #include "reprise/rl/random.h"
@@ -178,4 +179,11 @@ int64_t rp_pcg64_integers(rp_pcg64 *rng, int64_t low, int64_t high)
 bool rp_pcg64_check(const rp_pcg64 *rng)
 {
     return (rng->increment_low & 1) == 1 && rng->has_spare <= 1; /* G1 */
+}
+
+double rp_pcg64_normal(rp_pcg64 *rng)
+{
+    double radius = sqrt(-2 * log(1 - rp_pcg64_double(rng))); /* log of a number > 0 */
+
+    return radius * cos(6.283185307179586 * rp_pcg64_double(rng));
 }
