@@ -8,23 +8,17 @@
  *
  * Right after a reset NumPy keeps the state as float32, and its sines of float32 are not
  * libm's:
- *   A1  while `fresh` is 1, the four variables are floats. */
+ *   A1  the flag is 1 right after a reset; then the four variables are floats. */
 #include <assert.h>
 #include <math.h>
 
+#include "env/control.h"
 #include "env/env_classes.h"
 #include "env/env_fail.h"
 #include "env/numpy_math.h"
-#include "reprise/rl/random.h"
 
 enum { ANGLE_1, ANGLE_2, SPIN_1, SPIN_2, VARIABLE_COUNT };
 enum { OBSERVATION_SIZE = 6 };
-
-typedef struct acrobot {
-    double v[VARIABLE_COUNT];
-    int64_t fresh; /* 0 or 1 */
-    rp_pcg64 rng;
-} acrobot;
 
 enum { RESET_LOW, RESET_HIGH, SETTING_COUNT };
 
@@ -58,25 +52,19 @@ static rp_status describe(const double *settings, rp_env_spec *spec, rp_error *e
         .max_seed = UINT64_MAX,
         .variable_names = NAMES,
         .variable_count = VARIABLE_COUNT,
-        .state_bytes = sizeof(acrobot),
+        .state_bytes = sizeof(rp_control),
     };
     return rp_env_check_reset_bounds("acrobot", settings[RESET_LOW], settings[RESET_HIGH], err);
 }
 
-static void seed(const rp_env_context *ctx, void *state, uint64_t value)
-{
-    (void)ctx;
-    rp_pcg64_seed(&((acrobot *)state)->rng, value);
-}
-
 static void reset(const rp_env_context *ctx, void *state)
 {
-    acrobot *s = state;
+    rp_control *s = state;
 
     for (size_t i = 0; i < VARIABLE_COUNT; i++)
         s->v[i] = (double)(float)rp_pcg64_uniform(&s->rng, ctx->settings[RESET_LOW],
                                                   ctx->settings[RESET_HIGH]);
-    s->fresh = 1; /* A1 */
+    s->flag = 1; /* A1 */
 }
 
 /* The derivatives of the variables `v` under a torque. Lengths, masses and moments of inertia
@@ -141,21 +129,21 @@ static rp_status step(const rp_env_context *ctx, void *states, size_t count,
                       const void *actions, double *rewards, bool *terminated, bool *truncated)
 {
     const int32_t *action = actions;
-    acrobot *s = states;
+    rp_control *s = states;
 
     (void)ctx;
     (void)truncated;
     for (size_t i = 0; i < count; i++, s++) {
         assert(action[i] >= 0 && action[i] <= 2);
         move(s->v, action[i] - 1);
-        s->fresh = 0;
+        s->flag = 0;
         terminated[i] = -cos(s->v[ANGLE_1]) - cos(s->v[ANGLE_2] + s->v[ANGLE_1]) > 1.0;
         rewards[i] = terminated[i] ? 0.0 : -1.0;
     }
     return RP_OK;
 }
 
-static void observe_fresh(const acrobot *s, float *out)
+static void observe_fresh(const rp_control *s, float *out)
 {
     for (size_t k = 0; k < 2; k++) {
         out[2 * k] = rp_numpy_cosf((float)s->v[k]);
@@ -166,12 +154,12 @@ static void observe_fresh(const acrobot *s, float *out)
 static void observe(const rp_env_context *ctx, const void *states, size_t count,
                     void *observations)
 {
-    const acrobot *s = states;
+    const rp_control *s = states;
     float *out = observations;
 
     (void)ctx;
     for (size_t i = 0; i < count; i++, s++, out += OBSERVATION_SIZE) {
-        if (s->fresh) {
+        if (s->flag) {
             observe_fresh(s, out);
         } else {
             for (size_t k = 0; k < 2; k++) {
@@ -187,31 +175,15 @@ static void observe(const rp_env_context *ctx, const void *states, size_t count,
 /* Angles stay near a turn, so that wrap() ends. */
 static bool check(const rp_env_context *ctx, const void *state)
 {
-    const acrobot *s = state;
+    const rp_control *s = state;
 
-    (void)ctx;
-    if (!rp_env_values_fit(s->v, VARIABLE_COUNT) || !rp_pcg64_check(&s->rng)) return false;
+    if (!rp_control_check(ctx, state)) return false;
     if (fabs(s->v[ANGLE_1]) > 4 || fabs(s->v[ANGLE_2]) > 4 || fabs(s->v[SPIN_1]) > TOP_SPIN_1 ||
         fabs(s->v[SPIN_2]) > TOP_SPIN_2)
         return false;
-    for (size_t i = 0; i < VARIABLE_COUNT && s->fresh == 1; i++)
+    for (size_t i = 0; i < VARIABLE_COUNT && s->flag == 1; i++)
         if (s->v[i] != (double)(float)s->v[i]) return false; /* A1 */
-    return s->fresh == 0 || s->fresh == 1;
-}
-
-static void get_variables(const rp_env_context *ctx, const void *state, double *values)
-{
-    (void)ctx;
-    for (size_t i = 0; i < VARIABLE_COUNT; i++) values[i] = ((const acrobot *)state)->v[i];
-}
-
-static void set_variables(const rp_env_context *ctx, void *state, const double *values)
-{
-    acrobot *s = state;
-
-    (void)ctx;
-    for (size_t i = 0; i < VARIABLE_COUNT; i++) s->v[i] = values[i];
-    s->fresh = 0;
+    return true;
 }
 
 const rp_env_class rp_env_acrobot = {
@@ -221,11 +193,11 @@ const rp_env_class rp_env_acrobot = {
     .settings = SETTINGS,
     .setting_count = SETTING_COUNT,
     .describe = describe,
-    .seed = seed,
+    .seed = rp_control_seed,
     .reset = reset,
     .step = step,
     .observe = observe,
     .check = check,
-    .get_variables = get_variables,
-    .set_variables = set_variables,
+    .get_variables = rp_control_get_variables,
+    .set_variables = rp_control_set_variables,
 };

@@ -3,21 +3,18 @@
  *
  * A cart is pushed left (0) or right (1) so that the pole on it does not fall. Every step is
  * worth 1. The episode terminates when the cart leaves the track or the pole leans by more than
- * 12 degrees. Euler's method with a step of 0.02 s; positions move with the old speeds. */
+ * 12 degrees. Euler's method with a step of 0.02 s; positions move with the old speeds.
+ *
+ * The flag of the state is 1 after a step that terminated: another such step is worth
+ * nothing. */
 #include <assert.h>
 #include <math.h>
 
+#include "env/control.h"
 #include "env/env_classes.h"
 #include "env/env_fail.h"
-#include "reprise/rl/random.h"
 
 enum { X, SPEED, ANGLE, SPIN, VARIABLE_COUNT };
-
-typedef struct cartpole {
-    double v[VARIABLE_COUNT];
-    rp_pcg64 rng;
-    int64_t ended; /* 1 after a step that terminated: another such step is worth nothing */
-} cartpole;
 
 enum { RESET_LOW, RESET_HIGH, SETTING_COUNT };
 
@@ -51,26 +48,20 @@ static rp_status describe(const double *settings, rp_env_spec *spec, rp_error *e
         .max_seed = UINT64_MAX,
         .variable_names = NAMES,
         .variable_count = VARIABLE_COUNT,
-        .state_bytes = sizeof(cartpole),
+        .state_bytes = sizeof(rp_control),
     };
     return rp_env_check_reset_bounds("cartpole", settings[RESET_LOW], settings[RESET_HIGH],
                                      err);
 }
 
-static void seed(const rp_env_context *ctx, void *state, uint64_t value)
-{
-    (void)ctx;
-    rp_pcg64_seed(&((cartpole *)state)->rng, value);
-}
-
 static void reset(const rp_env_context *ctx, void *state)
 {
-    cartpole *s = state;
+    rp_control *s = state;
 
     for (size_t i = 0; i < VARIABLE_COUNT; i++)
         s->v[i] =
             rp_pcg64_uniform(&s->rng, ctx->settings[RESET_LOW], ctx->settings[RESET_HIGH]);
-    s->ended = 0;
+    s->flag = 0;
 }
 
 /* The equations of Florian (2007), without friction. */
@@ -93,7 +84,7 @@ static rp_status step(const rp_env_context *ctx, void *states, size_t count,
 {
     const double angle_bound = 12 * 2 * PI / 360;
     const int32_t *action = actions;
-    cartpole *s = states;
+    rp_control *s = states;
 
     (void)ctx;
     (void)truncated;
@@ -102,45 +93,10 @@ static rp_status step(const rp_env_context *ctx, void *states, size_t count,
         move(s->v, action[i] == 1 ? FORCE : -FORCE);
         terminated[i] = s->v[X] < -X_BOUND || s->v[X] > X_BOUND || s->v[ANGLE] < -angle_bound ||
                         s->v[ANGLE] > angle_bound;
-        rewards[i] = terminated[i] && s->ended ? 0.0 : 1.0;
-        s->ended |= terminated[i];
+        rewards[i] = terminated[i] && s->flag ? 0.0 : 1.0;
+        s->flag |= terminated[i];
     }
     return RP_OK;
-}
-
-static void observe(const rp_env_context *ctx, const void *states, size_t count,
-                    void *observations)
-{
-    const cartpole *s = states;
-    float *out = observations;
-
-    (void)ctx;
-    for (size_t i = 0; i < count; i++, s++)
-        for (size_t k = 0; k < VARIABLE_COUNT; k++) *out++ = (float)s->v[k];
-}
-
-static bool check(const rp_env_context *ctx, const void *state)
-{
-    const cartpole *s = state;
-
-    (void)ctx;
-    return rp_env_values_fit(s->v, VARIABLE_COUNT) && rp_pcg64_check(&s->rng) &&
-           (s->ended == 0 || s->ended == 1);
-}
-
-static void get_variables(const rp_env_context *ctx, const void *state, double *values)
-{
-    (void)ctx;
-    for (size_t i = 0; i < VARIABLE_COUNT; i++) values[i] = ((const cartpole *)state)->v[i];
-}
-
-static void set_variables(const rp_env_context *ctx, void *state, const double *values)
-{
-    cartpole *s = state;
-
-    (void)ctx;
-    for (size_t i = 0; i < VARIABLE_COUNT; i++) s->v[i] = values[i];
-    s->ended = 0;
 }
 
 const rp_env_class rp_env_cartpole = {
@@ -150,11 +106,11 @@ const rp_env_class rp_env_cartpole = {
     .settings = SETTINGS,
     .setting_count = SETTING_COUNT,
     .describe = describe,
-    .seed = seed,
+    .seed = rp_control_seed,
     .reset = reset,
     .step = step,
-    .observe = observe,
-    .check = check,
-    .get_variables = get_variables,
-    .set_variables = set_variables,
+    .observe = rp_control_observe,
+    .check = rp_control_check,
+    .get_variables = rp_control_get_variables,
+    .set_variables = rp_control_set_variables,
 };

@@ -6,16 +6,11 @@
 #include <assert.h>
 #include <math.h>
 
+#include "env/control.h"
 #include "env/env_classes.h"
 #include "env/env_fail.h"
-#include "reprise/rl/random.h"
 
 enum { POSITION, SPEED, VARIABLE_COUNT };
-
-typedef struct mountain_car {
-    double v[VARIABLE_COUNT];
-    rp_pcg64 rng;
-} mountain_car;
 
 enum { RESET_LOW, RESET_HIGH, SETTING_COUNT };
 
@@ -47,21 +42,15 @@ static rp_status describe(const double *settings, rp_env_spec *spec, rp_error *e
         .max_seed = UINT64_MAX,
         .variable_names = NAMES,
         .variable_count = VARIABLE_COUNT,
-        .state_bytes = sizeof(mountain_car),
+        .state_bytes = sizeof(rp_control),
     };
     return rp_env_check_reset_bounds("mountain_car", settings[RESET_LOW], settings[RESET_HIGH],
                                      err);
 }
 
-static void seed(const rp_env_context *ctx, void *state, uint64_t value)
-{
-    (void)ctx;
-    rp_pcg64_seed(&((mountain_car *)state)->rng, value);
-}
-
 static void reset(const rp_env_context *ctx, void *state)
 {
-    mountain_car *s = state;
+    rp_control *s = state;
 
     s->v[POSITION] =
         rp_pcg64_uniform(&s->rng, ctx->settings[RESET_LOW], ctx->settings[RESET_HIGH]);
@@ -87,7 +76,7 @@ static rp_status step(const rp_env_context *ctx, void *states, size_t count,
                       const void *actions, double *rewards, bool *terminated, bool *truncated)
 {
     const int32_t *action = actions;
-    mountain_car *s = states;
+    rp_control *s = states;
 
     (void)ctx;
     (void)truncated;
@@ -100,37 +89,6 @@ static rp_status step(const rp_env_context *ctx, void *states, size_t count,
     return RP_OK;
 }
 
-static void observe(const rp_env_context *ctx, const void *states, size_t count,
-                    void *observations)
-{
-    const mountain_car *s = states;
-    float *out = observations;
-
-    (void)ctx;
-    for (size_t i = 0; i < count; i++, s++)
-        for (size_t k = 0; k < VARIABLE_COUNT; k++) *out++ = (float)s->v[k];
-}
-
-static bool check(const rp_env_context *ctx, const void *state)
-{
-    const mountain_car *s = state;
-
-    (void)ctx;
-    return rp_env_values_fit(s->v, VARIABLE_COUNT) && rp_pcg64_check(&s->rng);
-}
-
-static void get_variables(const rp_env_context *ctx, const void *state, double *values)
-{
-    (void)ctx;
-    for (size_t i = 0; i < VARIABLE_COUNT; i++) values[i] = ((const mountain_car *)state)->v[i];
-}
-
-static void set_variables(const rp_env_context *ctx, void *state, const double *values)
-{
-    (void)ctx;
-    for (size_t i = 0; i < VARIABLE_COUNT; i++) ((mountain_car *)state)->v[i] = values[i];
-}
-
 const rp_env_class rp_env_mountain_car = {
     .name = "mountain_car",
     .alias = "MountainCar-v0",
@@ -138,11 +96,11 @@ const rp_env_class rp_env_mountain_car = {
     .settings = SETTINGS,
     .setting_count = SETTING_COUNT,
     .describe = describe,
-    .seed = seed,
+    .seed = rp_control_seed,
     .reset = reset,
     .step = step,
-    .observe = observe,
-    .check = check,
-    .get_variables = get_variables,
-    .set_variables = set_variables,
+    .observe = rp_control_observe,
+    .check = rp_control_check,
+    .get_variables = rp_control_get_variables,
+    .set_variables = rp_control_set_variables,
 };

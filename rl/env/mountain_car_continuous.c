@@ -6,25 +6,19 @@
  *
  * NumPy keeps the state as float64 until the first step after a reset and as float32 from then
  * on, and so does this file:
- *   C1  `narrow` is 1 from the first step on; then both variables are floats.
+ *   C1  the flag is 1 from the first step on; then both variables are floats.
  * The action is a float32. Its product with the power is a float32 as well, unless the action
  * was clipped: then NumPy sees a Python float, and the product is a double. A Python float that
  * meets a float32 is rounded to float32 first. */
 #include <assert.h>
 #include <math.h>
 
+#include "env/control.h"
 #include "env/env_classes.h"
 #include "env/env_fail.h"
 #include "env/numpy_math.h"
-#include "reprise/rl/random.h"
 
 enum { POSITION, SPEED, VARIABLE_COUNT };
-
-typedef struct continuous_car {
-    double v[VARIABLE_COUNT];
-    int64_t narrow; /* 0 or 1 */
-    rp_pcg64 rng;
-} continuous_car;
 
 enum { RESET_LOW, RESET_HIGH, SETTING_COUNT };
 
@@ -58,26 +52,20 @@ static rp_status describe(const double *settings, rp_env_spec *spec, rp_error *e
         .max_seed = UINT64_MAX,
         .variable_names = NAMES,
         .variable_count = VARIABLE_COUNT,
-        .state_bytes = sizeof(continuous_car),
+        .state_bytes = sizeof(rp_control),
     };
     return rp_env_check_reset_bounds("mountain_car_continuous", settings[RESET_LOW],
                                      settings[RESET_HIGH], err);
 }
 
-static void seed(const rp_env_context *ctx, void *state, uint64_t value)
-{
-    (void)ctx;
-    rp_pcg64_seed(&((continuous_car *)state)->rng, value);
-}
-
 static void reset(const rp_env_context *ctx, void *state)
 {
-    continuous_car *s = state;
+    rp_control *s = state;
 
     s->v[POSITION] =
         rp_pcg64_uniform(&s->rng, ctx->settings[RESET_LOW], ctx->settings[RESET_HIGH]);
     s->v[SPEED] = 0;
-    s->narrow = 0;
+    s->flag = 0;
 }
 
 /* Gravity's part of the change of speed; `angle` is three times the position. */
@@ -126,19 +114,19 @@ static void move_narrow(double *v, float action)
 }
 
 /* Steps one copy; returns true if it is at the goal. */
-static bool move(continuous_car *s, float action)
+static bool move(rp_control *s, float action)
 {
-    double goal = s->narrow ? (double)(float)GOAL : GOAL;
+    double goal = s->flag ? (double)(float)GOAL : GOAL;
     bool there;
 
-    if (s->narrow)
+    if (s->flag)
         move_narrow(s->v, action);
     else
         move_wide(s->v, action);
     there = s->v[POSITION] >= goal && s->v[SPEED] >= 0;
     s->v[POSITION] = (double)(float)s->v[POSITION];
     s->v[SPEED] = (double)(float)s->v[SPEED];
-    s->narrow = 1; /* C1 */
+    s->flag = 1; /* C1 */
     return there;
 }
 
@@ -146,7 +134,7 @@ static rp_status step(const rp_env_context *ctx, void *states, size_t count,
                       const void *actions, double *rewards, bool *terminated, bool *truncated)
 {
     const float *action = actions;
-    continuous_car *s = states;
+    rp_control *s = states;
 
     (void)ctx;
     (void)truncated;
@@ -158,46 +146,25 @@ static rp_status step(const rp_env_context *ctx, void *states, size_t count,
     return RP_OK;
 }
 
-static void observe(const rp_env_context *ctx, const void *states, size_t count,
-                    void *observations)
-{
-    const continuous_car *s = states;
-    float *out = observations;
-
-    (void)ctx;
-    for (size_t i = 0; i < count; i++, s++)
-        for (size_t k = 0; k < VARIABLE_COUNT; k++) *out++ = (float)s->v[k];
-}
-
 static bool check(const rp_env_context *ctx, const void *state)
 {
-    const continuous_car *s = state;
+    const rp_control *s = state;
 
-    (void)ctx;
-    if (!rp_env_values_fit(s->v, VARIABLE_COUNT) || !rp_pcg64_check(&s->rng)) return false;
-    if (s->narrow == 0) return true;
-    return s->narrow == 1 && s->v[POSITION] == (double)(float)s->v[POSITION] &&
-           s->v[SPEED] == (double)(float)s->v[SPEED]; /* C1 */
-}
-
-static void get_variables(const rp_env_context *ctx, const void *state, double *values)
-{
-    (void)ctx;
-    for (size_t i = 0; i < VARIABLE_COUNT; i++)
-        values[i] = ((const continuous_car *)state)->v[i];
+    if (!rp_control_check(ctx, state)) return false;
+    return s->flag == 0 || (s->v[POSITION] == (double)(float)s->v[POSITION] &&
+                            s->v[SPEED] == (double)(float)s->v[SPEED]); /* C1 */
 }
 
 /* Variables that floats can hold are those of an episode that goes on; others are those of a
  * reset. */
 static void set_variables(const rp_env_context *ctx, void *state, const double *values)
 {
-    continuous_car *s = state;
+    rp_control *s = state;
 
-    (void)ctx;
-    for (size_t i = 0; i < VARIABLE_COUNT; i++) s->v[i] = values[i];
+    rp_control_set_variables(ctx, state, values);
     if (!rp_env_values_fit(values, VARIABLE_COUNT)) return;
-    s->narrow = values[POSITION] == (double)(float)values[POSITION] &&
-                values[SPEED] == (double)(float)values[SPEED];
+    s->flag = values[POSITION] == (double)(float)values[POSITION] &&
+              values[SPEED] == (double)(float)values[SPEED];
 }
 
 const rp_env_class rp_env_mountain_car_continuous = {
@@ -207,11 +174,11 @@ const rp_env_class rp_env_mountain_car_continuous = {
     .settings = SETTINGS,
     .setting_count = SETTING_COUNT,
     .describe = describe,
-    .seed = seed,
+    .seed = rp_control_seed,
     .reset = reset,
     .step = step,
-    .observe = observe,
+    .observe = rp_control_observe,
     .check = check,
-    .get_variables = get_variables,
+    .get_variables = rp_control_get_variables,
     .set_variables = set_variables,
 };

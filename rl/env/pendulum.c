@@ -10,18 +10,12 @@
 #include <assert.h>
 #include <math.h>
 
+#include "env/control.h"
 #include "env/env_classes.h"
-#include "env/env_fail.h"
 #include "env/numpy_math.h"
-#include "reprise/rl/random.h"
 
 enum { ANGLE, SPIN, VARIABLE_COUNT };
 enum { OBSERVATION_SIZE = 3 };
-
-typedef struct pendulum {
-    double v[VARIABLE_COUNT];
-    rp_pcg64 rng;
-} pendulum;
 
 static const double PI = 3.14159265358979323846;
 static const double TOP_SPIN = 8, GRAVITY = 10, SECONDS = 0.05;
@@ -57,20 +51,14 @@ static rp_status describe(const double *settings, rp_env_spec *spec, rp_error *e
         .max_seed = UINT64_MAX,
         .variable_names = NAMES,
         .variable_count = VARIABLE_COUNT,
-        .state_bytes = sizeof(pendulum),
+        .state_bytes = sizeof(rp_control),
     };
     return RP_OK;
 }
 
-static void seed(const rp_env_context *ctx, void *state, uint64_t value)
-{
-    (void)ctx;
-    rp_pcg64_seed(&((pendulum *)state)->rng, value);
-}
-
 static void reset(const rp_env_context *ctx, void *state)
 {
-    pendulum *s = state;
+    rp_control *s = state;
 
     for (size_t i = 0; i < VARIABLE_COUNT; i++)
         s->v[i] = rp_pcg64_uniform(&s->rng, -ctx->settings[i], ctx->settings[i]);
@@ -105,7 +93,7 @@ static rp_status step(const rp_env_context *ctx, void *states, size_t count,
                       const void *actions, double *rewards, bool *terminated, bool *truncated)
 {
     const float *action = actions;
-    pendulum *s = states;
+    rp_control *s = states;
 
     (void)ctx;
     (void)truncated;
@@ -122,7 +110,7 @@ static rp_status step(const rp_env_context *ctx, void *states, size_t count,
 static void observe(const rp_env_context *ctx, const void *states, size_t count,
                     void *observations)
 {
-    const pendulum *s = states;
+    const rp_control *s = states;
     float *out = observations;
 
     (void)ctx;
@@ -133,26 +121,6 @@ static void observe(const rp_env_context *ctx, const void *states, size_t count,
     }
 }
 
-static bool check(const rp_env_context *ctx, const void *state)
-{
-    const pendulum *s = state;
-
-    (void)ctx;
-    return rp_env_values_fit(s->v, VARIABLE_COUNT) && rp_pcg64_check(&s->rng);
-}
-
-static void get_variables(const rp_env_context *ctx, const void *state, double *values)
-{
-    (void)ctx;
-    for (size_t i = 0; i < VARIABLE_COUNT; i++) values[i] = ((const pendulum *)state)->v[i];
-}
-
-static void set_variables(const rp_env_context *ctx, void *state, const double *values)
-{
-    (void)ctx;
-    for (size_t i = 0; i < VARIABLE_COUNT; i++) ((pendulum *)state)->v[i] = values[i];
-}
-
 const rp_env_class rp_env_pendulum = {
     .name = "pendulum",
     .alias = "Pendulum-v1",
@@ -160,11 +128,11 @@ const rp_env_class rp_env_pendulum = {
     .settings = SETTINGS,
     .setting_count = SETTING_COUNT,
     .describe = describe,
-    .seed = seed,
+    .seed = rp_control_seed,
     .reset = reset,
     .step = step,
     .observe = observe,
-    .check = check,
-    .get_variables = get_variables,
-    .set_variables = set_variables,
+    .check = rp_control_check,
+    .get_variables = rp_control_get_variables,
+    .set_variables = rp_control_set_variables,
 };
