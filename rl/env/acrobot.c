@@ -14,7 +14,6 @@
 
 #include "env/control.h"
 #include "env/env_classes.h"
-#include "env/env_fail.h"
 #include "env/numpy_math.h"
 
 enum { ANGLE_1, ANGLE_2, SPIN_1, SPIN_2, VARIABLE_COUNT };
@@ -54,7 +53,8 @@ static rp_status describe(const double *settings, rp_env_spec *spec, rp_error *e
         .variable_count = VARIABLE_COUNT,
         .state_bytes = sizeof(rp_control),
     };
-    return rp_env_check_reset_bounds("acrobot", settings[RESET_LOW], settings[RESET_HIGH], err);
+    return rp_control_check_reset_bounds("acrobot", settings[RESET_LOW], settings[RESET_HIGH],
+                                         err);
 }
 
 static void reset(const rp_env_context *ctx, void *state)

@@ -2,8 +2,26 @@
 #include "env/control.h"
 
 #include <assert.h>
+#include <float.h>
+#include <math.h>
 
-#include "env/env_fail.h"
+#include "error/fail.h"
+
+rp_status rp_control_check_reset_bounds(const char *name, double low, double high,
+                                        rp_error *err)
+{
+    if (low <= high) return RP_OK;
+    return rp_rl_fail(err, RP_INVALID,
+                      "environment '%s': reset_low must be at most reset_high, got %g and %g",
+                      name, low, high);
+}
+
+bool rp_control_values_fit(const double *values, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!(fabs(values[i]) <= (double)FLT_MAX)) return false;
+    return true;
+}
 
 void rp_control_seed(const rp_env_context *ctx, void *state, uint64_t value)
 {
@@ -26,7 +44,7 @@ bool rp_control_check(const rp_env_context *ctx, const void *state)
 {
     const rp_control *s = state;
 
-    return rp_env_values_fit(s->v, ctx->spec->variable_count) && rp_pcg64_check(&s->rng) &&
+    return rp_control_values_fit(s->v, ctx->spec->variable_count) && rp_pcg64_check(&s->rng) &&
            (s->flag == 0 || s->flag == 1);
 }
 

@@ -15,6 +15,13 @@ typedef struct rp_control {
     int64_t flag; /* 0 or 1. Each task says what its flag means */
 } rp_control;
 
+/* RP_INVALID if the lower bound of a reset is above the upper one. */
+rp_status rp_control_check_reset_bounds(const char *name, double low, double high,
+                                        rp_error *err);
+
+/* True if each of `count` values is a number that a float can hold. */
+bool rp_control_values_fit(const double *values, size_t count);
+
 /* Functions of rp_env_class. */
 void rp_control_seed(const rp_env_context *ctx, void *state, uint64_t value);
 /* The variables as floats. */

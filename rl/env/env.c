@@ -15,8 +15,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "env/env_fail.h"
 #include "env/env_inside.h"
+#include "error/fail.h"
 
 const rp_env_spec *rp_env_get_spec(const rp_env *env)
 {
@@ -83,25 +83,24 @@ static rp_status check_observation(const rp_env *env, size_t copy, const void *r
     if (env->spec.observation_dtype != RP_FLOAT32) return RP_OK;
     for (size_t i = 0; i < env->elements; i++)
         if (!isfinite(values[i]))
-            return rp_env_fail(err, RP_CORRUPT,
-                               "environment '%s', copy %zu: element %zu of the observation is "
-                               "%g, not a finite number",
-                               env->class->name, copy, i, (double)values[i]);
+            return rp_rl_fail(err, RP_CORRUPT,
+                              "environment '%s', copy %zu: element %zu of the observation is "
+                              "%g, not a finite number",
+                              env->class->name, copy, i, (double)values[i]);
     return RP_OK;
 }
 
 static rp_status check_seed(const rp_env *env, size_t copy, const uint64_t *seed, rp_error *err)
 {
     if (seed == NULL && !env->copy[copy].seeded)
-        return rp_env_fail(err, RP_PRECONDITION,
-                           "environment '%s', copy %zu: the first reset needs a seed",
-                           env->class->name, copy);
+        return rp_rl_fail(err, RP_PRECONDITION,
+                          "environment '%s', copy %zu: the first reset needs a seed",
+                          env->class->name, copy);
     if (seed != NULL && *seed > env->spec.max_seed)
-        return rp_env_fail(
-            err, RP_INVALID,
-            "environment '%s', copy %zu: the seed must be at most %llu, got %llu",
-            env->class->name, copy, (unsigned long long)env->spec.max_seed,
-            (unsigned long long)*seed);
+        return rp_rl_fail(err, RP_INVALID,
+                          "environment '%s', copy %zu: the seed must be at most %llu, got %llu",
+                          env->class->name, copy, (unsigned long long)env->spec.max_seed,
+                          (unsigned long long)*seed);
     return RP_OK;
 }
 
@@ -174,11 +173,11 @@ static rp_status check_discrete(const rp_env *env, const int32_t *actions, rp_er
 {
     for (size_t i = 0; i < env->copies; i++)
         if (actions[i] < 0 || actions[i] >= env->spec.action_count)
-            return rp_env_fail(err, RP_INVALID,
-                               "environment '%s', copy %zu: the action must be in [0, %d], got "
-                               "%d",
-                               env->class->name, i, (int)env->spec.action_count - 1,
-                               (int)actions[i]);
+            return rp_rl_fail(err, RP_INVALID,
+                              "environment '%s', copy %zu: the action must be in [0, %d], got "
+                              "%d",
+                              env->class->name, i, (int)env->spec.action_count - 1,
+                              (int)actions[i]);
     return RP_OK;
 }
 
@@ -189,16 +188,16 @@ static rp_status check_box(const rp_env *env, const float *actions, rp_error *er
     for (size_t i = 0; i < env->copies * size; i++) {
         float low = env->spec.action_low[i % size], high = env->spec.action_high[i % size];
         if (!isfinite(actions[i]))
-            return rp_env_fail(err, RP_INVALID,
-                               "environment '%s', copy %zu: element %zu of the action is %g, "
-                               "not a finite number",
-                               env->class->name, i / size, i % size, (double)actions[i]);
+            return rp_rl_fail(err, RP_INVALID,
+                              "environment '%s', copy %zu: element %zu of the action is %g, "
+                              "not a finite number",
+                              env->class->name, i / size, i % size, (double)actions[i]);
         if (!env->clip_actions && (actions[i] < low || actions[i] > high))
-            return rp_env_fail(err, RP_INVALID,
-                               "environment '%s', copy %zu: element %zu of the action must be "
-                               "in [%g, %g], got %g",
-                               env->class->name, i / size, i % size, (double)low, (double)high,
-                               (double)actions[i]);
+            return rp_rl_fail(err, RP_INVALID,
+                              "environment '%s', copy %zu: element %zu of the action must be "
+                              "in [%g, %g], got %g",
+                              env->class->name, i / size, i % size, (double)low, (double)high,
+                              (double)actions[i]);
     }
     return RP_OK;
 }
@@ -206,9 +205,9 @@ static rp_status check_box(const rp_env *env, const float *actions, rp_error *er
 static rp_status check_actions(const rp_env *env, const void *actions, rp_error *err)
 {
     if (env->waiting > 0)
-        return rp_env_fail(err, RP_PRECONDITION,
-                           "environment '%s': %zu of %zu copies need a reset before a step",
-                           env->class->name, env->waiting, env->copies);
+        return rp_rl_fail(err, RP_PRECONDITION,
+                          "environment '%s': %zu of %zu copies need a reset before a step",
+                          env->class->name, env->waiting, env->copies);
     return env->spec.action_kind == RP_ACTION_BOX ? check_box(env, actions, err)
                                                   : check_discrete(env, actions, err);
 }
@@ -225,9 +224,9 @@ static rp_status finish(rp_env *env, size_t copy, const rp_env_buffers *out, rp_
     env->copy[copy].steps++;
     if (limit > 0 && env->copy[copy].steps >= limit) out->truncated[copy] = true;
     if (!isfinite(out->rewards[copy]))
-        return rp_env_fail(err, RP_CORRUPT,
-                           "environment '%s', copy %zu: the reward is %g, not a finite number",
-                           env->class->name, copy, out->rewards[copy]);
+        return rp_rl_fail(err, RP_CORRUPT,
+                          "environment '%s', copy %zu: the reward is %g, not a finite number",
+                          env->class->name, copy, out->rewards[copy]);
     st = check_observation(env, copy, row, err);
     if (st != RP_OK) return st;
     if (!out->terminated[copy] && !out->truncated[copy]) return RP_OK;
@@ -248,7 +247,7 @@ rp_status rp_env_step(rp_env *env, const void *actions, const rp_env_buffers *ou
     st = env->class->step(&env->ctx, env->states, env->copies, actions, out->rewards,
                           out->terminated, out->truncated);
     if (st != RP_OK)
-        (void)rp_env_fail(err, st, "environment '%s': a step failed", env->class->name);
+        (void)rp_rl_fail(err, st, "environment '%s': a step failed", env->class->name);
     else
         env->class->observe(&env->ctx, env->states, env->copies, out->observations);
     for (size_t i = 0; i < env->copies && st == RP_OK; i++) st = finish(env, i, out, err);

@@ -7,8 +7,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "env/env_fail.h"
 #include "env/env_inside.h"
+#include "error/fail.h"
 
 static rp_status apply_setting(rp_env *env, const rp_env_setting *given, rp_error *err)
 {
@@ -18,18 +18,18 @@ static rp_status apply_setting(rp_env *env, const rp_env_setting *given, rp_erro
         const rp_env_setting_info *info = &class->settings[i];
         if (strcmp(info->name, given->name) != 0) continue;
         if (!(given->value >= info->low && given->value <= info->high))
-            return rp_env_fail(err, RP_INVALID,
-                               "environment '%s': setting '%s' must be in [%g, %g], got %g",
-                               class->name, info->name, info->low, info->high, given->value);
+            return rp_rl_fail(err, RP_INVALID,
+                              "environment '%s': setting '%s' must be in [%g, %g], got %g",
+                              class->name, info->name, info->low, info->high, given->value);
         if (info->whole && given->value != floor(given->value))
-            return rp_env_fail(err, RP_INVALID,
-                               "environment '%s': setting '%s' must be an integer, got %g",
-                               class->name, info->name, given->value);
+            return rp_rl_fail(err, RP_INVALID,
+                              "environment '%s': setting '%s' must be an integer, got %g",
+                              class->name, info->name, given->value);
         env->settings[i] = given->value;
         return RP_OK;
     }
-    return rp_env_fail(err, RP_INVALID, "environment '%s' has no setting '%s'", class->name,
-                       given->name);
+    return rp_rl_fail(err, RP_INVALID, "environment '%s' has no setting '%s'", class->name,
+                      given->name);
 }
 
 static rp_status resolve_settings(rp_env *env, const rp_env_options *options, rp_error *err)
@@ -37,9 +37,8 @@ static rp_status resolve_settings(rp_env *env, const rp_env_options *options, rp
     const rp_env_class *class = env->class;
 
     if (class->setting_count > RP_ENV_MAX_SETTINGS)
-        return rp_env_fail(err, RP_INVALID,
-                           "environment '%s' has %zu settings, the bound is %d", class->name,
-                           class->setting_count, RP_ENV_MAX_SETTINGS);
+        return rp_rl_fail(err, RP_INVALID, "environment '%s' has %zu settings, the bound is %d",
+                          class->name, class->setting_count, RP_ENV_MAX_SETTINGS);
     for (size_t i = 0; i < class->setting_count; i++)
         env->settings[i] = class->settings[i].initial;
     for (size_t i = 0; i < options->setting_count; i++) {
@@ -119,7 +118,7 @@ static rp_status check_spec(rp_env *env, rp_error *err)
     if (wrong == NULL) wrong = bad_action(&env->spec);
     if (wrong == NULL) wrong = bad_class(env->class, &env->spec);
     if (wrong != NULL)
-        return rp_env_fail(err, RP_INVALID, "environment '%s': %s", env->class->name, wrong);
+        return rp_rl_fail(err, RP_INVALID, "environment '%s': %s", env->class->name, wrong);
     env->observation_bytes = env->elements * rp_dtype_size(env->spec.observation_dtype);
     return RP_OK;
 }
@@ -147,8 +146,8 @@ static rp_status allocate(rp_env *env, rp_error *err)
     env->shared = take_memory(env, 1, env->spec.shared_bytes);
     if (env->copy == NULL || env->states == NULL ||
         (env->shared == NULL && env->spec.shared_bytes > 0))
-        return rp_env_fail(err, RP_NO_RESOURCE, "no memory for %zu copies of '%s'", env->copies,
-                           env->class->name);
+        return rp_rl_fail(err, RP_NO_RESOURCE, "no memory for %zu copies of '%s'", env->copies,
+                          env->class->name);
     return RP_OK;
 }
 
@@ -177,17 +176,17 @@ rp_status rp_env_new(const rp_allocator *alloc, const rp_env_class *env_class,
     rp_status st;
 
     if (env_class == NULL)
-        return rp_env_fail(err, RP_INVALID, "the class of the environment is NULL");
+        return rp_rl_fail(err, RP_INVALID, "the class of the environment is NULL");
     if (env_class->name == NULL || env_class->describe == NULL)
-        return rp_env_fail(err, RP_INVALID, "the class has no name or no describe()");
+        return rp_rl_fail(err, RP_INVALID, "the class has no name or no describe()");
     if (options->copies < 1 || options->copies > RP_ENV_MAX_COPIES)
-        return rp_env_fail(err, RP_INVALID,
-                           "environment '%s': copies must be in [1, %d], got %zu",
-                           env_class->name, RP_ENV_MAX_COPIES, options->copies);
+        return rp_rl_fail(err, RP_INVALID,
+                          "environment '%s': copies must be in [1, %d], got %zu",
+                          env_class->name, RP_ENV_MAX_COPIES, options->copies);
     if (alloc == NULL) alloc = rp_allocator_default();
     env = alloc->resize(alloc->ctx, NULL, 0, sizeof *env);
     if (env == NULL)
-        return rp_env_fail(err, RP_NO_RESOURCE, "no memory for '%s'", env_class->name);
+        return rp_rl_fail(err, RP_NO_RESOURCE, "no memory for '%s'", env_class->name);
     memset(env, 0, sizeof *env);
     env->alloc = *alloc;
     env->class = env_class;

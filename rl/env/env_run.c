@@ -4,7 +4,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "env/env_fail.h"
+#include "error/fail.h"
 
 enum { GUARD_BYTES = 64, GUARD = 0xa5, BUFFERS = 8 };
 
@@ -74,7 +74,7 @@ rp_status rp_env_run_init(rp_env_run *run, const rp_allocator *alloc,
         run->memory_bytes += buffer_bytes(run, i) + GUARD_BYTES;
     run->memory = alloc->resize(alloc->ctx, NULL, 0, run->memory_bytes);
     if (run->memory == NULL)
-        return rp_env_fail(&run->err, RP_NO_RESOURCE, "no memory for the buffers of a run");
+        return rp_rl_fail(&run->err, RP_NO_RESOURCE, "no memory for the buffers of a run");
     lay_out(run);
     return RP_OK;
 }

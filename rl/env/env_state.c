@@ -18,8 +18,8 @@
 #include <assert.h>
 #include <string.h>
 
-#include "env/env_fail.h"
 #include "env/env_inside.h"
+#include "error/fail.h"
 
 enum { MAGIC = 0x4e455052, VERSION = 1 };
 
@@ -78,25 +78,24 @@ static rp_status read_head(const rp_env *env, const void *bytes, size_t size,
     uint64_t sum;
 
     if (size < sizeof *head)
-        return rp_env_fail(err, RP_CORRUPT, "environment '%s': a snapshot of %zu bytes is cut",
-                           name, size);
+        return rp_rl_fail(err, RP_CORRUPT, "environment '%s': a snapshot of %zu bytes is cut",
+                          name, size);
     memcpy(head, bytes, sizeof *head);
     if (head->magic != MAGIC || head->version != VERSION)
-        return rp_env_fail(err, RP_CORRUPT, "environment '%s': the bytes are no snapshot",
-                           name);
+        return rp_rl_fail(err, RP_CORRUPT, "environment '%s': the bytes are no snapshot", name);
     if (head->fingerprint != fingerprint(env))
-        return rp_env_fail(err, RP_INVALID,
-                           "environment '%s': the snapshot is of another class or of other "
-                           "settings",
-                           name);
+        return rp_rl_fail(err, RP_INVALID,
+                          "environment '%s': the snapshot is of another class or of other "
+                          "settings",
+                          name);
     if (size != expected)
-        return rp_env_fail(err, RP_CORRUPT,
-                           "environment '%s': the snapshot must have %zu bytes, got %zu", name,
-                           expected, size);
+        return rp_rl_fail(err, RP_CORRUPT,
+                          "environment '%s': the snapshot must have %zu bytes, got %zu", name,
+                          expected, size);
     memcpy(&sum, (const char *)bytes + size - sizeof sum, sizeof sum);
     if (sum != fnv(FNV_START, bytes, size - sizeof sum) || head->copy.seeded > 1 ||
         head->copy.begun > head->copy.seeded || head->copy.steps < 0)
-        return rp_env_fail(err, RP_CORRUPT, "environment '%s': the snapshot is damaged", name);
+        return rp_rl_fail(err, RP_CORRUPT, "environment '%s': the snapshot is damaged", name);
     return RP_OK;
 }
 
@@ -125,8 +124,8 @@ static void *take_state(const rp_env *env, rp_error *err)
     void *memory = env->alloc.resize(env->alloc.ctx, NULL, 0, env->spec.state_bytes);
 
     if (memory == NULL)
-        (void)rp_env_fail(err, RP_NO_RESOURCE, "environment '%s': no memory for a state",
-                          env->class->name);
+        (void)rp_rl_fail(err, RP_NO_RESOURCE, "environment '%s': no memory for a state",
+                         env->class->name);
     return memory;
 }
 
@@ -140,18 +139,18 @@ rp_status rp_env_load(rp_env *env, size_t copy, const void *bytes, size_t size,
     assert(copy < env->copies);
     if (st != RP_OK) return st;
     if (!steps_fit(env, &head))
-        return rp_env_fail(err, RP_INVALID,
-                           "environment '%s': the episode of the snapshot has ended",
-                           env->class->name);
+        return rp_rl_fail(err, RP_INVALID,
+                          "environment '%s': the episode of the snapshot has ended",
+                          env->class->name);
     spare = take_state(env, err);
     if (spare == NULL) return RP_NO_RESOURCE;
     memcpy(spare, (const char *)bytes + sizeof head, env->spec.state_bytes);
     swap_state(env, copy, spare);
     if (head.copy.begun && !env->class->check(&env->ctx, rp_env_state(env, copy))) {
         swap_state(env, copy, spare);
-        st = rp_env_fail(err, RP_CORRUPT,
-                         "environment '%s': the snapshot has a state that cannot be",
-                         env->class->name);
+        st = rp_rl_fail(err, RP_CORRUPT,
+                        "environment '%s': the snapshot has a state that cannot be",
+                        env->class->name);
     } else {
         env->waiting += env->copy[copy].begun;
         env->waiting -= head.copy.begun;
@@ -179,18 +178,18 @@ rp_status rp_env_set_variables(rp_env *env, size_t copy, const double *values, r
 
     assert(copy < env->copies);
     if (!env->copy[copy].begun)
-        return rp_env_fail(err, RP_PRECONDITION, "environment '%s', copy %zu was never reset",
-                           name, copy);
+        return rp_rl_fail(err, RP_PRECONDITION, "environment '%s', copy %zu was never reset",
+                          name, copy);
     if (env->spec.variable_count == 0)
-        return rp_env_fail(err, RP_INVALID, "environment '%s' has no variables", name);
+        return rp_rl_fail(err, RP_INVALID, "environment '%s' has no variables", name);
     spare = take_state(env, err);
     if (spare == NULL) return RP_NO_RESOURCE;
     memcpy(spare, rp_env_state(env, copy), env->spec.state_bytes);
     env->class->set_variables(&env->ctx, rp_env_state(env, copy), values);
     if (!env->class->check(&env->ctx, rp_env_state(env, copy))) {
         swap_state(env, copy, spare);
-        st = rp_env_fail(err, RP_INVALID,
-                         "environment '%s', copy %zu cannot be in such a state", name, copy);
+        st = rp_rl_fail(err, RP_INVALID, "environment '%s', copy %zu cannot be in such a state",
+                        name, copy);
     }
     (void)env->alloc.resize(env->alloc.ctx, spare, env->spec.state_bytes, 0);
     return st;

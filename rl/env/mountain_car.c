@@ -8,7 +8,6 @@
 
 #include "env/control.h"
 #include "env/env_classes.h"
-#include "env/env_fail.h"
 
 enum { POSITION, SPEED, VARIABLE_COUNT };
 
@@ -44,8 +43,8 @@ static rp_status describe(const double *settings, rp_env_spec *spec, rp_error *e
         .variable_count = VARIABLE_COUNT,
         .state_bytes = sizeof(rp_control),
     };
-    return rp_env_check_reset_bounds("mountain_car", settings[RESET_LOW], settings[RESET_HIGH],
-                                     err);
+    return rp_control_check_reset_bounds("mountain_car", settings[RESET_LOW],
+                                         settings[RESET_HIGH], err);
 }
 
 static void reset(const rp_env_context *ctx, void *state)

@@ -15,7 +15,6 @@
 
 #include "env/control.h"
 #include "env/env_classes.h"
-#include "env/env_fail.h"
 #include "env/numpy_math.h"
 
 enum { POSITION, SPEED, VARIABLE_COUNT };
@@ -54,8 +53,8 @@ static rp_status describe(const double *settings, rp_env_spec *spec, rp_error *e
         .variable_count = VARIABLE_COUNT,
         .state_bytes = sizeof(rp_control),
     };
-    return rp_env_check_reset_bounds("mountain_car_continuous", settings[RESET_LOW],
-                                     settings[RESET_HIGH], err);
+    return rp_control_check_reset_bounds("mountain_car_continuous", settings[RESET_LOW],
+                                         settings[RESET_HIGH], err);
 }
 
 static void reset(const rp_env_context *ctx, void *state)
@@ -162,7 +161,7 @@ static void set_variables(const rp_env_context *ctx, void *state, const double *
     rp_control *s = state;
 
     rp_control_set_variables(ctx, state, values);
-    if (!rp_env_values_fit(values, VARIABLE_COUNT)) return;
+    if (!rp_control_values_fit(values, VARIABLE_COUNT)) return;
     s->flag = values[POSITION] == (double)(float)values[POSITION] &&
               values[SPEED] == (double)(float)values[SPEED];
 }

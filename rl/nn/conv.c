@@ -9,8 +9,8 @@
 #include <assert.h>
 #include <string.h>
 
+#include "error/fail.h"
 #include "nn/activation.h"
-#include "nn/fail.h"
 #include "nn/layer.h"
 
 static size_t stride_of(const rp_layer *layer)
@@ -25,9 +25,9 @@ static rp_status plan(rp_layer *layer, rp_error *err)
     size_t patch = kernel * kernel * in.channels;
     rp_net_parameter *weight;
 
-    if (out == 0) return rp_nn_fail(err, RP_INVALID, "out must be >= 1, got 0");
+    if (out == 0) return rp_rl_fail(err, RP_INVALID, "out must be >= 1, got 0");
     if (kernel == 0 || kernel > in.height || kernel > in.width)
-        return rp_nn_fail(err, RP_INVALID,
+        return rp_rl_fail(err, RP_INVALID,
                           "kernel must be 1 to the size of the image, %zu x %zu, got %zu",
                           in.height, in.width, kernel);
     layer->out = (rp_net_shape){(in.height - kernel) / stride + 1,

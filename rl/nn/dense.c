@@ -3,8 +3,8 @@
 #include <assert.h>
 #include <string.h>
 
+#include "error/fail.h"
 #include "nn/activation.h"
-#include "nn/fail.h"
 #include "nn/layer.h"
 
 void rp_dense_forward(const rp_gemm_ops *gemm, const rp_dense *d)
@@ -80,7 +80,7 @@ static rp_status plan(rp_layer *layer, rp_error *err)
     rp_net_shape in = layer->in;
     size_t out = layer->spec.out;
 
-    if (out == 0) return rp_nn_fail(err, RP_INVALID, "out must be >= 1, got 0");
+    if (out == 0) return rp_rl_fail(err, RP_INVALID, "out must be >= 1, got 0");
     layer->out = (rp_net_shape){1, 1, out};
     rp_layer_add_weight(layer, "weight", layer->in_size, out);
     if (in.height * in.width > 1) { /* PyTorch flattens channels first */

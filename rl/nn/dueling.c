@@ -5,7 +5,7 @@
  * scratch of a row is V, then A; backward, their gradients. */
 #include <assert.h>
 
-#include "nn/fail.h"
+#include "error/fail.h"
 #include "nn/layer.h"
 
 static size_t atoms_of(const rp_layer *layer)
@@ -17,13 +17,13 @@ static rp_status plan(rp_layer *layer, rp_error *err)
 {
     size_t atoms = atoms_of(layer), actions = layer->spec.out, stream;
 
-    if (actions == 0) return rp_nn_fail(err, RP_INVALID, "out must be >= 1, got 0");
+    if (actions == 0) return rp_rl_fail(err, RP_INVALID, "out must be >= 1, got 0");
     if (!layer->spec.shared && layer->in_size % 2 != 0)
-        return rp_nn_fail(err, RP_INVALID,
+        return rp_rl_fail(err, RP_INVALID,
                           "the input must be even, one half for each stream, got %zu",
                           layer->in_size);
     if (layer->spec.activation != RP_LINEAR)
-        return rp_nn_fail(err, RP_INVALID, "activation must be linear");
+        return rp_rl_fail(err, RP_INVALID, "activation must be linear");
     stream = layer->spec.shared ? layer->in_size : layer->in_size / 2;
     layer->out = (rp_net_shape){1, 1, actions * atoms};
     layer->scratch_per_row = (1 + actions) * atoms;

@@ -14,7 +14,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "nn/fail.h"
+#include "error/fail.h"
 #include "nn/layer.h"
 #include "nn/real.h"
 
@@ -35,9 +35,9 @@ static rp_status plan(rp_layer *layer, rp_error *err)
 {
     size_t units = layer->spec.out;
 
-    if (units == 0) return rp_nn_fail(err, RP_INVALID, "out must be >= 1, got 0");
+    if (units == 0) return rp_rl_fail(err, RP_INVALID, "out must be >= 1, got 0");
     if (layer->spec.activation != RP_LINEAR)
-        return rp_nn_fail(err, RP_INVALID, "activation must be linear");
+        return rp_rl_fail(err, RP_INVALID, "activation must be linear");
     layer->out = (rp_net_shape){1, 1, units};
     layer->kept = 7 * units;
     layer->scratch_per_row = 2 * units;

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "nn/fail.h"
+#include "error/fail.h"
 
 /* N4: the most numbers in a row, in the parameters of one network, and in one field of a layer.
  */
@@ -82,10 +82,10 @@ static rp_status check_fields(const rp_net_layer *spec, rp_error *err)
 
     for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++)
         if (fields[i].value > max_field)
-            return rp_nn_fail(err, RP_INVALID, "%s must be <= %zu, got %zu", fields[i].name,
+            return rp_rl_fail(err, RP_INVALID, "%s must be <= %zu, got %zu", fields[i].name,
                               max_field, fields[i].value);
     if ((unsigned)spec->activation > RP_ELU)
-        return rp_nn_fail(err, RP_INVALID, "no activation has the number %d",
+        return rp_rl_fail(err, RP_INVALID, "no activation has the number %d",
                           (int)spec->activation);
     return RP_OK;
 }
@@ -97,7 +97,7 @@ static rp_status plan_layer(rp_layer *layer, rp_error *err)
     if (st == RP_OK) st = layer->kind->plan(layer, err);
     if (st != RP_OK) return st;
     if (!shape_size(layer->out, &layer->out_size))
-        return rp_nn_fail(err, RP_INVALID, "a row of output is over %zu numbers", max_row);
+        return rp_rl_fail(err, RP_INVALID, "a row of output is over %zu numbers", max_row);
     return RP_OK;
 }
 
@@ -111,7 +111,7 @@ static rp_status place(rp_net *net, size_t i, rp_error *err)
         char name[sizeof p->name];
 
         if (p->size > max_size - net->size)
-            return rp_nn_fail(err, RP_INVALID, "the network has more than %zu parameters",
+            return rp_rl_fail(err, RP_INVALID, "the network has more than %zu parameters",
                               max_size);
         p->offset = net->size; /* N2 */
         net->size += p->size;
@@ -134,15 +134,15 @@ static rp_status add_layer(rp_net *net, const rp_net_layer *spec, rp_net_shape i
 
     *layer = (rp_layer){.kind = kind_of(spec->kind), .spec = *spec, .in = in};
     if (layer->kind == NULL)
-        return rp_nn_fail(err, RP_INVALID, "layer %zu: no kind has the number %d", i,
+        return rp_rl_fail(err, RP_INVALID, "layer %zu: no kind has the number %d", i,
                           (int)spec->kind);
     if (!shape_size(in, &layer->in_size))
-        return rp_nn_fail(err, RP_INVALID,
+        return rp_rl_fail(err, RP_INVALID,
                           "input: sizes must be >= 1, and their product <= %zu", max_row);
     st = plan_layer(layer, &cause);
     if (st == RP_OK) st = place(net, i, &cause);
     if (st != RP_OK)
-        return rp_nn_fail(err, st, "layer %zu (%s): %.200s", i, layer->kind->name, cause.text);
+        return rp_rl_fail(err, st, "layer %zu (%s): %.200s", i, layer->kind->name, cause.text);
     net->count++;
     return RP_OK;
 }
@@ -159,10 +159,10 @@ rp_status rp_net_new(const rp_allocator *alloc, rp_net_shape in, const rp_net_la
     rp_status st = RP_OK;
 
     if (count == 0 || count > RP_NET_MAX_LAYERS)
-        return rp_nn_fail(err, RP_INVALID, "a network has 1 to %d layers, got %zu",
+        return rp_rl_fail(err, RP_INVALID, "a network has 1 to %d layers, got %zu",
                           RP_NET_MAX_LAYERS, count);
     net = alloc->resize(alloc->ctx, NULL, 0, net_bytes(count));
-    if (net == NULL) return rp_nn_fail_memory(err, net_bytes(count));
+    if (net == NULL) return rp_rl_fail_memory(err, net_bytes(count));
     memset(net, 0, net_bytes(count));
     net->alloc = *alloc;
     net->gemm = rp_gemm_best();

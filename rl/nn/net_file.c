@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "nn/fail.h"
+#include "error/fail.h"
 #include "nn/net.h"
 #include "reprise/rl/safetensors.h"
 
@@ -65,17 +65,17 @@ static rp_status write_file(const char *path, const uint8_t *bytes, size_t size,
     bool done;
 
     if (snprintf(temporary, sizeof temporary, "%s.new", path) >= (int)sizeof temporary)
-        return rp_nn_fail(err, RP_UNAVAILABLE, "the path has more than %zu bytes",
+        return rp_rl_fail(err, RP_UNAVAILABLE, "the path has more than %zu bytes",
                           sizeof temporary - 5);
     errno = 0;
     file = fopen(temporary, "wb");
     if (file == NULL)
-        return rp_nn_fail(err, RP_UNAVAILABLE, "'%s' cannot be written: %s", temporary,
+        return rp_rl_fail(err, RP_UNAVAILABLE, "'%s' cannot be written: %s", temporary,
                           strerror(errno));
     done = fwrite(bytes, 1, size, file) == size;
     done = fclose(file) == 0 && done;
     if (done && rename(temporary, path) == 0) return RP_OK;
-    (void)rp_nn_fail(err, RP_UNAVAILABLE, "'%s' cannot be written: %s", path, strerror(errno));
+    (void)rp_rl_fail(err, RP_UNAVAILABLE, "'%s' cannot be written: %s", path, strerror(errno));
     (void)remove(temporary);
     return RP_UNAVAILABLE;
 }
@@ -113,13 +113,13 @@ rp_status rp_net_save(const rp_allocator *alloc, const rp_net *net, const rp_rea
     rp_status st;
 
     d.tensors = alloc->resize(alloc->ctx, NULL, 0, d.bytes);
-    if (d.tensors == NULL) return rp_nn_fail_memory(err, d.bytes);
+    if (d.tensors == NULL) return rp_rl_fail_memory(err, d.bytes);
     d.data = (uint8_t *)d.tensors + draft_data_at(net);
     fill_draft(net, params, &d);
     d.file_bytes = rp_safetensors_write(d.tensors, net->parameter_count, NULL, 0);
     d.file = alloc->resize(alloc->ctx, NULL, 0, d.file_bytes);
     if (d.file == NULL) {
-        st = rp_nn_fail_memory(err, d.file_bytes);
+        st = rp_rl_fail_memory(err, d.file_bytes);
     } else {
         (void)rp_safetensors_write(d.tensors, net->parameter_count, d.file, d.file_bytes);
         st = write_file(path, d.file, d.file_bytes, err);
@@ -145,12 +145,12 @@ static rp_status read_all(const rp_allocator *alloc, FILE *file, const char *pat
     long size = fseek(file, 0, SEEK_END) == 0 ? ftell(file) : -1;
 
     if (size <= 0 || fseek(file, 0, SEEK_SET) != 0)
-        return rp_nn_fail(err, RP_CORRUPT, "'%s' is empty, or no file", path);
+        return rp_rl_fail(err, RP_CORRUPT, "'%s' is empty, or no file", path);
     o->bytes = alloc->resize(alloc->ctx, NULL, 0, (size_t)size);
-    if (o->bytes == NULL) return rp_nn_fail_memory(err, (size_t)size);
+    if (o->bytes == NULL) return rp_rl_fail_memory(err, (size_t)size);
     o->size = (size_t)size;
     if (fread(o->bytes, 1, o->size, file) == o->size) return RP_OK;
-    return rp_nn_fail(err, RP_UNAVAILABLE, "'%s' cannot be read: %s", path, strerror(errno));
+    return rp_rl_fail(err, RP_UNAVAILABLE, "'%s' cannot be read: %s", path, strerror(errno));
 }
 
 static rp_status open_file(const rp_allocator *alloc, const char *path, opened *o,
@@ -163,17 +163,17 @@ static rp_status open_file(const rp_allocator *alloc, const char *path, opened *
     errno = 0;
     file = fopen(path, "rb");
     if (file == NULL)
-        return rp_nn_fail(err, errno == ENOENT ? RP_NOT_FOUND : RP_UNAVAILABLE,
+        return rp_rl_fail(err, errno == ENOENT ? RP_NOT_FOUND : RP_UNAVAILABLE,
                           "'%s' cannot be read: %s", path, strerror(errno));
     st = read_all(alloc, file, path, o, err);
     (void)fclose(file);
     if (st != RP_OK) return st;
     o->tensors = alloc->resize(alloc->ctx, NULL, 0, TENSORS_BYTES);
-    if (o->tensors == NULL) return rp_nn_fail_memory(err, TENSORS_BYTES);
+    if (o->tensors == NULL) return rp_rl_fail_memory(err, TENSORS_BYTES);
     st = rp_safetensors_parse(o->bytes, o->size, o->tensors, RP_SAFETENSORS_MAX_TENSORS,
                               &o->count, &cause);
     if (st == RP_OK) return RP_OK;
-    return rp_nn_fail(err, st, "'%.100s': %.200s", path, cause.text);
+    return rp_rl_fail(err, st, "'%.100s': %.200s", path, cause.text);
 }
 
 static void close_file(const rp_allocator *alloc, opened *o)
@@ -200,13 +200,13 @@ static rp_status check_tensor(const opened *o, const rp_net_parameter *p, const 
     char has[96], needs[96];
 
     if (t == NULL)
-        return rp_nn_fail(err, RP_NOT_FOUND, "'%.100s': has no tensor '%s'", path, p->name);
+        return rp_rl_fail(err, RP_NOT_FOUND, "'%.100s': has no tensor '%s'", path, p->name);
     if (strcmp(t->dtype, wanted.dtype) == 0 && t->rank == wanted.rank &&
         memcmp(t->shape, wanted.shape, t->rank * sizeof t->shape[0]) == 0)
         return RP_OK;
     shape_text(t, has, sizeof has);
     shape_text(&wanted, needs, sizeof needs);
-    return rp_nn_fail(err, RP_INVALID, "'%.60s': tensor '%s' is %s %s, the network needs %s %s",
+    return rp_rl_fail(err, RP_INVALID, "'%.60s': tensor '%s' is %s %s, the network needs %s %s",
                       path, p->name, t->dtype, has, wanted.dtype, needs);
 }
 

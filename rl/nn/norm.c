@@ -6,8 +6,8 @@
 #include <assert.h>
 #include <string.h>
 
+#include "error/fail.h"
 #include "nn/activation.h"
-#include "nn/fail.h"
 #include "nn/layer.h"
 #include "nn/real.h"
 
@@ -16,7 +16,7 @@ static const double epsilon = 1e-5;
 static rp_status plan(rp_layer *layer, rp_error *err)
 {
     if (layer->spec.out != 0)
-        return rp_nn_fail(err, RP_INVALID,
+        return rp_rl_fail(err, RP_INVALID,
                           "out must be 0, since a norm keeps its width, got %zu",
                           layer->spec.out);
     layer->out = layer->in;

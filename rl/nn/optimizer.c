@@ -11,7 +11,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "nn/fail.h"
+#include "error/fail.h"
 #include "nn/loops.h"
 
 struct rp_optimizer {
@@ -28,7 +28,7 @@ struct rp_optimizer {
 static rp_status check_unit(const char *name, double value, rp_error *err)
 {
     if (value >= 0 && value < 1) return RP_OK;
-    return rp_nn_fail(err, RP_INVALID, "optimizer: %s must be in [0, 1), got %g", name, value);
+    return rp_rl_fail(err, RP_INVALID, "optimizer: %s must be in [0, 1), got %g", name, value);
 }
 
 static rp_status check_options(const rp_optimizer_options *o, rp_error *err)
@@ -36,21 +36,21 @@ static rp_status check_options(const rp_optimizer_options *o, rp_error *err)
     rp_status st;
 
     if (o->kind != RP_SGD && o->kind != RP_ADAM && o->kind != RP_RMSPROP)
-        return rp_nn_fail(err, RP_INVALID, "optimizer: no kind has the number %d",
+        return rp_rl_fail(err, RP_INVALID, "optimizer: no kind has the number %d",
                           (int)o->kind);
     if (!(o->rate > 0) || !isfinite(o->rate))
-        return rp_nn_fail(err, RP_INVALID, "optimizer: rate must be > 0 and finite, got %g",
+        return rp_rl_fail(err, RP_INVALID, "optimizer: rate must be > 0 and finite, got %g",
                           o->rate);
     if (!(o->epsilon >= 0) || !isfinite(o->epsilon))
-        return rp_nn_fail(err, RP_INVALID, "optimizer: epsilon must be >= 0 and finite, got %g",
+        return rp_rl_fail(err, RP_INVALID, "optimizer: epsilon must be >= 0 and finite, got %g",
                           o->epsilon);
     if (!(o->max_norm >= 0))
-        return rp_nn_fail(err, RP_INVALID, "optimizer: max_norm must be >= 0, got %g",
+        return rp_rl_fail(err, RP_INVALID, "optimizer: max_norm must be >= 0, got %g",
                           o->max_norm);
     if (o->centred && o->kind != RP_RMSPROP)
-        return rp_nn_fail(err, RP_INVALID, "optimizer: only RMSProp can be centred");
+        return rp_rl_fail(err, RP_INVALID, "optimizer: only RMSProp can be centred");
     if (o->momentum != 0 && o->kind == RP_ADAM)
-        return rp_nn_fail(err, RP_INVALID, "optimizer: the momentum of Adam is beta1, not %g",
+        return rp_rl_fail(err, RP_INVALID, "optimizer: the momentum of Adam is beta1, not %g",
                           o->momentum);
     st = check_unit("beta1", o->beta1, err);
     if (st == RP_OK) st = check_unit("beta2", o->beta2, err);
@@ -103,9 +103,9 @@ rp_status rp_optimizer_new(const rp_allocator *alloc, size_t size,
 
     if (st != RP_OK) return st;
     if (size > SIZE_MAX / sizeof(rp_real) / 4)
-        return rp_nn_fail(err, RP_NO_RESOURCE, "optimizer: %zu parameters are too many", size);
+        return rp_rl_fail(err, RP_NO_RESOURCE, "optimizer: %zu parameters are too many", size);
     optimizer = alloc->resize(alloc->ctx, NULL, 0, optimizer_bytes(&head));
-    if (optimizer == NULL) return rp_nn_fail_memory(err, optimizer_bytes(&head));
+    if (optimizer == NULL) return rp_rl_fail_memory(err, optimizer_bytes(&head));
     memset(optimizer, 0, optimizer_bytes(&head));
     *optimizer = head;
     place_moments(optimizer, mean, square, velocity);

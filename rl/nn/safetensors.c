@@ -16,7 +16,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "nn/fail.h"
+#include "error/fail.h"
 #include "reprise/printable.h"
 
 enum { PREFIX = 8, ALIGN = 8 };
@@ -43,7 +43,7 @@ typedef struct slice {
 
 static rp_status corrupt(const cursor *c, const char *what)
 {
-    return rp_nn_fail(c->err, RP_CORRUPT, "safetensors: header, byte %zu: %s",
+    return rp_rl_fail(c->err, RP_CORRUPT, "safetensors: header, byte %zu: %s",
                       (size_t)(c->at - c->begin), what);
 }
 
@@ -78,7 +78,7 @@ static rp_status read_string(cursor *c, slice *out)
         size_t length = rp_utf8_next(c->at, (size_t)(c->end - c->at), &character);
 
         if (character == '\\')
-            return rp_nn_fail(
+            return rp_rl_fail(
                 c->err, RP_UNIMPLEMENTED,
                 "safetensors: header, byte %zu: strings with escapes are not read",
                 (size_t)(c->at - c->begin));
@@ -160,7 +160,7 @@ static rp_status set_dtype(cursor *c, slice text, rp_safetensor *t)
         memcpy(t->dtype, dtypes[i].name, strlen(dtypes[i].name) + 1);
         return RP_OK;
     }
-    return rp_nn_fail(c->err, RP_UNIMPLEMENTED,
+    return rp_rl_fail(c->err, RP_UNIMPLEMENTED,
                       "safetensors: tensor '%.*s': unknown dtype '%.*s'", (int)t->name_size,
                       t->name, (int)(text.size < 32 ? text.size : 32), text.text);
 }
@@ -208,7 +208,7 @@ static rp_status place(cursor *c, rp_safetensor *t, const uint64_t *offsets, siz
     for (size_t i = 0; i < t->rank; i++)
         if (__builtin_mul_overflow(size, t->shape[i], &size)) size = UINT64_MAX;
     if (offsets[0] > offsets[1] || offsets[1] > data_size || offsets[1] - offsets[0] != size)
-        return rp_nn_fail(c->err, RP_CORRUPT,
+        return rp_rl_fail(c->err, RP_CORRUPT,
                           "safetensors: tensor '%.*s': data_offsets %" PRIu64 " to %" PRIu64
                           " do not fit its shape, or the %zu bytes of data",
                           (int)t->name_size, t->name, offsets[0], offsets[1], data_size);
@@ -225,7 +225,7 @@ static rp_status read_tensor(cursor *c, rp_safetensor *t, size_t data_size)
 
     if (t->name_size == 0) return corrupt(c, "a tensor without a name");
     if (t->name_size > RP_SAFETENSORS_MAX_NAME)
-        return rp_nn_fail(c->err, RP_NO_RESOURCE,
+        return rp_rl_fail(c->err, RP_NO_RESOURCE,
                           "safetensors: a name has %zu bytes, the limit is %d", t->name_size,
                           RP_SAFETENSORS_MAX_NAME);
     while (st == RP_OK) {
@@ -256,19 +256,19 @@ static rp_status check_layout(const cursor *c, const rp_safetensor *tensors, siz
             if (o->data < t->data) before += o->size_bytes;
             if (j == i) continue;
             if (o->name_size == t->name_size && memcmp(o->name, t->name, t->name_size) == 0)
-                return rp_nn_fail(c->err, RP_CORRUPT,
+                return rp_rl_fail(c->err, RP_CORRUPT,
                                   "safetensors: tensor '%.*s' is there twice",
                                   (int)t->name_size, t->name);
             if (o->data == t->data && o->size_bytes > 0 && t->size_bytes > 0) overlap = true;
         }
         if (overlap || before != (size_t)(t->data - (const uint8_t *)c->end))
-            return rp_nn_fail(c->err, RP_CORRUPT,
+            return rp_rl_fail(c->err, RP_CORRUPT,
                               "safetensors: tensor '%.*s': gap or overlap before its data",
                               (int)t->name_size, t->name);
         total += t->size_bytes;
     }
     if (total == data_size) return RP_OK;
-    return rp_nn_fail(c->err, RP_CORRUPT,
+    return rp_rl_fail(c->err, RP_CORRUPT,
                       "safetensors: the tensors have %zu bytes, but the file has %zu", total,
                       data_size);
 }
@@ -291,7 +291,7 @@ static rp_status read_header(cursor *c, size_t data_size, rp_safetensor *tensors
             has_metadata = true;
             st = read_metadata(c);
         } else if (*count == room || *count == RP_SAFETENSORS_MAX_TENSORS) {
-            return rp_nn_fail(c->err, RP_NO_RESOURCE, "safetensors: more than %zu tensors",
+            return rp_rl_fail(c->err, RP_NO_RESOURCE, "safetensors: more than %zu tensors",
                               *count);
         } else {
             tensors[*count] = (rp_safetensor){.name = name.text, .name_size = name.size};
@@ -313,16 +313,16 @@ rp_status rp_safetensors_parse(const uint8_t *file, size_t size, rp_safetensor *
     rp_status st;
 
     if (size < PREFIX)
-        return rp_nn_fail(err, RP_CORRUPT,
+        return rp_rl_fail(err, RP_CORRUPT,
                           "safetensors: %zu bytes are less than the 8 of a length", size);
     for (int i = PREFIX; i-- > 0;) header = header << 8 | file[i];
     if (header > size - PREFIX)
-        return rp_nn_fail(err, RP_CORRUPT,
+        return rp_rl_fail(err, RP_CORRUPT,
                           "safetensors: no such file: the header would have %" PRIu64
                           " bytes, but %zu are left",
                           header, size - PREFIX);
     if (header > RP_SAFETENSORS_MAX_HEADER)
-        return rp_nn_fail(err, RP_NO_RESOURCE,
+        return rp_rl_fail(err, RP_NO_RESOURCE,
                           "safetensors: the header has %" PRIu64 " bytes, the limit is %d",
                           header, RP_SAFETENSORS_MAX_HEADER);
     data_size = size - PREFIX - (size_t)header;

@@ -17,7 +17,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "nn/fail.h"
+#include "error/fail.h"
 #include "nn/net.h"
 
 enum { LINE = 64 / sizeof(rp_real) };
@@ -95,11 +95,11 @@ static rp_status allocate(rp_tape *tape, rp_error *err)
 
     place(tape, &l);
     if (l.overflow || l.used > (SIZE_MAX - 64) / sizeof(rp_real))
-        return rp_nn_fail(err, RP_NO_RESOURCE, "a tape of %zu rows is larger than memory",
+        return rp_rl_fail(err, RP_NO_RESOURCE, "a tape of %zu rows is larger than memory",
                           tape->options.rows);
     bytes = l.used * sizeof(rp_real) + 64;
     tape->memory = tape->alloc.resize(tape->alloc.ctx, NULL, 0, bytes);
-    if (tape->memory == NULL) return rp_nn_fail_memory(err, bytes);
+    if (tape->memory == NULL) return rp_rl_fail_memory(err, bytes);
     tape->memory_bytes = bytes;
     address = (uintptr_t)tape->memory;
     l = (layout){.base = (rp_real *)((char *)tape->memory + (64 - address % 64))};
@@ -115,9 +115,9 @@ rp_status rp_tape_new(const rp_allocator *alloc, const rp_net *net, rp_tape_opti
     rp_tape *tape;
     rp_status st;
 
-    if (options.rows == 0) return rp_nn_fail(err, RP_INVALID, "tape: rows must be >= 1, got 0");
+    if (options.rows == 0) return rp_rl_fail(err, RP_INVALID, "tape: rows must be >= 1, got 0");
     tape = alloc->resize(alloc->ctx, NULL, 0, sizeof *tape);
-    if (tape == NULL) return rp_nn_fail_memory(err, sizeof *tape);
+    if (tape == NULL) return rp_rl_fail_memory(err, sizeof *tape);
     memset(tape, 0, sizeof *tape);
     tape->alloc = *alloc;
     tape->net = net;

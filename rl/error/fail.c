@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "nn/fail.h"
+#include "error/fail.h"
 
 #include <assert.h>
 #include <stdarg.h>
@@ -8,7 +8,7 @@
 
 #include "reprise/printable.h"
 
-rp_status rp_nn_fail(rp_error *err, rp_status code, const char *format, ...)
+rp_status rp_rl_fail(rp_error *err, rp_status code, const char *format, ...)
 {
     assert(code != RP_OK);
     if (err != NULL) {
@@ -24,8 +24,8 @@ rp_status rp_nn_fail(rp_error *err, rp_status code, const char *format, ...)
     return code;
 }
 
-rp_status rp_nn_fail_memory(rp_error *err, size_t bytes)
+rp_status rp_rl_fail_memory(rp_error *err, size_t bytes)
 {
-    return rp_nn_fail(err, RP_NO_RESOURCE, "out of memory: %zu bytes could not be allocated",
+    return rp_rl_fail(err, RP_NO_RESOURCE, "out of memory: %zu bytes could not be allocated",
                       bytes);
 }
