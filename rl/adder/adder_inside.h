@@ -91,6 +91,7 @@ struct rp_adder {
     bool *begun;    /* of each copy: it is within an episode */
     size_t waiting; /* copies that have not begun */
     bool failed;    /* a call failed half-way: only rp_adder_reset() helps */
+    bool muted;     /* creates no items */
     uint64_t created;
 
     /* Scratch buffers of one call. */
