@@ -29,7 +29,8 @@ static void copy_observations(group *g)
     }
 }
 
-static void open_group(group *g, const rp_test_case *c, size_t copies, uint64_t seed)
+static void open_group(group *g, const rp_test_case *c, size_t copies, uint64_t seed,
+                       bool served)
 {
     static const rp_spec extra = {"logits", RP_INT16, {0}};
     rp_adder_options options = c->options;
@@ -39,7 +40,7 @@ static void open_group(group *g, const rp_test_case *c, size_t copies, uint64_t 
     g->copies = options.copies = copies;
     options.extras = &extra;
     options.extra_count = c->extras ? 1 : 0;
-    rp_test_adder_open(&g->t, options);
+    rp_test_adder_open(&g->t, options, served);
     for (size_t k = 0; k < copies; k++)
         rp_test_begin(&g->players[k], c, seed + k, &g->steps[k]);
     copy_observations(g);
@@ -129,7 +130,7 @@ static void check_against_acme(const rp_test_case *c, size_t number)
     static group g;
     const char *hashes = c->hashes;
 
-    open_group(&g, c, 1, c->seed);
+    open_group(&g, c, 1, c->seed, number % 10 == 3);
     for (size_t i = 0; i < STEPS; i++) step_group(&g);
     assert_ok_err(rp_adder_flush(g.t.adder, rp_wait_forever(), &g.t.err), &g.t.err);
     for (size_t i = 0; i < c->count; i++) {
@@ -155,8 +156,8 @@ static void check_group(const rp_test_case *c, size_t number)
     static group alone[COPIES], g;
 
     if (!rp_test_chosen(number, 5)) return;
-    open_group(&g, c, COPIES, 1000);
-    for (size_t k = 0; k < COPIES; k++) open_group(&alone[k], c, 1, 1000 + k);
+    open_group(&g, c, COPIES, 1000, number % 20 == 8);
+    for (size_t k = 0; k < COPIES; k++) open_group(&alone[k], c, 1, 1000 + k, false);
     for (size_t i = 0; i < STEPS; i++) {
         uint64_t hash;
         step_group(&g);
