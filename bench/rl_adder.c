@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Steps that an adder adds in a second to a table of this process, on one thread: CartPole,
- * 3-step transitions, or sequences. A group of 32 copies in one call against 32 adders of one
- * copy each. The steps are recorded first, so the environment is not measured. */
+ * 3-step transitions, sequences or episodes. A group of 32 copies in one call against 32 adders
+ * of one copy each. The steps are recorded first, so the environment is not measured. */
 #include "bench.h"
 #include "reprise/rl/adder.h"
 
@@ -111,6 +111,9 @@ int main(int argc, char **argv)
     make_record(r);
     compare(r, "n_step", (rp_adder_options){.kind = RP_ADDER_N_STEP, .n = 3, .discount = 0.99F},
             rounds);
+    compare(r, "sequence",
+            (rp_adder_options){.kind = RP_ADDER_SEQUENCE, .length = 20, .period = 10}, rounds);
+    compare(r, "episode", (rp_adder_options){.kind = RP_ADDER_EPISODE, .length = 501}, rounds);
     free(r);
     return 0;
 }
