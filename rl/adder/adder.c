@@ -51,6 +51,26 @@ rp_status rp_adder_create(rp_adder *a, size_t index, rp_wait wait, rp_error *err
     return st;
 }
 
+void rp_adder_complete(rp_adder *a)
+{
+    rp_error err;
+    rp_status st = rp_trajectory_writer_flush(a->writer, 0, rp_wait_none(), &err);
+
+    if (st == RP_OK || st == RP_DEADLINE || a->rejected.code != RP_OK) return;
+    a->rejected = err;
+}
+
+/* Waits until at most `leave` items are unconfirmed. Reports rejected items. */
+static rp_status flush(rp_adder *a, size_t leave, rp_wait wait, rp_error *err)
+{
+    rp_status st = a->rejected.code;
+
+    if (st == RP_OK) return rp_trajectory_writer_flush(a->writer, leave, wait, err);
+    if (err != NULL) *err = a->rejected;
+    a->rejected.code = RP_OK;
+    return st;
+}
+
 static rp_status check_usable(const rp_adder *a, rp_error *err)
 {
     if (!a->failed) return RP_OK;
@@ -137,7 +157,7 @@ rp_status rp_adder_add(rp_adder *adder, const rp_adder_step *step, rp_wait wait,
     rp_status st = check_step(adder, step, err);
 
     if (st == RP_OK) st = renew_steps(adder, wait, err);
-    if (st == RP_OK) st = rp_trajectory_writer_flush(adder->writer, adder->leave, wait, err);
+    if (st == RP_OK) st = flush(adder, adder->leave, wait, err);
     if (st != RP_OK) return st;
     discounts = read_ends(adder, step);
     st = adder->kind == RP_ADDER_N_STEP ? rp_transitions_add(adder, step, discounts, wait, err)
@@ -190,7 +210,7 @@ void rp_adder_set_muted(rp_adder *adder, bool muted)
 
 rp_status rp_adder_flush(rp_adder *adder, rp_wait wait, rp_error *err)
 {
-    return rp_trajectory_writer_flush(adder->writer, 0, wait, err);
+    return flush(adder, 0, wait, err);
 }
 
 uint64_t rp_adder_created(const rp_adder *adder)

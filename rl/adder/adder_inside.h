@@ -70,6 +70,7 @@ typedef struct rp_adder_sequences {
     uint64_t *base;       /* cell of row 0: other columns */
     void **zero_rows;     /* of each column: a row of zeros */
     void **padding_rows;  /* of each column: a row of padding */
+    float *reward;        /* of one copy */
     int64_t most_rows;    /* of an item */
     int64_t window;       /* rows of each copy that items may need */
     unsigned char **kept; /* only with prioritize(): ring of `window` rows for each copy */
@@ -88,10 +89,11 @@ struct rp_adder {
     size_t leave;     /* unconfirmed items above which rp_adder_add() waits */
     rp_trajectory_writer *writer;
 
-    bool *begun;    /* of each copy: it is within an episode */
-    size_t waiting; /* copies that have not begun */
-    bool failed;    /* a call failed half-way: only rp_adder_reset() helps */
-    bool muted;     /* creates no items */
+    bool *begun;       /* of each copy: it is within an episode */
+    size_t waiting;    /* copies that have not begun */
+    bool failed;       /* a call failed half-way: only rp_adder_reset() helps */
+    bool muted;        /* creates no items */
+    rp_error rejected; /* not reported yet; its code is RP_OK if there is none */
     uint64_t created;
 
     /* Scratch buffers of one call. */
@@ -120,6 +122,10 @@ rp_status rp_adder_prioritize(rp_adder *a, const rp_adder_items *items, rp_error
 
 /* Creates item `index` of the call in each table, from a->item. */
 rp_status rp_adder_create(rp_adder *a, size_t index, rp_wait wait, rp_error *err);
+
+/* Completes the chunks of all items without waiting. A rejected item is reported by the next
+ * call. */
+void rp_adder_complete(rp_adder *a);
 
 /* Sets a value of the next append: column `column` of the writer has the row at `data` of
  * column `at` of the layout. */

@@ -46,10 +46,10 @@ static bool sequence_last(const rp_plan *plan, int64_t closed, rp_plan_rows *out
         if (closed < plan->length) return false;
         *out = latest(closed, plan->length, 0);
         return true;
-    case RP_ADDER_CONTINUE: return rp_plan_regular(plan, closed, out);
+    case RP_ADDER_CONTINUE: break;
     }
-    assert(!"an end that is none of the above");
-    return false;
+    assert(plan->end == RP_ADDER_CONTINUE);
+    return rp_plan_regular(plan, closed, out);
 }
 
 bool rp_plan_last(const rp_plan *plan, int64_t closed, rp_plan_rows *out)

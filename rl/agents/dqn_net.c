@@ -45,7 +45,8 @@ rp_status rp_dqn_new_net(const rp_allocator *alloc, const rp_dqn_settings *set,
                                      .out = (size_t)spec->action_count,
                                      .shared = set->dueling};
     assert(count <= sizeof layers / sizeof layers[0]);
-    return rp_net_new(alloc != NULL ? alloc : rp_allocator_default(), in, layers, count, out, err);
+    return rp_net_new(alloc != NULL ? alloc : rp_allocator_default(), in, layers, count, out,
+                      err);
 }
 
 const rp_real *rp_dqn_input(const rp_env_spec *spec, const void *observations, size_t count,

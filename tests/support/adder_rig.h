@@ -4,9 +4,11 @@
 #ifndef RP_TEST_ADDER_RIG_H
 #define RP_TEST_ADDER_RIG_H
 
+#include <stdio.h>
 #include <string.h>
 
 #include "reprise/rl/adder.h"
+#include "reprise/server.h"
 #include "support/unit.h"
 
 enum { RP_TEST_ITEM_COLUMNS = 8 };
@@ -14,6 +16,7 @@ enum { RP_TEST_ITEM_COLUMNS = 8 };
 /* A store with the tables "first" and "second". */
 typedef struct rp_test_adder {
     rp_store *store;
+    rp_server *server; /* NULL: the client is one of the store itself */
     rp_client *client;
     rp_table *tables[2];
     rp_decoder *decoder;
@@ -43,8 +46,21 @@ static inline void rp_test_adder_store(rp_test_adder *t, const rp_adder_options 
     assert_ok(rp_decoder_new(rp_allocator_default(), 1 << 20, &t->decoder));
 }
 
+/* Puts a server on loopback between the client and the store. */
+static inline void rp_test_adder_serve(rp_test_adder *t)
+{
+    const char *addresses[] = {"127.0.0.1:0"};
+    rp_server_options options = {.addresses = addresses, .address_count = 1, .loops = 1};
+    char address[32];
+
+    assert_ok_err(rp_server_start(t->store, &options, &t->server, &t->err), &t->err);
+    rp_client_free(t->client);
+    (void)snprintf(address, sizeof address, "127.0.0.1:%d", rp_server_port(t->server));
+    assert_ok_err(rp_client_new(address, NULL, &t->client, &t->err), &t->err);
+}
+
 /* Makes the store, and an adder that writes to "first" unless the options name tables. */
-static inline void rp_test_adder_open(rp_test_adder *t, rp_adder_options options)
+static inline void rp_test_adder_open(rp_test_adder *t, rp_adder_options options, bool served)
 {
     rp_adder_table table = {.name = "first"};
 
@@ -53,6 +69,7 @@ static inline void rp_test_adder_open(rp_test_adder *t, rp_adder_options options
         options.table_count = 1;
     }
     rp_test_adder_store(t, &options);
+    if (served) rp_test_adder_serve(t);
     assert_ok_err(rp_adder_new(t->client, &options, rp_wait_forever(), &t->adder, &t->err),
                   &t->err);
 }
@@ -61,6 +78,7 @@ static inline void rp_test_adder_close(rp_test_adder *t)
 {
     rp_adder_free(t->adder);
     rp_client_free(t->client);
+    rp_server_free(t->server);
     rp_decoder_free(t->decoder);
     rp_store_free(t->store);
 }

@@ -20,11 +20,12 @@
 
 #include "reprise/client.h"
 #include "reprise/rl/agent.h"
+#include "reprise/rl/dqn_settings.h"
 
 RP_BEGIN_DECLS
 
-/* Every setting. rp_dqn_settings_init() fills in the defaults, which rp_dqn_setting_at()
- * describes, with bounds. */
+/* Every setting. rp_dqn_settings_init() fills in the defaults; dqn_settings.h lists them, with
+ * bounds. */
 typedef struct rp_dqn_settings {
     int64_t copies; /* environments stepped as one group */
     int64_t hidden; /* units of a hidden layer */

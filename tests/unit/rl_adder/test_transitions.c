@@ -80,7 +80,7 @@ static void open_fixture(fixture *f, size_t copies, int n, rp_adder_options opti
                               .terminated = f->terminated,
                               .truncated = f->truncated,
                               .extras = f->extra_arrays};
-    rp_test_adder_open(&f->t, options);
+    rp_test_adder_open(&f->t, options, false);
     begin(f);
 }
 
