@@ -9,6 +9,15 @@
 
 static_assert(sizeof(rp_real) == sizeof(float), "networks take observations as they are");
 
+/* Images are planes of bytes, as Gymnasium stacks them: {planes, height, width}. */
+static bool is_image(const rp_env_spec *spec)
+{
+    const rp_shape *shape = &spec->observation_shape;
+
+    return spec->observation_dtype == RP_UINT8 && shape->rank == 3 && shape->dims[1] >= 36 &&
+           shape->dims[2] >= 36;
+}
+
 /* The network: three convolutions if observations are images (Mnih et al. 2015), then hidden
  * layers, then one value for each action. */
 rp_status rp_dqn_new_net(const rp_allocator *alloc, const rp_dqn_settings *set,
@@ -26,9 +35,9 @@ rp_status rp_dqn_new_net(const rp_allocator *alloc, const rp_dqn_settings *set,
                           "dqn: needs discrete actions, and the environment has a box of %zu",
                           spec->action_size);
     assert(shape->rank >= 0 && shape->rank <= RP_MAX_RANK);
-    if (shape->rank == 3 && shape->dims[0] >= 36 && shape->dims[1] >= 36) {
-        in = (rp_net_shape){(size_t)shape->dims[0], (size_t)shape->dims[1],
-                            (size_t)shape->dims[2]};
+    if (is_image(spec)) {
+        in = (rp_net_shape){(size_t)shape->dims[1], (size_t)shape->dims[2],
+                            (size_t)shape->dims[0]};
         layers[count++] = (rp_net_layer){
             .kind = RP_NET_CONV, .out = 32, .kernel = 8, .stride = 4, .activation = RP_RELU};
         layers[count++] = (rp_net_layer){
@@ -52,11 +61,22 @@ rp_status rp_dqn_new_net(const rp_allocator *alloc, const rp_dqn_settings *set,
 const rp_real *rp_dqn_input(const rp_env_spec *spec, const void *observations, size_t count,
                             rp_real *scratch)
 {
+    const rp_real unit = (rp_real)(1.0 / 255);
     const uint8_t *bytes = observations;
+    size_t planes = 1, cells = count;
 
     if (spec->observation_dtype == RP_FLOAT32) return observations;
     assert(spec->observation_dtype == RP_UINT8 && scratch != NULL);
-    for (size_t i = 0; i < count; i++) scratch[i] = (rp_real)bytes[i] * (rp_real)(1.0 / 255);
+    if (is_image(spec)) {
+        planes = (size_t)spec->observation_shape.dims[0];
+        cells = (size_t)(spec->observation_shape.dims[1] * spec->observation_shape.dims[2]);
+    }
+    assert(count % (planes * cells) == 0);
+    for (size_t row = 0; row < count; row += planes * cells) /* channels last */
+        for (size_t plane = 0; plane < planes; plane++)
+            for (size_t i = 0; i < cells; i++)
+                scratch[row + i * planes + plane] =
+                    (rp_real)bytes[row + plane * cells + i] * unit;
     return scratch;
 }
 

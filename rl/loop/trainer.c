@@ -55,6 +55,8 @@ struct rp_trainer {
     rp_verdict_options verdicts;
     rp_real *best;
     size_t parameter_count;
+    rp_run_log *const *logs;
+    size_t log_count;
     trainer_saved saved;
     bool fresh; /* the latest state is in a snapshot */
 
@@ -340,14 +342,17 @@ static rp_run_progress measure(rp_trainer *t)
     return p;
 }
 
+/* Tells the caller and the logs, unless nothing has happened since the last time. */
 static rp_status report(rp_trainer *t, rp_run_progress *out, rp_error *err)
 {
+    bool news = t->has_verdict || rp_env_loop_get_counts(t->loop).steps > t->reported_steps;
     rp_status st = RP_OK;
 
     *out = measure(t);
+    if (!news) return RP_OK;
     if (t->options.on_progress != NULL) t->options.on_progress(t->options.ctx, out);
-    for (size_t i = 0; st == RP_OK && i < t->options.log_count; i++)
-        st = rp_run_log_write(t->options.logs[i], out, err);
+    for (size_t i = 0; st == RP_OK && i < t->log_count; i++)
+        st = rp_run_log_write(t->logs[i], out, err);
     return st;
 }
 
@@ -420,4 +425,15 @@ const rp_real *rp_trainer_get_parameters(rp_trainer *t)
 int64_t rp_trainer_get_steps(const rp_trainer *t)
 {
     return rp_env_loop_get_counts(t->loop).steps;
+}
+
+void rp_trainer_set_logs(rp_trainer *t, rp_run_log *const *logs, size_t count)
+{
+    t->logs = logs;
+    t->log_count = count;
+}
+
+double rp_trainer_get_threshold(const rp_trainer *t)
+{
+    return t->options.threshold;
 }

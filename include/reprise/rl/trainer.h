@@ -59,8 +59,6 @@ typedef struct rp_trainer_options {
     void (*on_progress)(void *ctx, const rp_run_progress *progress);
     /* Asked before every step: true stops the run, which is saved. May be NULL. */
     bool (*should_stop)(void *ctx);
-    rp_run_log *const *logs; /* borrowed */
-    size_t log_count;
 } rp_trainer_options;
 
 /* Opens the directory, makes the agent and begins or restores the run. Returns owned.
@@ -86,10 +84,15 @@ typedef struct rp_trainer_result {
 RP_API RP_NODISCARD rp_status rp_trainer_run(rp_trainer *trainer, rp_trainer_result *result,
                                              rp_error *err);
 
+/* Sets the logs that every progress is written to. Borrows them until the trainer is freed. */
+RP_API void rp_trainer_set_logs(rp_trainer *trainer, rp_run_log *const *logs, size_t count);
+
 RP_API rp_agent *rp_trainer_get_agent(rp_trainer *trainer); /* borrowed */
 /* The parameters to use: those that were confirmed, or the present ones. Borrowed, valid until
  * the next call. */
 RP_API const rp_real *rp_trainer_get_parameters(rp_trainer *trainer);
+/* The mean return at which the task counts as solved; NaN: none. */
+RP_API double rp_trainer_get_threshold(const rp_trainer *trainer);
 /* The steps done so far, in all parts of the run. */
 RP_API int64_t rp_trainer_get_steps(const rp_trainer *trainer);
 
