@@ -24,8 +24,9 @@ typedef struct preset {
 } preset;
 
 static const preset presets[] = {
-    {"catch", "start", 500},         {"mountain_car", "copies", 16},
-    {"mountain_car", "n-step", 5},   {"mountain_car", "target-every", 200},
+    {"catch", "start", 500},
+    {"mountain_car", "copies", 16},
+    {"mountain_car", "target-every", 200},
     {"mountain_car", "start", 2000},
 };
 

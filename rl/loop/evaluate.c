@@ -146,6 +146,11 @@ rp_status rp_evaluate(const rp_allocator *alloc, const rp_evaluation_options *op
     return RP_OK;
 }
 
+static double standard_error(const rp_evaluation *e)
+{
+    return e->deviation / sqrt((double)e->episodes);
+}
+
 rp_status rp_judge(const rp_allocator *alloc, const rp_verdict_options *options,
                    const rp_real *params, rp_verdict *verdict, rp_error *err)
 {
@@ -164,6 +169,9 @@ rp_status rp_judge(const rp_allocator *alloc, const rp_verdict_options *options,
     o.seed = (uint64_t)seeds[2] << 32 | seeds[3]; /* other episodes */
     o.episodes = options->confirm_episodes;
     st = rp_evaluate(alloc, &o, params, &verdict->confirmed, err);
-    if (st == RP_OK) verdict->solved = verdict->confirmed.mean_return >= options->threshold;
+    if (st == RP_OK)
+        verdict->solved =
+            verdict->confirmed.mean_return - standard_error(&verdict->confirmed) >=
+            options->threshold;
     return st;
 }

@@ -12,14 +12,14 @@
     X(INTEGER, layers, "layers", 2, 0, 16, "hidden layers")                                    \
     X(SWITCH, dueling, "dueling", true, 0, 1, "streams for value and advantages")              \
     X(SWITCH, double_q, "double-q", true, 0, 1, "online network picks the next action")        \
-    X(INTEGER, n_step, "n-step", 3, 1, 64, "rewards in a target")                              \
+    X(INTEGER, n_step, "n-step", 5, 1, 64, "rewards in a target")                              \
     X(NUMBER, discount, "discount", 0.99, 0, 1, "of a reward one step later")                  \
     X(NUMBER, reward_scale, "reward-scale", 1, 1e-9, 1e9, "factor of all rewards")             \
-    X(NUMBER, rate, "rate", 1e-3, 1e-12, 1e12, "learning rate of Adam")                        \
+    X(NUMBER, rate, "rate", 2e-3, 1e-12, 1e12, "learning rate of Adam")                        \
     X(NUMBER, adam_epsilon, "adam-epsilon", 1e-8, 1e-12, 1, "epsilon of Adam")                 \
     X(NUMBER, max_norm, "max-norm", 10, 0, 1e9, "clip gradients to this norm; 0: never")       \
     X(NUMBER, huber, "huber", 1, 0, 1e9, "loss is linear from this error on; 0: square")       \
-    X(INTEGER, batch, "batch", 64, 1, 65536, "items of an update")                             \
+    X(INTEGER, batch, "batch", 32, 1, 65536, "items of an update")                             \
     X(INTEGER, steps_per_update, "steps-per-update", 4, 1, 1000000, "items per update")        \
     X(INTEGER, start, "start", 1000, 1, 1000000000, "items before the first update")           \
     X(INTEGER, capacity, "capacity", 10000, 1, 1000000000, "items in the replay")              \

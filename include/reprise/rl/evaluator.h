@@ -37,13 +37,14 @@ RP_API RP_NODISCARD rp_status rp_evaluate(const rp_allocator *alloc,
                                           rp_error *err);
 
 /* An answer to whether parameters solve their task: `first` over some episodes and, if its mean
- * reaches the threshold, `confirmed` over more and other ones. A threshold that is met by luck
- * is not met twice. */
+ * reaches the threshold, `confirmed` over more and other ones, whose mean has to exceed the
+ * threshold by its standard error. Of many evaluations one passes by luck; it rarely does so
+ * twice. */
 typedef struct rp_verdict {
     int64_t version, note; /* of the parameters (variables.h) */
     rp_evaluation first;
     rp_evaluation confirmed; /* episodes is 0 if it was not run */
-    bool solved;             /* confirmed over the threshold */
+    bool solved;             /* confirmed: mean - deviation / sqrt(episodes) >= threshold */
 } rp_verdict;
 
 typedef struct rp_verdict_options {

@@ -71,6 +71,7 @@ static fixture small(void)
     f.settings.hidden = 16;
     f.settings.start = 64;
     f.settings.batch = 16;
+    f.settings.n_step = 3;
     f.settings.copies = 4;
     return f;
 }
@@ -93,8 +94,8 @@ static void settings_have_names_defaults_and_bounds(void **state)
     }
     rp_dqn_settings_init(&same, "cartpole");
     rp_dqn_settings_init(&settings, "mountain_car");
-    assert_int_equal(same.n_step, 3);
-    assert_int_equal(settings.n_step, 5);
+    assert_int_equal(same.copies, 8);
+    assert_int_equal(settings.copies, 16);
 }
 
 static void bad_settings_are_named(void **state)
