@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Disk space that is reserved for a checkpoint, by the file "reserve". Its bytes mean nothing.
- * The empty files "reserve.1" to "reserve.6" reserve inodes: a checkpoint creates segments for
- * chunks and for blocks, a manifest and CURRENT before it can remove any, and then the journal
- * creates a file and a segment.
+ * The empty files "reserve.1" to "reserve.6" reserve inodes: four for a checkpoint, which
+ * creates segments for chunks and for blocks, a manifest and CURRENT before it can remove any
+ * file, and two for the journal, which then creates a file and a segment.
  *
  * On a full disk, dead data can only be removed after a checkpoint without it is complete. So a
  * checkpoint that finds the disk full removes the file and writes into its space. Then the file
@@ -23,7 +23,10 @@
  *       quarter of the fixed part for chunks that were not on disk yet. Dead data that it will
  *       remove counts as space (checkpoint_segments.c);
  *   R4  in sync mode, an insert enters a table only if the reserve can grow with it
- *       (disk/journal_space.h).
+ *       (disk/journal_space.h);
+ *   R5  a checkpoint on a full disk leaves the three inodes that the next one needs if that has
+ *       no new chunks. Only then may it create segments for chunks, since these stay
+ *       (checkpoint_segments.c). The journal gets inodes after the four of the checkpoint.
  *
  * So live data cannot use up the reserve, and after items are deleted, there is space for the
  * checkpoint that frees their data. The file stays when the process ends.
@@ -44,13 +47,15 @@ enum {
     RP_RESERVE_LEAST = 16 << 10, /* bytes; a smaller reserve is useless */
     RP_RESERVE_SEALS = 16,       /* seals take at most 1/16 of the records of a checkpoint */
     RP_RESERVE_FILES = 6,        /* empty files */
-    RP_RESERVE_JOURNAL_FILES = 2 /* of these, for the journal */
+    RP_RESERVE_FIRST_FILES = 4,  /* of these, for a checkpoint */
+    RP_RESERVE_NAMED_FILES = 2   /* manifest and CURRENT, besides the segments */
 };
 
 typedef struct rp_reserve {
     rp_files *files;           /* borrowed */
     uint64_t wanted;           /* bytes, as of the last rp_reserve_keep(); 0: none */
     atomic_uint_fast64_t held; /* bytes; 0: there is no file. Any thread may read it */
+    int files_held;            /* empty files, as of the last rp_reserve_keep_files() */
 } rp_reserve;
 
 /* Bytes that a checkpoint may need that writes `bytes` of records. */
@@ -70,10 +75,10 @@ void rp_reserve_find(rp_reserve *r);
  * takes that and the call returns RP_NO_RESOURCE. Any other error means that the file system
  * does not allow a reserve: then everything works except checkpoints on a full disk. */
 rp_status rp_reserve_keep(rp_reserve *r, uint64_t bytes);
-/* Creates those of the empty files that are missing, but leaves `left` of their inodes free.
- * While the journal is lost, leave it RP_RESERVE_JOURNAL_FILES. RP_NO_RESOURCE: the file system
- * has not enough inodes. */
-rp_status rp_reserve_keep_files(const rp_reserve *r, int left);
+/* Keeps `count` empty files: creates those that are missing and removes the others. While the
+ * journal is lost, keep RP_RESERVE_FIRST_FILES, so that the journal can create files; otherwise
+ * RP_RESERVE_FILES. RP_NO_RESOURCE: the file system has not enough inodes for all of them. */
+rp_status rp_reserve_keep_files(rp_reserve *r, int count);
 /* Removes the files and so frees their space and inodes. */
 void rp_reserve_release(rp_reserve *r);
 /* True if the file system has no inode left for a new file. Creates a file to find out, and
