@@ -29,8 +29,8 @@ DOUBLE = "-fno-sanitize=null,object-size,pointer-overflow"
 CALLS = ("'-fsanitize-trap=undefined', "
          "'-mllvm', '-asan-instrumentation-with-call-threshold=0'")
 UNITS = [f"unit_{module}" for module in (
-    "buffer", "chunk", "cli", "client", "disk", "durable", "net", "rl_env", "rl_nn",
-    "rl_nn_double", "server", "store", "table", "tensor", "util", "wire")]
+    "buffer", "chunk", "cli", "client", "disk", "durable", "net", "rl_adder", "rl_agents", "rl_env",
+    "rl_loop", "rl_nn", "rl_nn_double", "server", "store", "table", "tensor", "util", "wire")]
 BUILDS = {
     "release": {
         "cc": "gcc",
@@ -76,7 +76,7 @@ BUILDS = {
         # each call, one by one.
         "short": {
             "programs": ["property", "unit_client", "unit_disk", "unit_durable", "unit_net",
-                         "unit_server", "unit_table", "unit_util"],
+                         "unit_rl_loop", "unit_server", "unit_table", "unit_util"],
             "of": {"property": {"property_cut_threads", "property_drop", "property_threads"},
                    "unit_disk": {"unit_journal", "unit_sim_files"},
                    "unit_table": {"unit_blocking", "unit_events", "unit_extension_statistics"},

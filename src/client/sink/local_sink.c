@@ -32,7 +32,7 @@
 #include "util/mem.h"
 #include "util/mutex.h"
 
-enum { SAFE_AGAIN_MS = 50, HELD_ITEMS = 128 };
+enum { SAFE_AGAIN_MS = 50 };
 
 typedef enum batch_state { QUEUED, RUNNING, PARKED, ENDED, HALTED, OVER } batch_state;
 
@@ -66,8 +66,7 @@ struct local_sink {
     rp_mutex mu; /* rank 78 */
     rp_cond cv;
     batch *first, *last RP_GUARDED_BY(mu); /* the list of batches */
-    size_t held RP_GUARDED_BY(mu); /* items of batches that are OVER, since the job ran */
-    bool busy RP_GUARDED_BY(mu);   /* the job is submitted, or runs */
+    bool busy RP_GUARDED_BY(mu);           /* the job is submitted, or runs */
     bool closing RP_GUARDED_BY(mu);
 };
 
@@ -200,12 +199,10 @@ static void insert_now(batch *b)
 static void rest(batch *b, batch_state state)
 {
     local_sink *s = b->sink;
-    bool holds = state == OVER && b->count == 1 && b->confirmed == 1 && b->lsn == 0;
 
     rp_mutex_lock(&s->mu);
     b->state = state;
-    if (holds) s->held++;
-    if (state != PARKED && (!holds || s->held >= HELD_ITEMS)) kick_locked(s);
+    if (state != PARKED) kick_locked(s);
     rp_mutex_unlock(&s->mu);
 }
 
@@ -278,7 +275,6 @@ static void run_job(rp_job *job)
 
     rp_mutex_lock(&s->mu);
     assert(s->busy);
-    s->held = 0;
     while (!s->closing && (b = find_work_locked(s)) != NULL) {
         batch_state was = b->state;
         if (was == OVER)
@@ -383,28 +379,6 @@ static rp_status put(rp_sink *sink, const rp_sink_item *items, size_t count, rp_
     return RP_OK;
 }
 
-/* Reports held items on this thread, unless the job runs: that reports them. Held items need
- * not wait for the journal, but if other batches are at work, the job is left to a worker. */
-static void push(rp_sink *sink, size_t least)
-{
-    local_sink *s = (local_sink *)sink;
-    bool alone = true;
-
-    rp_mutex_lock(&s->mu);
-    if (s->held < least || s->held == 0 || s->busy || s->closing) {
-        rp_mutex_unlock(&s->mu);
-        return;
-    }
-    for (const batch *b = s->first; alone && b != NULL; b = b->next)
-        alone = b->state == OVER && b->lsn == 0;
-    if (alone)
-        s->busy = true;
-    else
-        kick_locked(s);
-    rp_mutex_unlock(&s->mu);
-    if (alone) run_job(&s->job);
-}
-
 static void why(rp_sink *sink, char *text, size_t size)
 {
     local_sink *s = (local_sink *)sink;
@@ -463,8 +437,7 @@ static void close_sink(rp_sink *sink)
 rp_status rp_local_sink_open(const rp_allocator *alloc, rp_store *store, rp_runtime *runtime,
                              const rp_sink_events *events, rp_sink **out, rp_error *err)
 {
-    static const rp_sink_class class = {
-        .put = put, .push = push, .why = why, .close = close_sink};
+    static const rp_sink_class class = {.put = put, .why = why, .close = close_sink};
     local_sink *s = rp_alloc_zero(alloc, sizeof *s);
 
     if (s == NULL) return rp_fail_memory(err, sizeof *s);

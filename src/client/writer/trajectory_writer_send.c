@@ -620,7 +620,6 @@ size_t rp_trajectory_writer_pending(const rp_trajectory_writer *writer)
     size_t count;
 
     if (rp_writer_check_alive(w, NULL) != RP_OK) return 0; /* the items are the parent's */
-    rp_writer_push(w, 1); /* the sink may know of items that are settled */
     rp_mutex_lock(&w->mu);
     count = w->set.count;
     rp_mutex_unlock(&w->mu);
