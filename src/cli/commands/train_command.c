@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -282,6 +283,15 @@ static void keep_point(training *t, const rp_run_progress *p)
     if (isfinite(p->eval_return)) t->points[t->point_count - 1].greedy = p->eval_return;
 }
 
+/* The columns of a line that does not wrap. */
+static int columns(void)
+{
+    struct winsize size;
+
+    if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col < 2) return 79;
+    return size.ws_col - 1;
+}
+
 /* The live line of a terminal, on standard error; elsewhere a line from time to time. */
 static void on_progress(void *ctx, const rp_run_progress *progress)
 {
@@ -294,7 +304,8 @@ static void on_progress(void *ctx, const rp_run_progress *progress)
     if (t->quiet) return;
     p.eval_return = t->greedy;
     if (t->terminal) {
-        (void)fprintf(stderr, "\r%s\x1b[K", rp_run_progress_line(&p, line, sizeof line));
+        (void)fprintf(stderr, "\r%.*s\x1b[K", columns(),
+                      rp_run_progress_line(&p, line, sizeof line));
         (void)fflush(stderr);
         t->drawn = true;
     } else if (p.seconds - t->shown >= PLAIN_LINE_S) {

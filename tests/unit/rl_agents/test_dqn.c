@@ -249,6 +249,69 @@ static void a_rate_of_1e9_is_said_to_diverge(void **state)
     close_fixture(&f);
 }
 
+/* An agent from its first allocation to its last; the store has an allocator of its own. */
+static rp_status a_life(const rp_allocator *alloc)
+{
+    fixture f = small();
+    const rp_env_options options = {.copies = 4};
+    rp_policy *policy = NULL;
+    rp_evaluation result;
+    rp_status st;
+
+    f.settings.start = 16;
+    assert_ok(rp_store_new(NULL, &f.store, &f.err));
+    assert_ok(rp_client_local(f.store, NULL, &f.client, &f.err));
+    assert_ok(rp_env_new(NULL, rp_env_find("catch"), &options, &f.env, &f.err));
+    rp_dqn_options dqn = {&f.settings, rp_env_get_spec(f.env), f.store, f.client, 1};
+    st = rp_dqn_new(alloc, &dqn, &f.agent, &f.err);
+    if (st == RP_OK) st = rp_env_loop_new(alloc, f.env, f.agent, &f.loop, &f.err);
+    if (st == RP_OK) st = rp_env_loop_begin(f.loop, 1, &f.err);
+    for (int i = 0; st == RP_OK && i < 20; i++) st = rp_env_loop_step(f.loop, &f.err);
+    if (st == RP_OK) st = f.agent->type->new_policy(f.agent, 3, &policy, &f.err);
+    if (st == RP_OK)
+        st =
+            rp_evaluate(alloc,
+                        &(rp_evaluation_options){
+                            .env_class = rp_env_find("catch"), .policy = policy, .episodes = 7},
+                        f.agent->type->parameters(f.agent), &result, &f.err);
+    rp_policy_free(policy);
+    close_fixture(&f);
+    return st;
+}
+
+static void running_out_of_memory_is_a_status(void **state)
+{
+    (void)state;
+    rp_test_survives_oom(a_life);
+    rp_agent_free(NULL);
+    rp_policy_free(NULL);
+}
+
+static void an_evaluation_does_not_depend_on_the_rows_of_its_policy(void **state)
+{
+    (void)state;
+    fixture f = small();
+    rp_evaluation results[2];
+
+    begin(&f, "cartpole", 1);
+    for (size_t i = 0; i < 2; i++) {
+        rp_policy *policy = NULL;
+        assert_ok(f.agent->type->new_policy(f.agent, i == 0 ? 3 : 50, &policy, &f.err));
+        assert_ok(rp_evaluate(NULL,
+                              &(rp_evaluation_options){.env_class = rp_env_find("cartpole"),
+                                                       .policy = policy,
+                                                       .episodes = 20,
+                                                       .seed = 9},
+                              f.agent->type->parameters(f.agent), &results[i], &f.err));
+        rp_policy_free(policy);
+    }
+    assert_memory_equal(&results[0], &results[1], sizeof results[0]);
+    assert_int_equal(results[0].episodes, 20);
+    assert_true(results[0].lowest <= results[0].mean_return);
+    assert_true(results[0].mean_length == results[0].mean_return); /* 1 a step */
+    close_fixture(&f);
+}
+
 RP_TESTS(dqn)
 {
     const struct CMUnitTest tests[] = {
@@ -261,6 +324,8 @@ RP_TESTS(dqn)
         cmocka_unit_test(two_runs_of_one_seed_are_equal),
         cmocka_unit_test(catch_is_solved),
         cmocka_unit_test(a_rate_of_1e9_is_said_to_diverge),
+        cmocka_unit_test(an_evaluation_does_not_depend_on_the_rows_of_its_policy),
+        cmocka_unit_test(running_out_of_memory_is_a_status),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

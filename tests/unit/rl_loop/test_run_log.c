@@ -96,12 +96,15 @@ static void a_resumed_csv_has_no_row_twice(void **state)
 static void events_are_those_that_tensorboard_reads(void **state)
 {
     (void)state;
-    /* made with tensorboard 2.21: Event(wall_time=1.5, step=300, summary of "a/b" = 0.25) */
-    static const uint8_t expected[] = {0x1a, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00};
+    /* the length, its checksum, wall_time 1.5, step 300, summary {"a/b": 0.25}, a checksum */
+    static const uint8_t expected[] = {
+        0x1a, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x12, 0x9b, 0xd8, 0x2d, 0x09, 0x00,
+        0x00, 0x00, 0x00, 0x00, 0x00, 0xf8, 0x3f, 0x10, 0xac, 0x02, 0x2a, 0x0c, 0x0a, 0x0a,
+        0x0a, 0x03, 0x61, 0x2f, 0x62, 0x15, 0x00, 0x00, 0x80, 0x3e, 0xf9, 0xcd, 0xe7, 0xed};
     uint8_t record[RP_EVENT_BYTES];
     size_t size = rp_event_record(1.5, 300, "a/b", 0.25F, record);
 
-    assert_int_equal(size, 12 + 26 + 4);
+    assert_int_equal(size, sizeof expected);
     assert_memory_equal(record, expected, sizeof expected);
 }
 
