@@ -18,7 +18,8 @@ WAITS = -1  # order of jobs that wait nearly all the time: beside the others, on
 # How each configuration is built and run. RP_TEST_SCALE tells a long test how much to do: 1 is
 # what a plain build manages in a minute. "short" has what differs without --long: "only", the
 # programs of tests that are built and run, or single tests of them; "without", the tests not to
-# run; "more", the beginnings of names of other programs to build; "bare", true if nothing else is built;
+# run; "more", the beginnings of names of other programs to build; "bare", true if nothing else is
+# built;
 # and "scale".
 # Sanitized builds have what a stack trace needs and no more: a fifth of the time to compile.
 SANITIZED = ["-Dbuildtype=debugoptimized", "-Doptimization=1", "-Ddebug=false",

@@ -4,8 +4,8 @@
  *
  * Phases:
  *   gather    collects the chunks, and which rows of each are used
- *   chunks writes each chunk: only these rows (a cut chunk), if that is requested, possible and
- *             shorter; otherwise the whole chunk
+ *   chunks    writes each chunk: only these rows (a cut chunk), if that is requested, possible
+ *             and shorter; otherwise the whole chunk
  *   entries   writes one entry for each sample; offsets count from the first row of a cut chunk
  *
  * Writers choose the keys of chunks, and several may have chosen the same key. Then one chunk

@@ -11,8 +11,8 @@
  *   server   for each part of the arena: u64 size of the part, with a read-only descriptor of
  *            it (SCM_RIGHTS); before the first response that names an offset in that part
  *   client   for each hold that it no longer needs: u64 number of the hold
- *   client for each call from which it reads no more: u64 2^63 + number of the call, u64 count
- *            of its holds that have arrived
+ *   client   for each call from which it reads no more: u64 2^63 + number of the call, u64
+ *            count of its holds that have arrived
  *
  * All numbers are little-endian. If the client lacks the role that SampleShared needs, or the
  * server has no arena, the server closes the connection. A message on a Unix socket is in its
