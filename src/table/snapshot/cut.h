@@ -43,7 +43,7 @@ void rp_table_get_state(rp_table *t, rp_table_state *out);
 typedef struct rp_cut rp_cut;
 
 /* Prepares a cut of these tables, to which it takes references. RP_NO_RESOURCE, RP_PRECONDITION
- * (one of them is being cut). */
+ * (another cut includes one of them). */
 RP_NODISCARD rp_status rp_cut_new(const rp_allocator *alloc, rp_table *const *tables,
                                   size_t count, rp_cut **out, rp_error *err);
 /* Takes the cut, once. `at_cut` (may be NULL) is called while all locks are held, to record the
