@@ -8,7 +8,7 @@
  *
  *   mode                    an acknowledged         lost if the process     lost if the power
  *                           change is               is killed               fails
- *   RP_DURABLE_CHECKPOINT   in memory               changes since the last checkpoint (both)
+ *   RP_DURABLE_CHECKPOINT   in memory               both: changes since the last checkpoint
  *   RP_DURABLE_INTERVAL     handed to the kernel    nothing                 the last interval
  *   RP_DURABLE_SYNC         on stable storage       nothing                 nothing
  *

@@ -2,7 +2,7 @@
 /* Limits on the memory that insert streams use outside the tables:
  *
  *   pinned   chunks that streams keep and that no table holds
- *   parked   inserts that wait for their tables, and their chunks, except those that a table
+ *   parked   inserts that wait for their tables, with their chunks, except chunks that a table
  *            holds
  *
  * The sum of both over all connections is exact: a chunk is added when its last table releases

@@ -9,8 +9,8 @@
  * the cut and are removed while it is open, until it ends or releases their block.
  *
  * A cut also knows which blocks of slots have changed since the last cut that was kept
- * (rp_cut_free()), so that a checkpoint writes only those. One cut of a table may be open at a
- * time. */
+ * (rp_cut_free()), so that a checkpoint writes only these blocks. One cut of a table may be
+ * open at a time. */
 #ifndef RP_TABLE_SNAPSHOT_CUT_H
 #define RP_TABLE_SNAPSHOT_CUT_H
 
