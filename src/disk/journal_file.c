@@ -99,6 +99,7 @@ static rp_status open_new(rp_journal_file *file, const rp_journal_options *o, ui
     }
     if (st != RP_OK) {
         file->handle = NULL;
+        file->is_full = st == RP_NO_RESOURCE;
         return st;
     }
     file->first = first;

@@ -29,7 +29,7 @@ typedef struct rp_journal_file {
     bool is_named;  /* its directory entry is synced */
     bool is_hidden; /* it has its temporary name */
     bool is_bad;    /* to be condemned (J3) */
-    bool is_full;   /* the last write failed because the disk is full */
+    bool is_full;   /* the last write failed: the disk is full, or has no inode for a file */
 } rp_journal_file;
 
 /* The bytes of the next write. */

@@ -23,19 +23,21 @@ static rp_status make_empty(const rp_reserve *r, const char *path)
     return st == RP_EXISTS ? RP_OK : st;
 }
 
-rp_status rp_reserve_keep_files(const rp_reserve *r, int left)
+rp_status rp_reserve_keep_files(rp_reserve *r, int count)
 {
     char path[PATH_BYTES];
     rp_status st = RP_OK;
     int made = 0;
 
+    assert(count > 0 && count <= RP_RESERVE_FILES);
     if (r->wanted == 0) return RP_OK;
-    while (made < RP_RESERVE_FILES && st == RP_OK) {
+    while (made < count && st == RP_OK) {
         st = make_empty(r, spare_path(path, made + 1));
         made += st == RP_OK;
     }
-    for (; left > 0 && made > 0; left--, made--)
-        (void)r->files->ops->remove(r->files, spare_path(path, made), NULL);
+    for (int i = count; i < RP_RESERVE_FILES; i++)
+        (void)r->files->ops->remove(r->files, spare_path(path, i + 1), NULL);
+    r->files_held = made;
     return st;
 }
 
@@ -137,6 +139,7 @@ void rp_reserve_release(rp_reserve *r)
 
     for (int i = 1; i <= RP_RESERVE_FILES; i++)
         (void)r->files->ops->remove(r->files, spare_path(path, i), NULL);
+    r->files_held = 0;
     if (atomic_load(&r->held) > 0) (void)r->files->ops->remove(r->files, RP_RESERVE_PATH, NULL);
     atomic_store(&r->held, 0);
 }

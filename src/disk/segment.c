@@ -31,8 +31,9 @@ static void index_unref(rp_segment_index *index)
     rp_release(&alloc, index, sizeof *index);
 }
 
-static void close_file(rp_segment *segment)
+void rp_segment_close_file(rp_segment *segment)
 {
+    atomic_store_explicit(&segment->readable, 0, memory_order_relaxed);
     if (segment->file != NULL) segment->file->files->ops->close(segment->file);
     segment->file = NULL;
 }
@@ -56,7 +57,7 @@ void rp_segment_index_reclaim(rp_segment_index *index)
     rp_mutex_unlock(&index->mu);
     for (; list != NULL; list = next) {
         next = list->next;
-        close_file(list);
+        rp_segment_close_file(list);
         segment_free(list);
     }
 }
@@ -67,7 +68,8 @@ void rp_segment_index_close(rp_segment_index *index)
     rp_segment_index_reclaim(index);
     rp_mutex_lock(&index->mu);
     for (size_t i = 0; i < RP_SEGMENT_BUCKETS; i++)
-        for (rp_segment *s = index->buckets[i]; s != NULL; s = s->next) close_file(s);
+        for (rp_segment *s = index->buckets[i]; s != NULL; s = s->next)
+            rp_segment_close_file(s);
     rp_mutex_unlock(&index->mu);
     index_unref(index);
 }
@@ -154,6 +156,7 @@ void rp_segment_unref(rp_segment *segment)
     assert(atomic_load(&segment->refs) > 0);
     if (atomic_fetch_sub_explicit(&segment->refs, 1, memory_order_acq_rel) != 1) return;
     index = segment->index;
+    if (segment->is_revoked) (void)atomic_fetch_sub(&index->revoked, 1);
     rp_mutex_lock(&index->mu);
     for (at = bucket_of(index, segment->number); *at != NULL && *at != segment;)
         at = &(*at)->next;

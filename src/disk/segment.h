@@ -33,6 +33,7 @@ typedef struct rp_segment_index {
     rp_mutex mu;
     rp_segment *buckets[RP_SEGMENT_BUCKETS] RP_GUARDED_BY(mu);
     rp_segment *retired RP_GUARDED_BY(mu); /* segments whose files are to be closed */
+    atomic_uint_fast32_t revoked;          /* how many segments with references are revoked */
 } rp_segment_index;
 
 struct rp_segment {
@@ -42,8 +43,10 @@ struct rp_segment {
     rp_segment *next; /* in its bucket, among the retired, or in a list of its creator */
     bool is_held; /* the store's handle is one of the references; guarded by rp_segments.mu */
     bool has_chunks; /* a chunk was put into it by this process; guarded by rp_segments.mu */
-    bool is_old;     /* written by an earlier process: bytes missing in its file are damage */
-    rp_file *file;   /* NULL before it is created and after the index is closed */
+    /* No chunk has its location here any more; guarded by rp_segments.mu. */
+    bool is_revoked;
+    bool is_old;   /* written by an earlier process: bytes missing in its file are damage */
+    rp_file *file; /* NULL before it is created and after the index is closed */
     /* Bytes of the file that can be read: those on stable storage. Stored with release after
      * `file` is set, so that a thread that sees them also sees the file. */
     atomic_uint_least64_t readable;
@@ -70,6 +73,9 @@ rp_segment *rp_segment_index_take_held(rp_segment_index *index);
 
 void rp_segment_ref(rp_segment *segment);
 void rp_segment_unref(rp_segment *segment); /* NULL is fine */
+
+/* Closes the file of a segment that no thread reads and none will read. */
+void rp_segment_close_file(rp_segment *segment);
 
 /* Opens the file of an existing segment for reading and checks its header.
  * RP_NOT_FOUND, RP_CORRUPT, RP_PRECONDITION, RP_UNAVAILABLE. */

@@ -84,6 +84,7 @@ static rp_status begin(rp_segment_writer *w, rp_segment *segment, rp_error *err)
                                  RP_OPEN_CREATE, &file, err);
     if (st != RP_OK) {
         if (st == RP_EXISTS) w->is_bad = true; /* a foreign file has that number */
+        w->is_full = st == RP_NO_RESOURCE;
         return st;
     }
     assert(segment->file == NULL && w->segment == NULL);

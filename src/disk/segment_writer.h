@@ -69,7 +69,7 @@ typedef struct rp_segment_writer {
     bool has_folder;          /* the directory "seg" exists */
     bool folder_is_new;       /* the entry of the directory "seg" is not synced */
     bool is_bad;
-    bool is_full; /* the last write failed because the disk is full */
+    bool is_full; /* the last write failed: the disk is full, or has no inode for a file */
 } rp_segment_writer;
 
 void rp_segment_writer_init(rp_segment_writer *w, const rp_allocator *alloc, rp_files *files,

@@ -210,11 +210,25 @@ bool rp_chunk_locate(const rp_chunk *chunk, rp_disk_location *out)
     return current != NULL && rp_store_location_find(current, out);
 }
 
-bool rp_segments_locate(const rp_segments *s, const rp_chunk *chunk, rp_disk_location *out)
+/* As rp_store_location_find(), but a location in a revoked segment is none. */
+static bool find_locked(const rp_segments *s, const rp_store_location *current,
+                        rp_disk_location *out) RP_REQUIRES(s->mu)
+{
+    (void)s;
+    return rp_store_location_find(current, out) && !current->segment->is_revoked;
+}
+
+bool rp_segments_locate(rp_segments *s, const rp_chunk *chunk, rp_disk_location *out)
 {
     const rp_store_location *current = rp_store_location_of(chunk, s->index);
+    bool found;
 
-    return current != NULL && rp_store_location_find(current, out);
+    if (current == NULL || !rp_store_location_find(current, out)) return false;
+    if (atomic_load_explicit(&s->index->revoked, memory_order_relaxed) == 0) return true;
+    rp_mutex_lock(&s->mu);
+    found = find_locked(s, current, out);
+    rp_mutex_unlock(&s->mu);
+    return found;
 }
 
 bool rp_segments_has_stored(const rp_segments *s, const rp_chunk *chunk)
@@ -242,9 +256,9 @@ rp_status rp_segments_put_chunk(rp_segments *s, rp_chunk *chunk, rp_disk_locatio
     }
     rp_mutex_lock(&s->mu);
     current = rp_store_location_of(chunk, s->index); /* another thread may have put it */
-    st =
-        current != NULL && rp_store_location_find(current, out) ? RP_EXISTS : reserve_locked(s);
+    st = current != NULL && find_locked(s, current, out) ? RP_EXISTS : reserve_locked(s);
     if (st == RP_OK) {
+        if (current != NULL) current->first = 0; /* it is a new record */
         *out = append_locked(s, &e);
         (void)rp_chunk_ref(chunk);
         location_set(current != NULL ? current : fresh, e.segment,
@@ -496,6 +510,16 @@ uint64_t rp_segments_generation(rp_segments *s)
     return generation;
 }
 
+uint64_t rp_segments_next(rp_segments *s)
+{
+    uint64_t number;
+
+    rp_mutex_lock(&s->mu);
+    number = s->next_number;
+    rp_mutex_unlock(&s->mu);
+    return number;
+}
+
 static uint64_t writing_locked(const rp_segments *s) RP_REQUIRES(s->mu)
 {
     uint64_t number = s->next_number;
@@ -515,6 +539,22 @@ uint64_t rp_segments_writing(rp_segments *s)
     number = writing_locked(s);
     rp_mutex_unlock(&s->mu);
     return number;
+}
+
+void rp_segments_revoke(rp_segments *s, uint64_t number)
+{
+    rp_segment *segment = rp_segment_index_find(s->index, number);
+
+    if (segment == NULL) return;
+    rp_mutex_lock(&s->mu);
+    assert(number < writing_locked(s));
+    if (!segment->is_revoked) {
+        segment->is_revoked = true;
+        (void)atomic_fetch_add(&s->index->revoked, 1);
+        s->generation++;
+    }
+    rp_mutex_unlock(&s->mu);
+    rp_segment_unref(segment);
 }
 
 bool rp_segments_in_use(rp_segments *s, uint64_t number)
@@ -537,6 +577,7 @@ rp_status rp_segments_remove(rp_segments *s, uint64_t number, rp_error *err)
 {
     rp_segment *segment;
     char path[32];
+    bool is_revoked;
     rp_status st;
 
     rp_mutex_lock(&s->mu);
@@ -548,7 +589,10 @@ rp_status rp_segments_remove(rp_segments *s, uint64_t number, rp_error *err)
         segment = rp_segment_index_find(s->index, number);
         rp_mutex_lock(&s->mu);
         if (segment != NULL) rp_segments_unhold_locked(s, segment);
+        is_revoked = segment != NULL && segment->is_revoked;
         rp_mutex_unlock(&s->mu);
+        /* Chunks keep a revoked segment, and an open file would keep its space. */
+        if (is_revoked) rp_segment_close_file(segment);
         rp_segment_unref(segment);
     }
     rp_segment_index_reclaim(s->index);

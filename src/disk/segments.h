@@ -33,8 +33,9 @@ RP_NODISCARD rp_status rp_segments_new(const rp_segments_options *options, rp_se
 void rp_segments_free(rp_segments *s);
 
 /* Copies the location at which a chunk is, or will be once the queue is flushed. Returns false
- * if the chunk has not been put, or was dropped before it was written. */
-bool rp_segments_locate(const rp_segments *s, const rp_chunk *chunk, rp_disk_location *out);
+ * if the chunk has not been put, was dropped before it was written, or is in a segment that was
+ * revoked. Takes a short lock while there are such segments. */
+bool rp_segments_locate(rp_segments *s, const rp_chunk *chunk, rp_disk_location *out);
 /* As rp_segments_locate(), for a chunk that can be in one store only. */
 bool rp_chunk_locate(const rp_chunk *chunk, rp_disk_location *out);
 /* True if the chunk is on stable storage: it can be read back, and its bytes in memory are not
@@ -96,8 +97,12 @@ RP_NODISCARD rp_status rp_segments_end_open(rp_segments *s, rp_error *err);
 bool rp_segments_is_full(rp_segments *s);
 /* Syncs the records that are flushed and writes nothing: for a full disk. */
 RP_NODISCARD rp_status rp_segments_sync_flushed(rp_segments *s, rp_error *err);
-/* Returns how often locations have changed because a segment was condemned or the queue
- * dropped. A caller that has recorded locations must record them again if this number has
+/* Takes their location from the chunks of a segment that is no longer written: they can be put
+ * again. For a full disk, where chunks that are in no table would keep the segment. The bytes
+ * of its chunks must be in memory, and no thread may read from it. */
+void rp_segments_revoke(rp_segments *s, uint64_t number);
+/* Returns how often locations have changed because a segment was condemned or revoked or the
+ * queue dropped. A caller that has recorded locations must record them again if this number has
  * changed since. */
 uint64_t rp_segments_generation(rp_segments *s);
 
@@ -127,6 +132,8 @@ RP_NODISCARD rp_status rp_segments_sync_opened(rp_segments *s, uint64_t number, 
  * RP_PRECONDITION (it is being written), RP_NOT_FOUND (no such file), RP_UNAVAILABLE. */
 RP_NODISCARD rp_status rp_segments_remove(rp_segments *s, uint64_t number, rp_error *err);
 
+/* The number that the next new segment gets. */
+uint64_t rp_segments_next(rp_segments *s);
 /* The segment that is being written, or will be next. Segments with lower numbers are no longer
  * written. */
 uint64_t rp_segments_writing(rp_segments *s);

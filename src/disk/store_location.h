@@ -10,7 +10,8 @@
  *
  *   L1  `where` is segment << 32 | offset, or 0: no location. Any thread may read it. It
  *       changes, under the lock of its rp_segments, when a segment is condemned, when the
- *       queue is dropped and when the chunk is moved;
+ *       queue is dropped and when the chunk is moved, or put again after its segment was
+ *       revoked;
  *   L2  once `stored` is true, the chunk can be read from `where`, and segments.c does not use
  *       its bytes in memory until the chunk is moved;
  *   L3  `next`, `index` and `size` never change after the location is published. */

@@ -83,16 +83,18 @@ static rp_status write_short(rp_durable *d, rp_checkpoint_result *result, rp_err
 {
     rp_checkpointer *c = &d->checkpointer;
     rp_status st = RP_NO_RESOURCE;
-    bool can_move;
 
     assert(!c->moves_nothing && !c->rewrites && d->reserve.wanted > 0);
-    /* Moved chunks would take an inode, even if the checkpoint fails. */
-    can_move = !c->has_moved_in_vain && !rp_reserve_lacks_files(&d->reserve);
+    /* If more inodes are free than those of the reserve, bytes are short and not inodes. */
+    (void)rp_reserve_keep_files(&d->reserve, RP_RESERVE_FILES);
+    c->free_files =
+        rp_reserve_lacks_files(&d->reserve) ? (uint64_t)d->reserve.files_held : UINT64_MAX;
     rp_reserve_release(&d->reserve);
     c->is_short = true;
     c->largest = rp_durable_largest(d);
     c->spare = atomic_load(&d->fixed) / 4 * 3;
-    for (int attempt = can_move ? 0 : 1; attempt < 3 && st == RP_NO_RESOURCE; attempt++) {
+    for (int attempt = c->has_moved_in_vain ? 1 : 0; attempt < 3 && st == RP_NO_RESOURCE;
+         attempt++) {
         c->moves_nothing = attempt > 0;
         c->rewrites = attempt > 1;
         *result = (rp_checkpoint_result){0};
@@ -119,7 +121,7 @@ static rp_status write_with_reserve(rp_durable *d, rp_checkpoint_result *result,
     bool is_wanted = is_room_wanted(d);
 
     if (st == RP_OK && !(d->journal != NULL && rp_journal_is_lost(d->journal)))
-        st = rp_reserve_keep_files(&d->reserve, 0);
+        st = rp_reserve_keep_files(&d->reserve, RP_RESERVE_FILES);
     c->is_short = false;
     if (is_wanted)
         st = RP_NO_RESOURCE;
@@ -128,7 +130,7 @@ static rp_status write_with_reserve(rp_durable *d, rp_checkpoint_result *result,
     if (st == RP_NO_RESOURCE && d->reserve.wanted > 0 && (is_wanted || is_disk_short(d)))
         st = write_short(d, result, why);
     (void)rp_durable_keep_reserve(d);
-    if (c->is_short) (void)rp_reserve_keep_files(&d->reserve, RP_RESERVE_JOURNAL_FILES);
+    if (c->is_short) (void)rp_reserve_keep_files(&d->reserve, RP_RESERVE_FIRST_FILES);
     if (st == RP_OK && d->journal != NULL) rp_journal_resume(d->journal, result->lsn);
     return st;
 }

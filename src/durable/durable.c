@@ -228,6 +228,7 @@ static rp_status recover(rp_durable *d, bool *needs_checkpoint, bool *found_jour
                            .last_number = r.last_number,
                            .lsn = r.lsn,
                            .next_segment = r.next_segment,
+                           .can_revoke = r.tier == NULL,
                            .has_journal = d->options.mode != RP_DURABLE_CHECKPOINT,
                            .has_old_journal =
                                r.has_journal && d->options.mode == RP_DURABLE_CHECKPOINT,
@@ -295,7 +296,7 @@ static rp_status start(rp_durable *d, rp_error *err)
     d->reserve.files = d->files;
     if (st == RP_OK) rp_reserve_find(&d->reserve);
     if (st == RP_OK) (void)rp_durable_keep_reserve(d);
-    if (st == RP_OK) (void)rp_reserve_keep_files(&d->reserve, 0);
+    if (st == RP_OK) (void)rp_reserve_keep_files(&d->reserve, RP_RESERVE_FILES);
     if (st == RP_OK && needs_checkpoint) st = rp_durable_write_checkpoint(d, err);
     if (st == RP_OK && d->options.mode != RP_DURABLE_CHECKPOINT)
         st = rp_durable_start_journal(d, err);

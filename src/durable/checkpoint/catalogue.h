@@ -53,6 +53,7 @@ typedef struct rp_owned_segment {
      * it. This is the first checkpoint before whose cut the segment was found dead; 0: it is
      * alive. */
     uint64_t dead_at;
+    bool is_revoked; /* it is dead because its chunks have lost their location */
 } rp_owned_segment;
 
 typedef struct rp_catalogue {

@@ -159,11 +159,15 @@ static rp_status begin(rp_checkpoint_run *r, rp_error *err)
     /* Before the cut: no change after the cut needs a segment that has no chunks in memory
      * now. */
     st = rp_retention_mark_dead(r->c, r->result.number, err);
+    if (st == RP_OK && r->c->is_short && r->c->can_revoke)
+        rp_retention_revoke(r->c, r->result.number);
+    r->covered = r->c->next_segment;
     if (st == RP_OK) st = rp_checkpoint_choose_moving(r, err);
     if (st == RP_OK) st = take_cut(r, err);
     /* On a full disk the queue is dropped: the checkpoint puts the records again that it
      * needs. */
     if (st == RP_OK) rp_segments_drop_queue(r->c->segments, r->c->is_short);
+    r->first_segment = rp_segments_next(r->c->segments);
     return st;
 }
 
@@ -172,7 +176,13 @@ static rp_status begin(rp_checkpoint_run *r, rp_error *err)
 static void discard(rp_checkpoint_run *r)
 {
     if (!r->c->is_short) return;
-    if (r->has_written && r->result.moved_bytes > 0) r->c->has_moved_in_vain = true;
+    if (r->has_written) {
+        uint64_t made = rp_segments_next(r->c->segments) - r->first_segment;
+
+        if (r->result.moved_bytes > 0) r->c->has_moved_in_vain = true;
+        /* Those with chunks stay. */
+        r->c->free_files -= made < r->c->free_files ? made : r->c->free_files;
+    }
     rp_segments_discard(r->c->segments, r->c->next_segment);
 }
 
@@ -223,6 +233,7 @@ rp_status rp_checkpoint_write(rp_checkpointer *c, rp_checkpoint_result *out, rp_
     if (st == RP_OK) {
         keep_tables(r);
         c->damaged_count = 0;
+        c->covered = r->covered;
         r->result.lsn = r->lsn;
         r->result.is_swept = rp_retention_apply(c) == RP_OK;
         *out = r->result;

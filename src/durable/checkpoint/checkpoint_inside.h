@@ -31,9 +31,11 @@ typedef struct rp_checkpoint_run {
     size_t segment_count, segment_capacity;
     rp_image image;
     rp_buf payload;
-    rp_slot *slots;       /* of one block */
-    uint64_t chunk_bytes; /* of chunks that were not on disk */
-    bool has_written;     /* a part of it may be in segments on disk */
+    rp_slot *slots;         /* of one block */
+    uint64_t chunk_bytes;   /* of chunks that were not on disk */
+    uint64_t first_segment; /* its segments have this number or a higher one */
+    uint64_t covered;       /* becomes that of the checkpointer */
+    bool has_written;       /* a part of it may be in segments on disk */
     rp_checkpoint_result result;
 } rp_checkpoint_run;
 

@@ -307,6 +307,22 @@ static rp_status check_left(const rp_checkpoint_run *r, uint64_t left, rp_error 
                    r->chunk_bytes, left, wanted);
 }
 
+/* On a full disk: fails if new or moved chunks would take inodes that the next checkpoint needs
+ * (R5). A checkpoint without such chunks is always tried. */
+static rp_status check_files(const rp_checkpoint_run *r, bool is_all, rp_error *err)
+{
+    uint64_t segments = rp_segments_next(r->c->segments) - r->first_segment + (is_all ? 0 : 1);
+    uint64_t needed = segments + RP_RESERVE_NAMED_FILES;
+
+    assert(rp_segments_next(r->c->segments) >= r->first_segment);
+    if (r->chunk_bytes + r->result.moved_bytes == 0 || r->c->free_files >= needed) return RP_OK;
+    return rp_fail(err, RP_NO_RESOURCE,
+                   "checkpoint: the disk has too few inodes: %" PRIu64
+                   " files are needed, %" PRIu64
+                   " can be created; delete items or remove other files",
+                   needed, r->c->free_files);
+}
+
 /* On a full disk: checks that the queue may be written, and drops it if not (R2). `is_all`: the
  * whole checkpoint is queued, so that the space that remains is known (R3). Otherwise the rest
  * counts with its upper bound. */
@@ -331,6 +347,7 @@ static rp_status check_room(rp_checkpoint_run *r, bool is_all, rp_error *err)
                      needed, available);
     else if (is_all)
         st = check_left(r, available - needed, err);
+    if (st == RP_OK) st = check_files(r, is_all, err);
     if (st != RP_OK) rp_segments_drop_queue(c->segments, true);
     return st;
 }

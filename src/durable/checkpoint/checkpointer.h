@@ -26,6 +26,10 @@ typedef struct rp_checkpointer {
     uint64_t lsn;         /* the last LSN used, while there is no journal */
     uint64_t
         next_segment; /* segments from this number on are new and not in the catalogue yet */
+    /* Chunks in segments below this number that the tables had at the cut of the newest
+     * checkpoint are in that checkpoint. 0: not known. */
+    uint64_t covered;
+    bool can_revoke;      /* the bytes of all chunks are in memory: there is no disk tier */
     bool has_old_journal; /* the mode has no journal, but files of one exist */
     bool is_unsure;       /* CURRENT may name the newest checkpoint or the one before it */
     rp_catalogue catalogue;
@@ -41,10 +45,11 @@ typedef struct rp_checkpointer {
     /* A checkpoint on a full disk moved chunks and failed, and none has succeeded since. The
      * moved chunks stay where they are, so the next one moves none. */
     bool has_moved_in_vain;
-    uint64_t largest;   /* at most how many bytes of records a checkpoint writes that has every
-                           block: for a full disk (R2, R3) */
-    uint64_t spare;     /* bytes that new chunks must leave besides (R3) */
-    uint64_t max_moved; /* bound of the bytes moved, for tests; 0: the default */
+    uint64_t largest;    /* at most how many bytes of records a checkpoint writes that has every
+                            block: for a full disk (R2, R3) */
+    uint64_t spare;      /* bytes that new chunks must leave besides (R3) */
+    uint64_t free_files; /* how many files can be created on a full disk (R5) */
+    uint64_t max_moved;  /* bound of the bytes moved, for tests; 0: the default */
 } rp_checkpointer;
 
 typedef struct rp_checkpoint_result {

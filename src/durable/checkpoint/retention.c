@@ -21,12 +21,30 @@ rp_status rp_retention_mark_dead(rp_checkpointer *c, uint64_t number, rp_error *
     for (size_t i = 0; i < k->segment_count; i++) {
         rp_owned_segment *segment = &k->segments[i];
 
+        if (segment->is_revoked) continue;
         if (segment->number >= written || rp_segments_in_use(c->segments, segment->number))
             segment->dead_at = 0;
         else if (segment->dead_at == 0)
             segment->dead_at = number;
     }
     return RP_OK;
+}
+
+void rp_retention_revoke(rp_checkpointer *c, uint64_t number)
+{
+    rp_catalogue *k = &c->catalogue;
+
+    assert(c->is_short && c->can_revoke && number > c->last_number);
+    for (size_t i = 0; i < k->segment_count; i++) {
+        rp_owned_segment *segment = &k->segments[i];
+
+        if (segment->dead_at != 0 || segment->number >= c->covered ||
+            rp_catalogue_needs(k, segment->number))
+            continue;
+        rp_segments_revoke(c->segments, segment->number);
+        segment->is_revoked = true;
+        segment->dead_at = number;
+    }
 }
 
 static rp_status drop_manifests(rp_checkpointer *c)
@@ -59,6 +77,7 @@ static rp_status drop_manifests(rp_checkpointer *c)
 static rp_status drop_segments(rp_checkpointer *c, uint64_t base)
 {
     rp_catalogue *k = &c->catalogue;
+    uint64_t newest = k->checkpoints[k->checkpoint_count - 1].number;
     rp_status first = RP_OK;
 
     for (size_t i = k->segment_count; i-- > 0;) {
@@ -66,6 +85,9 @@ static rp_status drop_segments(rp_checkpointer *c, uint64_t base)
         rp_status st;
 
         if (segment.dead_at == 0 || segment.dead_at > base) continue;
+        /* Before it was revoked, the journal may have encoded records that refer to it. Only a
+         * checkpoint after that contains their changes. */
+        if (segment.is_revoked && segment.dead_at > newest) continue;
         if (rp_catalogue_needs(k, segment.number)) continue;
         st = rp_segments_remove(c->segments, segment.number, NULL);
         if (st == RP_OK || st == RP_NOT_FOUND)

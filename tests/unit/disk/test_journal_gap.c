@@ -297,30 +297,30 @@ static void giving_up_records_during_a_checkpoint_requests_another(void **state)
 
 /* A disk that makes no new segments, and a record for one as soon as the journal has written.
  */
-static struct full {
+static struct broken {
     const rp_files_ops *real;
     rp_segments *segments;
-    atomic_bool is_full, is_armed;
-} full;
+    atomic_bool is_broken, is_armed;
+} broken;
 
-static rp_status open_unless_full(rp_files *fs, const char *path, rp_open_how how,
-                                  rp_file **out, rp_error *err)
+static rp_status open_unless_broken(rp_files *fs, const char *path, rp_open_how how,
+                                    rp_file **out, rp_error *err)
 {
-    if (atomic_load(&full.is_full) && strncmp(path, "seg/", 4) == 0)
-        return rp_fail(err, RP_NO_RESOURCE, "%s: full", path);
-    return full.real->open(fs, path, how, out, err);
+    if (atomic_load(&broken.is_broken) && strncmp(path, "seg/", 4) == 0)
+        return rp_fail(err, RP_UNAVAILABLE, "%s: broken", path);
+    return broken.real->open(fs, path, how, out, err);
 }
 
 static rp_status write_then_put(rp_file *file, uint64_t offset, const rp_bytes *parts,
                                 size_t count, rp_error *err)
 {
     static const uint8_t block[5000];
-    rp_status st = full.real->write(file, offset, parts, count, err);
+    rp_status st = broken.real->write(file, offset, parts, count, err);
     rp_disk_location location;
 
-    if (atomic_exchange(&full.is_armed, false))
-        assert_ok(
-            rp_segments_put(full.segments, RP_RECORD_BLOCK, 1, block, sizeof block, &location));
+    if (atomic_exchange(&broken.is_armed, false))
+        assert_ok(rp_segments_put(broken.segments, RP_RECORD_BLOCK, 1, block, sizeof block,
+                                  &location));
     return st;
 }
 
@@ -342,25 +342,25 @@ static void written_records_may_be_given_up(void **state)
     rp_journal *j;
 
     (void)state;
-    full = (struct full){.real = files->ops};
-    ops.open = open_unless_full;
+    broken = (struct broken){.real = files->ops};
+    ops.open = open_unless_broken;
     ops.write = write_then_put;
     files->ops = &ops;
-    assert_ok_err(rp_segments_new(&so, &full.segments, &err), &err);
-    o.segments = full.segments;
+    assert_ok_err(rp_segments_new(&so, &broken.segments, &err), &err);
+    o.segments = broken.segments;
     o.max_queued = 4000;
     o.file_bytes = 1 << 20;
     j = rp_test_journal_start(&o);
     rp_test_work_through(j, 10);
     assert_ok_err(rp_journal_sync(j, rp_wait_forever(), &err), &err);
-    atomic_store(&full.is_full, true);
-    atomic_store(&full.is_armed, true);
+    atomic_store(&broken.is_broken, true);
+    atomic_store(&broken.is_armed, true);
     (void)rp_test_append(j);
     for (int i = 0; !rp_journal_is_lost(j) && i < 5000; i++)
         (void)nanosleep(&(struct timespec){0, 1000000}, NULL);
     assert_true(rp_journal_is_lost(j));
     cut = rp_journal_cut(j);
-    atomic_store(&full.is_full, false);
+    atomic_store(&broken.is_broken, false);
     for (int i = 0; i < 5; i++) (void)rp_test_append(j);
     for (int i = 0; info.synced < cut + 5 && i < 5000; i++) {
         rp_journal_get_info(j, &info);
@@ -370,8 +370,8 @@ static void written_records_may_be_given_up(void **state)
     complete(j, cut);
     rp_test_work_through(j, 1);
     rp_test_journal_stop(j);
-    files->ops = full.real;
-    rp_segments_free(full.segments);
+    files->ops = broken.real;
+    rp_segments_free(broken.segments);
     files->ops->free(files);
     files = rp_sim_mount(image);
     assert_ok_err(rp_test_read_back(files, 3, false, &last, &torn, &err), &err);
