@@ -34,7 +34,7 @@
  *       it is read (intake.h). The limit message_bytes is at most X.
  *   Q7  connections that have no room by these rules take turns (turns.h). In a turn a
  *       connection has a loan of bytes past X. A side lends from two pools: message_bytes for
- *       loans of any size (or one larger loan, if the pool has made no other), and
+ *       loans of any size (or one larger loan, if the pool has no other loan out), and
  *       message_bytes / 8 for loans no larger than that. Besides, one loan at a time may grow
  *       beyond its pool, to at most message_bytes. Without turns, peers that stop reading or
  *       sending could keep a whole side from all others. A connection has a turn either
