@@ -43,8 +43,9 @@ typedef struct rp_adder_block {
     size_t bytes;
 } rp_adder_block;
 
-/* n-step. `obs` of a ring has n + 1 rows of copies: entry calls % (n + 1) is the observation
- * after the latest call. `cells` has n: entry c % n is what call c has written. */
+/* n-step. The rings have an entry of `copies` elements for each of the latest calls. In `obs`,
+ * entry c % (n + 1) has the observations after c calls; in `cells`, entry c % n has the cells
+ * that call c wrote, counted from 0. */
 typedef struct rp_adder_transitions {
     rp_n_step core;
     uint32_t odd;       /* the first of three columns for rows that not every call has:
@@ -52,7 +53,7 @@ typedef struct rp_adder_transitions {
     rp_ref *obs;        /* ring of n + 1: observations */
     uint64_t *cells;    /* ring of n: cell of action, return, discount and extras */
     rp_ref *last;       /* of each copy: the observation that ended it in this call */
-    uint64_t *end_cell; /* of each copy: cell of the first return of the end rule */
+    uint64_t *end_cell; /* of each copy: cell of the next return of the end rule */
 
     /* Only if a table has prioritize(): copies of the rows of the rings, and the columns of the
      * items of a call. */

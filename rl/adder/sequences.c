@@ -14,9 +14,8 @@
  *
  * Invariants, of each copy, between calls:
  *   Q1  a copy that has begun has `closed` complete rows and one open row;
- *   Q2  row r is at cell obs_base + r of the columns of observation and start_of_episode, and
- * at
- *       cell base + r of the others;
+ *   Q2  row r is at cell obs_base + r in the columns of observation and start_of_episode, at
+ *       cell base + r in the others;
  *   Q3  an item has 1 to most_rows rows, none of them older than `window` rows. */
 #include <assert.h>
 #include <string.h>

@@ -17,8 +17,9 @@ WAITS = -1  # order of jobs that wait nearly all the time: beside the others, on
 
 # How each configuration is built and run. RP_TEST_SCALE tells a long test how much to do: 1 is
 # what a plain build manages in a minute. "short" has what differs without --long: "only", the
-# programs of tests that are built and run, or single tests of them; "without", the tests not to run;
-# "more", the beginnings of names of other programs to build; "bare", true if nothing else is built;
+# programs of tests that are built and run, or single tests of them; "without", the tests not to
+# run; "more", the beginnings of names of other programs to build; "bare", true if nothing else is
+# built;
 # and "scale".
 # Sanitized builds have what a stack trace needs and no more: a fifth of the time to compile.
 SANITIZED = ["-Dbuildtype=debugoptimized", "-Doptimization=1", "-Ddebug=false",
@@ -44,9 +45,9 @@ THREADED = [f"{program}/{name}" for program, names in {
     "unit_net": "handshake link_tls loop_guests loop_posts",
     "unit_rl_loop": "trainer",
     "unit_server": "checkpoint_call closing confirmations gate histogram http_page lease "
-                   "lease_link loading memory_guard metrics page_maker page_tls queue_budget read_turn relay "
-                   "replay_served safe_answers safety served_table server server_end tier_served "
-                   "tls_flood",
+                   "lease_link loading memory_guard metrics page_maker page_tls queue_budget "
+                   "read_turn relay replay_served safe_answers safety served_table server "
+                   "server_end tier_served tls_flood",
     "unit_table": "blocking events extension_statistics",
     "unit_util": "mem_pool mutex shared_arena",
 }.items() for name in names.split()]

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The items of our adders, bit by bit, against those that Acme's adders have written of the
  * same episodes; and those of groups of copies against those of each copy alone. */
+#include "adder/adder_inside.h"
 #include "support/adder_case.h"
 
 enum { STEPS = RP_TEST_EPISODES * (RP_TEST_EPISODES + 1) / 2, COPIES = 5 };
@@ -176,6 +177,17 @@ static void items_are_those_of_acme_bit_by_bit(void **state)
     for_each_case(check_against_acme);
 }
 
+/* Does what an adder does after 2^30 appends. */
+static void renew_writer(group *g)
+{
+    rp_trajectory_writer *writer = g->t.adder->writer;
+
+    assert_true(rp_trajectory_writer_steps(writer) > 0);
+    assert_ok_err(rp_trajectory_writer_end_episode(writer, false, rp_wait_forever(), &g->t.err),
+                  &g->t.err);
+    assert_int_equal(rp_trajectory_writer_steps(writer), 0);
+}
+
 static void check_group(const rp_test_case *c, size_t number)
 {
     static group alone[COPIES], g;
@@ -188,6 +200,7 @@ static void check_group(const rp_test_case *c, size_t number)
         uint64_t hash;
         step_group(&g);
         assert_ok_err(rp_adder_flush(g.t.adder, rp_wait_forever(), &g.t.err), &g.t.err);
+        if (i % 7 == 3) renew_writer(&g);
         for (size_t k = 0; k < COPIES; k++) {
             step_group(&alone[k]);
             assert_ok(rp_adder_flush(alone[k].t.adder, rp_wait_forever(), NULL));
