@@ -150,8 +150,9 @@ static rp_status prioritize(void *ctx, const rp_adder_items *items, double *prio
 static rp_status begin(rp_agent *agent, const void *observations, rp_error *err)
 {
     dqn *d = (dqn *)agent;
+    rp_status st = rp_adder_reset(d->adder, NULL, rp_wait_forever(), err);
 
-    assert(d->counts.steps == 0);
+    if (st != RP_OK) return st;
     rp_adder_window_begin(d->window, observations);
     return rp_adder_first(d->adder, observations, NULL, err);
 }

@@ -68,7 +68,8 @@ typedef struct rp_agent_class {
     const char *name; /* "dqn" */
     /* Chooses an action for every copy, exploring. */
     void (*act)(rp_agent *agent, const void *observations, void *actions);
-    /* Takes the first observations of all copies; before the first step only. */
+    /* Takes the first observations of all copies: before the first step, and whenever all
+     * copies begin anew. Episodes that have not ended are dropped. */
     rp_status (*begin)(rp_agent *agent, const void *observations, rp_error *err);
     /* Writes one step to the replay. */
     rp_status (*observe)(rp_agent *agent, const rp_agent_step *step, rp_error *err);

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The extension module reprise._rl: the agents of libreprise-rl as Python types.
+ *
+ *   module.c    the contents of the module, and statuses as exceptions
+ *   dqn.c       the type Dqn: an agent with a replay of its own in this process
+ *   settings.c  settings of DQN from and to Python
+ *
+ * Environments are Python's: the package steps them and passes arrays. The module knows arrays
+ * as buffers only, so it does not need NumPy.
+ *
+ * A function is called with the GIL held, unless a comment says otherwise. A function that
+ * returns PyObject * returns a new reference, or NULL with an exception set. A function that
+ * returns int returns 0, or -1 with an exception set. */
+#ifndef REPRISE_PYTHON_RL_H
+#define REPRISE_PYTHON_RL_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include <assert.h>
+
+#include <reprise/reprise.h>
+#include <reprise/rl/dqn.h>
+
+/* Casts a function for an entry of a PyMethodDef. */
+#define RL_METHOD(function) ((PyCFunction)(void (*)(void))(function))
+
+extern PyTypeObject rl_Dqn;
+
+/* Sets the exception for a status other than RP_OK: ValueError for RP_INVALID, otherwise
+ * reprise.errors.StatusError. Always returns NULL. */
+PyObject *rl_raise(rp_status status, const rp_error *err);
+
+/* Changes settings by a dict of names and numbers. */
+int rl_settings_from(PyObject *dict, rp_dqn_settings *settings);
+/* Makes a dict of all settings. */
+PyObject *rl_settings_dict(const rp_dqn_settings *settings);
+/* Makes a list of (name, kind, default, low, high, about). */
+PyObject *rl_settings_list(PyObject *module, PyObject *ignored);
+
+#endif
