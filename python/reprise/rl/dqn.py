@@ -116,6 +116,7 @@ class DQN:
         self._episodes = Episodes(self._copies)
         self._random = np.random.default_rng(seed)
         self._metrics: Dict[str, float] = {}
+        self._began_s, self._began_steps = time.monotonic(), 0  # of the last call of learn()
 
     @property
     def settings(self) -> Dict[str, Any]:
@@ -125,7 +126,14 @@ class DQN:
     @property
     def exploration_rate(self) -> float:
         """The epsilon of the copy that explores most, now."""
-        return float(self._agent.metrics()["epsilon"])
+        return float(self._read()["epsilon"])
+
+    def _read(self) -> Dict[str, float]:
+        """Reads the numbers of the agent. Means that are not known now are the last known."""
+        now = self._agent.metrics()
+        self._metrics = {key: value if value == value else self._metrics.get(key, value)
+                         for key, value in now.items()}
+        return self._metrics
 
     def get_env(self) -> Any:
         """Returns the environment as it was given; None if there is none."""
@@ -172,7 +180,7 @@ class DQN:
                 self._group = Group(self._source, self._copies)
             self._seeded = False
         # Episodes after a failure are others than those before it.
-        more = self._agent.metrics()["inserts"]
+        more = self._read()["inserts"]
         self._group.reset(None if self._seeded else seeds_of(self.seed + int(more), self._copies))
         self._seeded = True
         self._agent.begin(self._group.arrays.observations)
@@ -244,11 +252,11 @@ class DQN:
     def metrics(self) -> Dict[str, float]:
         """Returns numbers about learning, by the names of Stable-Baselines3.
 
-        Numbers of updates are means since the last call; NaN if there were none.
+        Those of updates are means since the last call, or the last known.
         """
-        inner, episodes = self._agent.metrics(), self._episodes
-        seconds = time.monotonic() - getattr(self, "_began_s", time.monotonic())
-        steps = self.num_timesteps - getattr(self, "_began_steps", 0)
+        inner, episodes = self._read(), self._episodes
+        seconds = time.monotonic() - self._began_s
+        steps = self.num_timesteps - self._began_steps
         return {
             "rollout/ep_len_mean": episodes.mean_length,
             "rollout/ep_rew_mean": episodes.mean_return,

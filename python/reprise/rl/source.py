@@ -32,7 +32,7 @@ class EnvSource:
         if isinstance(given, str):
             self.name = given
             self._make: Callable[[], Any] = functools.partial(_make_by_name, given)
-        elif hasattr(given, "step") and hasattr(given, "reset"):
+        elif not isinstance(given, type) and hasattr(given, "step") and hasattr(given, "reset"):
             if hasattr(given, "num_envs") and hasattr(given, "single_action_space"):
                 raise TypeError("pass the name of the environment, or a callable, and copies=, "
                                 "instead of a vector environment")
