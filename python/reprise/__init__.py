@@ -8,8 +8,8 @@ change one line:
 
 Beyond Reverb there are `Dataset` and `Client.sampler` (batches of stacked NumPy arrays),
 `ReplayBuffer` (a buffer in one process, without a server), `aio` (the client for asyncio),
-`Storage` (data that survives the server), `specs` and `tree`. Only NumPy is required.
-TensorFlow, torch and jax are imported only when one of their datasets is used.
+`Storage` (data that survives the server), `rl` (agents), `specs` and `tree`. Only NumPy is
+required. TensorFlow, torch and jax are imported only when one of their datasets is used.
 """
 
 import importlib
@@ -41,7 +41,7 @@ from reprise.storage import Storage
 from reprise.trajectory_writer import TrajectoryColumn, TrajectoryWriter
 
 if TYPE_CHECKING:
-    from reprise import aio, pybind
+    from reprise import aio, pybind, rl
     from reprise.dataset import Dataset
     from reprise.pattern_dataset import PatternDataset
     from reprise.tf_client import TFClient
@@ -97,6 +97,7 @@ _LAZY = {
     "cc": "cc",
     "pattern_dataset": "pattern_dataset",
     "pybind": "pybind",
+    "rl": "rl",
     "tf_client": "tf_client",
     "timestep_dataset": "timestep_dataset",
     "trajectory_dataset": "trajectory_dataset",

@@ -27,8 +27,9 @@ def test_sources_of_rl_are_listed():
     expect_none({p.relative_to(ROOT / "rl").as_posix() for p in sources("rl")} - listed("rl"))
 
 
-def test_sources_of_the_extension_are_listed():
-    expect_none({f"core/{p.name}" for p in sources("python/core")} - listed("python"))
+def test_sources_of_the_extensions_are_listed():
+    expect_none({f"{p.parent.name}/{p.name}" for p in sources("python/core", "python/rl")}
+                - listed("python"))
 
 
 def test_protos_are_listed():

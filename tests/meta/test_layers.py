@@ -166,7 +166,8 @@ def test_public_header_includes_only_public_ones():
 
 def test_programs_see_only_public_headers():
     """Benchmarks may also build chunks; other programs use writers."""
-    for folder, more in (("bench", ("chunk/",)), ("examples", ()), ("python/core", ())):
+    for folder, more in (("bench", ("chunk/",)), ("examples", ()), ("python/core", ()),
+                         ("python/rl", ())):
         own = {p.name for p in (ROOT / folder).glob("*.h")}
         expect_none(f"{place}: {header}" for place, _, header, quoted in includes(folder)
                     if quoted and header not in own and not header.startswith(("reprise/", *more)))

@@ -24,7 +24,7 @@ import traceback
 
 import numpy as np
 import reprise
-from reprise import _core, specs, tree
+from reprise import _core, _rl, specs, tree
 
 WARM, ROUNDS, RUNS = 5, 8, 25
 Point = collections.namedtuple("Point", "x y")
@@ -228,6 +228,36 @@ def buffers():
         buffer.add(o=np.full((32, 3), i, np.float32), r=np.arange(32, dtype=np.float32))
     batch = buffer.sample(8, beta=0.4)
     buffer.update_priorities(batch["indices"], np.ones(8))
+
+
+@scenario
+def agents():
+    given = dict(name="x", shape=(3,), pixels=False, actions=2, seed=0)
+    agent = _rl.Dqn({"copies": 2, "start": 4, "batch": 4, "dueling": False}, **given)
+    rows, actions, flags = np.zeros((2, 3), "f4"), np.zeros(2, "i4"), np.zeros(2, bool)
+    agent.begin(rows)
+    for _ in range(10):
+        agent.act(rows, actions)
+        agent.step(rows, actions, rows, rows, np.zeros(2), flags, flags)
+    agent.predict(rows, actions, 2)
+    assert agent.metrics()["updates"] and agent.settings()["copies"] == 2 and agent.parameters()
+    assert len(_rl.dqn_settings()) == len(agent.settings())
+
+
+@scenario
+def agents_that_fail():
+    given = dict(name="x", shape=(3,), pixels=False, actions=2, seed=0)
+    for settings in ({"copies": 0}, {"wings": 1}, {"rate": "fast"}, {"start": 10**8}):
+        refuses((TypeError, ValueError), _rl.Dqn, settings, **given)
+    refuses(ValueError, _rl.Dqn, {}, **{**given, "shape": (0,)})
+    agent = _rl.Dqn({"copies": 1}, **given)
+    row = np.full((1, 3), np.nan, "f4")
+    refuses(RuntimeError, agent.begin, row)
+    refuses(ValueError, agent.begin, row[:, :1])
+    refuses(ValueError, agent.act, row, np.zeros(2, "i4"))
+    refuses(TypeError, agent.step, row)
+    refuses(RuntimeError, agent.load, "/no-such-file")
+    refuses(RuntimeError, agent.save, "/no-such-folder/file")
 
 
 def check(name, function):

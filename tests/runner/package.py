@@ -10,8 +10,8 @@ import time
 
 from runner.builds import BUILDS
 from runner.checks import pkg_config
-from runner.process import (BUILD, MESON, ROOT, Result, fixed_addresses, parse_tap, pytest_job,
-                            run)
+from runner.process import (BUILD, MESON, ROOT, STAGE, Result, fixed_addresses, parse_tap,
+                            pytest_job, run)
 
 PYTHON_VERSION = "{}{}".format(*sys.version_info[:2])
 PYTHON_TEST_PACKAGES = ["pytest==8.4.2", "dm-tree==0.1.9", "ml_dtypes==0.5.3", "dm-env==1.6",
@@ -78,7 +78,7 @@ def sanitized_job(is_long):
     result = pytest_job([*wrapper, "/usr/bin/python3"], "tests/python", env)
     for log in sorted(logs.iterdir()):
         for block in re.split(r"\n\n", log.read_text(errors="replace")):
-            ours = re.search(r"_core\.cpython", block)
+            ours = re.search(r"_(core|rl)\.cpython", block)
             if "ERROR: " in block and "LeakSanitizer" not in block or "runtime error" in block:
                 result.add(False, block)
             elif block.startswith("Direct leak") and ours:
@@ -103,16 +103,17 @@ def refcount_job():
                     ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy2(BUILD / "release" / "src" / "cli" / "reprise",
                  folder / "reprise" / "reprise-command")
-    sources = sorted((ROOT / "python" / "core").glob("*.c"))
-    libraries = ["-l:libreprise.a" if x == "-lreprise" else x
-                 for x in pkg_config("--static", "--libs")]
-    command = ["gcc", "-std=c17", "-D_GNU_SOURCE", '-DRP_VERSION="0"', "-O1", "-fPIC", "-shared",
-               "-fvisibility=hidden", f"-I{numpy}", f"-I{include}",
-               *pkg_config("--cflags"), *sources, "-o", folder / "reprise" / f"_core{suffix}",
-               *libraries, "-lpthread", "-lm"]
-    status, output = run(command)
-    if status != 0:
-        return Result(0, 1, output)
+    static = ["-l:libreprise.a" if x == "-lreprise" else x
+              for x in pkg_config("--static", "--libs")]
+    shared = [*pkg_config("--libs", package="reprise-rl"), f"-Wl,-rpath,{STAGE / 'lib'}"]
+    for name, libraries in (("core", static), ("rl", shared)):
+        command = ["gcc", "-std=c17", "-D_GNU_SOURCE", '-DRP_VERSION="0"', "-O1", "-fPIC",
+                   "-shared", "-fvisibility=hidden", f"-I{numpy}", f"-I{include}",
+                   *pkg_config("--cflags"), *sorted((ROOT / "python" / name).glob("*.c")),
+                   "-o", folder / "reprise" / f"_{name}{suffix}", *libraries, "-lpthread", "-lm"]
+        status, output = run(command)
+        if status != 0:
+            return Result(0, 1, output)
     status, output = run([python, "-X", "faulthandler", "tests/python/refcounts.py"], 300,
                          {"PYTHONPATH": str(folder)})
     return parse_tap(status, output, 300)
