@@ -33,8 +33,9 @@
 #include "util/refcount.h"
 
 enum {
-    CHAIN_DEPTH = 8,        /* certificates between the peer's and the authority's */
-    CIPHER_BYTES = 1 << 10, /* size of the list of ciphers in a ClientHello */
+    CHAIN_DEPTH = 8,          /* certificates between the peer's and the authority's */
+    REQUEST_BYTES = 64 << 10, /* size of a server's list of authorities */
+    CIPHER_BYTES = 512,       /* size of the list of ciphers in a ClientHello */
 };
 
 /* Later versions of OpenSSL can compress a Certificate message, so that it could not be checked
@@ -179,8 +180,8 @@ static void on_protocol_message(int is_ours, int version, int type, const void *
 }
 
 /* OpenSSL calls this before it parses the extensions of a ClientHello. Refuses lists that are
- * much longer than those of regular clients. OpenSSL keeps these lists as long as the session;
- * a name in a list of 4 bytes each becomes an object of 200. */
+ * much longer than those of regular clients. OpenSSL keeps these lists as long as the session.
+ * The name of an authority may have 4 bytes in the list, and becomes an object of 200. */
 static int check_hello(SSL *ssl, int *alert, void *user)
 {
     static const struct {
@@ -192,7 +193,7 @@ static int check_hello(SSL *ssl, int *alert, void *user)
         {TLSEXT_TYPE_signature_algorithms, 512},
         {TLSEXT_TYPE_signature_algorithms_cert, 512},
         {TLSEXT_TYPE_application_layer_protocol_negotiation, 512},
-        {TLSEXT_TYPE_certificate_authorities, 512},
+        {TLSEXT_TYPE_certificate_authorities, 256},
     };
     wire *w = BIO_get_data(SSL_get_rbio(ssl));
     const unsigned char *data;
@@ -342,7 +343,6 @@ static bool set_up(SSL_CTX *context)
                                         SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
                                         SSL_MODE_RELEASE_BUFFERS);
     SSL_CTX_set_read_ahead(context, 1);
-    (void)SSL_CTX_set_max_cert_list(context, RP_TLS_CHAIN_BYTES);
     SSL_CTX_set_verify_depth(context, CHAIN_DEPTH);
     SSL_CTX_set_default_passwd_cb(context, no_passphrase);
     return SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION) == 1 &&
@@ -372,11 +372,17 @@ static rp_tls *make(const rp_allocator *alloc, bool connects, rp_status *st, rp_
     tls->context = SSL_CTX_new(connects ? TLS_client_method() : TLS_server_method());
     ok = tls->method != NULL && tls->context != NULL && set_up(tls->context);
     if (ok && !connects) {
+        (void)SSL_CTX_set_max_cert_list(tls->context, RP_TLS_CHAIN_BYTES);
         SSL_CTX_set_client_hello_cb(tls->context, check_hello, NULL);
         SSL_CTX_set_alpn_select_cb(tls->context, choose_protocol, NULL);
     }
-    if (ok && connects) /* returns 0 on success */
+    if (ok && connects) {
+        /* For a client this also bounds the request of the server for a certificate, which may
+         * have a long list of authorities. */
+        (void)SSL_CTX_set_max_cert_list(tls->context, REQUEST_BYTES);
+        /* returns 0 on success */
         ok = SSL_CTX_set_alpn_protos(tls->context, h2, sizeof h2 - 1) == 0;
+    }
     if (!ok) {
         rp_tls_unref(tls);
         ERR_clear_error();
