@@ -11,9 +11,9 @@
  * a full disk these include the segments that have only blocks of the failed checkpoint.
  *
  * Compaction: step 2 vacates segments of which less than a quarter is live, or less than three
- * quarters if the disk is full. To vacate a segment, it moves the live chunks there, and writes
- * again the blocks that are there or refer to those chunks. It moves at most 64 MiB in one
- * checkpoint, and at most a quarter of the free space.
+ * quarters if the disk is full. To vacate a segment, it moves the live chunks to another
+ * segment, and writes again the blocks that are in the vacated segment or refer to those
+ * chunks. It moves at most 64 MiB in one checkpoint, and at most a quarter of the free space.
  *
  * On a full disk (is_short) up to 64 MiB of the checkpoint are queued in the segments before a
  * byte is written. They are written only if the whole checkpoint fits (disk/reserve.h, R2) and
@@ -23,7 +23,8 @@
 
 #include "durable/checkpoint/checkpointer.h"
 
-/* At most how many bytes a checkpoint takes for CURRENT and for the list of segments. */
+/* An upper bound on the bytes that a checkpoint takes for CURRENT and for the list of
+ * segments. */
 uint64_t rp_checkpoint_files(const rp_checkpointer *c);
 
 /* RP_NO_RESOURCE (disk or memory), RP_UNAVAILABLE, RP_CORRUPT (the manifest does not read back as

@@ -16,7 +16,7 @@
  *   I4  while the budget is short (another connection waits for room), a message with reserved
  *       room has to arrive within the grace period. In each window, an eighth of that period,
  *       the peer has to send at least an eighth of the message. So in each grace period a peer
- *       sends as many bytes as it keeps from others;
+ *       sends at least the bytes that it has reserved;
  *   I5  while the budget is not short, a message may take longer. After the grace period it
  *       must have arrived at 1 KiB/s or more.
  *

@@ -5,12 +5,12 @@
  * past its limit to connections that have no room within the limit. While a connection has such
  * a loan, it has its turn (which is not a turn of an event loop). The rules are:
  *   T1  there are two pools: `lent_bytes` for loans of any size, and an eighth of that for
- *       small loans, which are no larger than that eighth. A loan is made if its pool has that
- *       many bytes left; the pool for any size also makes a larger loan if it has no other. A
- *       loan grows under the same condition, or by T4;
+ *       small loans, which are no larger than that eighth. A loan is made if its pool has
+ *       enough bytes left; the pool for any size also makes a loan larger than itself if it has
+ *       no other loan out. A loan grows under the same condition, or by T4;
  *   T2  connections wait in a queue. The next loan of a pool goes to the connection that has
- *       waited longest of those that may use the pool. A wait is measured in units of the time
- *       that the loan itself may take (T3). Until the pool has enough bytes for that
+ *       waited longest of those that may use the pool. To compare waits, each is divided by the
+ *       time that the loan itself may take (T3). Until the pool has enough bytes for that
  *       connection, no other one gets a loan from it, even if a smaller loan would fit. So
  *       small loans wait for each other only, and never for large ones;
  *   T3  a connection keeps its loan as long as its peer moves the bytes fast enough. For the
