@@ -134,10 +134,12 @@ static BIO_METHOD *new_method(void)
 }
 
 /* Makes OpenSSL refuse a handshake message of the peer. OpenSSL has read the message, but has
- * not parsed it. A callback cannot end the handshake at this point. So this function overwrites
- * the body, which is in OpenSSL's buffer: a list whose length is all ones is longer than any
- * message, so that OpenSSL ends the handshake with a decode error. The link also breaks by
- * rp_tls_refusal(), if OpenSSL should have continued. */
+ * not parsed it. No function of OpenSSL ends the handshake at this point. So this function
+ * overwrites the body in the buffer from which OpenSSL will parse it; the buffer is on the
+ * heap, only the callback's parameter is const. A list whose length is all ones is longer than
+ * any message, so OpenSSL ends the handshake with a decode error. If a version of OpenSSL
+ * should parse a copy instead, the link still breaks, by rp_tls_refusal(), but after the work;
+ * the test of this fails then. */
 static void refuse_message(wire *w, const void *message, size_t size, const char *why)
 {
     w->refusal = why;

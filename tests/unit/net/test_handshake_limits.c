@@ -371,6 +371,8 @@ static void costly_chains_of_clients_are_refused(void **state)
         assert_int_equal(e.link.secured, x->taken);
         rp_link_peer_name(&e.link, name, sizeof name);
         assert_string_equal(name, x->taken ? "actor-7" : "");
+        /* If the chain is refused, OpenSSL has not parsed the first certificate either. */
+        assert_int_equal(SSL_get0_peer_certificate(e.link.ssl) != NULL, x->taken);
         bytes = close_link(&e);
         if (x->taken) assert_in_range(bytes, 1, MOST_HELD);
         close_ends(&e);
@@ -412,6 +414,7 @@ static void costly_chains_of_servers_are_refused(void **state)
             ERR_clear_error();
         }
         assert_int_equal(result, x->taken ? RP_LINK_OK : RP_LINK_BROKEN);
+        assert_int_equal(SSL_get0_peer_certificate(e.link.ssl) != NULL, x->taken);
         rp_link_why(&e.link, why, sizeof why);
         if (!x->taken) assert_non_null(strstr(why, "certificate"));
         close_ends(&e);
