@@ -210,6 +210,27 @@ static void two_runs_of_one_seed_are_equal(void **state)
     close_fixture(&b);
 }
 
+/* An owner whose environments failed in the middle of their episodes begins others. */
+static void episodes_may_begin_anew(void **state)
+{
+    (void)state;
+    fixture f = small();
+    float rows[4][4] = {{0}};
+    rp_agent_metrics before, after;
+
+    begin(&f, "cartpole", 1);
+    step(&f, 50);
+    before = metrics(&f);
+    assert_ok_err(f.agent->type->begin(f.agent, rows, &f.err), &f.err);
+    assert_ok_err(f.agent->type->begin(f.agent, rows, &f.err), &f.err);
+    after = metrics(&f);
+    assert_int_equal(after.inserts, before.inserts); /* what had not ended is dropped */
+    assert_int_equal(after.updates, before.updates);
+    step(&f, 50);
+    assert_true(metrics(&f).inserts > after.inserts);
+    close_fixture(&f);
+}
+
 static void catch_is_solved(void **state)
 {
     (void)state;
@@ -322,6 +343,7 @@ RP_TESTS(dqn)
         cmocka_unit_test(every_option_learns),
         cmocka_unit_test(images_go_through_convolutions),
         cmocka_unit_test(two_runs_of_one_seed_are_equal),
+        cmocka_unit_test(episodes_may_begin_anew),
         cmocka_unit_test(catch_is_solved),
         cmocka_unit_test(a_rate_of_1e9_is_said_to_diverge),
         cmocka_unit_test(an_evaluation_does_not_depend_on_the_rows_of_its_policy),
