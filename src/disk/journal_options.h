@@ -45,7 +45,7 @@ typedef struct rp_journal_options {
 
 typedef struct rp_journal_info {
     uint64_t last, safe, synced;   /* LSNs */
-    uint64_t queued;               /* bytes of raw records that are not written */
+    uint64_t queued;               /* bytes of raw records in memory: `kept`, and new ones */
     uint64_t kept;                 /* bytes of raw records that are not on stable storage */
     uint64_t syncs, writes, bytes; /* of journal files, since the start */
     uint64_t files;
