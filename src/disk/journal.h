@@ -11,7 +11,8 @@
  *   5  reports the LSN up to which everything is safe.
  *
  *   mode       safe means
- *   interval   handed to the kernel; synced at least every `interval_ns`
+ *   interval   handed to the kernel; a sync begins at most `interval_ns` after the first record
+ *              that is not synced was written. While it runs, nothing is written
  *   sync       on stable storage: segments synced first, then the journal
  *
  * The chunks of a record must be put into the segments before the record is appended.
