@@ -7,6 +7,7 @@
 #include "server/bounds/limits.h"
 #include "server/core/connection_room.h"
 #include "server/core/deferral.h"
+#include "server/core/journal_room.h"
 #include "server/core/page_response.h"
 #include "server/core/task.h"
 #include "util/error.h"
@@ -119,8 +120,9 @@ static bool may_deliver(void *user, rp_call *call, size_t size)
     rp_task *task = rp_call_user(call);
 
     (void)user;
-    return task == NULL || !task->kind->takes_turns || task->is_finished ||
-           rp_defer_may_begin(task, size);
+    if (task == NULL || task->is_finished) return true;
+    if (task->kind->logs && !rp_journal_room_may_begin(task, size)) return false;
+    return !task->kind->takes_turns || task->is_finished || rp_defer_may_begin(task, size);
 }
 
 static void on_message(void *user, rp_call *call, const uint8_t *data, size_t size,

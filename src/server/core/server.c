@@ -8,6 +8,7 @@
 
 #include "server/bounds/limits.h"
 #include "server/core/dispatch.h"
+#include "server/core/journal_room.h"
 #include "server/core/page_response.h"
 #include "server/core/pinned.h"
 #include "server/core/served_table.h"
@@ -32,9 +33,10 @@ static void on_safe(void *ctx, uint64_t lsn)
 {
     rp_server *server = ctx;
 
-    if (!rp_safety_raise(&server->safety, lsn)) return;
-    for (size_t i = 0; i < server->worker_count; i++)
-        rp_safe_waits_wake(&server->workers[i].safe_waits);
+    if (rp_safety_raise(&server->safety, lsn))
+        for (size_t i = 0; i < server->worker_count; i++)
+            rp_safe_waits_wake(&server->workers[i].safe_waits);
+    rp_journal_room_made(server);
 }
 
 rp_status rp_server_set_durable(rp_server *server, rp_durable *durable, rp_error *err)
@@ -245,6 +247,7 @@ rp_status rp_server_new(rp_store *store, const rp_server_options *options, rp_se
     server->hash_seed = rp_system_seed();
     server->started_ns = rp_now_ns();
     rp_safety_init(&server->safety);
+    atomic_init(&server->room.safe, 0);
     rp_checkpoint_queue_init(&server->checkpoints);
     atomic_init(&server->is_loaded, !options->loading);
     rp_mutex_init(&server->lock, RP_RANK_SERVER);

@@ -100,6 +100,7 @@ struct rp_server {
     atomic_bool draining;
     atomic_bool is_loaded; /* V2; while false, calls that need the store are refused */
     rp_safety safety;
+    rp_safety room; /* `safe` counts how often the journal's backlog became shorter */
     rp_checkpoint_queue checkpoints;
     atomic_uint_fast32_t health_version; /* incremented when health changes */
     atomic_size_t connection_count;      /* V1 */
@@ -128,6 +129,8 @@ struct rp_worker {
     rp_server_limits limits; /* a copy: see rp_worker_update_limits() */
     rp_message_pool replies;
     rp_safe_waits safe_waits;
+    rp_safe_waits room_waits; /* calls that wait for the journal's backlog: journal_room.h */
+    size_t room_bytes;        /* of their messages */
     uint8_t *read_buffer;
     rp_connection *connections; /* all that are not in the state CLOSED */
     rp_connection *dirty;       /* connections to flush at the end of this turn */

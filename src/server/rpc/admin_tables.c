@@ -136,7 +136,8 @@ static void on_create(rp_task *task, const uint8_t *data, size_t size, rp_block 
     rp_task_refuse(task, RP_REFUSED_DECODE, &error);
 }
 
-const rp_task_kind rp_create_table_kind = {.bytes = sizeof(rp_task), .on_message = on_create};
+const rp_task_kind rp_create_table_kind = {
+    .bytes = sizeof(rp_task), .logs = true, .on_message = on_create};
 
 static void on_drop(rp_task *task, const uint8_t *data, size_t size, rp_block *block)
 {
@@ -166,7 +167,8 @@ static void on_drop(rp_task *task, const uint8_t *data, size_t size, rp_block *b
     end(task, st, lsn, &error);
 }
 
-const rp_task_kind rp_drop_table_kind = {.bytes = sizeof(rp_task), .on_message = on_drop};
+const rp_task_kind rp_drop_table_kind = {
+    .bytes = sizeof(rp_task), .logs = true, .on_message = on_drop};
 
 static rp_table_alteration change_of(const rp_wire_alter_table *asked, rp_table *table)
 {
@@ -253,6 +255,7 @@ static void on_alter(rp_task *task, const uint8_t *data, size_t size, rp_block *
 
 const rp_task_kind rp_alter_table_kind = {
     .bytes = sizeof(alter_task),
+    .logs = true,
     .on_message = on_alter,
     .on_turn = alter_some,
     .on_end = stop_altering,
@@ -283,10 +286,10 @@ static void on_pause_or_resume(rp_task *task, const uint8_t *data, size_t size, 
     end(task, st, lsn, &error);
 }
 
-const rp_task_kind rp_pause_table_kind = {.bytes = sizeof(rp_task),
-                                          .on_message = on_pause_or_resume};
-const rp_task_kind rp_resume_table_kind = {.bytes = sizeof(rp_task),
-                                           .on_message = on_pause_or_resume};
+const rp_task_kind rp_pause_table_kind = {
+    .bytes = sizeof(rp_task), .logs = true, .on_message = on_pause_or_resume};
+const rp_task_kind rp_resume_table_kind = {
+    .bytes = sizeof(rp_task), .logs = true, .on_message = on_pause_or_resume};
 
 /* Calls `visit` for every table. False if there is no memory. */
 static bool visit_all(rp_server *server, void (*visit)(void *ctx, rp_table *table), void *ctx)

@@ -34,7 +34,8 @@ static void on_reset(rp_task *task, const uint8_t *data, size_t size, rp_block *
         rp_task_finish(task, st, error.text);
 }
 
-const rp_task_kind rp_reset_kind = {.bytes = sizeof(rp_task), .on_message = on_reset};
+const rp_task_kind rp_reset_kind = {
+    .bytes = sizeof(rp_task), .logs = true, .on_message = on_reset};
 
 static void respond_server_info(rp_task *task)
 {
