@@ -83,8 +83,9 @@ struct rp_table {
     int64_t (*wall_ns)(void *ctx);
     void *wall_ctx;
 
-    rp_table *prev_waiter, *next_waiter; /* in the budget's queue; guarded by budget.mu */
-    atomic_bool dropped; /* implies `closed`, and that no items are left. Set under mu */
+    rp_table *prev_waiter,
+        *next_waiter;     /* in the budget's queue; guarded by budget.mu */
+    atomic_bool dropped;  /* implies `closed`, and that no items are left. Set under mu */
 
     rp_mutex mu; /* rank 30 */
     rp_selector *sampler RP_GUARDED_BY(mu);
@@ -144,6 +145,12 @@ RP_NODISCARD rp_status rp_table_new(const rp_allocator *alloc, const rp_table_op
 
 /* Returns true if every invariant of the table holds. Takes time proportional to its size. */
 bool rp_table_check(rp_table *t);
+
+/* The id of the table in its store (rp_table_env.id). Constant. */
+static inline uint16_t rp_table_id(const rp_table *t) RP_NO_THREAD_SAFETY_ANALYSIS
+{
+    return t->account.id;
+}
 
 /* Closes the table, removes all items, so that the budget no longer counts their bytes, and
  * frees the indexes. If there is an open cut, the indexes are freed when it ends. The last

@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A served table: a table with its metrics and the state that all streams to and from it share.
  *
- * Invariant U1, under the server's lock: server->served has at most one entry for each name. */
+ * A table is found by its name in the store, and then by its id in server->served. The entry of
+ * a dropped table is removed by rp_served_table_forget(), or replaced when another table has
+ * got the id.
+ *
+ * Invariant U1, under the server's lock: server->served[i] is NULL, or belongs to a table with
+ * the id i + 1. */
 #ifndef RP_SERVER_CORE_SERVED_TABLE_H
 #define RP_SERVER_CORE_SERVED_TABLE_H
 
@@ -14,8 +19,7 @@
 typedef struct rp_served_table {
     rp_refcount refs;
     rp_allocator alloc;
-    struct rp_served_table *next; /* in server->served, under the server's lock */
-    rp_table *table;              /* owns a reference */
+    rp_table *table; /* owns a reference */
     rp_table_metrics *metrics;
     atomic_size_t pending_inserts; /* items of all streams that wait for the table */
     atomic_size_t max_pending;     /* insert streams pause when pending_inserts reaches this */
@@ -49,8 +53,8 @@ static inline bool rp_served_table_is_dropped(const rp_served_table *served)
 /* Updates max_pending after the table was altered. */
 void rp_served_table_altered(rp_served_table *served);
 
-/* Removes the entry of a dropped table, and its metrics. The entry of a new table with the same
- * name stays. */
+/* Removes the entries of dropped tables of this name, and their metrics. The entry of a new
+ * table with the same name stays. */
 void rp_served_table_forget(rp_server *server, const char *name);
 /* Removes all entries. No stream may exist. */
 void rp_served_table_forget_all(rp_server *server);

@@ -22,6 +22,8 @@ enum {
     MANY = 200 << 10,  /* keys of one large call */
     A_TURN = 64 << 10, /* keys or items in one turn, at most, besides one message */
     ITEMS = 20000,     /* in the table */
+    JUNK = 1 << 20,    /* bytes of unknown fields in a message */
+    UNIT_BYTES = 256,  /* bytes of messages that count as one key */
     LIMIT_S = 60,      /* only a hang takes so long */
 };
 
@@ -203,6 +205,33 @@ static void put_items(rp_buf *out, uint64_t first, size_t count)
         rp_test_put_item(out, "t", first + ITEMS + i, 1.0, 1, 0, 1);
 }
 
+/* A message of unknown fields, which a parser skips. */
+static void put_junk(rp_buf *out, uint64_t first, size_t count)
+{
+    static const uint8_t field[] = {15 << 3, 0};
+
+    (void)first, (void)count;
+    for (size_t i = 0; i < JUNK / sizeof field; i++) rp_buf_append(out, field, sizeof field);
+}
+
+/* An item whose trajectory is repeated: only the last one counts. */
+static void put_repeated(rp_buf *out, uint64_t first, size_t count)
+{
+    static const uint8_t empty[] = {8 << 3 | 2, 0},
+                         tail[] = {0x42, 8, 10, 6, 10, 4, 8, 1, 24, 1};
+    size_t mark;
+
+    (void)count;
+    rp_test_put_chunk(out, 1, 8);
+    mark = rp_wire_begin(out, 2);
+    rp_wire_put_number(out, 1, first + ITEMS);
+    rp_wire_put_text(out, 2, "t");
+    rp_wire_put_double(out, 5, 1.0);
+    for (size_t i = 0; i < JUNK / sizeof empty; i++) rp_buf_append(out, empty, sizeof empty);
+    rp_buf_append(out, tail, sizeof tail);
+    rp_wire_end(out, mark);
+}
+
 /* Opens a call and sends its message, without the last byte. */
 static rp_test_stream *send_most(stage *s, const char *path, const rp_buf *message)
 {
@@ -291,6 +320,43 @@ static void messages_that_complete_together_take_many_turns(void **state)
             assert_true(s.most_ended <= A_TURN / KEYS + 2); /* one more by the bystander */
         }
         assert_true(s.open_when_answered > CALLS / 2); /* it did not wait for them */
+        close_stage(&s);
+    }
+}
+
+/* Bytes count as work even if they mean nothing, whichever call they are for. */
+static void bytes_of_messages_count_as_work(void **state)
+{
+    static const struct {
+        const char *path;
+        put_message *put;
+    } kinds[] = {
+        {RP_TEST_REVERB "InsertStream", put_repeated},
+        {RP_TEST_REVERB "SampleStream", put_junk},
+        {RP_TEST_REVERB "Reset", put_junk},
+        {RP_TEST_REVERB "InitializeConnection", put_junk},
+        {RP_TEST_REPLAY "Update", put_junk},
+        {RP_TEST_REPLAY "Sample", put_junk},
+        {RP_TEST_REPLAY "CreateTable", put_junk},
+        {RP_TEST_REPLAY "AlterTable", put_junk},
+    };
+
+    (void)state;
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+        uint8_t last[CALLS];
+        stage s;
+
+        open_stage(&s, NULL);
+        prepare(&s, kinds[k].path, kinds[k].put, last);
+        send_last(&s, last);
+        ask(&s);
+        run_until(&s, has_ended);
+
+        assert_true(s.most_ended <= A_TURN / (JUNK / UNIT_BYTES) + 2);
+        assert_true(s.open_when_answered > 0);
+        assert_int_equal(s.asked->status, RP_OK);
+        if (kinds[k].put == put_repeated)
+            assert_int_equal(rp_test_info_of(s.table).inserts, ITEMS + CALLS);
         close_stage(&s);
     }
 }
@@ -411,6 +477,119 @@ static void a_large_call_is_done_in_pieces(void **state)
     assert_int_equal(call->status, RP_OK);
     assert_true(s.most_change <= A_TURN);
     assert_int_equal(rp_test_info_of(s.table).updates, MANY);
+    rp_buf_deinit(&out);
+    close_stage(&s);
+}
+
+/* One message of many items is inserted in pieces, in order, and confirmed as a whole. */
+static void a_large_insert_is_done_in_pieces(void **state)
+{
+    enum { MANY_ITEMS = 250000, PIECE = RP_BLOCK };
+    rp_test_stream *call;
+    int64_t bytes;
+    rp_buf out;
+    stage s;
+
+    (void)state;
+    open_stage(&s, NULL);
+    rp_buf_init(&out, &s.bed.alloc);
+    put_items(&out, 0, MANY_ITEMS);
+    bytes = (int64_t)out.size;
+    call = call_once(&s, RP_TEST_REVERB "InsertStream", &out);
+
+    assert_int_equal(call->status, RP_OK);
+    assert_int_equal(rp_test_confirmed(call), MANY_ITEMS);
+    assert_int_equal(rp_test_info_of(s.table).inserts, ITEMS + MANY_ITEMS);
+    /* Four items count as one key, and so do UNIT_BYTES bytes of the message. */
+    assert_true(s.most_change <= 4 * (A_TURN - bytes / UNIT_BYTES) + PIECE);
+    assert_int_equal(rp_counter_get(&s.worker->metrics->queued_bytes), 0);
+    rp_buf_deinit(&out);
+    close_stage(&s);
+}
+
+/* Items that go round many tables take much more time than items of one. */
+static void each_batch_of_a_message_counts_as_work(void **state)
+{
+    enum { TABLES = 16, ROUNDS = 6000, BATCH_WORK = 4 };
+    rp_test_stream *call;
+    char name[8];
+    rp_buf out;
+    stage s;
+
+    (void)state;
+    open_stage(&s, NULL);
+    rp_buf_init(&out, &s.bed.alloc);
+    rp_test_put_chunk(&out, 1, 8);
+    for (int k = 1; k < TABLES; k++) {
+        rp_table_options options;
+        (void)snprintf(name, sizeof name, "t%d", k);
+        options = rp_test_options(name, RP_FIFO, RP_FIFO, 10);
+        (void)rp_test_bed_table(&s.bed, &options);
+    }
+    for (uint64_t i = 0; i < (uint64_t)ROUNDS * TABLES; i++) {
+        (void)snprintf(name, sizeof name, i % TABLES == 0 ? "t" : "t%d", (int)(i % TABLES));
+        rp_test_put_item(&out, name, ITEMS + i, 1.0, 1, 0, 1);
+    }
+    call = call_once(&s, RP_TEST_REVERB "InsertStream", &out);
+
+    assert_int_equal(call->status, RP_OK);
+    assert_int_equal(rp_test_confirmed(call), ROUNDS * TABLES);
+    assert_int_equal(rp_test_info_of(s.table).inserts, ITEMS + ROUNDS);
+    assert_true(s.most_change <= A_TURN / BATCH_WORK / TABLES + RP_BLOCK);
+    rp_buf_deinit(&out);
+    close_stage(&s);
+}
+
+/* Items before the bad one are inserted, also those of earlier turns. */
+static void a_bad_item_ends_a_message_that_is_done_in_pieces(void **state)
+{
+    enum { MANY_ITEMS = 200000 };
+    rp_test_stream *call;
+    rp_buf out;
+    stage s;
+
+    (void)state;
+    open_stage(&s, NULL);
+    rp_buf_init(&out, &s.bed.alloc);
+    put_items(&out, 0, MANY_ITEMS);
+    rp_test_put_item(&out, "missing", 1, 1.0, 1, 0, 1);
+    put_items(&out, MANY_ITEMS, 10);
+    call = call_once(&s, RP_TEST_REVERB "InsertStream", &out);
+
+    assert_int_equal(call->status, RP_NOT_FOUND);
+    assert_int_equal(rp_test_info_of(s.table).inserts, ITEMS + MANY_ITEMS);
+    assert_int_equal(rp_counter_get(&s.worker->metrics->queued_bytes), 0);
+    rp_buf_deinit(&out);
+    close_stage(&s);
+}
+
+static bool has_inserted(stage *s)
+{
+    return rp_test_info_of(s->table).inserts > ITEMS;
+}
+
+static void a_call_can_end_between_two_pieces(void **state)
+{
+    enum { MANY_ITEMS = 600000 }; /* some turns of work */
+    const rp_server_limits limits = {.items = MANY_ITEMS};
+    rp_test_stream *call;
+    rp_buf out;
+    stage s;
+
+    (void)state;
+    open_stage(&s, &limits);
+    rp_buf_init(&out, &s.bed.alloc);
+    put_items(&out, 0, MANY_ITEMS);
+    call = rp_test_client_open(s.peer, RP_TEST_REVERB "InsertStream");
+    rp_test_stream_put(call, &out);
+    run_until(&s, has_inserted);
+    assert_true(rp_counter_get(&s.worker->metrics->queued_bytes) > 0); /* of the rest */
+    rp_test_stream_reset(call, NGHTTP2_CANCEL);
+    run_until(&s, has_ended);
+
+    assert_true(rp_test_info_of(s.table).inserts < ITEMS + MANY_ITEMS);
+    assert_int_equal(rp_counter_get(&s.worker->metrics->queued_bytes), 0);
+    assert_true(rp_table_check(s.table));
     rp_buf_deinit(&out);
     close_stage(&s);
 }
@@ -544,10 +723,15 @@ RP_TESTS(turn_work)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(messages_that_complete_together_take_many_turns),
+        cmocka_unit_test(bytes_of_messages_count_as_work),
         cmocka_unit_test(deferred_messages_count_in_queued_bytes),
         cmocka_unit_test(a_deferred_call_keeps_its_deadline_and_can_be_cancelled),
         cmocka_unit_test(messages_of_a_deferred_stream_stay_in_order),
         cmocka_unit_test(a_large_call_is_done_in_pieces),
+        cmocka_unit_test(a_large_insert_is_done_in_pieces),
+        cmocka_unit_test(each_batch_of_a_message_counts_as_work),
+        cmocka_unit_test(a_bad_item_ends_a_message_that_is_done_in_pieces),
+        cmocka_unit_test(a_call_can_end_between_two_pieces),
         cmocka_unit_test(a_bad_update_at_the_end_changes_nothing),
         cmocka_unit_test(a_lower_bound_evicts_in_pieces),
         cmocka_unit_test(bounds_are_restored_if_their_call_ends),
