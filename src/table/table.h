@@ -83,9 +83,11 @@ struct rp_table {
     int64_t (*wall_ns)(void *ctx);
     void *wall_ctx;
 
-    rp_table *prev_waiter,
-        *next_waiter;     /* in the budget's queue; guarded by budget.mu */
-    atomic_bool dropped;  /* implies `closed`, and that no items are left. Set under mu */
+    /* In the budget's queue of tables that wait for bytes; guarded by budget.mu. */
+    rp_table *prev_waiter, *next_waiter;
+    uint64_t retried_for; /* budget.frees when the table was last retried (A7) */
+
+    atomic_bool dropped; /* implies `closed`, and that no items are left. Set under mu */
 
     rp_mutex mu; /* rank 30 */
     rp_selector *sampler RP_GUARDED_BY(mu);
@@ -235,8 +237,17 @@ void rp_table_unlock(rp_table *t) RP_RELEASE(t->mu);
  * lower rank. */
 void rp_table_release_retired(rp_table *t) RP_EXCLUDES(t->mu);
 
-/* Retries the parked inserts of tables that wait for bytes. With no lock held. */
+/* Bytes were freed: retries the parked inserts of tables that wait for bytes, each once, in the
+ * order in which they were retried last. With no lock held. */
 void rp_budget_wake_waiters(rp_budget *b);
+/* Bounds the retries by the thread that frees bytes: after a few tables, `on_more` is called,
+ * and has to cause a call of rp_budget_retry(), which retries as many again. Thousands of
+ * tables may wait, and a peer may free bytes as often as it deletes an item. `on_more` is
+ * called with a lock held and must not block or call the library. NULL removes the function of
+ * `user`, if it is set: then all tables are retried at once. */
+void rp_budget_retry_later(rp_budget *b, void (*on_more)(void *user), void *user);
+/* Continues to retry tables, after on_more. With no lock held. */
+void rp_budget_retry(rp_budget *b);
 /* Sets the memory that is lost to fragmentation. If it has become less, retries tables that
  * wait for bytes. One thread at a time, with no lock held. */
 void rp_budget_set_lost(rp_budget *b, uint64_t bytes);

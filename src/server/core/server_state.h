@@ -111,6 +111,8 @@ struct rp_server {
     rp_allocator arena_alloc;
     rp_leases leases;
     rp_memory_guard memory_guard;
+    rp_post retry; /* retries tables that wait for bytes, on the first worker's loop */
+    atomic_bool retry_posted;
 
     rp_worker *workers;
     size_t worker_count;
