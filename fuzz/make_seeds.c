@@ -12,13 +12,8 @@
 #include "chunk/codec.h"
 #include "chunk/protobuf.h"
 #include "chunk/trajectory.h"
-#include "disk/hash.h"
-#include "disk/journal.h"
-#include "disk/record.h"
-#include "durable/format/journal_records.h"
-#include "durable/format/manifest.h"
-#include "fuzz.h"
 #include "reprise/trajectory.h"
+#include "seeds.h"
 #include "util/little_endian.h"
 #include "util/rng.h"
 #include "wire/admin_messages.h"
@@ -27,7 +22,7 @@
 
 static const char *root;
 
-static void save(const char *target, const char *name, const void *data, size_t size)
+void seeds_save(const char *target, const char *name, const void *data, size_t size)
 {
     char path[1024];
     FILE *file;
@@ -39,8 +34,7 @@ static void save(const char *target, const char *name, const void *data, size_t 
     fuzz_check(file != NULL && fwrite(data, 1, size, file) == size && fclose(file) == 0);
 }
 
-/* Saves bytes that are given in hex. Blanks are ignored. */
-static void save_hex(const char *target, const char *name, const char *hex)
+void seeds_save_hex(const char *target, const char *name, const char *hex)
 {
     uint8_t bytes[1024];
     size_t digits = 0;
@@ -55,11 +49,10 @@ static void save_hex(const char *target, const char *name, const char *hex)
         digits++;
     }
     fuzz_check(digits % 2 == 0);
-    save(target, name, bytes, digits / 2);
+    seeds_save(target, name, bytes, digits / 2);
 }
 
-/* Data of three kinds: zeroes, a pattern, noise. */
-static void fill(uint8_t *data, size_t size, int kind)
+void seeds_fill(uint8_t *data, size_t size, int kind)
 {
     rp_rng rng;
 
@@ -79,11 +72,11 @@ static void save_blocks(rp_codec codec)
     rp_codec_state_init(&state, rp_allocator_default());
     for (int kind = 0; kind < 3; kind++)
         for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
-            fill(raw, sizes[i], kind);
+            seeds_fill(raw, sizes[i], kind);
             fuzz_check(rp_codec_compress(&state, codec, 0, raw, sizes[i], block, &stored) ==
                        RP_OK);
             (void)snprintf(name, sizeof name, "kind%d_%04zu", kind, sizes[i]);
-            save(rp_codec_name(codec), name, block, stored);
+            seeds_save(rp_codec_name(codec), name, block, stored);
         }
     rp_codec_state_deinit(&state);
 }
@@ -95,19 +88,19 @@ static void save_zstd_modes(void)
     char name[64];
 
     for (int kind = 0; kind < 3; kind++) {
-        fill(input, sizeof input, kind);
+        seeds_fill(input, sizeof input, kind);
         memset(input, 0, 10);
         input[0] = 1;
         (void)snprintf(name, sizeof name, "compress%d", kind);
-        save("zstd", name, input, sizeof input);
+        seeds_save("zstd", name, input, sizeof input);
         input[5] = 9; /* a byte that is changed */
         input[6] = 0x40;
         (void)snprintf(name, sizeof name, "change%d", kind);
-        save("zstd", name, input, sizeof input);
+        seeds_save("zstd", name, input, sizeof input);
     }
     /* after the header: a last block of 4 stored bytes, and one of 8 times the same byte */
-    save("zstd", "header_stored", "\2\4\0\x21\0\0abcd", 10);
-    save("zstd", "header_repeat", "\2\10\0\x43\0\0x", 7);
+    seeds_save("zstd", "header_stored", "\2\4\0\x21\0\0abcd", 10);
+    seeds_save("zstd", "header_repeat", "\2\10\0\x43\0\0x", 7);
 }
 
 static void save_chunk(rp_codec codec, bool delta, size_t rows, int kind)
@@ -131,13 +124,13 @@ static void save_chunk(rp_codec codec, bool delta, size_t rows, int kind)
         rp_tensor row[] = {{RP_INT32, specs[0].shape, bytes},
                            {RP_STRING, specs[1].shape, strings},
                            {RP_UINT8, specs[2].shape, bytes}};
-        fill(bytes, sizeof bytes, kind);
+        seeds_fill(bytes, sizeof bytes, kind);
         fuzz_check(rp_chunk_builder_append(builder, row, NULL) == RP_OK);
     }
     fuzz_check(rp_chunk_builder_finish(builder, &origin, &chunk, NULL) == RP_OK);
     wire = rp_chunk_wire(chunk, &size);
     (void)snprintf(name, sizeof name, "%s_%d_%zu_%d", rp_codec_name(codec), delta, rows, kind);
-    save("chunk", name, wire, size);
+    seeds_save("chunk", name, wire, size);
     rp_chunk_unref(chunk);
     rp_chunk_builder_free(builder);
 }
@@ -149,21 +142,21 @@ static void save_chunks(void)
             for (int kind = 0; kind < 3; kind++)
                 save_chunk((rp_codec)codec, delta != 0, 1 + (size_t)kind * 5, kind);
     /* strings in string_val: dtype 7, shape [3], field 8 */
-    save("chunk", "string_val",
-         "\x2a\x0f\x0a\x0d\x08\x07\x12\x04\x12\x02\x08\x03\x42\x03"
-         "abc",
-         17);
-    save("chunk", "unknown_fields", "\x08\x01\xa2\x06\x02hi\x2a\x00\x9d\x06\1\2\3\4", 15);
+    seeds_save("chunk", "string_val",
+               "\x2a\x0f\x0a\x0d\x08\x07\x12\x04\x12\x02\x08\x03\x42\x03"
+               "abc",
+               17);
+    seeds_save("chunk", "unknown_fields", "\x08\x01\xa2\x06\x02hi\x2a\x00\x9d\x06\1\2\3\4", 15);
 }
 
 static void save_strings(void)
 {
-    save("strings", "empty", "\0", 1);
-    save("strings", "list_one", "\1\3abc", 5);
-    save("strings", "list_three", "\3\2\0\3hiyou", 9);
-    save("strings", "list_long_length", "\1\x81\x00x", 4);
-    save("strings", "values", "\4\x08\x07\x42\2hi\x42\3you", 12);
-    save("strings", "values_none", "\4\x08\x07", 3);
+    seeds_save("strings", "empty", "\0", 1);
+    seeds_save("strings", "list_one", "\1\3abc", 5);
+    seeds_save("strings", "list_three", "\3\2\0\3hiyou", 9);
+    seeds_save("strings", "list_long_length", "\1\x81\x00x", 4);
+    seeds_save("strings", "values", "\4\x08\x07\x42\2hi\x42\3you", 12);
+    seeds_save("strings", "values_none", "\4\x08\x07", 3);
 }
 
 static void save_tokens(void)
@@ -179,7 +172,7 @@ static void save_tokens(void)
     };
 
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++)
-        save("tokens", files[i][0], files[i][1], strlen(files[i][1]));
+        seeds_save("tokens", files[i][0], files[i][1], strlen(files[i][1]));
 #undef HASH
 }
 
@@ -191,11 +184,11 @@ static void save_roundtrips(void)
         for (int kind = 0; kind < 3; kind++) {
             uint8_t input[300] = {1, (uint8_t)(how % 4 * 2 + how / 4 * 129),
                                   (uint8_t)(2 + kind)};
-            fill(input + 3, sizeof input - 3, 2);
+            seeds_fill(input + 3, sizeof input - 3, 2);
             input[3] = (uint8_t)(3 + kind); /* int32, uint8, int16 */
             input[4] = 2;
             (void)snprintf(name, sizeof name, "how%d_kind%d", how, kind);
-            save("roundtrip", name, input, sizeof input);
+            seeds_save("roundtrip", name, input, sizeof input);
         }
 }
 
@@ -308,7 +301,7 @@ static void save_messages(void)
             char digits[3] = {messages[i].hex[2 * k], messages[i].hex[2 * k + 1], '\0'};
             bytes[1 + k] = (uint8_t)strtoul(digits, NULL, 16);
         }
-        save("messages", messages[i].name, bytes, 1 + size);
+        seeds_save("messages", messages[i].name, bytes, 1 + size);
     }
 }
 
@@ -318,7 +311,7 @@ static void save_answer(uint8_t reader, const char *name, const uint8_t *data, s
 
     fuzz_check(size + 2 <= sizeof bytes);
     if (size > 0) memcpy(bytes + 2, data, size);
-    save("answers", name, bytes, size + 2);
+    seeds_save("answers", name, bytes, size + 2);
 }
 
 /* Saves what was written to `out`, and clears it. */
@@ -494,7 +487,7 @@ static void save_framing(void)
     };
 
     for (size_t i = 0; i < sizeof inputs / sizeof inputs[0]; i++)
-        save_hex("framing", inputs[i].name, inputs[i].hex);
+        seeds_save_hex("framing", inputs[i].name, inputs[i].hex);
 }
 
 /* Saves connections of clients, with the steps of fuzz_h2_client.c. If 0x80 is set in a step,
@@ -534,7 +527,7 @@ static void save_h2_clients(void)
     };
 
     for (size_t i = 0; i < sizeof inputs / sizeof inputs[0]; i++)
-        save_hex("h2_client", inputs[i].name, inputs[i].hex);
+        seeds_save_hex("h2_client", inputs[i].name, inputs[i].hex);
 }
 
 /* Saves sessions, with the steps of fuzz_session.c. 0x60 added to a step gives the server a
@@ -606,242 +599,7 @@ static void save_sessions(void)
     };
 
     for (size_t i = 0; i < sizeof inputs / sizeof inputs[0]; i++)
-        save_hex("session", inputs[i].name, inputs[i].hex);
-}
-
-/* Saves records, each after the first byte that fuzz_records.c reads. */
-static void save_records(void)
-{
-    uint8_t input[1 + RP_FILE_HEADER_BYTES + 40];
-    char name[64];
-
-    for (int kind = RP_FILE_CURRENT; kind <= RP_FILE_JOURNAL; kind++) {
-        rp_file_header header = {
-            .version = 1, .kind = (rp_file_kind)kind, .number = 3, .store = {{1, 2, 3}}};
-        input[0] = (uint8_t)(kind << 2 | (kind & 1));
-        (void)rp_file_header_write(input + 1, &header);
-        (void)snprintf(name, sizeof name, "file%d", kind);
-        save("records", name, input, 1 + RP_FILE_HEADER_BYTES);
-    }
-    for (int size = 0; size <= 40; size += 20) {
-        uint8_t *payload = input + 1 + RP_RECORD_HEADER_BYTES;
-        input[0] = (uint8_t)(size << 2 | 2 | (size == 20));
-        fill(payload, (size_t)size, 1);
-        (void)rp_record_write(input + 1, RP_RECORD_CHUNK, 7, 0xabcdef, payload, (size_t)size);
-        (void)snprintf(name, sizeof name, "record%d", size);
-        save("records", name, input, 1 + RP_RECORD_HEADER_BYTES + (size_t)size);
-    }
-}
-
-static rp_status some_location(void *ctx, rp_chunk *chunk, rp_disk_location *out)
-{
-    *out = (rp_disk_location){1 + chunk->origin.key, 64 * chunk->origin.key, 100};
-    (void)ctx;
-    return RP_OK;
-}
-
-static void save_image_seeds(void)
-{
-    static rp_image image;
-    rp_table_state state = {.options = {.name = "t", .max_size = 5},
-                            .slot_capacity = 256,
-                            .slots_used = 3,
-                            .live = 2,
-                            .first_free = 1};
-    rp_buf out;
-
-    rp_buf_init(&out, rp_allocator_default());
-    rp_image_init(&image, rp_allocator_default());
-    for (int mode = 0; mode < 2; mode++) {
-        rp_buf_clear(&out);
-        rp_buf_append(&out, mode == 0 ? "\0" : "\1", 1);
-        rp_image_clear(&image);
-        for (size_t i = 0; i < 40; i++) {
-            rp_disk_location location = {1 + i / 30, 64 + 100 * (i / 2), 68};
-
-            image.slots[i].live = true;
-            image.slots[i].key = i;
-            rp_image_add_column(&image, i, i % 2 == 0);
-            rp_image_add_slice(
-                &image, &(rp_image_slice){rp_image_add_location(&image, &location), 0, 0, 1});
-        }
-        if (mode == 0)
-            fuzz_check(rp_image_write(&image, &out) == RP_OK);
-        else
-            rp_image_write_table(&out, &state);
-        save("image", mode == 0 ? "block" : "table", out.data, out.size);
-    }
-    rp_image_deinit(&image);
-    rp_buf_deinit(&out);
-}
-
-/* Appends a record in the format of fuzz_manifest.c. */
-static void add_manifest_record(rp_buf *out, uint8_t kind, const rp_buf *payload)
-{
-    uint8_t head[3] = {kind, (uint8_t)payload->size, (uint8_t)(payload->size >> 8)};
-
-    rp_buf_append(out, head, sizeof head);
-    rp_buf_append(out, payload->data, payload->size);
-}
-
-static void save_manifest_seeds(void)
-{
-    static const uint8_t locations[] = {0, 1, 2, 200, 1, 9, 1, 2, 3, 4, 5, 6, 7, 8};
-    static const uint8_t segments[] = {1, 1, 200, 2, 9}, end = 255;
-    rp_table_state state = {.options = {.name = "t", .max_size = 5},
-                            .slot_capacity = 256,
-                            .slots_used = 3,
-                            .live = 2,
-                            .first_free = 1};
-    rp_current current = {.checkpoint = 3, .bytes = 500};
-    uint8_t bytes[1 + RP_CURRENT_BYTES] = {1};
-    rp_buf out, payload;
-
-    rp_buf_init(&out, rp_allocator_default());
-    rp_buf_init(&payload, rp_allocator_default());
-    rp_buf_append(&out, "\0", 1);
-    for (int i = 0; i < 64; i++) rp_buf_append(&payload, i % 8 == 0 ? "\1" : "\0", 1);
-    rp_buf_append(&payload, "\1", 1);
-    add_manifest_record(&out, 0, &payload); /* store */
-    rp_buf_clear(&payload);
-    rp_buf_append(&payload, "\1", 1);
-    rp_image_write_table(&payload, &state);
-    add_manifest_record(&out, 1, &payload);
-    rp_buf_clear(&payload);
-    rp_buf_append(&payload, locations, sizeof locations);
-    add_manifest_record(&out, 2, &payload);
-    rp_buf_clear(&payload);
-    rp_buf_append(&payload, segments, sizeof segments);
-    add_manifest_record(&out, 4, &payload);
-    rp_buf_append(&out, &end, 1);
-    save("manifest", "one_table", out.data, out.size);
-    rp_current_encode(&current, bytes + 1);
-    save("manifest", "current", bytes, sizeof bytes);
-    rp_buf_deinit(&out);
-    rp_buf_deinit(&payload);
-}
-
-/* Saves the payload of a log record, after the first byte that fuzz_journal.c reads. */
-static void save_change(const char *name, const rp_log_record *change)
-{
-    rp_journal_encoder encoder;
-    rp_buf out;
-    uint8_t what = (uint8_t)(rp_journal_kind_of(change) - RP_RECORD_INSERT);
-
-    rp_journal_encoder_init(&encoder, rp_allocator_default());
-    rp_buf_init(&out, rp_allocator_default());
-    rp_buf_append(&out, &what, 1);
-    fuzz_check(rp_journal_encode(&encoder, (rp_string){"table", 5}, change, some_location, NULL,
-                                 &out) == RP_OK);
-    save("journal", name, out.data, out.size);
-    rp_buf_deinit(&out);
-    rp_journal_encoder_deinit(&encoder);
-}
-
-static void save_insert(void)
-{
-    rp_spec spec = {"x", RP_INT32, {.rank = 0}};
-    rp_chunk_options plain = {.codec = RP_CODEC_NONE};
-    rp_chunk *chunks[2];
-    rp_slice slices[3];
-    rp_slices columns[2] = {{slices, 2, false}, {slices + 2, 1, true}};
-    rp_trajectory *trajectory = NULL;
-    rp_inserted items[3] = {{.key = 7, .priority = 1.5, .times_sampled = 2, .evicted = 3},
-                            {.key = 8, .priority = 0},
-                            {.key = 9, .priority = 2}};
-    rp_log_record change = {.kind = RP_LOGGED_INSERT,
-                            .wall_ns = 1234567890,
-                            .dead = 2,
-                            .inserted = items,
-                            .count = 3};
-
-    for (uint64_t i = 0; i < 2; i++) {
-        rp_chunk_builder *builder = NULL;
-        rp_chunk_origin origin = {.key = i, .episode = 1, .last_step = 3};
-
-        fuzz_check(rp_chunk_builder_new(rp_allocator_default(), &spec, 1, &plain, &builder,
-                                        NULL) == RP_OK);
-        for (int32_t row = 0; row < 4; row++) {
-            rp_tensor tensor = {RP_INT32, {.rank = 0}, &row};
-            fuzz_check(rp_chunk_builder_append(builder, &tensor, NULL) == RP_OK);
-        }
-        fuzz_check(rp_chunk_builder_finish(builder, &origin, &chunks[i], NULL) == RP_OK);
-        rp_chunk_builder_free(builder);
-    }
-    for (int i = 0; i < 3; i++) slices[i] = (rp_slice){chunks[i % 2], 0, (uint32_t)i, 1};
-    fuzz_check(rp_trajectory_new(rp_allocator_default(), columns, 2, &trajectory, NULL) ==
-               RP_OK);
-    items[0].trajectory = items[2].trajectory = trajectory;
-    save_change("insert", &change);
-    rp_trajectory_unref(trajectory);
-    for (int i = 0; i < 2; i++) rp_chunk_unref(chunks[i]);
-}
-
-static void save_journal(void)
-{
-    static const rp_update updates[] = {{1, 0.5}, {2, 1.5}};
-    static const uint64_t keys[] = {3, 4, 5};
-    uint8_t file[1 + RP_FILE_HEADER_BYTES + 3 * RP_RECORD_HEADER_BYTES], *to = file + 1;
-    rp_file_header header = {
-        .version = 1, .kind = RP_FILE_JOURNAL, .number = 3, .store = {{1, 2, 3}}};
-    uint32_t crc;
-
-    save_insert();
-    save_change("sample",
-                &(rp_log_record){.kind = RP_LOGGED_SAMPLE, .count = 5, .distinct = true});
-    save_change("update",
-                &(rp_log_record){.kind = RP_LOGGED_UPDATE, .updates = updates, .count = 2});
-    save_change("delete", &(rp_log_record){.kind = RP_LOGGED_DELETE, .keys = keys, .count = 3});
-    save_change("evict", &(rp_log_record){.kind = RP_LOGGED_EVICT, .count = 300});
-    save_change("reset", &(rp_log_record){.kind = RP_LOGGED_RESET});
-    save_change("alter",
-                &(rp_log_record){.kind = RP_LOGGED_ALTER,
-                                 .alter = {.which = 3, .max_size = 10, .max_bytes = 20}});
-    save_change("pause", &(rp_log_record){.kind = RP_LOGGED_PAUSE, .paused = 1});
-    save_hex("journal", "drop", "09 05 7461626c65");
-    file[0] = RP_RECORD_PAUSE - RP_RECORD_INSERT + 1;
-    crc = rp_file_header_write(to, &header);
-    to += RP_FILE_HEADER_BYTES;
-    crc = rp_record_write(to, RP_RECORD_RESET, 3, crc, NULL, 0);
-    to += RP_RECORD_HEADER_BYTES;
-    crc = rp_record_write(to, RP_RECORD_SYNCED, 3, crc, NULL, 0);
-    to += RP_RECORD_HEADER_BYTES;
-    (void)rp_record_write(to, RP_RECORD_EVICT, 4, crc, NULL, 0);
-    save("journal", "file", file, sizeof file);
-}
-
-/* Saves a segment of three records, with a seal and without. */
-static void save_scans(void)
-{
-    rp_file_header header = {.version = 1, .kind = RP_FILE_SEGMENT, .number = 1};
-    uint8_t input[1024], seal[32 + 4 * 3] = {3};
-    uint32_t before;
-    size_t at = 1 + RP_FILE_HEADER_BYTES;
-    rp_hash *hash = rp_hash_new(rp_allocator_default());
-
-    fuzz_check(hash != NULL);
-    before = rp_file_header_write(input + 1, &header);
-    for (size_t i = 0; i < 3; i++) {
-        uint8_t *payload = input + at + RP_RECORD_HEADER_BYTES;
-        fill(payload, 50 * i, 1);
-        rp_put_u32(seal + 32 + 4 * i, (uint32_t)(at - 1));
-        before = rp_record_write(input + at, RP_RECORD_CHUNK, i, before, payload, 50 * i);
-        at += RP_RECORD_HEADER_BYTES + 50 * i;
-    }
-    input[0] = 0;
-    save("scan", "open", input, at);
-    input[0] = 3;
-    save("scan", "mended", input, at);
-    input[0] = 4;
-    save("scan", "no_memory", input, at);
-    rp_put_u64(seal + 8, at - 1);
-    rp_hash_update(hash, input + 1, at - 1);
-    rp_hash_digest(hash, seal + 16);
-    (void)rp_record_write(input + at, RP_RECORD_SEAL, 1, before, seal, sizeof seal);
-    memcpy(input + at + RP_RECORD_HEADER_BYTES, seal, sizeof seal);
-    input[0] = 0;
-    save("scan", "sealed", input, at + RP_RECORD_HEADER_BYTES + sizeof seal);
-    rp_hash_free(hash);
+        seeds_save_hex("session", inputs[i].name, inputs[i].hex);
 }
 
 int main(int argc, char **argv)
@@ -864,10 +622,6 @@ int main(int argc, char **argv)
     save_strings();
     save_tokens();
     save_roundtrips();
-    save_records();
-    save_journal();
-    save_scans();
-    save_image_seeds();
-    save_manifest_seeds();
+    seeds_save_disk();
     return 0;
 }

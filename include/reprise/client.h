@@ -7,7 +7,7 @@
  *
  *   trajectory_writer.h   append steps, create items of any recent steps
  *   structured_writer.h   create items by patterns
- *   step_writer.h         create items of the latest steps, as Reverb's first writer did
+ *   step_writer.h         create items of the latest steps, like Reverb's older writer
  *   sampler.h             read items, one by one or in stacked batches
  *
  * Several servers are shards of the same tables. Writers spread items over the shards. Samplers

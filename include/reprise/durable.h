@@ -8,7 +8,7 @@
  *
  *   mode                    an acknowledged         lost if the process     lost if the power
  *                           change is               is killed               fails
- *   RP_DURABLE_CHECKPOINT   in memory               changes since the last checkpoint (both)
+ *   RP_DURABLE_CHECKPOINT   in memory               both: changes since the last checkpoint
  *   RP_DURABLE_INTERVAL     handed to the kernel    nothing                 the last interval
  *   RP_DURABLE_SYNC         on stable storage       nothing                 nothing
  *
@@ -47,12 +47,13 @@ typedef struct rp_durable_options {
     int32_t keep;           /* checkpoints to keep; 0: 3 */
     uint64_t segment_bytes; /* size of a segment file; 0: 256 MiB. At most 1/64 of the file
                                system, but at least 1 MiB */
-    uint64_t max_memory;    /* > 0: the store has a disk tier. Tables take at most so many bytes
-                               of memory, counted by rp_trajectory_cost(); chunks that do not
-                               fit are on disk until they are sampled. An eighth of the memory
-                               is the cache of chunks read back from disk. Items, and chunks
-                               below 1 KiB, stay in memory: if they fill it, the policy of the
-                               store applies, as with max_bytes. 0: everything is in memory */
+    uint64_t max_memory;    /* > 0: the store has a disk tier. Tables take at most this many
+                               bytes of memory, counted by rp_trajectory_cost(); chunks that do
+                               not fit are on disk until they are sampled. An eighth of the
+                               memory is the cache of chunks read back from disk. Items, and
+                               chunks below 1 KiB, stay in memory: if they fill it, the policy
+                               of the store applies, as with max_bytes. 0: everything is in
+                               memory */
     bool checkpoint_at_end; /* rp_durable_close() writes a last checkpoint */
     bool salvage;           /* load the readable part of damaged data, and report the rest */
     bool accept_changes; /* load the items of tables that now have other selectors than saved */

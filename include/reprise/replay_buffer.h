@@ -13,14 +13,14 @@
  * (Schaul et al., 2016, equation 1). With alpha 0 all rows are equally likely, and the buffer
  * has no priorities.
  *
- * Columns may share frames. A column with `frame_count` frames (a stack of images; 1 for the
- * whole value) stores each distinct frame once, even if several rows and several columns with
- * this frame size contain it. For example, the next observation of a row is the observation of
- * the row after it, and consecutive stacks of four frames have three in common. The caller need
- * not say where episodes start or which environment a row is from: frames are compared byte by
- * byte with those added shortly before, and the buffer returns exactly the bytes that were
- * added. The comparison goes down to pieces of some 600 bytes, so that many frames share an
- * unchanged background.
+ * Columns may share frames. The value of a column may consist of `frame_count` frames (a stack
+ * of images; or 1, if the whole value is one frame). Then the buffer stores each distinct frame
+ * once, even if several rows and several columns with this frame size contain it. For example,
+ * the next observation of a row is the observation of the row after it, and consecutive stacks
+ * of four frames have three in common. The caller need not say where episodes start or which
+ * environment a row is from: frames are compared byte by byte with those added shortly before,
+ * and the buffer returns exactly the bytes that were added. The comparison goes down to pieces
+ * of some 600 bytes, so that many frames share an unchanged background.
  *
  * Every call is safe from any thread: a buffer has one lock, which is held while rows are
  * copied in or out. */
@@ -96,9 +96,9 @@ RP_API RP_NODISCARD rp_status rp_replay_buffer_sample(rp_replay_buffer *buffer, 
                                                       rp_error *err);
 
 /* Sets the priorities of rows; if an index is given twice, the last priority wins. Rows that
- * have been overwritten are skipped; `*updated` (may be NULL) gets the number of the other
- * indices. RP_INVALID (a priority that is negative or not finite, an index not yet used),
- * RP_PRECONDITION (a uniform buffer): nothing was changed. */
+ * have been overwritten are skipped; `*updated` (may be NULL) gets the number of indices that
+ * were not skipped. RP_INVALID (a priority that is negative or not finite, an index not yet
+ * used), RP_PRECONDITION (a uniform buffer): nothing was changed. */
 RP_API RP_NODISCARD rp_status rp_replay_buffer_update(rp_replay_buffer *buffer,
                                                       const int64_t *indices,
                                                       const double *priorities, size_t count,

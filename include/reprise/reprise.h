@@ -17,7 +17,7 @@
  *   client.h             connect to one server, to several, or to a store
  *   trajectory_writer.h  append steps, create items of any recent steps
  *   structured_writer.h  create items by patterns; write for many environments in one call
- *   step_writer.h        create items of the latest steps, as Reverb's first writer did
+ *   step_writer.h        create items of the latest steps, like Reverb's older writer
  *   sampler.h            read items one by one or in stacked batches
  *
  * Without tables or servers:

@@ -22,11 +22,11 @@ typedef struct rp_sampler rp_sampler;
 /* Zero-initialise it; fields marked * must be set. */
 typedef struct rp_sampler_options {
     const char *table;               /* * */
-    int64_t max_samples;             /* the sampler ends after so many; 0: never */
+    int64_t max_samples;             /* the sampler ends after this many; 0: never */
     size_t max_in_flight;            /* samples prefetched on each stream; 0: 100 */
     size_t streams;                  /* streams to each server; 0: 1 */
     int64_t max_per_stream;          /* samples before a stream is reopened; 0: no limit */
-    int64_t rate_limiter_timeout_ms; /* the sampler ends if the table gives no sample for so
+    int64_t rate_limiter_timeout_ms; /* the sampler ends if the table gives no sample for this
                                         long; 0: as soon as it gives none; negative: never */
     size_t decoders; /* threads that help the caller to decode a batch; 0: depends on the
                         processors */
@@ -49,7 +49,7 @@ RP_API void rp_sampler_free(rp_sampler *sampler);
 RP_API void rp_sampler_close(rp_sampler *sampler);
 
 /* Takes 1 to `capacity` samples: waits for the first and returns all that have arrived. Release
- * them with rp_samples_release(). `probability` and `table_size` are those over all shards.
+ * them with rp_samples_release(). `probability` and `table_size` refer to all shards together.
  *
  * RP_DEADLINE (`wait` ended, or the rate limiter timed out; in the second case the text says
  * so, and every later call returns the same), RP_PRECONDITION (max_samples have been taken),

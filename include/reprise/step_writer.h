@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reverb's first writer: appends whole steps and creates items of the latest n steps.
+/* The counterpart of Reverb's older writer (the one before its TrajectoryWriter): appends whole
+ * steps and creates items of the latest n steps.
  *
  * One thread at a time may use a writer. */
 #ifndef REPRISE_STEP_WRITER_H

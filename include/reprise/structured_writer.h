@@ -16,8 +16,9 @@ RP_BEGIN_DECLS
 
 /* One column of the items: rows of column `source`, counted back from the latest step.
  *   stop alone (has_start false)   the one row at `stop` < 0, squeezed
- *   start (has_start true)         rows [start, stop) by `step`; start < 0, start < stop <= 0;
- *                                  without has_stop, stop counts as 0, and a step of 0 as 1 */
+ *   start (has_start true)         every `step`-th row of [start, stop); start < 0, and
+ *                                  start < stop <= 0; without has_stop, stop counts as 0, and a
+ *                                  step of 0 as 1 */
 typedef struct rp_pattern_node {
     uint32_t source;
     bool has_start, has_stop;

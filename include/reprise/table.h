@@ -70,8 +70,8 @@ typedef struct rp_sample {
 
 typedef struct rp_sample_options {
     size_t count; /* items wanted, >= 1 */
-    /* Once so many are drawn, return as soon as the next one would have to wait. 0: wait for
-     * all `count`. */
+    /* Once this many items are drawn, return as soon as the next one would have to wait. 0:
+     * wait for all `count`. */
     size_t at_least;
     /* No item twice in one batch. A table with fewer items returns all of them. A table with
      * max_times_sampled returns at most 16,384 / n items, but at least one; n is at least the
@@ -127,10 +127,10 @@ RP_API RP_NODISCARD rp_status rp_table_reset(rp_table *table, rp_error *err);
 
 /* Changes bounds and the rate limiter of a table in use: all requested fields or none. The new
  * values are checked like those of a new table. If a bound is lowered, the remover evicts the
- * items over it, a few hundred per acquisition of the lock; meanwhile the bound in force is
- * lowered along with the remaining items. With a soft limit a lower max_size evicts nothing. An
- * item that has been sampled at least as often as a new max_times_sampled is deleted at its
- * next sample. Waiting calls that the new options allow proceed.
+ * items over it, a few hundred per acquisition of the lock; meanwhile the current bound is
+ * lowered step by step to what the remaining items use. With a soft limit a lower max_size
+ * evicts nothing. An item that has been sampled at least as often as a new max_times_sampled is
+ * deleted at its next sample. Waiting calls that the new options allow proceed.
  * RP_INVALID (names the value and the bound), RP_CANCELLED (closed), RP_NO_RESOURCE (no memory
  * for a deferred extension's events). Items that were evicted before a failure stay evicted. */
 RP_API RP_NODISCARD rp_status rp_table_alter(rp_table *table, const rp_table_alteration *change,

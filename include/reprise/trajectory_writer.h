@@ -102,8 +102,8 @@ RP_API RP_NODISCARD rp_status rp_trajectory_writer_copy(rp_trajectory_writer *wr
                                                         rp_ref ref, void *dst, size_t bytes,
                                                         rp_error *err);
 
-/* One column of an item: any rows, in any order, repeated or not, of any columns that have one
- * dtype and shape. */
+/* One column of an item: any rows, in any order, repeated or not. They may be of several
+ * columns, which must have the same dtype and shape. */
 typedef struct rp_item_column {
     const rp_ref *refs;
     size_t count;     /* >= 1 */

@@ -19,9 +19,10 @@ typedef struct rp_journal_options {
     int64_t retry_ns;    /* between attempts to write after a failure, and the longest time that
                             changes wait for disk space in interval mode; 0: 1 s */
     uint64_t file_bytes; /* size from which a new file is started; 0: 64 MiB */
-    uint64_t max_queued; /* backlog in bytes, that of the segments included, from which the
-                            journal is behind; 0: 64 MiB */
-    /* The reserve, for admission by disk space. NULL: none. */
+    uint64_t max_queued; /* if so many bytes wait to be written, to the journal and the segments
+                            together, the journal is behind and changes wait; 0: 64 MiB */
+    /* Tells how much disk space the reserve needs. In sync mode an insert is admitted only if
+     * that space remains (disk/journal_space.h). NULL: there is no reserve. */
     rp_reserve_wanted *reserve;
     /* Appends the payload of a record to `out`. Called on the journal thread, possibly several
      * times for one record. NULL: the raw record is the payload. After RP_NO_RESOURCE the
@@ -31,12 +32,14 @@ typedef struct rp_journal_options {
     /* Releases the objects that a record refers to, when the journal no longer needs the
      * record. Called once for each record, on any thread, without a lock. May be NULL. */
     void (*release)(void *ctx, rp_record_kind kind, const void *raw, size_t size);
-    /* Called when everything up to `lsn` is safe, on the journal thread, after a batch. May be
-     * NULL. */
+    /* Called on the journal thread after a batch, when every change up to `lsn` is as safe as
+     * the mode promises (disk/journal.h): in sync mode on stable storage, in interval mode
+     * written. May be NULL. */
     void (*on_safe)(void *ctx, uint64_t lsn);
     /* Called with the reason when the journal cannot write, and with NULL when it can again;
-     * meanwhile the journal keeps retrying. Also called each time that the journal has given up
-     * records: then a checkpoint is needed that begins after this call. May be NULL. */
+     * meanwhile the journal keeps retrying. Also called with the reason each time that the
+     * journal has discarded records: only a checkpoint that begins after this call saves their
+     * changes. May be NULL. */
     void (*on_trouble)(void *ctx, const rp_error *why);
     /* Called after each batch and each attempt: the backlog may be shorter now. May be NULL. */
     void (*on_pass)(void *ctx);
@@ -44,12 +47,14 @@ typedef struct rp_journal_options {
 } rp_journal_options;
 
 typedef struct rp_journal_info {
-    uint64_t last, safe, synced;   /* LSNs */
+    /* LSNs: of the last record; up to which every change is as safe as the mode promises
+     * (on_safe); up to which every record is on stable storage. */
+    uint64_t last, safe, synced;
     uint64_t queued;               /* bytes of raw records that are not written */
     uint64_t kept;                 /* bytes of raw records that are not on stable storage */
     uint64_t syncs, writes, bytes; /* of journal files, since the start */
     uint64_t files;
-    uint64_t condemned; /* files that were condemned since the start */
+    uint64_t condemned; /* files abandoned since the start, after a failed write or sync */
     bool in_trouble;    /* the journal cannot write */
     bool is_lost;       /* the journal has given up records and waits for a checkpoint */
     rp_error trouble;

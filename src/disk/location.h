@@ -13,7 +13,7 @@ typedef struct rp_disk_location {
     uint32_t size;    /* of the payload */
 } rp_disk_location;
 
-/* Packs a location into one word, segment << 32 | offset. Both are below 2^32. */
+/* Packs a location into one word, segment << 32 | offset. Both numbers must be below 2^32. */
 static inline uint64_t rp_location_pack(uint64_t segment, uint64_t offset)
 {
     return segment << 32 | offset;
@@ -25,7 +25,7 @@ static inline uint64_t rp_location_bytes(const rp_disk_location *location)
     return RP_RECORD_HEADER_BYTES + (uint64_t)location->size;
 }
 
-/* The offset behind the record. */
+/* The offset of the first byte after the record. */
 static inline uint64_t rp_location_end(const rp_disk_location *location)
 {
     return location->offset + rp_location_bytes(location);

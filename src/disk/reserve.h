@@ -4,9 +4,9 @@
  * creates segments for chunks and for blocks, a manifest and CURRENT before it can remove any
  * file, and two for the journal, which then creates a file and a segment.
  *
- * On a full disk, dead data can only be removed after a checkpoint without it is complete. So a
- * checkpoint that finds the disk full removes the file and writes into its space. Then the file
- * is created again.
+ * Even on a full disk, dead data can only be removed once a checkpoint that no longer refers to
+ * it is complete. So a checkpoint that finds the disk full removes the file and writes into its
+ * space. Then the file is created again.
  *
  * The size is a fixed part, and twice the size of the largest checkpoint: one in which every
  * block of every table has changed. It is twice that size because the blocks of a checkpoint
@@ -24,14 +24,15 @@
  *       remove counts as space (checkpoint_segments.c);
  *   R4  in sync mode, an insert enters a table only if the reserve can grow with it
  *       (disk/journal_space.h);
- *   R5  a checkpoint on a full disk leaves the three inodes that the next one needs if that has
- *       no new chunks. Only then may it create segments for chunks, since these stay
- *       (checkpoint_segments.c). The journal gets inodes after the four of the checkpoint.
+ *   R5  a checkpoint on a full disk may create segments for chunks, which stay, only if three
+ *       inodes then remain: what the next checkpoint needs if it has no new chunks
+ *       (checkpoint_segments.c). After such a checkpoint, four inodes are reserved again before
+ *       the journal may create files.
  *
  * So live data cannot use up the reserve, and after items are deleted, there is space for the
  * checkpoint that frees their data. The file stays when the process ends.
  *
- * One thread at a time, except for `held`. */
+ * One thread at a time may use it, except that any thread may read `held`. */
 #ifndef RP_DISK_RESERVE_H
 #define RP_DISK_RESERVE_H
 
@@ -45,7 +46,8 @@
 enum {
     RP_RESERVE_SHARE = 16,       /* the fixed part is at most 1/16 of the file system */
     RP_RESERVE_LEAST = 16 << 10, /* bytes; a smaller reserve is useless */
-    RP_RESERVE_SEALS = 16,       /* seals take at most 1/16 of the records of a checkpoint */
+    RP_RESERVE_SEALS = 16,       /* seals (last records of segments) add at most 1/16 to a
+                                    checkpoint */
     RP_RESERVE_FILES = 6,        /* empty files */
     RP_RESERVE_FIRST_FILES = 4,  /* of these, for a checkpoint */
     RP_RESERVE_NAMED_FILES = 2   /* manifest and CURRENT, besides the segments */
@@ -58,7 +60,7 @@ typedef struct rp_reserve {
     int files_held;            /* empty files, as of the last rp_reserve_keep_files() */
 } rp_reserve;
 
-/* Bytes that a checkpoint may need that writes `bytes` of records. */
+/* The bytes on disk that a checkpoint with `bytes` of records, without seals, may need. */
 static inline uint64_t rp_reserve_one(uint64_t bytes)
 {
     return bytes + bytes / RP_RESERVE_SEALS;
@@ -75,9 +77,11 @@ void rp_reserve_find(rp_reserve *r);
  * takes that and the call returns RP_NO_RESOURCE. Any other error means that the file system
  * does not allow a reserve: then everything works except checkpoints on a full disk. */
 rp_status rp_reserve_keep(rp_reserve *r, uint64_t bytes);
-/* Keeps `count` empty files: creates those that are missing and removes the others. While the
- * journal is lost, keep RP_RESERVE_FIRST_FILES, so that the journal can create files; otherwise
- * RP_RESERVE_FILES. RP_NO_RESOURCE: the file system has not enough inodes for all of them. */
+/* Keeps `count` empty files: creates those that are missing and removes the others. After a
+ * checkpoint on a full disk, keep only RP_RESERVE_FIRST_FILES: the other inodes are for the
+ * files that the journal creates when it resumes. Keep RP_RESERVE_FILES otherwise, except while
+ * the journal has given up records and waits for a checkpoint ("is lost"): then leave the
+ * number as it is. RP_NO_RESOURCE: the file system has not enough inodes for all of them. */
 rp_status rp_reserve_keep_files(rp_reserve *r, int count);
 /* Removes the files and so frees their space and inodes. */
 void rp_reserve_release(rp_reserve *r);

@@ -7,8 +7,10 @@
  *
  * Putting appends an entry, whose location follows that of the last one (the tail). One thread
  * at a time, the worker, writes entries from `written` on. When it has written all entries that
- * its caller asked for, these count as flushed. A sync releases the entries before `written`;
- * until then an entry keeps its bytes in memory.
+ * its caller asked for, these are flushed: the caller may rely on their bytes being in the
+ * file, though perhaps not synced. Entries that are written and not flushed can be rewound. An
+ * entry keeps its bytes in memory until it is synced: a sync releases the entries before
+ * `written`.
  *
  * If the disk is full, the worker rewinds: entries that are written and not flushed are queued
  * again at the same locations, and their bytes are cut off the file. If the disk fails in
@@ -25,7 +27,8 @@
  *   S4  queued_bytes is the size of the entries from `written` on, unsynced_bytes that of the
  *       entries before it; put_bytes >= queued_bytes + unsynced_bytes; flushed <= written <=
  *       count;
- *   S5  the segments of entries are held.
+ *   S5  the segments of entries are held: the store's handle (is_held) is one of the references
+ *       to each (disk/segment.h).
  *
  * S1 and S2 do not hold while must_replace. */
 #ifndef RP_DISK_SEGMENTS_INSIDE_H
@@ -49,10 +52,11 @@ struct rp_segments {
     /* A segment was condemned, and there was no memory for its successors so far. */
     bool must_replace RP_GUARDED_BY(mu);
     bool is_full RP_GUARDED_BY(mu);   /* the last worker failed because the disk is full */
-    uint64_t drops RP_GUARDED_BY(mu); /* how often the queue was dropped */
+    uint64_t drops RP_GUARDED_BY(mu); /* how often rp_segments_drop_queue() dropped entries */
     uint64_t next_number RP_GUARDED_BY(mu);
     uint64_t generation RP_GUARDED_BY(mu);
-    rp_segment *tail RP_GUARDED_BY(mu); /* segment of the next record. Borrowed: it is held */
+    rp_segment *tail RP_GUARDED_BY(mu); /* segment of the next record: borrowed, since the
+                                           store's handle is a reference to it */
     uint64_t tail_offset RP_GUARDED_BY(mu);
     uint64_t open_number RP_GUARDED_BY(mu); /* of the segment being written; 0: none */
 
@@ -78,9 +82,10 @@ static inline rp_segment_entry *rp_entry_at(const rp_segments *s, size_t i)
     return &s->ring[(s->first + i) & (s->capacity - 1)];
 }
 
-/* Gives a new segment the next number and adds it to the index, held by the store. */
+/* Gives a new segment the next number, adds it to the index and sets is_held: the reference of
+ * the caller becomes the store's handle. */
 void rp_segments_enter_locked(rp_segments *s, rp_segment *segment) RP_REQUIRES(s->mu);
-/* Releases the store's handle, if it has one. */
+/* Releases the store's handle, if is_held. */
 void rp_segments_unhold_locked(rp_segments *s, rp_segment *segment) RP_REQUIRES(s->mu);
 /* Gives all entries new locations, after a segment was condemned. RP_NO_RESOURCE, with nothing
  * changed. */

@@ -71,9 +71,10 @@ struct rp_durable {
     rp_progress_meter meter;      /* used as checkpointer */
     rp_reserve reserve;           /* used as checkpointer */
     atomic_uint_fast64_t fixed;   /* the fixed part of the reserve, as the disk allows it */
-    /* At most how many bytes the largest checkpoint takes besides items and slots: counted
-     * before the last checkpoint; of the tables that were created since the start. The first
-     * number does not include those of the second that existed then. */
+    /* Their sum is an upper bound on the bytes that the largest checkpoint takes besides items
+     * and slots. created_bytes is for all tables created since the start. counted_bytes is for
+     * everything that was counted before the last checkpoint, less created_bytes at that
+     * time. */
     atomic_uint_fast64_t counted_bytes, created_bytes;
     pthread_t thread;
     bool has_thread;
@@ -83,7 +84,7 @@ struct rp_durable {
     rp_checkpoint_request *waiting RP_GUARDED_BY(mu); /* D1 */
     bool stopping RP_GUARDED_BY(mu);
     bool is_wanted RP_GUARDED_BY(mu); /* a checkpoint is needed, even without a request */
-    int64_t due_ns RP_GUARDED_BY(mu); /* time of the next regular one, or of a retry */
+    int64_t due_ns RP_GUARDED_BY(mu); /* time of the next regular checkpoint, or of a retry */
     int64_t not_before_ns RP_GUARDED_BY(mu); /* earliest time of a checkpoint that is_wanted */
     int64_t backoff_ns RP_GUARDED_BY(mu);    /* D2 */
     int64_t last_ended_ns RP_GUARDED_BY(mu); /* end of the last successful one; 0: none yet */
@@ -120,15 +121,16 @@ RP_NODISCARD rp_status rp_durable_write_checkpoint(rp_durable *d, rp_error *err)
 RP_NODISCARD rp_status rp_durable_start_thread(rp_durable *d, rp_error *err);
 void rp_durable_stop_thread(rp_durable *d);
 
-/* At most how many bytes of records the largest checkpoint writes: that with every block of
- * every table. Any thread. */
+/* An upper bound on the bytes of records of the largest checkpoint: one in which every block of
+ * every table has changed. Any thread. */
 uint64_t rp_durable_largest(const rp_durable *d);
 /* An rp_reserve_wanted(); `ctx` is the rp_durable. */
 uint64_t rp_durable_reserve_wanted(void *ctx, uint64_t *held);
-/* Counts the tables, and creates the reserve or changes its size. Statuses as of
+/* Counts the tables, and creates the reserve or changes its size. Returns the statuses of
  * rp_reserve_keep(). */
 rp_status rp_durable_keep_reserve(rp_durable *d);
-/* RP_NO_RESOURCE if the reserve could not grow for such a table. `ctx` is the rp_durable. */
+/* RP_NO_RESOURCE if the reserve could not grow for a table with these options. `ctx` is the
+ * rp_durable. */
 RP_NODISCARD rp_status rp_durable_admit_table(void *ctx, const rp_table_options *options,
                                               rp_error *err);
 /* Counts a table that was created. `ctx` is the rp_durable. */

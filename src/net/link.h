@@ -4,8 +4,8 @@
  * Both kinds have the same functions. After RP_LINK_AGAIN, wait until the descriptor is ready
  * for `read_waits` (or for `write_waits`, after a write) and call again. Under TLS a write may
  * have to wait until the descriptor is readable, and a read until it is writable. A link is a
- * plain value, which may be moved in memory; one thread. No function raises SIGPIPE.
- */
+ * plain value, which may be moved in memory. Only one thread at a time may use it. No function
+ * raises SIGPIPE. */
 #ifndef RP_NET_LINK_H
 #define RP_NET_LINK_H
 
@@ -20,11 +20,11 @@ typedef struct rp_link {
      * RP_READABLE and RP_WRITABLE, except in some states of TLS. */
     uint32_t read_waits, write_waits;
     bool secured; /* TLS, and the handshake has succeeded */
-    bool broken;  /* private: a call has returned RP_LINK_BROKEN, and all later ones will */
-    unsigned long tls_error; /* private: the error of OpenSSL */
-    /* TLS only: records without data that reads have received, see rp_tls_idle_records(). They
-     * cost the peer next to nothing, so the owner should charge the peer for them. The link
-     * breaks after RP_LINK_MOST_IDLE of them. */
+    bool broken;  /* private: a call has returned RP_LINK_BROKEN; all later calls return it */
+    unsigned long tls_error; /* private: error code of OpenSSL */
+    /* TLS only: records without data that reads have received, see rp_tls_idle_records(). The
+     * peer can send them at almost no cost, but they cost us work, so the owner should count
+     * them as abuse by the peer. The link breaks after RP_LINK_MOST_IDLE of them. */
     uint64_t idle_records;
 } rp_link;
 
@@ -72,18 +72,20 @@ rp_link_result rp_link_read(rp_link *link, const struct iovec *parts, int part_c
                             size_t *moved);
 /* Whether TLS has read bytes from the descriptor that no rp_link_read() has returned. The
  * descriptor does not become readable for these bytes. So after a read that has filled all of
- * its parts, call rp_link_read() again. A read with room for RP_LINK_ROOM bytes or more leaves
- * no such bytes. */
+ * its parts, call rp_link_read() again. This is not necessary if the parts have room for
+ * RP_LINK_ROOM bytes or more: such a read leaves no bytes in TLS. */
 enum { RP_LINK_ROOM = 64 << 10 };
 bool rp_link_has_pending(const rp_link *link);
-/* Number of bytes that have arrived from the peer and that no read has returned; an upper bound
- * if TLS has some of them. */
+/* Number of bytes that have arrived from the peer and that no read has returned. Under TLS an
+ * estimate: RP_LINK_ROOM if TLS has read some of them, otherwise the number of encrypted bytes
+ * in the socket. */
 size_t rp_link_waiting(const rp_link *link);
 
 /* Writes as many bytes as possible; `*moved` receives their number, as for rp_link_read().
- * Under TLS small parts share records. `more`: the caller will write more bytes at once. The
- * next write must begin with all bytes that were passed and not moved, since under TLS they may
- * be in a record that is partly written. */
+ * Under TLS small parts share records. `more`: the caller will call rp_link_write() again right
+ * away, so the last bytes may be held back (MSG_MORE). The next write must begin with all bytes
+ * that were passed and not moved, since under TLS they may be in a record that is partly
+ * written. */
 rp_link_result rp_link_write(rp_link *link, const struct iovec *parts, int part_count,
                              bool more, size_t *moved);
 

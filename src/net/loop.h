@@ -3,10 +3,10 @@
  *
  * In each turn the loop sleeps until an event occurs, and then calls the callbacks of all
  * events that have occurred. One thread runs the loop. rp_loop_post() and rp_loop_stop() may be
- * called on any thread. All other functions belong to the loop's thread; before the loop runs,
- * to the thread that sets it up; and to a guest (rp_loop_enter()). The loop is not reentrant,
- * but a callback may watch, forget, arm, disarm and post, even the object that it was called
- * for. */
+ * called on any thread. All other functions may be called only by the loop's thread, by the
+ * thread that sets the loop up before it runs, and by a thread that has entered the loop (a
+ * guest, see rp_loop_share()). A callback must not run the loop, but may watch, forget, arm,
+ * disarm and post, even the object that it was called for. */
 #ifndef RP_NET_LOOP_H
 #define RP_NET_LOOP_H
 
@@ -17,14 +17,14 @@ typedef struct rp_loop rp_loop;
 /* Makes a loop. RP_NO_RESOURCE (memory, descriptors). Returns owned. */
 RP_NODISCARD rp_status rp_loop_new(const rp_allocator *alloc, rp_loop **out, rp_error *err);
 void rp_loop_free(rp_loop *loop); /* not while it runs; NULL is fine */
-/* For the child of a fork, if a thread of the parent runs the loop: closes the child's copies
- * of its descriptors. The memory is not freed, as its state is unknown. */
+/* For the child of a fork, if a thread of the parent runs the loop. Closes the child's copies
+ * of the loop's descriptors. Does not free the loop, as the state of its memory is unknown. */
 void rp_loop_abandon(rp_loop *loop);
 
 /* Runs until rp_loop_stop(). It can be run again afterwards. */
 void rp_loop_run(rp_loop *loop);
 /* Stops the loop at the end of the turn that has run all posts made before this call. Any
- * thread, even before the loop runs. */
+ * thread. If the loop does not run, the next rp_loop_run() runs these posts and returns. */
 void rp_loop_stop(rp_loop *loop);
 
 /* The monotonic time at which this turn began. Makes no system call. */
@@ -40,14 +40,14 @@ enum { RP_READABLE = 1, RP_WRITABLE = 2, RP_HUNG_UP = 4, RP_PEER_ENDED = 8 };
 typedef struct rp_watch rp_watch;
 struct rp_watch {
     int fd;
-    uint32_t events; /* to report: RP_READABLE and so on */
+    uint32_t events; /* set by the loop: the events that it reports, RP_READABLE and so on */
     void (*on_ready)(rp_watch *watch, uint32_t events);
 };
 
 /* Starts watching watch->fd for `events`. RP_NO_RESOURCE, RP_INVALID (not a descriptor that can
  * be watched, or watched already). */
 RP_NODISCARD rp_status rp_loop_watch(rp_loop *loop, rp_watch *watch, uint32_t events);
-/* Changes the events: no system call if they are the same. Cannot fail. */
+/* Changes the events to report. Makes no system call if they are the same. Cannot fail. */
 void rp_loop_change(rp_loop *loop, rp_watch *watch, uint32_t events);
 /* Stops watching; call it before closing the descriptor. on_ready is not called afterwards, not
  * even for events that this turn has already received. */
@@ -59,9 +59,9 @@ struct rp_timer {
     void (*on_due)(rp_timer *timer);
     int64_t due_ns; /* on the monotonic clock */
     size_t place;   /* private: index in the heap; 0: not armed */
-    /* Set for timers of which thousands may be due at once, like those of calls. A turn calls
-     * some hundreds of bulk timers, in the order of their times, and the next turns call the
-     * others. Must not be changed while the timer is armed. */
+    /* Set it for timers of which thousands may be due at once, like the deadlines of RPCs. A
+     * turn calls some hundreds of the bulk timers that are due, in the order of their times,
+     * and the next turns call the others. Must not be changed while the timer is armed. */
     bool is_bulk;
 };
 
@@ -95,8 +95,8 @@ void rp_loop_share(rp_loop *loop);
  * a turn is running or posts are queued. */
 void rp_loop_enter(rp_loop *loop);
 RP_NODISCARD bool rp_loop_try_enter(rp_loop *loop);
-/* rp_loop_leave() ends the guest's turn and leaves the loop. rp_loop_end_turn() only ends the
- * turn: the guest stays. */
+/* rp_loop_end_turn() calls the function of rp_loop_set_turn_end(); the guest stays in the loop.
+ * rp_loop_leave() does the same and then leaves the loop. */
 void rp_loop_leave(rp_loop *loop);
 void rp_loop_end_turn(rp_loop *loop);
 

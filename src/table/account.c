@@ -227,7 +227,8 @@ static void release_slow(rp_account *a, rp_chunk *chunk)
     if (a->budget->spill != NULL) record_move(a, chunk, -1);
 }
 
-/* Add or remove one reference to a chunk. Mostly the first entry is that of this account. */
+/* Add or remove one reference to a chunk. In most cases the first entry belongs to this
+ * account. */
 static inline void hold(rp_account *a, rp_chunk *chunk)
 {
     if (id_at(state_of(chunk), 0) == a->id)

@@ -7,7 +7,9 @@
  * references of a table to a chunk is stored in the chunk (chunk/holders.h).
  *
  * The tables of a store share a budget. The budget counts a chunk once for all tables. It also
- * counts idle index memory: that of slots whose items were removed.
+ * counts idle index memory, which is the index memory of slots whose items were removed. An
+ * account collects changes in `unsettled`; to settle the account is to apply them to the
+ * budget.
  *
  * Invariants:
  *   A1  account.bytes is the sum of item_cost over the items in the account and of the memory
@@ -20,8 +22,8 @@
  *       for bytes in memory and on disk. Instead, budget.lost is included in `resident` and
  *       `small` of the tier (table/spill.h);
  *   A5  bit i of chunk_counts.used is set exactly if chunk_counts.counts[i] is not 0;
- *   A6  budget.image is the sum of `published` over all accounts; `published` is, at the last
- *       rp_account_publish(), `image` and RP_IMAGE_SLOT_BYTES for each spare slot;
+ *   A6  budget.image is the sum of `published` over all accounts; `published` is `image` plus
+ *       RP_IMAGE_SLOT_BYTES for each spare slot, as of the last rp_account_publish();
  *   A7  in the queue of tables that wait for bytes, tables that were not retried since bytes
  *       were last freed (retried_for is not budget.frees) are before all others;
  *   A8  while the queue has such a table, a thread is retrying tables, or on_more has been
@@ -44,8 +46,8 @@ typedef struct rp_budget {
     rp_refcount refs; /* held by the store and by each table */
     rp_allocator alloc;
     rp_mutex entry; /* with a limit: held from rp_account_enter() until the account is settled
-                       or the item taken back, so that another table cannot share a chunk of the
-                       item before the budget has counted the chunk */
+                       or the item is taken back, so that another table cannot share a chunk of
+                       the item before the budget has counted the chunk */
     rp_mutex mu;    /* guards the queue of tables that wait for bytes */
     uint64_t limit; /* 0: none. Constant, like the policy */
     rp_budget_policy policy;
@@ -55,8 +57,8 @@ typedef struct rp_budget {
     atomic_uint_fast64_t lost; /* memory lost to fragmentation; not part of `used` */
     atomic_uint_fast64_t
         kept; /* memory of kept chunks (N1 of chunk/keep.h); not part of `used` */
-    atomic_uint_fast64_t image; /* at most how many bytes a checkpoint takes for all items and
-                                   slots (A6) */
+    atomic_uint_fast64_t image; /* upper bound on the bytes that a checkpoint takes for all
+                                   items and slots (A6) */
     atomic_bool wants_relief;   /* an insert waits because of lost bytes (rp_store_relieve()) */
     atomic_uint_fast32_t cuts;  /* tables in open cuts (snapshot/cut.h). An open cut keeps items
                                    that are removed from its tables */
@@ -68,8 +70,8 @@ typedef struct rp_budget {
 } rp_budget;
 
 enum {
-    /* An account reports to the disk tier after so many chunks, or so many bytes of chunks that
-     * got a holder. */
+    /* An account reports to the disk tier after RP_MAX_MOVED chunks, or after
+     * RP_MAX_MOVED_BYTES bytes of chunks that got a holder. */
     RP_MAX_MOVED = 64,
     RP_MAX_MOVED_BYTES = 1 << 20,
     RP_FREE_INDEX_BYTES = 128 << 10, /* of the idle index memory of a table: the part that the
@@ -95,7 +97,7 @@ typedef struct rp_account {
                               (chunk/holders.h) for this table */
     rp_sizes chunk_counts; /* the number of chunks of each item */
     uint64_t image;        /* the sum of rp_trajectory_image() over the items */
-    uint64_t published;    /* the part of budget.image that is of this account (A6) */
+    uint64_t published;    /* this account's part of budget.image (A6) */
     int64_t unsettled;     /* change of budget.used that has not been applied */
     int64_t kept;          /* change of budget.kept that has not been applied */
     uint64_t freed;        /* bytes released since the field was last set to 0 */
@@ -187,8 +189,8 @@ uint64_t rp_account_gain(const rp_account *a, const rp_trajectory *leaving, size
  * in their account, were removed. */
 uint64_t rp_account_most_gain(uint64_t bytes, size_t count, size_t spare);
 
-/* Settles the account if the budget then stays within its limit (A3); else returns false. The
- * caller has held budget.entry since rp_account_enter(). */
+/* Settles the account and returns true if the budget then stays within its limit (A3); else
+ * returns false. The caller has held budget.entry since rp_account_enter(). */
 bool rp_account_settle_within(rp_account *a, size_t spare);
 
 /* Applies the changes to the budget, even beyond its limit, and reports them to the disk tier.
@@ -197,8 +199,8 @@ void rp_account_settle(rp_account *a, size_t spare);
 
 /* Adds the changes of `image` to the budget. rp_account_settle() does so, too. */
 void rp_account_publish(rp_account *a, size_t spare);
-/* At most how many bytes a checkpoint takes for all items and slots: without the tables
- * themselves. Safe from any thread. */
+/* An upper bound on the bytes that a checkpoint takes for all items and slots, without the
+ * tables' own state. Safe from any thread. */
 uint64_t rp_budget_image(const rp_budget *b);
 
 /* True if an empty table should free its indexes. That is so if the budget counts idle memory
@@ -219,7 +221,7 @@ uint64_t rp_account_small(const rp_account *a);
 /* Bytes of memory that an item would add to all tables together: chunks that any table holds
  * already do not count. */
 uint64_t rp_account_new_bytes(const rp_trajectory *trajectory);
-/* Of the bytes that never go to disk, how many would be freed if the item `leaving` of this
+/* The number of bytes that never go to disk and would be freed if the item `leaving` of this
  * table were removed. */
 uint64_t rp_account_small_gain(const rp_account *a, const rp_trajectory *leaving);
 /* Bytes of memory that a trajectory would lack even if all bytes that can go to disk were on

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Changing the options of a table in use, and pausing it.
  *
- * If a bound is lowered, items are evicted first, a block per acquisition of the lock. The
- * bound in force is lowered along with the remaining items, so that T2 holds whenever the lock
- * is free and the table does not grow again. When the items fit the new bounds, all options are
- * changed at once. */
+ * If a bound is lowered, items are evicted first, a block per acquisition of the lock. After
+ * each block the current bound is lowered to what the remaining items use, so that T2 holds
+ * whenever the lock is free and the table does not grow again. When the items fit the new
+ * bounds, all options are changed at once. */
 #include <assert.h>
 
 #include "table/table_log.h"
@@ -37,7 +37,8 @@ static bool fits_locked(const rp_table *t, const rp_table_options *to) RP_REQUIR
 }
 
 /* Evicts a block of the items over the new bounds. True if the rest fits; otherwise lowers the
- * bounds in force to the remaining items. The caller has reserved room for the events. */
+ * current bounds to what the remaining items use. The caller has reserved room for the
+ * events. */
 static bool shrink_locked(rp_table *t, const rp_table_options *to) RP_REQUIRES(t->mu)
 {
     rp_table_options *now = &t->options;
@@ -68,7 +69,7 @@ static void tell_locked(rp_table *t, const rp_table_alteration *alter) RP_REQUIR
     if (rp_table_log_of(t) != NULL) rp_log_locked(t, &change);
 }
 
-/* Logs the bounds in force, while they are being lowered or after they were restored. */
+/* Logs the current bounds, while they are being lowered or after they were restored. */
 static void log_bounds_locked(rp_table *t) RP_REQUIRES(t->mu)
 {
     rp_table_alteration now = {.which = RP_ALTER_MAX_SIZE | RP_ALTER_MAX_BYTES,
@@ -134,7 +135,7 @@ rp_status rp_table_alter(rp_table *t, const rp_table_alteration *change, rp_erro
     return rp_table_wait_durable(t, st, lsn, rp_wait_forever(), err);
 }
 
-/* Checks the alteration, and records the bounds in force. */
+/* Checks the alteration, and records the current bounds. */
 static rp_status begin_altering(rp_table *t, rp_altering *a, rp_error *err)
 {
     rp_table_options before;

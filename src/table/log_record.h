@@ -54,7 +54,7 @@ typedef struct rp_table_log {
      * that are then not inserted. RP_NO_RESOURCE fails the insert. RP_UNAVAILABLE: the disk is
      * full, and the insert waits; the log calls rp_table_retry_parked() when the first of the
      * items fits. After RP_OK the log keeps `*claimed` bytes of disk space for the items until
-     * `unclaim`, which is called when the items are in the table, or will not be. */
+     * `unclaim`, which is called once the items are in the table, or will not be inserted. */
     rp_status (*prepare)(struct rp_table_log *log, rp_trajectory *const *trajectories,
                          size_t count, uint64_t *claimed, rp_error *err);
     void (*unclaim)(struct rp_table_log *log, uint64_t claimed);

@@ -52,7 +52,7 @@ struct rp_op {
     void *user;
 
     /* results, once complete */
-    size_t count; /* in: items of an insert; a sample uses options->count */
+    size_t count; /* not a result: the items of an insert; a sample uses options->count */
     size_t done;  /* items inserted or drawn */
     rp_status status;
     rp_error error;

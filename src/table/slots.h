@@ -2,8 +2,8 @@
 /* The items of a table: fixed-size slots in blocks of 16 KiB, identified by number.
  *
  * A slot is free, live or retired. A retired slot holds an item that was removed from the table
- * and whose trajectory has not been released. The caller of rp_slots_reclaim() releases it,
- * outside the table's lock.
+ * and whose trajectory has not been released. The caller of rp_slots_reclaim() releases the
+ * trajectory, outside the table's lock.
  *
  *   take: free or new -> live     retire: live -> retired     reclaim: retired -> free
  *
@@ -112,8 +112,8 @@ typedef struct rp_slots {
     uint32_t first_uncounted; /* the first retired slot whose item the table's account still
                                  counts (account.h) */
     uint64_t next_sequence;
-    uint8_t *marks;    /* by block: changed since the open cut; if none is open, since the last
-                          one that rp_cut_free() ended with `kept` */
+    uint8_t *marks;    /* by block: 1 if it has changed since the open cut; if no cut is open,
+                          since the last cut that rp_cut_free() ended with `kept` */
     size_t mark_room;  /* >= the number of blocks */
     rp_slots_cut *cut; /* NULL, or open: borrowed */
     rp_allocator alloc;

@@ -44,8 +44,8 @@ struct rp_spill {
     bool (*start_load)(rp_spill *spill, rp_sample_load *load);
     uint64_t limit;                /* on `resident`; constant */
     atomic_uint_fast64_t resident; /* bytes of tables in memory */
-    atomic_uint_fast64_t small; /* those of `resident` that never go to disk: of items, of chunk
-                                   headers, of small chunks */
+    atomic_uint_fast64_t small; /* the part of `resident` that never goes to disk: items, chunk
+                                   headers and small chunks */
     atomic_bool is_failing;     /* the disk cannot be written */
 };
 

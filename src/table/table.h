@@ -39,7 +39,7 @@ enum {
     RP_BLOCK_CHUNKS = 16384,         /* chunks of these items, unless a single item has more */
     RP_MAX_BATCH = 1 << 20,          /* items in one call */
     RP_EVENTS_AT_ONCE = 256,         /* events passed to an atomic extension in one call */
-    RP_MAX_DEFERRED_EVENTS = 1 << 16 /* with so many pending, inserts and samples wait */
+    RP_MAX_DEFERRED_EVENTS = 1 << 16 /* with this many pending, inserts and samples wait */
 };
 
 /* A queue of parked operations. Times are sums modulo 2^64: intermediate values may wrap, but
@@ -67,7 +67,8 @@ typedef struct rp_events {
     size_t delivered_capacity;
 } rp_events;
 
-/* A priority, and its value in both selectors. */
+/* A priority, and its values in the two selectors: its weight in a prioritized one, the
+ * priority itself in others. */
 typedef struct rp_weighed {
     double priority;
     double sampler_value, remover_value;
@@ -112,10 +113,12 @@ struct rp_table {
     rp_retired *retired RP_GUARDED_BY(mu); /* reclaimed; to be released without the lock */
     size_t retired_count RP_GUARDED_BY(mu), retired_capacity RP_GUARDED_BY(mu);
     /* Chunk references of the items removed since the operation set it to 0. Operations that
-     * remove many items release the lock past RP_BLOCK_CHUNKS, so that others get a turn. */
+     * remove many items release the lock past RP_BLOCK_CHUNKS, so that other threads can
+     * acquire it. */
     size_t removed_chunks RP_GUARDED_BY(mu);
     bool pump_again RP_GUARDED_BY(mu);    /* parked operations may proceed; the thread that set
-                                             this runs them after others had a turn */
+                                             this runs them after other threads could acquire
+                                             the lock */
     bool keeps_numbers RP_GUARDED_BY(mu); /* slot numbers must not restart from 0: the table was
                                              restored, and the journal to be redone has no
                                              record of a restart */

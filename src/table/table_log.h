@@ -57,9 +57,10 @@ RP_NODISCARD rp_status rp_table_trim_logged(rp_table *t, size_t *removed, uint64
 RP_NODISCARD rp_status rp_table_reset_logged(rp_table *t, uint64_t *lsn, rp_error *err);
 RP_NODISCARD rp_status rp_table_alter_logged(rp_table *t, const rp_table_alteration *change,
                                              uint64_t *lsn, rp_error *err);
-/* The same in steps, each of which evicts a block of items at most. Initialise with the
- * change, and call rp_table_alter_step() until is_done or an error. To give up before that,
- * call rp_table_alter_give_up(), which restores bounds that were lowered part of the way. */
+/* Alters a table in steps, each of which evicts at most a block of items. Initialise
+ * rp_altering with the change, and call rp_table_alter_step() until is_done or an error. To
+ * give up before that, call rp_table_alter_give_up(), which restores bounds that were lowered
+ * part of the way. */
 typedef struct rp_altering {
     rp_table_alteration change;
     bool has_begun, is_done;

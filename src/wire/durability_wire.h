@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads and writes the durability of a server's store, a field of a StatusResponse. Also reads
- * a StatusRequest. */
+/* Reads and writes the state of a server's storage (rp_durable_info: checkpoints, journal,
+ * disk), a field of a StatusResponse. Also reads a StatusRequest. */
 #ifndef RP_WIRE_DURABILITY_WIRE_H
 #define RP_WIRE_DURABILITY_WIRE_H
 

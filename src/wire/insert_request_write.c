@@ -8,16 +8,16 @@
 
 enum { REQUEST_CHUNK = 1, REQUEST_ITEM = 2, REQUEST_KEEP = 3, HEAD_BYTES = 16 };
 
-bool rp_insert_request_add_chunks(rp_message *reply, rp_chunk *const *chunks, size_t count)
+bool rp_insert_request_add_chunks(rp_message *request, rp_chunk *const *chunks, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         const rp_chunk *chunk = chunks[i];
-        uint8_t *at = rp_buf_reserve(&reply->bytes, HEAD_BYTES);
+        uint8_t *at = rp_buf_reserve(&request->bytes, HEAD_BYTES);
 
         if (at == NULL) return false;
         at = rp_pb_put_bytes_head(at, REQUEST_CHUNK, chunk->wire_bytes);
-        reply->bytes.size = (size_t)(at - reply->bytes.data);
-        if (!rp_message_add(reply, chunk->wire, chunk->wire_bytes)) return false;
+        request->bytes.size = (size_t)(at - request->bytes.data);
+        if (!rp_message_add(request, chunk->wire, chunk->wire_bytes)) return false;
     }
     return true;
 }
@@ -47,15 +47,15 @@ static bool add_item(rp_buf *out, const rp_wire_insert *item)
     return true;
 }
 
-bool rp_insert_request_add_items(rp_message *reply, const rp_wire_insert *items, size_t count)
+bool rp_insert_request_add_items(rp_message *request, const rp_wire_insert *items, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        if (!add_item(&reply->bytes, &items[i])) return false;
+        if (!add_item(&request->bytes, &items[i])) return false;
     return true;
 }
 
-bool rp_insert_request_add_keep(rp_message *reply, const uint64_t *keys, size_t count)
+bool rp_insert_request_add_keep(rp_message *request, const uint64_t *keys, size_t count)
 {
-    rp_wire_put_packed(&reply->bytes, REQUEST_KEEP, keys, count);
-    return !reply->bytes.bad;
+    rp_wire_put_packed(&request->bytes, REQUEST_KEEP, keys, count);
+    return !request->bytes.bad;
 }

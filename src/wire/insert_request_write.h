@@ -22,25 +22,25 @@ typedef struct rp_wire_insert {
     const rp_trajectory *trajectory;
 } rp_wire_insert;
 
-/* Appends chunks, in their wire form, to the message `reply`. Chunks of RP_MESSAGE_COPY_BYTES
+/* Appends chunks, in their wire form, to `request`. Chunks of RP_MESSAGE_COPY_BYTES
  * and more are borrowed until the message has been written: until then the message must hold a
  * trajectory that refers to them (rp_message_hold()), or the caller must keep them. */
-RP_NODISCARD bool rp_insert_request_add_chunks(rp_message *reply, rp_chunk *const *chunks,
+RP_NODISCARD bool rp_insert_request_add_chunks(rp_message *request, rp_chunk *const *chunks,
                                                size_t count);
 
 /* Appends items, which are copied. */
-RP_NODISCARD bool rp_insert_request_add_items(rp_message *reply, const rp_wire_insert *items,
+RP_NODISCARD bool rp_insert_request_add_items(rp_message *request, const rp_wire_insert *items,
                                               size_t count);
 
 /* Appends the keys of the chunks that the stream shall keep for later messages: each once, and
  * none that the stream does not have. */
-RP_NODISCARD bool rp_insert_request_add_keep(rp_message *reply, const uint64_t *keys,
+RP_NODISCARD bool rp_insert_request_add_keep(rp_message *request, const uint64_t *keys,
                                              size_t count);
 
 /* Bytes of the message so far. */
-static inline size_t rp_insert_request_bytes(const rp_message *reply)
+static inline size_t rp_insert_request_bytes(const rp_message *request)
 {
-    return reply->bytes.size + reply->borrowed - RP_GRPC_PREFIX;
+    return request->bytes.size + request->borrowed - RP_GRPC_PREFIX;
 }
 
 #endif

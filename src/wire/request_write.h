@@ -21,8 +21,9 @@ void rp_wire_write_mutate_request(rp_buf *out, const char *table, const rp_updat
 void rp_wire_write_reset_request(rp_buf *out, const char *table);
 void rp_wire_write_initialize_request(rp_buf *out, int64_t pid, const char *table);
 
-/* Turns the sample request in `out` into a SampleSharedRequest: appends the id of the lease
- * and the number of the call. */
+/* Call it after rp_wire_write_sample_request() to turn the request in `out` into a
+ * SampleSharedRequest, for sampling through shared memory. Appends the id of the client's lease
+ * on that memory, and `call`, the number of this call under the lease. */
 void rp_wire_write_lease(rp_buf *out, const void *lease, size_t lease_bytes, uint64_t call);
 
 /* Writes all options but the extensions and the seed, for which the message has no fields. */
@@ -31,8 +32,8 @@ void rp_wire_write_drop_table(rp_buf *out, const char *table);
 /* If `change` has a limiter, all of the limiter's fields are sent. */
 void rp_wire_write_alter_table(rp_buf *out, const char *table,
                                const rp_table_alteration *change);
-/* Writes a PauseTableRequest or a ResumeTableRequest, which have the same fields. `sides` are
- * RP_SIDE_...; 0 means both sides. */
+/* Writes a PauseTableRequest or a ResumeTableRequest, which have the same fields. `sides` is
+ * RP_SIDE_INSERTS, RP_SIDE_SAMPLES or both of them; 0 also means both. */
 void rp_wire_write_pause_table(rp_buf *out, const char *table, uint32_t sides);
 /* If `table` is NULL, asks for all tables. */
 void rp_wire_write_why_blocked(rp_buf *out, const char *table, size_t max_calls);
@@ -46,7 +47,8 @@ void rp_wire_write_update(rp_buf *out, const char *table, const rp_update *updat
                           size_t count);
 void rp_wire_write_delete(rp_buf *out, const char *table, const uint64_t *keys, size_t count);
 
-/* Writes a SampleRequest. If `timeout_ms` is negative, the server waits for ever. */
+/* Writes a SampleRequest of reprise's own service. (rp_wire_write_sample_request() writes the
+ * SampleStreamRequest of Reverb.) If `timeout_ms` is negative, the server waits for ever. */
 void rp_wire_write_draw(rp_buf *out, const char *table, const rp_sample_options *options,
                         int64_t timeout_ms, bool cut_rows);
 

@@ -16,7 +16,8 @@ typedef struct rp_wire_sample_request {
     int64_t num_samples; /* as sent: any number */
     bool has_timeout;    /* the message has a timeout; false: wait without a limit */
     int64_t timeout_ms;  /* as sent: negative waits without a limit, 0 does not wait */
-    rp_string lease;     /* SampleShared only: the id of the lease, any bytes */
+    rp_string lease;     /* SampleShared only: the id of the client's lease on the shared memory
+                            (server/shm/lease.h); any bytes */
     uint64_t lease_call; /* SampleShared only: the number that the client gave to the call */
 } rp_wire_sample_request;
 

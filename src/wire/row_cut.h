@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cuts a chunk to the requested rows, so that only those are sent.
+/* Cuts a chunk to the requested rows, so that only these rows are sent.
  *
- * The result is a chunk with rows [first, first + count) of the original chunk, and with its
- * key, episode, columns, codec and delta encoding. Its range of steps is that of its rows; but
- * if the original has not exactly one row for each step, the range of the original is kept. All
- * functions are pure functions over chunks. */
+ * The result is a new chunk with the rows [first, first + count) of the original chunk. Its
+ * key, episode, columns, codec and delta encoding are the same. Its range of steps is the range
+ * of its rows; but if the original does not have exactly one row for each step, the result has
+ * the range of the original. The original is not changed. */
 #ifndef RP_WIRE_ROW_CUT_H
 #define RP_WIRE_ROW_CUT_H
 

@@ -35,8 +35,9 @@ typedef struct rp_sample_limits {
     size_t item_bytes;                     /* of one decoded sample */
 } rp_sample_limits;
 
-/* The defaults, in the order of the fields: rp_chunk_limits_default() with 512 MiB; 65,536
- * chunks, RP_MAX_COLUMNS, RP_MAX_SLICES, 1 GiB; 1,048,576 chunks; 1 GiB. */
+/* The defaults, in the order of the fields: rp_chunk_limits_default(), but
+ * max_wire_bytes is 512 MiB; 65,536 chunks, RP_MAX_COLUMNS, RP_MAX_SLICES, 1 GiB; 1,048,576
+ * chunks; 1 GiB. */
 rp_sample_limits rp_sample_limits_default(void);
 
 typedef struct rp_sample_reader rp_sample_reader;
@@ -48,13 +49,14 @@ RP_NODISCARD rp_status rp_sample_reader_new(const rp_allocator *alloc,
                                             rp_sample_reader **out, rp_error *err);
 void rp_sample_reader_free(rp_sample_reader *reader); /* NULL is fine */
 
-/* Memory shared with the server. While a hold (server/shm/lease.h) exists, its chunks stay in
- * that memory. The reader has a reference to the hold while it assembles the sample, and so has
- * every chunk. */
+/* Memory shared with the server. A hold is the server's reference to the trajectory of one
+ * sample, kept for this client (server/shm/lease.h). While the hold exists, the chunks of the
+ * trajectory stay in the shared memory. The reader has a reference to the hold while it
+ * assembles the sample, and so has every chunk. */
 typedef struct rp_shared_source {
     /* Returns the address of these bytes; NULL: they are not in the memory. */
     const uint8_t *(*find)(void *ctx, uint64_t offset, uint64_t size);
-    /* Returns a reference to the hold with the number `hold`; NULL: no memory. */
+    /* Returns a reference to the hold with the number `hold`; NULL: the allocation failed. */
     void *(*take)(void *ctx, uint64_t hold);
     void (*ref)(void *hold);
     void (*unref)(void *hold);

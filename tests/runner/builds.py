@@ -16,10 +16,11 @@ OTHER_MACHINE = "x86_64" if platform.machine() == "aarch64" else "aarch64"
 WAITS = -1  # order of jobs that wait nearly all the time: beside the others, one by one
 
 # How each configuration is built and run. RP_TEST_SCALE tells a long test how much to do: 1 is
-# what a plain build manages in a minute. "short" has what differs without --long: "programs", those
-# that are built and run, with "of", the tests to run of some of them, and "without", those not to
+# what a plain build manages in a minute. "short" has what differs without --long: "only", the
+# programs of tests that are built and run, or single tests of them; "without", the tests not to
 # run; "more", the beginnings of names of other programs to build; "bare", true if nothing else is
-# built; and "scale".
+# built;
+# and "scale".
 # Sanitized builds have what a stack trace needs and no more: a fifth of the time to compile.
 SANITIZED = ["-Dbuildtype=debugoptimized", "-Doptimization=1", "-Ddebug=false",
              "-Db_lundef=false", "-Dprograms=false", "-Dc_link_args=-fuse-ld=lld"]
@@ -31,6 +32,24 @@ CALLS = ("'-fsanitize-trap=undefined', "
 UNITS = [f"unit_{module}" for module in (
     "buffer", "chunk", "cli", "client", "disk", "durable", "net", "rl_env", "rl_nn",
     "rl_nn_double", "server", "store", "table", "tensor", "util", "wire")]
+# Tests that have several threads.
+THREADED = [f"{program}/{name}" for program, names in {
+    "property": "cut_threads drop threads",
+    "unit_client": "batch channel client client_threads client_trouble local_sink local_source "
+                   "remote_sink remote_source runtime sampler sampler_shards sampler_stack "
+                   "shard_sink shared_memory structured_writer trajectory_writer "
+                   "trajectory_writer_send",
+    "unit_disk": "journal journal_gap sim_files",
+    "unit_durable": "checkpoint_requests full_disk_inserts store_log tier tier_durable tier_stop "
+                    "tier_trouble",
+    "unit_net": "handshake link_tls loop_guests loop_posts",
+    "unit_server": "checkpoint_call closing confirmations gate histogram http_page lease "
+                   "lease_link loading memory_guard metrics page_maker page_tls queue_budget "
+                   "read_turn relay replay_served safe_answers safety served_table server "
+                   "server_end tier_served tls_flood",
+    "unit_table": "blocking events extension_statistics",
+    "unit_util": "mem_pool mutex shared_arena",
+}.items() for name in names.split()]
 BUILDS = {
     "release": {
         "cc": "gcc",
@@ -38,10 +57,9 @@ BUILDS = {
         "scale": 1.0,
         # What kills processes, measures memory, or makes many random runs.
         "short": {
-            "programs": ["durability_damage", "durability_errors", "durability_exact",
-                         "durability_full", "durability_kill", "durability_power", "fault",
-                         "property", "unit_table"],
-            "of": {"unit_table": {"unit_memory_budget", "unit_sumtree"}},
+            "only": ["durability_damage", "durability_errors", "durability_exact",
+                     "durability_full", "durability_kill", "durability_power", "fault",
+                     "property", "unit_table/memory_budget", "unit_table/sumtree"],
             "more": ["client_driver"],
             "scale": 0.2,
         },
@@ -59,7 +77,7 @@ BUILDS = {
             "UBSAN_OPTIONS": "print_stacktrace=1",
         },
         "short": {
-            "programs": ["property", "transport", *UNITS],
+            "only": ["property", "transport", *UNITS],
             "without": {"unit_memory_budget"},  # the release build runs it
             "more": ["replay_", "wire_echo"],
             "scale": 0.05,
@@ -75,14 +93,7 @@ BUILDS = {
         # What has several threads. asan and the release build run the errors that are injected at
         # each call, one by one.
         "short": {
-            "programs": ["property", "unit_client", "unit_disk", "unit_durable", "unit_net",
-                         "unit_server", "unit_table", "unit_util"],
-            "of": {"property": {"property_cut_threads", "property_drop", "property_threads"},
-                   "unit_disk": {"unit_journal", "unit_sim_files"},
-                   "unit_table": {"unit_blocking", "unit_events", "unit_extension_statistics"},
-                   "unit_util": {"unit_mem_pool", "unit_mutex", "unit_shared_arena"}},
-            "without": {"unit_fallback", "unit_full_disk", "unit_moved", "unit_tier_memory",
-                        "unit_reserve", "unit_turn_work"},
+            "only": THREADED,
             "bare": True,
             "scale": 0.05,
         },
@@ -110,10 +121,10 @@ BUILDS = {
                     # qemu asks the kernel for more descriptors than the program does.
                     "unit_fd_pass"},
         "short": {
-            "programs": ["unit_buffer", "unit_chunk", "unit_disk", "unit_rl_env", "unit_table",
-                         "unit_tensor", "unit_util", "unit_wire"],
-            "of": {"unit_disk": {"unit_crc32c", "unit_record", "unit_segments"},
-                   "unit_table": {"unit_restore", "unit_selector", "unit_sumtree", "unit_table"}},
+            "only": ["unit_buffer", "unit_chunk", "unit_disk/crc32c", "unit_disk/record",
+                     "unit_disk/segments", "unit_rl_env", "unit_table/restore",
+                     "unit_table/selector", "unit_table/sumtree", "unit_table/table",
+                     "unit_tensor", "unit_util", "unit_wire"],
             "without": {"unit_h2_client", "unit_h2_receive", "unit_mem_pool"},
         },
     },
@@ -123,15 +134,19 @@ BUILDS = {
 def chosen(name, is_long):
     """The settings of a configuration, with or without --long."""
     config = BUILDS[name]
-    return config if is_long else {**config, **config.get("short", {})}
+    if is_long or "short" not in config:
+        return config
+    short = config["short"]
+    return {**config, **short,
+            "options": [*config["options"], "-Donly_tests=" + ",".join(short["only"])]}
 
 
 def needed(where, config):
     """The files to build: all, or what is installed, the command and the programs of the tests that
     run."""
-    if "programs" not in config:
+    if "only" not in config:
         return config.get("targets", [])
-    names = {f"test_{p}" for p in config["programs"]}
+    names = {f"test_{p.partition('/')[0]}" for p in config["only"]}
     more = tuple(config.get("more", []))
     run(["ninja", "-C", where, "build.ninja"])  # configures again after a change of a meson.build
     status, output = run([MESON, "introspect", "--targets", where])
@@ -176,7 +191,7 @@ def test_jobs(name, config, args):
     status, output = run([MESON, "introspect", "--tests", where])
     assert status == 0, output
     wrapper = fixed_addresses() if config.get("env") else config.get("wrapper", [])
-    programs = {f"test_{p}" for p in config.get("programs", [])}
+    programs = {f"test_{p.partition('/')[0]}" for p in config.get("only", [])}
     jobs = []
     for test in json.loads(output):
         suites = {s.split(":")[-1] for s in test["suite"]}
@@ -190,9 +205,6 @@ def test_jobs(name, config, args):
             continue
         program = pathlib.Path(test["cmd"][0]).name
         if programs and program not in programs:
-            continue
-        only = config.get("of", {}).get(program.removeprefix("test_"))
-        if only and test["name"] not in only:
             continue
         env = {**test["env"], **config.get("env", {}),
                "RP_TEST_SCALE": str(config["scale"] * args.scale)}

@@ -107,8 +107,8 @@ def lint_jobs():
     return jobs
 
 
-def pkg_config(*arguments):
-    status, output = run(["pkg-config", *arguments, "reprise"],
+def pkg_config(*arguments, package="reprise"):
+    status, output = run(["pkg-config", *arguments, package],
                          env={"PKG_CONFIG_PATH": str(STAGE / "lib" / "pkgconfig")})
     assert status == 0, output
     return output.split()
@@ -117,12 +117,13 @@ def pkg_config(*arguments):
 def use_installed(source, static, expected=None):
     """Compiles one program against the installed library, runs it, and returns what went wrong:
     nothing, if all is well."""
+    uses_rl = "reprise/rl/" in pathlib.Path(source).read_text()
     flags = pkg_config("--cflags")
     if static:
         libraries = pkg_config("--static", "--libs")
         libraries = ["-l:libreprise.a" if x == "-lreprise" else x for x in libraries]
     else:
-        libraries = pkg_config("--libs")
+        libraries = pkg_config("--libs", package="reprise-rl" if uses_rl else "reprise")
     with tempfile.TemporaryDirectory() as folder:
         program = pathlib.Path(folder) / "program"
         command = ["cc", "-std=c17", "-Wall", "-Wextra", "-Werror", *flags, "-x", "c", source,

@@ -154,4 +154,18 @@ static inline void rp_test_damage_newest(rp_sim *disk)
     assert_true(rp_sim_flip(disk, n.path, 8 * 70));
 }
 
+/* Inserts `count` items with a chunk of `payload` bytes each; keys from `first` on. */
+static inline void rp_test_put_items(rp_test_rig *rig, rp_table *t, uint64_t first,
+                                     size_t count, size_t payload)
+{
+    for (size_t i = 0; i < count; i++) {
+        uint64_t key = first + i;
+        rp_trajectory *trajectory =
+            rp_test_blob_trajectory(&rig->bed.alloc, key, key / 10, payload);
+
+        rp_test_put(t, key, (double)(key % 17) / 3, trajectory);
+        rp_trajectory_unref(trajectory);
+    }
+}
+
 #endif

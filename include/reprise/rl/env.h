@@ -21,8 +21,8 @@
  * whatever the number of copies beside it.
  *
  * A struct of functions, rp_env_class, defines a task; rp_env adds checks, time limits and
- * resets. Anybody can write one: examples are in rl/env/, and rp_env_check() (env_check.h)
- * tests it.
+ * resets. You can write a class of your own: examples are in rl/env/, and rp_env_check()
+ * (env_check.h) tests a class.
  *
  * Not thread-safe: the owner serialises the calls on one environment. */
 #ifndef REPRISE_RL_ENV_H
@@ -43,7 +43,8 @@ typedef struct rp_env_spec {
     rp_dtype observation_dtype; /* RP_FLOAT32 or RP_UINT8 */
     rp_shape observation_shape; /* of one copy */
     const float *observation_low, *observation_high;
-    size_t observation_bounds; /* entries of the two: 0 none, 1 for all, or one an element */
+    size_t observation_bounds; /* entries of each of these arrays: 0 (no bounds), 1 (for all
+                                  elements), or one for each element */
 
     rp_action_kind action_kind;
     int32_t action_count;                  /* discrete: >= 1 */
@@ -69,15 +70,16 @@ typedef struct rp_env_setting_info {
     const char *about;         /* one line */
 } rp_env_setting_info;
 
-/* What the functions of a class receive beside the states. */
+/* What the functions of a class receive besides the states. */
 typedef struct rp_env_context {
     const rp_env_spec *spec;
     const double *settings; /* values in the order of the class */
-    const void *shared;     /* spec->shared_bytes, as prepare() has filled them */
+    const void *shared;     /* spec->shared_bytes bytes, filled by prepare() */
 } rp_env_context;
 
-/* A task. The state of a copy is state_bytes that may be copied and stored as bytes; nothing
- * else may change between calls. States lie side by side, aligned for any type. */
+/* A task. The state of a copy is a block of state_bytes bytes, which may be copied and stored.
+ * A task has no other data that changes between calls. States lie side by side, aligned for any
+ * type. */
 typedef struct rp_env_class {
     const char *name;  /* "cartpole" */
     const char *alias; /* another name, "CartPole-v1"; may be NULL */
@@ -85,8 +87,8 @@ typedef struct rp_env_class {
     const rp_env_setting_info *settings;
     size_t setting_count;
 
-    /* Fills `spec`, which is zero, for these values of the settings. Each is within its bounds;
-     * RP_INVALID if they do not fit together. */
+    /* Fills `spec`, which is zero, for these values of the settings. Each value is within its
+     * bounds. Returns RP_INVALID if the values do not fit together. */
     rp_status (*describe)(const double *settings, rp_env_spec *spec, rp_error *err);
     /* Fills the shared bytes, which are zero. NULL if shared_bytes is 0. */
     void (*prepare)(const rp_env_context *ctx, void *shared);
@@ -95,14 +97,16 @@ typedef struct rp_env_class {
     /* Begins an episode; the random stream goes on. */
     void (*reset)(const rp_env_context *ctx, void *state);
     /* Steps `count` copies. Actions have been checked. Writes rewards and terminated of each
-     * copy; writes truncated, which is false, only where the task itself truncates. Statuses
-     * other than RP_OK are for tasks that depend on something outside. */
+     * copy. All entries of truncated are false before the call; writes them only where the task
+     * itself truncates. Only a task that depends on something outside returns other statuses
+     * than RP_OK. */
     rp_status (*step)(const rp_env_context *ctx, void *states, size_t count,
                       const void *actions, double *rewards, bool *terminated, bool *truncated);
     /* Writes the observations of `count` copies, one row each. Changes no state. */
     void (*observe)(const rp_env_context *ctx, const void *states, size_t count,
                     void *observations);
-    /* True if the bytes are a state that the task can be in; for states from outside. */
+    /* True if the bytes are a state that the task can be in. Called for states from snapshots
+     * and from set_variables(). */
     bool (*check)(const rp_env_context *ctx, const void *state);
     /* Reads and writes the variables of a state. NULL if variable_count is 0. set_variables()
      * may leave a state that check() refuses; rp_env_set_variables() then restores the old. */
@@ -129,8 +133,8 @@ typedef struct rp_env_options {
     size_t setting_count;
     int64_t time_limit; /* 0: that of the class; -1: none */
     bool keep_ended;    /* no automatic reset: an ended copy goes on until it is reset */
-    bool clip_actions;  /* hand over box actions outside their bounds: the task clips them as
-                           Gymnasium's does. Without it they are refused. */
+    bool clip_actions;  /* box actions outside their bounds are passed to the task, which clips
+                           them as Gymnasium's does. If false, they are refused */
 } rp_env_options;
 
 enum { RP_ENV_MAX_COPIES = 1 << 20, RP_ENV_MAX_SETTINGS = 16 };
@@ -161,14 +165,15 @@ RP_API size_t rp_env_action_bytes(const rp_env *env);      /* of one row */
 RP_API RP_NODISCARD rp_status rp_env_reset(rp_env *env, const uint64_t *seeds,
                                            void *observations, rp_error *err);
 
-/* The same for one copy; `seed` may be NULL. */
+/* Does the same for one copy; `seed` may be NULL. */
 RP_API RP_NODISCARD rp_status rp_env_reset_copy(rp_env *env, size_t copy, const uint64_t *seed,
                                                 void *observation, rp_error *err);
 
 /* Buffers of the caller, one row a copy. */
 typedef struct rp_env_buffers {
     void *observations;
-    void *last_observations; /* rows of other than ended copies stay as they are; may be NULL */
+    void *last_observations; /* only rows of copies whose episode ended are written; may be
+                                NULL */
     double *rewards;
     bool *terminated, *truncated;
 } rp_env_buffers;
@@ -189,12 +194,13 @@ RP_API int64_t rp_env_steps(const rp_env *env, size_t copy);
 RP_API size_t rp_env_snapshot_bytes(const rp_env *env);
 
 /* Writes a snapshot of a copy: its state, random stream and steps. Valid for every environment
- * of the same class and settings, on every machine of our two architectures. */
+ * of the same class and settings, on every x86-64 or aarch64 machine. */
 RP_API void rp_env_save(const rp_env *env, size_t copy, void *bytes);
 
 /* Restores a copy from a snapshot and writes its observation, if `observation` is not NULL and
  * the copy had been reset. On failure the copy is as before.
- * RP_INVALID (of another class or other settings), RP_CORRUPT (damaged), RP_NO_RESOURCE. */
+ * RP_INVALID (a snapshot of another class or other settings), RP_CORRUPT (damaged),
+ * RP_NO_RESOURCE. */
 RP_API RP_NODISCARD rp_status rp_env_load(rp_env *env, size_t copy, const void *bytes,
                                           size_t size, void *observation, rp_error *err);
 

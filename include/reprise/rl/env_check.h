@@ -8,20 +8,20 @@
  * It plays random actions and checks:
  *
  *   spec          the specification holds together
- *   bounds        observations and rewards are finite and within the bounds of the
- * specification
+ *   bounds        observations and rewards are finite, observations are within their bounds
  *   state         check() accepts every state that is reached
  *   repeat        the same seeds and actions give the same run, in another object as well
  *   reseed        a reset with a seed does not depend on what was before
  *   alone         a copy gives the same run alone and among others
  *   snapshot      a run goes on from a snapshot as if nothing had happened
- *   observe       observe() changes nothing and gives the same twice
+ *   observe       observe() changes nothing and returns the same when called again
  *   last          automatic resets equal resets by hand, and keep the last observation
  *   rows          nothing is written outside the rows of the caller's buffers
- *   variables     the variables can be set to what they are, without effect
+ *   variables     setting the variables to their current values has no effect
  *   after_end     steps after the end of an episode leave a state that check() accepts
  *
- * tests/unit/rl_env/test_env_check.c has eleven broken environments that it finds. */
+ * tests/unit/rl_env/test_env_check.c has eleven broken environments, which this test
+ * detects. */
 #ifndef REPRISE_RL_ENV_CHECK_H
 #define REPRISE_RL_ENV_CHECK_H
 

@@ -17,8 +17,8 @@ typedef enum rp_init_kind {
 /* Writes initial values to `params`, of rp_net_size() numbers. The weights of the orthogonal
  * kind are multiplied by sqrt(2) before ReLU and ELU, 5/3 before tanh and 1 elsewhere, as
  * PyTorch's calculate_gain() recommends.
- * RP_NO_RESOURCE: the orthogonal kind needs scratch memory as large as the largest weight;
- * `params` is then unspecified. */
+ * RP_NO_RESOURCE: the orthogonal kind needs scratch memory as large as the largest weight
+ * matrix; `params` is then unspecified. */
 RP_API RP_NODISCARD rp_status rp_net_init(const rp_allocator *alloc, const rp_net *net,
                                           rp_init_kind kind, rp_pcg64 *rng, rp_real *params);
 

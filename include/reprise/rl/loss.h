@@ -2,8 +2,9 @@
 /* Losses and heads: functions over the output of a network that also give its gradient.
  *
  * Every loss is a mean over rows, each multiplied by its importance weight. A function writes
- * the gradient by every number of the output, so that it can go to rp_tape_backward() as it is.
- * Pure functions over arrays of the caller: no allocation, safe from any thread. */
+ * the gradient with respect to every number of the output; the result can be passed to
+ * rp_tape_backward() unchanged. The functions use only arrays of the caller, allocate nothing,
+ * and may be called on any thread. */
 #ifndef REPRISE_RL_LOSS_H
 #define REPRISE_RL_LOSS_H
 
@@ -11,7 +12,8 @@
 
 RP_BEGIN_DECLS
 
-/* The rows of a loss over actions: `actions` numbers, or groups of atoms, per row. */
+/* The rows of a loss over discrete actions. In each row the network has, for each action, one
+ * number (Q), or one group of numbers (the atoms or quantiles of the heads below). */
 typedef struct rp_loss_rows {
     size_t rows, actions;
     const int32_t *taken;   /* per row: the action taken, in [0, actions) */
@@ -44,8 +46,9 @@ typedef struct rp_categorical {
 /* Writes the expected value of each of `count` distributions. */
 RP_API void rp_categorical_values(const rp_categorical *head, const rp_real *logits,
                                   size_t count, rp_real *values);
-/* Projects reward + discount * value onto the values: writes `rows` x atoms probabilities.
- * `logits` are those of the chosen action, one distribution per row. */
+/* Moves each atom from its value to reward + discount * value and projects the resulting
+ * distribution back onto the fixed values of the head: writes `rows` x atoms probabilities.
+ * `logits` has one distribution per row, that of the chosen action. */
 RP_API void rp_categorical_project(const rp_categorical *head, const rp_real *logits,
                                    const rp_real *reward, const rp_real *discount, size_t rows,
                                    rp_real *target);
@@ -85,8 +88,9 @@ typedef struct rp_gaussian {
 RP_API void rp_gaussian_sample(const rp_gaussian *head, const rp_real *out,
                                const rp_real *noise, size_t rows, rp_real *action,
                                rp_real *log_density);
-/* The gradient of a loss by the output, through action and density with the noise fixed
- * (reparametrised). `grad_action` is rows x actions, `grad_density` one number per row. */
+/* Computes the gradient of a loss with respect to `out`, with the noise fixed (reparametrised),
+ * from its gradients with respect to the action (`grad_action`, rows x actions) and to
+ * log_density (`grad_density`, one number per row). */
 RP_API void rp_gaussian_backward(const rp_gaussian *head, const rp_real *out,
                                  const rp_real *noise, size_t rows, const rp_real *grad_action,
                                  const rp_real *grad_density, rp_real *grad);

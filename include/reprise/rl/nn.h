@@ -27,8 +27,8 @@
  * that depends neither on the number of rows nor on other rows, so one row gives the same bits
  * alone and in a batch. (Products by a CBLAS may differ, see rp_net_use_kernel().)
  *
- * A network does not change after rp_net_use_kernel(); any number of threads may use it, each
- * with a tape of its own. A tape is used by one thread at a time. */
+ * Only rp_net_use_kernel() changes a network. After that any number of threads may use the
+ * network, each with a tape of its own. A tape is used by one thread at a time. */
 #ifndef REPRISE_RL_NN_H
 #define REPRISE_RL_NN_H
 
@@ -79,9 +79,9 @@ typedef struct rp_net_layer {
 /* One tensor of the parameters.
  *
  * `dims` is its shape in our array, row-major. PyTorch and files (safetensors.h) have the
- * dimensions in another order: dimension i there is order[i] here; dimensions from file_merge
- * on are one there. A dense layer after an image has dims {h, w, c, out}, order {3, 2, 0, 1}
- * and file_merge 1: the shape there is {out, c * h * w}. */
+ * dimensions in another order: dimension i there is order[i] here; there, dimensions from
+ * file_merge on are merged into one. A dense layer after an image has dims {h, w, c, out},
+ * order {3, 2, 0, 1} and file_merge 1: the shape there is {out, c * h * w}. */
 typedef struct rp_net_parameter {
     char name[48]; /* "0.weight": the index of the layer, and PyTorch's name */
     size_t offset; /* of its first number in the array of parameters */
@@ -90,8 +90,8 @@ typedef struct rp_net_parameter {
     size_t rank;   /* 1 to 4 */
     size_t dims[4];
     uint8_t order[4];
-    uint8_t file_merge; /* rank if all dimensions stay apart */
-    bool is_bias;       /* biases; and gains of norms, which start at 1 */
+    uint8_t file_merge; /* rank: no dimensions are merged */
+    bool is_bias;       /* a bias, or a gain of a norm (is_gain), which starts at 1 */
     bool is_gain;
 } rp_net_parameter;
 
@@ -160,9 +160,9 @@ RP_API const rp_real *rp_tape_forward_sequence(rp_tape *tape, const rp_real *par
                                                const rp_tape_sequence *sequence);
 
 /* Goes backward over the last forward pass, which had the same `params`. `grad_out` is the
- * gradient by each number of the output. Writes the gradient by each parameter to `grads`, and
- * the gradient by the input to `grad_in`, unless that is NULL. The tape must be for training.
- */
+ * gradient with respect to each number of the output. Writes the gradient with respect to each
+ * parameter to `grads`, and with respect to the input to `grad_in`, unless `grad_in` is NULL.
+ * The tape must be for training. */
 RP_API void rp_tape_backward(rp_tape *tape, const rp_real *params, const rp_real *grad_out,
                              rp_real *grads, rp_real *grad_in);
 

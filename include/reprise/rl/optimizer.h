@@ -11,7 +11,7 @@
 RP_BEGIN_DECLS
 
 typedef enum rp_optimizer_kind {
-    RP_SGD = 1, /* momentum; v = momentum v + g; p -= rate v */
+    RP_SGD = 1, /* with momentum: v = momentum v + g; p -= rate v */
     RP_ADAM,    /* Kingma and Ba 2015, with bias correction */
     RP_RMSPROP, /* Tieleman and Hinton 2012; centred: Graves 2013, as DQN used */
 } rp_optimizer_kind;
@@ -36,10 +36,10 @@ RP_API RP_NODISCARD rp_status rp_optimizer_new(const rp_allocator *alloc, size_t
                                                rp_optimizer **out, rp_error *err);
 RP_API void rp_optimizer_free(rp_optimizer *optimizer); /* NULL is fine */
 
-/* Updates `params` by `grads`, both of `size` numbers. If max_norm is set and the norm of
- * `grads` exceeds it, `grads` is scaled in place. Returns the norm before scaling if max_norm
- * is set, else 0. If the norm is not finite, changes nothing but the return value: a run that
- * diverges can be stopped. */
+/* Makes one step: updates `params` with the gradients `grads`. Both have `size` numbers. If
+ * max_norm is set and the norm of `grads` exceeds it, `grads` is scaled in place. Returns the
+ * norm before scaling if max_norm is set, else 0. If that norm is not finite, returns it and
+ * changes nothing, so that a run that diverges can be stopped. */
 RP_API double rp_optimizer_step(rp_optimizer *optimizer, rp_real *params, rp_real *grads);
 
 /* Changes the learning rate, > 0 and finite. */

@@ -16,8 +16,7 @@ RP_BEGIN_DECLS
 
 /* Fills `state` with the words of numpy.random.SeedSequence(entropy).generate_state(count).
  * NumPy splits an integer seed into 32-bit words, the lowest first; the seed 0 is one word.
- * This is also the way to make many seeds of one: generate as many words as there are copies.
- */
+ * To make many seeds from one seed, generate a word for each of them. */
 RP_API void rp_seed_sequence(const uint32_t *entropy, size_t entropy_count, uint32_t *state,
                              size_t state_count);
 
@@ -45,8 +44,8 @@ RP_API double rp_pcg64_uniform(rp_pcg64 *rng, double low, double high);
  * nothing if only one integer is possible. */
 RP_API int64_t rp_pcg64_integers(rp_pcg64 *rng, int64_t low, int64_t high);
 
-/* A number of the standard normal distribution (Box and Muller, 1958). Not equal to NumPy's
- * Generator.standard_normal(). */
+/* A number of the standard normal distribution (Box and Muller, 1958). The numbers differ from
+ * those of NumPy's Generator.standard_normal(). */
 RP_API double rp_pcg64_normal(rp_pcg64 *rng);
 
 /* True if the value can be the state of a generator; for generators that were read from bytes.

@@ -36,8 +36,9 @@ typedef struct rp_safetensor {
 
 /* Parses a file of `size` bytes into at most `room` tensors, in the order of the header, and
  * writes their number. Their pointers lead into `file`.
- * RP_CORRUPT (no such file; the text says what is wrong, and where), RP_NO_RESOURCE (over a
- * limit, or over `room`), RP_UNIMPLEMENTED (a name with an escape, an unknown dtype). */
+ * RP_CORRUPT (not a safetensors file; the text says what is wrong, and where), RP_NO_RESOURCE
+ * (over a limit, or over `room`), RP_UNIMPLEMENTED (a name with an escape, an unknown
+ * dtype). */
 RP_API RP_NODISCARD rp_status rp_safetensors_parse(const uint8_t *file, size_t size,
                                                    rp_safetensor *tensors, size_t room,
                                                    size_t *count, rp_error *err);
@@ -47,8 +48,9 @@ RP_API const rp_safetensor *rp_safetensors_find(const rp_safetensor *tensors, si
                                                 const char *name);
 
 /* Writes the file for `count` tensors, whose `data` is borrowed, to `out`, of `capacity` bytes.
- * Returns its size; if that is over the capacity, `out` is unspecified, and NULL is fine. The
- * names must not be "__metadata__", need no escape, and differ. */
+ * Returns the size of the file. If it is larger than `capacity`, the contents of `out` are
+ * unspecified, and `out` may be NULL. The names must not be "__metadata__", need no escape, and
+ * differ. */
 RP_API size_t rp_safetensors_write(const rp_safetensor *tensors, size_t count, uint8_t *out,
                                    size_t capacity);
 

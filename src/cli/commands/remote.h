@@ -37,9 +37,9 @@ typedef struct rp_remote {
     size_t own; /* number of options of the command itself */
     rp_arena arena;
     rp_interrupts interrupts;
-    rp_client *client; /* NULL until rp_remote_connect() */
-    const char *addresses;
-    bool given; /* `addresses` was given and is not the default */
+    rp_client *client;     /* NULL until rp_remote_connect() */
+    const char *addresses; /* of the servers */
+    bool given;            /* the user gave `addresses`; false: it is the default address */
     rp_client_options options;
     int64_t timeout_ms; /* 0: no limit */
     bool json;
@@ -56,8 +56,9 @@ rp_wait rp_remote_wait(const rp_remote *remote);
 
 /* Returns true if a switch of the command itself is on. */
 bool rp_remote_switch(const rp_remote *remote, size_t option);
-/* Gets the value of an option as a setting, for rp_setting_...(). Returns false if it was not
- * given. */
+/* Sets `*out` to the name and the text of an option, for the functions rp_setting_...(), which
+ * parse it. `option` is an index as for rp_command_option(). Returns false if the user did not
+ * give the option. */
 bool rp_remote_setting(rp_remote *remote, size_t option, rp_setting *out);
 
 /* Print a line on standard error: the command, the error, and advice. Return the exit status:

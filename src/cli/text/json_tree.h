@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A strict JSON parser (RFC 8259): one value and nothing after it, no key twice, valid UTF-8.
- * Pure. Memory and time are bounded by the length of the text. */
+/* A strict JSON parser (RFC 8259). The text must be one value with nothing after it, in valid
+ * UTF-8, and no object may have a key twice. Memory and time are bounded by the length of the
+ * text. */
 #ifndef RP_CLI_TEXT_JSON_TREE_H
 #define RP_CLI_TEXT_JSON_TREE_H
 
@@ -24,14 +25,14 @@ typedef enum rp_json_kind {
 typedef struct rp_json {
     struct rp_json *next;  /* the next value in the same array or object */
     struct rp_json *child; /* the first value of an array or object */
-    const char *key;       /* in an object; ends with a zero, but may contain zeros */
+    const char *key;       /* in an object; zero-terminated, no other zero byte in it */
     union {
         int64_t integer;
         uint64_t number_unsigned;
         double number;
         struct {
-            const char *text; /* terminated */
-            size_t size;
+            const char *text; /* zero-terminated, may have zero bytes in it */
+            size_t size;      /* without the terminating zero byte */
         } string;
         size_t count; /* values of an array or object */
     } u;
@@ -39,9 +40,9 @@ typedef struct rp_json {
     rp_json_kind kind;
 } rp_json;
 
-/* The first error, and its byte in the text. */
+/* The first error. */
 typedef struct rp_json_error {
-    size_t offset;
+    size_t offset;    /* of the byte in the text */
     const char *what; /* static */
 } rp_json_error;
 

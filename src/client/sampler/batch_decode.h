@@ -29,16 +29,20 @@ typedef struct rp_stack_column {
     size_t column;
     bool strings; /* the elements are strings: `dst` gets an rp_string for each */
     uint8_t *dst;
-    size_t item_bytes; /* bytes of an item; with offsets their mean, to divide the work */
+    size_t item_bytes; /* bytes of an item; with offsets, where items differ in size, the mean
+                          size, which only serves to divide the work */
     size_t row_bytes;  /* needed with lengths or offsets */
     const int64_t *lengths;
     const int64_t *offsets;
 } rp_stack_column;
 
-/* Stacks `count` trajectories, which the caller has checked to fit. `all_bytes` is 0, or the
- * size of a larger batch that the caller stacks part by part: then no worker helps with this
- * part. It waits for the workers that help, so a job for which other jobs wait must not call
- * it. After a failure the contents of the memory are undefined.
+/* Stacks `count` trajectories. The caller has checked that each of them has the columns, and
+ * that their values have the types and sizes for which `columns` has memory. `all_bytes` is 0
+ * if the trajectories are a whole batch. If they are one part of a larger batch, `all_bytes` is
+ * the size of that batch, which decides how memory is written (rp_decoder_set_large()); then no
+ * worker helps, and the caller's thread does the whole part. Otherwise the call waits for the
+ * workers that help, so a job of the runtime must not call it if other jobs wait for that job.
+ * After a failure the contents of the memory are undefined.
  * RP_INVALID, RP_CORRUPT, RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_stack_run(rp_stack_pool *pool,
                                     const rp_trajectory *const *trajectories, size_t count,

@@ -12,7 +12,8 @@
  *                 │  └──(all settled)──► OVER ─────────────────────────────────┤
  *                 └──────────────── the job, which also calls on_settled ◄─────┘
  *
- * Only put() and the job run batches, and only the job frees them. close() waits for the job
+ * If put() settles all items of a batch at once and no journal holds up the report, put() calls
+ * on_settled itself and frees the batch. Otherwise only the job does. close() waits for the job
  * and does not let it start again, so it finds every batch PARKED or not running.
  *
  * Invariants, whenever mu is free:
@@ -205,9 +206,9 @@ static void rest(batch *b, batch_state state)
     rp_mutex_unlock(&s->mu);
 }
 
-/* Inserts until all items are settled or one must wait. The batch may be freed when this
- * returns. */
-static void run_batch(batch *b)
+/* Inserts until all items are settled, or one must wait. Returns true in the first case; the
+ * batch is then still RUNNING. In the second case the job may have freed it. */
+static bool run_batch(batch *b)
 {
     bool found = find_table(b);
 
@@ -216,14 +217,14 @@ static void run_batch(batch *b)
         if (b->at == b->count) break;
         if (b->confirmed + b->refused > 0) {
             rest(b, HALTED); /* reports them before the next item waits */
-            return;
+            return false;
         }
         prepare(b, 1, RP_FOREVER);
         rest(b, PARKED); /* before on_done sets ENDED */
-        if (!rp_table_start_insert(b->table, &b->op)) return;
+        if (!rp_table_start_insert(b->table, &b->op)) return false;
         absorb(b);
     }
-    rest(b, OVER);
+    return true;
 }
 
 /* Waits until the inserted items are safe, without a time limit. Returns false if the sink is
@@ -285,13 +286,32 @@ static void run_job(rp_job *job)
         if (was != QUEUED) tell(b);
         if (was == OVER)
             free_batch(b);
-        else
-            run_batch(b);
+        else if (run_batch(b))
+            rest(b, OVER);
         rp_mutex_lock(&s->mu);
     }
     s->busy = false;
     rp_cond_signal(&s->cv);
     rp_mutex_unlock(&s->mu);
+}
+
+/* Ends a batch of put() whose items are settled. Reports them on this thread, which costs less
+ * than a handover to the job, unless the report has to wait for the journal. */
+static void end_batch(batch *b)
+{
+    local_sink *s = b->sink;
+
+    if (b->confirmed > 0 && b->lsn > 0) {
+        rest(b, OVER);
+        return;
+    }
+    rp_mutex_lock(&s->mu);
+    assert(b->state == PARKED || b->state == RUNNING);
+    remove_locked(s, b);
+    if (s->first != NULL) kick_locked(s); /* a batch may have waited for this one */
+    rp_mutex_unlock(&s->mu);
+    tell(b);
+    free_batch(b);
 }
 
 static batch *make_batch(local_sink *s, const rp_sink_item *items, size_t count)
@@ -354,7 +374,7 @@ static rp_status put(rp_sink *sink, const rp_sink_item *items, size_t count, rp_
         runs = !is_behind_locked(b);
         b->state = runs ? RUNNING : QUEUED;
         rp_mutex_unlock(&s->mu);
-        if (runs) run_batch(b);
+        if (runs && run_batch(b)) end_batch(b);
     }
     return RP_OK;
 }

@@ -18,7 +18,7 @@ typedef struct rp_sink_item {
     rp_trajectory *trajectory; /* the sink takes the reference */
 } rp_sink_item;
 
-/* on_settled is called on threads of the sink; only push() also calls it on its caller's
+/* on_settled is called on threads of the sink; put() and push() also call it on their caller's
  * thread. `status` RP_OK: these `count` items, in any order, are in their tables. Any other
  * status: they were rejected, and `text` says why. */
 typedef struct rp_sink_events {
@@ -31,7 +31,7 @@ typedef struct rp_sink rp_sink;
 
 typedef struct rp_sink_class {
     /* Takes `count` items. Does not wait: the writer bounds the unsettled items. One thread at
-     * a time. RP_NO_RESOURCE: none was taken. */
+     * a time, which holds no lock that on_settled takes. RP_NO_RESOURCE: none was taken. */
     rp_status (*put)(rp_sink *sink, const rp_sink_item *items, size_t count, rp_error *err);
     /* A sink may hold items back for a moment to send more at once. push() sends them now if
      * there are at least `least`, on this thread if possible. The caller holds no lock;

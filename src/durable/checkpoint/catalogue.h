@@ -50,8 +50,8 @@ typedef struct rp_kept_checkpoint {
 typedef struct rp_owned_segment {
     uint64_t number;
     /* A segment is dead if it is no longer written and no chunk in memory has its location in
-     * it. This is the first checkpoint before whose cut the segment was found dead; 0: it is
-     * alive. */
+     * it. dead_at is the number of the first checkpoint before whose cut the segment was found
+     * dead; 0: it is alive. */
     uint64_t dead_at;
     bool is_revoked; /* it is dead because its chunks have lost their location */
 } rp_owned_segment;

@@ -33,9 +33,9 @@ typedef struct rp_checkpoint_run {
     rp_buf payload;
     rp_slot *slots;         /* of one block */
     uint64_t chunk_bytes;   /* of chunks that were not on disk */
-    uint64_t first_segment; /* its segments have this number or a higher one */
-    uint64_t covered;       /* becomes that of the checkpointer */
-    bool has_written;       /* a part of it may be in segments on disk */
+    uint64_t first_segment; /* segments that it creates have this number or a higher one */
+    uint64_t covered;       /* becomes c->covered if the checkpoint succeeds */
+    bool has_written;       /* a part of this checkpoint may be in segments on disk */
     rp_checkpoint_result result;
 } rp_checkpoint_run;
 

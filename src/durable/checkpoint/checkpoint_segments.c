@@ -236,7 +236,7 @@ uint64_t rp_checkpoint_files(const rp_checkpointer *c)
     return FILES_BYTES + c->catalogue.segment_count * SEGMENT_ENTRY_BYTES;
 }
 
-/* At most how many bytes the manifest and the files beside it take. */
+/* An upper bound on the bytes of the manifest and of the files beside it. */
 static rp_status manifest_bytes(const rp_checkpoint_run *r, uint64_t *bytes)
 {
     *bytes = rp_checkpoint_files(r->c);
@@ -441,8 +441,8 @@ static rp_status write_tables(rp_checkpoint_run *r, rp_error *err)
     r->kept.count = r->table_count;
     for (size_t t = 0; t < r->table_count; t++)
         r->kept.tables[t].table = rp_table_ref(r->tables[t]);
-    /* On a full disk chunks and blocks are in different segments: those of the blocks can be
-     * removed after the next checkpoint, whatever becomes of the chunks. */
+    /* On a full disk chunks and blocks are in different segments: the segments with blocks can
+     * be removed after the next checkpoint, whatever becomes of the chunks. */
     for (size_t t = 0; t < r->table_count && st == RP_OK && r->c->is_short; t++)
         st = put_chunks(r, t, err);
     if (r->c->is_short) rp_segments_end_tail(r->c->segments);
@@ -452,8 +452,8 @@ static rp_status write_tables(rp_checkpoint_run *r, rp_error *err)
     return st;
 }
 
-/* If a segment is condemned meanwhile, its chunks get new locations. Then those in the blocks
- * are wrong, and the checkpoint fails: the slots of the cut are released already. */
+/* If a segment is condemned meanwhile, its chunks get new locations. Then the locations in the
+ * blocks are wrong, and the checkpoint fails: the slots of the cut are released already. */
 rp_status rp_checkpoint_write_segments(rp_checkpoint_run *r, rp_error *err)
 {
     uint64_t generation = rp_segments_generation(r->c->segments);

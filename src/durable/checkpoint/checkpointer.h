@@ -26,8 +26,8 @@ typedef struct rp_checkpointer {
     uint64_t lsn;         /* the last LSN used, while there is no journal */
     uint64_t
         next_segment; /* segments from this number on are new and not in the catalogue yet */
-    /* Chunks in segments below this number that the tables had at the cut of the newest
-     * checkpoint are in that checkpoint. 0: not known. */
+    /* If a table had a chunk at the cut of the newest checkpoint, and the chunk is in a segment
+     * below this number, that checkpoint needs the segment. 0: not known. */
     uint64_t covered;
     bool can_revoke;      /* the bytes of all chunks are in memory: there is no disk tier */
     bool has_old_journal; /* the mode has no journal, but files of one exist */
@@ -37,17 +37,17 @@ typedef struct rp_checkpointer {
                           checkpoint that succeeds */
     size_t damaged_count, damaged_capacity;
     rp_progress_meter *meter;
-    /* The disk is full: the checkpoint ends the open segment, vacates segments with less dead
-     * data than usual, and keeps only itself and the journal after it. */
+    /* The disk is full: the checkpoint ends the open segment and vacates segments with less
+     * dead data than usual. Only this checkpoint and the journal after it are kept. */
     bool is_short;
     bool moves_nothing; /* there is no space to move chunks: vacate damaged segments only */
     bool rewrites;      /* every block is written, also those that have not changed */
     /* A checkpoint on a full disk moved chunks and failed, and none has succeeded since. The
      * moved chunks stay where they are, so the next one moves none. */
     bool has_moved_in_vain;
-    uint64_t largest;    /* at most how many bytes of records a checkpoint writes that has every
+    uint64_t largest;    /* upper bound on the bytes of records of a checkpoint that has every
                             block: for a full disk (R2, R3) */
-    uint64_t spare;      /* bytes that new chunks must leave besides (R3) */
+    uint64_t spare;      /* further bytes that new chunks must leave free (R3) */
     uint64_t free_files; /* how many files can be created on a full disk (R5) */
     uint64_t max_moved;  /* bound of the bytes moved, for tests; 0: the default */
 } rp_checkpointer;

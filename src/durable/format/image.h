@@ -67,19 +67,19 @@ void rp_image_add_slice(rp_image *image, const rp_image_slice *slice);
 /* Appends the encoded block. RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_image_write(const rp_image *image, rp_buf *out);
 
-/* Reads a block into `image`. Takes at most eight times as much memory as the block has bytes.
- * Checks that slices have a location and a length >= 1; rp_trajectory_new() checks that they
- * fit their chunks.
+/* Reads a block into `image`. The image takes at most eight times the memory of the encoded
+ * block. Checks that slices have a location and a length >= 1; rp_trajectory_new() checks that
+ * they fit their chunks.
  * RP_CORRUPT, RP_NO_RESOURCE; then `image` is clear. */
 RP_NODISCARD rp_status rp_image_read(rp_image *image, const uint8_t *data, size_t size,
                                      rp_error *err);
 
-/* Appends the state of a table without slots and sets. state->options has the name and the
- * signature. */
+/* Appends the state of a table, except for its slots and the order of its dense sets (from
+ * which slots are drawn uniformly). state->options has the name and the signature. */
 void rp_image_write_table(rp_buf *out, const rp_table_state *state);
 
-/* Sets `*bytes` to at most how many bytes a manifest takes for the table itself, and for a
- * block of slots that is not full. RP_NO_RESOURCE. */
+/* Sets `*bytes` to an upper bound: the bytes of the table's own state in a manifest, plus those
+ * of one block of slots that is not full. RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_image_table_bytes(const rp_allocator *alloc,
                                             const rp_signature *signature, uint64_t *bytes);
 

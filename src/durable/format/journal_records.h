@@ -10,7 +10,7 @@
 #include "util/buf.h"
 
 enum {
-    RP_JOURNAL_MAX_ITEMS = RP_LOG_BATCH, /* in one record: of inserts, updates, deletes */
+    RP_JOURNAL_MAX_ITEMS = RP_LOG_BATCH, /* in one record of inserts, updates or deletes */
 };
 
 rp_record_kind rp_journal_kind_of(const rp_log_record *change);
@@ -87,7 +87,7 @@ void rp_decoded_change_init(rp_decoded_change *decoded, const rp_allocator *allo
 void rp_decoded_change_deinit(rp_decoded_change *decoded);
 
 /* Reads the payload of a change: RP_RECORD_INSERT to RP_RECORD_PAUSE, or RP_RECORD_RENUMBER.
- * Takes at most 64 times as much memory as the payload has bytes. Checks that the numbers fit
+ * The result takes at most 64 times the memory of the payload. Checks that the numbers fit
  * their types, that slices have a location and at least one row, and that no bytes are left
  * over; rp_table_redo() checks whether the change is possible. RP_CORRUPT, RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_decoded_change_read(rp_decoded_change *decoded, rp_record_kind kind,

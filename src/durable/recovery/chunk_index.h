@@ -49,7 +49,8 @@ typedef struct rp_chunk_scan_options {
     rp_segments *segments;
     const rp_store_id *store;
     uint64_t number;                             /* of the segment */
-    uint64_t bytes;                              /* so many bytes of the segment must be good */
+    uint64_t bytes;                              /* the first `bytes` bytes of it must be
+                                                    good */
     void (*on_bytes)(void *ctx, uint64_t bytes); /* progress, after each record */
     void *ctx;
 } rp_chunk_scan_options;

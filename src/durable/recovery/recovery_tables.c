@@ -372,7 +372,8 @@ static rp_status survey_block(rp_loading *l, size_t table, size_t index, survey 
     return RP_OK;
 }
 
-/* Computes the order of a dense set: the saved order without lost items. */
+/* Computes the order of a dense set: the saved order without the items that cannot be
+ * loaded. */
 static rp_status survey_set(rp_loading *l, size_t table, int which, survey *s, rp_error *err)
 {
     const rp_manifest_table *saved = &l->m->tables[table];

@@ -12,8 +12,8 @@
  * files.
  *
  * The format of dm-reverb has no fields for the following, so they are lost in an export:
- * max_bytes, soft_limit, pauses, extensions, the order of equal priorities in heaps, the state
- * of random generators, the counts of updates and evictions. */
+ * max_bytes, soft_limit, whether inserts or samples are paused, extensions, the order of equal
+ * priorities in heaps, the state of random generators, the counts of updates and evictions. */
 #ifndef RP_DURABLE_REVERB_REVERB_CHECKPOINT_H
 #define RP_DURABLE_REVERB_REVERB_CHECKPOINT_H
 
@@ -41,10 +41,10 @@ typedef struct rp_reverb_report {
 
 /* Loads the checkpoint in the directory of `files`, or the newest complete one in a folder
  * there, into `store`. Creates the tables of the checkpoint. If the store has a table of the
- * same name, that table must be new and have the same selectors; it gets the options in the
- * file. Items are inserted in order and do not wait for the rate limiters, whose counts are
- * set to those in the file. `options` and `report` may be NULL. On failure the tables of the
- * store are unchanged, and created ones are dropped.
+ * same name, that table must never have held an item and must have the same selectors; it gets
+ * the options in the file. Items are inserted in order and do not wait for the rate limiters,
+ * whose counts are set to those in the file. `options` and `report` may be NULL. On failure the
+ * tables of the store are unchanged, and created ones are dropped.
  *
  * RP_NOT_FOUND (there is no checkpoint), RP_CORRUPT (names file, record and reason),
  * RP_PRECONDITION (a table is not new, or has other selectors), RP_NO_RESOURCE,
@@ -58,9 +58,10 @@ RP_NODISCARD rp_status rp_reverb_load(rp_files *files, rp_store *store,
  * codec dm-reverb cannot read. All chunks must be in memory. On failure removes the files and
  * leaves an empty folder.
  *
- * RP_EXISTS (the folder exists), RP_PRECONDITION (a cut of one of the tables is in progress;
- * two different chunks have the same key), RP_UNIMPLEMENTED (a chunk that the format cannot
- * express), RP_NO_RESOURCE, RP_UNAVAILABLE. */
+ * RP_EXISTS (the folder exists), RP_PRECONDITION (another snapshot of one of the tables is in
+ * progress (table/snapshot/cut.h); the store has a disk tier; two different chunks have the
+ * same key), RP_UNIMPLEMENTED (a chunk that the format cannot express), RP_NO_RESOURCE,
+ * RP_UNAVAILABLE. */
 RP_NODISCARD rp_status rp_reverb_save(rp_files *files, rp_store *store,
                                       const rp_reverb_options *options,
                                       rp_reverb_report *report, rp_error *err);
@@ -70,7 +71,7 @@ enum { RP_REVERB_PATH_BYTES = 288, RP_REVERB_MAX_RECORD = 1 << 30 };
 /* The path of a file in a folder. Returns `out`. */
 char *rp_reverb_path(char out[RP_REVERB_PATH_BYTES], const char *folder, const char *name);
 
-/* An index of chunks by key, in order of insertion. One thread. */
+/* A list of chunks in the order in which they were added, with lookup by key. One thread. */
 typedef struct rp_reverb_chunks rp_reverb_chunks;
 RP_NODISCARD rp_status rp_reverb_chunks_new(const rp_allocator *alloc, rp_reverb_chunks **out);
 void rp_reverb_chunks_free(rp_reverb_chunks *index); /* NULL is fine */

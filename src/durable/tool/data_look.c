@@ -272,7 +272,7 @@ static rp_status look_at_manifests(look *l, rp_error *err)
     return st;
 }
 
-/* Checks that the checkpoint exists that CURRENT names. */
+/* Checks that the checkpoint that CURRENT names exists. */
 static void check_current(look *l)
 {
     rp_data_file *current = NULL, *named = NULL;

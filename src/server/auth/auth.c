@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The tokens file, and the check of credentials.
  *
- * An entry is a digest: the SHA-256 of a token, as in the file, or that of a certificate's
- * common name. A check computes the digest of the credentials and compares it with every entry
- * in constant time, also after one has matched. So its time does not reveal which entry
- * matched, or how many bytes.
+ * An entry is a digest: the SHA-256 of a token, as in the file, or of a certificate's common
+ * name. A check computes the digest of the credentials and compares it with every entry in
+ * constant time, also after one has matched. So its time does not reveal which entry matched,
+ * or how many bytes.
  *
  * Invariants:
  *   A1  no two entries of a kind have the same digest;

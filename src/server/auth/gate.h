@@ -3,9 +3,9 @@
  *
  * It holds the current rp_auth, which a reload replaces. It also limits guessing: an address
  * may send 10 wrong tokens at once and one more every 6 s. After more than that, its calls are
- * refused without a check until it has waited. Of an IPv6 address only the first 64 bits count.
- * The gate remembers at most 1,024 addresses that sent wrong tokens (guessers): a new one
- * replaces the one whose wait ends first.
+ * refused without a check until enough time has passed. Of an IPv6 address only the first 64
+ * bits count. The gate remembers at most 1,024 addresses that sent wrong tokens (guessers): a
+ * new one replaces the one whose wait ends first.
  *
  * Any thread. One lock (rank 75), taken if the memo of the connection (rp_gate_memo) does not
  * have the result, and held for a lookup of the guesser. */

@@ -33,11 +33,11 @@ const char *rp_abuse_name(rp_abuse_kind kind);
 
 typedef struct rp_abuse {
     rp_bucket bucket;   /* zero: nothing has been charged */
-    rp_abuse_kind last; /* of the last event: the reason to log once the budget is spent */
+    rp_abuse_kind last; /* kind of the last event: the reason to log once the budget is spent */
 } rp_abuse;
 
-/* The rate of the limits abuse_burst and abuse_per_second. `limits` must be completed
- * (limits.h). */
+/* The rate of the limits abuse_burst and abuse_per_second. `limits` must have its defaults
+ * filled in (rp_server_limits_complete()). */
 rp_bucket_rate rp_abuse_rate(const rp_server_limits *limits);
 
 /* Charges one event. False if the budget is spent: the caller must end the connection. */

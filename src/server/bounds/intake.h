@@ -6,17 +6,17 @@
  * from no connection, no message could become complete, and a peer that stopped sending would
  * look like one from which the server does not read. Therefore:
  *   I1  once the size of a message is known, the server reads more from its connection only
- *       with room reserved for the rest of the message. A connection reserves no more than the
- *       size of the largest message;
+ *       with room reserved for the rest of the message. A connection reserves at most
+ *       message_bytes, the limit of a message, even if several of its messages are incomplete;
  *   I2  a connection with reserved room is read, so that only its peer can delay the message;
  *   I3  a connection without reserved room holds at most UNRESERVED_BYTES of incomplete
- *       messages, and no time limit applies: its peer waits for the server. If it holds more,
- *       because several of its calls send at once, it is ended after the grace period, since
- *       two such connections can wait for each other;
+ *       messages, and no time limit applies: its peer waits for the server. It can hold more
+ *       only if several of its calls send at once. Then it is closed after the grace period,
+ *       because two such connections could each hold the room that the other needs, for ever;
  *   I4  while the budget is short (another connection waits for room), a message with reserved
  *       room has to arrive within the grace period. In each window, an eighth of that period,
  *       the peer has to send at least an eighth of the message. So in each grace period a peer
- *       sends as many bytes as it keeps from others;
+ *       sends at least the bytes that it has reserved;
  *   I5  while the budget is not short, a message may take longer. After the grace period it
  *       must have arrived at 1 KiB/s or more.
  *
@@ -36,17 +36,16 @@ typedef struct rp_intake {
 } rp_intake;
 
 /* Sets the reservation of a connection. `held` is the number of message bytes that it holds,
- * `wanted` the number that its messages still need, at most the size of the largest message
- * (I1). `counted` is what the budget counts for it until now, the reservation included. If
- * `may_add` is false, the budget may not count more, so at most `counted` - `held` bytes are
- * reserved. */
+ * `wanted` the number that its messages still need, at most message_bytes (I1). `counted` is
+ * what the budget counts for it until now, the reservation included. If `may_add` is false, the
+ * budget may not count more, so at most `counted` - `held` bytes are reserved. */
 void rp_intake_reserve(rp_intake *intake, size_t counted, size_t held, size_t wanted,
                        bool may_add);
 
 /* The present state of a connection. */
 typedef struct rp_intake_look {
     bool reads;       /* the server reads from it */
-    bool in_message;  /* a message is incomplete, and its call is not paused */
+    bool in_message;  /* a message is incomplete, and the server has not paused its call */
     bool is_short;    /* a connection waits for room in the budget */
     bool is_late;     /* the check is late: the worker was busy, and may not have read */
     size_t partial;   /* bytes of incomplete messages that have arrived */

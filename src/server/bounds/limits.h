@@ -11,7 +11,8 @@
  * message. */
 RP_NODISCARD rp_status rp_server_limits_complete(rp_server_limits *limits, rp_error *err);
 
-/* The limit of each side of the queue (queue_budget.h): half of queued_bytes. */
+/* Half of queued_bytes. This is the limit of bytes that peers send, and also the limit of bytes
+ * that are sent to peers; queue_budget.h calls the two counts the sides of the queue. */
 size_t rp_server_limits_side_bytes(const rp_server_limits *limits);
 
 #endif

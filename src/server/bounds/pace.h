@@ -8,8 +8,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Returns for how long a condition has held. `is_so`: it holds now. `*since_ns` is the time of
- * the first call at which it held. If it does not hold, returns 0 and clears `*since_ns`. */
+/* Returns for how long a condition has held. `is_so` says whether it holds now. `*since_ns` is
+ * the time of the first call at which it held. If it does not hold, returns 0 and clears
+ * `*since_ns`. */
 static inline int64_t rp_lasts_ns(bool is_so, int64_t *since_ns, int64_t now_ns)
 {
     if (!is_so) *since_ns = 0;
@@ -21,7 +22,7 @@ static inline int64_t rp_lasts_ns(bool is_so, int64_t *since_ns, int64_t now_ns)
  * wait for the room that these bytes take. The peer has to move all of them within the grace
  * period, so in each window at least bytes * window / grace. `bytes` is the number at the
  * beginning or at the end of the window, whichever is less. So in each grace period a peer
- * moves as many bytes as it keeps from others. Zero-initialise it. */
+ * moves all the bytes that it takes room for. Zero-initialise it. */
 typedef struct rp_pace {
     int64_t since_ns; /* the beginning of the window; 0: none has begun */
     uint64_t moved;   /* `moved` at the beginning of the window */

@@ -1,33 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Turns: room past the limit of a side of the budget of queued bytes (queue_budget.h).
+/* Turns: connections take turns to borrow bytes beyond the limit of queued bytes. Bytes that
+ * peers send and bytes that are sent to peers have a limit each (the two sides,
+ * queue_budget.h).
  *
  * Peers that stop sending or reading may fill a side for a long time. So a side lends bytes
  * past its limit to connections that have no room within the limit. While a connection has such
  * a loan, it has its turn (which is not a turn of an event loop). The rules are:
  *   T1  there are two pools: `lent_bytes` for loans of any size, and an eighth of that for
- *       small loans, which are no larger than that eighth. A loan is made if its pool has that
- *       many bytes left; the pool for any size also makes a larger loan if it has no other. A
- *       loan grows under the same condition, or by T4;
+ *       small loans, which are no larger than that eighth. A loan is made if its pool has
+ *       enough bytes left; the pool for any size also makes a loan larger than itself if it has
+ *       no other loan out. A loan grows under the same condition, or by T4;
  *   T2  connections wait in a queue. The next loan of a pool goes to the connection that has
- *       waited longest of those that may use the pool. A wait is measured in units of the time
- *       that the loan itself may take (T3). Until the pool has enough bytes for that
+ *       waited longest of those that may use the pool. To compare waits, each is divided by the
+ *       time that the loan itself may take (T3). Until the pool has enough bytes for that
  *       connection, no other one gets a loan from it, even if a smaller loan would fit. So
  *       small loans wait for each other only, and never for large ones;
- *   T3  a connection keeps its loan as long as its peer moves the bytes fast enough. For the
- *       first 64th of `longest_ns` the peer need not move any. Then it has to move them at a
- *       steady pace, all within another 16th of `longest_ns` plus a second for each MiB, and
- *       within `longest_ns` in any case. A slower connection is closed, but only while another
- *       connection waits in the queue for the lent bytes, or waits for its own loan to grow.
- *       The pace is measured from when the peer has bytes to move; `longest_ns` from when the
- *       loan was made;
+ *   T3  a connection keeps its loan as long as its peer moves the bytes (sends or reads them,
+ *       by side) fast enough. For the first 64th of `longest_ns` the peer need not move any.
+ *       After that it has a 16th of `longest_ns` plus a second for each MiB of the loan, but at
+ *       most the rest of `longest_ns`. When some part of this time has passed, the peer must
+ *       have moved at least the same part of the bytes. These times begin when the peer has
+ *       bytes to move. Whatever the pace, a loan may last at most `longest_ns` from when it was
+ *       made. A connection that breaks these rules is closed, but only while another connection
+ *       waits in the queue for the lent bytes, or waits for its own loan to grow;
  *   T4  one loan at a time may grow beyond its pool, up to `lent_bytes`. If no loan is beyond
  *       its pool, the one that has waited longest to grow may do so. So loans that have to
  *       grow cannot block each other: the connection with this loan completes its turn or is
  *       closed by T3, and then the next loan may grow.
  *
- * By T1 the other loans are at most what the pools have, or one larger loan in the pool for any
- * size. By T4 the loan that grows beyond its pool is at most `lent_bytes`. So all loans
- * together are at most 17/8 `lent_bytes`, or 9/8 `lent_bytes` and one larger loan.
+ * Without the loan that grows by T4, the pool for small loans lends at most 1/8 `lent_bytes`,
+ * and the pool for any size at most `lent_bytes` or one larger loan (T1). The loan that grows
+ * by T4 is at most `lent_bytes`. So all loans together are at most 17/8 `lent_bytes`, or 9/8
+ * `lent_bytes` and one larger loan.
  *
  * If `longest_ns` is 30 s, a peer that stops keeps a loan from others for about half a second,
  * and a peer that moves 1 MiB/s can continue for `longest_ns`.

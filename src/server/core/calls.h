@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The calls of a connection: makes a task of each gRPC request, by its method, and responds to
- * other requests with pages. */
+/* The calls of a connection: starts a task for each gRPC request, of the kind that its method
+ * needs, and responds to GET and HEAD requests with the server's pages, such as /metrics. */
 #ifndef RP_SERVER_CORE_CALLS_H
 #define RP_SERVER_CORE_CALLS_H
 

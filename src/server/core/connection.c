@@ -17,9 +17,10 @@
 enum {
     WRITE_PARTS = 64,
     WRITE_TURN_BYTES = 4 << 20, /* written to one connection in one turn, at most */
-    WARM_BYTES = 16 << 10,      /* responses of so many bytes are written while in the cache */
+    WARM_BYTES = 16 << 10,      /* responses of this many bytes are written while in the
+                                   cache */
     BESIDE_BYTES = 16 << 10,    /* to read behind a large message */
-    DENSE = 4, /* a read is dense if its cost is more than so many times its bytes */
+    DENSE = 4, /* a read is dense if its cost is more than this many times its bytes */
     LAST_CALLS_NS = 50000000,  /* between the two GOAWAY frames of a drain */
     SNIFF_AGAIN_NS = 10000000, /* shortest pause if the first bytes arrive one by one */
     H2_ENHANCE_YOUR_CALM = 0xb,
@@ -153,7 +154,7 @@ static void begin_closing(rp_connection *c)
     rp_connection_touch(c);
 }
 
-/* Has on_check() called at `due_ns`. */
+/* Makes the timer call on_check() at `due_ns`. */
 static void check_at(rp_connection *c, int64_t due_ns)
 {
     if (rp_loop_arm(c->worker->loop, &c->timer, due_ns) != RP_OK) begin_closing(c);
@@ -253,7 +254,7 @@ static void sniff(rp_connection *c)
         give_to_page(c);
     } else if (count == sizeof first) {
         begin_h2(c);
-    } else { /* level-triggered: pauses reading, for as long as the connection is old */
+    } else { /* level-triggered: pauses reading, for as long as the connection has existed */
         int64_t now_ns = rp_loop_now(c->worker->loop), age_ns = now_ns - c->opened_ns;
         int64_t end_ns = c->opened_ns + rp_ms(c->worker->limits.handshake_ms);
         int64_t due_ns = now_ns + (age_ns > SNIFF_AGAIN_NS ? age_ns : SNIFF_AGAIN_NS);

@@ -73,7 +73,7 @@ static void end_turn(rp_connection *c, rp_queue_side side)
     rp_turn_end(&c->worker->server->budget.turns[side], &c->turns[side]);
 }
 
-/* Whether the connection may add the `wanted` bytes of its messages by a turn. */
+/* Whether the connection may add the `wanted` bytes of its messages in a turn. */
 static bool may_read_by_turn(rp_connection *c, size_t held, size_t wanted)
 {
     size_t enough = wanted < ARRIVING_BYTES ? wanted : ARRIVING_BYTES, all = held + wanted;
@@ -90,7 +90,7 @@ static bool may_read_by_turn(rp_connection *c, size_t held, size_t wanted)
 }
 
 /* Called when no call that is not paused has an incomplete message. The turn continues while
- * paused calls hold messages that were read by it. */
+ * paused calls hold messages that were read in it. */
 static void end_reading_by_turn(rp_connection *c, size_t held)
 {
     if (c->turns[RP_QUEUE_IN].has_loan && held > c->held_before_turn + RP_QUEUE_FLOOR_BYTES)
@@ -119,7 +119,7 @@ bool rp_connection_may_draw(rp_connection *c)
 
 void rp_connection_drew(rp_connection *c)
 {
-    /* Acquire: pairs with take_lent(), so that an item drawn by the turn is counted here.
+    /* Acquire: pairs with take_lent(), so that an item drawn in the turn is counted here.
      * Otherwise rp_connection_count() would end the turn. */
     assert(c->turns[RP_QUEUE_OUT].has_loan);
     (void)atomic_exchange_explicit(&c->drawn->turn, 0, memory_order_acquire);

@@ -35,18 +35,19 @@ bool rp_connection_is_full(const rp_connection *connection, rp_refusal *why);
  * the budget counts already (Q5). If the result is false, on_room of the call is called once
  * there is room: for calls without queued responses first, one after the other. */
 bool rp_connection_may_queue(rp_connection *connection, const rp_call *call, size_t bytes);
-/* Has on_room called once there is room for `bytes`. For a call whose draw found too little
- * room and has returned all that it had taken. If there seems to be room already, on_room is
- * called after RP_HELD_NS, since the next draw may find too little again. */
+/* Requests that on_room is called once there is room for `bytes`. Used by a call whose draw
+ * found too little room and has returned all bytes that it had taken. If there seems to be room
+ * already, on_room is called after RP_HELD_NS, since the next draw may find too little
+ * again. */
 void rp_connection_wait_for_room(rp_connection *connection, size_t bytes);
 /* Whether calls that wait for room may continue now. */
 bool rp_connection_may_feed(rp_connection *connection);
 
-/* Q7: whether a call of the connection that waits for room may draw an item by a turn. If true,
+/* Q7: whether a call of the connection that waits for room may draw an item in a turn. If true,
  * the turn has room for that item until rp_connection_drew() is called. */
 RP_NODISCARD bool rp_connection_may_draw(rp_connection *connection);
 void rp_connection_drew(rp_connection *connection);
-/* Stops waiting for a turn to draw. A turn that the connection has already continues. */
+/* Stops waiting for a turn to draw. If the connection has a turn, the turn continues. */
 void rp_connection_leave_turn_queue(rp_connection *connection);
 /* Whether the connection has a turn on any side. */
 bool rp_connection_has_turn(const rp_connection *connection);

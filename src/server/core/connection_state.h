@@ -62,7 +62,7 @@ struct rp_connection {
     rp_handshake handshake;
     rp_closed closed;
     rp_abuse abuse;
-    uint64_t charged_records; /* part of link.idle_records that was charged to `abuse` */
+    uint64_t charged_records; /* how many of link.idle_records were charged to `abuse` */
     rp_gate_memo memo;
     char peer[RP_PEER_BYTES];
     char certificate[RP_AUTH_MAX_NAME_BYTES + 1];
@@ -87,7 +87,7 @@ struct rp_connection {
     size_t held_before_turn;       /* bytes of messages when the turn on RP_QUEUE_IN began */
 };
 
-/* Has rp_connection_flush() called at the end of this turn. */
+/* Makes the worker call rp_connection_flush() at the end of this turn of its loop. */
 void rp_connection_touch(rp_connection *connection);
 /* Counts and logs a refusal. */
 void rp_connection_refused(rp_connection *connection, rp_refusal why);

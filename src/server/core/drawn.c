@@ -53,7 +53,7 @@ void rp_drawn_unref(rp_drawn *drawn)
     rp_release(&alloc, drawn, sizeof *drawn);
 }
 
-/* Q7: takes room of a turn by which nothing has been drawn. Returns the same as
+/* Q7: takes room from a turn in which nothing has been drawn yet. Returns the same as
  * rp_drawn_take(). The bytes are counted before `turn` is changed, because the connection ends
  * a turn without counted bytes. */
 static size_t take_lent(rp_drawn *drawn, size_t least, size_t most)

@@ -31,7 +31,7 @@ typedef struct rp_drawn {
     atomic_size_t turn;
 } rp_drawn;
 
-/* Makes one with one reference. NULL if there is no memory. */
+/* Makes an rp_drawn with one reference. NULL if there is no memory. */
 rp_drawn *rp_drawn_new(const rp_allocator *alloc, rp_queue_budget *budget);
 rp_drawn *rp_drawn_ref(rp_drawn *drawn);
 void rp_drawn_unref(rp_drawn *drawn); /* NULL is fine */

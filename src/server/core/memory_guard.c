@@ -19,7 +19,7 @@ enum {
     CONNECTION_BYTES = 64 << 10,
     CALL_BYTES = 8 << 10,
     TABLE_BYTES = 256 << 10,
-    TRIM_SHARE = 20,  /* trims take at most one part in so many of the time */
+    TRIM_SHARE = 20,  /* trims take at most 1/20 of the time */
     BYTES_PER_NS = 4, /* the most by which the process grows */
     SHORTEST_REST_MS = 5,
     LONGEST_REST_MS = 250,

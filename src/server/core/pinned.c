@@ -164,7 +164,7 @@ void rp_pinned_init(rp_worker *worker)
     worker->pinned_rest.on_due = on_rested;
 }
 
-/* Has the other workers check too: their streams may hold more, and may be silent. */
+/* Makes the other workers check too: their streams may hold more, and may be silent. */
 static void wake_others(const rp_worker *worker)
 {
     rp_server *server = worker->server;

@@ -2,7 +2,7 @@
 /* Limits on the memory that insert streams use outside the tables:
  *
  *   pinned   chunks that streams keep and that no table holds
- *   parked   inserts that wait for their tables, and their chunks, except those that a table
+ *   parked   inserts that wait for their tables, with their chunks, except chunks that a table
  *            holds
  *
  * The sum of both over all connections is exact: a chunk is added when its last table releases
@@ -18,7 +18,7 @@
  *       share, so that its peer waits and is not refused at 3/4 P. The stream continues when
  *       one of its inserts completes;
  *   P4  if items are removed and streams keep their chunks, the sum may pass P. Then a sweep
- *       visits the connections over their share, and refuses streams of theirs that have
+ *       visits the connections over their share, and refuses those of their streams that have
  *       pinned or parked bytes, until the sum is 3/4 P.
  * So the sum stays below P + C * 64 KiB + the bytes that arrive until the next sweep. Streams
  * that only keep chunks are not paused, because then the messages that release these chunks

@@ -5,11 +5,13 @@
  * The budget counts
  *   - messages that are incomplete or wait for a paused call, including their bytes that have
  *     not arrived;
- *   - responses that are being made or wait to be written, and large arrays of samples;
+ *   - responses that are being made or wait to be written, and the arrays that hold a call's
+ *     samples, if they are large (not the data of the samples);
  *   - items that were drawn for calls and are in no response yet.
- * Each worker counts on its own thread and publishes its changes in blocks and at the end of a
- * turn, so a small message costs no shared atomic. Items are counted before they are drawn, by
- * the thread that draws (drawn.h).
+ * Each worker counts on its own thread. It publishes its changes whenever they exceed
+ * PUBLISH_BYTES, and at the end of each turn of its event loop, so a small message costs no
+ * shared atomic. (The turns of Q7 are something else.) Items are counted before they are drawn,
+ * by the thread that draws (drawn.h).
  *
  * The limit queued_bytes has two sides, half of it each: bytes that peers send, and bytes that
  * are sent to them. A message may wait for an insert before it, and that insert for samples.
@@ -31,18 +33,20 @@
  *   Q6  a message whose size is known is counted as a whole, by the rules above, before more of
  *       it is read (intake.h). The limit message_bytes is at most X.
  *   Q7  connections that have no room by these rules take turns (turns.h). In a turn a
- *       connection has a loan of bytes past X. A side lends message_bytes in all, or one
- *       message or item that is larger; message_bytes more to one loan that has to grow; and
- *       an eighth of message_bytes to messages and items that are no larger than that. Without
- *       turns, peers that stop reading or sending could keep a whole side from all others. A
- *       connection has a turn either
+ *       connection has a loan of bytes past X. A side lends from two pools: message_bytes for
+ *       loans of any size (or one larger loan, if the pool has no other loan out), and
+ *       message_bytes / 8 for loans no larger than that. Besides, one loan at a time may grow
+ *       beyond its pool, to at most message_bytes. Without turns, peers that stop reading or
+ *       sending could keep a whole side from all others. A connection has a turn either
  *         - for the rest of its incomplete messages. It gets the turn when the socket holds
  *           ARRIVING_BYTES of that rest, or all of it. The turn ends when none of its messages
  *           is incomplete and paused calls hold no more than before the turn; or
  *         - for one item that one of its calls draws. It gets the turn when its peer has taken
  *           all earlier responses. The turn ends when the peer has taken this response.
- * So the count stays below L + 3 1/4 messages + one item + the larger of these + C * 3 *
- * FLOOR_BYTES + loops * (one response + PUBLISH_BYTES).
+ * Let M be message_bytes, I the size of the largest item and R that of the largest response. By
+ * Q1 a side exceeds X by less than M or I; by Q7 its loans are at most 17/8 M, or 9/8 M + I for
+ * items. So the count stays below L + M + I + 3 1/4 * M + max(M, I) + C * 3 * FLOOR_BYTES +
+ * (number of event loops) * (R + PUBLISH_BYTES).
  *
  * connection_room.h applies these rules to a connection. A rp_queue_part belongs to its
  * worker's thread; functions of rp_queue_budget may be called on any thread. */
@@ -70,7 +74,8 @@ typedef struct rp_queue_budget {
     const atomic_size_t *connection_count; /* C */
     rp_counter *drawn_counter;             /* a shared metric: bytes of items that were drawn */
     atomic_size_t published[RP_QUEUE_SIDES];
-    atomic_size_t drawn_bytes; /* of items drawn for calls that are in no response yet */
+    atomic_size_t drawn_bytes; /* of items that were drawn for calls and are in no response
+                                  yet */
     atomic_int_fast64_t short_ns[RP_QUEUE_SIDES]; /* when room was short last; 0: never */
     rp_turns turns[RP_QUEUE_SIDES];
 } rp_queue_budget;
@@ -88,13 +93,14 @@ void rp_queue_budget_deinit(rp_queue_budget *budget);
 
 /* Adds `bytes`, modulo SIZE_MAX + 1: a difference below zero subtracts. */
 void rp_queue_count(rp_queue_part *part, rp_queue_side side, size_t bytes);
-/* Adds the unpublished bytes of the part to the budget. Called at the end of a turn. */
+/* Adds the unpublished bytes of the part to the budget. Called at the end of a turn of the
+ * event loop. */
 void rp_queue_publish(rp_queue_part *part);
 
 /* The count of a side: the published and drawn bytes, and the unpublished bytes of this part.
  */
 size_t rp_queue_bytes(const rp_queue_part *part, rp_queue_side side);
-/* The published and drawn bytes of one side, and of both. */
+/* The published and drawn bytes of one side, and of both sides. */
 size_t rp_queue_published_side(const rp_queue_budget *budget, rp_queue_side side);
 size_t rp_queue_published(const rp_queue_budget *budget);
 

@@ -6,12 +6,12 @@
 enum {
     SHORTEST_NS = 200000, /* bounds of a full pause */
     LONGEST_NS = 800000,
-    ENOUGH = 64,            /* if so many messages follow a pause, it need not be longer */
+    ENOUGH = 64,            /* if this many messages follow a pause, it need not be longer */
     HALF_EVERY = 4,         /* every fourth pause is a half one */
     FIRST_LOOK = 3,         /* pauses without an effect that stop the experiment early */
     VERDICT = 32,           /* pauses after which half and full ones are compared */
     BUSY_NS = 2000000,      /* a peer that has been silent for longer is not busy */
-    OTHERS_NS = 10000000,   /* no pause for so long after a message whose peer waits */
+    OTHERS_NS = 10000000,   /* no pause for this long after a message whose peer waits */
     SMALL_BYTES = 64 << 10, /* a turn with more bytes has accumulated enough */
     FIRST_BACKOFF = 64,
     MAX_BACKOFF = 4096,

@@ -53,7 +53,7 @@ static inline uint64_t rp_safe_now(rp_safety *safety)
 /* Starts without a journal: every LSN is safe. */
 void rp_safety_init(rp_safety *safety);
 
-/* Has the journal of `durable` call `on_safe` when LSNs become safe. `ctx` and `durable` are
+/* Makes the journal of `durable` call `on_safe` when LSNs become safe. `ctx` and `durable` are
  * borrowed. RP_NO_RESOURCE (too many listeners). */
 RP_NODISCARD rp_status rp_safety_listen(rp_safety *safety, rp_durable *durable,
                                         rp_safe_listener *on_safe, void *ctx, rp_error *err);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A served table: a table with its metrics and the state that all streams to and from it share.
+/* A served table: a table, its metrics, and the state that all insert and sample streams of the
+ * table share.
  *
  * A table is found by its name in the store, and then by its id in server->served. The entry of
  * a dropped table is removed by rp_served_table_forget(), or replaced when another table has
@@ -21,7 +22,7 @@ typedef struct rp_served_table {
     rp_allocator alloc;
     rp_table *table; /* owns a reference */
     rp_table_metrics *metrics;
-    atomic_size_t pending_inserts; /* items of all streams that wait for the table */
+    atomic_size_t pending_inserts; /* of all streams: items that wait to be inserted */
     atomic_size_t max_pending;     /* insert streams pause when pending_inserts reaches this */
     atomic_size_t sample_bytes;    /* average size of recent samples; 0: not known */
     size_t name_size;
@@ -35,7 +36,8 @@ rp_served_table *rp_served_table_find(rp_server *server, rp_string name, rp_erro
 rp_served_table *rp_served_table_ref(rp_served_table *served);
 void rp_served_table_unref(rp_served_table *served); /* NULL is fine */
 
-/* Finds a table for a task. On failure ends the call and returns NULL. */
+/* Finds the table named `name` for a task. Returns a reference. On failure ends the task's RPC
+ * with the error and returns NULL. */
 rp_served_table *rp_served_table_of(rp_task *task, rp_string name);
 
 static inline bool rp_served_table_is(const rp_served_table *served, rp_string name)
@@ -53,8 +55,9 @@ static inline bool rp_served_table_is_dropped(const rp_served_table *served)
 /* Updates max_pending after the table was altered. */
 void rp_served_table_altered(rp_served_table *served);
 
-/* Removes the entries of dropped tables of this name, and their metrics. The entry of a new
- * table with the same name stays. */
+/* Call it after the table `name` was dropped. Removes the entries of dropped tables of that
+ * name, but not that of a new table. Removes the metrics of the name if no table has that name
+ * now. */
 void rp_served_table_forget(rp_server *server, const char *name);
 /* Removes all entries. No stream may exist. */
 void rp_served_table_forget_all(rp_server *server);

@@ -146,7 +146,8 @@ struct rp_worker {
     rp_task *turn_of; /* the deferred task that continues now, until it adds work; or NULL */
     rp_handshakes handshakes;
     rp_closing closing;
-    size_t readers, readers_before; /* connections read from: in this turn; before, decaying */
+    size_t readers, readers_before; /* connections that were read: in this turn; the most in
+                                       earlier turns, halved after each turn */
     rp_queue_part queue;            /* its part of the budget of queued bytes */
     size_t outstanding;             /* V4 */
     rp_post stop, drain, new_limits, dropped;

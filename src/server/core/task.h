@@ -25,7 +25,8 @@ typedef struct rp_task_kind {
     bool is_moderated;        /* its peers do not wait for each response: read_moderation.h */
     void (*on_open)(rp_task *task); /* every callback but on_message may be NULL */
     void (*on_message)(rp_task *task, const uint8_t *data, size_t size, rp_block *block);
-    void (*on_half_close)(rp_task *task);    /* NULL: the call must have had its message */
+    void (*on_half_close)(rp_task *task);    /* NULL: the call fails unless its message has
+                                                arrived */
     void (*on_turn)(rp_task *task);          /* it was deferred and continues: deferral.h */
     void (*on_room)(rp_task *task);          /* there is room for responses again */
     void (*on_flush)(rp_task *task);         /* at the end of a turn in which it was touched */
@@ -74,7 +75,7 @@ void rp_task_ended(rp_task *task, rp_status status);
 /* Checks that the bytes of a request are a well-formed message, for methods that use none of
  * its fields. If not, ends the call and returns false. */
 bool rp_task_is_message(rp_task *task, const uint8_t *data, size_t size);
-/* Has on_flush called at the end of this turn. */
+/* Makes the worker call on_flush at the end of this turn of its loop. */
 void rp_task_touch(rp_task *task);
 /* Calls on_flush of all tasks of a connection that were touched. */
 void rp_task_flush_all(rp_connection *connection);

@@ -7,7 +7,7 @@
 #include "util/mutex.h"
 #include "util/thread.h"
 
-enum { REST_TIMES = 3 }; /* the pause is so many times as long as making the page took */
+enum { REST_TIMES = 3 }; /* the pause is this many times as long as making the page took */
 
 /* The requests for one kind of page. */
 typedef struct wait_list {

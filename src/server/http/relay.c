@@ -176,7 +176,7 @@ static void on_linger(rp_timer *timer)
     close_relay((rp_relay *)(void *)((char *)timer - offsetof(rp_relay, linger)));
 }
 
-/* Closes the oldest relay that lingers, if there are as many relays as there may be. */
+/* If the number of relays has reached its bound, closes the oldest relay that lingers. */
 static void make_room(rp_relays *relays)
 {
     rp_relay *oldest = NULL;

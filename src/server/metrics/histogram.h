@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A histogram of durations from 256 ns to 275 s, with four buckets for each doubling, so that a
- * bucket's bound is at most a quarter above its durations.
+/* A histogram of durations. From 256 ns to 275 s each doubling is divided into four buckets, so
+ * the upper bound of such a bucket is at most a quarter above the durations in it. The first
+ * bucket has all shorter durations, the last one all longer ones.
  *
- * One thread (the owner) records, any thread adds up. The numbers are relaxed atomics which
- * only the owner writes, so recording is a few plain loads and stores. A reader may see
- * some of the numbers before and some after a record. */
+ * One thread (the owner) records, any thread adds up. The numbers are relaxed atomics that only
+ * the owner writes, so recording is a few plain loads and stores. A reader that runs during a
+ * record may see some numbers with it and some without it. */
 #ifndef RP_SERVER_METRICS_HISTOGRAM_H
 #define RP_SERVER_METRICS_HISTOGRAM_H
 
@@ -24,10 +25,10 @@ typedef struct rp_histogram {
     atomic_uint_fast64_t sum_ns;
 } rp_histogram;
 
-/* The bucket of a duration; a negative one counts as 0. */
+/* The bucket of a duration. A negative duration counts as 0. */
 static inline size_t rp_histogram_bucket(int64_t ns)
 {
-    uint64_t below = ns > 1 ? (uint64_t)ns - 1 : 0; /* upper bounds belong to their bucket */
+    uint64_t below = ns > 1 ? (uint64_t)ns - 1 : 0; /* a bucket includes its upper bound */
     int bit;
 
     if (below >> RP_HISTOGRAM_FIRST_BIT == 0) return 0;
@@ -64,8 +65,8 @@ void rp_histogram_add(rp_histogram_sum *sum, const rp_histogram *h);
 /* The number of durations up to 2^bit ns, for bits from FIRST_BIT to LAST_BIT. */
 uint64_t rp_histogram_below(const rp_histogram_sum *sum, int bit);
 
-/* The quantile `q` (0 to 1) of the durations, at most a quarter too high; 0 if there are none.
- */
+/* The quantile `q` (0 to 1) of the durations; 0 if there are none. It is at most a quarter too
+ * high. But if it is below 256 ns, 256 ns is returned; if it is above 2^38 ns, 2^38 ns. */
 int64_t rp_histogram_quantile_ns(const rp_histogram_sum *sum, double q);
 
 #endif

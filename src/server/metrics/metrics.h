@@ -64,7 +64,8 @@ static inline uint64_t rp_counter_get(const rp_counter *counter)
     X(shared_items, "shared_items_total", "counter",                                           \
       "Items sampled without sending their chunks.")                                           \
     X(shared_refused_items, "shared_refused_items_total", "counter",                           \
-      "Items whose chunks were sent because a lease or all leases had reached their limit.")   \
+      "Items whose chunks are in shared memory but were sent, mostly because the client, or "  \
+      "all clients of this host together, held as many bytes as they may.")                    \
     X(turns, "loop_turns_total", "counter", "Turns of the event loops.")                       \
     X(rests, "loop_rests_total", "counter",                                                    \
       "Reads that were delayed so that small messages accumulate.")
@@ -92,7 +93,9 @@ typedef struct rp_table_counters {
 #define RP_TABLE_FIELD(field, metric, help) rp_counter field;
     RP_TABLE_COUNTERS(RP_TABLE_FIELD)
 #undef RP_TABLE_FIELD
-    rp_histogram insert_ns; /* from the arrival of a batch's first item to an item's insert */
+    /* One duration for each item, from the arrival of the first item of its batch until the
+     * item is known to be inserted. */
+    rp_histogram insert_ns;
     rp_histogram sample_ns; /* from the start of a draw until its samples are drawn */
 } rp_table_counters;
 

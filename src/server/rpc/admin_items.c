@@ -16,7 +16,7 @@
 #include "util/mem.h"
 #include "wire/admin_messages.h"
 
-enum { READ_PART = 8 }; /* to read so many keys is as much work as to find one */
+enum { READ_PART = 8 }; /* reading this many keys is as much work as finding one */
 
 typedef struct reading reading;
 

@@ -187,7 +187,8 @@ static void on_posted(rp_post *post)
     complete((draw *)((char *)post - offsetof(draw, post)));
 }
 
-/* The time until which the draw may wait: that of the request, or the deadline of the call. */
+/* The time until which the draw may wait: the time in the request, or the deadline of the
+ * call. */
 static int64_t deadline_of(sample_task *task, int64_t now_ns)
 {
     const rp_timer *call = &task->items.task.deadline;
@@ -227,7 +228,7 @@ static void on_check(rp_items_task *items)
     }
 }
 
-/* Has on_check() called for a draw that waits. */
+/* Arms the timer that calls on_check() for a draw that waits. */
 static void arm_check(sample_task *task)
 {
     int64_t due_ns = rp_now_ns() + CHECK_NS;

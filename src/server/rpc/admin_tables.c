@@ -191,7 +191,8 @@ static rp_table_alteration change_of(const rp_wire_alter_table *asked, rp_table 
     return change;
 }
 
-/* Lowering a bound evicts items: in blocks, as many in a turn as its work allows. */
+/* Lowering a bound evicts items in blocks: in each turn of the loop as many blocks as its work
+ * allows. */
 typedef struct alter_task {
     rp_task task;
     rp_served_table *served; /* a reference, until the alteration is done or given up */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The Checkpoint call: has a checkpoint written, and responds with its path.
+/* The Checkpoint call: requests a checkpoint, and responds with its path when it is written.
  * core/checkpoint_queue.h has the rules.
  *
  * Invariants, under the server's lock:

@@ -12,8 +12,9 @@
 #include "wire/insert_request.h"
 
 /* Parses a chunk and adds it to `chunks`, the chunks of the stream. `block` is the memory of
- * the message, or NULL: a large chunk refers to it, other chunks are copied. `template` is the
- * form of the last small chunk, and is updated. A chunk may be sent again with the same bytes.
+ * the message, or NULL: a large chunk refers to it, other chunks are copied. `template`
+ * makes the parsing of similar chunks faster (chunk/template.h): a copied chunk that does not
+ * match it updates it. A chunk may be sent again with the same bytes.
  * RP_INVALID, RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_insert_parts_add_chunk(const rp_worker *worker,
                                                  rp_stream_chunks *chunks,
@@ -21,9 +22,10 @@ RP_NODISCARD rp_status rp_insert_parts_add_chunk(const rp_worker *worker,
                                                  const uint8_t *data, size_t size,
                                                  rp_block *block, rp_error *err);
 
-/* Makes the trajectory of `item`, the item that was last read into worker->item_room. It refers
- * to the stream's chunks. RP_INTERNAL, with dm-reverb's text: the stream has no such chunk.
- * RP_INVALID; RP_NO_RESOURCE, with item->excess set if the item has too many chunks. */
+/* Makes the trajectory of `item`, the item that was last read into worker->item_room. The
+ * trajectory refers to chunks of the stream. RP_INTERNAL: the item names a chunk that the
+ * stream does not have; the error text is that of dm-reverb. RP_INVALID; RP_NO_RESOURCE, with
+ * item->excess set if the item has too many chunks. */
 RP_NODISCARD rp_status rp_insert_parts_trajectory(rp_worker *worker, rp_stream_chunks *chunks,
                                                   rp_wire_item *item, rp_trajectory **out,
                                                   rp_error *err);

@@ -323,7 +323,8 @@ static rp_status shift(rp_items_response *a, const rp_trajectory *from, rp_traje
     return rp_trajectory_new(&a->alloc, a->columns, from->column_count, out, err);
 }
 
-/* Has the reply hold a trajectory whose chunks it borrows. Takes the reference in any case. */
+/* Makes the reply hold a trajectory whose chunks it borrows. Takes the reference in any
+ * case. */
 static bool hold(rp_items_response *a, rp_trajectory *trajectory)
 {
     bool is_borrowed = false;

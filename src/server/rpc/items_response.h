@@ -4,8 +4,8 @@
  *
  * Phases:
  *   gather    collects the chunks, and which rows of each are used
- *   chunks    writes each chunk: only these rows, if that is requested, possible and shorter;
- *             otherwise the whole chunk
+ *   chunks    writes each chunk: only these rows (a cut chunk), if that is requested, possible
+ *             and shorter; otherwise the whole chunk
  *   entries   writes one entry for each sample; offsets count from the first row of a cut chunk
  *
  * Writers choose the keys of chunks, and several may have chosen the same key. Then one chunk
@@ -16,9 +16,9 @@
  *
  * Invariants:
  *   R1  the phases follow each other in this order;
- *   R2  the map has the index of the first chunk of each key. `others` has the other chunks of
- *       these keys, by address, each with an index in `chunks`: that of the first chunk of its
- *       key if their messages are equal, otherwise one of its own;
+ *   R2  the map has the index of the first chunk of each key. `others` has every further chunk
+ *       of these keys, found by its address, with an index in `chunks`: the index of the first
+ *       chunk of the key if both have the same message, otherwise an index of its own;
  *   R3  after the phase gather, each chunk of each sample is in `chunks`.
  *
  * One thread. */
@@ -51,7 +51,7 @@ typedef struct rp_items_response {
     int phase;          /* this field and the following ones are private */
     size_t next;        /* index of the next sample or chunk */
     size_t work_left;   /* bytes of work that this step may still do */
-    size_t cut_left;    /* what is left of max_cut_bytes */
+    size_t cut_left;    /* the rest of max_cut_bytes */
     size_t slice_bytes; /* least number of bytes that the slices of all entries take */
     rp_map map;         /* from keys of chunks to indexes in `chunks` */
     rp_map other_map;   /* from addresses of chunks to indexes in `others` */

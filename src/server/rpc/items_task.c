@@ -47,7 +47,7 @@ void rp_items_stop_waiting(rp_items_task *items)
     rp_loop_disarm(rp_task_worker(&items->task)->loop, &items->timer);
 }
 
-/* True if the task's connection has room for `bytes`. If not, has `again` called when there may
+/* True if the task's connection has room for `bytes`. If not, `again` is called when there may
  * be room. */
 static bool await_room(rp_items_task *items, size_t bytes, void (*again)(rp_items_task *))
 {
@@ -136,7 +136,7 @@ void rp_items_hold(rp_items_task *items, rp_drawn *drawn, size_t held_bytes)
     items->held_bytes = held_bytes;
 }
 
-/* Has the budget count `bytes` of the response that is being made, less held_bytes, which are
+/* Makes the budget count `bytes` of the response that is being made, less held_bytes, which are
  * counted for its samples. */
 static void count_made(rp_items_task *items, size_t bytes)
 {

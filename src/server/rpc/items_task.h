@@ -25,7 +25,7 @@ struct rp_items_task {
     rp_timer timer;               /* armed while it waits */
     void (*due)(rp_items_task *); /* called when the timer is due */
     void (*begin)(rp_items_task *);
-    size_t work;             /* that `begin` takes at most: deferral.h */
+    size_t work;             /* the most units of work that `begin` takes: deferral.h */
     rp_served_table *served; /* a reference */
     rp_sample_array room;    /* the samples, once they have been drawn */
     size_t count;            /* number of samples */
@@ -58,8 +58,8 @@ bool rp_items_take_message(rp_items_task *items);
 /* For rp_task_kind.on_half_close: refuses a call that ends before its message. */
 void rp_items_half_close(rp_task *task);
 
-/* Calls `begin` as soon as responses may be queued and a turn has work left: now, or later.
- * `begin` adds its work, at most `work` units. */
+/* Calls `begin` as soon as responses may be queued and a turn of the loop may do more work:
+ * now, or later. `begin` adds its work, at most `work` units. */
 void rp_items_begin(rp_items_task *items, size_t work, void (*begin)(rp_items_task *));
 
 /* Calls `begin` again when there may be room for `bytes` of items, for which the last draw
@@ -67,8 +67,8 @@ void rp_items_begin(rp_items_task *items, size_t work, void (*begin)(rp_items_ta
  * that it had taken. */
 void rp_items_begin_again(rp_items_task *items, size_t bytes);
 
-/* Has `due` called at `due_ns`, unless the call ends or another wait begins before that time.
- * If there is no memory, ends the call and returns false. */
+/* Makes the timer call `due` at `due_ns`, unless the call ends or another wait begins before
+ * that time. If there is no memory, ends the call and returns false. */
 bool rp_items_wait(rp_items_task *items, int64_t due_ns, void (*due)(rp_items_task *));
 void rp_items_stop_waiting(rp_items_task *items);
 

@@ -9,7 +9,7 @@
 #include "util/mem.h"
 
 enum {
-    FREE_BYTES = 4096,  /* arrays of so many bytes are not counted */
+    FREE_BYTES = 4096,  /* arrays of at most this many bytes are not refused for lack of room */
     SMALL_COUNT = 1024, /* samples; a larger array is mapped, and gets its pages one by one */
     MOST_MAPPED = 4096, /* mapped arrays: a process may have about 65,000 mappings */
 };

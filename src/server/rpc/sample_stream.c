@@ -41,7 +41,7 @@
 enum {
     FIRST_FETCH = 64, /* samples of a fetch, while their size is not known */
     MAX_FETCH = 512,
-    SMALL_FETCH = 64,      /* capacity of a fetch of at most so many samples */
+    SMALL_FETCH = 64,      /* capacity of a fetch for at most this many samples */
     FETCH_BYTES = 1 << 20, /* bytes of chunks in a fetch, about */
     SHARED_FETCH_BYTES = 16 << 20,
     RESPONSE_BYTES = 2 << 20, /* bytes of chunks in one message; one chunk more at most */
@@ -227,8 +227,8 @@ static size_t kept_bytes(const rp_trajectory *trajectory)
     return trajectory->bytes + slices * sizeof(rp_slice);
 }
 
-/* Has the lease hold the sample, if some of its chunks are in the arena. False: all chunks have
- * to be sent. */
+/* Adds a hold on the sample to the lease, if some of its chunks are in the arena. False: all
+ * chunks have to be sent. */
 static bool hold(responses *to, const rp_sample *sample)
 {
     rp_worker *worker = rp_task_worker(&to->stream->task);

@@ -9,7 +9,7 @@
 
 enum {
     ENTRY_BYTES = 64,  /* size of an entry and its slot in the map, about */
-    KEPT_ENTRIES = 128 /* room for so many entries is never freed */
+    KEPT_ENTRIES = 128 /* room for this many entries is never freed */
 };
 
 /* Memory that a chunk takes. Most of the memory of a small chunk is its description. */

@@ -10,10 +10,10 @@
 
 enum {
     AT_ONCE = 64,     /* holds that are released under one lock */
-    KEPT_HOLDS = 128, /* an array for so many holds is kept when all are released */
+    KEPT_HOLDS = 128, /* an array for at most this many holds is kept when all are released */
     MAX_CALLS = 4096, /* calls of a lease that have not ended on both sides */
     EARLY = 64,       /* remembered numbers of calls that were closed before they began */
-    SHARES = 4,       /* all leases together hold at most so many times the limit of one */
+    SHARES = 4,       /* all leases together hold at most this many times the limit of one */
 };
 
 #define NONE UINT32_MAX

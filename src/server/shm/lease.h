@@ -3,7 +3,7 @@
  * (util/shared_arena.h) and reads them there.
  *
  * A client opens a second connection to the Unix socket and keeps it open (lease_link.c). On
- * this connection the two send:
+ * this connection the client and the server send:
  *
  *   client   once: "RSM1", u16 size of the next field, the value of its `authorization` header
  *   server   once: "RSM1", u32 version (2), u64 the bound of the arena's size, 16 bytes: the
@@ -11,8 +11,8 @@
  *   server   for each part of the arena: u64 size of the part, with a read-only descriptor of
  *            it (SCM_RIGHTS); before the first response that names an offset in that part
  *   client   for each hold that it no longer needs: u64 number of the hold
- *   client   for each call that is over for it: u64 2^63 + number of the call, u64 count of its
- *            holds that have arrived
+ *   client   for each call from which it reads no more: u64 2^63 + number of the call, u64
+ *            count of its holds that have arrived
  *
  * All numbers are little-endian. If the client lacks the role that SampleShared needs, or the
  * server has no arena, the server closes the connection. A message on a Unix socket is in its
@@ -30,8 +30,8 @@
  * and may arrive before it. So the last 64 numbers of calls that were closed before they began
  * are remembered, and these calls are refused.
  *
- * The server ends a lease itself only after the arena was retired, so that bytes that a client
- * still reads do not change.
+ * The server ends a lease itself only after the arena has stopped reusing freed blocks
+ * (rp_shared_arena_retire()), so that bytes that a client still reads do not change.
  *
  * Invariants of a lease, whenever its lock is free:
  *   L1  `bytes` is the sum of the bytes of all holds;
@@ -39,8 +39,8 @@
  *   L3  the holds of an open call are in its list, the latest first;
  *   L4  call_count is the length of `calls`, and at most MAX_CALLS.
  *
- * Any thread. The list of leases and each lease have a lock of rank 77; no two are held
- * together. */
+ * Any thread may call these functions. The list of leases and each lease have a lock of rank
+ * 77; no two are held together. */
 #ifndef RP_SERVER_SHM_LEASE_H
 #define RP_SERVER_SHM_LEASE_H
 

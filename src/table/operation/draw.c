@@ -16,7 +16,8 @@
 enum {
     SPARE_REFERENCES = 1 << 12, /* references that a slot takes at a time, for samples */
     ROOM_AHEAD = 1 << 20,       /* bytes of `room` taken at a time for single draws */
-    DRAWN_AT_ONCE = 1 << 12,    /* items per turn of an operation with a `room` */
+    DRAWN_AT_ONCE = 1 << 12,    /* items per acquisition of the lock, for an operation with a
+                                   `room` */
 };
 
 rp_status rp_sample_check(const rp_table *t, rp_op *op)
@@ -349,7 +350,7 @@ static rp_progress sample_distinct_locked(rp_table *t, rp_op *op) RP_REQUIRES(t-
     return rp_op_end(op, RP_OK);
 }
 
-/* The number of items to draw in this turn. */
+/* The number of items to draw under this acquisition of the lock. */
 static size_t turn_size(const rp_op *op)
 {
     size_t wanted = op->options->count - op->done;
@@ -436,8 +437,8 @@ static double size_times_probability(const rp_sample *sample)
 }
 
 /* Importance weights (Schaul et al., 2016, section 3.4), divided by the largest of the batch,
- * which is that of the smallest size * probability. Dividing before the power avoids overflow.
- */
+ * which belongs to the smallest size * probability. Dividing before the power avoids
+ * overflow. */
 void rp_samples_weigh(rp_sample *samples, size_t count, double beta)
 {
     double least = INFINITY;

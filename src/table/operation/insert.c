@@ -66,8 +66,8 @@ void rp_insert_clean_up(const rp_prepared *block, size_t count, size_t done)
         if (i < done || !block[i].is_offered) rp_trajectory_unref(block[i].trajectory);
 }
 
-/* Computes the values of the priorities of a block. Those of RP_INSERT_MAX_PRIORITY are set
- * later, under the lock. */
+/* Computes the values of the priorities of a block. The values of items with
+ * RP_INSERT_MAX_PRIORITY are set later, under the lock. */
 static bool weigh_block(const rp_table *t, const rp_insert *items, size_t count,
                         rp_prepared *block)
 {
@@ -248,9 +248,9 @@ static void evict_one_locked(rp_table *t, entering *e) RP_REQUIRES(t->mu)
     e->evictions++;
 }
 
-/* True if enough was evicted since the lock was acquired: other threads should get a turn, or
- * events must be delivered first. As the item is added to the account and removed once per
- * turn, an item with many chunks has longer turns. */
+/* True if enough was evicted since the lock was acquired: the lock should be released for other
+ * threads, or events must be delivered first. Each time, the item is removed from the account
+ * and added again later. So an item with many chunks may evict more before that. */
 static bool has_evicted_enough_locked(const rp_table *t, const entering *e) RP_REQUIRES(t->mu)
 {
     size_t own = e->item->trajectory->chunk_count;

@@ -14,7 +14,7 @@ typedef enum rp_progress {
     RP_OVER,    /* complete: op->status is set */
     RP_BLOCKED, /* must wait */
     RP_READY,   /* can continue */
-    RP_YIELD,   /* can continue, but should release the lock first: it was held for long */
+    RP_YIELD,   /* can continue, but the lock was held for long and should be released first */
 } rp_progress;
 
 /* Complete an operation with a status. Both return RP_OVER. */
@@ -56,8 +56,8 @@ RP_NODISCARD rp_status rp_insert_check(const rp_table *t, rp_op *op, size_t bloc
 RP_NODISCARD rp_status rp_insert_prepare(const rp_table *t, rp_op *op, size_t first,
                                          size_t count, rp_prepared *block, rp_error *err);
 
-/* Ends the claim of a prepared block (op->claimed), after its items have been published in the
- * account. */
+/* Returns the disk space that was claimed for a prepared block (op->claimed). Called after
+ * rp_account_publish() has counted its items. */
 void rp_insert_unclaim(const rp_table *t, uint64_t claimed);
 /* Drops the references of a prepared block that the table did not take. The first `done` items
  * have been processed. For the other items, references that the caller offered stay the

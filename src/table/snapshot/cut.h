@@ -9,8 +9,8 @@
  * the cut and are removed while it is open, until it ends or releases their block.
  *
  * A cut also knows which blocks of slots have changed since the last cut that was kept
- * (rp_cut_free()), so that a checkpoint writes only those. One cut of a table may be open at a
- * time. */
+ * (rp_cut_free()), so that a checkpoint writes only these blocks. One cut of a table may be
+ * open at a time. */
 #ifndef RP_TABLE_SNAPSHOT_CUT_H
 #define RP_TABLE_SNAPSHOT_CUT_H
 
@@ -43,7 +43,7 @@ void rp_table_get_state(rp_table *t, rp_table_state *out);
 typedef struct rp_cut rp_cut;
 
 /* Prepares a cut of these tables, to which it takes references. RP_NO_RESOURCE, RP_PRECONDITION
- * (one of them is being cut). */
+ * (another cut includes one of them). */
 RP_NODISCARD rp_status rp_cut_new(const rp_allocator *alloc, rp_table *const *tables,
                                   size_t count, rp_cut **out, rp_error *err);
 /* Takes the cut, once. `at_cut` (may be NULL) is called while all locks are held, to record the

@@ -28,7 +28,8 @@
 #include "wire/h2/frame_meter.h"
 #include "wire/h2/h2.h"
 
-/* A peer earns frames by DATA, calls and messages: so many frames do not count as nuisances. */
+/* DATA sent to a peer, its calls and its messages each earn it a number of frames. Only frames
+ * beyond the earned number count as nuisances. */
 enum {
     RP_H2_WINDOW = 4 << 20,             /* of a call */
     RP_H2_CONNECTION_WINDOW = 16 << 20, /* of all calls together */
@@ -40,8 +41,8 @@ enum {
     RP_H2_EARNED_MOST = 4096,    /* bound on what is earned and not used, of each kind */
     RP_H2_FRAGMENT_BYTES = 64,   /* a smaller part of a message is a fragment */
     RP_H2_SMALL_CONTINUATION = 1024,
-    /* A header block beyond its limits is charged once for each so many surplus bytes, and once
-     * for each so many surplus fields. */
+    /* Once a header block exceeds its limits, the peer is charged for every RP_H2_SURPLUS_BYTES
+     * bytes and every RP_H2_SURPLUS_FIELDS fields more. */
     RP_H2_SURPLUS_BYTES = 4 << 10,
     RP_H2_SURPLUS_FIELDS = 16,
     RP_H2_TEXT_BYTES = 384,    /* size of an encoded status text */
@@ -67,7 +68,8 @@ struct rp_call {
     size_t message_size;  /* valid once the prefix is complete */
     rp_waiting_message *first_waiting, **last_waiting;
     size_t withheld; /* bytes of the window that were not returned to the peer */
-    size_t late;     /* cost of the DATA that was dropped since this side ended the call */
+    size_t late;     /* sum of rp_data_cost() of the DATA dropped since this side ended the
+                        call */
     bool paused, half_closed, half_close_told;
     bool again;    /* in on_message: rp_call_deliver_again() was called */
     bool is_again; /* the message in on_message, or the first one that waits, was delivered
@@ -84,8 +86,8 @@ struct rp_call {
     bool closing;     /* nothing more is to be sent */
     bool finishing;   /* nothing more is to be sent, and received messages are dropped */
     bool raw;         /* no trailers follow: plain HTTP, or a client */
-    uint8_t leftover; /* if the response is complete and the peer has not ended its side: the
-                         number of sweeps since then, plus 1 */
+    uint8_t leftover; /* 0; or, once the response is complete and the peer has not ended its
+                         side: 1, plus 1 for each rp_h2_sweep() since, at most 3 */
     rp_status status; /* of a client's call: from the server, once half_closed */
     char text[RP_H2_TEXT_BYTES];
 
@@ -153,7 +155,7 @@ struct rp_h2 {
 
     /* Sending: */
     size_t queued; /* H2 */
-    uint64_t left; /* bytes of replies that were written */
+    uint64_t left; /* bytes of replies that have left, that is, were written, so far */
     rp_buf control;
     rp_out_piece *out;
     size_t out_count, out_capacity, out_first, out_bytes;
@@ -222,7 +224,8 @@ void rp_h2_drop_unpromised(rp_call *call);
 /* Adds control bytes to the output. False: no memory. */
 bool rp_h2_push_control(rp_h2 *h2, const uint8_t *data, size_t size);
 nghttp2_nv rp_h2_field(const char *name, const char *value); /* borrowed */
-/* Has the session request more data of a call. */
+/* Makes nghttp2 ask for the data of a call again; sends the headers first if they were not
+ * sent. */
 void rp_h2_wake(rp_call *call);
 ssize_t rp_h2_read_replies(nghttp2_session *session, int32_t id, uint8_t *buffer, size_t length,
                            uint32_t *flags, nghttp2_data_source *source, void *user);

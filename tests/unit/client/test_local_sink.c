@@ -71,6 +71,30 @@ static void limiter_delays_confirmations_item_by_item(void **state)
     rp_test_client_deinit(&r);
 }
 
+static void an_item_that_is_inserted_at_once_is_confirmed_at_once(void **state)
+{
+    rp_test_client_rig r;
+    rp_column_options plain = {.chunk_length = 1, .chunk = {.codec = RP_CODEC_NONE}};
+    rp_table *queue;
+    (void)state;
+    rp_test_client_init(&r, 10, 1, true);
+    queue = add_queue(&r, 2);
+    assert_ok_err(rp_trajectory_writer_configure(r.writer, 0, "x", &plain, &r.err), &r.err);
+    for (size_t i = 0; i < 4; i++) {
+        append(&r, 1);
+        (void)item(&r, "queue", 1);
+        assert_int_equal(rp_trajectory_writer_pending(r.writer), i < 2 ? 0 : i - 1);
+    }
+
+    for (size_t i = 0; i < 2; i++) (void)rp_test_draw(queue);
+    assert_ok_err(flush(&r, 0, 20000), &r.err); /* the job has inserted the last two */
+    for (size_t i = 0; i < 2; i++) (void)rp_test_draw(queue);
+    append(&r, 1);
+    (void)item(&r, "queue", 1);
+    assert_ok_err(flush(&r, 0, 20000), &r.err);
+    rp_test_client_deinit(&r);
+}
+
 /* A log whose changes are safe when the test says so. */
 typedef struct slow_log {
     rp_table_log log; /* first */
@@ -319,6 +343,7 @@ RP_TESTS(local_sink)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(limiter_delays_confirmations_item_by_item),
+        cmocka_unit_test(an_item_that_is_inserted_at_once_is_confirmed_at_once),
         cmocka_unit_test(with_a_journal_items_are_confirmed_when_safe),
         cmocka_unit_test(a_sink_is_closed_although_the_journal_cannot_write),
         cmocka_unit_test(other_tables_are_not_delayed),

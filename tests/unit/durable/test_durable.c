@@ -2,20 +2,6 @@
 #include "support/durable_bed.h"
 #include "util/rng.h"
 
-/* Inserts `count` items with a chunk of `payload` bytes each; keys from `first` on. */
-static void put_items(rp_test_rig *rig, rp_table *t, uint64_t first, size_t count,
-                      size_t payload)
-{
-    for (size_t i = 0; i < count; i++) {
-        uint64_t key = first + i;
-        rp_trajectory *trajectory =
-            rp_test_blob_trajectory(&rig->bed.alloc, key, key / 10, payload);
-
-        rp_test_put(t, key, (double)(key % 17) / 3, trajectory);
-        rp_trajectory_unref(trajectory);
-    }
-}
-
 /* Random things happen to a table. */
 static void churn(rp_test_rig *rig, rp_table *t, uint64_t seed, size_t steps)
 {
@@ -35,7 +21,7 @@ static void churn(rp_test_rig *rig, rp_table *t, uint64_t seed, size_t steps)
         case 2:
         case 3:
             rig->bed.wall_ns += 1000;
-            if (rp_table_can_insert(t, 1)) put_items(rig, t, key, 1, 20 + key);
+            if (rp_table_can_insert(t, 1)) rp_test_put_items(rig, t, key, 1, 20 + key);
             break;
         case 4: assert_ok(rp_table_update(t, &update, 1, NULL, NULL)); break;
         case 5: assert_ok(rp_table_delete(t, &key, 1, NULL, NULL)); break;
@@ -118,11 +104,11 @@ static void a_small_change_makes_a_small_checkpoint(void **state)
         rig.options.segment_bytes = 8 << 20;
         t = rp_test_bed_table(&rig.bed, &o);
         rp_test_rig_open(&rig);
-        put_items(&rig, t, 1, items, payloads[i]);
+        rp_test_put_items(&rig, t, 1, items, payloads[i]);
         rp_test_rig_save(&rig);
         full = rp_test_rig_info(&rig).last_checkpoint_bytes;
         assert_true(full >= items * payloads[i]);
-        put_items(&rig, t, items + 1, items / 100, payloads[i]);
+        rp_test_put_items(&rig, t, items + 1, items / 100, payloads[i]);
         rp_test_rig_save(&rig);
         part = rp_test_rig_info(&rig).last_checkpoint_bytes;
         assert_true(part > 0 && part <= full * 3 / 100);
@@ -152,12 +138,12 @@ static void an_emptied_table_is_redone(void **state)
     rig.options.mode = RP_DURABLE_SYNC;
     t = rp_test_bed_table(&rig.bed, &o);
     rp_test_rig_open(&rig);
-    put_items(&rig, t, 1, MANY, 30);
+    rp_test_put_items(&rig, t, 1, MANY, 30);
     for (uint64_t key = 1; key <= MANY; key++)
         assert_ok(rp_table_delete(t, &key, 1, NULL, NULL));
     rp_store_get_info(rig.bed.store, &info);
     assert_int_equal(info.bytes, 0);
-    put_items(&rig, t, 1, FEW, 30);
+    rp_test_put_items(&rig, t, 1, FEW, 30);
     assert_ok(rp_table_alter(
         t, &(rp_table_alteration){.which = RP_ALTER_MAX_SIZE, .max_size = FEW / 2}, NULL));
     assert_ok(rp_table_trim(t, NULL, NULL));
@@ -179,7 +165,7 @@ static rp_sim *saved_disk(uint64_t *digest)
     rp_test_rig_init(&rig, disk, NULL);
     t = rp_test_bed_table(&rig.bed, &o);
     rp_test_rig_open(&rig);
-    put_items(&rig, t, 1, 300, 30);
+    rp_test_put_items(&rig, t, 1, 300, 30);
     rp_test_rig_save(&rig);
     *digest = rp_table_digest(t);
     rp_test_rig_deinit(&rig);
@@ -200,7 +186,7 @@ static bool save_with_fault(rp_sim *saved, uint64_t before, uint64_t nth, rp_sim
 
     rp_test_rig_init(&rig, disk, NULL);
     rp_test_rig_open(&rig);
-    put_items(&rig, rp_test_rig_find(&rig, "t"), 1000, 40, 50);
+    rp_test_put_items(&rig, rp_test_rig_find(&rig, "t"), 1000, 40, 50);
     after = rp_table_digest(rp_test_rig_find(&rig, "t"));
     fault.call = rp_sim_calls(disk) + nth;
     rp_sim_fail(disk, &fault);
@@ -309,7 +295,7 @@ static void damage_anywhere_is_noticed_or_harmless(void **state)
     rp_test_rig_init(&rig, saved, NULL);
     empty = rp_table_digest(rp_test_bed_table(&rig.bed, &o)); /* the first checkpoint */
     rp_test_rig_open(&rig);
-    put_items(&rig, rp_test_rig_find(&rig, "t"), 1000, 5, 50);
+    rp_test_put_items(&rig, rp_test_rig_find(&rig, "t"), 1000, 5, 50);
     rp_test_rig_save(&rig);
     after = rp_table_digest(rp_test_rig_find(&rig, "t"));
     rp_test_rig_deinit(&rig);
@@ -380,7 +366,7 @@ static void salvage_loads_readable_items(void **state)
     size = rp_test_info_of(t).size;
     assert_true(size >= 298 && size < 300);
     assert_true(rig.event_count > 0);
-    put_items(&rig, t, 2000, 10, 20);
+    rp_test_put_items(&rig, t, 2000, 10, 20);
     assert_true(rp_table_check(t));
     rp_test_rig_save(&rig);
     digest = rp_table_digest(t);
@@ -450,7 +436,7 @@ static void a_larger_table_and_other_selectors_can_be_configured(void **state)
         assert_true(rp_table_check(t));
         assert_int_equal(rp_test_info_of(t).size, 300);
         assert_int_equal(rp_test_info_of(t).max_size, 1000);
-        put_items(&rig, t, 5000, 500, 10);
+        rp_test_put_items(&rig, t, 5000, 500, 10);
         assert_int_equal(rp_test_info_of(t).size, 800);
         rp_test_rig_save(&rig);
         digest = rp_table_digest(t);
@@ -479,7 +465,7 @@ static void only_unneeded_files_are_removed(void **state)
     assert_true(rp_sim_put(disk, "manifest/ffff", "mine", 4));
     assert_true(rp_sim_put(disk, "seg/00000000ffffffff", "mine", 4));
     for (uint64_t i = 0; i < 40; i++) {
-        put_items(&rig, t, 1 + i * 50, 50, 300);
+        rp_test_put_items(&rig, t, 1 + i * 50, 50, 300);
         rp_test_rig_save(&rig);
         if (i > 10 && count_in(disk, "seg/") > most) most = count_in(disk, "seg/");
         assert_true(count_in(disk, "manifest/") <= 3);
@@ -510,7 +496,7 @@ static void nearly_empty_segments_are_compacted(void **state)
     rig.options.keep = 1;
     t = rp_test_bed_table(&rig.bed, &o);
     rp_test_rig_open(&rig);
-    put_items(&rig, t, 1, 5000, 300);
+    rp_test_put_items(&rig, t, 1, 5000, 300);
     rp_test_rig_save(&rig);
     for (uint64_t key = 1; key <= 5000; key++)
         if (key % 20 != 0) assert_ok(rp_table_delete(t, &key, 1, NULL, NULL));
@@ -571,7 +557,7 @@ static void salvage_names_the_damaged_place_of_the_journal(void **state)
     t = rp_test_bed_table(&rig.bed, &o);
     assert_ok(rp_durable_open_tuned(rig.files, &rig.options, &tuning, rig.bed.store,
                                     &rig.durable, &rig.err));
-    put_items(&rig, t, 1, 50, 10);
+    rp_test_put_items(&rig, t, 1, 50, 10);
     rp_test_rig_deinit(&rig);
     assert_true(rp_sim_flip(disk, "wal/0000000000000001", 1200 * 8));
     for (int salvage = 0; salvage < 2; salvage++) {
@@ -607,7 +593,7 @@ static void a_checkpoint_over_unsynced_data_survives_a_power_cut(void **state)
     rig.options.interval_ns = RP_FOREVER / 4;
     t = rp_test_bed_table(&rig.bed, &o);
     rp_test_rig_open(&rig);
-    put_items(&rig, t, 1, 100, 200);
+    rp_test_put_items(&rig, t, 1, 100, 200);
     digest = rp_table_digest(t);
     killed = rp_sim_copy(disk);
     rp_test_rig_init(&next, killed, NULL);
@@ -635,7 +621,7 @@ static void keys_are_not_reused(void **state)
     (void)rp_test_bed_table(&rig.bed, &o);
     rp_test_rig_open(&rig);
     key = rp_store_new_key(rig.bed.store);
-    put_items(&rig, rp_test_rig_find(&rig, "t"), key, 1, 10);
+    rp_test_put_items(&rig, rp_test_rig_find(&rig, "t"), key, 1, 10);
     rp_test_rig_deinit(&rig);
     rp_test_rig_init(&rig, disk, NULL);
     rig.options.mode = RP_DURABLE_SYNC;
@@ -646,202 +632,9 @@ static void keys_are_not_reused(void **state)
     rp_sim_free(disk);
 }
 
-/* Replaces everything, again and again while a checkpoint is written. */
-typedef struct replacer {
-    rp_test_rig *rig;
-    uint64_t next, calls;
-} replacer;
-
-static void replace_all(void *ctx, rp_sim *disk, uint64_t number, const char *call,
-                        const char *path)
-{
-    replacer *r = ctx;
-
-    (void)disk, (void)number, (void)call, (void)path;
-    if (r->calls++ % rp_test_step(10, 40) != 0) return;
-    put_items(r->rig, rp_test_rig_find(r->rig, "t"), r->next, 300, 900);
-    r->next += 300;
-}
-
-static void a_checkpoint_is_of_its_instant_despite_concurrent_changes(void **state)
-{
-    rp_sim *disk = rp_sim_new();
-    rp_test_rig rig;
-    replacer r = {&rig, 1000, 0};
-    rp_table_options o = rp_test_options("t", RP_PRIORITIZED, RP_FIFO, 300);
-
-    (void)state;
-    rp_test_rig_init(&rig, disk, NULL);
-    rig.options.segment_bytes = 4096;
-    (void)rp_test_bed_table(&rig.bed, &o);
-    rp_test_rig_open(&rig);
-    put_items(&rig, rp_test_rig_find(&rig, "t"), 1, 300, 900);
-    for (int round = 0; round < 3; round++) {
-        uint64_t digest = rp_table_digest(rp_test_rig_find(&rig, "t"));
-        rp_sim *image;
-
-        rp_sim_on_call(disk, replace_all, &r);
-        rp_test_rig_save(&rig);
-        rp_sim_on_call(disk, NULL, NULL);
-        image = rp_sim_copy(disk);
-        assert_int_equal(rp_test_digest_on(image, "t"), digest);
-        rp_sim_free(image);
-    }
-    assert_true(r.next > 9 * 300);
-    rp_test_rig_deinit(&rig);
-    rp_sim_free(disk);
-}
-
-static void await(rp_test_rig *rig, uint64_t checkpoints)
-{
-    int64_t until_ns = rp_now_ns() + INT64_C(20000000000);
-
-    while (rp_test_rig_info(rig).checkpoints < checkpoints && rp_now_ns() < until_ns)
-        (void)rp_test_rig_info(rig);
-    assert_true(rp_test_rig_info(rig).checkpoints >= checkpoints);
-}
-
-/* A disk that holds a checkpoint up until it is told to go on. */
-typedef struct hold {
-    atomic_bool is_held, may_go;
-    atomic_size_t answered;
-} hold;
-
-static void hold_up(void *ctx, rp_sim *disk, uint64_t number, const char *call,
-                    const char *path)
-{
-    hold *h = ctx;
-
-    (void)disk, (void)number, (void)call, (void)path;
-    atomic_store(&h->is_held, true);
-    while (!atomic_load(&h->may_go)) {}
-}
-
-static void count_answer(void *ctx, rp_status status, const char *path, const char *text)
-{
-    hold *h = ctx;
-
-    (void)text;
-    assert_int_equal(status, RP_OK);
-    assert_non_null(strstr(path, "sim/manifest/"));
-    atomic_fetch_add(&h->answered, 1);
-}
-
-static void a_request_during_a_checkpoint_waits_for_the_next(void **state)
-{
-    rp_sim *disk = rp_sim_new();
-    hold h = {0};
-    rp_test_rig rig;
-    uint64_t first;
-
-    (void)state;
-    rp_test_rig_init(&rig, disk, NULL);
-    rp_test_rig_open(&rig);
-    first = rp_test_rig_info(&rig).checkpoints;
-    rp_sim_on_call(disk, hold_up, &h);
-    assert_ok(rp_durable_start_checkpoint(rig.durable, count_answer, &h, NULL));
-    while (!atomic_load(&h.is_held)) {}
-    for (int i = 0; i < 5; i++) /* they share one */
-        assert_ok(rp_durable_start_checkpoint(rig.durable, count_answer, &h, NULL));
-    atomic_store(&h.may_go, true);
-    await(&rig, first + 2);
-    rp_test_rig_close(&rig);
-    assert_int_equal(atomic_load(&h.answered), 6);
-    rp_sim_on_call(disk, NULL, NULL);
-    rp_test_rig_open(&rig);
-    assert_int_equal(rp_test_rig_info(&rig).last_checkpoint, first + 2);
-    rp_test_rig_deinit(&rig);
-    rp_sim_free(disk);
-}
-
-static void a_checkpoint_completes_after_its_caller_left(void **state)
-{
-    rp_sim *disk = rp_sim_new();
-    rp_cancel *cancel = NULL;
-    hold h = {0};
-    rp_test_rig rig;
-    uint64_t first;
-    char path[100];
-
-    (void)state;
-    rp_test_rig_init(&rig, disk, NULL);
-    rp_test_rig_open(&rig);
-    first = rp_test_rig_info(&rig).checkpoints;
-    rp_sim_on_call(disk, hold_up, &h);
-    assert_fails(rp_durable_checkpoint(rig.durable, rp_wait_none(), NULL, 0, &rig.err),
-                 RP_DEADLINE, &rig.err, "it goes on");
-    atomic_store(&h.may_go, true);
-    await(&rig, first + 1);
-    atomic_store(&h.may_go, false);
-    assert_ok(rp_cancel_new(&cancel));
-    rp_cancel_fire(cancel);
-    assert_int_equal(
-        rp_durable_checkpoint(rig.durable, (rp_wait){RP_FOREVER, cancel}, NULL, 0, NULL),
-        RP_CANCELLED);
-    atomic_store(&h.may_go, true);
-    await(&rig, first + 2);
-    rp_cancel_free(cancel);
-    assert_ok(rp_durable_checkpoint(rig.durable, rp_wait_forever(), path, sizeof path, NULL));
-    assert_string_equal(path, "sim/manifest/0000000000000004");
-    rp_test_rig_deinit(&rig);
-    rp_sim_free(disk);
-}
-
-/* Also if one is being written, which has not what he wanted saved. */
-static void a_request_that_times_out_during_a_checkpoint_still_gets_the_next(void **state)
-{
-    rp_sim *disk = rp_sim_new();
-    hold h = {0};
-    rp_test_rig rig;
-    uint64_t first;
-
-    (void)state;
-    rp_test_rig_init(&rig, disk, NULL);
-    rp_test_rig_open(&rig);
-    first = rp_test_rig_info(&rig).checkpoints;
-    rp_sim_on_call(disk, hold_up, &h);
-    assert_ok(rp_durable_start_checkpoint(rig.durable, count_answer, &h, NULL));
-    while (!atomic_load(&h.is_held)) {}
-    assert_int_equal(rp_durable_checkpoint(rig.durable, rp_wait_none(), NULL, 0, NULL),
-                     RP_DEADLINE);
-    atomic_store(&h.may_go, true);
-    await(&rig, first + 2);
-    rp_test_rig_deinit(&rig);
-    rp_sim_free(disk);
-}
-
-static void checkpoints_are_written_periodically_and_loaded(void **state)
-{
-    rp_sim *disk = rp_sim_new();
-    rp_test_rig rig;
-    uint64_t first;
-
-    (void)state;
-    rp_test_rig_init(&rig, disk, NULL);
-    rig.options.period_ns = 2000000;
-    rp_test_rig_open(&rig);
-    first = rp_test_rig_info(&rig).checkpoints;
-    await(&rig, first + 3);
-    rp_sim_fail(disk, &(rp_sim_fault){.call = 1, .error = RP_SIM_ENOSPC, .for_good = true});
-    while (rp_test_rig_info(&rig).failed_checkpoints < 3 ||
-           atomic_load(&rig.degraded_count) < 3) {}
-    assert_true(rp_test_rig_info(&rig).degraded);
-    assert_true(strlen(rp_test_rig_info(&rig).trouble) > 0);
-    rp_sim_fail(disk, &(rp_sim_fault){0});
-    await(&rig, rp_test_rig_info(&rig).checkpoints + 2);
-    assert_false(rp_test_rig_info(&rig).degraded);
-    rp_test_rig_deinit(&rig);
-    rp_sim_free(disk);
-}
-
 RP_TESTS(durable)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_request_during_a_checkpoint_waits_for_the_next),
-        cmocka_unit_test(a_checkpoint_completes_after_its_caller_left),
-        cmocka_unit_test(a_request_that_times_out_during_a_checkpoint_still_gets_the_next),
-        cmocka_unit_test(checkpoints_are_written_periodically_and_loaded),
-        cmocka_unit_test(a_checkpoint_is_of_its_instant_despite_concurrent_changes),
         cmocka_unit_test(saved_tables_are_loaded_to_the_bit),
         cmocka_unit_test(a_small_change_makes_a_small_checkpoint),
         cmocka_unit_test(an_emptied_table_is_redone),
@@ -860,5 +653,6 @@ RP_TESTS(durable)
         cmocka_unit_test(a_checkpoint_over_unsynced_data_survives_a_power_cut),
         cmocka_unit_test(keys_are_not_reused),
     };
+
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
