@@ -6,7 +6,7 @@ PREFIX ?= /usr/local
 BENCH ?= $(patsubst bench/%.c,%,$(shell grep -l '^int main' bench/*.c 2>/dev/null)) grpcio-client dmreverb-client
 C_FILES = $(shell find include src rl tests fuzz bench examples python -name '*.[ch]')
 
-.PHONY: all run test test-long durability bench paper wheel format lint fuzz budget campaign install clean help need-build
+.PHONY: all run test test-long durability bench paper curves wheel format lint fuzz budget campaign install clean help need-build
 
 all: build/release/build.ninja  ## build the library, the command, examples and benchmarks; installs missing packages
 	@$(MESON) compile -C build/release
@@ -46,12 +46,16 @@ bench: all  ## run the benchmarks; BENCH=name for one, QUICK=1 for a short run
 	durable) build/release/bench/bench_durable $(if $(QUICK),--quick); \
 		$(PYTHON) bench/durable_pause.py $(if $(QUICK),--quick) ;; \
 	rl|rl_env) $(PYTHON) bench/rl_env.py $(if $(QUICK),--quick) ;; \
+	rl_dqn) $(PYTHON) bench/rl_dqn.py $(if $(QUICK),--quick) ;; \
 	rl_update) $(PYTHON) bench/rl_update_torch.py $(if $(QUICK),--quick) ;; \
 	dmreverb) $(PYTHON) bench/dmreverb.py $(if $(QUICK),--quick) ;; \
 	*) build/release/bench/bench_$$b $(if $(QUICK),--quick) ;; esac; done
 
 paper: all  ## measure figures 5, 6 and 7 of the Reverb paper: a CSV file and a plot in build/paper
 	@$(PYTHON) bench/paper_figures.py $(if $(QUICK),--quick)
+
+curves: all  ## train DQN with the seeds of docs/agents/dqn.md: times, and curves in build/curves; ENV=cartpole
+	@$(PYTHON) tools/curves.py $(ENV)
 
 wheel:  ## build a wheel of the Python package for each CPython of this machine, in build/wheels
 	@$(PYTHON) tools/wheel.py

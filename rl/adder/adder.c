@@ -42,7 +42,7 @@ rp_status rp_adder_create(rp_adder *a, size_t index, rp_wait wait, rp_error *err
     rp_status st = RP_OK;
 
     assert(index < a->item_room);
-    for (size_t t = 0; st == RP_OK && t < a->table_count; t++) {
+    for (size_t t = 0; st == RP_OK && !a->muted && t < a->table_count; t++) {
         rp_new_item item = {a->tables[t].name, a->priorities[t * a->item_room + index], a->item,
                             a->layout.column_count};
         st = rp_trajectory_writer_create_item(a->writer, &item, wait, NULL, err);
@@ -201,6 +201,11 @@ rp_status rp_adder_reset(rp_adder *adder, const bool *which, rp_wait wait, rp_er
     adder->failed = false;
     assert(rp_adder_verify(adder));
     return RP_OK;
+}
+
+void rp_adder_set_muted(rp_adder *adder, bool muted)
+{
+    adder->muted = muted;
 }
 
 rp_status rp_adder_flush(rp_adder *adder, rp_wait wait, rp_error *err)

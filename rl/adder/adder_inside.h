@@ -93,6 +93,7 @@ struct rp_adder {
     bool *begun;       /* of each copy: it is within an episode */
     size_t waiting;    /* copies that have not begun */
     bool failed;       /* a call failed half-way: only rp_adder_reset() helps */
+    bool muted;        /* creates no items */
     rp_error rejected; /* not reported yet; its code is RP_OK if there is none */
     uint64_t created;
 

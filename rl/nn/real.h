@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The functions of <math.h> for rp_real, which is float, or double in the tests of gradients.
+/* The functions of <math.h> and the smallest normal number for rp_real, which is float, or
+ * double in the tests of gradients.
  */
 #ifndef RP_NN_REAL_H
 #define RP_NN_REAL_H
 
+#include <float.h>
 #include <math.h>
 
 #include "reprise/rl/nn.h"
@@ -15,6 +17,7 @@
 #define rp_log1p log1p
 #define rp_sqrt sqrt
 #define rp_tanh tanh
+#define RP_SMALLEST DBL_MIN
 #else
 #define rp_exp expf
 #define rp_expm1 expm1f
@@ -22,6 +25,7 @@
 #define rp_log1p log1pf
 #define rp_sqrt sqrtf
 #define rp_tanh tanhf
+#define RP_SMALLEST FLT_MIN
 #endif
 
 #endif

@@ -48,7 +48,7 @@ THIRD_PARTY = {
 }
 
 # The same for the folders of rl/.
-RL_LIBRARIES = {"nn": ["cblas.h"]}
+RL_LIBRARIES = {"nn": ["cblas.h"], "loop": ["pthread.h"]}
 
 # The headers of libc that every module may use: those without threads, clocks and system calls,
 # which only util uses.

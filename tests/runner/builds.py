@@ -30,8 +30,8 @@ DOUBLE = "-fno-sanitize=null,object-size,pointer-overflow"
 CALLS = ("'-fsanitize-trap=undefined', "
          "'-mllvm', '-asan-instrumentation-with-call-threshold=0'")
 UNITS = [f"unit_{module}" for module in (
-    "buffer", "chunk", "cli", "client", "disk", "durable", "net", "rl_env", "rl_nn",
-    "rl_nn_double", "server", "store", "table", "tensor", "util", "wire")]
+    "buffer", "chunk", "cli", "client", "disk", "durable", "net", "rl_adder", "rl_agents", "rl_cli",
+    "rl_env", "rl_loop", "rl_nn", "rl_nn_double", "server", "store", "table", "tensor", "util", "wire")]
 # Tests that have several threads.
 THREADED = [f"{program}/{name}" for program, names in {
     "property": "cut_threads drop threads",
@@ -43,6 +43,7 @@ THREADED = [f"{program}/{name}" for program, names in {
     "unit_durable": "checkpoint_requests full_disk_inserts store_log tier tier_durable tier_stop "
                     "tier_trouble",
     "unit_net": "handshake link_tls loop_guests loop_posts",
+    "unit_rl_loop": "trainer",
     "unit_server": "checkpoint_call closing confirmations gate histogram http_page lease "
                    "lease_link loading memory_guard metrics page_maker page_tls queue_budget "
                    "read_turn relay replay_served safe_answers safety served_table server "

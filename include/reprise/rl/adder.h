@@ -184,6 +184,10 @@ RP_API RP_NODISCARD rp_status rp_adder_add(rp_adder *adder, const rp_adder_step 
 RP_API RP_NODISCARD rp_status rp_adder_reset(rp_adder *adder, const bool *which, rp_wait wait,
                                              rp_error *err);
 
+/* While an adder is muted, it takes steps and creates no items: to give a new adder the steps
+ * that another one held, whose items exist already. */
+RP_API void rp_adder_set_muted(rp_adder *adder, bool muted);
+
 /* Sends all items and waits until they are confirmed: rp_trajectory_writer_flush(). */
 RP_API RP_NODISCARD rp_status rp_adder_flush(rp_adder *adder, rp_wait wait, rp_error *err);
 

@@ -12,11 +12,14 @@ extern const size_t rp_command_count;
 extern const rp_command rp_bench_command;
 extern const rp_command rp_checkpoint_command;
 extern const rp_command rp_data_command;
+extern const rp_command rp_eval_command;
 extern const rp_command rp_info_command;
 extern const rp_command rp_insert_command;
+extern const rp_command rp_play_command;
 extern const rp_command rp_sample_command;
 extern const rp_command rp_tables_command;
 extern const rp_command rp_top_command;
+extern const rp_command rp_train_command;
 
 /* Runs a whole command line. Returns the exit status: 0 for success, 1 for a failure, 2 for
  * misuse, 130 if Ctrl-C ended it. */

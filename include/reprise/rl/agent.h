@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Agents and policies, as the loop (env_loop.h), the evaluator (evaluator.h) and the trainer
+ * (trainer.h) use them.
+ *
+ * An agent acts in a group of environments, writes what it sees to the replay, and learns from
+ * samples. A policy acts only: it has no parameters of its own, so a thread that evaluates can
+ * hold one beside a copy of the parameters.
+ *
+ * Both are structs of functions, so a program can bring an agent of its own: embed rp_agent as
+ * the first member. One thread at a time may use an agent or a policy. */
+#ifndef REPRISE_RL_AGENT_H
+#define REPRISE_RL_AGENT_H
+
+#include "reprise/rl/env.h"
+#include "reprise/rl/nn.h"
+
+RP_BEGIN_DECLS
+
+typedef struct rp_policy rp_policy;
+
+struct rp_policy {
+    size_t parameter_count; /* numbers in `params` */
+    size_t rows;            /* the most rows of one call */
+    /* Chooses the best action for each of `rows` observations. */
+    void (*act)(rp_policy *policy, const rp_real *params, const void *observations, size_t rows,
+                void *actions);
+    void (*free)(rp_policy *policy);
+};
+
+/* Frees a policy by its own function. NULL is fine. */
+RP_API void rp_policy_free(rp_policy *policy);
+
+/* One step of a group, one row a copy. Borrowed for one call. */
+typedef struct rp_agent_step {
+    const void *observations; /* before the step */
+    const void *actions;
+    const rp_env_buffers *result;
+} rp_agent_step;
+
+/* A part of the state of an agent, for snapshots (snapshot.h). `bytes` point into the agent: a
+ * snapshot is made by reading them and restored by writing them. */
+typedef struct rp_state_part {
+    const char *name; /* unique, at most 40 bytes: letters, digits, '.' and '_'. Static */
+    void *bytes;
+    size_t size;
+} rp_state_part;
+
+enum { RP_AGENT_MAX_PARTS = 24 };
+
+/* Numbers for people and loggers. Means are over the updates since the last call; NaN if there
+ * were none. */
+typedef struct rp_agent_metrics {
+    int64_t updates;   /* since the agent was made */
+    double loss;       /* mean */
+    double value;      /* mean Q of the actions in the batches */
+    double error;      /* mean absolute TD error */
+    double norm;       /* mean gradient norm before clipping */
+    double epsilon;    /* of the copy that explores most, now */
+    double rate;       /* of the optimizer, now */
+    int64_t inserts;   /* items written to the replay */
+    int64_t samples;   /* items drawn from it */
+    int64_t item_size; /* items in the table now */
+} rp_agent_metrics;
+
+typedef struct rp_agent rp_agent;
+
+typedef struct rp_agent_class {
+    const char *name; /* "dqn" */
+    /* Chooses an action for every copy, exploring. */
+    void (*act)(rp_agent *agent, const void *observations, void *actions);
+    /* Takes the first observations of all copies; before the first step only. */
+    rp_status (*begin)(rp_agent *agent, const void *observations, rp_error *err);
+    /* Writes one step to the replay. */
+    rp_status (*observe)(rp_agent *agent, const rp_agent_step *step, rp_error *err);
+    /* Makes as many updates as the rate limiter of the replay allows; often none.
+     * RP_PRECONDITION (the run has diverged; the text says how), or a status of the replay. */
+    rp_status (*learn)(rp_agent *agent, rp_error *err);
+    /* The parameters for policies. Borrowed, valid until the next learn(). */
+    const rp_real *(*parameters)(const rp_agent *agent);
+    /* Makes a policy for at most `rows` rows. Returns owned. It must be freed before the agent.
+     * RP_NO_RESOURCE. */
+    rp_status (*new_policy)(const rp_agent *agent, size_t rows, rp_policy **out, rp_error *err);
+    void (*get_metrics)(rp_agent *agent, rp_agent_metrics *out);
+    /* Describes the state: at most RP_AGENT_MAX_PARTS parts, the same ones at every call of one
+     * agent. Returns their number. */
+    size_t (*get_state)(rp_agent *agent, rp_state_part *parts);
+    /* Takes the state that was written to the parts. RP_CORRUPT if it cannot be one. */
+    rp_status (*restored)(rp_agent *agent, rp_error *err);
+    void (*free)(rp_agent *agent);
+} rp_agent_class;
+
+struct rp_agent {
+    const rp_agent_class *type;
+};
+
+/* Frees an agent by its own function. NULL is fine. */
+RP_API void rp_agent_free(rp_agent *agent);
+
+RP_END_DECLS
+
+#endif

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* DQN (Mnih et al. 2015) for environments with discrete actions, with the improvements that are
+ * worth their lines, each of them an option:
+ *
+ *   double_q      the online network picks the next action, the target network rates it (van
+ *                 Hasselt et al. 2016)
+ *   dueling       one stream for the value of a state, one for the advantages of the actions
+ *                 (Wang et al. 2016)
+ *   n_step        targets of n rewards and one estimate (Sutton 1988)
+ *   prioritized   sampling by TD error, with importance weights (Schaul et al. 2016)
+ *
+ * The agent writes items through an adder (adder.h) into a table of a store of this process,
+ * samples batches from the table, and sets priorities in it. The table's rate limiter decides
+ * when an update is due. All of this is on the caller's thread, and its result depends only on
+ * the settings, the seed and the observations: two runs are equal bit by bit.
+ *
+ * docs/agents/dqn.md has curves, the command, and the differences from the papers. */
+#ifndef REPRISE_RL_DQN_H
+#define REPRISE_RL_DQN_H
+
+#include "reprise/client.h"
+#include "reprise/rl/agent.h"
+#include "reprise/rl/dqn_settings.h"
+
+RP_BEGIN_DECLS
+
+/* Every setting. rp_dqn_settings_init() fills in the defaults; dqn_settings.h lists them, with
+ * bounds. */
+typedef struct rp_dqn_settings {
+    int64_t copies; /* environments stepped as one group */
+    int64_t hidden; /* units of a hidden layer */
+    int64_t layers; /* hidden layers, after the convolutions if observations are images */
+    bool dueling;
+    bool double_q;
+    int64_t n_step;
+    double discount;     /* of rewards a step later */
+    double reward_scale; /* rewards are multiplied by this */
+    double rate;         /* of Adam */
+    double adam_epsilon; /* of Adam */
+    double max_norm;     /* gradients are scaled down to this norm; 0: never */
+    double huber;        /* the loss is linear beyond this error; 0: the square everywhere */
+    int64_t batch;       /* items of an update */
+    int64_t steps_per_update;
+    int64_t start;            /* items in the replay before the first update */
+    int64_t capacity;         /* items in the replay */
+    bool prioritized;         /* otherwise all items are equally likely */
+    double priority_exponent; /* alpha */
+    double weight_exponent;   /* beta, of importance weights */
+    int64_t target_every;     /* updates between changes of the target network */
+    double target_rate;       /* 1: it is replaced; less: it moves by this share */
+    bool ladder; /* copy i of N explores with .4^(1 + 7 i / (N - 1)), for ever (Horgan
+                    et al. 2018); otherwise all explore by the schedule below */
+    double epsilon_first, epsilon_last;
+    int64_t epsilon_steps; /* over which epsilon falls from first to last, linearly */
+    double max_loss;       /* a loss over this means that the run has diverged */
+} rp_dqn_settings;
+
+typedef enum rp_setting_kind {
+    RP_SETTING_INTEGER = 0, /* int64_t */
+    RP_SETTING_NUMBER,      /* double */
+    RP_SETTING_SWITCH,      /* bool */
+} rp_setting_kind;
+
+/* A setting, for programs that read and print settings. */
+typedef struct rp_setting_info {
+    const char *name; /* as in the struct, with '-' for '_' */
+    rp_setting_kind kind;
+    size_t offset;             /* in rp_dqn_settings */
+    double initial, low, high; /* the default, and the bounds */
+    const char *about;         /* one line, lower case */
+} rp_setting_info;
+
+enum { RP_DQN_SETTINGS = 26 };
+
+/* The setting with this index, which is below RP_DQN_SETTINGS. Static. */
+RP_API const rp_setting_info *rp_dqn_setting_at(size_t index);
+
+/* Reads or writes a setting as a number; a switch is 0 or 1. */
+RP_API double rp_dqn_setting_get(const rp_dqn_settings *settings, size_t index);
+RP_API void rp_dqn_setting_set(rp_dqn_settings *settings, size_t index, double value);
+
+/* Fills in the defaults, then the values that solve the environment of this name, if they are
+ * other ones (docs/agents/dqn.md lists them). `env_name` may be NULL. */
+RP_API void rp_dqn_settings_init(rp_dqn_settings *settings, const char *env_name);
+
+/* RP_INVALID: names the first setting that is out of its bounds, or does not fit another. */
+RP_API RP_NODISCARD rp_status rp_dqn_settings_check(const rp_dqn_settings *settings,
+                                                    rp_error *err);
+
+/* What an agent works with. All of it is borrowed and must outlive the agent. */
+typedef struct rp_dqn_options {
+    const rp_dqn_settings *settings; /* copied */
+    const rp_env_spec *spec;         /* of the environment; its bounds are not used */
+    rp_store *store;                 /* gets a table "replay", or has it from a snapshot */
+    rp_client *client;               /* of that store */
+    uint64_t seed;                   /* of parameters and exploration */
+} rp_dqn_options;
+
+/* Makes an agent, and its table if the store has none. `alloc` NULL is rp_allocator_default().
+ * Returns owned.
+ * RP_INVALID (a setting; an environment whose actions are not discrete), RP_NO_RESOURCE, or a
+ * status of the store. */
+RP_API RP_NODISCARD rp_status rp_dqn_new(const rp_allocator *alloc,
+                                         const rp_dqn_options *options, rp_agent **out,
+                                         rp_error *err);
+
+/* Makes the network of these settings: to load parameters (safetensors.h), or to export them.
+ * Returns owned. RP_INVALID, RP_NO_RESOURCE. */
+RP_API RP_NODISCARD rp_status rp_dqn_new_net(const rp_allocator *alloc,
+                                             const rp_dqn_settings *settings,
+                                             const rp_env_spec *spec, rp_net **out,
+                                             rp_error *err);
+
+/* Makes a policy of that network for at most `rows` rows. Borrows `net` and `spec` until it is
+ * freed. Returns owned. RP_INVALID, RP_NO_RESOURCE. */
+RP_API RP_NODISCARD rp_status rp_dqn_new_policy(const rp_allocator *alloc, const rp_net *net,
+                                                const rp_env_spec *spec, size_t rows,
+                                                rp_policy **out, rp_error *err);
+
+RP_END_DECLS
+
+#endif

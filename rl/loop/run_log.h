@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A logger as those who make one see it. */
+#ifndef RP_LOOP_RUN_LOG_H
+#define RP_LOOP_RUN_LOG_H
+
+#include "reprise/rl/run_log.h"
+
+struct rp_run_log {
+    rp_status (*write)(rp_run_log *logger, const rp_run_progress *progress, rp_error *err);
+    void (*free)(rp_run_log *logger);
+    rp_allocator alloc;
+};
+
+#endif

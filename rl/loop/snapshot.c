@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Every part is a tensor of bytes (U8) with the part's name.
+ *
+ * Invariant:
+ *   N1  the table holds at most one snapshot: the latest. */
+#include "reprise/rl/snapshot.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "error/fail.h"
+#include "reprise/rl/safetensors.h"
+#include "reprise/trajectory_writer.h"
+
+static const char TABLE[] = "snapshot";
+
+static rp_status make_table(rp_client *client, rp_error *err)
+{
+    const rp_table_options table = {.name = TABLE,
+                                    .sampler = {.kind = RP_UNIFORM},
+                                    .remover = {.kind = RP_FIFO},
+                                    .limiter = rp_limiter_min_size(1),
+                                    .max_size = 1}; /* N1 */
+    rp_status st = rp_client_create_table(client, &table, rp_wait_forever(), err);
+
+    return st == RP_EXISTS ? RP_OK : st;
+}
+
+static rp_status insert(rp_client *client, const uint8_t *bytes, size_t size, rp_error *err)
+{
+    const rp_trajectory_writer_options options = {
+        .column = {.history = 1, .chunk_length = 1, .chunk = {.codec = RP_CODEC_LZ4}}};
+    const rp_value value = {0, "state", {RP_UINT8, {1, {(int64_t)size}}, bytes}};
+    rp_ref ref;
+    const rp_item_column column = {&ref, 1, true, "state"};
+    const rp_new_item item = {TABLE, 1, &column, 1};
+    rp_trajectory_writer *writer = NULL;
+    rp_status st = rp_trajectory_writer_new(client, &options, rp_wait_forever(), &writer, err);
+
+    if (st == RP_OK) st = rp_trajectory_writer_append(writer, &value, 1, 0, &ref, err);
+    if (st == RP_OK)
+        st = rp_trajectory_writer_create_item(writer, &item, rp_wait_forever(), NULL, err);
+    if (st == RP_OK) st = rp_trajectory_writer_flush(writer, 0, rp_wait_forever(), err);
+    rp_trajectory_writer_free(writer);
+    return st;
+}
+
+rp_status rp_snapshot_put(const rp_allocator *alloc, rp_client *client,
+                          const rp_state_part *parts, size_t count, rp_error *err)
+{
+    const rp_allocator a = alloc != NULL ? *alloc : *rp_allocator_default();
+    rp_safetensor tensors[RP_SNAPSHOT_MAX_PARTS];
+    size_t used = 0, size;
+    uint8_t *file;
+    rp_status st;
+
+    if (count > RP_SNAPSHOT_MAX_PARTS)
+        return rp_rl_fail(err, RP_INVALID, "snapshot: %zu parts, at most %d are possible",
+                          count, RP_SNAPSHOT_MAX_PARTS);
+    for (size_t i = 0; i < count; i++)
+        if (parts[i].size > 0) /* a safetensors file has no empty tensors to speak of */
+            tensors[used++] = (rp_safetensor){.name = parts[i].name,
+                                              .name_size = strlen(parts[i].name),
+                                              .dtype = "U8",
+                                              .rank = 1,
+                                              .shape = {parts[i].size},
+                                              .data = parts[i].bytes,
+                                              .size_bytes = parts[i].size};
+    size = rp_safetensors_write(tensors, used, NULL, 0);
+    file = a.resize(a.ctx, NULL, 0, size);
+    if (file == NULL) return rp_rl_fail_memory(err, size);
+    (void)rp_safetensors_write(tensors, used, file, size);
+    st = make_table(client, err);
+    if (st == RP_OK) st = insert(client, file, size, err);
+    (void)a.resize(a.ctx, file, size, 0);
+    return st;
+}
+
+static rp_status scatter(const uint8_t *file, size_t size, const rp_state_part *parts,
+                         size_t count, rp_error *err)
+{
+    rp_safetensor tensors[RP_SNAPSHOT_MAX_PARTS];
+    size_t found = 0;
+    rp_status st =
+        rp_safetensors_parse(file, size, tensors, RP_SNAPSHOT_MAX_PARTS, &found, err);
+
+    if (st != RP_OK) return st;
+    for (size_t i = 0; i < count; i++) {
+        const rp_safetensor *t = rp_safetensors_find(tensors, found, parts[i].name);
+        size_t held = t != NULL ? t->size_bytes : 0;
+
+        if (held != parts[i].size)
+            return rp_rl_fail(err, RP_INVALID,
+                              "snapshot: part '%s' has %zu bytes, and this run needs %zu: it "
+                              "is of other settings",
+                              parts[i].name, held, parts[i].size);
+        if (held > 0) memcpy(parts[i].bytes, t->data, held);
+    }
+    return RP_OK;
+}
+
+static rp_status decode(const rp_allocator *a, rp_trajectory *trajectory,
+                        const rp_state_part *parts, size_t count, rp_error *err)
+{
+    const rp_trajectory *one = trajectory;
+    size_t size = rp_trajectory_get_column(trajectory, 0).bytes;
+    uint8_t *file = a->resize(a->ctx, NULL, 0, size);
+    rp_decoder *decoder = NULL;
+    rp_status st = RP_OK;
+
+    if (file == NULL) return rp_rl_fail_memory(err, size);
+    if (rp_decoder_new(a, 0, &decoder) != RP_OK) st = rp_rl_fail_memory(err, size);
+    if (st == RP_OK) st = rp_decoder_stack(decoder, &one, 1, 0, file, size, err);
+    if (st == RP_OK) st = scatter(file, size, parts, count, err);
+    rp_decoder_free(decoder);
+    (void)a->resize(a->ctx, file, size, 0);
+    return st;
+}
+
+static rp_table *find_table(rp_store *store)
+{
+    return rp_store_find_table(store, (rp_string){TABLE, sizeof TABLE - 1});
+}
+
+bool rp_snapshot_exists(rp_store *store)
+{
+    rp_table *table = find_table(store);
+    bool has = table != NULL && rp_table_can_sample(table, 1);
+
+    rp_table_unref(table);
+    return has;
+}
+
+rp_status rp_snapshot_get(const rp_allocator *alloc, rp_store *store,
+                          const rp_state_part *parts, size_t count, rp_error *err)
+{
+    const rp_allocator a = alloc != NULL ? *alloc : *rp_allocator_default();
+    const rp_sample_options one = {.count = 1};
+    rp_table *table;
+    rp_sample sample;
+    size_t drawn = 0;
+    rp_status st;
+
+    if (!rp_snapshot_exists(store))
+        return rp_rl_fail(err, RP_NOT_FOUND, "snapshot: the store has none");
+    table = find_table(store);
+    assert(table != NULL);
+    st = rp_table_sample(table, &one, &sample, &drawn, rp_wait_none(), err);
+    rp_table_unref(table);
+    if (st != RP_OK) return st;
+    assert(drawn == 1);
+    st = decode(&a, sample.trajectory, parts, count, err);
+    rp_samples_release(&sample, 1);
+    return st;
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Draws the state of an environment as text. Pure. */
+#ifndef RP_CLI_COMMANDS_ENV_DRAWING_H
+#define RP_CLI_COMMANDS_ENV_DRAWING_H
+
+#include "cli/text/text_buffer.h"
+#include "reprise/rl/env.h"
+
+/* Adds a drawing of copy 0, of a fixed number of lines for each class: CartPole, MountainCar,
+ * Acrobot and Pendulum as pictures, small grids as their cells, others as their variables.
+ * `observation` is that of the copy. */
+void rp_env_draw(rp_text_buffer *out, const rp_env *env, const void *observation);
+
+#endif

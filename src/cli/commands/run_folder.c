@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/commands/run_folder.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "cli/text/nearest.h"
+#include "cli/text/units.h"
+#include "reprise/rl/safetensors.h"
+
+enum { MOST_RUNS = 100000 };
+
+char *rp_run_folder_file(const rp_run_folder *folder, const char *name,
+                         char out[RP_RUN_PATH_BYTES + 64])
+{
+    (void)snprintf(out, RP_RUN_PATH_BYTES + 64, "%s/%s", folder->path, name);
+    return out;
+}
+
+rp_status rp_run_find_env(const char *name, const rp_env_class **out, rp_problem *problem)
+{
+    rp_nearest nearest;
+
+    *out = rp_env_find(name);
+    if (*out != NULL) return RP_OK;
+    rp_nearest_init(&nearest, name);
+    for (size_t i = 0; rp_env_class_at(i) != NULL; i++)
+        rp_nearest_offer(&nearest, rp_env_class_at(i)->name);
+    if (rp_nearest_get(&nearest) != NULL)
+        return rp_problem_set(problem, NULL, "--env: unknown '%.100s', did you mean '%s'?",
+                              name, rp_nearest_get(&nearest));
+    return rp_problem_set(problem, NULL, "--env: unknown '%.100s'; train --help lists them",
+                          name);
+}
+
+rp_status rp_run_folder_choose(rp_run_folder *folder, const char *given, const char *env,
+                               bool latest, rp_problem *problem)
+{
+    struct stat info;
+    char path[RP_RUN_PATH_BYTES];
+    int number = 1;
+
+    if (given != NULL) {
+        if (strlen(given) + 1 > sizeof folder->path || given[0] == '\0')
+            return rp_problem_set(problem, NULL, "--dir: expected 1 to %d bytes",
+                                  RP_RUN_PATH_BYTES - 1);
+        (void)snprintf(folder->path, sizeof folder->path, "%s", given);
+        return RP_OK;
+    }
+    for (; number < MOST_RUNS; number++) {
+        (void)snprintf(path, sizeof path, "runs/dqn-%s-%d", env, number);
+        if (stat(path, &info) != 0) break;
+    }
+    if (latest) number--;
+    if (number == 0)
+        return rp_problem_set(problem, NULL, "--resume: there is no run runs/dqn-%s-1", env);
+    (void)snprintf(folder->path, sizeof folder->path, "runs/dqn-%s-%d", env, number);
+    return RP_OK;
+}
+
+/* Makes a folder and those above it. */
+static bool make_folders(const char *path)
+{
+    char part[RP_RUN_PATH_BYTES];
+    size_t size = strlen(path);
+
+    assert(size < sizeof part);
+    for (size_t i = 1; i <= size; i++) {
+        if (path[i] != '/' && path[i] != '\0') continue;
+        memcpy(part, path, i);
+        part[i] = '\0';
+        if (mkdir(part, 0777) != 0 && errno != EEXIST) return false;
+    }
+    return true;
+}
+
+static rp_status file_problem(rp_problem *problem, const char *path)
+{
+    return rp_problem_set(problem, NULL, "%.500s: %s", path, strerror(errno));
+}
+
+/* Checks that the agent can learn the environment, before there is a folder. */
+static rp_status check(const rp_run_folder *folder, rp_problem *problem)
+{
+    rp_env *env = NULL;
+    rp_net *net = NULL;
+    rp_error err;
+    rp_status st =
+        rp_env_new(NULL, folder->env_class, &(rp_env_options){.copies = 1}, &env, &err);
+
+    if (st == RP_OK)
+        st = rp_dqn_new_net(NULL, &folder->settings, rp_env_get_spec(env), &net, &err);
+    rp_net_free(net);
+    rp_env_free(env);
+    return st == RP_OK ? RP_OK : rp_problem_set(problem, NULL, "%s", err.text);
+}
+
+rp_status rp_run_folder_create(const rp_run_folder *folder, rp_problem *problem)
+{
+    char path[RP_RUN_PATH_BYTES + 64], number[40];
+    bool bad;
+    FILE *file;
+
+    if (check(folder, problem) != RP_OK) return RP_INVALID;
+    if (!make_folders(folder->path)) return file_problem(problem, folder->path);
+    file = fopen(rp_run_folder_file(folder, "settings.txt", path), "wxe");
+    if (file == NULL && errno == EEXIST)
+        return rp_problem_set(problem, NULL,
+                              "%.500s: there is a run already; --resume continues it",
+                              folder->path);
+    if (file == NULL) return file_problem(problem, path);
+    (void)fprintf(file, "agent dqn\nenv %s\nseed %" PRIu64 "\n", folder->env_class->name,
+                  folder->seed);
+    for (size_t i = 0; i < RP_DQN_SETTINGS; i++)
+        (void)fprintf(
+            file, "%s %s\n", rp_dqn_setting_at(i)->name,
+            rp_decimal_text(rp_dqn_setting_get(&folder->settings, i), number, sizeof number));
+    bad = ferror(file) != 0;
+    if (fclose(file) != 0 || bad) return file_problem(problem, path);
+    return RP_OK;
+}
+
+/* Takes one line, "name value". Returns false if it is none. */
+static bool take_line(rp_run_folder *folder, const char *name, const char *value)
+{
+    double number;
+
+    if (strcmp(name, "agent") == 0) return strcmp(value, "dqn") == 0;
+    if (strcmp(name, "env") == 0) {
+        folder->env_class = rp_env_find(value);
+        return folder->env_class != NULL;
+    }
+    if (strcmp(name, "seed") == 0) return rp_parse_unsigned(value, &folder->seed);
+    for (size_t i = 0; i < RP_DQN_SETTINGS; i++) {
+        if (strcmp(name, rp_dqn_setting_at(i)->name) != 0) continue;
+        if (!rp_parse_number(value, &number)) return false;
+        if (number < rp_dqn_setting_at(i)->low || number > rp_dqn_setting_at(i)->high)
+            return false;
+        rp_dqn_setting_set(&folder->settings, i, number);
+        return true;
+    }
+    return false;
+}
+
+rp_status rp_run_folder_read(rp_run_folder *folder, rp_problem *problem)
+{
+    char path[RP_RUN_PATH_BYTES + 64], line[256], name[128], value[128];
+    FILE *file = fopen(rp_run_folder_file(folder, "settings.txt", path), "re");
+    rp_error err;
+    size_t number = 0;
+
+    if (file == NULL)
+        return rp_problem_set(problem, NULL, "%.500s: there is no run: %s", folder->path,
+                              strerror(errno));
+    rp_dqn_settings_init(&folder->settings, NULL);
+    folder->env_class = NULL;
+    while (fgets(line, sizeof line, file) != NULL) {
+        number++;
+        if (sscanf(line, "%127s %127s", name, value) == 2 && take_line(folder, name, value))
+            continue;
+        (void)fclose(file);
+        line[strcspn(line, "\n")] = '\0';
+        return rp_problem_set(problem, &(rp_place){path, number, 1},
+                              "'%.100s' is no setting of a run", line);
+    }
+    (void)fclose(file);
+    if (folder->env_class == NULL)
+        return rp_problem_set(problem, NULL, "%.500s: names no environment", path);
+    if (rp_dqn_settings_check(&folder->settings, &err) != RP_OK)
+        return rp_problem_set(problem, NULL, "%.500s: %s", path, err.text);
+    return RP_OK;
+}
+
+rp_status rp_run_policy_open(rp_run_policy *run, const rp_run_folder *folder, size_t rows,
+                             rp_problem *problem)
+{
+    char path[RP_RUN_PATH_BYTES + 64];
+    rp_error err = {0};
+    const rp_env_spec *spec;
+    rp_status st =
+        rp_env_new(NULL, folder->env_class, &(rp_env_options){.copies = rows}, &run->env, &err);
+
+    if (st == RP_OK) {
+        spec = rp_env_get_spec(run->env);
+        st = rp_dqn_new_net(NULL, &folder->settings, spec, &run->net, &err);
+    }
+    if (st == RP_OK) {
+        run->params = calloc(rp_net_size(run->net), sizeof *run->params);
+        if (run->params == NULL) return rp_problem_memory(problem);
+        st = rp_dqn_new_policy(NULL, run->net, spec, rows, &run->policy, &err);
+    }
+    if (st == RP_OK)
+        st = rp_net_load(rp_allocator_default(), run->net,
+                         rp_run_folder_file(folder, "policy.safetensors", path), run->params,
+                         &err);
+    return st == RP_OK ? RP_OK : rp_problem_set(problem, NULL, "%s", err.text);
+}
+
+void rp_run_policy_close(rp_run_policy *run)
+{
+    rp_policy_free(run->policy);
+    free(run->params);
+    rp_net_free(run->net);
+    rp_env_free(run->env);
+    *run = (rp_run_policy){0};
+}

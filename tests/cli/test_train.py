@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`reprise train`, `eval` and `play`: short runs in folders of their own."""
+
+import csv
+import json
+import re
+import signal
+import struct
+import subprocess
+import time
+import xml.etree.ElementTree
+
+import pytest
+from conftest import REPRISE, clean_environment, reprise
+from test_examples import examples
+
+pytestmark = pytest.mark.skipif("  train " not in reprise("help").stdout, reason="built without rl")
+LONG = 120  # seconds for a run, on a busy machine
+SMALL = ["--hidden", "16", "--batch", "16", "--start", "100", "--one-thread", "--keep-going"]
+
+
+def run(folder, *arguments):
+    """Runs the command to its end in a folder."""
+    return subprocess.run([REPRISE, *map(str, arguments)], cwd=folder, capture_output=True,
+                          text=True, timeout=LONG, env=clean_environment())
+
+
+def train(folder, *arguments):
+    """Trains; returns what is printed."""
+    done = run(folder, "train", "dqn", *arguments)
+    assert (done.returncode, done.stderr) == (0, ""), done
+    return done.stdout
+
+
+def crc32c(data):
+    crc = 0xffffffff
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = (crc >> 1) ^ (0x82f63b78 & -(crc & 1))
+    crc ^= 0xffffffff
+    return (((crc >> 15) | (crc << 17)) + 0xa282ead8) & 0xffffffff
+
+
+def events(path):
+    """Yields the records of an event file, whose checksums are right."""
+    data = path.read_bytes()
+    while data:
+        length, check = struct.unpack("<QI", data[:12])
+        assert crc32c(data[:8]) == check
+        record = data[12:12 + length]
+        assert crc32c(record) == struct.unpack("<I", data[12 + length:16 + length])[0]
+        yield record
+        data = data[16 + length:]
+
+
+def test_examples_of_train_eval_and_play(tmp_path):
+    for line in examples("train") + examples("eval") + examples("play"):
+        done = run(tmp_path, *line.split()[1:])
+        assert (done.returncode, done.stderr) == (0, ""), line
+        if "--json" in line:
+            assert json.loads(done.stdout)["mean_return"] > 400
+    xml.etree.ElementTree.parse(tmp_path / "curve.svg")
+    rows = list(csv.DictReader((tmp_path / "catch" / "progress.csv").open()))
+    assert float(rows[-1]["steps"]) >= 20000
+    assert [float(r["steps"]) for r in rows] == sorted(float(r["steps"]) for r in rows)
+    log, = (tmp_path / "catch").glob("events.out.tfevents.*")
+    records = list(events(log))
+    assert b"brain.Event:2" in records[0]
+    tags = {tag for r in records for tag in re.findall(rb"[a-z]+/[A-Za-z_]+", r)}
+    assert {b"rollout/ep_rew_mean", b"train/loss", b"time/fps", b"eval/mean_reward"} <= tags
+
+
+@pytest.mark.parametrize("arguments, message", [
+    ([], "--env is missing: for example --env cartpole"),
+    (["--env", "cartpol"], "--env: unknown 'cartpol', did you mean 'cartpole'?"),
+    (["--env", "pendulum"], "dqn: needs discrete actions, and the environment has a box of 1"),
+    (["--env", "catch", "--rate", "0"], "--rate: expected a number from 1e-12 to 1e+12, got '0'"),
+    (["--env", "catch", "--capacity", "5"], "dqn: start must be <= capacity, 5, got 500"),
+    (["--env", "catch", "--resume"], "--resume: there is no run runs/dqn-catch-1"),
+    (["--dir", "x", "--resume"], "x: there is no run: No such file or directory"),
+])
+def test_misuse_is_named(tmp_path, arguments, message):
+    done = run(tmp_path, "train", "dqn", *arguments)
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"reprise train: {message}\n")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_run_is_not_overwritten_and_keeps_its_settings(tmp_path):
+    train(tmp_path, "--env", "catch", "--dir", "a", "--steps", 400, *SMALL)
+    for arguments, message in (
+            (["--env", "catch", "--dir", "a"], "a: there is a run already; --resume continues it"),
+            (["--dir", "a", "--resume", "--rate", "1"], "--rate: a resumed run keeps its settings"),
+            (["--dir", "a", "--resume", "--seed", "1"], "--seed: a resumed run keeps its seed"),
+            (["--dir", "a", "--resume", "--env", "cartpole"],
+             "--env: the run in a is of catch")):
+        done = run(tmp_path, "train", "dqn", *arguments)
+        assert (done.returncode, done.stderr) == (2, f"reprise train: {message}\n")
+    (tmp_path / "a" / "settings.txt").write_text("agent dqn\nenv chess\n")
+    done = run(tmp_path, "eval", "a")
+    assert done.returncode == 1
+    assert done.stderr == "reprise eval: a/settings.txt:2:1: 'env chess' is no setting of a run\n"
+
+
+def test_a_run_that_diverges_says_so(tmp_path):
+    done = run(tmp_path, "train", "dqn", "--env", "cartpole", "--dir", "a", "--rate", "1e9", *SMALL)
+    assert done.returncode == 1
+    assert re.fullmatch(r"reprise train: dqn: the run has diverged: at update \d+ the loss is .*\n",
+                        done.stderr)
+    assert run(tmp_path, "eval", "a").returncode == 1
+
+
+def test_a_file_that_is_no_policy_is_named(tmp_path):
+    train(tmp_path, "--env", "catch", "--dir", "a", "--steps", 200, *SMALL)
+    (tmp_path / "a" / "policy.safetensors").write_bytes(b"not a policy")
+    done = run(tmp_path, "eval", "a")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("reprise eval: ")
+
+
+def start(folder, *arguments):
+    return subprocess.Popen([REPRISE, "train", "dqn", *map(str, arguments)], cwd=folder,
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                            env=clean_environment())
+
+
+def wait_for_snapshot(folder, process):
+    """Waits until a snapshot is written, or the run has ended."""
+    deadline = time.monotonic() + LONG
+    while process.poll() is None and time.monotonic() < deadline:
+        manifests = list((folder / "replay").rglob("*"))
+        rows = (folder / "progress.csv").read_text().count("\n") if (folder / "progress.csv").exists() else 0
+        if len(manifests) > 3 and rows > 3:
+            return
+        time.sleep(0.005)
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
+def test_a_stopped_run_continues_bit_by_bit(tmp_path, number):
+    line = ["--env", "cartpole", "--steps", 12000, "--save-every", 1000, *SMALL]
+    train(tmp_path, *line, "--dir", "whole")
+    process = start(tmp_path, *line, "--dir", "parts")
+    wait_for_snapshot(tmp_path / "parts", process)
+    process.send_signal(number)
+    out, err = process.communicate(timeout=LONG)
+    if process.returncode != 0 and number != signal.SIGKILL:
+        assert (process.returncode, err) == (128 + number, "")
+        assert "stopped and saved; reprise train dqn --dir parts --resume continues" in out
+    train(tmp_path, "--dir", "parts", "--resume", "--steps", 12000, "--save-every", 1000,
+          "--one-thread", "--keep-going")
+    whole, parts = (tmp_path / d / "policy.safetensors" for d in ("whole", "parts"))
+    assert whole.read_bytes() == parts.read_bytes()
+    steps = [int(r["steps"]) for r in csv.DictReader((tmp_path / "parts" / "progress.csv").open())]
+    assert steps == sorted(set(steps)) and steps[-1] == 12000
+
+
+def test_a_run_without_a_snapshot_begins_again(tmp_path):
+    line = ["--env", "catch", "--steps", 600, *SMALL]
+    train(tmp_path, *line, "--dir", "whole")
+    (tmp_path / "parts").mkdir()
+    (tmp_path / "parts" / "settings.txt").write_text((tmp_path / "whole" / "settings.txt").read_text())
+    (tmp_path / "parts" / "progress.csv").write_text("steps,seconds\n100,1\n20")
+    train(tmp_path, "--dir", "parts", "--resume", "--steps", 600, "--one-thread", "--keep-going")
+    whole, parts = (tmp_path / d / "policy.safetensors" for d in ("whole", "parts"))
+    assert whole.read_bytes() == parts.read_bytes()
+
+
+def test_folders_are_numbered_and_the_latest_is_resumed(tmp_path):
+    for _ in range(2):
+        train(tmp_path, "--env", "catch", "--steps", 200, *SMALL)
+    out = train(tmp_path, "--env", "catch", "--resume", "--steps", 400, "--keep-going", "--quiet")
+    assert out.endswith("runs/dqn-catch-2\n")
+    result = json.loads(train(tmp_path, "--env", "catch", "--resume", "--steps", 600, "--keep-going",
+                              "--json"))
+    assert result["dir"] == "runs/dqn-catch-2" and result["steps"] == 600

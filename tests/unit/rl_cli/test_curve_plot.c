@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/commands/curve_plot.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "support/unit.h"
+
+static size_t count(const char *text, const char *part)
+{
+    size_t n = 0;
+
+    for (; (text = strstr(text, part)) != NULL; text++) n++;
+    return n;
+}
+
+static void a_curve_has_both_returns_and_the_threshold(void **state)
+{
+    (void)state;
+    const rp_curve_point points[] = {{1000, 20, (double)NAN}, {2000, 40, 100}, {3000, 80, 475}};
+    rp_text_buffer out = {0};
+
+    rp_curve_svg(&out, "dqn", points, 3, 475);
+    assert_int_equal(count(out.text, "<polyline"), 2);
+    assert_int_equal(count(out.text, "stroke-dasharray"), 1);
+    assert_non_null(strstr(out.text, ">greedy<"));
+    assert_non_null(strstr(out.text, ">training<"));
+    assert_null(strstr(out.text, "nan"));
+    assert_string_equal(out.text + out.size - 7, "</svg>\n");
+    rp_text_buffer_deinit(&out);
+}
+
+static void a_run_without_numbers_can_be_drawn(void **state)
+{
+    (void)state;
+    const rp_curve_point nothing = {0, (double)NAN, (double)NAN}, flat = {10, -3, -3};
+    rp_text_buffer out = {0};
+
+    rp_curve_svg(&out, "dqn", NULL, 0, (double)NAN);
+    rp_curve_svg(&out, "dqn", &nothing, 1, (double)NAN);
+    rp_curve_svg(&out, "dqn", &flat, 1, (double)NAN);
+    assert_int_equal(count(out.text, "</svg>"), 3);
+    assert_null(strstr(out.text, "nan"));
+    assert_null(strstr(out.text, "inf"));
+    rp_text_buffer_deinit(&out);
+}
+
+RP_TESTS(curve_plot)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_curve_has_both_returns_and_the_threshold),
+        cmocka_unit_test(a_run_without_numbers_can_be_drawn),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "reprise/rl/trainer.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "reprise/rl/dqn.h"
+#include "support/unit.h"
+
+/* A run of DQN in a directory of its own. */
+typedef struct fixture {
+    char directory[64];
+    rp_dqn_settings settings;
+    rp_trainer_options options;
+    rp_trainer *trainer;
+    rp_trainer_result result;
+    int64_t steps_left; /* until should_stop() says so */
+    int reports;
+    rp_error err;
+} fixture;
+
+static rp_status make_agent(void *ctx, const rp_trainer_parts *parts, rp_agent **out,
+                            rp_error *err)
+{
+    const fixture *f = ctx;
+    const rp_dqn_options options = {&f->settings, parts->spec, parts->store, parts->client,
+                                    parts->seed};
+
+    return rp_dqn_new(parts->alloc, &options, out, err);
+}
+
+static bool should_stop(void *ctx)
+{
+    fixture *f = ctx;
+
+    return f->steps_left-- <= 0;
+}
+
+static void on_progress(void *ctx, const rp_run_progress *progress)
+{
+    fixture *f = ctx;
+
+    assert_true(progress->steps >= 0);
+    f->reports++;
+}
+
+static void init(fixture *f, const char *env, int64_t n_step)
+{
+    memset(f, 0, sizeof *f);
+    rp_dqn_settings_init(&f->settings, env);
+    f->settings.hidden = 16;
+    f->settings.batch = 16;
+    f->settings.start = 100;
+    f->settings.copies = 3;
+    f->settings.capacity = 500;
+    f->settings.n_step = n_step;
+    f->options = (rp_trainer_options){.env_class = rp_env_find(env),
+                                      .env = {.copies = 3},
+                                      .make_agent = make_agent,
+                                      .should_stop = should_stop,
+                                      .on_progress = on_progress,
+                                      .ctx = f,
+                                      .seed = 7,
+                                      .max_steps = 1800,
+                                      .eval_every = 600,
+                                      .eval_episodes = 5,
+                                      .confirm_episodes = 5,
+                                      .inline_evaluation = true,
+                                      .keep_going = true};
+    f->steps_left = 1000000;
+}
+
+static void use_directory(fixture *f)
+{
+    (void)snprintf(f->directory, sizeof f->directory, "/tmp/reprise-trainer-XXXXXX");
+    assert_non_null(mkdtemp(f->directory));
+    f->options.directory = f->directory;
+}
+
+static void run(fixture *f)
+{
+    assert_ok_err(rp_trainer_new(NULL, &f->options, &f->trainer, &f->err), &f->err);
+    assert_ok_err(rp_trainer_run(f->trainer, &f->result, &f->err), &f->err);
+}
+
+static void clean(fixture *f)
+{
+    char command[128];
+
+    rp_trainer_free(f->trainer);
+    if (f->directory[0] == '\0') return;
+    (void)snprintf(command, sizeof command, "rm -r %s", f->directory);
+    assert_int_equal(system(command), 0);
+}
+
+static void assert_equal_runs(fixture *a, fixture *b)
+{
+    rp_policy *policy = NULL;
+    rp_agent *agent = rp_trainer_get_agent(a->trainer);
+
+    assert_int_equal(rp_trainer_get_steps(a->trainer), rp_trainer_get_steps(b->trainer));
+    assert_int_equal(a->result.progress.updates, b->result.progress.updates);
+    assert_int_equal(a->result.progress.episodes, b->result.progress.episodes);
+    assert_true(a->result.progress.updates > 300);
+    assert_ok(agent->type->new_policy(agent, 1, &policy, &a->err));
+    assert_memory_equal(rp_trainer_get_parameters(a->trainer),
+                        rp_trainer_get_parameters(b->trainer),
+                        policy->parameter_count * sizeof(rp_real));
+    rp_policy_free(policy);
+}
+
+/* Runs once without a break and once in three parts, each in a trainer of its own. */
+static void compare(const char *env, int64_t n_step, int64_t first, int64_t second)
+{
+    fixture whole, parts;
+
+    init(&whole, env, n_step);
+    run(&whole);
+
+    init(&parts, env, n_step);
+    use_directory(&parts);
+    parts.steps_left = first;
+    run(&parts);
+    assert_true(parts.result.stopped);
+    rp_trainer_free(parts.trainer);
+    parts.options.resume = true;
+    parts.steps_left = second;
+    run(&parts);
+    rp_trainer_free(parts.trainer);
+    parts.steps_left = 1000000;
+    run(&parts);
+    assert_false(parts.result.stopped);
+
+    assert_equal_runs(&whole, &parts);
+    clean(&whole);
+    clean(&parts);
+}
+
+static void a_resumed_run_equals_one_without_a_break(void **state)
+{
+    (void)state;
+    compare("cartpole", 3, 250, 123);
+}
+
+static void so_it_does_with_one_step_and_with_many(void **state)
+{
+    (void)state;
+    compare("cartpole", 1, 199, 50);
+    compare("catch", 7, 203, 101);
+}
+
+static void a_run_that_stops_before_its_first_update_can_be_resumed(void **state)
+{
+    (void)state;
+    compare("cartpole", 3, 0, 5);
+}
+
+static void snapshots_are_written_on_the_way(void **state)
+{
+    (void)state;
+    fixture f, again;
+
+    init(&f, "cartpole", 3);
+    use_directory(&f);
+    f.options.save_every = 300;
+    f.settings.max_loss = 1e9;
+    run(&f);
+    rp_trainer_free(f.trainer);
+    /* A run that fails leaves the snapshot before it: a rate that diverges at once. */
+    again = f;
+    again.options.ctx = &again;
+    again.options.resume = true;
+    again.options.max_steps = 3600;
+    again.settings.rate = 1e9;
+    assert_ok_err(rp_trainer_new(NULL, &again.options, &again.trainer, &again.err), &again.err);
+    assert_int_equal(rp_trainer_get_steps(again.trainer), 1800);
+    assert_int_equal(rp_trainer_run(again.trainer, &again.result, &again.err), RP_PRECONDITION);
+    rp_trainer_free(again.trainer);
+    again.settings.rate = 1e-3;
+    assert_ok_err(rp_trainer_new(NULL, &again.options, &again.trainer, &again.err), &again.err);
+    assert_true(rp_trainer_get_steps(again.trainer) < 2400);
+    clean(&again);
+}
+
+static void directories_are_not_mixed_up(void **state)
+{
+    (void)state;
+    fixture f;
+
+    init(&f, "catch", 1);
+    use_directory(&f);
+    f.options.resume = true;
+    assert_int_equal(rp_trainer_new(NULL, &f.options, &f.trainer, &f.err), RP_NOT_FOUND);
+    assert_non_null(strstr(f.err.text, "there is no run to resume"));
+    f.options.resume = false;
+    f.options.max_steps = 300;
+    run(&f);
+    rp_trainer_free(f.trainer);
+    f.trainer = NULL;
+    assert_int_equal(rp_trainer_new(NULL, &f.options, &f.trainer, &f.err), RP_EXISTS);
+    f.options.resume = true;
+    f.settings.hidden = 8;
+    assert_int_equal(rp_trainer_new(NULL, &f.options, &f.trainer, &f.err), RP_INVALID);
+    assert_non_null(strstr(f.err.text, "it is of other settings"));
+    clean(&f);
+}
+
+static void the_evaluator_finds_catch_solved(void **state)
+{
+    (void)state;
+    fixture f;
+
+    init(&f, "catch", 1);
+    f.settings.hidden = 64;
+    f.settings.batch = 64;
+    f.settings.capacity = 10000;
+    f.options.inline_evaluation = false;
+    f.options.keep_going = false;
+    f.options.eval_every = 300;
+    f.options.eval_episodes = 20;
+    f.options.confirm_episodes = 100;
+    f.options.max_steps = 100000;
+    f.options.threshold = 0.95;
+    f.options.progress_ns = 1;
+    run(&f);
+    assert_true(f.result.solved);
+    assert_true(f.result.confirmed.mean_return >= 0.95);
+    assert_int_equal(f.result.confirmed.episodes, 100);
+    assert_true(f.result.solved_steps <= f.result.progress.steps);
+    assert_true(f.reports > 2);
+    clean(&f);
+}
+
+RP_TESTS(trainer)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_resumed_run_equals_one_without_a_break),
+        cmocka_unit_test(so_it_does_with_one_step_and_with_many),
+        cmocka_unit_test(a_run_that_stops_before_its_first_update_can_be_resumed),
+        cmocka_unit_test(snapshots_are_written_on_the_way),
+        cmocka_unit_test(directories_are_not_mixed_up),
+        cmocka_unit_test(the_evaluator_finds_catch_solved),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
