@@ -13,7 +13,7 @@
  *   task               a call and its responses
  *   pinned             limits on chunks and inserts that are in no table
  *   served_table       a table with its metrics
- *   deferral           spreads calls that visit every table over turns of the loop
+ *   deferral           spreads calls with much work over turns of the loop
  *   page_response      pages over HTTP/2
  *   calls              makes a task of each HTTP/2 request, by its method
  *   lease_link         a connection that holds a lease on shared memory
@@ -57,6 +57,7 @@
 #include "server/http/http_page.h"
 #include "server/metrics/metrics.h"
 #include "server/shm/lease.h"
+#include "store/store.h"
 #include "table/op.h"
 #include "util/mutex.h"
 #include "util/shared_arena.h"
@@ -84,7 +85,7 @@ struct rp_server {
     char *page_hosts; /* a copy of the option, or NULL */
 
     rp_mutex lock; /* rank RP_RANK_SERVER; guards the next five fields */
-    struct rp_served_table *served RP_GUARDED_BY(lock); /* served_table.h */
+    struct rp_served_table *served[RP_MAX_TABLES] RP_GUARDED_BY(lock); /* served_table.h */
     rp_server_limits limits RP_GUARDED_BY(lock);
     rp_tls *tls RP_GUARDED_BY(lock);
     rp_health health RP_GUARDED_BY(lock);
@@ -111,6 +112,8 @@ struct rp_server {
     rp_allocator arena_alloc;
     rp_leases leases;
     rp_memory_guard memory_guard;
+    rp_post retry; /* retries tables that wait for bytes, on the first worker's loop */
+    atomic_bool retry_posted;
 
     rp_worker *workers;
     size_t worker_count;

@@ -21,7 +21,6 @@
 typedef struct rp_task_kind {
     size_t bytes;        /* size of the method's struct, which begins with rp_task */
     bool waits_for_room; /* waits while there is no room for responses; others are refused */
-    bool takes_turns;    /* its messages may be deferred: deferral.h */
     bool logs;           /* its message is a change, logged by the journal: journal_room.h */
     bool works_while_loading; /* does not need the store */
     bool is_moderated;        /* its peers do not wait for each response: read_moderation.h */

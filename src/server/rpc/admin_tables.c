@@ -218,9 +218,9 @@ static void stop_altering(rp_task *task)
     alter->served = NULL;
 }
 
-static void alter_some(rp_task *task)
+static void alter_some(alter_task *alter)
 {
-    alter_task *alter = alter_of(task);
+    rp_task *task = &alter->task;
     rp_altering *altering = &alter->altering;
     rp_status st = RP_OK;
     rp_error error;
@@ -250,14 +250,22 @@ static void on_alter(rp_task *task, const uint8_t *data, size_t size, rp_block *
     alter->served = rp_served_table_of(task, asked.table);
     if (alter->served == NULL) return;
     alter->altering = (rp_altering){.change = change_of(&asked, alter->served->table)};
-    alter_some(task);
+    alter_some(alter);
+}
+
+static void on_alter_turn(rp_task *task)
+{
+    if (alter_of(task)->served != NULL)
+        alter_some(alter_of(task));
+    else
+        rp_call_resume(task->call);
 }
 
 const rp_task_kind rp_alter_table_kind = {
     .bytes = sizeof(alter_task),
     .logs = true,
     .on_message = on_alter,
-    .on_turn = alter_some,
+    .on_turn = on_alter_turn,
     .on_end = stop_altering,
     .on_close = stop_altering,
 };
@@ -382,8 +390,8 @@ static void on_why_blocked(rp_task *task, const uint8_t *data, size_t size, rp_b
     rp_defer_respond(task, reply);
 }
 
-const rp_task_kind rp_why_blocked_kind = {
-    .bytes = sizeof(rp_task), .takes_turns = true, .on_message = on_why_blocked};
+const rp_task_kind rp_why_blocked_kind = {.bytes = sizeof(rp_task),
+                                          .on_message = on_why_blocked};
 
 static void write_status(void *out, rp_table *table)
 {
@@ -420,5 +428,4 @@ static void on_status(rp_task *task, const uint8_t *data, size_t size, rp_block 
     rp_defer_respond(task, reply);
 }
 
-const rp_task_kind rp_status_kind = {
-    .bytes = sizeof(rp_task), .takes_turns = true, .on_message = on_status};
+const rp_task_kind rp_status_kind = {.bytes = sizeof(rp_task), .on_message = on_status};
