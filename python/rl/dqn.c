@@ -428,26 +428,25 @@ static PyObject *dqn_parameters(PyObject *obj, PyObject *Py_UNUSED(ignored))
     return bytes;
 }
 
+/* The part of the agent's state of that name. */
+static rp_state_part part_of(dqn_object *self, const char *name)
+{
+    rp_state_part parts[RP_AGENT_MAX_PARTS];
+    size_t count = self->agent->type->get_state(self->agent, parts), i = 0;
+
+    while (i + 1 < count && strcmp(parts[i].name, name) != 0) i++;
+    assert(strcmp(parts[i].name, name) == 0);
+    return parts[i];
+}
+
 /* Loads a file into the parameters and those of the target network. Without the GIL. */
 static rp_status load_file(dqn_object *self, const char *path, rp_error *err)
 {
-    rp_state_part parts[RP_AGENT_MAX_PARTS];
-    size_t count = self->agent->type->get_state(self->agent, parts), size = 0;
-    const rp_allocator *alloc = rp_allocator_default();
-    void *first = NULL;
-    rp_status st = RP_OK;
+    rp_state_part params = part_of(self, "params"), target = part_of(self, "target");
+    rp_status st = rp_net_load(rp_allocator_default(), self->net, path, params.bytes, err);
 
-    for (size_t i = 0; st == RP_OK && i < count; i++) {
-        if (strcmp(parts[i].name, "params") == 0) {
-            first = parts[i].bytes;
-            size = parts[i].size;
-            st = rp_net_load(alloc, self->net, path, first, err);
-        } else if (strcmp(parts[i].name, "target") == 0) {
-            assert(first != NULL && parts[i].size == size);
-            memcpy(parts[i].bytes, first, size);
-        }
-    }
-    assert(first != NULL);
+    assert(params.size == target.size);
+    if (st == RP_OK) memcpy(target.bytes, params.bytes, params.size);
     return st;
 }
 

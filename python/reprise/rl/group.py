@@ -6,7 +6,7 @@ first of the next episode, and its row of `last` is the last of the one that end
 truncation are apart.
 """
 
-from typing import Any, Callable, List, NamedTuple, Optional, Sequence
+from typing import Any, Callable, List, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 from reprise.rl.source import EnvSource
@@ -28,8 +28,9 @@ def new_arrays(copies: int, observations: Observations,
                make: Callable[[int], Any] = bytearray) -> Arrays:
     """Lays the arrays out in one buffer, which `make` makes of a number of bytes."""
     row = (copies, *observations.shape)
-    parts = [(row, observations.dtype), (row, observations.dtype), ((copies,), np.float64),
-             ((copies,), np.bool_), ((copies,), np.bool_), ((copies,), np.int32)]
+    parts: List[Tuple[Tuple[int, ...], Any]] = [
+        (row, observations.dtype), (row, observations.dtype), ((copies,), np.float64),
+        ((copies,), np.bool_), ((copies,), np.bool_), ((copies,), np.int32)]
     starts, end = [], 0
     for shape, dtype in parts:
         starts.append(end)

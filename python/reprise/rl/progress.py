@@ -36,11 +36,11 @@ class Episodes:
 
     @property
     def mean_return(self) -> float:
-        return float(np.mean(self.returns)) if self.returns else float("nan")
+        return sum(self.returns) / len(self.returns) if self.returns else float("nan")
 
     @property
     def mean_length(self) -> float:
-        return float(np.mean(self.lengths)) if self.lengths else float("nan")
+        return sum(self.lengths) / len(self.lengths) if self.lengths else float("nan")
 
 
 def table(values: Dict[str, float]) -> str:

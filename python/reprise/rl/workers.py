@@ -29,7 +29,7 @@ class _Worker(NamedTuple):
     commands: int  # we write
     replies: int  # we read
     first: int
-    count: int
+    copies: int
 
 
 def _serve(source: EnvSource, arrays: Arrays, first: int, count: int, seeds: np.ndarray,
@@ -43,7 +43,7 @@ def _serve(source: EnvSource, arrays: Arrays, first: int, count: int, seeds: np.
             if command == b"s":
                 copies.step()
             else:
-                copies.reset(seeds if command == b"S" else None)
+                copies.reset([int(seed) for seed in seeds] if command == b"S" else None)
         except Exception as error:
             said = str(error).encode("utf-8", "replace")[:TEXT_BYTES - 1]
             text[:] = 0
@@ -91,8 +91,8 @@ class WorkerGroup:
         self._name = source.name
         memory = [mmap.mmap(-1, max(copies * 8, 1)), mmap.mmap(-1, count * TEXT_BYTES)]
         self.arrays = new_arrays(copies, source.observations, lambda n: mmap.mmap(-1, n))
-        self._seeds = np.ndarray((copies,), np.uint64, memory[0])
-        self._texts = np.ndarray((count, TEXT_BYTES), np.uint8, memory[1])
+        self._seeds: np.ndarray = np.ndarray((copies,), np.uint64, memory[0])
+        self._texts: np.ndarray = np.ndarray((count, TEXT_BYTES), np.uint8, memory[1])
         self._workers: List[_Worker] = []
         self._finalizer = weakref.finalize(self, _stop, self._workers, os.getpid())
         edges = [copies * i // count for i in range(count + 1)]
@@ -129,7 +129,7 @@ class WorkerGroup:
             if code < 0:
                 how = f"signal {-code}, {signal.strsignal(-code)}"
         raise RuntimeError(f"environment {self._name!r}: worker {index + 1} of {count}, which steps "
-                           f"copies {worker.first} to {worker.first + worker.count - 1}, has "
+                           f"copies {worker.first} to {worker.first + worker.copies - 1}, has "
                            f"ended: {how}")
 
     def _ask(self, command: bytes) -> None:
