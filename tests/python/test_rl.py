@@ -384,6 +384,17 @@ def test_the_python_of_the_page(tmp_path):
     assert done.returncode == 0, done.stderr
 
 
+def test_the_example(tmp_path):
+    pytest.importorskip("gymnasium")
+    example = pathlib.Path(__file__).resolve().parents[2] / "examples" / "dqn_lunar_lander.py"
+    done = subprocess.run([sys.executable, example, "--env", "CartPole-v1", "--steps", "320",
+                           "--every", "160", "--workers", "2", "--threshold", "1"], cwd=tmp_path,
+                          capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0, done.stderr
+    assert "300 other episodes" in done.stdout and "solved after 160 steps" in done.stdout
+    assert DQN.load(tmp_path / "lunar_lander").settings["copies"] == 16
+
+
 def test_stubs():
     import ast
 

@@ -92,7 +92,7 @@ class DQN:
                                  "callable, not an environment")
         self._init(source.observations, source.action_count, source.first_action, source.name,
                    seed, verbose, workers, settings)
-        self._source = source
+        self._source: Optional[EnvSource] = source
 
     def _init(self, observations: Observations, action_count: int, first_action: int, name: str,
               seed: Optional[int], verbose: int, workers: int, settings: Dict[str, Any]) -> None:
@@ -109,7 +109,7 @@ class DQN:
         self._agent = _rl.Dqn(settings, name=name, shape=observations.shape,
                               pixels=observations.pixels, actions=action_count, seed=seed)
         self._copies = int(self._agent.settings()["copies"])
-        self._source: Optional[EnvSource] = None
+        self._source = None
         self._group: Any = None
         self._whole = False  # the episodes of agent and group are the same ones
         self._seeded = False

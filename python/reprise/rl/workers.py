@@ -128,9 +128,9 @@ class WorkerGroup:
             how = f"exit status {code}"
             if code < 0:
                 how = f"signal {-code}, {signal.strsignal(-code)}"
-        raise RuntimeError(f"environment {self._name!r}: worker {index + 1} of {count}, which steps "
-                           f"copies {worker.first} to {worker.first + worker.copies - 1}, has "
-                           f"ended: {how}")
+        raise RuntimeError(f"environment {self._name!r}: worker {index + 1} of {count}, which "
+                           f"steps copies {worker.first} to {worker.first + worker.copies - 1}, "
+                           f"has ended: {how}")
 
     def _ask(self, command: bytes) -> None:
         """Sends a command to every worker and waits for all replies."""
