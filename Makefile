@@ -6,7 +6,7 @@ PREFIX ?= /usr/local
 BENCH ?= $(patsubst bench/%.c,%,$(shell grep -l '^int main' bench/*.c 2>/dev/null)) grpcio-client dmreverb-client
 C_FILES = $(shell find include src rl tests fuzz bench examples python -name '*.[ch]')
 
-.PHONY: all run test test-long durability bench paper curves wheel format lint fuzz budget campaign install clean help need-build
+.PHONY: all run test test-long test-rl-peers durability bench paper curves wheel format lint fuzz budget campaign install clean help need-build
 
 all: build/release/build.ninja  ## build the library, the command, examples and benchmarks; installs missing packages
 	@$(MESON) compile -C build/release
@@ -33,6 +33,16 @@ test:  ## the tests that every change has to pass, a few minutes; ONLY="asan lin
 test-long:  ## every test in every build at full length, lint, planted bugs, wheels: almost an hour
 	@tools/need.sh build test cross python
 	@$(PYTHON) tests/run.py --long $(ONLY)
+
+test-rl-peers: build/peers/drivers/build.ninja  ## compare environments with Gymnasium's, and exported networks in onnxruntime with ours
+	@tools/need.sh build test
+	@tools/peers.py gymnasium onnx
+	@$(MESON) compile -C build/peers/drivers env_driver onnx_driver
+	@build/peers/gymnasium/bin/python tests/rl/compare_gymnasium.py build/peers/drivers
+	@build/peers/onnx/bin/python tests/rl/compare_onnx.py build/peers/drivers
+
+build/peers/drivers/build.ninja: | need-build
+	@$(MESON) setup build/peers/drivers -Dtests=enabled
 
 durability:  ## test a million power cuts, 10,000 kills and a flip of every bit; SECONDS=600 stops early
 	@tools/need.sh build test
