@@ -102,6 +102,8 @@ typedef struct rp_durable_info {
     uint64_t last_checkpoint_bytes; /* written by it */
     uint64_t lsn, safe_lsn; /* number of the last change in the journal; of the last change that
                                is as safe as the mode promises */
+    uint64_t backlog_bytes, max_backlog_bytes; /* that wait in memory for the journal; from the
+                                                  second on, changes wait */
     uint64_t segments, disk_bytes, live_bytes; /* segment files; their bytes; those in use */
     uint64_t recovered_items, recovered_records, torn_bytes;   /* by rp_durable_open() */
     uint64_t resident_bytes, spilled_bytes, loads, load_bytes; /* of the disk tier */

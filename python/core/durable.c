@@ -226,6 +226,8 @@ PyObject *core_durable_dict(const rp_durable_info *info)
     X(last_checkpoint_bytes)                                                                   \
     X(lsn)                                                                                     \
     X(safe_lsn)                                                                                \
+    X(backlog_bytes)                                                                           \
+    X(max_backlog_bytes)                                                                       \
     X(segments)                                                                                \
     X(disk_bytes)                                                                              \
     X(live_bytes)                                                                              \

@@ -42,8 +42,8 @@ enum {
 
 /* The numbers of the state that are not arrays. Saved as they are. */
 typedef struct dqn_counts {
-    int64_t updates, steps; /* steps of all copies together */
-    int64_t inserts, samples;
+    int64_t updates, samples;
+    int64_t steps;            /* of all copies together */
     uint64_t optimizer_steps; /* set when the state is read */
     double largest_priority;
     rp_pcg64 rng; /* of exploration */
@@ -313,8 +313,9 @@ static rp_status learn(rp_agent *agent, rp_error *err)
     if (d->diverged)
         return rp_rl_fail(err, RP_PRECONDITION, "dqn: the run has diverged at update %lld",
                           (long long)d->counts.updates);
-    while (st == RP_OK && rp_table_can_sample(d->table, (int64_t)d->batch)) st = update(d, err);
-    return st; /* D1 */
+    while (st == RP_OK && rp_table_can_sample(d->table, (int64_t)d->batch)) /* D1 */
+        st = update(d, err);
+    return st;
 }
 
 static const rp_real *parameters(const rp_agent *agent)

@@ -349,8 +349,9 @@ static rp_status system_space(rp_files *files, uint64_t *total, uint64_t *availa
 
     if (fstatvfs(((system_files *)files)->directory, &about) != 0)
         return fail_errno(err, errno, "the data directory", "fstatvfs");
-    *total = (uint64_t)about.f_blocks * about.f_frsize;
-    *available = (uint64_t)about.f_bavail * about.f_frsize;
+    /* A file system that reports no blocks, such as ramfs, has no size of its own. */
+    *total = about.f_blocks > 0 ? (uint64_t)about.f_blocks * about.f_frsize : INT64_MAX;
+    *available = about.f_blocks > 0 ? (uint64_t)about.f_bavail * about.f_frsize : INT64_MAX;
     return RP_OK;
 }
 

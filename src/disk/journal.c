@@ -95,8 +95,27 @@ bool rp_journal_is_behind(rp_journal *j, bool takes_space)
 
     if (takes_space && pause_until != 0 && rp_now_ns() < pause_until) return true;
     if (atomic_load(&j->is_degraded)) return false; /* it gives up records instead */
-    if (j->o.segments != NULL) bytes += rp_segments_queued(j->o.segments);
+    /* While a checkpoint frees a full disk, the segments may not be writable: only changes that
+     * put chunks wait for them. The records of other changes are given up to the checkpoint. */
+    if (j->o.segments != NULL && (takes_space || pause_until == 0))
+        bytes += rp_segments_queued(j->o.segments);
     return bytes >= j->o.max_queued;
+}
+
+uint64_t rp_journal_backlog(rp_journal *j, uint64_t *most)
+{
+    uint64_t bytes = atomic_load(&j->queued);
+
+    if (j->o.segments != NULL) bytes += rp_segments_queued(j->o.segments);
+    *most = j->o.max_queued;
+    return bytes;
+}
+
+int64_t rp_journal_stalled_ns(rp_journal *j, int64_t now_ns)
+{
+    int64_t since = atomic_load(&j->pass_since);
+
+    return since != 0 && now_ns > since ? now_ns - since : 0;
 }
 
 bool rp_journal_claim_space(rp_journal *j, uint64_t bytes, uint64_t least)

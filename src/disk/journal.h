@@ -11,7 +11,8 @@
  *   5  reports the LSN up to which everything is safe.
  *
  *   mode       safe means
- *   interval   handed to the kernel; synced at least every `interval_ns`
+ *   interval   handed to the kernel; a sync begins at most `interval_ns` after the first record
+ *              that is not synced was written. While it runs, nothing is written
  *   sync       on stable storage: segments synced first, then the journal
  *
  * The chunks of a record must be put into the segments before the record is appended.
@@ -33,7 +34,8 @@
  * once, as in checkpoint mode. The journal gives up the records that are not written
  *
  *   - if the disk is full at two attempts in a row;
- *   - if they are more than max_queued bytes, in interval mode;
+ *   - if they are more than max_queued bytes, in interval mode, or while a checkpoint frees a
+ *     full disk: changes without chunks, such as deletes, never wait for that checkpoint;
  *   - if there was no memory for one of them.
  *
  * Records after lost ones are useless, so the journal writes nothing until rp_journal_cut()
@@ -74,9 +76,16 @@ bool rp_journal_is_lost(rp_journal *j);
 /* True if changes must wait because the backlog is max_queued bytes or more. Changes that put
  * chunks (`takes_space`) also wait while a checkpoint frees a full disk: in sync mode until it
  * is complete, since they could not be acknowledged before and their chunks must fit into the
- * reserve; in interval mode for `retry_ns` at most.
+ * reserve; in interval mode for `retry_ns` at most. Meanwhile other changes, such as deletes,
+ * wait for the backlog of records only.
  * Any thread, any lock below rank 44. Takes no lock if there are no segments. */
 bool rp_journal_is_behind(rp_journal *j, bool takes_space);
+/* The backlog: bytes of records that are not on stable storage and of chunks that are not
+ * written. All of them are in memory. `*most` is max_queued. Locks as rp_journal_is_behind().
+ */
+uint64_t rp_journal_backlog(rp_journal *j, uint64_t *most);
+/* How long the thread has been writing or syncing without an end; 0: it waits for work. */
+int64_t rp_journal_stalled_ns(rp_journal *j, int64_t now_ns);
 /* In sync mode: claims disk space for `bytes` of items, in addition to the backlog and what the
  * reserve lacks, until rp_journal_release_space(). Returns false if they do not fit: then the
  * insert waits

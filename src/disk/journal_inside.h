@@ -51,7 +51,8 @@ struct rp_journal {
     pthread_t thread;
 
     atomic_uint_fast64_t safe, last; /* written under the lock, read anywhere */
-    atomic_uint_fast64_t queued;     /* bytes of raw records that are not written */
+    atomic_uint_fast64_t queued;     /* bytes of raw records in memory: `queue` and `kept` */
+    atomic_int_fast64_t pass_since;  /* when the current pass began; 0: none runs */
     atomic_bool is_degraded;         /* interval mode, and the journal cannot write */
     /* While a checkpoint frees a full disk, changes that take space wait until this time at
      * most. 0: they do not wait. */
@@ -86,6 +87,7 @@ struct rp_journal {
     rp_journal_piece piece;
     uint64_t generation;      /* of the locations in records that are written and not synced */
     uint64_t reported_losses; /* of `losses`, those that on_trouble has reported */
+    uint64_t put_synced;      /* of rp_segments_put_bytes(), those synced by the last sync */
     uint64_t superseded;      /* condemned files have records up to this LSN; 0: none */
     uint64_t yielded_at;      /* `freed` when the thread last yielded to a checkpoint for
                                  lack of space */

@@ -50,7 +50,7 @@ typedef struct rp_journal_info {
     /* LSNs: of the last record; up to which every change is as safe as the mode promises
      * (on_safe); up to which every record is on stable storage. */
     uint64_t last, safe, synced;
-    uint64_t queued;               /* bytes of raw records that are not written */
+    uint64_t queued;               /* bytes of raw records in memory: `kept`, and new ones */
     uint64_t kept;                 /* bytes of raw records that are not on stable storage */
     uint64_t syncs, writes, bytes; /* of journal files, since the start */
     uint64_t files;

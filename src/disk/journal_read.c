@@ -19,6 +19,10 @@
 #include "util/error.h"
 #include "util/mem.h"
 
+/* A file is read whole, so its size has a bound: the largest record, and as many bytes again
+ * for the records before it, of which there are about 64 MiB. */
+#define MAX_FILE_BYTES (2 * (uint64_t)RP_MAX_RECORD_BYTES)
+
 /* Finds the largest synced LSN behind a bad record. */
 static uint64_t find_synced(const uint8_t *data, size_t size, size_t offset)
 {
@@ -143,9 +147,11 @@ static rp_status load(reader *r, uint64_t first, rp_error *err)
     drop_data(r);
     if (st != RP_OK) return st;
     st = ops->size(file, &size, err);
-    if (st == RP_OK && size >= SIZE_MAX / 2)
-        st = rp_fail(err, RP_CORRUPT, "%s: %" PRIu64 " bytes are more than memory can hold",
-                     path, size);
+    if (st == RP_OK && size > MAX_FILE_BYTES)
+        st = rp_fail(err, RP_CORRUPT,
+                     "%s: it has %" PRIu64 " bytes, and a journal file at most %" PRIu64
+                     "; if bytes were appended to it, cut them off",
+                     path, size, (uint64_t)MAX_FILE_BYTES);
     if (st == RP_OK) {
         r->data = rp_alloc(r->o->alloc, (size_t)size + 1);
         r->size = (size_t)size;

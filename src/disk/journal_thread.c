@@ -29,8 +29,7 @@ static uint64_t settle_safe_locked(rp_journal *j) RP_REQUIRES(j->mu)
 
     if (!is_well) safe = j->o.sync ? atomic_load(&j->safe) : atomic_load(&j->last);
     atomic_store(&j->is_degraded, !is_well && !j->o.sync);
-    atomic_store(&j->queued,
-                 j->queue.bytes + (j->written < atomic_load(&j->last) ? j->kept.bytes : 0));
+    atomic_store(&j->queued, j->queue.bytes + j->kept.bytes);
     j->info.kept = j->kept.bytes;
     if (safe <= atomic_load(&j->safe)) safe = 0;
     if (safe > 0) atomic_store(&j->safe, safe);
@@ -124,7 +123,7 @@ static bool skip_lost(rp_journal *j)
     uint64_t resume, up_to, bytes = j->kept.bytes;
     bool is_lost, is_held;
 
-    if (j->o.segments != NULL) bytes += rp_segments_queued(j->o.segments);
+    if (j->o.segments != NULL && !j->o.sync) bytes += rp_segments_queued(j->o.segments);
     rp_mutex_lock(&j->mu);
     j->gave_way = j->gave_way && (j->is_lost || j->hold > 0);
     is_held = j->gave_way && !j->is_lost;
@@ -132,7 +131,8 @@ static bool skip_lost(rp_journal *j)
         atomic_store(&j->pause_until, 0);
     if (!j->is_lost && j->resume > 0 && j->synced < j->resume - 1)
         j->retry_at = 0; /* nothing has failed since the cut */
-    if (!j->is_lost && (j->retry_at != 0 || is_held) && !j->o.sync && bytes > j->o.max_queued)
+    if (!j->is_lost && (is_held || (j->retry_at != 0 && !j->o.sync)) &&
+        bytes >= j->o.max_queued)
         rp_journal_lose_locked(j); /* info.trouble has the reason */
     is_lost = j->is_lost;
     resume = j->resume;
@@ -151,12 +151,23 @@ static bool skip_lost(rp_journal *j)
     return is_held;
 }
 
+/* Bytes of chunks put since the last sync. The kept records refer to them, so they are in
+ * memory, even if no table has them any more. */
+static uint64_t unsynced_chunks(const rp_journal *j)
+{
+    uint64_t waiting, put;
+
+    if (j->o.segments == NULL) return 0;
+    put = rp_segments_put_bytes(j->o.segments, &waiting);
+    return put > j->put_synced ? put - j->put_synced : 0;
+}
+
 static bool is_sync_due(rp_journal *j)
 {
-    bool is_due;
+    bool is_due = unsynced_chunks(j) >= j->o.max_queued;
 
     rp_mutex_lock(&j->mu);
-    is_due = j->o.sync || j->sync_wanted > j->synced || j->is_stopping ||
+    is_due = is_due || j->o.sync || j->sync_wanted > j->synced || j->is_stopping ||
              j->kept.bytes > j->o.max_queued / 4 ||
              (j->written > j->synced && rp_now_ns() >= j->due_at);
     rp_mutex_unlock(&j->mu);
@@ -307,7 +318,11 @@ void *rp_journal_run(void *arg)
 
     assert(own_journal == NULL);
     own_journal = j;
-    while (wait_for_work(j)) pass(j, false);
+    while (wait_for_work(j)) {
+        atomic_store(&j->pass_since, rp_now_ns());
+        pass(j, false);
+        atomic_store(&j->pass_since, 0);
+    }
     pass(j, true);
     return NULL;
 }

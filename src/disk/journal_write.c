@@ -147,6 +147,11 @@ static rp_status sync_file(rp_journal *j, rp_error *err) RP_NO_THREAD_SAFETY_ANA
         return st;
     }
     RP_KILL_POINT("journal.synced");
+    if (j->o.segments != NULL) {
+        uint64_t waiting, put = rp_segments_put_bytes(j->o.segments, &waiting);
+
+        j->put_synced = put - waiting;
+    }
     rp_mutex_lock(&j->mu);
     j->info.syncs++;
     j->synced = j->written;

@@ -17,8 +17,13 @@ RP_NODISCARD rp_status rp_durable_start_checkpoint(rp_durable *durable,
  * UINT64_MAX without a journal. */
 uint64_t rp_durable_safe(rp_durable *durable);
 
+/* True if the backlog of the journal is at its bound: then changes must wait. The listeners are
+ * called when it is shorter. Any thread, any lock below rank 44. */
+bool rp_durable_is_behind(rp_durable *durable);
+
 /* Adds a listener; there can be 64. `on_safe` is called on the journal's thread whenever more
- * changes have become safe: all up to `lsn`. It must not block. */
+ * changes have become safe: all up to `lsn`; and when the backlog, for which
+ * rp_durable_is_behind() returned true, has become shorter. It must not block. */
 typedef void rp_safe_listener(void *ctx, uint64_t lsn);
 RP_NODISCARD rp_status rp_durable_listen(rp_durable *durable, rp_safe_listener *on_safe,
                                          void *ctx);

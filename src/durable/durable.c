@@ -23,6 +23,7 @@ enum {
     MIN_SEGMENT_BYTES = 1 << 20,
     RESERVE_BYTES = 4 << 20,
 };
+#define STALL_NS (INT64_C(10) * 1000 * 1000 * 1000) /* of a disk that does not respond */
 #define DEFAULT_INTERVAL_NS (INT64_C(100) * 1000 * 1000)
 #define DEFAULT_PERIOD_NS (INT64_C(300) * 1000 * 1000 * 1000)
 #define DEFAULT_SEGMENT_BYTES (UINT64_C(256) << 20)
@@ -107,6 +108,20 @@ static void on_progress(void *ctx, const rp_durable_progress *progress)
         d->options.on_progress(d->options.ctx, progress);
 }
 
+/* A disk that does not respond reports no error: the journal's thread waits for it. */
+static void report_stall(rp_journal *journal, int64_t now_ns, rp_durable_info *out)
+{
+    int64_t stalled_ns = rp_journal_stalled_ns(journal, now_ns);
+
+    if (stalled_ns < STALL_NS || out->degraded) return;
+    out->degraded = true;
+    (void)snprintf(out->trouble, sizeof out->trouble,
+                   "the disk has not completed a write or sync for %lld s; %llu bytes wait for "
+                   "the journal, and from %llu bytes on changes wait",
+                   (long long)(stalled_ns / 1000000000), (unsigned long long)out->backlog_bytes,
+                   (unsigned long long)out->max_backlog_bytes);
+}
+
 void rp_durable_get_info(rp_durable *d, rp_durable_info *out)
 {
     int64_t now_ns = rp_now_ns();
@@ -124,6 +139,8 @@ void rp_durable_get_info(rp_durable *d, rp_durable_info *out)
     if (d->journal != NULL) {
         out->lsn = rp_journal_last(d->journal);
         out->safe_lsn = rp_journal_safe(d->journal);
+        out->backlog_bytes = rp_journal_backlog(d->journal, &out->max_backlog_bytes);
+        report_stall(d->journal, now_ns, out);
     }
     if (d->tier != NULL) {
         rp_tier_info tier;

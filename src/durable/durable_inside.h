@@ -34,10 +34,10 @@ typedef struct rp_checkpoint_request {
     bool is_allocated; /* freed before on_done is called */
 } rp_checkpoint_request;
 
-typedef struct rp_listener {
+typedef struct rp_durable_listener {
     rp_safe_listener *on_safe;
     void *ctx;
-} rp_listener;
+} rp_durable_listener;
 
 /* The parts that can be in trouble. Each reports the end of its own trouble. */
 typedef enum rp_trouble {
@@ -51,6 +51,7 @@ typedef enum rp_trouble {
 typedef struct rp_durable_tuning {
     uint64_t journal_bytes; /* of a journal file */
     int64_t retry_ns; /* between attempts of the journal or of a checkpoint after a failure */
+    uint64_t max_backlog;   /* of the journal, in bytes */
     uint64_t reserve_bytes; /* the fixed part of the reserve (disk/reserve.h); 0: no reserve */
 } rp_durable_tuning;
 
@@ -92,7 +93,7 @@ struct rp_durable {
     char troubles[RP_TROUBLES][RP_ERROR_TEXT_BYTES] RP_GUARDED_BY(mu); /* "": none */
 
     rp_mutex listeners_mu; /* rank 12: held while listeners are called */
-    rp_listener listeners[RP_MAX_LISTENERS] RP_GUARDED_BY(listeners_mu);
+    rp_durable_listener listeners[RP_MAX_LISTENERS] RP_GUARDED_BY(listeners_mu);
     size_t listener_count RP_GUARDED_BY(listeners_mu);
 };
 

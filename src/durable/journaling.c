@@ -179,6 +179,7 @@ rp_status rp_durable_start_journal(rp_durable *d, rp_error *err)
                                     .sync = d->options.mode == RP_DURABLE_SYNC,
                                     .interval_ns = d->options.interval_ns,
                                     .file_bytes = d->tuning.journal_bytes,
+                                    .max_queued = d->tuning.max_backlog,
                                     .retry_ns = d->tuning.retry_ns,
                                     .on_safe = on_safe,
                                     .on_trouble = on_trouble,
@@ -211,6 +212,11 @@ uint64_t rp_durable_safe(rp_durable *d)
     return d->journal != NULL ? rp_journal_safe(d->journal) : UINT64_MAX;
 }
 
+bool rp_durable_is_behind(rp_durable *d)
+{
+    return d->log != NULL && rp_store_log_is_behind(d->log);
+}
+
 rp_status rp_durable_listen(rp_durable *d, rp_safe_listener *listener, void *ctx)
 {
     rp_status st = RP_NO_RESOURCE;
@@ -218,7 +224,7 @@ rp_status rp_durable_listen(rp_durable *d, rp_safe_listener *listener, void *ctx
     rp_mutex_lock(&d->listeners_mu);
     assert(d->listener_count <= RP_MAX_LISTENERS);
     if (d->listener_count < RP_MAX_LISTENERS) {
-        d->listeners[d->listener_count++] = (rp_listener){listener, ctx};
+        d->listeners[d->listener_count++] = (rp_durable_listener){listener, ctx};
         st = RP_OK;
     }
     rp_mutex_unlock(&d->listeners_mu);

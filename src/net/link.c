@@ -173,7 +173,9 @@ void rp_link_why(const rp_link *link, char *text, size_t size)
     const char *why = link->tls_error != 0 ? ERR_reason_error_string(link->tls_error) : NULL;
     long verified = link->ssl != NULL ? SSL_get_verify_result(link->ssl) : X509_V_OK;
 
-    if (verified != X509_V_OK)
+    if (link->ssl != NULL && rp_tls_refusal(link->ssl) != NULL)
+        (void)snprintf(text, size, "TLS: %s", rp_tls_refusal(link->ssl));
+    else if (verified != X509_V_OK)
         (void)snprintf(text, size, "the server's certificate: %s",
                        X509_verify_cert_error_string(verified));
     else
@@ -190,6 +192,11 @@ rp_link_result rp_link_handshake(rp_link *link)
     ERR_clear_error();
     rp_tls_set_allowance(link->ssl, HANDSHAKE_BYTES);
     returned = SSL_do_handshake(link->ssl);
+    rp_tls_drop_chain(link->ssl);
+    if (rp_tls_refusal(link->ssl) != NULL) {
+        ERR_clear_error();
+        return fail(link);
+    }
     if (returned == 1) {
         link->secured = true;
         rp_tls_count_idle(link->ssl);

@@ -9,11 +9,15 @@
  * reads through a BIO that is defined here. Its data is a `wire`, which also holds a reference
  * to the rp_tls.
  *
- * The work that a peer can cause in OpenSSL before it has sent a byte of data is bounded: the
- * BIO reads no more than its allowance, records without data are counted, a certificate chain
- * has at most CHAIN_BYTES and CHAIN_DEPTH, and key exchanges use elliptic curves only. OpenSSL
- * itself refuses a ClientHello over 128 KiB, more than 32 records in a row without a byte, and
- * more than 5 warnings in a row. Early data is not accepted. */
+ * The work and the memory that a peer can cause in OpenSSL before it has sent a byte of data is
+ * bounded: the BIO reads no more than its allowance, records without data are counted, and key
+ * exchanges use elliptic curves only. OpenSSL itself refuses more than 32 records in a row
+ * without a byte, and more than 5 warnings in a row. Early data is not accepted.
+ *
+ * The handshake messages of the peer are checked before OpenSSL parses them (tls_limits.h):
+ *   - the length of a ClientHello in wire_read(), before OpenSSL allocates its buffer;
+ *   - the lists in a ClientHello in check_hello(), before OpenSSL parses and keeps them;
+ *   - a Certificate message in on_protocol_message(), see refuse_message(). */
 #include <assert.h>
 #include <errno.h>
 #include <openssl/err.h>
@@ -23,14 +27,26 @@
 #include <sys/socket.h>
 
 #include "net/tls.h"
+#include "net/tls_limits.h"
 #include "util/error.h"
 #include "util/mem.h"
 #include "util/refcount.h"
 
 enum {
-    CHAIN_BYTES = 64 << 10, /* size of a peer's certificate chain */
-    CHAIN_DEPTH = 8,        /* certificates between the peer's and the authority's */
+    CHAIN_DEPTH = 8,          /* certificates between the peer's and the authority's */
+    REQUEST_BYTES = 64 << 10, /* size of a server's list of authorities */
+    CIPHER_BYTES = 512,       /* size of the list of ciphers in a ClientHello */
 };
+
+/* Later versions of OpenSSL can compress a Certificate message, so that it could not be checked
+ * before it is parsed. The number of the option is part of their ABI; OpenSSL 3.0 ignores it.
+ */
+#ifndef SSL_OP_NO_RX_CERTIFICATE_COMPRESSION
+#define SSL_OP_NO_RX_CERTIFICATE_COMPRESSION ((uint64_t)1 << 33)
+#endif
+#ifndef SSL3_MT_COMPRESSED_CERTIFICATE
+#define SSL3_MT_COMPRESSED_CERTIFICATE 25
+#endif
 
 struct rp_tls {
     rp_refcount refs;
@@ -43,10 +59,12 @@ struct rp_tls {
 typedef struct wire {
     rp_tls *tls; /* a reference */
     int fd;
-    bool more;             /* see rp_tls_set_more() */
-    bool counts_idle;      /* the handshake has succeeded */
-    size_t allowance;      /* bytes that may still be read */
-    uint64_t idle_records; /* see rp_tls_idle_records() */
+    bool more;               /* see rp_tls_set_more() */
+    bool counts_idle;        /* the handshake has succeeded */
+    size_t allowance;        /* bytes that may still be read */
+    uint64_t idle_records;   /* see rp_tls_idle_records() */
+    const char *refusal;     /* see rp_tls_refusal() */
+    rp_tls_hello_scan hello; /* a server's */
 } wire;
 
 static bool is_again(ssize_t n)
@@ -84,6 +102,11 @@ static int wire_read(BIO *bio, char *data, int size)
     } while (n < 0 && errno == EINTR);
     assert(n <= (ssize_t)room);
     if (n > 0) w->allowance -= (size_t)n;
+    if (n > 0 && !w->tls->connects &&
+        !rp_tls_scan_hello(&w->hello, (const uint8_t *)data, (size_t)n)) {
+        w->refusal = "the ClientHello has more than 16 KiB";
+        return -1; /* without a retry flag: OpenSSL ends the handshake */
+    }
     if (is_again(n)) BIO_set_retry_read(bio);
     if (n == 0) BIO_set_flags(bio, BIO_FLAGS_IN_EOF);
     return (int)n;
@@ -110,6 +133,33 @@ static BIO_METHOD *new_method(void)
     return NULL;
 }
 
+/* Makes OpenSSL refuse a handshake message of the peer. OpenSSL has read the message, but has
+ * not parsed it. No function of OpenSSL ends the handshake at this point. So this function
+ * overwrites the body in the buffer from which OpenSSL will parse it; the buffer is on the
+ * heap, only the callback's parameter is const. A list whose length is all ones is longer than
+ * any message, so OpenSSL ends the handshake with a decode error. If a version of OpenSSL
+ * should parse a copy instead, the link still breaks, by rp_tls_refusal(), but after the work;
+ * the test of this fails then. */
+static void refuse_message(wire *w, const void *message, size_t size, const char *why)
+{
+    w->refusal = why;
+    if (size > SSL3_HM_HEADER_LENGTH)
+        memset((uint8_t *)message + SSL3_HM_HEADER_LENGTH, 0xff, size - SSL3_HM_HEADER_LENGTH);
+}
+
+static void check_message(wire *w, const uint8_t *message, size_t size, bool is_tls13)
+{
+    const char *why = NULL;
+
+    if (size < SSL3_HM_HEADER_LENGTH) return;
+    if (message[0] == SSL3_MT_CERTIFICATE)
+        why = rp_tls_check_chain(message + SSL3_HM_HEADER_LENGTH, size - SSL3_HM_HEADER_LENGTH,
+                                 is_tls13);
+    else if (message[0] == SSL3_MT_COMPRESSED_CERTIFICATE)
+        why = "the certificates are compressed";
+    if (why != NULL) refuse_message(w, message, size, why);
+}
+
 /* OpenSSL calls this for each record and each handshake message. TLS 1.3 encrypts the type of a
  * record, and reports it apart from the header. */
 static void on_protocol_message(int is_ours, int version, int type, const void *data,
@@ -120,12 +170,48 @@ static void on_protocol_message(int is_ours, int version, int type, const void *
     wire *w = user;
 
     (void)version;
-    if (is_ours || !w->counts_idle || size == 0) return;
+    if (is_ours || size == 0) return;
+    if (type == SSL3_RT_HANDSHAKE)
+        check_message(w, data, size, SSL_version(ssl) >= TLS1_3_VERSION);
+    if (!w->counts_idle) return;
     if (type != SSL3_RT_HANDSHAKE &&
         (type != record_type || *(const uint8_t *)data == SSL3_RT_APPLICATION_DATA))
         return;
     w->idle_records++;
     w->allowance = 0;
+}
+
+/* OpenSSL calls this before it parses the extensions of a ClientHello. Refuses lists that are
+ * much longer than those of regular clients. OpenSSL keeps these lists as long as the session.
+ * The name of an authority may have 4 bytes in the list, and becomes an object of 200. */
+static int check_hello(SSL *ssl, int *alert, void *user)
+{
+    static const struct {
+        unsigned int extension;
+        size_t most_bytes;
+    } limits[] = {
+        {TLSEXT_TYPE_status_request, 64}, /* regular clients send 5 bytes */
+        {TLSEXT_TYPE_supported_groups, 512},
+        {TLSEXT_TYPE_signature_algorithms, 512},
+        {TLSEXT_TYPE_signature_algorithms_cert, 512},
+        {TLSEXT_TYPE_application_layer_protocol_negotiation, 512},
+        {TLSEXT_TYPE_certificate_authorities, 256},
+    };
+    wire *w = BIO_get_data(SSL_get_rbio(ssl));
+    const unsigned char *data;
+    size_t bytes;
+
+    (void)user;
+    if (SSL_client_hello_isv2(ssl)) w->refusal = "the ClientHello is of SSL 2";
+    if (SSL_client_hello_get0_ciphers(ssl, &data) > CIPHER_BYTES)
+        w->refusal = "the ClientHello has too many ciphers";
+    for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++)
+        if (SSL_client_hello_get0_ext(ssl, limits[i].extension, &data, &bytes) == 1 &&
+            bytes > limits[i].most_bytes)
+            w->refusal = "the ClientHello has an extension that is too long";
+    if (w->refusal == NULL) return SSL_CLIENT_HELLO_SUCCESS;
+    *alert = SSL_AD_ILLEGAL_PARAMETER;
+    return SSL_CLIENT_HELLO_ERROR;
 }
 
 /* Chooses "h2" if the client offers it, else "http/1.1". Refuses a client that offers neither.
@@ -252,13 +338,13 @@ static bool set_up(SSL_CTX *context)
 
     (void)SSL_CTX_set_options(context, SSL_OP_CIPHER_SERVER_PREFERENCE |
                                            SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION |
-                                           SSL_OP_NO_TICKET);
+                                           SSL_OP_NO_TICKET |
+                                           SSL_OP_NO_RX_CERTIFICATE_COMPRESSION);
     (void)SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
     (void)SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE |
                                         SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
                                         SSL_MODE_RELEASE_BUFFERS);
     SSL_CTX_set_read_ahead(context, 1);
-    (void)SSL_CTX_set_max_cert_list(context, CHAIN_BYTES);
     SSL_CTX_set_verify_depth(context, CHAIN_DEPTH);
     SSL_CTX_set_default_passwd_cb(context, no_passphrase);
     return SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION) == 1 &&
@@ -287,9 +373,18 @@ static rp_tls *make(const rp_allocator *alloc, bool connects, rp_status *st, rp_
     tls->method = new_method();
     tls->context = SSL_CTX_new(connects ? TLS_client_method() : TLS_server_method());
     ok = tls->method != NULL && tls->context != NULL && set_up(tls->context);
-    if (ok && !connects) SSL_CTX_set_alpn_select_cb(tls->context, choose_protocol, NULL);
-    if (ok && connects) /* returns 0 on success */
+    if (ok && !connects) {
+        (void)SSL_CTX_set_max_cert_list(tls->context, RP_TLS_CHAIN_BYTES);
+        SSL_CTX_set_client_hello_cb(tls->context, check_hello, NULL);
+        SSL_CTX_set_alpn_select_cb(tls->context, choose_protocol, NULL);
+    }
+    if (ok && connects) {
+        /* For a client this also bounds the request of the server for a certificate, which may
+         * have a long list of authorities. */
+        (void)SSL_CTX_set_max_cert_list(tls->context, REQUEST_BYTES);
+        /* returns 0 on success */
         ok = SSL_CTX_set_alpn_protos(tls->context, h2, sizeof h2 - 1) == 0;
+    }
     if (!ok) {
         rp_tls_unref(tls);
         ERR_clear_error();
@@ -432,4 +527,19 @@ uint64_t rp_tls_idle_records(const SSL *ssl)
     const wire *w = BIO_get_data(SSL_get_rbio(ssl));
 
     return w->idle_records;
+}
+
+const char *rp_tls_refusal(const SSL *ssl)
+{
+    const wire *w = BIO_get_data(SSL_get_rbio(ssl));
+
+    return w->refusal;
+}
+
+void rp_tls_drop_chain(SSL *ssl)
+{
+    STACK_OF(X509) *chain = SSL_get_peer_cert_chain(ssl);
+
+    if (!SSL_is_server(ssl)) return;
+    while (sk_X509_num(chain) > 0) X509_free(sk_X509_pop(chain)); /* -1 for NULL */
 }

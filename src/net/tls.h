@@ -62,4 +62,13 @@ void rp_tls_count_idle(struct ssl_st *ssl);
  * renegotiate). Each handshake message in such a record adds another 1. */
 uint64_t rp_tls_idle_records(const struct ssl_st *ssl);
 
+/* Returns the reason for which a handshake message of the peer was refused by our limits
+ * (tls_limits.h), or NULL. The handshake must not continue then. */
+const char *rp_tls_refusal(const struct ssl_st *ssl);
+
+/* Frees the certificates that a client has sent besides its own. OpenSSL needs them only to
+ * verify that one, within one step of the handshake, but would keep them as long as the
+ * session. Does nothing for a session of a client. */
+void rp_tls_drop_chain(struct ssl_st *ssl);
+
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The store: a list of tables and the resources that they share. Tables are found by name with
- * a linear search, as there are few.
+ * a binary search in a second array, which is sorted by name.
  *
  * The store owns a reference to each table in the list. rp_store_drop_table() removes a table
  * from the list, then its items, then drops the store's reference; other references keep an
@@ -10,9 +10,10 @@
  *   S1  the names of the tables in the list are unique;
  *   S2  the bit of an id is set exactly for tables in the list and tables being dropped, and no
  *       two of them have the same id;
- *   S3  table_count <= table_capacity, and table_count <= MAX_TABLES;
- *   S4  once the store is closed, the list is constant.
- * Debug builds run is_valid_locked() (S1 to S3) after each change of the list. */
+ *   S3  table_count <= table_capacity, and table_count <= RP_MAX_TABLES;
+ *   S4  once the store is closed, the list is constant;
+ *   S5  by_name has the tables of the list, in ascending order of their names.
+ * Debug builds run is_valid_locked() (S1, S2, S3, S5) after each change of the list. */
 #include "store/store.h"
 
 #include <assert.h>
@@ -26,7 +27,6 @@
 #include "util/verify.h"
 
 enum {
-    MAX_TABLES = 4096,
     IDS_PER_WORD = 64,
     RELIEF_SHARE = 4096, /* 1/4096 of the limit is evicted before waiting inserts are retried */
     RELIEF_STEPS = 64,   /* steps in one call */
@@ -42,37 +42,103 @@ struct rp_store {
     rp_mutex mu;                     /* rank 20 */
     uint64_t seed RP_GUARDED_BY(mu); /* changed only by rp_store_restore() */
     rp_rng keys RP_GUARDED_BY(mu);
-    rp_table **tables RP_GUARDED_BY(mu);
+    rp_table **tables RP_GUARDED_BY(mu);  /* in the order in which they were added */
+    rp_table **by_name RP_GUARDED_BY(mu); /* S5; has the same capacity */
     size_t table_count RP_GUARDED_BY(mu);
     size_t table_capacity RP_GUARDED_BY(mu);
     /* A bit for each id in use: id i + 1 is bit i. */
-    uint64_t ids[MAX_TABLES / IDS_PER_WORD] RP_GUARDED_BY(mu);
+    uint64_t ids[RP_MAX_TABLES / IDS_PER_WORD] RP_GUARDED_BY(mu);
     rp_table_log *log RP_GUARDED_BY(mu);
     bool closed RP_GUARDED_BY(mu);
 };
 
+static rp_string string_of(const char *text)
+{
+    return (rp_string){text, strlen(text)};
+}
+
+/* Compares a name with that of a table, in the order of strcmp(). */
+static int compare(rp_string name, const rp_table *table)
+{
+    const char *other = rp_table_name(table);
+    size_t size = strlen(other), common = size < name.size ? size : name.size;
+    int order = common > 0 ? memcmp(name.data, other, common) : 0;
+
+    return order != 0 ? order : (name.size > size) - (name.size < size);
+}
+
+/* Returns how many tables of by_name are before `name`: its index, if there is such a table. */
+static size_t place_locked(const rp_store *s, rp_string name) RP_REQUIRES(s->mu)
+{
+    size_t from = 0, to = s->table_count;
+
+    while (from < to) {
+        size_t middle = from + (to - from) / 2;
+
+        if (compare(name, s->by_name[middle]) > 0)
+            from = middle + 1;
+        else
+            to = middle;
+    }
+    return from;
+}
+
+static rp_table *find_locked(const rp_store *s, rp_string name) RP_REQUIRES(s->mu)
+{
+    size_t i = place_locked(s, name);
+
+    return i < s->table_count && compare(name, s->by_name[i]) == 0 ? s->by_name[i] : NULL;
+}
+
 #ifndef NDEBUG
-/* Returns true if S1 to S3 hold. */
+/* Returns true if S1, S2, S3 and S5 hold. S1 follows from S5: names ascend, and each table of
+ * the list is found under its name, so there are as many names as tables. */
 static bool is_valid_locked(const rp_store *s) RP_REQUIRES(s->mu)
 {
-    uint64_t seen[MAX_TABLES / IDS_PER_WORD] = {0};
+    uint64_t seen[RP_MAX_TABLES / IDS_PER_WORD] = {0};
 
-    if (s->table_count > s->table_capacity || s->table_count > MAX_TABLES)
+    if (s->table_count > s->table_capacity || s->table_count > RP_MAX_TABLES)
         return false; /* S3 */
     for (size_t i = 0; i < s->table_count; i++) {
-        unsigned id = s->tables[i]->account.id - 1u, word = id / IDS_PER_WORD;
+        unsigned id = rp_table_id(s->tables[i]) - 1u, word = id / IDS_PER_WORD;
         uint64_t bit = (uint64_t)1 << id % IDS_PER_WORD;
 
-        if (id >= MAX_TABLES) return false;
+        if (id >= RP_MAX_TABLES) return false;
         if ((s->ids[word] & bit) == 0 || (seen[word] & bit) != 0) return false; /* S2 */
         seen[word] |= bit;
-        for (size_t k = 0; k < i; k++)
-            if (strcmp(rp_table_name(s->tables[k]), rp_table_name(s->tables[i])) == 0)
-                return false; /* S1 */
+        if (i > 0 &&
+            strcmp(rp_table_name(s->by_name[i - 1]), rp_table_name(s->by_name[i])) >= 0)
+            return false; /* S5 */
+        if (find_locked(s, string_of(rp_table_name(s->tables[i]))) != s->tables[i])
+            return false; /* S1, S5 */
     }
     return true;
 }
 #endif
+
+/* Adds a table to the list, which has room for it. */
+static void add_locked(rp_store *s, rp_table *table) RP_REQUIRES(s->mu)
+{
+    size_t at = place_locked(s, string_of(rp_table_name(table)));
+
+    assert(s->table_count < s->table_capacity); /* S3 */
+    memmove(s->by_name + at + 1, s->by_name + at, (s->table_count - at) * sizeof *s->by_name);
+    s->by_name[at] = table;
+    s->tables[s->table_count++] = table;
+    RP_VERIFY(s->table_count, is_valid_locked(s));
+}
+
+static void remove_locked(rp_store *s, const rp_table *table) RP_REQUIRES(s->mu)
+{
+    size_t at = place_locked(s, string_of(rp_table_name(table))), i = 0;
+
+    assert(s->table_count <= s->table_capacity && s->by_name[at] == table); /* S3, S5 */
+    while (s->tables[i] != table) i++;
+    s->table_count--;
+    memmove(s->tables + i, s->tables + i + 1, (s->table_count - i) * sizeof *s->tables);
+    memmove(s->by_name + at, s->by_name + at + 1, (s->table_count - at) * sizeof *s->by_name);
+    RP_VERIFY(s->table_count, is_valid_locked(s));
+}
 
 rp_status rp_store_new(const rp_store_options *options, rp_store **out, rp_error *err)
 {
@@ -116,6 +182,7 @@ void rp_store_free(rp_store *s)
     }
     alloc = s->alloc;
     rp_release(&alloc, s->tables, s->table_capacity * sizeof(rp_table *));
+    rp_release(&alloc, s->by_name, s->table_capacity * sizeof(rp_table *));
     rp_budget_unref(s->budget);
     rp_mutex_deinit(&s->mu);
     rp_release(&alloc, s, sizeof *s);
@@ -141,33 +208,10 @@ static uint64_t seed_for_locked(const rp_store *s, const char *name) RP_REQUIRES
     return hash;
 }
 
-/* Returns the index of a table in the list, or the length of the list. */
-static size_t index_locked(rp_store *s, rp_string name) RP_REQUIRES(s->mu)
-{
-    size_t i = 0;
-
-    for (; i < s->table_count; i++) {
-        const char *other = rp_table_name(s->tables[i]);
-        if (strlen(other) == name.size && memcmp(other, name.data, name.size) == 0) break;
-    }
-    return i;
-}
-
-static rp_table *find_locked(rp_store *s, rp_string name) RP_REQUIRES(s->mu)
-{
-    size_t i = index_locked(s, name);
-    return i < s->table_count ? s->tables[i] : NULL;
-}
-
-static rp_string string_of(const char *text)
-{
-    return (rp_string){text, strlen(text)};
-}
-
 /* Allocates an id for a new table. Returns 0 if all are in use. */
 static uint16_t take_id_locked(rp_store *s) RP_REQUIRES(s->mu)
 {
-    for (unsigned i = 0; i < MAX_TABLES; i++) {
+    for (unsigned i = 0; i < RP_MAX_TABLES; i++) {
         uint64_t bit = (uint64_t)1 << i % IDS_PER_WORD;
 
         if (s->ids[i / IDS_PER_WORD] & bit) continue;
@@ -182,7 +226,7 @@ static void free_id_locked(rp_store *s, uint16_t id) RP_REQUIRES(s->mu)
 {
     unsigned i = id - 1u;
 
-    assert(i < MAX_TABLES);
+    assert(i < RP_MAX_TABLES);
     assert((s->ids[i / IDS_PER_WORD] >> i % IDS_PER_WORD & 1) != 0); /* S2 */
     s->ids[i / IDS_PER_WORD] &= ~((uint64_t)1 << i % IDS_PER_WORD);
 }
@@ -190,22 +234,29 @@ static void free_id_locked(rp_store *s, uint16_t id) RP_REQUIRES(s->mu)
 static rp_status fail_full(rp_error *err)
 {
     return rp_fail(err, RP_NO_RESOURCE, "store: it has %d tables, no more are allowed",
-                   MAX_TABLES);
+                   RP_MAX_TABLES);
 }
 
 /* Checks that a table of this name can be added, and makes room for it. */
 static rp_status reserve_locked(rp_store *s, const char *name, rp_error *err) RP_REQUIRES(s->mu)
 {
     size_t capacity = s->table_capacity < 8 ? 8 : 2 * s->table_capacity;
+    rp_table **by_name;
 
     if (s->closed) return rp_fail(err, RP_PRECONDITION, "store: closed");
     if (name != NULL && find_locked(s, string_of(name)) != NULL)
         return rp_fail(err, RP_EXISTS, "store: there is a table '%s' already", name);
-    if (s->table_count == MAX_TABLES) return fail_full(err);
+    if (s->table_count == RP_MAX_TABLES) return fail_full(err);
     if (s->table_count < s->table_capacity) return RP_OK;
-    if (!rp_resize_array(&s->alloc, &s->tables, s->table_capacity, capacity,
-                         sizeof(rp_table *)))
-        return rp_fail_memory(err, capacity * sizeof(rp_table *));
+    by_name = rp_alloc_array(&s->alloc, capacity, sizeof(rp_table *));
+    if (by_name == NULL || !rp_resize_array(&s->alloc, &s->tables, s->table_capacity, capacity,
+                                            sizeof(rp_table *))) {
+        rp_release(&s->alloc, by_name, capacity * sizeof(rp_table *));
+        return rp_fail_memory(err, 2 * capacity * sizeof(rp_table *));
+    }
+    if (s->table_count > 0) memcpy(by_name, s->by_name, s->table_count * sizeof(rp_table *));
+    rp_release(&s->alloc, s->by_name, s->table_capacity * sizeof(rp_table *));
+    s->by_name = by_name;
     s->table_capacity = capacity;
     assert(s->table_count < s->table_capacity); /* S3 */
     return RP_OK;
@@ -260,16 +311,14 @@ rp_status rp_store_add_table_logged(rp_store *s, const rp_table_options *options
     if (st == RP_OK) env.id = take_id_locked(s);
     if (st == RP_OK && env.id == 0) st = fail_full(err); /* S2: some are still being dropped */
     if (st == RP_OK) st = rp_table_new(&s->alloc, options, &env, &table, err);
-    assert(st != RP_OK || s->table_count < s->table_capacity); /* S3 */
     if (st == RP_OK)
-        s->tables[s->table_count++] = table;
+        add_locked(s, table);
     else if (env.id != 0)
         free_id_locked(s, env.id);
     if (st == RP_OK && s->log != NULL) { /* logged before another thread can find the table */
         *lsn = s->log->created(s->log, table);
         rp_table_set_log(table, s->log);
     }
-    RP_VERIFY(s->table_count * s->table_count, is_valid_locked(s));
     rp_mutex_unlock(&s->mu);
     if (st == RP_OK && out != NULL) *out = table;
     return st;
@@ -310,10 +359,10 @@ size_t rp_store_find_tables(rp_store *s, rp_table **out, size_t capacity)
 
 void rp_store_trim(rp_store *s)
 {
-    rp_table *tables[MAX_TABLES];
-    size_t count = rp_store_find_tables(s, tables, MAX_TABLES);
+    rp_table *tables[RP_MAX_TABLES];
+    size_t count = rp_store_find_tables(s, tables, RP_MAX_TABLES);
 
-    for (size_t i = 0; i < count && i < MAX_TABLES; i++) {
+    for (size_t i = 0; i < count && i < RP_MAX_TABLES; i++) {
         rp_table_info info;
         rp_status st = RP_OK;
         uint64_t lsn;
@@ -329,11 +378,11 @@ void rp_store_trim(rp_store *s)
 /* Evicts from the table that uses most memory. Returns the number of items evicted. */
 static size_t evict_from_largest(rp_store *s)
 {
-    rp_table *tables[MAX_TABLES], *largest = NULL;
-    size_t count = rp_store_find_tables(s, tables, MAX_TABLES), evicted = 0;
+    rp_table *tables[RP_MAX_TABLES], *largest = NULL;
+    size_t count = rp_store_find_tables(s, tables, RP_MAX_TABLES), evicted = 0;
     uint64_t most = 0, bytes = rp_budget_memory_now(s->budget).limit / RELIEF_SHARE + 1;
 
-    assert(count <= MAX_TABLES); /* S3 */
+    assert(count <= RP_MAX_TABLES); /* S3 */
     for (size_t i = 0; i < count; i++) {
         uint64_t has = rp_table_memory(tables[i]);
 
@@ -361,17 +410,14 @@ void rp_store_relieve(rp_store *s)
 static rp_status take_locked(rp_store *s, rp_string name, rp_table **out, rp_error *err)
     RP_REQUIRES(s->mu)
 {
-    size_t i = index_locked(s, name);
+    rp_table *table = find_locked(s, name);
 
-    assert(s->table_count <= s->table_capacity); /* S3 */
     if (s->closed) return rp_fail(err, RP_PRECONDITION, "store: closed");
-    if (i == s->table_count)
+    if (table == NULL)
         return rp_fail(err, RP_NOT_FOUND, "store: no table '%.*s'",
                        (int)(name.size < 64 ? name.size : 64), name.data);
-    *out = s->tables[i];
-    s->table_count--;
-    memmove(s->tables + i, s->tables + i + 1, (s->table_count - i) * sizeof(rp_table *));
-    RP_VERIFY(s->table_count * s->table_count, is_valid_locked(s));
+    remove_locked(s, table);
+    *out = table;
     return RP_OK;
 }
 
@@ -400,7 +446,7 @@ rp_status rp_store_drop_table_logged(rp_store *s, rp_string name, uint64_t *lsn,
     if (table == NULL) return st;
     rp_table_drop(table);
     rp_mutex_lock(&s->mu);
-    free_id_locked(s, table->account.id); /* no chunk has this holder any more */
+    free_id_locked(s, rp_table_id(table)); /* no chunk has this holder any more */
     rp_mutex_unlock(&s->mu);
     rp_table_unref(table);
     return RP_OK;

@@ -8,6 +8,8 @@
 #include "table/log_record.h"
 #include "util/rng.h"
 
+enum { RP_MAX_TABLES = 4096 /* of a store; also the highest id of a table */ };
+
 /* The allocator of the store, valid as long as the store. */
 const rp_allocator *rp_store_allocator(rp_store *store);
 

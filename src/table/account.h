@@ -23,7 +23,11 @@
  *       `small` of the tier (table/spill.h);
  *   A5  bit i of chunk_counts.used is set exactly if chunk_counts.counts[i] is not 0;
  *   A6  budget.image is the sum of `published` over all accounts; `published` is `image` plus
- *       RP_IMAGE_SLOT_BYTES for each spare slot, as of the last rp_account_publish().
+ *       RP_IMAGE_SLOT_BYTES for each spare slot, as of the last rp_account_publish();
+ *   A7  in the queue of tables that wait for bytes, tables that were not retried since bytes
+ *       were last freed (retried_for is not budget.frees) are before all others;
+ *   A8  while the queue has such a table, a thread is retrying tables, or on_more has been
+ *       called and rp_budget_retry() will be.
  *
  * An account belongs to a table and is guarded by its lock; a budget is shared and atomic. */
 #ifndef RP_TABLE_ACCOUNT_H
@@ -60,6 +64,9 @@ typedef struct rp_budget {
                                    that are removed from its tables */
     atomic_uint_fast32_t waiting; /* tables in the queue of tables that wait for bytes */
     rp_table *first_waiter, *last_waiter RP_GUARDED_BY(mu); /* operation/table_unlock.c */
+    uint64_t frees RP_GUARDED_BY(mu); /* how often bytes were freed while a table waited */
+    void (*on_more)(void *user) RP_GUARDED_BY(mu); /* rp_budget_retry_later(); or NULL */
+    void *on_more_user RP_GUARDED_BY(mu);
 } rp_budget;
 
 enum {

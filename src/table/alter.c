@@ -129,9 +129,10 @@ static rp_status check(const rp_table_options *before, const rp_table_alteration
 
 rp_status rp_table_alter(rp_table *t, const rp_table_alteration *change, rp_error *err)
 {
-    uint64_t lsn;
-    rp_status st = rp_table_alter_logged(t, change, &lsn, err);
+    rp_status st = rp_table_wait_for_log(t, err);
+    uint64_t lsn = 0;
 
+    if (st == RP_OK) st = rp_table_alter_logged(t, change, &lsn, err);
     return rp_table_wait_durable(t, st, lsn, rp_wait_forever(), err);
 }
 
@@ -226,9 +227,10 @@ rp_status rp_table_set_paused_logged(rp_table *t, uint32_t sides, bool paused, u
 
 static rp_status set_paused(rp_table *t, uint32_t sides, bool paused, rp_error *err)
 {
-    uint64_t lsn;
-    rp_status st = rp_table_set_paused_logged(t, sides, paused, &lsn, err);
+    rp_status st = rp_table_wait_for_log(t, err);
+    uint64_t lsn = 0;
 
+    if (st == RP_OK) st = rp_table_set_paused_logged(t, sides, paused, &lsn, err);
     return rp_table_wait_durable(t, st, lsn, rp_wait_forever(), err);
 }
 

@@ -12,6 +12,9 @@
 static_assert((int)RP_BLOCK <= (int)RP_EVENTS_AT_ONCE,
               "a block of updates is logged before its events are delivered");
 
+/* Keys that a call that blocks changes before it looks again whether the log is behind. */
+enum { AT_ONCE = 64 << 10 };
+
 /* Finds the slots of up to RP_BLOCK keys: prefetches the slots, then compares the keys. */
 static void find_block_locked(const rp_table *t, const uint32_t *tags, const uint64_t *keys,
                               size_t count, uint32_t *slots) RP_REQUIRES(t->mu)
@@ -165,9 +168,19 @@ rp_status rp_table_update_logged(rp_table *t, const rp_update *updates, size_t c
 rp_status rp_table_update(rp_table *t, const rp_update *updates, size_t count, size_t *found,
                           rp_error *err)
 {
-    uint64_t lsn;
-    rp_status st = rp_table_update_logged(t, updates, count, found, &lsn, err);
+    rp_status st = RP_OK;
+    uint64_t lsn = 0;
+    size_t in_all = 0, n, some;
 
+    if (count > AT_ONCE) st = rp_table_check_updates(t, updates, count, err);
+    for (size_t i = 0; st == RP_OK && i < count; i += n) {
+        n = count - i < AT_ONCE ? count - i : AT_ONCE;
+        st = rp_table_wait_for_log(t, err);
+        if (st != RP_OK) break;
+        st = rp_table_update_logged(t, updates + i, n, &some, &lsn, err);
+        in_all += some;
+    }
+    if (found != NULL) *found = in_all;
     return rp_table_wait_durable(t, st, lsn, rp_wait_forever(), err);
 }
 
@@ -246,9 +259,18 @@ rp_status rp_delete_redo_locked(rp_table *t, const rp_log_record *change, rp_err
 rp_status rp_table_delete(rp_table *t, const uint64_t *keys, size_t count, size_t *found,
                           rp_error *err)
 {
-    uint64_t lsn;
-    rp_status st = rp_table_delete_logged(t, keys, count, found, &lsn, err);
+    rp_status st = RP_OK;
+    uint64_t lsn = 0;
+    size_t in_all = 0, n, some;
 
+    for (size_t i = 0; st == RP_OK && i < count; i += n) {
+        n = count - i < AT_ONCE ? count - i : AT_ONCE;
+        st = rp_table_wait_for_log(t, err);
+        if (st != RP_OK) break;
+        st = rp_table_delete_logged(t, keys + i, n, &some, &lsn, err);
+        in_all += some;
+    }
+    if (found != NULL) *found = in_all;
     return rp_table_wait_durable(t, st, lsn, rp_wait_forever(), err);
 }
 

@@ -47,6 +47,8 @@ typedef struct rp_log_record {
     uint32_t paused; /* pause: the new value */
 } rp_log_record;
 
+#define RP_LOG_ALL UINT64_MAX
+
 /* The log of a store: the interface that the journal implements. */
 typedef struct rp_table_log {
     /* Announces that the chunks of these trajectories will be logged. Called before an insert
@@ -73,7 +75,8 @@ typedef struct rp_table_log {
      * rp_table_retry_parked() later), or inserts because the disk is full. Under the table's
      * lock. */
     bool (*is_behind)(const struct rp_table_log *log, bool is_insert);
-    /* Waits until the record `lsn` is as durable as the mode promises. Called without a lock.
+    /* Waits until the record `lsn`, or with RP_LOG_ALL each record so far, is as durable as the
+     * mode promises. Called without a lock.
      * RP_DEADLINE, RP_CANCELLED, RP_UNAVAILABLE (the journal cannot write: the change was made,
      * but may be lost in a crash). */
     rp_status (*wait)(struct rp_table_log *log, uint64_t lsn, rp_wait wait, rp_error *err);

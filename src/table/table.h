@@ -84,7 +84,10 @@ struct rp_table {
     int64_t (*wall_ns)(void *ctx);
     void *wall_ctx;
 
-    rp_table *prev_waiter, *next_waiter; /* in the budget's queue; guarded by budget.mu */
+    /* In the budget's queue of tables that wait for bytes; guarded by budget.mu. */
+    rp_table *prev_waiter, *next_waiter;
+    uint64_t retried_for; /* budget.frees when the table was last retried (A7) */
+
     atomic_bool dropped; /* implies `closed`, and that no items are left. Set under mu */
 
     rp_mutex mu; /* rank 30 */
@@ -147,6 +150,12 @@ RP_NODISCARD rp_status rp_table_new(const rp_allocator *alloc, const rp_table_op
 
 /* Returns true if every invariant of the table holds. Takes time proportional to its size. */
 bool rp_table_check(rp_table *t);
+
+/* The id of the table in its store (rp_table_env.id). Constant. */
+static inline uint16_t rp_table_id(const rp_table *t) RP_NO_THREAD_SAFETY_ANALYSIS
+{
+    return t->account.id;
+}
 
 /* Closes the table, removes all items, so that the budget no longer counts their bytes, and
  * frees the indexes. If there is an open cut, the indexes are freed when it ends. The last
@@ -231,8 +240,17 @@ void rp_table_unlock(rp_table *t) RP_RELEASE(t->mu);
  * lower rank. */
 void rp_table_release_retired(rp_table *t) RP_EXCLUDES(t->mu);
 
-/* Retries the parked inserts of tables that wait for bytes. With no lock held. */
+/* Bytes were freed: retries the parked inserts of tables that wait for bytes, each once, in the
+ * order in which they were retried last. With no lock held. */
 void rp_budget_wake_waiters(rp_budget *b);
+/* Bounds the retries by the thread that frees bytes: after a few tables, `on_more` is called,
+ * and has to cause a call of rp_budget_retry(), which retries as many again. Thousands of
+ * tables may wait, and a peer may free bytes as often as it deletes an item. `on_more` is
+ * called with a lock held and must not block or call the library. NULL removes the function of
+ * `user`, if it is set: then all tables are retried at once. */
+void rp_budget_retry_later(rp_budget *b, void (*on_more)(void *user), void *user);
+/* Continues to retry tables, after on_more. With no lock held. */
+void rp_budget_retry(rp_budget *b);
 /* Sets the memory that is lost to fragmentation. If it has become less, retries tables that
  * wait for bytes. One thread at a time, with no lock held. */
 void rp_budget_set_lost(rp_budget *b, uint64_t bytes);

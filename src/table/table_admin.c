@@ -53,9 +53,10 @@ size_t rp_table_evict_bytes(rp_table *t, uint64_t bytes)
 
 rp_status rp_table_trim(rp_table *t, size_t *removed, rp_error *err)
 {
-    uint64_t lsn;
-    rp_status st = rp_table_trim_logged(t, removed, &lsn, err);
+    rp_status st = rp_table_wait_for_log(t, err);
+    uint64_t lsn = 0;
 
+    if (st == RP_OK) st = rp_table_trim_logged(t, removed, &lsn, err);
     return rp_table_wait_durable(t, st, lsn, rp_wait_forever(), err);
 }
 
@@ -116,9 +117,10 @@ static void restart_locked(rp_table *t) RP_REQUIRES(t->mu)
 
 rp_status rp_table_reset(rp_table *t, rp_error *err)
 {
-    uint64_t lsn;
-    rp_status st = rp_table_reset_logged(t, &lsn, err);
+    rp_status st = rp_table_wait_for_log(t, err);
+    uint64_t lsn = 0;
 
+    if (st == RP_OK) st = rp_table_reset_logged(t, &lsn, err);
     return rp_table_wait_durable(t, st, lsn, rp_wait_forever(), err);
 }
 

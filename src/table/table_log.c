@@ -106,6 +106,14 @@ void rp_log_add_update_locked(rp_table *t, uint64_t key, double priority)
     if (told->update_count == RP_LOG_BATCH) rp_log_flush_locked(t);
 }
 
+rp_status rp_table_wait_for_log(rp_table *t, rp_error *err)
+{
+    rp_table_log *log = rp_table_log_of(t);
+
+    if (log == NULL || !log->is_behind(log, false)) return RP_OK;
+    return log->wait(log, RP_LOG_ALL, rp_wait_forever(), err);
+}
+
 rp_status rp_table_wait_durable(rp_table *t, rp_status st, uint64_t lsn, rp_wait wait,
                                 rp_error *err)
 {

@@ -73,6 +73,10 @@ void rp_table_alter_give_up(rp_table *t, rp_altering *altering);
 RP_NODISCARD rp_status rp_table_set_paused_logged(rp_table *t, uint32_t sides, bool paused,
                                                   uint64_t *lsn, rp_error *err);
 
+/* For calls that block, before they change the table: if the backlog of the log is at its
+ * bound, waits until the log has written it. RP_UNAVAILABLE (the journal cannot write; nothing
+ * was changed). */
+RP_NODISCARD rp_status rp_table_wait_for_log(rp_table *t, rp_error *err) RP_EXCLUDES(t->mu);
 /* Waits until the record `lsn` is durable; returns at once if it is 0 or the table has no log.
  * RP_NOW does not wait for other operations, but still waits for the disk. `st` is the status
  * of the call so far. A non-OK status is returned unchanged. */

@@ -350,6 +350,18 @@ def test_invalid_tls_handshakes_are_closed_and_counted(certificate):
         assert hit["tls"] >= len(cases) and hit["handshake"] == len(slow), hit
 
 
+def test_long_client_hello_is_refused_with_its_reason(certificate):
+    """The length in the first nine bytes is enough."""
+    with TlsServer(certificate) as server:
+        before = server.refusals()["tls"]
+        with socket.create_connection(("127.0.0.1", server.port), 10 * f.SLOW) as s:
+            s.sendall(bytes.fromhex("16030140000100ffff"))
+            assert closes(s)
+        assert server.refusals()["tls"] == before + 1
+        assert 'reason=tls' in server.said()
+        assert 'note="the ClientHello has more than 16 KiB"' in server.said()
+
+
 def closes(s):
     try:
         while s.recv(4096):

@@ -171,6 +171,17 @@ def test_a_stopped_run_continues_bit_by_bit(tmp_path, number):
     assert steps == sorted(set(steps)) and steps[-1] == 12000
 
 
+def test_a_run_without_a_snapshot_begins_again(tmp_path):
+    line = ["--env", "catch", "--steps", 600, *SMALL]
+    train(tmp_path, *line, "--dir", "whole")
+    (tmp_path / "parts").mkdir()
+    (tmp_path / "parts" / "settings.txt").write_text((tmp_path / "whole" / "settings.txt").read_text())
+    (tmp_path / "parts" / "progress.csv").write_text("steps,seconds\n100,1\n20")
+    train(tmp_path, "--dir", "parts", "--resume", "--steps", 600, "--one-thread", "--keep-going")
+    whole, parts = (tmp_path / d / "policy.safetensors" for d in ("whole", "parts"))
+    assert whole.read_bytes() == parts.read_bytes()
+
+
 def test_folders_are_numbered_and_the_latest_is_resumed(tmp_path):
     for _ in range(2):
         train(tmp_path, "--env", "catch", "--steps", 200, *SMALL)

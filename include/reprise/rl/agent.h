@@ -37,8 +37,8 @@ typedef struct rp_agent_step {
     const rp_env_buffers *result;
 } rp_agent_step;
 
-/* The state of an agent in the order of its age: what a snapshot has to hold. `bytes` lead into
- * the agent; the trainer reads them to save and writes them to restore. */
+/* A part of the state of an agent, for snapshots (snapshot.h). `bytes` point into the agent: a
+ * snapshot is made by reading them and restored by writing them. */
 typedef struct rp_state_part {
     const char *name; /* unique, at most 40 bytes: letters, digits, '.' and '_'. Static */
     void *bytes;

@@ -168,7 +168,8 @@ static void report_shard(rp_text_buffer *out, const rp_tables_view *v,
     if (d->degraded) line(out, "degraded", "%s", d->trouble);
     report_checkpoints(out, d);
     if (d->lsn > 0)
-        line(out, "journal", "change %" PRIu64 ", safe up to %" PRIu64, d->lsn, d->safe_lsn);
+        line(out, "journal", "change %" PRIu64 ", safe up to %" PRIu64 ", %s wait for it",
+             d->lsn, d->safe_lsn, rp_size_text(d->backlog_bytes, a, sizeof a));
     line(out, "on disk", "%s in %" PRIu64 " segments, %s of it in use",
          rp_size_text(d->disk_bytes, a, sizeof a), d->segments,
          rp_size_text(d->live_bytes, b, sizeof b));
@@ -237,6 +238,8 @@ static void json_info(rp_text_buffer *out, const rp_durable_info *d)
     put_unsigned(out, "last_checkpoint_bytes", d->last_checkpoint_bytes);
     put_unsigned(out, "lsn", d->lsn);
     put_unsigned(out, "safe_lsn", d->safe_lsn);
+    put_unsigned(out, "backlog_bytes", d->backlog_bytes);
+    put_unsigned(out, "max_backlog_bytes", d->max_backlog_bytes);
     put_unsigned(out, "segments", d->segments);
     put_unsigned(out, "disk_bytes", d->disk_bytes);
     put_unsigned(out, "live_bytes", d->live_bytes);

@@ -472,6 +472,10 @@ static int train(training *t)
     t->options.on_progress = on_progress;
     t->options.should_stop = should_stop;
     st = rp_trainer_new(NULL, &t->options, &t->trainer, &err);
+    if (st == RP_NOT_FOUND && t->resume) { /* stopped before its first snapshot: begins again */
+        t->options.resume = false;
+        st = rp_trainer_new(NULL, &t->options, &t->trainer, &err);
+    }
     if (st == RP_OK) st = open_logs(t, &err);
     if (st != RP_OK) return failed(err.text);
     rp_trainer_set_logs(t->trainer, t->logs, t->log_count);

@@ -236,9 +236,17 @@ static bool is_behind(const rp_table_log *base, bool is_insert)
     return rp_journal_is_behind(log->journal, is_insert);
 }
 
+bool rp_store_log_is_behind(rp_store_log *log)
+{
+    return is_behind(&log->log, false);
+}
+
 static rp_status on_wait(rp_table_log *base, uint64_t lsn, rp_wait wait, rp_error *err)
 {
-    return rp_journal_wait(((rp_store_log *)base)->journal, lsn, wait, err);
+    rp_journal *journal = ((rp_store_log *)base)->journal;
+
+    if (lsn == RP_LOG_ALL) lsn = rp_journal_last(journal);
+    return rp_journal_wait(journal, lsn, wait, err);
 }
 
 /* Restores a change from its raw record. Returns the name of the table. */
@@ -304,6 +312,13 @@ static void nudge(rp_store_log *log)
     }
 }
 
+static void on_safe(void *ctx, uint64_t lsn)
+{
+    rp_store_log *log = ctx;
+
+    if (log->o.on_safe != NULL) log->o.on_safe(log->o.ctx, lsn);
+}
+
 static void on_pass(void *ctx)
 {
     rp_store_log *log = ctx;
@@ -318,13 +333,7 @@ static void on_pass(void *ctx)
     if (is_tried) rp_journal_clear_space_wanted(log->journal);
     atomic_store(&log->was_behind, false);
     nudge(log);
-}
-
-static void on_safe(void *ctx, uint64_t lsn)
-{
-    rp_store_log *log = ctx;
-
-    if (log->o.on_safe != NULL) log->o.on_safe(log->o.ctx, lsn);
+    on_safe(log, rp_journal_safe(log->journal)); /* wakes those that asked is_behind() */
 }
 
 static uint64_t on_reserve(void *ctx, uint64_t *held)

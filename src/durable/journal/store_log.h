@@ -52,6 +52,9 @@ RP_NODISCARD rp_status rp_store_log_start(const rp_store_log_options *options,
 RP_NODISCARD rp_status rp_store_log_stop(rp_store_log *log, rp_error *err);
 
 /* Returns the journal of the log, valid as long as the log. */
+/* True if changes without chunks must wait because of the backlog (rp_journal_is_behind()).
+ * Then on_safe is called when the backlog is shorter. Any thread, any lock below rank 44. */
+bool rp_store_log_is_behind(rp_store_log *log);
 rp_journal *rp_store_log_journal(rp_store_log *log);
 
 #endif

@@ -23,6 +23,10 @@
 
 enum { MAX_REPORTS = 1000 };
 #define MAX_LSN (UINT64_MAX / 2) /* leaves a margin for RP_LSN_LEAP */
+/* Of a file that is there at the start. Locations have 32 bits for the number of a segment; the
+ * margin is for the segments of this process, and of the next ones. */
+#define MAX_SEGMENT (UINT32_MAX - (UINT64_C(1) << 24))
+#define MAX_CHECKPOINT (UINT64_MAX / 2)
 
 void rp_recovery_report(rp_recovery *r, const char *format, ...)
 {
@@ -48,9 +52,20 @@ typedef struct directory {
     rp_error why; /* the first failure */
 } directory;
 
+/* A file whose number leaves none for new files. */
+static rp_status fail_number(const char *folder, uint64_t number, uint64_t most, rp_error *err)
+{
+    return rp_fail(err, RP_CORRUPT,
+                   "%s/%016" PRIx64 ": the number of the file is over %" PRIx64
+                   ", so too few are left for new files; if the server did not write it, move "
+                   "it away",
+                   folder, number, most);
+}
+
 static rp_status list_directory(rp_recovery *r, directory *d, rp_error *err)
 {
     static const char *const folders[] = {"manifest", "seg", "wal", "quarantine"};
+    uint64_t last_segment = 0;
     rp_status st = RP_OK;
 
     for (size_t i = 0; i < sizeof folders / sizeof folders[0] && st == RP_OK; i++)
@@ -62,13 +77,18 @@ static rp_status list_directory(rp_recovery *r, directory *d, rp_error *err)
     if (st == RP_OK) st = rp_number_list_read(&d->journal, r->alloc, r->files, "wal", err);
     if (st != RP_OK) return st;
     if (d->manifests.count > 0) r->last_number = d->manifests.at[d->manifests.count - 1];
-    r->next_segment = d->segments.count > 0 ? d->segments.at[d->segments.count - 1] + 1 : 1;
+    if (d->segments.count > 0) last_segment = d->segments.at[d->segments.count - 1];
+    r->next_segment = last_segment + 1;
     r->has_journal = d->journal.count > 0;
     if (r->has_journal) r->highest_lsn = d->journal.at[d->journal.count - 1];
     if (r->highest_lsn > MAX_LSN)
         return rp_fail(err, RP_CORRUPT,
                        "wal/%016" PRIx64 ": the number of the journal file is over %" PRIu64,
                        r->highest_lsn, MAX_LSN);
+    if (last_segment > MAX_SEGMENT || r->last_number > MAX_CHECKPOINT)
+        return fail_number(last_segment > MAX_SEGMENT ? "seg" : "manifest",
+                           last_segment > MAX_SEGMENT ? last_segment : r->last_number,
+                           last_segment > MAX_SEGMENT ? MAX_SEGMENT : MAX_CHECKPOINT, err);
     d->current_status = rp_current_load(r->files, &d->current, &d->why);
     if (d->current_status == RP_OK && d->current.checkpoint > r->last_number)
         r->last_number = d->current.checkpoint;

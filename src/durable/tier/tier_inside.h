@@ -13,7 +13,8 @@
  *       spilled;
  *   S3  an entry is in the ring of the cache exactly if it has a `loaded` chunk; then it is
  *       held and spilled. `cached` is the sum of the bytes of these entries;
- *   S4  an entry has `readers` exactly while one of these requests is queued or being served.
+ *   S4  an entry has `readers` exactly while one of these requests is queued or being served;
+ *   S5  a load is in the queue of the readers exactly once while it has queued requests.
  *
  * A chunk lives while its entry is listed, cached or held: its table calls spill.moved before
  * it releases the chunk. The entry is freed with the chunk. */
@@ -44,6 +45,8 @@ typedef enum rp_tier_state {
 
 /* A request to read a chunk back: tier_load.c. */
 typedef struct rp_want rp_want;
+/* A load with its requests: tier_load.c. */
+typedef struct rp_tier_job rp_tier_job;
 
 /* A chunk that was read back, in one block with its bytes. It is never part of a table. */
 typedef struct rp_loaded {
@@ -106,8 +109,8 @@ struct rp_tier {
     uint64_t cached RP_GUARDED_BY(mu);
     uint64_t admitted RP_GUARDED_BY(mu); /* bytes in memory of chunks admitted by recovery */
     uint64_t wanted RP_GUARDED_BY(mu); /* bytes for the largest waiting insert; <= the limit */
-    rp_want *first_want, *last_want RP_GUARDED_BY(mu); /* the queue of the readers */
-    rp_tier_reader *idle_readers RP_GUARDED_BY(mu);    /* the latest first */
+    rp_tier_job *first_job, *last_job RP_GUARDED_BY(mu); /* loads with chunks to be read */
+    rp_tier_reader *idle_readers RP_GUARDED_BY(mu);      /* the latest first */
     rp_loaded *uncached RP_GUARDED_BY(mu); /* evicted from the cache, to be released */
     uint64_t loads, load_bytes, hits, written RP_GUARDED_BY(mu);
     bool spiller_waits RP_GUARDED_BY(mu);

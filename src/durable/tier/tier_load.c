@@ -6,6 +6,9 @@
  *         └─ on disk ───────────► queue, sorted by location; a reader thread reads and checks
  *                                 the record and completes all requests for the chunk
  *
+ * Each load has a queue of its own, and the readers take READS_A_TURN chunks of each load in
+ * turn. So a load of few chunks does not wait for all chunks of the loads before it.
+ *
  * A chunk that several loads request is read once: the first request is in the queue, the
  * others are attached to it. All missing chunks of a load are queued at once, so the read-ahead
  * is as deep as the number of samples that its caller asks for. A record is checked twice: its
@@ -19,9 +22,12 @@
 #include "util/error.h"
 #include "util/mem.h"
 
-enum { MAX_MOVES = 8 /* of a chunk while it is being read */ };
+enum {
+    MAX_MOVES = 8,    /* of a chunk while it is being read */
+    READS_A_TURN = 8, /* chunks of a load that are read before those of the next load */
+};
 
-typedef struct job job;
+typedef struct rp_tier_job job;
 
 static void release_block(void *ctx)
 {
@@ -38,20 +44,23 @@ struct rp_want {
     bool is_loaded;   /* `result` is the chunk that was read, not a view of it yet */
     job *job;
     rp_want *next_reader; /* of the same chunk */
-    rp_want *next;        /* in the queue of the readers */
+    rp_want *next;        /* in the queue of its job */
     rp_disk_location location;
     rp_loaded *block; /* destination of the read. Allocated by the requesting thread, since
                          malloc keeps a heap for each thread that allocates */
 };
 
 /* One load. It is over when `left`, the number of chunks that are not read yet, reaches 0. */
-struct job {
+struct rp_tier_job {
     rp_sample_load *load;
     size_t size;        /* of this block */
     size_t count, left; /* of `wants` */
     rp_status status;
     rp_error error;
-    job *next; /* in a list of jobs that are over */
+    job *next; /* in the queue of the readers; later in a list of jobs that are over */
+    rp_want *first_want, *last_want; /* chunks to be read; the job is in the queue of the
+                                        readers exactly while there are some */
+    size_t reads;                    /* taken by the readers in this turn */
     rp_want wants[];
 };
 
@@ -352,6 +361,33 @@ static void wake_readers_locked(rp_tier *t, size_t count) RP_REQUIRES(t->mu)
     }
 }
 
+static void append_job_locked(rp_tier *t, job *j) RP_REQUIRES(t->mu)
+{
+    assert(j->first_want != NULL);
+    j->next = NULL;
+    j->reads = 0;
+    *(t->last_job == NULL ? &t->first_job : &t->last_job->next) = j;
+    t->last_job = j;
+}
+
+/* Takes the next chunk to read: READS_A_TURN of a job, then those of the next job. NULL if
+ * there is none. The job may be freed once all its chunks are read. */
+static rp_want *take_want_locked(rp_tier *t) RP_REQUIRES(t->mu)
+{
+    job *j = t->first_job;
+    rp_want *want;
+
+    if (j == NULL) return NULL;
+    want = j->first_want;
+    j->first_want = want->next;
+    if (j->first_want == NULL) j->last_want = NULL;
+    if (j->first_want != NULL && ++j->reads < READS_A_TURN) return want;
+    t->first_job = j->next;
+    if (t->first_job == NULL) t->last_job = NULL;
+    if (j->first_want != NULL) append_job_locked(t, j);
+    return want;
+}
+
 static void *run_reader(void *arg)
 {
     rp_tier_reader *reader = arg;
@@ -359,15 +395,13 @@ static void *run_reader(void *arg)
 
     rp_mutex_lock(&t->mu);
     for (;;) {
-        rp_want *want = t->first_want;
+        rp_want *want = take_want_locked(t);
 
         if (want == NULL) {
             if (t->stopping) break;
             wait_idle_locked(t, reader);
             continue;
         }
-        t->first_want = want->next;
-        if (t->first_want == NULL) t->last_want = NULL;
         rp_mutex_unlock(&t->mu);
         read_one(t, want);
         rp_mutex_lock(&t->mu);
@@ -461,13 +495,17 @@ static int compare_locations(const void *a, const void *b)
     return x->offset < y->offset ? -1 : x->offset > y->offset;
 }
 
-static void queue_locked(rp_tier *t, rp_want *const *wants, size_t count) RP_REQUIRES(t->mu)
+/* Queues the chunks of a job that are to be read. */
+static void queue_locked(rp_tier *t, job *j, rp_want *const *wants, size_t count)
+    RP_REQUIRES(t->mu)
 {
+    assert(count > 0 && j->first_want == NULL);
     for (size_t i = 0; i < count; i++) {
         wants[i]->next = NULL;
-        *(t->last_want == NULL ? &t->first_want : &t->last_want->next) = wants[i];
-        t->last_want = wants[i];
+        *(j->last_want == NULL ? &j->first_want : &j->last_want->next) = wants[i];
+        j->last_want = wants[i];
     }
+    append_job_locked(t, j);
     wake_readers_locked(t, count);
 }
 
@@ -508,7 +546,7 @@ static bool fetch(rp_tier *t, job *j, rp_want **missing, size_t missing_count)
         for (size_t i = 0; i < new_count; i++)
             missing[i]->block = new_block(t, missing[i]->base->wire_bytes);
         rp_mutex_lock(&t->mu);
-        queue_locked(t, missing, new_count); /* the job may be freed after this */
+        queue_locked(t, j, missing, new_count); /* the job may be freed after this */
         rp_mutex_unlock(&t->mu);
     }
     return joined == 0;

@@ -48,6 +48,7 @@
     X(RESET_OFF, "reset_off")                                                                  \
     X(DRAINING, "draining")                                                                    \
     X(LOADING, "loading")                                                                      \
+    X(JOURNAL, "journal")                   /* a change while the journal is behind */         \
     X(PAGE_HOST, "page_host")               /* a page for a foreign host name: page.h */       \
     X(PAGE_CONNECTIONS, "page_connections") /* too many connections of HTTP/1.1 */
 

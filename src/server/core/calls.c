@@ -7,6 +7,7 @@
 #include "server/bounds/limits.h"
 #include "server/core/connection_room.h"
 #include "server/core/deferral.h"
+#include "server/core/journal_room.h"
 #include "server/core/page_response.h"
 #include "server/core/task.h"
 #include "util/error.h"
@@ -119,8 +120,9 @@ static bool may_deliver(void *user, rp_call *call, size_t size)
     rp_task *task = rp_call_user(call);
 
     (void)user;
-    return task == NULL || !task->kind->takes_turns || task->is_finished ||
-           rp_defer_may_begin(task, size);
+    if (task == NULL || task->is_finished) return true;
+    if (task->kind->logs && !rp_journal_room_may_begin(task, size)) return false;
+    return rp_defer_may_begin(task, size);
 }
 
 static void on_message(void *user, rp_call *call, const uint8_t *data, size_t size,
@@ -128,11 +130,14 @@ static void on_message(void *user, rp_call *call, const uint8_t *data, size_t si
 {
     rp_connection *c = user;
     rp_task *task = rp_call_user(call);
+    bool is_again = rp_call_is_again(call);
     rp_refusal why;
 
-    c->turn.messages++;
+    if (!is_again) {
+        c->turn.messages++;
+        rp_counter_add(&c->worker->metrics->messages_read, 1);
+    }
     if (task == NULL || !task->kind->is_moderated) c->turn.others = true;
-    rp_counter_add(&c->worker->metrics->messages_read, 1);
     rp_worker_flush_other_batches(c->worker, task);
     if (task == NULL || task->is_finished) return;
     if (task->held != NULL || task->is_deferred) {
@@ -142,7 +147,9 @@ static void on_message(void *user, rp_call *call, const uint8_t *data, size_t si
         rp_connection_refused(c, why);
         rp_task_abort(task, RP_NO_RESOURCE, RP_NO_ROOM_TEXT);
     } else {
+        if (!is_again) rp_defer_begin_message(c->worker, size);
         task->kind->on_message(task, data, size, block);
+        rp_defer_end_message(c->worker);
     }
 }
 

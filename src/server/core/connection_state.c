@@ -14,10 +14,13 @@ void rp_connection_touch(rp_connection *c)
 
 void rp_connection_refused(rp_connection *c, rp_refusal why)
 {
+    const char *note = c->link.ssl != NULL ? rp_tls_refusal(c->link.ssl) : NULL;
+
     assert(why >= 0 && why < RP_REFUSAL_COUNT);
     rp_counter_add(&c->worker->metrics->refusals[why], 1);
-    rp_server_log(c->worker->server, RP_LOG_WARNING, "refused", "reason=%s peer=%s",
-                  rp_refusal_name(why), c->peer);
+    rp_server_log(c->worker->server, RP_LOG_WARNING, "refused", "reason=%s peer=%s%s%s%s",
+                  rp_refusal_name(why), c->peer, note != NULL ? " note=\"" : "",
+                  note != NULL ? note : "", note != NULL ? "\"" : "");
 }
 
 bool rp_connection_charge(rp_connection *c, rp_abuse_kind kind)

@@ -7,7 +7,8 @@
 
 enum {
     SMALL_BYTES = 4096, /* a request of so many bytes does not wait for those of others */
-    VISIT_WORK = RP_TURN_WORK / RP_TURN_VISITS,
+    SMALL_TURN_WORK = 2 * RP_TURN_WORK, /* small requests may begin until then */
+    VISIT_WORK = SMALL_TURN_WORK / RP_TURN_VISITS,
     VISIT_BYTES = 256 << 10, /* bytes of responses that count as one more visit */
 };
 
@@ -81,10 +82,11 @@ bool rp_defer_may_begin(rp_task *task, size_t size)
 
     if (worker->turn_of == task) return true;
     if (task->is_deferred) return false;
-    if (worker->work < RP_TURN_WORK &&
-        (worker->deferring == NULL ||
-         (size <= SMALL_BYTES && task->connection->deferred == NULL)))
+    if (size <= SMALL_BYTES && task->connection->deferred == NULL) {
+        if (worker->work < SMALL_TURN_WORK) return true;
+    } else if (worker->work < RP_TURN_WORK && worker->deferring == NULL) {
         return true;
+    }
     return !defer(task, false); /* without memory it begins now */
 }
 
@@ -98,6 +100,19 @@ void rp_defer_add_work(rp_worker *worker, size_t units)
 {
     worker->work += units;
     worker->turn_of = NULL; /* its next message has to ask again */
+}
+
+void rp_defer_begin_message(rp_worker *worker, size_t size)
+{
+    size_t units = size / RP_UNIT_BYTES;
+
+    /* A message with more work than a turn has leaves the other half to small requests. */
+    worker->work += units < RP_TURN_WORK ? units : RP_TURN_WORK;
+}
+
+void rp_defer_end_message(rp_worker *worker)
+{
+    worker->turn_of = NULL;
 }
 
 /* Continues the first deferred call, which may end all calls of its connection. */

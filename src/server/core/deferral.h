@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A bound on the work of a turn of the loop. The work of some calls is out of proportion to the
  * bytes that a turn reads: calls that visit every table, calls with many keys, and messages
- * with many items, of which a peer can have thousands complete at the same moment. Such a call
- * asks before it works, and adds the units of its work afterwards. A unit is about the work for
- * one key. When a turn has done RP_TURN_WORK units, calls that ask are deferred to the
+ * with many items or bytes, of which a peer can have thousands complete at the same moment. So
+ * every call asks before it handles a message. The bytes of the message count as work, because
+ * it has to be parsed; a call with more work adds the units of that work. A unit is about the
+ * work for one key. When a turn has done RP_TURN_WORK units, calls that ask are deferred to the
  * following turns.
  *
  * Deferred calls continue round robin, one of each connection, so that a connection with many
  * calls does not delay one with few. A small call whose connection has no deferred calls does
- * not wait for those of others while the turn has work left. Every turn continues one deferred
- * call at least. A call that has begun and is deferred is the first to continue, so only one
- * large call is in progress at a time.
+ * not wait for those of others: it may begin until the turn has done twice RP_TURN_WORK units.
+ * So it is not deferred because a large call was handled before it in the same turn. Every turn
+ * continues one deferred call at least. A call that has begun and is deferred is the first to
+ * continue, so only one large call is in progress at a time.
  *
  * Messages that wait are kept by the session (rp_h2_handler.may_deliver). So they count in the
  * budget of queued bytes, and stay in order.
@@ -27,8 +29,9 @@
 #include "server/core/task.h"
 
 enum {
-    RP_TURN_WORK = 64 << 10, /* units in one turn */
+    RP_TURN_WORK = 64 << 10, /* units in one turn; small requests may add as many */
     RP_TURN_VISITS = 16,     /* calls that visit every table, in one turn */
+    RP_UNIT_BYTES = 256,     /* bytes of a message that count as one unit */
 };
 
 /* Whether the task may begin to work, for a request of `size` bytes or units. If not, it has
@@ -40,6 +43,10 @@ RP_NODISCARD bool rp_defer_may_begin(rp_task *task, size_t size);
 RP_NODISCARD bool rp_defer_may_go_on(rp_task *task);
 /* Adds units of work to those of this turn. */
 void rp_defer_add_work(rp_worker *worker, size_t units);
+/* Call rp_defer_begin_message() before a message of `size` bytes is handled, which adds the
+ * work for its bytes, and rp_defer_end_message() afterwards. */
+void rp_defer_begin_message(rp_worker *worker, size_t size);
+void rp_defer_end_message(rp_worker *worker);
 
 /* The task, or all tasks of the connection, are not deferred any more. */
 void rp_defer_forget(rp_task *task);

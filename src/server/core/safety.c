@@ -51,6 +51,18 @@ void rp_safety_unlisten(rp_safety *safety, rp_safe_listener *on_safe, void *ctx)
     safety->is_listening = false;
 }
 
+void rp_safety_why_behind(rp_safety *safety, rp_error *out)
+{
+    rp_durable_info info;
+
+    rp_durable_get_info(safety->durable, &info);
+    (void)rp_fail(
+        out, RP_UNAVAILABLE,
+        "the journal is behind: %llu bytes wait to be written, the bound is %llu; the "
+        "disk does not keep up, or cannot be written. Nothing was changed",
+        (unsigned long long)info.backlog_bytes, (unsigned long long)info.max_backlog_bytes);
+}
+
 /* All atomics of `state` and `safe` are sequentially consistent: the journal raises the LSN and
  * then reads the state, a worker sets the state and then reads the LSN. So at least one of the
  * two sees the change of the other (S3). */

@@ -59,6 +59,10 @@ RP_NODISCARD rp_status rp_safety_listen(rp_safety *safety, rp_durable *durable,
                                         rp_safe_listener *on_safe, void *ctx, rp_error *err);
 void rp_safety_unlisten(rp_safety *safety, rp_safe_listener *on_safe, void *ctx);
 
+/* Sets the error of a change that cannot be made because the journal is behind:
+ * RP_UNAVAILABLE. There must be a journal. */
+void rp_safety_why_behind(rp_safety *safety, rp_error *out);
+
 /* Raises the safe LSN. False if `lsn` is not higher than it. The journal's thread. */
 bool rp_safety_raise(rp_safety *safety, uint64_t lsn);
 

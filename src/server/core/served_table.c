@@ -59,19 +59,20 @@ static rp_served_table *make(rp_server *server, rp_table *table, rp_string name)
     return served;
 }
 
-static rp_served_table **find_locked(rp_server *server, rp_string name)
+/* The place of a table in server->served. */
+static rp_served_table **place_of(rp_server *server, const rp_table *table)
     RP_REQUIRES(server->lock)
 {
-    rp_served_table **link = &server->served;
+    unsigned id = rp_table_id(table);
 
-    while (*link != NULL && !rp_served_table_is(*link, name)) link = &(*link)->next;
-    return link;
+    assert(id >= 1 && id <= RP_MAX_TABLES);
+    return &server->served[id - 1];
 }
 
 rp_served_table *rp_served_table_find(rp_server *server, rp_string name, rp_error *err)
 {
     rp_table *table = rp_store_find_table(server->store, name);
-    rp_served_table *served, *stale = NULL, **link;
+    rp_served_table *served, *stale = NULL, **place;
 
     if (table == NULL) {
         int shown = (int)(name.size < MAX_NAME_SHOWN ? name.size : MAX_NAME_SHOWN);
@@ -79,23 +80,17 @@ rp_served_table *rp_served_table_find(rp_server *server, rp_string name, rp_erro
         return NULL;
     }
     rp_mutex_lock(&server->lock);
-    link = find_locked(server, name);
-    served = *link;
-    if (served != NULL && served->table != table) { /* dropped, and a new one was created */
-        stale = served;
-        *link = served->next;
-        served = NULL;
+    place = place_of(server, table);
+    if (*place != NULL && (*place)->table != table) { /* it was dropped, and its id reused */
+        stale = *place;
+        *place = NULL;
     }
-    if (served != NULL) {
+    if (*place != NULL)
         rp_table_unref(table);
-    } else {
-        served = make(server, table, name);
-        if (served != NULL) {
-            assert(*find_locked(server, name) == NULL); /* U1 */
-            served->next = server->served;
-            server->served = served;
-        }
-    }
+    else
+        *place = make(server, table, name);
+    served = *place;
+    assert(served == NULL || (served->table == table && rp_served_table_is(served, name)));
     if (served != NULL) served = rp_served_table_ref(served);
     rp_mutex_unlock(&server->lock);
     rp_served_table_unref(stale);
@@ -123,35 +118,28 @@ void rp_served_table_altered(rp_served_table *served)
 void rp_served_table_forget(rp_server *server, const char *name)
 {
     const rp_string key = {name, strlen(name)};
-    rp_served_table *served, **link;
     rp_table *table;
 
     /* Holds the lock throughout, since rp_served_table_find() adds entries under it. */
     rp_mutex_lock(&server->lock);
     table = rp_store_find_table(server->store, key);
-    link = find_locked(server, key);
-    served = *link;
-    if (served != NULL && served->table != table)
-        *link = served->next;
-    else
-        served = NULL;
+    for (size_t i = 0; i < RP_MAX_TABLES; i++) {
+        rp_served_table *served = server->served[i];
+        if (!rp_served_table_is(served, key) || served->table == table) continue;
+        server->served[i] = NULL;
+        rp_served_table_unref(served);
+    }
     if (table == NULL) rp_metrics_forget_table(server->metrics, name);
     rp_mutex_unlock(&server->lock);
     rp_table_unref(table);
-    rp_served_table_unref(served);
 }
 
 void rp_served_table_forget_all(rp_server *server)
 {
-    rp_served_table *served;
-
     rp_mutex_lock(&server->lock);
-    served = server->served;
-    server->served = NULL;
-    rp_mutex_unlock(&server->lock);
-    while (served != NULL) {
-        rp_served_table *next = served->next;
-        rp_served_table_unref(served);
-        served = next;
+    for (size_t i = 0; i < RP_MAX_TABLES; i++) {
+        rp_served_table_unref(server->served[i]);
+        server->served[i] = NULL;
     }
+    rp_mutex_unlock(&server->lock);
 }

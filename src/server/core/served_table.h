@@ -2,7 +2,12 @@
 /* A served table: a table, its metrics, and the state that all insert and sample streams of the
  * table share.
  *
- * Invariant U1, under the server's lock: server->served has at most one entry for each name. */
+ * A table is found by its name in the store, and then by its id in server->served. The entry of
+ * a dropped table is removed by rp_served_table_forget(), or replaced when another table has
+ * got the id.
+ *
+ * Invariant U1, under the server's lock: server->served[i] is NULL, or belongs to a table with
+ * the id i + 1. */
 #ifndef RP_SERVER_CORE_SERVED_TABLE_H
 #define RP_SERVER_CORE_SERVED_TABLE_H
 
@@ -15,8 +20,7 @@
 typedef struct rp_served_table {
     rp_refcount refs;
     rp_allocator alloc;
-    struct rp_served_table *next; /* in server->served, under the server's lock */
-    rp_table *table;              /* owns a reference */
+    rp_table *table; /* owns a reference */
     rp_table_metrics *metrics;
     atomic_size_t pending_inserts; /* of all streams: items that wait to be inserted */
     atomic_size_t max_pending;     /* insert streams pause when pending_inserts reaches this */
@@ -51,8 +55,9 @@ static inline bool rp_served_table_is_dropped(const rp_served_table *served)
 /* Updates max_pending after the table was altered. */
 void rp_served_table_altered(rp_served_table *served);
 
-/* Call it after the table `name` was dropped. Removes its entry, but not that of a new table
- * with the same name. Removes the metrics of the name if no table has that name now. */
+/* Call it after the table `name` was dropped. Removes the entries of dropped tables of that
+ * name, but not that of a new table. Removes the metrics of the name if no table has that name
+ * now. */
 void rp_served_table_forget(rp_server *server, const char *name);
 /* Removes all entries. No stream may exist. */
 void rp_served_table_forget_all(rp_server *server);

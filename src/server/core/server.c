@@ -8,6 +8,7 @@
 
 #include "server/bounds/limits.h"
 #include "server/core/dispatch.h"
+#include "server/core/journal_room.h"
 #include "server/core/page_response.h"
 #include "server/core/pinned.h"
 #include "server/core/served_table.h"
@@ -32,9 +33,10 @@ static void on_safe(void *ctx, uint64_t lsn)
 {
     rp_server *server = ctx;
 
-    if (!rp_safety_raise(&server->safety, lsn)) return;
-    for (size_t i = 0; i < server->worker_count; i++)
-        rp_safe_waits_wake(&server->workers[i].safe_waits);
+    if (rp_safety_raise(&server->safety, lsn))
+        for (size_t i = 0; i < server->worker_count; i++)
+            rp_safe_waits_wake(&server->workers[i].safe_waits);
+    rp_journal_room_made(server);
 }
 
 rp_status rp_server_set_durable(rp_server *server, rp_durable *durable, rp_error *err)
@@ -245,6 +247,7 @@ rp_status rp_server_new(rp_store *store, const rp_server_options *options, rp_se
     server->hash_seed = rp_system_seed();
     server->started_ns = rp_now_ns();
     rp_safety_init(&server->safety);
+    atomic_init(&server->room.safe, 0);
     rp_checkpoint_queue_init(&server->checkpoints);
     atomic_init(&server->is_loaded, !options->loading);
     rp_mutex_init(&server->lock, RP_RANK_SERVER);
@@ -276,6 +279,30 @@ rp_status rp_server_new(rp_store *store, const rp_server_options *options, rp_se
     return st;
 }
 
+/* Retries some more of the tables that wait for bytes. */
+static void on_retry(rp_post *post)
+{
+    rp_server *server = (rp_server *)((char *)post - offsetof(rp_server, retry));
+
+    /* Cleared first: tables that are reported from here on are retried by another post. */
+    atomic_store_explicit(&server->retry_posted, false, memory_order_release);
+    rp_budget_retry(rp_store_budget(server->store));
+}
+
+static void on_more_to_retry(void *user)
+{
+    rp_server *server = user;
+
+    if (!atomic_exchange_explicit(&server->retry_posted, true, memory_order_acq_rel))
+        rp_loop_post(server->workers[0].loop, &server->retry);
+}
+
+static void stop_workers(rp_server *server)
+{
+    rp_budget_retry_later(rp_store_budget(server->store), NULL, server);
+    for (size_t i = 0; i < server->worker_count; i++) rp_worker_stop(&server->workers[i]);
+}
+
 static rp_status start_workers(rp_server *server, rp_error *err)
 {
     rp_page_host host = rp_page_host_of(server);
@@ -287,6 +314,9 @@ static rp_status start_workers(rp_server *server, rp_error *err)
         st = rp_worker_init(&server->workers[i], server, i, err);
         if (st == RP_OK) st = rp_worker_start(&server->workers[i], err);
     }
+    server->retry.run = on_retry;
+    if (st == RP_OK)
+        rp_budget_retry_later(rp_store_budget(server->store), on_more_to_retry, server);
     return st;
 }
 
@@ -380,7 +410,7 @@ void rp_server_drain(rp_server *server, int64_t grace_ms)
     if (atomic_exchange_explicit(&server->draining, true, memory_order_relaxed)) return;
     drain_start(server);
     drain_until(server, until_ns);
-    for (size_t i = 0; i < server->worker_count; i++) rp_worker_stop(&server->workers[i]);
+    stop_workers(server);
 }
 
 void rp_server_free(rp_server *server)
@@ -391,7 +421,7 @@ void rp_server_free(rp_server *server)
         rp_acceptor_stop(&server->acceptor);
     rp_memory_guard_stop(&server->memory_guard);
     if (server->arena != NULL) rp_shared_arena_retire(server->arena);
-    for (size_t i = 0; i < server->worker_count; i++) rp_worker_stop(&server->workers[i]);
+    stop_workers(server);
     rp_safety_unlisten(&server->safety, on_safe, server);
     rp_http_page_free(server->page);
     for (size_t i = 0; i < server->worker_count; i++) rp_worker_deinit(&server->workers[i]);

@@ -13,7 +13,7 @@
  *   task               a call and its responses
  *   pinned             limits on chunks and inserts that are in no table
  *   served_table       a table with its metrics
- *   deferral           spreads calls that visit every table over turns of the loop
+ *   deferral           spreads calls with much work over turns of the loop
  *   page_response      pages over HTTP/2
  *   calls              makes a task of each HTTP/2 request, by its method
  *   lease_link         a connection that holds a lease on shared memory
@@ -57,6 +57,7 @@
 #include "server/http/http_page.h"
 #include "server/metrics/metrics.h"
 #include "server/shm/lease.h"
+#include "store/store.h"
 #include "table/op.h"
 #include "util/mutex.h"
 #include "util/shared_arena.h"
@@ -84,7 +85,7 @@ struct rp_server {
     char *page_hosts; /* a copy of the option, or NULL */
 
     rp_mutex lock; /* rank RP_RANK_SERVER; guards the next five fields */
-    struct rp_served_table *served RP_GUARDED_BY(lock); /* served_table.h */
+    struct rp_served_table *served[RP_MAX_TABLES] RP_GUARDED_BY(lock); /* served_table.h */
     rp_server_limits limits RP_GUARDED_BY(lock);
     rp_tls *tls RP_GUARDED_BY(lock);
     rp_health health RP_GUARDED_BY(lock);
@@ -100,6 +101,7 @@ struct rp_server {
     atomic_bool draining;
     atomic_bool is_loaded; /* V2; while false, calls that need the store are refused */
     rp_safety safety;
+    rp_safety room; /* `safe` counts how often the journal's backlog became shorter */
     rp_checkpoint_queue checkpoints;
     atomic_uint_fast32_t health_version; /* incremented when health changes */
     atomic_size_t connection_count;      /* V1 */
@@ -110,6 +112,8 @@ struct rp_server {
     rp_allocator arena_alloc;
     rp_leases leases;
     rp_memory_guard memory_guard;
+    rp_post retry; /* retries tables that wait for bytes, on the first worker's loop */
+    atomic_bool retry_posted;
 
     rp_worker *workers;
     size_t worker_count;
@@ -128,6 +132,8 @@ struct rp_worker {
     rp_server_limits limits; /* a copy: see rp_worker_update_limits() */
     rp_message_pool replies;
     rp_safe_waits safe_waits;
+    rp_safe_waits room_waits; /* calls that wait for the journal's backlog: journal_room.h */
+    size_t room_bytes;        /* of their messages */
     uint8_t *read_buffer;
     rp_connection *connections; /* all that are not in the state CLOSED */
     rp_connection *dirty;       /* connections to flush at the end of this turn */

@@ -12,7 +12,11 @@ static void on_deadline(rp_timer *timer)
 {
     rp_task *task = (rp_task *)((char *)timer - offsetof(rp_task, deadline));
 
-    rp_task_abort(task, RP_DEADLINE, "Deadline Exceeded");
+    rp_error why = {.text = "Deadline Exceeded"};
+
+    if (task->waits_for_journal)
+        rp_safety_why_behind(&rp_task_worker(task)->server->safety, &why);
+    rp_task_abort(task, RP_DEADLINE, why.text);
 }
 
 rp_task *rp_task_new(rp_connection *c, rp_call *call, rp_method method,
@@ -54,6 +58,19 @@ bool rp_task_begin(rp_connection *c, rp_call *call, rp_method method, int64_t ti
     return true;
 }
 
+void rp_task_leave_room(rp_task *task)
+{
+    rp_worker *worker = rp_task_worker(task);
+
+    if (!task->waits_for_journal) return;
+    assert(worker->room_bytes >= task->room_bytes); /* R2 */
+    rp_safe_wait_end(&worker->room_waits, &task->room);
+    worker->room_bytes -= task->room_bytes;
+    task->room_bytes = 0;
+    task->waits_for_journal = false;
+    rp_counter_sub(&worker->metrics->journal_waits, 1);
+}
+
 void rp_task_close(rp_task *task)
 {
     rp_connection *c = task->connection;
@@ -61,6 +78,7 @@ void rp_task_close(rp_task *task)
 
     rp_loop_disarm(worker->loop, &task->deadline);
     rp_safe_wait_end(&worker->safe_waits, &task->safe);
+    rp_task_leave_room(task);
     if (!task->is_finished) task->status = RP_CANCELLED;
     task->is_finished = true;
     if (task->kind->on_close != NULL) task->kind->on_close(task);
@@ -89,6 +107,7 @@ void rp_task_ended(rp_task *task, rp_status status)
     task->status = status;
     rp_loop_disarm(rp_task_worker(task)->loop, &task->deadline);
     rp_safe_wait_end(&rp_task_worker(task)->safe_waits, &task->safe);
+    rp_task_leave_room(task);
     if (task->kind->on_end != NULL) task->kind->on_end(task);
     rp_connection_touch(task->connection);
 }

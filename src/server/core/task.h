@@ -21,7 +21,7 @@
 typedef struct rp_task_kind {
     size_t bytes;        /* size of the method's struct, which begins with rp_task */
     bool waits_for_room; /* waits while there is no room for responses; others are refused */
-    bool takes_turns;    /* its messages may be deferred: deferral.h */
+    bool logs;           /* its message is a change, logged by the journal: journal_room.h */
     bool works_while_loading; /* does not need the store */
     bool is_moderated;        /* its peers do not wait for each response: read_moderation.h */
     void (*on_open)(rp_task *task); /* every callback but on_message may be NULL */
@@ -52,12 +52,15 @@ struct rp_task {
     rp_status status; /* how it ended, if is_finished */
     bool is_finished;
     bool flushes;
-    bool is_deferred;     /* it continues in a later turn: deferral.h */
-    rp_task *prev, *next; /* in connection->tasks */
+    bool waits_for_journal; /* its message waits for the journal's backlog: journal_room.h */
+    bool is_deferred;       /* it continues in a later turn: deferral.h */
+    rp_task *prev, *next;   /* in connection->tasks */
     rp_task *prev_flush, *next_flush;
     rp_timer deadline;
     rp_safe_wait safe; /* while it waits for the journal */
     rp_message *held;  /* the response that waits for the journal, or NULL */
+    rp_safe_wait room; /* the wait, while waits_for_journal */
+    size_t room_bytes; /* of the message that waits */
     rp_task *prev_deferred, *next_deferred;
 };
 
@@ -68,6 +71,8 @@ rp_task *rp_task_new(rp_connection *connection, rp_call *call, rp_method method,
  * False: there is no memory. */
 RP_NODISCARD bool rp_task_begin(rp_connection *connection, rp_call *call, rp_method method,
                                 int64_t timeout_ns);
+/* Ends the wait of its message for the journal's backlog, if it waits: journal_room.h. */
+void rp_task_leave_room(rp_task *task);
 /* The call is over: calls on_close and frees the task. */
 void rp_task_close(rp_task *task);
 /* The session (rp_h2) has ended the call with `status`. */

@@ -131,6 +131,7 @@ rp_status rp_worker_init(rp_worker *worker, rp_server *server, size_t index, rp_
     rp_closing_init(&worker->closing, worker->loop, rp_connection_on_calls_ended,
                     rp_connection_on_all_calls_ended);
     rp_safe_waits_init(&worker->safe_waits, &server->safety, worker->loop);
+    rp_safe_waits_init(&worker->room_waits, &server->room, worker->loop);
     return RP_OK;
 }
 

@@ -202,6 +202,8 @@ static void write_durable(rp_buf *out, const rp_server_view *server)
     write_last_checkpoint(out, d);
     put_count(out, "lsn", d->lsn);
     put_count(out, "safe_lsn", d->safe_lsn);
+    put_count(out, "backlog_bytes", d->backlog_bytes);
+    put_count(out, "max_backlog_bytes", d->max_backlog_bytes);
     put_count(out, "segments", d->segments);
     put_count(out, "disk_bytes", d->disk_bytes);
     put_count(out, "live_bytes", d->live_bytes);

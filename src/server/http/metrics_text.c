@@ -199,6 +199,10 @@ static double seconds(int64_t ns)
     X("lsn", "gauge", "Number of the last change in the journal; 0 without one.",              \
       (double)d->lsn)                                                                          \
     X("safe_lsn", "gauge", "Number up to which changes are safe.", (double)d->safe_lsn)        \
+    X("backlog_bytes", "gauge", "Bytes that wait in memory for the journal.",                  \
+      (double)d->backlog_bytes)                                                                \
+    X("max_backlog_bytes", "gauge", "Bytes of backlog from which changes wait.",               \
+      (double)d->max_backlog_bytes)                                                            \
     X("segments", "gauge", "Data files.", (double)d->segments)                                 \
     X("disk_bytes", "gauge", "Bytes of data on disk.", (double)d->disk_bytes)                  \
     X("live_bytes", "gauge", "Bytes of data on disk that the newest state needs.",             \

@@ -229,7 +229,6 @@ static void on_peek_close(rp_task *task)
 
 const rp_task_kind rp_peek_kind = {
     .bytes = sizeof(peek_task),
-    .takes_turns = true,
     .on_message = on_peek,
     .on_turn = rp_items_turn,
     .on_half_close = rp_items_half_close,

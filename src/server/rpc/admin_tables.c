@@ -136,7 +136,8 @@ static void on_create(rp_task *task, const uint8_t *data, size_t size, rp_block 
     rp_task_refuse(task, RP_REFUSED_DECODE, &error);
 }
 
-const rp_task_kind rp_create_table_kind = {.bytes = sizeof(rp_task), .on_message = on_create};
+const rp_task_kind rp_create_table_kind = {
+    .bytes = sizeof(rp_task), .logs = true, .on_message = on_create};
 
 static void on_drop(rp_task *task, const uint8_t *data, size_t size, rp_block *block)
 {
@@ -166,7 +167,8 @@ static void on_drop(rp_task *task, const uint8_t *data, size_t size, rp_block *b
     end(task, st, lsn, &error);
 }
 
-const rp_task_kind rp_drop_table_kind = {.bytes = sizeof(rp_task), .on_message = on_drop};
+const rp_task_kind rp_drop_table_kind = {
+    .bytes = sizeof(rp_task), .logs = true, .on_message = on_drop};
 
 static rp_table_alteration change_of(const rp_wire_alter_table *asked, rp_table *table)
 {
@@ -216,9 +218,9 @@ static void stop_altering(rp_task *task)
     alter->served = NULL;
 }
 
-static void alter_some(rp_task *task)
+static void alter_some(alter_task *alter)
 {
-    alter_task *alter = alter_of(task);
+    rp_task *task = &alter->task;
     rp_altering *altering = &alter->altering;
     rp_status st = RP_OK;
     rp_error error;
@@ -248,13 +250,22 @@ static void on_alter(rp_task *task, const uint8_t *data, size_t size, rp_block *
     alter->served = rp_served_table_of(task, asked.table);
     if (alter->served == NULL) return;
     alter->altering = (rp_altering){.change = change_of(&asked, alter->served->table)};
-    alter_some(task);
+    alter_some(alter);
+}
+
+static void on_alter_turn(rp_task *task)
+{
+    if (alter_of(task)->served != NULL)
+        alter_some(alter_of(task));
+    else
+        rp_call_resume(task->call);
 }
 
 const rp_task_kind rp_alter_table_kind = {
     .bytes = sizeof(alter_task),
+    .logs = true,
     .on_message = on_alter,
-    .on_turn = alter_some,
+    .on_turn = on_alter_turn,
     .on_end = stop_altering,
     .on_close = stop_altering,
 };
@@ -283,10 +294,10 @@ static void on_pause_or_resume(rp_task *task, const uint8_t *data, size_t size, 
     end(task, st, lsn, &error);
 }
 
-const rp_task_kind rp_pause_table_kind = {.bytes = sizeof(rp_task),
-                                          .on_message = on_pause_or_resume};
-const rp_task_kind rp_resume_table_kind = {.bytes = sizeof(rp_task),
-                                           .on_message = on_pause_or_resume};
+const rp_task_kind rp_pause_table_kind = {
+    .bytes = sizeof(rp_task), .logs = true, .on_message = on_pause_or_resume};
+const rp_task_kind rp_resume_table_kind = {
+    .bytes = sizeof(rp_task), .logs = true, .on_message = on_pause_or_resume};
 
 /* Calls `visit` for every table. False if there is no memory. */
 static bool visit_all(rp_server *server, void (*visit)(void *ctx, rp_table *table), void *ctx)
@@ -379,8 +390,8 @@ static void on_why_blocked(rp_task *task, const uint8_t *data, size_t size, rp_b
     rp_defer_respond(task, reply);
 }
 
-const rp_task_kind rp_why_blocked_kind = {
-    .bytes = sizeof(rp_task), .takes_turns = true, .on_message = on_why_blocked};
+const rp_task_kind rp_why_blocked_kind = {.bytes = sizeof(rp_task),
+                                          .on_message = on_why_blocked};
 
 static void write_status(void *out, rp_table *table)
 {
@@ -417,5 +428,4 @@ static void on_status(rp_task *task, const uint8_t *data, size_t size, rp_block 
     rp_defer_respond(task, reply);
 }
 
-const rp_task_kind rp_status_kind = {
-    .bytes = sizeof(rp_task), .takes_turns = true, .on_message = on_status};
+const rp_task_kind rp_status_kind = {.bytes = sizeof(rp_task), .on_message = on_status};

@@ -4,6 +4,7 @@
 #include <assert.h>
 
 #include "chunk/keep.h"
+#include "server/core/deferral.h"
 #include "server/core/pinned.h"
 #include "server/core/worker.h"
 #include "server/rpc/methods.h"
@@ -14,6 +15,7 @@
 enum {
     FIRST_BATCH = 16, /* capacity of a new batch, in items */
     MAX_IDLE_BATCHES = 64,
+    BATCH_WORK = 4,       /* units of work to start a batch (deferral.h) */
     OPEN_BYTES = 1 << 20, /* if open batches have so many, the next message starts them */
 };
 #define NOT_WAITING SIZE_MAX
@@ -327,9 +329,11 @@ static bool cut(rp_insert_batch *batch)
 /* Starts a batch, of which it takes ownership. */
 static void start(rp_insert_stream *stream, rp_insert_batch *batch)
 {
+    rp_worker *worker = batch->worker;
     bool is_over = run(batch);
     rp_error refusal = {.code = RP_OK};
 
+    rp_defer_add_work(worker, BATCH_WORK);
     while (is_over && batch->op.status == RP_INVALID && cut(batch)) {
         refusal = batch->op.error;
         is_over = run(batch);

@@ -27,6 +27,19 @@ enum {
     RP_MAX_INSERT_BATCH = RP_BLOCK /* items; a table checks all before it inserts the first */
 };
 
+/* The message that a stream handles. If there is much work in it, it is handled in pieces, in
+ * several turns of the loop (deferral.h). */
+typedef struct rp_insert_message {
+    bool is_begun; /* some of it may have been handled, not all of it */
+    bool has_all_chunks;
+    bool is_divisible; /* it may be handled in pieces */
+    rp_insert_request request;
+    rp_pb_reader reader;  /* of the chunks, then of the items, that have not been added */
+    size_t chunk_bytes;   /* of the chunks that were added */
+    size_t slices_left;   /* slices that its other items may have */
+    size_t parts, slices; /* handled, and not yet counted as work */
+} rp_insert_message;
+
 typedef struct rp_insert_stream {
     rp_task task;
     rp_stream_chunks chunks;
@@ -35,6 +48,7 @@ typedef struct rp_insert_stream {
     rp_served_table *recent[RP_OPEN_BATCHES]; /* references to the tables of the last items */
     size_t recent_count, at;
     uint64_t messages; /* number of messages with items so far */
+    rp_insert_message message;
     rp_insert_batch *parked;
     size_t parked_bytes; /* W4 */
     size_t pinned;       /* the stream's part of the connection's pinned_bytes */
@@ -72,7 +86,8 @@ struct rp_insert_batch {
  * `*err` filled in, if there is no memory or the stream is finished. */
 rp_insert_batch *rp_insert_batch_for(rp_insert_stream *stream, rp_error *err);
 /* Starts the open batches if a message of `items` items might not fit into one of them. A
- * message is not split between batches, as its table may refuse it as a whole. All open batches
+ * message of up to RP_MAX_INSERT_BATCH items is not split between batches, as its table may
+ * refuse it as a whole. All open batches
  * together hold at most RP_MAX_INSERT_BATCH items (unless one message has more), so that the
  * first items are still in the cache. They also hold few bytes, as the stream is paused only
  * after they have been started. */

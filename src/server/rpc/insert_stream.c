@@ -7,7 +7,16 @@
  * control stops its peer. A stream with waiting inserts is also paused when all connections
  * together hold half of the limit pinned_bytes, and refused when they hold three quarters of
  * it. Keys are confirmed at the end of the turn, in one message. With a journal, a key is
- * confirmed once its insert is safe. */
+ * confirmed once its insert is safe.
+ *
+ * A message with many chunks or items is handled in pieces, in several turns of the loop.
+ * Between two pieces the session keeps the message, the call is paused, and no batch is open.
+ * The stream is not paused for its tables before the end of the message. So at most one message
+ * of a worker is handled in part (deferral.h). Its chunks count as pinned only after its last
+ * piece.
+ *
+ * Invariant I1: message.is_begun is set, between two events, exactly while the session is to
+ * deliver the message again. Then the task is deferred. */
 #include <assert.h>
 
 #include "server/core/deferral.h"
@@ -145,27 +154,59 @@ static bool has_too_many_chunks(rp_insert_stream *stream, size_t read_bytes)
     return true;
 }
 
-static bool add_chunks(rp_insert_stream *stream, const rp_insert_request *request,
-                       rp_block *block)
+/* How far a message has been handled. */
+typedef enum step {
+    STEP_DONE,  /* all chunks, or all items */
+    STEP_LATER, /* a part; the rest follows in a later turn */
+    STEP_OVER,  /* the stream has ended */
+} step;
+
+/* Counts the work for the parts that were handled since the last call. */
+static void count_work(rp_insert_stream *stream)
 {
-    rp_pb_reader reader = rp_insert_request_parts(request);
+    rp_insert_message *m = &stream->message;
+
+    rp_defer_add_work(rp_task_worker(&stream->task),
+                      (m->parts + PARTS_OF_A_UNIT - 1) / PARTS_OF_A_UNIT +
+                          m->slices / SLICES_OF_A_UNIT);
+    m->parts = m->slices = 0;
+}
+
+/* Whether the message may go on in this turn. If not, it is delivered again in a later one. */
+static bool may_go_on(rp_insert_stream *stream)
+{
+    const rp_insert_message *m = &stream->message;
+
+    if (m->parts + m->slices < RP_BLOCK || !m->is_divisible) return true;
+    count_work(stream);
+    if (rp_defer_may_go_on(&stream->task)) return true;
+    rp_call_deliver_again(stream->task.call);
+    return false;
+}
+
+static step add_chunks(rp_insert_stream *stream, rp_block *block)
+{
+    rp_insert_message *m = &stream->message;
     const uint8_t *data;
     rp_error error;
-    size_t size, read_bytes = 0;
+    size_t size;
 
-    if (request->chunk_count == 0) return true;
-    while (rp_insert_request_next_chunk(&reader, &data, &size)) {
+    if (m->request.chunk_count == 0) return STEP_DONE;
+    m->is_divisible = block != NULL;
+    while (rp_insert_request_next_chunk(&m->reader, &data, &size)) {
         if (rp_insert_parts_add_chunk(rp_task_worker(&stream->task), &stream->chunks,
                                       &stream->template, data, size, block, &error) != RP_OK) {
             refuse(stream, RP_EXCESS_NONE, RP_REFUSED_TENSOR_BYTES, &error);
-            return false;
+            return STEP_OVER;
         }
-        read_bytes += size;
-        if (has_too_many_chunks(stream, read_bytes)) return false;
+        m->chunk_bytes += size;
+        m->parts++;
+        if (has_too_many_chunks(stream, m->chunk_bytes)) return STEP_OVER;
+        if (!may_go_on(stream)) return STEP_LATER;
     }
-    if (request->item_count > 0) return true;
+    if (m->request.item_count > 0) return STEP_DONE;
     settle_chunks(stream);
-    return !pins_too_much(stream);
+    return pins_too_much(stream) ? STEP_OVER : STEP_DONE;
 }
 
 /* Adds an item to the open batch of its table. */
@@ -201,36 +242,45 @@ static rp_status add_item(rp_insert_stream *stream, const rp_insert_request *req
     return RP_OK;
 }
 
-static bool add_items(rp_insert_stream *stream, const rp_insert_request *request)
+/* Ends the stream because of an item of the message. */
+static void refuse_item(rp_insert_stream *stream, const rp_wire_item *item,
+                        const rp_error *error)
+{
+    rp_insert_batches_start(rp_task_worker(&stream->task)); /* items before it are inserted */
+    if (error->code == RP_NOT_FOUND || error->code == RP_INTERNAL)
+        rp_task_abort(&stream->task, error->code, error->text);
+    else
+        refuse(stream, item->excess, RP_REFUSED_ITEM_BYTES, error);
+}
+
+static step add_items(rp_insert_stream *stream, const rp_block *block)
 {
     rp_worker *worker = rp_task_worker(&stream->task);
-    rp_pb_reader reader = rp_insert_request_parts(request);
-    size_t slices_left = worker->limits.slices, size;
+    rp_insert_message *m = &stream->message;
     rp_wire_item item = {0};
-    rp_status st = RP_OK;
     const uint8_t *data;
     rp_error error = {0};
+    size_t size;
 
     assert(worker->batching == NULL || worker->batching == &stream->task); /* W2 */
-    stream->messages++;
-    rp_insert_batches_make_room(worker, request->item_count);
-    while (st == RP_OK && !stream->task.is_finished &&
-           rp_insert_request_next_item(&reader, &data, &size)) {
-        st = rp_item_room_read(&worker->item_room, &worker->server->alloc,
-                               (rp_bytes){data, size}, worker->limits.columns, slices_left,
-                               &item, &error);
-        if (st != RP_OK) break;
-        slices_left -= item.slice_count;
-        st = add_item(stream, request, &item, &error);
+    m->is_divisible = block != NULL && m->request.item_count > RP_MAX_INSERT_BATCH;
+    while (!stream->task.is_finished && rp_insert_request_next_item(&m->reader, &data, &size)) {
+        rp_status st = rp_item_room_read(&worker->item_room, &worker->server->alloc,
+                                         (rp_bytes){data, size}, worker->limits.columns,
+                                         m->slices_left, &item, &error);
+        if (st == RP_OK) {
+            m->slices_left -= item.slice_count;
+            m->slices += item.slice_count;
+            m->parts++;
+            st = add_item(stream, &m->request, &item, &error);
+        }
+        if (st != RP_OK) {
+            if (!stream->task.is_finished) refuse_item(stream, &item, &error);
+            return STEP_OVER;
+        }
+        if (!may_go_on(stream)) return STEP_LATER;
     }
-    rp_defer_add_work(worker, (worker->limits.slices - slices_left) / SLICES_OF_A_UNIT);
-    if (st == RP_OK || stream->task.is_finished) return !stream->task.is_finished;
-    rp_insert_batches_start(worker); /* items before the bad one are inserted */
-    if (error.code == RP_NOT_FOUND || error.code == RP_INTERNAL)
-        rp_task_abort(&stream->task, error.code, error.text);
-    else
-        refuse(stream, item.excess, RP_REFUSED_ITEM_BYTES, &error);
-    return false;
+    return stream->task.is_finished ? STEP_OVER : STEP_DONE;
 }
 
 static void keep_chunks(rp_insert_stream *stream, const rp_insert_request *request)
@@ -257,9 +307,11 @@ static size_t on_pinned(rp_task *task)
 {
     rp_insert_stream *stream = stream_of(task);
 
-    rp_stream_chunks_update_use(&stream->chunks);
-    task->connection->pinned_bytes += stream->chunks.unused_bytes - stream->pinned;
-    stream->pinned = stream->chunks.unused_bytes;
+    if (!stream->message.is_begun) {
+        rp_stream_chunks_update_use(&stream->chunks);
+        task->connection->pinned_bytes += stream->chunks.unused_bytes - stream->pinned;
+        stream->pinned = stream->chunks.unused_bytes;
+    }
     rp_insert_batches_update_held(stream);
     return stream->pinned + stream->parked_bytes;
 }
@@ -304,44 +356,79 @@ static bool waits_too_much(rp_insert_stream *stream)
     return true;
 }
 
-static void insert(rp_insert_stream *stream, const rp_insert_request *request, rp_block *block)
+/* All items of the message have been added. */
+static void complete(rp_insert_stream *stream)
 {
+    const rp_insert_request *request = &stream->message.request;
     rp_task *task = &stream->task;
 
-    if (rp_served_table_is_dropped(stream->served)) on_dropped(task);
-    if (waits_too_much(stream) || !add_chunks(stream, request, block)) return;
-    if (request->item_count == 0) return;
-    if (add_items(stream, request)) {
-        if (stream->served != NULL)
-            rp_counter_add(
-                &rp_table_metrics_loop(stream->served->metrics, rp_task_worker(task)->index)
-                     ->inserted_bytes,
-                request->size);
-        keep_chunks(stream, request);
-        if (!task->is_finished && !pins_too_much(stream) && rp_insert_stream_must_wait(stream))
-            rp_call_pause(task->call);
+    if (stream->served != NULL)
+        rp_counter_add(
+            &rp_table_metrics_loop(stream->served->metrics, rp_task_worker(task)->index)
+                 ->inserted_bytes,
+            request->size);
+    keep_chunks(stream, request);
+    stream->message.parts += request->keep_count;
+    if (!task->is_finished && !pins_too_much(stream) && rp_insert_stream_must_wait(stream))
+        rp_call_pause(task->call);
+}
+
+/* Handles the message, or the next piece of it. */
+static step insert(rp_insert_stream *stream, rp_block *block)
+{
+    rp_insert_message *m = &stream->message;
+    rp_worker *worker = rp_task_worker(&stream->task);
+    step s;
+
+    if (rp_served_table_is_dropped(stream->served)) on_dropped(&stream->task);
+    if (!m->has_all_chunks) {
+        s = add_chunks(stream, block);
+        if (s != STEP_DONE || m->request.item_count == 0) return s;
+        m->has_all_chunks = true;
+        m->reader = rp_insert_request_parts(&m->request);
+        stream->messages++;
+        rp_insert_batches_make_room(worker, m->request.item_count);
     }
-    rp_item_room_trim(&rp_task_worker(task)->item_room, &rp_task_worker(task)->server->alloc);
+    s = add_items(stream, block);
+    if (s == STEP_DONE) complete(stream);
+    rp_item_room_trim(&worker->item_room, &worker->server->alloc);
+    return s;
+}
+
+/* Reads a new message. False if the stream has ended. */
+static bool begin_message(rp_insert_stream *stream, const uint8_t *data, size_t size)
+{
+    const rp_server_limits *limits = &rp_task_worker(&stream->task)->limits;
+    const rp_insert_limits bounds = {limits->chunk_bytes, limits->items, limits->columns,
+                                     limits->slices, limits->keys};
+    rp_insert_message *m = &stream->message;
+    rp_error error;
+
+    *m = (rp_insert_message){.slices_left = limits->slices};
+    if (rp_insert_request_read(data, size, &bounds, &m->request, &error) != RP_OK) {
+        m->parts = m->request.chunk_count + m->request.item_count + m->request.keep_count;
+        refuse(stream, m->request.excess, RP_REFUSED_MESSAGE_BYTES, &error);
+    } else if (m->request.chunk_count == 0 && m->request.item_count == 0) {
+        rp_task_abort(&stream->task, RP_INVALID, "the request has neither chunks nor items");
+    } else if (!waits_too_much(stream)) {
+        m->reader = rp_insert_request_parts(&m->request);
+        m->is_begun = true;
+    }
+    return m->is_begun;
 }
 
 static void on_message(rp_task *task, const uint8_t *data, size_t size, rp_block *block)
 {
     rp_insert_stream *stream = stream_of(task);
-    const rp_server_limits *limits = &rp_task_worker(task)->limits;
-    const rp_insert_limits bounds = {limits->chunk_bytes, limits->items, limits->columns,
-                                     limits->slices, limits->keys};
-    rp_insert_request request;
-    rp_error error;
-    size_t parts;
+    rp_insert_message *m = &stream->message;
 
-    if (rp_insert_request_read(data, size, &bounds, &request, &error) != RP_OK)
-        refuse(stream, request.excess, RP_REFUSED_MESSAGE_BYTES, &error);
-    else if (request.chunk_count == 0 && request.item_count == 0)
-        rp_task_abort(task, RP_INVALID, "the request has neither chunks nor items");
-    else
-        insert(stream, &request, block);
-    parts = request.chunk_count + request.item_count + request.keep_count;
-    rp_defer_add_work(rp_task_worker(task), (parts + PARTS_OF_A_UNIT - 1) / PARTS_OF_A_UNIT);
+    assert(m->is_begun == rp_call_is_again(task->call)); /* I1 */
+    if (m->is_begun || begin_message(stream, data, size)) {
+        assert(m->request.data == data && m->request.size == size);
+        if (insert(stream, block) == STEP_LATER) return;
+    }
+    m->is_begun = false;
+    count_work(stream);
 }
 
 static void on_safe(rp_safe_wait *wait);
@@ -377,7 +464,8 @@ static void on_flush(rp_task *task)
 {
     rp_insert_stream *stream = stream_of(task);
 
-    if (!task->is_finished && rp_stream_chunks_must_settle(&stream->chunks))
+    if (!task->is_finished && !stream->message.is_begun &&
+        rp_stream_chunks_must_settle(&stream->chunks))
         settle_chunks(stream);
     send_confirmations(stream);
     if (stream->has_ended && stream->parked == NULL && stream->confirmed.count == 0)
@@ -390,7 +478,8 @@ void rp_insert_stream_continue(rp_insert_stream *stream)
 
     if (task->is_finished) return;
     rp_task_touch(task);
-    if (!rp_call_is_paused(task->call) || rp_insert_stream_must_wait(stream)) return;
+    if (!rp_call_is_paused(task->call)) return;
+    if (!stream->message.is_begun && rp_insert_stream_must_wait(stream)) return;
     rp_call_resume(task->call);
     rp_insert_batches_start(rp_task_worker(task)); /* of messages that rp_call_resume() read */
 }
@@ -461,7 +550,6 @@ static void on_flush_batches(rp_task *task)
 const rp_task_kind rp_insert_stream_kind = {
     .bytes = sizeof(rp_insert_stream),
     .waits_for_room = true,
-    .takes_turns = true,
     .is_moderated = true,
     .on_open = on_open,
     .on_message = on_message,

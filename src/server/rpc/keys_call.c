@@ -206,8 +206,8 @@ static void on_mutate(rp_task *task, const uint8_t *data, size_t size, rp_block 
 
 #define KEYS_KIND(message)                                                                     \
     {                                                                                          \
-        .bytes = sizeof(keys_task), .takes_turns = true, .on_message = (message),              \
-        .on_turn = on_turn, .on_end = release, .on_close = release,                            \
+        .bytes = sizeof(keys_task), .logs = true, .on_message = (message), .on_turn = on_turn, \
+        .on_end = release, .on_close = release,                                                \
     }
 
 const rp_task_kind rp_update_kind = KEYS_KIND(on_update);

@@ -34,7 +34,8 @@ static void on_reset(rp_task *task, const uint8_t *data, size_t size, rp_block *
         rp_task_finish(task, st, error.text);
 }
 
-const rp_task_kind rp_reset_kind = {.bytes = sizeof(rp_task), .on_message = on_reset};
+const rp_task_kind rp_reset_kind = {
+    .bytes = sizeof(rp_task), .logs = true, .on_message = on_reset};
 
 static void respond_server_info(rp_task *task)
 {
@@ -65,8 +66,8 @@ static void on_server_info(rp_task *task, const uint8_t *data, size_t size, rp_b
     if (rp_task_is_message(task, data, size)) respond_server_info(task);
 }
 
-const rp_task_kind rp_server_info_kind = {
-    .bytes = sizeof(rp_task), .takes_turns = true, .on_message = on_server_info};
+const rp_task_kind rp_server_info_kind = {.bytes = sizeof(rp_task),
+                                          .on_message = on_server_info};
 
 /* The client requests the address of a table in memory, in case client and server are one
  * process. The response is address 0 (an empty message), so the client uses the network. */

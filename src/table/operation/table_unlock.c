@@ -11,7 +11,10 @@
 #include "util/mem.h"
 #include "util/verify.h"
 
-enum { KEPT_RETIRED = 4096 /* a `retired` array of up to this capacity is kept */ };
+enum {
+    KEPT_RETIRED = 4096, /* a `retired` array of up to this capacity is kept */
+    RETRIED_AT_ONCE = 8, /* tables that wait for bytes */
+};
 
 /* The work that a thread has to do after it has released the lock. */
 typedef struct deferred_work {
@@ -179,10 +182,24 @@ static bool settle(rp_table *t) RP_RELEASE(t->mu)
  *
  * A table is in the queue exactly while its waits_for_bytes is set. Then an operation is parked
  * in the table and keeps the table alive: a thread that finds the table in the queue may take a
- * reference to it. */
+ * reference to it. A table that is retried moves to the end of the queue (A7). */
+
+#ifndef NDEBUG
+/* Returns true if A7 holds. */
+static bool is_in_order_locked(const rp_budget *b) RP_REQUIRES(b->mu)
+{
+    const rp_table *t = b->first_waiter;
+    size_t count = 0;
+
+    for (; t != NULL && t->retried_for != b->frees; t = t->next_waiter) count++;
+    for (; t != NULL && t->retried_for == b->frees; t = t->next_waiter) count++;
+    return t == NULL && count == atomic_load(&b->waiting);
+}
+#endif
 
 static void append_locked(rp_budget *b, rp_table *t) RP_REQUIRES(b->mu)
 {
+    t->retried_for = b->frees;
     t->prev_waiter = b->last_waiter;
     t->next_waiter = NULL;
     *(b->last_waiter == NULL ? &b->first_waiter : &b->last_waiter->next_waiter) = t;
@@ -205,8 +222,9 @@ void rp_table_wait_for_bytes_locked(rp_table *t)
     if (t->waits_for_bytes) return;
     t->waits_for_bytes = true;
     rp_mutex_lock(&b->mu);
-    append_locked(b, t);
+    append_locked(b, t); /* the caller tries again after this */
     (void)atomic_fetch_add(&b->waiting, 1);
+    RP_VERIFY(atomic_load(&b->waiting), is_in_order_locked(b));
     rp_mutex_unlock(&b->mu);
 }
 
@@ -223,47 +241,91 @@ void rp_table_stop_waiting_for_bytes_locked(rp_table *t)
     rp_mutex_unlock(&b->mu);
 }
 
-/* Moves the first table of the queue to its end and returns it, owned; NULL if the queue is
- * empty. */
-static rp_table *rotate_waiters(rp_budget *b)
+/* From now on, all tables in the queue are to be retried. */
+static void count_free(rp_budget *b)
+{
+    rp_mutex_lock(&b->mu);
+    b->frees++;
+    RP_VERIFY(atomic_load(&b->waiting), is_in_order_locked(b));
+    rp_mutex_unlock(&b->mu);
+}
+
+/* Moves the next table to be retried to the end of the queue and returns it, owned; NULL if
+ * there is none. */
+static rp_table *next_to_retry(rp_budget *b)
 {
     rp_table *t;
 
     rp_mutex_lock(&b->mu);
     t = b->first_waiter;
+    if (t != NULL && t->retried_for == b->frees) t = NULL; /* A7 */
     if (t != NULL) {
         (void)rp_table_ref(t);
         unlink_locked(b, t);
         append_locked(b, t);
+        RP_VERIFY(atomic_load(&b->waiting), is_in_order_locked(b));
     }
     rp_mutex_unlock(&b->mu);
     return t;
 }
 
-/* Retries tables that wait for bytes, until none of them frees any.
- *
- * Several threads may do this at once: the queue rotates under its lock, so each table is
- * retried by one of them after the bytes were freed. */
+/* Retries some tables. False if there is none left to be retried. */
+static bool retry_some(rp_budget *b)
+{
+    for (int i = 0; i < RETRIED_AT_ONCE; i++) {
+        rp_table *t = next_to_retry(b);
+        bool freed = false;
+
+        if (t == NULL) return false;
+        rp_mutex_lock(&t->mu);
+        if (t->waits_for_bytes)
+            freed = settle(t);
+        else
+            rp_mutex_unlock(&t->mu);
+        rp_table_unref(t);
+        if (freed) count_free(b);
+    }
+    return true;
+}
+
+/* Has somebody else retry the other tables, if that is possible. */
+static bool hand_over(rp_budget *b)
+{
+    bool is_possible;
+
+    rp_mutex_lock(&b->mu);
+    is_possible = b->on_more != NULL;
+    if (is_possible) b->on_more(b->on_more_user);
+    rp_mutex_unlock(&b->mu);
+    return is_possible;
+}
+
+/* Several threads may do this at once: each table is retried by one of them after the bytes
+ * were freed. */
+void rp_budget_retry(rp_budget *b)
+{
+    while (retry_some(b))
+        if (hand_over(b)) return; /* A8 */
+}
+
 void rp_budget_wake_waiters(rp_budget *b)
 {
-    bool freed = true;
-
     /* Sequentially consistent, like the increment of `waiting` above: either the waiting table
      * sees the bytes that were freed, or this thread sees the table. */
-    while (freed && atomic_load(&b->waiting) > 0) {
-        freed = false;
-        for (uint_fast32_t left = atomic_load(&b->waiting); left > 0; left--) {
-            rp_table *t = rotate_waiters(b);
+    if (atomic_load(&b->waiting) == 0) return;
+    count_free(b);
+    rp_budget_retry(b);
+}
 
-            if (t == NULL) break;
-            rp_mutex_lock(&t->mu);
-            if (t->waits_for_bytes)
-                freed |= settle(t);
-            else
-                rp_mutex_unlock(&t->mu);
-            rp_table_unref(t);
-        }
+void rp_budget_retry_later(rp_budget *b, void (*on_more)(void *user), void *user)
+{
+    rp_mutex_lock(&b->mu);
+    if (on_more != NULL || b->on_more_user == user) {
+        b->on_more = on_more;
+        b->on_more_user = on_more != NULL ? user : NULL;
     }
+    rp_mutex_unlock(&b->mu);
+    rp_budget_retry(b); /* tables for which an earlier function was called (A8) */
 }
 
 void rp_budget_set_lost(rp_budget *b, uint64_t bytes)

@@ -226,6 +226,13 @@ void rp_call_pause(rp_call *call);
 void rp_call_resume(rp_call *call);
 bool rp_call_is_paused(const rp_call *call);
 
+/* To be called in on_message, for a message with a block: the handler has not processed all of
+ * it. The call is paused, and the message counts in rp_h2_held_bytes() again. When the call is
+ * resumed, the same message is delivered once more, from the same memory. */
+void rp_call_deliver_again(rp_call *call);
+/* In on_message: whether the message is delivered again. */
+bool rp_call_is_again(const rp_call *call);
+
 /* The rest of this header is for clients. rp_call_send(), on_message, pauses, on_room and
  * limits work as for a server. on_request, on_half_close and on_fault are not called; on_end is
  * called, and on_close right after it. When the server ends a call first, messages that wait to

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The state of an HTTP/2 connection, shared by h2_session.c (set-up and queries), h2_receive.c
- * (received bytes), h2_send.c (output) and h2_client.c (clients only).
+ * (received bytes), h2_deliver.c (complete messages), h2_send.c (output) and h2_client.c
+ * (clients only).
  *
  * Each call has a stream of the session, and the session points at the call until the stream is
  * closed. A server's call ends with its stream. A client's call may end before its stream, when
@@ -70,6 +71,9 @@ struct rp_call {
     size_t late;     /* sum of rp_data_cost() of the DATA dropped since this side ended the
                         call */
     bool paused, half_closed, half_close_told;
+    bool again;    /* in on_message: rp_call_deliver_again() was called */
+    bool is_again; /* the message in on_message, or the first one that waits, was delivered
+                      before */
     bool counted_assembling;                 /* H4 */
     size_t counted_partial, counted_awaited; /* H4 */
     bool has_trailers;
@@ -198,6 +202,17 @@ bool rp_h2_keep_field(rp_h2 *h2, int field, const uint8_t *value, size_t size);
 rp_string rp_h2_kept_field(const rp_h2 *h2, int field);
 /* The peer has ended its side: calls on_half_close, unless the call is paused. */
 void rp_h2_tell_half_close(rp_call *call);
+/* Ends a call because of a message of its peer, and reports that to the handler. */
+void rp_h2_fault(rp_call *call, rp_call_fault why, rp_status status, const char *text);
+
+/* Functions of h2_deliver.c. */
+/* Whether the next message may be delivered now. If not, pauses the call. */
+bool rp_h2_may_deliver(rp_call *call, size_t size);
+void rp_h2_deliver(rp_call *call, const uint8_t *data, size_t size, rp_block *block);
+/* Delivers a message whose bytes count in `held`, or keeps it until the call is resumed. Takes
+ * ownership of the block. */
+void rp_h2_deliver_block(rp_call *call, rp_block *block);
+void rp_h2_drop_waiting(rp_call *call);
 
 /* Functions of h2_send.c. */
 int rp_h2_on_frame_sent(nghttp2_session *session, const nghttp2_frame *frame, void *user);

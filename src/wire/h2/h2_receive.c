@@ -18,10 +18,6 @@ enum {
     DIRECT_BYTES = 16 << 10 /* so many missing bytes are read directly into the block */
 };
 
-/* Memory of a waiting message besides its bytes. It is counted too, as a peer may send any
- * number of empty messages. */
-enum { WAITING_BYTES = sizeof(rp_block) + sizeof(rp_waiting_message) };
-
 static_assert(sizeof((rp_h2){0}).fields / sizeof((rp_h2){0}).fields[0] == FIELD_COUNT,
               "one place for each field that is kept");
 
@@ -169,8 +165,7 @@ static void begin_call(rp_h2 *h2, rp_call *call)
     h2->handler->on_request(h2->user, call, &head);
 }
 
-/* Ends a call because of a message of its peer, and reports that to the handler. */
-static void fault(rp_call *call, rp_call_fault why, rp_status status, const char *text)
+void rp_h2_fault(rp_call *call, rp_call_fault why, rp_status status, const char *text)
 {
     if (call->h2->is_client) {
         rp_h2_fail_call(call, status, text);
@@ -187,43 +182,6 @@ static void reset_assembly(rp_call *call)
     call->message_size = 0;
 }
 
-/* Pauses the call if its next message must not be delivered now. */
-static bool may_deliver(rp_call *call, size_t size)
-{
-    const rp_h2 *h2 = call->h2;
-
-    if (h2->handler->may_deliver == NULL || h2->handler->may_deliver(h2->user, call, size))
-        return true;
-    rp_call_pause(call);
-    return false;
-}
-
-static void deliver(rp_call *call, const uint8_t *data, size_t size, rp_block *block)
-{
-    assert(!call->paused && !call->closed); /* H6 */
-    call->h2->messages++;
-    rp_h2_earn(&call->h2->earned_fragments, RP_H2_MESSAGE_FRAGMENTS, RP_H2_EARNED_MOST);
-    call->h2->handler->on_message(call->h2->user, call, data, size, block);
-}
-
-/* Keeps a message until the call is resumed. Takes ownership of the block. */
-static void keep_waiting(rp_call *call, rp_block *block)
-{
-    rp_waiting_message *waiting = rp_alloc(&call->h2->alloc, sizeof *waiting);
-
-    assert(call->paused && *call->last_waiting == NULL);
-    if (waiting == NULL) {
-        call->h2->held -= block->size;
-        rp_block_unref(block);
-        fault(call, RP_FAULT_MEMORY, RP_NO_RESOURCE, "out of memory for a message");
-        return;
-    }
-    call->h2->held += WAITING_BYTES;
-    *waiting = (rp_waiting_message){block, NULL};
-    *call->last_waiting = waiting;
-    call->last_waiting = &waiting->next;
-}
-
 static bool check_prefix(rp_call *call)
 {
     rp_h2 *h2 = call->h2;
@@ -232,8 +190,8 @@ static bool check_prefix(rp_call *call)
     char text[192];
 
     if (p[0] != 0) {
-        fault(call, RP_FAULT_COMPRESSED, RP_UNIMPLEMENTED,
-              "compressed messages are not accepted: send with identity encoding");
+        rp_h2_fault(call, RP_FAULT_COMPRESSED, RP_UNIMPLEMENTED,
+                    "compressed messages are not accepted: send with identity encoding");
         return false;
     }
     call->message_size =
@@ -242,7 +200,7 @@ static bool check_prefix(rp_call *call)
     (void)snprintf(text, sizeof text, "a message of %zu bytes is over the limit of %zu%s%s",
                    call->message_size, h2->limits.message_bytes, setting != NULL ? " " : "",
                    setting != NULL ? setting : "");
-    fault(call, RP_FAULT_MESSAGE_BYTES, RP_NO_RESOURCE, text);
+    rp_h2_fault(call, RP_FAULT_MESSAGE_BYTES, RP_NO_RESOURCE, text);
     return false;
 }
 
@@ -280,7 +238,7 @@ static bool make_room(rp_call *call)
             rp_block_grow(block, capacity < call->message_size ? capacity : call->message_size);
     }
     if (block == NULL) {
-        fault(call, RP_FAULT_MEMORY, RP_NO_RESOURCE, "out of memory for a message");
+        rp_h2_fault(call, RP_FAULT_MEMORY, RP_NO_RESOURCE, "out of memory for a message");
         return false;
     }
     call->block = block;
@@ -289,18 +247,11 @@ static bool make_room(rp_call *call)
 
 static void complete(rp_call *call)
 {
-    rp_h2 *h2 = call->h2;
     rp_block *block = call->block;
 
-    assert(block->size == call->message_size && h2->held >= block->size); /* H3 */
+    assert(block->size == call->message_size && call->h2->held >= block->size); /* H3 */
     reset_assembly(call);
-    if (call->paused || !may_deliver(call, block->size)) {
-        keep_waiting(call, block);
-        return;
-    }
-    h2->held -= block->size;
-    deliver(call, block->data, block->size, block);
-    rp_block_unref(block);
+    rp_h2_deliver_block(call, block);
 }
 
 /* Adds bytes to the message in assembly. Returns how many, or 0 if the call has failed. */
@@ -338,12 +289,12 @@ static size_t deliver_in_place(rp_call *call, const uint8_t *data, size_t size)
     call->message_size =
         (size_t)data[1] << 24 | (size_t)data[2] << 16 | (size_t)data[3] << 8 | (size_t)data[4];
     if (call->message_size > size - RP_GRPC_PREFIX || !check_prefix(call) ||
-        !may_deliver(call, call->message_size))
+        !rp_h2_may_deliver(call, call->message_size))
         return 0;
     size = call->message_size;
     reset_assembly(call);
     call->h2->message_progress += size;
-    deliver(call, data + RP_GRPC_PREFIX, size, NULL);
+    rp_h2_deliver(call, data + RP_GRPC_PREFIX, size, NULL);
     return RP_GRPC_PREFIX + size;
 }
 
@@ -405,65 +356,20 @@ void rp_h2_tell_half_close(rp_call *call)
     if (call->h2->is_client)
         rp_h2_end_answer(call);
     else if (call->prefix_bytes > 0)
-        fault(call, RP_FAULT_FRAMING, RP_INVALID, "the stream ended within a message");
+        rp_h2_fault(call, RP_FAULT_FRAMING, RP_INVALID, "the stream ended within a message");
     else
         call->h2->handler->on_half_close(call->h2->user, call);
 }
 
 void rp_h2_drop_received(rp_call *call)
 {
-    rp_h2 *h2 = call->h2;
-
     rp_h2_count_assembling(call);
     if (call->block != NULL) {
-        h2->held -= call->block->size;
+        call->h2->held -= call->block->size;
         rp_block_unref(call->block);
     }
     reset_assembly(call);
-    while (call->first_waiting != NULL) {
-        rp_waiting_message *waiting = call->first_waiting;
-        call->first_waiting = waiting->next;
-        h2->held -= waiting->block->size + WAITING_BYTES;
-        rp_block_unref(waiting->block);
-        rp_release(&h2->alloc, waiting, sizeof *waiting);
-    }
-    call->last_waiting = &call->first_waiting;
-}
-
-void rp_call_pause(rp_call *call)
-{
-    call->paused = true;
-    rp_h2_count_assembling(call);
-}
-
-bool rp_call_is_paused(const rp_call *call)
-{
-    return call->paused;
-}
-
-void rp_call_resume(rp_call *call)
-{
-    rp_h2 *h2 = call->h2;
-
-    if (!call->paused) return;
-    call->paused = false;
-    while (call->first_waiting != NULL && !call->paused && !call->finishing) {
-        rp_waiting_message *waiting = call->first_waiting;
-        rp_block *block = waiting->block;
-        assert(h2->held >= block->size + WAITING_BYTES); /* H3 */
-        if (!may_deliver(call, block->size)) break;
-        call->first_waiting = waiting->next;
-        if (call->first_waiting == NULL) call->last_waiting = &call->first_waiting;
-        rp_release(&h2->alloc, waiting, sizeof *waiting);
-        h2->held -= block->size + WAITING_BYTES;
-        deliver(call, block->data, block->size, block);
-        rp_block_unref(block);
-    }
-    if (call->paused || call->finishing) return;
-    rp_h2_count_assembling(call);
-    rp_h2_need(h2, nghttp2_session_consume_stream(h2->session, call->id, call->withheld));
-    call->withheld = 0;
-    if (call->half_closed) rp_h2_tell_half_close(call);
+    rp_h2_drop_waiting(call);
 }
 
 /* nghttp2 decodes and drops headers of a call that has ended or is about to end. So only the

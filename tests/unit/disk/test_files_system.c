@@ -392,6 +392,20 @@ static void memory_may_run_out_at_any_point(void **state)
     rp_test_survives_oom(open_and_create);
 }
 
+/* proc reports no blocks, as ramfs does. */
+static void a_file_system_without_blocks_is_not_full(void **state)
+{
+    uint64_t total = 0, available = 0;
+    rp_files *fs = NULL;
+    rp_error err;
+
+    (void)state;
+    assert_ok_err(rp_files_open_directory(rp_allocator_default(), "/proc", &fs, &err), &err);
+    assert_ok_err(fs->ops->space(fs, &total, &available, &err), &err);
+    assert_true(total == INT64_MAX && available == INT64_MAX);
+    fs->ops->free(fs);
+}
+
 RP_TESTS(files_system)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, arrange, tidy)
@@ -412,6 +426,7 @@ RP_TESTS(files_system)
         TEST(running_out_of_descriptors_is_a_lack_of_resources),
         TEST(a_directory_is_made_if_its_parent_is_there),
         TEST(memory_may_run_out_at_any_point),
+        cmocka_unit_test(a_file_system_without_blocks_is_not_full),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -521,6 +521,41 @@ static void memory_may_run_out(void **state)
     }
 }
 
+static const rp_files_ops *real_ops;
+
+static rp_status size_of_a_sparse_file(rp_file *file, uint64_t *size, rp_error *err)
+{
+    rp_status st = real_ops->size(file, size, err);
+
+    *size = UINT64_C(4) << 40;
+    return st;
+}
+
+/* A journal file is read whole, so one that is far too large is refused before it is read. */
+static void the_size_of_a_file_has_a_bound(void **state)
+{
+    rp_sim *disk = rp_sim_new();
+    rp_files *files = rp_sim_mount(disk);
+    rp_journal_options o = rp_test_journal_options(files, true);
+    rp_journal *j = rp_test_journal_start(&o);
+    uint64_t last, torn;
+    rp_files_ops ops;
+    rp_error err;
+
+    (void)state;
+    rp_test_work_through(j, 3);
+    rp_test_journal_stop(j);
+    real_ops = files->ops;
+    ops = *real_ops;
+    ops.size = size_of_a_sparse_file;
+    files->ops = &ops;
+    assert_fails(rp_test_read_back(files, 0, false, &last, &torn, &err), RP_CORRUPT, &err,
+                 "a journal file at most");
+    files->ops = real_ops;
+    files->ops->free(files);
+    rp_sim_free(disk);
+}
+
 RP_TESTS(journal)
 {
     const struct CMUnitTest tests[] = {
@@ -535,6 +570,7 @@ RP_TESTS(journal)
         cmocka_unit_test(damage_in_the_middle_is_not_a_torn_tail),
         cmocka_unit_test(a_record_with_a_missing_chunk_is_a_torn_tail_without_sync),
         cmocka_unit_test(memory_may_run_out),
+        cmocka_unit_test(the_size_of_a_file_has_a_bound),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

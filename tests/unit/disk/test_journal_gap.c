@@ -465,6 +465,69 @@ static void a_checkpoint_may_end_within_a_pass_issue_20(void **state)
     rp_sim_free(f.disk);
 }
 
+/* All records in memory count in the backlog, also those that are written and not synced. */
+static void records_count_until_they_are_synced(void **state)
+{
+    rp_sim *disk = rp_sim_new();
+    rp_files *files = rp_sim_mount(disk);
+    rp_journal_options o = rp_test_journal_options(files, false);
+    uint64_t most, lsn = 0;
+    rp_error err;
+    rp_journal *j;
+
+    (void)state;
+    o.interval_ns = INT64_C(3600) * 1000000000;
+    j = start_with_ten(&o);
+    assert_int_equal(rp_journal_backlog(j, &most), 0);
+    assert_int_equal(most, 4000);
+    for (int i = 0; i < 5; i++) lsn = rp_test_append(j);
+    assert_ok_err(rp_journal_wait(j, lsn, rp_wait_forever(), &err), &err); /* it is written */
+    assert_true(rp_journal_backlog(j, &most) > 0);
+    assert_ok_err(rp_journal_sync(j, rp_wait_forever(), &err), &err);
+    for (int i = 0; i < 5000 && rp_journal_backlog(j, &most) > 0; i++)
+        (void)nanosleep(&(struct timespec){0, 1000000}, NULL);
+    assert_int_equal(rp_journal_backlog(j, &most), 0);
+    rp_test_journal_stop(j);
+    files->ops->free(files);
+    rp_sim_free(disk);
+}
+
+/* Changes without chunks, such as deletes, do not wait for ever while a checkpoint frees a full
+ * disk, though the checkpoint may need them: their records are given up. */
+static void deletes_go_on_while_a_checkpoint_frees_the_disk(void **state)
+{
+    rp_sim *disk = rp_sim_new();
+    rp_files *files = rp_sim_mount(disk);
+    rp_journal_options o = rp_test_journal_options(files, true);
+    rp_journal *j;
+
+    (void)state;
+    j = start_with_ten(&o);
+    rp_sim_set_capacity(disk, 1);
+    for (int i = 0; !rp_journal_is_lost(j) && i < 5000; i++) {
+        (void)rp_test_append(j);
+        (void)nanosleep(&(struct timespec){0, 1000000}, NULL);
+    }
+    assert_true(rp_journal_is_lost(j));
+    (void)rp_journal_cut(j); /* the checkpoint has begun, and does not end */
+    for (int n = 0; n < 20; n++) {
+        for (int i = 0; i < 5000 && rp_journal_is_behind(j, false); i++)
+            (void)nanosleep(&(struct timespec){0, 1000000}, NULL);
+        assert_false(rp_journal_is_behind(j, false));
+        assert_true(rp_journal_is_behind(j, true));
+        while (!rp_journal_is_behind(j, false)) (void)rp_test_append(j);
+    }
+    for (int i = 0; !rp_journal_is_lost(j) && i < 5000; i++)
+        (void)nanosleep(&(struct timespec){0, 1000000}, NULL);
+    rp_sim_set_capacity(disk, 0);
+    complete(j, rp_journal_cut(j));
+    expect_well(j);
+    rp_test_work_through(j, 3);
+    rp_test_journal_stop(j);
+    files->ops->free(files);
+    rp_sim_free(disk);
+}
+
 RP_TESTS(journal_gap)
 {
     const struct CMUnitTest tests[] = {
@@ -475,6 +538,8 @@ RP_TESTS(journal_gap)
         cmocka_unit_test(written_records_may_be_given_up),
         cmocka_unit_test(a_journal_that_gave_up_sleeps_issue_20),
         cmocka_unit_test(a_checkpoint_may_end_within_a_pass_issue_20),
+        cmocka_unit_test(records_count_until_they_are_synced),
+        cmocka_unit_test(deletes_go_on_while_a_checkpoint_frees_the_disk),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

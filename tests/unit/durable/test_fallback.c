@@ -287,6 +287,36 @@ static void an_older_checkpoint_with_half_a_journal_is_refused(void **state)
     rp_sim_free(disk);
 }
 
+/* A file with a number that leaves none for the files to come is found before anything is
+ * acknowledged, not at the next start. */
+static void numbers_of_files_have_a_bound(void **state)
+{
+    static const char *const paths[] = {"seg/00000000fffffffe", "manifest/fffffffffffffffe"};
+    rp_table_options o = rp_test_options("t", RP_UNIFORM, RP_FIFO, 150);
+    rp_sim *disk = rp_sim_new();
+    rp_file *file;
+    rp_test_rig rig;
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        rp_test_rig_init(&rig, disk, NULL);
+        rig.options.mode = RP_DURABLE_SYNC;
+        (void)rp_test_bed_table(&rig.bed, &o);
+        assert_ok(rp_test_rig_try_open(&rig));
+        rp_test_rig_deinit(&rig);
+        rp_test_rig_init(&rig, disk, NULL);
+        rig.options.mode = RP_DURABLE_SYNC;
+        assert_ok(rig.files->ops->open(rig.files, paths[i], RP_OPEN_CREATE, &file, NULL));
+        rig.files->ops->close(file);
+        assert_int_equal(rp_test_rig_try_open(&rig), RP_CORRUPT);
+        assert_non_null(strstr(rig.err.text, paths[i]));
+        assert_non_null(strstr(rig.err.text, "move it away"));
+        assert_ok(rig.files->ops->remove(rig.files, paths[i], NULL));
+        rp_test_rig_deinit(&rig);
+    }
+    rp_sim_free(disk);
+}
+
 RP_TESTS(fallback)
 {
     const struct CMUnitTest tests[] = {
@@ -296,6 +326,7 @@ RP_TESTS(fallback)
         cmocka_unit_test(a_journal_is_not_redone_on_a_checkpoint_before_a_config_change),
         cmocka_unit_test(a_checkpoint_that_never_became_current_is_removed),
         cmocka_unit_test(an_older_checkpoint_with_half_a_journal_is_refused),
+        cmocka_unit_test(numbers_of_files_have_a_bound),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

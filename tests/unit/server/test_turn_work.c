@@ -2,157 +2,8 @@
 /* Large messages that complete at the same moment: a turn of the loop does some of their work,
  * and another call is answered before the last of them. */
 #include <math.h>
-#include <stdio.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
-#include "server/core/connection.h"
-#include "server/core/server.h"
-#include "server/core/task.h"
-#include "server/core/worker.h"
-#include "support/fixture.h"
-#include "support/live_server.h"
-#include "table/table.h"
-#include "util/clock.h"
-#include "wire/fields.h"
-
-enum {
-    CALLS = 24,        /* of the peer */
-    KEYS = 16 << 10,   /* of each call */
-    MANY = 200 << 10,  /* keys of one large call */
-    A_TURN = 64 << 10, /* keys or items in one turn, at most, besides one message */
-    ITEMS = 20000,     /* in the table */
-    LIMIT_S = 60,      /* only a hang takes so long */
-};
-
-/* A worker without a thread, and two clients: the peer and the bystander. */
-typedef struct stage {
-    rp_test_bed bed;
-    rp_server *server;
-    rp_worker *worker;
-    rp_table *table, *queue;
-    rp_test_client *peer, *bystander;
-    rp_test_stream *asked; /* the call of the bystander, or the only one */
-    rp_test_stream *calls[CALLS];
-    size_t call_count;
-    uint64_t sent; /* bytes of messages that were sent */
-    rp_timer probe;
-    bool (*is_done)(struct stage *s);
-    int64_t until_ns;
-    size_t open, most_ended;      /* calls: in the turn before; most less in one turn */
-    int64_t changed, most_change; /* items that were changed: so far; most in one turn */
-    size_t open_when_answered;
-    bool was_answered;
-} stage;
-
-static size_t count_open(const stage *s)
-{
-    return (size_t)rp_counter_get(&s->worker->metrics->streams);
-}
-
-/* The changes of all items so far. */
-static int64_t count_changes(const stage *s)
-{
-    rp_table_info info = rp_test_info_of(s->table);
-
-    return info.updates + info.inserts + info.deletes;
-}
-
-static void on_probe(rp_timer *timer)
-{
-    stage *s = (stage *)((char *)timer - offsetof(stage, probe));
-    size_t open = count_open(s);
-    int64_t changed = count_changes(s);
-
-    if (s->open > open && s->open - open > s->most_ended) s->most_ended = s->open - open;
-    if (changed - s->changed > s->most_change) s->most_change = changed - s->changed;
-    s->open = open;
-    s->changed = changed;
-    if (s->peer != NULL) (void)rp_test_client_step(s->peer, 0);
-    (void)rp_test_client_step(s->bystander, 0);
-    if (s->asked != NULL && s->asked->is_over && !s->was_answered) {
-        s->was_answered = true;
-        s->open_when_answered = open;
-    }
-    assert_true(rp_now_ns() < s->until_ns);
-    if (s->is_done(s))
-        rp_loop_stop(s->worker->loop);
-    else
-        assert_ok(rp_loop_arm(s->worker->loop, timer, rp_loop_now(s->worker->loop)));
-}
-
-static void run_until(stage *s, bool (*is_done)(stage *s))
-{
-    s->probe = (rp_timer){.on_due = on_probe};
-    s->is_done = is_done;
-    s->until_ns = rp_now_ns() + LIMIT_S * INT64_C(1000000000);
-    assert_ok(rp_loop_arm(s->worker->loop, &s->probe, 0));
-    rp_loop_run(s->worker->loop);
-}
-
-static bool has_greeted(stage *s)
-{
-    return s->peer->settings > 0 && s->bystander->settings > 0;
-}
-
-/* All bytes of messages have arrived. */
-static bool has_arrived(stage *s)
-{
-    return rp_counter_get(&s->worker->metrics->bytes_read) >= s->sent &&
-           count_open(s) == s->call_count;
-}
-
-static bool has_ended(stage *s)
-{
-    return count_open(s) == 0 && (s->asked == NULL || s->asked->is_over);
-}
-
-static rp_test_client *connect_one(stage *s)
-{
-    rp_test_client *client = rp_test_client_new(NULL);
-    int fds[2];
-
-    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds), 0);
-    atomic_fetch_add(&s->server->connection_count, 1);
-    atomic_fetch_add(&s->worker->connection_count, 1);
-    rp_connection_open(s->worker, fds[0], "peer", NULL);
-    client->fd = fds[1];
-    return client;
-}
-
-static void open_stage(stage *s, const rp_server_limits *limits)
-{
-    rp_server_options options = {.loops = 1};
-    rp_table_options table = rp_test_options("t", RP_FIFO, RP_FIFO, 1 << 20);
-    rp_table_options queue = rp_test_options("q", RP_FIFO, RP_FIFO, 1 << 20);
-
-    memset(s, 0, sizeof *s);
-    rp_test_bed_init(&s->bed, NULL);
-    s->table = rp_table_ref(rp_test_bed_table(&s->bed, &table));
-    queue.max_times_sampled = 1;
-    s->queue = rp_table_ref(rp_test_bed_table(&s->bed, &queue));
-    for (uint64_t key = 0; key < ITEMS; key++) rp_test_put(s->table, key, 1, s->bed.plain);
-    options.alloc = &s->bed.alloc;
-    if (limits != NULL) options.limits = *limits;
-    assert_ok_err(rp_server_new(s->bed.store, &options, &s->server, &s->bed.err), &s->bed.err);
-    atomic_store(&s->server->is_loaded, true);
-    s->worker = &s->server->workers[0];
-    assert_ok_err(rp_worker_init(s->worker, s->server, 0, &s->bed.err), &s->bed.err);
-    s->peer = connect_one(s);
-    s->bystander = connect_one(s);
-    run_until(s, has_greeted);
-}
-
-static void close_stage(stage *s)
-{
-    while (s->worker->connections != NULL) rp_connection_close(s->worker->connections);
-    rp_test_client_free(s->peer);
-    rp_test_client_free(s->bystander);
-    rp_table_unref(s->table);
-    rp_table_unref(s->queue);
-    rp_server_free(s->server);
-    rp_test_bed_deinit(&s->bed);
-}
+#include "turn_fixture.h"
 
 /* The messages: `count` keys of the table, from `first` on. */
 typedef void put_message(rp_buf *out, uint64_t first, size_t count);
@@ -196,11 +47,31 @@ static void put_mutations(rp_buf *out, uint64_t first, size_t count)
     put_keys(out, 3, first, count / 2);
 }
 
-static void put_items(rp_buf *out, uint64_t first, size_t count)
+/* A message of unknown fields, which a parser skips. */
+static void put_junk(rp_buf *out, uint64_t first, size_t count)
 {
+    static const uint8_t field[] = {15 << 3, 0};
+
+    (void)first, (void)count;
+    for (size_t i = 0; i < JUNK / sizeof field; i++) rp_buf_append(out, field, sizeof field);
+}
+
+/* An item whose trajectory is repeated: only the last one counts. */
+static void put_repeated(rp_buf *out, uint64_t first, size_t count)
+{
+    static const uint8_t empty[] = {8 << 3 | 2, 0},
+                         tail[] = {0x42, 8, 10, 6, 10, 4, 8, 1, 24, 1};
+    size_t mark;
+
+    (void)count;
     rp_test_put_chunk(out, 1, 8);
-    for (size_t i = 0; i < count; i++)
-        rp_test_put_item(out, "t", first + ITEMS + i, 1.0, 1, 0, 1);
+    mark = rp_wire_begin(out, 2);
+    rp_wire_put_number(out, 1, first + ITEMS);
+    rp_wire_put_text(out, 2, "t");
+    rp_wire_put_double(out, 5, 1.0);
+    for (size_t i = 0; i < JUNK / sizeof empty; i++) rp_buf_append(out, empty, sizeof empty);
+    rp_buf_append(out, tail, sizeof tail);
+    rp_wire_end(out, mark);
 }
 
 /* Opens a call and sends its message, without the last byte. */
@@ -295,6 +166,43 @@ static void messages_that_complete_together_take_many_turns(void **state)
     }
 }
 
+/* Bytes count as work even if they mean nothing, whichever call they are for. */
+static void bytes_of_messages_count_as_work(void **state)
+{
+    static const struct {
+        const char *path;
+        put_message *put;
+    } kinds[] = {
+        {RP_TEST_REVERB "InsertStream", put_repeated},
+        {RP_TEST_REVERB "SampleStream", put_junk},
+        {RP_TEST_REVERB "Reset", put_junk},
+        {RP_TEST_REVERB "InitializeConnection", put_junk},
+        {RP_TEST_REPLAY "Update", put_junk},
+        {RP_TEST_REPLAY "Sample", put_junk},
+        {RP_TEST_REPLAY "CreateTable", put_junk},
+        {RP_TEST_REPLAY "AlterTable", put_junk},
+    };
+
+    (void)state;
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+        uint8_t last[CALLS];
+        stage s;
+
+        open_stage(&s, NULL);
+        prepare(&s, kinds[k].path, kinds[k].put, last);
+        send_last(&s, last);
+        ask(&s);
+        run_until(&s, has_ended);
+
+        assert_true(s.most_ended <= A_TURN / (JUNK / UNIT_BYTES) + 2);
+        assert_true(s.open_when_answered > 0);
+        assert_int_equal(s.asked->status, RP_OK);
+        if (kinds[k].put == put_repeated)
+            assert_int_equal(rp_test_info_of(s.table).inserts, ITEMS + CALLS);
+        close_stage(&s);
+    }
+}
+
 /* The bytes that wait are counted until their call continues, or its connection ends. */
 static void deferred_messages_count_in_queued_bytes(void **state)
 {
@@ -380,20 +288,6 @@ static void messages_of_a_deferred_stream_stay_in_order(void **state)
         assert_int_equal(rp_test_draw(s.queue).key, key);
     rp_buf_deinit(&out);
     close_stage(&s);
-}
-
-/* Sends one whole call and runs until it is over. */
-static rp_test_stream *call_once(stage *s, const char *path, rp_buf *message)
-{
-    rp_test_stream *call = rp_test_client_open(s->peer, path);
-
-    rp_test_stream_put(call, message);
-    rp_test_stream_end(call);
-    s->changed = count_changes(s);
-    s->most_change = 0;
-    s->asked = call;
-    run_until(s, has_ended);
-    return call;
 }
 
 static void a_large_call_is_done_in_pieces(void **state)
@@ -492,58 +386,11 @@ static void bounds_are_restored_if_their_call_ends(void **state)
     close_stage(&s);
 }
 
-/* Chunks of a few bytes take much more memory than on the wire. */
-static void a_message_of_many_chunks_is_refused_before_they_take_memory(void **state)
-{
-    enum { CHUNKS = 50000, PINNED = 1 << 20 };
-    const rp_server_limits limits = {.stream_pinned_bytes = PINNED};
-    rp_test_stream *call;
-    size_t before, message;
-    rp_buf out;
-    stage s;
-
-    (void)state;
-    open_stage(&s, &limits);
-    rp_buf_init(&out, rp_allocator_default());
-    for (uint64_t key = 1; key <= CHUNKS; key++) rp_test_put_chunk(&out, key, 1);
-    message = out.size;
-    before = atomic_load(&s.bed.oom.live_bytes);
-    atomic_store(&s.bed.oom.peak_bytes, before);
-    call = call_once(&s, RP_TEST_REVERB "InsertStream", &out);
-
-    assert_int_equal(call->status, RP_NO_RESOURCE);
-    assert_int_equal(rp_counter_get(&s.worker->metrics->refusals[RP_REFUSED_STREAM_PINNED]), 1);
-    assert_true(atomic_load(&s.bed.oom.peak_bytes) - before < 3 * message + 2 * PINNED);
-    rp_buf_deinit(&out);
-    close_stage(&s);
-}
-
-/* As long as items of the same message refer to them, chunks may be more than the limit. */
-static void chunks_with_their_items_do_not_count_as_pinned(void **state)
-{
-    enum { CHUNKS = 100, BYTES = 4096, PINNED = 64 << 10 };
-    const rp_server_limits limits = {.stream_pinned_bytes = PINNED};
-    rp_test_stream *call;
-    rp_buf out;
-    stage s;
-
-    (void)state;
-    open_stage(&s, &limits);
-    rp_buf_init(&out, rp_allocator_default());
-    for (uint64_t key = 1; key <= CHUNKS; key++) rp_test_put_insert(&out, "q", key, BYTES);
-    assert_true(out.size > 4 * PINNED);
-    call = call_once(&s, RP_TEST_REVERB "InsertStream", &out);
-
-    assert_int_equal(call->status, RP_OK);
-    assert_int_equal(rp_test_confirmed(call), CHUNKS);
-    rp_buf_deinit(&out);
-    close_stage(&s);
-}
-
 RP_TESTS(turn_work)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(messages_that_complete_together_take_many_turns),
+        cmocka_unit_test(bytes_of_messages_count_as_work),
         cmocka_unit_test(deferred_messages_count_in_queued_bytes),
         cmocka_unit_test(a_deferred_call_keeps_its_deadline_and_can_be_cancelled),
         cmocka_unit_test(messages_of_a_deferred_stream_stay_in_order),
@@ -551,8 +398,6 @@ RP_TESTS(turn_work)
         cmocka_unit_test(a_bad_update_at_the_end_changes_nothing),
         cmocka_unit_test(a_lower_bound_evicts_in_pieces),
         cmocka_unit_test(bounds_are_restored_if_their_call_ends),
-        cmocka_unit_test(a_message_of_many_chunks_is_refused_before_they_take_memory),
-        cmocka_unit_test(chunks_with_their_items_do_not_count_as_pinned),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -53,6 +53,38 @@ static void info_shows_the_options_of_the_store(void **state)
     rp_store_free(s);
 }
 
+/* Tables are found by name whatever the order in which they were made and dropped. */
+static void many_tables_are_found_by_their_names(void **state)
+{
+    enum { TABLES = 300, STEP = 77 /* has no divisor in common with TABLES */ };
+    rp_store *s = make(NULL);
+    char name[16];
+    rp_error err;
+
+    (void)state;
+    for (int i = 0; i < TABLES; i++) {
+        (void)snprintf(name, sizeof name, "t%d", i * STEP % TABLES);
+        (void)add(s, name);
+    }
+    for (int i = 0; i < TABLES; i += 2) {
+        (void)snprintf(name, sizeof name, "t%d", i);
+        assert_ok_err(rp_store_drop_table(s, (rp_string){name, strlen(name)}, &err), &err);
+    }
+    for (int i = 0; i < TABLES; i++) {
+        rp_table *t;
+        (void)snprintf(name, sizeof name, "t%d", i);
+        t = rp_store_find_table(s, (rp_string){name, strlen(name)});
+        assert_int_equal(t != NULL, i % 2);
+        if (t != NULL) assert_string_equal(rp_table_name(t), name);
+        rp_table_unref(t);
+    }
+    assert_null(rp_store_find_table(s, (rp_string){"", 0}));
+    assert_null(rp_store_find_table(s, (rp_string){"t", 1}));
+    assert_null(rp_store_find_table(s, (rp_string){"t1\0", 3}));
+    assert_null(rp_store_find_table(s, (rp_string){"zz", 2}));
+    rp_store_free(s);
+}
+
 static void unknown_policy_is_refused(void **state)
 {
     (void)state;
@@ -233,6 +265,7 @@ RP_TESTS(store)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(store_has_defaults_for_everything),
         cmocka_unit_test(info_shows_the_options_of_the_store),
+        cmocka_unit_test(many_tables_are_found_by_their_names),
         cmocka_unit_test(unknown_policy_is_refused),
         cmocka_unit_test(tables_are_found_by_name_and_listed_in_order),
         cmocka_unit_test(name_can_be_taken_once),

@@ -427,6 +427,146 @@ static void waiters_in_several_tables_all_get_their_turn(void **state)
     world_deinit(&w);
 }
 
+enum { CROWD = 60 };
+
+/* Many tables, in each of which one insert waits for bytes. */
+typedef struct crowd {
+    rp_test_bed bed;
+    rp_trajectory *blobs[CROWD];
+    rp_table *from, *tables[CROWD];
+    waiter waiters[CROWD];
+    int64_t looks; /* at the clock, once in each try to insert */
+    size_t reports;
+} crowd;
+
+static int64_t count_look(void *ctx)
+{
+    ((crowd *)ctx)->looks++;
+    return 1;
+}
+
+static void count_report(void *user)
+{
+    ((crowd *)user)->reports++;
+}
+
+static size_t count_admitted(const crowd *c)
+{
+    size_t n = 0;
+
+    for (int i = 0; i < CROWD; i++) n += (size_t)c->waiters[i].calls;
+    return n;
+}
+
+/* Fills a budget of `items` blobs, and has an insert wait in each table. */
+static void crowd_init(crowd *c, size_t items)
+{
+    rp_trajectory *probe = rp_test_blob_trajectory(rp_allocator_default(), 1000, 2000, PAYLOAD);
+    rp_table_options o = rp_test_options("from", RP_FIFO, RP_FIFO, 1000);
+    char name[16];
+
+    memset(c, 0, sizeof *c);
+    rp_test_bed_init(&c->bed,
+                     &(rp_store_options){.max_bytes = items * rp_trajectory_cost(probe),
+                                         .policy = RP_BUDGET_BLOCK});
+    rp_trajectory_unref(probe);
+    c->from = rp_test_bed_table(&c->bed, &o);
+    for (size_t i = 0; i < items; i++) {
+        probe = rp_test_blob_trajectory(&c->bed.alloc, 1000 + i, 2000 + i, PAYLOAD);
+        rp_test_put(c->from, i, 1, probe);
+        rp_trajectory_unref(probe);
+    }
+    for (size_t i = 0; i < CROWD; i++) {
+        (void)snprintf(name, sizeof name, "t%zu", i);
+        o = rp_test_options(name, RP_FIFO, RP_FIFO, 10);
+        c->tables[i] = rp_test_bed_table(&c->bed, &o);
+        c->tables[i]->wall_ns = count_look;
+        c->tables[i]->wall_ctx = c;
+        c->blobs[i] = rp_test_blob_trajectory(&c->bed.alloc, 3000 + i, 4000 + i, PAYLOAD);
+        assert_false(start_with(&c->waiters[i], c->tables[i], 1, c->blobs[i]));
+    }
+    rp_budget_retry_later(rp_store_budget(c->bed.store), count_report, c);
+    c->looks = 0;
+}
+
+static void crowd_deinit(crowd *c)
+{
+    rp_budget_retry_later(rp_store_budget(c->bed.store), NULL, c);
+    for (size_t i = 0; i < CROWD; i++) {
+        if (c->waiters[i].calls == 0)
+            assert_true(rp_op_withdraw(&c->waiters[i].op, RP_CANCELLED));
+        rp_trajectory_unref(c->blobs[i]);
+    }
+    rp_test_bed_deinit(&c->bed);
+}
+
+/* Continues as long as there is more to retry. Returns the number of steps. */
+static size_t retry_all(crowd *c)
+{
+    size_t steps = 0;
+
+    for (; c->reports > 0; steps++) {
+        assert_int_equal(c->reports, 1); /* A8 */
+        c->reports = 0;
+        rp_budget_retry(rp_store_budget(c->bed.store));
+    }
+    return steps;
+}
+
+static void freed_bytes_retry_a_few_tables_at_once(void **state)
+{
+    enum { A_FEW = 8 };
+    crowd c;
+
+    (void)state;
+    crowd_init(&c, 2);
+    /* One blob is freed: the first waiter takes its bytes, the others are retried in vain. */
+    take(c.from, 0);
+    assert_true(c.looks <= A_FEW);
+    assert_int_equal(c.waiters[0].calls, 1);
+    assert_int_equal(retry_all(&c), (CROWD + A_FEW - 1) / A_FEW - 1);
+    assert_int_equal(c.looks, CROWD); /* each table once */
+    assert_int_equal(count_admitted(&c), 1);
+
+    /* While tables are left to be retried, more bytes are freed: the queue goes on in order. */
+    c.looks = 0;
+    take(c.tables[0], 1);
+    assert_int_equal(c.waiters[1].calls, 1);
+    c.reports = 0;
+    take(c.tables[1], 1);
+    assert_true(c.looks <= 2 * A_FEW);
+    assert_int_equal(count_admitted(&c), 3);
+    (void)retry_all(&c);
+    assert_int_equal(c.looks, A_FEW + CROWD - 3 + 1);
+    crowd_deinit(&c);
+}
+
+static void every_table_that_fits_is_retried_in_the_end(void **state)
+{
+    crowd c;
+
+    (void)state;
+    crowd_init(&c, CROWD);
+    assert_ok(rp_table_reset(c.from, NULL)); /* bytes for all of them */
+    assert_true(count_admitted(&c) < CROWD);
+    (void)retry_all(&c);
+    assert_int_equal(count_admitted(&c), CROWD);
+    crowd_deinit(&c);
+}
+
+static void tables_are_retried_at_once_when_nobody_continues(void **state)
+{
+    crowd c;
+
+    (void)state;
+    crowd_init(&c, CROWD);
+    assert_ok(rp_table_reset(c.from, NULL));
+    assert_int_equal(c.reports, 1);
+    rp_budget_retry_later(rp_store_budget(c.bed.store), NULL, &c);
+    assert_int_equal(count_admitted(&c), CROWD);
+    crowd_deinit(&c);
+}
+
 static void budget_is_never_exceeded_under_any_policy(void **state)
 {
     (void)state;
@@ -471,6 +611,9 @@ RP_TESTS(budget)
         cmocka_unit_test(insert_without_waiting_leaves_no_trace),
         cmocka_unit_test(withdrawn_waiter_leaves_no_trace),
         cmocka_unit_test(waiters_in_several_tables_all_get_their_turn),
+        cmocka_unit_test(freed_bytes_retry_a_few_tables_at_once),
+        cmocka_unit_test(every_table_that_fits_is_retried_in_the_end),
+        cmocka_unit_test(tables_are_retried_at_once_when_nobody_continues),
         cmocka_unit_test(budget_is_never_exceeded_under_any_policy),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

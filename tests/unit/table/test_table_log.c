@@ -201,6 +201,38 @@ static void a_log_that_is_behind_blocks_inserts(void **state)
     world_deinit(&w);
 }
 
+/* A call that blocks waits for the log before it changes anything, and again within a call with
+ * many keys. */
+static void a_log_that_is_behind_delays_calls_that_block(void **state)
+{
+    enum { MANY = 150000 };
+    rp_update *updates = calloc(MANY, sizeof *updates);
+    uint64_t key = 1;
+    size_t found, waits;
+    world w;
+
+    (void)state;
+    assert_non_null(updates);
+    world_init(&w, NULL);
+    assert_ok(rp_test_try_put(w.t, 1, 1, w.bed.plain, NULL));
+    for (size_t i = 0; i < MANY; i++) updates[i] = (rp_update){i, 2}; /* one of them is there */
+    waits = w.recorder.waits;
+    assert_ok(rp_table_update(w.t, updates, MANY, &found, NULL));
+    assert_int_equal(found, 1);
+    assert_int_equal(w.recorder.waits, waits + 1); /* until it is durable */
+    atomic_store(&w.recorder.behind, true);
+    waits = w.recorder.waits;
+    assert_ok(rp_table_update(w.t, updates, MANY, &found, NULL));
+    assert_int_equal(w.recorder.waits, waits + 3 + 1);
+    assert_ok(rp_table_reset(w.t, NULL));
+    assert_ok(rp_table_delete(w.t, &key, 1, &found, NULL));
+    assert_ok(rp_table_trim(w.t, &found, NULL));
+    assert_ok(rp_table_pause(w.t, RP_SIDE_INSERTS, NULL));
+    assert_true(w.recorder.waits >= waits + 4 + 4 + 2);
+    world_deinit(&w);
+    free(updates);
+}
+
 /* What had to go for bytes is told with the item it had to go for, or by itself if that item
  * did not come. */
 static void evictions_for_bytes_are_counted(void **state)
@@ -417,6 +449,7 @@ RP_TESTS(table_log)
         cmocka_unit_test(logged_calls_do_not_wait),
         cmocka_unit_test(operations_have_their_log_sequence_number),
         cmocka_unit_test(a_log_that_is_behind_blocks_inserts),
+        cmocka_unit_test(a_log_that_is_behind_delays_calls_that_block),
         cmocka_unit_test(evictions_for_bytes_are_counted),
         cmocka_unit_test(a_redo_renumbers_slots_like_the_first_run),
         cmocka_unit_test(restored_slots_keep_their_numbers),

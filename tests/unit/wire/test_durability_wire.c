@@ -29,6 +29,8 @@ static rp_durable_info full_info(void)
         .spilled_bytes = 20,
         .loads = 21,
         .load_bytes = 22,
+        .backlog_bytes = 24,
+        .max_backlog_bytes = 25,
         .progress = {"checkpoint", 23, 24, 25, -1},
     };
     return info;

@@ -132,6 +132,72 @@ static void a_message_that_may_not_be_delivered_pauses_its_call(void **state)
     }
 }
 
+/* Wants each message three times: p->user counts the deliveries. */
+static void take_thrice(rp_test_pair *p, rp_call *call, const uint8_t *data, size_t size,
+                        rp_block *block)
+{
+    size_t *deliveries = p->user;
+
+    (void)data, (void)size;
+    assert_int_equal(rp_call_is_again(call), *deliveries % 3 != 0);
+    assert_non_null(block);
+    if (++*deliveries % 3 != 0) rp_call_deliver_again(call);
+}
+
+static void a_message_is_delivered_again_if_its_handler_wants_that(void **state)
+{
+    enum { COUNT = 4 };
+    size_t deliveries = 0;
+    rp_test_pair p;
+    rp_test_stream *call;
+
+    (void)state;
+    /* In small frames, so that each message has a block. */
+    rp_test_pair_init(&p, NULL, &(rp_test_client_options){.frame_bytes = 3});
+    p.on_message = take_thrice;
+    p.user = &deliveries;
+    call = rp_test_client_open(p.client, "/a");
+    for (uint32_t i = 0; i < COUNT; i++) send_number(call, i);
+    rp_test_stream_end(call);
+    rp_test_pair_carry(&p);
+    for (size_t left = 2 * COUNT; left > 0; left--) {
+        assert_true(rp_call_is_paused(p.calls[0]));
+        assert_true(rp_h2_held_bytes(p.h2) >= (COUNT - p.message_count / 3) * sizeof(uint32_t));
+        assert_int_equal(p.half_close_count, 0);
+        rp_call_resume(p.calls[0]);
+    }
+    assert_false(rp_call_is_paused(p.calls[0]));
+    assert_int_equal(p.message_count, 3 * COUNT);
+    for (uint32_t i = 0; i < 3 * COUNT; i++)
+        assert_memory_equal(p.messages[i].data, &(uint32_t){i / 3}, sizeof i);
+    assert_int_equal(deliveries, 3 * COUNT);
+    assert_int_equal(p.half_close_count, 1);
+    assert_int_equal(rp_h2_held_bytes(p.h2), 0);
+    rp_test_pair_deinit(&p);
+}
+
+static void a_message_to_be_delivered_again_is_dropped_with_its_call(void **state)
+{
+    size_t deliveries = 0;
+    rp_test_pair p;
+    rp_test_stream *call;
+
+    (void)state;
+    rp_test_pair_init(&p, NULL, &(rp_test_client_options){.frame_bytes = 3});
+    p.on_message = take_thrice;
+    p.user = &deliveries;
+    call = rp_test_client_open(p.client, "/a");
+    send_number(call, 0);
+    send_number(call, 1);
+    rp_test_pair_carry(&p);
+    assert_int_equal(deliveries, 1);
+    rp_test_stream_reset(call, NGHTTP2_CANCEL);
+    rp_test_pair_carry(&p);
+    assert_int_equal(deliveries, 1);
+    assert_int_equal(rp_h2_held_bytes(p.h2), 0);
+    rp_test_pair_deinit(&p);
+}
+
 static void the_end_is_reported_after_the_last_message(void **state)
 {
     (void)state;
@@ -452,6 +518,8 @@ RP_TESTS(h2_pause)
         cmocka_unit_test(messages_wait_and_come_in_order_when_resumed),
         cmocka_unit_test(a_message_that_pauses_again_is_the_last),
         cmocka_unit_test(a_message_that_may_not_be_delivered_pauses_its_call),
+        cmocka_unit_test(a_message_is_delivered_again_if_its_handler_wants_that),
+        cmocka_unit_test(a_message_to_be_delivered_again_is_dropped_with_its_call),
         cmocka_unit_test(the_end_is_reported_after_the_last_message),
         cmocka_unit_test(an_end_within_a_message_is_reported_when_resumed),
         cmocka_unit_test(the_missing_bytes_of_a_message_are_known),
