@@ -82,6 +82,8 @@ def main(arguments):
     quick = "--quick" in arguments
     program = ([a for a in arguments if a not in ("--quick", "--inside")] or [PROGRAM])[0]
     if torch is None:
+        if "--inside" in arguments:
+            sys.exit("the environment has no PyTorch")
         subprocess.run([program], check=True)
         environment.run_inside("buffers", __file__, arguments, None)
     torch.set_num_threads(1)

@@ -52,8 +52,8 @@ def compare(folder, name):
         given = {k: v[:rows] for k, v in inputs.items()}
         for value, theirs in zip(session.get_outputs(), session.run(None, given)):
             ours = numbers(folder, name, value)
-            if ours is not None:
-                found[value.name] = max(found.get(value.name, 0), difference(theirs, ours[:rows]))
+            assert ours is not None, f"{name}: we have no {value.name}"
+            found[value.name] = max(found.get(value.name, 0), difference(theirs, ours[:rows]))
     return found
 
 

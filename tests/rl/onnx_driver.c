@@ -272,6 +272,43 @@ static void run_case(const net_case *c, uint64_t seed)
     rp_net_free(net);
 }
 
+/* Multiplies the weights, so that the actions depend on the observations more than on biases.
+ */
+static void sharpen(const rp_net *net, float *params)
+{
+    for (size_t i = 0; i < rp_net_parameter_count(net); i++) {
+        const rp_net_parameter *p = rp_net_parameter_at(net, i);
+
+        for (size_t j = 0; j < p->size && !p->is_bias; j++) params[p->offset + j] *= 4;
+    }
+}
+
+/* Writes the values of the actions: observations as the network reads them, through a tape. */
+static void write_values(const char *name, const rp_env_spec *spec, const rp_net *net,
+                         const float *params, const void *seen)
+{
+    const int64_t *dims = spec->observation_shape.dims;
+    bool image = spec->observation_shape.rank == 3;
+    size_t size = rp_net_in_size(net), planes = image ? (size_t)dims[0] : 1;
+    size_t pixels = size / planes;
+    float *rows = memory(ROWS * size, sizeof *rows);
+    rp_tape *tape;
+
+    for (size_t i = 0; i < ROWS * size; i++) {
+        size_t plane = i % size / pixels, to = i / size * size + i % pixels * planes + plane;
+
+        rows[to] = spec->observation_dtype == RP_UINT8
+                       ? (float)((const uint8_t *)seen)[i] * (float)(1.0 / 255)
+                       : ((const float *)seen)[i];
+    }
+    must(rp_tape_new(rp_allocator_default(), net, (rp_tape_options){.rows = ROWS}, &tape,
+                     &err) == RP_OK);
+    write_numbers(name, "outputs", rp_tape_forward(tape, params, rows, ROWS),
+                  ROWS * rp_net_out_size(net) * sizeof(float));
+    rp_tape_free(tape);
+    free(rows);
+}
+
 /* The policy of DQN on observations of an environment, after some random steps. */
 static void run_dqn(const char *env_name, uint64_t seed)
 {
@@ -300,7 +337,7 @@ static void run_dqn(const char *env_name, uint64_t seed)
     seen = memory(1, size);
     last = memory(1, size);
     must(rp_env_reset(env, seeds, seen, &err) == RP_OK);
-    for (int step = 0; step < 5; step++) {
+    for (int step = 0; step < 8; step++) {
         for (size_t i = 0; i < ROWS; i++)
             actions[i] =
                 (int32_t)rp_pcg64_integers(&rng, 0, rp_env_get_spec(env)->action_count);
@@ -312,10 +349,12 @@ static void run_dqn(const char *env_name, uint64_t seed)
     must(rp_dqn_new_net(NULL, &settings, rp_env_get_spec(env), &net, &err) == RP_OK);
     must(rp_dqn_new_policy(NULL, net, rp_env_get_spec(env), ROWS, &policy, &err) == RP_OK);
     params = parameters(net, &rng);
+    if (rp_env_get_spec(env)->observation_shape.rank != 3) sharpen(net, params);
     policy->act(policy, params, seen, ROWS, actions);
     for (size_t i = 0; i < ROWS; i++) greedy[i] = actions[i];
     write_numbers(name, "observations", seen, size);
     write_numbers(name, "actions", greedy, sizeof greedy);
+    write_values(name, rp_env_get_spec(env), net, params, seen);
     must(rp_dqn_save_onnx(alloc, net, rp_env_get_spec(env), params, path_of(name, "onnx", path),
                           &err) == RP_OK);
     free(params);
