@@ -82,7 +82,8 @@ static const char *text_of(message bytes, char text[64])
 {
     size_t size = (size_t)(bytes.end - bytes.at);
 
-    assert_true(size < 64);
+    assert_true(size < 64 && bytes.at != NULL);
+    if (bytes.at == NULL) return "";
     memcpy(text, bytes.at, size);
     text[size] = '\0';
     return text;
@@ -105,7 +106,7 @@ static void define(graph *g, const char *name)
 static void read_node(graph *g, message m)
 {
     char text[64];
-    field f;
+    field f = {0};
 
     while (next_field(&m, &f)) {
         if (f.number == 1 && !is_defined(g, text_of(f.bytes, text)))
@@ -117,9 +118,9 @@ static void read_node(graph *g, message m)
 
 static void read_constant(graph *g, message m)
 {
-    char text[64], word[128] = "";
+    char text[64] = "", word[128] = "";
     uint64_t numbers = 1, type = 0;
-    field f;
+    field f = {0};
 
     while (next_field(&m, &f)) {
         if (f.number == 1) {
@@ -143,7 +144,7 @@ static void read_port(char *list, message m)
 {
     char text[64], word[128] = "";
     message tensor = {0}, shape = {0};
-    field f, dim = {0};
+    field f = {0}, dim = {0};
 
     while (next_field(&m, &f)) {
         if (f.number == 1) (void)snprintf(word, sizeof word, "%s:", text_of(f.bytes, text));
@@ -165,13 +166,13 @@ static void read_port(char *list, message m)
 
 static void read_graph(graph *g, message m)
 {
-    field f;
+    field f = {0};
     char text[64];
 
     while (next_field(&m, &f)) {
         if (f.number == 11) {
             message port = f.bytes;
-            field name;
+            field name = {0};
 
             assert_true(next_field(&port, &name) && name.number == 1);
             define(g, text_of(name.bytes, text));
@@ -186,7 +187,7 @@ static void read_graph(graph *g, message m)
 static void read_model(graph *g, const rp_onnx_file *file)
 {
     message m = {file->bytes, file->bytes + file->size};
-    field f, version;
+    field f = {0}, version = {0};
 
     while (next_field(&m, &f)) {
         if (f.number == 1) g->ir_version = f.value;
