@@ -427,8 +427,10 @@ static void check_counts(world *w)
                rp_counter_get(&metrics->queued_bytes) == 0);
     fuzz_check(rp_pinned_sum(w->server) == 0);
     rp_mutex_lock(&w->server->lock);
-    for (const rp_served_table *s = w->server->served; s != NULL; s = s->next)
-        fuzz_check(atomic_load(&s->pending_inserts) == 0);
+    for (size_t i = 0; i < RP_MAX_TABLES; i++) {
+        const rp_served_table *s = w->server->served[i];
+        fuzz_check(s == NULL || atomic_load(&s->pending_inserts) == 0);
+    }
     rp_mutex_unlock(&w->server->lock);
     count = rp_store_tables(w->store, all, 8);
     for (size_t i = 0; i < count && i < 8; i++) {
