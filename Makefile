@@ -4,9 +4,10 @@ MESON := $(firstword $(wildcard /usr/bin/meson) meson)
 PYTHON := $(firstword $(wildcard /usr/bin/python3) python3)
 PREFIX ?= /usr/local
 BENCH ?= $(patsubst bench/%.c,%,$(shell grep -l '^int main' bench/*.c 2>/dev/null)) grpcio-client dmreverb-client
+RL_BENCH = rl_env rl_update rl_kernel rl_adder rl_dqn
 C_FILES = $(shell find include src rl tests fuzz bench examples python -name '*.[ch]')
 
-.PHONY: all run test test-long durability bench paper curves wheel format lint fuzz budget campaign install clean help need-build
+.PHONY: all run test test-long test-rl-peers durability bench paper curves wheel format lint fuzz budget campaign install clean help need-build need-bench
 
 all: build/release/build.ninja  ## build the library, the command, examples and benchmarks; installs missing packages
 	@$(MESON) compile -C build/release
@@ -16,6 +17,9 @@ build/release/build.ninja: | need-build
 
 need-build:
 	@tools/need.sh build
+
+need-bench:
+	@tools/need.sh bench || echo 'Going on without: benchmarks that need them are skipped.'
 
 run: build/release/build.ninja  ## build a server and start it on localhost:8000
 	@$(MESON) compile -C build/release src/cli/reprise:executable
@@ -34,18 +38,30 @@ test-long:  ## every test in every build at full length, lint, planted bugs, whe
 	@tools/need.sh build test cross python
 	@$(PYTHON) tests/run.py --long $(ONLY)
 
+test-rl-peers: build/peers/drivers/build.ninja  ## compare environments with Gymnasium's, and exported networks in onnxruntime with ours
+	@tools/need.sh build test
+	@tools/peers.py gymnasium onnx
+	@$(MESON) compile -C build/peers/drivers env_driver onnx_driver
+	@build/peers/gymnasium/bin/python tests/rl/compare_gymnasium.py build/peers/drivers
+	@build/peers/onnx/bin/python tests/rl/compare_onnx.py build/peers/drivers
+
+build/peers/drivers/build.ninja: | need-build
+	@$(MESON) setup build/peers/drivers -Dtests=enabled
+
 durability:  ## test a million power cuts, 10,000 kills and a flip of every bit; SECONDS=600 stops early
 	@tools/need.sh build test
 	@$(PYTHON) tests/durability/long.py $(if $(SECONDS),--seconds $(SECONDS)) \
 		$(if $(AT_ONCE),--at-once $(AT_ONCE)) $(ONLY)
 
-bench: all  ## run the benchmarks; BENCH=name for one, QUICK=1 for a short run
-	@set -e; for b in $(BENCH); do case $$b in \
+bench: need-bench all  ## run the benchmarks; BENCH=name for one, BENCH=rl for all of rl, QUICK=1 for a short run
+	@set -e; for b in $(patsubst rl,$(RL_BENCH),$(BENCH)); do case $$b in \
 	*-client) $(PYTHON) bench/$${b%-client}_client.py $(if $(QUICK),--quick) ;; \
 	python) $(PYTHON) bench/python_buffers.py $(if $(QUICK),--quick) ;; \
 	durable) build/release/bench/bench_durable $(if $(QUICK),--quick); \
 		$(PYTHON) bench/durable_pause.py $(if $(QUICK),--quick) ;; \
-	rl|rl_env) $(PYTHON) bench/rl_env.py $(if $(QUICK),--quick) ;; \
+	rl_kernel) build/release/bench/bench_rl_kernel $(if $(QUICK),--quick); \
+		OPENBLAS_CORETYPE=Haswell build/release/bench/bench_rl_kernel $(if $(QUICK),--quick) avx2 ;; \
+	rl_env) $(PYTHON) bench/rl_env.py $(if $(QUICK),--quick) ;; \
 	rl_dqn) $(PYTHON) bench/rl_dqn.py $(if $(QUICK),--quick) ;; \
 	rl_update) $(PYTHON) bench/rl_update_torch.py $(if $(QUICK),--quick) ;; \
 	dmreverb) $(PYTHON) bench/dmreverb.py $(if $(QUICK),--quick) ;; \

@@ -4,13 +4,16 @@
     pip install torch==2.7.1 numpy
     python bench/rl_update_torch.py [--quick] [build/release/bench/bench_rl_update]
 
-Prints `ratio <name> <value> (ours <x> vs torch <y>)`. Without PyTorch, only our figures. The best of
-PyTorch's two kinds of Adam, plain and fused, counts."""
+Prints `ratio <name> <value> (ours <x> vs torch <y>)`. The best of PyTorch's two kinds of Adam, plain
+and fused, counts. Without PyTorch, prints our figures, then runs again in the environment that
+tools/peers.py makes, if it can be made."""
 
 import pathlib
 import subprocess
 import sys
 import time
+
+import environment
 
 try:
     import torch
@@ -77,10 +80,12 @@ def best_of(call, seconds):
 
 def main(arguments):
     quick = "--quick" in arguments
-    program = ([a for a in arguments if a != "--quick"] or [PROGRAM])[0]
+    program = ([a for a in arguments if a not in ("--quick", "--inside")] or [PROGRAM])[0]
     if torch is None:
-        print("# no PyTorch here: only our figures; pip install torch==2.7.1 numpy", flush=True)
-        return subprocess.run([program]).returncode
+        if "--inside" in arguments:
+            sys.exit("the environment has no PyTorch")
+        subprocess.run([program], check=True)
+        environment.run_inside("buffers", __file__, arguments, None)
     torch.set_num_threads(1)
     print(f"# DQN updates on one thread, PyTorch {torch.__version__}")
     for name, shape in FIGURES.items():

@@ -4,6 +4,7 @@
 #
 #     tools/need.sh build               for `make` and `make run`
 #     tools/need.sh build test          for the tests
+#     tools/need.sh bench               for benchmarks; `make bench` goes on without what is missing
 #     tools/need.sh build test cross python
 #                                       for all tests; cross and python are parts of tests/run.py
 #                                       that need packages which only Debian has
@@ -64,6 +65,7 @@ test   | program patch           | patch                 | patch               |
 test   | certificates CA         | CA certificates       | ca-certificates     | ca-certificates     | ca-certificates   | ca-certificates
 test   | daemon nginx            | nginx                 | nginx-light         | nginx               | nginx             | nginx
 test   | daemon haproxy          | HAProxy               | haproxy             | haproxy             | haproxy           | haproxy
+bench  | library openblas        | OpenBLAS              | libopenblas-dev     | openblas-devel      | openblas          | openblas-dev
 cross  | program $triplet-gcc    | gcc for $other        | gcc-$compiler libc6-dev-$other-cross | -                   | -                 | -
 cross  | program qemu-$emulated  | qemu for $emulated    | qemu-user           | -                   | -                 | -
 cross  | foreign snappy          | snappy for $other     | libsnappy-dev:$other | -                   | -                 | -
@@ -230,7 +232,7 @@ $needs
 ROWS
 rows=${rows%?}
 if [ -z "$rows" ]; then
-    echo "usage: tools/need.sh KIND..., of build, test, cross and python" >&2
+    echo "usage: tools/need.sh KIND..., of build, test, bench, cross and python" >&2
     exit 2
 fi
 

@@ -5,7 +5,7 @@
 #include <assert.h>
 
 #include "error/fail.h"
-#include "reprise/rl/loss.h"
+#include "reprise/rl/onnx.h"
 
 static_assert(sizeof(rp_real) == sizeof(float), "networks take observations as they are");
 
@@ -138,4 +138,17 @@ rp_status rp_dqn_new_policy(const rp_allocator *alloc, const rp_net *net,
     }
     *out = &p->policy;
     return RP_OK;
+}
+
+rp_status rp_dqn_save_onnx(const rp_allocator *alloc, const rp_net *net,
+                           const rp_env_spec *spec, const rp_real *params, const char *path,
+                           rp_error *err)
+{
+    const rp_onnx_options options = {.observation = spec->observation_shape,
+                                     .bytes = spec->observation_dtype == RP_UINT8,
+                                     .planes = is_image(spec),
+                                     .head = RP_ONNX_VALUES};
+
+    return rp_net_save_onnx(alloc != NULL ? alloc : rp_allocator_default(), net, params,
+                            &options, path, err);
 }

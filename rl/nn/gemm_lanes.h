@@ -10,9 +10,10 @@
  *
  * A tile of c, some rows of some vectors, is held in registers while k goes by. b is cut into
  * panels that are as wide as a tile and PANEL_K deep, and copied so that a panel is contiguous
- * and stays in the cache of level 1 while all rows of a go over it. A product of a few rows
- * reads b in place. If c has a few columns only, most lanes would be idle: then the transposed
- * product is computed, whose rows are the columns of c. That changes no bit.
+ * and stays in the cache of level 1 while all rows of a go over it. A product of a few rows, or
+ * of a b that is no wider than a tile, reads b in place. If c has a few columns only, most
+ * lanes would be idle: then the transposed product is computed, whose rows are the columns of
+ * c. That changes no bit.
  *
  *         k            n                       n
  *     +-------+    +--[===]--+           +----[###]---+
@@ -198,7 +199,7 @@ static void run_strip(const rp_gemm *g, strip s, size_t width)
 static void run_column(const rp_gemm *g, size_t j, size_t width)
 {
     _Alignas(64) float panel[PANEL_K * TILE_WIDTH];
-    bool packed = g->m >= PACK_ROWS || g->b_col != 1;
+    bool packed = g->b_col != 1 || (g->m >= PACK_ROWS && g->b_row > TILE_WIDTH);
     size_t depth = packed ? PANEL_K : g->k;
 
     for (size_t p = 0; p < g->k; p += depth) {

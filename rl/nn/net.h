@@ -26,4 +26,8 @@ struct rp_net {
 /* Asserts N1 to N3. */
 void rp_net_check(const rp_net *net);
 
+/* Writes a file under another name, `path` with ".new" appended, and renames it. So `path` has
+ * the old file or the new one, never a part. RP_UNAVAILABLE: the text has the reason. */
+rp_status rp_net_write_file(const char *path, const uint8_t *bytes, size_t size, rp_error *err);
+
 #endif

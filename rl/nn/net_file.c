@@ -58,7 +58,7 @@ static void permute(const rp_net_parameter *p, rp_real *ours, uint8_t *bytes, bo
     assert(place == 0);
 }
 
-static rp_status write_file(const char *path, const uint8_t *bytes, size_t size, rp_error *err)
+rp_status rp_net_write_file(const char *path, const uint8_t *bytes, size_t size, rp_error *err)
 {
     char temporary[4096];
     FILE *file;
@@ -122,7 +122,7 @@ rp_status rp_net_save(const rp_allocator *alloc, const rp_net *net, const rp_rea
         st = rp_rl_fail_memory(err, d.file_bytes);
     } else {
         (void)rp_safetensors_write(d.tensors, net->parameter_count, d.file, d.file_bytes);
-        st = write_file(path, d.file, d.file_bytes, err);
+        st = rp_net_write_file(path, d.file, d.file_bytes, err);
         alloc->resize(alloc->ctx, d.file, d.file_bytes, 0);
     }
     alloc->resize(alloc->ctx, d.tensors, d.bytes, 0);

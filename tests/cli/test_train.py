@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`reprise train`, `eval` and `play`: short runs in folders of their own."""
+"""`reprise train`, `eval`, `play` and `export`: short runs in folders of their own."""
 
 import csv
 import json
@@ -54,13 +54,16 @@ def events(path):
         data = data[16 + length:]
 
 
-def test_examples_of_train_eval_and_play(tmp_path):
-    for line in examples("train") + examples("eval") + examples("play"):
+def test_examples_of_train_eval_play_and_export(tmp_path):
+    for line in examples("train") + examples("eval") + examples("play") + examples("export"):
         done = run(tmp_path, *line.split()[1:])
         assert (done.returncode, done.stderr) == (0, ""), line
         if "--json" in line:
             assert json.loads(done.stdout)["mean_return"] > 400
     xml.etree.ElementTree.parse(tmp_path / "curve.svg")
+    model = (tmp_path / "cartpole.onnx").read_bytes()
+    assert model == (tmp_path / "runs" / "dqn-cartpole-1" / "policy.onnx").read_bytes()
+    assert model.startswith(b"\x08\x08\x12\x07reprise")  # IR version 8, the producer
     rows = list(csv.DictReader((tmp_path / "catch" / "progress.csv").open()))
     assert float(rows[-1]["steps"]) >= 20000
     assert [float(r["steps"]) for r in rows] == sorted(float(r["steps"]) for r in rows)
@@ -116,6 +119,20 @@ def test_a_file_that_is_no_policy_is_named(tmp_path):
     done = run(tmp_path, "eval", "a")
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith("reprise eval: ")
+
+
+def test_export_says_what_it_wrote_or_why_not(tmp_path):
+    train(tmp_path, "--env", "catch", "--dir", "a", "--steps", 200, *SMALL)
+    done = run(tmp_path, "export", "a")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert re.fullmatch(r"a/policy.onnx: observations \w+ \[10,5\], 3 actions\n", done.stdout)
+    done = run(tmp_path, "export", "a", "--onnx", "none/x.onnx")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == ("reprise export: 'none/x.onnx.new' cannot be written: "
+                           "No such file or directory\n")
+    done = run(tmp_path, "export", "b")
+    assert (done.returncode, done.stderr) == (
+        1, "reprise export: b: there is no run: No such file or directory\n")
 
 
 def start(folder, *arguments):

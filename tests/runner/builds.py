@@ -123,7 +123,7 @@ BUILDS = {
                     "unit_fd_pass"},
         "short": {
             "only": ["unit_buffer", "unit_chunk", "unit_disk/crc32c", "unit_disk/record",
-                     "unit_disk/segments", "unit_rl_env", "unit_table/restore",
+                     "unit_disk/segments", "unit_rl_env", "unit_rl_nn", "unit_table/restore",
                      "unit_table/selector", "unit_table/sumtree", "unit_table/table",
                      "unit_tensor", "unit_util", "unit_wire"],
             "without": {"unit_h2_client", "unit_h2_receive", "unit_mem_pool"},

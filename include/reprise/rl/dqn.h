@@ -117,6 +117,13 @@ RP_API RP_NODISCARD rp_status rp_dqn_new_policy(const rp_allocator *alloc, const
                                                 const rp_env_spec *spec, size_t rows,
                                                 rp_policy **out, rp_error *err);
 
+/* Writes that network and its parameters to an ONNX file (onnx.h) whose observations are those
+ * of the environment: "outputs" are the values of the actions, "actions" the greedy ones.
+ * RP_INVALID, RP_NO_RESOURCE, RP_UNAVAILABLE. */
+RP_API RP_NODISCARD rp_status rp_dqn_save_onnx(const rp_allocator *alloc, const rp_net *net,
+                                               const rp_env_spec *spec, const rp_real *params,
+                                               const char *path, rp_error *err);
+
 RP_END_DECLS
 
 #endif

@@ -13,6 +13,7 @@ extern const rp_command rp_bench_command;
 extern const rp_command rp_checkpoint_command;
 extern const rp_command rp_data_command;
 extern const rp_command rp_eval_command;
+extern const rp_command rp_export_command;
 extern const rp_command rp_info_command;
 extern const rp_command rp_insert_command;
 extern const rp_command rp_play_command;

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Layers of a network as operators of ONNX. */
+#ifndef RP_NN_ONNX_LAYERS_H
+#define RP_NN_ONNX_LAYERS_H
+
+#include "nn/net.h"
+#include "nn/onnx_graph.h"
+
+/* A batch on its way through the network. ONNX has the channels of images first, {batch,
+ * channels, height, width}, and we have them last. An image stays as ONNX has it between
+ * convolutions; all other layers see rows in our order. */
+typedef struct rp_onnx_flow {
+    rp_onnx_graph *graph;
+    const rp_real *params;
+    rp_onnx_value value;
+    bool planes; /* value is {batch, channels, height, width}; otherwise {batch, numbers} */
+    const rp_onnx_value *states; /* per LSTM: h, c */
+    rp_onnx_value *states_after; /* as many */
+    size_t lstms;                /* passed so far */
+} rp_onnx_flow;
+
+/* Adds one layer: from its input to its output. */
+void rp_onnx_layer(rp_onnx_flow *flow, const rp_layer *layer);
+
+/* Turns the batch to {batch, numbers}; `shape` is that of a row. */
+void rp_onnx_to_rows(rp_onnx_flow *flow, rp_net_shape shape);
+
+#endif
