@@ -31,7 +31,8 @@ CALLS = ("'-fsanitize-trap=undefined', "
          "'-mllvm', '-asan-instrumentation-with-call-threshold=0'")
 UNITS = [f"unit_{module}" for module in (
     "buffer", "chunk", "cli", "client", "disk", "durable", "net", "rl_adder", "rl_agents", "rl_cli",
-    "rl_env", "rl_loop", "rl_nn", "rl_nn_double", "server", "store", "table", "tensor", "util", "wire")]
+    "rl_env", "rl_loop", "rl_nn", "rl_nn_double", "server", "store", "table", "tensor", "util",
+    "wire")]
 # Tests that have several threads.
 THREADED = [f"{program}/{name}" for program, names in {
     "property": "cut_threads drop threads",
@@ -41,11 +42,11 @@ THREADED = [f"{program}/{name}" for program, names in {
                    "trajectory_writer_send",
     "unit_disk": "journal journal_gap sim_files",
     "unit_durable": "checkpoint_requests full_disk_inserts store_log tier tier_durable tier_stop "
-                    "tier_trouble",
+                    "tier_trouble tier_turns",
     "unit_net": "handshake link_tls loop_guests loop_posts",
     "unit_rl_loop": "trainer",
-    "unit_server": "checkpoint_call closing confirmations gate histogram http_page lease "
-                   "lease_link loading memory_guard metrics page_maker page_tls queue_budget "
+    "unit_server": "checkpoint_call closing confirmations gate histogram http_page journal_room "
+                   "lease lease_link loading memory_guard metrics page_maker page_tls queue_budget "
                    "read_turn relay replay_served safe_answers safety served_table server "
                    "server_end tier_served tls_flood",
     "unit_table": "blocking events extension_statistics",

@@ -492,6 +492,14 @@ static void records_count_until_they_are_synced(void **state)
     rp_sim_free(disk);
 }
 
+static bool is_in_trouble(rp_journal *j)
+{
+    rp_journal_info info;
+
+    rp_journal_get_info(j, &info);
+    return info.in_trouble || info.is_lost;
+}
+
 /* Changes without chunks, such as deletes, do not wait for ever while a checkpoint frees a full
  * disk, though the checkpoint may need them: their records are given up. */
 static void deletes_go_on_while_a_checkpoint_frees_the_disk(void **state)
@@ -520,8 +528,13 @@ static void deletes_go_on_while_a_checkpoint_frees_the_disk(void **state)
     for (int i = 0; !rp_journal_is_lost(j) && i < 5000; i++)
         (void)nanosleep(&(struct timespec){0, 1000000}, NULL);
     rp_sim_set_capacity(disk, 0);
-    complete(j, rp_journal_cut(j));
-    expect_well(j);
+    /* The thread may give up records once more after a cut: then the next checkpoint ends it.
+     */
+    for (int i = 0; i < 5000 && is_in_trouble(j); i++) {
+        complete(j, rp_journal_cut(j));
+        (void)nanosleep(&(struct timespec){0, 1000000}, NULL);
+    }
+    assert_false(is_in_trouble(j));
     rp_test_work_through(j, 3);
     rp_test_journal_stop(j);
     files->ops->free(files);
