@@ -42,7 +42,7 @@ THREADED = [f"{program}/{name}" for program, names in {
                    "trajectory_writer_send",
     "unit_disk": "journal journal_gap sim_files",
     "unit_durable": "checkpoint_requests full_disk_inserts store_log tier tier_durable tier_stop "
-                    "tier_trouble tier_turns",
+                    "tier_trouble",
     "unit_net": "handshake link_tls loop_guests loop_posts",
     "unit_rl_loop": "trainer",
     "unit_server": "checkpoint_call closing confirmations gate histogram http_page journal_room "
