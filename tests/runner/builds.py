@@ -19,8 +19,7 @@ WAITS = -1  # order of jobs that wait nearly all the time: beside the others, on
 # what a plain build manages in a minute. "short" has what differs without --long: "only", the
 # programs of tests that are built and run, or single tests of them; "without", the tests not to
 # run; "more", the beginnings of names of other programs to build; "bare", true if nothing else is
-# built;
-# and "scale".
+# built; "more_options" of the build; and "scale".
 # Sanitized builds have what a stack trace needs and no more: a fifth of the time to compile.
 SANITIZED = ["-Dbuildtype=debugoptimized", "-Doptimization=1", "-Ddebug=false",
              "-Db_lundef=false", "-Dprograms=false", "-Dc_link_args=-fuse-ld=lld"]
@@ -44,7 +43,6 @@ THREADED = [f"{program}/{name}" for program, names in {
     "unit_durable": "checkpoint_requests full_disk_inserts store_log tier tier_durable tier_stop "
                     "tier_trouble",
     "unit_net": "handshake link_tls loop_guests loop_posts",
-    "unit_rl_loop": "trainer",
     "unit_server": "checkpoint_call closing confirmations gate histogram http_page journal_room "
                    "lease lease_link loading memory_guard metrics page_maker page_tls queue_budget "
                    "read_turn relay replay_served safe_answers safety served_table server "
@@ -61,7 +59,9 @@ BUILDS = {
         "short": {
             "only": ["durability_damage", "durability_errors", "durability_exact",
                      "durability_full", "durability_kill", "durability_power", "fault",
-                     "property", "unit_table/memory_budget", "unit_table/sumtree"],
+                     "property", "unit_durable/reserve", "unit_rl_agents/dqn",
+                     "unit_rl_loop/trainer", "unit_server/turn_work",
+                     "unit_table/memory_budget", "unit_table/sumtree"],
             "more": ["client_driver"],
             "scale": 0.2,
         },
@@ -80,7 +80,9 @@ BUILDS = {
         },
         "short": {
             "only": ["property", "transport", *UNITS],
-            "without": {"unit_memory_budget"},  # the release build runs it
+            # The release build runs these, which compute for long.
+            "without": {"unit_dqn", "unit_memory_budget", "unit_reserve", "unit_trainer",
+                        "unit_turn_work"},
             "more": ["replay_", "wire_echo"],
             "scale": 0.05,
         },
@@ -96,6 +98,7 @@ BUILDS = {
         # each call, one by one.
         "short": {
             "only": THREADED,
+            "more_options": ["-Drl=disabled"],
             "bare": True,
             "scale": 0.05,
         },
@@ -140,7 +143,8 @@ def chosen(name, is_long):
         return config
     short = config["short"]
     return {**config, **short,
-            "options": [*config["options"], "-Donly_tests=" + ",".join(short["only"])]}
+            "options": [*config["options"], *short.get("more_options", []),
+                        "-Donly_tests=" + ",".join(short["only"])]}
 
 
 def needed(where, config):
