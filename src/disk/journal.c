@@ -95,10 +95,10 @@ bool rp_journal_is_behind(rp_journal *j, bool takes_space)
 
     if (takes_space && pause_until != 0 && rp_now_ns() < pause_until) return true;
     if (atomic_load(&j->is_degraded)) return false; /* it gives up records instead */
-    /* While a checkpoint frees a full disk, the segments may not be writable: only changes that
-     * put chunks wait for them. The records of other changes are given up to the checkpoint. */
-    if (j->o.segments != NULL && (takes_space || pause_until == 0))
-        bytes += rp_segments_queued(j->o.segments);
+    /* Only changes that put chunks wait for the segments. These may not be writable while a
+     * checkpoint frees a full disk, and without records the thread does not write them: chunks
+     * of inserts that wait in their tables would hold up the change that ends that wait. */
+    if (j->o.segments != NULL && takes_space) bytes += rp_segments_queued(j->o.segments);
     return bytes >= j->o.max_queued;
 }
 

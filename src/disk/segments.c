@@ -183,12 +183,15 @@ static rp_store_location *location_new(rp_segments *s, const rp_chunk *chunk)
 static void location_set(rp_store_location *current, rp_segment *segment, uint64_t where,
                          bool stored)
 {
-    assert(current != NULL);
+    rp_segment *old = current->segment;
+
     rp_segment_ref(segment);
-    rp_segment_unref(current->segment);
     current->segment = segment;
     atomic_store_explicit(&current->stored, stored, memory_order_relaxed);
     atomic_store_explicit(&current->where, where, memory_order_release);
+    /* Last: the end of a revoked segment is counted, and rp_segments_locate() relies on the new
+     * location then. */
+    rp_segment_unref(old);
 }
 
 /* Adds a location to the list of the chunk. Another store may do the same at the same time. */
@@ -223,8 +226,10 @@ bool rp_segments_locate(rp_segments *s, const rp_chunk *chunk, rp_disk_location 
     const rp_store_location *current = rp_store_location_of(chunk, s->index);
     bool found;
 
-    if (current == NULL || !rp_store_location_find(current, out)) return false;
-    if (atomic_load_explicit(&s->index->revoked, memory_order_relaxed) == 0) return true;
+    if (current == NULL) return false;
+    /* Before the location is read: see location_set(). */
+    if (atomic_load_explicit(&s->index->revoked, memory_order_acquire) == 0)
+        return rp_store_location_find(current, out);
     rp_mutex_lock(&s->mu);
     found = find_locked(s, current, out);
     rp_mutex_unlock(&s->mu);

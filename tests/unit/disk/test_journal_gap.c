@@ -541,6 +541,40 @@ static void deletes_go_on_while_a_checkpoint_frees_the_disk(void **state)
     rp_sim_free(disk);
 }
 
+/* Chunks that are queued without a record hold up changes that put chunks, and no others: one
+ * of these may end the wait of the inserts that queued them. */
+static void queued_chunks_do_not_hold_up_other_changes(void **state)
+{
+    static const uint8_t block[5000];
+    rp_sim *disk = rp_sim_new();
+    rp_files *files = rp_sim_mount(disk);
+    rp_segments_options so = {.alloc = rp_allocator_default(),
+                              .files = files,
+                              .store = rp_test_store_id,
+                              .next_number = 1};
+    rp_journal_options o = rp_test_journal_options(files, true);
+    rp_disk_location location;
+    rp_segments *segments;
+    rp_journal *j;
+    rp_error err;
+
+    (void)state;
+    assert_ok_err(rp_segments_new(&so, &segments, &err), &err);
+    o.segments = segments;
+    o.max_queued = sizeof block;
+    j = rp_test_journal_start(&o);
+    assert_false(rp_journal_is_behind(j, true));
+    assert_ok(rp_segments_put(segments, RP_RECORD_BLOCK, 1, block, sizeof block, &location));
+    assert_true(rp_journal_is_behind(j, true));
+    assert_false(rp_journal_is_behind(j, false));
+    rp_test_work_through(j, 1); /* its record also writes the queue */
+    assert_false(rp_journal_is_behind(j, true));
+    rp_test_journal_stop(j);
+    rp_segments_free(segments);
+    files->ops->free(files);
+    rp_sim_free(disk);
+}
+
 RP_TESTS(journal_gap)
 {
     const struct CMUnitTest tests[] = {
@@ -553,6 +587,7 @@ RP_TESTS(journal_gap)
         cmocka_unit_test(a_checkpoint_may_end_within_a_pass_issue_20),
         cmocka_unit_test(records_count_until_they_are_synced),
         cmocka_unit_test(deletes_go_on_while_a_checkpoint_frees_the_disk),
+        cmocka_unit_test(queued_chunks_do_not_hold_up_other_changes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
