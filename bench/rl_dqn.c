@@ -127,7 +127,7 @@ static void act(bool quick)
     game large = make_game(GROUP), small = make_game(1);
 
     rp_dqn_settings_init(&settings, NULL);
-    settings.start = settings.capacity; /* no updates: the limiter lets nobody sample */
+    settings.start = settings.capacity; /* no updates: the limiter permits no sample */
     settings.steps_per_update = 1000000;
     settings.copies = GROUP;
     group = make(settings);

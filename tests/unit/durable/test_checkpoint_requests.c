@@ -57,7 +57,7 @@ static void await(rp_test_rig *rig, uint64_t checkpoints)
     assert_true(rp_test_rig_info(rig).checkpoints >= checkpoints);
 }
 
-/* A disk that holds a checkpoint up until it is told to go on. */
+/* A disk whose calls of the checkpoint thread wait until the test lets them go on. */
 typedef struct hold {
     atomic_bool is_held, may_go;
     atomic_size_t answered;

@@ -66,7 +66,8 @@ static void test_failed_reads_recover(void **state)
     rp_tier_rig_deinit(&rig);
 }
 
-/* Nothing is lost, inserts wait, somebody is told, and it goes on by itself. */
+/* While writes fail, inserts wait and the tier reports it is degraded. When writes succeed
+ * again, it recovers by itself, and no item is lost. */
 static void write_fails(rp_sim_error error)
 {
     rp_tier_rig rig;
@@ -164,7 +165,7 @@ static void the_tier_stays_degraded_until_a_write_succeeds(void **state)
     rp_tier_rig_deinit(&rig);
 }
 
-/* One call of the disk's fails, whichever it is, once: nothing is lost. */
+/* Each call of the disk in turn fails once: no item is lost. */
 static void test_any_call_fails_once(void **state)
 {
     uint64_t step = (uint64_t)(20 / (rp_test_scale() > 1 ? 1 : rp_test_scale())) / 4 + 1;

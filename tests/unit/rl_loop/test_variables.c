@@ -50,7 +50,7 @@ static void a_client_skips_what_it_has(void **state)
     assert_ok(rp_variable_source_publish(source, sent, 0, &version, &err));
     assert_int_equal(version, 4);
 
-    /* a client of another network is told so */
+    /* a client with another network gets an error */
     const rp_variable_options wrong = {client, "variables", COUNT - 1};
     assert_ok(rp_variable_client_new(NULL, &wrong, &other, &err));
     assert_int_equal(rp_variable_client_update(other, got, rp_wait_forever(), &v, &err),
