@@ -104,14 +104,16 @@ typedef struct rp_update {
  * `*found` (may be NULL) is written whatever the status: the number of keys found. All
  * priorities are checked first: on RP_INVALID nothing has changed.
  * RP_INVALID, RP_CANCELLED (closed), RP_NO_RESOURCE (no memory for a deferred extension's
- * events); with the last two, the keys counted in `*found` have their new priority. */
+ * events), RP_UNAVAILABLE (the journal of a durable store cannot write); with the last three,
+ * the keys counted in `*found` have their new priority. */
 RP_API RP_NODISCARD rp_status rp_table_update(rp_table *table, const rp_update *updates,
                                               size_t count, size_t *found, rp_error *err);
 
 /* Deletes items, at most 256 per acquisition of the lock. Unknown keys are skipped; `*found`
  * (may be NULL) is written whatever the status: the number of keys found.
- * RP_CANCELLED (closed), RP_NO_RESOURCE (no memory for a deferred extension's events); the
- * items counted in `*found` are deleted. */
+ * RP_CANCELLED (closed), RP_NO_RESOURCE (no memory for a deferred extension's events),
+ * RP_UNAVAILABLE (the journal of a durable store cannot write); the items counted in `*found`
+ * are deleted. */
 RP_API RP_NODISCARD rp_status rp_table_delete(rp_table *table, const uint64_t *keys,
                                               size_t count, size_t *found, rp_error *err);
 

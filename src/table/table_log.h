@@ -74,8 +74,8 @@ RP_NODISCARD rp_status rp_table_set_paused_logged(rp_table *t, uint32_t sides, b
                                                   uint64_t *lsn, rp_error *err);
 
 /* For calls that block, before they change the table: if the backlog of the log is at its
- * bound, waits until the log has written it. RP_UNAVAILABLE (the journal cannot write; nothing
- * was changed). */
+ * bound, waits until the log has written it. RP_UNAVAILABLE (the journal cannot write). A
+ * call with many keys waits before each piece of them, so earlier pieces may be changed. */
 RP_NODISCARD rp_status rp_table_wait_for_log(rp_table *t, rp_error *err) RP_EXCLUDES(t->mu);
 /* Waits until the record `lsn` is durable; returns at once if it is 0 or the table has no log.
  * RP_NOW does not wait for other operations, but still waits for the disk. `st` is the status

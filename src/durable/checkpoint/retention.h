@@ -23,11 +23,12 @@
 RP_NODISCARD rp_status rp_retention_mark_dead(rp_checkpointer *c, uint64_t number,
                                               rp_error *err);
 /* On a full disk: revokes the segments that the newest checkpoint does not need and that were
- * written before its cut, and marks them dead before the cut of checkpoint `number`. Only
- * chunks that are in no table keep such segments alive: chunks of inserts that wait, perhaps
- * for the space of these very segments, and chunks that a client keeps for later items.
- * Revoking a segment takes their location from these chunks (rp_segments_revoke()); they are
- * written again when an item with them enters a table. */
+ * written before its cut, and marks them dead before the cut of checkpoint `number`. At that
+ * cut, no chunk of these segments was in a table. Chunks of inserts that wait, perhaps for the
+ * space of these very segments, and chunks that a client keeps for later items keep them alive.
+ * Revoking a segment takes the location from its chunks (rp_segments_revoke()). They are
+ * written again when an item with them enters a table. Chunks that have entered a table since
+ * that cut are written again by this checkpoint. */
 void rp_retention_revoke(rp_checkpointer *c, uint64_t number);
 
 /* Removes files that are no longer needed. Files that cannot be removed stay in the catalogue.
