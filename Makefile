@@ -3,8 +3,9 @@
 MESON := $(firstword $(wildcard /usr/bin/meson) meson)
 PYTHON := $(firstword $(wildcard /usr/bin/python3) python3)
 PREFIX ?= /usr/local
-BENCH ?= $(patsubst bench/%.c,%,$(shell grep -l '^int main' bench/*.c 2>/dev/null)) grpcio-client dmreverb-client
+BENCH ?= $(patsubst bench/%.c,%,$(shell grep -l '^int main' bench/*.c 2>/dev/null)) grpcio-client dmreverb-client page
 RL_BENCH = rl_env rl_update rl_kernel rl_adder rl_dqn
+PARTS = cross python page grafana
 C_FILES = $(shell find include src rl tests fuzz bench examples python -name '*.[ch]')
 
 .PHONY: all run test test-long test-rl-peers durability bench paper curves wheel format lint fuzz budget campaign install clean help need-build need-bench
@@ -31,18 +32,19 @@ run: build/release/build.ninja  ## build a server and start it on localhost:8000
 	@exec build/release/src/cli/reprise serve --port 8000
 
 test:  ## the tests that every change has to pass, a few minutes; ONLY="asan lint" runs some parts
-	@tools/need.sh build test $(if $(ONLY),$(filter cross python,$(ONLY)),cross python)
+	@tools/need.sh build test $(if $(ONLY),$(filter $(PARTS),$(ONLY)),$(PARTS))
 	@$(PYTHON) tests/run.py $(ONLY)
 
 test-long:  ## every test in every build at full length, lint, planted bugs, wheels: almost an hour
-	@tools/need.sh build test cross python
+	@tools/need.sh build test $(PARTS)
 	@$(PYTHON) tests/run.py --long $(ONLY)
 
 test-rl-peers: build/peers/drivers/build.ninja  ## compare environments with Gymnasium's, and exported networks in onnxruntime with ours
 	@tools/need.sh build test
 	@tools/peers.py gymnasium onnx
-	@$(MESON) compile -C build/peers/drivers env_driver onnx_driver
+	@$(MESON) compile -C build/peers/drivers env_driver lander_driver onnx_driver
 	@build/peers/gymnasium/bin/python tests/rl/compare_gymnasium.py build/peers/drivers
+	@build/peers/gymnasium/bin/python tests/rl/compare_lander.py build/peers/drivers
 	@build/peers/onnx/bin/python tests/rl/compare_onnx.py build/peers/drivers
 
 build/peers/drivers/build.ninja: | need-build
@@ -64,6 +66,7 @@ bench: need-bench all  ## run the benchmarks; BENCH=name for one, BENCH=rl for a
 	rl_env) $(PYTHON) bench/rl_env.py $(if $(QUICK),--quick) ;; \
 	rl_dqn) $(PYTHON) bench/rl_dqn.py $(if $(QUICK),--quick) ;; \
 	rl_update) $(PYTHON) bench/rl_update_torch.py $(if $(QUICK),--quick) ;; \
+	page) $(PYTHON) bench/page.py $(if $(QUICK),--quick) ;; \
 	dmreverb) $(PYTHON) bench/dmreverb.py $(if $(QUICK),--quick) ;; \
 	*) build/release/bench/bench_$$b $(if $(QUICK),--quick) ;; esac; done
 

@@ -157,9 +157,9 @@ static void on_close(void *user, rp_call *call)
         if (w->calls[i] == call) w->calls[i] = NULL;
 }
 
-static bool on_nuisance(void *user, rp_nuisance kind)
+static bool on_nuisance(void *user, rp_nuisance kind, rp_call *call)
 {
-    fuzz_check(kind < RP_NUISANCE_KINDS);
+    fuzz_check(kind < RP_NUISANCE_KINDS && (call != NULL) == (kind == RP_NUISANCE_RESET));
     return ++((world *)user)->nuisances < ((world *)user)->most_nuisances;
 }
 
@@ -368,7 +368,7 @@ static void of_handler(world *w)
         break;
     case 2:
         if (how >= 0xc0) rp_h2_go_away(w->h2);
-        if (how >= 0xf8) rp_h2_terminate(w->h2, how);
+        if (how >= 0xf8) rp_h2_terminate(w->h2, how, how % 8 == 2 ? "why" : "");
         break;
     case 3:
         if (call != NULL) rp_call_resume(call);

@@ -347,7 +347,7 @@ static void of_owner(world *w)
         if (how < 0x40) rp_h2_ping(w->h2);
         if (how >= 0x40) rp_h2_make_room(w->h2);
         if (how >= 0xe0) rp_h2_go_away(w->h2);
-        if (how >= 0xf8) rp_h2_terminate(w->h2, how);
+        if (how >= 0xf8) rp_h2_terminate(w->h2, how, how % 8 == 0 ? "why" : "");
         break;
     case 1:
         if (call != NULL) rp_call_resume(call);

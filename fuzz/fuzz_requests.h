@@ -174,6 +174,8 @@ static const struct fuzz_template {
     {"/grpc.reflection.v1.ServerReflection/ServerReflectionInfo", "\72\1*", 3, 0},
     {"/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
      "\32\26tensorflow/types.proto", 24, 0},
+    {"/reprise.v1.Runs/LogScalars", "\12\1r\22\16\12\1x\20\5\41\0\0\0\0\0\0\340\77", 19, 2},
+    {"/reprise.v1.Runs/ReadRuns", "\12\1r\20\1", 5, 2},
 #undef REVERB
 #undef REPLAY
 };

@@ -13,7 +13,8 @@ corpora. oracle compares our messages with protobuf's own. meta, format and lint
 examples and docs use an installed copy as a user would. cli runs the command. conformance runs
 independent clients on a server process, and attack hostile ones (on the server of asan, if that part
 runs as well). python tests the package of the release build, the package with the
-sanitizers, and counts references. planted builds a copy of the sources with bugs to be chosen, and
+sanitizers, and counts references. page drives the server's page in Chromium. grafana runs Prometheus on
+the dashboard and the alert rules of docs/grafana. planted builds a copy of the sources with bugs to be chosen, and
 shows that the tests of durability find them.
 
 Without --long, each test runs where it finds most, once: unit tests with the sanitizers, those of
@@ -41,11 +42,11 @@ from runner.peers import Peers  # noqa: E402
 from runner.process import BUILD, MESON, STAGE, run, spent  # noqa: E402
 
 CHECKS = ["replay", "oracle", "meta", "format", "lint", "examples", "docs", "cli", "conformance",
-          "attack", "python", "planted"]
+          "attack", "python", "page", "grafana", "planted"]
 NEEDS = {"replay": {"asan"}, "oracle": {"asan"}, "lint": {"asan"}, "meta": {"release"},
          "examples": {"release"}, "docs": {"release"}, "cli": {"release"},
          "conformance": {"release"}, "attack": {"release"}, "python": {"release", "asan"},
-         "planted": {"plants"}}
+         "page": {"release"}, "grafana": {"release"}, "planted": {"plants"}}
 USES = {"attack": {"asan"}}  # builds that a part waits for if they are made at all
 LONG = {"plants", "planted", "lint"}  # parts of --long, unless they are named
 
@@ -63,8 +64,11 @@ def check_jobs(part, args, peers, built):
         return checks.attack_jobs(built, args.long)
     if part == "python":
         return python_jobs(peers, args.long)
+    if part == "page":
+        return [(0, part, part, peers.test_page)]
     job = {"oracle": checks.oracle_job, "meta": checks.meta_job, "format": checks.format_job,
-           "docs": checks.docs_job, "cli": checks.cli_job, "planted": checks.planted_job}[part]
+           "docs": checks.docs_job, "cli": checks.cli_job, "grafana": checks.grafana_job,
+           "planted": checks.planted_job}[part]
     return [(0 if part == "planted" else 2, part, part, job)]
 
 
@@ -84,7 +88,7 @@ def main():
 
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a crash is reported, not kept
     tally = Tally()
-    peers = Peers(args.long) if "conformance" in wanted else None
+    peers = Peers(args.long, wanted) if {"conformance", "page"} & set(wanted) else None
     planned = [b for b in BUILDS if b in wanted or any(b in NEEDS.get(p, ()) for p in wanted)]
     # Two more than there are processors: many tests wait for something most of the time.
     crew = Crew(tally, JOBS + 2)

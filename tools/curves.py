@@ -19,7 +19,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 OUT = ROOT / "build" / "curves"
 # Environment: seeds, the most steps, and the seconds in which every seed has to solve it; 0: reported.
 TASKS = {"cartpole": (10, 500_000, 10), "acrobot": (5, 500_000, 60), "catch": (5, 100_000, 60),
-         "mountain_car": (5, 500_000, 0)}
+         "mountain_car": (5, 500_000, 0), "lunarlander": (3, 500_000, 0)}
+NAMED = {"lunarlander"}  # takes minutes and needs Box2D: only if it is named
 WIDTH, HEIGHT, LEFT, TOP, RIGHT, BOTTOM = 640, 320, 56, 34, 20, 44
 COLOURS = ["#1b6ca8", "#d1495b", "#3a7d44", "#b07d12", "#6a4c93", "#00798c", "#8d5a3b", "#5b5b5b",
            "#c2185b", "#7cb342"]
@@ -88,7 +89,8 @@ def svg(title, curves, threshold):
 
 def task(command, env, seeds, steps, bar):
     """Trains all seeds of one environment. Returns false if a bar does not hold."""
-    thresholds = {"cartpole": 475, "acrobot": -100, "catch": 0.95, "mountain_car": -110}
+    thresholds = {"cartpole": 475, "acrobot": -100, "catch": 0.95, "mountain_car": -110,
+                  "lunarlander": 200}
     results, curves = [], []
     print(f"# {env}: seed, solved, steps, seconds of the run, wall seconds, mean of 300 other episodes")
     for seed in range(1, seeds + 1):
@@ -112,10 +114,10 @@ def task(command, env, seeds, steps, bar):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--command", default=ROOT / "build" / "release" / "src" / "cli" / "reprise")
-    parser.add_argument("tasks", nargs="*", help="environments; all of them by default")
+    parser.add_argument("tasks", nargs="*", help="environments; by default all but lunarlander")
     options = parser.parse_args()
     OUT.mkdir(parents=True, exist_ok=True)
-    good = [task(options.command, env, *TASKS[env]) for env in options.tasks or TASKS]
+    good = [task(options.command, env, *TASKS[env]) for env in options.tasks or [t for t in TASKS if t not in NAMED]]
     sys.exit(0 if all(good) else "a bar does not hold")
 
 

@@ -5,9 +5,9 @@
 #     tools/need.sh build               for `make` and `make run`
 #     tools/need.sh build test          for the tests
 #     tools/need.sh bench               for benchmarks; `make bench` goes on without what is missing
-#     tools/need.sh build test cross python
-#                                       for all tests; cross and python are parts of tests/run.py
-#                                       that need packages which only Debian has
+#     tools/need.sh build test cross python page grafana
+#                                       for all tests; the last four are parts of tests/run.py. cross
+#                                       and python need packages which only Debian has
 #
 # If nothing is missing, the script prints nothing, takes 0.03 s for a build, and needs no network.
 # Otherwise it installs Debian packages, as root or through sudo. If it cannot, it prints what is
@@ -65,7 +65,10 @@ test   | program patch           | patch                 | patch               |
 test   | certificates CA         | CA certificates       | ca-certificates     | ca-certificates     | ca-certificates   | ca-certificates
 test   | daemon nginx            | nginx                 | nginx-light         | nginx               | nginx             | nginx
 test   | daemon haproxy          | HAProxy               | haproxy             | haproxy             | haproxy           | haproxy
+page   | chromium any            | Chromium              | chromium            | chromium            | chromium          | chromium
+grafana | program promtool       | Prometheus            | prometheus          | golang-github-prometheus | prometheus   | prometheus
 bench  | library openblas        | OpenBLAS              | libopenblas-dev     | openblas-devel      | openblas          | openblas-dev
+test   | library box2d           | Box2D                 | libbox2d-dev        | box2d-devel         | box2d             | box2d-dev
 cross  | program $triplet-gcc    | gcc for $other        | gcc-$compiler libc6-dev-$other-cross | -                   | -                 | -
 cross  | program qemu-$emulated  | qemu for $emulated    | qemu-user           | -                   | -                 | -
 cross  | foreign snappy          | snappy for $other     | libsnappy-dev:$other | -                   | -                 | -
@@ -99,6 +102,9 @@ sys.exit(not all(map(i.find_spec, sys.argv[1:])))' "$@"
         protoc=$(command -v protoc) || return 1
         for name; do [ -e "${protoc%/*}/../include/google/protobuf/$name.proto" ] || return 1; done
         ;;
+    chromium) # its name differs
+        command -v chromium || command -v chromium-browser || command -v google-chrome
+        ;;
     sanitizer) # clang prints a path, which depends on its version, or the bare name if none exists
         for name; do
             case $(clang -print-file-name="libclang_rt.$name-$(uname -m).so"
@@ -118,7 +124,7 @@ sys.exit(not all(map(i.find_spec, sys.argv[1:])))' "$@"
 # Succeeds if no row is missing. Looks once for all names that are found in the same way.
 is_complete()
 {
-    ways='program daemon header library foreign module proto sanitizer certificates'
+    ways='program daemon header library foreign module proto chromium sanitizer certificates'
     for how in $ways; do eval "names_$how="; done
     while IFS='|' read -r _ look _; do
         set -- $look
@@ -232,7 +238,7 @@ $needs
 ROWS
 rows=${rows%?}
 if [ -z "$rows" ]; then
-    echo "usage: tools/need.sh KIND..., of build, test, bench, cross and python" >&2
+    echo "usage: tools/need.sh KIND..., of build, test, bench, cross, python, page and grafana" >&2
     exit 2
 fi
 

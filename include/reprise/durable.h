@@ -54,6 +54,9 @@ typedef struct rp_durable_options {
                                chunks below 1 KiB, stay in memory: if they fill it, the policy
                                of the store applies, as with max_bytes. 0: everything is in
                                memory */
+    uint64_t run_bytes; /* > 0: the most bytes of all runs (reprise/runs.h), set before they are
+                           loaded. 0: as the store has it, at first 64 MiB. A server sets it
+                           again, to its own limit */
     bool checkpoint_at_end; /* rp_durable_close() writes a last checkpoint */
     bool salvage;           /* load the readable part of damaged data, and report the rest */
     bool accept_changes; /* load the items of tables that now have other selectors than saved */
@@ -107,6 +110,7 @@ typedef struct rp_durable_info {
     uint64_t segments, disk_bytes, live_bytes; /* segment files; their bytes; those in use */
     uint64_t recovered_items, recovered_records, torn_bytes;   /* by rp_durable_open() */
     uint64_t resident_bytes, spilled_bytes, loads, load_bytes; /* of the disk tier */
+    uint64_t load_hits; /* chunks on disk that a sample found in the tier's read cache */
     rp_durable_progress progress; /* of the running operation; `what` is NULL if none runs */
 } rp_durable_info;
 

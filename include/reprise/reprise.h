@@ -19,6 +19,7 @@
  *   structured_writer.h  create items by patterns; write for many environments in one call
  *   step_writer.h        create items of the latest steps, like Reverb's older writer
  *   sampler.h            read items one by one or in stacked batches
+ *   runs.h               report the scalars of a training, and read them
  *
  * Without tables or servers:
  *
@@ -48,6 +49,7 @@
 #include "reprise/extension.h"
 #include "reprise/printable.h"
 #include "reprise/replay_buffer.h"
+#include "reprise/runs.h"
 #include "reprise/sampler.h"
 #include "reprise/server.h"
 #include "reprise/status.h"

@@ -42,6 +42,7 @@ typedef struct rp_server_limits {
     size_t queued_bytes; /* of messages and responses of all connections: 5 % of the memory */
     size_t shared_held_bytes; /* of chunks that a client of this host reads in place: 1 GiB;
                                * all such clients together: four times as much */
+    size_t run_bytes;         /* of all runs (reprise/runs.h) together: 64 MiB */
     size_t header_bytes;      /* of the headers of a request: 16 KiB */
     size_t header_fields;     /* of a request: 64 */
     size_t abuse_burst; /* budget of a connection for resets, pings, settings and empty frames:

@@ -8,7 +8,8 @@
  *
  * An insert or a sample that the rate limiter refuses waits until other calls make it possible,
  * until its deadline, or until the table is closed. Waiting calls proceed in order of arrival.
- * rp_table_waiting() reports why each of them waits. */
+ * A sample that has drawn 256 items while it waited, and wants more, lets the calls behind it
+ * proceed first. rp_table_waiting() reports why each of them waits. */
 #ifndef REPRISE_TABLE_H
 #define REPRISE_TABLE_H
 
@@ -205,8 +206,8 @@ typedef struct rp_waiting {
                                       release it */
 } rp_waiting;
 
-/* Describes up to `capacity` waiting calls: inserts, then samples, each in order of arrival.
- * Returns the number of all waiting calls. */
+/* Describes up to `capacity` waiting calls: inserts, then samples, each in the order of their
+ * queue. Returns the number of all waiting calls. */
 RP_API size_t rp_table_waiting(rp_table *table, rp_waiting *out, size_t capacity);
 
 RP_END_DECLS

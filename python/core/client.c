@@ -7,6 +7,7 @@
 #include "core.h"
 #include "durable.h"
 #include "keys.h"
+#include "runs.h"
 #include "sample_steps.h"
 #include "server_call.h"
 #include "store.h"
@@ -626,6 +627,9 @@ static PyMethodDef client_methods[] = {
      "pause($self, table, sides=3, timeout=None)\n--\n\nSides: 1 inserts, 2 samples, 3 both."},
     {"resume", WITH_KEYWORDS(client_resume),
      "resume($self, table, sides=3, timeout=None)\n--\n\nSides: 1 inserts, 2 samples, 3 both."},
+    {"report", FAST(core_client_report),
+     "report($self, run, scalars, actors, env, states, timeout, /)\n--\n\n"
+     "Adds to a run. Returns how many scalars and actors the server has no room for."},
     {"why_blocked", WITH_KEYWORDS(client_why_blocked),
      "why_blocked($self, table=None, timeout=None)\n--\n\nReturns a dict for each waiting "
      "call."},

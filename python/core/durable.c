@@ -62,16 +62,17 @@ static int parse(PyObject *args, PyObject *kwargs, durable_object *self, PyObjec
 {
     static char *names[] = {"store",     "path",           "durability", "sync_ms",
                             "period_ms", "keep",           "max_memory", "final_checkpoint",
-                            "salvage",   "accept_changes", NULL};
+                            "salvage",   "accept_changes", "run_bytes",  NULL};
     long long sync_ms = 0, period_ms = -1;
     int final = 0, salvage = 0, accept = 0;
     const char *mode = "checkpoint";
     PyObject *store;
 
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!O&|$sLLiO&ppp:Durable", names,
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!O&|$sLLiO&pppO&:Durable", names,
                                      &core_Store, &store, PyUnicode_FSConverter, path, &mode,
                                      &sync_ms, &period_ms, &options->keep, core_u64_converter,
-                                     &options->max_memory, &final, &salvage, &accept))
+                                     &options->max_memory, &final, &salvage, &accept,
+                                     core_u64_converter, &options->run_bytes))
         return -1;
     if (mode_from(mode, &options->mode) < 0) return -1;
     if (sync_ms < 0 || options->keep < 0) {
@@ -237,7 +238,8 @@ PyObject *core_durable_dict(const rp_durable_info *info)
     X(resident_bytes)                                                                          \
     X(spilled_bytes)                                                                           \
     X(loads)                                                                                   \
-    X(load_bytes)
+    X(load_bytes)                                                                              \
+    X(load_hits)
     size_t mode = (size_t)info->mode < 3 ? (size_t)info->mode : 2;
     PyObject *dict = PyDict_New();
 
@@ -323,7 +325,8 @@ static PyMethodDef durable_methods[] = {
 PyDoc_STRVAR(
     durable_doc,
     "Durable(store, path, *, durability='checkpoint', sync_ms=0, period_ms=-1, keep=0, "
-    "max_memory=0, final_checkpoint=False, salvage=False, accept_changes=False)\n--\n\n"
+    "max_memory=0, final_checkpoint=False, salvage=False, accept_changes=False, "
+    "run_bytes=0)\n--\n\n"
     "Loads a data directory into a store of new tables, and writes its changes to it.");
 
 PyTypeObject core_Durable = {

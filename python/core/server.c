@@ -84,6 +84,7 @@ static const limit_field limit_fields[] = {
     COUNT(connection_queued_bytes),
     COUNT(queued_bytes),
     COUNT(shared_held_bytes),
+    COUNT(run_bytes),
     COUNT(header_bytes),
     COUNT(header_fields),
     COUNT(abuse_burst),

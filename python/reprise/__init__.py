@@ -8,7 +8,8 @@ change one line:
 
 Beyond Reverb there are `Dataset` and `Client.sampler` (batches of stacked NumPy arrays),
 `ReplayBuffer` (a buffer in one process, without a server), `aio` (the client for asyncio),
-`Storage` (data that survives the server), `rl` (agents), `specs` and `tree`. Only NumPy is
+`Storage` (data that survives the server), `rl` (agents), `log_scalars` (curves of a training on the
+server's page), `specs` and `tree`. Only NumPy is
 required. TensorFlow, torch and jax are imported only when one of their datasets is used.
 """
 
@@ -41,9 +42,10 @@ from reprise.storage import Storage
 from reprise.trajectory_writer import TrajectoryColumn, TrajectoryWriter
 
 if TYPE_CHECKING:
-    from reprise import aio, pybind, rl
+    from reprise import aio, pybind, rl, runs
     from reprise.dataset import Dataset
     from reprise.pattern_dataset import PatternDataset
+    from reprise.runs import log_scalars
     from reprise.tf_client import TFClient
     from reprise.timestep_dataset import TimestepDataset
     from reprise.trajectory_dataset import TrajectoryDataset
@@ -75,10 +77,12 @@ __all__ = [
     "errors",
     "install_as_reverb",
     "item_selectors",
+    "log_scalars",
     "pybind",
     "rate_limiters",
     "replay_sample",
     "reverb_types",
+    "runs",
     "selectors",
     "specs",
     "structured",
@@ -95,9 +99,11 @@ _LAZY = {
     "TrajectoryDataset": "trajectory_dataset",
     "aio": "aio",
     "cc": "cc",
+    "log_scalars": "runs",
     "pattern_dataset": "pattern_dataset",
     "pybind": "pybind",
     "rl": "rl",
+    "runs": "runs",
     "tf_client": "tf_client",
     "timestep_dataset": "timestep_dataset",
     "trajectory_dataset": "trajectory_dataset",

@@ -35,7 +35,8 @@ class ThreadServer:
         self.socket: Optional[Tuple[str, int]] = None  # its path and inode
         self.store = _core.Store(**store_options)
         self.places = [table._add_to(self.store) for table in tables]
-        self._durable = _open(self.store, storage) if storage is not None else None
+        run_bytes = (options.get("limits") or {}).get("run_bytes", 0)
+        self._durable = _open(self.store, storage, run_bytes) if storage is not None else None
         addresses = [f"{host}:{port}" for host in hosts]
         temporary = None
         if local_socket and not _needs_credentials(options):
@@ -93,12 +94,12 @@ class ThreadServer:
                 durable.close()
 
 
-def _open(store: _core.Store, storage: Mapping[str, Any]) -> _core.Durable:
-    """Opens a data directory. Loads its data, or that of the fallback."""
+def _open(store: _core.Store, storage: Mapping[str, Any], run_bytes: int) -> _core.Durable:
+    """Opens a data directory. Loads its data, or that of the fallback, and runs up to `run_bytes`."""
     storage_module.begin_with(storage["path"], storage["fallback"])
     options = {key: value for key, value in storage.items() if key != "fallback"}
     # stop() writes the last checkpoint, before the tables are closed.
-    return _core.Durable(store, **dict(options, final_checkpoint=False))
+    return _core.Durable(store, **dict(options, final_checkpoint=False, run_bytes=run_bytes))
 
 
 def _needs_credentials(options: Mapping[str, Any]) -> bool:

@@ -25,6 +25,14 @@ typedef struct preset {
 
 static const preset presets[] = {
     {"catch", "start", 500},
+    {"lunarlander", "copies", 16},
+    {"lunarlander", "n-step", 3},
+    {"lunarlander", "reward-scale", 0.1},
+    {"lunarlander", "rate", 1e-3},
+    {"lunarlander", "batch", 64},
+    {"lunarlander", "start", 5000},
+    {"lunarlander", "capacity", 100000},
+    {"lunarlander", "target-every", 500},
     {"mountain_car", "copies", 16},
     {"mountain_car", "target-every", 200},
     {"mountain_car", "start", 2000},

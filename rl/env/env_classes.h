@@ -10,6 +10,7 @@ extern const rp_env_class rp_env_bricks;
 extern const rp_env_class rp_env_cartpole;
 extern const rp_env_class rp_env_catch;
 extern const rp_env_class rp_env_deep_sea;
+extern const rp_env_class rp_env_lunar_lander; /* if Box2D is there */
 extern const rp_env_class rp_env_memory_chain;
 extern const rp_env_class rp_env_mountain_car;
 extern const rp_env_class rp_env_mountain_car_continuous;

@@ -208,6 +208,8 @@ void rp_env_free(rp_env *env)
     if (env == NULL) return;
     rp_allocator alloc = env->alloc;
 
+    if (env->ctx.shared != NULL && env->class->release != NULL)
+        env->class->release(env->shared);
     give_memory(env, env->shared, env->spec.shared_bytes);
     give_memory(env, env->states, env->copies * env->spec.state_bytes);
     give_memory(env, env->copy, env->copies * sizeof *env->copy);

@@ -6,10 +6,12 @@
 #include "env/env_classes.h"
 
 static const rp_env_class *const CLASSES[] = {
-    &rp_env_acrobot,      &rp_env_bricks,
-    &rp_env_cartpole,     &rp_env_catch,
-    &rp_env_deep_sea,     &rp_env_memory_chain,
-    &rp_env_mountain_car, &rp_env_mountain_car_continuous,
+    &rp_env_acrobot,      &rp_env_bricks,       &rp_env_cartpole,
+    &rp_env_catch,        &rp_env_deep_sea,
+#if defined(RP_HAVE_BOX2D)
+    &rp_env_lunar_lander,
+#endif
+    &rp_env_memory_chain, &rp_env_mountain_car, &rp_env_mountain_car_continuous,
     &rp_env_pendulum,
 };
 

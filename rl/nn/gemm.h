@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Matrix products, one implementation per instruction set, and one over any CBLAS.
  *
- * A product is c = activation(a b + bias), or c += a b. The implementations of this folder sum
- * each number of c in the order of k, starting with the old c or with 0. So a row of c does not
- * depend on the number of rows. The implementations differ from each other by rounding: those
- * for AVX2 and AVX-512 fuse multiplication and addition.
+ * A product is c = activation(a b + bias), or c += a b. In the implementations of this folder
+ * the order in which a number of c is summed depends on n, k and the layout alone. So a row of
+ * c does not depend on the number of rows. The implementations differ from each other by
+ * rounding: those for AVX2 and AVX-512 fuse multiplication and addition.
  *
  * Pure functions over arrays of the caller. c must not overlap a, b or bias. */
 #ifndef RP_NN_GEMM_H

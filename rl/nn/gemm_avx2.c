@@ -9,8 +9,12 @@
 #define LANES 8
 #define MOST_ROWS 6
 #define MOST_VECS 2
+#define ROW_VECS 8
 typedef __m256 vec;
 typedef __m256i mask;
+
+/* Holds x in a register, where the compiler would load it for each use. */
+#define keep(x) __asm__("" : "+x"(x))
 
 static inline mask mask_of(size_t n)
 {
@@ -53,6 +57,19 @@ static inline vec zero(void)
 static inline vec positive(vec x)
 {
     return _mm256_max_ps(_mm256_setzero_ps(), x);
+}
+
+static inline __m128 half_sum(vec x)
+{
+    return _mm_add_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
+}
+static inline vec sum_lanes(vec p, vec q, vec r, vec s)
+{
+    __m128 a = half_sum(p), b = half_sum(q), c = half_sum(r), d = half_sum(s);
+    __m128 ab = _mm_add_ps(_mm_unpacklo_ps(a, b), _mm_unpackhi_ps(a, b));
+    __m128 cd = _mm_add_ps(_mm_unpacklo_ps(c, d), _mm_unpackhi_ps(c, d));
+
+    return _mm256_castps128_ps256(_mm_add_ps(_mm_movelh_ps(ab, cd), _mm_movehl_ps(cd, ab)));
 }
 
 /* Transposes a block of 8 x 8: first within blocks of 4 x 4, then the blocks. */

@@ -9,8 +9,12 @@
 #define LANES 16
 #define MOST_ROWS 6
 #define MOST_VECS 4
+#define ROW_VECS 16
 typedef __m512 vec;
 typedef __mmask16 mask;
+
+/* Holds x in a register, where the compiler would load it for each use. */
+#define keep(x) __asm__("" : "+v"(x))
 
 static inline mask mask_of(size_t n)
 {
@@ -52,6 +56,21 @@ static inline vec zero(void)
 static inline vec positive(vec x)
 {
     return _mm512_max_ps(_mm512_setzero_ps(), x);
+}
+
+/* Adds the upper to the lower half, of a and of b. */
+static inline vec add_halves(vec a, vec b)
+{
+    return add(_mm512_shuffle_f32x4(a, b, 0x44), _mm512_shuffle_f32x4(a, b, 0xee));
+}
+static inline vec sum_lanes(vec p, vec q, vec r, vec s)
+{
+    vec ab = add_halves(p, q), cd = add_halves(r, s);
+    vec all = add(_mm512_shuffle_f32x4(ab, cd, 0x88), _mm512_shuffle_f32x4(ab, cd, 0xdd));
+
+    all = add(all, _mm512_permute_ps(all, 0x4e));
+    all = add(all, _mm512_permute_ps(all, 0xb1));
+    return _mm512_maskz_compress_ps(0x1111, all);
 }
 
 /* Transposes a block of 16 x 16: first within blocks of 4 x 4, then the blocks. */

@@ -88,6 +88,16 @@ bool rp_journal_is_lost(rp_journal *j)
     return atomic_load(&j->is_lost);
 }
 
+/* Makes the thread write the queue of the segments. There may be no record that would: the
+ * chunks may be of inserts that wait for their tables. */
+static void want_flush(rp_journal *j)
+{
+    if (atomic_exchange(&j->is_flush_wanted, true)) return;
+    rp_mutex_lock(&j->mu);
+    rp_cond_signal(&j->cv);
+    rp_mutex_unlock(&j->mu);
+}
+
 bool rp_journal_is_behind(rp_journal *j, bool takes_space)
 {
     uint64_t bytes = atomic_load(&j->queued);
@@ -95,11 +105,13 @@ bool rp_journal_is_behind(rp_journal *j, bool takes_space)
 
     if (takes_space && pause_until != 0 && rp_now_ns() < pause_until) return true;
     if (atomic_load(&j->is_degraded)) return false; /* it gives up records instead */
-    /* Only changes that put chunks wait for the segments. These may not be writable while a
-     * checkpoint frees a full disk, and without records the thread does not write them: chunks
-     * of inserts that wait in their tables would hold up the change that ends that wait. */
-    if (j->o.segments != NULL && takes_space) bytes += rp_segments_queued(j->o.segments);
-    return bytes >= j->o.max_queued;
+    if (bytes >= j->o.max_queued) return true;
+    /* Only changes that put chunks wait for the segments, which may not be writable while a
+     * checkpoint frees a full disk. */
+    if (j->o.segments == NULL || !takes_space) return false;
+    if (bytes + rp_segments_queued(j->o.segments) < j->o.max_queued) return false;
+    want_flush(j);
+    return true;
 }
 
 uint64_t rp_journal_backlog(rp_journal *j, uint64_t *most)
@@ -113,8 +125,9 @@ uint64_t rp_journal_backlog(rp_journal *j, uint64_t *most)
 
 int64_t rp_journal_stalled_ns(rp_journal *j, int64_t now_ns)
 {
-    int64_t since = atomic_load(&j->pass_since);
+    int64_t since = atomic_load(&j->pass_since), beside = atomic_load(&j->beside_since);
 
+    if (beside != 0 && (since == 0 || beside < since)) since = beside;
     return since != 0 && now_ns > since ? now_ns - since : 0;
 }
 
@@ -250,9 +263,32 @@ static void free_journal(rp_journal *j) RP_NO_THREAD_SAFETY_ANALYSIS
     rp_raw_batch_free(j->spare, &alloc);
     rp_buf_deinit(&j->piece.bytes);
     rp_release(&alloc, j->files, j->file_capacity * sizeof *j->files);
+    rp_cond_deinit(&j->beside_cv);
     rp_cond_deinit(&j->cv);
     rp_mutex_deinit(&j->mu);
     rp_release(&alloc, j, sizeof *j);
+}
+
+static void end_second(rp_journal *j)
+{
+    if (!j->has_second) return;
+    rp_mutex_lock(&j->mu);
+    j->beside_is_ending = true;
+    rp_cond_signal(&j->beside_cv);
+    rp_mutex_unlock(&j->mu);
+    (void)pthread_join(j->second, NULL);
+}
+
+static rp_status start_threads(rp_journal *j, rp_error *err)
+{
+    if (!j->o.sync) {
+        j->has_second = rp_thread_start(&j->second, "journal-sync", rp_journal_run_beside, j);
+        if (!j->has_second)
+            return rp_fail(err, RP_NO_RESOURCE, "journal: the thread could not be started");
+    }
+    if (rp_thread_start(&j->thread, "journal", rp_journal_run, j)) return RP_OK;
+    end_second(j);
+    return rp_fail(err, RP_NO_RESOURCE, "journal: the thread could not be started");
 }
 
 rp_status rp_journal_start(const rp_journal_options *options, rp_journal **out,
@@ -272,6 +308,7 @@ rp_status rp_journal_start(const rp_journal_options *options, rp_journal **out,
     if (j->o.retry_ns == 0) j->o.retry_ns = default_retry_ns;
     rp_mutex_init(&j->mu, RP_RANK_JOURNAL);
     rp_cond_init(&j->cv);
+    rp_cond_init(&j->beside_cv);
     rp_buf_init(&j->piece.bytes, &j->alloc);
     j->written = j->synced = j->reached = options->next_lsn - 1;
     atomic_init(&j->last, options->next_lsn - 1);
@@ -285,8 +322,7 @@ rp_status rp_journal_start(const rp_journal_options *options, rp_journal **out,
     j->file_count = files.count;
     j->file_capacity = files.capacity;
     assert(j->file_count <= j->file_capacity);
-    if (st == RP_OK && !rp_thread_start(&j->thread, "journal", rp_journal_run, j))
-        st = rp_fail(err, RP_NO_RESOURCE, "journal: the thread could not be started");
+    if (st == RP_OK) st = start_threads(j, err);
     if (st != RP_OK) {
         free_journal(j);
         return st;
@@ -318,6 +354,7 @@ rp_status rp_journal_stop(rp_journal *j, rp_error *err)
     rp_cond_signal(&j->cv);
     rp_mutex_unlock(&j->mu);
     (void)pthread_join(j->thread, NULL);
+    end_second(j);
     st = seal(j, err);
     free_journal(j);
     return st;

@@ -11,11 +11,14 @@
  *   5  reports the LSN up to which everything is safe.
  *
  *   mode       safe means
- *   interval   handed to the kernel; a sync begins at most `interval_ns` after the first record
- *              that is not synced was written. While it runs, nothing is written
+ *   interval   handed to the kernel. A second thread syncs, so that writing goes on: a sync
+ *              begins at most `interval_ns` after the first record that is not synced was
+ *              written, or when the sync before it is complete
  *   sync       on stable storage: segments synced first, then the journal
  *
- * The chunks of a record must be put into the segments before the record is appended.
+ * The chunks of a record must be put into the segments before the record is appended. If these
+ * queue max_queued bytes of chunks, the thread writes them although there is no record yet:
+ * they may be of inserts that wait for their tables.
  *
  * Condemned files. If a sync fails, or a write fails for another reason than a full disk, the
  * file is condemned: nothing is appended to it any more. So is a file whose records name
@@ -84,7 +87,7 @@ bool rp_journal_is_behind(rp_journal *j, bool takes_space);
  * written. All of them are in memory. `*most` is max_queued. Locks as rp_journal_is_behind().
  */
 uint64_t rp_journal_backlog(rp_journal *j, uint64_t *most);
-/* How long the thread has been writing or syncing without an end; 0: it waits for work. */
+/* How long the threads have been writing or syncing without an end; 0: they wait for work. */
 int64_t rp_journal_stalled_ns(rp_journal *j, int64_t now_ns);
 /* In sync mode: claims disk space for `bytes` of items, in addition to the backlog and what the
  * reserve lacks, until rp_journal_release_space(). Returns false if they do not fit: then the

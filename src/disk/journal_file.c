@@ -160,15 +160,21 @@ rp_status rp_journal_file_write(rp_journal_file *file, const rp_journal_options 
     return RP_OK;
 }
 
+rp_status rp_journal_handle_sync(rp_file *handle, const rp_journal_options *o, bool is_named,
+                                 rp_error *err)
+{
+    rp_status st = o->files->ops->sync(handle, err);
+
+    if (st == RP_OK && !is_named) st = o->files->ops->sync_directory(o->files, "wal", err);
+    return st;
+}
+
 rp_status rp_journal_file_sync(rp_journal_file *file, const rp_journal_options *o,
                                rp_error *err)
 {
-    rp_status st = o->files->ops->sync(file->handle, err);
+    rp_status st = rp_journal_handle_sync(file->handle, o, file->is_named, err);
 
-    if (st == RP_OK && !file->is_named) {
-        st = o->files->ops->sync_directory(o->files, "wal", err);
-        file->is_named = st == RP_OK;
-    }
+    file->is_named |= st == RP_OK;
     file->is_bad |= st != RP_OK;
     return st;
 }

@@ -8,8 +8,9 @@
  *   J2  when a file has its name, every record before `first` is on stable storage, or the
  *       RP_RECORD_LOST of the file is. A file that replaces a condemned one (which was closed
  *       because of J3) has every record of that file, since these may have been acknowledged;
- *   J3  nothing is appended to a file after a sync of it has failed, or after a write has
- *       failed for another reason than a full disk (`is_bad`);
+ *   J3  nothing is appended to a file once it is known that a sync of it has failed, or that a
+ *       write has failed for another reason than a full disk (`is_bad`), and such a file is not
+ *       synced again;
  *   J4  synced data ends at a sector boundary, so that no later write touches a sector that
  *       holds acknowledged data. */
 #ifndef RP_DISK_JOURNAL_FILE_H
@@ -63,6 +64,10 @@ RP_NODISCARD rp_status rp_journal_file_write(rp_journal_file *file, const rp_jou
 /* Syncs a hidden file and renames it to its final name. */
 RP_NODISCARD rp_status rp_journal_file_reveal(rp_journal_file *file,
                                               const rp_journal_options *o, rp_error *err);
+/* Syncs a file, and its directory unless its entry there is synced (`is_named`). Another thread
+ * may append to the file. */
+RP_NODISCARD rp_status rp_journal_handle_sync(rp_file *handle, const rp_journal_options *o,
+                                              bool is_named, rp_error *err);
 RP_NODISCARD rp_status rp_journal_file_sync(rp_journal_file *file, const rp_journal_options *o,
                                             rp_error *err);
 /* Appends the seal, syncs and closes the file. */

@@ -4,6 +4,7 @@
  *   journal.c         append, queries, start and stop
  *   journal_wait.c    waiting for an LSN
  *   journal_write.c   encoding and writing records, on the thread
+ *   journal_beside.c  in interval mode: syncing on a second thread
  *   journal_thread.c  the thread: when to write, what to give up, what to report
  *
  *   append -> queue -- moved by the thread, under the lock -> kept -- encode, write, sync ->
@@ -45,15 +46,40 @@ typedef struct waiter {
     bool is_over, is_cancelled RP_GUARDED_BY(mu);
 } waiter;
 
+typedef enum rp_beside_state {
+    RP_BESIDE_NONE,
+    RP_BESIDE_RUNNING,
+    RP_BESIDE_DONE
+} rp_beside_state;
+
+/* A sync on the second thread, while the journal thread writes. */
+typedef struct rp_beside {
+    rp_beside_state state;
+    rp_file *handle; /* of the journal file, which stays open */
+    bool is_named;   /* as in rp_journal_file */
+    uint64_t lsn;    /* of the last record that it covers */
+    uint64_t generation;
+    uint64_t put; /* rp_segments_put_bytes() at its beginning; later, those that are synced */
+    /* When it is done. */
+    rp_status status;
+    bool is_bad; /* the sync of the file has failed */
+    rp_error why;
+} rp_beside;
+
 struct rp_journal {
     rp_journal_options o;
     rp_allocator alloc;
-    pthread_t thread;
+    pthread_t thread, second;
+    bool has_second; /* interval mode */
 
     atomic_uint_fast64_t safe, last; /* written under the lock, read anywhere */
     atomic_uint_fast64_t queued;     /* bytes of raw records in memory: `queue` and `kept` */
     atomic_int_fast64_t pass_since;  /* when the current pass began; 0: none runs */
-    atomic_bool is_degraded;         /* interval mode, and the journal cannot write */
+    atomic_int_fast64_t
+        beside_since;        /* when the sync on the second thread began; 0: none runs */
+    atomic_bool is_degraded; /* interval mode, and the journal cannot write */
+    /* Inserts wait since the segments have too many chunks in their queue. */
+    atomic_bool is_flush_wanted;
     /* While a checkpoint frees a full disk, changes that take space wait until this time at
      * most. 0: they do not wait. */
     atomic_int_fast64_t pause_until;
@@ -65,7 +91,10 @@ struct rp_journal {
     bool is_stopping RP_GUARDED_BY(mu);
 
     rp_mutex mu;
-    rp_cond cv RP_GUARDED_BY(mu); /* wakes the thread */
+    rp_cond cv RP_GUARDED_BY(mu);        /* wakes the thread */
+    rp_cond beside_cv RP_GUARDED_BY(mu); /* wakes the second thread */
+    rp_beside beside RP_GUARDED_BY(mu);
+    bool beside_is_ending RP_GUARDED_BY(mu);
     rp_raw_queue queue RP_GUARDED_BY(mu);
     rp_raw_batch *spare RP_GUARDED_BY(mu);
     uint64_t written, synced RP_GUARDED_BY(mu); /* changed by the thread */
@@ -115,12 +144,29 @@ uint64_t rp_journal_generation(const rp_journal *j);
 /* Releases the batches of `kept` whose LSNs are all <= lsn. */
 void rp_journal_release_kept(rp_journal *j, uint64_t lsn);
 void rp_journal_set_written(rp_journal *j, uint64_t written, uint64_t synced);
+/* Notes that the records up to `lsn` are synced, and releases them. `put`: of
+ * rp_segments_put_bytes(), those that are synced. */
+void rp_journal_note_synced(rp_journal *j, uint64_t lsn, uint64_t put);
+/* Bytes put into the segments so far; 0 without segments. */
+uint64_t rp_journal_put_bytes(const rp_journal *j);
+/* Pads the file to a sector boundary (J4). */
+RP_NODISCARD rp_status rp_journal_write_pad(rp_journal *j, rp_error *err);
+/* Condemns the open file: its records that are not synced are written again, to a new file. */
+void rp_journal_condemn(rp_journal *j);
 /* Writes the records of `kept` that are not written, and syncs if `is_sync`.
  * RP_NO_RESOURCE, RP_UNAVAILABLE. */
 RP_NODISCARD rp_status rp_journal_write_out(rp_journal *j, bool is_sync, rp_error *err);
 
-/* The function of the thread; `arg` is the journal. */
+/* Begins to sync what is written on the second thread, unless that is busy. */
+RP_NODISCARD rp_status rp_journal_begin_sync(rp_journal *j, rp_error *err);
+/* Takes over the result of the sync on the second thread, if it is done. Waits for it if
+ * `is_waiting`, or if too many chunks were put since it began. Returns its status. A file whose
+ * sync has failed is condemned. */
+RP_NODISCARD rp_status rp_journal_end_sync(rp_journal *j, bool is_waiting, rp_error *err);
+
+/* The functions of the threads; `arg` is the journal. */
 void *rp_journal_run(void *arg);
+void *rp_journal_run_beside(void *arg);
 /* True on the journal thread itself, where the owner's callbacks run. These must not wait for
  * the thread. */
 bool rp_journal_is_own_thread(const rp_journal *j);

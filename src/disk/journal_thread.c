@@ -12,6 +12,7 @@
 /* Gives up the kept records up to `lsn`. */
 static void give_up(rp_journal *j, uint64_t lsn) RP_NO_THREAD_SAFETY_ANALYSIS
 {
+    (void)!rp_journal_end_sync(j, true, NULL);
     if (j->file.handle != NULL) {
         j->o.files->ops->close(j->file.handle); /* its synced part stays valid */
         j->file.handle = NULL;
@@ -86,9 +87,14 @@ static bool wait_for_work(rp_journal *j)
     while (!j->is_stopping) {
         int64_t now = rp_now_ns(), until = RP_FOREVER;
         int64_t pause_until = atomic_load(&j->pause_until);
+        bool is_idle = j->beside.state == RP_BESIDE_NONE;
 
         if (j->queue.first != NULL || must_go_on_locked(j)) break;
-        if (j->sync_wanted > j->synced && j->retry_at == 0 && !j->is_lost && !j->gave_way)
+        if (j->beside.state == RP_BESIDE_DONE) break;
+        if (j->sync_wanted > j->synced && j->retry_at == 0 && !j->is_lost && !j->gave_way &&
+            is_idle)
+            break;
+        if (atomic_load(&j->is_flush_wanted) && j->retry_at == 0 && !j->is_lost && j->hold == 0)
             break;
         if (j->losses > j->reported_losses || (j->is_lost && j->kept.first != NULL)) break;
         if (!j->is_lost && j->hold == 0) {
@@ -102,7 +108,7 @@ static bool wait_for_work(rp_journal *j)
         if (!j->is_lost && !(j->gave_way && j->hold > 0)) {
             if (j->retry_at != 0 && j->retry_at < until)
                 until = j->retry_at;
-            else if (j->retry_at == 0 && j->written > j->synced && j->due_at < until)
+            else if (j->retry_at == 0 && j->written > j->synced && is_idle && j->due_at < until)
                 until = j->due_at;
         }
         if (pause_until != 0 && pause_until < until) until = pause_until;
@@ -155,10 +161,8 @@ static bool skip_lost(rp_journal *j)
  * memory, even if no table has them any more. */
 static uint64_t unsynced_chunks(const rp_journal *j)
 {
-    uint64_t waiting, put;
+    uint64_t put = rp_journal_put_bytes(j);
 
-    if (j->o.segments == NULL) return 0;
-    put = rp_segments_put_bytes(j->o.segments, &waiting);
     return put > j->put_synced ? put - j->put_synced : 0;
 }
 
@@ -170,6 +174,7 @@ static bool is_sync_due(rp_journal *j)
     is_due = is_due || j->o.sync || j->sync_wanted > j->synced || j->is_stopping ||
              j->kept.bytes > j->o.max_queued / 4 ||
              (j->written > j->synced && rp_now_ns() >= j->due_at);
+    if (j->beside.state != RP_BESIDE_NONE) is_due = false; /* the next one begins after it */
     rp_mutex_unlock(&j->mu);
     return is_due;
 }
@@ -184,9 +189,11 @@ static bool is_disk_full(const rp_journal *j)
  * are written may have been acknowledged, so they are synced first. */
 static void yield_to_checkpoint(rp_journal *j) RP_NO_THREAD_SAFETY_ANALYSIS
 {
-    uint64_t generation = j->generation;
+    uint64_t generation;
     rp_status st = RP_OK;
 
+    (void)!rp_journal_end_sync(j, true, NULL);
+    generation = j->generation;
     if (j->o.segments != NULL) st = rp_segments_sync_flushed(j->o.segments, NULL);
     /* A failed sync makes the file bad. skip_lost() closes it then, since records that are
      * written and not synced are given up (J3). */
@@ -269,13 +276,29 @@ static void look_for_room(rp_journal *j, bool can_yield,
         yield_for_room(j, now_ns);
 }
 
+/* Writes the records, and the chunks that inserts without records wait for. In interval mode
+ * the second thread syncs, except at the end. */
+static rp_status write_and_sync(rp_journal *j, bool is_sync, bool is_last, rp_error *err)
+{
+    bool is_beside = j->has_second && !is_last;
+    bool is_flush = atomic_exchange(&j->is_flush_wanted, false);
+    rp_status st = rp_journal_write_out(j, is_sync && !is_beside, err);
+
+    if (st == RP_OK && is_flush) st = rp_segments_flush(j->o.segments, err);
+    if (st == RP_OK && is_sync && is_beside) st = rp_journal_begin_sync(j, err);
+    if (st != RP_OK && is_flush) atomic_store(&j->is_flush_wanted, true);
+    return st;
+}
+
 static void pass(rp_journal *j, bool is_last) RP_NO_THREAD_SAFETY_ANALYSIS
 {
     rp_error err = {.text = ""};
     rp_status st = RP_OK;
     bool is_sync, was_synced, is_full;
 
+    st = rp_journal_end_sync(j, is_last, &err);
     if (skip_lost(j)) {
+        err.code = RP_OK;
         report(j, RP_OK, &err);
         return;
     }
@@ -287,10 +310,10 @@ static void pass(rp_journal *j, bool is_last) RP_NO_THREAD_SAFETY_ANALYSIS
     }
     was_synced = j->written == j->synced;
     is_sync = is_sync_due(j);
-    st = rp_journal_write_out(j, is_sync, &err);
+    if (st == RP_OK || is_last) st = write_and_sync(j, is_sync, is_last, &err);
     is_full = st == RP_NO_RESOURCE && is_disk_full(j);
     if (is_full) { /* retry once: the space may be that of a file that is being removed */
-        st = rp_journal_write_out(j, is_sync, &err);
+        st = write_and_sync(j, is_sync, is_last, &err);
         is_full = st == RP_NO_RESOURCE && is_disk_full(j);
     }
     if (is_full)

@@ -49,9 +49,29 @@ void rp_journal_set_written(rp_journal *j, uint64_t written, uint64_t synced)
     rp_mutex_unlock(&j->mu);
 }
 
-/* Condemns the open file: its records that are not synced are written again, to a new file. */
-static void condemn(rp_journal *j) RP_NO_THREAD_SAFETY_ANALYSIS
+void rp_journal_note_synced(rp_journal *j, uint64_t lsn, uint64_t put)
 {
+    RP_KILL_POINT("journal.synced");
+    j->put_synced = put;
+    rp_mutex_lock(&j->mu);
+    assert(lsn >= j->synced && lsn <= j->written); /* J5 */
+    j->info.syncs++;
+    j->synced = lsn;
+    rp_mutex_unlock(&j->mu);
+    j->begins_after_gap = false;
+    rp_journal_release_kept(j, lsn);
+}
+
+uint64_t rp_journal_put_bytes(const rp_journal *j)
+{
+    uint64_t waiting;
+
+    return j->o.segments != NULL ? rp_segments_put_bytes(j->o.segments, &waiting) : 0;
+}
+
+void rp_journal_condemn(rp_journal *j) RP_NO_THREAD_SAFETY_ANALYSIS
+{
+    (void)!rp_journal_end_sync(j, true, NULL); /* which may condemn the file itself */
     if (j->file.handle == NULL) return;
     if (j->superseded < j->written) j->superseded = j->written;
     rp_journal_file_condemn(&j->file, &j->o);
@@ -122,43 +142,45 @@ static rp_status settle_segments(const rp_journal *j, bool is_sync, rp_error *er
                    : rp_segments_flush(j->o.segments, err);
 }
 
+rp_status rp_journal_write_pad(rp_journal *j, rp_error *err) RP_NO_THREAD_SAFETY_ANALYSIS
+{
+    rp_status st = rp_journal_piece_begin(&j->piece, &j->file, 0, &j->o.store);
+
+    if (st == RP_OK) st = rp_journal_piece_pad(&j->piece, &j->file, j->written);
+    if (st != RP_OK) return rp_fail_memory(err, RP_JOURNAL_SECTOR);
+    st = rp_journal_file_write(&j->file, &j->o, 0, false, &j->piece, err);
+    if (st != RP_OK && j->file.is_bad) rp_journal_condemn(j);
+    return st;
+}
+
 /* Syncs what is written, and seals the file if it is full. */
 static rp_status sync_file(rp_journal *j, rp_error *err) RP_NO_THREAD_SAFETY_ANALYSIS
 {
-    uint64_t generation = j->generation;
+    rp_status st = rp_journal_end_sync(j, true, err);
+    uint64_t generation = j->generation, put = 0, waiting;
     bool is_full = j->file.handle != NULL && j->file.offset >= j->o.file_bytes;
-    rp_status st;
 
+    if (st != RP_OK) return st;
     if (j->file.handle == NULL || (j->synced == j->written && !is_full)) return RP_OK;
     if (j->file.is_hidden) return RP_OK;
     st = settle_segments(j, true, err);
     if (st != RP_OK) return st;
     if (rp_journal_generation(j) != generation)
         return rp_fail(err, RP_UNAVAILABLE, "locations have changed"); /* the caller retries */
-    st = rp_journal_piece_begin(&j->piece, &j->file, 0, &j->o.store);
-    if (st == RP_OK && !is_full) st = rp_journal_piece_pad(&j->piece, &j->file, j->written);
-    if (st != RP_OK) return rp_fail_memory(err, RP_JOURNAL_SECTOR);
-    st = rp_journal_file_write(&j->file, &j->o, 0, false, &j->piece, err);
-    if (st == RP_OK)
-        st = is_full ? rp_journal_file_seal(&j->file, &j->o, j->written, err)
-                     : rp_journal_file_sync(&j->file, &j->o, err);
+    if (!is_full) st = rp_journal_write_pad(j, err);
+    if (st != RP_OK) return st;
+    st = is_full ? rp_journal_file_seal(&j->file, &j->o, j->written, err)
+                 : rp_journal_file_sync(&j->file, &j->o, err);
     if (st != RP_OK) {
-        if (j->file.is_bad) condemn(j);
+        if (j->file.is_bad) rp_journal_condemn(j);
         return st;
     }
-    RP_KILL_POINT("journal.synced");
     if (j->o.segments != NULL) {
-        uint64_t waiting, put = rp_segments_put_bytes(j->o.segments, &waiting);
-
-        j->put_synced = put - waiting;
+        put = rp_segments_put_bytes(j->o.segments, &waiting);
+        put -= waiting;
     }
-    rp_mutex_lock(&j->mu);
-    j->info.syncs++;
-    j->synced = j->written;
-    rp_mutex_unlock(&j->mu);
+    rp_journal_note_synced(j, j->written, put);
     j->has_marker = !is_full;
-    j->begins_after_gap = false;
-    rp_journal_release_kept(j, j->written);
     return RP_OK;
 }
 
@@ -171,7 +193,7 @@ static rp_status write_piece(rp_journal *j, bool is_sync, bool *done,
     rp_status st;
     bool hide;
 
-    if (j->written > j->synced && generation != j->generation) condemn(j);
+    if (j->written > j->synced && generation != j->generation) rp_journal_condemn(j);
     at = rp_raw_seek(&j->kept, j->written);
     *done = rp_raw_next(&at) == NULL;
     if (*done) return RP_OK;
@@ -189,7 +211,7 @@ static rp_status write_piece(rp_journal *j, bool is_sync, bool *done,
     if ((st == RP_OK || j->file.is_bad) && j->reached < last) j->reached = last;
     rp_mutex_unlock(&j->mu);
     if (st != RP_OK) {
-        if (j->file.is_bad) condemn(j);
+        if (j->file.is_bad) rp_journal_condemn(j);
         return st;
     }
     RP_KILL_POINT("journal.written");
@@ -218,7 +240,7 @@ static rp_status reveal_file(rp_journal *j, rp_error *err) RP_NO_THREAD_SAFETY_A
     if (st == RP_OK)
         j->superseded = 0;
     else
-        condemn(j);
+        rp_journal_condemn(j);
     return st;
 }
 

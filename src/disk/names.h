@@ -10,6 +10,9 @@ enum { RP_NAME_DIGITS = 16, RP_SEGMENT_PATH_BYTES = 32, RP_JOURNAL_PATH_BYTES = 
 /* The path of a journal file before it is renamed to its number. Readers ignore it. */
 #define RP_JOURNAL_TEMPORARY "wal/next.tmp"
 
+/* The file with the runs of the store. */
+#define RP_RUNS_PATH "RUNS"
+
 /* Writes "seg/" and the number of a segment. Returns `out`. */
 char *rp_segment_path(char out[RP_SEGMENT_PATH_BYTES], uint64_t number);
 /* Writes "wal/" and the first LSN of a journal file. Returns `out`. */

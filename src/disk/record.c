@@ -78,7 +78,7 @@ rp_status rp_file_header_read(const uint8_t *data, size_t size, rp_file_header *
                        "file header: unknown features 0x%" PRIx32 " are needed to read it",
                        h.incompat);
     kind = rp_get_u32(data + FILE_KIND);
-    if (h.version == 0 || kind < RP_FILE_CURRENT || kind > RP_FILE_JOURNAL ||
+    if (h.version == 0 || kind < RP_FILE_CURRENT || kind > RP_FILE_RUNS ||
         rp_get_u64(data + FILE_ZERO) != 0)
         return rp_fail(err, RP_CORRUPT, "file header: version %" PRIu32 ", kind %" PRIu32,
                        h.version, kind);

@@ -26,6 +26,7 @@ typedef enum rp_file_kind {
     RP_FILE_MANIFEST = 2,
     RP_FILE_SEGMENT = 3,
     RP_FILE_JOURNAL = 4,
+    RP_FILE_RUNS = 5,
 } rp_file_kind;
 
 typedef enum rp_record_kind {
@@ -59,6 +60,9 @@ typedef enum rp_record_kind {
     RP_RECORD_LOST = 43,     /* first record: missing changes up to this LSN were discarded */
     RP_RECORD_PAD = 44,      /* zeroes, up to the next sector */
     RP_RECORD_RENUMBER = 45, /* the slots of an empty table are numbered from 0 again */
+    /* in RUNS: durable/runs_file.c */
+    RP_RECORD_RUN = 64,
+    RP_RECORD_RUNS_END = 65,
 } rp_record_kind;
 
 typedef struct rp_store_id {

@@ -34,6 +34,7 @@ typedef struct rp_segment_index {
     rp_segment *buckets[RP_SEGMENT_BUCKETS] RP_GUARDED_BY(mu);
     rp_segment *retired RP_GUARDED_BY(mu); /* segments whose files are to be closed */
     atomic_uint_fast32_t revoked;          /* how many segments with references are revoked */
+    atomic_uint_fast64_t last_revoked;     /* the highest number of a revoked segment */
 } rp_segment_index;
 
 struct rp_segment {

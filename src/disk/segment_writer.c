@@ -180,27 +180,41 @@ void rp_segment_writer_start_sync(rp_segment_writer *w)
     w->started = w->written;
 }
 
+rp_status rp_segment_sync_file(rp_segment *segment, rp_files *files, bool is_new,
+                               bool folder_is_new, rp_error *err)
+{
+    rp_status st;
+
+    RP_KILL_POINT("segment.written");
+    st = files->ops->sync(segment->file, err);
+    RP_KILL_POINT("segment.synced");
+    if (st == RP_OK && is_new) st = files->ops->sync_directory(files, "seg", err);
+    if (st == RP_OK && folder_is_new) st = files->ops->sync_directory(files, "", err);
+    return st;
+}
+
+void rp_segment_writer_note_synced(rp_segment_writer *w, uint64_t bytes)
+{
+    assert(w->segment != NULL && bytes <= w->written);
+    w->is_new = w->folder_is_new = false;
+    if (bytes <= w->synced) return;
+    w->synced = bytes;
+    /* Release: a thread that sees these bytes also sees the file. */
+    atomic_store_explicit(&w->segment->readable, w->synced, memory_order_release);
+}
+
 rp_status rp_segment_writer_sync(rp_segment_writer *w, rp_error *err)
 {
-    const rp_files_ops *ops = w->files->ops;
     rp_status st;
 
     assert(!w->is_bad);
     if (w->segment == NULL || w->synced == w->written) return RP_OK;
-    RP_KILL_POINT("segment.written");
-    st = ops->sync(w->segment->file, err);
-    RP_KILL_POINT("segment.synced");
-    if (st == RP_OK && w->is_new) st = ops->sync_directory(w->files, "seg", err);
-    if (st == RP_OK && w->folder_is_new) st = ops->sync_directory(w->files, "", err);
-    if (st != RP_OK) {
+    st = rp_segment_sync_file(w->segment, w->files, w->is_new, w->folder_is_new, err);
+    if (st == RP_OK)
+        rp_segment_writer_note_synced(w, w->written);
+    else
         w->is_bad = true;
-        return st;
-    }
-    w->is_new = w->folder_is_new = false;
-    w->synced = w->written;
-    /* Release: a thread that sees these bytes also sees the file. */
-    atomic_store_explicit(&w->segment->readable, w->synced, memory_order_release);
-    return RP_OK;
+    return st;
 }
 
 void rp_segment_writer_mark(rp_segment_writer *w)

@@ -86,6 +86,12 @@ RP_NODISCARD rp_status rp_segment_writer_write(rp_segment_writer *w,
                                                size_t *taken, rp_error *err);
 /* Asks the kernel to begin writing to the disk once some megabytes have been written. */
 void rp_segment_writer_start_sync(rp_segment_writer *w);
+/* Syncs the file of a segment, the directory "seg" if the file `is_new`, and the directory
+ * above if the folder is. Uses no writer: another thread may write to the file. */
+RP_NODISCARD rp_status rp_segment_sync_file(rp_segment *segment, rp_files *files, bool is_new,
+                                            bool folder_is_new, rp_error *err);
+/* Notes that rp_segment_sync_file() has synced the first `bytes` bytes, and the directories. */
+void rp_segment_writer_note_synced(rp_segment_writer *w, uint64_t bytes);
 /* Syncs the file, and the directory entry of a new one. */
 RP_NODISCARD rp_status rp_segment_writer_sync(rp_segment_writer *w, rp_error *err);
 /* Sets the mark to `written`. */

@@ -230,6 +230,9 @@ bool rp_segments_locate(rp_segments *s, const rp_chunk *chunk, rp_disk_location 
     /* Before the location is read: see location_set(). */
     if (atomic_load_explicit(&s->index->revoked, memory_order_acquire) == 0)
         return rp_store_location_find(current, out);
+    if (rp_store_location_find(current, out) &&
+        out->segment > atomic_load(&s->index->last_revoked))
+        return true; /* no lock for new chunks, while something keeps an old one */
     rp_mutex_lock(&s->mu);
     found = find_locked(s, current, out);
     rp_mutex_unlock(&s->mu);
@@ -555,6 +558,8 @@ void rp_segments_revoke(rp_segments *s, uint64_t number)
     assert(number < writing_locked(s));
     if (!segment->is_revoked) {
         segment->is_revoked = true;
+        if (number > atomic_load(&s->index->last_revoked))
+            atomic_store(&s->index->last_revoked, number);
         (void)atomic_fetch_add(&s->index->revoked, 1);
         s->generation++;
     }

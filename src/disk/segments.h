@@ -34,7 +34,7 @@ void rp_segments_free(rp_segments *s);
 
 /* Copies the location at which a chunk is, or will be once the queue is flushed. Returns false
  * if the chunk has not been put, was dropped before it was written, or is in a segment that was
- * revoked. Takes a short lock while there are such segments. */
+ * revoked. Takes a short lock for chunks in such segments, and in older ones. */
 bool rp_segments_locate(rp_segments *s, const rp_chunk *chunk, rp_disk_location *out);
 /* As rp_segments_locate(), for a chunk that can be in one store only. */
 bool rp_chunk_locate(const rp_chunk *chunk, rp_disk_location *out);
@@ -73,7 +73,7 @@ uint64_t rp_segments_put_bytes(rp_segments *s, uint64_t *queued);
  * retries. Any other failure condemns the open segment: its records that are not synced get new
  * locations in the next segment and are written again, from memory. Callers that hold locations
  * must look them up again after RP_OK of a later flush. Bytes that an earlier flush wrote stay
- * in the file.
+ * in the file. Does not wait for a sync, unless a segment is full or 64 MiB are not synced.
  * RP_NO_RESOURCE, RP_UNAVAILABLE. */
 RP_NODISCARD rp_status rp_segments_flush(rp_segments *s, rp_error *err);
 /* Flushes, then syncs the files and, for new ones, their directory. */

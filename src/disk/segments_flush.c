@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Flush and sync. A thread that flushes or syncs while there is no worker becomes the worker,
- * and writes for all threads that wait. The invariants are in disk/segments_inside.h. */
+/* Flush and sync. A thread that flushes while there is no worker becomes the worker, and writes
+ * for all threads that wait. A thread that syncs does so beside the worker: others flush
+ * meanwhile. Only the worker changes the writer, so the result of the sync is taken over by the
+ * next worker. The worker itself syncs when a segment is full or too many bytes are not synced,
+ * and then waits for a sync beside it first: a failed sync is reported once, and must not be
+ * followed by one that succeeds. The invariants are in disk/segments_inside.h. */
 #include <assert.h>
 
 #include "disk/segments.h"
@@ -214,7 +218,6 @@ void rp_segments_drop_queue(rp_segments *s, bool always)
         s->first = 0;
         RP_VERIFY(s->count, rp_segments_broken_locked(s) == NULL);
     }
-    rp_cond_signal(&s->done); /* each waiter wakes the next */
     rp_mutex_unlock(&s->mu);
     for (; from < to; from++) rp_entry_release(s, &old[(first + from) & (old_capacity - 1)]);
     rp_release(&s->alloc, old, old_capacity * sizeof *old);
@@ -256,13 +259,74 @@ static void pop(rp_segments *s, size_t count)
     }
 }
 
+/* Waits for the sync beside the worker, if one runs, and takes over its result. The caller is
+ * the worker. Returns the status of the sync, if the open segment was synced. */
+static rp_status take_side(rp_segments *s, rp_error *err)
+{
+    rp_side_sync side;
+    size_t count;
+
+    rp_mutex_lock(&s->mu);
+    assert(s->is_working);
+    while (s->side.state == RP_SIDE_RUNNING) (void)rp_cond_wait(&s->done, &s->mu, INT64_MAX);
+    side = s->side;
+    s->side = (rp_side_sync){0};
+    count = side.until > s->popped ? (size_t)(side.until - s->popped) : 0;
+    rp_mutex_unlock(&s->mu);
+    if (side.state == RP_SIDE_NONE) return RP_OK;
+    if (s->writer.segment != side.segment) { /* it was condemned meanwhile: all is void (S6) */
+        rp_segment_unref(side.segment);
+        return RP_OK;
+    }
+    rp_segment_unref(side.segment); /* the writer has a reference */
+    if (side.status == RP_OK) {
+        rp_segment_writer_note_synced(&s->writer, side.bytes);
+        pop(s, count);
+        return RP_OK;
+    }
+    s->writer.is_bad = true;
+    condemn(s);
+    if (err != NULL) *err = side.why;
+    return side.status;
+}
+
+/* Syncs what is flushed while other threads flush more. Returns with the lock held. */
+static rp_status sync_beside_locked(rp_segments *s, rp_error *err) RP_REQUIRES(s->mu)
+{
+    rp_side_sync *side = &s->side;
+    rp_segment *segment = s->writer.segment;
+    bool is_new = s->writer.is_new, folder_is_new = s->writer.folder_is_new;
+    rp_error why = {.text = ""};
+    rp_status st;
+
+    assert(!s->is_working && side->state == RP_SIDE_NONE && segment != NULL);
+    assert(s->flushed == s->written && s->writer.written > s->writer.synced);
+    *side = (rp_side_sync){.state = RP_SIDE_RUNNING,
+                           .segment = segment,
+                           .bytes = s->writer.written,
+                           .until = s->popped + s->flushed};
+    rp_segment_ref(segment);
+    rp_mutex_unlock(&s->mu);
+    st = rp_segment_sync_file(segment, s->files, is_new, folder_is_new, &why);
+    rp_mutex_lock(&s->mu);
+    side->status = st;
+    side->why = why;
+    side->state = RP_SIDE_DONE;
+    rp_cond_broadcast(&s->done);
+    while (s->is_working) (void)rp_cond_wait(&s->done, &s->mu, INT64_MAX);
+    if (st != RP_OK && err != NULL) *err = why;
+    return st; /* run() takes over the result, unless a worker has */
+}
+
 /* Runs a step that puts everything written on stable storage: a sync or a seal. */
 static rp_status make_safe(rp_segments *s, rp_status (*step)(rp_segment_writer *, rp_error *),
                            rp_error *err)
 {
-    rp_status st = step(&s->writer, err);
+    rp_status st = take_side(s, err);
     size_t written;
 
+    if (st != RP_OK) return st;
+    st = step(&s->writer, err);
     if (st != RP_OK) {
         if (s->writer.is_bad) condemn(s);
         return st;
@@ -406,6 +470,25 @@ static rp_status work(rp_segments *s, uint64_t target, bool sync, rp_error *err)
     return st;
 }
 
+static void end_work_locked(rp_segments *s) RP_REQUIRES(s->mu)
+{
+    assert(s->is_working);
+    s->is_working = false;
+    rp_cond_broadcast(&s->done);
+}
+
+/* Takes over the result of a sync beside the worker, if it is still there. Its status is
+ * known. */
+static void take_done_locked(rp_segments *s) RP_REQUIRES(s->mu)
+{
+    assert(!s->is_working);
+    s->is_working = true;
+    rp_mutex_unlock(&s->mu);
+    (void)!take_side(s, NULL);
+    rp_mutex_lock(&s->mu);
+    end_work_locked(s);
+}
+
 static rp_status run(rp_segments *s, bool sync, rp_error *err)
 {
     uint64_t target, drops;
@@ -415,19 +498,23 @@ static rp_status run(rp_segments *s, bool sync, rp_error *err)
     target = s->popped + s->count;
     drops = s->drops;
     while (st == RP_OK && s->drops == drops && s->popped + (sync ? 0 : s->flushed) < target) {
-        if (s->is_working) {
+        bool is_flushed = s->popped + s->flushed >= target;
+
+        if (s->is_working || (is_flushed && s->side.state == RP_SIDE_RUNNING)) {
             (void)rp_cond_wait(&s->done, &s->mu, INT64_MAX);
-            continue;
+        } else if (is_flushed) {
+            if (s->side.state == RP_SIDE_NONE) st = sync_beside_locked(s, err);
+            if (s->side.state == RP_SIDE_DONE) take_done_locked(s);
+        } else {
+            s->is_working = true;
+            rp_mutex_unlock(&s->mu);
+            st = work(s, target, false, err);
+            rp_mutex_lock(&s->mu);
+            end_work_locked(s);
         }
-        s->is_working = true;
-        rp_mutex_unlock(&s->mu);
-        st = work(s, target, sync, err);
-        rp_mutex_lock(&s->mu);
-        s->is_working = false;
     }
     if (st == RP_OK && s->drops != drops)
         st = rp_fail(err, RP_UNAVAILABLE, "records were dropped before they were written");
-    rp_cond_signal(&s->done); /* each waiter wakes the next */
     rp_mutex_unlock(&s->mu);
     return st;
 }
@@ -456,9 +543,7 @@ static uint64_t begin_work(rp_segments *s, bool end_tail)
 static void end_work(rp_segments *s)
 {
     rp_mutex_lock(&s->mu);
-    assert(s->is_working);
-    s->is_working = false;
-    rp_cond_signal(&s->done); /* each waiter wakes the next */
+    end_work_locked(s);
     rp_mutex_unlock(&s->mu);
 }
 

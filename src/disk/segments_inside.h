@@ -28,7 +28,9 @@
  *       entries before it; put_bytes >= queued_bytes + unsynced_bytes; flushed <= written <=
  *       count;
  *   S5  the segments of entries are held: the store's handle (is_held) is one of the references
- *       to each (disk/segment.h).
+ *       to each (disk/segment.h);
+ *   S6  while there is a sync beside the worker (`side`), its segment is the open one, and the
+ *       entries before side.until are flushed or popped, unless the segment was condemned.
  *
  * S1 and S2 do not hold while must_replace. */
 #ifndef RP_DISK_SEGMENTS_INSIDE_H
@@ -39,6 +41,18 @@
 
 typedef struct rp_segments rp_segments;
 
+typedef enum rp_side_state { RP_SIDE_NONE, RP_SIDE_RUNNING, RP_SIDE_DONE } rp_side_state;
+
+/* A sync beside the worker. */
+typedef struct rp_side_sync {
+    rp_side_state state;
+    rp_segment *segment; /* a reference; NULL: none */
+    uint64_t bytes;      /* of its file, that are flushed */
+    uint64_t until;      /* number of the first entry behind these bytes */
+    rp_status status;    /* from here on valid when it is done */
+    rp_error why;
+} rp_side_sync;
+
 struct rp_segments {
     rp_allocator alloc;
     rp_files *files;
@@ -47,8 +61,9 @@ struct rp_segments {
     rp_segment_index *index;
 
     rp_mutex mu;                       /* rank 44 */
-    rp_cond done;                      /* the worker has finished */
+    rp_cond done;                      /* the worker, or the sync beside it, has finished */
     bool is_working RP_GUARDED_BY(mu); /* a thread is the worker */
+    rp_side_sync side RP_GUARDED_BY(mu);
     /* A segment was condemned, and there was no memory for its successors so far. */
     bool must_replace RP_GUARDED_BY(mu);
     bool is_full RP_GUARDED_BY(mu);   /* the last worker failed because the disk is full */

@@ -13,6 +13,12 @@ RP_NODISCARD rp_status rp_durable_start_checkpoint(rp_durable *durable,
                                                    rp_checkpoint_done *on_done, void *ctx,
                                                    rp_error *err);
 
+/* The size of the file system of the data directory, and the bytes of it that were free at the
+ * last reading. If that is older than a second, the checkpoint thread reads them again for
+ * later calls, after a checkpoint that it is writing. Writes nothing if they are not known.
+ * Does not wait for the disk. Any thread. */
+void rp_durable_space(rp_durable *durable, uint64_t *total, uint64_t *available);
+
 /* Returns the LSN up to which every change is as safe as the durability mode promises;
  * UINT64_MAX without a journal. */
 uint64_t rp_durable_safe(rp_durable *durable);

@@ -174,6 +174,21 @@ static void complete(rp_durable *d, rp_checkpoint_request *list, rp_status statu
     }
 }
 
+/* Reads the free space of the disk, for rp_durable_space(). */
+static void read_space(rp_durable *d)
+{
+    uint64_t total = 0, available = 0;
+    bool is_known = d->files->ops->space != NULL &&
+                    d->files->ops->space(d->files, &total, &available, NULL) == RP_OK;
+
+    rp_mutex_lock(&d->mu);
+    d->is_space_wanted = false;
+    d->space_ns = is_known ? rp_now_ns() : 0;
+    d->space_total = total;
+    d->space_free = available;
+    rp_mutex_unlock(&d->mu);
+}
+
 static void *run(void *arg)
 {
     rp_durable *d = arg;
@@ -187,6 +202,12 @@ static void *run(void *arg)
         rp_status st;
 
         if (list == NULL && d->stopping) break;
+        if (list == NULL && d->is_space_wanted) {
+            rp_mutex_unlock(&d->mu);
+            read_space(d);
+            rp_mutex_lock(&d->mu);
+            continue;
+        }
         until_ns = d->is_wanted ? d->not_before_ns : d->due_ns;
         if (list == NULL && rp_now_ns() < until_ns) {
             (void)rp_cond_wait(&d->wake, &d->mu, until_ns);
@@ -199,6 +220,7 @@ static void *run(void *arg)
         (void)snprintf(path, sizeof path, "%s/%s", d->directory,
                        rp_manifest_path(name, d->checkpointer.last_number));
         complete(d, list, st, st == RP_OK ? path : "", err.text);
+        if (st == RP_OK) rp_durable_save_runs(d); /* nobody waits for it */
         rp_mutex_lock(&d->mu);
     }
     rp_mutex_unlock(&d->mu);
@@ -211,6 +233,7 @@ rp_status rp_durable_start_thread(rp_durable *d, rp_error *err)
     rp_mutex_lock(&d->mu);
     if (d->due_ns == 0) d->due_ns = later(rp_now_ns(), d->options.period_ns);
     rp_mutex_unlock(&d->mu);
+    read_space(d);
     d->has_thread = rp_thread_start(&d->thread, "rp-checkpoint", run, d);
     if (d->has_thread) return RP_OK;
     return rp_fail(err, RP_NO_RESOURCE, "durable: no thread for checkpoints");

@@ -24,6 +24,7 @@ enum {
     RESERVE_BYTES = 4 << 20,
 };
 #define STALL_NS (INT64_C(10) * 1000 * 1000 * 1000) /* of a disk that does not respond */
+#define SPACE_AGE_NS (INT64_C(1000) * 1000 * 1000)
 #define DEFAULT_INTERVAL_NS (INT64_C(100) * 1000 * 1000)
 #define DEFAULT_PERIOD_NS (INT64_C(300) * 1000 * 1000 * 1000)
 #define DEFAULT_SEGMENT_BYTES (UINT64_C(256) << 20)
@@ -150,7 +151,22 @@ void rp_durable_get_info(rp_durable *d, rp_durable_info *out)
         out->spilled_bytes = tier.spilled_bytes;
         out->loads = tier.loads;
         out->load_bytes = tier.load_bytes;
+        out->load_hits = tier.cache_hits;
     }
+}
+
+void rp_durable_space(rp_durable *d, uint64_t *total, uint64_t *available)
+{
+    rp_mutex_lock(&d->mu);
+    if (d->space_ns > 0) {
+        *total = d->space_total;
+        *available = d->space_free;
+    }
+    if (!d->is_space_wanted && rp_now_ns() - d->space_ns >= SPACE_AGE_NS) {
+        d->is_space_wanted = true;
+        rp_cond_signal(&d->wake);
+    }
+    rp_mutex_unlock(&d->mu);
 }
 
 static rp_status copy_state(void *ctx, rp_table *const *tables, size_t count,
@@ -265,6 +281,7 @@ static rp_status recover(rp_durable *d, bool *needs_checkpoint, bool *found_jour
     rp_catalogue_init(&r.catalogue, &d->alloc);
     rp_recovery_deinit(&r);
     note_storage(d);
+    rp_durable_load_runs(d);
     return RP_OK;
 }
 
@@ -314,7 +331,10 @@ static rp_status start(rp_durable *d, rp_error *err)
     if (st == RP_OK) rp_reserve_find(&d->reserve);
     if (st == RP_OK) (void)rp_durable_keep_reserve(d);
     if (st == RP_OK) (void)rp_reserve_keep_files(&d->reserve, RP_RESERVE_FILES);
-    if (st == RP_OK && needs_checkpoint) st = rp_durable_write_checkpoint(d, err);
+    if (st == RP_OK && needs_checkpoint) {
+        st = rp_durable_write_checkpoint(d, err);
+        if (st == RP_OK) rp_durable_save_runs(d);
+    }
     if (st == RP_OK && d->options.mode != RP_DURABLE_CHECKPOINT)
         st = rp_durable_start_journal(d, err);
     else if (st == RP_OK)

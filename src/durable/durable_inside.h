@@ -5,6 +5,7 @@
  *   checkpoint_thread.c  requests for checkpoints, and the thread that writes them
  *   journaling.c         the journal: redo, start, stop, listeners
  *   reserve_size.c       the size of the reserve
+ *   runs_file.c          the file RUNS
  *
  * Invariants, whenever mu is free:
  *
@@ -77,6 +78,9 @@ struct rp_durable {
      * everything that was counted before the last checkpoint, less created_bytes at that
      * time. */
     atomic_uint_fast64_t counted_bytes, created_bytes;
+    uint64_t saved_runs;  /* rp_runs_info.changes of the runs in RUNS; used as checkpointer */
+    bool keeps_runs_file; /* RUNS is not replaced: it has a newer format, or it could be neither
+                             read nor moved */
     pthread_t thread;
     bool has_thread;
 
@@ -87,6 +91,9 @@ struct rp_durable {
     bool is_wanted RP_GUARDED_BY(mu); /* a checkpoint is needed, even without a request */
     int64_t due_ns RP_GUARDED_BY(mu); /* time of the next regular checkpoint, or of a retry */
     int64_t not_before_ns RP_GUARDED_BY(mu); /* earliest time of a checkpoint that is_wanted */
+    bool is_space_wanted RP_GUARDED_BY(mu);  /* the thread is to read the free space again */
+    int64_t space_ns RP_GUARDED_BY(mu);      /* time of the next two; 0: they are not known */
+    uint64_t space_total RP_GUARDED_BY(mu), space_free RP_GUARDED_BY(mu);
     int64_t backoff_ns RP_GUARDED_BY(mu);    /* D2 */
     int64_t last_ended_ns RP_GUARDED_BY(mu); /* end of the last successful one; 0: none yet */
     rp_durable_info info RP_GUARDED_BY(mu);
@@ -121,6 +128,12 @@ RP_NODISCARD rp_status rp_durable_write_checkpoint(rp_durable *d, rp_error *err)
     RP_EXCLUDES(d->mu);
 RP_NODISCARD rp_status rp_durable_start_thread(rp_durable *d, rp_error *err);
 void rp_durable_stop_thread(rp_durable *d);
+
+/* Loads the runs of the directory into the store, or writes them if they have changed and the
+ * disk has room for them. Call the latter after a checkpoint. Failures are reported to
+ * on_event. */
+void rp_durable_load_runs(rp_durable *d);
+void rp_durable_save_runs(rp_durable *d);
 
 /* An upper bound on the bytes of records of the largest checkpoint: one in which every block of
  * every table has changed. Any thread. */

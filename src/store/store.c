@@ -19,6 +19,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "runs/runs.h"
 #include "table/account.h"
 #include "table/table_log.h"
 #include "util/clock.h"
@@ -38,6 +39,7 @@ struct rp_store {
     int64_t (*wall_ns)(void *ctx);
     void *wall_ctx;
     rp_budget *budget; /* has a lock of its own */
+    rp_runs *runs;     /* has a lock of its own */
 
     rp_mutex mu;                     /* rank 20 */
     uint64_t seed RP_GUARDED_BY(mu); /* changed only by rp_store_restore() */
@@ -158,7 +160,9 @@ rp_status rp_store_new(const rp_store_options *options, rp_store **out, rp_error
     s->wall_ns = o.wall_ns != NULL ? o.wall_ns : rp_wall_ns;
     s->wall_ctx = o.wall_ctx;
     s->budget = rp_budget_new(alloc, o.max_bytes, o.policy);
-    if (s->budget == NULL) {
+    if (s->budget != NULL) s->runs = rp_runs_new(alloc);
+    if (s->runs == NULL) {
+        rp_budget_unref(s->budget);
         rp_release(alloc, s, sizeof *s);
         return rp_fail_memory(err, sizeof *s->budget);
     }
@@ -184,6 +188,7 @@ void rp_store_free(rp_store *s)
     rp_release(&alloc, s->tables, s->table_capacity * sizeof(rp_table *));
     rp_release(&alloc, s->by_name, s->table_capacity * sizeof(rp_table *));
     rp_budget_unref(s->budget);
+    rp_runs_free(s->runs);
     rp_mutex_deinit(&s->mu);
     rp_release(&alloc, s, sizeof *s);
 }
@@ -479,6 +484,11 @@ uint64_t rp_store_new_key(rp_store *s)
 const rp_allocator *rp_store_allocator(rp_store *s)
 {
     return &s->alloc;
+}
+
+rp_runs *rp_store_runs(rp_store *s)
+{
+    return s->runs;
 }
 
 rp_budget *rp_store_budget(rp_store *s)

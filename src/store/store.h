@@ -15,6 +15,11 @@ const rp_allocator *rp_store_allocator(rp_store *store);
 
 rp_budget *rp_store_budget(rp_store *store);
 
+/* The runs that are reported to the store (runs/runs.h). Their memory does not count against
+ * max_bytes; they have a bound of their own. */
+typedef struct rp_runs rp_runs;
+rp_runs *rp_store_runs(rp_store *store);
+
 /* As rp_store_find_tables(), without references: each pointer is valid until its table is
  * dropped or the store freed. */
 size_t rp_store_tables(rp_store *store, rp_table **out, size_t capacity);

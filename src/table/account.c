@@ -25,6 +25,7 @@ rp_budget *rp_budget_new(const rp_allocator *alloc, uint64_t limit, rp_budget_po
     atomic_init(&b->lost, 0);
     atomic_init(&b->kept, 0);
     atomic_init(&b->image, 0);
+    atomic_init(&b->freed, 0);
     atomic_init(&b->wants_relief, false);
     atomic_init(&b->cuts, 0);
     atomic_init(&b->waiting, 0);
@@ -184,6 +185,13 @@ static void move_kept(rp_account *a, const rp_chunk *chunk, uint64_t state, int 
     if (state & RP_HOLDERS_KEPT) a->kept -= come * (int64_t)rp_chunk_memory(chunk);
 }
 
+/* Counts one more table that holds a chunk besides another (+1), or one less (-1). */
+static void count_holder(rp_account *a, int come)
+{
+    a->unsettled += come * RP_HOLDER_BYTES;
+    if (a->budget->spill != NULL) a->moved_small += come * RP_HOLDER_BYTES;
+}
+
 static void hold_slow(rp_account *a, rp_chunk *chunk)
 {
     int entry = entry_of(state_of(chunk), a->id);
@@ -199,7 +207,10 @@ static void hold_slow(rp_account *a, rp_chunk *chunk)
         if (a->budget->spill != NULL) a->small_bytes += chunk_small(chunk);
         (void)rp_count_map_add(&a->episodes, chunk->origin.episode);
         before = become_holder(a, chunk);
-        if (rp_holders_in(before) > 0) return;
+        if (rp_holders_in(before) > 0) {
+            count_holder(a, 1);
+            return;
+        }
         move_kept(a, chunk, before, 1);
         a->unsettled += (int64_t)rp_chunk_memory(chunk);
         if (a->budget->spill != NULL) record_move(a, chunk, 1);
@@ -220,7 +231,11 @@ static void release_slow(rp_account *a, rp_chunk *chunk)
     if (a->budget->spill != NULL) a->small_bytes -= chunk_small(chunk);
     if (rp_count_map_sub(&a->episodes, chunk->origin.episode) == 0) a->deleted_episodes++;
     after = quit_holder(chunk, entry);
-    if (rp_holders_in(after) > 0) return;
+    if (rp_holders_in(after) > 0) {
+        count_holder(a, -1);
+        a->freed += RP_HOLDER_BYTES;
+        return;
+    }
     move_kept(a, chunk, after, -1);
     a->unsettled -= (int64_t)rp_chunk_memory(chunk);
     a->freed += rp_chunk_memory(chunk);
@@ -500,7 +515,8 @@ uint64_t rp_account_gain(const rp_account *a, const rp_trajectory *leaving, size
         uint32_t held = entry >= 0 ? chunk->holders.counts[entry]
                                    : rp_count_map_get(&a->spilled, spill_key(chunk));
 
-        if (held == 1 && rp_holders_in(state) == 1) bytes += rp_chunk_memory(chunk);
+        if (held == 1)
+            bytes += rp_holders_in(state) == 1 ? rp_chunk_memory(chunk) : RP_HOLDER_BYTES;
     }
     return bytes - (kept - idle_bytes(spare));
 }

@@ -6,8 +6,9 @@
  * counted from the first item that refers to it until the last is removed. The number of
  * references of a table to a chunk is stored in the chunk (chunk/holders.h).
  *
- * The tables of a store share a budget. The budget counts a chunk once for all tables. It also
- * counts idle index memory, which is the index memory of slots whose items were removed. An
+ * The tables of a store share a budget. The budget counts a chunk once for all tables, and for
+ * each further table that holds it the entries of that table's maps. It also counts idle index
+ * memory, which is the index memory of slots whose items were removed. An
  * account collects changes in `unsettled`; to settle the account is to apply them to the
  * budget.
  *
@@ -15,7 +16,8 @@
  *   A1  account.bytes is the sum of item_cost over the items in the account and of the memory
  *       of the chunks that these refer to, each chunk once;
  *   A2  budget.used plus `unsettled` of all accounts is the sum of item_cost over all items, of
- *       the memory of all chunks that any table holds, and of `idle` over all accounts;
+ *       the memory of all chunks that any table holds, of RP_HOLDER_BYTES for each further
+ *       table that holds a chunk, and of `idle` over all accounts;
  *   A3  with a limit, rp_account_settle_within() never takes budget.used past the limit less
  *       budget.lost;
  *   A4  in a store with a disk tier, A3 ignores budget.lost, because the limit of the budget is
@@ -59,9 +61,11 @@ typedef struct rp_budget {
         kept; /* memory of kept chunks (N1 of chunk/keep.h); not part of `used` */
     atomic_uint_fast64_t image; /* upper bound on the bytes that a checkpoint takes for all
                                    items and slots (A6) */
-    atomic_bool wants_relief;   /* an insert waits because of lost bytes (rp_store_relieve()) */
-    atomic_uint_fast32_t cuts;  /* tables in open cuts (snapshot/cut.h). An open cut keeps items
-                                   that are removed from its tables */
+    atomic_uint_fast64_t
+        freed;                 /* bytes of items and chunks that were removed since the start */
+    atomic_bool wants_relief;  /* an insert waits because of lost bytes (rp_store_relieve()) */
+    atomic_uint_fast32_t cuts; /* tables in open cuts (snapshot/cut.h). An open cut keeps items
+                                  that are removed from its tables */
     atomic_uint_fast32_t waiting; /* tables in the queue of tables that wait for bytes */
     rp_table *first_waiter, *last_waiter RP_GUARDED_BY(mu); /* operation/table_unlock.c */
     uint64_t frees RP_GUARDED_BY(mu); /* how often bytes were freed while a table waited */
@@ -74,6 +78,8 @@ enum {
      * RP_MAX_MOVED_BYTES bytes of chunks that got a holder. */
     RP_MAX_MOVED = 64,
     RP_MAX_MOVED_BYTES = 1 << 20,
+    RP_HOLDER_BYTES = 128, /* entries of a table that is not the only one to hold a chunk, in
+                              the maps `episodes` and `spilled` */
     RP_FREE_INDEX_BYTES = 128 << 10, /* of the idle index memory of a table: the part that the
                                         budget does not count */
 };

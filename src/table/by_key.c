@@ -335,14 +335,20 @@ rp_status rp_table_peek_unread(rp_table *t, const uint64_t *keys, size_t count, 
     return RP_OK;
 }
 
+rp_status rp_table_load(rp_table *t, rp_sample *samples, size_t count, rp_error *err)
+{
+    rp_spill *spill = t->account.budget->spill;
+
+    return spill != NULL ? rp_spill_load(spill, samples, count, err) : RP_OK;
+}
+
 rp_status rp_table_peek(rp_table *t, const uint64_t *keys, size_t count, rp_sample *out,
                         size_t *found, rp_error *err)
 {
-    rp_spill *spill = t->account.budget->spill;
     rp_status st = rp_table_peek_unread(t, keys, count, out, found, err);
 
-    if (spill == NULL || st != RP_OK) return st;
-    st = rp_spill_load(spill, out, count, err);
+    if (st != RP_OK) return st;
+    st = rp_table_load(t, out, count, err);
     if (st != RP_OK) rp_samples_release(out, count);
     return st;
 }

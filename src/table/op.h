@@ -50,6 +50,13 @@ struct rp_op {
      * not block or call the library. May be NULL. */
     void (*on_progress)(rp_op *op);
     void *user;
+    uint64_t client; /* the number of the client that waits for it; 0: this process */
+    /* NULL, or for an insert without a deadline: the latest insert of the same caller into this
+     * table that was parked. While that one is parked, this one waits behind it and is not in
+     * the queue; then it goes to the end of the queue. So a caller with many waiting inserts
+     * has one place in the queue, and its inserts stay in order. Only one operation may follow
+     * another. Used until the call that starts the operation returns. */
+    rp_op *after;
 
     /* results, once complete */
     size_t count; /* not a result: the items of an insert; a sample uses options->count */
@@ -69,8 +76,10 @@ struct rp_op {
     rp_table *table;
     rp_op *prev, *next;
     int64_t started_ns;
-    int64_t number;    /* how many operations were parked in its queue before it */
-    size_t parked_at;  /* `done` when it was parked */
+    rp_op *ahead, *behind; /* while parked: the one it waits behind, the one behind it */
+    int64_t number;        /* its place in the queue: places ascend */
+    size_t parked_at;      /* `done` when it was parked */
+    size_t turn_at;        /* `done` when it went to the end of the queue */
     uint64_t claimed;  /* disk space that the log keeps for the block that is being inserted */
     size_t more_bytes; /* part of held_bytes that is for items not drawn yet */
     bool is_insert, parked, was_parked;
@@ -90,6 +99,11 @@ bool rp_op_withdraw(rp_op *op, rp_status status);
 /* Completes the parked operations of a table whose deadline is not after `now_ns`, and calls
  * their on_done. Returns the earliest remaining deadline, or RP_FOREVER. */
 int64_t rp_table_expire(rp_table *table, int64_t now_ns);
+
+/* As rp_table_waiting(); `clients` (may be NULL) receives the clients of the described calls.
+ */
+size_t rp_table_waiting_clients(rp_table *table, rp_waiting *out, uint64_t *clients,
+                                size_t capacity);
 
 /* Fills in the importance weights of a batch (rp_sample_options). Pure. */
 void rp_samples_weigh(rp_sample *samples, size_t count, double beta);

@@ -97,7 +97,10 @@ static inline size_t rp_slots_copy_of(const rp_slots_cut *cut, size_t block)
     return copy == 0 ? RP_NOT_SAVED : (size_t)(copy - 1) * RP_SLOTS_PER_BLOCK;
 }
 
-enum { RP_MAX_SLABS = 64 }; /* enough, as the capacity doubles each time */
+enum {
+    RP_MAX_SLABS = 64,    /* enough, as the capacity doubles each time */
+    RP_RECENT_SLOTS = 16, /* a power of two */
+};
 
 typedef struct rp_slots {
     rp_slot **blocks;
@@ -112,6 +115,8 @@ typedef struct rp_slots {
     uint32_t first_uncounted; /* the first retired slot whose item the table's account still
                                  counts (account.h) */
     uint64_t next_sequence;
+    uint32_t recent[RP_RECENT_SLOTS]; /* the slot of the item with sequence n, at n modulo the
+                                         length, if it was taken since the table was made */
     uint8_t *marks;    /* by block: 1 if it has changed since the open cut; if no cut is open,
                           since the last cut that rp_cut_free() ended with `kept` */
     size_t mark_room;  /* >= the number of blocks */
@@ -167,6 +172,7 @@ static inline uint32_t rp_slots_take(rp_slots *s)
         slot = (uint32_t)s->used++;
     assert(slot < s->capacity);
     at = rp_slots_change(s, slot);
+    s->recent[s->next_sequence % RP_RECENT_SLOTS] = slot;
     at->sequence = s->next_sequence++ & RP_MAX_SEQUENCE;
     at->state = RP_SLOT_LIVE;
     s->live++;

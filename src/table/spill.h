@@ -70,6 +70,10 @@ RP_NODISCARD rp_status rp_table_peek(rp_table *table, const uint64_t *keys, size
  * follow. */
 RP_NODISCARD rp_status rp_table_peek_unread(rp_table *table, const uint64_t *keys, size_t count,
                                             rp_sample *out, size_t *found, rp_error *err);
+/* Reads samples of a table into memory and waits for that. If it fails, the samples are
+ * unchanged. */
+RP_NODISCARD rp_status rp_table_load(rp_table *table, rp_sample *samples, size_t count,
+                                     rp_error *err);
 bool rp_table_has_tier(const rp_table *table);
 /* Reads samples of a table into memory. Returns true if the load is complete at once; then
  * on_done is not called. */

@@ -46,8 +46,10 @@ enum {
  * differences are right. */
 typedef struct rp_queue {
     rp_op *first, *last;
-    size_t count;
+    size_t count;        /* with those that wait behind another (op.h, `after`) */
+    size_t behind;       /* of these, the ones behind another */
     int64_t parked;      /* operations ever parked */
+    int64_t numbers;     /* places ever given: an operation gets a new one with each turn */
     uint64_t started_ns; /* sum of the start times of the operations in the queue */
     uint64_t waited_ns;  /* sum of the waiting times of operations that have left it */
 } rp_queue;
@@ -100,7 +102,7 @@ struct rp_table {
     rp_account account RP_GUARDED_BY(mu);
     rp_events events RP_GUARDED_BY(mu);
     rp_log_buffer log_buffer;           /* `log` is atomic; the rest is guarded by mu */
-    rp_queue inserts RP_GUARDED_BY(mu); /* parked operations, in order of arrival */
+    rp_queue inserts RP_GUARDED_BY(mu); /* parked operations */
     rp_queue samples RP_GUARDED_BY(mu);
     rp_op *finished RP_GUARDED_BY(mu); /* completed: on_done must be called. Linked by `next` */
     rp_op *finished_last RP_GUARDED_BY(mu);

@@ -255,12 +255,19 @@ bool rp_table_can_sample(rp_table *t, int64_t count)
 static bool check_queue(const rp_queue *q, bool is_insert)
 {
     const rp_op *prev = NULL;
-    size_t count = 0;
+    size_t count = 0, behind = 0;
 
-    for (const rp_op *op = q->first; op != NULL; prev = op, op = op->next)
-        if (op->prev != prev || !op->parked || op->is_insert != is_insert || ++count > q->count)
+    for (const rp_op *op = q->first; op != NULL; prev = op, op = op->next) {
+        if (op->prev != prev || op->ahead != NULL || !op->parked ||
+            op->is_insert != is_insert || ++count > q->count)
             return false;
-    return q->last == prev && count == q->count;
+        if (prev != NULL && prev->number >= op->number) return false; /* O2 */
+        for (const rp_op *a = op, *b = op->behind; b != NULL; a = b, b = b->behind)
+            if (b->ahead != a || !b->parked || b->is_insert != is_insert ||
+                ++behind > q->behind)
+                return false;
+    }
+    return q->last == prev && behind == q->behind && count + behind == q->count;
 }
 
 bool rp_table_check_locked(rp_table *t)

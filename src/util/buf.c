@@ -62,12 +62,14 @@ void rp_buf_text(rp_buf *buf, const char *text)
 
 void rp_buf_format(rp_buf *buf, const char *format, ...)
 {
+    size_t room = buf->bad ? 0 : buf->capacity - buf->size;
     va_list arguments;
     int length;
     uint8_t *at;
 
     va_start(arguments, format);
-    length = vsnprintf(NULL, 0, format, arguments);
+    length =
+        vsnprintf(room > 0 ? (char *)buf->data + buf->size : NULL, room, format, arguments);
     va_end(arguments);
     if (length < 0) {
         buf->bad = true;
@@ -75,8 +77,10 @@ void rp_buf_format(rp_buf *buf, const char *format, ...)
     }
     at = rp_buf_reserve(buf, (size_t)length + 1);
     if (at == NULL) return;
-    va_start(arguments, format);
-    (void)vsnprintf((char *)at, (size_t)length + 1, format, arguments);
-    va_end(arguments);
+    if ((size_t)length >= room) { /* it did not fit at first, which is rare */
+        va_start(arguments, format);
+        (void)vsnprintf((char *)at, (size_t)length + 1, format, arguments);
+        va_end(arguments);
+    }
     buf->size += (size_t)length;
 }

@@ -177,6 +177,11 @@ void rp_cond_signal(rp_cond *c)
     (void)pthread_cond_signal(&c->cv);
 }
 
+void rp_cond_broadcast(rp_cond *c)
+{
+    (void)pthread_cond_broadcast(&c->cv);
+}
+
 bool rp_cond_wait(rp_cond *c, rp_mutex *m, int64_t until_ns)
 {
     struct timespec until;

@@ -31,6 +31,8 @@ enum {
     RP_RANK_CANCEL = 50,
     RP_RANK_WAITER = 60,
     RP_RANK_METRICS = 70,
+    RP_RANK_RUNS = 71,
+    RP_RANK_CLIENTS = 72,
     RP_RANK_GATE = 75,
     RP_RANK_LEASE = 77,
     RP_RANK_CLIENT = 78,
@@ -81,6 +83,8 @@ bool rp_mutex_is_held(const rp_mutex *m);
 void rp_cond_init(rp_cond *c);
 void rp_cond_deinit(rp_cond *c);
 void rp_cond_signal(rp_cond *c);
+/* Wakes all waiting threads: for threads that wait for different things. */
+void rp_cond_broadcast(rp_cond *c);
 /* Waits for a signal until the monotonic time `until_ns` (INT64_MAX: for ever). False if the
  * time passed first. May wake without a signal. */
 bool rp_cond_wait(rp_cond *c, rp_mutex *m, int64_t until_ns) RP_REQUIRES(*m);

@@ -52,7 +52,8 @@ rp_status rp_wire_read_status_request(const uint8_t *data, size_t size, rp_strin
     X(21, loads, uint64_t)                                                                     \
     X(22, load_bytes, uint64_t)                                                                \
     X(24, backlog_bytes, uint64_t)                                                             \
-    X(25, max_backlog_bytes, uint64_t)
+    X(25, max_backlog_bytes, uint64_t)                                                         \
+    X(26, load_hits, uint64_t)
 
 /* The known activities of a server. An unknown activity is shown as the last one. */
 static const char *const works[] = {"loading", "redoing", "checkpoint", "verifying", "working"};

@@ -5,9 +5,9 @@ import frames as f
 import messages as m
 
 
-def resets(count, path, body=b"", end=False):
+def resets(count, path, body=b"", end=False, **change):
     """Returns calls that are cancelled at once."""
-    block = f.request_block(path)
+    block = f.request_block(path, **change)
     return b"".join(f.headers(s, block, end) + body.replace(b"\xff\xff\xff\xff",
                                                             s.to_bytes(4, "big")) + f.rst(s)
                     for s in range(3, 3 + 2 * count, 2))
@@ -38,6 +38,8 @@ FLOODS = {
     "resets of calls that had their message": (
         lambda n: resets(n, m.INFO, f.frame(f.DATA, f.END_STREAM, 0xffffffff, f.message(b""))),
         "client_reset"),
+    "resets of calls that have an hour left": (
+        lambda n: resets(n, m.INSERT, grpc_timeout="1H"), "client_reset"),
     "resets of calls that were refused": (
         lambda n: resets(n, "/no/such/method"), "client_reset"),
     "pings": (lambda n: f.ping() * n, "ping"),

@@ -3,6 +3,7 @@
 
 import hashlib
 import resource
+import signal
 import socket
 import ssl
 import struct
@@ -168,15 +169,15 @@ def test_garbage_instead_of_a_request(attack, name):
 
 
 def test_pages_have_a_limit_of_their_own(attack):
-    """Sixty-four pages are served at once. A further one closes the oldest connection, so that no
-    client can block the pages for others."""
+    """There are 256 connections at once. A further one closes the oldest, so that no client can block
+    the pages for others."""
     target = attack()
     lazy = []
-    for _ in range(100):
+    for _ in range(300):
         s = socket.create_connection(("127.0.0.1", target.port))
         s.sendall(b"GET /he")
         lazy.append(s)
-        if len(lazy) % 10 == 0:
+        if len(lazy) % 20 == 0:
             assert target.page("/healthz").startswith("serving")
     assert target.page("/healthz").startswith("serving")
     cut = 0
@@ -189,7 +190,7 @@ def test_pages_have_a_limit_of_their_own(attack):
         except TimeoutError:
             pass
         s.close()
-    assert 36 <= cut <= 60
+    assert 44 <= cut <= 80
     assert set(target.limits_hit()) == {"page_connections"}
 
 
@@ -434,6 +435,31 @@ def test_guessing_tokens_is_rate_limited(tokens):
         assert known.ask(m.INFO, b"", more=bearer("read-token")).status == m.OK
         hit = refusals()
         assert hit["auth_brake"] >= 295 and sum(hit.values()) == 311, hit
+    wrong = server.stop()
+    assert not wrong, wrong
+
+
+def test_accepted_tokens_stay_exempt_from_the_brake_after_a_reload(tokens):
+    """A connection that uses two tokens in turn is not refused for the guesses of another one of
+    its address, before a reload or after it. Another connection is."""
+    server = Server(arguments=("--tokens", tokens), token="admin-token")
+    server.source = "127.0.0.2"  # pages are requested from another address
+    with server.peer() as known, server.peer() as other:
+        for role in ("read", "write"):
+            assert known.ask(m.INFO, b"", more=bearer(f"{role}-token")).status == m.OK
+        for _ in range(2):
+            for i in range(20):
+                call = other.ask(m.INFO, b"", more=bearer(f"PAYLOAD{i}"))
+                assert call.status == m.UNAUTHENTICATED
+            for role in ("read", "write", "read"):
+                assert known.ask(m.INFO, b"", more=bearer(f"{role}-token")).status == m.OK
+            call = other.ask(m.INFO, b"", more=bearer("read-token"))
+            assert call.status == m.UNAUTHENTICATED and "wait" in call.text
+            server.process.send_signal(signal.SIGHUP)
+            until = time.monotonic() + 10 * f.SLOW
+            while "event=reloaded" not in server.said() and time.monotonic() < until:
+                time.sleep(0.005)
+            assert "event=reloaded" in server.said(), server.said()
     wrong = server.stop()
     assert not wrong, wrong
 

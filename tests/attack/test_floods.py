@@ -11,7 +11,7 @@ import pytest
 
 import frames as f
 import messages as m
-from floods import ALL, FLOODS, MADE_RESETS, OVER, bomb
+from floods import ALL, FLOODS, MADE_RESETS, OVER, bomb, resets
 from target import SANITIZER
 
 BURST = 60
@@ -50,6 +50,9 @@ def test_a_flood_is_ended_one_event_above_the_budget(attack, name):
         peer.send(make(BURST + 1))
         assert peer.gone()
         assert peer.goaway == f.ENHANCE_YOUR_CALM
+        assert peer.goaway_text == (
+            f"abuse budget used up, last by {kind}: it has {BURST} events and 1 more a second "
+            "(limits abuse_burst, abuse_per_second)").encode()
     assert target.refused()["abuse"] == 1
     assert target.refused()[f"abuse:{kind}"] >= BURST
 
@@ -189,6 +192,49 @@ def test_cancelling_a_sampler_after_its_samples_is_not_charged(attack):
             peer.send(f.rst(stream))
         assert lives(peer)
     assert not target.limits_hit()
+
+
+def test_resets_after_a_deadline_are_not_charged(attack):
+    """A client resets its call at its deadline. A busy server reads the reset together with the
+    call, and cannot tell how long before that the call was sent: at most since it last read from
+    the connection."""
+    target = attack(limits=SMALL)
+    with target.peer() as peer:
+        peer.send(resets(2 * BURST, m.SAMPLE, grpc_timeout="3m"))
+        assert peer.echo()
+        peer.next_stream = 10001
+        for _ in range(4):  # the time passes, and nothing else is sent
+            time.sleep(0.06)
+            peer.send(b"".join(f.headers(s, f.request_block(m.SAMPLE, grpc_timeout="50m"))
+                               + f.rst(s) for s in (peer.stream() for _ in range(BURST // 2))))
+        assert lives(peer)
+    assert "abuse:client_reset" not in target.refused(), target.refused()
+    assert not target.limits_hit()
+
+
+def test_resets_before_a_deadline_are_charged(attack):
+    """Even if the time since the last read was almost as long."""
+    target = attack(limits=SMALL)
+    with target.peer() as peer:
+        assert peer.echo()
+        time.sleep(0.05)
+        peer.send(resets(BURST + 1, m.SAMPLE, grpc_timeout="30S"))
+        assert peer.gone()
+        assert peer.goaway == f.ENHANCE_YOUR_CALM
+    assert target.refused()["abuse:client_reset"] >= BURST
+
+
+@pytest.mark.parametrize("timeout", ["0n", "1n", "1m"])
+def test_rapid_resets_with_a_tiny_deadline_are_ended(attack, timeout):
+    """In a turn of the event loop as many of them are free as calls may be open: so many calls the
+    server could have ended itself. The bytes are read in a few turns."""
+    target = attack(limits={**SMALL, "streams": CALLS})
+    with target.peer() as peer:
+        peer.send(resets(5 * BURST, m.SAMPLE, grpc_timeout=timeout))
+        assert peer.gone()
+        assert peer.goaway == f.ENHANCE_YOUR_CALM
+    assert target.refused()["abuse"] == 1
+    assert target.refused()["abuse:client_reset"] >= BURST
 
 
 def many_fields(count, value="v"):

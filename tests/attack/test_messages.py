@@ -30,6 +30,8 @@ GOOD = {
     OURS + "AlterTable": m.octets(1, "a"),
     OURS + "PauseTable": m.octets(1, "no such table"),
     OURS + "DropTable": m.octets(1, "no such table"),
+    "/reprise.v1.Runs/LogScalars": m.octets(1, "run") + m.octets(2, m.octets(1, "x")),
+    "/reprise.v1.Runs/ReadRuns": m.octets(1, "run"),
     "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo": m.octets(7, ""),
 }
 NAMES = {path: path.rpartition("/")[2] for path in GOOD}
@@ -162,7 +164,7 @@ def test_unknown_paths_are_unimplemented(attack):
 
 
 @pytest.mark.parametrize("change, http", [
-    ({"method": "PUT"}, "405"), ({"method": "PAYLOAD"}, "405"), ({"content_type": None}, "415"),
+    ({"method": "PUT"}, "404"), ({"method": "PAYLOAD"}, "404"), ({"content_type": None}, "415"),
     ({"content_type": "text/plain"}, "415"), ({"content_type": "application/grp"}, "415")])
 def test_requests_that_are_not_grpc(attack, change, http):
     target = attack()

@@ -54,7 +54,8 @@ def test_every_command_has_examples():
 
 
 @pytest.mark.parametrize("command", [c for c in COMMANDS if c not in (
-    "serve", "top", "checkpoint", "data", "train", "eval", "play", "export")])  # test_data.py, test_train.py
+    "serve", "top", "checkpoint", "data", "runs", "train", "eval", "play",
+    "export")])  # test_data.py, test_runs.py, test_train.py
 def test_examples_run(shell, command):
     for line in examples(command):
         done = shell(line)

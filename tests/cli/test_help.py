@@ -10,8 +10,8 @@ import subprocess
 import pytest
 from conftest import REPRISE, ROOT, reprise
 
-COMMANDS = ["serve", "info", "top", "sample", "insert", "tables", "checkpoint", "data", "bench",
-            "train", "eval", "play", "export", "version", "help"]
+COMMANDS = ["serve", "info", "top", "sample", "insert", "tables", "checkpoint", "data", "runs",
+            "bench", "train", "eval", "play", "export", "version", "help"]
 
 
 def test_help_lists_the_commands(golden):

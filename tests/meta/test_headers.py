@@ -8,7 +8,8 @@ import pytest
 from tree import ROOT, c_files, expect_none, name_of
 
 # Does not compile alone: the file that includes it must first define the names that it uses.
-TEMPLATES = {"src/table/selector/sumtree_lanes.h", "rl/nn/gemm_lanes.h", "rl/nn/loops_body.h"}
+TEMPLATES = {"src/table/selector/sumtree_lanes.h", "rl/nn/gemm_lanes.h",
+             "rl/nn/gemm_narrow.h", "rl/nn/gemm_pack.h", "rl/nn/gemm_tiles.h", "rl/nn/loops_body.h"}
 
 PUBLIC = c_files("include")
 PRIVATE = [p for p in c_files("src", "rl") if p.suffix == ".h"]
@@ -16,29 +17,40 @@ SUPPORT = [p for p in c_files("tests/support") if p.suffix == ".h"]
 FLAGS = ["-fsyntax-only", "-Wall", "-Wextra", "-pedantic", "-Werror", f"-I{ROOT}/include"]
 
 
-def messages(compiler, flags, path):
-    """Returns the messages of the compiler for a file that includes only this header."""
-    program = f'#include "{path}"\nextern int not_empty;\n'
+def messages(compiler, flags, *paths):
+    """Returns the messages of the compiler for a file that includes only these headers."""
+    program = "".join(f'#include "{p}"\n' for p in paths) + "extern int not_empty;\n"
     done = subprocess.run([compiler, *FLAGS, *flags, "-"], input=program, capture_output=True,
                           text=True)
-    return [] if done.returncode == 0 else [done.stderr or f"{path}: failed"]
+    return [] if done.returncode == 0 else [done.stderr or f"{paths}: failed"]
 
 
-@pytest.mark.parametrize("compiler", ["gcc", "clang"])
-def test_public_headers_compile_alone_as_c11(compiler):
+def includes_itself_first(header):
+    """Whether the source file of the header's name includes it before any other file: then the
+    build has compiled the header alone."""
+    source = header.with_suffix(".c")
+    if not source.exists():
+        return False
+    first = re.search(r'^#include ["<](.*?)[">]', source.read_text(), re.MULTILINE)
+    return first is not None and name_of(header).endswith("/" + first.group(1))
+
+
+def test_public_headers_compile_alone_as_c11():
     flags = ["-std=c11", "-x", "c"]
-    expect_none(m for p in PUBLIC for m in messages(compiler, flags, p))
+    expect_none(m for p in PUBLIC for m in messages("gcc", flags, p))
 
 
-@pytest.mark.parametrize("compiler", ["g++", "clang++"])
-def test_public_headers_compile_alone_as_cpp17(compiler):
-    flags = ["-std=c++17", "-x", "c++"]
-    expect_none(m for p in PUBLIC for m in messages(compiler, flags, p))
+@pytest.mark.parametrize("compiler, language", [("clang", "c"), ("g++", "c++"), ("clang++", "c++")])
+@pytest.mark.parametrize("order", [1, -1])
+def test_public_headers_compile_together_in_any_order(compiler, language, order):
+    flags = ["-std=c11" if language == "c" else "-std=c++17", "-x", language]
+    expect_none(messages(compiler, flags, *PUBLIC[::order]))
 
 
 def test_private_headers_compile_alone_as_c17():
     flags = ["-std=c17", "-D_GNU_SOURCE", f"-I{ROOT}/src", f"-I{ROOT}/rl", f"-I{ROOT}/tests", "-x", "c"]
-    expect_none(m for p in PRIVATE + SUPPORT if name_of(p) not in TEMPLATES
+    expect_none(m for p in PRIVATE + SUPPORT
+                if name_of(p) not in TEMPLATES and not includes_itself_first(p)
                 for m in messages("gcc", flags, p))
 
 

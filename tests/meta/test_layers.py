@@ -14,13 +14,14 @@ MAY_INCLUDE = {
     "chunk": ["util", "tensor"],
     "table": ["util", "tensor", "chunk"],
     "buffer": ["util", "table"],
-    "store": ["util", "tensor", "chunk", "table"],
+    "runs": ["util", "chunk", "disk", "wire"],
+    "store": ["util", "tensor", "chunk", "table", "runs"],
     "disk": ["util", "tensor", "chunk"],
-    "durable": ["util", "tensor", "chunk", "table", "store", "disk", "wire"],
+    "durable": ["util", "tensor", "chunk", "table", "runs", "store", "disk", "wire"],
     "net": ["util"],
     "wire": ["util", "tensor", "chunk"],
-    "server": ["util", "tensor", "chunk", "table", "store", "disk", "durable", "net", "wire"],
-    "client": ["util", "tensor", "chunk", "table", "store", "net", "wire"],
+    "server": ["util", "tensor", "chunk", "table", "runs", "store", "disk", "durable", "net", "wire"],
+    "client": ["util", "tensor", "chunk", "table", "runs", "store", "net", "wire"],
     "cli": [],
 }
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rules about the text of files: licences, TO-DO notes, links, commands."""
 
+import functools
 import re
 
 from tree import ROOT, c_files, expect_none, files, name_of
@@ -11,11 +12,18 @@ TEXTS = SOURCES + PAGES + files("meson.build", "meson_options.txt", "*.ini", "Ma
                                 "*.proto")
 
 
-def lines_of(paths):
-    """Yields (place, path, line) for each line of the files."""
+@functools.cache
+def text_of(path):
+    return path.read_text()
+
+
+def lines_with(pattern, paths=TEXTS):
+    """Yields the place and the text of each line of the files in which the pattern is found."""
     for path in paths:
-        for number, line in enumerate(path.read_text().splitlines(), 1):
-            yield f"{name_of(path)}:{number}", path, line
+        if pattern.search(text_of(path)):
+            for number, line in enumerate(text_of(path).splitlines(), 1):
+                if pattern.search(line):
+                    yield f"{name_of(path)}:{number}: {line.strip()}"
 
 
 def test_sources_name_their_licence():
@@ -36,19 +44,17 @@ def test_sources_name_their_licence():
 
 def test_notes_carry_the_number_of_their_issue():
     note = re.compile(r"\b(TO" r"DO|FIX" r"ME|X" r"XX)\b(?!.*(#|issue )\d)")
-    expect_none(f"{place}: {line.strip()}" for place, _, line in lines_of(TEXTS)
-                if note.search(line))
+    expect_none(lines_with(note))
 
 
 def test_no_path_is_of_a_developer_machine():
-    machine = re.compile(r"(^|[\s\"'`(=<])/(work|home|root|Users|mnt)/")
-    expect_none(f"{place}: {line.strip()}" for place, _, line in lines_of(TEXTS)
-                if machine.search(line))
+    machine = re.compile(r"(?:^|(?<=[\s\"'`(=<]))/(?:work|home|root|Users|mnt)/", re.MULTILINE)
+    expect_none(lines_with(machine))
 
 
 def test_no_tabs_and_no_trailing_space():
-    expect_none(place for place, path, line in lines_of(TEXTS)
-                if line != line.rstrip() or ("\t" in line and path.name != "Makefile"))
+    expect_none(lines_with(re.compile(r"[ \t]$", re.MULTILINE)))
+    expect_none(lines_with(re.compile(r"\t"), [p for p in TEXTS if p.name != "Makefile"]))
 
 
 def test_file_names_are_unique():

@@ -182,7 +182,7 @@ static void cuts_are_consistent_under_concurrent_changes(void **state)
     (void)state;
     world w;
     worker workers[THREADS + 1];
-    size_t cuts = rp_test_scaled(CUTS, 20);
+    size_t cuts = rp_test_length(rp_test_scaled(CUTS, 20), 8);
     world_init(&w);
 
     for (size_t i = 0; i <= THREADS; i++) {

@@ -56,7 +56,7 @@ static void expect_fits(const double *seen, const double *expected, size_t count
 /* Draws many and holds them against `weights`, by key; checks each reported probability too. */
 static void expect_drawn_like(rp_table *t, const double *weights, size_t count)
 {
-    size_t draws = rp_test_scaled(400000, 100000) / BATCH * BATCH;
+    size_t draws = rp_test_scaled(400000, rp_test_length(100000, 50000)) / BATCH * BATCH;
     double *seen = calloc(count, sizeof *seen), *expected = calloc(count, sizeof *expected);
     double total = 0;
     rp_sample *s = calloc(BATCH, sizeof *s);
@@ -156,7 +156,7 @@ static void draws_are_right_after_many_changes(void **state)
  * w_i). */
 static void expect_pairs_like(rp_table *t, const double *weights)
 {
-    size_t draws = rp_test_scaled(200000, 60000);
+    size_t draws = rp_test_scaled(200000, rp_test_length(60000, 10000));
     double seen[FEW * FEW] = {0}, expected[FEW * FEW] = {0}, total = 0;
     rp_sample_options two = {.count = 2, .distinct = true};
     rp_sample s[2];
@@ -215,7 +215,7 @@ static void distinct_pairs_of_items_without_weight_are_uniform(void **state)
 static void whole_distinct_batches_are_fair_permutations(void **state)
 {
     (void)state;
-    size_t draws = rp_test_scaled(60000, 20000);
+    size_t draws = rp_test_scaled(60000, rp_test_length(20000, 3000));
     double seen[FEW * FEW] = {0}, expected[FEW * FEW];
     rp_table *t = make(RP_UNIFORM, 0);
     rp_sample_options all = {.count = FEW, .distinct = true};
@@ -235,7 +235,7 @@ static void whole_distinct_batches_are_fair_permutations(void **state)
 static void expect_evicted_like(rp_selector_kind kind, double exponent,
                                 const double *priorities, const double *weights)
 {
-    size_t rounds = rp_test_scaled(40000, 15000);
+    size_t rounds = rp_test_scaled(40000, rp_test_length(15000, 2000));
     double seen[FEW] = {0}, expected[FEW], total = 0;
     rp_table_options o = rp_test_options("t", RP_FIFO, kind, FEW - 1);
     rp_insert items[FEW];

@@ -198,7 +198,7 @@ static void one_operation(worker *k)
 static void *work(void *arg)
 {
     worker *k = arg;
-    size_t count = rp_test_scaled(OPERATIONS, 400);
+    size_t count = rp_test_length(rp_test_scaled(OPERATIONS, 400), 800);
 
     for (size_t i = 0; i < count; i++) one_operation(k);
     return NULL;

@@ -327,7 +327,8 @@ static void run_table(run *r, int limiter, int sampler, int remover, int variant
 /* A store for each sampler, so that there are some tables in it. */
 static void run_limiter(int limiter)
 {
-    size_t count = rp_test_scaled(OPERATIONS / LIMITERS / KINDS / KINDS / VARIANTS, 20);
+    size_t most = OPERATIONS / LIMITERS / KINDS / KINDS / VARIANTS;
+    size_t count = rp_test_scaled(most / rp_test_length(1, 3), 20);
     run *r = malloc(sizeof *r);
 
     assert_non_null(r);

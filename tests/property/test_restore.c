@@ -315,7 +315,8 @@ static void replace_by_image(run *r, const rp_table_options *o, rp_test_image *i
 static void run_table(run *r, int limiter, int sampler, int remover)
 {
     rp_table_options o = options_of(r, limiter, sampler, remover), twin = o;
-    size_t before = BEFORE + below(r, BEFORE), after = rp_test_scaled(AFTER, 400);
+    size_t least = rp_test_length(BEFORE, BEFORE / 3), before = least + below(r, least);
+    size_t after = rp_test_scaled(AFTER, 400) / rp_test_length(1, 3);
     rp_test_image image;
     uint64_t digest;
 

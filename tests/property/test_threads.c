@@ -243,7 +243,7 @@ static void finish_asyncs(worker *k)
 static void *work(void *arg)
 {
     worker *k = arg;
-    size_t count = rp_test_scaled(OPERATIONS, 500);
+    size_t count = rp_test_length(rp_test_scaled(OPERATIONS, 500), 1200);
 
     for (size_t i = 0; i < count; i++) one_operation(k);
     finish_asyncs(k);

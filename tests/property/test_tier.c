@@ -136,7 +136,7 @@ static void by_key(twins *w, unsigned what)
 static void run_twins(rp_selector_kind sampler, int32_t max_times_sampled, uint64_t seed)
 {
     rp_table_options options = rp_test_options("t", sampler, RP_FIFO, 900);
-    size_t steps = rp_test_scaled(6000, 1500);
+    size_t steps = rp_test_scaled(6000, rp_test_length(1500, 700));
     twins *w = calloc(1, sizeof *w);
 
     assert_non_null(w);

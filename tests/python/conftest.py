@@ -4,7 +4,8 @@
 tests/run.py sets two variables. With RP_SANITIZED=1 the extension is built with sanitizers, and
 everything takes many times as long. Cases with a server over TCP, and cases that start another
 interpreter, are left out, since they run the same code of the extension as others. Reverb's suite
-is left out as well. The C library has its own sanitized tests. Every second one of the other cases
+is left out as well, and so are networks with convolutions, which take minutes. The C library has
+its own sanitized tests. Every second one of the other cases
 runs; with RP_SHORT=1 as well, every fourth one. With RP_SHORT=1 alone, 15 of 16 cases with a server
 in a child process are left out, since each starts an interpreter. Over TCP and in this process all
 cases run. The example that learns is left out, too: it takes half a minute.
@@ -21,7 +22,9 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 # Parts of the names of tests that start interpreters.
 INTERPRETERS = ("InAChild", "outlive_their_parent", "quick", "reverb_suite", "spawn",
                 "test_a_build_without_rl", "test_equals_the_command", "test_package.py",
-                "test_server_executable.py", "test_the_example", "the_python_of_the_page")
+                "test_server_executable.py", "test_the_example", "the_python_of_a_page",
+                "the_python_of_the_page")
+CONVOLUTIONS = ("Pictures", "[images]")
 
 
 def has_parameter(item, *values):
@@ -32,7 +35,7 @@ def has_parameter(item, *values):
 
 def is_costly(item):
     return has_parameter(item, "child", "tcp") or any(
-        part in item.nodeid for part in INTERPRETERS)
+        part in item.nodeid for part in INTERPRETERS + CONVOLUTIONS)
 
 
 def pytest_collection_modifyitems(config, items):

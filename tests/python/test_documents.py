@@ -13,7 +13,7 @@ import pytest
 import reprise
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PAGES = [ROOT / "README.md", ROOT / "docs" / "python.md"]
+PAGES = [ROOT / "README.md", ROOT / "docs" / "python.md", ROOT / "docs" / "http.md"]
 OPTIONAL = {"tensorflow", "torch", "jax", "ml_dtypes"}
 
 
@@ -30,7 +30,7 @@ def snippets(page):
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
 def test_the_python_of_a_page_runs(page, tmp_path):
-    script = tmp_path / page.with_suffix(".py").name
+    script = tmp_path / f"page_{page.stem}.py"  # http.py would hide a module of Python
     script.write_text(snippets(page))
     done = subprocess.run([sys.executable, "-X", "faulthandler", script], capture_output=True,
                           text=True, timeout=120, cwd=tmp_path)

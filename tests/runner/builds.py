@@ -22,7 +22,8 @@ WAITS = -1  # order of jobs that wait nearly all the time: beside the others, on
 # built; "more_options" of the build; and "scale".
 # Sanitized builds have what a stack trace needs and no more: a fifth of the time to compile.
 SANITIZED = ["-Dbuildtype=debugoptimized", "-Doptimization=1", "-Ddebug=false",
-             "-Db_lundef=false", "-Dprograms=false", "-Dc_link_args=-fuse-ld=lld"]
+             "-Db_lundef=false", "-Dprograms=false", "-Dc_link_args=-fuse-ld=lld",
+             "-Dcpp_link_args=-fuse-ld=lld"]
 # These checks of UBSan find what ASan finds as well, and take a quarter of the time to compile.
 DOUBLE = "-fno-sanitize=null,object-size,pointer-overflow"
 # UBSan traps, for which ASan prints a stack, and ASan checks by calls: half of the time to compile.
@@ -42,11 +43,10 @@ THREADED = [f"{program}/{name}" for program, names in {
     "unit_disk": "journal journal_gap sim_files",
     "unit_durable": "checkpoint_requests full_disk_inserts store_log tier tier_durable tier_stop "
                     "tier_trouble",
-    "unit_net": "handshake link_tls loop_guests loop_posts",
-    "unit_server": "checkpoint_call closing confirmations gate histogram http_page journal_room "
-                   "lease lease_link loading memory_guard metrics page_maker page_tls queue_budget "
-                   "read_turn relay replay_served safe_answers safety served_table server "
-                   "server_end tier_served tls_flood",
+    "unit_net": "link_tls loop_guests loop_posts",
+    "unit_server": "checkpoint_call gate histogram http_page journal_room lease lease_link "
+                   "loading memory_guard metrics page_maker page_response page_tls queue_budget "
+                   "replay_served safe_answers safety server server_end tier_served tls_flood",
     "unit_table": "blocking events extension_statistics",
     "unit_util": "mem_pool mutex shared_arena",
 }.items() for name in names.split()]
@@ -59,11 +59,12 @@ BUILDS = {
         "short": {
             "only": ["durability_damage", "durability_errors", "durability_exact",
                      "durability_full", "durability_kill", "durability_power", "fault",
-                     "property", "unit_durable/reserve", "unit_rl_agents/dqn",
-                     "unit_rl_loop/trainer", "unit_server/turn_work",
+                     "property", "unit_durable/reserve", "unit_durable/tier_memory",
+                     "unit_rl_agents/dqn", "unit_rl_loop/trainer", "unit_rl_nn/gemm",
+                     "unit_server/turn_work",
                      "unit_table/memory_budget", "unit_table/sumtree"],
             "more": ["client_driver"],
-            "scale": 0.2,
+            "scale": 0.1,
         },
     },
     "asan": {
@@ -74,6 +75,7 @@ BUILDS = {
         "scale": 0.1,
         "env": {
             "ASAN_OPTIONS": "detect_leaks=1:abort_on_error=1:detect_stack_use_after_return=1:"
+            "malloc_context_size=8:"
             "strict_string_checks=1:allocator_may_return_null=1:"
             "handle_segv=2:handle_sigbus=2:handle_sigfpe=2:handle_sigill=2",
             "UBSAN_OPTIONS": "print_stacktrace=1",
@@ -172,7 +174,8 @@ def build(name, config):
     # The system's own Python is the one that has NumPy: tools/need.sh installs it.
     env = {"PATH": f"/usr/bin:{os.environ['PATH']}"}
     if config["cc"]:
-        env["CC"] = config["cc"]
+        # One C++ file needs the sanitizers of the same compiler.
+        env |= {"CC": config["cc"], "CXX": {"gcc": "g++", "clang": "clang++"}[config["cc"]]}
     if source != ROOT:
         try:
             plant.make(source)

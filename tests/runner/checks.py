@@ -50,6 +50,10 @@ def cli_job():
     return pytest_job("/usr/bin/python3", "tests/cli", {"RP_BUILD": str(BUILD / "release")})
 
 
+def grafana_job():
+    return pytest_job("/usr/bin/python3", "tests/grafana", {"RP_BUILD": str(BUILD / "release")})
+
+
 def attack_jobs(built, is_long):
     """The attack pack, on a server with the sanitizers if there is one. With --long also the mixed
     load under tsan, and what is timed, on the plain build."""

@@ -148,6 +148,6 @@ def python_jobs(peers, is_long):
     if not is_long:
         return [(0, "python", "package", package_job), *jobs]
     jobs.append((0, "python", "installed wheel", wheel_job))
-    if peers is not None:
+    if peers is not None and "reverb" in peers.made:
         jobs.append((1, "python", "beside TensorFlow", peers.test_package))
     return jobs

@@ -16,12 +16,14 @@ def left_out(files, why):
 
 
 class Peers:
-    """Makes the environments of independent clients while the builds run. The tests fail without
-    those of gRPC. With --long it also makes dm-reverb's, for which pip downloads 600 MB; if that
-    fails, dm-reverb's tests count as skipped."""
+    """Makes the environments that the wanted parts need, while the builds run. The tests of conformance
+    fail without those of gRPC, and those of the page without axe. With --long it also makes
+    dm-reverb's, for which pip downloads 600 MB; if that fails, dm-reverb's tests count as skipped."""
 
-    def __init__(self, is_long):
-        names = {"grpc": ["grpc", "node"], **({"reverb": ["reverb"]} if is_long else {})}
+    def __init__(self, is_long, wanted):
+        names = {"axe": ["axe"]} if "page" in wanted else {}
+        if "conformance" in wanted:
+            names |= {"grpc": ["grpc", "node"], **({"reverb": ["reverb"]} if is_long else {})}
         self.made = {name: threading.Thread(target=self.make, args=(name, environments))
                      for name, environments in names.items()}
         self.said = {}
@@ -37,6 +39,14 @@ class Peers:
             suites |= {"dmreverb": "reverb", "reverb_suite": "reverb"}
         return [(0, "conformance", suite, lambda s=suite, n=name: self.test(s, n))
                 for suite, name in suites.items()]
+
+    def test_page(self):
+        """The page in Chromium."""
+        self.made["axe"].join()
+        status, output = self.said["axe"]
+        if status != 0:
+            return Result(0, 1, output)
+        return pytest_job("/usr/bin/python3", "tests/page", {"RP_BUILD": str(BUILD / "release")})
 
     def test_package(self):
         """The wheel beside TensorFlow, and with the NumPy of its time."""

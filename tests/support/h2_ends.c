@@ -184,8 +184,9 @@ static void server_close(void *user, rp_call *call)
         if (e->served[i] == call) e->served[i] = NULL;
 }
 
-static bool server_nuisance(void *user, rp_nuisance kind)
+static bool server_nuisance(void *user, rp_nuisance kind, rp_call *call)
 {
+    (void)call;
     ((rp_test_ends *)user)->nuisances[kind]++;
     return true;
 }

@@ -84,10 +84,12 @@ static void on_close(void *user, rp_call *call)
     if (number < RP_TEST_PAIR_CALLS) p->calls[number] = NULL;
 }
 
-static bool on_nuisance(void *user, rp_nuisance kind)
+static bool on_nuisance(void *user, rp_nuisance kind, rp_call *call)
 {
     rp_test_pair *p = user;
     size_t sum = 0;
+
+    assert_int_equal(call != NULL, kind == RP_NUISANCE_RESET);
 
     p->nuisances[kind]++;
     for (size_t i = 0; i < RP_NUISANCE_KINDS; i++) sum += p->nuisances[i];

@@ -74,6 +74,14 @@ static inline bool rp_test_chosen(size_t number, size_t n)
     return rp_test_scale() >= 0.1 || number % n == 0;
 }
 
+/* A number that sets how long a test takes, a count or a step: `brief` in the short runs of the
+ * sanitizers and in an emulator, `full` elsewhere. With `brief` the test still takes every
+ * branch that it is about. */
+static inline size_t rp_test_length(size_t full, size_t brief)
+{
+    return rp_test_scale() >= 0.1 ? full : brief;
+}
+
 /* Defines the function that runs the tests of one file: tests/unit/table/test_alter.c has
  * RP_TESTS(alter). The tests of a module are one program, and suite.c calls the file that its
  * argument names. */

@@ -92,6 +92,9 @@ typedef struct rp_env_class {
     rp_status (*describe)(const double *settings, rp_env_spec *spec, rp_error *err);
     /* Fills the shared bytes, which are zero. NULL if shared_bytes is 0. */
     void (*prepare)(const rp_env_context *ctx, void *shared);
+    /* Called before the shared bytes are freed, if prepare() was called. NULL if they own
+     * nothing. */
+    void (*release)(void *shared);
     /* Starts the random stream of a copy, whose state is zero. */
     void (*seed)(const rp_env_context *ctx, void *state, uint64_t seed);
     /* Begins an episode; the random stream goes on. */

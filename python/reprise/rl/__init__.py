@@ -22,5 +22,6 @@ except ModuleNotFoundError as error:
 
 from reprise.rl.dqn import DQN
 from reprise.rl.evaluation import evaluate_policy
+from reprise.rl.report import Report
 
-__all__ = ["DQN", "evaluate_policy"]
+__all__ = ["DQN", "Report", "evaluate_policy"]

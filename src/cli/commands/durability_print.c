@@ -250,6 +250,7 @@ static void json_info(rp_text_buffer *out, const rp_durable_info *d)
     put_unsigned(out, "spilled_bytes", d->spilled_bytes);
     put_unsigned(out, "loads", d->loads);
     put_unsigned(out, "load_bytes", d->load_bytes);
+    put_unsigned(out, "load_hits", d->load_hits);
     json_progress(out, &d->progress);
 }
 

@@ -125,6 +125,19 @@ static void put_variables(rp_text_buffer *out, const rp_env_spec *spec, const do
     rp_text_buffer_put(out, "\n");
 }
 
+/* From the observation: x, y, speeds, angle, spin, legs. */
+static void draw_lunarlander(canvas *c, const double *v)
+{
+    const double x = WIDTH / 2 * (1 + v[0]), y = HEIGHT - 3 - v[1] / 1.5 * (HEIGHT - 3);
+    const double sine = sin(v[4]), cosine = cos(v[4]);
+
+    line(c, 0, HEIGHT - 1, WIDTH - 1, HEIGHT - 1, '-');
+    line(c, WIDTH / 2 - 6, HEIGHT - 1, WIDTH / 2 + 6, HEIGHT - 1, '=');
+    line(c, x - 3 * cosine, y + 1.5 * sine, x + 3 * cosine, y - 1.5 * sine, '#');
+    put(c, x - 4 * cosine - 2 * sine, y + 1 * cosine + 2 * sine, v[6] > 0 ? '_' : '/');
+    put(c, x + 4 * cosine - 2 * sine, y + 1 * cosine - 2 * sine, v[7] > 0 ? '_' : '\\');
+}
+
 void rp_env_draw(rp_text_buffer *out, const rp_env *env, const void *observation)
 {
     static const struct {
@@ -134,16 +147,20 @@ void rp_env_draw(rp_text_buffer *out, const rp_env *env, const void *observation
                     {"mountain_car", draw_mountain_car},
                     {"mountain_car_continuous", draw_mountain_car},
                     {"acrobot", draw_acrobot},
+                    {"lunarlander", draw_lunarlander},
                     {"pendulum", draw_pendulum}};
     const rp_env_spec *spec = rp_env_get_spec(env);
     const rp_shape *shape = &spec->observation_shape;
     double variables[MOST_VARIABLES] = {0};
     canvas c;
 
-    if (spec->variable_count <= MOST_VARIABLES) rp_env_get_variables(env, 0, variables);
+    if (spec->variable_count > 0 && spec->variable_count <= MOST_VARIABLES)
+        rp_env_get_variables(env, 0, variables);
+    else if (shape->rank == 1 && spec->observation_dtype == RP_FLOAT32)
+        for (int64_t i = 0; i < shape->dims[0] && i < MOST_VARIABLES; i++)
+            variables[i] = (double)((const float *)observation)[i];
     for (size_t i = 0; i < sizeof pictures / sizeof pictures[0]; i++) {
         if (strcmp(rp_env_get_class(env)->name, pictures[i].name) != 0) continue;
-        assert(spec->variable_count >= 2);
         memset(&c, ' ', sizeof c);
         pictures[i].draw(&c, variables);
         put_canvas(out, &c);

@@ -7,8 +7,8 @@
 #include "reprise/rl/env.h"
 
 /* Adds a drawing of copy 0, of a fixed number of lines for each class: CartPole, MountainCar,
- * Acrobot and Pendulum as pictures, small grids as their cells, others as their variables.
- * `observation` is that of the copy. */
+ * Acrobot, Pendulum and LunarLander as pictures, small grids as their cells, others as their
+ * variables. `observation` is that of the copy. */
 void rp_env_draw(rp_text_buffer *out, const rp_env *env, const void *observation);
 
 #endif

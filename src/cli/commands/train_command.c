@@ -13,9 +13,11 @@
 #include "cli/commands/curve_plot.h"
 #include "cli/commands/interrupts.h"
 #include "cli/commands/run_folder.h"
+#include "cli/commands/run_report.h"
 #include "cli/text/text_buffer.h"
 #include "reprise/rl/safetensors.h"
 #include "reprise/rl/trainer.h"
+#include "reprise/server.h"
 
 enum {
     EXIT_MISUSE = 2,
@@ -40,6 +42,10 @@ typedef enum option {
     SAVE_EVERY,
     PLOT,
     LOG,
+    SERVE,
+    REPORT,
+    REPORT_NAME,
+    REPORT_CA,
     QUIET,
     JSON,
     SETTINGS, /* the first setting of the agent */
@@ -58,7 +64,7 @@ typedef enum option {
 
 static const rp_option options[OPTIONS] = {
     [ENV] = {"env", "NAME", "the environment; a resumed run knows it", false, "Run",
-             "acrobot bricks cartpole catch deep_sea memory_chain mountain_car"},
+             "acrobot bricks cartpole catch deep_sea lunarlander memory_chain mountain_car"},
     [STEPS] = {"steps", "N", "the most steps, of all copies together (500,000)", false, NULL,
                NULL},
     [SEED] = {"seed", "N", "of everything random (1)", false, NULL, NULL},
@@ -82,6 +88,15 @@ static const rp_option options[OPTIONS] = {
     [PLOT] = {"plot", "FILE", "draw the curve as an SVG", false, NULL, NULL},
     [LOG] = {"log", "NAMES", "write event files of TensorBoard, with names as", false, NULL,
              "sb3 cleanrl"},
+    [SERVE] = {"serve", "ADDR",
+               "serve the run here meanwhile: its page, its curves, its replay", false, NULL,
+               NULL},
+    [REPORT] = {"report", "ADDR", "report scalars and episodes to this server (docs/runs.md)",
+                false, NULL, NULL},
+    [REPORT_NAME] = {"report-name", "NAME", "name of the run there (the folder's)", false, NULL,
+                     NULL},
+    [REPORT_CA] = {"report-ca", "FILE", "use TLS there, trust these certificates, PEM", false,
+                   NULL, NULL},
     [QUIET] = {"quiet", NULL, "no progress", false, NULL, NULL},
     [JSON] = {"json", NULL, "print the result as JSON, for programs; no progress", false, NULL,
               NULL},
@@ -104,7 +119,9 @@ static const char *const examples[] = {
 static const char notes[] =
     "Ctrl-C saves the run and stops it, a second one stops at once. The folder has the policy\n"
     "(policy.safetensors), the curve (progress.csv), the replay and the state of the run.\n"
-    "Then: reprise eval DIR, reprise play DIR.\n";
+    "Then: reprise eval DIR, reprise play DIR. Reports never slow a run: those that do not "
+    "reach\n"
+    "the server are dropped and counted. Their token is in the environment, REPRISE_TOKEN.\n";
 
 typedef struct training {
     const rp_flags *flags;
@@ -114,6 +131,9 @@ typedef struct training {
     rp_run_log *logs[2];
     size_t log_count;
     rp_trainer *trainer;
+    rp_store *store;           /* of the trainer */
+    rp_server *server;         /* of --serve, or NULL */
+    rp_run_reporter *reporter; /* NULL: none */
     bool resume, quiet, json, terminal, drawn;
     double shown;  /* seconds of the run when a plain line was printed */
     double greedy; /* the latest evaluation */
@@ -253,10 +273,11 @@ static rp_status take_folder(training *t, rp_problem *problem)
 static rp_status make_agent(void *ctx, const rp_trainer_parts *parts, rp_agent **out,
                             rp_error *err)
 {
-    const training *t = ctx;
+    training *t = ctx;
     const rp_dqn_options dqn = {&t->folder.settings, parts->spec, parts->store, parts->client,
                                 parts->seed};
 
+    t->store = parts->store;
     return rp_dqn_new(parts->alloc, &dqn, out, err);
 }
 
@@ -300,6 +321,8 @@ static void on_progress(void *ctx, const rp_run_progress *progress)
     char line[256];
 
     keep_point(t, progress);
+    if (t->reporter != NULL)
+        rp_run_reporter_add(t->reporter, progress, rp_trainer_get_parameters(t->trainer));
     if (isfinite(p.eval_return)) t->greedy = p.eval_return;
     if (t->quiet) return;
     p.eval_return = t->greedy;
@@ -356,6 +379,82 @@ static rp_status open_logs(training *t, rp_error *err)
                                 (double)time(NULL), &t->logs[t->log_count], err);
     if (st == RP_OK) t->log_count++;
     return st;
+}
+
+/* The last part of the folder's path. */
+static const char *run_name(const training *t)
+{
+    const char *name = rp_flags_get(t->flags, REPORT_NAME);
+    const char *slash = strrchr(t->folder.path, '/');
+
+    if (name != NULL) return name;
+    return slash != NULL && slash[1] != '\0' ? slash + 1 : t->folder.path;
+}
+
+/* Starts a server for the tables of the run. It is for people who look on: one thread is
+ * enough.
+ */
+static rp_status start_server(training *t, rp_error *err)
+{
+    const char *address = rp_flags_get(t->flags, SERVE);
+    const rp_server_options o = {.addresses = &address, .address_count = 1, .loops = 1};
+    rp_status st;
+
+    if (address == NULL) return RP_OK;
+    st = rp_server_start(t->store, &o, &t->server, err);
+    if (st == RP_OK && !t->quiet && rp_server_port(t->server) > 0)
+        (void)fprintf(stderr, "reprise train: look at http://localhost:%d/\n",
+                      rp_server_port(t->server));
+    return st;
+}
+
+/* Reports to --report, or else to the server of --serve. */
+static rp_status open_reporter(training *t, rp_error *err)
+{
+    const char *given = rp_flags_get(t->flags, REPORT), *served = rp_flags_get(t->flags, SERVE);
+    char own[128];
+    const rp_run_reporter_options o = {
+        .address = given != NULL       ? given
+                   : t->server != NULL ? own
+                                       : NULL,
+        .run = run_name(t),
+        .client = {.token = getenv("REPRISE_TOKEN"),
+                   .ca_file = rp_flags_get(t->flags, REPORT_CA)},
+        .env_class = t->folder.env_class,
+        .settings = &t->folder.settings,
+        .seed = t->folder.seed,
+    };
+
+    if (o.address == NULL) return RP_OK;
+    if (served != NULL && strncmp(served, "unix:", 5) == 0)
+        (void)snprintf(own, sizeof own, "%s", served);
+    else
+        (void)snprintf(own, sizeof own, "localhost:%d",
+                       t->server != NULL ? rp_server_port(t->server) : 0);
+    return rp_run_reporter_new(&o, &t->reporter, err);
+}
+
+/* Sends the last reports, and says on the standard error stream which did not arrive, or were
+ * not kept. */
+static void close_reporter(training *t)
+{
+    rp_run_reported done = {0};
+
+    const char *where =
+        rp_flags_get(t->flags, rp_flags_get(t->flags, REPORT) != NULL ? REPORT : SERVE);
+
+    rp_run_reporter_free(t->reporter, &done);
+    t->reporter = NULL;
+    if (done.dropped > 0)
+        (void)fprintf(stderr, "reprise train: %zu of %zu reports did not reach %s%s%s\n",
+                      done.dropped, done.dropped + done.sent, where,
+                      done.why[0] != '\0' ? ": " : "", done.why);
+    if (done.left_out > 0)
+        (void)fprintf(
+            stderr,
+            "reprise train: %s had no room for %zu scalars, actors or episodes: raise "
+            "its limit run_bytes\n",
+            where, done.left_out);
 }
 
 static rp_status save_policy(training *t, rp_error *err)
@@ -477,10 +576,13 @@ static int train(training *t)
         st = rp_trainer_new(NULL, &t->options, &t->trainer, &err);
     }
     if (st == RP_OK) st = open_logs(t, &err);
+    if (st == RP_OK) st = start_server(t, &err);
+    if (st == RP_OK) st = open_reporter(t, &err);
     if (st != RP_OK) return failed(err.text);
     rp_trainer_set_logs(t->trainer, t->logs, t->log_count);
     st = rp_trainer_run(t->trainer, &result, &err);
     if (t->drawn) (void)fputs("\r\x1b[K", stderr);
+    close_reporter(t);
     if (st != RP_OK) status = failed(err.text);
     if (st == RP_OK && save_policy(t, &later) != RP_OK) status = failed(later.text);
     if (status == 0) print_result(t, &result);
@@ -506,6 +608,8 @@ static int run(const rp_flags *flags)
     if (rp_interrupts_start(&t.interrupts) != RP_OK) return failed("no thread for signals");
     status = train(&t);
     for (size_t i = 0; i < t.log_count; i++) rp_run_log_free(t.logs[i]);
+    rp_run_reporter_free(t.reporter, NULL);
+    rp_server_free(t.server);
     rp_trainer_free(t.trainer);
     rp_interrupts_stop(&t.interrupts);
     free(t.points);

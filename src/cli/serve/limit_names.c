@@ -45,6 +45,7 @@ static const limit list[] = {
     LIMIT(connection_queued_bytes, BYTES, 1, INT64_MAX),
     LIMIT(queued_bytes, BYTES, 1, INT64_MAX),
     LIMIT(shared_held_bytes, BYTES, 1, INT64_MAX),
+    LIMIT(run_bytes, BYTES, 1, INT64_MAX),
     LIMIT(header_bytes, BYTES, 256, MIB),
     LIMIT(header_fields, COUNT, 8, 100000),
     LIMIT(abuse_burst, COUNT, 1, 1 << 30),

@@ -54,6 +54,7 @@ typedef struct rp_owned_segment {
      * dead; 0: it is alive. */
     uint64_t dead_at;
     bool is_revoked; /* it is dead because its chunks have lost their location */
+    bool is_spared;  /* tables have chunks in it, so it is not revoked. Set for each attempt */
 } rp_owned_segment;
 
 typedef struct rp_catalogue {

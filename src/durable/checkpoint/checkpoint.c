@@ -43,6 +43,7 @@ static void note_lsn(void *ctx)
 {
     rp_checkpoint_run *r = ctx;
 
+    if (r->is_trial) return;
     /* Without a journal the LSN leaps. So the records of a journal that begins after this
      * checkpoint cannot follow an older checkpoint, and the torn tail of an old journal cannot
      * follow this one. */
@@ -143,6 +144,24 @@ static rp_status switch_over(rp_checkpoint_run *r, bool *stays, rp_error *err)
     return st;
 }
 
+/* On a full disk: revokes segments, except those that have chunks of items in tables. These are
+ * found with a cut that is not kept. A chunk that enters a table between that cut and the one
+ * of the checkpoint may be written again. */
+static void revoke(rp_checkpoint_run *r)
+{
+    rp_status st;
+
+    if (!rp_retention_may_revoke(r->c)) return;
+    r->is_trial = true;
+    st = take_cut(r, NULL);
+    r->is_trial = false;
+    if (st == RP_OK) rp_checkpoint_spare_segments(r);
+    rp_cut_free(r->cut, false);
+    r->cut = NULL;
+    release_tables(r);
+    if (st == RP_OK) rp_retention_revoke(r->c, r->result.number);
+}
+
 static rp_status begin(rp_checkpoint_run *r, rp_error *err)
 {
     rp_status st;
@@ -159,8 +178,7 @@ static rp_status begin(rp_checkpoint_run *r, rp_error *err)
     /* Before the cut: no change after the cut needs a segment that has no chunks in memory
      * now. */
     st = rp_retention_mark_dead(r->c, r->result.number, err);
-    if (st == RP_OK && r->c->is_short && r->c->can_revoke)
-        rp_retention_revoke(r->c, r->result.number);
+    if (st == RP_OK) revoke(r);
     r->covered = r->c->next_segment;
     if (st == RP_OK) st = rp_checkpoint_choose_moving(r, err);
     if (st == RP_OK) st = take_cut(r, err);

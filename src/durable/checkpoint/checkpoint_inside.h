@@ -35,10 +35,14 @@ typedef struct rp_checkpoint_run {
     uint64_t chunk_bytes;   /* of chunks that were not on disk */
     uint64_t first_segment; /* segments that it creates have this number or a higher one */
     uint64_t covered;       /* becomes c->covered if the checkpoint succeeds */
+    bool is_trial;          /* the cut only finds the chunks that tables have now */
     bool has_written;       /* a part of this checkpoint may be in segments on disk */
     rp_checkpoint_result result;
 } rp_checkpoint_run;
 
+/* Sets is_spared of the segments in which the cut has chunks that the last checkpoint did not
+ * have, and clears it of the others. */
+void rp_checkpoint_spare_segments(rp_checkpoint_run *r);
 /* Chooses the segments to be vacated: the damaged ones, and those with little live data, lowest
  * number first, as long as their live data may be moved. */
 RP_NODISCARD rp_status rp_checkpoint_choose_moving(rp_checkpoint_run *r, rp_error *err);

@@ -379,6 +379,41 @@ static const rp_kept_block *find_kept(const rp_checkpoint_run *r, const rp_kept_
     return old;
 }
 
+static void spare_chunk(rp_checkpoint_run *r, const rp_chunk *chunk)
+{
+    rp_catalogue *k = &r->c->catalogue;
+    rp_disk_location location;
+    size_t i;
+
+    if (!rp_segments_locate(r->c->segments, chunk, &location)) return;
+    i = rp_catalogue_position(k, location.segment);
+    if (i < k->segment_count && k->segments[i].number == location.segment)
+        k->segments[i].is_spared = true;
+}
+
+void rp_checkpoint_spare_segments(rp_checkpoint_run *r)
+{
+    rp_catalogue *k = &r->c->catalogue;
+
+    for (size_t i = 0; i < k->segment_count; i++) k->segments[i].is_spared = false;
+    for (size_t t = 0; t < r->table_count; t++) {
+        const rp_kept_table *before = rp_kept_tables_find(&k->last, r->tables[t]);
+
+        for (size_t b = 0; b < rp_cut_block_count(r->cut, t); b++) {
+            if (find_kept(r, before, t, b) != NULL) continue; /* the last checkpoint needs it */
+            rp_cut_read_block(r->cut, t, b, r->slots);
+            for (size_t i = 0; i < RP_SLOTS_PER_BLOCK; i++) {
+                const rp_trajectory *trajectory = r->slots[i].trajectory;
+
+                if (r->slots[i].state != RP_SLOT_LIVE) continue;
+                for (uint32_t n = 0; n < trajectory->chunk_count; n++)
+                    spare_chunk(r, trajectory->chunks[n]);
+            }
+            rp_cut_release_block(r->cut, t, b);
+        }
+    }
+}
+
 /* Puts the chunks of a table that have no location yet, and those that are moved. */
 static rp_status put_chunks(rp_checkpoint_run *r, size_t table, rp_error *err)
 {

@@ -30,6 +30,22 @@ rp_status rp_retention_mark_dead(rp_checkpointer *c, uint64_t number, rp_error *
     return RP_OK;
 }
 
+static bool can_revoke(const rp_checkpointer *c, const rp_owned_segment *segment)
+{
+    return segment->dead_at == 0 && segment->number < c->covered &&
+           !rp_catalogue_needs(&c->catalogue, segment->number);
+}
+
+bool rp_retention_may_revoke(const rp_checkpointer *c)
+{
+    const rp_catalogue *k = &c->catalogue;
+
+    if (!c->is_short || !c->can_revoke) return false;
+    for (size_t i = 0; i < k->segment_count; i++)
+        if (can_revoke(c, &k->segments[i])) return true;
+    return false;
+}
+
 void rp_retention_revoke(rp_checkpointer *c, uint64_t number)
 {
     rp_catalogue *k = &c->catalogue;
@@ -38,9 +54,7 @@ void rp_retention_revoke(rp_checkpointer *c, uint64_t number)
     for (size_t i = 0; i < k->segment_count; i++) {
         rp_owned_segment *segment = &k->segments[i];
 
-        if (segment->dead_at != 0 || segment->number >= c->covered ||
-            rp_catalogue_needs(k, segment->number))
-            continue;
+        if (segment->is_spared || !can_revoke(c, segment)) continue;
         rp_segments_revoke(c->segments, segment->number);
         segment->is_revoked = true;
         segment->dead_at = number;

@@ -27,9 +27,12 @@ RP_NODISCARD rp_status rp_retention_mark_dead(rp_checkpointer *c, uint64_t numbe
  * cut, no chunk of these segments was in a table. Chunks of inserts that wait, perhaps for the
  * space of these very segments, and chunks that a client keeps for later items keep them alive.
  * Revoking a segment takes the location from its chunks (rp_segments_revoke()). They are
- * written again when an item with them enters a table. Chunks that have entered a table since
- * that cut are written again by this checkpoint. */
+ * written again when an item with them enters a table. Segments whose chunks have entered a
+ * table since that cut are spared (is_spared): the reserve may have no space to write these
+ * chunks again. */
 void rp_retention_revoke(rp_checkpointer *c, uint64_t number);
+/* True if there are segments to revoke, unless they are spared. */
+bool rp_retention_may_revoke(const rp_checkpointer *c);
 
 /* Removes files that are no longer needed. Files that cannot be removed stay in the catalogue.
  * Returns the status of the first failure. */

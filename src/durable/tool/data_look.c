@@ -20,6 +20,7 @@
 
 #include "disk/files_read_only.h"
 #include "disk/journal_read.h"
+#include "disk/names.h"
 #include "disk/records_scan.h"
 #include "disk/reserve.h"
 #include "durable/checkpoint/progress.h"
@@ -146,9 +147,9 @@ static void note_stray(void *ctx, const char *name)
     if (s->folder[0] != '\0' && rp_name_parse(name, &number)) return;
     if (s->folder[0] == '\0' &&
         (strcmp(name, lock_name) == 0 || strcmp(name, RP_CURRENT_PATH) == 0 ||
-         rp_reserve_has_name(name) || strcmp(name, "manifest") == 0 ||
-         strcmp(name, "seg") == 0 || strcmp(name, "wal") == 0 ||
-         strcmp(name, "quarantine") == 0))
+         strcmp(name, RP_RUNS_PATH) == 0 || rp_reserve_has_name(name) ||
+         strcmp(name, "manifest") == 0 || strcmp(name, "seg") == 0 ||
+         strcmp(name, "wal") == 0 || strcmp(name, "quarantine") == 0))
         return;
     if (strlen(s->folder) + strlen(name) + 2 > sizeof path) return;
     (void)snprintf(path, sizeof path, "%s%s%s", s->folder, s->folder[0] != '\0' ? "/" : "",

@@ -32,6 +32,13 @@ typedef struct guesser {
     rp_bucket bucket;
 } guesser;
 
+/* The result of a check. */
+typedef struct finding {
+    rp_gate_accepted accepted; /* `who` has the role none if they were not */
+    bool open;                 /* no credentials are required */
+    rp_refusal why;            /* if they were not accepted */
+} finding;
+
 struct rp_gate {
     rp_allocator alloc;
     EVP_MD *sha256;
@@ -141,16 +148,17 @@ static rp_bucket_rate guess_rate(void)
 }
 
 /* Returns the current rp_auth, with a reference, and its generation; NULL if the peer has to
- * wait. */
+ * wait, which it never has to if `was_accepted`. */
 static rp_auth *enter(rp_gate *gate, const rp_credentials *shown, int64_t now_ns,
-                      uint64_t *generation)
+                      bool was_accepted, uint64_t *generation)
 {
     rp_bucket_rate rate = guess_rate();
     guesser *g = NULL;
     rp_auth *auth = NULL;
 
     rp_mutex_lock(&gate->mu);
-    if (is_shown(shown->authorization) && shown->peer != NULL && !rp_auth_is_open(gate->auth))
+    if (!was_accepted && is_shown(shown->authorization) && shown->peer != NULL &&
+        !rp_auth_is_open(gate->auth))
         g = find_locked(gate, peer_number(gate, shown->peer));
     if (g == NULL || rp_bucket_can_spend(&g->bucket, &rate, now_ns)) {
         auth = rp_auth_ref(gate->auth);
@@ -196,36 +204,66 @@ static bool digest_of(const rp_gate *gate, const rp_credentials *shown, uint8_t 
     return EVP_Digest(text, (size_t)length, digest, NULL, gate->sha256, NULL) == 1;
 }
 
-/* Whether the memo has the result for these credentials. */
-static bool recall(const rp_gate *gate, const rp_gate_memo *memo, const uint8_t *digest)
+static bool is_current(const rp_gate *gate, uint64_t generation)
 {
-    return memo->generation == atomic_load_explicit(&gate->generation, memory_order_acquire) &&
-           (memo->open ||
-            (digest != NULL && CRYPTO_memcmp(memo->digest, digest, sizeof memo->digest) == 0));
+    return generation == atomic_load_explicit(&gate->generation, memory_order_acquire);
 }
 
-/* Finds out who the peer is, without the memo. */
-static rp_status identify(rp_gate *gate, const rp_credentials *shown, int64_t now_ns,
-                          rp_gate_memo *found, rp_refusal *why, rp_error *err)
+/* The place of these credentials in the memo, or NULL. Takes the same time for all. */
+static rp_gate_accepted *recall(rp_gate_memo *memo, const uint8_t *digest)
 {
-    rp_auth *auth = enter(gate, shown, now_ns, &found->generation);
+    rp_gate_accepted *found = NULL;
+
+    for (size_t i = 0; i < RP_GATE_ACCEPTED; i++) {
+        rp_gate_accepted *a = &memo->accepted[i];
+        if (CRYPTO_memcmp(a->digest, digest, sizeof a->digest) == 0 && a->generation != 0)
+            found = a;
+    }
+    return found;
+}
+
+/* Finds out who the peer is, without the memo. If `was_accepted`, the connection had these
+ * credentials accepted before: they are no guess, even if a reload has removed them. */
+static rp_status identify(rp_gate *gate, const rp_credentials *shown, int64_t now_ns,
+                          bool was_accepted, finding *found, rp_error *err)
+{
+    rp_auth *auth = enter(gate, shown, now_ns, was_accepted, &found->accepted.generation);
     rp_status st;
 
     if (auth == NULL) {
-        *why = RP_REFUSED_AUTH_BRAKE;
+        found->why = RP_REFUSED_AUTH_BRAKE;
         return rp_fail(err, RP_UNAUTHENTICATED,
                        "too many wrong tokens came from this address: wait a minute");
     }
     found->open = rp_auth_is_open(auth);
-    st = rp_auth_check(auth, shown, &found->who, err);
+    st = rp_auth_check(auth, shown, &found->accepted.who, err);
     rp_auth_unref(auth);
     if (st == RP_UNAUTHENTICATED) {
-        *why = RP_REFUSED_UNAUTHENTICATED;
-        count_guess(gate, shown->peer, now_ns);
+        found->why = RP_REFUSED_UNAUTHENTICATED;
+        if (!was_accepted) count_guess(gate, shown->peer, now_ns);
     } else if (st != RP_OK) {
-        *why = RP_REFUSED_MEMORY;
+        found->why = RP_REFUSED_MEMORY;
     }
     return st;
+}
+
+/* Stores the result of a check in the memo. `place`, if not NULL, has the same credentials. Any
+ * token is right for an rp_auth that is open, so such a token may be a guess later. Calls
+ * without a role are not remembered, so they do not replace tokens. */
+static void remember(rp_gate_memo *memo, rp_gate_accepted *place, rp_status st,
+                     const finding *found)
+{
+    if (st == RP_OK && found->open) {
+        memo->open = found->accepted.generation;
+    } else if (st == RP_OK && found->accepted.who.role > RP_ROLE_NONE) {
+        if (place == NULL) {
+            place = &memo->accepted[memo->next];
+            memo->next = (memo->next + 1) % RP_GATE_ACCEPTED;
+        }
+        *place = found->accepted;
+    } else if ((st == RP_OK || st == RP_UNAUTHENTICATED) && place != NULL) {
+        *place = (rp_gate_accepted){0};
+    }
 }
 
 /* Checks whether the role is high enough. */
@@ -251,26 +289,31 @@ rp_status rp_gate_check(rp_gate *gate, const rp_credentials *shown, rp_role need
                         int64_t now_ns, rp_gate_memo *memo, rp_gate_result *result,
                         rp_error *err)
 {
-    rp_gate_memo found = {.who = {.role = RP_ROLE_NONE}};
+    finding found = {.why = RP_REFUSED_DECODE};
+    rp_gate_accepted *place = NULL;
     rp_gate_result ignored;
     rp_status st = RP_OK;
-    bool known;
 
     assert(needed >= RP_ROLE_NONE && needed <= RP_ROLE_ADMIN);
     if (result == NULL) result = &ignored;
-    result->who = found.who;
+    result->who = (rp_principal){.role = RP_ROLE_NONE};
     if (needed == RP_ROLE_NONE) return RP_OK;
-    known = memo != NULL && recall(gate, memo, NULL);
-    if (!known && memo != NULL && digest_of(gate, shown, found.digest))
-        known = recall(gate, memo, found.digest);
-    else if (!known)
-        memo = NULL; /* without a digest the memo cannot be used */
-    if (known) {
-        found = *memo;
-    } else {
-        st = identify(gate, shown, now_ns, &found, &result->why, err);
-        if (st == RP_OK && memo != NULL) *memo = found;
+    if (memo != NULL && is_current(gate, memo->open)) {
+        result->who.role = RP_ROLE_ADMIN;
+        return RP_OK;
     }
-    result->who = found.who;
-    return st == RP_OK ? weigh(shown, &found.who, needed, &result->why, err) : st;
+    if (memo != NULL && digest_of(gate, shown, found.accepted.digest))
+        place = recall(memo, found.accepted.digest);
+    else
+        memo = NULL; /* without a digest the memo cannot be used */
+    if (place != NULL && is_current(gate, place->generation)) {
+        found.accepted.who = place->who;
+    } else {
+        st = identify(gate, shown, now_ns, place != NULL, &found, err);
+        if (memo != NULL) remember(memo, place, st, &found);
+    }
+    result->who = found.accepted.who;
+    if (st == RP_OK) return weigh(shown, &result->who, needed, &result->why, err);
+    result->why = found.why;
+    return st;
 }

@@ -7,8 +7,13 @@
  * bits count. The gate remembers at most 1,024 addresses that sent wrong tokens (guessers): a
  * new one replaces the one whose wait ends first.
  *
- * Any thread. One lock (rank 75), taken if the memo of the connection (rp_gate_memo) does not
- * have the result, and held for a lookup of the guesser. */
+ * A connection remembers the last credentials that were accepted on it (rp_gate_memo). Sending
+ * them again is no guess, so such a call is not refused for guesses of others, not even after a
+ * reload: then the credentials are checked by the new rp_auth, and forgotten if it does not
+ * have them.
+ *
+ * Any thread. One lock (rank 75), taken if the memo of the connection does not have the result
+ * by the current rp_auth, and held for a lookup of the guesser. */
 #ifndef RP_SERVER_AUTH_GATE_H
 #define RP_SERVER_AUTH_GATE_H
 
@@ -21,23 +26,31 @@ enum {
     RP_GATE_BURST = 10,    /* wrong tokens that an address may send at once */
     RP_GATE_FORGIVE_S = 6, /* seconds after which one wrong token is forgotten */
     RP_GATE_PEERS = 1024,  /* addresses in the table of guessers */
+    RP_GATE_ACCEPTED = 4,  /* credentials that a connection remembers */
 };
 
 /* Takes the caller's reference to `auth`, in every case. RP_NO_RESOURCE. Returns owned. */
 RP_NODISCARD rp_status rp_gate_new(const rp_allocator *alloc, rp_auth *auth, rp_gate **out);
 void rp_gate_free(rp_gate *gate); /* NULL is fine */
 
-/* Replaces the rp_auth; takes the caller's reference. Open calls stay open; every memo is
- * stale from now on. */
+/* Replaces the rp_auth; takes the caller's reference. Open calls stay open; the next call of
+ * every connection is checked by the new rp_auth. */
 void rp_gate_reload(rp_gate *gate, rp_auth *auth);
 
-/* The result of the last check of a connection, so that the next call with the same header
- * costs one hash and no lock. Zero-initialise one for each connection. One thread at a time. */
-typedef struct rp_gate_memo {
-    uint64_t generation; /* of the rp_auth; 0: empty */
-    bool open;           /* no credentials are required */
+/* Credentials that were accepted on a connection. */
+typedef struct rp_gate_accepted {
+    uint64_t generation; /* of the rp_auth that accepted them last; 0: empty */
     uint8_t digest[32];  /* of the credentials */
-    rp_principal who;
+    rp_principal who;    /* by that rp_auth */
+} rp_gate_accepted;
+
+/* The last credentials that were accepted on a connection, so that the next call with the same
+ * header costs one hash and no lock. Zero-initialise one for each connection. One thread at a
+ * time. */
+typedef struct rp_gate_memo {
+    uint64_t open; /* generation of the last rp_auth that required no credentials; 0: none */
+    rp_gate_accepted accepted[RP_GATE_ACCEPTED];
+    uint32_t next; /* index of the one to replace next */
 } rp_gate_memo;
 
 typedef struct rp_gate_result {

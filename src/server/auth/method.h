@@ -10,7 +10,7 @@
 typedef enum rp_role {
     RP_ROLE_NONE = 0,
     RP_ROLE_READ = 1,  /* sample, peek, list */
-    RP_ROLE_WRITE = 2, /* insert, update and delete items */
+    RP_ROLE_WRITE = 2, /* insert, update and delete items; report to runs */
     RP_ROLE_ADMIN = 3, /* reset, checkpoint, change tables */
 } rp_role;
 
@@ -40,6 +40,8 @@ typedef enum rp_method {
     RP_METHOD_ALTER_TABLE,
     RP_METHOD_PAUSE_TABLE,
     RP_METHOD_RESUME_TABLE,
+    RP_METHOD_LOG_SCALARS,
+    RP_METHOD_READ_RUNS,
     /* grpc.health.v1.Health */
     RP_METHOD_HEALTH_CHECK,
     RP_METHOD_HEALTH_WATCH,

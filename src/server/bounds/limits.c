@@ -28,6 +28,7 @@ enum { MIB = 1 << 20 };
     X(connection_queued_bytes, 16 * (size_t)MIB, 1, SIZE_MAX / 2)                              \
     X(queued_bytes, share_of_memory(5), 1, SIZE_MAX / 2)                                       \
     X(shared_held_bytes, 1024 * (size_t)MIB, 1, SIZE_MAX / 2)                                  \
+    X(run_bytes, 64 * (size_t)MIB, 1, SIZE_MAX / 2)                                            \
     X(header_bytes, 16384, 256, MIB)                                                           \
     X(header_fields, 64, 8, 100000)                                                            \
     X(abuse_burst, 1000, 1, 1 << 30)                                                           \

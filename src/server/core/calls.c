@@ -12,7 +12,7 @@
 #include "server/core/task.h"
 #include "util/error.h"
 
-enum { MAX_PATH_BYTES = 256 };
+enum { MAX_PATH_BYTES = 2048 }; /* two names of a page, all of them escapes, fit */
 
 static bool is(rp_string text, const char *word)
 {
@@ -75,6 +75,7 @@ static rp_status check_head(rp_connection *c, const rp_request_head *head, rp_me
         return rp_fail(err, RP_NO_RESOURCE, "%s", RP_NO_ROOM_TEXT);
     st = rp_gate_check(server->gate, &shown, rp_method_role(method),
                        rp_loop_now(c->worker->loop), &c->memo, &result, err);
+    rp_client_count_call(&c->client, result.who.role);
     *why = result.why;
     return st;
 }
@@ -82,24 +83,21 @@ static rp_status check_head(rp_connection *c, const rp_request_head *head, rp_me
 static void on_request(void *user, rp_call *call, const rp_request_head *head)
 {
     rp_connection *c = user;
-    char path[MAX_PATH_BYTES] = "", authorization[RP_AUTH_MAX_TOKEN_BYTES + 32] = "";
+    char path[MAX_PATH_BYTES], authorization[RP_AUTH_MAX_TOKEN_BYTES + 32] = "";
+    size_t path_size = head->path.size < sizeof path ? head->path.size : 0;
     rp_method method;
     rp_refusal why = RP_REFUSED_DECODE;
     rp_error error = {0};
 
     rp_worker_flush_batches(c->worker);
-    if (head->path.size < sizeof path) memcpy(path, head->path.data, head->path.size);
+    memcpy(path, head->path.data, path_size); /* a longer path is none */
+    path[path_size] = '\0';
     if (head->authorization.size < sizeof authorization)
         memcpy(authorization, head->authorization.data, head->authorization.size);
     else
         (void)snprintf(authorization, sizeof authorization, "too long");
-    if (is(head->method, "GET") || is(head->method, "HEAD")) {
-        rp_page_respond(c, call, is(head->method, "HEAD"), path, authorization);
-        return;
-    }
-    if (!is(head->method, "POST")) {
-        rp_call_respond_http(
-            call, &(rp_http_response){405, "text/plain", "allow", "GET, HEAD, POST"}, NULL);
+    if (!is(head->method, "POST") || begins(head->path, "/v1/")) {
+        rp_page_respond(c, call, head, path, authorization);
         return;
     }
     if (!begins(head->content_type, "application/grpc")) {
@@ -188,7 +186,17 @@ static void on_close(void *user, rp_call *call)
     rp_task_close(task);
 }
 
-static bool on_nuisance(void *user, rp_nuisance kind)
+/* Whether the peer has reset this call because its deadline has passed. */
+static bool is_expired(rp_connection *c, const rp_call *call)
+{
+    const rp_task *task = rp_call_user(call);
+
+    return task != NULL &&
+           rp_expiries_take(&c->expiries, task->expiry_ns, c->worker->limits.streams,
+                            rp_loop_now(c->worker->loop));
+}
+
+static bool on_nuisance(void *user, rp_nuisance kind, rp_call *call)
 {
     static const rp_abuse_kind abuses[RP_NUISANCE_KINDS] = {
         [RP_NUISANCE_RESET] = RP_ABUSE_CLIENT_RESET,
@@ -208,6 +216,7 @@ static bool on_nuisance(void *user, rp_nuisance kind)
     rp_connection *c = user;
 
     assert(kind >= 0 && kind < RP_NUISANCE_KINDS);
+    if (kind == RP_NUISANCE_RESET && is_expired(c, call)) return true;
     if (kind == RP_NUISANCE_REFUSED) rp_connection_refused(c, RP_REFUSED_STREAMS);
     return rp_connection_charge(c, abuses[kind]);
 }

@@ -15,6 +15,7 @@
 #include "net/loop.h"
 #include "server/bounds/bucket.h"
 
+struct rp_server;
 typedef struct rp_checkpoint_call rp_checkpoint_call;
 
 typedef struct rp_checkpoint_queue {
@@ -27,6 +28,9 @@ typedef struct rp_checkpoint_queue {
     rp_post post;
     rp_timer timer; /* used by the first worker's thread only */
 } rp_checkpoint_queue;
+
+/* Whether a checkpoint may begin now; if so, counts it. Takes the server's lock. Any thread. */
+RP_NODISCARD bool rp_checkpoint_queue_spend(struct rp_server *server, int64_t now_ns);
 
 /* Call it once, before the workers start. */
 void rp_checkpoint_queue_init(rp_checkpoint_queue *queue);

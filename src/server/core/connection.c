@@ -23,7 +23,6 @@ enum {
     DENSE = 4, /* a read is dense if its cost is more than this many times its bytes */
     LAST_CALLS_NS = 50000000,  /* between the two GOAWAY frames of a drain */
     SNIFF_AGAIN_NS = 10000000, /* shortest pause if the first bytes arrive one by one */
-    H2_ENHANCE_YOUR_CALM = 0xb,
 };
 
 static void on_check(rp_timer *timer);
@@ -83,6 +82,7 @@ void rp_connection_open(rp_worker *worker, int fd, const char *peer, rp_tls *tls
     c->next = worker->connections;
     if (c->next != NULL) c->next->prev = c;
     worker->connections = c;
+    rp_clients_enter(&server->clients, &c->client, c->peer, RP_CLIENT_NEW, now_ns);
     rp_counter_add(&worker->metrics->connections_opened, 1);
     rp_counter_add(&worker->metrics->connections, 1);
     if (rp_loop_watch(worker->loop, &c->watch, RP_READABLE) != RP_OK) {
@@ -106,6 +106,7 @@ static void free_connection(rp_connection *c)
     assert(c->parked_bytes == 0 && c->pinned_bytes == 0 && c->makers == 0);
     rp_connection_count(c);
     rp_drawn_unref(c->drawn);
+    rp_clients_leave(&worker->server->clients, &c->client);
     rp_counter_sub(&worker->metrics->connections, 1);
     rp_release(&worker->server->alloc, c, sizeof *c);
     count_out(worker);
@@ -202,6 +203,7 @@ static void begin_h2(rp_connection *c)
     if (worker->server->arena != NULL)
         rp_h2_set_large(c->h2, &worker->server->arena_alloc, RP_SHARED_MIN_BYTES);
     c->state = RP_CONNECTION_H2;
+    rp_client_set_protocol(&c->client, RP_CLIENT_H2);
     rp_connection_touch(c); /* clients wait for the server's settings */
 }
 
@@ -233,6 +235,7 @@ static void begin_lease(rp_connection *c)
     }
     assert(c->lease != NULL); /* C4 */
     c->state = RP_CONNECTION_LEASE;
+    rp_client_set_protocol(&c->client, RP_CLIENT_LEASE);
     rp_loop_change(c->worker->loop, &c->watch, RP_READABLE);
 }
 
@@ -312,15 +315,13 @@ static size_t read_limit(const rp_connection *c)
     return reserved + room > RP_QUEUE_FLOOR_BYTES ? reserved + room : RP_QUEUE_FLOOR_BYTES;
 }
 
-/* Charges the abuse budget for TLS records without data in the last read. If the budget is
- * spent, queues a GOAWAY and returns false. */
+/* Charges the abuse budget for TLS records without data in the last read. False if the budget
+ * is spent: the session has ended. */
 static bool charge_records(rp_connection *c)
 {
     while (c->charged_records < c->link.idle_records) {
         c->charged_records++;
-        if (rp_connection_charge(c, RP_ABUSE_TLS_RECORD)) continue;
-        rp_h2_terminate(c->h2, H2_ENHANCE_YOUR_CALM);
-        return false;
+        if (!rp_connection_charge(c, RP_ABUSE_TLS_RECORD)) return false;
     }
     return true;
 }
@@ -403,6 +404,7 @@ static void read_all(rp_connection *c)
         rp_loop_arm(c->worker->loop, &c->rest, rp_loop_now(c->worker->loop)) != RP_OK)
         begin_closing(c);
     rp_counter_add(&c->worker->metrics->bytes_read, total);
+    rp_counter_add(&c->client.bytes_in, total);
     c->turn.bytes += total;
     if (total > 0) {
         c->heard_ns = rp_loop_now(c->worker->loop);
@@ -515,6 +517,7 @@ static written write_all(rp_connection *c)
     if (outcome == SOME && total == 0 && c->blocked_since_ns == 0)
         c->blocked_since_ns = rp_loop_now(worker->loop);
     rp_counter_add(&worker->metrics->bytes_written, total);
+    rp_counter_add(&c->client.bytes_out, total);
     if (rp_h2_left_bytes(c->h2) != c->left_then || rp_h2_queued_bytes(c->h2) == 0)
         c->moved_ns = rp_loop_now(worker->loop);
     c->left_then = rp_h2_left_bytes(c->h2);

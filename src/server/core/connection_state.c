@@ -2,6 +2,9 @@
 #include "server/core/connection_state.h"
 
 #include <assert.h>
+#include <stdio.h>
+
+enum { H2_ENHANCE_YOUR_CALM = 0xb }; /* an error code of HTTP/2 */
 
 void rp_connection_touch(rp_connection *c)
 {
@@ -27,10 +30,18 @@ bool rp_connection_charge(rp_connection *c, rp_abuse_kind kind)
 {
     rp_worker *worker = c->worker;
     rp_bucket_rate rate = rp_abuse_rate(&worker->limits);
+    char text[RP_H2_END_TEXT_BYTES];
 
+    assert(c->h2 != NULL); /* C3 */
     assert(kind >= 0 && kind < RP_ABUSE_KINDS);
     rp_counter_add(&worker->metrics->abuse[kind], 1);
     if (rp_abuse_spend(&c->abuse, &rate, kind, rp_loop_now(worker->loop))) return true;
     rp_connection_refused(c, RP_REFUSED_ABUSE);
+    (void)snprintf(text, sizeof text,
+                   "abuse budget used up, last by %s: it has %zu events and %zu more a second "
+                   "(limits abuse_burst, abuse_per_second)",
+                   rp_abuse_name(c->abuse.last), worker->limits.abuse_burst,
+                   worker->limits.abuse_per_second);
+    rp_h2_terminate(c->h2, H2_ENHANCE_YOUR_CALM, text);
     return false;
 }

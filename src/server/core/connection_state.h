@@ -17,6 +17,7 @@
 #include "net/loop.h"
 #include "server/auth/gate.h"
 #include "server/bounds/abuse.h"
+#include "server/bounds/expiry.h"
 #include "server/bounds/intake.h"
 #include "server/bounds/refusal.h"
 #include "server/core/closing.h"
@@ -25,6 +26,7 @@
 #include "server/core/queue_budget.h"
 #include "server/core/read_moderation.h"
 #include "server/core/server_state.h"
+#include "server/metrics/clients.h"
 #include "wire/h2/h2.h"
 
 typedef struct rp_lease_link rp_lease_link;
@@ -62,7 +64,9 @@ struct rp_connection {
     rp_handshake handshake;
     rp_closed closed;
     rp_abuse abuse;
+    rp_expiries expiries;     /* resets of expired calls, which are not charged to `abuse` */
     uint64_t charged_records; /* how many of link.idle_records were charged to `abuse` */
+    rp_client client;         /* what /v1/clients shows */
     rp_gate_memo memo;
     char peer[RP_PEER_BYTES];
     char certificate[RP_AUTH_MAX_NAME_BYTES + 1];
@@ -91,8 +95,8 @@ struct rp_connection {
 void rp_connection_touch(rp_connection *connection);
 /* Counts and logs a refusal. */
 void rp_connection_refused(rp_connection *connection, rp_refusal why);
-/* Charges the abuse budget for one event. False, with the refusal counted, if the budget is
- * spent: the caller must end the connection. */
+/* Charges the abuse budget for one event, in the state H2. False if the budget is spent: then
+ * the refusal is counted, and the session is ended with a GOAWAY that says so. */
 RP_NODISCARD bool rp_connection_charge(rp_connection *connection, rp_abuse_kind kind);
 
 #endif

@@ -163,6 +163,7 @@ bool rp_lease_link_read(rp_connection *c)
         if (result != RP_LINK_OK) return false;
         link->size += moved;
         rp_counter_add(&c->worker->metrics->bytes_read, moved);
+        rp_counter_add(&c->client.bytes_in, moved);
         if (!(link->lease != NULL ? take_numbers(c) : greet(c))) return false;
         if (moved < room) return true;
     }

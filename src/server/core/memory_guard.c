@@ -39,6 +39,12 @@ uint64_t rp_memory_beside(uint64_t limit, const rp_memory_load *load)
            BASE_BYTES + (load->has_journal ? JOURNAL_BYTES : 0);
 }
 
+uint64_t rp_memory_for_checkpoint(uint64_t limit, uint64_t removed, uint64_t image)
+{
+    if (image >= limit || removed >= limit - image) return limit;
+    return removed + image;
+}
+
 uint64_t rp_memory_excess(const rp_memory_look *now)
 {
     uint64_t wanted = now->used + now->beside;
@@ -62,7 +68,7 @@ bool rp_memory_wants_trim(const rp_memory_past *past, const rp_memory_look *now,
 {
     uint64_t excess = rp_memory_excess(now);
 
-    if (!is_near(now) || now->is_cut || excess == 0) return false;
+    if (!is_near(now) || excess == 0) return false;
     if (past->trimmed_ns == 0) return true;
     if (past->paid_ns > now_ns + ADVANCE_NS) return false;
     return excess > past->excess + now->limit / 64 ||
@@ -85,14 +91,13 @@ uint64_t rp_memory_most_lost(uint64_t limit)
 
 uint64_t rp_memory_decide_lost(rp_memory_past *past, const rp_memory_look *now)
 {
-    uint64_t excess = rp_memory_excess(now), most = now->is_cut ? past->lost : now->limit;
+    uint64_t excess = rp_memory_excess(now);
     uint64_t kept = rp_memory_most_lost(now->limit), lost;
 
     if (excess < past->excess) past->excess = excess;
     if (kept > past->excess) kept = past->excess;
     lost = is_near(now) ? kept + (excess - past->excess) : 0;
-    past->lost = lost < most ? lost : most;
-    assert(now->is_cut || past->lost <= now->limit); /* M2 */
+    past->lost = lost < now->limit ? lost : now->limit; /* M2 */
     return past->lost;
 }
 
@@ -146,10 +151,11 @@ static bool measure(const rp_memory_guard *g, uint64_t *bytes)
 }
 
 /* Makes a measurement. False if memory cannot be measured. */
-static bool look(const rp_memory_guard *g, rp_memory_load load, rp_memory_look *out)
+static bool look(rp_memory_guard *g, rp_memory_load load, rp_memory_look *out)
 {
     const rp_budget *b = rp_store_budget(g->host.store);
     rp_budget_memory memory = rp_budget_memory_now(b);
+    uint64_t freed = atomic_load(&b->freed);
     rp_store_info info;
 
     rp_store_get_info(g->host.store, &info);
@@ -158,8 +164,12 @@ static bool look(const rp_memory_guard *g, rp_memory_load load, rp_memory_look *
         .limit = memory.limit,
         .used = memory.used,
         .beside = rp_memory_beside(memory.limit, &load),
-        .is_cut = atomic_load(&b->cuts) > 0,
     };
+    if (atomic_load(&b->cuts) > 0)
+        out->beside +=
+            rp_memory_for_checkpoint(memory.limit, freed - g->freed, rp_budget_image(b));
+    else
+        g->freed = freed;
     if (b->spill != NULL) out->beside += memory.limit / 4; /* chunks read back, or written */
     if (RP_SANITIZED) out->beside += SANITIZER_BYTES;
     return measure(g, &out->resident);

@@ -19,8 +19,11 @@
  * embedding program would count as lost. So it is an option, rp_server_options.owns_process,
  * which `reprise serve` sets.
  *
- * Not measured: free pages of the shared arena, which cannot be returned (util/shared_arena.h),
- * and the growth while a checkpoint is written, which keeps items that were removed.
+ * While a checkpoint is written, it keeps items that are removed, and copies of what changes.
+ * So B then includes the bytes that were removed since, and an upper bound on the copies.
+ *
+ * Not measured: free pages of the shared arena, which cannot be returned
+ * (util/shared_arena.h).
  *
  * Invariants:
  *   M1  the budget of the store has lost bytes only while the thread runs;
@@ -41,7 +44,6 @@ typedef struct rp_memory_look {
     uint64_t limit;    /* L, >= 1 */
     uint64_t used;     /* U */
     uint64_t beside;   /* B */
-    bool is_cut;       /* tables are being written to a checkpoint */
 } rp_memory_look;
 
 /* Results of earlier measurements and trims. Zero-initialise it. */
@@ -70,7 +72,7 @@ uint64_t rp_memory_most_lost(uint64_t limit);
 
 /* How many bytes are lost: none unless the bound is near. Excess that was there after the last
  * trim counts up to rp_memory_most_lost(); excess that was added since then counts in full
- * until the next trim. While tables are written to a checkpoint, the result does not rise. */
+ * until the next trim. */
 uint64_t rp_memory_decide_lost(rp_memory_past *past, const rp_memory_look *now);
 
 /* How long the thread may sleep, if the process grows by at most 4 GB/s. */
@@ -85,6 +87,11 @@ typedef struct rp_memory_load {
 
 /* B for a server with this load. `limit` is L. */
 uint64_t rp_memory_beside(uint64_t limit, const rp_memory_load *load);
+
+/* The part of B for a checkpoint that is being written: `removed` bytes of items have left the
+ * tables since it began, and `image` bounds its copies of the items and slots
+ * (table/account.h). It keeps no more than the tables had: L. */
+uint64_t rp_memory_for_checkpoint(uint64_t limit, uint64_t removed, uint64_t image);
 
 /* Parses the text of /proc/self/statm. `*pages` receives the number of pages that are resident
  * and not shared. False if the text has another format. */
@@ -109,7 +116,8 @@ typedef struct rp_memory_guard {
     rp_mutex mu;
     rp_cond stop_cv;
     bool stopping RP_GUARDED_BY(mu);
-    rp_memory_past past; /* used by the thread only */
+    rp_memory_past past; /* this and the next are used by the thread only */
+    uint64_t freed;      /* rp_budget.freed when no checkpoint was being written last */
 } rp_memory_guard;
 
 /* Starts the thread. It does not change the store's budget while the store is being loaded, or

@@ -71,15 +71,20 @@ static rp_served_table **place_of(rp_server *server, const rp_table *table)
 
 rp_served_table *rp_served_table_find(rp_server *server, rp_string name, rp_error *err)
 {
-    rp_table *table = rp_store_find_table(server->store, name);
     rp_served_table *served, *stale = NULL, **place;
+    rp_table *table;
 
+    /* Under the lock: otherwise the table may be dropped meanwhile, and replace the entry of
+     * one that has got its id. */
+    rp_mutex_lock(&server->lock);
+    table = rp_store_find_table(server->store, name);
     if (table == NULL) {
         int shown = (int)(name.size < MAX_NAME_SHOWN ? name.size : MAX_NAME_SHOWN);
+
+        rp_mutex_unlock(&server->lock);
         (void)rp_fail(err, RP_NOT_FOUND, "Priority table %.*s was not found", shown, name.data);
         return NULL;
     }
-    rp_mutex_lock(&server->lock);
     place = place_of(server, table);
     if (*place != NULL && (*place)->table != table) { /* it was dropped, and its id reused */
         stale = *place;

@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "runs/runs.h"
 #include "server/bounds/limits.h"
 #include "server/core/dispatch.h"
 #include "server/core/journal_room.h"
@@ -148,7 +149,10 @@ rp_status rp_server_reload(rp_server *server, const rp_server_limits *limits, rp
     if (limits != NULL) server->limits = complete;
     rp_mutex_unlock(&server->lock);
     rp_tls_unref(old);
-    if (limits != NULL) log_limits(server, &complete);
+    if (limits != NULL) {
+        log_limits(server, &complete);
+        rp_runs_set_most_bytes(rp_store_runs(server->store), complete.run_bytes);
+    }
     for (size_t i = 0; i < server->worker_count; i++)
         rp_worker_update_limits(&server->workers[i]);
     return RP_OK;
@@ -229,7 +233,7 @@ rp_status rp_server_new(rp_store *store, const rp_server_options *options, rp_se
     const rp_allocator *alloc =
         options->alloc != NULL ? options->alloc : rp_allocator_default();
     rp_server *server = rp_alloc_zero(alloc, sizeof *server);
-    size_t workers = loop_count(options);
+    size_t workers = loop_count(options), run_bytes;
     rp_status st;
 
     if (server == NULL) {
@@ -253,11 +257,14 @@ rp_status rp_server_new(rp_store *store, const rp_server_options *options, rp_se
     rp_mutex_init(&server->lock, RP_RANK_SERVER);
     rp_queue_budget_init(&server->budget, &server->connection_count);
     rp_cond_init(&server->changed);
+    rp_clients_init(&server->clients);
     rp_mutex_lock(&server->lock);
     server->limits = options->limits;
     server->health = options->loading ? RP_HEALTH_LOADING : RP_HEALTH_SERVING;
     st = rp_server_limits_complete(&server->limits, err);
+    run_bytes = server->limits.run_bytes;
     rp_mutex_unlock(&server->lock);
+    if (st == RP_OK) rp_runs_set_most_bytes(rp_store_runs(server->store), run_bytes);
     count_descriptors(server);
     if (st == RP_OK) st = copy_files(server, &options->security, err);
     if (st == RP_OK) st = open_gate(server, err);
@@ -299,6 +306,8 @@ static void on_more_to_retry(void *user)
 
 static void stop_workers(rp_server *server)
 {
+    /* Workers wait for the pages that they have requested. */
+    if (server->page != NULL) rp_page_maker_stop(rp_http_page_maker(server->page));
     rp_budget_retry_later(rp_store_budget(server->store), NULL, server);
     for (size_t i = 0; i < server->worker_count; i++) rp_worker_stop(&server->workers[i]);
 }
@@ -323,10 +332,15 @@ static rp_status start_workers(rp_server *server, rp_error *err)
 static bool describe_memory(void *ctx, rp_memory_load *load)
 {
     rp_server *server = ctx;
+    size_t all;
 
     if (!atomic_load_explicit(&server->is_loaded, memory_order_acquire)) return false;
     load->held_bytes = rp_queue_published(&server->budget) + rp_pinned_sum(server);
     load->connections = atomic_load_explicit(&server->connection_count, memory_order_relaxed);
+    all = rp_clients_count(&server->clients);
+    /* Those of HTTP/1.1 are not in connection_count. Under TLS they need twice as much, for
+     * libmicrohttpd and the relay. */
+    if (all > load->connections) load->connections += 2 * (all - load->connections);
     load->has_journal = server->safety.durable != NULL;
     for (size_t i = 0; i < server->worker_count; i++)
         load->calls += rp_counter_get(&rp_metrics_loop(server->metrics, i)->streams);
@@ -441,6 +455,7 @@ void rp_server_free(rp_server *server)
     if (server->page_hosts != NULL)
         rp_release(&server->alloc, server->page_hosts, strlen(server->page_hosts) + 1);
     assert(!has_connections(server));
+    rp_clients_deinit(&server->clients);
     rp_cond_deinit(&server->changed);
     rp_queue_budget_deinit(&server->budget);
     rp_mutex_deinit(&server->lock);

@@ -55,6 +55,7 @@
 #include "server/core/queue_budget.h"
 #include "server/core/safety.h"
 #include "server/http/http_page.h"
+#include "server/metrics/clients.h"
 #include "server/metrics/metrics.h"
 #include "server/shm/lease.h"
 #include "store/store.h"
@@ -94,6 +95,7 @@ struct rp_server {
 
     rp_gate *gate;
     rp_metrics *metrics;
+    rp_clients clients;
     rp_http_page *page;
     uint64_t state_id[2];
     uint64_t hash_seed; /* for maps whose keys peers choose */

@@ -33,6 +33,7 @@ rp_task *rp_task_new(rp_connection *c, rp_call *call, rp_method method,
     task->call = call;
     task->method = method;
     task->deadline = (rp_timer){.on_due = on_deadline, .is_bulk = true};
+    task->expiry_ns = rp_expiry_ns(0, -1);
     task->next = c->tasks;
     if (task->next != NULL) task->next->prev = task;
     c->tasks = task;
@@ -49,6 +50,7 @@ bool rp_task_begin(rp_connection *c, rp_call *call, rp_method method, int64_t ti
     rp_task *task = rp_task_new(c, call, method, kind);
 
     if (task == NULL) return false;
+    task->expiry_ns = rp_expiry_ns(c->heard_ns, timeout_ns);
     if (timeout_ns >= 0 && timeout_ns < INT64_MAX - now_ns &&
         rp_loop_arm(worker->loop, &task->deadline, now_ns + timeout_ns) != RP_OK) {
         rp_task_finish(task, RP_NO_RESOURCE, "out of memory for a deadline");

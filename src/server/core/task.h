@@ -57,6 +57,7 @@ struct rp_task {
     rp_task *prev, *next;   /* in connection->tasks */
     rp_task *prev_flush, *next_flush;
     rp_timer deadline;
+    int64_t expiry_ns; /* when the peer may reset it because of its deadline: expiry.h */
     rp_safe_wait safe; /* while it waits for the journal */
     rp_message *held;  /* the response that waits for the journal, or NULL */
     rp_safe_wait room; /* the wait, while waits_for_journal */

@@ -2,28 +2,24 @@
 /* A thread runs an event loop, and libmicrohttpd at the end of each turn. The loop wakes when a
  * descriptor of libmicrohttpd is ready, for its timeouts, and when a connection is handed over.
  * So libmicrohttpd and the relays are used on one thread only. Responses are complete before
- * libmicrohttpd gets them, so it waits for nothing but the peer. A request for a page about all
- * tables is suspended until page_maker.h has made the page; other requests are handled
+ * libmicrohttpd gets them, so it waits for nothing but the peer. A request that another thread
+ * handles is suspended until page_maker.h has made the response; other requests are handled
  * meanwhile.
  *
  * The peer and certificate of a connection are stored in place of its socket address:
  * libmicrohttpd copies these bytes, keeps them with the connection and returns them with each
  * request.
  *
- * The list `fds` of open descriptors is used to close (cut) the oldest connection. A descriptor
- * is in it from libmicrohttpd's notification that the connection has started to the one that it
- * is about to be closed. So no number in the list can have been reused.
- *
- * Invariants:
- *   P1  `live` is the number of entries in `fds` that are open and not cut;
- *   P2  pages about all tables that are being sent to entries that are not cut take at most
- *       HELD_PAGES times the size of the largest, each page counted once. */
+ * The body of a POST request is read before the request is suspended. At most MOST_BODIES
+ * requests have their body read at once. A body that is not complete after idle_s is cut off,
+ * so peers that send slowly cannot keep others out. */
 #include "server/http/http_page.h"
 
 #include <assert.h>
 #include <microhttpd.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -35,9 +31,9 @@
 
 enum {
     MEMORY_BYTES = 16 << 10, /* of a connection, for its request and the response's headers */
-    MOST_FDS = 2 * RP_HTTP_PAGE_CONNECTIONS, /* cut connections are closed a little later */
-    SENT_BYTES = 16 << 10,                   /* bytes copied for libmicrohttpd at a time */
-    HELD_PAGES = 2,                          /* P2 */
+    SENT_BYTES = 16 << 10,   /* bytes copied for libmicrohttpd at a time */
+    PATH_BYTES = 2048,       /* of a path with its query: two names, all of them escapes, fit */
+    MOST_BODIES = 16,
     IDLE_S = 10,
     PEER_BYTES = 58,
 };
@@ -51,13 +47,6 @@ typedef struct visitor {
 
 _Static_assert(sizeof(visitor) <= sizeof(struct sockaddr_storage), "an address holds it");
 
-typedef struct open_fd {
-    int fd; /* -1: free */
-    bool cut;
-    uint64_t number;    /* in order of arrival */
-    rp_made_page *made; /* the page that is being sent, a reference; or NULL */
-} open_fd;
-
 struct rp_http_page {
     rp_allocator alloc;
     rp_page_host host;
@@ -70,9 +59,11 @@ struct rp_http_page {
     rp_watch watch;   /* of the descriptor for all events that libmicrohttpd waits for */
     rp_timer timeout; /* always armed */
     rp_relays relays;
-    open_fd fds[MOST_FDS];
-    size_t live; /* entries that have not been cut */
-    uint64_t arrivals;
+    rp_open_fds fds;
+    int64_t body_ns; /* that a body may take */
+    /* Requests whose body is being read, in any order. */
+    struct suspended *readers[MOST_BODIES];
+    size_t reader_count;
 };
 
 /* A connection that is being passed to the thread. */
@@ -83,119 +74,23 @@ typedef struct arrival {
     visitor from;
 } arrival;
 
-/* A request that waits for a page. It is the libmicrohttpd context of the request; the context
- * of any other request is the rp_http_page. */
+/* A request that waits for another thread, or whose body is being read. It is the libmicrohttpd
+ * context of the request; the context of any other request is the rp_http_page. */
 typedef struct suspended {
     rp_page_wait wait;
     rp_post post;
     rp_http_page *page;
     struct MHD_Connection *connection;
     rp_made_page *made; /* set when the request is resumed; NULL: there is no page */
+    size_t body_bytes;  /* that have arrived, even those that are dropped */
+    bool is_reading;    /* its body is being read: it is in page->readers */
+    int64_t due_ns;     /* when its body must be complete */
 } suspended;
 
 static void count_refusal(rp_http_page *page)
 {
     if (page->host.counters != NULL)
         rp_counter_add_shared(&page->host.counters->refusals[RP_REFUSED_PAGE_CONNECTIONS], 1);
-}
-
-static open_fd *find(rp_http_page *page, int fd)
-{
-    for (size_t i = 0; i < MOST_FDS; i++)
-        if (page->fds[i].fd == fd) return &page->fds[i];
-    return NULL;
-}
-
-static void cut(rp_http_page *page, open_fd *o)
-{
-    (void)shutdown(o->fd, SHUT_RDWR); /* which libmicrohttpd will notice */
-    o->cut = true;
-    assert(page->live > 0); /* P1 */
-    page->live--;
-    count_refusal(page);
-}
-
-static void cut_oldest(rp_http_page *page)
-{
-    open_fd *oldest = NULL;
-
-    for (size_t i = 0; i < MOST_FDS; i++) {
-        open_fd *o = &page->fds[i];
-
-        if (o->fd < 0 || o->cut) continue;
-        if (oldest == NULL || o->number < oldest->number) oldest = o;
-    }
-    if (oldest != NULL) cut(page, oldest);
-}
-
-/* Whether a page about all tables is being sent to this entry. */
-static bool is_read(const open_fd *o)
-{
-    return o->fd >= 0 && !o->cut && o->made != NULL;
-}
-
-/* Bytes of the pages that are being sent, each counted once. */
-static size_t held_bytes(const rp_http_page *page)
-{
-    size_t bytes = 0;
-
-    for (size_t i = 0; i < MOST_FDS; i++) {
-        size_t before = 0;
-
-        if (!is_read(&page->fds[i])) continue;
-        while (before < i &&
-               !(is_read(&page->fds[before]) && page->fds[before].made == page->fds[i].made))
-            before++;
-        if (before == i) bytes += page->fds[i].made->answer.body.size;
-    }
-    return bytes;
-}
-
-/* Cuts the connections that read the oldest page, until the held pages are within the bound.
- * Never cuts connections that read `newest`. */
-static void bound_held(rp_http_page *page, const rp_made_page *newest)
-{
-    size_t most = HELD_PAGES * newest->answer.body.most;
-
-    while (most > 0 && held_bytes(page) > most) { /* 0: the newest response is a sentence */
-        const rp_made_page *oldest = NULL;
-
-        for (size_t i = 0; i < MOST_FDS; i++) {
-            const open_fd *o = &page->fds[i];
-
-            if (is_read(o) && o->made != newest &&
-                (oldest == NULL || o->made->number < oldest->number))
-                oldest = o->made;
-        }
-        if (oldest == NULL) return;
-        for (size_t i = 0; i < MOST_FDS; i++)
-            if (is_read(&page->fds[i]) && page->fds[i].made == oldest) cut(page, &page->fds[i]);
-    }
-}
-
-static void enter(rp_http_page *page, int fd)
-{
-    open_fd *place = find(page, -1);
-
-    if (place == NULL) { /* cannot happen: libmicrohttpd has the same limit */
-        (void)shutdown(fd, SHUT_RDWR);
-        return;
-    }
-    *place = (open_fd){.fd = fd, .number = page->arrivals++};
-    page->live++;
-    assert(page->live <= MOST_FDS); /* P1 */
-    if (page->live > RP_HTTP_PAGE_CONNECTIONS) cut_oldest(page);
-}
-
-static void leave(rp_http_page *page, int fd)
-{
-    open_fd *place = find(page, fd);
-
-    if (place == NULL) return;
-    assert(place->cut || page->live > 0); /* P1 */
-    if (!place->cut) page->live--;
-    rp_made_page_unref(place->made);
-    *place = (open_fd){.fd = -1};
 }
 
 static int fd_of(struct MHD_Connection *connection)
@@ -206,24 +101,30 @@ static int fd_of(struct MHD_Connection *connection)
     return info != NULL ? info->connect_fd : -1;
 }
 
-/* Finds the entry of a connection in `fds`, or NULL. */
-static open_fd *place_of(rp_http_page *page, struct MHD_Connection *connection)
+/* The peer of a connection. */
+static const visitor *visitor_of(struct MHD_Connection *connection)
 {
-    int fd = fd_of(connection);
+    static const visitor nobody = {.family = AF_UNSPEC};
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
 
-    return fd >= 0 ? find(page, fd) : NULL;
+    return info != NULL ? (const visitor *)(const void *)info->client_addr : &nobody;
 }
 
 static void on_connection(void *cls, struct MHD_Connection *connection, void **socket_context,
                           enum MHD_ConnectionNotificationCode code)
 {
+    rp_http_page *page = cls;
     int fd = fd_of(connection);
 
     (void)socket_context;
     if (fd < 0) return;
-    if (code == MHD_CONNECTION_NOTIFY_STARTED) enter(cls, fd);
-    if (code == MHD_CONNECTION_NOTIFY_CLOSED) leave(cls, fd);
+    if (code == MHD_CONNECTION_NOTIFY_STARTED)
+        rp_open_fds_enter(&page->fds, fd, visitor_of(connection)->peer);
+    if (code == MHD_CONNECTION_NOTIFY_CLOSED) rp_open_fds_leave(&page->fds, fd);
 }
+
+static const char no_page[] = "the server cannot make this page now; try again";
 
 static const char *header_of(struct MHD_Connection *connection, const char *name)
 {
@@ -247,41 +148,49 @@ static enum MHD_Result find_host(void *cls, enum MHD_ValueKind kind, const char 
 }
 
 /* Sends a response whose body is in `response`, which it takes. MHD_NO ends the connection. */
-static enum MHD_Result send_response(struct MHD_Connection *connection,
+static enum MHD_Result send_response(rp_http_page *page, struct MHD_Connection *connection,
                                      const rp_page_response *answer,
                                      struct MHD_Response *response)
 {
-    enum MHD_Result result;
+    enum MHD_Result result = MHD_YES;
+    rp_http_header headers[RP_PAGE_HEADERS];
+    size_t count = rp_page_headers(answer, headers);
+    rp_client *client = rp_open_fds_client(&page->fds, fd_of(connection));
 
     if (response == NULL) return MHD_NO;
-    result = MHD_add_response_header(response, "Content-Type", answer->content_type);
-    if (result == MHD_YES)
-        result = MHD_add_response_header(response, "Cache-Control", "no-store");
-    if (result == MHD_YES && answer->extra_name != NULL)
-        result = MHD_add_response_header(response, answer->extra_name, answer->extra_value);
+    if (client != NULL) rp_counter_add(&client->bytes_out, rp_page_body(answer).size);
+    for (size_t i = 0; i < count && result == MHD_YES; i++)
+        result = MHD_add_response_header(response, headers[i].name, headers[i].value);
     if (result == MHD_YES)
         result = MHD_queue_response(connection, (unsigned)answer->status, response);
     MHD_destroy_response(response);
     return result;
 }
 
-static enum MHD_Result send_answer(struct MHD_Connection *connection,
+static enum MHD_Result send_answer(rp_http_page *page, struct MHD_Connection *connection,
                                    const rp_page_response *answer)
 {
-    return send_response(connection, answer,
-                         MHD_create_response_from_buffer(answer->body.size, answer->body.data,
-                                                         MHD_RESPMEM_MUST_COPY));
+    rp_string body = rp_page_body(answer);
+    enum MHD_ResponseMemoryMode mode =
+        answer->is_file ? MHD_RESPMEM_PERSISTENT : MHD_RESPMEM_MUST_COPY;
+
+    /* libmicrohttpd does not write to the bytes of a file. */
+    return send_response(
+        page, connection, answer,
+        MHD_create_response_from_buffer(body.size, (void *)(uintptr_t)body.data, mode));
 }
 
-static enum MHD_Result send_sentence(rp_http_page *page, struct MHD_Connection *connection,
-                                     int status, const char *sentence)
+/* Responds to a suspended request with an error. */
+static enum MHD_Result send_error(suspended *s, int status, const char *sentence)
 {
-    rp_page_response answer = {.status = status};
+    rp_http_page *page = s->page;
+    rp_page_response answer = {.status = status,
+                               .says_json = strcmp(s->wait.ask.route->method, "POST") == 0};
     enum MHD_Result result;
 
     rp_buf_init(&answer.body, &page->alloc);
     rp_page_say(&answer, status, sentence);
-    result = send_answer(connection, &answer);
+    result = send_answer(page, s->connection, &answer);
     rp_buf_deinit(&answer.body);
     return result;
 }
@@ -307,7 +216,6 @@ static void unref_made(void *cls)
 static enum MHD_Result send_made(rp_http_page *page, struct MHD_Connection *connection,
                                  rp_made_page *made)
 {
-    open_fd *place = place_of(page, connection);
     struct MHD_Response *response = MHD_create_response_from_callback(
         made->answer.body.size, SENT_BYTES, read_made, made, unref_made);
 
@@ -315,12 +223,8 @@ static enum MHD_Result send_made(rp_http_page *page, struct MHD_Connection *conn
         rp_made_page_unref(made);
         return MHD_NO;
     }
-    if (place != NULL) {
-        rp_made_page_unref(place->made);
-        place->made = rp_made_page_ref(made);
-        bound_held(page, made);
-    }
-    return send_response(connection, &made->answer, response);
+    rp_open_fds_hold(&page->fds, fd_of(connection), made);
+    return send_response(page, connection, &made->answer, response);
 }
 
 /* Resumes a request: libmicrohttpd calls on_request() again. */
@@ -328,6 +232,7 @@ static void on_resume(rp_post *post)
 {
     suspended *s = (suspended *)(void *)((char *)post - offsetof(suspended, post));
 
+    rp_open_fds_wait(&s->page->fds, fd_of(s->connection), NULL);
     MHD_resume_connection(s->connection);
 }
 
@@ -339,26 +244,29 @@ static void on_made(rp_page_wait *wait, rp_made_page *made)
     rp_loop_post(s->page->loop, &s->post);
 }
 
-static const char no_page[] = "the server cannot make this page now; try again";
-
-/* Suspends the request until its page is made. `*context` is the context of the request. */
-static enum MHD_Result suspend(rp_http_page *page, struct MHD_Connection *connection,
-                               rp_page_kind kind, void **context)
+/* Makes the context of a request. Takes ask->body. NULL if there is no memory. */
+static suspended *keep(rp_http_page *page, struct MHD_Connection *connection, rp_page_ask *ask)
 {
-    suspended *s;
+    suspended *s = rp_alloc_zero(&page->alloc, sizeof *s);
 
-    if (*context == NULL) /* libmicrohttpd would read on before it called again */
-        return send_sentence(page, connection, 400, "a request for this page has no body");
-    s = rp_alloc_zero(&page->alloc, sizeof *s);
-    if (s == NULL) return send_sentence(page, connection, 503, no_page);
+    if (s == NULL) return NULL;
     s->wait.on_made = on_made;
+    s->wait.ask = *ask;
     s->post.run = on_resume;
     s->page = page;
     s->connection = connection;
-    MHD_suspend_connection(connection); /* before another thread can resume it */
-    *context = s;
-    /* If the maker has been stopped, resumes the request at once, without a page. */
-    if (!rp_page_maker_ask(page->maker, kind, &s->wait)) MHD_resume_connection(connection);
+    rp_buf_init(&ask->body, &page->alloc);
+    return s;
+}
+
+/* Suspends a request until another thread has handled it. */
+static enum MHD_Result suspend(suspended *s)
+{
+    MHD_suspend_connection(s->connection); /* before another thread can resume it */
+    if (rp_page_maker_ask(s->page->maker, &s->wait))
+        rp_open_fds_wait(&s->page->fds, fd_of(s->connection), &s->wait);
+    else
+        MHD_resume_connection(s->connection); /* at once, without a page */
     return MHD_YES;
 }
 
@@ -368,8 +276,45 @@ static enum MHD_Result answer_resumed(rp_http_page *page, suspended *s)
     rp_made_page *made = s->made;
 
     s->made = NULL;
-    if (made == NULL) return send_sentence(page, s->connection, 503, no_page);
+    if (made == NULL) return send_error(s, 503, no_page);
     return send_made(page, s->connection, made);
+}
+
+static void start_reading(suspended *s)
+{
+    rp_http_page *page = s->page;
+
+    assert(page->reader_count < MOST_BODIES);
+    page->readers[page->reader_count++] = s;
+    s->is_reading = true;
+    s->due_ns = rp_now_ns() + page->body_ns;
+}
+
+static void stop_reading(suspended *s)
+{
+    rp_http_page *page = s->page;
+    size_t i = 0;
+
+    if (!s->is_reading) return;
+    while (page->readers[i] != s) i++;
+    page->readers[i] = page->readers[--page->reader_count];
+    s->is_reading = false;
+}
+
+/* Cuts the connections whose bodies are due. Returns how long it is until the next one is. */
+static int64_t cut_slow_bodies(rp_http_page *page)
+{
+    int64_t now_ns = rp_now_ns(), rest_ns = INT64_MAX;
+
+    for (size_t i = 0; i < page->reader_count; i++) {
+        int64_t left_ns = page->readers[i]->due_ns - now_ns;
+
+        if (left_ns <= 0)
+            rp_open_fds_cut(&page->fds, fd_of(page->readers[i]->connection));
+        else if (left_ns < rest_ns)
+            rest_ns = left_ns;
+    }
+    return rest_ns;
 }
 
 /* A request has ended, or its connection was cut. */
@@ -377,16 +322,14 @@ static void on_completed(void *cls, struct MHD_Connection *connection, void **co
                          enum MHD_RequestTerminationCode why)
 {
     rp_http_page *page = cls;
-    open_fd *place = place_of(page, connection);
     suspended *s = *context != NULL && *context != cls ? *context : NULL;
 
     (void)why;
-    if (place != NULL) {
-        rp_made_page_unref(place->made);
-        place->made = NULL;
-    }
+    rp_open_fds_drop(&page->fds, fd_of(connection));
     if (s != NULL) {
+        stop_reading(s);
         rp_made_page_unref(s->made);
+        rp_buf_deinit(&s->wait.ask.body);
         rp_release(&page->alloc, s, sizeof *s);
     }
     *context = NULL;
@@ -401,50 +344,163 @@ static bool has_body(struct MHD_Connection *connection)
            header_of(connection, "Transfer-Encoding") != NULL;
 }
 
+static rp_string text_of(const char *text)
+{
+    return (rp_string){text, text != NULL ? strlen(text) : 0};
+}
+
+/* A path with its query, as the peer sent them. */
+typedef struct full_path {
+    char text[PATH_BYTES];
+    size_t size;
+    bool is_long; /* it does not fit */
+} full_path;
+
+static void add_text(full_path *path, const char *text)
+{
+    size_t size = text != NULL ? strlen(text) : 0;
+
+    if (path->is_long || size >= sizeof path->text - path->size) {
+        path->is_long = true;
+        return;
+    }
+    if (size > 0) memcpy(path->text + path->size, text, size);
+    path->size += size;
+    path->text[path->size] = '\0';
+}
+
+/* Adds a setting of the query, which libmicrohttpd has cut off the path. */
+static enum MHD_Result add_setting(void *cls, enum MHD_ValueKind kind, const char *name,
+                                   const char *value)
+{
+    full_path *path = cls;
+
+    (void)kind;
+    add_text(path, strchr(path->text, '?') != NULL ? "&" : "?");
+    add_text(path, name);
+    if (value != NULL) add_text(path, "=");
+    add_text(path, value);
+    return MHD_YES;
+}
+
+/* Makes the response to a request and returns true; or false, as rp_page_respond_now(). */
+static bool respond_now(rp_http_page *page, struct MHD_Connection *connection, const char *url,
+                        const char *method, rp_page_response *answer, rp_page_ask *ask)
+{
+    const visitor *from = visitor_of(connection);
+    full_path path = {.text = "", .size = 0};
+    rp_page_request request = {.method = method, .path = path.text, .now_ns = rp_now_ns()};
+
+    add_text(&path, url);
+    (void)MHD_get_connection_values(connection, MHD_GET_ARGUMENT_KIND, add_setting, &path);
+    if (path.is_long) {
+        rp_page_say(answer, 414, "a path with its query has at most 2047 bytes");
+        return true;
+    }
+    (void)MHD_get_connection_values_n(connection, MHD_HEADER_KIND, find_host, &request.host);
+    request.shown.authorization = header_of(connection, "Authorization");
+    request.confirm = text_of(header_of(connection, "x-reprise-confirm"));
+    request.if_none_match = text_of(header_of(connection, "If-None-Match"));
+    request.shown.peer = from->peer;
+    request.shown.certificate = from->certificate;
+    return rp_page_respond_now(&page->host, &request, answer, ask);
+}
+
+/* Refuses a POST request whose body would be too large or is one too many. */
+static bool refuse_body(rp_http_page *page, struct MHD_Connection *connection,
+                        rp_page_response *answer)
+{
+    const char *length = header_of(connection, "Content-Length");
+
+    answer->says_json = true;
+    if (length != NULL && strtoull(length, NULL, 10) > RP_ASK_BODY_BYTES) {
+        (void)rp_page_fail(answer, 413, "a body has at most %d bytes", RP_ASK_BODY_BYTES);
+        return true;
+    }
+    if (page->reader_count < MOST_BODIES) return false;
+    rp_page_say(answer, 503, no_page);
+    return true;
+}
+
+/* Responds to a request, suspends it, or begins to read its body. */
 static enum MHD_Result respond(rp_http_page *page, struct MHD_Connection *connection,
                                const char *url, const char *method, void **context)
 {
-    const union MHD_ConnectionInfo *info =
-        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
-    const visitor *from =
-        info != NULL ? (const visitor *)(const void *)info->client_addr : NULL;
-    rp_page_request request = {.method = method, .path = url, .now_ns = rp_now_ns()};
+    bool is_post = strcmp(method, "POST") == 0;
     rp_page_response answer = {.status = 500};
-    enum MHD_Result result;
-    rp_page_kind kind;
+    enum MHD_Result result = MHD_YES;
+    rp_page_ask ask;
+    suspended *s = NULL;
+    rp_client *client;
+    bool done;
 
-    (void)MHD_get_connection_values_n(connection, MHD_HEADER_KIND, find_host, &request.host);
-    request.shown.authorization = header_of(connection, "Authorization");
-    if (from != NULL) {
-        request.shown.peer = from->peer;
-        request.shown.certificate = from->certificate;
-    }
     rp_buf_init(&answer.body, &page->alloc);
-    if (rp_page_respond_now(&page->host, &request, &answer, &kind))
-        result = send_answer(connection, &answer);
-    else
-        result = suspend(page, connection, kind, context);
+    rp_buf_init(&ask.body, &page->alloc);
+    done = respond_now(page, connection, url, method, &answer, &ask);
+    client = rp_open_fds_client(&page->fds, fd_of(connection));
+    if (client != NULL) rp_client_count_call(client, answer.role);
+    if (!done && !is_post && *context == NULL) { /* libmicrohttpd would read on first */
+        rp_page_say(&answer, 400, "a request for this page has no body");
+        done = true;
+    }
+    if (!done && is_post) done = refuse_body(page, connection, &answer);
+    if (!done) s = keep(page, connection, &ask);
+    if (s != NULL) {
+        *context = s;
+        if (is_post)
+            start_reading(s);
+        else
+            result = suspend(s);
+    } else {
+        if (!done) rp_page_say(&answer, 503, no_page);
+        result = send_answer(page, connection, &answer);
+    }
+    rp_buf_deinit(&ask.body);
     rp_buf_deinit(&answer.body);
     return result;
 }
 
-/* Called when the headers of a request have arrived, again at the end of the request, and once
- * more after it was suspended. If the response is sent in the first call, libmicrohttpd closes
- * the connection. That is right for requests with a body or another method, whose rest is not
- * read. */
+/* Takes a part of a request's body; after the last one, suspends the request. */
+static enum MHD_Result read_body(suspended *s, const char *data, size_t *size)
+{
+    rp_buf *body = &s->wait.ask.body;
+    rp_client *client;
+
+    if (*size == 0) {
+        stop_reading(s);
+        if (s->body_bytes > RP_ASK_BODY_BYTES)
+            return send_error(s, 413, "a body has at most 65536 bytes");
+        return body->bad ? send_error(s, 503, no_page) : suspend(s);
+    }
+    client = rp_open_fds_client(&s->page->fds, fd_of(s->connection));
+    if (client != NULL) rp_counter_add(&client->bytes_in, *size);
+    s->body_bytes += *size;
+    /* libmicrohttpd sends no response before the end of the body. */
+    if (s->body_bytes > 2 * RP_ASK_BODY_BYTES) return MHD_NO;
+    if (s->body_bytes <= RP_ASK_BODY_BYTES) rp_buf_append(body, data, *size);
+    *size = 0;
+    return MHD_YES;
+}
+
+/* Called when the headers of a request have arrived, again for parts of its body and at the end
+ * of the request, and once more after it was suspended. If the response is sent in the first
+ * call, libmicrohttpd closes the connection. That is right for requests whose rest is not read.
+ */
 static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, const char *url,
                                   const char *method, const char *version, const char *data,
                                   size_t *data_size, void **context)
 {
     bool plain = strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0;
+    suspended *s = *context != NULL && *context != cls ? *context : NULL;
 
-    (void)version, (void)data;
+    (void)version;
+    if (s != NULL)
+        return s->is_reading ? read_body(s, data, data_size) : answer_resumed(cls, s);
     *data_size = 0;
     if (*context == NULL && plain && !has_body(connection)) {
         *context = cls;
         return MHD_YES;
     }
-    if (*context != NULL && *context != cls) return answer_resumed(cls, *context);
     return respond(cls, connection, url, method, context);
 }
 
@@ -455,7 +511,7 @@ static void on_log(void *cls, const char *format, va_list arguments)
     (void)cls, (void)format, (void)arguments;
 }
 
-/* Leaves a path as it was sent: the paths of the pages have no escapes. */
+/* Leaves a path as it was sent: route.h decodes the names in it. */
 static size_t on_unescape(void *cls, struct MHD_Connection *connection, char *text)
 {
     (void)cls, (void)connection;
@@ -469,12 +525,14 @@ static void run_daemon(void *user)
 {
     rp_http_page *page = user;
     MHD_UNSIGNED_LONG_LONG ms;
-    int64_t rest_ns = longest_ns;
+    int64_t rest_ns = longest_ns, body_ns;
 
     (void)MHD_run(page->daemon);
+    body_ns = cut_slow_bodies(page);
     if (MHD_get_timeout(page->daemon, &ms) == MHD_YES &&
         ms < (MHD_UNSIGNED_LONG_LONG)(longest_ns / millisecond_ns))
         rest_ns = (int64_t)ms * millisecond_ns;
+    if (body_ns < rest_ns) rest_ns = body_ns;
     /* Cannot fail: the timer has been armed since the start. */
     (void)!rp_loop_arm(page->loop, &page->timeout, rp_loop_now(page->loop) + rest_ns);
 }
@@ -497,29 +555,12 @@ static void *run_loop(void *arg)
     return NULL;
 }
 
-/* Starts a relay. Returns the descriptor of the end for libmicrohttpd, or -1. */
-static int relay(rp_http_page *page, rp_link *link)
-{
-    int pair[2];
-    rp_link far;
-
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) != 0)
-        return -1;
-    if (rp_link_init(&far, pair[0], NULL) != RP_OK) { /* cannot fail for a plain link */
-        (void)close(pair[0]);
-        (void)close(pair[1]);
-        return -1;
-    }
-    if (rp_relay_start(&page->alloc, &page->relays, link, &far) == RP_OK) return pair[1];
-    (void)close(pair[1]);
-    return -1;
-}
-
 static void on_arrival(rp_post *post)
 {
     arrival *a = (arrival *)(void *)post;
     rp_http_page *page = a->page;
-    int fd = a->link.ssl == NULL ? rp_link_take_fd(&a->link) : relay(page, &a->link);
+    int fd = a->link.ssl == NULL ? rp_link_take_fd(&a->link)
+                                 : rp_relay_to_pair(&page->alloc, &page->relays, &a->link);
 
     /* libmicrohttpd would abort on a descriptor that it cannot close. */
     if (fd < 0 ||
@@ -536,7 +577,7 @@ static struct MHD_Daemon *start_daemon(rp_http_page *page, unsigned idle_s)
         MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_USE_ERROR_LOG | MHD_ALLOW_SUSPEND_RESUME,
         0, NULL, NULL, on_request, page, MHD_OPTION_NOTIFY_COMPLETED, on_completed, page,
         MHD_OPTION_EXTERNAL_LOGGER, on_log, NULL, MHD_OPTION_CONNECTION_LIMIT,
-        (unsigned)MOST_FDS, MHD_OPTION_CONNECTION_TIMEOUT, idle_s,
+        (unsigned)RP_OPEN_FDS, MHD_OPTION_CONNECTION_TIMEOUT, idle_s,
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)MEMORY_BYTES, MHD_OPTION_NOTIFY_CONNECTION,
         on_connection, page, MHD_OPTION_UNESCAPE_CALLBACK, on_unescape, NULL,
         MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_END);
@@ -550,8 +591,10 @@ static rp_status start(rp_http_page *page, unsigned idle_s, rp_error *err)
 
     if (st == RP_OK) st = rp_page_maker_new(&page->alloc, &page->host, &page->maker, err);
     if (st != RP_OK) return st;
-    page->relays = (rp_relays){
-        .loop = page->loop, .linger_ns = (int64_t)idle_s * 1000000000, .most = MOST_FDS};
+    page->fds.maker = page->maker;
+    page->body_ns = (int64_t)idle_s * 1000000000;
+    page->relays =
+        (rp_relays){.loop = page->loop, .linger_ns = page->body_ns, .most = RP_OPEN_FDS};
     page->timeout.on_due = on_timeout;
     if (rp_loop_arm(page->loop, &page->timeout, 0) != RP_OK)
         return rp_fail(err, RP_NO_RESOURCE, "the HTTP page has no memory for its timer");
@@ -577,7 +620,7 @@ rp_status rp_http_page_new(const rp_allocator *alloc, const rp_page_host *host,
     if (page == NULL) return rp_fail_memory(err, sizeof *page);
     page->alloc = *alloc;
     page->host = *host;
-    for (size_t i = 0; i < MOST_FDS; i++) page->fds[i].fd = -1;
+    rp_open_fds_init(&page->fds, host->counters, host->clients);
     st = start(page, host->idle_s > 0 ? host->idle_s : IDLE_S, err);
     if (st != RP_OK) {
         rp_http_page_free(page);

@@ -3,21 +3,20 @@
  * listening socket. The workers accept connections, and hand over those that do not use HTTP/2.
  * libmicrohttpd gets plain sockets only; TLS connections are relayed to it (relay.h).
  *
- * There are at most 64 connections, with 16 KiB of memory each. A new connection beyond that
- * closes the oldest one, so that idle peers cannot keep others out. A connection is also closed
- * after host->idle_s of silence. A page about all tables stays in memory while it is being
- * sent. All these pages together take at most twice the size of the largest page; a page that
- * is sent to several connections counts once. If they would take more, the connections that
- * read the oldest page are closed. */
+ * There are at most RP_HTTP_PAGE_CONNECTIONS (open_fds.h), with 16 KiB of memory each. A new
+ * connection beyond that closes the oldest one, so that idle peers cannot keep others out. A
+ * connection is also closed after host->idle_s of silence, and if the body of a request takes
+ * longer than that. A page stays in memory while it is
+ * being sent. All these pages together take at most twice the bound of the largest page; a page
+ * that is sent to several connections counts once. If they would take more, the connections
+ * that read the oldest page are closed. */
 #ifndef RP_SERVER_HTTP_HTTP_PAGE_H
 #define RP_SERVER_HTTP_HTTP_PAGE_H
 
 #include "net/link.h"
-#include "server/http/page_maker.h"
+#include "server/http/open_fds.h"
 
 typedef struct rp_http_page rp_http_page;
-
-enum { RP_HTTP_PAGE_CONNECTIONS = 64 };
 
 /* Starts the thread. `host` is copied; its pointers must outlive the page. RP_NO_RESOURCE
  * (memory, threads, descriptors). Returns owned. Bodies of responses come from `alloc`;

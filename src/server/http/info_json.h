@@ -14,9 +14,15 @@
 void rp_info_json_write(rp_buf *out, const rp_server_view *server, const rp_store_info *store,
                         const rp_table_view *tables, size_t table_count);
 
-/* Appends `text` as a JSON string, quotes included; NULL becomes null. */
-void rp_info_json_string(rp_buf *out, const char *text);
-/* Appends the shortest text that reads back as the same number; null if it is not finite. */
-void rp_info_json_number(rp_buf *out, double number);
+/* Calls that wait for a table. */
+typedef struct rp_waiting_calls {
+    const rp_waiting *calls;
+    const uint64_t *clients;
+    size_t count;
+} rp_waiting_calls;
+
+/* Appends the fields of one table to an open object. `calls` are those that are described. */
+void rp_info_json_table(rp_buf *out, const rp_server_view *server, const rp_table_view *view,
+                        const rp_waiting_calls *calls);
 
 #endif

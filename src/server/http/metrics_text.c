@@ -8,7 +8,9 @@
 #include <float.h>
 #include <math.h>
 
+#include "runs/runs.h"
 #include "server/http/text.h"
+#include "store/store.h"
 #include "util/mem.h"
 
 /* Histograms are shown at powers of 4, from 1.024 us to 68.7 s. */
@@ -174,6 +176,28 @@ static void write_store(rp_buf *out, const rp_store_info *store)
     whole(out, store->table_count);
 }
 
+/* The runs that programs report; zeroes while the store is loading. */
+static void write_runs(rp_buf *out, rp_store *store)
+{
+    rp_runs_info info = {0};
+
+    if (store != NULL) rp_runs_get_info(rp_store_runs(store), &info);
+    head(out, "reprise_", "runs", "gauge", "Runs that programs report.");
+    rp_buf_text(out, "reprise_runs");
+    whole(out, info.count);
+    head(out, "reprise_", "run_bytes", "gauge", "Memory of all runs.");
+    rp_buf_text(out, "reprise_run_bytes");
+    whole(out, info.bytes);
+    head(out, "reprise_", "runs_dropped_total", "counter",
+         "Runs that were dropped to make room for others.");
+    rp_buf_text(out, "reprise_runs_dropped_total");
+    whole(out, info.dropped_runs);
+    head(out, "reprise_", "run_scalars_dropped_total", "counter",
+         "Scalars for which a run had no room.");
+    rp_buf_text(out, "reprise_run_scalars_dropped_total");
+    whole(out, info.dropped_scalars);
+}
+
 static double seconds(int64_t ns)
 {
     return (double)ns / 1e9;
@@ -219,7 +243,9 @@ static double seconds(int64_t ns)
       (double)d->spilled_bytes)                                                                \
     X("loads_total", "counter", "Chunks read back from disk.", (double)d->loads)               \
     X("load_bytes_total", "counter", "Bytes of chunks read back from disk.",                   \
-      (double)d->load_bytes)
+      (double)d->load_bytes)                                                                   \
+    X("load_hits_total", "counter", "Chunks on disk that samples found in the read cache.",    \
+      (double)d->load_hits)
 
 static const char *const durability_names[] = {"checkpoint", "interval", "sync"};
 
@@ -470,6 +496,7 @@ void rp_metrics_text(rp_buf *out, const rp_server_view *server, const rp_store_i
     write_identity(out, server);
     write_counters(out, &sums);
     write_store(out, store);
+    write_runs(out, server->store);
     write_durable(out, server);
     write_all_tables(out, server->metrics, tables, table_count);
 }

@@ -3,90 +3,61 @@
 
 #include <arpa/inet.h>
 #include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
-#include "server/http/info_json.h"
-#include "server/http/metrics_text.h"
+#include "server/http/json_out.h"
+#include "server/http/static_files.h"
 
 static const char plain[] = "text/plain; charset=utf-8";
+static const char json[] = "application/json";
 
-/* Writes the body of a page. Returns the HTTP status. */
-typedef int (*page_writer)(const rp_server_view *server, rp_page_response *answer);
-
-static int write_index(const rp_server_view *server, rp_page_response *answer);
-
-static int write_health(const rp_server_view *server, rp_page_response *answer)
+size_t rp_page_headers(const rp_page_response *answer, rp_http_header out[RP_PAGE_HEADERS])
 {
-    bool up = server->health == RP_HEALTH_SERVING || server->health == RP_HEALTH_DEGRADED;
+    size_t count = 0;
 
-    rp_buf_format(&answer->body, "%s%s%s\n", rp_health_name(server->health),
-                  server->why[0] != '\0' ? ": " : "", server->why);
-    return up ? 200 : 503;
-}
-
-/* Takes a snapshot of all tables first, so that writing does not access them. */
-static int write_metrics(const rp_server_view *server, rp_page_response *answer)
-{
-    rp_store_info store = {0};
-    rp_table_views views;
-
-    if (rp_table_views_take(&views, answer->body.alloc, server->store) != RP_OK) return 503;
-    if (server->store != NULL) rp_store_get_info(server->store, &store);
-    answer->body.most = rp_page_most_bytes(views.count);
-    rp_metrics_text(&answer->body, server, &store, views.tables, views.count);
-    rp_table_views_deinit(&views);
-    answer->content_type = "text/plain; version=0.0.4; charset=utf-8";
-    return 200;
-}
-
-static int write_info(const rp_server_view *server, rp_page_response *answer)
-{
-    rp_store_info store = {0};
-    rp_table_views views;
-
-    if (rp_table_views_take(&views, answer->body.alloc, server->store) != RP_OK) return 503;
-    if (server->store != NULL) rp_store_get_info(server->store, &store);
-    answer->body.most = rp_page_most_bytes(views.count);
-    rp_info_json_write(&answer->body, server, &store, views.tables, views.count);
-    rp_table_views_deinit(&views);
-    answer->content_type = "application/json";
-    return 200;
-}
-
-static const struct {
-    const char *path;
-    rp_role role;
-    page_writer write; /* NULL: the page is about all tables */
-    rp_page_kind kind;
-    const char *about;
-} pages[] = {
-    {"/", RP_ROLE_NONE, write_index, RP_PAGE_KINDS, NULL},
-    {"/healthz", RP_ROLE_NONE, write_health, RP_PAGE_KINDS, "whether it serves"},
-    {"/metrics", RP_ROLE_READ, NULL, RP_PAGE_METRICS, "numbers, for Prometheus"},
-    {"/v1/info", RP_ROLE_READ, NULL, RP_PAGE_INFO, "the server and its tables, as JSON"},
-};
-
-enum { PAGE_COUNT = sizeof pages / sizeof pages[0] };
-
-static int write_index(const rp_server_view *server, rp_page_response *answer)
-{
-    rp_buf_format(&answer->body, "reprise %s: %s\n\n",
-                  server->version != NULL ? server->version : "",
-                  rp_health_name(server->health));
-    for (size_t i = 0; i < PAGE_COUNT; i++)
-        if (pages[i].about != NULL)
-            rp_buf_format(&answer->body, "  %-10s %s\n", pages[i].path, pages[i].about);
-    rp_buf_text(&answer->body, "\nThe same port speaks gRPC.\n");
-    return 200;
+    out[count++] = (rp_http_header){"content-type", answer->content_type};
+    out[count++] = (rp_http_header){"cache-control", answer->is_file ? "no-cache" : "no-store"};
+    out[count++] = (rp_http_header){
+        "content-security-policy",
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
+        "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"};
+    out[count++] = (rp_http_header){"x-content-type-options", "nosniff"};
+    out[count++] = (rp_http_header){"referrer-policy", "no-referrer"};
+    if (answer->extra_name != NULL)
+        out[count++] = (rp_http_header){answer->extra_name, answer->extra_value};
+    assert(count <= RP_PAGE_HEADERS);
+    return count;
 }
 
 void rp_page_say(rp_page_response *answer, int status, const char *sentence)
 {
     assert(status >= 200 && status < 600);
     rp_buf_clear(&answer->body);
+    answer->is_file = false;
     answer->status = status;
-    answer->content_type = plain;
-    rp_buf_format(&answer->body, "%s\n", sentence);
+    answer->content_type = answer->says_json ? json : plain;
+    if (answer->says_json) {
+        rp_buf_text(&answer->body, "{");
+        rp_out_text(&answer->body, "error", sentence);
+        rp_buf_text(&answer->body, "}\n");
+    } else {
+        rp_buf_text(&answer->body, sentence);
+        rp_buf_text(&answer->body, "\n");
+    }
+}
+
+int rp_page_fail(rp_page_response *answer, int status, const char *format, ...)
+{
+    char sentence[RP_ERROR_TEXT_BYTES];
+    va_list arguments;
+
+    va_start(arguments, format);
+    (void)vsnprintf(sentence, sizeof sentence, format, arguments);
+    va_end(arguments);
+    rp_page_say(answer, status, sentence);
+    return status;
 }
 
 static void extra(rp_page_response *answer, const char *name, const char *text)
@@ -185,6 +156,7 @@ static bool admit(const rp_page_host *host, const rp_page_request *request, rp_r
     rp_status st = rp_gate_check(host->gate, &request->shown, needed, request->now_ns, NULL,
                                  &result, &err);
 
+    answer->role = result.who.role;
     if (st == RP_OK && needed > RP_ROLE_NONE && host->is_open &&
         !rp_page_is_own_name(request->host, host->names)) {
         if (host->counters != NULL)
@@ -199,64 +171,123 @@ static bool admit(const rp_page_host *host, const rp_page_request *request, rp_r
     if (host->counters != NULL) rp_counter_add_shared(&host->counters->refusals[result.why], 1);
     if (result.why == RP_REFUSED_AUTH_BRAKE) {
         rp_page_say(answer, 429, err.text);
-        extra(answer, "Retry-After", "60");
+        extra(answer, "retry-after", "60");
     } else if (st == RP_DENIED) {
         rp_page_say(answer, 403, err.text);
     } else if (st == RP_UNAUTHENTICATED) {
         rp_page_say(answer, 401, err.text);
-        extra(answer, "WWW-Authenticate", "Bearer");
+        extra(answer, "www-authenticate", "Bearer");
     } else {
         rp_page_say(answer, 503, err.text);
     }
     return false;
 }
 
-/* Writes a page; if there is no memory, a response that says so. */
-static void write_page(const rp_page_host *host, page_writer write, rp_page_response *answer)
+void rp_page_make(const rp_page_host *host, const rp_page_ask *ask, rp_page_response *answer)
 {
-    rp_server_view server;
-
-    memset(&server, 0, sizeof server);
-    host->describe(host->ctx, &server);
-    answer->content_type = plain;
-    answer->status = write(&server, answer);
+    rp_buf_clear(&answer->body);
+    answer->extra_name = answer->extra_value = NULL;
+    answer->is_file = false;
+    answer->body.most = RP_PAGE_MOST_BYTES;
+    answer->content_type = json;
+    answer->says_json = strcmp(ask->route->method, "POST") == 0;
+    answer->status = ask->route->handle(host, ask, answer);
     if (!answer->body.bad && answer->body.size > 0) return;
     rp_page_say(answer, 503, "there is not enough memory for this page");
     if (host->counters != NULL)
         rp_counter_add_shared(&host->counters->refusals[RP_REFUSED_MEMORY], 1);
 }
 
-void rp_page_make(const rp_page_host *host, rp_page_kind kind, rp_page_response *answer)
+/* Responds with a file of the page, or with 304 if the peer has it. */
+static void send_file(const rp_page_request *request, const rp_static_file *file,
+                      rp_page_response *answer)
 {
-    rp_buf_clear(&answer->body);
-    answer->extra_name = answer->extra_value = NULL;
-    write_page(host, kind == RP_PAGE_METRICS ? write_metrics : write_info, answer);
+    rp_string known = request->if_none_match;
+    bool has_it = known.data != NULL && known.size == strlen(file->etag) &&
+                  memcmp(known.data, file->etag, known.size) == 0;
+
+    answer->status = has_it ? 304 : 200;
+    answer->content_type = file->content_type;
+    answer->is_file = true;
+    answer->file = (rp_string){(const char *)file->data, has_it ? 0 : file->size};
+    extra(answer, "etag", file->etag);
+}
+
+/* Checks that the request names what it changes. A web site cannot set this header in a
+ * visitor's browser without being allowed to. */
+static bool is_confirmed(const rp_page_request *request, const rp_page_ask *ask,
+                         rp_page_response *answer)
+{
+    const char *wanted =
+        ask->names[0].size > 0 ? ask->names[0].text : strrchr(ask->route->pattern, '/') + 1;
+    rp_ask_name named;
+
+    if (request->confirm.data != NULL && rp_route_decode(request->confirm, &named) &&
+        strcmp(named.text, wanted) == 0)
+        return true;
+    (void)rp_page_fail(answer, 400,
+                       "the header x-reprise-confirm must name what is changed: '%s'", wanted);
+    return false;
+}
+
+/* Makes the response to a request that has no route. */
+static void refuse(rp_page_response *answer, rp_route_found found, const char *allow)
+{
+    switch (found) {
+    case RP_ROUTE_NO_METHOD:
+        (void)rp_page_fail(answer, 405, "use %s here", allow);
+        extra(answer, "allow", allow);
+        break;
+    case RP_ROUTE_BAD_NAME:
+        (void)rp_page_fail(answer, 400,
+                           "a name in a path has 1 to %d bytes, none of them zero, and escapes "
+                           "of '%%' and two hexadecimal digits",
+                           RP_ASK_NAME_BYTES);
+        break;
+    case RP_ROUTE_BAD_NUMBER:
+        rp_page_say(answer, 400, "after must be given once, as a whole number below 2^64");
+        break;
+    case RP_ROUTE_FOUND:
+    case RP_ROUTE_NONE:
+        rp_page_say(answer, 404, "there is no such page; docs/http.md lists all pages");
+        break;
+    }
 }
 
 bool rp_page_respond_now(const rp_page_host *host, const rp_page_request *request,
-                         rp_page_response *answer, rp_page_kind *kind)
+                         rp_page_response *answer, rp_page_ask *ask)
 {
-    size_t length = strcspn(request->path, "?#");
     bool head = strcmp(request->method, "HEAD") == 0;
+    rp_string path = {request->path, strlen(request->path)};
+    const rp_static_file *file;
+    const char *allow = "";
+    size_t count;
+    const rp_route *routes = rp_routes(&count);
+    rp_route_found found;
 
     rp_buf_clear(&answer->body);
     answer->extra_name = answer->extra_value = NULL;
+    answer->is_file = false;
     answer->head_only = head;
-    if (!head && strcmp(request->method, "GET") != 0) {
-        rp_page_say(answer, 405, "only GET and HEAD are answered here");
-        extra(answer, "Allow", "GET, HEAD");
+    answer->role = RP_ROLE_NONE;
+    answer->says_json = strcmp(request->method, "POST") == 0;
+    file = rp_static_file_find((rp_string){path.data, strcspn(path.data, "?#")});
+    if (file != NULL) {
+        if (head || strcmp(request->method, "GET") == 0)
+            send_file(request, file, answer);
+        else
+            refuse(answer, RP_ROUTE_NO_METHOD, "GET, HEAD");
         return true;
     }
-    for (size_t i = 0; i < PAGE_COUNT; i++) {
-        if (strlen(pages[i].path) != length ||
-            memcmp(pages[i].path, request->path, length) != 0)
-            continue;
-        if (!admit(host, request, pages[i].role, answer)) return true;
-        *kind = pages[i].kind;
-        if (pages[i].write == NULL) return false;
-        write_page(host, pages[i].write, answer);
+    found = rp_route_find(routes, count, request->method, path, ask, &allow);
+    if (found != RP_ROUTE_FOUND) {
+        refuse(answer, found, allow);
         return true;
     }
-    rp_page_say(answer, 404, "there is no such page; / lists those there are");
+    if (!admit(host, request, ask->route->role, answer)) return true;
+    if (ask->route->confirms && !is_confirmed(request, ask, answer)) return true;
+    if (ask->route->lane != RP_ROUTE_NOW) return false;
+    rp_page_make(host, ask, answer);
+    answer->head_only = head;
     return true;
 }

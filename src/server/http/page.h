@@ -1,31 +1,42 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Responses to plain HTTP requests: /healthz, /metrics, /v1/info and a page that lists them.
- * The HTTP/1.1 daemon (http_page.h) and HTTP/2 connections (core/page_response.h) call these
+/* Responses to plain HTTP requests: the files of the page, and the routes of route.h. The
+ * HTTP/1.1 daemon (http_page.h) and HTTP/2 connections (core/page_response.h) call these
  * functions, which use no sockets. */
 #ifndef RP_SERVER_HTTP_PAGE_H
 #define RP_SERVER_HTTP_PAGE_H
 
 #include "reprise/tensor.h" /* rp_string */
 #include "server/auth/gate.h"
+#include "server/http/action.h"
+#include "server/http/route.h"
 #include "server/http/server_view.h"
+#include "server/metrics/clients.h"
 #include "util/buf.h"
+#include "wire/h2/h2.h" /* rp_http_header */
 
 /* The server whose pages are made. All pointers are borrowed and must outlive the host. */
-typedef struct rp_page_host {
+struct rp_page_host {
     void *ctx;
     /* Fills in all of `view`. Called on any thread; must not block. */
     void (*describe)(void *ctx, rp_server_view *view);
+    /* Makes a change and waits for the disk, for a bounded time. On a thread of page_maker.h.
+     * NULL: nothing can be changed. */
+    rp_status (*act)(void *ctx, rp_action *action, rp_error *err);
     rp_gate *gate;
+    rp_clients *clients;       /* of connections; NULL: they are not listed */
     rp_loop_metrics *counters; /* rp_metrics_shared(): refusals are counted there */
     bool is_open;              /* no credentials are required: host names are checked instead */
     const char *names;         /* host names accepted in "Host", separated by commas; or NULL */
-    unsigned idle_s;           /* seconds of silence that close an HTTP/1.1 connection; 0: 10 */
-} rp_page_host;
+    unsigned idle_s; /* seconds of silence that close an HTTP/1.1 connection, and seconds that
+                        the body of a request may take; 0: 10 */
+};
 
 typedef struct rp_page_request {
     const char *method; /* "GET" */
-    const char *path;   /* with or without a query, which is ignored */
+    const char *path;   /* as the peer sent it, with or without a query */
     rp_string host;     /* the header "Host" of HTTP/1.1; its data is NULL if there is none */
+    rp_string confirm;  /* the header "x-reprise-confirm"; its data is NULL if there is none */
+    rp_string if_none_match; /* as above */
     rp_credentials shown;
     int64_t now_ns;
 } rp_page_request;
@@ -38,37 +49,52 @@ typedef struct rp_page_request {
  * separated by single dots. True if host.data is NULL: browsers always send the header. */
 bool rp_page_is_own_name(rp_string host, const char *names);
 
-typedef struct rp_page_response {
+struct rp_page_response {
     int status;               /* of HTTP */
     const char *content_type; /* static */
-    const char
-        *extra_name; /* an extra header (allow, www-authenticate, retry-after), or NULL */
-    const char *extra_value; /* static */
+    const char *extra_name;   /* of one more header (allow, etag, retry-after), or NULL */
+    const char *extra_value;  /* static */
+    rp_role role;   /* of the credentials that were shown, for routes that need a role */
     bool head_only; /* the request was HEAD: send the length of the body, not the body */
+    bool says_json; /* rp_page_say() writes {"error": sentence} */
+    bool is_file;   /* the body is `file`, which is static, and `body` is empty */
+    rp_string file;
     rp_buf body;
-} rp_page_response;
+};
 
-/* Pages about all tables. Making one takes long, so a thread does it: page_maker.h. */
-typedef enum rp_page_kind { RP_PAGE_METRICS, RP_PAGE_INFO, RP_PAGE_KINDS } rp_page_kind;
+/* The bytes of the body. */
+static inline rp_string rp_page_body(const rp_page_response *answer)
+{
+    return answer->is_file ? answer->file
+                           : (rp_string){(const char *)answer->body.data, answer->body.size};
+}
 
-/* Makes the response to a request and returns true. If the response is a page about all tables,
- * returns false; then `*kind` says which page, and rp_page_make() makes the response. Takes a
- * bounded, short time. `answer->body` must be initialised and is cleared first. There is a
- * response in every case (503 if there was no memory).
+enum {
+    RP_PAGE_HEADERS = 6,
+    RP_PAGE_MOST_BYTES = 4 << 20, /* of a page, unless its handler sets another bound */
+};
+/* Writes the headers of a response, content-type first. Returns their number. Names are in
+ * lower case. The security headers are the same for all responses. */
+size_t rp_page_headers(const rp_page_response *answer, rp_http_header out[RP_PAGE_HEADERS]);
+
+/* Makes the response to a request and returns true. If another thread has to make it, returns
+ * false: then `ask` describes the request. If ask->route is for POST, append the request's body
+ * to ask->body, at most RP_ASK_BODY_BYTES. Then pass it to rp_page_maker_ask(). Takes a
+ * bounded, short time. `answer->body` and `ask->body` must be initialised; the first is
+ * cleared. There is a response in every case (503 if there was no memory).
  *
- *   /healthz   200 serving, degraded; 503 loading, draining. Needs no role
- *   /metrics   200; 401 and 403 without the role read; 421 if rp_page_is_own_name() is false
- *   /v1/info   as /metrics
- *   /          200, the list. Needs no role
- *   others     404; 405 for methods other than GET and HEAD */
+ * Roles are checked here: 401 and 403 without the role of the route, 429 after too many wrong
+ * tokens, 421 if rp_page_is_own_name() is false. 404 for other paths, 405 for other methods,
+ * 400 for malformed names and numbers, and for a confirmation that is missing or wrong. */
 RP_NODISCARD bool rp_page_respond_now(const rp_page_host *host, const rp_page_request *request,
-                                      rp_page_response *answer, rp_page_kind *kind);
+                                      rp_page_response *answer, rp_page_ask *ask);
 
-/* Makes a page about all tables, of at most rp_page_most_bytes(). There is a response in every
- * case. */
-void rp_page_make(const rp_page_host *host, rp_page_kind kind, rp_page_response *answer);
+/* Calls the handler of a request's route. There is a response in every case. */
+void rp_page_make(const rp_page_host *host, const rp_page_ask *ask, rp_page_response *answer);
 
 /* Makes a response of one sentence. */
 void rp_page_say(rp_page_response *answer, int status, const char *sentence);
+/* As rp_page_say(), formatted, for handlers: returns `status`. */
+int rp_page_fail(rp_page_response *answer, int status, const char *format, ...) RP_PRINTF(3, 4);
 
 #endif

@@ -1,25 +1,45 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Makes the pages about all tables on a thread of its own, so that neither an event loop nor
- * /healthz waits for them.
+/* Handles requests on threads of its own, so that neither an event loop nor /healthz waits for
+ * them. There is a lane for each rp_route_lane but RP_ROUTE_NOW. A lane has queues and a
+ * thread, which starts with the first request of the lane. The lanes share no bound, so
+ * requests of one lane never keep those of another out.
  *
- *   M1  A page is made once for all requests that arrive before the thread begins to make it.
- *       So each request gets a page that is newer than the request, and for a thousand requests
- *       at once a page is made only once or twice.
- *   M2  After making a page, the thread pauses for three times as long as that took. So it
- *       takes at most a quarter of a processor, however many requests there are.
- *   M3  A page has at most rp_page_most_bytes(), so making it takes a bounded time.
- *   M4  All requests share the bytes of a page, which are freed with the last reference. */
+ *   M1  A page of the lanes RP_ROUTE_OVERVIEW and RP_ROUTE_PAGE is made once for all requests
+ *       for it that arrive before the thread begins to make it. So each request gets a page
+ *       that is newer than the request, and for a thousand requests at once a page is made only
+ *       once or twice. Requests of other lanes are handled one by one, in the order of their
+ *       arrival.
+ *   M2  After making a page of these two lanes, the thread pauses for three times as long as
+ *       that took. So it takes at most a quarter of a processor, however many requests there
+ *       are.
+ *   M3  A page has a bounded size, so making it takes a bounded time.
+ *   M4  All requests share the bytes of a page, which are freed with the last reference.
+ *   M5  Requests of a live route with ?after= are answered together, at most once in
+ *       RP_LIVE_NS. Other requests for the same page that wait then share that page.
+ *   M6  In a lane, at most RP_PAGE_WAITS requests wait, for at most RP_PAGE_QUEUES different
+ *       pages, with bodies of at most RP_PAGE_WAIT_BODIES bytes in all.
+ *   M7  A request that is cancelled before its page is begun takes no room, and no page is made
+ *       for it.
+ *   M8  The lock is held for at most RP_PAGE_QUEUES comparisons of names, however many requests
+ *       wait. */
 #ifndef RP_SERVER_HTTP_PAGE_MAKER_H
 #define RP_SERVER_HTTP_PAGE_MAKER_H
 
 #include "server/http/page.h"
 #include "util/refcount.h"
 
+enum {
+    RP_LIVE_NS = 1000000000,
+    RP_PAGE_WAITS = 1024,
+    RP_PAGE_QUEUES = 64,
+    RP_PAGE_WAIT_BODIES = 4 << 20,
+};
+
 /* A finished page. It does not change. */
 typedef struct rp_made_page {
     rp_refcount refs;
     rp_allocator alloc;
-    uint64_t number; /* pages are numbered in the order in which they are made */
+    uint64_t number; /* pages are numbered in the order in which they were begun */
     rp_page_response answer;
 } rp_made_page;
 
@@ -27,31 +47,42 @@ rp_made_page *rp_made_page_ref(rp_made_page *made);
 void rp_made_page_unref(rp_made_page *made); /* NULL is fine */
 
 typedef struct rp_page_wait rp_page_wait;
+typedef struct rp_page_queue rp_page_queue;
+
 /* A request for a page. Embed it in another struct; its memory must stay valid until on_made
  * has been called. */
 struct rp_page_wait {
-    /* Called on the maker's thread, or on the thread that stops the maker. Must not block.
-     * `made` is a reference, which the callee owns; NULL: there is no memory, or the maker has
-     * been stopped. */
+    /* Called on the maker's thread, or on the thread that stops the maker or cancels the
+     * request. Must not block. `made` is a reference, which the callee owns; NULL: there is no
+     * memory, the maker has been stopped, or the request was cancelled. `wait` may be freed in
+     * the call. */
     void (*on_made)(rp_page_wait *wait, rp_made_page *made);
-    rp_page_wait *next; /* private */
+    rp_page_ask ask; /* the request. The owner frees ask.body, in on_made or later */
+    /* Private. */
+    rp_page_wait *prev, *next;
+    _Atomic(rp_page_queue *) queue; /* where it waits; NULL: nowhere */
 };
 
 typedef struct rp_page_maker rp_page_maker;
 
-/* Starts the thread. `host` is copied; its pointers must outlive the maker. RP_NO_RESOURCE
- * (memory, threads). Returns owned. */
+/* `host` is copied; its pointers must outlive the maker. RP_NO_RESOURCE (memory). Returns
+ * owned. */
 RP_NODISCARD rp_status rp_page_maker_new(const rp_allocator *alloc, const rp_page_host *host,
                                          rp_page_maker **out, rp_error *err);
-/* Ends the thread after the page that it is making, and calls on_made of all waiting requests.
+/* Ends the threads after the requests that they are handling, and calls on_made of all others.
  * Later calls of rp_page_maker_ask() return false. */
 void rp_page_maker_stop(rp_page_maker *maker);
 /* Stops the maker and frees it. NULL is fine. */
 void rp_page_maker_free(rp_page_maker *maker);
 
-/* Requests a page: on_made will be called once. Returns false, and does not call on_made, if
- * the maker has been stopped. Any thread. */
-RP_NODISCARD bool rp_page_maker_ask(rp_page_maker *maker, rp_page_kind kind,
-                                    rp_page_wait *wait);
+/* Requests the page of wait->ask: on_made will be called once. Returns false, and does not call
+ * on_made, if the maker has been stopped, too many requests wait (M6), or there is no thread.
+ * Any thread. */
+RP_NODISCARD bool rp_page_maker_ask(rp_page_maker *maker, rp_page_wait *wait);
+
+/* Cancels a request: if it still waits, calls on_made with NULL and returns true (M7). Returns
+ * false if its page is being made or on_made has been called. `wait` must be valid. Any thread.
+ */
+bool rp_page_maker_cancel(rp_page_maker *maker, rp_page_wait *wait);
 
 #endif

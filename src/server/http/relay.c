@@ -8,6 +8,8 @@
 #include "server/http/relay.h"
 
 #include <assert.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "util/mem.h"
 
@@ -230,6 +232,23 @@ rp_status rp_relay_start(const rp_allocator *alloc, rp_relays *relays, rp_link *
     }
     (void)carry(r); /* TLS may have read more than the handshake */
     return RP_OK;
+}
+
+int rp_relay_to_pair(const rp_allocator *alloc, rp_relays *relays, rp_link *near)
+{
+    int pair[2];
+    rp_link far;
+
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) != 0)
+        return -1;
+    if (rp_link_init(&far, pair[0], NULL) != RP_OK) { /* cannot fail for a plain link */
+        (void)close(pair[0]);
+        (void)close(pair[1]);
+        return -1;
+    }
+    if (rp_relay_start(alloc, relays, near, &far) == RP_OK) return pair[1];
+    (void)close(pair[1]);
+    return -1;
 }
 
 void rp_relays_deinit(rp_relays *relays)

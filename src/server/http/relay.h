@@ -32,6 +32,10 @@ typedef struct rp_relays {
 RP_NODISCARD rp_status rp_relay_start(const rp_allocator *alloc, rp_relays *relays,
                                       rp_link *near, rp_link *far);
 
+/* Starts a relay to one end of a new socket pair. Returns the descriptor of the other end,
+ * owned; or -1, and then `near` may still be open. */
+RP_NODISCARD int rp_relay_to_pair(const rp_allocator *alloc, rp_relays *relays, rp_link *near);
+
 /* Closes all relays. */
 void rp_relays_deinit(rp_relays *relays);
 

@@ -3,6 +3,7 @@
 
 #include <assert.h>
 
+#include "table/op.h"
 #include "util/clock.h"
 #include "util/mem.h"
 
@@ -10,7 +11,8 @@ void rp_table_view_take(rp_table_view *view, rp_table *table)
 {
     rp_table_get_info(table, &view->info);
     view->now_ns = rp_now_ns();
-    view->waiting_count = rp_table_waiting(table, view->waiting, RP_VIEW_WAITING);
+    view->waiting_count =
+        rp_table_waiting_clients(table, view->waiting, view->clients, RP_VIEW_WAITING);
     assert(rp_table_view_described(view) <= RP_VIEW_WAITING);
 }
 
@@ -63,4 +65,40 @@ const char *rp_health_name(rp_health health)
     case RP_HEALTH_DRAINING: return "draining";
     }
     return "unknown";
+}
+
+rp_status rp_client_views_take(rp_client_views *views, const rp_allocator *alloc,
+                               rp_clients *clients)
+{
+    *views = (rp_client_views){.alloc = alloc};
+    if (clients == NULL) return RP_OK;
+    views->views = rp_alloc_array(alloc, RP_VIEW_CLIENTS, sizeof *views->views);
+    if (views->views == NULL) return RP_NO_RESOURCE;
+    views->total = rp_clients_list(clients, views->views, RP_VIEW_CLIENTS);
+    views->count = views->total < RP_VIEW_CLIENTS ? views->total : RP_VIEW_CLIENTS;
+    return RP_OK;
+}
+
+void rp_client_views_deinit(rp_client_views *views)
+{
+    if (views->views != NULL)
+        rp_release(views->alloc, views->views, RP_VIEW_CLIENTS * sizeof *views->views);
+    views->views = NULL;
+}
+
+const char *rp_client_views_peer(const rp_client_views *views, uint64_t id)
+{
+    size_t low = 0, high = views->count;
+
+    if (id == 0) return "this process";
+    while (low < high) { /* ids descend */
+        size_t middle = low + (high - low) / 2;
+
+        if (views->views[middle].id == id) return views->views[middle].peer;
+        if (views->views[middle].id > id)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return NULL;
 }

@@ -4,9 +4,30 @@
 #define RP_SERVER_HTTP_SERVER_VIEW_H
 
 #include "reprise/server.h"
+#include "server/metrics/clients.h"
 #include "server/metrics/metrics.h"
 
-enum { RP_VIEW_WAITING = 16, RP_VIEW_WHY_BYTES = 256 };
+enum {
+    RP_VIEW_WAITING = 16, /* waiting calls of a table among all tables */
+    RP_VIEW_WHY_BYTES = 256,
+    RP_VIEW_CLIENTS = 1000, /* connections that are listed */
+};
+
+/* Copies of the connections, the newest first, that is, by descending id. */
+typedef struct rp_client_views {
+    rp_client_view *views;
+    size_t count; /* of `views` */
+    size_t total; /* of all connections */
+    const rp_allocator *alloc;
+} rp_client_views;
+
+/* RP_NO_RESOURCE; then there is nothing to deinitialise. `clients` may be NULL: there are none.
+ */
+RP_NODISCARD rp_status rp_client_views_take(rp_client_views *views, const rp_allocator *alloc,
+                                            rp_clients *clients);
+void rp_client_views_deinit(rp_client_views *views);
+/* The address of a client; "this process" for 0; NULL if it is not listed. */
+const char *rp_client_views_peer(const rp_client_views *views, uint64_t id);
 
 /* The limits by name: X(field of rp_server_limits). */
 #define RP_LIMITS(X)                                                                           \
@@ -29,6 +50,7 @@ enum { RP_VIEW_WAITING = 16, RP_VIEW_WHY_BYTES = 256 };
     X(connection_queued_bytes)                                                                 \
     X(queued_bytes)                                                                            \
     X(shared_held_bytes)                                                                       \
+    X(run_bytes)                                                                               \
     X(header_bytes)                                                                            \
     X(header_fields)                                                                           \
     X(abuse_burst)                                                                             \
@@ -44,6 +66,7 @@ enum { RP_VIEW_WAITING = 16, RP_VIEW_WHY_BYTES = 256 };
 /* A snapshot of a server without its tables. */
 typedef struct rp_server_view {
     const char *version; /* static */
+    uint64_t page;       /* the number of the page that is being made */
     rp_health health;
     char why[RP_VIEW_WHY_BYTES]; /* the reason for `health`, or "" */
     int64_t uptime_ns;
@@ -54,9 +77,12 @@ typedef struct rp_server_view {
     rp_server_limits limits; /* completed: no zeroes */
     size_t pinned_bytes;
     rp_metrics *metrics;
-    rp_store *store; /* NULL: the store is being loaded and must not be read */
+    const rp_client_views *clients; /* NULL: the addresses of clients are not known */
+    rp_store *store;                /* NULL: the store is being loaded and must not be read */
     bool is_durable;
     rp_durable_info durable; /* zero if is_durable is false */
+    rp_durable *handle;      /* NULL if is_durable is false; borrowed from the server */
+    uint64_t disk_free_bytes, disk_total_bytes; /* UINT64_MAX: not known */
 } rp_server_view;
 
 /* A snapshot of a table and of the calls that wait for it. */
@@ -65,6 +91,7 @@ typedef struct rp_table_view {
     int64_t now_ns;                      /* monotonic: the time of the snapshot */
     size_t waiting_count;                /* calls that wait */
     rp_waiting waiting[RP_VIEW_WAITING]; /* the first of these calls */
+    uint64_t clients[RP_VIEW_WAITING];   /* and who made them */
 } rp_table_view;
 
 void rp_table_view_take(rp_table_view *view, rp_table *table);

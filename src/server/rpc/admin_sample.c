@@ -252,6 +252,7 @@ static void begin(rp_items_task *items)
         .until_ns = deadline_of(task, d->started_ns),
         .on_done = on_done,
         .user = d,
+        .client = items->task.connection->client.id,
     };
     rp_connection_update_drawn(items->task.connection);
     if (rp_table_start_sample(items->served->table, &d->op)) {

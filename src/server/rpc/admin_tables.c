@@ -170,7 +170,7 @@ static void on_drop(rp_task *task, const uint8_t *data, size_t size, rp_block *b
 const rp_task_kind rp_drop_table_kind = {
     .bytes = sizeof(rp_task), .logs = true, .on_message = on_drop};
 
-static rp_table_alteration change_of(const rp_wire_alter_table *asked, rp_table *table)
+rp_table_alteration rp_alteration_of(const rp_wire_alter_table *asked, rp_table *table)
 {
     const rp_wire_limiter *limiter = &asked->limiter;
     rp_table_alteration change = {
@@ -249,7 +249,7 @@ static void on_alter(rp_task *task, const uint8_t *data, size_t size, rp_block *
     }
     alter->served = rp_served_table_of(task, asked.table);
     if (alter->served == NULL) return;
-    alter->altering = (rp_altering){.change = change_of(&asked, alter->served->table)};
+    alter->altering = (rp_altering){.change = rp_alteration_of(&asked, alter->served->table)};
     alter_some(alter);
 }
 

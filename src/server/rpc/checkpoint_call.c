@@ -94,6 +94,18 @@ static rp_bucket_rate spacing_of(const rp_server_limits *limits)
     return (rp_bucket_rate){token_ns, BURST * token_ns};
 }
 
+bool rp_checkpoint_queue_spend(rp_server *server, int64_t now_ns)
+{
+    rp_bucket_rate rate;
+    bool can;
+
+    rp_mutex_lock(&server->lock);
+    rate = spacing_of(&server->limits);
+    can = rp_bucket_spend(&server->checkpoints.bucket, &rate, now_ns);
+    rp_mutex_unlock(&server->lock);
+    return can;
+}
+
 /* Moves the waiting requests to `running` if a checkpoint may begin now. If not, `*due_ns`
  * receives the time when it may, or 0 if it may begin only after another event. */
 static bool take_waiting(rp_server *server, int64_t now_ns, int64_t *due_ns)

@@ -15,8 +15,9 @@
 enum {
     FIRST_BATCH = 16, /* capacity of a new batch, in items */
     MAX_IDLE_BATCHES = 64,
-    BATCH_WORK = 4,       /* units of work to start a batch (deferral.h) */
-    OPEN_BYTES = 1 << 20, /* if open batches have so many, the next message starts them */
+    BATCH_WORK = 4,         /* units of work to start a batch (deferral.h) */
+    SEARCHED_OF_A_UNIT = 4, /* parked batches that are searched, for a unit of work */
+    OPEN_BYTES = 1 << 20,   /* if open batches have so many, the next message starts them */
 };
 #define NOT_WAITING SIZE_MAX
 
@@ -274,9 +275,22 @@ static void on_batch_posted(rp_post *post)
     rp_worker_returned(worker);
 }
 
+/* Finds the operation of the stream that was parked last in the table, if there is one. */
+static rp_op *find_parked(const rp_insert_stream *stream, const rp_served_table *served)
+{
+    rp_insert_batch *batch = stream->parked; /* the last one is the first */
+    size_t searched = 0;
+
+    for (; batch != NULL && batch->served != served; batch = batch->next) searched++;
+    rp_defer_add_work(rp_task_worker(&stream->task), searched / SEARCHED_OF_A_UNIT);
+    return batch != NULL ? &batch->op : NULL;
+}
+
 /* Starts the operation. True if it has completed. */
 static bool run(rp_insert_batch *batch)
 {
+    size_t pending;
+
     batch->op = (rp_op){
         .items = batch->items,
         .count = batch->count,
@@ -284,12 +298,14 @@ static bool run(rp_insert_batch *batch)
         .on_done = on_batch_done,
         .on_progress = on_batch_progress,
         .user = batch,
+        .client = batch->stream->task.connection->client.id,
     };
     assert(batch->count > 0 && batch->count <= RP_MAX_INSERT_BATCH);
     batch->confirmed = 0;
     batch->waiting_from = NOT_WAITING;
-    atomic_fetch_add_explicit(&batch->served->pending_inserts, batch->count,
-                              memory_order_relaxed);
+    pending = atomic_fetch_add_explicit(&batch->served->pending_inserts, batch->count,
+                                        memory_order_relaxed);
+    if (pending > 0) batch->op.after = find_parked(batch->stream, batch->served);
     if (!rp_table_start_insert(batch->served->table, &batch->op)) return false;
     forget_pending(batch);
     return true;

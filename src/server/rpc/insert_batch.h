@@ -7,7 +7,9 @@
  * table may be inserted before earlier items of another.
  *
  * A batch is first open, then started. If its table makes it wait, it is parked until the
- * operation completes. Invariants:
+ * operation completes. Of the batches of a stream that wait for one table only the first is in
+ * the table's queue; each of the others waits behind the one before it (rp_op.after).
+ * Invariants:
  *
  *   W1  between turns of the worker's loop no batch is open;
  *   W2  all open batches belong to one stream, worker->batching, and have different tables. No

@@ -4,6 +4,7 @@
 #define RP_SERVER_RPC_METHODS_H
 
 #include "server/core/task.h"
+#include "wire/admin_messages.h"
 
 /* reverb: */
 extern const rp_task_kind rp_insert_stream_kind, rp_sample_stream_kind, rp_mutate_kind,
@@ -11,12 +12,17 @@ extern const rp_task_kind rp_insert_stream_kind, rp_sample_stream_kind, rp_mutat
 /* reprise.v1: */
 extern const rp_task_kind rp_sample_shared_kind, rp_peek_kind, rp_sample_kind,
     rp_why_blocked_kind, rp_status_kind, rp_update_kind, rp_delete_kind, rp_create_table_kind,
-    rp_drop_table_kind, rp_alter_table_kind, rp_pause_table_kind, rp_resume_table_kind;
+    rp_drop_table_kind, rp_alter_table_kind, rp_pause_table_kind, rp_resume_table_kind,
+    rp_log_scalars_kind, rp_read_runs_kind;
 /* grpc: */
 extern const rp_task_kind rp_health_check_kind, rp_health_watch_kind, rp_reflection_kind;
 
 /* Free the batches and fetches that a worker keeps for reuse. */
 void rp_insert_batches_free(rp_worker *worker);
 void rp_sample_fetches_free(rp_worker *worker);
+
+/* The change of a table that a request asks for. The fields of the limiter that the request
+ * does not have stay as they are in the table. */
+rp_table_alteration rp_alteration_of(const rp_wire_alter_table *asked, rp_table *table);
 
 #endif

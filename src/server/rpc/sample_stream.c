@@ -21,8 +21,7 @@
  *   S1  a stream has at most one fetch, which waits in the table or has arrived;
  *   S2  the samples of a fetch up to `written` have been written; given_bytes of their bytes
  *       were returned to `drawn`;
- *   S3  a fetch that waits in the table is counted in worker->outstanding.
- */
+ *   S3  a fetch that waits in the table is counted in worker->outstanding. */
 #include <assert.h>
 #include <stdio.h>
 
@@ -490,6 +489,7 @@ static bool fetch_some(sample_stream *stream)
                                              : fetch->started_ns + stream->timeout_ns,
         .on_done = on_fetch_done,
         .user = fetch,
+        .client = task->connection->client.id,
     };
     rp_connection_update_drawn(task->connection);
     if (rp_table_start_sample(stream->served->table, &fetch->op)) return settle(stream, fetch);

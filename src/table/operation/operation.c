@@ -11,12 +11,18 @@
  * sample, until neither makes progress. Completed operations are collected, and their on_done
  * is called without the lock (rp_table_unlock()).
  *
+ * No caller keeps the first place for long. A sample that has drawn RP_BLOCK items in its turn
+ * and wants more goes to the end of its queue. An insert whose caller has an insert in the
+ * queue already waits behind that one (`after`), and goes to the end of the queue when it is
+ * over.
+ *
  * An operation runs in steps that each leave the table consistent, so it may stop between any
  * two items and continue later; op->done counts the items processed.
  *
  * Invariants:
- *   O1  op->parked is true exactly while the operation is in a queue;
- *   O2  numbers ascend along a queue. */
+ *   O1  op->parked is true exactly while the operation is in a queue, or behind one that is;
+ *   O2  numbers ascend along a queue;
+ *   O3  an operation is behind another exactly while op->ahead is set. */
 #include "table/operation/operation.h"
 
 #include <assert.h>
@@ -55,6 +61,69 @@ static void report_progress(rp_op *op)
     if (op->is_insert && op->on_progress != NULL) op->on_progress(op);
 }
 
+/* Puts an operation at the end of its queue. */
+static void append_locked(rp_queue *q, rp_op *op)
+{
+    op->prev = q->last;
+    op->next = NULL;
+    *(q->last == NULL ? &q->first : &q->last->next) = op;
+    q->last = op;
+    op->number = q->numbers++;
+    op->turn_at = op->done;
+}
+
+static void unlink_locked(rp_queue *q, rp_op *op)
+{
+    assert(op->prev == NULL ? q->first == op : op->prev->next == op);
+    assert(op->next == NULL ? q->last == op : op->next->prev == op);
+    *(op->prev == NULL ? &q->first : &op->prev->next) = op->next;
+    *(op->next == NULL ? &q->last : &op->next->prev) = op->prev;
+    op->prev = op->next = NULL;
+}
+
+/* Puts an operation behind op->after, if that one is parked. */
+static bool stand_behind_locked(rp_queue *q, rp_op *op)
+{
+    rp_op *ahead = op->after;
+
+    if (ahead == NULL || !ahead->parked) return false;
+    assert(op->is_insert && ahead->is_insert && ahead->table == op->table);
+    assert(ahead->behind == NULL && op->until_ns == RP_FOREVER);
+    ahead->behind = op;
+    op->ahead = ahead;
+    q->behind++;
+    return true;
+}
+
+/* Removes an operation that waits behind another. */
+static void leave_chain_locked(rp_queue *q, rp_op *op)
+{
+    op->ahead->behind = op->behind;
+    if (op->behind != NULL) op->behind->ahead = op->ahead;
+    op->ahead = op->behind = NULL;
+    q->behind--;
+}
+
+/* Removes an operation from the queue. The one behind it goes to the end of the queue. */
+static void leave_queue_locked(rp_queue *q, rp_op *op)
+{
+    rp_op *behind = op->behind;
+
+    unlink_locked(q, op);
+    if (behind == NULL) return;
+    behind->ahead = op->behind = NULL;
+    q->behind--;
+    append_locked(q, behind);
+}
+
+/* Sends a sample that has had its turn to the end of the queue. */
+static void end_turn_locked(rp_queue *q, rp_op *op)
+{
+    if (op->is_insert || op->done - op->turn_at < RP_BLOCK || q->last == op) return;
+    unlink_locked(q, op);
+    append_locked(q, op);
+}
+
 static void park_locked(rp_table *t, rp_op *op) RP_REQUIRES(t->mu)
 {
     rp_queue *q = queue_of(t, op);
@@ -64,12 +133,9 @@ static void park_locked(rp_table *t, rp_op *op) RP_REQUIRES(t->mu)
     op->parked = op->was_parked = true;
     op->parked_at = op->done;
     op->started_ns = rp_now_ns();
-    op->prev = q->last;
-    op->next = NULL;
-    *(q->last == NULL ? &q->first : &q->last->next) = op;
-    q->last = op;
+    if (!stand_behind_locked(q, op)) append_locked(q, op);
     q->count++;
-    op->number = q->parked++;
+    q->parked++;
     q->started_ns += (uint64_t)op->started_ns;
     report_progress(op);
 }
@@ -79,15 +145,14 @@ static void unpark_locked(rp_table *t, rp_op *op) RP_REQUIRES(t->mu)
     rp_queue *q = queue_of(t, op);
 
     assert(rp_mutex_is_held(&t->mu) && op->parked && q->count > 0); /* O1 */
-    assert(op->prev == NULL ? q->first == op : op->prev->next == op);
-    assert(op->next == NULL ? q->last == op : op->next->prev == op);
-    *(op->prev == NULL ? &q->first : &op->prev->next) = op->next;
-    *(op->next == NULL ? &q->last : &op->next->prev) = op->prev;
+    if (op->ahead != NULL)                                          /* O3 */
+        leave_chain_locked(q, op);
+    else
+        leave_queue_locked(q, op);
     q->count--;
     q->started_ns -= (uint64_t)op->started_ns;
     q->waited_ns += (uint64_t)(rp_now_ns() - op->started_ns);
     op->parked = false;
-    op->prev = op->next = NULL;
     if (op->is_insert && q->count == 0) rp_table_stop_waiting_for_bytes_locked(t);
 }
 
@@ -118,6 +183,7 @@ static bool pump_queue_locked(rp_table *t, rp_queue *q, size_t *left) RP_REQUIRE
         rp_events_flush_locked(t); /* before the next operation sees the changes */
         if (now != RP_OVER) {
             if (done > 0) report_progress(op);
+            end_turn_locked(q, op); /* as it has moved, the caller runs the next one */
             break;
         }
         finish_parked_locked(t, op);
@@ -215,14 +281,15 @@ static char *why_blocked_locked(rp_table *t, const rp_op *op, char *text, size_t
 static size_t count_ahead_locked(rp_table *t, const rp_op *op, bool *exact) RP_REQUIRES(t->mu)
 {
     const rp_queue *q = queue_of(t, op);
-    size_t ahead;
+    size_t ahead, queued = q->count - q->behind;
 
-    *exact = true;
+    *exact = !op->parked || op->ahead == NULL;
     if (!op->parked) return q->count;
+    if (!*exact) return q->count - 1;
     assert(q->first != NULL && q->last != NULL && op->number >= q->first->number); /* O2 */
     ahead = (size_t)(op->number - q->first->number);
-    if (ahead > 0 && q->count <= (size_t)(q->last->number - q->first->number)) *exact = false;
-    return ahead < q->count ? ahead : q->count - 1;
+    if (ahead > 0 && queued <= (size_t)(q->last->number - q->first->number)) *exact = false;
+    return ahead < queued ? ahead : queued - 1;
 }
 
 /* Why an operation waits. Returns `text`. */
@@ -315,7 +382,7 @@ static rp_status begin(rp_table *t, rp_op *op, bool is_insert)
     op->held_bytes = op->lacked_bytes = op->more_bytes = 0;
     op->status = RP_OK;
     op->parked = op->was_parked = op->waits_for_disk = false;
-    op->prev = op->next = NULL;
+    op->prev = op->next = op->ahead = op->behind = NULL;
     if (op->until_ns != RP_NOW && op->on_done == NULL)
         return rp_fail(&op->error, RP_INVALID,
                        "table '%s': an operation that may wait needs an on_done",
@@ -432,7 +499,26 @@ int64_t rp_table_expire(rp_table *t, int64_t now_ns)
     return earliest;
 }
 
+static void describe_locked(rp_table *t, const rp_op *op, int64_t now_ns, rp_waiting *out)
+    RP_REQUIRES(t->mu)
+{
+    *out = (rp_waiting){
+        .is_insert = op->is_insert,
+        .wanted = op->is_insert ? op->count : op->options->count,
+        .done = op->done,
+        .waiting_ns = now_ns - op->started_ns,
+        .until_ns = op->until_ns,
+    };
+    (void)why_locked(t, op, out->why, sizeof out->why);
+}
+
 size_t rp_table_waiting(rp_table *t, rp_waiting *out, size_t capacity)
+{
+    return rp_table_waiting_clients(t, out, NULL, capacity);
+}
+
+size_t rp_table_waiting_clients(rp_table *t, rp_waiting *out, uint64_t *clients,
+                                size_t capacity)
 {
     rp_queue *queues[] = {&t->inserts, &t->samples};
     int64_t now_ns;
@@ -440,18 +526,18 @@ size_t rp_table_waiting(rp_table *t, rp_waiting *out, size_t capacity)
 
     rp_mutex_lock(&t->mu);
     now_ns = rp_now_ns();
-    for (int i = 0; i < 2; i++)
-        for (const rp_op *op = queues[i]->first; op != NULL && n < capacity;
-             op = op->next, n++) {
-            out[n] = (rp_waiting){
-                .is_insert = op->is_insert,
-                .wanted = op->is_insert ? op->count : op->options->count,
-                .done = op->done,
-                .waiting_ns = now_ns - op->started_ns,
-                .until_ns = op->until_ns,
-            };
-            (void)why_locked(t, op, out[n].why, sizeof out[n].why);
+    for (int i = 0; i < 2; i++) {
+        for (const rp_op *op = queues[i]->first; op != NULL && n < capacity; op = op->next) {
+            if (clients != NULL) clients[n] = op->client;
+            describe_locked(t, op, now_ns, &out[n++]);
         }
+        for (const rp_op *first = queues[i]->first; first != NULL && n < capacity;
+             first = first->next)
+            for (const rp_op *op = first->behind; op != NULL && n < capacity; op = op->behind) {
+                if (clients != NULL) clients[n] = op->client;
+                describe_locked(t, op, now_ns, &out[n++]);
+            }
+    }
     n = t->inserts.count + t->samples.count;
     rp_mutex_unlock(&t->mu);
     return n;

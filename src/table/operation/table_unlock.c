@@ -76,6 +76,9 @@ static void take_locked(rp_table *t, deferred_work *out) RP_REQUIRES(t->mu)
         t->calling_back = true;
     }
     out->freed_bytes = t->account.freed > 0;
+    if (t->account.freed > 0)
+        (void)atomic_fetch_add_explicit(&t->account.budget->freed, t->account.freed,
+                                        memory_order_relaxed);
     t->account.freed = 0;
     out->has_deferred = t->events.deferred_count > 0;
     out->pump_again = t->pump_again;

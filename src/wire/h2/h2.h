@@ -29,10 +29,12 @@ typedef struct rp_call rp_call;
 /* The headers of a request. Borrowed, valid during on_request only. */
 typedef struct rp_request_head {
     rp_string method, path, content_type, authorization, encoding;
-    int64_t timeout_ns; /* of grpc-timeout; -1: none */
-    bool too_large;     /* headers beyond header_bytes were dropped: refuse the call */
-    bool too_many;      /* headers beyond header_fields were dropped: refuse the call */
-    bool bad_timeout;   /* grpc-timeout is malformed */
+    rp_string content_length, confirm, if_none_match; /* of plain HTTP; confirm is the header
+                                                         x-reprise-confirm */
+    int64_t timeout_ns;                               /* of grpc-timeout; -1: none */
+    bool too_large;   /* headers beyond header_bytes were dropped: refuse the call */
+    bool too_many;    /* headers beyond header_fields were dropped: refuse the call */
+    bool bad_timeout; /* grpc-timeout is malformed */
 } rp_request_head;
 
 /* Events that a peer may cause, but not without limit. "Sent data" is DATA sent to the peer. */
@@ -83,9 +85,11 @@ typedef struct rp_h2_handler {
     /* The call has ended, and `call` is invalid afterwards: its response is complete, the peer
      * has reset it, or the connection is being freed. Called once for each on_request. */
     void (*on_close)(void *user, rp_call *call);
-    /* The peer has caused a nuisance. Returning false ends the connection. May be NULL for a
+    /* The peer has caused a nuisance. Returning false ends the connection, unless the handler
+     * has called rp_h2_terminate(). `call` is the call of a RP_NUISANCE_RESET, before its
+     * on_close (if there was an on_request), and NULL for the other kinds. May be NULL for a
      * client, which does not count nuisances of its server. */
-    bool (*on_nuisance)(void *user, rp_nuisance kind);
+    bool (*on_nuisance)(void *user, rp_nuisance kind, rp_call *call);
     /* A call was ended with `status` because of a message of its peer. */
     void (*on_fault)(void *user, rp_call *call, rp_call_fault fault, rp_status status);
     /* For a client: a call has ended. `status` is the server's, and on_end is called after the
@@ -183,8 +187,11 @@ uint64_t rp_h2_pongs(const rp_h2 *h2); /* pings that the peer has acknowledged s
 /* Sends GOAWAY, so that the peer opens no more calls. The first GOAWAY announces the end, the
  * second call of this function sends the final one. A client begins no calls afterwards. */
 void rp_h2_go_away(rp_h2 *h2);
-/* Ends the connection with this HTTP/2 error code (0: none); nothing more is received. */
-void rp_h2_terminate(rp_h2 *h2, uint32_t code);
+enum { RP_H2_END_TEXT_BYTES = 160 };
+/* Ends the connection with this HTTP/2 error code (0: none); nothing more is received. `text`
+ * is sent as the debug data of the GOAWAY, at most RP_H2_END_TEXT_BYTES - 1 of its bytes. If
+ * the connection was ended before, nothing changes. */
+void rp_h2_terminate(rp_h2 *h2, uint32_t code, const char *text);
 bool rp_h2_is_ended(const rp_h2 *h2);
 /* Calls on_room of every call without queued responses. Begins with the call after the one that
  * last sent something in this function. */
@@ -218,6 +225,20 @@ typedef struct rp_http_response {
 /* Responds to a plain HTTP request. Takes ownership of `body`, which must be closed, or NULL.
  */
 void rp_call_respond_http(rp_call *call, const rp_http_response *answer, rp_message *body);
+
+typedef struct rp_http_header {
+    const char *name, *value;
+} rp_http_header;
+
+enum { RP_HTTP_HEADERS = 8 };
+/* As rp_call_respond_http(), with `count` headers, at most RP_HTTP_HEADERS. */
+void rp_call_respond_headers(rp_call *call, int status, const rp_http_header *headers,
+                             size_t count, rp_message *body);
+
+/* To be called in on_request, for a plain HTTP request with a body of `size` bytes (its
+ * content-length): the body will be delivered as one message. An empty body is not delivered.
+ * The bound is the caller's to check. */
+void rp_call_expect_body(rp_call *call, size_t size);
 
 /* While a call is paused, messages that arrive are kept. Resuming the call delivers them, until
  * the handler of one of them pauses the call again, or may_deliver is false. Do not resume a

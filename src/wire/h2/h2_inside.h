@@ -123,6 +123,7 @@ struct rp_h2 {
     bool starved;   /* nothing is received or sent: there was no memory for a frame */
     bool violated;  /* the peer has violated HTTP/2, which ends the connection */
     bool ended;     /* by rp_h2_terminate() */
+    char end_text[RP_H2_END_TEXT_BYTES];
     bool gone_away;
     bool greeted;    /* the peer's first SETTINGS have arrived */
     bool in_headers; /* a block of headers has begun and is not complete */
@@ -133,7 +134,7 @@ struct rp_h2 {
     rp_buf head;
     struct {
         size_t at, size;
-    } fields[6]; /* see enum in h2_receive.c, and in h2_client.c */
+    } fields[9]; /* see enum in h2_receive.c, and in h2_client.c */
     size_t head_bytes, head_fields;
 
     /* Receiving: */

@@ -11,7 +11,18 @@
 #include "wire/h2/grpc.h"
 #include "wire/h2/h2_inside.h"
 
-enum { METHOD, PATH, CONTENT_TYPE, AUTHORIZATION, ENCODING, TIMEOUT, FIELD_COUNT };
+enum {
+    METHOD,
+    PATH,
+    CONTENT_TYPE,
+    AUTHORIZATION,
+    ENCODING,
+    TIMEOUT,
+    CONTENT_LENGTH,
+    CONFIRM,
+    IF_NONE_MATCH,
+    FIELD_COUNT
+};
 
 enum {
     FIRST_BLOCK = 1 << 20,  /* a peer gets so much, untouched, by sending only a prefix */
@@ -86,6 +97,9 @@ static int field_of(const uint8_t *name, size_t size)
         [AUTHORIZATION] = "authorization",
         [ENCODING] = "grpc-encoding",
         [TIMEOUT] = "grpc-timeout",
+        [CONTENT_LENGTH] = "content-length",
+        [CONFIRM] = "x-reprise-confirm",
+        [IF_NONE_MATCH] = "if-none-match",
     };
 
     for (int i = 0; i < FIELD_COUNT; i++)
@@ -151,6 +165,9 @@ static void begin_call(rp_h2 *h2, rp_call *call)
         .content_type = rp_h2_kept_field(h2, CONTENT_TYPE),
         .authorization = rp_h2_kept_field(h2, AUTHORIZATION),
         .encoding = rp_h2_kept_field(h2, ENCODING),
+        .content_length = rp_h2_kept_field(h2, CONTENT_LENGTH),
+        .confirm = rp_h2_kept_field(h2, CONFIRM),
+        .if_none_match = rp_h2_kept_field(h2, IF_NONE_MATCH),
         .timeout_ns = -1,
         .too_large = h2->head_bytes > h2->limits.header_bytes,
         .too_many = h2->head_fields > h2->limits.header_fields,
@@ -202,6 +219,17 @@ static bool check_prefix(rp_call *call)
                    setting != NULL ? setting : "");
     rp_h2_fault(call, RP_FAULT_MESSAGE_BYTES, RP_NO_RESOURCE, text);
     return false;
+}
+
+/* A body is assembled as a message whose prefix has arrived. nghttp2 checks that as many bytes
+ * arrive as the peer has announced. */
+void rp_call_expect_body(rp_call *call, size_t size)
+{
+    assert(call->prefix_bytes == 0 && call->block == NULL);
+    if (size == 0) return;
+    call->prefix_bytes = RP_GRPC_PREFIX;
+    call->message_size = size;
+    rp_h2_count_assembling(call);
 }
 
 static rp_block *new_block(const rp_h2 *h2, size_t capacity)

@@ -178,30 +178,41 @@ bool rp_call_is_finished(const rp_call *call)
     return call->finishing || call->closed;
 }
 
-void rp_call_respond_http(rp_call *call, const rp_http_response *answer, rp_message *body)
+void rp_call_respond_headers(rp_call *call, int status, const rp_http_header *headers,
+                             size_t count, rp_message *body)
 {
     nghttp2_data_provider provider = {{.ptr = call}, rp_h2_read_replies};
-    nghttp2_nv fields[3];
-    size_t count = 2;
+    nghttp2_nv fields[1 + RP_HTTP_HEADERS];
     char number[16];
 
+    assert(count <= RP_HTTP_HEADERS);
     if (call->finishing || call->closed || call->headers_sent) {
         rp_message_release(call->h2->pool, body);
         return;
     }
     call->raw = call->finishing = call->closing = call->headers_sent = true;
+    rp_h2_count_assembling(call);
     if (body != NULL) {
         body->own_given = body->given = body->left = RP_GRPC_PREFIX; /* HTTP has no prefix */
         enqueue(call, body);
     }
-    (void)snprintf(number, sizeof number, "%d", answer->status);
+    (void)snprintf(number, sizeof number, "%d", status);
     fields[0] = rp_h2_field(":status", number);
-    fields[1] = rp_h2_field("content-type", answer->content_type);
-    if (answer->extra_name != NULL)
-        fields[count++] = rp_h2_field(answer->extra_name, answer->extra_value);
+    for (size_t i = 0; i < count; i++)
+        fields[1 + i] = rp_h2_field(headers[i].name, headers[i].value);
     if (call->queued == 0) call->finished = true;
-    rp_h2_need(call->h2, nghttp2_submit_response(call->h2->session, call->id, fields, count,
+    rp_h2_need(call->h2, nghttp2_submit_response(call->h2->session, call->id, fields, 1 + count,
                                                  call->queued > 0 ? &provider : NULL));
+}
+
+void rp_call_respond_http(rp_call *call, const rp_http_response *answer, rp_message *body)
+{
+    rp_http_header headers[2] = {{"content-type", answer->content_type}};
+    size_t count = 1;
+
+    if (answer->extra_name != NULL)
+        headers[count++] = (rp_http_header){answer->extra_name, answer->extra_value};
+    rp_call_respond_headers(call, answer->status, headers, count, body);
 }
 
 /* Makes room for one more piece. */
@@ -349,13 +360,30 @@ void rp_h2_make_room(rp_h2 *h2)
     offer_room(h2, id, false);
 }
 
+/* Adds a frame of nghttp2 to the output. A GOAWAY of rp_h2_terminate() gets its text here,
+ * because nghttp2 cannot end a session with one. */
+static bool push_frame(rp_h2 *h2, const uint8_t *frame, size_t size)
+{
+    enum { LENGTH_AT = 2, TYPE_AT = 3, HEAD_BYTES = 9, GOAWAY_BYTES = 8 };
+    uint8_t goaway[HEAD_BYTES + GOAWAY_BYTES];
+    size_t text_size = strlen(h2->end_text);
+
+    static_assert(GOAWAY_BYTES + RP_H2_END_TEXT_BYTES <= UINT8_MAX, "one byte has the length");
+    if (text_size == 0 || size != sizeof goaway || frame[TYPE_AT] != NGHTTP2_GOAWAY)
+        return rp_h2_push_control(h2, frame, size);
+    memcpy(goaway, frame, sizeof goaway);
+    goaway[LENGTH_AT] = (uint8_t)(GOAWAY_BYTES + text_size);
+    return rp_h2_push_control(h2, goaway, sizeof goaway) &&
+           rp_h2_push_control(h2, (const uint8_t *)h2->end_text, text_size);
+}
+
 static void fill(rp_h2 *h2)
 {
     if (h2->starved) return;
     do {
         const uint8_t *data;
         ssize_t size = nghttp2_session_mem_send(h2->session, &data);
-        bool failed = size < 0 || (size > 0 && !rp_h2_push_control(h2, data, (size_t)size));
+        bool failed = size < 0 || (size > 0 && !push_frame(h2, data, (size_t)size));
         if (failed) h2->starved = h2->broken = true;
         if (size <= 0 || failed) break;
     } while (h2->out_bytes < OUTPUT_BYTES);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sets up a connection, ends it, and reports its state. */
 #include <assert.h>
+#include <stdio.h>
 
 #include "util/mem.h"
 #include "wire/h2/h2_inside.h"
@@ -39,6 +40,13 @@ static void close_call(rp_h2 *h2, rp_call *call)
     rp_h2_free_call(h2, call);
 }
 
+static void report(rp_h2 *h2, rp_nuisance kind, rp_call *call)
+{
+    if (h2->handler->on_nuisance == NULL || h2->broken || h2->ended) return;
+    if (!h2->handler->on_nuisance(h2->user, kind, call))
+        rp_h2_terminate(h2, NGHTTP2_ENHANCE_YOUR_CALM, "");
+}
+
 static int on_stream_close(nghttp2_session *session, int32_t id, uint32_t error, void *user)
 {
     rp_h2 *h2 = user;
@@ -49,7 +57,7 @@ static int on_stream_close(nghttp2_session *session, int32_t id, uint32_t error,
         rp_h2_stream_closed(call, error);
         return 0;
     }
-    if (error != NGHTTP2_NO_ERROR && !call->answered) rp_h2_nuisance(h2, RP_NUISANCE_RESET);
+    if (error != NGHTTP2_NO_ERROR && !call->answered) report(h2, RP_NUISANCE_RESET, call);
     close_call(h2, call);
     return 0;
 }
@@ -210,9 +218,7 @@ void rp_h2_need(rp_h2 *h2, int result)
 
 void rp_h2_nuisance(rp_h2 *h2, rp_nuisance kind)
 {
-    if (h2->handler->on_nuisance == NULL) return;
-    if (h2->broken || h2->ended || h2->handler->on_nuisance(h2->user, kind)) return;
-    rp_h2_terminate(h2, NGHTTP2_ENHANCE_YOUR_CALM);
+    report(h2, kind, NULL);
 }
 
 bool rp_h2_wants_output(const rp_h2 *h2)
@@ -306,8 +312,10 @@ void rp_h2_go_away(rp_h2 *h2)
     h2->gone_away = true;
 }
 
-void rp_h2_terminate(rp_h2 *h2, uint32_t code)
+void rp_h2_terminate(rp_h2 *h2, uint32_t code, const char *text)
 {
+    if (h2->ended) return;
+    (void)snprintf(h2->end_text, sizeof h2->end_text, "%s", text);
     h2->ended = true;
     rp_h2_need(h2, nghttp2_session_terminate_session(h2->session, code));
 }

@@ -9,7 +9,8 @@ from messages import WAIT_S
 from stubs import PROTO, reflection, reflection_service
 
 SERVICES = {
-    "deepmind.reverb.ReverbService", "reprise.v1.Replay", "grpc.health.v1.Health",
+    "deepmind.reverb.ReverbService", "reprise.v1.Replay", "reprise.v1.Runs",
+    "grpc.health.v1.Health",
     "grpc.reflection.v1.ServerReflection", "grpc.reflection.v1alpha.ServerReflection",
 }
 
@@ -119,3 +120,9 @@ def test_the_reprise_service_lists_all_its_methods(mirror):
     methods = pool.FindServiceByName("reprise.v1.Replay").methods_by_name
     assert {"CreateTable", "DropTable", "AlterTable", "PauseTable", "ResumeTable", "WhyBlocked",
             "Status", "Peek", "Update", "Delete", "Sample", "SampleShared"} == set(methods)
+
+
+def test_the_service_of_runs_lists_all_its_methods(mirror):
+    pool = mirror.pool("reprise.v1.Runs")
+    methods = pool.FindServiceByName("reprise.v1.Runs").methods_by_name
+    assert {"LogScalars", "ReadRuns"} == set(methods)

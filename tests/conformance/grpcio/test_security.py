@@ -14,7 +14,7 @@ import harness
 from certificates import Authority
 from messages import Reverb, insertion, item, numbers, wish
 from stubs import (health, health_service, own, own_service, reflection, reflection_service, rpc,
-                   service)
+                   runs, runs_service, service)
 
 Code = grpc.StatusCode
 ROLES = ["none", "read", "write", "admin"]
@@ -50,6 +50,14 @@ def own_unary(name, **fields):
     def call(channel, **options):
         request = getattr(own, f"{name}Request")(**fields)
         return getattr(own_service.ReplayStub(channel), name)(request, **options)
+
+    return call
+
+
+def runs_unary(name, **fields):
+    def call(channel, **options):
+        request = getattr(runs, f"{name}Request")(**fields)
+        return getattr(runs_service.RunsStub(channel), name)(request, **options)
 
     return call
 
@@ -91,6 +99,8 @@ CALLS = {
     "SampleShared": ("read", lambda channel, **options: list(
         own_service.ReplayStub(channel).SampleShared(
             iter([own.SampleSharedRequest(table="fifo", num_samples=1)]), **options))),
+    "LogScalars": ("write", runs_unary("LogScalars", run="a", scalars=[runs.Scalar(name="x")])),
+    "ReadRuns": ("read", runs_unary("ReadRuns", run="a", format=runs.RUN_FORMAT_CSV)),
     "Check": ("none", lambda channel, **options: health_service.HealthStub(channel).Check(
         health.HealthCheckRequest(), **options)),
     "Watch": ("none", watch),

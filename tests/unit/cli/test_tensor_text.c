@@ -114,9 +114,11 @@ static void small_floats_are_read_exactly(void **state)
     for (size_t i = 0; i < COUNT_OF(known); i++)
         assert_true(rp_element_number(known[i].dtype, &known[i].bits) == known[i].value);
     assert_true(isnan(rp_element_number(RP_FLOAT8_E4M3FN, &(uint8_t){0x7f})));
-    /* Every one of them, as text, comes back as it was. */
+    /* Every one of them, as text, comes back as it was; of those of two bytes, one in seven in
+     * the short runs. */
     for (size_t d = 0; d < COUNT_OF(all); d++)
         for (uint32_t b = 0; b < 1U << (8 * rp_dtype_size(all[d])); b++) {
+            if (rp_dtype_size(all[d]) == 2 && !rp_test_chosen(b, 7)) continue;
             bits = (uint16_t)b;
             if (isnan(rp_element_number(all[d], &bits))) continue;
             rp_tensor_json(&buffer, &(rp_tensor){all[d], {0, {0}}, &bits});

@@ -83,7 +83,7 @@ static void put_many(rig *r, const char *table, uint64_t first, size_t count)
 
 static void delivers(bool is_unix)
 {
-    const size_t count = rp_test_part(50000, 8000);
+    const size_t count = rp_test_part(50000, rp_test_length(8000, 2500));
     rig r;
 
     open_rig(&r, is_unix);
@@ -128,23 +128,24 @@ static const rp_chunk *served_chunk(rig *r, const char *table, uint64_t key, siz
  * once. If what was to be kept were wrong, it would have ended the stream. */
 static void chunks_travel_once(size_t bytes)
 {
-    enum { COUNT = 2000, WINDOW = 8 };
+    enum { WINDOW = 8 };
+    const size_t count = rp_test_length(2000, 800);
     rp_chunk *window[WINDOW] = {0};
     rig r;
 
     open_rig(&r, false);
-    for (uint64_t key = 0; key < COUNT + WINDOW; key++) {
+    for (uint64_t key = 0; key < count + WINDOW; key++) {
         rp_chunk_unref(window[0]);
         memmove(window, window + 1, (WINDOW - 1) * sizeof *window);
         window[WINDOW - 1] = rp_test_byte_chunk(key, bytes);
         if (key < WINDOW) continue;
         put_one(&r, rp_test_sink_item_of(key % 3 == 0 ? "replay" : "all", key, window, WINDOW));
-        if (key % 701 == 0) assert_true(rp_test_settled_await(r.settled, key - WINDOW + 1));
+        if (key % 301 == 0) assert_true(rp_test_settled_await(r.settled, key - WINDOW + 1));
     }
     for (size_t i = 0; i < WINDOW; i++) rp_chunk_unref(window[i]);
-    assert_true(rp_test_settled_await(r.settled, COUNT));
-    rp_test_settled_expect(r.settled, WINDOW, COUNT, RP_OK);
-    for (uint64_t key = WINDOW; key < COUNT; key++) {
+    assert_true(rp_test_settled_await(r.settled, count));
+    rp_test_settled_expect(r.settled, WINDOW, count, RP_OK);
+    for (uint64_t key = WINDOW; key < count; key++) {
         const char *table = key % 3 == 0 ? "replay" : "all";
         const char *next = (key + 1) % 3 == 0 ? "replay" : "all";
         for (size_t i = 1; i < WINDOW; i++)
@@ -204,7 +205,7 @@ static void bad_items_are_refused_and_no_others(void **state)
 
 static void an_unknown_table_refuses_all_of_its_items(void **state)
 {
-    const size_t count = rp_test_part(20000, 5000);
+    const size_t count = rp_test_part(20000, rp_test_length(5000, 1000));
     rig r;
 
     (void)state;
@@ -219,7 +220,7 @@ static void an_unknown_table_refuses_all_of_its_items(void **state)
 static void survives_restarts(bool is_unix)
 {
     enum { RESTARTS = 6 };
-    const size_t count = rp_test_part(60000, 12000);
+    const size_t count = rp_test_part(60000, rp_test_length(12000, 3000));
     rig r;
 
     open_rig(&r, is_unix);
@@ -262,7 +263,7 @@ static int64_t cpu_ns(void)
 
 static void a_full_table_delays_its_confirmations(void **state)
 {
-    enum { COUNT = 2000 };
+    const size_t count = rp_test_length(2000, 500);
     int64_t before_ns;
     char text[256];
     rig r;
@@ -271,7 +272,7 @@ static void a_full_table_delays_its_confirmations(void **state)
     open_rig(&r, false);
     put_many(&r, "queue", 0, 4);
     assert_true(rp_test_settled_await(r.settled, 4));
-    put_many(&r, "queue", 4, COUNT - 4);
+    put_many(&r, "queue", 4, count - 4);
     assert_true(rp_test_live_await(&r.live, "queue", 1, 0));
     before_ns = cpu_ns();
     (void)usleep(300000);
@@ -279,11 +280,11 @@ static void a_full_table_delays_its_confirmations(void **state)
     assert_int_equal(rp_test_settled_count(r.settled), 4);
     r.sink->class->why(r.sink, text, sizeof text);
     assert_non_null(strstr(text, "confirmed"));
-    for (size_t i = 0; i < COUNT; i++) {
+    for (size_t i = 0; i < count; i++) {
         while (!rp_test_live_take(&r.live, "queue")) (void)usleep(100);
     }
-    assert_true(rp_test_settled_await(r.settled, COUNT));
-    rp_test_settled_expect(r.settled, 0, COUNT, RP_OK);
+    assert_true(rp_test_settled_await(r.settled, count));
+    rp_test_settled_expect(r.settled, 0, count, RP_OK);
     close_rig(&r);
 }
 
@@ -325,25 +326,26 @@ static void a_bad_item_behind_a_waiting_item_is_found(void **state)
 /* Items that come while others are confirmed wait for more, but not long: pushed or not. */
 static void items_are_batched_and_sent(void **state)
 {
-    enum { PUSHED = 4000, LEFT = 400, END = PUSHED + LEFT + 100 };
+    enum { LEFT = 400 };
+    const size_t pushed = rp_test_length(4000, 1200), end = pushed + LEFT + 100;
     rig r;
 
     (void)state;
     open_rig(&r, true);
-    for (uint64_t key = 0; key < PUSHED; key++) {
+    for (uint64_t key = 0; key < pushed; key++) {
         put_many(&r, "all", key, 1);
         if (key % 128 == 127) r.sink->class->push(r.sink, 128);
         if (key % 1000 == 7) r.sink->class->push(r.sink, 1);
     }
     r.sink->class->push(r.sink, 1);
-    assert_true(rp_test_settled_await(r.settled, PUSHED));
-    for (uint64_t key = PUSHED; key < PUSHED + LEFT; key++) {
+    assert_true(rp_test_settled_await(r.settled, pushed));
+    for (uint64_t key = pushed; key < pushed + LEFT; key++) {
         put_many(&r, "all", key, 1);
         if (key % 20 == 0) (void)usleep((unsigned)(key % 7) * 300);
         if (key % 50 == 0) assert_true(rp_test_settled_await(r.settled, (size_t)key + 1));
     }
-    assert_true(rp_test_settled_await(r.settled, PUSHED + LEFT));
-    for (size_t count = PUSHED + LEFT; count < END;) { /* the loop sleeps: this thread sends */
+    assert_true(rp_test_settled_await(r.settled, pushed + LEFT));
+    for (size_t count = pushed + LEFT; count < end;) { /* the loop sleeps: this thread sends */
         put_many(&r, "all", count, 1);
         assert_true(rp_test_settled_await(r.settled, ++count));
         put_many(&r, "all", count, 1);
@@ -351,7 +353,7 @@ static void items_are_batched_and_sent(void **state)
         assert_true(rp_test_settled_await(r.settled, ++count));
         (void)usleep(3000);
     }
-    rp_test_settled_expect(r.settled, 0, END, RP_OK);
+    rp_test_settled_expect(r.settled, 0, end, RP_OK);
     close_rig(&r);
 }
 
@@ -361,7 +363,7 @@ static void closing_while_the_server_stops(void **state)
     rig r;
 
     (void)state;
-    for (int round = 0; round < 20; round += (int)rp_test_step(1, 3)) {
+    for (int round = 0; round < 20; round += (int)rp_test_step(1, 5)) {
         open_rig(&r, true);
         put_many(&r, "all", 0, 1);
         assert_true(rp_test_settled_await(r.settled, 1));
@@ -401,7 +403,7 @@ static void closing_with_items_in_flight(void **state)
     rig r;
 
     (void)state;
-    for (int round = 0; round < 20; round += (int)rp_test_step(1, 3)) {
+    for (int round = 0; round < 20; round += (int)rp_test_step(1, 5)) {
         open_rig(&r, round % 2 == 0);
         put_many(&r, round % 4 == 2 ? "queue" : "all", 0, 3000);
         if (round % 4 == 1) assert_true(rp_test_settled_await(r.settled, 1));

@@ -193,7 +193,7 @@ static void items_wait_when_all_shards_are_lost(void **state)
 static void restarts_under_load(void **state)
 {
     enum { ROUNDS = 6 };
-    const size_t count = rp_test_part(60000, 12000);
+    const size_t count = rp_test_part(60000, rp_test_length(12000, 4200));
     rig r;
 
     (void)state;

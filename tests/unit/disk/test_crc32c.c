@@ -58,7 +58,7 @@ static void kernels_give_the_same_numbers(void **state)
 #endif
     rp_rng_init(&rng, 1);
     for (size_t i = 0; i < sizeof data; i++) data[i] = (uint8_t)rp_rng_next(&rng);
-    for (size_t i = 0; i < 3000; i++) {
+    for (size_t i = 0; i < rp_test_length(3000, 1600); i++) {
         size_t at = rp_rng_below(&rng, 16);
         size_t size = i < 1200 ? i : rp_rng_below(&rng, 16384);
         uint32_t start = (uint32_t)rp_rng_next(&rng), expected = slow(start, data + at, size);

@@ -382,7 +382,7 @@ static void damage_is_noticed(void **state)
     assert_true(all.count > 1);
     for (size_t i = 0; i < all.count; i++)
         for (uint64_t bit = 0; bit < 8 * all.list[i].size;
-             bit += rp_test_step(11, 89), tried++) {
+             bit += rp_test_length(rp_test_step(11, 89), 269), tried++) {
             uint64_t last = 0, torn = 0, salvaged = 0;
             rp_status st;
 

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Requests for checkpoints, periodic checkpoints, and changes while one is written. */
+#include <pthread.h>
+#include <sched.h>
+
+#include "durable/async.h"
 #include "support/durable_bed.h"
 
 /* Replaces everything, again and again while a checkpoint is written. */
@@ -190,6 +194,49 @@ static void checkpoints_are_written_periodically_and_loaded(void **state)
     rp_sim_free(disk);
 }
 
+static pthread_t asker;
+static atomic_uint_fast64_t read_bytes;
+static atomic_size_t reads_by_asker;
+
+static rp_status count_reads(rp_files *fs, uint64_t *total, uint64_t *available, rp_error *err)
+{
+    (void)fs, (void)err;
+    if (pthread_equal(pthread_self(), asker)) atomic_fetch_add(&reads_by_asker, 1);
+    *total = 2 * atomic_load(&read_bytes);
+    *available = atomic_load(&read_bytes);
+    return RP_OK;
+}
+
+/* A disk that does not respond delays the checkpoint thread, not whoever asks. */
+static void the_free_space_is_not_read_by_who_asks_for_it(void **state)
+{
+    rp_sim *disk = rp_sim_new();
+    uint64_t total = 0, available = 0;
+    rp_files_ops ops;
+    rp_test_rig rig;
+
+    (void)state;
+    rp_test_rig_init(&rig, disk, NULL);
+    ops = *rig.files->ops;
+    ops.space = count_reads;
+    rig.files->ops = &ops;
+    atomic_store(&read_bytes, UINT64_C(1) << 30);
+    rp_test_rig_open(&rig);
+    asker = pthread_self();
+    atomic_store(&reads_by_asker, 0);
+    rp_durable_space(rig.durable, &total, &available);
+    assert_int_equal(total, UINT64_C(2) << 30);
+    assert_int_equal(available, UINT64_C(1) << 30);
+    atomic_store(&read_bytes, UINT64_C(1) << 29);
+    while (available != UINT64_C(1) << 29) { /* a second after the first reading */
+        rp_durable_space(rig.durable, &total, &available);
+        (void)sched_yield();
+    }
+    assert_int_equal(atomic_load(&reads_by_asker), 0);
+    rp_test_rig_deinit(&rig);
+    rp_sim_free(disk);
+}
+
 RP_TESTS(checkpoint_requests)
 {
     const struct CMUnitTest tests[] = {
@@ -197,6 +244,7 @@ RP_TESTS(checkpoint_requests)
         cmocka_unit_test(a_checkpoint_completes_after_its_caller_left),
         cmocka_unit_test(a_request_that_times_out_during_a_checkpoint_still_gets_the_next),
         cmocka_unit_test(checkpoints_are_written_periodically_and_loaded),
+        cmocka_unit_test(the_free_space_is_not_read_by_who_asks_for_it),
         cmocka_unit_test(a_checkpoint_is_of_its_instant_despite_concurrent_changes),
     };
 

@@ -218,7 +218,8 @@ static void a_failed_call_keeps_the_previous_checkpoint(void **state)
         for (int for_good = 0; for_good < 2; for_good++)
             for (uint64_t nth = 1 + (uint64_t)(error * 2 + for_good);
                  save_with_fault(saved, before, nth, (rp_sim_error)error, for_good);
-                 nth += rp_test_step(1, 4 * RP_SIM_ERRORS - 1)) {}
+                 nth += rp_test_length(rp_test_step(1, 4 * RP_SIM_ERRORS - 1),
+                                       10 * RP_SIM_ERRORS - 1)) {}
     rp_sim_free(saved);
 }
 
@@ -229,7 +230,7 @@ static void a_failed_call_while_loading_does_no_harm(void **state)
     bool hit = true;
 
     (void)state;
-    for (; hit; nth += rp_test_step(1, 3)) {
+    for (; hit; nth += rp_test_length(rp_test_step(1, 3), 7)) {
         rp_sim *disk = rp_sim_copy(saved);
         rp_sim_fault fault = {.call = nth, .error = RP_SIM_EIO};
         rp_test_rig rig;
@@ -302,8 +303,8 @@ static void damage_anywhere_is_noticed_or_harmless(void **state)
     n = list_files(saved);
     for (size_t i = 0; i < n.count; i++)
         for (uint64_t byte = 0; byte<n.sizes[i]; byte += n.sizes[i]> 4096
-                                    ? rp_test_step(61, 1103)
-                                    : rp_test_step(7, 127)) {
+                                    ? rp_test_length(rp_test_step(61, 1103), 2203)
+                                    : rp_test_length(rp_test_step(7, 127), 331)) {
             rp_sim *disk = rp_sim_copy(saved);
             uint64_t found;
 

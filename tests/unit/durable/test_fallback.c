@@ -42,7 +42,7 @@ static void the_previous_checkpoint_and_the_journal_have_everything(void **state
         rp_test_rig rig;
 
         open_as(&rig, disk, (rp_durability)mode);
-        for (uint64_t round = 1; round < 24; round++) {
+        for (uint64_t round = 1; round < rp_test_length(24, 12); round++) {
             uint64_t digest;
             rp_test_rig again;
             rp_sim *image;

@@ -84,7 +84,7 @@ static void churn(rp_durability mode)
                             .reserve_bytes = RESERVE});
     for (int i = 0; i < LIVE; i++) assert_true(insert(&b));
     rp_sim_set_capacity(disk, used(disk) + (uint64_t)2 * LIVE * CHUNK);
-    for (int i = 0; i < 20 * LIVE; i++) (void)insert(&b);
+    for (size_t i = 0; i < rp_test_length(20, 8) * LIVE; i++) (void)insert(&b);
     wait_until_well(&b);
     while (!insert(&b)) wait_until_well(&b);
     digest = rp_table_digest(b.table);
@@ -221,7 +221,7 @@ static void refill(int more)
 static void live_data_that_filled_the_disk_is_deleted_issue_20(void **state)
 {
     (void)state;
-    for (int more = 0; more <= 160; more += 80) refill(more);
+    for (int more = 0; more <= 160; more += (int)rp_test_length(80, 160)) refill(more);
 }
 
 enum { INODES = 19, LARGE_SEGMENT = 1 << 20 };

@@ -51,7 +51,7 @@ static void end_film(rp_sim *disk, rp_durability mode, int64_t max_size, int64_t
     for (size_t i = 0, checked = 0; i < the_film.count; i++) {
         rp_sim_variant variant = (rp_sim_variant)(checked % RP_SIM_VARIANTS);
 
-        if (!rp_test_chosen(the_film.count - 1 - i, 4)) {
+        if (!rp_test_chosen(the_film.count - 1 - i, 9)) {
             rp_sim_free(the_film.disks[i]);
             continue;
         }

@@ -107,6 +107,53 @@ static void chunks_without_items_do_not_fill_the_disk_issue_20(void **state)
     rp_sim_free(disk);
 }
 
+static void put_all(bench *b, rp_trajectory *const *kept, int count, uint64_t key)
+{
+    for (int i = 0; i < count; i++) {
+        rp_insert item = {.key = key + (uint64_t)i, .priority = 1, .trajectory = kept[i]};
+
+        assert_ok_err(rp_table_insert(b->table, &item, 1, rp_wait_ms(WELL_MS), NULL, &b->err),
+                      &b->err);
+    }
+}
+
+/* Chunks that the last checkpoint did not need are in a table again when the disk becomes full.
+ * They keep their segments: there would be no space to write them again. */
+static void chunks_in_tables_are_not_written_again_issue_20(void **state)
+{
+    enum { KEPT = 48 };
+    uint64_t keys[KEPT];
+    rp_trajectory *kept[KEPT];
+    rp_sim *disk = rp_sim_new(), *left;
+    bench b, after;
+
+    (void)state;
+    open_with(&b, disk, RP_DURABLE_SYNC, 2 * KEPT, SMALL_SEGMENT, RESERVE);
+    for (int i = 0; i < KEPT; i++) {
+        keys[i] = (uint64_t)i + 1;
+        kept[i] = rp_test_blob_trajectory(rp_allocator_default(), keys[i], 1, CHUNK);
+    }
+    put_all(&b, kept, KEPT, 1);
+    assert_ok(rp_table_delete(b.table, keys, KEPT, NULL, NULL));
+    for (int i = 0; i < 2; i++)
+        assert_ok_err(rp_durable_checkpoint(b.durable, rp_wait_ms(60000), NULL, 0, &b.err),
+                      &b.err);
+    put_all(&b, kept, KEPT, 1000);
+    /* Another program takes the space that the reserve may give back. */
+    rp_sim_set_capacity(disk, used(disk) - RESERVE / 2);
+    assert_ok_err(rp_durable_checkpoint(b.durable, rp_wait_ms(60000), NULL, 0, &b.err), &b.err);
+    rp_sim_set_capacity(disk, 0);
+    wait_until_well(&b);
+    left = rp_sim_copy(disk);
+    open_with(&after, left, RP_DURABLE_SYNC, 2 * KEPT, SMALL_SEGMENT, RESERVE);
+    assert_true(rp_table_digest(after.table) == rp_table_digest(b.table));
+    close_bench(&after);
+    rp_sim_free(left);
+    for (int i = 0; i < KEPT; i++) rp_trajectory_unref(kept[i]);
+    close_bench(&b);
+    rp_sim_free(disk);
+}
+
 /* An item whose chunks take about so many bytes on the disk. */
 static rp_insert make_item(bench *b, uint64_t bytes)
 {
@@ -212,6 +259,7 @@ RP_TESTS(full_disk_inserts)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(inserts_without_disk_space_are_not_made_issue_20),
         cmocka_unit_test(chunks_without_items_do_not_fill_the_disk_issue_20),
+        cmocka_unit_test(chunks_in_tables_are_not_written_again_issue_20),
         cmocka_unit_test(a_timed_out_insert_leaves_the_store_healthy_issue_20),
         cmocka_unit_test(an_item_larger_than_the_disk_is_refused),
         cmocka_unit_test(an_insert_without_disk_space_does_not_affect_other_tables_issue_20),

@@ -187,7 +187,8 @@ static void a_moved_chunk_may_have_two_locations_in_one_checkpoint(void **state)
         size_t moved = 0;
         uint64_t call = 1;
 
-        while (fail_and_go_on(call, sizes[i], &moved)) call += rp_test_step(1, 5);
+        while (fail_and_go_on(call, sizes[i], &moved))
+            call += rp_test_length(rp_test_step(1, 5), 11);
         assert_true(call > 10 && moved > 0);
     }
 }

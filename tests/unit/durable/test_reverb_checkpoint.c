@@ -392,7 +392,8 @@ static void damage_is_found(void **state)
         copy(s, kinds[k]);
         for (size_t f = 0; f < COUNT_OF(file_names); f++) {
             char path[256];
-            size_t size, step = k == 0 ? rp_test_step(31, 97) : rp_test_step(211, 641);
+            size_t size, step = k == 0 ? rp_test_length(rp_test_step(31, 97), 293)
+                                       : rp_test_length(rp_test_step(211, 641), 1931);
 
             (void)snprintf(path, sizeof path, DATA "%s/%s", kinds[k], file_names[f]);
             size = read_file(path, bytes, sizeof bytes);

@@ -12,7 +12,6 @@
 #include "util/mem.h"
 
 enum {
-    MEMORY = 64 << 20,
     PAYLOAD = 48000,
     BATCH = 16,
     TRIES = 500, /* a millisecond each */
@@ -23,6 +22,11 @@ enum {
      * hands, and one chunk for each thread that reads, 1.2 MiB each. */
     FIXED_BYTES = 4 << 20,
 };
+
+static size_t max_memory(void)
+{
+    return rp_test_length(64 << 20, 24 << 20);
+}
 
 /* Counts the bytes that are allocated. */
 typedef struct counter {
@@ -94,7 +98,7 @@ static int set_up(void **state)
     rp_store_options store_options = {.alloc = &f->alloc};
     rp_table_options table_options = rp_test_options("t", RP_UNIFORM, RP_FIFO, 1 << 30);
     rp_segments_options segments_options = {.alloc = &f->alloc, .next_number = 1};
-    rp_tier_options options = {.max_memory = MEMORY};
+    rp_tier_options options = {.max_memory = max_memory()};
     rp_error err;
 
     assert_non_null(f);
@@ -143,7 +147,7 @@ static void expect_at_most(const fixture *f, size_t limit, uint64_t items)
 
 static void test_resident_memory_stays_within_the_configured_bytes(void **state)
 {
-    uint64_t count = 4 * (size_t)MEMORY / PAYLOAD, key = 0;
+    uint64_t count = 4 * max_memory() / PAYLOAD, key = 0;
     fixture *f = *state;
 
     rp_test_skip_if_emulated();
@@ -153,7 +157,7 @@ static void test_resident_memory_stays_within_the_configured_bytes(void **state)
         for (int i = 0; i < 32; i++) assert_ok(put(f->table, &f->alloc, ++key, 60000));
         draw(f->table);
     }
-    expect_at_most(f, MEMORY, count);
+    expect_at_most(f, max_memory(), count);
 }
 
 /* The spiller cannot free anything, as if it did not get to run: nobody takes the room that it
@@ -168,7 +172,7 @@ static void test_memory_is_free_when_it_is_freed_issue_20(void **state)
     for (int tries = 0; tries < TRIES; tries++) /* one that waits is told when room is made */
         while (put(f->table, &f->alloc, key + 1, 1) == RP_OK) key++;
     atomic_store(&f->counted.holds, false);
-    expect_at_most(f, MEMORY - MEMORY / 8, key);
+    expect_at_most(f, max_memory() - max_memory() / 8, key);
     assert_ok(put(f->table, &f->alloc, key + 1, 60000));
 }
 

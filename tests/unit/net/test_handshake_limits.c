@@ -169,14 +169,17 @@ static void make_hello(hello *h, const list *l, bool is_tls13)
     }
 }
 
-/* Sends the ClientHello. Returns whether the server accepts it, and the bytes that OpenSSL then
- * holds for the connection. */
-static bool send_hello(const setting *s, const hello *h, size_t *bytes)
+/* Sends the ClientHello on a connection of its own. Returns whether the server accepts it, and
+ * the bytes that OpenSSL then holds for the connection. */
+static bool send_hello(rp_tls *tls, const hello *h, size_t *bytes)
 {
     rp_link_result result = RP_LINK_AGAIN;
-    ends e;
+    ends e = {.tls = rp_tls_ref(tls)};
+    int fds[2];
 
-    open_ends(&e, s, &(wishes){0});
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds), 0);
+    assert_ok(rp_link_init(&e.link, fds[0], e.tls));
+    e.peer = fds[1];
     for (size_t i = 0, n; i < h->size && result == RP_LINK_AGAIN; i += n) {
         n = h->size - i < 4096 ? h->size - i : 4096;
         assert_int_equal(write(e.peer, h->at + i, n), n);
@@ -228,14 +231,16 @@ static void long_lists_of_a_client_hello_are_refused(void **state)
          true},
     };
     static hello h;
+    rp_tls *tls = new_tls(*state, &(wishes){0});
 
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         size_t bytes;
 
         make_hello(&h, &cases[i].list, true);
-        assert_int_equal(send_hello(*state, &h, &bytes), cases[i].taken);
+        assert_int_equal(send_hello(tls, &h, &bytes), cases[i].taken);
         if (cases[i].taken) assert_in_range(bytes, 1, MOST_HELD);
     }
+    rp_tls_unref(tls);
 }
 
 /* Every extension that has a number, with lists of different forms in it. */
@@ -254,6 +259,7 @@ static void no_extension_makes_openssl_hold_much(void **state)
          3}, /* PSK */
     };
     static hello h;
+    rp_tls *tls = new_tls(*state, &(wishes){0});
 
     for (int extension = 0; extension <= 64; extension++)
         for (size_t i = 0; i < COUNT_OF(forms) * 2; i++) {
@@ -262,19 +268,22 @@ static void no_extension_makes_openssl_hold_much(void **state)
 
             l.extension = extension < 64 ? extension : 0xff01;
             make_hello(&h, &l, i % 2 != 0);
-            if (send_hello(*state, &h, &bytes)) assert_in_range(bytes, 1, MOST_HELD);
+            if (send_hello(tls, &h, &bytes)) assert_in_range(bytes, 1, MOST_HELD);
         }
+    rp_tls_unref(tls);
 }
 
 /* The length alone: OpenSSL would allocate it when the first nine bytes have arrived. */
 static void declared_length_of_a_long_client_hello_is_refused(void **state)
 {
     static hello h;
+    rp_tls *tls = new_tls(*state, &(wishes){0});
     size_t bytes;
 
     h.size = 0;
     put(&h, "\x16\x03\x01\x40\x00\x01\x01\xff\x00", 9);
-    assert_false(send_hello(*state, &h, &bytes));
+    assert_false(send_hello(tls, &h, &bytes));
+    rp_tls_unref(tls);
 }
 
 static void append(const char *path, X509 *certificate)

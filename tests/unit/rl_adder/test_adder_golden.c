@@ -192,7 +192,7 @@ static void check_group(const rp_test_case *c, size_t number)
 {
     static group alone[COPIES], g;
 
-    if (!rp_test_chosen(number, 5)) return;
+    if (!rp_test_chosen(number, 11)) return;
     open_group(&g, c, COPIES, 1000, number % 20 == 8);
     g.by_hand = number % 2 == 1;
     for (size_t k = 0; k < COPIES; k++) open_group(&alone[k], c, 1, 1000 + k, false);

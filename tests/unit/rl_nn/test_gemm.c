@@ -98,7 +98,7 @@ static void for_each_kernel(void (*run)(const rp_gemm_ops *ops))
 static void run_shapes(const rp_gemm_ops *ops)
 {
     static const size_t sizes[] = {1, 2, 5, 6, 7, 8, 13, 16, 17, 33, 64, 70, 131};
-    size_t step = rp_test_step(1, 3);
+    size_t step = rp_test_length(1, 7);
 
     for (size_t i = 0; i < COUNT_OF(sizes); i++)
         for (size_t j = 0; j < COUNT_OF(sizes); j++)
@@ -118,11 +118,35 @@ static void product_equals_sum_in_float64_for_all_shapes(void **state)
     for_each_kernel(run_shapes);
 }
 
+/* Wide and deep enough to be cut into blocks, strips and panels that are copied. */
+static void run_large(const rp_gemm_ops *ops)
+{
+    static const size_t shapes[][3] = {{101, 530, 17}, {13, 530, 140}, {770, 20, 30},
+                                       {1, 300, 9},    {13, 300, 140}, {9, 3, 1500},
+                                       {30, 4, 1030}};
+
+    for (size_t i = 0; i < COUNT_OF(shapes); i++)
+        for (int turns = 0; turns < 4; turns++) {
+            fixture f = make(shapes[i][0], shapes[i][1], shapes[i][2], turns, i);
+
+            f.g.accumulate = turns == 1;
+            if (turns != 1) f.g.bias = f.bias;
+            expect_product(ops, &f);
+            drop(&f);
+        }
+}
+
+static void product_equals_sum_in_float64_for_large_shapes(void **state)
+{
+    (void)state;
+    for_each_kernel(run_large);
+}
+
 static void run_bias(const rp_gemm_ops *ops)
 {
     for (int activation = RP_LINEAR; activation <= RP_ELU; activation++)
-        for (size_t n = 1; n < 80; n += 11)
-            for (size_t m = 1; m < 40; m += 12) {
+        for (size_t n = 1; n < 80; n += rp_test_length(11, 26))
+            for (size_t m = 1; m < 40; m += rp_test_length(12, 36)) {
                 fixture f = make(m, n, 140, 0, n);
 
                 f.g.bias = f.bias;
@@ -141,7 +165,7 @@ static void bias_and_activation_are_applied_once(void **state)
 static void run_rows(const rp_gemm_ops *ops)
 {
     if (strcmp(ops->name, "cblas") == 0) return; /* makes no such promise */
-    for (size_t n = 1; n < 150; n += 9) {
+    for (size_t n = 1; n < 150; n += n < 9 ? 1 : rp_test_length(9, 37)) {
         fixture f = make(67, n, 150, 0, n);
 
         f.g.bias = f.bias;
@@ -223,6 +247,7 @@ RP_TESTS(gemm)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(product_equals_sum_in_float64_for_all_shapes),
+        cmocka_unit_test(product_equals_sum_in_float64_for_large_shapes),
         cmocka_unit_test(bias_and_activation_are_applied_once),
         cmocka_unit_test(a_row_alone_gives_the_bits_of_the_batch),
         cmocka_unit_test(numbers_beyond_a_row_of_c_stay),

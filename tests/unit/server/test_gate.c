@@ -267,6 +267,118 @@ static void a_reload_makes_every_memo_stale(void **state)
     rp_gate_free(gate);
 }
 
+/* As many wrong tokens as make the gate refuse all others from that address. */
+static void guess_too_often(rp_gate *gate, const char *peer)
+{
+    for (int i = 0; i < RP_GATE_BURST; i++)
+        assert_int_equal(call(gate, "Bearer guess", peer, RP_ROLE_READ, 0, NULL),
+                         RP_UNAUTHENTICATED);
+}
+
+static void a_reload_leaves_accepted_tokens_exempt_from_the_brake(void **state)
+{
+    rp_gate *gate = make(two, false);
+    rp_gate_memo memo = {0};
+    rp_credentials boss = {.authorization = "Bearer boss", .peer = "10.0.0.1:1"};
+    rp_refusal why;
+
+    (void)state;
+    assert_ok(check_as(gate, &boss, RP_ROLE_ADMIN, 0, &memo, NULL, NULL, NULL));
+    guess_too_often(gate, boss.peer);
+    for (int i = 0; i < 3; i++) {
+        rp_gate_reload(gate, auth_of(rp_allocator_default(), two, false));
+        for (int k = 0; k < 3; k++)
+            assert_ok(check_as(gate, &boss, RP_ROLE_ADMIN, 0, &memo, NULL, NULL, NULL));
+    }
+    /* another connection from the address has to wait */
+    assert_int_equal(call(gate, "Bearer boss", boss.peer, RP_ROLE_READ, 0, &why),
+                     RP_UNAUTHENTICATED);
+    assert_int_equal(why, RP_REFUSED_AUTH_BRAKE);
+    rp_gate_free(gate);
+}
+
+static void a_removed_token_is_checked_once_and_then_is_a_guess(void **state)
+{
+    rp_gate *gate = make(two, false);
+    rp_gate_memo memo = {0};
+    rp_credentials boss = {.authorization = "Bearer boss", .peer = "10.0.0.1:1"};
+    rp_refusal why;
+
+    (void)state;
+    assert_ok(check_as(gate, &boss, RP_ROLE_ADMIN, 0, &memo, NULL, NULL, NULL));
+    rp_gate_reload(gate, auth_of(rp_allocator_default(), "read r " READER, false));
+    for (int i = 0; i < RP_GATE_BURST + 1; i++) { /* the first is not counted */
+        assert_int_equal(check_as(gate, &boss, RP_ROLE_READ, 0, &memo, NULL, &why, NULL),
+                         RP_UNAUTHENTICATED);
+        assert_int_equal(why, RP_REFUSED_UNAUTHENTICATED);
+    }
+    rp_gate_reload(gate, auth_of(rp_allocator_default(), two, false));
+    assert_int_equal(check_as(gate, &boss, RP_ROLE_READ, 0, &memo, NULL, &why, NULL),
+                     RP_UNAUTHENTICATED);
+    assert_int_equal(why, RP_REFUSED_AUTH_BRAKE);
+    rp_gate_free(gate);
+}
+
+/* The tokens t0 to t4. */
+static const char five[] =
+    "read r0 sha256:512f26ada3c3d634ac3c6b12b7b33cb50bb0963c3f6d9924241619c84ec78ff2\n"
+    "read r1 sha256:628b49d96dcde97a430dd4f597705899e09a968f793491e4b704cae33a40dc02\n"
+    "read r2 sha256:c44474038d459e40e4714afefa7bf8dae9f9834b22f5e8ec1dd434ecb62b512e\n"
+    "read r3 sha256:cece8a9cecfb6c7e7ee4f3346d5e2544138bfb6e33bec6042a17333a4d3180b0\n"
+    "read r4 sha256:a2f1a68a3cf7bab14245ba34e6a348b6822aceb4a9ec7ad04a86c2c93ca1a28a\n";
+
+static void a_connection_may_use_several_tokens_in_turn(void **state)
+{
+    static const char *const headers[] = {"Bearer t0", "Bearer t1", "Bearer t2", "Bearer t3",
+                                          "Bearer t4"};
+    rp_gate *gate = make(five, false);
+    rp_gate_memo memo = {0};
+    rp_credentials shown = {.peer = "10.0.0.1:1"};
+    rp_principal who;
+    rp_refusal why;
+
+    (void)state;
+    for (size_t i = 0; i <= RP_GATE_ACCEPTED; i++) {
+        shown.authorization = headers[i];
+        assert_ok(check_as(gate, &shown, RP_ROLE_READ, 0, &memo, NULL, NULL, NULL));
+    }
+    shown.authorization = NULL; /* is not remembered instead of one of them */
+    assert_int_equal(check_as(gate, &shown, RP_ROLE_READ, 0, &memo, NULL, NULL, NULL),
+                     RP_UNAUTHENTICATED);
+    guess_too_often(gate, shown.peer);
+    for (int round = 0; round < 4; round++) {
+        for (size_t i = 1; i <= RP_GATE_ACCEPTED; i++) {
+            shown.authorization = headers[i];
+            assert_ok(check_as(gate, &shown, RP_ROLE_READ, 0, &memo, &who, NULL, NULL));
+            assert_int_equal(who.name[1], '0' + (int)i);
+        }
+        if (round % 2 == 0) rp_gate_reload(gate, auth_of(rp_allocator_default(), five, false));
+    }
+    shown.authorization = headers[0]; /* one more than it remembers */
+    assert_int_equal(check_as(gate, &shown, RP_ROLE_READ, 0, &memo, NULL, &why, NULL),
+                     RP_UNAUTHENTICATED);
+    assert_int_equal(why, RP_REFUSED_AUTH_BRAKE);
+    rp_gate_free(gate);
+}
+
+/* Without credentials every token passes, so none of them is known to be right. */
+static void tokens_sent_to_an_open_gate_are_guesses_later(void **state)
+{
+    rp_gate *gate = make(NULL, false);
+    rp_gate_memo memo = {0};
+    rp_credentials boss = {.authorization = "Bearer boss", .peer = "10.0.0.1:1"};
+    rp_refusal why;
+
+    (void)state;
+    assert_ok(check_as(gate, &boss, RP_ROLE_ADMIN, 0, &memo, NULL, NULL, NULL));
+    rp_gate_reload(gate, auth_of(rp_allocator_default(), two, false));
+    guess_too_often(gate, boss.peer);
+    assert_int_equal(check_as(gate, &boss, RP_ROLE_READ, 0, &memo, NULL, &why, NULL),
+                     RP_UNAUTHENTICATED);
+    assert_int_equal(why, RP_REFUSED_AUTH_BRAKE);
+    rp_gate_free(gate);
+}
+
 static void a_header_too_long_for_a_memo_is_checked_all_the_same(void **state)
 {
     rp_gate *gate = make(two, false);
@@ -278,7 +390,8 @@ static void a_header_too_long_for_a_memo_is_checked_all_the_same(void **state)
     memset(header + 7, 'x', sizeof header - 8);
     assert_int_equal(check_as(gate, &shown, RP_ROLE_READ, 0, &memo, NULL, NULL, NULL),
                      RP_UNAUTHENTICATED);
-    assert_int_equal(memo.generation, 0);
+    assert_int_equal(memo.accepted[0].generation, 0);
+    assert_int_equal(memo.next, 0);
     rp_gate_free(gate);
 }
 
@@ -354,6 +467,10 @@ RP_TESTS(gate)
         cmocka_unit_test(a_memo_matches_only_the_same_header),
         cmocka_unit_test(a_memo_distinguishes_header_and_certificate),
         cmocka_unit_test(a_reload_makes_every_memo_stale),
+        cmocka_unit_test(a_reload_leaves_accepted_tokens_exempt_from_the_brake),
+        cmocka_unit_test(a_removed_token_is_checked_once_and_then_is_a_guess),
+        cmocka_unit_test(a_connection_may_use_several_tokens_in_turn),
+        cmocka_unit_test(tokens_sent_to_an_open_gate_are_guesses_later),
         cmocka_unit_test(a_header_too_long_for_a_memo_is_checked_all_the_same),
         cmocka_unit_test(every_allocation_may_fail),
         cmocka_unit_test(reloads_and_calls_may_run_at_once),

@@ -39,6 +39,7 @@ static int set_up_impatient(void **state)
 static int tear_down(void **state)
 {
     (void)state;
+    rp_test_release(&hosted); /* a test that failed may hold a page */
     rp_http_page_free(page);
     rp_test_hosted_deinit(&hosted);
     return 0;
@@ -178,7 +179,7 @@ static void head_has_the_length_and_no_body(void **state)
     ask(fd, "HEAD /healthz HTTP/1.1\r\nHost: x\r\n\r\n", &got);
     assert_int_equal(got.status, 200);
     assert_true(strtoul(strcasestr(got.text, "content-length:") + 15, NULL, 10) > 5);
-    ask(fd, "GET / HTTP/1.1\r\nHost: x\r\n\r\n", &got); /* nothing came in between */
+    ask(fd, "GET /v1 HTTP/1.1\r\nHost: x\r\n\r\n", &got); /* nothing came in between */
     assert_memory_equal(got.body, "reprise 1.2.3", 13);
     assert_int_equal(close(fd), 0);
 }
@@ -309,6 +310,43 @@ static void silent_connections_are_closed(void **state)
 }
 
 /* Whoever says nothing is cut when others come, the oldest first. */
+enum { SLOW = 16 }; /* as many bodies as are read at once */
+
+/* Peers that send a byte now and then are never silent, but are closed all the same. */
+static void slow_bodies_are_closed(void **state)
+{
+    static const char change[] =
+        "POST /v1/checkpoint HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer boss\r\n"
+        "x-reprise-confirm: checkpoint\r\nContent-Length: ";
+    int fds[SLOW], boss;
+    size_t open = SLOW;
+
+    (void)state;
+    for (size_t i = 0; i < SLOW; i++) {
+        fds[i] = connect_pair("10.0.0.1:1", NULL);
+        send_text(fds[i], change);
+        send_text(fds[i], "1000\r\n\r\n{");
+    }
+    for (int round = 0; open > 0 && round < 400; round++) { /* 40 s, where it should take one */
+        for (size_t i = 0; i < SLOW; i++) {
+            if (fds[i] < 0) continue;
+            if (send(fds[i], " ", 1, MSG_NOSIGNAL) == 1 && !readable(fds[i], 100 / SLOW))
+                continue;
+            assert_true(closes(fds[i], 10000));
+            assert_int_equal(close(fds[i]), 0);
+            fds[i] = -1;
+            open--;
+        }
+    }
+    assert_int_equal(open, 0);
+    boss = connect_pair("10.0.0.1:1", NULL);
+    send_text(boss, change);
+    ask(boss, "0\r\n\r\n", &got);
+    assert_memory_equal(got.body, "{\"error\":\"this server cannot be changed",
+                        38); /* its own */
+    assert_int_equal(close(boss), 0);
+}
+
 static void the_oldest_connection_is_closed_over_the_limit(void **state)
 {
     int fds[RP_HTTP_PAGE_CONNECTIONS], late;
@@ -414,6 +452,33 @@ static void a_waiting_reader_may_disconnect(void **state)
     read_reply(fds[3], &got, false);
     assert_int_equal(got.status, 200);
     for (size_t i = 1; i < COUNT_OF(fds); i++) assert_int_equal(close(fds[i]), 0);
+}
+
+/* Whoever waits for a page can be cut, so waiting readers cannot keep others out. */
+static void waiting_readers_do_not_keep_others_out(void **state)
+{
+    static const char health[] = "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n";
+    int held = connect_pair("10.0.0.1:1", NULL), fd;
+
+    (void)state;
+    rp_test_hold(&hosted);
+    send_text(held, "GET /v1/tables/empty HTTP/1.1\r\nHost: x\r\n"
+                    "Authorization: Bearer reader\r\n\r\n");
+    rp_test_await_held(&hosted);
+    for (size_t i = 0; i < 2 * RP_OPEN_FDS; i++) {
+        fd = connect_pair("10.0.0.1:1", NULL);
+        ask(fd, health, &got);
+        assert_int_equal(got.status, 200);
+        send_text(fd, "GET /v1/tables/replay HTTP/1.1\r\nHost: x\r\n"
+                      "Authorization: Bearer reader\r\n\r\n");
+        assert_int_equal(close(fd), 0);
+    }
+    fd = connect_pair("10.0.0.1:1", NULL);
+    ask(fd, metrics_request, &got);
+    assert_int_equal(got.status, 200);
+    rp_test_release(&hosted);
+    assert_int_equal(close(held), 0);
+    assert_int_equal(close(fd), 0);
 }
 
 static void stopping_the_page_server_closes_waiting_readers(void **state)
@@ -554,12 +619,14 @@ RP_TESTS(http_page)
         IMPATIENT(malformed_requests_get_a_response_or_are_closed),
         CASE(headers_are_bounded),
         IMPATIENT(silent_connections_are_closed),
+        IMPATIENT(slow_bodies_are_closed),
         CASE(the_oldest_connection_is_closed_over_the_limit),
         CASE(a_closed_connection_frees_its_place),
         CASE(a_descriptor_other_than_a_socket_is_refused),
         CASE(stopping_the_page_server_closes_its_connections),
         CASE(other_requests_are_served_while_a_page_is_made),
         CASE(a_waiting_reader_may_disconnect),
+        CASE(waiting_readers_do_not_keep_others_out),
         CASE(stopping_the_page_server_closes_waiting_readers),
         CASE(a_request_with_a_body_does_not_wait_for_a_page),
         CASE(slow_readers_hold_a_few_pages),

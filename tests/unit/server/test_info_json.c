@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/http/info_json.h"
 
+#include "server/http/json_out.h"
+
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
@@ -83,7 +85,8 @@ static void tables_are_described_in_full(void **state)
 
     (void)state;
     text = render(&out);
-    expect(text, "\"name\":\"replay\",\"sampler\":{\"kind\":\"prioritized\",\"exponent\":0.6},"
+    expect(text, "\"name\":\"replay\",\"path\":\"/v1/tables/"
+                 "replay\",\"sampler\":{\"kind\":\"prioritized\",\"exponent\":0.6},"
                  "\"remover\":{\"kind\":\"fifo\"}");
     expect(text, "\"limiter\":{\"samples_per_insert\":2,\"min_size\":2,\"min_diff\":-46,"
                  "\"max_diff\":54,\"cursor\":9}");
@@ -174,7 +177,7 @@ static void every_byte_can_be_in_a_string(void **state)
     for (int i = 1; i < 256; i++) all[i - 1] = (char)i;
     all[255] = '\0';
     rp_buf_init(&out, rp_allocator_default());
-    rp_info_json_string(&out, all);
+    rp_out_string(&out, all);
     text = checked(&out);
     expect(text, "\"\\u0001\\u0002");
     for (int a = 1; a < 256; a++) {
@@ -184,13 +187,13 @@ static void every_byte_can_be_in_a_string(void **state)
             pairs[0] = (char)a;
             pairs[1] = (char)b;
             rp_buf_text(&out, ",");
-            rp_info_json_string(&out, pairs);
+            rp_out_string(&out, pairs);
         }
         rp_buf_text(&out, "]");
         (void)checked(&out);
     }
     rp_buf_clear(&out);
-    rp_info_json_string(&out, NULL);
+    rp_out_string(&out, NULL);
     assert_string_equal(checked(&out), "null");
     rp_buf_deinit(&out);
 }

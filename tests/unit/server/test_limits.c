@@ -35,6 +35,7 @@ static const struct {
     SIZE(connection_queued_bytes, 16 << 20, 1, SIZE_MAX / 2),
     SIZE(queued_bytes, 0, 1, SIZE_MAX / 2), /* the default is of the machine */
     SIZE(shared_held_bytes, 1 << 30, 1, SIZE_MAX / 2),
+    SIZE(run_bytes, 64 << 20, 1, SIZE_MAX / 2),
     SIZE(header_bytes, 16384, 256, 1 << 20),
     SIZE(header_fields, 64, 8, 100000),
     SIZE(abuse_burst, 1000, 1, 1 << 30),

@@ -136,8 +136,6 @@ static void memory_is_trimmed_first_and_again_when_there_is_more(void **state)
     assert_true(rp_memory_wants_trim(&past, &now, t + 2 * SECOND));
     now.used -= MIB;
     assert_true(rp_memory_wants_trim(&past, &now, t + 20 * MS));
-    now.is_cut = true;
-    assert_false(rp_memory_wants_trim(&past, &now, t + 20 * MS));
 }
 
 /* What was given back and came again is more than there was in between. */
@@ -176,20 +174,24 @@ static void trimming_takes_at_most_a_twentieth_of_the_time(void **state)
     assert_in_range(spent_ns / MS, 49000, 50400);
 }
 
-static void checkpoint_raises_nothing(void **state)
+/* A checkpoint keeps what is removed while it is written. What grows beyond that is lost. */
+static void memory_is_lost_while_a_checkpoint_is_written_issue_20(void **state)
 {
     (void)state;
     rp_memory_past past = {0};
-    rp_memory_look now = look_at(1500, 700);
+    rp_memory_look now = look_at(1390, 700);
 
-    now.is_cut = true;
+    now.beside += rp_memory_for_checkpoint(now.limit, 580 * MIB, 20 * MIB);
     assert_int_equal(rp_memory_decide_lost(&past, &now), 0);
-    past.lost = 50 * MIB;
-    assert_int_equal(rp_memory_decide_lost(&past, &now), 50 * MIB);
-    now.resident = 820 * MIB;
-    assert_int_equal(rp_memory_decide_lost(&past, &now), 0);
+    now.resident += 170 * MIB;
+    assert_int_equal(rp_memory_decide_lost(&past, &now), 160 * MIB);
+    assert_true(rp_memory_wants_trim(&past, &now, SECOND));
     now = look_at(910, 700);
     assert_int_equal(rp_memory_decide_lost(&past, &now), 110 * MIB);
+    assert_int_equal(rp_memory_for_checkpoint(800, 700, 90), 790);
+    assert_int_equal(rp_memory_for_checkpoint(800, 700, 101), 800);
+    assert_int_equal(rp_memory_for_checkpoint(800, UINT64_MAX, 0), 800);
+    assert_int_equal(rp_memory_for_checkpoint(800, 0, UINT64_MAX), 800);
 }
 
 static void measurements_are_more_frequent_near_the_bound(void **state)
@@ -373,7 +375,7 @@ RP_TESTS(memory_guard)
         cmocka_unit_test(memory_is_trimmed_first_and_again_when_there_is_more),
         cmocka_unit_test(least_excess_since_the_last_time_is_what_counts),
         cmocka_unit_test(trimming_takes_at_most_a_twentieth_of_the_time),
-        cmocka_unit_test(checkpoint_raises_nothing),
+        cmocka_unit_test(memory_is_lost_while_a_checkpoint_is_written_issue_20),
         cmocka_unit_test(measurements_are_more_frequent_near_the_bound),
         cmocka_unit_test(an_emptied_store_accepts_items_again),
         cmocka_unit_test(resident_memory_stays_below_the_bound),

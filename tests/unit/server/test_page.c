@@ -76,7 +76,7 @@ static void metrics_and_info_need_the_role_read(void **state)
     for (size_t i = 0; i < 2; i++) {
         (void)ask("GET", paths[i], NULL);
         assert_int_equal(answer.status, 401);
-        assert_string_equal(answer.extra_name, "WWW-Authenticate");
+        assert_string_equal(answer.extra_name, "www-authenticate");
         assert_string_equal(answer.extra_value, "Bearer");
         assert_non_null(strstr((char *)answer.body.data, "this needs the role read"));
         (void)ask("GET", paths[i], "Bearer nothing");
@@ -111,7 +111,7 @@ static void guessing_tokens_at_pages_is_rate_limited(void **state)
     }
     (void)ask("GET", "/metrics", "Bearer reader");
     assert_int_equal(answer.status, 429);
-    assert_string_equal(answer.extra_name, "Retry-After");
+    assert_string_equal(answer.extra_name, "retry-after");
     assert_int_equal(refused(RP_REFUSED_AUTH_BRAKE), 1);
     (void)ask("GET", "/healthz", "Bearer reader"); /* which is open */
     assert_int_equal(answer.status, 200);
@@ -137,9 +137,32 @@ static void info_is_json(void **state)
     assert_non_null(strstr(text, "\"name\":\"replay\""));
 }
 
+static void a_browser_gets_the_files_of_the_page(void **state)
+{
+    static const char *const paths[] = {"/", "/app.css", "/app.js", "/uplot.js"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++) {
+        rp_page_request request = {.method = "GET", .path = paths[i], .now_ns = 1};
+
+        rp_test_render(&hosted, &request, &answer);
+        assert_int_equal(answer.status, 200);
+        assert_true(answer.is_file && answer.file.size > 1000);
+        assert_string_equal(answer.extra_name, "etag");
+        assert_non_null(strstr(answer.content_type, "charset=utf-8"));
+
+        request.if_none_match = (rp_string){answer.extra_value, strlen(answer.extra_value)};
+        rp_test_render(&hosted, &request, &answer);
+        assert_int_equal(answer.status, 304);
+        assert_int_equal(answer.file.size, 0);
+    }
+    (void)ask("POST", "/app.js", NULL);
+    assert_int_equal(answer.status, 405);
+}
+
 static void the_index_lists_the_pages(void **state)
 {
-    const char *text = ask("GET", "/", NULL);
+    const char *text = ask("GET", "/v1", NULL);
 
     (void)state;
     assert_int_equal(answer.status, 200);
@@ -155,7 +178,7 @@ static void other_paths_are_not_found(void **state)
         "",           "/healthz/",
         "/health",    "/healthzz",
         "//healthz",  "/metrics/..",
-        "/v1/info/x", "/v1",
+        "/v1/info/x", "/v1/",
         "/METRICS",   "/deepmind/%2e%2e/etc",
         "?",          "*",
     };
@@ -176,7 +199,7 @@ static void other_methods_are_not_allowed(void **state)
     for (size_t i = 0; i < COUNT_OF(methods); i++) {
         (void)ask(methods[i], "/healthz", NULL);
         assert_int_equal(answer.status, 405);
-        assert_string_equal(answer.extra_name, "Allow");
+        assert_string_equal(answer.extra_name, "allow");
         assert_string_equal(answer.extra_value, "GET, HEAD");
     }
 }
@@ -187,14 +210,14 @@ static void a_response_keeps_nothing_of_the_previous_one(void **state)
     (void)ask("HEAD", "/metrics", NULL);
     assert_int_equal(answer.status, 401);
     assert_string_equal(ask("GET", "/nothing", NULL),
-                        "there is no such page; / lists those there are\n");
+                        "there is no such page; docs/http.md lists all pages\n");
     assert_null(answer.extra_name);
 }
 
 /* With less and less memory there is an answer all the same. */
 static void a_page_without_memory_is_unavailable(void **state)
 {
-    static const char *const paths[] = {"/metrics", "/v1/info", "/healthz", "/", "/none"};
+    static const char *const paths[] = {"/metrics", "/v1/info", "/healthz", "/v1", "/none"};
     size_t failures = 0;
 
     (void)state;
@@ -334,6 +357,8 @@ RP_TESTS(page)
                                         tear_down),
         cmocka_unit_test_setup_teardown(metrics_are_prometheus_text, set_up, tear_down),
         cmocka_unit_test_setup_teardown(info_is_json, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_browser_gets_the_files_of_the_page, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(the_index_lists_the_pages, set_up, tear_down),
         cmocka_unit_test_setup_teardown(other_paths_are_not_found, set_up, tear_down),
         cmocka_unit_test_setup_teardown(other_methods_are_not_allowed, set_up, tear_down),

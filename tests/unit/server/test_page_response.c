@@ -49,6 +49,32 @@ static void many_concurrent_requests_all_get_the_page(void **state)
     rp_test_live_stop(&live);
 }
 
+/* Pages about connections and tables are made while loops count calls and change tables. */
+static void pages_are_made_while_other_clients_work(void **state)
+{
+    static const char *const paths[] = {"/v1/clients", "/v1/tables/replay",
+                                        "/v1/tables/replay/items/7", "/v1/info"};
+    rp_test_live live;
+    rp_test_client *client = start(&live, NULL), *other;
+
+    (void)state;
+    for (int round = 0; round < 20; round++) {
+        other = rp_test_live_connect(&live);
+        for (int i = 0; i < 4; i++) (void)rp_test_client_get(client, "GET", paths[i]);
+        (void)rp_test_client_step(client, 0);
+        for (int i = 0; i < 10; i++)
+            assert_int_equal(rp_test_client_unary(other, RP_TEST_REVERB "ServerInfo", "", 0),
+                             RP_OK);
+        rp_test_client_free(other);
+    }
+    for (rp_test_stream *call = client->calls; call->next != NULL; call = call->next) {
+        assert_true(rp_test_stream_wait(call));
+        assert_true(call->http_status == 200 || call->http_status == 404);
+    }
+    rp_test_client_free(client);
+    rp_test_live_stop(&live);
+}
+
 static void a_head_response_has_no_body(void **state)
 {
     rp_test_live live;
@@ -178,6 +204,7 @@ RP_TESTS(page_response)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(many_concurrent_requests_all_get_the_page),
+        cmocka_unit_test(pages_are_made_while_other_clients_work),
         cmocka_unit_test(a_head_response_has_no_body),
         cmocka_unit_test(a_waiting_client_may_disconnect),
         cmocka_unit_test(the_server_may_stop_while_a_client_waits),

@@ -334,7 +334,7 @@ static rp_test_client *fill_windows(rp_test_live *live, uint64_t key)
  * next connection does not add as much again. */
 static void windows_of_paused_calls_are_not_filled_by_turns(void **state)
 {
-    enum { MANY = 6, MOST = RP_TEST_FULL_SIDE + 2 * LENT };
+    enum { MANY = 4, MOST = RP_TEST_FULL_SIDE + 2 * LENT };
     rp_test_client *writers[RP_TEST_FILLERS], *many[MANY];
     rp_test_stream *calls[RP_TEST_FILLERS];
     rp_test_live live;

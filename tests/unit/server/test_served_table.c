@@ -2,7 +2,12 @@
 /* Tables as the server sees them, on a server without threads. */
 #include "server/core/served_table.h"
 
+#include <pthread.h>
+#include <semaphore.h>
+#include <time.h>
+
 #include "server/core/server.h"
+#include "server/core/server_state.h"
 #include "support/live_server.h"
 
 typedef struct house {
@@ -163,6 +168,61 @@ static void forgetting_keeps_a_recreated_table_of_the_name(void **state)
     house_deinit(&h);
 }
 
+typedef struct searcher {
+    house *h;
+    sem_t begins;
+    rp_served_table *found;
+} searcher;
+
+static void *search(void *arg)
+{
+    searcher *s = arg;
+    rp_error err;
+
+    (void)sem_post(&s->begins);
+    s->found = rp_served_table_find(s->h->server, text("old"), &err);
+    return NULL;
+}
+
+/* A search that was held up while its table was dropped: it finds nothing, and so it does not
+ * replace the entry of the table that has got the id. */
+static void a_table_dropped_during_a_search_is_not_found_issue_20(void **state)
+{
+    enum { ROUNDS = 20 };
+    house h;
+
+    (void)state;
+    house_init(&h);
+    for (int i = 0; i < ROUNDS; i++) {
+        searcher s = {.h = &h};
+        rp_served_table *live, *again;
+        pthread_t thread;
+
+        add(&h, "old");
+        assert_int_equal(sem_init(&s.begins, 0, 0), 0);
+        rp_mutex_lock(&h.server->lock);
+        assert_int_equal(pthread_create(&thread, NULL, search, &s), 0);
+        (void)sem_wait(&s.begins);
+        /* The thread waits for the lock soon. If it is slow, the test is weaker. */
+        (void)nanosleep(&(struct timespec){0, 1000000}, NULL);
+        assert_ok(rp_store_drop_table(h.live.store, text("old"), NULL));
+        add(&h, "new");
+        rp_mutex_unlock(&h.server->lock);
+        live = rp_served_table_find(h.server, text("new"), &h.err);
+        assert_non_null(live);
+        assert_int_equal(pthread_join(thread, NULL), 0);
+        again = rp_served_table_find(h.server, text("new"), &h.err);
+        assert_null(s.found);
+        assert_ptr_equal(again, live);
+        rp_served_table_unref(live);
+        rp_served_table_unref(again);
+        assert_ok(rp_store_drop_table(h.live.store, text("new"), NULL));
+        rp_served_table_forget(h.server, "new");
+        (void)sem_destroy(&s.begins);
+    }
+    house_deinit(&h);
+}
+
 static void without_memory_nothing_is_found(void **state)
 {
     (void)state;
@@ -194,6 +254,7 @@ RP_TESTS(served_table)
         cmocka_unit_test(an_altered_table_updates_its_bound),
         cmocka_unit_test(a_recreated_table_is_a_new_entry),
         cmocka_unit_test(forgetting_keeps_a_recreated_table_of_the_name),
+        cmocka_unit_test(a_table_dropped_during_a_search_is_not_found_issue_20),
         cmocka_unit_test(without_memory_nothing_is_found),
     };
 

@@ -9,6 +9,7 @@
 #include "reprise/sampler.h"
 #include "reprise/server.h"
 #include "support/caller.h"
+#include "support/hosted.h"
 #include "support/live_server.h"
 #include "support/tier_rig.h"
 #include "wire/fields.h"
@@ -259,6 +260,51 @@ static void damage_on_disk_is_an_error(void **state)
     close_stage(&s);
 }
 
+static void describe(void *ctx, rp_server_view *view)
+{
+    *view = (rp_server_view){.store = ctx};
+}
+
+/* Returns the status of the page about an item. */
+static int show_item(rp_tier_rig *rig, const char *key, rp_page_response *answer)
+{
+    rp_page_host host = {.ctx = rig->bed.store, .describe = describe};
+    rp_page_ask ask;
+    char path[64];
+
+    (void)snprintf(path, sizeof path, "/v1/tables/t/items/%s", key);
+    rp_test_ask_for(&ask, path);
+    rp_page_make(&host, &ask, answer);
+    return answer->status;
+}
+
+/* A page about an item reads it from disk if it is not large. */
+static void the_page_about_an_item_reads_a_bounded_part_of_the_disk(void **state)
+{
+    rp_table_options table = rp_test_options("t", RP_UNIFORM, RP_FIFO, 100000);
+    rp_page_response answer = {0};
+    rp_tier_rig rig;
+    uint64_t loads;
+
+    (void)state;
+    rp_buf_init(&answer.body, rp_allocator_default());
+    rp_tier_rig_init(&rig, NULL, &table, MEMORY, CACHE);
+    for (uint64_t key = 1; key <= 50; key++)
+        assert_ok(rp_tier_rig_put(&rig, key, LARGE, 20000));
+    rp_tier_rig_await(rp_tier_rig_info(&rig).spilled_bytes > 20 * 2 * LARGE);
+    loads = rp_tier_rig_info(&rig).loads;
+    assert_int_equal(show_item(&rig, "1", &answer), 200);
+    assert_true(rp_tier_rig_info(&rig).loads > loads);
+    rp_tier_rig_deinit(&rig);
+
+    rp_tier_rig_init(&rig, NULL, &table, 64 << 20, CACHE);
+    assert_ok(rp_tier_rig_put(&rig, 1, 17 << 20, 20000)); /* has two rows of that */
+    assert_int_equal(show_item(&rig, "1", &answer), 413);
+    assert_int_equal(show_item(&rig, "2", &answer), 404);
+    rp_tier_rig_deinit(&rig);
+    rp_buf_deinit(&answer.body);
+}
+
 RP_TESTS(tier_served)
 {
     const struct CMUnitTest tests[] = {
@@ -267,6 +313,7 @@ RP_TESTS(tier_served)
         cmocka_unit_test(calls_read_items_from_disk),
         cmocka_unit_test(calls_may_end_during_a_disk_read),
         cmocka_unit_test(damage_on_disk_is_an_error),
+        cmocka_unit_test(the_page_about_an_item_reads_a_bounded_part_of_the_disk),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "turn_fixture.h"
+#include "wire/run_messages.h"
 
 /* The messages: `count` keys of the table, from `first` on. */
 typedef void put_message(rp_buf *out, uint64_t first, size_t count);
@@ -45,6 +46,41 @@ static void put_mutations(rp_buf *out, uint64_t first, size_t count)
         rp_wire_end(out, mark);
     }
     put_keys(out, 3, first, count / 2);
+}
+
+/* A report with as many actors as it may have. The server has none of these names. */
+static void put_actors(rp_buf *out, uint64_t first, size_t count)
+{
+    static char names[RP_REPORT_ACTORS][24];
+    static rp_run_actor actors[RP_REPORT_ACTORS];
+
+    (void)count;
+    for (size_t i = 0; i < RP_REPORT_ACTORS; i++) {
+        (void)snprintf(names[i], sizeof names[i], "%zu", (size_t)first + i);
+        actors[i] = (rp_run_actor){.name = {names[i], strlen(names[i])}};
+    }
+    rp_wire_write_report(
+        out,
+        &(rp_run_report){.run = {"run", 3}, .actors = actors, .actor_count = RP_REPORT_ACTORS});
+}
+
+/* A report with as many scalars as it may have. A search for a name compares many names: each
+ * series is just before the one that was found last. */
+static void put_scalars(rp_buf *out, uint64_t first, size_t count)
+{
+    static char names[128][8];
+    static rp_scalar scalars[RP_REPORT_SCALARS];
+
+    (void)count;
+    for (size_t i = 0; i < RP_REPORT_SCALARS; i++) {
+        size_t name = (first == 0 ? i : RP_REPORT_SCALARS - i) % 128;
+
+        (void)snprintf(names[name], sizeof names[name], "%zu", name);
+        scalars[i] = (rp_scalar){.name = {names[name], strlen(names[name])}};
+    }
+    rp_wire_write_report(out, &(rp_run_report){.run = {"run", 3},
+                                               .scalars = scalars,
+                                               .scalar_count = RP_REPORT_SCALARS});
 }
 
 /* A message of unknown fields, which a parser skips. */
@@ -162,6 +198,33 @@ static void messages_that_complete_together_take_many_turns(void **state)
             assert_true(s.most_ended <= A_TURN / KEYS + 2); /* one more by the bystander */
         }
         assert_true(s.open_when_answered > CALLS / 2); /* it did not wait for them */
+        close_stage(&s);
+    }
+}
+
+/* A short report may have much work: the search for names that are not at the expected place.
+ */
+static void names_of_reports_count_as_work(void **state)
+{
+    static const struct {
+        put_message *put;
+        size_t a_turn;                                   /* reports of one turn */
+    } kinds[] = {{put_actors, 2 * 8}, {put_scalars, 4}}; /* the first are small requests */
+
+    (void)state;
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+        uint8_t last[CALLS];
+        stage s;
+
+        open_stage(&s, NULL);
+        prepare(&s, "/reprise.v1.Runs/LogScalars", kinds[k].put, last);
+        send_last(&s, last);
+        ask(&s);
+        run_until(&s, has_ended);
+
+        for (size_t i = 0; i < CALLS; i++) assert_int_equal(s.calls[i]->status, RP_OK);
+        assert_int_equal(s.asked->status, RP_OK);
+        assert_true(s.most_ended <= kinds[k].a_turn + 2); /* one more by the bystander */
         close_stage(&s);
     }
 }
@@ -390,6 +453,7 @@ RP_TESTS(turn_work)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(messages_that_complete_together_take_many_turns),
+        cmocka_unit_test(names_of_reports_count_as_work),
         cmocka_unit_test(bytes_of_messages_count_as_work),
         cmocka_unit_test(deferred_messages_count_in_queued_bytes),
         cmocka_unit_test(a_deferred_call_keeps_its_deadline_and_can_be_cancelled),

@@ -52,6 +52,27 @@ static void refusal_names_the_lost_memory(void **state)
     world_deinit(&w);
 }
 
+/* The memory that a checkpoint may keep: all that was removed since it began. */
+static void removed_bytes_are_counted_issue_20(void **state)
+{
+    (void)state;
+    world w;
+    rp_budget *b;
+    uint64_t before;
+
+    world_init(&w, RP_BUDGET_REJECT, 4);
+    b = rp_store_budget(w.bed.store);
+    assert_ok(put(&w, w.a, 0));
+    assert_ok(put(&w, w.b, 1));
+    before = rp_budget_used(b);
+    assert_int_equal(atomic_load(&b->freed), 0);
+    take(w.b, 1);
+    assert_int_equal(atomic_load(&b->freed), before - rp_budget_used(b));
+    take(w.a, 0);
+    assert_int_equal(atomic_load(&b->freed), before);
+    world_deinit(&w);
+}
+
 static void insert_waits_until_less_memory_is_lost(void **state)
 {
     (void)state;
@@ -249,6 +270,7 @@ RP_TESTS(budget_lost)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(items_are_evicted_for_lost_memory),
         cmocka_unit_test(refusal_names_the_lost_memory),
+        cmocka_unit_test(removed_bytes_are_counted_issue_20),
         cmocka_unit_test(insert_waits_until_less_memory_is_lost),
         cmocka_unit_test(insert_waits_for_both_deletes_and_lost_memory),
         cmocka_unit_test(a_table_with_too_little_waits_for_the_largest_one),

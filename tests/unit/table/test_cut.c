@@ -130,7 +130,8 @@ static void act_delete(world *w)
 
 static void act_grow(world *w)
 {
-    for (uint64_t i = 0; i < 6000; i++) rp_test_put(w->table, 10000 + i, 0, w->bed.plain);
+    for (uint64_t i = 0; i < rp_test_length(6000, 3000); i++)
+        rp_test_put(w->table, 10000 + i, 0, w->bed.plain);
 }
 
 /* Fewer than at the cut, when the arrays of sets grow. */

@@ -381,7 +381,8 @@ static void mutate(world *w, rp_rng *rng)
 static void random_changes_never_make_a_broken_table(void **state)
 {
     (void)state;
-    size_t count = rp_test_scaled(MUTATIONS, 600) / rp_test_step(1, 3), refused = 0;
+    size_t count = rp_test_scaled(MUTATIONS, 600) / rp_test_length(rp_test_step(1, 3), 6),
+           refused = 0;
     rp_rng rng;
 
     rp_rng_init(&rng, 9);

@@ -183,12 +183,13 @@ static void change_something(rp_selector *s, model *m)
 
 static void conform(const rp_selector_options *options)
 {
+    const size_t steps = rp_test_length(6000, 1500);
     rp_selector *s = make(options->kind, options->exponent, SLOTS);
     model *m = calloc(1, sizeof *m);
     assert_non_null(m);
     m->options = *options;
 
-    for (int i = 0; i < 6000; i++) {
+    for (size_t i = 0; i < steps; i++) {
         change_something(s, m);
         if (m->count == 0) continue;
         if (i % 3 == 0) expect_batch(s, m, 1, false);
@@ -196,7 +197,7 @@ static void conform(const rp_selector_options *options)
         if (i % 20 == 10) expect_batch(s, m, 1 + rp_rng_below(&rng, 20), true);
         if (i % 500 == 0) expect_batch(s, m, 2 * SLOTS, true); /* all there are */
         if (i % 100 == 0) assert_true(s->ops->check(s, m->count));
-        if (i == 3000) { /* cleared, it starts again; but turns go on */
+        if (i == steps / 2) { /* cleared, it starts again; but turns go on */
             s->ops->clear(s);
             assert_true(s->ops->check(s, 0));
             assert_ok(s->ops->reserve(s, SLOTS));

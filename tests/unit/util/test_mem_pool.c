@@ -105,7 +105,7 @@ static void block_freed_last_is_given_next(void **state)
 static void do_anything(void)
 {
     enum { PIECES = 20000 };
-    size_t steps = 400000 / rp_test_step(1, 4);
+    size_t steps = 400000 / rp_test_length(rp_test_step(1, 4), 10);
     piece *pieces = calloc(PIECES, sizeof *pieces);
     rp_rng rng;
     assert_non_null(pieces);
@@ -287,7 +287,7 @@ static void child_of_a_fork_can_allocate(void **state)
     atomic_store(&stop, false);
     assert_int_equal(pthread_create(&thread, NULL, churn, NULL), 0);
 
-    for (int i = 0; i < 50; i++) {
+    for (size_t i = 0; i < rp_test_length(50, 15); i++) {
         int status = 0;
         pid_t child = fork();
         if (child == 0) {

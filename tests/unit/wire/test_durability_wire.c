@@ -29,6 +29,7 @@ static rp_durable_info full_info(void)
         .spilled_bytes = 20,
         .loads = 21,
         .load_bytes = 22,
+        .load_hits = 26,
         .backlog_bytes = 24,
         .max_backlog_bytes = 25,
         .progress = {"checkpoint", 23, 24, 25, -1},
@@ -65,7 +66,8 @@ static void durability_info_round_trips(void **state)
     assert_string_equal(back.trouble, info.trouble);
     assert_string_equal(back.progress.what, "checkpoint");
     assert_int_equal(back.progress.left_ns, -1);
-    assert_true(back.safe_lsn == UINT64_MAX && back.load_bytes == 22 && back.degraded);
+    assert_true(back.safe_lsn == UINT64_MAX && back.load_bytes == 22 && back.load_hits == 26 &&
+                back.degraded);
     rp_buf_init(&again, rp_allocator_default());
     rp_wire_write_durability(&again, &back);
     assert_int_equal(again.size, out->size);

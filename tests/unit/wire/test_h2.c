@@ -370,7 +370,8 @@ static void termination_sends_goaway_with_its_code(void **state)
     rp_test_pair_init(&p, NULL, NULL);
     stream = rp_test_client_open(p.client, "/a");
     rp_test_pair_carry(&p);
-    rp_h2_terminate(p.h2, NGHTTP2_INTERNAL_ERROR);
+    rp_h2_terminate(p.h2, NGHTTP2_INTERNAL_ERROR, "why");
+    rp_h2_terminate(p.h2, NGHTTP2_NO_ERROR, "other"); /* changes nothing */
     assert_true(rp_h2_is_ended(p.h2));
     rp_test_pair_carry_out(&p);
     assert_int_equal(p.client->goaway_code, NGHTTP2_INTERNAL_ERROR);

@@ -344,7 +344,7 @@ static void a_paused_call_ends_unavailable_when_the_connection_is_freed(void **s
 static void a_call_can_be_cancelled_at_any_time(void **state)
 {
     (void)state;
-    for (size_t steps = 0; steps < 120; steps += rp_test_step(1, 7)) {
+    for (size_t steps = 0; steps < 120; steps += rp_test_length(rp_test_step(1, 7), 17)) {
         rp_test_ends e;
         rp_test_ends_call *call, *other;
 

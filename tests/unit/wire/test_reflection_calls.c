@@ -75,10 +75,12 @@ static void expect_file(const char *hex, const char *name)
 
 static void services_are_listed(void **state)
 {
-    static const char *const services[] = {
-        "deepmind.reverb.ReverbService", "grpc.health.v1.Health",
-        "grpc.reflection.v1.ServerReflection", "grpc.reflection.v1alpha.ServerReflection",
-        "reprise.v1.Replay"};
+    static const char *const services[] = {"deepmind.reverb.ReverbService",
+                                           "grpc.health.v1.Health",
+                                           "grpc.reflection.v1.ServerReflection",
+                                           "grpc.reflection.v1alpha.ServerReflection",
+                                           "reprise.v1.Replay",
+                                           "reprise.v1.Runs"};
     answer a = ask("0a0168 3a012a"); /* host "h", list_services "*" */
     rp_pb_reader reader = rp_pb_open(a.body.data, a.body.size);
     rp_pb_field f;

@@ -452,7 +452,7 @@ static void damaged_messages_do_no_harm(void **state)
     rp_rng_init(&rng, 3);
     damaged = malloc(f->message.size);
     assert_non_null(damaged);
-    for (size_t round = 0; round < 20000; round++) {
+    for (size_t round = 0; round < rp_test_length(20000, 3000); round++) {
         size_t changes = 1 + rp_rng_below(&rng, 3);
         memcpy(damaged, f->message.data, f->message.size);
         for (size_t i = 0; i < changes; i++)
@@ -589,13 +589,13 @@ static void an_info_reads_the_same_with_fields_in_any_order(void **state)
     const rp_test_bytes whole = rp_test_bytes_of(
         "0a2c 08ffeeddccbbaa99888701 29000000000000f03f 3005 3a08 088094ebdc03 1007"
         "420a 0a08 0a06 0803 1001 1802 11000000000000d03f 18c09a0c 2001");
-    enum { TRIES = 300000 };
+    const size_t tries = rp_test_length(300000, 30000);
     fixture *f = *state;
     size_t good = 0;
     rp_rng rng;
 
     rp_rng_init(&rng, 8);
-    for (int i = 0; i < TRIES; i++) {
+    for (size_t i = 0; i < tries; i++) {
         uint8_t bytes[128];
         rp_sample one, other;
 
@@ -613,7 +613,7 @@ static void an_info_reads_the_same_with_fields_in_any_order(void **state)
         assert_memory_equal(&one.priority, &other.priority, sizeof(double));
         assert_memory_equal(&one.probability, &other.probability, sizeof(double));
     }
-    assert_true(good > TRIES / 4);
+    assert_true(good > tries / 4);
 }
 
 static void infos_in_another_order_are_read(void **state)

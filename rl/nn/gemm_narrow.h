@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Products of a few columns, such as the values of a few actions. Part of gemm_lanes.h, which
+ * says what is defined before.
+ *
+ * With so few columns most lanes of a tile would be idle. So the lanes go along k: lane l holds
+ * the sum over p = l, l + LANES, ..., and at the end the lanes are added in halves: l and
+ * l + LANES / 2, then l and l + LANES / 4, and so on. The old c is added last.
+ *
+ * For this the columns of b have to be contiguous. Those of a b that is not transposed are
+ * copied, except for a few rows, which go over b in place: sums[l] is then a vector of its own,
+ * with a lane for each column. Its additions are the same, so a row of c does not depend on the
+ * number of rows. */
+#ifndef RP_NN_GEMM_NARROW_H
+#define RP_NN_GEMM_NARROW_H
+
+#include <assert.h>
+
+#include "nn/gemm.h"
+
+/* Loops over constants, which have to disappear so that sums stay in registers. */
+#if defined(__clang__)
+#define UNROLL _Pragma("unroll")
+#else
+#define UNROLL _Pragma("GCC unroll 16")
+#endif
+
+enum {
+    NARROW_N = LANES / 2, /* columns at most */
+    NARROW_K = 1024,      /* the copy of b has a bound */
+    NARROW_ROWS = 4,      /* at a time */
+    NARROW_COLUMNS = 4,
+    IN_PLACE_ROWS = 4,
+};
+
+/* Adds old c and bias to sums of one row, applies ReLU and stores. */
+INLINE void finish_sums(const rp_gemm *g, size_t i, size_t j, vec sums, mask some)
+{
+    float *c = g->c + i * g->c_row + j;
+
+    if (g->accumulate) sums = add(sums, load_some(c, some));
+    if (g->bias != NULL) sums = add(sums, load_some(g->bias + j, some));
+    if (g->activation == RP_RELU) sums = positive(sums);
+    store_some(c, some, sums);
+}
+
+/* Does the same for NARROW_ROWS rows of one column. */
+INLINE void finish_column(const rp_gemm *g, size_t i, size_t j, vec sums)
+{
+    float out[LANES], *c = g->c + i * g->c_row + j;
+    size_t c_row = g->c_row;
+
+    if (g->bias != NULL) sums = add(sums, spread(g->bias[j]));
+    if (g->activation == RP_RELU) sums = positive(sums);
+    store(out, sums);
+    if (g->accumulate)
+        for (size_t r = 0; r < NARROW_ROWS; r++) out[r] += c[r * c_row];
+    for (size_t r = 0; r < NARROW_ROWS; r++) c[r * c_row] = out[r];
+}
+
+/* Some rows of up to NARROW_COLUMNS columns. `b` has a column every `b_col` numbers. */
+typedef struct dots {
+    const rp_gemm *g;
+    size_t i, j;
+    const float *b;
+    size_t b_col;
+} dots;
+
+/* One vector along k: of rows of a and of columns of b. */
+typedef struct lanes_of_k {
+    const float *a, *b;
+    size_t a_row, b_col;
+    const mask *some; /* the lanes in use; NULL: all */
+} lanes_of_k;
+
+INLINE vec load_lanes(const float *from, const mask *some)
+{
+    return some != NULL ? load_some(from, *some) : load(from);
+}
+
+/* Adds the products of one vector. */
+INLINE void add_products(vec sums[][NARROW_COLUMNS], lanes_of_k at, int rows, int columns)
+{
+    vec column[NARROW_COLUMNS];
+
+    UNROLL
+    for (int c = 0; c < columns; c++) {
+        column[c] = load_lanes(at.b + (size_t)c * at.b_col, at.some);
+        keep(column[c]);
+    }
+    UNROLL
+    for (int r = 0; r < rows; r++) {
+        const float *from = at.a + (size_t)r * at.a_row;
+        vec x = load_lanes(from, at.some);
+
+        keep(x);
+        if (at.some == NULL) __builtin_prefetch(from + (size_t)rows * at.a_row);
+        UNROLL
+        for (int c = 0; c < columns; c++) sums[r][c] = fused(x, column[c], sums[r][c]);
+    }
+}
+
+/* `rows` and `columns` are constants where this is called. */
+INLINE void sum_dots(const dots *d, int rows, int columns)
+{
+    vec sums[NARROW_ROWS][NARROW_COLUMNS];
+    lanes_of_k at = {
+        .a = d->g->a + d->i * d->g->a_row, .b = d->b, .a_row = d->g->a_row, .b_col = d->b_col};
+    size_t left = d->g->k;
+
+    UNROLL
+    for (int r = 0; r < rows; r++) UNROLL
+    for (int c = 0; c < NARROW_COLUMNS; c++) sums[r][c] = zero();
+    for (; left >= LANES; left -= LANES, at.a += LANES, at.b += LANES)
+        add_products(sums, at, rows, columns);
+    if (left > 0) {
+        mask some = mask_of(left);
+
+        at.some = &some;
+        add_products(sums, at, rows, columns);
+    }
+    if (rows == 1) {
+        finish_sums(d->g, d->i, d->j, sum_lanes(sums[0][0], sums[0][1], sums[0][2], sums[0][3]),
+                    mask_of((size_t)columns));
+        return;
+    }
+    UNROLL
+    for (int c = 0; c < columns; c++)
+        finish_column(d->g, d->i, d->j + (size_t)c,
+                      sum_lanes(sums[0][c], sums[1][c], sums[2][c], sums[3][c]));
+}
+
+#define DOTS(rows, columns)                                                                    \
+    static void dots_##rows##_##columns(const dots *d)                                         \
+    {                                                                                          \
+        sum_dots(d, rows, columns);                                                            \
+    }
+
+DOTS(1, 1)
+DOTS(1, 2)
+DOTS(1, 3)
+DOTS(1, 4)
+DOTS(4, 1)
+DOTS(4, 2)
+DOTS(4, 3)
+DOTS(4, 4)
+
+typedef void dots_fn(const dots *d);
+
+/* By rows (one or NARROW_ROWS) and columns - 1. */
+static dots_fn *const all_dots[2][NARROW_COLUMNS] = {{dots_1_1, dots_1_2, dots_1_3, dots_1_4},
+                                                     {dots_4_1, dots_4_2, dots_4_3, dots_4_4}};
+
+static void run_dots(const rp_gemm *g, const float *b, size_t b_col)
+{
+    dots d = {.g = g, .b_col = b_col};
+
+    while (d.i < g->m) {
+        bool many = g->m - d.i >= NARROW_ROWS;
+
+        for (d.j = 0; d.j < g->n; d.j += NARROW_COLUMNS) {
+            size_t left = g->n - d.j, columns = left < NARROW_COLUMNS ? left : NARROW_COLUMNS;
+
+            d.b = b + d.j * b_col;
+            all_dots[many][columns - 1](&d);
+        }
+        d.i += many ? NARROW_ROWS : 1;
+    }
+}
+
+/* One row, with b in place. */
+static void run_in_place(const rp_gemm *g, size_t i)
+{
+    const float *a = g->a + i * g->a_row, *b = g->b;
+    mask some = mask_of(g->n);
+    vec sums[LANES];
+    size_t p = 0;
+
+    for (int l = 0; l < LANES; l++) sums[l] = zero();
+    for (; p + LANES <= g->k; p += LANES)
+        for (int l = 0; l < LANES; l++, b += g->b_row)
+            sums[l] = fused(spread(a[p + (size_t)l]), load_some(b, some), sums[l]);
+    for (int l = 0; l < LANES; l++, b += g->b_row) {
+        if (p + (size_t)l >= g->k) break;
+        sums[l] = fused(spread(a[p + (size_t)l]), load_some(b, some), sums[l]);
+    }
+    for (int half = LANES / 2; half > 0; half /= 2)
+        for (int l = 0; l < half; l++) sums[l] = add(sums[l], sums[l + half]);
+    finish_sums(g, i, 0, sums[0], some);
+}
+
+/* The rule does not ask for the number of rows. */
+static bool is_narrow(const rp_gemm *g)
+{
+    return g->n <= NARROW_N && g->k <= NARROW_K && g->a_col == 1;
+}
+
+static void run_narrow(const rp_gemm *g)
+{
+    _Alignas(64) float columns[NARROW_N * NARROW_K];
+
+    assert(is_narrow(g));
+    if (g->b_row == 1) {
+        run_dots(g, g->b, g->b_col == 1 ? g->k : g->b_col);
+    } else if (g->m <= IN_PLACE_ROWS) {
+        for (size_t i = 0; i < g->m; i++) run_in_place(g, i);
+    } else {
+        for (size_t p = 0; p < g->k; p++)
+            for (size_t j = 0; j < g->n; j++) columns[j * g->k + p] = g->b[p * g->b_row + j];
+        run_dots(g, columns, g->k);
+    }
+}
+
+#endif

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The handlers of the routes in routes.c, and what they share. */
+#ifndef RP_SERVER_HTTP_PAGES_H
+#define RP_SERVER_HTTP_PAGES_H
+
+#include "server/http/page.h"
+
+/* Describes the server. */
+rp_server_view rp_page_view(const rp_page_host *host);
+
+/* Finds the table of the first name in the path. Returns a reference. If there is none, or the
+ * server is loading, returns NULL, and `*status` is the HTTP status of the response that was
+ * made. */
+rp_table *rp_page_table_of(const rp_page_host *host, const rp_page_ask *ask,
+                           rp_page_response *answer, int *status);
+
+/* page_overview.c */
+rp_page_handler rp_page_index;   /* a list of the pages, as text */
+rp_page_handler rp_page_health;  /* 200 serving, degraded; 503 loading, draining */
+rp_page_handler rp_page_metrics; /* metrics_text.h */
+rp_page_handler rp_page_info;    /* info_json.h */
+
+rp_page_handler rp_page_table;   /* page_table.c */
+rp_page_handler rp_page_item;    /* page_item.c */
+rp_page_handler rp_page_clients; /* page_clients.c */
+
+/* page_action.c */
+rp_page_handler rp_page_pause, rp_page_resume, rp_page_reset, rp_page_alter;
+rp_page_handler rp_page_checkpoint;
+/* page_runs.c */
+rp_page_handler rp_page_runs;       /* the list of runs */
+rp_page_handler rp_page_run;        /* the points of a run after a number */
+rp_page_handler rp_page_run_csv;    /* all points of a run, as CSV */
+rp_page_handler rp_page_run_events; /* the same as an event file of TensorBoard */
+rp_page_handler rp_page_report;     /* adds to a run: run_body.h */
+
+#endif

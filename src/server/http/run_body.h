@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reads the body of POST /v1/runs/RUN, which docs/runs.md specifies:
+ *
+ *   {"scalars": [{"name": "loss", "step": 1, "time": 0, "value": 0.5}],
+ *    "actors": [{"name": "a", "epsilon": 0.1, "return": 5, "version": 7, "version_lag": 0}],
+ *    "episode": {"env": "cartpole", "states": [[0, 0, 0, 0]]}}
+ *
+ * Every part may be absent. A value, epsilon or return of null is NaN. Other keys are skipped.
+ * A pure function over bytes: fuzz/fuzz_runs.c. */
+#ifndef RP_SERVER_HTTP_RUN_BODY_H
+#define RP_SERVER_HTTP_RUN_BODY_H
+
+#include "reprise/runs.h"
+#include "server/http/body_json.h"
+
+typedef struct rp_run_body {
+    rp_run_report report;
+    rp_run_episode episode;
+    rp_scalar scalars[RP_REPORT_SCALARS];
+    rp_run_actor actors[RP_REPORT_ACTORS];
+    float states[RP_EPISODE_NUMBERS];
+    size_t names_used;
+    char names[RP_ASK_BODY_BYTES]; /* of scalars, actors and the environment */
+} rp_run_body;
+
+/* Reads a body of at most RP_ASK_BODY_BYTES. `run` is borrowed. The report refers to `out`. On
+ * failure returns false, and in->what and in->byte say why. */
+RP_NODISCARD bool rp_run_body_read(rp_body *in, rp_string run, rp_run_body *out);
+
+#endif
