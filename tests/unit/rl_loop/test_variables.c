@@ -21,7 +21,8 @@ static void a_client_skips_what_it_has(void **state)
 
     assert_ok(rp_store_new(NULL, &store, &err));
     assert_ok(rp_client_local(store, NULL, &client, &err));
-    const rp_variable_options options = {client, "variables", COUNT};
+    const rp_variable_options options = {
+        .client = client, .table = "variables", .count = COUNT};
     assert_ok(rp_variable_client_new(NULL, &options, &reader, &err));
     assert_ok(rp_variable_client_update(reader, got, rp_wait_forever(), &v, &err));
     assert_true(v.version == 0 && !v.changed); /* no table yet */
@@ -51,7 +52,8 @@ static void a_client_skips_what_it_has(void **state)
     assert_int_equal(version, 4);
 
     /* a client with another network gets an error */
-    const rp_variable_options wrong = {client, "variables", COUNT - 1};
+    const rp_variable_options wrong = {
+        .client = client, .table = "variables", .count = COUNT - 1};
     assert_ok(rp_variable_client_new(NULL, &wrong, &other, &err));
     assert_int_equal(rp_variable_client_update(other, got, rp_wait_forever(), &v, &err),
                      RP_CORRUPT);
