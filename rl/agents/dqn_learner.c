@@ -133,7 +133,8 @@ static rp_status update(rp_learner *learner, rp_wait wait, rp_error *err)
         rp_polyak(d->target_params, d->params, rp_net_size(d->net), d->set.target_rate);
     count_update(d, &rows, q, loss, norm);
     if (!d->set.prioritized) return RP_OK;
-    return rp_replay_prioritize(d->replay, d->errors, &d->counts.largest_priority, wait, err);
+    return rp_replay_prioritize(d->replay, d->errors, &d->counts.largest_priority, wait.cancel,
+                                err);
 }
 
 static const rp_real *parameters(const rp_learner *learner)

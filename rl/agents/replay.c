@@ -11,7 +11,7 @@
 #include "error/fail.h"
 #include "reprise/sampler.h"
 
-enum { PREFETCH = 4 };
+enum { PREFETCH = 4, SEND_MS = 5000 };
 
 /* The columns of an item, in the order of the adder. */
 enum { OBSERVATION, ACTION, REWARD, DISCOUNT, NEXT_OBSERVATION, COLUMNS };
@@ -221,9 +221,11 @@ rp_status rp_replay_draw(rp_replay *r, rp_wait wait, rp_error *err)
 }
 
 rp_status rp_replay_prioritize(rp_replay *r, const rp_real *errors, double *largest,
-                               rp_wait wait, rp_error *err)
+                               rp_cancel *cancel, rp_error *err)
 {
     rp_mutation mutation = {.updates = r->changes};
+    rp_wait send = rp_wait_ms(SEND_MS);
+    rp_status st;
 
     assert(r->change_count + r->batch <= r->mutate_for * r->batch); /* P2 */
     for (size_t i = 0; i < r->batch; i++) {
@@ -235,5 +237,8 @@ rp_status rp_replay_prioritize(rp_replay *r, const rp_real *errors, double *larg
     if (r->change_count < r->mutate_for * r->batch) return RP_OK;
     mutation.update_count = r->change_count;
     r->change_count = 0;
-    return rp_client_mutate(r->client, RP_REPLAY_TABLE, &mutation, wait, err);
+    send.cancel = cancel;
+    st = rp_client_mutate(r->client, RP_REPLAY_TABLE, &mutation, send, err);
+    if (st == RP_UNAVAILABLE || st == RP_DEADLINE || st == RP_NOT_FOUND) return RP_OK;
+    return st;
 }

@@ -55,10 +55,10 @@ const rp_replay_batch *rp_replay_get_batch(const rp_replay *replay);
 RP_NODISCARD rp_status rp_replay_draw(rp_replay *replay, rp_wait wait, rp_error *err);
 
 /* Sets the priority of each item of the batch: |error| + RP_PRIORITY_FLOOR. They are sent with
- * those of other batches; what cannot be sent is dropped, since it is soon out of date. Writes
- * the largest to `*largest` if that is smaller. The statuses are those of rp_client_mutate().
- */
+ * those of other batches, within 5 s. If the replay is away they are dropped, since they are
+ * soon out of date: the next draw fails. Writes the largest to `*largest` if that is smaller.
+ * RP_CANCELLED, RP_INVALID. */
 RP_NODISCARD rp_status rp_replay_prioritize(rp_replay *replay, const rp_real *errors,
-                                            double *largest, rp_wait wait, rp_error *err);
+                                            double *largest, rp_cancel *cancel, rp_error *err);
 
 #endif

@@ -90,7 +90,8 @@ rp_status rp_part_outlive(rp_part *p, rp_status (*live)(void *ctx, rp_error *err
         if (p->worked_ns != worked_ns) pause_ms = FIRST_PAUSE_MS;
         worked_ns = p->worked_ns;
         if (rp_now_ns() - worked_ns > patience_ms * 1000000)
-            return rp_rl_fail(err, RP_UNAVAILABLE, "the replay has been away for %lld s: %.200s",
+            return rp_rl_fail(err, RP_UNAVAILABLE,
+                              "the replay has been away for %lld s: %.200s",
                               (long long)(patience_ms / 1000),
                               err != NULL ? err->text : "no reason is known");
         rp_part_waits(p, "the replay: %s", err != NULL ? err->text : "it is away");

@@ -66,7 +66,8 @@ rp_wait rp_part_wait(const rp_part *part, int64_t ms);
 void rp_part_sleep(rp_part *part, int64_t ms);
 
 /* The part waits, from now on, for what the format says; or it works again. */
-void rp_part_waits(rp_part *part, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void rp_part_waits(rp_part *part, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 void rp_part_works(rp_part *part);
 
 /* Sums for rp_apex_get_parts(): call between rp_part_lock() and rp_part_unlock(). */

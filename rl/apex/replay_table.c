@@ -47,8 +47,8 @@ rp_status rp_apex_make_table(rp_part *p, rp_error *err)
 rp_status rp_apex_look(rp_part *p, rp_replay_view *out, rp_error *err)
 {
     rp_client_tables *list = NULL;
-    rp_status st = rp_client_get_tables(p->apex->options.client, rp_part_wait(p, RP_CALL_MS),
-                                        &list, err);
+    rp_status st =
+        rp_client_get_tables(p->apex->options.client, rp_part_wait(p, RP_CALL_MS), &list, err);
     size_t found = 0;
 
     *out = (rp_replay_view){0};

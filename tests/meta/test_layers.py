@@ -49,7 +49,7 @@ THIRD_PARTY = {
 }
 
 # The same for the folders of rl/.
-RL_LIBRARIES = {"nn": ["cblas.h"], "loop": ["pthread.h"]}
+RL_LIBRARIES = {"nn": ["cblas.h"], "loop": ["pthread.h"], "apex": ["pthread.h"]}
 
 # The headers of libc that every module may use: those without threads, clocks and system calls,
 # which only util uses.
