@@ -53,13 +53,15 @@ rp_status rp_run_folder_choose(rp_run_folder *folder, const char *given, const c
         return RP_OK;
     }
     for (; number < MOST_RUNS; number++) {
-        (void)snprintf(path, sizeof path, "runs/dqn-%s-%d", env, number);
+        (void)snprintf(path, sizeof path, "runs/%s-%s-%d", folder->agent, env, number);
         if (stat(path, &info) != 0) break;
     }
     if (latest) number--;
     if (number == 0)
-        return rp_problem_set(problem, NULL, "--resume: there is no run runs/dqn-%s-1", env);
-    (void)snprintf(folder->path, sizeof folder->path, "runs/dqn-%s-%d", env, number);
+        return rp_problem_set(problem, NULL, "--resume: there is no run runs/%s-%s-1",
+                              folder->agent, env);
+    (void)snprintf(folder->path, sizeof folder->path, "runs/%s-%s-%d", folder->agent, env,
+                   number);
     return RP_OK;
 }
 
@@ -114,8 +116,8 @@ rp_status rp_run_folder_create(const rp_run_folder *folder, rp_problem *problem)
                               "%.500s: there is a run already; --resume continues it",
                               folder->path);
     if (file == NULL) return file_problem(problem, path);
-    (void)fprintf(file, "agent dqn\nenv %s\nseed %" PRIu64 "\n", folder->env_class->name,
-                  folder->seed);
+    (void)fprintf(file, "agent %s\nenv %s\nseed %" PRIu64 "\n", folder->agent,
+                  folder->env_class->name, folder->seed);
     for (size_t i = 0; i < RP_DQN_SETTINGS; i++)
         (void)fprintf(
             file, "%s %s\n", rp_dqn_setting_at(i)->name,
@@ -125,12 +127,27 @@ rp_status rp_run_folder_create(const rp_run_folder *folder, rp_problem *problem)
     return RP_OK;
 }
 
+/* The agents whose policies are those of DQN. A run that is resumed has the agent that was
+ * asked for. */
+static bool take_agent(rp_run_folder *folder, const char *value)
+{
+    static const char *const agents[] = {"dqn", "apex-dqn"};
+
+    for (size_t i = 0; i < sizeof agents / sizeof agents[0]; i++) {
+        if (strcmp(value, agents[i]) != 0) continue;
+        if (folder->agent != NULL && strcmp(folder->agent, value) != 0) return false;
+        folder->agent = agents[i];
+        return true;
+    }
+    return false;
+}
+
 /* Takes one line, "name value". Returns false if it is none. */
 static bool take_line(rp_run_folder *folder, const char *name, const char *value)
 {
     double number;
 
-    if (strcmp(name, "agent") == 0) return strcmp(value, "dqn") == 0;
+    if (strcmp(name, "agent") == 0) return take_agent(folder, value);
     if (strcmp(name, "env") == 0) {
         folder->env_class = rp_env_find(value);
         return folder->env_class != NULL;

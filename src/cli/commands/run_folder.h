@@ -16,6 +16,7 @@ enum { RP_RUN_PATH_BYTES = 1024 };
 
 typedef struct rp_run_folder {
     char path[RP_RUN_PATH_BYTES];
+    const char *agent; /* "dqn" or "apex-dqn": static */
     const rp_env_class *env_class;
     uint64_t seed;
     rp_dqn_settings settings;
@@ -29,7 +30,7 @@ char *rp_run_folder_file(const rp_run_folder *folder, const char *name,
 RP_NODISCARD rp_status rp_run_find_env(const char *name, const rp_env_class **out,
                                        rp_problem *problem);
 
-/* Sets `path`: `given`, or if that is NULL, runs/dqn-ENV-N with the first N that is free, or
+/* Sets `path`: `given`, or if that is NULL, runs/AGENT-ENV-N with the first N that is free, or
  * with `latest` the last that is not. RP_INVALID: too long, or there is none. */
 RP_NODISCARD rp_status rp_run_folder_choose(rp_run_folder *folder, const char *given,
                                             const char *env, bool latest, rp_problem *problem);

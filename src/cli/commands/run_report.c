@@ -47,7 +47,10 @@ struct rp_run_reporter {
     /* guarded by mu: */
     entry queue[RP_REPORT_QUEUE];
     size_t first, count; /* Q1 */
-    bool closing, has_params;
+    bool closing, has_params, has_actors;
+    rp_run_actor actors[RP_REPORT_ACTORS];
+    char actor_names[RP_REPORT_ACTORS][32];
+    size_t actor_count;
     rp_run_reported result;
     /* Q2: */
     rp_real *params;
@@ -121,19 +124,25 @@ static rp_status send_report(rp_run_reporter *r, const rp_run_report *report, si
 static void send_entries(rp_run_reporter *r, const entry *entries, size_t count)
 {
     const rp_run_progress *last = &entries[count - 1].progress;
-    const rp_run_actor actor = {string_of("actors"), last->epsilon, last->mean_return,
-                                last->updates, 0};
+    const rp_run_actor all = {string_of("actors"), last->epsilon, last->mean_return,
+                              last->updates, 0};
+    rp_run_actor actors[RP_REPORT_ACTORS];
     rp_scalar scalars[BATCH * (SERIES + 1)];
-    rp_run_report report = {.run = string_of(r->options.run),
-                            .scalars = scalars,
-                            .actors = &actor,
-                            .actor_count = 1};
+    rp_run_report report = {
+        .run = string_of(r->options.run), .scalars = scalars, .actors = &all, .actor_count = 1};
     rp_error err = {0};
     size_t left_out = 0;
     rp_status st;
 
     for (size_t i = 0; i < count; i++)
         report.scalar_count += add_scalars(&entries[i], scalars + report.scalar_count);
+    (void)pthread_mutex_lock(&r->mu);
+    if (r->has_actors) { /* their names stay in place */
+        memcpy(actors, r->actors, r->actor_count * sizeof actors[0]);
+        report.actors = actors;
+        report.actor_count = r->actor_count;
+    }
+    (void)pthread_mutex_unlock(&r->mu);
     st = send_report(r, &report, &left_out, &err);
     (void)pthread_mutex_lock(&r->mu);
     if (st == RP_OK) {
@@ -326,6 +335,26 @@ void rp_run_reporter_add(rp_run_reporter *r, const rp_run_progress *progress,
         r->queue[(r->first + r->count++) % RP_REPORT_QUEUE] = e;
     assert(r->count <= RP_REPORT_QUEUE); /* Q1 */
     (void)pthread_cond_signal(&r->changed);
+    (void)pthread_mutex_unlock(&r->mu);
+}
+
+void rp_run_reporter_set_actors(rp_run_reporter *r, const rp_run_actor *actors, size_t count)
+{
+    assert(count <= RP_REPORT_ACTORS);
+    (void)pthread_mutex_lock(&r->mu);
+    for (size_t i = 0; i < count; i++) {
+        size_t size = actors[i].name.size < 31 ? actors[i].name.size : 31;
+
+        r->actors[i] = actors[i];
+        if (r->has_actors && i < r->actor_count) { /* a name is set once: reports use it */
+            r->actors[i].name = (rp_string){r->actor_names[i], strlen(r->actor_names[i])};
+            continue;
+        }
+        memcpy(r->actor_names[i], actors[i].name.data, size);
+        r->actors[i].name = (rp_string){r->actor_names[i], size};
+    }
+    r->actor_count = count;
+    r->has_actors = true;
     (void)pthread_mutex_unlock(&r->mu);
 }
 

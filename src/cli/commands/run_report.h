@@ -15,6 +15,7 @@
 #include "reprise/client.h"
 #include "reprise/rl/dqn.h"
 #include "reprise/rl/run_log.h"
+#include "reprise/runs.h"
 
 enum { RP_REPORT_QUEUE = 64 };
 
@@ -41,6 +42,11 @@ RP_NODISCARD rp_status rp_run_reporter_new(const rp_run_reporter_options *option
  * them. Takes no longer than a copy of both. One thread. */
 void rp_run_reporter_add(rp_run_reporter *reporter, const rp_run_progress *progress,
                          const rp_real *params);
+
+/* Sets the actors that the following reports have, at most RP_REPORT_ACTORS, with names of at
+ * most 31 bytes. Before the first call there is one, "actors". The same thread. */
+void rp_run_reporter_set_actors(rp_run_reporter *reporter, const rp_run_actor *actors,
+                                size_t count);
 
 typedef struct rp_run_reported {
     size_t sent, dropped; /* reports that the server has; reports that it has not */
