@@ -293,6 +293,7 @@ static void add_part(rp_run_progress *p, const rp_apex_part *part, double *least
     if (part->learner_steps > p->steps) p->steps = part->learner_steps;
     if (part->role == RP_APEX_ACTOR) {
         p->episodes += part->episodes;
+        p->actor_wait = (isfinite(p->actor_wait) ? p->actor_wait : 0) + part->wait_share;
         if (part->exploration <= *least) { /* the greediest: the others explore too much */
             *least = part->exploration;
             p->mean_return = part->mean_return;
@@ -303,6 +304,7 @@ static void add_part(rp_run_progress *p, const rp_apex_part *part, double *least
         const rp_agent_metrics *m = &part->metrics;
 
         p->updates = m->updates;
+        p->learner_wait = part->wait_share;
         p->loss = m->loss;
         p->value = m->value;
         p->error = m->error;
@@ -334,9 +336,16 @@ rp_run_progress rp_apex_progress(const rp_apex *x, const rp_apex_part *parts, si
                          .norm = unknown,
                          .epsilon = unknown,
                          .rate = unknown,
-                         .samples_per_insert = unknown};
+                         .samples_per_insert = unknown,
+                         .actor_wait = unknown,
+                         .learner_wait = unknown};
+    size_t actors = 0;
 
-    for (size_t i = 0; i < count; i++) add_part(&p, &parts[i], &least);
+    for (size_t i = 0; i < count; i++) {
+        add_part(&p, &parts[i], &least);
+        actors += parts[i].role == RP_APEX_ACTOR;
+    }
+    if (actors > 0) p.actor_wait /= (double)actors;
     passed = seconds - (last != NULL ? last->seconds : 0);
     p.steps_per_second = (double)(p.steps - (last != NULL ? last->steps : 0)) / passed;
     p.updates_per_second = (double)(p.updates - (last != NULL ? last->updates : 0)) / passed;

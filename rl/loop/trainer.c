@@ -334,6 +334,8 @@ static rp_run_progress measure(rp_trainer *t)
         .rate = m.rate,
         .samples_per_insert = (double)m.samples / (double)m.inserts,
         .item_size = m.item_size,
+        .actor_wait = (double)NAN, /* nothing waits in one thread */
+        .learner_wait = (double)NAN,
     };
     if (t->has_verdict && t->verdict.confirmed.episodes > 0)
         p.eval_return = t->verdict.confirmed.mean_return;

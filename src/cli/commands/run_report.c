@@ -78,6 +78,8 @@ static const struct {
     {"updates_per_second", AT(updates_per_second), false},
     {"samples_per_insert", AT(samples_per_insert), false},
     {"replay_size", AT(item_size), true},
+    {"actors_wait", AT(actor_wait), false},
+    {"learner_waits", AT(learner_wait), false},
 };
 
 enum { SERIES = sizeof series / sizeof series[0] };

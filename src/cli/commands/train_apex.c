@@ -225,7 +225,6 @@ static rp_status open_store(apex_run *r, bool is_alone, rp_error *err)
     rp_status st = rp_store_new(NULL, &t->store, err);
 
     if (st == RP_OK && is_alone) st = rp_durable_open(&durable, t->store, &r->durable, err);
-    if (st == RP_OK) st = rp_client_local(t->store, NULL, &r->client, err);
     if (st == RP_OK) st = rp_train_serve(t, err);
     return st;
 }
@@ -255,9 +254,10 @@ static int train_task(apex_run *r)
     rp_training *t = r->t;
     rp_trainer_result result = {0};
     rp_error err = {0};
-    rp_status st = make_program(r, &err);
+    rp_status st = rp_client_local(t->store, NULL, &r->client, &err);
     int status = 0;
 
+    if (st == RP_OK) st = make_program(r, &err);
     if (st == RP_OK) st = rp_train_open_logs(t, 0, &err);
     if (st == RP_OK) st = rp_train_open_reporter(t, &err);
     if (st == RP_OK) st = start_parts(r, &err);
@@ -273,6 +273,8 @@ static int train_task(apex_run *r)
     if (st == RP_OK) status = rp_train_draw(t, rp_apex_get_threshold(r->apex));
     (void)fflush(stdout);
     free_program(r);
+    rp_client_free(r->client); /* it knows the signatures of these tables */
+    r->client = NULL;
     rp_train_close_run(t);
     if (status == 0 && result.stopped)
         status = RP_TRAIN_SIGNAL + atomic_load(&t->interrupts.number);
@@ -321,7 +323,6 @@ static int run_threads(apex_run *r)
 
     status = train_tasks(r);
     rp_train_close(r->t);
-    rp_client_free(r->client);
     if (rp_durable_close(r->durable, &err) != RP_OK && status == 0)
         status = rp_train_failed(err.text);
     rp_store_free(r->t->store);
