@@ -86,6 +86,11 @@ static rp_status file_problem(rp_problem *problem, const char *path)
     return rp_problem_set(problem, NULL, "%.500s: %s", path, strerror(errno));
 }
 
+rp_status rp_run_folder_make(const rp_run_folder *folder, rp_problem *problem)
+{
+    return make_folders(folder->path) ? RP_OK : file_problem(problem, folder->path);
+}
+
 /* Checks that the agent can learn the environment, before there is a folder. */
 static rp_status check(const rp_run_folder *folder, rp_problem *problem)
 {

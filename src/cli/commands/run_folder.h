@@ -35,6 +35,9 @@ RP_NODISCARD rp_status rp_run_find_env(const char *name, const rp_env_class **ou
 RP_NODISCARD rp_status rp_run_folder_choose(rp_run_folder *folder, const char *given,
                                             const char *env, bool latest, rp_problem *problem);
 
+/* Creates the folder, and those above it, unless they exist. RP_INVALID. */
+RP_NODISCARD rp_status rp_run_folder_make(const rp_run_folder *folder, rp_problem *problem);
+
 /* Creates the folder, and those above it, and writes settings.txt. RP_INVALID: names the file
  * and the reason, or there is a run already. */
 RP_NODISCARD rp_status rp_run_folder_create(const rp_run_folder *folder, rp_problem *problem);

@@ -388,6 +388,8 @@ static int run_role(apex_run *r, const char *name, rp_problem *problem)
         return rp_train_misuse(problem);
     (void)snprintf(t->folder.path, sizeof t->folder.path, "%s",
                    t->dir != NULL ? t->dir : t->folder.agent);
+    if (t->dir != NULL && rp_run_folder_make(&t->folder, problem) != RP_OK)
+        return rp_train_misuse(problem);
     if (strcmp(name, "replay") == 0) {
         if (rp_train_get(t, RP_TRAIN_SERVE) != NULL) return run_replay(r);
         (void)rp_problem_set(problem, NULL, "--role replay needs --serve ADDR");
