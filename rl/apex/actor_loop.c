@@ -31,6 +31,7 @@ static void act(rp_agent *agent, const void *observations, void *actions)
 {
     actor_life *l = (actor_life *)agent;
 
+    assert(l->actor->params == l->params[l->now]); /* C1 */
     l->actor->type->act(l->actor, observations, actions);
 }
 
@@ -79,6 +80,7 @@ static rp_status pull(actor_life *l, rp_error *err)
                                              rp_part_wait(l->part, RP_CALL_MS), &got, err);
     rp_apex_part *state;
 
+    assert(l->now == 0 || l->now == 1); /* C1 */
     if (st == RP_CORRUPT || st == RP_NO_RESOURCE) return st;
     if (st != RP_OK || !got.changed) return RP_OK;
     l->now = 1 - l->now;
@@ -95,6 +97,7 @@ static void count(actor_life *l)
     rp_env_loop_counts counts = rp_env_loop_get_counts(l->loop);
     rp_apex_part *state = rp_part_lock(l->part);
 
+    assert(l->earlier_steps >= 0 && counts.steps >= 0);
     state->steps = l->earlier_steps + counts.steps;
     state->episodes = l->earlier_episodes + counts.episodes;
     state->mean_return = counts.mean_return;

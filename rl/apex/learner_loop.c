@@ -85,6 +85,7 @@ static rp_status inspect(learner_life *l, rp_error *err)
     if (st != RP_OK) return st;
     l->saved.steps += view.inserts - (view.inserts >= l->saved.inserts ? l->saved.inserts : 0);
     l->saved.inserts = view.inserts; /* N1 */
+    assert(l->saved.steps >= 0 && view.inserts >= 0);
     state = rp_part_lock(l->part);
     l->learner->type->get_metrics(l->learner, &state->metrics);
     state->metrics.inserts = view.inserts;
@@ -133,6 +134,7 @@ static rp_status after_update(learner_life *l, rp_error *err)
     const rp_apex_options *o = &l->part->apex->options;
     rp_status st = RP_OK;
 
+    assert(o->trim_every > 0 && o->publish_every > 0 && o->save_every > 0);
     l->updates++;
     if (l->updates % o->trim_every == 0) st = inspect(l, err);
     if (st == RP_OK && l->updates % o->publish_every == 0) st = publish(l, err);

@@ -29,6 +29,7 @@ void rp_part_sleep(rp_part *p, int64_t ms)
     struct timespec at = {until_ns / 1000000000, until_ns % 1000000000};
     int failed = 0;
 
+    assert(ms >= 0);
     (void)pthread_mutex_lock(&p->apex->mu);
     while (!rp_part_is_stopping(p) && failed == 0)
         failed = pthread_cond_timedwait(&p->apex->cv, &p->apex->mu, &at);
@@ -85,6 +86,7 @@ rp_status rp_part_outlive(rp_part *p, rp_status (*live)(void *ctx, rp_error *err
         rp_status st = live(ctx, err);
         int64_t patience_ms = p->apex->options.patience_ms;
 
+        assert(patience_ms > 0 && p->worked_ns >= worked_ns);
         if (rp_part_is_stopping(p)) return RP_OK;
         if (st == RP_OK || !is_away(st)) return st;
         if (p->worked_ns != worked_ns) pause_ms = FIRST_PAUSE_MS;
@@ -129,6 +131,7 @@ void rp_part_keep(rp_part *p, const rp_real *params, bool is_solved)
 {
     rp_apex *a = p->apex;
 
+    assert(a->params != NULL);
     (void)pthread_mutex_lock(&a->mu);
     if (!a->is_solved) {
         memcpy(a->params, params, a->parameter_count * sizeof *params);

@@ -28,6 +28,7 @@ static rp_status describe(const rp_part *p, rp_table_options *out, rp_error *err
 
 static int64_t hard_limit(int64_t soft)
 {
+    assert(soft >= 1);
     return soft + soft / SLACK_SHARE + 1;
 }
 
