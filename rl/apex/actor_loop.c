@@ -43,20 +43,6 @@ static rp_status begin(rp_agent *agent, const void *observations, rp_error *err)
                                  err);
 }
 
-/* Says who holds the actor up. A status other than RP_OK ends the life. */
-static rp_status explain(actor_life *l, rp_error *err)
-{
-    rp_replay_view view;
-    rp_status st = rp_apex_look(l->part, &view, err);
-
-    if (st == RP_OK)
-        rp_part_waits(l->part, "the learner: %lld items for %lld samples",
-                      (long long)view.inserts, (long long)view.samples);
-    else if (st != RP_NOT_FOUND && st != RP_CANCELLED)
-        rp_part_waits(l->part, "the replay: %s", err->text);
-    return st == RP_NOT_FOUND || st == RP_CANCELLED ? st : RP_OK;
-}
-
 static rp_status observe(rp_agent *agent, const rp_agent_step *step, rp_error *err)
 {
     actor_life *l = (actor_life *)agent;
@@ -66,7 +52,7 @@ static rp_status observe(rp_agent *agent, const rp_agent_step *step, rp_error *e
     rp_part_waits(l->part, "the learner");
     while (st == RP_DEADLINE) {
         st = l->actor->type->observe(l->actor, step, rp_part_wait(l->part, RP_SLICE_MS), err);
-        if (st == RP_DEADLINE && explain(l, err) != RP_OK) return RP_NOT_FOUND;
+        if (st == RP_DEADLINE) st = rp_apex_explain(l->part, err);
     }
     rp_part_works(l->part);
     return st;

@@ -77,6 +77,11 @@ static bool is_away(rp_status st)
            st == RP_CANCELLED;
 }
 
+bool rp_part_is_patient(const rp_part *p)
+{
+    return rp_now_ns() - p->worked_ns <= p->apex->options.patience_ms * 1000000;
+}
+
 rp_status rp_part_outlive(rp_part *p, rp_status (*live)(void *ctx, rp_error *err), void *ctx,
                           rp_error *err)
 {
@@ -91,7 +96,7 @@ rp_status rp_part_outlive(rp_part *p, rp_status (*live)(void *ctx, rp_error *err
         if (st == RP_OK || !is_away(st)) return st;
         if (p->worked_ns != worked_ns) pause_ms = FIRST_PAUSE_MS;
         worked_ns = p->worked_ns;
-        if (rp_now_ns() - worked_ns > patience_ms * 1000000)
+        if (!rp_part_is_patient(p))
             return rp_rl_fail(err, RP_UNAVAILABLE,
                               "the replay has been away for %lld s: %.200s",
                               (long long)(patience_ms / 1000),
