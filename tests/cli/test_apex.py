@@ -152,6 +152,29 @@ def test_roles_start_in_any_order_and_outlive_the_replay(tmp_path, part):
     assert replay.end() == 0
 
 
+def published(port):
+    """How often parameters were published."""
+    done = reprise("info", "variables", "--json", "--server", f"localhost:{port}")
+    return json.loads(done.stdout)[0]["inserts"] if done.returncode == 0 else 0
+
+
+def test_a_lost_shard_does_not_end_the_training(part):
+    shards = [part(*CATCH, "--role", "replay", "--serve", "localhost:0") for _ in range(2)]
+    ports = [port_of(p.until("look at")) for p in shards]
+    line = [*CATCH, "--of", 2, "--replay", ",".join(f"localhost:{port}" for port in ports)]
+    parts = [part(*line, "--role", "learner"),
+             *(part(*line, "--role", "actor", "--index", i) for i in range(2))]
+    deadline = time.monotonic() + LONG
+    for shard in (None, shards[1]):
+        if shard is not None:
+            shard.end(signal.SIGKILL)
+        first = published(ports[0])
+        while published(ports[0]) < first + 4:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+    assert [p.end() for p in (*parts, shards[0])] == [0] * 4
+
+
 def test_processes_survive_kills(tmp_path):
     assert len(kill_parts(REPRISE, tmp_path, kills=4, seed=3, actors=2)) == 4
 

@@ -18,6 +18,7 @@ enum {
     STEP_MS = 100,     /* between looks at the parts */
     KEEP_S2 = 2,       /* points of the curve a second */
     PLAIN_LINE_S = 10, /* between lines, unless on a terminal */
+    RETRY_MS = 100,    /* between attempts to connect */
 };
 
 typedef struct apex_run {
@@ -26,6 +27,7 @@ typedef struct apex_run {
     int64_t seconds; /* of a task; 0: no limit */
     rp_durable *durable;
     rp_client *client;
+    rp_client *home; /* of the first shard; NULL: there is one only */
     rp_apex *apex;
     rp_apex_part *parts;
     size_t part_count, part_room;
@@ -77,6 +79,7 @@ static rp_status make_program(apex_run *r, rp_error *err)
     r->options.settings = &r->t->folder.settings;
     r->options.env_class = r->t->folder.env_class;
     r->options.client = r->client;
+    r->options.home = r->home;
     r->options.seed = r->t->folder.seed;
     st = rp_apex_new(NULL, &r->options, &r->apex, err);
     if (st != RP_OK) return st;
@@ -368,12 +371,16 @@ static int run_replay(apex_run *r)
 static int run_part(apex_run *r, rp_apex_role role, int64_t index)
 {
     rp_training *t = r->t;
-    const rp_client_options client = {.token = getenv("REPRISE_TOKEN"),
+    /* A call to a shard that is away takes as long as the pause before the next attempt. */
+    const rp_client_options client = {.retry_max_ms = RETRY_MS,
+                                      .token = getenv("REPRISE_TOKEN"),
                                       .ca_file = rp_train_get(t, RP_TRAIN_REPORT_CA)};
     rp_trainer_result result = {0};
     rp_error err = {0};
     rp_status st = rp_client_new(rp_train_get(t, RP_TRAIN_REPLAY), &client, &r->client, &err);
 
+    if (st == RP_OK && rp_client_shard_count(r->client) > 1)
+        st = rp_client_new(rp_client_shard_address(r->client, 0), &client, &r->home, &err);
     if (st == RP_OK) st = make_program(r, &err);
     if (st == RP_OK) st = rp_train_open_reporter(t, &err);
     if (st == RP_OK) st = rp_apex_start(r->apex, role, index, &err);
@@ -384,6 +391,7 @@ static int run_part(apex_run *r, rp_apex_role role, int64_t index)
     if (st == RP_OK && result.solved) rp_train_print(t, &result);
     free_program(r);
     rp_train_close(t);
+    rp_client_free(r->home);
     rp_client_free(r->client);
     return st == RP_OK ? 0 : rp_train_failed(err.text);
 }
