@@ -79,7 +79,7 @@ class Program:
             result = check()
             if result:
                 return result
-            time.sleep(0.05)
+            time.sleep(0.2)
         raise AssertionError(f"no {what} within {PATIENCE} s:\n{self.text()}")
 
     def text(self):
@@ -92,7 +92,7 @@ class Program:
             item = json.dumps({"data": {"number": self.confirmed}}) + "\n"
             if self.ask("insert", "ledger", "-", "--timeout", "2", given=item) is not None:
                 self.confirmed += 1
-            time.sleep(0.02)
+            time.sleep(0.1)
 
     def tables(self):
         """The tables by name; None if the replay is away."""

@@ -388,12 +388,13 @@ static int run_part(apex_run *r, rp_apex_role role, int64_t index)
     if (st == RP_OK && role == RP_APEX_EVALUATOR && t->dir != NULL && result.solved &&
         rp_apex_get_parameters(r->apex, r->params, rp_apex_parameter_count(r->apex)))
         st = rp_train_save_policy(t, r->params, &err);
-    if (st == RP_OK && result.solved) rp_train_print(t, &result);
+    if (st == RP_OK && result.solved) rp_train_print_solved(&result);
     free_program(r);
     rp_train_close(t);
     rp_client_free(r->home);
     rp_client_free(r->client);
-    return st == RP_OK ? 0 : rp_train_failed(err.text);
+    if (st != RP_OK) return rp_train_failed(err.text);
+    return result.stopped ? RP_TRAIN_SIGNAL + atomic_load(&t->interrupts.number) : 0;
 }
 
 static int run_role(apex_run *r, const char *name, rp_problem *problem)
