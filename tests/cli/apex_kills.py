@@ -143,10 +143,11 @@ def kill_parts(reprise, folder, kills, seed, actors=3, say=lambda text: None):
         program.writer.start()
         for i in range(kills):
             time.sleep(rng.uniform(0.1, 0.6))
-            victims = program.until("part", lambda: sorted(program.parts().items()))
-            pid, line = rng.choice(victims)
+            victims = program.until("part", lambda: sorted(
+                (name_of(line), pid) for pid, line in program.parts().items()))
+            name, pid = rng.choice(victims)
             os.kill(pid, signal.SIGKILL)
-            killed.append(name_of(line))
+            killed.append(name)
             say(f"{i + 1}: killed {killed[-1]}; {program.inserts} items, "
                 f"{program.confirmed} in the ledger")
             program.tables()

@@ -176,7 +176,8 @@ def test_a_lost_shard_does_not_end_the_training(part):
 
 
 def test_processes_survive_kills(tmp_path):
-    assert len(kill_parts(REPRISE, tmp_path, kills=4, seed=3, actors=2)) == 4
+    killed = kill_parts(REPRISE, tmp_path, kills=3, seed=39, actors=2)
+    assert len(killed) == 3 and killed[0] == "learner"  # then an actor and the replay, most of the time
 
 
 def test_no_process_outlives_the_supervisor(part):
