@@ -46,13 +46,14 @@ test-long:  ## every test in every build at full length, lint, planted bugs, whe
 	@tools/need.sh build test $(PARTS)
 	@$(PYTHON) tests/run.py --long $(ONLY)
 
-test-rl-peers: build/peers/drivers/build.ninja  ## compare environments with Gymnasium's, and exported networks in onnxruntime with ours
+test-rl-peers: build/peers/drivers/build.ninja  ## compare environments with Gymnasium's, exported networks in onnxruntime and updates in PyTorch with ours
 	@tools/need.sh build test
-	@tools/peers.py gymnasium onnx
-	@$(MESON) compile -C build/peers/drivers env_driver lander_driver onnx_driver
+	@tools/peers.py gymnasium onnx torch
+	@$(MESON) compile -C build/peers/drivers dpg_driver env_driver lander_driver onnx_driver
 	@build/peers/gymnasium/bin/python tests/rl/compare_gymnasium.py build/peers/drivers
 	@build/peers/gymnasium/bin/python tests/rl/compare_lander.py build/peers/drivers
 	@build/peers/onnx/bin/python tests/rl/compare_onnx.py build/peers/drivers
+	@build/peers/torch/bin/python tests/rl/compare_dpg.py build/peers/drivers
 
 build/peers/drivers/build.ninja: | need-build
 	@$(MESON) setup build/peers/drivers -Dtests=enabled
@@ -84,7 +85,7 @@ bench: need-bench all  ## run the benchmarks; BENCH=name for one, BENCH=rl for a
 paper: all  ## measure figures 5, 6 and 7 of the Reverb paper: a CSV file and a plot in build/paper
 	@$(PYTHON) bench/paper_figures.py $(if $(QUICK),--quick)
 
-curves: all  ## train DQN with the seeds of docs/agents/dqn.md: times, and curves in build/curves; ENV=cartpole
+curves: all  ## train with the seeds of docs/agents/dqn.md and dpg.md: times, and curves in build/curves; ENV=cartpole
 	@$(PYTHON) tools/curves.py $(ENV)
 
 wheel:  ## build a wheel of the Python package for each CPython of this machine, in build/wheels

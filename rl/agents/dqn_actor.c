@@ -19,8 +19,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "agents/adder_window.h"
 #include "agents/dqn_net.h"
+#include "agents/group_writer.h"
+#include "agents/place.h"
 #include "agents/replay.h"
 #include "error/fail.h"
 #include "reprise/rl/loss.h"
@@ -28,9 +29,7 @@
 #define LADDER_BASE 0.4 /* Horgan et al. 2018, section 4 */
 #define LADDER_POWER 7.0
 enum {
-    LADDER_RUNGS = 8,   /* from which a lone copy draws, once an episode */
-    IN_FLIGHT = 1000,   /* items of a copy that may be unconfirmed */
-    PLAIN_BYTES = 8192, /* the adder does not compress observations up to this size */
+    LADDER_RUNGS = 8, /* from which a lone copy draws, once an episode */
 };
 
 /* The numbers of the state that are not arrays. Saved as they are. */
@@ -46,11 +45,9 @@ typedef struct dqn_actor {
     rp_env_spec spec;
     size_t copies, actions, n;
     size_t numbers, row_bytes; /* of one observation */
-    bool settled;
-    bool lone;              /* draws a rung of the ladder for each episode */
-    const double *priority; /* NULL: the actor's own */
-    rp_adder *adder;
-    rp_adder_window *window;
+    bool lone;                 /* draws a rung of the ladder for each episode */
+    const double *priority;    /* NULL: the actor's own */
+    rp_group_writer *writer;
     rp_net *net;
     rp_tape *acting, *ending;
     const rp_real *q, *q_params; /* A2 */
@@ -60,7 +57,6 @@ typedef struct dqn_actor {
     void *block; /* all arrays below */
     size_t block_bytes;
     double *epsilons;     /* one a copy */
-    double *rewards;      /* one a copy, scaled */
     rp_real *input;       /* copies x numbers, only if observations are bytes */
     uint8_t *last;        /* last observations of truncated episodes, one after the other */
     int64_t *ages;        /* one a copy: steps of its episode so far */
@@ -192,13 +188,12 @@ static rp_status prioritize(void *ctx, const rp_adder_items *items, double *prio
 static rp_status begin(rp_actor *actor, const void *observations, rp_wait wait, rp_error *err)
 {
     dqn_actor *d = (dqn_actor *)actor;
-    rp_status st = rp_adder_reset(d->adder, NULL, wait, err);
+    rp_status st = rp_group_writer_begin(d->writer, observations, wait, err);
 
     if (st != RP_OK) return st;
     d->q = NULL;
     memset(d->ages, 0, d->copies * sizeof d->ages[0]);
-    rp_adder_window_begin(d->window, observations);
-    return rp_adder_first(d->adder, observations, NULL, err);
+    return RP_OK;
 }
 
 static rp_status observe(rp_actor *actor, const rp_agent_step *step, rp_wait wait,
@@ -206,39 +201,26 @@ static rp_status observe(rp_actor *actor, const rp_agent_step *step, rp_wait wai
 {
     dqn_actor *d = (dqn_actor *)actor;
     const rp_env_buffers *result = step->result;
-    const rp_adder_step add = {
-        .actions = step->actions,
-        .observations = result->observations,
-        .last_observations = result->last_observations,
-        .rewards = d->rewards,
-        .terminated = result->terminated,
-        .truncated = result->truncated,
-    };
     rp_status st;
 
-    for (size_t i = 0; i < d->copies; i++)
-        d->rewards[i] = result->rewards[i] * d->set.reward_scale;
     if (d->priority == NULL) rate_step(d, result);
-    st = rp_adder_add(d->adder, &add, wait, err); /* A3 */
+    st = rp_group_writer_add(d->writer, step, wait, err); /* A3 */
     if (st != RP_OK) return st;
     d->counts.steps += (int64_t)d->copies;
-    rp_adder_window_add(d->window, &add, step->observations);
     for (size_t i = 0; i < d->copies; i++)
-        d->ages[i] = add.terminated[i] || add.truncated[i] ? 0 : d->ages[i] + 1;
+        d->ages[i] = result->terminated[i] || result->truncated[i] ? 0 : d->ages[i] + 1;
     if (d->lone && d->ages[0] == 0) draw_rung(d);
-    /* Rows that are not compressed are in the table now. Other threads compress large ones. */
-    if (d->settled && d->row_bytes > PLAIN_BYTES) st = rp_adder_flush(d->adder, wait, err);
-    return st;
+    return RP_OK;
 }
 
 static rp_status flush(rp_actor *actor, rp_wait wait, rp_error *err)
 {
-    return rp_adder_flush(((dqn_actor *)actor)->adder, wait, err);
+    return rp_group_writer_flush(((dqn_actor *)actor)->writer, wait, err);
 }
 
 static int64_t created(const rp_actor *actor)
 {
-    return (int64_t)rp_adder_created(((const dqn_actor *)actor)->adder);
+    return rp_group_writer_created(((const dqn_actor *)actor)->writer);
 }
 
 static size_t get_state(rp_actor *actor, rp_state_part *parts)
@@ -249,7 +231,7 @@ static size_t get_state(rp_actor *actor, rp_state_part *parts)
     parts[count++] = (rp_state_part){"actor", &d->counts, sizeof d->counts};
     parts[count++] =
         (rp_state_part){"epsilons", d->epsilons, d->copies * sizeof d->epsilons[0]};
-    parts[count++] = rp_adder_window_state(d->window);
+    parts[count++] = rp_group_writer_state(d->writer);
     if (d->priority != NULL) return count;
     parts[count++] = (rp_state_part){"ages", d->ages, d->copies * sizeof d->ages[0]};
     parts[count++] =
@@ -266,7 +248,7 @@ static rp_status restored(rp_actor *actor, rp_error *err)
         good = good && d->epsilons[i] >= 0 && d->epsilons[i] <= 1 && d->ages[i] >= 0;
     if (!good)
         return rp_rl_fail(err, RP_CORRUPT, "dqn: a number of the snapshot is impossible");
-    return rp_adder_window_restore(d->window, d->adder, err);
+    return rp_group_writer_restored(d->writer, err);
 }
 
 static void free_actor(rp_actor *actor)
@@ -274,8 +256,7 @@ static void free_actor(rp_actor *actor)
     dqn_actor *d = (dqn_actor *)actor;
     rp_allocator alloc = d->alloc;
 
-    rp_adder_free(d->adder);
-    rp_adder_window_free(d->window);
+    rp_group_writer_free(d->writer);
     rp_tape_free(d->acting);
     rp_tape_free(d->ending);
     rp_net_free(d->net);
@@ -295,29 +276,19 @@ static const rp_actor_class actor_class = {
     .free = free_actor,
 };
 
-/* Places an array at `*end` of the block, or counts it if there is no block yet. */
-static void *place(uint8_t *block, size_t *end, size_t count, size_t size)
-{
-    size_t at = *end;
-
-    *end += (count * size + 63) & ~(size_t)63;
-    return block != NULL ? block + at : NULL;
-}
-
 /* Sets the arrays to their places in `block`. Returns the bytes of all. */
 static size_t place_arrays(dqn_actor *d, uint8_t *block)
 {
     size_t bytes = d->spec.observation_dtype == RP_FLOAT32 ? 0 : 1, end = 0;
 
-    d->epsilons = place(block, &end, d->copies, sizeof(double));
-    d->rewards = place(block, &end, d->copies, sizeof(double));
-    d->input = place(block, &end, bytes * d->copies * d->numbers, sizeof(rp_real));
-    d->last = place(block, &end, d->copies, d->row_bytes);
-    d->ages = place(block, &end, d->copies, sizeof(int64_t));
-    d->seen = place(block, &end, d->copies, sizeof(uint32_t));
-    d->chosen = place(block, &end, d->copies, sizeof(rp_real));
-    d->next_values = place(block, &end, d->copies, sizeof(rp_real));
-    d->values = place(block, &end, d->n * d->copies, sizeof(rp_real));
+    d->epsilons = rp_place_array(block, &end, d->copies, sizeof(double));
+    d->input = rp_place_array(block, &end, bytes * d->copies * d->numbers, sizeof(rp_real));
+    d->last = rp_place_array(block, &end, d->copies, d->row_bytes);
+    d->ages = rp_place_array(block, &end, d->copies, sizeof(int64_t));
+    d->seen = rp_place_array(block, &end, d->copies, sizeof(uint32_t));
+    d->chosen = rp_place_array(block, &end, d->copies, sizeof(rp_real));
+    d->next_values = rp_place_array(block, &end, d->copies, sizeof(rp_real));
+    d->values = rp_place_array(block, &end, d->n * d->copies, sizeof(rp_real));
     return end;
 }
 
@@ -341,37 +312,21 @@ static rp_status make_network(dqn_actor *d, rp_error *err)
     return st;
 }
 
-rp_adder_options rp_dqn_adder(const rp_dqn_settings *set, const rp_env_spec *spec)
+static rp_status make_writer(dqn_actor *d, const rp_dqn_actor_options *o, rp_wait wait,
+                             rp_error *err)
 {
-    return (rp_adder_options){
-        .kind = RP_ADDER_N_STEP,
-        .copies = (size_t)set->copies,
-        .observation = {NULL, spec->observation_dtype, spec->observation_shape},
-        .action = {.dtype = RP_INT32},
-        .n = (int32_t)set->n_step,
-        .discount = (float)set->discount,
-        .max_in_flight = IN_FLIGHT,
+    const rp_replay_plan plan = rp_dqn_plan(&d->set, &d->spec);
+    const rp_group_writer_options writer = {
+        .plan = &plan,
+        .reward_scale = d->set.reward_scale,
+        .client = o->client,
+        .max_in_flight = o->max_in_flight,
+        .settled = o->settled,
+        .prioritize = prioritize,
+        .ctx = d,
     };
-}
 
-static rp_status make_adder(dqn_actor *d, const rp_dqn_actor_options *o, rp_wait wait,
-                            rp_error *err)
-{
-    const rp_adder_table to = {RP_REPLAY_TABLE, prioritize, d};
-    rp_adder_options adder = rp_dqn_adder(&d->set, &d->spec);
-    rp_status st;
-
-    adder.alloc = &d->alloc;
-    adder.tables = &to;
-    adder.table_count = 1;
-    if (o->max_in_flight > 0) adder.max_in_flight = o->max_in_flight;
-    st = rp_adder_new(o->client, &adder, wait, &d->adder, err);
-    if (st == RP_OK)
-        st = rp_adder_window_new(
-            &d->alloc,
-            (rp_adder_window_shape){d->copies, d->n - 1, d->row_bytes, sizeof(int32_t)},
-            &d->window, err);
-    return st;
+    return rp_group_writer_new(&d->alloc, &writer, wait, &d->writer, err);
 }
 
 rp_status rp_dqn_actor_new(const rp_allocator *alloc, const rp_dqn_actor_options *o,
@@ -396,12 +351,11 @@ rp_status rp_dqn_actor_new(const rp_allocator *alloc, const rp_dqn_actor_options
                      .copies = (size_t)copies,
                      .actions = (size_t)o->spec->action_count,
                      .n = (size_t)o->settings->n_step,
-                     .settled = o->settled,
                      .lone = o->settings->ladder && all == 1,
                      .priority = o->priority,
                      .counts = {.rng = *o->rng}};
     st = make_network(d, err);
-    if (st == RP_OK) st = make_adder(d, o, wait, err);
+    if (st == RP_OK) st = make_writer(d, o, wait, err);
     if (st != RP_OK) {
         free_actor(&d->actor);
         return st;

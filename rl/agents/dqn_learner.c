@@ -18,24 +18,13 @@
 #include <string.h>
 
 #include "agents/dqn_net.h"
+#include "agents/learning.h"
+#include "agents/place.h"
 #include "agents/replay.h"
 #include "error/fail.h"
 #include "reprise/rl/init.h"
 #include "reprise/rl/loss.h"
 #include "reprise/rl/optimizer.h"
-
-/* The numbers of the state that are not arrays. Saved as they are. */
-typedef struct learner_counts {
-    int64_t updates, samples;
-    uint64_t optimizer_steps; /* set when the state is read */
-    double largest_priority;
-} learner_counts;
-
-/* Sums since the last get_metrics(). */
-typedef struct learner_sums {
-    int64_t updates;
-    double loss, value, error, norm;
-} learner_sums;
 
 typedef struct dqn_learner {
     rp_learner learner; /* first */
@@ -47,10 +36,9 @@ typedef struct dqn_learner {
     rp_net *net;
     rp_tape *rating, *training;
     rp_optimizer *optimizer;
-    bool diverged;
+    rp_learning learning;
+    uint64_t optimizer_steps; /* set when the state is read */
 
-    learner_counts counts;
-    learner_sums sums;
     void *block; /* all arrays below */
     size_t block_bytes;
     rp_real *params, *target_params, *grads;
@@ -76,31 +64,14 @@ static void set_targets(dqn_learner *d, const rp_replay_batch *b)
     rp_td_target(d->batch, d->actions, b->rewards, b->discounts, online, target, d->target);
 }
 
-static rp_status check_divergence(dqn_learner *d, double loss, double norm, rp_error *err)
+/* The mean Q of the actions in a batch. */
+static double mean_value(const dqn_learner *d, const rp_loss_rows *rows, const rp_real *q)
 {
-    if (isfinite(loss) && isfinite(norm) && loss <= d->set.max_loss) return RP_OK;
-    d->diverged = true;
-    return rp_rl_fail(err, RP_PRECONDITION,
-                      "dqn: the run has diverged: at update %lld the loss is %g and the "
-                      "gradient norm %g, with a rate of %g and a bound of %g on the loss",
-                      (long long)d->counts.updates, loss, norm, d->set.rate, d->set.max_loss);
-}
+    double value = 0;
 
-/* Adds to the sums of get_metrics(). */
-static void count_update(dqn_learner *d, const rp_loss_rows *rows, const rp_real *q,
-                         double loss, double norm)
-{
-    double value = 0, error = 0;
-
-    for (size_t i = 0; i < d->batch; i++) {
+    for (size_t i = 0; i < d->batch; i++)
         value += (double)q[i * d->actions + (size_t)rows->taken[i]];
-        error += fabs((double)d->errors[i]);
-    }
-    d->sums.value += value / (double)d->batch;
-    d->sums.error += error / (double)d->batch;
-    d->sums.loss += loss;
-    d->sums.norm += norm;
-    d->sums.updates++;
+    return value / (double)d->batch;
 }
 
 static rp_status update(rp_learner *learner, rp_wait wait, rp_error *err)
@@ -110,31 +81,26 @@ static rp_status update(rp_learner *learner, rp_wait wait, rp_error *err)
     const rp_loss_rows rows = {d->batch, d->actions, b->actions,
                                d->set.prioritized ? b->weights : NULL};
     const rp_real *q;
-    double loss, norm;
-    rp_status st;
+    rp_learning_step step = {.errors = d->errors, .rows = d->batch};
+    rp_status st = rp_learning_check(&d->learning, err);
 
-    if (d->diverged)
-        return rp_rl_fail(err, RP_PRECONDITION, "dqn: the run has diverged at update %lld",
-                          (long long)d->counts.updates);
-    st = rp_replay_draw(d->replay, wait, err);
+    if (st == RP_OK) st = rp_replay_draw(d->replay, wait, err);
     if (st != RP_OK) return st;
-    d->counts.samples += (int64_t)d->batch;
     set_targets(d, b);
     q = rp_tape_forward(d->training, d->params,
                         rp_dqn_input(&d->spec, b->observations, d->batch * d->numbers, d->now),
                         d->batch);
-    loss = rp_td_loss(&rows, d->set.huber, q, d->target, d->grad_q, d->errors);
+    step.loss = rp_td_loss(&rows, d->set.huber, q, d->target, d->grad_q, d->errors);
+    step.value = mean_value(d, &rows, q);
     rp_tape_backward(d->training, d->params, d->grad_q, d->grads, NULL);
-    norm = rp_optimizer_step(d->optimizer, d->params, d->grads);
-    d->counts.updates++;
-    st = check_divergence(d, loss, norm, err);
+    step.norm = rp_optimizer_step(d->optimizer, d->params, d->grads);
+    st = rp_learning_add(&d->learning, &step, err);
     if (st != RP_OK) return st;
-    if (d->counts.updates % d->set.target_every == 0)
+    if (d->learning.counts.updates % d->set.target_every == 0)
         rp_polyak(d->target_params, d->params, rp_net_size(d->net), d->set.target_rate);
-    count_update(d, &rows, q, loss, norm);
     if (!d->set.prioritized) return RP_OK;
-    return rp_replay_prioritize(d->replay, d->errors, &d->counts.largest_priority, wait.cancel,
-                                err);
+    return rp_replay_prioritize(d->replay, d->errors, &d->learning.counts.largest_priority,
+                                wait.cancel, err);
 }
 
 static const rp_real *parameters(const rp_learner *learner)
@@ -144,7 +110,7 @@ static const rp_real *parameters(const rp_learner *learner)
 
 const double *rp_dqn_learner_largest(const rp_learner *learner)
 {
-    return &((const dqn_learner *)learner)->counts.largest_priority;
+    return &((const dqn_learner *)learner)->learning.counts.largest_priority;
 }
 
 static rp_status new_policy(const rp_learner *learner, size_t rows, rp_policy **out,
@@ -157,19 +123,7 @@ static rp_status new_policy(const rp_learner *learner, size_t rows, rp_policy **
 
 static void get_metrics(rp_learner *learner, rp_agent_metrics *out)
 {
-    dqn_learner *d = (dqn_learner *)learner;
-    double count = d->sums.updates > 0 ? (double)d->sums.updates : (double)NAN;
-
-    *out = (rp_agent_metrics){
-        .updates = d->counts.updates,
-        .loss = d->sums.loss / count,
-        .value = d->sums.value / count,
-        .error = d->sums.error / count,
-        .norm = d->sums.norm / count,
-        .rate = d->set.rate,
-        .samples = d->counts.samples,
-    };
-    d->sums = (learner_sums){0};
+    rp_learning_metrics(&((dqn_learner *)learner)->learning, out);
 }
 
 static size_t get_state(rp_learner *learner, rp_state_part *parts)
@@ -178,8 +132,10 @@ static size_t get_state(rp_learner *learner, rp_state_part *parts)
     rp_optimizer_state optimizer = rp_optimizer_get_state(d->optimizer);
     size_t size = rp_net_size(d->net) * sizeof(rp_real), count = 0;
 
-    d->counts.optimizer_steps = optimizer.steps;
-    parts[count++] = (rp_state_part){"learner", &d->counts, sizeof d->counts};
+    d->optimizer_steps = optimizer.steps;
+    parts[count++] = (rp_state_part){"learner", &d->learning.counts, sizeof d->learning.counts};
+    parts[count++] =
+        (rp_state_part){"optimizer_steps", &d->optimizer_steps, sizeof d->optimizer_steps};
     parts[count++] = (rp_state_part){"params", d->params, size};
     parts[count++] = (rp_state_part){"target", d->target_params, size};
     parts[count++] =
@@ -191,12 +147,8 @@ static rp_status restored(rp_learner *learner, rp_error *err)
 {
     dqn_learner *d = (dqn_learner *)learner;
 
-    if (d->counts.updates < 0 || d->counts.samples < 0 ||
-        !isfinite(d->counts.largest_priority) ||
-        !isfinite(rp_global_norm(d->params, rp_net_size(d->net))))
-        return rp_rl_fail(err, RP_CORRUPT, "dqn: a number of the snapshot is impossible");
-    rp_optimizer_set_steps(d->optimizer, d->counts.optimizer_steps);
-    return RP_OK;
+    rp_optimizer_set_steps(d->optimizer, d->optimizer_steps);
+    return rp_learning_restored(&d->learning, d->params, rp_net_size(d->net), err);
 }
 
 static void free_learner(rp_learner *learner)
@@ -224,30 +176,21 @@ static const rp_learner_class learner_class = {
     .free = free_learner,
 };
 
-/* Places an array at `*end` of the block, or counts it if there is no block yet. */
-static void *place(uint8_t *block, size_t *end, size_t count, size_t size)
-{
-    size_t at = *end;
-
-    *end += (count * size + 63) & ~(size_t)63;
-    return block != NULL ? block + at : NULL;
-}
-
 /* Sets the arrays to their places in `block`. Returns the bytes of all. */
 static size_t place_arrays(dqn_learner *d, uint8_t *block)
 {
     size_t p = rp_net_size(d->net), q = d->batch * d->actions, end = 0;
     size_t in = d->spec.observation_dtype == RP_FLOAT32 ? 0 : d->batch * d->numbers;
 
-    d->params = place(block, &end, p, sizeof(rp_real));
-    d->target_params = place(block, &end, p, sizeof(rp_real));
-    d->grads = place(block, &end, p, sizeof(rp_real));
-    d->now = place(block, &end, in, sizeof(rp_real));
-    d->next = place(block, &end, in, sizeof(rp_real));
-    d->online = place(block, &end, q, sizeof(rp_real));
-    d->grad_q = place(block, &end, q, sizeof(rp_real));
-    d->target = place(block, &end, d->batch, sizeof(rp_real));
-    d->errors = place(block, &end, d->batch, sizeof(rp_real));
+    d->params = rp_place_array(block, &end, p, sizeof(rp_real));
+    d->target_params = rp_place_array(block, &end, p, sizeof(rp_real));
+    d->grads = rp_place_array(block, &end, p, sizeof(rp_real));
+    d->now = rp_place_array(block, &end, in, sizeof(rp_real));
+    d->next = rp_place_array(block, &end, in, sizeof(rp_real));
+    d->online = rp_place_array(block, &end, q, sizeof(rp_real));
+    d->grad_q = rp_place_array(block, &end, q, sizeof(rp_real));
+    d->target = rp_place_array(block, &end, d->batch, sizeof(rp_real));
+    d->errors = rp_place_array(block, &end, d->batch, sizeof(rp_real));
     return end;
 }
 
@@ -305,7 +248,10 @@ rp_status rp_dqn_learner_new(const rp_allocator *alloc, const rp_dqn_learner_opt
                        .spec = *o->spec,
                        .batch = (size_t)o->settings->batch,
                        .actions = (size_t)o->spec->action_count,
-                       .counts = {.largest_priority = 1}};
+                       .learning = {.agent = "dqn",
+                                    .rate = o->settings->rate,
+                                    .max_loss = o->settings->max_loss,
+                                    .counts = {.largest_priority = 1}}};
     st = make_networks(d, o->rng, err);
     if (st == RP_OK) st = rp_replay_new(&a, &replay, &d->replay, err);
     if (st != RP_OK) {

@@ -8,6 +8,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "agents/place.h"
 #include "error/fail.h"
 #include "reprise/sampler.h"
 
@@ -37,30 +38,22 @@ struct rp_replay {
     size_t block_bytes;
 };
 
-static void *place(uint8_t *block, size_t *end, size_t count, size_t size)
-{
-    size_t at = *end;
-
-    *end += (count * size + 63) & ~(size_t)63;
-    return block != NULL ? block + at : NULL;
-}
-
 /* Sets the arrays to their places in `block`, or only counts. Returns the bytes of all. */
 static size_t place_arrays(rp_replay *r, uint8_t *block)
 {
     size_t end = 0;
 
     for (size_t i = 0; i < COLUMNS; i++)
-        r->place[i] = place(block, &end, r->batch, r->bytes[i]);
+        r->place[i] = rp_place_array(block, &end, r->batch, r->bytes[i]);
     r->view = (rp_replay_batch){r->place[OBSERVATION],
                                 r->place[NEXT_OBSERVATION],
                                 r->place[ACTION],
                                 (float *)(void *)r->place[REWARD],
                                 (float *)(void *)r->place[DISCOUNT],
-                                place(block, &end, r->batch, sizeof(rp_real))};
-    r->samples = place(block, &end, r->batch, sizeof(rp_sample));
-    r->trajectories = place(block, &end, r->batch, sizeof r->trajectories[0]);
-    r->changes = place(block, &end, r->mutate_for * r->batch, sizeof(rp_update));
+                                rp_place_array(block, &end, r->batch, sizeof(rp_real))};
+    r->samples = rp_place_array(block, &end, r->batch, sizeof(rp_sample));
+    r->trajectories = rp_place_array(block, &end, r->batch, sizeof r->trajectories[0]);
+    r->changes = rp_place_array(block, &end, r->mutate_for * r->batch, sizeof(rp_update));
     return end;
 }
 

@@ -2,9 +2,7 @@
 /* DQN as an algorithm of Ape-X. */
 #include <assert.h>
 
-#include "error/fail.h"
-#include "reprise/rl/apex.h"
-#include "reprise/rl/dqn.h"
+#include "apex/own_policy.h"
 
 enum {
     IN_FLIGHT = 64, /* unconfirmed items of a copy */
@@ -55,51 +53,10 @@ static rp_status new_learner(const rp_apex_making *m, rp_learner **out, rp_error
     return rp_dqn_learner_new(m->alloc, &options, out, err);
 }
 
-/* A policy that owns its network. */
-typedef struct owning_policy {
-    rp_policy policy; /* first */
-    rp_allocator alloc;
-    rp_net *net;
-    rp_policy *inner;
-} owning_policy;
-
-static void policy_act(rp_policy *policy, const rp_real *params, const void *observations,
-                       size_t rows, void *actions)
-{
-    rp_policy *inner = ((owning_policy *)policy)->inner;
-
-    inner->act(inner, params, observations, rows, actions);
-}
-
-static void policy_free(rp_policy *policy)
-{
-    owning_policy *p = (owning_policy *)policy;
-    rp_allocator alloc = p->alloc;
-
-    rp_policy_free(p->inner);
-    rp_net_free(p->net);
-    (void)alloc.resize(alloc.ctx, p, sizeof *p, 0);
-}
-
 static rp_status new_policy(const rp_apex_making *m, size_t rows, rp_policy **out,
                             rp_error *err)
 {
-    const rp_allocator a = m->alloc != NULL ? *m->alloc : *rp_allocator_default();
-    owning_policy *p = a.resize(a.ctx, NULL, 0, sizeof *p);
-    rp_status st;
-
-    if (p == NULL) return rp_rl_fail_memory(err, sizeof *p);
-    *p = (owning_policy){.policy = {0, rows, policy_act, policy_free}, .alloc = a};
-    st = rp_dqn_new_net(&a, m->settings, m->spec, &p->net, err);
-    if (st == RP_OK) st = rp_dqn_new_policy(&a, p->net, m->spec, rows, &p->inner, err);
-    if (st != RP_OK) {
-        policy_free(&p->policy);
-        return st;
-    }
-    p->policy.parameter_count = p->inner->parameter_count;
-    assert(p->policy.parameter_count > 0);
-    *out = &p->policy;
-    return RP_OK;
+    return rp_apex_own_policy("dqn", m, rows, out, err);
 }
 
 const rp_apex_algorithm *rp_apex_dqn(void)

@@ -62,6 +62,8 @@ typedef struct rp_apex_algorithm {
 
 /* DQN; its settings are rp_dqn_settings (dqn.h), with the copies of one actor. */
 RP_API const rp_apex_algorithm *rp_apex_dqn(void);
+/* DPG; its settings are rp_dpg_settings (dpg.h), with the copies of one actor. */
+RP_API const rp_apex_algorithm *rp_apex_dpg(void);
 
 /* Zero-initialise it; fields marked * must be set. Pointers are borrowed until the program is
  * freed. */

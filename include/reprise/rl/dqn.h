@@ -27,11 +27,12 @@
 #include "reprise/rl/dqn_settings.h"
 #include "reprise/rl/learner.h"
 #include "reprise/rl/random.h"
+#include "reprise/rl/settings.h"
 
 RP_BEGIN_DECLS
 
-/* Every setting. rp_dqn_settings_init() fills in the defaults; dqn_settings.h lists them, with
- * bounds. */
+/* Every setting. rp_dqn_settings_init() fills in the defaults, or the values that solve an
+ * environment (docs/agents/dqn.md); dqn_settings.h lists them, with bounds. */
 typedef struct rp_dqn_settings {
     int64_t copies; /* environments stepped as one group */
     int64_t hidden; /* units of a hidden layer */
@@ -62,35 +63,13 @@ typedef struct rp_dqn_settings {
     double max_loss;       /* a loss over this means that the run has diverged */
 } rp_dqn_settings;
 
-typedef enum rp_setting_kind {
-    RP_SETTING_INTEGER = 0, /* int64_t */
-    RP_SETTING_NUMBER,      /* double */
-    RP_SETTING_SWITCH,      /* bool */
-} rp_setting_kind;
-
-/* A setting, for programs that read and print settings. */
-typedef struct rp_setting_info {
-    const char *name; /* as in the struct, with '-' for '_' */
-    rp_setting_kind kind;
-    size_t offset;             /* in rp_dqn_settings */
-    double initial, low, high; /* the default, and the bounds */
-    const char *about;         /* one line, lower case */
-} rp_setting_info;
-
 enum { RP_DQN_SETTINGS = 27 };
 
-/* The setting with this index, which is below RP_DQN_SETTINGS. Static. */
-RP_API const rp_setting_info *rp_dqn_setting_at(size_t index);
+/* The settings as a table (settings.h). Static. */
+RP_API const rp_settings_table *rp_dqn_settings_table(void);
 
-/* Reads or writes a setting as a number; a switch is 0 or 1. */
-RP_API double rp_dqn_setting_get(const rp_dqn_settings *settings, size_t index);
-RP_API void rp_dqn_setting_set(rp_dqn_settings *settings, size_t index, double value);
-
-/* Fills in the defaults, then the values that solve the environment of this name, if they are
- * other ones (docs/agents/dqn.md lists them). `env_name` may be NULL. */
+/* rp_settings_init() and rp_settings_check() of that table. */
 RP_API void rp_dqn_settings_init(rp_dqn_settings *settings, const char *env_name);
-
-/* RP_INVALID: names the first setting that is out of its bounds, or does not fit another. */
 RP_API RP_NODISCARD rp_status rp_dqn_settings_check(const rp_dqn_settings *settings,
                                                     rp_error *err);
 

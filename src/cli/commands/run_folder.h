@@ -10,16 +10,17 @@
 #define RP_CLI_COMMANDS_RUN_FOLDER_H
 
 #include "cli/text/problem.h"
-#include "reprise/rl/dqn.h"
+#include "reprise/rl/agent_kinds.h"
 
 enum { RP_RUN_PATH_BYTES = 1024 };
 
 typedef struct rp_run_folder {
     char path[RP_RUN_PATH_BYTES];
-    const char *agent; /* "dqn" or "apex-dqn": static */
+    const char *agent;         /* "dqn", "apex-dqn", "dpg" or "apex-dpg": static */
+    const rp_agent_kind *kind; /* of the agent */
     const rp_env_class *env_class;
     uint64_t seed;
-    rp_dqn_settings settings;
+    rp_agent_settings settings;
 } rp_run_folder;
 
 /* Writes the path of a file of the folder to `out` and returns it. */
@@ -29,6 +30,9 @@ char *rp_run_folder_file(const rp_run_folder *folder, const char *name,
 /* Finds the environment by its name. RP_INVALID: names the nearest one. */
 RP_NODISCARD rp_status rp_run_find_env(const char *name, const rp_env_class **out,
                                        rp_problem *problem);
+
+/* Sets `agent` and `kind` by the name of the agent. Returns false if there is none. */
+bool rp_run_folder_set_agent(rp_run_folder *folder, const char *name);
 
 /* Sets `path`: `given`, or if that is NULL, runs/AGENT-ENV-N with the first N that is free, or
  * with `latest` the last that is not. RP_INVALID: too long, or there is none. */

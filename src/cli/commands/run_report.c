@@ -29,7 +29,7 @@ typedef struct player {
     rp_env *env;
     rp_net *net;
     rp_policy *policy;
-    void *observation;
+    void *observation, *action;
     float *states;
     size_t variable_count, state_count;
     uint64_t next_seed;
@@ -171,7 +171,6 @@ static void keep_state(player *p)
 static bool play(rp_run_reporter *r)
 {
     player *p = &r->player;
-    int32_t action = 0;
     double reward = 0;
     bool terminated = false, truncated = false;
     const rp_env_buffers buffers = {p->observation, NULL, &reward, &terminated, &truncated};
@@ -181,8 +180,8 @@ static bool play(rp_run_reporter *r)
     p->next_seed++;
     keep_state(p);
     while (p->state_count < MAX_STATES) {
-        p->policy->act(p->policy, r->params, p->observation, 1, &action);
-        if (rp_env_step(p->env, &action, &buffers, NULL) != RP_OK) return false;
+        p->policy->act(p->policy, r->params, p->observation, 1, p->action);
+        if (rp_env_step(p->env, p->action, &buffers, NULL) != RP_OK) return false;
         /* An environment that has ended is at the start of its next episode. */
         if (terminated || truncated) break;
         keep_state(p);
@@ -250,6 +249,7 @@ static void free_player(player *p)
     rp_net_free(p->net);
     rp_env_free(p->env);
     free(p->observation);
+    free(p->action);
     free(p->states);
     *p = (player){0};
 }
@@ -272,13 +272,17 @@ static rp_status make_player(rp_run_reporter *r, rp_error *err)
         free_player(p);
         return RP_OK;
     }
-    st = rp_dqn_new_net(NULL, r->options.settings, spec, &p->net, err);
-    if (st == RP_OK) st = rp_dqn_new_policy(NULL, p->net, spec, 1, &p->policy, err);
+    st = r->options.kind->new_net(NULL, r->options.settings, spec, &p->net, err);
+    if (st == RP_OK)
+        st = r->options.kind->new_policy(NULL, p->net, r->options.settings, spec, 1, &p->policy,
+                                         err);
     if (st != RP_OK) return st;
     p->observation = calloc(1, rp_env_observation_bytes(p->env));
+    p->action = calloc(1, rp_env_action_bytes(p->env));
     p->states = calloc(MAX_STATES * p->variable_count, sizeof *p->states);
     r->params = calloc(p->policy->parameter_count, sizeof *r->params);
-    if (p->observation != NULL && p->states != NULL && r->params != NULL) return RP_OK;
+    if (p->observation != NULL && p->action != NULL && p->states != NULL && r->params != NULL)
+        return RP_OK;
     return no_resource(err, "memory");
 }
 

@@ -13,7 +13,7 @@
 #define RP_CLI_COMMANDS_RUN_REPORT_H
 
 #include "reprise/client.h"
-#include "reprise/rl/dqn.h"
+#include "reprise/rl/agent_kinds.h"
 #include "reprise/rl/run_log.h"
 #include "reprise/runs.h"
 
@@ -27,7 +27,8 @@ typedef struct rp_run_reporter_options {
     const char *run; /* its name */
     rp_client_options client;
     const rp_env_class *env_class;
-    const rp_dqn_settings *settings;
+    const rp_agent_kind *kind;
+    const rp_agent_settings *settings;
     uint64_t seed;
     int64_t send_ms;    /* the longest time for one report; 0: 2,000 */
     int64_t episode_ms; /* between episodes; 0: 5,000 */

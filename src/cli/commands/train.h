@@ -43,8 +43,8 @@ typedef enum rp_train_option {
     RP_TRAIN_INDEX,
     RP_TRAIN_OF,
     RP_TRAIN_REPLAY,
-    RP_TRAIN_SETTINGS, /* the first setting of the agent */
-    RP_TRAIN_OPTIONS = RP_TRAIN_SETTINGS + RP_DQN_SETTINGS,
+    RP_TRAIN_SETTINGS, /* the first setting of dqn; those that only dpg has follow */
+    RP_TRAIN_OPTIONS = RP_TRAIN_SETTINGS + RP_DQN_SETTINGS + RP_DPG_OWN_SETTINGS,
 } rp_train_option;
 
 /* A run of the command. */
@@ -88,7 +88,7 @@ int rp_train_misuse(const rp_problem *problem);
 int rp_train_failed(const char *reason);
 
 /* The kinds of runs. They return the exit status. */
-int rp_train_dqn(rp_training *t);
+int rp_train_agent(rp_training *t);
 int rp_train_apex(rp_training *t);
 
 /* Keeps a point of the curve, reports the progress, and shows it; `params` are the latest. */

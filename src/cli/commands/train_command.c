@@ -14,16 +14,26 @@
 #define WORDS_INTEGER NULL
 #define WORDS_NUMBER NULL
 #define WORDS_SWITCH "true false"
-#define GROUP(field) (offsetof(rp_dqn_settings, field) == 0 ? "Settings of dqn" : NULL)
-#define OPTION(kind, field, name, initial, low, high, about)                                   \
-    {name, ARGUMENT_##kind, about " (" #initial ")", false, GROUP(field), WORDS_##kind},
+#define OPTION_IN(group, kind, name, initial, about)                                           \
+    {name, ARGUMENT_##kind, about " (" #initial ")", false, group, WORDS_##kind},
+#define DQN_GROUP(field) (offsetof(rp_dqn_settings, field) == 0 ? "Settings of dqn" : NULL)
+#define DQN_OPTION(kind, field, name, initial, low, high, about)                               \
+    OPTION_IN(DQN_GROUP(field), kind, name, initial, about)
+#define DPG_GROUP(field)                                                                       \
+    (offsetof(rp_dpg_settings, field) == offsetof(rp_dpg_settings, normalize)                  \
+         ? "Settings of dpg that dqn has not"                                                  \
+         : NULL)
+#define DPG_OPTION(kind, field, name, initial, low, high, about)                               \
+    OPTION_IN(DPG_GROUP(field), kind, name, initial, about)
 
 static const rp_option options[RP_TRAIN_OPTIONS] = {
     [RP_TRAIN_ENV] =
         {"env", "NAME", "the environment; a resumed run knows it", false, "Run",
-         "acrobot bricks cartpole catch deep_sea lunarlander memory_chain mountain_car"},
-    [RP_TRAIN_STEPS] = {"steps", "N", "the most steps, of all copies together (dqn: 500,000)",
-                        false, NULL, NULL},
+         "acrobot bricks cartpole catch deep_sea lunarlander memory_chain mountain_car "
+         "mountain_car_continuous pendulum"},
+    [RP_TRAIN_STEPS] = {"steps", "N",
+                        "the most steps, of all copies together (dqn, dpg: 500,000)", false,
+                        NULL, NULL},
     [RP_TRAIN_SEED] = {"seed", "N", "of everything random (1)", false, NULL, NULL},
     [RP_TRAIN_DIR] = {"dir", "DIR", "folder of the run (runs/AGENT-ENV-N, the next N)", false,
                       NULL, NULL},
@@ -81,23 +91,27 @@ static const rp_option options[RP_TRAIN_OPTIONS] = {
     [RP_TRAIN_OF] = {"of", "N", "how many actors there are (--actors)", false, NULL, NULL},
     [RP_TRAIN_REPLAY] = {"replay", "ADDR", "the replay of a role: its address, or its shards",
                          false, NULL, NULL},
-    [RP_TRAIN_SETTINGS] = RP_DQN_SETTING_LIST(OPTION)};
+    [RP_TRAIN_SETTINGS] = RP_DQN_SETTING_LIST(DQN_OPTION) RP_DPG_OWN_SETTING_LIST(DPG_OPTION)};
 
 static const char text[] =
-    "dqn: one agent in one thread. It acts in a group of copies of the environment, writes "
-    "what\n"
-    "it sees into a table of a store in this process, and learns from samples of it.\n"
-    "apex-dqn: actors, a learner and an evaluator at the same time, on one replay: as "
-    "threads,\n"
-    "as processes, or each started by hand with --role. --copies are those of one actor.\n"
-    "Greedy episodes tell whether the environment is solved. Some environments have other\n"
-    "defaults (docs/agents/dqn.md, docs/agents/apex.md). With --resume the settings are those\n"
-    "of the run.\n";
+    "dqn, dpg: one agent in one thread. It acts in a group of copies of the environment,\n"
+    "writes what it sees into a table of a store in this process, and learns from samples of\n"
+    "it. dqn is for discrete actions, dpg for continuous ones.\n"
+    "apex-dqn, apex-dpg: actors, a learner and an evaluator at the same time, on one replay:\n"
+    "as threads, as processes, or each started by hand with --role. --copies are those of one\n"
+    "actor.\n"
+    "Greedy episodes tell whether the environment is solved. With --resume the settings are\n"
+    "those of the run.\n"
+    "\n"
+    "dpg has these settings as well, with other defaults than dqn: n-step (3), rate (1e-3),\n"
+    "reward-scale (0.1), max-norm (40), huber (0), batch (64), steps-per-update (1), capacity\n"
+    "(100000). Some environments have defaults of their own (docs/agents).\n";
 
 static const char *const examples[] = {
     "reprise train dqn --env cartpole",
     "reprise train dqn --env catch --dir catch --plot curve.svg --log sb3",
     "reprise train dqn --dir catch --resume --steps 20000 --keep-going",
+    "reprise train dpg --env pendulum",
     "reprise train apex-dqn --env cartpole --actors 4",
     "reprise train apex-dqn --env catch --actors 2 --processes",
     NULL,
@@ -154,37 +168,49 @@ rp_status rp_train_integer(const rp_training *t, rp_train_option o, int64_t low,
     return rp_setting_integer(&value, low, INT64_C(1000000000000), out, problem);
 }
 
+/* Takes one setting of the agent from the flag `o`. */
+static rp_status take_setting(rp_training *t, size_t o, rp_problem *problem)
+{
+    const rp_settings_table *table = t->folder.kind->settings();
+    size_t i = rp_settings_find(table, options[o].name);
+    const rp_setting_info *info = &table->list[i];
+    double number = 0;
+    int64_t whole = 0;
+    bool on = false;
+    char key[64];
+    rp_setting value;
+    rp_status st;
+
+    if (!setting(t, o, key, &value)) return RP_OK;
+    if (i == table->count)
+        return rp_problem_set(problem, NULL, "%s: %s has no such setting", key, table->agent);
+    if (t->resume)
+        return rp_problem_set(problem, NULL, "%s: a resumed run keeps its settings", key);
+    if (info->kind == RP_SETTING_SWITCH)
+        st = rp_setting_boolean(&value, &on, problem);
+    else if (info->kind == RP_SETTING_INTEGER)
+        st = rp_setting_integer(&value, (int64_t)info->low, (int64_t)info->high, &whole,
+                                problem);
+    else
+        st = rp_setting_number(&value, info->low, info->high, &number, problem);
+    if (st != RP_OK) return st;
+    rp_settings_set(table, &t->folder.settings, i,
+                    info->kind == RP_SETTING_SWITCH    ? (double)on
+                    : info->kind == RP_SETTING_INTEGER ? (double)whole
+                                                       : number);
+    return RP_OK;
+}
+
 /* Takes the settings of the agent from the flags. */
 static rp_status take_settings(rp_training *t, rp_problem *problem)
 {
     rp_error err;
 
-    for (size_t i = 0; i < RP_DQN_SETTINGS; i++) {
-        const rp_setting_info *info = rp_dqn_setting_at(i);
-        double number = 0;
-        int64_t whole = 0;
-        bool on = false;
-        char key[64];
-        rp_setting value;
-        rp_status st;
-
-        if (!setting(t, RP_TRAIN_SETTINGS + i, key, &value)) continue;
-        if (t->resume)
-            return rp_problem_set(problem, NULL, "%s: a resumed run keeps its settings", key);
-        if (info->kind == RP_SETTING_SWITCH)
-            st = rp_setting_boolean(&value, &on, problem);
-        else if (info->kind == RP_SETTING_INTEGER)
-            st = rp_setting_integer(&value, (int64_t)info->low, (int64_t)info->high, &whole,
-                                    problem);
-        else
-            st = rp_setting_number(&value, info->low, info->high, &number, problem);
+    for (size_t o = RP_TRAIN_SETTINGS; o < RP_TRAIN_OPTIONS; o++) {
+        rp_status st = take_setting(t, o, problem);
         if (st != RP_OK) return st;
-        rp_dqn_setting_set(&t->folder.settings, i,
-                           info->kind == RP_SETTING_SWITCH    ? (double)on
-                           : info->kind == RP_SETTING_INTEGER ? (double)whole
-                                                              : number);
     }
-    if (rp_dqn_settings_check(&t->folder.settings, &err) != RP_OK)
+    if (rp_settings_check(t->folder.kind->settings(), &t->folder.settings, &err) != RP_OK)
         return rp_problem_set(problem, NULL, "%s", err.text);
     return RP_OK;
 }
@@ -202,7 +228,8 @@ rp_status rp_train_settings(rp_training *t, const char *env, rp_problem *problem
     t->folder.seed = 1;
     if (setting(t, RP_TRAIN_SEED, key, &value))
         st = rp_setting_unsigned(&value, &t->folder.seed, problem);
-    rp_dqn_settings_init(&t->folder.settings, t->folder.env_class->name);
+    rp_settings_init(t->folder.kind->settings(), &t->folder.settings,
+                     t->folder.env_class->name);
     return st == RP_OK ? take_settings(t, problem) : st;
 }
 
@@ -235,18 +262,18 @@ rp_status rp_train_folder(rp_training *t, const char *env, rp_problem *problem)
 /* RP_INVALID: an option is of the other agent, or does not go with another one. */
 static rp_status check_options(const rp_training *t, bool is_apex, rp_problem *problem)
 {
-    static const rp_train_option of_dqn[] = {RP_TRAIN_EVAL_EVERY, RP_TRAIN_ONE_THREAD,
+    static const rp_train_option of_one[] = {RP_TRAIN_EVAL_EVERY, RP_TRAIN_ONE_THREAD,
                                              RP_TRAIN_SAVE_EVERY};
     static const rp_train_option alone[] = {RP_TRAIN_THEN, RP_TRAIN_STAY, RP_TRAIN_PLOT,
                                             RP_TRAIN_LOG, RP_TRAIN_JSON};
 
-    for (size_t i = 0; is_apex && i < sizeof of_dqn / sizeof of_dqn[0]; i++)
-        if (rp_train_get(t, of_dqn[i]) != NULL)
-            return rp_problem_set(problem, NULL, "--%s is an option of dqn",
-                                  options[of_dqn[i]].name);
+    for (size_t i = 0; is_apex && i < sizeof of_one / sizeof of_one[0]; i++)
+        if (rp_train_get(t, of_one[i]) != NULL)
+            return rp_problem_set(problem, NULL, "--%s is an option of dqn and dpg",
+                                  options[of_one[i]].name);
     for (size_t i = RP_TRAIN_ACTORS; !is_apex && i < RP_TRAIN_SETTINGS; i++)
         if (rp_train_get(t, i) != NULL)
-            return rp_problem_set(problem, NULL, "--%s is an option of apex-dqn",
+            return rp_problem_set(problem, NULL, "--%s is an option of apex-dqn and apex-dpg",
                                   options[i].name);
     for (size_t i = 0;
          rp_train_is_on(t, RP_TRAIN_PROCESSES) && i < sizeof alone / sizeof alone[0]; i++)
@@ -261,18 +288,18 @@ static rp_status check_options(const rp_training *t, bool is_apex, rp_problem *p
 static int run(const rp_flags *flags)
 {
     static rp_training t; /* too large for a stack */
-    bool is_apex = strcmp(flags->words[0], "dqn") != 0;
+    bool is_apex = strncmp(flags->words[0], "apex-", 5) == 0;
     rp_problem problem;
 
     t = (rp_training){.flags = flags, .greedy = (double)NAN};
-    t.folder.agent = is_apex ? "apex-dqn" : "dqn";
+    (void)rp_run_folder_set_agent(&t.folder, flags->words[0]); /* one of the actions */
     t.dir = rp_train_get(&t, RP_TRAIN_DIR);
     t.resume = rp_train_is_on(&t, RP_TRAIN_RESUME);
     t.json = rp_train_is_on(&t, RP_TRAIN_JSON);
     t.quiet = t.json || rp_train_is_on(&t, RP_TRAIN_QUIET);
     t.terminal = isatty(STDERR_FILENO) != 0;
     if (check_options(&t, is_apex, &problem) != RP_OK) return rp_train_misuse(&problem);
-    return is_apex ? rp_train_apex(&t) : rp_train_dqn(&t);
+    return is_apex ? rp_train_apex(&t) : rp_train_agent(&t);
 }
 
 const rp_command rp_train_command = {
@@ -282,7 +309,7 @@ const rp_command rp_train_command = {
     .text = text,
     .examples = examples,
     .notes = notes,
-    .actions = "dqn apex-dqn",
+    .actions = "dqn dpg apex-dqn apex-dpg",
     .options = options,
     .option_count = RP_TRAIN_OPTIONS,
     .min_words = 1,

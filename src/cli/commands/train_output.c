@@ -170,6 +170,7 @@ rp_status rp_train_open_reporter(rp_training *t, rp_error *err)
         .client = {.token = getenv("REPRISE_TOKEN"),
                    .ca_file = rp_train_get(t, RP_TRAIN_REPORT_CA)},
         .env_class = t->folder.env_class,
+        .kind = t->folder.kind,
         .settings = &t->folder.settings,
         .seed = t->folder.seed,
     };
@@ -215,7 +216,8 @@ rp_status rp_train_save_policy(const rp_training *t, const rp_real *params, rp_e
         rp_env_new(NULL, t->folder.env_class, &(rp_env_options){.copies = 1}, &env, err);
 
     if (st == RP_OK)
-        st = rp_dqn_new_net(NULL, &t->folder.settings, rp_env_get_spec(env), &net, err);
+        st =
+            t->folder.kind->new_net(NULL, &t->folder.settings, rp_env_get_spec(env), &net, err);
     if (st == RP_OK)
         st = rp_net_save(rp_allocator_default(), net, params,
                          rp_run_folder_file(&t->folder, "policy.safetensors", path), err);

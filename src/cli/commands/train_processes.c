@@ -109,6 +109,7 @@ static void add(arguments *a, const char *format, ...)
 static void set_arguments(const supervisor *s, const child *c, arguments *a)
 {
     const rp_training *t = s->t;
+    const rp_settings_table *table = t->folder.kind->settings();
     const char *slash = strrchr(t->folder.path, '/');
     char number[40];
 
@@ -123,11 +124,11 @@ static void set_arguments(const supervisor *s, const child *c, arguments *a)
     }
     add(a, "--env=%s", t->folder.env_class->name);
     add(a, "--seed=%llu", (unsigned long long)t->folder.seed);
-    for (size_t i = 0; i < RP_DQN_SETTINGS; i++) {
-        double value = rp_dqn_setting_get(&t->folder.settings, i);
-        bool is_switch = rp_dqn_setting_at(i)->kind == RP_SETTING_SWITCH;
+    for (size_t i = 0; i < table->count; i++) {
+        double value = rp_settings_get(table, &t->folder.settings, i);
+        bool is_switch = table->list[i].kind == RP_SETTING_SWITCH;
 
-        add(a, "--%s=%s", rp_dqn_setting_at(i)->name,
+        add(a, "--%s=%s", table->list[i].name,
             !is_switch   ? rp_decimal_text(value, number, sizeof number)
             : value != 0 ? "true"
                          : "false");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `reprise train dqn`: one agent, on the thread of the command. */
+/* `reprise train dqn` and `reprise train dpg`: one agent, on the thread of the command. */
 #include <math.h>
 
 #include "cli/commands/train.h"
@@ -10,11 +10,11 @@ static rp_status make_agent(void *ctx, const rp_trainer_parts *parts, rp_agent *
                             rp_error *err)
 {
     rp_training *t = ctx;
-    const rp_dqn_options dqn = {&t->folder.settings, parts->spec, parts->store, parts->client,
+    const rp_agent_options o = {&t->folder.settings, parts->spec, parts->store, parts->client,
                                 parts->seed};
 
     t->store = parts->store;
-    return rp_dqn_new(parts->alloc, &dqn, out, err);
+    return t->folder.kind->new_agent(parts->alloc, &o, out, err);
 }
 
 static bool should_stop(void *ctx)
@@ -63,7 +63,7 @@ static int train(rp_training *t)
     int status = 0;
 
     t->options.env_class = t->folder.env_class;
-    t->options.env.copies = (size_t)t->folder.settings.copies;
+    t->options.env.copies = (size_t)rp_agent_copies(t->folder.kind, &t->folder.settings);
     t->options.make_agent = make_agent;
     t->options.ctx = t;
     t->options.seed = t->folder.seed;
@@ -96,7 +96,7 @@ static int train(rp_training *t)
     return status;
 }
 
-int rp_train_dqn(rp_training *t)
+int rp_train_agent(rp_training *t)
 {
     rp_problem problem;
     int status;
