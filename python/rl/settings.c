@@ -22,7 +22,7 @@ static int set_one(const char *given, PyObject *value, rp_dqn_settings *settings
     char name[NAME_BYTES];
 
     for (size_t i = 0; i < RP_DQN_SETTINGS; i++) {
-        const rp_setting_info *info = rp_dqn_setting_at(i);
+        const rp_setting_info *info = &rp_dqn_settings_table()->list[i];
         double number;
 
         if (strcmp(name_of(info, name), given) != 0) continue;
@@ -41,7 +41,7 @@ static int set_one(const char *given, PyObject *value, rp_dqn_settings *settings
             PyErr_Format(PyExc_ValueError, "dqn: %s must be %s, got %R", name, range, value);
             return -1;
         }
-        rp_dqn_setting_set(settings, i, number);
+        rp_settings_set(rp_dqn_settings_table(), settings, i, number);
         return 0;
     }
     PyErr_Format(PyExc_TypeError, "dqn: there is no setting '%s'", given);
@@ -78,8 +78,9 @@ PyObject *rl_settings_dict(const rp_dqn_settings *settings)
     char name[NAME_BYTES];
 
     for (size_t i = 0; dict != NULL && i < RP_DQN_SETTINGS; i++) {
-        const rp_setting_info *info = rp_dqn_setting_at(i);
-        PyObject *value = number_as(info->kind, rp_dqn_setting_get(settings, i));
+        const rp_setting_info *info = &rp_dqn_settings_table()->list[i];
+        PyObject *value =
+            number_as(info->kind, rp_settings_get(rp_dqn_settings_table(), settings, i));
 
         if (value == NULL || PyDict_SetItemString(dict, name_of(info, name), value) < 0)
             Py_CLEAR(dict);
@@ -95,7 +96,7 @@ PyObject *rl_settings_list(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(igno
     char name[NAME_BYTES];
 
     for (size_t i = 0; list != NULL && i < RP_DQN_SETTINGS; i++) {
-        const rp_setting_info *info = rp_dqn_setting_at(i);
+        const rp_setting_info *info = &rp_dqn_settings_table()->list[i];
         PyObject *row = Py_BuildValue("(ssNdds)", name_of(info, name), kinds[info->kind],
                                       number_as(info->kind, info->initial), info->low,
                                       info->high, info->about);

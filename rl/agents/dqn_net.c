@@ -18,6 +18,14 @@ static bool is_image(const rp_env_spec *spec)
            shape->dims[2] >= 36;
 }
 
+rp_status rp_dqn_check_env(const rp_env_spec *spec, rp_error *err)
+{
+    if (spec->action_kind == RP_ACTION_DISCRETE) return RP_OK;
+    return rp_rl_fail(err, RP_INVALID,
+                      "dqn: needs discrete actions, and the environment has a box of %zu",
+                      spec->action_size);
+}
+
 /* The network: three convolutions if observations are images (Mnih et al. 2015), then hidden
  * layers, then one value for each action. */
 rp_status rp_dqn_new_net(const rp_allocator *alloc, const rp_dqn_settings *set,
@@ -29,11 +37,8 @@ rp_status rp_dqn_new_net(const rp_allocator *alloc, const rp_dqn_settings *set,
     size_t count = 0;
     rp_status st = rp_dqn_settings_check(set, err);
 
+    if (st == RP_OK) st = rp_dqn_check_env(spec, err);
     if (st != RP_OK) return st;
-    if (spec->action_kind != RP_ACTION_DISCRETE)
-        return rp_rl_fail(err, RP_INVALID,
-                          "dqn: needs discrete actions, and the environment has a box of %zu",
-                          spec->action_size);
     assert(shape->rank >= 0 && shape->rank <= RP_MAX_RANK);
     if (is_image(spec)) {
         in = (rp_net_shape){(size_t)shape->dims[1], (size_t)shape->dims[2],

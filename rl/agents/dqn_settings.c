@@ -1,29 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The settings of DQN as a table, and the values for our own environments that are not the
- * defaults.
- *
- * Invariants:
- *   S1  the table describes every field of rp_dqn_settings once, in their order;
- *   S2  low <= initial <= high. */
+ * defaults. */
 #include <assert.h>
-#include <math.h>
-#include <string.h>
 
+#include "agents/dqn_net.h"
 #include "error/fail.h"
-#include "reprise/rl/dqn.h"
 
-#define ROW(kind, field, name, initial, low, high, about)                                      \
-    {name, RP_SETTING_##kind, offsetof(rp_dqn_settings, field), initial, low, high, about},
-static const rp_setting_info table[] = {RP_DQN_SETTING_LIST(ROW)};
-static_assert(sizeof table / sizeof table[0] == RP_DQN_SETTINGS, "S1");
+#define ROW(...) RP_SETTING_ROW(rp_dqn_settings, __VA_ARGS__)
+static const rp_setting_info rows[] = {RP_DQN_SETTING_LIST(ROW)};
+static_assert(sizeof rows / sizeof rows[0] == RP_DQN_SETTINGS, "every setting is a row");
 
 /* Values that solve an environment and are not the defaults (docs/agents/dqn.md). */
-typedef struct preset {
-    const char *env, *name;
-    double value;
-} preset;
-
-static const preset presets[] = {
+static const rp_setting_preset presets[] = {
     {"catch", "start", 500},
     {"lunarlander", "copies", 16},
     {"lunarlander", "n-step", 3},
@@ -38,70 +26,42 @@ static const preset presets[] = {
     {"mountain_car", "start", 2000},
 };
 
-const rp_setting_info *rp_dqn_setting_at(size_t index)
+static rp_status check(const void *settings, rp_error *err)
 {
-    assert(index < RP_DQN_SETTINGS);
-    assert(table[index].low <= table[index].initial); /* S2 */
-    assert(table[index].initial <= table[index].high);
-    return &table[index];
+    const rp_dqn_settings *s = settings;
+
+    assert(s->copies >= 1 && s->capacity >= 1);
+    if (s->start <= s->capacity) return RP_OK;
+    return rp_rl_fail(err, RP_INVALID, "dqn: start must be <= capacity, %lld, got %lld",
+                      (long long)s->capacity, (long long)s->start);
 }
 
-double rp_dqn_setting_get(const rp_dqn_settings *settings, size_t index)
+static const rp_settings_table table = {
+    .agent = "dqn",
+    .size = sizeof(rp_dqn_settings),
+    .list = rows,
+    .count = RP_DQN_SETTINGS,
+    .presets = presets,
+    .preset_count = sizeof presets / sizeof presets[0],
+    .check = check,
+};
+
+const rp_settings_table *rp_dqn_settings_table(void)
 {
-    const rp_setting_info *info = rp_dqn_setting_at(index);
-    const void *field = (const char *)settings + info->offset;
-
-    switch (info->kind) {
-    case RP_SETTING_INTEGER: return (double)*(const int64_t *)field;
-    case RP_SETTING_NUMBER: return *(const double *)field;
-    case RP_SETTING_SWITCH: return *(const bool *)field ? 1 : 0;
-    }
-    assert(false);
-    return 0;
-}
-
-void rp_dqn_setting_set(rp_dqn_settings *settings, size_t index, double value)
-{
-    const rp_setting_info *info = rp_dqn_setting_at(index);
-    void *field = (char *)settings + info->offset;
-
-    switch (info->kind) {
-    case RP_SETTING_INTEGER: *(int64_t *)field = (int64_t)value; break;
-    case RP_SETTING_NUMBER: *(double *)field = value; break;
-    case RP_SETTING_SWITCH: *(bool *)field = value != 0; break;
-    }
-}
-
-static size_t find(const char *name)
-{
-    size_t i = 0;
-
-    while (strcmp(table[i].name, name) != 0) i++;
-    assert(i < RP_DQN_SETTINGS);
-    return i;
+    return &table;
 }
 
 void rp_dqn_settings_init(rp_dqn_settings *settings, const char *env_name)
 {
-    memset(settings, 0, sizeof *settings);
-    for (size_t i = 0; i < RP_DQN_SETTINGS; i++)
-        rp_dqn_setting_set(settings, i, table[i].initial);
-    for (size_t i = 0; env_name != NULL && i < sizeof presets / sizeof presets[0]; i++)
-        if (strcmp(presets[i].env, env_name) == 0)
-            rp_dqn_setting_set(settings, find(presets[i].name), presets[i].value);
+    rp_settings_init(&table, settings, env_name);
 }
 
 rp_status rp_dqn_settings_check(const rp_dqn_settings *settings, rp_error *err)
 {
-    for (size_t i = 0; i < RP_DQN_SETTINGS; i++) {
-        double value = rp_dqn_setting_get(settings, i);
+    return rp_settings_check(&table, settings, err);
+}
 
-        if (!(value >= table[i].low && value <= table[i].high))
-            return rp_rl_fail(err, RP_INVALID, "dqn: %s must be from %g to %g, got %g",
-                              table[i].name, table[i].low, table[i].high, value);
-    }
-    if (settings->start > settings->capacity)
-        return rp_rl_fail(err, RP_INVALID, "dqn: start must be <= capacity, %lld, got %lld",
-                          (long long)settings->capacity, (long long)settings->start);
-    return RP_OK;
+rp_replay_plan rp_dqn_plan(const rp_dqn_settings *settings, const rp_env_spec *spec)
+{
+    return rp_replay_plan_of(&table, settings, spec);
 }

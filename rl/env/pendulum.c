@@ -47,7 +47,7 @@ static rp_status describe(const double *settings, rp_env_spec *spec, rp_error *e
         .action_low = ACTION_LOW,
         .action_high = ACTION_HIGH,
         .time_limit = 200,
-        .solved_return = NAN,
+        .solved_return = -200, /* Gymnasium names none; good policies reach -150 */
         .max_seed = UINT64_MAX,
         .variable_names = NAMES,
         .variable_count = VARIABLE_COUNT,

@@ -14,7 +14,7 @@
 #include "reprise/rl/evaluator.h"
 #include "reprise/rl/random.h"
 
-enum { MAX_STEPS = 1000000 };
+enum { MAX_STEPS = 1000000, ASK_EVERY = 16 };
 
 /* One round: arrays with a row for each copy. */
 typedef struct evaluation_round {
@@ -94,6 +94,8 @@ static rp_status run_round(evaluation_round *r, const rp_evaluation_options *o, 
     }
     st = rp_env_reset(r->env, r->seeds, r->observations, err);
     for (int64_t step = 0; st == RP_OK && left > 0 && step < most; step++) {
+        if (o->should_stop != NULL && step % ASK_EVERY == 0 && o->should_stop(o->ctx))
+            return rp_rl_fail(err, RP_CANCELLED, "evaluation: stopped");
         o->policy->act(o->policy, params, r->observations, r->copies, r->actions);
         st = rp_env_step(r->env, r->actions, &buffers, err);
         for (size_t i = 0; st == RP_OK && i < r->copies; i++) {

@@ -10,23 +10,25 @@
 
 #include "error/fail.h"
 #include "reprise/rl/safetensors.h"
+#include "reprise/sampler.h"
 #include "reprise/trajectory_writer.h"
 
 static const char TABLE[] = "snapshot";
 
-static rp_status make_table(rp_client *client, rp_error *err)
+static rp_status make_table(rp_client *client, rp_wait wait, rp_error *err)
 {
     const rp_table_options table = {.name = TABLE,
                                     .sampler = {.kind = RP_UNIFORM},
                                     .remover = {.kind = RP_FIFO},
                                     .limiter = rp_limiter_min_size(1),
                                     .max_size = 1}; /* N1 */
-    rp_status st = rp_client_create_table(client, &table, rp_wait_forever(), err);
+    rp_status st = rp_client_create_table(client, &table, wait, err);
 
     return st == RP_EXISTS ? RP_OK : st;
 }
 
-static rp_status insert(rp_client *client, const uint8_t *bytes, size_t size, rp_error *err)
+static rp_status insert(rp_client *client, const uint8_t *bytes, size_t size, rp_wait wait,
+                        rp_error *err)
 {
     const rp_trajectory_writer_options options = {
         .column = {.history = 1, .chunk_length = 1, .chunk = {.codec = RP_CODEC_LZ4}}};
@@ -35,18 +37,17 @@ static rp_status insert(rp_client *client, const uint8_t *bytes, size_t size, rp
     const rp_item_column column = {&ref, 1, true, "state"};
     const rp_new_item item = {TABLE, 1, &column, 1};
     rp_trajectory_writer *writer = NULL;
-    rp_status st = rp_trajectory_writer_new(client, &options, rp_wait_forever(), &writer, err);
+    rp_status st = rp_trajectory_writer_new(client, &options, wait, &writer, err);
 
     if (st == RP_OK) st = rp_trajectory_writer_append(writer, &value, 1, 0, &ref, err);
-    if (st == RP_OK)
-        st = rp_trajectory_writer_create_item(writer, &item, rp_wait_forever(), NULL, err);
-    if (st == RP_OK) st = rp_trajectory_writer_flush(writer, 0, rp_wait_forever(), err);
+    if (st == RP_OK) st = rp_trajectory_writer_create_item(writer, &item, wait, NULL, err);
+    if (st == RP_OK) st = rp_trajectory_writer_flush(writer, 0, wait, err);
     rp_trajectory_writer_free(writer);
     return st;
 }
 
 rp_status rp_snapshot_put(const rp_allocator *alloc, rp_client *client,
-                          const rp_state_part *parts, size_t count, rp_error *err)
+                          const rp_state_part *parts, size_t count, rp_wait wait, rp_error *err)
 {
     const rp_allocator a = alloc != NULL ? *alloc : *rp_allocator_default();
     rp_safetensor tensors[RP_SNAPSHOT_MAX_PARTS];
@@ -70,8 +71,8 @@ rp_status rp_snapshot_put(const rp_allocator *alloc, rp_client *client,
     file = a.resize(a.ctx, NULL, 0, size);
     if (file == NULL) return rp_rl_fail_memory(err, size);
     (void)rp_safetensors_write(tensors, used, file, size);
-    st = make_table(client, err);
-    if (st == RP_OK) st = insert(client, file, size, err);
+    st = make_table(client, wait, err);
+    if (st == RP_OK) st = insert(client, file, size, wait, err);
     (void)a.resize(a.ctx, file, size, 0);
     return st;
 }
@@ -117,39 +118,48 @@ static rp_status decode(const rp_allocator *a, rp_trajectory *trajectory,
     return st;
 }
 
-static rp_table *find_table(rp_store *store)
-{
-    return rp_store_find_table(store, (rp_string){TABLE, sizeof TABLE - 1});
-}
-
 bool rp_snapshot_exists(rp_store *store)
 {
-    rp_table *table = find_table(store);
+    rp_table *table = rp_store_find_table(store, (rp_string){TABLE, sizeof TABLE - 1});
     bool has = table != NULL && rp_table_can_sample(table, 1);
 
     rp_table_unref(table);
     return has;
 }
 
-rp_status rp_snapshot_get(const rp_allocator *alloc, rp_store *store,
-                          const rp_state_part *parts, size_t count, rp_error *err)
+/* RP_NOT_FOUND unless there is a table with a snapshot. */
+static rp_status find(rp_client *client, rp_wait wait, rp_error *err)
+{
+    rp_client_tables *list = NULL;
+    int64_t size = 0;
+    rp_status st = rp_client_get_tables(client, wait, &list, err);
+
+    if (st != RP_OK) return st;
+    for (size_t i = 0; i < list->count; i++)
+        if (strcmp(list->tables[i].info.name, TABLE) == 0) size += list->tables[i].info.size;
+    rp_client_tables_free(list);
+    if (size == 0) return rp_rl_fail(err, RP_NOT_FOUND, "snapshot: the store has none");
+    return RP_OK;
+}
+
+rp_status rp_snapshot_get(const rp_allocator *alloc, rp_client *client,
+                          const rp_state_part *parts, size_t count, rp_wait wait, rp_error *err)
 {
     const rp_allocator a = alloc != NULL ? *alloc : *rp_allocator_default();
-    const rp_sample_options one = {.count = 1};
-    rp_table *table;
+    const rp_sampler_options one = {
+        .table = TABLE, .max_samples = 1, .max_in_flight = 1, .rate_limiter_timeout_ms = -1};
+    rp_sampler *sampler = NULL;
     rp_sample sample;
     size_t drawn = 0;
-    rp_status st;
+    rp_status st = find(client, wait, err);
 
-    if (!rp_snapshot_exists(store))
-        return rp_rl_fail(err, RP_NOT_FOUND, "snapshot: the store has none");
-    table = find_table(store);
-    assert(table != NULL);
-    st = rp_table_sample(table, &one, &sample, &drawn, rp_wait_none(), err);
-    rp_table_unref(table);
-    if (st != RP_OK) return st;
-    assert(drawn == 1);
-    st = decode(&a, sample.trajectory, parts, count, err);
-    rp_samples_release(&sample, 1);
+    if (st == RP_OK) st = rp_sampler_new(client, &one, &sampler, err);
+    if (st == RP_OK) st = rp_sampler_next(sampler, &sample, 1, &drawn, wait, err);
+    if (st == RP_OK) {
+        assert(drawn == 1);
+        st = decode(&a, sample.trajectory, parts, count, err);
+        rp_samples_release(&sample, 1);
+    }
+    rp_sampler_free(sampler);
     return st;
 }

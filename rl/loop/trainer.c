@@ -141,7 +141,8 @@ static rp_status make_agent(rp_trainer *t, rp_error *err)
 static rp_status make_evaluator(rp_trainer *t, rp_error *err)
 {
     const rp_trainer_options *o = &t->options;
-    const rp_variable_options variables = {t->client, VARIABLES, t->parameter_count};
+    const rp_variable_options variables = {
+        .client = t->client, .table = VARIABLES, .count = t->parameter_count};
     rp_status st;
 
     t->verdicts = (rp_verdict_options){.evaluation = {.env_class = o->env_class,
@@ -174,7 +175,7 @@ static rp_status restore(rp_trainer *t, rp_error *err)
 {
     rp_state_part parts[RP_SNAPSHOT_MAX_PARTS];
     size_t count = get_state(t, parts);
-    rp_status st = rp_snapshot_get(&t->alloc, t->store, parts, count, err);
+    rp_status st = rp_snapshot_get(&t->alloc, t->client, parts, count, rp_wait_forever(), err);
 
     if (st == RP_OK) st = rp_env_loop_restored(t->loop, err);
     t->fresh = true;
@@ -250,7 +251,8 @@ static rp_status save(rp_trainer *t, rp_error *err)
     if (t->durable == NULL || t->fresh) return RP_OK;
     t->saved.seconds_ns += now_ns - t->began_ns;
     t->began_ns = now_ns;
-    st = rp_snapshot_put(&t->alloc, t->client, parts, get_state(t, parts), err);
+    st = rp_snapshot_put(&t->alloc, t->client, parts, get_state(t, parts), rp_wait_forever(),
+                         err);
     if (st == RP_OK) st = rp_durable_checkpoint(t->durable, rp_wait_forever(), NULL, 0, err);
     t->fresh = st == RP_OK;
     return st;
@@ -332,6 +334,8 @@ static rp_run_progress measure(rp_trainer *t)
         .rate = m.rate,
         .samples_per_insert = (double)m.samples / (double)m.inserts,
         .item_size = m.item_size,
+        .actor_wait = (double)NAN, /* nothing waits in one thread */
+        .learner_wait = (double)NAN,
     };
     if (t->has_verdict && t->verdict.confirmed.episodes > 0)
         p.eval_return = t->verdict.confirmed.mean_return;

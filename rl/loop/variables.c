@@ -58,19 +58,27 @@ static rp_status count_inserts(rp_client *client, const char *table, rp_wait wai
     return RP_OK;
 }
 
+static rp_wait wait_of(const rp_variable_options *o)
+{
+    rp_wait wait = o->timeout_ms > 0 ? rp_wait_ms(o->timeout_ms) : rp_wait_forever();
+
+    wait.cancel = o->cancel;
+    return wait;
+}
+
 static rp_status make_table(rp_variable_source *s, rp_error *err)
 {
+    const rp_wait wait = wait_of(&s->options);
     const rp_table_options table = {.name = s->table,
                                     .sampler = {.kind = RP_UNIFORM},
                                     .remover = {.kind = RP_FIFO},
                                     .limiter = rp_limiter_min_size(1),
                                     .max_size = 1};
-    rp_status st =
-        count_inserts(s->options.client, s->table, rp_wait_forever(), &s->version, err);
+    rp_status st = count_inserts(s->options.client, s->table, wait, &s->version, err);
 
     if (st != RP_OK || s->version >= 0) return st;
     s->version = 0;
-    return rp_client_create_table(s->options.client, &table, rp_wait_forever(), err);
+    return rp_client_create_table(s->options.client, &table, wait, err);
 }
 
 rp_status rp_variable_source_new(const rp_allocator *alloc, const rp_variable_options *options,
@@ -87,7 +95,7 @@ rp_status rp_variable_source_new(const rp_allocator *alloc, const rp_variable_op
     st = check(options, s->table, err);
     if (st == RP_OK) st = make_table(s, err);
     if (st == RP_OK)
-        st = rp_trajectory_writer_new(options->client, &writer, rp_wait_forever(), &s->writer,
+        st = rp_trajectory_writer_new(options->client, &writer, wait_of(options), &s->writer,
                                       err);
     if (st != RP_OK) {
         rp_variable_source_free(s);
@@ -119,11 +127,11 @@ rp_status rp_variable_source_publish(rp_variable_source *s, const rp_real *numbe
         {&refs[COLUMN_NUMBERS], 1, true, "numbers"},
     };
     const rp_new_item item = {s->table, 1, columns, COLUMNS};
+    const rp_wait wait = wait_of(&s->options);
     rp_status st = rp_trajectory_writer_append(s->writer, values, COLUMNS, 0, refs, err);
 
-    if (st == RP_OK)
-        st = rp_trajectory_writer_create_item(s->writer, &item, rp_wait_forever(), NULL, err);
-    if (st == RP_OK) st = rp_trajectory_writer_flush(s->writer, 0, rp_wait_forever(), err);
+    if (st == RP_OK) st = rp_trajectory_writer_create_item(s->writer, &item, wait, NULL, err);
+    if (st == RP_OK) st = rp_trajectory_writer_flush(s->writer, 0, wait, err);
     if (st != RP_OK) return st;
     assert(head[0] == s->version + 1);
     *version = ++s->version; /* V1 */
@@ -186,7 +194,7 @@ rp_status rp_variable_client_update(rp_variable_client *c, rp_real *numbers, rp_
 {
     int64_t version = 0;
     rp_status st = count_inserts(c->options.client, c->table, wait, &version, err);
-    bool changed = st == RP_OK && version > c->version;
+    bool changed = st == RP_OK && version > 0 && version != c->version;
 
     assert(c->version >= 0); /* V2 */
     if (changed) st = fetch(c, numbers, wait, err);

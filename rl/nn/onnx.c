@@ -34,6 +34,7 @@ static rp_status check_head(draft *d, rp_error *err)
     case RP_ONNX_CATEGORICAL: each = o->categorical.atoms; break;
     case RP_ONNX_QUANTILE: each = o->quantiles; break;
     case RP_ONNX_GAUSSIAN: each = 2; break;
+    case RP_ONNX_BOX: each = 1; break;
     }
     if (each == 0 || (o->head == RP_ONNX_CATEGORICAL && each < 2))
         return rp_rl_fail(err, RP_INVALID, "ONNX: the head %d has %zu numbers per action",
@@ -42,6 +43,8 @@ static rp_status check_head(draft *d, rp_error *err)
         return rp_rl_fail(err, RP_INVALID,
                           "ONNX: a row of output has %zu numbers, which the head does not fit",
                           out);
+    if (o->head == RP_ONNX_BOX && (o->box.middle == NULL || o->box.factor == NULL))
+        return rp_rl_fail(err, RP_INVALID, "ONNX: the head of a box has no bounds");
     d->actions = out / each;
     return RP_OK;
 }
@@ -60,6 +63,8 @@ static rp_status check(draft *d, rp_error *err)
         return rp_rl_fail(err, RP_INVALID,
                           "ONNX: an observation has %zu numbers, the network reads %zu",
                           numbers, rp_net_in_size(d->net));
+    if (d->options->input.middle != NULL && d->options->planes)
+        return rp_rl_fail(err, RP_INVALID, "ONNX: planes are not scaled by their elements");
     return check_head(d, err);
 }
 
@@ -73,6 +78,16 @@ static rp_shape observation_shape(const draft *d)
     if (d->options->planes) return (rp_shape){3, {c, h, w}};
     if (h * w > 1) return (rp_shape){3, {h, w, c}};
     return (rp_shape){1, {c}};
+}
+
+/* A row of constants. */
+static rp_onnx_value row_of(rp_onnx_graph *g, const float *numbers, size_t count)
+{
+    rp_onnx_value out = {""};
+    uint8_t *place = rp_onnx_constant(g, NULL, RP_ONNX_FLOAT, &count, 1, &out);
+
+    if (place != NULL) memcpy(place, numbers, count * sizeof *numbers);
+    return out;
 }
 
 /* Adds the input, as the first layer reads it. */
@@ -102,6 +117,13 @@ static void add_observations(draft *d)
     if (shape.rank != (as_planes ? 3 : 1)) {
         out = rp_onnx_shape(g, as_planes ? planes : rows, as_planes ? 4 : 2);
         value = rp_onnx_apply(g, "Reshape", &value, &out);
+    }
+    if (d->options->input.middle != NULL) {
+        rp_onnx_value middle = row_of(g, d->options->input.middle, rows[1]);
+        rp_onnx_value factor = row_of(g, d->options->input.factor, rows[1]);
+
+        value = rp_onnx_apply(g, "Sub", &value, &middle);
+        value = rp_onnx_apply(g, "Mul", &value, &factor);
     }
     d->flow.value = value;
     d->flow.planes = as_planes;
@@ -240,6 +262,18 @@ static void add_gaussian(draft *d)
     add_output(d, "actions", &means, RP_ONNX_FLOAT, d->actions);
 }
 
+/* Actions within bounds, of numbers from -1 to 1. */
+static void add_box(draft *d)
+{
+    rp_onnx_graph *g = &d->graph;
+    rp_onnx_value middle = row_of(g, d->options->box.middle, d->actions);
+    rp_onnx_value factor = row_of(g, d->options->box.factor, d->actions);
+    rp_onnx_value actions = rp_onnx_apply(g, "Mul", &d->flow.value, &factor);
+
+    actions = rp_onnx_apply(g, "Add", &actions, &middle);
+    add_output(d, "actions", &actions, RP_ONNX_FLOAT, d->actions);
+}
+
 static void add_head(draft *d)
 {
     switch (d->options->head) {
@@ -248,6 +282,7 @@ static void add_head(draft *d)
     case RP_ONNX_CATEGORICAL:
     case RP_ONNX_QUANTILE: add_values(d); break;
     case RP_ONNX_GAUSSIAN: add_gaussian(d); break;
+    case RP_ONNX_BOX: add_box(d); break;
     }
 }
 

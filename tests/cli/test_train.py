@@ -76,6 +76,7 @@ def test_examples_of_train_eval_play_and_export(tmp_path):
 
 @pytest.mark.parametrize("arguments, message", [
     ([], "--env is missing: for example --env cartpole"),
+    (["--env", "catch", "--noise", "1"], "--noise: dqn has no such setting"),
     (["--env", "cartpol"], "--env: unknown 'cartpol', did you mean 'cartpole'?"),
     (["--env", "pendulum"], "dqn: needs discrete actions, and the environment has a box of 1"),
     (["--env", "catch", "--rate", "0"], "--rate: expected a number from 1e-12 to 1e+12, got '0'"),
@@ -87,6 +88,57 @@ def test_misuse_is_named(tmp_path, arguments, message):
     done = run(tmp_path, "train", "dqn", *arguments)
     assert (done.returncode, done.stdout, done.stderr) == (2, "", f"reprise train: {message}\n")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("arguments, message", [
+    (["--env", "cartpole"], "dpg: needs continuous actions, and the environment has 2 discrete ones"),
+    (["--env", "pendulum", "--dueling", "true"], "--dueling: dpg has no such setting"),
+    (["--env", "pendulum", "--evict-exponent", "1"],
+     "--evict-exponent: expected a number from -10 to 0, got '1'"),
+    (["--env", "pendulum", "--resume"], "--resume: there is no run runs/dpg-pendulum-1"),
+])
+def test_misuse_of_dpg_is_named(tmp_path, arguments, message):
+    done = run(tmp_path, "train", "dpg", *arguments)
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"reprise train: {message}\n")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_help_has_the_defaults_of_dpg(tmp_path):
+    """The settings that dpg shares with dqn are listed once, with the defaults of dqn. The text below
+    them names those of dpg that differ: all of them."""
+    text = " ".join(run(tmp_path, "train", "--help").stdout.split())
+    listed = {}
+    for agent, env in (("dqn", "cartpole"), ("dpg", "pendulum")):
+        done = run(tmp_path, "train", agent, "--env", env, "--dir", agent, "--steps", 8)
+        assert done.returncode == 0, done
+        lines = (tmp_path / agent / "settings.txt").read_text().splitlines()[3:]
+        listed[agent] = {name: float(value) for name, value in map(str.split, lines)}
+    stated = text[text.index("with other defaults than dqn:"):].split(". Some")[0]
+    stated = {name: float(value) for name, value in re.findall(r"([a-z-]+) \(([-0-9.e]+)\)", stated)}
+    assert stated == {name: value for name, value in listed["dpg"].items()
+                      if name in listed["dqn"] and listed["dqn"][name] != value}
+    for name in listed["dpg"].keys() - listed["dqn"].keys():
+        assert f"--{name} " in text
+
+
+def test_dpg_is_resumed_bit_by_bit_evaluated_drawn_and_exported(tmp_path):
+    small = [*SMALL, "--seed", "3", "--noise-memory", "0.5"]
+    whole = run(tmp_path, "train", "dpg", "--env", "pendulum", "--dir", "a", "--steps", 1600, *small)
+    assert whole.returncode == 0, whole
+    run(tmp_path, "train", "dpg", "--env", "pendulum", "--dir", "b", "--steps", 800, *small)
+    done = run(tmp_path, "train", "dpg", "--dir", "b", "--resume", "--steps", 1600, "--one-thread",
+               "--keep-going")
+    assert done.returncode == 0, done
+    assert "1600 steps, 8 episodes" in done.stdout
+    policies = [(tmp_path / d / "policy.safetensors").read_bytes() for d in "ab"]
+    assert policies[0] == policies[1]
+    done = run(tmp_path, "eval", "a", "--episodes", 5, "--json")
+    assert -2000 < json.loads(done.stdout)["mean_return"] < 0
+    assert "the time limit was reached after 200 steps" in run(tmp_path, "play", "a").stdout
+    done = run(tmp_path, "export", "a")
+    assert done.stdout == "a/policy.onnx: observations float [3], actions of 1 numbers\n", done
+    done = run(tmp_path, "train", "dqn", "--dir", "a", "--resume")
+    assert done.returncode == 2 and "'agent dpg' is no setting of a run" in done.stderr
 
 
 def test_a_run_is_not_overwritten_and_keeps_its_settings(tmp_path):

@@ -7,7 +7,7 @@
 `make test-rl-peers` does both, in an environment of its own (tools/peers.py).
 
 tests/rl/onnx_driver.c has the networks: each kind of layer, activation and head, and the policies of
-DQN in some environments. Each file is checked by the package onnx, written twice with equal bytes,
+DQN and DPG in some environments. Each file is checked by the package onnx, written twice with equal bytes,
 and run with 16 rows and with one. Prints a line for each, and exits with 1 if a number is
 further than 1e-5 from ours, relative to the larger of 1 and our number.
 """

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "reprise/rl/dpg.h"
 #include "reprise/rl/dqn.h"
 #include "reprise/rl/init.h"
 #include "reprise/rl/onnx.h"
@@ -365,9 +366,61 @@ static void run_dqn(const char *env_name, uint64_t seed)
     rp_env_free(env);
 }
 
+/* The policy of DPG on the first observations of an environment. */
+static void run_dpg(const char *env_name, uint64_t seed)
+{
+    rp_env *env;
+    rp_net *net;
+    rp_policy *policy;
+    rp_dpg_settings settings;
+    rp_pcg64 rng;
+    uint64_t seeds[ROWS];
+    float *params, *seen, *actions, *outputs;
+    char name[64], path[512];
+    const rp_env_spec *spec;
+    size_t size, count;
+
+    (void)snprintf(name, sizeof name, "dpg_%s", env_name);
+    rp_pcg64_seed(&rng, seed);
+    for (size_t i = 0; i < ROWS; i++) seeds[i] = i;
+    must(rp_env_new(NULL, rp_env_find(env_name), &(rp_env_options){.copies = ROWS}, &env,
+                    &err) == RP_OK);
+    spec = rp_env_get_spec(env);
+    size = ROWS * rp_env_observation_bytes(env);
+    count = ROWS * spec->action_size;
+    seen = memory(1, size);
+    actions = memory(count, sizeof *actions);
+    outputs = memory(count, sizeof *outputs);
+    must(rp_env_reset(env, seeds, seen, &err) == RP_OK);
+    rp_dpg_settings_init(&settings, env_name);
+    must(rp_dpg_new_net(NULL, &settings, spec, &net, &err) == RP_OK);
+    must(rp_dpg_new_policy(NULL, net, &settings, spec, ROWS, &policy, &err) == RP_OK);
+    params = parameters(net, &rng);
+    policy->act(policy, params, seen, ROWS, actions);
+    for (size_t i = 0; i < count; i++) { /* the bounds are -high and high */
+        float high = spec->action_high[i % spec->action_size];
+
+        must(spec->action_low[i % spec->action_size] == -high);
+        outputs[i] = actions[i] / high;
+    }
+    write_numbers(name, "observations", seen, size);
+    write_numbers(name, "actions", actions, count * sizeof *actions);
+    write_numbers(name, "outputs", outputs, count * sizeof *outputs);
+    must(rp_dpg_save_onnx(NULL, net, &settings, spec, params, path_of(name, "onnx", path),
+                          &err) == RP_OK);
+    free(params);
+    free(seen);
+    free(actions);
+    free(outputs);
+    rp_policy_free(policy);
+    rp_net_free(net);
+    rp_env_free(env);
+}
+
 int main(int argc, char **argv)
 {
     static const char *const envs[] = {"cartpole", "acrobot", "catch", "deep_sea", "bricks"};
+    static const char *const boxes[] = {"pendulum", "mountain_car_continuous"};
 
     if (argc != 2) {
         (void)fprintf(stderr, "usage: onnx_driver FOLDER\n");
@@ -376,5 +429,6 @@ int main(int argc, char **argv)
     folder = argv[1];
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) run_case(&cases[i], i);
     for (size_t i = 0; i < sizeof envs / sizeof envs[0]; i++) run_dqn(envs[i], i);
+    for (size_t i = 0; i < sizeof boxes / sizeof boxes[0]; i++) run_dpg(boxes[i], i);
     return 0;
 }

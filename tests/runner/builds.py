@@ -60,8 +60,8 @@ BUILDS = {
             "only": ["durability_damage", "durability_errors", "durability_exact",
                      "durability_full", "durability_kill", "durability_power", "fault",
                      "property", "unit_durable/reserve", "unit_durable/tier_memory",
-                     "unit_rl_agents/dqn", "unit_rl_loop/trainer", "unit_rl_nn/gemm",
-                     "unit_server/turn_work",
+                     "unit_rl_agents/dpg_learns", "unit_rl_agents/dqn", "unit_rl_loop/trainer",
+                     "unit_rl_nn/gemm", "unit_server/turn_work",
                      "unit_table/memory_budget", "unit_table/sumtree"],
             "more": ["client_driver"],
             "scale": 0.1,
@@ -83,8 +83,8 @@ BUILDS = {
         "short": {
             "only": ["property", "transport", *UNITS],
             # The release build runs these, which compute for long.
-            "without": {"unit_dqn", "unit_memory_budget", "unit_reserve", "unit_trainer",
-                        "unit_turn_work"},
+            "without": {"unit_dpg_learns", "unit_dqn", "unit_memory_budget", "unit_reserve",
+                        "unit_trainer", "unit_turn_work"},
             "more": ["replay_", "wire_echo"],
             "scale": 0.05,
         },

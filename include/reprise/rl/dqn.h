@@ -14,18 +14,25 @@
  * when an update is due. All of this is on the caller's thread, and its result depends only on
  * the settings, the seed and the observations: two runs are equal bit by bit.
  *
+ * The two halves of the agent can be used alone, also in processes of their own: an actor
+ * (actor.h) and a learner (learner.h) that share nothing but a replay and parameters. The agent
+ * is both of them on one store.
+ *
  * docs/agents/dqn.md has curves, the command, and the differences from the papers. */
 #ifndef REPRISE_RL_DQN_H
 #define REPRISE_RL_DQN_H
 
 #include "reprise/client.h"
-#include "reprise/rl/agent.h"
+#include "reprise/rl/actor.h"
 #include "reprise/rl/dqn_settings.h"
+#include "reprise/rl/learner.h"
+#include "reprise/rl/random.h"
+#include "reprise/rl/settings.h"
 
 RP_BEGIN_DECLS
 
-/* Every setting. rp_dqn_settings_init() fills in the defaults; dqn_settings.h lists them, with
- * bounds. */
+/* Every setting. rp_dqn_settings_init() fills in the defaults, or the values that solve an
+ * environment (docs/agents/dqn.md); dqn_settings.h lists them, with bounds. */
 typedef struct rp_dqn_settings {
     int64_t copies; /* environments stepped as one group */
     int64_t hidden; /* units of a hidden layer */
@@ -35,8 +42,9 @@ typedef struct rp_dqn_settings {
     int64_t n_step;
     double discount;     /* of rewards a step later */
     double reward_scale; /* rewards are multiplied by this */
-    double rate;         /* of Adam */
-    double adam_epsilon; /* of Adam */
+    bool rmsprop;        /* centred RMSProp with a decay of .95; otherwise Adam */
+    double rate;         /* of the optimizer */
+    double adam_epsilon; /* of the optimizer */
     double max_norm;     /* gradients are scaled down to this norm; 0: never */
     double huber;        /* the loss is linear beyond this error; 0: the square everywhere */
     int64_t batch;       /* items of an update */
@@ -55,35 +63,13 @@ typedef struct rp_dqn_settings {
     double max_loss;       /* a loss over this means that the run has diverged */
 } rp_dqn_settings;
 
-typedef enum rp_setting_kind {
-    RP_SETTING_INTEGER = 0, /* int64_t */
-    RP_SETTING_NUMBER,      /* double */
-    RP_SETTING_SWITCH,      /* bool */
-} rp_setting_kind;
+enum { RP_DQN_SETTINGS = 27 };
 
-/* A setting, for programs that read and print settings. */
-typedef struct rp_setting_info {
-    const char *name; /* as in the struct, with '-' for '_' */
-    rp_setting_kind kind;
-    size_t offset;             /* in rp_dqn_settings */
-    double initial, low, high; /* the default, and the bounds */
-    const char *about;         /* one line, lower case */
-} rp_setting_info;
+/* The settings as a table (settings.h). Static. */
+RP_API const rp_settings_table *rp_dqn_settings_table(void);
 
-enum { RP_DQN_SETTINGS = 26 };
-
-/* The setting with this index, which is below RP_DQN_SETTINGS. Static. */
-RP_API const rp_setting_info *rp_dqn_setting_at(size_t index);
-
-/* Reads or writes a setting as a number; a switch is 0 or 1. */
-RP_API double rp_dqn_setting_get(const rp_dqn_settings *settings, size_t index);
-RP_API void rp_dqn_setting_set(rp_dqn_settings *settings, size_t index, double value);
-
-/* Fills in the defaults, then the values that solve the environment of this name, if they are
- * other ones (docs/agents/dqn.md lists them). `env_name` may be NULL. */
+/* rp_settings_init() and rp_settings_check() of that table. */
 RP_API void rp_dqn_settings_init(rp_dqn_settings *settings, const char *env_name);
-
-/* RP_INVALID: names the first setting that is out of its bounds, or does not fit another. */
 RP_API RP_NODISCARD rp_status rp_dqn_settings_check(const rp_dqn_settings *settings,
                                                     rp_error *err);
 
@@ -103,6 +89,54 @@ typedef struct rp_dqn_options {
 RP_API RP_NODISCARD rp_status rp_dqn_new(const rp_allocator *alloc,
                                          const rp_dqn_options *options, rp_agent **out,
                                          rp_error *err);
+
+/* What an actor works with. The pointers are borrowed; the client must outlive the actor. */
+typedef struct rp_dqn_actor_options {
+    const rp_dqn_settings *settings; /* copied; its copies are those of this actor */
+    const rp_env_spec *spec;         /* copied */
+    rp_client *client;               /* of a server or a store that has the table "replay" */
+    /* The place of this actor's copies on the ladder: first_copy, ... of all_copies, those of
+     * all actors. all_copies 0: there is no other actor. A copy that is alone draws a rung for
+     * each episode. */
+    int64_t first_copy, all_copies;
+    /* The priority of new items, read when an item is made. NULL: the TD error of the actor's
+     * own Q-values. */
+    const double *priority;
+    bool settled;         /* items are in the table when observe() returns */
+    size_t max_in_flight; /* items of a copy that may be unconfirmed; 0: 1,000 */
+    const rp_pcg64 *rng;  /* copied: the stream of exploration */
+} rp_dqn_actor_options;
+
+/* Makes the half that acts. `wait` is for the signature of the table. Returns owned.
+ * RP_INVALID, RP_NO_RESOURCE, or a status of the client. */
+RP_API RP_NODISCARD rp_status rp_dqn_actor_new(const rp_allocator *alloc,
+                                               const rp_dqn_actor_options *options,
+                                               rp_wait wait, rp_actor **out, rp_error *err);
+
+/* What a learner works with. The pointers are borrowed; the client must outlive the learner. */
+typedef struct rp_dqn_learner_options {
+    const rp_dqn_settings *settings; /* copied */
+    const rp_env_spec *spec;         /* copied */
+    rp_client *client;
+    rp_store *store;   /* of the client: batches are drawn from its table on the caller's
+                          thread. NULL: a sampler of the client prefetches them */
+    size_t mutate_for; /* updates whose priorities are sent in one call; 0: 1 */
+    rp_pcg64 *rng;     /* of the first parameters; goes on */
+} rp_dqn_learner_options;
+
+/* Makes the half that learns. Without a store the table need not exist yet. Returns owned.
+ * RP_INVALID, RP_NO_RESOURCE, RP_NOT_FOUND (the store has no table "replay"). */
+RP_API RP_NODISCARD rp_status rp_dqn_learner_new(const rp_allocator *alloc,
+                                                 const rp_dqn_learner_options *options,
+                                                 rp_learner **out, rp_error *err);
+
+/* Fills in the options of the table "replay": its rate limiter holds batch / steps_per_update
+ * samples for each item, within the items of one step of the group and one batch, and `slack`
+ * samples more. The name is static; the caller drops the signature with rp_signature_unref().
+ * RP_INVALID, RP_NO_RESOURCE. */
+RP_API RP_NODISCARD rp_status rp_dqn_table(const rp_dqn_settings *settings,
+                                           const rp_env_spec *spec, double slack,
+                                           rp_table_options *out, rp_error *err);
 
 /* Makes the network of these settings: to load parameters (safetensors.h), or to export them.
  * Returns owned. RP_INVALID, RP_NO_RESOURCE. */

@@ -15,8 +15,9 @@
     X(INTEGER, n_step, "n-step", 5, 1, 64, "rewards in a target")                              \
     X(NUMBER, discount, "discount", 0.99, 0, 1, "of a reward one step later")                  \
     X(NUMBER, reward_scale, "reward-scale", 1, 1e-9, 1e9, "factor of all rewards")             \
-    X(NUMBER, rate, "rate", 2e-3, 1e-12, 1e12, "learning rate of Adam")                        \
-    X(NUMBER, adam_epsilon, "adam-epsilon", 1e-8, 1e-12, 1, "epsilon of Adam")                 \
+    X(SWITCH, rmsprop, "rmsprop", false, 0, 1, "centred RMSProp in place of Adam")             \
+    X(NUMBER, rate, "rate", 2e-3, 1e-12, 1e12, "learning rate of the optimizer")               \
+    X(NUMBER, adam_epsilon, "adam-epsilon", 1e-8, 1e-12, 1, "epsilon of the optimizer")        \
     X(NUMBER, max_norm, "max-norm", 10, 0, 1e9, "clip gradients to this norm; 0: never")       \
     X(NUMBER, huber, "huber", 1, 0, 1e9, "loss is linear from this error on; 0: square")       \
     X(INTEGER, batch, "batch", 32, 1, 65536, "items of an update")                             \

@@ -27,10 +27,13 @@ typedef struct rp_evaluation_options {
     int64_t episodes;   /* >= 1 */
     int64_t max_steps;  /* of an episode that does not end; 0: 1,000,000 */
     uint64_t seed;      /* of the environments */
+    /* Asked every few steps: true ends the evaluation with RP_CANCELLED. May be NULL. */
+    bool (*should_stop)(void *ctx);
+    void *ctx;
 } rp_evaluation_options;
 
 /* Runs options->episodes episodes from fresh resets. The result depends on the options and the
- * parameters only. The statuses are those of the environment, and RP_INVALID. */
+ * parameters only. The statuses are those of the environment, RP_INVALID, and RP_CANCELLED. */
 RP_API RP_NODISCARD rp_status rp_evaluate(const rp_allocator *alloc,
                                           const rp_evaluation_options *options,
                                           const rp_real *params, rp_evaluation *out,

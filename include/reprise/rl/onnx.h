@@ -36,19 +36,30 @@ typedef enum rp_onnx_head {
     RP_ONNX_QUANTILE,    /* quantiles. Adds values {batch, actions}, and actions as above */
     RP_ONNX_GAUSSIAN,    /* Adds deviations {batch, actions} and actions {batch, actions}: the
                             means, or their tanh with `squash` */
+    RP_ONNX_BOX, /* numbers from -1 to 1. Adds actions {batch, out_size}: scaled by `box`
+                    to the bounds of actions */
 } rp_onnx_head;
+
+/* A number for each element of a row. Borrowed for one call. */
+typedef struct rp_onnx_scale {
+    const float *middle, *factor;
+} rp_onnx_scale;
 
 typedef struct rp_onnx_options {
     /* The shape of one observation. Rank 0: that of the network, {n} or {height, width,
      * channels}; with `planes`, {channels, height, width}. */
     rp_shape observation;
-    bool bytes;  /* observations are uint8, multiplied by 1 / 255 */
-    bool planes; /* observations are images whose channels come first */
+    bool bytes;          /* observations are uint8, multiplied by 1 / 255 */
+    bool planes;         /* observations are images whose channels come first */
+    rp_onnx_scale input; /* the first layer reads (observation - middle) * factor, in_size
+                            numbers each; NULL: the observation. Not with `planes` */
 
     rp_onnx_head head;
     rp_categorical categorical; /* of RP_ONNX_CATEGORICAL */
     size_t quantiles;           /* of RP_ONNX_QUANTILE: per action */
     rp_gaussian gaussian;       /* of RP_ONNX_GAUSSIAN */
+    rp_onnx_scale box; /* of RP_ONNX_BOX: an action is middle + factor * output, out_size
+                          numbers each */
 } rp_onnx_options;
 
 /* A file in memory. */

@@ -24,6 +24,8 @@ typedef struct rp_run_progress {
     double loss, value, error, norm, epsilon, rate;
     double samples_per_insert; /* since the run began */
     int64_t item_size;         /* items in the replay */
+    /* Share of their time that they have waited since the last progress, 0 to 1. */
+    double actor_wait, learner_wait;
 } rp_run_progress;
 
 /* Writes "12,345 of 500,000 steps  ..." in one line without its end, cut to fit `size` >= 1.

@@ -3,7 +3,8 @@
  *
  * The table has one item, the latest parameters, with a version: 1, 2, ... A client asks the
  * table for its version before it fetches, so parameters that have not changed are not sent
- * again. Both work with a store of this process and with a server.
+ * again. Both work with a store of this process and with a server. If a server lost its tables,
+ * versions begin anew; clients fetch them although they are smaller.
  *
  * One thread at a time may use a source or a client. */
 #ifndef REPRISE_RL_VARIABLES_H
@@ -22,6 +23,9 @@ typedef struct rp_variable_options {
     rp_client *client; /* must outlive the source or client */
     const char *table; /* copied; the source creates it, if it does not exist */
     size_t count;      /* numbers, >= 1 */
+    /* For a source only: what ends its waits for the server. Zero: nothing does. */
+    int64_t timeout_ms; /* the longest wait of a call; 0: no limit */
+    rp_cancel *cancel;  /* may be NULL */
 } rp_variable_options;
 
 /* Makes a source. Versions continue those of a table that exists. Returns owned.
@@ -33,7 +37,8 @@ RP_API void rp_variable_source_free(rp_variable_source *source); /* NULL is fine
 
 /* Publishes `count` numbers, with one number of the learner's own beside them (its steps, for
  * example), and waits until they are in the table. Writes their version. The statuses are those
- * of a writer. */
+ * of a writer. After a failure the numbers may have been published or not: free the source, and
+ * make another one. */
 RP_API RP_NODISCARD rp_status rp_variable_source_publish(rp_variable_source *source,
                                                          const rp_real *numbers, int64_t note,
                                                          int64_t *version, rp_error *err);
@@ -50,7 +55,7 @@ typedef struct rp_variables {
     bool changed; /* fetched by this call */
 } rp_variables;
 
-/* Fetches the parameters if they are newer than those of the last call: writes `count` numbers.
+/* Fetches the parameters if they are not those of the last call: writes `count` numbers.
  * Otherwise `numbers` stays as it is. Waits for the server only.
  * RP_CORRUPT (an item of another size), or a status of the client. */
 RP_API RP_NODISCARD rp_status rp_variable_client_update(rp_variable_client *client,

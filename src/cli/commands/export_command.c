@@ -15,8 +15,9 @@ static const rp_option options[OPTIONS] = {
 
 static const char text[] =
     "The file takes observations as the environment gives them, any number at once, and\n"
-    "returns outputs, the values of the actions, and actions, the greedy ones. onnxruntime\n"
-    "and other programs that know opset 17 run it.\n";
+    "returns actions without exploration, and outputs: the values of the actions (dqn), or\n"
+    "the actions from -1 to 1 (dpg). onnxruntime and other programs that know opset 17 run "
+    "it.\n";
 
 static const char *const examples[] = {
     "reprise export runs/dqn-cartpole-1",
@@ -28,10 +29,12 @@ static void print(const rp_env_spec *spec, const char *path)
 {
     char shape[200];
 
-    (void)printf("%s: observations %s %s, %lld actions\n", path,
-                 rp_dtype_name(spec->observation_dtype),
-                 rp_shape_text(&spec->observation_shape, shape, sizeof shape),
-                 (long long)spec->action_count);
+    (void)printf("%s: observations %s %s, ", path, rp_dtype_name(spec->observation_dtype),
+                 rp_shape_text(&spec->observation_shape, shape, sizeof shape));
+    if (spec->action_kind == RP_ACTION_DISCRETE)
+        (void)printf("%lld actions\n", (long long)spec->action_count);
+    else
+        (void)printf("actions of %zu numbers\n", spec->action_size);
 }
 
 static int run(const rp_flags *flags)
@@ -52,8 +55,8 @@ static int run(const rp_flags *flags)
     if (rp_run_folder_read(&folder, &problem) != RP_OK ||
         rp_run_policy_open(&policy, &folder, 1, &problem) != RP_OK) {
         (void)fprintf(stderr, "reprise export: %s\n", problem.text);
-    } else if (rp_dqn_save_onnx(NULL, policy.net, rp_env_get_spec(policy.env), policy.params,
-                                path, &err) != RP_OK) {
+    } else if (folder.kind->save_onnx(policy.net, &folder.settings, rp_env_get_spec(policy.env),
+                                      policy.params, path, &err) != RP_OK) {
         (void)fprintf(stderr, "reprise export: %s\n", err.text);
     } else {
         print(rp_env_get_spec(policy.env), path);

@@ -36,7 +36,7 @@ typedef struct playing {
     uint64_t seed;
     double speed;
     bool terminal;
-    void *observation;
+    void *observation, *action;
 } playing;
 
 static rp_status take(playing *p, const rp_flags *flags, rp_problem *problem)
@@ -78,7 +78,6 @@ static bool show(playing *p, int64_t step, double sum, bool first)
 
 static rp_status play(playing *p, rp_error *err)
 {
-    int32_t action = 0;
     double reward = 0, sum = 0;
     bool terminated = false, truncated = false, on;
     const rp_env_buffers buffers = {p->observation, NULL, &reward, &terminated, &truncated};
@@ -87,8 +86,8 @@ static rp_status play(playing *p, rp_error *err)
     if (st != RP_OK) return st;
     on = show(p, 0, 0, true);
     for (int64_t step = 1; on && step <= MOST_STEPS; step++) {
-        p->run.policy->act(p->run.policy, p->run.params, p->observation, 1, &action);
-        st = rp_env_step(p->run.env, &action, &buffers, err);
+        p->run.policy->act(p->run.policy, p->run.params, p->observation, 1, p->action);
+        st = rp_env_step(p->run.env, p->action, &buffers, err);
         if (st != RP_OK) return st;
         sum += reward;
         /* an environment that has ended shows the start of its next episode */
@@ -121,7 +120,9 @@ static int run(const rp_flags *flags)
         goto out;
     }
     p.observation = calloc(1, rp_env_observation_bytes(p.run.env));
-    if (p.observation == NULL || rp_interrupts_start(&p.interrupts) != RP_OK) {
+    p.action = calloc(1, rp_env_action_bytes(p.run.env));
+    if (p.observation == NULL || p.action == NULL ||
+        rp_interrupts_start(&p.interrupts) != RP_OK) {
         (void)fprintf(stderr, "reprise play: out of memory\n");
         goto out;
     }
@@ -134,6 +135,7 @@ static int run(const rp_flags *flags)
     rp_interrupts_stop(&p.interrupts);
 out:
     free(p.observation);
+    free(p.action);
     rp_run_policy_close(&p.run);
     return status;
 }

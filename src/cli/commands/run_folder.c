@@ -22,6 +22,20 @@ char *rp_run_folder_file(const rp_run_folder *folder, const char *name,
     return out;
 }
 
+bool rp_run_folder_set_agent(rp_run_folder *folder, const char *name)
+{
+    static const char *const agents[] = {"apex-dpg", "apex-dqn", "dpg", "dqn"};
+
+    for (size_t i = 0; i < sizeof agents / sizeof agents[0]; i++) {
+        if (strcmp(name, agents[i]) != 0) continue;
+        folder->agent = agents[i];
+        folder->kind = rp_agent_find(name + (i < 2 ? strlen("apex-") : 0));
+        assert(folder->kind != NULL);
+        return true;
+    }
+    return false;
+}
+
 rp_status rp_run_find_env(const char *name, const rp_env_class **out, rp_problem *problem)
 {
     rp_nearest nearest;
@@ -57,13 +71,15 @@ rp_status rp_run_folder_choose(rp_run_folder *folder, const char *given, const c
         return RP_OK;
     }
     for (; number < MOST_RUNS; number++) {
-        (void)snprintf(path, sizeof path, "runs/dqn-%s-%d", env, number);
+        (void)snprintf(path, sizeof path, "runs/%s-%s-%d", folder->agent, env, number);
         if (stat(path, &info) != 0) break;
     }
     if (latest) number--;
     if (number == 0)
-        return rp_problem_set(problem, NULL, "--resume: there is no run runs/dqn-%s-1", env);
-    (void)snprintf(folder->path, sizeof folder->path, "runs/dqn-%s-%d", env, number);
+        return rp_problem_set(problem, NULL, "--resume: there is no run runs/%s-%s-1",
+                              folder->agent, env);
+    (void)snprintf(folder->path, sizeof folder->path, "runs/%s-%s-%d", folder->agent, env,
+                   number);
     return RP_OK;
 }
 
@@ -88,6 +104,11 @@ static rp_status file_problem(rp_problem *problem, const char *path)
     return rp_problem_set(problem, NULL, "%.500s: %s", path, strerror(errno));
 }
 
+rp_status rp_run_folder_make(const rp_run_folder *folder, rp_problem *problem)
+{
+    return make_folders(folder->path) ? RP_OK : file_problem(problem, folder->path);
+}
+
 /* Checks that the agent can learn the environment, before there is a folder. */
 static rp_status check(const rp_run_folder *folder, rp_problem *problem)
 {
@@ -98,7 +119,7 @@ static rp_status check(const rp_run_folder *folder, rp_problem *problem)
         rp_env_new(NULL, folder->env_class, &(rp_env_options){.copies = 1}, &env, &err);
 
     if (st == RP_OK)
-        st = rp_dqn_new_net(NULL, &folder->settings, rp_env_get_spec(env), &net, &err);
+        st = folder->kind->new_net(NULL, &folder->settings, rp_env_get_spec(env), &net, &err);
     rp_net_free(net);
     rp_env_free(env);
     return st == RP_OK ? RP_OK : rp_problem_set(problem, NULL, "%s", err.text);
@@ -106,6 +127,7 @@ static rp_status check(const rp_run_folder *folder, rp_problem *problem)
 
 rp_status rp_run_folder_create(const rp_run_folder *folder, rp_problem *problem)
 {
+    const rp_settings_table *table = folder->kind->settings();
     char path[RP_RUN_PATH_BYTES + 64], number[40];
     bool bad;
     FILE *file;
@@ -118,37 +140,47 @@ rp_status rp_run_folder_create(const rp_run_folder *folder, rp_problem *problem)
                               "%.500s: there is a run already; --resume continues it",
                               folder->path);
     if (file == NULL) return file_problem(problem, path);
-    (void)fprintf(file, "agent dqn\nenv %s\nseed %" PRIu64 "\n", folder->env_class->name,
-                  folder->seed);
-    for (size_t i = 0; i < RP_DQN_SETTINGS; i++)
-        (void)fprintf(
-            file, "%s %s\n", rp_dqn_setting_at(i)->name,
-            rp_decimal_text(rp_dqn_setting_get(&folder->settings, i), number, sizeof number));
+    (void)fprintf(file, "agent %s\nenv %s\nseed %" PRIu64 "\n", folder->agent,
+                  folder->env_class->name, folder->seed);
+    for (size_t i = 0; i < table->count; i++)
+        (void)fprintf(file, "%s %s\n", table->list[i].name,
+                      rp_decimal_text(rp_settings_get(table, &folder->settings, i), number,
+                                      sizeof number));
     bad = ferror(file) != 0;
     if (fclose(file) != 0 || bad) return file_problem(problem, path);
     return RP_OK;
 }
 
+/* Takes the name of the agent, and its defaults. A run that is resumed has the agent that was
+ * asked for. */
+static bool take_agent(rp_run_folder *folder, const char *value)
+{
+    if (folder->agent != NULL && strcmp(folder->agent, value) != 0) return false;
+    if (!rp_run_folder_set_agent(folder, value)) return false;
+    rp_settings_init(folder->kind->settings(), &folder->settings, NULL);
+    return true;
+}
+
 /* Takes one line, "name value". Returns false if it is none. */
 static bool take_line(rp_run_folder *folder, const char *name, const char *value)
 {
+    const rp_settings_table *table;
     double number;
+    size_t i;
 
-    if (strcmp(name, "agent") == 0) return strcmp(value, "dqn") == 0;
+    if (strcmp(name, "agent") == 0) return take_agent(folder, value);
     if (strcmp(name, "env") == 0) {
         folder->env_class = rp_env_find(value);
         return folder->env_class != NULL;
     }
     if (strcmp(name, "seed") == 0) return rp_parse_unsigned(value, &folder->seed);
-    for (size_t i = 0; i < RP_DQN_SETTINGS; i++) {
-        if (strcmp(name, rp_dqn_setting_at(i)->name) != 0) continue;
-        if (!rp_parse_number(value, &number)) return false;
-        if (number < rp_dqn_setting_at(i)->low || number > rp_dqn_setting_at(i)->high)
-            return false;
-        rp_dqn_setting_set(&folder->settings, i, number);
-        return true;
-    }
-    return false;
+    if (folder->kind == NULL) return false; /* the agent comes first */
+    table = folder->kind->settings();
+    i = rp_settings_find(table, name);
+    if (i == table->count || !rp_parse_number(value, &number)) return false;
+    if (number < table->list[i].low || number > table->list[i].high) return false;
+    rp_settings_set(table, &folder->settings, i, number);
+    return true;
 }
 
 rp_status rp_run_folder_read(rp_run_folder *folder, rp_problem *problem)
@@ -161,7 +193,7 @@ rp_status rp_run_folder_read(rp_run_folder *folder, rp_problem *problem)
     if (file == NULL)
         return rp_problem_set(problem, NULL, "%.500s: there is no run: %s", folder->path,
                               strerror(errno));
-    rp_dqn_settings_init(&folder->settings, NULL);
+    folder->kind = NULL;
     folder->env_class = NULL;
     while (fgets(line, sizeof line, file) != NULL) {
         number++;
@@ -173,9 +205,10 @@ rp_status rp_run_folder_read(rp_run_folder *folder, rp_problem *problem)
                               "'%.100s' is no setting of a run", line);
     }
     (void)fclose(file);
-    if (folder->env_class == NULL)
-        return rp_problem_set(problem, NULL, "%.500s: names no environment", path);
-    if (rp_dqn_settings_check(&folder->settings, &err) != RP_OK)
+    if (folder->kind == NULL || folder->env_class == NULL)
+        return rp_problem_set(problem, NULL, "%.500s: names no %s", path,
+                              folder->kind == NULL ? "agent" : "environment");
+    if (rp_settings_check(folder->kind->settings(), &folder->settings, &err) != RP_OK)
         return rp_problem_set(problem, NULL, "%.500s: %s", path, err.text);
     return RP_OK;
 }
@@ -191,12 +224,13 @@ rp_status rp_run_policy_open(rp_run_policy *run, const rp_run_folder *folder, si
 
     if (st == RP_OK) {
         spec = rp_env_get_spec(run->env);
-        st = rp_dqn_new_net(NULL, &folder->settings, spec, &run->net, &err);
+        st = folder->kind->new_net(NULL, &folder->settings, spec, &run->net, &err);
     }
     if (st == RP_OK) {
         run->params = calloc(rp_net_size(run->net), sizeof *run->params);
         if (run->params == NULL) return rp_problem_memory(problem);
-        st = rp_dqn_new_policy(NULL, run->net, spec, rows, &run->policy, &err);
+        st = folder->kind->new_policy(NULL, run->net, &folder->settings, spec, rows,
+                                      &run->policy, &err);
     }
     if (st == RP_OK)
         st = rp_net_load(rp_allocator_default(), run->net,

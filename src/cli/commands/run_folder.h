@@ -10,15 +10,17 @@
 #define RP_CLI_COMMANDS_RUN_FOLDER_H
 
 #include "cli/text/problem.h"
-#include "reprise/rl/dqn.h"
+#include "reprise/rl/agent_kinds.h"
 
 enum { RP_RUN_PATH_BYTES = 1024 };
 
 typedef struct rp_run_folder {
     char path[RP_RUN_PATH_BYTES];
+    const char *agent;         /* "dqn", "apex-dqn", "dpg" or "apex-dpg": static */
+    const rp_agent_kind *kind; /* of the agent */
     const rp_env_class *env_class;
     uint64_t seed;
-    rp_dqn_settings settings;
+    rp_agent_settings settings;
 } rp_run_folder;
 
 /* Writes the path of a file of the folder to `out` and returns it. */
@@ -29,10 +31,16 @@ char *rp_run_folder_file(const rp_run_folder *folder, const char *name,
 RP_NODISCARD rp_status rp_run_find_env(const char *name, const rp_env_class **out,
                                        rp_problem *problem);
 
-/* Sets `path`: `given`, or if that is NULL, runs/dqn-ENV-N with the first N that is free, or
+/* Sets `agent` and `kind` by the name of the agent. Returns false if there is none. */
+bool rp_run_folder_set_agent(rp_run_folder *folder, const char *name);
+
+/* Sets `path`: `given`, or if that is NULL, runs/AGENT-ENV-N with the first N that is free, or
  * with `latest` the last that is not. RP_INVALID: too long, or there is none. */
 RP_NODISCARD rp_status rp_run_folder_choose(rp_run_folder *folder, const char *given,
                                             const char *env, bool latest, rp_problem *problem);
+
+/* Creates the folder, and those above it, unless they exist. RP_INVALID. */
+RP_NODISCARD rp_status rp_run_folder_make(const rp_run_folder *folder, rp_problem *problem);
 
 /* Creates the folder, and those above it, and writes settings.txt. RP_INVALID: names the file
  * and the reason, or there is a run already. */

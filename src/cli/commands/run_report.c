@@ -29,7 +29,7 @@ typedef struct player {
     rp_env *env;
     rp_net *net;
     rp_policy *policy;
-    void *observation;
+    void *observation, *action;
     float *states;
     size_t variable_count, state_count;
     uint64_t next_seed;
@@ -47,7 +47,10 @@ struct rp_run_reporter {
     /* guarded by mu: */
     entry queue[RP_REPORT_QUEUE];
     size_t first, count; /* Q1 */
-    bool closing, has_params;
+    bool closing, has_params, has_actors;
+    rp_run_actor actors[RP_REPORT_ACTORS];
+    char actor_names[RP_REPORT_ACTORS][32];
+    size_t actor_count;
     rp_run_reported result;
     /* Q2: */
     rp_real *params;
@@ -75,6 +78,8 @@ static const struct {
     {"updates_per_second", AT(updates_per_second), false},
     {"samples_per_insert", AT(samples_per_insert), false},
     {"replay_size", AT(item_size), true},
+    {"actors_wait", AT(actor_wait), false},
+    {"learner_waits", AT(learner_wait), false},
 };
 
 enum { SERIES = sizeof series / sizeof series[0] };
@@ -121,19 +126,25 @@ static rp_status send_report(rp_run_reporter *r, const rp_run_report *report, si
 static void send_entries(rp_run_reporter *r, const entry *entries, size_t count)
 {
     const rp_run_progress *last = &entries[count - 1].progress;
-    const rp_run_actor actor = {string_of("actors"), last->epsilon, last->mean_return,
-                                last->updates, 0};
+    const rp_run_actor all = {string_of("actors"), last->epsilon, last->mean_return,
+                              last->updates, 0};
+    rp_run_actor actors[RP_REPORT_ACTORS];
     rp_scalar scalars[BATCH * (SERIES + 1)];
-    rp_run_report report = {.run = string_of(r->options.run),
-                            .scalars = scalars,
-                            .actors = &actor,
-                            .actor_count = 1};
+    rp_run_report report = {
+        .run = string_of(r->options.run), .scalars = scalars, .actors = &all, .actor_count = 1};
     rp_error err = {0};
     size_t left_out = 0;
     rp_status st;
 
     for (size_t i = 0; i < count; i++)
         report.scalar_count += add_scalars(&entries[i], scalars + report.scalar_count);
+    (void)pthread_mutex_lock(&r->mu);
+    if (r->has_actors) { /* their names stay in place */
+        memcpy(actors, r->actors, r->actor_count * sizeof actors[0]);
+        report.actors = actors;
+        report.actor_count = r->actor_count;
+    }
+    (void)pthread_mutex_unlock(&r->mu);
     st = send_report(r, &report, &left_out, &err);
     (void)pthread_mutex_lock(&r->mu);
     if (st == RP_OK) {
@@ -160,7 +171,6 @@ static void keep_state(player *p)
 static bool play(rp_run_reporter *r)
 {
     player *p = &r->player;
-    int32_t action = 0;
     double reward = 0;
     bool terminated = false, truncated = false;
     const rp_env_buffers buffers = {p->observation, NULL, &reward, &terminated, &truncated};
@@ -170,8 +180,8 @@ static bool play(rp_run_reporter *r)
     p->next_seed++;
     keep_state(p);
     while (p->state_count < MAX_STATES) {
-        p->policy->act(p->policy, r->params, p->observation, 1, &action);
-        if (rp_env_step(p->env, &action, &buffers, NULL) != RP_OK) return false;
+        p->policy->act(p->policy, r->params, p->observation, 1, p->action);
+        if (rp_env_step(p->env, p->action, &buffers, NULL) != RP_OK) return false;
         /* An environment that has ended is at the start of its next episode. */
         if (terminated || truncated) break;
         keep_state(p);
@@ -239,6 +249,7 @@ static void free_player(player *p)
     rp_net_free(p->net);
     rp_env_free(p->env);
     free(p->observation);
+    free(p->action);
     free(p->states);
     *p = (player){0};
 }
@@ -261,13 +272,17 @@ static rp_status make_player(rp_run_reporter *r, rp_error *err)
         free_player(p);
         return RP_OK;
     }
-    st = rp_dqn_new_net(NULL, r->options.settings, spec, &p->net, err);
-    if (st == RP_OK) st = rp_dqn_new_policy(NULL, p->net, spec, 1, &p->policy, err);
+    st = r->options.kind->new_net(NULL, r->options.settings, spec, &p->net, err);
+    if (st == RP_OK)
+        st = r->options.kind->new_policy(NULL, p->net, r->options.settings, spec, 1, &p->policy,
+                                         err);
     if (st != RP_OK) return st;
     p->observation = calloc(1, rp_env_observation_bytes(p->env));
+    p->action = calloc(1, rp_env_action_bytes(p->env));
     p->states = calloc(MAX_STATES * p->variable_count, sizeof *p->states);
     r->params = calloc(p->policy->parameter_count, sizeof *r->params);
-    if (p->observation != NULL && p->states != NULL && r->params != NULL) return RP_OK;
+    if (p->observation != NULL && p->action != NULL && p->states != NULL && r->params != NULL)
+        return RP_OK;
     return no_resource(err, "memory");
 }
 
@@ -326,6 +341,26 @@ void rp_run_reporter_add(rp_run_reporter *r, const rp_run_progress *progress,
         r->queue[(r->first + r->count++) % RP_REPORT_QUEUE] = e;
     assert(r->count <= RP_REPORT_QUEUE); /* Q1 */
     (void)pthread_cond_signal(&r->changed);
+    (void)pthread_mutex_unlock(&r->mu);
+}
+
+void rp_run_reporter_set_actors(rp_run_reporter *r, const rp_run_actor *actors, size_t count)
+{
+    assert(count <= RP_REPORT_ACTORS);
+    (void)pthread_mutex_lock(&r->mu);
+    for (size_t i = 0; i < count; i++) {
+        size_t size = actors[i].name.size < 31 ? actors[i].name.size : 31;
+
+        r->actors[i] = actors[i];
+        if (r->has_actors && i < r->actor_count) { /* a name is set once: reports use it */
+            r->actors[i].name = (rp_string){r->actor_names[i], strlen(r->actor_names[i])};
+            continue;
+        }
+        memcpy(r->actor_names[i], actors[i].name.data, size);
+        r->actors[i].name = (rp_string){r->actor_names[i], size};
+    }
+    r->actor_count = count;
+    r->has_actors = true;
     (void)pthread_mutex_unlock(&r->mu);
 }
 

@@ -13,8 +13,9 @@
 #define RP_CLI_COMMANDS_RUN_REPORT_H
 
 #include "reprise/client.h"
-#include "reprise/rl/dqn.h"
+#include "reprise/rl/agent_kinds.h"
 #include "reprise/rl/run_log.h"
+#include "reprise/runs.h"
 
 enum { RP_REPORT_QUEUE = 64 };
 
@@ -26,7 +27,8 @@ typedef struct rp_run_reporter_options {
     const char *run; /* its name */
     rp_client_options client;
     const rp_env_class *env_class;
-    const rp_dqn_settings *settings;
+    const rp_agent_kind *kind;
+    const rp_agent_settings *settings;
     uint64_t seed;
     int64_t send_ms;    /* the longest time for one report; 0: 2,000 */
     int64_t episode_ms; /* between episodes; 0: 5,000 */
@@ -41,6 +43,11 @@ RP_NODISCARD rp_status rp_run_reporter_new(const rp_run_reporter_options *option
  * them. Takes no longer than a copy of both. One thread. */
 void rp_run_reporter_add(rp_run_reporter *reporter, const rp_run_progress *progress,
                          const rp_real *params);
+
+/* Sets the actors that the following reports have, at most RP_REPORT_ACTORS, with names of at
+ * most 31 bytes. Before the first call there is one, "actors". The same thread. */
+void rp_run_reporter_set_actors(rp_run_reporter *reporter, const rp_run_actor *actors,
+                                size_t count);
 
 typedef struct rp_run_reported {
     size_t sent, dropped; /* reports that the server has; reports that it has not */

@@ -76,22 +76,11 @@ static fixture small(void)
     return f;
 }
 
-static void settings_have_names_defaults_and_bounds(void **state)
+static void environments_have_settings_of_their_own(void **state)
 {
     (void)state;
     rp_dqn_settings settings, same;
 
-    rp_dqn_settings_init(&settings, NULL);
-    for (size_t i = 0; i < RP_DQN_SETTINGS; i++) {
-        const rp_setting_info *info = rp_dqn_setting_at(i);
-        assert_true(rp_dqn_setting_get(&settings, i) == info->initial);
-        assert_true(strlen(info->about) > 5 && strlen(info->about) <= 50);
-        rp_dqn_setting_set(&settings, i, info->high);
-        assert_true(rp_dqn_setting_get(&settings, i) == info->high);
-        rp_dqn_setting_set(&settings, i, info->initial);
-        for (size_t k = 0; k < i; k++)
-            assert_string_not_equal(info->name, rp_dqn_setting_at(k)->name);
-    }
     rp_dqn_settings_init(&same, "cartpole");
     rp_dqn_settings_init(&settings, "mountain_car");
     assert_int_equal(same.copies, 8);
@@ -162,9 +151,8 @@ static void every_option_learns(void **state)
 
     for (size_t at = 0; at < sizeof options / sizeof options[0]; at++) {
         fixture f = small();
-        for (size_t i = 0; i < RP_DQN_SETTINGS; i++)
-            if (strcmp(rp_dqn_setting_at(i)->name, options[at]) == 0)
-                rp_dqn_setting_set(&f.settings, i, 0);
+        const rp_settings_table *table = rp_dqn_settings_table();
+        rp_settings_set(table, &f.settings, rp_settings_find(table, options[at]), 0);
         f.settings.n_step = (int64_t)at + 1;
         f.settings.target_rate = at % 2 == 0 ? 1 : 0.01;
         f.settings.huber = at % 2 == 0 ? 0 : 1;
@@ -336,7 +324,7 @@ static void an_evaluation_does_not_depend_on_the_rows_of_its_policy(void **state
 RP_TESTS(dqn)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(settings_have_names_defaults_and_bounds),
+        cmocka_unit_test(environments_have_settings_of_their_own),
         cmocka_unit_test(bad_settings_are_named),
         cmocka_unit_test(an_environment_with_continuous_actions_is_refused),
         cmocka_unit_test(the_rate_limiter_paces_updates),

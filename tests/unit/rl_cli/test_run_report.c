@@ -8,18 +8,19 @@
 #include "reprise/server.h"
 #include "support/unit.h"
 
-static rp_dqn_settings settings;
+static rp_agent_settings settings;
 
 static rp_run_reporter *make(const char *address)
 {
     rp_run_reporter *reporter = NULL;
     rp_error err = {0};
 
-    rp_dqn_settings_init(&settings, "cartpole");
+    rp_dqn_settings_init(&settings.dqn, "cartpole");
     assert_ok_err(
         rp_run_reporter_new(&(rp_run_reporter_options){.address = address,
                                                        .run = "r",
                                                        .env_class = rp_env_find("cartpole"),
+                                                       .kind = rp_agent_find("dqn"),
                                                        .settings = &settings,
                                                        .send_ms = 10000,
                                                        .episode_ms = 1000000},
@@ -38,7 +39,7 @@ static rp_real *zeroes(void)
 
     assert_ok(
         rp_env_new(NULL, rp_env_find("cartpole"), &(rp_env_options){.copies = 1}, &env, NULL));
-    assert_ok(rp_dqn_new_net(NULL, &settings, rp_env_get_spec(env), &net, NULL));
+    assert_ok(rp_dqn_new_net(NULL, &settings.dqn, rp_env_get_spec(env), &net, NULL));
     assert_ok(rp_dqn_new_policy(NULL, net, rp_env_get_spec(env), 1, &policy, NULL));
     params = calloc(policy->parameter_count, sizeof *params);
     assert_non_null(params);

@@ -21,7 +21,8 @@ static void a_client_skips_what_it_has(void **state)
 
     assert_ok(rp_store_new(NULL, &store, &err));
     assert_ok(rp_client_local(store, NULL, &client, &err));
-    const rp_variable_options options = {client, "variables", COUNT};
+    const rp_variable_options options = {
+        .client = client, .table = "variables", .count = COUNT};
     assert_ok(rp_variable_client_new(NULL, &options, &reader, &err));
     assert_ok(rp_variable_client_update(reader, got, rp_wait_forever(), &v, &err));
     assert_true(v.version == 0 && !v.changed); /* no table yet */
@@ -50,8 +51,20 @@ static void a_client_skips_what_it_has(void **state)
     assert_ok(rp_variable_source_publish(source, sent, 0, &version, &err));
     assert_int_equal(version, 4);
 
+    /* a store that lost the table counts anew, and clients follow */
+    assert_ok(rp_variable_client_update(reader, got, rp_wait_forever(), &v, &err));
+    rp_variable_source_free(source);
+    source = NULL;
+    assert_ok(rp_store_drop_table(store, (rp_string){"variables", 9}, &err));
+    assert_ok(rp_variable_source_new(NULL, &options, &source, &err));
+    assert_ok(rp_variable_source_publish(source, sent, 5, &version, &err));
+    assert_int_equal(version, 1);
+    assert_ok(rp_variable_client_update(reader, got, rp_wait_forever(), &v, &err));
+    assert_true(v.changed && v.version == 1 && v.note == 5);
+
     /* a client with another network gets an error */
-    const rp_variable_options wrong = {client, "variables", COUNT - 1};
+    const rp_variable_options wrong = {
+        .client = client, .table = "variables", .count = COUNT - 1};
     assert_ok(rp_variable_client_new(NULL, &wrong, &other, &err));
     assert_int_equal(rp_variable_client_update(other, got, rp_wait_forever(), &v, &err),
                      RP_CORRUPT);

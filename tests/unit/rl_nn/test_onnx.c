@@ -321,6 +321,7 @@ static void an_lstm_has_its_state_as_input_and_output(void **state)
 
 static void heads_add_their_outputs(void **state)
 {
+    static const float ones[12] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
     static const struct {
         rp_onnx_options options;
         const char *outputs, *ops;
@@ -335,6 +336,9 @@ static void heads_add_their_outputs(void **state)
         {{.head = RP_ONNX_GAUSSIAN, .gaussian = {6, -5, 2, true}},
          "outputs:1{batch,12} deviations:1{batch,6} actions:1{batch,6} ",
          "Gemm Identity Split Clip Exp Identity Tanh Identity "},
+        {{.head = RP_ONNX_BOX, .box = {ones, ones}, .input = {ones, ones}},
+         "outputs:1{batch,12} actions:1{batch,12} ",
+         "Sub Mul Gemm Identity Mul Add Identity "},
     };
     network n =
         make((rp_net_shape){1, 1, 5}, &(rp_net_layer){.kind = RP_NET_DENSE, .out = 12}, 1);
@@ -364,6 +368,7 @@ static void options_that_do_not_fit_are_named(void **state)
         {{.head = RP_ONNX_QUANTILE, .quantiles = 24}, "which the head does not fit"},
         {{.head = RP_ONNX_GAUSSIAN, .gaussian = {5, 0, 1, true}},
          "which the head does not fit"},
+        {{.head = RP_ONNX_BOX}, "the head of a box has no bounds"},
         {{.head = (rp_onnx_head)9}, "the head 9 has 0 numbers per action"},
     };
     network n =

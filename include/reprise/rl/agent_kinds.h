@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Our own agents by name, for programs that train, load and export any of them. */
+#ifndef REPRISE_RL_AGENT_KINDS_H
+#define REPRISE_RL_AGENT_KINDS_H
+
+#include "reprise/rl/dpg.h"
+#include "reprise/rl/dqn.h"
+
+RP_BEGIN_DECLS
+
+/* Room for the settings of any kind. */
+typedef union rp_agent_settings {
+    rp_dqn_settings dqn;
+    rp_dpg_settings dpg;
+} rp_agent_settings;
+
+/* What an agent works with, as rp_dqn_options and rp_dpg_options. */
+typedef struct rp_agent_options {
+    const rp_agent_settings *settings; /* copied */
+    const rp_env_spec *spec;
+    rp_store *store;
+    rp_client *client;
+    uint64_t seed;
+} rp_agent_options;
+
+typedef struct rp_agent_kind {
+    const char *name; /* "dqn" */
+    const rp_settings_table *(*settings)(void);
+    /* Makes an agent. Returns owned. */
+    rp_status (*new_agent)(const rp_allocator *alloc, const rp_agent_options *options,
+                           rp_agent **out, rp_error *err);
+    /* Makes the network of the policy, to load or to export parameters. Returns owned. */
+    rp_status (*new_net)(const rp_allocator *alloc, const rp_agent_settings *settings,
+                         const rp_env_spec *spec, rp_net **out, rp_error *err);
+    /* Makes a policy of that network for at most `rows` rows. Borrows `net` until it is freed.
+     * Returns owned. */
+    rp_status (*new_policy)(const rp_allocator *alloc, const rp_net *net,
+                            const rp_agent_settings *settings, const rp_env_spec *spec,
+                            size_t rows, rp_policy **out, rp_error *err);
+    /* Writes that network and its parameters to an ONNX file. */
+    rp_status (*save_onnx)(const rp_net *net, const rp_agent_settings *settings,
+                           const rp_env_spec *spec, const rp_real *params, const char *path,
+                           rp_error *err);
+} rp_agent_kind;
+
+/* Finds a kind by its name. NULL if there is none. Static. */
+RP_API const rp_agent_kind *rp_agent_find(const char *name);
+
+/* The kinds, in order of their names: index 0, 1, ... until NULL. Static. */
+RP_API const rp_agent_kind *rp_agent_kind_at(size_t index);
+
+/* The setting "copies", which every kind has. */
+RP_API int64_t rp_agent_copies(const rp_agent_kind *kind, const rp_agent_settings *settings);
+
+RP_END_DECLS
+
+#endif

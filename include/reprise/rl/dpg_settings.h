@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Every setting of DPG in one list: kind, field of rp_dpg_settings (dpg.h), name for people,
+ * default, bounds, one line about it. A program that shows or reads settings expands the list
+ * with a macro of its own. */
+#ifndef REPRISE_RL_DPG_SETTINGS_H
+#define REPRISE_RL_DPG_SETTINGS_H
+
+/* clang-format off */
+#define RP_DPG_SETTING_LIST(X) RP_DPG_SHARED_SETTING_LIST(X) RP_DPG_OWN_SETTING_LIST(X)
+
+/* Settings that DQN has as well, with defaults of their own. */
+#define RP_DPG_SHARED_SETTING_LIST(X)                                                          \
+    X(INTEGER, copies, "copies", 8, 1, 4096, "environments stepped as one group")              \
+    X(INTEGER, hidden, "hidden", 64, 1, 65536, "units of a hidden layer")                      \
+    X(INTEGER, layers, "layers", 2, 0, 16, "hidden layers of each network")                    \
+    X(INTEGER, n_step, "n-step", 3, 1, 64, "rewards in a target")                              \
+    X(NUMBER, discount, "discount", 0.99, 0, 1, "of a reward one step later")                  \
+    X(NUMBER, reward_scale, "reward-scale", 0.1, 1e-9, 1e9, "factor of all rewards")           \
+    X(NUMBER, rate, "rate", 1e-3, 1e-12, 1e12, "learning rate of Adam for the critic")         \
+    X(NUMBER, adam_epsilon, "adam-epsilon", 1e-8, 1e-12, 1, "epsilon of Adam")                 \
+    X(NUMBER, max_norm, "max-norm", 40, 0, 1e9, "clip gradients to this norm; 0: never")       \
+    X(NUMBER, huber, "huber", 0, 0, 1e9, "loss is linear from this error on; 0: square")       \
+    X(INTEGER, batch, "batch", 64, 1, 65536, "items of an update")                             \
+    X(INTEGER, steps_per_update, "steps-per-update", 1, 1, 1000000, "items per update")        \
+    X(INTEGER, start, "start", 1000, 1, 1000000000, "items before the first update")           \
+    X(INTEGER, capacity, "capacity", 100000, 1, 1000000000, "items in the replay")             \
+    X(SWITCH, prioritized, "prioritized", true, 0, 1, "sample by TD error")                    \
+    X(NUMBER, priority_exponent, "priority-exponent", 0.6, 0, 10, "alpha of priorities")       \
+    X(NUMBER, weight_exponent, "weight-exponent", 0.4, 0, 10, "beta of importance weights")    \
+    X(INTEGER, target_every, "target-every", 100, 1, 1000000000,                               \
+      "updates between changes of the target nets")                                            \
+    X(NUMBER, target_rate, "target-rate", 1, 1e-9, 1, "share of such a change; 1: copy")       \
+    X(NUMBER, max_loss, "max-loss", 1e6, 1e-9, 1e30, "loss from which a run has diverged")
+
+/* Settings that DQN has not. */
+#define RP_DPG_OWN_SETTING_LIST(X)                                                             \
+    X(SWITCH, normalize, "normalize", true, 0, 1, "scale observations by their bounds")        \
+    X(NUMBER, policy_rate, "policy-rate", 1e-3, 1e-12, 1e12, "rate of Adam for the policy")    \
+    X(NUMBER, max_slope, "max-slope", 1, 0, 1e9, "clip dQ/da to +- this; 0: never")            \
+    X(NUMBER, evict_exponent, "evict-exponent", -0.4, -10, 0,                                  \
+      "evict by priority to this power; 0: oldest")                                            \
+    X(NUMBER, noise, "noise", 0.3, 0, 100, "deviation of the noise; actions are -1 to 1")      \
+    X(NUMBER, noise_memory, "noise-memory", 0, 0, 0.9999, "share of noise that stays a step")
+/* clang-format on */
+
+#endif

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Values of DPG's critic, forward only: for targets, and for the priorities of new items.
+ *
+ * Observations are as the networks read them, actions from -1 to 1. Parameters are one array:
+ * the policy's, then the critic's. */
+#ifndef RP_AGENTS_DPG_RATING_H
+#define RP_AGENTS_DPG_RATING_H
+
+#include "reprise/rl/nn.h"
+
+typedef struct rp_dpg_rating rp_dpg_rating;
+
+/* Makes a rating for at most `rows` rows. Borrows both networks until it is freed. Returns
+ * owned. RP_INVALID (networks that do not fit each other), RP_NO_RESOURCE. */
+RP_NODISCARD rp_status rp_dpg_rating_new(const rp_allocator *alloc, const rp_net *policy,
+                                         const rp_net *critic, size_t rows, rp_dpg_rating **out,
+                                         rp_error *err);
+void rp_dpg_rating_free(rp_dpg_rating *rating); /* NULL is fine */
+
+/* Writes Q(o, u) of each row; `actions` NULL: Q(o, p(o)), of the policy's own actions. */
+void rp_dpg_rate(rp_dpg_rating *rating, const rp_real *params, const rp_real *observations,
+                 const rp_real *actions, size_t rows, rp_real *values);
+
+/* The policy's actions, rows x actions numbers. Valid until the next call. */
+const rp_real *rp_dpg_choose(rp_dpg_rating *rating, const rp_real *params,
+                             const rp_real *observations, size_t rows);
+
+/* Writes `rows` rows of observation and action, side by side, as the critic reads them. */
+void rp_dpg_join(const rp_real *observations, size_t numbers, const rp_real *actions,
+                 size_t action_count, size_t rows, rp_real *out);
+
+#endif

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The settings of DPG as a table, and the values for our own environments that are not the
+ * defaults. */
+#include <assert.h>
+
+#include "agents/dpg_net.h"
+#include "error/fail.h"
+
+#define ROW(...) RP_SETTING_ROW(rp_dpg_settings, __VA_ARGS__)
+static const rp_setting_info rows[] = {RP_DPG_SETTING_LIST(ROW)};
+static_assert(sizeof rows / sizeof rows[0] == RP_DPG_SETTINGS, "every setting is a row");
+
+/* Values that solve an environment and are not the defaults (docs/agents/dpg.md). */
+static const rp_setting_preset presets[] = {
+    {"mountain_car_continuous", "n-step", 10},
+    {"mountain_car_continuous", "start", 5000},
+    {"mountain_car_continuous", "noise", 0.5},
+    {"mountain_car_continuous", "noise-memory", 0.9},
+};
+
+static rp_status check(const void *settings, rp_error *err)
+{
+    const rp_dpg_settings *s = settings;
+
+    assert(s->copies >= 1 && s->capacity >= 1);
+    if (s->start > s->capacity)
+        return rp_rl_fail(err, RP_INVALID, "dpg: start must be <= capacity, %lld, got %lld",
+                          (long long)s->capacity, (long long)s->start);
+    return RP_OK;
+}
+
+static const rp_settings_table table = {
+    .agent = "dpg",
+    .size = sizeof(rp_dpg_settings),
+    .list = rows,
+    .count = RP_DPG_SETTINGS,
+    .presets = presets,
+    .preset_count = sizeof presets / sizeof presets[0],
+    .check = check,
+};
+
+const rp_settings_table *rp_dpg_settings_table(void)
+{
+    return &table;
+}
+
+void rp_dpg_settings_init(rp_dpg_settings *settings, const char *env_name)
+{
+    rp_settings_init(&table, settings, env_name);
+}
+
+rp_status rp_dpg_settings_check(const rp_dpg_settings *settings, rp_error *err)
+{
+    return rp_settings_check(&table, settings, err);
+}
+
+rp_replay_plan rp_dpg_plan(const rp_dpg_settings *settings, const rp_env_spec *spec)
+{
+    return rp_replay_plan_of(&table, settings, spec);
+}

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A policy that owns its network, of any kind of agent: for a part that has no learner. */
+#ifndef RP_APEX_OWN_POLICY_H
+#define RP_APEX_OWN_POLICY_H
+
+#include "reprise/rl/agent_kinds.h"
+#include "reprise/rl/apex.h"
+
+/* Makes a policy for at most `rows` rows. Returns owned. The statuses are those of the kind. */
+RP_NODISCARD rp_status rp_apex_own_policy(const char *kind, const rp_apex_making *making,
+                                          size_t rows, rp_policy **out, rp_error *err);
+
+#endif

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The table "replay" as all parts see it.
+ *
+ * Its limit is soft, as in the paper: it may grow by a fifth beyond the capacity of the
+ * settings before it evicts item by item. The learner removes the excess in bulk, by lowering
+ * max_size to the capacity and raising it again.
+ *
+ * Of several shards, each has a rate limiter of its own. Items go to the shards in turns and
+ * samples come from them by chance, so that after a while one shard would wait for inserts and
+ * another for samples, and the program would stop. Hence the limiters of shards make inserts
+ * wait, but not samples, and the learner itself waits when it is ahead over all of them. */
+#include <assert.h>
+#include <float.h>
+#include <string.h>
+
+#include "apex/part.h"
+#include "error/fail.h"
+
+enum { SLACK_SHARE = 5 }; /* the room beyond the soft limit is a fifth of it */
+
+/* The options of the table on one shard. The caller drops the signature. */
+static rp_status describe(const rp_part *p, rp_table_options *out, rp_error *err)
+{
+    const rp_apex_making making = rp_part_making(p, NULL);
+    int64_t shards = (int64_t)rp_client_shard_count(p->apex->options.client);
+    rp_status st = p->apex->options.algorithm->table(&making, out, err);
+
+    if (st != RP_OK) return st;
+    assert(shards >= 1);
+    out->max_size = (out->max_size + shards - 1) / shards;
+    out->limiter.min_size = (out->limiter.min_size + shards - 1) / shards;
+    if (shards > 1) out->limiter.min_diff = -DBL_MAX;
+    return RP_OK;
+}
+
+static int64_t hard_limit(int64_t soft)
+{
+    assert(soft >= 1);
+    return soft + soft / SLACK_SHARE + 1;
+}
+
+rp_status rp_apex_make_table(rp_part *p, rp_error *err)
+{
+    rp_table_options table;
+    rp_status st = describe(p, &table, err);
+
+    if (st != RP_OK) return st;
+    table.max_size = hard_limit(table.max_size);
+    st = rp_client_create_table(p->apex->options.client, &table, rp_part_wait(p, RP_CALL_MS),
+                                err);
+    rp_signature_unref(table.signature);
+    return st == RP_EXISTS ? RP_OK : st;
+}
+
+rp_status rp_apex_look(rp_part *p, rp_replay_view *out, rp_error *err)
+{
+    rp_client_tables *list = NULL;
+    rp_status st =
+        rp_client_get_tables(p->apex->options.client, rp_part_wait(p, RP_CALL_MS), &list, err);
+    size_t found = 0;
+
+    *out = (rp_replay_view){0};
+    if (st != RP_OK) return st;
+    for (size_t i = 0; i < list->count; i++) {
+        const rp_table_info *info = &list->tables[i].info;
+
+        if (strcmp(info->name, RP_APEX_REPLAY) != 0) continue;
+        out->size += info->size;
+        out->max_size += info->max_size;
+        out->inserts += info->inserts;
+        out->samples += info->samples;
+        out->min_size += info->limiter.min_size;
+        out->samples_per_insert = info->limiter.samples_per_insert;
+        found++;
+    }
+    rp_client_tables_free(list);
+    if (found == 0)
+        return rp_rl_fail(err, RP_NOT_FOUND, "the server has no table '%s'", RP_APEX_REPLAY);
+    return RP_OK;
+}
+
+bool rp_apex_is_ahead(const rp_part *p, const rp_replay_view *view)
+{
+    double due = view->samples_per_insert *
+                 ((double)view->inserts - (double)view->min_size / 2); /* not to the last one */
+
+    return rp_client_shard_count(p->apex->options.client) > 1 && (double)view->samples > due;
+}
+
+rp_status rp_apex_explain(rp_part *p, rp_error *err)
+{
+    const char *others = p->role == RP_APEX_ACTOR ? "the learner" : "the actors";
+    rp_replay_view view;
+    rp_status st = rp_apex_look(p, &view, err);
+
+    if (st == RP_NOT_FOUND || st == RP_CANCELLED) return st;
+    if (st != RP_OK) {
+        rp_part_waits(p, "the replay: %s", err->text);
+        return rp_part_is_patient(p) ? RP_DEADLINE : RP_UNAVAILABLE;
+    }
+    p->worked_ns = rp_now_ns(); /* the replay is there: others are slow */
+    if (p->role == RP_APEX_LEARNER && view.size < view.min_size)
+        rp_part_waits(p, "%s: %lld of the first %lld items", others, (long long)view.size,
+                      (long long)view.min_size);
+    else
+        rp_part_waits(p, "%s: %lld items for %lld samples", others, (long long)view.inserts,
+                      (long long)view.samples);
+    return RP_DEADLINE;
+}
+
+rp_status rp_apex_trim(rp_part *p, const rp_replay_view *view, rp_error *err)
+{
+    rp_table_options table;
+    rp_status st = describe(p, &table, err);
+    int64_t soft = table.max_size;
+
+    if (st != RP_OK) return st;
+    rp_signature_unref(table.signature);
+    if (view->size <= soft * (int64_t)rp_client_shard_count(p->apex->options.client))
+        return RP_OK;
+    for (int i = 0; st == RP_OK && i < 2; i++) {
+        const rp_table_alteration change = {.which = RP_ALTER_MAX_SIZE,
+                                            .max_size = i == 0 ? soft : hard_limit(soft)};
+
+        st = rp_client_alter_table(p->apex->options.client, RP_APEX_REPLAY, &change,
+                                   rp_part_wait(p, RP_CALL_MS), err);
+    }
+    return st;
+}

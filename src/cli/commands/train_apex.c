@@ -1,0 +1,458 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `reprise train apex-dqn`: actors, a learner and an evaluator as threads of this process on a
+ * store of its own, or one of these parts on a replay elsewhere (--role). */
+#include <assert.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cli/commands/train.h"
+#include "cli/commands/train_apex.h"
+#include "cli/commands/train_lines.h"
+
+enum {
+    ACTORS = 8,
+    STEP_MS = 100,     /* between looks at the parts */
+    KEEP_S2 = 2,       /* points of the curve a second */
+    PLAIN_LINE_S = 10, /* between lines, unless on a terminal */
+    RETRY_MS = 100,    /* between attempts to connect */
+};
+
+typedef struct apex_run {
+    rp_training *t;
+    rp_apex_options options;
+    int64_t seconds; /* of a task; 0: no limit */
+    rp_durable *durable;
+    rp_client *client;
+    rp_client *home; /* of the first shard; NULL: there is one only */
+    rp_apex *apex;
+    rp_apex_part *parts;
+    size_t part_count, part_room;
+    rp_real *params;
+    rp_run_progress progress, kept, said; /* latest; of the curve; printed */
+    int64_t eval_version;                 /* in the curve */
+    size_t drawn;                         /* lines on the terminal */
+    char said_wait[64];                   /* what the part of a role was waiting for then */
+} apex_run;
+
+static bool is_interrupted(const apex_run *r)
+{
+    return atomic_load(&r->t->interrupts.number) != 0;
+}
+
+rp_status rp_train_take_apex(const rp_training *t, rp_apex_options *o, int64_t *seconds,
+                             rp_problem *problem)
+{
+    const rp_setting threshold = {.key = "--threshold",
+                                  .text = rp_train_get(t, RP_TRAIN_THRESHOLD)};
+    rp_status st;
+
+    *o = (rp_apex_options){
+        .algorithm = strcmp(t->folder.kind->name, "dpg") == 0 ? rp_apex_dpg() : rp_apex_dqn(),
+        .actors = ACTORS,
+        .seed = t->folder.seed,
+        .keep_going = rp_train_is_on(t, RP_TRAIN_KEEP_GOING)};
+    *seconds = 0;
+    st = rp_train_integer(t, RP_TRAIN_STEPS, 1, &o->max_steps, problem);
+    if (st == RP_OK) st = rp_train_integer(t, RP_TRAIN_SECONDS, 1, seconds, problem);
+    if (st == RP_OK) st = rp_train_integer(t, RP_TRAIN_ACTORS, 1, &o->actors, problem);
+    if (st == RP_OK) st = rp_train_integer(t, RP_TRAIN_OF, 1, &o->actors, problem);
+    if (st == RP_OK)
+        st = rp_train_integer(t, RP_TRAIN_EVAL_EPISODES, 1, &o->eval_episodes, problem);
+    if (st == RP_OK)
+        st = rp_train_integer(t, RP_TRAIN_CONFIRM_EPISODES, 1, &o->confirm_episodes, problem);
+    if (st == RP_OK && threshold.text != NULL)
+        st = rp_setting_number(&threshold, -1e300, 1e300, &o->threshold, problem);
+    if (st == RP_OK && o->actors > RP_APEX_MAX_ACTORS)
+        return rp_problem_set(problem, NULL, "--actors: expected 1 to %d, got %lld",
+                              RP_APEX_MAX_ACTORS, (long long)o->actors);
+    return st;
+}
+
+/* Makes the program; its parts are not started. */
+static rp_status make_program(apex_run *r, rp_error *err)
+{
+    rp_status st;
+
+    r->options.settings = &r->t->folder.settings;
+    r->options.env_class = r->t->folder.env_class;
+    r->options.client = r->client;
+    r->options.home = r->home;
+    r->options.seed = r->t->folder.seed;
+    st = rp_apex_new(NULL, &r->options, &r->apex, err);
+    if (st != RP_OK) return st;
+    r->part_room = (size_t)r->options.actors + 2;
+    r->parts = calloc(r->part_room, sizeof *r->parts);
+    r->params = calloc(rp_apex_parameter_count(r->apex), sizeof *r->params);
+    r->progress = r->kept = r->said = (rp_run_progress){0};
+    r->eval_version = 0;
+    if (r->parts != NULL && r->params != NULL) return RP_OK;
+    (void)snprintf(err->text, sizeof err->text, "no memory for the parameters");
+    return RP_NO_RESOURCE;
+}
+
+static void free_program(apex_run *r)
+{
+    rp_apex_free(r->apex);
+    free(r->parts);
+    free(r->params);
+    r->apex = NULL;
+    r->parts = NULL;
+    r->params = NULL;
+}
+
+static void report_actors(const apex_run *r)
+{
+    rp_run_actor actors[RP_REPORT_ACTORS];
+    char names[RP_REPORT_ACTORS][32];
+    int64_t newest = 0;
+    size_t count = 0;
+
+    if (r->t->reporter == NULL) return;
+    for (size_t i = 0; i < r->part_count; i++)
+        if (r->parts[i].version > newest) newest = r->parts[i].version;
+    for (size_t i = 0; i < r->part_count && count < RP_REPORT_ACTORS; i++) {
+        const rp_apex_part *p = &r->parts[i];
+
+        if (p->role != RP_APEX_ACTOR) continue;
+        (void)rp_part_name(p, names[count]);
+        actors[count] = (rp_run_actor){{names[count], strlen(names[count])},
+                                       p->exploration,
+                                       p->mean_return,
+                                       p->version,
+                                       newest - p->version};
+        count++;
+    }
+    rp_run_reporter_set_actors(r->t->reporter, actors, count);
+}
+
+/* A line of the only part, when it begins to wait for something else, and from time to time. */
+static void say_part(apex_run *r)
+{
+    const rp_apex_part *p = &r->parts[0];
+    char line[RP_PART_LINE_BYTES], wait[sizeof r->said_wait];
+    bool is_new;
+
+    (void)snprintf(wait, sizeof wait, "%.*s", (int)strcspn(p->waits_for, ":"), p->waits_for);
+    /* Short waits of the limiter come and go. */
+    is_new = strcmp(wait, r->said_wait) != 0 && (p->wait_share > 0.9 || wait[0] == '\0');
+    if (!is_new && r->progress.seconds - r->said.seconds < PLAIN_LINE_S) return;
+    (void)snprintf(r->said_wait, sizeof r->said_wait, "%s", wait);
+    r->said = r->progress;
+    (void)printf("%s\n", rp_part_line(p, rp_apex_get_threshold(r->apex), line));
+    (void)fflush(stdout);
+}
+
+static void show(apex_run *r)
+{
+    double threshold = rp_apex_get_threshold(r->apex);
+    char line[256];
+
+    if (r->t->quiet) return;
+    if (rp_train_get(r->t, RP_TRAIN_ROLE) != NULL) {
+        say_part(r);
+    } else if (r->t->terminal) {
+        r->drawn = rp_part_lines_draw(r->parts, r->part_count, threshold, r->drawn);
+    } else if (r->progress.seconds - r->said.seconds >= PLAIN_LINE_S) {
+        r->said = rp_apex_progress(r->apex, r->parts, r->part_count, &r->said);
+        (void)printf("%s\n", rp_run_progress_line(&r->said, line, sizeof line));
+        (void)fflush(stdout);
+    }
+}
+
+/* Adds the latest progress to the curve, the logs and the reports. */
+static rp_status keep(apex_run *r, int64_t eval_version, rp_error *err)
+{
+    rp_run_progress p = rp_apex_progress(r->apex, r->parts, r->part_count, &r->kept);
+    rp_status st = RP_OK;
+
+    if (eval_version == r->eval_version) p.eval_return = (double)NAN;
+    r->eval_version = eval_version;
+    r->kept = p;
+    (void)rp_apex_get_parameters(r->apex, r->params, rp_apex_parameter_count(r->apex));
+    report_actors(r);
+    rp_train_keep(r->t, &p, r->params);
+    for (size_t i = 0; st == RP_OK && i < r->t->log_count; i++)
+        st = rp_run_log_write(r->t->logs[i], &p, err);
+    return st;
+}
+
+/* Looks at the parts, keeps their progress from time to time, and shows it. */
+static rp_status look(apex_run *r, bool is_last, rp_error *err)
+{
+    int64_t version = 0;
+    rp_status st = RP_OK;
+
+    r->part_count = rp_apex_get_parts(r->apex, r->parts, r->part_room);
+    r->progress = rp_apex_progress(r->apex, r->parts, r->part_count, &r->progress);
+    for (size_t i = 0; i < r->part_count; i++)
+        if (r->parts[i].role == RP_APEX_EVALUATOR) version = r->parts[i].verdict.version;
+    if (is_last || (r->progress.seconds - r->kept.seconds) * KEEP_S2 >= 1)
+        st = keep(r, version, err);
+    show(r);
+    return st;
+}
+
+/* Runs the parts until the program has ended. */
+static rp_status run_parts(apex_run *r, rp_trainer_result *result, rp_error *err)
+{
+    int64_t began_ns = rp_now_ns();
+    bool done = false;
+    rp_status st = RP_OK;
+
+    while (st == RP_OK && !done) {
+        st = rp_apex_wait(r->apex, STEP_MS, &done, err);
+        if (st == RP_OK) st = look(r, done, err);
+        result->stopped = is_interrupted(r);
+        if (result->stopped ||
+            (r->seconds > 0 && rp_now_ns() - began_ns > r->seconds * INT64_C(1000000000)))
+            break;
+    }
+    rp_apex_stop(r->apex);
+    rp_part_lines_clear(r->drawn);
+    r->drawn = 0;
+    result->progress = r->progress;
+    for (size_t i = 0; i < r->part_count; i++) {
+        const rp_apex_part *p = &r->parts[i];
+
+        if (p->role != RP_APEX_EVALUATOR || !p->is_solved) continue;
+        result->solved = true;
+        result->confirmed = p->verdict.confirmed;
+        result->solved_steps = p->verdict.note;
+    }
+    return st;
+}
+
+static rp_status open_store(apex_run *r, bool is_alone, rp_error *err)
+{
+    rp_training *t = r->t;
+    char path[RP_RUN_PATH_BYTES + 64];
+    const rp_durable_options durable = {.directory =
+                                            rp_run_folder_file(&t->folder, "replay", path),
+                                        .mode = RP_DURABLE_CHECKPOINT,
+                                        .period_ns = RP_FOREVER,
+                                        .keep = 1,
+                                        .checkpoint_at_end = true};
+    rp_status st = rp_store_new(NULL, &t->store, err);
+
+    if (st == RP_OK && is_alone) st = rp_durable_open(&durable, t->store, &r->durable, err);
+    if (st == RP_OK) st = rp_train_serve(t, err);
+    return st;
+}
+
+/* Removes the tables of the task before. */
+static void drop_tables(apex_run *r)
+{
+    static const char *const names[] = {"replay", "variables", "snapshot"};
+
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        (void)!rp_store_drop_table(r->t->store, (rp_string){names[i], strlen(names[i])}, NULL);
+}
+
+static rp_status start_parts(apex_run *r, rp_error *err)
+{
+    rp_status st = rp_apex_start(r->apex, RP_APEX_LEARNER, 0, err);
+
+    for (int64_t i = 0; st == RP_OK && i < r->options.actors; i++)
+        st = rp_apex_start(r->apex, RP_APEX_ACTOR, i, err);
+    if (st == RP_OK) st = rp_apex_start(r->apex, RP_APEX_EVALUATOR, 0, err);
+    return st;
+}
+
+/* Trains in the environment of the folder. Returns the exit status. */
+static int train_task(apex_run *r)
+{
+    rp_training *t = r->t;
+    rp_trainer_result result = {0};
+    rp_error err = {0};
+    rp_status st = rp_client_local(t->store, NULL, &r->client, &err);
+    int status = 0;
+
+    if (st == RP_OK) st = make_program(r, &err);
+    if (st == RP_OK) st = rp_train_open_logs(t, 0, &err);
+    if (st == RP_OK) st = rp_train_open_reporter(t, &err);
+    if (st == RP_OK) st = start_parts(r, &err);
+    if (st == RP_OK) st = run_parts(r, &result, &err);
+    rp_train_close_reporter(t);
+    if (st != RP_OK) status = rp_train_failed(err.text);
+    if (st == RP_OK &&
+        rp_apex_get_parameters(r->apex, r->params, rp_apex_parameter_count(r->apex))) {
+        st = rp_train_save_policy(t, r->params, &err);
+        if (st != RP_OK) status = rp_train_failed(err.text);
+    }
+    if (st == RP_OK) rp_train_print(t, &result);
+    if (st == RP_OK) status = rp_train_draw(t, rp_apex_get_threshold(r->apex));
+    (void)fflush(stdout);
+    free_program(r);
+    rp_client_free(r->client); /* it knows the signatures of these tables */
+    r->client = NULL;
+    rp_train_close_run(t);
+    if (status == 0 && result.stopped)
+        status = RP_TRAIN_SIGNAL + atomic_load(&t->interrupts.number);
+    return status;
+}
+
+/* The next name of a list with commas, NULL at its end. */
+static const char *next_name(const char **list, char out[64])
+{
+    size_t length = *list != NULL ? strcspn(*list, ",") : 0;
+
+    if (length == 0) return NULL;
+    (void)snprintf(out, 64, "%.*s", (int)length, *list);
+    *list += length + ((*list)[length] == ',');
+    return out;
+}
+
+/* All tasks, one after the other. */
+static int train_tasks(apex_run *r)
+{
+    rp_training *t = r->t;
+    const char *then = rp_train_get(t, RP_TRAIN_THEN);
+    char name[64];
+    rp_problem problem;
+    rp_error err = {0};
+    int status = 0;
+
+    if (open_store(r, then == NULL, &err) != RP_OK) return rp_train_failed(err.text);
+    status = train_task(r);
+    while (status == 0 && next_name(&then, name) != NULL) {
+        t->dir = NULL;
+        if (rp_train_folder(t, name, &problem) != RP_OK) return rp_train_misuse(&problem);
+        drop_tables(r);
+        status = train_task(r);
+    }
+    if (status != 0 || !rp_train_is_on(t, RP_TRAIN_STAY) || t->server == NULL) return status;
+    if (!t->quiet) (void)fprintf(stderr, "reprise train: serving until Ctrl-C\n");
+    while (!is_interrupted(r)) (void)usleep(STEP_MS * 1000);
+    return 0;
+}
+
+static int run_threads(apex_run *r)
+{
+    int status;
+    rp_error err = {0};
+
+    status = train_tasks(r);
+    rp_train_close(r->t);
+    if (rp_durable_close(r->durable, &err) != RP_OK && status == 0)
+        status = rp_train_failed(err.text);
+    rp_store_free(r->t->store);
+    return status;
+}
+
+/* The role "replay": a server with a store, in the folder if there is one. */
+static int run_replay(apex_run *r)
+{
+    rp_training *t = r->t;
+    char path[RP_RUN_PATH_BYTES + 64];
+    const rp_durable_options durable = {.directory =
+                                            rp_run_folder_file(&t->folder, "replay", path),
+                                        .mode = RP_DURABLE_INTERVAL,
+                                        .keep = 1};
+    rp_error err = {0};
+    rp_status st = rp_store_new(NULL, &t->store, &err);
+
+    if (st == RP_OK && t->dir != NULL)
+        st = rp_durable_open(&durable, t->store, &r->durable, &err);
+    t->durable = r->durable;
+    if (st == RP_OK) st = rp_train_serve(t, &err);
+    while (st == RP_OK && !is_interrupted(r)) (void)usleep(STEP_MS * 1000);
+    rp_server_free(t->server);
+    t->server = NULL;
+    if (rp_durable_close(r->durable, st == RP_OK ? &err : NULL) != RP_OK && st == RP_OK)
+        st = RP_UNAVAILABLE;
+    rp_store_free(t->store);
+    return st == RP_OK ? 0 : rp_train_failed(err.text);
+}
+
+/* Another role, on the replay elsewhere. */
+static int run_part(apex_run *r, rp_apex_role role, int64_t index)
+{
+    rp_training *t = r->t;
+    /* A call to a shard that is away takes as long as the pause before the next attempt. */
+    const rp_client_options client = {.retry_max_ms = RETRY_MS,
+                                      .token = getenv("REPRISE_TOKEN"),
+                                      .ca_file = rp_train_get(t, RP_TRAIN_REPORT_CA)};
+    rp_trainer_result result = {0};
+    rp_error err = {0};
+    rp_status st = rp_client_new(rp_train_get(t, RP_TRAIN_REPLAY), &client, &r->client, &err);
+
+    if (st == RP_OK && rp_client_shard_count(r->client) > 1)
+        st = rp_client_new(rp_client_shard_address(r->client, 0), &client, &r->home, &err);
+    if (st == RP_OK) st = make_program(r, &err);
+    if (st == RP_OK) st = rp_train_open_reporter(t, &err);
+    if (st == RP_OK) st = rp_apex_start(r->apex, role, index, &err);
+    if (st == RP_OK) st = run_parts(r, &result, &err);
+    if (st == RP_OK && role == RP_APEX_EVALUATOR && t->dir != NULL && result.solved &&
+        rp_apex_get_parameters(r->apex, r->params, rp_apex_parameter_count(r->apex)))
+        st = rp_train_save_policy(t, r->params, &err);
+    if (st == RP_OK && result.solved) rp_train_print_solved(&result);
+    free_program(r);
+    rp_train_close(t);
+    rp_client_free(r->home);
+    rp_client_free(r->client);
+    if (st != RP_OK) return rp_train_failed(err.text);
+    return result.stopped ? RP_TRAIN_SIGNAL + atomic_load(&t->interrupts.number) : 0;
+}
+
+static int run_role(apex_run *r, const char *name, rp_problem *problem)
+{
+    rp_training *t = r->t;
+    int64_t index = 0;
+    rp_apex_role role = RP_APEX_LEARNER;
+
+    while (role < RP_APEX_EVALUATOR && strcmp(name, rp_apex_role_name(role)) != 0) role++;
+    if (strcmp(name, rp_apex_role_name(role)) != 0 && strcmp(name, "replay") != 0) {
+        (void)rp_problem_set(
+            problem, NULL, "--role: expected actor, evaluator, learner or replay, got '%.40s'",
+            name);
+        return rp_train_misuse(problem);
+    }
+    if (rp_train_settings(t, rp_train_get(t, RP_TRAIN_ENV), problem) != RP_OK)
+        return rp_train_misuse(problem);
+    (void)snprintf(t->folder.path, sizeof t->folder.path, "%s",
+                   t->dir != NULL ? t->dir : t->folder.agent);
+    if (t->dir != NULL && rp_run_folder_make(&t->folder, problem) != RP_OK)
+        return rp_train_misuse(problem);
+    if (strcmp(name, "replay") == 0) {
+        if (rp_train_get(t, RP_TRAIN_SERVE) != NULL) return run_replay(r);
+        (void)rp_problem_set(problem, NULL, "--role replay needs --serve ADDR");
+        return rp_train_misuse(problem);
+    }
+    if (rp_train_get(t, RP_TRAIN_REPLAY) == NULL)
+        (void)rp_problem_set(problem, NULL, "--role %s needs --replay ADDR", name);
+    else if (rp_train_integer(t, RP_TRAIN_INDEX, 0, &index, problem) == RP_OK) {
+        if (index < (role == RP_APEX_ACTOR ? r->options.actors : 1))
+            return run_part(r, role, index);
+        (void)rp_problem_set(problem, NULL, "--index: there are %lld actors, from 0",
+                             (long long)r->options.actors);
+    }
+    return rp_train_misuse(problem);
+}
+
+int rp_train_apex(rp_training *t)
+{
+    static apex_run r; /* interrupts are not its only thread */
+    const char *role = rp_train_get(t, RP_TRAIN_ROLE);
+    rp_problem problem;
+    int status;
+
+    r = (apex_run){.t = t};
+    if (rp_train_take_apex(t, &r.options, &r.seconds, &problem) != RP_OK)
+        return rp_train_misuse(&problem);
+    if (role == NULL && rp_train_folder(t, rp_train_get(t, RP_TRAIN_ENV), &problem) != RP_OK)
+        return rp_train_misuse(&problem);
+    if (rp_interrupts_start(&t->interrupts) != RP_OK)
+        return rp_train_failed("no thread for signals");
+    if (role != NULL)
+        status = run_role(&r, role, &problem);
+    else if (rp_train_is_on(t, RP_TRAIN_PROCESSES))
+        status = rp_train_processes(t, r.options.actors, r.seconds);
+    else
+        status = run_threads(&r);
+    rp_interrupts_stop(&t->interrupts);
+    return status;
+}

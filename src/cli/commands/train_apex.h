@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef RP_CLI_COMMANDS_TRAIN_APEX_H
+#define RP_CLI_COMMANDS_TRAIN_APEX_H
+
+#include "cli/commands/train.h"
+#include "reprise/rl/apex.h"
+
+/* Takes the options of a program from the flags; `*seconds` gets its time limit, 0: none.
+ * RP_INVALID. */
+RP_NODISCARD rp_status rp_train_take_apex(const rp_training *t, rp_apex_options *out,
+                                          int64_t *seconds, rp_problem *problem);
+
+/* Runs the replay, the learner, the evaluator and `actors` actors as processes of their own,
+ * until the task is solved, the learner has seen --steps, or for `seconds` (0: no limit).
+ * Starts again what dies, after a time that doubles. Returns the exit status. */
+int rp_train_processes(rp_training *t, int64_t actors, int64_t seconds);
+
+#endif

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/commands/train_lines.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/commands/train.h"
+
+enum { MOST_LINES = 20 }; /* with more actors the last ones are not drawn */
+
+char *rp_part_name(const rp_apex_part *part, char out[32])
+{
+    if (part->role == RP_APEX_ACTOR)
+        (void)snprintf(out, 32, "actor %lld", (long long)part->index);
+    else
+        (void)snprintf(out, 32, "%s", rp_apex_role_name(part->role));
+    return out;
+}
+
+/* Appends to a line, as far as there is room. */
+static size_t append(char *line, size_t size, const char *text)
+{
+    size_t room = RP_PART_LINE_BYTES - size;
+
+    assert(size < RP_PART_LINE_BYTES);
+    (void)snprintf(line + size, room, "%s", text);
+    return size + strlen(line + size);
+}
+
+static void numbers(const rp_apex_part *p, double threshold, char *out, size_t size)
+{
+    const rp_agent_metrics *m = &p->metrics;
+
+    out[0] = '\0';
+    if (p->role == RP_APEX_LEARNER)
+        (void)snprintf(out, size, "%lld updates, loss %.3g, %lld items, %.1f samples an item",
+                       (long long)m->updates, m->loss, (long long)m->item_size,
+                       m->inserts > 0 ? (double)m->samples / (double)m->inserts : 0);
+    else if (p->role == RP_APEX_ACTOR)
+        (void)snprintf(out, size, "%lld steps, %lld episodes, return %.4g, epsilon %.4f",
+                       (long long)p->steps, (long long)p->episodes, p->mean_return,
+                       p->exploration);
+    else if (p->verdict.version > 0)
+        (void)snprintf(out, size, "return %.4g of %.4g at step %lld%s", p->mean_return,
+                       threshold, (long long)p->learner_steps, p->is_solved ? ": solved" : "");
+}
+
+char *rp_part_line(const rp_apex_part *p, double threshold, char out[RP_PART_LINE_BYTES])
+{
+    const bool has_share = p->role != RP_APEX_EVALUATOR && p->wait_share >= 0.01;
+    char name[32], text[256];
+    const char *comma;
+    size_t size;
+
+    (void)snprintf(text, sizeof text, "%-10s ", rp_part_name(p, name));
+    size = append(out, 0, text);
+    numbers(p, threshold, text, sizeof text);
+    comma = text[0] != '\0' ? ", " : "";
+    size = append(out, size, text);
+    if (has_share)
+        (void)snprintf(text, sizeof text, "%swaits %.0f %%", comma, p->wait_share * 100);
+    else
+        (void)snprintf(text, sizeof text, "%swaits", p->waits_for[0] != '\0' ? comma : "");
+    if (has_share || p->waits_for[0] != '\0') size = append(out, size, text);
+    if (p->waits_for[0] == '\0') return out;
+    (void)snprintf(text, sizeof text, " for %s", p->waits_for);
+    (void)append(out, size, text);
+    return out;
+}
+
+size_t rp_part_lines_draw(const rp_apex_part *parts, size_t count, double threshold,
+                          size_t drawn)
+{
+    size_t lines = count < MOST_LINES ? count : MOST_LINES;
+    char line[RP_PART_LINE_BYTES];
+
+    if (drawn > 0) (void)fprintf(stderr, "\x1b[%zuF", drawn);
+    for (size_t i = 0; i < lines; i++)
+        (void)fprintf(stderr, "%.*s\x1b[K\n", rp_train_columns(),
+                      rp_part_line(&parts[i], threshold, line));
+    (void)fflush(stderr);
+    return lines;
+}
+
+void rp_part_lines_clear(size_t drawn)
+{
+    if (drawn > 0) (void)fprintf(stderr, "\x1b[%zuF\x1b[J", drawn);
+}

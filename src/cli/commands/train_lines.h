@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Lines about the parts of an Ape-X program, for people. */
+#ifndef RP_CLI_COMMANDS_TRAIN_LINES_H
+#define RP_CLI_COMMANDS_TRAIN_LINES_H
+
+#include "reprise/rl/apex.h"
+
+enum { RP_PART_LINE_BYTES = 320 };
+
+/* Writes "actor 3" and so on to `out` and returns it. */
+char *rp_part_name(const rp_apex_part *part, char out[32]);
+
+/* Writes one line about a part to `out`, without its end, and returns it. */
+char *rp_part_line(const rp_apex_part *part, double threshold, char out[RP_PART_LINE_BYTES]);
+
+/* Draws a line for each part on the terminal of the standard error stream, over the `drawn`
+ * lines of the last call. Returns the number of lines. */
+size_t rp_part_lines_draw(const rp_apex_part *parts, size_t count, double threshold,
+                          size_t drawn);
+/* Removes them. */
+void rp_part_lines_clear(size_t drawn);
+
+#endif

@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The supervisor of `reprise train apex-dqn --processes`: each part is this program with
+ * --role.
+ *
+ *   stopped --(its time has come)--> running --(it dies)--> stopped, for 0.1, 0.2, ... 5 s
+ *
+ * The parts talk over a Unix socket in the folder of the run; --serve adds an address for
+ * people. A part that ends by itself ends the program: the evaluator when the task is solved,
+ * the learner after --steps. Children get SIGTERM when the supervisor dies.
+ *
+ * Invariant:
+ *   U1  pid is 0 exactly if no process of the child is left. */
+#include <assert.h>
+#include <errno.h>
+#include <math.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cli/commands/commands.h"
+#include "cli/commands/train_apex.h"
+#include "cli/text/units.h"
+
+enum {
+    POLL_MS = 20,
+    FIRST_PAUSE_MS = 100,
+    LONGEST_PAUSE_MS = 5000,
+    HEALTHY_MS = 5000,    /* a child that lived this long is started again at once */
+    MOST_FAILURES = 10,   /* in a row: failures, not kills */
+    GRACE_MS = 1000,      /* between SIGTERM and SIGKILL */
+    ADDRESS_BYTES = 1200, /* of the replay */
+    MOST_ARGUMENTS = 64,
+};
+
+typedef enum child_kind {
+    CHILD_REPLAY,
+    CHILD_LEARNER,
+    CHILD_EVALUATOR,
+    CHILD_ACTOR
+} child_kind;
+
+typedef struct child {
+    child_kind kind;
+    int64_t index;
+    pid_t pid; /* U1 */
+    int64_t started_ns, next_ns;
+    int64_t pause_ms;
+    int failures; /* in a row */
+} child;
+
+typedef struct supervisor {
+    rp_training *t;
+    child *children;
+    size_t count;
+    int64_t actors;
+    char address[ADDRESS_BYTES]; /* of the replay, for the parts */
+    char serve[2 * ADDRESS_BYTES];
+    bool is_over;
+    int status;
+} supervisor;
+
+static const char *kind_name(child_kind kind)
+{
+    static const char *const names[] = {"replay", "learner", "evaluator", "actor"};
+
+    assert(kind <= CHILD_ACTOR);
+    return names[kind];
+}
+
+static char *child_name(const child *c, char out[64])
+{
+    (void)snprintf(out, 64, c->kind == CHILD_ACTOR ? "%s %lld" : "%s", kind_name(c->kind),
+                   (long long)c->index);
+    return out;
+}
+
+/* Options that the parts get as they were given. */
+static const rp_train_option passed_on[] = {
+    RP_TRAIN_STEPS,         RP_TRAIN_KEEP_GOING,       RP_TRAIN_THRESHOLD, RP_TRAIN_QUIET,
+    RP_TRAIN_EVAL_EPISODES, RP_TRAIN_CONFIRM_EPISODES, RP_TRAIN_REPORT,    RP_TRAIN_REPORT_CA};
+
+/* The command line of a child. The texts are allocated; all of them end with the process. */
+typedef struct arguments {
+    char *list[MOST_ARGUMENTS];
+    size_t count;
+    bool failed;
+} arguments;
+
+static void add(arguments *a, const char *format, ...) RP_PRINTF(2, 3);
+static void add(arguments *a, const char *format, ...)
+{
+    va_list args;
+    char *text = NULL;
+
+    va_start(args, format);
+    a->failed =
+        a->failed || a->count + 2 > MOST_ARGUMENTS || vasprintf(&text, format, args) < 0;
+    va_end(args);
+    if (a->failed) return;
+    a->list[a->count++] = text;
+    a->list[a->count] = NULL;
+}
+
+static void set_arguments(const supervisor *s, const child *c, arguments *a)
+{
+    const rp_training *t = s->t;
+    const rp_settings_table *table = t->folder.kind->settings();
+    const char *slash = strrchr(t->folder.path, '/');
+    char number[40];
+
+    add(a, "reprise");
+    add(a, "train");
+    add(a, "%s", t->folder.agent);
+    for (size_t i = 0; i < sizeof passed_on / sizeof passed_on[0]; i++) {
+        const char *value = rp_train_get(t, passed_on[i]);
+
+        if (value != NULL)
+            add(a, "--%s=%s", rp_train_command.options[passed_on[i]].name, value);
+    }
+    add(a, "--env=%s", t->folder.env_class->name);
+    add(a, "--seed=%llu", (unsigned long long)t->folder.seed);
+    for (size_t i = 0; i < table->count; i++) {
+        double value = rp_settings_get(table, &t->folder.settings, i);
+        bool is_switch = table->list[i].kind == RP_SETTING_SWITCH;
+
+        add(a, "--%s=%s", table->list[i].name,
+            !is_switch   ? rp_decimal_text(value, number, sizeof number)
+            : value != 0 ? "true"
+                         : "false");
+    }
+    add(a, "--role=%s", kind_name(c->kind));
+    add(a, "--of=%lld", (long long)s->actors);
+    add(a, "--report-name=%s", slash != NULL ? slash + 1 : t->folder.path);
+    if (c->kind == CHILD_REPLAY)
+        add(a, "--serve=%s", s->serve);
+    else
+        add(a, "--replay=%s", s->address);
+    if (c->kind == CHILD_REPLAY || c->kind == CHILD_EVALUATOR)
+        add(a, "--dir=%s", t->folder.path);
+    if (c->kind == CHILD_ACTOR) add(a, "--index=%lld", (long long)c->index);
+}
+
+/* In the child, after fork(). */
+static _Noreturn void become(const arguments *a, pid_t parent)
+{
+    sigset_t none;
+
+    (void)sigemptyset(&none);
+    (void)sigprocmask(SIG_SETMASK, &none, NULL); /* the supervisor blocks some */
+    (void)prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (getppid() == parent) (void)execv("/proc/self/exe", a->list);
+    _exit(127);
+}
+
+static void start(supervisor *s, child *c)
+{
+    arguments a = {0};
+    pid_t parent = getpid();
+
+    assert(c->pid == 0); /* U1 */
+    set_arguments(s, c, &a);
+    c->pid = a.failed ? -1 : fork();
+    if (c->pid == 0) become(&a, parent);
+    for (size_t i = 0; i < a.count; i++) free(a.list[i]);
+    c->started_ns = rp_now_ns();
+    if (c->pid > 0) return;
+    c->pid = 0; /* no process for now: again later */
+    c->next_ns = c->started_ns + c->pause_ms * 1000000;
+}
+
+/* Decides what follows the end of a child. */
+static void bury(supervisor *s, child *c, int status)
+{
+    char name[64];
+    int64_t now_ns = rp_now_ns();
+    bool is_healthy = now_ns - c->started_ns > HEALTHY_MS * INT64_C(1000000);
+    int code = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
+
+    c->pid = 0;
+    if (WIFEXITED(status) && code == 0 &&
+        (c->kind == CHILD_EVALUATOR || c->kind == CHILD_LEARNER)) {
+        s->is_over = true;
+        return;
+    }
+    c->failures = is_healthy || WIFSIGNALED(status) ? 0 : c->failures + 1;
+    c->pause_ms = is_healthy ? FIRST_PAUSE_MS : 2 * c->pause_ms;
+    if (c->pause_ms > LONGEST_PAUSE_MS) c->pause_ms = LONGEST_PAUSE_MS;
+    c->next_ns = now_ns + c->pause_ms * 1000000;
+    if (code == RP_TRAIN_MISUSE || c->failures >= MOST_FAILURES) {
+        (void)fprintf(stderr, "reprise train: %s failed %d times in a row\n",
+                      child_name(c, name), c->failures);
+        s->is_over = true;
+        s->status = EXIT_FAILURE;
+    } else if (!s->t->quiet) {
+        (void)fprintf(stderr, "reprise train: %s has ended (%s %d); again in %.1f s\n",
+                      child_name(c, name), WIFSIGNALED(status) ? "signal" : "status",
+                      WIFSIGNALED(status) ? WTERMSIG(status) : code,
+                      (double)c->pause_ms / 1000);
+    }
+}
+
+static void reap(supervisor *s)
+{
+    for (size_t i = 0; i < s->count; i++) {
+        child *c = &s->children[i];
+        int status = 0;
+
+        if (c->pid > 0 && waitpid(c->pid, &status, WNOHANG) == c->pid) bury(s, c, status);
+    }
+}
+
+static void start_due(supervisor *s)
+{
+    int64_t now_ns = rp_now_ns();
+
+    for (size_t i = 0; i < s->count; i++)
+        if (s->children[i].pid == 0 && now_ns >= s->children[i].next_ns)
+            start(s, &s->children[i]);
+}
+
+/* Ends all children: asks them, waits, and kills those that are left. */
+static void stop(supervisor *s)
+{
+    int64_t until_ns = rp_now_ns() + GRACE_MS * INT64_C(1000000);
+    size_t left = 1;
+
+    for (size_t i = 0; i < s->count; i++)
+        if (s->children[i].pid > 0) (void)kill(s->children[i].pid, SIGTERM);
+    while (left > 0) {
+        bool is_late = rp_now_ns() > until_ns;
+
+        left = 0;
+        for (size_t i = 0; i < s->count; i++) {
+            child *c = &s->children[i];
+
+            if (c->pid > 0 && is_late) (void)kill(c->pid, SIGKILL);
+            if (c->pid > 0 && waitpid(c->pid, NULL, is_late ? 0 : WNOHANG) == c->pid)
+                c->pid = 0;
+            left += c->pid > 0;
+        }
+        if (left > 0) (void)poll(NULL, 0, POLL_MS);
+    }
+}
+
+static void supervise(supervisor *s, int64_t seconds)
+{
+    int64_t began_ns = rp_now_ns();
+
+    while (!s->is_over) {
+        struct pollfd wake = {.fd = s->t->interrupts.wake_fd, .events = POLLIN};
+        int number = atomic_load(&s->t->interrupts.number);
+
+        if (number != 0) s->status = RP_TRAIN_SIGNAL + number;
+        if (number != 0 ||
+            (seconds > 0 && rp_now_ns() - began_ns > seconds * INT64_C(1000000000)))
+            break;
+        start_due(s);
+        (void)poll(&wake, 1, POLL_MS);
+        rp_interrupts_drain(&s->t->interrupts);
+        reap(s);
+    }
+    stop(s);
+}
+
+static void set_children(supervisor *s)
+{
+    size_t i = 0;
+
+    for (child_kind kind = CHILD_REPLAY; kind <= CHILD_EVALUATOR; kind++)
+        s->children[i++] = (child){.kind = kind, .pause_ms = FIRST_PAUSE_MS};
+    for (int64_t k = 0; k < s->actors; k++)
+        s->children[i++] = (child){.kind = CHILD_ACTOR, .index = k, .pause_ms = FIRST_PAUSE_MS};
+    assert(i == s->count);
+}
+
+int rp_train_processes(rp_training *t, int64_t actors, int64_t seconds)
+{
+    const char *serve = rp_train_get(t, RP_TRAIN_SERVE);
+    supervisor s = {.t = t, .actors = actors, .count = (size_t)actors + 3};
+    char path[RP_RUN_PATH_BYTES + 64];
+
+    (void)snprintf(s.address, sizeof s.address, "unix:%s",
+                   rp_run_folder_file(&t->folder, "replay.sock", path));
+    (void)snprintf(s.serve, sizeof s.serve, "%s%s%s", serve != NULL ? serve : "",
+                   serve != NULL ? "," : "", s.address);
+    s.children = calloc(s.count, sizeof *s.children);
+    if (s.children == NULL) return rp_train_failed("no memory for the processes");
+    set_children(&s);
+    supervise(&s, seconds);
+    free(s.children);
+    if (!t->quiet) (void)printf("%s\n", t->folder.path);
+    return s.status;
+}

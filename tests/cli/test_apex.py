@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`reprise train apex-dqn`: threads, processes, and roles by hand."""
+
+import json
+import re
+import signal
+import subprocess
+import time
+
+import pytest
+from apex_kills import children, is_alive, kill_parts
+from conftest import REPRISE, clean_environment, reprise
+
+pytestmark = pytest.mark.skipif("  train " not in reprise("help").stdout, reason="built without rl")
+LONG = 300  # seconds for anything, on a busy machine
+CATCH = ["--env", "catch", "--hidden", "32", "--start", "200", "--threshold", "0.9",
+         "--confirm-episodes", "50"]
+
+
+def run(folder, *arguments):
+    return subprocess.run([REPRISE, "train", "apex-dqn", *map(str, arguments)], cwd=folder,
+                          capture_output=True, text=True, timeout=LONG, env=clean_environment())
+
+
+class Part:
+    """A command in the background, whose lines can be waited for."""
+
+    def __init__(self, folder, *arguments):
+        self.process = subprocess.Popen(
+            [REPRISE, "train", "apex-dqn", *map(str, arguments)], cwd=folder, text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=clean_environment())
+
+    def until(self, pattern):
+        """Reads lines until one matches."""
+        seen = []
+        for line in self.process.stdout:
+            seen.append(line)
+            if re.search(pattern, line):
+                return line
+        raise AssertionError("".join(seen))
+
+    def end(self, number=signal.SIGINT):
+        self.process.send_signal(number)
+        self.process.communicate(timeout=LONG)
+        return self.process.returncode
+
+
+@pytest.fixture
+def part(tmp_path):
+    parts = []
+
+    def start(*arguments):
+        parts.append(Part(tmp_path, *arguments))
+        return parts[-1]
+
+    yield start
+    for p in parts:
+        if p.process.poll() is None:
+            p.process.kill()
+        p.process.communicate()
+
+
+def port_of(line):
+    return int(re.search(r"localhost:(\d+)/", line).group(1))
+
+
+def test_threads_solve_catch_and_leave_a_policy(tmp_path):
+    done = run(tmp_path, *CATCH, "--actors", 2, "--plot", "curve.svg")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert re.match(r"solved: the mean return of 50 fresh episodes is (1|0\.9)", done.stdout)
+    assert done.stdout.endswith("runs/apex-dqn-catch-1\n")
+    assert (tmp_path / "curve.svg").read_text().startswith("<svg")
+    done = subprocess.run([REPRISE, "eval", "runs/apex-dqn-catch-1", "--json"], cwd=tmp_path,
+                          capture_output=True, text=True, timeout=LONG, env=clean_environment())
+    assert json.loads(done.stdout)["mean_return"] > 0.7
+
+
+@pytest.mark.parametrize("how", [[], ["--processes"]])
+def test_dpg_runs_as_threads_and_as_processes(tmp_path, how):
+    done = subprocess.run([REPRISE, "train", "apex-dpg", "--env", "pendulum", "--actors", "2", "--copies", "4",
+                           "--start", "100", "--batch", "16", "--threshold", "-3000", "--eval-episodes", "3",
+                           "--confirm-episodes", "3", *how],
+                          cwd=tmp_path, capture_output=True, text=True, timeout=LONG, env=clean_environment())
+    assert done.returncode == 0, done
+    assert "solved: the mean return of 3 fresh episodes is -" in done.stdout
+    assert done.stdout.endswith("runs/apex-dpg-pendulum-1\n")
+    done = subprocess.run([REPRISE, "eval", "runs/apex-dpg-pendulum-1", "--episodes", "3", "--json"], cwd=tmp_path,
+                          capture_output=True, text=True, timeout=LONG, env=clean_environment())
+    assert -2000 < json.loads(done.stdout)["mean_return"] < 0
+
+
+def test_one_task_follows_another(tmp_path):
+    done = run(tmp_path, *CATCH, "--actors", 2, "--then", "cartpole", "--steps", 1000)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "runs/apex-dqn-catch-1\n" in done.stdout
+    assert done.stdout.endswith("runs/apex-dqn-cartpole-1\n")
+
+
+def test_a_resumed_run_goes_on(tmp_path):
+    line = ["--dir", "a", "--actors", 2, "--json"]
+    first = json.loads(run(tmp_path, *CATCH, *line, "--keep-going", "--steps", 1500).stdout)
+    again = json.loads(run(tmp_path, *line, "--resume", "--keep-going", "--steps", 3000).stdout)
+    assert 3000 > first["steps"] >= 1500 and again["steps"] >= 3000
+    assert again["updates"] > first["updates"]
+
+
+@pytest.mark.parametrize("arguments, message", [
+    ([], "--env is missing: for example --env cartpole"),
+    (["--env", "catch", "--actors", "0"],
+     "--actors: expected a whole number from 1 to 1000000000000, got '0'"),
+    (["--env", "catch", "--actors", "5000"], "--actors: expected 1 to 4096, got 5000"),
+    (["--env", "catch", "--one-thread"], "--one-thread is an option of dqn and dpg"),
+    (["--env", "catch", "--processes", "--then", "cartpole"],
+     "--processes does not go with --then"),
+    (["--env", "catch", "--stay"], "--stay needs --serve ADDR"),
+    (["--env", "catch", "--role", "critic"],
+     "--role: expected actor, evaluator, learner or replay, got 'critic'"),
+    (["--env", "catch", "--role", "actor"], "--role actor needs --replay ADDR"),
+    (["--env", "catch", "--role", "replay"], "--role replay needs --serve ADDR"),
+    (["--env", "catch", "--role", "actor", "--index", "3", "--of", "3", "--replay", "localhost:1"],
+     "--index: there are 3 actors, from 0"),
+])
+def test_misuse_is_named(tmp_path, arguments, message):
+    done = run(tmp_path, *arguments)
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"reprise train: {message}\n")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_options_of_apex_are_no_options_of_dqn(tmp_path):
+    done = subprocess.run([REPRISE, "train", "dqn", "--env", "catch", "--actors", "2"], cwd=tmp_path,
+                          capture_output=True, text=True, timeout=LONG, env=clean_environment())
+    assert (done.returncode, done.stderr) == (
+        2, "reprise train: --actors is an option of apex-dqn and apex-dpg\n")
+
+
+def test_an_address_in_use_is_named(tmp_path, part):
+    first = part(*CATCH, "--role", "replay", "--serve", "localhost:0")
+    port = port_of(first.until("look at"))
+    done = run(tmp_path, *CATCH, "--serve", f"localhost:{port}")
+    assert done.returncode == 1
+    assert f"localhost:{port}" in done.stderr and done.stderr.count("\n") == 1
+    assert first.end() == 0
+
+
+def test_a_signal_stops_threads_and_saves(tmp_path, part):
+    p = part("--env", "cartpole", "--actors", 3, "--keep-going", "--dir", "a", "--serve",
+             "localhost:0")
+    p.until("look at")
+    assert p.end(signal.SIGTERM) == 128 + signal.SIGTERM
+    assert run(tmp_path, "--dir", "a", "--resume", "--steps", 2000, "--keep-going").returncode == 0
+
+
+def test_roles_start_in_any_order_and_outlive_the_replay(tmp_path, part):
+    replay = part(*CATCH, "--role", "replay", "--serve", "localhost:0", "--dir", "r")
+    address = f"localhost:{port_of(replay.until('look at'))}"
+    replay.end(signal.SIGKILL)
+    roles = [part(*CATCH, "--role", "evaluator", "--replay", address),
+             part(*CATCH, "--role", "actor", "--index", 1, "--of", 2, "--replay", address),
+             part(*CATCH, "--role", "learner", "--of", 2, "--replay", address)]
+    for p in roles:  # there is no replay yet
+        p.until("waits .*for the replay")
+    replay = part(*CATCH, "--role", "replay", "--serve", address, "--dir", "r")
+    roles[0].until("solved: the mean return of 50 fresh episodes")
+    assert roles[0].process.wait(LONG) == 0
+    assert [p.end() for p in roles[1:]] == [130, 130]
+    assert replay.end() == 0
+
+
+def published(port):
+    """How often parameters were published."""
+    done = reprise("info", "variables", "--json", "--server", f"localhost:{port}")
+    return json.loads(done.stdout)[0]["inserts"] if done.returncode == 0 else 0
+
+
+def test_a_lost_shard_does_not_end_the_training(part):
+    shards = [part(*CATCH, "--role", "replay", "--serve", "localhost:0") for _ in range(2)]
+    ports = [port_of(p.until("look at")) for p in shards]
+    line = [*CATCH, "--of", 2, "--replay", ",".join(f"localhost:{port}" for port in ports)]
+    parts = [part(*line, "--role", "learner"),
+             *(part(*line, "--role", "actor", "--index", i) for i in range(2))]
+    deadline = time.monotonic() + LONG
+    for shard in (None, shards[1]):
+        if shard is not None:
+            shard.end(signal.SIGKILL)
+        first = published(ports[0])
+        while published(ports[0]) < first + 4:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+    assert [p.end() for p in (*parts, shards[0])] == [130, 130, 130, 0]
+
+
+def test_processes_survive_kills(tmp_path):
+    killed = kill_parts(REPRISE, tmp_path, kills=3, seed=39, actors=2)
+    assert len(killed) == 3 and killed[0] == "learner"  # then an actor and the replay, most of the time
+
+
+def test_no_process_outlives_the_supervisor(part):
+    p = part("--env", "cartpole", "--actors", 2, "--processes", "--keep-going", "--dir", "a")
+    deadline = time.monotonic() + LONG
+    pids = []
+    while len(pids) < 5 and time.monotonic() < deadline:
+        pids = list(children(p.process.pid))
+        time.sleep(0.02)
+    p.process.kill()
+    p.process.wait()
+    while any(is_alive(pid) for pid in pids) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not any(is_alive(pid) for pid in pids)

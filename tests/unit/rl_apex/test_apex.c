@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "reprise/rl/apex.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "reprise/rl/dqn.h"
+#include "support/unit.h"
+
+enum { MOST_PARTS = 8, LONG_MS = 600000 };
+
+/* A program on a store of its own. */
+typedef struct fixture {
+    rp_store *store;
+    rp_client *client;
+    rp_apex *apex;
+    rp_dqn_settings settings;
+    rp_apex_options options;
+    rp_error err;
+} fixture;
+
+static fixture small(const char *env)
+{
+    fixture f = {0};
+
+    rp_dqn_settings_init(&f.settings, env);
+    f.settings.hidden = 32;
+    f.settings.copies = 4;
+    f.settings.start = 200;
+    f.options = (rp_apex_options){.algorithm = rp_apex_dqn(),
+                                  .env_class = rp_env_find(env),
+                                  .actors = 2,
+                                  .seed = 7,
+                                  .confirm_episodes = 50};
+    return f;
+}
+
+static void open_store(fixture *f)
+{
+    assert_ok(rp_store_new(&(rp_store_options){.seed = 5}, &f->store, &f->err));
+    assert_ok(rp_client_local(f->store, NULL, &f->client, &f->err));
+}
+
+static void open_apex(fixture *f)
+{
+    f->options.settings = &f->settings;
+    f->options.client = f->client;
+    assert_ok_err(rp_apex_new(NULL, &f->options, &f->apex, &f->err), &f->err);
+}
+
+static void start(fixture *f, rp_apex_role role, int64_t index)
+{
+    assert_ok_err(rp_apex_start(f->apex, role, index, &f->err), &f->err);
+}
+
+static void start_all(fixture *f)
+{
+    start(f, RP_APEX_EVALUATOR, 0);
+    for (int64_t i = 0; i < f->options.actors; i++) start(f, RP_APEX_ACTOR, i);
+    start(f, RP_APEX_LEARNER, 0);
+}
+
+static void close_fixture(fixture *f)
+{
+    rp_apex_free(f->apex);
+    rp_client_free(f->client);
+    rp_store_free(f->store);
+}
+
+static rp_apex_part part(fixture *f, rp_apex_role role)
+{
+    rp_apex_part parts[MOST_PARTS];
+    size_t count = rp_apex_get_parts(f->apex, parts, MOST_PARTS);
+
+    for (size_t i = 0; i < count; i++)
+        if (parts[i].role == role) return parts[i];
+    fail();
+    return parts[0];
+}
+
+/* Waits until the part says that it waits for something that begins with `what`. */
+static void await_wait(fixture *f, rp_apex_role role, const char *what)
+{
+    bool done = false;
+
+    while (strncmp(part(f, role).waits_for, what, strlen(what)) != 0) {
+        assert_ok_err(rp_apex_wait(f->apex, 5, &done, &f->err), &f->err);
+        assert_false(done);
+    }
+}
+
+static int64_t await_updates(fixture *f, int64_t updates)
+{
+    bool done = false;
+
+    while (part(f, RP_APEX_LEARNER).metrics.updates < updates) {
+        assert_ok_err(rp_apex_wait(f->apex, 5, &done, &f->err), &f->err);
+        assert_false(done);
+    }
+    return part(f, RP_APEX_LEARNER).metrics.updates;
+}
+
+static rp_table_info table(fixture *f)
+{
+    rp_table *replay = rp_store_find_table(f->store, (rp_string){"replay", 6});
+    rp_table_info info;
+
+    assert_non_null(replay);
+    rp_table_get_info(replay, &info);
+    rp_table_unref(replay);
+    return info;
+}
+
+static void actors_and_a_learner_solve_catch(void **state)
+{
+    (void)state;
+    fixture f = small("catch");
+    rp_apex_part parts[MOST_PARTS];
+    rp_run_progress progress;
+    rp_real *params;
+    bool done = false;
+    size_t count;
+
+    f.options.threshold = 0.9;
+    open_store(&f);
+    open_apex(&f);
+    start_all(&f);
+    assert_ok_err(rp_apex_wait(f.apex, LONG_MS, &done, &f.err), &f.err);
+
+    assert_true(done);
+    count = rp_apex_get_parts(f.apex, parts, MOST_PARTS);
+    assert_int_equal(count, 4);
+    assert_true(parts[0].role == RP_APEX_EVALUATOR && parts[0].is_solved);
+    assert_true(parts[0].verdict.confirmed.mean_return >= 0.9);
+    progress = rp_apex_progress(f.apex, parts, count, NULL);
+    assert_true(progress.steps > 200 && progress.updates > 0 && progress.episodes > 0);
+    assert_true(progress.eval_return >= 0.9);
+    params = calloc(rp_apex_parameter_count(f.apex), sizeof *params);
+    assert_true(rp_apex_get_parameters(f.apex, params, rp_apex_parameter_count(f.apex)));
+    free(params);
+    /* the limiter holds 32 / 4 samples for each item, within its bounds */
+    rp_table_info info = table(&f);
+    assert_true((double)info.samples <= 8 * (double)info.inserts + info.limiter.max_diff);
+    close_fixture(&f);
+}
+
+static void parts_say_what_they_wait_for(void **state)
+{
+    (void)state;
+    fixture f = small("catch");
+
+    open_store(&f);
+    open_apex(&f);
+    start(&f, RP_APEX_ACTOR, 1);
+    await_wait(&f, RP_APEX_ACTOR, "the first parameters of the learner");
+    start(&f, RP_APEX_EVALUATOR, 0);
+    await_wait(&f, RP_APEX_EVALUATOR, "parameters of the learner");
+    rp_apex_free(f.apex);
+    f.apex = NULL;
+
+    open_apex(&f);
+    start(&f, RP_APEX_LEARNER, 0);
+    await_wait(&f, RP_APEX_LEARNER, "the actors: 0 of the first 200 items");
+    rp_apex_free(f.apex);
+    f.apex = NULL;
+
+    open_apex(&f); /* there are parameters now, and no learner that draws samples */
+    start(&f, RP_APEX_ACTOR, 0);
+    await_wait(&f, RP_APEX_ACTOR, "the learner: ");
+    assert_true(table(&f).inserts >= 200);
+    close_fixture(&f);
+}
+
+static void the_learner_removes_the_excess_in_bulk(void **state)
+{
+    (void)state;
+    fixture f = small("catch");
+
+    f.settings.capacity = 1000;
+    f.options.trim_every = 20;
+    f.options.threshold = (double)NAN;
+    open_store(&f);
+    open_apex(&f);
+    start(&f, RP_APEX_LEARNER, 0);
+    start(&f, RP_APEX_ACTOR, 0);
+    await_updates(&f, 1000);
+    rp_apex_free(f.apex);
+    f.apex = NULL;
+    assert_int_equal(table(&f).max_size, 1201);
+    assert_true(table(&f).inserts > 2000);
+    assert_true(table(&f).size < 1201); /* a table that evicts by itself would be full */
+    close_fixture(&f);
+}
+
+static void a_restarted_learner_goes_on(void **state)
+{
+    (void)state;
+    fixture f = small("catch");
+    int64_t before, steps;
+
+    f.options.threshold = (double)NAN;
+    f.options.save_every = 50;
+    open_store(&f);
+    open_apex(&f);
+    start(&f, RP_APEX_LEARNER, 0);
+    start(&f, RP_APEX_ACTOR, 0);
+    before = await_updates(&f, 300);
+    steps = part(&f, RP_APEX_LEARNER).learner_steps;
+    rp_apex_free(f.apex);
+    f.apex = NULL;
+
+    open_apex(&f);
+    start(&f, RP_APEX_LEARNER, 0);
+    while (part(&f, RP_APEX_LEARNER).learner_steps == 0) {
+        bool done;
+        assert_ok(rp_apex_wait(f.apex, 5, &done, &f.err));
+    }
+    assert_true(part(&f, RP_APEX_LEARNER).metrics.updates >= before - 100);
+    assert_true(part(&f, RP_APEX_LEARNER).learner_steps >= steps / 2);
+    close_fixture(&f);
+}
+
+static void parts_outlive_the_loss_of_all_tables(void **state)
+{
+    (void)state;
+    fixture f = small("catch");
+    static const char *const names[] = {"replay", "variables"};
+
+    f.options.threshold = (double)NAN;
+    open_store(&f);
+    open_apex(&f);
+    start_all(&f);
+    await_updates(&f, 200);
+    for (size_t i = 0; i < 2; i++)
+        assert_ok(
+            rp_store_drop_table(f.store, (rp_string){names[i], strlen(names[i])}, &f.err));
+    await_updates(&f, part(&f, RP_APEX_LEARNER).metrics.updates + 400);
+    assert_true(table(&f).inserts > 200);
+    close_fixture(&f);
+}
+
+static void a_replay_that_stays_away_ends_a_part(void **state)
+{
+    (void)state;
+    static const rp_apex_role roles[] = {RP_APEX_ACTOR, RP_APEX_LEARNER, RP_APEX_EVALUATOR};
+
+    for (size_t i = 0; i < 3; i++) {
+        fixture f = small("catch");
+        rp_status st = RP_OK;
+        bool done = false;
+
+        f.options.patience_ms = 50;
+        assert_ok(rp_client_new("localhost:1", NULL, &f.client, &f.err)); /* nobody is there */
+        open_apex(&f);
+        start(&f, roles[i], 0);
+        while (!done) st = rp_apex_wait(f.apex, 100, &done, &f.err);
+        assert_int_equal(st, RP_UNAVAILABLE);
+        assert_non_null(strstr(f.err.text, ": the replay has been away for 0 s: "));
+        close_fixture(&f);
+    }
+}
+
+static void a_learner_of_other_settings_is_refused(void **state)
+{
+    (void)state;
+    fixture f = small("catch");
+    rp_status st = RP_OK;
+    bool done = false;
+
+    f.options.save_every = 10;
+    f.options.threshold = (double)NAN;
+    open_store(&f);
+    open_apex(&f);
+    start_all(&f);
+    await_updates(&f, 100);
+    rp_apex_free(f.apex);
+    f.apex = NULL;
+
+    f.settings.hidden = 33;
+    open_apex(&f);
+    start(&f, RP_APEX_LEARNER, 0);
+    while (!done) st = rp_apex_wait(f.apex, 100, &done, &f.err);
+    assert_int_equal(st, RP_INVALID);
+    assert_non_null(strstr(f.err.text, "learner: snapshot: part 'params'"));
+    close_fixture(&f);
+}
+
+static void options_and_parts_are_checked(void **state)
+{
+    (void)state;
+    fixture f = small("catch");
+
+    open_store(&f);
+    f.options.settings = &f.settings;
+    f.options.client = f.client;
+    f.options.actors = 0;
+    assert_int_equal(rp_apex_new(NULL, &f.options, &f.apex, &f.err), RP_INVALID);
+    assert_string_equal(f.err.text, "apex: actors must be from 1 to 4096, got 0");
+    f.options.actors = 2;
+    open_apex(&f);
+    assert_int_equal(rp_apex_start(f.apex, RP_APEX_ACTOR, 2, &f.err), RP_INVALID);
+    assert_string_equal(f.err.text, "apex: there is no actor 2 of 2");
+    start(&f, RP_APEX_ACTOR, 1);
+    assert_int_equal(rp_apex_start(f.apex, RP_APEX_ACTOR, 1, &f.err), RP_EXISTS);
+    close_fixture(&f);
+}
+
+static rp_status a_life(const rp_allocator *alloc)
+{
+    fixture f = small("catch");
+    rp_status st;
+
+    f.options.settings = &f.settings;
+    st = rp_apex_new(alloc, &f.options, &f.apex, &f.err);
+    rp_apex_free(f.apex);
+    return st;
+}
+
+static void running_out_of_memory_is_a_status(void **state)
+{
+    (void)state;
+    rp_test_survives_oom(a_life);
+}
+
+RP_TESTS(apex)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(actors_and_a_learner_solve_catch),
+        cmocka_unit_test(parts_say_what_they_wait_for),
+        cmocka_unit_test(the_learner_removes_the_excess_in_bulk),
+        cmocka_unit_test(a_restarted_learner_goes_on),
+        cmocka_unit_test(parts_outlive_the_loss_of_all_tables),
+        cmocka_unit_test(a_replay_that_stays_away_ends_a_part),
+        cmocka_unit_test(a_learner_of_other_settings_is_refused),
+        cmocka_unit_test(options_and_parts_are_checked),
+        cmocka_unit_test(running_out_of_memory_is_a_status),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
