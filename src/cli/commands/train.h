@@ -62,6 +62,7 @@ typedef struct rp_training {
     rp_server *server;         /* of --serve, or NULL */
     rp_run_reporter *reporter; /* NULL: none */
     bool resume, quiet, json, terminal, drawn;
+    bool is_brief; /* the replay is not saved: the run cannot be resumed */
     double shown;  /* seconds of the run when a plain line was printed */
     double greedy; /* the latest evaluation */
     rp_curve_point *points;

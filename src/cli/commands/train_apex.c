@@ -226,7 +226,7 @@ static rp_status run_parts(apex_run *r, rp_trainer_result *result, rp_error *err
     return st;
 }
 
-static rp_status open_store(apex_run *r, bool is_alone, rp_error *err)
+static rp_status open_store(apex_run *r, rp_error *err)
 {
     rp_training *t = r->t;
     char path[RP_RUN_PATH_BYTES + 64];
@@ -238,7 +238,7 @@ static rp_status open_store(apex_run *r, bool is_alone, rp_error *err)
                                         .checkpoint_at_end = true};
     rp_status st = rp_store_new(NULL, &t->store, err);
 
-    if (st == RP_OK && is_alone) st = rp_durable_open(&durable, t->store, &r->durable, err);
+    if (st == RP_OK && !t->is_brief) st = rp_durable_open(&durable, t->store, &r->durable, err);
     if (st == RP_OK) st = rp_train_serve(t, err);
     return st;
 }
@@ -316,7 +316,8 @@ static int train_tasks(apex_run *r)
     rp_error err = {0};
     int status = 0;
 
-    if (open_store(r, then == NULL, &err) != RP_OK) return rp_train_failed(err.text);
+    t->is_brief = then != NULL; /* the tables of one task give way to those of the next */
+    if (open_store(r, &err) != RP_OK) return rp_train_failed(err.text);
     status = train_task(r);
     while (status == 0 && next_name(&then, name) != NULL) {
         t->dir = NULL;

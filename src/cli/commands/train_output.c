@@ -297,6 +297,8 @@ void rp_train_print(const rp_training *t, const rp_trainer_result *r)
     }
     if (r->solved)
         rp_train_print_solved(r);
+    else if (r->stopped && t->is_brief)
+        (void)printf("stopped; the policy is saved\n");
     else if (r->stopped)
         (void)printf("stopped and saved; reprise train %s --dir %s --resume continues\n",
                      t->folder.agent, t->folder.path);
