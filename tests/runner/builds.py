@@ -83,6 +83,7 @@ BUILDS = {
             "without": {"unit_dqn", "unit_memory_budget", "unit_reserve", "unit_trainer",
                         "unit_turn_work"},
             "more": ["replay_", "wire_echo"],
+            "more_options": ["-Dfast_compile=true"],
             "scale": 0.05,
         },
     },
@@ -97,7 +98,7 @@ BUILDS = {
         # each call, one by one.
         "short": {
             "only": THREADED,
-            "more_options": ["-Drl=disabled"],
+            "more_options": ["-Drl=disabled", "-Dfast_compile=true"],
             "bare": True,
             "scale": 0.05,
         },
@@ -130,6 +131,7 @@ BUILDS = {
                      "unit_table/selector", "unit_table/sumtree", "unit_table/table",
                      "unit_tensor", "unit_util", "unit_wire"],
             "without": {"unit_h2_client", "unit_h2_receive", "unit_mem_pool"},
+            "more_options": ["-Dfast_compile=true"],
         },
     },
 }
