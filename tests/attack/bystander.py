@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Repeatedly inserts an item, samples one and pauses. target.Bystander controls it."""
+"""Repeatedly inserts an item, samples one and pauses, and does so once more before it rests.
+target.Bystander controls it."""
 
 import json
 import os
@@ -39,6 +40,14 @@ class Bystander:
         self.ms += [1e3 * (middle - begin), 1e3 * (end - middle)]
         self.done += 2
 
+    def try_step(self):
+        """Steps, and notes an error. Returns False if there were too many of them."""
+        try:
+            self.step()
+        except (AssertionError, OSError, ValueError) as error:
+            self.errors.append(str(error)[:300])
+        return len(self.errors) <= 10
+
     def report(self):
         print(json.dumps({"done": self.done, "errors": self.errors, "ms": self.ms}), flush=True)
         self.forget()
@@ -55,17 +64,14 @@ def main():
             word = sys.stdin.readline().strip()
             if not word:
                 return
+            if word == "rest" and not resting:
+                bystander.try_step()
             resting = {"rest": True, "go": False}.get(word, resting)
             bystander.report()
         if resting:
             bystander.peer.take(0)  # pings of the server
-            continue
-        try:
-            bystander.step()
-        except (AssertionError, OSError, ValueError) as error:
-            bystander.errors.append(str(error)[:300])
-            if len(bystander.errors) > 10:
-                resting = True
+        elif not bystander.try_step():
+            resting = True
 
 
 if __name__ == "__main__":

@@ -49,6 +49,9 @@ TABLES = {
     "bystander": "uniform:1000",
 }
 
+REFUSAL = re.compile(r'(refusals_total|abuse_events_total)\{\w+="(\w+)"\}')
+UNCHANGED = re.compile(r"table_(size|bytes|inserts_total|deletes_total|samples_total|"
+                       r"updates_total|waiting_\w+|closed)\{")
 
 # All processes that were started here; they are ended when the tests end.
 STARTED = []
@@ -146,12 +149,11 @@ class Server:
                  if line and not line.startswith("#"))
         return {name.removeprefix("reprise_"): float(value) for name, _, value in lines}
 
-    def refusals(self):
+    def refusals(self, metrics=None):
         """Returns refusals by reason, and events of abuse by kind."""
         found = {}
-        for name, value in self.metrics().items():
-            label = re.fullmatch(r'(refusals_total|abuse_events_total)\{\w+="(\w+)"\}', name)
-            if label:
+        for name, value in (metrics or self.metrics()).items():
+            if label := REFUSAL.fullmatch(name):
                 found[("abuse:" if "abuse" in label[1] else "") + label[2]] = int(value)
         return found
 
@@ -225,7 +227,7 @@ class Helper:
 class Bystander(Helper):
     """A process that inserts and samples repeatedly, except after the order `rest`."""
 
-    def __init__(self, server, pause_ms=5, token=None, before=None):
+    def __init__(self, server, pause_ms=20, token=None, before=None):
         super().__init__("bystander.py", server.port, frames.SLOW, pause_ms, token or "",
                          before=before)
         self.order("ready")
@@ -246,19 +248,18 @@ class Target(Server):
         self.bystander = Bystander(self, token=self.token)
         self.begin()
 
-    def table_state(self):
+    def table_state(self, metrics=None):
         """Returns the metrics that attackers must not change, unless `may_change` is set."""
-        return {name: value for name, value in self.metrics().items()
-                if re.match(r"table_(size|bytes|inserts_total|deletes_total|samples_total|"
-                            r"updates_total|waiting_\w+|closed)\{", name)
-                and '"bystander"' not in name}
+        return {name: value for name, value in (metrics or self.metrics()).items()
+                if UNCHANGED.match(name) and '"bystander"' not in name}
 
     def begin(self):
         """Records the state before an attack."""
         self.may_change = False  # whether tables may be changed
         self.bystander.order("go" if self.busy else "rest")
-        self.tables_before = self.table_state()
-        self.refused_before = self.refusals()
+        metrics = self.metrics()
+        self.tables_before = self.table_state(metrics)
+        self.refused_before = self.refusals(metrics)
         self.descriptors_before = self.descriptors()
 
     def refused(self):
@@ -282,8 +283,8 @@ class Target(Server):
         for name in ("queued_bytes", "pinned_bytes"):
             if metrics[name] > 65536:
                 return f"{metrics[name]} {name}"
-        if not self.may_change and self.table_state() != self.tables_before:
-            return f"{self.table_state()} before: {self.tables_before}"
+        if not self.may_change and (tables := self.table_state(metrics)) != self.tables_before:
+            return f"{tables} before: {self.tables_before}"
         return None
 
     def finish(self):

@@ -29,10 +29,7 @@ DOUBLE = "-fno-sanitize=null,object-size,pointer-overflow"
 # UBSan traps, for which ASan prints a stack, and ASan checks by calls: half of the time to compile.
 CALLS = ("'-fsanitize-trap=undefined', "
          "'-mllvm', '-asan-instrumentation-with-call-threshold=0'")
-UNITS = [f"unit_{module}" for module in (
-    "buffer", "chunk", "cli", "client", "disk", "durable", "net", "rl_adder", "rl_agents", "rl_cli",
-    "rl_env", "rl_loop", "rl_nn", "rl_nn_double", "server", "store", "table", "tensor", "util",
-    "wire")]
+UNITS = sorted(f"unit_{module.name}" for module in (ROOT / "tests" / "unit").iterdir())
 # Tests that have several threads.
 THREADED = [f"{program}/{name}" for program, names in {
     "property": "cut_threads drop threads",
@@ -86,6 +83,7 @@ BUILDS = {
             "without": {"unit_dpg_learns", "unit_dqn", "unit_memory_budget", "unit_reserve",
                         "unit_trainer", "unit_turn_work"},
             "more": ["replay_", "wire_echo"],
+            "more_options": ["-Dfast_compile=true"],
             "scale": 0.05,
         },
     },
@@ -100,7 +98,7 @@ BUILDS = {
         # each call, one by one.
         "short": {
             "only": THREADED,
-            "more_options": ["-Drl=disabled"],
+            "more_options": ["-Drl=disabled", "-Dfast_compile=true"],
             "bare": True,
             "scale": 0.05,
         },
@@ -133,6 +131,7 @@ BUILDS = {
                      "unit_table/selector", "unit_table/sumtree", "unit_table/table",
                      "unit_tensor", "unit_util", "unit_wire"],
             "without": {"unit_h2_client", "unit_h2_receive", "unit_mem_pool"},
+            "more_options": ["-Dfast_compile=true"],
         },
     },
 }

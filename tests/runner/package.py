@@ -107,7 +107,7 @@ def refcount_job():
               for x in pkg_config("--static", "--libs")]
     shared = [*pkg_config("--libs", package="reprise-rl"), f"-Wl,-rpath,{STAGE / 'lib'}"]
     for name, libraries in (("core", static), ("rl", shared)):
-        command = ["gcc", "-std=c17", "-D_GNU_SOURCE", '-DRP_VERSION="0"', "-O1", "-fPIC",
+        command = ["gcc", "-std=c17", "-D_GNU_SOURCE", '-DRP_VERSION="0"', "-O0", "-fPIC",
                    "-shared", "-fvisibility=hidden", f"-I{numpy}", f"-I{include}",
                    *pkg_config("--cflags"), *sorted((ROOT / "python" / name).glob("*.c")),
                    "-o", folder / "reprise" / f"_{name}{suffix}", *libraries, "-lpthread", "-lm"]
