@@ -6,9 +6,10 @@ PREFIX ?= /usr/local
 BENCH ?= $(patsubst bench/%.c,%,$(shell grep -l '^int main' bench/*.c 2>/dev/null)) grpcio-client dmreverb-client page
 RL_BENCH = rl_env rl_update rl_kernel rl_adder rl_dqn
 PARTS = cross python page grafana
+REPRISE = $(CURDIR)/build/release/src/cli/reprise
 C_FILES = $(shell find include src rl tests fuzz bench examples python -name '*.[ch]')
 
-.PHONY: all run test test-long test-rl-peers durability bench paper curves wheel format lint fuzz budget campaign install clean help need-build need-bench
+.PHONY: all run serve test test-apex-kills test-long test-rl-peers durability bench paper curves wheel format lint fuzz budget campaign install clean help need-build need-bench
 
 all: build/release/build.ninja  ## build the library, the command, examples and benchmarks; installs missing packages
 	@$(MESON) compile -C build/release
@@ -22,14 +23,20 @@ need-build:
 need-bench:
 	@tools/need.sh bench || echo 'Going on without: benchmarks that need them are skipped.'
 
-run: build/release/build.ninja  ## build a server and start it on localhost:8000
+run: build/release/build.ninja  ## train Ape-X DQN on CartPole and harder tasks, and watch: localhost:8000
+	@$(MESON) compile -C build/release src/cli/reprise:executable
+	@mkdir -p build/run && cd build/run && rm -rf try && task=lunarlander && \
+	$(REPRISE) train dqn --env lunarlander --steps 16 --dir try --quiet >/dev/null 2>&1 || task=bricks; rm -rf try; \
+	exec $(REPRISE) train apex-dqn --env cartpole --then acrobot,$$task --actors 8 --serve localhost:8000 --stay
+
+serve: build/release/build.ninja  ## build a server and start it on localhost:8000
 	@$(MESON) compile -C build/release src/cli/reprise:executable
 	@echo 'A server with one table, "replay". Try in another terminal:'
 	@echo '  curl http://localhost:8000/healthz'
 	@echo '  curl http://localhost:8000/v1/info'
 	@echo '  curl http://localhost:8000/metrics'
 	@echo 'or any Reverb client: reverb.Client("localhost:8000"). Ctrl-C stops it.'
-	@exec build/release/src/cli/reprise serve --port 8000
+	@exec $(REPRISE) serve --port 8000
 
 test:  ## the tests that every change has to pass, a few minutes; ONLY="asan lint" runs some parts
 	@tools/need.sh build test $(if $(ONLY),$(filter $(PARTS),$(ONLY)),$(PARTS))
@@ -49,6 +56,9 @@ test-rl-peers: build/peers/drivers/build.ninja  ## compare environments with Gym
 
 build/peers/drivers/build.ninja: | need-build
 	@$(MESON) setup build/peers/drivers -Dtests=enabled
+
+test-apex-kills: all  ## kill 100 random parts of an Ape-X training in processes; KILLS=1000 SEED=2
+	@$(PYTHON) tests/cli/apex_kills.py $(REPRISE) --kills $(or $(KILLS),100) --seed $(or $(SEED),1)
 
 durability:  ## test a million power cuts, 10,000 kills and a flip of every bit; SECONDS=600 stops early
 	@tools/need.sh build test

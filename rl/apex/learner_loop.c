@@ -16,6 +16,8 @@
 #include "error/fail.h"
 #include "reprise/rl/snapshot.h"
 
+enum { LAST_SAVE_MS = 500 };
+
 /* Saved as it is, beside the state of the learner. */
 typedef struct learner_saved {
     int64_t steps, inserts; /* N1 */
@@ -55,12 +57,12 @@ static rp_status restore(learner_life *l, rp_error *err)
     return RP_OK;
 }
 
-static rp_status save(learner_life *l, rp_error *err)
+static rp_status save(learner_life *l, rp_wait wait, rp_error *err)
 {
     rp_state_part parts[RP_SNAPSHOT_MAX_PARTS];
 
     return rp_snapshot_put(&l->part->apex->alloc, l->part->apex->options.client, parts,
-                           get_state(l, parts), rp_part_wait(l->part, RP_CALL_MS), err);
+                           get_state(l, parts), wait, err);
 }
 
 static rp_status publish(learner_life *l, rp_error *err)
@@ -134,7 +136,8 @@ static rp_status after_update(learner_life *l, rp_error *err)
     l->updates++;
     if (l->updates % o->trim_every == 0) st = inspect(l, err);
     if (st == RP_OK && l->updates % o->publish_every == 0) st = publish(l, err);
-    if (st == RP_OK && l->updates % o->save_every == 0) st = save(l, err);
+    if (st == RP_OK && l->updates % o->save_every == 0)
+        st = save(l, rp_part_wait(l->part, RP_CALL_MS), err);
     return st;
 }
 
@@ -165,7 +168,8 @@ static rp_status live(void *ctx, rp_error *err)
         st = update(l, err);
         if (st == RP_OK) st = after_update(l, err);
     }
-    if (st == RP_OK && !rp_part_is_stopping(l->part)) st = save(l, err);
+    if (l->is_restored && (st == RP_OK || rp_part_is_stopping(l->part)))
+        st = save(l, rp_wait_ms(LAST_SAVE_MS), err);
     rp_variable_source_free(l->source);
     l->source = NULL;
     return st;

@@ -95,6 +95,12 @@ def test_a_resumed_run_goes_on(tmp_path):
     (["--env", "catch", "--actors", "0"],
      "--actors: expected a whole number from 1 to 1000000000000, got '0'"),
     (["--env", "catch", "--actors", "5000"], "--actors: expected 1 to 4096, got 5000"),
+    (["--env", "catch", "--one-thread"], "--one-thread is an option of dqn"),
+    (["--env", "catch", "--processes", "--then", "cartpole"],
+     "--processes does not go with --then and --stay"),
+    (["--env", "catch", "--stay"], "--stay needs --serve ADDR"),
+    (["--env", "catch", "--role", "critic"],
+     "--role: expected actor, evaluator, learner or replay, got 'critic'"),
     (["--env", "catch", "--role", "actor"], "--role actor needs --replay ADDR"),
     (["--env", "catch", "--role", "replay"], "--role replay needs --serve ADDR"),
     (["--env", "catch", "--role", "actor", "--index", "3", "--of", "3", "--replay", "localhost:1"],
@@ -104,6 +110,13 @@ def test_misuse_is_named(tmp_path, arguments, message):
     done = run(tmp_path, *arguments)
     assert (done.returncode, done.stdout, done.stderr) == (2, "", f"reprise train: {message}\n")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_options_of_apex_are_no_options_of_dqn(tmp_path):
+    done = subprocess.run([REPRISE, "train", "dqn", "--env", "catch", "--actors", "2"], cwd=tmp_path,
+                          capture_output=True, text=True, timeout=LONG, env=clean_environment())
+    assert (done.returncode, done.stderr) == (
+        2, "reprise train: --actors is an option of apex-dqn\n")
 
 
 def test_an_address_in_use_is_named(tmp_path, part):

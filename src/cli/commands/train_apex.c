@@ -384,6 +384,13 @@ static int run_role(apex_run *r, const char *name, rp_problem *problem)
     int64_t index = 0;
     rp_apex_role role = RP_APEX_LEARNER;
 
+    while (role < RP_APEX_EVALUATOR && strcmp(name, rp_apex_role_name(role)) != 0) role++;
+    if (strcmp(name, rp_apex_role_name(role)) != 0 && strcmp(name, "replay") != 0) {
+        (void)rp_problem_set(
+            problem, NULL, "--role: expected actor, evaluator, learner or replay, got '%.40s'",
+            name);
+        return rp_train_misuse(problem);
+    }
     if (rp_train_settings(t, rp_train_get(t, RP_TRAIN_ENV), problem) != RP_OK)
         return rp_train_misuse(problem);
     (void)snprintf(t->folder.path, sizeof t->folder.path, "%s",
@@ -398,8 +405,6 @@ static int run_role(apex_run *r, const char *name, rp_problem *problem)
     if (rp_train_get(t, RP_TRAIN_REPLAY) == NULL)
         (void)rp_problem_set(problem, NULL, "--role %s needs --replay ADDR", name);
     else if (rp_train_integer(t, RP_TRAIN_INDEX, 0, &index, problem) == RP_OK) {
-        if (strcmp(name, "actor") == 0) role = RP_APEX_ACTOR;
-        if (strcmp(name, "evaluator") == 0) role = RP_APEX_EVALUATOR;
         if (index < (role == RP_APEX_ACTOR ? r->options.actors : 1))
             return run_part(r, role, index);
         (void)rp_problem_set(problem, NULL, "--index: there are %lld actors, from 0",

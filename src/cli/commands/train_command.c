@@ -22,8 +22,8 @@ static const rp_option options[RP_TRAIN_OPTIONS] = {
     [RP_TRAIN_ENV] =
         {"env", "NAME", "the environment; a resumed run knows it", false, "Run",
          "acrobot bricks cartpole catch deep_sea lunarlander memory_chain mountain_car"},
-    [RP_TRAIN_STEPS] = {"steps", "N", "the most steps, of all copies together (500,000)", false,
-                        NULL, NULL},
+    [RP_TRAIN_STEPS] = {"steps", "N", "the most steps, of all copies together (dqn: 500,000)",
+                        false, NULL, NULL},
     [RP_TRAIN_SEED] = {"seed", "N", "of everything random (1)", false, NULL, NULL},
     [RP_TRAIN_DIR] = {"dir", "DIR", "folder of the run (runs/AGENT-ENV-N, the next N)", false,
                       NULL, NULL},
@@ -90,24 +90,29 @@ static const rp_option options[RP_TRAIN_OPTIONS] = {
     [RP_TRAIN_SETTINGS] = RP_DQN_SETTING_LIST(OPTION)};
 
 static const char text[] =
-    "The agent acts in a group of copies of the environment, writes what it sees into a table\n"
-    "of a store in this process, and learns from samples of it. Greedy episodes in a thread "
-    "of\n"
-    "their own tell whether the environment is solved. Some environments have other defaults\n"
-    "(docs/agents/dqn.md). With --resume the settings are those of the run.\n";
+    "dqn: one agent in one thread. It acts in a group of copies of the environment, writes "
+    "what\n"
+    "it sees into a table of a store in this process, and learns from samples of it.\n"
+    "apex-dqn: actors, a learner and an evaluator at the same time, on one replay: as "
+    "threads,\n"
+    "as processes, or each started by hand with --role. --copies are those of one actor.\n"
+    "Greedy episodes tell whether the environment is solved. Some environments have other\n"
+    "defaults (docs/agents/dqn.md, docs/agents/apex.md). With --resume the settings are those\n"
+    "of the run.\n";
 
 static const char *const examples[] = {
     "reprise train dqn --env cartpole",
     "reprise train dqn --env catch --dir catch --plot curve.svg --log sb3",
     "reprise train dqn --dir catch --resume --steps 20000 --keep-going",
+    "reprise train apex-dqn --env cartpole --actors 4",
+    "reprise train apex-dqn --env catch --actors 2 --processes",
     NULL,
 };
 
 static const char notes[] =
     "Ctrl-C saves the run and stops it, a second one stops at once. The folder has the policy\n"
     "(policy.safetensors), the curve (progress.csv), the replay and the state of the run.\n"
-    "Then: reprise eval DIR, reprise play DIR. Reports never slow a run: "
-    "those that do not "
+    "Then: reprise eval DIR, reprise play DIR. Reports never slow a run: those that do not "
     "reach\n"
     "the server are dropped and counted. Their token is in the environment, REPRISE_TOKEN.\n";
 
@@ -233,18 +238,43 @@ rp_status rp_train_folder(rp_training *t, const char *env, rp_problem *problem)
     return st == RP_OK ? rp_run_folder_create(&t->folder, problem) : st;
 }
 
+/* RP_INVALID: an option is of the other agent, or does not go with another one. */
+static rp_status check_options(const rp_training *t, bool is_apex, rp_problem *problem)
+{
+    static const rp_train_option of_dqn[] = {RP_TRAIN_EVAL_EVERY, RP_TRAIN_ONE_THREAD,
+                                             RP_TRAIN_SAVE_EVERY};
+
+    for (size_t i = 0; is_apex && i < sizeof of_dqn / sizeof of_dqn[0]; i++)
+        if (rp_train_get(t, of_dqn[i]) != NULL)
+            return rp_problem_set(problem, NULL, "--%s is an option of dqn",
+                                  options[of_dqn[i]].name);
+    for (size_t i = RP_TRAIN_ACTORS; !is_apex && i < RP_TRAIN_SETTINGS; i++)
+        if (rp_train_get(t, i) != NULL)
+            return rp_problem_set(problem, NULL, "--%s is an option of apex-dqn",
+                                  options[i].name);
+    if (rp_train_is_on(t, RP_TRAIN_PROCESSES) &&
+        (rp_train_get(t, RP_TRAIN_THEN) != NULL || rp_train_get(t, RP_TRAIN_STAY) != NULL))
+        return rp_problem_set(problem, NULL, "--processes does not go with --then and --stay");
+    if (rp_train_get(t, RP_TRAIN_STAY) != NULL && rp_train_get(t, RP_TRAIN_SERVE) == NULL)
+        return rp_problem_set(problem, NULL, "--stay needs --serve ADDR");
+    return RP_OK;
+}
+
 static int run(const rp_flags *flags)
 {
     static rp_training t; /* too large for a stack */
+    bool is_apex = strcmp(flags->words[0], "dqn") != 0;
+    rp_problem problem;
 
     t = (rp_training){.flags = flags, .greedy = (double)NAN};
-    t.folder.agent = strcmp(flags->words[0], "dqn") == 0 ? "dqn" : "apex-dqn";
+    t.folder.agent = is_apex ? "apex-dqn" : "dqn";
     t.dir = rp_train_get(&t, RP_TRAIN_DIR);
     t.resume = rp_train_is_on(&t, RP_TRAIN_RESUME);
     t.json = rp_train_is_on(&t, RP_TRAIN_JSON);
     t.quiet = t.json || rp_train_is_on(&t, RP_TRAIN_QUIET);
     t.terminal = isatty(STDERR_FILENO) != 0;
-    return strcmp(t.folder.agent, "dqn") == 0 ? rp_train_dqn(&t) : rp_train_apex(&t);
+    if (check_options(&t, is_apex, &problem) != RP_OK) return rp_train_misuse(&problem);
+    return is_apex ? rp_train_apex(&t) : rp_train_dqn(&t);
 }
 
 const rp_command rp_train_command = {

@@ -24,6 +24,7 @@
 
 #include "cli/commands/commands.h"
 #include "cli/commands/train_apex.h"
+#include "cli/text/units.h"
 
 enum {
     POLL_MS = 20,
@@ -33,7 +34,7 @@ enum {
     MOST_FAILURES = 10,   /* in a row: failures, not kills */
     GRACE_MS = 1000,      /* between SIGTERM and SIGKILL */
     ADDRESS_BYTES = 1200, /* of the replay */
-    MOST_ARGUMENTS = 600,
+    MOST_ARGUMENTS = 64,
 };
 
 typedef enum child_kind {
@@ -78,18 +79,10 @@ static char *child_name(const child *c, char out[64])
     return out;
 }
 
-/* True for options of the program that its parts do not get. */
-static bool is_own(size_t option)
-{
-    static const rp_train_option own[] = {
-        RP_TRAIN_DIR,     RP_TRAIN_RESUME,      RP_TRAIN_PLOT,     RP_TRAIN_LOG,
-        RP_TRAIN_SERVE,   RP_TRAIN_REPORT_NAME, RP_TRAIN_JSON,     RP_TRAIN_ACTORS,
-        RP_TRAIN_SECONDS, RP_TRAIN_STAY,        RP_TRAIN_PROCESSES};
-
-    for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
-        if (option == (size_t)own[i]) return true;
-    return false;
-}
+/* Options that the parts get as they were given. */
+static const rp_train_option passed_on[] = {
+    RP_TRAIN_STEPS,         RP_TRAIN_KEEP_GOING,       RP_TRAIN_THRESHOLD, RP_TRAIN_QUIET,
+    RP_TRAIN_EVAL_EPISODES, RP_TRAIN_CONFIRM_EPISODES, RP_TRAIN_REPORT,    RP_TRAIN_REPORT_CA};
 
 /* The command line of a child. The texts are allocated; all of them end with the process. */
 typedef struct arguments {
@@ -117,15 +110,27 @@ static void set_arguments(const supervisor *s, const child *c, arguments *a)
 {
     const rp_training *t = s->t;
     const char *slash = strrchr(t->folder.path, '/');
+    char number[40];
 
     add(a, "reprise");
     add(a, "train");
     add(a, "%s", t->folder.agent);
-    for (size_t i = 0; i < t->flags->count; i++) {
-        const rp_flag *flag = &t->flags->list[i];
+    for (size_t i = 0; i < sizeof passed_on / sizeof passed_on[0]; i++) {
+        const char *value = rp_train_get(t, passed_on[i]);
 
-        if (!is_own(flag->option))
-            add(a, "--%s=%s", rp_train_command.options[flag->option].name, flag->value);
+        if (value != NULL)
+            add(a, "--%s=%s", rp_train_command.options[passed_on[i]].name, value);
+    }
+    add(a, "--env=%s", t->folder.env_class->name);
+    add(a, "--seed=%llu", (unsigned long long)t->folder.seed);
+    for (size_t i = 0; i < RP_DQN_SETTINGS; i++) {
+        double value = rp_dqn_setting_get(&t->folder.settings, i);
+        bool is_switch = rp_dqn_setting_at(i)->kind == RP_SETTING_SWITCH;
+
+        add(a, "--%s=%s", rp_dqn_setting_at(i)->name,
+            !is_switch   ? rp_decimal_text(value, number, sizeof number)
+            : value != 0 ? "true"
+                         : "false");
     }
     add(a, "--role=%s", kind_name(c->kind));
     add(a, "--of=%lld", (long long)s->actors);
