@@ -60,12 +60,12 @@ class Lines(list):
         raise AssertionError(f"{name}: no line with {pattern!r} in {self}")
 
 
-def processes_of(address):
-    """The ids of the processes that talk to this replay."""
+def processes_with(argument):
+    """The ids of the processes that have an argument that begins so."""
     found = []
     for line in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
         try:
-            if f"--replay={address}".encode() in line.read_bytes():
+            if f"\0{argument}".encode() in line.read_bytes():
                 found.append(int(line.parent.name))
         except (FileNotFoundError, ProcessLookupError):
             continue
@@ -81,16 +81,14 @@ def test_a_program_goes_on_when_a_node_is_killed(cluster, nodes, tmp_path):
     with reprise.ray.launch(program, log=log) as run:
         address = run.address
         log.until("learner", r"[1-9]\d* updates")
-        where = {part.name: part for part in run._parts}
         cluster.remove_node(nodes[0], allow_graceful=False)  # kills its raylet and its workers
         log.until("actor", "was started again by Ray")
         moved = [name for name, state in run.status().items() if state["moves"]]
-        assert moved and all(name.startswith("actor") for name in moved) and set(moved) < set(where)
+        assert moved and all(name.startswith("actor") for name in moved)
         assert run.address == address
         log.clear()
         log.until(moved[0], r"[1-9]\d* steps")  # it acts again, elsewhere
-    assert not processes_of(address)
-    assert any(n == "evaluator" for n, _ in log) or log
+    assert not processes_with(f"--replay={address}")
 
 
 def test_the_program_ends_solved_though_the_node_of_the_replay_is_killed(cluster, nodes, tmp_path):
@@ -100,11 +98,7 @@ def test_the_program_ends_solved_though_the_node_of_the_replay_is_killed(cluster
         resources={"replay": ELSEWHERE, "learner": AT_HEAD, "evaluator": AT_HEAD, "actor": AT_HEAD},
         data=str(tmp_path))
     with reprise.ray.launch(program, log=log) as run:
-        before = run.address
-        log.until("learner", "items")
-        tables = reprise.Client(before, token="wrong") if False else None
-        assert tables is None
-        # the node of the replay is the one whose worker runs it
+        log.until("learner", r"[1-9]\d* updates")
         [server] = [p for p in run._parts if p.role == "replay"]
         home = ray.get(server.actor.__ray_call__.remote(lambda _: ray.get_runtime_context().get_node_id()))
         [node] = [n for n in nodes if n.node_id == home]
@@ -114,8 +108,7 @@ def test_the_program_ends_solved_though_the_node_of_the_replay_is_killed(cluster
         assert run.policy
         assert run.status()["evaluator"]["status"] == 0
     log.until("evaluator", "solved: the mean return of 50 fresh episodes")
-    with pytest.raises(RuntimeError):
-        reprise.Client(run.address).server_info(timeout=1)
+    assert not processes_with(f"--data={tmp_path}")
 
 
 def test_a_process_that_is_killed_is_restarted(cluster):
@@ -124,13 +117,13 @@ def test_a_process_that_is_killed_is_restarted(cluster):
                                   resources={"replay": AT_HEAD})
     with reprise.ray.launch(program, log=log) as run:
         log.until("learner", "items")
-        for pid in processes_of(run.address):
+        for pid in processes_with(f"--replay={run.address}"):
             os.kill(pid, signal.SIGKILL)
         for name in ("learner", "evaluator", "actor 0", "actor 1"):
             log.until(name, "ended with status -9: again in 0.1 s")
         assert not run.wait(0.01)
         address = run.address
-    assert not processes_of(address)
+    assert not processes_with(f"--replay={address}")
 
 
 def test_misuse_ends_the_program(cluster):
