@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Installs the packages that are missing on this machine.
 #
-#     tools/need.sh build               for `make` and `make run`
+#     tools/need.sh build               for `make`, `make run` and `make serve`
 #     tools/need.sh build test          for the tests
 #     tools/need.sh bench               for benchmarks; `make bench` goes on without what is missing
 #     tools/need.sh build test cross python page grafana

@@ -31,6 +31,7 @@ static void act(rp_agent *agent, const void *observations, void *actions)
 {
     actor_life *l = (actor_life *)agent;
 
+    assert(l->actor->params == l->params[l->now]); /* C1 */
     l->actor->type->act(l->actor, observations, actions);
 }
 
@@ -42,20 +43,6 @@ static rp_status begin(rp_agent *agent, const void *observations, rp_error *err)
                                  err);
 }
 
-/* Says who holds the actor up. A status other than RP_OK ends the life. */
-static rp_status explain(actor_life *l, rp_error *err)
-{
-    rp_replay_view view;
-    rp_status st = rp_apex_look(l->part, &view, err);
-
-    if (st == RP_OK)
-        rp_part_waits(l->part, "the learner: %lld items for %lld samples",
-                      (long long)view.inserts, (long long)view.samples);
-    else if (st != RP_NOT_FOUND && st != RP_CANCELLED)
-        rp_part_waits(l->part, "the replay: %s", err->text);
-    return st == RP_NOT_FOUND || st == RP_CANCELLED ? st : RP_OK;
-}
-
 static rp_status observe(rp_agent *agent, const rp_agent_step *step, rp_error *err)
 {
     actor_life *l = (actor_life *)agent;
@@ -65,7 +52,7 @@ static rp_status observe(rp_agent *agent, const rp_agent_step *step, rp_error *e
     rp_part_waits(l->part, "the learner");
     while (st == RP_DEADLINE) {
         st = l->actor->type->observe(l->actor, step, rp_part_wait(l->part, RP_SLICE_MS), err);
-        if (st == RP_DEADLINE && explain(l, err) != RP_OK) return RP_NOT_FOUND;
+        if (st == RP_DEADLINE) st = rp_apex_explain(l->part, err);
     }
     rp_part_works(l->part);
     return st;
@@ -79,6 +66,7 @@ static rp_status pull(actor_life *l, rp_error *err)
                                              rp_part_wait(l->part, RP_CALL_MS), &got, err);
     rp_apex_part *state;
 
+    assert(l->now == 0 || l->now == 1); /* C1 */
     if (st == RP_CORRUPT || st == RP_NO_RESOURCE) return st;
     if (st != RP_OK || !got.changed) return RP_OK;
     l->now = 1 - l->now;
@@ -95,6 +83,7 @@ static void count(actor_life *l)
     rp_env_loop_counts counts = rp_env_loop_get_counts(l->loop);
     rp_apex_part *state = rp_part_lock(l->part);
 
+    assert(l->earlier_steps >= 0 && counts.steps >= 0);
     state->steps = l->earlier_steps + counts.steps;
     state->episodes = l->earlier_episodes + counts.episodes;
     state->mean_return = counts.mean_return;

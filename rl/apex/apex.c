@@ -251,6 +251,7 @@ size_t rp_apex_get_parts(rp_apex *x, rp_apex_part *out, size_t capacity)
         rp_part *p = x->parts[i];
         int64_t passed_ns = now_ns - p->counted_ns;
 
+        assert(p->waited_ns >= 0);
         if (p->wait_began_ns != 0 && p->wait_began_ns < now_ns) {
             p->waited_ns += now_ns - p->wait_began_ns;
             p->wait_began_ns = now_ns;

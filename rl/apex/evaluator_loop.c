@@ -41,6 +41,7 @@ static rp_status judge(evaluator_life *l, const rp_variables *got, rp_error *err
     st = rp_judge(&a->alloc, &options, l->params, &l->verdict, err);
     if (st != RP_OK) return st;
     if (l->verdict.confirmed.episodes > 0) best = &l->verdict.confirmed;
+    assert(l->verdict.first.episodes == a->options.eval_episodes);
     rp_part_keep(l->part, l->params, l->verdict.solved);
     state = rp_part_lock(l->part);
     state->verdict = l->verdict;
@@ -99,6 +100,7 @@ rp_status rp_apex_evaluator_loop(rp_part *p, rp_error *err)
         l.params = a->alloc.resize(a->alloc.ctx, NULL, 0, bytes);
         if (l.params == NULL) st = rp_rl_fail_memory(err, bytes);
     }
+    assert(st != RP_OK || l.policy->parameter_count == a->parameter_count);
     if (st == RP_OK) st = rp_part_outlive(p, live, &l, err);
     if (l.params != NULL) (void)a->alloc.resize(a->alloc.ctx, l.params, bytes, 0);
     rp_variable_client_free(l.variables);

@@ -85,6 +85,7 @@ static rp_status inspect(learner_life *l, rp_error *err)
     if (st != RP_OK) return st;
     l->saved.steps += view.inserts - (view.inserts >= l->saved.inserts ? l->saved.inserts : 0);
     l->saved.inserts = view.inserts; /* N1 */
+    assert(l->saved.steps >= 0 && view.inserts >= 0);
     state = rp_part_lock(l->part);
     l->learner->type->get_metrics(l->learner, &state->metrics);
     state->metrics.inserts = view.inserts;
@@ -96,23 +97,6 @@ static rp_status inspect(learner_life *l, rp_error *err)
     return rp_apex_trim(l->part, &view, err);
 }
 
-/* Says who holds the learner up. A status other than RP_OK ends the life. */
-static rp_status explain(learner_life *l, rp_error *err)
-{
-    rp_replay_view view;
-    rp_status st = rp_apex_look(l->part, &view, err);
-
-    if (st == RP_OK && view.size < view.min_size)
-        rp_part_waits(l->part, "the actors: %lld of the first %lld items", (long long)view.size,
-                      (long long)view.min_size);
-    else if (st == RP_OK)
-        rp_part_waits(l->part, "the actors: %lld items for %lld samples",
-                      (long long)view.inserts, (long long)view.samples);
-    else if (st != RP_NOT_FOUND && st != RP_CANCELLED)
-        rp_part_waits(l->part, "the replay: %s", err->text);
-    return st == RP_NOT_FOUND || st == RP_CANCELLED ? st : RP_OK;
-}
-
 static rp_status update(learner_life *l, rp_error *err)
 {
     rp_status st = l->learner->type->update(l->learner, rp_wait_none(), err);
@@ -121,7 +105,7 @@ static rp_status update(learner_life *l, rp_error *err)
     rp_part_waits(l->part, "the actors");
     while (st == RP_DEADLINE) {
         st = l->learner->type->update(l->learner, rp_part_wait(l->part, RP_SLICE_MS), err);
-        if (st == RP_DEADLINE && explain(l, err) != RP_OK) return RP_NOT_FOUND;
+        if (st == RP_DEADLINE) st = rp_apex_explain(l->part, err);
     }
     rp_part_works(l->part);
     return st;
@@ -133,6 +117,7 @@ static rp_status after_update(learner_life *l, rp_error *err)
     const rp_apex_options *o = &l->part->apex->options;
     rp_status st = RP_OK;
 
+    assert(o->trim_every > 0 && o->publish_every > 0 && o->save_every > 0);
     l->updates++;
     if (l->updates % o->trim_every == 0) st = inspect(l, err);
     if (st == RP_OK && l->updates % o->publish_every == 0) st = publish(l, err);

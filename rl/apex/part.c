@@ -29,6 +29,7 @@ void rp_part_sleep(rp_part *p, int64_t ms)
     struct timespec at = {until_ns / 1000000000, until_ns % 1000000000};
     int failed = 0;
 
+    assert(ms >= 0);
     (void)pthread_mutex_lock(&p->apex->mu);
     while (!rp_part_is_stopping(p) && failed == 0)
         failed = pthread_cond_timedwait(&p->apex->cv, &p->apex->mu, &at);
@@ -76,6 +77,11 @@ static bool is_away(rp_status st)
            st == RP_CANCELLED;
 }
 
+bool rp_part_is_patient(const rp_part *p)
+{
+    return rp_now_ns() - p->worked_ns <= p->apex->options.patience_ms * 1000000;
+}
+
 rp_status rp_part_outlive(rp_part *p, rp_status (*live)(void *ctx, rp_error *err), void *ctx,
                           rp_error *err)
 {
@@ -85,11 +91,12 @@ rp_status rp_part_outlive(rp_part *p, rp_status (*live)(void *ctx, rp_error *err
         rp_status st = live(ctx, err);
         int64_t patience_ms = p->apex->options.patience_ms;
 
+        assert(patience_ms > 0 && p->worked_ns >= worked_ns);
         if (rp_part_is_stopping(p)) return RP_OK;
         if (st == RP_OK || !is_away(st)) return st;
         if (p->worked_ns != worked_ns) pause_ms = FIRST_PAUSE_MS;
         worked_ns = p->worked_ns;
-        if (rp_now_ns() - worked_ns > patience_ms * 1000000)
+        if (!rp_part_is_patient(p))
             return rp_rl_fail(err, RP_UNAVAILABLE,
                               "the replay has been away for %lld s: %.200s",
                               (long long)(patience_ms / 1000),
@@ -129,6 +136,7 @@ void rp_part_keep(rp_part *p, const rp_real *params, bool is_solved)
 {
     rp_apex *a = p->apex;
 
+    assert(a->params != NULL);
     (void)pthread_mutex_lock(&a->mu);
     if (!a->is_solved) {
         memcpy(a->params, params, a->parameter_count * sizeof *params);

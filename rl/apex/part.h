@@ -74,6 +74,9 @@ void rp_part_works(rp_part *part);
 rp_apex_part *rp_part_lock(rp_part *part);
 void rp_part_unlock(rp_part *part);
 
+/* False once the part has not got on for the patience of the program. */
+bool rp_part_is_patient(const rp_part *part);
+
 /* Calls live(), again and again, until it succeeds, fails for another reason than that the
  * replay is away, or the program stops. Waits longer after each failure in a row. Returns the
  * failure once the part has not worked for the patience of the program. */
@@ -101,6 +104,10 @@ typedef struct rp_replay_view {
 RP_NODISCARD rp_status rp_apex_make_table(rp_part *part, rp_error *err);
 /* Reads its state. RP_NOT_FOUND, or a status of the client. */
 RP_NODISCARD rp_status rp_apex_look(rp_part *part, rp_replay_view *out, rp_error *err);
+/* Says who holds the part up, after a wait for the replay has ended. Returns RP_DEADLINE if the
+ * part should wait on, or else why not: RP_NOT_FOUND (the table is gone), RP_UNAVAILABLE (the
+ * replay has been away for too long), RP_CANCELLED. */
+RP_NODISCARD rp_status rp_apex_explain(rp_part *part, rp_error *err);
 /* Removes the items over the soft limit, if there are any. */
 RP_NODISCARD rp_status rp_apex_trim(rp_part *part, const rp_replay_view *view, rp_error *err);
 

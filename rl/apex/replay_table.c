@@ -28,6 +28,7 @@ static rp_status describe(const rp_part *p, rp_table_options *out, rp_error *err
 
 static int64_t hard_limit(int64_t soft)
 {
+    assert(soft >= 1);
     return soft + soft / SLACK_SHARE + 1;
 }
 
@@ -68,6 +69,27 @@ rp_status rp_apex_look(rp_part *p, rp_replay_view *out, rp_error *err)
     if (found == 0)
         return rp_rl_fail(err, RP_NOT_FOUND, "the server has no table '%s'", RP_APEX_REPLAY);
     return RP_OK;
+}
+
+rp_status rp_apex_explain(rp_part *p, rp_error *err)
+{
+    const char *others = p->role == RP_APEX_ACTOR ? "the learner" : "the actors";
+    rp_replay_view view;
+    rp_status st = rp_apex_look(p, &view, err);
+
+    if (st == RP_NOT_FOUND || st == RP_CANCELLED) return st;
+    if (st != RP_OK) {
+        rp_part_waits(p, "the replay: %s", err->text);
+        return rp_part_is_patient(p) ? RP_DEADLINE : RP_UNAVAILABLE;
+    }
+    p->worked_ns = rp_now_ns(); /* the replay is there: others are slow */
+    if (p->role == RP_APEX_LEARNER && view.size < view.min_size)
+        rp_part_waits(p, "%s: %lld of the first %lld items", others, (long long)view.size,
+                      (long long)view.min_size);
+    else
+        rp_part_waits(p, "%s: %lld items for %lld samples", others, (long long)view.inserts,
+                      (long long)view.samples);
+    return RP_DEADLINE;
 }
 
 rp_status rp_apex_trim(rp_part *p, const rp_replay_view *view, rp_error *err)

@@ -16,6 +16,7 @@
 enum {
     ACTORS = 8,
     STEP_MS = 100,     /* between looks at the parts */
+    KEEP_S2 = 2,       /* points of the curve a second */
     PLAIN_LINE_S = 10, /* between lines, unless on a terminal */
 };
 
@@ -29,11 +30,10 @@ typedef struct apex_run {
     rp_apex_part *parts;
     size_t part_count, part_room;
     rp_real *params;
-    rp_run_progress progress;
-    int64_t eval_version; /* reported last */
-    size_t drawn;         /* lines on the terminal */
-    double said;          /* seconds of the run when a line was printed */
-    char said_wait[64];   /* what the part of a role was waiting for then */
+    rp_run_progress progress, kept, said; /* latest; of the curve; printed */
+    int64_t eval_version;                 /* in the curve */
+    size_t drawn;                         /* lines on the terminal */
+    char said_wait[64];                   /* what the part of a role was waiting for then */
 } apex_run;
 
 static bool is_interrupted(const apex_run *r)
@@ -83,9 +83,8 @@ static rp_status make_program(apex_run *r, rp_error *err)
     r->part_room = (size_t)r->options.actors + 2;
     r->parts = calloc(r->part_room, sizeof *r->parts);
     r->params = calloc(rp_apex_parameter_count(r->apex), sizeof *r->params);
-    r->progress = (rp_run_progress){0};
+    r->progress = r->kept = r->said = (rp_run_progress){0};
     r->eval_version = 0;
-    r->said = 0;
     if (r->parts != NULL && r->params != NULL) return RP_OK;
     (void)snprintf(err->text, sizeof err->text, "no memory for the parameters");
     return RP_NO_RESOURCE;
@@ -136,9 +135,9 @@ static void say_part(apex_run *r)
     (void)snprintf(wait, sizeof wait, "%.*s", (int)strcspn(p->waits_for, ":"), p->waits_for);
     /* Short waits of the limiter come and go. */
     is_new = strcmp(wait, r->said_wait) != 0 && (p->wait_share > 0.9 || wait[0] == '\0');
-    if (!is_new && r->progress.seconds - r->said < PLAIN_LINE_S) return;
+    if (!is_new && r->progress.seconds - r->said.seconds < PLAIN_LINE_S) return;
     (void)snprintf(r->said_wait, sizeof r->said_wait, "%s", wait);
-    r->said = r->progress.seconds;
+    r->said = r->progress;
     (void)printf("%s\n", rp_part_line(p, rp_apex_get_threshold(r->apex), line));
     (void)fflush(stdout);
 }
@@ -153,31 +152,42 @@ static void show(apex_run *r)
         say_part(r);
     } else if (r->t->terminal) {
         r->drawn = rp_part_lines_draw(r->parts, r->part_count, threshold, r->drawn);
-    } else if (r->progress.seconds - r->said >= PLAIN_LINE_S) {
-        r->said = r->progress.seconds;
-        (void)printf("%s\n", rp_run_progress_line(&r->progress, line, sizeof line));
+    } else if (r->progress.seconds - r->said.seconds >= PLAIN_LINE_S) {
+        r->said = rp_apex_progress(r->apex, r->parts, r->part_count, &r->said);
+        (void)printf("%s\n", rp_run_progress_line(&r->said, line, sizeof line));
         (void)fflush(stdout);
     }
 }
 
-/* Looks at the parts: keeps, reports, logs and shows their progress. */
-static rp_status look(apex_run *r, rp_error *err)
+/* Adds the latest progress to the curve, the logs and the reports. */
+static rp_status keep(apex_run *r, int64_t eval_version, rp_error *err)
 {
-    rp_run_progress last = r->progress;
-    int64_t version = r->eval_version;
+    rp_run_progress p = rp_apex_progress(r->apex, r->parts, r->part_count, &r->kept);
+    rp_status st = RP_OK;
+
+    if (eval_version == r->eval_version) p.eval_return = (double)NAN;
+    r->eval_version = eval_version;
+    r->kept = p;
+    (void)rp_apex_get_parameters(r->apex, r->params, rp_apex_parameter_count(r->apex));
+    report_actors(r);
+    rp_train_keep(r->t, &p, r->params);
+    for (size_t i = 0; st == RP_OK && i < r->t->log_count; i++)
+        st = rp_run_log_write(r->t->logs[i], &p, err);
+    return st;
+}
+
+/* Looks at the parts, keeps their progress from time to time, and shows it. */
+static rp_status look(apex_run *r, bool is_last, rp_error *err)
+{
+    int64_t version = 0;
     rp_status st = RP_OK;
 
     r->part_count = rp_apex_get_parts(r->apex, r->parts, r->part_room);
-    r->progress = rp_apex_progress(r->apex, r->parts, r->part_count, &last);
+    r->progress = rp_apex_progress(r->apex, r->parts, r->part_count, &r->progress);
     for (size_t i = 0; i < r->part_count; i++)
         if (r->parts[i].role == RP_APEX_EVALUATOR) version = r->parts[i].verdict.version;
-    if (version == r->eval_version) r->progress.eval_return = (double)NAN;
-    r->eval_version = version;
-    (void)rp_apex_get_parameters(r->apex, r->params, rp_apex_parameter_count(r->apex));
-    report_actors(r);
-    rp_train_keep(r->t, &r->progress, r->params);
-    for (size_t i = 0; st == RP_OK && i < r->t->log_count; i++)
-        st = rp_run_log_write(r->t->logs[i], &r->progress, err);
+    if (is_last || (r->progress.seconds - r->kept.seconds) * KEEP_S2 >= 1)
+        st = keep(r, version, err);
     show(r);
     return st;
 }
@@ -191,7 +201,7 @@ static rp_status run_parts(apex_run *r, rp_trainer_result *result, rp_error *err
 
     while (st == RP_OK && !done) {
         st = rp_apex_wait(r->apex, STEP_MS, &done, err);
-        if (st == RP_OK) st = look(r, err);
+        if (st == RP_OK) st = look(r, done, err);
         result->stopped = is_interrupted(r);
         if (result->stopped ||
             (r->seconds > 0 && rp_now_ns() - began_ns > r->seconds * INT64_C(1000000000)))

@@ -239,6 +239,27 @@ static void parts_outlive_the_loss_of_all_tables(void **state)
     close_fixture(&f);
 }
 
+static void a_replay_that_stays_away_ends_a_part(void **state)
+{
+    (void)state;
+    static const rp_apex_role roles[] = {RP_APEX_ACTOR, RP_APEX_LEARNER, RP_APEX_EVALUATOR};
+
+    for (size_t i = 0; i < 3; i++) {
+        fixture f = small("catch");
+        rp_status st = RP_OK;
+        bool done = false;
+
+        f.options.patience_ms = 50;
+        assert_ok(rp_client_new("localhost:1", NULL, &f.client, &f.err)); /* nobody is there */
+        open_apex(&f);
+        start(&f, roles[i], 0);
+        while (!done) st = rp_apex_wait(f.apex, 100, &done, &f.err);
+        assert_int_equal(st, RP_UNAVAILABLE);
+        assert_non_null(strstr(f.err.text, ": the replay has been away for 0 s: "));
+        close_fixture(&f);
+    }
+}
+
 static void a_learner_of_other_settings_is_refused(void **state)
 {
     (void)state;
@@ -309,6 +330,7 @@ RP_TESTS(apex)
         cmocka_unit_test(the_learner_removes_the_excess_in_bulk),
         cmocka_unit_test(a_restarted_learner_goes_on),
         cmocka_unit_test(parts_outlive_the_loss_of_all_tables),
+        cmocka_unit_test(a_replay_that_stays_away_ends_a_part),
         cmocka_unit_test(a_learner_of_other_settings_is_refused),
         cmocka_unit_test(options_and_parts_are_checked),
         cmocka_unit_test(running_out_of_memory_is_a_status),

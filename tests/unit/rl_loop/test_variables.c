@@ -51,6 +51,17 @@ static void a_client_skips_what_it_has(void **state)
     assert_ok(rp_variable_source_publish(source, sent, 0, &version, &err));
     assert_int_equal(version, 4);
 
+    /* a store that lost the table counts anew, and clients follow */
+    assert_ok(rp_variable_client_update(reader, got, rp_wait_forever(), &v, &err));
+    rp_variable_source_free(source);
+    source = NULL;
+    assert_ok(rp_store_drop_table(store, (rp_string){"variables", 9}, &err));
+    assert_ok(rp_variable_source_new(NULL, &options, &source, &err));
+    assert_ok(rp_variable_source_publish(source, sent, 5, &version, &err));
+    assert_int_equal(version, 1);
+    assert_ok(rp_variable_client_update(reader, got, rp_wait_forever(), &v, &err));
+    assert_true(v.changed && v.version == 1 && v.note == 5);
+
     /* a client with another network gets an error */
     const rp_variable_options wrong = {
         .client = client, .table = "variables", .count = COUNT - 1};
