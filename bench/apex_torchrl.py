@@ -29,6 +29,7 @@ from torchrl.data import LazyTensorStorage, TensorDictPrioritizedReplayBuffer
 
 N_STEP, DISCOUNT = 5, 0.99
 START, TARGET_EVERY, PULL_EVERY = 1000, 100, 400
+WARM_UP = 20  # updates before the clock starts
 TASKS = {
     "cartpole": {"actions": 2, "batch": 64, "capacity": 100_000, "block": 64},
     "frames": {"actions": 3, "batch": 32, "capacity": 20_000, "block": 16},
@@ -196,6 +197,7 @@ def cpu_seconds(pids):
 
 
 def learn(options, net, blocks, pids):
+    """Learns, and prints how fast. The limiter: so many updates as transitions have arrived, no more."""
     task = TASKS[options.task]
     target = Network(options.task)
     target.load_state_dict(net.state_dict())
@@ -206,25 +208,26 @@ def learn(options, net, blocks, pids):
         alpha=0.6, beta=0.4, priority_key="td_error", batch_size=task["batch"],
         storage=LazyTensorStorage(task["capacity"]), prefetch=options.prefetch or None)
     steps = updates = 0
-    began = first = None
+    began = None
     while began is None or time.monotonic() - began < options.seconds:
-        block = blocks.get()
-        buffer.extend(block)
-        steps += len(block)
-        while steps >= START and updates < (steps - START) // STEPS_PER_UPDATE:
-            batch = buffer.sample()
-            weight = batch["priority_weight"] if "priority_weight" in batch.keys() else batch["_weight"]
-            error = update((batch["observation"], batch["action"], batch["reward"], batch["discount"],
-                            batch["next"], weight))
-            batch["td_error"] = error
-            buffer.update_tensordict_priority(batch)
-            updates += 1
-            if updates % TARGET_EVERY == 0:
-                target.load_state_dict(net.state_dict())
-        if began is None and updates > 50:  # it is compiled, and its memory is there
-            began, first, cpu = time.monotonic(), (steps, updates), cpu_seconds(pids)
+        if steps < START or updates >= (steps - START) // STEPS_PER_UPDATE:
+            block = blocks.get()
+            buffer.extend(block)
+            steps += len(block)
+            continue
+        batch = buffer.sample()
+        batch["td_error"] = update((
+            batch["observation"], batch["action"], batch["reward"], batch["discount"], batch["next"],
+            batch["priority_weight"]))
+        buffer.update_tensordict_priority(batch)
+        updates += 1
+        if updates % TARGET_EVERY == 0:
+            target.load_state_dict(net.state_dict())
+        if began is None and updates == WARM_UP:  # it is compiled, and its memory is there
+            began, cpu = time.monotonic(), cpu_seconds(pids)
     seconds = time.monotonic() - began
-    print(steps - first[0], updates - first[1], f"{seconds:.3f}", f"{cpu_seconds(pids) - cpu:.3f}")
+    updates -= WARM_UP
+    print(updates * STEPS_PER_UPDATE, updates, f"{seconds:.3f}", f"{cpu_seconds(pids) - cpu:.3f}")
 
 
 def main():

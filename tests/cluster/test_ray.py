@@ -13,6 +13,8 @@ import time
 import pytest
 import reprise
 
+# Ray's own patience, on a busy machine.
+os.environ.setdefault("RAY_raylet_start_wait_time_s", "600")
 ray = pytest.importorskip("ray")
 cluster_utils = pytest.importorskip("ray.cluster_utils")
 
