@@ -80,7 +80,8 @@ bench: need-bench all  ## run the benchmarks; BENCH=name for one, BENCH=rl for a
 	python) $(PYTHON) bench/python_buffers.py $(if $(QUICK),--quick) ;; \
 	durable) build/release/bench/bench_durable $(if $(QUICK),--quick); \
 		$(PYTHON) bench/durable_pause.py $(if $(QUICK),--quick) ;; \
-	rl_kernel) build/release/bench/bench_rl_kernel $(if $(QUICK),--quick); \
+	rl_kernel) OPENBLAS_CORETYPE=$(if $(shell grep -m1 -o avx512f /proc/cpuinfo),SkylakeX,Haswell) \
+		build/release/bench/bench_rl_kernel $(if $(QUICK),--quick); \
 		OPENBLAS_CORETYPE=Haswell build/release/bench/bench_rl_kernel $(if $(QUICK),--quick) avx2 ;; \
 	rl_env) $(PYTHON) bench/rl_env.py $(if $(QUICK),--quick) ;; \
 	rl_dqn) $(PYTHON) bench/rl_dqn.py $(if $(QUICK),--quick) ;; \

@@ -97,13 +97,7 @@ function card(table) {
       fact("Updates", short(table.updates)), fact("Evictions", short(table.evictions)),
       fact("Samples per insert", measured, asked, "full"),
       fact("Sampled at least once", table.inserts > 0 ? percent(table.unique_samples, table.inserts) : "–", "", "full"),
-      ages(table)));
-}
-
-// The ages of the oldest and the newest item, where the server tells them.
-function ages(table) {
-  if (table.oldest_age_seconds === undefined) return null;
-  return [fact("Oldest item", seconds(table.oldest_age_seconds)), table.newest_age_seconds !== undefined && fact("Newest item", seconds(table.newest_age_seconds))];
+      fact("Median age of items", table.median_age_seconds === null ? "–" : seconds(table.median_age_seconds), "", "full")));
 }
 
 // Tables in trouble first, then in the order of the server.

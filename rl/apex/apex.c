@@ -88,6 +88,7 @@ rp_status rp_apex_new(const rp_allocator *alloc, const rp_apex_options *options,
     memset(x, 0, sizeof *x);
     x->alloc = a;
     x->options = *options;
+    if (x->options.home == NULL) x->options.home = options->client;
     x->part_room = (size_t)options->actors + 2;
     x->began_ns = rp_now_ns();
     set_default(&x->options.pull_every, PULL_EVERY);

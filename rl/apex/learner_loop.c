@@ -16,7 +16,7 @@
 #include "error/fail.h"
 #include "reprise/rl/snapshot.h"
 
-enum { LAST_SAVE_MS = 500 };
+enum { LAST_SAVE_MS = 500, CATCH_UP_MS = 5 };
 
 /* Saved as it is, beside the state of the learner. */
 typedef struct learner_saved {
@@ -49,7 +49,7 @@ static rp_status restore(learner_life *l, rp_error *err)
     rp_status st;
 
     if (l->is_restored) return RP_OK;
-    st = rp_snapshot_get(&l->part->apex->alloc, l->part->apex->options.client, parts,
+    st = rp_snapshot_get(&l->part->apex->alloc, l->part->apex->options.home, parts,
                          get_state(l, parts), rp_part_wait(l->part, RP_CALL_MS), err);
     if (st == RP_OK) st = l->learner->type->restored(l->learner, err);
     if (st != RP_OK && st != RP_NOT_FOUND) return st;
@@ -61,7 +61,7 @@ static rp_status save(learner_life *l, rp_wait wait, rp_error *err)
 {
     rp_state_part parts[RP_SNAPSHOT_MAX_PARTS];
 
-    return rp_snapshot_put(&l->part->apex->alloc, l->part->apex->options.client, parts,
+    return rp_snapshot_put(&l->part->apex->alloc, l->part->apex->options.home, parts,
                            get_state(l, parts), wait, err);
 }
 
@@ -75,12 +75,28 @@ static rp_status publish(learner_life *l, rp_error *err)
     return st;
 }
 
+/* Looks at the replay; of several shards, until the actors have caught up. */
+static rp_status look(learner_life *l, rp_replay_view *view, rp_error *err)
+{
+    rp_status st = rp_apex_look(l->part, view, err);
+
+    if (st != RP_OK || !rp_apex_is_ahead(l->part, view)) return st;
+    while (st == RP_OK && rp_apex_is_ahead(l->part, view) && !rp_part_is_stopping(l->part)) {
+        rp_part_waits(l->part, "the actors: %lld items for %lld samples",
+                      (long long)view->inserts, (long long)view->samples);
+        rp_part_sleep(l->part, CATCH_UP_MS);
+        st = rp_apex_look(l->part, view, err);
+    }
+    rp_part_works(l->part);
+    return st;
+}
+
 /* Looks at the replay: counts what is new, and removes what is too much. */
 static rp_status inspect(learner_life *l, rp_error *err)
 {
     rp_replay_view view;
     rp_apex_part *state;
-    rp_status st = rp_apex_look(l->part, &view, err);
+    rp_status st = look(l, &view, err);
 
     if (st != RP_OK) return st;
     l->saved.steps += view.inserts - (view.inserts >= l->saved.inserts ? l->saved.inserts : 0);
@@ -137,7 +153,7 @@ static rp_status live(void *ctx, rp_error *err)
 {
     learner_life *l = ctx;
     rp_apex *a = l->part->apex;
-    const rp_variable_options variables = {.client = a->options.client,
+    const rp_variable_options variables = {.client = a->options.home,
                                            .table = RP_APEX_VARIABLES,
                                            .count = a->parameter_count,
                                            .timeout_ms = RP_CALL_MS,

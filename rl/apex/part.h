@@ -98,6 +98,7 @@ void rp_part_keep(rp_part *part, const rp_real *params, bool is_solved);
 typedef struct rp_replay_view {
     int64_t size, max_size, inserts, samples;
     int64_t min_size; /* of the limiter */
+    double samples_per_insert;
 } rp_replay_view;
 
 /* Makes the table "replay" if it does not exist. */
@@ -108,6 +109,8 @@ RP_NODISCARD rp_status rp_apex_look(rp_part *part, rp_replay_view *out, rp_error
  * part should wait on, or else why not: RP_NOT_FOUND (the table is gone), RP_UNAVAILABLE (the
  * replay has been away for too long), RP_CANCELLED. */
 RP_NODISCARD rp_status rp_apex_explain(rp_part *part, rp_error *err);
+/* True if the learner has to wait because no limiter of several shards makes it wait. */
+bool rp_apex_is_ahead(const rp_part *part, const rp_replay_view *view);
 /* Removes the items over the soft limit, if there are any. */
 RP_NODISCARD rp_status rp_apex_trim(rp_part *part, const rp_replay_view *view, rp_error *err);
 

@@ -3,8 +3,14 @@
  *
  * Its limit is soft, as in the paper: it may grow by a fifth beyond the capacity of the
  * settings before it evicts item by item. The learner removes the excess in bulk, by lowering
- * max_size to the capacity and raising it again. */
+ * max_size to the capacity and raising it again.
+ *
+ * Of several shards, each has a rate limiter of its own. Items go to the shards in turns and
+ * samples come from them by chance, so that after a while one shard would wait for inserts and
+ * another for samples, and the program would stop. Hence the limiters of shards make inserts
+ * wait, but not samples, and the learner itself waits when it is ahead over all of them. */
 #include <assert.h>
+#include <float.h>
 #include <string.h>
 
 #include "apex/part.h"
@@ -23,6 +29,7 @@ static rp_status describe(const rp_part *p, rp_table_options *out, rp_error *err
     assert(shards >= 1);
     out->max_size = (out->max_size + shards - 1) / shards;
     out->limiter.min_size = (out->limiter.min_size + shards - 1) / shards;
+    if (shards > 1) out->limiter.min_diff = -DBL_MAX;
     return RP_OK;
 }
 
@@ -63,12 +70,21 @@ rp_status rp_apex_look(rp_part *p, rp_replay_view *out, rp_error *err)
         out->inserts += info->inserts;
         out->samples += info->samples;
         out->min_size += info->limiter.min_size;
+        out->samples_per_insert = info->limiter.samples_per_insert;
         found++;
     }
     rp_client_tables_free(list);
     if (found == 0)
         return rp_rl_fail(err, RP_NOT_FOUND, "the server has no table '%s'", RP_APEX_REPLAY);
     return RP_OK;
+}
+
+bool rp_apex_is_ahead(const rp_part *p, const rp_replay_view *view)
+{
+    double due = view->samples_per_insert *
+                 ((double)view->inserts - (double)view->min_size / 2); /* not to the last one */
+
+    return rp_client_shard_count(p->apex->options.client) > 1 && (double)view->samples > due;
 }
 
 rp_status rp_apex_explain(rp_part *p, rp_error *err)

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "table/survey.h"
 
+#include <assert.h>
 #include <math.h>
+#include <stdlib.h>
 
 #include "table/table.h"
 #include "util/rng.h"
@@ -165,4 +167,34 @@ void rp_table_survey(rp_table *t, uint64_t seed, rp_survey *out)
     if (out->recent_count < RP_SURVEY_RECENT) fill_recent(out);
     weigh(t, out, s.total, out->items, out->count);
     weigh(t, out, s.total, out->recent, out->recent_count);
+}
+
+static int compare_times(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+
+    return (x > y) - (x < y);
+}
+
+int64_t rp_table_median_age_ns(rp_table *t, uint64_t seed)
+{
+    int64_t times[PIECE], now;
+    size_t count = 0, used;
+    rp_rng rng;
+
+    rp_rng_init(&rng, seed);
+    rp_mutex_lock(&t->mu);
+    now = t->wall_ns(t->wall_ctx);
+    used = t->slots.used;
+    for (size_t i = 0; i < PIECE && (i < used || used > PIECE); i++) {
+        uint32_t at = (uint32_t)(used > PIECE ? rp_rng_below(&rng, used) : i);
+        const rp_slot *slot = rp_slots_at(&t->slots, at);
+
+        if (slot->state == RP_SLOT_LIVE) times[count++] = slot->inserted_at_ns;
+    }
+    rp_mutex_unlock(&t->mu);
+    assert(count <= PIECE);
+    if (count == 0) return -1;
+    qsort(times, count, sizeof times[0], compare_times);
+    return now > times[count / 2] ? now - times[count / 2] : 0;
 }

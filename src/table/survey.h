@@ -34,4 +34,9 @@ typedef struct rp_survey {
  * of the sampled ones until then. Any thread. */
 void rp_table_survey(rp_table *table, uint64_t seed, rp_survey *out);
 
+/* The median age of the items, in nanoseconds of the wall clock: of all items of a table with
+ * up to 64 slots, else of those in 64 random slots. -1 if none of these has an item. One short
+ * acquisition of the lock. Any thread. */
+int64_t rp_table_median_age_ns(rp_table *table, uint64_t seed);
+
 #endif

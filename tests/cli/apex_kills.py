@@ -79,7 +79,7 @@ class Program:
             result = check()
             if result:
                 return result
-            time.sleep(0.05)
+            time.sleep(0.2)
         raise AssertionError(f"no {what} within {PATIENCE} s:\n{self.text()}")
 
     def text(self):
@@ -92,7 +92,7 @@ class Program:
             item = json.dumps({"data": {"number": self.confirmed}}) + "\n"
             if self.ask("insert", "ledger", "-", "--timeout", "2", given=item) is not None:
                 self.confirmed += 1
-            time.sleep(0.02)
+            time.sleep(0.1)
 
     def tables(self):
         """The tables by name; None if the replay is away."""
@@ -143,10 +143,11 @@ def kill_parts(reprise, folder, kills, seed, actors=3, say=lambda text: None):
         program.writer.start()
         for i in range(kills):
             time.sleep(rng.uniform(0.1, 0.6))
-            victims = program.until("part", lambda: sorted(program.parts().items()))
-            pid, line = rng.choice(victims)
+            victims = program.until("part", lambda: sorted(
+                (name_of(line), pid) for pid, line in program.parts().items()))
+            name, pid = rng.choice(victims)
             os.kill(pid, signal.SIGKILL)
-            killed.append(name_of(line))
+            killed.append(name)
             say(f"{i + 1}: killed {killed[-1]}; {program.inserts} items, "
                 f"{program.confirmed} in the ledger")
             program.tables()

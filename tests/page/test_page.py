@@ -46,7 +46,10 @@ def test_the_overview_equals_the_info_of_the_server(serve, show):
     assert shown["size"].startswith(f"{table['size']} of {table['max_size']} items"), shown
     assert shown["Evictions"] == str(table["evictions"]) == "3"
     assert shown["Samples per insert"] == f"{table['samples'] / table['inserts']:.3g}"
-    assert card(page, "other")["size"].startswith("0 of 1,000 items")
+    assert table["median_age_seconds"] > 0
+    assert any(c.isdigit() for c in shown["Median age of items"]), shown
+    other = card(page, "other")
+    assert other["size"].startswith("0 of 1,000 items") and other["Median age of items"] == "–"
     health = page.text(".tiles")
     assert "Serving" in health or "serving" in health
 

@@ -70,7 +70,9 @@ typedef struct rp_apex_options {
     const void *settings;               /* * of the algorithm */
     const rp_env_class *env_class;      /* * */
     rp_client *client;                  /* * of a store of this process, or of servers */
-    int64_t actors;                     /* * of the whole program, 1 to RP_APEX_MAX_ACTORS */
+    rp_client *home; /* of the one server that has parameters and snapshots; needed if `client`
+                        has shards. NULL: `client` */
+    int64_t actors;  /* * of the whole program, 1 to RP_APEX_MAX_ACTORS */
     uint64_t seed;
     int64_t max_steps;     /* items that the learner has seen arrive, after which it ends; 0: no
                               end */

@@ -28,6 +28,10 @@ rp_status rp_run_find_env(const char *name, const rp_env_class **out, rp_problem
 
     *out = rp_env_find(name);
     if (*out != NULL) return RP_OK;
+    if (strcmp(name, "lunarlander") == 0)
+        return rp_problem_set(problem, NULL,
+                              "--env: 'lunarlander' needs Box2D, and this reprise was built "
+                              "without: install libbox2d-dev and build it again");
     rp_nearest_init(&nearest, name);
     for (size_t i = 0; rp_env_class_at(i) != NULL; i++)
         rp_nearest_offer(&nearest, rp_env_class_at(i)->name);

@@ -65,6 +65,7 @@ typedef struct rp_training {
     rp_server *server;         /* of --serve, or NULL */
     rp_run_reporter *reporter; /* NULL: none */
     bool resume, quiet, json, terminal, drawn;
+    bool is_brief; /* the replay is not saved: the run cannot be resumed */
     double shown;  /* seconds of the run when a plain line was printed */
     double greedy; /* the latest evaluation */
     rp_curve_point *points;
@@ -110,7 +111,8 @@ RP_NODISCARD rp_status rp_train_save_policy(const rp_training *t, const rp_real 
                                             rp_error *err);
 /* Draws the curve of --plot. Returns the exit status. */
 int rp_train_draw(const rp_training *t, double threshold);
-/* Prints the result of a run. */
+/* Prints the result of a run; or only that it is solved. */
+void rp_train_print_solved(const rp_trainer_result *result);
 void rp_train_print(const rp_training *t, const rp_trainer_result *result);
 /* The columns of a line on the standard error stream that does not wrap. */
 int rp_train_columns(void);

@@ -18,6 +18,7 @@ enum {
     STEP_MS = 100,     /* between looks at the parts */
     KEEP_S2 = 2,       /* points of the curve a second */
     PLAIN_LINE_S = 10, /* between lines, unless on a terminal */
+    RETRY_MS = 100,    /* between attempts to connect */
 };
 
 typedef struct apex_run {
@@ -26,6 +27,7 @@ typedef struct apex_run {
     int64_t seconds; /* of a task; 0: no limit */
     rp_durable *durable;
     rp_client *client;
+    rp_client *home; /* of the first shard; NULL: there is one only */
     rp_apex *apex;
     rp_apex_part *parts;
     size_t part_count, part_room;
@@ -77,6 +79,7 @@ static rp_status make_program(apex_run *r, rp_error *err)
     r->options.settings = &r->t->folder.settings;
     r->options.env_class = r->t->folder.env_class;
     r->options.client = r->client;
+    r->options.home = r->home;
     r->options.seed = r->t->folder.seed;
     st = rp_apex_new(NULL, &r->options, &r->apex, err);
     if (st != RP_OK) return st;
@@ -222,7 +225,7 @@ static rp_status run_parts(apex_run *r, rp_trainer_result *result, rp_error *err
     return st;
 }
 
-static rp_status open_store(apex_run *r, bool is_alone, rp_error *err)
+static rp_status open_store(apex_run *r, rp_error *err)
 {
     rp_training *t = r->t;
     char path[RP_RUN_PATH_BYTES + 64];
@@ -234,7 +237,7 @@ static rp_status open_store(apex_run *r, bool is_alone, rp_error *err)
                                         .checkpoint_at_end = true};
     rp_status st = rp_store_new(NULL, &t->store, err);
 
-    if (st == RP_OK && is_alone) st = rp_durable_open(&durable, t->store, &r->durable, err);
+    if (st == RP_OK && !t->is_brief) st = rp_durable_open(&durable, t->store, &r->durable, err);
     if (st == RP_OK) st = rp_train_serve(t, err);
     return st;
 }
@@ -312,7 +315,8 @@ static int train_tasks(apex_run *r)
     rp_error err = {0};
     int status = 0;
 
-    if (open_store(r, then == NULL, &err) != RP_OK) return rp_train_failed(err.text);
+    t->is_brief = then != NULL; /* the tables of one task give way to those of the next */
+    if (open_store(r, &err) != RP_OK) return rp_train_failed(err.text);
     status = train_task(r);
     while (status == 0 && next_name(&then, name) != NULL) {
         t->dir = NULL;
@@ -368,12 +372,16 @@ static int run_replay(apex_run *r)
 static int run_part(apex_run *r, rp_apex_role role, int64_t index)
 {
     rp_training *t = r->t;
-    const rp_client_options client = {.token = getenv("REPRISE_TOKEN"),
+    /* A call to a shard that is away takes as long as the pause before the next attempt. */
+    const rp_client_options client = {.retry_max_ms = RETRY_MS,
+                                      .token = getenv("REPRISE_TOKEN"),
                                       .ca_file = rp_train_get(t, RP_TRAIN_REPORT_CA)};
     rp_trainer_result result = {0};
     rp_error err = {0};
     rp_status st = rp_client_new(rp_train_get(t, RP_TRAIN_REPLAY), &client, &r->client, &err);
 
+    if (st == RP_OK && rp_client_shard_count(r->client) > 1)
+        st = rp_client_new(rp_client_shard_address(r->client, 0), &client, &r->home, &err);
     if (st == RP_OK) st = make_program(r, &err);
     if (st == RP_OK) st = rp_train_open_reporter(t, &err);
     if (st == RP_OK) st = rp_apex_start(r->apex, role, index, &err);
@@ -381,11 +389,13 @@ static int run_part(apex_run *r, rp_apex_role role, int64_t index)
     if (st == RP_OK && role == RP_APEX_EVALUATOR && t->dir != NULL && result.solved &&
         rp_apex_get_parameters(r->apex, r->params, rp_apex_parameter_count(r->apex)))
         st = rp_train_save_policy(t, r->params, &err);
-    if (st == RP_OK && result.solved) rp_train_print(t, &result);
+    if (st == RP_OK && result.solved) rp_train_print_solved(&result);
     free_program(r);
     rp_train_close(t);
+    rp_client_free(r->home);
     rp_client_free(r->client);
-    return st == RP_OK ? 0 : rp_train_failed(err.text);
+    if (st != RP_OK) return rp_train_failed(err.text);
+    return result.stopped ? RP_TRAIN_SIGNAL + atomic_load(&t->interrupts.number) : 0;
 }
 
 static int run_role(apex_run *r, const char *name, rp_problem *problem)

@@ -243,6 +243,8 @@ static rp_status check_options(const rp_training *t, bool is_apex, rp_problem *p
 {
     static const rp_train_option of_dqn[] = {RP_TRAIN_EVAL_EVERY, RP_TRAIN_ONE_THREAD,
                                              RP_TRAIN_SAVE_EVERY};
+    static const rp_train_option alone[] = {RP_TRAIN_THEN, RP_TRAIN_STAY, RP_TRAIN_PLOT,
+                                            RP_TRAIN_LOG, RP_TRAIN_JSON};
 
     for (size_t i = 0; is_apex && i < sizeof of_dqn / sizeof of_dqn[0]; i++)
         if (rp_train_get(t, of_dqn[i]) != NULL)
@@ -252,9 +254,11 @@ static rp_status check_options(const rp_training *t, bool is_apex, rp_problem *p
         if (rp_train_get(t, i) != NULL)
             return rp_problem_set(problem, NULL, "--%s is an option of apex-dqn",
                                   options[i].name);
-    if (rp_train_is_on(t, RP_TRAIN_PROCESSES) &&
-        (rp_train_get(t, RP_TRAIN_THEN) != NULL || rp_train_get(t, RP_TRAIN_STAY) != NULL))
-        return rp_problem_set(problem, NULL, "--processes does not go with --then and --stay");
+    for (size_t i = 0;
+         rp_train_is_on(t, RP_TRAIN_PROCESSES) && i < sizeof alone / sizeof alone[0]; i++)
+        if (rp_train_get(t, alone[i]) != NULL)
+            return rp_problem_set(problem, NULL, "--processes does not go with --%s",
+                                  options[alone[i]].name);
     if (rp_train_get(t, RP_TRAIN_STAY) != NULL && rp_train_get(t, RP_TRAIN_SERVE) == NULL)
         return rp_problem_set(problem, NULL, "--stay needs --serve ADDR");
     return RP_OK;

@@ -49,23 +49,24 @@ static void numbers(const rp_apex_part *p, double threshold, char *out, size_t s
 
 char *rp_part_line(const rp_apex_part *p, double threshold, char out[RP_PART_LINE_BYTES])
 {
+    const bool has_share = p->role != RP_APEX_EVALUATOR && p->wait_share >= 0.01;
     char name[32], text[256];
+    const char *comma;
     size_t size;
 
     (void)snprintf(text, sizeof text, "%-10s ", rp_part_name(p, name));
     size = append(out, 0, text);
     numbers(p, threshold, text, sizeof text);
+    comma = text[0] != '\0' ? ", " : "";
     size = append(out, size, text);
-    if (p->role != RP_APEX_EVALUATOR && p->wait_share >= 0.01) {
-        (void)snprintf(text, sizeof text, ", waits %.0f %%", p->wait_share * 100);
-        size = append(out, size, text);
-    }
-    if (p->waits_for[0] != '\0') {
-        (void)snprintf(text, sizeof text, "%s for %s",
-                       p->role == RP_APEX_EVALUATOR || p->wait_share < 0.01 ? ", waits" : "",
-                       p->waits_for);
-        (void)append(out, size, text);
-    }
+    if (has_share)
+        (void)snprintf(text, sizeof text, "%swaits %.0f %%", comma, p->wait_share * 100);
+    else
+        (void)snprintf(text, sizeof text, "%swaits", p->waits_for[0] != '\0' ? comma : "");
+    if (has_share || p->waits_for[0] != '\0') size = append(out, size, text);
+    if (p->waits_for[0] == '\0') return out;
+    (void)snprintf(text, sizeof text, " for %s", p->waits_for);
+    (void)append(out, size, text);
     return out;
 }
 

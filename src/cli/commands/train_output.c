@@ -277,6 +277,14 @@ static void print_json(const rp_training *t, const rp_trainer_result *r)
     rp_text_buffer_deinit(&out);
 }
 
+void rp_train_print_solved(const rp_trainer_result *r)
+{
+    (void)printf("solved: the mean return of %lld fresh episodes is %.4g, with the "
+                 "parameters of step %lld\n",
+                 (long long)r->confirmed.episodes, r->confirmed.mean_return,
+                 (long long)r->solved_steps);
+}
+
 void rp_train_print(const rp_training *t, const rp_trainer_result *r)
 {
     const rp_run_progress *p = &r->progress;
@@ -286,10 +294,9 @@ void rp_train_print(const rp_training *t, const rp_trainer_result *r)
         return;
     }
     if (r->solved)
-        (void)printf("solved: the mean return of %lld fresh episodes is %.4g, with the "
-                     "parameters of step %lld\n",
-                     (long long)r->confirmed.episodes, r->confirmed.mean_return,
-                     (long long)r->solved_steps);
+        rp_train_print_solved(r);
+    else if (r->stopped && t->is_brief)
+        (void)printf("stopped; the policy is saved\n");
     else if (r->stopped)
         (void)printf("stopped and saved; reprise train %s --dir %s --resume continues\n",
                      t->folder.agent, t->folder.path);

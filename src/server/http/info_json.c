@@ -358,6 +358,8 @@ void rp_info_json_table(rp_buf *out, const rp_server_view *server, const rp_tabl
     rp_out_whole(out, "deleted_episodes", info->deleted_episodes);
     rp_out_whole(out, "unique_samples", info->unique_samples);
     rp_out_number(out, "max_priority", info->max_priority);
+    rp_out_number(out, "median_age_seconds",
+                  view->median_age_ns < 0 ? NAN : (double)view->median_age_ns / 1e9);
     write_signature(out, info->signature);
     write_waiting(out, server, view, calls);
     write_network(out, server->metrics, info->name);

@@ -4,6 +4,7 @@
 #include <assert.h>
 
 #include "table/op.h"
+#include "table/survey.h"
 #include "util/clock.h"
 #include "util/mem.h"
 
@@ -11,6 +12,7 @@ void rp_table_view_take(rp_table_view *view, rp_table *table)
 {
     rp_table_get_info(table, &view->info);
     view->now_ns = rp_now_ns();
+    view->median_age_ns = rp_table_median_age_ns(table, (uint64_t)view->now_ns);
     view->waiting_count =
         rp_table_waiting_clients(table, view->waiting, view->clients, RP_VIEW_WAITING);
     assert(rp_table_view_described(view) <= RP_VIEW_WAITING);

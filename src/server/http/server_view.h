@@ -89,6 +89,7 @@ typedef struct rp_server_view {
 typedef struct rp_table_view {
     rp_table_info info;
     int64_t now_ns;                      /* monotonic: the time of the snapshot */
+    int64_t median_age_ns;               /* of the items, by a sample; -1: not known */
     size_t waiting_count;                /* calls that wait */
     rp_waiting waiting[RP_VIEW_WAITING]; /* the first of these calls */
     uint64_t clients[RP_VIEW_WAITING];   /* and who made them */

@@ -387,9 +387,12 @@ def test_the_command_line_shows_the_durability(durable):
     assert f"storage interval: checkpoint {count} " in run("info")
     [shard] = json.loads(run("info", "--storage", "--json"))
     assert shard["durability"] == "interval" and shard["checkpoints"] == count
-    assert json.loads(run("top", "--count", "1", "--json"))["storage"] == [
-        dict(shard, last_checkpoint_age_seconds=pytest.approx(
-            shard["last_checkpoint_age_seconds"], abs=30))]
+    [top] = json.loads(run("top", "--count", "1", "--json"))["storage"]
+    assert top.keys() == shard.keys()
+    # Ages grow between the two commands, and the journal may be synced and shortened.
+    for key in ("shard", "durability", "degraded", "checkpoints", "last_checkpoint",
+                "last_checkpoint_seconds", "last_checkpoint_bytes", "lsn"):
+        assert top[key] == shard[key], key
 
 
 def private_tmpfs():

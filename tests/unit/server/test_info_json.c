@@ -149,6 +149,7 @@ static void odd_numbers_become_null_or_stay_exact(void **state)
     (void)state;
     view.info.limiter = (rp_limiter_options){NAN, INT64_MIN, -INFINITY, DBL_MAX};
     view.info.max_priority = INFINITY;
+    view.median_age_ns = -1;
     view.info.limiter_diff = NAN;
     view.info.paused = RP_SIDE_INSERTS;
     view.info.max_bytes = UINT64_MAX;
@@ -159,7 +160,7 @@ static void odd_numbers_become_null_or_stay_exact(void **state)
     text = checked(&out);
     expect(text, "\"samples_per_insert\":null,\"min_size\":-9223372036854775808,"
                  "\"min_diff\":null,\"max_diff\":null,\"cursor\":null");
-    expect(text, "\"max_priority\":null");
+    expect(text, "\"max_priority\":null,\"median_age_seconds\":null");
     expect(text, "\"inserts_paused\":true,\"samples_paused\":false");
     expect(text, "\"size\":9223372036854775807");
     expect(text, "\"bytes\":18446744073709551615");

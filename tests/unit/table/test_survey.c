@@ -22,6 +22,7 @@ static void a_small_table_is_surveyed_in_full(void **state)
     t = rp_test_bed_table(&bed, &options);
     rp_table_survey(t, 1, &survey);
     assert_true(survey.count == 0 && survey.recent_count == 0 && survey.table_size == 0);
+    assert_int_equal(rp_table_median_age_ns(t, 1), -1);
     for (uint64_t key = 1; key <= 30; key++) {
         bed.wall_ns = (int64_t)key;
         rp_test_put(t, key, (double)key, bed.plain);
@@ -31,6 +32,7 @@ static void a_small_table_is_surveyed_in_full(void **state)
     assert_int_equal(survey.count, 30);
     assert_int_equal(survey.table_size, 30);
     assert_int_equal(survey.wall_ns, 100);
+    assert_int_equal(rp_table_median_age_ns(t, 1), 100 - 16); /* inserted at 1 to 30 */
     for (size_t i = 0; i < survey.count; i++) {
         const rp_surveyed *item = &survey.items[i];
 
@@ -90,9 +92,13 @@ static void a_large_table_is_sampled(void **state)
     (void)state;
     rp_test_bed_init(&bed, NULL);
     t = rp_test_bed_table(&bed, &options);
-    for (uint64_t key = 0; key < MANY; key++) rp_test_put(t, key, (double)key, bed.plain);
+    for (uint64_t key = 0; key < MANY; key++) {
+        bed.wall_ns = (int64_t)key;
+        rp_test_put(t, key, (double)key, bed.plain);
+    }
     rp_table_survey(t, 1, &survey);
     assert_int_equal(survey.count, RP_SURVEY_ITEMS);
+    assert_in_range(rp_table_median_age_ns(t, 1), MANY / 4, MANY / 4 * 3); /* 4 deviations */
     for (size_t i = 0; i < survey.count; i++) {
         sum += survey.items[i].priority;
         assert_true(isnan(survey.items[i].probability)); /* fifo does not draw at random */
