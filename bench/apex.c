@@ -7,8 +7,8 @@
  *     bench_apex act-cartpole ACTORS COPIES SECONDS     actors and replay only: no updates
  *     ... --share                                       and where the processor time goes
  *
- * Prints one line: steps, updates, wall seconds, processor seconds, and the replay's share of
- * the processor time (nan without --share). The clock starts with the first updates.
+ * Prints one line: steps (inserts), updates, wall seconds, processor seconds, and the replay's
+ * share of the processor time (nan without --share). The clock starts after 20 updates.
  *
  * The share is measured by a timer that interrupts the process each millisecond of processor
  * time: a stack with a frame in libreprise.so is the replay's, server and client; all other
@@ -85,20 +85,24 @@ static double cpu_seconds(void)
            1e-6 * (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec);
 }
 
+/* Of the table "replay", since it was made. */
 typedef struct counts {
-    int64_t steps, updates;
+    int64_t inserts, samples;
 } counts;
 
-static counts look(rp_apex *apex)
+static counts look(rp_client *client)
 {
-    static rp_apex_part parts[MOST_ACTORS + 2];
-    size_t count = rp_apex_get_parts(apex, parts, MOST_ACTORS + 2);
+    rp_client_tables *list = NULL;
+    rp_error err;
     counts c = {0};
 
-    for (size_t i = 0; i < count; i++) {
-        c.steps += parts[i].steps;
-        c.updates += parts[i].metrics.updates;
+    bench_check(rp_client_get_tables(client, rp_wait_forever(), &list, &err), &err);
+    for (size_t i = 0; i < list->count; i++) {
+        if (strcmp(list->tables[i].info.name, "replay") != 0) continue;
+        c.inserts = list->tables[i].info.inserts;
+        c.samples = list->tables[i].info.samples;
     }
+    rp_client_tables_free(list);
     return c;
 }
 
@@ -145,6 +149,7 @@ int main(int argc, char **argv)
                                .env_class = rp_env_find(is_acting ? task + 4 : task),
                                .actors = actors,
                                .seed = 1};
+    const int64_t warm_up = 20 * settings.batch; /* samples before the clock starts */
     rp_store *store = NULL;
     rp_apex *apex = NULL;
     rp_error err;
@@ -162,19 +167,19 @@ int main(int argc, char **argv)
         bench_check(rp_apex_start(apex, RP_APEX_ACTOR, i, &err), &err);
     do {
         wait(apex);
-        first = look(apex);
-    } while (is_acting ? first.steps == 0 : first.updates == 0);
+        first = look(options.client);
+    } while (is_acting ? first.inserts == 0 : first.samples < warm_up);
     began = bench_seconds();
     cpu = cpu_seconds();
     if (has_share) start_ticks();
     while (bench_seconds() - began < seconds) wait(apex);
-    last = look(apex);
+    last = look(options.client);
     cpu = cpu_seconds() - cpu;
     began = bench_seconds() - began;
     if (has_share)
         (void)setitimer(ITIMER_PROF, &(const struct itimerval){{0, 0}, {0, 0}}, NULL);
-    printf("%lld %lld %.3f %.3f %.4f\n", (long long)(last.steps - first.steps),
-           (long long)(last.updates - first.updates), began, cpu,
+    printf("%lld %lld %.3f %.3f %.4f\n", (long long)(last.inserts - first.inserts),
+           (long long)((last.samples - first.samples) / settings.batch), began, cpu,
            has_share ? (double)replay_ticks / (double)ticks : (double)NAN);
     rp_apex_free(apex);
     rp_client_free(options.client);

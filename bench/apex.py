@@ -48,7 +48,8 @@ class Rate:
 
 def run(command):
     done = subprocess.run(command, capture_output=True, text=True, check=False,
-                          env={**os.environ, "OMP_NUM_THREADS": "1", "TORCHINDUCTOR_COMPILE_THREADS": "1"})
+                          env={**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1",
+                               "TORCHINDUCTOR_COMPILE_THREADS": "1"})
     if done.returncode != 0 or not done.stdout.strip():
         sys.exit(f"{' '.join(map(str, command))}\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
     return done.stdout.strip().splitlines()[-1]

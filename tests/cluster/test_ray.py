@@ -96,15 +96,16 @@ def test_a_program_goes_on_when_a_node_is_killed(cluster, nodes, tmp_path):
 def test_the_program_ends_solved_though_the_node_of_the_replay_is_killed(cluster, nodes, tmp_path):
     log = Lines()
     program = reprise.ray.Program(
-        "catch", actors=2, options=CATCH,
+        "cartpole", actors=2, options={"seed": 3, "confirm_episodes": 50},
         resources={"replay": ELSEWHERE, "learner": AT_HEAD, "evaluator": AT_HEAD, "actor": AT_HEAD},
         data=str(tmp_path))
     with reprise.ray.launch(program, log=log) as run:
-        log.until("learner", r"[1-9]\d* updates")
+        log.until("actor", r"[1-9]\d* steps")
         [server] = [p for p in run._parts if p.role == "replay"]
         home = ray.get(server.actor.__ray_call__.remote(lambda _: ray.get_runtime_context().get_node_id()))
         [node] = [n for n in nodes if n.node_id == home]
         cluster.remove_node(node, allow_graceful=False)
+        assert not run.wait(0)  # it is in the middle
         log.until("replay", "was started again by Ray")
         assert run.wait(PATIENCE)
         assert run.policy
@@ -118,7 +119,7 @@ def test_a_process_that_is_killed_is_restarted(cluster):
     program = reprise.ray.Program("catch", actors=2, options={**CATCH, "keep_going": True},
                                   resources={"replay": AT_HEAD})
     with reprise.ray.launch(program, log=log) as run:
-        log.until("learner", "items")
+        log.until("actor 1", r"[1-9]\d* steps")
         for pid in processes_with(f"--replay={run.address}"):
             os.kill(pid, signal.SIGKILL)
         for name in ("learner", "evaluator", "actor 0", "actor 1"):
