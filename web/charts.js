@@ -32,7 +32,7 @@ function axis(format, size) {
 }
 
 function options(element, chart, onCursor) {
-  const scales = { x: { time: chart.isTime, range: chart.isLive ? (_, low, high) => liveRange(low, high) : undefined }, y: { range: (_, low, high) => yRange(chart, low, high) } };
+  const scales = { x: { time: chart.isTime, range: (_, low, high) => (chart.isLive ? liveRange(low, high) : xRange(low, high)) }, y: { range: (_, low, high) => yRange(chart, low, high) } };
   return {
     width: Math.max(120, element.clientWidth), height: heightOf(chart), legend: { show: false },
     cursor: { y: false, points: { size: 5 }, drag: { x: true, y: false },
@@ -52,6 +52,13 @@ function options(element, chart, onCursor) {
 function liveRange(low, high) {
   const end = Number.isFinite(high) ? high : Date.now() / 1000;
   return [Math.min(Number.isFinite(low) ? low : end, end - 60), end];
+}
+
+// Ticks must differ: steps near 1e17 that are 32 apart have none between them.
+function xRange(low, high) {
+  if (!Number.isFinite(low) || !Number.isFinite(high)) return [low, high];
+  const least = Math.max(1e-9 * Math.max(Math.abs(low), Math.abs(high)), low === high ? 1 : 0);
+  return high - low < least ? [low - least, high + least] : [low, high];
 }
 
 function timeTick(ticks) {

@@ -60,12 +60,16 @@ function pendulum(c, state, inks) {
   disc(c, x, y, 7, inks.ink);
 }
 
+// The numbers of a state are anybody's: a board has at most MOST_CELLS rows and columns.
+const MOST_CELLS = 100;
+const cell = (x) => Math.min(Math.max(Math.floor(x), 0), MOST_CELLS - 1) || 0;
+
 function catchGame(c, state, inks, all) {
   let rows = 10, columns = 5, cells = [];
   if (state.length === 3) {
-    rows = Math.max(rows, ...all.map((s) => s[0] + 1));
-    columns = Math.max(columns, ...all.map((s) => Math.max(s[1], s[2]) + 1));
-    cells = [[state[0], state[1], inks.note], [rows - 1, state[2], inks.accent]];
+    rows = Math.max(rows, ...all.map((s) => cell(s[0]) + 1));
+    columns = Math.max(columns, ...all.map((s) => Math.max(cell(s[1]), cell(s[2])) + 1));
+    cells = [[cell(state[0]), cell(state[1]), inks.note], [rows - 1, cell(state[2]), inks.accent]];
   } else {
     columns = state.length === 50 ? 5 : Math.max(1, Math.round(Math.sqrt(state.length / 2)));
     rows = Math.floor(state.length / columns);

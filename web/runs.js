@@ -16,8 +16,18 @@ const MOST_SEEDS = 32, MOST_POINTS = 5000, SELDOM_MS = 60000;
 
 /* "dqn-cartpole-seed3", "dqn/3" and "dqn_s3" belong to the groups "dqn-cartpole" and "dqn". */
 export function groupOf(run) {
-  const found = run.match(/^(.+?)(?:[-_/. ]+(?:seed|s)?[-_=. ]*\d+|[-_/. ]*seed[-_=. ]*\d+)$/i);
-  return found ? found[1] : run;
+  // Without a regular expression: one with several repetitions takes cubic time for hostile names.
+  const back = (at, set) => {
+    while (at > 0 && set.includes(run[at - 1])) at--;
+    return at;
+  };
+  const digits = back(run.length, "0123456789"), gap = back(digits, "-_=. ");
+  const word = run.slice(0, gap).match(/seed$|s$/i)?.[0].length ?? 0;
+  const end = back(gap - word, "-_/. ");
+  if (digits === run.length) return run;
+  if (end > 0 && (end < gap - word || word === 4)) return run.slice(0, end);
+  const plain = back(gap, "-_/. ");
+  return plain > 0 && plain < digits && run[plain] !== "=" ? run.slice(0, plain) : run;
 }
 
 function ago(time) {

@@ -16,6 +16,9 @@ typedef struct rp_sample_load {
     rp_sample *samples; /* their trajectories are replaced by ones whose chunks are in memory,
                            with the same columns and bytes. NULL trajectories stay NULL */
     size_t count;
+    size_t max_bytes; /* of the chunks that are read, and of the memory to keep track of all
+                         chunks; 0: no bound. A load over it is RP_NO_RESOURCE and reads nothing
+                       */
     void (*on_done)(struct rp_sample_load *load); /* on a thread of the tier, with no lock held;
                                                      it must not wait */
     void *user;

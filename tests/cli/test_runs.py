@@ -4,6 +4,8 @@
 import csv
 import io
 import json
+import os
+import pty
 import re
 import signal
 import subprocess
@@ -55,6 +57,19 @@ def test_export_csv(server):
     rows = list(csv.DictReader(io.StringIO(answer(server, "runs", "export", "first"))))
     assert [row["name"] for row in rows] == [f"s{i}" for i in range(9)]
     assert rows[3] == {"name": "s3", "step": "3", "time": "5.000", "value": "1.5"}
+
+
+def test_a_terminal_gets_names_escaped(server):
+    report(server, "odd", {"scalars": [{"name": "\x1b]0;title\x07\u202ex", "step": 1, "value": 1}]})
+    primary, secondary = pty.openpty()
+    done = subprocess.run([REPRISE, "runs", "export", "odd", "--server", f"localhost:{server.port}"],
+                          stdout=secondary, env=clean_environment(), timeout=SECONDS)
+    shown = os.read(primary, 4096)
+    os.close(primary)
+    os.close(secondary)
+    assert done.returncode == 0 and b"]0;title" in shown
+    assert all(byte in b"\r\n" or 0x20 <= byte < 0x7f for byte in shown), shown
+    assert "\x1b]0;title" in answer(server, "runs", "export", "odd")  # a file gets them as they are
 
 
 def test_export_tfevents(server, tmp_path):

@@ -327,6 +327,23 @@ def test_hostile_runs_are_shown_as_text(serve, show):
     assert page.evaluate("[window.hit, document.querySelectorAll('main img, main script').length]") == [None, 0]
 
 
+def test_hostile_numbers_do_not_stop_the_page(serve, show):
+    """Each of these once kept the page busy for minutes, or for ever."""
+    server = serve()
+    server.ask("/v1/runs/board", {"scalars": [{"name": "x", "step": 1, "value": 1.0}],
+                                  "episode": {"env": "catch", "states": [[1e30, 0.0, 0.0]]}}, confirm="board")
+    server.ask("/v1/runs/far", {"scalars": [{"name": "x", "step": 10**17 + i, "value": 1.0 + i} for i in (0, 32)]},
+               confirm="far")
+    page = show(server, "/#/runs/board")
+    page.wait("document.querySelector('.episode canvas')", "the drawing of the episode")
+    page.go(server.address("/#/runs/far"))
+    page.wait("document.querySelector('.plot')", "the curve")
+    groups = page.evaluate("""import("./runs.js").then(({ groupOf }) => [
+        "dqn-cartpole-seed3", "dqn/3", "dqn_s3", "xseed 4", "a-1-2", "dqn", "class3", "3",
+        "-".repeat(50000) + "1x"].map((name) => groupOf(name).slice(0, 20)))""")
+    assert groups == ["dqn-cartpole", "dqn", "dqn", "x", "a-1", "dqn", "class3", "3", "-" * 20]
+
+
 def test_names_of_properties_are_names_of_series(serve, show):
     """An object has properties that nobody has set: constructor and toString are two of them."""
     server = serve()

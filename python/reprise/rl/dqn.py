@@ -58,8 +58,9 @@ class DQN:
       n_step=5                 rewards in a target
       discount=0.99            of a reward one step later
       reward_scale=1.0         factor of all rewards
-      rate=0.002               learning rate of Adam
-      adam_epsilon=1e-08       epsilon of Adam
+      rmsprop=False            centred RMSProp in place of Adam
+      rate=0.002               learning rate of the optimizer
+      adam_epsilon=1e-08       epsilon of the optimizer
       max_norm=10.0            clip gradients to this norm; 0: never
       huber=1.0                loss is linear from this error on; 0: square
       batch=32                 items of an update

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "cli/commands/commands.h"
 #include "cli/commands/remote.h"
@@ -42,14 +43,28 @@ static const char notes[] =
 /* Writes an export as it arrives. */
 typedef struct export_file {
     FILE *file;
+    bool is_terminal; /* names are anybody's: a terminal gets them escaped */
     bool failed;
 } export_file;
+
+static bool write_escaped(FILE *file, const unsigned char *bytes, size_t size)
+{
+    bool ok = true;
+
+    for (size_t i = 0; ok && i < size; i++) {
+        bool is_plain = bytes[i] == '\n' || (bytes[i] >= 0x20 && bytes[i] < 0x7f);
+
+        ok = is_plain ? putc(bytes[i], file) != EOF : fprintf(file, "\\x%02x", bytes[i]) > 0;
+    }
+    return ok;
+}
 
 static bool write_data(void *ctx, const void *data, size_t size)
 {
     export_file *e = ctx;
 
-    e->failed = fwrite(data, 1, size, e->file) != size;
+    e->failed = e->is_terminal ? !write_escaped(e->file, data, size)
+                               : fwrite(data, 1, size, e->file) != size;
     return !e->failed;
 }
 
@@ -78,6 +93,7 @@ static int export_run(rp_remote *r, const char *run)
     int status = 0;
 
     if (e.file == NULL) return fail_file(r, path);
+    e.is_terminal = isatty(fileno(e.file)) == 1;
     st = rp_client_runs(r->client, &call, rp_remote_wait(r), &err);
     if (e.failed || fflush(e.file) != 0)
         status = fail_file(r, path);

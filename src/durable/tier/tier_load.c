@@ -509,6 +509,27 @@ static void queue_locked(rp_tier *t, job *j, rp_want *const *wants, size_t count
     wake_readers_locked(t, count);
 }
 
+static rp_status fail_bound(const rp_sample_load *load, rp_error *err)
+{
+    return rp_fail(err, RP_NO_RESOURCE,
+                   "the chunks of these %zu items are on disk and take more than %zu bytes in "
+                   "memory; ask for fewer items",
+                   load->count, load->max_bytes);
+}
+
+/* True if the chunks to be read, each counted once, fit into the bound of the load. `missing`
+ * is sorted by location. */
+static bool is_within_bound(const rp_sample_load *load, rp_want *const *missing, size_t count)
+{
+    size_t bytes = 0;
+
+    if (load->max_bytes == 0) return true;
+    for (size_t i = 0; i < count && bytes <= load->max_bytes; i++)
+        if (i == 0 || missing[i]->base != missing[i - 1]->base)
+            bytes += missing[i]->base->wire_bytes;
+    return bytes <= load->max_bytes;
+}
+
 /* Takes chunks from the cache, joins reads that are pending, and queues the rest. Returns true
  * if nothing is left to wait for; otherwise the readers own the job. */
 static bool fetch(rp_tier *t, job *j, rp_want **missing, size_t missing_count)
@@ -522,6 +543,10 @@ static bool fetch(rp_tier *t, job *j, rp_want **missing, size_t missing_count)
             return true;
         }
     if (missing_count > 1) qsort(missing, missing_count, sizeof(rp_want *), compare_locations);
+    if (!is_within_bound(j->load, missing, missing_count)) {
+        j->status = fail_bound(j->load, &j->error);
+        return true;
+    }
     rp_mutex_lock(&t->mu);
     for (size_t i = 0; i < missing_count; i++) {
         rp_want *want = missing[i];
@@ -564,6 +589,10 @@ bool rp_tier_start_load(rp_tier *t, rp_tier_load *load)
         if (is_tiered(load->samples[i].trajectory))
             count += load->samples[i].trajectory->chunk_count;
     if (count == 0) return true;
+    if (load->max_bytes > 0 && count > load->max_bytes / sizeof(rp_want)) {
+        load->status = fail_bound(load, &load->error);
+        return true;
+    }
     j = new_job(t, load, count);
     if (j == NULL) {
         load->status = rp_fail_memory(&load->error, count * sizeof(rp_want));

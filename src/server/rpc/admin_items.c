@@ -102,6 +102,7 @@ static void read_items(peek_task *peek)
     }
     r->load = (rp_sample_load){.samples = items->room.samples,
                                .count = peek->key_count,
+                               .max_bytes = worker->limits.message_bytes,
                                .on_done = on_load_done,
                                .user = r};
     r->room = items->room;

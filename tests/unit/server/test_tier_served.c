@@ -27,10 +27,13 @@ typedef struct stage {
 
 /* Inserts over a stream; large ones stay in the messages they came in until they are spilled.
  */
-static void open_stage(stage *s, rp_selector_kind sampler, size_t bytes)
+static void open_limited(stage *s, rp_selector_kind sampler, size_t bytes, size_t message_bytes)
 {
     static const char *const address = "127.0.0.1:0";
-    rp_server_options options = {.addresses = &address, .address_count = 1, .loops = 2};
+    rp_server_options options = {.addresses = &address,
+                                 .address_count = 1,
+                                 .loops = 2,
+                                 .limits = {.message_bytes = message_bytes}};
     rp_table_options table = rp_test_options("t", sampler, RP_FIFO, 100000);
     rp_test_live live = {0};
     rp_test_client *client;
@@ -48,6 +51,11 @@ static void open_stage(stage *s, rp_selector_kind sampler, size_t bytes)
     s->bytes = bytes;
     assert_true(rp_tier_rig_info(&s->rig).spilled_bytes > ITEMS / 2 * bytes);
     rp_buf_init(&s->request, rp_allocator_default());
+}
+
+static void open_stage(stage *s, rp_selector_kind sampler, size_t bytes)
+{
+    open_limited(s, sampler, bytes, 0);
 }
 
 static void close_stage(stage *s)
@@ -197,6 +205,36 @@ static void calls_read_items_from_disk(void **state)
     close_stage(&s);
 }
 
+/* A Peek whose chunks do not fit into a message reads none of them, however many they are. */
+static void a_peek_over_the_limit_reads_nothing_issue_20(void **state)
+{
+    uint64_t keys[ITEMS / 2];
+    const rp_test_outcome *outcome;
+    rp_test_caller *caller;
+    rp_buf *request;
+    uint64_t loads;
+    stage s;
+
+    (void)state;
+    open_limited(&s, RP_UNIFORM, LARGE, 1 << 20);
+    caller = rp_test_caller_open(rp_server_port(s.server));
+    for (size_t i = 0; i < COUNT_OF(keys); i++) keys[i] = i + 1;
+    loads = rp_tier_rig_info(&s.rig).loads;
+    request = ask_for_items(&s, keys, COUNT_OF(keys));
+    outcome = rp_test_call_wait(
+        caller, rp_test_call_start(caller, REPLAY "Peek", request->data, request->size, NULL));
+    assert_int_equal(outcome->status, 8); /* RESOURCE_EXHAUSTED */
+    assert_int_equal(rp_tier_rig_info(&s.rig).loads, loads);
+    /* A chunk that several items have is read once, and counts once. */
+    for (size_t i = 0; i < COUNT_OF(keys); i++) keys[i] = i % 20 + 1;
+    request = ask_for_items(&s, keys, COUNT_OF(keys));
+    outcome = rp_test_call_wait(
+        caller, rp_test_call_start(caller, REPLAY "Peek", request->data, request->size, NULL));
+    assert_int_equal(check_chunks(outcome, LARGE), 20);
+    rp_test_caller_close(caller);
+    close_stage(&s);
+}
+
 /* Callers that hang up while the disk is being read. */
 static void calls_may_end_during_a_disk_read(void **state)
 {
@@ -311,6 +349,7 @@ RP_TESTS(tier_served)
         cmocka_unit_test(sample_streams_read_spilled_items),
         cmocka_unit_test(a_local_client_samples_spilled_items),
         cmocka_unit_test(calls_read_items_from_disk),
+        cmocka_unit_test(a_peek_over_the_limit_reads_nothing_issue_20),
         cmocka_unit_test(calls_may_end_during_a_disk_read),
         cmocka_unit_test(damage_on_disk_is_an_error),
         cmocka_unit_test(the_page_about_an_item_reads_a_bounded_part_of_the_disk),
