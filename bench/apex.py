@@ -9,7 +9,8 @@
                        the same, for a second of processor time: it depends less on other programs
     apex.replay.share  0.15 over the replay's share of the processor time, CartPole; .frames: the frames
     apex.scaling       steps a second of as many actors as there are cores, over as many times one actor's;
-                       no learner. Lines "# actors" have the others
+                       no learner. Lines "# actors" have the others; .cpu: the same for a second of processor
+                       time, which shows what the actors cost each other
 
 The programs take turns, and the best of the rounds counts. The peer runs with the settings below that
 were fastest for it. PyTorch and TorchRL are installed into a scratch environment, or only our figures are
@@ -95,6 +96,9 @@ def scaling(rounds, seconds):
     a, b = rates[most].wall, most * rates[1].wall
     print(f"ratio apex.scaling {a / b:.2f} (ours {a:.0f} steps/s with {most} actors vs ideal {b:.0f} steps/s)",
           flush=True)
+    a, b = rates[most].cpu, rates[1].cpu
+    print(f"ratio apex.scaling.cpu {a / b:.2f} (ours {a:.0f} steps/s of processor time with {most} actors vs one "
+          f"actor {b:.0f} steps/s)", flush=True)
 
 
 def main():

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A batch script of Slurm: a heterogeneous job with a group for each kind of part. */
 #include <assert.h>
-#include <ctype.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -9,16 +8,21 @@
 
 enum { MINUTE = 60, SPARE_MINUTES = 5 /* to start and to stop */ };
 
+static bool is_letter(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
 void rp_cluster_name(const char *text, char out[RP_CLUSTER_NAME_BYTES])
 {
     size_t size = 0;
 
-    while (*text != '\0' && !(isascii(*text) && isalpha((unsigned char)*text))) text++;
+    while (*text != '\0' && !is_letter(*text)) text++;
     for (const char *c = text; *c != '\0' && size + 1 < RP_CLUSTER_NAME_BYTES; c++) {
-        bool is_plain = isascii(*c) && isalnum((unsigned char)*c);
-
-        if (is_plain)
-            out[size++] = (char)tolower((unsigned char)*c);
+        if (is_letter(*c))
+            out[size++] = (char)(*c | 0x20); /* in lower case */
+        else if (*c >= '0' && *c <= '9')
+            out[size++] = *c;
         else if (size > 0 && out[size - 1] != '-')
             out[size++] = '-';
     }
