@@ -9,7 +9,7 @@ PARTS = cross python page grafana
 REPRISE = $(CURDIR)/build/release/src/cli/reprise
 C_FILES = $(shell find include src rl tests fuzz bench examples python -name '*.[ch]')
 
-.PHONY: all run serve test test-apex-kills test-long test-rl-peers durability bench paper curves wheel format lint fuzz budget campaign install clean help need-build need-bench
+.PHONY: all run serve test test-apex-kills test-long test-rl-peers test-slurm test-ray durability bench paper curves wheel format lint fuzz budget campaign install clean help need-build need-bench
 
 all: build/release/build.ninja  ## build the library, the command, examples and benchmarks; installs missing packages
 	@$(MESON) compile -C build/release
@@ -55,6 +55,15 @@ test-rl-peers: build/peers/drivers/build.ninja  ## compare environments with Gym
 	@build/peers/onnx/bin/python tests/rl/compare_onnx.py build/peers/drivers
 	@build/peers/torch/bin/python tests/rl/compare_dpg.py build/peers/drivers
 
+test-slurm: build/release/build.ninja  ## run an exported job on a real Slurm on this host; needs slurmctld, slurmd and root
+	@$(MESON) compile -C build/release src/cli/reprise:executable
+	@$(PYTHON) tests/cluster/slurm.py build/release/src/cli/reprise
+
+test-ray:  ## run a program on a real Ray cluster of three nodes, and kill some of them; fetches Ray
+	@tools/need.sh build test
+	@tools/peers.py ray
+	@$(PYTHON) tests/cluster/run_ray.py
+
 build/peers/drivers/build.ninja: | need-build
 	@$(MESON) setup build/peers/drivers -Dtests=enabled
 
@@ -78,6 +87,7 @@ bench: need-bench all  ## run the benchmarks; BENCH=name for one, BENCH=rl for a
 	rl_env) $(PYTHON) bench/rl_env.py $(if $(QUICK),--quick) ;; \
 	rl_dqn) $(PYTHON) bench/rl_dqn.py $(if $(QUICK),--quick) ;; \
 	rl_update) $(PYTHON) bench/rl_update_torch.py $(if $(QUICK),--quick) ;; \
+	apex) $(PYTHON) bench/apex.py $(if $(QUICK),--quick) ;; \
 	page) $(PYTHON) bench/page.py $(if $(QUICK),--quick) ;; \
 	dmreverb) $(PYTHON) bench/dmreverb.py $(if $(QUICK),--quick) ;; \
 	*) build/release/bench/bench_$$b $(if $(QUICK),--quick) ;; esac; done

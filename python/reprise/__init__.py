@@ -8,9 +8,9 @@ change one line:
 
 Beyond Reverb there are `Dataset` and `Client.sampler` (batches of stacked NumPy arrays),
 `ReplayBuffer` (a buffer in one process, without a server), `aio` (the client for asyncio),
-`Storage` (data that survives the server), `rl` (agents), `log_scalars` (curves of a training on the
-server's page), `specs` and `tree`. Only NumPy is
-required. TensorFlow, torch and jax are imported only when one of their datasets is used.
+`Storage` (data that survives the server), `rl` (agents), `ray` (programs of agents on a Ray cluster),
+`log_scalars` (curves of a training on the server's page), `specs` and `tree`. Only NumPy is
+required. TensorFlow, torch, jax and Ray are imported only when something that needs them is used.
 """
 
 import importlib
@@ -102,6 +102,7 @@ _LAZY = {
     "log_scalars": "runs",
     "pattern_dataset": "pattern_dataset",
     "pybind": "pybind",
+    "ray": "ray",
     "rl": "rl",
     "runs": "runs",
     "tf_client": "tf_client",

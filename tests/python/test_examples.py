@@ -33,6 +33,15 @@ def test_dqn_improves():
     assert best > 2 * first, last
 
 
+def test_the_learner_of_apex_learns_from_its_actors():
+    pytest.importorskip("torch")
+    done = subprocess.run([sys.executable, EXAMPLES / "apex_torch.py", "--updates", "120", "--start", "200",
+                           "--device", "cpu"], timeout=300, capture_output=True, text=True,
+                          env={**os.environ, "OMP_NUM_THREADS": "1"})
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "120 updates in" in done.stdout.splitlines()[-1]
+
+
 def test_the_gradient_of_the_network(dqn):
     """Compares the gradient of NumpyNetwork with finite differences."""
     network = dqn.NumpyNetwork(seed=3)

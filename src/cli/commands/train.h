@@ -43,6 +43,9 @@ typedef enum rp_train_option {
     RP_TRAIN_INDEX,
     RP_TRAIN_OF,
     RP_TRAIN_REPLAY,
+    RP_TRAIN_EXPORT,
+    RP_TRAIN_SHARDS,
+    RP_TRAIN_IMAGE,
     RP_TRAIN_SETTINGS, /* the first setting of dqn; those that only dpg has follow */
     RP_TRAIN_OPTIONS = RP_TRAIN_SETTINGS + RP_DQN_SETTINGS + RP_DPG_OWN_SETTINGS,
 } rp_train_option;

@@ -444,6 +444,8 @@ int rp_train_apex(rp_training *t)
     r = (apex_run){.t = t};
     if (rp_train_take_apex(t, &r.options, &r.seconds, &problem) != RP_OK)
         return rp_train_misuse(&problem);
+    if (rp_train_get(t, RP_TRAIN_EXPORT) != NULL)
+        return rp_train_export(t, r.options.actors, r.seconds);
     if (role == NULL && rp_train_folder(t, rp_train_get(t, RP_TRAIN_ENV), &problem) != RP_OK)
         return rp_train_misuse(&problem);
     if (rp_interrupts_start(&t->interrupts) != RP_OK)

@@ -15,4 +15,8 @@ RP_NODISCARD rp_status rp_train_take_apex(const rp_training *t, rp_apex_options 
  * Starts again what dies, after a time that doubles. Returns the exit status. */
 int rp_train_processes(rp_training *t, int64_t actors, int64_t seconds);
 
+/* Writes the program as a job file of a cluster to the standard output. Returns the exit
+ * status. */
+int rp_train_export(rp_training *t, int64_t actors, int64_t seconds);
+
 #endif

@@ -91,6 +91,12 @@ static const rp_option options[RP_TRAIN_OPTIONS] = {
     [RP_TRAIN_OF] = {"of", "N", "how many actors there are (--actors)", false, NULL, NULL},
     [RP_TRAIN_REPLAY] = {"replay", "ADDR", "the replay of a role: its address, or its shards",
                          false, NULL, NULL},
+    [RP_TRAIN_EXPORT] = {"export", "KIND", "write a job file for a cluster, and do not train",
+                         false, NULL, "kubernetes slurm"},
+    [RP_TRAIN_SHARDS] = {"shards", "N", "servers of the replay in that file (1)", false, NULL,
+                         NULL},
+    [RP_TRAIN_IMAGE] = {"image", "NAME", "the container image in it (reprise:VERSION)", false,
+                        NULL, NULL},
     [RP_TRAIN_SETTINGS] = RP_DQN_SETTING_LIST(DQN_OPTION) RP_DPG_OWN_SETTING_LIST(DPG_OPTION)};
 
 static const char text[] =
