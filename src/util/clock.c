@@ -25,6 +25,11 @@ int64_t rp_wall_ns(void *ctx)
     return read_clock(CLOCK_REALTIME);
 }
 
+int64_t rp_thread_cpu_ns(void)
+{
+    return read_clock(CLOCK_THREAD_CPUTIME_ID);
+}
+
 uint64_t rp_system_seed(void)
 {
     uint64_t seed = 0;

@@ -9,6 +9,9 @@
 /* The wall clock in nanoseconds; `ctx` is not used. */
 int64_t rp_wall_ns(void *ctx);
 
+/* The processor time of the calling thread, in nanoseconds. */
+int64_t rp_thread_cpu_ns(void);
+
 /* A seed from the system, never 0. */
 uint64_t rp_system_seed(void);
 

@@ -28,7 +28,7 @@ enum { WAYS = 8, SETS = RP_GATE_PEERS / WAYS };
 static const int64_t forgive_ns = (int64_t)RP_GATE_FORGIVE_S * 1000000000;
 
 typedef struct guesser {
-    uint64_t peer; /* peer_number() of the address; 0: free */
+    uint64_t peer; /* rp_gate_peer() of the address; 0: free */
     rp_bucket bucket;
 } guesser;
 
@@ -106,8 +106,7 @@ static uint64_t hash_text(const char *text)
     return hash;
 }
 
-/* A number for the address in "1.2.3.4:80", "[::1]:80", "unix:/path"; never 0. */
-static uint64_t peer_number(const rp_gate *gate, const char *peer)
+uint64_t rp_gate_peer(const rp_gate *gate, const char *peer)
 {
     char address[INET6_ADDRSTRLEN];
     const char *host = peer[0] == '[' ? peer + 1 : peer;
@@ -124,6 +123,13 @@ static uint64_t peer_number(const rp_gate *gate, const char *peer)
             number = hash_text(address);
     }
     state = number ^ gate->seed;
+    return rp_splitmix64(&state) | 1;
+}
+
+uint64_t rp_gate_client(const rp_gate *gate, const char *peer, const char *name)
+{
+    uint64_t state = rp_gate_peer(gate, peer != NULL ? peer : "") ^ hash_text(name);
+
     return rp_splitmix64(&state) | 1;
 }
 
@@ -159,7 +165,7 @@ static rp_auth *enter(rp_gate *gate, const rp_credentials *shown, int64_t now_ns
     rp_mutex_lock(&gate->mu);
     if (!was_accepted && is_shown(shown->authorization) && shown->peer != NULL &&
         !rp_auth_is_open(gate->auth))
-        g = find_locked(gate, peer_number(gate, shown->peer));
+        g = find_locked(gate, rp_gate_peer(gate, shown->peer));
     if (g == NULL || rp_bucket_can_spend(&g->bucket, &rate, now_ns)) {
         auth = rp_auth_ref(gate->auth);
         *generation = atomic_load_explicit(&gate->generation, memory_order_relaxed);
@@ -175,7 +181,7 @@ static void count_guess(rp_gate *gate, const char *peer, int64_t now_ns)
     guesser *g;
 
     if (peer == NULL) return;
-    number = peer_number(gate, peer);
+    number = rp_gate_peer(gate, peer);
     assert(number != 0);
     rp_mutex_lock(&gate->mu);
     g = find_locked(gate, number);

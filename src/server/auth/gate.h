@@ -67,4 +67,10 @@ RP_NODISCARD rp_status rp_gate_check(rp_gate *gate, const rp_credentials *shown,
                                      int64_t now_ns, rp_gate_memo *memo, rp_gate_result *result,
                                      rp_error *err);
 
+/* A number for the address in "1.2.3.4:80", "[::1]:80" or "unix:/path", never 0. Of an IPv6
+ * address only the first 64 bits count. Any thread. */
+uint64_t rp_gate_peer(const rp_gate *gate, const char *peer);
+/* A number for an address (NULL: unknown) with the name of a principal; never 0. Any thread. */
+uint64_t rp_gate_client(const rp_gate *gate, const char *peer, const char *name);
+
 #endif

@@ -10,9 +10,12 @@
  * libmicrohttpd copies these bytes, keeps them with the connection and returns them with each
  * request.
  *
- * The body of a POST request is read before the request is suspended. At most MOST_BODIES
- * requests have their body read at once. A body that is not complete after idle_s is cut off,
- * so peers that send slowly cannot keep others out. */
+ * libmicrohttpd has no descriptor that wakes the loop. So a connection is resumed by a post
+ * only: MHD_run() follows at the end of the same turn. A request that cannot wait gets its
+ * response at once, and is not suspended.
+ *
+ * The body of a POST request is read before the request is suspended. A connection has one body
+ * at most, which is cut off if it is not complete after idle_s. */
 #include "server/http/http_page.h"
 
 #include <assert.h>
@@ -33,7 +36,6 @@ enum {
     MEMORY_BYTES = 16 << 10, /* of a connection, for its request and the response's headers */
     SENT_BYTES = 16 << 10,   /* bytes copied for libmicrohttpd at a time */
     PATH_BYTES = 2048,       /* of a path with its query: two names, all of them escapes, fit */
-    MOST_BODIES = 16,
     IDLE_S = 10,
     PEER_BYTES = 58,
 };
@@ -61,9 +63,6 @@ struct rp_http_page {
     rp_relays relays;
     rp_open_fds fds;
     int64_t body_ns; /* that a body may take */
-    /* Requests whose body is being read, in any order. */
-    struct suspended *readers[MOST_BODIES];
-    size_t reader_count;
 };
 
 /* A connection that is being passed to the thread. */
@@ -83,8 +82,7 @@ typedef struct suspended {
     struct MHD_Connection *connection;
     rp_made_page *made; /* set when the request is resumed; NULL: there is no page */
     size_t body_bytes;  /* that have arrived, even those that are dropped */
-    bool is_reading;    /* its body is being read: it is in page->readers */
-    int64_t due_ns;     /* when its body must be complete */
+    bool is_reading;    /* its body is being read */
 } suspended;
 
 static void count_refusal(rp_http_page *page)
@@ -120,7 +118,9 @@ static void on_connection(void *cls, struct MHD_Connection *connection, void **s
     (void)socket_context;
     if (fd < 0) return;
     if (code == MHD_CONNECTION_NOTIFY_STARTED)
-        rp_open_fds_enter(&page->fds, fd, visitor_of(connection)->peer);
+        rp_open_fds_enter(&page->fds, fd,
+                          rp_gate_peer(page->host.gate, visitor_of(connection)->peer),
+                          visitor_of(connection)->peer);
     if (code == MHD_CONNECTION_NOTIFY_CLOSED) rp_open_fds_leave(&page->fds, fd);
 }
 
@@ -259,14 +259,13 @@ static suspended *keep(rp_http_page *page, struct MHD_Connection *connection, rp
     return s;
 }
 
-/* Suspends a request until another thread has handled it. */
+/* Suspends a request until another thread has handled it; or responds at once, if it cannot
+ * wait. */
 static enum MHD_Result suspend(suspended *s)
 {
-    MHD_suspend_connection(s->connection); /* before another thread can resume it */
-    if (rp_page_maker_ask(s->page->maker, &s->wait))
-        rp_open_fds_wait(&s->page->fds, fd_of(s->connection), &s->wait);
-    else
-        MHD_resume_connection(s->connection); /* at once, without a page */
+    if (!rp_page_maker_ask(s->page->maker, &s->wait)) return send_error(s, 503, no_page);
+    MHD_suspend_connection(s->connection); /* on_resume() is for this thread: it comes later */
+    rp_open_fds_wait(&s->page->fds, fd_of(s->connection), &s->wait);
     return MHD_YES;
 }
 
@@ -280,41 +279,13 @@ static enum MHD_Result answer_resumed(rp_http_page *page, suspended *s)
     return send_made(page, s->connection, made);
 }
 
-static void start_reading(suspended *s)
+/* Begins or ends to read the body of a request. */
+static void set_reading(suspended *s, bool is_reading)
 {
-    rp_http_page *page = s->page;
+    rp_open_fd *place = rp_open_fds_find(&s->page->fds, fd_of(s->connection));
 
-    assert(page->reader_count < MOST_BODIES);
-    page->readers[page->reader_count++] = s;
-    s->is_reading = true;
-    s->due_ns = rp_now_ns() + page->body_ns;
-}
-
-static void stop_reading(suspended *s)
-{
-    rp_http_page *page = s->page;
-    size_t i = 0;
-
-    if (!s->is_reading) return;
-    while (page->readers[i] != s) i++;
-    page->readers[i] = page->readers[--page->reader_count];
-    s->is_reading = false;
-}
-
-/* Cuts the connections whose bodies are due. Returns how long it is until the next one is. */
-static int64_t cut_slow_bodies(rp_http_page *page)
-{
-    int64_t now_ns = rp_now_ns(), rest_ns = INT64_MAX;
-
-    for (size_t i = 0; i < page->reader_count; i++) {
-        int64_t left_ns = page->readers[i]->due_ns - now_ns;
-
-        if (left_ns <= 0)
-            rp_open_fds_cut(&page->fds, fd_of(page->readers[i]->connection));
-        else if (left_ns < rest_ns)
-            rest_ns = left_ns;
-    }
-    return rest_ns;
+    s->is_reading = is_reading;
+    if (place != NULL) place->body_due_ns = is_reading ? rp_now_ns() + s->page->body_ns : 0;
 }
 
 /* A request has ended, or its connection was cut. */
@@ -327,7 +298,7 @@ static void on_completed(void *cls, struct MHD_Connection *connection, void **co
     (void)why;
     rp_open_fds_drop(&page->fds, fd_of(connection));
     if (s != NULL) {
-        stop_reading(s);
+        set_reading(s, false);
         rp_made_page_unref(s->made);
         rp_buf_deinit(&s->wait.ask.body);
         rp_release(&page->alloc, s, sizeof *s);
@@ -388,6 +359,7 @@ static bool respond_now(rp_http_page *page, struct MHD_Connection *connection, c
                         const char *method, rp_page_response *answer, rp_page_ask *ask)
 {
     const visitor *from = visitor_of(connection);
+    const rp_open_fd *place = rp_open_fds_find(&page->fds, fd_of(connection));
     full_path path = {.text = "", .size = 0};
     rp_page_request request = {.method = method, .path = path.text, .now_ns = rp_now_ns()};
 
@@ -403,22 +375,19 @@ static bool respond_now(rp_http_page *page, struct MHD_Connection *connection, c
     request.if_none_match = text_of(header_of(connection, "If-None-Match"));
     request.shown.peer = from->peer;
     request.shown.certificate = from->certificate;
+    if (place != NULL)
+        request.connection = place->client.id > 0 ? place->client.id : place->number;
     return rp_page_respond_now(&page->host, &request, answer, ask);
 }
 
-/* Refuses a POST request whose body would be too large or is one too many. */
-static bool refuse_body(rp_http_page *page, struct MHD_Connection *connection,
-                        rp_page_response *answer)
+/* Refuses a POST request whose body would be too large. */
+static bool refuse_body(struct MHD_Connection *connection, rp_page_response *answer)
 {
     const char *length = header_of(connection, "Content-Length");
 
     answer->says_json = true;
-    if (length != NULL && strtoull(length, NULL, 10) > RP_ASK_BODY_BYTES) {
-        (void)rp_page_fail(answer, 413, "a body has at most %d bytes", RP_ASK_BODY_BYTES);
-        return true;
-    }
-    if (page->reader_count < MOST_BODIES) return false;
-    rp_page_say(answer, 503, no_page);
+    if (length == NULL || strtoull(length, NULL, 10) <= RP_ASK_BODY_BYTES) return false;
+    (void)rp_page_fail(answer, 413, "a body has at most %d bytes", RP_ASK_BODY_BYTES);
     return true;
 }
 
@@ -431,24 +400,27 @@ static enum MHD_Result respond(rp_http_page *page, struct MHD_Connection *connec
     enum MHD_Result result = MHD_YES;
     rp_page_ask ask;
     suspended *s = NULL;
-    rp_client *client;
+    rp_open_fd *place;
     bool done;
 
     rp_buf_init(&answer.body, &page->alloc);
     rp_buf_init(&ask.body, &page->alloc);
     done = respond_now(page, connection, url, method, &answer, &ask);
-    client = rp_open_fds_client(&page->fds, fd_of(connection));
-    if (client != NULL) rp_client_count_call(client, answer.role);
+    place = rp_open_fds_find(&page->fds, fd_of(connection));
+    if (place != NULL) {
+        rp_client_count_call(&place->client, answer.role);
+        place->is_accepted = place->is_accepted || !done;
+    }
     if (!done && !is_post && *context == NULL) { /* libmicrohttpd would read on first */
         rp_page_say(&answer, 400, "a request for this page has no body");
         done = true;
     }
-    if (!done && is_post) done = refuse_body(page, connection, &answer);
+    if (!done && is_post) done = refuse_body(connection, &answer);
     if (!done) s = keep(page, connection, &ask);
     if (s != NULL) {
         *context = s;
         if (is_post)
-            start_reading(s);
+            set_reading(s, true);
         else
             result = suspend(s);
     } else {
@@ -467,7 +439,7 @@ static enum MHD_Result read_body(suspended *s, const char *data, size_t *size)
     rp_client *client;
 
     if (*size == 0) {
-        stop_reading(s);
+        set_reading(s, false);
         if (s->body_bytes > RP_ASK_BODY_BYTES)
             return send_error(s, 413, "a body has at most 65536 bytes");
         return body->bad ? send_error(s, 503, no_page) : suspend(s);
@@ -528,7 +500,7 @@ static void run_daemon(void *user)
     int64_t rest_ns = longest_ns, body_ns;
 
     (void)MHD_run(page->daemon);
-    body_ns = cut_slow_bodies(page);
+    body_ns = rp_open_fds_cut_due(&page->fds, rp_now_ns());
     if (MHD_get_timeout(page->daemon, &ms) == MHD_YES &&
         ms < (MHD_UNSIGNED_LONG_LONG)(longest_ns / millisecond_ns))
         rest_ns = (int64_t)ms * millisecond_ns;

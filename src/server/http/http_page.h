@@ -3,13 +3,14 @@
  * listening socket. The workers accept connections, and hand over those that do not use HTTP/2.
  * libmicrohttpd gets plain sockets only; TLS connections are relayed to it (relay.h).
  *
- * There are at most RP_HTTP_PAGE_CONNECTIONS (open_fds.h), with 16 KiB of memory each. A new
- * connection beyond that closes the oldest one, so that idle peers cannot keep others out. A
- * connection is also closed after host->idle_s of silence, and if the body of a request takes
- * longer than that. A page stays in memory while it is
- * being sent. All these pages together take at most twice the bound of the largest page; a page
- * that is sent to several connections counts once. If they would take more, the connections
- * that read the oldest page are closed. */
+ * There are at most RP_HTTP_PAGE_CONNECTIONS (open_fds.h), with 16 KiB of memory each, and the
+ * body of one request, of at most RP_ASK_BODY_BYTES. A new connection beyond that closes
+ * another one, so that idle peers cannot keep others out; connections that wait for a page come
+ * last (open_fds.h). A connection is also closed after host->idle_s of silence, and if the body
+ * of a request takes longer than that. A page stays in memory while it is being sent. All these
+ * pages together take at most twice the bound of the largest page; a page that is sent to
+ * several connections counts once. If they would take more, the connections that read the
+ * oldest page are closed. */
 #ifndef RP_SERVER_HTTP_HTTP_PAGE_H
 #define RP_SERVER_HTTP_HTTP_PAGE_H
 

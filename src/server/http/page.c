@@ -148,15 +148,18 @@ bool rp_page_is_own_name(rp_string host, const char *names)
 }
 
 /* True if the peer may see a page. If not, makes a response with the reason. */
-static bool admit(const rp_page_host *host, const rp_page_request *request, rp_role needed,
+static bool admit(const rp_page_host *host, const rp_page_request *request, rp_page_ask *ask,
                   rp_page_response *answer)
 {
+    rp_role needed = ask->route->role;
     rp_gate_result result = {.why = RP_REFUSED_UNAUTHENTICATED};
     rp_error err = {.code = RP_OK};
     rp_status st = rp_gate_check(host->gate, &request->shown, needed, request->now_ns, NULL,
                                  &result, &err);
 
     answer->role = result.who.role;
+    ask->connection = request->connection;
+    ask->peer = rp_gate_client(host->gate, request->shown.peer, result.who.name);
     if (st == RP_OK && needed > RP_ROLE_NONE && host->is_open &&
         !rp_page_is_own_name(request->host, host->names)) {
         if (host->counters != NULL)
@@ -284,7 +287,7 @@ bool rp_page_respond_now(const rp_page_host *host, const rp_page_request *reques
         refuse(answer, found, allow);
         return true;
     }
-    if (!admit(host, request, ask->route->role, answer)) return true;
+    if (!admit(host, request, ask, answer)) return true;
     if (ask->route->confirms && !is_confirmed(request, ask, answer)) return true;
     if (ask->route->lane != RP_ROUTE_NOW) return false;
     rp_page_make(host, ask, answer);

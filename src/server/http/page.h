@@ -38,6 +38,7 @@ typedef struct rp_page_request {
     rp_string confirm;  /* the header "x-reprise-confirm"; its data is NULL if there is none */
     rp_string if_none_match; /* as above */
     rp_credentials shown;
+    uint64_t connection; /* a number of its own for each connection */
     int64_t now_ns;
 } rp_page_request;
 

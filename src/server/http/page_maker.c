@@ -9,16 +9,17 @@
 #include "util/mutex.h"
 #include "util/thread.h"
 
-enum { REST_TIMES = 3 }; /* the pause is this many times as long as making the page took */
+enum { REST_TIMES = 3 }; /* the pause is this many times the processor time of the page */
 
 /* Requests that wait for the same page, oldest first. In a lane that shares no pages, all of
  * its requests. */
 struct rp_page_queue {
     rp_page_wait *first, *last; /* NULL: the queue is free */
     size_t count, body_bytes;
-    uint64_t turn; /* queues are served in the order of these numbers */
-    bool is_live;  /* the requests wait for the next live page (M5) */
-    bool is_taken; /* the page is being made: nobody joins, nobody is cancelled (M7) */
+    uint64_t turn;        /* queues of a connection are served in the order of these numbers */
+    rp_page_share *owner; /* the connection for which the page counts; NULL: none */
+    bool is_live;         /* the requests wait for the next live page (M5) */
+    bool is_taken;        /* the page is being made: nobody joins, nobody is cancelled (M7) */
 };
 
 typedef struct lane {
@@ -28,6 +29,7 @@ typedef struct lane {
     bool has_thread;
     rp_page_queue queues[RP_PAGE_QUEUES]; /* this field and the next two: under maker->lock */
     size_t wait_count, body_bytes;        /* M6 */
+    rp_page_shares shares;                /* of requests that wait: M9 */
     uint64_t turns;
     rp_cond changed; /* signalled with the lock held */
 } lane;
@@ -35,7 +37,6 @@ typedef struct lane {
 /* Requests that a thread has taken out of its lane. */
 typedef struct taken {
     rp_page_wait *first;
-    size_t count, body_bytes;
     rp_page_queue *queues[2]; /* that stay taken until all requests have their response */
 } taken;
 
@@ -80,7 +81,7 @@ static rp_made_page *make(rp_page_maker *maker, rp_page_ask *ask, uint64_t numbe
 /* Whether requests for the same page share it (M1). */
 static bool shares(const lane *l)
 {
-    return l->id == RP_ROUTE_OVERVIEW || l->id == RP_ROUTE_PAGE;
+    return l->id == RP_ROUTE_OVERVIEW || l->id == RP_ROUTE_PAGE || l->id == RP_ROUTE_RUN;
 }
 
 static bool is_live(const rp_page_ask *ask)
@@ -106,8 +107,19 @@ static rp_page_queue *queue_for(lane *l, const rp_page_ask *ask)
     return free_one;
 }
 
-static void add(lane *l, rp_page_queue *q, rp_page_wait *wait)
+/* Has the page of a queue count for another connection. NULL: for none. */
+static void set_owner(lane *l, rp_page_queue *q, rp_page_share *owner)
 {
+    if (owner != NULL) rp_page_share_add_page(owner);
+    if (q->owner != NULL) rp_page_shares_drop_page(&l->shares, q->owner);
+    q->owner = owner;
+}
+
+/* Adds a request to a queue. A page that several connections request counts for the one with
+ * the fewest. False if there is no memory. */
+static bool add(lane *l, rp_page_queue *q, rp_page_wait *wait)
+{
+    if (!rp_page_shares_enter(&l->shares, wait)) return false;
     if (q->first == NULL) {
         q->turn = l->turns++;
         q->is_live = is_live(&wait->ask);
@@ -115,6 +127,9 @@ static void add(lane *l, rp_page_queue *q, rp_page_wait *wait)
     } else {
         q->last->next = wait;
     }
+    if (shares(l) &&
+        (q->owner == NULL || rp_page_share_has_less(wait->share, q->owner, RP_SHARE_PAGES)))
+        set_owner(l, q, wait->share);
     wait->next = NULL;
     wait->prev = q->last;
     q->last = wait;
@@ -124,6 +139,7 @@ static void add(lane *l, rp_page_queue *q, rp_page_wait *wait)
     l->body_bytes += wait->ask.body.size;
     /* Relaxed, here and elsewhere: the lock, or the hand-over of the wait, orders it. */
     atomic_store_explicit(&wait->queue, q, memory_order_relaxed);
+    return true;
 }
 
 /* Counts requests of a lane that wait no longer (M6). */
@@ -135,14 +151,18 @@ static void uncount(lane *l, size_t count, size_t body_bytes)
 }
 
 /* Removes a request from its queue. */
-static void leave(rp_page_queue *q, rp_page_wait *wait)
+static void leave(lane *l, rp_page_queue *q, rp_page_wait *wait)
 {
     *(wait->prev != NULL ? &wait->prev->next : &q->first) = wait->next;
     *(wait->next != NULL ? &wait->next->prev : &q->last) = wait->prev;
     wait->prev = wait->next = NULL;
+    if (q->owner != NULL && q->owner == wait->share)
+        set_owner(l, q, q->first != NULL ? q->first->share : NULL);
+    rp_page_shares_leave(&l->shares, wait);
     assert(q->count > 0 && q->body_bytes >= wait->ask.body.size);
     q->count--;
     q->body_bytes -= wait->ask.body.size;
+    uncount(l, 1, wait->ask.body.size);
     atomic_store_explicit(&wait->queue, NULL, memory_order_relaxed);
 }
 
@@ -167,24 +187,28 @@ static rp_page_queue *next_queue(lane *l, bool live)
     for (size_t i = 0; i < RP_PAGE_QUEUES; i++) {
         rp_page_queue *q = &l->queues[i];
 
-        if (q->first != NULL && !q->is_taken && q->is_live == live &&
-            (next == NULL || q->turn < next->turn))
+        if (q->first == NULL || q->is_taken || q->is_live != live) continue;
+        if (next == NULL ||
+            (q->owner == next->owner ? q->turn < next->turn
+                                     : rp_page_share_is_before(q->owner, next->owner)))
             next = q;
     }
     return next;
 }
 
 /* Takes all requests of a queue and adds them to the end of `out`. */
-static void take_queue(rp_page_queue *q, taken *out)
+static void take_queue(lane *l, rp_page_queue *q, taken *out)
 {
     q->is_taken = true;
+    set_owner(l, q, NULL);
+    for (rp_page_wait *wait = q->first; wait != NULL; wait = wait->next)
+        rp_page_shares_leave(&l->shares, wait);
+    uncount(l, q->count, q->body_bytes);
     if (out->first == NULL)
         out->first = q->first;
     else
         out->queues[0]->last->next = q->first;
     out->queues[out->queues[0] != NULL] = q;
-    out->count += q->count;
-    out->body_bytes += q->body_bytes;
 }
 
 /* Takes the requests that are to be handled next. `q` is their queue. */
@@ -192,21 +216,23 @@ static taken take(lane *l, rp_page_queue *q)
 {
     taken out = {.first = NULL};
 
+    rp_page_share *served = shares(l) ? q->owner : rp_page_shares_next(&l->shares);
+
+    assert(served != NULL && served->oldest != NULL);
+    rp_page_shares_serve(&l->shares, served);
     if (!shares(l)) {
-        out.first = q->first;
-        out.count = 1;
-        out.body_bytes = out.first->ask.body.size;
-        leave(q, out.first);
+        out.first = served->oldest;
+        leave(l, q, out.first);
         return out;
     }
-    take_queue(q, &out);
+    take_queue(l, q, &out);
     for (size_t i = 0; q->is_live && i < RP_PAGE_QUEUES; i++) { /* M5 */
         rp_page_queue *other = &l->queues[i];
 
         if (other->first == NULL || other->is_taken ||
             !rp_route_is_same(&other->first->ask, &q->first->ask))
             continue;
-        take_queue(other, &out);
+        take_queue(l, other, &out);
         break; /* there is only one */
     }
     return out;
@@ -219,25 +245,22 @@ static void give_back_queues(taken *t)
 }
 
 /* Handles the requests of a queue (M1). Returns the time when that was finished; `*took_ns`
- * receives how long it took. */
+ * receives how much processor time it took. */
 static int64_t handle(rp_page_maker *maker, lane *l, rp_page_queue *q, int64_t *took_ns)
     RP_REQUIRES(maker->lock)
 {
     uint64_t number = ++maker->made_count;
-    int64_t start_ns = rp_now_ns(), end_ns;
+    int64_t start_ns = rp_thread_cpu_ns(), end_ns;
     taken now = take(l, q);
     rp_made_page *made;
 
     rp_mutex_unlock(&maker->lock);
     made = make(maker, &now.first->ask, number);
     end_ns = rp_now_ns();
-    rp_mutex_lock(&maker->lock);
-    uncount(l, now.count, now.body_bytes);
-    rp_mutex_unlock(&maker->lock);
+    *took_ns = rp_thread_cpu_ns() - start_ns;
     deliver(now.first, made);
     rp_mutex_lock(&maker->lock);
     give_back_queues(&now);
-    *took_ns = end_ns - start_ns;
     return end_ns;
 }
 
@@ -284,6 +307,7 @@ rp_status rp_page_maker_new(const rp_allocator *alloc, const rp_page_host *host,
 
         l->maker = maker;
         l->id = (rp_route_lane)i;
+        l->shares.alloc = &maker->alloc;
         rp_cond_init(&l->changed);
     }
     *out = maker;
@@ -298,10 +322,7 @@ static void empty_lane(lane *l)
         taken out = {.first = NULL};
 
         rp_mutex_lock(&l->maker->lock);
-        if (q->first != NULL && !q->is_taken) {
-            take_queue(q, &out);
-            uncount(l, out.count, out.body_bytes);
-        }
+        if (q->first != NULL && !q->is_taken) take_queue(l, q, &out);
         rp_mutex_unlock(&l->maker->lock);
         deliver(out.first, NULL);
         rp_mutex_lock(&l->maker->lock);
@@ -335,37 +356,81 @@ void rp_page_maker_free(rp_page_maker *maker)
     rp_release(&alloc, maker, sizeof *maker);
 }
 
-/* Whether one more request may wait in a lane. Starts the lane's thread if it has none. */
-static bool has_room(rp_page_maker *maker, lane *l, size_t body_bytes) RP_REQUIRES(maker->lock)
+/* Starts the thread of a lane if it has none. */
+static bool has_thread(rp_page_maker *maker, lane *l) RP_REQUIRES(maker->lock)
 {
     static const char *const names[RP_ROUTE_LANES] = {
-        [RP_ROUTE_OVERVIEW] = "rp-overview",
-        [RP_ROUTE_PAGE] = "rp-pages",
-        [RP_ROUTE_CHANGE] = "rp-changes",
+        [RP_ROUTE_OVERVIEW] = "rp-overview", [RP_ROUTE_PAGE] = "rp-pages",
+        [RP_ROUTE_RUN] = "rp-runs",          [RP_ROUTE_CHANGE] = "rp-changes",
         [RP_ROUTE_ACT] = "rp-actions",
     };
 
-    if (maker->is_stopped || l->wait_count >= RP_PAGE_WAITS ||
-        body_bytes > RP_PAGE_WAIT_BODIES - l->body_bytes)
-        return false;
+    if (maker->is_stopped) return false;
     if (!l->has_thread) l->has_thread = rp_thread_start(&l->thread, names[l->id], run, l);
     return l->has_thread;
+}
+
+/* Removes a request and adds it to the list `out`, of those that are refused. */
+static void refuse(lane *l, rp_page_wait *wait, rp_page_wait **out)
+{
+    leave(l, atomic_load_explicit(&wait->queue, memory_order_relaxed), wait);
+    wait->next = *out;
+    *out = wait;
+}
+
+/* Makes room for one more request (M9). False if there is none. */
+static bool make_room(lane *l, const rp_page_ask *ask, rp_page_wait **refused)
+{
+    size_t bytes = ask->body.size;
+
+    if (bytes > RP_PAGE_WAIT_BODIES) return false;
+    while (l->wait_count >= RP_PAGE_WAITS || bytes > RP_PAGE_WAIT_BODIES - l->body_bytes) {
+        rp_page_share *from =
+            rp_page_shares_richest(&l->shares, ask->peer, ask->connection, RP_SHARE_WEIGHT,
+                                   RP_SHARE_REQUEST_BYTES + bytes);
+
+        if (from == NULL) return false;
+        refuse(l, from->newest, refused);
+    }
+    return true;
+}
+
+/* Makes room for one more page (M9): refuses all requests for the newest page of a connection.
+ * False if there is none. */
+static bool make_page_room(lane *l, const rp_page_ask *ask, rp_page_wait **refused)
+{
+    const rp_page_share *from =
+        rp_page_shares_richest(&l->shares, ask->peer, ask->connection, RP_SHARE_PAGES, 1);
+    rp_page_queue *newest = NULL;
+
+    for (size_t i = 0; from != NULL && i < RP_PAGE_QUEUES; i++) {
+        rp_page_queue *q = &l->queues[i];
+
+        if (q->first != NULL && q->owner == from && (newest == NULL || q->turn > newest->turn))
+            newest = q;
+    }
+    while (newest != NULL && newest->first != NULL) refuse(l, newest->first, refused);
+    return newest != NULL;
 }
 
 bool rp_page_maker_ask(rp_page_maker *maker, rp_page_wait *wait)
 {
     lane *l = &maker->lanes[wait->ask.route->lane];
+    rp_page_wait *refused = NULL;
     rp_page_queue *q = NULL;
+    bool is_added = false;
 
     assert(l->id != RP_ROUTE_NOW);
     rp_mutex_lock(&maker->lock);
-    if (has_room(maker, l, wait->ask.body.size)) q = queue_for(l, &wait->ask);
-    if (q != NULL) {
-        add(l, q, wait);
-        rp_cond_signal(&l->changed);
+    if (has_thread(maker, l) && make_room(l, &wait->ask, &refused)) {
+        q = queue_for(l, &wait->ask);
+        if (q == NULL && make_page_room(l, &wait->ask, &refused)) q = queue_for(l, &wait->ask);
     }
+    if (q != NULL) is_added = add(l, q, wait);
+    if (is_added) rp_cond_signal(&l->changed);
     rp_mutex_unlock(&maker->lock);
-    return q != NULL;
+    deliver(refused, NULL);
+    return is_added;
 }
 
 bool rp_page_maker_cancel(rp_page_maker *maker, rp_page_wait *wait)
@@ -377,10 +442,7 @@ bool rp_page_maker_cancel(rp_page_maker *maker, rp_page_wait *wait)
     /* A queue is not given back before `queue` of all its requests is NULL. */
     q = atomic_load_explicit(&wait->queue, memory_order_relaxed);
     waits = q != NULL && !q->is_taken;
-    if (waits) {
-        leave(q, wait);
-        uncount(&maker->lanes[wait->ask.route->lane], 1, wait->ask.body.size);
-    }
+    if (waits) leave(&maker->lanes[wait->ask.route->lane], q, wait);
     rp_mutex_unlock(&maker->lock);
     if (waits) wait->on_made(wait, NULL);
     return waits;

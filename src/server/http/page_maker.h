@@ -4,28 +4,33 @@
  * thread, which starts with the first request of the lane. The lanes share no bound, so
  * requests of one lane never keep those of another out.
  *
- *   M1  A page of the lanes RP_ROUTE_OVERVIEW and RP_ROUTE_PAGE is made once for all requests
- *       for it that arrive before the thread begins to make it. So each request gets a page
- *       that is newer than the request, and for a thousand requests at once a page is made only
- *       once or twice. Requests of other lanes are handled one by one, in the order of their
- *       arrival.
- *   M2  After making a page of these two lanes, the thread pauses for three times as long as
- *       that took. So it takes at most a quarter of a processor, however many requests there
- *       are.
+ *   M1  A page of the lanes RP_ROUTE_OVERVIEW, RP_ROUTE_PAGE and RP_ROUTE_RUN is made once for
+ *       all requests for it that arrive before the thread begins to make it. So each request
+ *       gets a page that is newer than the request, and for a thousand requests at once a page
+ *       is made only once or twice. Requests of other lanes are handled one by one; those of a
+ *       connection in the order of their arrival.
+ *   M2  After making a page of these lanes, the thread pauses for three times the processor
+ *       time that it took. So it takes at most a quarter of a processor, however many requests
+ *       there are.
  *   M3  A page has a bounded size, so making it takes a bounded time.
  *   M4  All requests share the bytes of a page, which are freed with the last reference.
  *   M5  Requests of a live route with ?after= are answered together, at most once in
  *       RP_LIVE_NS. Other requests for the same page that wait then share that page.
- *   M6  In a lane, at most RP_PAGE_WAITS requests wait, for at most RP_PAGE_QUEUES different
- *       pages, with bodies of at most RP_PAGE_WAIT_BODIES bytes in all.
+ *   M6  In a lane, at most RP_PAGE_WAITS requests wait, besides those that are being handled,
+ *       for at most RP_PAGE_QUEUES different pages, with bodies of at most RP_PAGE_WAIT_BODIES
+ *       bytes in all.
  *   M7  A request that is cancelled before its page is begun takes no room, and no page is made
  *       for it.
- *   M8  The lock is held for at most RP_PAGE_QUEUES comparisons of names, however many requests
- *       wait. */
+ *   M8  The lock is held for at most RP_PAGE_QUEUES comparisons of names, and some steps for
+ *       each request that waits.
+ *   M9  The peers of a lane take turns, and so do the connections of a peer (page_shares.h). If
+ *       there is no room for a request, the newest request, or page, of the client that holds
+ *       most is refused for it. A client that holds nothing always gets room. */
 #ifndef RP_SERVER_HTTP_PAGE_MAKER_H
 #define RP_SERVER_HTTP_PAGE_MAKER_H
 
 #include "server/http/page.h"
+#include "server/http/page_shares.h"
 #include "util/refcount.h"
 
 enum {
@@ -52,14 +57,16 @@ typedef struct rp_page_queue rp_page_queue;
 /* A request for a page. Embed it in another struct; its memory must stay valid until on_made
  * has been called. */
 struct rp_page_wait {
-    /* Called on the maker's thread, or on the thread that stops the maker or cancels the
-     * request. Must not block. `made` is a reference, which the callee owns; NULL: there is no
-     * memory, the maker has been stopped, or the request was cancelled. `wait` may be freed in
-     * the call. */
+    /* Called on the maker's thread, or on the thread that stops the maker, cancels the request
+     * or makes another one (M9). Must not block. `made` is a reference, which the callee owns;
+     * NULL: there is no memory, the maker has been stopped, or the request was cancelled or
+     * refused. `wait` may be freed in the call. */
     void (*on_made)(rp_page_wait *wait, rp_made_page *made);
     rp_page_ask ask; /* the request. The owner frees ask.body, in on_made or later */
     /* Private. */
     rp_page_wait *prev, *next;
+    rp_page_wait *older, *younger;  /* of the same connection */
+    rp_page_share *share;           /* of the connection, while it waits */
     _Atomic(rp_page_queue *) queue; /* where it waits; NULL: nowhere */
 };
 

@@ -69,8 +69,7 @@ static int write_file(const rp_page_host *host, const rp_page_ask *ask, rp_run_f
                       rp_page_response *answer)
 {
     rp_runs *runs = runs_of(host, answer);
-    rp_run_page page = {
-        .format = format, .max_rows = RP_RUN_PAGE_ROWS, .after = ask->after, .more = true};
+    rp_run_page page = {.format = format, .max_rows = RP_RUN_PAGE_ROWS, .more = true};
     rp_status st = RP_OK;
     rp_error err = {0};
 

@@ -27,7 +27,8 @@ typedef enum rp_route_lane {
     RP_ROUTE_NOW,      /* on the event loop that has read the request: a few microseconds */
     RP_ROUTE_OVERVIEW, /* pages about the whole server. There are only a few different ones, so
                           no reader can make the others wait for long */
-    RP_ROUTE_PAGE,     /* pages about one thing, or large ones */
+    RP_ROUTE_PAGE,     /* pages about one table or item */
+    RP_ROUTE_RUN,      /* pages about runs, which may be large */
     RP_ROUTE_CHANGE,   /* short changes, one after the other */
     RP_ROUTE_ACT,      /* changes that may wait, for the journal or a checkpoint */
     RP_ROUTE_LANES,
@@ -67,7 +68,10 @@ struct rp_page_ask {
     bool has_after;
     uint64_t after;  /* the number in ?after=; 0 without one */
     uint64_t number; /* of the page that is being made, for the handler */
-    rp_buf body;     /* of a POST request; owned. The caller initialises it */
+    /* Who asks, for page_shares.h: a number for the address with the name of the credentials,
+     * and one for the connection. */
+    uint64_t peer, connection;
+    rp_buf body; /* of a POST request; owned. The caller initialises it */
 };
 
 /* All routes. Static. */
@@ -81,7 +85,8 @@ typedef enum rp_route_found {
     RP_ROUTE_BAD_NUMBER, /* `after` is not a whole number below 2^64 */
 } rp_route_found;
 
-/* Finds the route of a request among `routes` and fills in `ask`, except for `body`. `path` is
+/* Finds the route of a request among `routes` and fills in `ask`, except for `body`, `peer` and
+ * `connection`. `path` is
  * as the peer sent it, with or without a query. HEAD finds the routes of GET. After
  * RP_ROUTE_NO_METHOD, `*allow` is the value of the header Allow (static). A pure function of
  * bytes from a peer: fuzz/fuzz_page.c. */

@@ -501,6 +501,20 @@ static void stopping_the_page_server_closes_waiting_readers(void **state)
     }
 }
 
+/* The response does not wait for another event of the page's thread. */
+static void a_request_that_cannot_wait_gets_its_response(void **state)
+{
+    int fd = connect_pair("10.0.0.1:1", NULL);
+
+    (void)state;
+    rp_page_maker_stop(rp_http_page_maker(page));
+    for (int round = 0; round < 3; round++) {
+        ask(fd, metrics_request, &got);
+        assert_int_equal(got.status, 503);
+    }
+    assert_int_equal(close(fd), 0);
+}
+
 static void a_request_with_a_body_does_not_wait_for_a_page(void **state)
 {
     int fd = connect_tcp();
@@ -628,6 +642,7 @@ RP_TESTS(http_page)
         CASE(a_waiting_reader_may_disconnect),
         CASE(waiting_readers_do_not_keep_others_out),
         CASE(stopping_the_page_server_closes_waiting_readers),
+        CASE(a_request_that_cannot_wait_gets_its_response),
         CASE(a_request_with_a_body_does_not_wait_for_a_page),
         CASE(slow_readers_hold_a_few_pages),
         CASE(pages_are_served_while_everything_changes),

@@ -274,7 +274,7 @@ static void waiting_requests_are_bounded(void **state)
     rp_buf_append(&more.wait.ask.body, "x", 1);
     assert_false(rp_page_maker_ask(maker, &more.wait));
     rp_buf_deinit(&more.wait.ask.body);
-    for (; i < RP_PAGE_WAITS - 1; i++) ask(&waiters[i], "/metrics"); /* `w` waits too */
+    for (; i < RP_PAGE_WAITS; i++) ask(&waiters[i], "/metrics"); /* besides `w` */
     prepare(&more, "/metrics");
     assert_false(rp_page_maker_ask(maker, &more.wait));
     release(&w);
@@ -286,14 +286,27 @@ static void waiting_requests_are_bounded(void **state)
     rp_made_page_unref(await(&more));
 }
 
+/* As ask(), for a connection of a peer. False if the request is refused. */
+static bool ask_as(waiter *w, const char *path, uint64_t peer, uint64_t connection)
+{
+    prepare(w, path);
+    w->wait.ask.peer = peer;
+    w->wait.ask.connection = connection;
+    return rp_page_maker_ask(maker, &w->wait);
+}
+
 /* Asks for the page of a table that has this number. */
-static bool ask_table(waiter *w, size_t number)
+static bool ask_table_as(waiter *w, size_t number, uint64_t peer, uint64_t connection)
 {
     char path[64];
 
     (void)snprintf(path, sizeof path, "/v1/tables/%zu", number);
-    prepare(w, path);
-    return rp_page_maker_ask(maker, &w->wait);
+    return ask_as(w, path, peer, connection);
+}
+
+static bool ask_table(waiter *w, size_t number)
+{
+    return ask_table_as(w, number, 0, 0);
 }
 
 /* M6: who asks for many different pages keeps neither the pages about the server nor changes
@@ -320,23 +333,148 @@ static void lanes_do_not_wait_for_each_other(void **state)
     rp_made_page_unref(await(&more));
 }
 
+/* M9: one client has all places for requests. Another peer and another connection get room, and
+ * the newest requests of the connection with most are refused for them. */
+static void who_has_no_request_gets_room_for_one(void **state)
+{
+    static waiter many[RP_PAGE_WAITS];
+    waiter w, peer, connection, more;
+
+    (void)state;
+    hold(&w);
+    for (size_t i = 0; i < COUNT_OF(many); i++)
+        assert_true(ask_as(&many[i], "/v1/info", 1, i % 3 == 0 ? 1 : 2));
+    assert_true(ask_as(&peer, "/metrics", 2, 3));
+    assert_null(await(&many[RP_PAGE_WAITS - 2])); /* the newest of connection 2 */
+    assert_true(ask_as(&connection, "/v1/clients", 1, 4));
+    assert_null(await(&many[RP_PAGE_WAITS - 3]));
+    assert_false(ask_as(&more, "/metrics", 1, 2)); /* who has most makes no room for himself */
+    release(&w);
+    rp_made_page_unref(await(&peer));
+    rp_made_page_unref(await(&connection));
+    for (size_t i = 0; i < COUNT_OF(many) - 3; i++) {
+        rp_made_page *made = await(&many[i]);
+
+        assert_non_null(made);
+        rp_made_page_unref(made);
+    }
+    rp_made_page_unref(await(&many[RP_PAGE_WAITS - 1]));
+}
+
+/* M9: the same for pages. */
+static void who_has_no_page_gets_room_for_one(void **state)
+{
+    enum { PAGES = RP_PAGE_QUEUES - 1 }; /* `w` has one */
+    static waiter many[PAGES];
+    waiter w, shared, peer, connection, more;
+
+    (void)state;
+    hold_in(&w, "/v1/tables/replay");
+    for (size_t i = 0; i < PAGES; i++) assert_true(ask_table_as(&many[i], i, 1, 1));
+    assert_false(ask_table_as(&more, PAGES, 1, 1));
+    assert_true(ask_table_as(&shared, PAGES - 1, 3, 3)); /* the page is now that of peer 3 */
+    assert_true(ask_table_as(&peer, PAGES, 2, 2));
+    assert_null(await(&many[PAGES - 2]));
+    assert_true(ask_table_as(&connection, PAGES + 1, 1, 4));
+    assert_null(await(&many[PAGES - 3]));
+    release(&w);
+    rp_made_page_unref(await(&shared));
+    rp_made_page_unref(await(&peer));
+    rp_made_page_unref(await(&connection));
+    for (size_t i = 0; i < PAGES - 3; i++) rp_made_page_unref(await(&many[i]));
+    rp_made_page_unref(await(&many[PAGES - 1]));
+}
+
+/* M9: peers take turns, and connections of a peer do. */
+static void clients_take_turns(void **state)
+{
+    enum { EACH = 8 };
+    static waiter first[EACH];
+    waiter w, peers[2], connection;
+    rp_made_page *made;
+
+    (void)state;
+    hold_in(&w, "/v1/tables/replay"); /* has number 1 */
+    for (size_t i = 0; i < EACH; i++) assert_true(ask_table_as(&first[i], i, 1, 1));
+    for (size_t i = 0; i < 2; i++)
+        assert_true(ask_table_as(&peers[i], EACH + i, 2, 2)); /* 3, 5 */
+    assert_true(ask_table_as(&connection, EACH + 2, 1, 3));   /* 4 */
+    release(&w);
+    for (size_t i = 0; i < 2; i++) {
+        made = await(&peers[i]);
+        assert_int_equal(made->number, 3 + 2 * i);
+        rp_made_page_unref(made);
+    }
+    made = await(&connection);
+    assert_int_equal(made->number, 4);
+    rp_made_page_unref(made);
+    for (size_t i = 0; i < EACH; i++) {
+        made = await(&first[i]);
+        assert_int_equal(made->number, i < 1 ? 2 : i + 5);
+        rp_made_page_unref(made);
+    }
+}
+
+/* M9: reports with large bodies leave room for those of others, whose turn comes soon. */
+static void changes_of_a_client_leave_room_for_others(void **state)
+{
+    enum { BODIES = RP_PAGE_WAIT_BODIES / RP_ASK_BODY_BYTES };
+    static waiter many[BODIES + 1];
+    waiter other;
+    rp_made_page *made;
+
+    (void)state;
+    for (size_t i = 0; i <= BODIES; i++) {
+        prepare(&many[i], "/metrics");
+        many[i].wait.ask.route = rp_test_route("POST", "/v1/runs/{}");
+        many[i].wait.ask.peer = 1;
+        if (i == 0) {
+            rp_test_hold(&hosted);
+        } else {
+            assert_non_null(rp_buf_reserve(&many[i].wait.ask.body, RP_ASK_BODY_BYTES));
+            many[i].wait.ask.body.size = RP_ASK_BODY_BYTES;
+        }
+        assert_true(rp_page_maker_ask(maker, &many[i].wait));
+        if (i == 0) rp_test_await_held(&hosted);
+    }
+    prepare(&other, "/metrics");
+    other.wait.ask.route = rp_test_route("POST", "/v1/runs/{}");
+    other.wait.ask.peer = 2;
+    rp_buf_append(&other.wait.ask.body, "{}", 2);
+    assert_true(rp_page_maker_ask(maker, &other.wait));
+    assert_null(await(&many[BODIES]));
+    rp_test_release(&hosted);
+    made = await(&other);
+    assert_non_null(made);
+    assert_true(made->number <= 3);
+    rp_made_page_unref(made);
+    rp_buf_deinit(&other.wait.ask.body);
+    for (size_t i = 0; i <= BODIES; i++) {
+        if (i < BODIES) rp_made_page_unref(await(&many[i]));
+        rp_buf_deinit(&many[i].wait.ask.body);
+    }
+}
+
 /* A page that has no parts is the same for any number after. */
 static void a_number_after_makes_no_other_page(void **state)
 {
+    static const char *const paths[] = {"/metrics", "/v1/runs/a.csv", "/v1/runs/a.tfevents"};
     static waiter waiters[MANY];
     waiter w;
 
     (void)state;
-    hold(&w);
-    for (size_t i = 0; i < MANY; i++) {
-        char path[64];
+    for (size_t p = 0; p < COUNT_OF(paths); p++) {
+        hold_in(&w, paths[p]);
+        for (size_t i = 0; i < MANY; i++) {
+            char path[64];
 
-        (void)snprintf(path, sizeof path, "/metrics?after=%zu", i);
-        ask(&waiters[i], path);
+            (void)snprintf(path, sizeof path, "%s?after=%zu", paths[p], i);
+            ask(&waiters[i], path);
+        }
+        release(&w);
+        for (size_t i = 0; i < MANY; i++) rp_made_page_unref(await(&waiters[i]));
+        assert_int_equal(atomic_load(&hosted.described), 2 * (p + 1));
     }
-    release(&w);
-    for (size_t i = 0; i < MANY; i++) rp_made_page_unref(await(&waiters[i]));
-    assert_int_equal(atomic_load(&hosted.described), 2);
 }
 
 /* M7. */
@@ -404,8 +542,8 @@ static rp_status make_one(const rp_allocator *alloc)
     waiter w;
 
     if (st != RP_OK) return st;
-    ask(&w, "/v1/info");
-    made = await(&w);
+    prepare(&w, "/v1/info");
+    made = rp_page_maker_ask(maker, &w.wait) ? await(&w) : NULL;
     if (made == NULL || made->answer.status != 200) st = RP_NO_RESOURCE;
     rp_made_page_unref(made);
     rp_page_maker_free(maker);
@@ -436,6 +574,10 @@ RP_TESTS(page_maker)
         CASE(each_change_is_made),
         CASE(waiting_requests_are_bounded),
         CASE(lanes_do_not_wait_for_each_other),
+        CASE(who_has_no_request_gets_room_for_one),
+        CASE(who_has_no_page_gets_room_for_one),
+        CASE(clients_take_turns),
+        CASE(changes_of_a_client_leave_room_for_others),
         CASE(a_number_after_makes_no_other_page),
         CASE(nothing_is_made_for_cancelled_requests),
     };
