@@ -26,6 +26,10 @@
  * names take less than 500 KiB, and the names of one run less than 200 KiB. */
 enum { LIST_NAMES_BYTES = 1 << 20 };
 
+/* A page of lines ends after the run with which it has this many bytes, since it is made on an
+ * event loop. */
+enum { LINES_BYTES = 64 << 10 };
+
 static void sink(void *ctx, const char *part, size_t size)
 {
     rp_buf_append(ctx, part, size);
@@ -108,13 +112,14 @@ void rp_runs_write_lines(rp_runs *runs, size_t max_runs, uint64_t *after, bool *
                          rp_buf *out)
 {
     rp_run_view *run = rp_alloc(out->alloc, sizeof *run);
+    size_t start = out->size;
 
     *more = false;
     if (run == NULL) {
         out->bad = true;
         return;
     }
-    for (size_t i = 0; i < max_runs && !out->bad; i++) {
+    for (size_t i = 0; i < max_runs && !out->bad && out->size - start < LINES_BYTES; i++) {
         *more = rp_runs_next(runs, *after, run);
         if (!*more) break;
         put_summary(out, run, run->series_count);

@@ -10,7 +10,8 @@
  * without the names of their scalars. `out` is bad if there is no memory. */
 void rp_runs_write_list(rp_runs *runs, rp_buf *out);
 
-/* Appends at most `max_runs` runs, one JSON object a line: those whose id is above `*after`.
+/* Appends at most `max_runs` runs, one JSON object a line: those whose id is above `*after`. No
+ * more than one run follows the first 64 KiB.
  * Sets `*after` to the id of the last, and `*more` to whether there may be others. `out` is bad
  * if there is no memory. */
 void rp_runs_write_lines(rp_runs *runs, size_t max_runs, uint64_t *after, bool *more,

@@ -2,7 +2,6 @@
 #include "util/printable.h"
 
 #include <assert.h>
-#include <stdio.h>
 #include <string.h>
 
 size_t rp_utf8_next(const char *text, size_t size, uint32_t *character)
@@ -68,14 +67,18 @@ static char short_escape(char byte, rp_spelling how)
     return '\0';
 }
 
-static size_t put_number(char out[RP_SPELT_BYTES], const char *format, unsigned number)
+/* Writes a prefix and a number in hexadecimal, with `digits` digits. Returns the bytes. By
+ * hand, since a peer may send many names of nothing but such characters. */
+static size_t put_hex(char out[RP_SPELT_BYTES], const char *prefix, unsigned number,
+                      size_t digits)
 {
-    char text[RP_SPELT_BYTES + 1];
-    int length = snprintf(text, sizeof text, format, number);
+    size_t length = strlen(prefix);
 
-    assert(length > 0 && length <= RP_SPELT_BYTES);
-    memcpy(out, text, (size_t)length);
-    return (size_t)length;
+    assert(length + digits <= RP_SPELT_BYTES && number >> (4 * digits) == 0);
+    memcpy(out, prefix, length);
+    for (size_t i = 0; i < digits; i++)
+        out[length + i] = "0123456789abcdef"[number >> (4 * (digits - 1 - i)) & 15];
+    return length + digits;
 }
 
 size_t rp_spell(const char *text, size_t size, rp_spelling how, char out[RP_SPELT_BYTES],
@@ -96,12 +99,11 @@ size_t rp_spell(const char *text, size_t size, rp_spelling how, char out[RP_SPEL
         memcpy(out, text, bytes);
         *spelt = bytes;
     } else if (how == RP_SPELL_JSON) {
-        *spelt = put_number(out, "\\u%04x", character == RP_NO_CHARACTER ? 0xfffd : character);
+        *spelt = put_hex(out, "\\u", character == RP_NO_CHARACTER ? 0xfffd : character, 4);
     } else if (bytes == 1) {
-        *spelt =
-            put_number(out, how == RP_SPELL_LABEL ? "\\\\x%02x" : "\\x%02x", (uint8_t)text[0]);
+        *spelt = put_hex(out, how == RP_SPELL_LABEL ? "\\\\x" : "\\x", (uint8_t)text[0], 2);
     } else {
-        *spelt = put_number(out, how == RP_SPELL_LABEL ? "\\\\u%04x" : "\\u%04x", character);
+        *spelt = put_hex(out, how == RP_SPELL_LABEL ? "\\\\u" : "\\u", character, 4);
     }
     assert(*spelt >= 1 && *spelt <= RP_SPELT_BYTES);
     return bytes;

@@ -250,6 +250,66 @@ def test_each_role_has_its_requests(attack, tokens, ask):
     assert ask(target, "GET", f"/v1/tables/{quote(HOSTILE)}?token=admin-token")[0] == 401
 
 
+def test_two_tokens_in_one_request_are_refused(attack, tokens):
+    """Over both protocols, and in calls: which of them counts is not defined."""
+    target = attack(arguments=("--tokens", tokens), token="admin-token")
+    twice = [("authorization", "Bearer read-token"), ("authorization", "Bearer admin-token")]
+    for values in (twice, twice[::-1], [("authorization", ""), twice[1]]):
+        with target.peer() as peer:
+            stream = peer.open("/metrics", end=True, more=values, method="GET", te=None)
+            assert peer.result(stream).fields[":status"] == "400"
+        with target.peer() as peer:
+            call = peer.ask(m.RESET, m.octets(1, "a"), more=values)
+            assert call.status == m.INVALID
+        with connect(target) as s:
+            lines = "".join(f"{k}: {v}\r\n" for k, v in values)
+            s.sendall(f"GET /metrics HTTP/1.1\r\nHost: x\r\n{lines}\r\n".encode())
+            assert read_response(s)[0] == 400
+
+
+def test_slow_bodies_keep_no_change_out(attack, tokens):
+    """A client of the role write begins many bodies and sends nothing more."""
+    target = attack(arguments=("--tokens", tokens), token="admin-token")
+    slow = [connect(target) for _ in range(100)]
+    for s in slow:
+        s.sendall(b"POST /v1/runs/a HTTP/1.1\r\nHost: x\r\nx-reprise-confirm: a\r\n"
+                  b"Authorization: Bearer write-token\r\nContent-Length: 60000\r\n\r\n{")
+    for _ in range(3):
+        assert ask1(target, "POST", "/v1/tables/a/resume", b"{}", x_reprise_confirm="a",
+                    authorization="Bearer admin-token")[0] == 200
+    for s in slow:
+        s.close()
+
+
+def test_strangers_do_not_close_connections_that_wait(attack, tokens):
+    """Clients without a token begin more requests than there may be connections."""
+    target = attack(arguments=("--tokens", tokens), token="admin-token")
+    with connect(target) as reader:
+        for _ in range(2):  # the first page comes at once, the second waits for its second
+            reader.sendall(b"GET /v1/info?after=99999999 HTTP/1.1\r\nHost: x\r\n"
+                           b"Authorization: Bearer read-token\r\n\r\n")
+            strangers = [connect(target) for _ in range(400)]
+            for s in strangers:
+                s.sendall(b"GET /healthz HTTP/1.1\r\n")
+            assert read_response(reader)[0] == 200
+            for s in strangers:
+                s.close()
+
+
+def test_waiting_readers_keep_no_other_page_out(attack):
+    """Three connections wait for the next live page with more requests than may wait."""
+    target = attack()
+    peers = [target.peer() for _ in range(3)]
+    for peer in peers:
+        for _ in range(500):
+            peer.open("/v1/info?after=99999999", end=True, method="GET", te=None)
+    for _ in range(5):
+        assert ask1(target, "GET", "/metrics")[0] == 200
+        assert ask2(target, "GET", "/v1/clients")[0] == 200
+    for peer in peers:
+        peer.close()
+
+
 def test_live_pages_are_made_once_for_all_readers(attack):
     """A hundred readers ask for the next page three times each. Each page is made once, and all get
     the same bytes: readers of one page may be spread over two, if they came while it was made."""

@@ -63,6 +63,10 @@ static rp_status check_head(rp_connection *c, const rp_request_head *head, rp_me
         *why = RP_REFUSED_DECODE;
         return rp_fail(err, RP_INVALID, "malformed grpc-timeout");
     }
+    if (head->is_repeated) {
+        *why = RP_REFUSED_DECODE;
+        return rp_fail(err, RP_INVALID, "there is more than one authorization header");
+    }
     if (kind == NULL) {
         *why = RP_REFUSED_UNKNOWN_METHOD;
         return rp_fail(err, RP_UNIMPLEMENTED, "no such method");

@@ -327,6 +327,7 @@ void rp_page_respond(rp_connection *c, rp_call *call, const rp_request_head *hea
         .method = method_of(head->method),
         .path = path,
         .shown = {authorization, c->certificate, c->peer},
+        .is_repeated = head->is_repeated,
         .connection = c->client.id,
         .now_ns = rp_loop_now(worker->loop),
     };

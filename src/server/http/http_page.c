@@ -131,17 +131,28 @@ static const char *header_of(struct MHD_Connection *connection, const char *name
     return MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
 }
 
-/* Handles one header line; `cls` is the host so far. Two Host lines give an invalid host, so
- * that the request is refused, since HTTP does not define which of them counts. */
-static enum MHD_Result find_host(void *cls, enum MHD_ValueKind kind, const char *name,
-                                 size_t name_size, const char *value, size_t value_size)
+/* Header lines that a request may have once. */
+typedef struct single_lines {
+    rp_string host; /* NULL: there is none; "": there are several */
+    size_t authorizations;
+} single_lines;
+
+static bool is_header(const char *name, size_t size, const char *wanted)
 {
-    static const char wanted[] = "Host";
-    rp_string *host = cls;
+    return size == strlen(wanted) && strncasecmp(name, wanted, size) == 0;
+}
+
+/* Handles one header line. Two Host lines give an invalid host, so that the request is refused,
+ * since HTTP does not define which of them counts. */
+static enum MHD_Result find_single(void *cls, enum MHD_ValueKind kind, const char *name,
+                                   size_t name_size, const char *value, size_t value_size)
+{
+    single_lines *found = cls;
+    rp_string *host = &found->host;
 
     (void)kind;
-    if (name_size != sizeof wanted - 1 || strncasecmp(name, wanted, name_size) != 0)
-        return MHD_YES;
+    if (is_header(name, name_size, "Authorization")) found->authorizations++;
+    if (!is_header(name, name_size, "Host")) return MHD_YES;
     *host = host->data == NULL && value != NULL ? (rp_string){value, value_size}
                                                 : (rp_string){"", 0};
     return MHD_YES;
@@ -361,6 +372,7 @@ static bool respond_now(rp_http_page *page, struct MHD_Connection *connection, c
     const visitor *from = visitor_of(connection);
     const rp_open_fd *place = rp_open_fds_find(&page->fds, fd_of(connection));
     full_path path = {.text = "", .size = 0};
+    single_lines found = {.host = {NULL, 0}};
     rp_page_request request = {.method = method, .path = path.text, .now_ns = rp_now_ns()};
 
     add_text(&path, url);
@@ -369,7 +381,9 @@ static bool respond_now(rp_http_page *page, struct MHD_Connection *connection, c
         rp_page_say(answer, 414, "a path with its query has at most 2047 bytes");
         return true;
     }
-    (void)MHD_get_connection_values_n(connection, MHD_HEADER_KIND, find_host, &request.host);
+    (void)MHD_get_connection_values_n(connection, MHD_HEADER_KIND, find_single, &found);
+    request.host = found.host;
+    request.is_repeated = found.authorizations > 1;
     request.shown.authorization = header_of(connection, "Authorization");
     request.confirm = text_of(header_of(connection, "x-reprise-confirm"));
     request.if_none_match = text_of(header_of(connection, "If-None-Match"));

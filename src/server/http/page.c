@@ -287,6 +287,10 @@ bool rp_page_respond_now(const rp_page_host *host, const rp_page_request *reques
         refuse(answer, found, allow);
         return true;
     }
+    if (request->is_repeated) {
+        rp_page_say(answer, 400, "there is more than one authorization header");
+        return true;
+    }
     if (!admit(host, request, ask, answer)) return true;
     if (ask->route->confirms && !is_confirmed(request, ask, answer)) return true;
     if (ask->route->lane != RP_ROUTE_NOW) return false;

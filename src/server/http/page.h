@@ -38,6 +38,7 @@ typedef struct rp_page_request {
     rp_string confirm;  /* the header "x-reprise-confirm"; its data is NULL if there is none */
     rp_string if_none_match; /* as above */
     rp_credentials shown;
+    bool is_repeated;    /* there are several headers "authorization", which is refused */
     uint64_t connection; /* a number of its own for each connection */
     int64_t now_ns;
 } rp_page_request;
@@ -86,7 +87,8 @@ size_t rp_page_headers(const rp_page_response *answer, rp_http_header out[RP_PAG
  *
  * Roles are checked here: 401 and 403 without the role of the route, 429 after too many wrong
  * tokens, 421 if rp_page_is_own_name() is false. 404 for other paths, 405 for other methods,
- * 400 for malformed names and numbers, and for a confirmation that is missing or wrong. */
+ * 400 for malformed names and numbers, for several headers "authorization", and for a
+ * confirmation that is missing or wrong. */
 RP_NODISCARD bool rp_page_respond_now(const rp_page_host *host, const rp_page_request *request,
                                       rp_page_response *answer, rp_page_ask *ask);
 

@@ -35,6 +35,7 @@ typedef struct rp_request_head {
     bool too_large;   /* headers beyond header_bytes were dropped: refuse the call */
     bool too_many;    /* headers beyond header_fields were dropped: refuse the call */
     bool bad_timeout; /* grpc-timeout is malformed */
+    bool is_repeated; /* there are several headers `authorization`: refuse the call */
 } rp_request_head;
 
 /* Events that a peer may cause, but not without limit. "Sent data" is DATA sent to the peer. */

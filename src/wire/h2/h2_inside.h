@@ -136,6 +136,7 @@ struct rp_h2 {
         size_t at, size;
     } fields[9]; /* see enum in h2_receive.c, and in h2_client.c */
     size_t head_bytes, head_fields;
+    size_t head_authorizations; /* headers of that name */
 
     /* Receiving: */
     size_t held; /* H3 */

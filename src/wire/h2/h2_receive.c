@@ -52,7 +52,7 @@ void rp_h2_clear_head(rp_h2 *h2)
 {
     rp_buf_clear(&h2->head);
     memset(h2->fields, 0, sizeof h2->fields);
-    h2->head_bytes = h2->head_fields = 0;
+    h2->head_bytes = h2->head_fields = h2->head_authorizations = 0;
 }
 
 int rp_h2_on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame, void *user)
@@ -146,6 +146,7 @@ int rp_h2_on_header(nghttp2_session *session, const nghttp2_frame *frame, const 
     if (frame->headers.cat != NGHTTP2_HCAT_REQUEST) return 0; /* trailers of a request */
     field = field_of(name, name_size);
     if (field < 0) return 0;
+    if (field == AUTHORIZATION) h2->head_authorizations++;
     return rp_h2_keep_field(h2, field, value, value_size) ? 0 : drop_headers(h2);
 }
 
@@ -170,6 +171,7 @@ static void begin_call(rp_h2 *h2, rp_call *call)
         .if_none_match = rp_h2_kept_field(h2, IF_NONE_MATCH),
         .timeout_ns = -1,
         .too_large = h2->head_bytes > h2->limits.header_bytes,
+        .is_repeated = h2->head_authorizations > 1,
         .too_many = h2->head_fields > h2->limits.header_fields,
     };
 

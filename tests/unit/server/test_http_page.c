@@ -309,16 +309,19 @@ static void silent_connections_are_closed(void **state)
     assert_int_equal(close(kept), 0);
 }
 
-/* Whoever says nothing is cut when others come, the oldest first. */
-enum { SLOW = 16 }; /* as many bodies as are read at once */
+static const char metrics_request[] =
+    "GET /metrics HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer reader\r\n\r\n";
+
+enum { SLOW = 16 };
+
+static const char change[] =
+    "POST /v1/checkpoint HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer boss\r\n"
+    "x-reprise-confirm: checkpoint\r\nContent-Length: ";
 
 /* Peers that send a byte now and then are never silent, but are closed all the same. */
 static void slow_bodies_are_closed(void **state)
 {
-    static const char change[] =
-        "POST /v1/checkpoint HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer boss\r\n"
-        "x-reprise-confirm: checkpoint\r\nContent-Length: ";
-    int fds[SLOW], boss;
+    int fds[SLOW];
     size_t open = SLOW;
 
     (void)state;
@@ -339,12 +342,55 @@ static void slow_bodies_are_closed(void **state)
         }
     }
     assert_int_equal(open, 0);
+}
+
+/* As many bodies as there are connections: a change gets through, from the same address too. */
+static void slow_bodies_keep_no_change_out(void **state)
+{
+    int fds[RP_HTTP_PAGE_CONNECTIONS], boss;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(fds); i++) {
+        fds[i] = connect_pair("10.0.0.1:1", NULL);
+        send_text(fds[i], change);
+        send_text(fds[i], "1000\r\n\r\n{");
+    }
     boss = connect_pair("10.0.0.1:1", NULL);
     send_text(boss, change);
-    ask(boss, "0\r\n\r\n", &got);
-    assert_memory_equal(got.body, "{\"error\":\"this server cannot be changed",
-                        38); /* its own */
+    ask(boss, "0\r\n\r\n", &got); /* refused by the host of this test, in its own words */
+    assert_memory_equal(got.body, "{\"error\":\"this server cannot be changed", 38);
     assert_int_equal(close(boss), 0);
+    for (size_t i = 0; i < COUNT_OF(fds); i++) assert_int_equal(close(fds[i]), 0);
+}
+
+/* Whoever has shown no role is cut before those who wait for a page, the oldest first. */
+static void strangers_do_not_close_connections_that_wait(void **state)
+{
+    static int strangers[3 * RP_OPEN_FDS];
+    int waits = connect_pair("10.0.0.1:1", NULL), idle = connect_pair("10.0.0.1:1", NULL);
+
+    (void)state;
+    ask(idle, metrics_request, &got);
+    rp_test_hold(&hosted);
+    send_text(waits, metrics_request);
+    rp_test_await_held(&hosted);
+    for (size_t i = 0; i < COUNT_OF(strangers); i++) {
+        strangers[i] = connect_pair("10.0.0.1:1", NULL);
+        if (i % 2 == 0)
+            send_text(strangers[i], "GET /healthz HTTP/1.1\r\n");
+        else
+            ask(strangers[i], "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n", &got);
+        if (i >= RP_OPEN_FDS) assert_int_equal(close(strangers[i - RP_OPEN_FDS]), 0);
+    }
+    rp_test_release(&hosted);
+    read_reply(waits, &got, false);
+    assert_int_equal(got.status, 200);
+    ask(idle, metrics_request, &got);
+    assert_int_equal(got.status, 200);
+    for (size_t i = COUNT_OF(strangers) - RP_OPEN_FDS; i < COUNT_OF(strangers); i++)
+        assert_int_equal(close(strangers[i]), 0);
+    assert_int_equal(close(waits), 0);
+    assert_int_equal(close(idle), 0);
 }
 
 static void the_oldest_connection_is_closed_over_the_limit(void **state)
@@ -406,9 +452,6 @@ static void stopping_the_page_server_closes_its_connections(void **state)
     assert_int_equal(close(idle), 0);
     assert_int_equal(close(half), 0);
 }
-
-static const char metrics_request[] =
-    "GET /metrics HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer reader\r\n\r\n";
 
 static void other_requests_are_served_while_a_page_is_made(void **state)
 {
@@ -634,6 +677,8 @@ RP_TESTS(http_page)
         CASE(headers_are_bounded),
         IMPATIENT(silent_connections_are_closed),
         IMPATIENT(slow_bodies_are_closed),
+        CASE(slow_bodies_keep_no_change_out),
+        CASE(strangers_do_not_close_connections_that_wait),
         CASE(the_oldest_connection_is_closed_over_the_limit),
         CASE(a_closed_connection_frees_its_place),
         CASE(a_descriptor_other_than_a_socket_is_refused),
