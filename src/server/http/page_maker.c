@@ -78,6 +78,11 @@ static rp_made_page *make(rp_page_maker *maker, rp_page_ask *ask, uint64_t numbe
     return made;
 }
 
+static rp_page_wait *wait_of(rp_page_entry *entry)
+{
+    return (rp_page_wait *)(void *)((char *)entry - offsetof(rp_page_wait, entry));
+}
+
 /* Whether requests for the same page share it (M1). */
 static bool shares(const lane *l)
 {
@@ -119,7 +124,11 @@ static void set_owner(lane *l, rp_page_queue *q, rp_page_share *owner)
  * the fewest. False if there is no memory. */
 static bool add(lane *l, rp_page_queue *q, rp_page_wait *wait)
 {
-    if (!rp_page_shares_enter(&l->shares, wait)) return false;
+    const rp_page_ask *asked = &wait->ask;
+
+    if (!rp_page_shares_enter(&l->shares, &wait->entry, asked->peer, asked->connection,
+                              asked->body.size))
+        return false;
     if (q->first == NULL) {
         q->turn = l->turns++;
         q->is_live = is_live(&wait->ask);
@@ -127,9 +136,9 @@ static bool add(lane *l, rp_page_queue *q, rp_page_wait *wait)
     } else {
         q->last->next = wait;
     }
-    if (shares(l) &&
-        (q->owner == NULL || rp_page_share_has_less(wait->share, q->owner, RP_SHARE_PAGES)))
-        set_owner(l, q, wait->share);
+    if (shares(l) && (q->owner == NULL ||
+                      rp_page_share_has_less(wait->entry.share, q->owner, RP_SHARE_PAGES)))
+        set_owner(l, q, wait->entry.share);
     wait->next = NULL;
     wait->prev = q->last;
     q->last = wait;
@@ -156,9 +165,9 @@ static void leave(lane *l, rp_page_queue *q, rp_page_wait *wait)
     *(wait->prev != NULL ? &wait->prev->next : &q->first) = wait->next;
     *(wait->next != NULL ? &wait->next->prev : &q->last) = wait->prev;
     wait->prev = wait->next = NULL;
-    if (q->owner != NULL && q->owner == wait->share)
-        set_owner(l, q, q->first != NULL ? q->first->share : NULL);
-    rp_page_shares_leave(&l->shares, wait);
+    if (q->owner != NULL && q->owner == wait->entry.share)
+        set_owner(l, q, q->first != NULL ? q->first->entry.share : NULL);
+    rp_page_shares_leave(&l->shares, &wait->entry);
     assert(q->count > 0 && q->body_bytes >= wait->ask.body.size);
     q->count--;
     q->body_bytes -= wait->ask.body.size;
@@ -202,7 +211,7 @@ static void take_queue(lane *l, rp_page_queue *q, taken *out)
     q->is_taken = true;
     set_owner(l, q, NULL);
     for (rp_page_wait *wait = q->first; wait != NULL; wait = wait->next)
-        rp_page_shares_leave(&l->shares, wait);
+        rp_page_shares_leave(&l->shares, &wait->entry);
     uncount(l, q->count, q->body_bytes);
     if (out->first == NULL)
         out->first = q->first;
@@ -221,7 +230,7 @@ static taken take(lane *l, rp_page_queue *q)
     assert(served != NULL && served->oldest != NULL);
     rp_page_shares_serve(&l->shares, served);
     if (!shares(l)) {
-        out.first = served->oldest;
+        out.first = wait_of(served->oldest);
         leave(l, q, out.first);
         return out;
     }
@@ -390,7 +399,7 @@ static bool make_room(lane *l, const rp_page_ask *ask, rp_page_wait **refused)
                                    RP_SHARE_REQUEST_BYTES + bytes);
 
         if (from == NULL) return false;
-        refuse(l, from->newest, refused);
+        refuse(l, wait_of(from->newest), refused);
     }
     return true;
 }

@@ -65,8 +65,7 @@ struct rp_page_wait {
     rp_page_ask ask; /* the request. The owner frees ask.body, in on_made or later */
     /* Private. */
     rp_page_wait *prev, *next;
-    rp_page_wait *older, *younger;  /* of the same connection */
-    rp_page_share *share;           /* of the connection, while it waits */
+    rp_page_entry entry;            /* in the share of its connection */
     _Atomic(rp_page_queue *) queue; /* where it waits; NULL: nowhere */
 };
 

@@ -3,8 +3,6 @@
 
 #include <assert.h>
 
-#include "server/http/page_maker.h"
-
 static rp_page_share *find(rp_page_share *share, uint64_t key)
 {
     while (share != NULL && share->key != key) share = share->next;
@@ -60,41 +58,35 @@ static void subtract(rp_page_share *share, rp_page_measure measure, size_t amoun
     }
 }
 
-static size_t weight_of(const rp_page_wait *wait)
+bool rp_page_shares_enter(rp_page_shares *shares, rp_page_entry *entry, uint64_t peer,
+                          uint64_t connection, size_t body_bytes)
 {
-    return RP_SHARE_REQUEST_BYTES + wait->ask.body.size;
-}
+    rp_page_share *parent = find_or_add(shares, &shares->first, peer), *share;
 
-bool rp_page_shares_enter(rp_page_shares *shares, rp_page_wait *wait)
-{
-    rp_page_share *peer = find_or_add(shares, &shares->first, wait->ask.peer), *share;
-
-    if (peer == NULL) return false;
-    share = find_or_add(shares, &peer->first, wait->ask.connection);
+    if (parent == NULL) return false;
+    share = find_or_add(shares, &parent->first, connection);
     if (share == NULL) {
-        free_empty(shares, peer);
+        free_empty(shares, parent);
         return false;
     }
-    share->peer = peer;
-    wait->share = share;
-    wait->younger = NULL;
-    wait->older = share->newest;
-    *(share->newest != NULL ? &share->newest->younger : &share->oldest) = wait; /* S1 */
-    share->newest = wait;
-    add(share, RP_SHARE_WEIGHT, weight_of(wait));
+    share->peer = parent;
+    *entry = (rp_page_entry){
+        .older = share->newest, .share = share, .weight = RP_SHARE_REQUEST_BYTES + body_bytes};
+    *(share->newest != NULL ? &share->newest->younger : &share->oldest) = entry; /* S1 */
+    share->newest = entry;
+    add(share, RP_SHARE_WEIGHT, entry->weight);
     return true;
 }
 
-void rp_page_shares_leave(rp_page_shares *shares, rp_page_wait *wait)
+void rp_page_shares_leave(rp_page_shares *shares, rp_page_entry *entry)
 {
-    rp_page_share *share = wait->share;
+    rp_page_share *share = entry->share;
 
     assert(share != NULL && share->oldest != NULL); /* S1 */
-    *(wait->older != NULL ? &wait->older->younger : &share->oldest) = wait->younger;
-    *(wait->younger != NULL ? &wait->younger->older : &share->newest) = wait->older;
-    wait->older = wait->younger = NULL;
-    wait->share = NULL;
-    subtract(share, RP_SHARE_WEIGHT, weight_of(wait));
+    *(entry->older != NULL ? &entry->older->younger : &share->oldest) = entry->younger;
+    *(entry->younger != NULL ? &entry->younger->older : &share->newest) = entry->older;
+    subtract(share, RP_SHARE_WEIGHT, entry->weight);
+    *entry = (rp_page_entry){.share = NULL};
     free_empty(shares, share);
 }
 

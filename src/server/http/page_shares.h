@@ -17,8 +17,14 @@
 
 #include "util/mem.h"
 
-typedef struct rp_page_wait rp_page_wait;
 typedef struct rp_page_share rp_page_share;
+
+/* A waiting request, in the list of its connection. Embed it; zero-initialise it. */
+typedef struct rp_page_entry {
+    struct rp_page_entry *older, *younger;
+    rp_page_share *share; /* of the connection; NULL: it does not wait */
+    size_t weight;
+} rp_page_entry;
 
 /* What is divided. */
 typedef enum rp_page_measure {
@@ -35,8 +41,8 @@ struct rp_page_share {
     rp_page_share *prev, *next; /* the other peers, or the other connections of this one */
     rp_page_share *first;       /* of a peer: its connections */
     size_t amounts[RP_SHARE_MEASURES];
-    uint64_t turn;                 /* when it was served last, or came */
-    rp_page_wait *oldest, *newest; /* of a connection (S1) */
+    uint64_t turn;                  /* when it was served last, or came */
+    rp_page_entry *oldest, *newest; /* of a connection (S1) */
 };
 
 /* Zero-initialise it, and set the first field. */
@@ -46,17 +52,18 @@ typedef struct rp_page_shares {
     uint64_t turns;
 } rp_page_shares;
 
-/* Adds a request to the share of its client, wait->ask.peer and wait->ask.connection. False if
+/* Adds a request with a body of `body_bytes` to the share of a connection of a peer. False if
  * there is no memory. */
-RP_NODISCARD bool rp_page_shares_enter(rp_page_shares *shares, rp_page_wait *wait);
+RP_NODISCARD bool rp_page_shares_enter(rp_page_shares *shares, rp_page_entry *entry,
+                                       uint64_t peer, uint64_t connection, size_t body_bytes);
 /* Removes a request that was added. */
-void rp_page_shares_leave(rp_page_shares *shares, rp_page_wait *wait);
+void rp_page_shares_leave(rp_page_shares *shares, rp_page_entry *entry);
 
 /* A page counts for a connection, or no longer. */
 void rp_page_share_add_page(rp_page_share *share);
 void rp_page_shares_drop_page(rp_page_shares *shares, rp_page_share *share);
 
-/* The connection that has to give up some room for a request of `ask`, which needs `amount`:
+/* The connection that has to give up some room for a request of another, which needs `amount`:
  * the one with most, of the peer with most. NULL if the client of the request would then have
  * more than it. A client that holds nothing gets room in every case. */
 rp_page_share *rp_page_shares_richest(const rp_page_shares *shares, uint64_t peer,

@@ -101,6 +101,40 @@ static void the_list_has_all_runs_however_long_the_names_of_scalars_are(void **s
     assert_non_null(strstr((char *)out.data, "],\"scalars_left_out\":9"));
 }
 
+/* Names of control characters take six bytes each. A page has 64 KiB and the rest of one run.
+ */
+static void pages_of_lines_are_bounded_and_complete(void **state)
+{
+    enum { ALL = 8, PAGE = 64 << 10, LONGEST = 256 << 10 };
+    static char names[RP_RUN_SERIES][RP_RUN_NAME_BYTES + 1];
+    static rp_scalar scalars[RP_RUN_SERIES];
+    rp_run_report report = {.scalars = scalars, .scalar_count = RP_RUN_SERIES};
+    size_t lines = 0, pages = 0;
+    uint64_t after = 0;
+    bool more = true;
+
+    (void)state;
+    for (size_t i = 0; i < RP_RUN_SERIES; i++) {
+        memset(names[i], 1, RP_RUN_NAME_BYTES);
+        names[i][0] = (char)('!' + i % 64), names[i][1] = (char)('a' + i / 64);
+        scalars[i] = (rp_scalar){text(names[i]), 1, 1, 1};
+    }
+    for (char run[] = "a"; run[0] < 'a' + ALL; run[0]++) {
+        report.run = text(run);
+        assert_int_equal(rp_runs_report(runs, &report, 100, NULL, NULL), RP_OK);
+    }
+    for (; more; pages++) {
+        rp_runs_write_lines(runs, ALL, &after, &more, &out);
+        assert_false(out.bad);
+        assert_true(out.size < PAGE + LONGEST);
+        for (size_t i = 0; i < out.size; i++) lines += out.data[i] == '\n';
+        rp_buf_clear(&out);
+    }
+    assert_int_equal(lines, ALL);
+    assert_int_equal(pages,
+                     ALL + 1); /* each run has more than 64 KiB; the last page is empty */
+}
+
 static void json_has_the_points_after_a_number(void **state)
 {
     (void)state;
@@ -229,6 +263,7 @@ RP_TESTS(run_text)
     const struct CMUnitTest tests[] = {
         TEST(the_list_names_runs_and_scalars),
         TEST(the_list_has_all_runs_however_long_the_names_of_scalars_are),
+        TEST(pages_of_lines_are_bounded_and_complete),
         TEST(json_has_the_points_after_a_number),
         TEST(hostile_names_stay_within_their_strings),
         TEST(csv_is_made_page_by_page),
