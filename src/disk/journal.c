@@ -238,6 +238,29 @@ void rp_journal_resume(rp_journal *j, uint64_t covered)
     rp_mutex_unlock(&j->mu);
 }
 
+bool rp_journal_pause(rp_journal *j)
+{
+    bool is_paused;
+
+    rp_mutex_lock(&j->mu);
+    assert(!j->is_paused && !j->is_stopping);
+    j->is_paused = true;
+    while (j->is_passing) (void)rp_cond_wait(&j->idle, &j->mu, INT64_MAX);
+    is_paused = j->is_paused = !j->is_lost && j->hold == 0;
+    rp_cond_signal(&j->cv);
+    rp_mutex_unlock(&j->mu);
+    return is_paused;
+}
+
+void rp_journal_unpause(rp_journal *j)
+{
+    rp_mutex_lock(&j->mu);
+    assert(j->is_paused);
+    j->is_paused = false;
+    rp_cond_signal(&j->cv);
+    rp_mutex_unlock(&j->mu);
+}
+
 void rp_journal_get_info(rp_journal *j, rp_journal_info *out)
 {
     rp_mutex_lock(&j->mu);
@@ -264,6 +287,7 @@ static void free_journal(rp_journal *j) RP_NO_THREAD_SAFETY_ANALYSIS
     rp_buf_deinit(&j->piece.bytes);
     rp_release(&alloc, j->files, j->file_capacity * sizeof *j->files);
     rp_cond_deinit(&j->beside_cv);
+    rp_cond_deinit(&j->idle);
     rp_cond_deinit(&j->cv);
     rp_mutex_deinit(&j->mu);
     rp_release(&alloc, j, sizeof *j);
@@ -309,6 +333,7 @@ rp_status rp_journal_start(const rp_journal_options *options, rp_journal **out,
     rp_mutex_init(&j->mu, RP_RANK_JOURNAL);
     rp_cond_init(&j->cv);
     rp_cond_init(&j->beside_cv);
+    rp_cond_init(&j->idle);
     rp_buf_init(&j->piece.bytes, &j->alloc);
     j->written = j->synced = j->reached = options->next_lsn - 1;
     atomic_init(&j->last, options->next_lsn - 1);

@@ -126,6 +126,13 @@ RP_NODISCARD rp_status rp_journal_sync(rp_journal *j, rp_wait wait, rp_error *er
 /* Call it when a checkpoint of all changes up to `covered` is complete and the reserve for the
  * next one is held. A journal that gave up records on a full disk then writes again. */
 void rp_journal_resume(rp_journal *j, uint64_t covered);
+/* Before the reserve is released for a checkpoint: waits for the end of the write that the
+ * thread is in, and lets it write nothing more until rp_journal_unpause(). Changes wait once
+ * the backlog has max_queued bytes. Does nothing, and returns false, if the journal has given
+ * up records: then it writes nothing before rp_journal_resume() anyway, and keeps no backlog.
+ */
+RP_NODISCARD bool rp_journal_pause(rp_journal *j);
+void rp_journal_unpause(rp_journal *j);
 /* Removes files whose records are all <= `base`, the LSN of a checkpoint. Returns the status of
  * the first failure. */
 RP_NODISCARD rp_status rp_journal_trim(rp_journal *j, uint64_t base, rp_error *err);

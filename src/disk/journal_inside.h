@@ -89,10 +89,13 @@ struct rp_journal {
     bool begins_after_gap;  /* thread: the next file begins with RP_RECORD_LOST */
     bool gave_way;          /* thread: on a full disk, records were given up for a checkpoint */
     bool is_stopping RP_GUARDED_BY(mu);
+    bool is_paused RP_GUARDED_BY(mu);  /* rp_journal_pause() */
+    bool is_passing RP_GUARDED_BY(mu); /* the thread is in a pass, and may write */
 
     rp_mutex mu;
     rp_cond cv RP_GUARDED_BY(mu);        /* wakes the thread */
     rp_cond beside_cv RP_GUARDED_BY(mu); /* wakes the second thread */
+    rp_cond idle RP_GUARDED_BY(mu);      /* wakes rp_journal_pause() */
     rp_beside beside RP_GUARDED_BY(mu);
     bool beside_is_ending RP_GUARDED_BY(mu);
     rp_raw_queue queue RP_GUARDED_BY(mu);

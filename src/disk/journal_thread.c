@@ -89,6 +89,10 @@ static bool wait_for_work(rp_journal *j)
         int64_t pause_until = atomic_load(&j->pause_until);
         bool is_idle = j->beside.state == RP_BESIDE_NONE;
 
+        if (j->is_paused) {
+            (void)rp_cond_wait(&j->cv, &j->mu, RP_FOREVER);
+            continue;
+        }
         if (j->queue.first != NULL || must_go_on_locked(j)) break;
         if (j->beside.state == RP_BESIDE_DONE) break;
         if (j->sync_wanted > j->synced && j->retry_at == 0 && !j->is_lost && !j->gave_way &&
@@ -116,6 +120,8 @@ static bool wait_for_work(rp_journal *j)
         (void)rp_cond_wait(&j->cv, &j->mu, until);
     }
     go_on = !j->is_stopping;
+    assert(!j->is_paused);
+    j->is_passing = true;
     rp_raw_queue_move(&j->kept, &j->queue);
     rp_mutex_unlock(&j->mu);
     return go_on;
@@ -345,6 +351,10 @@ void *rp_journal_run(void *arg)
         atomic_store(&j->pass_since, rp_now_ns());
         pass(j, false);
         atomic_store(&j->pass_since, 0);
+        rp_mutex_lock(&j->mu);
+        j->is_passing = false;
+        rp_cond_broadcast(&j->idle);
+        rp_mutex_unlock(&j->mu);
     }
     pass(j, true);
     return NULL;

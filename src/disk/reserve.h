@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Disk space that is reserved for a checkpoint, by the file "reserve". Its bytes mean nothing.
- * The empty files "reserve.1" to "reserve.6" reserve inodes: four for a checkpoint, which
- * creates segments for chunks and for blocks, a manifest and CURRENT before it can remove any
- * file, and two for the journal, which then creates a file and a segment.
+ * The empty files "reserve.1" to "reserve.7" reserve inodes: five for a checkpoint, which
+ * creates two segments for chunks, one for blocks, a manifest and CURRENT before it can remove
+ * any file, and two for the journal, which then creates a file and a segment.
  *
  * Even on a full disk, dead data can only be removed once a checkpoint that no longer refers to
  * it is complete. So a checkpoint that finds the disk full removes the file and writes into its
@@ -15,19 +15,23 @@
  * Invariants, if no other process writes to the file system:
  *
  *   R1  the reserve has the first claim on free space: it is filled up before each checkpoint,
- *       and again after the checkpoint, before the journal may write (rp_journal_resume());
+ *       and again after the checkpoint, before the journal may write (rp_journal_resume()). No
+ *       write of the journal runs while it is released (rp_journal_pause());
  *   R2  a checkpoint that does not fit into the free space writes nothing, and one that fails
  *       later removes the segments that have only its blocks, so the reserve can be taken again
  *       (checkpoint_segments.c);
  *   R3  a checkpoint on a full disk leaves space for the largest checkpoint. It may use a
- *       quarter of the fixed part for chunks that were not on disk yet. Dead data that it will
- *       remove counts as space (checkpoint_segments.c);
+ *       quarter of the fixed part for chunks that were not on disk yet. Segments that it
+ *       removes count as space. Segments that it vacates, which the next one removes, count
+ *       for half of the fixed part at most: a quarter is free in any case
+ *       (checkpoint_segments.c);
  *   R4  in sync mode, an insert enters a table only if the reserve can grow with it
  *       (disk/journal_space.h);
- *   R5  a checkpoint on a full disk may create segments for chunks, which stay, only if three
- *       inodes then remain: what the next checkpoint needs if it has no new chunks
- *       (checkpoint_segments.c). After such a checkpoint, four inodes are reserved again before
- *       the journal may create files.
+ *   R5  a checkpoint on a full disk may create segments for chunks, which stay, only if five
+ *       inodes then remain; three if it vacates segments: what the next checkpoint, which
+ *       removes those, needs if it has no new chunks (checkpoint_segments.c). Such checkpoints
+ *       follow one another as long as they gain inodes. Then five are reserved again before the
+ *       journal may create files.
  *
  * So live data cannot use up the reserve, and after items are deleted, there is space for the
  * checkpoint that frees their data. The file stays when the process ends.
@@ -48,8 +52,8 @@ enum {
     RP_RESERVE_LEAST = 16 << 10, /* bytes; a smaller reserve is useless */
     RP_RESERVE_SEALS = 16,       /* seals (last records of segments) add at most 1/16 to a
                                     checkpoint */
-    RP_RESERVE_FILES = 6,        /* empty files */
-    RP_RESERVE_FIRST_FILES = 4,  /* of these, for a checkpoint */
+    RP_RESERVE_FILES = 7,        /* empty files */
+    RP_RESERVE_FIRST_FILES = 5,  /* of these, for a checkpoint */
     RP_RESERVE_NAMED_FILES = 2   /* manifest and CURRENT, besides the segments */
 };
 

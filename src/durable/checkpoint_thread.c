@@ -47,6 +47,34 @@ static void note_success_locked(rp_durable *d, const rp_checkpoint_result *resul
     if (d->journal != NULL && rp_journal_is_lost(d->journal)) d->is_wanted = true;
 }
 
+enum {
+    MOST_MENDS = 3
+}; /* the first checkpoint finds the dead bytes, the second moves the live
+      ones out of the same segments, the third removes the segments */
+
+/* After a checkpoint on a full disk: requests another one if that may make the reserve whole
+ * again. */
+static void mend_reserve(rp_durable *d)
+{
+    uint64_t held = atomic_load(&d->reserve.held);
+    bool is_whole = rp_durable_check_reserve(d);
+
+    if (is_whole || !d->checkpointer.is_short) {
+        d->mends = 0;
+        d->most_held = 0;
+        return;
+    }
+    if (held > d->most_held) {
+        d->most_held = held;
+        d->mends = 0;
+    }
+    if (d->mends >= MOST_MENDS) return;
+    d->mends++;
+    rp_mutex_lock(&d->mu);
+    if (d->backoff_ns == 0) d->is_wanted = true;
+    rp_mutex_unlock(&d->mu);
+}
+
 static void note_failure_locked(rp_durable *d) RP_REQUIRES(d->mu)
 {
     int64_t first_ns = d->tuning.retry_ns != 0 ? d->tuning.retry_ns : FIRST_BACKOFF_NS;
@@ -76,8 +104,9 @@ static bool is_disk_short(rp_durable *d)
     return available < total / 8 || available < rp_durable_reserve_wanted(d, &held);
 }
 
-/* Writes a checkpoint on a full disk, into the space of the reserve. If there is no space to
- * move chunks, writes it without moving any. If that would leave too little space for the next
+/* Writes a checkpoint on a full disk, into the space of the reserve. The second attempt moves
+ * chunks as the first has found the segments and the new chunks. If there is no space to move
+ * chunks, writes it without moving any. If that would leave too little space for the next
  * checkpoint, writes all blocks: then the segments of the blocks before can be removed. */
 static rp_status write_short(rp_durable *d, rp_checkpoint_result *result, rp_error *why)
 {
@@ -87,21 +116,43 @@ static rp_status write_short(rp_durable *d, rp_checkpoint_result *result, rp_err
     assert(!c->moves_nothing && !c->rewrites && d->reserve.wanted > 0);
     /* If more inodes are free than those of the reserve, bytes are short and not inodes. */
     (void)rp_reserve_keep_files(&d->reserve, RP_RESERVE_FILES);
-    c->free_files =
-        rp_reserve_lacks_files(&d->reserve) ? (uint64_t)d->reserve.files_held : UINT64_MAX;
+    c->free_files = rp_reserve_lacks_files(&d->reserve) ? (uint64_t)d->reserve.files_held
+                                                        : RP_FILES_UNBOUND;
     rp_reserve_release(&d->reserve);
     c->is_short = true;
     c->largest = rp_durable_largest(d);
-    c->spare = atomic_load(&d->fixed) / 4 * 3;
-    for (int attempt = c->has_moved_in_vain ? 1 : 0; attempt < 3 && st == RP_NO_RESOURCE;
+    c->spare = rp_durable_spare(d);
+    for (int attempt = c->has_moved_in_vain ? 2 : 0; attempt < 4 && st == RP_NO_RESOURCE;
          attempt++) {
-        c->moves_nothing = attempt > 0;
-        c->rewrites = attempt > 1;
+        c->moves_nothing = attempt > 1;
+        /* If inodes are short, the segments of the blocks before give back theirs. */
+        c->rewrites = attempt > 2 || (attempt == 1 && c->free_files != RP_FILES_UNBOUND);
         *result = (rp_checkpoint_result){0};
         st = rp_checkpoint_write(c, result, why);
     }
     c->moves_nothing = c->rewrites = false;
     return st;
+}
+
+/* After a checkpoint on a disk that lacks inodes: writes more of them, which remove vacated
+ * segments and vacate others, as long as that gains inodes (R5). The journal waits. */
+static void gain_files(rp_durable *d, rp_checkpoint_result *result)
+{
+    int most = 0;
+
+    for (int vain = 0; vain < 2; vain++) {
+        rp_checkpoint_result more = {0};
+        rp_error why;
+
+        (void)rp_reserve_keep_files(&d->reserve, RP_RESERVE_FILES);
+        if (d->reserve.files_held == RP_RESERVE_FILES) return;
+        if (d->reserve.files_held > most) {
+            most = d->reserve.files_held;
+            vain = 0;
+        }
+        if (write_short(d, &more, &why) != RP_OK) return;
+        *result = more;
+    }
 }
 
 /* True if the journal has yielded because inserts wait for disk space, and there is a reserve
@@ -113,12 +164,12 @@ static bool is_room_wanted(const rp_durable *d)
 }
 
 /* Writes a checkpoint. If the disk is full, or too full for the reserve, writes it into the
- * reserve. The reserve is taken again before the journal may use the space (R1). */
+ * reserve. The reserve is taken again before the journal may write (R1). */
 static rp_status write_with_reserve(rp_durable *d, rp_checkpoint_result *result, rp_error *why)
 {
     rp_checkpointer *c = &d->checkpointer;
     rp_status st = rp_durable_keep_reserve(d);
-    bool is_wanted = is_room_wanted(d);
+    bool is_wanted = is_room_wanted(d), is_paused = false;
 
     if (st == RP_OK && !(d->journal != NULL && rp_journal_is_lost(d->journal)))
         st = rp_reserve_keep_files(&d->reserve, RP_RESERVE_FILES);
@@ -127,11 +178,15 @@ static rp_status write_with_reserve(rp_durable *d, rp_checkpoint_result *result,
         st = RP_NO_RESOURCE;
     else if (st != RP_NO_RESOURCE || !is_disk_short(d))
         st = rp_checkpoint_write(c, result, why);
-    if (st == RP_NO_RESOURCE && d->reserve.wanted > 0 && (is_wanted || is_disk_short(d)))
+    if (st == RP_NO_RESOURCE && d->reserve.wanted > 0 && (is_wanted || is_disk_short(d))) {
+        is_paused = d->journal != NULL && rp_journal_pause(d->journal);
         st = write_short(d, result, why);
+        if (st == RP_OK && c->free_files != RP_FILES_UNBOUND) gain_files(d, result);
+    }
     (void)rp_durable_keep_reserve(d);
     if (c->is_short) (void)rp_reserve_keep_files(&d->reserve, RP_RESERVE_FIRST_FILES);
     if (st == RP_OK && d->journal != NULL) rp_journal_resume(d->journal, result->lsn);
+    if (is_paused) rp_journal_unpause(d->journal);
     return st;
 }
 
@@ -150,6 +205,7 @@ rp_status rp_durable_write_checkpoint(rp_durable *d, rp_error *err)
         note_failure_locked(d);
     rp_mutex_unlock(&d->mu);
     rp_durable_trouble(d, RP_TROUBLE_CHECKPOINT, st == RP_OK ? NULL : why.text);
+    mend_reserve(d);
     if (st != RP_OK && err != NULL) *err = why;
     return st;
 }
@@ -213,6 +269,7 @@ static void *run(void *arg)
             (void)rp_cond_wait(&d->wake, &d->mu, until_ns);
             continue;
         }
+        if (!d->is_wanted || list != NULL) d->mends = 0;
         d->waiting = NULL;
         d->is_wanted = false;
         rp_mutex_unlock(&d->mu);

@@ -66,6 +66,7 @@ void rp_durable_trouble(rp_durable *d, rp_trouble what, const char *text)
         [RP_TROUBLE_CHECKPOINT] = "checkpoints are written again",
         [RP_TROUBLE_JOURNAL] = "the journal is written again",
         [RP_TROUBLE_TIER] = "the disk tier is well again",
+        [RP_TROUBLE_RESERVE] = "the reserve for checkpoints is large enough again",
     };
     bool was_in_trouble;
 
@@ -261,6 +262,7 @@ static rp_status recover(rp_durable *d, bool *needs_checkpoint, bool *found_jour
                            .last_number = r.last_number,
                            .lsn = r.lsn,
                            .next_segment = r.next_segment,
+                           .segment_bytes = d->options.segment_bytes,
                            .can_revoke = r.tier == NULL,
                            .has_journal = d->options.mode != RP_DURABLE_CHECKPOINT,
                            .has_old_journal =
@@ -339,6 +341,11 @@ static rp_status start(rp_durable *d, rp_error *err)
         st = rp_durable_start_journal(d, err);
     else if (st == RP_OK)
         rp_store_set_log(d->store, NULL); /* slot numbers need not be reproducible */
+    if (st == RP_OK && !rp_durable_check_reserve(d)) {
+        rp_mutex_lock(&d->mu);
+        d->is_wanted = true; /* a checkpoint may free space for the reserve */
+        rp_mutex_unlock(&d->mu);
+    }
     return st == RP_OK ? rp_durable_start_thread(d, err) : st;
 }
 

@@ -45,6 +45,7 @@ typedef enum rp_trouble {
     RP_TROUBLE_CHECKPOINT,
     RP_TROUBLE_JOURNAL,
     RP_TROUBLE_TIER,
+    RP_TROUBLE_RESERVE,
     RP_TROUBLES,
 } rp_trouble;
 
@@ -78,6 +79,10 @@ struct rp_durable {
      * everything that was counted before the last checkpoint, less created_bytes at that
      * time. */
     atomic_uint_fast64_t counted_bytes, created_bytes;
+    /* Checkpoints that are written only to make the reserve whole again (mend_reserve()): those
+     * since it was larger than ever, and its size then. Used as checkpointer. */
+    int mends;
+    uint64_t most_held;
     uint64_t saved_runs;  /* rp_runs_info.changes of the runs in RUNS; used as checkpointer */
     bool keeps_runs_file; /* RUNS is not replaced: it has a newer format, or it could be neither
                              read nor moved */
@@ -140,9 +145,17 @@ void rp_durable_save_runs(rp_durable *d);
 uint64_t rp_durable_largest(const rp_durable *d);
 /* An rp_reserve_wanted(); `ctx` is the rp_durable. */
 uint64_t rp_durable_reserve_wanted(void *ctx, uint64_t *held);
+/* The part of the fixed part that new chunks must leave free (R3). */
+uint64_t rp_durable_spare(const rp_durable *d);
+/* What the reserve has on a full disk, before the journal gets any space: enough for the next
+ * checkpoint. Any thread. */
+uint64_t rp_durable_least_reserve(const rp_durable *d);
 /* Counts the tables, and creates the reserve or changes its size. Returns the statuses of
  * rp_reserve_keep(). */
 rp_status rp_durable_keep_reserve(rp_durable *d);
+/* Reports whether the reserve is smaller than rp_durable_least_reserve() because the disk has
+ * no space. Returns false if the reserve is smaller than it should be for that reason. */
+bool rp_durable_check_reserve(rp_durable *d) RP_EXCLUDES(d->mu);
 /* RP_NO_RESOURCE if the reserve could not grow for a table with these options. `ctx` is the
  * rp_durable. */
 RP_NODISCARD rp_status rp_durable_admit_table(void *ctx, const rp_table_options *options,

@@ -7,6 +7,7 @@
  * A dropped table counts until the next checkpoint. */
 #include <assert.h>
 #include <inttypes.h>
+#include <stdio.h>
 
 #include "durable/durable_inside.h"
 #include "util/error.h"
@@ -29,6 +30,18 @@ uint64_t rp_durable_reserve_wanted(void *ctx, uint64_t *held)
     *held = atomic_load(&d->reserve.held);
     if (d->tuning.reserve_bytes == 0) return 0;
     return atomic_load(&d->fixed) + rp_reserve_for(rp_durable_largest(d));
+}
+
+uint64_t rp_durable_least_reserve(const rp_durable *d)
+{
+    return rp_durable_spare(d) + rp_reserve_one(rp_durable_largest(d));
+}
+
+uint64_t rp_durable_spare(const rp_durable *d)
+{
+    uint64_t fixed = atomic_load(&d->fixed);
+
+    return fixed - fixed / JOURNAL_SHARE;
 }
 
 static rp_status count_tables(rp_durable *d, uint64_t *bytes)
@@ -71,12 +84,31 @@ rp_status rp_durable_keep_reserve(rp_durable *d)
     most = held + available;
     if (most >= wanted + fixed / JOURNAL_SHARE) return rp_reserve_keep(&d->reserve, wanted);
     /* The disk is full. Space for the next checkpoint comes first. */
-    least = fixed / 2 + rp_reserve_one(rp_durable_largest(d));
+    least = rp_durable_least_reserve(d);
     st = most < wanted ? RP_NO_RESOURCE : RP_OK;
     most -= most < fixed / JOURNAL_SHARE ? most : fixed / JOURNAL_SHARE;
     if (most < least) most = least;
     kept = rp_reserve_keep(&d->reserve, most < wanted ? most : wanted);
     return kept != RP_OK ? kept : st;
+}
+
+bool rp_durable_check_reserve(rp_durable *d)
+{
+    uint64_t held, wanted = rp_durable_reserve_wanted(d, &held), total = 0, available = 0, can;
+    uint64_t least = rp_durable_least_reserve(d);
+    char text[RP_ERROR_TEXT_BYTES];
+
+    if (wanted == 0 || d->files->ops->space == NULL ||
+        d->files->ops->space(d->files, &total, &available, NULL) != RP_OK)
+        return true;
+    can = held + available;
+    (void)snprintf(text, sizeof text,
+                   "the disk is full: the reserve for checkpoints has %" PRIu64
+                   " bytes and needs %" PRIu64 ", so %" PRIu64
+                   " are missing; delete items or make room",
+                   can, least, can < least ? least - can : 0);
+    rp_durable_trouble(d, RP_TROUBLE_RESERVE, can < least ? text : NULL);
+    return can >= wanted;
 }
 
 rp_status rp_durable_admit_table(void *ctx, const rp_table_options *options, rp_error *err)

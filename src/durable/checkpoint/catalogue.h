@@ -55,6 +55,7 @@ typedef struct rp_owned_segment {
     uint64_t dead_at;
     bool is_revoked; /* it is dead because its chunks have lost their location */
     bool is_spared;  /* tables have chunks in it, so it is not revoked. Set for each attempt */
+    uint64_t live;   /* bytes that tables need, if rp_checkpointer.knows_live */
 } rp_owned_segment;
 
 typedef struct rp_catalogue {

@@ -193,15 +193,22 @@ static rp_status begin(rp_checkpoint_run *r, rp_error *err)
  * since begin(). */
 static void discard(rp_checkpoint_run *r)
 {
+    rp_catalogue *k = &r->c->catalogue;
+
     if (!r->c->is_short) return;
     if (r->has_written) {
         uint64_t made = rp_segments_next(r->c->segments) - r->first_segment;
 
         if (r->result.moved_bytes > 0) r->c->has_moved_in_vain = true;
         /* Those with chunks stay. */
-        r->c->free_files -= made < r->c->free_files ? made : r->c->free_files;
+        if (r->c->free_files != RP_FILES_UNBOUND)
+            r->c->free_files -= made < r->c->free_files ? made : r->c->free_files;
     }
     rp_segments_discard(r->c->segments, r->c->next_segment);
+    /* Those that still have a file are added again by rp_retention_mark_dead(). */
+    while (k->segment_count > 0 &&
+           k->segments[k->segment_count - 1].number >= r->c->next_segment)
+        rp_catalogue_drop_segment(k, k->segments[k->segment_count - 1].number);
 }
 
 static void end(rp_checkpoint_run *r, bool kept)
@@ -256,7 +263,8 @@ rp_status rp_checkpoint_write(rp_checkpointer *c, rp_checkpoint_result *out, rp_
         r->result.is_swept = rp_retention_apply(c) == RP_OK;
         *out = r->result;
     }
-    if (st == RP_OK) c->has_moved_in_vain = false;
+    if (st == RP_OK) c->has_moved_in_vain = c->knows_live = false;
+    c->new_bytes = st == RP_OK ? 0 : r->chunk_bytes;
     if (st != RP_OK && !stays) discard(r);
     end(r, st == RP_OK);
     rp_release(c->alloc, r, sizeof *r);

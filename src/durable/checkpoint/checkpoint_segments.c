@@ -19,10 +19,9 @@ enum {
     BLOCK_ENTRY_BYTES = 32,       /* at most, in the manifest: for a block of slots, */
     SLOT_ENTRY_BYTES = 5,         /* for a slot in a set, */
     SEGMENT_ENTRY_BYTES = 40,     /* for a segment */
-    DEAD_SHARE = 6, /* R3: 1/6 of the dead bytes counts as free space. More than a quarter must
-                       be dead to make up for the whole reserve, and then there are segments to
-                       vacate */
     MOVED_BYTES = 64 << 20,
+    NEXT_FILES = 1 + RP_RESERVE_NAMED_FILES, /* of a checkpoint without new chunks */
+    FIRM_SHARE = 3, /* R3: of c->spare; this part must be free, and not only vacated */
 };
 
 static bool is_moving(const rp_checkpoint_run *r, uint64_t segment)
@@ -53,53 +52,121 @@ static int compare_numbers(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* How many bytes may be moved: at most a quarter of the free space. */
+/* True if inodes are short, and not only bytes. */
+static bool lacks_files(const rp_checkpointer *c)
+{
+    return c->is_short && c->free_files != RP_FILES_UNBOUND;
+}
+
+/* How many bytes may be moved: at most a quarter of the free space. On a full disk more, if
+ * there is space for new chunks and for two of the largest checkpoints: this one, and the next,
+ * after which the vacated segments are removed. If inodes are short, only as many as fit into
+ * the segments that can be created. */
 static uint64_t most_moved(const rp_checkpointer *c)
 {
-    uint64_t most = c->max_moved != 0 ? c->max_moved : MOVED_BYTES, total, available;
+    uint64_t most = c->max_moved != 0 ? c->max_moved : MOVED_BYTES, total, available, kept;
 
     if (c->moves_nothing) return 0;
+    if (lacks_files(c) && c->segment_bytes > 0) {
+        uint64_t files = c->free_files > NEXT_FILES ? c->free_files - NEXT_FILES : 0;
+        uint64_t room = files < UINT32_MAX ? files * c->segment_bytes : most;
+
+        room = room > c->new_bytes ? room - c->new_bytes : 0;
+        if (room < most) most = room;
+    }
     if (c->files->ops->space == NULL ||
         c->files->ops->space(c->files, &total, &available, NULL) != RP_OK)
         return most;
-    return available / 4 < most ? available / 4 : most;
+    kept = rp_reserve_for(c->largest) + rp_reserve_one(c->new_bytes) + c->spare / FIRM_SHARE;
+    kept = available > kept ? available - kept : 0;
+    kept -= kept / RP_RESERVE_SEALS;
+    if (!c->is_short || (kept < available / 4 && c->new_bytes == 0)) kept = available / 4;
+    return kept < most ? kept : most;
 }
 
-/* True if so little of a segment is live that it is to be vacated. */
+/* True if so little of a segment is live that it is to be vacated. If inodes are short, a small
+ * segment counts like a large one: its chunks go into one segment with others. */
 static bool is_sparse(const rp_checkpointer *c, uint64_t live, uint64_t bytes)
 {
+    if (lacks_files(c) && bytes < c->segment_bytes) bytes = c->segment_bytes;
     return live < (c->is_short ? bytes - bytes / 4 : bytes / 4);
+}
+
+/* A segment that may be vacated. */
+typedef struct candidate {
+    uint64_t number, live;
+} candidate;
+
+static int compare_live(const void *a, const void *b)
+{
+    const candidate *x = a, *y = b;
+
+    if (x->live != y->live) return x->live < y->live ? -1 : 1;
+    return x->number < y->number ? -1 : x->number > y->number;
+}
+
+static bool may_vacate(const rp_checkpoint_run *r, const candidate *s)
+{
+    uint64_t bytes = 0;
+
+    /* The whole file counts, also bytes at its end that no checkpoint needs. */
+    return s->number < r->c->next_segment && !is_damaged(r, s->number) &&
+           rp_segments_open(r->c->segments, s->number, &bytes, NULL) == RP_OK &&
+           is_sparse(r->c, s->live, bytes);
+}
+
+/* Finds the segments of which little is live: as the last checkpoint has them, or as an attempt
+ * that has failed since then has found them. */
+static size_t find_sparse(const rp_checkpoint_run *r, const rp_kept_checkpoint *last,
+                          candidate *out)
+{
+    const rp_catalogue *k = &r->c->catalogue;
+    bool is_known = r->c->is_short && r->c->knows_live;
+    size_t count = is_known ? k->segment_count : last != NULL ? last->segment_count : 0;
+    size_t found = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        candidate s = is_known ? (candidate){k->segments[i].number, k->segments[i].live}
+                               : (candidate){last->segments[i].number, last->segments[i].live};
+
+        if ((!is_known || s.live > 0) && may_vacate(r, &s)) out[found++] = s;
+    }
+    return found;
 }
 
 rp_status rp_checkpoint_choose_moving(rp_checkpoint_run *r, rp_error *err)
 {
-    const rp_catalogue *k = &r->c->catalogue;
+    rp_catalogue *k = &r->c->catalogue;
     uint64_t left = most_moved(r->c);
     const rp_kept_checkpoint *last = NULL;
+    candidate *sparse;
+    size_t most, count;
 
     if (k->checkpoint_count > 0 && k->last.count > 0)
         last = &k->checkpoints[k->checkpoint_count - 1];
-    r->moving_capacity = r->c->damaged_count + (last != NULL ? last->segment_count : 0);
+    most = k->segment_count + (last != NULL ? last->segment_count : 0);
+    r->moving_capacity = r->c->damaged_count + most;
     if (r->moving_capacity == 0) return RP_OK;
     r->moving = rp_alloc_array(r->c->alloc, r->moving_capacity, sizeof *r->moving);
     if (r->moving == NULL) return rp_fail_memory(err, r->moving_capacity * sizeof *r->moving);
+    sparse = rp_alloc_array(r->c->alloc, most + 1, sizeof *sparse);
+    if (sparse == NULL) return rp_fail_memory(err, (most + 1) * sizeof *sparse);
     for (size_t i = 0; i < r->c->damaged_count; i++)
         r->moving[r->moving_count++] = r->c->damaged[i];
-    for (size_t i = 0; last != NULL && i < last->segment_count; i++) {
-        const rp_manifest_segment *s = &last->segments[i];
+    count = find_sparse(r, last, sparse);
+    assert(count <= most);
+    if (r->c->is_short) qsort(sparse, count, sizeof *sparse, compare_live);
+    for (size_t i = 0; i < count; i++) {
+        size_t at = rp_catalogue_position(k, sparse[i].number);
 
-        uint64_t bytes = 0;
-
-        /* The whole file counts, also bytes at its end that no checkpoint needs. */
-        if (s->number >= r->c->next_segment || is_damaged(r, s->number) ||
-            rp_segments_open(r->c->segments, s->number, &bytes, NULL) != RP_OK ||
-            !is_sparse(r->c, s->live, bytes))
-            continue;
-        if (s->live > left) continue;
-        left -= s->live;
-        r->moving[r->moving_count++] = s->number;
-        r->result.moved_bytes += s->live;
+        if (sparse[i].live > left) continue;
+        left -= sparse[i].live;
+        assert(at < k->segment_count && k->segments[at].number == sparse[i].number); /* K1 */
+        k->segments[at].live = sparse[i].live;
+        r->moving[r->moving_count++] = sparse[i].number;
+        r->result.moved_bytes += sparse[i].live;
     }
+    rp_release(r->c->alloc, sparse, (most + 1) * sizeof *sparse);
     assert(r->moving_count <= r->moving_capacity);
     qsort(r->moving, r->moving_count, sizeof *r->moving, compare_numbers);
     for (size_t i = 1; i < r->moving_count; i++)
@@ -252,53 +319,72 @@ static rp_status manifest_bytes(const rp_checkpoint_run *r, uint64_t *bytes)
     return RP_OK;
 }
 
-/* Bytes that this checkpoint does not need: of all segments, and of those that are removed as a
- * whole once it is complete. */
-typedef struct dead_bytes {
-    uint64_t all, removed;
-} dead_bytes;
-
-static rp_status find_dead(const rp_checkpoint_run *r, dead_bytes *out)
+/* Counts the bytes that this checkpoint needs of each segment, except of those that it vacates.
+ */
+static void count_live(const rp_checkpoint_run *r)
 {
-    const rp_catalogue *k = &r->c->catalogue;
-    uint64_t all = rp_segments_queued(r->c->segments), live = 0, bytes;
-    bool *needed = rp_alloc_zero(r->c->alloc, k->segment_count + 1);
+    rp_catalogue *k = &r->c->catalogue;
 
-    if (needed == NULL) return RP_NO_RESOURCE;
+    for (size_t i = 0; i < k->segment_count; i++)
+        if (!is_moving(r, k->segments[i].number)) k->segments[i].live = 0;
     for (size_t t = 0; t < r->kept.count; t++)
         for (size_t b = 0; b < r->kept.tables[t].block_count; b++) {
             const rp_kept_block *block = &r->kept.tables[t].blocks[b];
 
             for (uint32_t i = 0; i < block->share_count; i++) {
-                needed[rp_catalogue_position(k, block->shares[i].segment)] = true;
-                live += block->shares[i].bytes;
+                size_t at = rp_catalogue_position(k, block->shares[i].segment);
+
+                if (at < k->segment_count && k->segments[at].number == block->shares[i].segment)
+                    k->segments[at].live += block->shares[i].bytes;
             }
         }
-    *out = (dead_bytes){0};
+    r->c->knows_live = true;
+}
+
+/* Segments that are removed as a whole: once this checkpoint is complete, and, since it vacates
+ * them, once the next one is. */
+typedef struct dead_segments {
+    uint64_t removed, removed_bytes, vacated, vacated_bytes;
+} dead_segments;
+
+static dead_segments find_dead(const rp_checkpoint_run *r)
+{
+    const rp_catalogue *k = &r->c->catalogue;
+    dead_segments dead = {0};
+    uint64_t bytes;
+
+    count_live(r);
     for (size_t i = 0; i < k->segment_count; i++) {
         const rp_owned_segment *segment = &k->segments[i];
+        bool is_vacated = is_moving(r, segment->number);
 
-        if (rp_segments_open(r->c->segments, segment->number, &bytes, NULL) != RP_OK) continue;
-        all += bytes;
-        if (segment->dead_at != 0 && !needed[i] && !rp_catalogue_holds(k, segment->number))
-            out->removed += bytes;
+        if (rp_catalogue_holds(k, segment->number) ||
+            rp_segments_open(r->c->segments, segment->number, &bytes, NULL) != RP_OK)
+            continue;
+        if (segment->dead_at != 0 && (is_vacated || segment->live == 0)) {
+            dead.removed++;
+            dead.removed_bytes += bytes;
+        } else if (is_vacated) {
+            dead.vacated++;
+            dead.vacated_bytes += bytes;
+        }
     }
-    rp_release(r->c->alloc, needed, k->segment_count + 1);
-    out->all = all > live ? all - live : 0;
-    if (out->all < out->removed) out->all = out->removed;
-    return RP_OK;
+    return dead;
 }
 
 /* On a full disk: fails if the checkpoint would leave too little space (R3). */
-static rp_status check_left(const rp_checkpoint_run *r, uint64_t left, rp_error *err)
+static rp_status check_left(const rp_checkpoint_run *r, const dead_segments *dead,
+                            uint64_t left, rp_error *err)
 {
     const rp_checkpointer *c = r->c;
-    uint64_t wanted = rp_reserve_one(c->largest) + (r->chunk_bytes > 0 ? c->spare : 0);
-    dead_bytes dead;
+    uint64_t spare = r->chunk_bytes > 0 ? c->spare : 0;
+    uint64_t firm = rp_reserve_one(c->largest) + spare / FIRM_SHARE;
+    uint64_t wanted = rp_reserve_one(c->largest) + spare;
 
-    if (c->rewrites && r->chunk_bytes == 0) return RP_OK; /* no other would leave more */
-    if (find_dead(r, &dead) != RP_OK) return rp_fail_memory(err, sizeof dead);
-    if (left + dead.removed + (dead.all - dead.removed) / DEAD_SHARE >= wanted) return RP_OK;
+    /* No other would leave more. */
+    if (c->rewrites && r->chunk_bytes + r->result.moved_bytes == 0) return RP_OK;
+    left += dead->removed_bytes;
+    if (left >= firm && left + dead->vacated_bytes >= wanted) return RP_OK;
     return rp_fail(err, RP_NO_RESOURCE,
                    "checkpoint: the disk is full of items: %" PRIu64
                    " bytes of new ones would leave %" PRIu64
@@ -309,18 +395,27 @@ static rp_status check_left(const rp_checkpoint_run *r, uint64_t left, rp_error 
 
 /* On a full disk: fails if new or moved chunks would take inodes that the next checkpoint needs
  * (R5). A checkpoint without such chunks is always tried. */
-static rp_status check_files(const rp_checkpoint_run *r, bool is_all, rp_error *err)
+static rp_status check_files(const rp_checkpoint_run *r, const dead_segments *dead, bool is_all,
+                             rp_error *err)
 {
-    uint64_t segments = rp_segments_next(r->c->segments) - r->first_segment + (is_all ? 0 : 1);
+    const rp_checkpointer *c = r->c;
+    uint64_t segments = rp_segments_next(c->segments) - r->first_segment + (is_all ? 0 : 1);
     uint64_t needed = segments + RP_RESERVE_NAMED_FILES;
 
-    assert(rp_segments_next(r->c->segments) >= r->first_segment);
-    if (r->chunk_bytes + r->result.moved_bytes == 0 || r->c->free_files >= needed) return RP_OK;
+    assert(rp_segments_next(c->segments) >= r->first_segment);
+    if (r->chunk_bytes + r->result.moved_bytes == 0 || !lacks_files(c)) return RP_OK;
+    if (is_all) { /* the old CURRENT and the old manifests are removed, too */
+        uint64_t freed = 1 + c->catalogue.checkpoint_count + dead->removed;
+        uint64_t left = dead->vacated > 0 ? NEXT_FILES : RP_RESERVE_FIRST_FILES;
+
+        if (freed < left) needed += left - freed;
+    }
+    if (c->free_files >= needed) return RP_OK;
     return rp_fail(err, RP_NO_RESOURCE,
                    "checkpoint: the disk has too few inodes: %" PRIu64
                    " files are needed, %" PRIu64
                    " can be created; delete items or remove other files",
-                   needed, r->c->free_files);
+                   needed, c->free_files);
 }
 
 /* On a full disk: checks that the queue may be written, and drops it if not (R2). `is_all`: the
@@ -331,6 +426,7 @@ static rp_status check_room(rp_checkpoint_run *r, bool is_all, rp_error *err)
     const rp_checkpointer *c = r->c;
     uint64_t queued = rp_segments_queued(c->segments), total, available = 0, needed = 0;
     uint64_t blocks = r->result.bytes - r->chunk_bytes; /* queued so far */
+    dead_segments dead = {0};
     rp_status st;
 
     if (!c->is_short || c->files->ops->space == NULL ||
@@ -345,9 +441,9 @@ static rp_status check_room(rp_checkpoint_run *r, bool is_all, rp_error *err)
                      "checkpoint: the disk is full: %" PRIu64 " bytes are needed, %" PRIu64
                      " are free; delete items or make room",
                      needed, available);
-    else if (is_all)
-        st = check_left(r, available - needed, err);
-    if (st == RP_OK) st = check_files(r, is_all, err);
+    if (is_all) dead = find_dead(r);
+    if (st == RP_OK && is_all) st = check_left(r, &dead, available - needed, err);
+    if (st == RP_OK) st = check_files(r, &dead, is_all, err);
     if (st != RP_OK) rp_segments_drop_queue(c->segments, true);
     return st;
 }

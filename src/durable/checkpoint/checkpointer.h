@@ -13,6 +13,8 @@
  * accident. */
 #define RP_LSN_LEAP (UINT64_C(1) << 32)
 
+#define RP_FILES_UNBOUND UINT64_MAX
+
 typedef struct rp_checkpointer {
     const rp_allocator *alloc;
     rp_files *files;
@@ -45,11 +47,18 @@ typedef struct rp_checkpointer {
     /* A checkpoint on a full disk moved chunks and failed, and none has succeeded since. The
      * moved chunks stay where they are, so the next one moves none. */
     bool has_moved_in_vain;
+    /* A checkpoint on a full disk has failed, and none has succeeded since: `live` of the
+     * segments in the catalogue is as that one found it, and new_bytes are of the chunks that
+     * it had to write. */
+    bool knows_live;
+    uint64_t new_bytes;
     uint64_t largest;    /* upper bound on the bytes of records of a checkpoint that has every
                             block: for a full disk (R2, R3) */
     uint64_t spare;      /* further bytes that new chunks must leave free (R3) */
-    uint64_t free_files; /* how many files can be created on a full disk (R5) */
-    uint64_t max_moved;  /* bound of the bytes moved, for tests; 0: the default */
+    uint64_t free_files; /* how many files can be created on a full disk (R5);
+                            RP_FILES_UNBOUND: inodes are not short */
+    uint64_t segment_bytes; /* of a segment; 0: not known */
+    uint64_t max_moved;     /* bound of the bytes moved, for tests; 0: the default */
 } rp_checkpointer;
 
 typedef struct rp_checkpoint_result {

@@ -9,6 +9,19 @@
 #include "util/error.h"
 #include "util/kill_point.h"
 
+/* False if there is no such file: a checkpoint that failed on a full disk has used up the
+ * number. */
+static bool has_file(const rp_checkpointer *c, uint64_t number)
+{
+    char path[RP_SEGMENT_PATH_BYTES];
+    rp_file *file = NULL;
+    rp_status st =
+        c->files->ops->open(c->files, rp_segment_path(path, number), RP_OPEN_READ, &file, NULL);
+
+    if (st == RP_OK) c->files->ops->close(file);
+    return st != RP_NOT_FOUND;
+}
+
 rp_status rp_retention_mark_dead(rp_checkpointer *c, uint64_t number, rp_error *err)
 {
     rp_catalogue *k = &c->catalogue;
@@ -16,7 +29,8 @@ rp_status rp_retention_mark_dead(rp_checkpointer *c, uint64_t number, rp_error *
 
     assert(number > c->last_number);
     for (; c->next_segment < written; c->next_segment++)
-        if (rp_catalogue_add_segment(k, c->next_segment) != RP_OK)
+        if ((!c->is_short || has_file(c, c->next_segment)) &&
+            rp_catalogue_add_segment(k, c->next_segment) != RP_OK)
             return rp_fail_memory(err, sizeof *k->segments);
     for (size_t i = 0; i < k->segment_count; i++) {
         rp_owned_segment *segment = &k->segments[i];

@@ -227,12 +227,13 @@ static void live_data_that_filled_the_disk_is_deleted_issue_20(void **state)
 enum { INODES = 19, LARGE_SEGMENT = 1 << 20 };
 
 /* Files, not bytes, run out, and `more` items are tried behind them, each with a checkpoint.
- * Then all items are deleted, and the checkpoint that frees their files has inodes to be
- * written with. */
-static void a_disk_without_inodes(rp_durability mode, int more)
+ * Then one item in `one_in` is deleted, and the checkpoint that frees their files has inodes to
+ * be written with. */
+static void a_disk_without_inodes(rp_durability mode, int more, uint64_t one_in)
 {
     static uint64_t keys[MOST_ITEMS];
     rp_sim *disk = rp_sim_new();
+    size_t count = 0;
     bench b;
 
     rp_sim_set_inodes(disk, INODES);
@@ -244,8 +245,9 @@ static void a_disk_without_inodes(rp_durability mode, int more)
         try_insert(&b);
         settle(&b, RP_DURABLE_CHECKPOINT);
     }
-    for (uint64_t i = 0; i < b.next; i++) keys[i] = i + 1;
-    (void)!rp_table_delete(b.table, keys, (size_t)b.next, NULL, NULL);
+    for (uint64_t key = 1; key <= b.next; key++)
+        if (key % one_in == 0) keys[count++] = key;
+    (void)!rp_table_delete(b.table, keys, count, NULL, NULL);
     wait_until_well(&b);
     while (!insert(&b))
         wait_until_well(&b); /* the files are removed by more than one checkpoint */
@@ -257,8 +259,12 @@ static void a_store_recovers_from_a_disk_without_inodes_issue_20(void **state)
 {
     (void)state;
     for (int more = 0; more <= 8; more += 8) {
-        a_disk_without_inodes(RP_DURABLE_INTERVAL, more);
-        a_disk_without_inodes(RP_DURABLE_SYNC, more);
+        a_disk_without_inodes(RP_DURABLE_INTERVAL, more, 1);
+        a_disk_without_inodes(RP_DURABLE_SYNC, more, 1);
+    }
+    for (int more = 0; more <= 8; more += 8) {
+        a_disk_without_inodes(RP_DURABLE_INTERVAL, more, 2);
+        a_disk_without_inodes(RP_DURABLE_SYNC, more, 2);
     }
 }
 
