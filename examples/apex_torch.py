@@ -9,7 +9,7 @@ One file: read it from top to bottom. This process has the replay and the learne
 table "variables" and write transitions with priorities to the table "replay", and an evaluator, which
 ends when the task is solved. Batches arrive in pinned memory and go to the GPU while the update before
 is computed. The limiter of the table holds actors and learner at `batch / steps_per_update` samples of
-each transition: whoever is faster waits.
+each transition: actors or the learner wait if they are ahead.
 """
 
 from __future__ import annotations

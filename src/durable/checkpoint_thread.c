@@ -277,7 +277,7 @@ static void *run(void *arg)
         (void)snprintf(path, sizeof path, "%s/%s", d->directory,
                        rp_manifest_path(name, d->checkpointer.last_number));
         complete(d, list, st, st == RP_OK ? path : "", err.text);
-        if (st == RP_OK) rp_durable_save_runs(d); /* nobody waits for it */
+        if (st == RP_OK) rp_durable_save_runs(d); /* no caller waits for runs */
         rp_mutex_lock(&d->mu);
     }
     rp_mutex_unlock(&d->mu);

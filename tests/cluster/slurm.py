@@ -21,13 +21,13 @@ import time
 
 PATIENCE = 600  # seconds for anything, on a busy machine
 NODES = [f"127.0.0.{i}" for i in range(11, 15)]  # names that can be resolved, too
-CPUS = 8  # of a node: Slurm is told so, whatever the machine has
+CPUS = 8  # of a node, as Slurm is told; the machine may have fewer
 CATCH = ["--env", "catch", "--hidden", "32", "--start", "200", "--threshold", "0.9",
          "--confirm-episodes", "50"]
 
 
 def free_ports(count):
-    """Ports that nobody listens at."""
+    """Returns ports at which no program listens."""
     with contextlib.ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
         for s in sockets:

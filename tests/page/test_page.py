@@ -345,7 +345,7 @@ def test_hostile_numbers_do_not_stop_the_page(serve, show):
 
 
 def test_names_of_properties_are_names_of_series(serve, show):
-    """An object has properties that nobody has set: constructor and toString are two of them."""
+    """Every object of JavaScript has properties such as constructor and toString."""
     server = serve()
     names = ["constructor", "toString", "__proto__", "hasOwnProperty", "loss"]
     server.ask("/v1/runs/props", {

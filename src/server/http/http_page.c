@@ -102,11 +102,11 @@ static int fd_of(struct MHD_Connection *connection)
 /* The peer of a connection. */
 static const visitor *visitor_of(struct MHD_Connection *connection)
 {
-    static const visitor nobody = {.family = AF_UNSPEC};
+    static const visitor unknown = {.family = AF_UNSPEC};
     const union MHD_ConnectionInfo *info =
         MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
 
-    return info != NULL ? (const visitor *)(const void *)info->client_addr : &nobody;
+    return info != NULL ? (const visitor *)(const void *)info->client_addr : &unknown;
 }
 
 static void on_connection(void *cls, struct MHD_Connection *connection, void **socket_context,

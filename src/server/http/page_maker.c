@@ -19,7 +19,7 @@ struct rp_page_queue {
     uint64_t turn;        /* queues of a connection are served in the order of these numbers */
     rp_page_share *owner; /* the connection for which the page counts; NULL: none */
     bool is_live;         /* the requests wait for the next live page (M5) */
-    bool is_taken;        /* the page is being made: nobody joins, nobody is cancelled (M7) */
+    bool is_taken;        /* the page is being made: no request joins or is cancelled (M7) */
 };
 
 typedef struct lane {
