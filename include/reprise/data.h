@@ -24,7 +24,8 @@ typedef enum rp_data_kind {
     RP_DATA_CHECKPOINT = 2, /* a manifest */
     RP_DATA_SEGMENT = 3,    /* chunks and items, to which checkpoints refer */
     RP_DATA_JOURNAL = 4,    /* changes, each with a number: its LSN */
-    RP_DATA_OTHER = 5,      /* in quarantine, a temporary file, or an unknown file */
+    RP_DATA_RUNS = 5,       /* the runs that programs report */
+    RP_DATA_OTHER = 6,      /* in quarantine, a temporary file, or an unknown file */
 } rp_data_kind;
 
 typedef enum rp_data_state {
@@ -71,8 +72,8 @@ typedef struct rp_data_look_options {
     bool thorough; /* read every byte: check all checksums, the chain of each record to the one
                       before it, and that all blocks and chunks exist to which a checkpoint
                       refers. Otherwise read headers and manifests only */
-    /* Called for each file: CURRENT, checkpoints, segments, journal, others; files of one kind
-     * in order of their numbers. */
+    /* Called for each file: CURRENT, checkpoints, segments, journal, RUNS, others; files of one
+     * kind in order of their numbers. */
     void (*on_file)(void *ctx, const rp_data_file *file);
     void (*on_progress)(void *ctx, const rp_durable_progress *progress);
     void *ctx;

@@ -19,6 +19,7 @@
 #include "disk/names.h"
 #include "disk/records_scan.h"
 #include "durable/durable_inside.h"
+#include "durable/runs_file.h"
 #include "runs/runs.h"
 #include "util/error.h"
 #include "util/little_endian.h"
@@ -147,27 +148,26 @@ void rp_durable_save_runs(rp_durable *d)
 }
 
 typedef struct loading {
-    rp_durable *d;
-    uint64_t number, count;
-    bool has_end, has_left_out; /* has_left_out: a run that is nowhere else */
+    rp_runs *runs;
+    rp_runs_found *found;
+    uint64_t count;
+    bool has_end;
     rp_status status;
     rp_error *err;
 } loading;
 
-/* Loads a run. One for which there is no room, or whose name a run of the store has, is left
- * out; the others are loaded. */
 static void load_run(loading *l, const rp_record *record)
 {
     l->count++;
-    l->status = rp_runs_load(rp_store_runs(l->d->store), record->payload, record->size, l->err);
-    l->has_left_out |= l->status == RP_NO_RESOURCE;
+    l->status = rp_runs_load(l->runs, record->payload, record->size, l->err);
+    l->found->has_left_out |= l->status == RP_NO_RESOURCE;
     if (l->status == RP_NO_RESOURCE || l->status == RP_EXISTS) l->status = RP_OK;
 }
 
 static bool load_record(void *ctx, uint64_t offset, const rp_record *record)
 {
     loading *l = ctx;
-    bool is_next = !l->has_end && record->number == ++l->number;
+    bool is_next = !l->has_end && record->number == l->found->records + 1;
 
     if (is_next && record->kind == RP_RECORD_RUN) {
         load_run(l, record);
@@ -179,7 +179,31 @@ static bool load_record(void *ctx, uint64_t offset, const rp_record *record)
             rp_fail(l->err, RP_CORRUPT,
                     RP_RUNS_PATH ": the record at offset %" PRIu64 " is out of order", offset);
     }
+    l->found->records += l->status == RP_OK;
     return l->status == RP_OK;
+}
+
+rp_status rp_runs_file_read(const rp_allocator *alloc, rp_files *files, rp_runs *runs,
+                            rp_runs_found *out, rp_error *err)
+{
+    loading l = {.runs = runs, .found = out, .err = err};
+    rp_file_header header = {0};
+    rp_status st;
+
+    *out = (rp_runs_found){0};
+    st = rp_records_scan(
+        &(rp_records_scan_options){.alloc = alloc,
+                                   .files = files,
+                                   .path = RP_RUNS_PATH,
+                                   .kind = RP_FILE_RUNS,
+                                   .store = NULL, /* a salvaged directory has a new id */
+                                   .each = load_record,
+                                   .ctx = &l},
+        &header, &out->end, err);
+    if (l.status != RP_OK) st = l.status;
+    if (st == RP_OK && !l.has_end)
+        st = rp_fail(err, RP_CORRUPT, RP_RUNS_PATH ": its end is missing");
+    return st;
 }
 
 /* Keeps a file that was not loaded as a whole, and lets the next one be written. False if it
@@ -196,43 +220,23 @@ static bool set_aside(rp_durable *d)
     return true;
 }
 
-static rp_status load_file(rp_durable *d, loading *l)
-{
-    rp_file_header header = {0};
-    uint64_t end = 0;
-    rp_status st = rp_records_scan(
-        &(rp_records_scan_options){.alloc = &d->alloc,
-                                   .files = d->files,
-                                   .path = RP_RUNS_PATH,
-                                   .kind = RP_FILE_RUNS,
-                                   .store = NULL, /* a salvaged directory has a new id */
-                                   .each = load_record,
-                                   .ctx = l},
-        &header, &end, l->err);
-
-    if (l->status != RP_OK) st = l->status;
-    if (st == RP_OK && !l->has_end)
-        st = rp_fail(l->err, RP_CORRUPT, RP_RUNS_PATH ": its end is missing");
-    return st;
-}
-
 void rp_durable_load_runs(rp_durable *d)
 {
     rp_runs *runs = rp_store_runs(d->store);
     rp_error err = {0};
-    loading l = {.d = d, .err = &err};
+    rp_runs_found found;
     rp_runs_info before, after;
     rp_status st;
 
     if (d->options.run_bytes > 0) rp_runs_set_most_bytes(runs, d->options.run_bytes);
     rp_runs_get_info(runs, &before);
-    st = load_file(d, &l);
+    st = rp_runs_file_read(&d->alloc, d->files, runs, &found, &err);
     rp_runs_get_info(runs, &after);
     /* Runs that the store has and the file has not are saved with the next checkpoint. */
     d->saved_runs = after.changes;
     if (before.count > 0) d->saved_runs = UINT64_MAX;
     d->keeps_runs_file = st == RP_PRECONDITION;
-    if (st == RP_NOT_FOUND || (st == RP_OK && !l.has_left_out)) return;
+    if (st == RP_NOT_FOUND || (st == RP_OK && !found.has_left_out)) return;
     tell(d, err.text);
     if (st == RP_PRECONDITION) return;
     d->keeps_runs_file = !set_aside(d);

@@ -35,6 +35,9 @@ static void details(const rp_data_file *f, char *text, size_t size)
         (void)snprintf(text, size, "changes %" PRIu64 " to %" PRIu64, f->number, f->last_lsn);
     else if (f->kind == RP_DATA_JOURNAL)
         (void)snprintf(text, size, "changes from %" PRIu64 " on", f->number);
+    else if (f->kind == RP_DATA_RUNS && f->records > 0)
+        (void)snprintf(text, size, "%" PRIu64 " runs",
+                       f->records - 1); /* the last is the end */
     else if (f->kind == RP_DATA_CURRENT)
         (void)snprintf(text, size, "checkpoint %" PRIu64, f->number);
 }

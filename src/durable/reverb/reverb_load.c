@@ -176,6 +176,11 @@ static rp_status visit_table(rp_reverb_loading *l, const uint8_t *data, size_t s
     if (find_table(l, header.name) != NULL)
         return rp_fail(err, RP_CORRUPT, "there is a second table '%.*s'",
                        (int)(header.name.size < 64 ? header.name.size : 64), header.name.data);
+    if (l->table_count == RP_MAX_TABLES)
+        return rp_fail(err, RP_PRECONDITION,
+                       "%s has more than %d tables, the most that a store can have: save fewer "
+                       "in a checkpoint",
+                       tables_name, RP_MAX_TABLES);
     if (l->table_count == l->table_capacity) {
         if (!rp_resize_array(l->alloc, &l->tables, l->table_capacity, capacity,
                              sizeof *l->tables))

@@ -6,13 +6,14 @@
  *   3  if thorough: checks that each block of each manifest is at its location, has its hash
  *      and refers to chunks that exist
  *   4  reads the journal, and distinguishes torn tails from damage
- *   5  lists all other files
+ *   5  reads RUNS, if thorough, and lists all other files
  *
  * The state of a file may depend on other files, so all are reported at the end. Invariants:
  *
  *   H1  `records` is sorted by segment and offset: segments are scanned in order of numbers;
- *   H2  `all` has CURRENT, checkpoints, segments, journal files and others, in this order, each
- *       kind in order of numbers. */
+ *   H2  `all` has CURRENT, checkpoints, segments, journal files, RUNS and others, in this
+ * order,
+ *       each kind in order of numbers. */
 #include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -24,6 +25,7 @@
 #include "disk/records_scan.h"
 #include "disk/reserve.h"
 #include "durable/checkpoint/progress.h"
+#include "durable/runs_file.h"
 #include "durable/tool/data_read.h"
 #include "reprise/data.h"
 #include "util/clock.h"
@@ -73,6 +75,7 @@ const char *rp_data_kind_name(rp_data_kind kind)
     case RP_DATA_CHECKPOINT: return "checkpoint";
     case RP_DATA_SEGMENT: return "segment";
     case RP_DATA_JOURNAL: return "journal";
+    case RP_DATA_RUNS: return "runs";
     case RP_DATA_OTHER: return "other";
     }
     return NULL;
@@ -553,6 +556,34 @@ static rp_status look_at_journal(look *l, size_t first, rp_error *err)
     return st;
 }
 
+/* Adds RUNS if it exists; if thorough, loads its runs. */
+static rp_status look_at_runs(look *l, rp_error *err)
+{
+    rp_file *opened = NULL;
+    rp_runs_found read;
+    rp_error why = {0};
+    rp_data_file *file;
+    rp_runs *runs;
+    rp_status st = l->files->ops->open(l->files, RP_RUNS_PATH, RP_OPEN_READ, &opened, &why);
+
+    if (opened != NULL) l->files->ops->close(opened);
+    if (st == RP_NOT_FOUND) return RP_OK;
+    file = add_file(l, RP_DATA_RUNS, RP_RUNS_PATH, 0, err);
+    if (file == NULL) return RP_NO_RESOURCE;
+    if (st != RP_OK) damage(file, &why);
+    if (st != RP_OK || !l->o->thorough) return RP_OK;
+    runs = rp_runs_new(l->alloc);
+    if (runs == NULL) return rp_fail_memory(err, RP_RUNS_BYTES);
+    st = rp_runs_file_read(l->alloc, l->files, runs, &read, &why);
+    rp_runs_free(runs);
+    file->records = read.records;
+    file->good_bytes = read.end;
+    if (st == RP_NO_RESOURCE && err != NULL) *err = why;
+    if (st == RP_NO_RESOURCE) return st;
+    if (st != RP_OK) damage(file, &why);
+    return RP_OK;
+}
+
 static rp_status look_at_all(look *l, rp_error *err)
 {
     uint64_t total = 0;
@@ -576,6 +607,7 @@ static rp_status look_at_all(look *l, rp_error *err)
     if (st == RP_OK && l->count == 0)
         return rp_fail(err, RP_NOT_FOUND, "%.160s: there is no data of reprise in it",
                        l->o->directory);
+    if (st == RP_OK) st = look_at_runs(l, err);
     if (st == RP_OK) st = look_at_strays(l, err);
     if (st == RP_OK && l->o->thorough) rp_progress_reach(&l->meter, total);
     return st;

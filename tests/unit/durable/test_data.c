@@ -9,6 +9,9 @@
 #include <unistd.h>
 
 #include "chunk/trajectory.h"
+#include "disk/names.h"
+#include "runs/runs.h"
+#include "store/store.h"
 #include "support/chunks.h"
 #include "support/fixture.h"
 
@@ -339,6 +342,53 @@ static void damage_stops_a_conversion_but_not_a_salvage(void **state)
     assert_int_equal((uint64_t)dump(to).items, moved.items);
 }
 
+/* A store that loads the copy, has a run and leaves it in RUNS. */
+static void save_a_run(const scene *s)
+{
+    rp_durable_options durable = {
+        .directory = s->copy, .mode = RP_DURABLE_SYNC, .period_ns = RP_FOREVER};
+    rp_scalar scalar = {{"loss", 4}, 1, 1, 0.5};
+    rp_run_report report = {.run = {"one", 3}, .scalars = &scalar, .scalar_count = 1};
+    rp_store *store = NULL;
+    rp_durable *d = NULL;
+    rp_error err = {0};
+
+    assert_ok(rp_store_new(NULL, &store, NULL));
+    assert_ok_err(rp_durable_open(&durable, store, &d, &err), &err);
+    assert_ok(rp_runs_report(rp_store_runs(store), &report, 1, NULL, NULL));
+    assert_ok_err(rp_durable_checkpoint(d, rp_wait_forever(), NULL, 0, &err), &err);
+    assert_ok(rp_durable_close(d, NULL));
+    rp_store_free(store);
+}
+
+static void damage_of_runs_is_damage(void **state)
+{
+    const scene *s = *state;
+    rp_data_summary summary;
+    struct stat about;
+    char path[256];
+    seen found;
+
+    save_a_run(s);
+    found = verify(s, &summary);
+    assert_int_equal(found.damaged, 0);
+    assert_int_equal(found.count[RP_DATA_RUNS], 1);
+    assert_string_equal(found.last[RP_DATA_RUNS].path, RP_RUNS_PATH);
+    assert_int_equal(found.last[RP_DATA_RUNS].records, 2); /* a run, and the end */
+    (void)snprintf(path, sizeof path, "%s/%s", s->copy, RP_RUNS_PATH);
+    assert_int_equal(stat(path, &about), 0);
+    assert_int_equal(found.last[RP_DATA_RUNS].good_bytes, about.st_size);
+    flip(path, (long)about.st_size / 2);
+    found = verify(s, &summary);
+    assert_int_equal(found.damaged, 1);
+    assert_int_equal(found.last[RP_DATA_RUNS].state, RP_DATA_DAMAGED);
+    flip(path, (long)about.st_size / 2);
+    assert_int_equal(verify(s, &summary).damaged, 0);
+    assert_int_equal(truncate(path, about.st_size - 1), 0);
+    found = verify(s, &summary);
+    assert_int_equal(found.last[RP_DATA_RUNS].state, RP_DATA_DAMAGED);
+}
+
 static void names_of_kinds_and_states(void **state)
 {
     (void)state;
@@ -358,6 +408,7 @@ RP_TESTS(data)
         TEST(empty_files_are_leftovers_and_not_damage_issue_20),
         TEST(a_torn_tail_is_not_damage),
         TEST(damage_in_the_middle_of_the_journal_is_damage),
+        TEST(damage_of_runs_is_damage),
         TEST(a_salvage_has_the_changes_of_the_journal),
         TEST(the_source_directory_is_not_changed),
         TEST(conversion_to_dm_reverb_round_trips),
