@@ -418,6 +418,7 @@ static rp_status system_sync_directory(rp_files *files, const char *path, rp_err
 
     if (!is_fine(path)) return fail_path(err, path);
     fd = open_beneath(fs, path, O_RDONLY | O_DIRECTORY, 0);
+    if (path[0] == '\0') path = "."; /* in errors */
     if (fd < 0) return fail_errno(err, errno, path, "open");
     if (fsync(fd) != 0) st = fail_errno(err, errno, path, "fsync");
     (void)close(fd);

@@ -124,8 +124,8 @@ static void log_start_failure(process *p, rp_status st, const rp_error *err)
     rp_fields_add(&f, "error", "%s", err->text);
     if (st == RP_UNAVAILABLE && p->server == NULL)
         rp_fields_add(&f, "try", "another address: --port 8001, or --port 0 for a free one");
-    if (p->server != NULL && rp_storage_hint(st) != NULL)
-        rp_fields_add(&f, "try", "%s", rp_storage_hint(st));
+    if (p->server != NULL && rp_storage_hint(err) != NULL)
+        rp_fields_add(&f, "try", "%s", rp_storage_hint(err));
     rp_logger_write(&p->logger, RP_LOG_ERROR, "start_failed", f.text);
 }
 

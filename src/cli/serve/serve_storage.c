@@ -13,6 +13,7 @@
 #include "cli/serve/signals.h"
 #include "cli/text/info_print.h"
 #include "cli/text/units.h"
+#include "util/error.h"
 
 enum {
     LOG_EVERY_S = 10,             /* between log lines about progress */
@@ -157,14 +158,18 @@ rp_status rp_storage_take(rp_storage *s, rp_error *err)
     return st;
 }
 
-const char *rp_storage_hint(rp_status status)
+const char *rp_storage_hint(const rp_error *err)
 {
-    switch (status) {
-    case RP_CORRUPT:
+    bool is_memory = rp_error_is_memory(err) || strstr(err->text, "max_bytes") != NULL;
+
+    if (err->code == RP_CORRUPT)
         return "reprise data verify lists the damage, --salvage loads what can be read";
-    case RP_NO_RESOURCE: return "give it more memory, or keep chunks on disk with --max-memory";
-    default: return NULL;
-    }
+    if (err->code == RP_NO_RESOURCE && is_memory)
+        return "give it more memory, or keep chunks on disk with --max-memory";
+    if (err->code == RP_NO_RESOURCE)
+        return "make room on the disk of --data (df, df -i), or copy the directory to a larger "
+               "one";
+    return NULL;
 }
 
 static void log_checkpoint(rp_storage *s, const rp_durable_info *info)

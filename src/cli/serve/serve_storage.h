@@ -54,7 +54,7 @@ void rp_storage_log_checkpoints(rp_storage *storage);
  * be in use. If something could not be written, logs the error and returns false. */
 bool rp_storage_close(rp_storage *storage);
 
-/* Returns advice for a directory that could not be loaded, or NULL. */
-const char *rp_storage_hint(rp_status status);
+/* Returns advice for a directory that could not be loaded, by the reason; or NULL. Static. */
+const char *rp_storage_hint(const rp_error *err);
 
 #endif

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The advice for a data directory that could not be loaded. */
+#include "cli/serve/serve_storage.h"
+
+#include <string.h>
+
+#include "support/unit.h"
+#include "util/error.h"
+
+static void advice_names_what_is_short(void **state)
+{
+    rp_error err = {0};
+
+    (void)state;
+    (void)!rp_fail_memory(&err, 100);
+    assert_non_null(strstr(rp_storage_hint(&err), "more memory"));
+    (void)!rp_fail(&err, RP_NO_RESOURCE, "checkpoint: the disk is full: 100 bytes are needed");
+    assert_non_null(strstr(rp_storage_hint(&err), "room on the disk"));
+    (void)!rp_fail(&err, RP_NO_RESOURCE, "quarantine: mkdir: No space left on device");
+    assert_non_null(strstr(rp_storage_hint(&err), "df -i"));
+    (void)!rp_fail(&err, RP_CORRUPT, "seg/1: a bad checksum");
+    assert_non_null(strstr(rp_storage_hint(&err), "--salvage"));
+    (void)!rp_fail(&err, RP_UNAVAILABLE, "a reason");
+    assert_null(rp_storage_hint(&err));
+}
+
+RP_TESTS(serve_storage)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(advice_names_what_is_short),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
