@@ -31,7 +31,7 @@ class Peers:
             thread.start()
 
     def make(self, name, environments):
-        self.said[name] = run([sys.executable, ROOT / "tools" / "peers.py", *environments], 900)
+        self.said[name] = run([sys.executable, ROOT / "tools" / "peers.py", *environments], 3600)
 
     def jobs(self, is_long):
         suites = {"grpcio": "grpc"}
