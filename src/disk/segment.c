@@ -216,8 +216,9 @@ rp_status rp_segment_open_file(rp_segment *segment, rp_files *files, const rp_st
     return RP_OK;
 }
 
-rp_status rp_segment_read(rp_segment *segment, const rp_disk_location *location,
-                          rp_record_kind kind, void *out, uint64_t *first, rp_error *err)
+rp_status rp_segment_read(rp_segment *segment, const rp_files *files,
+                          const rp_disk_location *location, rp_record_kind kind, void *out,
+                          uint64_t *first, rp_error *err)
 {
     uint64_t readable = atomic_load_explicit(&segment->readable, memory_order_acquire);
     uint64_t bytes = RP_RECORD_HEADER_BYTES + (uint64_t)location->size;
@@ -236,8 +237,7 @@ rp_status rp_segment_read(rp_segment *segment, const rp_disk_location *location,
                        " are not within its %" PRIu64,
                        location->segment, bytes, location->offset, readable);
     assert(segment->file != NULL && readable >= RP_FILE_HEADER_BYTES);
-    st = segment->file->files->ops->read_into(segment->file, location->offset, parts, 2, &got,
-                                              err);
+    st = files->ops->read_into(segment->file, location->offset, parts, 2, &got, err);
     if (st != RP_OK) return st;
     st = rp_record_header_read(header, got < sizeof header ? got : sizeof header, &record, NULL,
                                &payload_crc, &why);

@@ -83,13 +83,14 @@ void rp_segment_close_file(rp_segment *segment);
 RP_NODISCARD rp_status rp_segment_open_file(rp_segment *segment, rp_files *files,
                                             const rp_store_id *store, rp_error *err);
 
-/* Reads the record at `location` into `out` (location->size bytes) and checks it. If `first` is
+/* Reads the record at `location` into `out` (location->size bytes) and checks it. `files` are
+ * those that the segment was opened with. If `first` is
  * not NULL, sets `*first` to the packed location at which a moved chunk was first written, or
  * to 0 if the record is not a moved chunk.
  * RP_NOT_FOUND (nothing is written there), RP_CORRUPT, RP_UNAVAILABLE. */
-RP_NODISCARD rp_status rp_segment_read(rp_segment *segment, const rp_disk_location *location,
-                                       rp_record_kind kind, void *out, uint64_t *first,
-                                       rp_error *err);
+RP_NODISCARD rp_status rp_segment_read(rp_segment *segment, const rp_files *files,
+                                       const rp_disk_location *location, rp_record_kind kind,
+                                       void *out, uint64_t *first, rp_error *err);
 
 enum { RP_SEAL_FIXED_BYTES = 32 };
 

@@ -431,7 +431,7 @@ rp_status rp_segments_read(rp_segments *s, const rp_disk_location *location,
     segment = rp_segment_index_find(s->index, location->segment);
     if (segment == NULL)
         return rp_fail(err, RP_NOT_FOUND, "there is no segment %" PRIu64, location->segment);
-    st = rp_segment_read(segment, location, kind, out, first, err);
+    st = rp_segment_read(segment, s->files, location, kind, out, first, err);
     rp_segment_unref(segment);
     return st;
 }

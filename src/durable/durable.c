@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "disk/files_salvage.h"
 #include "durable/checkpoint/retention.h"
 #include "durable/durable_inside.h"
 #include "durable/recovery/configured.h"
@@ -450,6 +451,8 @@ rp_status rp_durable_open(const rp_durable_options *options, rp_store *store, rp
     if (st != RP_OK || d == NULL) return st;
     st = rp_files_open_directory(&d->alloc, d->directory, &d->files, err);
     d->owns_files = st == RP_OK;
+    if (st == RP_OK && options->salvage)
+        st = rp_files_salvage(&d->alloc, d->files, &d->files, err);
     if (st == RP_OK) fit_to_disk(d);
     if (st == RP_OK && realpath(d->directory, absolute) != NULL &&
         strlen(absolute) < sizeof d->directory)

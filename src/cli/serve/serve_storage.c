@@ -169,6 +169,9 @@ const char *rp_storage_hint(const rp_error *err)
     if (err->code == RP_NO_RESOURCE)
         return "make room on the disk of --data (df, df -i), or copy the directory to a larger "
                "one";
+    if (err->code == RP_UNAVAILABLE)
+        return "look at the disk and the permissions of --data; --salvage loads what can be "
+               "read";
     return NULL;
 }
 

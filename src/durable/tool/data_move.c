@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "disk/files_read_only.h"
+#include "disk/files_salvage.h"
 #include "durable/durable_inside.h"
 #include "durable/reverb/reverb_checkpoint.h"
 #include "reprise/data.h"
@@ -49,6 +50,8 @@ static rp_status load_directory(const rp_data_move_options *o, bool salvage, rp_
     rp_durable_options options = durable_options(o, o->from);
     rp_status st = rp_files_open_read_only(rp_allocator_default(), o->from, files, err);
 
+    if (st == RP_OK && salvage)
+        st = rp_files_salvage(rp_allocator_default(), *files, files, err);
     if (st != RP_OK) return st;
     assert(rp_store_tables(store, NULL, 0) == 0);
     options.salvage = salvage;

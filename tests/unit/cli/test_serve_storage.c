@@ -20,7 +20,9 @@ static void advice_names_what_is_short(void **state)
     assert_non_null(strstr(rp_storage_hint(&err), "df -i"));
     (void)!rp_fail(&err, RP_CORRUPT, "seg/1: a bad checksum");
     assert_non_null(strstr(rp_storage_hint(&err), "--salvage"));
-    (void)!rp_fail(&err, RP_UNAVAILABLE, "a reason");
+    (void)!rp_fail(&err, RP_UNAVAILABLE, "CURRENT: preadv: Input/output error");
+    assert_non_null(strstr(rp_storage_hint(&err), "look at the disk"));
+    (void)!rp_fail(&err, RP_PRECONDITION, "a reason");
     assert_null(rp_storage_hint(&err));
 }
 
