@@ -27,8 +27,10 @@
 #include <stdint.h>
 
 enum {
-    RP_NEW_PLACES = 64,      /* places for newcomers only */
-    RP_CHANGING_PLACES = 64, /* connections beyond all places, while others are being closed */
+    RP_NEW_PLACES = 64, /* places for newcomers only */
+    /* Connections beyond all places, while others are being closed: those of four turns of the
+     * loop that accepts them, as other loops may be behind. */
+    RP_CHANGING_PLACES = 256,
 };
 
 /* How many connections there may be. */
