@@ -37,41 +37,106 @@ def connect(target, octets=b"", receive=True):
         return got
 
 
-def turned_away(peer):
-    """Returns whether the peer got ENHANCE_YOUR_CALM, or was closed without a GOAWAY."""
-    return peer.gone() and peer.goaway in (f.ENHANCE_YOUR_CALM, None)
+NEW_PLACES = 64  # connections without an accepted call may have these besides `connections`
 
 
 def test_connections_have_a_limit(attack):
-    """The bystander has one connection; nine more are accepted, and a tenth is not. Refused
-    connections do not affect the others, and when one is closed, another is accepted."""
+    """The bystander has one connection; nine more have accepted calls, and a tenth gets none. It
+    affects neither the others nor pages, and when one of them is closed, its call is accepted."""
     target = attack(limits={"connections": 10})
-    time.sleep(0.05)  # the connection of the last page may still be open
     peers = [target.peer() for _ in range(9)]
-    assert all(peer.echo() for peer in peers)
-    extra = [listener(target) for _ in range(20)]
-    assert all(turned_away(e) for e in extra)
-    assert sum(e.goaway == f.ENHANCE_YOUR_CALM for e in extra) >= 15
+    assert all(p.ask(m.INFO, b"").status == m.OK for p in peers)
+    extra = [target.peer() for _ in range(5)]
+    calls = [e.ask(m.INFO, b"") for e in extra]
+    assert all(c.status == m.UNAVAILABLE and "limit connections" in c.text for c in calls), calls
+    with target.peer() as page:
+        assert page.result(page.open("/metrics", end=True, method="GET")).fields[":status"] == "503"
+    assert target.limits_hit() == {"connections": 6}
     assert all(p.ask(m.INFO, b"").status == m.OK for p in peers)
     peers.pop().close()
-    until = time.monotonic() + 5 * f.SLOW
-    while time.monotonic() < until:
-        extra.append(listener(target))
-        if not extra[-1].gone(0.1):
-            break
-    else:
-        raise AssertionError("there is no room again")
-    refused = len(extra) - 1
+    assert any_in_time(lambda: extra[0].ask(m.INFO, b"").status == m.OK)
+    assert extra[1].ask(m.INFO, b"").status == m.UNAVAILABLE
     for p in [*extra, *peers]:
         p.close()
-    time.sleep(0.05)
-    assert target.limits_hit() == {"connections": refused}
 
 
-def listener(target):
-    """Returns a peer that sends nothing: unread bytes would reset the connection, and the response
-    would be lost."""
-    return target.peer(greet=False)
+def any_in_time(condition):
+    """Returns whether the condition becomes true in time."""
+    until = time.monotonic() + 5 * f.SLOW
+    while not condition():
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.01)
+    return True
+
+
+def test_connections_without_an_accepted_call_give_way(attack, tokens):
+    """A client without a token opens more connections than there are places. The oldest are closed
+    for the others; pages and calls with a token are answered, and their connections stay open."""
+    target = attack(limits={"connections": 10}, arguments=("--tokens", tokens),
+                    token="admin-token")
+    with target.peer() as known:
+        assert known.ask(m.INFO, b"", more=bearer("read-token")).status == m.OK
+        idle = []
+        for i in range(3 * NEW_PLACES):
+            idle.append(target.peer(greet=i % 8 != 0))
+            if i % 8 == 1:  # neither of these shows a role
+                assert idle[-1].ask(m.HEALTH, b"").status == m.OK
+            if i % 8 == 2:
+                assert idle[-1].ask(m.INFO, b"").status == m.UNAUTHENTICATED
+            if i % 8 == 3:
+                idle[-1].open(m.WATCH)
+        assert any_in_time(lambda: target.metrics()["connections"] <= 10 + NEW_PLACES)
+        assert target.limits_hit()["connections"] >= 2 * NEW_PLACES - 10
+        assert all(p.gone() for p in idle[:NEW_PLACES])
+        assert all(p.goaway == f.ENHANCE_YOUR_CALM for p in idle[1:8])
+        assert b"no accepted call" in idle[1].goaway_text
+        assert not idle[-1].gone(0.05)
+        peers = [target.peer() for _ in range(8)]
+        for p in peers:
+            assert p.ask(m.INFO, b"", more=bearer("write-token")).status == m.OK
+        more = [target.peer() for _ in range(2 * NEW_PLACES)]
+        assert all(p.gone() for p in more[:16])
+        for p in [known, *peers]:
+            assert p.ask(m.INFO, b"", more=bearer("write-token")).status == m.OK
+    for p in [*idle, *peers, *more]:
+        p.close()
+
+
+def test_without_tokens_connections_without_a_call_give_way(attack):
+    target = attack(limits={"connections": 10})
+    with target.peer() as known:
+        assert known.ask(m.INFO, b"").status == m.OK
+        idle = [target.peer() for _ in range(3 * NEW_PLACES)]
+        with target.peer() as peer:
+            assert peer.ask(m.INFO, b"").status == m.OK
+            assert any_in_time(lambda: target.metrics()["connections"] <= 10 + NEW_PLACES)
+            assert known.ask(m.INFO, b"").status == m.OK
+    assert idle[0].gone()
+    for p in idle:
+        p.close()
+
+
+def test_unfinished_tls_handshakes_give_way(certificate):
+    """Connections that send nothing, or a part of a ClientHello, and connections that complete the
+    handshake and make no call, keep neither calls nor pages out."""
+    hello = client_hello()
+    with TlsServer(certificate, connections=10) as server, server.secret_peer() as known:
+        assert known.ask(m.INFO, b"").status == m.OK
+        idle = []
+        for i in range(2 * NEW_PLACES):
+            idle.append(socket.create_connection(("127.0.0.1", server.port), 10 * f.SLOW))
+            idle[-1].sendall(hello[:(0, 5, len(hello) - 1, len(hello))[i % 4]])
+        context = tls_context(certificate)
+        for _ in range(2):
+            with server.secret_peer() as peer:
+                assert peer.ask(m.INFO, b"").status == m.OK
+            assert any_in_time(lambda: server.metrics()["connections"] <= 10 + NEW_PLACES)
+            assert server.refusals()["connections"] > 0
+            assert known.ask(m.INFO, b"").status == m.OK
+            idle += [server.peer(tls=context) for _ in range(NEW_PLACES // 2)]
+        for s in idle:
+            s.close()
 
 
 def test_a_flood_of_connections(attack):
@@ -89,8 +154,8 @@ def test_a_flood_of_connections(attack):
         assert peer.ask(m.INFO, b"").status == m.OK
 
 
-def test_connections_are_refused_before_descriptors_run_out(attack):
-    """With 128 descriptors in all, connections are refused while some descriptors are left."""
+def test_connections_are_closed_before_descriptors_run_out(attack):
+    """With 128 descriptors in all, connections are closed while some descriptors are left."""
 
     def few():
         resource.setrlimit(resource.RLIMIT_NOFILE, (128, 128))
@@ -103,7 +168,8 @@ def test_connections_are_refused_before_descriptors_run_out(attack):
             p.take(0)
     gone = [p for p in peers if p.closed]
     assert 20 <= len(gone) < 200
-    assert sum(p.goaway == f.ENHANCE_YOUR_CALM for p in gone) > 0
+    with target.peer() as peer:
+        assert peer.ask(m.INFO, b"").status == m.OK
     for p in peers:
         p.close()
     until = time.monotonic() + 5 * f.SLOW

@@ -81,6 +81,9 @@ static rp_status check_head(rp_connection *c, const rp_request_head *head, rp_me
                        rp_loop_now(c->worker->loop), &c->memo, &result, err);
     rp_client_count_call(&c->client, result.who.role);
     *why = result.why;
+    /* With credentials, a call that needs no role shows nothing about its peer. */
+    if (st == RP_OK && (server->is_open || rp_method_role(method) != RP_ROLE_NONE))
+        st = rp_connection_accept(c, why, err);
     return st;
 }
 

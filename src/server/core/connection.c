@@ -40,8 +40,8 @@ static void clean(rp_connection *c)
     c->is_dirty = false;
 }
 
-/* Decrements both counts of connections. Wakes rp_server_drain() after the last one. */
-static void count_out(rp_worker *worker)
+/* Wakes rp_server_drain() after the last one. */
+void rp_connection_count_out(rp_worker *worker)
 {
     rp_server *server = worker->server;
     size_t before =
@@ -68,7 +68,7 @@ void rp_connection_open(rp_worker *worker, int fd, const char *peer, rp_tls *tls
         rp_link_init(&c->link, fd, tls) != RP_OK) {
         (void)close(fd);
         rp_release(&server->alloc, c, sizeof *c);
-        count_out(worker);
+        rp_connection_count_out(worker);
         return;
     }
     c->worker = worker;
@@ -82,6 +82,7 @@ void rp_connection_open(rp_worker *worker, int fd, const char *peer, rp_tls *tls
     c->next = worker->connections;
     if (c->next != NULL) c->next->prev = c;
     worker->connections = c;
+    rp_newcomers_enter(&worker->newcomers, &c->newcomer, now_ns);
     rp_clients_enter(&server->clients, &c->client, c->peer, RP_CLIENT_NEW, now_ns);
     rp_counter_add(&worker->metrics->connections_opened, 1);
     rp_counter_add(&worker->metrics->connections, 1);
@@ -108,8 +109,10 @@ static void free_connection(rp_connection *c)
     rp_drawn_unref(c->drawn);
     rp_clients_leave(&worker->server->clients, &c->client);
     rp_counter_sub(&worker->metrics->connections, 1);
+    if (c->is_accepted)
+        atomic_fetch_sub_explicit(&worker->server->accepted_count, 1, memory_order_relaxed);
     rp_release(&worker->server->alloc, c, sizeof *c);
-    count_out(worker);
+    rp_connection_count_out(worker);
 }
 
 void rp_connection_close(rp_connection *c)
@@ -118,6 +121,7 @@ void rp_connection_close(rp_connection *c)
 
     assert(c->state != RP_CONNECTION_CLOSED);
     rp_handshake_forget(&worker->handshakes, &c->handshake);
+    rp_newcomers_leave(&worker->newcomers, &c->newcomer);
     rp_loop_disarm(worker->loop, &c->timer);
     rp_loop_disarm(worker->loop, &c->rest);
     if (c->watch.fd >= 0) rp_loop_forget(worker->loop, &c->watch);
@@ -298,6 +302,7 @@ void rp_connection_on_handshake(rp_handshake *handshake, int64_t waited_ns)
 
     assert(c->state == RP_CONNECTION_HANDSHAKE);
     c->opened_ns += waited_ns;
+    rp_newcomers_enter(&c->worker->newcomers, &c->newcomer, rp_loop_now(c->worker->loop));
     shake_hands(c);
 }
 
@@ -442,6 +447,8 @@ static void on_ready(rp_watch *watch, uint32_t events)
         if ((events & RP_HUNG_UP) != 0 ||
             rp_handshake_may_step(&c->worker->handshakes, &c->handshake))
             shake_hands(c);
+        else if (c->handshake.is_queued)
+            rp_newcomers_leave(&c->worker->newcomers, &c->newcomer); /* C6 */
     } else if (c->state == RP_CONNECTION_SNIFF) {
         if (watch->events == 0)
             rp_connection_close(c);
@@ -532,6 +539,32 @@ void rp_connection_end(rp_connection *c)
         if (write_all(c) != BROKEN) rp_link_end_writing(&c->link);
     }
     rp_connection_close(c);
+}
+
+/* Closes a newcomer whose place another connection takes. */
+static void give_way(rp_connection *c, const rp_places *places)
+{
+    static const char text[] = "too many connections, and this one has had no accepted call";
+
+    rp_connection_refused(c, places->is_by_descriptors ? RP_REFUSED_DESCRIPTORS
+                                                       : RP_REFUSED_CONNECTIONS);
+    if (c->state == RP_CONNECTION_H2) {
+        rp_h2_terminate(c->h2, RP_H2_ENHANCE_YOUR_CALM, text);
+        if (write_all(c) != BROKEN) rp_link_end_writing(&c->link);
+    }
+    rp_connection_close(c);
+}
+
+bool rp_connection_make_place(rp_worker *worker)
+{
+    const rp_places places = rp_worker_places(worker);
+    rp_newcomer *oldest = rp_newcomers_take(&worker->newcomers);
+
+    if (oldest == NULL) /* it has had an accepted call, or has been closed */
+        return atomic_load_explicit(&worker->server->connection_count, memory_order_relaxed) <=
+               places.all;
+    give_way((rp_connection *)((char *)oldest - offsetof(rp_connection, newcomer)), &places);
+    return true;
 }
 
 /* Continues calls that wait for room, if there is room for responses again. */

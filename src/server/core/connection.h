@@ -19,6 +19,11 @@
 /* Takes the descriptor `fd` of an accepted connection, which the connection_count of the server
  * and that of the worker include already. `tls` is borrowed; NULL: a plain socket. */
 void rp_connection_open(rp_worker *worker, int fd, const char *peer, rp_tls *tls);
+/* Counts out a connection that was accepted and is not opened. */
+void rp_connection_count_out(rp_worker *worker);
+/* Ends the claim of an arrived connection (newcomers.h), and closes the oldest newcomer for it.
+ * False if there is none and too many connections are open. */
+RP_NODISCARD bool rp_connection_make_place(rp_worker *worker);
 /* Closes the connection and ends its calls, which may take several turns (closing.h). The
  * pointer is invalid afterwards. */
 void rp_connection_close(rp_connection *connection);

@@ -4,7 +4,7 @@
 #include <assert.h>
 #include <stdio.h>
 
-enum { H2_ENHANCE_YOUR_CALM = 0xb }; /* an error code of HTTP/2 */
+#include "util/error.h"
 
 void rp_connection_touch(rp_connection *c)
 {
@@ -42,6 +42,34 @@ bool rp_connection_charge(rp_connection *c, rp_abuse_kind kind)
                    "(limits abuse_burst, abuse_per_second)",
                    rp_abuse_name(c->abuse.last), worker->limits.abuse_burst,
                    worker->limits.abuse_per_second);
-    rp_h2_terminate(c->h2, H2_ENHANCE_YOUR_CALM, text);
+    rp_h2_terminate(c->h2, RP_H2_ENHANCE_YOUR_CALM, text);
     return false;
+}
+
+rp_places rp_worker_places(const rp_worker *worker)
+{
+    return rp_places_of(worker->limits.connections, worker->server->descriptor_room);
+}
+
+rp_status rp_connection_accept(rp_connection *c, rp_refusal *why, rp_error *err)
+{
+    rp_server *server = c->worker->server;
+    rp_places places;
+
+    if (c->is_accepted) return RP_OK;
+    assert(c->state != RP_CONNECTION_CLOSED);
+    places = rp_worker_places(c->worker);
+    if (atomic_fetch_add_explicit(&server->accepted_count, 1, memory_order_relaxed) >=
+        places.accepted) {
+        atomic_fetch_sub_explicit(&server->accepted_count, 1, memory_order_relaxed);
+        *why = places.is_by_descriptors ? RP_REFUSED_DESCRIPTORS : RP_REFUSED_CONNECTIONS;
+        return rp_fail(err, RP_UNAVAILABLE,
+                       "too many connections: %zu have had calls, as many as %s allows",
+                       places.accepted,
+                       places.is_by_descriptors ? "the system's limit on open files"
+                                                : "the server's limit connections");
+    }
+    c->is_accepted = true; /* V5 */
+    rp_newcomers_leave(&c->worker->newcomers, &c->newcomer);
+    return RP_OK;
 }

@@ -8,7 +8,9 @@
  *   C3  h2 and drawn are set from the state H2 on, and NULL before;
  *   C4  lease is set in the state LEASE only;
  *   C5  counted_bytes[side] is the number of bytes that the budget of queued bytes counts for
- *       the connection on that side. */
+ *       the connection on that side;
+ *   C6  newcomer is in worker->newcomers if the connection is not CLOSED, is_accepted is not
+ *       set, and the connection's TLS handshake is not queued. */
 #ifndef RP_SERVER_CORE_CONNECTION_STATE_H
 #define RP_SERVER_CORE_CONNECTION_STATE_H
 
@@ -23,11 +25,14 @@
 #include "server/core/closing.h"
 #include "server/core/drawn.h"
 #include "server/core/handshakes.h"
+#include "server/core/newcomers.h"
 #include "server/core/queue_budget.h"
 #include "server/core/read_moderation.h"
 #include "server/core/server_state.h"
 #include "server/metrics/clients.h"
 #include "wire/h2/h2.h"
+
+enum { RP_H2_ENHANCE_YOUR_CALM = 0xb }; /* an error code of HTTP/2 */
 
 typedef struct rp_lease_link rp_lease_link;
 
@@ -53,6 +58,7 @@ struct rp_connection {
     bool is_dense;    /* its frames and messages were small in the last read */
     bool is_starved;  /* one of its calls waits for room for responses */
     bool is_draining; /* the first GOAWAY has been sent, the final one has not */
+    bool is_accepted; /* it has had an accepted call (V5) */
     rp_connection_state state;
     rp_link link;
     rp_h2 *h2;
@@ -62,6 +68,7 @@ struct rp_connection {
     rp_task *deferred, *deferred_last; /* calls that wait for a later turn, oldest first */
     rp_connection *prev_deferring, *next_deferring;
     rp_handshake handshake;
+    rp_newcomer newcomer; /* C6 */
     rp_closed closed;
     rp_abuse abuse;
     rp_expiries expiries;     /* resets of expired calls, which are not charged to `abuse` */
@@ -98,5 +105,13 @@ void rp_connection_refused(rp_connection *connection, rp_refusal why);
 /* Charges the abuse budget for one event, in the state H2. False if the budget is spent: then
  * the refusal is counted, and the session is ended with a GOAWAY that says so. */
 RP_NODISCARD bool rp_connection_charge(rp_connection *connection, rp_abuse_kind kind);
+
+/* The places of the server by the worker's limits. */
+rp_places rp_worker_places(const rp_worker *worker);
+/* A call of the connection is accepted: the peer's credentials allow it. From then on the
+ * connection is not closed for new ones (newcomers.h). RP_UNAVAILABLE: as many other
+ * connections as may have had accepted calls; then `*why` receives the reason. */
+RP_NODISCARD rp_status rp_connection_accept(rp_connection *connection, rp_refusal *why,
+                                            rp_error *err);
 
 #endif

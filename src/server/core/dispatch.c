@@ -15,22 +15,13 @@ typedef struct arrival {
     rp_worker *worker;
     rp_tls *tls; /* a reference, or NULL */
     int fd;
+    bool replaces; /* it has a claim to the place of a newcomer */
     char peer[RP_PEER_BYTES];
 } arrival;
 
 static rp_server *server_of(rp_acceptor *acceptor)
 {
     return (rp_server *)((char *)acceptor - offsetof(rp_server, acceptor));
-}
-
-static void on_arrival(rp_post *post)
-{
-    arrival *a = (arrival *)(void *)post;
-    rp_server *server = a->worker->server;
-
-    rp_connection_open(a->worker, a->fd, a->peer, a->tls);
-    rp_tls_unref(a->tls);
-    rp_release(&server->alloc, a, sizeof *a);
 }
 
 static rp_worker *least_loaded(rp_server *server)
@@ -43,6 +34,21 @@ static rp_worker *least_loaded(rp_server *server)
         if (atomic_load_explicit(&worker->connection_count, memory_order_relaxed) <
             atomic_load_explicit(&best->connection_count, memory_order_relaxed))
             best = worker;
+    }
+    return best;
+}
+
+/* The worker whose oldest newcomer is the oldest of all; NULL if there are no newcomers. */
+static rp_worker *worker_of_oldest(rp_server *server)
+{
+    rp_worker *best = NULL;
+    int64_t best_ns = INT64_MAX;
+
+    for (size_t i = 0; i < server->worker_count; i++) {
+        int64_t oldest_ns = rp_newcomers_oldest_ns(&server->workers[i].newcomers);
+        if (oldest_ns >= best_ns) continue;
+        best = &server->workers[i];
+        best_ns = oldest_ns;
     }
     return best;
 }
@@ -70,16 +76,41 @@ static void reject(rp_server *server, int fd, rp_refusal why)
     (void)close(fd);
 }
 
+static rp_refusal reason_of(const rp_places *places)
+{
+    return places->is_by_descriptors ? RP_REFUSED_DESCRIPTORS : RP_REFUSED_CONNECTIONS;
+}
+
+static void on_arrival(rp_post *post)
+{
+    arrival *a = (arrival *)(void *)post;
+    rp_server *server = a->worker->server;
+
+    if (a->replaces && !rp_connection_make_place(a->worker)) {
+        rp_places places = rp_worker_places(a->worker);
+        reject(server, a->fd, reason_of(&places));
+        rp_connection_count_out(a->worker);
+    } else {
+        rp_connection_open(a->worker, a->fd, a->peer, a->tls);
+    }
+    rp_tls_unref(a->tls);
+    rp_release(&server->alloc, a, sizeof *a);
+}
+
 static void on_connection(rp_acceptor *acceptor, int fd, const char *peer)
 {
     rp_server *server = server_of(acceptor);
     size_t count = atomic_load_explicit(&server->connection_count, memory_order_relaxed);
+    rp_places places = rp_worker_places(&server->workers[0]);
+    rp_worker *worker = NULL;
     arrival *a;
 
-    if (count >= server->workers[0].limits.connections || count >= server->descriptor_room) {
-        reject(server, fd,
-               count >= server->descriptor_room ? RP_REFUSED_DESCRIPTORS
-                                                : RP_REFUSED_CONNECTIONS);
+    if (count < places.all)
+        worker = least_loaded(server);
+    else if (count < places.most)
+        worker = worker_of_oldest(server);
+    if (worker == NULL) {
+        reject(server, fd, reason_of(&places));
         return;
     }
     a = rp_alloc_zero(&server->alloc, sizeof *a);
@@ -88,7 +119,9 @@ static void on_connection(rp_acceptor *acceptor, int fd, const char *peer)
         return;
     }
     a->post.run = on_arrival;
-    a->worker = least_loaded(server);
+    a->worker = worker;
+    a->replaces = count >= places.all;
+    if (a->replaces) rp_newcomers_claim(&worker->newcomers);
     a->fd = fd;
     (void)snprintf(a->peer, sizeof a->peer, "%s", peer);
     rp_mutex_lock(&server->lock);

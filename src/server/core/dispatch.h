@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Assigns each accepted connection to the worker that has the fewest connections. */
+/* Assigns each accepted connection to the worker that has the fewest connections. If there is
+ * no place left, the connection takes that of the oldest newcomer (newcomers.h), on its worker.
+ */
 #ifndef RP_SERVER_CORE_DISPATCH_H
 #define RP_SERVER_CORE_DISPATCH_H
 

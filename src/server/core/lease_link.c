@@ -101,7 +101,8 @@ static bool greet(rp_connection *c)
     authorization[size] = '\0';
     link->size = 0;
     if (rp_gate_check(c->worker->server->gate, &shown, rp_method_role(RP_METHOD_SAMPLE_SHARED),
-                      rp_loop_now(c->worker->loop), &c->memo, &result, NULL) != RP_OK) {
+                      rp_loop_now(c->worker->loop), &c->memo, &result, NULL) != RP_OK ||
+        rp_connection_accept(c, &result.why, NULL) != RP_OK) {
         rp_connection_refused(c, result.why);
         return false;
     }

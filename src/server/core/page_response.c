@@ -350,6 +350,8 @@ void rp_page_respond(rp_connection *c, rp_call *call, const rp_request_head *hea
     rp_client_count_call(&c->client, answer.role);
     if (is_done || !can_take(&ask, body_size, &answer)) {
         send_now(c, call, &answer);
+    } else if (rp_connection_accept(c, &why, NULL) != RP_OK) {
+        refuse(c, call, why);
     } else {
         task = rp_task_new(c, call, RP_METHOD_UNKNOWN, &page_task_kind);
         if (task != NULL)

@@ -3,11 +3,13 @@
  *
  * The units of core/, each of which includes only those above it:
  *
- *   read_moderation, queue_budget, drawn, safety, closing, handshakes, acceptor, memory_guard
+ *   read_moderation, queue_budget, drawn, safety, closing, handshakes, newcomers, acceptor,
+ *   memory_guard
  *                      values and services that know neither the server nor a connection
  *   server_state       this header: the structs, and access to fields that the server's lock
  *                      guards
- *   connection_state   the struct of a connection, and its count of refusals
+ *   connection_state   the struct of a connection, its count of refusals, and whether it has
+ *                      had an accepted call
  *   connection_room    how many bytes a connection may add to the budget of queued bytes
  *   connection_watch   decides whether a peer is too slow, and when to check again
  *   task               a call and its responses
@@ -35,7 +37,9 @@
  *   V3  lists of a worker (connections, dirty, idle_*, open) are used on its thread only;
  *   V4  a worker's loop stops only when `outstanding` is 0: each operation of a table that was
  *       started for the worker has completed, and each page that the worker has requested has
- *       arrived. */
+ *       arrived;
+ *   V5  server->accepted_count is the number of connections whose is_accepted is set, and at
+ *       most server->connection_count. */
 #ifndef RP_SERVER_CORE_SERVER_STATE_H
 #define RP_SERVER_CORE_SERVER_STATE_H
 
@@ -52,6 +56,7 @@
 #include "server/core/closing.h"
 #include "server/core/handshakes.h"
 #include "server/core/memory_guard.h"
+#include "server/core/newcomers.h"
 #include "server/core/queue_budget.h"
 #include "server/core/safety.h"
 #include "server/http/http_page.h"
@@ -107,6 +112,7 @@ struct rp_server {
     rp_checkpoint_queue checkpoints;
     atomic_uint_fast32_t health_version; /* incremented when health changes */
     atomic_size_t connection_count;      /* V1 */
+    atomic_size_t accepted_count;        /* V5 */
     rp_queue_budget budget;              /* of queued bytes */
     atomic_size_t mapped_arrays;         /* sample_array.h */
     atomic_size_t pinned_bytes; /* of waiting inserts, without their chunks: pinned.h */
@@ -151,6 +157,7 @@ struct rp_worker {
     rp_task *turn_of; /* the deferred task that continues now, until it adds work; or NULL */
     rp_handshakes handshakes;
     rp_closing closing;
+    rp_newcomers newcomers;
     size_t readers, readers_before; /* connections that were read: in this turn; the most in
                                        earlier turns, halved after each turn */
     rp_queue_part queue;            /* its part of the budget of queued bytes */

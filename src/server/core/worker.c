@@ -128,6 +128,7 @@ rp_status rp_worker_init(rp_worker *worker, rp_server *server, size_t index, rp_
     if (st != RP_OK) return st;
     rp_loop_set_turn_end(worker->loop, end_turn, worker);
     rp_handshakes_init(&worker->handshakes, worker->loop, rp_connection_on_handshake);
+    rp_newcomers_init(&worker->newcomers);
     rp_closing_init(&worker->closing, worker->loop, rp_connection_on_calls_ended,
                     rp_connection_on_all_calls_ended);
     rp_safe_waits_init(&worker->safe_waits, &server->safety, worker->loop);

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The places for connections, and the newcomers: connections without an accepted call.
+ *
+ * A peer without credentials can open connections and keep them open. So connections that have
+ * had an accepted call, and the others, the newcomers, are counted apart. A newcomer may take
+ * any place that is free. If there is none, a new connection takes the place of the oldest
+ * newcomer. RP_NEW_PLACES of the places are for newcomers only, so that there is always an
+ * oldest one to close, and pages over HTTP/1.1, which have limits of their own, can be reached.
+ *
+ * Each worker has a list of its newcomers, oldest first. The thread that accepts connections
+ * chooses the worker with the oldest newcomer, and makes a claim there. The worker closes its
+ * oldest newcomer when the new connection arrives. A connection whose TLS handshake waits for
+ * the server (handshakes.h) is not in the list: it would lose its place before its turn.
+ *
+ * Invariants:
+ *   W1  `count` is the length of the list, and `oldest_ns` is the time at which its first entry
+ *       was added, INT64_MAX if the list is empty;
+ *   W2  entries are in the order of their times.
+ *
+ * Functions belong to the worker's thread unless they say otherwise. */
+#ifndef RP_SERVER_CORE_NEWCOMERS_H
+#define RP_SERVER_CORE_NEWCOMERS_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    RP_NEW_PLACES = 64, /* places for newcomers only */
+    /* Connections beyond all places, while others are being closed: those of four turns of the
+     * loop that accepts them, as other loops may be behind. */
+    RP_CHANGING_PLACES = 256,
+};
+
+/* How many connections there may be. */
+typedef struct rp_places {
+    size_t accepted;        /* connections that have had an accepted call */
+    size_t all;             /* with newcomers; at this number a new connection closes another */
+    size_t most;            /* with those that are being closed for new ones */
+    bool is_by_descriptors; /* the limit on descriptors allows less than `connections` */
+} rp_places;
+
+/* The places by the limit `connections`, if there are descriptors for `descriptors`
+ * connections. */
+rp_places rp_places_of(size_t connections, size_t descriptors);
+
+/* A part of rp_connection. */
+typedef struct rp_newcomer rp_newcomer;
+struct rp_newcomer {
+    rp_newcomer *prev, *next;
+    int64_t since_ns;
+    bool is_listed;
+};
+
+/* A list is read by other threads only through the three atomics, which are relaxed, since no
+ * other memory depends on them. */
+typedef struct rp_newcomers {
+    rp_newcomer *first, *last;
+    atomic_size_t count;           /* W1 */
+    atomic_int_fast64_t oldest_ns; /* W1 */
+    atomic_size_t claims; /* new connections on their way that take the place of a newcomer */
+} rp_newcomers;
+
+void rp_newcomers_init(rp_newcomers *newcomers);
+/* Adds a newcomer as the youngest. `now_ns` is not before that of the last one. */
+void rp_newcomers_enter(rp_newcomers *newcomers, rp_newcomer *newcomer, int64_t now_ns);
+/* Removes a newcomer, if it is in the list. */
+void rp_newcomers_leave(rp_newcomers *newcomers, rp_newcomer *newcomer);
+
+/* If there are more newcomers than claims, the time at which the oldest was added; otherwise
+ * INT64_MAX. Any thread. */
+int64_t rp_newcomers_oldest_ns(rp_newcomers *newcomers);
+/* Makes a claim. Any thread. */
+void rp_newcomers_claim(rp_newcomers *newcomers);
+/* Ends a claim, and returns the oldest newcomer, which is still in the list; or NULL. */
+rp_newcomer *rp_newcomers_take(rp_newcomers *newcomers);
+
+#endif
