@@ -3,7 +3,7 @@
 MESON := $(firstword $(wildcard /usr/bin/meson) meson)
 PYTHON := $(firstword $(wildcard /usr/bin/python3) python3)
 PREFIX ?= /usr/local
-BENCH ?= $(patsubst bench/%.c,%,$(shell grep -l '^int main' bench/*.c 2>/dev/null)) grpcio-client dmreverb-client page
+BENCH ?= $(filter-out paper_apex,$(patsubst bench/%.c,%,$(shell grep -l '^int main' bench/*.c 2>/dev/null))) grpcio-client dmreverb-client page
 RL_BENCH = rl_env rl_update rl_kernel rl_adder rl_dqn
 PARTS = cross python page grafana
 REPRISE = $(CURDIR)/build/release/src/cli/reprise
@@ -94,6 +94,11 @@ bench: need-bench all  ## run the benchmarks; BENCH=name for one, BENCH=rl for a
 
 paper: all  ## measure figures 5, 6 and 7 of the Reverb paper: a CSV file and a plot in build/paper
 	@$(PYTHON) bench/paper_figures.py $(if $(QUICK),--quick)
+
+.PHONY: paper-apex
+paper-apex: build/release/build.ninja  ## measure the findings of the Ape-X paper in small, 10 seeds each: a table and a plot in build/paper-apex
+	@$(MESON) compile -C build/release bench/bench_paper_apex:executable
+	@$(PYTHON) bench/paper_apex.py $(if $(QUICK),--quick)
 
 curves: all  ## train with the seeds of docs/agents/dqn.md and dpg.md: times, and curves in build/curves; ENV=cartpole
 	@$(PYTHON) tools/curves.py $(ENV)

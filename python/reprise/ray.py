@@ -4,6 +4,7 @@
     import reprise
 
     program = reprise.ray.Program("cartpole", actors=8, options={"hidden": 64, "steps": 500_000})
+    # or: program = reprise.ray.Program.read("program.yaml")
     with reprise.ray.launch(program) as run:
         print("look at", run.address)
         run.wait()
@@ -27,6 +28,7 @@ import collections
 import ctypes
 import dataclasses
 import hashlib
+import json
 import os
 import pathlib
 import re
@@ -37,7 +39,7 @@ import sys
 import tempfile
 import threading
 import time
-from typing import Any, Callable, Deque, Dict, List, Mapping, Optional, Tuple
+from typing import Any, Callable, Deque, Dict, List, Mapping, Optional, Tuple, Union
 
 import ray
 
@@ -54,6 +56,8 @@ _LINES = 1000  # that a part keeps until they are fetched
 _POLL_S = 0.25
 _PR_SET_PDEATHSIG = 1
 _ROLES = ("replay", "learner", "evaluator", "actor")
+_NODES = ("replay", "learner", "actors", "evaluator", "settings")  # sections of a program's file
+_EVALUATOR = {"episodes": "eval_episodes"}  # the name of the option, if it is not that of the key
 _DEFAULT_CPUS = {"replay": 1.0, "learner": 1.0, "evaluator": 0.5, "actor": 0.5}
 
 Log = Callable[[str, str], None]
@@ -91,6 +95,36 @@ class Program:
         unknown = sorted(set(self.resources) - set(_ROLES))
         if unknown:
             raise ValueError(f"resources: there is no role {unknown[0]!r}, only {', '.join(_ROLES)}")
+
+    @classmethod
+    def read(cls, path: Union[str, os.PathLike[str]], **changes: Any) -> Program:
+        """Reads a program from a file, as `reprise train --program` does (docs/program.yaml).
+
+        `dir` of the file is `data`; addresses of the replay only say how many shards there are.
+
+        Args:
+          path: the file, on this host.
+          changes: attributes that replace those of the file; `options` are added to its own.
+
+        Raises:
+          ValueError: the file is wrong; the text names the line.
+        """
+        command = changes.get("command") or _own_command()
+        done = subprocess.run([command, "train", f"--program={os.fspath(path)}", "--print-program", "--json"],
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise ValueError(done.stderr.strip())
+        found = json.loads(done.stdout)
+        nodes: Dict[str, Dict[str, Any]] = {name: found.pop(name, {}) for name in _NODES}
+        replay = nodes["replay"]
+        taken = {"env": found.pop("env"), "agent": found.pop("agent"), "data": found.pop("dir", None),
+                 "actors": nodes["actors"]["count"],
+                 "shards": len(replay.get("addresses", [])) or replay.get("shards", 1)}
+        found.pop("image", None)  # of Kubernetes
+        options = {**found, **nodes["learner"], **nodes["settings"],
+                   **{_EVALUATOR.get(name, name): value for name, value in nodes["evaluator"].items()},
+                   **changes.pop("options", {})}
+        return cls(**{**taken, "options": options, **changes})
 
     def arguments(self) -> List[str]:
         """The arguments of `reprise` that learner, evaluator and actors share."""

@@ -145,3 +145,20 @@ def test_misuse_ends_the_program(cluster):
 def test_a_wrong_program_is_refused(arguments, message):
     with pytest.raises(ValueError, match=message):
         reprise.ray.Program("catch", **arguments)
+
+
+def test_a_program_is_read_from_a_file(tmp_path):
+    file = tmp_path / "program.yaml"
+    file.write_text("agent: apex-dqn\nenv: catch\nseed: 7\nreplay: {addresses: [a:1, b:2]}\nlearner: {steps: 1_000}\n"
+                    "actors: {count: 3}\nevaluator: {episodes: 4, threshold: 0.5, keep_going: true}\n"
+                    "settings: {n_step: 2, dueling: false}\n")
+    program = reprise.ray.Program.read(file, actors=5, options={"hidden": 16})
+    assert (program.env, program.agent, program.actors, program.shards) == ("catch", "apex-dqn", 5, 2)
+    line = program.arguments()
+    for argument in ("--seed=7", "--steps=1000", "--eval-episodes=4", "--threshold=0.5", "--keep-going=true",
+                     "--n-step=2", "--dueling=false", "--hidden=16", "--batch=32", "--of=5"):
+        assert argument in line
+    assert len(line) == len(set(a.partition("=")[0] for a in line))
+    file.write_text("agent: apex-dqn\nenv: catch\nactors: {count: 0}\n")
+    with pytest.raises(ValueError, match="program.yaml:3:17: actors.count: expected a whole number from 1 to 4096"):
+        reprise.ray.Program.read(file)

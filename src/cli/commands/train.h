@@ -3,11 +3,11 @@
 #ifndef RP_CLI_COMMANDS_TRAIN_H
 #define RP_CLI_COMMANDS_TRAIN_H
 
-#include "cli/commands/curve_plot.h"
 #include "cli/commands/interrupts.h"
 #include "cli/commands/run_folder.h"
 #include "cli/commands/run_report.h"
 #include "cli/help/flags.h"
+#include "cli/text/curve_plot.h"
 #include "reprise/rl/trainer.h"
 #include "reprise/server.h"
 
@@ -46,6 +46,8 @@ typedef enum rp_train_option {
     RP_TRAIN_EXPORT,
     RP_TRAIN_SHARDS,
     RP_TRAIN_IMAGE,
+    RP_TRAIN_PROGRAM,
+    RP_TRAIN_PRINT_PROGRAM,
     RP_TRAIN_SETTINGS, /* the first setting of dqn; those that only dpg has follow */
     RP_TRAIN_OPTIONS = RP_TRAIN_SETTINGS + RP_DQN_SETTINGS + RP_DPG_OWN_SETTINGS,
 } rp_train_option;

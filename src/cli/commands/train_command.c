@@ -7,6 +7,7 @@
 
 #include "cli/commands/commands.h"
 #include "cli/commands/train.h"
+#include "cli/commands/train_program.h"
 
 #define ARGUMENT_INTEGER "N"
 #define ARGUMENT_NUMBER "X"
@@ -97,6 +98,12 @@ static const rp_option options[RP_TRAIN_OPTIONS] = {
                          NULL},
     [RP_TRAIN_IMAGE] = {"image", "NAME", "the container image in it (reprise:VERSION)", false,
                         NULL, NULL},
+    [RP_TRAIN_PROGRAM] = {"program", "FILE",
+                          "take the options from a file; others given here replace them", false,
+                          NULL, NULL},
+    [RP_TRAIN_PRINT_PROGRAM] = {"print-program", NULL,
+                                "write that file for these options, and do not train", false,
+                                NULL, NULL},
     [RP_TRAIN_SETTINGS] = RP_DQN_SETTING_LIST(DQN_OPTION) RP_DPG_OWN_SETTING_LIST(DPG_OPTION)};
 
 static const char text[] =
@@ -105,7 +112,7 @@ static const char text[] =
     "it. dqn is for discrete actions, dpg for continuous ones.\n"
     "apex-dqn, apex-dpg: actors, a learner and an evaluator at the same time, on one replay:\n"
     "as threads, as processes, or each started by hand with --role. --copies are those of one\n"
-    "actor.\n"
+    "actor. --program FILE describes all of it in one file (docs/program.yaml).\n"
     "Greedy episodes tell whether the environment is solved. With --resume the settings are\n"
     "those of the run.\n"
     "\n"
@@ -120,6 +127,7 @@ static const char *const examples[] = {
     "reprise train dpg --env pendulum",
     "reprise train apex-dqn --env cartpole --actors 4",
     "reprise train apex-dqn --env catch --actors 2 --processes",
+    "reprise train apex-dqn --env catch --actors 2 --print-program",
     NULL,
 };
 
@@ -291,9 +299,29 @@ static rp_status check_options(const rp_training *t, bool is_apex, rp_problem *p
     return RP_OK;
 }
 
-static int run(const rp_flags *flags)
+/* Writes the program to the standard output. */
+static int print_program(rp_training *t, const rp_program *program)
+{
+    rp_text_buffer out = {0};
+    rp_problem problem;
+    int status = EXIT_SUCCESS;
+
+    if (rp_train_settings(t, rp_train_get(t, RP_TRAIN_ENV), &problem) != RP_OK)
+        return rp_train_misuse(&problem);
+    rp_program_print(program, &t->folder, t->json, &out);
+    if (out.failed) status = rp_train_failed("no memory for the text");
+    if (status == EXIT_SUCCESS &&
+        (fwrite(out.text, 1, out.size, stdout) != out.size || fflush(stdout) != 0))
+        status = rp_train_failed("cannot write to the standard output");
+    rp_text_buffer_deinit(&out);
+    return status;
+}
+
+/* Trains, or prints the program. Its flags are those of the file and of the command line. */
+static int train(const rp_program *program)
 {
     static rp_training t; /* too large for a stack */
+    const rp_flags *flags = &program->flags;
     bool is_apex = strncmp(flags->words[0], "apex-", 5) == 0;
     rp_problem problem;
 
@@ -304,21 +332,38 @@ static int run(const rp_flags *flags)
     t.json = rp_train_is_on(&t, RP_TRAIN_JSON);
     t.quiet = t.json || rp_train_is_on(&t, RP_TRAIN_QUIET);
     t.terminal = isatty(STDERR_FILENO) != 0;
+    if (is_apex && rp_train_is_on(&t, RP_TRAIN_PRINT_PROGRAM))
+        return print_program(&t, program);
     if (check_options(&t, is_apex, &problem) != RP_OK) return rp_train_misuse(&problem);
     return is_apex ? rp_train_apex(&t) : rp_train_agent(&t);
+}
+
+static int run(const rp_flags *flags)
+{
+    static rp_program program; /* too large for a stack */
+    const char *file = rp_flags_get(flags, RP_TRAIN_PROGRAM);
+    rp_problem problem;
+    rp_status st = RP_OK;
+    int status;
+
+    rp_program_init(&program, NULL);
+    if (file != NULL) st = rp_program_read_file(&program, file, &problem);
+    if (st == RP_OK) st = rp_program_merge(&program, flags, &problem);
+    status = st == RP_OK ? train(&program) : rp_train_misuse(&problem);
+    rp_program_deinit(&program);
+    return status;
 }
 
 const rp_command rp_train_command = {
     .name = "train",
     .summary = "Trains an agent in one of our environments.",
-    .usage = "AGENT --env NAME [OPTION...]",
+    .usage = "[AGENT] --env NAME [OPTION...]",
     .text = text,
     .examples = examples,
     .notes = notes,
     .actions = "dqn dpg apex-dqn apex-dpg",
     .options = options,
     .option_count = RP_TRAIN_OPTIONS,
-    .min_words = 1,
     .max_words = 1,
     .run = run,
 };

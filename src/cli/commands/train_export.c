@@ -20,9 +20,10 @@ static const rp_train_option refused[] = {RP_TRAIN_RESUME, RP_TRAIN_THEN,      R
                                           RP_TRAIN_LOG,    RP_TRAIN_JSON,      RP_TRAIN_DIR};
 
 /* Options of the program that its parts do not get. */
-static const rp_train_option own[] = {RP_TRAIN_SERVE,  RP_TRAIN_REPORT_NAME, RP_TRAIN_ACTORS,
-                                      RP_TRAIN_EXPORT, RP_TRAIN_SHARDS,      RP_TRAIN_IMAGE,
-                                      RP_TRAIN_SECONDS};
+static const rp_train_option own[] = {
+    RP_TRAIN_SERVE,   RP_TRAIN_REPORT_NAME, RP_TRAIN_ACTORS,
+    RP_TRAIN_EXPORT,  RP_TRAIN_SHARDS,      RP_TRAIN_IMAGE,
+    RP_TRAIN_SECONDS, RP_TRAIN_PROGRAM,     RP_TRAIN_PRINT_PROGRAM};
 
 static bool is_own(size_t option)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/commands/curve_plot.h"
+#include "cli/text/curve_plot.h"
 
 #include <math.h>
 #include <string.h>

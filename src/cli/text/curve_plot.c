@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Invariant:
  *   P1  low < high and most > 0: every point has a place. */
-#include "cli/commands/curve_plot.h"
+#include "cli/text/curve_plot.h"
 
 #include <assert.h>
 #include <math.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The curve of a training run as an SVG: return over steps. Pure. */
-#ifndef RP_CLI_COMMANDS_CURVE_PLOT_H
-#define RP_CLI_COMMANDS_CURVE_PLOT_H
+#ifndef RP_CLI_TEXT_CURVE_PLOT_H
+#define RP_CLI_TEXT_CURVE_PLOT_H
 
 #include "cli/text/text_buffer.h"
 
