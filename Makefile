@@ -67,8 +67,8 @@ test-ray:  ## run a program on a real Ray cluster of three nodes, and kill some 
 build/peers/drivers/build.ninja: | need-build
 	@$(MESON) setup build/peers/drivers -Dtests=enabled
 
-test-apex-kills: all  ## kill 100 random parts of an Ape-X training in processes; KILLS=1000 SEED=2
-	@$(PYTHON) tests/cli/apex_kills.py $(REPRISE) --kills $(or $(KILLS),100) --seed $(or $(SEED),1)
+test-apex-kills: all  ## kill 100 random parts of an Ape-X training in processes; KILLS=1000 SEED=2 SHARDS=2
+	@$(PYTHON) tests/cli/apex_kills.py $(REPRISE) --kills $(or $(KILLS),100) --seed $(or $(SEED),1) --shards $(or $(SHARDS),1)
 
 durability:  ## test a million power cuts, 10,000 kills and a flip of every bit; SECONDS=600 stops early
 	@tools/need.sh build test

@@ -58,17 +58,16 @@ static rp_status observe(rp_agent *agent, const rp_agent_step *step, rp_error *e
     return st;
 }
 
-/* Fetches newer parameters, if there are any. Old ones do while the replay is away. */
-static rp_status pull(actor_life *l, rp_error *err)
+/* Fetches newer parameters, if there are any. */
+static rp_status pull(actor_life *l, int64_t ms, rp_error *err)
 {
     rp_variables got = {0};
     rp_status st = rp_variable_client_update(l->variables, l->params[1 - l->now],
-                                             rp_part_wait(l->part, RP_CALL_MS), &got, err);
+                                             rp_part_wait(l->part, ms), &got, err);
     rp_apex_part *state;
 
     assert(l->now == 0 || l->now == 1); /* C1 */
-    if (st == RP_CORRUPT || st == RP_NO_RESOURCE) return st;
-    if (st != RP_OK || !got.changed) return RP_OK;
+    if (st != RP_OK || !got.changed) return st;
     l->now = 1 - l->now;
     l->actor->params = l->params[l->now];
     state = rp_part_lock(l->part);
@@ -92,14 +91,23 @@ static void count(actor_life *l)
     rp_part_unlock(l->part);
 }
 
+/* Pulls parameters when it is time. Old ones do while the replay is away: then the writer waits
+ * for it, not the pull. */
 static rp_status learn(rp_agent *agent, rp_error *err)
 {
     actor_life *l = (actor_life *)agent;
+    rp_status st;
 
     if (rp_env_loop_get_counts(l->loop).steps < l->next_pull) return RP_OK;
     l->next_pull += l->part->apex->options.pull_every;
     count(l);
-    return pull(l, err);
+    st = pull(l, RP_SLICE_MS, err);
+    if (st == RP_DEADLINE) {
+        rp_part_waits(l->part, "new parameters of the learner");
+        st = pull(l, RP_CALL_MS, err);
+        rp_part_works(l->part);
+    }
+    return rp_part_is_away(st) ? RP_OK : st;
 }
 
 static const rp_agent_class agent_class = {
@@ -111,7 +119,7 @@ static rp_status await_parameters(actor_life *l, rp_error *err)
     rp_status st = RP_OK;
 
     while (st == RP_OK && l->actor->params == NULL && !rp_part_is_stopping(l->part)) {
-        st = pull(l, err);
+        st = pull(l, RP_CALL_MS, err);
         if (st != RP_OK || l->actor->params != NULL) break;
         rp_part_waits(l->part, "the first parameters of the learner");
         l->part->worked_ns = rp_now_ns(); /* the replay is there */

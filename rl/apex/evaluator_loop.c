@@ -76,6 +76,7 @@ static rp_status live(void *ctx, rp_error *err)
             continue;
         }
         rp_part_works(p);
+        rp_part_keep(p, l->params, false); /* the evaluation may not come to its end */
         began_ns = rp_now_ns();
         st = judge(l, &got, err);
         if (st != RP_OK) return st;

@@ -57,14 +57,17 @@ rp_status rp_apex_look(rp_part *p, rp_replay_view *out, rp_error *err)
     rp_client_tables *list = NULL;
     rp_status st =
         rp_client_get_tables(p->apex->options.client, rp_part_wait(p, RP_CALL_MS), &list, err);
-    size_t found = 0;
+    size_t found = 0, shards = rp_client_shard_count(p->apex->options.client);
 
-    *out = (rp_replay_view){0};
+    *out = (rp_replay_view){.inserts_of = out->inserts_of};
     if (st != RP_OK) return st;
+    for (size_t i = 0; out->inserts_of != NULL && i < shards; i++) out->inserts_of[i] = -1;
     for (size_t i = 0; i < list->count; i++) {
         const rp_table_info *info = &list->tables[i].info;
 
         if (strcmp(info->name, RP_APEX_REPLAY) != 0) continue;
+        assert(list->tables[i].shard < shards);
+        if (out->inserts_of != NULL) out->inserts_of[list->tables[i].shard] = info->inserts;
         out->size += info->size;
         out->max_size += info->max_size;
         out->inserts += info->inserts;
@@ -90,7 +93,7 @@ bool rp_apex_is_ahead(const rp_part *p, const rp_replay_view *view)
 rp_status rp_apex_explain(rp_part *p, rp_error *err)
 {
     const char *others = p->role == RP_APEX_ACTOR ? "the learner" : "the actors";
-    rp_replay_view view;
+    rp_replay_view view = {0};
     rp_status st = rp_apex_look(p, &view, err);
 
     if (st == RP_NOT_FOUND || st == RP_CANCELLED) return st;

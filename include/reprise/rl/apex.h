@@ -140,6 +140,7 @@ typedef struct rp_apex_part {
                                         latest evaluation */
     double exploration;              /* actor */
     rp_agent_metrics metrics;        /* learner: means of its latest updates */
+    int64_t shards_away;             /* learner: shards without the table, or not reached */
     bool is_solved;                  /* evaluator */
     rp_verdict verdict;              /* evaluator: the latest; version 0: none yet */
 } rp_apex_part;
