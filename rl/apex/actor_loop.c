@@ -13,6 +13,8 @@
 #include "error/fail.h"
 #include "reprise/rl/env_loop.h"
 
+enum { LOOK_EVERY = 100 }; /* steps between looks at several shards */
+
 typedef struct actor_life {
     rp_agent agent; /* first: what the environment loop sees */
     rp_part *part;
@@ -23,7 +25,8 @@ typedef struct actor_life {
     rp_real *params[2]; /* C1 */
     int now;
     int64_t earlier_steps, earlier_episodes; /* of earlier lives */
-    int64_t next_pull;                       /* steps of this life */
+    int64_t next_pull, next_look;            /* steps of this life */
+    double max_diff;                         /* rp_apex_is_ahead() */
     uint32_t lives;
 } actor_life;
 
@@ -91,6 +94,20 @@ static void count(actor_life *l)
     rp_part_unlock(l->part);
 }
 
+/* Waits while the actors are ahead of the learner, over all shards. */
+static rp_status pace(actor_life *l, rp_error *err)
+{
+    rp_replay_view view = {0};
+    rp_status st;
+
+    if (rp_client_shard_count(l->part->apex->options.client) == 1 ||
+        rp_env_loop_get_counts(l->loop).steps < l->next_look)
+        return RP_OK;
+    l->next_look += LOOK_EVERY;
+    st = rp_apex_pace(l->part, &view, l->max_diff, err);
+    return rp_part_is_away(st) ? RP_OK : st; /* the writer waits for the replay */
+}
+
 /* Pulls parameters when it is time. Old ones do while the replay is away: then the writer waits
  * for it, not the pull. */
 static rp_status learn(rp_agent *agent, rp_error *err)
@@ -98,7 +115,8 @@ static rp_status learn(rp_agent *agent, rp_error *err)
     actor_life *l = (actor_life *)agent;
     rp_status st;
 
-    if (rp_env_loop_get_counts(l->loop).steps < l->next_pull) return RP_OK;
+    st = pace(l, err);
+    if (st != RP_OK || rp_env_loop_get_counts(l->loop).steps < l->next_pull) return st;
     l->next_pull += l->part->apex->options.pull_every;
     count(l);
     st = pull(l, RP_SLICE_MS, err);
@@ -154,7 +172,8 @@ static rp_status live(void *ctx, rp_error *err)
     rp_apex *a = l->part->apex;
     rp_status st = make(l, err);
 
-    l->next_pull = 0;
+    l->next_pull = l->next_look = 0;
+    if (st == RP_OK) st = rp_apex_max_diff(l->part, &l->max_diff, err);
     if (st == RP_OK) st = await_parameters(l, err);
     if (st == RP_OK && !rp_part_is_stopping(l->part))
         st = rp_env_loop_begin(

@@ -16,7 +16,7 @@
 #include "error/fail.h"
 #include "reprise/rl/snapshot.h"
 
-enum { LAST_SAVE_MS = 500, CATCH_UP_MS = 5 };
+enum { LAST_SAVE_MS = 500 };
 
 /* Saved as it is, beside the state of the learner. */
 typedef struct learner_saved {
@@ -77,22 +77,6 @@ static rp_status publish(learner_life *l, rp_error *err)
     return st;
 }
 
-/* Looks at the replay; of several shards, until the actors have caught up. */
-static rp_status look(learner_life *l, rp_replay_view *view, rp_error *err)
-{
-    rp_status st = rp_apex_look(l->part, view, err);
-
-    if (st != RP_OK || !rp_apex_is_ahead(l->part, view)) return st;
-    while (st == RP_OK && rp_apex_is_ahead(l->part, view) && !rp_part_is_stopping(l->part)) {
-        rp_part_waits(l->part, "the actors: %lld items for %lld samples",
-                      (long long)view->inserts, (long long)view->samples);
-        rp_part_sleep(l->part, CATCH_UP_MS);
-        st = rp_apex_look(l->part, view, err);
-    }
-    rp_part_works(l->part);
-    return st;
-}
-
 /* The items of a look that are new to a learner that has not seen any shard. saved.inserts is
  * that of the snapshot, or 0. */
 static int64_t count_first(const learner_life *l, const rp_replay_view *view)
@@ -130,7 +114,7 @@ static rp_status inspect(learner_life *l, rp_error *err)
 {
     rp_replay_view view = {.inserts_of = l->seen + l->shards};
     rp_apex_part *state;
-    rp_status st = look(l, &view, err);
+    rp_status st = rp_apex_pace(l->part, &view, 0, err);
 
     if (st != RP_OK) return st;
     count_new(l, &view);

@@ -114,8 +114,14 @@ RP_NODISCARD rp_status rp_apex_look(rp_part *part, rp_replay_view *out, rp_error
  * part should wait on, or else why not: RP_NOT_FOUND (the table is gone), RP_UNAVAILABLE (the
  * replay has been away for too long), RP_CANCELLED. */
 RP_NODISCARD rp_status rp_apex_explain(rp_part *part, rp_error *err);
-/* True if the learner has to wait because no limiter of several shards makes it wait. */
-bool rp_apex_is_ahead(const rp_part *part, const rp_replay_view *view);
+/* The max_diff of actors for rp_apex_is_ahead(). */
+RP_NODISCARD rp_status rp_apex_max_diff(const rp_part *part, double *out, rp_error *err);
+/* True if the learner or the actor has to wait because no limiter of several shards makes it
+ * wait. */
+bool rp_apex_is_ahead(const rp_part *part, const rp_replay_view *view, double max_diff);
+/* Waits while the part is ahead; then *view is the last look. A status of rp_apex_look(). */
+RP_NODISCARD rp_status rp_apex_pace(rp_part *part, rp_replay_view *view, double max_diff,
+                                    rp_error *err);
 /* Removes the items over the soft limit, if there are any. */
 RP_NODISCARD rp_status rp_apex_trim(rp_part *part, const rp_replay_view *view, rp_error *err);
 

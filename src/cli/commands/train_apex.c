@@ -366,13 +366,18 @@ static int run_replay(apex_run *r, int64_t shard)
     const rp_durable_options durable = {
         .directory = path, .mode = RP_DURABLE_INTERVAL, .keep = 1};
     rp_error err = {0};
+    char reason[sizeof err.text + sizeof path + 8];
     rp_status st = rp_store_new(NULL, &t->store, &err);
 
     if (shard > 0) (void)snprintf(name, sizeof name, "replay-%lld", (long long)shard);
     (void)rp_run_folder_file(&t->folder, name, path);
-
     if (st == RP_OK && t->dir != NULL)
         st = rp_durable_open(&durable, t->store, &r->durable, &err);
+    (void)snprintf(reason, sizeof reason, "%s: %s", path, err.text);
+    if (st != RP_OK) {
+        rp_store_free(t->store);
+        return rp_train_failed(reason);
+    }
     t->durable = r->durable;
     if (st == RP_OK) st = rp_train_serve(t, &err);
     while (st == RP_OK && !is_interrupted(r)) (void)usleep(STEP_MS * 1000);
@@ -382,6 +387,21 @@ static int run_replay(apex_run *r, int64_t shard)
         st = RP_UNAVAILABLE;
     rp_store_free(t->store);
     return st == RP_OK ? 0 : rp_train_failed(err.text);
+}
+
+/* Prints why a part has ended. Returns the exit status. */
+static int part_failed(const rp_training *t, rp_status st, const rp_error *err)
+{
+    char reason[sizeof err->text + 200];
+
+    if (st != RP_UNAUTHENTICATED && st != RP_DENIED) return rp_train_failed(err->text);
+    (void)snprintf(
+        reason, sizeof reason,
+        "%s: %.60s refuses the token in the environment, REPRISE_TOKEN, which is %s. "
+        "The parts need one with the role admin",
+        err->text, rp_train_get(t, RP_TRAIN_REPLAY),
+        getenv("REPRISE_TOKEN") != NULL ? "set" : "not set");
+    return rp_train_failed(reason);
 }
 
 /* Another role, on the replay elsewhere. */
@@ -414,7 +434,7 @@ static int run_part(apex_run *r, rp_apex_role role, int64_t index)
     rp_train_close(t);
     rp_client_free(r->home);
     rp_client_free(r->client);
-    if (st != RP_OK) return rp_train_failed(err.text);
+    if (st != RP_OK) return part_failed(t, st, &err);
     return result.stopped ? RP_TRAIN_SIGNAL + atomic_load(&t->interrupts.number) : 0;
 }
 
