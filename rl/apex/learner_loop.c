@@ -10,6 +10,7 @@
  *   N1  saved.steps counts each item once: the inserts of a shard above those seen are new; if
  *       there are fewer, its table is another one. saved.inserts is the sum of those seen. */
 #include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "apex/part.h"
@@ -145,6 +146,21 @@ static rp_status update(learner_life *l, rp_error *err)
     return st;
 }
 
+/* Saves from time to time. A replay that has no room for a snapshot does not end the training:
+ * the next attempt may succeed. */
+static rp_status save_or_say(learner_life *l, rp_error *err)
+{
+    rp_status st = save(l, rp_part_wait(l->part, RP_CALL_MS), err);
+    rp_apex_part *state = rp_part_lock(l->part);
+    bool is_full = st == RP_NO_RESOURCE;
+
+    state->trouble[0] = '\0';
+    if (is_full && err != NULL)
+        (void)snprintf(state->trouble, sizeof state->trouble, "no snapshot: %.140s", err->text);
+    rp_part_unlock(l->part);
+    return is_full ? RP_OK : st;
+}
+
 /* What is due after an update. */
 static rp_status after_update(learner_life *l, rp_error *err)
 {
@@ -155,8 +171,7 @@ static rp_status after_update(learner_life *l, rp_error *err)
     l->updates++;
     if (l->updates % o->trim_every == 0) st = inspect(l, err);
     if (st == RP_OK && l->updates % o->publish_every == 0) st = publish(l, err);
-    if (st == RP_OK && l->updates % o->save_every == 0)
-        st = save(l, rp_part_wait(l->part, RP_CALL_MS), err);
+    if (st == RP_OK && l->updates % o->save_every == 0) st = save_or_say(l, err);
     return st;
 }
 

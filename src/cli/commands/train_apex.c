@@ -239,6 +239,14 @@ static rp_status run_parts(apex_run *r, rp_trainer_result *result, rp_error *err
     return st;
 }
 
+/* Puts the folder of the replay before the reason why it cannot be used. */
+static void name_folder(const char *path, rp_error *err)
+{
+    rp_error why = *err;
+
+    (void)snprintf(err->text, sizeof err->text, "%.100s: %.150s", path, why.text);
+}
+
 static rp_status open_store(apex_run *r, rp_error *err)
 {
     rp_training *t = r->t;
@@ -251,7 +259,10 @@ static rp_status open_store(apex_run *r, rp_error *err)
                                         .checkpoint_at_end = true};
     rp_status st = rp_store_new(NULL, &t->store, err);
 
-    if (st == RP_OK && !t->is_brief) st = rp_durable_open(&durable, t->store, &r->durable, err);
+    if (st == RP_OK && !t->is_brief) {
+        st = rp_durable_open(&durable, t->store, &r->durable, err);
+        if (st != RP_OK) name_folder(path, err);
+    }
     if (st == RP_OK) st = rp_train_serve(t, err);
     return st;
 }
@@ -358,25 +369,34 @@ static int run_threads(apex_run *r)
     return status;
 }
 
+/* Storage has trouble, or works again. */
+static void on_storage(void *ctx, bool degraded, const char *text)
+{
+    (void)fprintf(stderr, "reprise train: %s: %s%s\n", (const char *)ctx, text,
+                  degraded ? "; training goes on, and the replay keeps trying to save it" : "");
+}
+
 /* The role "replay": a server with a store, in the folder if there is one. */
 static int run_replay(apex_run *r, int64_t shard)
 {
     rp_training *t = r->t;
     char name[64] = "replay", path[RP_RUN_PATH_BYTES + 64];
-    const rp_durable_options durable = {
-        .directory = path, .mode = RP_DURABLE_INTERVAL, .keep = 1};
+    const rp_durable_options durable = {.directory = path,
+                                        .mode = RP_DURABLE_INTERVAL,
+                                        .keep = 1,
+                                        .on_event = on_storage,
+                                        .ctx = path};
     rp_error err = {0};
-    char reason[sizeof err.text + sizeof path + 8];
     rp_status st = rp_store_new(NULL, &t->store, &err);
 
     if (shard > 0) (void)snprintf(name, sizeof name, "replay-%lld", (long long)shard);
     (void)rp_run_folder_file(&t->folder, name, path);
     if (st == RP_OK && t->dir != NULL)
         st = rp_durable_open(&durable, t->store, &r->durable, &err);
-    (void)snprintf(reason, sizeof reason, "%s: %s", path, err.text);
     if (st != RP_OK) {
+        name_folder(path, &err);
         rp_store_free(t->store);
-        return rp_train_failed(reason);
+        return rp_train_failed(err.text);
     }
     t->durable = r->durable;
     if (st == RP_OK) st = rp_train_serve(t, &err);

@@ -68,9 +68,14 @@ char *rp_part_line(const rp_apex_part *p, double threshold, char out[RP_PART_LIN
     else
         (void)snprintf(text, sizeof text, "%swaits", p->waits_for[0] != '\0' ? comma : "");
     if (has_share || p->waits_for[0] != '\0') size = append(out, size, text);
-    if (p->waits_for[0] == '\0') return out;
-    (void)snprintf(text, sizeof text, " for %s", p->waits_for);
-    (void)append(out, size, text);
+    if (p->waits_for[0] != '\0') {
+        (void)snprintf(text, sizeof text, " for %s", p->waits_for);
+        size = append(out, size, text);
+    }
+    if (p->trouble[0] != '\0') {
+        (void)snprintf(text, sizeof text, "; %s", p->trouble);
+        (void)append(out, size, text);
+    }
     return out;
 }
 

@@ -16,12 +16,14 @@
  *   U1  pid is 0 exactly if no process of the child is left. */
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -155,12 +157,14 @@ static void set_arguments(const supervisor *s, const child *c, arguments *a)
     add(a, "--seed=%llu", (unsigned long long)t->folder.seed);
     for (size_t i = 0; i < table->count; i++) {
         double value = rp_settings_get(table, &t->folder.settings, i);
-        bool is_switch = table->list[i].kind == RP_SETTING_SWITCH;
+        const char *setting = table->list[i].name;
 
-        add(a, "--%s=%s", table->list[i].name,
-            !is_switch   ? rp_decimal_text(value, number, sizeof number)
-            : value != 0 ? "true"
-                         : "false");
+        if (table->list[i].kind == RP_SETTING_SWITCH)
+            add(a, "--%s=%s", setting, value != 0 ? "true" : "false");
+        else if (table->list[i].kind == RP_SETTING_INTEGER) /* 2000000, not 2e+06 */
+            add(a, "--%s=%lld", setting, (long long)value);
+        else
+            add(a, "--%s=%s", setting, rp_decimal_text(value, number, sizeof number));
     }
     add(a, "--role=%s", kind_name(c->kind));
     add(a, "--of=%lld", (long long)s->actors);
@@ -330,15 +334,47 @@ static bool set_children(supervisor *s)
     return true;
 }
 
+/* Locks the folder, so that no second supervisor starts parts on the same sockets. The lock
+ * ends with the process. Returns the descriptor, or -1: another process has it, or there is
+ * none. */
+static int lock_folder(const rp_training *t)
+{
+    char path[RP_RUN_PATH_BYTES + 64], text[32] = "", reason[RP_RUN_PATH_BYTES + 160];
+    int fd = open(rp_run_folder_file(&t->folder, "supervisor", path),
+                  O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+
+    if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0) {
+        int length = snprintf(text, sizeof text, "%lld\n", (long long)getpid());
+
+        (void)!ftruncate(fd, 0);
+        (void)!pwrite(fd, text, (size_t)length, 0); /* for the reason below */
+        return fd;
+    }
+    if (fd >= 0 && errno == EWOULDBLOCK) {
+        (void)!pread(fd, text, sizeof text - 1, 0);
+        (void)snprintf(reason, sizeof reason,
+                       "%s: process %lld trains in this folder: end it, or give another --dir",
+                       t->folder.path, strtoll(text, NULL, 10));
+    } else {
+        (void)snprintf(reason, sizeof reason, "%s: %s", path, strerror(errno));
+    }
+    if (fd >= 0) (void)close(fd);
+    (void)rp_train_failed(reason);
+    return -1;
+}
+
 int rp_train_processes(rp_training *t, int64_t actors, int64_t shards, int64_t seconds)
 {
     supervisor s = {.t = t, .actors = actors, .shards = shards};
     char path[RP_RUN_PATH_BYTES + 64];
+    int lock = lock_folder(t);
 
+    if (lock < 0) return EXIT_FAILURE;
     if (set_children(&s))
         supervise(&s, seconds);
     else
         s.status = rp_train_failed("no memory for the processes");
+    (void)close(lock);
     free(s.children);
     free(s.replay);
     if (!t->quiet &&
