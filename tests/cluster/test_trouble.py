@@ -306,13 +306,34 @@ def small_disk(folder, size):
         subprocess.run(["umount", "-l", str(folder)], check=True)
 
 
+def fill(disk):
+    """Leaves no byte on a disk. Returns the file that takes them."""
+    filler = disk / "filler"
+    with contextlib.suppress(OSError), filler.open("wb", buffering=0) as file:
+        while True:
+            file.write(bytes(1 << 12))
+    return filler
+
+
+@pytest.mark.parametrize("how", [[], ["--processes"]])
+def test_the_disk_of_the_policy_is_full(tmp_path, how):
+    with small_disk(tmp_path / "disk", "32m") as disk:
+        part = Part([REPRISE, "train", "apex-dqn", "--env", "catch", "--hidden", 256, "--actors", 2, "--keep-going",
+                     "--serve", "localhost:0", "--dir", "disk/run", *how], tmp_path)
+        address = re.search(r"localhost:\d+", part.until("look at")).group()
+        until("parameters", lambda: inserts(address, "variables") > 2)
+        fill(disk)
+        time.sleep(2)  # the evaluator fetches them
+        assert part.end(signal.SIGINT) == 1
+        print("".join(line for line in part.lines[:-1] if "No space" in line))
+        assert any(re.search(r"^reprise train: .*policy.safetensors.* cannot be written: No space left", line)
+                   for line in part.lines[:-1])
+
+
 def test_the_disk_of_the_replay_is_full(program, tmp_path):
     with small_disk(tmp_path / "run", "24m") as disk:
         address = start_all(program)
-        filler = disk / "filler"
-        with contextlib.suppress(OSError), filler.open("wb") as file:
-            while True:
-                file.write(bytes(1 << 16))
+        filler = fill(disk)
         print(program.parts["replay"].until(r"run/replay: .*; training goes on"), end="")
         goes_on(address)
         filler.unlink()

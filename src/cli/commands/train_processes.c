@@ -275,12 +275,14 @@ static void stop(supervisor *s, bool is_replay)
         left = 0;
         for (size_t i = 0; i < s->count; i++) {
             child *c = &s->children[i];
+            int status = 0;
 
-            if ((c->kind == CHILD_REPLAY) != is_replay) continue;
-            if (c->pid > 0 && is_late) (void)kill(c->pid, SIGKILL);
-            if (c->pid > 0 && waitpid(c->pid, NULL, is_late ? 0 : WNOHANG) == c->pid)
-                c->pid = 0; /* U1 */
+            if ((c->kind == CHILD_REPLAY) != is_replay || c->pid == 0) continue;
+            if (is_late) (void)kill(c->pid, SIGKILL);
+            if (waitpid(c->pid, &status, is_late ? 0 : WNOHANG) == c->pid) c->pid = 0; /* U1 */
             left += c->pid > 0;
+            if (c->kind == CHILD_EVALUATOR && status == EXIT_FAILURE << 8)
+                s->status = EXIT_FAILURE; /* it could not write the policy, and said so */
         }
         if (left > 0) (void)poll(NULL, 0, POLL_MS);
     }
