@@ -9,7 +9,7 @@ PARTS = cross python page grafana
 REPRISE = $(CURDIR)/build/release/src/cli/reprise
 C_FILES = $(shell find include src rl tests fuzz bench examples python -name '*.[ch]')
 
-.PHONY: all run serve test test-apex-kills test-apex-trouble test-apex-tsan test-long test-rl-peers test-slurm test-ray durability bench paper curves wheel format lint fuzz budget campaign install clean help need-build need-bench
+.PHONY: all run serve test test-apex-kills test-apex-trouble test-apex-tsan test-long test-rl-peers test-kubernetes test-slurm test-ray durability bench paper curves wheel format lint fuzz budget campaign install clean help need-build need-bench
 
 all: build/release/build.ninja  ## build the library, the command, examples and benchmarks; installs missing packages
 	@$(MESON) compile -C build/release
@@ -58,6 +58,11 @@ test-rl-peers: build/peers/drivers/build.ninja  ## compare environments with Gym
 test-slurm: build/release/build.ninja  ## run an exported job on a real Slurm on this host; needs slurmctld, slurmd and root
 	@$(MESON) compile -C build/release src/cli/reprise:executable
 	@$(PYTHON) tests/cluster/slurm.py build/release/src/cli/reprise
+
+test-kubernetes: build/release/build.ninja  ## check exported manifests against the schemas of Kubernetes; fetches them
+	@$(MESON) compile -C build/release src/cli/reprise:executable
+	@tools/peers.py kubernetes
+	@RP_BUILD=$(CURDIR)/build/release build/peers/kubernetes/bin/python -m pytest -q -p no:cacheprovider tests/cli/test_export.py
 
 test-ray:  ## run a program on a real Ray cluster of three nodes, and kill some of them; fetches Ray
 	@tools/need.sh build test

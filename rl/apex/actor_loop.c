@@ -153,7 +153,7 @@ static rp_status make(actor_life *l, rp_error *err)
     rp_pcg64 rng;
     const rp_apex_making making = rp_part_making(p, &rng);
     const rp_variable_options variables = {
-        .client = a->options.client, .table = RP_APEX_VARIABLES, .count = a->parameter_count};
+        .client = a->options.home, .table = RP_APEX_VARIABLES, .count = a->parameter_count};
     rp_status st = rp_apex_make_table(p, err);
 
     rp_pcg64_seed(&rng, rp_apex_seed(a, RP_SEED_ACTOR + (uint32_t)p->index) + l->lives);

@@ -18,6 +18,7 @@ enum {
     STEP_MS = 100,     /* between looks at the parts */
     KEEP_S2 = 2,       /* points of the curve a second */
     PLAIN_LINE_S = 10, /* between lines, unless on a terminal */
+    LEAST_LINE_S = 1,  /* and between those of a part whose waits come and go */
     RETRY_MS = 100,    /* between attempts to connect */
     PING_MS = 10000,   /* silence after which a server is pinged, and how long it may take */
 };
@@ -152,7 +153,7 @@ static void say_part(apex_run *r)
     (void)snprintf(wait, sizeof wait, "%.*s", (int)strcspn(p->waits_for, ":"), p->waits_for);
     /* Short waits of the limiter come and go. */
     is_new = strcmp(wait, r->said_wait) != 0 && (p->wait_share > 0.9 || wait[0] == '\0');
-    if (!is_new && r->progress.seconds - r->said.seconds < PLAIN_LINE_S) return;
+    if (r->progress.seconds - r->said.seconds < (is_new ? LEAST_LINE_S : PLAIN_LINE_S)) return;
     (void)snprintf(r->said_wait, sizeof r->said_wait, "%s", wait);
     r->said = r->progress;
     (void)printf("%s\n", rp_part_line(p, rp_apex_get_threshold(r->apex), line));

@@ -23,7 +23,6 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -341,25 +340,17 @@ static bool set_children(supervisor *s)
  * none. */
 static int lock_folder(const rp_training *t)
 {
-    char path[RP_RUN_PATH_BYTES + 64], text[32] = "", reason[RP_RUN_PATH_BYTES + 160];
+    char path[RP_RUN_PATH_BYTES + 64], reason[RP_RUN_PATH_BYTES + 160];
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
     int fd = open(rp_run_folder_file(&t->folder, "supervisor", path),
                   O_RDWR | O_CREAT | O_CLOEXEC, 0644);
 
-    if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0) {
-        int length = snprintf(text, sizeof text, "%lld\n", (long long)getpid());
-
-        (void)!ftruncate(fd, 0);
-        (void)!pwrite(fd, text, (size_t)length, 0); /* for the reason below */
-        return fd;
-    }
-    if (fd >= 0 && errno == EWOULDBLOCK) {
-        (void)!pread(fd, text, sizeof text - 1, 0);
+    if (fd >= 0 && fcntl(fd, F_SETLK, &lock) == 0) return fd;
+    (void)snprintf(reason, sizeof reason, "%s: %s", path, strerror(errno));
+    if (fd >= 0 && fcntl(fd, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK)
         (void)snprintf(reason, sizeof reason,
                        "%s: process %lld trains in this folder: end it, or give another --dir",
-                       t->folder.path, strtoll(text, NULL, 10));
-    } else {
-        (void)snprintf(reason, sizeof reason, "%s: %s", path, strerror(errno));
-    }
+                       t->folder.path, (long long)lock.l_pid);
     if (fd >= 0) (void)close(fd);
     (void)rp_train_failed(reason);
     return -1;

@@ -356,6 +356,29 @@ static void a_shard_comes_and_goes(void **state)
     close_shards(&s, &f);
 }
 
+/* It has the parameters, so that no part can go on without it. */
+static void all_parts_wait_for_the_first_shard(void **state)
+{
+    (void)state;
+    fixture f = small("catch");
+    shards s;
+    int64_t updates;
+
+    f.options.threshold = (double)NAN;
+    open_shards(&s, &f);
+    open_apex(&f);
+    start(&f, RP_APEX_LEARNER, 0);
+    start(&f, RP_APEX_ACTOR, 0);
+    start(&f, RP_APEX_EVALUATOR, 0);
+    updates = await_updates(&f, 100);
+    stop_shard(&s, 0);
+    await_wait(&f, RP_APEX_EVALUATOR, "the replay: unix:");
+    await_wait(&f, RP_APEX_LEARNER, "the replay: unix:");
+    serve_shard(&s, 0);
+    await_updates(&f, updates + 200);
+    close_shards(&s, &f);
+}
+
 /* Draws samples of one shard as the learner would. */
 static void draw(rp_store *store, size_t count)
 {
@@ -473,6 +496,7 @@ RP_TESTS(apex)
         cmocka_unit_test(parts_outlive_the_loss_of_all_tables),
         cmocka_unit_test(a_replay_that_stays_away_ends_a_part),
         cmocka_unit_test(a_shard_comes_and_goes),
+        cmocka_unit_test(all_parts_wait_for_the_first_shard),
         cmocka_unit_test(shards_are_paced_together),
         cmocka_unit_test(a_learner_of_other_settings_is_refused),
         cmocka_unit_test(options_and_parts_are_checked),
