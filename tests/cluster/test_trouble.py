@@ -324,10 +324,13 @@ def test_the_disk_of_the_policy_is_full(tmp_path, how):
         until("parameters", lambda: inserts(address, "variables") > 2)
         fill(disk)
         time.sleep(2)  # the evaluator fetches them
-        assert part.end(signal.SIGINT) == 1
-        print("".join(line for line in part.lines[:-1] if "No space" in line))
-        assert any(re.search(r"^reprise train: .*policy.safetensors.* cannot be written: No space left", line)
-                   for line in part.lines[:-1])
+        status = part.end(signal.SIGINT)
+        said = [line for line in part.lines[:-1] if re.search(
+            r"^reprise train: .*policy.safetensors.* cannot be written: No space left", line)]
+        print("".join(said), end="")
+        # A replay that removes old segments may make room for the policy.
+        assert (status, len(said)) == (1, 1) or ((disk / "run" / "policy.safetensors").exists() and
+                                                 (status, said) == (130, []))
 
 
 def test_the_disk_of_the_replay_is_full(program, tmp_path):
