@@ -9,7 +9,7 @@ PARTS = cross python page grafana
 REPRISE = $(CURDIR)/build/release/src/cli/reprise
 C_FILES = $(shell find include src rl tests fuzz bench examples python -name '*.[ch]')
 
-.PHONY: all run serve test test-apex-kills test-long test-rl-peers test-slurm test-ray durability bench paper curves wheel format lint fuzz budget campaign install clean help need-build need-bench
+.PHONY: all run serve test test-apex-kills test-apex-trouble test-apex-tsan test-long test-rl-peers test-kubernetes test-slurm test-ray durability bench paper curves wheel format lint fuzz budget campaign install clean help need-build need-bench
 
 all: build/release/build.ninja  ## build the library, the command, examples and benchmarks; installs missing packages
 	@$(MESON) compile -C build/release
@@ -59,6 +59,11 @@ test-slurm: build/release/build.ninja  ## run an exported job on a real Slurm on
 	@$(MESON) compile -C build/release src/cli/reprise:executable
 	@$(PYTHON) tests/cluster/slurm.py build/release/src/cli/reprise
 
+test-kubernetes: build/release/build.ninja  ## check exported manifests against the schemas of Kubernetes; fetches them
+	@$(MESON) compile -C build/release src/cli/reprise:executable
+	@tools/peers.py kubernetes
+	@RP_BUILD=$(CURDIR)/build/release build/peers/kubernetes/bin/python -m pytest -q -p no:cacheprovider tests/cli/test_export.py
+
 test-ray:  ## run a program on a real Ray cluster of three nodes, and kill some of them; fetches Ray
 	@tools/need.sh build test
 	@tools/peers.py ray
@@ -67,8 +72,17 @@ test-ray:  ## run a program on a real Ray cluster of three nodes, and kill some 
 build/peers/drivers/build.ninja: | need-build
 	@$(MESON) setup build/peers/drivers -Dtests=enabled
 
-test-apex-kills: all  ## kill 100 random parts of an Ape-X training in processes; KILLS=1000 SEED=2
-	@$(PYTHON) tests/cli/apex_kills.py $(REPRISE) --kills $(or $(KILLS),100) --seed $(or $(SEED),1)
+test-apex-kills: all  ## kill 100 random parts of an Ape-X training in processes; KILLS=1000 SEED=2 SHARDS=2
+	@$(PYTHON) tests/cli/apex_kills.py $(REPRISE) --kills $(or $(KILLS),100) --seed $(or $(SEED),1) --shards $(or $(SHARDS),1)
+
+test-apex-trouble: all  ## cut the network of an Ape-X training, stop and lose its parts, fill its disk: some 8 minutes; needs root; AWAY=20
+	@tools/need.sh build test
+	@cd tests/cluster && REPRISE=$(abspath $(REPRISE)) AWAY=$(or $(AWAY),60) \
+		$(PYTHON) -m pytest -v -s -p no:cacheprovider test_trouble.py
+
+test-apex-tsan:  ## train Ape-X under ThreadSanitizer, in threads and as processes: some 10 minutes
+	@tools/need.sh build test
+	@$(PYTHON) tests/rl/apex_tsan.py
 
 durability:  ## test a million power cuts, 10,000 kills and a flip of every bit; SECONDS=600 stops early
 	@tools/need.sh build test

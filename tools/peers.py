@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makes the environments in which the conformance tests run independent clients.
 
-    tools/peers.py                  all that this machine can have, except buffers, gymnasium, onnx, ray and torch
+    tools/peers.py                  all that this machine can have, except those that are made on demand
     tools/peers.py grpc node        these only
 
     grpc     Python with grpcio, and the generator of stubs
@@ -11,6 +11,7 @@
     buffers  Python with other replay buffers, for benchmarks: cpprb, torchrl, tianshou,
              stable-baselines3, ray; some 5 GB, most of it torch
     gymnasium  Python with Gymnasium, for benchmarks and tests of environments
+    kubernetes  Python with the schemas of Kubernetes, for tests of manifests
     ray      Python with Ray, for tests of programs on a cluster
     onnx     Python with onnx and onnxruntime, for tests of exported networks
     torch    Python with PyTorch, for tests of updates; some 5 GB
@@ -38,6 +39,7 @@ PACKAGES = {
                 "stable-baselines3==2.9.2", "ray[rllib]==2.60.0", "gymnasium==1.2.2",
                 "numpy==2.4.6"],
     "gymnasium": ["gymnasium[box2d]==1.4.0", "numpy==2.4.6"],
+    "kubernetes": ["kubernetes-validate==1.37.0", "PyYAML==6.0.3", "pytest==9.2.0"],
     "ray": ["ray==2.60.0", "numpy==2.4.6", "pytest==9.2.0"],
     "onnx": ["onnx==1.23.2", "onnxruntime==1.31.1", "numpy==2.4.6"],
     "torch": ["torch==2.15.0", "numpy==2.4.6"],
@@ -47,8 +49,8 @@ PACKAGES = {
     "reverb": ["dm-reverb==0.14.0", "tensorflow==2.14.0", "numpy<2", "setuptools<70",
                "pytest==9.2.0"],
 }
-ENVIRONMENTS = ["grpc", "node", "axe", "reverb", "buffers", "gymnasium", "onnx", "ray", "torch"]
-ON_DEMAND = {"buffers", "gymnasium", "onnx", "ray", "torch"}  # made only if they are named
+ENVIRONMENTS = ["grpc", "node", "axe", "reverb", "buffers", "gymnasium", "kubernetes", "onnx", "ray", "torch"]
+ON_DEMAND = {"buffers", "gymnasium", "kubernetes", "onnx", "ray", "torch"}  # made only if they are named
 LIMIT_S = 3000  # of one command; a slow network is no failure
 
 

@@ -13,7 +13,8 @@
  * Several servers are shards of the same tables. Writers spread items over the shards. Samplers
  * draw from each shard in proportion to the weight of its table, so that an item is as likely
  * as it would be in one table. Priority updates and deletes go to all shards. A shard that
- * cannot be reached is left out until it is back.
+ * cannot be reached is left out until it is back; calls do not wait for it unless all shards
+ * are away.
  *
  * After fork() the child may use its clients: they open new connections. Writers, samplers and
  * batches belong to the parent: in the child their calls return RP_PRECONDITION, and they can
@@ -47,6 +48,10 @@ typedef struct rp_client_options {
     int64_t connect_timeout_ms; /* of one attempt; 0: 10,000 */
     int64_t retry_min_ms;       /* first backoff; doubles, with jitter; 0: 10 */
     int64_t retry_max_ms;       /* longest backoff; 0: 2,000 */
+    int64_t ping_ms;            /* a server that is silent for so long while calls are open is
+                                   sent a ping; 0: 30,000 */
+    int64_t ping_timeout_ms;    /* without a response for so long, the connection is closed, and
+                                   another one is attempted; 0: 20,000 */
     size_t message_bytes;       /* largest response accepted; 0: 512 MiB */
     size_t item_bytes;          /* largest item accepted from a server, decoded; 0: 1 GiB */
     size_t batch_bytes;         /* largest batch, decoded; 0: half of the machine's memory */

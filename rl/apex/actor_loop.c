@@ -13,6 +13,8 @@
 #include "error/fail.h"
 #include "reprise/rl/env_loop.h"
 
+enum { LOOK_EVERY = 100 }; /* steps between looks at several shards */
+
 typedef struct actor_life {
     rp_agent agent; /* first: what the environment loop sees */
     rp_part *part;
@@ -23,7 +25,8 @@ typedef struct actor_life {
     rp_real *params[2]; /* C1 */
     int now;
     int64_t earlier_steps, earlier_episodes; /* of earlier lives */
-    int64_t next_pull;                       /* steps of this life */
+    int64_t next_pull, next_look;            /* steps of this life */
+    double max_diff;                         /* rp_apex_is_ahead() */
     uint32_t lives;
 } actor_life;
 
@@ -58,17 +61,16 @@ static rp_status observe(rp_agent *agent, const rp_agent_step *step, rp_error *e
     return st;
 }
 
-/* Fetches newer parameters, if there are any. Old ones do while the replay is away. */
-static rp_status pull(actor_life *l, rp_error *err)
+/* Fetches newer parameters, if there are any. */
+static rp_status pull(actor_life *l, int64_t ms, rp_error *err)
 {
     rp_variables got = {0};
     rp_status st = rp_variable_client_update(l->variables, l->params[1 - l->now],
-                                             rp_part_wait(l->part, RP_CALL_MS), &got, err);
+                                             rp_part_wait(l->part, ms), &got, err);
     rp_apex_part *state;
 
     assert(l->now == 0 || l->now == 1); /* C1 */
-    if (st == RP_CORRUPT || st == RP_NO_RESOURCE) return st;
-    if (st != RP_OK || !got.changed) return RP_OK;
+    if (st != RP_OK || !got.changed) return st;
     l->now = 1 - l->now;
     l->actor->params = l->params[l->now];
     state = rp_part_lock(l->part);
@@ -92,14 +94,38 @@ static void count(actor_life *l)
     rp_part_unlock(l->part);
 }
 
+/* Waits while the actors are ahead of the learner, over all shards. */
+static rp_status pace(actor_life *l, rp_error *err)
+{
+    rp_replay_view view = {0};
+    rp_status st;
+
+    if (rp_client_shard_count(l->part->apex->options.client) == 1 ||
+        rp_env_loop_get_counts(l->loop).steps < l->next_look)
+        return RP_OK;
+    l->next_look += LOOK_EVERY;
+    st = rp_apex_pace(l->part, &view, l->max_diff, err);
+    return rp_part_is_away(st) ? RP_OK : st; /* the writer waits for the replay */
+}
+
+/* Pulls parameters when it is time. Old ones do while the replay is away: then the writer waits
+ * for it, not the pull. */
 static rp_status learn(rp_agent *agent, rp_error *err)
 {
     actor_life *l = (actor_life *)agent;
+    rp_status st;
 
-    if (rp_env_loop_get_counts(l->loop).steps < l->next_pull) return RP_OK;
+    st = pace(l, err);
+    if (st != RP_OK || rp_env_loop_get_counts(l->loop).steps < l->next_pull) return st;
     l->next_pull += l->part->apex->options.pull_every;
     count(l);
-    return pull(l, err);
+    st = pull(l, RP_SLICE_MS, err);
+    if (st == RP_DEADLINE) {
+        rp_part_waits(l->part, "new parameters of the learner");
+        st = pull(l, RP_CALL_MS, err);
+        rp_part_works(l->part);
+    }
+    return rp_part_is_away(st) ? RP_OK : st;
 }
 
 static const rp_agent_class agent_class = {
@@ -111,7 +137,7 @@ static rp_status await_parameters(actor_life *l, rp_error *err)
     rp_status st = RP_OK;
 
     while (st == RP_OK && l->actor->params == NULL && !rp_part_is_stopping(l->part)) {
-        st = pull(l, err);
+        st = pull(l, RP_CALL_MS, err);
         if (st != RP_OK || l->actor->params != NULL) break;
         rp_part_waits(l->part, "the first parameters of the learner");
         l->part->worked_ns = rp_now_ns(); /* the replay is there */
@@ -127,7 +153,7 @@ static rp_status make(actor_life *l, rp_error *err)
     rp_pcg64 rng;
     const rp_apex_making making = rp_part_making(p, &rng);
     const rp_variable_options variables = {
-        .client = a->options.client, .table = RP_APEX_VARIABLES, .count = a->parameter_count};
+        .client = a->options.home, .table = RP_APEX_VARIABLES, .count = a->parameter_count};
     rp_status st = rp_apex_make_table(p, err);
 
     rp_pcg64_seed(&rng, rp_apex_seed(a, RP_SEED_ACTOR + (uint32_t)p->index) + l->lives);
@@ -146,7 +172,8 @@ static rp_status live(void *ctx, rp_error *err)
     rp_apex *a = l->part->apex;
     rp_status st = make(l, err);
 
-    l->next_pull = 0;
+    l->next_pull = l->next_look = 0;
+    if (st == RP_OK) st = rp_apex_max_diff(l->part, &l->max_diff, err);
     if (st == RP_OK) st = await_parameters(l, err);
     if (st == RP_OK && !rp_part_is_stopping(l->part))
         st = rp_env_loop_begin(

@@ -76,6 +76,7 @@ static rp_status live(void *ctx, rp_error *err)
             continue;
         }
         rp_part_works(p);
+        rp_part_keep(p, l->params, false); /* the evaluation may not come to its end */
         began_ns = rp_now_ns();
         st = judge(l, &got, err);
         if (st != RP_OK) return st;
@@ -91,7 +92,7 @@ rp_status rp_apex_evaluator_loop(rp_part *p, rp_error *err)
     const rp_apex_making making = rp_part_making(p, NULL);
     const size_t bytes = a->parameter_count * sizeof(rp_real);
     const rp_variable_options variables = {
-        .client = a->options.client, .table = RP_APEX_VARIABLES, .count = a->parameter_count};
+        .client = a->options.home, .table = RP_APEX_VARIABLES, .count = a->parameter_count};
     evaluator_life l = {.part = p};
     rp_status st = a->options.algorithm->new_policy(&making, ROWS, &l.policy, err);
 

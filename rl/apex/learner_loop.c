@@ -7,16 +7,17 @@
  * learner that was restarted goes on with the snapshot in the replay.
  *
  * Invariant:
- *   N1  saved.steps counts each item once: inserts of the table that are above saved.inserts
- *       are new; if there are fewer, the table is another one. */
+ *   N1  saved.steps counts each item once: the inserts of a shard above those seen are new; if
+ *       there are fewer, its table is another one. saved.inserts is the sum of those seen. */
 #include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "apex/part.h"
 #include "error/fail.h"
 #include "reprise/rl/snapshot.h"
 
-enum { LAST_SAVE_MS = 500, CATCH_UP_MS = 5 };
+enum { LAST_SAVE_MS = 500 };
 
 /* Saved as it is, beside the state of the learner. */
 typedef struct learner_saved {
@@ -28,6 +29,8 @@ typedef struct learner_life {
     rp_learner *learner;
     rp_variable_source *source;
     learner_saved saved;
+    int64_t *seen; /* N1: inserts of each shard, -1: not seen yet; then those of a look */
+    size_t shards;
     int64_t updates; /* since the loop began */
     int64_t version; /* published last */
     bool is_restored;
@@ -75,33 +78,47 @@ static rp_status publish(learner_life *l, rp_error *err)
     return st;
 }
 
-/* Looks at the replay; of several shards, until the actors have caught up. */
-static rp_status look(learner_life *l, rp_replay_view *view, rp_error *err)
+/* The items of a look that are new to a learner that has not seen any shard. saved.inserts is
+ * that of the snapshot, or 0. */
+static int64_t count_first(const learner_life *l, const rp_replay_view *view)
 {
-    rp_status st = rp_apex_look(l->part, view, err);
+    bool is_whole = true;
 
-    if (st != RP_OK || !rp_apex_is_ahead(l->part, view)) return st;
-    while (st == RP_OK && rp_apex_is_ahead(l->part, view) && !rp_part_is_stopping(l->part)) {
-        rp_part_waits(l->part, "the actors: %lld items for %lld samples",
-                      (long long)view->inserts, (long long)view->samples);
-        rp_part_sleep(l->part, CATCH_UP_MS);
-        st = rp_apex_look(l->part, view, err);
+    for (size_t i = 0; i < l->shards; i++) is_whole = is_whole && view->inserts_of[i] >= 0;
+    if (view->inserts >= l->saved.inserts) return view->inserts - l->saved.inserts;
+    return is_whole ? view->inserts : 0; /* the tables are others; or a shard is away */
+}
+
+/* Counts the items of a look that are new. */
+static void count_new(learner_life *l, const rp_replay_view *view)
+{
+    int64_t more = 0, sum = 0;
+    bool is_first = true;
+
+    assert(view->inserts_of != NULL);
+    for (size_t i = 0; i < l->shards; i++) is_first = is_first && l->seen[i] < 0;
+    if (is_first) more = count_first(l, view);
+    for (size_t i = 0; i < l->shards; i++) {
+        int64_t now = view->inserts_of[i], *seen = &l->seen[i];
+
+        if (now >= 0 && *seen >= 0) more += now >= *seen ? now - *seen : now;
+        if (now >= 0) *seen = now;
+        if (*seen > 0) sum += *seen;
     }
-    rp_part_works(l->part);
-    return st;
+    l->saved.steps += more;
+    l->saved.inserts = sum; /* N1 */
+    assert(more >= 0 && l->saved.steps >= 0);
 }
 
 /* Looks at the replay: counts what is new, and removes what is too much. */
 static rp_status inspect(learner_life *l, rp_error *err)
 {
-    rp_replay_view view;
+    rp_replay_view view = {.inserts_of = l->seen + l->shards};
     rp_apex_part *state;
-    rp_status st = look(l, &view, err);
+    rp_status st = rp_apex_pace(l->part, &view, 0, err);
 
     if (st != RP_OK) return st;
-    l->saved.steps += view.inserts - (view.inserts >= l->saved.inserts ? l->saved.inserts : 0);
-    l->saved.inserts = view.inserts; /* N1 */
-    assert(l->saved.steps >= 0 && view.inserts >= 0);
+    count_new(l, &view);
     state = rp_part_lock(l->part);
     l->learner->type->get_metrics(l->learner, &state->metrics);
     state->metrics.inserts = view.inserts;
@@ -109,6 +126,8 @@ static rp_status inspect(learner_life *l, rp_error *err)
     state->metrics.item_size = view.size;
     state->learner_steps = l->saved.steps;
     state->version = l->version;
+    state->shards_away = 0;
+    for (size_t i = 0; i < l->shards; i++) state->shards_away += view.inserts_of[i] < 0;
     rp_part_unlock(l->part);
     return rp_apex_trim(l->part, &view, err);
 }
@@ -127,6 +146,21 @@ static rp_status update(learner_life *l, rp_error *err)
     return st;
 }
 
+/* Saves from time to time. A replay that has no room for a snapshot does not end the training:
+ * the next attempt may succeed. */
+static rp_status save_or_say(learner_life *l, rp_error *err)
+{
+    rp_status st = save(l, rp_part_wait(l->part, RP_CALL_MS), err);
+    rp_apex_part *state = rp_part_lock(l->part);
+    bool is_full = st == RP_NO_RESOURCE;
+
+    state->trouble[0] = '\0';
+    if (is_full && err != NULL)
+        (void)snprintf(state->trouble, sizeof state->trouble, "no snapshot: %.140s", err->text);
+    rp_part_unlock(l->part);
+    return is_full ? RP_OK : st;
+}
+
 /* What is due after an update. */
 static rp_status after_update(learner_life *l, rp_error *err)
 {
@@ -137,8 +171,7 @@ static rp_status after_update(learner_life *l, rp_error *err)
     l->updates++;
     if (l->updates % o->trim_every == 0) st = inspect(l, err);
     if (st == RP_OK && l->updates % o->publish_every == 0) st = publish(l, err);
-    if (st == RP_OK && l->updates % o->save_every == 0)
-        st = save(l, rp_part_wait(l->part, RP_CALL_MS), err);
+    if (st == RP_OK && l->updates % o->save_every == 0) st = save_or_say(l, err);
     return st;
 }
 
@@ -181,14 +214,18 @@ rp_status rp_apex_learner_loop(rp_part *p, rp_error *err)
     rp_apex *a = p->apex;
     rp_pcg64 rng;
     const rp_apex_making making = rp_part_making(p, &rng);
-    learner_life l = {.part = p};
+    learner_life l = {.part = p, .shards = rp_client_shard_count(a->options.client)};
+    const size_t bytes = 2 * l.shards * sizeof *l.seen;
     rp_status st;
 
+    l.seen = a->alloc.resize(a->alloc.ctx, NULL, 0, bytes);
+    if (l.seen == NULL) return rp_rl_fail_memory(err, bytes);
+    for (size_t i = 0; i < 2 * l.shards; i++) l.seen[i] = -1;
     rp_pcg64_seed(&rng, rp_apex_seed(a, RP_SEED_LEARNER));
     st = a->options.algorithm->new_learner(&making, &l.learner, err);
-    if (st != RP_OK) return st;
-    assert(l.learner->parameter_count == a->parameter_count);
-    st = rp_part_outlive(p, live, &l, err);
+    assert(st != RP_OK || l.learner->parameter_count == a->parameter_count);
+    if (st == RP_OK) st = rp_part_outlive(p, live, &l, err);
     rp_learner_free(l.learner);
+    (void)a->alloc.resize(a->alloc.ctx, l.seen, bytes, 0);
     return st;
 }

@@ -70,8 +70,7 @@ void rp_part_unlock(rp_part *p)
     (void)pthread_mutex_unlock(&p->apex->mu);
 }
 
-/* True for failures that pass when the replay is back. */
-static bool is_away(rp_status st)
+bool rp_part_is_away(rp_status st)
 {
     return st == RP_UNAVAILABLE || st == RP_DEADLINE || st == RP_NOT_FOUND ||
            st == RP_CANCELLED;
@@ -93,7 +92,7 @@ rp_status rp_part_outlive(rp_part *p, rp_status (*live)(void *ctx, rp_error *err
 
         assert(patience_ms > 0 && p->worked_ns >= worked_ns);
         if (rp_part_is_stopping(p)) return RP_OK;
-        if (st == RP_OK || !is_away(st)) return st;
+        if (st == RP_OK || !rp_part_is_away(st)) return st;
         if (p->worked_ns != worked_ns) pause_ms = FIRST_PAUSE_MS;
         worked_ns = p->worked_ns;
         if (!rp_part_is_patient(p))
@@ -135,10 +134,13 @@ rp_apex_making rp_part_making(const rp_part *p, rp_pcg64 *rng)
 void rp_part_keep(rp_part *p, const rp_real *params, bool is_solved)
 {
     rp_apex *a = p->apex;
+    bool is_older = false;
 
     assert(a->params != NULL);
     (void)pthread_mutex_lock(&a->mu);
-    if (!a->is_solved) {
+    for (size_t i = 0; i < a->part_count && p->role == RP_APEX_EVALUATOR && !is_solved; i++)
+        is_older = is_older || a->parts[i]->role == RP_APEX_LEARNER;
+    if (!a->is_solved && !is_older) {
         memcpy(a->params, params, a->parameter_count * sizeof *params);
         a->has_params = true;
         a->is_solved = is_solved;

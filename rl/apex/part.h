@@ -74,6 +74,9 @@ void rp_part_works(rp_part *part);
 rp_apex_part *rp_part_lock(rp_part *part);
 void rp_part_unlock(rp_part *part);
 
+/* True for failures of calls that pass when the replay is back. */
+bool rp_part_is_away(rp_status st);
+
 /* False once the part has not got on for the patience of the program. */
 bool rp_part_is_patient(const rp_part *part);
 
@@ -91,11 +94,13 @@ uint64_t rp_apex_seed(const rp_apex *apex, uint32_t part);
 /* What halves of this part are made of. */
 rp_apex_making rp_part_making(const rp_part *part, rp_pcg64 *rng);
 
-/* Keeps parameters for rp_apex_get_parameters(). */
+/* Keeps parameters for rp_apex_get_parameters(). Those of an evaluator that do not solve the
+ * task count only if this process has no learner, whose parameters are newer. */
 void rp_part_keep(rp_part *part, const rp_real *params, bool is_solved);
 
-/* The table "replay" of all shards together. */
+/* The table "replay" of all shards that can be reached together. */
 typedef struct rp_replay_view {
+    int64_t *inserts_of; /* of each shard, -1: it is away, or has no table. NULL: not wanted */
     int64_t size, max_size, inserts, samples;
     int64_t min_size; /* of the limiter */
     double samples_per_insert;
@@ -103,14 +108,20 @@ typedef struct rp_replay_view {
 
 /* Makes the table "replay" if it does not exist. */
 RP_NODISCARD rp_status rp_apex_make_table(rp_part *part, rp_error *err);
-/* Reads its state. RP_NOT_FOUND, or a status of the client. */
+/* Reads its state. The caller sets out->inserts_of. RP_NOT_FOUND, or a status of the client. */
 RP_NODISCARD rp_status rp_apex_look(rp_part *part, rp_replay_view *out, rp_error *err);
 /* Says who holds the part up, after a wait for the replay has ended. Returns RP_DEADLINE if the
  * part should wait on, or else why not: RP_NOT_FOUND (the table is gone), RP_UNAVAILABLE (the
  * replay has been away for too long), RP_CANCELLED. */
 RP_NODISCARD rp_status rp_apex_explain(rp_part *part, rp_error *err);
-/* True if the learner has to wait because no limiter of several shards makes it wait. */
-bool rp_apex_is_ahead(const rp_part *part, const rp_replay_view *view);
+/* The max_diff of actors for rp_apex_is_ahead(). */
+RP_NODISCARD rp_status rp_apex_max_diff(const rp_part *part, double *out, rp_error *err);
+/* True if the learner or the actor has to wait because no limiter of several shards makes it
+ * wait. */
+bool rp_apex_is_ahead(const rp_part *part, const rp_replay_view *view, double max_diff);
+/* Waits while the part is ahead; then *view is the last look. A status of rp_apex_look(). */
+RP_NODISCARD rp_status rp_apex_pace(rp_part *part, rp_replay_view *view, double max_diff,
+                                    rp_error *err);
 /* Removes the items over the soft limit, if there are any. */
 RP_NODISCARD rp_status rp_apex_trim(rp_part *part, const rp_replay_view *view, rp_error *err);
 

@@ -7,8 +7,16 @@
  *
  * Of several shards, each has a rate limiter of its own. Items go to the shards in turns and
  * samples come from them by chance, so that after a while one shard would wait for inserts and
- * another for samples, and the program would stop. Hence the limiters of shards make inserts
- * wait, but not samples, and the learner itself waits when it is ahead over all of them. */
+ * another for samples, and the program would stop. Hence the limiters of shards only wait for
+ * min_size items. The learner and the actors themselves look at all shards from time to time,
+ * and wait when they are ahead:
+ *
+ *   diff = samples_per_insert * inserts - samples, over all shards that can be reached
+ *
+ *   the learner waits while diff < samples_per_insert * min_size / 2
+ *   actors wait while      diff > max_diff, as a single table would
+ *
+ * max_diff >= samples_per_insert * min_size, so that never both wait. */
 #include <assert.h>
 #include <float.h>
 #include <string.h>
@@ -16,7 +24,10 @@
 #include "apex/part.h"
 #include "error/fail.h"
 
-enum { SLACK_SHARE = 5 }; /* the room beyond the soft limit is a fifth of it */
+enum {
+    SLACK_SHARE = 5, /* the room beyond the soft limit is a fifth of it */
+    CATCH_UP_MS = 5, /* between looks of a part that is ahead */
+};
 
 /* The options of the table on one shard. The caller drops the signature. */
 static rp_status describe(const rp_part *p, rp_table_options *out, rp_error *err)
@@ -30,6 +41,7 @@ static rp_status describe(const rp_part *p, rp_table_options *out, rp_error *err
     out->max_size = (out->max_size + shards - 1) / shards;
     out->limiter.min_size = (out->limiter.min_size + shards - 1) / shards;
     if (shards > 1) out->limiter.min_diff = -DBL_MAX;
+    if (shards > 1) out->limiter.max_diff = DBL_MAX;
     return RP_OK;
 }
 
@@ -57,14 +69,17 @@ rp_status rp_apex_look(rp_part *p, rp_replay_view *out, rp_error *err)
     rp_client_tables *list = NULL;
     rp_status st =
         rp_client_get_tables(p->apex->options.client, rp_part_wait(p, RP_CALL_MS), &list, err);
-    size_t found = 0;
+    size_t found = 0, shards = rp_client_shard_count(p->apex->options.client);
 
-    *out = (rp_replay_view){0};
+    *out = (rp_replay_view){.inserts_of = out->inserts_of};
     if (st != RP_OK) return st;
+    for (size_t i = 0; out->inserts_of != NULL && i < shards; i++) out->inserts_of[i] = -1;
     for (size_t i = 0; i < list->count; i++) {
         const rp_table_info *info = &list->tables[i].info;
 
         if (strcmp(info->name, RP_APEX_REPLAY) != 0) continue;
+        assert(list->tables[i].shard < shards);
+        if (out->inserts_of != NULL) out->inserts_of[list->tables[i].shard] = info->inserts;
         out->size += info->size;
         out->max_size += info->max_size;
         out->inserts += info->inserts;
@@ -79,18 +94,54 @@ rp_status rp_apex_look(rp_part *p, rp_replay_view *out, rp_error *err)
     return RP_OK;
 }
 
-bool rp_apex_is_ahead(const rp_part *p, const rp_replay_view *view)
+rp_status rp_apex_max_diff(const rp_part *p, double *out, rp_error *err)
 {
-    double due = view->samples_per_insert *
-                 ((double)view->inserts - (double)view->min_size / 2); /* not to the last one */
+    const rp_apex_making making = rp_part_making(p, NULL);
+    rp_table_options table;
+    double least;
+    rp_status st = p->apex->options.algorithm->table(&making, &table, err);
 
-    return rp_client_shard_count(p->apex->options.client) > 1 && (double)view->samples > due;
+    if (st != RP_OK) return st;
+    rp_signature_unref(table.signature);
+    least = table.limiter.samples_per_insert * (double)table.limiter.min_size;
+    *out = table.limiter.max_diff > least ? table.limiter.max_diff : least;
+    return RP_OK;
+}
+
+bool rp_apex_is_ahead(const rp_part *p, const rp_replay_view *view, double max_diff)
+{
+    double diff = view->samples_per_insert * (double)view->inserts - (double)view->samples;
+
+    if (rp_client_shard_count(p->apex->options.client) == 1) return false; /* the limiter */
+    if (p->role == RP_APEX_ACTOR) return diff > max_diff;
+    return diff < view->samples_per_insert * (double)view->min_size / 2;
+}
+
+/* The parts that hold this one up. */
+static const char *others_of(const rp_part *p)
+{
+    return p->role == RP_APEX_ACTOR ? "the learner" : "the actors";
+}
+
+rp_status rp_apex_pace(rp_part *p, rp_replay_view *view, double max_diff, rp_error *err)
+{
+    rp_status st = rp_apex_look(p, view, err);
+
+    if (st != RP_OK || !rp_apex_is_ahead(p, view, max_diff)) return st;
+    while (st == RP_OK && rp_apex_is_ahead(p, view, max_diff) && !rp_part_is_stopping(p)) {
+        rp_part_waits(p, "%s: %lld items for %lld samples", others_of(p),
+                      (long long)view->inserts, (long long)view->samples);
+        rp_part_sleep(p, CATCH_UP_MS);
+        st = rp_apex_look(p, view, err);
+    }
+    rp_part_works(p);
+    return st;
 }
 
 rp_status rp_apex_explain(rp_part *p, rp_error *err)
 {
-    const char *others = p->role == RP_APEX_ACTOR ? "the learner" : "the actors";
-    rp_replay_view view;
+    const char *others = others_of(p);
+    rp_replay_view view = {0};
     rp_status st = rp_apex_look(p, &view, err);
 
     if (st == RP_NOT_FOUND || st == RP_CANCELLED) return st;

@@ -147,7 +147,8 @@ static rp_status write_events(rp_run_log *logger, const rp_run_progress *p, rp_e
                     l->names == RP_NAMES_SB3 ? "eval/mean_reward" : "eval/episodic_return",
                     p->eval_return);
     if (fflush(l->file) == 0 && !ferror(l->file)) return RP_OK;
-    return rp_rl_fail(err, RP_UNAVAILABLE, "event file: %s", strerror(errno));
+    return rp_rl_fail(err, RP_UNAVAILABLE, "the event file of the run cannot be written: %s",
+                      strerror(errno));
 }
 
 static void free_events(rp_run_log *logger)

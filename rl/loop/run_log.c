@@ -117,7 +117,8 @@ static rp_status write_row(rp_run_log *logger, const rp_run_progress *p, rp_erro
     for (size_t i = 0; i < sizeof after / sizeof after[0]; i++) put_number(file, after[i]);
     (void)fputc('\n', file);
     if (fflush(file) == 0 && !ferror(file)) return RP_OK;
-    return rp_rl_fail(err, RP_UNAVAILABLE, "csv: %s", strerror(errno));
+    return rp_rl_fail(err, RP_UNAVAILABLE, "the CSV file of the run cannot be written: %s",
+                      strerror(errno));
 }
 
 static void free_csv(rp_run_log *logger)

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every part is a tensor of bytes (U8) with the part's name.
+/* Every part is a tensor of bytes (U8) with the part's name. One more, "format", has the number
+ * of the format, which changes when a part of the same size gets another meaning. Snapshots of
+ * format 1 may lack it.
  *
  * Invariant:
  *   N1  the table holds at most one snapshot: the latest. */
@@ -13,7 +15,8 @@
 #include "reprise/sampler.h"
 #include "reprise/trajectory_writer.h"
 
-static const char TABLE[] = "snapshot";
+static const char TABLE[] = "snapshot", FORMAT_PART[] = "format";
+static const uint32_t FORMAT = 1;
 
 static rp_status make_table(rp_client *client, rp_wait wait, rp_error *err)
 {
@@ -50,7 +53,7 @@ rp_status rp_snapshot_put(const rp_allocator *alloc, rp_client *client,
                           const rp_state_part *parts, size_t count, rp_wait wait, rp_error *err)
 {
     const rp_allocator a = alloc != NULL ? *alloc : *rp_allocator_default();
-    rp_safetensor tensors[RP_SNAPSHOT_MAX_PARTS];
+    rp_safetensor tensors[RP_SNAPSHOT_MAX_PARTS + 1];
     size_t used = 0, size;
     uint8_t *file;
     rp_status st;
@@ -67,6 +70,13 @@ rp_status rp_snapshot_put(const rp_allocator *alloc, rp_client *client,
                                               .shape = {parts[i].size},
                                               .data = parts[i].bytes,
                                               .size_bytes = parts[i].size};
+    tensors[used++] = (rp_safetensor){.name = FORMAT_PART,
+                                      .name_size = strlen(FORMAT_PART),
+                                      .dtype = "U8",
+                                      .rank = 1,
+                                      .shape = {sizeof FORMAT},
+                                      .data = (const uint8_t *)&FORMAT,
+                                      .size_bytes = sizeof FORMAT};
     size = rp_safetensors_write(tensors, used, NULL, 0);
     file = a.resize(a.ctx, NULL, 0, size);
     if (file == NULL) return rp_rl_fail_memory(err, size);
@@ -77,14 +87,28 @@ rp_status rp_snapshot_put(const rp_allocator *alloc, rp_client *client,
     return st;
 }
 
+static rp_status check_format(const rp_safetensor *tensors, size_t count, rp_error *err)
+{
+    const rp_safetensor *t = rp_safetensors_find(tensors, count, FORMAT_PART);
+    uint32_t format = FORMAT;
+
+    if (t != NULL && t->size_bytes == sizeof format) memcpy(&format, t->data, sizeof format);
+    if (format == FORMAT && (t == NULL || t->size_bytes == sizeof format)) return RP_OK;
+    return rp_rl_fail(err, RP_INVALID,
+                      "snapshot: it has format %lu, and this version of reprise reads %lu: "
+                      "continue the run with the version that began it, or begin another one",
+                      (unsigned long)format, (unsigned long)FORMAT);
+}
+
 static rp_status scatter(const uint8_t *file, size_t size, const rp_state_part *parts,
                          size_t count, rp_error *err)
 {
-    rp_safetensor tensors[RP_SNAPSHOT_MAX_PARTS];
+    rp_safetensor tensors[RP_SNAPSHOT_MAX_PARTS + 1];
     size_t found = 0;
     rp_status st =
-        rp_safetensors_parse(file, size, tensors, RP_SNAPSHOT_MAX_PARTS, &found, err);
+        rp_safetensors_parse(file, size, tensors, RP_SNAPSHOT_MAX_PARTS + 1, &found, err);
 
+    if (st == RP_OK) st = check_format(tensors, found, err);
     if (st != RP_OK) return st;
     for (size_t i = 0; i < count; i++) {
         const rp_safetensor *t = rp_safetensors_find(tensors, found, parts[i].name);
@@ -93,7 +117,8 @@ static rp_status scatter(const uint8_t *file, size_t size, const rp_state_part *
         if (held != parts[i].size)
             return rp_rl_fail(err, RP_INVALID,
                               "snapshot: part '%s' has %zu bytes, and this run needs %zu: it "
-                              "is of other settings",
+                              "is of other settings, or of another version of reprise. Give "
+                              "the settings of that run, or begin another one",
                               parts[i].name, held, parts[i].size);
         if (held > 0) memcpy(parts[i].bytes, t->data, held);
     }

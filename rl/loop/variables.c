@@ -180,8 +180,10 @@ static rp_status fetch(rp_variable_client *c, rp_real *numbers, rp_wait wait, rp
     st = rp_sampler_stack(sampler, &to, &count, wait, err);
     rp_sampler_free(sampler);
     if (st == RP_INVALID)
-        return rp_rl_fail(err, RP_CORRUPT, "table '%s' has no item of %zu numbers", c->table,
-                          c->options.count);
+        return rp_rl_fail(err, RP_CORRUPT,
+                          "table '%s' has no item of %zu numbers: they are of a network with "
+                          "other settings",
+                          c->table, c->options.count);
     if (st != RP_OK) return st;
     assert(count == 1);
     c->version = head[0];

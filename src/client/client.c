@@ -64,6 +64,8 @@ static rp_status add_channel(rp_client *client, rp_client_live *live, rp_error *
         .connect_timeout_ns = o->connect_timeout_ms * MS,
         .retry_min_ns = o->retry_min_ms * MS,
         .retry_max_ns = o->retry_max_ms * MS,
+        .ping_ns = o->ping_ms * MS,
+        .ping_timeout_ns = o->ping_timeout_ms * MS,
         .message_bytes = o->message_bytes,
         .seed = live->seed + i,
     };
@@ -188,6 +190,11 @@ static rp_status check(const rp_client_options *o, rp_error *err)
                        "retry_min_ms is %lld and retry_max_ms %lld, both must "
                        "be 0 or more",
                        (long long)o->retry_min_ms, (long long)o->retry_max_ms);
+    if (o->ping_ms < 0 || o->ping_ms > most_ms || o->ping_timeout_ms < 0 ||
+        o->ping_timeout_ms > most_ms)
+        return rp_fail(err, RP_INVALID,
+                       "ping_ms is %lld and ping_timeout_ms %lld, both must be 0 or more",
+                       (long long)o->ping_ms, (long long)o->ping_timeout_ms);
     if ((int)o->spread < RP_SPREAD_TURNS || o->spread > RP_SPREAD_KEYS)
         return rp_fail(err, RP_INVALID, "spread is %d, which is not a kind of spread",
                        (int)o->spread);

@@ -4,7 +4,8 @@
  *
  * The caller sleeps until the last part has ended; channels enforce the deadlines. A cancel
  * token wakes the caller, which then cancels the parts on the loop; parts that have ended keep
- * their result.
+ * their result. A shard that is away holds up no call that another shard can respond to:
+ * otherwise each call would take as long as an attempt to connect to a host that is gone.
  *
  * Handing a call to another thread and back takes longer than the call itself. So if the loop
  * sleeps, the caller sends the request as a guest of the loop, watches the connection for a
@@ -141,14 +142,18 @@ static const rp_channel_call_class unary_class = {
 static void begin_all(rp_post *post)
 {
     rp_unary *u = (rp_unary *)post;
+    bool has_other = false; /* a shard that is not known to be away */
 
+    for (size_t i = 0; i < u->count; i++)
+        has_other = has_other || !rp_channel_is_away(u->parts[i].channel);
     for (size_t i = 0; i < u->count; i++) {
         part *p = &u->parts[i];
 
         p->call = (rp_channel_call){.class = &unary_class,
                                     .path = u->request.path,
                                     .deadline_ns = u->until_ns,
-                                    .fails_fast = true};
+                                    .fails_fast = true,
+                                    .skips_away = has_other && u->count > 1};
         rp_channel_begin(p->channel, &p->call);
     }
 }

@@ -25,10 +25,10 @@ def run(folder, *arguments):
 class Part:
     """A command in the background, whose lines can be waited for."""
 
-    def __init__(self, folder, *arguments):
+    def __init__(self, folder, *arguments, **environment):
         self.process = subprocess.Popen(
             [REPRISE, "train", "apex-dqn", *map(str, arguments)], cwd=folder, text=True,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=clean_environment())
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=clean_environment(**environment))
 
     def until(self, pattern):
         """Reads lines until one matches."""

@@ -128,8 +128,10 @@ def test_npy_files_round_trip(server, tmp_path):
     assert load_npy(tmp_path / "out" / "_priority.npy")[2] == struct.pack("<3d", 1, 1, 1)
     files = sorted(str(p) for p in (tmp_path / "out").iterdir())
     assert len(files) == 5
-    assert json.loads(answer(server, "insert", "typed", *files, "--json")) == {
-        "table": "typed", "inserted": 3}
+    done = json.loads(answer(server, "insert", "typed", *files, "--json"))
+    assert done == {"table": "typed", "inserted": 3, "keys": done["keys"]}
+    sampled = answer(server, "sample", "typed", "--json", "--count", 3).splitlines()
+    assert [json.loads(line)["key"] for line in sampled] == done["keys"]  # a queue
 
 
 def test_priorities_of_a_file(server, tmp_path):

@@ -131,6 +131,7 @@ typedef struct rp_apex_part {
     int64_t index;
     bool has_ended;
     char waits_for[160]; /* "" while it works */
+    char trouble[160];   /* what fails although the part goes on; "": nothing */
     double wait_share;   /* share of its time that it has waited since the last call, 0 to 1 */
     int64_t version;     /* of the parameters: published, used, or evaluated last */
     int64_t learner_steps; /* items that the learner had seen arrive when it published them */
@@ -140,6 +141,7 @@ typedef struct rp_apex_part {
                                         latest evaluation */
     double exploration;              /* actor */
     rp_agent_metrics metrics;        /* learner: means of its latest updates */
+    int64_t shards_away;             /* learner: shards without the table, or not reached */
     bool is_solved;                  /* evaluator */
     rp_verdict verdict;              /* evaluator: the latest; version 0: none yet */
 } rp_apex_part;

@@ -8,7 +8,8 @@
  * Invariants:
  *   V1  variant_count <= RP_MAX_COLUMNS; variants differ in column or shape;
  *   V2  after find_variants(), latest[i] is a variant of column i with the shape of its value;
- *   V3  an outcome with `input` has the status RP_INVALID. */
+ *   V3  an outcome with `input` has the status RP_INVALID;
+ *   V4  keys[0 .. inserted - 1] are those of the items, unless lacks_keys. */
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -26,6 +27,8 @@
 #include "cli/text/npy.h"
 #include "reprise/trajectory_writer.h"
 
+enum { FIRST_KEYS = 64, MOST_KEYS = 1 << 20 };
+
 typedef enum option { PRIORITY, OPTIONS } option;
 
 static const rp_option options[OPTIONS] = {
@@ -38,7 +41,10 @@ static const char text[] =
     "priorities. Or FILE... are JSON lines, - for standard input, with an item on each line:\n"
     "  {\"priority\": 2, \"data\": {\"obs\": [0.1, 0.2], \"action\": {\"dtype\": \"int32\", "
     "\"data\": 3}}}\n"
-    "Types are those of the table's signature, or else int64, float64, bool or string.\n";
+    "Types are those of the table's signature, or else int64, float64, bool or string.\n"
+    "--json prints the keys of the items, unless there are more than 1,048,576. Exit status "
+    "0:\n"
+    "the server has confirmed all of them.\n";
 
 static const char *const examples[] = {
     "reprise insert replay obs.npy action.npy",
@@ -63,6 +69,9 @@ typedef struct insertion {
     const rp_signature *signature; /* borrowed from the list; NULL: none */
     rp_trajectory_writer *writer;
     uint64_t inserted;
+    uint64_t *keys; /* V4 */
+    size_t key_capacity;
+    bool lacks_keys; /* they are not wanted, too many, or there is no memory for them */
     rp_ref refs[RP_MAX_COLUMNS];
     rp_value values[RP_MAX_COLUMNS];
     rp_item_column columns[RP_MAX_COLUMNS];
@@ -141,6 +150,23 @@ static bool find_variants(insertion *in, const rp_tensor *tensors, size_t count,
     return true;
 }
 
+/* Returns the place for the key of the next item, or NULL if it is not kept (V4). */
+static uint64_t *place_key(insertion *in)
+{
+    size_t capacity = in->key_capacity > 0 ? 2 * in->key_capacity : FIRST_KEYS;
+    uint64_t *keys;
+
+    if (!in->r.json || in->lacks_keys) return NULL;
+    assert(in->inserted <= in->key_capacity);
+    if (in->inserted < in->key_capacity) return &in->keys[in->inserted];
+    keys = capacity <= MOST_KEYS ? realloc(in->keys, capacity * sizeof *keys) : NULL;
+    in->lacks_keys = keys == NULL;
+    if (keys == NULL) return NULL;
+    in->keys = keys;
+    in->key_capacity = capacity;
+    return &in->keys[in->inserted];
+}
+
 /* Inserts an item of `count` values. */
 static bool insert_item(insertion *in, const char *const *names, const rp_tensor *tensors,
                         size_t count, double priority, outcome *o)
@@ -154,7 +180,7 @@ static bool insert_item(insertion *in, const char *const *names, const rp_tensor
     if (o->st == RP_OK)
         o->st = rp_trajectory_writer_create_item(
             in->writer, &(rp_new_item){in->table, priority, in->columns, count},
-            rp_remote_wait(&in->r), NULL, &o->err);
+            rp_remote_wait(&in->r), place_key(in), &o->err);
     if (o->st != RP_OK) return false;
     in->inserted++;
     return true;
@@ -451,6 +477,13 @@ static int report(insertion *in)
         rp_json_put_text(&buffer, in->table);
         rp_json_key(&buffer, "inserted");
         rp_json_put_unsigned(&buffer, in->inserted);
+        if (!in->lacks_keys) {
+            rp_json_key(&buffer, "keys");
+            rp_json_open(&buffer, '[');
+            for (uint64_t i = 0; i < in->inserted; i++)
+                rp_json_put_unsigned(&buffer, in->keys[i]);
+            rp_json_close(&buffer, ']');
+        }
         rp_json_close(&buffer, '}');
         rp_text_buffer_put(&buffer, "\n");
     } else {
@@ -510,6 +543,7 @@ static int run(const rp_flags *flags)
     if (status == 0) status = rp_remote_connect(&in.r);
     if (status == 0) status = insert_all(&in);
     rp_trajectory_writer_free(in.writer);
+    free(in.keys);
     rp_table_list_deinit(&in.list);
     rp_remote_close(&in.r);
     return status;

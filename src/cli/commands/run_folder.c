@@ -147,7 +147,13 @@ rp_status rp_run_folder_create(const rp_run_folder *folder, rp_problem *problem)
                       rp_decimal_text(rp_settings_get(table, &folder->settings, i), number,
                                       sizeof number));
     bad = ferror(file) != 0;
-    if (fclose(file) != 0 || bad) return file_problem(problem, path);
+    bad = fclose(file) != 0 || bad;
+    if (bad) {
+        rp_status st = file_problem(problem, path);
+
+        (void)remove(path); /* half of the settings would be those of another run */
+        return st;
+    }
     return RP_OK;
 }
 

@@ -18,7 +18,9 @@ enum {
     STEP_MS = 100,     /* between looks at the parts */
     KEEP_S2 = 2,       /* points of the curve a second */
     PLAIN_LINE_S = 10, /* between lines, unless on a terminal */
+    LEAST_LINE_S = 1,  /* and between those of a part whose waits come and go */
     RETRY_MS = 100,    /* between attempts to connect */
+    PING_MS = 10000,   /* silence after which a server is pinged, and how long it may take */
 };
 
 typedef struct apex_run {
@@ -69,6 +71,18 @@ rp_status rp_train_take_apex(const rp_training *t, rp_apex_options *o, int64_t *
     if (st == RP_OK && o->actors > RP_APEX_MAX_ACTORS)
         return rp_problem_set(problem, NULL, "--actors: expected 1 to %d, got %lld",
                               RP_APEX_MAX_ACTORS, (long long)o->actors);
+    return st;
+}
+
+rp_status rp_train_take_shards(const rp_training *t, int64_t *out, rp_problem *problem)
+{
+    rp_status st;
+
+    *out = 1;
+    st = rp_train_integer(t, RP_TRAIN_SHARDS, 1, out, problem);
+    if (st == RP_OK && *out > RP_TRAIN_MOST_SHARDS)
+        st = rp_problem_set(problem, NULL, "--shards: expected 1 to %d, got %lld",
+                            RP_TRAIN_MOST_SHARDS, (long long)*out);
     return st;
 }
 
@@ -139,7 +153,7 @@ static void say_part(apex_run *r)
     (void)snprintf(wait, sizeof wait, "%.*s", (int)strcspn(p->waits_for, ":"), p->waits_for);
     /* Short waits of the limiter come and go. */
     is_new = strcmp(wait, r->said_wait) != 0 && (p->wait_share > 0.9 || wait[0] == '\0');
-    if (!is_new && r->progress.seconds - r->said.seconds < PLAIN_LINE_S) return;
+    if (r->progress.seconds - r->said.seconds < (is_new ? LEAST_LINE_S : PLAIN_LINE_S)) return;
     (void)snprintf(r->said_wait, sizeof r->said_wait, "%s", wait);
     r->said = r->progress;
     (void)printf("%s\n", rp_part_line(p, rp_apex_get_threshold(r->apex), line));
@@ -226,6 +240,14 @@ static rp_status run_parts(apex_run *r, rp_trainer_result *result, rp_error *err
     return st;
 }
 
+/* Puts the folder of the replay before the reason why it cannot be used. */
+static void name_folder(const char *path, rp_error *err)
+{
+    rp_error why = *err;
+
+    (void)snprintf(err->text, sizeof err->text, "%.100s: %.150s", path, why.text);
+}
+
 static rp_status open_store(apex_run *r, rp_error *err)
 {
     rp_training *t = r->t;
@@ -238,7 +260,10 @@ static rp_status open_store(apex_run *r, rp_error *err)
                                         .checkpoint_at_end = true};
     rp_status st = rp_store_new(NULL, &t->store, err);
 
-    if (st == RP_OK && !t->is_brief) st = rp_durable_open(&durable, t->store, &r->durable, err);
+    if (st == RP_OK && !t->is_brief) {
+        st = rp_durable_open(&durable, t->store, &r->durable, err);
+        if (st != RP_OK) name_folder(path, err);
+    }
     if (st == RP_OK) st = rp_train_serve(t, err);
     return st;
 }
@@ -278,10 +303,11 @@ static int train_task(apex_run *r)
     if (st == RP_OK) st = run_parts(r, &result, &err);
     rp_train_close_reporter(t);
     if (st != RP_OK) status = rp_train_failed(err.text);
-    if (st == RP_OK &&
-        rp_apex_get_parameters(r->apex, r->params, rp_apex_parameter_count(r->apex))) {
-        st = rp_train_save_policy(t, r->params, &err);
-        if (st != RP_OK) status = rp_train_failed(err.text);
+    if (r->params != NULL && /* a run that failed leaves the latest policy as well */
+        rp_apex_get_parameters(r->apex, r->params, rp_apex_parameter_count(r->apex)) &&
+        rp_train_save_policy(t, r->params, &err) != RP_OK) {
+        st = RP_UNAVAILABLE;
+        status = rp_train_failed(err.text);
     }
     if (st == RP_OK) rp_train_print(t, &result);
     if (st == RP_OK) status = rp_train_draw(t, rp_apex_get_threshold(r->apex));
@@ -344,20 +370,35 @@ static int run_threads(apex_run *r)
     return status;
 }
 
+/* Storage has trouble, or works again. */
+static void on_storage(void *ctx, bool degraded, const char *text)
+{
+    (void)fprintf(stderr, "reprise train: %s: %s%s\n", (const char *)ctx, text,
+                  degraded ? "; training goes on, and the replay keeps trying to save it" : "");
+}
+
 /* The role "replay": a server with a store, in the folder if there is one. */
-static int run_replay(apex_run *r)
+static int run_replay(apex_run *r, int64_t shard)
 {
     rp_training *t = r->t;
-    char path[RP_RUN_PATH_BYTES + 64];
-    const rp_durable_options durable = {.directory =
-                                            rp_run_folder_file(&t->folder, "replay", path),
+    char name[64] = "replay", path[RP_RUN_PATH_BYTES + 64];
+    const rp_durable_options durable = {.directory = path,
                                         .mode = RP_DURABLE_INTERVAL,
-                                        .keep = 1};
+                                        .keep = 1,
+                                        .on_event = on_storage,
+                                        .ctx = path};
     rp_error err = {0};
     rp_status st = rp_store_new(NULL, &t->store, &err);
 
+    if (shard > 0) (void)snprintf(name, sizeof name, "replay-%lld", (long long)shard);
+    (void)rp_run_folder_file(&t->folder, name, path);
     if (st == RP_OK && t->dir != NULL)
         st = rp_durable_open(&durable, t->store, &r->durable, &err);
+    if (st != RP_OK) {
+        name_folder(path, &err);
+        rp_store_free(t->store);
+        return rp_train_failed(err.text);
+    }
     t->durable = r->durable;
     if (st == RP_OK) st = rp_train_serve(t, &err);
     while (st == RP_OK && !is_interrupted(r)) (void)usleep(STEP_MS * 1000);
@@ -369,12 +410,28 @@ static int run_replay(apex_run *r)
     return st == RP_OK ? 0 : rp_train_failed(err.text);
 }
 
+/* Prints why a part has ended. Returns the exit status. */
+static int part_failed(const rp_training *t, rp_status st, const rp_error *err)
+{
+    char reason[sizeof err->text + 200];
+
+    if (st != RP_UNAUTHENTICATED && st != RP_DENIED) return rp_train_failed(err->text);
+    (void)snprintf(
+        reason, sizeof reason,
+        "%s: %.60s refuses the token in the environment, REPRISE_TOKEN, which is %s. "
+        "The parts need one with the role admin",
+        err->text, rp_train_get(t, RP_TRAIN_REPLAY),
+        getenv("REPRISE_TOKEN") != NULL ? "set" : "not set");
+    return rp_train_failed(reason);
+}
+
 /* Another role, on the replay elsewhere. */
 static int run_part(apex_run *r, rp_apex_role role, int64_t index)
 {
     rp_training *t = r->t;
-    /* A call to a shard that is away takes as long as the pause before the next attempt. */
     const rp_client_options client = {.retry_max_ms = RETRY_MS,
+                                      .ping_ms = PING_MS,
+                                      .ping_timeout_ms = PING_MS,
                                       .token = getenv("REPRISE_TOKEN"),
                                       .ca_file = rp_train_get(t, RP_TRAIN_REPORT_CA)};
     rp_trainer_result result = {0};
@@ -387,15 +444,18 @@ static int run_part(apex_run *r, rp_apex_role role, int64_t index)
     if (st == RP_OK) st = rp_train_open_reporter(t, &err);
     if (st == RP_OK) st = rp_apex_start(r->apex, role, index, &err);
     if (st == RP_OK) st = run_parts(r, &result, &err);
-    if (st == RP_OK && role == RP_APEX_EVALUATOR && t->dir != NULL && result.solved &&
-        rp_apex_get_parameters(r->apex, r->params, rp_apex_parameter_count(r->apex)))
-        st = rp_train_save_policy(t, r->params, &err);
+    if (role == RP_APEX_EVALUATOR && t->dir != NULL && r->apex != NULL &&
+        rp_apex_get_parameters(r->apex, r->params, rp_apex_parameter_count(r->apex))) {
+        rp_status saved = rp_train_save_policy(t, r->params, st == RP_OK ? &err : NULL);
+
+        if (st == RP_OK) st = saved;
+    }
     if (st == RP_OK && result.solved) rp_train_print_solved(&result);
     free_program(r);
     rp_train_close(t);
     rp_client_free(r->home);
     rp_client_free(r->client);
-    if (st != RP_OK) return rp_train_failed(err.text);
+    if (st != RP_OK) return part_failed(t, st, &err);
     return result.stopped ? RP_TRAIN_SIGNAL + atomic_load(&t->interrupts.number) : 0;
 }
 
@@ -418,19 +478,20 @@ static int run_role(apex_run *r, const char *name, rp_problem *problem)
                    t->dir != NULL ? t->dir : t->folder.agent);
     if (t->dir != NULL && rp_run_folder_make(&t->folder, problem) != RP_OK)
         return rp_train_misuse(problem);
+    if (rp_train_integer(t, RP_TRAIN_INDEX, 0, &index, problem) != RP_OK)
+        return rp_train_misuse(problem);
     if (strcmp(name, "replay") == 0) {
-        if (rp_train_get(t, RP_TRAIN_SERVE) != NULL) return run_replay(r);
+        if (rp_train_get(t, RP_TRAIN_SERVE) != NULL) return run_replay(r, index);
         (void)rp_problem_set(problem, NULL, "--role replay needs --serve ADDR");
         return rp_train_misuse(problem);
     }
     if (rp_train_get(t, RP_TRAIN_REPLAY) == NULL)
         (void)rp_problem_set(problem, NULL, "--role %s needs --replay ADDR", name);
-    else if (rp_train_integer(t, RP_TRAIN_INDEX, 0, &index, problem) == RP_OK) {
-        if (index < (role == RP_APEX_ACTOR ? r->options.actors : 1))
-            return run_part(r, role, index);
+    else if (index < (role == RP_APEX_ACTOR ? r->options.actors : 1))
+        return run_part(r, role, index);
+    else
         (void)rp_problem_set(problem, NULL, "--index: there are %lld actors, from 0",
                              (long long)r->options.actors);
-    }
     return rp_train_misuse(problem);
 }
 
@@ -439,10 +500,12 @@ int rp_train_apex(rp_training *t)
     static apex_run r; /* interrupts are not its only thread */
     const char *role = rp_train_get(t, RP_TRAIN_ROLE);
     rp_problem problem;
+    int64_t shards = 1;
     int status;
 
     r = (apex_run){.t = t};
-    if (rp_train_take_apex(t, &r.options, &r.seconds, &problem) != RP_OK)
+    if (rp_train_take_apex(t, &r.options, &r.seconds, &problem) != RP_OK ||
+        rp_train_take_shards(t, &shards, &problem) != RP_OK)
         return rp_train_misuse(&problem);
     if (rp_train_get(t, RP_TRAIN_EXPORT) != NULL)
         return rp_train_export(t, r.options.actors, r.seconds);
@@ -453,7 +516,7 @@ int rp_train_apex(rp_training *t)
     if (role != NULL)
         status = run_role(&r, role, &problem);
     else if (rp_train_is_on(t, RP_TRAIN_PROCESSES))
-        status = rp_train_processes(t, r.options.actors, r.seconds);
+        status = rp_train_processes(t, r.options.actors, shards, r.seconds);
     else
         status = run_threads(&r);
     rp_interrupts_stop(&t->interrupts);

@@ -65,6 +65,13 @@ static const rp_option options[RP_TRAIN_OPTIONS] = {
     [RP_TRAIN_SERVE] = {"serve", "ADDR",
                         "serve the run here meanwhile: its page, its curves, its replay", false,
                         NULL, NULL},
+    [RP_TRAIN_TOKENS] = {"tokens", "FILE", "bearer tokens of that server (docs/security.md)",
+                         false, NULL, NULL},
+    [RP_TRAIN_TLS_CERT] = {"tls-cert", "FILE", "its certificate chain, PEM: turns TLS on",
+                           false, NULL, NULL},
+    [RP_TRAIN_TLS_KEY] = {"tls-key", "FILE", "its private key, PEM", false, NULL, NULL},
+    [RP_TRAIN_INSECURE] = {"insecure", NULL, "serve any address without credentials", false,
+                           NULL, NULL},
     [RP_TRAIN_REPORT] = {"report", "ADDR",
                          "report scalars and episodes to this server (docs/runs.md)", false,
                          NULL, NULL},
@@ -88,13 +95,15 @@ static const rp_option options[RP_TRAIN_OPTIONS] = {
                             NULL, NULL},
     [RP_TRAIN_ROLE] = {"role", "ROLE", "run only this part", false, NULL,
                        "actor evaluator learner replay"},
-    [RP_TRAIN_INDEX] = {"index", "N", "which actor, from 0", false, NULL, NULL},
+    [RP_TRAIN_INDEX] = {"index", "N", "which actor, or shard of the replay, from 0", false,
+                        NULL, NULL},
     [RP_TRAIN_OF] = {"of", "N", "how many actors there are (--actors)", false, NULL, NULL},
     [RP_TRAIN_REPLAY] = {"replay", "ADDR", "the replay of a role: its address, or its shards",
                          false, NULL, NULL},
     [RP_TRAIN_EXPORT] = {"export", "KIND", "write a job file for a cluster, and do not train",
                          false, NULL, "kubernetes slurm"},
-    [RP_TRAIN_SHARDS] = {"shards", "N", "servers of the replay in that file (1)", false, NULL,
+    [RP_TRAIN_SHARDS] = {"shards", "N",
+                         "servers of the replay, with --processes or --export (1)", false, NULL,
                          NULL},
     [RP_TRAIN_IMAGE] = {"image", "NAME", "the container image in it (reprise:VERSION)", false,
                         NULL, NULL},
@@ -296,6 +305,12 @@ static rp_status check_options(const rp_training *t, bool is_apex, rp_problem *p
                                   options[alone[i]].name);
     if (rp_train_get(t, RP_TRAIN_STAY) != NULL && rp_train_get(t, RP_TRAIN_SERVE) == NULL)
         return rp_problem_set(problem, NULL, "--stay needs --serve ADDR");
+    for (size_t i = RP_TRAIN_TOKENS; i <= RP_TRAIN_INSECURE; i++)
+        if (rp_train_get(t, i) != NULL && rp_train_get(t, RP_TRAIN_SERVE) == NULL)
+            return rp_problem_set(problem, NULL, "--%s needs --serve ADDR", options[i].name);
+    if (rp_train_get(t, RP_TRAIN_SHARDS) != NULL && rp_train_get(t, RP_TRAIN_EXPORT) == NULL &&
+        !rp_train_is_on(t, RP_TRAIN_PROCESSES))
+        return rp_problem_set(problem, NULL, "--shards needs --processes or --export");
     return RP_OK;
 }
 

@@ -11,13 +11,14 @@
 #include "cli/text/cluster_files.h"
 #include "reprise/version.h"
 
-enum { PORT = 8000, MOST_SHARDS = 256, MOST_ARGUMENTS = RP_MAX_FLAGS + 4 };
+enum { PORT = 8000, MOST_ARGUMENTS = RP_MAX_FLAGS + 4 };
 
 /* Options that do not go with --export. */
-static const rp_train_option refused[] = {RP_TRAIN_RESUME, RP_TRAIN_THEN,      RP_TRAIN_STAY,
-                                          RP_TRAIN_ROLE,   RP_TRAIN_PROCESSES, RP_TRAIN_REPLAY,
-                                          RP_TRAIN_INDEX,  RP_TRAIN_OF,        RP_TRAIN_PLOT,
-                                          RP_TRAIN_LOG,    RP_TRAIN_JSON,      RP_TRAIN_DIR};
+static const rp_train_option refused[] = {
+    RP_TRAIN_RESUME,    RP_TRAIN_THEN,     RP_TRAIN_STAY,    RP_TRAIN_ROLE,
+    RP_TRAIN_PROCESSES, RP_TRAIN_REPLAY,   RP_TRAIN_INDEX,   RP_TRAIN_OF,
+    RP_TRAIN_PLOT,      RP_TRAIN_LOG,      RP_TRAIN_JSON,    RP_TRAIN_DIR,
+    RP_TRAIN_TOKENS,    RP_TRAIN_TLS_CERT, RP_TRAIN_TLS_KEY, RP_TRAIN_INSECURE};
 
 /* Options of the program that its parts do not get. */
 static const rp_train_option own[] = {
@@ -60,10 +61,7 @@ static rp_status take_program(rp_training *t, rp_cluster_program *p, rp_problem 
             return rp_problem_set(problem, NULL, "--export does not go with --%s",
                                   rp_train_command.options[refused[i]].name);
     st = rp_train_settings(t, rp_train_get(t, RP_TRAIN_ENV), problem);
-    if (st == RP_OK) st = rp_train_integer(t, RP_TRAIN_SHARDS, 1, &p->shards, problem);
-    if (st == RP_OK && p->shards > MOST_SHARDS)
-        st = rp_problem_set(problem, NULL, "--shards: expected 1 to %d, got %lld", MOST_SHARDS,
-                            (long long)p->shards);
+    if (st == RP_OK) st = rp_train_take_shards(t, &p->shards, problem);
     if (st == RP_OK) st = take_port(t, &p->port, problem);
     if (st != RP_OK) return st;
     (void)snprintf(key, sizeof key, "%s-%s", t->folder.agent, t->folder.env_class->name);

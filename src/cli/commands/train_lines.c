@@ -34,7 +34,11 @@ static void numbers(const rp_apex_part *p, double threshold, char *out, size_t s
     const rp_agent_metrics *m = &p->metrics;
 
     out[0] = '\0';
-    if (p->role == RP_APEX_LEARNER)
+    if (p->role == RP_APEX_LEARNER && p->shards_away > 0)
+        (void)snprintf(out, size, "%lld updates, loss %.3g, %lld items, %lld shards away",
+                       (long long)m->updates, m->loss, (long long)m->item_size,
+                       (long long)p->shards_away);
+    else if (p->role == RP_APEX_LEARNER)
         (void)snprintf(out, size, "%lld updates, loss %.3g, %lld items, %.1f samples an item",
                        (long long)m->updates, m->loss, (long long)m->item_size,
                        m->inserts > 0 ? (double)m->samples / (double)m->inserts : 0);
@@ -64,9 +68,14 @@ char *rp_part_line(const rp_apex_part *p, double threshold, char out[RP_PART_LIN
     else
         (void)snprintf(text, sizeof text, "%swaits", p->waits_for[0] != '\0' ? comma : "");
     if (has_share || p->waits_for[0] != '\0') size = append(out, size, text);
-    if (p->waits_for[0] == '\0') return out;
-    (void)snprintf(text, sizeof text, " for %s", p->waits_for);
-    (void)append(out, size, text);
+    if (p->waits_for[0] != '\0') {
+        (void)snprintf(text, sizeof text, " for %s", p->waits_for);
+        size = append(out, size, text);
+    }
+    if (p->trouble[0] != '\0') {
+        (void)snprintf(text, sizeof text, "; %s", p->trouble);
+        (void)append(out, size, text);
+    }
     return out;
 }
 

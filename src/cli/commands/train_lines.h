@@ -5,7 +5,7 @@
 
 #include "reprise/rl/apex.h"
 
-enum { RP_PART_LINE_BYTES = 320 };
+enum { RP_PART_LINE_BYTES = 512 };
 
 /* Writes "actor 3" and so on to `out` and returns it. */
 char *rp_part_name(const rp_apex_part *part, char out[32]);

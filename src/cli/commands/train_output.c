@@ -123,6 +123,14 @@ static const char *run_name(const rp_training *t)
     return slash != NULL && slash[1] != '\0' ? slash + 1 : t->folder.path;
 }
 
+/* A server that is a role of its own has no line of progress, so its trouble is printed. */
+static void write_log(void *ctx, rp_log_level level, const char *event, const char *fields)
+{
+    (void)ctx;
+    if (level > RP_LOG_WARNING) return;
+    (void)fprintf(stderr, "reprise train: replay: %s %s\n", event, fields);
+}
+
 /* Starts a server for the tables of the run. It is for people who look on: one thread is
  * enough.
  */
@@ -130,7 +138,15 @@ rp_status rp_train_serve(rp_training *t, rp_error *err)
 {
     const char *given = rp_train_get(t, RP_TRAIN_SERVE), *addresses[MOST_ADDRESSES];
     char list[MOST_ADDRESSES][1200];
-    rp_server_options o = {.addresses = addresses, .loops = 1, .durable = t->durable};
+    rp_server_options o = {
+        .addresses = addresses,
+        .loops = 1,
+        .durable = t->durable,
+        .log = {rp_train_get(t, RP_TRAIN_ROLE) != NULL && !t->quiet ? write_log : NULL, NULL},
+        .security = {.tokens_file = rp_train_get(t, RP_TRAIN_TOKENS),
+                     .certificate_file = rp_train_get(t, RP_TRAIN_TLS_CERT),
+                     .key_file = rp_train_get(t, RP_TRAIN_TLS_KEY),
+                     .insecure = rp_train_is_on(t, RP_TRAIN_INSECURE)}};
     rp_status st;
 
     if (given == NULL) return RP_OK;

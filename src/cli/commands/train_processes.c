@@ -4,14 +4,19 @@
  *
  *   stopped --(its time has come)--> running --(it dies)--> stopped, for 0.1, 0.2, ... 5 s
  *
- * The parts talk over a Unix socket in the folder of the run; --serve adds an address for
- * people. A part that ends by itself ends the program: the evaluator when the task is solved,
- * the learner after --steps. Children get SIGTERM when the supervisor dies.
+ * The parts talk over Unix sockets in the folder of the run, one for each shard of the replay;
+ * --serve adds an address of the first shard for people. A part that ends by itself ends the
+ * program: the evaluator when the task is solved, the learner after --steps.
+ *
+ * Each child has a process group of its own, so that Ctrl-C reaches the supervisor only. It
+ * ends the replay last: the learner saves its state there. Children get SIGTERM when the
+ * supervisor dies.
  *
  * Invariant:
  *   U1  pid is 0 exactly if no process of the child is left. */
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <poll.h>
 #include <signal.h>
@@ -32,8 +37,8 @@ enum {
     LONGEST_PAUSE_MS = 5000,
     HEALTHY_MS = 5000,    /* a child that lived this long is started again at once */
     MOST_FAILURES = 10,   /* in a row: failures, not kills */
-    GRACE_MS = 1000,      /* between SIGTERM and SIGKILL */
-    ADDRESS_BYTES = 1200, /* of the replay */
+    GRACE_MS = 10000,     /* between SIGTERM and SIGKILL */
+    ADDRESS_BYTES = 1200, /* of a shard */
     MOST_ARGUMENTS = 64,
 };
 
@@ -57,9 +62,8 @@ typedef struct supervisor {
     rp_training *t;
     child *children;
     size_t count;
-    int64_t actors;
-    char address[ADDRESS_BYTES]; /* of the replay, for the parts */
-    char serve[2 * ADDRESS_BYTES];
+    int64_t actors, shards;
+    char *replay; /* the addresses of all shards, for the parts */
     bool is_over;
     int status;
 } supervisor;
@@ -72,10 +76,24 @@ static const char *kind_name(child_kind kind)
     return names[kind];
 }
 
-static char *child_name(const child *c, char out[64])
+static char *child_name(const supervisor *s, const child *c, char out[64])
 {
-    (void)snprintf(out, 64, c->kind == CHILD_ACTOR ? "%s %lld" : "%s", kind_name(c->kind),
+    bool is_one_of_many = c->kind == CHILD_ACTOR || (c->kind == CHILD_REPLAY && s->shards > 1);
+
+    (void)snprintf(out, 64, is_one_of_many ? "%s %lld" : "%s", kind_name(c->kind),
                    (long long)c->index);
+    return out;
+}
+
+/* The address of a shard. */
+static char *shard_address(const supervisor *s, int64_t shard, char out[ADDRESS_BYTES])
+{
+    char name[64] = "replay.sock", path[RP_RUN_PATH_BYTES + 64];
+
+    assert(shard >= 0 && shard < s->shards);
+    if (shard > 0) (void)snprintf(name, sizeof name, "replay-%lld.sock", (long long)shard);
+    (void)snprintf(out, ADDRESS_BYTES, "unix:%s",
+                   rp_run_folder_file(&s->t->folder, name, path));
     return out;
 }
 
@@ -83,6 +101,10 @@ static char *child_name(const child *c, char out[64])
 static const rp_train_option passed_on[] = {
     RP_TRAIN_STEPS,         RP_TRAIN_KEEP_GOING,       RP_TRAIN_THRESHOLD, RP_TRAIN_QUIET,
     RP_TRAIN_EVAL_EPISODES, RP_TRAIN_CONFIRM_EPISODES, RP_TRAIN_REPORT,    RP_TRAIN_REPORT_CA};
+
+/* Those that a server of the replay gets. */
+static const rp_train_option served_by[] = {RP_TRAIN_TOKENS, RP_TRAIN_TLS_CERT,
+                                            RP_TRAIN_TLS_KEY, RP_TRAIN_INSECURE};
 
 /* The command line of a child. The texts are allocated; all of them end with the process. */
 typedef struct arguments {
@@ -106,43 +128,55 @@ static void add(arguments *a, const char *format, ...)
     a->list[a->count] = NULL;
 }
 
+static void pass_on(const rp_training *t, const rp_train_option *list, size_t count,
+                    arguments *a)
+{
+    for (size_t i = 0; i < count; i++) {
+        const char *value = rp_train_get(t, list[i]);
+
+        if (value != NULL) add(a, "--%s=%s", rp_train_command.options[list[i]].name, value);
+    }
+}
+
 static void set_arguments(const supervisor *s, const child *c, arguments *a)
 {
     const rp_training *t = s->t;
     const rp_settings_table *table = t->folder.kind->settings();
     const char *slash = strrchr(t->folder.path, '/');
-    char number[40];
+    const char *serve = c->index == 0 ? rp_train_get(t, RP_TRAIN_SERVE) : NULL;
+    char number[40], address[ADDRESS_BYTES];
 
     add(a, "reprise");
     add(a, "train");
     add(a, "%s", t->folder.agent);
-    for (size_t i = 0; i < sizeof passed_on / sizeof passed_on[0]; i++) {
-        const char *value = rp_train_get(t, passed_on[i]);
-
-        if (value != NULL)
-            add(a, "--%s=%s", rp_train_command.options[passed_on[i]].name, value);
-    }
+    pass_on(t, passed_on, sizeof passed_on / sizeof passed_on[0], a);
+    if (c->kind == CHILD_REPLAY)
+        pass_on(t, served_by, sizeof served_by / sizeof served_by[0], a);
     add(a, "--env=%s", t->folder.env_class->name);
     add(a, "--seed=%llu", (unsigned long long)t->folder.seed);
     for (size_t i = 0; i < table->count; i++) {
         double value = rp_settings_get(table, &t->folder.settings, i);
-        bool is_switch = table->list[i].kind == RP_SETTING_SWITCH;
+        const char *setting = table->list[i].name;
 
-        add(a, "--%s=%s", table->list[i].name,
-            !is_switch   ? rp_decimal_text(value, number, sizeof number)
-            : value != 0 ? "true"
-                         : "false");
+        if (table->list[i].kind == RP_SETTING_SWITCH)
+            add(a, "--%s=%s", setting, value != 0 ? "true" : "false");
+        else if (table->list[i].kind == RP_SETTING_INTEGER) /* 2000000, not 2e+06 */
+            add(a, "--%s=%lld", setting, (long long)value);
+        else
+            add(a, "--%s=%s", setting, rp_decimal_text(value, number, sizeof number));
     }
     add(a, "--role=%s", kind_name(c->kind));
     add(a, "--of=%lld", (long long)s->actors);
     add(a, "--report-name=%s", slash != NULL ? slash + 1 : t->folder.path);
     if (c->kind == CHILD_REPLAY)
-        add(a, "--serve=%s", s->serve);
+        add(a, "--serve=%s%s%s", serve != NULL ? serve : "", serve != NULL ? "," : "",
+            shard_address(s, c->index, address));
     else
-        add(a, "--replay=%s", s->address);
+        add(a, "--replay=%s", s->replay);
     if (c->kind == CHILD_REPLAY || c->kind == CHILD_EVALUATOR)
         add(a, "--dir=%s", t->folder.path);
-    if (c->kind == CHILD_ACTOR) add(a, "--index=%lld", (long long)c->index);
+    if (c->kind == CHILD_ACTOR || c->kind == CHILD_REPLAY)
+        add(a, "--index=%lld", (long long)c->index);
 }
 
 /* In the child, after fork(). */
@@ -152,6 +186,7 @@ static _Noreturn void become(const arguments *a, pid_t parent)
 
     (void)sigemptyset(&none);
     (void)sigprocmask(SIG_SETMASK, &none, NULL); /* the supervisor blocks some */
+    (void)setpgid(0, 0);
     (void)prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (getppid() == parent) (void)execv("/proc/self/exe", a->list);
     _exit(127);
@@ -193,12 +228,12 @@ static void bury(supervisor *s, child *c, int status)
     c->next_ns = now_ns + c->pause_ms * 1000000;
     if (code == RP_TRAIN_MISUSE || c->failures >= MOST_FAILURES) {
         (void)fprintf(stderr, "reprise train: %s failed %d times in a row\n",
-                      child_name(c, name), c->failures);
+                      child_name(s, c, name), c->failures);
         s->is_over = true;
         s->status = EXIT_FAILURE;
     } else if (!s->t->quiet) {
         (void)fprintf(stderr, "reprise train: %s has ended (%s %d); again in %.1f s\n",
-                      child_name(c, name), WIFSIGNALED(status) ? "signal" : "status",
+                      child_name(s, c, name), WIFSIGNALED(status) ? "signal" : "status",
                       WIFSIGNALED(status) ? WTERMSIG(status) : code,
                       (double)c->pause_ms / 1000);
     }
@@ -223,25 +258,30 @@ static void start_due(supervisor *s)
             start(s, &s->children[i]);
 }
 
-/* Ends all children: asks them, waits, and kills those that are left. */
-static void stop(supervisor *s)
+/* Ends the children that are, or are not, of the replay: asks them, waits, and kills those that
+ * are left. */
+static void stop(supervisor *s, bool is_replay)
 {
     int64_t until_ns = rp_now_ns() + GRACE_MS * INT64_C(1000000);
     size_t left = 1;
 
     for (size_t i = 0; i < s->count; i++)
-        if (s->children[i].pid > 0) (void)kill(s->children[i].pid, SIGTERM);
+        if (s->children[i].pid > 0 && (s->children[i].kind == CHILD_REPLAY) == is_replay)
+            (void)kill(s->children[i].pid, SIGTERM);
     while (left > 0) {
         bool is_late = rp_now_ns() > until_ns;
 
         left = 0;
         for (size_t i = 0; i < s->count; i++) {
             child *c = &s->children[i];
+            int status = 0;
 
-            if (c->pid > 0 && is_late) (void)kill(c->pid, SIGKILL);
-            if (c->pid > 0 && waitpid(c->pid, NULL, is_late ? 0 : WNOHANG) == c->pid)
-                c->pid = 0;
+            if ((c->kind == CHILD_REPLAY) != is_replay || c->pid == 0) continue;
+            if (is_late) (void)kill(c->pid, SIGKILL);
+            if (waitpid(c->pid, &status, is_late ? 0 : WNOHANG) == c->pid) c->pid = 0; /* U1 */
             left += c->pid > 0;
+            if (c->kind == CHILD_EVALUATOR && status == EXIT_FAILURE << 8)
+                s->status = EXIT_FAILURE; /* it could not write the policy, and said so */
         }
         if (left > 0) (void)poll(NULL, 0, POLL_MS);
     }
@@ -264,35 +304,75 @@ static void supervise(supervisor *s, int64_t seconds)
         rp_interrupts_drain(&s->t->interrupts);
         reap(s);
     }
-    stop(s);
+    stop(s, false);
+    stop(s, true);
 }
 
-static void set_children(supervisor *s)
+/* Makes the list of children, and the addresses of the shards. Returns false if there is no
+ * memory. */
+static bool set_children(supervisor *s)
 {
-    size_t i = 0;
+    size_t i = 0, bytes = (size_t)s->shards * ADDRESS_BYTES;
+    char address[ADDRESS_BYTES];
 
-    for (child_kind kind = CHILD_REPLAY; kind <= CHILD_EVALUATOR; kind++)
-        s->children[i++] = (child){.kind = kind, .pause_ms = FIRST_PAUSE_MS};
+    s->count = (size_t)s->actors + (size_t)s->shards + 2;
+    s->children = calloc(s->count, sizeof *s->children);
+    s->replay = calloc(bytes, 1);
+    if (s->children == NULL || s->replay == NULL) return false;
+    for (int64_t k = 0; k < s->shards; k++) {
+        size_t used = strlen(s->replay);
+
+        (void)snprintf(s->replay + used, bytes - used, "%s%s", k > 0 ? "," : "",
+                       shard_address(s, k, address));
+        s->children[i++] = (child){.kind = CHILD_REPLAY, .index = k};
+    }
+    s->children[i++] = (child){.kind = CHILD_LEARNER};
+    s->children[i++] = (child){.kind = CHILD_EVALUATOR};
     for (int64_t k = 0; k < s->actors; k++)
-        s->children[i++] = (child){.kind = CHILD_ACTOR, .index = k, .pause_ms = FIRST_PAUSE_MS};
+        s->children[i++] = (child){.kind = CHILD_ACTOR, .index = k};
     assert(i == s->count);
+    for (i = 0; i < s->count; i++) s->children[i].pause_ms = FIRST_PAUSE_MS;
+    return true;
 }
 
-int rp_train_processes(rp_training *t, int64_t actors, int64_t seconds)
+/* Locks the folder, so that no second supervisor starts parts on the same sockets. The lock
+ * ends with the process. Returns the descriptor, or -1: another process has it, or there is
+ * none. */
+static int lock_folder(const rp_training *t)
 {
-    const char *serve = rp_train_get(t, RP_TRAIN_SERVE);
-    supervisor s = {.t = t, .actors = actors, .count = (size_t)actors + 3};
-    char path[RP_RUN_PATH_BYTES + 64];
+    char path[RP_RUN_PATH_BYTES + 64], reason[RP_RUN_PATH_BYTES + 160];
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    int fd = open(rp_run_folder_file(&t->folder, "supervisor", path),
+                  O_RDWR | O_CREAT | O_CLOEXEC, 0644);
 
-    (void)snprintf(s.address, sizeof s.address, "unix:%s",
-                   rp_run_folder_file(&t->folder, "replay.sock", path));
-    (void)snprintf(s.serve, sizeof s.serve, "%s%s%s", serve != NULL ? serve : "",
-                   serve != NULL ? "," : "", s.address);
-    s.children = calloc(s.count, sizeof *s.children);
-    if (s.children == NULL) return rp_train_failed("no memory for the processes");
-    set_children(&s);
-    supervise(&s, seconds);
+    if (fd >= 0 && fcntl(fd, F_SETLK, &lock) == 0) return fd;
+    (void)snprintf(reason, sizeof reason, "%s: %s", path, strerror(errno));
+    if (fd >= 0 && fcntl(fd, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK)
+        (void)snprintf(reason, sizeof reason,
+                       "%s: process %lld trains in this folder: end it, or give another --dir",
+                       t->folder.path, (long long)lock.l_pid);
+    if (fd >= 0) (void)close(fd);
+    (void)rp_train_failed(reason);
+    return -1;
+}
+
+int rp_train_processes(rp_training *t, int64_t actors, int64_t shards, int64_t seconds)
+{
+    supervisor s = {.t = t, .actors = actors, .shards = shards};
+    char path[RP_RUN_PATH_BYTES + 64];
+    int lock = lock_folder(t);
+
+    if (lock < 0) return EXIT_FAILURE;
+    if (set_children(&s))
+        supervise(&s, seconds);
+    else
+        s.status = rp_train_failed("no memory for the processes");
+    (void)close(lock);
     free(s.children);
+    free(s.replay);
+    if (!t->quiet &&
+        access(rp_run_folder_file(&t->folder, "policy.safetensors", path), R_OK) != 0)
+        (void)printf("there is no policy: no parameters were evaluated\n");
     if (!t->quiet) (void)printf("%s\n", t->folder.path);
     return s.status;
 }

@@ -69,6 +69,7 @@ struct rp_channel_call {
     const char *path;
     int64_t deadline_ns; /* monotonic, or RP_FOREVER. Also sent as grpc-timeout */
     bool fails_fast;     /* ends with RP_UNAVAILABLE if the next attempt to connect fails */
+    bool skips_away;     /* ends with RP_UNAVAILABLE at once if rp_channel_is_away() */
     /* private */
     rp_channel *channel;  /* NULL: ended, or not begun */
     struct rp_peer *peer; /* the connection; NULL: the call waits for one */
@@ -110,7 +111,10 @@ void rp_channel_give_back(rp_channel_call *call);
 /* Writes the reason why there is no connection to `text`, "" if there is one. Any thread. */
 void rp_channel_why(const rp_channel *channel, char *text, size_t size);
 bool rp_channel_is_connected(const rp_channel *channel); /* any thread */
-bool rp_channel_is_unix(const rp_channel *channel);      /* any thread */
+/* Returns true if there is no connection and the last attempt to connect has failed. A call
+ * makes the channel attempt it again. */
+bool rp_channel_is_away(const rp_channel *channel);
+bool rp_channel_is_unix(const rp_channel *channel); /* any thread */
 /* Returns the descriptor of the connection, or -1. */
 int rp_channel_fd(const rp_channel *channel);
 /* Returns the memory shared with the server, or NULL if the channel cannot have any. Valid as

@@ -55,6 +55,11 @@ bool rp_channel_is_unix(const rp_channel *c)
     return c->address.is_unix;
 }
 
+bool rp_channel_is_away(const rp_channel *c)
+{
+    return c->has_failed && c->state != RP_CHANNEL_UP;
+}
+
 int rp_channel_fd(const rp_channel *c)
 {
     return c->state == RP_CHANNEL_UP ? c->current->link.fd : -1;
@@ -298,6 +303,7 @@ static void fail_attempt(rp_channel *c, const char *why)
 {
     uint64_t attempt = c->attempt++;
 
+    c->has_failed = true;
     set_why(c, why);
     rest(c);
     end_hasty(c, attempt);
@@ -329,7 +335,8 @@ static void on_connected(rp_connector *connector, int fd, const char *why)
 
 static void connect_if_wanted(rp_channel *c)
 {
-    if (c->state != RP_CHANNEL_IDLE || c->waiting == NULL) return;
+    if (c->state != RP_CHANNEL_IDLE || (c->waiting == NULL && !c->is_wanted)) return;
+    c->is_wanted = false;
     c->until_ns = rp_loop_now(c->loop) + c->options.connect_timeout_ns;
     if (rp_connector_start(&c->connector, c->until_ns) != RP_OK) {
         fail_attempt(c, "out of memory");
@@ -342,6 +349,7 @@ void rp_channel_on_up(rp_channel *c)
 {
     assert(c->state == RP_CHANNEL_GREETING && c->current != NULL);
     c->state = RP_CHANNEL_UP;
+    c->has_failed = false;
     c->attempt++;
     atomic_store_explicit(&c->is_connected, true, memory_order_relaxed);
     set_why(c, "");
@@ -421,11 +429,27 @@ static void end_starved(rp_channel *c)
     } while (call != NULL);
 }
 
+/* Ends the calls that do not wait for a server that is away. */
+static void end_skipping(rp_channel *c)
+{
+    char why[RP_CHANNEL_TEXT_BYTES + 96];
+    rp_channel_call *call;
+
+    rp_channel_why(c, why, sizeof why);
+    do {
+        call = c->waiting;
+        while (call != NULL && !call->skips_away) call = call->next;
+        if (call != NULL) end_call(call, RP_UNAVAILABLE, why);
+        c->is_wanted = c->is_wanted || call != NULL;
+    } while (call != NULL);
+}
+
 static void on_turn_end(rp_turn_end *turn)
 {
     rp_channel *c = (rp_channel *)((char *)turn - offsetof(rp_channel, turn));
 
     end_starved(c);
+    if (rp_channel_is_away(c)) end_skipping(c);
     if (c->is_given_up) end_list(&c->waiting, given_up);
     while (c->state == RP_CHANNEL_UP && c->waiting != NULL && rp_h2_can_begin(c->current->h2))
         begin_call(c, c->waiting);

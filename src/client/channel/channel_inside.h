@@ -88,6 +88,8 @@ struct rp_channel {
     int64_t until_ns; /* deadline of this attempt to connect */
     int64_t pause_ns; /* backoff before the next attempt; 0: the last one got a response */
     uint64_t attempt; /* number of the current or next attempt to connect */
+    bool has_failed;  /* the last attempt */
+    bool is_wanted;   /* a call that did not wait wants a connection */
     rp_rng rng;
     rp_share share;
 

@@ -239,8 +239,10 @@ static void end_broken(rp_peer *p, rp_link_result result)
     if (why[0] != '\0')
         end(p, "%s", why);
     else
-        end(p, result == RP_LINK_END ? "the server closed the connection"
-                                     : "the connection broke");
+        end(p, result != RP_LINK_END ? "the connection broke"
+               : p->state == RP_PEER_GREETING && p->link.ssl == NULL
+                   ? "the server closed the connection before its greeting: does it want TLS?"
+                   : "the server closed the connection");
 }
 
 /* Ends the connection because its HTTP/2 session has ended. */

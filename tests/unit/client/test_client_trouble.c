@@ -465,6 +465,43 @@ static void a_dead_shard_is_skipped(void **state)
     rp_test_live_stop(&live);
 }
 
+/* The next attempt to connect is an hour away. Calls do not wait for it, and one of them makes
+ * it when its time has come. */
+static void no_call_waits_for_a_shard_that_is_away(void **state)
+{
+    const rp_client_options slow = {.retry_min_ms = 3600000, .retry_max_ms = 3600000};
+    const rp_client_options quick = {.retry_min_ms = 1, .retry_max_ms = 1};
+    rp_client_tables *tables = NULL;
+    char addresses[256];
+    rp_test_live live;
+    rp_client *client;
+    size_t shards = 0;
+    rp_error err;
+
+    (void)state;
+    rp_test_live_start(&live, NULL);
+    (void)snprintf(addresses, sizeof addresses, "127.0.0.1:%d,unix:%s", free_port(), live.path);
+    client = new_client(addresses, &slow);
+    for (int i = 0; i < 3; i++)
+        assert_ok_err(rp_client_reset(client, "replay", rp_wait_forever(), &err), &err);
+    rp_client_free(client);
+
+    /* Both shards are one server, of which the first address begins to work later. */
+    (void)snprintf(addresses, sizeof addresses, "unix:%s.later,unix:%s", live.path, live.path);
+    client = new_client(addresses, &quick);
+    assert_ok_err(rp_client_reset(client, "replay", rp_wait_forever(), &err), &err);
+    (void)snprintf(addresses, sizeof addresses, "%s.later", live.path);
+    assert_int_equal(link(live.path, addresses), 0);
+    while (shards < 2) {
+        assert_ok_err(rp_client_get_tables(client, rp_wait_forever(), &tables, &err), &err);
+        shards = tables->count / 4;
+        rp_client_tables_free(tables);
+    }
+    assert_int_equal(unlink(addresses), 0);
+    rp_client_free(client);
+    rp_test_live_stop(&live);
+}
+
 static void a_silent_shard_is_skipped(void **state)
 {
     char addresses[160];
@@ -558,6 +595,7 @@ RP_TESTS(client_trouble)
         cmocka_unit_test(a_server_may_be_restarted_between_calls),
         cmocka_unit_test(after_goaway_new_calls_use_a_new_connection),
         cmocka_unit_test(a_dead_shard_is_skipped),
+        cmocka_unit_test(no_call_waits_for_a_shard_that_is_away),
         cmocka_unit_test(a_silent_shard_is_skipped),
         cmocka_unit_test(calls_go_to_all_shards),
         cmocka_unit_test(calls_survive_failed_allocations),

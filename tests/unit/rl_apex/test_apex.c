@@ -2,9 +2,12 @@
 #include "reprise/rl/apex.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "reprise/rl/dqn.h"
+#include "reprise/server.h"
 #include "support/unit.h"
 
 enum { MOST_PARTS = 8, LONG_MS = 600000 };
@@ -260,6 +263,167 @@ static void a_replay_that_stays_away_ends_a_part(void **state)
     }
 }
 
+/* Two servers, shards of the replay, on Unix sockets of a folder. */
+typedef struct shards {
+    char folder[64], addresses[2][96];
+    rp_store *stores[2];
+    rp_server *servers[2];
+} shards;
+
+static void serve_shard(shards *s, size_t i)
+{
+    const char *address = s->addresses[i];
+    rp_error err;
+
+    assert_ok_err(rp_server_start(s->stores[i],
+                                  &(rp_server_options){
+                                      .addresses = &address, .address_count = 1, .loops = 1},
+                                  &s->servers[i], &err),
+                  &err);
+}
+
+static void stop_shard(shards *s, size_t i)
+{
+    rp_server_free(s->servers[i]);
+    s->servers[i] = NULL;
+}
+
+static void open_shards(shards *s, fixture *f)
+{
+    char both[200];
+
+    *s = (shards){.folder = "/tmp/rp_apex_XXXXXX"};
+    assert_non_null(mkdtemp(s->folder));
+    for (size_t i = 0; i < 2; i++) {
+        (void)snprintf(s->addresses[i], sizeof s->addresses[i], "unix:%s/%zu", s->folder, i);
+        assert_ok(rp_store_new(&(rp_store_options){.seed = 5 + i}, &s->stores[i], &f->err));
+        serve_shard(s, i);
+    }
+    (void)snprintf(both, sizeof both, "%s,%s", s->addresses[0], s->addresses[1]);
+    assert_ok_err(
+        rp_client_new(both, &(rp_client_options){.retry_max_ms = 20}, &f->client, &f->err),
+        &f->err);
+    assert_ok_err(rp_client_new(s->addresses[0], NULL, &f->options.home, &f->err), &f->err);
+}
+
+static void close_shards(shards *s, fixture *f)
+{
+    close_fixture(f);
+    rp_client_free(f->options.home);
+    for (size_t i = 0; i < 2; i++) {
+        rp_server_free(s->servers[i]);
+        rp_store_free(s->stores[i]);
+        (void)unlink(s->addresses[i] + strlen("unix:"));
+    }
+    assert_int_equal(rmdir(s->folder), 0);
+}
+
+static int64_t inserts_of(rp_store *store)
+{
+    fixture f = {.store = store};
+
+    return table(&f).inserts;
+}
+
+static void a_shard_comes_and_goes(void **state)
+{
+    (void)state;
+    fixture f = small("catch");
+    shards s;
+    int64_t updates = 0, steps, sum;
+
+    f.settings.start = 100;
+    f.options.threshold = (double)NAN;
+    f.options.trim_every = 20;
+    open_shards(&s, &f);
+    open_apex(&f);
+    start(&f, RP_APEX_LEARNER, 0);
+    start(&f, RP_APEX_ACTOR, 0);
+    for (int i = 0; i < 3; i++) {
+        updates = await_updates(&f, updates + 100);
+        stop_shard(&s, 1);
+        while (part(&f, RP_APEX_LEARNER).shards_away == 0)
+            updates = await_updates(&f, updates + 20);
+        serve_shard(&s, 1);
+        while (part(&f, RP_APEX_LEARNER).shards_away > 0)
+            updates = await_updates(&f, updates + 20);
+    }
+    (void)await_updates(&f, updates + 100);
+    steps = part(&f, RP_APEX_LEARNER).learner_steps;
+    rp_apex_stop(f.apex);
+    sum = inserts_of(s.stores[0]) + inserts_of(s.stores[1]);
+    assert_true(steps > sum / 2 && steps <= sum); /* each item was counted once */
+    close_shards(&s, &f);
+}
+
+/* It has the parameters, so that no part can go on without it. */
+static void all_parts_wait_for_the_first_shard(void **state)
+{
+    (void)state;
+    fixture f = small("catch");
+    shards s;
+    int64_t updates;
+
+    f.options.threshold = (double)NAN;
+    open_shards(&s, &f);
+    open_apex(&f);
+    start(&f, RP_APEX_LEARNER, 0);
+    start(&f, RP_APEX_ACTOR, 0);
+    start(&f, RP_APEX_EVALUATOR, 0);
+    updates = await_updates(&f, 100);
+    stop_shard(&s, 0);
+    await_wait(&f, RP_APEX_EVALUATOR, "the replay: unix:");
+    await_wait(&f, RP_APEX_LEARNER, "the replay: unix:");
+    serve_shard(&s, 0);
+    await_updates(&f, updates + 200);
+    close_shards(&s, &f);
+}
+
+/* Draws samples of one shard as the learner would. */
+static void draw(rp_store *store, size_t count)
+{
+    rp_table *replay = rp_store_find_table(store, (rp_string){"replay", 6});
+    rp_sample samples[32];
+    rp_error err;
+
+    assert_non_null(replay);
+    for (size_t n, i = 0; i < count; i += n) {
+        assert_ok_err(rp_table_sample(replay, &(rp_sample_options){.count = 32}, samples, &n,
+                                      rp_wait_ms(LONG_MS), &err),
+                      &err);
+        rp_samples_release(samples, n);
+    }
+    rp_table_unref(replay);
+}
+
+/* By chance one shard gives more samples than the other: neither may stop the program. */
+static void shards_are_paced_together(void **state)
+{
+    (void)state;
+    fixture f = small("catch");
+    shards s;
+    int64_t updates;
+
+    f.settings.start = 100;
+    f.options.threshold = (double)NAN;
+    f.options.trim_every = 20;
+    open_shards(&s, &f);
+    open_apex(&f);
+    start(&f, RP_APEX_LEARNER, 0);
+    start(&f, RP_APEX_ACTOR, 0);
+    updates = await_updates(&f, 50);
+    draw(s.stores[1], 40000);
+    await_updates(&f, updates + 300);
+    rp_apex_free(f.apex);
+    f.apex = NULL;
+
+    open_apex(&f); /* without a learner the actor stops */
+    start(&f, RP_APEX_ACTOR, 0);
+    await_wait(&f, RP_APEX_ACTOR, "the learner: ");
+    assert_true(inserts_of(s.stores[0]) + inserts_of(s.stores[1]) < 40000);
+    close_shards(&s, &f);
+}
+
 static void a_learner_of_other_settings_is_refused(void **state)
 {
     (void)state;
@@ -331,6 +495,9 @@ RP_TESTS(apex)
         cmocka_unit_test(a_restarted_learner_goes_on),
         cmocka_unit_test(parts_outlive_the_loss_of_all_tables),
         cmocka_unit_test(a_replay_that_stays_away_ends_a_part),
+        cmocka_unit_test(a_shard_comes_and_goes),
+        cmocka_unit_test(all_parts_wait_for_the_first_shard),
+        cmocka_unit_test(shards_are_paced_together),
         cmocka_unit_test(a_learner_of_other_settings_is_refused),
         cmocka_unit_test(options_and_parts_are_checked),
         cmocka_unit_test(running_out_of_memory_is_a_status),

@@ -7,6 +7,9 @@
 #include <unistd.h>
 
 #include "reprise/rl/dqn.h"
+#include "reprise/rl/safetensors.h"
+#include "reprise/rl/snapshot.h"
+#include "reprise/trajectory_writer.h"
 #include "support/unit.h"
 
 /* A run of DQN in a directory of its own. */
@@ -207,6 +210,53 @@ static void directories_are_not_mixed_up(void **state)
     clean(&f);
 }
 
+/* Inserts bytes as the snapshot of a client. */
+static void insert_snapshot(rp_client *client, const uint8_t *bytes, size_t size)
+{
+    const rp_trajectory_writer_options options = {.column = {.history = 1, .chunk_length = 1}};
+    const rp_value value = {0, "state", {RP_UINT8, {1, {(int64_t)size}}, bytes}};
+    rp_ref ref;
+    const rp_item_column column = {&ref, 1, true, "state"};
+    rp_trajectory_writer *writer = NULL;
+    rp_error err;
+
+    assert_ok(rp_trajectory_writer_new(client, &options, rp_wait_forever(), &writer, &err));
+    assert_ok(rp_trajectory_writer_append(writer, &value, 1, 0, &ref, &err));
+    assert_ok(rp_trajectory_writer_create_item(
+        writer, &(rp_new_item){"snapshot", 1, &column, 1}, rp_wait_forever(), NULL, &err));
+    assert_ok(rp_trajectory_writer_flush(writer, 0, rp_wait_forever(), &err));
+    rp_trajectory_writer_free(writer);
+}
+
+static void a_snapshot_of_another_format_is_refused(void **state)
+{
+    (void)state;
+    uint32_t format = 2, number = 7;
+    const rp_state_part part = {"number", &number, sizeof number};
+    const rp_safetensor tensors[] = {
+        {"format", 6, "U8", 1, {sizeof format}, (const uint8_t *)&format, sizeof format},
+        {"number", 6, "U8", 1, {sizeof number}, (const uint8_t *)&number, sizeof number}};
+    uint8_t file[1024];
+    rp_store *store = NULL;
+    rp_client *client = NULL;
+    rp_error err;
+
+    assert_ok(rp_store_new(NULL, &store, &err));
+    assert_ok(rp_client_local(store, NULL, &client, &err));
+    assert_ok_err(rp_snapshot_put(NULL, client, &part, 1, rp_wait_forever(), &err), &err);
+    number = 0;
+    assert_ok_err(rp_snapshot_get(NULL, client, &part, 1, rp_wait_forever(), &err), &err);
+    assert_int_equal(number, 7);
+    insert_snapshot(client, file, rp_safetensors_write(tensors, 2, file, sizeof file));
+    assert_int_equal(rp_snapshot_get(NULL, client, &part, 1, rp_wait_forever(), &err),
+                     RP_INVALID);
+    assert_string_equal(
+        err.text, "snapshot: it has format 2, and this version of reprise reads 1: "
+                  "continue the run with the version that began it, or begin another one");
+    rp_client_free(client);
+    rp_store_free(store);
+}
+
 static void the_evaluator_finds_catch_solved(void **state)
 {
     (void)state;
@@ -241,6 +291,7 @@ RP_TESTS(trainer)
         cmocka_unit_test(a_run_that_stops_before_its_first_update_can_be_resumed),
         cmocka_unit_test(snapshots_are_written_on_the_way),
         cmocka_unit_test(directories_are_not_mixed_up),
+        cmocka_unit_test(a_snapshot_of_another_format_is_refused),
         cmocka_unit_test(the_evaluator_finds_catch_solved),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

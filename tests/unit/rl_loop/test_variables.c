@@ -68,7 +68,9 @@ static void a_client_skips_what_it_has(void **state)
     assert_ok(rp_variable_client_new(NULL, &wrong, &other, &err));
     assert_int_equal(rp_variable_client_update(other, got, rp_wait_forever(), &v, &err),
                      RP_CORRUPT);
-    assert_string_equal(err.text, "table 'variables' has no item of 999 numbers");
+    assert_string_equal(
+        err.text, "table 'variables' has no item of 999 numbers: they are of a network with "
+                  "other settings");
     rp_variable_client_free(other);
     rp_variable_client_free(reader);
     rp_variable_source_free(source);
