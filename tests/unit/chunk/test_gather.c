@@ -82,7 +82,7 @@ static void an_item_of_another_kind_ends_it(void **state)
     (void)state;
     for (int kind = 0; kind < 5; kind++) {
         for (uint32_t i = 0; i < 30; i++) add_ints(i, RP_CODEC_NONE, 1, 1);
-        if (kind == 0) add_ints(40, RP_CODEC_SNAPPY, 1, 1);
+        if (kind == 0) add_ints(40, RP_CODEC_ZSTD, 1, 1);
         if (kind == 1) add(rp_test_ints(40, RP_CODEC_NONE, ROWS, COLS + 1), 1, 1, true);
         if (kind == 2) add(rp_test_ints(40, RP_CODEC_NONE, ROWS, COLS), 1, 1, false);
         if (kind == 3) add(rp_test_chunk(40, &plain, &floats, ROWS, zeros), 1, 1, true);
