@@ -9,10 +9,11 @@ from the Q-values of the actor, importance weights, Huber loss, Adam, norms clip
 every 100 updates, parameters pulled every 400 steps of a group.
 
 What makes it fast: actors step Gymnasium's vectorized CartPole, act for all copies in one forward pass
-and send transitions in large blocks through shared memory; the learner compiles its forward and backward
-passes, has a fused optimizer and a storage of preallocated tensors; the sum trees of the buffer are
-TorchRL's C++. Frames are random and cost nothing to make. Prints one line: steps, updates, wall seconds,
-processor seconds.
+and send transitions in large blocks through shared memory; the learner draws the items of four updates
+and writes their priorities in one call each, as ours does, compiles its forward and backward passes, has a
+fused optimizer and a storage of preallocated tensors; the sum trees of the buffer are TorchRL's C++.
+Frames are random and cost nothing to make. Prints one line: steps, updates, wall seconds, processor
+seconds.
 """
 
 import argparse
