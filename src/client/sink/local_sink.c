@@ -427,7 +427,13 @@ static void run_job(rp_job *job)
             drive(b);
         rp_mutex_lock(&s->mu);
     }
+    if (!s->closing && is_awaited_locked(s)) { /* what was reported counts */
+        rp_mutex_unlock(&s->mu);
+        report_progress(s);
+        rp_mutex_lock(&s->mu);
+    }
     s->busy = false;
+    if (!s->closing && find_work_locked(s) != NULL) kick_locked(s); /* meanwhile */
     rp_cond_signal(&s->cv);
     rp_mutex_unlock(&s->mu);
 }
