@@ -120,8 +120,8 @@ def test_a_role_needs_the_file_and_its_index(program):
         text, _ = parts[1].communicate(timeout=LONG)
         assert parts[1].returncode == 0 and "solved: the mean return of 50 fresh episodes" in text
         assert (program / "run" / "policy.safetensors").exists()
-        folders = sorted((program / "run").glob("shard-*"))
-        assert [f.name for f in folders] == ["shard-0", "shard-1"] and all(any(f.iterdir()) for f in folders)
+        folders = sorted(f for f in (program / "run").glob("replay*") if f.is_dir())
+        assert [f.name for f in folders] == ["replay", "replay-1"] and all(any(f.iterdir()) for f in folders)
     finally:
         for p in parts:
             if p.poll() is None:

@@ -36,6 +36,10 @@ static const program_key keys[] = {
     {NULL, "report_ca", RP_TRAIN_REPORT_CA, TEXT, 0, 0},
     {NULL, "image", RP_TRAIN_IMAGE, TEXT, 0, 0},
     {"replay", "shards", RP_TRAIN_SHARDS, WHOLE, 1, RP_PROGRAM_MAX_SHARDS},
+    {"replay", "tokens", RP_TRAIN_TOKENS, TEXT, 0, 0},
+    {"replay", "tls_cert", RP_TRAIN_TLS_CERT, TEXT, 0, 0},
+    {"replay", "tls_key", RP_TRAIN_TLS_KEY, TEXT, 0, 0},
+    {"replay", "insecure", RP_TRAIN_INSECURE, SWITCH, 0, 0},
     {"learner", "steps", RP_TRAIN_STEPS, WHOLE, 1, 1e12},
     {"actors", "count", RP_TRAIN_ACTORS, WHOLE, 1, RP_APEX_MAX_ACTORS},
     {"evaluator", "episodes", RP_TRAIN_EVAL_EPISODES, WHOLE, 1, 1e12},
@@ -408,10 +412,6 @@ static rp_status add_shard(rp_program *p, rp_problem *problem)
     if (text != NULL)
         st = rp_setting_integer(&value, 0, (int64_t)p->address_count - 1, &index, problem);
     if (st == RP_OK) st = add(p, RP_TRAIN_SERVE, p->addresses[index], problem);
-    if (st == RP_OK && p->dir != NULL && p->address_count > 1) {
-        p->dir = rp_arena_format(&p->arena, "%s/shard-%lld", p->dir, (long long)index);
-        if (p->dir == NULL) st = rp_problem_memory(problem);
-    }
     return st;
 }
 

@@ -199,12 +199,12 @@ static void a_role_finds_its_addresses(void **state)
     accept(whole);
     expect("replay", NULL);
     expect("serve", "a:1");
-    expect("dir", "a folder/shard-0");
+    expect("dir", "a folder");
 
     give(RP_TRAIN_INDEX, "1");
     accept(whole);
     expect("serve", "b:2");
-    expect("dir", "a folder/shard-1");
+    expect("dir", "a folder");
     accept("agent: apex-dqn\nreplay: {serve: c:3}\ndir: d\n");
     expect("serve", "c:3");
     expect("dir", "d");
