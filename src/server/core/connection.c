@@ -452,7 +452,10 @@ static void on_ready(rp_watch *watch, uint32_t events)
     } else if (is_gone(c, events)) {
         rp_connection_close(c);
     } else if (c->state == RP_CONNECTION_H2 && watch_reads(c, events)) {
-        read_all(c);
+        if (rp_defer_may_read(c))
+            read_all(c);
+        else if (events != RP_READABLE)
+            rp_connection_touch(c);
     } else {
         rp_connection_touch(c);
     }
@@ -476,10 +479,8 @@ static bool is_resting(const rp_connection *c)
     return c->rest.place != 0;
 }
 
-static void on_rested(rp_timer *timer)
+void rp_connection_read(rp_connection *c)
 {
-    rp_connection *c = (rp_connection *)((char *)timer - offsetof(rp_connection, rest));
-
     if (c->state == RP_CONNECTION_H2 && rp_connection_may_read(c)) {
         read_all(c);
         return;
@@ -490,6 +491,14 @@ static void on_rested(rp_timer *timer)
             RP_OK)
         begin_closing(c);
     rp_connection_touch(c);
+}
+
+static void on_rested(rp_timer *timer)
+{
+    rp_connection *c = (rp_connection *)((char *)timer - offsetof(rp_connection, rest));
+
+    if (c->state != RP_CONNECTION_H2 || !rp_connection_may_read(c) || rp_defer_may_read(c))
+        rp_connection_read(c);
 }
 
 typedef enum written { ALL, SOME, BROKEN } written;
