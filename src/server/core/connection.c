@@ -106,6 +106,7 @@ static void free_connection(rp_connection *c)
     assert(c->parked_bytes == 0 && c->pinned_bytes == 0 && c->makers == 0);
     rp_connection_count(c);
     rp_drawn_unref(c->drawn);
+    rp_gate_memo_deinit(worker->server->gate, &c->memo);
     rp_clients_leave(&worker->server->clients, &c->client);
     rp_counter_sub(&worker->metrics->connections, 1);
     rp_release(&worker->server->alloc, c, sizeof *c);
