@@ -327,6 +327,16 @@ static rp_extent extent_of(const rp_slices *column, uint32_t first)
     return extent;
 }
 
+/* slice_image() of one slice. Its numbers mostly take a byte each. */
+static inline uint16_t image_of_one(const rp_slice *slice)
+{
+    slices_sum sum = {slice->column, slice->offset, slice->length, 1};
+
+    if (__builtin_expect((sum.columns | sum.offsets | sum.lengths) < 1 << 7, 1))
+        return RP_IMAGE_PARTS * (1 + 3 + RP_IMAGE_INDEX_BYTES - 1);
+    return slice_image(&sum, 1);
+}
+
 /* Allocates a trajectory and copies the columns. Takes no references. */
 static rp_trajectory *make(const rp_allocator *alloc, size_t chunk_count,
                            const rp_slices *columns, size_t column_count, size_t slice_count)
@@ -382,7 +392,6 @@ static rp_status new_of_one(const rp_allocator *alloc, const rp_slices *column,
                             const rp_decoded_limit *limit, rp_trajectory **out, rp_error *err)
 {
     const rp_slice *slice = &column->slices[0];
-    slices_sum sum = {slice->column, slice->offset, slice->length, 1};
     rp_chunk *chunk = slice->chunk;
     size_t decoded = 0;
     rp_status st = check_column(0, column, limit, &decoded, err);
@@ -394,7 +403,7 @@ static rp_status new_of_one(const rp_allocator *alloc, const rp_slices *column,
     if (t == NULL) return rp_fail_memory(err, size_of(1, 1, 1));
     *t = (rp_trajectory){.chunk_count = 1,
                          .column_count = 1,
-                         .slice_image = slice_image(&sum, 1),
+                         .slice_image = image_of_one(slice),
                          .item_cost = item_cost(1, 1, 1),
                          .cost = item_cost(1, 1, 1) + rp_chunk_memory(chunk),
                          .bytes = chunk->wire_bytes,

@@ -120,10 +120,16 @@ enum {
  * another byte from 64 slices on. */
 static inline uint64_t rp_trajectory_image(const rp_trajectory *t)
 {
-    uint64_t slices =
-        (t->item_cost - RP_ITEM_FIXED_BYTES - t->chunk_count * sizeof(rp_chunk *) -
-         t->column_count * sizeof(rp_extent)) /
-        sizeof(rp_slice);
+    const uint32_t least = RP_ITEM_FIXED_BYTES + sizeof(rp_chunk *) + sizeof(rp_extent) +
+                           sizeof(rp_slice); /* one chunk, one column and one slice */
+    uint64_t slices;
+
+    if (t->item_cost == least) /* without the divisions below */
+        return RP_IMAGE_ITEM_BYTES + RP_IMAGE_SETS_BYTES + RP_IMAGE_SLOT_BYTES + 2 +
+               t->slice_image / RP_IMAGE_PARTS + RP_IMAGE_CHUNK_BYTES;
+    slices = (t->item_cost - RP_ITEM_FIXED_BYTES - t->chunk_count * sizeof(rp_chunk *) -
+              t->column_count * sizeof(rp_extent)) /
+             sizeof(rp_slice);
 
     return RP_IMAGE_ITEM_BYTES + RP_IMAGE_SETS_BYTES + RP_IMAGE_SLOT_BYTES + t->column_count +
            slices / 64 + slices * t->slice_image / RP_IMAGE_PARTS + 1 +

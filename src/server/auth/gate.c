@@ -23,7 +23,11 @@
 #include "util/mutex.h"
 #include "util/rng.h"
 
-enum { WAYS = 8, SETS = RP_GATE_PEERS / WAYS };
+enum {
+    WAYS = 8,
+    SETS = RP_GATE_PEERS / WAYS,
+    MEMO_BYTES = RP_GATE_ACCEPTED * sizeof(rp_gate_accepted),
+};
 
 static const int64_t forgive_ns = (int64_t)RP_GATE_FORGIVE_S * 1000000000;
 
@@ -220,7 +224,7 @@ static rp_gate_accepted *recall(rp_gate_memo *memo, const uint8_t *digest)
 {
     rp_gate_accepted *found = NULL;
 
-    for (size_t i = 0; i < RP_GATE_ACCEPTED; i++) {
+    for (size_t i = 0; memo->accepted != NULL && i < RP_GATE_ACCEPTED; i++) {
         rp_gate_accepted *a = &memo->accepted[i];
         if (CRYPTO_memcmp(a->digest, digest, sizeof a->digest) == 0 && a->generation != 0)
             found = a;
@@ -255,13 +259,16 @@ static rp_status identify(rp_gate *gate, const rp_credentials *shown, int64_t no
 
 /* Stores the result of a check in the memo. `place`, if not NULL, has the same credentials. Any
  * token is right for an rp_auth that is open, so such a token may be a guess later. Calls
- * without a role are not remembered, so they do not replace tokens. */
-static void remember(rp_gate_memo *memo, rp_gate_accepted *place, rp_status st,
-                     const finding *found)
+ * without a role are not remembered, so they do not replace tokens. Without memory nothing is
+ * remembered. */
+static void remember(const rp_gate *gate, rp_gate_memo *memo, rp_gate_accepted *place,
+                     rp_status st, const finding *found)
 {
     if (st == RP_OK && found->open) {
         memo->open = found->accepted.generation;
     } else if (st == RP_OK && found->accepted.who.role > RP_ROLE_NONE) {
+        if (memo->accepted == NULL) memo->accepted = rp_alloc_zero(&gate->alloc, MEMO_BYTES);
+        if (memo->accepted == NULL) return;
         if (place == NULL) {
             place = &memo->accepted[memo->next];
             memo->next = (memo->next + 1) % RP_GATE_ACCEPTED;
@@ -270,6 +277,12 @@ static void remember(rp_gate_memo *memo, rp_gate_accepted *place, rp_status st,
     } else if ((st == RP_OK || st == RP_UNAUTHENTICATED) && place != NULL) {
         *place = (rp_gate_accepted){0};
     }
+}
+
+void rp_gate_memo_deinit(const rp_gate *gate, rp_gate_memo *memo)
+{
+    rp_release(&gate->alloc, memo->accepted, MEMO_BYTES);
+    memo->accepted = NULL;
 }
 
 /* Checks whether the role is high enough. */
@@ -316,7 +329,7 @@ rp_status rp_gate_check(rp_gate *gate, const rp_credentials *shown, rp_role need
         found.accepted.who = place->who;
     } else {
         st = identify(gate, shown, now_ns, place != NULL, &found, err);
-        if (memo != NULL) remember(memo, place, st, &found);
+        if (memo != NULL) remember(gate, memo, place, st, &found);
     }
     result->who = found.accepted.who;
     if (st == RP_OK) return weigh(shown, &result->who, needed, &result->why, err);

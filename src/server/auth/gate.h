@@ -49,9 +49,12 @@ typedef struct rp_gate_accepted {
  * time. */
 typedef struct rp_gate_memo {
     uint64_t open; /* generation of the last rp_auth that required no credentials; 0: none */
-    rp_gate_accepted accepted[RP_GATE_ACCEPTED];
-    uint32_t next; /* index of the one to replace next */
+    rp_gate_accepted *accepted; /* RP_GATE_ACCEPTED of them; NULL until one is accepted */
+    uint32_t next;              /* index of the one to replace next */
 } rp_gate_memo;
+
+/* Frees what the gate has stored in the memo. */
+void rp_gate_memo_deinit(const rp_gate *gate, rp_gate_memo *memo);
 
 typedef struct rp_gate_result {
     rp_principal who; /* always written */

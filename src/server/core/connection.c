@@ -107,6 +107,7 @@ static void free_connection(rp_connection *c)
     assert(c->parked_bytes == 0 && c->pinned_bytes == 0 && c->makers == 0);
     rp_connection_count(c);
     rp_drawn_unref(c->drawn);
+    rp_gate_memo_deinit(worker->server->gate, &c->memo);
     rp_clients_leave(&worker->server->clients, &c->client);
     rp_counter_sub(&worker->metrics->connections, 1);
     if (c->is_accepted)
@@ -459,7 +460,10 @@ static void on_ready(rp_watch *watch, uint32_t events)
     } else if (is_gone(c, events)) {
         rp_connection_close(c);
     } else if (c->state == RP_CONNECTION_H2 && watch_reads(c, events)) {
-        read_all(c);
+        if (rp_defer_may_read(c))
+            read_all(c);
+        else if (events != RP_READABLE)
+            rp_connection_touch(c);
     } else {
         rp_connection_touch(c);
     }
@@ -483,10 +487,8 @@ static bool is_resting(const rp_connection *c)
     return c->rest.place != 0;
 }
 
-static void on_rested(rp_timer *timer)
+void rp_connection_read(rp_connection *c)
 {
-    rp_connection *c = (rp_connection *)((char *)timer - offsetof(rp_connection, rest));
-
     if (c->state == RP_CONNECTION_H2 && rp_connection_may_read(c)) {
         read_all(c);
         return;
@@ -497,6 +499,14 @@ static void on_rested(rp_timer *timer)
             RP_OK)
         begin_closing(c);
     rp_connection_touch(c);
+}
+
+static void on_rested(rp_timer *timer)
+{
+    rp_connection *c = (rp_connection *)((char *)timer - offsetof(rp_connection, rest));
+
+    if (c->state != RP_CONNECTION_H2 || !rp_connection_may_read(c) || rp_defer_may_read(c))
+        rp_connection_read(c);
 }
 
 typedef enum written { ALL, SOME, BROKEN } written;

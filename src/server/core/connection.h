@@ -33,6 +33,9 @@ void rp_connection_end(rp_connection *connection);
 /* Flushes tasks, writes responses, and updates the events that the loop waits for. Called at
  * the end of a turn. May close the connection. */
 void rp_connection_flush(rp_connection *connection);
+/* Reads from the connection, if it has room for messages. Called when a read was delayed. May
+ * close the connection. */
+void rp_connection_read(rp_connection *connection);
 /* Sends GOAWAY, so that the peer opens no new calls. A connection that has not begun HTTP/2 is
  * closed. */
 void rp_connection_drain(rp_connection *connection);

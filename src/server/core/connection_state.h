@@ -56,6 +56,7 @@ struct rp_connection {
     rp_connection *next_dirty;
     bool is_dirty, ended_writing;
     bool is_dense;    /* its frames and messages were small in the last read */
+    bool is_unread;   /* it waits to be read: deferral.h */
     bool is_starved;  /* one of its calls waits for room for responses */
     bool is_draining; /* the first GOAWAY has been sent, the final one has not */
     bool is_accepted; /* it has had an accepted call (V5) */
@@ -67,6 +68,7 @@ struct rp_connection {
     rp_task *tasks;
     rp_task *deferred, *deferred_last; /* calls that wait for a later turn, oldest first */
     rp_connection *prev_deferring, *next_deferring;
+    rp_connection *prev_unread, *next_unread;
     rp_handshake handshake;
     rp_newcomer newcomer; /* C6 */
     rp_closed closed;

@@ -54,6 +54,7 @@ static bool is_slow(rp_connection *c, int64_t now_ns, rp_refusal *why)
         .arrived = arrived,
     };
 
+    if (c->is_unread) return false; /* the server delays the read */
     *why = RP_REFUSED_HANDSHAKE;
     if (rp_lasts_ns(look.reads &&
                         (wait == RP_H2_WAITS_FOR_GREETING || wait == RP_H2_WAITS_FOR_HEADERS),
@@ -77,7 +78,8 @@ static bool is_dead(rp_connection *c, int64_t now_ns)
 {
     const rp_server_limits *limits = &c->worker->limits;
 
-    if (!rp_connection_may_read(c)) { /* the time starts when the connection is read again */
+    if (!rp_connection_may_read(c) ||
+        c->is_unread) { /* the time starts when the connection is read again */
         c->heard_ns = now_ns;
         c->pinged_ns = 0;
         return false;

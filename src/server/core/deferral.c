@@ -10,6 +10,9 @@ enum {
     SMALL_TURN_WORK = 2 * RP_TURN_WORK, /* small requests may begin until then */
     VISIT_WORK = SMALL_TURN_WORK / RP_TURN_VISITS,
     VISIT_BYTES = 256 << 10, /* bytes of responses that count as one more visit */
+    READ_WORK = RP_TURN_WORK - RP_TURN_WORK / 16, /* no large read begins beyond it: the rest is
+                                                     for the messages of the last read */
+    LARGE_READ_BYTES = 16 << 10,
 };
 
 /* Adds a connection at the end of the queue, or at its front (F2). */
@@ -34,6 +37,13 @@ static void dequeue(rp_connection *c)
                                 : &worker->deferring_last) = c->prev_deferring;
 }
 
+/* Arms the timer, unless it is armed already (F3). False if there is no memory. */
+static bool arm(rp_worker *worker)
+{
+    return worker->deferring != NULL || worker->unread != NULL ||
+           rp_loop_arm(worker->loop, &worker->deferral, rp_loop_now(worker->loop)) == RP_OK;
+}
+
 /* Defers a task: at the end of the queue, or at its front. False if there is no memory. */
 static bool defer(rp_task *task, bool is_first)
 {
@@ -41,9 +51,7 @@ static bool defer(rp_task *task, bool is_first)
     rp_worker *worker = c->worker;
 
     assert(!task->is_deferred && !task->is_finished);
-    if (worker->deferring == NULL &&
-        rp_loop_arm(worker->loop, &worker->deferral, rp_loop_now(worker->loop)) != RP_OK)
-        return false;
+    if (!arm(worker)) return false;
     assert((c->deferred == NULL) == (c->deferred_last == NULL));
     if (c->deferred != NULL && is_first) dequeue(c);
     if (c->deferred == NULL || is_first) enqueue(c, is_first);
@@ -71,9 +79,39 @@ void rp_defer_forget(rp_task *task)
     if (c->deferred == NULL) dequeue(c);
 }
 
+/* Removes a connection from worker->unread (F4). */
+static void leave_unread(rp_connection *c)
+{
+    rp_worker *worker = c->worker;
+
+    assert(c->is_unread);
+    *(c->prev_unread != NULL ? &c->prev_unread->next_unread : &worker->unread) = c->next_unread;
+    *(c->next_unread != NULL ? &c->next_unread->prev_unread : &worker->unread_last) =
+        c->prev_unread;
+    c->is_unread = false;
+}
+
 void rp_defer_forget_all(rp_connection *c)
 {
     while (c->deferred != NULL) rp_defer_forget(c->deferred);
+    if (c->is_unread) leave_unread(c);
+}
+
+bool rp_defer_may_read(rp_connection *c)
+{
+    rp_worker *worker = c->worker;
+
+    if (c->is_unread) return false;
+    if (worker->unread == NULL && worker->work < READ_WORK) return true;
+    if (rp_link_waiting(&c->link) <= LARGE_READ_BYTES || rp_connection_has_turn(c) ||
+        !arm(worker))
+        return true;
+    c->prev_unread = worker->unread_last;
+    c->next_unread = NULL;
+    *(c->prev_unread != NULL ? &c->prev_unread->next_unread : &worker->unread) = c;
+    worker->unread_last = c;
+    c->is_unread = true;
+    return false;
 }
 
 bool rp_defer_may_begin(rp_task *task, size_t size)
@@ -139,6 +177,15 @@ static void continue_first(rp_worker *worker)
     rp_connection_count(c);
 }
 
+/* Reads from the connection that has waited longest. */
+static void read_first(rp_worker *worker)
+{
+    rp_connection *c = worker->unread;
+
+    leave_unread(c);
+    worker->read(c);
+}
+
 static void on_due(rp_timer *timer)
 {
     rp_worker *worker = (rp_worker *)((char *)timer - offsetof(rp_worker, deferral));
@@ -148,7 +195,11 @@ static void on_due(rp_timer *timer)
     (void)!rp_loop_arm(worker->loop, timer, rp_loop_now(worker->loop));
     if (worker->deferring != NULL) continue_first(worker);
     while (worker->deferring != NULL && worker->work < RP_TURN_WORK) continue_first(worker);
-    if (worker->deferring == NULL) rp_loop_disarm(worker->loop, timer);
+    if (worker->unread != NULL) read_first(worker);
+    while (worker->unread != NULL && worker->deferring == NULL && worker->work < READ_WORK)
+        read_first(worker);
+    if (worker->deferring == NULL && worker->unread == NULL)
+        rp_loop_disarm(worker->loop, timer);
 }
 
 rp_message *rp_defer_reply(rp_task *task)
@@ -175,8 +226,9 @@ void rp_defer_respond(rp_task *task, rp_message *reply)
     rp_task_abort(task, RP_NO_RESOURCE, RP_NO_ROOM_TEXT);
 }
 
-void rp_defer_init(rp_worker *worker)
+void rp_defer_init(rp_worker *worker, void (*read)(rp_connection *))
 {
+    worker->read = read;
     worker->deferral.on_due = on_due;
 }
 

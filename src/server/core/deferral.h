@@ -14,13 +14,20 @@
  * continues one deferred call at least. A call that has begun and is deferred is the first to
  * continue, so only one large call is in progress at a time.
  *
+ * Messages of a read that has been made must be copied to wait. So a connection with more than
+ * a few bytes to read waits before the read, once the turn has done almost RP_TURN_WORK units.
+ * Its bytes stay in the socket. Such connections are read in the next turns, after the deferred
+ * calls, in the order in which they came. Until none waits, others with many bytes wait behind
+ * them. Every turn reads from one of them at least, even if calls are still deferred.
+ *
  * Messages that wait are kept by the session (rp_h2_handler.may_deliver). So they count in the
  * budget of queued bytes, and stay in order.
  *
  * Invariants:
  *   F1  task->is_deferred is set exactly while the task is in connection->deferred;
  *   F2  a connection is in worker->deferring exactly while connection->deferred is not empty;
- *   F3  the timer is armed while worker->deferring is not empty.
+ *   F3  the timer is armed while worker->deferring or worker->unread is not empty;
+ *   F4  connection->is_unread is set exactly while the connection is in worker->unread.
  *
  * All functions belong to the worker's thread. */
 #ifndef RP_SERVER_CORE_DEFERRAL_H
@@ -48,7 +55,11 @@ void rp_defer_add_work(rp_worker *worker, size_t units);
 void rp_defer_begin_message(rp_worker *worker, size_t size);
 void rp_defer_end_message(rp_worker *worker);
 
-/* The task, or all tasks of the connection, are not deferred any more. */
+/* Whether the connection may be read now. If not, it waits, and the function of rp_defer_init()
+ * is called in this turn or one of the next. */
+RP_NODISCARD bool rp_defer_may_read(rp_connection *connection);
+
+/* The task, or all tasks and the reads of the connection, are not deferred any more. */
 void rp_defer_forget(rp_task *task);
 void rp_defer_forget_all(rp_connection *connection);
 
@@ -61,8 +72,9 @@ rp_message *rp_defer_reply(rp_task *task);
 void rp_defer_respond(rp_task *task, rp_message *reply);
 
 /* Call rp_defer_init() before the worker's loop runs, and rp_defer_end_turn() at the end of
- * each turn of the loop. */
-void rp_defer_init(rp_worker *worker);
+ * each turn of the loop. `read` reads from a connection that has waited; the connection may
+ * have ended or lack room by then. */
+void rp_defer_init(rp_worker *worker, void (*read)(rp_connection *connection));
 void rp_defer_end_turn(rp_worker *worker);
 
 #endif

@@ -152,6 +152,8 @@ struct rp_worker {
     rp_insert_batch *open[RP_OPEN_BATCHES]; /* open_count batches, all of the task `batching` */
     rp_task *batching; /* the task whose batches are open, that is, not started; or NULL */
     rp_connection *deferring, *deferring_last; /* connections with deferred calls: deferral.h */
+    rp_connection *unread, *unread_last; /* connections that wait to be read: deferral.h */
+    void (*read)(rp_connection *connection);
     rp_timer deferral;
     size_t work;      /* units of work in this turn: deferral.h */
     rp_task *turn_of; /* the deferred task that continues now, until it adds work; or NULL */

@@ -123,7 +123,7 @@ struct rp_h2 {
     bool starved;   /* nothing is received or sent: there was no memory for a frame */
     bool violated;  /* the peer has violated HTTP/2, which ends the connection */
     bool ended;     /* by rp_h2_terminate() */
-    char end_text[RP_H2_END_TEXT_BYTES];
+    char *end_text; /* RP_H2_END_TEXT_BYTES, from rp_h2_terminate() on; or NULL */
     bool gone_away;
     bool greeted;    /* the peer's first SETTINGS have arrived */
     bool in_headers; /* a block of headers has begun and is not complete */

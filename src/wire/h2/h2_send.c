@@ -366,7 +366,7 @@ static bool push_frame(rp_h2 *h2, const uint8_t *frame, size_t size)
 {
     enum { LENGTH_AT = 2, TYPE_AT = 3, HEAD_BYTES = 9, GOAWAY_BYTES = 8 };
     uint8_t goaway[HEAD_BYTES + GOAWAY_BYTES];
-    size_t text_size = strlen(h2->end_text);
+    size_t text_size = h2->end_text != NULL ? strlen(h2->end_text) : 0;
 
     static_assert(GOAWAY_BYTES + RP_H2_END_TEXT_BYTES <= UINT8_MAX, "one byte has the length");
     if (text_size == 0 || size != sizeof goaway || frame[TYPE_AT] != NGHTTP2_GOAWAY)

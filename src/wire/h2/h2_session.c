@@ -207,6 +207,7 @@ void rp_h2_free(rp_h2 *h2)
     }
     rp_buf_deinit(&h2->head);
     rp_buf_deinit(&h2->control);
+    rp_release(&h2->alloc, h2->end_text, RP_H2_END_TEXT_BYTES);
     rp_release(&h2->alloc, h2->out, h2->out_capacity * sizeof *h2->out);
     rp_release(&h2->alloc, h2, sizeof *h2);
 }
@@ -315,7 +316,8 @@ void rp_h2_go_away(rp_h2 *h2)
 void rp_h2_terminate(rp_h2 *h2, uint32_t code, const char *text)
 {
     if (h2->ended) return;
-    (void)snprintf(h2->end_text, sizeof h2->end_text, "%s", text);
+    h2->end_text = rp_alloc(&h2->alloc, RP_H2_END_TEXT_BYTES); /* without memory: no text */
+    if (h2->end_text != NULL) (void)snprintf(h2->end_text, RP_H2_END_TEXT_BYTES, "%s", text);
     h2->ended = true;
     rp_h2_need(h2, nghttp2_session_terminate_session(h2->session, code));
 }

@@ -103,6 +103,7 @@ static void an_open_gate_lets_every_call_pass(void **state)
     (void)state;
     for (int i = 0; i < 3 * RP_GATE_BURST; i++)
         assert_ok(check_as(gate, &shown, RP_ROLE_ADMIN, 0, &memo, NULL, NULL, NULL));
+    rp_gate_memo_deinit(gate, &memo);
     rp_gate_free(gate);
 }
 
@@ -228,6 +229,7 @@ static void a_memo_matches_only_the_same_header(void **state)
     assert_string_equal(who.name, "b");
     assert_int_equal(check_as(gate, &nothing, RP_ROLE_READ, 0, &memo, &who, NULL, NULL),
                      RP_UNAUTHENTICATED);
+    rp_gate_memo_deinit(gate, &memo);
     rp_gate_free(gate);
 }
 
@@ -245,6 +247,7 @@ static void a_memo_distinguishes_header_and_certificate(void **state)
     assert_int_equal(who.role, RP_ROLE_ADMIN);
     assert_ok(check_as(gate, &header, RP_ROLE_READ, 0, &memo, &who, NULL, NULL));
     assert_int_equal(who.role, RP_ROLE_READ);
+    rp_gate_memo_deinit(gate, &memo);
     rp_gate_free(gate);
 }
 
@@ -264,6 +267,7 @@ static void a_reload_makes_every_memo_stale(void **state)
     rp_gate_reload(gate, auth_of(rp_allocator_default(), "read r " READER, false));
     assert_int_equal(check_as(gate, &boss, RP_ROLE_READ, 0, &memo, NULL, NULL, NULL),
                      RP_UNAUTHENTICATED);
+    rp_gate_memo_deinit(gate, &memo);
     rp_gate_free(gate);
 }
 
@@ -294,6 +298,7 @@ static void a_reload_leaves_accepted_tokens_exempt_from_the_brake(void **state)
     assert_int_equal(call(gate, "Bearer boss", boss.peer, RP_ROLE_READ, 0, &why),
                      RP_UNAUTHENTICATED);
     assert_int_equal(why, RP_REFUSED_AUTH_BRAKE);
+    rp_gate_memo_deinit(gate, &memo);
     rp_gate_free(gate);
 }
 
@@ -316,6 +321,7 @@ static void a_removed_token_is_checked_once_and_then_is_a_guess(void **state)
     assert_int_equal(check_as(gate, &boss, RP_ROLE_READ, 0, &memo, NULL, &why, NULL),
                      RP_UNAUTHENTICATED);
     assert_int_equal(why, RP_REFUSED_AUTH_BRAKE);
+    rp_gate_memo_deinit(gate, &memo);
     rp_gate_free(gate);
 }
 
@@ -358,6 +364,7 @@ static void a_connection_may_use_several_tokens_in_turn(void **state)
     assert_int_equal(check_as(gate, &shown, RP_ROLE_READ, 0, &memo, NULL, &why, NULL),
                      RP_UNAUTHENTICATED);
     assert_int_equal(why, RP_REFUSED_AUTH_BRAKE);
+    rp_gate_memo_deinit(gate, &memo);
     rp_gate_free(gate);
 }
 
@@ -376,6 +383,7 @@ static void tokens_sent_to_an_open_gate_are_guesses_later(void **state)
     assert_int_equal(check_as(gate, &boss, RP_ROLE_READ, 0, &memo, NULL, &why, NULL),
                      RP_UNAUTHENTICATED);
     assert_int_equal(why, RP_REFUSED_AUTH_BRAKE);
+    rp_gate_memo_deinit(gate, &memo);
     rp_gate_free(gate);
 }
 
@@ -390,8 +398,9 @@ static void a_header_too_long_for_a_memo_is_checked_all_the_same(void **state)
     memset(header + 7, 'x', sizeof header - 8);
     assert_int_equal(check_as(gate, &shown, RP_ROLE_READ, 0, &memo, NULL, NULL, NULL),
                      RP_UNAUTHENTICATED);
-    assert_int_equal(memo.accepted[0].generation, 0);
+    assert_null(memo.accepted);
     assert_int_equal(memo.next, 0);
+    rp_gate_memo_deinit(gate, &memo);
     rp_gate_free(gate);
 }
 
@@ -432,6 +441,7 @@ static void *call_many(void *arg)
         passed += check_as(gate, &boss, RP_ROLE_READ, i, &memo, NULL, NULL, NULL) == RP_OK;
         passed += check_as(gate, &guess, RP_ROLE_READ, i, &memo, NULL, NULL, NULL) == RP_OK;
     }
+    rp_gate_memo_deinit(gate, &memo);
     return passed == CALLS ? gate : NULL;
 }
 
