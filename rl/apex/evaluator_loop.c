@@ -66,8 +66,7 @@ static rp_status live(void *ctx, rp_error *err)
         rp_variables got = {0};
         int64_t began_ns;
 
-        st = rp_variable_client_update(l->variables, l->params, rp_part_wait(p, RP_CALL_MS),
-                                       &got, err);
+        st = rp_part_pull(p, l->variables, l->params, RP_CALL_MS, &got, err);
         if (st != RP_OK) return st;
         p->worked_ns = rp_now_ns();
         if (!got.changed) {
