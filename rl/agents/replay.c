@@ -22,6 +22,7 @@ enum {
     PREFETCH = 4,
     SEND_MS = 5000,
     CAREFUL = 64,            /* batches that are decoded item by item after a failure */
+    FEW_ROWS = 8,            /* a batch of fewer does not tell a bad item from divergence */
     NEARLY_ALL = 10,         /* all rows of a batch but one in 10 */
     MOST_BAD_BATCHES = 1000, /* in a row with nearly all rows bad: then the learner ends */
 };
@@ -152,6 +153,12 @@ void rp_replay_free(rp_replay *r)
 const rp_replay_batch *rp_replay_get_batch(const rp_replay *r)
 {
     return &r->view;
+}
+
+/* The bytes of the columns and the weights, which are first in the block. */
+static size_t rows_bytes(const rp_replay *r)
+{
+    return (size_t)((uint8_t *)r->samples - (uint8_t *)r->block);
 }
 
 /* Marks a row as bad. */
@@ -351,20 +358,37 @@ rp_status rp_replay_draw(rp_replay *r, rp_wait wait, rp_error *err)
     }
 }
 
+/* Counts the items of the batch, or only those whose error is not within `most`. An item may
+ * have several rows. */
+static size_t count_items(const rp_replay *r, const rp_real *errors, double most)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < r->batch; i++) {
+        bool is_first = !(fabs((double)errors[i]) <= most);
+
+        for (size_t k = 0; is_first && k < i; k++)
+            is_first = r->samples[k].key != r->samples[i].key;
+        count += is_first;
+    }
+    return count;
+}
+
 bool rp_replay_refuse(rp_replay *r, const rp_real *errors, double most, rp_cancel *cancel)
 {
-    size_t large = 0;
+    size_t large = count_items(r, errors, most), all = count_items(r, errors, -1);
     char why[64];
 
-    for (size_t i = 0; i < r->batch; i++) large += !(fabs((double)errors[i]) <= most);
-    if (large == 0 || 2 * large > r->batch) return false; /* the parameters have diverged */
+    assert(large <= all);
+    if (large == 0 || (2 * large > all && (large > 1 || r->batch < FEW_ROWS))) return false;
     for (size_t i = 0; i < r->batch; i++) {
         if (r->is_bad[i] || fabs((double)errors[i]) <= most) continue;
         (void)snprintf(why, sizeof why, "an error of %g", (double)errors[i]);
         set_bad(r, i, why);
     }
     (void)!delete_bad(r, cancel, NULL); /* if it fails, the next draw does as well */
-    return stand_in(r);
+    if (!stand_in(r)) memset(r->block, 0, rows_bytes(r));
+    return true;
 }
 
 void rp_replay_get_bad(const rp_replay *r, rp_agent_metrics *out)

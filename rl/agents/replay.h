@@ -61,8 +61,9 @@ const rp_replay_batch *rp_replay_get_batch(const rp_replay *replay);
 RP_NODISCARD rp_status rp_replay_draw(rp_replay *replay, rp_wait wait, rp_error *err);
 
 /* After a loss over its bound: leaves out the rows whose error is not finite, or larger than
- * `most` in size, unless they are more than half of the batch. Returns whether the batch has
- * changed; then the caller computes errors and loss anew. */
+ * `most` in size, if they are of one item, or of no more than half of the items of the batch;
+ * otherwise the parameters have diverged. If no row is sound, all rows become 0, with weight 0.
+ * Returns whether the batch has changed; then the caller computes errors and loss anew. */
 bool rp_replay_refuse(rp_replay *replay, const rp_real *errors, double most, rp_cancel *cancel);
 
 /* Fills in bad_items and bad_item. */
