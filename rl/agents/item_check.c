@@ -35,26 +35,25 @@ static const char AN_ACTION[] = "an action";
  * is not sound, or NULL. */
 static const char *find_unsound(const rp_item_check *c, size_t row, size_t rows)
 {
-    const rp_replay_batch *b = c->batch;
     const rp_env_spec *spec = c->spec;
     size_t from = row * c->numbers, count = rows * c->numbers;
 
     assert(c->numbers >= 1);
     if (spec->observation_dtype == RP_FLOAT32) {
-        if (!is_within_bound((const float *)b->observations + from, count))
+        if (!is_within_bound((const float *)c->observations + from, count))
             return "an observation";
-        if (!is_within_bound((const float *)b->next_observations + from, count))
+        if (!is_within_bound((const float *)c->next_observations + from, count))
             return "a next observation";
     }
     if (spec->action_kind == RP_ACTION_DISCRETE) {
-        if (!are_actions((const int32_t *)b->actions + row, rows, spec->action_count))
+        if (!are_actions((const int32_t *)c->actions + row, rows, spec->action_count))
             return AN_ACTION;
-    } else if (!is_within_bound((const float *)b->actions + row * spec->action_size,
+    } else if (!is_within_bound((const float *)c->actions + row * spec->action_size,
                                 rows * spec->action_size)) {
         return AN_ACTION;
     }
-    if (!is_within_bound(b->rewards + row, rows)) return "a reward";
-    if (!is_within(b->discounts + row, rows, 0, 1)) return "a discount";
+    if (!is_within_bound(c->rewards + row, rows)) return "a reward";
+    if (!is_within(c->discounts + row, rows, 0, 1)) return "a discount";
     return NULL;
 }
 
@@ -66,12 +65,11 @@ bool rp_items_are_sound(const rp_item_check *c, size_t rows)
 bool rp_item_is_sound(const rp_item_check *c, size_t row, char *why, size_t size)
 {
     const char *column = find_unsound(c, row, 1);
-    const rp_replay_batch *b = c->batch;
 
     if (column == NULL) return true;
     assert(size > 0);
     if (column == AN_ACTION && c->spec->action_kind == RP_ACTION_DISCRETE)
-        (void)snprintf(why, size, "action %d of %d", (int)((const int32_t *)b->actions)[row],
+        (void)snprintf(why, size, "action %d of %d", (int)((const int32_t *)c->actions)[row],
                        (int)c->spec->action_count);
     else
         (void)snprintf(why, size, "%s that is not finite, or out of bounds", column);

@@ -8,16 +8,18 @@
 #ifndef RP_AGENTS_ITEM_CHECK_H
 #define RP_AGENTS_ITEM_CHECK_H
 
-#include "agents/replay.h"
+#include "reprise/rl/env.h"
 
 /* No observation, action or reward of a sound item is larger in size. Networks of float32 may
  * overflow with less: see rp_replay_refuse(). */
 #define RP_ITEM_BOUND 1e18F
 
+/* Columns of items, one row an item, and the environment that they are of. Borrowed. */
 typedef struct rp_item_check {
     const rp_env_spec *spec;
-    const rp_replay_batch *batch;
     size_t numbers; /* of an observation */
+    const void *observations, *next_observations, *actions;
+    const float *rewards, *discounts;
 } rp_item_check;
 
 /* True if rows 0 .. rows - 1 are all sound. */

@@ -280,7 +280,13 @@ static rp_status draw_by_sampler(rp_replay *r, rp_wait wait, rp_error *err)
 /* Marks the rows that cannot be learnt from. Those that could not be decoded are marked. */
 static void mark_bad(rp_replay *r)
 {
-    const rp_item_check check = {&r->spec, &r->view, r->numbers};
+    const rp_item_check check = {.spec = &r->spec,
+                                 .numbers = r->numbers,
+                                 .observations = r->view.observations,
+                                 .next_observations = r->view.next_observations,
+                                 .actions = r->view.actions,
+                                 .rewards = r->view.rewards,
+                                 .discounts = r->view.discounts};
     char why[64];
 
     if (rp_items_are_sound(&check, r->batch)) return;

@@ -45,6 +45,7 @@ static rp_status judge(evaluator_life *l, const rp_variables *got, rp_error *err
     rp_part_keep(l->part, l->params, l->verdict.solved);
     state = rp_part_lock(l->part);
     state->verdict = l->verdict;
+    if (l->verdict.solved && !state->is_solved) state->solution = l->verdict;
     state->is_solved = state->is_solved || l->verdict.solved;
     state->version = got->version;
     state->learner_steps = got->note;

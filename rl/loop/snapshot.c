@@ -136,6 +136,7 @@ static rp_status check_size(size_t size, const rp_state_part *parts, size_t coun
 {
     size_t most = SPARE_BYTES;
 
+    assert(count <= RP_SNAPSHOT_MAX_PARTS);
     for (size_t i = 0; i < count; i++) most += 2 * parts[i].size;
     if (size <= most) return RP_OK;
     return rp_rl_fail(err, RP_INVALID,

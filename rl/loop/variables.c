@@ -155,6 +155,7 @@ rp_status rp_variable_source_is_latest(rp_variable_source *s, bool *latest, rp_e
         count_inserts(s->options.client, s->table, wait_of(&s->options), &inserts, &size, err);
 
     if (st != RP_OK) return st;
+    assert(inserts >= -1 && size >= 0);
     *latest = inserts == s->version && size > 0; /* V1 */
     if (inserts >= 0) s->version = inserts;
     return RP_OK;

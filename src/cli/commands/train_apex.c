@@ -258,8 +258,8 @@ static rp_status run_parts(apex_run *r, rp_trainer_result *result, rp_error *err
 
         if (p->role != RP_APEX_EVALUATOR || !p->is_solved) continue;
         result->solved = true;
-        result->confirmed = p->verdict.confirmed;
-        result->solved_steps = p->verdict.note;
+        result->confirmed = p->solution.confirmed;
+        result->solved_steps = p->solution.note;
     }
     return st;
 }
