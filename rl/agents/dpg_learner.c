@@ -36,7 +36,7 @@ typedef struct dpg_learner {
     rp_real *actions;                /* batch x actions, from -1 to 1 */
 } dpg_learner;
 
-/* Makes the batch of the replay one for the networks. */
+/* Makes the batch of the replay one for the networks. Its discounts are multiplied. */
 static rp_dpg_batch take_batch(dpg_learner *d)
 {
     const rp_replay_batch *b = rp_replay_get_batch(d->replay);
@@ -45,26 +45,34 @@ static rp_dpg_batch take_batch(dpg_learner *d)
     rp_box_to_unit(n->observations, b->observations, d->batch, d->now, n->numbers);
     rp_box_to_unit(n->observations, b->next_observations, d->batch, d->next, n->numbers);
     rp_box_to_unit(n->actions, b->actions, d->batch, d->actions, n->action_count);
-    for (size_t i = 0; i < d->batch; i++) b->discounts[i] *= (float)d->set.discount;
     return (rp_dpg_batch){.now = d->now,
                           .actions = d->actions,
                           .reward = b->rewards,
                           .discount = b->discounts,
                           .next = d->next,
-                          .weights = d->set.prioritized ? b->weights : NULL};
+                          .weights = d->set.prioritized || b->left_out > 0 ? b->weights : NULL};
 }
 
 static rp_status update(rp_learner *learner, rp_wait wait, rp_error *err)
 {
     dpg_learner *d = (dpg_learner *)learner;
+    const rp_replay_batch *b = rp_replay_get_batch(d->replay);
     rp_dpg_batch batch;
     rp_dpg_found found;
     rp_status st = rp_learning_check(&d->learning, err);
 
     if (st == RP_OK) st = rp_replay_draw(d->replay, wait, err);
     if (st != RP_OK) return st;
+    for (size_t i = 0; i < d->batch; i++) b->discounts[i] *= (float)d->set.discount;
     batch = take_batch(d);
-    rp_dpg_step(d->update, d->params, d->target_params, &batch, &found);
+    (void)rp_dpg_gradients(d->update, d->params, d->target_params, &batch, &found);
+    if (!(found.loss <= d->set.max_loss) &&
+        rp_replay_refuse(d->replay, found.errors,
+                         rp_learning_most_error(d->set.max_loss, d->set.huber), wait.cancel)) {
+        batch = take_batch(d);
+        (void)rp_dpg_gradients(d->update, d->params, d->target_params, &batch, &found);
+    }
+    rp_dpg_apply(d->update, d->params, &found);
     st = rp_learning_add(&d->learning,
                          &(rp_learning_step){.loss = found.loss,
                                              .value = found.value,
@@ -95,7 +103,10 @@ static rp_status new_policy(const rp_learner *learner, size_t rows, rp_policy **
 
 static void get_metrics(rp_learner *learner, rp_agent_metrics *out)
 {
-    rp_learning_metrics(&((dpg_learner *)learner)->learning, out);
+    dpg_learner *d = (dpg_learner *)learner;
+
+    rp_learning_metrics(&d->learning, out);
+    rp_replay_get_bad(d->replay, out);
 }
 
 static rp_state_part moments(const char *name, rp_optimizer_state state, size_t size)
@@ -128,7 +139,17 @@ static rp_status restored(rp_learner *learner, rp_error *err)
 
     rp_optimizer_set_steps(rp_dpg_policy_optimizer(d->update), d->optimizer_steps);
     rp_optimizer_set_steps(rp_dpg_critic_optimizer(d->update), d->optimizer_steps);
-    return rp_learning_restored(&d->learning, d->params, d->nets.parameter_count, err);
+    return rp_learning_restored(
+        &d->learning,
+        &(rp_restored){
+            .params = d->params,
+            .target = d->target_params,
+            .count = d->nets.parameter_count,
+            .optimizers = {rp_optimizer_get_state(rp_dpg_policy_optimizer(d->update)),
+                           rp_optimizer_get_state(rp_dpg_critic_optimizer(d->update))},
+            .sizes = {rp_net_size(d->nets.policy), rp_net_size(d->nets.critic)},
+            .steps = d->optimizer_steps},
+        err);
 }
 
 static void free_learner(rp_learner *learner)

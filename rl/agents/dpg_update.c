@@ -180,15 +180,19 @@ rp_real *rp_dpg_gradients(rp_dpg_update *u, const rp_real *params, const rp_real
     return u->grads;
 }
 
+void rp_dpg_apply(rp_dpg_update *u, rp_real *params, rp_dpg_found *found)
+{
+    found->policy_norm = rp_optimizer_step(u->policy_optimizer, params, u->grads);
+    found->norm = rp_optimizer_step(u->critic_optimizer, params + u->policy_size,
+                                    u->grads + u->policy_size);
+    assert(found->norm >= 0 || isnan(found->norm));
+}
+
 void rp_dpg_step(rp_dpg_update *u, rp_real *params, const rp_real *target_params,
                  const rp_dpg_batch *batch, rp_dpg_found *found)
 {
-    rp_real *grads = rp_dpg_gradients(u, params, target_params, batch, found);
-
-    found->policy_norm = rp_optimizer_step(u->policy_optimizer, params, grads);
-    found->norm =
-        rp_optimizer_step(u->critic_optimizer, params + u->policy_size, grads + u->policy_size);
-    assert(found->norm >= 0 || isnan(found->norm));
+    (void)rp_dpg_gradients(u, params, target_params, batch, found);
+    rp_dpg_apply(u, params, found);
 }
 
 rp_optimizer *rp_dpg_policy_optimizer(rp_dpg_update *u)

@@ -58,8 +58,11 @@ rp_real *rp_dpg_gradients(rp_dpg_update *update, const rp_real *params,
                           const rp_real *target_params, const rp_dpg_batch *batch,
                           rp_dpg_found *found);
 
-/* Computes the gradients and makes a step of both optimizers. If a norm is not finite, `params`
- * are no longer of use. */
+/* Makes a step of both optimizers with the latest gradients, and sets the norms. If a norm is
+ * not finite, `params` are no longer of use. */
+void rp_dpg_apply(rp_dpg_update *update, rp_real *params, rp_dpg_found *found);
+
+/* Computes the gradients and makes a step of both optimizers: the two calls above. */
 void rp_dpg_step(rp_dpg_update *update, rp_real *params, const rp_real *target_params,
                  const rp_dpg_batch *batch, rp_dpg_found *found);
 

@@ -47,14 +47,13 @@ typedef struct dqn_learner {
     rp_real *target, *errors; /* batch each */
 } dqn_learner;
 
-/* The targets of the batch: R + discount D Q'(o', a'). */
+/* The targets of the batch: R + discount D Q'(o', a'). Its discounts are multiplied. */
 static void set_targets(dqn_learner *d, const rp_replay_batch *b)
 {
     const rp_real *next =
         rp_dqn_input(&d->spec, b->next_observations, d->batch * d->numbers, d->next);
     const rp_real *online = NULL, *target;
 
-    for (size_t i = 0; i < d->batch; i++) b->discounts[i] *= (rp_real)d->set.discount;
     if (d->set.double_q) {
         online = rp_tape_forward(d->rating, d->params, next, d->batch);
         memcpy(d->online, online, d->batch * d->actions * sizeof *online);
@@ -74,24 +73,37 @@ static double mean_value(const dqn_learner *d, const rp_loss_rows *rows, const r
     return value / (double)d->batch;
 }
 
+/* The errors of the batch, its loss, and the gradient by Q. */
+static void find_errors(dqn_learner *d, rp_learning_step *step)
+{
+    const rp_replay_batch *b = rp_replay_get_batch(d->replay);
+    const rp_loss_rows rows = {d->batch, d->actions, b->actions,
+                               d->set.prioritized || b->left_out > 0 ? b->weights : NULL};
+    const rp_real *q;
+
+    set_targets(d, b);
+    q = rp_tape_forward(d->training, d->params,
+                        rp_dqn_input(&d->spec, b->observations, d->batch * d->numbers, d->now),
+                        d->batch);
+    step->loss = rp_td_loss(&rows, d->set.huber, q, d->target, d->grad_q, d->errors);
+    step->value = mean_value(d, &rows, q);
+}
+
 static rp_status update(rp_learner *learner, rp_wait wait, rp_error *err)
 {
     dqn_learner *d = (dqn_learner *)learner;
     const rp_replay_batch *b = rp_replay_get_batch(d->replay);
-    const rp_loss_rows rows = {d->batch, d->actions, b->actions,
-                               d->set.prioritized ? b->weights : NULL};
-    const rp_real *q;
     rp_learning_step step = {.errors = d->errors, .rows = d->batch};
     rp_status st = rp_learning_check(&d->learning, err);
 
     if (st == RP_OK) st = rp_replay_draw(d->replay, wait, err);
     if (st != RP_OK) return st;
-    set_targets(d, b);
-    q = rp_tape_forward(d->training, d->params,
-                        rp_dqn_input(&d->spec, b->observations, d->batch * d->numbers, d->now),
-                        d->batch);
-    step.loss = rp_td_loss(&rows, d->set.huber, q, d->target, d->grad_q, d->errors);
-    step.value = mean_value(d, &rows, q);
+    for (size_t i = 0; i < d->batch; i++) b->discounts[i] *= (rp_real)d->set.discount;
+    find_errors(d, &step);
+    if (!(step.loss <= d->set.max_loss) &&
+        rp_replay_refuse(d->replay, d->errors,
+                         rp_learning_most_error(d->set.max_loss, d->set.huber), wait.cancel))
+        find_errors(d, &step);
     rp_tape_backward(d->training, d->params, d->grad_q, d->grads, NULL);
     step.norm = rp_optimizer_step(d->optimizer, d->params, d->grads);
     st = rp_learning_add(&d->learning, &step, err);
@@ -123,7 +135,10 @@ static rp_status new_policy(const rp_learner *learner, size_t rows, rp_policy **
 
 static void get_metrics(rp_learner *learner, rp_agent_metrics *out)
 {
-    rp_learning_metrics(&((dqn_learner *)learner)->learning, out);
+    dqn_learner *d = (dqn_learner *)learner;
+
+    rp_learning_metrics(&d->learning, out);
+    rp_replay_get_bad(d->replay, out);
 }
 
 static size_t get_state(rp_learner *learner, rp_state_part *parts)
@@ -148,7 +163,15 @@ static rp_status restored(rp_learner *learner, rp_error *err)
     dqn_learner *d = (dqn_learner *)learner;
 
     rp_optimizer_set_steps(d->optimizer, d->optimizer_steps);
-    return rp_learning_restored(&d->learning, d->params, rp_net_size(d->net), err);
+    return rp_learning_restored(
+        &d->learning,
+        &(rp_restored){.params = d->params,
+                       .target = d->target_params,
+                       .count = rp_net_size(d->net),
+                       .optimizers = {rp_optimizer_get_state(d->optimizer)},
+                       .sizes = {rp_net_size(d->net)},
+                       .steps = d->optimizer_steps},
+        err);
 }
 
 static void free_learner(rp_learner *learner)

@@ -6,7 +6,9 @@
 #include <math.h>
 
 #include "error/fail.h"
-#include "reprise/rl/optimizer.h"
+
+static const int64_t MOST_COUNT = INT64_C(1) << 53;
+#define MOST_NUMBER ((rp_real)1e30)
 
 rp_status rp_learning_check(const rp_learning *l, rp_error *err)
 {
@@ -39,6 +41,14 @@ rp_status rp_learning_add(rp_learning *l, const rp_learning_step *step, rp_error
     return RP_OK;
 }
 
+double rp_learning_most_error(double max_loss, double huber)
+{
+    double most = sqrt(2 * max_loss);
+
+    assert(max_loss > 0 && huber >= 0);
+    return huber > 0 && most > huber ? max_loss / huber + huber / 2 : most;
+}
+
 void rp_learning_metrics(rp_learning *l, rp_agent_metrics *out)
 {
     double count = l->updates > 0 ? (double)l->updates : (double)NAN;
@@ -56,12 +66,33 @@ void rp_learning_metrics(rp_learning *l, rp_agent_metrics *out)
     l->loss = l->value = l->error = l->norm = 0;
 }
 
-rp_status rp_learning_restored(const rp_learning *l, const rp_real *params, size_t count,
-                               rp_error *err)
+/* Finite, within the bounds of a run, and at least `low`. */
+static bool are_sound(const rp_real *numbers, size_t count, rp_real low)
 {
-    assert(count >= 1);
-    if (l->counts.updates >= 0 && l->counts.samples >= 0 &&
-        isfinite(l->counts.largest_priority) && isfinite(rp_global_norm(params, count)))
-        return RP_OK;
+    int outside = 0;
+
+    for (size_t i = 0; i < count; i++)
+        outside |= !(numbers[i] >= low && numbers[i] <= MOST_NUMBER); /* or NaN */
+    return outside == 0;
+}
+
+rp_status rp_learning_restored(const rp_learning *l, const rp_restored *state, rp_error *err)
+{
+    const rp_learning_counts *c = &l->counts;
+    bool sound = c->updates >= 0 && c->updates <= MOST_COUNT && c->samples >= 0 &&
+                 c->samples <= MOST_COUNT && c->largest_priority >= 0 &&
+                 isfinite(c->largest_priority) && state->steps <= (uint64_t)MOST_COUNT &&
+                 are_sound(state->params, state->count, -MOST_NUMBER) &&
+                 are_sound(state->target, state->count, -MOST_NUMBER);
+
+    assert(state->count >= 1);
+    for (size_t i = 0; i < 2 && state->sizes[i] > 0; i++) {
+        const rp_real *means = state->optimizers[i].moments, *squares = means + state->sizes[i];
+
+        assert(state->optimizers[i].moment_count == 2);
+        sound = sound && are_sound(means, state->sizes[i], -MOST_NUMBER) &&
+                are_sound(squares, state->sizes[i], 0);
+    }
+    if (sound) return RP_OK;
     return rp_rl_fail(err, RP_CORRUPT, "%s: a number of the snapshot is impossible", l->agent);
 }

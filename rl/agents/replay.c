@@ -1,18 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Invariants:
  *   P1  rows 0 .. filled - 1 of the batch are drawn; filled < batch between calls that failed;
- *   P2  changes 0 .. change_count - 1 wait to be sent; there is room for those of a batch. */
+ *   P2  changes 0 .. change_count - 1 wait to be sent; there is room for those of a batch;
+ *   P3  view.left_out is the number of rows of the batch that are bad.
+ *
+ * A sampler stacks items in groups, and does not say which one of a group cannot be decoded.
+ * So after such a failure the next batches are decoded item by item. */
 #include "agents/replay.h"
 
 #include <assert.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "agents/item_check.h"
 #include "agents/place.h"
 #include "error/fail.h"
 #include "reprise/sampler.h"
 
-enum { PREFETCH = 4, SEND_MS = 5000 };
+enum {
+    PREFETCH = 4,
+    SEND_MS = 5000,
+    CAREFUL = 64,            /* batches that are decoded item by item after a failure */
+    FEW_ROWS = 8,            /* a batch of fewer does not tell a bad item from divergence */
+    NEARLY_ALL = 10,         /* all rows of a batch but one in 10 */
+    MOST_BAD_BATCHES = 1000, /* in a row with nearly all rows bad: then the learner ends */
+};
 
 /* The columns of an item, in the order of the adder. */
 enum { OBSERVATION, ACTION, REWARD, DISCOUNT, NEXT_OBSERVATION, COLUMNS };
@@ -27,8 +40,15 @@ struct rp_replay {
     size_t batch, prefetch, mutate_for;
     double beta;
     size_t filled;           /* P1 */
+    size_t careful;          /* batches that are still decoded item by item */
+    bool *is_bad;            /* P3: of each row */
+    uint64_t *bad_keys;      /* room for those of a batch */
+    int64_t bad_items;       /* samples left out */
+    int64_t bad_batches;     /* in a row, nearly all bad */
+    char bad_item[96];       /* the latest */
     rp_update *changes;      /* P2: mutate_for x batch */
     size_t change_count;     /* P2 */
+    size_t numbers;          /* of an observation */
     size_t bytes[COLUMNS];   /* of one item, for each column */
     uint8_t *place[COLUMNS]; /* memory of the batch, for each column */
     rp_replay_batch view;
@@ -45,25 +65,30 @@ static size_t place_arrays(rp_replay *r, uint8_t *block)
 
     for (size_t i = 0; i < COLUMNS; i++)
         r->place[i] = rp_place_array(block, &end, r->batch, r->bytes[i]);
-    r->view = (rp_replay_batch){r->place[OBSERVATION],
-                                r->place[NEXT_OBSERVATION],
-                                r->place[ACTION],
-                                (float *)(void *)r->place[REWARD],
-                                (float *)(void *)r->place[DISCOUNT],
-                                rp_place_array(block, &end, r->batch, sizeof(rp_real))};
+    r->view = (rp_replay_batch){
+        .observations = r->place[OBSERVATION],
+        .next_observations = r->place[NEXT_OBSERVATION],
+        .actions = r->place[ACTION],
+        .rewards = (float *)(void *)r->place[REWARD],
+        .discounts = (float *)(void *)r->place[DISCOUNT],
+        .weights = rp_place_array(block, &end, r->batch, sizeof(rp_real)),
+    };
     r->samples = rp_place_array(block, &end, r->batch, sizeof(rp_sample));
     r->trajectories = rp_place_array(block, &end, r->batch, sizeof r->trajectories[0]);
     r->changes = rp_place_array(block, &end, r->mutate_for * r->batch, sizeof(rp_update));
+    r->bad_keys = rp_place_array(block, &end, r->batch, sizeof r->bad_keys[0]);
+    r->is_bad = rp_place_array(block, &end, r->batch, sizeof r->is_bad[0]);
     return end;
 }
 
 static void set_bytes(rp_replay *r)
 {
     const rp_shape *shape = &r->spec.observation_shape;
-    size_t row = rp_dtype_size(r->spec.observation_dtype);
 
-    for (int32_t i = 0; i < shape->rank; i++) row *= (size_t)shape->dims[i];
-    r->bytes[OBSERVATION] = r->bytes[NEXT_OBSERVATION] = row;
+    r->numbers = 1;
+    for (int32_t i = 0; i < shape->rank; i++) r->numbers *= (size_t)shape->dims[i];
+    r->bytes[OBSERVATION] = r->bytes[NEXT_OBSERVATION] =
+        r->numbers * rp_dtype_size(r->spec.observation_dtype);
     r->bytes[ACTION] = r->spec.action_kind == RP_ACTION_DISCRETE
                            ? sizeof(int32_t)
                            : r->spec.action_size * sizeof(float);
@@ -78,14 +103,14 @@ static rp_status fill_in(rp_replay *r, rp_store *store, rp_error *err)
     if (r->block == NULL) return rp_rl_fail_memory(err, r->block_bytes);
     memset(r->block, 0, r->block_bytes);
     (void)place_arrays(r, r->block);
+    if (rp_decoder_new(&r->alloc, 0, &r->decoder) != RP_OK)
+        return rp_rl_fail_memory(err, sizeof *r);
     if (store == NULL) return RP_OK;
     r->table =
         rp_store_find_table(store, (rp_string){RP_REPLAY_TABLE, sizeof RP_REPLAY_TABLE - 1});
     if (r->table == NULL)
         return rp_rl_fail(err, RP_NOT_FOUND, "replay: the store has no table '%s'",
                           RP_REPLAY_TABLE);
-    if (rp_decoder_new(&r->alloc, 0, &r->decoder) != RP_OK)
-        return rp_rl_fail_memory(err, sizeof *r);
     return RP_OK;
 }
 
@@ -130,6 +155,37 @@ const rp_replay_batch *rp_replay_get_batch(const rp_replay *r)
     return &r->view;
 }
 
+/* The bytes of the columns and the weights, which are first in the block. */
+static size_t rows_bytes(const rp_replay *r)
+{
+    return (size_t)((uint8_t *)r->samples - (uint8_t *)r->block);
+}
+
+/* Marks a row as bad. */
+static void set_bad(rp_replay *r, size_t row, const char *why)
+{
+    assert(!r->is_bad[row]);
+    r->is_bad[row] = true;
+    r->view.left_out++; /* P3 */
+    r->bad_items++;
+    (void)snprintf(r->bad_item, sizeof r->bad_item, "item %llu has %.64s",
+                   (unsigned long long)r->samples[row].key, why);
+}
+
+/* Decodes one item to its row. One that does not fit is marked as bad. RP_NO_RESOURCE. */
+static rp_status take_one(rp_replay *r, size_t row, rp_error *err)
+{
+    const rp_trajectory *item = r->trajectories[row];
+    rp_status st = rp_trajectory_column_count(item) == COLUMNS ? RP_OK : RP_INVALID;
+
+    for (size_t i = 0; st == RP_OK && i < COLUMNS; i++)
+        st = rp_decoder_stack(r->decoder, &item, 1, i, r->place[i] + row * r->bytes[i],
+                              r->bytes[i], err);
+    if (st != RP_INVALID && st != RP_CORRUPT) return st;
+    set_bad(r, row, st == RP_INVALID ? "columns of other sizes" : "bytes that do not decode");
+    return RP_OK;
+}
+
 static rp_status draw_from_table(rp_replay *r, rp_wait wait, rp_error *err)
 {
     const rp_sample_options options = {.count = r->batch, .beta = r->beta};
@@ -145,6 +201,10 @@ static rp_status draw_from_table(rp_replay *r, rp_wait wait, rp_error *err)
     for (size_t i = 0; st == RP_OK && i < COLUMNS; i++)
         st = rp_decoder_stack(r->decoder, r->trajectories, r->batch, i, r->place[i],
                               r->batch * r->bytes[i], err);
+    if (st == RP_INVALID || st == RP_CORRUPT) {
+        st = RP_OK;
+        for (size_t i = 0; st == RP_OK && i < r->batch; i++) st = take_one(r, i, err);
+    }
     rp_samples_release(r->samples, r->batch);
     return st;
 }
@@ -166,6 +226,39 @@ static void set_weights(rp_replay *r)
     for (size_t i = 0; i < r->batch; i++) r->view.weights[i] /= (rp_real)largest;
 }
 
+/* Decodes as many items as there are, in groups. */
+static rp_status fetch_group(rp_replay *r, rp_wait wait, rp_error *err)
+{
+    rp_stack_place places[COLUMNS];
+    const rp_stack to = {places, COLUMNS, r->samples + r->filled, r->batch - r->filled};
+    size_t count = 0;
+    rp_status st;
+
+    for (size_t i = 0; i < COLUMNS; i++)
+        places[i] = (rp_stack_place){r->place[i] + r->filled * r->bytes[i], r->bytes[i]};
+    st = rp_sampler_stack(r->sampler, &to, &count, wait, err);
+    r->filled += count;
+    if (st != RP_INVALID && st != RP_CORRUPT) return st;
+    r->careful = CAREFUL;
+    return RP_OK;
+}
+
+static rp_status fetch_one(rp_replay *r, rp_wait wait, rp_error *err)
+{
+    rp_sample *sample = &r->samples[r->filled];
+    size_t count = 0;
+    rp_status st = rp_sampler_next(r->sampler, sample, 1, &count, wait, err);
+
+    if (st != RP_OK) return st;
+    assert(count == 1 && !r->is_bad[r->filled]);
+    r->trajectories[r->filled] = sample->trajectory;
+    st = take_one(r, r->filled, err);
+    rp_samples_release(sample, 1);
+    if (r->is_bad[r->filled]) r->careful = CAREFUL;
+    if (st == RP_OK) r->filled++;
+    return st;
+}
+
 static rp_status draw_by_sampler(rp_replay *r, rp_wait wait, rp_error *err)
 {
     const rp_sampler_options options = {.table = RP_REPLAY_TABLE,
@@ -175,16 +268,9 @@ static rp_status draw_by_sampler(rp_replay *r, rp_wait wait, rp_error *err)
     rp_status st = RP_OK;
 
     if (r->sampler == NULL) st = rp_sampler_new(r->client, &options, &r->sampler, err);
-    while (st == RP_OK && r->filled < r->batch) {
-        rp_stack_place places[COLUMNS];
-        const rp_stack to = {places, COLUMNS, r->samples + r->filled, r->batch - r->filled};
-        size_t count = 0;
-
-        for (size_t i = 0; i < COLUMNS; i++)
-            places[i] = (rp_stack_place){r->place[i] + r->filled * r->bytes[i], r->bytes[i]};
-        st = rp_sampler_stack(r->sampler, &to, &count, wait, err);
-        r->filled += count;
-    }
+    while (st == RP_OK && r->filled < r->batch)
+        st = r->careful > 0 ? fetch_one(r, wait, err) : fetch_group(r, wait, err);
+    if (st == RP_OK && r->careful > 0) r->careful--;
     if (st == RP_OK) set_weights(r);
     if (st == RP_OK || st == RP_DEADLINE) return st;
     rp_sampler_free(r->sampler); /* the next call tries another one */
@@ -192,26 +278,130 @@ static rp_status draw_by_sampler(rp_replay *r, rp_wait wait, rp_error *err)
     return st;
 }
 
-static rp_status check_actions(const rp_replay *r, rp_error *err)
+/* Marks the rows that cannot be learnt from. Those that could not be decoded are marked. */
+static void mark_bad(rp_replay *r)
 {
-    const int32_t *taken = r->view.actions;
+    const rp_item_check check = {.spec = &r->spec,
+                                 .numbers = r->numbers,
+                                 .observations = r->view.observations,
+                                 .next_observations = r->view.next_observations,
+                                 .actions = r->view.actions,
+                                 .rewards = r->view.rewards,
+                                 .discounts = r->view.discounts};
+    char why[64];
 
-    if (r->spec.action_kind != RP_ACTION_DISCRETE) return RP_OK;
+    if (rp_items_are_sound(&check, r->batch)) return;
     for (size_t i = 0; i < r->batch; i++)
-        if (taken[i] < 0 || taken[i] >= r->spec.action_count)
-            return rp_rl_fail(err, RP_CORRUPT, "table '%s': an item has action %d of %d",
-                              RP_REPLAY_TABLE, (int)taken[i], (int)r->spec.action_count);
-    return RP_OK;
+        if (!r->is_bad[i] && !rp_item_is_sound(&check, i, why, sizeof why)) set_bad(r, i, why);
+}
+
+/* Deletes the bad items of the batch. If the replay is away they stay, and are found again. */
+static rp_status delete_bad(rp_replay *r, rp_cancel *cancel, rp_error *err)
+{
+    rp_mutation mutation = {.deletes = r->bad_keys};
+    rp_wait send = rp_wait_ms(SEND_MS);
+    rp_status st;
+
+    for (size_t i = 0; i < r->batch; i++)
+        if (r->is_bad[i]) r->bad_keys[mutation.delete_count++] = r->samples[i].key;
+    assert(mutation.delete_count == r->view.left_out); /* P3 */
+    send.cancel = cancel;
+    st = rp_client_mutate(r->client, RP_REPLAY_TABLE, &mutation, send, err);
+    return st == RP_UNAVAILABLE || st == RP_DEADLINE || st == RP_NOT_FOUND ? RP_OK : st;
+}
+
+/* Makes each bad row a copy of a sound one, with weight 0. Returns false if none is sound. */
+static bool stand_in(rp_replay *r)
+{
+    rp_real largest = 0;
+    size_t sound = 0;
+
+    while (sound < r->batch && r->is_bad[sound]) sound++;
+    if (sound == r->batch) return false;
+    for (size_t i = 0; i < r->batch; i++) {
+        if (!r->is_bad[i] && r->view.weights[i] > largest) largest = r->view.weights[i];
+        if (!r->is_bad[i]) continue;
+        r->view.weights[i] = 0;
+        for (size_t c = 0; c < COLUMNS; c++)
+            memcpy(r->place[c] + i * r->bytes[c], r->place[c] + sound * r->bytes[c],
+                   r->bytes[c]);
+    }
+    for (size_t i = 0; i < r->batch && largest > 0; i++) r->view.weights[i] /= largest;
+    return true;
+}
+
+/* Ends a learner that finds hardly anything to learn from. */
+static rp_status check_share(rp_replay *r, rp_error *err)
+{
+    size_t sound = r->batch - r->view.left_out;
+
+    assert(r->view.left_out <= r->batch); /* P3 */
+    r->bad_batches = sound * NEARLY_ALL <= r->batch ? r->bad_batches + 1 : 0;
+    if (r->bad_batches < MOST_BAD_BATCHES) return RP_OK;
+    r->bad_batches = 0;
+    return rp_rl_fail(
+        err, RP_CORRUPT,
+        "table '%s': nearly all items of the last %d batches are bad, the latest: "
+        "%s. Find out who else writes to the table, or give all parts the same "
+        "settings",
+        RP_REPLAY_TABLE, MOST_BAD_BATCHES, r->bad_item);
 }
 
 rp_status rp_replay_draw(rp_replay *r, rp_wait wait, rp_error *err)
 {
-    rp_status st =
-        r->table != NULL ? draw_from_table(r, wait, err) : draw_by_sampler(r, wait, err);
+    for (;;) {
+        rp_status st;
 
-    assert(r->filled <= r->batch); /* P1 */
-    if (st != RP_DEADLINE) r->filled = 0;
-    return st == RP_OK ? check_actions(r, err) : st;
+        if (r->filled == 0) memset(r->is_bad, 0, r->batch * sizeof r->is_bad[0]);
+        if (r->filled == 0) r->view.left_out = 0;
+        st = r->table != NULL ? draw_from_table(r, wait, err) : draw_by_sampler(r, wait, err);
+        assert(r->filled <= r->batch); /* P1 */
+        if (st != RP_DEADLINE) r->filled = 0;
+        if (st != RP_OK) return st;
+        mark_bad(r);
+        st = check_share(r, err);
+        if (st == RP_OK && r->view.left_out > 0) st = delete_bad(r, wait.cancel, err);
+        if (st != RP_OK || r->view.left_out == 0 || stand_in(r)) return st;
+    }
+}
+
+/* Counts the items of the batch, or only those whose error is not within `most`. An item may
+ * have several rows. */
+static size_t count_items(const rp_replay *r, const rp_real *errors, double most)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < r->batch; i++) {
+        bool is_first = !(fabs((double)errors[i]) <= most);
+
+        for (size_t k = 0; is_first && k < i; k++)
+            is_first = r->samples[k].key != r->samples[i].key;
+        count += is_first;
+    }
+    return count;
+}
+
+bool rp_replay_refuse(rp_replay *r, const rp_real *errors, double most, rp_cancel *cancel)
+{
+    size_t large = count_items(r, errors, most), all = count_items(r, errors, -1);
+    char why[64];
+
+    assert(large <= all);
+    if (large == 0 || (2 * large > all && (large > 1 || r->batch < FEW_ROWS))) return false;
+    for (size_t i = 0; i < r->batch; i++) {
+        if (r->is_bad[i] || fabs((double)errors[i]) <= most) continue;
+        (void)snprintf(why, sizeof why, "an error of %g", (double)errors[i]);
+        set_bad(r, i, why);
+    }
+    (void)!delete_bad(r, cancel, NULL); /* if it fails, the next draw does as well */
+    if (!stand_in(r)) memset(r->block, 0, rows_bytes(r));
+    return true;
+}
+
+void rp_replay_get_bad(const rp_replay *r, rp_agent_metrics *out)
+{
+    out->bad_items = r->bad_items;
+    memcpy(out->bad_item, r->bad_item, sizeof out->bad_item);
 }
 
 rp_status rp_replay_prioritize(rp_replay *r, const rp_real *errors, double *largest,
@@ -223,12 +413,14 @@ rp_status rp_replay_prioritize(rp_replay *r, const rp_real *errors, double *larg
 
     assert(r->change_count + r->batch <= r->mutate_for * r->batch); /* P2 */
     for (size_t i = 0; i < r->batch; i++) {
-        rp_update *change = &r->changes[r->change_count++];
+        rp_update *change = &r->changes[r->change_count];
 
+        if (r->is_bad[i]) continue;
+        r->change_count++;
         *change = (rp_update){r->samples[i].key, fabs((double)errors[i]) + RP_PRIORITY_FLOOR};
         if (change->priority > *largest) *largest = change->priority;
     }
-    if (r->change_count < r->mutate_for * r->batch) return RP_OK;
+    if (r->change_count + r->batch <= r->mutate_for * r->batch) return RP_OK; /* P2 */
     mutation.update_count = r->change_count;
     r->change_count = 0;
     send.cancel = cancel;

@@ -5,11 +5,16 @@
  *   by a sampler    of a client of any kind, which prefetches on threads of its own
  *   from a table    of a store of this process, on the caller's thread: bit by bit reproducible
  *
+ * Items come from whoever may write to the table. One that cannot be learnt from (item_check.h;
+ * or it cannot be decoded) is left out of its batch, deleted from the table, and counted. Its
+ * row is then a copy of a sound row, with weight 0, so that batches keep their size.
+ *
  * One thread at a time may use a replay. */
 #ifndef RP_AGENTS_REPLAY_H
 #define RP_AGENTS_REPLAY_H
 
 #include "reprise/client.h"
+#include "reprise/rl/agent.h"
 #include "reprise/rl/env.h"
 #include "reprise/rl/nn.h"
 
@@ -37,6 +42,7 @@ typedef struct rp_replay_batch {
     void *actions;
     float *rewards, *discounts; /* R and D of adder.h */
     rp_real *weights;
+    size_t left_out; /* rows of weight 0: whoever does without weights needs them now */
 } rp_replay_batch;
 
 /* Makes a replay. The table need not exist yet, unless it is drawn from directly. Returns
@@ -49,14 +55,24 @@ void rp_replay_free(rp_replay *replay); /* NULL is fine */
 /* The memory of the batches. */
 const rp_replay_batch *rp_replay_get_batch(const rp_replay *replay);
 
-/* Draws a batch. After RP_DEADLINE the next call goes on where this one stopped; after any
- * other failure it begins anew. RP_DEADLINE, RP_CANCELLED, RP_CORRUPT (an item with an action
- * that the environment does not have), or a status of the sampler. */
+/* Draws a batch with at least one sound row. After RP_DEADLINE the next call goes on where this
+ * one stopped; after any other failure it begins anew. RP_DEADLINE, RP_CANCELLED, RP_CORRUPT
+ * (nearly all items have been bad for long), or a status of the sampler. */
 RP_NODISCARD rp_status rp_replay_draw(rp_replay *replay, rp_wait wait, rp_error *err);
 
-/* Sets the priority of each item of the batch: |error| + RP_PRIORITY_FLOOR. They are sent with
- * those of other batches, within 5 s. If the replay is away they are dropped, since they are
- * soon out of date: the next draw fails. Writes the largest to `*largest` if that is smaller.
+/* After a loss over its bound: leaves out the rows whose error is not finite, or larger than
+ * `most` in size, if they are of one item, or of no more than half of the items of the batch;
+ * otherwise the parameters have diverged. If no row is sound, all rows become 0, with weight 0.
+ * Returns whether the batch has changed; then the caller computes errors and loss anew. */
+bool rp_replay_refuse(rp_replay *replay, const rp_real *errors, double most, rp_cancel *cancel);
+
+/* Fills in bad_items and bad_item. */
+void rp_replay_get_bad(const rp_replay *replay, rp_agent_metrics *out);
+
+/* Sets the priority of each item of the batch that was not left out: |error| +
+ * RP_PRIORITY_FLOOR. They are sent with those of other batches, within 5 s. If the replay is
+ * away they are dropped, since they are soon out of date: the next draw fails. Writes the
+ * largest to `*largest` if that is smaller.
  * RP_CANCELLED, RP_INVALID. */
 RP_NODISCARD rp_status rp_replay_prioritize(rp_replay *replay, const rp_real *errors,
                                             double *largest, rp_cancel *cancel, rp_error *err);

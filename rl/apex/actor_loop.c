@@ -65,8 +65,7 @@ static rp_status observe(rp_agent *agent, const rp_agent_step *step, rp_error *e
 static rp_status pull(actor_life *l, int64_t ms, rp_error *err)
 {
     rp_variables got = {0};
-    rp_status st = rp_variable_client_update(l->variables, l->params[1 - l->now],
-                                             rp_part_wait(l->part, ms), &got, err);
+    rp_status st = rp_part_pull(l->part, l->variables, l->params[1 - l->now], ms, &got, err);
     rp_apex_part *state;
 
     assert(l->now == 0 || l->now == 1); /* C1 */

@@ -45,6 +45,7 @@ static rp_status judge(evaluator_life *l, const rp_variables *got, rp_error *err
     rp_part_keep(l->part, l->params, l->verdict.solved);
     state = rp_part_lock(l->part);
     state->verdict = l->verdict;
+    if (l->verdict.solved && !state->is_solved) state->solution = l->verdict;
     state->is_solved = state->is_solved || l->verdict.solved;
     state->version = got->version;
     state->learner_steps = got->note;
@@ -66,8 +67,7 @@ static rp_status live(void *ctx, rp_error *err)
         rp_variables got = {0};
         int64_t began_ns;
 
-        st = rp_variable_client_update(l->variables, l->params, rp_part_wait(p, RP_CALL_MS),
-                                       &got, err);
+        st = rp_part_pull(p, l->variables, l->params, RP_CALL_MS, &got, err);
         if (st != RP_OK) return st;
         p->worked_ns = rp_now_ns();
         if (!got.changed) {

@@ -9,6 +9,7 @@
 #include "error/fail.h"
 
 enum { FIRST_PAUSE_MS = 20, LONGEST_PAUSE_MS = 2000 };
+static const int64_t MOST_STEPS = INT64_C(1) << 53;
 
 bool rp_part_is_stopping(const rp_part *p)
 {
@@ -57,6 +58,45 @@ void rp_part_works(rp_part *p)
     p->wait_began_ns = 0;
     state->waits_for[0] = '\0';
     rp_part_unlock(p);
+}
+
+void rp_part_trouble(rp_part *p, const char *format, ...)
+{
+    rp_apex_part *state = rp_part_lock(p);
+    va_list args;
+
+    va_start(args, format);
+    (void)vsnprintf(state->trouble, sizeof state->trouble, format, args);
+    va_end(args);
+    rp_part_unlock(p);
+}
+
+rp_status rp_part_pull(rp_part *p, rp_variable_client *variables, rp_real *params, int64_t ms,
+                       rp_variables *got, rp_error *err)
+{
+    rp_status st =
+        rp_variable_client_update(variables, params, rp_part_wait(p, ms), got, &p->unfit);
+
+    if (st == RP_CORRUPT) {
+        if (p->unfit_ns == 0) p->unfit_ns = rp_now_ns();
+        rp_part_trouble(p, "%s: %.120s",
+                        p->has_params ? "keeps its parameters" : "has no parameters",
+                        p->unfit.text);
+        *got = (rp_variables){0};
+        return RP_OK;
+    }
+    if (st != RP_OK && err != NULL) *err = p->unfit;
+    if (st != RP_OK) return st;
+    if (got->changed) {
+        if (p->unfit_ns != 0) rp_part_trouble(p, "%s", "");
+        p->unfit_ns = 0;
+        p->has_params = true;
+        if (got->note < 0 || got->note > MOST_STEPS) got->note = 0; /* not the learner's */
+    } else if (p->unfit_ns != 0 && !p->has_params &&
+               rp_now_ns() - p->unfit_ns > RP_UNFIT_MS * INT64_C(1000000)) {
+        return rp_rl_fail(err, RP_CORRUPT, "%.250s", p->unfit.text);
+    }
+    return RP_OK;
 }
 
 rp_apex_part *rp_part_lock(rp_part *p)

@@ -11,12 +11,14 @@
 #include <stdatomic.h>
 
 #include "reprise/rl/apex.h"
+#include "reprise/rl/variables.h"
 
 #define RP_APEX_REPLAY "replay"
 #define RP_APEX_VARIABLES "variables"
 enum {
-    RP_SLICE_MS = 500, /* of a wait after which a part says what it waits for */
-    RP_CALL_MS = 5000, /* the longest wait for the response to a call */
+    RP_SLICE_MS = 500,   /* of a wait after which a part says what it waits for */
+    RP_CALL_MS = 5000,   /* the longest wait for the response to a call */
+    RP_UNFIT_MS = 10000, /* how long a part without parameters waits for fit ones */
 };
 
 typedef struct rp_part {
@@ -25,7 +27,14 @@ typedef struct rp_part {
     int64_t index;
     pthread_t thread;
     bool has_thread;
-    int64_t worked_ns; /* when the part last got on with its work; of its own thread */
+    /* of its own thread: */
+    int64_t worked_ns; /* when the part last got on with its work */
+    int64_t unfit_ns;  /* since when parameters in the table are of no use; 0: they are not */
+    rp_error unfit;    /* why */
+    bool has_params;   /* of this program */
+    /* Called while the part waits for others; NULL: nothing is to be done. */
+    rp_status (*tend)(void *ctx, rp_error *err);
+    void *tend_ctx;
     /* guarded by the program's mutex: */
     rp_apex_part state;
     int64_t wait_began_ns; /* 0: it does not wait */
@@ -69,6 +78,18 @@ void rp_part_sleep(rp_part *part, int64_t ms);
 void rp_part_waits(rp_part *part, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 void rp_part_works(rp_part *part);
+
+/* Something fails, or is wrong, although the part goes on; "": not any more. */
+void rp_part_trouble(rp_part *part, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* Fetches newer parameters, if there are any, into `params`. Those in the table may be of no
+ * use: others can write to it. Then the part says so, `got->changed` is false, and the part
+ * keeps what it has until the learner publishes again. RP_CORRUPT: it has none, and those in
+ * the table have been of no use for RP_UNFIT_MS; they are of other settings. */
+RP_NODISCARD rp_status rp_part_pull(rp_part *part, rp_variable_client *variables,
+                                    rp_real *params, int64_t ms, rp_variables *got,
+                                    rp_error *err);
 
 /* Sums for rp_apex_get_parts(): call between rp_part_lock() and rp_part_unlock(). */
 rp_apex_part *rp_part_lock(rp_part *part);
@@ -119,7 +140,8 @@ RP_NODISCARD rp_status rp_apex_max_diff(const rp_part *part, double *out, rp_err
 /* True if the learner or the actor has to wait because no limiter of several shards makes it
  * wait. */
 bool rp_apex_is_ahead(const rp_part *part, const rp_replay_view *view, double max_diff);
-/* Waits while the part is ahead; then *view is the last look. A status of rp_apex_look(). */
+/* Waits while the part is ahead, and calls part->tend; then *view is the last look. A status of
+ * rp_apex_look(). */
 RP_NODISCARD rp_status rp_apex_pace(rp_part *part, rp_replay_view *view, double max_diff,
                                     rp_error *err);
 /* Removes the items over the soft limit, if there are any. */

@@ -132,7 +132,8 @@ rp_status rp_apex_pace(rp_part *p, rp_replay_view *view, double max_diff, rp_err
         rp_part_waits(p, "%s: %lld items for %lld samples", others_of(p),
                       (long long)view->inserts, (long long)view->samples);
         rp_part_sleep(p, CATCH_UP_MS);
-        st = rp_apex_look(p, view, err);
+        if (p->tend != NULL) st = p->tend(p->tend_ctx, err);
+        if (st == RP_OK) st = rp_apex_look(p, view, err);
     }
     rp_part_works(p);
     return st;

@@ -17,6 +17,8 @@
 
 static const char TABLE[] = "snapshot", FORMAT_PART[] = "format";
 static const uint32_t FORMAT = 1;
+/* A snapshot may have parts that are not asked for, as large as the others and this. */
+enum { SPARE_BYTES = 1 << 20 };
 
 static rp_status make_table(rp_client *client, rp_wait wait, rp_error *err)
 {
@@ -110,7 +112,7 @@ static rp_status scatter(const uint8_t *file, size_t size, const rp_state_part *
 
     if (st == RP_OK) st = check_format(tensors, found, err);
     if (st != RP_OK) return st;
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++) { /* all parts fit, or none is written */
         const rp_safetensor *t = rp_safetensors_find(tensors, found, parts[i].name);
         size_t held = t != NULL ? t->size_bytes : 0;
 
@@ -120,9 +122,28 @@ static rp_status scatter(const uint8_t *file, size_t size, const rp_state_part *
                               "is of other settings, or of another version of reprise. Give "
                               "the settings of that run, or begin another one",
                               parts[i].name, held, parts[i].size);
-        if (held > 0) memcpy(parts[i].bytes, t->data, held);
     }
+    for (size_t i = 0; i < count; i++)
+        if (parts[i].size > 0)
+            memcpy(parts[i].bytes, rp_safetensors_find(tensors, found, parts[i].name)->data,
+                   parts[i].size);
     return RP_OK;
+}
+
+/* Refuses what cannot be a snapshot with these parts before it is decoded. */
+static rp_status check_size(size_t size, const rp_state_part *parts, size_t count,
+                            rp_error *err)
+{
+    size_t most = SPARE_BYTES;
+
+    assert(count <= RP_SNAPSHOT_MAX_PARTS);
+    for (size_t i = 0; i < count; i++) most += 2 * parts[i].size;
+    if (size <= most) return RP_OK;
+    return rp_rl_fail(err, RP_INVALID,
+                      "snapshot: it has %zu bytes, and this run expects at most %zu: it is of "
+                      "other settings, or of another version of reprise. Give the settings of "
+                      "that run, or begin another one",
+                      size, most);
 }
 
 static rp_status decode(const rp_allocator *a, rp_trajectory *trajectory,
@@ -130,10 +151,12 @@ static rp_status decode(const rp_allocator *a, rp_trajectory *trajectory,
 {
     const rp_trajectory *one = trajectory;
     size_t size = rp_trajectory_get_column(trajectory, 0).bytes;
-    uint8_t *file = a->resize(a->ctx, NULL, 0, size);
     rp_decoder *decoder = NULL;
-    rp_status st = RP_OK;
+    rp_status st = check_size(size, parts, count, err);
+    uint8_t *file;
 
+    if (st != RP_OK) return st;
+    file = a->resize(a->ctx, NULL, 0, size);
     if (file == NULL) return rp_rl_fail_memory(err, size);
     if (rp_decoder_new(a, 0, &decoder) != RP_OK) st = rp_rl_fail_memory(err, size);
     if (st == RP_OK) st = rp_decoder_stack(decoder, &one, 1, 0, file, size, err);

@@ -4,9 +4,14 @@
  * The version is also the number of inserts that the table counts, so that one small call tells
  * a client whether there is anything new.
  *
+ * Whoever may write to the table can put something else there. So a client checks what it
+ * fetches, and a source can ask whether the table still has its numbers.
+ *
  * Invariants:
- *   V1  the source is the only writer of its table: the item's version is the table's inserts;
- *   V2  a client's version is that of the numbers it has written last; 0 before. */
+ *   V1  while the source is the only writer of its table, its version is the table's inserts;
+ *   V2  a client's version is that of the numbers it has written last; 0 before;
+ *   V3  a client's `seen` is the number of inserts when it last fetched: at most those at the
+ *       item that it got, so that no later one is missed. */
 #include "reprise/rl/variables.h"
 
 #include <assert.h>
@@ -30,6 +35,7 @@ struct rp_variable_client {
     rp_allocator alloc;
     rp_variable_options options;
     int64_t version, note; /* V2 */
+    int64_t seen;          /* V3; -1 before */
     char table[RP_MAX_TABLE_NAME_BYTES + 1];
 };
 
@@ -42,18 +48,21 @@ static rp_status check(const rp_variable_options *o, char *table, rp_error *err)
     return RP_OK;
 }
 
-/* Writes the inserts of the table; -1 if there is no such table. */
+/* Writes the inserts of the table, -1 if there is no such table, and its items. */
 static rp_status count_inserts(rp_client *client, const char *table, rp_wait wait,
-                               int64_t *inserts, rp_error *err)
+                               int64_t *inserts, int64_t *size, rp_error *err)
 {
     rp_client_tables *list = NULL;
     rp_status st = rp_client_get_tables(client, wait, &list, err);
 
     if (st != RP_OK) return st;
     *inserts = -1;
-    for (size_t i = 0; i < list->count; i++)
-        if (strcmp(list->tables[i].info.name, table) == 0)
-            *inserts = list->tables[i].info.inserts;
+    *size = 0;
+    for (size_t i = 0; i < list->count; i++) {
+        if (strcmp(list->tables[i].info.name, table) != 0) continue;
+        *inserts = list->tables[i].info.inserts;
+        *size = list->tables[i].info.size;
+    }
     rp_client_tables_free(list);
     return RP_OK;
 }
@@ -74,7 +83,8 @@ static rp_status make_table(rp_variable_source *s, rp_error *err)
                                     .remover = {.kind = RP_FIFO},
                                     .limiter = rp_limiter_min_size(1),
                                     .max_size = 1};
-    rp_status st = count_inserts(s->options.client, s->table, wait, &s->version, err);
+    int64_t size;
+    rp_status st = count_inserts(s->options.client, s->table, wait, &s->version, &size, err);
 
     if (st != RP_OK || s->version >= 0) return st;
     s->version = 0;
@@ -138,6 +148,19 @@ rp_status rp_variable_source_publish(rp_variable_source *s, const rp_real *numbe
     return RP_OK;
 }
 
+rp_status rp_variable_source_is_latest(rp_variable_source *s, bool *latest, rp_error *err)
+{
+    int64_t inserts = 0, size = 0;
+    rp_status st =
+        count_inserts(s->options.client, s->table, wait_of(&s->options), &inserts, &size, err);
+
+    if (st != RP_OK) return st;
+    assert(inserts >= -1 && size >= 0);
+    *latest = inserts == s->version && size > 0; /* V1 */
+    if (inserts >= 0) s->version = inserts;
+    return RP_OK;
+}
+
 rp_status rp_variable_client_new(const rp_allocator *alloc, const rp_variable_options *options,
                                  rp_variable_client **out, rp_error *err)
 {
@@ -146,7 +169,7 @@ rp_status rp_variable_client_new(const rp_allocator *alloc, const rp_variable_op
     rp_status st;
 
     if (c == NULL) return rp_rl_fail_memory(err, sizeof *c);
-    *c = (rp_variable_client){.alloc = a, .options = *options};
+    *c = (rp_variable_client){.alloc = a, .options = *options, .seen = -1};
     st = check(options, c->table, err);
     if (st != RP_OK) {
         rp_variable_client_free(c);
@@ -161,6 +184,22 @@ void rp_variable_client_free(rp_variable_client *c)
     if (c == NULL) return;
     rp_allocator alloc = c->alloc;
     (void)alloc.resize(alloc.ctx, c, sizeof *c, 0);
+}
+
+/* RP_CORRUPT unless the numbers can be parameters. */
+static rp_status check_numbers(const rp_variable_client *c, const rp_real *numbers,
+                               rp_error *err)
+{
+    int outside = 0;
+
+    for (size_t i = 0; i < c->options.count; i++)
+        outside |=
+            !(numbers[i] >= -RP_VARIABLE_BOUND && numbers[i] <= RP_VARIABLE_BOUND); /* or NaN */
+    if (outside == 0) return RP_OK;
+    return rp_rl_fail(err, RP_CORRUPT,
+                      "table '%s' has numbers that are not finite, or over %g in size: they "
+                      "are no parameters",
+                      c->table, (double)RP_VARIABLE_BOUND);
 }
 
 static rp_status fetch(rp_variable_client *c, rp_real *numbers, rp_wait wait, rp_error *err)
@@ -184,9 +223,13 @@ static rp_status fetch(rp_variable_client *c, rp_real *numbers, rp_wait wait, rp
                           "table '%s' has no item of %zu numbers: they are of a network with "
                           "other settings",
                           c->table, c->options.count);
+    if (st == RP_NO_RESOURCE) /* an item over the bound of the client */
+        return rp_rl_fail(err, RP_CORRUPT, "table '%s' has an item that is too large",
+                          c->table);
+    if (st == RP_OK) st = check_numbers(c, numbers, err);
     if (st != RP_OK) return st;
     assert(count == 1);
-    c->version = head[0];
+    c->version = head[0] > 0 ? head[0] : 1; /* V2 */
     c->note = head[1];
     return RP_OK;
 }
@@ -194,12 +237,13 @@ static rp_status fetch(rp_variable_client *c, rp_real *numbers, rp_wait wait, rp
 rp_status rp_variable_client_update(rp_variable_client *c, rp_real *numbers, rp_wait wait,
                                     rp_variables *out, rp_error *err)
 {
-    int64_t version = 0;
-    rp_status st = count_inserts(c->options.client, c->table, wait, &version, err);
-    bool changed = st == RP_OK && version > 0 && version != c->version;
+    int64_t inserts = 0, size = 0;
+    rp_status st = count_inserts(c->options.client, c->table, wait, &inserts, &size, err);
+    bool changed = st == RP_OK && inserts > 0 && size > 0 && inserts != c->seen;
 
     assert(c->version >= 0); /* V2 */
     if (changed) st = fetch(c, numbers, wait, err);
+    if (changed && (st == RP_OK || st == RP_CORRUPT)) c->seen = inserts; /* V3 */
     if (st != RP_OK) return st;
     *out = (rp_variables){c->version, c->note, changed};
     return RP_OK;

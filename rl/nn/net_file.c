@@ -67,8 +67,9 @@ rp_status rp_net_write_file(const char *path, const uint8_t *bytes, size_t size,
     if (snprintf(temporary, sizeof temporary, "%s.new", path) >= (int)sizeof temporary)
         return rp_rl_fail(err, RP_UNAVAILABLE, "the path has more than %zu bytes",
                           sizeof temporary - 5);
+    (void)remove(temporary); /* of a process that was killed */
     errno = 0;
-    file = fopen(temporary, "wb");
+    file = fopen(temporary, "wbx"); /* follows no link */
     if (file == NULL)
         return rp_rl_fail(err, RP_UNAVAILABLE, "'%s' cannot be written: %s", temporary,
                           strerror(errno));
@@ -129,8 +130,12 @@ rp_status rp_net_save(const rp_allocator *alloc, const rp_net *net, const rp_rea
     return st;
 }
 
+/* Files of others may have more tensors than the network, and this much more. */
+static const size_t SPARE_BYTES = (size_t)64 << 20;
+
 /* A file in memory, and its tensors. */
 typedef struct opened {
+    size_t most; /* bytes that the file may have */
     uint8_t *bytes;
     size_t size;
     rp_safetensor *tensors;
@@ -146,6 +151,10 @@ static rp_status read_all(const rp_allocator *alloc, FILE *file, const char *pat
 
     if (size <= 0 || fseek(file, 0, SEEK_SET) != 0)
         return rp_rl_fail(err, RP_CORRUPT, "'%s' is empty, or no file", path);
+    if ((size_t)size > o->most)
+        return rp_rl_fail(err, RP_CORRUPT,
+                          "'%.100s' has %ld bytes, and a file of this network has at most %zu",
+                          path, size, o->most);
     o->bytes = alloc->resize(alloc->ctx, NULL, 0, (size_t)size);
     if (o->bytes == NULL) return rp_rl_fail_memory(err, (size_t)size);
     o->size = (size_t)size;
@@ -213,7 +222,7 @@ static rp_status check_tensor(const opened *o, const rp_net_parameter *p, const 
 rp_status rp_net_load(const rp_allocator *alloc, const rp_net *net, const char *path,
                       rp_real *params, rp_error *err)
 {
-    opened o = {0};
+    opened o = {.most = 4 * net->size * sizeof *params + SPARE_BYTES};
     rp_status st = open_file(alloc, path, &o, err);
 
     for (size_t i = 0; i < net->parameter_count && st == RP_OK; i++)

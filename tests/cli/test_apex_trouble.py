@@ -165,8 +165,8 @@ def test_settings_of_another_run_are_named(tmp_path, part):
     other = [33 if a == "32" else a for a in NEVER]  # --hidden
     done = run(tmp_path, *other, *line, "actor")
     assert done.returncode == 1
-    assert re.fullmatch(r"reprise train: actor 0: table 'variables' has no item of \d+ numbers: they are of a network "
-                        "with other settings\n", done.stderr)
+    why = r"table 'variables' has no item of \d+ numbers: they are of a network with other settings"
+    assert re.fullmatch(rf"reprise train: actor 0: has no parameters: {why}\nreprise train: actor 0: {why}\n", done.stderr)
     assert learner.end() == 130  # leaves a snapshot
     done = run(tmp_path, *other, *line, "learner")
     assert done.returncode == 1

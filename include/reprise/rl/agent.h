@@ -60,6 +60,9 @@ typedef struct rp_agent_metrics {
     int64_t inserts;   /* items written to the replay */
     int64_t samples;   /* items drawn from it */
     int64_t item_size; /* items in the table now */
+    int64_t bad_items; /* samples that were left out, since their items were bad; their items
+                          were deleted from the table */
+    char bad_item[96]; /* the latest: "item 7 has action 5 of 2" */
 } rp_agent_metrics;
 
 typedef struct rp_agent rp_agent;

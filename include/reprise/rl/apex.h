@@ -144,6 +144,7 @@ typedef struct rp_apex_part {
     int64_t shards_away;             /* learner: shards without the table, or not reached */
     bool is_solved;                  /* evaluator */
     rp_verdict verdict;              /* evaluator: the latest; version 0: none yet */
+    rp_verdict solution;             /* evaluator: the first that found the task solved */
 } rp_apex_part;
 
 /* Writes the parts of this process, in the order in which they were started: at most

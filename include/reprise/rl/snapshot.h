@@ -27,10 +27,11 @@ RP_API RP_NODISCARD rp_status rp_snapshot_put(const rp_allocator *alloc, rp_clie
 RP_API bool rp_snapshot_exists(rp_store *store);
 
 /* Reads the item back into the bytes of the parts. Parts of a snapshot that are not asked for
- * are ignored. On failure some parts may have been written.
- * RP_NOT_FOUND (no snapshot), RP_INVALID (a part is missing or of another size: the settings
- * are not those of the run; or the format is that of another version of this library; the text
- * names it), RP_CORRUPT, RP_NO_RESOURCE, or a status of the client. */
+ * are ignored. On failure no part has been written. A snapshot of more than twice the bytes of
+ * the parts and 1 MiB is not decoded.
+ * RP_NOT_FOUND (no snapshot), RP_INVALID (it is too large; a part is missing or of another
+ * size: the settings are not those of the run; or the format is that of another version of this
+ * library; the text names it), RP_CORRUPT, RP_NO_RESOURCE, or a status of the client. */
 RP_API RP_NODISCARD rp_status rp_snapshot_get(const rp_allocator *alloc, rp_client *client,
                                               const rp_state_part *parts, size_t count,
                                               rp_wait wait, rp_error *err);

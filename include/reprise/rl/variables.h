@@ -43,6 +43,12 @@ RP_API RP_NODISCARD rp_status rp_variable_source_publish(rp_variable_source *sou
                                                          const rp_real *numbers, int64_t note,
                                                          int64_t *version, rp_error *err);
 
+/* Asks the table whether its latest item is that of the last publication. It is not if others
+ * have written to the table, or deleted the item: then publish again; versions go on from
+ * there. A status of the client. */
+RP_API RP_NODISCARD rp_status rp_variable_source_is_latest(rp_variable_source *source,
+                                                           bool *latest, rp_error *err);
+
 /* Makes a client. Returns owned. RP_INVALID, RP_NO_RESOURCE. */
 RP_API RP_NODISCARD rp_status rp_variable_client_new(const rp_allocator *alloc,
                                                      const rp_variable_options *options,
@@ -55,9 +61,15 @@ typedef struct rp_variables {
     bool changed; /* fetched by this call */
 } rp_variables;
 
+/* No number of a client is larger in size. */
+#define RP_VARIABLE_BOUND 1e6F
+
 /* Fetches the parameters if they are not those of the last call: writes `count` numbers.
  * Otherwise `numbers` stays as it is. Waits for the server only.
- * RP_CORRUPT (an item of another size), or a status of the client. */
+ * RP_CORRUPT (an item of another size, that cannot be decoded, or with numbers that are not
+ * finite or over RP_VARIABLE_BOUND; `numbers` may have been written to; the item is not fetched
+ * again, so that later calls succeed until the table has another one), or a status of the
+ * client. */
 RP_API RP_NODISCARD rp_status rp_variable_client_update(rp_variable_client *client,
                                                         rp_real *numbers, rp_wait wait,
                                                         rp_variables *out, rp_error *err);

@@ -224,6 +224,7 @@ rp_status rp_run_policy_open(rp_run_policy *run, const rp_run_folder *folder, si
 {
     char path[RP_RUN_PATH_BYTES + 64];
     rp_error err = {0};
+    struct stat about;
     const rp_env_spec *spec;
     rp_status st =
         rp_env_new(NULL, folder->env_class, &(rp_env_options){.copies = rows}, &run->env, &err);
@@ -238,10 +239,11 @@ rp_status rp_run_policy_open(rp_run_policy *run, const rp_run_folder *folder, si
         st = folder->kind->new_policy(NULL, run->net, &folder->settings, spec, rows,
                                       &run->policy, &err);
     }
+    (void)rp_run_folder_file(folder, "policy.safetensors", path);
+    if (st == RP_OK && stat(path, &about) == 0 && !S_ISREG(about.st_mode)) /* it may wait */
+        return rp_problem_set(problem, NULL, "%.500s is no file", path);
     if (st == RP_OK)
-        st = rp_net_load(rp_allocator_default(), run->net,
-                         rp_run_folder_file(folder, "policy.safetensors", path), run->params,
-                         &err);
+        st = rp_net_load(rp_allocator_default(), run->net, path, run->params, &err);
     return st == RP_OK ? RP_OK : rp_problem_set(problem, NULL, "%s", err.text);
 }
 

@@ -21,6 +21,7 @@ enum {
     LEAST_LINE_S = 1,  /* and between those of a part whose waits come and go */
     RETRY_MS = 100,    /* between attempts to connect */
     PING_MS = 10000,   /* silence after which a server is pinged, and how long it may take */
+    TROUBLE_S = 10,    /* between the first two lines about trouble; then twice as long */
 };
 
 typedef struct apex_run {
@@ -38,6 +39,8 @@ typedef struct apex_run {
     int64_t eval_version;                 /* in the curve */
     size_t drawn;                         /* lines on the terminal */
     char said_wait[64];                   /* what the part of a role was waiting for then */
+    char said_trouble[sizeof((rp_apex_part *)NULL)->trouble];
+    double next_trouble_s, trouble_pause_s; /* of the clock of the progress */
 } apex_run;
 
 static bool is_interrupted(const apex_run *r)
@@ -103,6 +106,7 @@ static rp_status make_program(apex_run *r, rp_error *err)
     r->params = calloc(rp_apex_parameter_count(r->apex), sizeof *r->params);
     r->progress = r->kept = r->said = (rp_run_progress){0};
     r->eval_version = 0;
+    r->next_trouble_s = r->trouble_pause_s = 0;
     if (r->parts != NULL && r->params != NULL) return RP_OK;
     (void)snprintf(err->text, sizeof err->text, "no memory for the parameters");
     return RP_NO_RESOURCE;
@@ -160,6 +164,25 @@ static void say_part(apex_run *r)
     (void)fflush(stdout);
 }
 
+/* A line about the first part that has other trouble than that of the last line, at growing
+ * intervals. */
+static void say_trouble(apex_run *r)
+{
+    const rp_apex_part *p = r->parts, *end = r->parts + r->part_count;
+    char name[32];
+
+    while (p < end && p->trouble[0] == '\0') p++;
+    if (p == end || strcmp(p->trouble, r->said_trouble) == 0 ||
+        r->progress.seconds < r->next_trouble_s)
+        return;
+    r->trouble_pause_s = r->trouble_pause_s > 0 ? 2 * r->trouble_pause_s : TROUBLE_S;
+    r->next_trouble_s = r->progress.seconds + r->trouble_pause_s;
+    memcpy(r->said_trouble, p->trouble, sizeof r->said_trouble);
+    rp_part_lines_clear(r->drawn);
+    r->drawn = 0;
+    (void)fprintf(stderr, "reprise train: %s: %s\n", rp_part_name(p, name), p->trouble);
+}
+
 static void show(apex_run *r)
 {
     double threshold = rp_apex_get_threshold(r->apex);
@@ -206,6 +229,7 @@ static rp_status look(apex_run *r, bool is_last, rp_error *err)
         if (r->parts[i].role == RP_APEX_EVALUATOR) version = r->parts[i].verdict.version;
     if (is_last || (r->progress.seconds - r->kept.seconds) * KEEP_S2 >= 1)
         st = keep(r, version, err);
+    say_trouble(r);
     show(r);
     return st;
 }
@@ -234,8 +258,8 @@ static rp_status run_parts(apex_run *r, rp_trainer_result *result, rp_error *err
 
         if (p->role != RP_APEX_EVALUATOR || !p->is_solved) continue;
         result->solved = true;
-        result->confirmed = p->verdict.confirmed;
-        result->solved_steps = p->verdict.note;
+        result->confirmed = p->solution.confirmed;
+        result->solved_steps = p->solution.note;
     }
     return st;
 }

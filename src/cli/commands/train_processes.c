@@ -36,7 +36,8 @@ enum {
     FIRST_PAUSE_MS = 100,
     LONGEST_PAUSE_MS = 5000,
     HEALTHY_MS = 5000,    /* a child that lived this long is started again at once */
-    MOST_FAILURES = 10,   /* in a row: failures, not kills */
+    CRASH_MS = 1000,      /* a signal within this time counts as a failure */
+    MOST_FAILURES = 10,   /* in a row; signals after that time are not failures */
     GRACE_MS = 10000,     /* between SIGTERM and SIGKILL */
     ADDRESS_BYTES = 1200, /* of a shard */
     MOST_ARGUMENTS = 64,
@@ -214,6 +215,8 @@ static void bury(supervisor *s, child *c, int status)
     char name[64];
     int64_t now_ns = rp_now_ns();
     bool is_healthy = now_ns - c->started_ns > HEALTHY_MS * INT64_C(1000000);
+    bool is_killed =
+        WIFSIGNALED(status) && now_ns - c->started_ns > CRASH_MS * INT64_C(1000000);
     int code = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
 
     c->pid = 0;
@@ -222,7 +225,7 @@ static void bury(supervisor *s, child *c, int status)
         s->is_over = true;
         return;
     }
-    c->failures = is_healthy || WIFSIGNALED(status) ? 0 : c->failures + 1;
+    c->failures = is_healthy || is_killed ? 0 : c->failures + 1;
     c->pause_ms = is_healthy ? FIRST_PAUSE_MS : 2 * c->pause_ms;
     if (c->pause_ms > LONGEST_PAUSE_MS) c->pause_ms = LONGEST_PAUSE_MS;
     c->next_ns = now_ns + c->pause_ms * 1000000;

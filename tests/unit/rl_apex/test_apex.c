@@ -8,6 +8,7 @@
 
 #include "reprise/rl/dqn.h"
 #include "reprise/server.h"
+#include "reprise/trajectory_writer.h"
 #include "support/unit.h"
 
 enum { MOST_PARTS = 8, LONG_MS = 600000 };
@@ -449,6 +450,152 @@ static void a_learner_of_other_settings_is_refused(void **state)
     close_fixture(&f);
 }
 
+/* Writes an item of one row of each column, as anybody may who can write to the table. */
+static void put(fixture *f, const char *name, const rp_value *values, size_t count)
+{
+    const rp_trajectory_writer_options options = {
+        .column = {.history = 1, .chunk_length = 1, .chunk = {.codec = RP_CODEC_ZSTD}}};
+    rp_trajectory_writer *writer = NULL;
+    rp_item_column columns[2];
+    rp_ref refs[2];
+
+    assert_true(count <= 2);
+    for (size_t i = 0; i < count; i++)
+        columns[i] = (rp_item_column){&refs[i], 1, true, values[i].name};
+    assert_ok(rp_trajectory_writer_new(f->client, &options, rp_wait_forever(), &writer, NULL));
+    assert_ok(rp_trajectory_writer_append(writer, values, count, 0, refs, NULL));
+    assert_ok(rp_trajectory_writer_create_item(writer, &(rp_new_item){name, 1, columns, count},
+                                               rp_wait_forever(), NULL, NULL));
+    assert_ok(rp_trajectory_writer_flush(writer, 0, rp_wait_forever(), NULL));
+    rp_trajectory_writer_free(writer);
+}
+
+static void put_parameters(fixture *f, size_t count, float number)
+{
+    const int64_t head[] = {1000000, -5};
+    float *numbers = calloc(count, sizeof *numbers);
+
+    for (size_t i = 0; i < count; i++) numbers[i] = number;
+    put(f, "variables",
+        (const rp_value[]){{0, "head", {RP_INT64, {1, {2}}, head}},
+                           {1, "numbers", {RP_FLOAT32, {1, {(int64_t)count}}, numbers}}},
+        2);
+    free(numbers);
+}
+
+static void put_snapshot(fixture *f, size_t size)
+{
+    uint8_t *bytes = calloc(size, 1);
+
+    put(f, "snapshot",
+        (const rp_value[]){{0, "state", {RP_UINT8, {1, {(int64_t)size}}, bytes}}}, 1);
+    free(bytes);
+}
+
+static int64_t publications(fixture *f)
+{
+    rp_table *variables = rp_store_find_table(f->store, (rp_string){"variables", 9});
+    rp_table_info info;
+
+    rp_table_get_info(variables, &info);
+    rp_table_unref(variables);
+    return info.inserts;
+}
+
+/* Waits until the trouble of a part begins like this. */
+static void await_trouble(fixture *f, rp_apex_role role, const char *what)
+{
+    bool done = false;
+
+    while (strncmp(part(f, role).trouble, what, strlen(what)) != 0) {
+        assert_ok_err(rp_apex_wait(f->apex, 5, &done, &f->err), &f->err);
+        assert_false(done);
+    }
+}
+
+static void bad_parameters_end_no_part(void **state)
+{
+    (void)state;
+    static const float bad[] = {NAN, INFINITY, 3e38F, 0};
+    fixture f = small("catch");
+    int64_t updates = 0, published;
+    bool done;
+
+    f.options.threshold = (double)NAN;
+    f.options.pull_every = 40;
+    f.options.publish_every = 1000000000; /* only to replace what others wrote */
+    open_store(&f);
+    open_apex(&f);
+    start_all(&f);
+    for (size_t i = 0; i < 4; i++) {
+        updates = await_updates(&f, updates + 20);
+        do { /* the learner may be faster than the actor */
+            put_parameters(&f, rp_apex_parameter_count(f.apex) - (bad[i] == 0), bad[i]);
+            published = publications(&f);
+            while (publications(&f) <= published && part(&f, RP_APEX_ACTOR).trouble[0] == '\0')
+                assert_ok_err(rp_apex_wait(f.apex, 1, &done, &f.err), &f.err);
+        } while (part(&f, RP_APEX_ACTOR).trouble[0] == '\0');
+        while (publications(&f) <= published)
+            assert_ok_err(rp_apex_wait(f.apex, 5, &done, &f.err), &f.err);
+        while (part(&f, RP_APEX_ACTOR).trouble[0] != '\0') /* it has those of the learner */
+            assert_ok_err(rp_apex_wait(f.apex, 5, &done, &f.err), &f.err);
+    }
+    assert_non_null(strstr(part(&f, RP_APEX_LEARNER).trouble, "written to table 'variables'"));
+    await_updates(&f, updates + 200);
+    close_fixture(&f);
+}
+
+/* Parts that have no parameters yet wait until the learner replaces the bad ones. */
+static void parts_without_parameters_wait_for_good_ones(void **state)
+{
+    (void)state;
+    fixture f = small("catch");
+
+    f.options.threshold = (double)NAN;
+    open_store(&f);
+    open_apex(&f);
+    start(&f, RP_APEX_LEARNER, 0);
+    await_wait(&f, RP_APEX_LEARNER, "the actors");
+    put_parameters(&f, 7, 0);
+    start(&f, RP_APEX_ACTOR, 0);
+    start(&f, RP_APEX_EVALUATOR, 0);
+    await_updates(&f, 100);
+    close_fixture(&f);
+}
+
+static void a_bad_snapshot_does_not_stop_a_learner(void **state)
+{
+    (void)state;
+    fixture f = small("catch");
+
+    f.options.threshold = (double)NAN;
+    f.options.save_every = 50;
+    open_store(&f);
+    open_apex(&f);
+    start(&f, RP_APEX_LEARNER, 0);
+    start(&f, RP_APEX_ACTOR, 0);
+    await_updates(&f, 100);
+    rp_apex_free(f.apex);
+    f.apex = NULL;
+
+    put_snapshot(&f, 1000);
+    open_apex(&f);
+    start(&f, RP_APEX_LEARNER, 0);
+    await_trouble(&f, RP_APEX_LEARNER, "begins with the parameters in the replay: safetensors");
+    rp_apex_free(f.apex); /* leaves a good one */
+    f.apex = NULL;
+
+    put_snapshot(&f, 64 << 20); /* a few bytes of zstd, which are not decoded */
+    assert_ok(rp_store_drop_table(f.store, (rp_string){"variables", 9}, &f.err));
+    open_apex(&f);
+    start(&f, RP_APEX_LEARNER, 0);
+    await_trouble(&f, RP_APEX_LEARNER,
+                  "begins anew: snapshot: it has 67108864 bytes, and this ");
+    start(&f, RP_APEX_ACTOR, 0);
+    await_updates(&f, 100);
+    close_fixture(&f);
+}
+
 static void options_and_parts_are_checked(void **state)
 {
     (void)state;
@@ -499,6 +646,9 @@ RP_TESTS(apex)
         cmocka_unit_test(all_parts_wait_for_the_first_shard),
         cmocka_unit_test(shards_are_paced_together),
         cmocka_unit_test(a_learner_of_other_settings_is_refused),
+        cmocka_unit_test(bad_parameters_end_no_part),
+        cmocka_unit_test(parts_without_parameters_wait_for_good_ones),
+        cmocka_unit_test(a_bad_snapshot_does_not_stop_a_learner),
         cmocka_unit_test(options_and_parts_are_checked),
         cmocka_unit_test(running_out_of_memory_is_a_status),
     };

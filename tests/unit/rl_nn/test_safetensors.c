@@ -237,6 +237,12 @@ static void loading_names_what_is_wrong_and_changes_nothing(void **state)
     assert_fails(rp_net_load(heap, wrong, path, few, &err), RP_NOT_FOUND, &err,
                  "has no tensor '3.weight'");
     out = fopen(path, "wb");
+    assert_int_equal(fseek(out, 1L << 30, SEEK_SET), 0); /* it takes no room on the disk */
+    (void)fputc(0, out);
+    (void)fclose(out);
+    assert_fails(rp_net_load(heap, net, path, few, &err), RP_CORRUPT, &err,
+                 "has 1073741825 bytes, and a file of this network has at most ");
+    out = fopen(path, "wb");
     (void)fputs("this is a text", out);
     (void)fclose(out);
     assert_fails(rp_net_load(heap, net, path, few, &err), RP_CORRUPT, &err,
