@@ -21,7 +21,7 @@ typedef struct rp_server rp_server;
 
 /* Limits for peers. 0 means the default, which rp_server_limits_default() returns. */
 typedef struct rp_server_limits {
-    size_t connections;   /* open at once: 10,000 */
+    size_t connections;   /* with accepted calls, open at once: 10,000; 64 others may be open */
     size_t streams;       /* calls open at once on a connection: 1,024 */
     size_t message_bytes; /* of one gRPC message: 64 MiB; at most half of queued_bytes */
     size_t chunk_bytes;   /* of one chunk, as it is sent: 32 MiB */

@@ -3,8 +3,7 @@
  *
  * The units of core/, each of which includes only those above it:
  *
- *   read_moderation, queue_budget, drawn, safety, closing, handshakes, newcomers, acceptor,
- *   memory_guard
+ *   read_moderation, queue_budget, drawn, safety, closing, handshakes, acceptor, memory_guard
  *                      values and services that know neither the server nor a connection
  *   server_state       this header: the structs, and access to fields that the server's lock
  *                      guards
@@ -51,12 +50,12 @@
 #include "reprise/server.h"
 #include "server/auth/gate.h"
 #include "server/bounds/item_room.h"
+#include "server/bounds/newcomers.h"
 #include "server/core/acceptor.h"
 #include "server/core/checkpoint_queue.h"
 #include "server/core/closing.h"
 #include "server/core/handshakes.h"
 #include "server/core/memory_guard.h"
-#include "server/core/newcomers.h"
 #include "server/core/queue_budget.h"
 #include "server/core/safety.h"
 #include "server/http/http_page.h"

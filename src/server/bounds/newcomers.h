@@ -18,8 +18,8 @@
  *   W2  entries are in the order of their times.
  *
  * Functions belong to the worker's thread unless they say otherwise. */
-#ifndef RP_SERVER_CORE_NEWCOMERS_H
-#define RP_SERVER_CORE_NEWCOMERS_H
+#ifndef RP_SERVER_BOUNDS_NEWCOMERS_H
+#define RP_SERVER_BOUNDS_NEWCOMERS_H
 
 #include <stdatomic.h>
 #include <stdbool.h>

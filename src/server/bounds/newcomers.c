@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "server/core/newcomers.h"
+#include "server/bounds/newcomers.h"
 
 #include <assert.h>
 
