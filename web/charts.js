@@ -8,10 +8,13 @@ import { cursorShare, isLimited, LONG_S } from "./why.js";
 
 const LINES = ["--line1", "--line2", "--line3", "--line4", "--line5", "--line6"];
 
-const MOST_LEGEND = 16;
+const MOST_LEGEND = 16, TASK_MS = 20;
 const BINARY = Array.from({ length: 50 }, (_, i) => 2 ** i); // steps of an axis of bytes
 
 const SECONDS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 28800, 43200, 86400];
+
+/* How many plots were drawn since the page was loaded. */
+export const work = { plots: 0 };
 
 export function lineColour(i) {
   return LINES[i % LINES.length];
@@ -32,6 +35,8 @@ function axis(format, size) {
 }
 
 function options(element, chart, onCursor) {
+  const inks = new Map(); // many series have few colours, and the browser computes each anew
+  const ink = (wanted) => inks.get(wanted) || inks.set(wanted, colour(wanted)).get(wanted);
   const scales = { x: { time: chart.isTime, range: (_, low, high) => (chart.isLive ? liveRange(low, high) : xRange(low, high)) }, y: { range: (_, low, high) => yRange(chart, low, high) } };
   return {
     width: Math.max(120, element.clientWidth), height: heightOf(chart), legend: { show: false },
@@ -41,7 +46,7 @@ function options(element, chart, onCursor) {
     axes: [{ ...axis(chart.isTime ? null : short, 24), space: 64, incrs: chart.isTime ? SECONDS : undefined,
       values: chart.isTime ? (_, ticks) => ticks.map(timeTick(ticks)) : (_, ticks) => ticks.map(short) },
     { ...axis(chart.format || short, 58), incrs: chart.format === bytes ? BINARY : undefined }],
-    series: [{}, ...chart.series.map((s, i) => ({ stroke: colour(s.colour || lineColour(i)),
+    series: [{}, ...chart.series.map((s, i) => ({ stroke: ink(s.colour || lineColour(i)),
       width: s.width || 1.5, alpha: s.alpha || 1, points: { show: chart.dots ? true : undefined, size: 4 },
       spanGaps: Boolean(chart.spanGaps), dash: s.dash }))],
     hooks: { setCursor: [(u) => onCursor(u.cursor.idx)] },
@@ -79,8 +84,8 @@ function yRange(chart, low, high) {
 }
 
 /* Lines. chart: {title, x, series: [{name, values, colour}], isTime, fromZero, format, height, sync,
- * legend: numbers of the series that it names, note}. The legend shows the values under the cursor, else the
- * last ones. */
+ * legend: numbers of the series that it names, note, onSight(isSeen): the plot came to the screen or left it}. The
+ * legend shows the values under the cursor, else the last ones. */
 export function lines(chart) {
   const last = (values) => {
     for (let i = values.length - 1; i >= 0; i--) if (values[i] !== null) return values[i];
@@ -99,6 +104,31 @@ export function lines(chart) {
     h("div", { class: "plot", role: "img", "aria-label": `${chart.title}: ${said}`, hook: plotHook(chart) }));
 }
 
+// Draws the plots that are on the screen or near it, as many in a task as there is time for.
+const sight = new IntersectionObserver((entries) => {
+  for (const { target, isIntersecting } of entries) {
+    target.rpSeen = isIntersecting;
+    target.rpChart.onSight?.(isIntersecting);
+    if (isIntersecting) drawSoon(target);
+  }
+}, { rootMargin: "300px" });
+const due = new Set();
+
+function drawSoon(element) {
+  due.add(element);
+  if (due.size === 1) setTimeout(drawDue, 0);
+}
+
+function drawDue() {
+  const start = performance.now();
+  for (const element of due) {
+    if (performance.now() - start > TASK_MS) break;
+    due.delete(element);
+    draw(element, element.rpChart);
+  }
+  if (due.size > 0) setTimeout(drawDue, 0);
+}
+
 function plotHook(chart) {
   return {
     create(element) {
@@ -108,13 +138,18 @@ function plotHook(chart) {
           element.rpPlot.setSize({ width: element.clientWidth, height: heightOf(chart) });
       });
       element.rpResize.observe(element);
-      requestAnimationFrame(() => draw(element, chart));
+      element.rpChart = chart;
+      sight.observe(element);
     },
     update(element) {
-      draw(element, chart);
+      element.rpChart = chart;
+      if (element.rpSeen) drawSoon(element);
     },
     destroy(element) {
       element.rpResize.disconnect();
+      sight.unobserve(element);
+      element.rpSeen = false;
+      element.rpChart.onSight?.(false);
       if (element.rpPlot) element.rpPlot.destroy();
       element.rpPlot = null;
     },
@@ -138,15 +173,14 @@ function loadPlots() {
 }
 
 function draw(element, chart) {
-  if (!element.isConnected) return;
+  if (!element.isConnected || !element.rpSeen || chart.series.length === 0) return;
   if (!window.uPlot) {
-    element.rpChart = chart;
-    loadPlots().then(() => draw(element, element.rpChart));
+    loadPlots().then(() => drawSoon(element));
     return;
   }
+  work.plots++;
   const data = [chart.x, ...chart.series.map((s) => s.values)];
   const look = JSON.stringify([chart.series.map((s) => [s.name, s.colour, s.alpha]), chart.isTime, colour("--ink")]);
-  element.rpChart = chart;
   if (element.rpPlot && element.rpLook === look) {
     element.rpPlot.setData(data);
     return;

@@ -74,6 +74,7 @@ function isSame(before, now) {
 }
 
 function update(element, before, now) {
+  if (before === now && typeof now === "object") return; // a view may keep nodes that did not change
   if (typeof now !== "object") {
     if (element.nodeValue !== String(now)) element.nodeValue = String(now);
     return;

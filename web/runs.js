@@ -3,7 +3,8 @@
 // and an episode.
 
 import { path, save } from "./api.js";
-import { limiterPicture, lines } from "./charts.js";
+import { limiterPicture } from "./charts.js";
+import { Curves } from "./curves.js";
 import { h } from "./dom.js";
 import { episodePanel, stopPlayer } from "./episode.js";
 import { Fetched } from "./fetched.js";
@@ -12,7 +13,7 @@ import { grid } from "./grid.js";
 import { live } from "./live.js";
 import { isLimited, recent } from "./why.js";
 
-const MOST_SEEDS = 32, MOST_POINTS = 5000, SELDOM_MS = 60000;
+const MOST_SEEDS = 32, MOST_POINTS = 5000, MOST_ACTORS = 64, MOST_LOADING = 2, SELDOM_MS = 60000;
 
 /* "dqn-cartpole-seed3", "dqn/3" and "dqn_s3" belong to the groups "dqn-cartpole" and "dqn". */
 export function groupOf(run) {
@@ -67,7 +68,8 @@ export function join(now, known) {
     return { ...now, series: Object.create(null), next: 0, last_seen: null };
   const series = known ? known.series : Object.create(null);
   for (const [key, points] of Object.entries(now.series || {})) {
-    const s = series[key] || (series[key] = { step: [], time: [], value: [] });
+    const s = series[key] || (series[key] = { step: [], time: [], value: [], revision: 0 });
+    s.revision++;
     for (const part of ["step", "time", "value"]) s[part].push(...(points[part] || []));
     if (s.step.length > MOST_POINTS) // as the server does: every second point, and the newest
       for (const part of ["step", "time", "value"]) s[part] = s[part].filter((_, i, all) => i % 2 === 0 || i === all.length - 1);
@@ -75,69 +77,35 @@ export function join(now, known) {
   return { ...now, series, actors: now.actors || (known && known.actors) || [], episode: now.episode || (known && known.episode) };
 }
 
-/* Several series with axes of their own on one axis: {x, values: [[...], ...]}. */
-export function aligned(all, axis) {
-  const xs = [...new Set(all.flatMap((s) => s[axis]))].sort((a, b) => a - b);
-  const index = new Map(xs.map((x, i) => [x, i]));
-  const values = all.map((s) => {
-    const row = new Array(xs.length).fill(null);
-    s[axis].forEach((x, i) => { row[index.get(x)] = s.value[i]; });
-    return row;
-  });
-  return { x: xs, values };
+/* Of the actors of all seeds those that reported last, in the order of the seeds: {rows: [{run, actor}], more}. */
+export function latestActors(seeds) {
+  const all = seeds.flatMap(([run, data]) => (data.actors || []).map((actor) => ({ run, actor })));
+  if (all.length <= MOST_ACTORS) return { rows: all, more: 0 };
+  const last = new Set([...all].sort((a, b) => (b.actor.last_seen || 0) - (a.actor.last_seen || 0)).slice(0, MOST_ACTORS));
+  return { rows: all.filter((row) => last.has(row)), more: all.length - MOST_ACTORS };
 }
 
-/* The values of a series at every x between its first and its last point: a line between points. */
-function interpolated(x, row) {
-  const out = new Array(row.length).fill(null);
-  let last = -1;
-  row.forEach((value, i) => {
-    if (value === null) return;
-    out[i] = value;
-    for (let k = last + 1; last >= 0 && k < i; k++)
-      out[k] = row[last] + (value - row[last]) * (x[k] - x[last]) / (x[i] - x[last]);
-    last = i;
-  });
-  return out;
-}
-
-/* The mean of several series at each x that lies within more than half of them. Their points need not be
- * at the same x. */
-export function mean(x, values) {
-  const rows = values.map((row) => interpolated(x, row));
-  return x.map((_, i) => {
-    const known = rows.map((row) => row[i]).filter((v) => v !== null);
-    return 2 * known.length > rows.length ? known.reduce((a, b) => a + b, 0) / known.length : null;
-  });
-}
-
-// Returns first, then the learner, then the rest by name.
-function rank(key) {
-  if (/eval.*return|return.*eval/i.test(key)) return 0;
-  if (/return|reward|rew_mean/i.test(key)) return 1;
-  if (/loss|td|^q|grad/i.test(key)) return 2;
-  return 3;
-}
-
-function curve(key, seeds, axis) {
-  const having = seeds.filter(([, data]) => data.series[key]);
-  const { x, values } = aligned(having.map(([, data]) => data.series[key]), axis);
-  const many = having.length > 1, middle = many ? mean(x, values) : null;
-  const series = having.map(([run], i) => ({ name: many ? name(run, 30) : key, values: values[i], alpha: many ? 0.55 : 1, width: many ? 1 : 1.5, colour: many ? "--line3" : "--line1" }));
-  if (many && middle.some((v) => v !== null)) series.push({ name: "mean of all", values: middle, colour: "--line1", width: 2 });
-  return lines({ key, title: name(key, 60), x, isTime: axis === "time", height: 170, spanGaps: true, series,
-    legend: many ? [series.length - 1] : undefined, note: many ? `${having.length} seeds` : "" });
-}
-
-function actorsTable(seeds) {
-  const rows = seeds.flatMap(([run, data]) => (data.actors || []).map((a) => ({ run, ...a })));
-  if (rows.length === 0) return null;
-  return grid("Actors", [
-    seeds.length > 1 && { title: "Run", cell: (a) => name(a.run, 40) }, { title: "Actor", cell: (a) => name(a.name, 60) },
-    { title: "Epsilon", n: true, cell: (a) => short(a.epsilon) }, { title: "Return", n: true, cell: (a) => short(a.return) },
-    { title: "Version", n: true, cell: (a) => whole(a.version) }, { title: "Version lag", n: true, cell: (a) => whole(a.version_lag) },
-    { title: "Last seen", n: true, cell: (a) => ago(a.last_seen) },
-  ].filter(Boolean), rows, "");
+/* A function of the seeds that returns the table of their actors. It chooses the actors again when the data of a
+ * seed have changed, and makes the table again at most once a second. */
+export function actorsTable() {
+  let of = [], found = null, second = 0, node = null;
+  return (seeds) => {
+    const now = Math.floor(Date.now() / 1000);
+    if (of.length !== seeds.length || seeds.some(([, data], i) => data !== of[i])) {
+      of = seeds.map(([, data]) => data);
+      found = latestActors(seeds);
+      second = 0;
+    }
+    if (second === now || seeds.length === 0) return node;
+    second = now;
+    node = found.rows.length === 0 ? null : grid("Actors", [
+      seeds.length > 1 && { title: "Run", cell: (row) => name(row.run, 40) }, { title: "Actor", cell: (row) => name(row.actor.name, 60) },
+      { title: "Epsilon", n: true, cell: (row) => short(row.actor.epsilon) }, { title: "Return", n: true, cell: (row) => short(row.actor.return) },
+      { title: "Version", n: true, cell: (row) => whole(row.actor.version) }, { title: "Version lag", n: true, cell: (row) => whole(row.actor.version_lag) },
+      { title: "Last seen", n: true, cell: (row) => ago(row.actor.last_seen) },
+    ].filter(Boolean), found.rows, "", found.more > 0 && `and ${whole(found.more)} more; these ${MOST_ACTORS} reported last.`);
+    return node;
+  };
 }
 
 // Actors and learner against the bands of the rate limiters: who waits for whom.
@@ -152,18 +120,29 @@ function limiters() {
 }
 
 export function runView([wanted], redraw) {
-  const runs = new Map(), player = { at: 0, timer: null };
-  let axis = "step", failure = "";
+  const runs = new Map(), player = { at: 0, timer: null }, curves = new Curves(redraw), actors = actorsTable();
+  let axis = "step", failure = "", isStopped = false;
+  const wantedSeeds = (data) => (data.runs || []).filter((r) => r.name === wanted || groupOf(r.name) === wanted).slice(0, MOST_SEEDS);
   const list = new Fetched("v1/runs", 1500, redraw, (data) => {
-    const seeds = (data.runs || []).filter((r) => r.name === wanted || groupOf(r.name) === wanted).slice(0, MOST_SEEDS);
-    for (const seed of seeds) {
+    for (const seed of wantedSeeds(data)) { // the points are asked for when the list says that there are new ones
       const page = runs.get(seed.name);
-      if (!page) // the points are asked for when the list says that there are new ones
-        runs.set(seed.name, new Fetched((known) => path("v1", "runs", seed.name) + (known ? `?after=${known.next}` : ""), SELDOM_MS, redraw, join));
-      else if (page.data && page.data.last_seen !== seed.last_seen) page.now();
+      if (page && page.data && page.data.last_seen !== seed.last_seen) page.now();
     }
+    load(data);
     return data;
   });
+
+  // All points of a seed are read at once: few seeds at a time, so that the page can do other things between them.
+  function load(data) {
+    let loading = [...runs.values()].filter((page) => !page.data && !page.error).length;
+    for (const { name: run } of wantedSeeds(data)) {
+      if (runs.has(run) || isStopped || loading++ >= MOST_LOADING) continue;
+      runs.set(run, new Fetched((known) => path("v1", "runs", run) + (known ? `?after=${known.next}` : ""), SELDOM_MS, redraw, (now, known) => {
+        if (!known) setTimeout(() => load(list.data), 0);
+        return join(now, known);
+      }));
+    }
+  }
 
   function exports(run) {
     const file = (end, text) => h("button", { type: "button", onclick: () => save(path("v1", "runs", run) + end, run.replace(/[^\w.-]+/g, "_") + end).catch((error) => {
@@ -175,7 +154,6 @@ export function runView([wanted], redraw) {
 
   function draw() {
     const seeds = [...runs].filter(([, page]) => page.data).map(([run, page]) => [run, page.data]);
-    const keys = [...new Set(seeds.flatMap(([, data]) => Object.keys(data.series)))].sort((a, b) => rank(a) - rank(b) || a.localeCompare(b));
     const episode = seeds.map(([, data]) => data.episode).find(Boolean);
     const choose = (to, text) => h("button", { type: "button", "aria-pressed": String(axis === to), onclick: () => { axis = to; redraw(); } }, text);
     return [
@@ -183,11 +161,11 @@ export function runView([wanted], redraw) {
         h("div", { class: "segments", role: "group", "aria-label": "Axis of the curves" }, choose("step", "Steps"), choose("time", "Wall clock"))),
       list.data && runs.size === 0 && h("p", { class: "empty", key: "none" }, "The server has no such run."),
       (list.error || [...runs.values()].find((p) => p.error)) && h("p", { class: "wrong", key: "error" }, name((list.error || [...runs.values()].find((p) => p.error).error).message, 300)),
-      h("section", { class: "charts", key: "curves", "aria-label": "Curves" }, keys.map((key) => curve(key, seeds, axis))),
-      h("div", { class: "columns", key: "columns" }, episodePanel(episode, redraw, player), h("div", { class: "stack", key: "stack" }, limiters(), actorsTable(seeds))),
+      curves.draw(seeds, axis),
+      h("div", { class: "columns", key: "columns" }, episodePanel(episode, redraw, player), h("div", { class: "stack", key: "stack" }, limiters(), actors(seeds))),
       seeds.length > 0 && h("section", { class: "panel", key: "export" }, h("h2", {}, "Export"), failure && h("p", { class: "wrong" }, name(failure, 300)), h("div", { class: "segments" }, seeds.map(([run]) => exports(run)))),
     ];
   }
 
-  return { title: name(wanted, 60), draw, stop() { list.stop(); stopPlayer(player); for (const page of runs.values()) page.stop(); } };
+  return { title: name(wanted, 60), draw, stop() { isStopped = true; list.stop(); stopPlayer(player); for (const page of runs.values()) page.stop(); } };
 }

@@ -306,10 +306,10 @@ def test_runs_are_drawn_with_all_seeds(serve, show):
 
 def test_the_mean_of_seeds_needs_no_common_steps(serve, show):
     page = show(serve())
-    means = page.evaluate("""import("./runs.js").then((runs) => {
-        const { x, values } = runs.aligned([{ step: [0, 10], value: [0, 10] }, { step: [5, 15], value: [1, 1] },
-                                            { step: [0, 15], value: [4, 4] }], "step");
-        return [x, runs.mean(x, values)];
+    means = page.evaluate("""import("./curves.js").then((curves) => {
+        const { x, values } = curves.aligned([{ step: [0, 10], value: [0, 10] }, { step: [5, 15], value: [1, 1] },
+                                              { step: [0, 15], value: [4, 4] }], "step");
+        return [x, curves.mean(x, values)];
     })""")
     assert means == [[0, 5, 10, 15], [2, 10 / 3, 5, 2.5]]
 

@@ -14,7 +14,11 @@
 
 enum { FORMAT, OUTPUT, OPTIONS };
 
-enum { NAME_COLUMNS = 40, SHOWN_SCALARS = 6, MAX_LIST_BYTES = 64 << 20 };
+/* Bounds of a list. A run of a server of ours takes less than 256 KiB, and it has at most 256
+ * of them. */
+enum { MAX_LIST_RUNS = 4096, MAX_LIST_BYTES = 64 << 20, MAX_RUN_BYTES = 1 << 20 };
+
+enum { NAME_COLUMNS = 40, SHOWN_SCALARS = 6 };
 
 static const rp_option options[OPTIONS] = {
     [FORMAT] = {"format", "WORD", "of an export: csv or tfevents (csv)", false, NULL,
@@ -103,14 +107,17 @@ static int export_run(rp_remote *r, const char *run)
     return status;
 }
 
-static bool keep_data(void *ctx, const void *data, size_t size)
-{
-    rp_text_buffer *buffer = ctx;
-
-    if (size > MAX_LIST_BYTES - buffer->size) return false;
-    rp_text_buffer_add(buffer, data, size);
-    return !buffer->failed;
-}
+/* A list as it arrives: one JSON object a line. It comes from a server, which need not be ours:
+ * each line is parsed, within the bounds, and what is printed is written anew. */
+typedef struct run_list {
+    rp_text_buffer line; /* the beginning of a line whose end is not there yet */
+    rp_text_buffer out;  /* with --json: the list so far */
+    rp_grid grid;        /* without */
+    double now_s;
+    size_t runs, bytes;
+    bool is_json;
+    const char *wrong; /* why the list is not accepted; NULL: it is */
+} run_list;
 
 /* A text of the server, escaped and cut to fit a column. */
 static void put_cell(rp_grid *grid, const rp_json *value)
@@ -164,73 +171,105 @@ static void put_scalars(rp_grid *grid, const rp_json *list)
     rp_text_buffer_deinit(&cell);
 }
 
-/* Prints lines of JSON as a grid. */
-static rp_status print_lines(rp_remote *r, const rp_text_buffer *lines, rp_text_buffer *out)
+static void put_run(rp_grid *grid, const rp_json *run, double now_s)
 {
-    double now_s = (double)time(NULL);
-    const char *at = rp_text_buffer_text(lines), *end;
-    rp_status st = RP_OK;
-    rp_grid grid;
-
-    rp_grid_init(&grid, 4, 1u << 2);
-    rp_grid_cell(&grid, "run");
-    rp_grid_cell(&grid, "last report");
-    rp_grid_cell(&grid, "points");
-    rp_grid_cell(&grid, "scalars");
-    for (; st == RP_OK && (end = strchr(at, '\n')) != NULL; at = end + 1) {
-        rp_json_error error;
-        rp_json *run;
-
-        st = rp_json_parse(&r->arena, at, (size_t)(end - at), &run, &error);
-        if (st != RP_OK) break;
-        put_cell(&grid, rp_json_find(run, "name"));
-        put_age(&grid, now_s - number_of(run, "last_seen"));
-        rp_grid_cell(&grid, "%.0f", number_of(run, "points"));
-        put_scalars(&grid, rp_json_find(run, "scalars"));
-    }
-    rp_grid_write(&grid, out);
-    rp_grid_deinit(&grid);
-    return st;
+    put_cell(grid, rp_json_find(run, "name"));
+    put_age(grid, now_s - number_of(run, "last_seen"));
+    rp_grid_cell(grid, "%.0f", number_of(run, "points"));
+    put_scalars(grid, rp_json_find(run, "scalars"));
 }
 
-static void print_json(const rp_text_buffer *lines, rp_text_buffer *out)
+static void take_line(run_list *list, const char *line, size_t size)
 {
-    const char *at = rp_text_buffer_text(lines), *end;
+    rp_json_error error;
+    rp_arena arena;
+    rp_json *run;
 
-    rp_text_buffer_put(out, "[");
-    for (bool is_first = true; (end = strchr(at, '\n')) != NULL; at = end + 1) {
-        if (!is_first) rp_text_buffer_put(out, ",");
-        is_first = false;
-        rp_text_buffer_add(out, at, (size_t)(end - at));
+    rp_arena_init(&arena, NULL);
+    if (size > MAX_RUN_BYTES)
+        list->wrong = "describes a run with more than 1 MiB";
+    else if (list->runs == MAX_LIST_RUNS)
+        list->wrong = "has more than 4096 runs";
+    else if (rp_json_parse(&arena, line, size, &run, &error) != RP_OK ||
+             run->kind != RP_JSON_OBJECT)
+        list->wrong = "is malformed";
+    else if (list->is_json)
+        rp_json_put_tree(&list->out, run);
+    else
+        put_run(&list->grid, run, list->now_s);
+    list->runs++;
+    rp_arena_deinit(&arena);
+}
+
+/* Takes the lines that end in `data`, and keeps the beginning of the next one. */
+static bool take_data(void *ctx, const void *data, size_t size)
+{
+    run_list *list = ctx;
+    const char *at = data, *end, *stop = at + size;
+
+    list->bytes += size;
+    if (list->bytes > MAX_LIST_BYTES) list->wrong = "has more than 64 MiB";
+    while (list->wrong == NULL && (end = memchr(at, '\n', (size_t)(stop - at))) != NULL) {
+        if (list->line.size > 0) {
+            rp_text_buffer_add(&list->line, at, (size_t)(end - at));
+            take_line(list, rp_text_buffer_text(&list->line), list->line.size);
+            rp_text_buffer_clear(&list->line);
+        } else {
+            take_line(list, at, (size_t)(end - at));
+        }
+        at = end + 1;
     }
-    rp_text_buffer_put(out, "]\n");
+    if (list->wrong != NULL) return false;
+    if ((size_t)(stop - at) > MAX_RUN_BYTES - list->line.size) {
+        list->wrong = "describes a run with more than 1 MiB";
+        return false;
+    }
+    rp_text_buffer_add(&list->line, at, (size_t)(stop - at));
+    return !list->line.failed;
+}
+
+static int print_list(rp_remote *r, run_list *list)
+{
+    if (list->is_json) {
+        rp_json_close(&list->out, ']');
+        rp_text_buffer_put(&list->out, "\n");
+    } else if (list->runs == 0) {
+        rp_text_buffer_put(&list->out,
+                           "no runs; docs/runs.md shows how programs report them\n");
+    } else {
+        rp_grid_write(&list->grid, &list->out);
+    }
+    return rp_remote_print(r, &list->out);
 }
 
 static int list_runs(rp_remote *r)
 {
-    rp_text_buffer lines = {0}, out = {0};
-    rp_runs_call call = {.action = RP_RUNS_LIST, .on_data = keep_data, .ctx = &lines};
+    static const char *const titles[] = {"run", "last report", "points", "scalars"};
+    run_list list = {.is_json = r->json, .now_s = (double)time(NULL)};
+    rp_runs_call call = {.action = RP_RUNS_LIST, .on_data = take_data, .ctx = &list};
     rp_error err = {0};
-    rp_status st = rp_client_runs(r->client, &call, rp_remote_wait(r), &err);
     rp_problem problem;
+    rp_status st;
     int status;
 
-    if (st != RP_OK) {
-        status = rp_remote_fail(r, st, &err);
-    } else if (r->json) {
-        print_json(&lines, &out);
-        status = rp_remote_print(r, &out);
-    } else if (lines.size == 0) {
-        rp_text_buffer_put(&out, "no runs; docs/runs.md shows how programs report them\n");
-        status = rp_remote_print(r, &out);
-    } else if (print_lines(r, &lines, &out) == RP_OK) {
-        status = rp_remote_print(r, &out);
-    } else {
-        (void)rp_problem_set(&problem, NULL, "the server's list of runs is malformed");
+    rp_grid_init(&list.grid, 4, 1u << 2);
+    for (size_t i = 0; i < 4; i++) rp_grid_cell(&list.grid, "%s", titles[i]);
+    if (list.is_json) rp_json_open(&list.out, '[');
+    st = rp_client_runs(r->client, &call, rp_remote_wait(r), &err);
+    if (st == RP_OK && list.line.size > 0) list.wrong = "ends within a line";
+    if (list.wrong != NULL) {
+        (void)rp_problem_set(&problem, NULL,
+                             "the server's list of runs %s; is it a reprise server?",
+                             list.wrong);
         status = rp_remote_problem(r, &problem);
+    } else if (st != RP_OK) {
+        status = rp_remote_fail(r, st, &err);
+    } else {
+        status = print_list(r, &list);
     }
-    rp_text_buffer_deinit(&lines);
-    rp_text_buffer_deinit(&out);
+    rp_text_buffer_deinit(&list.line);
+    rp_text_buffer_deinit(&list.out);
+    rp_grid_deinit(&list.grid);
     return status;
 }
 

@@ -414,3 +414,29 @@ const char *rp_json_kind_text(rp_json_kind kind)
     }
     return "nothing";
 }
+
+void rp_json_put_tree(rp_text_buffer *out, const rp_json *value)
+{
+    bool is_array = value->kind == RP_JSON_ARRAY;
+
+    assert(value->kind <= RP_JSON_OBJECT);
+    switch (value->kind) {
+    case RP_JSON_NULL: rp_json_put_raw(out, "null"); return;
+    case RP_JSON_FALSE:
+    case RP_JSON_TRUE: rp_json_put_boolean(out, value->kind == RP_JSON_TRUE); return;
+    case RP_JSON_INTEGER: rp_json_put_integer(out, value->u.integer); return;
+    case RP_JSON_UNSIGNED: rp_json_put_unsigned(out, value->u.number_unsigned); return;
+    case RP_JSON_NUMBER: rp_json_put_number(out, value->u.number); return;
+    case RP_JSON_STRING:
+        rp_json_put_string(out, value->u.string.text, value->u.string.size);
+        return;
+    case RP_JSON_ARRAY:
+    case RP_JSON_OBJECT: break;
+    }
+    rp_json_open(out, is_array ? '[' : '{');
+    for (const rp_json *child = value->child; child != NULL; child = child->next) {
+        if (!is_array) rp_json_key(out, child->key);
+        rp_json_put_tree(out, child); /* as deep as the parser: RP_JSON_MAX_DEPTH */
+    }
+    rp_json_close(out, is_array ? ']' : '}');
+}

@@ -6,6 +6,7 @@
 #define RP_CLI_TEXT_JSON_TREE_H
 
 #include "cli/text/arena.h"
+#include "cli/text/text_buffer.h"
 
 enum { RP_JSON_MAX_DEPTH = 64, RP_JSON_MAX_KEYS = 4096, RP_UTF8_BYTES = 4 };
 
@@ -53,6 +54,9 @@ RP_NODISCARD rp_status rp_json_parse(rp_arena *arena, const char *text, size_t s
 
 /* Returns the value of a key of an object, or NULL. */
 const rp_json *rp_json_find(const rp_json *object, const char *key);
+
+/* Adds a value to a text of JSON (text_buffer.h), with control characters escaped. */
+void rp_json_put_tree(rp_text_buffer *out, const rp_json *value);
 
 /* Returns "a number", "an array" and so on. Static. */
 const char *rp_json_kind_text(rp_json_kind kind);

@@ -116,6 +116,22 @@ static void errors_have_line_and_column(void **state)
     }
 }
 
+static void a_tree_is_written_with_escapes(void **state)
+{
+    static const char good[] =
+        "{\"a\": [null, true, false, -1, 18446744073709551615, 0.5, []], "
+        "\"\\u001b[31m\": \"\\u0007\xc2\x9b\", \"o\": {}}";
+    rp_text_buffer out = {0};
+
+    (void)state;
+    assert_ok(parse(good));
+    rp_json_put_tree(&out, root);
+    assert_string_equal(rp_text_buffer_text(&out),
+                        "{\"a\":[null,true,false,-1,18446744073709551615,0.5,[]],"
+                        "\"\\u001b[31m\":\"\\u0007\\u009b\",\"o\":{}}");
+    rp_text_buffer_deinit(&out);
+}
+
 static void depth_is_bounded(void **state)
 {
     char text[2 * 1000 + 1];
