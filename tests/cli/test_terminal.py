@@ -41,10 +41,22 @@ def refusal(stream):
     return frame(1, 5, stream, block)  # HEADERS with END_HEADERS and END_STREAM
 
 
-class Liar:
-    """Speaks as much HTTP/2 as it needs to refuse every call with its own words."""
+def page_of_runs(stream, text):
+    """A response of ReadRuns: the text is its field 1."""
+    size = bytes([len(text) & 127 | 128, len(text) >> 7 & 127 | 128, len(text) >> 14])
+    message = b"\x0a" + size + text
+    body = b"\0" + struct.pack(">I", len(message)) + message
+    block = field(b":status", b"200") + field(b"content-type", b"application/grpc")
+    pieces = b"".join(frame(0, 0, stream, body[i:i + 16384]) for i in range(0, len(body), 16384))
+    return frame(1, 4, stream, block) + pieces + frame(1, 5, stream, field(b"grpc-status", b"0"))
 
-    def __init__(self):
+
+class Liar:
+    """Speaks as much HTTP/2 as it needs to refuse every call with its own words, or to respond to each
+    with a page of runs."""
+
+    def __init__(self, runs=None):
+        self.runs = runs
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.port = self.listener.getsockname()[1]
         self.thread = threading.Thread(target=self.serve, daemon=True)
@@ -71,7 +83,7 @@ class Liar:
                 if kind == 6 and not flags & 1:
                     link.sendall(frame(6, 1, 0, payload))
                 if kind == 1:
-                    link.sendall(refusal(stream))
+                    link.sendall(refusal(stream) if self.runs is None else page_of_runs(stream, self.runs))
 
     def close(self):
         self.listener.close()
@@ -91,6 +103,35 @@ def test_messages_of_a_server_are_shown_escaped(liar, words):
     done = ask(liar, *words, "--timeout", "10")
     assert done.returncode != 0
     expect_shown(done.stdout + done.stderr, "no: x\\x1b]0;owned\\x07\\x1b[2")
+
+
+RUN = b'{"name":"%s","last_seen":1,"points":1,"scalars":[%s]}'
+
+
+@pytest.mark.parametrize("text, message", [
+    (RUN % (b"x\x1b]0;owned\x07", b"") + b"\n", "is malformed"),
+    (b'{"name":"x"}],\n', "is malformed"),
+    (b"[]\n", "is malformed"),
+    (RUN % (b"x", b""), "ends within a line"),
+    (RUN % (b"x", b'"b",' * 300000 + b'"c"') + b"\n", "describes a run with more than 1 MiB"),
+    (b"{}\n" * 4097, "has more than 4096 runs"),
+], ids=["escape", "no value", "no object", "cut", "large", "many"])
+def test_a_list_of_runs_is_not_passed_on(text, message):
+    liar = Liar(text)
+    for words in ([], ["--json"]):
+        done = ask(liar, "runs", "list", *words, "--timeout", "20")
+        assert (done.returncode, done.stdout) == (1, "")
+        expect_shown(done.stderr, f"reprise runs: the server's list of runs {message}; is it a reprise server?")
+    liar.close()
+
+
+def test_a_list_of_runs_is_written_anew():
+    liar = Liar(RUN % (rb"x\u001b]0;", '"\x9b\u202e"'.encode()) + b"\n" + RUN % (b"y", b"") + b"\n")
+    done = ask(liar, "runs", "list", "--json", "--timeout", "20")
+    expect_shown(done.stdout, "\\u001b]0;")
+    assert [run["name"] for run in json.loads(done.stdout)] == ["x\x1b]0;", "y"]
+    expect_shown(ask(liar, "runs", "list", "--timeout", "20").stdout, "x\\x1b]0;")
+    liar.close()
 
 
 @pytest.fixture

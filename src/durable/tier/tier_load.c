@@ -511,6 +511,11 @@ static void queue_locked(rp_tier *t, job *j, rp_want *const *wants, size_t count
 
 static rp_status fail_bound(const rp_sample_load *load, rp_error *err)
 {
+    if (load->count == 1)
+        return rp_fail(err, RP_NO_RESOURCE,
+                       "the chunks of the item are on disk and take more than %zu bytes in "
+                       "memory, the most for one response; raise message_bytes of the server",
+                       load->max_bytes);
     return rp_fail(err, RP_NO_RESOURCE,
                    "the chunks of these %zu items are on disk and take more than %zu bytes in "
                    "memory; ask for fewer items",

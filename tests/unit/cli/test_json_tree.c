@@ -175,6 +175,8 @@ RP_TESTS(json_tree)
         cmocka_unit_test_setup_teardown(escapes_become_utf8, open_arena, close_arena),
         cmocka_unit_test_setup_teardown(errors_have_line_and_column, open_arena, close_arena),
         cmocka_unit_test_setup_teardown(depth_is_bounded, open_arena, close_arena),
+        cmocka_unit_test_setup_teardown(a_tree_is_written_with_escapes, open_arena,
+                                        close_arena),
         cmocka_unit_test(parsing_without_memory_fails),
     };
 
