@@ -37,7 +37,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "durability"))
 from runner import checks  # noqa: E402: it imports what is beside the tests of durability
 from runner.builds import BUILDS, JOBS, build, chosen, test_jobs  # noqa: E402
 from runner.crew import Crew, Tally  # noqa: E402
-from runner.package import python_jobs  # noqa: E402
+from runner.package import python_jobs, sanitizer_jobs  # noqa: E402
 from runner.peers import Peers  # noqa: E402
 from runner.process import BUILD, MESON, STAGE, run, spent  # noqa: E402
 
@@ -45,9 +45,10 @@ CHECKS = ["replay", "oracle", "meta", "format", "lint", "examples", "docs", "cli
           "attack", "python", "page", "grafana", "planted"]
 NEEDS = {"replay": {"asan"}, "oracle": {"asan"}, "lint": {"asan"}, "meta": {"release"},
          "examples": {"release"}, "docs": {"release"}, "cli": {"release"},
-         "conformance": {"release"}, "attack": {"release"}, "python": {"release", "asan"},
-         "page": {"release"}, "grafana": {"release"}, "planted": {"plants"}}
+         "conformance": {"release"}, "attack": {"release"}, "python": {"release"},
+         "sanitizers": {"release", "asan"}, "page": {"release"}, "grafana": {"release"}, "planted": {"plants"}}
 USES = {"attack": {"asan"}}  # builds that a part waits for if they are made at all
+LATER = {"sanitizers": "python"}  # what belongs to a part and needs one more build
 LONG = {"plants", "planted", "lint"}  # parts of --long, unless they are named
 
 
@@ -64,10 +65,12 @@ def check_jobs(part, args, peers, built):
         return checks.attack_jobs(built, args.long)
     if part == "python":
         return python_jobs(peers, args.long)
+    if part == "sanitizers":
+        return sanitizer_jobs(args.long)
     if part == "page":
         return [(0, part, part, peers.test_page)]
     job = {"oracle": checks.oracle_job, "meta": checks.meta_job, "format": checks.format_job,
-           "docs": checks.docs_job, "cli": checks.cli_job, "grafana": checks.grafana_job,
+           "docs": checks.docs_job, "cli": lambda: checks.cli_job(args.long), "grafana": checks.grafana_job,
            "planted": checks.planted_job}[part]
     return [(0 if part == "planted" else 2, part, part, job)]
 
@@ -89,7 +92,8 @@ def main():
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a crash is reported, not kept
     tally = Tally()
     peers = Peers(args.long, wanted) if {"conformance", "page"} & set(wanted) else None
-    planned = [b for b in BUILDS if b in wanted or any(b in NEEDS.get(p, ()) for p in wanted)]
+    checks_wanted = [p for p in [*CHECKS, *LATER] if LATER.get(p, p) in wanted]
+    planned = [b for b in BUILDS if b in wanted or any(b in NEEDS.get(p, ()) for p in checks_wanted)]
     # Two more than there are processors: many tests wait for something most of the time.
     crew = Crew(tally, JOBS + 2)
     built, done, begun = set(), set(), set()
@@ -109,9 +113,9 @@ def main():
                 built.add(name)
                 if name in wanted:
                     crew.add(test_jobs(name, config, args))
-        for part in CHECKS:
+        for part in checks_wanted:
             needs = NEEDS.get(part, set()) | (USES.get(part, set()) & set(planned))
-            if part in wanted and part not in begun and needs <= done:
+            if part not in begun and needs <= done:
                 begun.add(part)
                 if NEEDS.get(part, set()) <= built:
                     crew.add(check_jobs(part, args, peers, built))

@@ -22,6 +22,8 @@ BUILD = pathlib.Path(os.environ.get("RP_BUILD", ROOT / "build" / "test" / "relea
 REPRISE = BUILD / "src" / "cli" / "reprise"
 MARK = "PAYLOAD"  # is in the data of attackers, and must never be in a log
 
+IS_SHORT = bool(os.environ.get("RP_SHORT"))  # `make test` sets it, `make test-long` does not
+
 # The reports of sanitizers.
 REPORTS = re.compile(r"ERROR: \w+Sanitizer|WARNING: ThreadSanitizer|runtime error:|"
                      r"SUMMARY: \w+Sanitizer|[Aa]ssertion .* failed")
@@ -245,6 +247,7 @@ class Target(Server):
     def __init__(self, busy=True, **options):
         super().__init__(**options)
         self.busy = busy  # whether the bystander works
+        self.settled_metrics = None  # of the end of the last attack, if it changed nothing
         self.bystander = Bystander(self, token=self.token)
         self.begin()
 
@@ -257,7 +260,8 @@ class Target(Server):
         """Records the state before an attack."""
         self.may_change = False  # whether tables may be changed
         self.bystander.order("go" if self.busy else "rest")
-        metrics = self.metrics()
+        metrics = self.settled_metrics or self.metrics()
+        self.settled_metrics = None
         self.tables_before = self.table_state(metrics)
         self.refused_before = self.refusals(metrics)
         self.descriptors_before = self.descriptors()
@@ -285,6 +289,7 @@ class Target(Server):
                 return f"{metrics[name]} {name}"
         if not self.may_change and (tables := self.table_state(metrics)) != self.tables_before:
             return f"{tables} before: {self.tables_before}"
+        self.settled_metrics = None if self.may_change else metrics
         return None
 
     def finish(self):

@@ -12,7 +12,7 @@ import pytest
 import frames as f
 import messages as m
 from floods import ALL, FLOODS, MADE_RESETS, OVER, bomb, resets
-from target import SANITIZER
+from target import IS_SHORT, SANITIZER
 
 BURST = 60
 SMALL = {"abuse_burst": BURST, "abuse_per_second": 1}
@@ -73,12 +73,13 @@ def test_resets_that_the_server_is_made_to_send_count_too(attack, name):
 
 @pytest.mark.parametrize("name", ALL)
 def test_a_flood_costs_little_under_default_limits(attack, name):
-    """20,000 events at once, repeatedly, until a million frames were sent or a second has passed:
-    each connection is ended when its budget is used up, and nothing is left behind."""
+    """20,000 events at once, in a long run repeatedly, until a million frames were sent or half a
+    second has passed: each connection is ended when its budget is used up, and nothing is left
+    behind."""
     target = attack()
     octets = ALL[name](20000)
     offered, connections, cpu, start = 0, 0, target.cpu(), time.monotonic()
-    while offered < 1000000 and time.monotonic() - start < 0.5:
+    while offered < (1 if IS_SHORT else 1000000) and time.monotonic() - start < 0.5:
         with begin(target, name) as peer:
             peer.flood(octets)
             assert peer.gone()

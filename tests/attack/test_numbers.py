@@ -7,6 +7,7 @@ import math
 import pytest
 
 import messages as m
+from target import IS_SHORT
 
 OURS = "/reprise.v1.Replay/"
 DBL_MAX = 1.7976931348623157e308
@@ -60,8 +61,10 @@ def test_limiters_of_any_numbers_are_decided(attack, ratio):
     target = attack()
     target.may_change = True
     with target.peer() as peer:
-        for low in EXTREMES:
-            for high in EXTREMES:
+        for i, low in enumerate(EXTREMES):
+            # In a short run, a third of the pairs for each ratio; each pair for a third of them.
+            first = (i + EXTREMES.index(ratio)) % 3 if IS_SHORT else 0
+            for high in EXTREMES[first::3 if IS_SHORT else 1]:
                 limits = limiter(ratio, 1, low, high)
                 answered(peer.ask(OURS + "AlterTable", m.octets(1, "a") + m.octets(5, limits)
                                   + m.number(6, 1)))

@@ -9,6 +9,7 @@ import pytest
 
 import frames as f
 import messages as m
+from target import IS_SHORT
 
 EIGHT = ("a", "fifo", "lifo", "prioritized", "min_heap", "max_heap", "weighed_out", "empty")
 NAN = math.nan
@@ -200,7 +201,7 @@ def test_a_full_table_pauses_its_stream(changing, last):
     """Messages into a table that is full and into one that is not, in either order: the stream is
     paused, and continues when the table has space. Each item is inserted once."""
     first = "a" if last == "queue" else "queue"
-    runs, each = 20, 100
+    runs, each = 6 if IS_SHORT else 20, 100
     with changing.peer() as peer:
         stream = peer.open(m.INSERT)
         for run in range(runs):

@@ -24,6 +24,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("RP_BUILD", ROOT / "build" / "test" / "release"))
 REPRISE = BUILD / "src" / "cli" / "reprise"
 SECONDS = 20  # for everything that is waited for
+IS_SHORT = bool(os.environ.get("RP_SHORT"))  # `make test` sets it, `make test-long` does not
 
 
 def pytest_addoption(parser):

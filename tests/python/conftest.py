@@ -7,8 +7,8 @@ interpreter, are left out, since they run the same code of the extension as othe
 is left out as well, and so are networks with convolutions, which take minutes. The C library has
 its own sanitized tests. Every second one of the other cases
 runs; with RP_SHORT=1 as well, every fourth one. With RP_SHORT=1 alone, 15 of 16 cases with a server
-in a child process are left out, since each starts an interpreter. Over TCP and in this process all
-cases run. The example that learns is left out, too: it takes half a minute.
+in a child process are left out, since each starts an interpreter, and every second case over TCP. In
+this process all cases run. The example that learns is left out, too: it takes half a minute.
 """
 
 import gc
@@ -45,7 +45,8 @@ def pytest_collection_modifyitems(config, items):
     elif is_short:
         with_child = [item for item in items if has_parameter(item, "child")]
         learns = {item for item in items if "test_dqn_improves" in item.nodeid}
-        chosen = set(items) - set(with_child) - learns | set(with_child[::16])
+        with_tcp = [item for item in items if has_parameter(item, "tcp")]
+        chosen = set(items) - set(with_child) - set(with_tcp[1::2]) - learns | set(with_child[::16])
     else:
         return
     config.hook.pytest_deselected(items=[item for item in items if item not in chosen])

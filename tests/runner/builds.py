@@ -29,6 +29,8 @@ DOUBLE = "-fno-sanitize=null,object-size,pointer-overflow"
 # UBSan traps, for which ASan prints a stack, and ASan checks by calls: half of the time to compile.
 CALLS = ("'-fsanitize-trap=undefined', "
          "'-mllvm', '-asan-instrumentation-with-call-threshold=0'")
+# Several sources are compiled as one file; the release build compiles each alone.
+JOIN = "-Djoin=12"
 UNITS = sorted(f"unit_{module.name}" for module in (ROOT / "tests" / "unit").iterdir())
 # Tests that have several threads.
 THREADED = [f"{program}/{name}" for program, names in {
@@ -61,6 +63,7 @@ BUILDS = {
                      "unit_rl_nn/gemm", "unit_server/turn_work",
                      "unit_table/memory_budget", "unit_table/sumtree"],
             "more": ["client_driver"],
+            "more_options": ["-Dfast_compile=command", "-Doptimization=2"],
             "scale": 0.1,
         },
     },
@@ -83,7 +86,7 @@ BUILDS = {
             "without": {"unit_dpg_learns", "unit_dqn", "unit_memory_budget", "unit_reserve",
                         "unit_trainer", "unit_turn_work"},
             "more": ["replay_", "wire_echo"],
-            "more_options": ["-Dfast_compile=true"],
+            "more_options": ["-Dfast_compile=all", JOIN],
             "scale": 0.05,
         },
     },
@@ -98,7 +101,7 @@ BUILDS = {
         # each call, one by one.
         "short": {
             "only": THREADED,
-            "more_options": ["-Drl=disabled", "-Dfast_compile=true"],
+            "more_options": ["-Drl=disabled", "-Dfast_compile=all", JOIN],
             "bare": True,
             "scale": 0.05,
         },
@@ -131,7 +134,7 @@ BUILDS = {
                      "unit_table/selector", "unit_table/sumtree", "unit_table/table",
                      "unit_tensor", "unit_util", "unit_wire"],
             "without": {"unit_h2_client", "unit_h2_receive", "unit_mem_pool"},
-            "more_options": ["-Dfast_compile=true"],
+            "more_options": ["-Dfast_compile=all", JOIN],
         },
     },
 }

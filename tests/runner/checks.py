@@ -4,6 +4,7 @@
 import json
 import pathlib
 import re
+import shlex
 import sys
 import tempfile
 
@@ -46,8 +47,9 @@ def meta_job():
     return pytest_job("/usr/bin/python3", "tests/meta", {"RP_BUILD": str(BUILD / "release")})
 
 
-def cli_job():
-    return pytest_job("/usr/bin/python3", "tests/cli", {"RP_BUILD": str(BUILD / "release")})
+def cli_job(is_long):
+    return pytest_job("/usr/bin/python3", "tests/cli", {"RP_BUILD": str(BUILD / "release"),
+                                                        "RP_SHORT": "" if is_long else "1"})
 
 
 def grafana_job():
@@ -64,7 +66,8 @@ def attack_jobs(built, is_long):
         runs += [(0, "tsan", "tsan", load), (ALONE, "latency", "release", latency)]
     jobs = []
     for order, name, build, what in runs:
-        env = {**BUILDS[build].get("env", {}), "RP_BUILD": str(BUILD / build)}
+        env = {**BUILDS[build].get("env", {}), "RP_BUILD": str(BUILD / build),
+               "RP_SHORT": "" if is_long else "1"}
         if what == "tests/attack":
             env["PYTEST_ADDOPTS"] = f"--ignore={latency}"
         if build in built:
@@ -90,19 +93,36 @@ def format_job():
 ANALYZER_NODES = 60000
 
 
+def each_alone(build, where):
+    """Writes a database of commands for clang-tidy, which has an entry for each source: tools/join.py
+    may have joined several. Returns its entries."""
+    entries = []
+    for entry in json.loads((build / "compile_commands.json").read_text()):
+        path = pathlib.Path(entry["directory"]) / entry["file"]
+        sources = [str(path.resolve())]
+        if path.name.startswith("joined_") and path.exists():
+            sources = re.findall(r'^#include "(/.*\.c)"', path.read_text(), re.MULTILINE)
+        for source in sources:
+            command = entry["command"].removesuffix(entry["file"]) + shlex.quote(source)
+            entries.append({**entry, "file": source, "command": command})
+    where.mkdir(exist_ok=True)
+    (where / "compile_commands.json").write_text(json.dumps(entries))
+    return entries
+
+
 def lint_jobs():
     """clang-tidy and its analyzer over the sources that this machine's build compiles."""
     depth = [f"--extra-arg={x}"
              for x in ("-Xclang", "-analyzer-config", "-Xclang", f"max-nodes={ANALYZER_NODES}")]
-    database = json.loads((BUILD / "asan" / "compile_commands.json").read_text())
-    sources = {(pathlib.Path(e["directory"]) / e["file"]).resolve() for e in database}
+    where = BUILD / "asan" / "alone"
+    sources = {pathlib.Path(entry["file"]) for entry in each_alone(BUILD / "asan", where)}
     jobs = []
     for path in sorted(s for s in sources if s.is_relative_to(ROOT / "src")):
 
         def job(path=path):
-            status, output = run(["clang-tidy", "--quiet", "-p", BUILD / "asan", *depth, path])
+            status, output = run(["clang-tidy", "--quiet", "-p", where, *depth, path])
             found = re.findall(r"^\S*?(src/\S+: (?:error|warning): .*)", output, re.MULTILINE)
-            found.append(f"`clang-tidy -p build/test/asan {path.relative_to(ROOT)}` says how")
+            found.append(f"`clang-tidy -p build/test/asan/alone {path.relative_to(ROOT)}` says how")
             result = Result()
             result.add(status == 0, "\n".join(found) if len(found) > 1 else output)
             return result

@@ -444,7 +444,7 @@ static void end_skipping(rp_channel *c)
     } while (call != NULL);
 }
 
-static void on_turn_end(rp_turn_end *turn)
+static void on_turn_end(rp_at_turn_end *turn)
 {
     rp_channel *c = (rp_channel *)((char *)turn - offsetof(rp_channel, turn));
 

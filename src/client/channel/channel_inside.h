@@ -47,7 +47,7 @@ struct rp_peer {
     rp_link link;
     rp_watch watch;
     rp_timer timer;
-    rp_turn_end turn;
+    rp_at_turn_end turn;
     rp_h2 *h2;
     rp_channel_call *calls;
     int64_t heard_ns;     /* when bytes came last */
@@ -84,7 +84,7 @@ struct rp_channel {
     rp_channel_call *borrower; /* its caller watches the descriptor; NULL: the loop does */
     rp_channel_call *waiting, *last_waiting;
     rp_timer timer; /* of RESTING */
-    rp_turn_end turn;
+    rp_at_turn_end turn;
     int64_t until_ns; /* deadline of this attempt to connect */
     int64_t pause_ns; /* backoff before the next attempt; 0: the last one got a response */
     uint64_t attempt; /* number of the current or next attempt to connect */

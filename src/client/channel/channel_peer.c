@@ -23,7 +23,7 @@ enum {
 
 static void on_ready(rp_watch *watch, uint32_t events);
 static void on_due(rp_timer *timer);
-static void on_turn_end(rp_turn_end *turn);
+static void on_turn_end(rp_at_turn_end *turn);
 
 static void RP_PRINTF(2, 3) end(rp_peer *p, const char *format, ...)
 {
@@ -348,7 +348,7 @@ static bool write_all(rp_peer *p)
     return true;
 }
 
-static void on_turn_end(rp_turn_end *turn)
+static void on_turn_end(rp_at_turn_end *turn)
 {
     rp_peer *p = (rp_peer *)((char *)turn - offsetof(rp_peer, turn));
     rp_channel *c = p->channel;

@@ -50,7 +50,7 @@ struct rp_runtime {
 
     rp_loop *loop;
     uint8_t *read_buffer; /* used by the loop thread only, as is the next line */
-    rp_turn_end *first, *last;
+    rp_at_turn_end *first, *last;
 
     rp_mutex mu;                    /* rank 85: the rest */
     worker *idle RP_GUARDED_BY(mu); /* the latest first */
@@ -124,14 +124,14 @@ static void end_turn(void *user)
     rp_runtime *r = user;
 
     while (r->first != NULL) {
-        rp_turn_end *end = r->first;
+        rp_at_turn_end *end = r->first;
 
         rp_runtime_forget_turn_end(r, end);
         end->run(end);
     }
 }
 
-void rp_runtime_at_turn_end(rp_runtime *r, rp_turn_end *end)
+void rp_runtime_at_turn_end(rp_runtime *r, rp_at_turn_end *end)
 {
     assert(end->run != NULL);
     if (end->queued) return;
@@ -142,7 +142,7 @@ void rp_runtime_at_turn_end(rp_runtime *r, rp_turn_end *end)
     r->last = end;
 }
 
-void rp_runtime_forget_turn_end(rp_runtime *r, rp_turn_end *end)
+void rp_runtime_forget_turn_end(rp_runtime *r, rp_at_turn_end *end)
 {
     if (!end->queued) return;
     assert(end->prev == NULL ? r->first == end : end->prev->next == end); /* R3 */

@@ -34,19 +34,19 @@ enum { RP_RUNTIME_READ_BYTES = 256 << 10 };
 uint8_t *rp_runtime_read_buffer(rp_runtime *runtime);
 
 /* Embed it; zero-initialise it and set run. */
-typedef struct rp_turn_end rp_turn_end;
-struct rp_turn_end {
-    void (*run)(rp_turn_end *end);
-    rp_turn_end *prev, *next; /* private */
-    bool queued;              /* private */
+typedef struct rp_at_turn_end rp_at_turn_end;
+struct rp_at_turn_end {
+    void (*run)(rp_at_turn_end *end);
+    rp_at_turn_end *prev, *next; /* private */
+    bool queued;                 /* private */
 };
 
 /* Queues end->run, to be called once at the end of this turn of the loop. A callback that runs
  * there may queue further ones, which still run in this turn. Does nothing if `end` is queued
  * already. */
-void rp_runtime_at_turn_end(rp_runtime *runtime, rp_turn_end *end);
+void rp_runtime_at_turn_end(rp_runtime *runtime, rp_at_turn_end *end);
 /* Removes `end` from the queue, if it is queued. */
-void rp_runtime_forget_turn_end(rp_runtime *runtime, rp_turn_end *end);
+void rp_runtime_forget_turn_end(rp_runtime *runtime, rp_at_turn_end *end);
 
 /* Embed it and set run. Its memory must stay valid until run has been called. */
 typedef struct rp_job rp_job;

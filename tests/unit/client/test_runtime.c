@@ -96,13 +96,13 @@ static void runtime_threads_block_signals(void **state)
 }
 
 typedef struct ending {
-    rp_turn_end end;
+    rp_at_turn_end end;
     rp_runtime *runtime;
     struct ending *next;
     int runs;
 } ending;
 
-static void on_end(rp_turn_end *end)
+static void on_end(rp_at_turn_end *end)
 {
     ending *e = (ending *)end;
 

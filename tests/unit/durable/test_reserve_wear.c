@@ -106,7 +106,8 @@ static void wear_down(rp_durability mode, uint64_t seed)
 static void the_reserve_does_not_wear_down(void **state)
 {
     (void)state;
-    for (uint64_t seed = 1; seed <= 4; seed++) wear_down(RP_DURABLE_INTERVAL, seed);
+    for (uint64_t seed = 1; seed <= rp_test_length(4, 1); seed++)
+        wear_down(RP_DURABLE_INTERVAL, seed);
     wear_down(RP_DURABLE_SYNC, 1);
     wear_down(RP_DURABLE_CHECKPOINT, 1);
 }
