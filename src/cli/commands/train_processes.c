@@ -36,8 +36,8 @@ enum {
     FIRST_PAUSE_MS = 100,
     LONGEST_PAUSE_MS = 5000,
     HEALTHY_MS = 5000,    /* a child that lived this long is started again at once */
-    CRASH_MS = 1000,      /* a signal within this time counts as a failure */
-    MOST_FAILURES = 10,   /* in a row; signals after that time are not failures */
+    CRASH_MS = 1000,      /* a crash within this time counts as a failure */
+    MOST_FAILURES = 10,   /* in a row; other deaths by a signal are not failures */
     GRACE_MS = 10000,     /* between SIGTERM and SIGKILL */
     ADDRESS_BYTES = 1200, /* of a shard */
     MOST_ARGUMENTS = 64,
@@ -209,6 +209,12 @@ static void start(supervisor *s, child *c)
     c->next_ns = c->started_ns + c->pause_ms * 1000000;
 }
 
+/* True for a signal that others send: no process dies of it by its own fault. */
+static bool is_from_outside(int number)
+{
+    return number == SIGKILL || number == SIGTERM || number == SIGINT || number == SIGHUP;
+}
+
 /* Decides what follows the end of a child. */
 static void bury(supervisor *s, child *c, int status)
 {
@@ -216,7 +222,8 @@ static void bury(supervisor *s, child *c, int status)
     int64_t now_ns = rp_now_ns();
     bool is_healthy = now_ns - c->started_ns > HEALTHY_MS * INT64_C(1000000);
     bool is_killed =
-        WIFSIGNALED(status) && now_ns - c->started_ns > CRASH_MS * INT64_C(1000000);
+        WIFSIGNALED(status) && (is_from_outside(WTERMSIG(status)) ||
+                                now_ns - c->started_ns > CRASH_MS * INT64_C(1000000));
     int code = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
 
     c->pid = 0;
