@@ -83,7 +83,8 @@ static void set_arguments(const rp_training *t, const char *name, rp_argument_li
         const rp_flag *flag = &t->flags->list[i];
 
         if (!is_own(flag->option))
-            rp_argument_list_add(a, "--%s=%s", rp_train_command.options[flag->option].name, flag->value);
+            rp_argument_list_add(a, "--%s=%s", rp_train_command.options[flag->option].name,
+                                 flag->value);
     }
     rp_argument_list_add(a, "--report-name=%s", given != NULL ? given : name);
 }

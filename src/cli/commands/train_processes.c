@@ -112,7 +112,8 @@ static void pass_on(const rp_training *t, const rp_train_option *list, size_t co
     for (size_t i = 0; i < count; i++) {
         const char *value = rp_train_get(t, list[i]);
 
-        if (value != NULL) rp_argument_list_add(a, "--%s=%s", rp_train_command.options[list[i]].name, value);
+        if (value != NULL)
+            rp_argument_list_add(a, "--%s=%s", rp_train_command.options[list[i]].name, value);
     }
 }
 
@@ -141,14 +142,15 @@ static void set_arguments(const supervisor *s, const child *c, rp_argument_list 
         else if (table->list[i].kind == RP_SETTING_INTEGER) /* 2000000, not 2e+06 */
             rp_argument_list_add(a, "--%s=%lld", setting, (long long)value);
         else
-            rp_argument_list_add(a, "--%s=%s", setting, rp_decimal_text(value, number, sizeof number));
+            rp_argument_list_add(a, "--%s=%s", setting,
+                                 rp_decimal_text(value, number, sizeof number));
     }
     rp_argument_list_add(a, "--role=%s", kind_name(c->kind));
     rp_argument_list_add(a, "--of=%lld", (long long)s->actors);
     rp_argument_list_add(a, "--report-name=%s", slash != NULL ? slash + 1 : t->folder.path);
     if (c->kind == CHILD_REPLAY)
-        rp_argument_list_add(a, "--serve=%s%s%s", serve != NULL ? serve : "", serve != NULL ? "," : "",
-            shard_address(s, c->index, address));
+        rp_argument_list_add(a, "--serve=%s%s%s", serve != NULL ? serve : "",
+                             serve != NULL ? "," : "", shard_address(s, c->index, address));
     else
         rp_argument_list_add(a, "--replay=%s", s->replay);
     if (c->kind == CHILD_REPLAY || c->kind == CHILD_EVALUATOR)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The arguments of a command that is started, or written to a file. */
-#ifndef RP_CLI_ARGUMENT_LIST_H
-#define RP_CLI_ARGUMENT_LIST_H
+#ifndef RP_CLI_TEXT_ARGUMENT_LIST_H
+#define RP_CLI_TEXT_ARGUMENT_LIST_H
 
 #include <stdbool.h>
 #include <stddef.h>
