@@ -225,8 +225,8 @@ static rp_status learn(rp_agent *agent, rp_error *err)
 static const rp_agent_class program_class = {
     .name = "apex", .act = act, .begin = begin, .observe = observe, .learn = learn};
 
-/* The items of one step of all replicas must fit, whatever ends in it: nobody could make room.
- */
+/* The items of one step of all replicas must fit, even if all episodes end in it: the one
+ * thread acts and learns in turns, so no update can make room meanwhile. */
 static void add_table(const plan *p, const rp_env_spec *spec, rp_store *store)
 {
     double per_insert = (double)p->dqn.batch / (double)p->dqn.steps_per_update;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which rows of a batch a learner can learn from.
  *
- * The signature of the table fixes the columns of an item and their sizes. Their values are
- * those of whoever may write to the table, so a learner checks them: an action that the
- * environment does not have, a number that is not finite or beyond RP_ITEM_BOUND, a discount
- * outside [0, 1]. */
+ * The signature of the table fixes the columns of an item and their sizes. Any client with the
+ * role `write` chooses the values, so a learner checks them. A row is bad if its action is one
+ * that the environment does not have, a number is not finite or beyond RP_ITEM_BOUND, or the
+ * discount is outside [0, 1]. */
 #ifndef RP_AGENTS_ITEM_CHECK_H
 #define RP_AGENTS_ITEM_CHECK_H
 

@@ -5,8 +5,8 @@
  *   by a sampler    of a client of any kind, which prefetches on threads of its own
  *   from a table    of a store of this process, on the caller's thread: bit by bit reproducible
  *
- * Items come from whoever may write to the table. One that cannot be learnt from (item_check.h;
- * or it cannot be decoded) is left out of its batch, deleted from the table, and counted. Its
+ * Any client with the role `write` can insert items. One that is bad (item_check.h), or cannot
+ * be decoded, is left out of its batch, deleted from the table, and counted. Its
  * row is then a copy of a sound row, with weight 0, so that batches keep their size.
  *
  * One thread at a time may use a replay. */
@@ -42,7 +42,7 @@ typedef struct rp_replay_batch {
     void *actions;
     float *rewards, *discounts; /* R and D of adder.h */
     rp_real *weights;
-    size_t left_out; /* rows of weight 0: whoever does without weights needs them now */
+    size_t left_out; /* rows of weight 0; if not 0, an update must use `weights` */
 } rp_replay_batch;
 
 /* Makes a replay. The table need not exist yet, unless it is drawn from directly. Returns

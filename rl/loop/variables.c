@@ -4,7 +4,7 @@
  * The version is also the number of inserts that the table counts, so that one small call tells
  * a client whether there is anything new.
  *
- * Whoever may write to the table can put something else there. So a client checks what it
+ * Any client with the role `write` can put something else there. So a client checks what it
  * fetches, and a source can ask whether the table still has its numbers.
  *
  * Invariants:

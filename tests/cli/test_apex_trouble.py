@@ -59,7 +59,7 @@ def test_a_signal_ends_processes_with_a_policy_and_a_snapshot(tmp_path, part):
     before = inserts(port, "snapshot")  # there is one every 2,000 updates
     assert p.end(signal.SIGINT) == 130
     assert (tmp_path / "a" / "policy.safetensors").exists()
-    again = part(*line, "--resume")
+    again = part(*line, "--resume", "--threshold", 2)
     port = port_of(again.until("look at"))
     while published(port) < 3:
         assert time.monotonic() < deadline
@@ -70,7 +70,7 @@ def test_a_signal_ends_processes_with_a_policy_and_a_snapshot(tmp_path, part):
 
 def test_a_folder_in_use_is_named(tmp_path, part):
     first = part(*NEVER, "--actors", 1, "--processes", "--dir", "a")
-    first.until("evaluator")
+    first.until("evaluator +return")  # so the replay runs
     done = run(tmp_path, "--actors", 1, "--processes", "--dir", "a", "--resume")
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == (f"reprise train: a: process {first.process.pid} trains in this folder: end it, or give "

@@ -21,7 +21,7 @@ import time
 
 PATIENCE = 600  # seconds for anything, on a busy machine
 NODES = [f"127.0.0.{i}" for i in range(11, 15)]  # names that can be resolved, too
-CPUS = 8  # of a node, as Slurm is told; the machine may have fewer
+CPUS = 8  # of each node in Slurm's configuration; the machine may have fewer
 CATCH = ["--env", "catch", "--hidden", "32", "--start", "200", "--threshold", "0.9",
          "--confirm-episodes", "50"]
 

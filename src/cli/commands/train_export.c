@@ -2,16 +2,16 @@
 /* `reprise train apex-dqn --export`: writes the program as a job file of a cluster instead of
  * running it. */
 #include <assert.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli/commands/commands.h"
 #include "cli/commands/train_apex.h"
+#include "cli/text/argument_list.h"
 #include "cli/text/cluster_files.h"
 #include "reprise/version.h"
 
-enum { PORT = 8000, MOST_ARGUMENTS = RP_MAX_FLAGS + 4 };
+enum { PORT = 8000 };
 
 /* Options that do not go with --export. */
 static const rp_train_option refused[] = {
@@ -73,39 +73,20 @@ static rp_status take_program(rp_training *t, rp_cluster_program *p, rp_problem 
     return RP_OK;
 }
 
-/* The arguments of the parts. The texts are allocated. */
-typedef struct arguments {
-    char *list[MOST_ARGUMENTS];
-    size_t count;
-    bool failed;
-} arguments;
-
-static void add(arguments *a, const char *format, ...) RP_PRINTF(2, 3);
-static void add(arguments *a, const char *format, ...)
-{
-    va_list values;
-    char *text = NULL;
-
-    assert(a->count < MOST_ARGUMENTS);
-    va_start(values, format);
-    a->failed = a->failed || vasprintf(&text, format, values) < 0;
-    va_end(values);
-    if (!a->failed) a->list[a->count++] = text;
-}
-
-static void set_arguments(const rp_training *t, const char *name, arguments *a)
+static void set_arguments(const rp_training *t, const char *name, rp_argument_list *a)
 {
     const char *given = rp_train_get(t, RP_TRAIN_REPORT_NAME);
 
-    add(a, "train");
-    add(a, "%s", t->folder.agent);
+    rp_argument_list_add(a, "train");
+    rp_argument_list_add(a, "%s", t->folder.agent);
     for (size_t i = 0; i < t->flags->count; i++) {
         const rp_flag *flag = &t->flags->list[i];
 
         if (!is_own(flag->option))
-            add(a, "--%s=%s", rp_train_command.options[flag->option].name, flag->value);
+            rp_argument_list_add(a, "--%s=%s", rp_train_command.options[flag->option].name,
+                                 flag->value);
     }
-    add(a, "--report-name=%s", given != NULL ? given : name);
+    rp_argument_list_add(a, "--report-name=%s", given != NULL ? given : name);
 }
 
 static int write_file(const rp_training *t, const rp_cluster_program *p)
@@ -132,16 +113,15 @@ int rp_train_export(rp_training *t, int64_t actors, int64_t seconds)
 {
     rp_cluster_program p = {
         .actors = actors, .shards = 1, .seconds = seconds, .image = "reprise:" RP_VERSION};
-    static arguments a; /* too large for a stack */
+    rp_argument_list a = {0};
     rp_problem problem;
     int status;
 
     if (take_program(t, &p, &problem) != RP_OK) return rp_train_misuse(&problem);
-    a = (arguments){0};
     set_arguments(t, p.name, &a);
     p.arguments = (const char *const *)a.list;
     p.argument_count = a.count;
     status = a.failed ? rp_train_failed("no memory for the arguments") : write_file(t, &p);
-    for (size_t i = 0; i < a.count; i++) free(a.list[i]);
+    rp_argument_list_deinit(&a);
     return status;
 }

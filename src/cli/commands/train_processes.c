@@ -20,7 +20,6 @@
 #include <math.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -29,6 +28,7 @@
 
 #include "cli/commands/commands.h"
 #include "cli/commands/train_apex.h"
+#include "cli/text/argument_list.h"
 #include "cli/text/units.h"
 
 enum {
@@ -36,11 +36,10 @@ enum {
     FIRST_PAUSE_MS = 100,
     LONGEST_PAUSE_MS = 5000,
     HEALTHY_MS = 5000,    /* a child that lived this long is started again at once */
-    CRASH_MS = 1000,      /* a signal within this time counts as a failure */
-    MOST_FAILURES = 10,   /* in a row; signals after that time are not failures */
+    CRASH_MS = 1000,      /* a crash within this time counts as a failure */
+    MOST_FAILURES = 10,   /* in a row; other deaths by a signal are not failures */
     GRACE_MS = 10000,     /* between SIGTERM and SIGKILL */
     ADDRESS_BYTES = 1200, /* of a shard */
-    MOST_ARGUMENTS = 64,
 };
 
 typedef enum child_kind {
@@ -107,39 +106,18 @@ static const rp_train_option passed_on[] = {
 static const rp_train_option served_by[] = {RP_TRAIN_TOKENS, RP_TRAIN_TLS_CERT,
                                             RP_TRAIN_TLS_KEY, RP_TRAIN_INSECURE};
 
-/* The command line of a child. The texts are allocated; all of them end with the process. */
-typedef struct arguments {
-    char *list[MOST_ARGUMENTS];
-    size_t count;
-    bool failed;
-} arguments;
-
-static void add(arguments *a, const char *format, ...) RP_PRINTF(2, 3);
-static void add(arguments *a, const char *format, ...)
-{
-    va_list args;
-    char *text = NULL;
-
-    va_start(args, format);
-    a->failed =
-        a->failed || a->count + 2 > MOST_ARGUMENTS || vasprintf(&text, format, args) < 0;
-    va_end(args);
-    if (a->failed) return;
-    a->list[a->count++] = text;
-    a->list[a->count] = NULL;
-}
-
 static void pass_on(const rp_training *t, const rp_train_option *list, size_t count,
-                    arguments *a)
+                    rp_argument_list *a)
 {
     for (size_t i = 0; i < count; i++) {
         const char *value = rp_train_get(t, list[i]);
 
-        if (value != NULL) add(a, "--%s=%s", rp_train_command.options[list[i]].name, value);
+        if (value != NULL)
+            rp_argument_list_add(a, "--%s=%s", rp_train_command.options[list[i]].name, value);
     }
 }
 
-static void set_arguments(const supervisor *s, const child *c, arguments *a)
+static void set_arguments(const supervisor *s, const child *c, rp_argument_list *a)
 {
     const rp_training *t = s->t;
     const rp_settings_table *table = t->folder.kind->settings();
@@ -147,41 +125,42 @@ static void set_arguments(const supervisor *s, const child *c, arguments *a)
     const char *serve = c->index == 0 ? rp_train_get(t, RP_TRAIN_SERVE) : NULL;
     char number[40], address[ADDRESS_BYTES];
 
-    add(a, "reprise");
-    add(a, "train");
-    add(a, "%s", t->folder.agent);
+    rp_argument_list_add(a, "reprise");
+    rp_argument_list_add(a, "train");
+    rp_argument_list_add(a, "%s", t->folder.agent);
     pass_on(t, passed_on, sizeof passed_on / sizeof passed_on[0], a);
     if (c->kind == CHILD_REPLAY)
         pass_on(t, served_by, sizeof served_by / sizeof served_by[0], a);
-    add(a, "--env=%s", t->folder.env_class->name);
-    add(a, "--seed=%llu", (unsigned long long)t->folder.seed);
+    rp_argument_list_add(a, "--env=%s", t->folder.env_class->name);
+    rp_argument_list_add(a, "--seed=%llu", (unsigned long long)t->folder.seed);
     for (size_t i = 0; i < table->count; i++) {
         double value = rp_settings_get(table, &t->folder.settings, i);
         const char *setting = table->list[i].name;
 
         if (table->list[i].kind == RP_SETTING_SWITCH)
-            add(a, "--%s=%s", setting, value != 0 ? "true" : "false");
+            rp_argument_list_add(a, "--%s=%s", setting, value != 0 ? "true" : "false");
         else if (table->list[i].kind == RP_SETTING_INTEGER) /* 2000000, not 2e+06 */
-            add(a, "--%s=%lld", setting, (long long)value);
+            rp_argument_list_add(a, "--%s=%lld", setting, (long long)value);
         else
-            add(a, "--%s=%s", setting, rp_decimal_text(value, number, sizeof number));
+            rp_argument_list_add(a, "--%s=%s", setting,
+                                 rp_decimal_text(value, number, sizeof number));
     }
-    add(a, "--role=%s", kind_name(c->kind));
-    add(a, "--of=%lld", (long long)s->actors);
-    add(a, "--report-name=%s", slash != NULL ? slash + 1 : t->folder.path);
+    rp_argument_list_add(a, "--role=%s", kind_name(c->kind));
+    rp_argument_list_add(a, "--of=%lld", (long long)s->actors);
+    rp_argument_list_add(a, "--report-name=%s", slash != NULL ? slash + 1 : t->folder.path);
     if (c->kind == CHILD_REPLAY)
-        add(a, "--serve=%s%s%s", serve != NULL ? serve : "", serve != NULL ? "," : "",
-            shard_address(s, c->index, address));
+        rp_argument_list_add(a, "--serve=%s%s%s", serve != NULL ? serve : "",
+                             serve != NULL ? "," : "", shard_address(s, c->index, address));
     else
-        add(a, "--replay=%s", s->replay);
+        rp_argument_list_add(a, "--replay=%s", s->replay);
     if (c->kind == CHILD_REPLAY || c->kind == CHILD_EVALUATOR)
-        add(a, "--dir=%s", t->folder.path);
+        rp_argument_list_add(a, "--dir=%s", t->folder.path);
     if (c->kind == CHILD_ACTOR || c->kind == CHILD_REPLAY)
-        add(a, "--index=%lld", (long long)c->index);
+        rp_argument_list_add(a, "--index=%lld", (long long)c->index);
 }
 
 /* In the child, after fork(). */
-static _Noreturn void become(const arguments *a, pid_t parent)
+static _Noreturn void become(const rp_argument_list *a, pid_t parent)
 {
     sigset_t none;
 
@@ -195,18 +174,24 @@ static _Noreturn void become(const arguments *a, pid_t parent)
 
 static void start(supervisor *s, child *c)
 {
-    arguments a = {0};
+    rp_argument_list a = {0};
     pid_t parent = getpid();
 
     assert(c->pid == 0); /* U1 */
     set_arguments(s, c, &a);
     c->pid = a.failed ? -1 : fork();
     if (c->pid == 0) become(&a, parent);
-    for (size_t i = 0; i < a.count; i++) free(a.list[i]);
+    rp_argument_list_deinit(&a);
     c->started_ns = rp_now_ns();
     if (c->pid > 0) return;
     c->pid = 0; /* no process for now: again later */
     c->next_ns = c->started_ns + c->pause_ms * 1000000;
+}
+
+/* True for a signal that others send: no process dies of it by its own fault. */
+static bool is_from_outside(int number)
+{
+    return number == SIGKILL || number == SIGTERM || number == SIGINT || number == SIGHUP;
 }
 
 /* Decides what follows the end of a child. */
@@ -216,7 +201,8 @@ static void bury(supervisor *s, child *c, int status)
     int64_t now_ns = rp_now_ns();
     bool is_healthy = now_ns - c->started_ns > HEALTHY_MS * INT64_C(1000000);
     bool is_killed =
-        WIFSIGNALED(status) && now_ns - c->started_ns > CRASH_MS * INT64_C(1000000);
+        WIFSIGNALED(status) && (is_from_outside(WTERMSIG(status)) ||
+                                now_ns - c->started_ns > CRASH_MS * INT64_C(1000000));
     int code = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
 
     c->pid = 0;

@@ -13,7 +13,6 @@
 #include "cli/serve/signals.h"
 #include "cli/text/info_print.h"
 #include "cli/text/units.h"
-#include "util/error.h"
 
 enum {
     LOG_EVERY_S = 10,             /* between log lines about progress */
@@ -160,7 +159,8 @@ rp_status rp_storage_take(rp_storage *s, rp_error *err)
 
 const char *rp_storage_hint(const rp_error *err)
 {
-    bool is_memory = rp_error_is_memory(err) || strstr(err->text, "max_bytes") != NULL;
+    bool is_memory = strstr(err->text, "could not be allocated") != NULL ||
+                     strstr(err->text, "max_bytes") != NULL;
 
     if (err->code == RP_CORRUPT)
         return "reprise data verify lists the damage, --salvage loads what can be read";

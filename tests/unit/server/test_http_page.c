@@ -363,7 +363,8 @@ static void slow_bodies_keep_no_change_out(void **state)
     for (size_t i = 0; i < COUNT_OF(fds); i++) assert_int_equal(close(fds[i]), 0);
 }
 
-/* Whoever has shown no role is cut before those who wait for a page, the oldest first. */
+/* Connections that have shown no role are closed before those that wait for a page, the oldest
+ * first. */
 static void strangers_do_not_close_connections_that_wait(void **state)
 {
     static int strangers[3 * RP_OPEN_FDS];
@@ -497,7 +498,8 @@ static void a_waiting_reader_may_disconnect(void **state)
     for (size_t i = 1; i < COUNT_OF(fds); i++) assert_int_equal(close(fds[i]), 0);
 }
 
-/* Whoever waits for a page can be cut, so waiting readers cannot keep others out. */
+/* A connection that waits for a page can be closed, so waiting readers cannot keep others out.
+ */
 static void waiting_readers_do_not_keep_others_out(void **state)
 {
     static const char health[] = "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n";
