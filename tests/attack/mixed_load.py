@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Clients that make random calls, each on its own connection; test_load.py starts it.
 
-    mixed_load.py PORT SEED SECONDS CONNECTIONS [deaf]
+    mixed_load.py PORT SEED CALLS CONNECTIONS [deaf]
 
-Prints the numbers of calls as JSON. With `deaf`, the end of the server is not an error."""
+Each connection makes CALLS calls: the first of a kind of its own, the others at random. Prints the
+numbers of calls as JSON. With `deaf`, the end of the server is not an error."""
 
 import json
 import os
 import random
 import sys
 import threading
-import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
@@ -149,14 +149,15 @@ class Client:
         self.peer.close(hard=self.rng.random() < 0.5)
         raise Gone
 
-    def run(self, until, deaf):
+    def run(self, calls, first, deaf):
         what = [self.insert] * 30 + [self.sample] * 20 + [self.mutate] * 10 + [
             self.own_sample] * 8 + [self.peek] * 4 + [self.insert_into_a_queue] * 6 + [
             self.sample_and_cancel] * 8 + [self.info] * 3 + [self.page] * 2 + [self.tables] * 2 + [
             self.bad] * 4 + [self.wait_and_leave] * 3 + [self.disconnect] * 3 + [self.reset] + [
             self.pause]
-        while time.monotonic() < until:
-            act = self.rng.choice(what)
+        kinds = list(dict.fromkeys(what))
+        for i in range(calls):
+            act = kinds[first % len(kinds)] if i == 0 else self.rng.choice(what)
             try:
                 if self.peer is None:
                     self.connect()
@@ -175,12 +176,12 @@ class Client:
 
 
 def main():
-    port, seed, seconds, connections = map(int, sys.argv[1:5])
+    port, seed, calls, connections = map(int, sys.argv[1:5])
     deaf = "deaf" in sys.argv[5:]
     f.SLOW = 3.0
-    until = time.monotonic() + seconds
     clients = [Client(port, seed * 1000 + i) for i in range(1, connections + 1)]
-    threads = [threading.Thread(target=c.run, args=(until, deaf)) for c in clients]
+    threads = [threading.Thread(target=c.run, args=(calls, seed * connections + i, deaf))
+               for i, c in enumerate(clients)]
     for thread in threads:
         thread.start()
     for thread in threads:

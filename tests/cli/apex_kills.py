@@ -24,7 +24,9 @@ import tempfile
 import threading
 import time
 
-THRESHOLD = 475  # of CartPole
+# The return that solves each task, and options of the command.
+TASKS = {"cartpole": (475, []),
+         "catch": (0.9, ["--hidden", "32", "--start", "200"])}
 PATIENCE = 600  # seconds for anything, on a busy machine
 RUN = "run"
 WRITERS = 2
@@ -62,12 +64,13 @@ def is_alive(pid):
 class Program:
     """The command under test, with a ledger."""
 
-    def __init__(self, reprise, folder, actors, seed, shards):
+    def __init__(self, reprise, folder, actors, seed, shards, task):
         self.reprise, self.folder = str(reprise), folder
         self.shards = ["replay", *(f"replay-{i}" for i in range(1, shards))]
         self.log = open(folder / "log.txt", "w+", encoding="utf-8")
+        self.threshold, options = TASKS[task]
         self.process = subprocess.Popen(
-            [self.reprise, "train", "apex-dqn", "--env", "cartpole", "--actors", str(actors),
+            [self.reprise, "train", "apex-dqn", "--env", task, *options, "--actors", str(actors),
              "--shards", str(shards), "--seed", str(seed), "--capacity", str(CAPACITY),
              "--processes", "--keep-going", "--dir", RUN],
             cwd=folder, stdout=self.log, stderr=self.log)
@@ -156,7 +159,7 @@ class Program:
             return None
         values = [float(row["value"]) for row in csv.DictReader(text.splitlines())
                   if row["name"] == "eval_return" and float(row["time"]) > when]
-        return values and max(values) >= THRESHOLD
+        return values and max(values) >= self.threshold
 
     def parts(self):
         found = children(self.process.pid)
@@ -173,10 +176,10 @@ class Program:
         self.process.wait(PATIENCE)
 
 
-def kill_parts(reprise, folder, kills, seed, actors=3, shards=1, say=lambda text: None):
+def kill_parts(reprise, folder, kills, seed, actors=3, shards=1, task="cartpole", say=lambda text: None):
     """The test; raises AssertionError. Returns the names of what was killed."""
     rng = random.Random(seed)
-    program = Program(reprise, folder, actors, seed, shards)
+    program = Program(reprise, folder, actors, seed, shards, task)
     parts = actors + shards + 2
     killed = []
     try:

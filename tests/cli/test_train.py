@@ -56,7 +56,9 @@ def events(path):
 
 def test_examples_of_train_eval_play_and_export(tmp_path):
     for line in examples("train") + examples("eval") + examples("play") + examples("export"):
-        done = run(tmp_path, *line.split()[1:])
+        # In a short run, these two end before the task is solved.
+        is_cut = IS_SHORT and re.search("train (dpg|apex-dqn --env cartpole)", line)
+        done = run(tmp_path, *line.split()[1:], *(["--steps", "1500"] if is_cut else []))
         assert (done.returncode, done.stderr) == (0, ""), line
         if "--json" in line:
             assert json.loads(done.stdout)["mean_return"] > 400
