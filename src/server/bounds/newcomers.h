@@ -31,6 +31,7 @@
 
 enum {
     RP_NEW_PLACES = 64, /* places for newcomers only */
+    RP_NEW_CALLS = 8,   /* calls of a newcomer that may be open at once */
     /* Connections beyond all places, while others are being closed: those of four turns of the
      * loop that accepts them, as other loops may be behind. */
     RP_CHANGING_PLACES = 256,
