@@ -238,23 +238,40 @@ typedef struct load {
     float *times[2];  /* microseconds, of each operation */
     size_t counts[2];
     double seconds[2];
+    double cpu[2]; /* seconds of processor time of the thread */
 } load;
+
+/* Returns the processor time that this thread has used. */
+static double thread_cpu_seconds(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
 
 /* Inserts and samples in turn, one item at a time. */
 static void *work(void *ctx)
 {
     load *l = ctx;
-    double before = bench_seconds();
+    double before = bench_seconds(), cpu_before = thread_cpu_seconds();
+    int phase = 0;
     rp_error err;
 
     while (!atomic_load(&l->stop)) {
-        int phase = atomic_load(&l->phase);
+        int next = atomic_load(&l->phase);
         rp_insert item = {.priority = 1, .flags = RP_INSERT_TAKE};
         rp_sample_options one = {.count = 1};
         rp_sample sample;
         size_t drawn;
         double now;
 
+        if (next != phase) {
+            now = thread_cpu_seconds();
+            l->cpu[phase] += now - cpu_before;
+            cpu_before = now;
+            phase = next;
+        }
         item.trajectory = make_item(l->d);
         item.key = l->d->next_key;
         now = bench_seconds();
@@ -276,6 +293,7 @@ static void *work(void *ctx)
             l->times[phase][l->counts[phase]++] = (float)((now - before) * 1e6);
         before = now;
     }
+    l->cpu[phase] += thread_cpu_seconds() - cpu_before;
     return NULL;
 }
 
@@ -321,9 +339,11 @@ static void measure_hold(size_t items)
     for (int i = 0; i < 2; i++) {
         qsort(l.times[i], l.counts[i], sizeof(float), by_size);
         rates[i] = (double)l.counts[i] / l.seconds[i];
-        printf("# %zu items, %s: %s, median %.2f us, p99.9 %.1f us, at most %.0f us\n", items,
-               names[i], bench_scaled(rates[i], "/s").text, at_share(&l, i, 0.5),
-               at_share(&l, i, 0.999), at_share(&l, i, 1));
+        printf("# %zu items, %s: %s, median %.2f us, p99.9 %.1f us, at most %.0f us; "
+               "processor time %.3f us\n",
+               items, names[i], bench_scaled(rates[i], "/s").text, at_share(&l, i, 0.5),
+               at_share(&l, i, 0.999), at_share(&l, i, 1),
+               l.counts[i] == 0 ? 0 : l.cpu[i] * 1e6 / (double)l.counts[i]);
     }
     printf("# all tables stood still for %.0f us at most\n", pause_us);
     printf("ratio durable.hold.throughput %.2f (ours %s vs without a checkpoint %s)\n",

@@ -178,11 +178,12 @@ static uint64_t quit_holder(rp_chunk *chunk, int entry)
     return changed;
 }
 
-/* Moves a kept chunk from budget.kept to budget.used for its first holder (+1), or back after
- * its last one (-1); `state` is the state without that holder. N1 of chunk/keep.h. */
-static void move_kept(rp_account *a, const rp_chunk *chunk, uint64_t state, int come)
+/* Moves a kept chunk of `bytes` bytes from budget.kept to budget.used for its first holder
+ * (+1), or back after its last one (-1); `state` is the state without that holder. N1 of
+ * chunk/keep.h. */
+static void move_kept(rp_account *a, size_t bytes, uint64_t state, int come)
 {
-    if (state & RP_HOLDERS_KEPT) a->kept -= come * (int64_t)rp_chunk_memory(chunk);
+    if (state & RP_HOLDERS_KEPT) a->kept -= come * (int64_t)bytes;
 }
 
 /* Counts one more table that holds a chunk besides another (+1), or one less (-1). */
@@ -195,6 +196,8 @@ static void count_holder(rp_account *a, int come)
 static void hold_slow(rp_account *a, rp_chunk *chunk)
 {
     int entry = entry_of(state_of(chunk), a->id);
+    bool has_tier = a->budget->spill != NULL;
+    size_t bytes;
     uint64_t before;
 
     if (entry >= 0) {
@@ -202,33 +205,37 @@ static void hold_slow(rp_account *a, rp_chunk *chunk)
     } else if (is_spilled(a, chunk)) {
         (void)rp_count_map_add(&a->spilled, spill_key(chunk));
     } else {
-        a->bytes += rp_chunk_memory(chunk);
+        bytes = rp_chunk_memory(chunk);
+        a->bytes += bytes;
         a->chunk_bytes += chunk->wire_bytes;
-        if (a->budget->spill != NULL) a->small_bytes += chunk_small(chunk);
+        if (has_tier) a->small_bytes += chunk_small(chunk);
         (void)rp_count_map_add(&a->episodes, chunk->origin.episode);
         before = become_holder(a, chunk);
         if (rp_holders_in(before) > 0) {
             count_holder(a, 1);
             return;
         }
-        move_kept(a, chunk, before, 1);
-        a->unsettled += (int64_t)rp_chunk_memory(chunk);
-        if (a->budget->spill != NULL) record_move(a, chunk, 1);
+        move_kept(a, bytes, before, 1);
+        a->unsettled += (int64_t)bytes;
+        if (has_tier) record_move(a, chunk, 1);
     }
 }
 
 static void release_slow(rp_account *a, rp_chunk *chunk)
 {
     int entry = entry_of(state_of(chunk), a->id);
+    bool has_tier = a->budget->spill != NULL;
+    size_t bytes;
     uint64_t after;
 
     if (entry >= 0 ? --chunk->holders.counts[entry] > 0
                    : rp_count_map_sub(&a->spilled, spill_key(chunk)) > 0)
         return;
-    assert(a->bytes >= rp_chunk_memory(chunk) && a->chunk_bytes >= chunk->wire_bytes);
-    a->bytes -= rp_chunk_memory(chunk);
+    bytes = rp_chunk_memory(chunk);
+    assert(a->bytes >= bytes && a->chunk_bytes >= chunk->wire_bytes);
+    a->bytes -= bytes;
     a->chunk_bytes -= chunk->wire_bytes;
-    if (a->budget->spill != NULL) a->small_bytes -= chunk_small(chunk);
+    if (has_tier) a->small_bytes -= chunk_small(chunk);
     if (rp_count_map_sub(&a->episodes, chunk->origin.episode) == 0) a->deleted_episodes++;
     after = quit_holder(chunk, entry);
     if (rp_holders_in(after) > 0) {
@@ -236,10 +243,10 @@ static void release_slow(rp_account *a, rp_chunk *chunk)
         a->freed += RP_HOLDER_BYTES;
         return;
     }
-    move_kept(a, chunk, after, -1);
-    a->unsettled -= (int64_t)rp_chunk_memory(chunk);
-    a->freed += rp_chunk_memory(chunk);
-    if (a->budget->spill != NULL) record_move(a, chunk, -1);
+    move_kept(a, bytes, after, -1);
+    a->unsettled -= (int64_t)bytes;
+    a->freed += bytes;
+    if (has_tier) record_move(a, chunk, -1);
 }
 
 /* Add or remove one reference to a chunk. In most cases the first entry belongs to this

@@ -64,11 +64,21 @@ static uint32_t find(const rp_count_map *m, uint64_t key, uint32_t tag)
     return i;
 }
 
-uint32_t rp_count_map_add(rp_count_map *m, uint64_t key)
+/* True if the entry `i`, which may be any number, has the key. */
+static bool has_key(const rp_count_map *m, uint32_t i, uint64_t key)
+{
+    return i < m->used && m->counts[i].key == key && m->counts[i].n > 0; /* N1 */
+}
+
+/* Not inlined, like take_slow(): the calls that find their key at once save no registers. */
+__attribute__((noinline)) static uint32_t add_slow(rp_count_map *m, uint64_t key)
 {
     uint32_t tag = rp_map_tag(&m->map, key), i = find(m, key, tag);
 
-    if (i != RP_MAP_NONE) return ++m->counts[i].n;
+    if (i != RP_MAP_NONE) {
+        m->last_added = i;
+        return ++m->counts[i].n;
+    }
     i = m->first_free;
     if (i != RP_MAP_NONE)
         m->first_free = m->counts[i].next_free;
@@ -76,16 +86,18 @@ uint32_t rp_count_map_add(rp_count_map *m, uint64_t key)
         i = (uint32_t)m->used++;
     assert(i < m->capacity);
     m->counts[i] = (rp_count){.key = key, .n = 1};
+    m->last_added = i;
     rp_map_insert(&m->map, tag, i);
     RP_VERIFY(m->used, count_map_is_valid(m));
     return 1;
 }
 
-uint32_t rp_count_map_sub(rp_count_map *m, uint64_t key)
+__attribute__((noinline)) static uint32_t take_slow(rp_count_map *m, uint64_t key)
 {
     uint32_t tag = rp_map_tag(&m->map, key), i = find(m, key, tag);
 
     assert(i != RP_MAP_NONE && m->counts[i].n > 0);
+    m->last_taken = i;
     if (--m->counts[i].n > 0) return m->counts[i].n;
     m->counts[i].next_free = m->first_free;
     m->first_free = i;
@@ -94,19 +106,32 @@ uint32_t rp_count_map_sub(rp_count_map *m, uint64_t key)
     return 0;
 }
 
+uint32_t rp_count_map_add(rp_count_map *m, uint64_t key)
+{
+    return has_key(m, m->last_added, key) ? ++m->counts[m->last_added].n : add_slow(m, key);
+}
+
+uint32_t rp_count_map_sub(rp_count_map *m, uint64_t key)
+{
+    if (has_key(m, m->last_taken, key) && m->counts[m->last_taken].n > 1)
+        return --m->counts[m->last_taken].n;
+    return take_slow(m, key);
+}
+
 uint32_t rp_count_map_get(const rp_count_map *m, uint64_t key)
 {
     uint32_t i = find(m, key, rp_map_tag(&m->map, key));
     return i == RP_MAP_NONE ? 0 : m->counts[i].n;
 }
 
-void rp_count_map_trim(rp_count_map *m)
+enum { KEPT = 512 };
+
+/* Not inlined: the check before it is part of every change of a table. */
+__attribute__((noinline)) static void shrink(rp_count_map *m)
 {
-    enum { KEPT = 512 };
     rp_count_map smaller = {.first_free = RP_MAP_NONE};
     size_t count = m->map.count;
 
-    if (m->capacity <= KEPT || count >= m->capacity / 4) return;
     rp_map_init_like(&smaller.map, &m->map);
     if (rp_count_map_reserve(&smaller, count < KEPT / 2 ? KEPT / 2 : count) != RP_OK) {
         rp_count_map_deinit(&smaller);
@@ -122,6 +147,11 @@ void rp_count_map_trim(rp_count_map *m)
     *m = smaller;
     assert(m->map.count == count);
     RP_VERIFY(m->used, count_map_is_valid(m));
+}
+
+void rp_count_map_trim(rp_count_map *m)
+{
+    if (m->capacity > KEPT && m->map.count < m->capacity / 4) shrink(m);
 }
 
 size_t rp_count_map_size(const rp_count_map *m)

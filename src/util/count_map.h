@@ -22,6 +22,9 @@ typedef struct rp_count_map {
     size_t capacity;
     size_t used; /* entries from this index on have never been used */
     uint32_t first_free;
+    /* The entries of the last add and of the last sub, which mostly are those of the next, too.
+     * Hints: the entries may be free, or have another key by now. */
+    uint32_t last_added, last_taken;
 } rp_count_map;
 
 void rp_count_map_init(rp_count_map *m, const rp_allocator *alloc, uint64_t seed);

@@ -143,6 +143,27 @@ static void trim_gives_memory_back_and_keeps_counts(void **state)
     }
 }
 
+static void a_key_comes_back_after_its_count_was_0(void **state)
+{
+    (void)state;
+    rp_count_map m;
+
+    rp_count_map_init(&m, &alloc, 5);
+    assert_ok(rp_count_map_reserve(&m, 2));
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(rp_count_map_add(&m, 7), 1);
+        assert_int_equal(rp_count_map_get(&m, 7), 1);
+        assert_int_equal(rp_count_map_size(&m), 1);
+        assert_int_equal(rp_count_map_add(&m, 9), 1);
+        assert_int_equal(rp_count_map_add(&m, 7), 2);
+        assert_int_equal(rp_count_map_sub(&m, 7), 1);
+        assert_int_equal(rp_count_map_sub(&m, 9), 0);
+        assert_int_equal(rp_count_map_sub(&m, 7), 0);
+        assert_int_equal(rp_count_map_size(&m), 0);
+    }
+    rp_count_map_deinit(&m);
+}
+
 RP_TESTS(count_map)
 {
     const struct CMUnitTest tests[] = {
@@ -150,6 +171,8 @@ RP_TESTS(count_map)
         cmocka_unit_test_setup_teardown(counts_equal_a_plain_array_over_random_operations,
                                         set_up, nothing_is_left),
         cmocka_unit_test_setup_teardown(slots_are_reused, set_up, nothing_is_left),
+        cmocka_unit_test_setup_teardown(a_key_comes_back_after_its_count_was_0, set_up,
+                                        nothing_is_left),
         cmocka_unit_test_setup_teardown(reserve_without_memory_changes_nothing, set_up,
                                         nothing_is_left),
         cmocka_unit_test_setup_teardown(trim_gives_memory_back_and_keeps_counts, set_up,
