@@ -150,7 +150,7 @@ def package_job():
         stamp.write_text(" ".join(PYTHON_TEST_PACKAGES))
     return pytest_job(where / "bin" / "python", "tests/python",
                       {"RP_BUILD": str(BUILD / "release"), "RP_SHORT": "1",
-                       "PYTHONPATH": str(folder)})
+                       "PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": ""})
 
 
 def sanitizer_jobs(is_long):

@@ -110,7 +110,7 @@ def pytest_job(python, paths, env, timeout=600):
     with tempfile.NamedTemporaryFile(suffix=".xml") as report:
         status, output = run([*python, "-m", "pytest", "-q", "-p", "no:cacheprovider",
                               "--tb=short", f"--junitxml={report.name}", *paths], timeout,
-                             {"PYTHONPYCACHEPREFIX": str(ROOT / "build" / "pycache"), **env})
+                             {"PYTHONDONTWRITEBYTECODE": "1", **env})
         try:
             suite = xml.etree.ElementTree.parse(report.name).getroot().find("testsuite")
             counts = {k: int(suite.get(k)) for k in ("tests", "failures", "errors", "skipped")}
