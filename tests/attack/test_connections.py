@@ -117,6 +117,23 @@ def test_without_tokens_connections_without_a_call_give_way(attack):
         p.close()
 
 
+def test_calls_without_credentials_are_few_for_a_connection(attack, tokens):
+    """Each takes memory until it ends. After an accepted call, the limit is `streams`."""
+    target = attack(limits={"connections": 10}, arguments=("--tokens", tokens),
+                    token="admin-token")
+    with target.peer() as peer:
+        watches = [peer.open(m.WATCH) for _ in range(8)]
+        call = peer.ask(m.HEALTH, b"")
+        assert call.status == m.EXHAUSTED and "8 calls are open" in call.text, call
+        assert target.limits_hit() == {"streams": 1}
+        peer.send(f.rst(watches[0]))
+        assert peer.ask(m.HEALTH, b"").status == m.OK
+        assert peer.ask(m.INFO, b"", more=bearer("read-token")).status == m.OK
+        for _ in range(20):
+            peer.open(m.WATCH)
+        assert peer.ask(m.HEALTH, b"").status == m.OK
+
+
 def test_unfinished_tls_handshakes_give_way(certificate):
     """Connections that send nothing, or a part of a ClientHello, and connections that complete the
     handshake and make no call, keep neither calls nor pages out."""

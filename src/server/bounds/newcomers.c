@@ -40,6 +40,7 @@ void rp_newcomers_init(rp_newcomers *n)
     n->first = n->last = NULL;
     atomic_init(&n->count, 0);
     atomic_init(&n->oldest_ns, INT64_MAX);
+    atomic_init(&n->coming, 0);
     atomic_init(&n->claims, 0);
 }
 
@@ -66,22 +67,36 @@ void rp_newcomers_leave(rp_newcomers *n, rp_newcomer *newcomer)
 
 int64_t rp_newcomers_oldest_ns(rp_newcomers *n)
 {
+    size_t coming = atomic_load_explicit(&n->coming, memory_order_relaxed);
     size_t claims = atomic_load_explicit(&n->claims, memory_order_relaxed);
+    int64_t oldest_ns = atomic_load_explicit(&n->oldest_ns, memory_order_relaxed);
 
-    if (count_of(n) <= claims) return INT64_MAX;
-    return atomic_load_explicit(&n->oldest_ns, memory_order_relaxed);
+    if (count_of(n) + coming <= claims) return INT64_MAX;
+    return oldest_ns < RP_NEWCOMER_COMING ? oldest_ns : RP_NEWCOMER_COMING;
 }
 
-void rp_newcomers_claim(rp_newcomers *n)
+void rp_newcomers_send(rp_newcomers *n, bool replaces)
 {
-    atomic_fetch_add_explicit(&n->claims, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&n->coming, 1, memory_order_relaxed);
+    if (replaces) atomic_fetch_add_explicit(&n->claims, 1, memory_order_relaxed);
+}
+
+/* Subtracts one from a number that is not zero. */
+static void lower(atomic_size_t *number)
+{
+    size_t before = atomic_fetch_sub_explicit(number, 1, memory_order_relaxed);
+
+    assert(before > 0);
+    (void)before;
 }
 
 rp_newcomer *rp_newcomers_take(rp_newcomers *n)
 {
-    size_t before = atomic_fetch_sub_explicit(&n->claims, 1, memory_order_relaxed);
-
-    assert(before > 0);
-    (void)before;
+    lower(&n->claims);
     return n->first;
+}
+
+void rp_newcomers_arrived(rp_newcomers *n)
+{
+    lower(&n->coming);
 }

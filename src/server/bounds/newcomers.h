@@ -9,8 +9,11 @@
  *
  * Each worker has a list of its newcomers, oldest first. The thread that accepts connections
  * chooses the worker with the oldest newcomer, and makes a claim there. The worker closes its
- * oldest newcomer when the new connection arrives. A connection whose TLS handshake waits for
- * the server (handshakes.h) is not in the list: it would lose its place before its turn.
+ * oldest newcomer when the new connection arrives. Connections arrive in the order in which
+ * they were sent, so a claim may be to the place of a newcomer that has not arrived yet: a
+ * burst of connections is not refused because a worker is behind. A connection whose TLS
+ * handshake waits for the server (handshakes.h) is not in the list: it would lose its place
+ * before its turn.
  *
  * Invariants:
  *   W1  `count` is the length of the list, and `oldest_ns` is the time at which its first entry
@@ -28,10 +31,13 @@
 
 enum {
     RP_NEW_PLACES = 64, /* places for newcomers only */
+    RP_NEW_CALLS = 8,   /* calls of a newcomer that may be open at once */
     /* Connections beyond all places, while others are being closed: those of four turns of the
      * loop that accepts them, as other loops may be behind. */
     RP_CHANGING_PLACES = 256,
 };
+
+#define RP_NEWCOMER_COMING (INT64_MAX - 1) /* younger than each that has arrived */
 
 /* How many connections there may be. */
 typedef struct rp_places {
@@ -53,13 +59,14 @@ struct rp_newcomer {
     bool is_listed;
 };
 
-/* A list is read by other threads only through the three atomics, which are relaxed, since no
+/* A list is read by other threads only through the four atomics, which are relaxed, since no
  * other memory depends on them. */
 typedef struct rp_newcomers {
     rp_newcomer *first, *last;
     atomic_size_t count;           /* W1 */
     atomic_int_fast64_t oldest_ns; /* W1 */
-    atomic_size_t claims; /* new connections on their way that take the place of a newcomer */
+    atomic_size_t coming;          /* connections on their way to the worker */
+    atomic_size_t claims;          /* those of them that take the place of a newcomer */
 } rp_newcomers;
 
 void rp_newcomers_init(rp_newcomers *newcomers);
@@ -68,12 +75,16 @@ void rp_newcomers_enter(rp_newcomers *newcomers, rp_newcomer *newcomer, int64_t 
 /* Removes a newcomer, if it is in the list. */
 void rp_newcomers_leave(rp_newcomers *newcomers, rp_newcomer *newcomer);
 
-/* If there are more newcomers than claims, the time at which the oldest was added; otherwise
- * INT64_MAX. Any thread. */
+/* The time at which the oldest newcomer was added; RP_NEWCOMER_COMING if it has not arrived
+ * yet; INT64_MAX if each newcomer that is there or on its way has a claim to its place. Any
+ * thread. */
 int64_t rp_newcomers_oldest_ns(rp_newcomers *newcomers);
-/* Makes a claim. Any thread. */
-void rp_newcomers_claim(rp_newcomers *newcomers);
+/* Counts a connection on its way to the worker, which makes a claim if it `replaces` a
+ * newcomer. Any thread. */
+void rp_newcomers_send(rp_newcomers *newcomers, bool replaces);
 /* Ends a claim, and returns the oldest newcomer, which is still in the list; or NULL. */
 rp_newcomer *rp_newcomers_take(rp_newcomers *newcomers);
+/* Ends the way of a connection, after it has entered or has been closed. */
+void rp_newcomers_arrived(rp_newcomers *newcomers);
 
 #endif

@@ -81,10 +81,18 @@ static rp_status check_head(rp_connection *c, const rp_request_head *head, rp_me
                        rp_loop_now(c->worker->loop), &c->memo, &result, err);
     rp_client_count_call(&c->client, result.who.role);
     *why = result.why;
+    if (st != RP_OK) return st;
     /* With credentials, a call that needs no role shows nothing about its peer. */
-    if (st == RP_OK && (server->is_open || rp_method_role(method) != RP_ROLE_NONE))
-        st = rp_connection_accept(c, why, err);
-    return st;
+    if (server->is_open || rp_method_role(method) != RP_ROLE_NONE)
+        return rp_connection_accept(c, why, err);
+    if (!c->is_accepted && rp_h2_call_count(c->h2) > RP_NEW_CALLS) {
+        *why = RP_REFUSED_STREAMS;
+        return rp_fail(
+            err, RP_NO_RESOURCE,
+            "%d calls are open on a connection without a call that shows credentials",
+            RP_NEW_CALLS);
+    }
+    return RP_OK;
 }
 
 static void on_request(void *user, rp_call *call, const rp_request_head *head)

@@ -38,7 +38,8 @@ static rp_worker *least_loaded(rp_server *server)
     return best;
 }
 
-/* The worker whose oldest newcomer is the oldest of all; NULL if there are no newcomers. */
+/* The worker whose oldest newcomer is the oldest of all; NULL if each has a claim to its place.
+ */
 static rp_worker *worker_of_oldest(rp_server *server)
 {
     rp_worker *best = NULL;
@@ -93,6 +94,7 @@ static void on_arrival(rp_post *post)
     } else {
         rp_connection_open(a->worker, a->fd, a->peer, a->tls);
     }
+    rp_newcomers_arrived(&a->worker->newcomers);
     rp_tls_unref(a->tls);
     rp_release(&server->alloc, a, sizeof *a);
 }
@@ -121,7 +123,7 @@ static void on_connection(rp_acceptor *acceptor, int fd, const char *peer)
     a->post.run = on_arrival;
     a->worker = worker;
     a->replaces = count >= places.all;
-    if (a->replaces) rp_newcomers_claim(&worker->newcomers);
+    rp_newcomers_send(&worker->newcomers, a->replaces);
     a->fd = fd;
     (void)snprintf(a->peer, sizeof a->peer, "%s", peer);
     rp_mutex_lock(&server->lock);

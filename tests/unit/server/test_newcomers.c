@@ -13,9 +13,10 @@ static void the_oldest_newcomer_goes_first(void **state)
     assert_int_equal(rp_newcomers_oldest_ns(&n), INT64_MAX);
     for (int i = 0; i < 3; i++) rp_newcomers_enter(&n, &some[i], 10 + i);
     assert_int_equal(rp_newcomers_oldest_ns(&n), 10);
-    rp_newcomers_claim(&n);
+    rp_newcomers_send(&n, true);
     assert_ptr_equal(rp_newcomers_take(&n), &some[0]);
     rp_newcomers_leave(&n, &some[0]);
+    rp_newcomers_arrived(&n);
     assert_int_equal(rp_newcomers_oldest_ns(&n), 11);
     rp_newcomers_leave(&n, &some[0]); /* it is not there: nothing */
     rp_newcomers_leave(&n, &some[1]);
@@ -54,16 +55,44 @@ static void there_are_no_more_claims_than_newcomers(void **state)
     (void)state;
     rp_newcomers_init(&n);
     for (int i = 0; i < 2; i++) rp_newcomers_enter(&n, &some[i], i);
-    rp_newcomers_claim(&n);
-    assert_int_not_equal(rp_newcomers_oldest_ns(&n), INT64_MAX);
-    rp_newcomers_claim(&n);
-    assert_int_equal(rp_newcomers_oldest_ns(&n), INT64_MAX);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(rp_newcomers_oldest_ns(&n), 0);
+        rp_newcomers_send(&n, true);
+    }
     rp_newcomers_leave(&n, &some[0]);
     rp_newcomers_leave(&n, &some[1]);
-    assert_null(rp_newcomers_take(&n));
-    assert_null(rp_newcomers_take(&n));
+    assert_int_equal(rp_newcomers_oldest_ns(&n), INT64_MAX);
+    for (int i = 0; i < 2; i++) {
+        assert_null(rp_newcomers_take(&n));
+        rp_newcomers_arrived(&n);
+    }
     rp_newcomers_enter(&n, &some[0], 5);
     assert_int_equal(rp_newcomers_oldest_ns(&n), 5);
+}
+
+/* The worker is behind: a hundred connections are on their way, and none has arrived. */
+static void newcomers_on_their_way_can_be_replaced(void **state)
+{
+    enum { FREE = 20, ALL = 100 };
+    rp_newcomers n;
+    rp_newcomer some[ALL] = {0};
+
+    (void)state;
+    rp_newcomers_init(&n);
+    for (int i = 0; i < ALL; i++) {
+        assert_int_equal(rp_newcomers_oldest_ns(&n), i == 0 ? INT64_MAX : RP_NEWCOMER_COMING);
+        rp_newcomers_send(&n, i >= FREE);
+    }
+    for (int i = 0; i < ALL; i++) {
+        if (i >= FREE) {
+            assert_ptr_equal(rp_newcomers_take(&n), &some[i - FREE]);
+            rp_newcomers_leave(&n, &some[i - FREE]);
+        }
+        rp_newcomers_enter(&n, &some[i], i);
+        rp_newcomers_arrived(&n);
+        assert_int_equal(rp_newcomers_oldest_ns(&n), i < FREE ? 0 : i - FREE + 1);
+    }
+    assert_int_equal(atomic_load(&n.count), FREE);
 }
 
 static void places_are_those_of_the_limit_and_some_for_newcomers(void **state)
@@ -98,6 +127,7 @@ RP_TESTS(newcomers)
         cmocka_unit_test(the_oldest_newcomer_goes_first),
         cmocka_unit_test(newcomers_leave_from_the_middle_and_the_end),
         cmocka_unit_test(there_are_no_more_claims_than_newcomers),
+        cmocka_unit_test(newcomers_on_their_way_can_be_replaced),
         cmocka_unit_test(places_are_those_of_the_limit_and_some_for_newcomers),
         cmocka_unit_test(places_never_exceed_the_descriptors),
     };
