@@ -201,7 +201,7 @@ def test_a_full_table_pauses_its_stream(changing, last):
     """Messages into a table that is full and into one that is not, in either order: the stream is
     paused, and continues when the table has space. Each item is inserted once."""
     first = "a" if last == "queue" else "queue"
-    runs, each = 6 if IS_SHORT else 20, 100
+    runs, each = 2 if IS_SHORT else 20, 100
     with changing.peer() as peer:
         stream = peer.open(m.INSERT)
         for run in range(runs):

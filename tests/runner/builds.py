@@ -84,7 +84,7 @@ BUILDS = {
             "only": ["property", "transport", *UNITS],
             # The release build runs these, which compute for long.
             "without": {"unit_dpg_learns", "unit_dqn", "unit_memory_budget", "unit_reserve",
-                        "unit_trainer", "unit_turn_work"},
+                        "unit_tier_memory", "unit_trainer", "unit_turn_work"},
             "more": ["replay_", "wire_echo"],
             "more_options": ["-Dfast_compile=all", JOIN],
             "scale": 0.05,
@@ -135,6 +135,7 @@ BUILDS = {
                      "unit_tensor", "unit_util", "unit_wire"],
             "without": {"unit_h2_client", "unit_h2_receive", "unit_mem_pool"},
             "more_options": ["-Dfast_compile=all", JOIN],
+            "bare": True,
         },
     },
 }

@@ -122,7 +122,7 @@ def lint_jobs():
         def job(path=path):
             status, output = run(["clang-tidy", "--quiet", "-p", where, *depth, path])
             found = re.findall(r"^\S*?(src/\S+: (?:error|warning): .*)", output, re.MULTILINE)
-            found.append(f"`clang-tidy -p build/test/asan/alone {path.relative_to(ROOT)}` says how")
+            found.append(f"`clang-tidy -p {where.relative_to(ROOT)} {path.relative_to(ROOT)}` says how")
             result = Result()
             result.add(status == 0, "\n".join(found) if len(found) > 1 else output)
             return result

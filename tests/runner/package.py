@@ -143,14 +143,14 @@ def package_job():
         for command in (["/usr/bin/python3", "-m", "venv", "--system-site-packages",
                          *(["--without-pip"] if status == 0 else []), where],
                         [where / "bin" / "python", "-m", "pip", "install", "-q",
-                         "--disable-pip-version-check", *PYTHON_TEST_PACKAGES]):
+                         "--no-compile", "--disable-pip-version-check", *PYTHON_TEST_PACKAGES]):
             status, output = run(command)
             if status != 0:
                 return Result(0, 1, output)
         stamp.write_text(" ".join(PYTHON_TEST_PACKAGES))
     return pytest_job(where / "bin" / "python", "tests/python",
                       {"RP_BUILD": str(BUILD / "release"), "RP_SHORT": "1",
-                       "PYTHONPATH": str(folder)})
+                       "PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": ""})
 
 
 def sanitizer_jobs(is_long):

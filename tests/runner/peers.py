@@ -81,7 +81,8 @@ class Peers:
         if status != 0:
             return Result(0, 1, output)
         binary = BUILD / "release" / "src" / "cli" / "reprise"
-        env = {"REPRISE_BIN": str(binary), "REPLAY_IMPLEMENTATION": "reverb"}
+        env = {"REPRISE_BIN": str(binary), "REPLAY_IMPLEMENTATION": "reverb",
+               "PYTHONDONTWRITEBYTECODE": ""}  # pip has compiled nothing
         if name == "reverb":  # see dmreverb/conftest.py
             env |= {"MALLOC_PERTURB_": "255", "GLIBC_TUNABLES": "glibc.malloc.tcache_count=0"}
         return pytest_job(ROOT / "build" / "peers" / name / "bin" / "python", folder, env)

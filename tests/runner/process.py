@@ -7,12 +7,14 @@ import platform
 import re
 import signal
 import subprocess
+import sys
 import tempfile
 import threading
 import xml.etree.ElementTree
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-BUILD = ROOT / "build" / "test"
+# Builds of `make test` have only the tests that it runs. Those of --long, or by hand, have all tests.
+BUILD = ROOT / "build" / ("test" if "--long" in sys.argv else "quick")
 STAGE = ROOT / "build" / "stage"
 MESON = "/usr/bin/meson" if os.path.exists("/usr/bin/meson") else "meson"
 

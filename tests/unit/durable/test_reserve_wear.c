@@ -77,7 +77,7 @@ static void wear_down(rp_durability mode, uint64_t seed)
     rp_rng_init(&rng, seed);
     rp_sim_set_capacity(disk, WEAR_DISK);
     open_with(&b, disk, mode, MOST_ITEMS, WEAR_SEGMENT, WEAR_DISK);
-    for (int cycle = 0; cycle < CYCLES; cycle++) {
+    for (int cycle = 0; cycle < (int)rp_test_length(CYCLES, CYCLES / 2); cycle++) {
         bool is_full = false; /* it may be well again soon */
 
         for (int i = 0; i < 4000 && !is_full; i++) {

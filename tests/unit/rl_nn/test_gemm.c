@@ -98,7 +98,7 @@ static void for_each_kernel(void (*run)(const rp_gemm_ops *ops))
 static void run_shapes(const rp_gemm_ops *ops)
 {
     static const size_t sizes[] = {1, 2, 5, 6, 7, 8, 13, 16, 17, 33, 64, 70, 131};
-    size_t step = rp_test_length(1, 7);
+    size_t step = rp_test_length(1, 13);
 
     for (size_t i = 0; i < COUNT_OF(sizes); i++)
         for (size_t j = 0; j < COUNT_OF(sizes); j++)
@@ -127,7 +127,7 @@ static void run_large(const rp_gemm_ops *ops)
 
     for (size_t i = 0; i < COUNT_OF(shapes); i++)
         for (int turns = 0; turns < 4; turns++) {
-            if (!rp_test_chosen(i + (size_t)turns, 2)) continue;
+            if (!rp_test_chosen(i + (size_t)turns, 4)) continue;
             fixture f = make(shapes[i][0], shapes[i][1], shapes[i][2], turns, i);
 
             f.g.accumulate = turns == 1;

@@ -239,19 +239,20 @@ static void a_slow_reader_gets_all_of_a_large_response(void **state)
 static void silent_connections_do_not_block_others(void **state)
 {
     enum { SILENT = 2 * RP_HTTP_PAGE_CONNECTIONS + 20 };
+    const size_t count = rp_test_length(SILENT, RP_HTTP_PAGE_CONNECTIONS + 20);
     visitor visitors[SILENT];
     stage s;
 
     (void)state;
     open_stage(&s);
-    for (size_t i = 0; i < SILENT; i++) visitors[i] = visit(&s, 0);
+    for (size_t i = 0; i < count; i++) visitors[i] = visit(&s, 0);
     visitor v = visit(&s, 0);
     ask(&v, "/healthz", "");
     assert_int_equal(read_answer(&v, 200, 0), 8);
     leave(&v);
     char byte;
     assert_true(SSL_read(visitors[0].ssl, &byte, 1) <= 0); /* the oldest has been cut */
-    for (size_t i = 0; i < SILENT; i++) leave(&visitors[i]);
+    for (size_t i = 0; i < count; i++) leave(&visitors[i]);
     close_stage(&s);
 }
 
