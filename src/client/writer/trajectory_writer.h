@@ -241,6 +241,8 @@ bool rp_writer_is_idle_locked(const rp_trajectory_writer *w) RP_REQUIRES(w->mu);
  * writer was idle (rp_writer_is_idle_locked()). Returns false if the item could not be sent;
  * after true it may have been freed. */
 bool rp_writer_send_now(rp_trajectory_writer *w, rp_outgoing *item);
+/* Counts items that the caller gave the sink. Calls push() after every RP_PUSH_ITEMS. */
+void rp_writer_count_given(rp_trajectory_writer *w, size_t count);
 /* Hands over held items, then calls push() of the sink. */
 void rp_writer_push(rp_trajectory_writer *w, size_t least);
 /* Appends an item to those that wait for the job. */

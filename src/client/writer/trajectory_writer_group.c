@@ -3,6 +3,10 @@
  * whether it has one item or many. A caller that creates many items in a row, and flushes then,
  * has the table insert them at once.
  *
+ * What a group has depends on the calls of the caller only, not on how many items the writer
+ * has created before: the slots of a table that is full depend on it (table/slots.h), and so
+ * does what is drawn from them. A run that is resumed has a new writer.
+ *
  * Invariant:
  *   G1  held items are in the set and counted as sent; no item that was created after them has
  *       gone to the job or to the sink. */
@@ -28,7 +32,10 @@ void rp_writer_hand_over(rp_trajectory_writer *w)
 
     if (count == 0) return;
     w->held_count = 0;
-    if (w->sink->class->put(w->sink, w->held, count, &why) == RP_OK) return;
+    if (w->sink->class->put(w->sink, w->held, count, &why) == RP_OK) {
+        rp_writer_count_given(w, count);
+        return;
+    }
     rp_mutex_lock(&w->mu);
     assert(w->sent >= count); /* G1 */
     w->sent -= count;

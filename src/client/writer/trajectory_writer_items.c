@@ -356,7 +356,6 @@ static uint64_t add_item(rp_trajectory_writer *w, rp_outgoing *item) RP_RELEASE(
         rp_mutex_unlock(&w->mu);
         at_once = false;
     }
-    if (at_once && ++w->unpushed >= RP_PUSH_ITEMS) rp_writer_push(w, RP_PUSH_ITEMS);
     if (p.kicks && !at_once) rp_writer_kick(w);
     return key;
 }

@@ -417,9 +417,18 @@ bool rp_writer_send_now(rp_trajectory_writer *w, rp_outgoing *item)
     item->trajectory = NULL;
     if (w->options.group > 1 && rp_writer_hold(w, &out)) return true;
     assert(w->held_count == 0);
-    if (w->sink->class->put(w->sink, &out, 1, &why) == RP_OK) return true;
-    item->trajectory = out.trajectory;
-    return false;
+    if (w->sink->class->put(w->sink, &out, 1, &why) != RP_OK) {
+        item->trajectory = out.trajectory;
+        return false;
+    }
+    rp_writer_count_given(w, 1);
+    return true;
+}
+
+void rp_writer_count_given(rp_trajectory_writer *w, size_t count)
+{
+    w->unpushed += count;
+    if (w->unpushed >= RP_PUSH_ITEMS) rp_writer_push(w, RP_PUSH_ITEMS);
 }
 
 void rp_writer_push(rp_trajectory_writer *w, size_t least)

@@ -130,6 +130,23 @@ static void items_are_handed_over_in_groups(void **state)
     rp_test_client_deinit(&r);
 }
 
+/* The writer makes its sink send after every RP_PUSH_ITEMS items, but between groups: runs of a
+ * trainer are equal only if their groups are. */
+static void items_before_a_group_do_not_divide_it(void **state)
+{
+    const size_t group = 100;
+    rp_test_client_rig r;
+    (void)state;
+    rp_test_client_init(&r, 10, 1, true);
+    r.writer->options.group = group;
+    make_plain(&r, "a", 2 * group - 1);
+    assert_true(group < RP_PUSH_ITEMS && RP_PUSH_ITEMS < 2 * group);
+    assert_int_equal(rp_test_info(r.in.a).inserts, group);
+    assert_ok_err(flush(&r, SIZE_MAX, 0), &r.err);
+    assert_int_equal(rp_test_info(r.in.a).inserts, 2 * group - 1);
+    rp_test_client_deinit(&r);
+}
+
 /* A group that does not fit waits in one operation: its items are confirmed as soon as a caller
  * needs them, and at the latest when the last is in. */
 static void a_group_that_waits_is_confirmed_in_parts(void **state)
@@ -421,6 +438,7 @@ RP_TESTS(local_sink)
         cmocka_unit_test(a_sink_is_closed_although_the_journal_cannot_write),
         cmocka_unit_test(other_tables_are_not_delayed),
         cmocka_unit_test(items_are_handed_over_in_groups),
+        cmocka_unit_test(items_before_a_group_do_not_divide_it),
         cmocka_unit_test(a_group_that_waits_is_confirmed_in_parts),
         cmocka_unit_test(a_group_without_memory_goes_to_the_job),
         cmocka_unit_test(bad_item_is_refused_alone),
