@@ -10,6 +10,7 @@
 #include "chunk/gather.h"
 
 #include <assert.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include "chunk/chunk.h"
@@ -146,7 +147,9 @@ static size_t copy_by_chunk(const rp_trajectory *const *trajectories, size_t cou
     return count;
 }
 
-/* Prefetching has no result to wait for, so all of it is under way at the same time. */
+/* Prefetching has no result to wait for, so all of it is under way at the same time. The fence
+ * costs nothing. Without it, GCC takes the function for one without effects, and with link-time
+ * optimization removes calls of it. */
 void rp_gather_fetch(const rp_trajectory *const *trajectories, size_t count)
 {
     for (size_t i = 0; i < count; i++) fetch_trajectory(trajectories[i]);
@@ -159,6 +162,7 @@ void rp_gather_fetch(const rp_trajectory *const *trajectories, size_t count)
             __builtin_prefetch((const char *)slices[extents[c].first_slice].chunk +
                                (uint16_t)extents[c].more);
     }
+    atomic_signal_fence(memory_order_seq_cst);
 }
 
 size_t rp_gather_plain(const rp_trajectory *const *trajectories, size_t count, size_t column,
