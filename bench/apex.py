@@ -9,8 +9,9 @@
                        the same, for a second of processor time: it depends less on other programs
     apex.replay.share  0.15 over the replay's share of the processor time, CartPole; .frames: the frames
     apex.scaling       steps a second of as many actors as there are cores, over as many times one actor's;
-                       no learner. Lines "# actors" have the others; .cpu: the same for a second of processor
-                       time, which shows what the actors cost each other
+                       no learner, which would have a core of its own. Lines "# actors" have the others, and
+                       how many processors they had: other programs have the rest. .cpu: the same for a
+                       second of processor time, which shows what the actors cost each other
 
 The programs take turns, and the best of the rounds counts. The peer runs with the settings below that
 were fastest for it. PyTorch and TorchRL are installed into a scratch environment, or only our figures are
@@ -31,20 +32,23 @@ PEER = ROOT / "bench" / "apex_torchrl.py"
 PAPER_IN, PAPER_OUT = 12_500, 9_700  # transitions a second, Horgan et al. 2018, 376 cores and a GPU
 SAMPLES = {"cartpole": 16, "frames": 8}  # of an insert
 OURS = {"cartpole": ["cartpole", "2", "16"], "frames": ["bricks", "1", "8"]}
-# Tried with one actor: on CartPole 16 copies, and 32 copies compiled or not; on frames 1 or 2 threads.
-THEIRS = {"cartpole": ["cartpole", "1", "32", "--compile"], "frames": ["frames", "1", "8"]}
+# The fastest of those that were tried; docs/benchmarks.md has the others.
+THEIRS = {"cartpole": ["cartpole", "1", "64", "--compile", "--draws", "4", "--block", "128"],
+          "frames": ["frames", "1", "8"]}
 MOST_SHARE = 0.15
 
 
 class Rate:
-    """Steps a second, of wall and of processor time; the best of several runs."""
+    """Steps a second, of wall and of processor time, and processors in use; the best of several runs."""
 
     def __init__(self):
-        self.wall = self.cpu = 0.0
+        self.wall = self.cpu = self.processors = 0.0
 
     def add(self, line):
         steps, _, wall, cpu = map(float, line.split()[:4])
-        self.wall, self.cpu = max(self.wall, steps / wall), max(self.cpu, steps / cpu)
+        if steps / wall > self.wall:
+            self.wall, self.processors = steps / wall, cpu / wall
+        self.cpu = max(self.cpu, steps / cpu)
 
 
 def run(command):
@@ -91,7 +95,8 @@ def scaling(rounds, seconds):
             rates.setdefault(actors, Rate()).add(run([PROGRAM, "act-cartpole", str(actors), "16", str(seconds)]))
     for actors, rate in rates.items():
         ideal = min(actors, cores) * rates[1].wall
-        print(f"# actors {actors}: {rate.wall:.0f} steps/s, {rate.wall / ideal:.2f} of ideal on {cores} cores")
+        print(f"# actors {actors}: {rate.wall:.0f} steps/s, {rate.wall / ideal:.2f} of ideal on {cores} cores; "
+              f"they had {rate.processors:.2f} processors")
     most = max(n for n in rates if n <= cores)
     a, b = rates[most].wall, most * rates[1].wall
     print(f"ratio apex.scaling {a / b:.2f} (ours {a:.0f} steps/s with {most} actors vs ideal {b:.0f} steps/s)",

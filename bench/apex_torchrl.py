@@ -9,10 +9,11 @@ from the Q-values of the actor, importance weights, Huber loss, Adam, norms clip
 every 100 updates, parameters pulled every 400 steps of a group.
 
 What makes it fast: actors step Gymnasium's vectorized CartPole, act for all copies in one forward pass
-and send transitions in large blocks through shared memory; the learner compiles its forward and backward
-passes, has a fused optimizer and a storage of preallocated tensors; the sum trees of the buffer are
-TorchRL's C++. Frames are random and cost nothing to make. Prints one line: steps, updates, wall seconds,
-processor seconds.
+and send transitions in large blocks through shared memory; the learner draws the items of four updates
+and writes their priorities in one call each, as ours does, compiles its forward and backward passes, has a
+fused optimizer and a storage of preallocated tensors; the sum trees of the buffer are TorchRL's C++.
+Frames are random and cost nothing to make. Prints one line: steps, updates, wall seconds, processor
+seconds.
 """
 
 import argparse
@@ -25,7 +26,7 @@ import torch
 import torch.multiprocessing as mp
 from tensordict import TensorDict
 from torch import nn
-from torchrl.data import LazyTensorStorage, TensorDictPrioritizedReplayBuffer
+from torchrl.data import LazyMemmapStorage, LazyTensorStorage, TensorDictPrioritizedReplayBuffer
 
 N_STEP, DISCOUNT = 5, 0.99
 START, TARGET_EVERY, PULL_EVERY = 1000, 100, 400
@@ -35,6 +36,7 @@ TASKS = {
     "frames": {"actions": 3, "batch": 32, "capacity": 20_000, "block": 16},
 }
 STEPS_PER_UPDATE = 4
+COLUMNS = ("observation", "action", "reward", "discount", "next", "priority_weight")
 FRAME = (4, 84, 84)
 
 
@@ -162,7 +164,7 @@ def act(task, index, actors, copies, shared, blocks, steps_done):
             steps_done[index] += copies
 
 
-def learner_step(net, target, optimizer, compiles):
+def learner_step(net, target, optimizer, options):
     """Returns a function that makes an update and returns the errors."""
     def losses(batch):
         observation, action, reward, discount, following, weight = batch
@@ -174,7 +176,7 @@ def learner_step(net, target, optimizer, compiles):
         loss = (weight * nn.functional.huber_loss(chosen, goal, reduction="none")).mean()
         return loss, error.detach().abs()
 
-    function = torch.compile(losses) if compiles else losses
+    function = torch.compile(losses, mode=options.mode) if options.compile else losses
 
     def update(batch):
         loss, error = function(batch)
@@ -203,24 +205,25 @@ def learn(options, net, blocks, pids):
     target.load_state_dict(net.state_dict())
     optimizer = torch.optim.Adam(net.parameters(), lr=2e-3 if options.task == "cartpole" else 1e-4,
                                  fused=True)
-    update = learner_step(net, target, optimizer, options.compile)
+    update = learner_step(net, target, optimizer, options)
+    storage = LazyMemmapStorage if options.memmap else LazyTensorStorage
+    draws, batch = options.draws, task["batch"]
     buffer = TensorDictPrioritizedReplayBuffer(
-        alpha=0.6, beta=0.4, priority_key="td_error", batch_size=task["batch"],
-        storage=LazyTensorStorage(task["capacity"]), prefetch=options.prefetch or None)
+        alpha=0.6, beta=0.4, priority_key="td_error", batch_size=draws * batch,
+        storage=storage(task["capacity"]), prefetch=options.prefetch or None)
     steps = updates = 0
     began = None
     while began is None or time.monotonic() - began < options.seconds:
-        if steps < START or updates >= (steps - START) // STEPS_PER_UPDATE:
+        if steps < START or updates + draws > (steps - START) // STEPS_PER_UPDATE:
             block = blocks.get()
             buffer.extend(block)
             steps += len(block)
             continue
-        batch = buffer.sample()
-        batch["td_error"] = update((
-            batch["observation"], batch["action"], batch["reward"], batch["discount"], batch["next"],
-            batch["priority_weight"]))
-        buffer.update_tensordict_priority(batch)
-        updates += 1
+        drawn = buffer.sample()
+        parts = zip(*(drawn[key].split(batch) for key in COLUMNS))
+        drawn["td_error"] = torch.cat([update(part) for part in parts])
+        buffer.update_tensordict_priority(drawn)
+        updates += draws
         if updates % TARGET_EVERY == 0:
             target.load_state_dict(net.state_dict())
         if began is None and updates == WARM_UP:  # it is compiled, and its memory is there
@@ -237,9 +240,16 @@ def main():
     parser.add_argument("copies", type=int)
     parser.add_argument("seconds", type=float)
     parser.add_argument("--compile", action="store_true", help="compile the forward and backward passes")
+    parser.add_argument("--mode", help="of torch.compile")
+    parser.add_argument("--draws", type=int, default=1, choices=[1, 2, 4],
+                        help="batches that are drawn, and whose priorities are written, in one call")
+    parser.add_argument("--memmap", action="store_true", help="the storage is a file that is mapped")
+    parser.add_argument("--block", type=int, help="steps of a copy that an actor sends at once")
     parser.add_argument("--prefetch", type=int, default=0, help="batches drawn ahead by a thread")
     parser.add_argument("--threads", type=int, default=1, help="of the learner")
     options = parser.parse_args()
+    if options.block:
+        TASKS[options.task]["block"] = options.block  # actors are forked
     torch.set_num_threads(options.threads)
     torch.manual_seed(1)
     net = Network(options.task)

@@ -34,6 +34,9 @@ typedef struct rp_sampler_options {
     bool checked; /* compare samples with the signature of the table, if the table has one and
                      the server sends it within 30 s */
     double beta;  /* exponent of importance weights, normalised in each batch; 0: none */
+    bool direct;  /* from a store of this process, draw on the thread of the call that needs
+                     samples, and prefetch none: this costs less, and priorities are up to date.
+                     No effect on a server, or with `checked` */
 } rp_sampler_options;
 
 /* Creates a sampler and starts prefetching. The client must outlive it. Returns owned.

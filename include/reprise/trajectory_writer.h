@@ -36,6 +36,9 @@ typedef struct rp_trajectory_writer_options {
                    false, the column also fits if each of its rows has that shape */
     size_t max_items; /* the most unconfirmed items; 0: 100,000 */
     size_t max_bytes; /* the most bytes of rows and chunks of unconfirmed items; 0: 1 GiB */
+    size_t group;     /* items are handed over in groups of this many, which costs less: the
+                         table gets them at once. A flush hands over those that wait for
+                         others; 0: 1; at most 128 */
 } rp_trajectory_writer_options;
 
 /* Creates a writer. Unless `unchecked`, fetches the signatures of the tables and waits for them

@@ -60,6 +60,16 @@ void rp_adder_complete(rp_adder *a)
     a->rejected = err;
 }
 
+/* Hands the items of this call to their tables, in one group. Keeps the status of rejected
+ * ones for the next call. */
+static void hand_over(rp_adder *a)
+{
+    rp_error err;
+    rp_status st = rp_trajectory_writer_flush(a->writer, SIZE_MAX, rp_wait_none(), &err);
+
+    if (st != RP_OK && a->rejected.code == RP_OK) a->rejected = err;
+}
+
 /* Waits until at most `leave` items are unconfirmed. Reports rejected items. */
 static rp_status flush(rp_adder *a, size_t leave, rp_wait wait, rp_error *err)
 {
@@ -162,6 +172,7 @@ rp_status rp_adder_add(rp_adder *adder, const rp_adder_step *step, rp_wait wait,
     discounts = read_ends(adder, step);
     st = adder->kind == RP_ADDER_N_STEP ? rp_transitions_add(adder, step, discounts, wait, err)
                                         : rp_sequences_add(adder, step, discounts, wait, err);
+    hand_over(adder);
     if (st != RP_OK) {
         adder->failed = true;
         return st;

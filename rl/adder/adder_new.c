@@ -125,13 +125,16 @@ static size_t default_in_flight(rp_adder_kind kind)
 
 /* Opens the writer. It never waits for room by itself: rp_adder_add() does before it changes
  * anything. */
+enum { MOST_GROUP = 128 }; /* items that the writer hands over at once */
+
 static rp_status open_writer(rp_adder *a, rp_client *client, const rp_adder_options *o,
                              rp_wait wait, rp_error *err)
 {
     rp_trajectory_writer_options options = {.column.history = 1,
                                             .unchecked = o->unchecked,
                                             .max_items = SIZE_MAX / 2,
-                                            .max_bytes = SIZE_MAX / 2};
+                                            .max_bytes = SIZE_MAX / 2,
+                                            .group = MOST_GROUP};
     size_t each = o->max_in_flight > 0 ? o->max_in_flight : default_in_flight(a->kind);
     size_t writers = a->copies * a->table_count;
     rp_status st;

@@ -263,7 +263,8 @@ static rp_status draw_by_sampler(rp_replay *r, rp_wait wait, rp_error *err)
 {
     const rp_sampler_options options = {.table = RP_REPLAY_TABLE,
                                         .max_in_flight = r->prefetch * r->batch,
-                                        .rate_limiter_timeout_ms = -1};
+                                        .rate_limiter_timeout_ms = -1,
+                                        .direct = true};
     rp_status st = RP_OK;
 
     if (r->sampler == NULL) st = rp_sampler_new(r->client, &options, &r->sampler, err);

@@ -72,6 +72,19 @@ typedef struct rp_chunk_owner {
     void *ctx;
 } rp_chunk_owner;
 
+/* A column and its place, found without reading the header: they follow it in the block. The
+ * place needs the number of columns, which is in the header. */
+static inline const rp_chunk_column *rp_chunk_column_at(const rp_chunk *chunk, size_t column)
+{
+    return (const rp_chunk_column *)(const void *)(chunk + 1) + column;
+}
+static inline const rp_column_place *rp_chunk_place_at(const rp_chunk *chunk, size_t column)
+{
+    return (const rp_column_place *)(const void *)rp_chunk_column_at(chunk,
+                                                                     chunk->column_count) +
+           column;
+}
+
 /* Rows of a column. */
 static inline size_t rp_chunk_rows(const rp_chunk *chunk, size_t column)
 {

@@ -4,11 +4,12 @@
  *   dst   | rows of trajectory 0 | rows of trajectory 1 | ...      equal sizes
  *
  * Checks all trajectories first, which also loads them into the processor's cache. Then finds
- * and copies the rows of each slice. */
+ * and copies the rows of each slice; small plain rows are gathered (gather.h). */
 #include <assert.h>
 #include <inttypes.h>
 
 #include "chunk/decoder.h"
+#include "chunk/gather.h"
 #include "chunk/trajectory.h"
 #include "util/error.h"
 #include "util/mem.h"
@@ -75,6 +76,11 @@ static rp_status stack(rp_decoder *decoder, const rp_trajectory *const *trajecto
     rp_status st;
 
     assert(count >= 1 && (bytes == 0 || count <= SIZE_MAX / bytes));
+    if (column == 0) rp_gather_fetch(trajectories, count); /* callers stack all columns */
+    if (rp_gather_plain(trajectories, count, column, 0, &first, NULL) == count) {
+        (void)rp_gather_plain(trajectories, count, column, 0, &first, dst);
+        return RP_OK;
+    }
     for (size_t i = 1; i < count; i++) {
         if (i + 2 < count) __builtin_prefetch(trajectories[i + 2]);
         st = check_same(trajectories[i], i, column, &first, err);

@@ -276,7 +276,7 @@ static uint32_t item_cost(size_t chunk_count, size_t column_count, size_t slice_
 static void release(const rp_allocator *alloc, rp_trajectory *t)
 {
     const rp_extent *last = rp_trajectory_extents(t) + t->column_count - 1;
-    size_t slice_count = last->first_slice + last->slice_count;
+    size_t slice_count = last->first_slice + rp_extent_slices(last);
 
     rp_release(alloc, t, size_of(t->chunk_count, t->column_count, slice_count));
 }
@@ -301,6 +301,30 @@ static uint16_t slice_image(const slices_sum *sum, uint32_t slice_count)
     uint32_t all = slice_count * each + sum->switches * (RP_IMAGE_INDEX_BYTES - 1);
 
     return (uint16_t)((RP_IMAGE_PARTS * all + slice_count - 1) / slice_count);
+}
+
+/* The extent of a column whose slices begin at `first` (J3). */
+static rp_extent extent_of(const rp_slices *column, uint32_t first)
+{
+    const rp_slice *s = &column->slices[0];
+    rp_extent extent = {.first_slice = first & (2 * RP_MAX_SLICES - 1),
+                        .squeeze = column->squeeze,
+                        .more = (uint32_t)column->slice_count};
+    const rp_chunk_column *c = &s->chunk->columns[s->column];
+    const rp_column_place *place = &s->chunk->places[s->column];
+    uint32_t kind;
+    size_t at;
+
+    if (column->slice_count != 1 || s->length != 1 || place->form != RP_FORM_STORED ||
+        s->chunk->apart || s->chunk->adopted || place->row_bytes == 0)
+        return extent;
+    kind = rp_row_kind(c->dtype, c->shape.rank - 1, c->shape.dims + 1);
+    at = (size_t)(s->chunk->wire - (const uint8_t *)s->chunk) + place->rows_at +
+         s->offset * place->row_bytes;
+    if (kind == 0 || at > UINT16_MAX) return extent;
+    extent.is_plain = true;
+    extent.more = kind << 16 | (uint32_t)at;
+    return extent;
 }
 
 /* slice_image() of one slice. Its numbers mostly take a byte each. */
@@ -336,9 +360,7 @@ static rp_trajectory *make(const rp_allocator *alloc, size_t chunk_count,
     for (size_t i = 0; i < column_count; i++) {
         uint32_t count = (uint32_t)columns[i].slice_count;
 
-        extent[i].first_slice = at;
-        extent[i].slice_count = count & INT32_MAX;
-        extent[i].squeeze = columns[i].squeeze;
+        extent[i] = extent_of(&columns[i], at);
         for (uint32_t k = 0; k < count; k++) { /* mostly one */
             const rp_slice *slice = &columns[i].slices[k];
 
@@ -389,7 +411,7 @@ static rp_status new_of_one(const rp_allocator *alloc, const rp_slices *column,
     rp_refcount_init(&t->refs);
     t->chunks[0] = chunk;
     extent = (rp_extent *)(void *)(t->chunks + 1);
-    *extent = (rp_extent){.slice_count = 1, .squeeze = column->squeeze};
+    *extent = extent_of(column, 0);
     *(rp_slice *)(void *)(extent + 1) = *slice;
     *out = t;
     return RP_OK;
@@ -451,11 +473,23 @@ static size_t position_of(const rp_trajectory *t, const chunk_set *set, const rp
     }
 }
 
+/* Sets the extents of a copy of a trajectory to those of its own chunks. */
+static void renew_extents(rp_trajectory *t)
+{
+    rp_extent *extent = (rp_extent *)(void *)(t->chunks + t->chunk_count);
+
+    for (size_t i = 0; i < t->column_count; i++) {
+        const rp_slices column = rp_trajectory_slices(t, i);
+
+        extent[i] = extent_of(&column, extent[i].first_slice);
+    }
+}
+
 rp_trajectory *rp_trajectory_over(const rp_allocator *alloc, const rp_trajectory *trajectory,
                                   rp_chunk *const *chunks)
 {
     const rp_extent *last = rp_trajectory_extents(trajectory) + trajectory->column_count - 1;
-    size_t slice_count = last->first_slice + last->slice_count, at = 0;
+    size_t slice_count = last->first_slice + rp_extent_slices(last), at = 0;
     size_t size = size_of(trajectory->chunk_count, trajectory->column_count, slice_count);
     chunk_set set;
     rp_trajectory *t;
@@ -482,6 +516,7 @@ rp_trajectory *rp_trajectory_over(const rp_allocator *alloc, const rp_trajectory
             at = position_of(trajectory, &set, slices[i].chunk, at);
             slices[i].chunk = chunks[at];
         }
+        renew_extents(t);
     }
     if (set.table != NULL) rp_release(alloc, set.chunks, set_bytes(&set));
     return t;
@@ -569,6 +604,15 @@ rp_status rp_trajectory_column_check(size_t index, const rp_trajectory_column *c
     return rp_column_match(index, column->dtype, &column->shape, spec, err);
 }
 
+/* True if a column is one plain row, squeezed, of exactly the dtype and shape of the spec. */
+static bool is_plain_of(const rp_trajectory *t, size_t index, const rp_spec *spec)
+{
+    const rp_extent *extent = &rp_trajectory_extents(t)[index];
+    uint32_t kind = rp_row_kind(spec->dtype, spec->shape.rank, spec->shape.dims);
+
+    return kind != 0 && extent->is_plain && extent->squeeze && extent->more >> 16 == kind;
+}
+
 rp_status rp_trajectory_check(const rp_trajectory *trajectory, const rp_signature *signature,
                               rp_error *err)
 {
@@ -580,7 +624,10 @@ rp_status rp_trajectory_check(const rp_trajectory *trajectory, const rp_signatur
                        "the trajectory has %u columns but the signature has %zu",
                        trajectory->column_count, expected);
     for (size_t i = 0; i < expected; i++) {
-        rp_trajectory_column c = rp_trajectory_get_column(trajectory, i);
+        rp_trajectory_column c;
+
+        if (is_plain_of(trajectory, i, rp_signature_column(signature, i))) continue;
+        c = rp_trajectory_get_column(trajectory, i);
         st = rp_trajectory_column_check(i, &c, rp_signature_column(signature, i), err);
         if (st != RP_OK) return st;
     }

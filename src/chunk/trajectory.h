@@ -7,7 +7,8 @@
  *
  * Invariants:
  *   J1  chunks holds the chunk of each slice, each once, in order of first appearance;
- *   J2  the extents are contiguous: each begins where the one before it ends. */
+ *   J2  the extents are contiguous: each begins where the one before it ends;
+ *   J3  a column that is_plain is one row, of the kind and at the place of its extent. */
 #ifndef RP_CHUNK_TRAJECTORY_H
 #define RP_CHUNK_TRAJECTORY_H
 
@@ -51,12 +52,33 @@ rp_chunk *rp_trajectory_get_chunk(const rp_trajectory *trajectory, size_t index)
 RP_NODISCARD rp_status rp_trajectory_check(const rp_trajectory *trajectory,
                                            const rp_signature *signature, rp_error *err);
 
-/* The slices of a column. */
+/* The slices of a column. If the column is one row, of a scalar or a vector, that its chunk
+ * stores uncompressed in its own block, then the extent says what the row is and where: reading
+ * it takes no look at the chunk. */
 typedef struct rp_extent {
-    uint32_t first_slice;
-    uint32_t slice_count : 31;
+    uint32_t first_slice : 21;
     uint32_t squeeze : 1;
+    uint32_t is_plain : 1;
+    uint32_t more; /* the number of slices; of a plain column, which has one slice, the kind of
+                      the row times 2^16 plus the distance of the row from its chunk in bytes */
 } rp_extent;
+
+static inline uint32_t rp_extent_slices(const rp_extent *extent)
+{
+    return extent->is_plain ? 1 : extent->more;
+}
+
+/* The kind of a row: dtype and shape, if it is a scalar or a vector with fewer than 2^10
+ * elements; 0 otherwise. Rows of one kind have the same dtype and shape. */
+static inline uint32_t rp_row_kind(rp_dtype dtype, int32_t rank, const int64_t *dims)
+{
+    uint32_t base = (uint32_t)dtype << 11;
+
+    assert((uint32_t)dtype < 32);
+    if (rank == 0) return base;
+    return rank == 1 && dims[0] > 0 && dims[0] < 1 << 10 ? base | 1 << 10 | (uint32_t)dims[0]
+                                                         : 0;
+}
 
 enum {
     /* The slot of an item and its entries in the key map and in both selectors, whose arrays
@@ -124,9 +146,10 @@ static inline rp_slices rp_trajectory_slices(const rp_trajectory *t, size_t inde
 {
     const rp_extent *extents = rp_trajectory_extents(t), *extent = &extents[index];
     const rp_slice *slices = (const rp_slice *)(const void *)(extents + t->column_count);
-    rp_slices column = {slices + extent->first_slice, extent->slice_count, extent->squeeze};
+    rp_slices column = {slices + extent->first_slice, rp_extent_slices(extent),
+                        extent->squeeze};
 
-    assert(index < t->column_count && extent->slice_count >= 1);
+    assert(index < t->column_count && column.slice_count >= 1);
     return column;
 }
 

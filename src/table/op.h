@@ -46,7 +46,8 @@ struct rp_op {
     void (*on_done)(rp_op *op);
     /* Called under the table's lock when an insert is parked, on the thread that started it;
      * and again when some items of a parked insert have been inserted and the rest waits:
-     * `done` is the number of all items inserted so far. Never called after on_done. It must
+     * `done` is the number of all items inserted so far. In this second case it may lower
+     * `count` to `done`: then the operation is complete. Never called after on_done. It must
      * not block or call the library. May be NULL. */
     void (*on_progress)(rp_op *op);
     void *user;

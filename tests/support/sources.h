@@ -74,8 +74,8 @@ static inline rp_status rp_test_source_open(void *ctx, size_t shard,
                                             const rp_source_events *events, rp_source **out,
                                             rp_error *err)
 {
-    static const rp_source_class class = {rp_test_source_want, rp_test_source_why,
-                                          rp_test_source_close};
+    static const rp_source_class class = {
+        .want = rp_test_source_want, .why = rp_test_source_why, .close = rp_test_source_close};
     rp_test_sources *s = ctx;
     rp_test_source *t = &s->all[s->count];
 

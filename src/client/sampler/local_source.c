@@ -30,6 +30,7 @@
 #include <string.h>
 
 #include "table/op.h"
+#include "table/table.h"
 #include "util/error.h"
 #include "util/mem.h"
 #include "util/mutex.h"
@@ -46,6 +47,7 @@ typedef struct local_source {
     char *name;
     size_t name_bytes;
     int64_t timeout_ms;
+    bool whole;
     size_t capacity; /* of `samples` */
 
     /* used by the job only */
@@ -219,7 +221,7 @@ static bool draw(local_source *s, size_t count)
     bool is_over;
 
     assert(count >= 1 && count <= s->capacity);
-    s->options = (rp_sample_options){.count = count, .at_least = 1};
+    s->options = (rp_sample_options){.count = count, .at_least = s->whole ? count : 1};
     s->op = (rp_op){.options = &s->options,
                     .samples = s->samples,
                     .until_ns = deadline(s),
@@ -241,7 +243,7 @@ static bool draw(local_source *s, size_t count)
 /* Returns how many samples to draw now; 0: there is nothing more to do. */
 static size_t next_batch_locked(local_source *s) RP_REQUIRES(s->mu)
 {
-    size_t count = s->wanted < s->batch ? s->wanted : s->batch;
+    size_t count = s->wanted < s->batch || s->whole ? s->wanted : s->batch;
 
     if (s->closing) return 0;
     return count < s->capacity ? count : s->capacity;
@@ -294,6 +296,56 @@ static void run(rp_job *job)
     rp_mutex_lock(&s->mu);
     leave_parked_locked(s);
     rp_mutex_unlock(&s->mu);
+}
+
+/* Begins a draw on the thread of a caller: as long as it lasts, no job is queued. */
+static bool begin_draw(local_source *s)
+{
+    bool is_idle;
+
+    rp_mutex_lock(&s->mu);
+    is_idle = !s->busy && !s->closing;
+    if (is_idle) {
+        s->busy = true;
+        s->running++;
+    }
+    rp_mutex_unlock(&s->mu);
+    return is_idle;
+}
+
+static void end_draw(local_source *s)
+{
+    rp_mutex_lock(&s->mu);
+    assert(s->busy && !s->queued && !s->parked && s->running == 1); /* L1 */
+    s->running--;
+    s->busy = s->wanted > 0 && !s->closing;
+    if (s->busy) queue_job_locked(s); /* requested meanwhile */
+    rp_cond_signal(&s->cv);
+    rp_mutex_unlock(&s->mu);
+}
+
+static size_t draw_now(rp_source *source, rp_sample *out, size_t count)
+{
+    local_source *s = (local_source *)source;
+    const rp_sample_options options = {.count = count < RP_MAX_BATCH ? count : RP_MAX_BATCH,
+                                       .at_least = 1};
+    rp_op op = {.options = &options, .samples = out, .until_ns = RP_NOW};
+    size_t done = 0;
+    bool is_over;
+
+    if (!begin_draw(s)) return 0;
+    if (find_table(s)) {
+        is_over = rp_table_start_sample(s->table, &op);
+        assert(is_over); /* RP_NOW */
+        (void)is_over;
+        if (op.status == RP_OK) done = op.done;
+        if (op.status == RP_CANCELLED) { /* the name may belong to a new table */
+            rp_table_unref(s->table);
+            s->table = NULL;
+        }
+    }
+    end_draw(s);
+    return done;
 }
 
 static void why(rp_source *source, char *text, size_t size)
@@ -366,7 +418,8 @@ static void close_source(rp_source *source)
     release(s);
 }
 
-static const rp_source_class local_class = {want, why, close_source};
+static const rp_source_class local_class = {
+    .want = want, .draw = draw_now, .why = why, .close = close_source};
 
 rp_status rp_local_source_open(const rp_allocator *alloc, rp_runtime *runtime, rp_store *store,
                                const rp_source_options *options, const rp_source_events *events,
@@ -384,6 +437,7 @@ rp_status rp_local_source_open(const rp_allocator *alloc, rp_runtime *runtime, r
     s->store = store;
     s->events = *events;
     s->timeout_ms = options->rate_limiter_timeout_ms;
+    s->whole = options->whole;
     s->batch = FIRST_BATCH;
     s->job.run = run;
     s->post.run = arm_timer;

@@ -193,6 +193,39 @@ typedef struct request {
     size_t least, capacity, count;
 } request;
 
+/* Draws samples for the first caller in the queue on this thread, if the source is idle. The
+ * lock is released meanwhile. Returns their number. */
+static size_t draw_locked(rp_sampler *s, rp_sampler_waiter *w, request *r) RP_REQUIRES(s->mu)
+{
+    rp_source *source = s->feeders[0].source;
+    size_t most = r->capacity - r->count, count;
+
+    assert(s->is_direct && s->feeder_count == 1 && (s->first == NULL || s->first == w));
+    if (s->feeders[0].wanted > 0 || s->end != RP_OK) return 0;
+    if (s->options.max_samples > 0 && (int64_t)most > s->options.max_samples - s->taken)
+        most = (size_t)(s->options.max_samples - s->taken);
+    if (most == 0) return 0;
+    if (!w->in_line) join_line_locked(s, w); /* other callers wait behind this one */
+    rp_mutex_unlock(&s->mu);
+    count = source->class->draw(source, r->out + r->count, most);
+    rp_mutex_lock(&s->mu);
+    assert(count <= most);
+    s->taken += (int64_t)count;
+    return count;
+}
+
+/* Makes the source draw what the first caller in the queue lacks, once the table has it. The
+ * lock may be released meanwhile. Returns true if it was. */
+static bool request_locked(rp_sampler *s, const request *r) RP_REQUIRES(s->mu)
+{
+    size_t lacking = r->least - r->count;
+
+    if (s->lacking == lacking && s->feeders[0].wanted > 0) return false;
+    s->lacking = lacking;
+    rp_sampler_credit_locked(s);
+    return true;
+}
+
 static rp_status fetch_locked(rp_sampler *s, rp_sampler_waiter *w, request *r, rp_wait wait,
                               rp_error *err) RP_REQUIRES(s->mu)
 {
@@ -208,6 +241,7 @@ static rp_status fetch_locked(rp_sampler *s, rp_sampler_waiter *w, request *r, r
             size_t n = rp_sampler_take_locked(s, r->out + r->count, r->capacity - r->count);
 
             r->count += n;
+            if (s->is_direct && r->count < r->least) r->count += draw_locked(s, w, r);
             assert(r->count <= r->capacity);
             /* Keeps the following samples for this call while the lock is released. */
             if (n > 0 && r->count < r->least && !w->in_line) join_line_locked(s, w);
@@ -228,6 +262,7 @@ static rp_status fetch_locked(rp_sampler *s, rp_sampler_waiter *w, request *r, r
                 continue; /* the lock was released */
             }
         }
+        if (s->is_direct && s->first == w && request_locked(s, r)) continue;
         if (!joined && wait.cancel != NULL) {
             joined = true;
             join_token_locked(s, w, wait.cancel);
@@ -394,6 +429,7 @@ static size_t choose_streams(rp_sampler *s)
 static rp_status open_sources(rp_sampler *s, rp_error *err)
 {
     rp_source_options o = {.table = s->table,
+                           .whole = s->options.direct,
                            .rate_limiter_timeout_ms = s->options.rate_limiter_timeout_ms,
                            .request_samples = s->max_in_flight,
                            .max_per_stream = s->options.max_per_stream};
@@ -444,6 +480,7 @@ static void destroy(rp_sampler *s)
         if (s->feeders[i].source != NULL)
             s->feeders[i].source->class->close(s->feeders[i].source);
     free_returned(s);
+    rp_release(&alloc, s->known, s->known_count * sizeof *s->known);
     rp_sampler_free_lanes(s);
     rp_stack_pool_unref(s->pool);
     rp_cancel_free(s->cancel);
@@ -484,6 +521,8 @@ rp_status rp_sampler_open(const rp_allocator *alloc, rp_runtime *runtime,
         return st;
     }
     rp_mutex_lock(&s->mu);
+    s->is_direct = options->direct && !options->checked && s->feeder_count == 1 &&
+                   s->feeders[0].source->class->draw != NULL;
     s->started = true;
     (void)rp_sampler_weigh_locked(s, rp_now_ns());
     rp_sampler_credit_locked(s);

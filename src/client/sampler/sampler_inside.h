@@ -100,6 +100,8 @@ struct rp_sampler {
     size_t max_in_flight;
     size_t lane_count, feeder_count;
     rp_stack_pool *pool;
+    bool is_direct;    /* callers draw from the only source, which is idle while none waits; set
+                          before samples are requested */
     rp_cancel *cancel; /* ends a weighing in progress (rp_sampler_weigh_locked()) */
 
     rp_mutex mu;   /* rank 82 */
@@ -113,6 +115,10 @@ struct rp_sampler {
     size_t schedule_capacity, schedule_first, schedule_count RP_GUARDED_BY(mu);
     rp_lane_pick next_pick RP_GUARDED_BY(mu); /* the next entry, whose lane was full */
     bool has_next_pick RP_GUARDED_BY(mu);
+    size_t lacking RP_GUARDED_BY(mu); /* if is_direct: samples that the first waiter lacks */
+    /* The columns of the items of the last stack, for the next one; NULL: none, or in use. */
+    rp_trajectory_column *known RP_GUARDED_BY(mu);
+    size_t known_count RP_GUARDED_BY(mu);
     int64_t taken RP_GUARDED_BY(mu); /* samples so far, for options.max_samples */
     rp_returned *returned RP_GUARDED_BY(mu);
     rp_sampler_waiter *first, *last RP_GUARDED_BY(mu);

@@ -370,10 +370,26 @@ static void make_calls_locked(rp_sampler *s) RP_REQUIRES(s->mu)
     rp_sampler_leave_locked(s);
 }
 
+/* Requests what the first waiter lacks. */
+static void ask_for_waiter_locked(rp_sampler *s) RP_REQUIRES(s->mu)
+{
+    rp_lane *lane = &s->lanes[0];
+    size_t ahead = lane->ready + lane->wanted, room = lane->capacity - ahead;
+    size_t lack = s->lacking, left = left_locked(s, ahead);
+
+    assert(s->is_direct && s->lane_count == 1 && ahead <= lane->capacity);
+    if (s->first == NULL || lack <= ahead) return;
+    lack -= ahead;
+    if (lack > room) lack = room;
+    ask_locked(s, lane, lack < left ? lack : left);
+}
+
 void rp_sampler_credit_locked(rp_sampler *s)
 {
     if (!s->started || s->closed || s->end != RP_OK) return;
-    if (is_scheduled(s)) {
+    if (s->is_direct) {
+        ask_for_waiter_locked(s);
+    } else if (is_scheduled(s)) {
         extend_locked(s);
         ask_scheduled_locked(s);
     } else if (s->mode == RP_MODE_ANY) {

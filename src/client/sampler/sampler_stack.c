@@ -4,6 +4,7 @@
  * next one reuses its memory. */
 #include "client/sampler/sampler_inside.h"
 
+#include "chunk/gather.h"
 #include "table/op.h"
 #include "util/error.h"
 #include "util/mem.h"
@@ -23,6 +24,7 @@ typedef struct stacking {
     const rp_trajectory **trajectories; /* of a group */
     rp_stack_column *columns;           /* the columns that are stacked */
     rp_trajectory_column *first;        /* the columns of the first item */
+    bool is_known;                      /* `first` is what it was in the stack before */
 } stacking;
 
 /* Checks the columns of item `index`. All items must have the columns of the first one. */
@@ -57,6 +59,25 @@ static rp_status check_item(const stacking *k, const rp_trajectory *t, size_t in
     return st;
 }
 
+/* Gathers the items of a group, if all of them have small plain rows like the first item of
+ * all. False: decode them instead, or report what is wrong with them. */
+static bool gather_group(const stacking *k, size_t count, size_t done)
+{
+    bool has_place = false;
+
+    for (size_t i = 0; i < k->column_count; i++) {
+        const rp_stack_place *place = &k->places[i];
+
+        if (place->dst == NULL) continue;
+        has_place = true;
+        if (k->first[i].bytes != place->item_bytes) return false; /* of the stack before */
+        if (rp_gather_plain(k->trajectories, count, i, k->column_count, &k->first[i],
+                            (uint8_t *)place->dst + done * place->item_bytes) < count)
+            return false;
+    }
+    return has_place; /* without one, nothing has counted the columns of the items */
+}
+
 /* Stacks the samples of a group behind the `done` items that are stacked already. */
 static rp_status stack_group(const stacking *k, const rp_sample *group, size_t count,
                              size_t done, rp_error *err)
@@ -64,11 +85,13 @@ static rp_status stack_group(const stacking *k, const rp_sample *group, size_t c
     size_t used = 0;
     rp_status st = RP_OK;
 
-    assert(k->trajectories != NULL);
-    for (size_t i = 0; st == RP_OK && i < count; i++) {
-        k->trajectories[i] = group[i].trajectory;
+    assert(k->trajectories != NULL && count >= 1);
+    for (size_t i = 0; i < count; i++) k->trajectories[i] = group[i].trajectory;
+    rp_gather_fetch(k->trajectories, count);
+    if (done == 0 && !k->is_known) st = check_item(k, group[0].trajectory, 0, err);
+    if (st == RP_OK && gather_group(k, count, done)) return RP_OK;
+    for (size_t i = 0; st == RP_OK && i < count; i++)
         st = check_item(k, group[i].trajectory, done + i, err);
-    }
     if (st != RP_OK) return st;
     for (size_t i = 0; i < k->column_count; i++) {
         const rp_stack_place *place = &k->places[i];
@@ -120,11 +143,42 @@ static rp_status prepare(stacking *k, size_t size, rp_error *err)
     k->group = GROUP_ITEMS;
     if (item_bytes > GROUP_BYTES / GROUP_ITEMS) k->group = GROUP_BYTES / item_bytes;
     if (k->group < 1) k->group = 1;
+    if (k->group > size) k->group = size;
     k->trajectories = rp_alloc_array(alloc, k->group, sizeof *k->trajectories);
     k->columns = rp_alloc_array(alloc, k->column_count, sizeof *k->columns);
-    k->first = rp_alloc_array(alloc, k->column_count, sizeof *k->first);
+    k->is_known = k->first != NULL;
+    if (!k->is_known) k->first = rp_alloc_array(alloc, k->column_count, sizeof *k->first);
     if (k->trajectories != NULL && k->columns != NULL && k->first != NULL) return RP_OK;
     return rp_fail_memory(err, k->column_count * sizeof *k->first);
+}
+
+/* Takes the columns of the stack before, if there are as many. */
+static rp_trajectory_column *take_known(rp_sampler *s, size_t column_count)
+{
+    rp_trajectory_column *known = NULL;
+
+    rp_mutex_lock(&s->mu);
+    if (s->known_count == column_count) {
+        known = s->known;
+        s->known = NULL;
+    }
+    rp_mutex_unlock(&s->mu);
+    return known;
+}
+
+/* Keeps the columns of this stack for the next one. */
+static void keep_known(rp_sampler *s, rp_trajectory_column *first, size_t column_count)
+{
+    rp_trajectory_column *before;
+    size_t before_count;
+
+    rp_mutex_lock(&s->mu);
+    before = s->known;
+    before_count = s->known_count;
+    s->known = first;
+    s->known_count = column_count;
+    rp_mutex_unlock(&s->mu);
+    rp_release(&s->alloc, before, before_count * sizeof *before);
 }
 
 rp_status rp_sampler_stack(rp_sampler *s, const rp_stack *to, size_t *count, rp_wait wait,
@@ -138,12 +192,16 @@ rp_status rp_sampler_stack(rp_sampler *s, const rp_stack *to, size_t *count, rp_
         st = rp_fail(err, RP_INVALID, "sampler of '%s': no column has a place", s->table);
     if (st == RP_OK) st = rp_sampler_begin_call(s, err);
     if (st != RP_OK) return st;
+    k.first = take_known(s, k.column_count);
     st = prepare(&k, to->size, err);
     if (st == RP_OK) st = stack_all(&k, to->size, to->samples, count, wait, err);
     if (s->options.beta > 0) rp_samples_weigh(to->samples, *count, s->options.beta);
     rp_release(&s->alloc, k.trajectories, k.group * sizeof *k.trajectories);
     rp_release(&s->alloc, k.columns, k.column_count * sizeof *k.columns);
-    rp_release(&s->alloc, k.first, k.column_count * sizeof *k.first);
+    if (st == RP_OK || st == RP_DEADLINE)
+        keep_known(s, k.first, k.column_count);
+    else
+        rp_release(&s->alloc, k.first, k.column_count * sizeof *k.first);
     rp_sampler_end_call(s);
     return st;
 }

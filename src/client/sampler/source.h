@@ -33,6 +33,8 @@ typedef struct rp_source_options {
     size_t request_samples;          /* most samples of one request to a server */
     int64_t max_per_stream;          /* most samples of one stream; 0: no limit */
     size_t item_bytes;               /* largest sample of a server, decoded; 0: 1 GiB */
+    bool whole;                      /* deliver all samples that were requested at once, not as
+                                        they are drawn; not of a server */
 } rp_source_options;
 
 typedef struct rp_source rp_source;
@@ -45,6 +47,10 @@ typedef struct rp_source_class {
     /* Frees the source. No callback runs after it returns. Must not be called from a callback.
      */
     void (*close)(rp_source *source);
+    /* Draws up to `count` samples on this thread, without waiting for the table, and returns
+     * their number: 0 if the source still has a request, or if a request would fail. NULL: the
+     * source cannot do this. */
+    size_t (*draw)(rp_source *source, rp_sample *out, size_t count);
 } rp_source_class;
 
 struct rp_source {

@@ -2,24 +2,31 @@
 /* A sink that inserts items into tables of this process.
  *
  * put() makes batches, each for one table, which stay in a list until all their items are
- * settled. A batch that is the first of its table inserts as many items as it can at once. It
- * then parks the next item in the table, one at a time, so that each is confirmed when it is
- * inserted. A batch behind another of the same table starts when that one is over, so order is
- * kept.
+ * settled. A batch that is the first of its table inserts as many items as it can at once; the
+ * others wait in the table, in one operation. A batch behind another of the same table starts
+ * when that one is over, so order is kept.
  *
- *   QUEUED ──► RUNNING ──(an item must wait)──► PARKED ──(on_done)──► ENDED ──┐
- *                 ▲  ├──(as before, but some went in)───► HALTED ──────────────┤
- *                 │  └──(all settled)──► OVER ─────────────────────────────────┤
- *                 └──────────────── the job, which also calls on_settled ◄─────┘
+ *   QUEUED ──► RUNNING ──(items must wait)──► PARKED ──(on_done)──► RUNNING, or ENDED ──┐
+ *                 ▲  ├──(with a journal, and some went in)───► HALTED ──────────────────┤
+ *                 │  └──(all settled)──► reported and freed, or OVER ───────────────────┤
+ *                 └──────────────── the job, which also calls on_settled ◄──────────────┘
  *
- * If put() settles all items of a batch at once and no journal holds up the report, put() calls
- * on_settled itself and frees the batch. Otherwise only the job does. close() waits for the job
- * and does not let it start again, so it finds every batch PARKED or not running.
+ * The thread that runs a batch also reports its items: that of put(), that of on_done(), which
+ * is a thread that sampled, or the job. If a journal holds up the report, only the job reports.
+ * With a journal, items wait one at a time, so that each is confirmed when it is safe.
+ *
+ * Items of a PARKED batch that have been inserted are reported when the batch is over, or as
+ * soon as enough of them are there for a writer that waits (await()): a report wakes a thread,
+ * which costs more than an insert.
+ *
+ * close() waits for the job and for threads in on_done(), and does not let them start again, so
+ * it finds every batch PARKED or not running.
  *
  * Invariants, whenever mu is free:
  *   B1  at <= count; confirmed + refused <= at: settled items that were not reported;
  *   B2  the list is doubly linked, from first to last;
- *   B3  at most one batch of a table is RUNNING or PARKED. */
+ *   B3  at most one batch of a table is RUNNING or PARKED;
+ *   B4  unreported is the sum of op_first + inserted - at over the PARKED batches. */
 #include "client/sink/local_sink.h"
 
 #include <assert.h>
@@ -32,7 +39,7 @@
 #include "util/mem.h"
 #include "util/mutex.h"
 
-enum { SAFE_AGAIN_MS = 50 };
+enum { SAFE_AGAIN_MS = 50, REPORTED_AT_ONCE = 64 };
 
 typedef enum batch_state { QUEUED, RUNNING, PARKED, ENDED, HALTED, OVER } batch_state;
 
@@ -47,7 +54,12 @@ struct batch {
     const char *name; /* of the table */
     rp_table *table;  /* a reference; NULL: not found yet */
     rp_op op;
-    size_t count, at; /* items, and how many are settled */
+    size_t op_first;  /* the item at which the operation begins */
+    size_t inserted;  /* items of the operation that a PARKED batch has inserted; guarded by the
+                         sink's lock */
+    size_t count, at; /* items, and how many are settled; `at` of a PARKED batch is guarded by
+                         the sink's lock */
+    bool is_one_by_one; /* an operation of several items has failed */
     /* settled items that on_settled has not reported */
     size_t confirmed, refused;
     uint64_t lsn;     /* at which the confirmed items are safe (table/table_log.h) */
@@ -68,6 +80,10 @@ struct local_sink {
     batch *first, *last RP_GUARDED_BY(mu); /* the list of batches */
     bool busy RP_GUARDED_BY(mu);           /* the job is submitted, or runs */
     bool closing RP_GUARDED_BY(mu);
+    size_t threads RP_GUARDED_BY(mu);    /* in on_done() */
+    uint64_t reported RP_GUARDED_BY(mu); /* items, since the sink was made */
+    size_t unreported RP_GUARDED_BY(mu); /* B4 */
+    uint64_t awaited RP_GUARDED_BY(mu);  /* items that shall have been reported; await() */
 };
 
 static void kick_locked(local_sink *s) RP_REQUIRES(s->mu)
@@ -127,16 +143,28 @@ static void refuse(batch *b, rp_status status, const char *text)
     b->at++;
 }
 
-static void on_done(rp_op *op)
+/* True if reporting the inserted items would end the wait of a writer. */
+static bool is_awaited_locked(const local_sink *s) RP_REQUIRES(s->mu)
+{
+    if (s->awaited == RP_AWAIT_ANY) return s->unreported > 0;
+    return s->awaited > s->reported && s->reported + s->unreported >= s->awaited;
+}
+
+/* Called under the table's lock: the operation is parked, or has inserted some items. If a
+ * writer waits for these items, ends the operation, so that on_done() reports them. */
+static void on_progress(rp_op *op)
 {
     batch *b = op->user;
     local_sink *s = b->sink;
 
     rp_mutex_lock(&s->mu);
-    assert(b->state == PARKED);
-    b->state = ENDED;
-    kick_locked(s);
-    rp_cond_signal(&s->cv);
+    assert(b->state == RUNNING || b->state == PARKED);
+    if (op->lsn == 0) {
+        s->unreported += op->done - b->inserted; /* B4 */
+        b->inserted = op->done;
+        if (b->state == PARKED && is_awaited_locked(s)) op->count = op->done;
+    }
+    b->state = PARKED;
     rp_mutex_unlock(&s->mu);
 }
 
@@ -154,15 +182,18 @@ static void absorb(batch *b)
 {
     size_t tried = b->op.count;
 
-    assert(b->op.done <= tried);
-    confirm(b, b->op.done);
+    assert(b->op.done <= tried && b->op_first + b->op.done >= b->at);
+    confirm(b, b->op_first + b->op.done - b->at);
     if (b->op.lsn > b->lsn) b->lsn = b->op.lsn;
+    b->is_one_by_one = b->op.status != RP_OK && tried > 1;
     if (b->op.status == RP_OK || tried > 1) return;
     if (b->op.status == RP_CANCELLED && rp_table_is_dropped(b->table))
         refuse_gone(b);
     else
         refuse(b, b->op.status, b->op.error.text);
 }
+
+static void on_done(rp_op *op);
 
 static void prepare(batch *b, size_t count, int64_t until_ns)
 {
@@ -171,7 +202,10 @@ static void prepare(batch *b, size_t count, int64_t until_ns)
     b->op.count = count;
     b->op.until_ns = until_ns;
     b->op.on_done = on_done;
+    b->op.on_progress = on_progress;
     b->op.user = b;
+    b->op_first = b->at;
+    b->inserted = 0;
 }
 
 static bool find_table(batch *b)
@@ -196,35 +230,15 @@ static void insert_now(batch *b)
     absorb(b);
 }
 
+/* Leaves a batch to the job. */
 static void rest(batch *b, batch_state state)
 {
     local_sink *s = b->sink;
 
     rp_mutex_lock(&s->mu);
     b->state = state;
-    if (state != PARKED) kick_locked(s);
+    kick_locked(s);
     rp_mutex_unlock(&s->mu);
-}
-
-/* Inserts until all items are settled, or one must wait. Returns true in the first case; the
- * batch is then still RUNNING. In the second case the job may have freed it. */
-static bool run_batch(batch *b)
-{
-    bool found = find_table(b);
-
-    while (found && b->at < b->count) {
-        if (b->count - b->at > 1) insert_now(b);
-        if (b->at == b->count) break;
-        if (b->confirmed + b->refused > 0) {
-            rest(b, HALTED); /* reports them before the next item waits */
-            return false;
-        }
-        prepare(b, 1, RP_FOREVER);
-        rest(b, PARKED); /* before on_done sets ENDED */
-        if (!rp_table_start_insert(b->table, &b->op)) return false;
-        absorb(b);
-    }
-    return true;
 }
 
 /* Waits until the inserted items are safe, without a time limit. Returns false if the sink is
@@ -250,12 +264,61 @@ static void tell(batch *b)
     const rp_sink_events *e = &b->sink->events;
 
     if (b->confirmed > 0 && b->lsn > 0 && !wait_safe(b)) return;
-
+    rp_mutex_lock(&b->sink->mu);
+    b->sink->reported += b->confirmed + b->refused;
+    rp_mutex_unlock(&b->sink->mu);
     if (b->confirmed > 0) e->on_settled(e->user, b->keys, b->confirmed, RP_OK, "");
     if (b->refused > 0)
         e->on_settled(e->user, b->keys + b->count - b->refused, b->refused, b->refusal.code,
                       b->refusal.text);
     b->confirmed = b->refused = 0;
+}
+
+/* Inserts until all items are settled, or one must wait. Returns true in the first case; the
+ * batch is then still RUNNING. In the second case another thread may have freed it. */
+static bool run_batch(batch *b)
+{
+    bool found = find_table(b), is_logged = found && rp_table_log_of(b->table) != NULL;
+
+    while (found && b->at < b->count) {
+        if (is_logged && b->count - b->at > 1) insert_now(b);
+        if (b->at == b->count) break;
+        if (b->confirmed + b->refused > 0) { /* reports them before the next item waits */
+            if (is_logged || b->lsn > 0) {
+                rest(b, HALTED);
+                return false;
+            }
+            tell(b);
+        }
+        prepare(b, is_logged || b->is_one_by_one ? 1 : b->count - b->at, RP_FOREVER);
+        if (!rp_table_start_insert(b->table, &b->op)) return false; /* on_progress: PARKED */
+        absorb(b);
+    }
+    return true;
+}
+
+/* Reports items of PARKED batches that have been inserted. */
+static void report_progress(local_sink *s)
+{
+    uint64_t keys[REPORTED_AT_ONCE];
+    size_t count;
+
+    do {
+        count = 0;
+        rp_mutex_lock(&s->mu);
+        for (batch *b = s->first; count < REPORTED_AT_ONCE && count < s->unreported;
+             b = b->next) {
+            assert(b != NULL); /* B4 */
+            if (b->state != PARKED) continue;
+            while (b->at < b->op_first + b->inserted && count < REPORTED_AT_ONCE)
+                keys[count++] = b->items[b->at++].key;
+        }
+        assert(s->unreported >= count); /* B4 */
+        s->unreported -= count;
+        s->reported += count;
+        rp_mutex_unlock(&s->mu);
+        if (count > 0) s->events.on_settled(s->events.user, keys, count, RP_OK, "");
+    } while (count == REPORTED_AT_ONCE);
 }
 
 /* Returns a batch that the job can report or run, or NULL. */
@@ -266,6 +329,80 @@ static batch *find_work_locked(local_sink *s) RP_REQUIRES(s->mu)
         if (b->state == QUEUED && !is_behind_locked(b)) return b;
     }
     return NULL;
+}
+
+/* Finds a batch that waited for its turn, and makes it RUNNING. */
+static batch *next_queued_locked(local_sink *s) RP_REQUIRES(s->mu)
+{
+    for (batch *b = s->first; b != NULL && !s->closing; b = b->next) {
+        if (b->state != QUEUED || is_behind_locked(b)) continue;
+        b->state = RUNNING;
+        return b;
+    }
+    return NULL;
+}
+
+/* Ends a batch whose items are settled. Reports them on this thread, which costs less than a
+ * handover to the job, unless the report has to wait for the journal. Returns the batch that
+ * runs next, or NULL. */
+static batch *end_batch(batch *b)
+{
+    local_sink *s = b->sink;
+    batch *next;
+
+    if (b->confirmed > 0 && b->lsn > 0) {
+        rest(b, OVER);
+        return NULL;
+    }
+    rp_mutex_lock(&s->mu);
+    assert(b->state == RUNNING);
+    remove_locked(s, b);
+    next = next_queued_locked(s);
+    rp_mutex_unlock(&s->mu);
+    tell(b);
+    free_batch(b);
+    return next;
+}
+
+/* Runs a batch, and those that waited for it. */
+static void drive(batch *b)
+{
+    local_sink *s = b->sink;
+    bool is_awaited;
+
+    while (b != NULL && run_batch(b)) b = end_batch(b);
+    /* A batch that is parked may have inserted items before, and reports add up. */
+    rp_mutex_lock(&s->mu);
+    is_awaited = is_awaited_locked(s);
+    rp_mutex_unlock(&s->mu);
+    if (is_awaited) report_progress(s);
+}
+
+static void on_done(rp_op *op)
+{
+    batch *b = op->user;
+    local_sink *s = b->sink;
+    bool is_own;
+
+    rp_mutex_lock(&s->mu);
+    assert(b->state == PARKED);
+    s->unreported -= b->op_first + b->inserted - b->at; /* B4 */
+    is_own = !s->closing && op->lsn == 0;
+    b->state = is_own ? RUNNING : ENDED;
+    if (is_own) {
+        s->threads++;
+    } else {
+        kick_locked(s);
+        rp_cond_signal(&s->cv);
+    }
+    rp_mutex_unlock(&s->mu);
+    if (!is_own) return;
+    absorb(b);
+    drive(b);
+    rp_mutex_lock(&s->mu);
+    s->threads--;
+    if (s->closing) rp_cond_signal(&s->cv);
+    rp_mutex_unlock(&s->mu);
 }
 
 static void run_job(rp_job *job)
@@ -286,32 +423,19 @@ static void run_job(rp_job *job)
         if (was != QUEUED) tell(b);
         if (was == OVER)
             free_batch(b);
-        else if (run_batch(b))
-            rest(b, OVER);
+        else
+            drive(b);
+        rp_mutex_lock(&s->mu);
+    }
+    if (!s->closing && is_awaited_locked(s)) { /* what was reported counts */
+        rp_mutex_unlock(&s->mu);
+        report_progress(s);
         rp_mutex_lock(&s->mu);
     }
     s->busy = false;
+    if (!s->closing && find_work_locked(s) != NULL) kick_locked(s); /* meanwhile */
     rp_cond_signal(&s->cv);
     rp_mutex_unlock(&s->mu);
-}
-
-/* Ends a batch of put() whose items are settled. Reports them on this thread, which costs less
- * than a handover to the job, unless the report has to wait for the journal. */
-static void end_batch(batch *b)
-{
-    local_sink *s = b->sink;
-
-    if (b->confirmed > 0 && b->lsn > 0) {
-        rest(b, OVER);
-        return;
-    }
-    rp_mutex_lock(&s->mu);
-    assert(b->state == PARKED || b->state == RUNNING);
-    remove_locked(s, b);
-    if (s->first != NULL) kick_locked(s); /* a batch may have waited for this one */
-    rp_mutex_unlock(&s->mu);
-    tell(b);
-    free_batch(b);
 }
 
 static batch *make_batch(local_sink *s, const rp_sink_item *items, size_t count)
@@ -374,9 +498,21 @@ static rp_status put(rp_sink *sink, const rp_sink_item *items, size_t count, rp_
         runs = !is_behind_locked(b);
         b->state = runs ? RUNNING : QUEUED;
         rp_mutex_unlock(&s->mu);
-        if (runs && run_batch(b)) end_batch(b);
+        if (runs) drive(b);
     }
     return RP_OK;
+}
+
+static void await(rp_sink *sink, uint64_t settled)
+{
+    local_sink *s = (local_sink *)sink;
+    bool is_there;
+
+    rp_mutex_lock(&s->mu);
+    s->awaited = settled;
+    is_there = settled <= s->reported || is_awaited_locked(s);
+    rp_mutex_unlock(&s->mu);
+    if (is_there) report_progress(s);
 }
 
 static void why(rp_sink *sink, char *text, size_t size)
@@ -420,13 +556,13 @@ static void close_sink(rp_sink *sink)
     rp_mutex_lock(&s->mu);
     s->closing = true;
     rp_cond_signal(&s->cv); /* the job may be waiting for the journal */
-    while (s->busy) (void)rp_cond_wait(&s->cv, &s->mu, RP_FOREVER);
+    while (s->busy || s->threads > 0) (void)rp_cond_wait(&s->cv, &s->mu, RP_FOREVER);
     rp_mutex_unlock(&s->mu);
     withdraw_all(s);
     while (s->first != NULL) {
         batch *b = s->first;
         s->first = b->next;
-        if (b->state == ENDED) b->at += b->op.done; /* the table has taken these */
+        if (b->state == ENDED) b->at = b->op_first + b->op.done; /* the table has taken these */
         free_batch(b);
     }
     rp_cond_deinit(&s->cv);
@@ -437,7 +573,8 @@ static void close_sink(rp_sink *sink)
 rp_status rp_local_sink_open(const rp_allocator *alloc, rp_store *store, rp_runtime *runtime,
                              const rp_sink_events *events, rp_sink **out, rp_error *err)
 {
-    static const rp_sink_class class = {.put = put, .why = why, .close = close_sink};
+    static const rp_sink_class class = {
+        .put = put, .await = await, .why = why, .close = close_sink};
     local_sink *s = rp_alloc_zero(alloc, sizeof *s);
 
     if (s == NULL) return rp_fail_memory(err, sizeof *s);

@@ -170,6 +170,15 @@ static void push(rp_sink *sink, size_t least)
     if (under->class->push != NULL) under->class->push(under, least);
 }
 
+/* The sink below counts the items of all writers, so it reports each that is settled. */
+static void await(rp_sink *sink, uint64_t settled)
+{
+    rp_sink *under = ((share *)sink)->shared->under;
+
+    (void)settled;
+    if (under->class->await != NULL) under->class->await(under, RP_AWAIT_ANY);
+}
+
 static void why(rp_sink *sink, char *text, size_t size)
 {
     rp_sink *under = ((share *)sink)->shared->under;
@@ -234,7 +243,7 @@ void rp_shared_sink_attach(rp_shared_sink *shared, rp_sink *sink)
 rp_sink *rp_shared_sink_give(rp_shared_sink *shared, const rp_sink_events *events)
 {
     static const rp_sink_class class = {
-        .put = put, .push = push, .why = why, .close = close_share};
+        .put = put, .push = push, .await = await, .why = why, .close = close_share};
     share *mine = &shared->shares[shared->given++];
 
     mine->sink.class = &class;

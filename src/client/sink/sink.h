@@ -29,6 +29,8 @@ typedef struct rp_sink_events {
 
 typedef struct rp_sink rp_sink;
 
+#define RP_AWAIT_ANY UINT64_MAX
+
 typedef struct rp_sink_class {
     /* Takes `count` items. Does not wait: the writer bounds the unsettled items. One thread at
      * a time, which holds no lock that on_settled takes. RP_NO_RESOURCE: none was taken. */
@@ -37,6 +39,12 @@ typedef struct rp_sink_class {
      * there are at least `least`, on this thread if possible. The caller holds no lock;
      * on_settled may be called on this thread. NULL: the sink holds nothing back. */
     void (*push)(rp_sink *sink, size_t least);
+    /* The writer waits until on_settled has reported `settled` items in all since the sink was
+     * opened. Until then, the sink may keep reports of inserted items back, to make many at
+     * once; then it makes them, on this thread if it can. RP_AWAIT_ANY: it reports items as
+     * they are settled, until the next call. The caller holds no lock. NULL: the sink keeps no
+     * report back. */
+    void (*await)(rp_sink *sink, uint64_t settled);
     /* Writes to `text` why items are not settled yet, "" if that is not known. Any thread. */
     void (*why)(rp_sink *sink, char *text, size_t size);
     /* Drops unsettled items and frees the sink. on_settled is not called after it returns. Must

@@ -14,7 +14,8 @@
  * Invariants, when no call is in progress and the lock is free:
  *   W1  rows that an item needs are open, or in the list of rows to compress, or used by the
  *       job, or have a chunk;
- *   W2  an unsettled item is in the set, and in exactly one of: `incoming`, `line`, the sink;
+ *   W2  an unsettled item is in the set, and in exactly one of: `incoming`, `line`, `held`, the
+ *       sink;
  *   W3  `bytes` is the sum of `charged` over the rows that unsettled items use, each once;
  *   W4  a call that fails has neither appended a value nor created an item. It may have closed
  *       rows early, which changes only the number of chunks. */
@@ -193,6 +194,10 @@ rp_status rp_trajectory_writer_open(const rp_writer_parts *parts,
     if (st != RP_OK) return st;
     if (o.max_items == 0) o.max_items = DEFAULT_MAX_ITEMS;
     if (o.max_bytes == 0) o.max_bytes = DEFAULT_MAX_BYTES;
+    if (o.group == 0) o.group = 1;
+    if (o.group > RP_PUSH_ITEMS)
+        return rp_fail(err, RP_INVALID, "writer: group must be in [0, %d], got %zu",
+                       RP_PUSH_ITEMS, o.group);
     w = rp_alloc_zero(parts->alloc, sizeof *w);
     if (w == NULL) return rp_fail_memory(err, sizeof *w);
     w->alloc = *parts->alloc;

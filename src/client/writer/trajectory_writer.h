@@ -5,6 +5,7 @@
  *   trajectory_writer_append.c   append steps, history, episodes
  *   trajectory_writer_items.c    create items
  *   trajectory_writer_send.c     compress and send in the background, wait for confirmations
+ *   trajectory_writer_group.c    hold complete items back until there is a group of them
  *   open_writers.c               connects a writer to the sink and signatures of a client
  *
  * A writer is used by the caller's thread, by its job, which runs on one worker of the runtime
@@ -140,6 +141,9 @@ struct rp_trajectory_writer {
     uint64_t serial;  /* of the last append */
     uint64_t created; /* number of items so far */
     size_t unpushed;  /* items that the caller gave the sink since the last push */
+    rp_sink_item
+        *held; /* of options.group, which it owns the trajectories of; NULL: none yet */
+    size_t held_count;
     rp_writer_column **columns;
     size_t column_capacity;
     rp_writer_table *tables;
@@ -164,9 +168,12 @@ struct rp_trajectory_writer {
     rp_outgoing_set set RP_GUARDED_BY(mu);       /* all unsettled items */
     size_t sent RP_GUARDED_BY(mu);               /* items of `set` that the sink has */
     size_t bytes RP_GUARDED_BY(mu);              /* of the rows that `set` holds */
-    rp_error trouble RP_GUARDED_BY(mu);          /* failure of the job; RP_OK: none */
-    size_t refused RP_GUARDED_BY(mu);            /* items rejected since the last flush */
-    rp_error refusal RP_GUARDED_BY(mu);          /* status and text of the first rejection */
+    uint64_t settled RP_GUARDED_BY(mu);          /* items that the sink has settled so far */
+    size_t awaited_items RP_GUARDED_BY(mu);      /* the bounds for which the caller waits */
+    size_t awaited_bytes RP_GUARDED_BY(mu);
+    rp_error trouble RP_GUARDED_BY(mu); /* failure of the job; RP_OK: none */
+    size_t refused RP_GUARDED_BY(mu);   /* items rejected since the last flush */
+    rp_error refusal RP_GUARDED_BY(mu); /* status and text of the first rejection */
 };
 
 /* Creates a writer without a sink. Then open a sink with rp_trajectory_writer_events() and
@@ -234,8 +241,20 @@ bool rp_writer_is_idle_locked(const rp_trajectory_writer *w) RP_REQUIRES(w->mu);
  * writer was idle (rp_writer_is_idle_locked()). Returns false if the item could not be sent;
  * after true it may have been freed. */
 bool rp_writer_send_now(rp_trajectory_writer *w, rp_outgoing *item);
-/* Calls push() of the sink. */
+/* Counts items that the caller gave the sink. Calls push() after every RP_PUSH_ITEMS. */
+void rp_writer_count_given(rp_trajectory_writer *w, size_t count);
+/* Hands over held items, then calls push() of the sink. */
 void rp_writer_push(rp_trajectory_writer *w, size_t least);
+/* Appends an item to those that wait for the job. */
+void rp_writer_queue_item_locked(rp_trajectory_writer *w, rp_outgoing *item) RP_REQUIRES(w->mu);
+
+/* Takes an item, with its trajectory, that the sink is to get with others. The caller has added
+ * it to `sent`. Returns false if there is no memory: nothing is held then. */
+bool rp_writer_hold(rp_trajectory_writer *w, const rp_sink_item *item);
+/* Gives the held items to the sink; without memory for that, to the job. Caller only. */
+void rp_writer_hand_over(rp_trajectory_writer *w);
+/* Drops the held items. */
+void rp_writer_drop_held(rp_trajectory_writer *w);
 
 /* Returns true if no item is unsettled, or fewer than `max_items` with fewer than `max_bytes`.
  */

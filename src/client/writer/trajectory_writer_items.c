@@ -221,6 +221,7 @@ rp_status rp_writer_make_room(rp_trajectory_writer *w, rp_wait wait, rp_error *e
         if (st != RP_OK) return st;
     }
     if (rp_writer_await(w, max_items, max_bytes, rp_wait_none(), NULL) == RP_OK) return RP_OK;
+    rp_writer_hand_over(w);
     rp_writer_close_wanted(w, w->created); /* otherwise the items would wait for ever */
     rp_writer_kick(w);                     /* the job may have stopped for lack of memory */
     return rp_writer_await(w, max_items, max_bytes, wait, err);
@@ -315,7 +316,7 @@ static progress hold_locked(rp_trajectory_writer *w, rp_outgoing *item) RP_REQUI
     return (progress){has_chunks, complete || queued};
 }
 
-static void queue_item_locked(rp_trajectory_writer *w, rp_outgoing *item) RP_REQUIRES(w->mu)
+void rp_writer_queue_item_locked(rp_trajectory_writer *w, rp_outgoing *item)
 {
     rp_outgoing_list *in = &w->incoming;
 
@@ -336,21 +337,25 @@ static uint64_t add_item(rp_trajectory_writer *w, rp_outgoing *item) RP_RELEASE(
     key = item->key;
     p = hold_locked(w, item);
     at_once = p.has_chunks && rp_writer_is_idle_locked(w);
+    if (!at_once && w->held_count > 0) { /* these come first */
+        rp_mutex_unlock(&w->mu);
+        rp_writer_hand_over(w);
+        rp_mutex_lock(&w->mu);
+    }
     if (at_once)
         w->sent++;
     else
-        queue_item_locked(w, item);
+        rp_writer_queue_item_locked(w, item);
     rp_mutex_unlock(&w->mu);
     w->created++;
     if (at_once && !rp_writer_send_now(w, item)) {
         rp_mutex_lock(&w->mu);
         assert(w->sent > 0);
         w->sent--;
-        queue_item_locked(w, item);
+        rp_writer_queue_item_locked(w, item);
         rp_mutex_unlock(&w->mu);
         at_once = false;
     }
-    if (at_once && ++w->unpushed >= RP_PUSH_ITEMS) rp_writer_push(w, RP_PUSH_ITEMS);
     if (p.kicks && !at_once) rp_writer_kick(w);
     return key;
 }

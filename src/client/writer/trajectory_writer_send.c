@@ -174,9 +174,13 @@ static void on_settled(void *user, const uint64_t *keys, size_t count, rp_status
         rp_mutex_lock(&w->mu);
         before = w->set.count;
         over = settle_some_locked(w, keys + from, n);
+        w->settled += n;
         if (status != RP_OK && over != NULL)
             refuse_locked(w, before - w->set.count, status, text);
-        if (from + n == count) wake_locked(w);
+        /* Of many reports, one ends the wait of the caller. */
+        if (from + n == count &&
+            rp_writer_is_room_locked(w, w->awaited_items, w->awaited_bytes))
+            wake_locked(w);
         rp_mutex_unlock(&w->mu);
         free_all(w, over);
     }
@@ -411,14 +415,26 @@ bool rp_writer_send_now(rp_trajectory_writer *w, rp_outgoing *item)
     if (make_trajectory(w, item, &why) != RP_OK) return false;
     out.trajectory = item->trajectory;
     item->trajectory = NULL;
-    if (w->sink->class->put(w->sink, &out, 1, &why) == RP_OK) return true;
-    item->trajectory = out.trajectory;
-    return false;
+    if (w->options.group > 1 && rp_writer_hold(w, &out)) return true;
+    assert(w->held_count == 0);
+    if (w->sink->class->put(w->sink, &out, 1, &why) != RP_OK) {
+        item->trajectory = out.trajectory;
+        return false;
+    }
+    rp_writer_count_given(w, 1);
+    return true;
+}
+
+void rp_writer_count_given(rp_trajectory_writer *w, size_t count)
+{
+    w->unpushed += count;
+    if (w->unpushed >= RP_PUSH_ITEMS) rp_writer_push(w, RP_PUSH_ITEMS);
 }
 
 void rp_writer_push(rp_trajectory_writer *w, size_t least)
 {
     w->unpushed = 0;
+    rp_writer_hand_over(w);
     if (w->sink->class->push != NULL) w->sink->class->push(w->sink, least);
 }
 
@@ -509,6 +525,7 @@ void rp_writer_send_deinit(rp_trajectory_writer *w)
     while (w->busy) (void)rp_cond_wait(&w->cv, &w->mu, RP_FOREVER);
     rp_mutex_unlock(&w->mu);
     if (w->sink != NULL) w->sink->class->close(w->sink);
+    rp_writer_drop_held(w);
     free_list(w, &w->line);
     free_list(w, &w->incoming);
     assert(w->line.first == NULL && w->incoming.first == NULL);
@@ -545,6 +562,8 @@ static rp_status await_locked(rp_trajectory_writer *w, size_t max_items, size_t 
     bool late = until_ns == RP_NOW;
 
     assert(w->sent <= w->set.count);
+    w->awaited_items = max_items;
+    w->awaited_bytes = max_bytes;
     while (!rp_writer_is_room_locked(w, max_items, max_bytes)) {
         if (w->trouble.code != RP_OK) {
             if (err != NULL) *err = w->trouble;
@@ -559,6 +578,19 @@ static rp_status await_locked(rp_trajectory_writer *w, size_t max_items, size_t 
     return RP_OK;
 }
 
+/* Asks the sink for reports that it keeps back, as soon as they end a wait for this room. */
+static void ask_for_reports(rp_trajectory_writer *w, size_t max_items)
+{
+    uint64_t wanted;
+
+    if (w->sink == NULL || w->sink->class->await == NULL) return;
+    rp_mutex_lock(&w->mu);
+    wanted = w->settled + 1;
+    if (max_items > 0 && w->set.count > max_items) wanted += w->set.count - max_items;
+    rp_mutex_unlock(&w->mu);
+    w->sink->class->await(w->sink, wanted);
+}
+
 rp_status rp_writer_await(rp_trajectory_writer *w, size_t max_items, size_t max_bytes,
                           rp_wait wait, rp_error *err)
 {
@@ -571,6 +603,13 @@ rp_status rp_writer_await(rp_trajectory_writer *w, size_t max_items, size_t max_
     st = await_locked(w, max_items, max_bytes, RP_NOW, err);
     w->waiting = st == RP_DEADLINE && wait.until_ns != RP_NOW; /* makes the job push */
     rp_mutex_unlock(&w->mu);
+    if (st == RP_DEADLINE) {
+        ask_for_reports(w, max_items);
+        rp_mutex_lock(&w->mu);
+        if (rp_writer_is_room_locked(w, max_items, max_bytes)) st = RP_OK;
+        if (st == RP_OK) w->waiting = false;
+        rp_mutex_unlock(&w->mu);
+    }
     if (st == RP_OK || (st == RP_DEADLINE && wait.until_ns == RP_NOW && err == NULL)) return st;
     if (st == RP_DEADLINE && wait.until_ns != RP_NOW) {
         rp_writer_push(w, 1);
@@ -582,6 +621,8 @@ rp_status rp_writer_await(rp_trajectory_writer *w, size_t max_items, size_t max_
         rp_cancel_part(wait.cancel, &c.link);
     }
     if (st != RP_DEADLINE && st != RP_CANCELLED) return st;
+    if (wait.until_ns == RP_NOW) /* a poll: the reason would cost more than the call */
+        return rp_fail(err, st, "%zu items are unconfirmed", rp_trajectory_writer_pending(w));
     rp_trajectory_writer_why(w, why, sizeof why);
     return rp_fail(err, st, "%s: %s",
                    st == RP_DEADLINE ? "the deadline passed" : "the wait was cancelled", why);
@@ -609,6 +650,7 @@ rp_status rp_trajectory_writer_flush(rp_trajectory_writer *writer, size_t leave,
 
     if (st != RP_OK) return st;
     if (writer->created > leave) rp_writer_close_wanted(writer, writer->created - leave);
+    rp_writer_hand_over(writer);
     rp_writer_kick(writer);
     st = rp_writer_await(writer, leave < SIZE_MAX ? leave + 1 : leave, SIZE_MAX, wait, err);
     return st == RP_OK ? report_refused(writer, err) : st;
@@ -620,6 +662,7 @@ size_t rp_trajectory_writer_pending(const rp_trajectory_writer *writer)
     size_t count;
 
     if (rp_writer_check_alive(w, NULL) != RP_OK) return 0; /* the items are the parent's */
+    if (w->sink != NULL && w->sink->class->await != NULL) w->sink->class->await(w->sink, 0);
     rp_mutex_lock(&w->mu);
     count = w->set.count;
     rp_mutex_unlock(&w->mu);

@@ -221,7 +221,7 @@ static bool is_borrowed(const rp_trajectory *trajectory, const rp_sample_shared 
 static size_t kept_bytes(const rp_trajectory *trajectory)
 {
     const rp_extent *last = rp_trajectory_extents(trajectory) + trajectory->column_count - 1;
-    size_t slices = (size_t)last->first_slice + last->slice_count;
+    size_t slices = (size_t)last->first_slice + rp_extent_slices(last);
 
     return trajectory->bytes + slices * sizeof(rp_slice);
 }

@@ -181,8 +181,11 @@ static bool pump_queue_locked(rp_table *t, rp_queue *q, size_t *left) RP_REQUIRE
         *left -= done < *left ? done : *left;
         if (now == RP_YIELD) *left = 0;
         rp_events_flush_locked(t); /* before the next operation sees the changes */
+        if (now != RP_OVER && done > 0) {
+            report_progress(op);
+            if (op->is_insert && op->done == op->count) now = rp_op_end(op, RP_OK);
+        }
         if (now != RP_OVER) {
-            if (done > 0) report_progress(op);
             end_turn_locked(q, op); /* as it has moved, the caller runs the next one */
             break;
         }

@@ -95,6 +95,96 @@ static void an_item_that_is_inserted_at_once_is_confirmed_at_once(void **state)
     rp_test_client_deinit(&r);
 }
 
+/* Creates items of uncompressed rows, which the caller's thread hands over. */
+static void make_plain(rp_test_client_rig *r, const char *table, size_t count)
+{
+    rp_column_options plain = {.chunk_length = 1, .chunk = {.codec = RP_CODEC_NONE}};
+
+    if (rp_trajectory_writer_steps(r->writer) == 0)
+        assert_ok_err(rp_trajectory_writer_configure(r->writer, 0, "x", &plain, &r->err),
+                      &r->err);
+    for (size_t i = 0; i < count; i++) {
+        append(r, 1);
+        (void)item(r, table, 1);
+    }
+}
+
+static void items_are_handed_over_in_groups(void **state)
+{
+    rp_test_client_rig r;
+    (void)state;
+    rp_test_client_init(&r, 10, 1, true);
+    r.writer->options.group = 4;
+    make_plain(&r, "a", 6);
+    assert_int_equal(rp_test_info(r.in.a).size, 4);
+    assert_int_equal(rp_trajectory_writer_pending(r.writer), 2);
+
+    assert_ok_err(flush(&r, SIZE_MAX, 0), &r.err); /* does not wait */
+    assert_int_equal(rp_test_info(r.in.a).size, 6);
+    make_plain(&r, "a", 1);
+    make_plain(&r, "b", 1); /* two tables in one group */
+    assert_ok_err(flush(&r, 0, 20000), &r.err);
+    assert_int_equal(rp_test_info(r.in.a).size, 7);
+    assert_int_equal(rp_test_info(r.in.b).size, 1);
+    make_plain(&r, "a", 3); /* held when the writer is freed */
+    rp_test_client_deinit(&r);
+}
+
+/* The writer makes its sink send after every RP_PUSH_ITEMS items, but between groups: runs of a
+ * trainer are equal only if their groups are. */
+static void items_before_a_group_do_not_divide_it(void **state)
+{
+    const size_t group = 100;
+    rp_test_client_rig r;
+    (void)state;
+    rp_test_client_init(&r, 10, 1, true);
+    r.writer->options.group = group;
+    make_plain(&r, "a", 2 * group - 1);
+    assert_true(group < RP_PUSH_ITEMS && RP_PUSH_ITEMS < 2 * group);
+    assert_int_equal(rp_test_info(r.in.a).inserts, group);
+    assert_ok_err(flush(&r, SIZE_MAX, 0), &r.err);
+    assert_int_equal(rp_test_info(r.in.a).inserts, 2 * group - 1);
+    rp_test_client_deinit(&r);
+}
+
+/* A group that does not fit waits in one operation: its items are confirmed as soon as a caller
+ * needs them, and at the latest when the last is in. */
+static void a_group_that_waits_is_confirmed_in_parts(void **state)
+{
+    rp_test_client_rig r;
+    rp_table *queue;
+    (void)state;
+    rp_test_client_init(&r, 10, 1, true);
+    r.writer->options.group = 8;
+    queue = add_queue(&r, 3);
+    make_plain(&r, "queue", 8);
+    assert_int_equal(rp_test_info(queue).waiting_inserts, 1);
+    assert_ok_err(flush(&r, 5, 20000), &r.err);
+    assert_fails(flush(&r, 3, 20), RP_DEADLINE, &r.err, "table 'queue'");
+
+    for (size_t i = 0; i < 2; i++) (void)rp_test_draw(queue);
+    assert_ok_err(flush(&r, 3, 20000), &r.err);
+    for (size_t i = 0; i < 3; i++) (void)rp_test_draw(queue);
+    assert_int_equal(rp_trajectory_writer_pending(r.writer), 0);
+    assert_ok_err(flush(&r, 0, 20000), &r.err);
+    rp_test_client_deinit(&r);
+}
+
+static void a_group_without_memory_goes_to_the_job(void **state)
+{
+    rp_test_client_rig r;
+    (void)state;
+    rp_test_client_init(&r, 10, 1, false);
+    r.writer->options.group = 3;
+    r.sink->fail_puts = 1;
+    make_plain(&r, "a", 4);
+    assert_int_equal(flush(&r, 0, 1), RP_DEADLINE); /* nobody settles them */
+    rp_test_sink_await(r.sink, 4);
+    for (size_t i = 1; i < 4; i++)
+        assert_true((uint32_t)(r.sink->items[i].key - r.sink->items[i - 1].key) == 1);
+    rp_test_client_deinit(&r);
+}
+
 /* A log whose changes are safe when the test says so. */
 typedef struct slow_log {
     rp_table_log log; /* first */
@@ -347,6 +437,10 @@ RP_TESTS(local_sink)
         cmocka_unit_test(with_a_journal_items_are_confirmed_when_safe),
         cmocka_unit_test(a_sink_is_closed_although_the_journal_cannot_write),
         cmocka_unit_test(other_tables_are_not_delayed),
+        cmocka_unit_test(items_are_handed_over_in_groups),
+        cmocka_unit_test(items_before_a_group_do_not_divide_it),
+        cmocka_unit_test(a_group_that_waits_is_confirmed_in_parts),
+        cmocka_unit_test(a_group_without_memory_goes_to_the_job),
         cmocka_unit_test(bad_item_is_refused_alone),
         cmocka_unit_test(a_dropped_table_refuses_items),
         cmocka_unit_test(data_is_not_copied),

@@ -378,6 +378,49 @@ static void sampler_empties_a_queue_in_order(void **state)
     rp_sampler_free(s);
 }
 
+/* Nothing is drawn before a call, and no more than it takes. */
+static void a_direct_sampler_draws_when_it_is_asked(void **state)
+{
+    (void)state;
+    rp_table *t = make_queue("q");
+    rp_sampler *s =
+        open_sampler((rp_sampler_options){.rate_limiter_timeout_ms = -1, .direct = true});
+    rp_sample samples[8];
+    size_t n, expected = 0;
+
+    fill(t, 0, 20);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(rp_test_info_of(t).size, 20 - (int)expected);
+        assert_ok_err(rp_sampler_next(s, samples, 8, &n, rp_wait_none(), &err), &err);
+        assert_int_equal(n, i < 2 ? 8 : 4);
+        for (size_t k = 0; k < n; k++) assert_int_equal(samples[k].key, expected++);
+        rp_samples_release(samples, n);
+    }
+    assert_fails(rp_sampler_next(s, samples, 8, &n, rp_wait_none(), &err), RP_DEADLINE, &err,
+                 "in time");
+    assert_int_equal(rp_test_info_of(t).waiting_samples, 0); /* it did not leave a request */
+    rp_sampler_free(s);
+}
+
+static void a_direct_sampler_ends_with_its_table(void **state)
+{
+    (void)state;
+    rp_table *t = make_queue("q");
+    rp_sampler *s =
+        open_sampler((rp_sampler_options){.rate_limiter_timeout_ms = 30, .direct = true});
+    rp_sample sample;
+    size_t n;
+
+    assert_fails(rp_sampler_next(s, &sample, 1, &n, rp_wait_ms(10000), &err), RP_DEADLINE, &err,
+                 "table 'q' timed out");
+    rp_sampler_free(s);
+    s = open_sampler((rp_sampler_options){.rate_limiter_timeout_ms = -1, .direct = true});
+    rp_table_close(t);
+    assert_fails(rp_sampler_next(s, &sample, 1, &n, rp_wait_ms(10000), &err), RP_CANCELLED,
+                 &err, "q");
+    rp_sampler_free(s);
+}
+
 static void sampler_of_a_closed_table_ends(void **state)
 {
     (void)state;
@@ -430,15 +473,11 @@ static void *insert_all(void *arg)
     return NULL;
 }
 
-static void several_consumers_get_every_item_once(void **state)
+static void consume_all(rp_sampler_options options)
 {
-    (void)state;
     static uint8_t seen[ITEMS];
     rp_table *t = make_queue("q");
-    rp_sampler *s = open_sampler((rp_sampler_options){.rate_limiter_timeout_ms = -1,
-                                                      .max_in_flight = 20,
-                                                      .streams = 3,
-                                                      .max_samples = ITEMS});
+    rp_sampler *s = open_sampler(options);
     consumer c[CONSUMERS];
     pthread_t inserter;
     void *failed;
@@ -462,6 +501,24 @@ static void several_consumers_get_every_item_once(void **state)
     rp_sampler_free(s);
 }
 
+static void several_consumers_get_every_item_once(void **state)
+{
+    (void)state;
+    consume_all((rp_sampler_options){.rate_limiter_timeout_ms = -1,
+                                     .max_in_flight = 20,
+                                     .streams = 3,
+                                     .max_samples = ITEMS});
+}
+
+static void several_consumers_of_a_direct_sampler_get_every_item_once(void **state)
+{
+    (void)state;
+    consume_all((rp_sampler_options){.rate_limiter_timeout_ms = -1,
+                                     .max_in_flight = 20,
+                                     .max_samples = ITEMS,
+                                     .direct = true});
+}
+
 RP_TESTS(local_source)
 {
     const struct CMUnitTest tests[] = {
@@ -479,6 +536,9 @@ RP_TESTS(local_source)
         T(sampler_empties_a_queue_in_order),
         T(sampler_of_a_closed_table_ends),
         T(several_consumers_get_every_item_once),
+        T(several_consumers_of_a_direct_sampler_get_every_item_once),
+        T(a_direct_sampler_draws_when_it_is_asked),
+        T(a_direct_sampler_ends_with_its_table),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
