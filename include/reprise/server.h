@@ -23,6 +23,7 @@ typedef struct rp_server rp_server;
 typedef struct rp_server_limits {
     size_t connections;   /* with accepted calls, open at once: 10,000; 64 others may be open */
     size_t streams;       /* calls open at once on a connection: 1,024 */
+    size_t calls;         /* on all connections: 65,536; a connection may always have 16 */
     size_t message_bytes; /* of one gRPC message: 64 MiB; at most half of queued_bytes */
     size_t chunk_bytes;   /* of one chunk, as it is sent: 32 MiB */
     size_t tensor_bytes;  /* of one chunk, decompressed: 256 MiB */

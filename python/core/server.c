@@ -67,6 +67,7 @@ typedef struct limit_field {
 static const limit_field limit_fields[] = {
     COUNT(connections),
     COUNT(streams),
+    COUNT(calls),
     COUNT(message_bytes),
     COUNT(chunk_bytes),
     COUNT(tensor_bytes),

@@ -14,6 +14,23 @@ from target import SANITIZER, TABLES
 OURS = "/reprise.v1.Replay/"
 
 
+def test_calls_of_all_connections_have_a_limit(attack):
+    """A connection may have 16 calls even if another one has all that the limit allows."""
+    target = attack(limits={"calls": 50})
+    with target.peer() as greedy, target.peer() as modest:
+        watches = [greedy.open(m.WATCH) for _ in range(50)]
+        call = greedy.ask(m.INFO, b"")
+        assert call.status == m.EXHAUSTED and "limit calls" in call.text, call
+        assert target.limits_hit()["calls"] >= 1
+        for _ in range(15):
+            modest.open(m.WATCH)
+        assert modest.ask(m.INFO, b"").status == m.OK
+        for stream in watches:
+            greedy.send(f.rst(stream))
+        assert greedy.ask(m.INFO, b"").status == m.OK
+        assert target.metrics()["streams_most"] >= 50
+
+
 def padded(request, size):
     """Pads a request to `size` bytes with an unknown field."""
     for length in range(size - len(request), -1, -1):

@@ -28,6 +28,7 @@ typedef struct limit {
 static const limit list[] = {
     LIMIT(connections, COUNT, 1, 1000000),
     LIMIT(streams, COUNT, 1, 1 << 30),
+    LIMIT(calls, COUNT, 1, 1 << 30),
     LIMIT(message_bytes, BYTES, 1, UINT32_MAX),
     LIMIT(chunk_bytes, BYTES, 1, UINT32_MAX),
     LIMIT(tensor_bytes, BYTES, 1, INT64_MAX),

@@ -11,6 +11,7 @@ enum { MIB = 1 << 20 };
 #define SIZES(X)                                                                               \
     X(connections, 10000, 1, 1000000)                                                          \
     X(streams, 1024, 1, 1 << 30)                                                               \
+    X(calls, 65536, 1, 1 << 30)                                                                \
     X(message_bytes, 64 * (size_t)MIB, 1, UINT32_MAX)                                          \
     X(chunk_bytes, 32 * (size_t)MIB, 1, UINT32_MAX)                                            \
     X(tensor_bytes, 256 * (size_t)MIB, 1, SIZE_MAX / 2)                                        \

@@ -9,6 +9,7 @@
     /* limits of rp_server_limits, in their order */                                           \
     X(CONNECTIONS, "connections")                                                              \
     X(STREAMS, "streams")                                                                      \
+    X(CALLS, "calls")                                                                          \
     X(MESSAGE_BYTES, "message_bytes")                                                          \
     X(CHUNK_BYTES, "chunk_bytes")                                                              \
     X(TENSOR_BYTES, "tensor_bytes")                                                            \

@@ -12,7 +12,12 @@
 #include "server/core/task.h"
 #include "util/error.h"
 
-enum { MAX_PATH_BYTES = 2048 }; /* two names of a page, all of them escapes, fit */
+enum {
+    MAX_PATH_BYTES = 2048, /* two names of a page, all of them escapes, fit */
+    /* Calls that a connection may have even if there are `calls` of them on all connections, so
+     * that no client can keep the calls of others out. */
+    OWN_CALLS = 16,
+};
 
 static bool is(rp_string text, const char *word)
 {
@@ -33,6 +38,18 @@ static void reject(rp_connection *c, rp_call *call, rp_method method, rp_refusal
     rp_call_finish(call, error->code, error->text);
 }
 
+/* Whether one more call would be beyond the limit on those of all connections. `own` is the
+ * number of calls of the connection, with this one. */
+static bool is_beyond_calls(const rp_worker *worker, size_t own)
+{
+    size_t all = 0;
+
+    if (own <= OWN_CALLS) return false;
+    for (size_t i = 0; i < worker->server->worker_count; i++)
+        all += rp_counter_get(&rp_metrics_loop(worker->server->metrics, i)->streams);
+    return all >= worker->limits.calls;
+}
+
 /* Checks by its headers whether a call of this method may begin. If not, `*why` receives the
  * reason. */
 static rp_status check_head(rp_connection *c, const rp_request_head *head, rp_method method,
@@ -42,6 +59,7 @@ static rp_status check_head(rp_connection *c, const rp_request_head *head, rp_me
     const rp_credentials shown = {authorization, c->certificate, c->peer};
     const rp_task_kind *kind = rp_task_kinds[method];
     rp_gate_result result = {.why = *why};
+    size_t own = rp_h2_call_count(c->h2); /* with this one */
     rp_status st;
 
     if (head->too_large || head->too_many) {
@@ -82,10 +100,17 @@ static rp_status check_head(rp_connection *c, const rp_request_head *head, rp_me
     rp_client_count_call(&c->client, result.who.role);
     *why = result.why;
     if (st != RP_OK) return st;
+    if (is_beyond_calls(c->worker, own)) {
+        *why = RP_REFUSED_CALLS;
+        return rp_fail(err, RP_NO_RESOURCE,
+                       "%zu calls are open, as many as the limit calls allows, and this "
+                       "connection has %d of them already; end some or raise the limit",
+                       c->worker->limits.calls, OWN_CALLS);
+    }
     /* With credentials, a call that needs no role shows nothing about its peer. */
     if (server->is_open || rp_method_role(method) != RP_ROLE_NONE)
         return rp_connection_accept(c, why, err);
-    if (!c->is_accepted && rp_h2_call_count(c->h2) > RP_NEW_CALLS) {
+    if (!c->is_accepted && own > RP_NEW_CALLS) {
         *why = RP_REFUSED_STREAMS;
         return rp_fail(
             err, RP_NO_RESOURCE,

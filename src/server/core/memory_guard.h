@@ -81,7 +81,10 @@ int64_t rp_memory_rest_ns(const rp_memory_look *now);
 /* The numbers on which B depends. */
 typedef struct rp_memory_load {
     uint64_t held_bytes; /* that the server holds for its peers */
-    size_t connections, calls, tables;
+    size_t connections, tables;
+    /* The most that were open at once: the memory of calls that have ended may be between that
+     * of others, and tables must not pay for it. */
+    size_t calls;
     bool has_journal;
 } rp_memory_load;
 

@@ -343,7 +343,7 @@ static bool describe_memory(void *ctx, rp_memory_load *load)
     if (all > load->connections) load->connections += 2 * (all - load->connections);
     load->has_journal = server->safety.durable != NULL;
     for (size_t i = 0; i < server->worker_count; i++)
-        load->calls += rp_counter_get(&rp_metrics_loop(server->metrics, i)->streams);
+        load->calls += rp_counter_get(&rp_metrics_loop(server->metrics, i)->streams_most);
     return true;
 }
 

@@ -38,6 +38,7 @@ rp_task *rp_task_new(rp_connection *c, rp_call *call, rp_method method,
     if (task->next != NULL) task->next->prev = task;
     c->tasks = task;
     rp_counter_add(&worker->metrics->streams, 1);
+    rp_counter_raise(&worker->metrics->streams_most, rp_counter_get(&worker->metrics->streams));
     rp_call_set_user(call, task);
     return task;
 }

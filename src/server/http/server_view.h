@@ -33,6 +33,7 @@ const char *rp_client_views_peer(const rp_client_views *views, uint64_t id);
 #define RP_LIMITS(X)                                                                           \
     X(connections)                                                                             \
     X(streams)                                                                                 \
+    X(calls)                                                                                   \
     X(message_bytes)                                                                           \
     X(chunk_bytes)                                                                             \
     X(tensor_bytes)                                                                            \

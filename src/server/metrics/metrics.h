@@ -22,7 +22,8 @@ typedef struct rp_counter {
     atomic_uint_fast64_t n;
 } rp_counter;
 
-/* Only the thread that owns the counter may call these two. rp_counter_sub() is for gauges. */
+/* Only the thread that owns the counter may call these three. rp_counter_sub() is for gauges,
+ * rp_counter_raise() for the most that a gauge has been. */
 static inline void rp_counter_add(rp_counter *counter, uint64_t n)
 {
     uint64_t now = atomic_load_explicit(&counter->n, memory_order_relaxed);
@@ -31,6 +32,11 @@ static inline void rp_counter_add(rp_counter *counter, uint64_t n)
 static inline void rp_counter_sub(rp_counter *counter, uint64_t n)
 {
     rp_counter_add(counter, 0 - n);
+}
+static inline void rp_counter_raise(rp_counter *counter, uint64_t n)
+{
+    if (atomic_load_explicit(&counter->n, memory_order_relaxed) < n)
+        atomic_store_explicit(&counter->n, n, memory_order_relaxed);
 }
 /* Any thread; for a shared counter. */
 static inline void rp_counter_add_shared(rp_counter *counter, uint64_t n)
@@ -51,6 +57,8 @@ static inline uint64_t rp_counter_get(const rp_counter *counter)
       "Connections whose TLS handshake succeeded.")                                            \
     X(connections_page, "connections_page_total", "counter", "Connections that use HTTP/1.1.") \
     X(streams, "streams", "gauge", "Calls open now.")                                          \
+    X(streams_most, "streams_most", "gauge",                                                   \
+      "The most calls that were open at once on each event loop, added up.")                   \
     X(bytes_read, "read_bytes_total", "counter", "Bytes read from connections, after TLS.")    \
     X(bytes_written, "written_bytes_total", "counter",                                         \
       "Bytes written to connections, before TLS.")                                             \

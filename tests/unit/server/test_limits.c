@@ -18,6 +18,7 @@ static const struct {
     }
     SIZE(connections, 10000, 1, 1000000),
     SIZE(streams, 1024, 1, 1 << 30),
+    SIZE(calls, 65536, 1, 1 << 30),
     SIZE(message_bytes, 64 << 20, 1, UINT32_MAX),
     SIZE(chunk_bytes, 32 << 20, 1, UINT32_MAX),
     SIZE(tensor_bytes, 256 << 20, 1, SIZE_MAX / 2),
