@@ -104,8 +104,8 @@ static rp_status check_head(rp_connection *c, const rp_request_head *head, rp_me
         *why = RP_REFUSED_CALLS;
         return rp_fail(err, RP_NO_RESOURCE,
                        "%zu calls are open, as many as the limit calls allows, and this "
-                       "connection has %d of them already; end some or raise the limit",
-                       c->worker->limits.calls, OWN_CALLS);
+                       "connection has %zu of them already; end some or raise the limit",
+                       c->worker->limits.calls, own - 1);
     }
     /* With credentials, a call that needs no role shows nothing about its peer. */
     if (server->is_open || rp_method_role(method) != RP_ROLE_NONE)

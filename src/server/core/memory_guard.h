@@ -82,8 +82,8 @@ int64_t rp_memory_rest_ns(const rp_memory_look *now);
 typedef struct rp_memory_load {
     uint64_t held_bytes; /* that the server holds for its peers */
     size_t connections, tables;
-    /* The most that were open at once: the memory of calls that have ended may be between that
-     * of others, and tables must not pay for it. */
+    /* The most that were open at once on each loop, added up: the memory of calls that have
+     * ended may be between that of others, and tables must not pay for it. */
     size_t calls;
     bool has_journal;
 } rp_memory_load;
