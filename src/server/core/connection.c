@@ -321,7 +321,10 @@ static void on_handshake_step(rp_handshake *handshake, int64_t waited_ns)
 
 static void on_late_handshake(rp_handshake *handshake)
 {
-    become_newcomer(connection_of(handshake)); /* C6 */
+    rp_connection *c = connection_of(handshake);
+
+    become_newcomer(c); /* C6 */
+    check_at(c, rp_loop_now(c->worker->loop) + RP_LATE_NS);
 }
 
 const rp_handshakes_handler rp_connection_handshakes = {

@@ -115,6 +115,11 @@ bool rp_handshake_may_step(rp_handshakes *hs, rp_handshake *h)
     return false;
 }
 
+bool rp_handshake_is_late(const rp_handshake *h)
+{
+    return h->is_queued && h->rank == RP_HANDSHAKE_LATE;
+}
+
 void rp_handshake_forget(rp_handshakes *hs, rp_handshake *h)
 {
     rp_handshake_queue *q = queue_of(hs, h);

@@ -19,7 +19,9 @@
  * connections may be closed for new ones. So a client that keeps thousands of hellos queued
  * delays a new client of its own address by RP_PROMPT_HANDSHAKES steps, and not by all of them.
  * If many queues are in use, fewer of each stay prompt, so that handshakes that wait do not
- * keep all places for connections.
+ * keep all places for connections. The owner closes a handshake that has been late for
+ * RP_LATE_NS, so that its client tries again and is among the newest: otherwise it would stay
+ * behind a flood for as long as that lasts.
  *
  * Nothing is allocated: the lists run through the handshakes. Each function takes constant
  * time, apart from handshakes whose peers have gone and those that become late, each once.
@@ -49,6 +51,8 @@ enum {
     RP_HANDSHAKE_QUEUES = 256,
     RP_PROMPT_HANDSHAKES = 256, /* the most of a queue that are not late (H4) */
 };
+
+#define RP_LATE_NS INT64_C(1000000000)
 
 typedef enum rp_handshake_rank {
     RP_HANDSHAKE_BEGUN, /* its first step has been made */
@@ -85,7 +89,8 @@ typedef struct rp_handshakes_handler {
     /* Makes the next step of a handshake that has left the queue after `waited_ns`, or closes
      * its connection if the peer has gone. */
     void (*step)(rp_handshake *handshake, int64_t waited_ns);
-    /* A queued handshake has become late. Must not close its connection at once. */
+    /* A queued handshake has become late. Must not close its connection at once, but after
+     * RP_LATE_NS, if the handshake is late then. */
     void (*on_late)(rp_handshake *handshake);
 } rp_handshakes_handler;
 
@@ -109,6 +114,8 @@ void rp_handshakes_set_places(rp_handshakes *handshakes, size_t places);
  * queued, its descriptor is not watched for reading, and `step` is called in a later turn.
  * Others may become late, but not this one. */
 RP_NODISCARD bool rp_handshake_may_step(rp_handshakes *handshakes, rp_handshake *handshake);
+/* Whether a handshake is queued and late. */
+bool rp_handshake_is_late(const rp_handshake *handshake);
 /* Removes a handshake from its queue, if it is in one. */
 void rp_handshake_forget(rp_handshakes *handshakes, rp_handshake *handshake);
 /* Call it at the end of each turn of the loop. */

@@ -401,6 +401,33 @@ static void a_late_handshake_gives_its_place_to_a_new_connection(void **state)
     close_queue(&q);
 }
 
+/* When they are checked, those that are late are closed, and the others wait on. */
+static void a_late_handshake_is_closed_in_time(void **state)
+{
+    enum { MOST = 4, LATE = HANDSHAKES - RP_TURN_HANDSHAKES - MOST };
+    queue q;
+    size_t left = 0;
+
+    (void)state;
+    open_queue(&q);
+    q.worker->limits.handshake_ms = 3600000;
+    rp_handshakes_set_places(&q.worker->handshakes, 8 * MOST);
+    for (int i = 0; i < HANDSHAKES; i++) add_client(&q);
+    run_turn(q.worker->loop);
+    for (rp_connection *c = q.worker->connections; c != NULL; c = c->next) {
+        int64_t late_ns = c->timer.due_ns - rp_loop_now(q.worker->loop);
+        assert_int_equal(rp_handshake_is_late(&c->handshake), late_ns <= RP_LATE_NS);
+        if (c->handshake.is_queued) assert_ok(rp_loop_arm(q.worker->loop, &c->timer, 0));
+    }
+    run_turn(q.worker->loop);
+
+    for (rp_connection *c = q.worker->connections; c != NULL; c = c->next) left++;
+    assert_int_equal(left, HANDSHAKES - LATE);
+    run_turn(q.worker->loop);
+    for (size_t i = HANDSHAKES - MOST; i < HANDSHAKES; i++) assert_true(is_answered(&q, i));
+    close_queue(&q);
+}
+
 /* Those who have gone cost no step: who comes behind them is answered in the first turn. */
 static void a_disconnected_client_gets_no_handshake(void **state)
 {
@@ -467,6 +494,7 @@ RP_TESTS(tls_flood)
         cmocka_unit_test(handshakes_are_made_in_the_order_of_their_hellos),
         cmocka_unit_test(addresses_take_turns),
         cmocka_unit_test(a_late_handshake_gives_its_place_to_a_new_connection),
+        cmocka_unit_test(a_late_handshake_is_closed_in_time),
         cmocka_unit_test(a_disconnected_client_gets_no_handshake),
         cmocka_unit_test(a_client_that_disconnects_while_waiting_gets_no_handshake),
         cmocka_unit_test(waiting_for_a_turn_does_not_count_against_the_handshake_timeout),
