@@ -398,15 +398,15 @@ class TlsServer(Server):
 
 
 def test_tls_handshakes_of_addresses_take_turns(certificate):
-    """One address has 300 hellos at the server before two others send theirs. In each turn the
-    server accepts 64 connections and makes two steps, so few of the 300 are answered before theirs.
+    """One address has 200 hellos at the server before two others send theirs. In each turn the
+    server accepts 64 connections and makes two steps, so few of the 200 are answered before theirs.
     With a chance of 1 in 256 an address shares the queue of the first, so the better of two counts.
     """
     hello = client_hello()
     with TlsServer(certificate, loops=1) as server, select.epoll() as ready:
         server.process.send_signal(signal.SIGSTOP)
         sockets = []
-        for source in ["127.0.0.1"] * 300 + ["127.0.0.2", "127.0.0.3"]:
+        for source in ["127.0.0.1"] * 200 + ["127.0.0.2", "127.0.0.3"]:
             sockets.append(socket.create_connection(("127.0.0.1", server.port), 60 * f.SLOW,
                                                     (source, 0)))
             sockets[-1].sendall(hello)
