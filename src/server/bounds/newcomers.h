@@ -12,8 +12,8 @@
  * oldest newcomer when the new connection arrives. Connections arrive in the order in which
  * they were sent, so a claim may be to the place of a newcomer that has not arrived yet: a
  * burst of connections is not refused because a worker is behind. A connection whose TLS
- * handshake waits for the server (handshakes.h) is not in the list: it would lose its place
- * before its turn.
+ * handshake waits for the server is not in the list, as it would lose its place before its
+ * turn. It is in the list if too many of its address wait (handshakes.h).
  *
  * Invariants:
  *   W1  `count` is the length of the list, and `oldest_ns` is the time at which its first entry

@@ -77,6 +77,7 @@ void rp_connection_open(rp_worker *worker, int fd, const char *peer, rp_tls *tls
     c->opened_ns = c->heard_ns = c->moved_ns = now_ns;
     c->watch = (rp_watch){.fd = fd, .on_ready = on_ready};
     c->handshake = (rp_handshake){.link = &c->link, .watch = &c->watch};
+    if (tls != NULL) c->handshake.address = rp_gate_peer(server->gate, peer);
     c->timer.on_due = on_check;
     c->rest.on_due = on_rested;
     c->next = worker->connections;
@@ -296,16 +297,40 @@ static void shake_hands(rp_connection *c)
         give_to_page(c);
 }
 
-void rp_connection_on_handshake(rp_handshake *handshake, int64_t waited_ns)
+static rp_connection *connection_of(rp_handshake *handshake)
 {
-    rp_connection *c =
-        (rp_connection *)((char *)handshake - offsetof(rp_connection, handshake));
+    return (rp_connection *)((char *)handshake - offsetof(rp_connection, handshake));
+}
+
+/* Adds a connection to the newcomers as the youngest of them. */
+static void become_newcomer(rp_connection *c)
+{
+    rp_newcomers_leave(&c->worker->newcomers, &c->newcomer); /* one that was late */
+    rp_newcomers_enter(&c->worker->newcomers, &c->newcomer, rp_loop_now(c->worker->loop));
+}
+
+static void on_handshake_step(rp_handshake *handshake, int64_t waited_ns)
+{
+    rp_connection *c = connection_of(handshake);
 
     assert(c->state == RP_CONNECTION_HANDSHAKE);
     c->opened_ns += waited_ns;
-    rp_newcomers_enter(&c->worker->newcomers, &c->newcomer, rp_loop_now(c->worker->loop));
+    become_newcomer(c);
     shake_hands(c);
 }
+
+static void on_late_handshake(rp_handshake *handshake)
+{
+    rp_connection *c = connection_of(handshake);
+
+    become_newcomer(c); /* C6 */
+    check_at(c, rp_loop_now(c->worker->loop) + RP_LATE_NS);
+}
+
+const rp_handshakes_handler rp_connection_handshakes = {
+    .step = on_handshake_step,
+    .on_late = on_late_handshake,
+};
 
 /* The most bytes that the budget allows one read to take. While room is short, only a little is
  * read beyond the reserved bytes, since messages that begin there may have to wait (I3). */

@@ -43,6 +43,6 @@ void rp_connection_drain(rp_connection *connection);
 /* Callbacks for the queues of a worker: closing.h, handshakes.h. */
 void rp_connection_on_calls_ended(rp_closed *closed);
 void rp_connection_on_all_calls_ended(rp_closed *closed);
-void rp_connection_on_handshake(rp_handshake *handshake, int64_t waited_ns);
+extern const rp_handshakes_handler rp_connection_handshakes;
 
 #endif

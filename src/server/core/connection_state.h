@@ -10,7 +10,7 @@
  *   C5  counted_bytes[side] is the number of bytes that the budget of queued bytes counts for
  *       the connection on that side;
  *   C6  newcomer is in worker->newcomers if the connection is not CLOSED, is_accepted is not
- *       set, and the connection's TLS handshake is not queued. */
+ *       set, and the connection's TLS handshake is not queued, or is late (handshakes.h). */
 #ifndef RP_SERVER_CORE_CONNECTION_STATE_H
 #define RP_SERVER_CORE_CONNECTION_STATE_H
 

@@ -132,6 +132,7 @@ rp_connection_verdict rp_connection_check(rp_connection *c, int64_t now_ns, int6
     rp_connection_excuse(c, now_ns - c->timer.due_ns);
     *why = RP_REFUSED_HANDSHAKE;
     if (c->state == RP_CONNECTION_LEASE && !rp_lease_link_is_greeting(c)) return RP_CHECK_NEVER;
+    if (rp_handshake_is_late(&c->handshake)) return RP_CHECK_TOO_SLOW;
     if (c->handshake.is_queued) { /* the server delays the handshake, not the peer */
         *due_ns = now_ns + rp_ms(limits->handshake_ms);
         return RP_CHECK_AGAIN;

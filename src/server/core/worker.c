@@ -69,12 +69,20 @@ static void on_drain(rp_post *post)
     }
 }
 
+/* Tells the queues of handshakes how many of the server's places the worker has. */
+static void share_places(rp_worker *worker)
+{
+    rp_handshakes_set_places(&worker->handshakes,
+                             rp_worker_places(worker).all / worker->server->worker_count);
+}
+
 static void on_new_limits(rp_post *post)
 {
     rp_worker *worker = (rp_worker *)((char *)post - offsetof(rp_worker, new_limits));
 
     atomic_store_explicit(&worker->limits_posted, false, memory_order_release);
     worker->limits = rp_server_limits_now(worker->server);
+    share_places(worker);
 }
 
 void rp_worker_update_limits(rp_worker *worker)
@@ -127,7 +135,8 @@ rp_status rp_worker_init(rp_worker *worker, rp_server *server, size_t index, rp_
     st = rp_loop_new(&server->alloc, &worker->loop, err);
     if (st != RP_OK) return st;
     rp_loop_set_turn_end(worker->loop, end_turn, worker);
-    rp_handshakes_init(&worker->handshakes, worker->loop, rp_connection_on_handshake);
+    rp_handshakes_init(&worker->handshakes, worker->loop, &rp_connection_handshakes);
+    share_places(worker);
     rp_newcomers_init(&worker->newcomers);
     rp_closing_init(&worker->closing, worker->loop, rp_connection_on_calls_ended,
                     rp_connection_on_all_calls_ended);

@@ -253,7 +253,7 @@ typedef struct queue {
     size_t count;
 } queue;
 
-static void add_client(queue *q)
+static void add_client_of(queue *q, const char *address)
 {
     rp_server *server = q->stage.server;
     int fds[2];
@@ -264,9 +264,14 @@ static void add_client(queue *q)
     assert_int_equal(SSL_connect(client), -1); /* its hello is out */
     atomic_fetch_add(&server->connection_count, 1);
     atomic_fetch_add(&q->worker->connection_count, 1);
-    rp_connection_open(q->worker, fds[0], "peer", server->tls);
+    rp_connection_open(q->worker, fds[0], address, server->tls);
     q->peers[q->count] = fds[1];
     q->clients[q->count++] = client;
+}
+
+static void add_client(queue *q)
+{
+    add_client_of(q, "10.0.0.1:1000");
 }
 
 static void hang_up_client(queue *q, size_t i)
@@ -346,6 +351,83 @@ static void handshakes_are_made_in_the_order_of_their_hellos(void **state)
     close_queue(&q);
 }
 
+/* A client of another address does not wait for all who have come before it. */
+static void addresses_take_turns(void **state)
+{
+    static const char *const others[] = {"10.0.0.2:1000", "[2001:db8::1]:1000", "unix:"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+        queue q;
+        open_queue(&q);
+        /* Their numbers depend on a random key. It may give both the same queue. */
+        rp_gate *gate = q.stage.server->gate;
+        bool is_apart = (rp_gate_peer(gate, others[i]) >> 32) % RP_HANDSHAKE_QUEUES !=
+                        (rp_gate_peer(gate, "10.0.0.1:1") >> 32) % RP_HANDSHAKE_QUEUES;
+        for (int j = 0; j < HANDSHAKES; j++) add_client(&q);
+        run_turn(q.worker->loop);
+        add_client_of(&q, others[i]);
+        run_turn(q.worker->loop); /* it is queued */
+        run_turn(q.worker->loop);
+
+        assert_int_equal(answered(&q), 3 * RP_TURN_HANDSHAKES);
+        if (is_apart) assert_true(is_answered(&q, HANDSHAKES));
+        close_queue(&q);
+    }
+}
+
+/* Of many from one address, the oldest may be closed while they wait. */
+static void a_late_handshake_gives_its_place_to_a_new_connection(void **state)
+{
+    enum { MOST = 4, LATE = HANDSHAKES - RP_TURN_HANDSHAKES - MOST };
+    queue q;
+
+    (void)state;
+    open_queue(&q);
+    rp_handshakes_set_places(&q.worker->handshakes, 8 * MOST);
+    for (int i = 0; i < HANDSHAKES; i++) add_client(&q);
+    run_turn(q.worker->loop);
+    assert_int_equal(atomic_load(&q.worker->newcomers.count), RP_TURN_HANDSHAKES + LATE);
+    for (int i = 0; i < RP_TURN_HANDSHAKES + LATE; i++) {
+        rp_newcomers_send(&q.worker->newcomers, true);
+        assert_true(rp_connection_make_place(q.worker));
+        rp_newcomers_arrived(&q.worker->newcomers);
+    }
+    assert_int_equal(atomic_load(&q.worker->newcomers.count), 0);
+
+    for (int turn = 0; turn < MOST / RP_TURN_HANDSHAKES; turn++) run_turn(q.worker->loop);
+    for (size_t i = HANDSHAKES - MOST; i < HANDSHAKES; i++) assert_true(is_answered(&q, i));
+    assert_int_equal(atomic_load(&q.worker->newcomers.count), MOST);
+    close_queue(&q);
+}
+
+/* When they are checked, those that are late are closed, and the others wait on. */
+static void a_late_handshake_is_closed_in_time(void **state)
+{
+    enum { MOST = 4, LATE = HANDSHAKES - RP_TURN_HANDSHAKES - MOST };
+    queue q;
+    size_t left = 0;
+
+    (void)state;
+    open_queue(&q);
+    q.worker->limits.handshake_ms = 3600000;
+    rp_handshakes_set_places(&q.worker->handshakes, 8 * MOST);
+    for (int i = 0; i < HANDSHAKES; i++) add_client(&q);
+    run_turn(q.worker->loop);
+    for (rp_connection *c = q.worker->connections; c != NULL; c = c->next) {
+        int64_t late_ns = c->timer.due_ns - rp_loop_now(q.worker->loop);
+        assert_int_equal(rp_handshake_is_late(&c->handshake), late_ns <= RP_LATE_NS);
+        if (c->handshake.is_queued) assert_ok(rp_loop_arm(q.worker->loop, &c->timer, 0));
+    }
+    run_turn(q.worker->loop);
+
+    for (rp_connection *c = q.worker->connections; c != NULL; c = c->next) left++;
+    assert_int_equal(left, HANDSHAKES - LATE);
+    run_turn(q.worker->loop);
+    for (size_t i = HANDSHAKES - MOST; i < HANDSHAKES; i++) assert_true(is_answered(&q, i));
+    close_queue(&q);
+}
+
 /* Those who have gone cost no step: who comes behind them is answered in the first turn. */
 static void a_disconnected_client_gets_no_handshake(void **state)
 {
@@ -410,6 +492,9 @@ RP_TESTS(tls_flood)
         cmocka_unit_test(a_bystander_is_served_between_floods),
         cmocka_unit_test(a_turn_makes_few_steps_of_handshakes),
         cmocka_unit_test(handshakes_are_made_in_the_order_of_their_hellos),
+        cmocka_unit_test(addresses_take_turns),
+        cmocka_unit_test(a_late_handshake_gives_its_place_to_a_new_connection),
+        cmocka_unit_test(a_late_handshake_is_closed_in_time),
         cmocka_unit_test(a_disconnected_client_gets_no_handshake),
         cmocka_unit_test(a_client_that_disconnects_while_waiting_gets_no_handshake),
         cmocka_unit_test(waiting_for_a_turn_does_not_count_against_the_handshake_timeout),
