@@ -23,6 +23,7 @@ enum {
     EVAL_EPISODES = 20,
     CONFIRM_EPISODES = 300,
     PATIENCE_MS = 300000,
+    TEND_MS = 2000,
 };
 
 const char *rp_apex_role_name(rp_apex_role role)
@@ -45,7 +46,7 @@ static rp_status check(const rp_apex_options *o, rp_error *err)
                           RP_APEX_MAX_ACTORS, (long long)o->actors);
     if (o->pull_every < 0 || o->publish_every < 0 || o->trim_every < 0 || o->save_every < 0 ||
         o->eval_episodes < 0 || o->confirm_episodes < 0 || o->patience_ms < 0 ||
-        o->max_steps < 0)
+        o->tend_ms < 0 || o->max_steps < 0)
         return rp_rl_fail(err, RP_INVALID, "apex: an option is negative");
     return RP_OK;
 }
@@ -98,6 +99,7 @@ rp_status rp_apex_new(const rp_allocator *alloc, const rp_apex_options *options,
     set_default(&x->options.eval_episodes, EVAL_EPISODES);
     set_default(&x->options.confirm_episodes, CONFIRM_EPISODES);
     set_default(&x->options.patience_ms, PATIENCE_MS);
+    set_default(&x->options.tend_ms, TEND_MS);
     (void)pthread_condattr_init(&clock);
     (void)pthread_condattr_setclock(&clock, CLOCK_MONOTONIC); /* that of rp_now_ns() */
     (void)pthread_mutex_init(&x->mu, NULL);

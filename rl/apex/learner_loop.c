@@ -22,7 +22,6 @@
 
 enum {
     LAST_SAVE_MS = 500,
-    TEND_MS = 2000,  /* between looks at the parameters in the replay */
     SHOW_MS = 30000, /* how long trouble that is over is shown */
 };
 static const int64_t MOST_STEPS = INT64_C(1) << 53; /* of a snapshot */
@@ -181,7 +180,7 @@ static rp_status tend(void *ctx, rp_error *err)
     bool latest = true;
     rp_status st;
 
-    if (now_ns - l->tended_ns < TEND_MS * INT64_C(1000000)) return RP_OK;
+    if (now_ns - l->tended_ns < l->part->apex->options.tend_ms * 1000000) return RP_OK;
     l->tended_ns = now_ns;
     st = rp_variable_source_is_latest(l->source, &latest, err);
     if (rp_part_is_away(st)) return RP_OK; /* the next call to the replay says so */

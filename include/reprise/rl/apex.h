@@ -88,6 +88,8 @@ typedef struct rp_apex_options {
     double threshold;         /* mean return at which the task is solved; 0: that of the
                                  environment. NaN: none */
     int64_t patience_ms;      /* how long a part waits for a replay that is away; 0: 300,000 */
+    int64_t tend_ms;          /* between the learner's looks whether others have written
+                                 parameters; 0: 2,000 */
 } rp_apex_options;
 
 enum { RP_APEX_MAX_ACTORS = 4096 };

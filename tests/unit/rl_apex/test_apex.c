@@ -527,10 +527,10 @@ static void bad_parameters_end_no_part(void **state)
     f.options.threshold = (double)NAN;
     f.options.pull_every = 40;
     f.options.publish_every = 1000000000; /* only to replace what others wrote */
+    f.options.tend_ms = 200;
     open_store(&f);
     open_apex(&f);
     start_all(&f);
-    /* The learner looks for each of them every two seconds. */
     for (size_t i = 0; i < rp_test_length(4, 2); i++) {
         updates = await_updates(&f, updates + 20);
         do { /* the learner may be faster than the actor */
@@ -556,6 +556,7 @@ static void parts_without_parameters_wait_for_good_ones(void **state)
     fixture f = small("catch");
 
     f.options.threshold = (double)NAN;
+    f.options.tend_ms = 200;
     open_store(&f);
     open_apex(&f);
     start(&f, RP_APEX_LEARNER, 0);
