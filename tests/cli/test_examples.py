@@ -15,7 +15,7 @@ import subprocess
 import xml.etree.ElementTree
 
 import pytest
-from conftest import REPRISE, ROOT, SECONDS, Server, answer, clean_environment, reprise, save_npy
+from conftest import IS_SHORT, REPRISE, ROOT, SECONDS, Server, answer, clean_environment, reprise, save_npy
 
 COMMANDS = re.findall(r"^  ([a-z]+) +[A-Z]", reprise("help").stdout, re.MULTILINE) or []
 LONG = 60  # seconds for a benchmark
@@ -58,7 +58,8 @@ def test_every_command_has_examples():
     "export")])  # test_data.py, test_runs.py, test_train.py
 def test_examples_run(shell, command):
     for line in examples(command):
-        done = shell(line)
+        # In a short run, the benchmark measures each point for less time.
+        done = shell(f"{line} --seconds 0.05 --fill 1MiB" if IS_SHORT and "--quick" in line else line)
         assert (done.returncode, done.stderr) == (0, ""), line
         if "--json" in line and "|" not in line:
             for text in done.stdout.splitlines():
