@@ -230,7 +230,7 @@ static void a_sampler_follows_an_arena_that_grows(void **state)
     expect_and_free(take(sampler, 10));
     for (uint64_t i = 0; i < 6; i++) {
         insert(11 + 100 * i, 100, LARGE);
-        for (size_t j = 0; j < rp_test_length(5, 2); j++) expect_and_free(take(sampler, 50));
+        for (size_t j = 0; j < rp_test_length(5, 1); j++) expect_and_free(take(sampler, 50));
     }
     parts = rp_shared_arena_parts(live.server->arena);
     assert_int_equal(SUM(shared_refused_items), 0); /* before the sampler ends, as above */
