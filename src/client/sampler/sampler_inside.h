@@ -85,6 +85,7 @@ struct rp_sampler_waiter {
     rp_cond cv;
     rp_cancel_link link;
     rp_sampler_waiter *prev, *next;
+    size_t lacking; /* of a direct sampler: samples that it lacks and has had requested */
     bool in_line, cancelled;
 };
 
@@ -115,7 +116,6 @@ struct rp_sampler {
     size_t schedule_capacity, schedule_first, schedule_count RP_GUARDED_BY(mu);
     rp_lane_pick next_pick RP_GUARDED_BY(mu); /* the next entry, whose lane was full */
     bool has_next_pick RP_GUARDED_BY(mu);
-    size_t lacking RP_GUARDED_BY(mu); /* if is_direct: samples that the first waiter lacks */
     /* The columns of the items of the last stack, for the next one; NULL: none, or in use. */
     rp_trajectory_column *known RP_GUARDED_BY(mu);
     size_t known_count RP_GUARDED_BY(mu);

@@ -375,11 +375,11 @@ static void ask_for_waiter_locked(rp_sampler *s) RP_REQUIRES(s->mu)
 {
     rp_lane *lane = &s->lanes[0];
     size_t ahead = lane->ready + lane->wanted, room = lane->capacity - ahead;
-    size_t lack = s->lacking, left = left_locked(s, ahead);
+    size_t left = left_locked(s, ahead), lack;
 
     assert(s->is_direct && s->lane_count == 1 && ahead <= lane->capacity);
-    if (s->first == NULL || lack <= ahead) return;
-    lack -= ahead;
+    if (s->first == NULL || s->first->lacking <= ahead) return;
+    lack = s->first->lacking - ahead;
     if (lack > room) lack = room;
     ask_locked(s, lane, lack < left ? lack : left);
 }

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "client/sampler/local_source.h"
+#include "client/sampler/sampler_inside.h"
 #include "support/sources.h"
 #include "table/table.h"
 #include "util/mutex.h"
@@ -519,6 +520,111 @@ static void several_consumers_of_a_direct_sampler_get_every_item_once(void **sta
                                      .direct = true});
 }
 
+/* A call that wants so many samples. */
+typedef struct fetch {
+    pthread_t thread;
+    rp_sampler *sampler;
+    size_t least, count;
+    int64_t wait_ms;
+    rp_status status;
+    rp_sample samples[200];
+} fetch;
+
+static void *run_fetch(void *arg)
+{
+    fetch *f = arg;
+
+    assert_true(f->least <= COUNT_OF(f->samples));
+    f->status = rp_sampler_fetch(f->sampler, f->samples, f->least, f->least, &f->count,
+                                 rp_wait_ms(f->wait_ms), NULL);
+    rp_samples_release(f->samples, f->count);
+    return NULL;
+}
+
+static fetch fetch_now(rp_sampler *s, size_t least, int64_t wait_ms)
+{
+    fetch f = {.sampler = s, .least = least, .wait_ms = wait_ms};
+
+    (void)run_fetch(&f);
+    return f;
+}
+
+static fetch *start_fetch(rp_sampler *s, size_t least)
+{
+    static fetch f;
+
+    f = (fetch){.sampler = s, .least = least, .wait_ms = 20000};
+    assert_int_equal(pthread_create(&f.thread, NULL, run_fetch, &f), 0);
+    return &f;
+}
+
+static void expect_fetched(fetch *f)
+{
+    assert_int_equal(pthread_join(f->thread, NULL), 0);
+    assert_int_equal(f->status, RP_OK);
+    assert_int_equal(f->count, f->least);
+}
+
+static void a_direct_sampler_draws_nothing_after_a_wait(void **state)
+{
+    (void)state;
+    rp_table *t = make_queue("q");
+    rp_sampler *s =
+        open_sampler((rp_sampler_options){.rate_limiter_timeout_ms = -1, .direct = true});
+
+    for (uint64_t i = 0; i < 5; i++) {
+        fetch *f = start_fetch(s, 4);
+
+        await_parked(t, 1);
+        fill(t, 14 * i, 4);
+        expect_fetched(f);
+        fill(t, 14 * i + 4, 10);
+        (void)usleep(1000); /* for a job that should not be there */
+        assert_int_equal(rp_test_info_of(t).waiting_samples, 0);
+        assert_int_equal(rp_test_info_of(t).size, 10);
+        assert_int_equal(fetch_now(s, 10, 20000).status, RP_OK); /* on this thread */
+    }
+    rp_sampler_free(s);
+}
+
+/* The first request has max_in_flight samples, the last only the rest. */
+static void a_direct_sampler_requests_the_rest_of_a_large_call(void **state)
+{
+    (void)state;
+    rp_table *t = make_queue("q");
+    rp_sampler *s = open_sampler((rp_sampler_options){
+        .rate_limiter_timeout_ms = -1, .max_in_flight = 100, .direct = true});
+    fetch *f = start_fetch(s, 150);
+
+    await_parked(t, 1);
+    fill(t, 0, 100);
+    await_parked(t, 1);
+    fill(t, 100, 50);
+    expect_fetched(f);
+    assert_int_equal(rp_test_info_of(t).waiting_samples, 0);
+    assert_int_equal(rp_test_info_of(t).size, 0);
+    rp_sampler_free(s);
+}
+
+/* Where samples are checked as they arrive, or come of several streams, callers do not draw,
+ * and nothing waits for a whole request. */
+static void a_sampler_that_cannot_be_direct_does_not_wait_for_more(void **state)
+{
+    (void)state;
+    rp_table *t = make_queue("q");
+
+    for (int i = 0; i < 2; i++) {
+        rp_sampler *s = open_sampler((rp_sampler_options){.rate_limiter_timeout_ms = -1,
+                                                          .direct = true,
+                                                          .checked = i == 0,
+                                                          .streams = i == 0 ? 1 : 2});
+
+        fill(t, 5 * (uint64_t)i, 5);
+        assert_int_equal(fetch_now(s, 1, 20000).status, RP_OK);
+        rp_sampler_free(s);
+    }
+}
+
 RP_TESTS(local_source)
 {
     const struct CMUnitTest tests[] = {
@@ -539,6 +645,9 @@ RP_TESTS(local_source)
         T(several_consumers_of_a_direct_sampler_get_every_item_once),
         T(a_direct_sampler_draws_when_it_is_asked),
         T(a_direct_sampler_ends_with_its_table),
+        T(a_direct_sampler_draws_nothing_after_a_wait),
+        T(a_direct_sampler_requests_the_rest_of_a_large_call),
+        T(a_sampler_that_cannot_be_direct_does_not_wait_for_more),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
