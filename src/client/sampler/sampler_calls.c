@@ -215,6 +215,23 @@ static size_t draw_locked(rp_sampler *s, rp_sampler_waiter *w, request *r) RP_RE
     return count;
 }
 
+/* Drops requests of a caller that is gone, which may have been for more than the first caller
+ * in the queue needs: the source would deliver nothing before it has them all. The lock is
+ * released meanwhile. */
+static void forget_locked(rp_sampler *s) RP_REQUIRES(s->mu)
+{
+    rp_feeder *feeder = &s->feeders[0];
+    size_t count = feeder->ask;
+
+    assert(s->is_direct);
+    feeder->ask = 0;
+    rp_sampler_uncount_locked(s, feeder, count);
+    rp_mutex_unlock(&s->mu);
+    count = feeder->source->class->forget(feeder->source);
+    rp_mutex_lock(&s->mu);
+    rp_sampler_uncount_locked(s, feeder, count);
+}
+
 /* Makes the source draw what the first caller in the queue lacks, once the table has it. The
  * lock may be released meanwhile. Returns true if it was. */
 static bool request_locked(rp_sampler *s, rp_sampler_waiter *w, const request *r)
@@ -225,6 +242,7 @@ static bool request_locked(rp_sampler *s, rp_sampler_waiter *w, const request *r
     assert(s->first == w && lacking > 0);
     if (w->lacking == lacking && s->feeders[0].wanted > 0) return false;
     w->lacking = lacking;
+    if (s->feeders[0].wanted > lacking) forget_locked(s);
     rp_sampler_credit_locked(s);
     return true;
 }

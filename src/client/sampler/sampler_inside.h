@@ -160,6 +160,9 @@ bool rp_sampler_can_pick_locked(const rp_sampler *s) RP_REQUIRES(s->mu);
 size_t rp_lane_push(rp_lane *lane, const rp_sample *samples, size_t count);
 /* Removes the lane's entries from the schedule whose samples have not arrived. */
 void rp_sampler_drop_picks_locked(rp_sampler *s, size_t lane) RP_REQUIRES(s->mu);
+/* Counts samples that were requested of a feeder and were delivered or forgotten. */
+void rp_sampler_uncount_locked(rp_sampler *s, rp_feeder *feeder, size_t count)
+    RP_REQUIRES(s->mu);
 /* Computes how many samples to request and requests them. Releases the lock meanwhile. */
 void rp_sampler_credit_locked(rp_sampler *s) RP_REQUIRES(s->mu);
 /* Returns true if S1, S2 and S3 hold. */
