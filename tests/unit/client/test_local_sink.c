@@ -481,6 +481,64 @@ static void writers_do_not_delay_each_other(void **state)
     rp_test_client_deinit(&r);
 }
 
+/* What a sink has reported, and on which threads. */
+typedef struct reports {
+    pthread_mutex_t mu;
+    pthread_cond_t cv;
+    pthread_t own;
+    size_t count, on_own_thread;
+    bool in_order;
+} reports;
+
+static void on_settled(void *user, const uint64_t *keys, size_t count, rp_status status,
+                       const char *text)
+{
+    reports *r = user;
+
+    assert_ok(status);
+    (void)text;
+    pthread_mutex_lock(&r->mu);
+    for (size_t i = 0; i < count; i++) r->in_order &= keys[i] == r->count++;
+    if (pthread_equal(r->own, pthread_self())) r->on_own_thread += count;
+    pthread_cond_signal(&r->cv);
+    pthread_mutex_unlock(&r->mu);
+}
+
+/* A thread that samples or resumes a table has work of its own. */
+static void a_guest_leaves_most_batches_to_the_job(void **state)
+{
+    enum { COUNT = 1000 };
+    rp_test_client_rig r;
+    reports all = {.own = pthread_self(), .in_order = true};
+    rp_sink_events events = {on_settled, &all};
+    rp_test_bed bed;
+    rp_sink *sink;
+    (void)state;
+    rp_test_client_open_store(&r);
+    rp_test_bed_init(&bed, NULL);
+    pthread_mutex_init(&all.mu, NULL);
+    pthread_cond_init(&all.cv, NULL);
+    assert_ok(rp_local_sink_open(&r.in.alloc, r.in.store, r.runtime, &events, &sink, &r.err));
+    assert_ok_err(rp_table_pause(r.in.a, RP_SIDE_INSERTS, &r.err), &r.err);
+    for (uint64_t i = 0; i < COUNT; i++) {
+        rp_sink_item item = {i, "a", 1, rp_trajectory_ref(bed.plain)};
+
+        assert_ok_err(sink->class->put(sink, &item, 1, &r.err), &r.err);
+    }
+    assert_int_equal(all.count, 0);
+
+    assert_ok_err(rp_table_resume(r.in.a, RP_SIDE_INSERTS, &r.err), &r.err);
+    pthread_mutex_lock(&all.mu);
+    while (all.count < COUNT) pthread_cond_wait(&all.cv, &all.mu);
+    pthread_mutex_unlock(&all.mu);
+    assert_true(all.on_own_thread > 0 && all.on_own_thread <= 128);
+    assert_true(all.in_order);
+    assert_int_equal(rp_test_info(r.in.a).inserts, COUNT);
+    sink->class->close(sink);
+    rp_test_client_deinit(&r);
+    rp_test_bed_deinit(&bed);
+}
+
 RP_TESTS(local_sink)
 {
     const struct CMUnitTest tests[] = {
@@ -498,6 +556,7 @@ RP_TESTS(local_sink)
         cmocka_unit_test(a_dropped_table_refuses_items),
         cmocka_unit_test(data_is_not_copied),
         cmocka_unit_test(writers_do_not_delay_each_other),
+        cmocka_unit_test(a_guest_leaves_most_batches_to_the_job),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
