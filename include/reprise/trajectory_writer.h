@@ -135,9 +135,10 @@ RP_API RP_NODISCARD rp_status rp_trajectory_writer_create_item(rp_trajectory_wri
 
 /* Completes the chunks of all but the latest `leave` items and waits until at most `leave`
  * items are unconfirmed. After RP_DEADLINE and RP_CANCELLED sending continues in the
- * background. Items that servers have rejected since the last flush are dropped; then the
- * status and text are those of the first rejected item, and the text says how many there
- * are. */
+ * background, and the text says why items are unconfirmed; with rp_wait_none() it has only
+ * their number: rp_trajectory_writer_why() costs more than such a call. Items that servers have
+ * rejected since the last flush are dropped; then the status and text are those of the first
+ * rejected item, and the text says how many there are. */
 RP_API RP_NODISCARD rp_status rp_trajectory_writer_flush(rp_trajectory_writer *writer,
                                                          size_t leave, rp_wait wait,
                                                          rp_error *err);
@@ -149,7 +150,8 @@ RP_API RP_NODISCARD rp_status rp_trajectory_writer_end_episode(rp_trajectory_wri
                                                                bool clear, rp_wait wait,
                                                                rp_error *err);
 
-/* Returns the number of unconfirmed items. */
+/* Returns the number of unconfirmed items. It first takes confirmations that the writer has not
+ * seen yet, so it is a use of the writer, although that is const. */
 RP_API size_t rp_trajectory_writer_pending(const rp_trajectory_writer *writer);
 /* Writes a sentence that says what the unconfirmed items wait for, cut to fit `size`. */
 RP_API void rp_trajectory_writer_why(rp_trajectory_writer *writer, char *text, size_t size);

@@ -123,10 +123,10 @@ static size_t default_in_flight(rp_adder_kind kind)
     return kind == RP_ADDER_N_STEP ? 5 : kind == RP_ADDER_SEQUENCE ? 2 : 1;
 }
 
-/* Opens the writer. It never waits for room by itself: rp_adder_add() does before it changes
- * anything. */
 enum { MOST_GROUP = 128 }; /* items that the writer hands over at once */
 
+/* Opens the writer. It never waits for room by itself: rp_adder_add() does before it changes
+ * anything. */
 static rp_status open_writer(rp_adder *a, rp_client *client, const rp_adder_options *o,
                              rp_wait wait, rp_error *err)
 {

@@ -63,10 +63,14 @@ typedef struct rp_extent {
                       the row times 2^16 plus the distance of the row from its chunk in bytes */
 } rp_extent;
 
+static_assert(2 * RP_MAX_SLICES <= 1 << 21, "first_slice has 21 bits");
+
 static inline uint32_t rp_extent_slices(const rp_extent *extent)
 {
     return extent->is_plain ? 1 : extent->more;
 }
+
+static_assert(RP_UINT4 < 32, "a dtype, of which this is the largest, has 5 bits of a kind");
 
 /* The kind of a row: dtype and shape, if it is a scalar or a vector with fewer than 2^10
  * elements; 0 otherwise. Rows of one kind have the same dtype and shape. */

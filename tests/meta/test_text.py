@@ -57,6 +57,10 @@ def test_no_tabs_and_no_trailing_space():
     expect_none(lines_with(re.compile(r"\t"), [p for p in TEXTS if p.name != "Makefile"]))
 
 
+def test_no_file_is_left_of_a_merge():
+    expect_none(map(name_of, files("*.orig", "*.rej")))
+
+
 def test_file_names_are_unique():
     for folder in ("include", "src", "rl"):
         names = [p.name for p in c_files(folder)]

@@ -35,8 +35,8 @@ UNITS = sorted(f"unit_{module.name}" for module in (ROOT / "tests" / "unit").ite
 # Tests that have several threads.
 THREADED = [f"{program}/{name}" for program, names in {
     "property": "cut_threads drop threads",
-    "unit_client": "batch channel client client_threads client_trouble local_sink local_source "
-                   "remote_sink remote_source runtime sampler sampler_shards sampler_stack "
+    "unit_client": "batch channel client client_threads client_trouble local_sampler "
+                   "local_sink local_source remote_sink remote_source runtime sampler sampler_shards sampler_stack "
                    "shard_sink shared_memory structured_writer trajectory_writer "
                    "trajectory_writer_send",
     "unit_disk": "journal journal_gap sim_files",

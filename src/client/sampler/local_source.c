@@ -3,7 +3,7 @@
  *
  *          want                    cannot go ahead
  *   idle -------> queued --> running -----------> parked
- *     ^                       |   ^                  | on_done, or the timer withdraws it
+ *     ^                       |   ^                  | on_done, the timer or forget()
  *     +-----------------------+   +----- queued <----+
  *          nothing wanted
  *
@@ -14,8 +14,8 @@
  *
  * The timer belongs to the loop. It is armed when an operation with a deadline is parked, and
  * stays armed: if it fires before the deadline of the current operation, it is armed again.
- * While the timer withdraws an operation, no other is started (`withdrawing`), so it withdraws
- * the operation that it checked.
+ * While the timer or forget() withdraws an operation, no other is started (`withdrawing`), so
+ * it withdraws the operation that it checked.
  *
  * Invariants, whenever mu is free:
  *   L1  while busy, exactly one of these holds: queued, parked, over, or a job runs that has
@@ -50,7 +50,7 @@ typedef struct local_source {
     bool whole;
     size_t capacity; /* of `samples` */
 
-    /* used by the job only */
+    /* used by the job, or by a thread in draw() while there is none (`busy`) */
     rp_table *table; /* a reference, or NULL */
     rp_sample *samples;
     size_t batch; /* most samples of the next draw */
@@ -70,7 +70,7 @@ typedef struct local_source {
     bool queued RP_GUARDED_BY(mu);      /* the job is submitted */
     bool parked RP_GUARDED_BY(mu);      /* `op` waits in its table, or is about to */
     bool over RP_GUARDED_BY(mu);        /* `op` has ended; its result is not delivered */
-    bool withdrawing RP_GUARDED_BY(mu); /* the timer withdraws `op` */
+    bool withdrawing RP_GUARDED_BY(mu); /* a thread withdraws `op` */
     bool has_timer RP_GUARDED_BY(mu);   /* the timer is armed, or about to be */
     bool posted RP_GUARDED_BY(mu);
     bool closing RP_GUARDED_BY(mu);
@@ -141,7 +141,7 @@ static void on_due(rp_timer *timer)
 
     rp_mutex_lock(&s->mu);
     s->has_timer = false;
-    if (s->parked && !s->closing) {
+    if (s->parked && !s->closing && !s->withdrawing) {
         if (s->running > 0) /* its job has not returned from the table yet */
             arm_locked(s, now_ns + RETRY_NS);
         else if (s->op.until_ns > now_ns)
@@ -190,6 +190,7 @@ static void tell(local_source *s)
         tell_end(s, s->op.status, s->op.error.text);
         return;
     }
+    if (done == 0) return; /* withdrawn */
     rp_mutex_lock(&s->mu);
     assert(done <= s->wanted); /* L2 */
     s->wanted -= done;
@@ -324,6 +325,44 @@ static void end_draw(local_source *s)
     rp_mutex_unlock(&s->mu);
 }
 
+/* Withdraws the operation, which waits in its table. */
+static void withdraw_locked(local_source *s) RP_REQUIRES(s->mu)
+{
+    bool withdrawn;
+
+    assert(s->parked && !s->withdrawing && s->running == 0);
+    s->withdrawing = true;
+    rp_mutex_unlock(&s->mu);
+    withdrawn = rp_op_withdraw(&s->op, RP_CANCELLED);
+    rp_mutex_lock(&s->mu);
+    s->withdrawing = false;
+    if (withdrawn) {
+        if (s->op.status != RP_OK) s->op.done = 0; /* it has drawn nothing, and that is all */
+        s->op.status = RP_OK;
+        end_wait_locked(s);
+    } else if (s->over && !s->closing) { /* the operation ended meanwhile */
+        queue_job_locked(s);
+    }
+}
+
+static size_t forget(rp_source *source)
+{
+    local_source *s = (local_source *)source;
+    size_t count = 0;
+
+    rp_mutex_lock(&s->mu);
+    while (s->running > 0 || s->withdrawing) (void)rp_cond_wait(&s->cv, &s->mu, RP_FOREVER);
+    if (s->parked) withdraw_locked(s);
+    /* If it is still parked, it is complete, and on_done() is about to be called. A failure
+     * drops all requests. */
+    if (!s->parked && !(s->over && s->op.status != RP_OK))
+        count = s->wanted - (s->over ? s->op.done : 0);
+    assert(count <= s->wanted); /* L2 */
+    s->wanted -= count;
+    rp_mutex_unlock(&s->mu);
+    return count;
+}
+
 static size_t draw_now(rp_source *source, rp_sample *out, size_t count)
 {
     local_source *s = (local_source *)source;
@@ -419,7 +458,7 @@ static void close_source(rp_source *source)
 }
 
 static const rp_source_class local_class = {
-    .want = want, .draw = draw_now, .why = why, .close = close_source};
+    .want = want, .draw = draw_now, .forget = forget, .why = why, .close = close_source};
 
 rp_status rp_local_source_open(const rp_allocator *alloc, rp_runtime *runtime, rp_store *store,
                                const rp_source_options *options, const rp_source_events *events,

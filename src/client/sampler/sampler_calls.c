@@ -206,6 +206,7 @@ static size_t draw_locked(rp_sampler *s, rp_sampler_waiter *w, request *r) RP_RE
         most = (size_t)(s->options.max_samples - s->taken);
     if (most == 0) return 0;
     if (!w->in_line) join_line_locked(s, w); /* other callers wait behind this one */
+    w->lacking = 0;                          /* nothing is requested meanwhile */
     rp_mutex_unlock(&s->mu);
     count = source->class->draw(source, r->out + r->count, most);
     rp_mutex_lock(&s->mu);
@@ -214,14 +215,34 @@ static size_t draw_locked(rp_sampler *s, rp_sampler_waiter *w, request *r) RP_RE
     return count;
 }
 
+/* Drops requests of a caller that is gone, which may have been for more than the first caller
+ * in the queue needs: the source would deliver nothing before it has them all. The lock is
+ * released meanwhile. */
+static void forget_locked(rp_sampler *s) RP_REQUIRES(s->mu)
+{
+    rp_feeder *feeder = &s->feeders[0];
+    size_t count = feeder->ask;
+
+    assert(s->is_direct);
+    feeder->ask = 0;
+    rp_sampler_uncount_locked(s, feeder, count);
+    rp_mutex_unlock(&s->mu);
+    count = feeder->source->class->forget(feeder->source);
+    rp_mutex_lock(&s->mu);
+    rp_sampler_uncount_locked(s, feeder, count);
+}
+
 /* Makes the source draw what the first caller in the queue lacks, once the table has it. The
  * lock may be released meanwhile. Returns true if it was. */
-static bool request_locked(rp_sampler *s, const request *r) RP_REQUIRES(s->mu)
+static bool request_locked(rp_sampler *s, rp_sampler_waiter *w, const request *r)
+    RP_REQUIRES(s->mu)
 {
     size_t lacking = r->least - r->count;
 
-    if (s->lacking == lacking && s->feeders[0].wanted > 0) return false;
-    s->lacking = lacking;
+    assert(s->first == w && lacking > 0);
+    if (w->lacking == lacking && s->feeders[0].wanted > 0) return false;
+    w->lacking = lacking;
+    if (s->feeders[0].wanted > lacking) forget_locked(s);
     rp_sampler_credit_locked(s);
     return true;
 }
@@ -245,6 +266,7 @@ static rp_status fetch_locked(rp_sampler *s, rp_sampler_waiter *w, request *r, r
             assert(r->count <= r->capacity);
             /* Keeps the following samples for this call while the lock is released. */
             if (n > 0 && r->count < r->least && !w->in_line) join_line_locked(s, w);
+            if (w->lacking > 0) w->lacking = r->count < r->least ? r->least - r->count : 0;
             if (n > 0) rp_sampler_credit_locked(s);
             if (r->count >= r->least) break;
             /* Samples may have arrived while the lock was released. */
@@ -262,7 +284,7 @@ static rp_status fetch_locked(rp_sampler *s, rp_sampler_waiter *w, request *r, r
                 continue; /* the lock was released */
             }
         }
-        if (s->is_direct && s->first == w && request_locked(s, r)) continue;
+        if (s->is_direct && s->first == w && request_locked(s, w, r)) continue;
         if (!joined && wait.cancel != NULL) {
             joined = true;
             join_token_locked(s, w, wait.cancel);
@@ -426,10 +448,16 @@ static size_t choose_streams(rp_sampler *s)
     return streams;
 }
 
+/* Returns true if callers draw the samples themselves, provided that the source can do this. */
+static bool may_be_direct(const rp_sampler *s)
+{
+    return s->options.direct && !s->options.checked && s->feeder_count == 1;
+}
+
 static rp_status open_sources(rp_sampler *s, rp_error *err)
 {
     rp_source_options o = {.table = s->table,
-                           .whole = s->options.direct,
+                           .whole = may_be_direct(s),
                            .rate_limiter_timeout_ms = s->options.rate_limiter_timeout_ms,
                            .request_samples = s->max_in_flight,
                            .max_per_stream = s->options.max_per_stream};
@@ -521,8 +549,7 @@ rp_status rp_sampler_open(const rp_allocator *alloc, rp_runtime *runtime,
         return st;
     }
     rp_mutex_lock(&s->mu);
-    s->is_direct = options->direct && !options->checked && s->feeder_count == 1 &&
-                   s->feeders[0].source->class->draw != NULL;
+    s->is_direct = may_be_direct(s) && s->feeders[0].source->class->draw != NULL;
     s->started = true;
     (void)rp_sampler_weigh_locked(s, rp_now_ns());
     rp_sampler_credit_locked(s);

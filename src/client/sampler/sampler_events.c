@@ -29,8 +29,7 @@ static void release_all(const rp_sample *samples, size_t count)
     for (size_t i = 0; i < count; i++) rp_trajectory_unref(samples[i].trajectory);
 }
 
-/* Counts samples that were requested of a feeder and were delivered or forgotten. */
-static void uncount_locked(rp_sampler *s, rp_feeder *feeder, size_t count) RP_REQUIRES(s->mu)
+void rp_sampler_uncount_locked(rp_sampler *s, rp_feeder *feeder, size_t count)
 {
     rp_lane *lane = &s->lanes[feeder->lane];
 
@@ -49,7 +48,7 @@ static void on_samples(void *user, const rp_sample *samples, size_t count)
 
     rp_mutex_lock(&s->mu);
     if (rp_sampler_enter_locked(s)) {
-        uncount_locked(s, feeder, count);
+        rp_sampler_uncount_locked(s, feeder, count);
         s->last_sample_ns = rp_now_ns();
         if (s->end == RP_OK) pushed = rp_lane_push(&s->lanes[feeder->lane], samples, good);
         if (s->end == RP_OK && good < count) rp_sampler_end_locked(s, RP_INVALID, err.text);
@@ -108,7 +107,7 @@ static void on_end(void *user, size_t forgotten, rp_status status, const char *t
 
     rp_mutex_lock(&s->mu);
     if (rp_sampler_enter_locked(s)) {
-        uncount_locked(s, feeder, forgotten);
+        rp_sampler_uncount_locked(s, feeder, forgotten);
         if (s->end == RP_OK) end_feeder_locked(s, feeder, status, text);
         rp_sampler_wake_locked(s);
         rp_sampler_credit_locked(s);

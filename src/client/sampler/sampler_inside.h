@@ -85,6 +85,7 @@ struct rp_sampler_waiter {
     rp_cond cv;
     rp_cancel_link link;
     rp_sampler_waiter *prev, *next;
+    size_t lacking; /* of a direct sampler: samples that it lacks and has had requested */
     bool in_line, cancelled;
 };
 
@@ -115,7 +116,6 @@ struct rp_sampler {
     size_t schedule_capacity, schedule_first, schedule_count RP_GUARDED_BY(mu);
     rp_lane_pick next_pick RP_GUARDED_BY(mu); /* the next entry, whose lane was full */
     bool has_next_pick RP_GUARDED_BY(mu);
-    size_t lacking RP_GUARDED_BY(mu); /* if is_direct: samples that the first waiter lacks */
     /* The columns of the items of the last stack, for the next one; NULL: none, or in use. */
     rp_trajectory_column *known RP_GUARDED_BY(mu);
     size_t known_count RP_GUARDED_BY(mu);
@@ -160,6 +160,9 @@ bool rp_sampler_can_pick_locked(const rp_sampler *s) RP_REQUIRES(s->mu);
 size_t rp_lane_push(rp_lane *lane, const rp_sample *samples, size_t count);
 /* Removes the lane's entries from the schedule whose samples have not arrived. */
 void rp_sampler_drop_picks_locked(rp_sampler *s, size_t lane) RP_REQUIRES(s->mu);
+/* Counts samples that were requested of a feeder and were delivered or forgotten. */
+void rp_sampler_uncount_locked(rp_sampler *s, rp_feeder *feeder, size_t count)
+    RP_REQUIRES(s->mu);
 /* Computes how many samples to request and requests them. Releases the lock meanwhile. */
 void rp_sampler_credit_locked(rp_sampler *s) RP_REQUIRES(s->mu);
 /* Returns true if S1, S2 and S3 hold. */

@@ -347,7 +347,7 @@ static void ask_any_locked(rp_sampler *s) RP_REQUIRES(s->mu)
 /* Calls `want` of the sources without the lock. One thread does it for all. */
 static void make_calls_locked(rp_sampler *s) RP_REQUIRES(s->mu)
 {
-    bool found = true;
+    bool found = true, has_asked = false;
 
     if (s->is_asking) return;
     s->is_asking = true;
@@ -359,7 +359,7 @@ static void make_calls_locked(rp_sampler *s) RP_REQUIRES(s->mu)
             size_t count = feeder->ask;
 
             if (count == 0 || s->closed) continue;
-            found = true;
+            found = has_asked = true;
             feeder->ask = 0;
             rp_mutex_unlock(&s->mu);
             feeder->source->class->want(feeder->source, count);
@@ -367,6 +367,13 @@ static void make_calls_locked(rp_sampler *s) RP_REQUIRES(s->mu)
         }
     }
     s->is_asking = false;
+    /* A caller may have become the first meanwhile, and have dropped requests before this one
+     * was made. It looks again. */
+    if (has_asked && s->is_direct && s->first != NULL &&
+        s->first->lacking < s->lanes[0].wanted) {
+        s->first->lacking = 0;
+        rp_cond_signal(&s->first->cv);
+    }
     rp_sampler_leave_locked(s);
 }
 
@@ -375,11 +382,11 @@ static void ask_for_waiter_locked(rp_sampler *s) RP_REQUIRES(s->mu)
 {
     rp_lane *lane = &s->lanes[0];
     size_t ahead = lane->ready + lane->wanted, room = lane->capacity - ahead;
-    size_t lack = s->lacking, left = left_locked(s, ahead);
+    size_t left = left_locked(s, ahead), lack;
 
     assert(s->is_direct && s->lane_count == 1 && ahead <= lane->capacity);
-    if (s->first == NULL || lack <= ahead) return;
-    lack -= ahead;
+    if (s->first == NULL || s->first->lacking <= ahead) return;
+    lack = s->first->lacking - ahead;
     if (lack > room) lack = room;
     ask_locked(s, lane, lack < left ? lack : left);
 }

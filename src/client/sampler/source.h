@@ -51,6 +51,10 @@ typedef struct rp_source_class {
      * their number: 0 if the source still has a request, or if a request would fail. NULL: the
      * source cannot do this. */
     size_t (*draw)(rp_source *source, rp_sample *out, size_t count);
+    /* Drops the requests for samples that have not been drawn, and returns their number. Those
+     * that have been drawn are delivered. Waits for a callback that runs: must not be called
+     * from one. One thread at a time. NULL if `draw` is. */
+    size_t (*forget)(rp_source *source);
 } rp_source_class;
 
 struct rp_source {

@@ -12,8 +12,11 @@
  *                 └──────────────── the job, which also calls on_settled ◄──────────────┘
  *
  * The thread that runs a batch also reports its items: that of put(), that of on_done(), which
- * is a thread that sampled, or the job. If a journal holds up the report, only the job reports.
- * With a journal, items wait one at a time, so that each is confirmed when it is safe.
+ * is a thread that sampled or resumed the table, or the job. A thread in on_done() goes on with
+ * batches that waited, so that what a caller draws next does not depend on when the job runs,
+ * but it leaves the rest to the job after GUEST_ITEMS: it has work of its own. If a journal
+ * holds up the report, only the job reports. With a journal, items wait one at a time, so that
+ * each is confirmed when it is safe.
  *
  * Items of a PARKED batch that have been inserted are reported when the batch is over, or as
  * soon as enough of them are there for a writer that waits (await()): a report wakes a thread,
@@ -39,7 +42,11 @@
 #include "util/mem.h"
 #include "util/mutex.h"
 
-enum { SAFE_AGAIN_MS = 50, REPORTED_AT_ONCE = 64 };
+enum {
+    SAFE_AGAIN_MS = 50,
+    REPORTED_AT_ONCE = 64,
+    GUEST_ITEMS = 128, /* after so many, a thread in on_done() leaves batches to the job */
+};
 
 typedef enum batch_state { QUEUED, RUNNING, PARKED, ENDED, HALTED, OVER } batch_state;
 
@@ -274,6 +281,17 @@ static void tell(batch *b)
     b->confirmed = b->refused = 0;
 }
 
+/* Starts the operation. Returns false if it waits: then another thread may free the batch, and
+ * with it the last reference to the table, before the table's call has returned. */
+static bool start(batch *b)
+{
+    rp_table *table = rp_table_ref(b->table);
+    bool is_over = rp_table_start_insert(table, &b->op);
+
+    rp_table_unref(table);
+    return is_over;
+}
+
 /* Inserts until all items are settled, or one must wait. Returns true in the first case; the
  * batch is then still RUNNING. In the second case another thread may have freed it. */
 static bool run_batch(batch *b)
@@ -291,7 +309,7 @@ static bool run_batch(batch *b)
             tell(b);
         }
         prepare(b, is_logged || b->is_one_by_one ? 1 : b->count - b->at, RP_FOREVER);
-        if (!rp_table_start_insert(b->table, &b->op)) return false; /* on_progress: PARKED */
+        if (!start(b)) return false; /* on_progress: PARKED */
         absorb(b);
     }
     return true;
@@ -344,12 +362,14 @@ static batch *next_queued_locked(local_sink *s) RP_REQUIRES(s->mu)
 
 /* Ends a batch whose items are settled. Reports them on this thread, which costs less than a
  * handover to the job, unless the report has to wait for the journal. Returns the batch that
- * runs next, or NULL. */
-static batch *end_batch(batch *b)
+ * this thread runs next, or NULL; `*left` is the number of items after which it runs no more.
+ */
+static batch *end_batch(batch *b, size_t *left)
 {
     local_sink *s = b->sink;
-    batch *next;
+    batch *next = NULL;
 
+    *left -= b->count < *left ? b->count : *left;
     if (b->confirmed > 0 && b->lsn > 0) {
         rest(b, OVER);
         return NULL;
@@ -357,20 +377,24 @@ static batch *end_batch(batch *b)
     rp_mutex_lock(&s->mu);
     assert(b->state == RUNNING);
     remove_locked(s, b);
-    next = next_queued_locked(s);
+    if (*left > 0) next = next_queued_locked(s);
     rp_mutex_unlock(&s->mu);
     tell(b);
     free_batch(b);
-    return next;
+    if (*left > 0) return next;
+    rp_mutex_lock(&s->mu);
+    if (find_work_locked(s) != NULL) kick_locked(s);
+    rp_mutex_unlock(&s->mu);
+    return NULL;
 }
 
-/* Runs a batch, and those that waited for it. */
-static void drive(batch *b)
+/* Runs a batch, and those that waited for it, until `most` items are settled. */
+static void drive(batch *b, size_t most)
 {
     local_sink *s = b->sink;
     bool is_awaited;
 
-    while (b != NULL && run_batch(b)) b = end_batch(b);
+    while (b != NULL && run_batch(b)) b = end_batch(b, &most);
     /* A batch that is parked may have inserted items before, and reports add up. */
     rp_mutex_lock(&s->mu);
     is_awaited = is_awaited_locked(s);
@@ -398,7 +422,7 @@ static void on_done(rp_op *op)
     rp_mutex_unlock(&s->mu);
     if (!is_own) return;
     absorb(b);
-    drive(b);
+    drive(b, GUEST_ITEMS);
     rp_mutex_lock(&s->mu);
     s->threads--;
     if (s->closing) rp_cond_signal(&s->cv);
@@ -424,7 +448,7 @@ static void run_job(rp_job *job)
         if (was == OVER)
             free_batch(b);
         else
-            drive(b);
+            drive(b, SIZE_MAX);
         rp_mutex_lock(&s->mu);
     }
     if (!s->closing && is_awaited_locked(s)) { /* what was reported counts */
@@ -498,7 +522,7 @@ static rp_status put(rp_sink *sink, const rp_sink_item *items, size_t count, rp_
         runs = !is_behind_locked(b);
         b->state = runs ? RUNNING : QUEUED;
         rp_mutex_unlock(&s->mu);
-        if (runs) drive(b);
+        if (runs) drive(b, SIZE_MAX);
     }
     return RP_OK;
 }

@@ -18,9 +18,10 @@ typedef struct rp_sink_item {
     rp_trajectory *trajectory; /* the sink takes the reference */
 } rp_sink_item;
 
-/* on_settled is called on threads of the sink; put() and push() also call it on their caller's
- * thread. `status` RP_OK: these `count` items, in any order, are in their tables. Any other
- * status: they were rejected, and `text` says why. */
+/* on_settled is called on threads of the sink; put(), push() and await() also call it on their
+ * caller's thread; a sink of this process also on a thread whose call let a table insert items
+ * that waited. `status` RP_OK: these `count` items, in any order, are in their tables. Any
+ * other status: they were rejected, and `text` says why. */
 typedef struct rp_sink_events {
     void (*on_settled)(void *user, const uint64_t *keys, size_t count, rp_status status,
                        const char *text);

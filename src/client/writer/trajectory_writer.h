@@ -4,7 +4,8 @@
  *   trajectory_writer.c          create and free, columns, configuration
  *   trajectory_writer_append.c   append steps, history, episodes
  *   trajectory_writer_items.c    create items
- *   trajectory_writer_send.c     compress and send in the background, wait for confirmations
+ *   trajectory_writer_send.c     compress and send in the background
+ *   trajectory_writer_wait.c     wait for confirmations
  *   trajectory_writer_group.c    hold complete items back until there is a group of them
  *   open_writers.c               connects a writer to the sink and signatures of a client
  *
@@ -256,6 +257,10 @@ void rp_writer_hand_over(rp_trajectory_writer *w);
 /* Drops the held items. */
 void rp_writer_drop_held(rp_trajectory_writer *w);
 
+static inline void rp_writer_wake_locked(rp_trajectory_writer *w) RP_REQUIRES(w->mu)
+{
+    if (w->waiting) rp_cond_signal(&w->cv);
+}
 /* Returns true if no item is unsettled, or fewer than `max_items` with fewer than `max_bytes`.
  */
 static inline bool rp_writer_is_room_locked(const rp_trajectory_writer *w, size_t max_items,

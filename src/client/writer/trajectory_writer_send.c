@@ -12,11 +12,8 @@
  * If there is no memory, nothing is lost: the job leaves everything in place, records the error
  * for a waiting caller, and tries again when it is submitted next. */
 #include <assert.h>
-#include <inttypes.h>
-#include <stdio.h>
 
 #include "client/writer/trajectory_writer.h"
-#include "util/cancel.h"
 #include "util/error.h"
 #include "util/mem.h"
 
@@ -26,7 +23,6 @@ enum {
     BATCHES = 8,  /* a run */
     SETTLED = 64, /* items that are settled at once */
     FIRST_PLACES = 16,
-    WHY_BYTES = 192,
 };
 
 static rp_outgoing **place_of(const rp_outgoing_set *set, uint64_t key)
@@ -110,11 +106,6 @@ static void refuse_locked(rp_trajectory_writer *w, size_t count, rp_status statu
     w->refused += count;
 }
 
-static void wake_locked(rp_trajectory_writer *w) RP_REQUIRES(w->mu)
-{
-    if (w->waiting) rp_cond_signal(&w->cv);
-}
-
 /* Prefetches settled items, then their rows: they were created long ago and are not in the
  * cache. */
 static void fetch_locked(const rp_trajectory_writer *w, const uint64_t *keys, size_t count)
@@ -180,7 +171,7 @@ static void on_settled(void *user, const uint64_t *keys, size_t count, rp_status
         /* Of many reports, one ends the wait of the caller. */
         if (from + n == count &&
             rp_writer_is_room_locked(w, w->awaited_items, w->awaited_bytes))
-            wake_locked(w);
+            rp_writer_wake_locked(w);
         rp_mutex_unlock(&w->mu);
         free_all(w, over);
     }
@@ -340,7 +331,7 @@ static void drop_first(rp_trajectory_writer *w, const rp_error *why)
     rp_mutex_lock(&w->mu);
     settle_locked(w, item);
     refuse_locked(w, 1, why->code, why->text);
-    wake_locked(w);
+    rp_writer_wake_locked(w);
     rp_mutex_unlock(&w->mu);
     rp_outgoing_free(&w->alloc, item);
 }
@@ -496,7 +487,7 @@ static void run_job(rp_job *job)
     again = w->kicked || (st == RP_OK && (sent >= BATCH || w->closed != NULL));
     if (st != RP_OK && !again) w->trouble = why; /* otherwise the job runs again at once */
     w->busy = again;
-    wake_locked(w);
+    rp_writer_wake_locked(w);
     rp_mutex_unlock(&w->mu); /* unless `again`, the writer may be freed now */
     if (again) rp_runtime_submit(w->parts.runtime, job);
 }
@@ -538,157 +529,4 @@ void rp_writer_send_deinit(rp_trajectory_writer *w)
         rp_rows_unref(&w->alloc, rows);
     }
     rp_release(&w->alloc, w->slices, w->slice_capacity * sizeof *w->slices);
-}
-
-/* A wait that a token can end. */
-typedef struct cancellable {
-    rp_cancel_link link; /* first: on_fire gets this */
-    rp_trajectory_writer *writer;
-} cancellable;
-
-static void on_fire(rp_cancel_link *link)
-{
-    rp_trajectory_writer *w = ((cancellable *)link)->writer;
-
-    rp_mutex_lock(&w->mu);
-    w->cancelled = true;
-    wake_locked(w);
-    rp_mutex_unlock(&w->mu);
-}
-
-static rp_status await_locked(rp_trajectory_writer *w, size_t max_items, size_t max_bytes,
-                              int64_t until_ns, rp_error *err) RP_REQUIRES(w->mu)
-{
-    bool late = until_ns == RP_NOW;
-
-    assert(w->sent <= w->set.count);
-    w->awaited_items = max_items;
-    w->awaited_bytes = max_bytes;
-    while (!rp_writer_is_room_locked(w, max_items, max_bytes)) {
-        if (w->trouble.code != RP_OK) {
-            if (err != NULL) *err = w->trouble;
-            return w->trouble.code;
-        }
-        if (w->cancelled) return RP_CANCELLED;
-        if (late) return RP_DEADLINE;
-        w->waiting = true;
-        late = !rp_cond_wait(&w->cv, &w->mu, until_ns);
-        w->waiting = false;
-    }
-    return RP_OK;
-}
-
-/* Asks the sink for reports that it keeps back, as soon as they end a wait for this room. */
-static void ask_for_reports(rp_trajectory_writer *w, size_t max_items)
-{
-    uint64_t wanted;
-
-    if (w->sink == NULL || w->sink->class->await == NULL) return;
-    rp_mutex_lock(&w->mu);
-    wanted = w->settled + 1;
-    if (max_items > 0 && w->set.count > max_items) wanted += w->set.count - max_items;
-    rp_mutex_unlock(&w->mu);
-    w->sink->class->await(w->sink, wanted);
-}
-
-rp_status rp_writer_await(rp_trajectory_writer *w, size_t max_items, size_t max_bytes,
-                          rp_wait wait, rp_error *err)
-{
-    cancellable c = {.link.on_fire = on_fire, .writer = w};
-    char why[WHY_BYTES];
-    rp_status st;
-
-    rp_mutex_lock(&w->mu);
-    w->cancelled = false; /* the token of an earlier wait may have fired late */
-    st = await_locked(w, max_items, max_bytes, RP_NOW, err);
-    w->waiting = st == RP_DEADLINE && wait.until_ns != RP_NOW; /* makes the job push */
-    rp_mutex_unlock(&w->mu);
-    if (st == RP_DEADLINE) {
-        ask_for_reports(w, max_items);
-        rp_mutex_lock(&w->mu);
-        if (rp_writer_is_room_locked(w, max_items, max_bytes)) st = RP_OK;
-        if (st == RP_OK) w->waiting = false;
-        rp_mutex_unlock(&w->mu);
-    }
-    if (st == RP_OK || (st == RP_DEADLINE && wait.until_ns == RP_NOW && err == NULL)) return st;
-    if (st == RP_DEADLINE && wait.until_ns != RP_NOW) {
-        rp_writer_push(w, 1);
-        rp_cancel_join(wait.cancel, &c.link);
-        rp_mutex_lock(&w->mu);
-        st = await_locked(w, max_items, max_bytes, wait.until_ns, err);
-        w->waiting = false;
-        rp_mutex_unlock(&w->mu);
-        rp_cancel_part(wait.cancel, &c.link);
-    }
-    if (st != RP_DEADLINE && st != RP_CANCELLED) return st;
-    if (wait.until_ns == RP_NOW) /* a poll: the reason would cost more than the call */
-        return rp_fail(err, st, "%zu items are unconfirmed", rp_trajectory_writer_pending(w));
-    rp_trajectory_writer_why(w, why, sizeof why);
-    return rp_fail(err, st, "%s: %s",
-                   st == RP_DEADLINE ? "the deadline passed" : "the wait was cancelled", why);
-}
-
-static rp_status report_refused(rp_trajectory_writer *w, rp_error *err)
-{
-    rp_error first;
-    size_t count;
-
-    rp_mutex_lock(&w->mu);
-    count = w->refused;
-    first = w->refusal;
-    w->refused = 0;
-    rp_mutex_unlock(&w->mu);
-    if (count == 0) return RP_OK;
-    if (count == 1) return rp_fail(err, first.code, "1 item was refused: %s", first.text);
-    return rp_fail(err, first.code, "%zu items were refused, the first: %s", count, first.text);
-}
-
-rp_status rp_trajectory_writer_flush(rp_trajectory_writer *writer, size_t leave, rp_wait wait,
-                                     rp_error *err)
-{
-    rp_status st = rp_writer_check_alive(writer, err);
-
-    if (st != RP_OK) return st;
-    if (writer->created > leave) rp_writer_close_wanted(writer, writer->created - leave);
-    rp_writer_hand_over(writer);
-    rp_writer_kick(writer);
-    st = rp_writer_await(writer, leave < SIZE_MAX ? leave + 1 : leave, SIZE_MAX, wait, err);
-    return st == RP_OK ? report_refused(writer, err) : st;
-}
-
-size_t rp_trajectory_writer_pending(const rp_trajectory_writer *writer)
-{
-    rp_trajectory_writer *w = (rp_trajectory_writer *)(uintptr_t)writer;
-    size_t count;
-
-    if (rp_writer_check_alive(w, NULL) != RP_OK) return 0; /* the items are the parent's */
-    if (w->sink != NULL && w->sink->class->await != NULL) w->sink->class->await(w->sink, 0);
-    rp_mutex_lock(&w->mu);
-    count = w->set.count;
-    rp_mutex_unlock(&w->mu);
-    return count;
-}
-
-void rp_trajectory_writer_why(rp_trajectory_writer *writer, char *text, size_t size)
-{
-    char said[WHY_BYTES] = "";
-    size_t count, sent;
-
-    if (rp_writer_check_alive(writer, NULL) != RP_OK) {
-        (void)snprintf(text, size, "it belongs to the process that forked this one");
-        return;
-    }
-    rp_mutex_lock(&writer->mu);
-    count = writer->set.count;
-    sent = writer->sent;
-    rp_mutex_unlock(&writer->mu);
-    if (sent > 0 && writer->sink != NULL)
-        writer->sink->class->why(writer->sink, said, sizeof said);
-    if (count == 0)
-        (void)snprintf(text, size, "no item is unconfirmed");
-    else
-        (void)snprintf(text, size,
-                       "%zu items are unconfirmed, %zu of them sent and %zu waiting for chunks "
-                       "to fill or to be compressed%s%s",
-                       count, sent, count - sent, said[0] != 0 ? ": " : "", said);
 }

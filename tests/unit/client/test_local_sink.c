@@ -2,6 +2,7 @@
 /* Items that are written to a store of this process: they are confirmed only after they are
  * inserted. */
 #include <pthread.h>
+#include <unistd.h>
 
 #include "support/client_rig.h"
 #include "support/fixture.h"
@@ -167,6 +168,57 @@ static void a_group_that_waits_is_confirmed_in_parts(void **state)
     for (size_t i = 0; i < 3; i++) (void)rp_test_draw(queue);
     assert_int_equal(rp_trajectory_writer_pending(r.writer), 0);
     assert_ok_err(flush(&r, 0, 20000), &r.err);
+    rp_test_client_deinit(&r);
+}
+
+/* Draws an item when the writer waits, and another when the next report is there. */
+static void *draw_two(void *rig)
+{
+    rp_test_client_rig *r = rig;
+    rp_table *queue = rp_store_find_table(r->in.store, (rp_string){"queue", 5});
+
+    for (size_t unsettled = 5; unsettled > 3; unsettled--) {
+        bool is_time = false;
+
+        while (!is_time) {
+            (void)usleep(100);
+            rp_mutex_lock(&r->writer->mu);
+            is_time = r->writer->waiting && r->writer->set.count == unsettled;
+            rp_mutex_unlock(&r->writer->mu);
+        }
+        (void)rp_test_draw(queue);
+    }
+    rp_table_unref(queue);
+    return NULL;
+}
+
+/* Reports are kept back until there are enough of them, but how many bytes they free is not
+ * known before. */
+static void a_wait_for_bytes_ends_when_there_is_room(void **state)
+{
+    rp_test_client_rig r;
+    rp_ref ref;
+    rp_item_column column = {.refs = &ref, .count = 1};
+    uint64_t key;
+    pthread_t thread;
+    rp_table *queue;
+    (void)state;
+    rp_test_client_init(&r, 10, 1, true);
+    r.writer->options.group = 8;
+    queue = add_queue(&r, 3);
+    make_plain(&r, "queue", 8);
+    append(&r, 1);
+    r.writer->options.max_bytes = r.writer->bytes / 8 * 4; /* room for a fourth item */
+    assert_int_equal(pthread_create(&thread, NULL, draw_two, &r), 0);
+
+    assert_true(rp_trajectory_writer_find(r.writer, 0, -1, &ref));
+    assert_ok_err(rp_trajectory_writer_create_item(r.writer,
+                                                   &(rp_new_item){"queue", 1, &column, 1},
+                                                   rp_wait_ms(20000), &key, &r.err),
+                  &r.err);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(rp_test_info(queue).inserts, 5);
+    r.writer->options.max_bytes = SIZE_MAX;
     rp_test_client_deinit(&r);
 }
 
@@ -429,6 +481,64 @@ static void writers_do_not_delay_each_other(void **state)
     rp_test_client_deinit(&r);
 }
 
+/* What a sink has reported, and on which threads. */
+typedef struct reports {
+    pthread_mutex_t mu;
+    pthread_cond_t cv;
+    pthread_t own;
+    size_t count, on_own_thread;
+    bool in_order;
+} reports;
+
+static void on_settled(void *user, const uint64_t *keys, size_t count, rp_status status,
+                       const char *text)
+{
+    reports *r = user;
+
+    assert_ok(status);
+    (void)text;
+    pthread_mutex_lock(&r->mu);
+    for (size_t i = 0; i < count; i++) r->in_order &= keys[i] == r->count++;
+    if (pthread_equal(r->own, pthread_self())) r->on_own_thread += count;
+    pthread_cond_signal(&r->cv);
+    pthread_mutex_unlock(&r->mu);
+}
+
+/* A thread that samples or resumes a table has work of its own. */
+static void a_guest_leaves_most_batches_to_the_job(void **state)
+{
+    enum { COUNT = 1000 };
+    rp_test_client_rig r;
+    reports all = {.own = pthread_self(), .in_order = true};
+    rp_sink_events events = {on_settled, &all};
+    rp_test_bed bed;
+    rp_sink *sink;
+    (void)state;
+    rp_test_client_open_store(&r);
+    rp_test_bed_init(&bed, NULL);
+    pthread_mutex_init(&all.mu, NULL);
+    pthread_cond_init(&all.cv, NULL);
+    assert_ok(rp_local_sink_open(&r.in.alloc, r.in.store, r.runtime, &events, &sink, &r.err));
+    assert_ok_err(rp_table_pause(r.in.a, RP_SIDE_INSERTS, &r.err), &r.err);
+    for (uint64_t i = 0; i < COUNT; i++) {
+        rp_sink_item item = {i, "a", 1, rp_trajectory_ref(bed.plain)};
+
+        assert_ok_err(sink->class->put(sink, &item, 1, &r.err), &r.err);
+    }
+    assert_int_equal(all.count, 0);
+
+    assert_ok_err(rp_table_resume(r.in.a, RP_SIDE_INSERTS, &r.err), &r.err);
+    pthread_mutex_lock(&all.mu);
+    while (all.count < COUNT) pthread_cond_wait(&all.cv, &all.mu);
+    pthread_mutex_unlock(&all.mu);
+    assert_true(all.on_own_thread > 0 && all.on_own_thread <= 128);
+    assert_true(all.in_order);
+    assert_int_equal(rp_test_info(r.in.a).inserts, COUNT);
+    sink->class->close(sink);
+    rp_test_client_deinit(&r);
+    rp_test_bed_deinit(&bed);
+}
+
 RP_TESTS(local_sink)
 {
     const struct CMUnitTest tests[] = {
@@ -440,11 +550,13 @@ RP_TESTS(local_sink)
         cmocka_unit_test(items_are_handed_over_in_groups),
         cmocka_unit_test(items_before_a_group_do_not_divide_it),
         cmocka_unit_test(a_group_that_waits_is_confirmed_in_parts),
+        cmocka_unit_test(a_wait_for_bytes_ends_when_there_is_room),
         cmocka_unit_test(a_group_without_memory_goes_to_the_job),
         cmocka_unit_test(bad_item_is_refused_alone),
         cmocka_unit_test(a_dropped_table_refuses_items),
         cmocka_unit_test(data_is_not_copied),
         cmocka_unit_test(writers_do_not_delay_each_other),
+        cmocka_unit_test(a_guest_leaves_most_batches_to_the_job),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
