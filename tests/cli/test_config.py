@@ -167,7 +167,7 @@ def test_pages_name_every_option():
 def test_pages_name_every_limit_and_every_key_of_a_table():
     limits = check().split("\nlimits:\n")[1]
     names = re.findall(r"^  (\w+):", limits, re.MULTILINE)
-    assert len(names) == 31
+    assert len(names) == 32
     keys = reprise("help", "serve").stdout.split("Keys of a table: ")[1].split(". ")[0]
     keys = re.findall(r"\w+", keys)
     assert len(keys) == 13
@@ -182,7 +182,7 @@ def test_the_page_has_the_defaults_of_the_limits():
              for name, value in zip(names.split(", "), values.split(", "))]
     limits = re.findall(r"^  (\w+):", check().split("\nlimits:\n")[1], re.MULTILINE)
     pairs = [p for p in pairs if p[0] in limits]
-    assert len(pairs) == 31
+    assert len(pairs) == 32
     assert check(*(f"--limit={name}={value}" for name, value in pairs)) == check()
 
 
