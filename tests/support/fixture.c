@@ -95,6 +95,20 @@ rp_table *rp_test_bed_table(rp_test_bed *bed, const rp_table_options *options)
     return t;
 }
 
+rp_table *rp_test_bed_queue(rp_test_bed *bed, const char *name)
+{
+    rp_table_options o = rp_test_options(name, RP_FIFO, RP_FIFO, 100000);
+
+    o.limiter = rp_limiter_queue(100000);
+    o.max_times_sampled = 1;
+    return rp_test_bed_table(bed, &o);
+}
+
+void rp_test_bed_fill(rp_test_bed *bed, rp_table *t, uint64_t first, size_t count)
+{
+    for (size_t i = 0; i < count; i++) rp_test_put(t, first + i, 1, bed->plain);
+}
+
 rp_table_options rp_test_options(const char *name, rp_selector_kind sampler,
                                  rp_selector_kind remover, int64_t max_size)
 {

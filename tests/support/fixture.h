@@ -47,6 +47,10 @@ void rp_test_bed_init(rp_test_bed *bed, const rp_store_options *options);
 void rp_test_bed_deinit(rp_test_bed *bed);
 
 rp_table *rp_test_bed_table(rp_test_bed *bed, const rp_table_options *options);
+/* Makes a queue of 100,000 items. */
+rp_table *rp_test_bed_queue(rp_test_bed *bed, const char *name);
+/* Inserts `count` plain items with the keys `first`, `first` + 1, ... */
+void rp_test_bed_fill(rp_test_bed *bed, rp_table *t, uint64_t first, size_t count);
 
 /* Returns options for a table with these selectors. Samples wait until it has one item. */
 rp_table_options rp_test_options(const char *name, rp_selector_kind sampler,

@@ -26,20 +26,6 @@ static int tear_down(void **state)
     return 0;
 }
 
-static rp_table *make_queue(const char *name)
-{
-    rp_table_options o = rp_test_options(name, RP_FIFO, RP_FIFO, 100000);
-
-    o.limiter = rp_limiter_queue(100000);
-    o.max_times_sampled = 1;
-    return rp_test_bed_table(&bed, &o);
-}
-
-static void fill(rp_table *t, uint64_t first, size_t count)
-{
-    for (size_t i = 0; i < count; i++) rp_test_put(t, first + i, 1, bed.plain);
-}
-
 static void await_parked(rp_table *t, int64_t count)
 {
     for (int i = 0; i < 100000; i++) {
@@ -75,7 +61,7 @@ static void sampler_empties_a_queue_in_order(void **state)
     size_t n, expected = 0;
     rp_status st;
 
-    fill(make_queue("q"), 0, 1000);
+    rp_test_bed_fill(&bed, rp_test_bed_queue(&bed, "q"), 0, 1000);
     s = open_sampler((rp_sampler_options){.rate_limiter_timeout_ms = 30, .max_in_flight = 50});
     for (;;) {
         st = rp_sampler_next(s, samples, COUNT_OF(samples), &n, rp_wait_ms(10000), &err);
@@ -92,13 +78,13 @@ static void sampler_empties_a_queue_in_order(void **state)
 static void a_direct_sampler_draws_when_it_is_asked(void **state)
 {
     (void)state;
-    rp_table *t = make_queue("q");
+    rp_table *t = rp_test_bed_queue(&bed, "q");
     rp_sampler *s =
         open_sampler((rp_sampler_options){.rate_limiter_timeout_ms = -1, .direct = true});
     rp_sample samples[8];
     size_t n, expected = 0;
 
-    fill(t, 0, 20);
+    rp_test_bed_fill(&bed, t, 0, 20);
     for (int i = 0; i < 3; i++) {
         assert_int_equal(rp_test_info_of(t).size, 20 - (int)expected);
         assert_ok_err(rp_sampler_next(s, samples, 8, &n, rp_wait_none(), &err), &err);
@@ -115,7 +101,7 @@ static void a_direct_sampler_draws_when_it_is_asked(void **state)
 static void a_direct_sampler_ends_with_its_table(void **state)
 {
     (void)state;
-    rp_table *t = make_queue("q");
+    rp_table *t = rp_test_bed_queue(&bed, "q");
     rp_sampler *s =
         open_sampler((rp_sampler_options){.rate_limiter_timeout_ms = 30, .direct = true});
     rp_sample sample;
@@ -134,7 +120,7 @@ static void a_direct_sampler_ends_with_its_table(void **state)
 static void sampler_of_a_closed_table_ends(void **state)
 {
     (void)state;
-    rp_table *t = make_queue("q");
+    rp_table *t = rp_test_bed_queue(&bed, "q");
     rp_sampler *s = open_sampler((rp_sampler_options){.rate_limiter_timeout_ms = -1});
     rp_sample sample;
     size_t n;
@@ -186,7 +172,7 @@ static void *insert_all(void *arg)
 static void consume_all(rp_sampler_options options, void *(*consumer_run)(void *))
 {
     static uint8_t seen[ITEMS];
-    rp_table *t = make_queue("q");
+    rp_table *t = rp_test_bed_queue(&bed, "q");
     rp_sampler *s = open_sampler(options);
     consumer c[CONSUMERS];
     pthread_t inserter;
@@ -279,7 +265,7 @@ static void expect_fetched(fetch *f)
 static void a_direct_sampler_draws_nothing_after_a_wait(void **state)
 {
     (void)state;
-    rp_table *t = make_queue("q");
+    rp_table *t = rp_test_bed_queue(&bed, "q");
     rp_sampler *s =
         open_sampler((rp_sampler_options){.rate_limiter_timeout_ms = -1, .direct = true});
 
@@ -287,9 +273,9 @@ static void a_direct_sampler_draws_nothing_after_a_wait(void **state)
         fetch *f = start_fetch(s, 4);
 
         await_parked(t, 1);
-        fill(t, 14 * i, 4);
+        rp_test_bed_fill(&bed, t, 14 * i, 4);
         expect_fetched(f);
-        fill(t, 14 * i + 4, 10);
+        rp_test_bed_fill(&bed, t, 14 * i + 4, 10);
         (void)usleep(1000); /* for a job that should not be there */
         assert_int_equal(rp_test_info_of(t).waiting_samples, 0);
         assert_int_equal(rp_test_info_of(t).size, 10);
@@ -302,15 +288,15 @@ static void a_direct_sampler_draws_nothing_after_a_wait(void **state)
 static void a_direct_sampler_requests_the_rest_of_a_large_call(void **state)
 {
     (void)state;
-    rp_table *t = make_queue("q");
+    rp_table *t = rp_test_bed_queue(&bed, "q");
     rp_sampler *s = open_sampler((rp_sampler_options){
         .rate_limiter_timeout_ms = -1, .max_in_flight = 100, .direct = true});
     fetch *f = start_fetch(s, 150);
 
     await_parked(t, 1);
-    fill(t, 0, 100);
+    rp_test_bed_fill(&bed, t, 0, 100);
     await_parked(t, 1);
-    fill(t, 100, 50);
+    rp_test_bed_fill(&bed, t, 100, 50);
     expect_fetched(f);
     assert_int_equal(rp_test_info_of(t).waiting_samples, 0);
     assert_int_equal(rp_test_info_of(t).size, 0);
@@ -322,7 +308,7 @@ static void a_direct_sampler_requests_the_rest_of_a_large_call(void **state)
 static void a_sampler_that_cannot_be_direct_does_not_wait_for_more(void **state)
 {
     (void)state;
-    rp_table *t = make_queue("q");
+    rp_table *t = rp_test_bed_queue(&bed, "q");
 
     for (int i = 0; i < 2; i++) {
         rp_sampler *s = open_sampler((rp_sampler_options){.rate_limiter_timeout_ms = -1,
@@ -330,7 +316,7 @@ static void a_sampler_that_cannot_be_direct_does_not_wait_for_more(void **state)
                                                           .checked = i == 0,
                                                           .streams = i == 0 ? 1 : 2});
 
-        fill(t, 5 * (uint64_t)i, 5);
+        rp_test_bed_fill(&bed, t, 5 * (uint64_t)i, 5);
         assert_int_equal(fetch_now(s, 1, 20000).status, RP_OK);
         rp_sampler_free(s);
     }
@@ -339,24 +325,24 @@ static void a_sampler_that_cannot_be_direct_does_not_wait_for_more(void **state)
 static void a_smaller_call_does_not_wait_for_a_larger_one(void **state)
 {
     (void)state;
-    rp_table *t = make_queue("q");
+    rp_table *t = rp_test_bed_queue(&bed, "q");
     rp_sampler *s =
         open_sampler((rp_sampler_options){.rate_limiter_timeout_ms = -1, .direct = true});
     fetch *f;
 
     assert_int_equal(fetch_now(s, 10, 1).status, RP_DEADLINE);
     await_parked(t, 1);
-    fill(t, 0, 5); /* the waiting operation draws them */
+    rp_test_bed_fill(&bed, t, 0, 5); /* the waiting operation draws them */
     assert_int_equal(fetch_now(s, 5, 20000).status, RP_OK);
     assert_int_equal(rp_test_info_of(t).waiting_samples, 0);
 
     assert_int_equal(fetch_now(s, 10, 1).status, RP_DEADLINE);
     await_parked(t, 1);
-    fill(t, 5, 2);
+    rp_test_bed_fill(&bed, t, 5, 2);
     f = start_fetch(s, 4);
-    fill(t, 7, 2);
+    rp_test_bed_fill(&bed, t, 7, 2);
     expect_fetched(f);
-    fill(t, 9, 3);
+    rp_test_bed_fill(&bed, t, 9, 3);
     assert_int_equal(rp_test_info_of(t).size, 3);
     rp_sampler_free(s);
 }

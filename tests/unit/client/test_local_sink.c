@@ -230,7 +230,7 @@ static void a_group_without_memory_goes_to_the_job(void **state)
     r.writer->options.group = 3;
     r.sink->fail_puts = 1;
     make_plain(&r, "a", 4);
-    assert_int_equal(flush(&r, 0, 1), RP_DEADLINE); /* nobody settles them */
+    assert_int_equal(flush(&r, 0, 1), RP_DEADLINE); /* the test settles none */
     rp_test_sink_await(r.sink, 4);
     for (size_t i = 1; i < 4; i++)
         assert_true((uint32_t)(r.sink->items[i].key - r.sink->items[i - 1].key) == 1);

@@ -110,20 +110,6 @@ static int tear_down(void **state)
     return 0;
 }
 
-static rp_table *make_queue(const char *name)
-{
-    rp_table_options o = rp_test_options(name, RP_FIFO, RP_FIFO, 100000);
-
-    o.limiter = rp_limiter_queue(100000);
-    o.max_times_sampled = 1;
-    return rp_test_bed_table(&bed, &o);
-}
-
-static void fill(rp_table *t, uint64_t first, size_t count)
-{
-    for (size_t i = 0; i < count; i++) rp_test_put(t, first + i, 1, bed.plain);
-}
-
 static rp_status open_source(const rp_allocator *alloc, int64_t timeout_ms)
 {
     rp_source_options o = {
@@ -155,9 +141,9 @@ static void await_parked(rp_table *t, int64_t count)
 static void samples_come_in_doubling_batches(void **state)
 {
     (void)state;
-    rp_table *t = make_queue("q");
+    rp_table *t = rp_test_bed_queue(&bed, "q");
 
-    fill(t, 0, 400);
+    rp_test_bed_fill(&bed, t, 0, 400);
     make_source(-1);
     want(100);
     await(100, 0);
@@ -173,16 +159,16 @@ static void samples_come_in_doubling_batches(void **state)
 static void a_request_waits_in_the_table_without_a_thread(void **state)
 {
     (void)state;
-    rp_table *t = make_queue("q");
+    rp_table *t = rp_test_bed_queue(&bed, "q");
 
     make_source(-1);
     want(5);
     await_parked(t, 1);
-    fill(t, 0, 2);
+    rp_test_bed_fill(&bed, t, 0, 2);
     await(2, 0);
     await_parked(t, 1);
     want(1);
-    fill(t, 2, 10);
+    rp_test_bed_fill(&bed, t, 2, 10);
     await(6, 0);
     await_parked(t, 0);
     assert_int_equal(rp_test_info_of(t).size, 6);
@@ -191,10 +177,10 @@ static void a_request_waits_in_the_table_without_a_thread(void **state)
 static void timeout_drops_the_request(void **state)
 {
     (void)state;
-    rp_table *t = make_queue("q");
+    rp_table *t = rp_test_bed_queue(&bed, "q");
 
     make_source(20);
-    fill(t, 0, 3);
+    rp_test_bed_fill(&bed, t, 0, 3);
     want(5);
     await(3, 1);
     assert_int_equal(rec.status, RP_DEADLINE);
@@ -206,17 +192,17 @@ static void timeout_drops_the_request(void **state)
         await(3, 1 + i);
     }
     want(2);
-    fill(t, 3, 2);
+    rp_test_bed_fill(&bed, t, 3, 2);
     await(5, 4);
 }
 
 static void timeout_of_zero_does_not_wait(void **state)
 {
     (void)state;
-    rp_table *t = make_queue("q");
+    rp_table *t = rp_test_bed_queue(&bed, "q");
 
     make_source(0);
-    fill(t, 0, 3);
+    rp_test_bed_fill(&bed, t, 0, 3);
     want(5);
     await(3, 1);
     assert_int_equal(rec.status, RP_DEADLINE);
@@ -232,7 +218,7 @@ static void a_table_created_later_is_found(void **state)
     assert_int_equal(rec.status, RP_NOT_FOUND);
     assert_int_equal(rec.forgotten, 7);
     assert_string_equal(rec.text, "Priority table q was not found");
-    fill(make_queue("q"), 0, 3);
+    rp_test_bed_fill(&bed, rp_test_bed_queue(&bed, "q"), 0, 3);
     want(3);
     await(3, 1);
 }
@@ -240,7 +226,7 @@ static void a_table_created_later_is_found(void **state)
 static void dropping_the_table_ends_the_request(void **state)
 {
     (void)state;
-    rp_table *t = make_queue("q");
+    rp_table *t = rp_test_bed_queue(&bed, "q");
 
     make_source(-1);
     want(3);
@@ -248,7 +234,7 @@ static void dropping_the_table_ends_the_request(void **state)
     assert_ok_err(rp_store_drop_table(bed.store, (rp_string){"q", 1}, &err), &err);
     await(0, 1);
     assert_int_equal(rec.status, RP_CANCELLED);
-    fill(make_queue("q"), 0, 3); /* another of that name */
+    rp_test_bed_fill(&bed, rp_test_bed_queue(&bed, "q"), 0, 3); /* another of that name */
     want(3);
     await(3, 1);
 }
@@ -256,7 +242,7 @@ static void dropping_the_table_ends_the_request(void **state)
 static void closing_withdraws_a_waiting_operation(void **state)
 {
     (void)state;
-    rp_table *t = make_queue("q");
+    rp_table *t = rp_test_bed_queue(&bed, "q");
 
     for (int timeout_ms = -1; timeout_ms < 100000; timeout_ms += 50000) {
         if (timeout_ms == 0) continue;
@@ -267,7 +253,7 @@ static void closing_withdraws_a_waiting_operation(void **state)
         source = NULL;
         assert_int_equal(rp_test_info_of(t).waiting_samples, 0);
     }
-    fill(t, 0, 3);
+    rp_test_bed_fill(&bed, t, 0, 3);
     assert_int_equal(rp_test_info_of(t).size, 3);
     assert_int_equal(rec.count, 0);
 }
@@ -275,7 +261,7 @@ static void closing_withdraws_a_waiting_operation(void **state)
 static void why_is_the_reason_of_the_table(void **state)
 {
     (void)state;
-    rp_table *t = make_queue("q");
+    rp_table *t = rp_test_bed_queue(&bed, "q");
     char text[300];
 
     make_source(-1);
@@ -304,7 +290,7 @@ static void *insert_slowly(void *arg)
 static void timer_inserts_and_close_do_not_race(void **state)
 {
     (void)state;
-    rp_table *t = make_queue("q");
+    rp_table *t = rp_test_bed_queue(&bed, "q");
     pthread_t thread;
     void *failed;
 
