@@ -36,6 +36,20 @@ void rp_test_step_all(rp_test_client **clients, int count)
             (void)rp_test_client_step(clients[i], 0);
 }
 
+void rp_test_await_queued(const rp_test_live *live, rp_test_client **clients, int count,
+                          uint64_t bytes)
+{
+    enum { LOOKS = 5 };
+    int looks = 0;
+
+    for (int i = 0; i < RP_TEST_STEPS && looks < LOOKS; i++) {
+        (void)rp_test_client_step(clients[0], 1);
+        rp_test_step_all(clients, count);
+        looks = rp_test_queued(live) >= bytes ? looks + 1 : 0;
+    }
+    assert_int_equal(looks, LOOKS);
+}
+
 void rp_test_free_all(rp_test_client **clients, int count)
 {
     for (int i = 0; i < count; i++) rp_test_client_free(clients[i]);
@@ -88,11 +102,7 @@ void rp_test_fill_with_messages(rp_test_live *live, rp_test_client **writers,
     assert_true(are_blocked(live));
     for (size_t i = 1; i < rp_test_fills(); i++)
         send_items(calls, i * RP_TEST_FILLERS + 1, item_bytes);
-    for (int i = 0; i < RP_TEST_STEPS && rp_test_queued(live) < RP_TEST_FULL_SIDE; i++) {
-        (void)rp_test_client_step(writers[0], 1);
-        rp_test_step_all(writers, RP_TEST_FILLERS);
-    }
-    assert_true(rp_test_queued(live) >= RP_TEST_FULL_SIDE);
+    rp_test_await_queued(live, writers, RP_TEST_FILLERS, RP_TEST_FULL_SIDE);
 }
 
 rp_test_client *rp_test_connect_reader(rp_test_live *live, rp_test_stream **call,
@@ -118,9 +128,5 @@ void rp_test_fill_with_answers(rp_test_live *live, rp_test_client **readers,
 {
     for (int i = 0; i < count; i++)
         readers[i] = rp_test_connect_reader(live, &calls[i], window);
-    for (int i = 0; i < RP_TEST_STEPS && rp_test_queued(live) < bytes; i++) {
-        rp_test_step_all(readers, count);
-        (void)rp_test_client_step(readers[0], 1);
-    }
-    assert_true(rp_test_queued(live) >= bytes);
+    rp_test_await_queued(live, readers, count, bytes);
 }

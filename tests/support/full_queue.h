@@ -25,6 +25,10 @@ uint64_t rp_test_refused(const rp_test_live *live, rp_refusal why);
 
 /* Steps each client that is not NULL; none of them is closed. */
 void rp_test_step_all(rp_test_client **clients, int count);
+/* Steps them until `bytes` bytes or more are queued. The count has to stay for some steps: a
+ * sample that goes from its table to its connection is counted twice for a moment. */
+void rp_test_await_queued(const rp_test_live *live, rp_test_client **clients, int count,
+                          uint64_t bytes);
 void rp_test_free_all(rp_test_client **clients, int count);
 
 /* Returns how many messages each filler sends: one that waits for the table, and others after

@@ -354,11 +354,7 @@ static void the_largest_message_does_not_need_an_empty_queue(void **state)
         rp_test_stream_send_raw(call, "\0\0\1\0\0", 5); /* 64 KiB follow, it says */
         rp_test_stream_send_raw(call, zeros, sizeof zeros - 1);
     }
-    for (int i = 0; i < RP_TEST_STEPS && rp_test_queued(&s.live) < HALVES * sizeof zeros; i++) {
-        (void)rp_test_client_step(halves[0], 1);
-        rp_test_step_all(halves, HALVES);
-    }
-    assert_true(rp_test_queued(&s.live) >= HALVES * sizeof zeros);
+    rp_test_await_queued(&s.live, halves, HALVES, HALVES * sizeof zeros);
     assert_non_null(writer = rp_test_live_connect(&s.live));
     call = rp_test_client_open(writer, RP_TEST_REVERB "InsertStream");
     rp_buf_init(&request, rp_allocator_default());
@@ -422,11 +418,7 @@ static void window_updates_are_read_without_budget(void **state)
         rp_test_put_sample(&request, "replay", 1000, -2);
         rp_test_stream_put(calls[i], &request);
     }
-    for (int i = 0; i < RP_TEST_STEPS && rp_test_queued(&s.live) <= 2 * MIB; i++) {
-        (void)rp_test_client_step(readers[0], 5);
-        rp_test_step_all(readers, READERS);
-    }
-    assert_true(rp_test_queued(&s.live) > 2 * MIB);
+    rp_test_await_queued(&s.live, readers, READERS, 2 * MIB + 1);
     for (int i = 0; i < RP_TEST_STEPS && calls[one]->unread == 0;
          i++) { /* one that has begun */
         one = (one + 1) % READERS;
