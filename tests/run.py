@@ -94,8 +94,8 @@ def main():
     peers = Peers(args.long, wanted) if {"conformance", "page"} & set(wanted) else None
     checks_wanted = [p for p in [*CHECKS, *LATER] if LATER.get(p, p) in wanted]
     planned = [b for b in BUILDS if b in wanted or any(b in NEEDS.get(p, ()) for p in checks_wanted)]
-    # Two more than there are processors: many tests wait for something most of the time.
-    crew = Crew(tally, JOBS + 2)
+    # Four more than there are processors: many tests wait for something most of the time.
+    crew = Crew(tally, JOBS + 4)
     built, done, begun = set(), set(), set()
     for name in [None, *planned]:
         if name is not None:

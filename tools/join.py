@@ -93,7 +93,8 @@ def share_out(sources, most, count):
                     taken[i].get(name, where) == where for name, where in own.items()):
                 break
         else:
-            raise ValueError(f"{path} has a name in common with each of {count} outputs")
+            raise ValueError(f"{path} has a name in common with each of {count} outputs: give "
+                             "its meson.build some more")
         files.append(path)
         taken[i] = None if alone or len(files) == most else taken[i] | own
     return outputs

@@ -93,7 +93,8 @@ def environment():
     found = {k: v for k, v in os.environ.items()
              if k not in ("LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES", "NOTIFY_SOCKET")}
     found.setdefault("ASAN_OPTIONS", "detect_leaks=1:abort_on_error=1:quarantine_size_mb=16:"
-                     "detect_stack_use_after_return=1:allocator_may_return_null=1")
+                     f"detect_stack_use_after_return={0 if IS_SHORT else 1}:"
+                     "allocator_may_return_null=1")
     found.setdefault("UBSAN_OPTIONS", "print_stacktrace=1")
     found.setdefault("TSAN_OPTIONS", "halt_on_error=1:second_deadlock_stack=1")
     return found
