@@ -117,10 +117,11 @@ bool rp_defer_may_read(rp_connection *c)
 bool rp_defer_may_begin(rp_task *task, size_t size)
 {
     rp_worker *worker = rp_task_worker(task);
+    const rp_connection *c = task->connection;
 
     if (worker->turn_of == task) return true;
     if (task->is_deferred) return false;
-    if (size <= SMALL_BYTES && task->connection->deferred == NULL) {
+    if (size <= SMALL_BYTES && c->deferred == NULL && c != worker->continued) {
         if (worker->work < SMALL_TURN_WORK) return true;
     } else if (worker->work < RP_TURN_WORK && worker->deferring == NULL) {
         return true;
@@ -142,7 +143,7 @@ void rp_defer_add_work(rp_worker *worker, size_t units)
 
 void rp_defer_begin_message(rp_worker *worker, size_t size)
 {
-    size_t units = size / RP_UNIT_BYTES;
+    size_t units = 1 + size / RP_UNIT_BYTES;
 
     /* A message with more work than a turn has leaves the other half to small requests. */
     worker->work += units < RP_TURN_WORK ? units : RP_TURN_WORK;
@@ -168,11 +169,13 @@ static void continue_first(rp_worker *worker)
     if (task->is_finished) return;
     rp_connection_touch(c);
     worker->turn_of = task;
+    worker->continued = c;
     if (task->kind->on_turn != NULL)
         task->kind->on_turn(task);
     else
         rp_call_resume(task->call);
     worker->turn_of = NULL;
+    worker->continued = NULL;
     rp_worker_flush_batches(worker);
     rp_connection_count(c);
 }

@@ -2,15 +2,16 @@
 /* A bound on the work of a turn of the loop. The work of some calls is out of proportion to the
  * bytes that a turn reads: calls that visit every table, calls with many keys, and messages
  * with many items or bytes, of which a peer can have thousands complete at the same moment. So
- * every call asks before it handles a message. The bytes of the message count as work, because
- * it has to be parsed; a call with more work adds the units of that work. A unit is about the
- * work for one key. When a turn has done RP_TURN_WORK units, calls that ask are deferred to the
+ * every call asks before it handles a message. The bytes of the message and of responses count
+ * as work; a call with more work adds the units of that work. A unit is about the work for one
+ * key. When a turn has done RP_TURN_WORK units, calls that ask are deferred to the
  * following turns.
  *
  * Deferred calls continue round robin, one of each connection, so that a connection with many
  * calls does not delay one with few. A small call whose connection has no deferred calls does
  * not wait for those of others: it may begin until the turn has done twice RP_TURN_WORK units.
- * So it is not deferred because a large call was handled before it in the same turn. Every turn
+ * So it is not deferred because a large call was handled before it in the same turn. Messages
+ * that wait behind the one that continues have no such right. Every turn
  * continues one deferred call at least. A call that has begun and is deferred is the first to
  * continue, so only one large call is in progress at a time.
  *

@@ -156,6 +156,7 @@ struct rp_worker {
     rp_timer deferral;
     size_t work;      /* units of work in this turn: deferral.h */
     rp_task *turn_of; /* the deferred task that continues now, until it adds work; or NULL */
+    rp_connection *continued; /* the connection of the deferred task that continues now */
     rp_handshakes handshakes;
     rp_closing closing;
     rp_newcomers newcomers;

@@ -72,6 +72,11 @@ size_t rp_items_response_bytes(const rp_items_response *response)
     return response->reply->bytes.size + response->reply->borrowed;
 }
 
+size_t rp_items_response_work(const rp_items_response *response)
+{
+    return response->work_done;
+}
+
 /* Bytes that may be added to the reply. */
 static size_t room(const rp_items_response *a)
 {
@@ -91,6 +96,7 @@ static rp_status too_large(const rp_items_response *a, rp_error *err)
 static void work(rp_items_response *a, size_t bytes)
 {
     a->work_left = bytes < a->work_left ? a->work_left - bytes : 0;
+    a->work_done += bytes;
 }
 
 /* The first chunk of a key, or NULL. */
@@ -386,6 +392,7 @@ rp_status rp_items_response_step(rp_items_response *response, size_t bytes, bool
     rp_status st = RP_OK;
 
     response->work_left = bytes;
+    response->work_done = 0;
     while (st == RP_OK && response->phase != DONE && response->work_left > 0)
         st = advance(response, err);
     *done = response->phase == DONE;

@@ -51,6 +51,7 @@ typedef struct rp_items_response {
     int phase;          /* this field and the following ones are private */
     size_t next;        /* index of the next sample or chunk */
     size_t work_left;   /* bytes of work that this step may still do */
+    size_t work_done;   /* bytes of work that it has done */
     size_t cut_left;    /* the rest of max_cut_bytes */
     size_t slice_bytes; /* least number of bytes that the slices of all entries take */
     rp_map map;         /* from keys of chunks to indexes in `chunks` */
@@ -80,7 +81,8 @@ void rp_items_response_deinit(rp_items_response *response);
 RP_NODISCARD rp_status rp_items_response_step(rp_items_response *response, size_t work,
                                               bool *done, rp_error *err);
 
-/* Bytes of the reply so far. */
+/* Bytes of the reply so far, and bytes of work of the last step. */
 size_t rp_items_response_bytes(const rp_items_response *response);
+size_t rp_items_response_work(const rp_items_response *response);
 
 #endif

@@ -94,16 +94,6 @@ void rp_items_begin(rp_items_task *items, size_t work, void (*begin)(rp_items_ta
     try_to_begin(items);
 }
 
-void rp_items_turn(rp_task *task)
-{
-    rp_items_task *items = rp_items_of(task);
-
-    if (items->begin != NULL)
-        try_to_begin(items);
-    else
-        rp_call_resume(task->call);
-}
-
 void rp_items_room(rp_task *task)
 {
     rp_items_task *items = rp_items_of(task);
@@ -188,15 +178,20 @@ static void count_sent(rp_items_task *items)
     rp_counter_add(&counters->sampled_bytes, rp_items_response_bytes(&items->response));
 }
 
+static void step_again(rp_items_task *items);
+
 static void step(rp_items_task *items)
 {
     rp_worker *worker = rp_task_worker(&items->task);
     rp_connection *c = items->task.connection;
     rp_error error = {0};
     bool done = false;
+    rp_status st;
 
     assert(items->is_responding && items->reply != NULL); /* I4 */
-    if (rp_items_response_step(&items->response, STEP_BYTES, &done, &error) != RP_OK) {
+    st = rp_items_response_step(&items->response, STEP_BYTES, &done, &error);
+    rp_defer_add_work(worker, rp_items_response_work(&items->response) / RP_UNIT_BYTES);
+    if (st != RP_OK) {
         fail(items, &error);
         release_all(items);
         return;
@@ -212,8 +207,26 @@ static void step(rp_items_task *items)
         c->makers += !items->is_making;
         items->is_making = true;
         /* Not a bulk timer: only one call of a connection makes its response at a time. */
-        (void)wait_until(items, rp_loop_now(worker->loop), step, false);
+        (void)wait_until(items, rp_loop_now(worker->loop), step_again, false);
     }
+}
+
+/* Makes a further step, unless this turn of the loop has done enough work. */
+static void step_again(rp_items_task *items)
+{
+    if (rp_defer_may_begin(&items->task, SIZE_MAX)) step(items);
+}
+
+void rp_items_turn(rp_task *task)
+{
+    rp_items_task *items = rp_items_of(task);
+
+    if (items->is_responding)
+        step(items);
+    else if (items->begin != NULL)
+        try_to_begin(items);
+    else
+        rp_call_resume(task->call);
 }
 
 /* A draw stops before its items pass message_bytes, but has one item at least. A single larger

@@ -4,7 +4,8 @@
  * A task waits until its connection may queue responses, so that a slow reader holds no memory.
  * The budget of queued bytes counts the task's items from before they are drawn until the
  * response is made of them, so the response always has room (Q5). The response is made in
- * steps, one in each turn of the loop. Before the first step the task waits again until the
+ * steps, one in each turn of the loop, and their work counts (deferral.h): a further step waits
+ * for a turn that has not done enough. Before the first step the task waits again until the
  * connection may queue responses, since drawing may have taken long.
  *
  * Invariants:

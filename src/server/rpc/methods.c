@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/rpc/methods.h"
 
+#include "server/rpc/sample_fetch.h"
+
 const rp_task_kind *const rp_task_kinds[RP_METHODS] = {
     [RP_METHOD_INSERT_STREAM] = &rp_insert_stream_kind,
     [RP_METHOD_SAMPLE_STREAM] = &rp_sample_stream_kind,

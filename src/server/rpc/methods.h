@@ -17,9 +17,8 @@ extern const rp_task_kind rp_sample_shared_kind, rp_peek_kind, rp_sample_kind,
 /* grpc: */
 extern const rp_task_kind rp_health_check_kind, rp_health_watch_kind, rp_reflection_kind;
 
-/* Free the batches and fetches that a worker keeps for reuse. */
+/* Frees the batches that a worker keeps for reuse. */
 void rp_insert_batches_free(rp_worker *worker);
-void rp_sample_fetches_free(rp_worker *worker);
 
 /* The change of a table that a request asks for. The fields of the limiter that the request
  * does not have stay as they are in the table. */

@@ -8,6 +8,11 @@
  * drawn. If there is no room for it, a fetch ends without samples, since many streams may wait
  * for the same item. The fetch is repeated when there may be room.
  *
+ * Fetching and writing count as work of a turn of the loop (deferral.h), in proportion to the
+ * samples, their slices and their bytes. When the turn has done enough, streams go on in the
+ * next turns, one response each in turn. So many fast readers do not delay the calls of others.
+ * The first response to a request does not wait: its message has been let in.
+ *
  * Clients can work with the first samples while they receive the next ones. Clients that send
  * the next request only after all samples of the last, as DeepMind's do, would wait for a large
  * message each time. So the first response to a long request is small, and each following one
@@ -28,9 +33,11 @@
 #include "chunk/chunk.h"
 #include "chunk/trajectory.h"
 #include "server/core/connection_room.h"
+#include "server/core/deferral.h"
 #include "server/core/served_table.h"
 #include "server/core/worker.h"
 #include "server/rpc/methods.h"
+#include "server/rpc/sample_fetch.h"
 #include "util/clock.h"
 #include "util/error.h"
 #include "util/mem.h"
@@ -38,26 +45,25 @@
 #include "wire/sample_response.h"
 
 enum {
-    FIRST_FETCH = 64, /* samples of a fetch, while their size is not known */
-    MAX_FETCH = 512,
-    SMALL_FETCH = 64,      /* capacity of a fetch for at most this many samples */
+    FIRST_FETCH = 64,      /* samples of a fetch, while their size is not known */
     FETCH_BYTES = 1 << 20, /* bytes of chunks in a fetch, about */
     SHARED_FETCH_BYTES = 16 << 20,
     RESPONSE_BYTES = 2 << 20, /* bytes of chunks in one message; one chunk more at most */
     COPIED_BYTES = 192 << 10, /* bytes that are copied into one message */
     LONG_REQUEST = 128,       /* a request for more samples than this is long */
     FIRST_BYTES = 2 << 10,    /* both limits for the first message of a long request */
-    MAX_IDLE_FETCHES = 64,
-    TRAJECTORIES_AHEAD = 32, /* samples */
+    TRAJECTORIES_AHEAD = 32,  /* samples */
     CHUNKS_AHEAD = 16,
     BYTES_AHEAD = 6,
     PREFETCH_BYTES = 1024,
+    SAMPLE_WORK = 4, /* units of work of a sample, besides its bytes: deferral.h */
+    UNIT_SLICES = 2, /* slices that count as one unit more */
 };
 
 static const char timed_out[] =
     "Rate Limiter: Timeout exceeded before the right to insert was acquired.";
 
-typedef struct sample_stream {
+struct rp_sample_stream {
     rp_task task;
     rp_served_table *served; /* table of the last request; a reference */
     int64_t remaining;       /* samples of the request that have not been fetched */
@@ -68,113 +74,19 @@ typedef struct sample_stream {
     rp_sample_fetch *fetch;   /* the fetch that waits in the table, or NULL */
     rp_sample_fetch *arrived; /* the fetch with samples that have not been written, or NULL */
     bool is_pumping;
+    bool is_new;      /* the first response to the request has not been made */
     bool has_sampled; /* until it has, it waits with a small fetch, as many streams may wait */
     rp_lease *lease;  /* of SampleShared; a reference */
     rp_lease_call *lease_call;
-} sample_stream;
-
-/* Samples that are being fetched from a table. */
-struct rp_sample_fetch {
-    rp_op op;
-    rp_sample_options options;
-    rp_post post;
-    rp_timer timer;
-    rp_worker *worker;
-    sample_stream *stream;   /* NULL: its call has ended */
-    rp_served_table *served; /* a reference while the fetch is in use, as is the next field */
-    rp_drawn *drawn;
-    rp_sample_fetch *next;
-    int64_t started_ns;
-    size_t written, written_bytes; /* samples, and the bytes of their chunks */
-    size_t given_bytes;            /* part of written_bytes that was returned to `drawn` */
-    size_t capacity;               /* MAX_FETCH, or SMALL_FETCH */
-    rp_sample samples[];
 };
 
-static sample_stream *stream_of(rp_task *task)
+static rp_sample_stream *stream_of(rp_task *task)
 {
-    return (sample_stream *)(void *)task;
+    return (rp_sample_stream *)(void *)task;
 }
 
 static void on_fetch_posted(rp_post *post);
 static void on_fetch_due(rp_timer *timer);
-
-static size_t fetch_bytes(const rp_sample_fetch *fetch)
-{
-    return sizeof *fetch + fetch->capacity * sizeof *fetch->samples;
-}
-
-static void free_fetch(rp_sample_fetch *fetch)
-{
-    rp_release(&fetch->worker->server->alloc, fetch, fetch_bytes(fetch));
-}
-
-static rp_sample_fetch *make_fetch(rp_worker *worker, size_t capacity)
-{
-    rp_sample_fetch *fetch =
-        rp_alloc(&worker->server->alloc, sizeof *fetch + capacity * sizeof *fetch->samples);
-
-    if (fetch == NULL) return NULL;
-    fetch->worker = worker;
-    fetch->capacity = capacity;
-    fetch->post.run = on_fetch_posted;
-    fetch->timer = (rp_timer){.on_due = on_fetch_due, .is_bulk = true};
-    return fetch;
-}
-
-/* Bytes that count as queued while the fetch is in use. A small fetch counts as part of its
- * call. */
-static size_t counted_bytes(const rp_sample_fetch *fetch)
-{
-    return fetch->capacity > SMALL_FETCH ? fetch_bytes(fetch) : 0;
-}
-
-/* Makes a fetch with room for `count` samples. */
-static rp_sample_fetch *new_fetch(rp_worker *worker, size_t count)
-{
-    size_t kind = count > SMALL_FETCH;
-    rp_sample_fetch *fetch = worker->idle_fetches[kind];
-
-    if (fetch != NULL) {
-        worker->idle_fetches[kind] = fetch->next;
-        worker->idle_fetch_count[kind]--;
-    } else {
-        fetch = make_fetch(worker, kind > 0 ? MAX_FETCH : SMALL_FETCH);
-    }
-    assert(fetch == NULL || (count <= fetch->capacity && fetch->worker == worker));
-    if (fetch != NULL) rp_queue_count(&worker->queue, RP_QUEUE_OUT, counted_bytes(fetch));
-    return fetch;
-}
-
-static void release_fetch(rp_sample_fetch *fetch)
-{
-    rp_worker *worker = fetch->worker;
-    size_t kind = fetch->capacity > SMALL_FETCH;
-
-    assert(fetch->served != NULL && fetch->drawn != NULL);
-    rp_loop_disarm(worker->loop, &fetch->timer);
-    rp_served_table_unref(fetch->served);
-    rp_drawn_give(fetch->drawn, fetch->op.held_bytes);
-    rp_drawn_unref(fetch->drawn);
-    rp_queue_count(&worker->queue, RP_QUEUE_OUT, 0 - counted_bytes(fetch));
-    if (worker->idle_fetch_count[kind] == MAX_IDLE_FETCHES) {
-        free_fetch(fetch);
-        return;
-    }
-    fetch->next = worker->idle_fetches[kind];
-    worker->idle_fetches[kind] = fetch;
-    worker->idle_fetch_count[kind]++;
-}
-
-void rp_sample_fetches_free(rp_worker *worker)
-{
-    for (size_t kind = 0; kind < 2; kind++)
-        while (worker->idle_fetches[kind] != NULL) {
-            rp_sample_fetch *fetch = worker->idle_fetches[kind];
-            worker->idle_fetches[kind] = fetch->next;
-            free_fetch(fetch);
-        }
-}
 
 static void on_fetch_done(rp_op *op)
 {
@@ -185,10 +97,10 @@ static void on_fetch_done(rp_op *op)
 
 /* The responses that the samples of a fetch are written to. */
 typedef struct responses {
-    sample_stream *stream;
-    rp_message *reply; /* NULL: none begun */
-    size_t bytes;      /* bytes of chunks in the reply */
-    size_t total;
+    rp_sample_stream *stream;
+    rp_message *reply;      /* NULL: none begun */
+    size_t bytes;           /* bytes of chunks in the reply */
+    size_t work;            /* units of work for its samples */
     rp_sample_shared arena; /* base NULL: there is none */
 } responses;
 
@@ -197,11 +109,22 @@ static bool end_response(responses *to)
     rp_task *task = &to->stream->task;
     rp_message *reply = to->reply;
 
+    if (reply != NULL) {
+        rp_defer_add_work(rp_task_worker(task), to->work);
+        to->stream->is_new = false;
+        if (to->stream->message_bytes < RESPONSE_BYTES) to->stream->message_bytes *= 2;
+        rp_task_send(task, reply);
+    }
     to->reply = NULL;
-    to->bytes = 0;
-    if (to->stream->message_bytes < RESPONSE_BYTES) to->stream->message_bytes *= 2;
-    if (reply != NULL) rp_task_send(task, reply);
+    to->bytes = to->work = 0;
     return !task->is_finished;
+}
+
+/* Whether the stream may make another response in this turn of the loop. If not, it has been
+ * deferred: on_turn. */
+static bool may_work(rp_sample_stream *stream)
+{
+    return stream->is_new || rp_defer_may_begin(&stream->task, SIZE_MAX);
 }
 
 /* Bytes of a chunk that are sent; 0 if the client reads the chunk in the arena. */
@@ -217,13 +140,17 @@ static bool is_borrowed(const rp_trajectory *trajectory, const rp_sample_shared 
     return false;
 }
 
+static size_t slice_count(const rp_trajectory *trajectory)
+{
+    const rp_extent *last = rp_trajectory_extents(trajectory) + trajectory->column_count - 1;
+
+    return (size_t)last->first_slice + rp_extent_slices(last);
+}
+
 /* Memory that a hold keeps: the chunks and the trajectory, which may have many slices. */
 static size_t kept_bytes(const rp_trajectory *trajectory)
 {
-    const rp_extent *last = rp_trajectory_extents(trajectory) + trajectory->column_count - 1;
-    size_t slices = (size_t)last->first_slice + rp_extent_slices(last);
-
-    return trajectory->bytes + slices * sizeof(rp_slice);
+    return trajectory->bytes + slice_count(trajectory) * sizeof(rp_slice);
 }
 
 /* Adds a hold on the sample to the lease, if some of its chunks are in the arena. False: all
@@ -266,6 +193,7 @@ static bool write_sample(responses *to, rp_sample *sample, const rp_served_table
     bool holds = is_borrowed(trajectory, shared);
     size_t first = 0;
 
+    to->work += SAMPLE_WORK + slice_count(trajectory) / UNIT_SLICES;
     while (first < trajectory->chunk_count) {
         size_t count = 0;
         if (is_full(to) && !end_response(to)) return false;
@@ -318,7 +246,7 @@ static void prefetch_bytes(const rp_sample_fetch *fetch, size_t at)
     for (; line < end; line += RP_CACHE_LINE) __builtin_prefetch((const void *)line);
 }
 
-static rp_sample_shared arena_of(const sample_stream *stream)
+static rp_sample_shared arena_of(const rp_sample_stream *stream)
 {
     const rp_server *server = rp_task_worker(&stream->task)->server;
     rp_sample_shared arena = {.min_bytes = RP_SHARED_MIN_BYTES};
@@ -329,7 +257,7 @@ static rp_sample_shared arena_of(const sample_stream *stream)
 
 /* Estimates the bytes that a sample of the table adds, at least the bytes for which the last
  * fetch had no room. Under a lease chunks are not sent. */
-static size_t expected_bytes(const sample_stream *stream)
+static size_t expected_bytes(const rp_sample_stream *stream)
 {
     size_t bytes = atomic_load_explicit(&stream->served->sample_bytes, memory_order_relaxed);
 
@@ -337,13 +265,14 @@ static size_t expected_bytes(const sample_stream *stream)
     return bytes < stream->lacked_bytes ? stream->lacked_bytes : bytes;
 }
 
-static bool has_room(const sample_stream *stream, size_t bytes)
+static bool has_room(const rp_sample_stream *stream, size_t bytes)
 {
     return rp_connection_may_queue(stream->task.connection, stream->task.call, bytes);
 }
 
-/* Writes samples of a fetch. False if there was no room for some of them. */
-static bool write_samples(sample_stream *stream, rp_sample_fetch *fetch)
+/* Writes samples of a fetch. False if some are left: there was no room, or the stream has been
+ * deferred. */
+static bool write_samples(rp_sample_stream *stream, rp_sample_fetch *fetch)
 {
     responses to = {.stream = stream, .arena = arena_of(stream)};
     size_t count = fetch->op.done, first = fetch->written, i;
@@ -358,7 +287,7 @@ static bool write_samples(sample_stream *stream, rp_sample_fetch *fetch)
         prefetch_trajectory(fetch, i + TRAJECTORIES_AHEAD);
         prefetch_chunk(fetch, i + CHUNKS_AHEAD);
         prefetch_bytes(fetch, i + BYTES_AHEAD);
-        if (to.reply == NULL && !has_room(stream, 0)) break;
+        if (to.reply == NULL && !(has_room(stream, 0) && may_work(stream))) break;
         fetch->written_bytes += fetch->samples[i].trajectory->bytes;
         if (!write_sample(&to, &fetch->samples[i], served)) return true;
         fetch->written = i + 1;
@@ -389,7 +318,7 @@ static void give_written(rp_sample_fetch *fetch)
 }
 
 /* Writes samples that have arrived. False if some are left. */
-static bool write_arrived(sample_stream *stream)
+static bool write_arrived(rp_sample_stream *stream)
 {
     rp_sample_fetch *fetch = stream->arrived;
 
@@ -400,13 +329,13 @@ static bool write_arrived(sample_stream *stream)
     }
     stream->arrived = NULL;
     rp_connection_count(
-        stream->task.connection); /* before release_fetch() returns the drawn bytes */
+        stream->task.connection); /* before rp_sample_fetch_release() returns the drawn bytes */
     rp_samples_release(fetch->samples, fetch->op.done);
-    release_fetch(fetch);
+    rp_sample_fetch_release(fetch);
     return true;
 }
 
-static void end_with(sample_stream *stream, const rp_op *op)
+static void end_with(rp_sample_stream *stream, const rp_op *op)
 {
     char text[sizeof timed_out + RP_ERROR_TEXT_BYTES + 4];
 
@@ -420,7 +349,7 @@ static void end_with(sample_stream *stream, const rp_op *op)
 
 /* A fetch has completed: sends its samples. Takes ownership of the fetch. False if the fetch
  * has to be repeated when there is room. */
-static bool settle(sample_stream *stream, rp_sample_fetch *fetch)
+static bool settle(rp_sample_stream *stream, rp_sample_fetch *fetch)
 {
     rp_table_counters *counters =
         rp_table_metrics_loop(fetch->served->metrics, fetch->worker->index);
@@ -431,7 +360,7 @@ static bool settle(sample_stream *stream, rp_sample_fetch *fetch)
     if (fetch->op.status != RP_OK || count == 0) {
         if (fetch->op.status != RP_OK && lacked == 0) end_with(stream, &fetch->op);
         rp_samples_release(fetch->samples, count);
-        release_fetch(fetch);
+        rp_sample_fetch_release(fetch);
         if (lacked > 0) rp_connection_wait_for_room(stream->task.connection, lacked);
         return lacked == 0;
     }
@@ -447,7 +376,7 @@ static bool settle(sample_stream *stream, rp_sample_fetch *fetch)
 }
 
 /* The number of samples of the next fetch: as many as Reverb would fetch, if there is room. */
-static size_t fetch_size(const sample_stream *stream)
+static size_t fetch_size(const rp_sample_stream *stream)
 {
     size_t bytes = atomic_load_explicit(&stream->served->sample_bytes, memory_order_relaxed);
     size_t fetch_bytes = stream->lease != NULL ? SHARED_FETCH_BYTES : FETCH_BYTES;
@@ -458,22 +387,24 @@ static size_t fetch_size(const sample_stream *stream)
     if (room < fetch_bytes) most = room / expected_bytes(stream) + 1;
 
     if (count > most) count = most;
-    if (count > MAX_FETCH) count = MAX_FETCH;
+    if (count > RP_MAX_FETCH) count = RP_MAX_FETCH;
     return (int64_t)count < stream->remaining ? count : (size_t)stream->remaining;
 }
 
 /* Starts a fetch. True if it has completed; false if it waits, or has to be repeated later. */
-static bool fetch_some(sample_stream *stream)
+static bool fetch_some(rp_sample_stream *stream)
 {
     rp_task *task = &stream->task;
     rp_worker *worker = rp_task_worker(task);
     size_t count = fetch_size(stream);
-    rp_sample_fetch *fetch = new_fetch(worker, count);
+    rp_sample_fetch *fetch = rp_sample_fetch_new(worker, count);
 
     if (fetch == NULL) {
         rp_task_abort(task, RP_NO_RESOURCE, "out of memory for samples");
         return true;
     }
+    fetch->post.run = on_fetch_posted;
+    fetch->timer = (rp_timer){.on_due = on_fetch_due, .is_bulk = true};
     fetch->stream = stream;
     fetch->written = fetch->written_bytes = fetch->given_bytes = 0;
     fetch->served = rp_served_table_ref(stream->served);
@@ -502,31 +433,32 @@ static bool fetch_some(sample_stream *stream)
 }
 
 /* Whether all samples of the request have been written. */
-static bool is_done(const sample_stream *stream)
+static bool is_done(const rp_sample_stream *stream)
 {
     return stream->remaining == 0 && stream->arrived == NULL;
 }
 
-/* Fetches until the request is done, a fetch has to wait, or the reader is slow. */
-static void pump(sample_stream *stream)
+/* Fetches until the request is done, a fetch has to wait, the reader is slow, or the turn of
+ * the loop has done enough work. */
+static void pump(rp_sample_stream *stream)
 {
     rp_task *task = &stream->task;
     size_t limit = rp_task_worker(task)->limits.stream_queued_bytes;
 
-    if (stream->is_pumping) return;
+    if (stream->is_pumping || task->is_deferred) return;
     stream->is_pumping = true;
     while (write_arrived(stream) && stream->remaining > 0 && stream->fetch == NULL &&
            !task->is_finished && rp_call_queued_bytes(task->call) < limit &&
-           has_room(stream, expected_bytes(stream)))
+           has_room(stream, expected_bytes(stream)) && may_work(stream))
         if (!fetch_some(stream)) break;
-    if (!is_done(stream) && stream->fetch == NULL && !task->is_finished)
+    if (!is_done(stream) && stream->fetch == NULL && !task->is_finished && !task->is_deferred)
         rp_call_want_room(task->call);
     stream->is_pumping = false;
 }
 
 /* Continues to fetch after an event. When the request is done, resumes the stream for the next
  * one. */
-static void continue_stream(sample_stream *stream)
+static void continue_stream(rp_sample_stream *stream)
 {
     rp_task *task = &stream->task;
 
@@ -535,14 +467,14 @@ static void continue_stream(sample_stream *stream)
 }
 
 /* A fetch that waited in the table has completed. */
-static void complete(sample_stream *stream, rp_sample_fetch *fetch)
+static void complete(rp_sample_stream *stream, rp_sample_fetch *fetch)
 {
     rp_worker *worker = fetch->worker;
 
     assert(stream == NULL || stream->fetch == fetch); /* S1 */
     if (stream == NULL) {
         rp_samples_release(fetch->samples, fetch->op.done);
-        release_fetch(fetch);
+        rp_sample_fetch_release(fetch);
     } else {
         stream->fetch = NULL;
         if (settle(stream, fetch))
@@ -571,7 +503,7 @@ static void on_fetch_due(rp_timer *timer)
 }
 
 /* Finds the lease that a request names. */
-static bool take_lease(sample_stream *stream, const rp_wire_sample_request *request)
+static bool take_lease(rp_sample_stream *stream, const rp_wire_sample_request *request)
 {
     rp_server *server = rp_task_worker(&stream->task)->server;
     const rp_string *id = &request->lease;
@@ -591,7 +523,7 @@ static bool take_lease(sample_stream *stream, const rp_wire_sample_request *requ
 
 static void on_message(rp_task *task, const uint8_t *data, size_t size, rp_block *block)
 {
-    sample_stream *stream = stream_of(task);
+    rp_sample_stream *stream = stream_of(task);
     rp_wire_sample_request request;
     rp_error error;
 
@@ -622,6 +554,7 @@ static void on_message(rp_task *task, const uint8_t *data, size_t size, rp_block
     stream->remaining = request.num_samples;
     stream->next_fetch = stream->has_sampled ? 2 * FIRST_FETCH : FIRST_FETCH;
     stream->lacked_bytes = 0;
+    stream->is_new = true;
     stream->timeout_ns = -1;
     if (request.has_timeout && request.timeout_ms >= 0)
         stream->timeout_ns =
@@ -635,6 +568,15 @@ static void on_room(rp_task *task)
     continue_stream(stream_of(task));
 }
 
+/* The turn of a stream that was deferred, with a request in progress or before its message. */
+static void on_turn(rp_task *task)
+{
+    if (is_done(stream_of(task)))
+        rp_call_resume(task->call);
+    else
+        continue_stream(stream_of(task));
+}
+
 static void on_half_close(rp_task *task)
 {
     rp_task_finish(task, RP_OK, NULL);
@@ -643,7 +585,7 @@ static void on_half_close(rp_task *task)
 /* A request in progress keeps its reference: it ends soon, as the table is closed. */
 static void on_dropped(rp_task *task)
 {
-    sample_stream *stream = stream_of(task);
+    rp_sample_stream *stream = stream_of(task);
 
     if (!is_done(stream) || !rp_served_table_is_dropped(stream->served)) return;
     rp_served_table_unref(stream->served);
@@ -653,7 +595,7 @@ static void on_dropped(rp_task *task)
 /* Withdraws a fetch that waits: nothing is drawn for a call that has ended. */
 static void on_end(rp_task *task)
 {
-    sample_stream *stream = stream_of(task);
+    rp_sample_stream *stream = stream_of(task);
     rp_sample_fetch *fetch = stream->fetch;
 
     if (fetch == NULL) return;
@@ -664,7 +606,7 @@ static void on_end(rp_task *task)
     rp_samples_release(fetch->samples, fetch->op.done);
     assert(fetch->worker->outstanding > 0); /* S3 */
     fetch->worker->outstanding--;
-    release_fetch(fetch);
+    rp_sample_fetch_release(fetch);
 }
 
 static void on_close(rp_task *task)
@@ -678,22 +620,24 @@ static void on_close(rp_task *task)
 }
 
 const rp_task_kind rp_sample_stream_kind = {
-    .bytes = sizeof(sample_stream),
+    .bytes = sizeof(rp_sample_stream),
     .waits_for_room = true,
     .on_message = on_message,
     .on_half_close = on_half_close,
     .on_room = on_room,
+    .on_turn = on_turn,
     .on_dropped = on_dropped,
     .on_end = on_end,
     .on_close = on_close,
 };
 
 const rp_task_kind rp_sample_shared_kind = {
-    .bytes = sizeof(sample_stream),
+    .bytes = sizeof(rp_sample_stream),
     .waits_for_room = true,
     .on_message = on_message,
     .on_half_close = on_half_close,
     .on_room = on_room,
+    .on_turn = on_turn,
     .on_dropped = on_dropped,
     .on_end = on_end,
     .on_close = on_close,

@@ -152,19 +152,6 @@ static void send_last(stage *s, const uint8_t *last)
     }
 }
 
-/* A small call of the bystander. */
-static void ask(stage *s)
-{
-    rp_buf out;
-
-    rp_buf_init(&out, &s->bed.alloc);
-    rp_test_put_update(&out, "t", 1, 3.0);
-    s->asked = rp_test_client_open(s->bystander, RP_TEST_REPLAY "Update");
-    rp_test_stream_put(s->asked, &out);
-    rp_test_stream_end(s->asked);
-    rp_buf_deinit(&out);
-}
-
 static void messages_that_complete_together_take_many_turns(void **state)
 {
     static const struct {

@@ -41,8 +41,10 @@ typedef struct stage {
     rp_timer probe;
     bool (*is_done)(struct stage *s);
     int64_t until_ns;
-    size_t open, most_ended;      /* calls: in the turn before; most less in one turn */
-    int64_t changed, most_change; /* items that were changed: so far; most in one turn */
+    size_t open, most_ended;        /* calls: in the turn before; most less in one turn */
+    int64_t changed, most_change;   /* items that were changed: so far; most in one turn */
+    int64_t drawn, most_drawn;      /* items that were drawn, likewise */
+    uint64_t written, most_written; /* messages that were sent, likewise */
     size_t open_when_answered;
     bool was_answered;
 } stage;
@@ -64,12 +66,17 @@ static inline void on_probe(rp_timer *timer)
 {
     stage *s = (stage *)((char *)timer - offsetof(stage, probe));
     size_t open = count_open(s);
-    int64_t changed = count_changes(s);
+    int64_t changed = count_changes(s), drawn = rp_test_info_of(s->table).samples;
+    uint64_t written = rp_counter_get(&s->worker->metrics->messages_written);
 
     if (s->open > open && s->open - open > s->most_ended) s->most_ended = s->open - open;
     if (changed - s->changed > s->most_change) s->most_change = changed - s->changed;
+    if (drawn - s->drawn > s->most_drawn) s->most_drawn = drawn - s->drawn;
+    if (written - s->written > s->most_written) s->most_written = written - s->written;
     s->open = open;
     s->changed = changed;
+    s->drawn = drawn;
+    s->written = written;
     if (s->peer != NULL) (void)rp_test_client_step(s->peer, 0);
     (void)rp_test_client_step(s->bystander, 0);
     if (s->asked != NULL && s->asked->is_over && !s->was_answered) {
@@ -173,6 +180,19 @@ static inline void put_items(rp_buf *out, uint64_t first, size_t count)
     rp_test_put_chunk(out, 1, 8);
     for (size_t i = 0; i < count; i++)
         rp_test_put_item(out, "t", first + ITEMS + i, 1.0, 1, 0, 1);
+}
+
+/* A small call of the bystander. */
+static inline void ask(stage *s)
+{
+    rp_buf out;
+
+    rp_buf_init(&out, &s->bed.alloc);
+    rp_test_put_update(&out, "t", 1, 3.0);
+    s->asked = rp_test_client_open(s->bystander, RP_TEST_REPLAY "Update");
+    rp_test_stream_put(s->asked, &out);
+    rp_test_stream_end(s->asked);
+    rp_buf_deinit(&out);
 }
 
 /* Sends one whole call and runs until it is over. */
