@@ -253,9 +253,9 @@ static void closing_a_client_ends_its_waits(void **state)
 
     assert_fails(rp_sampler_next(sampler, &sample, 1, &count, soon(), &err), RP_CANCELLED, &err,
                  "the server was stopped");
+    (void)pthread_join(thread, NULL);
     assert_fails(ask(client, soon(), &err), RP_CANCELLED, &err, "stopped"); /* and later */
 
-    (void)pthread_join(thread, NULL);
     rp_sampler_free(sampler);
     rp_client_free(client);
     rp_test_live_stop(&live);

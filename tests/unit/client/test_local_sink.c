@@ -286,6 +286,13 @@ static void begin_log(rp_test_client_rig *r, slow_log *slow)
     rp_table_set_log(r->in.a, &slow->log);
 }
 
+/* Waits until the job, which has its own thread, has inserted so many items. */
+static void await_size(rp_table *table, int64_t size)
+{
+    for (int i = 0; i < 60000 && rp_test_info(table).size != size; i++) (void)usleep(1000);
+    assert_int_equal(rp_test_info(table).size, size);
+}
+
 static void with_a_journal_items_are_confirmed_when_safe(void **state)
 {
     rp_test_client_rig r;
@@ -297,7 +304,7 @@ static void with_a_journal_items_are_confirmed_when_safe(void **state)
     (void)item(&r, "a", 1);
 
     assert_int_equal(flush(&r, 0, 200), RP_DEADLINE);
-    assert_int_equal(rp_test_info(r.in.a).size, 1);
+    await_size(r.in.a, 1);
     atomic_store(&slow.fails, true);
     assert_int_equal(flush(&r, 0, 200), RP_DEADLINE);
     atomic_store(&slow.safe, 100);
