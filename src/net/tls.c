@@ -277,10 +277,14 @@ static rp_status load_own(SSL_CTX *context, const char *certificate, const char 
     if (st != RP_OK) return st;
     if (SSL_CTX_use_certificate_chain_file(context, certificate) != 1)
         return fail_openssl(err, "certificate", certificate);
-    /* Also checks that the key matches the certificate. */
+    /* Also checks that the key matches the certificate, if both are of the same type. */
     if (SSL_CTX_use_PrivateKey_file(context, key, SSL_FILETYPE_PEM) != 1)
         return fail_openssl(err, "key", key);
-    return RP_OK;
+    if (SSL_CTX_check_private_key(context) == 1) return RP_OK;
+    ERR_clear_error();
+    return rp_fail(err, RP_INVALID,
+                   "key '%s' is not that of certificate '%s': they are of different types", key,
+                   certificate);
 }
 
 /* Loads the authorities that a client trusts. */

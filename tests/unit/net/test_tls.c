@@ -14,6 +14,7 @@ typedef struct setting {
     rp_test_certificates certificates;
     rp_test_identity server, other;
     char nonsense[RP_TEST_PATH_BYTES], missing[RP_TEST_PATH_BYTES], locked[RP_TEST_PATH_BYTES];
+    char rsa[RP_TEST_PATH_BYTES]; /* a key of another type than that of the certificates */
 } setting;
 
 /* The server's key, behind a passphrase. */
@@ -33,6 +34,17 @@ static void write_locked_key(const setting *s)
     assert_int_equal(fclose(out), 0);
 }
 
+static void write_rsa_key(const setting *s)
+{
+    FILE *out = fopen(s->rsa, "w");
+    EVP_PKEY *key = EVP_RSA_gen(2048);
+
+    assert_true(out != NULL && key != NULL);
+    assert_int_equal(PEM_write_PrivateKey(out, key, NULL, NULL, 0, NULL, NULL), 1);
+    EVP_PKEY_free(key);
+    assert_int_equal(fclose(out), 0);
+}
+
 static int set_up(void **state)
 {
     setting *s = calloc(1, sizeof *s);
@@ -48,7 +60,9 @@ static int set_up(void **state)
     assert_non_null(file);
     assert_true(fputs("neither a certificate nor a key\n", file) >= 0);
     assert_int_equal(fclose(file), 0);
+    (void)snprintf(s->rsa, sizeof s->rsa, "%s/rsa.key", s->certificates.folder);
     write_locked_key(s);
+    write_rsa_key(s);
     *state = s;
     return 0;
 }
@@ -104,6 +118,7 @@ static void invalid_files_are_named(void **state)
         {{good, key, s->nonsense, false}, RP_INVALID, s->nonsense},
         {{.certificate = s->certificates.folder, .key = key}, RP_INVALID, "certificate"},
         {{.certificate = good, .key = s->other.key}, RP_INVALID, "key values mismatch"},
+        {{.certificate = good, .key = s->rsa}, RP_INVALID, "of different types"},
         {{.certificate = good, .key = s->locked}, RP_INVALID, s->locked}, /* and asks nobody */
         {{.certificate = key, .key = key}, RP_INVALID, key},
         {{.certificate = good}, RP_INVALID, "both a certificate and a key"},
