@@ -275,10 +275,8 @@ static uint32_t item_cost(size_t chunk_count, size_t column_count, size_t slice_
 
 static void release(const rp_allocator *alloc, rp_trajectory *t)
 {
-    const rp_extent *last = rp_trajectory_extents(t) + t->column_count - 1;
-    size_t slice_count = last->first_slice + rp_extent_slices(last);
-
-    rp_release(alloc, t, size_of(t->chunk_count, t->column_count, slice_count));
+    rp_release(alloc, t,
+               size_of(t->chunk_count, t->column_count, rp_trajectory_slice_count(t)));
 }
 
 /* The size of a number as a varint. */

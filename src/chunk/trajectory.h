@@ -172,6 +172,14 @@ typedef struct rp_decoded_limit {
  * in its chunk count. SIZE_MAX if the sum is too large. */
 size_t rp_slices_string_bytes(const rp_slices *column);
 
+/* The number of slices of all columns. */
+static inline size_t rp_trajectory_slice_count(const rp_trajectory *trajectory)
+{
+    const rp_extent *last = rp_trajectory_extents(trajectory) + trajectory->column_count - 1;
+
+    return (size_t)last->first_slice + rp_extent_slices(last);
+}
+
 /* As rp_trajectory_new(), but takes no references to the chunks. Before the trajectory is
  * dropped, the caller transfers its own references, or calls rp_trajectory_hold(). `limit`
  * (may be NULL) bounds the decoded size: the sum over all rows, each at least 1 byte, plus the

@@ -131,6 +131,14 @@ void rp_connection_leave_turn_queue(rp_connection *c)
     if (c->turns[RP_QUEUE_OUT].is_waiting) end_turn(c, RP_QUEUE_OUT);
 }
 
+void rp_connection_add_work(rp_connection *c, const rp_message *response)
+{
+    enum { UNIT_COPIED = 256, UNIT_BORROWED = 1024 }; /* bytes of one unit */
+
+    c->worker->work +=
+        1 + response->bytes.size / UNIT_COPIED + response->borrowed / UNIT_BORROWED;
+}
+
 bool rp_connection_has_turn(const rp_connection *c)
 {
     return c->turns[RP_QUEUE_IN].has_loan || c->turns[RP_QUEUE_OUT].has_loan;

@@ -49,6 +49,9 @@ RP_NODISCARD bool rp_connection_may_draw(rp_connection *connection);
 void rp_connection_drew(rp_connection *connection);
 /* Stops waiting for a turn to draw. If the connection has a turn, the turn continues. */
 void rp_connection_leave_turn_queue(rp_connection *connection);
+/* Adds the work for the bytes of a response to that of this turn of the loop (deferral.h): they
+ * are copied, or at least written. */
+void rp_connection_add_work(rp_connection *connection, const rp_message *response);
 /* Whether the connection has a turn on any side. */
 bool rp_connection_has_turn(const rp_connection *connection);
 /* Whether the peer moves too few bytes on that side to keep its turn (turns.h, T3). */

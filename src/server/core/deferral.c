@@ -121,6 +121,8 @@ bool rp_defer_may_begin(rp_task *task, size_t size)
 
     if (worker->turn_of == task) return true;
     if (task->is_deferred) return false;
+    /* A loan is for this moment (Q7), and a closed connection soon ends its calls. */
+    if (c->turns[RP_QUEUE_OUT].has_loan || c->state == RP_CONNECTION_CLOSED) return true;
     if (size <= SMALL_BYTES && c->deferred == NULL && c != worker->continued) {
         if (worker->work < SMALL_TURN_WORK) return true;
     } else if (worker->work < RP_TURN_WORK && worker->deferring == NULL) {

@@ -12,8 +12,9 @@
  * not wait for those of others: it may begin until the turn has done twice RP_TURN_WORK units.
  * So it is not deferred because a large call was handled before it in the same turn. Messages
  * that wait behind the one that continues have no such right. Every turn
- * continues one deferred call at least. A call that has begun and is deferred is the first to
- * continue, so only one large call is in progress at a time.
+ * continues one deferred call at least. A change that has begun and is deferred is the first to
+ * continue, so only one large change is in progress at a time. Calls that send samples go to
+ * the end of the queue again.
  *
  * Messages of a read that has been made must be copied to wait. So a connection with more than
  * a few bytes to read waits before the read, once the turn has done almost RP_TURN_WORK units.
@@ -42,9 +43,9 @@ enum {
     RP_UNIT_BYTES = 256,     /* bytes of a message that count as one unit */
 };
 
-/* Whether the task may begin to work, for a request of `size` bytes or units. If not, it has
- * been deferred: its on_turn is called in one of the next turns, or the call is resumed if the
- * kind has none. */
+/* Whether the task may begin to work, for a request of `size` bytes or units; SIZE_MAX if it is
+ * not small. If not, it has been deferred: its on_turn is called in one of the next turns, or
+ * the call is resumed if the kind has none. */
 RP_NODISCARD bool rp_defer_may_begin(rp_task *task, size_t size);
 /* Whether a task that has begun may go on in this turn. If not, it has been deferred, and is
  * the first to continue. Kinds that use this function have an on_turn. */

@@ -96,6 +96,7 @@ static void send_page(rp_connection *c, rp_call *call, const rp_page_response *a
         body = NULL;
     }
     count = rp_page_headers(answer, headers);
+    if (body != NULL) rp_connection_add_work(c, body);
     rp_call_respond_headers(call, body != NULL ? answer->status : 503, headers, count, body);
     rp_connection_count(c);
     rp_connection_touch(c);

@@ -187,14 +187,6 @@ rp_message *rp_task_new_message(rp_task *task)
     return reply;
 }
 
-/* The work of a turn for a response (deferral.h): its bytes are copied, or at least written. */
-static size_t work_of(const rp_message *reply)
-{
-    enum { COPIED_BYTES = 256, BORROWED_BYTES = 1024 }; /* of one unit */
-
-    return 1 + reply->bytes.size / COPIED_BYTES + reply->borrowed / BORROWED_BYTES;
-}
-
 void rp_task_send(rp_task *task, rp_message *reply)
 {
     if (!rp_message_close(reply)) {
@@ -203,7 +195,7 @@ void rp_task_send(rp_task *task, rp_message *reply)
         return;
     }
     rp_counter_add(&rp_task_worker(task)->metrics->messages_written, 1);
-    rp_task_worker(task)->work += work_of(reply);
+    rp_connection_add_work(task->connection, reply);
     rp_call_send(task->call, reply);
     rp_connection_count(task->connection);
     rp_connection_touch(task->connection);

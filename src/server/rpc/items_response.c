@@ -356,7 +356,7 @@ static rp_status write_entry(rp_items_response *a, const rp_sample *sample, rp_e
         if (st != RP_OK) return st;
     }
     size = rp_sample_info_size(&shown, strlen(a->material.table)) + ENTRY_HEAD_BYTES;
-    work(a, ITEM_WORK + 2 * size);
+    work(a, ITEM_WORK + 2 * size + rp_trajectory_slice_count(shown.trajectory) * SLICE_WORK);
     if (size > room(a)) {
         rp_trajectory_unref(shown.trajectory);
         return too_large(a, err);

@@ -58,6 +58,16 @@ static bool await_room(rp_items_task *items, size_t bytes, void (*again)(rp_item
     return false;
 }
 
+/* Whether this turn of the loop may do work of `size` units; SIZE_MAX: much. If not, `later` is
+ * called in one of the next turns. */
+static bool may_work(rp_items_task *items, size_t size, void (*later)(rp_items_task *))
+{
+    bool may = rp_defer_may_begin(&items->task, size);
+
+    items->turn = may ? NULL : later;
+    return may;
+}
+
 static void try_to_begin(rp_items_task *items)
 {
     size_t bytes = items->wanted_bytes;
@@ -73,7 +83,7 @@ static void try_to_begin(rp_items_task *items)
         return;
     }
     if (bytes < RP_QUEUE_FLOOR_BYTES) bytes = RP_QUEUE_FLOOR_BYTES;
-    if (await_room(items, bytes, try_to_begin) && rp_defer_may_begin(&items->task, items->work))
+    if (await_room(items, bytes, try_to_begin) && may_work(items, items->work, try_to_begin))
         items->begin(items);
 }
 
@@ -214,19 +224,17 @@ static void step(rp_items_task *items)
 /* Makes a further step, unless this turn of the loop has done enough work. */
 static void step_again(rp_items_task *items)
 {
-    if (rp_defer_may_begin(&items->task, SIZE_MAX)) step(items);
+    if (may_work(items, SIZE_MAX, step)) step(items);
 }
 
 void rp_items_turn(rp_task *task)
 {
     rp_items_task *items = rp_items_of(task);
+    void (*turn)(rp_items_task *) = items->turn;
 
-    if (items->is_responding)
-        step(items);
-    else if (items->begin != NULL)
-        try_to_begin(items);
-    else
-        rp_call_resume(task->call);
+    items->turn = NULL;
+    if (turn != NULL) turn(items);
+    if (!task->is_finished) rp_call_resume(task->call); /* a message that waits is refused */
 }
 
 /* A draw stops before its items pass message_bytes, but has one item at least. A single larger
@@ -258,7 +266,7 @@ static void begin_response(rp_items_task *items)
     rp_items_response_init(&items->response, &worker->server->alloc, worker->server->hash_seed,
                            &material, items->reply);
     items->is_responding = true;
-    step(items);
+    if (may_work(items, items->cut_rows ? SIZE_MAX : items->count, step)) step(items);
 }
 
 void rp_items_respond(rp_items_task *items, size_t count)

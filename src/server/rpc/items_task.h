@@ -26,6 +26,8 @@ struct rp_items_task {
     rp_timer timer;               /* armed while it waits */
     void (*due)(rp_items_task *); /* called when the timer is due */
     void (*begin)(rp_items_task *);
+    /* What continues in the turn of a task that was deferred; NULL: only its next message. */
+    void (*turn)(rp_items_task *);
     size_t work;             /* the most units of work that `begin` takes: deferral.h */
     rp_served_table *served; /* a reference */
     rp_sample_array room;    /* the samples, once they have been drawn */

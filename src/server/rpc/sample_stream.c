@@ -10,8 +10,8 @@
  *
  * Fetching and writing count as work of a turn of the loop (deferral.h), in proportion to the
  * samples, their slices and their bytes. When the turn has done enough, streams go on in the
- * next turns, one response each in turn. So many fast readers do not delay the calls of others.
- * The first response to a request does not wait: its message has been let in.
+ * next turns, one after the other. So many fast readers do not delay the calls of others. The
+ * first response to a request has the rights of a small request.
  *
  * Clients can work with the first samples while they receive the next ones. Clients that send
  * the next request only after all samples of the last, as DeepMind's do, would wait for a large
@@ -124,7 +124,7 @@ static bool end_response(responses *to)
  * deferred: on_turn. */
 static bool may_work(rp_sample_stream *stream)
 {
-    return stream->is_new || rp_defer_may_begin(&stream->task, SIZE_MAX);
+    return rp_defer_may_begin(&stream->task, stream->is_new ? 0 : SIZE_MAX);
 }
 
 /* Bytes of a chunk that are sent; 0 if the client reads the chunk in the arena. */
@@ -140,17 +140,10 @@ static bool is_borrowed(const rp_trajectory *trajectory, const rp_sample_shared 
     return false;
 }
 
-static size_t slice_count(const rp_trajectory *trajectory)
-{
-    const rp_extent *last = rp_trajectory_extents(trajectory) + trajectory->column_count - 1;
-
-    return (size_t)last->first_slice + rp_extent_slices(last);
-}
-
 /* Memory that a hold keeps: the chunks and the trajectory, which may have many slices. */
 static size_t kept_bytes(const rp_trajectory *trajectory)
 {
-    return trajectory->bytes + slice_count(trajectory) * sizeof(rp_slice);
+    return trajectory->bytes + rp_trajectory_slice_count(trajectory) * sizeof(rp_slice);
 }
 
 /* Adds a hold on the sample to the lease, if some of its chunks are in the arena. False: all
@@ -193,7 +186,7 @@ static bool write_sample(responses *to, rp_sample *sample, const rp_served_table
     bool holds = is_borrowed(trajectory, shared);
     size_t first = 0;
 
-    to->work += SAMPLE_WORK + slice_count(trajectory) / UNIT_SLICES;
+    to->work += SAMPLE_WORK + rp_trajectory_slice_count(trajectory) / UNIT_SLICES;
     while (first < trajectory->chunk_count) {
         size_t count = 0;
         if (is_full(to) && !end_response(to)) return false;

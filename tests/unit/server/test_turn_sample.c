@@ -5,15 +5,15 @@
 #include "support/chunks.h"
 #include "turn_fixture.h"
 
-/* Has CALLS streams of the peer request `count` samples each. */
-static void request_samples(stage *s, int64_t count)
+/* Has CALLS streams of the peer request `count` samples each of a table. */
+static void request_samples(stage *s, const char *table, int64_t count)
 {
     rp_buf out;
 
     rp_buf_init(&out, &s->bed.alloc);
     for (; s->call_count < CALLS; s->call_count++) {
         rp_test_stream *call = rp_test_client_open(s->peer, RP_TEST_REVERB "SampleStream");
-        rp_test_put_sample(&out, "t", count, -2);
+        rp_test_put_sample(&out, table, count, -2);
         rp_test_stream_put(call, &out);
         rp_test_stream_end(call);
         s->calls[s->call_count] = call;
@@ -37,7 +37,7 @@ static void small_samples_take_many_turns(void **state)
 
     (void)state;
     open_stage(&s, NULL);
-    request_samples(&s, COUNT);
+    request_samples(&s, "t", COUNT);
     ask(&s);
     run_until(&s, has_ended);
 
@@ -74,7 +74,7 @@ static void samples_of_many_slices_take_many_turns(void **state)
     (void)state;
     open_stage(&s, NULL);
     put_sliced(&s, SLICES);
-    request_samples(&s, COUNT);
+    request_samples(&s, "t", COUNT);
     ask(&s);
     run_until(&s, has_ended);
 
@@ -92,10 +92,11 @@ static void a_stream_that_was_deferred_can_be_cancelled(void **state)
 
     (void)state;
     open_stage(&s, NULL);
-    request_samples(&s, COUNT);
+    request_samples(&s, "t", COUNT);
     ask(&s);
     run_until(&s, has_greeted); /* turns in which some of the work is done */
     run_until(&s, has_greeted);
+    assert_non_null(s.worker->deferring);
     assert_true(rp_test_info_of(s.table).samples < CALLS * COUNT);
     for (size_t i = 0; i < CALLS; i++) rp_test_stream_reset(s.calls[i], NGHTTP2_CANCEL);
     run_until(&s, has_ended);
@@ -172,10 +173,104 @@ static void cuts_of_many_connections_take_many_turns(void **state)
     close_stage(&s);
 }
 
+static bool all_wait(stage *s)
+{
+    return rp_test_info_of(s->table).waiting_samples == CALLS;
+}
+
+/* One insert lets all calls go on that waited for it: their messages came long before. */
+static void calls_that_one_insert_releases_take_many_turns(void **state)
+{
+    enum { SLICES = 40000 };
+    static const struct {
+        const char *path;
+        size_t work; /* the least of one response */
+    } methods[] = {{RP_TEST_REVERB "SampleStream", SLICES / 2},
+                   {RP_TEST_REPLAY "Sample", SLICES / 6}};
+
+    (void)state;
+    for (size_t m = 0; m < sizeof methods / sizeof *methods; m++) {
+        rp_buf out;
+        stage s;
+
+        open_stage(&s, NULL);
+        rp_buf_init(&out, &s.bed.alloc);
+        assert_ok(rp_table_reset(s.table, NULL));
+        for (; s.call_count < CALLS; s.call_count++) {
+            s.calls[s.call_count] = rp_test_client_open(s.peer, methods[m].path);
+            rp_test_put_sample(&out, "t", 1, -2);
+            rp_test_stream_put(s.calls[s.call_count], &out);
+            rp_test_stream_end(s.calls[s.call_count]);
+        }
+        run_until(&s, all_wait);
+        s.written = rp_counter_get(&s.worker->metrics->messages_written);
+        s.most_written = 0;
+        put_sliced(&s, SLICES);
+        ask(&s);
+        run_until(&s, has_ended);
+
+        for (size_t i = 0; i < CALLS; i++) {
+            assert_int_equal(s.calls[i]->status, RP_OK);
+            assert_int_equal(s.calls[i]->message_count, 1);
+        }
+        assert_true(s.most_written <= 2 * A_TURN / methods[m].work + 2);
+        rp_buf_deinit(&out);
+        close_stage(&s);
+    }
+}
+
+static bool sample_waits(stage *s)
+{
+    return rp_test_info_of(s->table).waiting_samples == 1;
+}
+
+static bool is_busy(stage *s)
+{
+    return s->worker->deferring != NULL;
+}
+
+/* The second message of a call comes while others are deferred. It waits its turn and is
+ * refused then; the draw that has begun is not begun again. */
+static void a_second_message_in_a_busy_turn_is_refused(void **state)
+{
+    enum { COUNT = 20000 };
+    static const uint8_t junk[8192] = {0};
+    const rp_table_options busy = rp_test_options("busy", RP_FIFO, RP_FIFO, 10);
+    rp_test_stream *call;
+    rp_buf out;
+    stage s;
+
+    (void)state;
+    open_stage(&s, NULL);
+    rp_buf_init(&out, &s.bed.alloc);
+    assert_ok(rp_table_reset(s.table, NULL));
+    call = rp_test_client_open(s.bystander, RP_TEST_REPLAY "Sample");
+    rp_test_put_sample(&out, "t", 1, -2);
+    rp_test_stream_put(call, &out);
+    run_until(&s, sample_waits);
+    rp_test_put(rp_test_bed_table(&s.bed, &busy), 1, 1.0, s.bed.plain);
+    request_samples(&s, "busy", COUNT);
+    run_until(&s, is_busy);
+    rp_test_stream_send(call, junk, sizeof junk);
+    run_until(&s, has_greeted);
+    run_until(&s, has_greeted);
+    assert_true(is_busy(&s));
+    assert_in_range(rp_test_info_of(s.table).waiting_samples, 0, 1); /* not two */
+    s.asked = call;
+    run_until(&s, has_ended);
+
+    assert_int_equal(call->status, RP_INVALID);
+    assert_int_equal(rp_test_info_of(s.table).waiting_samples, 0);
+    rp_test_put(s.table, 1, 1.0, s.bed.plain); /* has no draw left to serve */
+    assert_int_equal(rp_test_info_of(s.table).samples, 0);
+    rp_buf_deinit(&out);
+    close_stage(&s);
+}
+
 /* Short messages with long responses: what a turn sends is bounded, not only what it reads. */
 static void responses_count_as_work(void **state)
 {
-    enum { REQUESTS = 400, LEAST_BYTES = 4096 };
+    enum { REQUESTS = 400, LEAST_BYTES = 7000 };
     rp_buf out;
     stage s;
 
@@ -211,6 +306,8 @@ RP_TESTS(turn_sample)
         cmocka_unit_test(samples_of_many_slices_take_many_turns),
         cmocka_unit_test(a_stream_that_was_deferred_can_be_cancelled),
         cmocka_unit_test(cuts_of_many_connections_take_many_turns),
+        cmocka_unit_test(calls_that_one_insert_releases_take_many_turns),
+        cmocka_unit_test(a_second_message_in_a_busy_turn_is_refused),
         cmocka_unit_test(responses_count_as_work),
     };
 
