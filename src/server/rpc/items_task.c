@@ -83,8 +83,11 @@ static void try_to_begin(rp_items_task *items)
         return;
     }
     if (bytes < RP_QUEUE_FLOOR_BYTES) bytes = RP_QUEUE_FLOOR_BYTES;
-    if (await_room(items, bytes, try_to_begin) && may_work(items, items->work, try_to_begin))
-        items->begin(items);
+    if (!await_room(items, bytes, try_to_begin) || !may_work(items, items->work, try_to_begin))
+        return;
+    items->is_beginning = true;
+    items->begin(items);
+    items->is_beginning = false;
 }
 
 void rp_items_begin_again(rp_items_task *items, size_t bytes)
@@ -266,7 +269,9 @@ static void begin_response(rp_items_task *items)
     rp_items_response_init(&items->response, &worker->server->alloc, worker->server->hash_seed,
                            &material, items->reply);
     items->is_responding = true;
-    if (may_work(items, items->cut_rows ? SIZE_MAX : items->count, step)) step(items);
+    if ((items->is_beginning && !items->cut_rows) ||
+        may_work(items, items->cut_rows ? SIZE_MAX : items->count, step))
+        step(items);
 }
 
 void rp_items_respond(rp_items_task *items, size_t count)

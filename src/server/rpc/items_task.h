@@ -33,6 +33,7 @@ struct rp_items_task {
     rp_sample_array room;    /* the samples, once they have been drawn */
     size_t count;            /* number of samples */
     bool has_message;        /* the request has arrived */
+    bool is_beginning;       /* `begin` runs: this turn of the loop may work for the task */
     bool waits_for_room;     /* the timer is armed to try again to get room */
     bool with_chunks, cut_rows;
     bool is_responding;
