@@ -114,10 +114,10 @@ def test_the_program_ends_solved_though_the_node_of_the_replay_is_killed(cluster
         resources={"replay": ELSEWHERE, "learner": AT_HEAD, "evaluator": AT_HEAD, "actor": AT_HEAD},
         data=str(tmp_path))
     with reprise.ray.launch(program, log=log) as run:
-        log.until("actor", r"[1-9]\d* steps")
         [server] = [p for p in run._parts if p.role == "replay"]
         home = ray.get(server.actor.__ray_call__.remote(lambda _: ray.get_runtime_context().get_node_id()))
         [node] = [n for n in nodes if n.node_id == home]
+        log.until("replay", "event=serving")  # the training is over in seconds: there is no time to lose
         cluster.remove_node(node, allow_graceful=False)
         assert not run.wait(0)  # it is in the middle
         log.until("replay", "was started again by Ray")
