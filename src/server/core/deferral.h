@@ -4,17 +4,17 @@
  * with many items or bytes, of which a peer can have thousands complete at the same moment. So
  * every call asks before it handles a message. The bytes of the message and of responses count
  * as work; a call with more work adds the units of that work. A unit is about the work for one
- * key. When a turn has done RP_TURN_WORK units, calls that ask are deferred to the
- * following turns.
+ * key. When a turn has done RP_TURN_WORK units, calls that ask are deferred to the following
+ * turns.
  *
  * Deferred calls continue round robin, one of each connection, so that a connection with many
  * calls does not delay one with few. A small call whose connection has no deferred calls does
  * not wait for those of others: it may begin until the turn has done twice RP_TURN_WORK units.
- * So it is not deferred because a large call was handled before it in the same turn. Messages
- * that wait behind the one that continues have no such right. Every turn
- * continues one deferred call at least. A change that has begun and is deferred is the first to
- * continue, so only one large change is in progress at a time. Calls that send samples go to
- * the end of the queue again.
+ * So it is not deferred because a large call was handled before it in the same turn. A further
+ * small message of the connection whose deferred call continues may not begin then: it asks as
+ * a large one does. Every turn continues one deferred call at least. A change that has begun
+ * and is deferred is the first to continue, so only one large change is in progress at a time.
+ * Calls that send samples go to the end of the queue again.
  *
  * Messages of a read that has been made must be copied to wait. So a connection with more than
  * a few bytes to read waits before the read, once the turn has done almost RP_TURN_WORK units.

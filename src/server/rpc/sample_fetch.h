@@ -33,7 +33,7 @@ struct rp_sample_fetch {
 };
 
 /* Returns a fetch with room for `count` samples (<= RP_MAX_FETCH), or NULL if there is no
- * memory. The caller sets the fields. */
+ * memory. `worker` and `capacity` are set; the caller sets the other fields. */
 rp_sample_fetch *rp_sample_fetch_new(rp_worker *worker, size_t count);
 /* Returns op.held_bytes to `drawn`, and drops both references. The samples have been released.
  */
