@@ -69,6 +69,8 @@ def refuses(port):
         socket.create_connection(("127.0.0.1", port), timeout=5).close()
     except ConnectionRefusedError:
         return True
+    except (ConnectionResetError, TimeoutError):  # it ends while the connection begins
+        return False
     return False
 
 
