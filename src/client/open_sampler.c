@@ -47,12 +47,18 @@ static rp_status weigh(void *ctx, const char *table, rp_wait wait, rp_shard_stat
     return found ? RP_OK : rp_fail(err, RP_NOT_FOUND, "no table '%s'", table);
 }
 
+static void why(void *ctx, const char *table, char *text, size_t size)
+{
+    rp_client_ask_why(ctx, table, false, text, size);
+}
+
 rp_status rp_sampler_new(rp_client *client, const rp_sampler_options *options, rp_sampler **out,
                          rp_error *err)
 {
     rp_sampler_feed feed = {.shard_count = rp_client_shard_count(client),
                             .open = open_source,
                             .weigh = weigh,
+                            .why = why,
                             .ctx = client,
                             .batch_bytes = client->options.batch_bytes};
     rp_client_live *live;

@@ -30,12 +30,18 @@ static rp_status find_signature(void *ctx, const char *table, rp_wait wait, rp_s
     return rp_client_signature(ctx, table, wait, out, err);
 }
 
+static void why(void *ctx, const char *table, char *text, size_t size)
+{
+    rp_client_ask_why(ctx, table, true, text, size);
+}
+
 /* Opens a trajectory writer without a sink. */
 static rp_status open_bare(rp_client *client, const rp_trajectory_writer_options *options,
                            size_t max_in_flight, rp_trajectory_writer **out, rp_error *err)
 {
     rp_writer_parts parts = {.alloc = &client->alloc,
                              .find = find_signature,
+                             .why = why,
                              .find_ctx = client,
                              .max_in_flight = max_in_flight};
     rp_client_live *live;

@@ -288,7 +288,7 @@ static void on_begin(rp_channel_call *call)
     s->began_ns = rp_loop_now(s->loop);
     s->has_progressed = false;
     s->stream_left = s->options.max_per_stream > 0 ? s->options.max_per_stream : INT64_MAX;
-    set_why(s, "the server has not answered yet");
+    set_why(s, ""); /* the server knows */
     if (s->is_away) {
         s->is_away = false;
         s->events.on_reach(s->events.user, true, "");

@@ -20,6 +20,8 @@
 
 enum { DEFAULT_IN_FLIGHT = 100, MAX_STREAMS = 1024 };
 
+static const int64_t explained_wait_ns = 50 * 1000000LL;
+
 bool rp_sampler_enter_locked(rp_sampler *s)
 {
     if (s->closed) return false;
@@ -191,6 +193,8 @@ static void join_token_locked(rp_sampler *s, rp_sampler_waiter *w, rp_cancel *ca
 typedef struct request {
     rp_sample *out;
     size_t least, capacity, count;
+    int64_t slept_ns; /* when the call began to sleep; 0: it did not */
+    bool is_late;     /* its deadline passed */
 } request;
 
 /* Draws samples for the first caller in the queue on this thread, if the source is idle. The
@@ -275,6 +279,7 @@ static rp_status fetch_locked(rp_sampler *s, rp_sampler_waiter *w, request *r, r
             if (st != RP_OK) break;
         }
         st = why_not_wait_locked(s, w, wait.until_ns, err);
+        r->is_late = st == RP_DEADLINE;
         if (st != RP_OK) break;
         if (!w->in_line) {
             join_line_locked(s, w);
@@ -290,6 +295,7 @@ static rp_status fetch_locked(rp_sampler *s, rp_sampler_waiter *w, request *r, r
             join_token_locked(s, w, wait.cancel);
             continue;
         }
+        if (r->slept_ns == 0) r->slept_ns = rp_now_ns();
         sleep_locked(s, w, wait.until_ns);
     }
     leave_line_locked(s, w);
@@ -301,11 +307,23 @@ static rp_status fetch_locked(rp_sampler *s, rp_sampler_waiter *w, request *r, r
     return st;
 }
 
+/* Adds to the error of a call that was late what it waited for. A short wait may be one of
+ * many: nothing is asked for it. */
+static void explain(rp_sampler *s, const request *r, rp_error *err)
+{
+    char why[RP_ERROR_TEXT_BYTES];
+
+    if (err == NULL || r->slept_ns == 0 || rp_now_ns() - r->slept_ns < explained_wait_ns)
+        return;
+    rp_sampler_why(s, why, sizeof why);
+    (void)rp_fail(err, RP_DEADLINE, "no sample of '%s' came in time: %s", s->table, why);
+}
+
 rp_status rp_sampler_fetch(rp_sampler *s, rp_sample *out, size_t least, size_t capacity,
                            size_t *count, rp_wait wait, rp_error *err)
 {
     rp_sampler_waiter w = {.sampler = s};
-    request r = {out, least, capacity, 0};
+    request r = {.out = out, .least = least, .capacity = capacity};
     rp_status st = check_process(s, err);
 
     assert(least >= 1 && least <= capacity);
@@ -321,6 +339,7 @@ rp_status rp_sampler_fetch(rp_sampler *s, rp_sample *out, size_t least, size_t c
     rp_sampler_leave_locked(s);
     rp_mutex_unlock(&s->mu);
     rp_cond_deinit(&w.cv);
+    if (r.is_late) explain(s, &r, err);
     return st;
 }
 
@@ -402,6 +421,8 @@ void rp_sampler_why(rp_sampler *s, char *text, size_t size)
 
         rp_mutex_unlock(&s->mu);
         source->class->why(source, own, sizeof own);
+        if (own[0] == '\0' && s->feed.why != NULL)
+            s->feed.why(s->feed.ctx, s->table, own, sizeof own);
         rp_mutex_lock(&s->mu);
         if (s->feed.shard_count > 1)
             (void)snprintf(text, size, "shard %zu of %zu: %s", shard, s->feed.shard_count,

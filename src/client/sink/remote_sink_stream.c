@@ -294,7 +294,7 @@ static void on_begin(rp_channel_call *call)
     s->began_ns = rp_loop_now(s->loop);
     s->has_progressed = false;
     atomic_store_explicit(&s->away_since, 0, memory_order_relaxed);
-    set_why(s, "the server has not confirmed them yet");
+    set_why(s, ""); /* the server knows */
     go_on(s);
 }
 

@@ -119,7 +119,10 @@ typedef struct rp_writer_parts {
     rp_runtime *runtime; /* the writer takes the reference */
     uint64_t seed;
     rp_find_signature *find; /* NULL: items are not checked */
-    void *find_ctx;
+    /* Writes why inserts into a table wait, "" if that is not known. May wait for half a
+     * second. NULL: only the sink is asked. */
+    void (*why)(void *ctx, const char *table, char *text, size_t size);
+    void *find_ctx; /* of both */
     void (*find_free)(void *ctx); /* may be NULL; called when the writer is freed */
     size_t max_in_flight; /* bound on complete, unsettled items; at the bound create_item waits.
                              0: no bound */

@@ -7,7 +7,7 @@
 #include "util/cancel.h"
 #include "util/error.h"
 
-enum { WHY_BYTES = 192 };
+enum { WHY_BYTES = RP_ERROR_TEXT_BYTES };
 
 /* A wait that a token can end. */
 typedef struct cancellable {
@@ -72,6 +72,43 @@ static void settle(rp_trajectory_writer *w)
     if (w->sink != NULL && w->sink->class->await != NULL) w->sink->class->await(w->sink, 0);
 }
 
+/* Asks for each table, by the last one used first, until one is known to keep inserts waiting.
+ */
+static void ask_tables(const rp_trajectory_writer *w, char *text, size_t size)
+{
+    char why[WHY_BYTES] = "";
+
+    for (const rp_writer_table *t = w->tables; t != NULL && why[0] == '\0'; t = t->next) {
+        w->parts.why(w->parts.find_ctx, t->name, why, sizeof why);
+        if (why[0] != '\0') (void)snprintf(text, size, "table '%.64s': %s", t->name, why);
+    }
+}
+
+/* Writes what the unconfirmed items wait for. Without `is_asking` no server is asked. */
+static void describe(rp_trajectory_writer *w, bool is_asking, char *text, size_t size)
+{
+    char said[WHY_BYTES] = "";
+    size_t count, sent;
+
+    rp_mutex_lock(&w->mu);
+    count = w->set.count;
+    sent = w->sent;
+    rp_mutex_unlock(&w->mu);
+    if (sent > 0 && w->sink != NULL) w->sink->class->why(w->sink, said, sizeof said);
+    if (is_asking && sent > 0 && said[0] == '\0' && w->parts.why != NULL)
+        ask_tables(w, said, sizeof said);
+    if (count == 0)
+        (void)snprintf(text, size, "no item is unconfirmed");
+    else if (said[0] != '\0')
+        (void)snprintf(text, size, "%zu items are unconfirmed, %zu of them sent: %s", count,
+                       sent, said);
+    else
+        (void)snprintf(text, size,
+                       "%zu items are unconfirmed, %zu of them sent and %zu waiting for chunks "
+                       "to fill or to be compressed",
+                       count, sent, count - sent);
+}
+
 rp_status rp_writer_await(rp_trajectory_writer *w, size_t max_items, size_t max_bytes,
                           rp_wait wait, rp_error *err)
 {
@@ -106,7 +143,7 @@ rp_status rp_writer_await(rp_trajectory_writer *w, size_t max_items, size_t max_
     if (st != RP_DEADLINE && st != RP_CANCELLED) return st;
     if (wait.until_ns == RP_NOW) /* a poll: the reason would cost more than the call */
         return rp_fail(err, st, "%zu items are unconfirmed", rp_trajectory_writer_pending(w));
-    rp_trajectory_writer_why(w, why, sizeof why);
+    describe(w, st == RP_DEADLINE, why, sizeof why);
     return rp_fail(err, st, "%s: %s",
                    st == RP_DEADLINE ? "the deadline passed" : "the wait was cancelled", why);
 }
@@ -154,24 +191,8 @@ size_t rp_trajectory_writer_pending(const rp_trajectory_writer *writer)
 
 void rp_trajectory_writer_why(rp_trajectory_writer *writer, char *text, size_t size)
 {
-    char said[WHY_BYTES] = "";
-    size_t count, sent;
-
-    if (rp_writer_check_alive(writer, NULL) != RP_OK) {
-        (void)snprintf(text, size, "it belongs to the process that forked this one");
-        return;
-    }
-    rp_mutex_lock(&writer->mu);
-    count = writer->set.count;
-    sent = writer->sent;
-    rp_mutex_unlock(&writer->mu);
-    if (sent > 0 && writer->sink != NULL)
-        writer->sink->class->why(writer->sink, said, sizeof said);
-    if (count == 0)
-        (void)snprintf(text, size, "no item is unconfirmed");
+    if (rp_writer_check_alive(writer, NULL) == RP_OK)
+        describe(writer, true, text, size);
     else
-        (void)snprintf(text, size,
-                       "%zu items are unconfirmed, %zu of them sent and %zu waiting for chunks "
-                       "to fill or to be compressed%s%s",
-                       count, sent, count - sent, said[0] != 0 ? ": " : "", said);
+        (void)snprintf(text, size, "it belongs to the process that forked this one");
 }

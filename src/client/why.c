@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Asks servers why calls on a table wait, for the texts of samplers and writers. */
+#include <stdio.h>
+
+#include "client/client.h"
+#include "util/mem.h"
+
+enum {
+    ASK_MS = 500, /* a server that has a connection answers at once */
+    MOST_CALLS = 256
+};
+
+void rp_client_ask_why(rp_client *client, const char *table, bool is_insert, char *text,
+                       size_t size)
+{
+    rp_client_blocked blocked = {.capacity = MOST_CALLS};
+    rp_error err = {0};
+    rp_status st;
+
+    text[0] = '\0';
+    blocked.calls = rp_alloc_array(&client->alloc, MOST_CALLS, sizeof *blocked.calls);
+    if (blocked.calls == NULL) return;
+    st = rp_client_why_blocked(client, table, &blocked, rp_wait_ms(ASK_MS), &err);
+    for (size_t i = 0; st == RP_OK && text[0] == '\0' && i < blocked.count; i++) {
+        const rp_client_waiting *call = &blocked.calls[i];
+
+        if (call->waiting.is_insert == is_insert)
+            (void)snprintf(text, size, "%s", call->waiting.why);
+    }
+    if (st == RP_DEADLINE || st == RP_UNAVAILABLE || st == RP_NOT_FOUND)
+        (void)snprintf(text, size, "%s", err.text);
+    rp_release(&client->alloc, blocked.calls, MOST_CALLS * sizeof *blocked.calls);
+}
