@@ -20,7 +20,7 @@
 
 enum { DEFAULT_IN_FLIGHT = 100, MAX_STREAMS = 1024 };
 
-static const int64_t explained_wait_ns = 50 * 1000000LL;
+static const int64_t explained_wait_ns = 100 * 1000000LL;
 
 bool rp_sampler_enter_locked(rp_sampler *s)
 {

@@ -122,11 +122,18 @@ typedef struct rp_writer_parts {
     /* Writes why inserts into a table wait, "" if that is not known. May wait for half a
      * second. NULL: only the sink is asked. */
     void (*why)(void *ctx, const char *table, char *text, size_t size);
-    void *find_ctx; /* of both */
+    void *find_ctx;               /* of both */
     void (*find_free)(void *ctx); /* may be NULL; called when the writer is freed */
     size_t max_in_flight; /* bound on complete, unsettled items; at the bound create_item waits.
                              0: no bound */
 } rp_writer_parts;
+
+/* What a server said last about items that wait. */
+typedef struct rp_writer_reason {
+    int64_t asked_ns; /* 0: never */
+    uint64_t settled; /* items that were settled by then */
+    char text[RP_ERROR_TEXT_BYTES];
+} rp_writer_reason;
 
 struct rp_trajectory_writer {
     rp_allocator alloc;
@@ -151,6 +158,7 @@ struct rp_trajectory_writer {
     rp_writer_column **columns;
     size_t column_capacity;
     rp_writer_table *tables;
+    rp_writer_reason reason;
     rp_decoder *decoder; /* NULL until needed */
     bool cancelled;      /* the caller's wait was cancelled; guarded by mu */
 

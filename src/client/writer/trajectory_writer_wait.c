@@ -9,6 +9,8 @@
 
 enum { WHY_BYTES = RP_ERROR_TEXT_BYTES };
 
+static const int64_t ask_pause_ns = 1000 * 1000000LL;
+
 /* A wait that a token can end. */
 typedef struct cancellable {
     rp_cancel_link link; /* first: on_fire gets this */
@@ -73,15 +75,24 @@ static void settle(rp_trajectory_writer *w)
 }
 
 /* Asks for each table, by the last one used first, until one is known to keep inserts waiting.
- */
-static void ask_tables(const rp_trajectory_writer *w, char *text, size_t size)
+ * A caller may wait in many short slices: while no item is settled, the reason is asked for
+ * once a second. */
+static void ask_tables(rp_trajectory_writer *w, uint64_t settled, char *text, size_t size)
 {
+    rp_writer_reason *r = &w->reason;
     char why[WHY_BYTES] = "";
 
-    for (const rp_writer_table *t = w->tables; t != NULL && why[0] == '\0'; t = t->next) {
-        w->parts.why(w->parts.find_ctx, t->name, why, sizeof why);
-        if (why[0] != '\0') (void)snprintf(text, size, "table '%.64s': %s", t->name, why);
+    if (r->asked_ns == 0 || r->settled != settled ||
+        rp_now_ns() - r->asked_ns >= ask_pause_ns) {
+        *r = (rp_writer_reason){.settled = settled};
+        for (const rp_writer_table *t = w->tables; t != NULL && why[0] == '\0'; t = t->next) {
+            w->parts.why(w->parts.find_ctx, t->name, why, sizeof why);
+            if (why[0] != '\0')
+                (void)snprintf(r->text, sizeof r->text, "table '%.64s': %s", t->name, why);
+        }
+        r->asked_ns = rp_now_ns();
     }
+    (void)snprintf(text, size, "%s", r->text);
 }
 
 /* Writes what the unconfirmed items wait for. Without `is_asking` no server is asked. */
@@ -89,14 +100,16 @@ static void describe(rp_trajectory_writer *w, bool is_asking, char *text, size_t
 {
     char said[WHY_BYTES] = "";
     size_t count, sent;
+    uint64_t settled;
 
     rp_mutex_lock(&w->mu);
     count = w->set.count;
     sent = w->sent;
+    settled = w->settled;
     rp_mutex_unlock(&w->mu);
     if (sent > 0 && w->sink != NULL) w->sink->class->why(w->sink, said, sizeof said);
     if (is_asking && sent > 0 && said[0] == '\0' && w->parts.why != NULL)
-        ask_tables(w, said, sizeof said);
+        ask_tables(w, settled, said, sizeof said);
     if (count == 0)
         (void)snprintf(text, size, "no item is unconfirmed");
     else if (said[0] != '\0')
