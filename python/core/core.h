@@ -96,6 +96,10 @@ int core_wait(core_call call, void *arg, int64_t timeout_ms, bool quick, rp_stat
 /* Sleeps without the GIL. */
 void core_sleep_ms(long ms);
 
+/* Writes what a call with this timeout waited for, without the GIL. Nothing is asked for a call
+ * that did not wait. */
+void core_sampler_why(rp_sampler *sampler, int64_t timeout_ms, char *text, size_t size);
+
 /* Reads a timeout, an int or a float, in seconds or milliseconds. None and negative numbers
  * mean no timeout: -1. Fractions of a millisecond are rounded up. */
 int core_timeout_s(PyObject *obj, int64_t *timeout_ms);

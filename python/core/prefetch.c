@@ -264,7 +264,7 @@ PyObject *core_prefetch_take(core_prefetch *p, int64_t timeout_ms, const char **
     if (st == RP_DEADLINE) {
         char why[RP_ERROR_TEXT_BYTES - 64];
 
-        rp_sampler_why(p->sampler, why, sizeof why);
+        core_sampler_why(p->sampler, timeout_ms, why, sizeof why);
         (void)snprintf(err.text, sizeof err.text, "no batch within %lld ms: %s",
                        (long long)timeout_ms, why);
         err.code = st;

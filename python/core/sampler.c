@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* reprise._core.Sampler: single samples, batches, and prefetched batches.
  *
- *   next(limit)            the samples that have arrived, decoded: lists of arrays
+ *   next(limit)            samples that have arrived, decoded: one, or at most 16 MiB of arrays
  *   batch(size)            one batch; waits and decodes without the GIL
  *   start(size), take()    the same, but a thread prefetches the batches: prefetch.c
  *
@@ -10,10 +10,11 @@
  *
  * Invariants, whenever a thread releases the GIL:
  *   M1  `inside` counts the calls in progress, of all threads;
- *   M2  after close(), is_closed is set and no call enters; the C sampler and the prefetcher
- * are
- *       freed by the last call that leaves;
- *   M3  in a forked child no call enters, and nothing that threads of the parent use is freed.
+ *   M2  after close(), is_closed is set and no call enters; the last call that leaves frees
+ *       the C sampler, the prefetcher and the kept samples;
+ *   M3  samples [kept_first, kept_count) of `kept` have arrived and are not decoded; next()
+ *       takes them first;
+ *   M4  in a forked child no call enters, and nothing that threads of the parent use is freed.
  */
 #include "prefetch.h"
 #include "sample_arrays.h"
@@ -26,6 +27,7 @@ enum {
     MAX_NEXT = 1 << 16,
     SAMPLES_INSIDE = 16,
     MAX_DEPTH = 1024,
+    DECODED_BYTES = 16 << 20, /* of the samples of one next() */
 };
 
 typedef struct sampler_object {
@@ -39,6 +41,8 @@ typedef struct sampler_object {
     int inside;
     bool is_closed;
     const char *ended; /* NULL, "samples" or "timeout" */
+    rp_sample *kept;
+    size_t kept_first, kept_count;
 } sampler_object;
 
 static int enter(sampler_object *self)
@@ -96,7 +100,7 @@ static PyObject *raise_deadline(sampler_object *self, int64_t timeout_ms, const 
     char why[RP_ERROR_TEXT_BYTES - 64];
     rp_error err = {.code = RP_DEADLINE};
 
-    rp_sampler_why(self->sampler, why, sizeof why);
+    core_sampler_why(self->sampler, timeout_ms, why, sizeof why);
     (void)snprintf(err.text, sizeof err.text, "no %s within %lld ms: %s", what,
                    (long long)timeout_ms, why);
     return core_raise(RP_DEADLINE, &err);
@@ -117,6 +121,70 @@ static rp_status next_call(void *arg, rp_wait wait, rp_error *err)
     return note_timeout(st, wait, &a->timed_out);
 }
 
+/* Returns how many of the samples are decoded together: their arrays have at most
+ * DECODED_BYTES, or belong to one sample. */
+static size_t count_fitting(const rp_sample *samples, size_t count)
+{
+    size_t total = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        const rp_trajectory *trajectory = samples[i].trajectory;
+
+        for (size_t c = 0; c < rp_trajectory_column_count(trajectory); c++) {
+            size_t bytes = rp_trajectory_get_column(trajectory, c).bytes;
+
+            if (bytes > DECODED_BYTES - total) return i > 0 ? i : 1;
+            total += bytes;
+        }
+    }
+    return count;
+}
+
+/* Keeps samples for the next call. Takes their references. */
+static int keep(sampler_object *self, rp_sample *samples, size_t count)
+{
+    size_t old = self->kept_count - self->kept_first;
+    rp_sample *all = PyMem_Malloc((old + count) * sizeof *all);
+
+    assert(self->kept_first <= self->kept_count); /* M3 */
+    if (all == NULL) {
+        rp_samples_release(samples, count);
+        PyErr_NoMemory();
+        return -1;
+    }
+    if (old > 0) memcpy(all, self->kept + self->kept_first, old * sizeof *all);
+    memcpy(all + old, samples, count * sizeof *all);
+    PyMem_Free(self->kept);
+    self->kept = all;
+    self->kept_first = 0;
+    self->kept_count = old + count;
+    return 0;
+}
+
+/* Takes up to `limit` kept samples into `out`. Returns their number. */
+static size_t take_kept(sampler_object *self, rp_sample *out, size_t limit)
+{
+    size_t count = self->kept_count - self->kept_first;
+
+    if (count == 0) return 0;
+    count = count_fitting(self->kept + self->kept_first, count < limit ? count : limit);
+    memcpy(out, self->kept + self->kept_first, count * sizeof *out);
+    self->kept_first += count;
+    return count;
+}
+
+/* Decodes the first samples and keeps the others. Takes the references of all. */
+static PyObject *decode_some(sampler_object *self, rp_sample *samples, size_t count)
+{
+    size_t now = count_fitting(samples, count);
+    PyObject *list = NULL;
+
+    if (now == count || keep(self, samples + now, count - now) == 0)
+        list = core_samples_list(&self->decoder, samples, now);
+    rp_samples_release(samples, now);
+    return list;
+}
+
 static PyObject *next_samples(sampler_object *self, size_t limit, int64_t timeout_ms)
 {
     rp_sample inside[SAMPLES_INSIDE];
@@ -129,7 +197,10 @@ static PyObject *next_samples(sampler_object *self, size_t limit, int64_t timeou
         a.samples = PyMem_Malloc(limit * sizeof *a.samples);
         if (a.samples == NULL) return PyErr_NoMemory();
     }
-    if (core_wait(next_call, &a, timeout_ms, true, &st, &err) == 0) {
+    a.count = take_kept(self, a.samples, limit);
+    if (a.count > 0) {
+        list = decode_some(self, a.samples, a.count);
+    } else if (core_wait(next_call, &a, timeout_ms, true, &st, &err) == 0) {
         if (is_end(self, st, a.timed_out))
             list = PyList_New(0);
         else if (st == RP_DEADLINE)
@@ -137,8 +208,7 @@ static PyObject *next_samples(sampler_object *self, size_t limit, int64_t timeou
         else if (st != RP_OK)
             (void)core_raise(st, &err);
         else
-            list = core_samples_list(&self->decoder, a.samples, a.count);
-        if (st == RP_OK && !a.timed_out) rp_samples_release(a.samples, a.count);
+            list = decode_some(self, a.samples, a.count);
     }
     if (a.samples != inside) PyMem_Free(a.samples);
     return list;
@@ -420,6 +490,9 @@ static void drop(sampler_object *self)
     self->sampler = NULL;
     self->prefetch = NULL;
     core_prefetch_free(prefetch);
+    if (self->kept_first < self->kept_count)
+        rp_samples_release(self->kept + self->kept_first, self->kept_count - self->kept_first);
+    PyMem_Free(self->kept);
     Py_BEGIN_ALLOW_THREADS
     rp_sampler_free(sampler);
     Py_END_ALLOW_THREADS
@@ -560,7 +633,9 @@ static PyObject *sampler_why(PyObject *obj, PyObject *unused)
     (void)unused;
     if (self->sampler == NULL || self->pid != getpid())
         return PyUnicode_FromString("the sampler is closed");
-    rp_sampler_why(self->sampler, text, sizeof text);
+    self->inside++;
+    core_sampler_why(self->sampler, -1, text, sizeof text);
+    leave(self);
     return core_text(text);
 }
 

@@ -278,7 +278,9 @@ static PyObject *writer_why(core_writer *w, PyObject *unused)
     char text[512];
     (void)unused;
     if (writer_enter(w->state) < 0) return NULL;
+    Py_BEGIN_ALLOW_THREADS
     rp_trajectory_writer_why(w->state->writer, text, sizeof(text));
+    Py_END_ALLOW_THREADS
     writer_leave(w->state);
     return core_text(text);
 }

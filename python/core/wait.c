@@ -41,6 +41,15 @@ int core_wait(core_call call, void *arg, int64_t timeout_ms, bool quick, rp_stat
     }
 }
 
+void core_sampler_why(rp_sampler *sampler, int64_t timeout_ms, char *text, size_t size)
+{
+    (void)snprintf(text, size, "none is ready");
+    if (timeout_ms == 0) return;
+    Py_BEGIN_ALLOW_THREADS
+    rp_sampler_why(sampler, text, size);
+    Py_END_ALLOW_THREADS
+}
+
 /* Rounds up to milliseconds, so that a short timeout does not become 0. */
 static int timeout_from(PyObject *obj, double unit_ms, const char *name, int64_t *timeout_ms)
 {

@@ -84,6 +84,26 @@ def test_strings_go_into_object_arrays_only(client, dtype):
     assert out.tolist() == [[b"hello"]] * 4
 
 
+@pytest.mark.parametrize("mebibytes", [5, 20])
+def test_next_decodes_a_bounded_part_of_what_has_arrived(client, mebibytes):
+    filled(client, [np.full(mebibytes << 20, i, np.uint8) for i in range(8)]).close()
+    sampler = _core.Sampler(client, "t", max_samples=20)
+    sizes = []
+    while samples := sampler.next(8, LIMIT_S * 1000):
+        assert len(samples) == 1 or sum(s[5][0].nbytes for s in samples) <= 16 << 20
+        sizes.append(len(samples))
+    assert sum(sizes) == 20 and max(sizes) == max(1, 16 // mebibytes)
+
+
+def test_a_sampler_is_closed_with_samples_that_were_not_decoded(client):
+    filled(client, [np.zeros(20 << 20, np.uint8)] * 2).close()
+    sampler = _core.Sampler(client, "t", max_samples=8)
+    assert len(sampler.next(8, LIMIT_S * 1000)) == 1
+    sampler.close()
+    with pytest.raises(errors.StatusError):
+        sampler.next()
+
+
 def test_memory_that_changes_while_it_is_read(client):
     sampler = filled(client, [np.float32(1)] * 4)
 
