@@ -2,7 +2,6 @@
 /* Inserts on a full disk: those that have no space wait, and the others go on. */
 #include <stdatomic.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "support/full_disk.h"
 
@@ -86,8 +85,8 @@ static void chunks_without_items_do_not_fill_the_disk_issue_20(void **state)
         kept[count] = rp_test_blob_trajectory(rp_allocator_default(), item.key, 1, CHUNK);
         item.trajectory = kept[count];
         st = rp_table_insert(b.table, &item, 1, rp_wait_ms(200), NULL, &b.err);
-        /* Other inserts that are late wait for a slow machine. */
-        is_full = st == RP_DEADLINE && strstr(b.err.text, "room on the disk") != NULL;
+        /* On a slow machine, the disk may have room for an insert that is late. */
+        is_full = st != RP_OK && is_degraded(&b);
     }
     assert_true(count > 5);
     while (rp_table_delete(b.table, keys, (size_t)count, NULL, NULL) == RP_UNAVAILABLE)
