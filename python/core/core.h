@@ -86,12 +86,27 @@ PyObject *core_raise(rp_status status, const rp_error *err);
 /* A call that may wait. Runs without the GIL. May be called again after RP_DEADLINE. */
 typedef rp_status (*core_call)(void *arg, rp_wait wait, rp_error *err);
 
+/* A wait that may take long. After 2 seconds, and then each time that it has taken three times
+ * as long, the user is told what it waits for, by the logger of the package. */
+typedef struct core_patience {
+    int64_t since_ns, warn_ns;
+} core_patience;
+
+core_patience core_patience_begin(void);
+bool core_patience_is_over(const core_patience *patience);
+/* Logs `text` as the reason of the wait. Returns -1 with the exception of a handler. */
+int core_patience_warn(core_patience *patience, const char *text);
+
+/* Writes what a call waits for. Called with the GIL. */
+typedef void (*core_explain)(void *arg, char *text, size_t size);
+
 /* Repeats the call until its status is not RP_DEADLINE, `timeout_ms` have passed (negative:
  * never), or a signal handler raises an exception (Ctrl-C). Returns 0 with `*status` set, or -1
  * with the handler's exception. With `quick`, the first call does not wait and keeps the GIL:
- * for calls that usually succeed at once. */
-int core_wait(core_call call, void *arg, int64_t timeout_ms, bool quick, rp_status *status,
-              rp_error *err);
+ * for calls that usually succeed at once. A wait that takes long is logged, with what `explain`
+ * writes, or with the text of `err` if that is NULL. */
+int core_wait(core_call call, void *arg, int64_t timeout_ms, core_explain explain, bool quick,
+              rp_status *status, rp_error *err);
 
 /* Sleeps without the GIL. */
 void core_sleep_ms(long ms);
@@ -99,6 +114,8 @@ void core_sleep_ms(long ms);
 /* Writes what a call with this timeout waited for, without the GIL. Nothing is asked for a call
  * that did not wait. */
 void core_sampler_why(rp_sampler *sampler, int64_t timeout_ms, char *text, size_t size);
+/* A core_explain for structs whose first member is the rp_sampler. */
+void core_explain_sampler(void *arg, char *text, size_t size);
 
 /* Reads a timeout, an int or a float, in seconds or milliseconds. None and negative numbers
  * mean no timeout: -1. Fractions of a millisecond are rounded up. */

@@ -253,6 +253,11 @@ static PyObject *end_of(const slot *s, const char **ended)
     Py_RETURN_NONE;
 }
 
+static void explain_take(void *arg, char *text, size_t size)
+{
+    core_sampler_why(((taking *)arg)->p->sampler, -1, text, size);
+}
+
 PyObject *core_prefetch_take(core_prefetch *p, int64_t timeout_ms, const char **ended)
 {
     taking t = {.p = p};
@@ -260,7 +265,7 @@ PyObject *core_prefetch_take(core_prefetch *p, int64_t timeout_ms, const char **
     rp_status st;
     PyObject *batch;
 
-    if (core_wait(take_call, &t, timeout_ms, true, &st, &err) != 0) return NULL;
+    if (core_wait(take_call, &t, timeout_ms, explain_take, true, &st, &err) != 0) return NULL;
     if (st == RP_DEADLINE) {
         char why[RP_ERROR_TEXT_BYTES - 64];
 

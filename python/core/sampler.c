@@ -107,7 +107,7 @@ static PyObject *raise_deadline(sampler_object *self, int64_t timeout_ms, const 
 }
 
 typedef struct next_arg {
-    rp_sampler *sampler;
+    rp_sampler *sampler; /* first: core_explain_sampler() */
     rp_sample *samples;
     size_t limit, count;
     bool timed_out;
@@ -200,7 +200,8 @@ static PyObject *next_samples(sampler_object *self, size_t limit, int64_t timeou
     a.count = take_kept(self, a.samples, limit);
     if (a.count > 0) {
         list = decode_some(self, a.samples, a.count);
-    } else if (core_wait(next_call, &a, timeout_ms, true, &st, &err) == 0) {
+    } else if (core_wait(next_call, &a, timeout_ms, core_explain_sampler, true, &st, &err) ==
+               0) {
         if (is_end(self, st, a.timed_out))
             list = PyList_New(0);
         else if (st == RP_DEADLINE)
@@ -267,7 +268,7 @@ static int parse_ragged(const char *text, rp_ragged *out)
 }
 
 typedef struct batch_arg {
-    rp_sampler *sampler;
+    rp_sampler *sampler; /* first: core_explain_sampler() */
     size_t size;
     rp_ragged ragged;
     bool whole, timed_out;
@@ -311,7 +312,8 @@ static PyObject *make_batch(sampler_object *self, batch_arg *a, const core_given
     rp_status st;
 
     a->sampler = self->sampler;
-    if (core_wait(batch_call, a, timeout_ms, false, &st, &err) != 0) return NULL;
+    if (core_wait(batch_call, a, timeout_ms, core_explain_sampler, false, &st, &err) != 0)
+        return NULL;
     if (is_end(self, st, a->timed_out)) Py_RETURN_NONE;
     if (st == RP_DEADLINE) return raise_deadline(self, timeout_ms, "batch");
     if (st != RP_OK) return core_raise(st, &err);

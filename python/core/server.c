@@ -282,7 +282,7 @@ static int stop(server_object *self, int64_t grace_ms)
 
     self->server = NULL;
     if (server == NULL || self->pid != getpid()) return 0;
-    if (grace_ms > 0) result = core_wait(do_drain, server, grace_ms, false, &st, &err);
+    if (grace_ms > 0) result = core_wait(do_drain, server, grace_ms, NULL, false, &st, &err);
     Py_BEGIN_ALLOW_THREADS
     rp_server_free(server);
     Py_END_ALLOW_THREADS

@@ -100,8 +100,8 @@ static int apart_start(core_request *r, pthread_t *thread)
 
 /* Makes the call on a thread of its own. Returns 0 with `*status` set, or -1 with an exception.
  */
-static int call_apart(core_call call, core_request *r, int64_t until_ns, rp_status *status,
-                      rp_error *err)
+static int call_apart(core_call call, core_request *r, int64_t until_ns,
+                      core_patience *patience, rp_status *status, rp_error *err)
 {
     pthread_t thread;
     bool over = false, raised = false;
@@ -121,6 +121,8 @@ static int call_apart(core_call call, core_request *r, int64_t until_ns, rp_stat
         over = apart_poll(r);
         Py_END_ALLOW_THREADS;
         raised = !over && PyErr_CheckSignals() != 0;
+        if (!over && !raised && core_patience_is_over(patience))
+            raised = core_patience_warn(patience, err->text) != 0;
     }
     if (raised) rp_cancel_fire(r->wait.cancel);
     Py_BEGIN_ALLOW_THREADS;
@@ -133,9 +135,11 @@ static int call_apart(core_call call, core_request *r, int64_t until_ns, rp_stat
 }
 
 /* Makes the call once. Returns 0 with `*status` set, or -1 with an exception. */
-static int call_once(core_call call, core_request *r, int flags, int64_t until_ns, bool briefly,
-                     rp_status *status, rp_error *err)
+static int call_once(core_call call, core_request *r, int flags, int64_t until_ns,
+                     core_patience *patience, rp_status *status, rp_error *err)
 {
+    bool briefly = until_ns - patience->since_ns <= CALL_INLINE_MS * 1000000LL;
+
     *status = RP_DEADLINE;
     if ((flags & CORE_CALL_AGAIN) || briefly) {
         Py_BEGIN_ALLOW_THREADS;
@@ -146,28 +150,30 @@ static int call_once(core_call call, core_request *r, int flags, int64_t until_n
     }
     if (*status != RP_DEADLINE || briefly) return 0;
     if (PyErr_CheckSignals() != 0) return -1;
-    return call_apart(call, r, until_ns, status, err);
+    return call_apart(call, r, until_ns, patience, status, err);
 }
 
 int core_call_server(core_call call, core_request *request, int flags, int64_t timeout_ms)
 {
     int64_t until_ns = timeout_ms < 0 ? RP_FOREVER : rp_wait_ms(timeout_ms).until_ns;
-    bool briefly = timeout_ms >= 0 && timeout_ms <= CALL_INLINE_MS;
+    core_patience patience = core_patience_begin();
     rp_status status;
     rp_error err = {0};
 
     assert(atomic_load(&request->refs) == 1);
     for (;;) {
-        if (call_once(call, request, flags, until_ns, briefly, &status, &err) != 0) return -1;
+        if (call_once(call, request, flags, until_ns, &patience, &status, &err) != 0) return -1;
         if (status != RP_UNAVAILABLE || !(flags & CORE_CALL_PATIENT)) break;
         if (rp_now_ns() >= until_ns) {
-            status = RP_DEADLINE;
+            status = err.code = RP_DEADLINE;
             break;
         }
         Py_BEGIN_ALLOW_THREADS;
         core_sleep_ms(SIGNAL_POLL_MS);
         Py_END_ALLOW_THREADS;
         if (PyErr_CheckSignals() != 0) return -1;
+        if (core_patience_is_over(&patience) && core_patience_warn(&patience, err.text) != 0)
+            return -1;
     }
     if (status == RP_OK) return 0;
     core_raise(status, &err);

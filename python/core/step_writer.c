@@ -381,7 +381,7 @@ static int create_locked(step_writer *self, creation *c, int64_t timeout_ms)
     c->self = self;
     /* Not `quick`: the signature of a table may have to be requested from the server. */
     if (check_item(self, c) != 0 ||
-        core_wait(do_create, c, timeout_ms, false, &status, &err) != 0)
+        core_wait(do_create, c, timeout_ms, NULL, false, &status, &err) != 0)
         return -1;
     if (status == RP_OK) return 0;
     if (status == RP_NOT_FOUND)
@@ -403,7 +403,7 @@ static int flush_locked(step_writer *self, core_call call, int64_t timeout_ms)
     rp_error err = {0};
     rp_status status;
 
-    if (core_wait(call, self, timeout_ms, false, &status, &err) != 0) return -1;
+    if (core_wait(call, self, timeout_ms, NULL, false, &status, &err) != 0) return -1;
     if (status == RP_OK) return 0;
     core_raise(status, &err);
     return -1;

@@ -362,7 +362,8 @@ static int append_step(pattern_writer *self, const core_step *step, uint32_t fla
                 .name = PyUnicode_AsUTF8(PyTuple_GET_ITEM(self->names, (Py_ssize_t)i)),
                 .tensor = step->tensors[i]};
     a.values = values;
-    failed = core_wait(do_append, &a, timeout_ms, !core_step_is_large(step), &status, &err);
+    failed =
+        core_wait(do_append, &a, timeout_ms, NULL, !core_step_is_large(step), &status, &err);
     if (values != inside) PyMem_Free(values);
     if (failed) return -1;
     if (status == RP_OK) {
@@ -490,7 +491,7 @@ static PyObject *wait_for(pattern_writer *self, core_call call, flushing *f, PyO
     if (core_timeout_ms(timeout, &timeout_ms) != 0 || enter(self, &timeout_ms) != 0)
         return NULL;
     f->self = self;
-    failed = core_wait(call, f, timeout_ms, false, &status, &err);
+    failed = core_wait(call, f, timeout_ms, NULL, false, &status, &err);
     core_guard_leave(&self->guard);
     if (failed) return NULL;
     if (status != RP_OK) return core_raise(status, &err);

@@ -31,6 +31,7 @@ static rp_status ask_tables(rp_client *client, int64_t wait_ms, rp_error *err)
 static int await_server(core_client *client, int64_t timeout_ms)
 {
     int64_t until_ns = timeout_ms < 0 ? RP_FOREVER : rp_wait_ms(timeout_ms).until_ns;
+    core_patience patience = core_patience_begin();
     rp_error err = {0};
     rp_status st;
     if (client->store != NULL) return 0;
@@ -43,6 +44,8 @@ static int await_server(core_client *client, int64_t timeout_ms)
         if (st == RP_OK) return 0;
         if (PyErr_CheckSignals() < 0) return -1;
         if ((st != RP_DEADLINE && st != RP_UNAVAILABLE) || rp_now_ns() >= until_ns) break;
+        if (core_patience_is_over(&patience) && core_patience_warn(&patience, err.text) < 0)
+            return -1;
         if (slice_ms < ASK_MAX_MS && st == RP_DEADLINE) slice_ms *= 2;
     }
     if (st == RP_UNAVAILABLE) st = err.code = RP_DEADLINE;

@@ -8,6 +8,33 @@
 
 enum { SLICE_MS = 50 };
 
+static const int64_t first_warning_ns = 2000 * 1000000LL;
+
+core_patience core_patience_begin(void)
+{
+    int64_t now_ns = rp_now_ns();
+    return (core_patience){.since_ns = now_ns, .warn_ns = now_ns + first_warning_ns};
+}
+
+bool core_patience_is_over(const core_patience *p)
+{
+    return rp_now_ns() >= p->warn_ns;
+}
+
+int core_patience_warn(core_patience *p, const char *text)
+{
+    int64_t waited_ns = rp_now_ns() - p->since_ns;
+    PyObject *module = PyImport_ImportModule("reprise._log"), *result = NULL;
+
+    p->warn_ns = p->since_ns + 3 * waited_ns; /* after 2, 6, 18, 54 s, ... */
+    if (module != NULL)
+        result = PyObject_CallMethod(module, "say_waiting", "ds", (double)waited_ns / 1e9,
+                                     text[0] != '\0' ? text : "no answer yet");
+    Py_XDECREF(module);
+    Py_XDECREF(result);
+    return result != NULL ? 0 : -1;
+}
+
 void core_sleep_ms(long ms)
 {
     assert(ms >= 0 && ms < 1000);
@@ -21,8 +48,21 @@ static int64_t slice_end(int64_t until_ns)
     return end_ns < until_ns ? end_ns : until_ns;
 }
 
-int core_wait(core_call call, void *arg, int64_t timeout_ms, bool quick, rp_status *status,
-              rp_error *err)
+/* Warns about a wait that takes long: with the reason of `explain`, or that of the last slice.
+ */
+static int warn(core_patience *p, core_explain explain, void *arg, const rp_error *err)
+{
+    char why[RP_ERROR_TEXT_BYTES] = "";
+
+    if (explain != NULL)
+        explain(arg, why, sizeof why);
+    else
+        (void)snprintf(why, sizeof why, "%s", err->text);
+    return core_patience_warn(p, why);
+}
+
+int core_wait(core_call call, void *arg, int64_t timeout_ms, core_explain explain, bool quick,
+              rp_status *status, rp_error *err)
 {
     assert(call != NULL && status != NULL);
     if (quick) {
@@ -30,6 +70,7 @@ int core_wait(core_call call, void *arg, int64_t timeout_ms, bool quick, rp_stat
         if (*status != RP_DEADLINE || timeout_ms == 0) return 0;
     }
     int64_t until_ns = timeout_ms < 0 ? RP_FOREVER : rp_wait_ms(timeout_ms).until_ns;
+    core_patience patience = core_patience_begin();
     for (;;) {
         rp_wait wait = {until_ns == RP_NOW ? RP_NOW : slice_end(until_ns), NULL};
         Py_BEGIN_ALLOW_THREADS
@@ -38,6 +79,8 @@ int core_wait(core_call call, void *arg, int64_t timeout_ms, bool quick, rp_stat
         if (*status != RP_DEADLINE) return 0;
         if (PyErr_CheckSignals() < 0) return -1;
         if (wait.until_ns == until_ns) return 0;
+        if (core_patience_is_over(&patience) && warn(&patience, explain, arg, err) < 0)
+            return -1;
     }
 }
 
@@ -48,6 +91,11 @@ void core_sampler_why(rp_sampler *sampler, int64_t timeout_ms, char *text, size_
     Py_BEGIN_ALLOW_THREADS
     rp_sampler_why(sampler, text, size);
     Py_END_ALLOW_THREADS
+}
+
+void core_explain_sampler(void *arg, char *text, size_t size)
+{
+    core_sampler_why(*(rp_sampler **)arg, -1, text, size);
 }
 
 /* Rounds up to milliseconds, so that a short timeout does not become 0. */

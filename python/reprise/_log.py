@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import logging
 
-__all__ = ["logger", "say_dropped"]
+__all__ = ["Patience", "logger", "say_dropped", "say_waiting"]
 
 
 def logger() -> logging.Logger:
@@ -26,3 +27,23 @@ def say_dropped(writer: str, items: int) -> None:
             items,
             " was" if items == 1 else "s were",
         )
+
+
+def say_waiting(seconds: float, reason: str) -> None:
+    """Logs what a call has been waiting for. The C extension calls it after 2 seconds, and then each
+    time that the wait has taken three times as long."""
+    logger().warning("still waiting after %.0f s: %s", seconds, reason)
+
+
+class Patience:
+    """A wait in slices. It is logged as those of the C extension are."""
+
+    def __init__(self) -> None:
+        self._since = time.monotonic()
+        self._warn = 2.0
+
+    def check(self, reason: object) -> None:
+        waited = time.monotonic() - self._since
+        if waited >= self._warn:
+            self._warn = 3 * waited
+            say_waiting(waited, str(reason))

@@ -27,7 +27,7 @@ import threading
 import time
 from typing import Any, AsyncGenerator, Callable, Dict, List, Mapping, Optional, Sequence, Union
 
-from reprise import _core, errors, reverb_types
+from reprise import _core, _log, errors, reverb_types
 from reprise.client import _SAMPLES_AHEAD, Client
 from reprise.replay_sample import ReplaySample, SampleInfo
 
@@ -81,13 +81,15 @@ class AsyncClient:
         until = None if timeout is None else time.monotonic() + timeout
 
         def work() -> Any:
+            patience = _log.Patience()
             while True:
                 left = _SLICE_S if until is None else until - time.monotonic()
                 try:
                     return call(max(0.001, min(_SLICE_S, left)))
-                except errors.DeadlineExceededError:
+                except errors.DeadlineExceededError as e:
                     if stopped.is_set() or (until is not None and time.monotonic() >= until):
                         raise
+                    patience.check(e.__cause__ or e)
 
         return await self._run(work, stopped.set)
 
@@ -203,9 +205,10 @@ class AsyncClient:
         """`Client.server_info`."""
         try:
             return await self._call(self.client.server_info, timeout or None)
-        except errors.DeadlineExceededError:
+        except errors.DeadlineExceededError as e:
             raise errors.DeadlineExceededError(
-                f"ServerInfo call did not complete within provided timeout of {timeout}s"
+                f"ServerInfo call did not complete within provided timeout of {timeout}s: "
+                f"{e.__cause__}"
             ) from None
 
     async def reset(self, table: str, *, timeout: Optional[float] = None) -> None:

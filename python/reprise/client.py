@@ -30,7 +30,7 @@ from typing import (
     Union,
 )
 
-from reprise import _core, errors
+from reprise import _core, _log, errors
 from reprise import structured_writer as structured_writer_lib
 from reprise import trajectory_writer as trajectory_writer_lib
 from reprise.connection import Connection
@@ -53,12 +53,14 @@ _SAMPLES_AHEAD = 128
 def _flush(
     writer: _core.StepWriter, timeout: Optional[float], go_on: Callable[[], bool]
 ) -> None:
+    patience = _log.Patience()
     while True:
         try:
             return writer.flush(timeout)
-        except errors.DeadlineExceededError:
+        except errors.DeadlineExceededError as e:
             if not go_on():
                 raise
+            patience.check(e)
 
 
 class Client(Connection):
@@ -69,7 +71,8 @@ class Client(Connection):
     a child process after a fork.
 
     If the server cannot be reached, calls wait for it: up to `timeout` seconds, or for ever if
-    `timeout` is None. Ctrl-C ends every wait.
+    `timeout` is None. Ctrl-C ends every wait. A wait of 2 seconds or more is logged, with its reason,
+    as a warning of the logger `reprise`.
 
     Args:
       server_address: "host:port", "unix:/path", several of them separated by commas or as a

@@ -200,7 +200,7 @@ class Connection:
             tables = self._client.tables(timeout)
         except errors.DeadlineExceededError as e:
             raise errors.DeadlineExceededError(
-                f"ServerInfo call did not complete within provided timeout of {timeout}s"
+                f"ServerInfo call did not complete within provided timeout of {timeout}s: {e}"
             ) from e
         found: Dict[str, Dict[str, Any]] = {}
         for info in tables:

@@ -149,7 +149,8 @@ class Dataset:
 
     def signature(self) -> Any:
         """Requests the table's signature from the server: a nest of `TensorSpec`, or None."""
-        info = self._client.server_info()
+        timeout = None if self._timeout_ms < 0 else self._timeout_ms / 1000
+        info = self._client.server_info(timeout=timeout)
         if self._table not in info:
             raise ValueError(
                 f"no table '{self._table}': the server has {', '.join(sorted(info)) or 'none'}"

@@ -121,10 +121,12 @@ def _patterns(configs: Sequence[Any]) -> Tuple[Any, ...]:
     )
 
 
-def _late(call: str, timeout_ms: Optional[float]) -> errors.DeadlineExceededError:
+def _late(
+    call: str, timeout_ms: Optional[float], cause: Exception
+) -> errors.DeadlineExceededError:
     limit = datetime.timedelta(milliseconds=timeout_ms or 0)
     return errors.DeadlineExceededError(
-        f"{call} call did not complete within provided timeout of {limit}"
+        f"{call} call did not complete within provided timeout of {limit}: {cause}"
     )
 
 
@@ -174,7 +176,7 @@ class StructuredWriter:
         try:
             self._writer.flush(block_until_num_items, timeout_ms)
         except errors.DeadlineExceededError as e:
-            raise _late("Flush", timeout_ms) from e
+            raise _late("Flush", timeout_ms, e) from e
 
     def end_episode(
         self, clear_buffers: bool = True, timeout_ms: Optional[float] = None
@@ -192,7 +194,7 @@ class StructuredWriter:
         try:
             self._writer.end_episode(clear_buffers, timeout_ms)
         except errors.DeadlineExceededError as e:
-            raise _late("End episode", timeout_ms) from e
+            raise _late("End episode", timeout_ms, e) from e
 
     @property
     def step_is_open(self) -> bool:
@@ -266,7 +268,7 @@ class BatchWriter:
         try:
             self._writer.flush(0, timeout_ms)
         except errors.DeadlineExceededError as e:
-            raise _late("Flush", timeout_ms) from e
+            raise _late("Flush", timeout_ms, e) from e
 
     def close(self) -> None:
         """Closes the writer. Items that are not confirmed are dropped: flush before."""

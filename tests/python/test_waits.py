@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calls that wait say so after two seconds, with the address of the server or with its reason."""
+
+import subprocess
+import sys
+
+import pytest
+
+import reprise
+from events import LIMIT_S
+
+# All calls wait at once, each on a thread that has its name. The program ends when each of them has
+# logged a line with the wanted text, which begins with the name of its thread.
+PROGRAM = """
+import asyncio, logging, os, sys, threading
+import reprise
+from reprise import aio
+
+ADDRESS, WANTED = sys.argv[1:3]
+left = set(sys.argv[3:])
+
+class Lines(logging.Handler):
+    def emit(self, record):
+        name = threading.current_thread().name
+        if name not in left or WANTED not in record.getMessage():
+            return  # a busy server may give its reason later
+        print(name, record.getMessage(), sep=": ", flush=True)
+        left.discard(name)
+        if not left:
+            os._exit(0)
+
+logging.getLogger("reprise").addHandler(Lines())
+
+def client():
+    return reprise.Client(ADDRESS)
+
+CALLS = {
+    "server_info": lambda: client().server_info(),
+    "insert": lambda: client().insert([1.0], {"t": 1.0}),
+    "trajectory_writer": lambda: client().trajectory_writer(1),
+    "why": lambda: client().why(),
+    "checkpoint": lambda: client().checkpoint(),
+    "reset": lambda: client().reset("t"),
+    "mutate_priorities": lambda: client().mutate_priorities("t", {1: 1.0}),
+    "sample": lambda: next(client().sample("t")),
+    "sampler": lambda: next(iter(client().sampler("t", 4))),
+    "dataset": lambda: next(iter(reprise.Dataset(ADDRESS, "t", 4))),
+    "reprise-aio_0": lambda: asyncio.run(aio.AsyncClient(ADDRESS).server_info()),
+}
+for name in sys.argv[3:]:
+    threading.Thread(target=CALLS[name], name=name, daemon=True).start()
+threading.Event().wait()
+"""
+ALL = ["server_info", "insert", "trajectory_writer", "why", "checkpoint", "reset",
+       "mutate_priorities", "sample", "sampler", "dataset", "reprise-aio_0"]
+
+
+def lines_of(address, wanted, calls):
+    done = subprocess.run([sys.executable, "-c", PROGRAM, address, wanted, *calls],
+                          timeout=LIMIT_S, stdout=subprocess.PIPE, text=True, check=True)
+    return dict(line.split(": ", 1) for line in done.stdout.splitlines())
+
+
+def test_calls_name_a_server_that_is_away():
+    lines = lines_of("localhost:1", "localhost:1: Connection refused", ALL)
+    assert sorted(lines) == sorted(ALL)
+    assert all(text.startswith("still waiting after ") for text in lines.values()), lines
+
+
+def test_calls_give_the_reason_of_a_server():
+    calls = ["sample", "sampler", "dataset"]
+    with reprise.Server([reprise.Table.queue("t", 1)]) as server:
+        address = f"localhost:{server.port}"
+        assert sorted(lines_of(address, "sample waits for inserts", calls)) == sorted(calls)
+        server.localhost_client().insert([1.0], {"t": 1.0})
+        assert "insert" in lines_of(address, "insert waits for samples", ["insert"])
+
+
+@pytest.mark.parametrize("call", [
+    lambda timeout: next(iter(reprise.Dataset("localhost:1", "t", 4, timeout=timeout))),
+    lambda timeout: next(iter(reprise.Client("localhost:1").sampler("t", 4, timeout=timeout))),
+    lambda timeout: reprise.Client("localhost:1").server_info(timeout=timeout),
+    lambda timeout: next(reprise.Client("localhost:1").sample("t", timeout=timeout)),
+])
+def test_timeouts_name_the_reason(call):
+    for timeout in (0.2, 2, 20):  # a busy machine may not have tried to connect so soon
+        with pytest.raises(reprise.DeadlineExceededError) as late:
+            call(timeout)
+        if "localhost:1: Connection refused" in str(late.value):
+            return
+    raise late.value
