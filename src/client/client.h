@@ -71,8 +71,8 @@ RP_NODISCARD rp_status rp_client_signature(rp_client *client, const char *table,
 /* Removes a signature from the cache, after a server has rejected an item because of it. */
 void rp_client_forget_signature(rp_client *client, const char *table);
 
-/* Asks the servers why inserts or samples of a table wait, for at most half a second. Writes the
- * reason of one of them, or why no server was reached, or "" if neither is known. */
+/* Asks the servers why inserts or samples of a table wait, for at most half a second. Writes
+ * the reason of one of them, or why no server was reached, or "" if neither is known. */
 void rp_client_ask_why(rp_client *client, const char *table, bool is_insert, char *text,
                        size_t size);
 
