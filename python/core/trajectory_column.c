@@ -44,10 +44,13 @@ core_column *core_column_new(writer_state *state, Py_ssize_t count, bool squeeze
 PyObject *core_column_refuse_none(PyObject *path, PyObject *got)
 {
     if (path != NULL && got != NULL)
-        PyErr_Format(PyExc_ValueError,
-                     "TrajectoryColumns cannot contain any None data references: "
-                     "TrajectoryColumn at path %R got %R.",
-                     path, got);
+        PyErr_Format(
+            PyExc_ValueError,
+            "TrajectoryColumns cannot contain any None data references: "
+            "TrajectoryColumn at path %R got %R. None stands for a step that is not in "
+            "the history: the writer keeps num_keep_alive_refs steps, or the step had "
+            "no value for this column.",
+            path, got);
     return NULL;
 }
 

@@ -70,6 +70,10 @@ class Connection:
         batch_bytes: int = 0,
         seed: int = 0,
     ) -> None:
+        if hasattr(server_address, "localhost_client"):
+            raise TypeError(
+                "server_address must be an address, got a server: write server.localhost_client()"
+            )
         if not isinstance(server_address, str):
             server_address = ",".join(server_address)
         if transport not in (None, "tcp"):

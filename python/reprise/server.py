@@ -47,7 +47,12 @@ __all__ = ["Server", "Table", "TableExtensionBase", "Waiting", "local_store"]
 def _check_tables(tables: Optional[Sequence[Table]]) -> List[Table]:
     if not tables:
         raise ValueError("At least one table must be provided")
+    if isinstance(tables, Table):
+        raise TypeError("tables must be a list of tables, got a Table: write Server([table])")
     tables = list(tables)
+    for table in tables:
+        if not isinstance(table, Table):
+            raise TypeError(f"tables must be a list of tables, got {table!r} in it")
     names = collections.Counter(table.name for table in tables)
     twice = [name for name, count in names.items() if count > 1]
     if twice:

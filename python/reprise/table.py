@@ -14,7 +14,7 @@ import operator
 import weakref
 from typing import TYPE_CHECKING, Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
-from reprise import _core, errors, item_selectors, pybind
+from reprise import _core, _log, errors, item_selectors, pybind
 from reprise import rate_limiters, reverb_types, specs
 
 if TYPE_CHECKING:
@@ -226,6 +226,12 @@ class Table:
             "max_bytes": self._max_bytes,
             "seed": self._seed,
         }
+        least, most = self._options["limiter"][1], self._options["max_size"]
+        if least > most:
+            _log.logger().warning(
+                "table '%s': samples wait for ever, as they need %d items (min_size_to_sample) and "
+                "the table holds at most %d (max_size)", name, least, most
+            )
         # Until the table is on a server, it is in a store of its own.
         self._place: Any = self._add_to(_core.Store())
         self._server: Optional[weakref.ref[Server]] = None

@@ -185,7 +185,9 @@ static rp_status local_checkpoint(rp_client *client, rp_wait wait, char **path, 
     rp_status st;
 
     if (client->options.durable == NULL)
-        return rp_fail(err, RP_INVALID, "no checkpointer is configured for this store");
+        return rp_fail(err, RP_INVALID,
+                       "no checkpointer is configured for this store: give its server "
+                       "storage= in Python, or a data directory");
     room = rp_alloc(&client->alloc, PATH_BYTES);
     if (room == NULL) return rp_fail_memory(err, PATH_BYTES);
     st = rp_durable_checkpoint(client->options.durable, wait, room, PATH_BYTES, err);

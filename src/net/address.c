@@ -66,6 +66,10 @@ rp_status rp_address_parse(const char *text, rp_address *out, rp_error *err)
 
     *out = (rp_address){.port = 0};
     if (strncmp(text, "unix:", 5) == 0) return parse_unix(text, out, err);
+    end = strstr(text, "://");
+    if (end != NULL)
+        return rp_fail(err, RP_INVALID, "address '%s': write host:port, without '%.*s'", text,
+                       (int)(end + 3 - text), text);
     end = bracketed ? strchr(text, ']') : strrchr(text, ':');
     if (end == NULL && bracketed)
         return rp_fail(err, RP_INVALID, "address '%s': ']' is missing", text);

@@ -241,7 +241,10 @@ static void on_checkpoint(rp_task *task, const uint8_t *data, size_t size, rp_bl
     if (call_of(task)->request != NULL)
         rp_task_abort(task, RP_INVALID, "the call has more than one request message");
     else if (rp_task_worker(task)->server->safety.durable == NULL)
-        rp_task_finish(task, RP_INVALID, "no checkpointer is configured for this server");
+        rp_task_finish(
+            task, RP_INVALID,
+            "no checkpointer is configured for this server: start it with --data DIR, or "
+            "with storage= in Python");
     else
         enqueue(task);
 }
