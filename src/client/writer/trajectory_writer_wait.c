@@ -80,7 +80,7 @@ static void settle(rp_trajectory_writer *w)
 static void ask_tables(rp_trajectory_writer *w, uint64_t settled, char *text, size_t size)
 {
     rp_writer_reason *r = &w->reason;
-    char why[WHY_BYTES] = "";
+    char why[WHY_BYTES - 80] = "";
 
     if (r->asked_ns == 0 || r->settled != settled ||
         rp_now_ns() - r->asked_ns >= ask_pause_ns) {
