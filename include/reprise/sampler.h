@@ -149,7 +149,7 @@ RP_API RP_NODISCARD rp_status rp_sampler_stack(rp_sampler *sampler, const rp_sta
                                                size_t *count, rp_wait wait, rp_error *err);
 
 /* Writes a sentence that says what the sampler waits for, cut to fit `size`. Asks the server if
- * only that knows, for at most half a second. */
+ * only the server knows, for at most half a second and at most once a second. */
 RP_API void rp_sampler_why(rp_sampler *sampler, char *text, size_t size);
 
 RP_END_DECLS

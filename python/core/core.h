@@ -111,8 +111,8 @@ int core_wait(core_call call, void *arg, int64_t timeout_ms, core_explain explai
 /* Sleeps without the GIL. */
 void core_sleep_ms(long ms);
 
-/* Writes what a call with this timeout waited for, without the GIL. Nothing is asked for a call
- * that did not wait. */
+/* Writes what a call with this timeout waited for, without the GIL. With a timeout under 0.1 s
+ * the server is not asked. */
 void core_sampler_why(rp_sampler *sampler, int64_t timeout_ms, char *text, size_t size);
 /* A core_explain for structs whose first member is the rp_sampler. */
 void core_explain_sampler(void *arg, char *text, size_t size);

@@ -12,10 +12,10 @@
  *   M1  `inside` counts the calls in progress, of all threads;
  *   M2  after close(), is_closed is set and no call enters; the last call that leaves frees
  *       the C sampler, the prefetcher and the kept samples;
- *   M3  samples [kept_first, kept_count) of `kept` have arrived and are not decoded; next()
- *       takes them first;
+ *   M3  next() takes the kept samples first;
  *   M4  in a forked child no call enters, and nothing that threads of the parent use is freed.
  */
+#include "kept.h"
 #include "prefetch.h"
 #include "sample_arrays.h"
 #include "store.h"
@@ -27,7 +27,6 @@ enum {
     MAX_NEXT = 1 << 16,
     SAMPLES_INSIDE = 16,
     MAX_DEPTH = 1024,
-    DECODED_BYTES = 16 << 20, /* of the samples of one next() */
 };
 
 typedef struct sampler_object {
@@ -41,8 +40,7 @@ typedef struct sampler_object {
     int inside;
     bool is_closed;
     const char *ended; /* NULL, "samples" or "timeout" */
-    rp_sample *kept;
-    size_t kept_first, kept_count;
+    core_kept kept;    /* what next() has not decoded yet */
 } sampler_object;
 
 static int enter(sampler_object *self)
@@ -121,65 +119,13 @@ static rp_status next_call(void *arg, rp_wait wait, rp_error *err)
     return note_timeout(st, wait, &a->timed_out);
 }
 
-/* Returns how many of the samples are decoded together: their arrays have at most
- * DECODED_BYTES, or belong to one sample. */
-static size_t count_fitting(const rp_sample *samples, size_t count)
-{
-    size_t total = 0;
-
-    for (size_t i = 0; i < count; i++) {
-        const rp_trajectory *trajectory = samples[i].trajectory;
-
-        for (size_t c = 0; c < rp_trajectory_column_count(trajectory); c++) {
-            size_t bytes = rp_trajectory_get_column(trajectory, c).bytes;
-
-            if (bytes > DECODED_BYTES - total) return i > 0 ? i : 1;
-            total += bytes;
-        }
-    }
-    return count;
-}
-
-/* Keeps samples for the next call. Takes their references. */
-static int keep(sampler_object *self, rp_sample *samples, size_t count)
-{
-    size_t old = self->kept_count - self->kept_first;
-    rp_sample *all = PyMem_Malloc((old + count) * sizeof *all);
-
-    assert(self->kept_first <= self->kept_count); /* M3 */
-    if (all == NULL) {
-        rp_samples_release(samples, count);
-        PyErr_NoMemory();
-        return -1;
-    }
-    if (old > 0) memcpy(all, self->kept + self->kept_first, old * sizeof *all);
-    memcpy(all + old, samples, count * sizeof *all);
-    PyMem_Free(self->kept);
-    self->kept = all;
-    self->kept_first = 0;
-    self->kept_count = old + count;
-    return 0;
-}
-
-/* Takes up to `limit` kept samples into `out`. Returns their number. */
-static size_t take_kept(sampler_object *self, rp_sample *out, size_t limit)
-{
-    size_t count = self->kept_count - self->kept_first;
-
-    if (count == 0) return 0;
-    count = count_fitting(self->kept + self->kept_first, count < limit ? count : limit);
-    memcpy(out, self->kept + self->kept_first, count * sizeof *out);
-    self->kept_first += count;
-    return count;
-}
-
 /* Decodes the first samples and keeps the others. Takes the references of all. */
 static PyObject *decode_some(sampler_object *self, rp_sample *samples, size_t count)
 {
-    size_t now = count_fitting(samples, count);
+    size_t now = core_kept_fitting(samples, count);
     PyObject *list = NULL;
 
-    if (now == count || keep(self, samples + now, count - now) == 0)
+    if (core_kept_add(&self->kept, samples + now, count - now) == 0)
         list = core_samples_list(&self->decoder, samples, now);
     rp_samples_release(samples, now);
     return list;
@@ -197,7 +143,7 @@ static PyObject *next_samples(sampler_object *self, size_t limit, int64_t timeou
         a.samples = PyMem_Malloc(limit * sizeof *a.samples);
         if (a.samples == NULL) return PyErr_NoMemory();
     }
-    a.count = take_kept(self, a.samples, limit);
+    a.count = core_kept_take(&self->kept, a.samples, limit);
     if (a.count > 0) {
         list = decode_some(self, a.samples, a.count);
     } else if (core_wait(next_call, &a, timeout_ms, core_explain_sampler, true, &st, &err) ==
@@ -492,9 +438,7 @@ static void drop(sampler_object *self)
     self->sampler = NULL;
     self->prefetch = NULL;
     core_prefetch_free(prefetch);
-    if (self->kept_first < self->kept_count)
-        rp_samples_release(self->kept + self->kept_first, self->kept_count - self->kept_first);
-    PyMem_Free(self->kept);
+    core_kept_clear(&self->kept);
     Py_BEGIN_ALLOW_THREADS
     rp_sampler_free(sampler);
     Py_END_ALLOW_THREADS
@@ -641,6 +585,12 @@ static PyObject *sampler_why(PyObject *obj, PyObject *unused)
     return core_text(text);
 }
 
+static PyObject *sampler_kept(PyObject *obj, void *unused)
+{
+    (void)unused;
+    return PyBool_FromLong(core_kept_count(&((sampler_object *)obj)->kept) > 0);
+}
+
 static PyObject *sampler_ended(PyObject *obj, void *unused)
 {
     const char *ended = ((sampler_object *)obj)->ended;
@@ -684,6 +634,8 @@ static PyMethodDef sampler_methods[] = {
 static PyGetSetDef sampler_getset[] = {
     {"ended", sampler_ended, NULL, "None, 'samples' (max_samples were taken) or 'timeout'.",
      NULL},
+    {"kept", sampler_kept, NULL,
+     "True if next() has samples that have arrived and are not decoded.", NULL},
     {"closed", sampler_closed, NULL, "True after close().", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <time.h>
 
-enum { SLICE_MS = 50 };
+enum { SLICE_MS = 50, ASKED_MS = 100 };
 
 static const int64_t first_warning_ns = 2000 * 1000000LL;
 
@@ -87,7 +87,7 @@ int core_wait(core_call call, void *arg, int64_t timeout_ms, core_explain explai
 void core_sampler_why(rp_sampler *sampler, int64_t timeout_ms, char *text, size_t size)
 {
     (void)snprintf(text, size, "none is ready");
-    if (timeout_ms == 0) return;
+    if (timeout_ms >= 0 && timeout_ms < ASKED_MS) return;
     Py_BEGIN_ALLOW_THREADS
     rp_sampler_why(sampler, text, size);
     Py_END_ALLOW_THREADS

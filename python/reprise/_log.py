@@ -39,6 +39,9 @@ class Patience:
     """A wait in slices. It is logged as those of the C extension are."""
 
     def __init__(self) -> None:
+        self.begin()
+
+    def begin(self) -> None:
         self._since = time.monotonic()
         self._warn = 2.0
 

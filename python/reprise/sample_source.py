@@ -10,7 +10,7 @@ from typing import Any, Iterable, Iterator, List, Optional, Sequence, Tuple
 
 import numpy as np
 
-from reprise import _core, errors, specs, tree
+from reprise import _core, _log, errors, specs, tree
 from reprise.connection import Connection, core_client
 from reprise.replay_sample import ReplaySample, SampleInfo
 
@@ -297,9 +297,11 @@ class Drawing:
     def chunks(self, patience_ms: int = -1) -> Iterator[ReplaySample]:
         """Yields the same elements, several stacked at a time. After each `patience_ms` of waiting,
         yields a stack of no elements, so that the reader may stop."""
+        patience = _log.Patience()
         while True:
             try:
-                batch = self._ready() if self.source.is_static else None
+                kept = self.sampler.kept  # these come first
+                batch = self._ready() if self.source.is_static and not kept else None
                 if batch is not None:
                     steps = self.source.timesteps
                     yield self._batch_of_steps(batch) if steps else self._batch(batch)
@@ -308,7 +310,9 @@ class Drawing:
                 if not samples:
                     return
                 yield from self._stacks(samples)
-            except errors.DeadlineExceededError:
+                patience.begin()
+            except errors.DeadlineExceededError as e:
+                patience.check(e)
                 yield self.source.empty
 
     def pieces(self, patience_ms: int = -1) -> Iterator[Tuple[ReplaySample, ReplaySample]]:
@@ -318,10 +322,13 @@ class Drawing:
         waiting both are empty."""
         source = self.source
         none = source.empty, source.join([])
+        patience = _log.Patience()
         while True:
             try:
                 samples = self.sampler.next(self.chunk, patience_ms)
-            except errors.DeadlineExceededError:
+                patience.begin()
+            except errors.DeadlineExceededError as e:
+                patience.check(e)
                 yield none
                 continue
             if not samples:

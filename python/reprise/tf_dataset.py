@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, Sequence, Tuple
 import numpy as np
 import tensorflow as tf
 
-from reprise import errors, pattern_items, specs, tree
+from reprise import _log, errors, pattern_items, specs, tree
 from reprise.batch import Batch, BatchInfo, BatchIterator
 from reprise.replay_sample import ReplaySample
 from reprise.sample_source import Drawing, Source, lists_to_tuples
@@ -203,18 +203,21 @@ def of_batches(dataset: Dataset) -> tf.data.Dataset:
     def generate() -> Iterator[Batch]:
         with iter(dataset) as iterator:
             begun = time.monotonic()
+            patience = _log.Patience()
             while True:
                 try:
                     batch = iterator.take(PATIENCE_MS / 1000)
-                except errors.DeadlineExceededError:
+                except errors.DeadlineExceededError as e:
                     if 0 <= dataset._timeout_ms < 1000 * (time.monotonic() - begun):
                         raise
+                    patience.check(e)
                     yield empty
                     continue
                 if batch is None:
                     return
                 yield Batch(lists_to_tuples(batch.data), batch.info, ())
                 begun = time.monotonic()
+                patience.begin()
 
     signature = tree.map_structure(lambda s: tensor_spec(s, None), item)
     result = tf.data.Dataset.from_generator(generate, output_signature=signature)

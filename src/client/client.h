@@ -71,9 +71,17 @@ RP_NODISCARD rp_status rp_client_signature(rp_client *client, const char *table,
 /* Removes a signature from the cache, after a server has rejected an item because of it. */
 void rp_client_forget_signature(rp_client *client, const char *table);
 
+#define RP_ANY_SHARD SIZE_MAX
+
+typedef struct rp_why_question {
+    const char *table;
+    size_t shard; /* or RP_ANY_SHARD */
+    bool is_insert;
+} rp_why_question;
+
 /* Asks the servers why inserts or samples of a table wait, for at most half a second. Writes
  * the reason of one of them, or why no server was reached, or "" if neither is known. */
-void rp_client_ask_why(rp_client *client, const char *table, bool is_insert, char *text,
+void rp_client_ask_why(rp_client *client, const rp_why_question *question, char *text,
                        size_t size);
 
 /* The calls of reprise/client.h on a store of this process. */

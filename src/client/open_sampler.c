@@ -47,9 +47,11 @@ static rp_status weigh(void *ctx, const char *table, rp_wait wait, rp_shard_stat
     return found ? RP_OK : rp_fail(err, RP_NOT_FOUND, "no table '%s'", table);
 }
 
-static void why(void *ctx, const char *table, char *text, size_t size)
+static void why(void *ctx, const char *table, size_t shard, char *text, size_t size)
 {
-    rp_client_ask_why(ctx, table, false, text, size);
+    const rp_why_question question = {.table = table, .is_insert = false, .shard = shard};
+
+    rp_client_ask_why(ctx, &question, text, size);
 }
 
 rp_status rp_sampler_new(rp_client *client, const rp_sampler_options *options, rp_sampler **out,

@@ -32,7 +32,9 @@ static rp_status find_signature(void *ctx, const char *table, rp_wait wait, rp_s
 
 static void why(void *ctx, const char *table, char *text, size_t size)
 {
-    rp_client_ask_why(ctx, table, true, text, size);
+    const rp_why_question question = {.table = table, .is_insert = true, .shard = RP_ANY_SHARD};
+
+    rp_client_ask_why(ctx, &question, text, size);
 }
 
 /* Opens a trajectory writer without a sink. */

@@ -10,7 +10,7 @@ enum {
     MOST_CALLS = 256
 };
 
-void rp_client_ask_why(rp_client *client, const char *table, bool is_insert, char *text,
+void rp_client_ask_why(rp_client *client, const rp_why_question *question, char *text,
                        size_t size)
 {
     rp_client_blocked blocked = {.capacity = MOST_CALLS};
@@ -20,11 +20,12 @@ void rp_client_ask_why(rp_client *client, const char *table, bool is_insert, cha
     text[0] = '\0';
     blocked.calls = rp_alloc_array(&client->alloc, MOST_CALLS, sizeof *blocked.calls);
     if (blocked.calls == NULL) return;
-    st = rp_client_why_blocked(client, table, &blocked, rp_wait_ms(ASK_MS), &err);
+    st = rp_client_why_blocked(client, question->table, &blocked, rp_wait_ms(ASK_MS), &err);
     for (size_t i = 0; st == RP_OK && text[0] == '\0' && i < blocked.count; i++) {
         const rp_client_waiting *call = &blocked.calls[i];
 
-        if (call->waiting.is_insert == is_insert)
+        if (call->waiting.is_insert == question->is_insert &&
+            (question->shard == RP_ANY_SHARD || question->shard == call->shard))
             (void)snprintf(text, size, "%s", call->waiting.why);
     }
     if (st == RP_DEADLINE || st == RP_UNAVAILABLE || st == RP_NOT_FOUND)

@@ -26,9 +26,9 @@ typedef struct rp_sampler_feed {
      * failure keeps the previous states. With one shard it is not called and may be NULL. */
     rp_status (*weigh)(void *ctx, const char *table, rp_wait wait, rp_shard_state *out,
                        rp_error *err);
-    /* Writes why samples of the table wait, "" if that is not known. May wait for half a
-     * second. NULL: only the sources are asked. */
-    void (*why)(void *ctx, const char *table, char *text, size_t size);
+    /* Writes why samples of the table wait on a shard, "" if that is not known. May wait for
+     * half a second. NULL: only the sources are asked. */
+    void (*why)(void *ctx, const char *table, size_t shard, char *text, size_t size);
     void *ctx;
     size_t batch_bytes;      /* largest batch, decoded; 0: no limit */
     uint64_t seed;           /* of the choice of shards and streams */

@@ -21,6 +21,7 @@
 enum { DEFAULT_IN_FLIGHT = 100, MAX_STREAMS = 1024 };
 
 static const int64_t explained_wait_ns = 100 * 1000000LL;
+static const int64_t ask_pause_ns = 1000 * 1000000LL;
 
 bool rp_sampler_enter_locked(rp_sampler *s)
 {
@@ -307,16 +308,19 @@ static rp_status fetch_locked(rp_sampler *s, rp_sampler_waiter *w, request *r, r
     return st;
 }
 
-/* Adds to the error of a call that was late what it waited for. A short wait may be one of
- * many: nothing is asked for it. */
-static void explain(rp_sampler *s, const request *r, rp_error *err)
+/* Adds to the error of a late call what it waited for. Waits under 0.1 s, usually polls, do not
+ * ask. The lock is released meanwhile. */
+static void explain_locked(rp_sampler *s, const request *r, rp_error *err) RP_REQUIRES(s->mu)
 {
     char why[RP_ERROR_TEXT_BYTES];
 
+    assert(s->inside > 0); /* the sampler is not freed meanwhile */
     if (err == NULL || r->slept_ns == 0 || rp_now_ns() - r->slept_ns < explained_wait_ns)
         return;
+    rp_mutex_unlock(&s->mu);
     rp_sampler_why(s, why, sizeof why);
     (void)rp_fail(err, RP_DEADLINE, "no sample of '%s' came in time: %s", s->table, why);
+    rp_mutex_lock(&s->mu);
 }
 
 rp_status rp_sampler_fetch(rp_sampler *s, rp_sample *out, size_t least, size_t capacity,
@@ -336,10 +340,10 @@ rp_status rp_sampler_fetch(rp_sampler *s, rp_sample *out, size_t least, size_t c
     st = fetch_locked(s, &w, &r, wait, err);
     *count = r.count;
     assert(st != RP_OK || r.count >= least);
+    if (r.is_late) explain_locked(s, &r, err);
     rp_sampler_leave_locked(s);
     rp_mutex_unlock(&s->mu);
     rp_cond_deinit(&w.cv);
-    if (r.is_late) explain(s, &r, err);
     return st;
 }
 
@@ -369,6 +373,7 @@ void rp_sampler_return(rp_sampler *s, rp_returned *returned)
 rp_status rp_sampler_next(rp_sampler *s, rp_sample *out, size_t capacity, size_t *count,
                           rp_wait wait, rp_error *err)
 {
+    double beta = s->options.beta; /* the sampler may be freed at the end of the fetch */
     size_t n;
     rp_status st;
 
@@ -377,7 +382,7 @@ rp_status rp_sampler_next(rp_sampler *s, rp_sample *out, size_t capacity, size_t
                        s->table);
     st = rp_sampler_fetch(s, out, 1, capacity, &n, wait, err);
     if (st != RP_OK) return st; /* without a sample */
-    if (s->options.beta > 0) rp_samples_weigh(out, n, s->options.beta);
+    if (beta > 0) rp_samples_weigh(out, n, beta);
     *count = n;
     return RP_OK;
 }
@@ -402,6 +407,26 @@ static size_t lane_to_ask_locked(rp_sampler *s, char *text, size_t size) RP_REQU
     return s->lane_count;
 }
 
+/* Asks the shard, at most once a second: callers may poll. In between, the reason is known
+ * unless samples were taken since. The lock is released meanwhile. */
+static void ask_locked(rp_sampler *s, size_t shard, char *text, size_t size) RP_REQUIRES(s->mu)
+{
+    rp_sampler_reason *r = &s->reason;
+
+    if (r->asked_ns == 0 || rp_now_ns() - r->asked_ns >= ask_pause_ns) {
+        char why[RP_ERROR_TEXT_BYTES] = "";
+
+        r->asked_ns = rp_now_ns();
+        rp_mutex_unlock(&s->mu);
+        s->feed.why(s->feed.ctx, s->table, shard, why, sizeof why);
+        rp_mutex_lock(&s->mu);
+        r->asked_ns = rp_now_ns();
+        r->taken = s->taken;
+        (void)snprintf(r->text, sizeof r->text, "%s", why);
+    }
+    if (r->taken == s->taken) (void)snprintf(text, size, "%s", r->text);
+}
+
 void rp_sampler_why(rp_sampler *s, char *text, size_t size)
 {
     char own[RP_ERROR_TEXT_BYTES] = "";
@@ -421,9 +446,8 @@ void rp_sampler_why(rp_sampler *s, char *text, size_t size)
 
         rp_mutex_unlock(&s->mu);
         source->class->why(source, own, sizeof own);
-        if (own[0] == '\0' && s->feed.why != NULL)
-            s->feed.why(s->feed.ctx, s->table, own, sizeof own);
         rp_mutex_lock(&s->mu);
+        if (own[0] == '\0' && s->feed.why != NULL) ask_locked(s, shard, own, sizeof own);
         if (s->feed.shard_count > 1)
             (void)snprintf(text, size, "shard %zu of %zu: %s", shard, s->feed.shard_count,
                            own[0] != '\0' ? own : "samples are on their way");

@@ -89,6 +89,13 @@ struct rp_sampler_waiter {
     bool in_line, cancelled;
 };
 
+/* What a server said last about samples that wait. */
+typedef struct rp_sampler_reason {
+    int64_t asked_ns; /* 0: never */
+    int64_t taken;    /* samples that were taken by then */
+    char text[RP_ERROR_TEXT_BYTES];
+} rp_sampler_reason;
+
 struct rp_sampler {
     /* constant */
     rp_allocator alloc;
@@ -120,6 +127,7 @@ struct rp_sampler {
     rp_trajectory_column *known RP_GUARDED_BY(mu);
     size_t known_count RP_GUARDED_BY(mu);
     int64_t taken RP_GUARDED_BY(mu); /* samples so far, for options.max_samples */
+    rp_sampler_reason reason RP_GUARDED_BY(mu);
     rp_returned *returned RP_GUARDED_BY(mu);
     rp_sampler_waiter *first, *last RP_GUARDED_BY(mu);
     size_t inside RP_GUARDED_BY(mu);  /* threads that use the sampler: free waits for them */

@@ -74,16 +74,15 @@ static void settle(rp_trajectory_writer *w)
     if (w->sink != NULL && w->sink->class->await != NULL) w->sink->class->await(w->sink, 0);
 }
 
-/* Asks for each table, by the last one used first, until one is known to keep inserts waiting.
- * A caller may wait in many short slices: while no item is settled, the reason is asked for
- * once a second. */
+/* Asks for each table, the most recently used one first, until one is known to keep inserts
+ * waiting. A caller may wait in many short slices, so it asks at most once a second. In
+ * between, the reason is known unless items were settled since. */
 static void ask_tables(rp_trajectory_writer *w, uint64_t settled, char *text, size_t size)
 {
     rp_writer_reason *r = &w->reason;
     char why[WHY_BYTES - 80] = "";
 
-    if (r->asked_ns == 0 || r->settled != settled ||
-        rp_now_ns() - r->asked_ns >= ask_pause_ns) {
+    if (r->asked_ns == 0 || rp_now_ns() - r->asked_ns >= ask_pause_ns) {
         *r = (rp_writer_reason){.settled = settled};
         for (const rp_writer_table *t = w->tables; t != NULL && why[0] == '\0'; t = t->next) {
             w->parts.why(w->parts.find_ctx, t->name, why, sizeof why);
@@ -92,7 +91,7 @@ static void ask_tables(rp_trajectory_writer *w, uint64_t settled, char *text, si
         }
         r->asked_ns = rp_now_ns();
     }
-    (void)snprintf(text, size, "%s", r->text);
+    if (r->settled == settled) (void)snprintf(text, size, "%s", r->text);
 }
 
 /* Writes what the unconfirmed items wait for. Without `is_asking` no server is asked. */

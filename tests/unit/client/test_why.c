@@ -8,7 +8,7 @@
 #include "reprise/sampler.h"
 #include "reprise/step_writer.h"
 
-enum { TRIES = 100, SHORT_MS = 100 };
+enum { TRIES = 100, SHORT_MS = 200 };
 
 static rp_test_live live;
 static rp_client *client;
