@@ -31,9 +31,13 @@ static rp_status check(const void *settings, rp_error *err)
     const rp_dqn_settings *s = settings;
 
     assert(s->copies >= 1 && s->capacity >= 1);
-    if (s->start <= s->capacity) return RP_OK;
-    return rp_rl_fail(err, RP_INVALID, "dqn: start must be <= capacity, %lld, got %lld",
-                      (long long)s->capacity, (long long)s->start);
+    if (s->start > s->capacity)
+        return rp_rl_fail(err, RP_INVALID, "dqn: start must be <= capacity, %lld, got %lld",
+                          (long long)s->capacity, (long long)s->start);
+    if (s->learners > s->batch)
+        return rp_rl_fail(err, RP_INVALID, "dqn: learners must be <= batch, %lld, got %lld",
+                          (long long)s->batch, (long long)s->learners);
+    return RP_OK;
 }
 
 static const rp_settings_table table = {

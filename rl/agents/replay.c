@@ -186,31 +186,8 @@ static rp_status take_one(rp_replay *r, size_t row, rp_error *err)
     return RP_OK;
 }
 
-static rp_status draw_from_table(rp_replay *r, rp_wait wait, rp_error *err)
-{
-    const rp_sample_options options = {.count = r->batch, .beta = r->beta};
-    size_t drawn = 0;
-    rp_status st = rp_table_sample(r->table, &options, r->samples, &drawn, wait, err);
-
-    if (st != RP_OK) return st;
-    assert(drawn == r->batch);
-    for (size_t i = 0; i < r->batch; i++) {
-        r->trajectories[i] = r->samples[i].trajectory;
-        r->view.weights[i] = (rp_real)r->samples[i].weight;
-    }
-    for (size_t i = 0; st == RP_OK && i < COLUMNS; i++)
-        st = rp_decoder_stack(r->decoder, r->trajectories, r->batch, i, r->place[i],
-                              r->batch * r->bytes[i], err);
-    if (st == RP_INVALID || st == RP_CORRUPT) {
-        st = RP_OK;
-        for (size_t i = 0; st == RP_OK && i < r->batch; i++) st = take_one(r, i, err);
-    }
-    rp_samples_release(r->samples, r->batch);
-    return st;
-}
-
 /* (size * probability)^-beta, over the largest of the batch. A batch may have arrived in parts,
- * so the sampler cannot do this. */
+ * so neither the sampler nor the table can do this. */
 static void set_weights(rp_replay *r)
 {
     double largest = 0;
@@ -224,6 +201,43 @@ static void set_weights(rp_replay *r)
         if (weight > largest) largest = weight;
     }
     for (size_t i = 0; i < r->batch; i++) r->view.weights[i] /= (rp_real)largest;
+}
+
+/* Decodes the trajectories of `count` rows from `first` on. */
+static rp_status decode(rp_replay *r, size_t first, size_t count, rp_error *err)
+{
+    rp_status st = RP_OK;
+
+    for (size_t i = first; i < first + count; i++)
+        r->trajectories[i] = r->samples[i].trajectory;
+    for (size_t i = 0; st == RP_OK && i < COLUMNS; i++)
+        st = rp_decoder_stack(r->decoder, r->trajectories + first, count, i,
+                              r->place[i] + first * r->bytes[i], count * r->bytes[i], err);
+    if (st != RP_INVALID && st != RP_CORRUPT) return st;
+    st = RP_OK;
+    for (size_t i = first; st == RP_OK && i < first + count; i++) st = take_one(r, i, err);
+    return st;
+}
+
+static rp_status draw_from_table(rp_replay *r, rp_wait wait, rp_error *err)
+{
+    const rp_sample_options options = {.count = r->batch - r->filled, .beta = r->beta};
+    size_t first = r->filled, drawn = 0;
+    rp_status st = rp_table_sample(r->table, &options, r->samples + first, &drawn, wait, err);
+
+    if (st != RP_OK) return st;
+    assert(drawn >= 1 && first + drawn <= r->batch);
+    st = decode(r, first, drawn, err);
+    rp_samples_release(r->samples + first, drawn);
+    if (st != RP_OK) return st;
+    r->filled += drawn;       /* P1 */
+    if (r->filled < r->batch) /* other learners have drawn meanwhile */
+        return rp_rl_fail(err, RP_DEADLINE, "table '%s': %zu of %zu items were drawn in time",
+                          RP_REPLAY_TABLE, r->filled, r->batch);
+    if (drawn < r->batch) set_weights(r);
+    for (size_t i = 0; drawn == r->batch && i < r->batch; i++)
+        r->view.weights[i] = (rp_real)r->samples[i].weight;
+    return RP_OK;
 }
 
 /* Decodes as many items as there are, in groups. */

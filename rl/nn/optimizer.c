@@ -134,10 +134,11 @@ static double clip(const rp_optimizer *optimizer, rp_real *grads)
     return norm;
 }
 
-static rp_step_factors factors_of(const rp_optimizer *optimizer)
+/* The factors of step number `steps`, from 1. */
+static rp_step_factors factors_of(const rp_optimizer *optimizer, uint64_t steps)
 {
     const rp_optimizer_options *o = &optimizer->options;
-    double t = (double)optimizer->steps, rate = o->rate, root = 1;
+    double t = (double)steps, rate = o->rate, root = 1;
 
     assert(o->rate > 0 && o->beta2 >= 0 && o->beta2 < 1); /* O1 */
     if (o->kind == RP_ADAM) {
@@ -155,27 +156,58 @@ static rp_step_factors factors_of(const rp_optimizer *optimizer)
     };
 }
 
-double rp_optimizer_step(rp_optimizer *optimizer, rp_real *params, rp_real *grads)
+static rp_real *part_of(rp_real *moment, size_t first)
 {
-    double norm = optimizer->options.max_norm > 0 ? clip(optimizer, grads) : 0;
-    rp_step step = {
-        .count = optimizer->size,
-        .params = params,
-        .grads = grads,
-        .mean = optimizer->mean,
-        .square = optimizer->square,
-        .velocity = optimizer->velocity,
+    return moment != NULL ? moment + first : NULL;
+}
+
+/* Makes step number `steps` of some parameters, whose gradients are scaled. */
+static void apply(const rp_optimizer *optimizer, const rp_optimizer_slice *slice,
+                  uint64_t steps)
+{
+    const rp_step step = {
+        .count = slice->count,
+        .params = slice->params,
+        .grads = slice->grads,
+        .mean = part_of(optimizer->mean, slice->first),
+        .square = part_of(optimizer->square, slice->first),
+        .velocity = part_of(optimizer->velocity, slice->first),
+        .by = factors_of(optimizer, steps),
     };
 
-    if (!isfinite(norm)) return norm;
-    optimizer->steps++;
-    step.by = factors_of(optimizer);
+    assert(slice->first + slice->count <= optimizer->size);
     switch (optimizer->options.kind) {
     case RP_SGD: optimizer->loops->sgd(&step); break;
     case RP_ADAM: optimizer->loops->adam(&step); break;
     case RP_RMSPROP: optimizer->loops->rmsprop(&step); break;
     }
+}
+
+double rp_optimizer_step(rp_optimizer *optimizer, rp_real *params, rp_real *grads)
+{
+    double norm = optimizer->options.max_norm > 0 ? clip(optimizer, grads) : 0;
+
+    if (!isfinite(norm)) return norm;
+    optimizer->steps++;
+    apply(optimizer, &(rp_optimizer_slice){0, optimizer->size, params, grads},
+          optimizer->steps);
     return norm;
+}
+
+void rp_optimizer_step_slice(const rp_optimizer *optimizer, const rp_optimizer_slice *slice,
+                             double norm)
+{
+    double factor = optimizer->options.max_norm / (norm + 1e-6); /* as clip() */
+
+    if (!isfinite(norm)) return;
+    if (optimizer->options.max_norm > 0 && factor < 1)
+        optimizer->loops->scale(slice->grads, slice->count, (rp_real)factor);
+    apply(optimizer, slice, optimizer->steps + 1);
+}
+
+void rp_optimizer_end_slices(rp_optimizer *optimizer, double norm)
+{
+    if (isfinite(norm)) optimizer->steps++;
 }
 
 void rp_optimizer_set_rate(rp_optimizer *optimizer, double rate)
@@ -192,6 +224,11 @@ rp_optimizer_state rp_optimizer_get_state(rp_optimizer *optimizer)
 void rp_optimizer_set_steps(rp_optimizer *optimizer, uint64_t steps)
 {
     optimizer->steps = steps;
+}
+
+void rp_add_numbers(rp_real *sums, const rp_real *numbers, size_t count)
+{
+    rp_loops_best()->add(sums, numbers, count);
 }
 
 double rp_global_norm(const rp_real *numbers, size_t count)

@@ -49,7 +49,8 @@ THIRD_PARTY = {
 }
 
 # The same for the folders of rl/.
-RL_LIBRARIES = {"nn": ["cblas.h"], "loop": ["pthread.h"], "apex": ["pthread.h"]}
+RL_LIBRARIES = {"nn": ["cblas.h"], "agents": ["pthread.h"], "loop": ["pthread.h"], "apex": ["pthread.h"],
+                "pal": ["linux/futex.h", "pthread.h", "sys/syscall.h", "unistd.h"]}
 
 # The headers of libc that every module may use: those without threads, clocks and system calls,
 # which only util uses.

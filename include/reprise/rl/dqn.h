@@ -11,8 +11,9 @@
  *
  * The agent writes items through an adder (adder.h) into a table of a store of this process,
  * samples batches from the table, and sets priorities in it. The table's rate limiter decides
- * when an update is due. All of this is on the caller's thread, and its result depends only on
- * the settings, the seed and the observations: two runs are equal bit by bit.
+ * when an update is due. All of this is on the caller's thread, except that several `learners`
+ * have threads of their own. Its result depends only on the settings, the seed and the
+ * observations, unless learners are asynchronous: two runs are equal bit by bit.
  *
  * The two halves of the agent can be used alone, also in processes of their own: an actor
  * (actor.h) and a learner (learner.h) that share nothing but a replay and parameters. The agent
@@ -61,9 +62,13 @@ typedef struct rp_dqn_settings {
     double epsilon_first, epsilon_last;
     int64_t epsilon_steps; /* over which epsilon falls from first to last, linearly */
     double max_loss;       /* a loss over this means that the run has diverged */
+    int64_t learners;      /* threads that share each update, or, if asynchronous, make updates
+                              of their own */
+    bool async_learners;   /* each learner draws its own batches, and applies its gradient when
+                              it is ready; runs are not reproducible. Not with one learner */
 } rp_dqn_settings;
 
-enum { RP_DQN_SETTINGS = 27 };
+enum { RP_DQN_SETTINGS = 29 };
 
 /* The settings as a table (settings.h). Static. */
 RP_API const rp_settings_table *rp_dqn_settings_table(void);

@@ -42,6 +42,20 @@ RP_API void rp_optimizer_free(rp_optimizer *optimizer); /* NULL is fine */
  * changes nothing, so that a run that diverges can be stopped. */
 RP_API double rp_optimizer_step(rp_optimizer *optimizer, rp_real *params, rp_real *grads);
 
+/* Some of the parameters, for a step that several threads make together (team.h). */
+typedef struct rp_optimizer_slice {
+    size_t first, count;     /* of the `size` parameters */
+    rp_real *params, *grads; /* of these: `count` numbers each */
+} rp_optimizer_slice;
+
+/* Makes a step of these parameters only; `norm` is that of all gradients. Scales `grads` as
+ * rp_optimizer_step() does. Does nothing if `norm` is not finite. Threads may do this at the
+ * same time with slices that do not overlap. */
+RP_API void rp_optimizer_step_slice(const rp_optimizer *optimizer,
+                                    const rp_optimizer_slice *slice, double norm);
+/* Counts the step, when all of its slices are done. */
+RP_API void rp_optimizer_end_slices(rp_optimizer *optimizer, double norm);
+
 /* Changes the learning rate, > 0 and finite. */
 RP_API void rp_optimizer_set_rate(rp_optimizer *optimizer, double rate);
 
@@ -54,6 +68,9 @@ typedef struct rp_optimizer_state {
 } rp_optimizer_state;
 RP_API rp_optimizer_state rp_optimizer_get_state(rp_optimizer *optimizer);
 RP_API void rp_optimizer_set_steps(rp_optimizer *optimizer, uint64_t steps);
+
+/* sums += numbers, for `count` numbers. */
+RP_API void rp_add_numbers(rp_real *sums, const rp_real *numbers, size_t count);
 
 /* The norm of `count` numbers, summed in float64. */
 RP_API double rp_global_norm(const rp_real *numbers, size_t count);
