@@ -77,6 +77,8 @@ class DQN:
       epsilon_last=0.05        without ladder: epsilon at last
       epsilon_steps=10000      without ladder: steps from first to last
       max_loss=1000000.0       loss from which a run has diverged
+      learners=1               threads that learn together
+      async_learners=False     each applies its own gradients, when ready
     """
 
     def __init__(self, env: Any, *, seed: Optional[int] = None, verbose: int = 0, workers: int = 0,
