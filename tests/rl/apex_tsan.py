@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Builds libreprise-rl and the command with ThreadSanitizer, runs the unit tests of Ape-X, and trains for some
-seconds in threads and as processes. Any report of the sanitizer is a failure. `make test-apex-tsan` runs it;
-`make test` builds without rl for the sanitizer of threads.
+seconds in threads and as processes. Any report of the sanitizer is a failure. `make test-apex-tsan` runs it; of rl,
+`make test` runs only the tests of parallel learners with that sanitizer.
 """
 
 import argparse

@@ -44,9 +44,11 @@ static void close_fixture(fixture *f)
     rp_store_free(f->store);
 }
 
-/* How far threads get depends on the scheduler, so the bound on steps is a wide one. */
+/* How far threads get depends on the scheduler, so the bound on steps is a wide one. A short run
+ * ends before the task is solved. */
 static void solve_catch(bool is_async, int64_t learners)
 {
+    const size_t most = rp_test_length(200, 2);
     fixture f = {0};
     rp_policy *policy = NULL;
     rp_evaluation result = {0};
@@ -57,7 +59,7 @@ static void solve_catch(bool is_async, int64_t learners)
     open_fixture(&f, 1);
     assert_ok_err(begin(&f, NULL, 1), &f.err);
     assert_ok(f.agent->type->new_policy(f.agent, 50, &policy, &f.err));
-    for (int i = 0; i < 200 && result.mean_return < 0.95; i++) {
+    for (size_t i = 0; i < most && result.mean_return < 0.95; i++) {
         const rp_evaluation_options options = {
             .env_class = rp_env_find("catch"), .policy = policy, .episodes = 50, .seed = 5};
 
@@ -66,7 +68,7 @@ static void solve_catch(bool is_async, int64_t learners)
         assert_ok(
             rp_evaluate(NULL, &options, f.agent->type->parameters(f.agent), &result, &f.err));
     }
-    assert_true(result.mean_return >= 0.95);
+    assert_true(result.mean_return >= 0.95 || most < 200);
     rp_policy_free(policy);
     close_fixture(&f);
 }
