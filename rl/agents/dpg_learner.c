@@ -1,19 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The learning half of DPG: batches of the replay to updates (dpg_update.h), priorities back,
- * targets moved.
+ * targets moved. Several learners share the updates (team_update.h).
  *
  * Invariant:
  *   L1  every number that a later update depends on is in a part of get_state() or in the
  *       table. */
 #include <assert.h>
-#include <math.h>
 #include <string.h>
 
 #include "agents/dpg_net.h"
 #include "agents/dpg_update.h"
-#include "agents/learning.h"
 #include "agents/place.h"
-#include "agents/replay.h"
+#include "agents/team_update.h"
 #include "error/fail.h"
 #include "reprise/rl/init.h"
 
@@ -22,75 +20,63 @@ typedef struct dpg_learner {
     rp_allocator alloc;
     rp_dpg_settings set;
     rp_env_spec spec;
-    size_t batch;
-    rp_replay *replay;
+    size_t batch, count; /* rows of a batch; learners that share it */
     rp_dpg_nets nets;
-    rp_dpg_update *update;
     rp_learning learning;
-    uint64_t optimizer_steps; /* of both; set when the state is read */
+    rp_team_update *shared;
+    rp_dpg_update *updates[RP_TEAM_MAX_SIZE]; /* the first has the optimizers */
+    rp_real *grads[RP_TEAM_MAX_SIZE];         /* of `updates` */
 
-    void *block; /* all arrays below */
+    void *block; /* all arrays below, and the parameters of `learning`: the policy's, then the
+                    critic's */
     size_t block_bytes;
-    rp_real *params, *target_params; /* the policy's, then the critic's */
-    rp_real *now, *next;             /* batch x numbers */
-    rp_real *actions;                /* batch x actions, from -1 to 1 */
+    rp_real *now, *next; /* batch x numbers */
+    rp_real *actions;    /* batch x actions, from -1 to 1 */
 } dpg_learner;
 
-/* Makes the batch of the replay one for the networks. Its discounts are multiplied. */
-static rp_dpg_batch take_batch(dpg_learner *d)
+/* Makes a share of the batch one for the networks. */
+static rp_dpg_batch take_share(dpg_learner *d, rp_slice share)
 {
-    const rp_replay_batch *b = rp_replay_get_batch(d->replay);
+    const rp_replay_batch *b = rp_team_update_batch(d->shared);
     const rp_dpg_nets *n = &d->nets;
+    size_t at = share.first * n->numbers, action_at = share.first * n->action_count;
 
-    rp_box_to_unit(n->observations, b->observations, d->batch, d->now, n->numbers);
-    rp_box_to_unit(n->observations, b->next_observations, d->batch, d->next, n->numbers);
-    rp_box_to_unit(n->actions, b->actions, d->batch, d->actions, n->action_count);
-    return (rp_dpg_batch){.now = d->now,
-                          .actions = d->actions,
-                          .reward = b->rewards,
-                          .discount = b->discounts,
-                          .next = d->next,
-                          .weights = d->set.prioritized || b->left_out > 0 ? b->weights : NULL};
+    rp_box_to_unit(n->observations, (const float *)b->observations + at, share.count,
+                   d->now + at, n->numbers);
+    rp_box_to_unit(n->observations, (const float *)b->next_observations + at, share.count,
+                   d->next + at, n->numbers);
+    rp_box_to_unit(n->actions, (const float *)b->actions + action_at, share.count,
+                   d->actions + action_at, n->action_count);
+    return (rp_dpg_batch){
+        .now = d->now + at,
+        .actions = d->actions + action_at,
+        .reward = b->rewards + share.first,
+        .discount = b->discounts + share.first,
+        .next = d->next + at,
+        .weights = d->set.prioritized || b->left_out > 0 ? b->weights + share.first : NULL};
+}
+
+/* The gradients of the share of learner `i`. */
+static rp_update_found find_gradients(void *ctx, size_t i, rp_slice share, rp_real *errors)
+{
+    dpg_learner *d = ctx;
+    const rp_dpg_batch batch = take_share(d, share);
+    rp_dpg_found found;
+
+    (void)rp_dpg_gradients(d->updates[i], d->learning.params, d->learning.target_params, &batch,
+                           &found);
+    memcpy(errors, found.errors, share.count * sizeof *errors);
+    return (rp_update_found){found.loss, found.value};
 }
 
 static rp_status update(rp_learner *learner, rp_wait wait, rp_error *err)
 {
-    dpg_learner *d = (dpg_learner *)learner;
-    const rp_replay_batch *b = rp_replay_get_batch(d->replay);
-    rp_dpg_batch batch;
-    rp_dpg_found found;
-    rp_status st = rp_learning_check(&d->learning, err);
-
-    if (st == RP_OK) st = rp_replay_draw(d->replay, wait, err);
-    if (st != RP_OK) return st;
-    for (size_t i = 0; i < d->batch; i++) b->discounts[i] *= (float)d->set.discount;
-    batch = take_batch(d);
-    (void)rp_dpg_gradients(d->update, d->params, d->target_params, &batch, &found);
-    if (!(found.loss <= d->set.max_loss) &&
-        rp_replay_refuse(d->replay, found.errors,
-                         rp_learning_most_error(d->set.max_loss, d->set.huber), wait.cancel)) {
-        batch = take_batch(d);
-        (void)rp_dpg_gradients(d->update, d->params, d->target_params, &batch, &found);
-    }
-    rp_dpg_apply(d->update, d->params, &found);
-    st = rp_learning_add(&d->learning,
-                         &(rp_learning_step){.loss = found.loss,
-                                             .value = found.value,
-                                             .norm = hypot(found.norm, found.policy_norm),
-                                             .errors = found.errors,
-                                             .rows = d->batch},
-                         err);
-    if (st != RP_OK) return st;
-    if (d->learning.counts.updates % d->set.target_every == 0)
-        rp_polyak(d->target_params, d->params, d->nets.parameter_count, d->set.target_rate);
-    if (!d->set.prioritized && d->set.evict_exponent == 0) return RP_OK;
-    return rp_replay_prioritize(d->replay, found.errors, &d->learning.counts.largest_priority,
-                                wait.cancel, err);
+    return rp_team_update_run(((dpg_learner *)learner)->shared, wait, err);
 }
 
 static const rp_real *parameters(const rp_learner *learner)
 {
-    return ((const dpg_learner *)learner)->params;
+    return ((const dpg_learner *)learner)->learning.params;
 }
 
 static rp_status new_policy(const rp_learner *learner, size_t rows, rp_policy **out,
@@ -103,53 +89,17 @@ static rp_status new_policy(const rp_learner *learner, size_t rows, rp_policy **
 
 static void get_metrics(rp_learner *learner, rp_agent_metrics *out)
 {
-    dpg_learner *d = (dpg_learner *)learner;
-
-    rp_learning_metrics(&d->learning, out);
-    rp_replay_get_bad(d->replay, out);
-}
-
-static rp_state_part moments(const char *name, rp_optimizer_state state, size_t size)
-{
-    return (rp_state_part){name, state.moments, state.moment_count * size * sizeof(rp_real)};
+    rp_team_update_metrics(((dpg_learner *)learner)->shared, out);
 }
 
 static size_t get_state(rp_learner *learner, rp_state_part *parts)
 {
-    dpg_learner *d = (dpg_learner *)learner;
-    rp_optimizer_state policy = rp_optimizer_get_state(rp_dpg_policy_optimizer(d->update));
-    rp_optimizer_state critic = rp_optimizer_get_state(rp_dpg_critic_optimizer(d->update));
-    size_t size = d->nets.parameter_count * sizeof(rp_real), count = 0;
-
-    assert(policy.steps == critic.steps || d->learning.diverged);
-    d->optimizer_steps = critic.steps;
-    parts[count++] = (rp_state_part){"learner", &d->learning.counts, sizeof d->learning.counts};
-    parts[count++] =
-        (rp_state_part){"optimizer_steps", &d->optimizer_steps, sizeof d->optimizer_steps};
-    parts[count++] = (rp_state_part){"params", d->params, size};
-    parts[count++] = (rp_state_part){"target", d->target_params, size};
-    parts[count++] = moments("policy_moments", policy, rp_net_size(d->nets.policy));
-    parts[count++] = moments("critic_moments", critic, rp_net_size(d->nets.critic));
-    return count;
+    return rp_learning_get_state(&((dpg_learner *)learner)->learning, parts);
 }
 
 static rp_status restored(rp_learner *learner, rp_error *err)
 {
-    dpg_learner *d = (dpg_learner *)learner;
-
-    rp_optimizer_set_steps(rp_dpg_policy_optimizer(d->update), d->optimizer_steps);
-    rp_optimizer_set_steps(rp_dpg_critic_optimizer(d->update), d->optimizer_steps);
-    return rp_learning_restored(
-        &d->learning,
-        &(rp_restored){
-            .params = d->params,
-            .target = d->target_params,
-            .count = d->nets.parameter_count,
-            .optimizers = {rp_optimizer_get_state(rp_dpg_policy_optimizer(d->update)),
-                           rp_optimizer_get_state(rp_dpg_critic_optimizer(d->update))},
-            .sizes = {rp_net_size(d->nets.policy), rp_net_size(d->nets.critic)},
-            .steps = d->optimizer_steps},
-        err);
+    return rp_learning_restored(&((dpg_learner *)learner)->learning, err);
 }
 
 static void free_learner(rp_learner *learner)
@@ -157,8 +107,8 @@ static void free_learner(rp_learner *learner)
     dpg_learner *d = (dpg_learner *)learner;
     rp_allocator alloc = d->alloc;
 
-    rp_replay_free(d->replay);
-    rp_dpg_update_free(d->update);
+    rp_team_update_free(d->shared);
+    for (size_t i = 0; i < d->count; i++) rp_dpg_update_free(d->updates[i]);
     rp_dpg_nets_deinit(&d->nets);
     if (d->block != NULL) (void)alloc.resize(alloc.ctx, d->block, d->block_bytes, 0);
     (void)alloc.resize(alloc.ctx, d, sizeof *d, 0);
@@ -177,12 +127,12 @@ static const rp_learner_class learner_class = {
 
 static size_t place_arrays(dpg_learner *d, uint8_t *block)
 {
-    size_t end = 0;
+    size_t p = d->nets.parameter_count, seen = d->batch * d->nets.numbers, end = 0;
 
-    d->params = rp_place_array(block, &end, d->nets.parameter_count, sizeof(rp_real));
-    d->target_params = rp_place_array(block, &end, d->nets.parameter_count, sizeof(rp_real));
-    d->now = rp_place_array(block, &end, d->batch * d->nets.numbers, sizeof(rp_real));
-    d->next = rp_place_array(block, &end, d->batch * d->nets.numbers, sizeof(rp_real));
+    d->learning.params = rp_place_array(block, &end, p, sizeof(rp_real));
+    d->learning.target_params = rp_place_array(block, &end, p, sizeof(rp_real));
+    d->now = rp_place_array(block, &end, seen, sizeof(rp_real));
+    d->next = rp_place_array(block, &end, seen, sizeof(rp_real));
     d->actions = rp_place_array(block, &end, d->batch * d->nets.action_count, sizeof(rp_real));
     return end;
 }
@@ -200,27 +150,22 @@ static rp_status make_arrays(dpg_learner *d, rp_error *err)
 /* The first parameters, of both networks; the targets equal them. */
 static rp_status init_params(dpg_learner *d, rp_pcg64 *rng, rp_error *err)
 {
-    rp_real *critic = d->params + rp_net_size(d->nets.policy);
-    rp_status st = rp_net_init(&d->alloc, d->nets.policy, RP_INIT_TORCH, rng, d->params);
+    rp_real *params = d->learning.params, *critic = params + rp_net_size(d->nets.policy);
+    rp_status st = rp_net_init(&d->alloc, d->nets.policy, RP_INIT_TORCH, rng, params);
 
     if (st == RP_OK) st = rp_net_init(&d->alloc, d->nets.critic, RP_INIT_TORCH, rng, critic);
     if (st != RP_OK) return rp_rl_fail(err, st, "dpg: the networks cannot be initialised");
-    memcpy(d->target_params, d->params, d->nets.parameter_count * sizeof(rp_real));
+    memcpy(d->learning.target_params, params, d->nets.parameter_count * sizeof(rp_real));
     return RP_OK;
 }
 
-static rp_status make_parts(dpg_learner *d, const rp_dpg_learner_options *o, rp_error *err)
+/* Makes what each learner has of its own, and the optimizers of all. */
+static rp_status make_updates(dpg_learner *d, rp_error *err)
 {
-    const rp_replay_options replay = {
-        .spec = &d->spec,
-        .client = o->client,
-        .store = o->store,
-        .batch = d->batch,
-        .beta = d->set.prioritized ? d->set.weight_exponent : 0,
-        .mutate_for = o->store != NULL ? 1 : o->mutate_for,
-    };
-    rp_dpg_update_options update_options = {
-        .rows = d->batch,
+    rp_dpg_update_options o = {
+        .policy = d->nets.policy,
+        .critic = d->nets.critic,
+        .all_rows = d->batch,
         .rate = d->set.rate,
         .policy_rate = d->set.policy_rate,
         .adam_epsilon = d->set.adam_epsilon,
@@ -228,16 +173,61 @@ static rp_status make_parts(dpg_learner *d, const rp_dpg_learner_options *o, rp_
         .max_slope = d->set.max_slope,
         .huber = d->set.huber,
     };
-    rp_status st = rp_dpg_nets_init(&d->alloc, &d->set, &d->spec, &d->nets, err);
+
+    for (size_t i = 0; i < d->count; i++) {
+        rp_status st;
+
+        o.rows = rp_share_of(d->batch, d->count, i).count;
+        o.is_helper = i > 0;
+        st = rp_dpg_update_new(&d->alloc, &o, &d->updates[i], err);
+        if (st != RP_OK) return st;
+        d->grads[i] = rp_dpg_grads(d->updates[i]);
+    }
+    rp_learning_add_network(&d->learning,
+                            &(rp_learning_network){"policy_moments",
+                                                   rp_dpg_policy_optimizer(d->updates[0]),
+                                                   rp_net_size(d->nets.policy)});
+    rp_learning_add_network(&d->learning,
+                            &(rp_learning_network){"critic_moments",
+                                                   rp_dpg_critic_optimizer(d->updates[0]),
+                                                   rp_net_size(d->nets.critic)});
+    assert(d->learning.count == d->nets.parameter_count);
+    return RP_OK;
+}
+
+static rp_status make_parts(dpg_learner *d, const rp_dpg_learner_options *o, rp_error *err)
+{
+    const rp_dpg_settings *set = &d->set;
+    const rp_replay_options replay = {
+        .spec = &d->spec,
+        .client = o->client,
+        .store = o->store,
+        .batch = d->batch,
+        .beta = set->prioritized ? set->weight_exponent : 0,
+        .mutate_for = o->store != NULL ? 1 : o->mutate_for,
+    };
+    const rp_team_update_options shared = {
+        .learning = &d->learning,
+        .replay = &replay,
+        .learners = d->count,
+        .discount = set->discount,
+        .huber = set->huber,
+        .is_clipped = set->max_norm > 0,
+        .sets_priorities = set->prioritized || set->evict_exponent != 0,
+        .target_every = set->target_every,
+        .target_rate = set->target_rate,
+        .grads = d->grads,
+        .find = find_gradients,
+        .ctx = d,
+    };
+    rp_status st = rp_dpg_nets_init(&d->alloc, set, &d->spec, &d->nets, err);
 
     if (st != RP_OK) return st;
     d->learner.parameter_count = d->nets.parameter_count;
-    update_options.policy = d->nets.policy;
-    update_options.critic = d->nets.critic;
     st = make_arrays(d, err);
     if (st == RP_OK) st = init_params(d, o->rng, err);
-    if (st == RP_OK) st = rp_dpg_update_new(&d->alloc, &update_options, &d->update, err);
-    if (st == RP_OK) st = rp_replay_new(&d->alloc, &replay, &d->replay, err);
+    if (st == RP_OK) st = make_updates(d, err);
+    if (st == RP_OK) st = rp_team_update_new(&d->alloc, &shared, &d->shared, err);
     return st;
 }
 
@@ -256,6 +246,7 @@ rp_status rp_dpg_learner_new(const rp_allocator *alloc, const rp_dpg_learner_opt
                        .set = *o->settings,
                        .spec = *o->spec,
                        .batch = (size_t)o->settings->batch,
+                       .count = (size_t)o->settings->learners,
                        .learning = {.agent = "dpg",
                                     .rate = o->settings->rate,
                                     .max_loss = o->settings->max_loss,

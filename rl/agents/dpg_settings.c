@@ -26,6 +26,9 @@ static rp_status check(const void *settings, rp_error *err)
     if (s->start > s->capacity)
         return rp_rl_fail(err, RP_INVALID, "dpg: start must be <= capacity, %lld, got %lld",
                           (long long)s->capacity, (long long)s->start);
+    if (s->learners > s->batch)
+        return rp_rl_fail(err, RP_INVALID, "dpg: learners must be <= batch, %lld, got %lld",
+                          (long long)s->batch, (long long)s->learners);
     return RP_OK;
 }
 

@@ -3,8 +3,10 @@
  *
  * Invariants:
  *   U1  `taken` is all zeros: the critic is a network of one action, which rp_td_loss() takes;
- *   U2  the slope that reaches the policy is within +- max_slope / rows in each number, if
- *       max_slope > 0. */
+ *   U2  the slope that reaches the policy is within +- max_slope / all_rows in each number, if
+ *       max_slope > 0;
+ *   U3  the sums of what shares of a batch find are what is found for the whole; one share of
+ *       all rows has the bits of it. */
 #include "agents/dpg_update.h"
 
 #include <assert.h>
@@ -19,6 +21,7 @@
 struct rp_dpg_update {
     rp_allocator alloc;
     rp_dpg_update_options options;
+    size_t all_rows; /* of the batch */
     size_t numbers, actions;
     size_t policy_size, critic_size; /* parameters */
     rp_dpg_rating *rating;
@@ -75,8 +78,8 @@ static rp_status make_tapes(rp_dpg_update *u, rp_error *err)
 
     if (st == RP_OK) st = rp_tape_new(&u->alloc, o->policy, training, &u->policy, err);
     if (st == RP_OK) st = rp_tape_new(&u->alloc, o->critic, training, &u->critic, err);
-    if (st == RP_OK)
-        st = rp_optimizer_new(&u->alloc, u->policy_size, &adam, &u->policy_optimizer, err);
+    if (st != RP_OK || o->is_helper) return st;
+    st = rp_optimizer_new(&u->alloc, u->policy_size, &adam, &u->policy_optimizer, err);
     adam.rate = o->rate;
     if (st == RP_OK)
         st = rp_optimizer_new(&u->alloc, u->critic_size, &adam, &u->critic_optimizer, err);
@@ -93,6 +96,7 @@ rp_status rp_dpg_update_new(const rp_allocator *alloc, const rp_dpg_update_optio
     if (u == NULL) return rp_rl_fail_memory(err, sizeof *u);
     *u = (rp_dpg_update){.alloc = *alloc,
                          .options = *options,
+                         .all_rows = options->all_rows > 0 ? options->all_rows : options->rows,
                          .numbers = rp_net_in_size(options->policy),
                          .actions = rp_net_out_size(options->policy),
                          .policy_size = rp_net_size(options->policy),
@@ -137,20 +141,25 @@ static void learn_values(rp_dpg_update *u, const rp_real *params, const rp_real 
     q = rp_tape_forward(u->critic, critic, u->joined, rows);
     found->loss = rp_td_loss(&loss, u->options.huber, q, u->target, u->by_value, u->errors);
     found->value = 0;
-    for (size_t i = 0; i < rows; i++) found->value += (double)q[i] / (double)rows;
+    for (size_t i = 0; i < rows; i++) found->value += (double)q[i] / (double)u->all_rows;
     found->errors = u->errors;
+    if (rows < u->all_rows) { /* U3: the loss is a mean over these rows */
+        found->loss *= (double)rows / (double)u->all_rows;
+        for (size_t i = 0; i < rows; i++)
+            u->by_value[i] *= (rp_real)((double)rows / (double)u->all_rows);
+    }
     rp_tape_backward(u->critic, critic, u->by_value, u->grads + u->policy_size, NULL);
 }
 
 /* A slope as the policy's loss has it: clipped (U2), with the sign of a loss, divided by the
- * rows. */
+ * rows of the batch. */
 static rp_real slope_of(const rp_dpg_update *u, rp_real slope)
 {
     rp_real most = (rp_real)u->options.max_slope;
 
     if (most > 0 && slope > most) slope = most;
     if (most > 0 && slope < -most) slope = -most;
-    return -slope / (rp_real)u->options.rows;
+    return -slope / (rp_real)u->all_rows;
 }
 
 /* The policy: its actions, the critic's slopes there, gradient. */
@@ -180,19 +189,20 @@ rp_real *rp_dpg_gradients(rp_dpg_update *u, const rp_real *params, const rp_real
     return u->grads;
 }
 
-void rp_dpg_apply(rp_dpg_update *u, rp_real *params, rp_dpg_found *found)
+rp_real *rp_dpg_grads(rp_dpg_update *u)
 {
-    found->policy_norm = rp_optimizer_step(u->policy_optimizer, params, u->grads);
-    found->norm = rp_optimizer_step(u->critic_optimizer, params + u->policy_size,
-                                    u->grads + u->policy_size);
-    assert(found->norm >= 0 || isnan(found->norm));
+    return u->grads;
 }
 
 void rp_dpg_step(rp_dpg_update *u, rp_real *params, const rp_real *target_params,
                  const rp_dpg_batch *batch, rp_dpg_found *found)
 {
+    assert(!u->options.is_helper && u->options.rows == u->all_rows);
     (void)rp_dpg_gradients(u, params, target_params, batch, found);
-    rp_dpg_apply(u, params, found);
+    found->policy_norm = rp_optimizer_step(u->policy_optimizer, params, u->grads);
+    found->norm = rp_optimizer_step(u->critic_optimizer, params + u->policy_size,
+                                    u->grads + u->policy_size);
+    assert(found->norm >= 0 || isnan(found->norm));
 }
 
 rp_optimizer *rp_dpg_policy_optimizer(rp_dpg_update *u)

@@ -23,7 +23,9 @@ typedef struct rp_dpg_update rp_dpg_update;
 
 typedef struct rp_dpg_update_options {
     const rp_net *policy, *critic; /* borrowed until the update is freed */
-    size_t rows;                   /* of a batch */
+    size_t rows;                   /* of a batch, or of one learner's share of it */
+    size_t all_rows;               /* of the batch; 0: `rows` */
+    bool is_helper;                /* has no optimizers: another learner has them */
     double rate, policy_rate, adam_epsilon;
     double max_norm;  /* 0: never */
     double max_slope; /* 0: never */
@@ -51,18 +53,19 @@ RP_NODISCARD rp_status rp_dpg_update_new(const rp_allocator *alloc,
                                          rp_dpg_update **out, rp_error *err);
 void rp_dpg_update_free(rp_dpg_update *update); /* NULL is fine */
 
-/* Computes the gradients of a batch, and what is found; norms are 0. `target_params` has the
- * layout of `params`. Returns the gradients, in the same layout. Borrowed, valid until the next
- * call. */
+/* Computes the gradients of a batch, and what is found; norms are 0. Of a share, these are its
+ * parts of the means over the batch: those of all shares add up to those of the batch.
+ * `target_params` has the layout of `params`. Returns the gradients, in the same layout.
+ * Borrowed, valid until the next call. */
 rp_real *rp_dpg_gradients(rp_dpg_update *update, const rp_real *params,
                           const rp_real *target_params, const rp_dpg_batch *batch,
                           rp_dpg_found *found);
 
-/* Makes a step of both optimizers with the latest gradients, and sets the norms. If a norm is
- * not finite, `params` are no longer of use. */
-void rp_dpg_apply(rp_dpg_update *update, rp_real *params, rp_dpg_found *found);
+/* The array of the gradients, always the same one. */
+rp_real *rp_dpg_grads(rp_dpg_update *update);
 
-/* Computes the gradients and makes a step of both optimizers: the two calls above. */
+/* Computes the gradients of a whole batch, makes a step of both optimizers, and sets the norms.
+ * If a norm is not finite, `params` are no longer of use. */
 void rp_dpg_step(rp_dpg_update *update, rp_real *params, const rp_real *target_params,
                  const rp_dpg_batch *batch, rp_dpg_found *found);
 

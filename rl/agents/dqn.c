@@ -8,6 +8,8 @@
 #include "agents/dqn_net.h"
 #include "agents/halves.h"
 
+enum { UPDATE_MS = 1 }; /* a wait for a batch, with asynchronous learners */
+
 rp_status rp_dqn_table(const rp_dqn_settings *set, const rp_env_spec *spec, double slack,
                        rp_table_options *out, rp_error *err)
 {
@@ -32,6 +34,7 @@ static rp_status make_halves(rp_halves *h, const void *options, rp_error *err)
     st = rp_dqn_learner_new(&h->alloc, &learner, &h->learner, err);
     if (st != RP_OK) return st;
     actor.priority = rp_dqn_learner_largest(h->learner);
+    if (o->settings->async_learners && o->settings->learners > 1) h->update_ms = UPDATE_MS;
     st = rp_dqn_actor_new(&h->alloc, &actor, rp_wait_forever(), &h->actor, err);
     return st;
 }

@@ -6,8 +6,8 @@
  * target network if it is due, publication; at last priorities.
  *
  * Invariants:
- *   A1  optimizer, learning, params and target_params of the master change under mu only; or,
- *       by others, while the crew is paused;
+ *   A1  optimizer and learning of the master change under mu only; or, by others, while the
+ *       crew is paused;
  *   A2  `params` and `target` have published what the master has, whenever mu is free;
  *   A3  a learner's replay and rows are used by its thread only. */
 #include "agents/dqn_async.h"
@@ -73,18 +73,19 @@ static rp_status apply_locked(rp_dqn_async *a, const taker *t, rp_real *grads,
                               rp_learning_step *step, rp_error *err)
 {
     rp_dqn_master *m = a->master;
-    bool is_due = rp_dqn_target_is_due(m);
-    rp_status st = rp_learning_check(&m->learning, err);
+    rp_learning *l = &m->learning;
+    bool is_due = rp_learning_target_is_due(l, m->set.target_every);
+    rp_status st = rp_learning_check(l, err);
 
     if (st != RP_OK) return st;
-    step->norm = rp_optimizer_step(m->optimizer, m->params, grads);
-    st = rp_learning_add(&m->learning, step, err);
+    step->norm = rp_optimizer_step(m->optimizer, l->params, grads);
+    st = rp_learning_add(l, step, err);
     if (st != RP_OK) return st;
     a->staleness += (int64_t)(rp_shared_params_version(a->params) - t->version);
-    (void)rp_shared_params_publish(a->params, m->params);
+    (void)rp_shared_params_publish(a->params, l->params);
     if (!is_due) return RP_OK;
-    rp_polyak(m->target_params, m->params, rp_net_size(m->net), m->set.target_rate);
-    (void)rp_shared_params_publish(a->target, m->target_params);
+    rp_polyak(l->target_params, l->params, l->count, m->set.target_rate);
+    (void)rp_shared_params_publish(a->target, l->target_params);
     return RP_OK;
 }
 
@@ -114,7 +115,7 @@ static rp_status take_turn(rp_dqn_async *a, size_t index, rp_wait wait, rp_error
                                 .target_params = t->target_params,
                                 .errors = t->errors};
     rp_learning_step step = {.errors = t->errors, .rows = a->batch};
-    rp_dqn_found found;
+    rp_update_found found;
     rp_status st = rp_replay_draw(t->replay, wait, err);
 
     if (st != RP_OK) return st;
@@ -178,8 +179,8 @@ void rp_dqn_async_pause(rp_dqn_async *a)
 void rp_dqn_async_restored(rp_dqn_async *a)
 {
     rp_crew_pause(a->crew);
-    (void)rp_shared_params_publish(a->params, a->master->params);
-    (void)rp_shared_params_publish(a->target, a->master->target_params);
+    (void)rp_shared_params_publish(a->params, a->master->learning.params);
+    (void)rp_shared_params_publish(a->target, a->master->learning.target_params);
     (void)rp_shared_params_read(a->params, 0, a->shown);
 }
 

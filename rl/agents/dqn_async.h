@@ -3,7 +3,9 @@
  * parameters that it read last, and applies them to the shared ones when they are ready.
  *
  * Learner 0 is the thread that calls rp_dqn_async_update(); the others are a crew (crew.h) that
- * works from the first update on, until it is paused. */
+ * works from the first update on, until it is paused. A pause waits for the turns that are
+ * under way: for a gradient, for a batch at most 20 ms, for a replay that does not take
+ * priorities at most 5 s. */
 #ifndef RP_AGENTS_DQN_ASYNC_H
 #define RP_AGENTS_DQN_ASYNC_H
 

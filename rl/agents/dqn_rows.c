@@ -27,11 +27,6 @@ struct rp_dqn_rows {
     rp_real *target;          /* rows */
 };
 
-bool rp_dqn_target_is_due(const rp_dqn_master *m)
-{
-    return (m->learning.counts.updates + 1) % m->set.target_every == 0;
-}
-
 static size_t place_arrays(rp_dqn_rows *r, uint8_t *block)
 {
     size_t q = r->rows * r->actions, end = 0;
@@ -120,13 +115,13 @@ static void set_targets(rp_dqn_rows *r, const rp_dqn_share *s)
                  s->batch->discounts + s->first, online, target, r->target);
 }
 
-rp_dqn_found rp_dqn_rows_forward(rp_dqn_rows *r, const rp_dqn_share *s)
+rp_update_found rp_dqn_rows_forward(rp_dqn_rows *r, const rp_dqn_share *s)
 {
     const rp_dqn_settings *set = &r->master->set;
     bool is_weighted = set->prioritized || s->batch->left_out > 0;
     const rp_loss_rows rows = {s->rows, r->actions, (int32_t *)s->batch->actions + s->first,
                                is_weighted ? s->batch->weights + s->first : NULL};
-    rp_dqn_found found = {0};
+    rp_update_found found = {0};
     const rp_real *q;
 
     assert(s->rows >= 1 && s->rows <= r->rows && s->first + s->rows <= s->all);

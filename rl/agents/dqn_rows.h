@@ -4,8 +4,7 @@
 #ifndef RP_AGENTS_DQN_ROWS_H
 #define RP_AGENTS_DQN_ROWS_H
 
-#include "agents/learning.h"
-#include "agents/replay.h"
+#include "agents/team_update.h"
 #include "reprise/rl/dqn.h"
 
 /* What all learners of one agent share. */
@@ -14,12 +13,8 @@ typedef struct rp_dqn_master {
     rp_env_spec spec;
     rp_net *net;
     rp_optimizer *optimizer;
-    rp_learning learning;
-    rp_real *params, *target_params;
+    rp_learning learning; /* with the parameters */
 } rp_dqn_master;
-
-/* True if the next update changes the target network. */
-bool rp_dqn_target_is_due(const rp_dqn_master *master);
 
 typedef struct rp_dqn_rows rp_dqn_rows;
 
@@ -37,13 +32,8 @@ typedef struct rp_dqn_share {
     rp_real *errors; /* receives the TD errors: `rows` numbers */
 } rp_dqn_share;
 
-/* What rows add to the means of a batch. */
-typedef struct rp_dqn_found {
-    double loss, value;
-} rp_dqn_found;
-
 /* Finds errors, loss and values: the forward passes. */
-rp_dqn_found rp_dqn_rows_forward(rp_dqn_rows *rows, const rp_dqn_share *share);
+rp_update_found rp_dqn_rows_forward(rp_dqn_rows *rows, const rp_dqn_share *share);
 
 /* The gradient of the latest forward pass: these rows' part of the mean over all rows. Returns
  * rp_net_size() numbers, valid until the next call; the caller may write to them. */

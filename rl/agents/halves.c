@@ -13,8 +13,6 @@
 
 #include "error/fail.h"
 
-enum { UPDATE_MS = 1 };
-
 static void act(rp_agent *agent, const void *observations, void *actions)
 {
     rp_halves *h = (rp_halves *)agent;
@@ -41,10 +39,13 @@ static rp_status learn(rp_agent *agent, rp_error *err)
     rp_halves *h = (rp_halves *)agent;
     rp_status st = RP_OK;
 
-    /* An asynchronous learner may take the batch meanwhile: the wait has an end. */
-    while ((st == RP_OK || st == RP_DEADLINE) && rp_table_can_sample(h->table, h->batch))
-        st = h->learner->type->update(h->learner, rp_wait_ms(UPDATE_MS), err); /* H1 */
-    return st == RP_DEADLINE ? RP_OK : st;
+    while (st == RP_OK && rp_table_can_sample(h->table, h->batch)) { /* H1 */
+        rp_wait wait = h->update_ms > 0 ? rp_wait_ms(h->update_ms) : rp_wait_forever();
+
+        st = h->learner->type->update(h->learner, wait, err);
+        if (st == RP_DEADLINE && h->update_ms > 0) st = RP_OK; /* another learner was faster */
+    }
+    return st;
 }
 
 static const rp_real *parameters(const rp_agent *agent)

@@ -13,6 +13,8 @@ typedef struct rp_halves {
     rp_agent_class type; /* with the name of the agent */
     rp_allocator alloc;
     int64_t batch;
+    int64_t update_ms;   /* the longest wait for a batch, which learners on other threads may
+                            have taken; 0: no limit. Set by make() */
     rp_table *table;     /* a reference */
     rp_actor *actor;     /* owned */
     rp_learner *learner; /* owned */

@@ -49,6 +49,11 @@ double rp_learning_most_error(double max_loss, double huber)
     return huber > 0 && most > huber ? max_loss / huber + huber / 2 : most;
 }
 
+bool rp_learning_target_is_due(const rp_learning *l, int64_t target_every)
+{
+    return (l->counts.updates + 1) % target_every == 0;
+}
+
 void rp_learning_metrics(rp_learning *l, rp_agent_metrics *out)
 {
     double count = l->updates > 0 ? (double)l->updates : (double)NAN;
@@ -76,23 +81,57 @@ static bool are_sound(const rp_real *numbers, size_t count, rp_real low)
     return outside == 0;
 }
 
-rp_status rp_learning_restored(const rp_learning *l, const rp_restored *state, rp_error *err)
+void rp_learning_add_network(rp_learning *l, const rp_learning_network *network)
+{
+    assert(l->network_count < RP_LEARNING_NETWORKS);
+    l->networks[l->network_count++] = *network;
+    l->count += network->count;
+}
+
+size_t rp_learning_get_state(rp_learning *l, rp_state_part *parts)
+{
+    size_t count = 0, size = l->count * sizeof(rp_real);
+
+    assert(l->network_count >= 1);
+    l->optimizer_steps = rp_optimizer_get_state(l->networks[0].optimizer).steps;
+    parts[count++] = (rp_state_part){"learner", &l->counts, sizeof l->counts};
+    parts[count++] =
+        (rp_state_part){"optimizer_steps", &l->optimizer_steps, sizeof l->optimizer_steps};
+    parts[count++] = (rp_state_part){"params", l->params, size};
+    parts[count++] = (rp_state_part){"target", l->target_params, size};
+    for (size_t i = 0; i < l->network_count; i++) {
+        const rp_learning_network *n = &l->networks[i];
+        const rp_optimizer_state state = rp_optimizer_get_state(n->optimizer);
+
+        assert(state.steps == l->optimizer_steps || l->diverged);
+        parts[count++] = (rp_state_part){n->moments, state.moments,
+                                         state.moment_count * n->count * sizeof(rp_real)};
+    }
+    return count;
+}
+
+/* Takes the steps of an optimizer. Returns whether its moments can be those of a run. */
+static bool restore_optimizer(const rp_learning_network *n, uint64_t steps)
+{
+    const rp_optimizer_state state = rp_optimizer_get_state(n->optimizer);
+
+    assert(state.moment_count == 2);
+    rp_optimizer_set_steps(n->optimizer, steps);
+    return are_sound(state.moments, n->count, -MOST_NUMBER) &&
+           are_sound(state.moments + n->count, n->count, 0);
+}
+
+rp_status rp_learning_restored(rp_learning *l, rp_error *err)
 {
     const rp_learning_counts *c = &l->counts;
     bool sound = c->updates >= 0 && c->updates <= MOST_COUNT && c->samples >= 0 &&
                  c->samples <= MOST_COUNT && c->largest_priority >= 0 &&
-                 isfinite(c->largest_priority) && state->steps <= (uint64_t)MOST_COUNT &&
-                 are_sound(state->params, state->count, -MOST_NUMBER) &&
-                 are_sound(state->target, state->count, -MOST_NUMBER);
+                 isfinite(c->largest_priority) && l->optimizer_steps <= (uint64_t)MOST_COUNT &&
+                 are_sound(l->params, l->count, -MOST_NUMBER) &&
+                 are_sound(l->target_params, l->count, -MOST_NUMBER);
 
-    assert(state->count >= 1);
-    for (size_t i = 0; i < 2 && state->sizes[i] > 0; i++) {
-        const rp_real *means = state->optimizers[i].moments, *squares = means + state->sizes[i];
-
-        assert(state->optimizers[i].moment_count == 2);
-        sound = sound && are_sound(means, state->sizes[i], -MOST_NUMBER) &&
-                are_sound(squares, state->sizes[i], 0);
-    }
+    for (size_t i = 0; i < l->network_count; i++)
+        sound = restore_optimizer(&l->networks[i], l->optimizer_steps) && sound;
     if (sound) return RP_OK;
     return rp_rl_fail(err, RP_CORRUPT, "%s: a number of the snapshot is impossible", l->agent);
 }

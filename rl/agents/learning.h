@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What all learners count: updates, means for people, and whether a run has diverged. */
+/* What all learners have: parameters and their optimizers, counts of updates, means for people,
+ * and whether a run has diverged. */
 #ifndef RP_AGENTS_LEARNING_H
 #define RP_AGENTS_LEARNING_H
 
@@ -12,11 +13,26 @@ typedef struct rp_learning_counts {
     double largest_priority;
 } rp_learning_counts;
 
+enum { RP_LEARNING_NETWORKS = 3 };
+
+/* Parameters with an optimizer of their own. */
+typedef struct rp_learning_network {
+    const char *moments;     /* their name in a state. Static */
+    rp_optimizer *optimizer; /* Adam, or RMSProp with a mean. Borrowed */
+    size_t count;            /* parameters */
+} rp_learning_network;
+
 typedef struct rp_learning {
     const char *agent; /* its name */
     double rate, max_loss;
     bool diverged;
     rp_learning_counts counts;
+    rp_real *params,
+        *target_params; /* `count` each: those of all networks in order. Borrowed */
+    size_t count;
+    rp_learning_network networks[RP_LEARNING_NETWORKS];
+    size_t network_count;
+    uint64_t optimizer_steps; /* of each; set when the state is read */
     /* Sums since the last metrics. */
     int64_t updates;
     double loss, value, error, norm;
@@ -40,20 +56,19 @@ RP_NODISCARD rp_status rp_learning_add(rp_learning *learning, const rp_learning_
  * is over max_loss, an error of it is larger; weights are at most 1. */
 double rp_learning_most_error(double max_loss, double huber);
 
+/* True if the next update changes the targets. */
+bool rp_learning_target_is_due(const rp_learning *learning, int64_t target_every);
+
 /* Fills in what a learner knows, and begins new sums. */
 void rp_learning_metrics(rp_learning *learning, rp_agent_metrics *out);
 
-/* Numbers of a state, as they were restored. */
-typedef struct rp_restored {
-    const rp_real *params, *target; /* `count` each */
-    size_t count;
-    rp_optimizer_state optimizers[2]; /* of Adam, or of RMSProp with a mean */
-    size_t sizes[2];                  /* parameters of each; 0: there is none */
-    uint64_t steps;                   /* of the optimizers */
-} rp_restored;
+/* Adds a network, of parameters behind those of the networks before. */
+void rp_learning_add_network(rp_learning *learning, const rp_learning_network *network);
 
-/* RP_CORRUPT: the counts, or numbers, that were restored cannot be those of a run. */
-RP_NODISCARD rp_status rp_learning_restored(const rp_learning *learning,
-                                            const rp_restored *state, rp_error *err);
+/* Describe and take the state, as the functions of a learner do (learner.h): counts,
+ * parameters, targets and moments. RP_CORRUPT: the numbers that were restored cannot be those
+ * of a run. */
+size_t rp_learning_get_state(rp_learning *learning, rp_state_part *parts);
+RP_NODISCARD rp_status rp_learning_restored(rp_learning *learning, rp_error *err);
 
 #endif

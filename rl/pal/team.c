@@ -26,7 +26,10 @@ typedef struct member {
     size_t index;
     pthread_t thread; /* not of member 0 */
     rp_barrier_waiter idle, busy;
-    alignas(RP_CACHE_LINE) double squares; /* of its slice of the sum */
+    /* Of its slices of the sums: of this call, and of the one before, which others may still
+     * read. */
+    alignas(RP_CACHE_LINE) double squares[2][RP_TEAM_MAX_STEPS];
+    unsigned turns;
 } member;
 
 struct rp_team {
@@ -149,21 +152,38 @@ rp_slice rp_team_slice(const rp_team *t, size_t count, size_t index)
     return first < end ? (rp_slice){first, end - first} : (rp_slice){end, 0};
 }
 
-double rp_team_step_slice(rp_team *t, size_t index, const rp_team_step *step)
+/* Adds up this member's slice of a step (T3). Returns its place. */
+static rp_optimizer_slice sum_slice(const rp_team *t, size_t index, const rp_team_step *step)
 {
     const rp_slice slice = rp_team_slice(t, step->count, index);
-    rp_real *sum = step->grads[0] + slice.first;
-    double norm, squares = 0;
+    size_t at = step->first + slice.first;
 
     for (size_t i = 1; i < t->size; i++)
-        rp_add_numbers(sum, step->grads[i] + slice.first, slice.count); /* T3 */
-    norm = rp_global_norm(sum, slice.count);
-    t->members[index].squares = norm * norm;
+        rp_add_numbers(step->grads[0] + at, step->grads[i] + at, slice.count);
+    return (rp_optimizer_slice){slice.first, slice.count, step->params + at,
+                                step->grads[0] + at};
+}
+
+void rp_team_step_slices(rp_team *t, size_t index, const rp_team_step *steps, size_t count,
+                         double *norms)
+{
+    rp_optimizer_slice slices[RP_TEAM_MAX_STEPS];
+    size_t turn = t->members[index].turns++ % 2; /* the same for all members */
+
+    assert(count >= 1 && count <= RP_TEAM_MAX_STEPS);
+    for (size_t k = 0; k < count; k++) {
+        double norm;
+
+        slices[k] = sum_slice(t, index, &steps[k]);
+        norm = rp_global_norm(slices[k].grads, slices[k].count);
+        t->members[index].squares[turn][k] = norm * norm;
+    }
     rp_team_meet(t, index);
-    for (size_t i = 0; i < t->size; i++) squares += t->members[i].squares;
-    norm = sqrt(squares);
-    rp_optimizer_step_slice(
-        step->optimizer,
-        &(rp_optimizer_slice){slice.first, slice.count, step->params + slice.first, sum}, norm);
-    return norm;
+    for (size_t k = 0; k < count; k++) {
+        double squares = 0;
+
+        for (size_t i = 0; i < t->size; i++) squares += t->members[i].squares[turn][k];
+        norms[k] = sqrt(squares);
+        rp_optimizer_step_slice(steps[k].optimizer, &slices[k], norms[k]);
+    }
 }

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Builds libreprise-rl and the command with ThreadSanitizer, runs the unit tests of Ape-X, and trains for some
-seconds in threads and as processes. Any report of the sanitizer is a failure. `make test-apex-tsan` runs it; of rl,
-`make test` runs only the tests of parallel learners with that sanitizer.
+"""Builds libreprise-rl and the command with ThreadSanitizer, runs the unit tests of Ape-X and of parallel learners,
+and trains for some seconds in threads and as processes. Any report of the sanitizer is a failure.
+`make test-apex-tsan` runs it; of rl, `make test` runs only the tests of parallel learners with that sanitizer.
 """
 
 import argparse
@@ -19,14 +19,19 @@ from runner.builds import BUILDS, build  # noqa: E402: it is beside the tests
 from runner.process import BUILD, fixed_addresses  # noqa: E402
 
 NAME = "apex-tsan"
-TARGETS = ["tests/test_unit_rl_apex", "tests/test_unit_rl_loop", "src/cli/reprise"]
-UNITS = [("rl_apex", "apex"), ("rl_loop", "variables"), ("rl_loop", "trainer")]
+TARGETS = ["tests/test_unit_rl_apex", "tests/test_unit_rl_loop", "tests/test_unit_rl_pal", "src/cli/reprise"]
+UNITS = [("rl_apex", "apex"), ("rl_loop", "variables"), ("rl_loop", "trainer"), ("rl_pal", "team"),
+         ("rl_pal", "crew"), ("rl_pal", "shared_params"), ("rl_pal", "dqn_learners"), ("rl_pal", "dqn_agents"),
+         ("rl_pal", "dpg_learners")]
 LIMIT = 1800  # seconds for a program: the sanitizer is slow, and so may the machine be
 TRAININGS = [
     ["apex-dqn", "--env", "cartpole", "--actors", "4", "--serve", "localhost:0"],
     ["apex-dqn", "--env", "catch", "--actors", "3", "--then", "cartpole", "--capacity", "2000"],
     ["apex-dpg", "--env", "pendulum", "--actors", "2", "--serve", "localhost:0"],
     ["apex-dqn", "--env", "cartpole", "--actors", "2", "--processes", "--shards", "2"],
+    ["apex-dqn", "--env", "cartpole", "--actors", "2", "--learners", "2"],
+    ["apex-dqn", "--env", "cartpole", "--actors", "2", "--learners", "3", "--async-learners", "true"],
+    ["apex-dpg", "--env", "pendulum", "--actors", "2", "--learners", "2"],
 ]
 
 

@@ -57,9 +57,10 @@ typedef struct rp_dpg_settings {
                                  independent; more: an Ornstein-Uhlenbeck process with the same
                                  deviation, new in every episode */
     double max_loss;          /* a loss over this means that the run has diverged */
+    int64_t learners;         /* threads that share each update */
 } rp_dpg_settings;
 
-enum { RP_DPG_SETTINGS = 26, RP_DPG_OWN_SETTINGS = 6 };
+enum { RP_DPG_SETTINGS = 27, RP_DPG_OWN_SETTINGS = 6 };
 
 /* The settings as a table (settings.h). Static. */
 RP_API const rp_settings_table *rp_dpg_settings_table(void);

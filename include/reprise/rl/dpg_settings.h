@@ -30,7 +30,8 @@
     X(INTEGER, target_every, "target-every", 100, 1, 1000000000,                               \
       "updates between changes of the target nets")                                            \
     X(NUMBER, target_rate, "target-rate", 1, 1e-9, 1, "share of such a change; 1: copy")       \
-    X(NUMBER, max_loss, "max-loss", 1e6, 1e-9, 1e30, "loss from which a run has diverged")
+    X(NUMBER, max_loss, "max-loss", 1e6, 1e-9, 1e30, "loss from which a run has diverged") \
+    X(INTEGER, learners, "learners", 1, 1, 64, "threads that learn together")
 
 /* Settings that DQN has not. */
 #define RP_DPG_OWN_SETTING_LIST(X)                                                             \

@@ -8,7 +8,7 @@
  *   {
  *       ... the gradient of this member's rows, in an array of its own ...
  *       rp_team_meet(team, member);
- *       norm = rp_team_step_slice(team, member, &step);   adds, and steps the optimizer
+ *       rp_team_step_slices(team, member, steps, 1, &norm);   adds; steps the optimizer
  *   }
  *   rp_team_run(team, work, ctx);
  *   rp_optimizer_end_slices(optimizer, norm);
@@ -60,18 +60,22 @@ RP_API rp_slice rp_team_slice(const rp_team *team, size_t count, size_t member);
 typedef struct rp_team_step {
     rp_optimizer *optimizer;
     rp_real *params;
-    rp_real *const *grads; /* one array for each member, `count` numbers each. The first becomes
-                              the sum, scaled as rp_optimizer_step() does */
-    size_t count;
+    rp_real *const *grads; /* one array for each member. The first becomes the sum, scaled as
+                              rp_optimizer_step() does */
+    size_t first, count;   /* the optimizer's parameters in `params`, and in each array */
 } rp_team_step;
 
-/* Called in work() by all members, after a meeting at which their gradients were complete. Each
- * member adds up and applies its own slice. Returns the norm of the sum, before scaling. If it
- * is not finite, nothing is applied. Unlike with rp_optimizer_step() the norm is computed
- * without max_norm as well. Sums are in the order of members: the result depends on the size of
- * the team only. After rp_team_run() the caller calls rp_optimizer_end_slices() with the norm.
- */
-RP_API double rp_team_step_slice(rp_team *team, size_t member, const rp_team_step *step);
+enum { RP_TEAM_MAX_STEPS = 4 };
+
+/* Makes `count` steps, 1 to RP_TEAM_MAX_STEPS, of different parameters. Called in work() by all
+ * members, after a meeting at which their gradients were complete. Each member adds up and
+ * applies its own slices; they meet once. `norms` receives the norm of each sum, before
+ * scaling. If one is not finite, nothing of its step is applied. Unlike with
+ * rp_optimizer_step() the norm is computed without max_norm as well. Sums are in the order of
+ * members: the result depends on the size of the team only. After rp_team_run() the caller
+ * calls rp_optimizer_end_slices() for each step. */
+RP_API void rp_team_step_slices(rp_team *team, size_t member, const rp_team_step *steps,
+                                size_t count, double *norms);
 
 RP_END_DECLS
 

@@ -118,8 +118,9 @@ static const rp_option options[RP_TRAIN_OPTIONS] = {
 static const char text[] =
     "dqn, dpg: one agent in one thread. It acts in a group of copies of the environment,\n"
     "writes what it sees into a table of a store in this process, and learns from samples of\n"
-    "it. dqn is for discrete actions, dpg for continuous ones. --learners N: threads that share\n"
-    "the updates of dqn (docs/agents/pal.md).\n"
+    "it. dqn is for discrete actions, dpg for continuous ones. --learners N: that many "
+    "threads\n"
+    "share the updates (docs/agents/pal.md).\n"
     "apex-dqn, apex-dpg: actors, a learner and an evaluator at the same time, on one replay:\n"
     "as threads, as processes, or each started by hand with --role. --copies are those of one\n"
     "actor. --program FILE describes all of it in one file (docs/program.yaml).\n"

@@ -32,6 +32,7 @@ typedef struct fixture {
     rp_trajectory_writer *writer;
     rp_learner *learner;
     bool is_dpg;
+    int64_t learners;
     rp_error err;
 } fixture;
 
@@ -86,6 +87,7 @@ static void make_learner(fixture *f, bool by_sampler, bool prioritized)
         set.hidden = 8;
         set.batch = BATCH;
         set.prioritized = prioritized;
+        set.learners = f->learners;
         assert_ok_err(
             rp_dpg_learner_new(NULL,
                                &(rp_dpg_learner_options){.settings = &set,
@@ -102,6 +104,7 @@ static void make_learner(fixture *f, bool by_sampler, bool prioritized)
         set.hidden = 8;
         set.batch = BATCH;
         set.prioritized = prioritized;
+        set.learners = f->learners;
         assert_ok_err(
             rp_dqn_learner_new(NULL,
                                &(rp_dqn_learner_options){.settings = &set,
@@ -122,7 +125,7 @@ static void open_fixture(fixture *f, bool is_dpg)
                                     .limiter = rp_limiter_min_size(BATCH),
                                     .max_size = 100000};
 
-    *f = (fixture){.is_dpg = is_dpg};
+    *f = (fixture){.is_dpg = is_dpg, .learners = 1};
     assert_ok(rp_store_new(&(rp_store_options){.seed = 3}, &f->store, &f->err));
     assert_ok(rp_client_local(f->store, NULL, &f->client, &f->err));
     assert_ok(rp_store_add_table(f->store, &table, NULL, &f->err));
@@ -163,18 +166,23 @@ static void update(fixture *f)
     assert_ok_err(f->learner->type->update(f->learner, rp_wait_forever(), &f->err), &f->err);
 }
 
+typedef struct survival {
+    bool is_dpg, by_sampler, prioritized;
+    int64_t learners;
+} survival;
+
 /* One bad item among good ones is drawn, left out and deleted; training goes on. */
-static void survive(bool is_dpg, bool by_sampler, bool prioritized, const item *bad,
-                    const char *why)
+static void survive(const survival *s, const item *bad, const char *why)
 {
     fixture f;
     rp_agent_metrics m;
     const rp_real *params;
 
-    open_fixture(&f, is_dpg);
+    open_fixture(&f, s->is_dpg);
+    f.learners = s->learners;
     for (int i = 0; i < GOOD; i++) insert(&f, &good, 1);
     insert(&f, bad, 1000);
-    make_learner(&f, by_sampler, prioritized);
+    make_learner(&f, s->by_sampler, s->prioritized);
     for (int i = 0; i < 12; i++) update(&f);
     m = metrics(&f);
     assert_true(m.updates == 12 && m.bad_items >= 1);
@@ -218,8 +226,9 @@ static void bad_items_are_left_out_and_deleted(void **state)
     cases[9].item.observation[0] = 1e17F;
     cases[10].item.is_short = true;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
-        for (int by_sampler = 0; by_sampler < 2; by_sampler++)
-            survive(false, by_sampler, i % 2 == 0, &cases[i].item, cases[i].why);
+        for (int k = 0; k < 4; k++)
+            survive(&(survival){false, k % 2, i % 2 == 0, 1 + k / 2}, &cases[i].item,
+                    cases[i].why);
 }
 
 static void bad_items_of_dpg_are_left_out_and_deleted(void **state)
@@ -230,10 +239,13 @@ static void bad_items_of_dpg_are_left_out_and_deleted(void **state)
     bad[0].torque[0] = NAN;
     bad[1].reward = 1e17F;
     bad[2].is_short = true;
-    for (int by_sampler = 0; by_sampler < 2; by_sampler++) {
-        survive(true, by_sampler, true, &bad[0], "has an action that is not finite");
-        survive(true, by_sampler, false, &bad[1], "has an error of");
-        survive(true, by_sampler, true, &bad[2], "has columns of other sizes");
+    for (int k = 0; k < 4; k++) {
+        survival s = {true, k % 2, true, 1 + k / 2};
+
+        survive(&s, &bad[0], "has an action that is not finite");
+        survive(&s, &bad[2], "has columns of other sizes");
+        s.prioritized = false;
+        survive(&s, &bad[1], "has an error of");
     }
 }
 

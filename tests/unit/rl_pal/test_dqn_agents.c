@@ -44,11 +44,11 @@ static void close_fixture(fixture *f)
     rp_store_free(f->store);
 }
 
-/* How far threads get depends on the scheduler, so the bound on steps is a wide one. A short run
- * ends before the task is solved. */
+/* How far threads get depends on the scheduler, so the bound on steps is a wide one. A short
+ * run ends before the task is solved. */
 static void solve_catch(bool is_async, int64_t learners)
 {
-    const size_t most = rp_test_length(200, 2);
+    const size_t most = rp_test_length(200, 1);
     fixture f = {0};
     rp_policy *policy = NULL;
     rp_evaluation result = {0};
@@ -96,12 +96,13 @@ static void asynchronous_learners_keep_to_the_rate_limiter(void **state)
     rp_table *table;
 
     rp_dqn_settings_init(&f.settings, "catch");
+    f.settings.hidden = 8;
     f.settings.start = 64;
     f.settings.learners = 3;
     f.settings.async_learners = true;
     open_fixture(&f, 1);
     assert_ok_err(begin(&f, NULL, 1), &f.err);
-    for (int i = 0; i < 300; i++) assert_ok_err(rp_env_loop_step(f.loop, &f.err), &f.err);
+    for (int i = 0; i < 150; i++) assert_ok_err(rp_env_loop_step(f.loop, &f.err), &f.err);
     f.agent->type->get_metrics(f.agent, &m);
     table = rp_store_find_table(f.store, (rp_string){"replay", 6});
     rp_table_get_info(table, &info);

@@ -121,10 +121,10 @@ typedef struct steps {
 static void step_slice(void *ctx, size_t member)
 {
     steps *s = ctx;
-    const rp_team_step step = {s->optimizer, s->params, s->grads, COUNT};
+    const rp_team_step step = {s->optimizer, s->params, s->grads, 0, COUNT};
 
     rp_team_meet(s->team, member);
-    s->norms[member] = rp_team_step_slice(s->team, member, &step);
+    rp_team_step_slices(s->team, member, &step, 1, &s->norms[member]);
 }
 
 static rp_real gradient(int round, size_t member, size_t i)
@@ -208,6 +208,73 @@ static void a_gradient_that_is_not_finite_changes_nothing(void **state)
     free(s);
 }
 
+enum { NETWORKS = 4 };
+
+/* Steps of several networks, whose parameters are one array. */
+typedef struct networks {
+    rp_team *team;
+    rp_optimizer *optimizers[NETWORKS];
+    rp_real params[NETWORKS * COUNT];
+    rp_real arrays[MOST][NETWORKS * COUNT];
+    rp_real *grads[MOST];
+    double norms[MOST][NETWORKS];
+} networks;
+
+/* Two calls of two steps each. */
+static void step_networks(void *ctx, size_t member)
+{
+    networks *n = ctx;
+    rp_team_step list[NETWORKS];
+
+    for (size_t i = 0; i < NETWORKS; i++)
+        list[i] = (rp_team_step){n->optimizers[i], n->params, n->grads, i * COUNT, COUNT};
+    rp_team_meet(n->team, member);
+    for (size_t i = 0; i < NETWORKS; i += 2)
+        rp_team_step_slices(n->team, member, list + i, 2, n->norms[member] + i);
+}
+
+/* The parts of the gradients of a network are all its number and that of the round. */
+static double part_of(size_t network, size_t round)
+{
+    return (double)(network + 1 + round % 3);
+}
+
+/* A member that is fast must not change what a slow one still reads. */
+static void each_of_several_steps_has_its_own_norm(void **state)
+{
+    (void)state;
+    const size_t members = 3, rounds = rp_test_length(300, 50);
+    const rp_optimizer_options sgd = {.kind = RP_SGD, .rate = 1e-3};
+    networks *n = calloc(1, sizeof *n);
+    double sums[NETWORKS] = {0};
+    rp_error err;
+
+    assert_ok(rp_team_new(NULL, members, &n->team, &err));
+    for (size_t i = 0; i < NETWORKS; i++)
+        assert_ok(
+            rp_optimizer_new(rp_allocator_default(), COUNT, &sgd, &n->optimizers[i], &err));
+    for (size_t m = 0; m < members; m++) n->grads[m] = n->arrays[m];
+    for (size_t round = 0; round < rounds; round++) {
+        for (size_t m = 0; m < members; m++)
+            for (size_t k = 0; k < NETWORKS * COUNT; k++)
+                n->arrays[m][k] = (rp_real)part_of(k / COUNT, round);
+        rp_team_run(n->team, step_networks, n);
+        for (size_t i = 0; i < NETWORKS; i++) {
+            double part = (double)members * part_of(i, round), norm = part * sqrt(COUNT);
+
+            for (size_t m = 0; m < members; m++)
+                assert_true(fabs(n->norms[m][i] - norm) < 1e-6 * norm);
+            rp_optimizer_end_slices(n->optimizers[i], n->norms[0][i]);
+            sums[i] += part;
+        }
+    }
+    for (size_t k = 0; k < NETWORKS * COUNT; k++)
+        assert_true(fabs((double)n->params[k] + 1e-3 * sums[k / COUNT]) < 1e-3);
+    for (size_t i = 0; i < NETWORKS; i++) rp_optimizer_free(n->optimizers[i]);
+    rp_team_free(n->team);
+    free(n);
+}
+
 static rp_status make_team(const rp_allocator *alloc)
 {
     rp_team *team = NULL;
@@ -233,6 +300,7 @@ RP_TESTS(team)
         cmocka_unit_test(slices_are_whole_lines_and_cover_all),
         cmocka_unit_test(a_step_in_slices_is_that_of_the_sum),
         cmocka_unit_test(a_gradient_that_is_not_finite_changes_nothing),
+        cmocka_unit_test(each_of_several_steps_has_its_own_norm),
         cmocka_unit_test(a_team_survives_a_lack_of_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
