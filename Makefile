@@ -9,7 +9,7 @@ PARTS = cross python page grafana
 REPRISE = $(CURDIR)/build/release/src/cli/reprise
 C_FILES = $(shell find include src rl tests fuzz bench examples python -name '*.[ch]')
 
-.PHONY: all run serve test test-apex-kills test-apex-trouble test-apex-tsan test-long test-rl-peers test-kubernetes test-slurm test-ray durability bench paper curves wheel format lint fuzz budget campaign install clean help need-build need-bench
+.PHONY: all run serve test test-apex-kills test-apex-trouble test-apex-tsan test-long test-pal test-rl-peers test-kubernetes test-slurm test-ray durability bench paper curves wheel format lint fuzz budget campaign install clean help need-build need-bench
 
 all: build/release/build.ninja  ## build the library, the command, examples and benchmarks; installs missing packages
 	@$(MESON) compile -C build/release
@@ -83,6 +83,9 @@ test-apex-trouble: all  ## cut the network of an Ape-X training, stop and lose i
 test-apex-tsan:  ## train Ape-X under ThreadSanitizer, in threads and as processes: some 10 minutes
 	@tools/need.sh build test
 	@$(PYTHON) tests/rl/apex_tsan.py
+
+test-pal: all  ## train with one and with several learners, 10 seeds each, and compare what they learn: some minutes
+	@$(PYTHON) tests/rl/pal_learners.py $(REPRISE)
 
 durability:  ## test a million power cuts, 10,000 kills and a flip of every bit; SECONDS=600 stops early
 	@tools/need.sh build test
