@@ -2,7 +2,7 @@
 /* Reads a program of `reprise train`. If it is accepted and its settings fit each other, it
  * must be read again as the same after it was printed with all settings. If it is refused,
  * there must be an error text. */
-#include "cli/commands/train_program.h"
+#include "cli/train/train_program.h"
 #include "fuzz.h"
 
 /* Reads a program. Returns it printed, in memory of malloc(), or NULL if it is refused. */

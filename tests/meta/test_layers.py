@@ -33,7 +33,7 @@ ROOMS = {
     "wire": [".", "h2"],
     "server": ["bounds", "auth", "metrics", "shm", "http", "core", "rpc"],
     "client": ["channel", "sink", "sampler", "writer", "."],
-    "cli": ["text", "help", "serve", "commands", "."],
+    "cli": ["text", "help", "serve", "commands", "train", "."],
 }
 MOST_FILES = 50  # in one folder
 

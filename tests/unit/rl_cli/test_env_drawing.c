@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/commands/env_drawing.h"
+#include "cli/train/env_drawing.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The reporter of a training: it never waits, and counts what does not arrive. */
-#include "cli/commands/run_report.h"
+#include "cli/train/run_report.h"
 
 #include <math.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/commands/train_program.h"
+#include "cli/train/train_program.h"
 
 #include <stdlib.h>
 #include <string.h>

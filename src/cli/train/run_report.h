@@ -9,8 +9,8 @@
  * Invariants, whenever mu is free:
  *   Q1  count <= RP_REPORT_QUEUE; the entries are queue[(first + i) % RP_REPORT_QUEUE];
  *   Q2  `params` belong to the thread while has_params is true, else to the trainer. */
-#ifndef RP_CLI_COMMANDS_RUN_REPORT_H
-#define RP_CLI_COMMANDS_RUN_REPORT_H
+#ifndef RP_CLI_TRAIN_RUN_REPORT_H
+#define RP_CLI_TRAIN_RUN_REPORT_H
 
 #include "reprise/client.h"
 #include "reprise/rl/agent_kinds.h"

@@ -3,7 +3,7 @@
  *
  * Invariant:
  *   V1  every write is within the canvas: put() drops what is outside. */
-#include "cli/commands/env_drawing.h"
+#include "cli/train/env_drawing.h"
 
 #include <assert.h>
 #include <math.h>

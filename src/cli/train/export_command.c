@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "cli/commands/commands.h"
-#include "cli/commands/run_folder.h"
+#include "cli/train/run_folder.h"
 
 enum { EXIT_MISUSE = 2 };
 

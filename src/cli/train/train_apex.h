@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef RP_CLI_COMMANDS_TRAIN_APEX_H
-#define RP_CLI_COMMANDS_TRAIN_APEX_H
+#ifndef RP_CLI_TRAIN_TRAIN_APEX_H
+#define RP_CLI_TRAIN_TRAIN_APEX_H
 
-#include "cli/commands/train.h"
+#include "cli/train/train.h"
 #include "reprise/rl/apex.h"
 
 /* Takes the options of a program from the flags; `*seconds` gets its time limit, 0: none.

@@ -27,9 +27,9 @@
 #include <unistd.h>
 
 #include "cli/commands/commands.h"
-#include "cli/commands/train_apex.h"
 #include "cli/text/argument_list.h"
 #include "cli/text/units.h"
+#include "cli/train/train_apex.h"
 
 enum {
     POLL_MS = 20,

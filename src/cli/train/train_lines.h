@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Lines about the parts of an Ape-X program, for people. */
-#ifndef RP_CLI_COMMANDS_TRAIN_LINES_H
-#define RP_CLI_COMMANDS_TRAIN_LINES_H
+#ifndef RP_CLI_TRAIN_TRAIN_LINES_H
+#define RP_CLI_TRAIN_TRAIN_LINES_H
 
 #include "reprise/rl/apex.h"
 

@@ -6,32 +6,13 @@
 #include <unistd.h>
 
 #include "cli/commands/commands.h"
-#include "cli/commands/train.h"
-#include "cli/commands/train_program.h"
-
-#define ARGUMENT_INTEGER "N"
-#define ARGUMENT_NUMBER "X"
-#define ARGUMENT_SWITCH "BOOL"
-#define WORDS_INTEGER NULL
-#define WORDS_NUMBER NULL
-#define WORDS_SWITCH "true false"
-#define OPTION_IN(group, kind, name, initial, about)                                           \
-    {name, ARGUMENT_##kind, about " (" #initial ")", false, group, WORDS_##kind},
-#define DQN_GROUP(field) (offsetof(rp_dqn_settings, field) == 0 ? "Settings of dqn" : NULL)
-#define DQN_OPTION(kind, field, name, initial, low, high, about)                               \
-    OPTION_IN(DQN_GROUP(field), kind, name, initial, about)
-#define DPG_GROUP(field)                                                                       \
-    (offsetof(rp_dpg_settings, field) == offsetof(rp_dpg_settings, normalize)                  \
-         ? "Settings of dpg that dqn has not"                                                  \
-         : NULL)
-#define DPG_OPTION(kind, field, name, initial, low, high, about)                               \
-    OPTION_IN(DPG_GROUP(field), kind, name, initial, about)
+#include "cli/train/agent_flags.h"
+#include "cli/train/train.h"
+#include "cli/train/train_program.h"
 
 static const rp_option options[RP_TRAIN_OPTIONS] = {
-    [RP_TRAIN_ENV] =
-        {"env", "NAME", "the environment; a resumed run knows it", false, "Run",
-         "acrobot bricks cartpole catch deep_sea lunarlander memory_chain mountain_car "
-         "mountain_car_continuous pendulum"},
+    [RP_TRAIN_ENV] = {"env", "NAME", "the environment; a resumed run knows it", false, "Run",
+                      RP_AGENT_ENVS},
     [RP_TRAIN_STEPS] = {"steps", "N",
                         "the most steps, of all copies together (dqn, dpg: 500,000)", false,
                         NULL, NULL},
@@ -113,7 +94,7 @@ static const rp_option options[RP_TRAIN_OPTIONS] = {
     [RP_TRAIN_PRINT_PROGRAM] = {"print-program", NULL,
                                 "write that file for these options, and do not train", false,
                                 NULL, NULL},
-    [RP_TRAIN_SETTINGS] = RP_DQN_SETTING_LIST(DQN_OPTION) RP_DPG_OWN_SETTING_LIST(DPG_OPTION)};
+    [RP_TRAIN_SETTINGS] = RP_AGENT_OPTIONS};
 
 static const char text[] =
     "dqn, dpg: one agent in one thread. It acts in a group of copies of the environment,\n"
@@ -193,51 +174,11 @@ rp_status rp_train_integer(const rp_training *t, rp_train_option o, int64_t low,
     return rp_setting_integer(&value, low, INT64_C(1000000000000), out, problem);
 }
 
-/* Takes one setting of the agent from the flag `o`. */
-static rp_status take_setting(rp_training *t, size_t o, rp_problem *problem)
-{
-    const rp_settings_table *table = t->folder.kind->settings();
-    size_t i = rp_settings_find(table, options[o].name);
-    const rp_setting_info *info = &table->list[i];
-    double number = 0;
-    int64_t whole = 0;
-    bool on = false;
-    char key[64];
-    rp_setting value;
-    rp_status st;
-
-    if (!setting(t, o, key, &value)) return RP_OK;
-    if (i == table->count)
-        return rp_problem_set(problem, NULL, "%s: %s has no such setting", key, table->agent);
-    if (t->resume)
-        return rp_problem_set(problem, NULL, "%s: a resumed run keeps its settings", key);
-    if (info->kind == RP_SETTING_SWITCH)
-        st = rp_setting_boolean(&value, &on, problem);
-    else if (info->kind == RP_SETTING_INTEGER)
-        st = rp_setting_integer(&value, (int64_t)info->low, (int64_t)info->high, &whole,
-                                problem);
-    else
-        st = rp_setting_number(&value, info->low, info->high, &number, problem);
-    if (st != RP_OK) return st;
-    rp_settings_set(table, &t->folder.settings, i,
-                    info->kind == RP_SETTING_SWITCH    ? (double)on
-                    : info->kind == RP_SETTING_INTEGER ? (double)whole
-                                                       : number);
-    return RP_OK;
-}
-
 /* Takes the settings of the agent from the flags. */
 static rp_status take_settings(rp_training *t, rp_problem *problem)
 {
-    rp_error err;
-
-    for (size_t o = RP_TRAIN_SETTINGS; o < RP_TRAIN_OPTIONS; o++) {
-        rp_status st = take_setting(t, o, problem);
-        if (st != RP_OK) return st;
-    }
-    if (rp_settings_check(t->folder.kind->settings(), &t->folder.settings, &err) != RP_OK)
-        return rp_problem_set(problem, NULL, "%s", err.text);
-    return RP_OK;
+    return rp_agent_flags_take(&rp_train_command, t->flags, RP_TRAIN_SETTINGS, t->resume,
+                               t->folder.kind->settings(), &t->folder.settings, problem);
 }
 
 rp_status rp_train_settings(rp_training *t, const char *env, rp_problem *problem)

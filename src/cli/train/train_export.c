@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "cli/commands/commands.h"
-#include "cli/commands/train_apex.h"
 #include "cli/text/argument_list.h"
 #include "cli/text/cluster_files.h"
+#include "cli/train/train_apex.h"
 #include "reprise/version.h"
 
 enum { PORT = 8000 };

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "cli/commands/commands.h"
-#include "cli/commands/run_folder.h"
 #include "cli/text/text_buffer.h"
+#include "cli/train/run_folder.h"
 #include "reprise/rl/evaluator.h"
 
 enum { EXIT_MISUSE = 2, ROWS = 100, MOST_EPISODES = 100000000 };

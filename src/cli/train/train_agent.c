@@ -2,7 +2,7 @@
 /* `reprise train dqn` and `reprise train dpg`: one agent, on the thread of the command. */
 #include <math.h>
 
-#include "cli/commands/train.h"
+#include "cli/train/train.h"
 
 enum { LINE_NS = 200000000 }; /* between two lines of progress on a terminal */
 

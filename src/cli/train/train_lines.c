@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/commands/train_lines.h"
+#include "cli/train/train_lines.h"
 
 #include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/commands/train.h"
+#include "cli/train/train.h"
 
 enum { MOST_LINES = 20 }; /* with more actors the last ones are not drawn */
 

@@ -3,7 +3,7 @@
  *
  * Invariant:
  *   G1  no option is in `flags` twice. */
-#include "cli/commands/train_program.h"
+#include "cli/train/train_program.h"
 
 #include <assert.h>
 #include <string.h>

@@ -9,8 +9,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cli/commands/train.h"
 #include "cli/text/text_buffer.h"
+#include "cli/train/train.h"
 #include "reprise/rl/safetensors.h"
 
 enum {

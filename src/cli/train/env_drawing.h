@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Draws the state of an environment as text. Pure. */
-#ifndef RP_CLI_COMMANDS_ENV_DRAWING_H
-#define RP_CLI_COMMANDS_ENV_DRAWING_H
+#ifndef RP_CLI_TRAIN_ENV_DRAWING_H
+#define RP_CLI_TRAIN_ENV_DRAWING_H
 
 #include "cli/text/text_buffer.h"
 #include "reprise/rl/env.h"

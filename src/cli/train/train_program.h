@@ -5,12 +5,12 @@
  *
  * Unknown keys, keys given twice and values out of their bounds are errors, which name the
  * place. */
-#ifndef RP_CLI_COMMANDS_TRAIN_PROGRAM_H
-#define RP_CLI_COMMANDS_TRAIN_PROGRAM_H
+#ifndef RP_CLI_TRAIN_TRAIN_PROGRAM_H
+#define RP_CLI_TRAIN_TRAIN_PROGRAM_H
 
-#include "cli/commands/train.h"
 #include "cli/text/arena.h"
 #include "cli/text/text_buffer.h"
+#include "cli/train/train.h"
 
 enum { RP_PROGRAM_MAX_SHARDS = 256 };
 

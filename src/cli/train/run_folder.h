@@ -6,8 +6,8 @@
  *   policy.safetensors   the parameters, when the run has ended or was stopped
  *   progress.csv         the curve
  *   events.out...        the same for TensorBoard, with --log */
-#ifndef RP_CLI_COMMANDS_RUN_FOLDER_H
-#define RP_CLI_COMMANDS_RUN_FOLDER_H
+#ifndef RP_CLI_TRAIN_RUN_FOLDER_H
+#define RP_CLI_TRAIN_RUN_FOLDER_H
 
 #include "cli/text/problem.h"
 #include "reprise/rl/agent_kinds.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/commands/run_folder.h"
+#include "cli/train/run_folder.h"
 
 #include <assert.h>
 #include <errno.h>

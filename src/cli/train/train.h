@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the files of `reprise train` share: the options, the run, its outputs. */
-#ifndef RP_CLI_COMMANDS_TRAIN_H
-#define RP_CLI_COMMANDS_TRAIN_H
+#ifndef RP_CLI_TRAIN_TRAIN_H
+#define RP_CLI_TRAIN_TRAIN_H
 
 #include "cli/commands/interrupts.h"
-#include "cli/commands/run_folder.h"
-#include "cli/commands/run_report.h"
 #include "cli/help/flags.h"
 #include "cli/text/curve_plot.h"
+#include "cli/train/agent_flags.h"
+#include "cli/train/run_folder.h"
+#include "cli/train/run_report.h"
 #include "reprise/rl/trainer.h"
 #include "reprise/server.h"
 
@@ -53,7 +54,7 @@ typedef enum rp_train_option {
     RP_TRAIN_PROGRAM,
     RP_TRAIN_PRINT_PROGRAM,
     RP_TRAIN_SETTINGS, /* the first setting of dqn; those that only dpg has follow */
-    RP_TRAIN_OPTIONS = RP_TRAIN_SETTINGS + RP_DQN_SETTINGS + RP_DPG_OWN_SETTINGS,
+    RP_TRAIN_OPTIONS = RP_TRAIN_SETTINGS + RP_AGENT_FLAGS,
 } rp_train_option;
 
 /* A run of the command. */

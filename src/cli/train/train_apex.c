@@ -9,9 +9,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cli/commands/train.h"
-#include "cli/commands/train_apex.h"
-#include "cli/commands/train_lines.h"
+#include "cli/train/train.h"
+#include "cli/train/train_apex.h"
+#include "cli/train/train_lines.h"
 
 enum {
     ACTORS = 8,

@@ -7,9 +7,9 @@
 #include <unistd.h>
 
 #include "cli/commands/commands.h"
-#include "cli/commands/env_drawing.h"
 #include "cli/commands/interrupts.h"
-#include "cli/commands/run_folder.h"
+#include "cli/train/env_drawing.h"
+#include "cli/train/run_folder.h"
 
 enum { EXIT_MISUSE = 2, EXIT_SIGNAL = 128, PAUSE_MS = 40, MOST_STEPS = 100000 };
 

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The settings of agents as options of a command: those of dqn, then those that only dpg has.
+ * For commands that train an agent or measure one. */
+#ifndef RP_CLI_TRAIN_AGENT_FLAGS_H
+#define RP_CLI_TRAIN_AGENT_FLAGS_H
+
+#include "cli/help/flags.h"
+#include "reprise/rl/agent_kinds.h"
+
+enum { RP_AGENT_FLAGS = RP_DQN_SETTINGS + RP_DPG_OWN_SETTINGS };
+
+/* The environments, as the words of an option. */
+#define RP_AGENT_ENVS                                                                          \
+    "acrobot bricks cartpole catch deep_sea lunarlander memory_chain mountain_car "            \
+    "mountain_car_continuous pendulum"
+
+#define RP_AGENT_ARGUMENT_INTEGER "N"
+#define RP_AGENT_ARGUMENT_NUMBER "X"
+#define RP_AGENT_ARGUMENT_SWITCH "BOOL"
+#define RP_AGENT_WORDS_INTEGER NULL
+#define RP_AGENT_WORDS_NUMBER NULL
+#define RP_AGENT_WORDS_SWITCH "true false"
+#define RP_AGENT_OPTION_IN(group, kind, name, initial, about)                                  \
+    {name,  RP_AGENT_ARGUMENT_##kind, about " (" #initial ")", false,                          \
+     group, RP_AGENT_WORDS_##kind},
+#define RP_AGENT_DQN_GROUP(field)                                                              \
+    (offsetof(rp_dqn_settings, field) == 0 ? "Settings of dqn" : NULL)
+#define RP_AGENT_DQN_OPTION(kind, field, name, initial, low, high, about)                      \
+    RP_AGENT_OPTION_IN(RP_AGENT_DQN_GROUP(field), kind, name, initial, about)
+#define RP_AGENT_DPG_GROUP(field)                                                              \
+    (offsetof(rp_dpg_settings, field) == offsetof(rp_dpg_settings, normalize)                  \
+         ? "Settings of dpg that dqn has not"                                                  \
+         : NULL)
+#define RP_AGENT_DPG_OPTION(kind, field, name, initial, low, high, about)                      \
+    RP_AGENT_OPTION_IN(RP_AGENT_DPG_GROUP(field), kind, name, initial, about)
+
+/* The last RP_AGENT_FLAGS entries of a list of rp_option. */
+#define RP_AGENT_OPTIONS                                                                       \
+    RP_DQN_SETTING_LIST(RP_AGENT_DQN_OPTION) RP_DPG_OWN_SETTING_LIST(RP_AGENT_DPG_OPTION)
+
+/* Takes the settings of an agent from the flags of the options `first`, ... of `command`.
+ * `is_fixed`: the run has its settings already, and no flag may be given. RP_INVALID: names the
+ * option. */
+RP_NODISCARD rp_status rp_agent_flags_take(const rp_command *command, const rp_flags *flags,
+                                           size_t first, bool is_fixed,
+                                           const rp_settings_table *table, void *settings,
+                                           rp_problem *problem);
+
+#endif
