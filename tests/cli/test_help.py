@@ -11,7 +11,7 @@ import pytest
 from conftest import REPRISE, ROOT, reprise
 
 COMMANDS = ["serve", "info", "top", "sample", "insert", "tables", "checkpoint", "data", "runs",
-            "bench", "train", "eval", "play", "export", "version", "help"]
+            "bench", "train", "eval", "play", "export", "tune", "version", "help"]
 
 
 def test_help_lists_the_commands(golden):

@@ -93,6 +93,7 @@ const rp_command *const rp_commands[] = {
     &rp_runs_command,   &rp_bench_command,
 #ifdef RP_HAVE_RL
     &rp_train_command,  &rp_eval_command,   &rp_play_command,       &rp_export_command,
+    &rp_tune_command,
 #endif
     &version_command,   &help_command,
 };

@@ -22,6 +22,7 @@ extern const rp_command rp_sample_command;
 extern const rp_command rp_tables_command;
 extern const rp_command rp_top_command;
 extern const rp_command rp_train_command;
+extern const rp_command rp_tune_command;
 
 /* Runs a whole command line. Returns the exit status: 0 for success, 1 for a failure, 2 for
  * misuse, 130 if Ctrl-C ended it. */

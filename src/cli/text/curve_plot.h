@@ -1,19 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The curve of a training run as an SVG: return over steps. Pure. */
+/* Two curves over a common axis as an SVG: the returns of a run over its steps, the rates of
+ * threads over their number. Pure. */
 #ifndef RP_CLI_TEXT_CURVE_PLOT_H
 #define RP_CLI_TEXT_CURVE_PLOT_H
 
 #include "cli/text/text_buffer.h"
 
-/* A point of the curve. Returns that are not known are NaN. */
+/* A point of both curves. Values that are not known are NaN. */
 typedef struct rp_curve_point {
-    double steps;
-    double training; /* mean of the last episodes, which explore */
-    double greedy;   /* mean of an evaluation */
+    double x; /* >= 0 */
+    double thin, thick;
 } rp_curve_point;
 
-/* Draws `count` points in order of their steps; `threshold` is a dashed line, or NaN. */
-void rp_curve_svg(rp_text_buffer *out, const char *title, const rp_curve_point *points,
-                  size_t count, double threshold);
+/* Terminated; without characters that SVG would have to escape. */
+typedef struct rp_curve_labels {
+    const char *title;
+    const char *x;            /* the name of the axis */
+    const char *thin, *thick; /* the names of the curves */
+} rp_curve_labels;
+
+/* Draws `count` points in order of x; `line` is a dashed horizontal line, or NaN. */
+void rp_curve_svg(rp_text_buffer *out, const rp_curve_labels *labels,
+                  const rp_curve_point *points, size_t count, double line);
 
 #endif

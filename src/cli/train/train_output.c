@@ -32,7 +32,7 @@ static void keep_point(rp_training *t, const rp_run_progress *p)
     }
     t->points[t->point_count++] =
         (rp_curve_point){(double)p->steps, p->mean_return, (double)NAN};
-    if (isfinite(p->eval_return)) t->points[t->point_count - 1].greedy = p->eval_return;
+    if (isfinite(p->eval_return)) t->points[t->point_count - 1].thick = p->eval_return;
 }
 
 int rp_train_columns(void)
@@ -247,13 +247,14 @@ int rp_train_draw(const rp_training *t, double threshold)
     const char *path = rp_train_get(t, RP_TRAIN_PLOT);
     rp_text_buffer buffer = {0};
     char title[128], reason[600];
+    const rp_curve_labels labels = {title, "steps", "training", "greedy"};
     bool bad = true;
     FILE *file;
 
     if (path == NULL) return 0;
     (void)snprintf(title, sizeof title, "%s on %s, seed %llu", t->folder.agent,
                    t->folder.env_class->name, (unsigned long long)t->folder.seed);
-    rp_curve_svg(&buffer, title, t->points, t->point_count, threshold);
+    rp_curve_svg(&buffer, &labels, t->points, t->point_count, threshold);
     file = fopen(path, "we");
     if (file != NULL && !buffer.failed) bad = fputs(rp_text_buffer_text(&buffer), file) < 0;
     rp_text_buffer_deinit(&buffer);
