@@ -213,7 +213,9 @@ void rp_tune_text(rp_text_buffer *out, const rp_tune_report *r, size_t most)
     rp_text_buffer_put(out, "\n");
     put_splits(out, r, most);
     best = rp_tune_best(r, &share);
-    if (best != NULL)
+    if (r->row_count == 1)
+        rp_text_buffer_put(out, "There is no other split of these cores.\n");
+    else if (best != NULL)
         rp_text_buffer_format(
             out,
             "The pick made %.1f %% of the steps of the best split, %lld actor%s and %lld "

@@ -110,6 +110,23 @@ static void a_large_machine_shows_its_best_splits_and_the_pick(void **state)
     rp_text_buffer_deinit(&f.out);
 }
 
+static void a_single_split_is_not_called_the_best(void **state)
+{
+    (void)state;
+    prepare();
+    f.report.problem.cores = 2;
+    f.report.pick = (rp_split){1, 1, 1000};
+    f.report.row_count = rp_tune_rows(&f.report.problem, f.rows, MOST);
+    f.rows[0].measured = 900;
+
+    rp_tune_text(&f.out, &f.report, 24);
+
+    assert_int_equal(f.report.row_count, 1);
+    assert_non_null(strstr(f.out.text, "There is no other split of these cores.\n"));
+    assert_null(strstr(f.out.text, "of the best split"));
+    rp_text_buffer_deinit(&f.out);
+}
+
 static void json_has_all_of_it(void **state)
 {
     (void)state;
@@ -147,6 +164,7 @@ RP_TESTS(tune_print)
         cmocka_unit_test(text_has_both_curves_all_splits_and_the_command),
         cmocka_unit_test(measured_splits_are_compared_with_the_pick),
         cmocka_unit_test(a_large_machine_shows_its_best_splits_and_the_pick),
+        cmocka_unit_test(a_single_split_is_not_called_the_best),
         cmocka_unit_test(json_has_all_of_it),
         cmocka_unit_test(svg_has_both_curves_and_the_rate_of_the_pick),
     };
