@@ -9,7 +9,7 @@ PARTS = cross python page grafana
 REPRISE = $(CURDIR)/build/release/src/cli/reprise
 C_FILES = $(shell find include src rl tests fuzz bench examples python -name '*.[ch]')
 
-.PHONY: all run serve test test-apex-kills test-apex-trouble test-apex-tsan test-long test-pal test-rl-peers test-kubernetes test-slurm test-ray durability bench paper curves wheel format lint fuzz budget campaign install clean help need-build need-bench
+.PHONY: all run serve test test-apex-kills test-apex-trouble test-apex-tsan test-long test-pal test-rl-peers test-kubernetes test-slurm test-ray durability bench paper curves wheel format lint fuzz budget campaign install clean help need-build need-bench test-frameworks
 
 all: build/release/build.ninja  ## build the library, the command, examples and benchmarks; installs missing packages
 	@$(MESON) compile -C build/release
@@ -69,6 +69,10 @@ test-ray:  ## run a program on a real Ray cluster of three nodes, and kill some 
 	@tools/peers.py ray
 	@$(PYTHON) tests/cluster/run_ray.py
 
+test-frameworks:  ## train with our replay buffer in Stable-Baselines3 and others; fetches 5 GB; ONLY=stable_baselines3
+	@tools/need.sh build test
+	@$(PYTHON) tests/frameworks/run.py $(ONLY)
+
 build/peers/drivers/build.ninja: | need-build
 	@$(MESON) setup build/peers/drivers -Dtests=enabled
 
@@ -96,6 +100,7 @@ bench: need-bench all  ## run the benchmarks; BENCH=name for one, BENCH=rl for a
 	@set -e; for b in $(patsubst rl,$(RL_BENCH),$(BENCH)); do case $$b in \
 	*-client) $(PYTHON) bench/$${b%-client}_client.py $(if $(QUICK),--quick) ;; \
 	python) $(PYTHON) bench/python_buffers.py $(if $(QUICK),--quick) ;; \
+	frameworks) $(PYTHON) bench/frameworks.py $(if $(QUICK),--quick) ;; \
 	durable) build/release/bench/bench_durable $(if $(QUICK),--quick); \
 		$(PYTHON) bench/durable_pause.py $(if $(QUICK),--quick) ;; \
 	rl_kernel) OPENBLAS_CORETYPE=$(if $(shell grep -m1 -o avx512f /proc/cpuinfo),SkylakeX,Haswell) \
