@@ -71,6 +71,7 @@ test-ray:  ## run a program on a real Ray cluster of three nodes, and kill some 
 
 test-frameworks:  ## train with our replay buffer in Stable-Baselines3 and others; fetches 5 GB; ONLY=stable_baselines3
 	@tools/need.sh build test
+	@tools/peers.py buffers
 	@$(PYTHON) tests/frameworks/run.py $(ONLY)
 
 build/peers/drivers/build.ninja: | need-build

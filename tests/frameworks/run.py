@@ -27,7 +27,8 @@ def main():
     here = pathlib.Path(__file__).resolve().parent
     names = [f"test_{name}" for name in sys.argv[1:]]
     names = names or sorted(path.stem for path in here.glob("test_*.py"))
-    variables = {"PYTHONPATH": os.pathsep.join([str(site), str(here)]), "CUDA_VISIBLE_DEVICES": "",
+    variables = {"PYTHONPATH": os.pathsep.join(
+        [str(site), str(here), str(ROOT / "bench")]), "CUDA_VISIBLE_DEVICES": "",
                  "OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore", "RAY_DEDUP_LOGS": "0"}
     failed = 0
     for name in names:  # one process each: the frameworks are large, and some leave threads behind

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The programs of docs/frameworks.md run."""
+"""The programs of docs/frameworks.md run, also after the patches of that page."""
 
 import pathlib
 import re
@@ -9,21 +9,49 @@ import tempfile
 import unittest
 
 PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs" / "frameworks.md"
-PROGRAMS = re.findall(r"^## (.*?)$|^```python\n(.*?)^```", PAGE.read_text(),
-                      re.DOTALL | re.MULTILINE)
+BLOCK = re.compile(r"^## (?P<section>.*?)$|^```(?P<language>python|diff)\n(?P<text>.*?)^```",
+                   re.DOTALL | re.MULTILINE)
+
+
+def blocks(language):
+    """Yields the section and the text of each block in a language."""
+    section = ""
+    for found in BLOCK.finditer(PAGE.read_text()):
+        section = found["section"] or section
+        if found["language"] == language:
+            yield section, found["text"]
+
+
+def patched(program, patch):
+    """Applies a patch, whose hunks are separated by "..."."""
+    for hunk in re.split(r"^\.\.\.\n", patch, flags=re.MULTILINE):
+        old, new = ("".join(line[1:] for line in hunk.splitlines(True) if line[0] == sign)
+                    for sign in "-+")
+        if program.count(old) != 1:
+            raise ValueError(f"the program has these lines {program.count(old)} times:\n{old}")
+        program = program.replace(old, new)
+    return program
 
 
 class Programs(unittest.TestCase):
+    def run_program(self, program):
+        with tempfile.TemporaryDirectory() as folder:
+            done = subprocess.run([sys.executable, "-c", program], cwd=folder,
+                                  capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr[-3000:])
+
     def test_programs_run(self):
-        section, count = "", 0
-        for heading, program in PROGRAMS:
-            section, count = (heading, 0) if heading else (section, count + 1)
-            if program:
-                with self.subTest(section=section, number=count), \
-                        tempfile.TemporaryDirectory() as folder:
-                    done = subprocess.run([sys.executable, "-c", program], cwd=folder,
-                                          capture_output=True, text=True, check=False)
-                    self.assertEqual(done.returncode, 0, done.stderr[-3000:])
+        for number, (section, program) in enumerate(blocks("python")):
+            with self.subTest(section=section, number=number):
+                self.run_program(program)
+
+    def test_patched_programs_run(self):
+        program = dict(blocks("python"))["CleanRL"]
+        uniform, prioritized = (patch for section, patch in blocks("diff") if section == "CleanRL")
+        self.assertLessEqual(len(prioritized.splitlines()), 10)
+        self.run_program(patched(program, uniform) + "    assert rb._rows.added == 1000\n")
+        self.run_program(patched(program, prioritized) + "    assert len(set(rb.sample(300)"
+                         ".weights.flatten().tolist())) > 50\n")
 
 
 if __name__ == "__main__":

@@ -6,17 +6,17 @@ import pathlib
 import tempfile
 import unittest
 
+import framework_scripts
 import gymnasium
 import numpy as np
 import torch
 from gymnasium import spaces
-from learning import agree
+from learning import agree, returns_of
 from stable_baselines3 import DQN, SAC
 from stable_baselines3.common import buffers
-from stable_baselines3.common.evaluation import evaluate_policy
-from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 
+import reprise
 from reprise.frameworks.stable_baselines3 import (PrioritizedDQN, PrioritizedReplayBuffer,
                                                   ReplayBuffer)
 
@@ -153,6 +153,22 @@ class Conformance(unittest.TestCase):
         self.assertLess(small.nbytes, plain.nbytes / 4)
         self.assertEqual(rows(plain.sample(600)), rows(small.sample(600)))
 
+    def test_wrong_input_is_refused(self):
+        _, ours = pair_of(BOX, ACTION, 20, 2)
+        with self.assertRaisesRegex(reprise.StatusError, "the buffer is empty"):
+            ours.sample(4)
+        good = [np.zeros((2, 3)), np.zeros((2, 3)), np.zeros((2, 1)), np.zeros(2), np.zeros(2),
+                [{}, {}]]
+        for place, wrong, said in ((0, np.zeros((2, 4)), r"'observations': a row has shape \(3,\)"),
+                                   (1, np.zeros((3, 3)), "'next_observations' has 3 rows"),
+                                   (3, np.zeros(5), "'rewards' has 5 rows"),
+                                   (0, [["x"] * 3] * 2, "could not convert")):
+            with self.assertRaisesRegex(ValueError, said):
+                ours.add(*good[:place], wrong, *good[place + 1:])
+        self.assertEqual((ours.size(), ours.pos), (0, 0))
+        ours.add(*good)
+        self.assertEqual(ours.size(), 1)
+
     def test_seeds(self):
         def draw(seed):
             np.random.seed(seed)
@@ -195,6 +211,14 @@ class Priorities(unittest.TestCase):
     def test_overwritten_rows_are_ignored(self):
         self.assertEqual(self.buffer.update_priorities([0, 1, 65], [1.0, 1.0, 1.0]), 1)
 
+    def test_wrong_priorities_are_refused(self):
+        for indices, priorities, said in (([30], [np.nan], "finite and >= 0, got nan"),
+                                          ([30], [-1.0], "finite and >= 0, got -1"),
+                                          ([30, 31], [1.0], "must be 2 priorities, got 1"),
+                                          ([66], [1.0], "no row has the number 66")):
+            with self.assertRaisesRegex(ValueError, said):
+                self.buffer.update_priorities(indices, priorities)
+
     def test_new_rows_have_the_largest_priority(self):
         fill([self.buffer], BOX, ACTION, 1, 2)
         weights = self.buffer._rows._read(64, 4)[1]
@@ -217,6 +241,12 @@ class Algorithms(unittest.TestCase):
         self.assertEqual(models[0]._n_updates, models[1]._n_updates)
         for a, b in zip(*(m.policy.parameters() for m in models)):
             torch.testing.assert_close(a, b)
+
+    def test_a_uniform_buffer_is_refused(self):
+        model = PrioritizedDQN("MlpPolicy", "CartPole-v1", device="cpu", learning_starts=10,
+                               replay_buffer_class=ReplayBuffer)
+        with self.assertRaisesRegex(TypeError, "needs a PrioritizedReplayBuffer, got ReplayBuffer"):
+            model.learn(40)
 
     def test_an_update_sets_priorities(self):
         model = PrioritizedDQN("MlpPolicy", "CartPole-v1", seed=3, device="cpu", buffer_size=200,
@@ -273,29 +303,15 @@ class Algorithms(unittest.TestCase):
         self.assertEqual(model.replay_buffer.dones.sum(), model.replay_buffer.timeouts.sum())
 
 
-def train(kind, seed, steps=6_000, **options):
-    """Returns the mean return of a greedy policy after a short training on CartPole."""
-    torch.set_num_threads(1)
-    model = kind("MlpPolicy", "CartPole-v1", seed=seed, device="cpu", learning_rate=2e-3,
-                 batch_size=64, buffer_size=3_000, learning_starts=500, target_update_interval=10,
-                 train_freq=64, gradient_steps=32, exploration_fraction=0.4,
-                 exploration_final_eps=0.04, policy_kwargs={"net_arch": [64, 64]}, **options)
-    model.learn(steps)
-    env = Monitor(gymnasium.make("CartPole-v1"))
-    env.reset(seed=1000 + seed)
-    return float(evaluate_policy(model, env, 10)[0])
-
-
 class Learning(unittest.TestCase):
-    SEEDS = range(3)
-
     def test_returns(self):
-        theirs = [train(DQN, s) for s in self.SEEDS]
+        script = framework_scripts.stable_baselines3
+        theirs, ours, prioritized = (returns_of(script, kind, 12_000)
+                                     for kind in ("theirs", "ours", "prioritized"))
         with self.subTest("uniform"):
-            agree(self, theirs, [train(DQN, s, replay_buffer_class=ReplayBuffer)
-                                 for s in self.SEEDS], 60)
+            agree(self, theirs, ours, 60)
         with self.subTest("prioritized"):
-            agree(self, theirs, [train(PrioritizedDQN, s) for s in self.SEEDS], 60)
+            agree(self, theirs, prioritized, 60)
 
 
 if __name__ == "__main__":

@@ -134,14 +134,16 @@ class ReplayBuffer(buffers.ReplayBuffer):
             done = np.asarray(done, np.bool_) & ~timeouts
         self._rows.add(*self._rows_of("observations", obs),
                        *self._rows_of("next_observations", next_obs),
-                       np.asarray(action, self._action_dtype).reshape(self.n_envs, -1),
-                       np.reshape(reward, self.n_envs), np.reshape(done, self.n_envs), timeouts)
+                       np.asarray(action, self._action_dtype).reshape(self.n_envs, -1), reward, done,
+                       timeouts)
         self.pos += 1
         if self.pos == self.buffer_size:
             self.full, self.pos = True, 0
 
     def _tensor(self, array: np.ndarray) -> torch.Tensor:
         """Returns an array of a sample as a tensor, without a copy if the device is the CPU."""
+        if self.device.type == "cpu":
+            return torch.from_numpy(array)
         return torch.as_tensor(array, device=self.device)
 
     def _observation(self, part: str, batch: Dict[str, np.ndarray],

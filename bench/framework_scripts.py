@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One training script for each framework, with the buffer as an argument.
+
+bench/frameworks.py measures how long they take, and tests/frameworks whether they learn. Each is a
+function of the task ("cartpole" or "wide"), the kind of the buffer ("theirs", "ours", or
+"prioritized" in Stable-Baselines3), the number of steps, the seed, and a clock that is told the
+methods of the buffer. It returns the seconds of processor time without the preparation, and the
+returns of the last 20 episodes.
+"""
+
+import functools
+import time
+from typing import List, NamedTuple
+
+import gymnasium
+import numpy as np
+import torch
+
+START = 500  # steps before the first update
+BATCH = {"cartpole": 64, "wide": 256}
+CAPACITY = 50_000
+ALPHA, BETA, GAMMA, RATE = 0.6, 0.4, 0.99, 1e-3
+LAYERS = [64, 64]
+LATE = 20  # episodes whose returns count
+
+
+class Result(NamedTuple):
+    seconds: float
+    returns: List[float]
+
+
+class Clock:
+    """Adds up the processor time in methods of objects."""
+
+    def __init__(self):
+        self.seconds, self.inside = 0.0, False
+
+    def watch(self, owner, *names):
+        for name in names:
+            setattr(owner, name, self.timed(getattr(owner, name)))
+
+    def timed(self, method):
+        @functools.wraps(method)
+        def call(*args, **kwargs):
+            if self.inside:  # one method of the buffer calls another
+                return method(*args, **kwargs)
+            self.inside, began = True, time.thread_time()
+            try:
+                return method(*args, **kwargs)
+            finally:
+                self.seconds += time.thread_time() - began
+                self.inside = False
+        return call
+
+
+class Wide(gymnasium.Env):
+    """An environment with wide observations that costs almost nothing."""
+
+    observation_space = gymnasium.spaces.Box(-10, 10, (376,), np.float32)
+    action_space = gymnasium.spaces.Discrete(4)
+
+    def __init__(self, config=None):
+        self.seen = np.random.default_rng(0).normal(size=(1000, 376)).astype(np.float32)
+        self.seen = self.seen.clip(-10, 10)
+        self.at = self.left = 0
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.left = 200
+        return self.seen[self.at], {}
+
+    def step(self, action):
+        self.at = (self.at + 1) % 1000
+        self.left -= 1
+        return self.seen[self.at], float(self.at % 3), False, self.left == 0, {}
+
+
+def make_env(task):
+    return gymnasium.make("CartPole-v1") if task == "cartpole" else Wide()
+
+
+def seed_all(seed):
+    np.random.seed(seed)
+    torch.manual_seed(seed)
+
+
+def stable_baselines3(task, kind, steps, seed=1, clock=None):
+    """DQN with uniform replay. Of "prioritized", the rest is the same."""
+    import stable_baselines3 as sb3
+
+    from reprise.frameworks import stable_baselines3 as ours
+
+    options = {"replay_buffer_class": ours.ReplayBuffer} if kind == "ours" else {}
+    model = (ours.PrioritizedDQN if kind == "prioritized" else sb3.DQN)(
+        "MlpPolicy", make_env(task), seed=seed, device="cpu", learning_rate=RATE,
+        batch_size=BATCH[task], buffer_size=CAPACITY, learning_starts=START, train_freq=4,
+        gradient_steps=2, target_update_interval=200, exploration_fraction=0.3, gamma=GAMMA,
+        policy_kwargs={"net_arch": LAYERS}, **options)
+    if clock is not None:
+        clock.watch(model.replay_buffer, "add", "sample",
+                    *["update_priorities"] * (kind == "prioritized"))
+    began = time.process_time()
+    model.learn(steps)
+    seconds = time.process_time() - began
+    return Result(seconds, [e["r"] for e in model.ep_info_buffer][-LATE:])
+
+
+SCRIPTS = {"sb3": stable_baselines3}
