@@ -105,4 +105,59 @@ def stable_baselines3(task, kind, steps, seed=1, clock=None):
     return Result(seconds, [e["r"] for e in model.ep_info_buffer][-LATE:])
 
 
-SCRIPTS = {"sb3": stable_baselines3}
+def torchrl(task, kind, steps, seed=1, clock=None):
+    """A collector, DQNLoss, and 32 updates after each 64 steps."""
+    from torchrl.collectors import Collector
+    from torchrl.data import LazyTensorStorage, TensorDictPrioritizedReplayBuffer
+    from torchrl.envs import GymWrapper, RewardSum, TransformedEnv
+    from torchrl.modules import MLP, EGreedyModule, QValueActor
+    from torchrl.objectives import DQNLoss, HardUpdate
+    from tensordict.nn import TensorDictSequential
+
+    from reprise.frameworks import torchrl as ours
+
+    seed_all(seed)
+    env = TransformedEnv(GymWrapper(make_env(task), categorical_action_encoding=True), RewardSum())
+    env.set_seed(seed)
+    actions = env.action_spec.space.n
+    network = MLP(in_features=env.observation_spec["observation"].shape[-1], out_features=actions,
+                  num_cells=LAYERS, activation_class=torch.nn.ReLU)
+    actor = QValueActor(network, spec=env.action_spec, in_keys=["observation"])
+    exploring = TensorDictSequential(actor, EGreedyModule(
+        env.action_spec, eps_init=1.0, eps_end=0.05, annealing_num_steps=max(steps // 3, 1)))
+    options = {"alpha": ALPHA, "beta": BETA, "batch_size": BATCH[task], "priority_key": "td_error"}
+    if kind == "theirs":
+        buffer = TensorDictPrioritizedReplayBuffer(storage=LazyTensorStorage(CAPACITY), **options)
+    else:
+        buffer = ours.TensorDictPrioritizedReplayBuffer(capacity=CAPACITY, **options)
+    if clock is not None:
+        clock.watch(buffer, "extend", "sample", "update_tensordict_priority")
+    loss = DQNLoss(actor, loss_function="smooth_l1", delay_value=True, double_dqn=True)
+    loss.make_value_estimator(gamma=GAMMA)
+    target = HardUpdate(loss, value_network_update_interval=100)
+    optimizer = torch.optim.Adam(network.parameters(), lr=RATE)
+    collector = Collector(env, exploring, frames_per_batch=64, total_frames=steps)
+    returns = []
+    began = time.process_time()
+    for data in collector:
+        data = data.reshape(-1)
+        exploring[1].step(data.numel())
+        ended = data["next", "done"].reshape(-1)
+        returns += data["next", "episode_reward"].reshape(-1)[ended].tolist()
+        buffer.extend(data)
+        if len(buffer) < START:
+            continue
+        for _ in range(32):
+            batch = buffer.sample()
+            loss(batch)["loss"].backward()
+            torch.nn.utils.clip_grad_norm_(network.parameters(), 10)
+            optimizer.step()
+            optimizer.zero_grad()
+            target.step()
+            buffer.update_tensordict_priority(batch)
+    seconds = time.process_time() - began
+    collector.shutdown()
+    return Result(seconds, returns[-LATE:])
+
+
+SCRIPTS = {"sb3": stable_baselines3, "torchrl": torchrl}
