@@ -160,4 +160,50 @@ def torchrl(task, kind, steps, seed=1, clock=None):
     return Result(seconds, returns[-LATE:])
 
 
-SCRIPTS = {"sb3": stable_baselines3, "torchrl": torchrl}
+def tianshou(task, kind, steps, seed=1, clock=None):
+    """A collector over four environments, and 32 updates after each 64 steps."""
+    from tianshou.algorithm import DQN
+    from tianshou.algorithm.modelfree.dqn import DiscreteQLearningPolicy
+    from tianshou.algorithm.optim import AdamOptimizerFactory
+    from tianshou.data import Collector, PrioritizedVectorReplayBuffer
+    from tianshou.env import DummyVectorEnv
+    from tianshou.utils.net.common import Net
+    from tianshou.utils.torch_utils import policy_within_training_step
+
+    from reprise.frameworks import tianshou as ours
+
+    seed_all(seed)
+    envs = DummyVectorEnv([functools.partial(make_env, task) for _ in range(4)])
+    envs.seed([seed * 1000 + i for i in range(4)])
+    space = make_env(task)
+    policy = DiscreteQLearningPolicy(
+        model=Net(state_shape=space.observation_space.shape, action_shape=space.action_space.n,
+                  hidden_sizes=LAYERS), action_space=space.action_space, eps_training=1.0)
+    policy.action_space.seed(seed)
+    algorithm = DQN(policy=policy, optim=AdamOptimizerFactory(lr=RATE), gamma=GAMMA,
+                    target_update_freq=100, huber_loss_delta=1.0)
+    kinds = {"theirs": PrioritizedVectorReplayBuffer, "ours": ours.PrioritizedVectorReplayBuffer}
+    buffer = kinds[kind](CAPACITY, 4, alpha=ALPHA, beta=BETA)
+    if clock is not None:
+        clock.watch(buffer, "add", "sample", "update_weight", "next", "unfinished_index")
+        # buffer[...] is looked up in the class.
+        watched = type(type(buffer).__name__, (type(buffer),), {
+            "__getitem__": clock.timed(type(buffer).__getitem__)})
+        buffer.__class__ = watched
+    collector = Collector(policy, envs, buffer, exploration_noise=True)
+    collector.reset()
+    returns = []
+    began = time.process_time()
+    with policy_within_training_step(policy):
+        for done in range(0, steps, 64):
+            policy.set_eps_training(max(0.05, 1 - 3 * done / steps))
+            returns += collector.collect(n_step=64).returns.tolist()
+            if len(buffer) < START:
+                continue
+            for _ in range(32):
+                algorithm.update(buffer, BATCH[task])
+    seconds = time.process_time() - began
+    return Result(seconds, returns[-LATE:])
+
+
+SCRIPTS = {"sb3": stable_baselines3, "torchrl": torchrl, "tianshou": tianshou}

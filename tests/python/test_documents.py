@@ -14,7 +14,7 @@ import reprise
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", ROOT / "docs" / "python.md", ROOT / "docs" / "http.md"]
-OPTIONAL = {"tensorflow", "torch", "jax", "ml_dtypes", "ray", "gymnasium", "stable_baselines3"}
+OPTIONAL = {"tensorflow", "torch", "jax", "ml_dtypes", "ray", "gymnasium", "stable_baselines3", "tianshou"}
 
 
 def snippets(page):
