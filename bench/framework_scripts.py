@@ -206,4 +206,56 @@ def tianshou(task, kind, steps, seed=1, clock=None):
     return Result(seconds, returns[-LATE:])
 
 
-SCRIPTS = {"sb3": stable_baselines3, "torchrl": torchrl, "tianshou": tianshou}
+def start_ray():
+    """Starts Ray, which gives up if a part of it takes more than 30 s. On a busy machine one may."""
+    import ray
+
+    for left in reversed(range(5)):
+        if ray.is_initialized():
+            return
+        try:
+            ray.init(num_cpus=1, include_dashboard=False, log_to_driver=False,
+                     logging_level="CRITICAL")
+        except Exception:
+            ray.shutdown()
+            if not left:
+                raise
+
+
+def rllib(task, kind, steps, seed=1, clock=None):
+    """The algorithm DQN of RLlib's new API stack, all in this process."""
+    from ray.rllib.algorithms.dqn import DQNConfig
+
+    start_ray()
+    kinds = {"theirs": "PrioritizedEpisodeReplayBuffer",
+             "ours": "reprise.frameworks.rllib.PrioritizedEpisodeReplayBuffer"}
+    config = (
+        DQNConfig()
+        .environment("CartPole-v1" if task == "cartpole" else Wide)
+        .env_runners(num_env_runners=0, rollout_fragment_length=4)
+        .learners(num_learners=0)
+        .training(lr=RATE, gamma=GAMMA, train_batch_size_per_learner=32, n_step=1,
+                  num_steps_sampled_before_learning_starts=START, target_network_update_freq=200,
+                  training_intensity=8, epsilon=[(0, 1.0), (steps // 3, 0.05)], double_q=True,
+                  dueling=False, replay_buffer_config={
+                      "type": kinds[kind], "capacity": CAPACITY, "alpha": ALPHA, "beta": BETA})
+        .rl_module(model_config={"fcnet_hiddens": LAYERS})
+        .reporting(min_sample_timesteps_per_iteration=500, min_time_s_per_iteration=0)
+        .debugging(seed=seed, log_level="ERROR")
+    )
+    algorithm = config.build_algo()
+    buffer = algorithm.local_replay_buffer
+    if clock is not None:
+        clock.watch(buffer, "add", "sample", "update_priorities")
+    returns = []
+    began = time.process_time()
+    while buffer.get_added_timesteps() < steps:
+        found = algorithm.train().get("env_runners", {}).get("episode_return_mean")
+        if found is not None:
+            returns.append(float(found))
+    seconds = time.process_time() - began
+    algorithm.stop()
+    return Result(seconds, returns[-1:])
+
+
+SCRIPTS = {"sb3": stable_baselines3, "torchrl": torchrl, "tianshou": tianshou, "rllib": rllib}

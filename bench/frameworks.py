@@ -24,7 +24,7 @@ import environment
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 BUILD = ROOT / "build" / "bench-python"
-NAMES = ["sb3", "torchrl", "tianshou"]
+NAMES = ["sb3", "torchrl", "tianshou", "rllib"]
 # The task, the kind of our buffer, and the end of the ratio's name.
 BOTH = [("cartpole", "ours", ""), ("wide", "ours", ".wide")]
 PAIRS = {"sb3": [*BOTH, ("cartpole", "prioritized", ".prioritized"),
