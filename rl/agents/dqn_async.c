@@ -8,7 +8,8 @@
  * Invariants:
  *   A1  optimizer and learning of the master change under mu only; or, by others, while the
  *       crew is paused;
- *   A2  `params` and `target` have published what the master has, whenever mu is free;
+ *   A2  `params` and `target` have published what the master has, whenever mu is free, unless
+ *       is_open;
  *   A3  a learner's replay and rows are used by its thread only. */
 #include "agents/dqn_async.h"
 
@@ -41,7 +42,8 @@ struct rp_dqn_async {
     pthread_mutex_t mu;
     rp_shared_params *params, *target; /* A2 */
     rp_crew *crew;                     /* learners 1, 2, ... */
-    int64_t staleness;                 /* guarded by mu */
+    bool is_open;    /* the crew was paused, and the master may have been written to */
+    bool has_failed; /* the last turn of learner 0 failed */
     rp_real *shown;
     void *block; /* all arrays */
     size_t block_bytes;
@@ -69,8 +71,8 @@ static size_t place_arrays(rp_dqn_async *a, uint8_t *block)
 }
 
 /* Makes the step of a gradient, and publishes (A1, A2). Holds mu. */
-static rp_status apply_locked(rp_dqn_async *a, const taker *t, rp_real *grads,
-                              rp_learning_step *step, rp_error *err)
+static rp_status apply_locked(rp_dqn_async *a, rp_real *grads, rp_learning_step *step,
+                              rp_error *err)
 {
     rp_dqn_master *m = a->master;
     rp_learning *l = &m->learning;
@@ -81,7 +83,6 @@ static rp_status apply_locked(rp_dqn_async *a, const taker *t, rp_real *grads,
     step->norm = rp_optimizer_step(m->optimizer, l->params, grads);
     st = rp_learning_add(l, step, err);
     if (st != RP_OK) return st;
-    a->staleness += (int64_t)(rp_shared_params_version(a->params) - t->version);
     (void)rp_shared_params_publish(a->params, l->params);
     if (!is_due) return RP_OK;
     rp_polyak(l->target_params, l->params, l->count, m->set.target_rate);
@@ -96,7 +97,7 @@ static rp_status apply(rp_dqn_async *a, taker *t, rp_real *grads, rp_learning_st
     rp_status st;
 
     (void)pthread_mutex_lock(&a->mu);
-    st = apply_locked(a, t, grads, step, err);
+    st = apply_locked(a, grads, step, err);
     if (t->largest > *largest) *largest = t->largest;
     rp_replay_get_bad(t->replay, &t->bad);
     (void)pthread_mutex_unlock(&a->mu);
@@ -140,12 +141,29 @@ static rp_status crew_turn(void *ctx, size_t member, rp_error *err)
     return take_turn(ctx, member + 1, rp_wait_ms(TURN_MS), err);
 }
 
+/* Takes what was written to the master while the crew was paused. */
+static void close_master(rp_dqn_async *a)
+{
+    if (!a->is_open) return;
+    a->is_open = false;
+    (void)rp_shared_params_publish(a->params, a->master->learning.params);
+    (void)rp_shared_params_publish(a->target, a->master->learning.target_params);
+    (void)rp_shared_params_read(a->params, 0, a->shown);
+}
+
 rp_status rp_dqn_async_update(rp_dqn_async *a, rp_wait wait, double *largest, rp_error *err)
 {
-    rp_status st = rp_crew_check(a->crew, err);
+    /* After a failure of learner 0 the others have failed for the same reason, which was
+     * reported. */
+    rp_status st = a->has_failed ? RP_OK : rp_crew_check(a->crew, err);
 
+    close_master(a);
     rp_crew_resume(a->crew); /* those that failed try again */
-    if (st == RP_OK) st = take_turn(a, 0, wait, err);
+    if (st == RP_OK) {
+        st = take_turn(a, 0, wait, err);
+        a->has_failed = st != RP_OK && st != RP_DEADLINE;
+        if (a->has_failed) rp_crew_pause(a->crew);
+    }
     (void)rp_shared_params_read(a->params, 0, a->shown);
     (void)pthread_mutex_lock(&a->mu);
     *largest = a->master->learning.counts.largest_priority;
@@ -153,8 +171,9 @@ rp_status rp_dqn_async_update(rp_dqn_async *a, rp_wait wait, double *largest, rp
     return st;
 }
 
-const rp_real *rp_dqn_async_parameters(const rp_dqn_async *a)
+const rp_real *rp_dqn_async_parameters(rp_dqn_async *a)
 {
+    close_master(a);
     return a->shown;
 }
 
@@ -171,27 +190,10 @@ void rp_dqn_async_metrics(rp_dqn_async *a, rp_agent_metrics *out)
     (void)pthread_mutex_unlock(&a->mu);
 }
 
-void rp_dqn_async_pause(rp_dqn_async *a)
+void rp_dqn_async_open(rp_dqn_async *a)
 {
     rp_crew_pause(a->crew);
-}
-
-void rp_dqn_async_restored(rp_dqn_async *a)
-{
-    rp_crew_pause(a->crew);
-    (void)rp_shared_params_publish(a->params, a->master->learning.params);
-    (void)rp_shared_params_publish(a->target, a->master->learning.target_params);
-    (void)rp_shared_params_read(a->params, 0, a->shown);
-}
-
-int64_t rp_dqn_async_staleness(rp_dqn_async *a)
-{
-    int64_t sum;
-
-    (void)pthread_mutex_lock(&a->mu);
-    sum = a->staleness;
-    (void)pthread_mutex_unlock(&a->mu);
-    return sum;
+    a->is_open = true;
 }
 
 void rp_dqn_async_free(rp_dqn_async *a)
@@ -228,7 +230,8 @@ static rp_status fill_in(rp_dqn_async *a, const rp_replay_options *replay, rp_er
             st = rp_dqn_rows_new(&a->alloc, a->master, a->batch, &a->takers[i].rows, err);
     }
     if (st == RP_OK) st = rp_crew_new(&a->alloc, a->count - 1, crew_turn, a, &a->crew, err);
-    if (st == RP_OK) rp_dqn_async_restored(a);
+    a->is_open = true; /* nothing is published yet */
+    if (st == RP_OK) close_master(a);
     return st;
 }
 

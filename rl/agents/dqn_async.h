@@ -28,19 +28,15 @@ void rp_dqn_async_free(rp_dqn_async *async);
 RP_NODISCARD rp_status rp_dqn_async_update(rp_dqn_async *async, rp_wait wait, double *largest,
                                            rp_error *err);
 
-/* The latest parameters at the last update; they change in rp_dqn_async_update() only. */
-const rp_real *rp_dqn_async_parameters(const rp_dqn_async *async);
+/* The latest parameters at the last update, or those that were written since
+ * rp_dqn_async_open(). */
+const rp_real *rp_dqn_async_parameters(rp_dqn_async *async);
 
 void rp_dqn_async_metrics(rp_dqn_async *async, rp_agent_metrics *out);
 
-/* Pauses the other learners until the next update: waits for the turns that are under way. */
-void rp_dqn_async_pause(rp_dqn_async *async);
-
-/* Takes what was written to the master while the learners were paused. */
-void rp_dqn_async_restored(rp_dqn_async *async);
-
-/* The sum, over all updates so far, of the updates of others between the reading of parameters
- * and their change. */
-int64_t rp_dqn_async_staleness(rp_dqn_async *async);
+/* Opens the master for others, who may write to it until they next call a function of this
+ * file: waits for the turns that are under way, and pauses the other learners until the next
+ * update. */
+void rp_dqn_async_open(rp_dqn_async *async);
 
 #endif

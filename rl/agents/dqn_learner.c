@@ -102,7 +102,7 @@ static size_t get_state(rp_learner *learner, rp_state_part *parts)
 {
     dqn_learner *d = (dqn_learner *)learner;
 
-    if (d->async != NULL) rp_dqn_async_pause(d->async);
+    if (d->async != NULL) rp_dqn_async_open(d->async);
     return rp_learning_get_state(&d->master.learning, parts);
 }
 
@@ -112,7 +112,6 @@ static rp_status restored(rp_learner *learner, rp_error *err)
     rp_status st = rp_learning_restored(&d->master.learning, err);
 
     d->largest_shown = d->master.learning.counts.largest_priority;
-    if (d->async != NULL) rp_dqn_async_restored(d->async);
     return st;
 }
 

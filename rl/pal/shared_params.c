@@ -123,7 +123,7 @@ uint64_t rp_shared_params_read(const rp_shared_params *s, uint64_t have, rp_real
     for (;;) {
         uint64_t version = rp_shared_params_version(s);
 
-        if (version == have || version == 0) return have;
+        if (version <= have) return have; /* a copy may be later than `version` */
         version = copy(s, &s->slots[version % 2], numbers);
         if (version != 0) return version;
     }

@@ -187,6 +187,7 @@ class PrioritizedEpisodeReplayBuffer(replay_buffers.PrioritizedEpisodeReplayBuff
         priority = self._max_priority if weight is None else weight
         if not 0 <= priority < math.inf:
             raise ValueError(f"weight must be a priority >= 0, got {weight}")
+        priority = max(priority, _LEAST_PRIORITY)
         added = sum(len(episode) for episode in episodes)
         self._num_timesteps += added
         self._num_timesteps_added += added

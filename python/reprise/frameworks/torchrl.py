@@ -113,7 +113,7 @@ class TensorDictPrioritizedReplayBuffer:
             if not isinstance(value, torch.Tensor):
                 raise TypeError(f"{key!r} is a {type(value).__name__}; rows consist of tensors")
             keys[repr(key)] = key
-            spec[repr(key)] = (tuple(value.shape[1:]), value[:0].cpu().numpy().dtype)
+            spec[repr(key)] = (tuple(value.shape[1:]), value[:0].detach().cpu().numpy().dtype)
         self._keys, self._row_shape = keys, tuple(data.batch_size[1:])
         # The weights are computed here, so the buffer takes them as they are.
         return replay_buffer.ReplayBuffer(self._capacity, spec, alpha=1.0, epsilon=0.0,
@@ -223,6 +223,9 @@ class TensorDictPrioritizedReplayBuffer:
     def _update(self, places: np.ndarray, priorities: np.ndarray) -> None:
         if self._rows is None or not len(places):
             return
+        if places.min() < 0 or places.max() >= self._capacity:
+            raise IndexError(f"indices must be in 0 .. {self._capacity - 1}, got {places.min()} .. "
+                             f"{places.max()}")
         newest = self._rows.added - 1
         numbers = newest - (newest - places) % self._capacity
         if numbers.min() <= newest - len(self._rows):
@@ -239,10 +242,11 @@ class TensorDictPrioritizedReplayBuffer:
         self._update(places, _reduced(data.get(self.priority_key), count))
 
     def empty(self) -> None:
-        """Removes all rows. Keys and shapes stay."""
+        """Removes all rows. Keys and shapes stay; new rows get the priority 1 again."""
         if self._rows is not None:
             self._rows.clear()
         self._weights.clear()
+        self._largest = 1.0
 
     def state_dict(self) -> Dict[str, Any]:
         """Returns the state, for a buffer with the same arguments."""

@@ -397,6 +397,34 @@ static void a_state_is_read_while_asynchronous_learners_rest(void **state)
     close_fixture(&f);
 }
 
+/* Parameters alone are loaded, from a file or from the replay: no restored() follows. */
+static void asynchronous_learners_take_parameters_that_are_written(void **state)
+{
+    (void)state;
+    rp_dqn_settings set = settings_of(2), single = settings_of(1);
+    fixture f, other;
+
+    set.async_learners = true;
+    begin(&f, &set);
+    begin(&other, &single);
+    update(&other, 5);
+    for (int round = 0; round < 3; round++) {
+        rp_state_part parts[RP_AGENT_MAX_PARTS];
+        size_t bytes = f.learner->parameter_count * sizeof(rp_real);
+
+        assert_true(f.learner->type->get_state(f.learner, parts) > 2);
+        assert_string_equal(parts[2].name, "params");
+        assert_memory_not_equal(params_of(&f), params_of(&other), bytes);
+        assert_true(f.learner->type->get_state(f.learner, parts) > 2);
+        memcpy(parts[2].bytes, params_of(&other), bytes);
+        assert_memory_equal(params_of(&f), params_of(&other), bytes);
+        update(&f, 1);
+        assert_memory_not_equal(params_of(&f), params_of(&other), bytes);
+    }
+    close_fixture(&f);
+    close_fixture(&other);
+}
+
 /* An item whose loss is over the bound is left out, by the learner that has it or by all. */
 static void a_bad_item_does_not_end_learners(void **state)
 {
@@ -487,6 +515,7 @@ RP_TESTS(dqn_learners)
         cmocka_unit_test(several_learners_are_reproducible),
         cmocka_unit_test(a_state_does_not_depend_on_the_number_of_learners),
         cmocka_unit_test(a_state_is_read_while_asynchronous_learners_rest),
+        cmocka_unit_test(asynchronous_learners_take_parameters_that_are_written),
         cmocka_unit_test(a_bad_item_does_not_end_learners),
         cmocka_unit_test(a_rate_of_1e9_is_said_to_diverge),
         cmocka_unit_test(learners_end_while_they_wait),
