@@ -3,7 +3,7 @@
 MESON := $(firstword $(wildcard /usr/bin/meson) meson)
 PYTHON := $(firstword $(wildcard /usr/bin/python3) python3)
 PREFIX ?= /usr/local
-BENCH ?= $(filter-out paper_apex,$(patsubst bench/%.c,%,$(shell grep -l '^int main' bench/*.c 2>/dev/null))) grpcio-client dmreverb-client page
+BENCH ?= $(filter-out paper_%,$(patsubst bench/%.c,%,$(shell grep -l '^int main' bench/*.c 2>/dev/null))) grpcio-client dmreverb-client page
 RL_BENCH = rl_env rl_update rl_kernel rl_adder rl_dqn rl_pal
 PARTS = cross python page grafana
 REPRISE = $(CURDIR)/build/release/src/cli/reprise
@@ -102,6 +102,7 @@ bench: need-bench all  ## run the benchmarks; BENCH=name for one, BENCH=rl for a
 	*-client) $(PYTHON) bench/$${b%-client}_client.py $(if $(QUICK),--quick) ;; \
 	python) $(PYTHON) bench/python_buffers.py $(if $(QUICK),--quick) ;; \
 	frameworks) $(PYTHON) bench/frameworks.py $(if $(QUICK),--quick) ;; \
+	pal_tree) $(PYTHON) bench/pal_tree.py $(if $(QUICK),--quick) ;; \
 	durable) build/release/bench/bench_durable $(if $(QUICK),--quick); \
 		$(PYTHON) bench/durable_pause.py $(if $(QUICK),--quick) ;; \
 	rl_kernel) OPENBLAS_CORETYPE=$(if $(shell grep -m1 -o avx512f /proc/cpuinfo),SkylakeX,Haswell) \
@@ -122,6 +123,10 @@ paper: all  ## measure figures 5, 6 and 7 of the Reverb paper: a CSV file and a 
 paper-apex: build/release/build.ninja  ## measure the findings of the Ape-X paper in small, 10 seeds each: a table and a plot in build/paper-apex
 	@$(MESON) compile -C build/release bench/bench_paper_apex:executable
 	@$(PYTHON) bench/paper_apex.py $(if $(QUICK),--quick)
+
+.PHONY: paper-pal
+paper-pal: all  ## measure the figures of the paper on parallel actors and learners: CSV, plots, tables in build/paper-pal; STEP=fig9
+	@$(PYTHON) bench/paper_pal.py $(if $(QUICK),--quick) $(STEP)
 
 curves: all  ## train with the seeds of docs/agents/dqn.md and dpg.md: times, and curves in build/curves; ENV=cartpole
 	@$(PYTHON) tools/curves.py $(ENV)

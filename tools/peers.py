@@ -15,6 +15,7 @@
     ray      Python with Ray, for tests of programs on a cluster
     onnx     Python with onnx and onnxruntime, for tests of exported networks
     torch    Python with PyTorch, for tests of updates; some 5 GB
+    cpprb    the source of cpprb, whose sum tree is compared with ours; not built
     reverb   Python 3.11 with dm-reverb and TensorFlow; x86-64 only, some 600 MB to fetch
 
 The environments are in build/peers. They are made once, and again when the versions below change.
@@ -38,6 +39,7 @@ PACKAGES = {
     "buffers": ["cpprb==11.0.0", "torch==2.15.0", "torchrl==0.14.1", "tianshou==2.0.1",
                 "stable-baselines3==2.9.2", "ray[rllib]==2.60.0", "gymnasium==1.2.2",
                 "numpy==2.4.6"],
+    "cpprb": ["cpprb==11.0.0"],
     "gymnasium": ["gymnasium[box2d]==1.4.0", "numpy==2.4.6"],
     "kubernetes": ["kubernetes-validate==1.37.0", "PyYAML==6.0.3", "pytest==9.2.0"],
     "ray": ["ray==2.60.0", "numpy==2.4.6", "pytest==9.2.0"],
@@ -49,8 +51,8 @@ PACKAGES = {
     "reverb": ["dm-reverb==0.14.0", "tensorflow==2.14.0", "numpy<2", "setuptools<70",
                "pytest==9.2.0"],
 }
-ENVIRONMENTS = ["grpc", "node", "axe", "reverb", "buffers", "gymnasium", "kubernetes", "onnx", "ray", "torch"]
-ON_DEMAND = {"buffers", "gymnasium", "kubernetes", "onnx", "ray", "torch"}  # made only if they are named
+ENVIRONMENTS = ["grpc", "node", "axe", "reverb", "buffers", "cpprb", "gymnasium", "kubernetes", "onnx", "ray", "torch"]
+ON_DEMAND = {"buffers", "cpprb", "gymnasium", "kubernetes", "onnx", "ray", "torch"}  # made only if they are named
 LIMIT_S = 3000  # of one command; a slow network is no failure
 
 
@@ -111,6 +113,16 @@ def make_node(name, where):
          *PACKAGES[name]], LIMIT_S, where, {"PATH": path})
 
 
+def make_source(name, where):
+    """Fetches the source package, and unpacks it. To ask for its metadata pip installs what builds it, in a
+    folder of its own."""
+    where.mkdir(parents=True)
+    run([interpreter(), "-m", "pip", "--disable-pip-version-check", "download", "--quiet", "--no-deps",
+         "--no-binary", name, "--dest", where, *PACKAGES[name]], LIMIT_S)
+    for package in where.glob("*.tar.gz"):
+        shutil.unpack_archive(package, where)
+
+
 def make(name):
     """Makes one environment, if it does not exist or is out of date. Returns its output."""
     stamp = PEERS / f"{name}.stamp"
@@ -126,6 +138,8 @@ def make(name):
     PEERS.mkdir(parents=True, exist_ok=True)
     if name in ("node", "axe"):
         make_node(name, where)
+    elif name == "cpprb":
+        make_source(name, where)
     else:
         make_python(name, where, "3.11" if name == "reverb" else None)
     stamp.write_text(wanted)
