@@ -16,7 +16,7 @@
 #include "bench.h"
 #include "delta_tree.h"
 
-enum { BATCH = 128, OPS = 1 << 14, MOST_SIDES = 3, SHIFT = 4 };
+enum { BATCH = 128, OPS = 1 << 12, MOST_SIDES = 3, SHIFT = 4 };
 
 typedef enum action { DRAW, UPDATE, STEP, ACTIONS } action;
 
@@ -297,7 +297,7 @@ int main(int argc, char **argv)
 
     if (library != NULL) load_cpprb(library);
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
-        compare(sizes[i].leaf_count, sizes[i].label, options.quick ? 40 : 160, overall);
+        compare(sizes[i].leaf_count, sizes[i].label, options.quick ? 160 : 640, overall);
     measure_drift(options.quick ? 2000000 : 20000000);
     for (action what = DRAW; what < ACTIONS; what++) {
         char name[64];

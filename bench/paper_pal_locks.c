@@ -306,7 +306,6 @@ static void shared_init(shared *s, worker *first)
 static void shared_deinit(shared *s)
 {
     rp_replay_buffer_free(s->buffer);
-    rp_table_unref(s->table);
     rp_store_free(s->store);
     delta_tree_free(&s->tree);
     free(s->rows);
