@@ -17,8 +17,10 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import sys
+import tempfile
 import time
 
 import line_plot
@@ -44,15 +46,26 @@ class Failed(Exception):
 
 
 def output_of(command, limit=None, **more):
-    """Runs a command to its end. With a limit, in seconds, returns what it printed until then."""
-    try:
-        done = subprocess.run([str(c) for c in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                              timeout=limit, check=False, **more)
-    except subprocess.TimeoutExpired as late:
-        return (late.stdout or b"").decode()
-    if done.returncode != 0:
-        raise Failed(f"{pathlib.Path(command[0]).name}: {(done.stderr or done.stdout).strip()[-500:]}")
-    return done.stdout
+    """Runs a command to its end and returns what it printed. With a limit, in seconds, the command and all that it
+    started end then."""
+    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
+        process = subprocess.Popen([str(c) for c in command], stdout=out, stderr=err, start_new_session=True, **more)
+        is_late = False
+        try:
+            process.wait(limit)
+        except subprocess.TimeoutExpired:
+            is_late = True
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+        texts = []
+        for file in (out, err):
+            file.seek(0)
+            texts.append(file.read())
+    if process.returncode != 0 and not is_late:
+        raise Failed(f"{pathlib.Path(command[0]).name}: {(texts[1] or texts[0]).strip()[-500:]}")
+    return texts[0]
 
 
 def write_csv(path, rows):

@@ -3,12 +3,14 @@
 
 import csv
 import os
+import pathlib
 import subprocess
 import sys
+import time
 import xml.etree.ElementTree
 
 import pytest
-from conftest import BUILD, ROOT, clean_environment
+from conftest import BUILD, ROOT, SECONDS, clean_environment
 
 sys.path.insert(0, str(ROOT / "bench"))
 import line_plot  # noqa: E402
@@ -181,6 +183,22 @@ def test_a_step_that_fails_is_named_and_others_go_on(tmp_path):
                            tmp_path, "layout", "fig11"], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 1 and "layout: bench_paper_pal_trees: no memory" in done.stdout
     assert "make bench BENCH=frameworks" in done.stdout
+
+
+def is_running(pid):
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def test_a_command_over_its_limit_ends_with_what_it_started():
+    script = "import subprocess; p = subprocess.Popen(['sleep', '1000']); print(p.pid, flush=True); p.wait()"
+    started = paper_pal.output_of([sys.executable, "-c", script], limit=1)
+    deadline = time.monotonic() + SECONDS
+    while is_running(int(started)):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 @pytest.mark.parametrize("program, arguments", [
