@@ -45,6 +45,7 @@ struct rp_dqn_async {
     bool is_open;    /* the crew was paused, and the master may have been written to */
     bool has_failed; /* the last turn of learner 0 failed */
     rp_real *shown;
+    uint64_t shown_version;
     void *block; /* all arrays */
     size_t block_bytes;
     taker takers[];
@@ -141,6 +142,11 @@ static rp_status crew_turn(void *ctx, size_t member, rp_error *err)
     return take_turn(ctx, member + 1, rp_wait_ms(TURN_MS), err);
 }
 
+static void show(rp_dqn_async *a)
+{
+    a->shown_version = rp_shared_params_read(a->params, a->shown_version, a->shown);
+}
+
 /* Takes what was written to the master while the crew was paused. */
 static void close_master(rp_dqn_async *a)
 {
@@ -148,7 +154,7 @@ static void close_master(rp_dqn_async *a)
     a->is_open = false;
     (void)rp_shared_params_publish(a->params, a->master->learning.params);
     (void)rp_shared_params_publish(a->target, a->master->learning.target_params);
-    (void)rp_shared_params_read(a->params, 0, a->shown);
+    show(a);
 }
 
 rp_status rp_dqn_async_update(rp_dqn_async *a, rp_wait wait, double *largest, rp_error *err)
@@ -164,7 +170,7 @@ rp_status rp_dqn_async_update(rp_dqn_async *a, rp_wait wait, double *largest, rp
         a->has_failed = st != RP_OK && st != RP_DEADLINE;
         if (a->has_failed) rp_crew_pause(a->crew);
     }
-    (void)rp_shared_params_read(a->params, 0, a->shown);
+    show(a);
     (void)pthread_mutex_lock(&a->mu);
     *largest = a->master->learning.counts.largest_priority;
     (void)pthread_mutex_unlock(&a->mu);

@@ -34,17 +34,24 @@ static rp_status observe(rp_agent *agent, const rp_agent_step *step, rp_error *e
     return h->actor->type->observe(h->actor, step, rp_wait_forever(), err); /* H2 */
 }
 
+static rp_status update(rp_halves *h, rp_wait wait, rp_error *err)
+{
+    rp_status st = h->learner->type->update(h->learner, wait, err);
+
+    return st == RP_DEADLINE && h->update_ms > 0 ? RP_OK : st; /* another learner was faster */
+}
+
 static rp_status learn(rp_agent *agent, rp_error *err)
 {
     rp_halves *h = (rp_halves *)agent;
+    rp_wait wait = h->update_ms > 0 ? rp_wait_ms(h->update_ms) : rp_wait_forever();
     rp_status st = RP_OK;
 
-    while (st == RP_OK && rp_table_can_sample(h->table, h->batch)) { /* H1 */
-        rp_wait wait = h->update_ms > 0 ? rp_wait_ms(h->update_ms) : rp_wait_forever();
-
-        st = h->learner->type->update(h->learner, wait, err);
-        if (st == RP_DEADLINE && h->update_ms > 0) st = RP_OK; /* another learner was faster */
-    }
+    /* The others may have drawn all that the limiter allows: their parameters and failures are
+     * known after a call of update() only. */
+    if (h->update_ms > 0) st = update(h, rp_wait_none(), err);
+    while (st == RP_OK && rp_table_can_sample(h->table, h->batch)) /* H1 */
+        st = update(h, wait, err);
     return st;
 }
 

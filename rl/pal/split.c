@@ -71,8 +71,9 @@ static amdahl fit(const rp_rate_point *points, size_t count)
     }
     det = uu * vv - uv * uv;
     law = (amdahl){(vv * u1 - uv * v1) / det, (uu * v1 - uv * u1) / det};
-    if (count == 1 || !(law.serial > 0)) law = (amdahl){0, v1 / vv};
+    if (count == 1 || !(det > 0) || !(law.serial > 0)) law = (amdahl){0, v1 / vv};
     if (!(law.parallel >= 0)) law = (amdahl){u1 / uu, 0};
+    assert(isfinite(law.serial) && isfinite(law.parallel));
     assert(law.serial >= 0 && law.parallel >= 0 && time_of(law, 1) > 0);
     return (amdahl){law.serial / unit, law.parallel / unit};
 }

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whole agents of DQN with several learners, in their environments. */
+#include <string.h>
+
 #include "reprise/rl/dqn.h"
 #include "reprise/rl/env_loop.h"
 #include "reprise/rl/evaluator.h"
@@ -114,6 +116,54 @@ static void asynchronous_learners_keep_to_the_rate_limiter(void **state)
     close_fixture(&f);
 }
 
+/* An agent that makes a step when the others have drawn all samples of the last one. Begins
+ * with the first update. */
+static void step_after_draws(fixture *f, rp_table *table, rp_agent_metrics *m)
+{
+    for (bool is_drawn = false; !is_drawn && m->updates > 0;) {
+        is_drawn = !rp_table_can_sample(table, 1);
+        f->agent->type->get_metrics(f->agent, m);
+    }
+    assert_ok_err(rp_env_loop_step(f->loop, &f->err), &f->err);
+    f->agent->type->get_metrics(f->agent, m);
+}
+
+/* Steps that take long leave no batch to the learner that acts. */
+static void the_agent_acts_with_the_parameters_of_others(void **state)
+{
+    (void)state;
+    fixture f = {0};
+    rp_agent_metrics m = {0};
+    rp_policy *policy = NULL;
+    rp_table *table;
+    rp_real *before;
+    size_t bytes;
+    int64_t first;
+
+    rp_dqn_settings_init(&f.settings, "catch");
+    f.settings.copies = f.settings.n_step = 1; /* a fourth of a batch at a time */
+    f.settings.hidden = 8;
+    f.settings.start = 64;
+    f.settings.learners = 3;
+    f.settings.async_learners = true;
+    open_fixture(&f, 1);
+    assert_ok_err(begin(&f, NULL, 1), &f.err);
+    assert_ok(f.agent->type->new_policy(f.agent, 1, &policy, &f.err));
+    bytes = policy->parameter_count * sizeof *before;
+    rp_policy_free(policy);
+    before = malloc(bytes);
+    table = rp_store_find_table(f.store, (rp_string){"replay", 6});
+    while (m.updates == 0) step_after_draws(&f, table, &m);
+    for (int i = 0; i < 8; i++) step_after_draws(&f, table, &m);
+    memcpy(before, f.agent->type->parameters(f.agent), bytes);
+    for (first = m.updates; m.updates < first + 8;) step_after_draws(&f, table, &m);
+    step_after_draws(&f, table, &m);
+    assert_memory_not_equal(before, f.agent->type->parameters(f.agent), bytes);
+    rp_table_unref(table);
+    free(before);
+    close_fixture(&f);
+}
+
 static rp_status live(const rp_allocator *alloc, bool is_async)
 {
     fixture f = {0};
@@ -155,6 +205,7 @@ RP_TESTS(dqn_agents)
         cmocka_unit_test(synchronous_learners_solve_catch),
         cmocka_unit_test(asynchronous_learners_solve_catch),
         cmocka_unit_test(asynchronous_learners_keep_to_the_rate_limiter),
+        cmocka_unit_test(the_agent_acts_with_the_parameters_of_others),
         cmocka_unit_test(a_lack_of_memory_is_a_status),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -228,6 +228,19 @@ static void one_point_grows_with_the_threads(void **state)
     assert_true(fabs(curve.rates[0] - 5) < 1e-9 && fabs(curve.rates[3] - 20) < 1e-9);
 }
 
+/* Squares of such rates leave no digit to the fit. */
+static void rates_of_all_sizes_have_a_curve(void **state)
+{
+    (void)state;
+    const rp_rate_point points[] = {{301, 1.899235802274611e-06}, {558, 25642357313.880264}};
+    static rp_rate_curve curve;
+    rp_error err;
+
+    assert_ok_err(rp_rate_curve_fill(&curve, points, 2, 600, &err), &err);
+    assert_true(rp_rate_curve_check(&curve, points, 2));
+    assert_true(isfinite(curve.serial) && curve.rates[599] >= points[1].rate);
+}
+
 static void the_checker_finds_broken_curves(void **state)
 {
     (void)state;
@@ -365,6 +378,7 @@ RP_TESTS(split)
         cmocka_unit_test(filled_curves_hold_their_invariants),
         cmocka_unit_test(curves_beyond_falling_points_are_level),
         cmocka_unit_test(one_point_grows_with_the_threads),
+        cmocka_unit_test(rates_of_all_sizes_have_a_curve),
         cmocka_unit_test(the_checker_finds_broken_curves),
         cmocka_unit_test(noise_costs_no_more_than_its_size),
         cmocka_unit_test(hostile_points_are_refused),
