@@ -122,6 +122,12 @@ void core_explain_sampler(void *arg, char *text, size_t size);
 int core_timeout_s(PyObject *obj, int64_t *timeout_ms);
 int core_timeout_ms(PyObject *obj, int64_t *timeout_ms);
 
+/* The end of a wait of `timeout_ms` that begins now (negative: RP_FOREVER), and the
+ * milliseconds that are left of it, rounded up: 0 at its end, -1 if it has none. For calls that
+ * wait several times within one timeout. */
+int64_t core_until_ns(int64_t timeout_ms);
+int64_t core_left_ms(int64_t until_ns);
+
 /* Views `obj`, an array or anything that numpy.asarray takes, as a tensor. `*keep` is a new
  * reference to the owner of the memory: hold it as long as the tensor is used. An array that is
  * C contiguous, aligned and in native byte order is not copied. str, bytes, and object arrays

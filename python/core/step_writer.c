@@ -487,10 +487,10 @@ fail:
     return -1;
 }
 
-static int create_all_locked(step_writer *self, const targets *to, int64_t timeout_ms)
+static int create_all_locked(step_writer *self, const targets *to, int64_t until_ns)
 {
     for (Py_ssize_t i = 0; i < to->count; i++)
-        if (create_locked(self, &to->creations[i], timeout_ms) != 0) return -1;
+        if (create_locked(self, &to->creations[i], core_left_ms(until_ns)) != 0) return -1;
     return 0;
 }
 
@@ -516,11 +516,13 @@ static PyObject *step_writer_insert(step_writer *self, PyObject *const *args, Py
     }
     failed = enter(self, "Append", &timeout_ms);
     if (!failed) {
+        int64_t until_ns = core_until_ns(timeout_ms);
+
         fits = differs(self, &step, false) < 0;
         if (fits)
             failed = append_locked(self, &step, false) != 0 ||
-                     create_all_locked(self, &to, timeout_ms) != 0 ||
-                     flush_locked(self, do_end, timeout_ms) != 0;
+                     create_all_locked(self, &to, until_ns) != 0 ||
+                     flush_locked(self, do_end, core_left_ms(until_ns)) != 0;
         core_guard_leave(&self->guard);
     }
     core_step_release(&step);

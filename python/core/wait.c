@@ -69,7 +69,7 @@ int core_wait(core_call call, void *arg, int64_t timeout_ms, core_explain explai
         *status = call(arg, rp_wait_none(), err);
         if (*status != RP_DEADLINE || timeout_ms == 0) return 0;
     }
-    int64_t until_ns = timeout_ms < 0 ? RP_FOREVER : rp_wait_ms(timeout_ms).until_ns;
+    int64_t until_ns = core_until_ns(timeout_ms);
     core_patience patience = core_patience_begin();
     for (;;) {
         rp_wait wait = {until_ns == RP_NOW ? RP_NOW : slice_end(until_ns), NULL};
@@ -122,4 +122,16 @@ int core_timeout_s(PyObject *obj, int64_t *timeout_ms)
 int core_timeout_ms(PyObject *obj, int64_t *timeout_ms)
 {
     return timeout_from(obj, 1.0, "timeout_ms", timeout_ms);
+}
+
+int64_t core_until_ns(int64_t timeout_ms)
+{
+    return timeout_ms < 0 ? RP_FOREVER : rp_wait_ms(timeout_ms).until_ns;
+}
+
+int64_t core_left_ms(int64_t until_ns)
+{
+    if (until_ns == RP_FOREVER) return -1;
+    int64_t left_ns = until_ns - rp_now_ns();
+    return left_ns > 0 ? (left_ns + 999999) / 1000000 : 0;
 }

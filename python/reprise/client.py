@@ -17,6 +17,7 @@ and of the same user, the client uses a Unix socket and shared memory. Otherwise
 
 from __future__ import annotations
 
+import time
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -126,6 +127,7 @@ class Client(Connection):
     ) -> None:
         """Inserts an item. After each `timeout`, waits as long again if `go_on()` is true."""
         client = self._client
+        deadline = None if timeout is None or timeout < 0 else time.monotonic() + timeout
         tried = []
         fits = False
         while not fits:
@@ -133,8 +135,10 @@ class Client(Connection):
                 writer = self._inserters.pop()
             except IndexError:
                 writer = _core.StepWriter(client, 1, timeout=timeout)
+            # A new writer has waited for the signatures of the tables.
+            left = None if deadline is None else max(deadline - time.monotonic(), 0.0)
             try:
-                fits = writer.insert(data, priorities, timeout)
+                fits = writer.insert(data, priorities, left)
             except ValueError as error:
                 raise name_tables(error, client) from error.__cause__
             except errors.DeadlineExceededError:

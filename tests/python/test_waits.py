@@ -3,6 +3,7 @@
 
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -89,3 +90,23 @@ def test_timeouts_name_the_reason(call):
         if "localhost:1: Connection refused" in str(late.value):
             return
     raise late.value
+
+
+def test_an_insert_has_one_timeout(monkeypatch):
+    """A wait for the signatures of the tables leaves less time for the confirmation."""
+    left = []
+
+    class Late:
+        def __init__(self, client, longest, timeout):
+            time.sleep(0.1)
+
+        def insert(self, data, priorities, timeout):
+            left.append(timeout)
+            return True
+
+    monkeypatch.setattr("reprise.client._core.StepWriter", Late)
+
+    for timeout in (10, 0.1, None):
+        reprise.Client("localhost:1").insert([1.0], {"t": 1.0}, timeout=timeout)
+
+    assert left[0] <= 9.9 and left[1:] == [0.0, None]
