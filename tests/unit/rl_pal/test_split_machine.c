@@ -83,7 +83,10 @@ static rp_rate_curve measure(const machine *m, bool is_acting, double noise, rp_
 static double share_of_best(const machine *m, double noise, rp_pcg64 *rng)
 {
     static rp_rate_curve acting, learning;
-    rp_split_options o = {&acting, &learning, m->interval, CORES, false};
+    rp_split_options o = {.acting = &acting,
+                          .learning = &learning,
+                          .interval = m->interval,
+                          .cores = CORES};
     double best = 0;
     rp_split pick;
     rp_error err;
