@@ -132,7 +132,7 @@ static void picks_are_the_best_of_all_splits(void **state)
                 learning = whole_curve(truths[l], machines[m]);
                 for (size_t i = 0; i < 2 * INTERVALS; i++) {
                     const rp_split_options o = problem_of(&acting, &learning, intervals[i / 2],
-                                                machines[m], i % 2 == 1);
+                                                          machines[m], i % 2 == 1);
 
                     assert_ok_err(rp_split_pick(&o, &pick, &err), &err);
                     assert_is_best(&o, &pick);
@@ -150,8 +150,8 @@ static void picks_from_random_curves_are_the_best(void **state)
 
     rp_pcg64_seed(&rng, 25);
     for (size_t round = rp_test_length(500, 50); round > 0; round--) {
-        rp_split_options o = problem_of(&acting, &learning, pow(10, rp_pcg64_uniform(&rng, -3, 3)), 0,
-                              false);
+        rp_split_options o =
+            problem_of(&acting, &learning, pow(10, rp_pcg64_uniform(&rng, -3, 3)), 0, false);
 
         acting.count = 1 + (int64_t)rp_pcg64_uniform(&rng, 0, 20);
         learning.count = 1 + (int64_t)rp_pcg64_uniform(&rng, 0, 20);
@@ -293,7 +293,8 @@ static void noise_costs_no_more_than_its_size(void **state)
     for (size_t round = rp_test_length(400, 40); round > 0; round--) {
         double (*a)(double x) = laws[round % 3], (*l)(double x) = laws[round / 3 % 3];
         double interval = pow(10, rp_pcg64_uniform(&rng, -2, 2));
-        const rp_split_options truth = problem_of(&true_acting, &true_learning, interval, MACHINE, false);
+        const rp_split_options truth =
+            problem_of(&true_acting, &true_learning, interval, MACHINE, false);
         const rp_split_options model = problem_of(&acting, &learning, interval, MACHINE, false);
         size_t count = measure(a, MACHINE, noise, &rng, points);
 
