@@ -20,9 +20,11 @@ enum {
     LEAST_COUNT = 8,  /* steps and updates of a window */
     MEAN_WINDOWS = 4, /* of which the latest has the weight of one */
     MOST_PAUSES = 64, /* the longest pause */
+    QUIET_PAUSES = 4, /* after which it is the shortest again */
 };
 #define LEAST_GAIN 0.06
 #define DRIFT 1.2
+#define SURE_WORK 0.4    /* share of a role's time from which its rate is known well */
 #define LEAST_WORK 0.125 /* share of a role's time below which its rate is not known well */
 
 static rp_status check(const rp_rebalance_options *o, rp_error *err)
@@ -141,8 +143,17 @@ static bool has_drifted(double now, double first)
     return now > first * DRIFT || first > now * DRIFT;
 }
 
-/* Takes the rate of a window of the split in use. Forgets other splits if it, or one of the
- * curves, has changed. */
+/* Whether the split in use, or one of its roles, is faster or slower than at first. */
+static bool is_drifting(const rp_rebalance *r)
+{
+    return has_drifted(r->visits[0].mean, r->first_rate) ||
+           (1 - r->view.actors_wait >= SURE_WORK &&
+            has_drifted(r->acting_scale, r->first_acting)) ||
+           (1 - r->view.learner_waits >= SURE_WORK &&
+            has_drifted(r->learning_scale, r->first_learning));
+}
+
+/* Takes the rate of a window of the split in use. Forgets other splits after a drift. */
 static void add_rate(rp_rebalance *r, double rate)
 {
     rp_rebalance_visit *v = &r->visits[0];
@@ -150,22 +161,17 @@ static void add_rate(rp_rebalance *r, double rate)
     assert(r->visit_count >= 1 && v->actors == r->split.actors); /* B1 */
     v->windows++;
     v->mean += (rate - v->mean) / fmin((double)v->windows, MEAN_WINDOWS);
-    if (v->windows > r->options.patience)
-        r->drifting = has_drifted(v->mean, r->first_rate) ||
-                              has_drifted(r->acting_scale, r->first_acting) ||
-                              has_drifted(r->learning_scale, r->first_learning)
-                          ? r->drifting + 1
-                          : 0;
-    if (v->windows > r->options.patience && r->drifting < r->options.patience) return;
+    if (v->windows > r->options.patience) {
+        r->drifting = is_drifting(r) ? r->drifting + 1 : 0;
+        if (r->drifting < r->options.patience) return;
+        r->visit_count = 1;
+        v->mean = rate; /* some of the windows before were before the drift */
+        r->drifting = 0;
+        r->before = 0;
+    }
     r->first_rate = v->mean;
     r->first_acting = r->acting_scale;
     r->first_learning = r->learning_scale;
-    if (r->drifting < r->options.patience) return;
-    r->visit_count = 1;
-    r->first_rate = v->mean = rate; /* of the windows before, some were before the change */
-    r->drifting = 0;
-    r->pause_ns = r->options.pause_ns;
-    r->before = 0;
 }
 
 /* Was the last move worth it? */
@@ -219,6 +225,7 @@ static bool wants_move(rp_rebalance *r, rp_split *to)
 
 static void move_to(rp_rebalance *r, int64_t now_ns, const rp_split *to)
 {
+    if (now_ns - r->moved_ns > QUIET_PAUSES * r->pause_ns) r->pause_ns = r->options.pause_ns;
     r->before = r->visits[0].mean;
     r->split = *to;
     r->moves++;

@@ -264,9 +264,11 @@ rp_status rp_split_pick(const rp_split_options *o, rp_split *out, rp_error *err)
     if (st != RP_OK) return st;
     best = look(o, 0, &pick);
     if (pick.actors == 0)
-        return rp_rl_fail(
-            err, RP_INVALID, "split: %lld actors and %lld learners do not fit %lld cores",
-            (long long)o->only_actors, (long long)o->only_learners, (long long)o->cores);
+        return rp_rl_fail(err, RP_INVALID,
+                          "split: no split of %lld cores has %lld actors and %lld learners "
+                          "(0: any number)",
+                          (long long)o->cores, (long long)o->only_actors,
+                          (long long)o->only_learners);
     (void)look(o, best * (1 - RP_SPLIT_TIE), &pick);      /* S6 */
     assert(rp_split_fits(o, pick.actors, pick.learners)); /* S5 */
     *out = pick;

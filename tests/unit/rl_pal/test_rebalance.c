@@ -227,7 +227,7 @@ static void given_numbers_stay(void **state)
     assert_int_equal(p.rebalance.split.actors, 6);
     o.problem.only_actors = 7;
     assert_int_equal(rp_rebalance_init(&p.rebalance, &o, &err), RP_INVALID);
-    assert_non_null(strstr(err.text, "7 actors and 2 learners do not fit 8 cores"));
+    assert_non_null(strstr(err.text, "no split of 8 cores has 7 actors and 2 learners"));
 }
 
 static void a_move_that_could_not_be_made_is_the_last(void **state)
