@@ -15,7 +15,7 @@
 
 enum {
     WINDOW_MS = 2000,
-    PATIENCE = 3,
+    PATIENCE = 4,
     PAUSE_MS = 10000,
     LEAST_COUNT = 8,  /* steps and updates of a window */
     MEAN_WINDOWS = 4, /* of which the latest has the weight of one */
@@ -24,6 +24,7 @@ enum {
 };
 #define LEAST_GAIN 0.06
 #define DRIFT 1.2
+#define FAR_DRIFT 1.6
 #define SURE_WORK 0.4    /* share of a role's time from which its rate is known well */
 #define LEAST_WORK 0.125 /* share of a role's time below which its rate is not known well */
 
@@ -106,21 +107,58 @@ static double scale_of(double scale, double rate, double wait, double curve)
     return scale > 0 ? sqrt(scale * now) : now;
 }
 
-static void scale_curve(const rp_rate_curve *from, double scale, rp_rate_curve *to)
+static int64_t threads_of(const rp_rebalance_visit *v, bool is_acting)
 {
-    for (int64_t x = 0; x < from->count; x++)
-        to->rates[x] = fmin(fmax(from->rates[x] * scale, RP_RATE_LEAST), RP_RATE_MOST);
+    return is_acting ? v->actors : v->learners;
 }
 
-/* Infers the curves from a window. */
-static void infer(rp_rebalance *r, const rp_rebalance_view *v)
+static double scale_in(const rp_rebalance_visit *v, bool is_acting)
 {
-    r->acting_scale = scale_of(r->acting_scale, v->steps_per_second, v->actors_wait,
+    return is_acting ? v->acting_scale : v->learning_scale;
+}
+
+/* The scale of x threads, from the splits that the program has had: that of the nearest number
+ * of threads, and between two of them on the line through both over log x. */
+static double scale_at(const rp_rebalance *r, bool is_acting, int64_t x)
+{
+    const rp_rebalance_visit *below = NULL, *above = NULL;
+    double share;
+
+    for (int64_t i = 0; i < r->visit_count; i++) { /* the latest first */
+        const rp_rebalance_visit *v = &r->visits[i];
+        int64_t at = threads_of(v, is_acting);
+
+        if (v->windows == 0) continue;
+        if (at <= x && (below == NULL || at > threads_of(below, is_acting))) below = v;
+        if (at >= x && (above == NULL || at < threads_of(above, is_acting))) above = v;
+    }
+    assert(below != NULL || above != NULL);
+    if (below == NULL) return scale_in(above, is_acting);
+    if (above == NULL || threads_of(below, is_acting) == threads_of(above, is_acting))
+        return scale_in(below, is_acting);
+    share = log((double)x / (double)threads_of(below, is_acting)) /
+            log((double)threads_of(above, is_acting) / (double)threads_of(below, is_acting));
+    return (1 - share) * scale_in(below, is_acting) + share * scale_in(above, is_acting);
+}
+
+static void scale_curve(const rp_rebalance *r, bool is_acting, rp_rate_curve *to)
+{
+    const rp_rate_curve *from = is_acting ? &r->acting : &r->learning;
+
+    for (int64_t x = 1; x <= from->count; x++)
+        to->rates[x - 1] = fmin(
+            fmax(from->rates[x - 1] * scale_at(r, is_acting, x), RP_RATE_LEAST), RP_RATE_MOST);
+}
+
+/* Infers the curves from a window of the split in use. */
+static void infer(rp_rebalance *r, const rp_rebalance_view *view)
+{
+    rp_rebalance_visit *v = &r->visits[0];
+
+    v->acting_scale = scale_of(v->acting_scale, view->steps_per_second, view->actors_wait,
                                r->acting.rates[r->split.actors - 1]);
-    r->learning_scale = scale_of(r->learning_scale, v->updates_per_second, v->learner_waits,
-                                 r->learning.rates[r->split.learners - 1]);
-    scale_curve(&r->acting, r->acting_scale, &r->acting_now);
-    scale_curve(&r->learning, r->learning_scale, &r->learning_now);
+    v->learning_scale = scale_of(v->learning_scale, view->updates_per_second,
+                                 view->learner_waits, r->learning.rates[r->split.learners - 1]);
 }
 
 /* Makes a visit of the split in use, as the first of the list (B1). */
@@ -138,19 +176,26 @@ static void visit(rp_rebalance *r)
     r->visits[0] = now;
 }
 
-static bool has_drifted(double now, double first)
+static bool has_drifted(double now, double first, double bound)
 {
-    return now > first * DRIFT || first > now * DRIFT;
+    return now > first * bound || first > now * bound;
+}
+
+/* Whether a role is faster or slower than at first. That of one that waits most of the time is
+ * known less well. */
+static bool has_role_drifted(double now, double first, double wait)
+{
+    return has_drifted(now, first, 1 - wait >= SURE_WORK ? DRIFT : FAR_DRIFT);
 }
 
 /* Whether the split in use, or one of its roles, is faster or slower than at first. */
 static bool is_drifting(const rp_rebalance *r)
 {
-    return has_drifted(r->visits[0].mean, r->first_rate) ||
-           (1 - r->view.actors_wait >= SURE_WORK &&
-            has_drifted(r->acting_scale, r->first_acting)) ||
-           (1 - r->view.learner_waits >= SURE_WORK &&
-            has_drifted(r->learning_scale, r->first_learning));
+    const rp_rebalance_visit *v = &r->visits[0];
+
+    return has_drifted(v->mean, r->first_rate, DRIFT) ||
+           has_role_drifted(v->acting_scale, r->first_acting, r->view.actors_wait) ||
+           has_role_drifted(v->learning_scale, r->first_learning, r->view.learner_waits);
 }
 
 /* Takes the rate of a window of the split in use. Forgets other splits after a drift. */
@@ -170,11 +215,11 @@ static void add_rate(rp_rebalance *r, double rate)
         r->before = 0;
     }
     r->first_rate = v->mean;
-    r->first_acting = r->acting_scale;
-    r->first_learning = r->learning_scale;
+    r->first_acting = v->acting_scale;
+    r->first_learning = v->learning_scale;
 }
 
-/* Was the last move worth it? */
+/* Was the last move, to a split that was new, worth it? */
 static void judge(rp_rebalance *r)
 {
     double promised = r->split.steps_per_second - r->before;
@@ -205,8 +250,12 @@ static rp_rebalance_view end_window(const rp_rebalance *r, int64_t now_ns,
 /* Whether another split is better by the gain, in enough windows in a row. */
 static bool wants_move(rp_rebalance *r, rp_split *to)
 {
-    rp_split_options problem = problem_of(r);
+    rp_split_options problem;
     double now;
+
+    scale_curve(r, true, &r->acting_now);
+    scale_curve(r, false, &r->learning_now);
+    problem = problem_of(r);
 
     /* In the unit of the curves, the split in use has the rate that they predict. */
     problem.measured = NULL;
@@ -226,13 +275,13 @@ static bool wants_move(rp_rebalance *r, rp_split *to)
 static void move_to(rp_rebalance *r, int64_t now_ns, const rp_split *to)
 {
     if (now_ns - r->moved_ns > QUIET_PAUSES * r->pause_ns) r->pause_ns = r->options.pause_ns;
-    r->before = r->visits[0].mean;
+    /* A split that the program has had promises what it made. */
+    r->before = measured(r, to->actors, to->learners) > 0 ? 0 : r->visits[0].mean;
     r->split = *to;
     r->moves++;
     r->moved_ns = now_ns;
     r->asking = r->drifting = 0;
     r->is_settling = true;
-    r->acting_scale = r->learning_scale = 0; /* of the next window alone */
     visit(r);
 }
 

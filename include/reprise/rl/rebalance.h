@@ -14,9 +14,9 @@
  *
  *   f_a(x_a) = S / T / (1 - w_a)    f_l(x_l) = U / T / (1 - w_l)
  *
- * with the numbers of threads in use. Each curve is scaled to meet this rate, and
- * rp_split_pick() solves the problem again. A split that the program has had counts with the
- * rate that it made then.
+ * with the numbers of threads in use. Each curve is scaled to meet this rate, and those of the
+ * numbers before, and rp_split_pick() solves the problem again. A split that the program has
+ * had counts with the rate that it made then.
  *
  * Threads move only if the new split promises `least_gain` in `patience` windows in a row, and
  * a pause has passed since the last move. The pause doubles after a move that brought less than
@@ -37,7 +37,7 @@ typedef struct rp_rebalance_options {
     rp_split_options problem; /* * in_turn is false; the curves are copied */
     int64_t window_ns;        /* of a window, which is longer if there are few steps or updates
                                  in it; 0: 2 s */
-    int64_t patience;         /* windows; 0: 3 */
+    int64_t patience;         /* windows; 0: 4 */
     int64_t pause_ns;         /* after a move; 0: 10 s */
     double least_gain;        /* of steps a second; 0: 0.06 */
 } rp_rebalance_options;
@@ -65,6 +65,7 @@ typedef struct rp_rebalance_move {
 /* A split that the program has had. */
 typedef struct rp_rebalance_visit {
     int64_t actors, learners;
+    double acting_scale, learning_scale; /* of the curves; 0: not known yet */
     double mean; /* steps a second of its windows; the latest count most */
     int64_t windows;
 } rp_rebalance_visit;
@@ -80,7 +81,6 @@ typedef struct rp_rebalance {
     rp_rebalance_options options;           /* with defaults filled in; without curves */
     rp_rate_curve acting, learning;         /* as measured before */
     rp_rate_curve acting_now, learning_now; /* scaled */
-    double acting_scale, learning_scale;    /* 0: not known yet */
     rp_rebalance_visit visits[RP_REBALANCE_VISITS]; /* [0] is of the split in use */
     int64_t visit_count;
     /* Of the split in use, at first: steps a second, and the scales of both curves. */
