@@ -57,6 +57,39 @@ static void picks_on_64_cores_are_within_a_tenth_of_the_best(void **state)
         }
 }
 
+static void assert_share(const split_machine *m, size_t number, double noise, rp_pcg64 *rng)
+{
+    double share = share_of_best(m, noise, rng);
+
+    if (share < 0.9) print_error("machine %zu, noise %.3f: %.3f\n", number, noise, share);
+    assert_true(share >= 0.9 && share <= 1);
+}
+
+/* Those that were fitted, and those of the file that RP_SPLIT_MACHINES names. */
+static void picks_on_measured_machines_are_within_a_tenth_of_the_best(void **state)
+{
+    (void)state;
+    const char *path = getenv("RP_SPLIT_MACHINES");
+    FILE *file = path != NULL ? fopen(path, "re") : NULL;
+    split_machine m;
+    rp_pcg64 rng;
+
+    rp_pcg64_seed(&rng, 66);
+    assert_true(path == NULL || file != NULL);
+    for (size_t i = 0; i < sizeof measured / sizeof measured[0]; i++)
+        for (int noise = 0; noise <= 2; noise++)
+            assert_share(&measured[i], i, noise * 0.015, &rng);
+    for (size_t i = 0;
+         file != NULL && fscanf(file, "%lf %lf %lf %lf %lf %lf %lf", &m.step, &m.insert,
+                                &m.draw, &m.serial, &m.gradient, &m.meeting, &m.interval) == 7;
+         i++) {
+        print_message("machine %zu: the pick is %.3f of the best split of 64 cores\n", i,
+                      share_of_best(&m, 0, &rng));
+        assert_share(&m, i, 0.03, &rng);
+    }
+    if (file != NULL) (void)fclose(file);
+}
+
 static void picks_on_random_machines_are_within_a_tenth_of_the_best(void **state)
 {
     (void)state;
@@ -83,6 +116,7 @@ RP_TESTS(split_machine)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(picks_on_64_cores_are_within_a_tenth_of_the_best),
+        cmocka_unit_test(picks_on_measured_machines_are_within_a_tenth_of_the_best),
         cmocka_unit_test(picks_on_random_machines_are_within_a_tenth_of_the_best),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
