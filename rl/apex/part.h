@@ -33,7 +33,7 @@ typedef struct rp_part {
     rp_error unfit;    /* why */
     bool has_params;   /* of this program */
     int64_t earlier_steps, earlier_episodes, earlier_items; /* actor: of earlier lives */
-    uint32_t lives;                          /* actor */
+    uint32_t lives;                                         /* actor */
     /* Called while the part waits for others; NULL: nothing is to be done. */
     rp_status (*tend)(void *ctx, rp_error *err);
     void *tend_ctx;

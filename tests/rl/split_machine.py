@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Fits simulated machines to what `reprise tune` measures here, and compares picks on 64 of their cores with
-the best of all splits. `make split-machine` runs it.
+the best of all splits. `make test-split-machine` runs it.
 
     split_machine.py BUILD
 

@@ -7,8 +7,8 @@
  * alone, at 1, 2, 4, ... threads.
  *
  * The times of some machines are made up, in the size of real ones. Those of others were fitted
- * to measurements (tests/rl/split_machine.py): `make split-machine` makes such rows, and runs
- * this test on them. */
+ * to measurements (tests/rl/split_machine.py): `make test-split-machine` makes such rows, and
+ * runs this test on them. */
 #include <math.h>
 #include <stdio.h>
 
