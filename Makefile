@@ -9,7 +9,7 @@ PARTS = cross python page grafana
 REPRISE = $(CURDIR)/build/release/src/cli/reprise
 C_FILES = $(shell find include src rl tests fuzz bench examples python -name '*.[ch]')
 
-.PHONY: all run serve test test-apex-kills test-apex-trouble test-apex-tsan test-long test-pal test-rl-peers test-kubernetes test-slurm test-ray durability bench paper curves wheel format lint fuzz budget campaign install clean help need-build need-bench test-frameworks
+.PHONY: all run serve test test-apex-kills test-apex-trouble test-apex-tsan test-long test-pal test-split-machine test-rl-peers test-kubernetes test-slurm test-ray durability bench paper curves wheel format lint fuzz budget campaign install clean help need-build need-bench test-frameworks
 
 all: build/release/build.ninja  ## build the library, the command, examples and benchmarks; installs missing packages
 	@$(MESON) compile -C build/release
@@ -91,6 +91,12 @@ test-apex-tsan:  ## train Ape-X under ThreadSanitizer, in threads and as process
 
 test-pal: all  ## train with one and with several learners, 10 seeds each, and compare what they learn: some minutes
 	@$(PYTHON) tests/rl/pal_learners.py $(REPRISE)
+
+test-split-machine: need-build  ## measure agents here, and simulate picks of threads on 64 such cores: half a minute on quiet cores
+	@tools/need.sh build test
+	@test -e build/split/build.ninja || $(MESON) setup build/split -Dtests=enabled -Dprograms=false -Donly_tests=unit_rl_pal
+	@$(MESON) compile -C build/split reprise:executable test_unit_rl_pal
+	@$(PYTHON) tests/rl/split_machine.py build/split
 
 durability:  ## test a million power cuts, 10,000 kills and a flip of every bit; SECONDS=600 stops early
 	@tools/need.sh build test

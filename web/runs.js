@@ -11,6 +11,7 @@ import { Fetched } from "./fetched.js";
 import { elapsed, name, rate, short, whole } from "./format.js";
 import { grid } from "./grid.js";
 import { live } from "./live.js";
+import { splitTable } from "./split.js";
 import { isLimited, recent } from "./why.js";
 
 const MOST_SEEDS = 32, MOST_POINTS = 5000, MOST_ACTORS = 64, MOST_LOADING = 2, SELDOM_MS = 60000;
@@ -162,7 +163,7 @@ export function runView([wanted], redraw) {
       list.data && runs.size === 0 && h("p", { class: "empty", key: "none" }, "The server has no such run."),
       (list.error || [...runs.values()].find((p) => p.error)) && h("p", { class: "wrong", key: "error" }, name((list.error || [...runs.values()].find((p) => p.error).error).message, 300)),
       curves.draw(seeds, axis),
-      h("div", { class: "columns", key: "columns" }, episodePanel(episode, redraw, player), h("div", { class: "stack", key: "stack" }, limiters(), actors(seeds))),
+      h("div", { class: "columns", key: "columns" }, episodePanel(episode, redraw, player), h("div", { class: "stack", key: "stack" }, splitTable(seeds), limiters(), actors(seeds))),
       seeds.length > 0 && h("section", { class: "panel", key: "export" }, h("h2", {}, "Export"), failure && h("p", { class: "wrong" }, name(failure, 300)), h("div", { class: "segments" }, seeds.map(([run]) => exports(run)))),
     ];
   }

@@ -102,6 +102,64 @@ static rp_status restored(rp_learner *learner, rp_error *err)
     return rp_learning_restored(&((dpg_learner *)learner)->learning, err);
 }
 
+/* Makes what each of `count` learners has of its own; the first has the optimizers, unless all
+ * are helpers. On failure the caller frees what there is. */
+static rp_status make_updates(const dpg_learner *d, size_t count, bool are_helpers,
+                              rp_dpg_update **updates, rp_error *err)
+{
+    rp_dpg_update_options o = {
+        .policy = d->nets.policy,
+        .critic = d->nets.critic,
+        .all_rows = d->batch,
+        .rate = d->set.rate,
+        .policy_rate = d->set.policy_rate,
+        .adam_epsilon = d->set.adam_epsilon,
+        .max_norm = d->set.max_norm,
+        .max_slope = d->set.max_slope,
+        .huber = d->set.huber,
+    };
+    rp_status st = RP_OK;
+
+    for (size_t i = 0; st == RP_OK && i < count; i++) {
+        o.rows = rp_share_of(d->batch, count, i).count;
+        o.is_helper = are_helpers || i > 0;
+        st = rp_dpg_update_new(&d->alloc, &o, &updates[i], err);
+    }
+    return st;
+}
+
+static void take_updates(dpg_learner *d, size_t count, rp_dpg_update *const *updates)
+{
+    d->count = count;
+    for (size_t i = 0; i < count; i++) {
+        d->updates[i] = updates[i];
+        d->grads[i] = rp_dpg_grads(updates[i]);
+    }
+}
+
+static rp_status set_threads(rp_learner *learner, size_t count, rp_error *err)
+{
+    dpg_learner *d = (dpg_learner *)learner;
+    rp_dpg_update *updates[RP_TEAM_MAX_SIZE] = {NULL}, **unused = d->updates;
+    size_t before = d->count;
+    rp_status st;
+
+    if (count < 1 || count > RP_TEAM_MAX_SIZE || count > d->batch)
+        return rp_rl_fail(err, RP_INVALID, "dpg: learners must be from 1 to %zu, got %zu",
+                          d->batch < RP_TEAM_MAX_SIZE ? d->batch : RP_TEAM_MAX_SIZE, count);
+    st = make_updates(d, count, true, updates, err);
+    if (st == RP_OK) st = rp_team_update_set_learners(d->shared, count, err);
+    if (st == RP_OK) {
+        rp_dpg_take_optimizers(updates[0], d->updates[0]);
+    } else {
+        unused = updates;
+        before = count;
+    }
+    for (size_t i = 0; i < before; i++) rp_dpg_update_free(unused[i]);
+    if (st == RP_OK) take_updates(d, count, updates);
+    return st;
+}
+
 static void free_learner(rp_learner *learner)
 {
     dpg_learner *d = (dpg_learner *)learner;
@@ -123,6 +181,7 @@ static const rp_learner_class learner_class = {
     .get_state = get_state,
     .restored = restored,
     .free = free_learner,
+    .set_threads = set_threads,
 };
 
 static size_t place_arrays(dpg_learner *d, uint8_t *block)
@@ -159,30 +218,13 @@ static rp_status init_params(dpg_learner *d, rp_pcg64 *rng, rp_error *err)
     return RP_OK;
 }
 
-/* Makes what each learner has of its own, and the optimizers of all. */
-static rp_status make_updates(dpg_learner *d, rp_error *err)
+/* Makes the learners, and tells `learning` of their optimizers. */
+static rp_status make_learners(dpg_learner *d, rp_error *err)
 {
-    rp_dpg_update_options o = {
-        .policy = d->nets.policy,
-        .critic = d->nets.critic,
-        .all_rows = d->batch,
-        .rate = d->set.rate,
-        .policy_rate = d->set.policy_rate,
-        .adam_epsilon = d->set.adam_epsilon,
-        .max_norm = d->set.max_norm,
-        .max_slope = d->set.max_slope,
-        .huber = d->set.huber,
-    };
+    rp_status st = make_updates(d, d->count, false, d->updates, err);
 
-    for (size_t i = 0; i < d->count; i++) {
-        rp_status st;
-
-        o.rows = rp_share_of(d->batch, d->count, i).count;
-        o.is_helper = i > 0;
-        st = rp_dpg_update_new(&d->alloc, &o, &d->updates[i], err);
-        if (st != RP_OK) return st;
-        d->grads[i] = rp_dpg_grads(d->updates[i]);
-    }
+    if (st != RP_OK) return st;
+    take_updates(d, d->count, d->updates);
     rp_learning_add_network(&d->learning,
                             &(rp_learning_network){"policy_moments",
                                                    rp_dpg_policy_optimizer(d->updates[0]),
@@ -226,7 +268,7 @@ static rp_status make_parts(dpg_learner *d, const rp_dpg_learner_options *o, rp_
     d->learner.parameter_count = d->nets.parameter_count;
     st = make_arrays(d, err);
     if (st == RP_OK) st = init_params(d, o->rng, err);
-    if (st == RP_OK) st = make_updates(d, err);
+    if (st == RP_OK) st = make_learners(d, err);
     if (st == RP_OK) st = rp_team_update_new(&d->alloc, &shared, &d->shared, err);
     return st;
 }

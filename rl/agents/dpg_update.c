@@ -205,6 +205,16 @@ void rp_dpg_step(rp_dpg_update *u, rp_real *params, const rp_real *target_params
     assert(found->norm >= 0 || isnan(found->norm));
 }
 
+void rp_dpg_take_optimizers(rp_dpg_update *u, rp_dpg_update *from)
+{
+    assert(u->options.is_helper && !from->options.is_helper);
+    u->policy_optimizer = from->policy_optimizer;
+    u->critic_optimizer = from->critic_optimizer;
+    u->options.is_helper = false;
+    from->policy_optimizer = from->critic_optimizer = NULL;
+    from->options.is_helper = true;
+}
+
 rp_optimizer *rp_dpg_policy_optimizer(rp_dpg_update *u)
 {
     return u->policy_optimizer;

@@ -69,6 +69,10 @@ rp_real *rp_dpg_grads(rp_dpg_update *update);
 void rp_dpg_step(rp_dpg_update *update, rp_real *params, const rp_real *target_params,
                  const rp_dpg_batch *batch, rp_dpg_found *found);
 
+/* Moves the optimizers of another update to this one, a helper of the same networks. Then the
+ * other one is a helper. */
+void rp_dpg_take_optimizers(rp_dpg_update *update, rp_dpg_update *from);
+
 /* The optimizers, to save their state. Borrowed. */
 rp_optimizer *rp_dpg_policy_optimizer(rp_dpg_update *update);
 rp_optimizer *rp_dpg_critic_optimizer(rp_dpg_update *update);

@@ -185,6 +185,24 @@ static rp_status prioritize(void *ctx, const rp_adder_items *items, double *prio
     return RP_OK;
 }
 
+/* Places the copies on the ladder of all copies of all actors. */
+static void climb(dqn_actor *d, int64_t first, int64_t all)
+{
+    d->lone = d->set.ladder && all == 1;
+    for (size_t i = 0; d->set.ladder && all > 1 && i < d->copies; i++)
+        d->epsilons[i] = rung(first + (int64_t)i, all);
+    if (d->lone) draw_rung(d);
+}
+
+static void set_group(rp_actor *actor, int64_t index, int64_t actors)
+{
+    dqn_actor *d = (dqn_actor *)actor;
+    int64_t copies = (int64_t)d->copies;
+
+    assert(index >= 0 && index < actors);
+    climb(d, index * copies, actors * copies);
+}
+
 static rp_status begin(rp_actor *actor, const void *observations, rp_wait wait, rp_error *err)
 {
     dqn_actor *d = (dqn_actor *)actor;
@@ -274,6 +292,7 @@ static const rp_actor_class actor_class = {
     .get_state = get_state,
     .restored = restored,
     .free = free_actor,
+    .set_group = set_group,
 };
 
 /* Sets the arrays to their places in `block`. Returns the bytes of all. */
@@ -351,7 +370,6 @@ rp_status rp_dqn_actor_new(const rp_allocator *alloc, const rp_dqn_actor_options
                      .copies = (size_t)copies,
                      .actions = (size_t)o->spec->action_count,
                      .n = (size_t)o->settings->n_step,
-                     .lone = o->settings->ladder && all == 1,
                      .priority = o->priority,
                      .counts = {.rng = *o->rng}};
     st = make_network(d, err);
@@ -360,9 +378,7 @@ rp_status rp_dqn_actor_new(const rp_allocator *alloc, const rp_dqn_actor_options
         free_actor(&d->actor);
         return st;
     }
-    for (int64_t i = 0; d->set.ladder && all > 1 && i < copies; i++)
-        d->epsilons[i] = rung(o->first_copy + i, all);
-    if (d->lone) draw_rung(d);
+    climb(d, o->first_copy, all);
     *out = &d->actor;
     return RP_OK;
 }

@@ -115,6 +115,52 @@ static rp_status restored(rp_learner *learner, rp_error *err)
     return st;
 }
 
+/* Makes what each of `count` learners that share batches has of its own. On failure the caller
+ * frees what there is. */
+static rp_status make_rows(const dqn_learner *d, size_t count, rp_dqn_rows **rows,
+                           rp_error *err)
+{
+    size_t most = (d->batch + count - 1) / count;
+    rp_status st = RP_OK;
+
+    for (size_t i = 0; st == RP_OK && i < count; i++)
+        st = rp_dqn_rows_new(&d->alloc, &d->master, most, &rows[i], err);
+    return st;
+}
+
+static void take_rows(dqn_learner *d, size_t count, rp_dqn_rows *const *rows)
+{
+    d->count = count;
+    for (size_t i = 0; i < count; i++) {
+        d->rows[i] = rows[i];
+        d->grads[i] = rp_dqn_rows_grads(rows[i]);
+    }
+}
+
+static rp_status set_threads(rp_learner *learner, size_t count, rp_error *err)
+{
+    dqn_learner *d = (dqn_learner *)learner;
+    rp_dqn_rows *rows[RP_TEAM_MAX_SIZE] = {NULL}, **unused = d->rows;
+    size_t before = d->count;
+    rp_status st;
+
+    if (d->async != NULL)
+        return rp_rl_fail(err, RP_PRECONDITION,
+                          "dqn: the number of asynchronous learners does not change");
+    if (count < 1 || count > RP_TEAM_MAX_SIZE || count > d->batch)
+        return rp_rl_fail(err, RP_INVALID, "dqn: learners must be from 1 to %zu, got %zu",
+                          d->batch < RP_TEAM_MAX_SIZE ? d->batch : RP_TEAM_MAX_SIZE, count);
+    st = make_rows(d, count, rows, err);
+    if (st == RP_OK) st = rp_team_update_set_learners(d->shared, count, err);
+    if (st != RP_OK) {
+        unused = rows;
+        before = count;
+    }
+    for (size_t i = 0; i < before; i++) rp_dqn_rows_free(unused[i]);
+    if (st == RP_OK) take_rows(d, count, rows);
+    return st;
+}
+
 static void free_learner(rp_learner *learner)
 {
     dqn_learner *d = (dqn_learner *)learner;
@@ -138,6 +184,7 @@ static const rp_learner_class learner_class = {
     .get_state = get_state,
     .restored = restored,
     .free = free_learner,
+    .set_threads = set_threads,
 };
 
 /* Sets the arrays to their places in `block`. Returns the bytes of all. */
@@ -197,13 +244,9 @@ static rp_status make_learners(dqn_learner *d, const rp_replay_options *replay, 
         .find = find_gradient,
         .ctx = d,
     };
-    size_t most = (d->batch + d->count - 1) / d->count;
-    rp_status st = RP_OK;
+    rp_status st = make_rows(d, d->count, d->rows, err);
 
-    for (size_t i = 0; st == RP_OK && i < d->count; i++) {
-        st = rp_dqn_rows_new(&d->alloc, &d->master, most, &d->rows[i], err);
-        if (st == RP_OK) d->grads[i] = rp_dqn_rows_grads(d->rows[i]);
-    }
+    if (st == RP_OK) take_rows(d, d->count, d->rows);
     return st == RP_OK ? rp_team_update_new(&d->alloc, &options, &d->shared, err) : st;
 }
 

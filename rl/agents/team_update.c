@@ -24,7 +24,7 @@ typedef struct found_line {
 struct rp_team_update {
     rp_allocator alloc;
     rp_team_update_options options;
-    size_t rows; /* of a batch */
+    size_t rows, most; /* of a batch; learners that there is room for */
     rp_replay *replay;
     rp_team *team;   /* NULL: one learner */
     bool may_refuse; /* the team leaves a batch whose loss is over its bound */
@@ -33,9 +33,15 @@ struct rp_team_update {
     found_line found[];
 };
 
-static size_t update_bytes(size_t learners, size_t rows)
+static size_t most_learners(size_t rows)
 {
-    return sizeof(rp_team_update) + learners * sizeof(found_line) + rows * sizeof(rp_real);
+    return rows < RP_TEAM_MAX_SIZE ? rows : RP_TEAM_MAX_SIZE;
+}
+
+static size_t update_bytes(size_t rows)
+{
+    return sizeof(rp_team_update) + most_learners(rows) * sizeof(found_line) +
+           rows * sizeof(rp_real);
 }
 
 rp_slice rp_share_of(size_t rows, size_t learners, size_t i)
@@ -214,7 +220,7 @@ rp_status rp_team_update_run(rp_team_update *u, rp_wait wait, rp_error *err)
 rp_status rp_team_update_new(const rp_allocator *alloc, const rp_team_update_options *o,
                              rp_team_update **out, rp_error *err)
 {
-    size_t rows = o->replay->batch, bytes = update_bytes(o->learners, rows);
+    size_t rows = o->replay->batch, bytes = update_bytes(rows);
     rp_team_update *u = alloc->resize(alloc->ctx, NULL, 0, bytes);
     rp_status st;
 
@@ -226,7 +232,8 @@ rp_status rp_team_update_new(const rp_allocator *alloc, const rp_team_update_opt
     u->options = *o;
     u->options.replay = NULL; /* borrowed for this call */
     u->rows = rows;
-    u->errors = (rp_real *)(u->found + o->learners);
+    u->most = most_learners(rows);
+    u->errors = (rp_real *)(u->found + u->most);
     st = rp_replay_new(alloc, o->replay, &u->replay, err);
     if (st == RP_OK && o->learners > 1) st = rp_team_new(alloc, o->learners, &u->team, err);
     if (st != RP_OK) {
@@ -237,11 +244,27 @@ rp_status rp_team_update_new(const rp_allocator *alloc, const rp_team_update_opt
     return RP_OK;
 }
 
+rp_status rp_team_update_set_learners(rp_team_update *u, size_t learners, rp_error *err)
+{
+    rp_team *team = NULL;
+    rp_status st = RP_OK;
+
+    if (learners < 1 || learners > u->most)
+        return rp_rl_fail(err, RP_INVALID, "%s: learners must be from 1 to %zu, got %zu",
+                          u->options.learning->agent, u->most, learners);
+    if (learners > 1) st = rp_team_new(&u->alloc, learners, &team, err);
+    if (st != RP_OK) return st;
+    rp_team_free(u->team);
+    u->team = team;
+    u->options.learners = learners;
+    return RP_OK;
+}
+
 void rp_team_update_free(rp_team_update *u)
 {
     if (u == NULL) return;
     rp_allocator alloc = u->alloc;
     rp_team_free(u->team);
     rp_replay_free(u->replay);
-    (void)alloc.resize(alloc.ctx, u, update_bytes(u->options.learners, u->rows), 0);
+    (void)alloc.resize(alloc.ctx, u, update_bytes(u->rows), 0);
 }

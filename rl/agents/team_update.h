@@ -40,7 +40,8 @@ typedef struct rp_team_update_options {
     bool sets_priorities;
     int64_t target_every;
     double target_rate;
-    rp_real *const *grads; /* an array for each learner, as `params` of `learning`. Borrowed */
+    rp_real *const *grads; /* an array for each learner, as `params` of `learning`. Borrowed;
+                              the list may change with the number of learners */
     rp_update_find *find;
     void *ctx;
 } rp_team_update_options;
@@ -59,6 +60,11 @@ const rp_replay_batch *rp_team_update_batch(const rp_team_update *update);
 
 /* Makes one update, as update() of a learner (learner.h) does. */
 RP_NODISCARD rp_status rp_team_update_run(rp_team_update *update, rp_wait wait, rp_error *err);
+
+/* Changes the number of learners between two updates. Only the order of additions depends on
+ * it. RP_INVALID, RP_NO_RESOURCE: nothing has changed. */
+RP_NODISCARD rp_status rp_team_update_set_learners(rp_team_update *update, size_t learners,
+                                                   rp_error *err);
 
 /* The metrics of `learning`, and the bad items of the replay. */
 void rp_team_update_metrics(rp_team_update *update, rp_agent_metrics *out);

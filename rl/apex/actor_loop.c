@@ -24,10 +24,9 @@ typedef struct actor_life {
     rp_variable_client *variables;
     rp_real *params[2]; /* C1 */
     int now;
-    int64_t earlier_steps, earlier_episodes; /* of earlier lives */
-    int64_t next_pull, next_look;            /* steps of this life */
-    double max_diff;                         /* rp_apex_is_ahead() */
-    uint32_t lives;
+    int64_t next_pull, next_look; /* steps of this life */
+    int64_t group;                /* actors that the actor knows of */
+    double max_diff;              /* rp_apex_is_ahead() */
 } actor_life;
 
 static void act(rp_agent *agent, const void *observations, void *actions)
@@ -84,9 +83,10 @@ static void count(actor_life *l)
     rp_env_loop_counts counts = rp_env_loop_get_counts(l->loop);
     rp_apex_part *state = rp_part_lock(l->part);
 
-    assert(l->earlier_steps >= 0 && counts.steps >= 0);
-    state->steps = l->earlier_steps + counts.steps;
-    state->episodes = l->earlier_episodes + counts.episodes;
+    assert(l->part->earlier_steps >= 0 && counts.steps >= 0);
+    state->steps = l->part->earlier_steps + counts.steps;
+    state->episodes = l->part->earlier_episodes + counts.episodes;
+    state->items = l->part->earlier_items + l->actor->type->created(l->actor);
     state->mean_return = counts.mean_return;
     state->mean_length = counts.mean_length;
     state->exploration = l->actor->exploration;
@@ -107,6 +107,17 @@ static rp_status pace(actor_life *l, rp_error *err)
     return rp_part_is_away(st) ? RP_OK : st; /* the writer waits for the replay */
 }
 
+/* Explores as one of so many actors as there are now. */
+static void join_group(actor_life *l)
+{
+    int64_t actors = rp_part_actors(l->part);
+
+    if (l->group == actors) return;
+    l->group = actors;
+    if (l->actor->type->set_group != NULL)
+        l->actor->type->set_group(l->actor, l->part->index, actors);
+}
+
 /* Pulls parameters when it is time. Old ones do while the replay is away: then the writer waits
  * for it, not the pull. */
 static rp_status learn(rp_agent *agent, rp_error *err)
@@ -118,6 +129,7 @@ static rp_status learn(rp_agent *agent, rp_error *err)
     if (st != RP_OK || rp_env_loop_get_counts(l->loop).steps < l->next_pull) return st;
     l->next_pull += l->part->apex->options.pull_every;
     count(l);
+    join_group(l);
     st = pull(l, RP_SLICE_MS, err);
     if (st == RP_DEADLINE) {
         rp_part_waits(l->part, "new parameters of the learner");
@@ -155,7 +167,8 @@ static rp_status make(actor_life *l, rp_error *err)
         .client = a->options.home, .table = RP_APEX_VARIABLES, .count = a->parameter_count};
     rp_status st = rp_apex_make_table(p, err);
 
-    rp_pcg64_seed(&rng, rp_apex_seed(a, RP_SEED_ACTOR + (uint32_t)p->index) + l->lives);
+    l->group = making.actors;
+    rp_pcg64_seed(&rng, rp_apex_seed(a, RP_SEED_ACTOR + (uint32_t)p->index) + p->lives);
     if (st == RP_OK)
         st = a->options.algorithm->new_actor(&making, rp_part_wait(p, RP_CALL_MS), &l->actor,
                                              err);
@@ -165,24 +178,43 @@ static rp_status make(actor_life *l, rp_error *err)
     return st;
 }
 
+/* Writes what the actor has to the replay before it leaves. The rate limiter may take its time:
+ * until then the part waits for the learner. */
+static rp_status leave(actor_life *l, rp_error *err)
+{
+    rp_status st;
+
+    count(l);
+    rp_part_waits(l->part, "the learner, to leave");
+    do st = l->actor->type->flush(l->actor, rp_part_wait(l->part, RP_SLICE_MS), err);
+    while (st == RP_DEADLINE);
+    rp_part_works(l->part);
+    return st;
+}
+
 static rp_status live(void *ctx, rp_error *err)
 {
     actor_life *l = ctx;
     rp_apex *a = l->part->apex;
     rp_status st = make(l, err);
+    bool has_begun = false;
 
     l->next_pull = l->next_look = 0;
     if (st == RP_OK) st = rp_apex_max_diff(l->part, &l->max_diff, err);
     if (st == RP_OK) st = await_parameters(l, err);
-    if (st == RP_OK && !rp_part_is_stopping(l->part))
+    if (st == RP_OK && !rp_part_is_stopping(l->part)) {
+        has_begun = true;
         st = rp_env_loop_begin(
-            l->loop, rp_apex_seed(a, RP_SEED_ENVS + (uint32_t)l->part->index) + l->lives++,
-            err);
+            l->loop,
+            rp_apex_seed(a, RP_SEED_ENVS + (uint32_t)l->part->index) + l->part->lives++, err);
+    }
     if (st == RP_OK) rp_part_works(l->part);
     while (st == RP_OK && !rp_part_is_stopping(l->part)) st = rp_env_loop_step(l->loop, err);
+    if (st == RP_OK && has_begun && rp_part_is_leaving(l->part)) st = leave(l, err);
     if (l->loop != NULL) {
-        l->earlier_steps += rp_env_loop_get_counts(l->loop).steps;
-        l->earlier_episodes += rp_env_loop_get_counts(l->loop).episodes;
+        l->part->earlier_steps += rp_env_loop_get_counts(l->loop).steps;
+        l->part->earlier_episodes += rp_env_loop_get_counts(l->loop).episodes;
+        l->part->earlier_items += l->actor->type->created(l->actor);
     }
     rp_variable_client_free(l->variables);
     rp_env_loop_free(l->loop);

@@ -4,7 +4,8 @@
  * Invariants, whenever mu is free:
  *   X1  is_stopping is set and `cancel` fired exactly if the parts have to end;
  *   X2  the first part that ends the program decides `status` and `error`;
- *   X3  parts[0 .. part_count - 1] have threads until the program is freed. */
+ *   X3  parts[0 .. part_count - 1] have threads until the program is freed; that of an actor
+ *       that has left has ended, and is joined when the actor is started again. */
 #include "reprise/rl/apex.h"
 
 #include <assert.h>
@@ -44,6 +45,11 @@ static rp_status check(const rp_apex_options *o, rp_error *err)
     if (o->actors < 1 || o->actors > RP_APEX_MAX_ACTORS)
         return rp_rl_fail(err, RP_INVALID, "apex: actors must be from 1 to %d, got %lld",
                           RP_APEX_MAX_ACTORS, (long long)o->actors);
+    if (o->most_actors != 0 &&
+        (o->most_actors < o->actors || o->most_actors > RP_APEX_MAX_ACTORS))
+        return rp_rl_fail(err, RP_INVALID,
+                          "apex: most_actors must be from %lld to %d, got %lld",
+                          (long long)o->actors, RP_APEX_MAX_ACTORS, (long long)o->most_actors);
     if (o->pull_every < 0 || o->publish_every < 0 || o->trim_every < 0 || o->save_every < 0 ||
         o->eval_episodes < 0 || o->confirm_episodes < 0 || o->patience_ms < 0 ||
         o->tend_ms < 0 || o->max_steps < 0)
@@ -90,7 +96,9 @@ rp_status rp_apex_new(const rp_allocator *alloc, const rp_apex_options *options,
     x->alloc = a;
     x->options = *options;
     if (x->options.home == NULL) x->options.home = options->client;
-    x->part_room = (size_t)options->actors + 2;
+    set_default(&x->options.most_actors, options->actors);
+    atomic_init(&x->actors, options->actors);
+    x->part_room = (size_t)x->options.most_actors + 2;
     x->began_ns = rp_now_ns();
     set_default(&x->options.pull_every, PULL_EVERY);
     set_default(&x->options.publish_every, PUBLISH_EVERY);
@@ -120,8 +128,7 @@ void rp_apex_free(rp_apex *x)
     rp_allocator alloc = x->alloc;
     rp_apex_stop(x);
     for (size_t i = 0; i < x->part_count; i++) { /* X3 */
-        assert(x->parts[i]->has_thread);
-        (void)pthread_join(x->parts[i]->thread, NULL);
+        if (x->parts[i]->has_thread) (void)pthread_join(x->parts[i]->thread, NULL);
         (void)alloc.resize(alloc.ctx, x->parts[i], sizeof *x->parts[i], 0);
     }
     rp_cancel_free(x->cancel);
@@ -165,6 +172,24 @@ static void end(rp_part *p, rp_status st, const rp_error *err)
     rp_apex_stop(x);
 }
 
+/* Actors until they leave or the program stops. One that was asked to leave may have been asked
+ * to stay before it had left. Returns true if it has left. */
+static bool run_actor(rp_part *p, rp_status *st, rp_error *err)
+{
+    bool has_left = false, is_over = false;
+
+    do {
+        *st = rp_apex_actor_loop(p, err);
+        (void)pthread_mutex_lock(&p->apex->mu);
+        is_over = *st != RP_OK || p->apex->is_done;
+        has_left = !is_over && rp_part_is_leaving(p);
+        p->state.has_left = has_left;
+        p->state.waits_for[0] = '\0';
+        (void)pthread_mutex_unlock(&p->apex->mu);
+    } while (!is_over && !has_left);
+    return has_left;
+}
+
 static void *run(void *ctx)
 {
     rp_part *p = ctx;
@@ -173,7 +198,9 @@ static void *run(void *ctx)
 
     switch (p->role) {
     case RP_APEX_LEARNER: st = rp_apex_learner_loop(p, &err); break;
-    case RP_APEX_ACTOR: st = rp_apex_actor_loop(p, &err); break;
+    case RP_APEX_ACTOR:
+        if (run_actor(p, &st, &err)) return NULL; /* X3 */
+        break;
     case RP_APEX_EVALUATOR: st = rp_apex_evaluator_loop(p, &err); break;
     }
     end(p, st, &err);
@@ -182,7 +209,7 @@ static void *run(void *ctx)
 
 static rp_status check_part(const rp_apex *x, rp_apex_role role, int64_t index, rp_error *err)
 {
-    int64_t most = role == RP_APEX_ACTOR ? x->options.actors : 1;
+    int64_t most = role == RP_APEX_ACTOR ? x->options.most_actors : 1;
 
     if (index < 0 || index >= most)
         return rp_rl_fail(err, RP_INVALID, "apex: there is no %s %lld of %lld",
@@ -192,6 +219,13 @@ static rp_status check_part(const rp_apex *x, rp_apex_role role, int64_t index, 
             return rp_rl_fail(err, RP_EXISTS, "apex: %s %lld has been started",
                               rp_apex_role_name(role), (long long)index);
     return RP_OK;
+}
+
+static rp_status start_thread(rp_part *p, rp_error *err)
+{
+    p->has_thread = pthread_create(&p->thread, NULL, run, p) == 0;
+    return p->has_thread ? RP_OK
+                         : rp_rl_fail(err, RP_NO_RESOURCE, "apex: no thread could be started");
 }
 
 rp_status rp_apex_start(rp_apex *x, rp_apex_role role, int64_t index, rp_error *err)
@@ -213,11 +247,7 @@ rp_status rp_apex_start(rp_apex *x, rp_apex_role role, int64_t index, rp_error *
                                           .rate = (double)NAN}};
     (void)pthread_mutex_lock(&x->mu);
     st = check_part(x, role, index, err);
-    if (st == RP_OK) {
-        p->has_thread = pthread_create(&p->thread, NULL, run, p) == 0;
-        if (!p->has_thread)
-            st = rp_rl_fail(err, RP_NO_RESOURCE, "apex: no thread could be started");
-    }
+    if (st == RP_OK) st = start_thread(p, err);
     if (st == RP_OK) {
         assert(x->part_count < x->part_room);
         x->parts[x->part_count++] = p;
@@ -225,6 +255,52 @@ rp_status rp_apex_start(rp_apex *x, rp_apex_role role, int64_t index, rp_error *
     (void)pthread_mutex_unlock(&x->mu);
     if (st != RP_OK) (void)x->alloc.resize(x->alloc.ctx, p, sizeof *p, 0);
     return st;
+}
+
+/* Asks an actor to leave or to stay. One that has left is started again. Holds mu. */
+static rp_status set_leaving_locked(rp_part *p, bool is_leaving, rp_error *err)
+{
+    if (is_leaving == rp_part_is_leaving(p)) return RP_OK;
+    if (!is_leaving && p->state.has_left) {
+        if (p->has_thread) (void)pthread_join(p->thread, NULL); /* it needs mu no more */
+        p->state.has_left = false;
+        p->counted_ns = rp_now_ns();
+        p->waited_ns = p->wait_began_ns = 0;
+        atomic_store_explicit(&p->is_leaving, false, memory_order_release);
+        return start_thread(p, err);
+    }
+    atomic_store_explicit(&p->is_leaving, is_leaving, memory_order_release);
+    return RP_OK;
+}
+
+rp_status rp_apex_set_actors(rp_apex *x, int64_t actors, rp_error *err)
+{
+    int64_t found = 0;
+    rp_status st = RP_OK;
+
+    if (actors < 1 || actors > x->options.most_actors)
+        return rp_rl_fail(err, RP_INVALID, "apex: actors must be from 1 to %lld, got %lld",
+                          (long long)x->options.most_actors, (long long)actors);
+    (void)pthread_mutex_lock(&x->mu);
+    atomic_store_explicit(&x->actors, actors, memory_order_relaxed);
+    for (size_t i = 0; i < x->part_count && !x->is_done; i++) {
+        rp_part *p = x->parts[i];
+
+        if (p->role != RP_APEX_ACTOR) continue;
+        found = p->index >= found ? p->index + 1 : found;
+        if (st == RP_OK) st = set_leaving_locked(p, p->index >= actors, err);
+    }
+    if (x->is_done) found = actors;
+    (void)pthread_cond_broadcast(&x->cv);
+    (void)pthread_mutex_unlock(&x->mu);
+    for (int64_t i = found; st == RP_OK && i < actors; i++)
+        st = rp_apex_start(x, RP_APEX_ACTOR, i, err);
+    return st;
+}
+
+void rp_apex_set_learners(rp_apex *x, int64_t learners)
+{
+    atomic_store_explicit(&x->learners, learners, memory_order_relaxed);
 }
 
 rp_status rp_apex_wait(rp_apex *x, int64_t ms, bool *done, rp_error *err)
@@ -297,6 +373,7 @@ static void add_part(rp_run_progress *p, const rp_apex_part *part, double *least
     if (part->learner_steps > p->steps) p->steps = part->learner_steps;
     if (part->role == RP_APEX_ACTOR) {
         p->episodes += part->episodes;
+        if (part->has_left) return;
         p->actor_wait = (isfinite(p->actor_wait) ? p->actor_wait : 0) + part->wait_share;
         if (part->exploration <= *least) { /* the greediest: the others explore too much */
             *least = part->exploration;
@@ -342,12 +419,15 @@ rp_run_progress rp_apex_progress(const rp_apex *x, const rp_apex_part *parts, si
                          .rate = unknown,
                          .samples_per_insert = unknown,
                          .actor_wait = unknown,
-                         .learner_wait = unknown};
+                         .learner_wait = unknown,
+                         .actors = unknown,
+                         .learners = unknown,
+                         .predicted_steps_per_second = unknown};
     size_t actors = 0;
 
     for (size_t i = 0; i < count; i++) {
         add_part(&p, &parts[i], &least);
-        actors += parts[i].role == RP_APEX_ACTOR;
+        actors += parts[i].role == RP_APEX_ACTOR && !parts[i].has_left;
     }
     if (actors > 0) p.actor_wait /= (double)actors;
     passed = seconds - (last != NULL ? last->seconds : 0);

@@ -43,6 +43,7 @@ typedef struct learner_life {
     int64_t tended_ns;    /* when the parameters in the replay were looked at */
     int64_t bad_items;    /* that the part has spoken of */
     int64_t said_ns;      /* when trouble that is over was said; 0: none is shown */
+    int64_t threads;      /* that were asked for; 0: as the settings have it */
     bool has_no_snapshot; /* and says so */
     bool is_restored;
 } learner_life;
@@ -64,6 +65,7 @@ static rp_status make_learner(learner_life *l, rp_error *err)
 
     rp_learner_free(l->learner);
     l->learner = NULL;
+    l->threads = 0;
     rp_pcg64_seed(&rng, rp_apex_seed(l->part->apex, RP_SEED_LEARNER));
     st = l->part->apex->options.algorithm->new_learner(&making, &l->learner, err);
     assert(st != RP_OK || l->learner->parameter_count == l->part->apex->parameter_count);
@@ -264,9 +266,33 @@ static rp_status inspect(learner_life *l, rp_error *err)
     return rp_apex_trim(l->part, &view, err);
 }
 
+/* Takes the number of threads that is wanted now. */
+static void take_threads(learner_life *l)
+{
+    int64_t wanted = atomic_load_explicit(&l->part->apex->learners, memory_order_relaxed);
+    rp_error why = {0};
+    rp_status st = RP_PRECONDITION;
+
+    if (wanted == l->threads || wanted == 0) return;
+    l->threads = wanted;
+    if (l->learner->type->set_threads != NULL)
+        st = l->learner->type->set_threads(l->learner, (size_t)wanted, &why);
+    if (st == RP_OK) {
+        rp_part_lock(l->part)->threads = wanted;
+        rp_part_unlock(l->part);
+        return;
+    }
+    l->said_ns = rp_now_ns();
+    rp_part_trouble(l->part, "keeps its number of threads: %.120s",
+                    why.text[0] != '\0' ? why.text : "it has one");
+}
+
 static rp_status update(learner_life *l, rp_error *err)
 {
-    rp_status st = l->learner->type->update(l->learner, rp_wait_none(), err);
+    rp_status st;
+
+    take_threads(l);
+    st = l->learner->type->update(l->learner, rp_wait_none(), err);
 
     if (st != RP_DEADLINE) return st;
     rp_part_waits(l->part, "the actors");

@@ -13,7 +13,13 @@ static const int64_t MOST_STEPS = INT64_C(1) << 53;
 
 bool rp_part_is_stopping(const rp_part *p)
 {
-    return atomic_load_explicit(&p->apex->is_stopping, memory_order_acquire);
+    return atomic_load_explicit(&p->apex->is_stopping, memory_order_acquire) ||
+           rp_part_is_leaving(p);
+}
+
+bool rp_part_is_leaving(const rp_part *p)
+{
+    return atomic_load_explicit(&p->is_leaving, memory_order_acquire);
 }
 
 rp_wait rp_part_wait(const rp_part *p, int64_t ms)
@@ -131,7 +137,7 @@ rp_status rp_part_outlive(rp_part *p, rp_status (*live)(void *ctx, rp_error *err
         int64_t patience_ms = p->apex->options.patience_ms;
 
         assert(patience_ms > 0 && p->worked_ns >= worked_ns);
-        if (rp_part_is_stopping(p)) return RP_OK;
+        if (atomic_load_explicit(&p->apex->is_stopping, memory_order_acquire)) return RP_OK;
         if (st == RP_OK || !rp_part_is_away(st)) return st;
         if (p->worked_ns != worked_ns) pause_ms = FIRST_PAUSE_MS;
         worked_ns = p->worked_ns;
@@ -161,14 +167,29 @@ rp_apex_making rp_part_making(const rp_part *p, rp_pcg64 *rng)
 {
     const rp_apex *a = p->apex;
 
-    assert(a->env != NULL && p->index >= 0 && p->index < a->options.actors);
+    assert(a->env != NULL && p->index >= 0 && p->index < a->options.most_actors);
     return (rp_apex_making){.alloc = &a->alloc,
                             .settings = a->options.settings,
                             .spec = rp_env_get_spec(a->env),
                             .client = a->options.client,
                             .index = p->index,
-                            .actors = a->options.actors,
+                            .actors = rp_part_actors(p),
                             .rng = rng};
+}
+
+rp_apex_making rp_part_table_making(const rp_part *p)
+{
+    rp_apex_making making = rp_part_making(p, NULL);
+
+    making.actors = p->apex->options.most_actors;
+    return making;
+}
+
+int64_t rp_part_actors(const rp_part *p)
+{
+    int64_t actors = atomic_load_explicit(&p->apex->actors, memory_order_relaxed);
+
+    return actors > p->index ? actors : p->index + 1; /* it is about to leave */
 }
 
 void rp_part_keep(rp_part *p, const rp_real *params, bool is_solved)

@@ -32,9 +32,12 @@ typedef struct rp_part {
     int64_t unfit_ns;  /* since when parameters in the table are of no use; 0: they are not */
     rp_error unfit;    /* why */
     bool has_params;   /* of this program */
+    int64_t earlier_steps, earlier_episodes, earlier_items; /* actor: of earlier lives */
+    uint32_t lives;                                         /* actor */
     /* Called while the part waits for others; NULL: nothing is to be done. */
     rp_status (*tend)(void *ctx, rp_error *err);
     void *tend_ctx;
+    atomic_bool is_leaving; /* actor: it is asked to. Set under the program's mutex */
     /* guarded by the program's mutex: */
     rp_apex_part state;
     int64_t wait_began_ns; /* 0: it does not wait */
@@ -50,8 +53,10 @@ struct rp_apex {
     int64_t began_ns;
     rp_cancel *cancel; /* fired when the parts have to end */
     atomic_bool is_stopping;
+    atomic_llong actors;   /* now: those whose indices are below it */
+    atomic_llong learners; /* that are wanted; 0: as the settings have it */
     pthread_mutex_t mu;
-    pthread_cond_t cv; /* signalled when is_stopping or is_done changes */
+    pthread_cond_t cv; /* signalled when is_stopping, is_leaving or is_done changes */
     /* guarded by mu: */
     rp_part **parts; /* room for all actors, the learner and the evaluator */
     size_t part_count, part_room;
@@ -68,7 +73,9 @@ RP_NODISCARD rp_status rp_apex_learner_loop(rp_part *part, rp_error *err);
 RP_NODISCARD rp_status rp_apex_actor_loop(rp_part *part, rp_error *err);
 RP_NODISCARD rp_status rp_apex_evaluator_loop(rp_part *part, rp_error *err);
 
+/* The part has to end: the program stops, or the part is asked to leave. */
 bool rp_part_is_stopping(const rp_part *part);
+bool rp_part_is_leaving(const rp_part *part);
 /* A wait of at most `ms` milliseconds that ends when the program stops. */
 rp_wait rp_part_wait(const rp_part *part, int64_t ms);
 /* Sleeps for `ms` milliseconds, or until the program stops. */
@@ -112,8 +119,12 @@ RP_NODISCARD rp_status rp_part_outlive(rp_part *part,
 enum { RP_SEED_LEARNER, RP_SEED_EVALUATOR, RP_SEED_ACTOR, RP_SEED_ENVS = 1 << 16 };
 uint64_t rp_apex_seed(const rp_apex *apex, uint32_t part);
 
-/* What halves of this part are made of. */
+/* What halves of this part are made of, with the number of actors now; and what the table is
+ * made of, which has room for the most. */
 rp_apex_making rp_part_making(const rp_part *part, rp_pcg64 *rng);
+rp_apex_making rp_part_table_making(const rp_part *part);
+/* The number of actors now, at least so many that the part is one. */
+int64_t rp_part_actors(const rp_part *part);
 
 /* Keeps parameters for rp_apex_get_parameters(). Those of an evaluator that do not solve the
  * task count only if this process has no learner, whose parameters are newer. */

@@ -32,7 +32,7 @@ enum {
 /* The options of the table on one shard. The caller drops the signature. */
 static rp_status describe(const rp_part *p, rp_table_options *out, rp_error *err)
 {
-    const rp_apex_making making = rp_part_making(p, NULL);
+    const rp_apex_making making = rp_part_table_making(p);
     int64_t shards = (int64_t)rp_client_shard_count(p->apex->options.client);
     rp_status st = p->apex->options.algorithm->table(&making, out, err);
 
@@ -96,7 +96,7 @@ rp_status rp_apex_look(rp_part *p, rp_replay_view *out, rp_error *err)
 
 rp_status rp_apex_max_diff(const rp_part *p, double *out, rp_error *err)
 {
-    const rp_apex_making making = rp_part_making(p, NULL);
+    const rp_apex_making making = rp_part_table_making(p);
     rp_table_options table;
     double least;
     rp_status st = p->apex->options.algorithm->table(&making, &table, err);

@@ -336,6 +336,9 @@ static rp_run_progress measure(rp_trainer *t)
         .item_size = m.item_size,
         .actor_wait = (double)NAN, /* nothing waits in one thread */
         .learner_wait = (double)NAN,
+        .actors = (double)NAN,
+        .learners = (double)NAN,
+        .predicted_steps_per_second = (double)NAN,
     };
     if (t->has_verdict && t->verdict.confirmed.episodes > 0)
         p.eval_return = t->verdict.confirmed.mean_return;

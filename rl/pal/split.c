@@ -206,6 +206,8 @@ bool rp_split_fits(const rp_split_options *o, int64_t actors, int64_t learners)
 {
     if (actors < 1 || actors > o->acting->count) return false;
     if (learners < 1 || learners > o->learning->count) return false;
+    if (o->only_actors > 0 && actors != o->only_actors) return false;
+    if (o->only_learners > 0 && learners != o->only_learners) return false;
     if (o->in_turn) return actors == 1 && learners <= o->cores;
     if (o->cores == 1) return actors == 1 && learners == 1;
     return actors + learners <= o->cores; /* S5 */
@@ -213,10 +215,13 @@ bool rp_split_fits(const rp_split_options *o, int64_t actors, int64_t learners)
 
 double rp_split_rate(const rp_split_options *o, int64_t actors, int64_t learners)
 {
-    double acted, learned;
+    double acted, learned, measured = 0;
 
     assert(actors >= 1 && actors <= o->acting->count);
     assert(learners >= 1 && learners <= o->learning->count);
+    if (o->measured != NULL) measured = o->measured(o->ctx, actors, learners);
+    assert(measured >= 0);
+    if (measured > 0) return measured;
     acted = o->acting->rates[actors - 1];
     learned = o->interval * o->learning->rates[learners - 1];
     return o->in_turn || o->cores == 1 ? 1 / (1 / acted + 1 / learned) : fmin(acted, learned);
@@ -237,10 +242,12 @@ static double look(const rp_split_options *o, double least, rp_split *out)
     double best = 0;
 
     *out = (rp_split){0};
-    for (int64_t a = 1; a <= o->acting->count && rp_split_fits(o, a, 1); a++)
-        for (int64_t l = 1; l <= o->learning->count && rp_split_fits(o, a, l); l++) {
-            double rate = rp_split_rate(o, a, l);
+    for (int64_t a = 1; a <= o->acting->count && a <= o->cores; a++)
+        for (int64_t l = 1; l <= o->learning->count && a + l <= o->cores + 1; l++) {
+            double rate;
 
+            if (!rp_split_fits(o, a, l)) continue;
+            rate = rp_split_rate(o, a, l);
             best = fmax(best, rate);
             if (rate >= least && (out->actors == 0 || is_smaller(a, l, out)))
                 *out = (rp_split){a, l, rate}; /* S7 */
@@ -256,6 +263,12 @@ rp_status rp_split_pick(const rp_split_options *o, rp_split *out, rp_error *err)
 
     if (st != RP_OK) return st;
     best = look(o, 0, &pick);
+    if (pick.actors == 0)
+        return rp_rl_fail(err, RP_INVALID,
+                          "split: no split of %lld cores has %lld actors and %lld learners "
+                          "(0: any number)",
+                          (long long)o->cores, (long long)o->only_actors,
+                          (long long)o->only_learners);
     (void)look(o, best * (1 - RP_SPLIT_TIE), &pick);      /* S6 */
     assert(rp_split_fits(o, pick.actors, pick.learners)); /* S5 */
     *out = pick;

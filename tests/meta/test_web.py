@@ -11,7 +11,7 @@ OWN = sorted(p for p in WEB.iterdir() if p.is_file())
 SCRIPTS = [p for p in OWN if p.suffix == ".js"]
 # uPlot 1.6.32 as npm has it: dist/uPlot.iife.min.js, dist/uPlot.min.css and LICENSE.
 VENDORED = {"uplot.js": "19c8d4c6ad88929a79f4ae49d6f7161566dfd0ba3d15cc495e974f787eb78f1f", "uplot.css": "df630c6a8d6f8eeaff264b50f73ce5b114f646ffd9a0bb74f049b0a00135fa04", "uplot.LICENSE": "8f989229699b4fe2f1a0432d0e9edc338a8a911e250e2d1b01ecd770a5f5b1bd"}
-MOST_BYTES = 128_000  # of our own files
+MOST_BYTES = 130_000  # of our own files
 MOST_LINES = 300
 
 

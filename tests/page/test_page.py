@@ -304,6 +304,25 @@ def test_runs_are_drawn_with_all_seeds(serve, show):
         assert page.evaluate(drawn) > 300
 
 
+def test_a_run_that_picks_its_threads_says_how_it_moved_them(serve, show):
+    server, scalars = serve(), []
+    for i, (actors, learners, steps, predicted, waits) in enumerate(
+            [(4, 4, 20000, 21000, 0.55), (4, 4, 20500, 21000, 0.56), (6, 2, 29000, 30000, 0.02), (6, 2, 31000, 30000, 0.01)]):
+        values = {"actors": actors, "learners": learners, "steps_per_second": steps, "predicted_steps_per_second": predicted,
+                  "updates_per_second": steps / 4, "actors_wait": 0.03, "learner_waits": waits}
+        scalars += [{"name": name, "step": 100 * i, "time": 1000 + i, "value": value} for name, value in values.items()]
+    server.ask("/v1/runs/apex", {"scalars": scalars}, confirm="apex")
+    server.ask("/v1/runs/plain", {"scalars": [s for s in scalars if "predicted" not in s["name"]]}, confirm="plain")
+    page = show(server, "/#/runs/apex")
+    page.wait_for_text("Threads", "caption")
+    rows = page.evaluate("""[...document.querySelectorAll("tbody tr")].map((r) => [...r.children].slice(1).map((c) => c.textContent))""")
+    assert rows == [["6", "2", "31.0k", "30.0k", "7,750", "3 %", "1 %"], ["4", "4", "20.5k", "21.0k", "5,125", "3 %", "56 %"]]
+    page.evaluate("location.hash = '#/runs/plain'")
+    page.wait_for_text("plain", "h1")
+    page.wait("document.querySelector('.plot')", "a curve")
+    assert "Threads" not in page.text("main")
+
+
 def test_the_mean_of_seeds_needs_no_common_steps(serve, show):
     page = show(serve())
     means = page.evaluate("""import("./curves.js").then((curves) => {

@@ -48,6 +48,7 @@ THREADED = [f"{program}/{name}" for program, names in {
     "unit_disk": "journal",
     "unit_durable": "full_disk_inserts store_log tier tier_stop",
     "unit_net": "loop_guests loop_posts",
+    "unit_rl_apex": "apex_counts",
     "unit_rl_pal": "crew dpg_learners dqn_agents dqn_learners profile shared_params team",
     "unit_server": "checkpoint_call gate histogram http_page journal_room lease lease_link "
                    "loading memory_guard metrics page_maker page_response queue_budget "

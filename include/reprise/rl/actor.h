@@ -39,6 +39,9 @@ typedef struct rp_actor_class {
     size_t (*get_state)(rp_actor *actor, rp_state_part *parts);
     rp_status (*restored)(rp_actor *actor, rp_error *err);
     void (*free)(rp_actor *actor);
+    /* The actor is number `index` of `actors` from now on, which may change how it explores.
+     * NULL: it does not. */
+    void (*set_group)(rp_actor *actor, int64_t index, int64_t actors);
 } rp_actor_class;
 
 struct rp_actor {

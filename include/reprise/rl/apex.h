@@ -75,6 +75,7 @@ typedef struct rp_apex_options {
     rp_client *home; /* of the one server that has parameters and snapshots; needed if `client`
                         has shards. NULL: `client` */
     int64_t actors;  /* * of the whole program, 1 to RP_APEX_MAX_ACTORS */
+    int64_t most_actors; /* that rp_apex_set_actors() may ask for; 0: `actors` */
     uint64_t seed;
     int64_t max_steps;     /* items that the learner has seen arrive, after which it ends; 0: no
                               end */
@@ -117,6 +118,18 @@ RP_API void rp_apex_free(rp_apex *apex);
 RP_API RP_NODISCARD rp_status rp_apex_start(rp_apex *apex, rp_apex_role role, int64_t index,
                                             rp_error *err);
 
+/* Changes the number of actors of a program that has all of them in this process, 1 to
+ * most_actors: starts those that are missing, and asks those with the largest indices to leave.
+ * They write the items that they have to the replay first, which may wait for the learner; this
+ * call does not. The others explore as members of the new group from their next pull of
+ * parameters on. RP_INVALID, RP_NO_RESOURCE: there are fewer actors than that. */
+RP_API RP_NODISCARD rp_status rp_apex_set_actors(rp_apex *apex, int64_t actors, rp_error *err);
+
+/* Changes the number of threads that share the updates of the learner of this process, from its
+ * next update on. If it cannot have that number, it keeps the one that it has, and its part
+ * says so. */
+RP_API void rp_apex_set_learners(rp_apex *apex, int64_t learners);
+
 /* Asks all parts to end: within one step, update or call to the replay. */
 RP_API void rp_apex_stop(rp_apex *apex);
 
@@ -132,21 +145,24 @@ typedef struct rp_apex_part {
     rp_apex_role role;
     int64_t index;
     bool has_ended;
+    bool has_left;       /* actor: rp_apex_set_actors() has made do without it */
     char waits_for[160]; /* "" while it works */
     char trouble[160];   /* what fails although the part goes on; "": nothing */
     double wait_share;   /* share of its time that it has waited since the last call, 0 to 1 */
     int64_t version;     /* of the parameters: published, used, or evaluated last */
     int64_t learner_steps; /* items that the learner had seen arrive when it published them */
     int64_t steps;         /* actor: of its environments */
+    int64_t items;         /* actor: written, at its latest pull of parameters */
     int64_t episodes;      /* actor: finished; evaluator: evaluations */
     double mean_return, mean_length; /* actor: of its latest 100 episodes; evaluator: of the
                                         latest evaluation */
     double exploration;              /* actor */
     rp_agent_metrics metrics;        /* learner: means of its latest updates */
-    int64_t shards_away;             /* learner: shards without the table, or not reached */
-    bool is_solved;                  /* evaluator */
-    rp_verdict verdict;              /* evaluator: the latest; version 0: none yet */
-    rp_verdict solution;             /* evaluator: the first that found the task solved */
+    int64_t threads;     /* learner: as rp_apex_set_learners() asked for; 0: it has not */
+    int64_t shards_away; /* learner: shards without the table, or not reached */
+    bool is_solved;      /* evaluator */
+    rp_verdict verdict;  /* evaluator: the latest; version 0: none yet */
+    rp_verdict solution; /* evaluator: the first that found the task solved */
 } rp_apex_part;
 
 /* Writes the parts of this process, in the order in which they were started: at most

@@ -36,6 +36,10 @@ typedef struct rp_learner_class {
     size_t (*get_state)(rp_learner *learner, rp_state_part *parts);
     rp_status (*restored)(rp_learner *learner, rp_error *err);
     void (*free)(rp_learner *learner);
+    /* Changes the number of threads that share the updates, between two of them; the state does
+     * not depend on it. NULL: there is one thread. RP_INVALID, RP_PRECONDITION (it is fixed),
+     * RP_NO_RESOURCE: nothing has changed. */
+    rp_status (*set_threads)(rp_learner *learner, size_t count, rp_error *err);
 } rp_learner_class;
 
 struct rp_learner {

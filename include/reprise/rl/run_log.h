@@ -26,6 +26,9 @@ typedef struct rp_run_progress {
     int64_t item_size;         /* items in the replay */
     /* Share of their time that they have waited since the last progress, 0 to 1. */
     double actor_wait, learner_wait;
+    /* Threads in use, and what was predicted for them, of a run that picks their numbers
+     * itself. */
+    double actors, learners, predicted_steps_per_second;
 } rp_run_progress;
 
 /* Writes "12,345 of 500,000 steps  ..." in one line without its end, cut to fit `size` >= 1.

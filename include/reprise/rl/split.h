@@ -18,7 +18,8 @@
  *
  *   rp_rate_curve_fill(&acting, points, 3, cores, &err);      measured with 1, 2 and 4 threads
  *   rp_rate_curve_fill(&learning, others, 3, cores, &err);
- *   rp_split_pick(&(rp_split_options){&acting, &learning, 4.0, cores, false}, &split, &err);
+ *   rp_split_pick(&(rp_split_options){.acting = &acting, .learning = &learning, .interval = 4,
+ *                                     .cores = cores}, &split, &err);
  *
  * Pure: no memory, no clock, no thread. profile.h measures the points. */
 #ifndef REPRISE_RL_SPLIT_H
@@ -82,27 +83,34 @@ typedef struct rp_split_options {
     double interval;                        /* steps for each update, 1e-6 to 1e9 */
     int64_t cores;                          /* 1 to RP_SPLIT_MAX_CORES */
     bool in_turn;                           /* one thread acts and learns in turn */
+    int64_t only_actors, only_learners;     /* their number is given; 0: it is not */
+    /* The steps a second of a split that was measured as a whole, which replace those of the
+     * curves; 0: it was not measured. May be NULL. */
+    double (*measured)(const void *ctx, int64_t actors, int64_t learners);
+    const void *ctx;
 } rp_split_options;
 
 typedef struct rp_split {
     int64_t actors, learners;
-    double steps_per_second; /* by the curves */
+    double steps_per_second; /* by rp_split_rate() */
 } rp_split;
 
 /* True if a split fits:
  *   S5  1 <= actors, 1 <= learners, no more than the curves have, actors + learners <= cores;
- *       a single core has one of each; in turn, actors is 1, learners <= cores. */
+ *       a single core has one of each; in turn, actors is 1, learners <= cores; numbers that
+ *       are given are those. */
 RP_API bool rp_split_fits(const rp_split_options *options, int64_t actors, int64_t learners);
 
-/* The steps a second of a split by the formulas above; the threads are within the curves. */
+/* The steps a second of a split, as measured or by the formulas above; the threads are within
+ * the curves. */
 RP_API double rp_split_rate(const rp_split_options *options, int64_t actors, int64_t learners);
 
 /* Picks the best split that fits:
  *   S6  none that fits has more than 1 / (1 - RP_SPLIT_TIE) of its rate;
  *   S7  none with a rate of (1 - RP_SPLIT_TIE) of the best has fewer threads, or as many and
  *       fewer learners.
- * Tries all of them: cores^2 / 2 at most. RP_INVALID: a curve without S1, or an option out of
- * its bounds. */
+ * Tries all of them: cores^2 / 2 at most. RP_INVALID: a curve without S1, an option out of its
+ * bounds, or no split fits the numbers that are given. */
 RP_API RP_NODISCARD rp_status rp_split_pick(const rp_split_options *options, rp_split *out,
                                             rp_error *err);
 

@@ -2,6 +2,7 @@
 #include "cli/train/agent_flags.h"
 
 #include <assert.h>
+#include <string.h>
 
 /* Takes one setting from its text. */
 static rp_status take(const rp_setting *value, const rp_settings_table *table, size_t i,
@@ -47,6 +48,7 @@ rp_status rp_agent_flags_take(const rp_command *command, const rp_flags *flags, 
         if (i == table->count)
             return rp_problem_set(problem, NULL, "%s: %s has no such setting", key,
                                   table->agent);
+        if (strcmp(name, "learners") == 0 && strcmp(value.text, "auto") == 0) continue;
         if (is_fixed)
             return rp_problem_set(problem, NULL, "%s: a resumed run keeps its settings", key);
         st = take(&value, table, i, settings, problem);

@@ -39,8 +39,8 @@ enum { RP_AGENT_FLAGS = RP_DQN_SETTINGS + RP_DPG_OWN_SETTINGS };
     RP_DQN_SETTING_LIST(RP_AGENT_DQN_OPTION) RP_DPG_OWN_SETTING_LIST(RP_AGENT_DPG_OPTION)
 
 /* Takes the settings of an agent from the flags of the options `first`, ... of `command`.
- * `is_fixed`: the run has its settings already, and no flag may be given. RP_INVALID: names the
- * option. */
+ * `is_fixed`: the run has its settings already, and no flag may be given. The number of
+ * learners may be "auto": then it is left to the caller. RP_INVALID: names the option. */
 RP_NODISCARD rp_status rp_agent_flags_take(const rp_command *command, const rp_flags *flags,
                                            size_t first, bool is_fixed,
                                            const rp_settings_table *table, void *settings,

@@ -50,6 +50,7 @@ struct rp_run_reporter {
     bool closing, has_params, has_actors;
     rp_run_actor actors[RP_REPORT_ACTORS];
     char actor_names[RP_REPORT_ACTORS][32];
+    size_t named; /* names that are set */
     size_t actor_count;
     rp_run_reported result;
     /* Q2: */
@@ -80,6 +81,9 @@ static const struct {
     {"replay_size", AT(item_size), true},
     {"actors_wait", AT(actor_wait), false},
     {"learner_waits", AT(learner_wait), false},
+    {"actors", AT(actors), false},
+    {"learners", AT(learners), false},
+    {"predicted_steps_per_second", AT(predicted_steps_per_second), false},
 };
 
 enum { SERIES = sizeof series / sizeof series[0] };
@@ -352,12 +356,13 @@ void rp_run_reporter_set_actors(rp_run_reporter *r, const rp_run_actor *actors, 
         size_t size = actors[i].name.size < 31 ? actors[i].name.size : 31;
 
         r->actors[i] = actors[i];
-        if (r->has_actors && i < r->actor_count) { /* a name is set once: reports use it */
+        if (i < r->named) { /* a name is set once: reports use it */
             r->actors[i].name = (rp_string){r->actor_names[i], strlen(r->actor_names[i])};
             continue;
         }
         memcpy(r->actor_names[i], actors[i].name.data, size);
         r->actors[i].name = (rp_string){r->actor_names[i], size};
+        r->named = i + 1;
     }
     r->actor_count = count;
     r->has_actors = true;

@@ -7,6 +7,7 @@
 #include "cli/help/flags.h"
 #include "cli/text/curve_plot.h"
 #include "cli/train/agent_flags.h"
+#include "cli/train/auto_split.h"
 #include "cli/train/run_folder.h"
 #include "cli/train/run_report.h"
 #include "reprise/rl/trainer.h"
@@ -37,6 +38,7 @@ typedef enum rp_train_option {
     RP_TRAIN_REPORT,
     RP_TRAIN_REPORT_NAME,
     RP_TRAIN_REPORT_CA,
+    RP_TRAIN_CORES,
     RP_TRAIN_QUIET,
     RP_TRAIN_JSON,
     RP_TRAIN_ACTORS,
@@ -77,6 +79,7 @@ typedef struct rp_training {
     double greedy; /* the latest evaluation */
     rp_curve_point *points;
     size_t point_count, point_capacity;
+    rp_auto_split split; /* of --actors auto and --learners auto */
 } rp_training;
 
 /* The value of an option, if it was given; a switch is on unless it is "false". */
@@ -93,6 +96,14 @@ RP_NODISCARD rp_status rp_train_folder(rp_training *t, const char *env, rp_probl
 
 /* Decides on environment, seed and settings only. RP_INVALID. */
 RP_NODISCARD rp_status rp_train_settings(rp_training *t, const char *env, rp_problem *problem);
+
+/* The value of the setting --learners; NULL: it was not given. */
+const char *rp_train_get_learners(const rp_training *t);
+
+/* Picks the numbers of threads if they are auto, says which and why, and sets that of the
+ * learners; `algorithm` NULL: the agent acts and learns in turn. Does nothing if no number is
+ * auto. Returns the exit status. */
+int rp_train_pick(rp_training *t, const rp_apex_algorithm *algorithm);
 
 /* Print a reason on the standard error stream, and return the exit status. */
 int rp_train_misuse(const rp_problem *problem);

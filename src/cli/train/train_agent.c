@@ -96,6 +96,44 @@ static int train(rp_training *t)
     return status;
 }
 
+static bool is_async(const rp_training *t)
+{
+    const rp_settings_table *table = t->folder.kind->settings();
+    size_t i = rp_settings_find(table, "async-learners");
+
+    return i < table->count && rp_settings_get(table, &t->folder.settings, i) != 0;
+}
+
+int rp_train_pick(rp_training *t, const rp_apex_algorithm *algorithm)
+{
+    const rp_settings_table *table = t->folder.kind->settings();
+    size_t learners = rp_settings_find(table, "learners");
+    rp_auto_split *s = &t->split;
+    const rp_profile_options options = {.kind = t->folder.kind,
+                                        .algorithm = algorithm,
+                                        .settings = &t->folder.settings,
+                                        .env_class = t->folder.env_class,
+                                        .seed = t->folder.seed,
+                                        .should_stop = should_stop,
+                                        .ctx = t};
+    const char *given = rp_train_get_learners(t);
+    char line[RP_SPLIT_LINE_BYTES];
+    rp_error err = {0};
+
+    if (!s->is_on) return 0;
+    if (is_async(t))
+        return rp_train_failed("--async-learners: their number is not picked: give --learners");
+    if (given != NULL && !rp_is_auto(given) && learners < table->count)
+        s->learners = (int64_t)rp_settings_get(table, &t->folder.settings, learners);
+    if (rp_auto_split_measure(s, &options, &err) != RP_OK)
+        return should_stop(t) ? RP_TRAIN_SIGNAL + atomic_load(&t->interrupts.number)
+                              : rp_train_failed(err.text);
+    if (learners < table->count)
+        rp_settings_set(table, &t->folder.settings, learners, (double)s->pick.learners);
+    if (!t->quiet) (void)fprintf(stderr, "reprise train: %s\n", rp_auto_split_line(s, line));
+    return 0;
+}
+
 int rp_train_agent(rp_training *t)
 {
     rp_problem problem;
@@ -106,7 +144,8 @@ int rp_train_agent(rp_training *t)
         return rp_train_misuse(&problem);
     if (rp_interrupts_start(&t->interrupts) != RP_OK)
         return rp_train_failed("no thread for signals");
-    status = train(t);
+    status = rp_train_pick(t, NULL);
+    if (status == 0) status = train(t);
     rp_train_close(t); /* the server first: it has the store of the trainer */
     rp_trainer_free(t->trainer);
     rp_interrupts_stop(&t->interrupts);

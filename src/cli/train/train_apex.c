@@ -63,7 +63,8 @@ rp_status rp_train_take_apex(const rp_training *t, rp_apex_options *o, int64_t *
     *seconds = 0;
     st = rp_train_integer(t, RP_TRAIN_STEPS, 1, &o->max_steps, problem);
     if (st == RP_OK) st = rp_train_integer(t, RP_TRAIN_SECONDS, 1, seconds, problem);
-    if (st == RP_OK) st = rp_train_integer(t, RP_TRAIN_ACTORS, 1, &o->actors, problem);
+    if (st == RP_OK && !rp_is_auto(rp_train_get(t, RP_TRAIN_ACTORS)))
+        st = rp_train_integer(t, RP_TRAIN_ACTORS, 1, &o->actors, problem);
     if (st == RP_OK) st = rp_train_integer(t, RP_TRAIN_OF, 1, &o->actors, problem);
     if (st == RP_OK)
         st = rp_train_integer(t, RP_TRAIN_EVAL_EPISODES, 1, &o->eval_episodes, problem);
@@ -74,6 +75,7 @@ rp_status rp_train_take_apex(const rp_training *t, rp_apex_options *o, int64_t *
     if (st == RP_OK && o->actors > RP_APEX_MAX_ACTORS)
         return rp_problem_set(problem, NULL, "--actors: expected 1 to %d, got %lld",
                               RP_APEX_MAX_ACTORS, (long long)o->actors);
+    o->most_actors = o->actors;
     return st;
 }
 
@@ -101,7 +103,7 @@ static rp_status make_program(apex_run *r, rp_error *err)
     r->options.seed = r->t->folder.seed;
     st = rp_apex_new(NULL, &r->options, &r->apex, err);
     if (st != RP_OK) return st;
-    r->part_room = (size_t)r->options.actors + 2;
+    r->part_room = (size_t)r->options.most_actors + 2;
     r->parts = calloc(r->part_room, sizeof *r->parts);
     r->params = calloc(rp_apex_parameter_count(r->apex), sizeof *r->params);
     r->progress = r->kept = r->said = (rp_run_progress){0};
@@ -135,7 +137,7 @@ static void report_actors(const apex_run *r)
     for (size_t i = 0; i < r->part_count && count < RP_REPORT_ACTORS; i++) {
         const rp_apex_part *p = &r->parts[i];
 
-        if (p->role != RP_APEX_ACTOR) continue;
+        if (p->role != RP_APEX_ACTOR || p->has_left) continue;
         (void)rp_part_name(p, names[count]);
         actors[count] = (rp_run_actor){{names[count], strlen(names[count])},
                                        p->exploration,
@@ -217,6 +219,54 @@ static rp_status keep(apex_run *r, int64_t eval_version, rp_error *err)
     return st;
 }
 
+/* The counters of the run. False: there has been no update. */
+static bool count(const apex_run *r, rp_rebalance_counts *out)
+{
+    const rp_settings_table *table = r->t->folder.kind->settings();
+    size_t batch = rp_settings_find(table, "batch");
+    rp_table *replay = rp_store_find_table(r->t->store, (rp_string){"replay", 6});
+    rp_table_info info = {0};
+
+    if (replay != NULL) rp_table_get_info(replay, &info);
+    rp_table_unref(replay);
+    *out = (rp_rebalance_counts){
+        .steps = info.inserts,
+        .updates =
+            info.samples / (int64_t)rp_settings_get(table, &r->t->folder.settings, batch),
+        .actors_wait = isfinite(r->progress.actor_wait) ? r->progress.actor_wait : 0,
+        .learner_waits = isfinite(r->progress.learner_wait) ? r->progress.learner_wait : 0};
+    return out->updates > 0;
+}
+
+static rp_status set_split(apex_run *r, const rp_split *split, rp_error *err)
+{
+    rp_apex_set_learners(r->apex, split->learners);
+    return rp_apex_set_actors(r->apex, split->actors, err);
+}
+
+/* Moves threads between acting and learning if that promises more steps a second. */
+static void rebalance(apex_run *r)
+{
+    rp_auto_split *s = &r->t->split;
+    char line[RP_SPLIT_LINE_BYTES];
+    rp_rebalance_counts counts;
+    rp_rebalance_move move;
+    rp_error err = {0};
+
+    if (!s->is_on || !count(r, &counts) ||
+        !rp_rebalance_look(&s->rebalance, rp_now_ns(), &counts, &move))
+        return;
+    if (set_split(r, &move.to, &err) != RP_OK) {
+        rp_rebalance_stay(&s->rebalance, &move);
+        (void)!set_split(r, &move.from, NULL); /* those that there are go on */
+    }
+    if (r->t->quiet) return;
+    rp_part_lines_clear(r->drawn);
+    r->drawn = 0;
+    (void)fprintf(stderr, "reprise train: %s%s%s\n", rp_auto_move_line(&move, line),
+                  err.text[0] != '\0' ? ": this failed: " : "", err.text);
+}
+
 /* Looks at the parts, keeps their progress from time to time, and shows it. */
 static rp_status look(apex_run *r, bool is_last, rp_error *err)
 {
@@ -227,6 +277,7 @@ static rp_status look(apex_run *r, bool is_last, rp_error *err)
     r->progress = rp_apex_progress(r->apex, r->parts, r->part_count, &r->progress);
     for (size_t i = 0; i < r->part_count; i++)
         if (r->parts[i].role == RP_APEX_EVALUATOR) version = r->parts[i].verdict.version;
+    if (!is_last) rebalance(r);
     if (is_last || (r->progress.seconds - r->kept.seconds) * KEEP_S2 >= 1)
         st = keep(r, version, err);
     say_trouble(r);
@@ -317,9 +368,15 @@ static int train_task(apex_run *r)
     rp_training *t = r->t;
     rp_trainer_result result = {0};
     rp_error err = {0};
-    rp_status st = rp_client_local(t->store, NULL, &r->client, &err);
-    int status = 0;
+    int status = rp_train_pick(t, r->options.algorithm);
+    rp_status st;
 
+    if (status != 0) return status;
+    if (t->split.is_on) {
+        r->options.actors = t->split.pick.actors;
+        r->options.most_actors = rp_auto_split_most(&t->split);
+    }
+    st = rp_client_local(t->store, NULL, &r->client, &err);
     if (st == RP_OK) st = make_program(r, &err);
     if (st == RP_OK) st = rp_train_open_logs(t, 0, &err);
     if (st == RP_OK) st = rp_train_open_reporter(t, &err);

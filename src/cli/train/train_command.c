@@ -60,11 +60,13 @@ static const rp_option options[RP_TRAIN_OPTIONS] = {
                               false, NULL, NULL},
     [RP_TRAIN_REPORT_CA] = {"report-ca", "FILE", "use TLS there, trust these certificates, PEM",
                             false, NULL, NULL},
+    [RP_TRAIN_CORES] = {"cores", "N", "cores that auto splits (those of this process)", false,
+                        NULL, NULL},
     [RP_TRAIN_QUIET] = {"quiet", NULL, "no progress", false, NULL, NULL},
     [RP_TRAIN_JSON] = {"json", NULL, "print the result as JSON, for programs; no progress",
                        false, NULL, NULL},
-    [RP_TRAIN_ACTORS] = {"actors", "N", "threads or processes that act (8)", false, "Ape-X",
-                         NULL},
+    [RP_TRAIN_ACTORS] = {"actors", "N", "threads or processes that act, or auto (8)", false,
+                         "Ape-X", NULL},
     [RP_TRAIN_SECONDS] = {"seconds", "N", "stop after this time, solved or not", false, NULL,
                           NULL},
     [RP_TRAIN_THEN] = {"then", "NAMES", "environments to go on to, separated by commas", false,
@@ -102,6 +104,9 @@ static const char text[] =
     "it. dqn is for discrete actions, dpg for continuous ones. --learners N: that many "
     "threads\n"
     "share the updates (docs/agents/pal.md).\n"
+    "--learners auto, and --actors auto of apex-dqn and apex-dpg: how many is measured for a\n"
+    "second at the start, and apex moves threads while it runs. Such runs cannot be "
+    "reproduced.\n"
     "apex-dqn, apex-dpg: actors, a learner and an evaluator at the same time, on one replay:\n"
     "as threads, as processes, or each started by hand with --role. --copies are those of one\n"
     "actor. --program FILE describes all of it in one file (docs/program.yaml).\n"
@@ -257,6 +262,41 @@ static rp_status check_options(const rp_training *t, bool is_apex, rp_problem *p
     return RP_OK;
 }
 
+const char *rp_train_get_learners(const rp_training *t)
+{
+    for (size_t o = RP_TRAIN_SETTINGS; o < RP_TRAIN_OPTIONS; o++)
+        if (strcmp(options[o].name, "learners") == 0) return rp_train_get(t, o);
+    return NULL;
+}
+
+/* Takes --actors, --learners and --cores of a run that picks its numbers. A number that is not
+ * given is picked as well. RP_INVALID: auto does not go with another option. */
+static rp_status take_split(rp_training *t, rp_problem *problem)
+{
+    static const rp_train_option alone[] = {RP_TRAIN_PROCESSES, RP_TRAIN_ROLE, RP_TRAIN_EXPORT,
+                                            RP_TRAIN_PRINT_PROGRAM};
+    const char *actors = rp_train_get(t, RP_TRAIN_ACTORS), *learners = rp_train_get_learners(t);
+    rp_auto_split *s = &t->split;
+    rp_status st = RP_OK;
+
+    s->is_on = rp_is_auto(actors) || rp_is_auto(learners);
+    s->cores = rp_own_cores();
+    if (!s->is_on && rp_train_get(t, RP_TRAIN_CORES) != NULL)
+        return rp_problem_set(problem, NULL, "--cores needs --actors auto or --learners auto");
+    for (size_t i = 0; s->is_on && i < sizeof alone / sizeof alone[0]; i++)
+        if (rp_train_is_on(t, alone[i]))
+            return rp_problem_set(problem, NULL, "--%s auto does not go with --%s",
+                                  rp_is_auto(actors) ? "actors" : "learners",
+                                  options[alone[i]].name);
+    if (s->is_on) st = rp_train_integer(t, RP_TRAIN_CORES, 1, &s->cores, problem);
+    if (st == RP_OK && s->cores > RP_SPLIT_MAX_CORES)
+        st = rp_problem_set(problem, NULL, "--cores: expected 1 to %d, got %lld",
+                            RP_SPLIT_MAX_CORES, (long long)s->cores);
+    if (st == RP_OK && s->is_on && actors != NULL && !rp_is_auto(actors))
+        st = rp_train_integer(t, RP_TRAIN_ACTORS, 1, &s->actors, problem);
+    return st;
+}
+
 /* Writes the program to the standard output. */
 static int print_program(rp_training *t, const rp_program *program)
 {
@@ -290,6 +330,7 @@ static int train(const rp_program *program)
     t.json = rp_train_is_on(&t, RP_TRAIN_JSON);
     t.quiet = t.json || rp_train_is_on(&t, RP_TRAIN_QUIET);
     t.terminal = isatty(STDERR_FILENO) != 0;
+    if (take_split(&t, &problem) != RP_OK) return rp_train_misuse(&problem);
     if (is_apex && rp_train_is_on(&t, RP_TRAIN_PRINT_PROGRAM))
         return print_program(&t, program);
     if (check_options(&t, is_apex, &problem) != RP_OK) return rp_train_misuse(&problem);

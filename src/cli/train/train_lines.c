@@ -82,13 +82,17 @@ char *rp_part_line(const rp_apex_part *p, double threshold, char out[RP_PART_LIN
 size_t rp_part_lines_draw(const rp_apex_part *parts, size_t count, double threshold,
                           size_t drawn)
 {
-    size_t lines = count < MOST_LINES ? count : MOST_LINES;
+    size_t lines = 0;
     char line[RP_PART_LINE_BYTES];
 
     if (drawn > 0) (void)fprintf(stderr, "\x1b[%zuF", drawn);
-    for (size_t i = 0; i < lines; i++)
+    for (size_t i = 0; i < count && lines < MOST_LINES; i++) {
+        if (parts[i].has_left) continue;
         (void)fprintf(stderr, "%.*s\x1b[K\n", rp_train_columns(),
                       rp_part_line(&parts[i], threshold, line));
+        lines++;
+    }
+    if (lines < drawn) (void)fputs("\x1b[J", stderr);
     (void)fflush(stderr);
     return lines;
 }

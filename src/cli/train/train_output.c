@@ -45,8 +45,11 @@ int rp_train_columns(void)
 
 void rp_train_keep(rp_training *t, const rp_run_progress *progress, const rp_real *params)
 {
+    rp_run_progress noted = *progress;
+
+    rp_auto_split_note(&t->split, &noted);
     keep_point(t, progress);
-    if (t->reporter != NULL) rp_run_reporter_add(t->reporter, progress, params);
+    if (t->reporter != NULL) rp_run_reporter_add(t->reporter, &noted, params);
     if (isfinite(progress->eval_return)) t->greedy = progress->eval_return;
 }
 
@@ -291,6 +294,15 @@ static void print_json(const rp_training *t, const rp_trainer_result *r)
     rp_json_put_integer(&out, r->progress.updates);
     rp_json_key(&out, "seconds");
     rp_json_put_number(&out, round(r->progress.seconds * 1e3) / 1e3);
+    if (t->split.is_on) {
+        rp_run_progress noted = {0};
+
+        rp_auto_split_note(&t->split, &noted);
+        rp_json_key(&out, "actors");
+        rp_json_put_integer(&out, t->split.in_turn ? 1 : (int64_t)noted.actors);
+        rp_json_key(&out, "learners");
+        rp_json_put_integer(&out, (int64_t)noted.learners);
+    }
     rp_json_close(&out, '}');
     (void)printf("%s\n", rp_text_buffer_text(&out));
     rp_text_buffer_deinit(&out);

@@ -3,7 +3,6 @@
 #include <assert.h>
 #include <errno.h>
 #include <math.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -11,6 +10,7 @@
 #include "cli/commands/commands.h"
 #include "cli/commands/interrupts.h"
 #include "cli/train/agent_flags.h"
+#include "cli/train/auto_split.h"
 #include "cli/train/run_folder.h"
 #include "cli/train/tune_print.h"
 
@@ -99,21 +99,12 @@ static bool is_on(const rp_flags *flags, option o)
     return value != NULL && strcmp(value, "false") != 0;
 }
 
-/* The cores that this process may use. */
-static int64_t own_cores(void)
-{
-    cpu_set_t set;
-    int count = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
-
-    return count > RP_SPLIT_MAX_CORES ? RP_SPLIT_MAX_CORES : count;
-}
-
 static rp_status take_numbers(tuning *t, rp_problem *problem)
 {
     rp_setting value = {.key = "--cores", .text = rp_flags_get(t->flags, CORES)};
     rp_status st = RP_OK;
 
-    t->options.cores = own_cores();
+    t->options.cores = rp_own_cores();
     if (value.text != NULL)
         st = rp_setting_integer(&value, 1, RP_SPLIT_MAX_CORES, &t->options.cores, problem);
     value = (rp_setting){.key = "--seconds", .text = rp_flags_get(t->flags, SECONDS)};

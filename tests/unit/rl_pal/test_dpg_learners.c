@@ -162,6 +162,62 @@ static void a_state_does_not_depend_on_the_number_of_learners(void **state)
     close_fixture(&g);
 }
 
+/* A learner of three threads on the table of an agent. */
+static rp_learner *learner_of(fixture *f)
+{
+    const rp_dpg_settings set = settings_of(3);
+    const rp_table_alteration free = {.which = RP_ALTER_LIMITER,
+                                      .limiter = rp_limiter_min_size(1)};
+    rp_table *table = rp_store_find_table(f->store, (rp_string){"replay", 6});
+    rp_learner *learner = NULL;
+    rp_pcg64 rng;
+
+    rp_pcg64_seed(&rng, 5);
+    assert_ok(rp_table_alter(table, &free, &f->err));
+    rp_table_unref(table);
+    assert_ok_err(rp_dpg_learner_new(NULL,
+                                     &(rp_dpg_learner_options){.settings = &set,
+                                                               .spec = rp_env_get_spec(f->env),
+                                                               .client = f->client,
+                                                               .store = f->store,
+                                                               .rng = &rng},
+                                     &learner, &f->err),
+                  &f->err);
+    return learner;
+}
+
+static void update(fixture *f, rp_learner *learner, int count)
+{
+    for (int i = 0; i < count; i++)
+        assert_ok_err(learner->type->update(learner, rp_wait_ms(60000), &f->err), &f->err);
+}
+
+/* The number of threads changes nothing but the order of additions. */
+static void threads_come_and_go_between_updates(void **state)
+{
+    (void)state;
+    rp_learner *a, *b;
+    fixture f, g;
+
+    run(&f, 1, 30);
+    run(&g, 1, 30);
+    a = learner_of(&f);
+    b = learner_of(&g);
+    update(&f, a, 10);
+    update(&g, b, 5);
+    assert_ok_err(b->type->set_threads(b, 1, &g.err), &g.err);
+    assert_int_equal(b->type->set_threads(b, BATCH + 1, &g.err), RP_INVALID);
+    assert_ok_err(b->type->set_threads(b, BATCH, &g.err), &g.err);
+    assert_ok_err(b->type->set_threads(b, 3, &g.err), &g.err);
+    update(&g, b, 5);
+    assert_memory_equal(a->type->parameters(a), b->type->parameters(b),
+                        a->parameter_count * sizeof(rp_real));
+    rp_learner_free(a);
+    rp_learner_free(b);
+    close_fixture(&f);
+    close_fixture(&g);
+}
+
 static void a_rate_of_1e9_is_said_to_diverge(void **state)
 {
     (void)state;
@@ -215,6 +271,7 @@ RP_TESTS(dpg_learners)
         cmocka_unit_test(several_learners_make_the_updates_of_one),
         cmocka_unit_test(several_learners_are_reproducible),
         cmocka_unit_test(a_state_does_not_depend_on_the_number_of_learners),
+        cmocka_unit_test(threads_come_and_go_between_updates),
         cmocka_unit_test(a_rate_of_1e9_is_said_to_diverge),
         cmocka_unit_test(more_learners_than_rows_are_refused),
         cmocka_unit_test(a_lack_of_memory_is_a_status),

@@ -372,6 +372,34 @@ static void a_state_does_not_depend_on_the_number_of_learners(void **state)
     for (size_t i = 0; i < 4; i++) close_fixture(&f[i]);
 }
 
+/* The number of threads changes nothing but the order of additions. */
+static void threads_come_and_go_between_updates(void **state)
+{
+    (void)state;
+    const rp_dqn_settings set = settings_of(3);
+    fixture f, g;
+
+    begin(&f, &set);
+    begin(&g, &set);
+    update(&f, 10);
+    update(&g, 5);
+    assert_ok_err(g.learner->type->set_threads(g.learner, 1, &g.err), &g.err);
+    assert_int_equal(g.learner->type->set_threads(g.learner, 18, &g.err), RP_INVALID);
+    assert_int_equal(g.learner->type->set_threads(g.learner, 0, &g.err), RP_INVALID);
+    assert_ok_err(g.learner->type->set_threads(g.learner, 17, &g.err), &g.err);
+    assert_ok_err(g.learner->type->set_threads(g.learner, 3, &g.err), &g.err);
+    update(&g, 5);
+    assert_memory_equal(params_of(&f), params_of(&g),
+                        f.learner->parameter_count * sizeof(rp_real));
+    assert_ok_err(g.learner->type->set_threads(g.learner, 2, &g.err), &g.err);
+    update(&f, 2);
+    update(&g, 2);
+    assert_true(distance(params_of(&f), params_of(&g), f.learner->parameter_count) < 1e-5);
+    assert_int_equal(metrics(&g).updates, 12);
+    close_fixture(&f);
+    close_fixture(&g);
+}
+
 static void a_state_is_read_while_asynchronous_learners_rest(void **state)
 {
     (void)state;
@@ -516,6 +544,7 @@ RP_TESTS(dqn_learners)
         cmocka_unit_test(several_learners_make_the_updates_of_one),
         cmocka_unit_test(several_learners_are_reproducible),
         cmocka_unit_test(a_state_does_not_depend_on_the_number_of_learners),
+        cmocka_unit_test(threads_come_and_go_between_updates),
         cmocka_unit_test(a_state_is_read_while_asynchronous_learners_rest),
         cmocka_unit_test(asynchronous_learners_take_parameters_that_are_written),
         cmocka_unit_test(a_bad_item_does_not_end_learners),

@@ -42,6 +42,16 @@ static double (*const truths[CURVES])(double x) = {linear,    flat,    amdahl,
 static const double intervals[] = {0.01, 0.25, 1, 4, 100};
 enum { INTERVALS = sizeof intervals / sizeof intervals[0] };
 
+static rp_split_options problem_of(const rp_rate_curve *acting, const rp_rate_curve *learning,
+                                   double interval, int64_t cores, bool in_turn)
+{
+    return (rp_split_options){.acting = acting,
+                              .learning = learning,
+                              .interval = interval,
+                              .cores = cores,
+                              .in_turn = in_turn};
+}
+
 static rp_rate_curve whole_curve(double (*truth)(double x), int64_t most)
 {
     rp_rate_curve c = {.count = most};
@@ -121,8 +131,8 @@ static void picks_are_the_best_of_all_splits(void **state)
                 acting = whole_curve(truths[a], machines[m]);
                 learning = whole_curve(truths[l], machines[m]);
                 for (size_t i = 0; i < 2 * INTERVALS; i++) {
-                    const rp_split_options o = {&acting, &learning, intervals[i / 2],
-                                                machines[m], i % 2 == 1};
+                    const rp_split_options o = problem_of(&acting, &learning, intervals[i / 2],
+                                                          machines[m], i % 2 == 1);
 
                     assert_ok_err(rp_split_pick(&o, &pick, &err), &err);
                     assert_is_best(&o, &pick);
@@ -140,8 +150,8 @@ static void picks_from_random_curves_are_the_best(void **state)
 
     rp_pcg64_seed(&rng, 25);
     for (size_t round = rp_test_length(500, 50); round > 0; round--) {
-        rp_split_options o = {&acting, &learning, pow(10, rp_pcg64_uniform(&rng, -3, 3)), 0,
-                              false};
+        rp_split_options o =
+            problem_of(&acting, &learning, pow(10, rp_pcg64_uniform(&rng, -3, 3)), 0, false);
 
         acting.count = 1 + (int64_t)rp_pcg64_uniform(&rng, 0, 20);
         learning.count = 1 + (int64_t)rp_pcg64_uniform(&rng, 0, 20);
@@ -283,8 +293,9 @@ static void noise_costs_no_more_than_its_size(void **state)
     for (size_t round = rp_test_length(400, 40); round > 0; round--) {
         double (*a)(double x) = laws[round % 3], (*l)(double x) = laws[round / 3 % 3];
         double interval = pow(10, rp_pcg64_uniform(&rng, -2, 2));
-        const rp_split_options truth = {&true_acting, &true_learning, interval, MACHINE, false};
-        const rp_split_options model = {&acting, &learning, interval, MACHINE, false};
+        const rp_split_options truth =
+            problem_of(&true_acting, &true_learning, interval, MACHINE, false);
+        const rp_split_options model = problem_of(&acting, &learning, interval, MACHINE, false);
         size_t count = measure(a, MACHINE, noise, &rng, points);
 
         assert_ok(rp_rate_curve_fill(&acting, points, count, MACHINE, &err));
@@ -351,19 +362,19 @@ static void hostile_options_are_refused(void **state)
     good = bad = whole_curve(amdahl, 4);
     bad.rates[2] = (double)NAN;
     for (size_t i = 0; i < sizeof intervals_out / sizeof intervals_out[0]; i++) {
-        o = (rp_split_options){&good, &good, intervals_out[i], 4, false};
+        o = problem_of(&good, &good, intervals_out[i], 4, false);
         assert_int_equal(rp_split_pick(&o, &pick, &err), RP_INVALID);
         assert_non_null(strstr(err.text, "steps for each update must be"));
     }
     for (size_t i = 0; i < sizeof cores_out / sizeof cores_out[0]; i++) {
-        o = (rp_split_options){&good, &good, 1, cores_out[i], false};
+        o = problem_of(&good, &good, 1, cores_out[i], false);
         assert_int_equal(rp_split_pick(&o, &pick, &err), RP_INVALID);
         assert_non_null(strstr(err.text, "cores must be 1 to 1024"));
     }
-    o = (rp_split_options){&bad, &good, 1, 4, false};
+    o = problem_of(&bad, &good, 1, 4, false);
     assert_int_equal(rp_split_pick(&o, &pick, &err), RP_INVALID);
     assert_non_null(strstr(err.text, "a curve of actors"));
-    o = (rp_split_options){&good, &bad, 1, 4, false};
+    o = problem_of(&good, &bad, 1, 4, false);
     assert_int_equal(rp_split_pick(&o, &pick, &err), RP_INVALID);
     assert_non_null(strstr(err.text, "a curve of learners"));
     assert_int_equal(pick.actors, 77);
