@@ -3,8 +3,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "agents/dpg_rating.h"
-#include "agents/dpg_update.h"
+#include "agents/dpg/dpg_rating.h"
+#include "agents/dpg/dpg_update.h"
 #include "reprise/rl/init.h"
 #include "support/unit.h"
 
@@ -18,7 +18,7 @@ typedef struct fixture {
     double params[MOST], target_params[MOST];
     double now[ROWS * NUMBERS], next[ROWS * NUMBERS], actions[ROWS * ACTIONS];
     double reward[ROWS], discount[ROWS], weights[ROWS];
-    rp_dpg_batch batch;
+    rp_box_batch batch;
     rp_dpg_found found;
     rp_error err;
 } fixture;
@@ -63,7 +63,8 @@ static void open_fixture(fixture *f, double max_slope, double huber)
         f->discount[i] = i == 2 ? 0 : 0.9;
         f->weights[i] = 0.2 + 0.1 * (double)i;
     }
-    f->batch = (rp_dpg_batch){f->now, f->actions, f->reward, f->discount, f->next, f->weights};
+    f->batch = (rp_box_batch){f->now,  f->actions, f->reward, f->discount,
+                              f->next, f->weights, NULL,      NULL};
     assert_ok(rp_dpg_rating_new(rp_allocator_default(), f->policy, f->critic, ROWS, &f->rating,
                                 &f->err));
     assert_ok(rp_dpg_update_new(rp_allocator_default(),
