@@ -111,11 +111,10 @@ static const char text[] =
     "\n"
     "dpg has these settings as well, with other defaults than dqn: n-step (3), rate (1e-3),\n"
     "reward-scale (0.1), max-norm (40), huber (0), batch (64), steps-per-update (1), capacity\n"
-    "(100000).\n"
-    "sac has those of dqn and dpg but for dueling, double, async-learners, the epsilons, "
-    "ladder,\n"
-    "max-slope, evict-exponent and noise.\n"
-    "Some environments have defaults of their own (docs/agents).\n";
+    "(100000). sac has them too, and of dpg's normalize, policy-rate and noise-memory, with\n"
+    "other defaults than dqn: n-step (1), rate (1e-3), max-norm (0), huber (0), batch (100),\n"
+    "steps-per-update (1), capacity (100000), prioritized (0), target-every (1), target-rate\n"
+    "(0.005). Some environments have defaults of their own (docs/agents).\n";
 
 static const char *const examples[] = {
     "reprise train dqn --env cartpole",
