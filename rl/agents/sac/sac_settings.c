@@ -12,6 +12,7 @@ static_assert(sizeof rows / sizeof rows[0] == RP_SAC_SETTINGS, "every setting is
 
 /* Values that solve an environment and are not the defaults (docs/agents/sac.md). */
 static const rp_setting_preset presets[] = {
+    {"mountain_car_continuous", "n-step", 5},
     {"mountain_car_continuous", "noise-memory", 0.9},
 };
 
