@@ -49,11 +49,12 @@ test-long:  ## every test in every build at full length, lint, planted bugs, whe
 test-rl-peers: build/peers/drivers/build.ninja  ## compare environments with Gymnasium's, exported networks in onnxruntime and updates in PyTorch with ours
 	@tools/need.sh build test
 	@tools/peers.py gymnasium onnx torch
-	@$(MESON) compile -C build/peers/drivers dpg_driver env_driver lander_driver onnx_driver
+	@$(MESON) compile -C build/peers/drivers dpg_driver env_driver lander_driver onnx_driver sac_driver
 	@build/peers/gymnasium/bin/python tests/rl/compare_gymnasium.py build/peers/drivers
 	@build/peers/gymnasium/bin/python tests/rl/compare_lander.py build/peers/drivers
 	@build/peers/onnx/bin/python tests/rl/compare_onnx.py build/peers/drivers
 	@build/peers/torch/bin/python tests/rl/compare_dpg.py build/peers/drivers
+	@build/peers/torch/bin/python tests/rl/compare_sac.py build/peers/drivers
 
 test-slurm: build/release/build.ninja  ## run an exported job on a real Slurm on this host; needs slurmctld, slurmd and root
 	@$(MESON) compile -C build/release src/cli/reprise:executable
@@ -134,7 +135,7 @@ paper-apex: build/release/build.ninja  ## measure the findings of the Ape-X pape
 paper-pal: all  ## measure the figures of the paper on parallel actors and learners: CSV, plots, tables in build/paper-pal; STEP=fig9
 	@$(PYTHON) bench/paper_pal.py $(if $(QUICK),--quick) $(STEP)
 
-curves: all  ## train with the seeds of docs/agents/dqn.md and dpg.md: times, and curves in build/curves; ENV=cartpole
+curves: all  ## train with the seeds of docs/agents/dqn.md, dpg.md and sac.md: times, and curves in build/curves; ENV=cartpole
 	@$(PYTHON) tools/curves.py $(ENV)
 
 wheel:  ## build a wheel of the Python package for each CPython of this machine, in build/wheels

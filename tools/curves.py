@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trains agents with several seeds in each environment of docs/agents/dqn.md and docs/agents/dpg.md.
+"""Trains agents with several seeds in each environment of docs/agents/dqn.md, dpg.md and sac.md.
 
 Prints one line a run, whether the bars hold, and draws the greedy returns of all seeds over steps:
 build/curves/AGENT-ENV.svg, which docs/agents has copies of. Every run is one call of `reprise train`.
@@ -17,12 +17,14 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 OUT = ROOT / "build" / "curves"
-# Environment: agent, seeds, the most steps, and the seconds in which every seed has to solve it; 0: reported.
-# The settings of DPG were chosen on seeds 1 to 10.
+# Task: agent, seeds, the most steps, and the seconds in which every seed has to solve it; 0: reported.
+# The settings of DPG and SAC were chosen on seeds 1 to 10. A task is named ENVIRONMENT, or AGENT-ENVIRONMENT.
 TASKS = {"cartpole": ("dqn", range(1, 11), 500_000, 10), "acrobot": ("dqn", range(1, 6), 500_000, 60),
          "catch": ("dqn", range(1, 6), 100_000, 60), "mountain_car": ("dqn", range(1, 6), 500_000, 0),
          "lunarlander": ("dqn", range(1, 4), 500_000, 0), "pendulum": ("dpg", range(11, 16), 100_000, 60),
-         "mountain_car_continuous": ("dpg", range(11, 16), 100_000, 60)}
+         "mountain_car_continuous": ("dpg", range(11, 16), 100_000, 60),
+         "sac-pendulum": ("sac", range(11, 16), 100_000, 60),
+         "sac-mountain_car_continuous": ("sac", range(11, 16), 100_000, 60)}
 EVERY = {"pendulum": 500, "mountain_car_continuous": 500}  # steps between evaluations; others: 2000
 NAMED = {"lunarlander"}  # takes minutes and needs Box2D: only if it is named
 WIDTH, HEIGHT, LEFT, TOP, RIGHT, BOTTOM = 640, 320, 56, 34, 20, 44
@@ -92,17 +94,18 @@ def svg(title, curves, threshold):
     return "\n".join([*out, "</svg>", ""])
 
 
-def task(command, env, agent, seeds, steps, bar):
-    """Trains all seeds of one environment. Returns false if a bar does not hold."""
+def task(command, name, agent, seeds, steps, bar):
+    """Trains all seeds of one task. Returns false if a bar does not hold."""
+    env = name.removeprefix("sac-")
     thresholds = {"cartpole": 475, "acrobot": -100, "catch": 0.95, "mountain_car": -110,
                   "lunarlander": 200, "pendulum": -200, "mountain_car_continuous": 90}
     results, curves = [], []
-    print(f"# {env}: seed, solved, steps, seconds of the run, wall seconds, mean of 300 other episodes")
+    print(f"# {name}: seed, solved, steps, seconds of the run, wall seconds, mean of 300 other episodes")
     for seed in seeds:
-        folder = OUT / f"{env}-{seed}"
+        folder = OUT / f"{name}-{seed}"
         result = train(command, agent, env, seed, steps, folder)
         checked = evaluate(command, folder)
-        print(f"{env} {seed} {'yes' if result['solved'] else 'no'} {result['steps']} "
+        print(f"{name} {seed} {'yes' if result['solved'] else 'no'} {result['steps']} "
               f"{result['seconds']:.2f} {result['wall']:.2f} {checked:.4g}", flush=True)
         results.append(result)
         curves.append(points(folder))
@@ -111,7 +114,7 @@ def task(command, env, agent, seeds, steps, bar):
     solved = [r for r in results if r["solved"]]
     late = [r for r in solved if bar and r["wall"] > bar]
     times = [r["wall"] for r in solved] or [float("nan")]
-    print(f"# {env}: solved {len(solved)} of {len(seeds)}; seconds: median {statistics.median(times):.2f}, "
+    print(f"# {name}: solved {len(solved)} of {len(seeds)}; seconds: median {statistics.median(times):.2f}, "
           f"worst {max(times):.2f}")
     return not bar or (len(solved) == len(seeds) and not late)
 
@@ -119,7 +122,7 @@ def task(command, env, agent, seeds, steps, bar):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--command", default=ROOT / "build" / "release" / "src" / "cli" / "reprise")
-    parser.add_argument("tasks", nargs="*", help="environments; by default all but lunarlander")
+    parser.add_argument("tasks", nargs="*", help="tasks; by default all but lunarlander")
     options = parser.parse_args()
     OUT.mkdir(parents=True, exist_ok=True)
     good = [task(options.command, env, *TASKS[env]) for env in options.tasks or [t for t in TASKS if t not in NAMED]]

@@ -63,9 +63,38 @@ static rp_status dpg_onnx(const rp_net *net, const rp_agent_settings *settings,
     return rp_dpg_save_onnx(NULL, net, &settings->dpg, spec, params, path, err);
 }
 
+static rp_status sac_agent(const rp_allocator *alloc, const rp_agent_options *o, rp_agent **out,
+                           rp_error *err)
+{
+    const rp_sac_options options = {&o->settings->sac, o->spec, o->store, o->client, o->seed};
+
+    return rp_sac_new(alloc, &options, out, err);
+}
+
+static rp_status sac_net(const rp_allocator *alloc, const rp_agent_settings *settings,
+                         const rp_env_spec *spec, rp_net **out, rp_error *err)
+{
+    return rp_sac_new_net(alloc, &settings->sac, spec, out, err);
+}
+
+static rp_status sac_policy(const rp_allocator *alloc, const rp_net *net,
+                            const rp_agent_settings *settings, const rp_env_spec *spec,
+                            size_t rows, rp_policy **out, rp_error *err)
+{
+    return rp_sac_new_policy(alloc, net, &settings->sac, spec, rows, out, err);
+}
+
+static rp_status sac_onnx(const rp_net *net, const rp_agent_settings *settings,
+                          const rp_env_spec *spec, const rp_real *params, const char *path,
+                          rp_error *err)
+{
+    return rp_sac_save_onnx(NULL, net, &settings->sac, spec, params, path, err);
+}
+
 static const rp_agent_kind kinds[] = {
     {"dpg", rp_dpg_settings_table, dpg_agent, dpg_net, dpg_policy, dpg_onnx},
     {"dqn", rp_dqn_settings_table, dqn_agent, dqn_net, dqn_policy, dqn_onnx},
+    {"sac", rp_sac_settings_table, sac_agent, sac_net, sac_policy, sac_onnx},
 };
 enum { KINDS = sizeof kinds / sizeof kinds[0] };
 

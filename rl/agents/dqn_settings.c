@@ -4,7 +4,6 @@
 #include <assert.h>
 
 #include "agents/dqn_net.h"
-#include "error/fail.h"
 
 #define ROW(...) RP_SETTING_ROW(rp_dqn_settings, __VA_ARGS__)
 static const rp_setting_info rows[] = {RP_DQN_SETTING_LIST(ROW)};
@@ -28,16 +27,7 @@ static const rp_setting_preset presets[] = {
 
 static rp_status check(const void *settings, rp_error *err)
 {
-    const rp_dqn_settings *s = settings;
-
-    assert(s->copies >= 1 && s->capacity >= 1);
-    if (s->start > s->capacity)
-        return rp_rl_fail(err, RP_INVALID, "dqn: start must be <= capacity, %lld, got %lld",
-                          (long long)s->capacity, (long long)s->start);
-    if (s->learners > s->batch)
-        return rp_rl_fail(err, RP_INVALID, "dqn: learners must be <= batch, %lld, got %lld",
-                          (long long)s->batch, (long long)s->learners);
-    return RP_OK;
+    return rp_replay_check(rp_dqn_settings_table(), settings, err);
 }
 
 static const rp_settings_table table = {

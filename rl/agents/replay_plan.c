@@ -5,33 +5,45 @@
 #include <assert.h>
 
 #include "agents/replay.h"
+#include "agents/setting_value.h"
+#include "error/fail.h"
 
 enum { IN_FLIGHT = 1000 }; /* items of a copy that may be unconfirmed */
-
-/* The setting of this name; 0 if the agent has none. */
-static double value_of(const rp_settings_table *table, const void *settings, const char *name)
-{
-    size_t i = rp_settings_find(table, name);
-
-    return i < table->count ? rp_settings_get(table, settings, i) : 0;
-}
 
 rp_replay_plan rp_replay_plan_of(const rp_settings_table *table, const void *settings,
                                  const rp_env_spec *spec)
 {
     return (rp_replay_plan){
         .spec = *spec,
-        .copies = (int64_t)value_of(table, settings, "copies"),
-        .n_step = (int64_t)value_of(table, settings, "n-step"),
-        .discount = value_of(table, settings, "discount"),
-        .batch = (int64_t)value_of(table, settings, "batch"),
-        .steps_per_update = (int64_t)value_of(table, settings, "steps-per-update"),
-        .start = (int64_t)value_of(table, settings, "start"),
-        .capacity = (int64_t)value_of(table, settings, "capacity"),
-        .prioritized = value_of(table, settings, "prioritized") != 0,
-        .priority_exponent = value_of(table, settings, "priority-exponent"),
-        .evict_exponent = value_of(table, settings, "evict-exponent"),
+        .copies = (int64_t)rp_setting_value(table, settings, "copies"),
+        .n_step = (int64_t)rp_setting_value(table, settings, "n-step"),
+        .discount = rp_setting_value(table, settings, "discount"),
+        .batch = (int64_t)rp_setting_value(table, settings, "batch"),
+        .steps_per_update = (int64_t)rp_setting_value(table, settings, "steps-per-update"),
+        .start = (int64_t)rp_setting_value(table, settings, "start"),
+        .capacity = (int64_t)rp_setting_value(table, settings, "capacity"),
+        .prioritized = rp_setting_value(table, settings, "prioritized") != 0,
+        .priority_exponent = rp_setting_value(table, settings, "priority-exponent"),
+        .evict_exponent = rp_setting_value(table, settings, "evict-exponent"),
     };
+}
+
+rp_status rp_replay_check(const rp_settings_table *table, const void *settings, rp_error *err)
+{
+    static const struct {
+        const char *less, *more;
+    } pairs[] = {{"start", "capacity"}, {"learners", "batch"}};
+
+    for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
+        double less = rp_setting_value(table, settings, pairs[i].less);
+        double more = rp_setting_value(table, settings, pairs[i].more);
+
+        if (less > more)
+            return rp_rl_fail(err, RP_INVALID, "%s: %s must be <= %s, %lld, got %lld",
+                              table->agent, pairs[i].less, pairs[i].more, (long long)more,
+                              (long long)less);
+    }
+    return RP_OK;
 }
 
 rp_adder_options rp_replay_adder(const rp_replay_plan *plan)

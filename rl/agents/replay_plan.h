@@ -23,6 +23,11 @@ typedef struct rp_replay_plan {
 rp_replay_plan rp_replay_plan_of(const rp_settings_table *table, const void *settings,
                                  const rp_env_spec *spec);
 
+/* RP_INVALID: settings that are within their bounds do not fit each other: start is over the
+ * capacity, or there are more learners than items of a batch. */
+RP_NODISCARD rp_status rp_replay_check(const rp_settings_table *table, const void *settings,
+                                       rp_error *err);
+
 /* The adder of a plan, without its tables. */
 rp_adder_options rp_replay_adder(const rp_replay_plan *plan);
 

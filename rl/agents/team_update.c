@@ -207,6 +207,7 @@ rp_status rp_team_update_run(rp_team_update *u, rp_wait wait, rp_error *err)
     if (st == RP_OK) st = rp_replay_draw(u->replay, wait, err);
     if (st != RP_OK) return st;
     for (size_t i = 0; i < u->rows; i++) b->discounts[i] *= (float)u->options.discount;
+    if (u->options.prepare != NULL) u->options.prepare(u->options.ctx);
     if (u->team != NULL)
         learn_together(u, wait.cancel, &step);
     else

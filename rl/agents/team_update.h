@@ -42,6 +42,8 @@ typedef struct rp_team_update_options {
     double target_rate;
     rp_real *const *grads; /* an array for each learner, as `params` of `learning`. Borrowed;
                               the list may change with the number of learners */
+    /* Called once a batch that was drawn, on the caller's thread; NULL: not. */
+    void (*prepare)(void *ctx);
     rp_update_find *find;
     void *ctx;
 } rp_team_update_options;

@@ -1,31 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* DPG as an algorithm of Ape-X. The noise is alike in all actors. */
-#include <assert.h>
-
 #include "apex/own_policy.h"
-
-enum {
-    IN_FLIGHT = 64, /* unconfirmed items of a copy */
-    MUTATE_FOR = 4, /* updates whose priorities are sent together */
-    PREFETCHED = 4, /* batches that wait in the sampler of a learner */
-};
+#include "apex/own_replay.h"
 
 static size_t copies(const void *settings)
 {
-    return (size_t)((const rp_dpg_settings *)settings)->copies;
+    return rp_own_copies(rp_dpg_settings_table(), settings);
 }
 
-/* The limiter leaves room for a step of every actor, and for what the learner's sampler has
- * drawn and not used. */
 static rp_status table(const rp_apex_making *m, rp_table_options *out, rp_error *err)
 {
-    const rp_dpg_settings *set = m->settings;
-    double per_insert = (double)set->batch / (double)set->steps_per_update;
-    double items = (double)((m->actors - 1) * set->copies * set->n_step);
-
-    assert(m->actors >= 1);
-    return rp_dpg_table(set, m->spec, per_insert * items + (double)(PREFETCHED * set->batch),
-                        out, err);
+    return rp_dpg_table(m->settings, m->spec, rp_own_slack(m, rp_dpg_settings_table()), out,
+                        err);
 }
 
 static rp_status new_actor(const rp_apex_making *m, rp_wait wait, rp_actor **out, rp_error *err)
@@ -33,10 +19,9 @@ static rp_status new_actor(const rp_apex_making *m, rp_wait wait, rp_actor **out
     const rp_dpg_actor_options options = {.settings = m->settings,
                                           .spec = m->spec,
                                           .client = m->client,
-                                          .max_in_flight = IN_FLIGHT,
+                                          .max_in_flight = RP_OWN_IN_FLIGHT,
                                           .rng = m->rng};
 
-    assert(m->index >= 0 && m->index < m->actors);
     return rp_dpg_actor_new(m->alloc, &options, wait, out, err);
 }
 
@@ -45,7 +30,7 @@ static rp_status new_learner(const rp_apex_making *m, rp_learner **out, rp_error
     const rp_dpg_learner_options options = {.settings = m->settings,
                                             .spec = m->spec,
                                             .client = m->client,
-                                            .mutate_for = MUTATE_FOR,
+                                            .mutate_for = RP_OWN_MUTATE_FOR,
                                             .rng = m->rng};
 
     return rp_dpg_learner_new(m->alloc, &options, out, err);

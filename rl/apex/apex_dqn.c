@@ -1,31 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* DQN as an algorithm of Ape-X. */
-#include <assert.h>
-
 #include "apex/own_policy.h"
-
-enum {
-    IN_FLIGHT = 64, /* unconfirmed items of a copy */
-    MUTATE_FOR = 4, /* updates whose priorities are sent together */
-    PREFETCHED = 4, /* batches that wait in the sampler of a learner */
-};
+#include "apex/own_replay.h"
 
 static size_t copies(const void *settings)
 {
-    return (size_t)((const rp_dqn_settings *)settings)->copies;
+    return rp_own_copies(rp_dqn_settings_table(), settings);
 }
 
-/* The limiter leaves room for a step of every actor, and for what the learner's sampler has
- * drawn and not used. */
 static rp_status table(const rp_apex_making *m, rp_table_options *out, rp_error *err)
 {
-    const rp_dqn_settings *set = m->settings;
-    double per_insert = (double)set->batch / (double)set->steps_per_update;
-    double items = (double)((m->actors - 1) * set->copies * set->n_step);
-
-    assert(m->actors >= 1);
-    return rp_dqn_table(set, m->spec, per_insert * items + (double)(PREFETCHED * set->batch),
-                        out, err);
+    return rp_dqn_table(m->settings, m->spec, rp_own_slack(m, rp_dqn_settings_table()), out,
+                        err);
 }
 
 static rp_status new_actor(const rp_apex_making *m, rp_wait wait, rp_actor **out, rp_error *err)
@@ -36,7 +22,7 @@ static rp_status new_actor(const rp_apex_making *m, rp_wait wait, rp_actor **out
                                           .client = m->client,
                                           .first_copy = m->index * set->copies,
                                           .all_copies = m->actors * set->copies,
-                                          .max_in_flight = IN_FLIGHT,
+                                          .max_in_flight = RP_OWN_IN_FLIGHT,
                                           .rng = m->rng};
 
     return rp_dqn_actor_new(m->alloc, &options, wait, out, err);
@@ -47,7 +33,7 @@ static rp_status new_learner(const rp_apex_making *m, rp_learner **out, rp_error
     const rp_dqn_learner_options options = {.settings = m->settings,
                                             .spec = m->spec,
                                             .client = m->client,
-                                            .mutate_for = MUTATE_FOR,
+                                            .mutate_for = RP_OWN_MUTATE_FOR,
                                             .rng = m->rng};
 
     return rp_dqn_learner_new(m->alloc, &options, out, err);

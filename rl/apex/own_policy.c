@@ -3,6 +3,7 @@
 #include "apex/own_policy.h"
 
 #include <assert.h>
+#include <string.h>
 
 #include "error/fail.h"
 
@@ -54,4 +55,13 @@ rp_status rp_apex_own_policy(const char *name, const rp_apex_making *m, size_t r
     assert(p->policy.parameter_count > 0);
     *out = &p->policy;
     return RP_OK;
+}
+
+const rp_apex_algorithm *rp_apex_find(const char *name)
+{
+    const rp_apex_algorithm *const all[] = {rp_apex_dpg(), rp_apex_dqn(), rp_apex_sac()};
+
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+        if (strcmp(all[i]->name, name) == 0) return all[i];
+    return NULL;
 }

@@ -43,7 +43,8 @@ static rp_status check_head(draft *d, rp_error *err)
         return rp_rl_fail(err, RP_INVALID,
                           "ONNX: a row of output has %zu numbers, which the head does not fit",
                           out);
-    if (o->head == RP_ONNX_BOX && (o->box.middle == NULL || o->box.factor == NULL))
+    if ((o->head == RP_ONNX_BOX && o->box.middle == NULL) ||
+        (o->box.middle == NULL) != (o->box.factor == NULL))
         return rp_rl_fail(err, RP_INVALID, "ONNX: the head of a box has no bounds");
     d->actions = out / each;
     return RP_OK;
@@ -243,6 +244,18 @@ static void add_values(draft *d)
     add_greedy(d, &values);
 }
 
+/* Actions within bounds, of numbers from -1 to 1. */
+static void add_box(draft *d, const rp_onnx_value *numbers)
+{
+    rp_onnx_graph *g = &d->graph;
+    rp_onnx_value middle = row_of(g, d->options->box.middle, d->actions);
+    rp_onnx_value factor = row_of(g, d->options->box.factor, d->actions);
+    rp_onnx_value actions = rp_onnx_apply(g, "Mul", numbers, &factor);
+
+    actions = rp_onnx_apply(g, "Add", &actions, &middle);
+    add_output(d, "actions", &actions, RP_ONNX_FLOAT, d->actions);
+}
+
 static void add_gaussian(draft *d)
 {
     const rp_gaussian *head = &d->options->gaussian;
@@ -259,19 +272,10 @@ static void add_gaussian(draft *d)
     clamped = rp_onnx_apply(g, "Exp", &clamped, NULL);
     add_output(d, "deviations", &clamped, RP_ONNX_FLOAT, d->actions);
     if (head->squash) means = rp_onnx_apply(g, "Tanh", &means, NULL);
-    add_output(d, "actions", &means, RP_ONNX_FLOAT, d->actions);
-}
-
-/* Actions within bounds, of numbers from -1 to 1. */
-static void add_box(draft *d)
-{
-    rp_onnx_graph *g = &d->graph;
-    rp_onnx_value middle = row_of(g, d->options->box.middle, d->actions);
-    rp_onnx_value factor = row_of(g, d->options->box.factor, d->actions);
-    rp_onnx_value actions = rp_onnx_apply(g, "Mul", &d->flow.value, &factor);
-
-    actions = rp_onnx_apply(g, "Add", &actions, &middle);
-    add_output(d, "actions", &actions, RP_ONNX_FLOAT, d->actions);
+    if (d->options->box.middle != NULL)
+        add_box(d, &means);
+    else
+        add_output(d, "actions", &means, RP_ONNX_FLOAT, d->actions);
 }
 
 static void add_head(draft *d)
@@ -282,7 +286,7 @@ static void add_head(draft *d)
     case RP_ONNX_CATEGORICAL:
     case RP_ONNX_QUANTILE: add_values(d); break;
     case RP_ONNX_GAUSSIAN: add_gaussian(d); break;
-    case RP_ONNX_BOX: add_box(d); break;
+    case RP_ONNX_BOX: add_box(d, &d->flow.value); break;
     }
 }
 

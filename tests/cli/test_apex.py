@@ -75,16 +75,16 @@ def test_threads_solve_catch_and_leave_a_policy(tmp_path):
     assert json.loads(done.stdout)["mean_return"] > 0.7
 
 
-@pytest.mark.parametrize("how", [[], ["--processes"]])
-def test_dpg_runs_as_threads_and_as_processes(tmp_path, how):
-    done = subprocess.run([REPRISE, "train", "apex-dpg", "--env", "pendulum", "--actors", "2", "--copies", "4",
+@pytest.mark.parametrize("agent, how", [("dpg", []), ("dpg", ["--processes"]), ("sac", ["--learners", "2"])])
+def test_continuous_actions_run_as_threads_and_as_processes(tmp_path, agent, how):
+    done = subprocess.run([REPRISE, "train", f"apex-{agent}", "--env", "pendulum", "--actors", "2", "--copies", "4",
                            "--start", "100", "--batch", "16", "--threshold", "-3000", "--eval-episodes", "3",
                            "--confirm-episodes", "3", *how],
                           cwd=tmp_path, capture_output=True, text=True, timeout=LONG, env=clean_environment())
     assert done.returncode == 0, done
     assert "solved: the mean return of 3 fresh episodes is -" in done.stdout
-    assert done.stdout.endswith("runs/apex-dpg-pendulum-1\n")
-    done = subprocess.run([REPRISE, "eval", "runs/apex-dpg-pendulum-1", "--episodes", "3", "--json"], cwd=tmp_path,
+    assert done.stdout.endswith(f"runs/apex-{agent}-pendulum-1\n")
+    done = subprocess.run([REPRISE, "eval", f"runs/apex-{agent}-pendulum-1", "--episodes", "3", "--json"], cwd=tmp_path,
                           capture_output=True, text=True, timeout=LONG, env=clean_environment())
     assert -2000 < json.loads(done.stdout)["mean_return"] < 0
 
@@ -109,7 +109,7 @@ def test_a_resumed_run_goes_on(tmp_path):
     (["--env", "catch", "--actors", "0"],
      "--actors: expected a whole number from 1 to 1000000000000, got '0'"),
     (["--env", "catch", "--actors", "5000"], "--actors: expected 1 to 4096, got 5000"),
-    (["--env", "catch", "--one-thread"], "--one-thread is an option of dqn and dpg"),
+    (["--env", "catch", "--one-thread"], "--one-thread is an option of dqn, dpg and sac"),
     (["--env", "catch", "--processes", "--then", "cartpole"],
      "--processes does not go with --then"),
     (["--env", "catch", "--stay"], "--stay needs --serve ADDR"),
@@ -130,7 +130,7 @@ def test_options_of_apex_are_no_options_of_dqn(tmp_path):
     done = subprocess.run([REPRISE, "train", "dqn", "--env", "catch", "--actors", "2"], cwd=tmp_path,
                           capture_output=True, text=True, timeout=LONG, env=clean_environment())
     assert (done.returncode, done.stderr) == (
-        2, "reprise train: --actors is an option of apex-dqn and apex-dpg\n")
+        2, "reprise train: --actors is an option of apex-dqn, apex-dpg and apex-sac\n")
 
 
 def test_an_address_in_use_is_named(tmp_path, part):

@@ -52,6 +52,17 @@ def test_dqn_picks_its_learners_and_a_resumed_run_picks_again(tmp_path):
     assert done.returncode == 0 and re.match(r"reprise train: [12] learners? on 2 cores: ", done.stderr), done
 
 
+@pytest.mark.parametrize("agent", ["dpg", "sac"])
+def test_agents_of_continuous_actions_pick_as_well(tmp_path, agent):
+    small = ["--env", "pendulum", "--hidden", "8", "--batch", "8", "--start", "50", "--keep-going", "--json"]
+    done = train(tmp_path, agent, *small, "--learners", "auto", "--cores", 2, "--steps", 200)
+    assert done.returncode == 0 and json.loads(done.stdout)["learners"] in (1, 2), done
+    done = train(tmp_path, f"apex-{agent}", *small, "--actors", "auto", "--learners", "auto", "--cores", 3, "--steps", 500)
+    assert done.returncode == 0, done
+    numbers = json.loads(done.stdout)
+    assert numbers["actors"] >= 1 and numbers["learners"] >= 1 and numbers["actors"] + numbers["learners"] <= 3
+
+
 def test_ctrl_c_stops_the_measurement(tmp_path):
     child = subprocess.Popen([REPRISE, "train", "apex-dqn", "--env", "catch", "--actors", "auto", "--cores", "1000"], cwd=tmp_path,
                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=clean_environment())
@@ -75,7 +86,7 @@ def test_ctrl_c_stops_the_measurement(tmp_path):
     (["apex-dqn", "--actors", "auto", "--export", "slurm"], "--actors auto does not go with --export"),
     (["apex-dqn", "--actors", "auto", "--cores", "2000"], "--cores: expected 1 to 1024, got 2000"),
     (["apex-dqn", "--actors", "automatic"], "--actors: expected a whole number from 1 to 1000000000000, got 'automatic'"),
-    (["dqn", "--actors", "auto"], "--actors is an option of apex-dqn and apex-dpg"),
+    (["dqn", "--actors", "auto"], "--actors is an option of apex-dqn, apex-dpg and apex-sac"),
 ])
 def test_misuse_is_named(tmp_path, arguments, message):
     done = train(tmp_path, *arguments, "--env", "catch")

@@ -56,8 +56,8 @@ def events(path):
 
 def test_examples_of_train_eval_play_and_export(tmp_path):
     for line in examples("train") + examples("eval") + examples("play") + examples("export"):
-        # In a short run, these two end before the task is solved.
-        is_cut = IS_SHORT and re.search("train (dpg|apex-dqn --env cartpole)", line)
+        # In a short run, these end before the task is solved.
+        is_cut = IS_SHORT and re.search("train (dpg|sac|apex-dqn --env cartpole)", line)
         done = run(tmp_path, *line.split()[1:], *(["--steps", "1500"] if is_cut else []))
         assert (done.returncode, done.stderr) == (0, ""), line
         if "--json" in line:
@@ -93,6 +93,16 @@ def test_misuse_is_named(tmp_path, arguments, message):
 
 
 @pytest.mark.parametrize("arguments, message", [
+    (["--env", "cartpole"], "sac: needs continuous actions, and the environment has 2 discrete ones"),
+    (["--env", "pendulum", "--noise", "1"], "--noise: sac has no such setting"),
+    (["--env", "pendulum", "--temperature", "0"], "--temperature: expected a number from 1e-09 to 1e+09, got '0'"),
+])
+def test_misuse_of_sac_is_named(tmp_path, arguments, message):
+    done = run(tmp_path, "train", "sac", *arguments)
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"reprise train: {message}\n")
+
+
+@pytest.mark.parametrize("arguments, message", [
     (["--env", "cartpole"], "dpg: needs continuous actions, and the environment has 2 discrete ones"),
     (["--env", "pendulum", "--dueling", "true"], "--dueling: dpg has no such setting"),
     (["--env", "pendulum", "--evict-exponent", "1"],
@@ -105,30 +115,33 @@ def test_misuse_of_dpg_is_named(tmp_path, arguments, message):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_help_has_the_defaults_of_dpg(tmp_path):
-    """The settings that dpg shares with dqn are listed once, with the defaults of dqn. The text below
-    them names those of dpg that differ: all of them."""
+def test_help_has_the_defaults_of_dpg_and_sac(tmp_path):
+    """The settings that dpg and sac share with dqn are listed once, with the defaults of dqn. The text
+    below them names those of dpg and of sac that differ: all of them."""
     text = " ".join(run(tmp_path, "train", "--help").stdout.split())
     listed = {}
-    for agent, env in (("dqn", "cartpole"), ("dpg", "pendulum")):
+    for agent, env in (("dqn", "cartpole"), ("dpg", "pendulum"), ("sac", "pendulum")):
         done = run(tmp_path, "train", agent, "--env", env, "--dir", agent, "--steps", 8)
         assert done.returncode == 0, done
         lines = (tmp_path / agent / "settings.txt").read_text().splitlines()[3:]
         listed[agent] = {name: float(value) for name, value in map(str.split, lines)}
-    stated = text[text.index("with other defaults than dqn:"):].split(". Some")[0]
-    stated = {name: float(value) for name, value in re.findall(r"([a-z-]+) \(([-0-9.e]+)\)", stated)}
-    assert stated == {name: value for name, value in listed["dpg"].items()
-                      if name in listed["dqn"] and listed["dqn"][name] != value}
-    for name in listed["dpg"].keys() - listed["dqn"].keys():
-        assert f"--{name} " in text
+    for agent, end in (("dpg", ". sac has"), ("sac", ". Some environments")):
+        part = text[text.index(f"{agent} has the"):]
+        part = part[part.index("with other defaults than dqn:"):].split(end)[0]
+        stated = {name: float(value) for name, value in re.findall(r"([a-z-]+) \(([-0-9.e]+)\)", part)}
+        assert stated == {name: value for name, value in listed[agent].items()
+                          if name in listed["dqn"] and listed["dqn"][name] != value}
+        for name in listed[agent].keys() - listed["dqn"].keys():
+            assert f"--{name} " in text
 
 
-def test_dpg_is_resumed_bit_by_bit_evaluated_drawn_and_exported(tmp_path):
+@pytest.mark.parametrize("agent", ["dpg", "sac"])
+def test_an_agent_of_continuous_actions_is_resumed_bit_by_bit_evaluated_drawn_and_exported(tmp_path, agent):
     small = [*SMALL, "--seed", "3", "--noise-memory", "0.5"]
-    whole = run(tmp_path, "train", "dpg", "--env", "pendulum", "--dir", "a", "--steps", 1600, *small)
+    whole = run(tmp_path, "train", agent, "--env", "pendulum", "--dir", "a", "--steps", 1600, *small)
     assert whole.returncode == 0, whole
-    run(tmp_path, "train", "dpg", "--env", "pendulum", "--dir", "b", "--steps", 800, *small)
-    done = run(tmp_path, "train", "dpg", "--dir", "b", "--resume", "--steps", 1600, "--one-thread",
+    run(tmp_path, "train", agent, "--env", "pendulum", "--dir", "b", "--steps", 800, *small)
+    done = run(tmp_path, "train", agent, "--dir", "b", "--resume", "--steps", 1600, "--one-thread",
                "--keep-going")
     assert done.returncode == 0, done
     assert "1600 steps, 8 episodes" in done.stdout
@@ -140,7 +153,7 @@ def test_dpg_is_resumed_bit_by_bit_evaluated_drawn_and_exported(tmp_path):
     done = run(tmp_path, "export", "a")
     assert done.stdout == "a/policy.onnx: observations float [3], actions of 1 numbers\n", done
     done = run(tmp_path, "train", "dqn", "--dir", "a", "--resume")
-    assert done.returncode == 2 and "'agent dpg' is no setting of a run" in done.stderr
+    assert done.returncode == 2 and f"'agent {agent}' is no setting of a run" in done.stderr
 
 
 def test_a_run_is_not_overwritten_and_keeps_its_settings(tmp_path):

@@ -101,7 +101,7 @@ def test_ctrl_c_stops_it():
 @pytest.mark.parametrize("arguments, message", [
     ([], "--env is missing: for example --env cartpole"),
     (["--env", "cach"], "catch"),
-    (["--env", "catch", "--agent", "foo"], "--agent: expected dqn, dpg, apex-dqn or apex-dpg, got 'foo'"),
+    (["--env", "catch", "--agent", "foo"], "--agent: expected dqn, dpg, sac, apex-dqn, apex-dpg or apex-sac, got 'foo'"),
     (["--env", "catch", "--cores", "0"], "--cores: expected a whole number from 1 to 1024, got '0'"),
     (["--env", "catch", "--seconds", "0"], "--seconds: expected at least 0.001"),
     (["--env", "catch", "--learners", "2"], "--learners: tune finds their number"),

@@ -22,7 +22,7 @@ NAME = "apex-tsan"
 TARGETS = ["tests/test_unit_rl_apex", "tests/test_unit_rl_loop", "tests/test_unit_rl_pal", "src/cli/reprise"]
 UNITS = [("rl_apex", "apex"), ("rl_loop", "variables"), ("rl_loop", "trainer"), ("rl_pal", "team"),
          ("rl_pal", "crew"), ("rl_pal", "shared_params"), ("rl_pal", "dqn_learners"), ("rl_pal", "dqn_agents"),
-         ("rl_pal", "dpg_learners")]
+         ("rl_pal", "box_learners")]
 LIMIT = 1800  # seconds for a program: the sanitizer is slow, and so may the machine be
 TRAININGS = [
     ["apex-dqn", "--env", "cartpole", "--actors", "4", "--serve", "localhost:0"],
@@ -32,6 +32,7 @@ TRAININGS = [
     ["apex-dqn", "--env", "cartpole", "--actors", "2", "--learners", "2"],
     ["apex-dqn", "--env", "cartpole", "--actors", "2", "--learners", "3", "--async-learners", "true"],
     ["apex-dpg", "--env", "pendulum", "--actors", "2", "--learners", "2"],
+    ["apex-sac", "--env", "pendulum", "--actors", "2", "--learners", "2"],
 ]
 
 

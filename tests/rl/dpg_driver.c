@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agents/dpg_update.h"
+#include "agents/dpg/dpg_update.h"
 #include "reprise/rl/init.h"
 
 enum { ROWS = 16, NUMBERS = 5, ACTIONS = 3, HIDDEN = 24, STEPS = 100 };
@@ -127,8 +127,8 @@ static void run(const dpg_case *c)
         draw(&rng, &b);
         put(batches, (const float *)(const void *)&b, sizeof b / sizeof(float));
         rp_dpg_step(update, params, target,
-                    &(rp_dpg_batch){b.now, b.actions, b.reward, b.discount, b.next,
-                                    c->weighted ? b.weights : NULL},
+                    &(rp_box_batch){b.now, b.actions, b.reward, b.discount, b.next,
+                                    c->weighted ? b.weights : NULL, NULL, NULL},
                     &found);
         if (i % c->target_every == 0) rp_polyak(target, params, size, c->target_rate);
         loss = (float)found.loss;

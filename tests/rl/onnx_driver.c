@@ -5,12 +5,14 @@
  *
  * For each case NAME: NAME.onnx, and one file of raw numbers for each input and output of the
  * graph, NAME.observations, NAME.outputs and so on, with ROWS rows. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "reprise/rl/dpg.h"
-#include "reprise/rl/dqn.h"
+#include "agents/box/box_head.h"
+#include "agents/sac/sac_kind.h"
+#include "reprise/rl/agent_kinds.h"
 #include "reprise/rl/init.h"
 #include "reprise/rl/onnx.h"
 
@@ -366,13 +368,48 @@ static void run_dqn(const char *env_name, uint64_t seed)
     rp_env_free(env);
 }
 
-/* The policy of DPG on the first observations of an environment. */
-static void run_dpg(const char *env_name, uint64_t seed)
+/* What a Gaussian policy has beside actions: means with logarithms of deviations, and
+ * deviations. */
+static void write_gaussians(const char *name, const rp_box_making *making,
+                            const rp_real *params, const float *seen)
 {
+    rp_box_nets nets;
+    rp_tape *tape;
+    float *unit, *deviations;
+    const rp_real *out;
+    rp_gaussian head;
+    size_t n;
+
+    must(rp_box_nets_init(making, &nets, &err) == RP_OK);
+    n = nets.action_count;
+    head = rp_box_head(n);
+    unit = memory(ROWS * nets.numbers, sizeof *unit);
+    deviations = memory(ROWS * n, sizeof *deviations);
+    must(rp_tape_new(rp_allocator_default(), nets.policy, (rp_tape_options){.rows = ROWS},
+                     &tape, &err) == RP_OK);
+    rp_box_to_unit(nets.observations, seen, ROWS, unit, nets.numbers);
+    out = rp_tape_forward(tape, params, unit, ROWS);
+    for (size_t i = 0; i < ROWS * n; i++) {
+        double log_deviation = (double)out[(2 * (i / n) + 1) * n + i % n];
+
+        deviations[i] = (float)exp(fmax(head.log_low, fmin(head.log_high, log_deviation)));
+    }
+    write_numbers(name, "outputs", out, ROWS * 2 * n * sizeof *out);
+    write_numbers(name, "deviations", deviations, ROWS * n * sizeof *deviations);
+    rp_tape_free(tape);
+    rp_box_nets_deinit(&nets);
+    free(unit);
+    free(deviations);
+}
+
+/* The policy of DPG or SAC on the first observations of an environment. */
+static void run_box(const char *agent, const char *env_name, uint64_t seed)
+{
+    const rp_agent_kind *kind = rp_agent_find(agent);
     rp_env *env;
     rp_net *net;
     rp_policy *policy;
-    rp_dpg_settings settings;
+    rp_agent_settings settings;
     rp_pcg64 rng;
     uint64_t seeds[ROWS];
     float *params, *seen, *actions, *outputs;
@@ -380,7 +417,7 @@ static void run_dpg(const char *env_name, uint64_t seed)
     const rp_env_spec *spec;
     size_t size, count;
 
-    (void)snprintf(name, sizeof name, "dpg_%s", env_name);
+    (void)snprintf(name, sizeof name, "%s_%s", agent, env_name);
     rp_pcg64_seed(&rng, seed);
     for (size_t i = 0; i < ROWS; i++) seeds[i] = i;
     must(rp_env_new(NULL, rp_env_find(env_name), &(rp_env_options){.copies = ROWS}, &env,
@@ -392,9 +429,9 @@ static void run_dpg(const char *env_name, uint64_t seed)
     actions = memory(count, sizeof *actions);
     outputs = memory(count, sizeof *outputs);
     must(rp_env_reset(env, seeds, seen, &err) == RP_OK);
-    rp_dpg_settings_init(&settings, env_name);
-    must(rp_dpg_new_net(NULL, &settings, spec, &net, &err) == RP_OK);
-    must(rp_dpg_new_policy(NULL, net, &settings, spec, ROWS, &policy, &err) == RP_OK);
+    rp_settings_init(kind->settings(), &settings, env_name);
+    must(kind->new_net(NULL, &settings, spec, &net, &err) == RP_OK);
+    must(kind->new_policy(NULL, net, &settings, spec, ROWS, &policy, &err) == RP_OK);
     params = parameters(net, &rng);
     policy->act(policy, params, seen, ROWS, actions);
     for (size_t i = 0; i < count; i++) { /* the bounds are -high and high */
@@ -405,9 +442,15 @@ static void run_dpg(const char *env_name, uint64_t seed)
     }
     write_numbers(name, "observations", seen, size);
     write_numbers(name, "actions", actions, count * sizeof *actions);
-    write_numbers(name, "outputs", outputs, count * sizeof *outputs);
-    must(rp_dpg_save_onnx(NULL, net, &settings, spec, params, path_of(name, "onnx", path),
-                          &err) == RP_OK);
+    if (strcmp(agent, "sac") == 0) {
+        const rp_box_making making = rp_box_making_of(NULL, &rp_sac_shape, &settings, spec);
+
+        write_gaussians(name, &making, params, seen);
+    } else {
+        write_numbers(name, "outputs", outputs, count * sizeof *outputs);
+    }
+    must(kind->save_onnx(net, &settings, spec, params, path_of(name, "onnx", path), &err) ==
+         RP_OK);
     free(params);
     free(seen);
     free(actions);
@@ -429,6 +472,9 @@ int main(int argc, char **argv)
     folder = argv[1];
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) run_case(&cases[i], i);
     for (size_t i = 0; i < sizeof envs / sizeof envs[0]; i++) run_dqn(envs[i], i);
-    for (size_t i = 0; i < sizeof boxes / sizeof boxes[0]; i++) run_dpg(boxes[i], i);
+    for (size_t i = 0; i < sizeof boxes / sizeof boxes[0]; i++) {
+        run_box("dpg", boxes[i], i);
+        run_box("sac", boxes[i], i);
+    }
     return 0;
 }

@@ -49,7 +49,7 @@ THREADED = [f"{program}/{name}" for program, names in {
     "unit_durable": "full_disk_inserts store_log tier tier_stop",
     "unit_net": "loop_guests loop_posts",
     "unit_rl_apex": "apex_counts",
-    "unit_rl_pal": "crew dpg_learners dqn_agents dqn_learners profile shared_params team",
+    "unit_rl_pal": "box_learners crew dqn_agents dqn_learners profile shared_params team",
     "unit_server": "checkpoint_call gate histogram http_page journal_room lease lease_link "
                    "loading memory_guard metrics page_maker page_response queue_budget "
                    "replay_served safety server server_end",
@@ -72,8 +72,8 @@ BUILDS = {
             "only": ["durability_damage", "durability_errors", "durability_exact",
                      "durability_full", "durability_kill", "durability_power", "fault",
                      "property", "unit_durable/reserve", "unit_durable/tier_memory",
-                     "unit_rl_agents/dpg_learns", "unit_rl_agents/dqn", "unit_rl_apex",
-                     "unit_rl_loop/trainer",
+                     "unit_rl_agents/dpg_learns", "unit_rl_agents/dqn", "unit_rl_agents/sac_learns",
+                     "unit_rl_apex", "unit_rl_loop/trainer",
                      "unit_rl_nn/gemm", "unit_server/turn_work",
                      "unit_table/memory_budget", "unit_table/sumtree"],
             "more": ["client_driver"],
@@ -95,7 +95,7 @@ BUILDS = {
             "env": {**ASAN, "ASAN_OPTIONS": ASAN["ASAN_OPTIONS"] + ":detect_stack_use_after_return=0"},
             # The release build runs these, which compute for long.
             "without": {"unit_apex", "unit_dpg_learns", "unit_dqn", "unit_memory_budget", "unit_reserve",
-                        "unit_tier_memory", "unit_trainer", "unit_turn_work"},
+                        "unit_sac_learns", "unit_tier_memory", "unit_trainer", "unit_turn_work"},
             "more": ["replay_", "wire_echo"],
             "more_options": ["-Dfast_compile=all", JOIN],
             "scale": 0.05,

@@ -5,6 +5,7 @@
 
 #include "reprise/rl/dpg.h"
 #include "reprise/rl/dqn.h"
+#include "reprise/rl/sac.h"
 
 RP_BEGIN_DECLS
 
@@ -12,9 +13,10 @@ RP_BEGIN_DECLS
 typedef union rp_agent_settings {
     rp_dqn_settings dqn;
     rp_dpg_settings dpg;
+    rp_sac_settings sac;
 } rp_agent_settings;
 
-/* What an agent works with, as rp_dqn_options and rp_dpg_options. */
+/* What an agent works with, as rp_dqn_options, rp_dpg_options and rp_sac_options. */
 typedef struct rp_agent_options {
     const rp_agent_settings *settings; /* copied */
     const rp_env_spec *spec;

@@ -64,6 +64,10 @@ typedef struct rp_apex_algorithm {
 RP_API const rp_apex_algorithm *rp_apex_dqn(void);
 /* DPG; its settings are rp_dpg_settings (dpg.h), with the copies of one actor. */
 RP_API const rp_apex_algorithm *rp_apex_dpg(void);
+/* SAC; its settings are rp_sac_settings (sac.h), with the copies of one actor. */
+RP_API const rp_apex_algorithm *rp_apex_sac(void);
+/* The algorithm of this name: "dqn", "dpg" or "sac". NULL if there is none. */
+RP_API const rp_apex_algorithm *rp_apex_find(const char *name);
 
 /* Zero-initialise it; fields marked * must be set. Pointers are borrowed until the program is
  * freed. */

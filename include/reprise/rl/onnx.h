@@ -59,7 +59,8 @@ typedef struct rp_onnx_options {
     size_t quantiles;           /* of RP_ONNX_QUANTILE: per action */
     rp_gaussian gaussian;       /* of RP_ONNX_GAUSSIAN */
     rp_onnx_scale box; /* of RP_ONNX_BOX: an action is middle + factor * output, out_size
-                          numbers each */
+                          numbers each. With RP_ONNX_GAUSSIAN it scales the actions; NULL: they
+                          stay as they are */
 } rp_onnx_options;
 
 /* A file in memory. */

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The settings of agents as options of a command: those of dqn, then those that only dpg has.
- * For commands that train an agent or measure one. */
+/* The settings of agents as options of a command: those of dqn, then those of dpg that dqn has
+ * not, then those that only sac has. For commands that train an agent or measure one. */
 #ifndef RP_CLI_TRAIN_AGENT_FLAGS_H
 #define RP_CLI_TRAIN_AGENT_FLAGS_H
 
 #include "cli/help/flags.h"
 #include "reprise/rl/agent_kinds.h"
 
-enum { RP_AGENT_FLAGS = RP_DQN_SETTINGS + RP_DPG_OWN_SETTINGS };
+enum { RP_AGENT_FLAGS = RP_DQN_SETTINGS + RP_DPG_OWN_SETTINGS + RP_SAC_OWN_SETTINGS };
 
 /* The environments, as the words of an option. */
 #define RP_AGENT_ENVS                                                                          \
@@ -34,9 +34,17 @@ enum { RP_AGENT_FLAGS = RP_DQN_SETTINGS + RP_DPG_OWN_SETTINGS };
 #define RP_AGENT_DPG_OPTION(kind, field, name, initial, low, high, about)                      \
     RP_AGENT_OPTION_IN(RP_AGENT_DPG_GROUP(field), kind, name, initial, about)
 
+#define RP_AGENT_SAC_GROUP(field)                                                              \
+    (offsetof(rp_sac_settings, field) == offsetof(rp_sac_settings, temperature)                \
+         ? "Settings of sac alone"                                                             \
+         : NULL)
+#define RP_AGENT_SAC_OPTION(kind, field, name, initial, low, high, about)                      \
+    RP_AGENT_OPTION_IN(RP_AGENT_SAC_GROUP(field), kind, name, initial, about)
+
 /* The last RP_AGENT_FLAGS entries of a list of rp_option. */
 #define RP_AGENT_OPTIONS                                                                       \
-    RP_DQN_SETTING_LIST(RP_AGENT_DQN_OPTION) RP_DPG_OWN_SETTING_LIST(RP_AGENT_DPG_OPTION)
+    RP_DQN_SETTING_LIST(RP_AGENT_DQN_OPTION)                                                   \
+    RP_DPG_OWN_SETTING_LIST(RP_AGENT_DPG_OPTION) RP_SAC_OWN_SETTING_LIST(RP_AGENT_SAC_OPTION)
 
 /* Takes the settings of an agent from the flags of the options `first`, ... of `command`.
  * `is_fixed`: the run has its settings already, and no flag may be given. The number of

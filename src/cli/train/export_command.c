@@ -16,8 +16,8 @@ static const rp_option options[OPTIONS] = {
 static const char text[] =
     "The file takes observations as the environment gives them, any number at once, and\n"
     "returns actions without exploration, and outputs: the values of the actions (dqn), or\n"
-    "the actions from -1 to 1 (dpg). onnxruntime and other programs that know opset 17 run "
-    "it.\n";
+    "the actions from -1 to 1 (dpg), or means and deviations (sac). onnxruntime and other\n"
+    "programs that know opset 17 run it.\n";
 
 static const char *const examples[] = {
     "reprise export runs/dqn-cartpole-1",

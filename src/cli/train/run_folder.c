@@ -24,12 +24,13 @@ char *rp_run_folder_file(const rp_run_folder *folder, const char *name,
 
 bool rp_run_folder_set_agent(rp_run_folder *folder, const char *name)
 {
-    static const char *const agents[] = {"apex-dpg", "apex-dqn", "dpg", "dqn"};
+    static const char *const agents[] = {"apex-dpg", "apex-dqn", "apex-sac",
+                                         "dpg",      "dqn",      "sac"};
 
     for (size_t i = 0; i < sizeof agents / sizeof agents[0]; i++) {
         if (strcmp(name, agents[i]) != 0) continue;
         folder->agent = agents[i];
-        folder->kind = rp_agent_find(name + (i < 2 ? strlen("apex-") : 0));
+        folder->kind = rp_agent_find(name + (i < 3 ? strlen("apex-") : 0));
         assert(folder->kind != NULL);
         return true;
     }

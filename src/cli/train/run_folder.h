@@ -16,7 +16,7 @@ enum { RP_RUN_PATH_BYTES = 1024 };
 
 typedef struct rp_run_folder {
     char path[RP_RUN_PATH_BYTES];
-    const char *agent;         /* "dqn", "apex-dqn", "dpg" or "apex-dpg": static */
+    const char *agent;         /* "dqn", "apex-dqn" and so on: static */
     const rp_agent_kind *kind; /* of the agent */
     const rp_env_class *env_class;
     uint64_t seed;

@@ -55,7 +55,7 @@ typedef enum rp_train_option {
     RP_TRAIN_IMAGE,
     RP_TRAIN_PROGRAM,
     RP_TRAIN_PRINT_PROGRAM,
-    RP_TRAIN_SETTINGS, /* the first setting of dqn; those that only dpg has follow */
+    RP_TRAIN_SETTINGS, /* the first setting of dqn; those that dqn has not follow */
     RP_TRAIN_OPTIONS = RP_TRAIN_SETTINGS + RP_AGENT_FLAGS,
 } rp_train_option;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `reprise train dqn` and `reprise train dpg`: one agent, on the thread of the command. */
+/* `reprise train dqn`, `dpg` and `sac`: one agent, on the thread of the command. */
 #include <math.h>
 
 #include "cli/train/train.h"

@@ -55,11 +55,10 @@ rp_status rp_train_take_apex(const rp_training *t, rp_apex_options *o, int64_t *
                                   .text = rp_train_get(t, RP_TRAIN_THRESHOLD)};
     rp_status st;
 
-    *o = (rp_apex_options){
-        .algorithm = strcmp(t->folder.kind->name, "dpg") == 0 ? rp_apex_dpg() : rp_apex_dqn(),
-        .actors = ACTORS,
-        .seed = t->folder.seed,
-        .keep_going = rp_train_is_on(t, RP_TRAIN_KEEP_GOING)};
+    *o = (rp_apex_options){.algorithm = rp_apex_find(t->folder.kind->name),
+                           .actors = ACTORS,
+                           .seed = t->folder.seed,
+                           .keep_going = rp_train_is_on(t, RP_TRAIN_KEEP_GOING)};
     *seconds = 0;
     st = rp_train_integer(t, RP_TRAIN_STEPS, 1, &o->max_steps, problem);
     if (st == RP_OK) st = rp_train_integer(t, RP_TRAIN_SECONDS, 1, seconds, problem);

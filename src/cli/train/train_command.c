@@ -14,8 +14,8 @@ static const rp_option options[RP_TRAIN_OPTIONS] = {
     [RP_TRAIN_ENV] = {"env", "NAME", "the environment; a resumed run knows it", false, "Run",
                       RP_AGENT_ENVS},
     [RP_TRAIN_STEPS] = {"steps", "N",
-                        "the most steps, of all copies together (dqn, dpg: 500,000)", false,
-                        NULL, NULL},
+                        "the most steps, of all copies together (dqn, dpg, sac: 500,000)",
+                        false, NULL, NULL},
     [RP_TRAIN_SEED] = {"seed", "N", "of everything random (1)", false, NULL, NULL},
     [RP_TRAIN_DIR] = {"dir", "DIR", "folder of the run (runs/AGENT-ENV-N, the next N)", false,
                       NULL, NULL},
@@ -99,29 +99,34 @@ static const rp_option options[RP_TRAIN_OPTIONS] = {
     [RP_TRAIN_SETTINGS] = RP_AGENT_OPTIONS};
 
 static const char text[] =
-    "dqn, dpg: one agent in one thread. It acts in a group of copies of the environment,\n"
+    "dqn, dpg, sac: one agent in one thread. It acts in a group of copies of the environment,\n"
     "writes what it sees into a table of a store in this process, and learns from samples of\n"
-    "it. dqn is for discrete actions, dpg for continuous ones. --learners N: that many "
-    "threads\n"
-    "share the updates (docs/agents/pal.md).\n"
-    "--learners auto, and --actors auto of apex-dqn and apex-dpg: how many is measured for a\n"
-    "second at the start, and apex moves threads while it runs. Such runs cannot be "
-    "reproduced.\n"
-    "apex-dqn, apex-dpg: actors, a learner and an evaluator at the same time, on one replay:\n"
-    "as threads, as processes, or each started by hand with --role. --copies are those of one\n"
-    "actor. --program FILE describes all of it in one file (docs/program.yaml).\n"
+    "it. dqn is for discrete actions, dpg and sac for continuous ones. --learners N: that\n"
+    "many threads share the updates (docs/agents/pal.md).\n"
+    "--learners auto, and --actors auto of apex-dqn, apex-dpg and apex-sac: how many is\n"
+    "measured for a second at the start, and apex moves threads while it runs. Such runs\n"
+    "cannot be reproduced.\n"
+    "apex-dqn, apex-dpg, apex-sac: actors, a learner and an evaluator at the same time, on "
+    "one\n"
+    "replay: as threads, as processes, or each started by hand with --role. --copies are "
+    "those\n"
+    "of one actor. --program FILE describes all of it in one file (docs/program.yaml).\n"
     "Greedy episodes tell whether the environment is solved. With --resume the settings are\n"
     "those of the run.\n"
     "\n"
     "dpg has these settings as well, with other defaults than dqn: n-step (3), rate (1e-3),\n"
     "reward-scale (0.1), max-norm (40), huber (0), batch (64), steps-per-update (1), capacity\n"
-    "(100000). Some environments have defaults of their own (docs/agents).\n";
+    "(100000). sac has them too, and of dpg's normalize, policy-rate and noise-memory, with\n"
+    "other defaults than dqn: n-step (1), rate (1e-3), max-norm (0), huber (0), batch (100),\n"
+    "steps-per-update (1), capacity (100000), prioritized (0), target-every (1), target-rate\n"
+    "(0.005). Some environments have defaults of their own (docs/agents).\n";
 
 static const char *const examples[] = {
     "reprise train dqn --env cartpole",
     "reprise train dqn --env catch --dir catch --plot curve.svg --log sb3",
     "reprise train dqn --dir catch --resume --steps 20000 --keep-going",
     "reprise train dpg --env pendulum",
+    "reprise train sac --env pendulum",
     "reprise train apex-dqn --env cartpole --actors 4",
     "reprise train apex-dqn --env catch --actors 2 --processes",
     "reprise train apex-dqn --env catch --actors 2 --print-program",
@@ -240,11 +245,12 @@ static rp_status check_options(const rp_training *t, bool is_apex, rp_problem *p
 
     for (size_t i = 0; is_apex && i < sizeof of_one / sizeof of_one[0]; i++)
         if (rp_train_get(t, of_one[i]) != NULL)
-            return rp_problem_set(problem, NULL, "--%s is an option of dqn and dpg",
+            return rp_problem_set(problem, NULL, "--%s is an option of dqn, dpg and sac",
                                   options[of_one[i]].name);
     for (size_t i = RP_TRAIN_ACTORS; !is_apex && i < RP_TRAIN_SETTINGS; i++)
         if (rp_train_get(t, i) != NULL)
-            return rp_problem_set(problem, NULL, "--%s is an option of apex-dqn and apex-dpg",
+            return rp_problem_set(problem, NULL,
+                                  "--%s is an option of apex-dqn, apex-dpg and apex-sac",
                                   options[i].name);
     for (size_t i = 0;
          rp_train_is_on(t, RP_TRAIN_PROCESSES) && i < sizeof alone / sizeof alone[0]; i++)
@@ -360,7 +366,7 @@ const rp_command rp_train_command = {
     .text = text,
     .examples = examples,
     .notes = notes,
-    .actions = "dqn dpg apex-dqn apex-dpg",
+    .actions = "dqn dpg sac apex-dqn apex-dpg apex-sac",
     .options = options,
     .option_count = RP_TRAIN_OPTIONS,
     .max_words = 1,

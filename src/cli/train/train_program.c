@@ -318,7 +318,7 @@ static bool is_section(const char *key)
 static rp_status read_agent(rp_program *p, const rp_yaml *root, const rp_settings_table **out,
                             rp_problem *problem)
 {
-    static const char *const agents[] = {"apex-dqn", "apex-dpg"};
+    static const char *const agents[] = {"apex-dqn", "apex-dpg", "apex-sac"};
     const rp_yaml *node = root->first;
     rp_setting value;
     rp_status st;
@@ -327,10 +327,10 @@ static rp_status read_agent(rp_program *p, const rp_yaml *root, const rp_setting
     while (node != NULL && strcmp(node->key, "agent") != 0) node = node->next;
     if (node == NULL)
         return rp_problem_set(problem, &root->place,
-                              "agent: is missing; expected apex-dqn or apex-dpg");
+                              "agent: is missing; expected apex-dqn, apex-dpg or apex-sac");
     value = (rp_setting){"agent", node->text, node->quoted, node->place};
     st = expect(node, RP_YAML_SCALAR, "agent", problem);
-    if (st == RP_OK) st = rp_setting_choice(&value, agents, 2, &which, problem);
+    if (st == RP_OK) st = rp_setting_choice(&value, agents, 3, &which, problem);
     if (st != RP_OK) return st;
     p->flags.words[0] = agents[which];
     p->flags.word_count = 1;
@@ -486,7 +486,7 @@ rp_status rp_program_merge(rp_program *p, const rp_flags *given, rp_problem *pro
                               rp_train_command.usage);
     if (has_file && strncmp(p->flags.words[0], "apex-", 5) != 0)
         return rp_problem_set(problem, NULL,
-                              "--program describes apex-dqn or apex-dpg, not '%.40s'",
+                              "--program describes apex-dqn, apex-dpg or apex-sac, not '%.40s'",
                               p->flags.words[0]);
     return add_nodes(p, problem);
 }

@@ -39,7 +39,7 @@ typedef enum option {
 static const rp_option options[OPTIONS] = {
     [ENV] = {"env", "NAME", "the environment", false, "Measurements", RP_AGENT_ENVS},
     [AGENT] = {"agent", "NAME", "the agent (apex-dqn)", false, NULL,
-               "dqn dpg apex-dqn apex-dpg"},
+               "dqn dpg sac apex-dqn apex-dpg apex-sac"},
     [CORES] = {"cores", "N", "cores to split (those of this process)", false, NULL, NULL},
     [ALL] = {"all", NULL, "measure every split as well, and compare the pick with the best",
              false, NULL, NULL},
@@ -54,7 +54,8 @@ static const char text[] =
     "Measures steps a second of 1, 2, 4, ... threads that act and updates a second of as many\n"
     "that learn, and picks the split of the cores that makes the most steps with one update\n"
     "for every --steps-per-update of them. The last line is the command to train with.\n"
-    "dqn and dpg act and learn in turn: only their learners are counted. --learners is what\n"
+    "dqn, dpg and sac act and learn in turn: only their learners are counted. --learners is "
+    "what\n"
     "is found here; all other settings are those of reprise train (docs/agents/pal.md).\n";
 
 static const char *const examples[] = {
@@ -130,9 +131,11 @@ static rp_status take_agent(tuning *t, rp_problem *problem)
         return rp_problem_set(problem, NULL, "--env is missing: for example --env cartpole");
     if (agent == NULL) agent = "apex-dqn";
     if (!rp_run_folder_set_agent(&t->folder, agent))
-        return rp_problem_set(problem, NULL,
-                              "--agent: expected dqn, dpg, apex-dqn or apex-dpg, got '%.40s'",
-                              agent);
+        return rp_problem_set(
+            problem, NULL,
+            "--agent: expected dqn, dpg, sac, apex-dqn, apex-dpg or apex-sac, "
+            "got '%.40s'",
+            agent);
     st = rp_run_find_env(env, &t->folder.env_class, problem);
     if (st != RP_OK) return st;
     for (size_t o = SETTINGS; o < OPTIONS; o++)
@@ -278,9 +281,7 @@ static int tune(tuning *t)
     t->options.should_stop = should_stop;
     t->options.on_point = on_point;
     t->options.ctx = t;
-    if (is_apex)
-        t->options.algorithm =
-            strcmp(t->folder.kind->name, "dpg") == 0 ? rp_apex_dpg() : rp_apex_dqn();
+    if (is_apex) t->options.algorithm = rp_apex_find(t->folder.kind->name);
     t->is_shown =
         isatty(STDERR_FILENO) != 0 && !is_on(t->flags, QUIET) && !is_on(t->flags, JSON);
     st = measure(t, &err);

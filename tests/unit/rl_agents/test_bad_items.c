@@ -3,7 +3,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "reprise/rl/dpg.h"
+#include "agents/dpg/dpg_kind.h"
+#include "agents/sac/sac_kind.h"
+#include "reprise/rl/agent_kinds.h"
 #include "reprise/rl/dqn.h"
 #include "reprise/trajectory_writer.h"
 #include "support/unit.h"
@@ -24,6 +26,8 @@ static const item good = {.observation = {.1F, .2F, .3F, .4F},
                           .discount = .9F,
                           .action = 1};
 
+typedef enum agent { DQN, DPG, SAC } agent;
+
 /* A learner with a table that has no signature. */
 typedef struct fixture {
     rp_store *store;
@@ -31,7 +35,7 @@ typedef struct fixture {
     rp_env *env;
     rp_trajectory_writer *writer;
     rp_learner *learner;
-    bool is_dpg;
+    agent agent;
     int64_t learners;
     rp_error err;
 } fixture;
@@ -63,7 +67,7 @@ static void insert(fixture *f, const item *it, double priority)
 
     if (it->is_short) open_writer(f);
     memcpy(copy, values, sizeof copy);
-    if (f->is_dpg) copy[1] = (rp_value){1, "action", {RP_FLOAT32, {1, {1}}, it->torque}};
+    if (f->agent != DQN) copy[1] = (rp_value){1, "action", {RP_FLOAT32, {1, {1}}, it->torque}};
     for (size_t i = 0; i < MOST_COLUMNS; i++)
         columns[i] = (rp_item_column){&refs[i], 1, true, copy[i].name};
     assert_ok_err(rp_trajectory_writer_append(f->writer, copy, MOST_COLUMNS, 0, refs, &f->err),
@@ -80,17 +84,26 @@ static void make_learner(fixture *f, bool by_sampler, bool prioritized)
     rp_pcg64 rng;
 
     rp_pcg64_seed(&rng, 3);
-    if (f->is_dpg) {
-        rp_dpg_settings set;
+    if (f->agent != DQN) {
+        const rp_box_learning *how = f->agent == DPG ? &rp_dpg_learning : &rp_sac_learning;
+        const rp_settings_table *table = how->shape->table();
+        const struct {
+            const char *name;
+            double value;
+        } values[] = {{"hidden", 8},
+                      {"batch", BATCH},
+                      {"prioritized", prioritized},
+                      {"learners", (double)f->learners}};
+        rp_agent_settings set;
 
-        rp_dpg_settings_init(&set, "pendulum");
-        set.hidden = 8;
-        set.batch = BATCH;
-        set.prioritized = prioritized;
-        set.learners = f->learners;
+        rp_settings_init(table, &set, "pendulum");
+        for (size_t i = 0; i < sizeof values / sizeof values[0]; i++)
+            rp_settings_set(table, &set, rp_settings_find(table, values[i].name),
+                            values[i].value);
         assert_ok_err(
-            rp_dpg_learner_new(NULL,
-                               &(rp_dpg_learner_options){.settings = &set,
+            rp_box_learner_new(NULL,
+                               &(rp_box_learner_options){.how = how,
+                                                         .settings = &set,
                                                          .spec = rp_env_get_spec(f->env),
                                                          .client = f->client,
                                                          .store = by_sampler ? NULL : f->store,
@@ -117,7 +130,7 @@ static void make_learner(fixture *f, bool by_sampler, bool prioritized)
     }
 }
 
-static void open_fixture(fixture *f, bool is_dpg)
+static void open_fixture(fixture *f, agent kind)
 {
     const rp_table_options table = {.name = "replay",
                                     .sampler = {RP_PRIORITIZED, 1},
@@ -125,11 +138,11 @@ static void open_fixture(fixture *f, bool is_dpg)
                                     .limiter = rp_limiter_min_size(BATCH),
                                     .max_size = 100000};
 
-    *f = (fixture){.is_dpg = is_dpg, .learners = 1};
+    *f = (fixture){.agent = kind, .learners = 1};
     assert_ok(rp_store_new(&(rp_store_options){.seed = 3}, &f->store, &f->err));
     assert_ok(rp_client_local(f->store, NULL, &f->client, &f->err));
     assert_ok(rp_store_add_table(f->store, &table, NULL, &f->err));
-    assert_ok(rp_env_new(NULL, rp_env_find(is_dpg ? "pendulum" : "cartpole"),
+    assert_ok(rp_env_new(NULL, rp_env_find(kind != DQN ? "pendulum" : "cartpole"),
                          &(rp_env_options){.copies = 1}, &f->env, &f->err));
     open_writer(f);
 }
@@ -167,7 +180,8 @@ static void update(fixture *f)
 }
 
 typedef struct survival {
-    bool is_dpg, by_sampler, prioritized;
+    agent agent;
+    bool by_sampler, prioritized;
     int64_t learners;
 } survival;
 
@@ -178,7 +192,7 @@ static void survive(const survival *s, const item *bad, const char *why)
     rp_agent_metrics m;
     const rp_real *params;
 
-    open_fixture(&f, s->is_dpg);
+    open_fixture(&f, s->agent);
     f.learners = s->learners;
     for (int i = 0; i < GOOD; i++) insert(&f, &good, 1);
     insert(&f, bad, 1000);
@@ -227,11 +241,11 @@ static void bad_items_are_left_out_and_deleted(void **state)
     cases[10].item.is_short = true;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
         for (int k = 0; k < 4; k++)
-            survive(&(survival){false, k % 2, i % 2 == 0, 1 + k / 2}, &cases[i].item,
+            survive(&(survival){DQN, k % 2, i % 2 == 0, 1 + k / 2}, &cases[i].item,
                     cases[i].why);
 }
 
-static void bad_items_of_dpg_are_left_out_and_deleted(void **state)
+static void bad_items_of_continuous_actions_are_left_out_and_deleted(void **state)
 {
     (void)state;
     item bad[3] = {good, good, good};
@@ -239,8 +253,8 @@ static void bad_items_of_dpg_are_left_out_and_deleted(void **state)
     bad[0].torque[0] = NAN;
     bad[1].reward = 1e17F;
     bad[2].is_short = true;
-    for (int k = 0; k < 4; k++) {
-        survival s = {true, k % 2, true, 1 + k / 2};
+    for (int k = 0; k < 8; k++) {
+        survival s = {k < 4 ? DPG : SAC, k % 2, true, 1 + k % 4 / 2};
 
         survive(&s, &bad[0], "has an action that is not finite");
         survive(&s, &bad[2], "has columns of other sizes");
@@ -258,7 +272,7 @@ static void a_table_of_bad_items_ends_the_learner(void **state)
     int64_t rounds = 0;
 
     bad.action = 2;
-    open_fixture(&f, false);
+    open_fixture(&f, DQN);
     make_learner(&f, false, true);
     while (st == RP_OK || st == RP_DEADLINE) {
         for (int i = 0; i < BATCH; i++) insert(&f, &bad, 1);
@@ -278,7 +292,7 @@ RP_TESTS(bad_items)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bad_items_are_left_out_and_deleted),
-        cmocka_unit_test(bad_items_of_dpg_are_left_out_and_deleted),
+        cmocka_unit_test(bad_items_of_continuous_actions_are_left_out_and_deleted),
         cmocka_unit_test(a_table_of_bad_items_ends_the_learner),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,8 +4,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "agents/dpg_net.h"
-#include "agents/dpg_rating.h"
+#include "agents/dpg/dpg_kind.h"
+#include "agents/dpg/dpg_rating.h"
 #include "agents/replay.h"
 #include "reprise/rl/env_loop.h"
 #include "support/unit.h"
@@ -307,7 +307,7 @@ static void decode(rp_decoder *decoder, const rp_sample *sample, size_t column, 
 }
 
 /* The priority of an item by its definition. */
-static double priority_of(const rp_sample *sample, const rp_dpg_nets *nets,
+static double priority_of(const rp_sample *sample, const rp_box_nets *nets,
                           rp_dpg_rating *rating, rp_decoder *decoder, const rp_real *params)
 {
     float now[3], next[3], unit[3], later_unit[3], action, reward, discount, q, later;
@@ -331,7 +331,8 @@ static void new_items_have_the_priority_of_their_error(void **state)
 {
     (void)state;
     acting a = {.f = small()};
-    rp_dpg_nets nets;
+    rp_box_nets nets;
+    rp_box_making making;
     rp_dpg_rating *rating = NULL;
     rp_decoder *decoder = NULL;
     rp_table *table;
@@ -349,8 +350,8 @@ static void new_items_have_the_priority_of_their_error(void **state)
         a.params[i] = (rp_real)rp_pcg64_uniform(&rng, -0.5, 0.5);
     step_actor(&a, 200); /* to the end of the episodes, where a call makes 12 items */
     table = rp_store_find_table(a.f.store, (rp_string){"replay", 6});
-    assert_ok(rp_dpg_nets_init(rp_allocator_default(), &a.f.settings, rp_env_get_spec(a.f.env),
-                               &nets, &a.f.err));
+    making = rp_box_making_of(NULL, &rp_dpg_shape, &a.f.settings, rp_env_get_spec(a.f.env));
+    assert_ok(rp_box_nets_init(&making, &nets, &a.f.err));
     assert_ok(rp_dpg_rating_new(rp_allocator_default(), nets.policy, nets.critic, 1, &rating,
                                 &a.f.err));
     assert_ok(rp_decoder_new(rp_allocator_default(), 0, &decoder));
@@ -363,7 +364,7 @@ static void new_items_have_the_priority_of_their_error(void **state)
     rp_samples_release(samples, count);
     rp_decoder_free(decoder);
     rp_dpg_rating_free(rating);
-    rp_dpg_nets_deinit(&nets);
+    rp_box_nets_deinit(&nets);
     rp_table_unref(table);
     close_actor(&a);
 }

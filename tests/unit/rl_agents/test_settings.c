@@ -5,22 +5,26 @@
 
 #include "reprise/rl/dpg.h"
 #include "reprise/rl/dqn.h"
+#include "reprise/rl/sac.h"
 #include "support/unit.h"
 
 static union {
     rp_dqn_settings dqn;
     rp_dpg_settings dpg;
+    rp_sac_settings sac;
 } settings;
 
 static const rp_settings_table *table_at(size_t i)
 {
-    return i == 0 ? rp_dqn_settings_table() : rp_dpg_settings_table();
+    return i == 0   ? rp_dqn_settings_table()
+           : i == 1 ? rp_dpg_settings_table()
+                    : rp_sac_settings_table();
 }
 
 static void every_table_has_names_defaults_and_bounds(void **state)
 {
     (void)state;
-    for (size_t at = 0; at < 2; at++) {
+    for (size_t at = 0; at < 3; at++) {
         const rp_settings_table *table = table_at(at);
 
         rp_settings_init(table, &settings, NULL);
@@ -42,7 +46,7 @@ static void every_table_has_names_defaults_and_bounds(void **state)
 static void every_value_of_an_environment_is_a_setting(void **state)
 {
     (void)state;
-    for (size_t at = 0; at < 2; at++) {
+    for (size_t at = 0; at < 3; at++) {
         const rp_settings_table *table = table_at(at);
 
         for (size_t i = 0; i < table->preset_count; i++) {

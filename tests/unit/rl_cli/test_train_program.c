@@ -154,7 +154,8 @@ static void the_command_line_replaces_the_file(void **state)
     accept("agent: apex-dqn\nenv: pendulum\n");
     assert_string_equal(program.flags.words[0], "apex-dpg");
     given.words[0] = "dqn";
-    refuse("agent: apex-dqn\n", "--program describes apex-dqn or apex-dpg, not 'dqn'");
+    refuse("agent: apex-dqn\n",
+           "--program describes apex-dqn, apex-dpg or apex-sac, not 'dqn'");
 }
 
 static void the_whole_program_has_no_addresses_of_shards(void **state)
@@ -233,8 +234,10 @@ static void errors_name_place_key_and_what_is_allowed(void **state)
     (void)state;
     refuse("", "f.yaml:1:1: an empty file; docs/program.yaml shows a program");
     refuse("[1]", "f.yaml:1:1: expected keys with values, got a list");
-    refuse("env: catch\n", "f.yaml:1:1: agent: is missing; expected apex-dqn or apex-dpg");
-    refuse("agent: dqn\n", "f.yaml:1:8: agent: expected apex-dqn or apex-dpg, got 'dqn'");
+    refuse("env: catch\n",
+           "f.yaml:1:1: agent: is missing; expected apex-dqn, apex-dpg or apex-sac");
+    refuse("agent: dqn\n",
+           "f.yaml:1:8: agent: expected apex-dqn, apex-dpg or apex-sac, got 'dqn'");
     refuse("agent: [apex-dqn]\n", "f.yaml:1:8: agent: expected a value, got a list");
     refuse("agent: apex-dqn\nenv: catsh\n",
            "f.yaml:2:6: env: unknown value 'catsh', did you mean 'catch'? (acrobot, bricks, "

@@ -3,10 +3,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "agents/dpg_rating.h"
-#include "agents/dpg_update.h"
-#include "reprise/rl/init.h"
-#include "support/unit.h"
+#include "agents/dpg/dpg_rating.h"
+#include "agents/dpg/dpg_update.h"
+#include "support/update_gradients.h"
 
 enum { ROWS = 6, NUMBERS = 3, ACTIONS = 2, MOST = 512 };
 
@@ -18,52 +17,34 @@ typedef struct fixture {
     double params[MOST], target_params[MOST];
     double now[ROWS * NUMBERS], next[ROWS * NUMBERS], actions[ROWS * ACTIONS];
     double reward[ROWS], discount[ROWS], weights[ROWS];
-    rp_dpg_batch batch;
+    rp_box_batch batch;
     rp_dpg_found found;
     rp_error err;
 } fixture;
-
-static rp_net *new_net(fixture *f, size_t in, size_t out, rp_activation last)
-{
-    const rp_net_layer layers[] = {
-        {.kind = RP_NET_DENSE, .out = 8, .activation = RP_ELU},
-        {.kind = RP_NET_DENSE, .out = 8, .activation = RP_TANH},
-        {.kind = RP_NET_DENSE, .out = out, .activation = last},
-    };
-    rp_net *net = NULL;
-
-    assert_ok(
-        rp_net_new(rp_allocator_default(), (rp_net_shape){1, 1, in}, layers, 3, &net, &f->err));
-    return net;
-}
-
-static void fill(rp_pcg64 *rng, double *numbers, size_t count, double size)
-{
-    for (size_t i = 0; i < count; i++) numbers[i] = rp_pcg64_uniform(rng, -size, size);
-}
 
 static void open_fixture(fixture *f, double max_slope, double huber)
 {
     rp_pcg64 rng;
 
     *f = (fixture){0};
-    f->policy = new_net(f, NUMBERS, ACTIONS, RP_TANH);
-    f->critic = new_net(f, NUMBERS + ACTIONS, 1, RP_LINEAR);
+    f->policy = rp_test_smooth_net(NUMBERS, ACTIONS, RP_TANH);
+    f->critic = rp_test_smooth_net(NUMBERS + ACTIONS, 1, RP_LINEAR);
     f->policy_size = rp_net_size(f->policy);
     f->size = f->policy_size + rp_net_size(f->critic);
     assert_true(f->size <= MOST);
     rp_pcg64_seed(&rng, 3);
-    fill(&rng, f->params, f->size, 0.7);
-    fill(&rng, f->target_params, f->size, 0.7);
-    fill(&rng, f->now, ROWS * (size_t)NUMBERS, 1);
-    fill(&rng, f->next, ROWS * (size_t)NUMBERS, 1);
-    fill(&rng, f->actions, ROWS * (size_t)ACTIONS, 1);
-    fill(&rng, f->reward, ROWS, 2);
+    rp_test_fill(&rng, f->params, f->size, 0.7);
+    rp_test_fill(&rng, f->target_params, f->size, 0.7);
+    rp_test_fill(&rng, f->now, ROWS * (size_t)NUMBERS, 1);
+    rp_test_fill(&rng, f->next, ROWS * (size_t)NUMBERS, 1);
+    rp_test_fill(&rng, f->actions, ROWS * (size_t)ACTIONS, 1);
+    rp_test_fill(&rng, f->reward, ROWS, 2);
     for (size_t i = 0; i < ROWS; i++) {
         f->discount[i] = i == 2 ? 0 : 0.9;
         f->weights[i] = 0.2 + 0.1 * (double)i;
     }
-    f->batch = (rp_dpg_batch){f->now, f->actions, f->reward, f->discount, f->next, f->weights};
+    f->batch = (rp_box_batch){f->now,  f->actions, f->reward, f->discount,
+                              f->next, f->weights, NULL,      NULL};
     assert_ok(rp_dpg_rating_new(rp_allocator_default(), f->policy, f->critic, ROWS, &f->rating,
                                 &f->err));
     assert_ok(rp_dpg_update_new(rp_allocator_default(),
@@ -86,8 +67,9 @@ static void close_fixture(fixture *f)
 }
 
 /* The critic's loss, by its definition. */
-static double critic_loss(fixture *f)
+static double critic_loss(void *ctx)
 {
+    fixture *f = ctx;
     double later[ROWS], q[ROWS], sum = 0;
 
     rp_dpg_rate(f->rating, f->target_params, f->next, NULL, ROWS, later);
@@ -100,8 +82,9 @@ static double critic_loss(fixture *f)
 }
 
 /* What the policy minimises. */
-static double policy_loss(fixture *f)
+static double policy_loss(void *ctx)
 {
+    fixture *f = ctx;
     double q[ROWS], sum = 0;
 
     rp_dpg_rate(f->rating, f->params, f->now, NULL, ROWS, q);
@@ -112,8 +95,9 @@ static double policy_loss(fixture *f)
 static double slopes[ROWS * ACTIONS];
 
 /* What the policy minimises while the slopes are constant. */
-static double surrogate(fixture *f)
+static double surrogate(void *ctx)
 {
+    fixture *f = ctx;
     const double *u = rp_dpg_choose(f->rating, f->params, f->now, ROWS);
     double sum = 0;
 
@@ -121,32 +105,12 @@ static double surrogate(fixture *f)
     return sum;
 }
 
-typedef double loss_fn(fixture *f);
-
-static double difference(fixture *f, double *at, loss_fn *loss)
-{
-    const double step = 1e-6;
-    double before = *at, high, low;
-
-    *at = before + step;
-    high = loss(f);
-    *at = before - step;
-    low = loss(f);
-    *at = before;
-    return (high - low) / (2 * step);
-}
-
-static void expect(fixture *f, loss_fn *loss, size_t from, size_t to)
+static void expect(fixture *f, rp_test_loss *loss, size_t from, size_t to)
 {
     const double *grads =
         rp_dpg_gradients(f->update, f->params, f->target_params, &f->batch, &f->found);
 
-    for (size_t i = from; i < to; i++) {
-        double expected = difference(f, &f->params[i], loss);
-
-        if (!(fabs(grads[i] - expected) <= 1e-8 * (1 + fabs(expected))))
-            fail_msg("parameter %zu: %.9g, by differences %.9g", i, grads[i], expected);
-    }
+    rp_test_expect_gradients(loss, f, f->params + from, grads + from, to - from);
 }
 
 static void gradients_are_those_of_the_losses(void **state)

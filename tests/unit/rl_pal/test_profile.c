@@ -106,16 +106,20 @@ static void actors_and_learners_of_apex_dqn_are_measured(void **state)
     assert_measures(&f, 2 + 2); /* 1 and 2 threads */
 }
 
-static void dpg_is_measured(void **state)
+static void agents_of_continuous_actions_are_measured(void **state)
 {
     (void)state;
-    fixture f;
+    static const char *const agents[] = {"dpg", "sac"};
 
-    prepare(&f, "dpg", "pendulum", NULL);
-    open_profile(&f);
-    int learners = (int)rp_profile_most(f.profile, RP_PROFILE_LEARNING);
-    rp_profile_free(f.profile);
-    assert_measures(&f, 1 + learners);
+    for (size_t i = 0; i < 2; i++) {
+        fixture f;
+
+        prepare(&f, agents[i], "pendulum", NULL);
+        open_profile(&f);
+        int learners = (int)rp_profile_most(f.profile, RP_PROFILE_LEARNING);
+        rp_profile_free(f.profile);
+        assert_measures(&f, 1 + learners);
+    }
 }
 
 static void actors_of_apex_dpg_are_measured(void **state)
@@ -222,7 +226,7 @@ RP_TESTS(profile)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(dqn_in_turn_has_one_actor_and_some_learners),
         cmocka_unit_test(actors_and_learners_of_apex_dqn_are_measured),
-        cmocka_unit_test(dpg_is_measured),
+        cmocka_unit_test(agents_of_continuous_actions_are_measured),
         cmocka_unit_test(actors_of_apex_dpg_are_measured),
         cmocka_unit_test(threads_have_bounds),
         cmocka_unit_test(wrong_options_are_refused),

@@ -4,7 +4,7 @@
  * Invariants:
  *   X1  half > 0 and finite, so the map can be reversed;
  *   X2  middle, half and inverse lie side by side in one block, middle first. */
-#include "agents/box.h"
+#include "agents/box/box.h"
 
 #include <assert.h>
 #include <math.h>

@@ -3,8 +3,8 @@
  *
  * Observations are as the networks read them, actions from -1 to 1. Parameters are one array:
  * the policy's, then the critic's. */
-#ifndef RP_AGENTS_DPG_RATING_H
-#define RP_AGENTS_DPG_RATING_H
+#ifndef RP_AGENTS_DPG_DPG_RATING_H
+#define RP_AGENTS_DPG_DPG_RATING_H
 
 #include "reprise/rl/nn.h"
 
@@ -25,8 +25,7 @@ void rp_dpg_rate(rp_dpg_rating *rating, const rp_real *params, const rp_real *ob
 const rp_real *rp_dpg_choose(rp_dpg_rating *rating, const rp_real *params,
                              const rp_real *observations, size_t rows);
 
-/* Writes `rows` rows of observation and action, side by side, as the critic reads them. */
-void rp_dpg_join(const rp_real *observations, size_t numbers, const rp_real *actions,
-                 size_t action_count, size_t rows, rp_real *out);
+/* The numbers of an action. */
+size_t rp_dpg_action_count(const rp_dpg_rating *rating);
 
 #endif

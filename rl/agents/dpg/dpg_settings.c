@@ -3,8 +3,8 @@
  * defaults. */
 #include <assert.h>
 
-#include "agents/dpg_net.h"
-#include "error/fail.h"
+#include "agents/replay_plan.h"
+#include "reprise/rl/dpg.h"
 
 #define ROW(...) RP_SETTING_ROW(rp_dpg_settings, __VA_ARGS__)
 static const rp_setting_info rows[] = {RP_DPG_SETTING_LIST(ROW)};
@@ -20,16 +20,7 @@ static const rp_setting_preset presets[] = {
 
 static rp_status check(const void *settings, rp_error *err)
 {
-    const rp_dpg_settings *s = settings;
-
-    assert(s->copies >= 1 && s->capacity >= 1);
-    if (s->start > s->capacity)
-        return rp_rl_fail(err, RP_INVALID, "dpg: start must be <= capacity, %lld, got %lld",
-                          (long long)s->capacity, (long long)s->start);
-    if (s->learners > s->batch)
-        return rp_rl_fail(err, RP_INVALID, "dpg: learners must be <= batch, %lld, got %lld",
-                          (long long)s->batch, (long long)s->learners);
-    return RP_OK;
+    return rp_replay_check(rp_dpg_settings_table(), settings, err);
 }
 
 static const rp_settings_table table = {
@@ -55,9 +46,4 @@ void rp_dpg_settings_init(rp_dpg_settings *settings, const char *env_name)
 rp_status rp_dpg_settings_check(const rp_dpg_settings *settings, rp_error *err)
 {
     return rp_settings_check(&table, settings, err);
-}
-
-rp_replay_plan rp_dpg_plan(const rp_dpg_settings *settings, const rp_env_spec *spec)
-{
-    return rp_replay_plan_of(&table, settings, spec);
 }

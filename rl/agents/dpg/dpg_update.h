@@ -14,9 +14,10 @@
  * Both gradients are those at the parameters before the update.
  *
  * Parameters are one array: the policy's, then the critic's. */
-#ifndef RP_AGENTS_DPG_UPDATE_H
-#define RP_AGENTS_DPG_UPDATE_H
+#ifndef RP_AGENTS_DPG_DPG_UPDATE_H
+#define RP_AGENTS_DPG_DPG_UPDATE_H
 
+#include "agents/box/box_batch.h"
 #include "reprise/rl/optimizer.h"
 
 typedef struct rp_dpg_update rp_dpg_update;
@@ -31,12 +32,6 @@ typedef struct rp_dpg_update_options {
     double max_slope; /* 0: never */
     double huber;     /* 0: the square */
 } rp_dpg_update_options;
-
-/* Arrays of `rows` rows. Observations are as the networks read them, actions from -1 to 1. */
-typedef struct rp_dpg_batch {
-    const rp_real *now, *actions, *reward, *discount, *next;
-    const rp_real *weights; /* NULL: 1 */
-} rp_dpg_batch;
 
 /* What an update found, at the parameters before it. */
 typedef struct rp_dpg_found {
@@ -58,7 +53,7 @@ void rp_dpg_update_free(rp_dpg_update *update); /* NULL is fine */
  * `target_params` has the layout of `params`. Returns the gradients, in the same layout.
  * Borrowed, valid until the next call. */
 rp_real *rp_dpg_gradients(rp_dpg_update *update, const rp_real *params,
-                          const rp_real *target_params, const rp_dpg_batch *batch,
+                          const rp_real *target_params, const rp_box_batch *batch,
                           rp_dpg_found *found);
 
 /* The array of the gradients, always the same one. */
@@ -67,7 +62,7 @@ rp_real *rp_dpg_grads(rp_dpg_update *update);
 /* Computes the gradients of a whole batch, makes a step of both optimizers, and sets the norms.
  * If a norm is not finite, `params` are no longer of use. */
 void rp_dpg_step(rp_dpg_update *update, rp_real *params, const rp_real *target_params,
-                 const rp_dpg_batch *batch, rp_dpg_found *found);
+                 const rp_box_batch *batch, rp_dpg_found *found);
 
 /* Moves the optimizers of another update to this one, a helper of the same networks. Then the
  * other one is a helper. */

@@ -2,56 +2,46 @@
 /* Updates of DPG: see dpg_update.h.
  *
  * Invariants:
- *   U1  `taken` is all zeros: the critic is a network of one action, which rp_td_loss() takes;
- *   U2  the slope that reaches the policy is within +- max_slope / all_rows in each number, if
+ *   U1  the slope that reaches the policy is within +- max_slope / all_rows in each number, if
  *       max_slope > 0;
- *   U3  the sums of what shares of a batch find are what is found for the whole; one share of
+ *   U2  the sums of what shares of a batch find are what is found for the whole; one share of
  *       all rows has the bits of it. */
-#include "agents/dpg_update.h"
+#include "agents/dpg/dpg_update.h"
 
 #include <assert.h>
 #include <math.h>
 #include <string.h>
 
-#include "agents/dpg_rating.h"
+#include "agents/box/critic.h"
+#include "agents/dpg/dpg_rating.h"
 #include "agents/place.h"
 #include "error/fail.h"
-#include "reprise/rl/loss.h"
 
 struct rp_dpg_update {
     rp_allocator alloc;
     rp_dpg_update_options options;
     size_t all_rows; /* of the batch */
-    size_t numbers, actions;
+    size_t actions;
     size_t policy_size, critic_size; /* parameters */
     rp_dpg_rating *rating;
-    rp_tape *policy, *critic;
+    rp_tape *policy;
+    rp_critic *critic;
     rp_optimizer *policy_optimizer, *critic_optimizer;
     void *block; /* all arrays below */
     size_t block_bytes;
-    rp_real *grads;                             /* of policy and critic */
-    rp_real *unused;                            /* of the critic, when only its input matters */
-    rp_real *joined;                            /* rows x (numbers + actions) */
-    rp_real *by_joined;                         /* gradients by `joined` */
-    rp_real *slopes;                            /* rows x actions */
-    rp_real *target, *errors, *by_value, *ones; /* rows */
-    int32_t *taken;                             /* rows */
+    rp_real *grads;         /* of policy and critic */
+    rp_real *slopes;        /* rows x actions */
+    rp_real *target, *ones; /* rows */
 };
 
 static size_t place_arrays(rp_dpg_update *u, uint8_t *block)
 {
-    size_t rows = u->options.rows, wide = rows * (u->numbers + u->actions), end = 0;
+    size_t rows = u->options.rows, end = 0;
 
     u->grads = rp_place_array(block, &end, u->policy_size + u->critic_size, sizeof(rp_real));
-    u->unused = rp_place_array(block, &end, u->critic_size, sizeof(rp_real));
-    u->joined = rp_place_array(block, &end, wide, sizeof(rp_real));
-    u->by_joined = rp_place_array(block, &end, wide, sizeof(rp_real));
     u->slopes = rp_place_array(block, &end, rows * u->actions, sizeof(rp_real));
     u->target = rp_place_array(block, &end, rows, sizeof(rp_real));
-    u->errors = rp_place_array(block, &end, rows, sizeof(rp_real));
-    u->by_value = rp_place_array(block, &end, rows, sizeof(rp_real));
     u->ones = rp_place_array(block, &end, rows, sizeof(rp_real));
-    u->taken = rp_place_array(block, &end, rows, sizeof(int32_t));
     return end;
 }
 
@@ -60,7 +50,7 @@ static rp_status make_arrays(rp_dpg_update *u, rp_error *err)
     u->block_bytes = place_arrays(u, NULL);
     u->block = u->alloc.resize(u->alloc.ctx, NULL, 0, u->block_bytes);
     if (u->block == NULL) return rp_rl_fail_memory(err, u->block_bytes);
-    memset(u->block, 0, u->block_bytes); /* U1 */
+    memset(u->block, 0, u->block_bytes);
     (void)place_arrays(u, u->block);
     for (size_t i = 0; i < u->options.rows; i++) u->ones[i] = 1;
     return RP_OK;
@@ -70,6 +60,12 @@ static rp_status make_tapes(rp_dpg_update *u, rp_error *err)
 {
     const rp_dpg_update_options *o = &u->options;
     const rp_tape_options training = {.rows = o->rows, .train = true};
+    const rp_critic_options critic = {.net = o->critic,
+                                      .numbers = rp_net_in_size(o->policy),
+                                      .actions = u->actions,
+                                      .rows = o->rows,
+                                      .all_rows = u->all_rows,
+                                      .huber = o->huber};
     rp_optimizer_options adam = {.kind = RP_ADAM,
                                  .rate = o->policy_rate,
                                  .epsilon = o->adam_epsilon,
@@ -77,7 +73,7 @@ static rp_status make_tapes(rp_dpg_update *u, rp_error *err)
     rp_status st = rp_dpg_rating_new(&u->alloc, o->policy, o->critic, o->rows, &u->rating, err);
 
     if (st == RP_OK) st = rp_tape_new(&u->alloc, o->policy, training, &u->policy, err);
-    if (st == RP_OK) st = rp_tape_new(&u->alloc, o->critic, training, &u->critic, err);
+    if (st == RP_OK) st = rp_critic_new(&u->alloc, &critic, &u->critic, err);
     if (st != RP_OK || o->is_helper) return st;
     st = rp_optimizer_new(&u->alloc, u->policy_size, &adam, &u->policy_optimizer, err);
     adam.rate = o->rate;
@@ -97,7 +93,6 @@ rp_status rp_dpg_update_new(const rp_allocator *alloc, const rp_dpg_update_optio
     *u = (rp_dpg_update){.alloc = *alloc,
                          .options = *options,
                          .all_rows = options->all_rows > 0 ? options->all_rows : options->rows,
-                         .numbers = rp_net_in_size(options->policy),
                          .actions = rp_net_out_size(options->policy),
                          .policy_size = rp_net_size(options->policy),
                          .critic_size = rp_net_size(options->critic)};
@@ -119,7 +114,7 @@ void rp_dpg_update_free(rp_dpg_update *u)
     alloc = u->alloc;
     rp_dpg_rating_free(u->rating);
     rp_tape_free(u->policy);
-    rp_tape_free(u->critic);
+    rp_critic_free(u->critic);
     rp_optimizer_free(u->policy_optimizer);
     rp_optimizer_free(u->critic_optimizer);
     if (u->block != NULL) (void)alloc.resize(alloc.ctx, u->block, u->block_bytes, 0);
@@ -128,30 +123,22 @@ void rp_dpg_update_free(rp_dpg_update *u)
 
 /* The critic: targets, loss, gradient. */
 static void learn_values(rp_dpg_update *u, const rp_real *params, const rp_real *target_params,
-                         const rp_dpg_batch *batch, rp_dpg_found *found)
+                         const rp_box_batch *batch, rp_dpg_found *found)
 {
     size_t rows = u->options.rows;
-    const rp_real *critic = params + u->policy_size, *q;
-    const rp_loss_rows loss = {rows, 1, u->taken, batch->weights};
+    rp_critic_found values;
 
     rp_dpg_rate(u->rating, target_params, batch->next, NULL, rows, u->target);
     for (size_t i = 0; i < rows; i++)
         u->target[i] = batch->reward[i] + batch->discount[i] * u->target[i];
-    rp_dpg_join(batch->now, u->numbers, batch->actions, u->actions, rows, u->joined);
-    q = rp_tape_forward(u->critic, critic, u->joined, rows);
-    found->loss = rp_td_loss(&loss, u->options.huber, q, u->target, u->by_value, u->errors);
-    found->value = 0;
-    for (size_t i = 0; i < rows; i++) found->value += (double)q[i] / (double)u->all_rows;
-    found->errors = u->errors;
-    if (rows < u->all_rows) { /* U3: the loss is a mean over these rows */
-        found->loss *= (double)rows / (double)u->all_rows;
-        for (size_t i = 0; i < rows; i++)
-            u->by_value[i] *= (rp_real)((double)rows / (double)u->all_rows);
-    }
-    rp_tape_backward(u->critic, critic, u->by_value, u->grads + u->policy_size, NULL);
+    values = rp_critic_learn(u->critic, params + u->policy_size, batch, u->target,
+                             u->grads + u->policy_size);
+    found->loss = values.loss;
+    found->value = values.value;
+    found->errors = values.errors;
 }
 
-/* A slope as the policy's loss has it: clipped (U2), with the sign of a loss, divided by the
+/* A slope as the policy's loss has it: clipped (U1), with the sign of a loss, divided by the
  * rows of the batch. */
 static rp_real slope_of(const rp_dpg_update *u, rp_real slope)
 {
@@ -163,26 +150,21 @@ static rp_real slope_of(const rp_dpg_update *u, rp_real slope)
 }
 
 /* The policy: its actions, the critic's slopes there, gradient. */
-static void learn_actions(rp_dpg_update *u, const rp_real *params, const rp_dpg_batch *batch)
+static void learn_actions(rp_dpg_update *u, const rp_real *params, const rp_box_batch *batch)
 {
-    size_t rows = u->options.rows, wide = u->numbers + u->actions;
+    size_t rows = u->options.rows;
     const rp_real *critic = params + u->policy_size;
     const rp_real *actions = rp_tape_forward(u->policy, params, batch->now, rows);
 
-    rp_dpg_join(batch->now, u->numbers, actions, u->actions, rows, u->joined);
-    (void)rp_tape_forward(u->critic, critic, u->joined, rows);
-    rp_tape_backward(u->critic, critic, u->ones, u->unused, u->by_joined);
-    for (size_t row = 0; row < rows; row++)
-        for (size_t i = 0; i < u->actions; i++)
-            u->slopes[row * u->actions + i] =
-                slope_of(u, u->by_joined[row * wide + u->numbers + i]);
+    (void)rp_critic_values(u->critic, critic, batch->now, actions);
+    rp_critic_slopes(u->critic, critic, u->ones, false, u->slopes);
+    for (size_t i = 0; i < rows * u->actions; i++) u->slopes[i] = slope_of(u, u->slopes[i]);
     rp_tape_backward(u->policy, params, u->slopes, u->grads, NULL);
 }
 
 rp_real *rp_dpg_gradients(rp_dpg_update *u, const rp_real *params, const rp_real *target_params,
-                          const rp_dpg_batch *batch, rp_dpg_found *found)
+                          const rp_box_batch *batch, rp_dpg_found *found)
 {
-    assert(u->taken[0] == 0 && u->taken[u->options.rows - 1] == 0); /* U1 */
     *found = (rp_dpg_found){0};
     learn_values(u, params, target_params, batch, found);
     learn_actions(u, params, batch);
@@ -195,7 +177,7 @@ rp_real *rp_dpg_grads(rp_dpg_update *u)
 }
 
 void rp_dpg_step(rp_dpg_update *u, rp_real *params, const rp_real *target_params,
-                 const rp_dpg_batch *batch, rp_dpg_found *found)
+                 const rp_box_batch *batch, rp_dpg_found *found)
 {
     assert(!u->options.is_helper && u->options.rows == u->all_rows);
     (void)rp_dpg_gradients(u, params, target_params, batch, found);

@@ -4,11 +4,12 @@
  * Invariant:
  *   V1  the critic reads the numbers of an observation and then those of an action, which are
  *       the input and the output of the policy; it has one output. */
-#include "agents/dpg_rating.h"
+#include "agents/dpg/dpg_rating.h"
 
 #include <assert.h>
 #include <string.h>
 
+#include "agents/box/critic.h"
 #include "error/fail.h"
 
 struct rp_dpg_rating {
@@ -20,29 +21,16 @@ struct rp_dpg_rating {
     rp_real joined[]; /* rows x (numbers + actions) */
 };
 
-void rp_dpg_join(const rp_real *observations, size_t numbers, const rp_real *actions,
-                 size_t action_count, size_t rows, rp_real *out)
-{
-    assert(numbers >= 1 && action_count >= 1);
-    for (size_t row = 0; row < rows; row++, out += numbers + action_count) {
-        memcpy(out, observations + row * numbers, numbers * sizeof *out);
-        memcpy(out + numbers, actions + row * action_count, action_count * sizeof *out);
-    }
-}
-
 rp_status rp_dpg_rating_new(const rp_allocator *alloc, const rp_net *policy,
                             const rp_net *critic, size_t rows, rp_dpg_rating **out,
                             rp_error *err)
 {
     size_t numbers = rp_net_in_size(policy), actions = rp_net_out_size(policy);
     size_t bytes = sizeof(rp_dpg_rating) + rows * (numbers + actions) * sizeof(rp_real);
+    rp_status st = rp_critic_check(critic, numbers, actions, err); /* V1 */
     rp_dpg_rating *r;
-    rp_status st;
 
-    if (rp_net_in_size(critic) != numbers + actions || rp_net_out_size(critic) != 1) /* V1 */
-        return rp_rl_fail(err, RP_INVALID,
-                          "dpg: the critic reads %zu numbers, and the policy has %zu and %zu",
-                          rp_net_in_size(critic), numbers, actions);
+    if (st != RP_OK) return st;
     r = alloc->resize(alloc->ctx, NULL, 0, bytes);
     if (r == NULL) return rp_rl_fail_memory(err, bytes);
     *r = (rp_dpg_rating){.alloc = *alloc,
@@ -87,7 +75,12 @@ void rp_dpg_rate(rp_dpg_rating *r, const rp_real *params, const rp_real *observa
 
     assert(rows >= 1 && rows <= r->rows);
     if (actions == NULL) actions = rp_dpg_choose(r, params, observations, rows);
-    rp_dpg_join(observations, r->numbers, actions, r->actions, rows, r->joined);
+    rp_critic_join(observations, r->numbers, actions, r->actions, rows, r->joined);
     q = rp_tape_forward(r->critic, params + r->policy_size, r->joined, rows);
     memcpy(values, q, rows * sizeof *q);
+}
+
+size_t rp_dpg_action_count(const rp_dpg_rating *r)
+{
+    return r->actions;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A box of bounds, and the map between numbers within the bounds and numbers from -1 to 1. */
-#ifndef RP_AGENTS_BOX_H
-#define RP_AGENTS_BOX_H
+#ifndef RP_AGENTS_BOX_BOX_H
+#define RP_AGENTS_BOX_BOX_H
 
 #include "reprise/rl/nn.h"
 

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How DPG acts and learns, for the parts that agents of continuous actions share. */
+#ifndef RP_AGENTS_DPG_DPG_KIND_H
+#define RP_AGENTS_DPG_DPG_KIND_H
+
+#include "agents/box/box_agent.h"
+
+extern const rp_box_shape rp_dpg_shape;
+extern const rp_box_acting rp_dpg_acting;
+extern const rp_box_learning rp_dpg_learning;
+
+#endif

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How SAC acts and learns, for the parts that agents of continuous actions share. */
+#ifndef RP_AGENTS_SAC_SAC_KIND_H
+#define RP_AGENTS_SAC_SAC_KIND_H
+
+#include "agents/box/box_agent.h"
+
+extern const rp_box_shape rp_sac_shape;
+extern const rp_box_acting rp_sac_acting;
+extern const rp_box_learning rp_sac_learning;
+
+#endif

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Settings by their names, for code that serves several agents. */
+#ifndef RP_AGENTS_SETTING_VALUE_H
+#define RP_AGENTS_SETTING_VALUE_H
+
+#include "reprise/rl/settings.h"
+
+/* The setting of this name; 0 if the agent has none. */
+static inline double rp_setting_value(const rp_settings_table *table, const void *settings,
+                                      const char *name)
+{
+    size_t i = rp_settings_find(table, name);
+
+    return i < table->count ? rp_settings_get(table, settings, i) : 0;
+}
+
+#endif

@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Learners of DPG and SAC that share one agent's parameters. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "reprise/rl/agent_kinds.h"
+#include "reprise/rl/env_loop.h"
+#include "support/unit.h"
+
+enum { COPIES = 4, BATCH = 17 }; /* shares differ */
+
+/* An agent in Pendulum, with a store of its own. */
+typedef struct fixture {
+    rp_store *store;
+    rp_client *client;
+    rp_env *env;
+    rp_agent *agent;
+    rp_env_loop *loop;
+    const rp_agent_kind *kind;
+    rp_agent_settings settings;
+    size_t parameter_count;
+    rp_error err;
+} fixture;
+
+static void set(fixture *f, const char *name, double value)
+{
+    const rp_settings_table *table = f->kind->settings();
+    size_t i = rp_settings_find(table, name);
+
+    assert_true(i < table->count);
+    rp_settings_set(table, &f->settings, i, value);
+}
+
+/* Sets up an agent of `learners`, with settings whose small gradients stay small: Adam divides
+ * by more than a rounding error. */
+static void open_fixture(fixture *f, const char *agent, int64_t learners)
+{
+    *f = (fixture){.kind = rp_agent_find(agent)};
+    assert_non_null(f->kind);
+    rp_settings_init(f->kind->settings(), &f->settings, "pendulum");
+    set(f, "copies", COPIES);
+    set(f, "hidden", 16);
+    set(f, "batch", BATCH);
+    set(f, "start", 64);
+    set(f, "adam-epsilon", 1e-2);
+    set(f, "max-norm", 40);
+    set(f, "reward-scale", 0.1);
+    set(f, "target-every", 3);
+    set(f, "learners", (double)learners);
+    assert_ok(rp_store_new(&(rp_store_options){.seed = 2}, &f->store, &f->err));
+    assert_ok(rp_client_local(f->store, NULL, &f->client, &f->err));
+    assert_ok(rp_env_new(NULL, rp_env_find("pendulum"), &(rp_env_options){.copies = COPIES},
+                         &f->env, &f->err));
+}
+
+static rp_status new_agent(fixture *f, const rp_allocator *alloc, uint64_t seed)
+{
+    const rp_agent_options options = {&f->settings, rp_env_get_spec(f->env), f->store,
+                                      f->client, seed};
+
+    return f->kind->new_agent(alloc, &options, &f->agent, &f->err);
+}
+
+static rp_status begin(fixture *f, const rp_allocator *alloc)
+{
+    rp_status st = new_agent(f, alloc, 1);
+
+    if (st == RP_OK) st = rp_env_loop_new(alloc, f->env, f->agent, &f->loop, &f->err);
+    return st == RP_OK ? rp_env_loop_begin(f->loop, 1, &f->err) : st;
+}
+
+static void close_fixture(fixture *f)
+{
+    rp_env_loop_free(f->loop);
+    rp_agent_free(f->agent);
+    rp_env_free(f->env);
+    rp_client_free(f->client);
+    rp_store_free(f->store);
+}
+
+/* An agent of `learners`, after so many steps of its group. */
+static void run(fixture *f, const char *agent, int64_t learners, int steps)
+{
+    rp_policy *policy = NULL;
+
+    open_fixture(f, agent, learners);
+    assert_ok_err(begin(f, NULL), &f->err);
+    for (int i = 0; i < steps; i++) assert_ok_err(rp_env_loop_step(f->loop, &f->err), &f->err);
+    assert_ok(f->agent->type->new_policy(f->agent, 1, &policy, &f->err));
+    f->parameter_count = policy->parameter_count;
+    rp_policy_free(policy);
+}
+
+static double distance(const fixture *f, const fixture *g)
+{
+    const rp_real *a = f->agent->type->parameters(f->agent);
+    const rp_real *b = g->agent->type->parameters(g->agent);
+    double most = 0;
+
+    for (size_t i = 0; i < f->parameter_count; i++)
+        most = fmax(most, fabs((double)a[i] - (double)b[i]));
+    return most;
+}
+
+static rp_agent_metrics metrics(fixture *f)
+{
+    rp_agent_metrics m;
+
+    f->agent->type->get_metrics(f->agent, &m);
+    return m;
+}
+
+static const char *const agents[] = {"dpg", "sac"};
+
+/* Few updates: later ones act otherwise, by rounding errors, and see other items. */
+static void several_learners_make_the_updates_of_one(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < 4; k++) {
+        const char *agent = agents[k % 2];
+        rp_agent_metrics a, b;
+        fixture f, g;
+
+        run(&f, agent, 1, 24);
+        run(&g, agent, 2 + (int64_t)k / 2, 24);
+        a = metrics(&f);
+        b = metrics(&g);
+        assert_true(a.updates >= 10 && a.updates == b.updates);
+        assert_true(distance(&f, &g) < 1e-5);
+        assert_true(fabs(a.loss - b.loss) < 1e-4 * a.loss);
+        assert_true(fabs(a.norm - b.norm) < 1e-4 * a.norm);
+        assert_true(fabs(a.value - b.value) < 1e-4 && fabs(a.error - b.error) < 1e-4);
+        close_fixture(&f);
+        close_fixture(&g);
+    }
+}
+
+static void several_learners_are_reproducible(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < 2; k++) {
+        fixture f, g;
+
+        run(&f, agents[k], 3, 100);
+        run(&g, agents[k], 3, 100);
+        assert_true(distance(&f, &g) == 0);
+        assert_true(metrics(&f).updates > 100);
+        close_fixture(&f);
+        close_fixture(&g);
+    }
+}
+
+/* Copies the state of `f`, and returns its parts. */
+static size_t copy_state(fixture *f, fixture *g, rp_state_part *parts)
+{
+    rp_state_part b[RP_AGENT_MAX_PARTS];
+    size_t count = f->agent->type->get_state(f->agent, parts);
+
+    assert_int_equal(g->agent->type->get_state(g->agent, b), count);
+    for (size_t i = 0; i < count; i++) {
+        assert_string_equal(parts[i].name, b[i].name);
+        assert_int_equal(parts[i].size, b[i].size);
+        memcpy(b[i].bytes, parts[i].bytes, parts[i].size);
+    }
+    return count;
+}
+
+/* A learner of another number goes on with the parameters and moments of this one. */
+static void a_state_does_not_depend_on_the_number_of_learners(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < 2; k++) {
+        rp_state_part parts[RP_AGENT_MAX_PARTS];
+        fixture f, g;
+
+        run(&f, agents[k], 1, 30);
+        open_fixture(&g, agents[k], 3);
+        assert_ok(new_agent(&g, NULL, 2));
+        assert_true(distance(&f, &g) > 0);
+        assert_true(copy_state(&f, &g, parts) >= 8);
+        assert_ok_err(g.agent->type->restored(g.agent, &g.err), &g.err);
+        assert_true(distance(&f, &g) == 0);
+        assert_int_equal(metrics(&f).updates, metrics(&g).updates);
+        close_fixture(&f);
+        close_fixture(&g);
+    }
+}
+
+/* A learner of three threads on the table of an agent. */
+static rp_learner *learner_of(fixture *f)
+{
+    const rp_table_alteration free = {.which = RP_ALTER_LIMITER,
+                                      .limiter = rp_limiter_min_size(1)};
+    rp_table *table = rp_store_find_table(f->store, (rp_string){"replay", 6});
+    rp_learner *learner = NULL;
+    rp_pcg64 rng;
+
+    rp_pcg64_seed(&rng, 5);
+    assert_ok(rp_table_alter(table, &free, &f->err));
+    rp_table_unref(table);
+    set(f, "learners", 3);
+    if (strcmp(f->kind->name, "dpg") == 0) {
+        const rp_dpg_learner_options o = {.settings = &f->settings.dpg,
+                                          .spec = rp_env_get_spec(f->env),
+                                          .client = f->client,
+                                          .store = f->store,
+                                          .rng = &rng};
+
+        assert_ok_err(rp_dpg_learner_new(NULL, &o, &learner, &f->err), &f->err);
+    } else {
+        const rp_sac_learner_options o = {.settings = &f->settings.sac,
+                                          .spec = rp_env_get_spec(f->env),
+                                          .client = f->client,
+                                          .store = f->store,
+                                          .rng = &rng};
+
+        assert_ok_err(rp_sac_learner_new(NULL, &o, &learner, &f->err), &f->err);
+    }
+    return learner;
+}
+
+static void update(fixture *f, rp_learner *learner, int count)
+{
+    for (int i = 0; i < count; i++)
+        assert_ok_err(learner->type->update(learner, rp_wait_ms(60000), &f->err), &f->err);
+}
+
+/* The number of threads changes nothing but the order of additions. */
+static void threads_come_and_go_between_updates(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < 2; k++) {
+        rp_learner *a, *b;
+        fixture f, g;
+
+        run(&f, agents[k], 1, 30);
+        run(&g, agents[k], 1, 30);
+        a = learner_of(&f);
+        b = learner_of(&g);
+        update(&f, a, 10);
+        update(&g, b, 5);
+        assert_ok_err(b->type->set_threads(b, 1, &g.err), &g.err);
+        assert_int_equal(b->type->set_threads(b, BATCH + 1, &g.err), RP_INVALID);
+        assert_int_equal(b->type->set_threads(b, 0, &g.err), RP_INVALID);
+        assert_ok_err(b->type->set_threads(b, BATCH, &g.err), &g.err);
+        assert_ok_err(b->type->set_threads(b, 3, &g.err), &g.err);
+        update(&g, b, 5);
+        assert_memory_equal(a->type->parameters(a), b->type->parameters(b),
+                            a->parameter_count * sizeof(rp_real));
+        rp_learner_free(a);
+        rp_learner_free(b);
+        close_fixture(&f);
+        close_fixture(&g);
+    }
+}
+
+static void a_rate_of_1e9_is_said_to_diverge(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < 2; k++) {
+        fixture f;
+        rp_status st;
+        char text[64];
+
+        open_fixture(&f, agents[k], 2);
+        set(&f, "rate", 1e9);
+        set(&f, "policy-rate", 1e9);
+        st = begin(&f, NULL);
+        for (int i = 0; i < 1000 && st == RP_OK; i++) st = rp_env_loop_step(f.loop, &f.err);
+        assert_int_equal(st, RP_PRECONDITION);
+        (void)snprintf(text, sizeof text, "%s: the run has diverged", agents[k]);
+        assert_non_null(strstr(f.err.text, text));
+        close_fixture(&f);
+    }
+}
+
+static void more_learners_than_rows_are_refused(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < 2; k++) {
+        fixture f;
+        char text[64];
+
+        open_fixture(&f, agents[k], 18);
+        assert_int_equal(new_agent(&f, NULL, 1), RP_INVALID);
+        (void)snprintf(text, sizeof text, "%s: learners must be <= batch, 17, got 18",
+                       agents[k]);
+        assert_string_equal(f.err.text, text);
+        close_fixture(&f);
+    }
+}
+
+static rp_status live(const char *agent, const rp_allocator *alloc)
+{
+    fixture f;
+    rp_status st;
+
+    open_fixture(&f, agent, 2);
+    set(&f, "batch", 8);
+    set(&f, "start", 16);
+    st = begin(&f, alloc);
+    for (int i = 0; st == RP_OK && i < 10; i++) st = rp_env_loop_step(f.loop, &f.err);
+    close_fixture(&f);
+    return st;
+}
+
+static rp_status live_of_dpg(const rp_allocator *alloc)
+{
+    return live("dpg", alloc);
+}
+
+static rp_status live_of_sac(const rp_allocator *alloc)
+{
+    return live("sac", alloc);
+}
+
+static void a_lack_of_memory_is_a_status(void **state)
+{
+    (void)state;
+    rp_test_survives_oom(live_of_dpg);
+    rp_test_survives_oom(live_of_sac);
+}
+
+RP_TESTS(box_learners)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(several_learners_make_the_updates_of_one),
+        cmocka_unit_test(several_learners_are_reproducible),
+        cmocka_unit_test(a_state_does_not_depend_on_the_number_of_learners),
+        cmocka_unit_test(threads_come_and_go_between_updates),
+        cmocka_unit_test(a_rate_of_1e9_is_said_to_diverge),
+        cmocka_unit_test(more_learners_than_rows_are_refused),
+        cmocka_unit_test(a_lack_of_memory_is_a_status),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
