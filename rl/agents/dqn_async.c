@@ -9,7 +9,7 @@
  *   A1  optimizer and learning of the master change under mu only; or, by others, while the
  *       crew is paused;
  *   A2  `params` and `target` have published what the master has, whenever mu is free, unless
- *       is_open;
+ *       is_open or the run has diverged;
  *   A3  a learner's replay and rows are used by its thread only. */
 #include "agents/dqn_async.h"
 
@@ -43,7 +43,7 @@ struct rp_dqn_async {
     rp_shared_params *params, *target; /* A2 */
     rp_crew *crew;                     /* learners 1, 2, ... */
     bool is_open;    /* the crew was paused, and the master may have been written to */
-    bool has_failed; /* the last turn of learner 0 failed */
+    bool has_failed; /* the last update failed; the crew is paused */
     rp_real *shown;
     uint64_t shown_version;
     void *block; /* all arrays */
@@ -159,17 +159,17 @@ static void close_master(rp_dqn_async *a)
 
 rp_status rp_dqn_async_update(rp_dqn_async *a, rp_wait wait, double *largest, rp_error *err)
 {
-    /* After a failure of learner 0 the others have failed for the same reason, which was
-     * reported. */
+    /* What the crew found until it was paused after a failure has the reason of that one, which
+     * was reported. */
     rp_status st = a->has_failed ? RP_OK : rp_crew_check(a->crew, err);
 
-    close_master(a);
-    rp_crew_resume(a->crew); /* those that failed try again */
     if (st == RP_OK) {
+        close_master(a);
+        rp_crew_resume(a->crew); /* those that failed try again */
         st = take_turn(a, 0, wait, err);
-        a->has_failed = st != RP_OK && st != RP_DEADLINE;
-        if (a->has_failed) rp_crew_pause(a->crew);
     }
+    a->has_failed = st != RP_OK && st != RP_DEADLINE;
+    if (a->has_failed) rp_crew_pause(a->crew);
     show(a);
     (void)pthread_mutex_lock(&a->mu);
     *largest = a->master->learning.counts.largest_priority;
@@ -181,6 +181,16 @@ const rp_real *rp_dqn_async_parameters(rp_dqn_async *a)
 {
     close_master(a);
     return a->shown;
+}
+
+int64_t rp_dqn_async_updates(rp_dqn_async *a)
+{
+    int64_t updates;
+
+    (void)pthread_mutex_lock(&a->mu);
+    updates = a->master->learning.counts.updates;
+    (void)pthread_mutex_unlock(&a->mu);
+    return updates;
 }
 
 void rp_dqn_async_metrics(rp_dqn_async *a, rp_agent_metrics *out)

@@ -32,6 +32,9 @@ RP_NODISCARD rp_status rp_dqn_async_update(rp_dqn_async *async, rp_wait wait, do
  * rp_dqn_async_open(). */
 const rp_real *rp_dqn_async_parameters(rp_dqn_async *async);
 
+/* The updates that all learners have made. */
+int64_t rp_dqn_async_updates(rp_dqn_async *async);
+
 void rp_dqn_async_metrics(rp_dqn_async *async, rp_agent_metrics *out);
 
 /* Opens the master for others, who may write to it until they next call a function of this

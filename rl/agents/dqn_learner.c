@@ -14,8 +14,8 @@
  * (dqn_async.h).
  *
  * Invariant:
- *   E1  every number that a later update depends on is in a part of get_state() or in the
- *       table. */
+ *   E1  every number that a later update of synchronous learners depends on is in a part of
+ *       get_state() or in the table. (Asynchronous ones have gradients under way as well.) */
 #include <assert.h>
 #include <string.h>
 
@@ -96,6 +96,14 @@ static void get_metrics(rp_learner *learner, rp_agent_metrics *out)
         rp_dqn_async_metrics(d->async, out);
     else
         rp_team_update_metrics(d->shared, out);
+}
+
+static int64_t updates(rp_learner *learner)
+{
+    dqn_learner *d = (dqn_learner *)learner;
+
+    return d->async != NULL ? rp_dqn_async_updates(d->async)
+                            : d->master.learning.counts.updates;
 }
 
 static size_t get_state(rp_learner *learner, rp_state_part *parts)
@@ -185,6 +193,7 @@ static const rp_learner_class learner_class = {
     .restored = restored,
     .free = free_learner,
     .set_threads = set_threads,
+    .updates = updates,
 };
 
 /* Sets the arrays to their places in `block`. Returns the bytes of all. */

@@ -38,7 +38,7 @@ typedef struct learner_life {
     learner_saved saved;
     int64_t *seen; /* N1: inserts of each shard, -1: not seen yet; then those of a look */
     size_t shards;
-    int64_t updates;      /* since the loop began */
+    int64_t updates;      /* of all threads of the learner, at the last look */
     int64_t version;      /* published last */
     int64_t tended_ns;    /* when the parameters in the replay were looked at */
     int64_t bad_items;    /* that the part has spoken of */
@@ -321,18 +321,32 @@ static rp_status save_or_say(learner_life *l, rp_error *err)
     return is_full ? RP_OK : st;
 }
 
+/* Asynchronous learners make several updates in one call. */
+static int64_t count_updates(const learner_life *l, int64_t otherwise)
+{
+    rp_learner *learner = l->learner;
+
+    return learner->type->updates != NULL ? learner->type->updates(learner) : otherwise;
+}
+
+static bool is_due(int64_t before, int64_t now, int64_t every)
+{
+    return now / every > before / every;
+}
+
 /* What is due after an update. */
 static rp_status after_update(learner_life *l, rp_error *err)
 {
     const rp_apex_options *o = &l->part->apex->options;
+    const int64_t was = l->updates, now = count_updates(l, was + 1);
     rp_status st = RP_OK;
 
     assert(o->trim_every > 0 && o->publish_every > 0 && o->save_every > 0);
-    l->updates++;
-    if (l->updates % o->trim_every == 0) st = inspect(l, err);
-    if (st == RP_OK && l->updates % o->trim_every == 0) st = tend(l, err);
-    if (st == RP_OK && l->updates % o->publish_every == 0) st = publish(l, err);
-    if (st == RP_OK && l->updates % o->save_every == 0) st = save_or_say(l, err);
+    l->updates = now;
+    if (is_due(was, now, o->trim_every)) st = inspect(l, err);
+    if (st == RP_OK && is_due(was, now, o->trim_every)) st = tend(l, err);
+    if (st == RP_OK && is_due(was, now, o->publish_every)) st = publish(l, err);
+    if (st == RP_OK && is_due(was, now, o->save_every)) st = save_or_say(l, err);
     return st;
 }
 
@@ -360,6 +374,7 @@ static rp_status live(void *ctx, rp_error *err)
     l->part->tend = st == RP_OK ? tend : NULL;
     l->part->tend_ctx = l;
     if (st == RP_OK) st = inspect(l, err);
+    if (st == RP_OK) l->updates = count_updates(l, l->updates);
     if (st == RP_OK) rp_part_works(l->part);
     while (st == RP_OK && !is_over(l)) {
         st = update(l, err);

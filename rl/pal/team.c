@@ -5,7 +5,8 @@
  * `start`, for as long as the caller likes: rp_team_free() comes there as well, with is_ending.
  *
  * Invariants:
- *   T1  work, ctx and is_ending change only while all other members wait at `start`;
+ *   T1  work, ctx and is_ending change only between runs: other members, which may still be
+ *       leaving `end`, read them only after the next `start`;
  *   T2  the slices of members are disjoint, cover all numbers, and begin on cache lines of the
  *       array;
  *   T3  in a step a slice of the sum, of the parameters and of the moments is written by its

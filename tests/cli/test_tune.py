@@ -106,6 +106,9 @@ def test_ctrl_c_stops_it():
     (["--env", "catch", "--seconds", "0"], "--seconds: expected at least 0.001"),
     (["--env", "catch", "--learners", "2"], "--learners: tune finds their number"),
     (["--env", "catch", "--noise", "1"], "--noise: dqn has no such setting"),
+    (["--env", "catch", "--agent", "dqn", "--async-learners", "true"],
+     "--async-learners: dqn acts and learns at the same time then, which tune cannot measure; leave it out, or use "
+     "--agent apex-dqn"),
 ])
 def test_misuse_is_named(arguments, message):
     done = reprise("tune", *arguments)

@@ -81,10 +81,11 @@ typedef struct rp_apex_options {
     int64_t actors;  /* * of the whole program, 1 to RP_APEX_MAX_ACTORS */
     int64_t most_actors; /* that rp_apex_set_actors() may ask for; 0: `actors` */
     uint64_t seed;
-    int64_t max_steps;     /* items that the learner has seen arrive, after which it ends; 0: no
-                              end */
-    bool keep_going;       /* the evaluator does not end when the task is solved */
-    int64_t pull_every;    /* steps of an actor between its pulls of parameters; 0: 400 */
+    int64_t max_steps;  /* items that the learner has seen arrive, after which it ends; 0: no
+                           end */
+    bool keep_going;    /* the evaluator does not end when the task is solved */
+    int64_t pull_every; /* steps of an actor between its pulls of parameters; 0: 400 */
+    /* Of all threads of the learner: */
     int64_t publish_every; /* updates between publications of parameters; 0: 50 */
     int64_t trim_every;    /* updates between removals of what is over the soft limit; 0: 100 */
     int64_t save_every;    /* updates between snapshots of the learner; 0: 2,000 */

@@ -2,7 +2,8 @@
 /* Crews: threads that take turns at work until they are paused, for asynchronous learners.
  *
  * A new crew is paused. The caller may use what the members work on while the crew is paused.
- * One thread at a time may use a crew. */
+ * One thread at a time may use a crew. After fork() the child has no threads of the crew: it
+ * must not use it, nor free it. */
 #ifndef REPRISE_RL_CREW_H
 #define REPRISE_RL_CREW_H
 

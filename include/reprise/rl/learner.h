@@ -40,6 +40,9 @@ typedef struct rp_learner_class {
      * not depend on it. NULL: there is one thread. RP_INVALID, RP_PRECONDITION (it is fixed),
      * RP_NO_RESOURCE: nothing has changed. */
     rp_status (*set_threads)(rp_learner *learner, size_t count, rp_error *err);
+    /* The updates that all threads have made, those before a snapshot counted. NULL: one in
+     * each successful update(). */
+    int64_t (*updates)(rp_learner *learner);
 } rp_learner_class;
 
 struct rp_learner {

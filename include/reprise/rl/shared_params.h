@@ -2,8 +2,9 @@
 /* Parameters that threads of one process share: one thread publishes, any number of threads
  * copy, without a lock.
  *
- * Every publication has a version: 1, 2, ... A reader never waits for a writer, and a writer
- * never for readers: a copy during which parameters were overwritten is noticed and repeated.
+ * Every publication has a version: 1, 2, ... A writer never waits for readers. A reader waits
+ * for no lock, but if two publications begin during its copy it notices, and copies again: with
+ * publications that never pause it may do so any number of times.
  * (variables.h has parameters for other processes.) */
 #ifndef REPRISE_RL_SHARED_PARAMS_H
 #define REPRISE_RL_SHARED_PARAMS_H

@@ -16,7 +16,8 @@
  * A member that waits for others spins for some microseconds, then sleeps. If spinning was in
  * vain, as on a machine with more busy threads than cores, it spins less the next time.
  *
- * One thread at a time may use a team. */
+ * One thread at a time may use a team. After fork() the child has no threads of the team: it
+ * must not use it, nor free it. */
 #ifndef REPRISE_RL_TEAM_H
 #define REPRISE_RL_TEAM_H
 

@@ -7,13 +7,25 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { TIME_MS = 200 }; /* of each point of a curve */
+enum {
+    TIME_MS = 200,         /* of each point of a curve */
+    MOST_NUMBERS = 1 << 20 /* of processors */
+};
 
 int64_t rp_own_cores(void)
 {
-    cpu_set_t set;
-    int count = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+    int count = 0;
 
+    /* The kernel refuses a set that is smaller than its own. */
+    for (size_t numbers = CPU_SETSIZE; count == 0 && numbers <= MOST_NUMBERS; numbers *= 2) {
+        size_t bytes = CPU_ALLOC_SIZE(numbers);
+        cpu_set_t *set = CPU_ALLOC(numbers);
+
+        if (set == NULL) break;
+        if (sched_getaffinity(0, bytes, set) == 0) count = CPU_COUNT_S(bytes, set);
+        CPU_FREE(set);
+    }
+    if (count < 1) return 1;
     return count > RP_SPLIT_MAX_CORES ? RP_SPLIT_MAX_CORES : count;
 }
 

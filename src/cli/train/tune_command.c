@@ -122,6 +122,22 @@ static rp_status take_numbers(tuning *t, rp_problem *problem)
     return st;
 }
 
+/* Asynchronous learners of an agent of one thread learn while it acts: the curves and the
+ * formula of a split in turn are of another program. */
+static rp_status check_async(const tuning *t, rp_problem *problem)
+{
+    const rp_settings_table *table = t->folder.kind->settings();
+    size_t i = rp_settings_find(table, "async-learners");
+
+    if (strncmp(t->folder.agent, "apex-", 5) == 0 || i == table->count ||
+        rp_settings_get(table, &t->folder.settings, i) == 0)
+        return RP_OK;
+    return rp_problem_set(problem, NULL,
+                          "--async-learners: %s acts and learns at the same time then, which "
+                          "tune cannot measure; leave it out, or use --agent apex-%s",
+                          t->folder.agent, t->folder.agent);
+}
+
 static rp_status take_agent(tuning *t, rp_problem *problem)
 {
     const char *agent = rp_flags_get(t->flags, AGENT), *env = rp_flags_get(t->flags, ENV);
@@ -144,8 +160,9 @@ static rp_status take_agent(tuning *t, rp_problem *problem)
                                   "--learners: tune finds their number; --cores N bounds it");
     rp_settings_init(t->folder.kind->settings(), &t->folder.settings,
                      t->folder.env_class->name);
-    return rp_agent_flags_take(&rp_tune_command, t->flags, SETTINGS, false,
-                               t->folder.kind->settings(), &t->folder.settings, problem);
+    st = rp_agent_flags_take(&rp_tune_command, t->flags, SETTINGS, false,
+                             t->folder.kind->settings(), &t->folder.settings, problem);
+    return st == RP_OK ? check_async(t, problem) : st;
 }
 
 static bool should_stop(void *ctx)
@@ -242,8 +259,12 @@ static int write_plot(const tuning *t)
 
     if (path == NULL) return 0;
     rp_tune_svg(&buffer, &t->report);
+    if (buffer.failed) {
+        rp_text_buffer_deinit(&buffer);
+        return failed("no memory for the plot");
+    }
     file = fopen(path, "we");
-    if (file != NULL && !buffer.failed) bad = fputs(rp_text_buffer_text(&buffer), file) < 0;
+    if (file != NULL) bad = fputs(rp_text_buffer_text(&buffer), file) < 0;
     rp_text_buffer_deinit(&buffer);
     if (file != NULL && fclose(file) == 0 && !bad) return 0;
     (void)snprintf(reason, sizeof reason, "%.500s: %s", path, strerror(errno));

@@ -211,6 +211,56 @@ static void learners_change_between_updates(void **state)
     }
 }
 
+static rp_status (*update_once)(rp_learner *learner, rp_wait wait, rp_error *err);
+
+/* Four updates in one call, as asynchronous learners make them. */
+static rp_status update_several(rp_learner *learner, rp_wait wait, rp_error *err)
+{
+    rp_status st = update_once(learner, wait, err), more = st;
+
+    for (int i = 0; i < 3 && more == RP_OK; i++)
+        more = update_once(learner, rp_wait_none(), err);
+    return more == RP_OK || more == RP_DEADLINE ? st : more;
+}
+
+static rp_status new_hasty_learner(const rp_apex_making *making, rp_learner **out,
+                                   rp_error *err)
+{
+    static rp_learner_class hasty;
+    rp_status st = rp_apex_dqn()->new_learner(making, out, err);
+
+    if (st != RP_OK) return st;
+    hasty = *(*out)->type;
+    update_once = hasty.update;
+    hasty.update = update_several;
+    (*out)->type = &hasty;
+    return RP_OK;
+}
+
+static void updates_of_all_threads_are_counted(void **state)
+{
+    (void)state;
+    enum { EVERY = 10 };
+    rp_apex_algorithm hasty = *rp_apex_dqn();
+    rp_apex_part learner;
+    fixture f;
+
+    hasty.new_learner = new_hasty_learner;
+    prepare(&f, &hasty);
+    rp_apex_free(f.apex);
+    f.options.publish_every = EVERY;
+    assert_ok_err(rp_apex_new(NULL, &f.options, &f.apex, &f.err), &f.err);
+    start(&f);
+    do {
+        look(&f);
+        learner = part(&f, RP_APEX_LEARNER, 0);
+    } while (learner.metrics.updates < 40 * EVERY);
+    /* The first version comes before the first update. */
+    assert_true(learner.version >= learner.metrics.updates / EVERY - 1);
+    assert_true(learner.version <= learner.metrics.updates / EVERY + 1);
+    close_fixture(&f);
+}
+
 static void a_program_ends_while_actors_leave(void **state)
 {
     (void)state;
@@ -248,6 +298,7 @@ RP_TESTS(apex_counts)
         cmocka_unit_test(an_actor_that_is_called_back_stays),
         cmocka_unit_test(actors_explore_as_members_of_their_group),
         cmocka_unit_test(learners_change_between_updates),
+        cmocka_unit_test(updates_of_all_threads_are_counted),
         cmocka_unit_test(a_program_ends_while_actors_leave),
         cmocka_unit_test(numbers_are_checked),
     };

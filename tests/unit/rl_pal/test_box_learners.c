@@ -4,11 +4,17 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "agents/dpg/dpg_kind.h"
+#include "agents/dpg/dpg_update.h"
+#include "agents/sac/sac_kind.h"
+#include "agents/sac/sac_update.h"
 #include "reprise/rl/agent_kinds.h"
 #include "reprise/rl/env_loop.h"
+#include "reprise/rl/init.h"
+#include "reprise/rl/loss.h"
 #include "support/unit.h"
 
-enum { COPIES = 4, BATCH = 17 }; /* shares differ */
+enum { COPIES = 4, BATCH = 17 /* shares differ */, ROW = 3, TORQUES = 1 };
 
 /* An agent in Pendulum, with a store of its own. */
 typedef struct fixture {
@@ -187,8 +193,8 @@ static void a_state_does_not_depend_on_the_number_of_learners(void **state)
     }
 }
 
-/* A learner of three threads on the table of an agent. */
-static rp_learner *learner_of(fixture *f)
+/* A learner on the table of an agent. */
+static rp_learner *learner_of(fixture *f, int64_t learners)
 {
     const rp_table_alteration free = {.which = RP_ALTER_LIMITER,
                                       .limiter = rp_limiter_min_size(1)};
@@ -199,7 +205,7 @@ static rp_learner *learner_of(fixture *f)
     rp_pcg64_seed(&rng, 5);
     assert_ok(rp_table_alter(table, &free, &f->err));
     rp_table_unref(table);
-    set(f, "learners", 3);
+    set(f, "learners", (double)learners);
     if (strcmp(f->kind->name, "dpg") == 0) {
         const rp_dpg_learner_options o = {.settings = &f->settings.dpg,
                                           .spec = rp_env_get_spec(f->env),
@@ -236,8 +242,8 @@ static void threads_come_and_go_between_updates(void **state)
 
         run(&f, agents[k], 1, 30);
         run(&g, agents[k], 1, 30);
-        a = learner_of(&f);
-        b = learner_of(&g);
+        a = learner_of(&f, 3);
+        b = learner_of(&g, 3);
         update(&f, a, 10);
         update(&g, b, 5);
         assert_ok_err(b->type->set_threads(b, 1, &g.err), &g.err);
@@ -252,6 +258,173 @@ static void threads_come_and_go_between_updates(void **state)
         rp_learner_free(b);
         close_fixture(&f);
         close_fixture(&g);
+    }
+}
+
+/* The update of box_learner.c for one learner, written out: a draw from the table, a step of
+ * dpg_update.h or sac_update.h, the target, the priorities. (tests/rl compares these steps with
+ * PyTorch's.) */
+typedef struct plain {
+    fixture f;
+    rp_table *table;
+    const rp_box_learning *how;
+    rp_box_nets nets;
+    void *update;
+    rp_decoder *decoder;
+    rp_real *params, *target;
+    rp_pcg64 rng; /* of noise */
+    rp_real noise[BATCH * TORQUES], next_noise[BATCH * TORQUES];
+    int64_t updates;
+} plain;
+
+static double get(const plain *p, const char *name)
+{
+    const rp_settings_table *table = p->f.kind->settings();
+
+    return rp_settings_get(table, &p->f.settings, rp_settings_find(table, name));
+}
+
+static bool is_dpg(const plain *p)
+{
+    return strcmp(p->f.kind->name, "dpg") == 0;
+}
+
+/* Parameters as learner_of() begins with. */
+static void init_params(plain *p)
+{
+    const rp_allocator *heap = rp_allocator_default();
+    rp_real *at = p->params;
+    rp_pcg64 rng;
+
+    rp_pcg64_seed(&rng, 5);
+    assert_ok(rp_net_init(heap, p->nets.policy, RP_INIT_TORCH, &rng, at));
+    at += rp_net_size(p->nets.policy);
+    for (size_t i = 0; i < p->how->shape->critics; i++) {
+        assert_ok(rp_net_init(heap, p->nets.critic, RP_INIT_TORCH, &rng, at));
+        at += rp_net_size(p->nets.critic);
+    }
+    if (!is_dpg(p)) *at = (rp_real)log(get(p, "temperature"));
+    rp_pcg64_seed(&p->rng, rp_pcg64_next(&rng));
+    memcpy(p->target, p->params, p->nets.parameter_count * sizeof(rp_real));
+}
+
+static void open_plain(plain *p, const char *agent)
+{
+    const rp_table_alteration free = {.which = RP_ALTER_LIMITER,
+                                      .limiter = rp_limiter_min_size(1)};
+    rp_box_update_options o = {
+        .alloc = rp_allocator_default(), .rows = BATCH, .all_rows = BATCH};
+    rp_box_making making;
+
+    *p = (plain){0};
+    run(&p->f, agent, 1, 30);
+    p->table = rp_store_find_table(p->f.store, (rp_string){"replay", 6});
+    assert_ok(rp_table_alter(p->table, &free, &p->f.err));
+    p->how = is_dpg(p) ? &rp_dpg_learning : &rp_sac_learning;
+    making = rp_box_making_of(NULL, p->how->shape, &p->f.settings, rp_env_get_spec(p->f.env));
+    assert_ok(rp_box_nets_init(&making, &p->nets, &p->f.err));
+    o.nets = &p->nets;
+    o.settings = &p->f.settings;
+    assert_ok(p->how->new_update(&o, &p->update, &p->f.err));
+    assert_ok(rp_decoder_new(rp_allocator_default(), 0, &p->decoder));
+    p->params = calloc(p->nets.parameter_count, sizeof *p->params);
+    p->target = calloc(p->nets.parameter_count, sizeof *p->target);
+    init_params(p);
+}
+
+static void close_plain(plain *p)
+{
+    rp_decoder_free(p->decoder);
+    p->how->free_update(p->update);
+    rp_box_nets_deinit(&p->nets);
+    rp_table_unref(p->table);
+    free(p->params);
+    free(p->target);
+    close_fixture(&p->f);
+}
+
+/* Makes the step of a batch. Returns the errors. */
+static const rp_real *step_plain(plain *p, rp_box_batch *b)
+{
+    rp_dpg_found dpg;
+    rp_sac_found sac;
+
+    if (is_dpg(p)) {
+        rp_dpg_step(p->update, p->params, p->target, b, &dpg);
+        return dpg.errors;
+    }
+    for (size_t i = 0; i < BATCH * TORQUES; i++)
+        p->noise[i] = (rp_real)rp_pcg64_normal(&p->rng);
+    for (size_t i = 0; i < BATCH * TORQUES; i++)
+        p->next_noise[i] = (rp_real)rp_pcg64_normal(&p->rng);
+    b->noise = p->noise;
+    b->next_noise = p->next_noise;
+    rp_sac_step(p->update, p->params, p->target, b, &sac);
+    return sac.errors;
+}
+
+static void update_plain(plain *p)
+{
+    enum { COLUMNS = 5 };
+    const bool prioritized = get(p, "prioritized") != 0;
+    const rp_sample_options options = {.count = BATCH,
+                                       .beta = prioritized ? get(p, "weight-exponent") : 0};
+    const rp_trajectory *items[BATCH];
+    rp_real now[BATCH * ROW], next[BATCH * ROW], taken[BATCH * TORQUES];
+    rp_real reward[BATCH], discount[BATCH], weights[BATCH];
+    void *const places[COLUMNS] = {now, taken, reward, discount, next};
+    const size_t sizes[COLUMNS] = {sizeof now, sizeof taken, sizeof reward, sizeof discount,
+                                   sizeof next};
+    rp_box_batch b = {now, taken, reward, discount, next, prioritized ? weights : NULL, 0, 0};
+    rp_sample samples[BATCH];
+    rp_update changes[BATCH];
+    const rp_real *errors;
+    size_t drawn = 0;
+
+    assert_ok(rp_table_sample(p->table, &options, samples, &drawn, rp_wait_none(), &p->f.err));
+    assert_int_equal(drawn, BATCH);
+    for (size_t i = 0; i < BATCH; i++) {
+        items[i] = samples[i].trajectory;
+        weights[i] = (rp_real)samples[i].weight;
+    }
+    for (size_t i = 0; i < COLUMNS; i++)
+        assert_ok(
+            rp_decoder_stack(p->decoder, items, BATCH, i, places[i], sizes[i], &p->f.err));
+    for (size_t i = 0; i < BATCH; i++) discount[i] *= (float)get(p, "discount");
+    rp_box_to_unit(p->nets.observations, now, BATCH, now, ROW);
+    rp_box_to_unit(p->nets.observations, next, BATCH, next, ROW);
+    rp_box_to_unit(p->nets.actions, taken, BATCH, taken, TORQUES);
+    errors = step_plain(p, &b);
+    if (++p->updates % (int64_t)get(p, "target-every") == 0)
+        rp_polyak(p->target, p->params, p->nets.parameter_count, get(p, "target-rate"));
+    for (size_t i = 0; i < BATCH; i++)
+        changes[i] = (rp_update){samples[i].key, fabs((double)errors[i]) + 1e-3};
+    if (prioritized || get(p, "evict-exponent") != 0)
+        assert_ok(rp_table_update(p->table, changes, BATCH, NULL, &p->f.err));
+    rp_samples_release(samples, BATCH);
+}
+
+static void one_learner_has_the_bits_of_the_update_written_out(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < 2; k++) {
+        rp_learner *learner;
+        fixture f;
+        plain p;
+
+        open_plain(&p, agents[k]);
+        run(&f, agents[k], 1, 30);
+        learner = learner_of(&f, 1);
+        assert_int_equal(learner->parameter_count, p.nets.parameter_count);
+        for (int i = 0; i < 30; i++) {
+            update_plain(&p);
+            update(&f, learner, 1);
+            assert_memory_equal(learner->type->parameters(learner), p.params,
+                                p.nets.parameter_count * sizeof(rp_real));
+        }
+        rp_learner_free(learner);
+        close_fixture(&f);
+        close_plain(&p);
     }
 }
 
@@ -325,6 +498,7 @@ static void a_lack_of_memory_is_a_status(void **state)
 RP_TESTS(box_learners)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_learner_has_the_bits_of_the_update_written_out),
         cmocka_unit_test(several_learners_make_the_updates_of_one),
         cmocka_unit_test(several_learners_are_reproducible),
         cmocka_unit_test(a_state_does_not_depend_on_the_number_of_learners),

@@ -2,6 +2,7 @@
 /* Learners of DQN that share one agent's parameters. */
 #include <math.h>
 #include <string.h>
+#include <time.h>
 
 #include "reprise/rl/dqn.h"
 #include "reprise/rl/env_loop.h"
@@ -83,8 +84,8 @@ static rp_dqn_settings settings_of(int64_t learners)
     return set;
 }
 
-static void open_fixture(fixture *f, const rp_dqn_settings *settings,
-                         rp_limiter_options limiter)
+/* Adds the table, and a writer that knows it. */
+static void open_table(fixture *f, rp_limiter_options limiter)
 {
     const rp_table_options table = {.name = "replay",
                                     .sampler = {RP_PRIORITIZED, 0.6},
@@ -92,16 +93,31 @@ static void open_fixture(fixture *f, const rp_dqn_settings *settings,
                                     .limiter = limiter,
                                     .max_size = 10000};
 
-    *f = (fixture){.settings = *settings};
-    assert_ok(rp_store_new(&(rp_store_options){.seed = 3}, &f->store, &f->err));
-    assert_ok(rp_client_local(f->store, NULL, &f->client, &f->err));
     assert_ok(rp_store_add_table(f->store, &table, NULL, &f->err));
     f->table = rp_store_find_table(f->store, (rp_string){"replay", 6});
-    assert_ok(rp_env_new(NULL, rp_env_find("cartpole"), &(rp_env_options){.copies = 1}, &f->env,
-                         &f->err));
     assert_ok(rp_trajectory_writer_new(
         f->client, &(rp_trajectory_writer_options){.column = {.history = 1, .chunk_length = 1}},
         rp_wait_forever(), &f->writer, &f->err));
+}
+
+static void drop_table(fixture *f)
+{
+    rp_trajectory_writer_free(f->writer);
+    rp_table_unref(f->table);
+    f->writer = NULL;
+    f->table = NULL;
+    assert_ok(rp_store_drop_table(f->store, (rp_string){"replay", 6}, &f->err));
+}
+
+static void open_fixture(fixture *f, const rp_dqn_settings *settings,
+                         rp_limiter_options limiter)
+{
+    *f = (fixture){.settings = *settings};
+    assert_ok(rp_store_new(&(rp_store_options){.seed = 3}, &f->store, &f->err));
+    assert_ok(rp_client_local(f->store, NULL, &f->client, &f->err));
+    assert_ok(rp_env_new(NULL, rp_env_find("cartpole"), &(rp_env_options){.copies = 1}, &f->env,
+                         &f->err));
+    open_table(f, limiter);
     rp_pcg64_seed(&f->rng, 3);
 }
 
@@ -117,12 +133,12 @@ static void fill(fixture *f)
     }
 }
 
-static void make_learner(fixture *f)
+static void make_learner(fixture *f, bool by_sampler)
 {
     const rp_dqn_learner_options options = {.settings = &f->settings,
                                             .spec = rp_env_get_spec(f->env),
                                             .client = f->client,
-                                            .store = f->store,
+                                            .store = by_sampler ? NULL : f->store,
                                             .rng = &f->rng};
 
     assert_ok_err(rp_dqn_learner_new(NULL, &options, &f->learner, &f->err), &f->err);
@@ -133,7 +149,7 @@ static void begin(fixture *f, const rp_dqn_settings *settings)
 {
     open_fixture(f, settings, rp_limiter_min_size(1));
     fill(f);
-    make_learner(f);
+    make_learner(f, false);
 }
 
 static void close_fixture(fixture *f)
@@ -501,6 +517,44 @@ static void a_rate_of_1e9_is_said_to_diverge(void **state)
     }
 }
 
+static void rest(void)
+{
+    const struct timespec pause = {0, 100000000}; /* longer than a turn of the crew */
+
+    (void)nanosleep(&pause, NULL);
+}
+
+/* The replay is away while learner 0 makes no update: the crew fails, and nothing of that is
+ * left when the replay is back. */
+static void a_failure_of_the_crew_is_reported_once(void **state)
+{
+    (void)state;
+    rp_dqn_settings set = settings_of(3);
+    int64_t before;
+    rp_status st;
+    fixture f;
+
+    set.async_learners = true;
+    open_fixture(&f, &set, rp_limiter_min_size(1));
+    fill(&f);
+    make_learner(&f, true);
+    for (int round = 0; round < 3; round++) {
+        update(&f, 5);
+        drop_table(&f);
+        do {
+            before = metrics(&f).updates;
+            rest();
+        } while (metrics(&f).updates > before);
+        st = f.learner->type->update(f.learner, rp_wait_ms(1000), &f.err);
+        assert_true(st != RP_OK && st != RP_DEADLINE);
+        rest();
+        open_table(&f, rp_limiter_min_size(1));
+        fill(&f);
+        update(&f, 1);
+    }
+    close_fixture(&f);
+}
+
 /* The table has items, but its limiter lets no learner draw: learners wait, and end. */
 static void learners_end_while_they_wait(void **state)
 {
@@ -513,7 +567,7 @@ static void learners_end_while_they_wait(void **state)
         set.async_learners = is_async != 0;
         open_fixture(&f, &set, rp_limiter_min_size(10000));
         fill(&f);
-        make_learner(&f);
+        make_learner(&f, false);
         assert_int_equal(f.learner->type->update(f.learner, rp_wait_ms(1), &f.err),
                          RP_DEADLINE);
         assert_ok(rp_cancel_new(&cancel));
@@ -549,6 +603,7 @@ RP_TESTS(dqn_learners)
         cmocka_unit_test(asynchronous_learners_take_parameters_that_are_written),
         cmocka_unit_test(a_bad_item_does_not_end_learners),
         cmocka_unit_test(a_rate_of_1e9_is_said_to_diverge),
+        cmocka_unit_test(a_failure_of_the_crew_is_reported_once),
         cmocka_unit_test(learners_end_while_they_wait),
         cmocka_unit_test(more_learners_than_rows_are_refused),
     };
