@@ -35,7 +35,10 @@ static void prepare(void)
         .agent = "apex-dqn",
         .env = "catch",
         .curves = &f.curves,
-        .problem = {&f.curves.acting, &f.curves.learning, 4, 4, false},
+        .problem = {.acting = &f.curves.acting,
+                    .learning = &f.curves.learning,
+                    .interval = 4,
+                    .cores = 4},
         .rows = f.rows,
         .command = "reprise train apex-dqn --env catch --actors 3 --learners 1",
     };
