@@ -251,9 +251,8 @@ class Conformance(unittest.TestCase):
 
 class Learning(unittest.TestCase):
     def test_returns(self):
-        theirs, ours = (returns_of(framework_scripts.rllib, kind, 6_000)
-                        for kind in ("theirs", "ours"))
-        agree(self, theirs, ours, 40)
+        theirs, ours = returns_of(framework_scripts.rllib, ("theirs", "ours"), 6_000)
+        agree(self, "rllib", theirs, ours, 40)
 
 
 if __name__ == "__main__":

@@ -305,13 +305,12 @@ class Algorithms(unittest.TestCase):
 
 class Learning(unittest.TestCase):
     def test_returns(self):
-        script = framework_scripts.stable_baselines3
-        theirs, ours, prioritized = (returns_of(script, kind, 12_000)
-                                     for kind in ("theirs", "ours", "prioritized"))
+        theirs, ours, prioritized = returns_of(framework_scripts.stable_baselines3,
+                                               ("theirs", "ours", "prioritized"), 12_000)
         with self.subTest("uniform"):
-            agree(self, theirs, ours, 60)
+            agree(self, "stable_baselines3", theirs, ours, 60)
         with self.subTest("prioritized"):
-            agree(self, theirs, prioritized, 60)
+            agree(self, "stable_baselines3, prioritized", theirs, prioritized, 60)
 
 
 if __name__ == "__main__":

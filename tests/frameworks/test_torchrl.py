@@ -236,9 +236,8 @@ class Conformance(unittest.TestCase):
 
 class Learning(unittest.TestCase):
     def test_returns(self):
-        theirs, ours = (returns_of(framework_scripts.torchrl, kind, 12_000)
-                        for kind in ("theirs", "ours"))
-        agree(self, theirs, ours, 60)
+        theirs, ours = returns_of(framework_scripts.torchrl, ("theirs", "ours"), 12_000)
+        agree(self, "torchrl", theirs, ours, 60)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,10 @@ them. Draws, weights and reads of batches are ours.
 
 from __future__ import annotations
 
-from typing import Any, Optional
+import copyreg
+import functools
+import weakref
+from typing import Any, Callable, Dict, Optional, Tuple
 
 import numpy as np
 from tianshou import data
@@ -21,6 +24,8 @@ from tianshou.data import Batch
 from reprise.frameworks._weights import Tree
 
 __all__ = ["PrioritizedVectorReplayBuffer"]
+
+_SOURCE = "(source)"  # key of what an _Unread has not read; no field has this name
 
 
 class _Tree(Tree):
@@ -53,6 +58,87 @@ def _rows(value: Any, places: np.ndarray) -> Any:
     return value[places]
 
 
+# Returns the dict of an object, also if the class has a property of this name.
+_dict_of: Callable[[Any], Dict[str, Any]] = next(
+    c.__dict__["__dict__"] for c in Batch.__mro__ if "__dict__" in c.__dict__).__get__
+
+
+class _Unread(Batch):
+    """Rows of a buffer whose fields are read when they are first used.
+
+    An algorithm uses few of the fields: one batch for `obs`, another one of the same rows for
+    `obs_next`. Attributes are read one by one. All methods of `Batch` use `__dict__`, which reads
+    the fields that are left; after that, the object is a plain `Batch`. The buffer reads them too
+    before the rows change.
+    """
+
+    @staticmethod
+    def of(buffer: "PrioritizedVectorReplayBuffer", places: np.ndarray) -> "_Unread":
+        made = _Unread.__new__(_Unread)
+        names = dict.fromkeys((*buffer._meta.__dict__, "obs_next", "info", "policy", "weight"))
+        _dict_of(made)[_SOURCE] = (buffer, places.copy(), names)
+        return made
+
+    @property
+    def __dict__(self) -> Dict[str, Any]:  # type: ignore[override]
+        self.read_all()
+        return _dict_of(self)
+
+    def read(self, name: str) -> None:
+        """Reads a field, if it is not read yet."""
+        fields = _dict_of(self)
+        if _SOURCE not in fields:
+            return
+        buffer, places, names = fields[_SOURCE]
+        if name in names:
+            fields[name] = buffer._field(name, places)
+            del names[name]
+
+    def read_all(self) -> None:
+        """Reads the fields that are left."""
+        fields = _dict_of(self)
+        if _SOURCE in fields:
+            for name in list(fields[_SOURCE][2]):
+                self.read(name)
+            fields.pop(_SOURCE, None)
+            object.__setattr__(self, "__class__", Batch)
+
+    def __getattr__(self, name: str) -> Any:
+        source = _dict_of(self).get(_SOURCE)
+        if source is not None and name in source[2]:
+            self.read(name)
+            return _dict_of(self)[name]
+        return super().__getattr__(name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        fields = _dict_of(self)
+        if _SOURCE not in fields:
+            return super().__setattr__(name, value)
+        plain = Batch()
+        setattr(plain, name, value)  # converts the value
+        fields[_SOURCE][2].pop(name, None)
+        fields[name] = plain.__dict__[name]
+        return None
+
+    def pop(self, key: str, default: Any = None) -> Any:
+        self.read(key)
+        return _dict_of(self).pop(key, default)
+
+    def __len__(self) -> int:
+        source = _dict_of(self).get(_SOURCE)
+        return super().__len__() if source is None else len(source[1])
+
+    def __eq__(self, other: object) -> bool:
+        self.read_all()
+        return self == other
+
+    __hash__ = None  # type: ignore[assignment]  # as in Batch
+
+    def __reduce__(self) -> Any:
+        self.read_all()
+        return copyreg.__newobj__, (Batch,), self.__getstate__()  # type: ignore[attr-defined]
+
+
 class PrioritizedVectorReplayBuffer(data.PrioritizedVectorReplayBuffer):
     """A buffer for several environments, drawn by priority (Schaul et al., 2016).
 
@@ -75,8 +161,52 @@ class PrioritizedVectorReplayBuffer(data.PrioritizedVectorReplayBuffer):
         if seed is None:
             seed = int(np.random.randint(0, 2**31))
         self.weight = _Tree(self.maxsize, seed)
+        self._unread: Dict[int, "weakref.ref[_Unread]"] = {}
+
+    def _read_pending(self, name: Optional[str] = None) -> None:
+        """Reads the fields that batches have not read yet, or the field of this name. Called before
+        the rows change."""
+        for ref in list(self._unread.values()):
+            batch = ref()
+            if isinstance(batch, _Unread):
+                batch.read_all() if name is None else batch.read(name)
+        if name is None:
+            self._unread.clear()
+
+    def __getstate__(self) -> Dict[str, Any]:
+        self._read_pending()
+        return self.__dict__.copy()
+
+    def save_hdf5(self, path: str, compression: Optional[str] = None) -> None:
+        self._read_pending()
+        super().save_hdf5(path, compression)
+
+    def add(self, batch: Any, buffer_ids: Any = None) -> Tuple[np.ndarray, ...]:
+        self._read_pending()
+        return super().add(batch, buffer_ids)
+
+    def set_batch(self, batch: Any) -> None:
+        self._read_pending()
+        super().set_batch(batch)
+
+    def set_array_at_key(self, *args: Any, **kwargs: Any) -> None:
+        self._read_pending()
+        super().set_array_at_key(*args, **kwargs)
+
+    def dropnull(self) -> None:
+        self._read_pending()
+        super().dropnull()
+
+    def set_beta(self, beta: float) -> None:
+        self._read_pending("weight")
+        super().set_beta(beta)
+
+    def update_weight(self, index: np.ndarray, new_weight: Any) -> None:
+        self._read_pending("weight")
+        super().update_weight(index, new_weight)
 
     def reset(self, keep_statistics: bool = False) -> None:
+        self._read_pending()
         super().reset(keep_statistics)
         self.weight.clear()
 
@@ -87,18 +217,23 @@ class PrioritizedVectorReplayBuffer(data.PrioritizedVectorReplayBuffer):
             raise ValueError("the buffer is empty: add transitions before sample()")
         return self.weight.draw(batch_size)
 
+    def _field(self, name: str, places: np.ndarray) -> Any:
+        """Returns a field of a batch."""
+        if name == "weight":
+            weight = self.get_weight(places)
+            return weight / np.max(weight) if self._weight_norm else weight
+        value = self._meta.__dict__.get(name)
+        return Batch() if value is None else _rows(value, places)
+
     def __getitem__(self, index: Any) -> Any:
-        plain = (isinstance(index, np.ndarray) and index.dtype.kind in "iu"
+        plain = (isinstance(index, np.ndarray) and index.dtype.kind in "iu" and index.ndim == 1
                  and self.stack_num == 1 and self._save_obs_next)
         if not plain:
             return super().__getitem__(index)
-        batch = Batch()
-        fields = batch.__dict__  # as Tianshou does it: the constructor converts each value
-        for key, value in self._meta.__dict__.items():
-            fields[key] = _rows(value, index)
-        for key in ("obs_next", "info", "policy"):
-            if key not in fields:
-                fields[key] = Batch()
-        weight = self.get_weight(index)
-        fields["weight"] = weight / np.max(weight) if self._weight_norm else weight
+        if len(index) and not -self.maxsize <= index.min() <= index.max() < self.maxsize:
+            raise IndexError(f"the buffer has {self.maxsize} places, so there is no place "
+                             f"{index.min()} or {index.max()}")
+        batch = _Unread.of(self, index)
+        self._unread[id(batch)] = weakref.ref(
+            batch, functools.partial(self._unread.pop, id(batch)))
         return batch
