@@ -185,7 +185,8 @@ def tianshou(task, kind, steps, seed=1, clock=None):
     kinds = {"theirs": PrioritizedVectorReplayBuffer, "ours": ours.PrioritizedVectorReplayBuffer}
     buffer = kinds[kind](CAPACITY, 4, alpha=ALPHA, beta=BETA)
     if clock is not None:
-        clock.watch(buffer, "add", "sample", "update_weight", "next", "unfinished_index")
+        clock.watch(buffer, "add", "sample", "update_weight", "next", "unfinished_index",
+                    *["_field"] * (kind == "ours"))  # our batches read their fields later
         # buffer[...] is looked up in the class.
         watched = type(type(buffer).__name__, (type(buffer),), {
             "__getitem__": clock.timed(type(buffer).__getitem__)})

@@ -47,9 +47,10 @@ def compare(name, script, steps, rounds):
         for task, kind in kinds if round_number % 2 == 0 else kinds[::-1]:
             seconds = script(task, kind, steps).seconds * 10_000 / steps
             best[task, kind] = min(seconds, best.get((task, kind), float("inf")))
+    shares_of = {(task, kind): share_of(script, task, kind, steps) for task, kind in kinds}
     for task, ours, suffix in pairs:
         theirs, mine = best[task, "theirs"], best[task, ours]
-        shares = [share_of(script, task, kind, steps) for kind in ("theirs", ours)]
+        shares = [shares_of[task, kind] for kind in ("theirs", ours)]
         print(f"ratio pal.{name}{suffix} {theirs / mine:.2f} (ours {mine:.2f} s vs theirs "
               f"{theirs:.2f} s for 10,000 steps)", flush=True)
         print(f"#   {task}: their buffer takes {shares[0]:.1%} of the time, ours {shares[1]:.1%}; "

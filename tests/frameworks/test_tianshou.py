@@ -81,6 +81,51 @@ class Conformance(unittest.TestCase):
         batch, places = buffers[1].sample(64)
         self.compare(buffers[0][places].to_dict(), batch.to_dict())
 
+    def test_a_batch_keeps_the_rows_of_its_time(self):
+        """Fields are read when they are used, but as they were when the batch was made."""
+        _, ours = made()
+        fill(self, [ours], 33)
+        changes = {
+            "add": lambda: fill(self, [ours], 25, first=33),
+            "update_weight": lambda: ours.update_weight(np.arange(60), np.linspace(1, 9, 60)),
+            "set_beta": lambda: ours.set_beta(0.1),
+            "set_array_at_key": lambda: ours.set_array_at_key(np.zeros(60), "rew"),
+            "reset": lambda: (ours.reset(), fill(self, [ours], 25, first=80)),
+        }
+        for name, change in changes.items():
+            with self.subTest(change=name):
+                places = ours.sample_indices(64)
+                expected, kept, used = ours[places], ours[places], ours[places]
+                self.compare(expected.to_dict(), ours[places].to_dict())
+                used.obs  # noqa: B018  reads one field
+                used.weight  # noqa: B018
+                change()
+                for batch in (kept, used):
+                    self.compare(expected.to_dict(), batch.to_dict())
+
+    def test_a_batch_is_a_batch(self):
+        _, ours = made()
+        fill(self, [ours], 33)
+        places = ours.sample_indices(64)
+        plain = ours[places]
+        plain.to_dict()
+        self.assertIs(type(plain), Batch)
+        for same in (copy.copy(ours[places]), copy.deepcopy(ours[places]),
+                     pickle.loads(pickle.dumps(ours[places])), Batch(ours[places]),
+                     Batch.cat([ours[places[:9]], ours[places[9:]]])):
+            self.compare(plain.to_dict(), same.to_dict())
+        self.assertEqual(ours[places[:9]], plain[:9])
+        self.assertEqual(plain[:9], ours[places[:9]])
+        batch = ours[places]
+        self.assertEqual((len(batch), "obs" in batch, hasattr(batch, "nothing")), (64, True, False))
+        batch = ours[places]
+        batch.rew = [1] * 64
+        batch.returns = torch.ones(64)
+        np.testing.assert_array_equal(batch.pop("obs"), plain.obs)
+        self.assertEqual(batch.pop("nothing", 5), 5)
+        keys = set(plain.get_keys()) - {"obs"} | {"returns"}
+        self.assertEqual((set(batch.get_keys()), batch.rew.tolist()), (keys, [1] * 64))
+
     def test_environments_of_different_lengths(self):
         buffers = made()
         fill(self, buffers, 8)
@@ -142,6 +187,8 @@ class Conformance(unittest.TestCase):
             with self.assertRaisesRegex(IndexError, "no place"):
                 ours.update_weight(np.array([wrong]), np.ones(1))
         np.testing.assert_array_equal(theirs.weight[np.arange(60)], ours.weight[np.arange(60)])
+        with self.assertRaisesRegex(IndexError, "has 60 places, so there is no place 3 or 60"):
+            ours[np.array([3, 60])]
         with self.assertRaises(AssertionError):
             Ours(60, 3, alpha=-1.0, beta=0.4)
 
