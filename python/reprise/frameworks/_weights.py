@@ -86,9 +86,14 @@ class Tree:
         self._rows.add(np.zeros(capacity, np.uint8), priorities=self.values)
 
     def set(self, places: np.ndarray, weights: Any) -> None:
-        """Sets the weights of places. Of a place that is given twice, the last weight counts."""
+        """Sets the weights of places. Of a place that is given twice, the last weight counts.
+        Raises an error and changes nothing if there is no such place, or a weight is not finite or
+        negative."""
+        weights = np.asarray(weights, np.float64)
+        if not weights.ndim:
+            weights = np.full(len(places), weights)
+        self._rows.update_priorities(places, weights)
         self.values[places] = weights
-        self._rows.update_priorities(places, self.values[places])
 
     def clear(self) -> None:
         """Removes all weights."""

@@ -18,6 +18,7 @@ import weakref
 from typing import Any, Callable, Dict, Optional, Tuple
 
 import numpy as np
+import torch
 from tianshou import data
 from tianshou.data import Batch
 
@@ -39,14 +40,18 @@ class _Tree(Tree):
 
     def __setitem__(self, index: Any, value: Any) -> None:
         places = np.atleast_1d(index)
-        if len(places) and not 0 <= places.min() <= places.max() < len(self):
-            raise IndexError(f"the buffer has {len(self)} places, so there is no place "
-                             f"{places.min()} or {places.max()}")
-        if np.size(value) not in (1, len(places)):
-            raise ValueError(f"got {len(places)} places and {np.size(value)} priorities")
-        if not np.isfinite(value).all():
-            raise ValueError("priorities must be finite; does the loss diverge?")
-        self.set(places, value)
+        try:
+            self.set(places, value)
+        except (ValueError, OverflowError):
+            if len(places) and not 0 <= places.min() <= places.max() < len(self):
+                raise IndexError(f"the buffer has {len(self)} places, so there is no place "
+                                 f"{places.min()} or {places.max()}") from None
+            if np.size(value) not in (1, len(places)):
+                raise ValueError(f"got {len(places)} places and {np.size(value)} "
+                                 "priorities") from None
+            if not np.isfinite(value).all():
+                raise ValueError("priorities must be finite; does the loss diverge?") from None
+            raise
 
 
 def _rows(value: Any, places: np.ndarray) -> Any:
@@ -56,6 +61,27 @@ def _rows(value: Any, places: np.ndarray) -> Any:
     if isinstance(value, Batch) and not value.get_keys():
         return Batch()
     return value[places]
+
+
+def _fits(stored: Any, given: Any, count: int) -> bool:
+    """True if `given` has `count` rows of the same keys, shapes and dtypes as `stored`."""
+    if isinstance(stored, np.ndarray):
+        return (isinstance(given, np.ndarray) and given.dtype == stored.dtype
+                and given.shape == (count, *stored.shape[1:]))
+    if not (type(stored) is Batch and isinstance(given, Batch)):
+        return False
+    inner, given_inner = stored.__dict__, given.__dict__
+    return inner.keys() == given_inner.keys() and all(
+        _fits(value, given_inner[key], count) for key, value in inner.items())
+
+
+def _write(stored: Any, places: np.ndarray, given: Any) -> None:
+    """Writes rows that fit."""
+    if isinstance(stored, np.ndarray):
+        stored[places] = given
+        return
+    for key, value in stored.__dict__.items():
+        _write(value, places, given.__dict__[key])
 
 
 # Returns the dict of an object, also if the class has a property of this name.
@@ -114,10 +140,12 @@ class _Unread(Batch):
         fields = _dict_of(self)
         if _SOURCE not in fields:
             return super().__setattr__(name, value)
-        plain = Batch()
-        setattr(plain, name, value)  # converts the value
+        if type(value) is not torch.Tensor:
+            plain = Batch()
+            setattr(plain, name, value)  # converts the value
+            value = plain.__dict__[name]
         fields[_SOURCE][2].pop(name, None)
-        fields[name] = plain.__dict__[name]
+        fields[name] = value
         return None
 
     def pop(self, key: str, default: Any = None) -> Any:
@@ -183,7 +211,41 @@ class PrioritizedVectorReplayBuffer(data.PrioritizedVectorReplayBuffer):
 
     def add(self, batch: Any, buffer_ids: Any = None) -> Tuple[np.ndarray, ...]:
         self._read_pending()
-        return super().add(batch, buffer_ids)
+        ids = np.arange(self.buffer_num) if buffer_ids is None else np.asarray(buffer_ids)
+        fields = self._fields_to_add(batch, len(ids))
+        if fields is None:
+            return super().add(batch, buffer_ids)
+        inner = self.buffers[ids]
+        found = [b._update_state_pre_add(rew, done)
+                 for b, rew, done in zip(inner, fields["rew"], fields["done"])]
+        at, returns, lengths, starts = (np.array(values) for values in zip(*found))
+        offset = self._offset[ids]
+        places = at + offset
+        self.last_index[ids] = places
+        self._lengths[ids] = [b._size for b in inner]
+        stored = self._meta.__dict__
+        for name, value in fields.items():
+            _write(stored[name], places, value)
+        self.init_weight(places)
+        return places, returns, lengths, starts + offset
+
+    def _fields_to_add(self, batch: Any, count: int) -> Optional[Dict[str, Any]]:
+        """Returns the fields of a batch, if they are like those in the buffer, and the options are
+        the usual ones; else None. Tianshou adds all other batches."""
+        if self._save_only_last_obs or not self._save_obs_next or not count:
+            return None
+        given, stored = batch.__dict__, self._meta.__dict__
+        fields = {name: given[name] for name in self._input_keys if name in given}
+        if "terminated" not in fields or "truncated" not in fields:
+            return None
+        fields["done"] = np.logical_or(fields["terminated"], fields["truncated"])
+        same = fields.keys() == stored.keys() and all(
+            _fits(stored[name], value, count) for name, value in fields.items())
+        return fields if same else None
+
+    def unfinished_index(self) -> np.ndarray:
+        last = self.last_index[self._lengths > 0]
+        return last[~self._meta.__dict__["done"][last]] if len(last) else last
 
     def set_batch(self, batch: Any) -> None:
         self._read_pending()
@@ -205,6 +267,10 @@ class PrioritizedVectorReplayBuffer(data.PrioritizedVectorReplayBuffer):
         self._read_pending("weight")
         super().update_weight(index, new_weight)
 
+    def sample(self, batch_size: Optional[int]) -> Tuple[Any, np.ndarray]:
+        places = self.sample_indices(batch_size)
+        return (self._unread_at(places) if self._is_plain else self[places]), places
+
     def reset(self, keep_statistics: bool = False) -> None:
         self._read_pending()
         super().reset(keep_statistics)
@@ -225,15 +291,22 @@ class PrioritizedVectorReplayBuffer(data.PrioritizedVectorReplayBuffer):
         value = self._meta.__dict__.get(name)
         return Batch() if value is None else _rows(value, places)
 
+    @property
+    def _is_plain(self) -> bool:
+        """True if a field of a batch is the rows at its places."""
+        return bool(self.stack_num == 1 and self._save_obs_next)
+
+    def _unread_at(self, places: np.ndarray) -> _Unread:
+        batch = _Unread.of(self, places)
+        key = id(batch)
+        self._unread[key] = weakref.ref(batch, functools.partial(self._unread.pop, key))
+        return batch
+
     def __getitem__(self, index: Any) -> Any:
-        plain = (isinstance(index, np.ndarray) and index.dtype.kind in "iu" and index.ndim == 1
-                 and self.stack_num == 1 and self._save_obs_next)
-        if not plain:
+        if not (isinstance(index, np.ndarray) and index.dtype.kind in "iu" and index.ndim == 1
+                and self._is_plain):
             return super().__getitem__(index)
         if len(index) and not -self.maxsize <= index.min() <= index.max() < self.maxsize:
             raise IndexError(f"the buffer has {self.maxsize} places, so there is no place "
                              f"{index.min()} or {index.max()}")
-        batch = _Unread.of(self, index)
-        self._unread[id(batch)] = weakref.ref(
-            batch, functools.partial(self._unread.pop, id(batch)))
-        return batch
+        return self._unread_at(index)
