@@ -179,6 +179,8 @@ class Conformance(unittest.TestCase):
             ours.sample()
         with self.assertRaisesRegex(TypeError, "use add\\(\\) for one row"):
             ours.extend(steps(0, 1)[0])
+        with self.assertRaisesRegex(TypeError, "'h' has the dtype bfloat16, .* float32"):
+            ours.extend(TensorDict({"h": torch.zeros(3, 2, dtype=torch.bfloat16)}, batch_size=[3]))
         ours.extend(steps(0, 5))
         with self.assertRaisesRegex(KeyError, "next.*observation"):
             ours.extend(steps(5, 5).exclude(("next", "observation")))

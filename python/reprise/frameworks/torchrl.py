@@ -112,6 +112,9 @@ class TensorDictPrioritizedReplayBuffer:
                 continue
             if not isinstance(value, torch.Tensor):
                 raise TypeError(f"{key!r} is a {type(value).__name__}; rows consist of tensors")
+            if value.dtype == torch.bfloat16:
+                raise TypeError(f"{key!r} has the dtype bfloat16, which NumPy does not have; convert "
+                                "it, for example to float32")
             keys[repr(key)] = key
             spec[repr(key)] = (tuple(value.shape[1:]), value[:0].detach().cpu().numpy().dtype)
         self._keys, self._row_shape = keys, tuple(data.batch_size[1:])
