@@ -8,6 +8,7 @@
 #include "agents/dpg/dpg_update.h"
 #include "agents/sac/sac_kind.h"
 #include "agents/sac/sac_update.h"
+#include "agents/setting_value.h"
 #include "reprise/rl/agent_kinds.h"
 #include "reprise/rl/env_loop.h"
 #include "reprise/rl/init.h"
@@ -277,11 +278,10 @@ typedef struct plain {
     int64_t updates;
 } plain;
 
+/* 0 if the agent has no such setting, as for the learner. */
 static double get(const plain *p, const char *name)
 {
-    const rp_settings_table *table = p->f.kind->settings();
-
-    return rp_settings_get(table, &p->f.settings, rp_settings_find(table, name));
+    return rp_setting_value(p->f.kind->settings(), &p->f.settings, name);
 }
 
 static bool is_dpg(const plain *p)
