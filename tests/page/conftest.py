@@ -84,6 +84,14 @@ class Server:
     def info(self):
         return self.ask("/v1/info")
 
+    def wait_for(self, holds):
+        """Waits until `holds` is true of the info, and returns it."""
+        until = time.monotonic() + SECONDS
+        while not holds(info := self.info()):
+            assert time.monotonic() < until, info
+            time.sleep(0.02)
+        return info
+
     def table(self, name):
         [found] = [t for t in self.info()["tables"] if t["name"] == name]
         return found
