@@ -74,7 +74,7 @@ BUILDS = {
                      "property", "unit_durable/reserve", "unit_durable/tier_memory",
                      "unit_rl_agents/dpg_learns", "unit_rl_agents/dqn", "unit_rl_agents/sac_learns",
                      "unit_rl_apex", "unit_rl_loop/trainer",
-                     "unit_rl_nn/gemm", "unit_server/turn_work",
+                     "unit_rl_nn/gemm", "unit_rl_pal/rebalance", "unit_server/turn_work",
                      "unit_table/memory_budget", "unit_table/sumtree"],
             "more": ["client_driver"],
             "more_options": ["-Dfast_compile=command", "-Doptimization=1"],
@@ -94,8 +94,9 @@ BUILDS = {
             # of the time.
             "env": {**ASAN, "ASAN_OPTIONS": ASAN["ASAN_OPTIONS"] + ":detect_stack_use_after_return=0"},
             # The release build runs these, which compute for long.
-            "without": {"unit_apex", "unit_dpg_learns", "unit_dqn", "unit_memory_budget", "unit_reserve",
-                        "unit_sac_learns", "unit_tier_memory", "unit_trainer", "unit_turn_work"},
+            "without": {"unit_apex", "unit_dpg_learns", "unit_dqn", "unit_memory_budget", "unit_rebalance",
+                        "unit_reserve", "unit_sac_learns", "unit_tier_memory", "unit_trainer",
+                        "unit_turn_work"},
             "more": ["replay_", "wire_echo"],
             "more_options": ["-Dfast_compile=all", JOIN],
             "scale": 0.05,
