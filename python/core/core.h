@@ -87,7 +87,7 @@ PyObject *core_raise(rp_status status, const rp_error *err);
 typedef rp_status (*core_call)(void *arg, rp_wait wait, rp_error *err);
 
 /* A wait that may take long. After 2 seconds, and then each time that it has taken three times
- * as long, the user is told what it waits for, by the logger of the package. */
+ * as long, the logger of the package says what it waits for. */
 typedef struct core_patience {
     int64_t since_ns, warn_ns;
 } core_patience;

@@ -4,7 +4,7 @@
  * The curves of a split are measured before the program begins, each role alone. In the program
  * actors and learners slow each other down, other programs come and go, and steps take longer
  * as the agent gets better. So the owner hands over the counters of the program from time to
- * time, and is told when threads should move from one role to the other:
+ * time, and learns when threads should move from one role to the other:
  *
  *   rp_rebalance_init(&rebalance, &options, &err);    picks the first split: rebalance.split
  *   if (rp_rebalance_look(&rebalance, now_ns, &counts, &move)) ... move.to ...
