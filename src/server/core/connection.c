@@ -417,6 +417,14 @@ static bool read_some(rp_connection *c, size_t *total, size_t *cost)
     return moved == place_bytes + room;
 }
 
+void rp_connection_flush_warm(rp_connection *c)
+{
+    if (rp_h2_queued_bytes(c->h2) >= WARM_BYTES)
+        rp_connection_flush(c);
+    else
+        rp_connection_touch(c);
+}
+
 /* Reads until there are no more bytes, or the connection has used its share of the turn. All
  * connections that are read from share RP_READ_TURN_BYTES, so that a turn stays short. May
  * close the connection. */
@@ -441,10 +449,7 @@ static void read_all(rp_connection *c)
         c->heard_ns = rp_loop_now(c->worker->loop);
         c->pinged_ns = 0;
     }
-    if (rp_h2_queued_bytes(c->h2) >= WARM_BYTES)
-        rp_connection_flush(c);
-    else
-        rp_connection_touch(c);
+    rp_connection_flush_warm(c);
 }
 
 /* Whether an event calls for a read. Under TLS a read may wait for any event. */

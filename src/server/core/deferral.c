@@ -140,7 +140,7 @@ bool rp_defer_may_go_on(rp_task *task)
 void rp_defer_add_work(rp_worker *worker, size_t units)
 {
     worker->work += units;
-    worker->turn_of = NULL; /* its next message has to ask again */
+    if (worker->work >= worker->turn_end) worker->turn_of = NULL; /* it has to ask again */
 }
 
 void rp_defer_begin_message(rp_worker *worker, size_t size)
@@ -169,8 +169,8 @@ static void continue_first(rp_worker *worker)
         enqueue(c, false);
     }
     if (task->is_finished) return;
-    rp_connection_touch(c);
     worker->turn_of = task;
+    worker->turn_end = worker->work + RP_TURN_SHARE;
     worker->continued = c;
     if (task->kind->on_turn != NULL)
         task->kind->on_turn(task);
@@ -180,6 +180,7 @@ static void continue_first(rp_worker *worker)
     worker->continued = NULL;
     rp_worker_flush_batches(worker);
     rp_connection_count(c);
+    if (c->state != RP_CONNECTION_CLOSED) worker->write(c);
 }
 
 /* Reads from the connection that has waited longest. */
@@ -231,9 +232,11 @@ void rp_defer_respond(rp_task *task, rp_message *reply)
     rp_task_abort(task, RP_NO_RESOURCE, RP_NO_ROOM_TEXT);
 }
 
-void rp_defer_init(rp_worker *worker, void (*read)(rp_connection *))
+void rp_defer_init(rp_worker *worker, void (*read)(rp_connection *),
+                   void (*write)(rp_connection *))
 {
     worker->read = read;
+    worker->write = write;
     worker->deferral.on_due = on_due;
 }
 

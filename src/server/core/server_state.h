@@ -152,10 +152,12 @@ struct rp_worker {
     rp_task *batching; /* the task whose batches are open, that is, not started; or NULL */
     rp_connection *deferring, *deferring_last; /* connections with deferred calls: deferral.h */
     rp_connection *unread, *unread_last; /* connections that wait to be read: deferral.h */
-    void (*read)(rp_connection *connection);
+    void (*read)(rp_connection *connection), (*write)(rp_connection *connection);
     rp_timer deferral;
-    size_t work;      /* units of work in this turn: deferral.h */
-    rp_task *turn_of; /* the deferred task that continues now, until it adds work; or NULL */
+    size_t work; /* units of work in this turn: deferral.h */
+    rp_task
+        *turn_of; /* the deferred task that continues now, until `work` is turn_end; or NULL */
+    size_t turn_end;
     rp_connection *continued; /* the connection of the deferred task that continues now */
     rp_handshakes handshakes;
     rp_closing closing;

@@ -125,7 +125,7 @@ rp_status rp_worker_init(rp_worker *worker, rp_server *server, size_t index, rp_
     worker->drain.run = on_drain;
     worker->queue =
         (rp_queue_part){.budget = &server->budget, .counter = &worker->metrics->queued_bytes};
-    rp_defer_init(worker, rp_connection_read);
+    rp_defer_init(worker, rp_connection_read, rp_connection_flush_warm);
     rp_pinned_init(worker);
     worker->new_limits.run = on_new_limits;
     worker->dropped.run = on_dropped;

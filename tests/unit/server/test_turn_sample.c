@@ -48,6 +48,54 @@ static void small_samples_take_many_turns(void **state)
     close_stage(&s);
 }
 
+enum { CROWD = 128 };
+static rp_test_client *crowd[CROWD];
+static rp_test_stream *crowd_calls[CROWD];
+
+/* Half of the calls of the crowd have ended. */
+static bool has_half_ended(stage *s)
+{
+    size_t ended = 0;
+
+    (void)s;
+    for (size_t i = 0; i < CROWD; i++) {
+        (void)rp_test_client_step(crowd[i], 0);
+        ended += crowd_calls[i]->is_over;
+    }
+    return ended >= CROWD / 2;
+}
+
+/* A stream that continues makes all the responses of its share before the next one does: while
+ * half of the streams have not ended, few are between their first response and their last. */
+static void a_deferred_stream_makes_more_than_one_response(void **state)
+{
+    enum { COUNT = 300 }; /* less than a socket holds */
+    size_t begun = 0;
+    rp_buf out;
+    stage s;
+
+    (void)state;
+    open_stage(&s, NULL);
+    rp_buf_init(&out, &s.bed.alloc);
+    for (size_t i = 0; i < CROWD; i++) {
+        crowd[i] = connect_one(&s);
+        crowd_calls[i] = rp_test_client_open(crowd[i], RP_TEST_REVERB "SampleStream");
+        rp_test_put_sample(&out, "t", COUNT, -2);
+        rp_test_stream_put(crowd_calls[i], &out);
+        rp_test_stream_end(crowd_calls[i]);
+        (void)rp_test_client_step(crowd[i], 0);
+    }
+    run_until(&s, has_half_ended);
+    for (size_t i = 0; i < CROWD; i++)
+        begun += !crowd_calls[i]->is_over && crowd_calls[i]->message_count > 1;
+
+    assert_true(crowd_calls[0]->message_count > 4);
+    assert_in_range(begun, 0, CROWD / 8);
+    for (size_t i = 0; i < CROWD; i++) rp_test_client_free(crowd[i]);
+    rp_buf_deinit(&out);
+    close_stage(&s);
+}
+
 /* Removes all items of the table, and adds one with `count` slices of one chunk. */
 static void put_sliced(stage *s, size_t count)
 {
@@ -303,6 +351,7 @@ RP_TESTS(turn_sample)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(small_samples_take_many_turns),
+        cmocka_unit_test(a_deferred_stream_makes_more_than_one_response),
         cmocka_unit_test(samples_of_many_slices_take_many_turns),
         cmocka_unit_test(a_stream_that_was_deferred_can_be_cancelled),
         cmocka_unit_test(cuts_of_many_connections_take_many_turns),
