@@ -19,7 +19,7 @@ shows that the tests of durability find them.
 
 Without --long, each test runs where it finds most, once: unit tests with the sanitizers, those of
 threads under tsan, random runs and crashes in the release build, and what depends on the machine
-under the emulator. --long runs all of them everywhere, and lint, planted, a wheel in an environment of
+under the emulator. --long runs all of them everywhere, and format, lint, planted, a wheel in an environment of
 its own, the package beside TensorFlow, dm-reverb's client on our server, and our tests of the package
 on dm-reverb itself.
 
@@ -49,7 +49,7 @@ NEEDS = {"replay": {"asan"}, "oracle": {"asan"}, "lint": {"asan"}, "meta": {"rel
          "sanitizers": {"release", "asan"}, "page": {"release"}, "grafana": {"release"}, "planted": {"plants"}}
 USES = {"attack": {"asan"}}  # builds that a part waits for if they are made at all
 LATER = {"sanitizers": "python"}  # what belongs to a part and needs one more build
-LONG = {"plants", "planted", "lint"}  # parts of --long, unless they are named
+LONG = {"plants", "planted", "format", "lint"}  # parts of --long, unless they are named
 
 
 def check_jobs(part, args, peers, built):

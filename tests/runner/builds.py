@@ -20,6 +20,8 @@ WAITS = -1  # order of jobs that wait nearly all the time: beside the others, on
 # programs of tests that are built and run, or single tests of them; "without", the tests not to
 # run; "more", the beginnings of names of other programs to build; "bare", true if nothing else is
 # built; "more_options" of the build; and "scale".
+# Without --long nothing is optimized but libreprise-rl in the release build: most of the rest compiles for
+# longer than it runs.
 # Sanitized builds have what a stack trace needs and no more: a fifth of the time to compile.
 SANITIZED = ["-Dbuildtype=debugoptimized", "-Doptimization=1", "-Ddebug=false",
              "-Db_lundef=false", "-Dprograms=false", "-Dc_link_args=-fuse-ld=lld",
@@ -72,12 +74,12 @@ BUILDS = {
             "only": ["durability_damage", "durability_errors", "durability_exact",
                      "durability_full", "durability_kill", "durability_power", "fault",
                      "property", "unit_durable/reserve", "unit_durable/tier_memory",
-                     "unit_rl_agents/dpg_learns", "unit_rl_agents/dqn", "unit_rl_agents/sac_learns",
+                     "unit_rl_agents/dpg_learns", "unit_rl_agents/dqn",
                      "unit_rl_apex", "unit_rl_loop/trainer",
                      "unit_rl_nn/gemm", "unit_rl_pal/rebalance", "unit_server/turn_work",
                      "unit_table/memory_budget", "unit_table/sumtree"],
             "more": ["client_driver"],
-            "more_options": ["-Dfast_compile=command", "-Doptimization=1"],
+            "more_options": ["-Doptimization=0", "-Drl_optimization=1"],
             "scale": 0.05,
         },
     },
@@ -93,12 +95,12 @@ BUILDS = {
             # Only --long finds uses of a stack after its function has returned: that takes a seventh
             # of the time.
             "env": {**ASAN, "ASAN_OPTIONS": ASAN["ASAN_OPTIONS"] + ":detect_stack_use_after_return=0"},
-            # The release build runs these, which compute for long.
+            # The release build runs these, which compute for long, unit_sac_learns only with --long.
             "without": {"unit_apex", "unit_dpg_learns", "unit_dqn", "unit_memory_budget", "unit_rebalance",
                         "unit_reserve", "unit_sac_learns", "unit_tier_memory", "unit_trainer",
                         "unit_turn_work"},
             "more": ["replay_", "wire_echo"],
-            "more_options": ["-Dfast_compile=all", JOIN],
+            "more_options": ["-Doptimization=0", JOIN],
             "scale": 0.05,
         },
     },
@@ -113,7 +115,7 @@ BUILDS = {
         # each call, one by one.
         "short": {
             "only": THREADED,
-            "more_options": ["-Dbox2d=disabled", "-Dcblas=disabled", "-Dfast_compile=all", JOIN],
+            "more_options": ["-Dbox2d=disabled", "-Dcblas=disabled", "-Doptimization=0", JOIN],
             "bare": True,
             "scale": 0.05,
         },
@@ -146,7 +148,7 @@ BUILDS = {
                      "unit_table/sumtree", "unit_tensor", "unit_util", *CODECS],
             # The checks of the environments' own states are the same on any machine.
             "without": {"unit_env_check", "unit_mem_pool", "unit_printable"},
-            "more_options": ["-Dfast_compile=all", JOIN],
+            "more_options": ["-Doptimization=0", JOIN],
             "bare": True,
         },
     },
