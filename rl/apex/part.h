@@ -134,8 +134,9 @@ void rp_part_keep(rp_part *part, const rp_real *params, bool is_solved);
 typedef struct rp_replay_view {
     int64_t *inserts_of; /* of each shard, -1: it is away, or has no table. NULL: not wanted */
     int64_t size, max_size, inserts, samples;
-    int64_t min_size; /* of the limiter */
+    int64_t min_size; /* of the limiters */
     double samples_per_insert;
+    bool is_short; /* a shard has fewer items than the min_size of its limiter */
 } rp_replay_view;
 
 /* Makes the table "replay" if it does not exist. */

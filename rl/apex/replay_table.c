@@ -14,9 +14,12 @@
  *   diff = samples_per_insert * inserts - samples, over all shards that can be reached
  *
  *   the learner waits while diff < samples_per_insert * min_size / 2
- *   actors wait while      diff > max_diff, as a single table would
+ *   actors wait while      diff > max_diff, as a single table would, and no shard has fewer
+ *                          items than its limiter's min_size
  *
- * max_diff >= samples_per_insert * min_size, so that never both wait. */
+ * max_diff >= samples_per_insert * min_size, so that never both wait for diff. A shard that
+ * came later than the others has fewer items: the learner waits for those that its limiter
+ * wants, so actors must not wait meanwhile. */
 #include <assert.h>
 #include <float.h>
 #include <string.h>
@@ -85,6 +88,7 @@ rp_status rp_apex_look(rp_part *p, rp_replay_view *out, rp_error *err)
         out->inserts += info->inserts;
         out->samples += info->samples;
         out->min_size += info->limiter.min_size;
+        out->is_short |= info->size < info->limiter.min_size;
         out->samples_per_insert = info->limiter.samples_per_insert;
         found++;
     }
@@ -113,7 +117,7 @@ bool rp_apex_is_ahead(const rp_part *p, const rp_replay_view *view, double max_d
     double diff = view->samples_per_insert * (double)view->inserts - (double)view->samples;
 
     if (rp_client_shard_count(p->apex->options.client) == 1) return false; /* the limiter */
-    if (p->role == RP_APEX_ACTOR) return diff > max_diff;
+    if (p->role == RP_APEX_ACTOR) return diff > max_diff && !view->is_short;
     return diff < view->samples_per_insert * (double)view->min_size / 2;
 }
 

@@ -428,6 +428,37 @@ static void shards_are_paced_together(void **state)
     close_shards(&s, &f);
 }
 
+/* The learner waits until the limiter of each shard has its first items. So the actors fill a
+ * shard that came late, although they are ahead of the learner. */
+static void actors_fill_a_shard_that_came_late(void **state)
+{
+    (void)state;
+    fixture f = small("catch");
+    shards s;
+    int64_t updates;
+
+    f.settings.start = 1000;
+    f.options.threshold = (double)NAN;
+    open_shards(&s, &f);
+    stop_shard(&s, 1);
+    open_apex(&f);
+    start(&f, RP_APEX_LEARNER, 0);
+    start(&f, RP_APEX_ACTOR, 0);
+    (void)await_updates(&f, 20);
+    rp_apex_free(f.apex);
+    f.apex = NULL;
+
+    open_apex(&f);
+    start(&f, RP_APEX_ACTOR, 0);
+    await_wait(&f, RP_APEX_ACTOR, "the learner: ");
+    serve_shard(&s, 1);
+    start(&f, RP_APEX_LEARNER, 0);
+    updates = await_updates(&f, 1);
+    await_updates(&f, updates + 300);
+    assert_true(inserts_of(s.stores[1]) >= f.settings.start / 2);
+    close_shards(&s, &f);
+}
+
 static void a_learner_of_other_settings_is_refused(void **state)
 {
     (void)state;
@@ -650,6 +681,7 @@ RP_TESTS(apex)
         cmocka_unit_test(a_shard_comes_and_goes),
         cmocka_unit_test(all_parts_wait_for_the_first_shard),
         cmocka_unit_test(shards_are_paced_together),
+        cmocka_unit_test(actors_fill_a_shard_that_came_late),
         cmocka_unit_test(a_learner_of_other_settings_is_refused),
         cmocka_unit_test(bad_parameters_end_no_part),
         cmocka_unit_test(parts_without_parameters_wait_for_good_ones),
