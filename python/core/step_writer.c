@@ -384,11 +384,7 @@ static int create_locked(step_writer *self, creation *c, int64_t timeout_ms)
         core_wait(do_create, c, timeout_ms, NULL, false, &status, &err) != 0)
         return -1;
     if (status == RP_OK) return 0;
-    if (status == RP_NOT_FOUND)
-        PyErr_Format(PyExc_ValueError,
-                     "Unable to find signatures for table '%s' in signature cache: %s.",
-                     c->table, err.text);
-    else if (status == RP_INVALID)
+    if (status == RP_INVALID)
         PyErr_Format(PyExc_ValueError,
                      "Unable to CreateItem in table '%s' because Append was called with a "
                      "tensor signature inconsistent with the table signature: %s.",

@@ -255,12 +255,6 @@ static bool explain_signature(const new_item *item, const rp_error *err)
 /* Sets the exception for an item that was refused. */
 static PyObject *explain(const new_item *item, rp_status st, const rp_error *err)
 {
-    if (st == RP_NOT_FOUND) {
-        PyErr_Format(PyExc_ValueError,
-                     "Unable to create item in table '%s' since the table could not be found.",
-                     item->table);
-        return NULL;
-    }
     if (st != RP_INVALID && st != RP_PRECONDITION) return core_raise(st, err);
     if (writer_settle(item->w->state) < 0) return NULL;
     if (item->w->state->writer == NULL) return core_raise(st, err);

@@ -3,7 +3,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Iterator, List, NamedTuple, Optional
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Callable,
+    Iterator,
+    List,
+    NamedTuple,
+    Optional,
+    SupportsIndex,
+    Tuple,
+    TypeVar,
+    Union,
+    overload,
+)
 
 import numpy as np
 
@@ -13,6 +26,8 @@ if TYPE_CHECKING:
     from reprise.dataset import Dataset
 
 __all__ = ["Batch", "BatchInfo", "BatchIterator"]
+
+_T = TypeVar("_T")
 
 
 class BatchInfo(NamedTuple):
@@ -57,16 +72,43 @@ class Batch(_Batch):
 
     __slots__ = ()
 
-    def __getitem__(self, key):
+    @overload  # type: ignore[override]
+    def __getitem__(self, key: Union[str, SupportsIndex]) -> Any: ...
+
+    @overload
+    def __getitem__(self, key: slice) -> Tuple[Any, ...]: ...
+
+    def __getitem__(self, key: Any) -> Any:
         return self.data[key] if isinstance(key, str) else tuple.__getitem__(self, key)
 
-    size = property(lambda self: len(self.info.keys), doc="How many items there are.")
-    keys = property(lambda self: self.info.keys)
-    probabilities = property(lambda self: self.info.probabilities)
-    table_size = property(lambda self: self.info.table_size)
-    priorities = property(lambda self: self.info.priorities)
-    times_sampled = property(lambda self: self.info.times_sampled)
-    weights = property(lambda self: self.info.weights)
+    @property
+    def size(self) -> int:
+        """How many items there are."""
+        return len(self.info.keys)
+
+    @property
+    def keys(self) -> Any:
+        return self.info.keys
+
+    @property
+    def probabilities(self) -> Any:
+        return self.info.probabilities
+
+    @property
+    def table_size(self) -> Any:
+        return self.info.table_size
+
+    @property
+    def priorities(self) -> Any:
+        return self.info.priorities
+
+    @property
+    def times_sampled(self) -> Any:
+        return self.info.times_sampled
+
+    @property
+    def weights(self) -> Any:
+        return self.info.weights
 
 
 def milliseconds(name: str, seconds: Optional[float]) -> int:
@@ -173,7 +215,7 @@ def map_batch(function: Any, batch: Batch, kind: type = np.ndarray) -> Batch:
     )
 
 
-def iterate(take: Any) -> Iterator[Any]:
+def iterate(take: Callable[[], Optional[_T]]) -> Iterator[_T]:
     """Yields the results of `take()` until it returns None."""
     while True:
         item = take()
@@ -184,4 +226,5 @@ def iterate(take: Any) -> Iterator[Any]:
 
 def columns_of(batch: Batch) -> List[np.ndarray]:
     """Returns the columns in flattened order."""
-    return batch.data if type(batch.data) is list else tree.flatten(batch.data)
+    data: Any = batch.data
+    return data if type(data) is list else tree.flatten(data)

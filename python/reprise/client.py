@@ -29,6 +29,7 @@ from typing import (
     Optional,
     Sequence,
     Union,
+    overload,
 )
 
 from reprise import _core, _log, errors
@@ -36,11 +37,13 @@ from reprise import structured_writer as structured_writer_lib
 from reprise import trajectory_writer as trajectory_writer_lib
 from reprise.connection import Connection
 from reprise.replay_sample import ReplaySample, SampleInfo
-from reprise.step_writer import Writer, name_tables
+from reprise.step_writer import Writer
 from reprise.table import Waiting
 
 if TYPE_CHECKING:
-    from reprise.dataset import Dataset
+    from typing_extensions import Literal, Unpack  # which type checkers have inside
+
+    from reprise.dataset import Dataset, DatasetOptions
     from reprise.rate_limiters import RateLimiter
     from reprise.table import Table
 
@@ -110,8 +113,9 @@ class Client(Connection):
           timeout: seconds to wait at most.
 
         Raises:
-          ValueError: `priorities` is empty or has a NaN; there is no such table; the data does not
-            match the signature of a table.
+          ValueError: `priorities` is empty or has a NaN; the data does not match the signature of a
+            table.
+          NotFoundError: there is no such table.
           DeadlineExceededError: an item was not confirmed in time; it may still be inserted.
         """
         if not priorities:
@@ -139,8 +143,6 @@ class Client(Connection):
             left = None if deadline is None else max(deadline - time.monotonic(), 0.0)
             try:
                 fits = writer.insert(data, priorities, left)
-            except ValueError as error:
-                raise name_tables(error, client) from error.__cause__
             except errors.DeadlineExceededError:
                 if not go_on():
                     raise
@@ -207,7 +209,6 @@ class Client(Connection):
             writer,
             f"Writer(chunk_length={chunk_length}, max_timesteps={max_sequence_length}, "
             f"delta_encoded={int(delta_encoded)}, max_in_flight_items={max_in_flight_items})",
-            self._client,
         )
 
     def trajectory_writer(
@@ -265,6 +266,29 @@ class Client(Connection):
         """
         return structured_writer_lib.BatchWriter(self._client, num_environments, configs)
 
+    @overload
+    def sample(
+        self,
+        table: str,
+        num_samples: int = 1,
+        *,
+        emit_timesteps: Literal[True] = True,
+        unpack_as_table_signature: bool = False,
+        timeout: Optional[float] = None,
+    ) -> Generator[List[ReplaySample], None, None]: ...
+
+    @overload
+    def sample(
+        self,
+        table: str,
+        num_samples: int = 1,
+        *,
+        emit_timesteps: Literal[False],
+        unpack_as_table_signature: bool = False,
+        timeout: Optional[float] = None,
+    ) -> Generator[ReplaySample, None, None]: ...
+
+    @overload
     def sample(
         self,
         table: str,
@@ -273,7 +297,17 @@ class Client(Connection):
         emit_timesteps: bool = True,
         unpack_as_table_signature: bool = False,
         timeout: Optional[float] = None,
-    ) -> Generator[Union[List[ReplaySample], ReplaySample], None, None]:
+    ) -> Generator[Union[List[ReplaySample], ReplaySample], None, None]: ...
+
+    def sample(
+        self,
+        table: str,
+        num_samples: int = 1,
+        *,
+        emit_timesteps: bool = True,
+        unpack_as_table_signature: bool = False,
+        timeout: Optional[float] = None,
+    ) -> Generator[Any, None, None]:
         """Draws items, one after another. Waits while the rate limiter does not allow samples.
 
         The client draws ahead at most as many items as the caller has taken so far, and never more
@@ -293,16 +327,16 @@ class Client(Connection):
           of every array counts steps.
 
         Raises:
-          ValueError: the item cannot be split into steps since its columns differ in length; there
-            is no such table (with unpack_as_table_signature).
-          StatusError: there is no such table; the server has stopped.
+          ValueError: the item cannot be split into steps since its columns differ in length.
+          NotFoundError: there is no such table.
+          StatusError: the server has stopped.
           DeadlineExceededError: no item arrived for `timeout` seconds.
         """
         if num_samples < -1 or num_samples == 0:
             raise ValueError(f"max_samples ({num_samples}) must be -1 or >= 1")
         structure = None
         if unpack_as_table_signature:
-            signature = self._get_signature_for_table(table)
+            signature = self._get_signature_for_table(table, timeout)
             if signature is not None:
                 structure = _core.Structure(signature)
         timeout_ms = -1 if timeout is None else max(0, int(timeout * 1000))
@@ -335,16 +369,22 @@ class Client(Connection):
             count -= ask
             ask *= 2
 
-    def sampler(self, table: str, batch_size: int, **options: Any) -> Dataset:
+    def sampler(
+        self, table: str, batch_size: int, **options: Unpack[DatasetOptions]
+    ) -> Dataset:
         """Returns a `reprise.Dataset`: batches of stacked arrays, prefetched without the GIL.
 
             for batch in client.sampler("replay", 256, beta=0.4):
                 learn(batch.data, batch.weights)
 
         The options are those of `reprise.Dataset`.
+
+        Raises:
+          TypeError: there is no such option.
         """
         from reprise import dataset
 
+        dataset.check_names(options)
         return dataset.Dataset(self, table, batch_size, **options)
 
     def mutate_priorities(

@@ -14,7 +14,7 @@ import operator
 import weakref
 from typing import TYPE_CHECKING, Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
-from reprise import _core, _log, errors, item_selectors, pybind
+from reprise import _core, _log, item_selectors, pybind
 from reprise import rate_limiters, reverb_types, specs
 
 if TYPE_CHECKING:
@@ -85,12 +85,7 @@ class RemoteTable:
         self._name = name
 
     def info(self) -> Dict[str, Any]:
-        tables = self._client.details(timeout=REMOTE_TIMEOUT_S)
-        if self._name in tables:
-            return tables[self._name]
-        error = errors.StatusError(f"no table is called '{self._name}'")
-        error.code = "NOT_FOUND"
-        raise error
+        return self._client.details(timeout=REMOTE_TIMEOUT_S, table=self._name)[self._name]
 
     def can_sample(self, count: int) -> bool:
         _check_count(count)
