@@ -8,6 +8,7 @@
  *   W1  column_count is 0 before the first step; then columns[i] is the spec of leaf i;
  *   W2  `steps` counts the steps of the episode that the C writer has accepted;
  *   W3  `writer` is NULL if and only if close() has run. */
+#include "keys.h"
 #include "server_call.h"
 #include "step.h"
 #include "store.h"
@@ -456,7 +457,15 @@ static void targets_free(targets *to)
  * yet. */
 static int targets_from(PyObject *priorities, targets *to)
 {
-    *to = (targets){.items = PyMapping_Items(priorities)};
+    *to = (targets){0};
+    if (!PyObject_HasAttrString(priorities, "items")) {
+        PyErr_Format(PyExc_TypeError,
+                     "priorities must map each table to a priority, as in {'replay': 1.0}, got "
+                     "%R",
+                     priorities);
+        return -1;
+    }
+    to->items = PyMapping_Items(priorities);
     if (!to->items) return -1;
     to->count = PyList_GET_SIZE(to->items);
     to->creations = PyMem_Calloc((size_t)to->count + 1, sizeof *to->creations);
@@ -468,13 +477,16 @@ static int targets_from(PyObject *priorities, targets *to)
         PyObject *pair = PyList_GET_ITEM(to->items, i);
         creation *c = &to->creations[i];
 
+        PyObject *priority = NULL;
+
         c->steps = 1;
         if (!PyTuple_Check(pair)) {
             PyErr_SetString(PyExc_TypeError, "priorities must be a dict of table to priority");
             goto fail;
         }
-        if (!PyArg_ParseTuple(pair, "sd;priorities must be a dict of table to priority",
-                              &c->table, &c->priority))
+        if (!PyArg_ParseTuple(pair, "sO;priorities must be a dict of table to priority",
+                              &c->table, &priority) ||
+            core_priority_from(priority, &c->priority) != 0)
             goto fail;
     }
     return 0;
