@@ -40,6 +40,7 @@ from typing import (
 )
 
 from reprise import _core, _log, errors, reverb_types
+from reprise._check import whole_number
 from reprise.batch import Batch
 from reprise.client import _SAMPLES_AHEAD, Client
 from reprise.replay_sample import ReplaySample, SampleInfo
@@ -174,7 +175,7 @@ class AsyncClient:
         timeout: Optional[float] = None,
     ) -> AsyncGenerator[Any, None]:
         """`Client.sample`, for `async for`. `timeout` is for each sample."""
-        if num_samples < -1 or num_samples == 0:
+        if whole_number("num_samples", num_samples) < -1 or num_samples == 0:
             raise ValueError(f"max_samples ({num_samples}) must be -1 or >= 1")
         structure = None
         if unpack_as_table_signature:

@@ -21,6 +21,8 @@ from typing import (
 import numpy as np
 
 from reprise import _core, tree
+from reprise._check import name_columns
+from reprise.errors import NotFoundError
 
 if TYPE_CHECKING:
     from reprise.dataset import Dataset
@@ -51,10 +53,23 @@ class BatchInfo(NamedTuple):
     weights: Any
 
 
-class _Batch(NamedTuple):
-    data: Any
-    info: BatchInfo
-    lengths: Any = None
+if TYPE_CHECKING:  # type checkers take batch["obs"] of a named tuple for one of its fields
+
+    class _Batch(Tuple[Any, ...]):
+        data: Any
+        info: BatchInfo
+        lengths: Any
+
+        def __new__(cls, data: Any, info: BatchInfo, lengths: Any = None) -> Batch: ...
+
+        def _replace(self, **fields: Any) -> Batch: ...
+
+else:
+
+    class _Batch(NamedTuple):
+        data: Any
+        info: BatchInfo
+        lengths: Any = None
 
 
 class Batch(_Batch):
@@ -79,7 +94,15 @@ class Batch(_Batch):
     def __getitem__(self, key: slice) -> Tuple[Any, ...]: ...
 
     def __getitem__(self, key: Any) -> Any:
-        return self.data[key] if isinstance(key, str) else tuple.__getitem__(self, key)
+        if not isinstance(key, str):
+            return tuple.__getitem__(self, key)
+        if isinstance(self.data, list):
+            raise TypeError(
+                f"batch[{key!r}]: the columns of this batch have no names, since the table has no "
+                f"signature: create the table with one, or the sampler with structure={{{key!r}: "
+                "None, ...}, or use batch.data[0]"
+            )
+        return self.data[key]
 
     @property
     def size(self) -> int:
@@ -156,10 +179,16 @@ class BatchIterator:
     def take(self, timeout: Any = False) -> Optional[Batch]:
         """Returns the next batch, or None at the end. `timeout`: seconds, for this call only."""
         ms = self._timeout_ms if timeout is False else milliseconds("timeout", timeout)
-        if self._take is not None:
-            core = self._take(ms)
-        else:
-            core = self._sampler.batch(self._size, timeout_ms=ms, **self._plan)
+        try:
+            if self._take is not None:
+                core = self._take(ms)
+            else:
+                core = self._sampler.batch(self._size, timeout_ms=ms, **self._plan)
+        except ValueError as error:
+            if self._packer is None or isinstance(error, NotFoundError):
+                raise
+            paths = enumerate(map(self._packer.path, range(self._packer.leaf_count)))
+            raise name_columns(error, dict(paths)) from None
         return None if core is None else pack(core, self._packer)
 
     def why(self) -> str:

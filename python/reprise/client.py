@@ -35,6 +35,7 @@ from typing import (
 from reprise import _core, _log, errors
 from reprise import structured_writer as structured_writer_lib
 from reprise import trajectory_writer as trajectory_writer_lib
+from reprise._check import check_names, limiter_fields, whole_number
 from reprise.connection import Connection
 from reprise.replay_sample import ReplaySample, SampleInfo
 from reprise.step_writer import Writer
@@ -180,7 +181,7 @@ class Client(Connection):
           ValueError: max_sequence_length < 1; chunk_length not in [1, max_sequence_length];
             max_in_flight_items < 1.
         """
-        if max_sequence_length < 1:
+        if whole_number("max_sequence_length", max_sequence_length) < 1:
             raise ValueError(
                 f"max_sequence_length ({max_sequence_length}) must be a positive integer"
             )
@@ -232,7 +233,7 @@ class Client(Connection):
         Raises:
           ValueError: num_keep_alive_refs < 1.
         """
-        if num_keep_alive_refs < 1:
+        if whole_number("num_keep_alive_refs", num_keep_alive_refs) < 1:
             raise ValueError(
                 f"num_keep_alive_refs ({num_keep_alive_refs}) must be a positive integer"
             )
@@ -332,7 +333,7 @@ class Client(Connection):
           StatusError: the server has stopped.
           DeadlineExceededError: no item arrived for `timeout` seconds.
         """
-        if num_samples < -1 or num_samples == 0:
+        if whole_number("num_samples", num_samples) < -1 or num_samples == 0:
             raise ValueError(f"max_samples ({num_samples}) must be -1 or >= 1")
         structure = None
         if unpack_as_table_signature:
@@ -384,7 +385,7 @@ class Client(Connection):
         """
         from reprise import dataset
 
-        dataset.check_names(options)
+        check_names("a sampler", options, dataset.DatasetOptions.__annotations__)
         return dataset.Dataset(self, table, batch_size, **options)
 
     def mutate_priorities(
@@ -404,6 +405,8 @@ class Client(Connection):
           timeout: seconds to wait at most.
         """
         if updates is not None and not isinstance(updates, dict):
+            if not hasattr(updates, "keys"):
+                raise TypeError(f"updates must map keys to priorities, got {updates!r}")
             updates = dict(updates)
         self._client.mutate(table, updates, None, deletes, timeout)
 
@@ -461,6 +464,8 @@ class Client(Connection):
         Raises:
           StatusError: a table of that name exists; the server is Reverb's, which cannot do this.
         """
+        if not hasattr(table, "_options"):
+            raise TypeError(f"table must be a reprise.Table, got {table!r}")
         self._client.create_table(
             table.name, signature=table._signature, **table._options, timeout=timeout
         )
@@ -487,9 +492,7 @@ class Client(Connection):
         `recenter`: the new rate limiter counts only later inserts and samples. Otherwise it counts
         earlier ones too, so that inserts or samples may first have to wait for the other side.
         """
-        limiter = None
-        if rate_limiter is not None:
-            limiter = rate_limiter.internal_limiter._fields()
+        limiter = None if rate_limiter is None else limiter_fields(rate_limiter)
         self._client.alter_table(
             table,
             max_size=max_size,

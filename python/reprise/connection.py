@@ -75,6 +75,11 @@ class Connection:
                 "server_address must be an address, got a server: write server.localhost_client()"
             )
         if not isinstance(server_address, str):
+            if not isinstance(server_address, (list, tuple)):
+                raise TypeError(
+                    "server_address must be 'host:port', or a list of these, got "
+                    f"{server_address!r}"
+                )
             server_address = ",".join(server_address)
         if transport not in (None, "tcp"):
             raise ValueError(f"transport must be None or 'tcp', got {transport!r}")

@@ -23,11 +23,12 @@ through DLPack (`library.from_dlpack(batch["obs"])`) without a copy.
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING, Any, List, Optional, Sequence, TypedDict
+from typing import TYPE_CHECKING, Any, Optional, Sequence, TypedDict
 
 import numpy as np
 
 from reprise import _core, tree
+from reprise._check import whole_number
 from reprise.batch import Batch, BatchInfo, BatchIterator, milliseconds
 from reprise.connection import Connection, core_client
 
@@ -57,18 +58,6 @@ class DatasetOptions(TypedDict, total=False):
     checked: bool
     beta: float
     decoders: int
-
-
-def check_names(options: Any) -> None:
-    """Raises TypeError if a dict has a name that is no option of `Dataset`."""
-    known: List[str] = list(DatasetOptions.__annotations__)
-    for name in options:
-        if name not in known:
-            import difflib
-
-            near = difflib.get_close_matches(name, known, 1)
-            advice = f"did you mean {near[0]!r}?" if near else f"the options are {', '.join(known)}"
-            raise TypeError(f"a sampler has no option {name!r}: {advice}")
 
 
 class Dataset:
@@ -131,7 +120,7 @@ class Dataset:
         beta: float = 0.0,
         decoders: int = 0,
     ):
-        if batch_size < 1:
+        if whole_number("batch_size", batch_size) < 1:
             raise ValueError(f"batch_size must be a positive integer, got {batch_size}")
         if prefetch < 0:
             raise ValueError(f"prefetch must be >= 0, got {prefetch}")
@@ -195,6 +184,8 @@ class Dataset:
         for name in ("max_in_flight", "streams"):
             if o[name] < 1:
                 raise ValueError(f"{name} must be a positive integer, got {o[name]}")
+        if not o["beta"] >= 0:
+            raise ValueError(f"beta must be >= 0, got {o['beta']}")
 
     def signature(self, timeout: Optional[float] = None) -> Any:
         """Requests the table's signature from the server: a nest of `TensorSpec`, or None.

@@ -30,7 +30,7 @@ from __future__ import annotations
 
 import copy
 import datetime
-from typing import Any, Callable, List, NewType, Optional, Sequence, Tuple
+from typing import Any, Callable, List, Optional, Sequence, Tuple
 
 from reprise import _core, errors, pattern_protos, specs, tree
 from reprise._log import say_dropped
@@ -57,7 +57,7 @@ Config = pattern_protos.StructuredWriterConfig
 ConditionProto = pattern_protos.Condition
 
 Pattern = Any  # a nest of pattern_protos.PatternNode
-ReferenceStep = NewType("ReferenceStep", object)
+ReferenceStep = Any  # a nest like a step
 PatternTransform = Callable[[ReferenceStep], Pattern]
 
 _LEFT = {
