@@ -87,7 +87,7 @@ class Batch(_Batch):
 
     __slots__ = ()
 
-    @overload  # type: ignore[override]
+    @overload
     def __getitem__(self, key: Union[str, SupportsIndex]) -> Any: ...
 
     @overload
