@@ -76,8 +76,8 @@ static int flatten_item(core_writer *w, PyObject *trajectory, core_leaves *leave
 static int refuse_leaves(PyObject *trajectory)
 {
     PyErr_Format(PyExc_TypeError,
-                 "All leaves of `trajectory` must be `TrajectoryColumn`, which are parts of "
-                 "writer.history such as writer.history[\"obs\"][-2:], but got %S",
+                 "All leaves of `trajectory` must be `TrajectoryColumn` but got %S. These are "
+                 "slices of the history, such as writer.history['obs'][-2:]",
                  trajectory);
     return -1;
 }

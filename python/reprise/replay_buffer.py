@@ -135,7 +135,7 @@ class ReplayBuffer(_core.ReplayBuffer):
         """
         for name, space in (("observation_space", observation_space),
                             ("action_space", action_space)):
-            if not hasattr(space, "sample"):
+            if not hasattr(space, "shape") and not hasattr(space, "spaces"):
                 raise TypeError(f"{name} must be a space of Gymnasium, got {space!r}")
         options: Any = {"alpha": alpha, "beta": beta, "epsilon": epsilon, "seed": seed,
                         "frames": frames}
