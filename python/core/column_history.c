@@ -122,10 +122,11 @@ static PyObject *refuse_step(core_history *h, PyObject *key, int64_t step)
                        "None for a step before the first: the history has %lld steps",
                        (long long)h->length);
     else if (step < h->length - h->kept && h->kept == h->limit)
-        (void)snprintf(why, sizeof why,
-                       "None for step %lld of %lld: the writer keeps the last %ld steps. Create "
-                       "it with a larger num_keep_alive_refs to use older ones",
-                       (long long)step, (long long)h->length, (long)h->limit);
+        (void)snprintf(
+            why, sizeof why,
+            "None for step %lld of %lld: the writer keeps the last %ld steps. Create "
+            "it with a larger num_keep_alive_refs to use older ones",
+            (long long)step, (long long)h->length, (long)h->limit);
     else
         (void)snprintf(why, sizeof why, "None for step %lld, which has no value in this column",
                        (long long)step);

@@ -97,11 +97,10 @@ int core_init_status(PyObject *module)
      * does. */
     PyObject *bases = PyTuple_Pack(2, core_StatusError, PyExc_ValueError);
     if (bases == NULL) return -1;
-    core_NotFoundError =
-        new_class("reprise.errors.NotFoundError",
-                  "There is no such table, or no such file.\n\n"
-                  "For a table, the text lists those that exist.",
-                  bases, "NOT_FOUND");
+    core_NotFoundError = new_class("reprise.errors.NotFoundError",
+                                   "There is no such table, or no such file.\n\n"
+                                   "For a table, the text lists those that exist.",
+                                   bases, "NOT_FOUND");
     Py_DECREF(bases);
     if (core_NotFoundError == NULL) return -1;
     if (core_add(module, "StatusError", core_StatusError) < 0) return -1;

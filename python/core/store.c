@@ -199,7 +199,8 @@ static rp_table *table_of(PyObject *self, PyObject *text)
     if (table == NULL) {
         rp_error err = {.code = RP_NOT_FOUND};
 
-        (void)PyOS_snprintf(err.text, sizeof err.text, "Priority table %.200s was not found", name);
+        (void)PyOS_snprintf(err.text, sizeof err.text, "Priority table %.200s was not found",
+                            name);
         (void)core_raise(RP_NOT_FOUND, &err);
     }
     return table;

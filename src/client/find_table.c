@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds one table among those of the servers. If it does not exist, every call of the client has
- * the same error, which begins as Reverb's does and lists the tables that exist. */
+/* Finds one table among those of the servers. If it does not exist, every call of the client
+ * has the same error, which begins as Reverb's does and lists the tables that exist. */
 #include <stdio.h>
 
 #include "client/client.h"
 #include "util/error.h"
 
 enum {
-    ASK_MS = 500,     /* a server that has a connection answers at once */
-    LIST_BYTES = 150, /* of the names: the error has room for the rest of its text beside them */
+    ASK_MS = 500, /* a server that has a connection answers at once */
+    LIST_BYTES =
+        150, /* of the names: the error has room for the rest of its text beside them */
     SHOWN_BYTES = 60, /* of one name */
 };
 
@@ -40,8 +41,7 @@ static void list_names(const rp_client_tables *tables, char text[2 * LIST_BYTES]
         at += (size_t)snprintf(text + at, 2 * LIST_BYTES - at, "%s%.*s", at > 0 ? ", " : "",
                                SHOWN_BYTES, name);
     }
-    if (left_out > 0)
-        (void)snprintf(text + at, 2 * LIST_BYTES - at, " and %zu more", left_out);
+    if (left_out > 0) (void)snprintf(text + at, 2 * LIST_BYTES - at, " and %zu more", left_out);
 }
 
 rp_status rp_client_no_table(const rp_client_tables *tables, const char *name, rp_error *err)
@@ -69,7 +69,8 @@ rp_status rp_client_name_tables(rp_client *client, const char *name, rp_status s
         return st;
     for (size_t i = 0; i < tables->count && !is_there; i++)
         is_there = strcmp(tables->tables[i].info.name, name) == 0;
-    if (!is_there) st = rp_client_no_table(tables, name, err); /* else one of the shards has it */
+    if (!is_there)
+        st = rp_client_no_table(tables, name, err); /* else one of the shards has it */
     rp_client_tables_free(tables);
     return st;
 }

@@ -140,13 +140,11 @@ static rp_status check_exactly(size_t index, const rp_trajectory_column *column,
 
     if (column->dtype == spec->dtype && rp_shape_fits(&column->shape, &spec->shape))
         return RP_OK;
-    return rp_fail(err, RP_INVALID,
-                   "The table expects %s to be a %s %s tensor but got a %s %s tensor",
-                   rp_writer_label((uint32_t)index, spec->name, label),
-                   rp_dtype_name(spec->dtype),
-                   rp_shape_text(&spec->shape, wanted, sizeof wanted),
-                   rp_dtype_name(column->dtype),
-                   rp_shape_text(&column->shape, got, sizeof got));
+    return rp_fail(
+        err, RP_INVALID, "The table expects %s to be a %s %s tensor but got a %s %s tensor",
+        rp_writer_label((uint32_t)index, spec->name, label), rp_dtype_name(spec->dtype),
+        rp_shape_text(&spec->shape, wanted, sizeof wanted), rp_dtype_name(column->dtype),
+        rp_shape_text(&column->shape, got, sizeof got));
 }
 
 /* The item has another number of columns than the signature: lists those of the signature. */
