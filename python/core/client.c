@@ -59,7 +59,7 @@ static request *request_new(core_client *self)
     if (core_client_check((PyObject *)self) == 0)
         r = core_request_new(sizeof *r, clear_request);
     assert(self->client != NULL); /* I1 */
-    if (r) r->client = self->client;
+    if (r) r->base.peer = r->client = self->client;
     return r;
 }
 

@@ -70,6 +70,7 @@ static PyObject *step_writer_new(PyTypeObject *type, PyObject *args, PyObject *k
     if (core_client_check(client) != 0 || !(o = core_request_new(sizeof *o, clear_opening)))
         return NULL;
     o->client = ((core_client *)client)->client;
+    o->base.peer = o->client;
     o->options = (rp_step_writer_options){.max_sequence_length = longest,
                                           .chunk_length = chunk,
                                           .delta = delta != 0,

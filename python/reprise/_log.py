@@ -32,6 +32,9 @@ def say_dropped(writer: str, items: int) -> None:
 def say_waiting(seconds: float, reason: str) -> None:
     """Logs what a call has been waiting for. The C extension calls it after 2 seconds, and then each
     time that the wait has taken three times as long."""
+    for late in ("the deadline passed: ", "no connection in time: "):  # of an attempt, not of the call
+        if reason.startswith(late):
+            reason = reason[len(late) :]
     logger().warning("still waiting after %.0f s: %s", seconds, reason)
 
 

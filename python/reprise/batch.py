@@ -155,6 +155,8 @@ class BatchIterator:
         self._size = dataset.batch_size
         self._plan = dataset._plan
         self._timeout_ms = dataset._timeout_ms
+        if dataset._options["checked"]:
+            dataset.signature()  # waits for the server with a timeout and a warning
         self._sampler = dataset.sampler()
         self._take: Any = None
         if depth is None:

@@ -193,6 +193,8 @@ class Dataset:
         Raises:
           NotFoundError: there is no such table.
         """
+        if isinstance(self._client, _core.Client):
+            return self._client.tables(timeout, self._table)[0]["signature"]
         if timeout is None and self._timeout_ms >= 0:
             timeout = self._timeout_ms / 1000
         return self._client.details(timeout, self._table)[self._table]["signature"]
