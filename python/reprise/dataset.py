@@ -135,7 +135,7 @@ class Dataset:
                 f"memory must have prefetch + reuse sets of arrays, and reuse be >= 1: got "
                 f"{len(memory)} sets, prefetch {prefetch} and reuse {reuse}"
             )
-        if isinstance(client, str):
+        if not isinstance(client, (Connection, _core.Client)):
             client = Connection(client)
         self._client = client
         self._table = table

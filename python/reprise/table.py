@@ -274,6 +274,7 @@ class Table:
 
     @property
     def name(self) -> str:
+        """The name, unique on the server."""
         return self._name
 
     @property

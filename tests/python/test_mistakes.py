@@ -13,6 +13,11 @@ def table(**options):
                             **options})
 
 
+def pattern(transform):
+    made = reprise.structured.pattern_from_transform({"x": None}, transform)
+    return reprise.structured.create_config(made, "t")
+
+
 @pytest.mark.parametrize("address, text", [
     ("http://localhost:8000", "without 'http://'"),
     ("grpc://localhost:8000", "without 'grpc://'"),
@@ -89,6 +94,12 @@ def test_an_insert_that_does_not_match_the_signature(step, text):
     (lambda c: c.create_table("t"), "table must be a reprise.Table, got 't'"),
     (lambda c: c.alter_table("t", rate_limiter=1), "must be one of reprise.rate_limiters"),
     (lambda c: reprise.Client(8000), "server_address must be 'host:port', or a list of these, got 8000"),
+    (lambda c: reprise.Dataset(8000, "t", 2), "server_address must be 'host:port'"),
+    (lambda c: c.server_info(timeout="3"), "timeout must be a number or None, got '3'"),
+    (lambda c: c.structured_writer([{"table": "t"}]), r"what create_config\(\) returns, got {'table'"),
+    (lambda c: c.structured_writer(pattern(lambda s: s["x"][-1])), r"write \[config\]"),
+    (lambda c: pattern(lambda s: s["x"]), r"such as step\['obs'\]\[-2:\], got a leaf of the step"),
+    (lambda c: reprise.Server([table()], checkpointer="/tmp"), r"such as DefaultCheckpointer\(path\)"),
     (lambda c: reprise.rate_limiters.MinSize(1.5), "min_size_to_sample must be an integer, got 1.5"),
     (lambda c: table(max_size=1e6), "max_size must be an integer, got 1000000.0"),
     (lambda c: table(rate_limiter=reprise.rate_limiters.MinSize), "must be one of reprise.rate_limiters"),
