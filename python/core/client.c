@@ -355,7 +355,8 @@ static PyObject *table_call(core_client *self, PyObject *args, PyObject *kwargs,
     int64_t timeout_ms;
     request *r;
 
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "s|O", names, &table, &timeout) ||
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&|O", names, core_name_converter, &table,
+                                     &timeout) ||
         core_timeout_s(timeout, &timeout_ms) != 0 || !(r = request_new(self)))
         return NULL;
     r->table = table;
@@ -405,7 +406,8 @@ static PyObject *sides_call(core_client *self, PyObject *args, PyObject *kwargs,
     int64_t timeout_ms;
     request *r;
 
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "s|IO", names, &table, &sides, &timeout) ||
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&|IO", names, core_name_converter, &table,
+                                     &sides, &timeout) ||
         core_timeout_s(timeout, &timeout_ms) != 0 || !(r = request_new(self)))
         return NULL;
     r->table = table;
@@ -469,8 +471,9 @@ static PyObject *client_alter_table(core_client *self, PyObject *args, PyObject 
     request *r;
     bool failed;
 
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "s|$OOOOpO", names, &table, &max_size,
-                                     &max_bytes, &max_times, &limiter, &recenter, &timeout) ||
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&|$OOOOpO", names, core_name_converter,
+                                     &table, &max_size, &max_bytes, &max_times, &limiter,
+                                     &recenter, &timeout) ||
         core_timeout_s(timeout, &timeout_ms) != 0 || !(r = request_new(self)))
         return NULL;
     r->table = table;

@@ -415,8 +415,8 @@ static PyObject *step_writer_create_item(step_writer *self, PyObject *args, PyOb
     int64_t timeout_ms;
     int failed;
 
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "sid|O", names, &c.table, &c.steps,
-                                     &c.priority, &timeout) ||
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&id|O", names, core_name_converter,
+                                     &c.table, &c.steps, &c.priority, &timeout) ||
         core_timeout_s(timeout, &timeout_ms) != 0 ||
         enter(self, "CreateItem", &timeout_ms) != 0)
         return NULL;

@@ -116,6 +116,14 @@ const char *core_name_from(PyObject *obj)
     return NULL;
 }
 
+int core_name_converter(PyObject *obj, void *name)
+{
+    const char **out = name;
+
+    *out = core_name_from(obj);
+    return *out != NULL;
+}
+
 int core_table_options_from(PyObject *args, PyObject *kwargs, rp_table_options *out)
 {
     static char *names[] = {

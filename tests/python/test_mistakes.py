@@ -88,6 +88,8 @@ def test_an_insert_that_does_not_match_the_signature(step, text):
     (lambda c: c.insert([1.0], {"t": "high"}), "a priority is a number, got 'high'"),
     (lambda c: c.sampler("t", 2, betta=0.4), "a sampler has no option 'betta': did you mean 'beta'"),
     (lambda c: c.sampler("t", 2, colour=4), "no option 'colour': there are structure, ragged,"),
+    (lambda c: next(c.sample(3)), "the name of a table must be a str, got int"),
+    (lambda c: c.reset(3), "the name of a table must be a str, got int"),
     (lambda c: c.sampler("t", "2"), "batch_size must be an integer, got '2'"),
     (lambda c: c.trajectory_writer("2"), "num_keep_alive_refs must be an integer, got '2'"),
     (lambda c: c.mutate_priorities("t", [1]), r"updates must map keys to priorities, got \[1\]"),
