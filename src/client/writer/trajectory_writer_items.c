@@ -5,9 +5,9 @@
  * rest cannot fail. A row that does not directly follow the previous one in the same rp_rows
  * starts a new piece, so strided, reversed and repeated rows are read back as given. */
 #include <assert.h>
-#include <stdio.h>
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 
 #include "chunk/mismatch.h"
 #include "chunk/trajectory.h"
