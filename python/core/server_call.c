@@ -104,6 +104,7 @@ static int warn(core_patience *patience, const core_request *r, const rp_error *
     char text[RP_ERROR_TEXT_BYTES];
     size_t count;
 
+    if (err->text[0] == '\0' && r->what != NULL) return core_patience_warn(patience, r->what);
     if (err->text[0] != '\0' || r->peer == NULL) return core_patience_warn(patience, err->text);
     count = rp_client_shard_count(r->peer);
     (void)snprintf(text, sizeof text, "no answer yet from %.128s",
