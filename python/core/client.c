@@ -59,7 +59,7 @@ static request *request_new(core_client *self)
     if (core_client_check((PyObject *)self) == 0)
         r = core_request_new(sizeof *r, clear_request);
     assert(self->client != NULL); /* I1 */
-    if (r) r->client = self->client;
+    if (r) r->base.peer = r->client = self->client;
     return r;
 }
 
@@ -73,33 +73,26 @@ static PyObject *request_done(request *r, bool failed)
 static rp_status do_tables(void *arg, rp_wait wait, rp_error *err)
 {
     request *r = arg;
+    if (r->table != NULL)
+        return rp_client_get_table(r->client, r->table, wait, &r->tables, err);
     return rp_client_get_tables(r->client, wait, &r->tables, err);
-}
-
-/* Replaces the text of RP_NOT_FOUND by Reverb's. */
-static rp_status not_found(rp_status status, const char *table, rp_error *err)
-{
-    if (status == RP_NOT_FOUND)
-        PyOS_snprintf(err->text, sizeof err->text, "Priority table %s was not found", table);
-    return status;
 }
 
 static rp_status do_mutate(void *arg, rp_wait wait, rp_error *err)
 {
     request *r = arg;
-    rp_status status = rp_client_mutate(r->client, r->table,
-                                        &(rp_mutation){.updates = r->updates,
-                                                       .update_count = r->update_count,
-                                                       .deletes = r->deletes,
-                                                       .delete_count = r->delete_count},
-                                        wait, err);
-    return not_found(status, r->table, err);
+    return rp_client_mutate(r->client, r->table,
+                            &(rp_mutation){.updates = r->updates,
+                                           .update_count = r->update_count,
+                                           .deletes = r->deletes,
+                                           .delete_count = r->delete_count},
+                            wait, err);
 }
 
 static rp_status do_reset(void *arg, rp_wait wait, rp_error *err)
 {
     request *r = arg;
-    return not_found(rp_client_reset(r->client, r->table, wait, err), r->table, err);
+    return rp_client_reset(r->client, r->table, wait, err);
 }
 
 static rp_status do_checkpoint(void *arg, rp_wait wait, rp_error *err)
@@ -304,14 +297,16 @@ static PyObject *table_dict(const rp_client_table *table)
 
 static PyObject *client_tables(core_client *self, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"timeout", NULL};
+    static char *names[] = {"timeout", "table", NULL};
     PyObject *timeout = Py_None, *list = NULL;
+    const char *table = NULL;
     int64_t timeout_ms;
     request *r;
 
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O", names, &timeout) ||
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|Oz", names, &timeout, &table) ||
         core_timeout_s(timeout, &timeout_ms) != 0 || !(r = request_new(self)))
         return NULL;
+    r->table = table;
     if (core_call_server(do_tables, &r->base, CORE_CALL_AGAIN | CORE_CALL_PATIENT,
                          timeout_ms) == 0)
         list = PyList_New((Py_ssize_t)r->tables->count);
@@ -360,7 +355,8 @@ static PyObject *table_call(core_client *self, PyObject *args, PyObject *kwargs,
     int64_t timeout_ms;
     request *r;
 
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "s|O", names, &table, &timeout) ||
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&|O", names, core_name_converter, &table,
+                                     &timeout) ||
         core_timeout_s(timeout, &timeout_ms) != 0 || !(r = request_new(self)))
         return NULL;
     r->table = table;
@@ -410,7 +406,8 @@ static PyObject *sides_call(core_client *self, PyObject *args, PyObject *kwargs,
     int64_t timeout_ms;
     request *r;
 
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "s|IO", names, &table, &sides, &timeout) ||
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&|IO", names, core_name_converter, &table,
+                                     &sides, &timeout) ||
         core_timeout_s(timeout, &timeout_ms) != 0 || !(r = request_new(self)))
         return NULL;
     r->table = table;
@@ -474,8 +471,9 @@ static PyObject *client_alter_table(core_client *self, PyObject *args, PyObject 
     request *r;
     bool failed;
 
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "s|$OOOOpO", names, &table, &max_size,
-                                     &max_bytes, &max_times, &limiter, &recenter, &timeout) ||
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&|$OOOOpO", names, core_name_converter,
+                                     &table, &max_size, &max_bytes, &max_times, &limiter,
+                                     &recenter, &timeout) ||
         core_timeout_s(timeout, &timeout_ms) != 0 || !(r = request_new(self)))
         return NULL;
     r->table = table;
@@ -604,7 +602,8 @@ static PyMethodDef client_methods[] = {
      "replay_samples(found, SampleInfo, ReplaySample, structure, steps, /)\n--\n\n"
      "Converts results of Sampler.next() to those of Client.sample()."},
     {"tables", WITH_KEYWORDS(client_tables),
-     "tables($self, timeout=None)\n--\n\nReturns a dict for each table of each shard."},
+     "tables($self, timeout=None, table=None)\n--\n\n"
+     "Returns a dict for each table of each shard, or for that table only."},
     {"mutate", FAST(client_mutate),
      "mutate($self, table, keys, priorities, deletes=None, timeout=None, /)\n--\n\n"
      "Sets priorities and deletes items. `keys` may be a dict from key to priority."},

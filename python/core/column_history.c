@@ -13,7 +13,7 @@
 
 #include <structmember.h>
 
-enum { FIRST_CELLS = 16, SHOWN_CELLS = 64 };
+enum { FIRST_CELLS = 16 };
 
 /* Returns the path for error texts, as UTF-8. */
 static PyObject *path_name(PyObject *path)
@@ -112,36 +112,29 @@ static inline int64_t cell_at(const core_history *h, int64_t step)
     return h->ring[step & (h->capacity - 1)]; /* H2 */
 }
 
-/* Returns the cells of these steps as a list, for an error text: at most SHOWN_CELLS. */
-static PyObject *cells_list(core_history *h, int64_t missing, int64_t start, int64_t count,
-                            int64_t step)
+/* Sets ValueError: the column has no value for a step, which is -1 for a step before the first.
+ */
+static PyObject *refuse_step(core_history *h, PyObject *key, int64_t step)
 {
-    bool is_long = missing + count > SHOWN_CELLS;
-    PyObject *list = PyList_New(0);
-    if (is_long && missing > SHOWN_CELLS / 2) missing = SHOWN_CELLS / 2;
-    if (is_long && count > SHOWN_CELLS / 2) count = SHOWN_CELLS / 2;
-    for (int64_t i = -missing; list != NULL && i < count; i++) {
-        int64_t cell = i < 0 ? -1 : cell_at(h, start + i * step);
-        PyObject *item = Py_None;
-        if (cell >= 0)
-            item = core_cell_new(h->state, (rp_ref){h->column, (uint64_t)cell});
-        else
-            Py_INCREF(item);
-        if (item == NULL || PyList_Append(list, item) < 0) Py_CLEAR(list);
-        Py_XDECREF(item);
-    }
-    return list;
-}
-
-/* Sets ValueError: some of the steps have no value. Takes `list`. */
-static PyObject *refuse_steps(core_history *h, PyObject *key, PyObject *list)
-{
+    char why[192];
+    if (step < 0)
+        (void)snprintf(why, sizeof why,
+                       "None for a step before the first: the history has %lld steps",
+                       (long long)h->length);
+    else if (step < h->length - h->kept && h->kept == h->limit)
+        (void)snprintf(
+            why, sizeof why,
+            "None for step %lld of %lld: the writer keeps the last %ld steps. Create "
+            "it with a larger num_keep_alive_refs to use older ones",
+            (long long)step, (long long)h->length, (long)h->limit);
+    else
+        (void)snprintf(why, sizeof why, "None for step %lld, which has no value in this column",
+                       (long long)step);
     PyObject *last = PyTuple_Pack(1, key);
     PyObject *path = last == NULL ? NULL : PySequence_Concat(h->path, last);
-    core_column_refuse_none(path, list);
+    if (path != NULL) core_column_refuse_none(path, why);
     Py_XDECREF(last);
     Py_XDECREF(path);
-    Py_XDECREF(list);
     return NULL;
 }
 
@@ -150,14 +143,14 @@ static PyObject *refuse_steps(core_history *h, PyObject *key, PyObject *list)
 static PyObject *history_part(core_history *h, PyObject *key, int64_t missing, int64_t start,
                               int64_t count, int64_t step, bool squeeze)
 {
-    if (missing > 0) return refuse_steps(h, key, cells_list(h, missing, start, count, step));
+    if (missing > 0) return refuse_step(h, key, -1);
     core_column *c = core_column_new(h->state, (Py_ssize_t)count, squeeze);
     if (c == NULL) return NULL;
     for (int64_t i = 0; i < count; i++) {
         int64_t cell = cell_at(h, start + i * step);
         if (cell < 0) {
             Py_DECREF(c);
-            return refuse_steps(h, key, cells_list(h, 0, start, count, step));
+            return refuse_step(h, key, start + i * step);
         }
         c->refs[i] = (rp_ref){h->column, (uint64_t)cell};
     }
@@ -172,7 +165,8 @@ static int history_index(const core_history *h, PyObject *key, int64_t *step)
     if (index == -1 && PyErr_Occurred()) return -1;
     *step = index < 0 ? index + h->length : index;
     if (index < h->length) return 0;
-    PyErr_SetString(PyExc_IndexError, "list index out of range");
+    PyErr_Format(PyExc_IndexError, "list index out of range: step %zd of %lld", index,
+                 (long long)h->length);
     return -1;
 }
 
@@ -196,12 +190,14 @@ static PyObject *history_pick(core_history *h, PyObject *list)
         list); /* a copy: reading a number may run Python, which may change the list */
     if (numbers == NULL) return NULL;
     Py_ssize_t count = PyTuple_GET_SIZE(numbers), done = 0;
+    int64_t none = 0; /* a step without a value; has_none: there is one */
     bool has_none = false;
     core_column *c = core_column_new(h->state, count, false);
     for (; c != NULL && done < count; done++) {
         int64_t step, cell;
         if (history_index(h, PyTuple_GET_ITEM(numbers, done), &step) < 0) break;
         cell = cell_at(h, step);
+        if (cell < 0 && !has_none) none = step;
         if (cell < 0) has_none = true;
         c->refs[done] = (rp_ref){h->column, (uint64_t)cell};
     }
@@ -211,18 +207,8 @@ static PyObject *history_pick(core_history *h, PyObject *list)
         return NULL;
     }
     if (!has_none) return (PyObject *)c;
-    PyObject *shown = PyList_New(0);
-    for (Py_ssize_t i = 0; shown != NULL && i < count && i < SHOWN_CELLS; i++) {
-        PyObject *item = Py_None;
-        if ((int64_t)c->refs[i].cell >= 0)
-            item = core_cell_new(h->state, c->refs[i]);
-        else
-            Py_INCREF(item);
-        if (item == NULL || PyList_Append(shown, item) < 0) Py_CLEAR(shown);
-        Py_XDECREF(item);
-    }
     Py_DECREF(c);
-    return refuse_steps(h, list, shown);
+    return refuse_step(h, list, none);
 }
 
 static PyObject *history_subscript(core_history *h, PyObject *key)

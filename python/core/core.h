@@ -71,10 +71,12 @@ static inline PyObject *Py_XNewRef(PyObject *obj)
  *
  *   RP_INVALID    ValueError
  *   RP_DEADLINE   DeadlineExceededError, a ReverbError
+ *   RP_NOT_FOUND  NotFoundError, a StatusError and a ValueError
  *   all others    StatusError, a RuntimeError; its `code` is gRPC's name of the status, such as
  *                 "NOT_FOUND" */
 
-extern PyObject *core_ReverbError, *core_DeadlineExceededError, *core_StatusError;
+extern PyObject *core_ReverbError, *core_DeadlineExceededError, *core_StatusError,
+    *core_NotFoundError;
 
 /* Converts a text to a str. Parts of the text may come from a server, so unprintable bytes are
  * escaped. */

@@ -192,6 +192,7 @@ static PyObject *durable_checkpoint(PyObject *obj, PyObject *args, PyObject *kwa
     r = core_request_new(sizeof *r, clear_request);
     if (r == NULL) return NULL;
     r->durable = self->durable;
+    r->base.what = "a checkpoint is being written";
     self->uses++;
     if (core_call_server(do_checkpoint, &r->base, 0, timeout_ms) == 0)
         path = PyUnicode_DecodeFSDefault(r->path);

@@ -11,6 +11,15 @@ static int raise_key(PyObject *obj)
     return -1;
 }
 
+int core_priority_from(PyObject *obj, double *priority)
+{
+    *priority = PyFloat_AsDouble(obj);
+    if (*priority != -1.0 || !PyErr_Occurred()) return 0;
+    if (PyErr_ExceptionMatches(PyExc_TypeError))
+        PyErr_Format(PyExc_TypeError, "a priority is a number, got %R", obj);
+    return -1;
+}
+
 /* Reads a key, an unsigned 64-bit number, from an int or an object with __index__. A bool is
  * refused. */
 static int key_from(PyObject *obj, uint64_t *key)
@@ -103,12 +112,6 @@ int core_keys_from(PyObject *obj, const char *what, uint64_t **out, size_t *coun
     return 0;
 }
 
-static int priority_from(PyObject *obj, double *priority)
-{
-    *priority = PyFloat_AsDouble(obj);
-    return *priority == -1.0 && PyErr_Occurred() ? -1 : 0;
-}
-
 /* Reads a dict from key to priority into `updates`, which has room for `room` of them: the size
  * of the dict before it is read. */
 static int updates_from_dict(PyObject *dict, rp_update *updates, Py_ssize_t room)
@@ -123,7 +126,7 @@ static int updates_from_dict(PyObject *dict, rp_update *updates, Py_ssize_t room
         Py_INCREF(key);
         Py_INCREF(priority);
         bad = key_from(key, &updates[i].key) != 0 ||
-              priority_from(priority, &updates[i].priority) != 0;
+              core_priority_from(priority, &updates[i].priority) != 0;
         Py_DECREF(key);
         Py_DECREF(priority);
         if (bad) return -1;

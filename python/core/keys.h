@@ -5,6 +5,9 @@
 
 #include "core.h"
 
+/* Reads a priority, any number. */
+int core_priority_from(PyObject *obj, double *priority);
+
 /* Reads keys from a list, a tuple or an array; None: no keys. `what` names them in errors.
  * The caller frees `*out` with PyMem_RawFree(); on failure it is NULL. */
 int core_keys_from(PyObject *obj, const char *what, uint64_t **out, size_t *count);

@@ -183,7 +183,7 @@ PyObject *core_client_report(core_client *self, PyObject *const *args, Py_ssize_
         return NULL;
     r = core_request_new(sizeof *r, clear_report);
     if (!r) return NULL;
-    r->client = self->client;
+    r->base.peer = r->client = self->client;
     if (fill(r, args) == 0 && core_call_server(do_report, &r->base, 0, timeout_ms) == 0)
         dropped = PyLong_FromSize_t(r->dropped);
     core_request_drop(&r->base);

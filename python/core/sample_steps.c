@@ -99,8 +99,10 @@ static Py_ssize_t step_count(PyObject *columns)
         if (rows < 0) break;
     }
     if (rows < 0)
-        PyErr_SetString(PyExc_ValueError,
-                        "Can't split non timestep trajectory into timesteps.");
+        PyErr_SetString(
+            PyExc_ValueError,
+            "Can't split non timestep trajectory into timesteps. Its columns differ "
+            "in length: emit_timesteps=False gives them whole.");
     return rows;
 }
 

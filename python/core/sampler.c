@@ -548,9 +548,10 @@ static PyObject *sampler_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
     rp_sampler_options o = {0};
     sampler_object *self;
 
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "Os|$nnnnOppdn:Sampler", names, &client,
-                                     &o.table, &max_samples, &in_flight, &streams, &per_stream,
-                                     &timeout, &ordered, &checked, &o.beta, &decoders) ||
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO&|$nnnnOppdn:Sampler", names, &client,
+                                     core_name_converter, &o.table, &max_samples, &in_flight,
+                                     &streams, &per_stream, &timeout, &ordered, &checked,
+                                     &o.beta, &decoders) ||
         check_options(client, max_samples, in_flight, streams, per_stream) != 0 ||
         core_client_check(client) != 0 ||
         core_timeout_ms(timeout, &o.rate_limiter_timeout_ms) != 0)

@@ -98,6 +98,23 @@ static int apart_start(core_request *r, pthread_t *thread)
     return failed;
 }
 
+/* Logs what a call waits for: the error of the last attempt, or its servers. */
+static int warn(core_patience *patience, const core_request *r, const rp_error *err)
+{
+    char text[RP_ERROR_TEXT_BYTES];
+    size_t count;
+
+    if (err->text[0] == '\0' && r->what != NULL) return core_patience_warn(patience, r->what);
+    if (err->text[0] != '\0' || r->peer == NULL) return core_patience_warn(patience, err->text);
+    count = rp_client_shard_count(r->peer);
+    (void)snprintf(text, sizeof text, "no answer yet from %.128s",
+                   rp_client_shard_address(r->peer, 0));
+    if (count > 1)
+        (void)snprintf(text + strlen(text), sizeof text - strlen(text), " and %zu more",
+                       count - 1);
+    return core_patience_warn(patience, text);
+}
+
 /* Makes the call on a thread of its own. Returns 0 with `*status` set, or -1 with an exception.
  */
 static int call_apart(core_call call, core_request *r, int64_t until_ns,
@@ -122,7 +139,7 @@ static int call_apart(core_call call, core_request *r, int64_t until_ns,
         Py_END_ALLOW_THREADS;
         raised = !over && PyErr_CheckSignals() != 0;
         if (!over && !raised && core_patience_is_over(patience))
-            raised = core_patience_warn(patience, err->text) != 0;
+            raised = warn(patience, r, err) != 0;
     }
     if (raised) rp_cancel_fire(r->wait.cancel);
     Py_BEGIN_ALLOW_THREADS;
@@ -172,8 +189,7 @@ int core_call_server(core_call call, core_request *request, int flags, int64_t t
         core_sleep_ms(SIGNAL_POLL_MS);
         Py_END_ALLOW_THREADS;
         if (PyErr_CheckSignals() != 0) return -1;
-        if (core_patience_is_over(&patience) && core_patience_warn(&patience, err.text) != 0)
-            return -1;
+        if (core_patience_is_over(&patience) && warn(&patience, request, &err) != 0) return -1;
     }
     if (status == RP_OK) return 0;
     core_raise(status, &err);

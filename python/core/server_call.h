@@ -16,11 +16,13 @@ enum {
 /* A request. It is the first member of a struct on the heap that has its arguments and results.
  * A request is refcounted, since the caller or the thread that makes the call may be the last
  * to use it: when the interpreter ends, waiting threads disappear with their stacks. All
- * members are private to server_call.c. */
+ * members but `peer` and `what` are private to server_call.c. */
 typedef struct core_request {
     atomic_int refs;
     void (*clear)(void *request);
     core_call call;
+    const rp_client *peer; /* set by the caller: a warning names its servers; NULL: none */
+    const char *what;      /* set by the caller: what the call waits for; NULL: an answer */
     rp_wait wait;
     rp_error err;
     rp_status status;

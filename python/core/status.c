@@ -4,7 +4,7 @@
 #include "core.h"
 #include "module.h"
 
-PyObject *core_ReverbError, *core_DeadlineExceededError, *core_StatusError;
+PyObject *core_ReverbError, *core_DeadlineExceededError, *core_StatusError, *core_NotFoundError;
 
 /* The name of a status in gRPC. */
 static const char *code_name(rp_status status)
@@ -31,6 +31,7 @@ static const char *code_name(rp_status status)
 static PyObject *class_of(rp_status status)
 {
     if (status == RP_INVALID) return PyExc_ValueError;
+    if (status == RP_NOT_FOUND) return core_NotFoundError;
     return status == RP_DEADLINE ? core_DeadlineExceededError : core_StatusError;
 }
 
@@ -92,5 +93,16 @@ int core_init_status(PyObject *module)
     if (core_StatusError == NULL) return -1;
     if (core_add(module, "ReverbError", core_ReverbError) < 0) return -1;
     if (core_add(module, "DeadlineExceededError", core_DeadlineExceededError) < 0) return -1;
-    return core_add(module, "StatusError", core_StatusError);
+    /* Reverb raises a RuntimeError if a sample finds no table, and a ValueError if an insert
+     * does. */
+    PyObject *bases = PyTuple_Pack(2, core_StatusError, PyExc_ValueError);
+    if (bases == NULL) return -1;
+    core_NotFoundError = new_class("reprise.errors.NotFoundError",
+                                   "There is no such table, or no such file.\n\n"
+                                   "For a table, the text lists those that exist.",
+                                   bases, "NOT_FOUND");
+    Py_DECREF(bases);
+    if (core_NotFoundError == NULL) return -1;
+    if (core_add(module, "StatusError", core_StatusError) < 0) return -1;
+    return core_add(module, "NotFoundError", core_NotFoundError);
 }

@@ -8,6 +8,7 @@
  *   W1  column_count is 0 before the first step; then columns[i] is the spec of leaf i;
  *   W2  `steps` counts the steps of the episode that the C writer has accepted;
  *   W3  `writer` is NULL if and only if close() has run. */
+#include "keys.h"
 #include "server_call.h"
 #include "step.h"
 #include "store.h"
@@ -69,6 +70,7 @@ static PyObject *step_writer_new(PyTypeObject *type, PyObject *args, PyObject *k
     if (core_client_check(client) != 0 || !(o = core_request_new(sizeof *o, clear_opening)))
         return NULL;
     o->client = ((core_client *)client)->client;
+    o->base.peer = o->client;
     o->options = (rp_step_writer_options){.max_sequence_length = longest,
                                           .chunk_length = chunk,
                                           .delta = delta != 0,
@@ -384,11 +386,7 @@ static int create_locked(step_writer *self, creation *c, int64_t timeout_ms)
         core_wait(do_create, c, timeout_ms, NULL, false, &status, &err) != 0)
         return -1;
     if (status == RP_OK) return 0;
-    if (status == RP_NOT_FOUND)
-        PyErr_Format(PyExc_ValueError,
-                     "Unable to find signatures for table '%s' in signature cache: %s.",
-                     c->table, err.text);
-    else if (status == RP_INVALID)
+    if (status == RP_INVALID)
         PyErr_Format(PyExc_ValueError,
                      "Unable to CreateItem in table '%s' because Append was called with a "
                      "tensor signature inconsistent with the table signature: %s.",
@@ -417,8 +415,8 @@ static PyObject *step_writer_create_item(step_writer *self, PyObject *args, PyOb
     int64_t timeout_ms;
     int failed;
 
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "sid|O", names, &c.table, &c.steps,
-                                     &c.priority, &timeout) ||
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&id|O", names, core_name_converter,
+                                     &c.table, &c.steps, &c.priority, &timeout) ||
         core_timeout_s(timeout, &timeout_ms) != 0 ||
         enter(self, "CreateItem", &timeout_ms) != 0)
         return NULL;
@@ -460,7 +458,15 @@ static void targets_free(targets *to)
  * yet. */
 static int targets_from(PyObject *priorities, targets *to)
 {
-    *to = (targets){.items = PyMapping_Items(priorities)};
+    *to = (targets){0};
+    if (!PyObject_HasAttrString(priorities, "items")) {
+        PyErr_Format(PyExc_TypeError,
+                     "priorities must map each table to a priority, as in {'replay': 1.0}, got "
+                     "%R",
+                     priorities);
+        return -1;
+    }
+    to->items = PyMapping_Items(priorities);
     if (!to->items) return -1;
     to->count = PyList_GET_SIZE(to->items);
     to->creations = PyMem_Calloc((size_t)to->count + 1, sizeof *to->creations);
@@ -472,13 +478,16 @@ static int targets_from(PyObject *priorities, targets *to)
         PyObject *pair = PyList_GET_ITEM(to->items, i);
         creation *c = &to->creations[i];
 
+        PyObject *priority = NULL;
+
         c->steps = 1;
         if (!PyTuple_Check(pair)) {
             PyErr_SetString(PyExc_TypeError, "priorities must be a dict of table to priority");
             goto fail;
         }
-        if (!PyArg_ParseTuple(pair, "sd;priorities must be a dict of table to priority",
-                              &c->table, &c->priority))
+        if (!PyArg_ParseTuple(pair, "sO;priorities must be a dict of table to priority",
+                              &c->table, &priority) ||
+            core_priority_from(priority, &c->priority) != 0)
             goto fail;
     }
     return 0;

@@ -116,6 +116,14 @@ const char *core_name_from(PyObject *obj)
     return NULL;
 }
 
+int core_name_converter(PyObject *obj, void *name)
+{
+    const char **out = name;
+
+    *out = core_name_from(obj);
+    return *out != NULL;
+}
+
 int core_table_options_from(PyObject *args, PyObject *kwargs, rp_table_options *out)
 {
     static char *names[] = {
@@ -199,7 +207,8 @@ static rp_table *table_of(PyObject *self, PyObject *text)
     if (table == NULL) {
         rp_error err = {.code = RP_NOT_FOUND};
 
-        (void)PyOS_snprintf(err.text, sizeof err.text, "no table is called '%.200s'", name);
+        (void)PyOS_snprintf(err.text, sizeof err.text, "Priority table %.200s was not found",
+                            name);
         (void)core_raise(RP_NOT_FOUND, &err);
     }
     return table;

@@ -17,6 +17,8 @@ rp_store *core_store_of(PyObject *store);
 
 /* Returns the name of a table, borrowed from a str. ValueError if it contains a NUL. */
 const char *core_name_from(PyObject *obj);
+/* The same for PyArg_Parse...(): an "O&" with the address of a const char *. */
+int core_name_converter(PyObject *obj, void *name);
 
 /* "O&" converters, which return 1 on success, for a limiter (samples_per_insert, min_size,
  * min_diff, max_diff), and for an unsigned number of 64 bits, which the format "K" would reduce

@@ -41,17 +41,12 @@ core_column *core_column_new(writer_state *state, Py_ssize_t count, bool squeeze
     return column_alloc(&core_TrajectoryColumn, state, count, squeeze);
 }
 
-PyObject *core_column_refuse_none(PyObject *path, PyObject *got)
+void core_column_refuse_none(PyObject *path, const char *got)
 {
-    if (path != NULL && got != NULL)
-        PyErr_Format(
-            PyExc_ValueError,
-            "TrajectoryColumns cannot contain any None data references: "
-            "TrajectoryColumn at path %R got %R. None stands for a step that is not in "
-            "the history: the writer keeps num_keep_alive_refs steps, or the step had "
-            "no value for this column.",
-            path, got);
-    return NULL;
+    PyErr_Format(PyExc_ValueError,
+                 "TrajectoryColumns cannot contain any None data references: "
+                 "TrajectoryColumn at path %R got %s",
+                 path, got);
 }
 
 /* Makes a column of objects. If all objects are cells of one writer, it is a column of cells
@@ -100,9 +95,9 @@ static PyObject *column_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
     }
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple); i++)
         if (PyTuple_GET_ITEM(tuple, i) == Py_None) {
-            PyObject *list = PySequence_List(tuple);
-            core_column_refuse_none(path, list);
-            Py_XDECREF(list);
+            char got[48];
+            (void)snprintf(got, sizeof got, "None as reference %zd", i);
+            core_column_refuse_none(path, got);
             goto out;
         }
     made = column_of_objects(type, tuple, squeeze != 0);

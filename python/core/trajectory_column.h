@@ -24,9 +24,8 @@ static inline bool core_column_check(PyObject *obj)
 core_column *core_column_new(writer_state *state, Py_ssize_t count, bool squeeze);
 
 /* Sets ValueError: a column must not contain None. `path` is the path of the column in the
- * history, `got` are the objects that were given. If one of them is NULL, an exception is
- * already set. Returns NULL. */
-PyObject *core_column_refuse_none(PyObject *path, PyObject *got);
+ * history, `got` says where None is. */
+void core_column_refuse_none(PyObject *path, const char *got);
 
 /* True if `key` indexes one element: an int, or an integer of NumPy. */
 bool core_column_is_index(PyObject *key);

@@ -3,6 +3,7 @@
  *
  * The C writer checks an item. If it refuses the item, create_item() finds the reason, to raise
  * the error with Reverb's text. */
+#include "keys.h"
 #include "trajectory_column.h"
 #include "trajectory_writer.h"
 
@@ -18,6 +19,7 @@ typedef struct new_item {
     core_writer *w;
     const char *table;
     double priority;
+    PyObject *trajectory; /* borrowed */
     const rp_item_column *columns;
     size_t count;
     uint64_t key;
@@ -74,7 +76,8 @@ static int flatten_item(core_writer *w, PyObject *trajectory, core_leaves *leave
 static int refuse_leaves(PyObject *trajectory)
 {
     PyErr_Format(PyExc_TypeError,
-                 "All leaves of `trajectory` must be `TrajectoryColumn` but got %S",
+                 "All leaves of `trajectory` must be `TrajectoryColumn` but got %S. These are "
+                 "slices of the history, such as writer.history['obs'][-2:]",
                  trajectory);
     return -1;
 }
@@ -89,7 +92,8 @@ static int gather(core_writer *w, PyObject *trajectory, const core_leaves *leave
         const core_column *c = (core_column *)leaves->items[i];
         size_t count = (size_t)Py_SIZE(c);
         if (count == 0 && (c->objects == NULL || PyTuple_GET_SIZE(c->objects) == 0)) {
-            PyErr_SetString(PyExc_ValueError, "trajectory must not be empty.");
+            PyErr_Format(PyExc_ValueError,
+                         "trajectory must not be empty. Column %zd of it has no rows.", i);
             return -1;
         }
         if (c->state != w->state) {
@@ -168,23 +172,45 @@ static rp_spec column_spec(const new_item *item, size_t index)
     return spec;
 }
 
+/* Returns the names of the columns of the signature, or of the item if that is NULL, as a list:
+ * paths, or numbers. */
+static PyObject *column_names(const new_item *item, const rp_signature *signature)
+{
+    size_t count = signature != NULL ? rp_signature_column_count(signature) : item->count;
+    PyObject *structure = signature != NULL ? NULL : core_structure_of(item->trajectory);
+    PyObject *names = signature == NULL && structure == NULL ? NULL : PyList_New(0);
+    for (size_t i = 0; names != NULL && i < count; i++) {
+        PyObject *name = NULL;
+        if (signature == NULL)
+            name = core_structure_path(structure, (Py_ssize_t)i);
+        else if (rp_signature_column(signature, i)->name != NULL)
+            name = core_text(rp_signature_column(signature, i)->name);
+        if (!PyErr_Occurred() && (name == NULL || PyUnicode_GET_LENGTH(name) == 0))
+            Py_XSETREF(name, PyUnicode_FromFormat("%zu", i));
+        if (name == NULL || PyList_Append(names, name) < 0) Py_CLEAR(names);
+        Py_XDECREF(name);
+    }
+    Py_XDECREF(structure);
+    return names;
+}
+
 /* Lists the columns of the signature, or of the item if that is NULL, in Reverb's format. */
 static PyObject *list_columns(const new_item *item, const rp_signature *signature)
 {
-    size_t count = signature != NULL ? rp_signature_column_count(signature) : item->count;
-    PyObject *text = PyUnicode_FromString("");
-    for (size_t i = 0; text != NULL && i < count; i++) {
-        rp_spec spec =
-            signature != NULL ? *rp_signature_column(signature, i) : column_spec(item, i);
-        char shape[128], name[24];
-        (void)snprintf(name, sizeof(name), "%zu", i);
+    PyObject *names = column_names(item, signature);
+    PyObject *text = names == NULL ? NULL : PyUnicode_FromString("");
+    for (Py_ssize_t i = 0; text != NULL && i < PyList_GET_SIZE(names); i++) {
+        rp_spec spec = signature != NULL ? *rp_signature_column(signature, (size_t)i)
+                                         : column_spec(item, (size_t)i);
+        char shape[128];
         PyObject *longer = PyUnicode_FromFormat(
-            "%U%s%zu: Tensor<name: '%s', dtype: %s, shape: %s>", text, i == 0 ? "" : ", ", i,
-            signature != NULL && spec.name != NULL ? spec.name : name,
-            rp_dtype_name(spec.dtype), rp_shape_text(&spec.shape, shape, sizeof(shape)));
+            "%U%s%zd: Tensor<name: '%U', dtype: %s, shape: %s>", text, i == 0 ? "" : ", ", i,
+            PyList_GET_ITEM(names, i), rp_dtype_name(spec.dtype),
+            rp_shape_text(&spec.shape, shape, sizeof(shape)));
         Py_DECREF(text);
         text = longer;
     }
+    Py_XDECREF(names);
     return text;
 }
 
@@ -202,10 +228,15 @@ static PyObject *mismatch(const new_item *item, const rp_signature *signature,
         const rp_spec *to = rp_signature_column(signature, i);
         rp_spec spec = column_spec(item, i);
         if (spec.dtype == to->dtype && rp_shape_fits(&spec.shape, &to->shape)) continue;
-        return PyUnicode_FromFormat(
-            "The table expects column %zu to be a %s %s tensor but got a %s %s tensor.", i,
-            rp_dtype_name(to->dtype), rp_shape_text(&to->shape, wanted, sizeof(wanted)),
-            rp_dtype_name(spec.dtype), rp_shape_text(&spec.shape, got, sizeof(got)));
+        PyObject *names = column_names(item, signature), *text = NULL;
+        if (names != NULL)
+            text = PyUnicode_FromFormat(
+                "The table expects column '%U' to be a %s %s tensor but got a %s %s tensor.",
+                PyList_GET_ITEM(names, (Py_ssize_t)i), rp_dtype_name(to->dtype),
+                rp_shape_text(&to->shape, wanted, sizeof(wanted)), rp_dtype_name(spec.dtype),
+                rp_shape_text(&spec.shape, got, sizeof(got)));
+        Py_XDECREF(names);
+        return text;
     }
     return PyUnicode_FromFormat("%s.", err->text);
 }
@@ -255,12 +286,6 @@ static bool explain_signature(const new_item *item, const rp_error *err)
 /* Sets the exception for an item that was refused. */
 static PyObject *explain(const new_item *item, rp_status st, const rp_error *err)
 {
-    if (st == RP_NOT_FOUND) {
-        PyErr_Format(PyExc_ValueError,
-                     "Unable to create item in table '%s' since the table could not be found.",
-                     item->table);
-        return NULL;
-    }
     if (st != RP_INVALID && st != RP_PRECONDITION) return core_raise(st, err);
     if (writer_settle(item->w->state) < 0) return NULL;
     if (item->w->state->writer == NULL) return core_raise(st, err);
@@ -317,6 +342,7 @@ static PyObject *create_of_leaves(new_item *item, PyObject *table, PyObject *tra
         if (columns == NULL) return PyErr_NoMemory();
     }
     item->columns = columns;
+    item->trajectory = trajectory;
     item->count = (size_t)leaves->count;
     if (gather(item->w, trajectory, leaves, columns) == 0) key = create(item, table);
     item->columns = NULL;
@@ -386,8 +412,7 @@ PyObject *core_writer_create_item(core_writer *w, PyObject *const *args, Py_ssiz
     if (item_arguments(args, nargs, kwnames, given) < 0) return NULL;
     item.table = table_name(given[0]);
     if (item.table == NULL) return NULL;
-    item.priority = PyFloat_AsDouble(given[1]);
-    if (item.priority == -1.0 && PyErr_Occurred()) return NULL;
+    if (core_priority_from(given[1], &item.priority) < 0) return NULL;
     if (w->state == NULL || w->state->writer == NULL) {
         (void)writer_enter(w->state); /* sets the exception */
         return NULL;

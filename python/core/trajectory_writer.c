@@ -36,9 +36,11 @@ static int await_server(core_client *client, int64_t timeout_ms)
     rp_status st;
     if (client->store != NULL) return 0;
     for (int64_t slice_ms = ASK_MIN_MS;;) {
-        int64_t start_ns = rp_now_ns(), left_ms = (until_ns - start_ns) / 1000000;
+        int64_t start_ns = rp_now_ns(), end_ns = start_ns + slice_ms * 1000000;
+        if (patience.warn_ns < end_ns) end_ns = patience.warn_ns; /* > start_ns */
+        if (until_ns < end_ns) end_ns = until_ns;
         Py_BEGIN_ALLOW_THREADS
-        st = ask_tables(client->client, left_ms < slice_ms ? left_ms : slice_ms, &err);
+        st = ask_tables(client->client, (end_ns - start_ns) / 1000000, &err);
         if (st == RP_UNAVAILABLE) core_sleep_ms(RETRY_MS);
         Py_END_ALLOW_THREADS
         if (st == RP_OK) return 0;

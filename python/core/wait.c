@@ -104,7 +104,11 @@ static int timeout_from(PyObject *obj, double unit_ms, const char *name, int64_t
     *timeout_ms = -1;
     if (obj == NULL || obj == Py_None) return 0;
     double value = PyFloat_AsDouble(obj);
-    if (value == -1.0 && PyErr_Occurred()) return -1;
+    if (value == -1.0 && PyErr_Occurred()) {
+        if (PyErr_ExceptionMatches(PyExc_TypeError))
+            PyErr_Format(PyExc_TypeError, "%s must be a number or None, got %R", name, obj);
+        return -1;
+    }
     if (isnan(value)) {
         PyErr_Format(PyExc_ValueError, "%s must be a number or None, got nan", name);
         return -1;

@@ -14,7 +14,7 @@ required. TensorFlow, torch, jax and Ray are imported only when something that n
 """
 
 import importlib
-from typing import TYPE_CHECKING, Any, List
+from typing import TYPE_CHECKING
 
 from reprise import (
     checkpointers,
@@ -32,7 +32,7 @@ from reprise import (
 from reprise._alias import install_as_reverb, install_finder
 from reprise._core import __version__
 from reprise.client import Client, Writer
-from reprise.errors import DeadlineExceededError, ReverbError, StatusError
+from reprise.errors import DeadlineExceededError, NotFoundError, ReverbError, StatusError
 from reprise.replay_buffer import ReplayBuffer
 from reprise.replay_sample import ReplaySample, SampleInfo
 from reprise.reverb_types import TableInfo
@@ -42,7 +42,11 @@ from reprise.storage import Storage
 from reprise.trajectory_writer import TrajectoryColumn, TrajectoryWriter
 
 if TYPE_CHECKING:
-    from reprise import aio, pybind, rl, runs
+    # "as" exports a name that is not in __all__.
+    from reprise import aio, cc as cc, pattern_dataset as pattern_dataset, pybind, ray as ray
+    from reprise import rl as rl, runs, tf_client as tf_client
+    from reprise import timestep_dataset as timestep_dataset
+    from reprise import trajectory_dataset as trajectory_dataset
     from reprise.dataset import Dataset
     from reprise.pattern_dataset import PatternDataset
     from reprise.runs import log_scalars
@@ -55,6 +59,7 @@ __all__ = [
     "Client",
     "Dataset",
     "DeadlineExceededError",
+    "NotFoundError",
     "PatternDataset",
     "ReplayBuffer",
     "ReplaySample",
@@ -113,15 +118,17 @@ _LAZY = {
 install_finder()
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _LAZY:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = importlib.import_module(f"reprise.{_LAZY[name]}")
-    if _LAZY[name] != name:
-        value = getattr(value, name)
-    globals()[name] = value
-    return value
+if not TYPE_CHECKING:  # with it, type checkers would accept every name
+
+    def __getattr__(name):
+        if name not in _LAZY:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value = importlib.import_module(f"reprise.{_LAZY[name]}")
+        if _LAZY[name] != name:
+            value = getattr(value, name)
+        globals()[name] = value
+        return value
 
 
-def __dir__() -> List[str]:
-    return sorted({*globals(), *__all__, *_LAZY})
+def __dir__() -> "list[str]":
+    return sorted({*__all__, *_LAZY, "__version__"})

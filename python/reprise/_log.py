@@ -3,13 +3,18 @@
 
 from __future__ import annotations
 
+import contextlib
+import threading
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Iterator
 
 if TYPE_CHECKING:
     import logging
 
-__all__ = ["Patience", "logger", "say_dropped", "say_waiting"]
+__all__ = ["Patience", "logger", "say_dropped", "say_waiting", "saying"]
+
+_FIRST_S = 2.0  # the first warning about a wait
+_LOOK_S = 0.25
 
 
 def logger() -> logging.Logger:
@@ -32,6 +37,9 @@ def say_dropped(writer: str, items: int) -> None:
 def say_waiting(seconds: float, reason: str) -> None:
     """Logs what a call has been waiting for. The C extension calls it after 2 seconds, and then each
     time that the wait has taken three times as long."""
+    for late in ("the deadline passed: ", "no connection in time: "):  # of an attempt, not of the call
+        if reason.startswith(late):
+            reason = reason[len(late) :]
     logger().warning("still waiting after %.0f s: %s", seconds, reason)
 
 
@@ -43,10 +51,33 @@ class Patience:
 
     def begin(self) -> None:
         self._since = time.monotonic()
-        self._warn = 2.0
+        self._warn = _FIRST_S
 
     def check(self, reason: object) -> None:
         waited = time.monotonic() - self._since
         if waited >= self._warn:
             self._warn = 3 * waited
             say_waiting(waited, str(reason))
+
+
+@contextlib.contextmanager
+def saying(reason: str) -> Iterator[None]:
+    """Logs what a block does if it takes long, from another thread."""
+    over = threading.Event()
+
+    def watch() -> None:
+        patience = Patience()
+        while not over.wait(min(_LOOK_S, _FIRST_S)):
+            patience.check(reason)
+
+    thread = threading.Thread(target=watch, name="reprise-saying", daemon=True)
+    try:
+        thread.start()
+    except RuntimeError:  # the interpreter is ending
+        yield
+        return
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()

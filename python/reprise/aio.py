@@ -25,11 +25,31 @@ import asyncio
 import concurrent.futures
 import threading
 import time
-from typing import Any, AsyncGenerator, Callable, Dict, List, Mapping, Optional, Sequence, Union
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    AsyncGenerator,
+    Callable,
+    Dict,
+    List,
+    Mapping,
+    Optional,
+    Sequence,
+    Union,
+    overload,
+)
 
 from reprise import _core, _log, errors, reverb_types
+from reprise._check import whole_number
+from reprise.batch import Batch
 from reprise.client import _SAMPLES_AHEAD, Client
 from reprise.replay_sample import ReplaySample, SampleInfo
+
+if TYPE_CHECKING:
+    from typing_extensions import Literal, Unpack
+
+    from reprise.dataset import DatasetOptions
+    from reprise.table import Waiting
 
 __all__ = ["AsyncClient"]
 
@@ -112,6 +132,39 @@ class AsyncClient:
         insert = self.client._insert
         await self._run(lambda: insert(data, priorities, slice_s, go_on), stopped.set)
 
+    @overload
+    def sample(
+        self,
+        table: str,
+        num_samples: int = 1,
+        *,
+        emit_timesteps: Literal[True] = True,
+        unpack_as_table_signature: bool = False,
+        timeout: Optional[float] = None,
+    ) -> AsyncGenerator[List[ReplaySample], None]: ...
+
+    @overload
+    def sample(
+        self,
+        table: str,
+        num_samples: int = 1,
+        *,
+        emit_timesteps: Literal[False],
+        unpack_as_table_signature: bool = False,
+        timeout: Optional[float] = None,
+    ) -> AsyncGenerator[ReplaySample, None]: ...
+
+    @overload
+    def sample(
+        self,
+        table: str,
+        num_samples: int = 1,
+        *,
+        emit_timesteps: bool = True,
+        unpack_as_table_signature: bool = False,
+        timeout: Optional[float] = None,
+    ) -> AsyncGenerator[Union[List[ReplaySample], ReplaySample], None]: ...
+
     async def sample(
         self,
         table: str,
@@ -120,15 +173,14 @@ class AsyncClient:
         emit_timesteps: bool = True,
         unpack_as_table_signature: bool = False,
         timeout: Optional[float] = None,
-    ) -> AsyncGenerator[Union[List[ReplaySample], ReplaySample], None]:
+    ) -> AsyncGenerator[Any, None]:
         """`Client.sample`, for `async for`. `timeout` is for each sample."""
-        if num_samples < -1 or num_samples == 0:
+        if whole_number("num_samples", num_samples) < -1 or num_samples == 0:
             raise ValueError(f"max_samples ({num_samples}) must be -1 or >= 1")
         structure = None
         if unpack_as_table_signature:
-            if not self.client._signature_cache:
-                await self.server_info()
-            signature = self.client._get_signature_for_table(table)
+            look_up = self.client._get_signature_for_table
+            signature = await self._call(lambda left: look_up(table, left), timeout)
             structure = None if signature is None else _core.Structure(signature)
         timeout_ms = -1 if timeout is None else max(0, int(timeout * 1000))
         make = _core.Client.replay_samples
@@ -167,10 +219,12 @@ class AsyncClient:
         return found
 
     async def batches(
-        self, table: str, batch_size: int, **options: Any
-    ) -> AsyncGenerator[Any, None]:
+        self, table: str, batch_size: int, **options: Unpack[DatasetOptions]
+    ) -> AsyncGenerator[Batch, None]:
         """`Client.sampler`, for `async for`: batches of stacked arrays, which are prefetched."""
-        iterator = iter(self.client.sampler(table, batch_size, **options))
+        dataset = self.client.sampler(table, batch_size, **options)
+        await self._call(dataset.packer, options.get("timeout"))  # which waits for the server
+        iterator = await self._run(dataset.__iter__, lambda: None)
         try:
             while True:
                 batch = await self._run(iterator.take, iterator.close)
@@ -223,7 +277,7 @@ class AsyncClient:
 
     async def why(
         self, table: Optional[str] = None, *, timeout: Optional[float] = None
-    ) -> List[Any]:
+    ) -> List[Waiting]:
         """`Client.why`."""
         why = self.client.why
         return await self._call(lambda left: why(table, timeout=left), timeout)

@@ -3,16 +3,33 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Iterator, List, NamedTuple, Optional
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Callable,
+    Iterator,
+    List,
+    NamedTuple,
+    Optional,
+    SupportsIndex,
+    Tuple,
+    TypeVar,
+    Union,
+    overload,
+)
 
 import numpy as np
 
 from reprise import _core, tree
+from reprise._check import name_columns
+from reprise.errors import NotFoundError
 
 if TYPE_CHECKING:
     from reprise.dataset import Dataset
 
 __all__ = ["Batch", "BatchInfo", "BatchIterator"]
+
+_T = TypeVar("_T")
 
 
 class BatchInfo(NamedTuple):
@@ -36,10 +53,23 @@ class BatchInfo(NamedTuple):
     weights: Any
 
 
-class _Batch(NamedTuple):
-    data: Any
-    info: BatchInfo
-    lengths: Any = None
+if TYPE_CHECKING:  # type checkers take batch["obs"] of a named tuple for one of its fields
+
+    class _Batch(Tuple[Any, ...]):
+        data: Any
+        info: BatchInfo
+        lengths: Any
+
+        def __new__(cls, data: Any, info: BatchInfo, lengths: Any = None) -> Batch: ...
+
+        def _replace(self, **fields: Any) -> Batch: ...
+
+else:
+
+    class _Batch(NamedTuple):
+        data: Any
+        info: BatchInfo
+        lengths: Any = None
 
 
 class Batch(_Batch):
@@ -57,16 +87,51 @@ class Batch(_Batch):
 
     __slots__ = ()
 
-    def __getitem__(self, key):
-        return self.data[key] if isinstance(key, str) else tuple.__getitem__(self, key)
+    @overload
+    def __getitem__(self, key: Union[str, SupportsIndex]) -> Any: ...
 
-    size = property(lambda self: len(self.info.keys), doc="How many items there are.")
-    keys = property(lambda self: self.info.keys)
-    probabilities = property(lambda self: self.info.probabilities)
-    table_size = property(lambda self: self.info.table_size)
-    priorities = property(lambda self: self.info.priorities)
-    times_sampled = property(lambda self: self.info.times_sampled)
-    weights = property(lambda self: self.info.weights)
+    @overload
+    def __getitem__(self, key: slice) -> Tuple[Any, ...]: ...
+
+    def __getitem__(self, key: Any) -> Any:
+        if not isinstance(key, str):
+            return tuple.__getitem__(self, key)
+        if isinstance(self.data, list):
+            raise TypeError(
+                f"batch[{key!r}]: the columns of this batch have no names, since the table has no "
+                f"signature: create the table with one, or the sampler with structure={{{key!r}: "
+                "None, ...}, or use batch.data[0]"
+            )
+        return self.data[key]
+
+    @property
+    def size(self) -> int:
+        """How many items there are."""
+        return len(self.info.keys)
+
+    @property
+    def keys(self) -> Any:
+        return self.info.keys
+
+    @property
+    def probabilities(self) -> Any:
+        return self.info.probabilities
+
+    @property
+    def table_size(self) -> Any:
+        return self.info.table_size
+
+    @property
+    def priorities(self) -> Any:
+        return self.info.priorities
+
+    @property
+    def times_sampled(self) -> Any:
+        return self.info.times_sampled
+
+    @property
+    def weights(self) -> Any:
+        return self.info.weights
 
 
 def milliseconds(name: str, seconds: Optional[float]) -> int:
@@ -90,6 +155,8 @@ class BatchIterator:
         self._size = dataset.batch_size
         self._plan = dataset._plan
         self._timeout_ms = dataset._timeout_ms
+        if dataset._options["checked"]:
+            dataset.signature()  # waits for the server with a timeout and a warning
         self._sampler = dataset.sampler()
         self._take: Any = None
         if depth is None:
@@ -114,10 +181,16 @@ class BatchIterator:
     def take(self, timeout: Any = False) -> Optional[Batch]:
         """Returns the next batch, or None at the end. `timeout`: seconds, for this call only."""
         ms = self._timeout_ms if timeout is False else milliseconds("timeout", timeout)
-        if self._take is not None:
-            core = self._take(ms)
-        else:
-            core = self._sampler.batch(self._size, timeout_ms=ms, **self._plan)
+        try:
+            if self._take is not None:
+                core = self._take(ms)
+            else:
+                core = self._sampler.batch(self._size, timeout_ms=ms, **self._plan)
+        except ValueError as error:
+            if self._packer is None or isinstance(error, NotFoundError):
+                raise
+            paths = enumerate(map(self._packer.path, range(self._packer.leaf_count)))
+            raise name_columns(error, dict(paths)) from None
         return None if core is None else pack(core, self._packer)
 
     def why(self) -> str:
@@ -173,7 +246,7 @@ def map_batch(function: Any, batch: Batch, kind: type = np.ndarray) -> Batch:
     )
 
 
-def iterate(take: Any) -> Iterator[Any]:
+def iterate(take: Callable[[], Optional[_T]]) -> Iterator[_T]:
     """Yields the results of `take()` until it returns None."""
     while True:
         item = take()
@@ -184,4 +257,5 @@ def iterate(take: Any) -> Iterator[Any]:
 
 def columns_of(batch: Batch) -> List[np.ndarray]:
     """Returns the columns in flattened order."""
-    return batch.data if type(batch.data) is list else tree.flatten(batch.data)
+    data: Any = batch.data
+    return data if type(data) is list else tree.flatten(data)

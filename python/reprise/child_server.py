@@ -25,6 +25,7 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence
 import numpy as np
 
 from reprise import errors, local_path, local_servers, pybind, rate_limiters, specs
+from reprise._log import saying
 from reprise.table import Table
 from reprise.thread_server import ThreadServer
 
@@ -175,7 +176,9 @@ class Child:
         try:
             self._write(config)
             # Loading the data may take long.
-            return self._lines.read(_LOAD_TIMEOUT if config["storage"] else _START_TIMEOUT)
+            storage = config["storage"]
+            with saying("the server's process is starting"):
+                return self._lines.read(_LOAD_TIMEOUT if storage else _START_TIMEOUT)
         except TimeoutError:
             text = f"the server's process did not start in {_START_TIMEOUT:g} s"
         except (EOFError, OSError):

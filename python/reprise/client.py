@@ -29,18 +29,22 @@ from typing import (
     Optional,
     Sequence,
     Union,
+    overload,
 )
 
 from reprise import _core, _log, errors
 from reprise import structured_writer as structured_writer_lib
 from reprise import trajectory_writer as trajectory_writer_lib
+from reprise._check import check_names, limiter_fields, whole_number
 from reprise.connection import Connection
 from reprise.replay_sample import ReplaySample, SampleInfo
-from reprise.step_writer import Writer, name_tables
+from reprise.step_writer import Writer
 from reprise.table import Waiting
 
 if TYPE_CHECKING:
-    from reprise.dataset import Dataset
+    from typing_extensions import Literal, Unpack  # which type checkers have inside
+
+    from reprise.dataset import Dataset, DatasetOptions
     from reprise.rate_limiters import RateLimiter
     from reprise.table import Table
 
@@ -110,8 +114,9 @@ class Client(Connection):
           timeout: seconds to wait at most.
 
         Raises:
-          ValueError: `priorities` is empty or has a NaN; there is no such table; the data does not
-            match the signature of a table.
+          ValueError: `priorities` is empty or has a NaN; the data does not match the signature of a
+            table.
+          NotFoundError: there is no such table.
           DeadlineExceededError: an item was not confirmed in time; it may still be inserted.
         """
         if not priorities:
@@ -139,8 +144,6 @@ class Client(Connection):
             left = None if deadline is None else max(deadline - time.monotonic(), 0.0)
             try:
                 fits = writer.insert(data, priorities, left)
-            except ValueError as error:
-                raise name_tables(error, client) from error.__cause__
             except errors.DeadlineExceededError:
                 if not go_on():
                     raise
@@ -178,7 +181,7 @@ class Client(Connection):
           ValueError: max_sequence_length < 1; chunk_length not in [1, max_sequence_length];
             max_in_flight_items < 1.
         """
-        if max_sequence_length < 1:
+        if whole_number("max_sequence_length", max_sequence_length) < 1:
             raise ValueError(
                 f"max_sequence_length ({max_sequence_length}) must be a positive integer"
             )
@@ -207,7 +210,6 @@ class Client(Connection):
             writer,
             f"Writer(chunk_length={chunk_length}, max_timesteps={max_sequence_length}, "
             f"delta_encoded={int(delta_encoded)}, max_in_flight_items={max_in_flight_items})",
-            self._client,
         )
 
     def trajectory_writer(
@@ -231,7 +233,7 @@ class Client(Connection):
         Raises:
           ValueError: num_keep_alive_refs < 1.
         """
-        if num_keep_alive_refs < 1:
+        if whole_number("num_keep_alive_refs", num_keep_alive_refs) < 1:
             raise ValueError(
                 f"num_keep_alive_refs ({num_keep_alive_refs}) must be a positive integer"
             )
@@ -265,6 +267,29 @@ class Client(Connection):
         """
         return structured_writer_lib.BatchWriter(self._client, num_environments, configs)
 
+    @overload
+    def sample(
+        self,
+        table: str,
+        num_samples: int = 1,
+        *,
+        emit_timesteps: Literal[True] = True,
+        unpack_as_table_signature: bool = False,
+        timeout: Optional[float] = None,
+    ) -> Generator[List[ReplaySample], None, None]: ...
+
+    @overload
+    def sample(
+        self,
+        table: str,
+        num_samples: int = 1,
+        *,
+        emit_timesteps: Literal[False],
+        unpack_as_table_signature: bool = False,
+        timeout: Optional[float] = None,
+    ) -> Generator[ReplaySample, None, None]: ...
+
+    @overload
     def sample(
         self,
         table: str,
@@ -273,7 +298,17 @@ class Client(Connection):
         emit_timesteps: bool = True,
         unpack_as_table_signature: bool = False,
         timeout: Optional[float] = None,
-    ) -> Generator[Union[List[ReplaySample], ReplaySample], None, None]:
+    ) -> Generator[Union[List[ReplaySample], ReplaySample], None, None]: ...
+
+    def sample(
+        self,
+        table: str,
+        num_samples: int = 1,
+        *,
+        emit_timesteps: bool = True,
+        unpack_as_table_signature: bool = False,
+        timeout: Optional[float] = None,
+    ) -> Generator[Any, None, None]:
         """Draws items, one after another. Waits while the rate limiter does not allow samples.
 
         The client draws ahead at most as many items as the caller has taken so far, and never more
@@ -293,16 +328,16 @@ class Client(Connection):
           of every array counts steps.
 
         Raises:
-          ValueError: the item cannot be split into steps since its columns differ in length; there
-            is no such table (with unpack_as_table_signature).
-          StatusError: there is no such table; the server has stopped.
+          ValueError: the item cannot be split into steps since its columns differ in length.
+          NotFoundError: there is no such table.
+          StatusError: the server has stopped.
           DeadlineExceededError: no item arrived for `timeout` seconds.
         """
-        if num_samples < -1 or num_samples == 0:
+        if whole_number("num_samples", num_samples) < -1 or num_samples == 0:
             raise ValueError(f"max_samples ({num_samples}) must be -1 or >= 1")
         structure = None
         if unpack_as_table_signature:
-            signature = self._get_signature_for_table(table)
+            signature = self._get_signature_for_table(table, timeout)
             if signature is not None:
                 structure = _core.Structure(signature)
         timeout_ms = -1 if timeout is None else max(0, int(timeout * 1000))
@@ -335,16 +370,22 @@ class Client(Connection):
             count -= ask
             ask *= 2
 
-    def sampler(self, table: str, batch_size: int, **options: Any) -> Dataset:
+    def sampler(
+        self, table: str, batch_size: int, **options: Unpack[DatasetOptions]
+    ) -> Dataset:
         """Returns a `reprise.Dataset`: batches of stacked arrays, prefetched without the GIL.
 
             for batch in client.sampler("replay", 256, beta=0.4):
                 learn(batch.data, batch.weights)
 
         The options are those of `reprise.Dataset`.
+
+        Raises:
+          TypeError: there is no such option.
         """
         from reprise import dataset
 
+        check_names("a sampler", options, dataset.DatasetOptions.__annotations__)
         return dataset.Dataset(self, table, batch_size, **options)
 
     def mutate_priorities(
@@ -364,6 +405,8 @@ class Client(Connection):
           timeout: seconds to wait at most.
         """
         if updates is not None and not isinstance(updates, dict):
+            if not hasattr(updates, "keys"):
+                raise TypeError(f"updates must map keys to priorities, got {updates!r}")
             updates = dict(updates)
         self._client.mutate(table, updates, None, deletes, timeout)
 
@@ -421,6 +464,8 @@ class Client(Connection):
         Raises:
           StatusError: a table of that name exists; the server is Reverb's, which cannot do this.
         """
+        if not hasattr(table, "_options"):
+            raise TypeError(f"table must be a reprise.Table, got {table!r}")
         self._client.create_table(
             table.name, signature=table._signature, **table._options, timeout=timeout
         )
@@ -447,9 +492,7 @@ class Client(Connection):
         `recenter`: the new rate limiter counts only later inserts and samples. Otherwise it counts
         earlier ones too, so that inserts or samples may first have to wait for the other side.
         """
-        limiter = None
-        if rate_limiter is not None:
-            limiter = rate_limiter.internal_limiter._fields()
+        limiter = None if rate_limiter is None else limiter_fields(rate_limiter)
         self._client.alter_table(
             table,
             max_size=max_size,

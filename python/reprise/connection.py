@@ -75,6 +75,11 @@ class Connection:
                 "server_address must be an address, got a server: write server.localhost_client()"
             )
         if not isinstance(server_address, str):
+            if not isinstance(server_address, (list, tuple)):
+                raise TypeError(
+                    "server_address must be 'host:port', or a list of these, got "
+                    f"{server_address!r}"
+                )
             server_address = ",".join(server_address)
         if transport not in (None, "tcp"):
             raise ValueError(f"transport must be None or 'tcp', got {transport!r}")
@@ -194,14 +199,19 @@ class Connection:
             name: reverb_types.TableInfo.from_dict(info)
             for name, info in self.details(timeout or None).items()
         }
-        if not self._signature_cache:
-            self._signature_cache = {name: info.signature for name, info in infos.items()}
+        self._signature_cache.update((name, info.signature) for name, info in infos.items())
         return infos
 
-    def details(self, timeout: Optional[float] = None) -> Dict[str, Dict[str, Any]]:
-        """Returns dicts with all information on the tables, by name."""
+    def details(
+        self, timeout: Optional[float] = None, table: Optional[str] = None
+    ) -> Dict[str, Dict[str, Any]]:
+        """Returns dicts with all information on the tables, or on one of them, by name.
+
+        Raises:
+          NotFoundError: there is no such table.
+        """
         try:
-            tables = self._client.tables(timeout)
+            tables = self._client.tables(timeout, table)
         except errors.DeadlineExceededError as e:
             raise errors.DeadlineExceededError(
                 f"ServerInfo call did not complete within provided timeout of {timeout}s: {e}"
@@ -214,12 +224,7 @@ class Connection:
                     first[name] += info[name]
         return found
 
-    def _get_signature_for_table(self, table: str) -> Any:
-        if not self._signature_cache:
-            self.server_info()
+    def _get_signature_for_table(self, table: str, timeout: Optional[float] = None) -> Any:
         if table not in self._signature_cache:
-            raise ValueError(
-                f'Could not find table "{table}". The following tables exists: '
-                f'{", ".join(self._signature_cache)}.'
-            )
+            self._signature_cache[table] = self.details(timeout, table)[table]["signature"]
         return self._signature_cache[table]

@@ -23,15 +23,41 @@ through DLPack (`library.from_dlpack(batch["obs"])`) without a copy.
 from __future__ import annotations
 
 import copy
-from typing import Any, Optional, Sequence
+from typing import TYPE_CHECKING, Any, Optional, Sequence, TypedDict
 
 import numpy as np
 
 from reprise import _core, tree
+from reprise._check import whole_number
 from reprise.batch import Batch, BatchInfo, BatchIterator, milliseconds
 from reprise.connection import Connection, core_client
 
-__all__ = ["Batch", "BatchInfo", "BatchIterator", "Dataset"]
+if TYPE_CHECKING:
+    from reprise.jax_dataset import JaxDataset
+    from reprise.torch_dataset import TorchDataset
+
+__all__ = ["Batch", "BatchInfo", "BatchIterator", "Dataset", "DatasetOptions"]
+
+
+class DatasetOptions(TypedDict, total=False):
+    """The options of `Dataset`, which explains them."""
+
+    structure: Any
+    ragged: str
+    drop_remainder: bool
+    prefetch: int
+    reuse: int
+    memory: Optional[Sequence[Sequence[np.ndarray]]]
+    max_samples: int
+    max_in_flight: Optional[int]
+    streams: int
+    max_per_stream: int
+    rate_limiter_timeout: Optional[float]
+    timeout: Optional[float]
+    ordered: bool
+    checked: bool
+    beta: float
+    decoders: int
 
 
 class Dataset:
@@ -94,7 +120,7 @@ class Dataset:
         beta: float = 0.0,
         decoders: int = 0,
     ):
-        if batch_size < 1:
+        if whole_number("batch_size", batch_size) < 1:
             raise ValueError(f"batch_size must be a positive integer, got {batch_size}")
         if prefetch < 0:
             raise ValueError(f"prefetch must be >= 0, got {prefetch}")
@@ -109,12 +135,13 @@ class Dataset:
                 f"memory must have prefetch + reuse sets of arrays, and reuse be >= 1: got "
                 f"{len(memory)} sets, prefetch {prefetch} and reuse {reuse}"
             )
-        if isinstance(client, str):
+        if not isinstance(client, (Connection, _core.Client)):
             client = Connection(client)
         self._client = client
         self._table = table
         self._batch_size = int(batch_size)
         self._structure = structure
+        self._ragged = ragged
         self._plan = dict(ragged=ragged, whole=bool(drop_remainder))
         self._ahead = dict(depth=prefetch, reuse=reuse, memory=memory)
         self._options = dict(
@@ -133,9 +160,20 @@ class Dataset:
         self._packer_known = False
         self._check_options()
 
-    table = property(lambda self: self._table, doc="The name of the table.")
-    batch_size = property(lambda self: self._batch_size, doc="Items in a batch.")
-    ragged = property(lambda self: self._plan["ragged"])
+    @property
+    def table(self) -> str:
+        """The name of the table."""
+        return self._table
+
+    @property
+    def batch_size(self) -> int:
+        """Items in a batch."""
+        return self._batch_size
+
+    @property
+    def ragged(self) -> str:
+        """What happens to items of different lengths."""
+        return self._ragged
 
     def _check_options(self) -> None:
         """Raises errors about options when the dataset is made, not when it is iterated over."""
@@ -146,23 +184,28 @@ class Dataset:
         for name in ("max_in_flight", "streams"):
             if o[name] < 1:
                 raise ValueError(f"{name} must be a positive integer, got {o[name]}")
+        if not o["beta"] >= 0:
+            raise ValueError(f"beta must be >= 0, got {o['beta']}")
 
-    def signature(self) -> Any:
-        """Requests the table's signature from the server: a nest of `TensorSpec`, or None."""
-        timeout = None if self._timeout_ms < 0 else self._timeout_ms / 1000
-        info = self._client.server_info(timeout=timeout)
-        if self._table not in info:
-            raise ValueError(
-                f"no table '{self._table}': the server has {', '.join(sorted(info)) or 'none'}"
-            )
-        return info[self._table].signature
+    def signature(self, timeout: Optional[float] = None) -> Any:
+        """Requests the table's signature from the server: a nest of `TensorSpec`, or None.
 
-    def packer(self) -> Optional[tree.Structure]:
-        """The structure of a batch; None: a list. Computed once, for the first iterator."""
+        Raises:
+          NotFoundError: there is no such table.
+        """
+        if isinstance(self._client, _core.Client):
+            return self._client.tables(timeout, self._table)[0]["signature"]
+        if timeout is None and self._timeout_ms >= 0:
+            timeout = self._timeout_ms / 1000
+        return self._client.details(timeout, self._table)[self._table]["signature"]
+
+    def packer(self, timeout: Optional[float] = None) -> Optional[tree.Structure]:
+        """The structure of a batch; None: a list. Computed once, for the first iterator. It may be
+        requested from the server, for `timeout` seconds at most (None: that of the dataset)."""
         if not self._packer_known:
             structure = self._structure
             if structure is None and not isinstance(self._client, _core.Client):
-                structure = self.signature()
+                structure = self.signature(timeout)
             if structure is not None and structure is not False:
                 self._packer = tree.Structure(structure)
             self._packer_known = True
@@ -188,7 +231,7 @@ class Dataset:
         part._client = copy.copy(self._client)
         return part
 
-    def torch(self, *, device: Any = None, pin_memory: Optional[bool] = None) -> Any:
+    def torch(self, *, device: Any = None, pin_memory: Optional[bool] = None) -> TorchDataset:
         """Returns a `torch.utils.data.IterableDataset` of the same batches, as tensors.
 
         Pass it to a `DataLoader` with `batch_size=None`, or iterate over it. Tensors share the
@@ -201,7 +244,7 @@ class Dataset:
 
         return torch_dataset.TorchDataset(self, device=device, pin_memory=pin_memory)
 
-    def jax(self, *, device: Any = None) -> Any:
+    def jax(self, *, device: Any = None) -> JaxDataset:
         """Returns an iterable of the same batches as `jax.Array`s. On CPU these share the memory of
         the arrays if `reuse` is 0. Keys stay NumPy arrays: without x64, jax would truncate them to
         32 bits."""

@@ -7,11 +7,14 @@ A mistake in an argument is a `ValueError` or a `TypeError`. The other exception
 * `StatusError`, a `RuntimeError`: any other status; its `code` is gRPC's name of the status
   ("NOT_FOUND", "UNAVAILABLE", ...). It is not a `ReverbError`, since Reverb raises a plain
   `RuntimeError` in these cases.
+* `NotFoundError`, a `StatusError`: there is no such table; the text lists the tables that exist. It is
+  also a `ValueError`, since Reverb raises one if an item is inserted into a table that does not exist,
+  and a `RuntimeError` if an item is sampled from it.
 
     >>> issubclass(StatusError, RuntimeError), issubclass(StatusError, ReverbError)
     (True, False)
 """
 
-from reprise._core import DeadlineExceededError, ReverbError, StatusError
+from reprise._core import DeadlineExceededError, NotFoundError, ReverbError, StatusError
 
-__all__ = ["DeadlineExceededError", "ReverbError", "StatusError"]
+__all__ = ["DeadlineExceededError", "NotFoundError", "ReverbError", "StatusError"]

@@ -23,6 +23,7 @@ import weakref
 from typing import TYPE_CHECKING, Any, Dict, List, Optional, Tuple, Union
 
 from reprise import pybind
+from reprise._check import whole_number
 from reprise._log import logger
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ class MinSize(RateLimiter):
     """Samples wait until the table holds `min_size_to_sample` items; inserts never wait."""
 
     def __init__(self, min_size_to_sample: int) -> None:
-        if min_size_to_sample < 1:
+        if whole_number("min_size_to_sample", min_size_to_sample) < 1:
             raise ValueError(
                 f"min_size_to_sample ({min_size_to_sample}) must be a positive integer"
             )
@@ -118,7 +119,7 @@ class SampleToInsertRatio(RateLimiter):
         min_size_to_sample: int,
         error_buffer: Union[float, Tuple[float, float]],
     ) -> None:
-        start = samples_per_insert * min_size_to_sample
+        start = samples_per_insert * whole_number("min_size_to_sample", min_size_to_sample)
         if isinstance(error_buffer, (int, float)):
             min_diff, max_diff = start - error_buffer, start + error_buffer
         else:

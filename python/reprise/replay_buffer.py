@@ -44,10 +44,15 @@ def _column(name: Any, spec: Any) -> Tuple[Tuple[int, ...], np.dtype]:
         raise TypeError(f"columns are named by str, got {name!r}")
     if name in _RESERVED:
         raise ValueError(f"a column must not be called '{name}': sample() or add() uses that name")
+    if isinstance(spec, tuple) and len(spec) == 2 and isinstance(spec[0], type):
+        raise TypeError(f"column '{name}': the shape comes before the dtype, got {spec!r}")
     if isinstance(spec, tuple) and len(spec) == 2 and not isinstance(spec[0], (float, bool)):
         spec = specs.TensorSpec(*spec)
     elif isinstance(spec, (list, tuple)):
         spec = np.asarray(spec)
+    if isinstance(spec, type):
+        raise TypeError(f"column '{name}': write (shape, dtype), such as ((), np.{spec.__name__}), "
+                        f"got {spec!r}")
     if not isinstance(spec, specs.TensorSpec):
         spec = specs.convert(spec)
     if not isinstance(spec, specs.TensorSpec):
@@ -107,10 +112,33 @@ class ReplayBuffer(_core.ReplayBuffer):
                          float(alpha), float(beta), float(epsilon), seed)
 
     @classmethod
-    def from_spaces(cls, capacity: int, observation_space: Any, action_space: Any,
-                    **options: Any) -> "ReplayBuffer":
-        """Returns a buffer for the spaces of an environment. Its columns are obs, next_obs, action,
-        reward and done, in this order: `add(obs, next_obs, action, reward, done)`."""
+    def from_spaces(cls, capacity: int, observation_space: Any, action_space: Any, *,
+                    alpha: float = 0.6, beta: float = 0.4, epsilon: float = 1e-6,
+                    seed: Optional[int] = None,
+                    frames: Optional[Mapping[str, int]] = None) -> "ReplayBuffer":
+        """Returns a buffer for the spaces of a Gymnasium environment.
+
+        Its columns are obs, next_obs, action, reward and done, in this order, so that the values of
+        a step may be given by position:
+
+            buffer = ReplayBuffer.from_spaces(100_000, env.observation_space, env.action_space)
+            buffer.add(obs, next_obs, action, reward, terminated)
+
+        Args:
+          capacity: how many transitions the buffer holds.
+          observation_space, action_space: spaces whose values are one array each, such as `Box`,
+            `Discrete`, `MultiDiscrete` and `MultiBinary`.
+          alpha, beta, epsilon, seed, frames: as those of the class.
+
+        Raises:
+          TypeError: one of them is not a space, or its values are not single arrays.
+        """
+        for name, space in (("observation_space", observation_space),
+                            ("action_space", action_space)):
+            if not hasattr(space, "shape") and not hasattr(space, "spaces"):
+                raise TypeError(f"{name} must be a space of Gymnasium, got {space!r}")
+        options: Any = {"alpha": alpha, "beta": beta, "epsilon": epsilon, "seed": seed,
+                        "frames": frames}
         return cls(capacity, {"obs": observation_space, "next_obs": observation_space,
                               "action": action_space, "reward": ((), np.float32),
                               "done": ((), np.bool_)}, **options)

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Sequence, Union
+from typing import Any, NamedTuple
 
 __all__ = ["ReplaySample", "SampleInfo"]
 
@@ -61,4 +61,4 @@ class ReplaySample(NamedTuple):
     """
 
     info: SampleInfo
-    data: Union[Sequence[Any], Any]
+    data: Any

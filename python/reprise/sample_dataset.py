@@ -88,16 +88,12 @@ class SampleDataset(Pipeline):
         arguments are those of the class.
 
         Raises:
-          ValueError: there is no such table, it has no signature, or a number is out of range.
+          NotFoundError: there is no such table.
+          ValueError: the table has no signature, or a number is out of range.
           DeadlineExceededError: the server did not respond in time.
         """
-        info = Connection(server_address).server_info(get_signature_timeout_secs)
-        if table not in info:
-            raise ValueError(
-                f"Server at {server_address} does not contain any table named {table}. "
-                f"Found: {', '.join(sorted(info))}."
-            )
-        signature = info[table].signature
+        client = Connection(server_address)
+        signature = client.details(get_signature_timeout_secs or None, table)[table]["signature"]
         if not signature:
             raise ValueError(f"Table {table} at {server_address} does not have a signature.")
         return cls(

@@ -28,6 +28,7 @@ import weakref
 from typing import Any, List, Mapping, Optional, Sequence, Union
 
 from reprise import storage as storage_module
+from reprise._check import whole_number
 from reprise.client import Client
 from reprise.local_servers import local_store, split_address
 from reprise.platform import checkpointers_lib
@@ -37,7 +38,6 @@ from reprise.table import (
     Table,
     TableExtensionBase,
     Waiting,
-    whole_number,
 )
 from reprise.thread_server import ThreadServer
 

@@ -32,10 +32,12 @@ class TensorShape(tuple):
     __slots__ = ()
 
     def as_list(self) -> List[Optional[int]]:
+        """Returns the sizes as a list."""
         return list(self)
 
     @property
     def rank(self) -> int:
+        """How many dimensions there are."""
         return len(self)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any, Optional
 
-from reprise import _core, errors
+from reprise import _core
 from reprise._log import logger, say_dropped
 
 __all__ = ["Writer"]
@@ -31,10 +31,8 @@ class Writer:
         self,
         internal_writer: _core.StepWriter,
         description: str = "Writer()",
-        client: Optional[_core.Client] = None,
     ):
         self._writer = internal_writer
-        self._client = client
         self._description = description
         self._closed = False
         self._logger = logger()  # for __del__: at exit of the interpreter, modules may be gone
@@ -99,16 +97,14 @@ class Writer:
         `close`. Waits while `max_in_flight_items` items are unconfirmed.
 
         Raises:
-          ValueError: num_timesteps is < 1, or more than there are steps; the priority is NaN; there
-            is no such table, or the steps do not match its signature.
+          ValueError: num_timesteps is < 1, or more than there are steps; the priority is NaN; the
+            steps do not match the table's signature.
+          NotFoundError: there is no such table.
           DeadlineExceededError: `timeout` seconds have passed; the item was not created.
         """
         if num_timesteps < 1:
             raise ValueError(f"num_timesteps ({num_timesteps}) must be a positive integer")
-        try:
-            return self._writer.create_item(table, num_timesteps, priority, timeout)
-        except ValueError as error:
-            raise name_tables(error, self._client) from error.__cause__
+        return self._writer.create_item(table, num_timesteps, priority, timeout)
 
     def flush(self, *, timeout: Optional[float] = None) -> None:
         """Sends all items, and waits until the server has confirmed them.
@@ -142,15 +138,3 @@ class Writer:
             self._writer.flush(timeout)
         finally:
             self._writer.close()
-
-
-def name_tables(error: ValueError, client: Optional[_core.Client]) -> ValueError:
-    """Adds the names of all tables to an error about a table that does not exist."""
-    text, found, _ = str(error).partition(" in signature cache: ")
-    if not found or client is None:
-        return error
-    try:
-        names = [info["name"] for info in client.tables(10.0)]
-    except (errors.StatusError, errors.DeadlineExceededError):
-        return error
-    return ValueError(f"{text} in signature cache.  Available tables: {sorted(set(names))}.")

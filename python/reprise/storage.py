@@ -123,6 +123,11 @@ def choose(
     there is neither."""
     if storage is not None and checkpointer is not None:
         raise ValueError("give storage or a checkpointer, not both")
+    if isinstance(checkpointer, (str, os.PathLike)):
+        raise TypeError(
+            "checkpointer must be one of reprise.checkpointers, such as DefaultCheckpointer(path), "
+            f"got {checkpointer!r}"
+        )
     if checkpointer is not None:
         internal = checkpointer.internal_checkpointer()
         # As in Reverb, checkpoints are written on request only, and not at the end.

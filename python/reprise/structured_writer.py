@@ -30,7 +30,7 @@ from __future__ import annotations
 
 import copy
 import datetime
-from typing import Any, Callable, List, NewType, Optional, Sequence, Tuple
+from typing import Any, Callable, List, Optional, Sequence, Tuple
 
 from reprise import _core, errors, pattern_protos, specs, tree
 from reprise._log import say_dropped
@@ -57,7 +57,7 @@ Config = pattern_protos.StructuredWriterConfig
 ConditionProto = pattern_protos.Condition
 
 Pattern = Any  # a nest of pattern_protos.PatternNode
-ReferenceStep = NewType("ReferenceStep", object)
+ReferenceStep = Any  # a nest like a step
 PatternTransform = Callable[[ReferenceStep], Pattern]
 
 _LEFT = {
@@ -108,8 +108,13 @@ def _priority(priority: Any) -> Tuple[Any, ...]:
 
 
 def _patterns(configs: Sequence[Any]) -> Tuple[Any, ...]:
+    if isinstance(configs, Config):
+        raise TypeError("configs must be a list of configs, got one config: write [config]")
     if not configs:
         raise ValueError("At least one config must be provided.")
+    for config in configs:
+        if not isinstance(config, Config):
+            raise TypeError(f"a config is what create_config() returns, got {config!r}")
     return tuple(
         (
             config.table,
@@ -336,8 +341,15 @@ def create_config(
     """
     if priority is None:
         priority = constant_priority_fn(1.0)
+    nodes = tree.flatten(pattern)
+    for node in nodes:
+        if not isinstance(node, pattern_protos.PatternNode):
+            raise TypeError(
+                "a pattern consists of slices of a reference step, such as step['obs'][-2:], got "
+                + ("a leaf of the step itself" if isinstance(node, _RefNode) else repr(node))
+            )
     return Config(
-        flat=tree.flatten(pattern),
+        flat=nodes,
         pattern_structure=pattern_protos.encode_structure(pattern),
         table=table,
         priority=priority,

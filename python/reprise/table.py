@@ -14,8 +14,9 @@ import operator
 import weakref
 from typing import TYPE_CHECKING, Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
-from reprise import _core, _log, errors, item_selectors, pybind
+from reprise import _core, _log, item_selectors, pybind
 from reprise import rate_limiters, reverb_types, specs
+from reprise._check import limiter_fields, whole_number
 
 if TYPE_CHECKING:
     from reprise.client import Client
@@ -85,12 +86,7 @@ class RemoteTable:
         self._name = name
 
     def info(self) -> Dict[str, Any]:
-        tables = self._client.details(timeout=REMOTE_TIMEOUT_S)
-        if self._name in tables:
-            return tables[self._name]
-        error = errors.StatusError(f"no table is called '{self._name}'")
-        error.code = "NOT_FOUND"
-        raise error
+        return self._client.details(timeout=REMOTE_TIMEOUT_S, table=self._name)[self._name]
 
     def can_sample(self, count: int) -> bool:
         _check_count(count)
@@ -133,19 +129,12 @@ def _signature(signature: Optional[reverb_types.SpecNest]) -> Optional[reverb_ty
     if signature is None or (isinstance(signature, (dict, list, tuple)) and not signature):
         return None
     for leaf in _core.Structure(signature).flatten(signature):
-        if leaf is None or isinstance(leaf, (bool, int, float, complex, str, bytes)):
-            raise ValueError("Unsupported signature spec: " + str(leaf))
+        if leaf is None or isinstance(leaf, (bool, int, float, complex, str, bytes, type)):
+            raise ValueError(
+                f"Unsupported signature spec: {leaf}. Each leaf is a spec, such as "
+                "reprise.TensorSpec(shape, dtype)"
+            )
     return specs.convert(signature)
-
-
-def whole_number(name: str, value: Any, lowest: Optional[int] = None) -> int:
-    try:
-        number = operator.index(value)
-    except TypeError:
-        raise TypeError(f"{name} must be an integer, got {value!r}") from None
-    if lowest is not None and number < lowest:
-        raise ValueError(f"{name} must be >= {lowest}, got {number}")
-    return number
 
 
 def _max_size(max_size: Any) -> int:
@@ -199,7 +188,7 @@ class Table:
             raise ValueError("name must be nonempty")
         if not isinstance(name, str):
             raise TypeError(f"name must be a str, got {name!r}")
-        if max_size <= 0:
+        if whole_number("max_size", max_size) <= 0:
             raise ValueError(f"max_size ({max_size}) must be a positive integer")
         for role, selector in (("sampler", sampler), ("remover", remover)):
             if not isinstance(selector, pybind.ItemSelector):
@@ -220,7 +209,7 @@ class Table:
         self._options: Dict[str, Any] = {
             "sampler": sampler._fields(),
             "remover": remover._fields(),
-            "limiter": rate_limiter.internal_limiter._fields(),
+            "limiter": limiter_fields(rate_limiter),
             "max_size": _max_size(max_size),
             "max_times_sampled": max(0, self._max_times_sampled),
             "max_bytes": self._max_bytes,
@@ -285,6 +274,7 @@ class Table:
 
     @property
     def name(self) -> str:
+        """The name, unique on the server."""
         return self._name
 
     @property

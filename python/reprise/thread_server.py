@@ -9,7 +9,7 @@ from typing import Any, Mapping, Optional, Sequence, Tuple
 
 from reprise import _core, errors, local_path, local_servers
 from reprise import storage as storage_module
-from reprise._log import logger
+from reprise._log import logger, saying
 from reprise.table import Table
 
 __all__ = ["ThreadServer"]
@@ -91,15 +91,18 @@ class ThreadServer:
             self.store.close()  # ends all calls that wait
             self._server.stop(0)
             if durable is not None:
-                durable.close()
+                with saying("the storage is being closed"):
+                    durable.close()
 
 
 def _open(store: _core.Store, storage: Mapping[str, Any], run_bytes: int) -> _core.Durable:
     """Opens a data directory. Loads its data, or that of the fallback, and runs up to `run_bytes`."""
-    storage_module.begin_with(storage["path"], storage["fallback"])
     options = {key: value for key, value in storage.items() if key != "fallback"}
     # stop() writes the last checkpoint, before the tables are closed.
-    return _core.Durable(store, **dict(options, final_checkpoint=False, run_bytes=run_bytes))
+    options.update(final_checkpoint=False, run_bytes=run_bytes)
+    with saying(f"the data in {storage['path']} is being loaded"):
+        storage_module.begin_with(storage["path"], storage["fallback"])
+        return _core.Durable(store, **options)
 
 
 def _needs_credentials(options: Mapping[str, Any]) -> bool:

@@ -584,22 +584,23 @@ size_t rp_trajectory_cost(const rp_trajectory *trajectory)
     return trajectory->cost;
 }
 
-/* True if the signature has the shape of a step and each row of the column has that shape. */
-static bool is_of_steps(const rp_trajectory_column *column, const rp_spec *spec)
+/* Returns the shape to compare with the spec: that of a row if the spec has the rank of a step,
+ * otherwise that of the column. */
+static rp_shape compared_shape(const rp_trajectory_column *column, const rp_spec *spec)
 {
     rp_shape step = {.rank = column->shape.rank - 1};
 
-    if (column->squeeze || column->dtype != spec->dtype || spec->shape.rank != step.rank)
-        return false;
+    if (column->squeeze || spec->shape.rank != step.rank) return column->shape;
     for (int32_t i = 0; i < step.rank; i++) step.dims[i] = column->shape.dims[i + 1];
-    return rp_shape_fits(&step, &spec->shape);
+    return step;
 }
 
 rp_status rp_trajectory_column_check(size_t index, const rp_trajectory_column *column,
                                      const rp_spec *spec, rp_error *err)
 {
-    if (is_of_steps(column, spec)) return RP_OK;
-    return rp_column_match(index, column->dtype, &column->shape, spec, err);
+    rp_shape shape = compared_shape(column, spec);
+
+    return rp_column_match(index, column->dtype, &shape, spec, err);
 }
 
 /* True if a column is one plain row, squeezed, of exactly the dtype and shape of the spec. */

@@ -365,8 +365,9 @@ rp_status rp_client_signature(rp_client *client, const char *table, rp_wait wait
         is_found = true;
         if (info->signature != NULL) found = rp_signature_ref(info->signature);
     }
+    if (!is_found) st = rp_client_no_table(tables, table, err);
     rp_client_tables_free(tables);
-    if (!is_found) return rp_fail(err, RP_NOT_FOUND, "there is no table '%s'", table);
+    if (st != RP_OK) return st;
     *out = found;
     return RP_OK;
 }

@@ -84,6 +84,14 @@ typedef struct rp_why_question {
 void rp_client_ask_why(rp_client *client, const rp_why_question *question, char *text,
                        size_t size);
 
+/* Writes the error of a table that does not exist, with the names of `tables`. Returns
+ * RP_NOT_FOUND. */
+rp_status rp_client_no_table(const rp_client_tables *tables, const char *name, rp_error *err);
+/* Returns `st`. If it is RP_NOT_FOUND, asks the servers for their tables, for at most half a
+ * second, and writes the error of rp_client_no_table(). */
+rp_status rp_client_name_tables(rp_client *client, const char *name, rp_status st,
+                                rp_error *err);
+
 /* The calls of reprise/client.h on a store of this process. */
 RP_NODISCARD rp_status rp_local_tables(rp_client *client, rp_client_tables **out,
                                        rp_error *err);

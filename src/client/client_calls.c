@@ -138,11 +138,15 @@ rp_status rp_client_mutate(rp_client *client, const char *table, const rp_mutati
         if (isnan(mutation->updates[i].priority))
             return rp_fail(err, RP_INVALID, "the priority of item %" PRIu64 " is not a number",
                            mutation->updates[i].key);
-    if (client->store != NULL) return rp_local_mutate(client, table, mutation, err);
-    rp_buf_init(&message, &client->alloc);
-    rp_wire_write_mutate_request(&message, table, mutation->updates, mutation->update_count,
-                                 mutation->deletes, mutation->delete_count);
-    return call_all(client, RP_CLIENT_REVERB "MutatePriorities", &message, true, wait, err);
+    if (client->store != NULL) {
+        st = rp_local_mutate(client, table, mutation, err);
+    } else {
+        rp_buf_init(&message, &client->alloc);
+        rp_wire_write_mutate_request(&message, table, mutation->updates, mutation->update_count,
+                                     mutation->deletes, mutation->delete_count);
+        st = call_all(client, RP_CLIENT_REVERB "MutatePriorities", &message, true, wait, err);
+    }
+    return rp_client_name_tables(client, table, st, err);
 }
 
 rp_status rp_client_reset(rp_client *client, const char *table, rp_wait wait, rp_error *err)
@@ -151,10 +155,14 @@ rp_status rp_client_reset(rp_client *client, const char *table, rp_wait wait, rp
     rp_buf message;
 
     if (st != RP_OK) return st;
-    if (client->store != NULL) return rp_local_reset(client, table, err);
-    rp_buf_init(&message, &client->alloc);
-    rp_wire_write_reset_request(&message, table);
-    return call_all(client, RP_CLIENT_REVERB "Reset", &message, true, wait, err);
+    if (client->store != NULL) {
+        st = rp_local_reset(client, table, err);
+    } else {
+        rp_buf_init(&message, &client->alloc);
+        rp_wire_write_reset_request(&message, table);
+        st = call_all(client, RP_CLIENT_REVERB "Reset", &message, true, wait, err);
+    }
+    return rp_client_name_tables(client, table, st, err);
 }
 
 static rp_status copy_path(rp_client *client, const rp_unary *u, char **out, rp_error *err)
@@ -291,10 +299,14 @@ rp_status rp_client_drop_table(rp_client *client, const char *table, rp_wait wai
 
     if (st != RP_OK) return st;
     rp_client_forget_signature(client, table);
-    if (client->store != NULL) return rp_local_drop(client, table, err);
-    rp_buf_init(&message, &client->alloc);
-    rp_wire_write_drop_table(&message, table);
-    return call_all(client, RP_CLIENT_REPLAY "DropTable", &message, false, wait, err);
+    if (client->store != NULL) {
+        st = rp_local_drop(client, table, err);
+    } else {
+        rp_buf_init(&message, &client->alloc);
+        rp_wire_write_drop_table(&message, table);
+        st = call_all(client, RP_CLIENT_REPLAY "DropTable", &message, false, wait, err);
+    }
+    return rp_client_name_tables(client, table, st, err);
 }
 
 rp_status rp_client_alter_table(rp_client *client, const char *table,
@@ -304,10 +316,14 @@ rp_status rp_client_alter_table(rp_client *client, const char *table,
     rp_buf message;
 
     if (st != RP_OK) return st;
-    if (client->store != NULL) return rp_local_alter(client, table, change, err);
-    rp_buf_init(&message, &client->alloc);
-    rp_wire_write_alter_table(&message, table, change);
-    return call_all(client, RP_CLIENT_REPLAY "AlterTable", &message, true, wait, err);
+    if (client->store != NULL) {
+        st = rp_local_alter(client, table, change, err);
+    } else {
+        rp_buf_init(&message, &client->alloc);
+        rp_wire_write_alter_table(&message, table, change);
+        st = call_all(client, RP_CLIENT_REPLAY "AlterTable", &message, true, wait, err);
+    }
+    return rp_client_name_tables(client, table, st, err);
 }
 
 static rp_status set_paused(rp_client *client, const char *table, uint32_t sides, bool resume,
@@ -321,12 +337,16 @@ static rp_status set_paused(rp_client *client, const char *table, uint32_t sides
         return rp_fail(err, RP_INVALID, "sides are %u: inserts are %d, samples %d, both %d",
                        (unsigned)sides, RP_SIDE_INSERTS, RP_SIDE_SAMPLES,
                        RP_SIDE_INSERTS | RP_SIDE_SAMPLES);
-    if (client->store != NULL) return rp_local_pause(client, table, sides, resume, err);
-    rp_buf_init(&message, &client->alloc);
-    rp_wire_write_pause_table(&message, table, sides);
-    return call_all(client,
-                    resume ? RP_CLIENT_REPLAY "ResumeTable" : RP_CLIENT_REPLAY "PauseTable",
-                    &message, true, wait, err);
+    if (client->store != NULL) {
+        st = rp_local_pause(client, table, sides, resume, err);
+    } else {
+        rp_buf_init(&message, &client->alloc);
+        rp_wire_write_pause_table(&message, table, sides);
+        st = call_all(client,
+                      resume ? RP_CLIENT_REPLAY "ResumeTable" : RP_CLIENT_REPLAY "PauseTable",
+                      &message, true, wait, err);
+    }
+    return rp_client_name_tables(client, table, st, err);
 }
 
 rp_status rp_client_pause_table(rp_client *client, const char *table, uint32_t sides,
@@ -405,7 +425,7 @@ rp_status rp_client_why_blocked(rp_client *client, const char *table, rp_client_
     rp_status st = client->store != NULL ? rp_local_why_blocked(client, table, &b, err)
                                          : request_blocked(client, table, &b, wait, err);
 
-    if (st != RP_OK) return st;
+    if (st != RP_OK) return rp_client_name_tables(client, table, st, err);
     assert(b.count <= b.capacity && b.count <= b.total);
     *out = b;
     return RP_OK;

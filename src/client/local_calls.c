@@ -13,7 +13,8 @@ static rp_status find(rp_client *client, const char *name, rp_table **out, rp_er
 {
     assert(client->store != NULL);
     *out = rp_store_find_table(client->store, (rp_string){name, strlen(name)});
-    if (*out == NULL) return rp_fail(err, RP_NOT_FOUND, "there is no table '%s'", name);
+    if (*out == NULL)
+        return rp_fail(err, RP_NOT_FOUND, "Priority table %s was not found", name);
     return RP_OK;
 }
 

@@ -43,8 +43,14 @@ static rp_status weigh(void *ctx, const char *table, rp_wait wait, rp_shard_stat
                                          .size = t->info.size,
                                          .by_turns = !is_random(t->info.sampler.kind)};
     }
+    if (!found) st = rp_client_no_table(tables, table, err);
     rp_client_tables_free(tables);
-    return found ? RP_OK : rp_fail(err, RP_NOT_FOUND, "no table '%s'", table);
+    return st;
+}
+
+static void missing(void *ctx, const char *table, rp_error *err)
+{
+    (void)rp_client_name_tables(ctx, table, RP_NOT_FOUND, err);
 }
 
 static void why(void *ctx, const char *table, size_t shard, char *text, size_t size)
@@ -61,6 +67,7 @@ rp_status rp_sampler_new(rp_client *client, const rp_sampler_options *options, r
                             .open = open_source,
                             .weigh = weigh,
                             .why = why,
+                            .missing = missing,
                             .ctx = client,
                             .batch_bytes = client->options.batch_bytes};
     rp_client_live *live;

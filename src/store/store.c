@@ -250,7 +250,7 @@ static rp_status reserve_locked(rp_store *s, const char *name, rp_error *err) RP
 
     if (s->closed) return rp_fail(err, RP_PRECONDITION, "store: closed");
     if (name != NULL && find_locked(s, string_of(name)) != NULL)
-        return rp_fail(err, RP_EXISTS, "store: there is a table '%s' already", name);
+        return rp_fail(err, RP_EXISTS, "there is a table '%s' already", name);
     if (s->table_count == RP_MAX_TABLES) return fail_full(err);
     if (s->table_count < s->table_capacity) return RP_OK;
     by_name = rp_alloc_array(&s->alloc, capacity, sizeof(rp_table *));

@@ -161,7 +161,7 @@ def test_data_in_the_structure_of_the_signature(serve, emit_timesteps):
 
 def test_a_table_unknown_to_unpack(serve):
     client = serve(table("t"), table("u"))
-    with pytest.raises(ValueError, match='Could not find table "v".*exists: t, u'):
+    with pytest.raises(ValueError, match="Priority table v was not found; the tables are: t, u"):
         next(client.sample("v", unpack_as_table_signature=True))
 
 
@@ -273,8 +273,6 @@ def test_insert_refuses_invalid_arguments(serve):
     client = serve(table("t"), table("s", signature=spec))
     with pytest.raises(ValueError, match="priorities must contain at least one item"):
         client.insert(1, {})
-    with pytest.raises(ValueError, match="Unable to find signatures for table 'zz'"):
-        client.insert(1, {"zz": 1.0})
     with pytest.raises(ValueError, match="`priority` must not be nan"):
         client.insert(1, {"t": float("nan")})
     with pytest.raises(TypeError):
@@ -653,21 +651,45 @@ def test_the_module_warns_with_its_own_logger(caplog):
 
 
 @pytest.mark.parametrize("transport", [None, "tcp"])
-def test_an_unknown_table_has_the_message_of_reverb(transport):
+def test_a_table_that_does_not_exist_has_one_error(transport):
     with reprise.Server([table("t"), table("a")]) as server:
         client = Client(f"localhost:{server.port}", transport=transport)
-        text = (r"Unable to find signatures for table 'zz' in signature cache.  "
-                r"Available tables: \['a', 't'\].")
-        with pytest.raises(ValueError, match=text):
-            client.insert(1, {"zz": 1.0})
-        writer = client.writer(1)
+        writer, trajectories = client.writer(1), client.trajectory_writer(1)
         writer.append(1)
-        with pytest.raises(ValueError, match=text):
-            writer.create_item("zz", 1, 1.0)
+        trajectories.append([1])
+        for call in (
+            lambda: client.insert(1, {"zz": 1.0}),
+            lambda: writer.create_item("zz", 1, 1.0),
+            lambda: trajectories.create_item("zz", 1.0, [trajectories.history[0][-1:]]),
+            lambda: next(client.sample("zz")),
+            lambda: next(client.sample("zz", unpack_as_table_signature=True)),
+            lambda: next(iter(client.sampler("zz", 2))),
+            lambda: next(iter(client.sampler("zz", 2, structure=False))),
+            lambda: client.update_priorities("zz", [1], [1.0]),
+            lambda: client.mutate_priorities("zz", deletes=[1]),
+            lambda: client.reset("zz"),
+            lambda: client.why("zz"),
+            lambda: client.alter_table("zz", max_size=1),
+            lambda: client.pause_table("zz"),
+            lambda: client.resume_table("zz"),
+            lambda: client.drop_table("zz"),
+        ):
+            with pytest.raises(reprise.NotFoundError) as caught:
+                call()
+            assert str(caught.value) == "Priority table zz was not found; the tables are: t, a"
+            assert caught.value.code == "NOT_FOUND"
+            assert isinstance(caught.value, ValueError) and isinstance(caught.value, RuntimeError)
         writer.close()
         pattern = reprise.structured.pattern_from_transform([None], lambda s: [s[0][-1:]])
         config = reprise.structured.create_config(pattern, "zz", [])
         structured = client.structured_writer([config])
         structured.append([1])
-        with pytest.raises(RuntimeError, match="Priority table zz was not found"):
+        with pytest.raises(reprise.NotFoundError, match="Priority table zz was not found"):
             structured.flush(timeout_ms=20000)
+
+
+def test_many_tables_are_counted():
+    names = [f"a_table_with_a_long_name_{i}" for i in range(20)]
+    with reprise.Server([table(name) for name in names]) as server:
+        with pytest.raises(reprise.NotFoundError, match=f"are: {names[0]}, .* and [0-9]+ more$"):
+            server.localhost_client().reset("zz")

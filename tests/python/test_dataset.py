@@ -334,7 +334,7 @@ def test_iterators_are_collected(near):
 
 
 def test_unknown_table(client):
-    with pytest.raises(ValueError, match="no table 'nope'"):
+    with pytest.raises(ValueError, match="Priority table nope was not found; the tables are"):
         next(iter(client.sampler("nope", 2)))
     with pytest.raises(reprise.StatusError):
         next(iter(client.sampler("nope", 2, structure=False)))

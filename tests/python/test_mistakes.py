@@ -13,6 +13,11 @@ def table(**options):
                             **options})
 
 
+def pattern(transform):
+    made = reprise.structured.pattern_from_transform({"x": None}, transform)
+    return reprise.structured.create_config(made, "t")
+
+
 @pytest.mark.parametrize("address, text", [
     ("http://localhost:8000", "without 'http://'"),
     ("grpc://localhost:8000", "without 'grpc://'"),
@@ -49,8 +54,87 @@ def test_a_history_that_is_too_short():
         with server.localhost_client().trajectory_writer(num_keep_alive_refs=2) as writer:
             for i in range(4):
                 writer.append({"x": np.float32(i)})
-            with pytest.raises(ValueError, match="num_keep_alive_refs steps"):
+            with pytest.raises(ValueError, match="keeps the last 2 steps.*num_keep_alive_refs"):
                 writer.create_item("t", 1.0, {"x": writer.history["x"][-3:]})
+
+
+@pytest.mark.parametrize("item, text", [
+    (lambda h: {"x": h["x"][-1:], "y": h["y"][-2:]}, r"column 'y' to be a float \[1\] tensor but got"),
+    (lambda h: h, r"slices of the history, such as writer\.history\['obs'\]\[-2:\]"),
+])
+def test_items_name_their_columns(item, text):
+    signature = {"x": reprise.TensorSpec((1,), np.float32), "y": reprise.TensorSpec((1,), np.float32)}
+    with reprise.Server([table(signature=signature)]) as server:
+        with server.localhost_client().trajectory_writer(num_keep_alive_refs=2) as writer:
+            for i in range(2):
+                writer.append({"x": np.float32(i), "y": np.float32(i)})
+            with pytest.raises((ValueError, TypeError), match=text):
+                writer.create_item("t", 1.0, item(writer.history))
+
+
+@pytest.mark.parametrize("step, text", [
+    ({"obs": np.zeros(4, np.float32), "reward": np.float32(0)}, r"'obs': got shape \[4\] but expected \[3\]"),
+    ({"obs": np.zeros(3, np.float32)}, "has 1 columns but the signature has 2: obs, reward"),
+])
+def test_an_insert_that_does_not_match_the_signature(step, text):
+    signature = {"obs": reprise.TensorSpec((3,), np.float32), "reward": reprise.TensorSpec((), np.float32)}
+    with reprise.Server([table(signature=signature)]) as server:
+        with pytest.raises(ValueError, match=text):
+            server.localhost_client().insert(step, {"t": 1.0})
+
+
+@pytest.mark.parametrize("call, text", [
+    (lambda c: c.insert([1.0], "t"), r"priorities must map each table to a priority, .* got 't'"),
+    (lambda c: c.insert([1.0], {"t": "high"}), "a priority is a number, got 'high'"),
+    (lambda c: c.sampler("t", 2, betta=0.4), "a sampler has no option 'betta': did you mean 'beta'"),
+    (lambda c: c.sampler("t", 2, colour=4), "no option 'colour': there are structure, ragged,"),
+    (lambda c: next(c.sample(3)), "the name of a table must be a str, got int"),
+    (lambda c: c.reset(3), "the name of a table must be a str, got int"),
+    (lambda c: c.sampler("t", "2"), "batch_size must be an integer, got '2'"),
+    (lambda c: c.trajectory_writer("2"), "num_keep_alive_refs must be an integer, got '2'"),
+    (lambda c: c.mutate_priorities("t", [1]), r"updates must map keys to priorities, got \[1\]"),
+    (lambda c: c.create_table("t"), "table must be a reprise.Table, got 't'"),
+    (lambda c: c.alter_table("t", rate_limiter=1), "must be one of reprise.rate_limiters"),
+    (lambda c: reprise.Client(8000), "server_address must be 'host:port', or a list of these, got 8000"),
+    (lambda c: reprise.Dataset(8000, "t", 2), "server_address must be 'host:port'"),
+    (lambda c: c.server_info(timeout="3"), "timeout must be a number or None, got '3'"),
+    (lambda c: c.structured_writer([{"table": "t"}]), r"what create_config\(\) returns, got {'table'"),
+    (lambda c: c.structured_writer(pattern(lambda s: s["x"][-1])), r"write \[config\]"),
+    (lambda c: pattern(lambda s: s["x"]), r"such as step\['obs'\]\[-2:\], got a leaf of the step"),
+    (lambda c: reprise.Server([table()], checkpointer="/tmp"), r"such as DefaultCheckpointer\(path\)"),
+    (lambda c: reprise.rate_limiters.MinSize(1.5), "min_size_to_sample must be an integer, got 1.5"),
+    (lambda c: table(max_size=1e6), "max_size must be an integer, got 1000000.0"),
+    (lambda c: table(rate_limiter=reprise.rate_limiters.MinSize), "must be one of reprise.rate_limiters"),
+    (lambda c: table(signature={"x": np.float32}), r"Each leaf is a spec, such as reprise\.TensorSpec"),
+    (lambda c: reprise.ReplayBuffer(9, {"x": np.float32}), r"write \(shape, dtype\), such as"),
+    (lambda c: reprise.ReplayBuffer(9, {"x": (np.float32, (3,))}), "the shape comes before the dtype"),
+    (lambda c: reprise.ReplayBuffer.from_spaces(9, (3,), 2), "observation_space must be a space"),
+])
+def test_arguments_of_another_kind(call, text):
+    with reprise.Server([table()]) as server:
+        with pytest.raises((TypeError, ValueError), match=text):
+            call(server.localhost_client())
+
+
+def test_a_batch_without_names():
+    with reprise.Server([table()]) as server:
+        client = server.localhost_client()
+        for rows in (1, 2):
+            client.insert({"x": np.zeros(rows)}, {"t": 1.0})
+        batch = next(iter(client.sampler("t", 1)))
+        with pytest.raises(TypeError, match="no names, since the table has no signature.*structure={'x'"):
+            batch["x"]
+        with pytest.raises(ValueError, match=r"column 0 \('x'\): shape"):
+            for _ in range(100):
+                next(iter(client.sampler("t", 8, structure={"x": None})))
+
+
+def test_the_module_lists_public_names_only():
+    assert {"Client", "rl", "selectors", "NotFoundError"} <= set(dir(reprise))
+    assert not {"importlib", "TYPE_CHECKING", "install_finder", "client", "connection"} & set(dir(reprise))
+    for name in dir(reprise):
+        if name != "ray":  # which needs Ray
+            assert getattr(reprise, name) is not None
 
 
 def test_a_checkpoint_without_storage():

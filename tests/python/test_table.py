@@ -83,7 +83,7 @@ class TestArguments:
             table(**{role: value})
 
     def test_limiter_must_be_a_rate_limiter(self):
-        with pytest.raises(AttributeError):
+        with pytest.raises(TypeError, match="must be one of reprise.rate_limiters"):
             table(rate_limiter=3)
 
     @pytest.mark.parametrize("times", [0, -1, -100])

@@ -47,7 +47,7 @@ def test_columns_refuse_invalid_cells(writer):
     with pytest.raises(ValueError, match="exactly one data reference when squeeze set, got 3"):
         TrajectoryColumn(cells, squeeze=True)
     with pytest.raises(ValueError, match=r"None data references: TrajectoryColumn at path "
-                                         r"\('a', 0\) got \[None\]"):
+                                         r"\('a', 0\) got None as reference 0"):
         TrajectoryColumn([None], path=("a", 0))
     with pytest.raises(TypeError, match="not iterable"):
         TrajectoryColumn(5)

@@ -227,9 +227,8 @@ def test_a_start_long_before_the_first_step(writer, start, steps):
     writer.end_episode()
     fill(writer, steps)
     for step in None, 2, 2**62:
-        with pytest.raises(ValueError, match="got .None, None") as raised:
+        with pytest.raises(ValueError, match=f"before the first: the history has {steps} "):
             writer.history["a"][start::step]
-        assert len(str(raised.value)) < 10_000
 
 
 def test_bad_slices(writer):

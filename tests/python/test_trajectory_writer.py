@@ -239,8 +239,7 @@ def test_an_unknown_table(place):
     fill(writer, 1)
 
     for _ in range(2):
-        with pytest.raises(ValueError, match="Unable to create item in table 'nope' since the "
-                                             "table could not be found."):
+        with pytest.raises(errors.NotFoundError, match="Priority table nope was not found"):
             writer.create_item("nope", 1.0, [writer.history["a"][:]])
     writer.create_item("t", 1.0, [writer.history["a"][:]])
     writer.flush()
@@ -316,11 +315,11 @@ def test_signature_mismatches_are_named(place):
     with pytest.raises(ValueError) as caught:
         writer.create_item("signed", 1.0, {"a": h["a"][-1:], "b": h["b"][-1]})
     text = str(caught.value)
-    assert "The table expects column 0 to be a float [2] tensor but got a float [1] tensor." in text
+    assert "The table expects column 'a' to be a float [2] tensor but got a float [1] tensor." in text
     assert ("The table signature is:\n\t0: Tensor<name: 'a', dtype: float, shape: [2]>, "
             "1: Tensor<name: 'b', dtype: int64, shape: []>") in text
-    assert ("The provided trajectory signature is:\n\t0: Tensor<name: '0', dtype: float, "
-            "shape: [1]>, 1: Tensor<name: '1', dtype: int64, shape: []>") in text
+    assert ("The provided trajectory signature is:\n\t0: Tensor<name: 'a', dtype: float, "
+            "shape: [1]>, 1: Tensor<name: 'b', dtype: int64, shape: []>") in text
 
 
 def test_without_validation_the_server_refuses(place):

@@ -1,14 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Calls that wait say so after two seconds, with the address of the server or with its reason."""
 
+import asyncio
+import logging
+import socket
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
 
 import reprise
 from events import LIMIT_S
+from reprise import aio, child_server
 
 # All calls wait at once, each on a thread that has its name. The program ends when each of them has
 # logged a line with the wanted text, which begins with the name of its thread.
@@ -73,8 +78,63 @@ def test_calls_give_the_reason_of_a_server():
     with reprise.Server([reprise.Table.queue("t", 1)]) as server:
         address = f"localhost:{server.port}"
         assert sorted(lines_of(address, "sample waits for inserts", calls)) == sorted(calls)
+    # Another server: a sampler whose process has ended may still take an item of the first one.
+    with reprise.Server([reprise.Table.queue("t", 1)]) as server:
         server.localhost_client().insert([1.0], {"t": 1.0})
+        address = f"localhost:{server.port}"
         assert "insert" in lines_of(address, "insert waits for samples", ["insert"])
+
+
+def test_calls_name_a_server_that_accepts_and_is_silent():
+    calls = ["insert", "trajectory_writer", "checkpoint", "sampler"]
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        address = f"localhost:{listener.getsockname()[1]}"
+        assert sorted(lines_of(address, address, calls)) == sorted(calls)
+        with pytest.raises(reprise.DeadlineExceededError, match=address):
+            options = {"structure": False, "checked": True, "timeout": 0.2}
+            next(iter(reprise.Client(address).sampler("t", 4, **options)))
+
+
+@pytest.mark.parametrize("call", [
+    lambda client: next(client.sample("t", unpack_as_table_signature=True, timeout=0.2)),
+    lambda client: asyncio.run(first(aio.AsyncClient(client).batches("t", 4, timeout=0.2))),
+    lambda client: asyncio.run(first(aio.AsyncClient(client).sample(
+        "t", unpack_as_table_signature=True, timeout=0.2))),
+])
+def test_timeouts_count_while_a_signature_is_requested(call):
+    with pytest.raises(reprise.DeadlineExceededError):
+        call(reprise.Client("localhost:1"))
+
+
+@pytest.mark.parametrize("where", ["process", "child"])
+def test_a_server_that_loads_for_long_says_so(where, monkeypatch, tmp_path):
+    """The start of a server waits until there is a warning."""
+    said = threading.Event()
+    handler = logging.Handler()
+    lines = []
+    handler.emit = lambda record: (lines.append(record.getMessage()), said.set())
+    logger = logging.getLogger("reprise")
+    monkeypatch.setattr("reprise._log._FIRST_S", 0.001)
+
+    def wait(*args):
+        assert said.wait(LIMIT_S)
+
+    monkeypatch.setattr("reprise.storage.begin_with", wait)
+    if where == "child":
+        real = child_server._Lines.read
+        monkeypatch.setattr(child_server._Lines, "read", lambda *args: wait() or real(*args))
+    logger.addHandler(handler)
+    try:
+        reprise.Server([reprise.Table.queue("t", 1)], storage=tmp_path, where=where).stop()
+    finally:
+        logger.removeHandler(handler)
+    wanted = "is being loaded" if where == "process" else "process is starting"
+    assert any(wanted in line for line in lines), lines
+
+
+async def first(generator):
+    async for value in generator:
+        return value
 
 
 @pytest.mark.parametrize("call", [

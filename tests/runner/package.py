@@ -10,12 +10,13 @@ import time
 
 from runner.builds import BUILDS
 from runner.checks import pkg_config
+from runner import typed
 from runner.process import (BUILD, MESON, ROOT, STAGE, Result, fixed_addresses, parse_tap,
                             pytest_job, run)
 
 PYTHON_VERSION = "{}{}".format(*sys.version_info[:2])
 PYTHON_TEST_PACKAGES = ["pytest==8.4.2", "dm-tree==0.1.9", "ml_dtypes==0.5.3", "dm-env==1.6",
-                        "gymnasium==1.2.2"]
+                        "gymnasium==1.2.2", "mypy==2.4.1"]
 wheel_made = concurrent.futures.Future()  # its path; None: it could not be made
 
 
@@ -153,6 +154,23 @@ def package_job():
                        "PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": ""})
 
 
+def pyright_job():
+    """Checks the types of the programs in the documents and of the examples with pyright, which takes
+    three times as long as mypy (tests/python/test_types.py)."""
+    status, output = run([sys.executable, ROOT / "tools" / "peers.py", "pyright"], 3600)
+    if status != 0:
+        return Result(0, 1, output)
+    where, folder = ROOT / "build" / "peers" / "pyright", ROOT / "build" / "python" / "pyright"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    node = shutil.which("node") or where / "python" / "bin" / "node"
+    status, output = run(typed.pyright(node, where / "node_modules" / "pyright" / "index.js",
+                                       "/usr/bin/python3", folder), 900)
+    result = Result()
+    result.add(status == 0, output)
+    return result
+
+
 def sanitizer_jobs(is_long):
     return [(0, "python", "sanitizers", lambda: sanitized_job(is_long))]
 
@@ -162,6 +180,7 @@ def python_jobs(peers, is_long):
     if not is_long:
         return [(0, "python", "package", package_job), *jobs]
     jobs.append((0, "python", "installed wheel", wheel_job))
+    jobs.append((1, "python", "pyright", pyright_job))
     if peers is not None and "reverb" in peers.made:
         jobs.append((1, "python", "beside TensorFlow", peers.test_package))
     return jobs

@@ -18,14 +18,14 @@ from reprise.rl.spaces import Observations
 
 Path = Union[str, "os.PathLike[str]"]
 SUFFIX = ".safetensors"
-# Arguments of Stable-Baselines3, and the settings that they are here.
+# Names of Stable-Baselines3 and others, and the settings that they are here.
 SB3_NAMES = {
     "batch_size": "batch", "buffer_size": "capacity", "exploration_final_eps": "epsilon_last",
     "exploration_fraction": "epsilon_steps", "exploration_initial_eps": "epsilon_first",
     "gamma": "discount", "learning_rate": "rate", "learning_starts": "start",
     "max_grad_norm": "max_norm", "net_arch": "hidden", "policy_kwargs": "hidden",
     "target_update_interval": "target_every", "tau": "target_rate",
-    "train_freq": "steps_per_update", "n_steps": "n_step", "n_envs": "copies",
+    "lr": "rate", "train_freq": "steps_per_update", "n_steps": "n_step", "n_envs": "copies",
 }
 
 

@@ -88,8 +88,8 @@ static rp_status measure(const rp_batch *b, size_t column, extent *out, rp_error
         st = rp_batch_check_column(i, column, &own, &out->first, err);
         if (st == RP_OK && rows != expected && b->ragged == RP_RAGGED_REFUSE)
             st = rp_fail(err, RP_INVALID,
-                         "item %zu, column %zu: %lld rows but item 0 has %lld, and all must "
-                         "have one length",
+                         "item %zu, column %zu: %lld rows but item 0 has %lld: all must have "
+                         "one length unless `ragged` is 'pad' or 'offsets'",
                          i, column, (long long)rows, (long long)expected);
         out->is_ragged |= rows != expected;
         if (rows > out->longest) out->longest = rows;

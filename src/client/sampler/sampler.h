@@ -29,6 +29,9 @@ typedef struct rp_sampler_feed {
     /* Writes why samples of the table wait on a shard, "" if that is not known. May wait for
      * half a second. NULL: only the sources are asked. */
     void (*why)(void *ctx, const char *table, size_t shard, char *text, size_t size);
+    /* Replaces the error of a table that no shard has. May wait for half a second. NULL: the
+     * error is that of the source. */
+    void (*missing)(void *ctx, const char *table, rp_error *err);
     void *ctx;
     size_t batch_bytes;      /* largest batch, decoded; 0: no limit */
     uint64_t seed;           /* of the choice of shards and streams */

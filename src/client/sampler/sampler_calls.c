@@ -323,6 +323,16 @@ static void explain_locked(rp_sampler *s, const request *r, rp_error *err) RP_RE
     rp_mutex_lock(&s->mu);
 }
 
+/* Replaces the error of a table that does not exist. The lock is released meanwhile. */
+static void name_tables_locked(rp_sampler *s, rp_error *err) RP_REQUIRES(s->mu)
+{
+    assert(s->inside > 0); /* the sampler is not freed meanwhile */
+    if (err == NULL || s->feed.missing == NULL) return;
+    rp_mutex_unlock(&s->mu);
+    s->feed.missing(s->feed.ctx, s->table, err);
+    rp_mutex_lock(&s->mu);
+}
+
 rp_status rp_sampler_fetch(rp_sampler *s, rp_sample *out, size_t least, size_t capacity,
                            size_t *count, rp_wait wait, rp_error *err)
 {
@@ -341,6 +351,7 @@ rp_status rp_sampler_fetch(rp_sampler *s, rp_sample *out, size_t least, size_t c
     *count = r.count;
     assert(st != RP_OK || r.count >= least);
     if (r.is_late) explain_locked(s, &r, err);
+    if (st == RP_NOT_FOUND) name_tables_locked(s, err);
     rp_sampler_leave_locked(s);
     rp_mutex_unlock(&s->mu);
     rp_cond_deinit(&w.cv);

@@ -7,6 +7,7 @@
 #include <assert.h>
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 
 #include "chunk/mismatch.h"
 #include "chunk/trajectory.h"
@@ -136,15 +137,33 @@ static rp_status check_column(const rp_trajectory_writer *w, const rp_item_colum
 static rp_status check_exactly(size_t index, const rp_trajectory_column *column,
                                const rp_spec *spec, rp_error *err)
 {
-    char wanted[128], got[128];
+    char wanted[128], got[128], label[RP_LABEL_BYTES];
 
     if (column->dtype == spec->dtype && rp_shape_fits(&column->shape, &spec->shape))
         return RP_OK;
     return rp_fail(
-        err, RP_INVALID,
-        "The table expects column %zu to be a %s %s tensor but got a %s %s tensor", index,
-        rp_dtype_name(spec->dtype), rp_shape_text(&spec->shape, wanted, sizeof wanted),
-        rp_dtype_name(column->dtype), rp_shape_text(&column->shape, got, sizeof got));
+        err, RP_INVALID, "The table expects %s to be a %s %s tensor but got a %s %s tensor",
+        rp_writer_label((uint32_t)index, spec->name, label), rp_dtype_name(spec->dtype),
+        rp_shape_text(&spec->shape, wanted, sizeof wanted), rp_dtype_name(column->dtype),
+        rp_shape_text(&column->shape, got, sizeof got));
+}
+
+/* The item has another number of columns than the signature: lists those of the signature. */
+static rp_status refuse_count(const rp_writer_table *table, size_t count, rp_error *err)
+{
+    size_t expected = rp_signature_column_count(table->signature), at = 0;
+    char names[RP_ERROR_TEXT_BYTES] = "";
+
+    for (size_t i = 0; i < expected && at < sizeof names; i++) {
+        const char *name = rp_signature_column(table->signature, i)->name;
+
+        if (name != NULL)
+            at += (size_t)snprintf(names + at, sizeof names - at, "%s %s", at == 0 ? ":" : ",",
+                                   name);
+    }
+    return rp_fail(err, RP_INVALID,
+                   "table '%.64s': the item has %zu columns but the signature has %zu%s",
+                   table->name, count, expected, names);
 }
 
 /* Compares an item, whose columns have been checked, with a signature. */
@@ -156,9 +175,7 @@ static rp_status check_signature(const rp_trajectory_writer *w, const rp_writer_
 
     if (table->signature == NULL) return RP_OK;
     if (count != rp_signature_column_count(table->signature))
-        return rp_fail(err, RP_INVALID,
-                       "table '%.64s': the item has %zu columns but the signature has %zu",
-                       table->name, count, rp_signature_column_count(table->signature));
+        return refuse_count(table, count, err);
     for (size_t i = 0; st == RP_OK && i < count; i++) {
         const rp_spec *row = &w->columns[columns[i].refs[0].column]->spec;
         rp_trajectory_column c = {.dtype = row->dtype, .squeeze = columns[i].squeeze};

@@ -89,6 +89,20 @@ static void put(stage *s, const char *table, uint64_t key, double priority)
     rp_trajectory_unref(t);
 }
 
+/* Expects the error of a table that does not exist, which lists the four of the store. */
+static void expect_no_table(stage *s, const char *name)
+{
+    char text[RP_ERROR_TEXT_BYTES];
+    const char *rest;
+
+    (void)snprintf(text, sizeof text,
+                   "Priority table %s was not found; the tables are: ", name);
+    assert_int_equal(strncmp(s->err.text, text, strlen(text)), 0);
+    rest = s->err.text + strlen(text);
+    assert_non_null(strstr(rest, "replay"));
+    assert_non_null(strstr(rest, "strict"));
+}
+
 static void try_tables(stage *s)
 {
     rp_client_tables *tables = NULL;
@@ -110,6 +124,14 @@ static void try_tables(stage *s)
     assert_non_null(find(tables, "strict")->info.signature);
     rp_client_tables_free(tables);
     rp_client_tables_free(NULL);
+    assert_ok_err(rp_client_get_table(s->client, "strict", soon(), &tables, &s->err), &s->err);
+    assert_int_equal(tables->count, 1);
+    assert_string_equal(tables->tables[0].info.name, "strict");
+    assert_non_null(tables->tables[0].info.signature);
+    rp_client_tables_free(tables);
+    assert_int_equal(rp_client_get_table(s->client, "strikt", soon(), &tables, &s->err),
+                     RP_NOT_FOUND);
+    expect_no_table(s, "strikt");
 }
 
 static void try_mutate(stage *s)
@@ -135,6 +157,7 @@ static void try_mutate(stage *s)
                                   &(rp_mutation){.updates = updates, .update_count = 1}, soon(),
                                   &s->err),
                  RP_NOT_FOUND, &s->err, "nowhere");
+    expect_no_table(s, "nowhere");
     assert_fails(rp_client_mutate(s->client, "strict",
                                   &(rp_mutation){.updates = &bad, .update_count = 1}, soon(),
                                   &s->err),
