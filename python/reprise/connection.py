@@ -226,5 +226,11 @@ class Connection:
 
     def _get_signature_for_table(self, table: str, timeout: Optional[float] = None) -> Any:
         if table not in self._signature_cache:
-            self._signature_cache[table] = self.details(timeout, table)[table]["signature"]
+            tables = self.details(timeout)
+            if table not in tables:  # in Reverb's words
+                raise errors.NotFoundError(
+                    f'Could not find table "{table}". The following tables exists: '
+                    f"{', '.join(tables)}."
+                )
+            self._signature_cache[table] = tables[table]["signature"]
         return self._signature_cache[table]

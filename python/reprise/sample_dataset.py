@@ -13,6 +13,7 @@ from typing import Any, Optional
 
 from reprise import tree
 from reprise.connection import Connection
+from reprise.errors import NotFoundError
 from reprise.pipeline import Pipeline
 from reprise.sample_source import Source
 
@@ -92,8 +93,13 @@ class SampleDataset(Pipeline):
           ValueError: the table has no signature, or a number is out of range.
           DeadlineExceededError: the server did not respond in time.
         """
-        client = Connection(server_address)
-        signature = client.details(get_signature_timeout_secs or None, table)[table]["signature"]
+        tables = Connection(server_address).details(get_signature_timeout_secs or None)
+        if table not in tables:  # in Reverb's words, which its tests expect
+            raise NotFoundError(
+                f"Server at {server_address} does not contain any table named {table}. "
+                f"Found: {', '.join(sorted(tables))}."
+            )
+        signature = tables[table]["signature"]
         if not signature:
             raise ValueError(f"Table {table} at {server_address} does not have a signature.")
         return cls(

@@ -662,7 +662,6 @@ def test_a_table_that_does_not_exist_has_one_error(transport):
             lambda: writer.create_item("zz", 1, 1.0),
             lambda: trajectories.create_item("zz", 1.0, [trajectories.history[0][-1:]]),
             lambda: next(client.sample("zz")),
-            lambda: next(client.sample("zz", unpack_as_table_signature=True)),
             lambda: next(iter(client.sampler("zz", 2))),
             lambda: next(iter(client.sampler("zz", 2, structure=False))),
             lambda: client.update_priorities("zz", [1], [1.0]),
@@ -679,6 +678,8 @@ def test_a_table_that_does_not_exist_has_one_error(transport):
             assert str(caught.value) == "Priority table zz was not found; the tables are: t, a"
             assert caught.value.code == "NOT_FOUND"
             assert isinstance(caught.value, ValueError) and isinstance(caught.value, RuntimeError)
+        with pytest.raises(reprise.NotFoundError, match='Could not find table "zz".*: t, a'):
+            next(client.sample("zz", unpack_as_table_signature=True))  # Reverb's text
         writer.close()
         pattern = reprise.structured.pattern_from_transform([None], lambda s: [s[0][-1:]])
         config = reprise.structured.create_config(pattern, "zz", [])

@@ -287,7 +287,8 @@ def test_from_table_signature_mistakes(client, kind):
     address = client.server_address
     with pytest.raises(
         ValueError,
-        match="Priority table nope was not found; the tables are: ",
+        match=f"Server at {address} does not contain any table named "
+        "nope. Found: queue, rows, signed.",
     ):
         kind.from_table_signature(address, "nope", 10)
     with pytest.raises(

@@ -150,7 +150,7 @@ def test_trajectories_from_the_signature(start):
 @pytest.mark.parametrize("kind", ["TrajectoryDataset", "TimestepDataset"])
 def test_the_signature_of_an_unknown_table(start, kind):
     service = start(table("b"), table("a"))
-    with pytest.raises(ValueError, match=r"\bt\b.*: (a, b|b, a)"):
+    with pytest.raises(ValueError, match="does not contain any table named t. Found: a, b"):
         getattr(reverb, kind).from_table_signature(service.address, "t", 1)
 
 
