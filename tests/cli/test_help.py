@@ -31,6 +31,13 @@ def test_every_command_has_help(command, golden):
     assert max(map(len, done.stdout.splitlines())) <= 96
 
 
+@pytest.mark.parametrize("command", [[], *([c] for c in COMMANDS)])
+def test_help_names_no_file_that_is_not_installed(command):
+    """The documents are not installed with the command."""
+    for text in (reprise("help", *command).stdout, reprise("help", "--man", *command).stdout):
+        assert "docs/" not in text and ".md" not in text
+
+
 def test_commands_are_listed_in_their_order():
     listed = re.findall(r"^  ([a-z]+) +[A-Z]", reprise("help").stdout, re.MULTILINE)
     assert listed == COMMANDS

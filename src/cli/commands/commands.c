@@ -32,7 +32,7 @@ static const char *const serve_examples[] = {
 
 static const char serve_notes[] =
     "SIGTERM and SIGINT drain and stop, a second one stops at once; SIGHUP reads\n"
-    "certificates, tokens and limits again. docs/serve.md explains the rest.\n";
+    "certificates, tokens and limits again. --check-config prints every setting in use.\n";
 
 static const rp_command serve_command = {
     .name = "serve",

@@ -47,6 +47,15 @@ const rp_client_table *rp_table_list_find(const rp_table_list *l, const char *na
     return NULL;
 }
 
+const rp_client_table *rp_table_list_on_shard(const rp_table_list *l, const char *name,
+                                              size_t shard)
+{
+    for (size_t i = 0; i < l->view.count; i++)
+        if (l->view.tables[i].shard == shard && strcmp(l->view.tables[i].info.name, name) == 0)
+            return &l->view.tables[i];
+    return NULL;
+}
+
 rp_status rp_table_list_missing(const rp_table_list *l, const char *name, rp_error *err)
 {
     char text[RP_ERROR_TEXT_BYTES];
