@@ -10,7 +10,7 @@ import subprocess
 import pytest
 from conftest import REPRISE, ROOT, reprise
 
-COMMANDS = ["serve", "info", "top", "sample", "insert", "tables", "checkpoint", "data", "runs",
+COMMANDS = ["serve", "info", "top", "clients", "watch", "sample", "insert", "tables", "checkpoint", "data", "runs",
             "bench", "train", "eval", "play", "export", "tune", "version", "help"]
 
 
