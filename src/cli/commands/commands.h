@@ -20,14 +20,15 @@ extern const rp_command rp_insert_command;
 extern const rp_command rp_play_command;
 extern const rp_command rp_runs_command;
 extern const rp_command rp_sample_command;
+extern const rp_command rp_shell_command;
 extern const rp_command rp_tables_command;
 extern const rp_command rp_top_command;
 extern const rp_command rp_train_command;
 extern const rp_command rp_tune_command;
 extern const rp_command rp_watch_command;
 
-/* Runs a whole command line. Returns the exit status: 0 for success, 1 for a failure, 2 for
- * misuse, 130 if Ctrl-C ended it. */
+/* Runs a whole command line; without words, on a terminal, the shell. Returns the exit status:
+ * 0 for success, 1 for a failure, 2 for misuse, 130 if Ctrl-C ended it. */
 int rp_commands_main(int argc, char *const *argv);
 
 #endif

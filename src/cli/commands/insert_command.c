@@ -599,5 +599,7 @@ const rp_command rp_insert_command = {
     .shared = &rp_remote_options,
     .min_words = 2,
     .max_words = RP_MAX_WORDS,
+    .first_table = 1,
+    .last_table = 1,
     .run = run,
 };

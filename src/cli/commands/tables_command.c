@@ -577,5 +577,7 @@ const rp_command rp_tables_command = {
     .shared = &rp_remote_options,
     .min_words = 1,
     .max_words = RP_MAX_WORDS,
+    .first_table = 2,
+    .last_table = RP_MAX_WORDS,
     .run = run,
 };

@@ -305,5 +305,7 @@ const rp_command rp_watch_command = {
     .shared = &rp_remote_options,
     .min_words = 1,
     .max_words = 1,
+    .first_table = 1,
+    .last_table = 1,
     .run = run,
 };
