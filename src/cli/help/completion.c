@@ -174,7 +174,8 @@ static void zsh_help(rp_text_buffer *out, const char *text)
 
 static void zsh_option(rp_text_buffer *out, const rp_option *o)
 {
-    rp_text_buffer_format(out, "                '%s--%s[", o->repeatable ? "*" : "", o->name);
+    rp_text_buffer_format(out, "                '%s--%s%s[", o->repeatable ? "*" : "", o->name,
+                          o->argument != NULL ? "=" : ""); /* --name VALUE or --name=VALUE */
     zsh_help(out, o->help);
     rp_text_buffer_put(out, "]");
     if (o->argument != NULL) {
@@ -231,9 +232,9 @@ static void zsh(rp_text_buffer *out, const rp_program *p)
                        "_reprise_tables() {\n"
                        "    local -a names remote\n    local option\n"
                        "    [[ $command == tables && $line[1] == (create|list) ]] && return\n"
-                       "    for option in ${(s:|:):-" REMOTE_VALUES "}; do\n"
+                       "    for option in --server --token --token-file --ca --cert --key; do\n"
                        "        (( ${+opt_args[$option]} )) && "
-                       "remote+=($option ${opt_args[$option]})\n    done\n"
+                       "remote+=($option ${opt_args[$option]//\\\\:/:})\n    done\n"
                        "    (( ${+opt_args[--tls]} )) && remote+=(--tls)\n"
                        "    names=(${(f)\"$($program tables list --timeout 0.5 $remote "
                        "2>/dev/null)\"})\n"
