@@ -43,7 +43,7 @@ def test_info_of_a_fresh_server(server, golden):
 
 def test_info_suggests_the_nearest_table_name(server):
     fails(ask(server, "info", "replya"), 1, "no table 'replya', did you mean 'replay'?")
-    fails(ask(server, "info", "zzzzzz"), 1, "no table 'zzzzzz'; reprise info lists")
+    fails(ask(server, "info", "zzzzzz"), 1, "no table 'zzzzzz'; the server has 'replay', 'queue'")
 
 
 def test_an_address_without_a_server_fails():
@@ -148,7 +148,7 @@ def test_priorities_of_a_file(server, tmp_path):
 @pytest.mark.parametrize("line, message", [
     ('{"data": {"obs": [1, 2]', "standard input:1:24: expected ',' or '}'"),
     ('{"dato": {"obs": [1, 2]}}', "standard input:1:1: expected an object such as"),
-    ('{"data": [1]}\n{"data": [1, 2]}', "standard input:2:10: data: expected 1 columns, got 2"),
+    ('{"data": [1]}\n{"data": [1, 2]}', "standard input:2:10: data: expected 1 column, got 2"),
     ('{"data": [1]}\n{"data": ["x"]}', "standard input:2:11: 0: expected int64, got a string"),
 ])
 def test_lines_that_are_wrong(server, line, message):
@@ -320,13 +320,13 @@ def test_tables_are_created_altered_and_dropped(server):
     (["create", "x:fifo:1", "--column", "obs"], 2, "--column obs: expected NAME=SPEC"),
     (["create", "x:fifo:1", "--column", "obs=flaot32"], 2, "--column obs=flaot32"),
     (["create", "x:fifo:1", "--max-size", "3"], 2, "--max-size has no effect on create"),
-    (["drop", "nothing"], 1, "nothing"),
+    (["drop", "nothing"], 1, "no table 'nothing'; the server has 'replay', 'queue'"),
     (["drop"], 2, "drop: needs a table"),
     (["alter", "replay"], 2, "nothing to change"),
     (["alter", "replay", "--max-size", "0"], 2, "--max-size: expected a whole number"),
     (["alter", "nothing", "--max-size", "1"], 1, "no table 'nothing'"),
     (["list", "x"], 2, "'x' is not expected here"),
-    (["reset", "nothing"], 1, "nothing"),
+    (["reset", "replai"], 1, "no table 'replai', did you mean 'replay'?"),
     (["pause", "nothing"], 1, "nothing"),
 ])
 def test_invalid_table_commands_fail(server, arguments, status, message):

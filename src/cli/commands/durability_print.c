@@ -59,6 +59,7 @@ char *rp_progress_words(const rp_durable_progress *p, char *text, size_t size)
 void rp_durability_words(rp_text_buffer *out, const rp_client_durability *durability)
 {
     const rp_durable_info *d = &durability->info;
+    uint64_t unsafe = d->lsn > d->safe_lsn ? d->lsn - d->safe_lsn : 0;
     char text[TEXT_BYTES];
 
     if (!durability->is_durable) return;
@@ -78,8 +79,8 @@ void rp_durability_words(rp_text_buffer *out, const rp_client_durability *durabi
                               rp_elapsed_text(d->last_checkpoint_age_ns, text, sizeof text));
     rp_text_buffer_format(out, ", %s on disk", rp_size_text(d->disk_bytes, text, sizeof text));
     if (d->lsn > 0)
-        rp_text_buffer_format(out, ", %" PRIu64 " changes not safe yet",
-                              d->lsn > d->safe_lsn ? d->lsn - d->safe_lsn : 0);
+        rp_text_buffer_format(out, ", %" PRIu64 " change%s not safe yet", unsafe,
+                              rp_plural(unsafe));
     if (d->spilled_bytes > 0)
         rp_text_buffer_format(out, ", %s of it not in memory",
                               rp_size_text(d->spilled_bytes, text, sizeof text));

@@ -25,6 +25,7 @@
 #include "cli/text/item_text.h"
 #include "cli/text/lines.h"
 #include "cli/text/npy.h"
+#include "cli/text/units.h"
 #include "reprise/trajectory_writer.h"
 
 enum { FIRST_KEYS = 64, MOST_KEYS = 1 << 20 };
@@ -297,9 +298,10 @@ static bool order_arrays(insertion *in, arrays *all, outcome *o)
     if (in->signature == NULL) return true;
     if (wanted != all->count) {
         (void)rp_problem_set(&o->problem, NULL,
-                             "table '%.100s' has %zu columns, got %zu files; "
+                             "table '%.100s' has %zu column%s, got %zu file%s; "
                              "reprise info %.100s names them",
-                             in->table, wanted, all->count, in->table);
+                             in->table, wanted, rp_plural(wanted), all->count,
+                             rp_plural(all->count), in->table);
         return bad_input(o);
     }
     for (size_t c = 0; c < wanted; c++) {
@@ -339,10 +341,10 @@ static bool load_arrays(insertion *in, arrays *all, outcome *o)
         }
         if (!map_array(a, o)) return false;
         if (items >= 0 && a->tensor.shape.dims[0] != items) {
-            (void)rp_problem_set(&o->problem, NULL,
-                                 "%.300s has %lld items, the files before it "
-                                 "%lld",
-                                 a->path, (long long)a->tensor.shape.dims[0], (long long)items);
+            (void)rp_problem_set(
+                &o->problem, NULL, "%.300s has %lld item%s, the files before it %lld", a->path,
+                (long long)a->tensor.shape.dims[0],
+                rp_plural((uint64_t)a->tensor.shape.dims[0]), (long long)items);
             return bad_input(o);
         }
         items = a->tensor.shape.dims[0];

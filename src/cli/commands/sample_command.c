@@ -16,6 +16,7 @@
 #include "cli/commands/table_list.h"
 #include "cli/text/item_text.h"
 #include "cli/text/npy.h"
+#include "cli/text/units.h"
 #include "reprise/sampler.h"
 
 enum {
@@ -347,8 +348,8 @@ static rp_status write_folder(drawing *d, rp_problem *problem)
         st = write_numbers(d, "_probability", RP_FLOAT64, offsetof(rp_sample, probability),
                            problem);
     if (st == RP_OK)
-        (void)printf("wrote %zu items of %zu columns to %s\n", d->kept_count, columns,
-                     d->folder);
+        (void)printf("wrote %zu item%s of %zu column%s to %s\n", d->kept_count,
+                     rp_plural(d->kept_count), columns, rp_plural(columns), d->folder);
     return st;
 }
 

@@ -353,13 +353,28 @@ static int alter(rp_remote *r, const char *word, const char **table)
     return status;
 }
 
+/* Prints why a call has failed. A name that does not exist is compared with those that do. */
+static int fail_named(rp_remote *r, const char *name, rp_status st, const rp_error *err)
+{
+    rp_table_list list = {0};
+    rp_error missing = {0};
+    int status;
+
+    if (st == RP_NOT_FOUND && fetch_named(r, name, &list, &missing) == RP_NOT_FOUND)
+        status = rp_remote_fail(r, st, &missing);
+    else
+        status = rp_remote_fail(r, st, err);
+    rp_table_list_deinit(&list);
+    return status;
+}
+
 static int drop(rp_remote *r, const char *word, const char **table)
 {
     rp_error err = {0};
     rp_status st = rp_client_drop_table(r->client, word, rp_remote_wait(r), &err);
 
     *table = word;
-    return st == RP_OK ? 0 : rp_remote_fail(r, st, &err);
+    return st == RP_OK ? 0 : fail_named(r, word, st, &err);
 }
 
 static int reset(rp_remote *r, const char *word, const char **table)
@@ -368,7 +383,7 @@ static int reset(rp_remote *r, const char *word, const char **table)
     rp_status st = rp_client_reset(r->client, word, rp_remote_wait(r), &err);
 
     *table = word;
-    return st == RP_OK ? 0 : rp_remote_fail(r, st, &err);
+    return st == RP_OK ? 0 : fail_named(r, word, st, &err);
 }
 
 static uint32_t sides(const rp_remote *r)

@@ -193,6 +193,11 @@ char *rp_size_text(uint64_t bytes, char *text, size_t size)
     return text;
 }
 
+const char *rp_plural(uint64_t count)
+{
+    return count == 1 ? "" : "s";
+}
+
 char *rp_elapsed_text(int64_t ns, char *text, size_t size)
 {
     double seconds = (double)ns / 1e9;

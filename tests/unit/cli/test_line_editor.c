@@ -46,7 +46,7 @@ static void keys_edit_the_line(void **state)
         {"a\xc3\xa4\xe2\x82\xac\x02\x02-", "a-\xc3\xa4\xe2\x82\xac", 2},
         {"a\xc3\xa4\x7f", "a", 1},
         {"x\033[99;99;99;99;99;99~y", "xy", 2}, /* a sequence that is too long */
-        {"x\033[15~y", "xy", 2},                     /* F5 */
+        {"x\033[15~y", "xy", 2},                /* F5 */
         {"\x02\x7f\x17\x04", "", 0},
     };
 
