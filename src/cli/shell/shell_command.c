@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <termios.h>
 #include <unistd.h>
 
 #include "cli/commands/commands.h"
@@ -265,7 +266,8 @@ static bool run_line(shell *s, const char *line, size_t size)
 
 static void run_terminal(shell *s)
 {
-    bool going = true;
+    struct termios usual;
+    bool has_usual = tcgetattr(STDIN_FILENO, &usual) == 0, going = true;
 
     while (going && stop_number == 0 && !ferror(stdout)) {
         rp_line_editor *e = &s->line.editor;
@@ -278,6 +280,8 @@ static void run_terminal(shell *s)
         if (edit == RP_EDIT_CANCEL) continue;
         rp_line_history_add(&s->history, e->text);
         going = run_line(s, e->text, e->size);
+        /* A command that was killed may have left the terminal in another mode. */
+        if (has_usual) (void)tcsetattr(STDIN_FILENO, TCSADRAIN, &usual);
     }
 }
 
