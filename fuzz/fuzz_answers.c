@@ -11,6 +11,7 @@
 #include "fuzz.h"
 #include "fuzz_memory.h"
 #include "wire/admin_messages.h"
+#include "wire/connection_messages.h"
 #include "wire/durability_wire.h"
 #include "wire/fields.h"
 #include "wire/responses.h"
@@ -88,6 +89,21 @@ static void read_blocked(const rp_allocator *alloc, const uint8_t *data, size_t 
         fuzz_check(w->until_ns >= 1000 && w->waiting_ns >= 0);
         fuzz_check(rp_wire_is_text(w->why, strlen(w->why)));
         fuzz_check(rp_wire_is_text(calls[i].table.data, calls[i].table.size));
+    }
+}
+
+static void read_clients(const rp_allocator *alloc, const uint8_t *data, size_t size)
+{
+    rp_wire_connection list[8];
+    rp_wire_connections found = {.list = list, .capacity = 8};
+    rp_error err = {0};
+
+    (void)alloc;
+    if (!is_read(rp_wire_read_connections(data, size, &found, &err), &err)) return;
+    fuzz_check(found.count <= 8);
+    for (size_t i = 0; i < found.count; i++) {
+        fuzz_check(list[i].open_ms >= 0);
+        fuzz_check(rp_wire_is_text(list[i].address.data, list[i].address.size));
     }
 }
 
@@ -284,8 +300,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     /* Seeds and corpora select a reader by its index, so new readers are added at the end. */
     static fuzz_reader *const readers[] = {
-        read_keys,        read_checkpoint, read_found,  read_blocked,
-        read_server_info, read_status,     read_stream, read_batch,
+        read_keys,   read_checkpoint, read_found, read_blocked, read_server_info,
+        read_status, read_stream,     read_batch, read_clients,
     };
     fuzz_memory memory = {0};
     rp_allocator alloc = fuzz_memory_allocator(&memory);

@@ -162,6 +162,7 @@ static const struct fuzz_template {
     {REPLAY "PauseTable", "\12\1t\20\1", 5, 2},
     {REPLAY "ResumeTable", "\12\1t\20\1", 5, 2},
     {REPLAY "WhyBlocked", "\12\1t\20\5", 5, 2},
+    {REPLAY "Clients", "", 0, 0},
     {REPLAY "Status", "\12\1t", 3, 2},
     {REPLAY "Status", "", 0, 2},
     {REPLAY "Peek", "\12\1t\22\4\1\2\3\4\30\1\40\1", 13, 2},

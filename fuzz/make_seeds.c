@@ -17,6 +17,7 @@
 #include "util/little_endian.h"
 #include "util/rng.h"
 #include "wire/admin_messages.h"
+#include "wire/connection_messages.h"
 #include "wire/reverb_messages.h"
 #include "wire/sample_response.h"
 
@@ -437,13 +438,22 @@ static void save_answers(void)
     save_written(1, "checkpoint", &out);
     rp_wire_write_found(&out, 12);
     save_written(2, "found", &out);
-    rp_wire_write_waiting_call(&out, "t", &waiting, 1000000);
+    rp_wire_write_waiting_call(&out, "t", &waiting, &(rp_wire_caller){"a:1", 5}, 1000000);
     rp_wire_write_waiting_total(&out, 4);
     save_written(3, "blocked", &out);
     rp_wire_write_server_info(&out, (const uint64_t[]){1, 2}, &table, 1);
     save_written(4, "server_info", &out);
     rp_wire_write_table_status(&out, &table);
     save_written(5, "status", &out);
+    rp_wire_write_connection(&out, &(rp_wire_connection){.id = 7,
+                                                         .address = {"10.0.0.1:5", 10},
+                                                         .role = {"read", 4},
+                                                         .protocol = {"HTTP/2", 6},
+                                                         .open_ms = 300,
+                                                         .calls = 9,
+                                                         .is_caller = true});
+    rp_wire_write_connection_total(&out, 3);
+    save_written(8, "clients", &out);
     save_samples(&out);
     rp_buf_deinit(&out);
     rp_signature_unref(table.signature);

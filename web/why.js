@@ -82,7 +82,7 @@ function sideOf(table, side, series) {
   const moves = now[side] > 0;
   if (waits.now === 0 && !paused) return null;
   const held = waits.now > 0 && (waits.longest_seconds >= LONG_S || !moves);
-  const reasons = [...new Set(calls.map((c) => (c.why || "").replace(/^\d+ others wait ahead; /, "")).filter(Boolean))].slice(0, 3);
+  const reasons = [...new Set(calls.map((c) => (c.why || "").replace(/^(at most )?\d+ others? waits? ahead; /, "")).filter(Boolean))].slice(0, 3);
   return {
     table: table.name, side, paused, waiting: waits.now, seconds: waits.longest_seconds, held, moves, reasons,
     clients: clientsOf(calls), words: paused ? "" : inWords(table, side), hint: paused ? "" : otherSide(table, side, series),

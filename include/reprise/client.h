@@ -84,6 +84,11 @@ RP_API void rp_client_free(rp_client *client);
  * later, ends with RP_CANCELLED. Does nothing to a client of a store in this process. */
 RP_API void rp_client_give_up(rp_client *client);
 
+/* Writes why calls cannot reach the servers now: address and reason of the first shard without
+ * a connection, and how many more there are, cut to fit `size`. Writes "" if every shard has a
+ * connection. Does no I/O: before the first call no shard has one. Safe from any thread. */
+RP_API void rp_client_why_away(rp_client *client, char *text, size_t size);
+
 RP_API size_t rp_client_shard_count(const rp_client *client);
 /* Returns the address of a shard as it was given, "local" for a store. Valid as long as the
  * client. */
@@ -187,6 +192,10 @@ RP_API RP_NODISCARD rp_status rp_client_resume_table(rp_client *client, const ch
 typedef struct rp_client_waiting {
     size_t shard;
     char table[128]; /* cut to fit */
+    char client[64]; /* address of the caller, "this process" for the server's own; cut to fit;
+                        empty: not known */
+    uint64_t client_id; /* its connection, as in rp_client_connection; 0: the server's own
+                           process, or not known */
     rp_waiting waiting;
 } rp_client_waiting;
 
@@ -203,6 +212,33 @@ typedef struct rp_client_blocked {
 RP_API RP_NODISCARD rp_status rp_client_why_blocked(rp_client *client, const char *table,
                                                     rp_client_blocked *out, rp_wait wait,
                                                     rp_error *err);
+
+/* A connection of a server. */
+typedef struct rp_client_connection {
+    size_t shard;
+    uint64_t id;       /* no other connection of this server gets it */
+    char address[64];  /* of the peer; this and the next two are cut to fit */
+    char role[16];     /* of the credentials of its last call: none, read, write, admin */
+    char protocol[16]; /* HTTP/2, HTTP/1.1, shared memory, new */
+    int64_t open_ms;   /* how long it has been open */
+    uint64_t calls, bytes_in, bytes_out;
+    bool is_caller; /* it is the connection of this call */
+} rp_client_connection;
+
+/* A list of connections. The caller sets `list` and `capacity`. */
+typedef struct rp_client_connections {
+    rp_client_connection *list; /* memory of the caller; may be NULL if `capacity` is 0 */
+    size_t capacity;
+    size_t count; /* connections described, at most `capacity` */
+    size_t total; /* connections, described or not */
+} rp_client_connections;
+
+/* Lists the connections of every shard, of each the newest first. A server describes 1,000 at
+ * most. A store of this process has none. `out->count` and `out->total` are written on RP_OK
+ * only. */
+RP_API RP_NODISCARD rp_status rp_client_get_connections(rp_client *client,
+                                                        rp_client_connections *out,
+                                                        rp_wait wait, rp_error *err);
 
 RP_END_DECLS
 

@@ -384,9 +384,12 @@ static rp_status add_blocked(rp_client *client, size_t shard, const rp_unary_res
         const rp_wire_waiting *call = &found.calls[i];
         rp_client_waiting *w = &b->calls[b->count++];
 
-        *w = (rp_client_waiting){.shard = shard, .waiting = call->waiting};
+        *w = (rp_client_waiting){
+            .shard = shard, .client_id = call->client_id, .waiting = call->waiting};
         (void)snprintf(w->table, sizeof w->table, "%.*s", (int)call->table.size,
                        call->table.data);
+        (void)snprintf(w->client, sizeof w->client, "%.*s", (int)call->client.size,
+                       call->client.data);
     }
     if (st == RP_OK) b->total += found.total;
     rp_release(&client->alloc, found.calls, room * sizeof *found.calls);

@@ -140,7 +140,7 @@ static rp_status describe(rp_client *client, rp_table *t, rp_client_blocked *out
     for (size_t i = 0; i < found && i < room; i++) {
         rp_client_waiting *w = &out->calls[out->count++];
 
-        *w = (rp_client_waiting){.waiting = waiting[i]};
+        *w = (rp_client_waiting){.client = "this process", .waiting = waiting[i]};
         (void)snprintf(w->table, sizeof w->table, "%s", rp_table_name(t));
     }
     rp_release(&client->alloc, waiting, room * sizeof *waiting);

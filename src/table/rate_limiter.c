@@ -209,14 +209,15 @@ char *rp_rate_limiter_why_no_insert(const rp_rate_limiter *rl, char *text, size_
 {
     const rp_limiter_options *o = &rl->options;
     double diff = rp_rate_limiter_diff(rl) + o->samples_per_insert;
+    double more = items_until(diff - o->max_diff, 1);
     char carried[CARRIED_BYTES];
 
     (void)snprintf(
         text, size,
         "insert waits for samples: (%lld inserts + 1) * %g - %lld samples%s = %g is over "
-        "max_diff %g; %.0f more samples would release it",
+        "max_diff %g; %.0f more sample%s would release it",
         (long long)rl->inserts, o->samples_per_insert, (long long)rl->samples,
-        carried_text(rl, carried), diff, o->max_diff, items_until(diff - o->max_diff, 1));
+        carried_text(rl, carried), diff, o->max_diff, more, more == 1 ? "" : "s");
     return text;
 }
 
@@ -225,20 +226,21 @@ char *rp_rate_limiter_why_no_sample(const rp_rate_limiter *rl, char *text, size_
     const rp_limiter_options *o = &rl->options;
     int64_t items = rl->inserts - rl->deletes;
     double diff = rp_rate_limiter_diff(rl) - 1;
+    double more = items_until(o->min_diff - diff, o->samples_per_insert);
     char carried[CARRIED_BYTES];
 
     if (items < o->min_size)
         (void)snprintf(text, size,
-                       "sample waits for inserts: the table has %lld items, min_size is %lld; "
-                       "%lld more inserts would release it",
-                       (long long)items, (long long)o->min_size,
-                       (long long)(o->min_size - items));
+                       "sample waits for inserts: the table has %lld item%s, min_size is %lld; "
+                       "%lld more insert%s would release it",
+                       (long long)items, items == 1 ? "" : "s", (long long)o->min_size,
+                       (long long)(o->min_size - items), o->min_size - items == 1 ? "" : "s");
     else
         (void)snprintf(text, size,
                        "sample waits for inserts: %lld inserts * %g - %lld samples%s - 1 = %g "
-                       "is under min_diff %g; %.0f more inserts would release it",
+                       "is under min_diff %g; %.0f more insert%s would release it",
                        (long long)rl->inserts, o->samples_per_insert, (long long)rl->samples,
-                       carried_text(rl, carried), diff, o->min_diff,
-                       items_until(o->min_diff - diff, o->samples_per_insert));
+                       carried_text(rl, carried), diff, o->min_diff, more,
+                       more == 1 ? "" : "s");
     return text;
 }

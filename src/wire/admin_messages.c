@@ -247,7 +247,7 @@ rp_status rp_wire_read_why_blocked(const uint8_t *data, size_t size, rp_string *
 }
 
 void rp_wire_write_waiting_call(rp_buf *out, const char *table, const rp_waiting *waiting,
-                                int64_t now_ns)
+                                const rp_wire_caller *caller, int64_t now_ns)
 {
     enum { NS_PER_MS = 1000000 };
     size_t mark = rp_wire_begin(out, 1);
@@ -262,6 +262,8 @@ void rp_wire_write_waiting_call(rp_buf *out, const char *table, const rp_waiting
         rp_wire_put_number_always(out, 6, (uint64_t)(left_ns / NS_PER_MS));
     }
     rp_wire_put_text(out, 7, waiting->why);
+    if (caller->address != NULL) rp_wire_put_text(out, 8, caller->address);
+    rp_wire_put_number(out, 9, caller->id);
     rp_wire_end(out, mark);
 }
 

@@ -73,10 +73,16 @@ RP_NODISCARD rp_status rp_wire_read_why_blocked(const uint8_t *data, size_t size
                                                 rp_string *table, size_t *max_calls,
                                                 rp_error *err);
 
+/* Who made a waiting call. */
+typedef struct rp_wire_caller {
+    const char *address; /* NULL: not known */
+    uint64_t id;         /* of the connection; 0: the server's own process */
+} rp_wire_caller;
+
 /* Write a WhyBlockedResponse: any number of calls, then the total. Deadlines are sent relative
  * to `now_ns`, the monotonic time. */
 void rp_wire_write_waiting_call(rp_buf *out, const char *table, const rp_waiting *waiting,
-                                int64_t now_ns);
+                                const rp_wire_caller *caller, int64_t now_ns);
 void rp_wire_write_waiting_total(rp_buf *out, size_t total);
 
 /* Appends a table to a StatusResponse, which may have any number of them. durability_wire.h

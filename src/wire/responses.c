@@ -465,7 +465,8 @@ static rp_status read_waiting(const rp_pb_field *field, int64_t now_ns, rp_wire_
     rp_pb_step step;
     rp_status st;
 
-    out->table = (rp_string){"", 0};
+    out->table = out->client = (rp_string){"", 0};
+    out->client_id = 0;
     out->waiting = (rp_waiting){.until_ns = RP_FOREVER};
     while ((step = rp_pb_next(&reader, &f)) == RP_PB_FIELD) {
         if (f.type == RP_PB_VARINT) read_waiting_number(&f, now_ns, &out->waiting);
@@ -475,6 +476,11 @@ static rp_status read_waiting(const rp_pb_field *field, int64_t now_ns, rp_wire_
         } else if (rp_pb_is(&f, 7, RP_PB_BYTES)) {
             if (!rp_wire_is_text(f.data, f.size)) return malformed("WaitingCall", err);
             copy_text(out->waiting.why, sizeof out->waiting.why, &f);
+        } else if (rp_pb_is(&f, 8, RP_PB_BYTES)) {
+            st = rp_wire_read_text(&f, "a client's address", &out->client, err);
+            if (st != RP_OK) return rp_wire_blame_peer(st, err);
+        } else if (rp_pb_is(&f, 9, RP_PB_VARINT)) {
+            out->client_id = f.value;
         }
     }
     return step == RP_PB_END ? RP_OK : malformed("WaitingCall", err);

@@ -59,7 +59,8 @@ void rp_wire_tables_free(rp_wire_tables *tables); /* NULL is fine */
 void rp_wire_tables_merge(rp_wire_tables *tables, const rp_wire_tables *status);
 
 typedef struct rp_wire_waiting {
-    rp_string table;
+    rp_string table, client; /* `client` is the address of the caller, or empty */
+    uint64_t client_id;
     rp_waiting waiting; /* `why` is cut to fit */
 } rp_wire_waiting;
 

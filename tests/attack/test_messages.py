@@ -24,6 +24,7 @@ GOOD = {
     OURS + "Peek": m.octets(1, "a") + m.number(2, 1),
     OURS + "Sample": m.octets(1, "a") + m.number(2, 1) + m.number(4, 0),
     OURS + "WhyBlocked": m.octets(1, "a"),
+    OURS + "Clients": b"",
     OURS + "Status": m.octets(1, "a"),
     OURS + "Update": m.mutate("a", [(1, 1.0)]),
     OURS + "Delete": m.octets(1, "a") + m.number(2, 1),

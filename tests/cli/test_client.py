@@ -43,7 +43,7 @@ def test_info_of_a_fresh_server(server, golden):
 
 def test_info_suggests_the_nearest_table_name(server):
     fails(ask(server, "info", "replya"), 1, "no table 'replya', did you mean 'replay'?")
-    fails(ask(server, "info", "zzzzzz"), 1, "no table 'zzzzzz'; reprise info lists")
+    fails(ask(server, "info", "zzzzzz"), 1, "no table 'zzzzzz'; the server has 'replay', 'queue'")
 
 
 def test_an_address_without_a_server_fails():
@@ -148,7 +148,7 @@ def test_priorities_of_a_file(server, tmp_path):
 @pytest.mark.parametrize("line, message", [
     ('{"data": {"obs": [1, 2]', "standard input:1:24: expected ',' or '}'"),
     ('{"dato": {"obs": [1, 2]}}', "standard input:1:1: expected an object such as"),
-    ('{"data": [1]}\n{"data": [1, 2]}', "standard input:2:10: data: expected 1 columns, got 2"),
+    ('{"data": [1]}\n{"data": [1, 2]}', "standard input:2:10: data: expected 1 column, got 2"),
     ('{"data": [1]}\n{"data": ["x"]}', "standard input:2:11: 0: expected int64, got a string"),
 ])
 def test_lines_that_are_wrong(server, line, message):
@@ -199,6 +199,39 @@ def test_a_sample_without_items_times_out(server):
     begin = time.monotonic()
     fails(ask(server, "sample", "queue", "--timeout", "0.3"), 1, "--timeout SECONDS waits longer")
     assert time.monotonic() - begin < 10
+
+
+def test_waits_say_what_they_wait_for(server):
+    """A limiter, a paused table, a full queue: after two seconds, and at the end (issue 26)."""
+    answer(server, "tables", "create", "slow:uniform:100,min_size=50")
+    answer(server, "tables", "pause", "replay", "--samples")
+    env = clean_environment(REPRISE_SERVER=f"localhost:{server.port}")
+    calls = [(["sample", "slow"], "the table has 0 items, min_size is 50", "waits longer"),
+             (["sample", "replay"], "samples are paused", "reprise tables resume TABLE"),
+             (["insert", "queue", "-"], "is over max_diff 4", "waits longer")]
+    started = [subprocess.Popen([REPRISE, *call, "--timeout", "2.5"], env=env, text=True,
+                                stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE) for call, _, _ in calls]
+    outputs = [p.communicate('{"data": [1]}\n' * 6, timeout=SECONDS) for p in started]
+    for (call, reason, hint), process, (_, text) in zip(calls, started, outputs):
+        first, last = text.splitlines()
+        assert process.returncode == 1, text
+        assert first.startswith(f"reprise {call[0]}: waiting for 2.0 s, gives up in "), text
+        assert reason in first and reason in last and hint in last, text
+    assert "reprise insert: 4 items are inserted: the deadline passed: " in outputs[2][1]
+
+
+def test_a_server_that_does_not_respond_is_named(server):
+    """Its connection is never greeted."""
+    server.signal(signal.SIGSTOP)
+    try:
+        done = ask(server, "info", "--timeout", "2.5")
+    finally:
+        server.signal(signal.SIGCONT)
+    first, last = done.stderr.splitlines()
+    assert (done.returncode, done.stdout) == (1, "")
+    assert first.startswith("reprise info: waiting for 2.0 s, gives up in ")
+    assert all(f"localhost:{server.port}" in line for line in (first, last)), done.stderr
 
 
 def test_a_timeout_prints_the_samples_received_so_far(server):
@@ -259,7 +292,8 @@ def test_tables_are_created_altered_and_dropped(server):
                   "u:fifo:5") == "created t\ncreated u\n"
     assert answer(server, "tables", "list") == "replay\nqueue\nt\nu\n"
     assert table(server, "t")["limiter"]["min_diff"] == -16
-    assert answer(server, "tables", "alter", "t", "--max-size", 7) == "altered t\n"
+    assert answer(server, "tables", "alter", "t", "--max-size", 7) == (
+        "altered t\n  max_size 10 -> 7\n")
     assert table(server, "t")["max_size"] == 7
     answer(server, "tables", "alter", "t", "--min-size", 3, "--max-times-sampled", 2,
            "--max-bytes", "1MiB")
@@ -268,7 +302,9 @@ def test_tables_are_created_altered_and_dropped(server):
     assert now["max_times_sampled"] == 2 and now["max_bytes"] == 1 << 20
     assert answer(server, "tables", "pause", "t", "--inserts") == "paused t\n"
     assert table(server, "t")["paused_inserts"] and not table(server, "t")["paused_samples"]
+    assert answer(server, "tables", "pause", "t", "--inserts") == "paused t already\n"
     assert answer(server, "tables", "resume", "t", "--json") == '{"table":"t","done":"resumed"}\n'
+    assert answer(server, "tables", "resume", "t").startswith("resumed t, which was not paused\n")
     assert not table(server, "t")["paused_inserts"]
     insert(server, "t", {"data": [1]})
     assert answer(server, "tables", "reset", "t") == "reset t\n"
@@ -284,17 +320,30 @@ def test_tables_are_created_altered_and_dropped(server):
     (["create", "x:fifo:1", "--column", "obs"], 2, "--column obs: expected NAME=SPEC"),
     (["create", "x:fifo:1", "--column", "obs=flaot32"], 2, "--column obs=flaot32"),
     (["create", "x:fifo:1", "--max-size", "3"], 2, "--max-size has no effect on create"),
-    (["drop", "nothing"], 1, "nothing"),
+    (["drop", "nothing"], 1, "no table 'nothing'; the server has 'replay', 'queue'"),
     (["drop"], 2, "drop: needs a table"),
     (["alter", "replay"], 2, "nothing to change"),
     (["alter", "replay", "--max-size", "0"], 2, "--max-size: expected a whole number"),
     (["alter", "nothing", "--max-size", "1"], 1, "no table 'nothing'"),
     (["list", "x"], 2, "'x' is not expected here"),
-    (["reset", "nothing"], 1, "nothing"),
+    (["reset", "replai"], 1, "no table 'replai', did you mean 'replay'?"),
     (["pause", "nothing"], 1, "nothing"),
 ])
 def test_invalid_table_commands_fail(server, arguments, status, message):
     fails(ask(server, "tables", *arguments), status, message)
+
+
+def test_alter_warns_if_it_has_no_effect(server):
+    """The texts are in tests/unit/cli/test_alter_report.c."""
+    done = ask(server, "tables", "alter", "replay", "--samples-per-insert", 4)
+    assert done.returncode == 0 and done.stdout.startswith("altered replay\n")
+    [warning] = done.stderr.splitlines()
+    assert warning.startswith("reprise tables: warning: --samples-per-insert has no effect")
+    command = warning[warning.index("reprise tables alter"):].split()[1:]
+    assert "min_diff no bound -> -4" in answer(server, *command)
+    line = json.loads(answer(server, "tables", "alter", "queue", "--max-size", 4, "--json"))
+    assert line["changes"] == [] and line["warnings"] == [
+        "nothing has changed: max_size was 4 already"]
 
 
 def test_a_checkpoint_needs_a_checkpointer(server):

@@ -8,10 +8,10 @@ import shutil
 import subprocess
 
 import pytest
-from conftest import REPRISE, ROOT, reprise
+from conftest import REPRISE, ROOT, answer, clean_environment, reprise
 
-COMMANDS = ["serve", "info", "top", "sample", "insert", "tables", "checkpoint", "data", "runs",
-            "bench", "train", "eval", "play", "export", "tune", "version", "help"]
+COMMANDS = ["serve", "info", "top", "clients", "watch", "sample", "insert", "tables", "checkpoint", "data", "runs",
+            "shell", "bench", "train", "eval", "play", "export", "tune", "version", "help"]
 
 
 def test_help_lists_the_commands(golden):
@@ -29,6 +29,13 @@ def test_every_command_has_help(command, golden):
     golden(f"help_{command}.txt", done.stdout)
     assert reprise(command, "--help").stdout == done.stdout
     assert max(map(len, done.stdout.splitlines())) <= 96
+
+
+@pytest.mark.parametrize("command", [[], *([c] for c in COMMANDS)])
+def test_help_names_no_file_that_is_not_installed(command):
+    """The documents are not installed with the command."""
+    for text in (reprise("help", *command).stdout, reprise("help", "--man", *command).stdout):
+        assert "docs/" not in text and ".md" not in text
 
 
 def test_commands_are_listed_in_their_order():
@@ -77,6 +84,33 @@ COMP_WORDS+=(""); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); _reprise; printf '%s\
 """
     done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, cwd=tmp_path)
     assert set(done.stdout.split()) == expected
+
+
+def test_bash_completes_tables(serve, tmp_path):
+    """Names of tables are other people's: nothing in them is run."""
+    server = serve("--port", "0", "--table", "replay:fifo:1", "--table", "replay_eval:fifo:1")
+    answer(server, "tables", "create", "$(touch made):fifo:1")
+    (tmp_path / "a.npy").touch()
+    script = reprise("help", "--completion", "bash").stdout + r"""
+COMP_WORDS=($COMP_LINE); [ "${COMP_LINE% }" = "$COMP_LINE" ] || COMP_WORDS+=("")
+COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _reprise; printf '%s\n' "${COMPREPLY[@]}"
+"""
+    address = f"localhost:{server.port}"
+    for line, expected in [
+            ("info re", ["replay", "replay_eval"]),
+            ("tables drop ", [r"\$\(touch\ made\)", "replay", "replay_eval"]),
+            ("tables drop x replay_", ["replay_eval"]),
+            ("tables create re", [""]),
+            (f"sample --json --server={address} --count 5 replay_", ["replay_eval"]),
+            ("sample --server localhost:1 re", [""]),
+            ("insert replay_", ["replay_eval"]),
+            ("insert replay a", ["a.npy"]),
+            ("sample replay re", [""])]:
+        env = clean_environment(REPRISE_SERVER=address, COMP_LINE=f"{REPRISE} {line}")
+        done = subprocess.run(["bash", "-c", script], capture_output=True, text=True,
+                              cwd=tmp_path, env=env)
+        assert sorted(done.stdout.split("\n")[:-1]) == sorted(expected), line
+    assert not (tmp_path / "made").exists()
 
 
 def test_version_is_that_of_the_project():

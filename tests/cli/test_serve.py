@@ -431,7 +431,7 @@ def ignores_sigpipe(pid):
 
 def test_many_tables_are_listed_in_part(serve):
     server = serve("--port=0", *(f"--table=t{i}:fifo:1" for i in range(10)))
-    assert server.serving["tables"].endswith("t7 (fifo, 1 items), and 2 more")
+    assert server.serving["tables"].endswith("t7 (fifo, 1 item), and 2 more")
 
 
 def test_log_lines_of_one_event_are_limited(serve, stop):

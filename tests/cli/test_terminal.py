@@ -98,7 +98,8 @@ def liar():
 
 @pytest.mark.parametrize("words", [["info"], ["info", "t"], ["sample", "t"], ["checkpoint"],
                                    ["tables", "drop", "t"], ["tables", "create", "t:uniform:10"],
-                                   ["tables", "list"], ["top", "--count", "1"]], ids=" ".join)
+                                   ["tables", "list"], ["top", "--count", "1"], ["clients"],
+                                   ["watch", "t"]], ids=" ".join)
 def test_messages_of_a_server_are_shown_escaped(liar, words):
     done = ask(liar, *words, "--timeout", "10")
     assert done.returncode != 0
@@ -150,6 +151,11 @@ def test_names_of_tables_are_shown_escaped(server):
     expect_shown(answer(server, "info"))
     expect_shown(answer(server, "info", EVIL))
     expect_shown(answer(server, "top", "--count", "1"), "x\\x1b]0;")  # cut to fit
+    expect_shown(answer(server, "watch", EVIL, "--count", "1"))
+    expect_shown(answer(server, "tables", "pause", EVIL))
+    expect_shown(answer(server, "tables", "alter", EVIL, "--min-size", "2"))
+    done = ask(server, "tables", "alter", EVIL, "--samples-per-insert", "2")  # with a warning
+    expect_shown(done.stderr)
     text = answer(server, "info", "--json")
     expect_shown(text, "\\u001b]0;owned\\u0007")
     assert EVIL in [table["table"] for table in json.loads(text)]

@@ -103,7 +103,7 @@ def test_top_shows_the_tables_and_q_quits(server, terminal):
     screen = top.wait_for(has("replay"))
     assert len(screen) == 24 and max(map(len, screen)) <= 80
     assert screen[0].startswith(f"reprise top  localhost:{server.port}")
-    assert screen[0].endswith("q quits") and len(screen[0]) == 80
+    assert screen[0].endswith("? keys  q quits") and len(screen[0]) == 80
     assert screen[3].split() == ["TABLE", "ITEMS", "BYTES", "IN/S", "OUT/S", "UPD/S", "RATIO",
                                  "LIMITER", "WAIT"]
     answer(server, "insert", "replay", "-", input='{"data": [1]}\n')
@@ -122,13 +122,25 @@ def test_top_shows_waiting_calls_and_their_reason(server, terminal):
         # What tables tell and who waits are asked for one after the other.
         screen = top.wait_for(lambda s: has("WAITING")(s) and any(
             re.search(r"^queue .*\] 1s$", line) for line in s))
-        assert any(line.startswith("queue  sample  ") and "waits" in line for line in screen)
+        assert any(line.startswith("queue  1 sample  sample waits") for line in screen)
+        assert any(re.match(r" +127\.0\.0\.1:\d+ +1 call   for ", line) for line in screen)
         answer(server, "insert", "queue", "-", input='{"data": [1]}\n')
         assert waiting.wait(SECONDS) == 0
         top.wait_for(lambda s: not has("WAITING")(s))
     finally:
         waiting.kill()
         waiting.wait()
+
+
+def test_a_question_mark_shows_the_keys(server, terminal):
+    top = terminal(server, "--interval", "0.1")
+    top.wait_for(has("replay"))
+    top.press("?")
+    top.wait_for(lambda s: has("refreshes at once")(s) and not has("replay")(s))
+    top.press("?")
+    top.wait_for(has("replay"))
+    top.press("q")
+    assert top.wait() == 0
 
 
 def test_top_follows_the_size_of_the_window(server, terminal):

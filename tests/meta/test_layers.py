@@ -33,7 +33,7 @@ ROOMS = {
     "wire": [".", "h2"],
     "server": ["bounds", "auth", "metrics", "shm", "http", "core", "rpc"],
     "client": ["channel", "sink", "sampler", "writer", "."],
-    "cli": ["text", "help", "serve", "commands", "train", "."],
+    "cli": ["text", "help", "serve", "commands", "shell", "train", "."],
 }
 MOST_FILES = 50  # in one folder
 
@@ -75,7 +75,7 @@ SYSTEM = {
         arpa/inet.h pthread.h sys/resource.h sys/socket.h sys/sysinfo.h sys/uio.h time.h unistd.h
         """.split(),
     "cli": """
-        fcntl.h getopt.h poll.h pthread.h sched.h signal.h sys/ioctl.h sys/prctl.h sys/mman.h sys/resource.h sys/socket.h
+        dirent.h fcntl.h getopt.h poll.h pthread.h sched.h signal.h spawn.h sys/ioctl.h sys/prctl.h sys/mman.h sys/resource.h sys/socket.h
         sys/stat.h sys/types.h sys/un.h sys/wait.h termios.h time.h unistd.h
         """.split(),
 }

@@ -193,9 +193,18 @@ class Generator:
         for _ in self.some():
             call = m.calls.add(table=self.text(), side=self.rng.randrange(1, 3),
                                wanted=self.count(), done=self.count(), waiting_ms=self.count(),
-                               why=self.text()[:60])
+                               why=self.text()[:60], client=self.text()[:60],
+                               client_id=self.uint64())
             if self.maybe():
                 call.deadline_ms = self.count()
+        m.total = self.count()
+
+    def make_ClientsResponse(self, m):
+        for _ in self.some():
+            m.clients.add(id=self.uint64(), address=self.text(), role=self.text(),
+                          protocol=self.text(), open_ms=self.count(), calls=self.uint64(),
+                          bytes_in=self.uint64(), bytes_out=self.uint64(),
+                          is_caller=self.maybe())
         m.total = self.count()
 
     def make_StatusRequest(self, m):

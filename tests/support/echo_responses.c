@@ -8,6 +8,7 @@
 #include "util/error.h"
 #include "util/mem.h"
 #include "wire/admin_messages.h"
+#include "wire/connection_messages.h"
 #include "wire/durability_wire.h"
 #include "wire/fields.h"
 #include "wire/health_messages.h"
@@ -114,11 +115,14 @@ static void echo_waiting_call(const rp_pb_field *field, rp_buf *out)
     enum { NOW_NS = 5000000, NS_PER_MS = 1000000 };
     rp_pb_reader reader = fields_of(field);
     rp_waiting waiting = {.until_ns = RP_FOREVER};
-    char *table = NULL;
+    char *table = NULL, *client = NULL;
+    rp_wire_caller caller = {NULL, 0};
     rp_pb_field f;
 
     while (next(&reader, &f)) {
         if (f.number == 1) table = text_of(&f);
+        if (f.number == 8) client = text_of(&f);
+        if (f.number == 9) caller.id = f.value;
         if (f.number == 2) waiting.is_insert = f.value == 1;
         if (f.number == 3) waiting.wanted = (size_t)f.value;
         if (f.number == 4) waiting.done = (size_t)f.value;
@@ -128,8 +132,22 @@ static void echo_waiting_call(const rp_pb_field *field, rp_buf *out)
             (void)snprintf(waiting.why, sizeof waiting.why, "%.*s", (int)f.size,
                            (const char *)f.data);
     }
-    rp_wire_write_waiting_call(out, table, &waiting, NOW_NS);
+    caller.address = client;
+    rp_wire_write_waiting_call(out, table, &waiting, &caller, NOW_NS);
     free(table);
+    free(client);
+}
+
+static rp_status echo_clients(const uint8_t *data, size_t size, rp_buf *out, rp_error *err)
+{
+    static rp_wire_connection list[MAX_TABLES]; /* too large for a stack */
+    rp_wire_connections found = {.list = list, .capacity = MAX_TABLES};
+    rp_status st = rp_wire_read_connections(data, size, &found, err);
+
+    for (size_t i = 0; st == RP_OK && i < found.count; i++)
+        rp_wire_write_connection(out, &list[i]);
+    if (st == RP_OK) rp_wire_write_connection_total(out, found.total);
+    return st;
 }
 
 static rp_status echo_why_blocked(const uint8_t *data, size_t size, rp_buf *out, rp_error *err)
@@ -456,6 +474,7 @@ rp_status rp_test_echo_response(const char *message, const uint8_t *data, size_t
         echo_function *echo;
     } functions[] = {
         {"CheckpointResponse", echo_checkpoint},
+        {"ClientsResponse", echo_clients},
         {"DeleteResponse", echo_found},
         {"HealthCheckResponse", echo_health},
         {"InitializeConnectionResponse", echo_empty}, /* address 0 */

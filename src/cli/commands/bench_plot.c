@@ -117,6 +117,18 @@ static void put_short(rp_text_buffer *out, double value)
     }
 }
 
+/* Returns the distance of grid lines on a linear axis from 0 to `largest`: 1, 2 or 5 times a
+ * power of ten, so that there are at most seven. */
+static double line_step(double largest)
+{
+    double power = pow(10, floor(log10(largest)) - 1);
+    static const double steps[] = {1, 2, 5, 10, 20, 50};
+    size_t i = 0;
+
+    while (i + 1 < sizeof steps / sizeof steps[0] && largest / (steps[i] * power) > 6) i++;
+    return steps[i] * power;
+}
+
 /* Chooses the scale: logarithmic, or linear from 0 if all values lie within one power of ten.
  * Returns false if the panel has no rows. */
 static bool scale(panel *p)
@@ -139,7 +151,7 @@ static bool scale(panel *p)
     p->step = 0;
     if (largest < 10 * least || p->high <= p->low * 10) {
         p->low = 0;
-        p->step = pow(10, floor(log10(largest))) / 2;
+        p->step = line_step(largest);
         p->high = ceil(largest / p->step) * p->step;
     }
     assert(p->low >= 0 && p->low < p->high && (p->step > 0 || p->low > 0)); /* D1 */
@@ -166,9 +178,10 @@ static void axes(rp_text_buffer *out, const panel *p)
     double bottom = p->y0 + p->height, value = p->low;
     size_t s = 0;
 
-    rp_text_buffer_format(out, "<text x=\"%.0f\" y=\"%.0f\" class=\"title\">%s, %s/s</text>\n",
-                          p->x0, p->y0 - 12, p->kind->title,
-                          p->kind->bytes ? "bytes" : "items");
+    rp_text_buffer_format(out,
+                          "<text x=\"%.0f\" y=\"%.0f\" class=\"title\">%s, %s/s%s</text>\n",
+                          p->x0, p->y0 - 12, p->kind->title, p->kind->bytes ? "bytes" : "items",
+                          p->step > 0 ? "" : ", logarithmic axis");
     while (value <= p->high * 1.01) {
         double y = y_of(p, value);
 

@@ -57,6 +57,7 @@ static void show(const rp_remote *r)
         const rp_durable_progress *p = &shards[i].info.progress;
 
         if (p->what == NULL) continue;
+        rp_remote_rest(r);
         (void)fprintf(stderr, "\r\033[K%s: %s, %s",
                       rp_client_shard_address(r->client, shards[i].shard), p->what,
                       rp_progress_words(p, text, sizeof text));

@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/help/manual.h"
 #include "cli/serve/serve.h"
@@ -32,7 +33,7 @@ static const char *const serve_examples[] = {
 
 static const char serve_notes[] =
     "SIGTERM and SIGINT drain and stop, a second one stops at once; SIGHUP reads\n"
-    "certificates, tokens and limits again. docs/serve.md explains the rest.\n";
+    "certificates, tokens and limits again. --check-config prints every setting in use.\n";
 
 static const rp_command serve_command = {
     .name = "serve",
@@ -88,14 +89,15 @@ static const rp_command help_command = {
 };
 
 const rp_command *const rp_commands[] = {
-    &serve_command,     &rp_info_command,   &rp_top_command,        &rp_sample_command,
-    &rp_insert_command, &rp_tables_command, &rp_checkpoint_command, &rp_data_command,
-    &rp_runs_command,   &rp_bench_command,
+    &serve_command,         &rp_info_command,   &rp_top_command,    &rp_clients_command,
+    &rp_watch_command,      &rp_sample_command, &rp_insert_command, &rp_tables_command,
+    &rp_checkpoint_command, &rp_data_command,   &rp_runs_command,   &rp_shell_command,
+    &rp_bench_command,
 #ifdef RP_HAVE_RL
-    &rp_train_command,  &rp_eval_command,   &rp_play_command,       &rp_export_command,
+    &rp_train_command,      &rp_eval_command,   &rp_play_command,   &rp_export_command,
     &rp_tune_command,
 #endif
-    &version_command,   &help_command,
+    &version_command,       &help_command,
 };
 
 const size_t rp_command_count = sizeof rp_commands / sizeof rp_commands[0];
@@ -132,7 +134,9 @@ static void print_overview(FILE *out)
                 out);
     for (size_t i = 0; i < rp_command_count; i++)
         (void)fprintf(out, "  %-12s%s\n", rp_commands[i]->name, rp_commands[i]->summary);
-    (void)fputs("\nreprise COMMAND --help explains one. To begin: reprise serve\n", out);
+    (void)fputs("\nreprise COMMAND --help explains one. To begin: reprise serve\n"
+                "Without a command, on a terminal, reprise is a shell: reprise shell\n",
+                out);
 }
 
 /* Prints the text, or an error if there was no memory for it. Frees the buffer. */
@@ -211,6 +215,8 @@ int rp_commands_main(int argc, char *const *argv)
     const rp_command *command;
     int status;
 
+    if (name == NULL && isatty(STDIN_FILENO) == 1 && isatty(STDOUT_FILENO) == 1)
+        return run_command(&rp_shell_command, 0, argv);
     if (name == NULL) {
         print_overview(stderr);
         return EXIT_MISUSE;

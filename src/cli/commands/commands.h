@@ -11,6 +11,7 @@ extern const size_t rp_command_count;
 /* Each is defined in a file of its own. */
 extern const rp_command rp_bench_command;
 extern const rp_command rp_checkpoint_command;
+extern const rp_command rp_clients_command;
 extern const rp_command rp_data_command;
 extern const rp_command rp_eval_command;
 extern const rp_command rp_export_command;
@@ -19,13 +20,15 @@ extern const rp_command rp_insert_command;
 extern const rp_command rp_play_command;
 extern const rp_command rp_runs_command;
 extern const rp_command rp_sample_command;
+extern const rp_command rp_shell_command;
 extern const rp_command rp_tables_command;
 extern const rp_command rp_top_command;
 extern const rp_command rp_train_command;
 extern const rp_command rp_tune_command;
+extern const rp_command rp_watch_command;
 
-/* Runs a whole command line. Returns the exit status: 0 for success, 1 for a failure, 2 for
- * misuse, 130 if Ctrl-C ended it. */
+/* Runs a whole command line; without words, on a terminal, the shell. Returns the exit status:
+ * 0 for success, 1 for a failure, 2 for misuse, 130 if Ctrl-C ended it. */
 int rp_commands_main(int argc, char *const *argv);
 
 #endif

@@ -186,8 +186,8 @@ static void finish_look(data *d, const rp_data_summary *s, bool thorough)
         rp_text_buffer_format(&d->buffer, "%" PRIu64 " of %" PRIu64 " files damaged; ",
                               s->damaged, s->files);
     else
-        rp_text_buffer_format(&d->buffer, "%" PRIu64 " files, %s; ", s->files,
-                              rp_size_text(s->bytes, size, sizeof size));
+        rp_text_buffer_format(&d->buffer, "%" PRIu64 " file%s, %s; ", s->files,
+                              rp_plural(s->files), rp_size_text(s->bytes, size, sizeof size));
     if (thorough && s->damaged == 0) rp_text_buffer_put(&d->buffer, "all fine; ");
     rp_data_summary_words(&d->buffer, s);
     rp_text_buffer_put(&d->buffer, "\n");

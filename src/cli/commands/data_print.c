@@ -26,8 +26,9 @@ static void details(const rp_data_file *f, char *text, size_t size)
     if (f->state == RP_DATA_DAMAGED)
         (void)snprintf(text, size, "%s", f->problem);
     else if (f->kind == RP_DATA_CHECKPOINT)
-        (void)snprintf(text, size, "%" PRIu64 " items in %" PRIu64 " tables%s", f->items,
-                       f->tables, f->current ? ", current" : "");
+        (void)snprintf(text, size, "%" PRIu64 " item%s in %" PRIu64 " table%s%s", f->items,
+                       rp_plural(f->items), f->tables, rp_plural(f->tables),
+                       f->current ? ", current" : "");
     else if (f->kind == RP_DATA_SEGMENT && f->bytes > 0)
         (void)snprintf(text, size, "%d %% live",
                        (int)(100.0 * (double)f->live_bytes / (double)f->bytes));
@@ -36,8 +37,8 @@ static void details(const rp_data_file *f, char *text, size_t size)
     else if (f->kind == RP_DATA_JOURNAL)
         (void)snprintf(text, size, "changes from %" PRIu64 " on", f->number);
     else if (f->kind == RP_DATA_RUNS && f->records > 0)
-        (void)snprintf(text, size, "%" PRIu64 " runs",
-                       f->records - 1); /* the last is the end */
+        (void)snprintf(text, size, "%" PRIu64 " run%s", f->records - 1,
+                       rp_plural(f->records - 1)); /* the last is the end */
     else if (f->kind == RP_DATA_CURRENT)
         (void)snprintf(text, size, "checkpoint %" PRIu64, f->number);
 }
@@ -108,11 +109,12 @@ void rp_data_summary_words(rp_text_buffer *out, const rp_data_summary *s)
         rp_text_buffer_put(out, "no checkpoint can be loaded");
         return;
     }
-    rp_text_buffer_format(out,
-                          "checkpoint %" PRIu64 ": %" PRIu64 " items in %" PRIu64 " tables",
-                          s->checkpoint, s->items, s->tables);
+    rp_text_buffer_format(
+        out, "checkpoint %" PRIu64 ": %" PRIu64 " item%s in %" PRIu64 " table%s", s->checkpoint,
+        s->items, rp_plural(s->items), s->tables, rp_plural(s->tables));
     if (s->journalled > 0)
-        rp_text_buffer_format(out, ", and %" PRIu64 " records in the journal", s->journalled);
+        rp_text_buffer_format(out, ", and %" PRIu64 " record%s in the journal", s->journalled,
+                              rp_plural(s->journalled));
 }
 
 void rp_data_summary_json(rp_text_buffer *out, const rp_data_summary *s)

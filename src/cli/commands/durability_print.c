@@ -23,22 +23,6 @@ static const char *shard_of(const rp_tables_view *v, const rp_client_durability 
     return d->shard < v->shard_count ? v->shards[d->shard] : "?";
 }
 
-/* "12 s", "3 min", "5 h", "2 d". */
-static char *age_text(int64_t ns, char *text, size_t size)
-{
-    double seconds = (double)ns / 1e9;
-
-    if (seconds < 120)
-        (void)snprintf(text, size, "%.0f s", seconds);
-    else if (seconds < 2 * 3600)
-        (void)snprintf(text, size, "%.0f min", seconds / 60);
-    else if (seconds < 48 * 3600)
-        (void)snprintf(text, size, "%.0f h", seconds / 3600);
-    else
-        (void)snprintf(text, size, "%.0f d", seconds / 86400);
-    return text;
-}
-
 /* Appends to a terminated text, cut to fit. */
 static void add(char *text, size_t size, const char *format, ...) RP_PRINTF(3, 4);
 
@@ -75,6 +59,7 @@ char *rp_progress_words(const rp_durable_progress *p, char *text, size_t size)
 void rp_durability_words(rp_text_buffer *out, const rp_client_durability *durability)
 {
     const rp_durable_info *d = &durability->info;
+    uint64_t unsafe = d->lsn > d->safe_lsn ? d->lsn - d->safe_lsn : 0;
     char text[TEXT_BYTES];
 
     if (!durability->is_durable) return;
@@ -91,11 +76,11 @@ void rp_durability_words(rp_text_buffer *out, const rp_client_durability *durabi
                               d->last_checkpoint);
     else
         rp_text_buffer_format(out, "checkpoint %" PRIu64 " %s ago", d->last_checkpoint,
-                              age_text(d->last_checkpoint_age_ns, text, sizeof text));
+                              rp_elapsed_text(d->last_checkpoint_age_ns, text, sizeof text));
     rp_text_buffer_format(out, ", %s on disk", rp_size_text(d->disk_bytes, text, sizeof text));
     if (d->lsn > 0)
-        rp_text_buffer_format(out, ", %" PRIu64 " changes not safe yet",
-                              d->lsn > d->safe_lsn ? d->lsn - d->safe_lsn : 0);
+        rp_text_buffer_format(out, ", %" PRIu64 " change%s not safe yet", unsafe,
+                              rp_plural(unsafe));
     if (d->spilled_bytes > 0)
         rp_text_buffer_format(out, ", %s of it not in memory",
                               rp_size_text(d->spilled_bytes, text, sizeof text));
@@ -148,7 +133,7 @@ static void report_checkpoints(rp_text_buffer *out, const rp_durable_info *d)
         return;
     }
     line(out, "last checkpoint", "%" PRIu64 ", %s ago: %s in %.3f s, changes stopped %.3f ms",
-         d->last_checkpoint, age_text(d->last_checkpoint_age_ns, a, sizeof a),
+         d->last_checkpoint, rp_elapsed_text(d->last_checkpoint_age_ns, a, sizeof a),
          rp_size_text(d->last_checkpoint_bytes, b, sizeof b),
          (double)d->last_checkpoint_took_ns / 1e9, (double)d->last_pause_ns / 1e6);
 }

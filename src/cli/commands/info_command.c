@@ -63,5 +63,7 @@ const rp_command rp_info_command = {
     .option_count = OPTIONS,
     .shared = &rp_remote_options,
     .max_words = 1,
+    .first_table = 1,
+    .last_table = 1,
     .run = run,
 };

@@ -25,6 +25,7 @@
 #include "cli/text/item_text.h"
 #include "cli/text/lines.h"
 #include "cli/text/npy.h"
+#include "cli/text/units.h"
 #include "reprise/trajectory_writer.h"
 
 enum { FIRST_KEYS = 64, MOST_KEYS = 1 << 20 };
@@ -36,12 +37,20 @@ static const rp_option options[OPTIONS] = {
 };
 
 static const char text[] =
-    "FILE... are .npy files, one for each column, with the items along the first dimension.\n"
-    "The name of a column is that of its file, or NAME in NAME=FILE. _priority.npy has the\n"
-    "priorities. Or FILE... are JSON lines, - for standard input, with an item on each line:\n"
+    "FILE... are .npy files, one for each column, with the items along the first dimension;\n"
+    "_priority.npy has the priorities. Or FILE... are JSON lines, - for standard input, with\n"
+    "an item on each line:\n"
     "  {\"priority\": 2, \"data\": {\"obs\": [0.1, 0.2], \"action\": {\"dtype\": \"int32\", "
     "\"data\": 3}}}\n"
-    "Types are those of the table's signature, or else int64, float64, bool or string.\n"
+    "A column is called as its file without .npy, as NAME in NAME=FILE, or as its key in "
+    "data.\n"
+    "If the table has a signature (reprise info TABLE shows it), the names must be its names, "
+    "in\n"
+    "any order, and types are its types; .npy files with other names are taken in their "
+    "order.\n"
+    "If it has none, only the order is kept: reprise sample calls the columns 0, 1, and so on. "
+    "Types\n"
+    "are then int64, float64, bool or string.\n"
     "--json prints the keys of the items, unless there are more than 1,048,576. Exit status "
     "0:\n"
     "the server has confirmed all of them.\n";
@@ -107,11 +116,53 @@ static bool start_writer(insertion *in, outcome *o)
     return o->st == RP_OK;
 }
 
+/* Returns the place for the key of the next item, or NULL if it is not kept (V4). */
+static uint64_t *place_key(insertion *in)
+{
+    size_t capacity = in->key_capacity > 0 ? 2 * in->key_capacity : FIRST_KEYS;
+    uint64_t *keys;
+
+    if (!in->r.json || in->lacks_keys) return NULL;
+    assert(in->inserted <= in->key_capacity);
+    if (in->inserted < in->key_capacity) return &in->keys[in->inserted];
+    keys = capacity <= MOST_KEYS ? realloc(in->keys, capacity * sizeof *keys) : NULL;
+    in->lacks_keys = keys == NULL;
+    if (keys == NULL) return NULL;
+    in->keys = keys;
+    in->key_capacity = capacity;
+    return &in->keys[in->inserted];
+}
+
+/* Waits until the server has confirmed all items, and tells the user what they wait for. */
+static rp_status flush(insertion *in, rp_error *err)
+{
+    rp_slices slices = rp_slices_begin(&in->r);
+    rp_status st;
+
+    do st = rp_trajectory_writer_flush(in->writer, 0, rp_slices_wait(&slices), err);
+    while (rp_slices_again(&slices, st, err));
+    return st;
+}
+
+/* Creates an item, as soon as the writer has room for one more. */
+static rp_status create(insertion *in, const rp_new_item *item, rp_error *err)
+{
+    rp_slices slices = rp_slices_begin(&in->r);
+    uint64_t *key = place_key(in);
+    rp_status st;
+
+    do
+        st = rp_trajectory_writer_create_item(in->writer, item, rp_slices_wait(&slices), key,
+                                              err);
+    while (rp_slices_again(&slices, st, err));
+    return st;
+}
+
 /* Replaces the writer by a new one, which has no columns yet. */
 static bool change_writer(insertion *in, outcome *o)
 {
     assert(in->writer != NULL);
-    o->st = rp_trajectory_writer_flush(in->writer, 0, rp_remote_wait(&in->r), &o->err);
+    o->st = flush(in, &o->err);
     if (o->st != RP_OK) return false;
     rp_trajectory_writer_free(in->writer);
     in->writer = NULL;
@@ -150,23 +201,6 @@ static bool find_variants(insertion *in, const rp_tensor *tensors, size_t count,
     return true;
 }
 
-/* Returns the place for the key of the next item, or NULL if it is not kept (V4). */
-static uint64_t *place_key(insertion *in)
-{
-    size_t capacity = in->key_capacity > 0 ? 2 * in->key_capacity : FIRST_KEYS;
-    uint64_t *keys;
-
-    if (!in->r.json || in->lacks_keys) return NULL;
-    assert(in->inserted <= in->key_capacity);
-    if (in->inserted < in->key_capacity) return &in->keys[in->inserted];
-    keys = capacity <= MOST_KEYS ? realloc(in->keys, capacity * sizeof *keys) : NULL;
-    in->lacks_keys = keys == NULL;
-    if (keys == NULL) return NULL;
-    in->keys = keys;
-    in->key_capacity = capacity;
-    return &in->keys[in->inserted];
-}
-
 /* Inserts an item of `count` values. */
 static bool insert_item(insertion *in, const char *const *names, const rp_tensor *tensors,
                         size_t count, double priority, outcome *o)
@@ -178,9 +212,7 @@ static bool insert_item(insertion *in, const char *const *names, const rp_tensor
     }
     o->st = rp_trajectory_writer_append(in->writer, in->values, count, 0, in->refs, &o->err);
     if (o->st == RP_OK)
-        o->st = rp_trajectory_writer_create_item(
-            in->writer, &(rp_new_item){in->table, priority, in->columns, count},
-            rp_remote_wait(&in->r), place_key(in), &o->err);
+        o->st = create(in, &(rp_new_item){in->table, priority, in->columns, count}, &o->err);
     if (o->st != RP_OK) return false;
     in->inserted++;
     return true;
@@ -266,9 +298,10 @@ static bool order_arrays(insertion *in, arrays *all, outcome *o)
     if (in->signature == NULL) return true;
     if (wanted != all->count) {
         (void)rp_problem_set(&o->problem, NULL,
-                             "table '%.100s' has %zu columns, got %zu files; "
+                             "table '%.100s' has %zu column%s, got %zu file%s; "
                              "reprise info %.100s names them",
-                             in->table, wanted, all->count, in->table);
+                             in->table, wanted, rp_plural(wanted), all->count,
+                             rp_plural(all->count), in->table);
         return bad_input(o);
     }
     for (size_t c = 0; c < wanted; c++) {
@@ -308,10 +341,10 @@ static bool load_arrays(insertion *in, arrays *all, outcome *o)
         }
         if (!map_array(a, o)) return false;
         if (items >= 0 && a->tensor.shape.dims[0] != items) {
-            (void)rp_problem_set(&o->problem, NULL,
-                                 "%.300s has %lld items, the files before it "
-                                 "%lld",
-                                 a->path, (long long)a->tensor.shape.dims[0], (long long)items);
+            (void)rp_problem_set(
+                &o->problem, NULL, "%.300s has %lld item%s, the files before it %lld", a->path,
+                (long long)a->tensor.shape.dims[0],
+                rp_plural((uint64_t)a->tensor.shape.dims[0]), (long long)items);
             return bad_input(o);
         }
         items = a->tensor.shape.dims[0];
@@ -463,7 +496,9 @@ static bool start(insertion *in, outcome *o)
         return false;
     }
     in->signature = t->info.signature;
-    return start_writer(in, o);
+    if (!start_writer(in, o)) return false;
+    rp_remote_rest(&in->r); /* the input may come late */
+    return true;
 }
 
 static int report(insertion *in)
@@ -500,7 +535,9 @@ static int insert_all(insertion *in)
 {
     const rp_flags *f = in->r.flags;
     size_t arrays_given = 0;
+    uint64_t confirmed;
     outcome o = {0};
+    char done[64];
     bool good;
 
     for (size_t i = 1; i < f->word_count; i++) arrays_given += ends_with(f->words[i], ".npy");
@@ -514,8 +551,7 @@ static int insert_all(insertion *in)
     assert(!o.input || o.st == RP_INVALID); /* V3 */
     /* Items before a mistake in the input are inserted. */
     if (in->writer != NULL && (good || o.input)) {
-        rp_status st =
-            rp_trajectory_writer_flush(in->writer, 0, rp_remote_wait(&in->r), &o.err);
+        rp_status st = flush(in, &o.err);
 
         if (good && st != RP_OK) {
             o.st = st;
@@ -524,7 +560,12 @@ static int insert_all(insertion *in)
     }
     if (good && atomic_load(&in->r.interrupts.number) == 0) return report(in);
     if (o.input) return rp_remote_problem(&in->r, &o.problem);
-    return rp_remote_fail(&in->r, o.st, &o.err);
+    if (in->inserted == 0) return rp_remote_fail(&in->r, o.st, &o.err);
+    confirmed = in->writer != NULL ? rp_trajectory_writer_pending(in->writer) : 0;
+    confirmed = in->inserted > confirmed ? in->inserted - confirmed : 0;
+    (void)snprintf(done, sizeof done, "%llu item%s inserted", (unsigned long long)confirmed,
+                   confirmed == 1 ? " is" : "s are");
+    return rp_remote_fail_after(&in->r, done, o.st, &o.err);
 }
 
 static int run(const rp_flags *flags)
@@ -560,5 +601,7 @@ const rp_command rp_insert_command = {
     .shared = &rp_remote_options,
     .min_words = 2,
     .max_words = RP_MAX_WORDS,
+    .first_table = 1,
+    .last_table = 1,
     .run = run,
 };

@@ -142,13 +142,17 @@ int rp_remote_connect(rp_remote *r)
 
     assert(r->client == NULL && r->addresses != NULL);
     if (st == RP_OK) st = rp_client_new(r->addresses, &r->options, &r->client, &err);
-    if (st == RP_OK) return 0;
+    if (st == RP_OK) {
+        r->patience = rp_patience_new(r->command->name, r->addresses, r->client);
+        return 0;
+    }
     (void)rp_remote_fail(r, st, &err);
     return st == RP_INVALID ? RP_EXIT_MISUSE : EXIT_FAILURE;
 }
 
 void rp_remote_close(rp_remote *r)
 {
+    rp_patience_free(r->patience);
     rp_client_free(r->client);
     rp_interrupts_stop(&r->interrupts);
     rp_arena_deinit(&r->arena);
@@ -160,7 +164,46 @@ rp_wait rp_remote_wait(const rp_remote *r)
 
     assert(r->timeout_ms >= 0);
     wait.cancel = r->interrupts.cancel;
+    rp_patience_begin(r->patience, wait.until_ns);
     return wait;
+}
+
+void rp_remote_rest(const rp_remote *r)
+{
+    rp_patience_end(r->patience);
+}
+
+rp_slices rp_slices_begin(const rp_remote *r)
+{
+    int64_t now_ns = rp_now_ns(), first_ns = RP_PATIENCE_MS * INT64_C(1000000);
+    rp_slices slices = {r, now_ns, RP_FOREVER, now_ns + first_ns};
+
+    rp_remote_rest(r);
+    if (r->timeout_ms > 0) slices.until_ns = rp_wait_ms(r->timeout_ms).until_ns;
+    return slices;
+}
+
+rp_wait rp_slices_wait(const rp_slices *s)
+{
+    return (rp_wait){s->next_ns < s->until_ns ? s->next_ns : s->until_ns,
+                     s->remote->interrupts.cancel};
+}
+
+bool rp_slices_again(rp_slices *s, rp_status st, const rp_error *err)
+{
+    static const char *const starts[] = {"came in time: ", "the deadline passed: "};
+    const char *what = err->text;
+
+    if (st != RP_DEADLINE || rp_now_ns() >= s->until_ns) return false;
+    /* The deadline of a slice is not the user's. */
+    for (size_t i = 0; i < sizeof starts / sizeof starts[0]; i++) {
+        const char *at = strstr(err->text, starts[i]);
+
+        if (at != NULL) what = at + strlen(starts[i]);
+    }
+    rp_patience_say(s->remote->command->name, what, s->since_ns, s->until_ns);
+    s->next_ns = s->since_ns + RP_PATIENCE_FACTOR * (s->next_ns - s->since_ns);
+    return true;
 }
 
 const char *rp_status_hint(rp_status st)
@@ -178,13 +221,23 @@ const char *rp_status_hint(rp_status st)
 
 int rp_remote_fail(const rp_remote *r, rp_status st, const rp_error *err)
 {
+    return rp_remote_fail_after(r, NULL, st, err);
+}
+
+int rp_remote_fail_after(const rp_remote *r, const char *done, rp_status st,
+                         const rp_error *err)
+{
     const char *hint = rp_status_hint(st);
     int number = atomic_load(&r->interrupts.number);
 
+    rp_remote_rest(r);
+    if (st == RP_DEADLINE && strstr(err->text, "paused by an administrator") != NULL)
+        hint = "reprise tables resume TABLE lets them continue";
     if (number != 0) return RP_EXIT_SIGNAL + number;
     assert(st != RP_OK);
     (void)fflush(stdout);
-    (void)fprintf(stderr, "reprise %s: %s%s%s\n", r->command->name,
+    (void)fprintf(stderr, "reprise %s: %s%s%s%s%s\n", r->command->name,
+                  done != NULL ? done : "", done != NULL ? ": " : "",
                   err->text[0] != '\0' ? err->text : rp_status_name(st),
                   hint != NULL ? "; " : "", hint != NULL ? hint : "");
     return EXIT_FAILURE;
@@ -192,6 +245,7 @@ int rp_remote_fail(const rp_remote *r, rp_status st, const rp_error *err)
 
 int rp_remote_problem(const rp_remote *r, const rp_problem *problem)
 {
+    rp_remote_rest(r);
     (void)fflush(stdout);
     (void)fprintf(stderr, "reprise %s: %s\n", r->command->name, problem->text);
     return EXIT_FAILURE;
@@ -207,6 +261,7 @@ int rp_remote_print(const rp_remote *r, rp_text_buffer *buffer)
 {
     rp_problem problem;
 
+    rp_remote_rest(r);
     if (buffer->failed) {
         (void)rp_problem_memory(&problem);
         return rp_remote_problem(r, &problem);

@@ -5,6 +5,7 @@
 #define RP_CLI_COMMANDS_REMOTE_H
 
 #include "cli/commands/interrupts.h"
+#include "cli/commands/patience.h"
 #include "cli/help/flags.h"
 #include "cli/text/arena.h"
 #include "cli/text/text_buffer.h"
@@ -38,6 +39,7 @@ typedef struct rp_remote {
     rp_arena arena;
     rp_interrupts interrupts;
     rp_client *client;     /* NULL until rp_remote_connect() */
+    rp_patience *patience; /* says what waits wait for; NULL: nothing is said */
     const char *addresses; /* of the servers */
     bool given;            /* the user gave `addresses`; false: it is the default address */
     rp_client_options options;
@@ -51,8 +53,26 @@ int rp_remote_open(rp_remote *remote, const rp_command *command, const rp_flags 
 int rp_remote_connect(rp_remote *remote);
 void rp_remote_close(rp_remote *remote);
 
-/* Returns a wait that ends after the timeout of the options, from now. */
+/* Returns a wait that ends after the timeout of the options, from now. From then on the user is
+ * told what the command waits for, until the next wait, output, error, or rp_remote_rest(). */
 rp_wait rp_remote_wait(const rp_remote *remote);
+/* The wait has ended, and the command has something else to do. */
+void rp_remote_rest(const rp_remote *remote);
+
+/* A wait for a call that can be repeated after RP_DEADLINE and whose error then says what it
+ * waits for. It is cut into slices, after each of which the user is told:
+ *
+ *   rp_slices slices = rp_slices_begin(remote);
+ *   do st = call(rp_slices_wait(&slices), &err);
+ *   while (rp_slices_again(&slices, st, &err)); */
+typedef struct rp_slices {
+    const rp_remote *remote;
+    int64_t since_ns, until_ns, next_ns;
+} rp_slices;
+
+rp_slices rp_slices_begin(const rp_remote *remote);
+rp_wait rp_slices_wait(const rp_slices *slices);
+bool rp_slices_again(rp_slices *slices, rp_status st, const rp_error *err);
 
 /* Returns true if a switch of the command itself is on. */
 bool rp_remote_switch(const rp_remote *remote, size_t option);
@@ -64,6 +84,9 @@ bool rp_remote_setting(rp_remote *remote, size_t option, rp_setting *out);
 /* Print a line on standard error: the command, the error, and advice. Return the exit status:
  * 1; 130 after Ctrl-C; 2 for misuse. */
 int rp_remote_fail(const rp_remote *remote, rp_status st, const rp_error *err);
+/* The same, with `done`, the part that was done before the failure, in front of the error. */
+int rp_remote_fail_after(const rp_remote *remote, const char *done, rp_status st,
+                         const rp_error *err);
 int rp_remote_problem(const rp_remote *remote, const rp_problem *problem); /* 1 */
 int rp_remote_misuse(const rp_remote *remote, const rp_problem *problem);
 

@@ -40,12 +40,13 @@ static const char *const examples[] = {
     NULL,
 };
 
-static const char notes[] =
-    "Programs report with reprise.log_scalars(), `reprise train --report` or LogScalars of\n"
-    "reprise.v1: docs/runs.md.\n";
+static const char notes[] = "Programs report with reprise.log_scalars() in Python, `reprise "
+                            "train --report ADDR`, or the\n"
+                            "gRPC call LogScalars of reprise.v1.\n";
 
 /* Writes an export as it arrives. */
 typedef struct export_file {
+    const rp_remote *remote;
     FILE *file;
     bool is_terminal; /* names are anybody's: a terminal gets them escaped */
     bool failed;
@@ -67,6 +68,7 @@ static bool write_data(void *ctx, const void *data, size_t size)
 {
     export_file *e = ctx;
 
+    rp_remote_rest(e->remote);
     e->failed = e->is_terminal ? !write_escaped(e->file, data, size)
                                : fwrite(data, 1, size, e->file) != size;
     return !e->failed;
@@ -86,7 +88,7 @@ static int export_run(rp_remote *r, const char *run)
 {
     const char *path = rp_flags_get(r->flags, OUTPUT);
     const char *format = rp_flags_get(r->flags, FORMAT);
-    export_file e = {.file = path != NULL ? fopen(path, "wbe") : stdout};
+    export_file e = {.remote = r, .file = path != NULL ? fopen(path, "wbe") : stdout};
     bool is_events = format != NULL && strcmp(format, "tfevents") == 0;
     rp_runs_call call = {.action = is_events ? RP_RUNS_EVENTS : RP_RUNS_CSV,
                          .run = {run, strlen(run)},
@@ -235,7 +237,8 @@ static int print_list(rp_remote *r, run_list *list)
         rp_text_buffer_put(&list->out, "\n");
     } else if (list->runs == 0) {
         rp_text_buffer_put(&list->out,
-                           "no runs; docs/runs.md shows how programs report them\n");
+                           "no runs; programs report them with reprise.log_scalars() or "
+                           "reprise train --report\n");
     } else {
         rp_grid_write(&list->grid, &list->out);
     }

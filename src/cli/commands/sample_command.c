@@ -16,6 +16,7 @@
 #include "cli/commands/table_list.h"
 #include "cli/text/item_text.h"
 #include "cli/text/npy.h"
+#include "cli/text/units.h"
 #include "reprise/sampler.h"
 
 enum {
@@ -158,6 +159,17 @@ static rp_status keep(drawing *d, rp_sample *sample)
     return RP_OK;
 }
 
+/* Waits for samples, and tells the user what the sampler waits for. */
+static rp_status next(drawing *d, rp_sample *samples, size_t room, size_t *count, rp_error *err)
+{
+    rp_slices slices = rp_slices_begin(&d->r);
+    rp_status st;
+
+    do st = rp_sampler_next(d->sampler, samples, room, count, rp_slices_wait(&slices), err);
+    while (rp_slices_again(&slices, st, err));
+    return st;
+}
+
 static rp_status draw(drawing *d, rp_error *err)
 {
     rp_sample samples[BATCH];
@@ -167,7 +179,7 @@ static rp_status draw(drawing *d, rp_error *err)
     while (d->drawn < want && st == RP_OK && !ferror(stdout)) {
         size_t count = 0, room = want - d->drawn < BATCH ? want - d->drawn : BATCH;
 
-        st = rp_sampler_next(d->sampler, samples, room, &count, rp_remote_wait(&d->r), err);
+        st = next(d, samples, room, &count, err);
         if (st != RP_OK) break;
         assert(count <= room);
         for (size_t i = 0; i < count && st == RP_OK; i++) {
@@ -336,22 +348,23 @@ static rp_status write_folder(drawing *d, rp_problem *problem)
         st = write_numbers(d, "_probability", RP_FLOAT64, offsetof(rp_sample, probability),
                            problem);
     if (st == RP_OK)
-        (void)printf("wrote %zu items of %zu columns to %s\n", d->kept_count, columns,
-                     d->folder);
+        (void)printf("wrote %zu item%s of %zu column%s to %s\n", d->kept_count,
+                     rp_plural(d->kept_count), columns, rp_plural(columns), d->folder);
     return st;
 }
 
 static int draw_all(drawing *d)
 {
     rp_problem problem;
-    rp_error err = {0}, partial = {0};
+    rp_error err = {0};
+    char done[64];
     rp_status st = start(d, &err);
 
     if (st == RP_OK) st = draw(d, &err);
     if (st != RP_OK && d->drawn > 0 && d->drawn < (size_t)d->count) {
-        (void)snprintf(partial.text, sizeof partial.text, "after %zu of %lld items: %.180s",
-                       d->drawn, (long long)d->count, err.text);
-        return rp_remote_fail(&d->r, st, &partial);
+        (void)snprintf(done, sizeof done, "after %zu of %lld items", d->drawn,
+                       (long long)d->count);
+        return rp_remote_fail_after(&d->r, done, st, &err);
     }
     if (st != RP_OK) return rp_remote_fail(&d->r, st, &err);
     if (d->folder != NULL && d->kept_count > 0 && write_folder(d, &problem) != RP_OK)
@@ -389,5 +402,7 @@ const rp_command rp_sample_command = {
     .shared = &rp_remote_options,
     .min_words = 1,
     .max_words = 1,
+    .first_table = 1,
+    .last_table = 1,
     .run = run,
 };

@@ -47,6 +47,39 @@ const rp_client_table *rp_table_list_find(const rp_table_list *l, const char *na
     return NULL;
 }
 
+const rp_client_table *rp_table_list_on_shard(const rp_table_list *l, const char *name,
+                                              size_t shard)
+{
+    for (size_t i = 0; i < l->view.count; i++)
+        if (l->view.tables[i].shard == shard && strcmp(l->view.tables[i].info.name, name) == 0)
+            return &l->view.tables[i];
+    return NULL;
+}
+
+/* Writes that there is no such table, and the names of as many others as fit. */
+static void list_names(const rp_table_list *l, const char *name, char *text, size_t size)
+{
+    enum { REST = 24 }; /* bytes for "and 12345 more" */
+    size_t named = 0, distinct = 0;
+
+    (void)snprintf(text, size, "no table '%.80s'; the server has ", name);
+    for (size_t i = 0; i < l->view.count; i++) {
+        const char *other = l->view.tables[i].info.name;
+        size_t used = strlen(text);
+
+        if (rp_table_list_find(l, other) != &l->view.tables[i]) continue; /* of another shard */
+        distinct++;
+        if (named + 1 < distinct || used + strlen(other) + REST > size) continue;
+        (void)snprintf(text + used, size - used, "%s'%s'", named > 0 ? ", " : "", other);
+        named++;
+    }
+    if (distinct == 0)
+        (void)snprintf(text + strlen(text), size - strlen(text), "no tables");
+    else if (named < distinct)
+        (void)snprintf(text + strlen(text), size - strlen(text), "%s%zu more",
+                       named > 0 ? " and " : "", distinct - named);
+}
+
 rp_status rp_table_list_missing(const rp_table_list *l, const char *name, rp_error *err)
 {
     char text[RP_ERROR_TEXT_BYTES];
@@ -62,8 +95,7 @@ rp_status rp_table_list_missing(const rp_table_list *l, const char *name, rp_err
         (void)snprintf(text, sizeof text, "no table '%.80s', did you mean '%.80s'?", name,
                        best);
     else
-        (void)snprintf(text, sizeof text, "no table '%.80s'; reprise info lists all tables",
-                       name);
+        list_names(l, name, text, sizeof text);
     (void)rp_printable(text, strlen(text), err->text, sizeof err->text);
     return RP_NOT_FOUND;
 }

@@ -23,6 +23,10 @@ void rp_table_list_deinit(rp_table_list *list);
 /* Returns the first table of that name, or NULL. */
 const rp_client_table *rp_table_list_find(const rp_table_list *list, const char *name);
 
+/* Returns the table of that name on one shard, or NULL. */
+const rp_client_table *rp_table_list_on_shard(const rp_table_list *list, const char *name,
+                                              size_t shard);
+
 /* Writes an error with the unknown name and the names of the tables. Returns RP_NOT_FOUND. */
 rp_status rp_table_list_missing(const rp_table_list *list, const char *name, rp_error *err);
 

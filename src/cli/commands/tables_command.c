@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/commands/alter_report.h"
 #include "cli/commands/commands.h"
 #include "cli/commands/remote.h"
 #include "cli/commands/table_list.h"
@@ -55,7 +56,8 @@ static const char text[] =
     "  list                  print the names of the tables\n"
     "  create SPEC...        NAME:SAMPLER[:MAX_SIZE][,key=value...], as reprise serve --table\n"
     "  drop TABLE...         remove tables and their items\n"
-    "  alter TABLE...        change bounds and rate limiter of a table in use\n"
+    "  alter TABLE...        change bounds and rate limiter of a table in use, and say what "
+    "follows\n"
     "  reset TABLE...        remove all items and reset all counters\n"
     "  pause TABLE...        make inserts, samples or both wait\n"
     "  resume TABLE...       let them continue\n"
@@ -74,8 +76,8 @@ static const char *const examples[] = {
     NULL,
 };
 
-/* Applies an action to one word and sets the name of its table. Returns 0, or prints an error
- * and returns the exit status. */
+/* Applies an action to one word and sets the name of its table; NULL: it has printed its result
+ * itself. Returns 0, or prints an error and returns the exit status. */
 typedef int (*action)(rp_remote *r, const char *word, const char **table);
 
 static rp_status parse_columns(rp_remote *r, rp_signature **out, rp_problem *problem)
@@ -201,6 +203,131 @@ static rp_status take_limiter(rp_remote *r, const rp_limiter_options *now,
     return RP_OK;
 }
 
+/* Fetches all tables. RP_NOT_FOUND if none has that name. */
+static rp_status fetch_named(const rp_remote *r, const char *name, rp_table_list *list,
+                             rp_error *err)
+{
+    rp_status st = rp_table_list_fetch(list, r->client, rp_remote_wait(r), err);
+
+    if (st == RP_OK && rp_table_list_find(list, name) == NULL)
+        st = rp_table_list_missing(list, name, err);
+    return st;
+}
+
+/* Writes the table's name, and its shard if there are several. */
+static void put_table(rp_text_buffer *out, const rp_table_list *list, const rp_client_table *t)
+{
+    rp_text_buffer_put_safe(out, t->info.name, strlen(t->info.name));
+    if (list->view.shard_count > 1 && t->shard < list->view.shard_count)
+        rp_text_buffer_format(out, " on %s", list->view.shards[t->shard]);
+}
+
+static uint32_t given_options(const rp_remote *r)
+{
+    static const struct {
+        option option;
+        uint32_t bit;
+    } bits[] = {
+        {MAX_SIZE, RP_ALTERED_MAX_SIZE},
+        {MAX_BYTES, RP_ALTERED_MAX_BYTES},
+        {MAX_TIMES_SAMPLED, RP_ALTERED_MAX_TIMES_SAMPLED},
+        {SAMPLES_PER_INSERT, RP_ALTERED_SAMPLES_PER_INSERT},
+        {MIN_SIZE, RP_ALTERED_MIN_SIZE},
+        {ERROR_BUFFER, RP_ALTERED_ERROR_BUFFER},
+        {MIN_DIFF, RP_ALTERED_MIN_DIFF},
+        {MAX_DIFF, RP_ALTERED_MAX_DIFF},
+    };
+    uint32_t given = rp_remote_switch(r, RECENTER) ? (uint32_t)RP_ALTERED_RECENTER : 0;
+
+    for (size_t i = 0; i < sizeof bits / sizeof bits[0]; i++)
+        if (rp_flags_get(r->flags, bits[i].option) != NULL) given |= bits[i].bit;
+    return given;
+}
+
+/* Prints each line of the text as a warning on standard error. */
+static void print_warnings(rp_remote *r, const rp_text_buffer *warnings)
+{
+    const char *at = rp_text_buffer_text(warnings);
+
+    (void)fflush(stdout);
+    while (*at != '\0') {
+        size_t length = strcspn(at, "\n");
+
+        (void)fprintf(stderr, "reprise %s: warning: %.*s\n", r->command->name, (int)length, at);
+        at += length + (at[length] == '\n');
+    }
+}
+
+static void put_json_lines(rp_text_buffer *out, const rp_text_buffer *lines)
+{
+    const char *at = rp_text_buffer_text(lines);
+
+    rp_json_key(out, "warnings");
+    rp_json_open(out, '[');
+    while (*at != '\0') {
+        size_t length = strcspn(at, "\n");
+
+        rp_json_put_string(out, at, length);
+        at += length + (at[length] == '\n');
+    }
+    rp_json_close(out, ']');
+}
+
+/* Prints what an alteration has changed in one table. */
+static int report_alteration(rp_remote *r, const rp_table_list *list,
+                             const rp_client_table *now, const rp_table_info *before)
+{
+    const rp_alter_report report = {before, &now->info, given_options(r)};
+    rp_text_buffer buffer = {0}, warnings = {0};
+    int status;
+
+    rp_alter_warnings(&warnings, &report);
+    if (r->json) {
+        rp_json_open(&buffer, '{');
+        rp_json_key(&buffer, "table");
+        rp_json_put_text(&buffer, now->info.name);
+        rp_json_key(&buffer, "done");
+        rp_json_put_text(&buffer, "altered");
+        rp_json_key(&buffer, "shard");
+        rp_json_put_text(&buffer, now->shard < list->view.shard_count
+                                      ? list->view.shards[now->shard]
+                                      : NULL);
+        rp_alter_changes_json(&buffer, &report);
+        put_json_lines(&buffer, &warnings);
+        rp_json_close(&buffer, '}');
+        rp_text_buffer_put(&buffer, "\n");
+    } else {
+        rp_text_buffer_put(&buffer, "altered ");
+        put_table(&buffer, list, now);
+        rp_text_buffer_put(&buffer, "\n");
+        rp_alter_changes(&buffer, &report);
+    }
+    status = rp_remote_print(r, &buffer);
+    if (!r->json) print_warnings(r, &warnings);
+    rp_text_buffer_deinit(&buffer);
+    rp_text_buffer_deinit(&warnings);
+    return status;
+}
+
+/* Prints what an alteration has changed in the table of each shard. */
+static int report_alterations(rp_remote *r, const rp_table_list *before, const char *name)
+{
+    rp_table_list now = {0};
+    rp_error err = {0};
+    rp_status st = fetch_named(r, name, &now, &err);
+    int status = st == RP_OK ? 0 : rp_remote_fail(r, st, &err);
+
+    for (size_t i = 0; i < now.view.count && status == 0; i++) {
+        const rp_client_table *t = &now.view.tables[i], *old;
+
+        if (strcmp(t->info.name, name) != 0) continue;
+        old = rp_table_list_on_shard(before, name, t->shard);
+        status = report_alteration(r, &now, t, old != NULL ? &old->info : &t->info);
+    }
+    rp_table_list_deinit(&now);
+    return status;
+}
+
 static int alter(rp_remote *r, const char *word, const char **table)
 {
     rp_table_alteration change = {0};
@@ -208,21 +335,35 @@ static int alter(rp_remote *r, const char *word, const char **table)
     rp_table_list list = {0};
     rp_problem problem;
     rp_error err = {0};
-    rp_status st = rp_table_list_fetch(&list, r->client, rp_remote_wait(r), &err);
+    rp_status st = fetch_named(r, word, &list, &err);
     int status = 0;
 
-    *table = word;
+    *table = NULL;
     found = st == RP_OK ? rp_table_list_find(&list, word) : NULL;
-    if (st == RP_OK && found == NULL) st = rp_table_list_missing(&list, word, &err);
-    if (st != RP_OK || found == NULL) {
+    if (found == NULL) {
         status = rp_remote_fail(r, st, &err);
     } else if (take_bounds(r, &change, &problem) != RP_OK ||
                take_limiter(r, &found->info.limiter, &change, &problem) != RP_OK) {
         status = rp_remote_misuse(r, &problem);
     } else {
         st = rp_client_alter_table(r->client, word, &change, rp_remote_wait(r), &err);
-        if (st != RP_OK) status = rp_remote_fail(r, st, &err);
+        status = st == RP_OK ? report_alterations(r, &list, word) : rp_remote_fail(r, st, &err);
     }
+    rp_table_list_deinit(&list);
+    return status;
+}
+
+/* Prints why a call has failed. A name that does not exist is compared with those that do. */
+static int fail_named(rp_remote *r, const char *name, rp_status st, const rp_error *err)
+{
+    rp_table_list list = {0};
+    rp_error missing = {0};
+    int status;
+
+    if (st == RP_NOT_FOUND && fetch_named(r, name, &list, &missing) == RP_NOT_FOUND)
+        status = rp_remote_fail(r, st, &missing);
+    else
+        status = rp_remote_fail(r, st, err);
     rp_table_list_deinit(&list);
     return status;
 }
@@ -233,7 +374,7 @@ static int drop(rp_remote *r, const char *word, const char **table)
     rp_status st = rp_client_drop_table(r->client, word, rp_remote_wait(r), &err);
 
     *table = word;
-    return st == RP_OK ? 0 : rp_remote_fail(r, st, &err);
+    return st == RP_OK ? 0 : fail_named(r, word, st, &err);
 }
 
 static int reset(rp_remote *r, const char *word, const char **table)
@@ -242,7 +383,7 @@ static int reset(rp_remote *r, const char *word, const char **table)
     rp_status st = rp_client_reset(r->client, word, rp_remote_wait(r), &err);
 
     *table = word;
-    return st == RP_OK ? 0 : rp_remote_fail(r, st, &err);
+    return st == RP_OK ? 0 : fail_named(r, word, st, &err);
 }
 
 static uint32_t sides(const rp_remote *r)
@@ -253,22 +394,63 @@ static uint32_t sides(const rp_remote *r)
     return given != 0 ? given : RP_SIDE_INSERTS | RP_SIDE_SAMPLES;
 }
 
+/* Prints what pausing or resuming has changed: whether the sides were so already, and, after a
+ * resume, what they still wait for. */
+static int report_sides(rp_remote *r, const rp_table_list *before, const char *name,
+                        bool resumed)
+{
+    rp_text_buffer buffer = {0};
+    rp_table_list now = {0};
+    rp_error err = {0};
+    rp_status st = fetch_named(r, name, &now, &err);
+    int status = 0;
+
+    for (size_t i = 0; i < now.view.count && st == RP_OK; i++) {
+        const rp_client_table *t = &now.view.tables[i], *old;
+
+        if (strcmp(t->info.name, name) != 0) continue;
+        old = rp_table_list_on_shard(before, name, t->shard);
+        rp_text_buffer_put(&buffer, resumed ? "resumed " : "paused ");
+        put_table(&buffer, &now, t);
+        if (old != NULL && old->info.paused == t->info.paused)
+            rp_text_buffer_put(&buffer, resumed ? ", which was not paused" : " already");
+        rp_text_buffer_put(&buffer, "\n");
+        if (resumed) rp_limiter_waits(&buffer, &t->info);
+    }
+    status = st == RP_OK ? rp_remote_print(r, &buffer) : rp_remote_fail(r, st, &err);
+    rp_text_buffer_deinit(&buffer);
+    rp_table_list_deinit(&now);
+    return status;
+}
+
+static int set_sides(rp_remote *r, const char *name, bool resume, const char **table)
+{
+    rp_table_list before = {0};
+    rp_error err = {0};
+    rp_status st = fetch_named(r, name, &before, &err);
+    int status = 0;
+
+    *table = r->json ? name : NULL;
+    if (st == RP_OK && resume)
+        st = rp_client_resume_table(r->client, name, sides(r), rp_remote_wait(r), &err);
+    else if (st == RP_OK)
+        st = rp_client_pause_table(r->client, name, sides(r), rp_remote_wait(r), &err);
+    if (st != RP_OK)
+        status = rp_remote_fail(r, st, &err);
+    else if (!r->json)
+        status = report_sides(r, &before, name, resume);
+    rp_table_list_deinit(&before);
+    return status;
+}
+
 static int pause_table(rp_remote *r, const char *word, const char **table)
 {
-    rp_error err = {0};
-    rp_status st = rp_client_pause_table(r->client, word, sides(r), rp_remote_wait(r), &err);
-
-    *table = word;
-    return st == RP_OK ? 0 : rp_remote_fail(r, st, &err);
+    return set_sides(r, word, false, table);
 }
 
 static int resume(rp_remote *r, const char *word, const char **table)
 {
-    rp_error err = {0};
-    rp_status st = rp_client_resume_table(r->client, word, sides(r), rp_remote_wait(r), &err);
-
-    *table = word;
-    return st == RP_OK ? 0 : rp_remote_fail(r, st, &err);
+    return set_sides(r, word, true, table);
 }
 
 static int list_names(rp_remote *r)
@@ -392,7 +574,7 @@ static int run(const rp_flags *flags)
     if (status == 0 && actions[a].act == NULL) status = list_names(&r);
     for (size_t i = 1; i < flags->word_count && status == 0; i++) {
         status = actions[a].act(&r, flags->words[i], &table);
-        if (status == 0) status = report(&r, actions[a].done, table);
+        if (status == 0 && table != NULL) status = report(&r, actions[a].done, table);
     }
     rp_remote_close(&r);
     return status;
@@ -410,5 +592,7 @@ const rp_command rp_tables_command = {
     .shared = &rp_remote_options,
     .min_words = 1,
     .max_words = RP_MAX_WORDS,
+    .first_table = 2,
+    .last_table = RP_MAX_WORDS,
     .run = run,
 };

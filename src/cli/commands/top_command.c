@@ -5,7 +5,7 @@
  * Invariants, whenever `lock` is free:
  *   W1  newest < LOOKS; looks[newest] and the one before it are complete and not written to;
  *   W2  the fetching thread writes only to the look after `newest`;
- *   W3  waiting_count <= MAX_WAITING and waiting_count <= waiting_total in each look. */
+ *   W3  waiting_count <= RP_MOST_WAITING and waiting_count <= waiting_total in each look. */
 #include <assert.h>
 #include <errno.h>
 #include <poll.h>
@@ -23,7 +23,6 @@
 #include "cli/commands/top_print.h"
 
 enum {
-    MAX_WAITING = 64,
     DEFAULT_INTERVAL_MS = 1000,
     MIN_INTERVAL_MS = 50,
     MAX_INTERVAL_MS = 3600 * 1000,
@@ -42,8 +41,9 @@ static const char text[] =
     "IN/S, OUT/S and UPD/S are inserts, samples and priority updates a second, RATIO samples\n"
     "per insert. LIMITER shows the rate limiter: at the left end samples wait, at the right\n"
     "end inserts do; ### is a table that has not reached its min_size. WAIT is the number of\n"
-    "inserts (i) and samples (s) that wait; the reasons are listed below the tables.\n"
-    "Keys: q quits, space refreshes, up and down scroll. If the output is not a terminal,\n"
+    "inserts (i) and samples (s) that wait. The reasons are below the tables, each with the\n"
+    "clients that wait for it, their calls, and how long the first has waited. Keys: q quits,\n"
+    "space refreshes, up and down scroll, ? lists them. If the output is not a terminal,\n"
     "refreshes are printed one after the other.\n";
 
 static const char *const examples[] = {
@@ -55,7 +55,7 @@ static const char *const examples[] = {
 
 typedef struct look {
     rp_table_list list;
-    rp_client_waiting waiting[MAX_WAITING];
+    rp_client_waiting waiting[RP_MOST_WAITING];
     rp_top_look look;
 } look;
 
@@ -65,6 +65,7 @@ typedef struct top {
     bool terminal; /* standard input and output are terminals */
     struct termios before;
     size_t scroll;
+    bool help; /* the page about the keys is shown */
 
     pthread_mutex_t lock;
     pthread_cond_t changed;
@@ -80,16 +81,19 @@ typedef struct top {
 static rp_status take_look(top *t, look *l, rp_error *err)
 {
     rp_wait wait = rp_remote_wait(&t->r);
-    rp_client_blocked blocked = {.calls = l->waiting, .capacity = MAX_WAITING};
+    rp_client_blocked blocked = {.calls = l->waiting, .capacity = RP_MOST_WAITING};
     rp_status st;
 
     rp_table_list_deinit(&l->list);
     st = rp_table_list_fetch(&l->list, t->r.client, wait, err);
-    if (st != RP_OK) return st;
     l->look.at_ns = rp_now_ns();
-    st = rp_client_why_blocked(t->r.client, NULL, &blocked, wait, err);
-    /* Reverb's servers do not report blocked calls. */
-    if (st == RP_UNIMPLEMENTED || st == RP_DENIED) st = RP_OK;
+    if (st == RP_OK) {
+        st = rp_client_why_blocked(t->r.client, NULL, &blocked, wait, err);
+        /* Reverb's servers do not report blocked calls. */
+        if (st == RP_UNIMPLEMENTED || st == RP_DENIED) st = RP_OK;
+    }
+    rp_remote_rest(&t->r);
+    if (st != RP_OK) return st;
     l->look.view = l->list.view;
     l->look.waiting = l->waiting;
     l->look.waiting_count = blocked.count;
@@ -219,7 +223,7 @@ static void show_locked(top *t, rp_text_buffer *buffer)
 {
     look *now = &t->looks[t->newest], *before = &t->looks[(t->newest + LOOKS - 1) % LOOKS];
     const rp_top_look *old = t->taken > 1 ? &before->look : NULL;
-    rp_top_screen screen = {.width = PLAIN_WIDTH, .scroll = t->scroll};
+    rp_top_screen screen = {.width = PLAIN_WIDTH, .scroll = t->scroll, .help = t->help};
     char title[300], clock[16];
     time_t seconds = time(NULL);
     struct tm local;
@@ -257,6 +261,7 @@ static bool read_keys(top *t)
         if (arrow) i += 2;
         if (!arrow && (key == 'q' || key == 'Q')) return false;
         (void)pthread_mutex_lock(&t->lock);
+        if (!arrow) t->help = key == '?' && !t->help;
         if (!arrow && key == ' ') {
             t->hurry = true;
             (void)pthread_cond_signal(&t->changed);
@@ -330,6 +335,10 @@ static int watch_all(top *t)
     (void)pthread_condattr_destroy(&attributes);
     (void)pthread_mutex_init(&t->lock, NULL);
     t->terminal = !t->r.json && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO) && enter(t);
+    if (t->terminal) { /* the screen shows why there is no response */
+        rp_patience_free(t->r.patience);
+        t->r.patience = NULL;
+    }
     if (pthread_create(&thread, NULL, look_main, t) != 0) {
         if (t->terminal) leave(t);
         return rp_remote_fail(&t->r, RP_NO_RESOURCE, &(rp_error){.text = "no more threads"});

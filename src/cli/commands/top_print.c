@@ -14,8 +14,9 @@
 enum {
     NAME_MIN = 8,
     NAME_MAX = 24,
-    NUMBERS = 7 + 8 + 4 * 7, /* items, bytes, four rates, each with a space before it */
+    NUMBERS = 7 + 9 + 4 * 7, /* items, bytes, four rates, each with a space before it */
     WAIT_WIDTH = 8,
+    CLIENT_WIDTH = 28, /* "[2001:db8::1:2]:12345" */
     BAR_MIN = 12,
     BAR_MAX = 40,
     HEAD_LINES = 4,
@@ -69,6 +70,7 @@ typedef struct painter {
     rp_text_buffer line; /* the current one */
     size_t width;        /* columns */
     size_t left;         /* lines */
+    size_t reserve;      /* lines that long texts leave free, by being cut */
 } painter;
 
 static void end_line(painter *p)
@@ -112,14 +114,12 @@ static void cell(painter *p, const char *text, size_t width)
     rp_text_buffer_deinit(&safe);
 }
 
-static void head(painter *p, const rp_top_screen *s, const rp_top_look *now,
-                 const rp_top_look *before)
+static void put_totals(painter *p, const rp_top_look *now, const rp_top_look *before)
 {
     char items_text[16], inserts_text[16], samples_text[16], bytes_text[32];
     double items = 0; /* a sum of sizes that servers report may overflow an integer */
     uint64_t bytes = 0;
     rates sum = {0};
-    size_t used;
 
     for (size_t i = 0; i < now->view.count; i++) {
         rates r = rates_of(now, before, &now->view.tables[i]);
@@ -129,23 +129,35 @@ static void head(painter *p, const rp_top_screen *s, const rp_top_look *now,
         sum.inserts += r.inserts;
         sum.samples += r.samples;
     }
+    rp_text_buffer_format(
+        &p->line, "%zu table%s, %s item%s, %s; %s inserts/s, %s samples/s; ", now->view.count,
+        now->view.count == 1 ? "" : "s", rp_count_text(items, items_text),
+        items == 1 ? "" : "s", rp_size_text(bytes, bytes_text, sizeof bytes_text),
+        rp_count_text(sum.inserts, inserts_text), rp_count_text(sum.samples, samples_text));
+    if (now->waiting_total == 0)
+        rp_text_buffer_put(&p->line, "no call waits");
+    else
+        rp_text_buffer_format(&p->line, "%zu call%s", now->waiting_total,
+                              now->waiting_total == 1 ? " waits" : "s wait");
+}
+
+static void head(painter *p, const rp_top_screen *s, const rp_top_look *now,
+                 const rp_top_look *before)
+{
+    static const char keys[] = "? keys  q quits";
+    size_t used;
+
     rp_text_buffer_format(&p->line, "reprise top  %s", s->title);
     used = rp_text_columns(rp_text_buffer_text(&p->line), p->line.size);
-    if (s->height > 0 && used + 9 <= p->width) {
-        rp_text_buffer_repeat(&p->line, ' ', p->width - used - 7);
-        rp_text_buffer_put(&p->line, "q quits");
+    if (s->height > 0 && used + sizeof keys + 1 <= p->width) {
+        rp_text_buffer_repeat(&p->line, ' ', p->width - used - (sizeof keys - 1));
+        rp_text_buffer_put(&p->line, keys);
     }
     end_line(p);
-    if (s->trouble != NULL) {
+    if (s->trouble != NULL)
         rp_text_buffer_put_safe(&p->line, s->trouble, strlen(s->trouble));
-    } else {
-        rp_text_buffer_format(
-            &p->line, "%zu table%s, %s items, %s; %s inserts/s, %s samples/s; %zu waiting",
-            now->view.count, now->view.count == 1 ? "" : "s", rp_count_text(items, items_text),
-            rp_size_text(bytes, bytes_text, sizeof bytes_text),
-            rp_count_text(sum.inserts, inserts_text), rp_count_text(sum.samples, samples_text),
-            now->waiting_total);
-    }
+    else
+        put_totals(p, now, before);
     end_line(p);
     for (size_t i = 0; i < now->view.durability_count; i++) {
         const rp_client_durability *d = &now->view.durability[i];
@@ -222,8 +234,7 @@ static void table_line(painter *p, const widths *w, const rp_top_look *now,
         (void)snprintf(name, sizeof name, "%s", t->info.name);
     cell(p, name, w->name);
     rp_text_buffer_format(&p->line, "%6s ", rp_count_text((double)t->info.size, number));
-    (void)rp_count_text((double)t->info.bytes, number);
-    rp_text_buffer_format(&p->line, "%6sB ", number);
+    rp_text_buffer_format(&p->line, "%8s ", rp_bytes_text((double)t->info.bytes, number));
     rp_text_buffer_format(&p->line, "%6s ", rp_count_text(r.inserts, number));
     rp_text_buffer_format(&p->line, "%6s ", rp_count_text(r.samples, number));
     rp_text_buffer_format(&p->line, "%6s ", rp_count_text(r.updates, number));
@@ -237,34 +248,135 @@ static void table_line(painter *p, const widths *w, const rp_top_look *now,
     end_line(p);
 }
 
-static void waiting_line(painter *p, const rp_top_look *now, const rp_client_waiting *c)
+/* Writes text that continues the current line, in as many lines as it takes, broken between
+ * words; the second and later lines are indented. */
+static void put_wrapped(painter *p, const char *text)
 {
-    char text[RP_ERROR_TEXT_BYTES + 256];
+    enum { INDENT = 4 };
+    rp_text_buffer safe = {0};
+    const char *at;
 
-    if (now->view.shard_count > 1) rp_text_buffer_format(&p->line, "%zu/", c->shard);
-    (void)snprintf(text, sizeof text, "%s  %s  %.1f s  %zu of %zu  %s", c->table,
-                   c->waiting.is_insert ? "insert" : "sample",
-                   (double)c->waiting.waiting_ns / 1e9, c->waiting.done, c->waiting.wanted,
-                   c->waiting.why);
-    rp_text_buffer_put_safe(&p->line, text, strlen(text));
+    rp_text_buffer_put_safe(&safe, text, strlen(text));
+    if (safe.failed) p->out->failed = true;
+    for (at = rp_text_buffer_text(&safe); *at != '\0';) {
+        size_t used = rp_text_columns(rp_text_buffer_text(&p->line), p->line.size);
+        size_t left = strlen(at);
+        size_t fits = rp_text_fit(at, left, p->width > used ? p->width - used : 0);
+        size_t end = fits;
+
+        if (fits < left) {
+            while (end > 0 && at[end] != ' ') end--;
+            if (end == 0) end = fits; /* a word longer than a line */
+        }
+        if (end == 0 || p->left <= p->reserve) break; /* not even a character fits */
+        rp_text_buffer_add(&p->line, at, end);
+        at += end;
+        while (*at == ' ') at++;
+        end_line(p);
+        if (*at != '\0') rp_text_buffer_repeat(&p->line, ' ', INDENT);
+    }
+    if (p->left <= p->reserve) rp_text_buffer_clear(&p->line);
+    if (p->line.size > 0) end_line(p);
+    rp_text_buffer_deinit(&safe);
+}
+
+/* Writes the reason of a group, with the number of calls that wait for it. */
+static void group_lines(painter *p, const rp_top_look *now, const rp_waiting_group *g)
+{
+    char number[24];
+
+    if (now->view.shard_count > 1) rp_text_buffer_format(&p->line, "%zu/", g->first->shard);
+    rp_text_buffer_put_safe(&p->line, g->first->table, strlen(g->first->table));
+    (void)snprintf(number, sizeof number, "%zu", g->calls);
+    rp_text_buffer_format(&p->line, "  %s %s%s  ", number,
+                          g->first->waiting.is_insert ? "insert" : "sample",
+                          g->calls == 1 ? "" : "s");
+    put_wrapped(p, g->reason);
+}
+
+static void waiter_line(painter *p, const rp_waiter *w)
+{
+    const rp_waiting *call = &w->first->waiting;
+    char since[32];
+
+    rp_text_buffer_put(&p->line, "    ");
+    cell(p, w->first->client[0] != '\0' ? w->first->client : "unknown client", CLIENT_WIDTH);
+    rp_text_buffer_format(&p->line, "%4zu call%s  for %s", w->calls, w->calls == 1 ? " " : "s",
+                          rp_elapsed_text(call->waiting_ns, since, sizeof since));
+    if (w->calls == 1 && call->wanted > 1)
+        rp_text_buffer_format(&p->line, ", %zu of %zu items done", call->done, call->wanted);
+    end_line(p);
+}
+
+/* Writes the clients of a group: all, or those that have waited longest and fit `room` lines,
+ * with a line about the others. */
+static void waiter_lines(painter *p, const rp_waiting_groups *all, size_t group, size_t room)
+{
+    size_t clients = all->groups[group].clients, shown = 0, calls = 0;
+    size_t most = clients <= room ? clients : room > 1 ? room - 1 : 0;
+
+    for (size_t i = 0; i < all->waiter_count; i++) {
+        if (all->waiters[i].group != group) continue;
+        if (shown < most) {
+            waiter_line(p, &all->waiters[i]);
+            shown++;
+        } else {
+            calls += all->waiters[i].calls;
+        }
+    }
+    if (shown == clients || room == 0) return;
+    rp_text_buffer_format(&p->line, "    %zu more client%s, %zu call%s", clients - shown,
+                          clients - shown == 1 ? "" : "s", calls, calls == 1 ? "" : "s");
     end_line(p);
 }
 
 static void waiting_lines(painter *p, const rp_top_look *now)
 {
-    size_t shown = now->waiting_count;
+    rp_waiting_groups all;
+    size_t hidden = now->waiting_total - now->waiting_count, shown = 0;
 
     assert(now->waiting_count <= now->waiting_total);
     if (now->waiting_total == 0) return;
+    rp_waiting_groups_make(&all, now->waiting, now->waiting_count);
     end_line(p);
     rp_text_buffer_put(&p->line, "WAITING");
     end_line(p);
-    if (p->left == 0) return;
-    if (now->waiting_total > p->left && shown > p->left - 1) shown = p->left - 1;
-    for (size_t i = 0; i < shown; i++) waiting_line(p, now, &now->waiting[i]);
-    if (shown == now->waiting_total) return;
-    rp_text_buffer_format(&p->line, "... and %zu more", now->waiting_total - shown);
+    for (; shown < all.group_count; shown++) {
+        size_t groups_left = all.group_count - shown - 1;
+
+        p->reserve = groups_left > 0 || hidden > 0; /* for the last line */
+        if (p->left <= p->reserve) break;
+        group_lines(p, now, &all.groups[shown]);
+        waiter_lines(p, &all, shown, (p->left - p->reserve) / (groups_left + 1));
+    }
+    for (; shown < all.group_count; shown++) hidden += all.groups[shown].calls;
+    if (hidden == 0) return;
+    rp_text_buffer_format(&p->line, "... and %zu more call%s", hidden, hidden == 1 ? "" : "s");
     end_line(p);
+}
+
+static void help_lines(painter *p)
+{
+    static const char *const lines[] = {
+        "q          quits",
+        "space      refreshes at once",
+        "j, down    scrolls down the tables",
+        "k, up      scrolls up",
+        "?          shows or hides this page",
+        "",
+        "IN/S       inserts a second",
+        "OUT/S      samples a second",
+        "UPD/S      updates of priorities a second",
+        "RATIO      samples an insert, since the last refresh",
+        "LIMITER    [--|--] stands between min_diff, where samples wait, and max_diff, where",
+        "           inserts wait; [##..] has fewer items than min_size; [free] has no bounds",
+        "WAIT       inserts (i) and samples (s) that wait; the reasons are below the tables",
+    };
+
+    for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
+        rp_text_buffer_put(&p->line, lines[i]);
+        end_line(p);
+    }
 }
 
 /* Returns the number of tables to show: all, or as many as leave a third of the screen for
@@ -293,8 +405,13 @@ void rp_top_print(rp_text_buffer *out, const rp_top_screen *s, const rp_top_look
     assert(lines <= now->view.count);
     if (first > now->view.count - lines) first = now->view.count - lines;
     head(&p, s, now, before);
+    if (s->help) {
+        help_lines(&p);
+        lines = 0;
+        goto fill;
+    }
     cell(&p, "TABLE", w.name);
-    rp_text_buffer_format(&p.line, "%6s %7s %6s %6s %6s %6s LIMITER", "ITEMS", "BYTES", "IN/S",
+    rp_text_buffer_format(&p.line, "%6s %8s %6s %6s %6s %6s LIMITER", "ITEMS", "BYTES", "IN/S",
                           "OUT/S", "UPD/S", "RATIO");
     static_assert(BAR_MIN >= 7, "the heading LIMITER fits above a bar");
     rp_text_buffer_repeat(&p.line, ' ', w.bar - 7);
@@ -303,6 +420,7 @@ void rp_top_print(rp_text_buffer *out, const rp_top_screen *s, const rp_top_look
     for (size_t i = first; i < first + lines; i++)
         table_line(&p, &w, now, before, &now->view.tables[i]);
     waiting_lines(&p, now);
+fill:
     while (s->height > 0 && p.left > 0) end_line(&p);
     assert(s->height == 0 || p.left == 0); /* N2 */
     rp_text_buffer_deinit(&p.line);
@@ -321,6 +439,8 @@ static void json_waiting(rp_text_buffer *out, const rp_top_look *now)
         rp_json_key(out, "shard");
         rp_json_put_text(out,
                          c->shard < now->view.shard_count ? now->view.shards[c->shard] : NULL);
+        rp_json_key(out, "client");
+        rp_json_put_text(out, c->client[0] != '\0' ? c->client : NULL);
         rp_json_key(out, "side");
         rp_json_put_text(out, c->waiting.is_insert ? "insert" : "sample");
         rp_json_key(out, "wanted");

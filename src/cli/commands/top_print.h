@@ -3,6 +3,7 @@
 #ifndef RP_CLI_COMMANDS_TOP_PRINT_H
 #define RP_CLI_COMMANDS_TOP_PRINT_H
 
+#include "cli/commands/waiting_groups.h"
 #include "cli/text/info_print.h"
 
 /* A snapshot. Borrows everything. */
@@ -10,7 +11,8 @@ typedef struct rp_top_look {
     int64_t at_ns; /* monotonic */
     rp_tables_view view;
     const rp_client_waiting *waiting;
-    size_t waiting_count, waiting_total; /* entries of `waiting`; calls that wait in all */
+    size_t waiting_count; /* of `waiting`, <= RP_MOST_WAITING */
+    size_t waiting_total; /* calls that wait in all */
 } rp_top_look;
 
 typedef struct rp_top_screen {
@@ -18,6 +20,7 @@ typedef struct rp_top_screen {
     const char *title;    /* printed after "reprise top": addresses, time, interval */
     const char *trouble;  /* error of the last snapshot; NULL: none */
     size_t scroll;        /* tables skipped at the top */
+    bool help;            /* print the keys and columns instead of the tables */
 } rp_top_screen;
 
 /* Writes a screen of exactly `height` lines of at most `width` columns; if height is 0, as many

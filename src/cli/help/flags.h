@@ -52,6 +52,7 @@ typedef struct rp_command {
     size_t option_count;
     const rp_options *shared; /* options shared with other commands; NULL: none */
     size_t min_words, max_words;
+    size_t first_table, last_table;    /* words that name tables, from 1; 0: none does */
     int (*run)(const rp_flags *flags); /* returns the exit status */
 } rp_command;
 

@@ -95,6 +95,7 @@ static void put(rp_server_limits *limits, const limit *l, int64_t value)
 
 static rp_status unknown_limit(const char *name, const rp_setting *value, rp_problem *problem)
 {
+    char all[900] = "";
     rp_nearest nearest;
 
     rp_nearest_init(&nearest, name);
@@ -102,7 +103,13 @@ static rp_status unknown_limit(const char *name, const rp_setting *value, rp_pro
     if (rp_nearest_get(&nearest) != NULL)
         return rp_problem_set(problem, &value->place, "%s: unknown limit, did you mean '%s'?",
                               value->key, rp_nearest_get(&nearest));
-    return rp_problem_set(problem, &value->place, "%s: unknown limit", value->key);
+    for (size_t i = 0; i < LIMITS; i++) {
+        size_t used = strlen(all);
+
+        (void)snprintf(all + used, sizeof all - used, "%s%s", i > 0 ? ", " : "", list[i].name);
+    }
+    return rp_problem_set(problem, &value->place, "%s: unknown limit; known are %s", value->key,
+                          all);
 }
 
 /* Parses the value in the unit of the field. */

@@ -386,7 +386,7 @@ char *rp_table_summary(const rp_table_settings *t, char *text, size_t size)
     assert(t->sampler >= 0 && t->sampler < RP_FORMS); /* E1 */
     if (t->sampler == RP_PRIORITIZED)
         (void)snprintf(exponent, sizeof exponent, " exponent %g", t->exponent);
-    (void)snprintf(text, size, "%.100s (%s%s, %" PRId64 " items)", t->name, forms[t->sampler],
-                   exponent, t->max_size);
+    (void)snprintf(text, size, "%.100s (%s%s, %" PRId64 " item%s)", t->name, forms[t->sampler],
+                   exponent, t->max_size, rp_plural((uint64_t)t->max_size));
     return text;
 }

@@ -92,6 +92,19 @@ char *rp_count_text(double count, char text[16])
     return text;
 }
 
+char *rp_bytes_text(double bytes, char text[16])
+{
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+    enum { UNITS = sizeof units / sizeof units[0] };
+    size_t unit = 0;
+
+    if (!(bytes >= 0)) bytes = 0;
+    for (; bytes >= 1023.5 && unit + 1 < UNITS; unit++) bytes /= 1024;
+    assert(unit < UNITS);
+    (void)snprintf(text, 16, "%.*f %s", unit > 0 && bytes < 99.95 ? 1 : 0, bytes, units[unit]);
+    return text;
+}
+
 static void selector_words(const rp_selector_options *s, char *text, size_t size)
 {
     char exponent[NUMBER_BYTES];

@@ -53,6 +53,10 @@ bool rp_limiter_unbounded(double diff);
  * missing until samples may be drawn, and after that "[    free    ]". */
 void rp_limiter_bar(rp_text_buffer *out, const rp_table_info *info, size_t width);
 
+/* Writes a number of bytes in at most eight characters: "512 B", "1.5 KiB", "1023 MiB". Returns
+ * `text`. */
+char *rp_bytes_text(double bytes, char text[16]);
+
 /* Writes a count in at most six characters: "0", "999", "12.3k", "4.6M". Returns `text`. */
 char *rp_count_text(double count, char text[16]);
 

@@ -263,8 +263,8 @@ static rp_status read_data(const line *l, const rp_json *data, rp_tensor *tensor
 
     assert(c->count > 0 && c->count <= RP_MAX_COLUMNS);
     if (data->u.count != c->count)
-        return rp_problem_set(l->problem, &place, "data: expected %zu columns, got %zu",
-                              c->count, data->u.count);
+        return rp_problem_set(l->problem, &place, "data: expected %zu column%s, got %zu",
+                              c->count, rp_plural(c->count), data->u.count);
     for (size_t i = 0; i < c->count && st == RP_OK; i++) {
         const rp_json *value =
             data->kind == RP_JSON_ARRAY ? n : rp_json_find(data, c->names[i]);

@@ -193,6 +193,28 @@ char *rp_size_text(uint64_t bytes, char *text, size_t size)
     return text;
 }
 
+const char *rp_plural(uint64_t count)
+{
+    return count == 1 ? "" : "s";
+}
+
+char *rp_elapsed_text(int64_t ns, char *text, size_t size)
+{
+    double seconds = (double)ns / 1e9;
+
+    if (seconds < 9.95)
+        (void)snprintf(text, size, "%.1f s", seconds);
+    else if (seconds < 120)
+        (void)snprintf(text, size, "%.0f s", seconds);
+    else if (seconds < 2 * 3600)
+        (void)snprintf(text, size, "%.0f min", seconds / 60);
+    else if (seconds < 48 * 3600)
+        (void)snprintf(text, size, "%.0f h", seconds / 3600);
+    else
+        (void)snprintf(text, size, "%.0f d", seconds / 86400);
+    return text;
+}
+
 char *rp_decimal_text(double value, char *text, size_t size)
 {
     assert(size >= 32);

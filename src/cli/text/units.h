@@ -36,6 +36,12 @@ uint64_t rp_per_second(uint64_t count, int64_t elapsed_ns);
  * >= 16. */
 char *rp_size_text(uint64_t bytes, char *text, size_t size);
 
+/* Returns the ending of a noun after a count: "" after 1, "s" after any other number. */
+const char *rp_plural(uint64_t count);
+
+/* Writes a time with a unit ("1.2 s", "45 s", "3 min", "5 h", "2 d") and returns `text`. */
+char *rp_elapsed_text(int64_t ns, char *text, size_t size);
+
 /* Writes the shortest decimal number that parses to `value` and returns `text`. `size` must be
  * >= 32. */
 char *rp_decimal_text(double value, char *text, size_t size);

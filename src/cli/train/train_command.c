@@ -46,15 +46,15 @@ static const rp_option options[RP_TRAIN_OPTIONS] = {
     [RP_TRAIN_SERVE] = {"serve", "ADDR",
                         "serve the run here meanwhile: its page, its curves, its replay", false,
                         NULL, NULL},
-    [RP_TRAIN_TOKENS] = {"tokens", "FILE", "bearer tokens of that server (docs/security.md)",
-                         false, NULL, NULL},
+    [RP_TRAIN_TOKENS] = {"tokens", "FILE",
+                         "bearer tokens of that server, as reprise serve --tokens", false, NULL,
+                         NULL},
     [RP_TRAIN_TLS_CERT] = {"tls-cert", "FILE", "its certificate chain, PEM: turns TLS on",
                            false, NULL, NULL},
     [RP_TRAIN_TLS_KEY] = {"tls-key", "FILE", "its private key, PEM", false, NULL, NULL},
     [RP_TRAIN_INSECURE] = {"insecure", NULL, "serve any address without credentials", false,
                            NULL, NULL},
-    [RP_TRAIN_REPORT] = {"report", "ADDR",
-                         "report scalars and episodes to this server (docs/runs.md)", false,
+    [RP_TRAIN_REPORT] = {"report", "ADDR", "report scalars and episodes to this server", false,
                          NULL, NULL},
     [RP_TRAIN_REPORT_NAME] = {"report-name", "NAME", "name of the run there (the folder's)",
                               false, NULL, NULL},
@@ -102,7 +102,7 @@ static const char text[] =
     "dqn, dpg, sac: one agent in one thread. It acts in a group of copies of the environment,\n"
     "writes what it sees into a table of a store in this process, and learns from samples of\n"
     "it. dqn is for discrete actions, dpg and sac for continuous ones. --learners N: that\n"
-    "many threads share the updates (docs/agents/pal.md).\n"
+    "many threads share the updates.\n"
     "--learners auto, and --actors auto of apex-dqn, apex-dpg and apex-sac: how many is\n"
     "measured for a second at the start, and apex moves threads while it runs. Such runs\n"
     "cannot be reproduced.\n"
@@ -110,7 +110,8 @@ static const char text[] =
     "one\n"
     "replay: as threads, as processes, or each started by hand with --role. --copies are "
     "those\n"
-    "of one actor. --program FILE describes all of it in one file (docs/program.yaml).\n"
+    "of one actor. --program FILE describes all of it in one file; --print-program writes "
+    "one.\n"
     "Greedy episodes tell whether the environment is solved. With --resume the settings are\n"
     "those of the run.\n"
     "\n"
@@ -119,7 +120,7 @@ static const char text[] =
     "(100000). sac has them too, and of dpg's normalize, policy-rate and noise-memory, with\n"
     "other defaults than dqn: n-step (1), rate (1e-3), max-norm (0), huber (0), batch (100),\n"
     "steps-per-update (1), capacity (100000), prioritized (0), target-every (1), target-rate\n"
-    "(0.005). Some environments have defaults of their own (docs/agents).\n";
+    "(0.005). Some environments have defaults of their own.\n";
 
 static const char *const examples[] = {
     "reprise train dqn --env cartpole",

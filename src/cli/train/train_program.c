@@ -183,9 +183,10 @@ static rp_status unknown_key(const char *section, const rp_yaml *node,
         return rp_problem_set(problem, &node->key_place,
                               "%s%s%.100s: unknown key, did you mean '%s'?", section, dot,
                               node->key, near);
-    return rp_problem_set(problem, &node->key_place,
-                          "%s%s%.100s: unknown key; docs/program.yaml has them all", section,
-                          dot, node->key);
+    return rp_problem_set(
+        problem, &node->key_place,
+        "%s%s%.100s: unknown key; --print-program writes a file with all keys", section, dot,
+        node->key);
 }
 
 static void replace(char *text, char from, char to)
@@ -362,7 +363,7 @@ static rp_status read_root(rp_program *p, const char *file, const rp_yaml *root,
 
     if (root == NULL || is_null(root))
         return rp_problem_set(problem, &(rp_place){file, 1, 1},
-                              "an empty file; docs/program.yaml shows a program");
+                              "an empty file; --print-program writes a program");
     if (root->kind != RP_YAML_MAP)
         return rp_problem_set(problem, &root->place, "expected keys with values, got %s",
                               kind_name(root->kind));

@@ -56,7 +56,7 @@ static const char text[] =
     "for every --steps-per-update of them. The last line is the command to train with.\n"
     "dqn, dpg and sac act and learn in turn: only their learners are counted. --learners is "
     "what\n"
-    "is found here; all other settings are those of reprise train (docs/agents/pal.md).\n";
+    "is found here; all other settings are those of reprise train.\n";
 
 static const char *const examples[] = {
     "reprise tune --env cartpole --agent apex-dqn --seconds 0.1",

@@ -153,8 +153,8 @@ static void on_deadline(rp_timer *timer)
 
     rp_channel_why(call->channel, why, sizeof why);
     if (call->call != NULL || why[0] == '\0')
-        (void)snprintf(text, sizeof text, "%.80s: no answer in time",
-                       call->channel->options.text);
+        (void)snprintf(text, sizeof text, "%.80s: no %s in time", call->channel->options.text,
+                       call->call != NULL ? "answer" : "connection");
     else
         (void)snprintf(text, sizeof text, "no connection in time: %s", why);
     end_call(call, RP_DEADLINE, text);

@@ -28,6 +28,7 @@ static const struct {
     {OURS, "Sample", RP_METHOD_SAMPLE, RP_ROLE_READ},
     {OURS, "SampleShared", RP_METHOD_SAMPLE_SHARED, RP_ROLE_READ},
     {OURS, "WhyBlocked", RP_METHOD_WHY_BLOCKED, RP_ROLE_READ},
+    {OURS, "Clients", RP_METHOD_CLIENTS, RP_ROLE_READ},
     {OURS, "Status", RP_METHOD_STATUS, RP_ROLE_READ},
     {OURS, "Update", RP_METHOD_UPDATE, RP_ROLE_WRITE},
     {OURS, "Delete", RP_METHOD_DELETE, RP_ROLE_WRITE},

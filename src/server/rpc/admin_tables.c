@@ -5,8 +5,10 @@
 #include "server/core/deferral.h"
 #include "server/core/served_table.h"
 #include "server/core/worker.h"
+#include "server/http/server_view.h"
 #include "server/rpc/methods.h"
 #include "store/store.h"
+#include "table/op.h"
 #include "table/table_log.h"
 #include "tensor/tensor.h"
 #include "util/clock.h"
@@ -339,6 +341,8 @@ static bool visit_named(rp_task *task, rp_string name,
 /* The calls that WhyBlocked has found so far. */
 typedef struct description {
     rp_waiting *room;
+    uint64_t *ids; /* of the connections of these calls */
+    rp_client_views clients;
     size_t max_calls, calls, total;
     rp_buf *out;
 } description;
@@ -351,23 +355,44 @@ static void describe(void *ctx, rp_table *table)
     size_t count;
 
     assert(d->calls <= d->max_calls);
-    count = rp_table_waiting(table, d->room, capacity);
+    count = rp_table_waiting_clients(table, d->room, d->ids, capacity);
     d->total += count;
     if (count > capacity) count = capacity;
-    for (size_t i = 0; i < count; i++)
-        rp_wire_write_waiting_call(d->out, rp_table_name(table), &d->room[i], now_ns);
+    for (size_t i = 0; i < count; i++) {
+        const rp_wire_caller caller = {rp_client_views_peer(&d->clients, d->ids[i]), d->ids[i]};
+
+        rp_wire_write_waiting_call(d->out, rp_table_name(table), &d->room[i], &caller, now_ns);
+    }
     d->calls += count;
+}
+
+/* Describes the waiting calls of a table, or of all. If there is no such table or no memory,
+ * ends the call and returns false. */
+static bool describe_all(rp_task *task, rp_string table, description *d)
+{
+    rp_server *server = rp_task_worker(task)->server;
+    bool ok = false;
+
+    d->room = rp_alloc_array(&server->alloc, d->max_calls, sizeof *d->room);
+    d->ids = rp_alloc_array(&server->alloc, d->max_calls, sizeof *d->ids);
+    if (d->room == NULL || d->ids == NULL ||
+        rp_client_views_take(&d->clients, &server->alloc, &server->clients) != RP_OK)
+        rp_task_finish(task, RP_NO_RESOURCE, "out of memory to describe what waits");
+    else
+        ok = visit_named(task, table, describe, d);
+    rp_client_views_deinit(&d->clients);
+    rp_release(&server->alloc, d->ids, d->max_calls * sizeof *d->ids);
+    rp_release(&server->alloc, d->room, d->max_calls * sizeof *d->room);
+    return ok;
 }
 
 static void on_why_blocked(rp_task *task, const uint8_t *data, size_t size, rp_block *block)
 {
     rp_worker *worker = rp_task_worker(task);
-    const rp_allocator *alloc = &worker->server->alloc;
     description d = {0};
     rp_message *reply;
     rp_string table;
     rp_error error;
-    bool ok;
 
     (void)block;
     if (rp_wire_read_why_blocked(data, size, &table, &d.max_calls, &error) != RP_OK) {
@@ -377,12 +402,7 @@ static void on_why_blocked(rp_task *task, const uint8_t *data, size_t size, rp_b
     reply = rp_defer_reply(task);
     if (reply == NULL) return;
     d.out = &reply->bytes;
-    d.room = rp_alloc_array(alloc, d.max_calls, sizeof *d.room);
-    if (d.room == NULL)
-        rp_task_finish(task, RP_NO_RESOURCE, "out of memory to describe what waits");
-    ok = d.room != NULL && visit_named(task, table, describe, &d);
-    rp_release(alloc, d.room, d.max_calls * sizeof *d.room);
-    if (!ok) {
+    if (!describe_all(task, table, &d)) {
         rp_message_release(&worker->replies, reply);
         return;
     }

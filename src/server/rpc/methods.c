@@ -15,6 +15,7 @@ const rp_task_kind *const rp_task_kinds[RP_METHODS] = {
     [RP_METHOD_SAMPLE] = &rp_sample_kind,
     [RP_METHOD_SAMPLE_SHARED] = &rp_sample_shared_kind,
     [RP_METHOD_WHY_BLOCKED] = &rp_why_blocked_kind,
+    [RP_METHOD_CLIENTS] = &rp_clients_kind,
     [RP_METHOD_STATUS] = &rp_status_kind,
     [RP_METHOD_UPDATE] = &rp_update_kind,
     [RP_METHOD_DELETE] = &rp_delete_kind,

@@ -305,7 +305,8 @@ static char *why_locked(rp_table *t, const rp_op *op, char *text, size_t size)
 
     text[0] = '\0';
     if (ahead > 0)
-        (void)snprintf(text, size, "%s%zu others wait ahead; ", exact ? "" : "at most ", ahead);
+        (void)snprintf(text, size, "%s%zu %s ahead; ", exact ? "" : "at most ", ahead,
+                       ahead == 1 ? "other waits" : "others wait");
     used = strlen(text);
     (void)why_blocked_locked(t, ahead > 0 && q->first != NULL ? q->first : op, text + used,
                              size - used);

@@ -119,7 +119,7 @@ def test_the_reprise_service_lists_all_its_methods(mirror):
     pool = mirror.pool("reprise.v1.Replay")
     methods = pool.FindServiceByName("reprise.v1.Replay").methods_by_name
     assert {"CreateTable", "DropTable", "AlterTable", "PauseTable", "ResumeTable", "WhyBlocked",
-            "Status", "Peek", "Update", "Delete", "Sample", "SampleShared"} == set(methods)
+            "Clients", "Status", "Peek", "Update", "Delete", "Sample", "SampleShared"} == set(methods)
 
 
 def test_the_service_of_runs_lists_all_its_methods(mirror):

@@ -91,6 +91,7 @@ CALLS = {
     "PauseTable": ("admin", own_unary("PauseTable", table="other")),
     "ResumeTable": ("admin", own_unary("ResumeTable", table="other")),
     "WhyBlocked": ("read", own_unary("WhyBlocked")),
+    "Clients": ("read", own_unary("Clients")),
     "Status": ("read", own_unary("Status")),
     "Peek": ("read", own_unary("Peek", table="fifo", keys=[1])),
     "Update": ("write", own_unary("Update", table="fifo")),

@@ -62,8 +62,24 @@ static void each_figure_has_its_panels_and_curves(void **state)
     assert_int_equal(count_of("nan") + count_of("inf"), 0);
     /* 5a from 10 k to 1 M: the first point, 100 k at 1 of 10 clients, is half-way up. */
     assert_non_null(strstr(rp_text_buffer_text(&buffer), "points=\"90.6,145.0 "));
-    /* 7 lies within one power of ten: from 0 to 4 k. */
-    assert_int_equal(count_of(">3.5k</text>"), 1);
+    /* 7 lies within one power of ten: from 0 to 4 k, in thousands. So does 5b, but not 5a. */
+    assert_int_equal(count_of(">3k</text>"), 1);
+    assert_int_equal(count_of(">3.5k</text>"), 0);
+    assert_int_equal(count_of("/s, logarithmic axis</text>"), 1);
+}
+
+/* There were 19 of them for 9.5 k items (issue 26). */
+static void linear_axes_have_few_grid_lines(void **state)
+{
+    (void)state;
+    for (double most = 1000; most <= 10000; most += 50) {
+        const rp_bench_row rows[] = {{7, 400, 1, 1, most}};
+
+        rp_text_buffer_clear(&buffer);
+        rp_bench_svg(&buffer, rows, 1);
+        assert_in_range(count_of("class=\"grid\""), 3, 8);
+        assert_int_equal(count_of("logarithmic"), 0);
+    }
 }
 
 static void empty_and_zero_results_can_be_drawn(void **state)
@@ -84,6 +100,7 @@ RP_TESTS(bench_plot)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(rows_are_csv_or_json, empty_buffer),
         cmocka_unit_test_teardown(each_figure_has_its_panels_and_curves, empty_buffer),
+        cmocka_unit_test_teardown(linear_axes_have_few_grid_lines, empty_buffer),
         cmocka_unit_test_teardown(empty_and_zero_results_can_be_drawn, empty_buffer),
     };
 

@@ -80,8 +80,8 @@ static void completions_know_options_words_and_files(void **state)
     assert_has("--count) words=; files= ;;");
     rp_text_buffer_clear(&buffer);
     assert_true(rp_completion(&buffer, &program, "zsh"));
-    assert_has("'--kind[which \\[a\\] it'\\''s]:WORD:(one two)'");
-    assert_has("'*--out[where]:FILE:_files'");
+    assert_has("'--kind=[which \\[a\\] it'\\''s]:WORD:(one two)'");
+    assert_has("'*--out=[where]:FILE:_files'");
     assert_has("'--json[for programs]'");
     rp_text_buffer_clear(&buffer);
     assert_true(rp_completion(&buffer, &program, "fish"));

@@ -209,7 +209,14 @@ static void the_shape_of_a_file_is_checked(void **state)
            "'float32'?");
     refuse("limits: {conections: 1}\n", "f.yaml:1:22: limits.conections: unknown limit, "
                                         "did you mean 'connections'?");
-    refuse("limits: {zzzz: 1}\n", "f.yaml:1:16: limits.zzzz: unknown limit");
+    refuse("limits: {zzzz: 1}\n",
+           "f.yaml:1:16: limits.zzzz: unknown limit; known are connections, streams, calls, "
+           "message_bytes, chunk_bytes, tensor_bytes, item_bytes, columns, chunks, slices, "
+           "items, keys, distinct_samples, stream_pinned_bytes, connection_pinned_bytes, "
+           "pinned_bytes, stream_queued_bytes, connection_queued_bytes, queued_bytes, "
+           "shared_held_bytes, run_bytes, header_bytes, header_fields, abuse_burst, "
+           "abuse_per_second, handshake_ms, stall_ms, message_grace_ms, ping_ms, "
+           "ping_timeout_ms, tables, checkpoint_spacing_ms");
     refuse("limits: 3\n", "f.yaml:1:9: limits: expected a map, got a value");
     refuse("listen: []\n", "f.yaml:1:9: listen: an empty list");
     refuse("listen: [[a]]\n", "f.yaml:1:10: listen: expected a value, got a list");

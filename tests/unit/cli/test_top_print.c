@@ -43,6 +43,8 @@ static void a_screen_has_rates_bars_and_waiting_calls(void **state)
     rp_client_table before[] = {table("replay", 1000, 4000), table("queue", 7, 7)};
     rp_client_table now[] = {table("replay", 1500, 6000), table("queue", 7, 7)};
     rp_client_waiting waiting = {.table = "replay",
+                                 .client = "10.0.0.7:5000",
+                                 .client_id = 4,
                                  .waiting = {.is_insert = false,
                                              .wanted = 10,
                                              .done = 3,
@@ -58,16 +60,62 @@ static void a_screen_has_rates_bars_and_waiting_calls(void **state)
     rp_top_print(&buffer, &screen, &fresh, &old);
     assert_string_equal(
         rp_text_buffer_text(&buffer),
-        "reprise top  localhost:8000  12:00:00                                    q quits\n"
-        "2 tables, 200 items, 241.1 KiB; 1.0k inserts/s, 4.0k samples/s; 1 waiting\n"
+        "reprise top  localhost:8000  12:00:00                            ? keys  q quits\n"
+        "2 tables, 200 items, 241.1 KiB; 1.0k inserts/s, 4.0k samples/s; 1 call waits\n"
         "\n"
-        "TABLE     ITEMS   BYTES   IN/S  OUT/S  UPD/S  RATIO LIMITER             WAIT\n"
-        "replay      100   123kB   1.0k   4.0k      0   4.00 [|----------------] 1s\n"
-        "queue       100   123kB      0      0      0      - [|----------------]\n"
+        "TABLE     ITEMS    BYTES   IN/S  OUT/S  UPD/S  RATIO LIMITER            WAIT\n"
+        "replay      100  121 KiB   1.0k   4.0k      0   4.00 [|---------------] 1s\n"
+        "queue       100  121 KiB      0      0      0      - [|---------------]\n"
         "\n"
         "WAITING\n"
-        "replay  sample  1.2 s  3 of 10  sample waits for inserts\n"
-        "\n");
+        "replay  1 sample  sample waits for inserts\n"
+        "    10.0.0.7:5000                   1 call   for 1.2 s, 3 of 10 items done\n");
+}
+
+/* A writer of many items has a call for each of them (issue 26). */
+static void calls_are_grouped_by_reason_and_client(void **state)
+{
+    static rp_client_waiting waiting[200];
+    rp_client_table tables[] = {table("replay", 1, 1)};
+    rp_top_screen screen = {.width = 64, .height = 16, .title = "t"};
+    rp_top_look now = look(tables, 1, 0);
+
+    (void)state;
+    for (size_t i = 0; i < 200; i++) {
+        rp_client_waiting *w = &waiting[i];
+
+        *w = (rp_client_waiting){.table = "replay", .client_id = 1 + i % 2};
+        (void)snprintf(w->client, sizeof w->client, "10.0.0.%zu:5000", 1 + i % 2);
+        w->waiting.is_insert = true;
+        w->waiting.waiting_ns = (int64_t)(300 - i) * 1000000000;
+        (void)snprintf(w->waiting.why, sizeof w->waiting.why,
+                       "%s%zu other%s ahead; insert waits for samples: a reason that is longer "
+                       "than a line of this window and is not cut",
+                       i > 100 ? "at most " : "", i, i == 1 ? " waits" : "s wait");
+    }
+    now.waiting = waiting;
+    now.waiting_count = 200;
+    now.waiting_total = 286;
+    rp_top_print(&buffer, &screen, &now, NULL);
+    assert_non_null(strstr(rp_text_buffer_text(&buffer),
+                           "WAITING\n"
+                           "replay  200 inserts  insert waits for samples: a reason that is\n"
+                           "    longer than a line of this window and is not cut\n"
+                           "    10.0.0.1:5000                 100 calls  for 5 min\n"
+                           "    10.0.0.2:5000                 100 calls  for 5 min\n"
+                           "... and 86 more calls\n"));
+}
+
+static void help_has_the_keys(void **state)
+{
+    rp_client_table tables[] = {table("replay", 1, 1)};
+    rp_top_screen screen = {.width = 80, .height = 18, .title = "t", .help = true};
+    rp_top_look now = look(tables, 1, 0);
+
+    (void)state;
+    rp_top_print(&buffer, &screen, &now, NULL);
+    assert_non_null(strstr(rp_text_buffer_text(&buffer), "\nspace      refreshes at once\n"));
+    assert_null(strstr(rp_text_buffer_text(&buffer), "replay"));
 }
 
 /* Sums and differences of what servers say, which may be anything (UBSan looks on). */
@@ -128,7 +176,7 @@ static void a_screen_is_never_larger_than_the_window(void **state)
             }
             assert_int_equal(lines, height);
         }
-    assert_non_null(strstr(rp_text_buffer_text(&buffer), "... and 98")); /* of the 1000 */
+    assert_non_null(strstr(rp_text_buffer_text(&buffer), "... and 9")); /* of the 1000 */
 }
 
 static void an_error_replaces_the_line_of_totals(void **state)
@@ -157,8 +205,8 @@ static void tables_of_shards_are_distinguished(void **state)
     tables[1].shard = before[1].shard = 1;
     now.view.shard_count = old.view.shard_count = 2;
     rp_top_print(&buffer, &screen, &now, &old);
-    assert_non_null(strstr(rp_text_buffer_text(&buffer), "0/replay    100   123kB    100 "));
-    assert_non_null(strstr(rp_text_buffer_text(&buffer), "1/replay    100   123kB    200 "));
+    assert_non_null(strstr(rp_text_buffer_text(&buffer), "0/replay    100  121 KiB    100 "));
+    assert_non_null(strstr(rp_text_buffer_text(&buffer), "1/replay    100  121 KiB    200 "));
 }
 
 static void rates_are_never_negative(void **state)
@@ -187,6 +235,8 @@ RP_TESTS(top_print)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(a_screen_has_rates_bars_and_waiting_calls, empty_buffer),
+        cmocka_unit_test_teardown(calls_are_grouped_by_reason_and_client, empty_buffer),
+        cmocka_unit_test_teardown(help_has_the_keys, empty_buffer),
         cmocka_unit_test_teardown(any_counts_make_a_screen, empty_buffer),
         cmocka_unit_test_teardown(a_screen_is_never_larger_than_the_window, empty_buffer),
         cmocka_unit_test_teardown(an_error_replaces_the_line_of_totals, empty_buffer),

@@ -7,6 +7,7 @@
 #include "chunk/protobuf.h"
 #include "support/caller.h"
 #include "support/fixture.h"
+#include "wire/connection_messages.h"
 #include "wire/fields.h"
 #include "wire/request_write.h"
 #include "wire/responses.h"
@@ -305,8 +306,31 @@ static void status_describes_one_table_or_all(void **state)
     close_stage(&s);
 }
 
+static void connections_are_listed(void **state)
+{
+    rp_wire_connection list[4];
+    rp_wire_connections found = {.list = list, .capacity = 4};
+    const rp_test_outcome *outcome;
+    stage s;
+
+    (void)state;
+    open_stage(&s, NULL);
+    rp_buf_clear(&s.request);
+    outcome = call(&s, REPLAY "Clients");
+    expect(outcome, OK, "");
+    assert_ok(
+        rp_wire_read_connections(outcome->message.data, outcome->message.size, &found, NULL));
+    assert_true(found.count == 1 && found.total == 1);
+    assert_true(list[0].is_caller && list[0].calls == 1 && list[0].bytes_in > 0);
+    assert_memory_equal(list[0].protocol.data, "HTTP/2", 6);
+    assert_memory_equal(list[0].address.data, "127.0.0.1:", 10);
+    close_stage(&s);
+}
+
 static void a_sample_waits_until_there_is_an_item(void **state)
 {
+    rp_wire_waiting waiting;
+    rp_wire_blocked blocked = {.calls = &waiting, .capacity = 1};
     const rp_test_outcome *why;
     size_t sample;
     stage s;
@@ -320,6 +344,9 @@ static void a_sample_waits_until_there_is_an_item(void **state)
     why = call(&s, REPLAY "WhyBlocked");
     assert_int_equal(number_in(why, 2), 1);
     assert_int_equal(count_of(why, 1), 1);
+    assert_ok(rp_wire_read_blocked(why->message.data, why->message.size, 0, &blocked, NULL));
+    assert_memory_equal(waiting.client.data, "127.0.0.1:", 10);
+    assert_true(waiting.client_id > 0);
     assert_false(rp_test_call_is_over(s.caller, sample, SOON_MS));
     rp_test_put(s.table, 1, 1.0, s.bed.plain);
     assert_int_equal(count_of(rp_test_call_wait(s.caller, sample), 2), 2);
@@ -620,6 +647,7 @@ RP_TESTS(replay_served)
         cmocka_unit_test(items_are_found_by_key),
         cmocka_unit_test(keys_are_counted_against_their_limit),
         cmocka_unit_test(status_describes_one_table_or_all),
+        cmocka_unit_test(connections_are_listed),
         cmocka_unit_test(a_sample_waits_until_there_is_an_item),
         cmocka_unit_test(a_sample_waits_no_longer_than_its_timeout),
         cmocka_unit_test(a_waiting_call_ends_with_its_table),

@@ -298,7 +298,7 @@ static void small_insert_does_not_overtake_a_large_one(void **state)
     for (uint64_t key = 0; key < 2; key++) assert_ok(put(&w, w.b, key));
     assert_false(start_with(&large, w.a, 9, two));
 
-    assert_fails(put(&w, w.a, 5), RP_DEADLINE, &w.bed.err, "1 others wait ahead");
+    assert_fails(put(&w, w.a, 5), RP_DEADLINE, &w.bed.err, "1 other waits ahead");
     assert_false(start(&small, &w, w.a, 6));
     assert_ok(put(&w, w.b, 7)); /* another table is another queue */
     take(w.b, 7);

@@ -177,7 +177,7 @@ static void an_ended_operation_knows_its_place_in_the_queue(void **state)
         if (c[i].op.parked) assert_true(rp_op_withdraw(&c[i].op, RP_DEADLINE));
     assert_true(rp_op_withdraw(&c[CROWD - 3].op, RP_DEADLINE));
     assert_non_null(
-        strstr(c[CROWD - 3].op.error.text, ": at most 1 others wait ahead; sample"));
+        strstr(c[CROWD - 3].op.error.text, ": at most 1 other waits ahead; sample"));
     assert_true(rp_op_withdraw(&c[1].op, RP_DEADLINE));
     assert_null(strstr(c[1].op.error.text, "ahead"));
     free(out);

@@ -122,7 +122,7 @@ static void limiter_gives_part_of_a_batch_without_waiting(void **state)
     assert_int_equal(rp_test_draw_many(t, &five, s), 3);
     assert_fails(rp_table_sample(t, &five, s, &drawn, rp_wait_none(), &bed.err), RP_DEADLINE,
                  &bed.err,
-                 "3 inserts * 1 - 3 samples - 1 = -1 is under min_diff 0; 1 more inserts");
+                 "3 inserts * 1 - 3 samples - 1 = -1 is under min_diff 0; 1 more insert");
     assert_int_equal(drawn, 0);
     put(t, 3, 1); /* one allowed, and four items: distinct needs all of what it can have */
     assert_fails(rp_table_sample(t, &distinct, s, &drawn, rp_wait_none(), &bed.err),
@@ -248,7 +248,7 @@ static void empty_table_has_nothing_to_draw(void **state)
     assert_fails(rp_table_sample(t, &one, &s, &drawn, rp_wait_none(), &bed.err), RP_DEADLINE,
                  &bed.err,
                  "table 't' would have to wait: sample waits for inserts: the table has "
-                 "0 items, min_size is 1; 1 more inserts would release it");
+                 "0 items, min_size is 1; 1 more insert would release it");
     assert_int_equal(drawn, 3);
 }
 

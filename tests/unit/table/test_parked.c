@@ -309,10 +309,10 @@ static void waiting_calls_report_what_they_wait_for(void **state)
     assert_true(out[0].until_ns == 12345 && out[0].waiting_ns >= 0);
     assert_string_equal(out[0].why,
                         "sample waits for inserts: the table has 0 items, min_size is "
-                        "1; 1 more inserts would release it");
+                        "1; 1 more insert would release it");
     assert_string_equal(out[1].why,
-                        "1 others wait ahead; sample waits for inserts: the table has 0 items, "
-                        "min_size is 1; 1 more inserts would release it");
+                        "1 other waits ahead; sample waits for inserts: the table has 0 items, "
+                        "min_size is 1; 1 more insert would release it");
     assert_true(rp_op_withdraw(&samples[0].op, RP_OK) && rp_op_withdraw(&samples[1].op, RP_OK));
     rp_samples_release(samples[0].samples, 1);
 
@@ -321,7 +321,7 @@ static void waiting_calls_report_what_they_wait_for(void **state)
     assert_true(out[0].is_insert && out[0].wanted == 3 && out[0].done == 2);
     assert_non_null(strstr(out[0].why,
                            "(3 inserts + 1) * 1 - 1 samples = 3 is over max_diff 2; 1 more "
-                           "samples would release it"));
+                           "sample would release it"));
     assert_true(rp_op_withdraw(&insert.op, RP_CANCELLED));
 }
 

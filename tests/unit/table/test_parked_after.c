@@ -121,7 +121,7 @@ static void all_waiting_inserts_are_described(void **state)
     (void)state;
     assert_int_equal(rp_table_waiting(t, out, 8), 5);
     assert_memory_equal(out[0].why, "insert waits for samples", 24);
-    assert_memory_equal(out[1].why, "1 others wait ahead; ", 21); /* the other caller */
+    assert_memory_equal(out[1].why, "1 other waits ahead; ", 21); /* the other caller */
     for (size_t i = 2; i < 5; i++) {
         assert_true(out[i].is_insert && out[i].wanted == 1);
         assert_memory_equal(out[i].why, "at most 4 others wait ahead; ", 29);

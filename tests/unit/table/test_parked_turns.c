@@ -54,7 +54,7 @@ static void sample_without_waiting_does_not_overtake_the_queue(void **state)
     assert_true(start_sample(&impatient, t, 1, 0, RP_NOW));
 
     expect_over(&impatient, 0, RP_DEADLINE, 0);
-    assert_non_null(strstr(impatient.op.error.text, "1 others wait ahead; sample waits"));
+    assert_non_null(strstr(impatient.op.error.text, "1 other waits ahead; sample waits"));
     assert_true(rp_op_withdraw(&first.op, RP_CANCELLED));
     expect_over(&first, 0, RP_OK, 1);
 }
@@ -69,7 +69,7 @@ static void insert_without_waiting_does_not_overtake_the_queue(void **state)
 
     assert_fails(
         rp_test_try_put(t, 3, 1, bed.plain, &bed.err), RP_DEADLINE, &bed.err,
-        "1 others wait ahead; insert waits for samples: (1 inserts + 1) * 1 - 0 samples = 2 "
+        "1 other waits ahead; insert waits for samples: (1 inserts + 1) * 1 - 0 samples = 2 "
         "is over max_diff 1");
 
     assert_int_equal(rp_test_draw(t).key, 1);

@@ -574,7 +574,7 @@ static void reason_for_a_waiting_sample_has_the_numbers(void **state)
     rl.samples = 4;
     assert_string_equal(rp_rate_limiter_why_no_sample(&rl, text, sizeof text),
                         "sample waits for inserts: 9 inserts * 0.5 - 4 samples - 1 = -0.5 is "
-                        "under min_diff 0; 1 more inserts would release it");
+                        "under min_diff 0; 1 more insert would release it");
     rl.inserts++;
     assert_true(rp_rate_limiter_can_sample(&rl, 1));
 }

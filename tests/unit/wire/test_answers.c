@@ -345,6 +345,7 @@ static void waiting_calls_are_described(void **state)
         {.wanted = 1, .waiting_ns = 8 * MS, .until_ns = 1000 * MS + 500 * MS},
         {.wanted = 3, .until_ns = 5}, /* it is over already */
     };
+    const rp_wire_caller callers[3] = {{"10.0.0.1:5", 7}, {"this process", 0}, {NULL, 8}};
     rp_wire_waiting read[3];
     rp_wire_blocked found = {.calls = read, .capacity = 3};
     rp_buf out;
@@ -353,7 +354,7 @@ static void waiting_calls_are_described(void **state)
     rp_buf_init(&out, rp_allocator_default());
     for (size_t i = 0; i < 3; i++) {
         (void)snprintf(calls[i].why, sizeof calls[i].why, "because of %zu", i);
-        rp_wire_write_waiting_call(&out, names[i], &calls[i], 1000 * MS);
+        rp_wire_write_waiting_call(&out, names[i], &calls[i], &callers[i], 1000 * MS);
     }
     rp_wire_write_waiting_total(&out, 17);
     assert_ok(rp_wire_read_blocked(out.data, out.size, 2000 * MS, &found, NULL));
@@ -365,7 +366,11 @@ static void waiting_calls_are_described(void **state)
         assert_true(w->is_insert == calls[i].is_insert && w->wanted == calls[i].wanted);
         assert_true(w->done == calls[i].done && w->waiting_ns == calls[i].waiting_ns);
         assert_string_equal(w->why, calls[i].why);
+        assert_int_equal(read[i].client_id, callers[i].id);
+        assert_int_equal(read[i].client.size,
+                         strlen(callers[i].address ? callers[i].address : ""));
     }
+    assert_memory_equal(read[0].client.data, callers[0].address, read[0].client.size);
     assert_true(read[0].waiting.until_ns == RP_FOREVER);
     assert_true(read[1].waiting.until_ns == 2500 * (int64_t)MS);
     assert_true(read[2].waiting.until_ns == 2000 * (int64_t)MS);
@@ -445,7 +450,8 @@ static void damaged_responses_do_no_harm(void **state)
         if (kind == 0) rp_wire_write_server_info(&out, state_id, tables, 4);
         if (kind == 1)
             for (size_t i = 0; i < 4; i++) rp_wire_write_table_status(&out, &tables[i]);
-        if (kind == 2) rp_wire_write_waiting_call(&out, "t", &call, 0);
+        if (kind == 2)
+            rp_wire_write_waiting_call(&out, "t", &call, &(rp_wire_caller){"a:1", 5}, 0);
         for (size_t size = 0; size <= out.size; size++) try_bytes(out.data, size);
         for (size_t round = 0; round < rp_test_length(20000, 3000); round++) {
             size_t at = rp_rng_below(&rng, out.size);

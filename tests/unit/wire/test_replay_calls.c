@@ -186,22 +186,23 @@ static void the_number_of_calls_described_is_bounded(void **state)
 static void waiting_calls_are_described(void **state)
 {
     rp_waiting waiting = {.is_insert = true, .wanted = 5, .done = 2, .waiting_ns = 7999999};
+    const rp_wire_caller nobody = {NULL, 0}, caller = {"a:1", 300};
     rp_buf out;
 
     (void)state;
     rp_buf_init(&out, rp_allocator_default());
     waiting.until_ns = RP_FOREVER;
     memcpy(waiting.why, "why", 4);
-    rp_wire_write_waiting_call(&out, "t", &waiting, 1000000);
+    rp_wire_write_waiting_call(&out, "t", &waiting, &nobody, 1000000);
     waiting.is_insert = false;
     waiting.until_ns = 3500000; /* 2.5 ms from now */
-    rp_wire_write_waiting_call(&out, "t", &waiting, 1000000);
+    rp_wire_write_waiting_call(&out, "t", &waiting, &nobody, 1000000);
     waiting.until_ns = 10; /* over already */
-    rp_wire_write_waiting_call(&out, "t", &waiting, 1000000);
+    rp_wire_write_waiting_call(&out, "t", &waiting, &caller, 1000000);
     rp_wire_write_waiting_total(&out, 9);
     assert_wrote(&out, "0a10 0a0174 1001 1805 2002 2807 3a03776879"
                        "0a12 0a0174 1002 1805 2002 2807 3002 3a03776879"
-                       "0a12 0a0174 1002 1805 2002 2807 3000 3a03776879"
+                       "0a1a 0a0174 1002 1805 2002 2807 3000 3a03776879 4203613a31 48ac02"
                        "1009");
     rp_buf_deinit(&out);
 }

@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The rule of a limiter is at rp_limiter_options. A server reports its difference
+ *
+ *     diff = inserts * samples_per_insert - samples + an offset of --recenter,
+ *
+ * from which the difference under other options follows. */
+#include "cli/commands/alter_report.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/text/info_print.h"
+#include "cli/text/units.h"
+
+enum { VALUE_BYTES = 40, FIELDS = 7 };
+
+#define MOST_COUNTED 1e15 /* counts from here on are not worth printing */
+
+static int64_t items_of(const rp_table_info *t)
+{
+    return t->inserts > t->deletes ? t->inserts - t->deletes : 0;
+}
+
+static double diff_under(const rp_table_info *t, const rp_limiter_options *l)
+{
+    return t->limiter_diff +
+           (double)t->inserts * (l->samples_per_insert - t->limiter.samples_per_insert);
+}
+
+static bool may_sample(const rp_table_info *t, const rp_limiter_options *l)
+{
+    return items_of(t) >= l->min_size && diff_under(t, l) - 1 >= l->min_diff;
+}
+
+static bool may_insert(const rp_table_info *t, const rp_limiter_options *l)
+{
+    return items_of(t) < l->min_size || diff_under(t, l) + l->samples_per_insert <= l->max_diff;
+}
+
+/* One of the values that alter can change, as text. */
+static const char *value_text(const rp_table_info *t, int field, char text[VALUE_BYTES])
+{
+    const rp_limiter_options *l = &t->limiter;
+
+    assert(field >= 0 && field < FIELDS);
+    switch (field) {
+    case 0: (void)snprintf(text, VALUE_BYTES, "%" PRId64, t->max_size); break;
+    case 1:
+        if (t->max_bytes == 0) return "no limit";
+        return rp_size_text(t->max_bytes, text, VALUE_BYTES);
+    case 2:
+        if (t->max_times_sampled == 0) return "no limit";
+        (void)snprintf(text, VALUE_BYTES, "%" PRId32, t->max_times_sampled);
+        break;
+    case 3: return rp_decimal_text(l->samples_per_insert, text, VALUE_BYTES);
+    case 4: (void)snprintf(text, VALUE_BYTES, "%" PRId64, l->min_size); break;
+    case 5:
+        if (rp_limiter_unbounded(l->min_diff)) return "no bound";
+        return rp_decimal_text(l->min_diff, text, VALUE_BYTES);
+    default:
+        if (rp_limiter_unbounded(l->max_diff)) return "no bound";
+        return rp_decimal_text(l->max_diff, text, VALUE_BYTES);
+    }
+    return text;
+}
+
+static const char *const field_names[FIELDS] = {
+    "max_size", "max_bytes", "max_times_sampled", "samples_per_insert",
+    "min_size", "min_diff",  "max_diff",
+};
+
+/* The options that set each field. */
+static const uint32_t field_options[FIELDS] = {
+    RP_ALTERED_MAX_SIZE,
+    RP_ALTERED_MAX_BYTES,
+    RP_ALTERED_MAX_TIMES_SAMPLED,
+    RP_ALTERED_SAMPLES_PER_INSERT,
+    RP_ALTERED_MIN_SIZE,
+    RP_ALTERED_MIN_DIFF | RP_ALTERED_ERROR_BUFFER,
+    RP_ALTERED_MAX_DIFF | RP_ALTERED_ERROR_BUFFER,
+};
+
+/* Writes both values of a field. Returns true if they differ. */
+static bool values_of(const rp_alter_report *r, int field, const char *values[2],
+                      char room[2][VALUE_BYTES])
+{
+    values[0] = value_text(r->before, field, room[0]);
+    values[1] = value_text(r->after, field, room[1]);
+    return strcmp(values[0], values[1]) != 0;
+}
+
+static int64_t evicted(const rp_alter_report *r)
+{
+    return r->after->evictions > r->before->evictions
+               ? r->after->evictions - r->before->evictions
+               : 0;
+}
+
+static void put_name(rp_text_buffer *out, const char *name)
+{
+    rp_text_buffer_put_safe(out, name, strlen(name));
+}
+
+/* Writes how many operations may still proceed, unless that is not bounded. */
+static void put_room(rp_text_buffer *out, double count, const char *side, const char *other)
+{
+    if (!(count < MOST_COUNTED)) return;
+    if (count < 1) count = 1;
+    rp_text_buffer_format(out, ": %.0f more until %s wait for %s", floor(count), side, other);
+}
+
+/* Writes the line of inserts. Returns whether they may proceed. */
+static bool insert_state(rp_text_buffer *out, const rp_table_info *t)
+{
+    const rp_limiter_options *l = &t->limiter;
+    double short_by = t->limiter_diff + l->samples_per_insert - l->max_diff, room, fill;
+    char diff[VALUE_BYTES], bound[VALUE_BYTES];
+
+    if ((t->paused & RP_SIDE_INSERTS) != 0) {
+        rp_text_buffer_put(out, "  inserts wait: they are paused; reprise tables resume ");
+        put_name(out, t->name);
+        rp_text_buffer_put(out, " lets them continue\n");
+        return false;
+    }
+    if (!may_insert(t, l)) {
+        double needed = fmax(1, ceil(short_by));
+
+        rp_text_buffer_format(
+            out,
+            "  inserts wait for samples: with one more, inserts * samples_per_insert - samples "
+            "is %s, over max_diff %s; %.0f more sample%s would release them\n",
+            rp_decimal_text(t->limiter_diff + l->samples_per_insert, diff, sizeof diff),
+            rp_decimal_text(l->max_diff, bound, sizeof bound), needed, needed == 1 ? "" : "s");
+        return false;
+    }
+    rp_text_buffer_put(out, "  inserts may proceed");
+    fill = (double)(l->min_size - items_of(t));
+    room = rp_limiter_unbounded(l->max_diff) ? MOST_COUNTED
+                                             : -short_by / l->samples_per_insert + 1;
+    put_room(out, fmax(room, fill), "they", "samples");
+    rp_text_buffer_put(out, "\n");
+    return true;
+}
+
+static bool sample_state(rp_text_buffer *out, const rp_table_info *t)
+{
+    const rp_limiter_options *l = &t->limiter;
+    int64_t items = items_of(t);
+    char diff[VALUE_BYTES], bound[VALUE_BYTES];
+
+    if ((t->paused & RP_SIDE_SAMPLES) != 0) {
+        rp_text_buffer_put(out, "  samples wait: they are paused; reprise tables resume ");
+        put_name(out, t->name);
+        rp_text_buffer_put(out, " lets them continue\n");
+        return false;
+    }
+    if (items < l->min_size) {
+        rp_text_buffer_format(out,
+                              "  samples wait for inserts: %" PRId64
+                              " item%s, min_size is %" PRId64 "; %" PRId64
+                              " more insert%s would release them\n",
+                              items, items == 1 ? "" : "s", l->min_size, l->min_size - items,
+                              l->min_size - items == 1 ? "" : "s");
+        return false;
+    }
+    if (!may_sample(t, l)) {
+        double needed =
+            fmax(1, ceil((l->min_diff - t->limiter_diff + 1) / l->samples_per_insert));
+
+        rp_text_buffer_format(
+            out,
+            "  samples wait for inserts: with one more, inserts * samples_per_insert - samples "
+            "is %s, under min_diff %s; %.0f more insert%s would release them\n",
+            rp_decimal_text(t->limiter_diff - 1, diff, sizeof diff),
+            rp_decimal_text(l->min_diff, bound, sizeof bound), needed, needed == 1 ? "" : "s");
+        return false;
+    }
+    rp_text_buffer_put(out, "  samples may proceed");
+    if (!rp_limiter_unbounded(l->min_diff))
+        put_room(out, t->limiter_diff - l->min_diff, "they", "inserts");
+    rp_text_buffer_put(out, "\n");
+    return true;
+}
+
+void rp_limiter_state(rp_text_buffer *out, const rp_table_info *info)
+{
+    (void)insert_state(out, info);
+    (void)sample_state(out, info);
+}
+
+void rp_limiter_waits(rp_text_buffer *out, const rp_table_info *info)
+{
+    rp_text_buffer line = {0};
+
+    if (!insert_state(&line, info)) rp_text_buffer_put(out, rp_text_buffer_text(&line));
+    rp_text_buffer_clear(&line);
+    if (!sample_state(&line, info)) rp_text_buffer_put(out, rp_text_buffer_text(&line));
+    if (line.failed) out->failed = true;
+    rp_text_buffer_deinit(&line);
+}
+
+static bool concerns_limiter(const rp_alter_report *r)
+{
+    return (r->given & ~(uint32_t)(RP_ALTERED_MAX_SIZE | RP_ALTERED_MAX_BYTES |
+                                   RP_ALTERED_MAX_TIMES_SAMPLED)) != 0;
+}
+
+void rp_alter_changes(rp_text_buffer *out, const rp_alter_report *r)
+{
+    char room[2][VALUE_BYTES];
+    const char *values[2];
+
+    for (int i = 0; i < FIELDS; i++) {
+        if (!values_of(r, i, values, room)) continue;
+        rp_text_buffer_format(out, "  %s %s -> %s\n", field_names[i], values[0], values[1]);
+    }
+    if (evicted(r) > 0)
+        rp_text_buffer_format(out, "  %" PRId64 " item%s evicted\n", evicted(r),
+                              evicted(r) == 1 ? " was" : "s were");
+    if (r->after->max_times_sampled > 0 &&
+        r->after->max_times_sampled != r->before->max_times_sampled)
+        rp_text_buffer_format(out,
+                              "  items that were sampled %" PRId32
+                              " times or more leave after their next sample\n",
+                              r->after->max_times_sampled);
+    if (concerns_limiter(r)) rp_limiter_state(out, r->after);
+}
+
+void rp_alter_changes_json(rp_text_buffer *out, const rp_alter_report *r)
+{
+    char room[2][VALUE_BYTES];
+    const char *values[2];
+
+    rp_json_key(out, "changes");
+    rp_json_open(out, '[');
+    for (int i = 0; i < FIELDS; i++) {
+        if (!values_of(r, i, values, room)) continue;
+        rp_json_open(out, '{');
+        rp_json_key(out, "option");
+        rp_json_put_text(out, field_names[i]);
+        rp_json_key(out, "before");
+        rp_json_put_text(out, values[0]);
+        rp_json_key(out, "after");
+        rp_json_put_text(out, values[1]);
+        rp_json_close(out, '}');
+    }
+    rp_json_close(out, ']');
+    rp_json_key(out, "evicted");
+    rp_json_put_integer(out, evicted(r));
+}
+
+/* Warns if the command has changed nothing, since all values were as given before. */
+static void warn_same(rp_text_buffer *out, const rp_alter_report *r)
+{
+    const char *values[2], *comma = "nothing has changed: ";
+    char room[2][VALUE_BYTES];
+
+    if ((r->given & RP_ALTERED_RECENTER) != 0) return;
+    for (int i = 0; i < FIELDS; i++)
+        if (values_of(r, i, values, room)) return;
+    for (int i = 0; i < FIELDS; i++) {
+        if ((r->given & field_options[i]) == 0) continue;
+        (void)values_of(r, i, values, room);
+        rp_text_buffer_format(out, "%s%s was %s already", comma, field_names[i], values[1]);
+        comma = ", ";
+    }
+    rp_text_buffer_put(out, "\n");
+}
+
+/* The buffer that reprise serve gives a limiter without one. */
+static double usual_buffer(const rp_limiter_options *l)
+{
+    return fmax(2 * fmax(1, l->samples_per_insert),
+                0.1 * l->samples_per_insert * (double)l->min_size);
+}
+
+/* Writes the command that makes a limiter with bounds around its target, and `recenter`. */
+static void offer(rp_text_buffer *out, const rp_table_info *t, double buffer, bool recenter)
+{
+    char ratio[VALUE_BYTES], bound[VALUE_BYTES];
+
+    rp_text_buffer_put(out, "reprise tables alter ");
+    put_name(out, t->name);
+    rp_text_buffer_format(out,
+                          " --samples-per-insert %s --min-size %" PRId64 " --error-buffer %s%s",
+                          rp_decimal_text(t->limiter.samples_per_insert, ratio, sizeof ratio),
+                          t->limiter.min_size, rp_decimal_text(buffer, bound, sizeof bound),
+                          recenter ? " --recenter" : "");
+}
+
+static void warn_free(rp_text_buffer *out, const rp_alter_report *r)
+{
+    const rp_limiter_options *l = &r->after->limiter;
+    char ratio[VALUE_BYTES];
+
+    if (!rp_limiter_unbounded(l->min_diff) || !rp_limiter_unbounded(l->max_diff)) {
+        if ((r->given & RP_ALTERED_RECENTER) != 0 &&
+            (rp_limiter_unbounded(l->min_diff) || rp_limiter_unbounded(l->max_diff)))
+            rp_text_buffer_put(out, "--recenter has no effect: the limiter needs min_diff and "
+                                    "max_diff for a middle\n");
+        return;
+    }
+    if ((r->given & (RP_ALTERED_SAMPLES_PER_INSERT | RP_ALTERED_RECENTER)) == 0) return;
+    rp_text_buffer_format(
+        out, "%s has no effect: the limiter has no bounds; to keep %s samples an insert: ",
+        (r->given & RP_ALTERED_SAMPLES_PER_INSERT) != 0 ? "--samples-per-insert" : "--recenter",
+        rp_decimal_text(l->samples_per_insert, ratio, sizeof ratio));
+    offer(out, r->after, usual_buffer(l), true);
+    rp_text_buffer_put(out, "\n");
+}
+
+/* Warns if a side waits as before because of a bound that the command did not give, and offers
+ * bounds around the target, with which it may proceed. */
+static void warn_still(rp_text_buffer *out, const rp_alter_report *r)
+{
+    const rp_table_info *t = r->after;
+    const rp_limiter_options *l = &t->limiter;
+    bool samples = items_of(t) >= l->min_size && !may_sample(t, l) &&
+                   !may_sample(r->before, &r->before->limiter);
+    bool inserts = !may_insert(t, l) && !may_insert(r->before, &r->before->limiter);
+    bool bounded = !rp_limiter_unbounded(l->min_diff) && !rp_limiter_unbounded(l->max_diff);
+    double buffer = bounded ? (l->max_diff - l->min_diff) / 2 : usual_buffer(l);
+    rp_limiter_options centred;
+
+    if ((r->given & (RP_ALTERED_SAMPLES_PER_INSERT | RP_ALTERED_MIN_SIZE)) == 0) return;
+    if (!samples && !inserts) return;
+    if ((r->given & (RP_ALTERED_ERROR_BUFFER |
+                     (samples ? RP_ALTERED_MIN_DIFF : RP_ALTERED_MAX_DIFF))) != 0)
+        return;
+    if (buffer < l->samples_per_insert + 1) buffer = usual_buffer(l);
+    centred = rp_limiter_ratio(l->samples_per_insert, l->min_size, buffer);
+    rp_text_buffer_format(
+        out, "%s wait as before, because of %s, which this command has not changed; ",
+        samples ? "samples" : "inserts", samples ? "min_diff" : "max_diff");
+    offer(out, t, buffer, !(samples ? may_sample(t, &centred) : may_insert(t, &centred)));
+    rp_text_buffer_put(out, " would let them proceed\n");
+}
+
+void rp_alter_warnings(rp_text_buffer *out, const rp_alter_report *r)
+{
+    const rp_table_info *t = r->after;
+
+    warn_same(out, r);
+    warn_free(out, r);
+    warn_still(out, r);
+    if (!t->soft_limit && t->max_size < t->limiter.min_size)
+        rp_text_buffer_format(out,
+                              "samples will wait for ever: max_size %" PRId64
+                              " is below min_size %" PRId64 "; raise --max-size or lower "
+                              "--min-size\n",
+                              t->max_size, t->limiter.min_size);
+}

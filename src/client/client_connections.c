@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The connections between servers and their clients: those that servers list, and those that a
+ * client lacks. */
+#include <assert.h>
+#include <stdio.h>
+
+#include "client/unary.h"
+#include "util/error.h"
+#include "util/mem.h"
+#include "wire/connection_messages.h"
+
+static void copy(char *to, size_t size, rp_string text)
+{
+    (void)snprintf(to, size, "%.*s", (int)text.size, text.data);
+}
+
+/* Adds the connections of one shard. */
+static rp_status add_shard(rp_client *client, size_t shard, const rp_unary_response *response,
+                           rp_client_connections *out, rp_error *err)
+{
+    size_t room = out->capacity - out->count;
+    rp_wire_connections found = {0};
+    rp_status st;
+
+    assert(out->count <= out->capacity);
+    /* Each takes at least a byte of the response: this bounds the allocation. */
+    if (room > response->size) room = response->size;
+    if (room > 0) {
+        found.list = rp_alloc_array(&client->alloc, room, sizeof *found.list);
+        if (found.list == NULL) return rp_fail_memory(err, room * sizeof *found.list);
+    }
+    found.capacity = room;
+    st = rp_wire_read_connections(response->data, response->size, &found, err);
+    for (size_t i = 0; st == RP_OK && i < found.count; i++) {
+        const rp_wire_connection *from = &found.list[i];
+        rp_client_connection *to = &out->list[out->count++];
+
+        *to = (rp_client_connection){.shard = shard,
+                                     .id = from->id,
+                                     .open_ms = from->open_ms,
+                                     .calls = from->calls,
+                                     .bytes_in = from->bytes_in,
+                                     .bytes_out = from->bytes_out,
+                                     .is_caller = from->is_caller};
+        copy(to->address, sizeof to->address, from->address);
+        copy(to->role, sizeof to->role, from->role);
+        copy(to->protocol, sizeof to->protocol, from->protocol);
+    }
+    if (st == RP_OK) out->total += found.total;
+    rp_release(&client->alloc, found.list, room * sizeof *found.list);
+    return st;
+}
+
+rp_status rp_client_get_connections(rp_client *client, rp_client_connections *out, rp_wait wait,
+                                    rp_error *err)
+{
+    const rp_unary_request request = {RP_CLIENT_REPLAY "Clients", NULL, true};
+    rp_client_connections found = {.list = out->list, .capacity = out->capacity};
+    rp_unary *u = NULL;
+    rp_status st = RP_OK;
+
+    if (client->store == NULL) {
+        st = rp_unary_call(client, &request, 0, client->addresses.count, wait, &u, err);
+        if (st == RP_OK) st = rp_unary_result(u, err);
+        for (size_t i = 0; st == RP_OK && i < rp_unary_count(u); i++) {
+            const rp_unary_response *a = rp_unary_response_of(u, i);
+
+            if (a->status == RP_OK) st = add_shard(client, i, a, &found, err);
+        }
+        rp_unary_free(u);
+    }
+    if (st == RP_OK) *out = found;
+    return st;
+}
+
+void rp_client_why_away(rp_client *client, char *text, size_t size)
+{
+    rp_client_live *live = NULL;
+    size_t away = 0, used;
+
+    text[0] = '\0';
+    if (client->store != NULL || rp_client_get_live(client, &live, NULL) != RP_OK) return;
+    for (size_t i = 0; i < live->channel_count; i++) {
+        const rp_channel *channel = live->channels[i];
+
+        if (rp_channel_is_connected(channel)) continue;
+        if (away++ > 0) continue;
+        rp_channel_why(channel, text, size);
+        if (text[0] == '\0')
+            (void)snprintf(text, size, "%.80s: not connected yet",
+                           rp_client_shard_address(client, i));
+    }
+    used = strlen(text);
+    if (away > 1)
+        (void)snprintf(text + used, size - used, "; nor to %zu more server%s", away - 1,
+                       away == 2 ? "" : "s");
+}
