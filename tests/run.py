@@ -10,7 +10,8 @@
 
 Parts: release, asan, tsan and cross build the library and run its tests. replay runs the fuzz
 corpora. oracle compares our messages with protobuf's own. meta, format and lint check the source.
-examples and docs use an installed copy as a user would. cli runs the command. conformance runs
+examples uses an installed copy as a user would, and
+docs executes the code blocks of the documents with it. cli runs the command. conformance runs
 independent clients on a server process, and attack hostile ones (on the server of asan, if that part
 runs as well). python tests the package of the release build, the package with the
 sanitizers, and counts references. page drives the server's page in Chromium. grafana runs Prometheus on
@@ -37,6 +38,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "durability"))
 from runner import checks  # noqa: E402: it imports what is beside the tests of durability
 from runner.builds import BUILDS, JOBS, build, chosen, test_jobs  # noqa: E402
 from runner.crew import Crew, Tally  # noqa: E402
+from runner.documents import docs_jobs  # noqa: E402
 from runner.package import python_jobs, sanitizer_jobs  # noqa: E402
 from runner.peers import Peers  # noqa: E402
 from runner.process import BUILD, MESON, STAGE, run, spent  # noqa: E402
@@ -67,10 +69,12 @@ def check_jobs(part, args, peers, built):
         return python_jobs(peers, args.long)
     if part == "sanitizers":
         return sanitizer_jobs(args.long)
+    if part == "docs":
+        return docs_jobs(args.long)
     if part == "page":
         return [(0, part, part, peers.test_page)]
     job = {"oracle": checks.oracle_job, "meta": checks.meta_job, "format": checks.format_job,
-           "docs": checks.docs_job, "cli": lambda: checks.cli_job(args.long), "grafana": checks.grafana_job,
+           "cli": lambda: checks.cli_job(args.long), "grafana": checks.grafana_job,
            "planted": checks.planted_job}[part]
     return [(0 if part == "planted" else 2, part, part, job)]
 
