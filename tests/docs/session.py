@@ -69,6 +69,9 @@ class Session:
         os.chdir(folder)
 
     def run(self, block):
+        if block.language == "c":
+            (self.folder / "program.c").write_text(block.text)
+            return
         if block.word == "client" and self.server is None:
             self.serve("reprise serve --data data\n")
         if block.language == "python":
@@ -133,8 +136,10 @@ class Session:
 
 
 def is_executed(block, is_long):
+    """Whether a block runs here. Programs of C become the file that a shell block may compile."""
     words = ("", "client", "server", "slow") if is_long else ("", "client", "server")
-    return block.language in ("python", "sh") and block.word in words
+    return (block.language in ("python", "sh") and block.word in words
+            or block.language == "c" and "int main" in block.text)
 
 
 def run_page(page, is_long):

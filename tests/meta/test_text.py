@@ -116,6 +116,15 @@ def test_every_page_is_in_the_index():
                 if name_of(p).startswith("docs/") and p != index and p not in listed)
 
 
+def test_figures_of_the_first_page_are_those_of_the_benchmarks():
+    rows = re.findall(r"^\| (`[\w.]+`)[^|]* \| ([^|]+) \| ([^|]+) \| ([\d.]+) \|", text_of(ROOT / "README.md"), re.MULTILINE)
+    assert len(rows) >= 5
+    figures = text_of(ROOT / "docs" / "benchmarks.md").splitlines()
+    expect_none(f"{name} {ours} {theirs} {ratio}" for name, ours, theirs, ratio in rows
+                if not any(line.startswith(f"| {name} | {ratio} |") and ours in line and theirs in line
+                           for line in figures))
+
+
 def test_names_of_c_in_pages_exist():
     known = set()
     for path in SOURCES:
