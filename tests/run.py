@@ -10,9 +10,8 @@
 
 Parts: release, asan, tsan and cross build the library and run its tests. replay runs the fuzz
 corpora. oracle compares our messages with protobuf's own. meta, format and lint check the source.
-examples uses an installed copy as a user would, and
-docs executes the code blocks of the documents with it. cli runs the command. conformance runs
-independent clients on a server process, and attack hostile ones (on the server of asan, if that part
+examples uses an installed copy as a user would,
+and docs executes the code blocks of the documents with it. cli runs the command. conformance runs independent clients on a server process, and attack hostile ones (on the server of asan, if that part
 runs as well). python tests the package of the release build, the package with the
 sanitizers, and counts references. page drives the server's page in Chromium. grafana runs Prometheus on
 the dashboard and the alert rules of docs/grafana. planted builds a copy of the sources with bugs to be chosen, and
@@ -20,8 +19,7 @@ shows that the tests of durability find them.
 
 Without --long, each test runs where it finds most, once: unit tests with the sanitizers, those of
 threads under tsan, random runs and crashes in the release build, and what depends on the machine
-under the emulator. --long runs all of them everywhere, and lint, planted, a wheel in an environment of
-its own, the package beside TensorFlow, dm-reverb's client on our server, and our tests of the package
+under the emulator. --long runs all of them everywhere, and lint, planted, the gallery and the notebooks, a wheel in an environment of its own, the package beside TensorFlow, dm-reverb's client on our server, and our tests of the package
 on dm-reverb itself.
 
 One line per program, the output of what failed, and at the end `N passed, N failed`.
@@ -39,6 +37,7 @@ from runner import checks  # noqa: E402: it imports what is beside the tests of 
 from runner.builds import BUILDS, JOBS, build, chosen, test_jobs  # noqa: E402
 from runner.crew import Crew, Tally  # noqa: E402
 from runner.documents import docs_jobs  # noqa: E402
+from runner.gallery import gallery_jobs  # noqa: E402
 from runner.package import python_jobs, sanitizer_jobs  # noqa: E402
 from runner.peers import Peers  # noqa: E402
 from runner.process import BUILD, MESON, STAGE, run, spent  # noqa: E402
@@ -60,7 +59,7 @@ def check_jobs(part, args, peers, built):
     if part == "lint":
         return checks.lint_jobs()
     if part == "examples":
-        return checks.example_jobs()
+        return checks.example_jobs() + (gallery_jobs() if args.long else [])
     if part == "conformance":
         return peers.jobs(args.long)
     if part == "attack":

@@ -41,6 +41,9 @@ SETTINGS = {
         "paths": [str(ROOT / "python")],
         "options": {"show_source": False, "show_root_heading": False, "docstring_style": "google",
                     "members_order": "source", "filters": ["!^_"], "inherited_members": False,
+                    "extensions": [str(ROOT / "tools" / "site_docstrings.py")],
+                    # One line of "Args:" may describe several parameters.
+                    "docstring_options": {"warn_unknown_params": False, "warn_missing_types": False},
                     "show_signature_annotations": True, "separate_signature": True}}}}}],
     "markdown_extensions": ["admonition", "tables", "sane_lists", "pymdownx.superfences", "pymdownx.highlight",
                             "pymdownx.tasklist", {"toc": {"permalink": True}}],
@@ -226,7 +229,7 @@ def main():
     add_others(site)
     site.write()
     (SOURCE / "mkdocs.yml").write_text(json.dumps({**SETTINGS, "nav": navigation(site)}, indent=1))  # JSON is YAML
-    status = subprocess.call([sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "-f", SOURCE / "mkdocs.yml"],
+    status = subprocess.call([sys.executable, "-m", "mkdocs", "build", "--strict", "-f", SOURCE / "mkdocs.yml"],
                              env={**os.environ, "NO_MKDOCS_2_WARNING": "1", "DISABLE_MKDOCS_2_WARNING": "true"})
     if status != 0:
         sys.exit("the site has not been made: a page, a link or an anchor is wrong; see above")

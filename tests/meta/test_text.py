@@ -116,6 +116,12 @@ def test_every_page_is_in_the_index():
                 if name_of(p).startswith("docs/") and p != index and p not in listed)
 
 
+def test_every_program_of_the_gallery_is_in_its_index():
+    folder = ROOT / "examples" / "gallery"
+    listed = re.findall(r"^\| \[(\w+\.py)\]\(\1\) \|", text_of(folder / "README.md"), re.MULTILINE)
+    assert sorted(listed) == sorted(p.name for p in folder.glob("*.py"))
+
+
 def test_figures_of_the_first_page_are_those_of_the_benchmarks():
     rows = re.findall(r"^\| (`[\w.]+`)[^|]* \| ([^|]+) \| ([^|]+) \| ([\d.]+) \|", text_of(ROOT / "README.md"), re.MULTILINE)
     assert len(rows) >= 5

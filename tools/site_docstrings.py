@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An extension of griffe, for tools/site.py: examples in docstrings (>>>) become code."""
+
+import re
+
+import griffe
+
+EXAMPLE = re.compile(r"^([ \t]*)>>> .*?(?=\n[ \t]*\n|\Z)", re.DOTALL | re.MULTILINE)
+
+
+def fenced(text):
+    """Returns a docstring with its examples between fences."""
+    return EXAMPLE.sub(lambda found: f"{found[1]}```pycon\n{found[0]}\n{found[1]}```", text)
+
+
+class Examples(griffe.Extension):
+    def on_object(self, *, obj, **_):
+        if obj.docstring is not None:
+            obj.docstring.value = fenced(obj.docstring.value)
