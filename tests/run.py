@@ -19,7 +19,7 @@ shows that the tests of durability find them.
 
 Without --long, each test runs where it finds most, once: unit tests with the sanitizers, those of
 threads under tsan, random runs and crashes in the release build, and what depends on the machine
-under the emulator. --long runs all of them everywhere, and lint, planted, the gallery and the notebooks, a wheel in an environment of its own, the package beside TensorFlow, dm-reverb's client on our server, and our tests of the package
+under the emulator. --long runs all of them everywhere, and lint, planted, the site of the documents, the gallery and the notebooks, a wheel in an environment of its own, the package beside TensorFlow, dm-reverb's client on our server, and our tests of the package
 on dm-reverb itself.
 
 One line per program, the output of what failed, and at the end `N passed, N failed`.
@@ -43,14 +43,14 @@ from runner.peers import Peers  # noqa: E402
 from runner.process import BUILD, MESON, STAGE, run, spent  # noqa: E402
 
 CHECKS = ["replay", "oracle", "meta", "format", "lint", "examples", "docs", "cli", "conformance",
-          "attack", "python", "page", "grafana", "planted"]
+          "attack", "python", "page", "grafana", "site", "planted"]
 NEEDS = {"replay": {"asan"}, "oracle": {"asan"}, "lint": {"asan"}, "meta": {"release"},
          "examples": {"release"}, "docs": {"release"}, "cli": {"release"},
          "conformance": {"release"}, "attack": {"release"}, "python": {"release"},
          "sanitizers": {"release", "asan"}, "page": {"release"}, "grafana": {"release"}, "planted": {"plants"}}
 USES = {"attack": {"asan"}}  # builds that a part waits for if they are made at all
 LATER = {"sanitizers": "python"}  # what belongs to a part and needs one more build
-LONG = {"plants", "planted", "lint"}  # parts of --long, unless they are named
+LONG = {"plants", "planted", "lint", "site"}  # parts of --long, unless they are named
 
 
 def check_jobs(part, args, peers, built):
@@ -73,7 +73,7 @@ def check_jobs(part, args, peers, built):
     if part == "page":
         return [(0, part, part, peers.test_page)]
     job = {"oracle": checks.oracle_job, "meta": checks.meta_job, "format": checks.format_job,
-           "cli": lambda: checks.cli_job(args.long), "grafana": checks.grafana_job,
+           "cli": lambda: checks.cli_job(args.long), "grafana": checks.grafana_job, "site": checks.site_job,
            "planted": checks.planted_job}[part]
     return [(0 if part == "planted" else 2, part, part, job)]
 

@@ -2,15 +2,16 @@
 """An extension of griffe, for tools/site.py: examples in docstrings (>>>) become code."""
 
 import re
+import textwrap
 
 import griffe
 
-EXAMPLE = re.compile(r"^([ \t]*)>>> .*?(?=\n[ \t]*\n|\Z)", re.DOTALL | re.MULTILINE)
+EXAMPLE = re.compile(r"^(?: {4})?>>> .*?(?=\n[ \t]*\n|\Z)", re.DOTALL | re.MULTILINE)
 
 
 def fenced(text):
     """Returns a docstring with its examples between fences."""
-    return EXAMPLE.sub(lambda found: f"{found[1]}```pycon\n{found[0]}\n{found[1]}```", text)
+    return EXAMPLE.sub(lambda found: f"```pycon\n{textwrap.dedent(found[0])}\n```", text)
 
 
 class Examples(griffe.Extension):

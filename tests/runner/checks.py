@@ -188,6 +188,14 @@ def compile_fragment(source):
     return output if status != 0 else ""
 
 
+def site_job():
+    """The site of the documents is made, and every link and anchor leads somewhere."""
+    status, output = run([sys.executable, ROOT / "tools" / "peers.py", "site"], 3600)
+    if status == 0:
+        status, output = run([ROOT / "build" / "peers" / "site" / "bin" / "python", ROOT / "tools" / "site.py"], 900)
+    return Result(int(status == 0), int(status != 0), output)
+
+
 def planted_job():
     """Each of the planted bugs makes its test fail."""
     status, output = run([sys.executable, ROOT / "tests" / "durability" / "planted.py",
