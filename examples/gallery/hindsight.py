@@ -12,14 +12,15 @@ import reprise
 BITS = 8
 
 
-def learn(hindsight, episodes=1500):
+def learn(hindsight: bool, episodes: int = 1500) -> float:
     random = np.random.default_rng(1)
     buffer = reprise.ReplayBuffer(50_000, {"state": ((), np.int64), "goal": ((), np.int64), "action": ((), np.int64),
                                            "next": ((), np.int64)}, alpha=0.0, seed=1)
     q = np.zeros((2**BITS, 2**BITS, BITS))
     solved = []
     for episode in range(episodes):
-        goal, states, actions = int(random.integers(2**BITS)), [int(random.integers(2**BITS))], []
+        goal, states = int(random.integers(2**BITS)), [int(random.integers(2**BITS))]
+        actions: list[int] = []
         while states[-1] != goal and len(actions) < BITS:
             values = q[states[-1], goal] + 1e-9 * random.random(BITS)
             actions.append(int(random.integers(BITS) if random.random() < 0.2 else values.argmax()))
@@ -34,7 +35,7 @@ def learn(hindsight, episodes=1500):
             reached = batch["next"] == batch["goal"]
             target = reached + 0.95 * q[batch["next"], batch["goal"]].max(1) * ~reached
             q[batch["state"], batch["goal"], batch["action"]] = target  # transitions are deterministic
-    return np.mean(solved[-200:])
+    return float(np.mean(solved[-200:]))
 
 
 without, with_hindsight = learn(False), learn(True)

@@ -15,10 +15,10 @@ VERSIONS = 50
 server = reprise.Server([reprise.Table(
     "parameters", reprise.selectors.Fifo(), reprise.selectors.Fifo(), max_size=1,
     rate_limiter=reprise.rate_limiters.MinSize(1))])
-seen = []
+seen: list[int] = []
 
 
-def act():
+def act() -> None:
     client = server.localhost_client()
     version = -1
     while version < VERSIONS - 1:  # an actor fetches parameters now and then

@@ -13,7 +13,7 @@ import reprise
 N, DISCOUNT, ROUNDS = 9, 1 - 1 / 9, 4000
 
 
-def transitions():
+def transitions() -> list[tuple[int, int, float, int, bool]]:
     """Returns every transition of every episode, from each sequence of actions until it fails."""
     rows = []
     for length in range(1, N + 1):  # the last action of an episode with `length` steps
@@ -24,7 +24,7 @@ def transitions():
     return rows
 
 
-def updates_until_learned(alpha, seed):
+def updates_until_learned(alpha: float, seed: int) -> int:
     buffer = reprise.ReplayBuffer(4096, {"state": ((), np.int64), "action": ((), np.int64), "reward": ((), np.float64),
                                          "next": ((), np.int64), "done": ((), bool)}, alpha=alpha, seed=seed)
     state, action, reward, following, done = map(np.array, zip(*transitions()))

@@ -21,12 +21,12 @@ table = reprise.Table.queue("trajectories", max_size=8, signature={
 server = reprise.Server([table])
 
 
-def policy():
+def policy() -> np.ndarray:
     weights = np.exp(preferences - preferences.max())
     return weights / weights.sum()
 
 
-def act(seed):
+def act(seed: int) -> None:
     random = np.random.default_rng(seed)
     client = server.localhost_client()
     try:

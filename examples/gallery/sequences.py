@@ -19,7 +19,7 @@ client = server.localhost_client()
 random = np.random.default_rng(1)
 
 
-def create(writer, length):
+def create(writer: reprise.TrajectoryWriter, length: int) -> None:
     writer.create_item("sequences", 1.0, {
         "obs": writer.history["obs"][-length:], "reward": writer.history["reward"][-length:],
         "state": writer.history["state"][-length]})  # the state before the first step

@@ -10,7 +10,7 @@ import numpy as np
 import reprise
 
 
-def table():
+def table() -> reprise.Table:
     return reprise.Table("replay", reprise.selectors.Prioritized(0.6), reprise.selectors.Fifo(), max_size=10_000,
                          rate_limiter=reprise.rate_limiters.MinSize(1))
 
