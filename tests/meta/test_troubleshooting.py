@@ -19,7 +19,8 @@ def literals(text):
 
 
 def pieces(text):
-    """Returns the fixed parts of a message."""
+    """Returns the fixed parts of a message. A %s behind a letter is the ending of a plural."""
+    text = re.sub(r"(?<=[a-z])%s", "s", text)
     return [p for p in (part.strip() for part in VARIABLE.split(text)) if re.search(r"[a-z]{3}", p)]
 
 
