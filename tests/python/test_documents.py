@@ -3,13 +3,28 @@
 
 import doctest
 import importlib
+import pathlib
 import pkgutil
 import re
 
 import pytest
 import reprise
+from reprise import batch
 
 OPTIONAL = {"tensorflow", "torch", "jax", "ml_dtypes", "ray", "gymnasium", "stable_baselines3", "tianshou"}
+
+CONCEPTS = pathlib.Path(__file__).resolve().parents[2] / "docs" / "overview.md"
+
+
+def test_names_of_concepts_exist():
+    """The table of docs/overview.md has Python's names in its second column: what is called, and what follows a dot."""
+    known = {name for owner in (reprise, reprise.aio, reprise.rate_limiters, reprise.selectors, reprise.Client,
+                                reprise.Server, reprise.Table, reprise.TrajectoryWriter, batch.Batch)
+             for name in dir(owner)}
+    rows = re.findall(r"^\| [^|]+ \| ([^|]+) \|[^|]*\|[^|]*\|$", CONCEPTS.read_text(), re.MULTILINE)
+    names = {name for row in rows for name in re.findall(r"(?<=\.)[a-zA-Z]\w+|\w+(?=\()|(?<=`)[A-Z]\w+(?=`)", row)}
+    assert len(names) > 30
+    assert names <= known
 
 
 def modules():
