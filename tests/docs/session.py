@@ -32,7 +32,7 @@ from runner.blocks import ROOT, blocks  # noqa: E402
 STAGE = pathlib.Path(os.environ.get("RP_STAGE", ROOT / "build" / "stage"))
 SHOWN = ("docs", "examples", "include", "proto", "README.md", "tools", "bench", "pyproject.toml")
 LIMIT_S = 300  # of one block; a busy machine is no failure
-PR_SET_PDEATHSIG = 1
+PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 
 
 def prepare():
@@ -40,10 +40,22 @@ def prepare():
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as device:
         fcntl.ioctl(device, 0x8914, struct.pack("16sh14x", b"lo", 0x1 | 0x40))  # SIOCSIFFLAGS: up, running
     subprocess.run(["mount", "-t", "tmpfs", "none", "/var/lib"], check=True)
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)  # what a block leaves running becomes a child of this process
 
 
 def end_with_parent():
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def end_children():
+    """Ends what blocks have left running."""
+    for path in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        try:
+            parent = int(path.read_text().rpartition(")")[2].split()[1])
+            if parent == os.getpid():
+                os.kill(int(path.parent.name), signal.SIGKILL)
+        except (OSError, ValueError):
+            continue  # it has ended
 
 
 class Failed(Exception):
@@ -165,7 +177,8 @@ def run_page(page, is_long):
         os.chdir("/")
     sys.stdout.flush()
     sys.stderr.flush()
-    os._exit(status)  # threads and servers of the page need not end
+    end_children()
+    os._exit(status)  # threads of the page need not end
 
 
 def main():
