@@ -47,7 +47,6 @@ build  | library libmicrohttpd   | libmicrohttpd         | libmicrohttpd-dev   |
 build  | library yaml-0.1        | libyaml               | libyaml-dev         | libyaml-devel       | libyaml           | yaml-dev
 test   | library cmocka          | cmocka                | libcmocka-dev       | libcmocka-devel     | cmocka            | cmocka-dev
 test   | program curl            | curl                  | curl                | curl                | curl              | curl
-test   | program openssl         | the command openssl   | openssl             | openssl             | openssl           | openssl
 test   | program g++             | g++                   | g++                 | gcc-c++             | gcc               | build-base
 test   | header unistr.h         | libunistring          | libunistring-dev    | libunistring-devel  | libunistring      | libunistring-dev
 test   | program clang           | clang                 | clang               | clang               | clang             | clang

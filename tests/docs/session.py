@@ -15,6 +15,7 @@ import fcntl
 import linecache
 import os
 import pathlib
+import re
 import signal
 import socket
 import struct
@@ -123,7 +124,7 @@ class Session:
         def read():
             for line in self.server.stdout:
                 self.said.append(line)
-                if "event=serving" in line:
+                if re.search(r"event=serving |^serving at ", line):
                     serving.set()
             serving.set()
 
