@@ -26,7 +26,7 @@ MODULES = ["", "aio", "checkpointers", "client", "dataset", "errors", "framework
            "replay_buffer", "rl", "runs", "selectors", "server", "specs", "storage", "structured", "table",
            "trajectory_writer", "tree"]
 LANGUAGES = {".c": "c", ".h": "c", ".py": "python", ".yaml": "yaml", ".proto": "protobuf", ".json": "json",
-             ".sh": "sh", ".ipynb": "json"}
+             ".sh": "sh"}
 LINK = re.compile(r"(\]\()([^)\s]+)(\))")
 FENCE = re.compile(r"^(```\w+) [^\n]*$", re.MULTILINE)
 SETTINGS = {
@@ -180,6 +180,18 @@ def add_modules(site):
                                          "[the Python package](../python.md).\n\n| module |\n|---|\n" + "\n".join(rows) + "\n")
 
 
+def notebook_page(path):
+    """Returns the cells of a notebook as Markdown, with what they print."""
+    out = []
+    for cell in json.loads(path.read_text())["cells"]:
+        text = "".join(cell["source"])
+        out.append(text if cell["cell_type"] == "markdown" else f"```python\n{text}\n```")
+        for output in cell.get("outputs", []):
+            said = output.get("text") or output.get("data", {}).get("text/plain", [])
+            out.append("```text\n" + "".join(said).rstrip() + "\n```")
+    return "\n\n".join(out) + "\n"
+
+
 def add_others(site):
     """Adds a page for each file and folder to which a page links."""
     while site.others:
@@ -191,6 +203,8 @@ def add_others(site):
             site.pages[page] = title + "\n".join(f"- `{p.relative_to(path)}`" for p in files) + "\n"
         elif path.suffix in (".png", ".svg"):
             site.pages[page] = path.read_bytes()
+        elif path.suffix == ".ipynb":
+            site.pages[page] = notebook_page(path)
         else:
             language = LANGUAGES.get(path.suffix, "text")
             site.pages[page] = f"{title}````{language}\n{path.read_text()}\n````\n"
