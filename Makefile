@@ -126,6 +126,12 @@ bench: need-bench all  ## run the benchmarks; BENCH=name for one, BENCH=rl for a
 paper: all  ## measure figures 5, 6 and 7 of the Reverb paper: a CSV file and a plot in build/paper
 	@$(PYTHON) bench/paper_figures.py $(if $(QUICK),--quick)
 
+.PHONY: site
+site:  ## make a site of the documents, the headers and the docstrings, in build/site; fetches mkdocs
+	@tools/need.sh test
+	@tools/peers.py site
+	@build/peers/site/bin/python tools/site.py
+
 .PHONY: paper-apex
 paper-apex: build/release/build.ninja  ## measure the findings of the Ape-X paper in small, 10 seeds each: a table and a plot in build/paper-apex
 	@$(MESON) compile -C build/release bench/bench_paper_apex:executable

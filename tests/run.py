@@ -10,8 +10,8 @@
 
 Parts: release, asan, tsan and cross build the library and run its tests. replay runs the fuzz
 corpora. oracle compares our messages with protobuf's own. meta, format and lint check the source.
-examples and docs use an installed copy as a user would. cli runs the command. conformance runs
-independent clients on a server process, and attack hostile ones (on the server of asan, if that part
+examples uses an installed copy as a user would,
+and docs executes the code blocks of the documents with it. cli runs the command. conformance runs independent clients on a server process, and attack hostile ones (on the server of asan, if that part
 runs as well). python tests the package of the release build, the package with the
 sanitizers, and counts references. page drives the server's page in Chromium. grafana runs Prometheus on
 the dashboard and the alert rules of docs/grafana. planted builds a copy of the sources with bugs to be chosen, and
@@ -19,8 +19,9 @@ shows that the tests of durability find them.
 
 Without --long, each test runs where it finds most, once: unit tests with the sanitizers, those of
 threads under tsan, random runs and crashes in the release build, and what depends on the machine
-under the emulator. --long runs all of them everywhere, and format, lint, planted, a wheel in an environment of
-its own, the package beside TensorFlow, dm-reverb's client on our server, and our tests of the package
+under the emulator. --long runs all of them everywhere, and format, lint, planted, the site of the documents, the
+gallery and the notebooks, a wheel in an environment of its own, the package beside TensorFlow, dm-reverb's client on
+our server, and our tests of the package
 on dm-reverb itself.
 
 One line per program, the output of what failed, and at the end `N passed, N failed`.
@@ -37,19 +38,21 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "durability"))
 from runner import checks  # noqa: E402: it imports what is beside the tests of durability
 from runner.builds import BUILDS, JOBS, build, chosen, test_jobs  # noqa: E402
 from runner.crew import Crew, Tally  # noqa: E402
+from runner.documents import docs_jobs  # noqa: E402
+from runner.gallery import gallery_jobs  # noqa: E402
 from runner.package import python_jobs, sanitizer_jobs  # noqa: E402
 from runner.peers import Peers  # noqa: E402
 from runner.process import BUILD, MESON, STAGE, run, spent  # noqa: E402
 
 CHECKS = ["replay", "oracle", "meta", "format", "lint", "examples", "docs", "cli", "conformance",
-          "attack", "python", "page", "grafana", "planted"]
+          "attack", "python", "page", "grafana", "site", "planted"]
 NEEDS = {"replay": {"asan"}, "oracle": {"asan"}, "lint": {"asan"}, "meta": {"release"},
          "examples": {"release"}, "docs": {"release"}, "cli": {"release"},
          "conformance": {"release"}, "attack": {"release"}, "python": {"release"},
          "sanitizers": {"release", "asan"}, "page": {"release"}, "grafana": {"release"}, "planted": {"plants"}}
 USES = {"attack": {"asan"}}  # builds that a part waits for if they are made at all
 LATER = {"sanitizers": "python"}  # what belongs to a part and needs one more build
-LONG = {"plants", "planted", "format", "lint"}  # parts of --long, unless they are named
+LONG = {"plants", "planted", "format", "lint", "site"}  # parts of --long, unless they are named
 
 
 def check_jobs(part, args, peers, built):
@@ -58,7 +61,7 @@ def check_jobs(part, args, peers, built):
     if part == "lint":
         return checks.lint_jobs()
     if part == "examples":
-        return checks.example_jobs()
+        return checks.example_jobs() + (gallery_jobs() if args.long else [])
     if part == "conformance":
         return peers.jobs(args.long)
     if part == "attack":
@@ -67,10 +70,12 @@ def check_jobs(part, args, peers, built):
         return python_jobs(peers, args.long)
     if part == "sanitizers":
         return sanitizer_jobs(args.long)
+    if part == "docs":
+        return docs_jobs(args.long)
     if part == "page":
         return [(0, part, part, peers.test_page)]
     job = {"oracle": checks.oracle_job, "meta": checks.meta_job, "format": checks.format_job,
-           "docs": checks.docs_job, "cli": lambda: checks.cli_job(args.long), "grafana": checks.grafana_job,
+           "cli": lambda: checks.cli_job(args.long), "grafana": checks.grafana_job, "site": checks.site_job,
            "planted": checks.planted_job}[part]
     return [(0 if part == "planted" else 2, part, part, job)]
 

@@ -46,6 +46,7 @@ build  | library openssl >= 3.0  | OpenSSL 3             | libssl-dev          |
 build  | library libmicrohttpd   | libmicrohttpd         | libmicrohttpd-dev   | libmicrohttpd-devel | libmicrohttpd     | libmicrohttpd-dev
 build  | library yaml-0.1        | libyaml               | libyaml-dev         | libyaml-devel       | libyaml           | yaml-dev
 test   | library cmocka          | cmocka                | libcmocka-dev       | libcmocka-devel     | cmocka            | cmocka-dev
+test   | program curl            | curl                  | curl                | curl                | curl              | curl
 test   | program g++             | g++                   | g++                 | gcc-c++             | gcc               | build-base
 test   | header unistr.h         | libunistring          | libunistring-dev    | libunistring-devel  | libunistring      | libunistring-dev
 test   | program clang           | clang                 | clang               | clang               | clang             | clang

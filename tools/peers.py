@@ -17,6 +17,7 @@
     onnx     Python with onnx and onnxruntime, for tests of exported networks
     torch    Python with PyTorch, for tests of updates; some 5 GB
     cpprb    the source of cpprb, whose sum tree is compared with ours; not built
+    site     Python with mkdocs, for the site of the documents
     reverb   Python 3.11 with dm-reverb and TensorFlow; x86-64 only, some 600 MB to fetch
 
 The environments are in build/peers. They are made once, and again when the versions below change.
@@ -45,6 +46,8 @@ PACKAGES = {
     "kubernetes": ["kubernetes-validate==1.37.0", "PyYAML==6.0.3", "pytest==9.2.0"],
     "ray": ["ray==2.60.0", "numpy==2.4.6", "pytest==9.2.0"],
     "onnx": ["onnx==1.23.2", "onnxruntime==1.31.1", "numpy==2.4.6"],
+    "site": ["mkdocs==1.6.1", "mkdocs-material==9.8.1", "mkdocstrings-python==2.0.11",
+             "ruff==0.17.5"],
     "torch": ["torch==2.15.0", "numpy==2.4.6"],
     "node": ["@grpc/grpc-js@1.14.7", "@grpc/proto-loader@0.8.1"],
     "axe": ["axe-core@4.14.0"],
@@ -53,8 +56,9 @@ PACKAGES = {
     "reverb": ["dm-reverb==0.14.0", "tensorflow==2.14.0", "numpy<2", "setuptools<70",
                "pytest==9.2.0"],
 }
-ENVIRONMENTS = ["grpc", "node", "axe", "reverb", "buffers", "cpprb", "gymnasium", "kubernetes", "onnx", "pyright", "ray", "torch"]
-ON_DEMAND = {"buffers", "cpprb", "gymnasium", "kubernetes", "onnx", "pyright", "ray", "torch"}  # made only if they are named
+ENVIRONMENTS = ["grpc", "node", "axe", "reverb", "buffers", "cpprb", "gymnasium", "kubernetes", "onnx", "pyright", "ray", "site",
+                "torch"]
+ON_DEMAND = {"buffers", "cpprb", "gymnasium", "kubernetes", "onnx", "pyright", "ray", "site", "torch"}  # made only if they are named
 LIMIT_S = 3000  # of one command; a slow network is no failure
 
 

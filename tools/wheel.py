@@ -9,7 +9,7 @@
 
 The wheels are in build/wheels. A wheel is built by `pip wheel .` in an isolated environment with
 the packages that pyproject.toml names. Then auditwheel adds the libraries that not every Linux has.
-Each wheel is installed into a new environment, in which the quick start of README.md and the
+Each wheel is installed into a new environment, in which the first program of docs/python.md and the
 command `reprise` are run. The script needs the package index.
 """
 
@@ -120,8 +120,8 @@ def build(python, settings):
 
 
 def quick_start():
-    """Returns the first program of the section "From Python" in README.md."""
-    text = (ROOT / "README.md").read_text().partition("\n## From Python\n")[2]
+    """Returns the first program of docs/python.md."""
+    text = (ROOT / "docs" / "python.md").read_text().partition("\n## A first program\n")[2]
     return re.search(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE).group(1)
 
 

@@ -51,6 +51,9 @@ def test_man_pages_are_good_roff_and_all_installed():
         assert (page.returncode, page.stderr) == (0, "")
         assert page.stdout.startswith(".TH REPRISE")
         assert not command or f"'{command[0]}'" in makes
+        assert "share/doc/reprise" in page.stdout  # where the build installs docs/
+        for name in re.findall(r"\bdocs/[\w/.]+\w", page.stdout):
+            assert (ROOT / name).exists(), name
         if shutil.which("groff"):
             done = subprocess.run(["groff", "-man", "-Tascii", "-ww", "-z"], input=page.stdout,
                                   capture_output=True, text=True)

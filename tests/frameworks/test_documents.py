@@ -9,7 +9,7 @@ import tempfile
 import unittest
 
 PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs" / "frameworks.md"
-BLOCK = re.compile(r"^## (?P<section>.*?)$|^```(?P<language>python|diff)\n(?P<text>.*?)^```",
+BLOCK = re.compile(r"^## (?P<section>.*?)$|^```(?P<language>python|diff)(?: frameworks)?\n(?P<text>.*?)^```",
                    re.DOTALL | re.MULTILINE)
 
 

@@ -33,6 +33,14 @@ def test_promtool_accepts_the_alert_rules():
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+def test_promtool_accepts_the_configuration_of_the_page(tmp_path):
+    page = (ROOT / "docs" / "operations.md").read_text()
+    [block] = re.findall(r"^```yaml prometheus\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    (tmp_path / "prometheus.yml").write_text(block)
+    done = promtool("check", "config", "--syntax-only", tmp_path / "prometheus.yml")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 def test_alerts_fire_when_they_should():
     done = promtool("test", "rules", ROOT / "tests" / "grafana" / "alerts_test.yaml")
     assert done.returncode == 0, done.stdout + done.stderr

@@ -88,6 +88,58 @@ def test_links_in_pages_lead_somewhere():
     expect_none(wrong)
 
 
+def anchors(page):
+    """Returns the names to which a link into a page can lead: headings, as GitHub writes them."""
+    text = re.sub(r"^```.*?^```$", "", text_of(page), flags=re.DOTALL | re.MULTILINE)
+    found = set()
+    for heading in re.findall(r"^#+ (.*)$", text, re.MULTILINE):
+        plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).replace("`", "").lower()
+        name = re.sub(r"[^\w\- ]", "", plain).strip().replace(" ", "-")
+        found.add(name if name not in found else f"{name}-1")
+    return found
+
+
+def test_anchors_in_pages_exist():
+    wrong = []
+    for page in PAGES:
+        for target, anchor in re.findall(r"\]\(([^)\s:#]*)#([^)\s]+)\)", text_of(page)):
+            there = (page.parent / target).resolve() if target else page
+            if there.suffix == ".md" and there.exists() and anchor not in anchors(there):
+                wrong.append(f"{name_of(page)}: {target}#{anchor}")
+    expect_none(wrong)
+
+
+def test_every_page_is_in_the_index():
+    index = ROOT / "docs" / "README.md"
+    listed = {(index.parent / link).resolve() for link in re.findall(r"\]\(([^)\s#]+)\)", text_of(index))}
+    expect_none(name_of(p) for p in PAGES
+                if name_of(p).startswith("docs/") and p != index and p not in listed)
+
+
+def test_every_program_of_the_gallery_is_in_its_index():
+    folder = ROOT / "examples" / "gallery"
+    listed = re.findall(r"^\| \[(\w+\.py)\]\(\1\) \|", text_of(folder / "README.md"), re.MULTILINE)
+    assert sorted(listed) == sorted(p.name for p in folder.glob("*.py"))
+
+
+def test_figures_of_the_first_page_are_those_of_the_benchmarks():
+    rows = re.findall(r"^\| (`[\w.]+`)[^|]* \| ([^|]+) \| ([^|]+) \| ([\d.]+) \|", text_of(ROOT / "README.md"), re.MULTILINE)
+    assert len(rows) >= 5
+    figures = text_of(ROOT / "docs" / "benchmarks.md").splitlines()
+    expect_none(f"{name} {ours} {theirs} {ratio}" for name, ours, theirs, ratio in rows
+                if not any(line.startswith(f"| {name} | {ratio} |") and ours in line and theirs in line
+                           for line in figures))
+
+
+def test_names_of_c_in_pages_exist():
+    known = set()
+    for path in SOURCES:
+        if path.suffix == ".h":
+            known |= set(re.findall(r"\brp_\w+", text_of(path)))
+    expect_none(f"{name_of(page)}: {name}" for page in PAGES if page.name not in ("style.md", "CHANGELOG.md")
+                for name in set(re.findall(r"\brp_\w+", text_of(page))) - known)
+
+
 def test_pages_named_in_sources_exist():
     wrong = []
     for path in SOURCES:

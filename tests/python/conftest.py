@@ -22,8 +22,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 # Parts of the names of tests that start interpreters.
 INTERPRETERS = ("InAChild", "outlive_their_parent", "quick", "reverb_suite", "spawn",
                 "test_a_build_without_rl", "test_equals_the_command", "test_package.py",
-                "test_server_executable.py", "test_the_example", "the_python_of_a_page",
-                "the_python_of_the_page")
+                "test_server_executable.py", "test_the_example", "the_python_of_the_page")
 CONVOLUTIONS = ("Pictures", "[images]")
 
 

@@ -377,7 +377,8 @@ def test_the_extension_refuses_wrong_arrays():
 def test_the_python_of_the_page(tmp_path):
     pytest.importorskip("gymnasium")
     page = pathlib.Path(__file__).resolve().parents[2] / "docs" / "rl.md"
-    program = "".join(part.split("```")[0] for part in page.read_text().split("```python\n")[1:])
+    program = "".join(part.split("```")[0] for part in page.read_text().split("```python slow\n")[1:])
+    assert "50_000" in program
     program = program.replace("50_000", "200").replace("n_eval_episodes=100", "n_eval_episodes=2")
     done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True,
                           text=True, timeout=100)

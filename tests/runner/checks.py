@@ -181,27 +181,19 @@ def example_jobs():
     return jobs
 
 
-def docs_job():
-    """Every complete C program in the documents compiles against the installed library and
-    runs; every other piece of C compiles behind reprise.h."""
-    result = Result()
-    for page in sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")]):
-        if not page.exists():
-            continue
-        for block in re.finditer(r"^```c\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE):
-            line = page.read_text()[: block.start()].count("\n") + 1
-            with tempfile.NamedTemporaryFile("w", suffix=".c") as source:
-                source.write(block.group(1))
-                source.flush()
-                if "int main" in block.group(1):
-                    wrong = use_installed(source.name, False)
-                else:
-                    status, output = run(
-                        ["cc", "-std=c17", "-Wall", "-Wextra", "-Werror", "-fsyntax-only",
-                         *pkg_config("--cflags"), "-include", "reprise/reprise.h", source.name])
-                    wrong = output if status != 0 else ""
-            result.add(not wrong, f"{page.relative_to(ROOT)}:{line}: {wrong}")
-    return result
+def compile_fragment(source):
+    """Compiles a piece of C that is no program, and returns what went wrong."""
+    status, output = run(["cc", "-std=c17", "-Wall", "-Wextra", "-Werror", "-fsyntax-only",
+                          *pkg_config("--cflags"), "-x", "c", source])
+    return output if status != 0 else ""
+
+
+def site_job():
+    """The site of the documents is made, and every link and anchor leads somewhere."""
+    status, output = run([sys.executable, ROOT / "tools" / "peers.py", "site"], 3600)
+    if status == 0:
+        status, output = run([ROOT / "build" / "peers" / "site" / "bin" / "python", ROOT / "tools" / "site.py"], 900)
+    return Result(int(status == 0), int(status != 0), output)
 
 
 def planted_job():

@@ -2,10 +2,12 @@
 """The tests of the Python package: of the release build, with the sanitizers, and of a wheel."""
 
 import concurrent.futures
+import functools
 import platform
 import re
 import shutil
 import sys
+import threading
 import time
 
 from runner.builds import BUILDS
@@ -128,12 +130,13 @@ def refcount_job():
     return parse_tap(status, output, 300)
 
 
-def package_job():
-    """The tests of the package with the extension of the release build, in an environment that has
-    the packages that it may meet."""
+@functools.cache
+def made_environment():
+    """Stages the package of the release build, and makes an environment with the packages that it may
+    meet. Returns its interpreter, and the folder of the package; or None, and what went wrong."""
     folder, wrong = stage_python("release")
     if folder is None:
-        return Result(0, 1, wrong)
+        return None, wrong
     where = ROOT / "build" / "python" / "tests"
     stamp = where / "packages"
     if not stamp.exists() or stamp.read_text() != " ".join(PYTHON_TEST_PACKAGES):
@@ -147,11 +150,31 @@ def package_job():
                          "--no-compile", "--disable-pip-version-check", *PYTHON_TEST_PACKAGES]):
             status, output = run(command)
             if status != 0:
-                return Result(0, 1, output)
+                return None, output
         stamp.write_text(" ".join(PYTHON_TEST_PACKAGES))
-    return pytest_job(where / "bin" / "python", "tests/python",
-                      {"RP_BUILD": str(BUILD / "release"), "RP_SHORT": "1",
-                       "PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": ""})
+    return where / "bin" / "python", str(folder)
+
+
+making = threading.Lock()  # several jobs need the same environment
+
+
+def package_environment():
+    """Returns an interpreter, the variables with which it imports the package of the release build,
+    and what went wrong if there is none."""
+    with making:
+        python, said = made_environment()
+    if python is None:
+        return None, {}, said
+    return python, {"RP_BUILD": str(BUILD / "release"), "PYTHONPATH": said, "PYTHONDONTWRITEBYTECODE": ""}, ""
+
+
+def package_job():
+    """The tests of the package with the extension of the release build, in an environment that has
+    the packages that it may meet."""
+    python, env, wrong = package_environment()
+    if python is None:
+        return Result(0, 1, wrong)
+    return pytest_job(python, "tests/python", {**env, "RP_SHORT": "1"})
 
 
 def pyright_job():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the ten lines of Python in the README as it says: generates the stubs, then runs the lines
+"""Runs the ten lines of Python in docs/grpc.md as it says: generates the stubs, then runs the lines
 with a default server."""
 
 import re
@@ -11,14 +11,12 @@ import pytest
 
 import harness
 
-TITLE = "## With plain gRPC\n"
+PAGE = harness.ROOT / "docs" / "grpc.md"
 
 
-def blocks(language):
-    """Returns the code blocks of the section."""
-    text = (harness.ROOT / "README.md").read_text()
-    section = text.split(TITLE, 1)[1].split("\n## ", 1)[0]
-    return re.findall(rf"^```{language}\n(.*?)^```", section, re.DOTALL | re.MULTILINE)
+def blocks(fence):
+    """Returns the code blocks of the page with this first line."""
+    return re.findall(rf"^```{fence}\n(.*?)^```", PAGE.read_text(), re.DOTALL | re.MULTILINE)
 
 
 @pytest.fixture
@@ -34,8 +32,8 @@ def default_server(tmp_path):
 
 
 def generate(folder):
-    """Runs the command of the README that generates stubs, into a folder of this test."""
-    [shell] = blocks("sh")
+    """Runs the command of the page that generates stubs, into a folder of this test."""
+    [shell] = blocks("sh build")
     [command] = [line for line in shell.replace("\\\n", " ").splitlines() if "protoc" in line]
     words = [sys.executable if w == "build/try/bin/python" else w for w in shlex.split(command)]
     words = [w.replace("build/try", str(folder)) for w in words]
@@ -43,7 +41,7 @@ def generate(folder):
 
 
 def test_the_ten_lines(default_server, tmp_path):
-    [code] = blocks("python")
+    [code] = blocks("python conformance")
     assert len(code.splitlines()) == 10
     stubs = tmp_path / "stubs"
     stubs.mkdir()
