@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Makes the folder against which wheels are compiled: an old C library, and static libraries.
+
+The C library is that of Debian 11, so that wheels run on Linux with glibc 2.31 or newer. The other
+libraries are the static ones of Debian 12, with its security updates. libmicrohttpd is compiled from
+Debian's source without TLS, because Debian's has GnuTLS, which the server does not use: it has OpenSSL.
+"""
+
+import os
+import shutil
+
+from debian import WORK, fetch, run, source, triplet, unpack
+
+GLIBC = (2, 31)
+OLD_SUITE, SUITE = "bullseye", "bookworm"
+OLD = ["libc6", "libc6-dev"]
+LIBRARIES = ["libnghttp2-dev", "libsnappy-dev", "libzstd-dev", "liblz4-dev", "zlib1g-dev",
+             "libssl-dev", "libyaml-dev", "libxxhash-dev"]
+COMPILER = "12"  # the version of gcc in SUITE
+MHD_OPTIONS = ["--disable-https", "--disable-shared", "--enable-static", "--with-pic",
+               "--disable-doc", "--disable-examples", "--disable-curl", "--disable-postprocessor",
+               "--disable-dauth", "--disable-bauth", "--disable-httpupgrade"]
+
+
+class Sysroot:
+    """The folder for one machine, and the flags with which gcc uses it."""
+
+    def __init__(self, machine):
+        self.machine, self.triplet = machine, triplet(machine)
+        self.where = WORK / f"sysroot-{machine}"
+        self.compiler = f"{self.triplet}-gcc"
+        if shutil.which(self.compiler) is None:
+            raise SystemExit(f"wheels for {machine} need {self.compiler}: run "
+                             "tools/need.sh build cross")
+        self.make()
+        usr, name = self.where / "usr", self.triplet
+        own = run([self.compiler, "-print-file-name=include"]).strip()
+        # Without -nostdinc and -B, gcc finds headers and start files of this machine first.
+        self.compile_flags = [f"--sysroot={self.where}", f"-B{usr}/lib/{name}", "-nostdinc",
+                              *(f"-isystem{folder}" for folder in
+                                (own, usr / "include" / name, usr / "include"))]
+        self.link_flags = [f"--sysroot={self.where}", f"-B{usr}/lib/{name}", f"-L{usr}/lib/{name}",
+                           f"-L{self.where}/lib/{name}", f"-L{usr}/lib/gcc/{name}/{COMPILER}"]
+
+    def make(self):
+        """Fetches and compiles what is new since the last time."""
+        debs = fetch(OLD_SUITE, self.machine, OLD)
+        debs += fetch(SUITE, self.machine,
+                      [*LIBRARIES, "linux-libc-dev", f"libstdc++-{COMPILER}-dev",
+                       f"gcc-{COMPILER}-base", "libmicrohttpd-dev"])
+        stamp = self.where.with_suffix(".stamp")
+        wanted = "\n".join([*(deb.name for deb in debs), *MHD_OPTIONS, ""])
+        if stamp.exists() and stamp.read_text() == wanted:
+            return
+        stamp.unlink(missing_ok=True)
+        shutil.rmtree(self.where, ignore_errors=True)
+        unpack([deb for deb in debs if not deb.name.startswith("libmicrohttpd")], self.where)
+        self.keep_static_libraries()
+        self.add_snappy_pc()
+        self.build_microhttpd(wanted)
+        stamp.write_text(wanted)
+
+    def keep_static_libraries(self):
+        """Removes the shared libraries of everything but the C library, and the static C library."""
+        folder = self.where / "usr" / "lib" / self.triplet
+        for path in folder.glob("*.so"):
+            if path.is_symlink() and not path.exists():
+                path.unlink()
+        for name in ("c", "m", "pthread", "dl", "rt", "util"):
+            (folder / f"lib{name}.a").unlink()
+        (self.where / "usr/lib/gcc" / self.triplet / COMPILER / "libstdc++.so").unlink()
+
+    def add_snappy_pc(self):
+        """Writes a file for pkg-config that adds what snappy, which is C++, is linked with."""
+        folder = self.where / "usr" / "lib" / self.triplet / "pkgconfig"
+        folder.mkdir(exist_ok=True)
+        (folder / "snappy.pc").write_text(
+            f"libdir=/usr/lib/{self.triplet}\nName: snappy\nDescription: compression\nVersion: 1\n"
+            f"Libs: -L${{libdir}} -L/usr/lib/gcc/{self.triplet}/{COMPILER} -lsnappy -lstdc++\n")
+
+    def build_microhttpd(self, wanted):
+        """Compiles libmicrohttpd, if one of the packages in `wanted` is new, and installs it."""
+        folder = WORK / f"microhttpd-{self.machine}"
+        stamp = folder / "built"
+        if not stamp.exists() or stamp.read_text() != wanted:
+            self.compile_microhttpd(source(SUITE, self.machine, "libmicrohttpd", folder))
+            stamp.write_text(wanted)
+        folder = folder / "unpacked"
+        run(["make", "install", f"DESTDIR={self.where}"], cwd=folder)
+        shutil.copy2(folder / "COPYING", self.where / "usr" / "share" / "microhttpd-COPYING")
+
+    def compile_microhttpd(self, folder):
+        usr, name = self.where / "usr", self.triplet
+        own = run([self.compiler, "-print-file-name=include"]).strip()
+        compiler = " ".join([self.compiler, f"--sysroot={self.where}", f"-B{usr}/lib/{name}",
+                             "-nostdinc", f"-isystem {own}", f"-isystem {usr}/include/{name}",
+                             f"-isystem {usr}/include"])
+        run([folder / "configure", f"--host={name}", "--prefix=/usr", f"--libdir=/usr/lib/{name}",
+             *MHD_OPTIONS, f"CC={compiler}", "CFLAGS=-O2 -fstack-protector-strong -D_FORTIFY_SOURCE=2",
+             f"LDFLAGS=-L{usr}/lib/{name} -L{self.where}/lib/{name}"], cwd=folder)
+        run(["make", f"-j{os.cpu_count() or 1}"], cwd=folder)
+
+    def notices(self):
+        """Returns the copyright files of the libraries that wheels contain, by name."""
+        found = {"libmicrohttpd": (self.where / "usr/share/microhttpd-COPYING").read_bytes()}
+        for package in [*LIBRARIES, f"libstdc++-{COMPILER}-dev"]:
+            name = package.removesuffix("-dev")
+            folder = self.where / "usr" / "share" / "doc"
+            owner = f"gcc-{COMPILER}-base" if package.startswith("libstdc++") else package
+            found[name] = (folder / owner / "copyright").read_bytes()
+        return found
+
+    def machine_file(self):
+        """Writes the file with which meson compiles for this machine. Returns its path."""
+        path = WORK / f"{self.machine}.ini"
+        is_here = os.uname().machine == self.machine
+        runner = "" if is_here else f"exe_wrapper = ['qemu-{self.machine}', '-L', '{self.where}']\n"
+        path.write_text(f"""[binaries]
+c = '{self.compiler}'
+ar = '{self.triplet}-ar'
+strip = '{self.triplet}-strip'
+pkgconfig = 'pkg-config'
+{runner}
+[built-in options]
+c_args = {self.compile_flags}
+c_link_args = {[*self.link_flags, '-Wl,--exclude-libs,ALL', '-Wl,--gc-sections', '-Wl,-O1']}
+
+[properties]
+sys_root = '{self.where}'
+pkg_config_libdir = '{self.where}/usr/lib/{self.triplet}/pkgconfig'
+needs_exe_wrapper = {'false' if is_here else 'true'}
+
+[host_machine]
+system = 'linux'
+cpu_family = '{self.machine}'
+cpu = '{self.machine}'
+endian = 'little'
+""")
+        return path
