@@ -32,15 +32,15 @@ class Sysroot:
         if shutil.which(self.compiler) is None:
             raise SystemExit(f"wheels for {machine} need {self.compiler}: run "
                              "tools/need.sh build cross")
-        self.make()
         usr, name = self.where / "usr", self.triplet
-        own = run([self.compiler, "-print-file-name=include"]).strip()
+        self.own_headers = self.where / "gcc-include"
         # Without -nostdinc and -B, gcc finds headers and start files of this machine first.
         self.compile_flags = [f"--sysroot={self.where}", f"-B{usr}/lib/{name}", "-nostdinc",
                               *(f"-isystem{folder}" for folder in
-                                (own, usr / "include" / name, usr / "include"))]
+                                (self.own_headers, usr / "include" / name, usr / "include"))]
         self.link_flags = [f"--sysroot={self.where}", f"-B{usr}/lib/{name}", f"-L{usr}/lib/{name}",
                            f"-L{self.where}/lib/{name}", f"-L{usr}/lib/gcc/{name}/{COMPILER}"]
+        self.make()
 
     def make(self):
         """Fetches and compiles what is new since the last time."""
@@ -56,6 +56,8 @@ class Sysroot:
         shutil.rmtree(self.where, ignore_errors=True)
         unpack([deb for deb in debs if not deb.name.startswith("libmicrohttpd")], self.where)
         self.keep_static_libraries()
+        # A copy, since meson leaves out the folder where gcc looks without -nostdinc.
+        shutil.copytree(run([self.compiler, "-print-file-name=include"]).strip(), self.own_headers)
         self.add_snappy_pc()
         self.build_microhttpd(wanted)
         stamp.write_text(wanted)
@@ -90,14 +92,11 @@ class Sysroot:
         shutil.copy2(folder / "COPYING", self.where / "usr" / "share" / "microhttpd-COPYING")
 
     def compile_microhttpd(self, folder):
-        usr, name = self.where / "usr", self.triplet
-        own = run([self.compiler, "-print-file-name=include"]).strip()
-        compiler = " ".join([self.compiler, f"--sysroot={self.where}", f"-B{usr}/lib/{name}",
-                             "-nostdinc", f"-isystem {own}", f"-isystem {usr}/include/{name}",
-                             f"-isystem {usr}/include"])
-        run([folder / "configure", f"--host={name}", "--prefix=/usr", f"--libdir=/usr/lib/{name}",
-             *MHD_OPTIONS, f"CC={compiler}", "CFLAGS=-O2 -fstack-protector-strong -D_FORTIFY_SOURCE=2",
-             f"LDFLAGS=-L{usr}/lib/{name} -L{self.where}/lib/{name}"], cwd=folder)
+        run([folder / "configure", f"--host={self.triplet}", "--prefix=/usr",
+             f"--libdir=/usr/lib/{self.triplet}", *MHD_OPTIONS,
+             f"CC={' '.join([self.compiler, *self.compile_flags])}",
+             "CFLAGS=-O2 -fstack-protector-strong -D_FORTIFY_SOURCE=2",
+             f"LDFLAGS={' '.join(self.link_flags)}"], cwd=folder)
         run(["make", f"-j{os.cpu_count() or 1}"], cwd=folder)
 
     def notices(self):
