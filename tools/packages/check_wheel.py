@@ -34,6 +34,10 @@ def check_needs(path, glibc):
     if newest > glibc:
         sys.exit(f"{path.name} needs glibc {'.'.join(map(str, newest))}, newer than "
                  f"{'.'.join(map(str, glibc))}")
+    missing = re.findall(r"GLOBAL +DEFAULT +UND (\w+)$", run(["readelf", "-sDW", path]), re.MULTILINE)
+    missing = [n for n in missing if not re.match(r"_?Py|_ITM_|__gmon_start__|__cxa_finalize", n)]
+    if missing:
+        sys.exit(f"{path.name} needs {missing[:5]}, which is in no library that it names")
     exported = re.findall(r"FUNC +(?:GLOBAL|WEAK) +DEFAULT +\d+ (\S+)", run(["readelf", "-sDW", path]))
     if path.suffix == ".so" and [n for n in exported if not n.startswith("PyInit_")]:
         sys.exit(f"{path.name} exports functions of its libraries: {exported[:5]}")

@@ -53,7 +53,9 @@ def python_headers(version, found):
         folder = WORK / f"python{version}-headers"
         usr = folder / "usr" / "include"
         if not (usr / triplet("aarch64")).exists():
-            unpack(fetch(SUITES[version], "x86_64", [f"libpython{version}-dev"]), folder)
+            # Python.h of some versions includes crypt.h.
+            packages = [f"libpython{version}-dev", "libcrypt-dev"]
+            unpack(fetch(SUITES[version], "x86_64", packages), folder)
             (usr / triplet("aarch64")).symlink_to(triplet("x86_64"))
         return [usr / f"python{version}", usr]
     return ask(found[version])[1] if version in found else None

@@ -2,8 +2,9 @@
 """Makes the folder against which wheels are compiled: an old C library, and static libraries.
 
 The C library is that of Debian 11, so that wheels run on Linux with glibc 2.31 or newer. The other
-libraries are the static ones of Debian 12, with its security updates. libmicrohttpd is compiled from
-Debian's source without TLS, because Debian's has GnuTLS, which the server does not use: it has OpenSSL.
+libraries are the static ones of Debian 12, with its security updates. Two are compiled from Debian's
+source: libmicrohttpd without TLS, because Debian's has GnuTLS, which the server does not use (it has
+OpenSSL), and nghttp2, because Debian's static library cannot be part of a module.
 """
 
 import os
@@ -14,12 +15,21 @@ from debian import WORK, fetch, run, source, triplet, unpack
 GLIBC = (2, 31)
 OLD_SUITE, SUITE = "bullseye", "bookworm"
 OLD = ["libc6", "libc6-dev"]
-LIBRARIES = ["libnghttp2-dev", "libsnappy-dev", "libzstd-dev", "liblz4-dev", "zlib1g-dev",
-             "libssl-dev", "libyaml-dev", "libxxhash-dev"]
+LIBRARIES = ["libnghttp2-dev", "libsnappy-dev", "libzstd-dev", "liblz4-dev", "zlib1g-dev", "libssl-dev",
+             "libyaml-dev", "libxxhash-dev"]
 COMPILER = "12"  # the version of gcc in SUITE
-MHD_OPTIONS = ["--disable-https", "--disable-shared", "--enable-static", "--with-pic",
-               "--disable-doc", "--disable-examples", "--disable-curl", "--disable-postprocessor",
-               "--disable-dauth", "--disable-bauth", "--disable-httpupgrade"]
+FLAGS = ["-O2", "-fPIC", "-fstack-protector-strong", "-D_FORTIFY_SOURCE=2"]
+MHD_OPTIONS = ["--disable-https", "--disable-shared", "--enable-static", "--disable-doc",
+               "--disable-examples", "--disable-curl", "--disable-postprocessor", "--disable-dauth",
+               "--disable-bauth", "--disable-httpupgrade"]
+NGHTTP2_FLAGS = ["-DNGHTTP2_STATICLIB", "-DBUILDING_NGHTTP2", "-DHAVE_ARPA_INET_H", "-DHAVE_NETINET_IN_H",
+                 "-DHAVE_TIME_H", "-DHAVE_CLOCK_GETTIME=1", "-DHAVE_DECL_CLOCK_MONOTONIC=1"]
+# What the libraries define is hidden, and what nothing uses is left out. libgcc_s is this machine's, and
+# may use a newer C library than the one here.
+LINK = ["-Wl,--exclude-libs,ALL", "-Wl,--gc-sections", "-Wl,--allow-shlib-undefined", "-Wl,-O1"]
+# Part of newer C libraries, and used by libstdc++. With 0 it takes the locks that a program with
+# several threads needs.
+SINGLE_THREADED = 'char __libc_single_threaded __attribute__((visibility("hidden"))) = 0;\n'
 
 
 class Sysroot:
@@ -49,7 +59,7 @@ class Sysroot:
                       [*LIBRARIES, "linux-libc-dev", f"libstdc++-{COMPILER}-dev",
                        f"gcc-{COMPILER}-base", "libmicrohttpd-dev"])
         stamp = self.where.with_suffix(".stamp")
-        wanted = "\n".join([*(deb.name for deb in debs), *MHD_OPTIONS, ""])
+        wanted = "\n".join([*(deb.name for deb in debs), *MHD_OPTIONS, *NGHTTP2_FLAGS, ""])
         if stamp.exists() and stamp.read_text() == wanted:
             return
         stamp.unlink(missing_ok=True)
@@ -59,7 +69,8 @@ class Sysroot:
         # A copy, since meson leaves out the folder where gcc looks without -nostdinc.
         shutil.copytree(run([self.compiler, "-print-file-name=include"]).strip(), self.own_headers)
         self.add_snappy_pc()
-        self.build_microhttpd(wanted)
+        self.add_source("libmicrohttpd", self.compile_microhttpd, wanted)
+        self.add_source("nghttp2", self.compile_nghttp2, wanted)
         stamp.write_text(wanted)
 
     def keep_static_libraries(self):
@@ -73,41 +84,56 @@ class Sysroot:
         (self.where / "usr/lib/gcc" / self.triplet / COMPILER / "libstdc++.so").unlink()
 
     def add_snappy_pc(self):
-        """Writes a file for pkg-config that adds what snappy, which is C++, is linked with."""
-        folder = self.where / "usr" / "lib" / self.triplet / "pkgconfig"
-        folder.mkdir(exist_ok=True)
-        (folder / "snappy.pc").write_text(
+        """Writes a file for pkg-config that adds the C++ library, which snappy needs."""
+        folder = self.where / "usr" / "lib" / self.triplet
+        (folder / "single_threaded.c").write_text(SINGLE_THREADED)
+        run([self.compiler, *self.compile_flags, "-O2", "-fPIC", "-c", "single_threaded.c"], cwd=folder)
+        (folder / "pkgconfig").mkdir(exist_ok=True)
+        (folder / "pkgconfig" / "snappy.pc").write_text(
             f"libdir=/usr/lib/{self.triplet}\nName: snappy\nDescription: compression\nVersion: 1\n"
             f"Libs: -L${{libdir}} -L/usr/lib/gcc/{self.triplet}/{COMPILER} -lsnappy -lstdc++\n")
 
-    def build_microhttpd(self, wanted):
-        """Compiles libmicrohttpd, if one of the packages in `wanted` is new, and installs it."""
-        folder = WORK / f"microhttpd-{self.machine}"
+    def add_source(self, package, compile_it, wanted):
+        """Compiles a library again if one of the packages in `wanted` is new, and adds its files."""
+        folder = WORK / f"{package}-{self.machine}"
         stamp = folder / "built"
         if not stamp.exists() or stamp.read_text() != wanted:
-            self.compile_microhttpd(source(SUITE, self.machine, "libmicrohttpd", folder))
+            compile_it(source(SUITE, self.machine, package, folder), folder / "files")
             stamp.write_text(wanted)
-        folder = folder / "unpacked"
-        run(["make", "install", f"DESTDIR={self.where}"], cwd=folder)
-        shutil.copy2(folder / "COPYING", self.where / "usr" / "share" / "microhttpd-COPYING")
+        shutil.copytree(folder / "files", self.where, dirs_exist_ok=True)
+        shutil.copy2(folder / "unpacked" / "COPYING", self.where / "usr/share" / f"{package}-COPYING")
 
-    def compile_microhttpd(self, folder):
+    def compile_microhttpd(self, folder, files):
         run([folder / "configure", f"--host={self.triplet}", "--prefix=/usr",
              f"--libdir=/usr/lib/{self.triplet}", *MHD_OPTIONS,
-             f"CC={' '.join([self.compiler, *self.compile_flags])}",
-             "CFLAGS=-O2 -fstack-protector-strong -D_FORTIFY_SOURCE=2",
+             f"CC={' '.join([self.compiler, *self.compile_flags])}", f"CFLAGS={' '.join(FLAGS)}",
              f"LDFLAGS={' '.join(self.link_flags)}"], cwd=folder)
         run(["make", f"-j{os.cpu_count() or 1}"], cwd=folder)
+        run(["make", "install", f"DESTDIR={files}"], cwd=folder)
+
+    def compile_nghttp2(self, folder, files):
+        """Replaces the static library of Debian's package, whose headers are here already."""
+        target = files / "usr" / "lib" / self.triplet
+        target.mkdir(parents=True)
+        sources = sorted((folder / "lib").glob("*.c"))
+        run([self.compiler, *self.compile_flags, *FLAGS, *NGHTTP2_FLAGS, f"-I{folder}/lib/includes", "-c",
+             *sources], cwd=folder)
+        run([f"{self.triplet}-ar", "rc", target / "libnghttp2.a",
+             *(f"{path.stem}.o" for path in sources)], cwd=folder)
 
     def notices(self):
         """Returns the copyright files of the libraries that wheels contain, by name."""
-        found = {"libmicrohttpd": (self.where / "usr/share/microhttpd-COPYING").read_bytes()}
-        for package in [*LIBRARIES, f"libstdc++-{COMPILER}-dev"]:
+        share = self.where / "usr" / "share"
+        found = {name: (share / f"{name}-COPYING").read_bytes() for name in ("libmicrohttpd", "nghttp2")}
+        for package in [*LIBRARIES[1:], f"libstdc++-{COMPILER}-dev"]:
             name = package.removesuffix("-dev")
-            folder = self.where / "usr" / "share" / "doc"
             owner = f"gcc-{COMPILER}-base" if package.startswith("libstdc++") else package
-            found[name] = (folder / owner / "copyright").read_bytes()
+            found[name] = (share / "doc" / owner / "copyright").read_bytes()
         return found
+
+    def all_link_flags(self):
+        """Returns the flags of a wheel's programs and modules, with an object that all of them get."""
+        return [*self.link_flags, *LINK, f"{self.where}/usr/lib/{self.triplet}/single_threaded.o"]
 
     def machine_file(self):
         """Writes the file with which meson compiles for this machine. Returns its path."""
@@ -122,7 +148,7 @@ pkgconfig = 'pkg-config'
 {runner}
 [built-in options]
 c_args = {self.compile_flags}
-c_link_args = {[*self.link_flags, '-Wl,--exclude-libs,ALL', '-Wl,--gc-sections', '-Wl,-O1']}
+c_link_args = {self.all_link_flags()}
 
 [properties]
 sys_root = '{self.where}'
