@@ -5,6 +5,7 @@ RP_SITE is the folder into which `pip install --target` put it, if it is not in 
 RP_EMULATED says that the machine is emulated, so that no program can be started.
 """
 
+import importlib
 import importlib.metadata
 import os
 import pathlib
@@ -15,6 +16,7 @@ import tempfile
 
 import numpy as np
 import reprise
+import reprise.__main__
 
 EMULATED = "RP_EMULATED" in os.environ
 
@@ -76,8 +78,7 @@ def main():
     buffer = reprise.ReplayBuffer(10, {"obs": ((4,), np.float32)})
     buffer.add(obs=np.ones((5, 4)))
     assert buffer.sample(3)["obs"].sum() == 12
-    import reprise._rl  # noqa: F401: the agents are in the package
-    import reprise.__main__
+    importlib.import_module("reprise._rl")  # the agents are in the package
     check_files(pathlib.Path(os.environ.get("RP_SITE") or sysconfig.get_path("data")))
     with open("/proc/self/maps") as maps:
         loaded = {line.split()[-1] for line in maps if ".so" in line}

@@ -89,16 +89,17 @@ def check_in_debian(wheel, version, machine):
     if machine == platform.machine():
         if os.geteuid() != 0:
             return None
-        run(["chroot", root, program, "/smoke.py"], 300, env=env)
+        run([shutil.which("chroot", path="/usr/sbin:/usr/bin:/sbin"), root, program, "/smoke.py"], 300, env=env)
         return f"Debian's CPython {version}, {SUITES[version]}"
-    # The emulator finds the C library in the folder; other files have their path on this machine.
+    # The emulator finds the loader of programs in the folder; other files have their path on this machine.
+    libraries = ":".join(f"{root}/{folder}/{triplet(machine)}" for folder in ("lib", "usr/lib"))
     env |= {"PYTHONHOME": f"{root}/usr", "PYTHONPATH": f"{root}/site", "RP_SITE": f"{root}/site",
-            "RP_EMULATED": "1", "LD_LIBRARY_PATH": ":".join(
-                f"{root}/{p}/{triplet(machine)}" for p in ("lib", "usr/lib"))}
-    words = [f"-E{name}={env.pop(name)}" for name in ("LD_LIBRARY_PATH",)]
+            "RP_EMULATED": "1"}
     qemu = shutil.which(f"qemu-{machine}")
-    run([qemu, "-L", root, *(w for word in words for w in ("-E", word[2:])), f"{root}{program}",
-         root / "smoke.py"], 900, env=env)
+    if qemu is None:
+        sys.exit(f"to try wheels for {machine}, qemu-{machine} is needed: run tools/need.sh build cross")
+    run([qemu, "-L", root, "-E", f"LD_LIBRARY_PATH={libraries}", f"{root}{program}", root / "smoke.py"],
+        900, env=env)
     return f"Debian's CPython {version} for {machine}, {SUITES[version]}"
 
 

@@ -16,7 +16,9 @@ WORK = ROOT / "build" / "packages"
 KEYS = "/usr/share/keyrings/debian-archive-keyring.gpg"
 MIRROR = "http://deb.debian.org/debian"
 SECURITY = "http://deb.debian.org/debian-security"
-WITHOUT_UPDATES = {"forky", "sid"}  # suites that have no packages of security updates
+# Suites without security updates, or, for bullseye, without those of all machines. No file of bullseye
+# gets into what is built: wheels are linked with its C library, and tried with its programs.
+WITHOUT_UPDATES = {"bullseye", "forky"}
 NAMES = {"x86_64": "amd64", "aarch64": "arm64"}  # Debian's names of machines
 
 
@@ -47,16 +49,18 @@ def apt(suite, machine):
              f"deb-src [signed-by={KEYS}] {MIRROR} {suite} main"]
     if suite not in WITHOUT_UPDATES:
         lines.append(f"deb [signed-by={KEYS}] {SECURITY} {suite}-security main")
-    (where / "sources.list").write_text("\n".join(lines) + "\n")
+    sources, fresh = where / "sources.list", where / "updated"
+    if not sources.exists() or sources.read_text().splitlines() != lines:
+        fresh.unlink(missing_ok=True)
+        sources.write_text("\n".join(lines) + "\n")
     name = NAMES[machine]
-    settings = {"Dir::Etc::sourcelist": where / "sources.list", "Dir::Etc::sourceparts": "-",
+    settings = {"Dir::Etc::sourcelist": sources, "Dir::Etc::sourceparts": "-",
                 "Dir::State": where, "Dir::State::lists": where / "lists",
                 "Dir::State::status": "/dev/null", "Dir::Cache": where,
                 "APT::Architecture": name, "APT::Architectures": name,
                 "APT::Sandbox::User": "", "APT::Install-Recommends": "false",
                 "Acquire::Languages": "none", "Acquire::Retries": "3", "Debug::NoLocking": "true"}
     words = ["apt-get", "-qq", *(f"-o{key}={value}" for key, value in settings.items())]
-    fresh = where / "updated"
     if not fresh.exists():
         run([*words, "update"])
         fresh.touch()
