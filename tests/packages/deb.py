@@ -5,7 +5,7 @@
     tests/packages/deb.py           as root; `make test-deb` builds the packages first
 
 mmdebstrap makes the Debian, with nothing but apt. The server runs as its own user, with the command line
-of the systemd unit, in a network of its own. systemd itself does not run: the script takes its place on
+of the systemd unit. systemd itself does not run: the script takes its place on
 NOTIFY_SOCKET, systemd-analyze checks the unit, and strace shows that the server makes no system call that
 the unit forbids. Prints TAP.
 """
@@ -28,7 +28,8 @@ SYSTEM = WORK / "debian-root"
 SUITE = "bookworm"
 UNIT = "/lib/systemd/system/reprise.service"
 MOST_EXPOSED = 25  # of systemd-analyze security: 100 is a service without any protection
-ITEM = '{"obs": [1, 2, 3]}'
+SOCKET = "unix:/run/reprise/reprise.sock"
+ITEM = '{"data": {"obs": [1, 2, 3]}}'
 
 
 def run(*command, ok=True, **options):
@@ -41,7 +42,7 @@ def run(*command, ok=True, **options):
 
 def inside(*command, **options):
     """Runs a command in the clean Debian."""
-    return run("chroot", SYSTEM, *command, **options)
+    return run("chroot", SYSTEM, *command, env={**os.environ, "REPRISE_SERVER": SOCKET}, **options)
 
 
 def make_system():
@@ -142,6 +143,14 @@ def the_unit_is_valid_and_protects():
     assert (SYSTEM / "etc/systemd/system/multi-user.target.wants/reprise.service").is_symlink()
 
 
+def the_configuration_is_valid():
+    settings = SYSTEM / "etc" / "reprise" / "reprise.yaml"
+    assert "localhost:8000" in inside("reprise", "serve", "--config", "/etc/reprise/reprise.yaml",
+                                      "--check-config")
+    # The port may be in use on this machine.
+    settings.write_text(settings.read_text().replace("- localhost:8000", f"- {SOCKET}"))
+
+
 def the_service_starts_reloads_and_keeps_its_data():
     service = Service()
     service.await_note("READY=1")
@@ -205,6 +214,7 @@ def packages_are_removed_with_their_data():
 
 
 TESTS = [packages_have_no_errors, packages_are_installed_with_what_they_need, the_unit_is_valid_and_protects,
+         the_configuration_is_valid,
          the_service_starts_reloads_and_keeps_its_data, the_service_makes_no_call_that_the_unit_forbids,
          programs_are_compiled_with_the_headers, packages_are_removed_with_their_data]
 

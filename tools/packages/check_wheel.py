@@ -17,6 +17,7 @@ from debian import ROOT, WORK, fetch, run, triplet, unpack
 from headers import SUITES, interpreters
 
 SMOKE = ROOT / "tests" / "packages" / "smoke.py"
+OF_NUMPY = ["libgcc-s1", "libstdc++6"]  # libraries that wheels of NumPy expect
 AUDIT = "auditwheel==6.4.2"
 # Libraries of every Linux with glibc; PEP 600 permits them.
 COMMON = {"libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2", "librt.so.1", "libgcc_s.so.1",
@@ -74,7 +75,7 @@ def check_in_debian(wheel, version, machine):
     if not (root / "usr" / "bin" / f"python{version}").exists():
         partial = root.with_suffix(".partial")
         shutil.rmtree(partial, ignore_errors=True)
-        unpack(fetch(SUITES[version], machine, [f"python{version}", "libgcc-s1"], closure=True), partial)
+        unpack(fetch(SUITES[version], machine, [f"python{version}", *OF_NUMPY], closure=True), partial)
         for name in ("bin", "lib", "lib64"):  # since Debian 12 these are links of usr
             if not (partial / name).exists():
                 (partial / name).symlink_to(f"usr/{name}")
