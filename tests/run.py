@@ -14,12 +14,13 @@ examples and docs use an installed copy as a user would. cli runs the command. c
 independent clients on a server process, and attack hostile ones (on the server of asan, if that part
 runs as well). python tests the package of the release build, the package with the
 sanitizers, and counts references. page drives the server's page in Chromium. grafana runs Prometheus on
-the dashboard and the alert rules of docs/grafana. planted builds a copy of the sources with bugs to be chosen, and
+the dashboard and the alert rules of docs/grafana. packages checks the files of the image and the hosted CI, and
+installs the Debian packages into a clean Debian. planted builds a copy of the sources with bugs to be chosen, and
 shows that the tests of durability find them.
 
 Without --long, each test runs where it finds most, once: unit tests with the sanitizers, those of
 threads under tsan, random runs and crashes in the release build, and what depends on the machine
-under the emulator. --long runs all of them everywhere, and lint, planted, a wheel in an environment of
+under the emulator. --long runs all of them everywhere, and lint, planted, packages, a wheel in an environment of
 its own, the package beside TensorFlow, dm-reverb's client on our server, and our tests of the package
 on dm-reverb itself.
 
@@ -37,19 +38,20 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "durability"))
 from runner import checks  # noqa: E402: it imports what is beside the tests of durability
 from runner.builds import BUILDS, JOBS, build, chosen, test_jobs  # noqa: E402
 from runner.crew import Crew, Tally  # noqa: E402
+from runner.distribution import distribution_jobs  # noqa: E402
 from runner.package import python_jobs, sanitizer_jobs  # noqa: E402
 from runner.peers import Peers  # noqa: E402
 from runner.process import BUILD, MESON, STAGE, run, spent  # noqa: E402
 
 CHECKS = ["replay", "oracle", "meta", "format", "lint", "examples", "docs", "cli", "conformance",
-          "attack", "python", "page", "grafana", "planted"]
+          "attack", "python", "page", "grafana", "packages", "planted"]
 NEEDS = {"replay": {"asan"}, "oracle": {"asan"}, "lint": {"asan"}, "meta": {"release"},
          "examples": {"release"}, "docs": {"release"}, "cli": {"release"},
          "conformance": {"release"}, "attack": {"release"}, "python": {"release"},
          "sanitizers": {"release", "asan"}, "page": {"release"}, "grafana": {"release"}, "planted": {"plants"}}
 USES = {"attack": {"asan"}}  # builds that a part waits for if they are made at all
 LATER = {"sanitizers": "python"}  # what belongs to a part and needs one more build
-LONG = {"plants", "planted", "lint"}  # parts of --long, unless they are named
+LONG = {"plants", "planted", "lint", "packages"}  # parts of --long, unless they are named
 
 
 def check_jobs(part, args, peers, built):
@@ -65,6 +67,8 @@ def check_jobs(part, args, peers, built):
         return checks.attack_jobs(built, args.long)
     if part == "python":
         return python_jobs(peers, args.long)
+    if part == "packages":
+        return distribution_jobs()
     if part == "sanitizers":
         return sanitizer_jobs(args.long)
     if part == "page":
