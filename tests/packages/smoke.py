@@ -11,6 +11,7 @@ import os
 import pathlib
 import shutil
 import subprocess
+import sys
 import sysconfig
 import tempfile
 
@@ -60,10 +61,10 @@ def check_files(place):
                  "bash-completion/completions/reprise", "fish/vendor_completions.d/reprise.fish"):
         assert "reprise" in (share / name).read_text(), name
     if not EMULATED:
-        for words in ([place / "bin" / "reprise"], [reprise.__main__.command()]):
-            env = {**os.environ, "PYTHONPATH": str(place)} if "RP_SITE" in os.environ else None
-            said = subprocess.run([*words, "--version"], capture_output=True, text=True, timeout=60,
-                                  env=env)
+        # `pip install --target` writes a script for the interpreter of pip.
+        script = [] if "RP_SITE" in os.environ else [[place / "bin" / "reprise"]]
+        for words in (*script, [sys.executable, "-m", "reprise"], [reprise.__main__.command()]):
+            said = subprocess.run([*words, "--version"], capture_output=True, text=True, timeout=60)
             assert said.stdout == f"reprise {reprise.__version__}\n", said
 
 

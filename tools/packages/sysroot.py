@@ -14,7 +14,7 @@ from debian import WORK, fetch, run, source, triplet, unpack
 
 GLIBC = (2, 31)
 OLD_SUITE, SUITE = "bullseye", "bookworm"
-OLD = ["libc6", "libc6-dev"]
+OLD = ["libc6", "libc6-dev", "libgcc-s1"]
 LIBRARIES = ["libnghttp2-dev", "libsnappy-dev", "libzstd-dev", "liblz4-dev", "zlib1g-dev", "libssl-dev",
              "libyaml-dev", "libxxhash-dev"]
 COMPILER = "12"  # the version of gcc in SUITE
@@ -24,9 +24,8 @@ MHD_OPTIONS = ["--disable-https", "--disable-shared", "--enable-static", "--disa
                "--disable-bauth", "--disable-httpupgrade"]
 NGHTTP2_FLAGS = ["-DNGHTTP2_STATICLIB", "-DBUILDING_NGHTTP2", "-DHAVE_ARPA_INET_H", "-DHAVE_NETINET_IN_H",
                  "-DHAVE_TIME_H", "-DHAVE_CLOCK_GETTIME=1", "-DHAVE_DECL_CLOCK_MONOTONIC=1"]
-# What the libraries define is hidden, and what nothing uses is left out. libgcc_s is this machine's, and
-# may use a newer C library than the one here.
-LINK = ["-Wl,--exclude-libs,ALL", "-Wl,--gc-sections", "-Wl,--allow-shlib-undefined", "-Wl,-O1"]
+# What the libraries define is hidden, and what nothing uses is left out.
+LINK = ["-Wl,--exclude-libs,ALL", "-Wl,--gc-sections", "-Wl,-O1"]
 # Part of newer C libraries, and used by libstdc++. With 0 it takes the locks that a program with
 # several threads needs.
 SINGLE_THREADED = 'char __libc_single_threaded __attribute__((visibility("hidden"))) = 0;\n'
