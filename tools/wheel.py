@@ -32,8 +32,8 @@ from wheel_file import write_wheel  # noqa: E402
 WHEELS = ROOT / "build" / "wheels"
 OPTIONS = ["-Dpython=enabled", "-Dtests=disabled", "-Dprograms=false", "-Dbox2d=disabled",
            "-Dcblas=disabled", "-Ddefault_library=static", "-Dprefer_static=true", "-Db_lto=false"]
-# All sources of a module as a few files, which is as fast as link-time optimization, and compiled once;
-# link-time optimization compiles the library again for each extension module.
+# With `join`, the compiler sees up to 40 sources at once, and compiles them once. Link-time optimization
+# would compile the library again for each extension module.
 FULL, QUICK = ["-Djoin=40", "-Doptimization=3"], ["-Djoin=40", "-Doptimization=1"]
 
 
