@@ -48,7 +48,7 @@ def copy_tree(where):
                            re.MULTILINE).group(1)
     date = email.utils.formatdate(time_of_sources())
     (where / "debian" / "changelog").write_text(
-        f"reprise ({version()}) unstable; urgency=medium\n\n"
+        f"reprise ({version()}-1) unstable; urgency=medium\n\n"
         "  * Build of the project's own packages: CHANGELOG.md lists what changed.\n\n"
         f" -- {maintainer}  {date}\n")
 

@@ -17,6 +17,7 @@ from debian import ROOT, WORK, fetch, run, triplet, unpack
 from headers import SUITES, interpreters
 
 SMOKE = ROOT / "tests" / "packages" / "smoke.py"
+CHROOT = 'mount -t proc proc "$0/proc"; exec chroot "$0" "$@"'
 OF_NUMPY = ["libgcc-s1", "libstdc++6"]  # libraries that wheels of NumPy expect
 AUDIT = "auditwheel==6.4.2"
 # Libraries of every Linux with glibc; PEP 600 permits them.
@@ -83,19 +84,21 @@ def check_in_debian(wheel, version, machine):
         partial.rename(root)
     install(wheel, version, machine, root / "site")
     shutil.copy2(SMOKE, root / "smoke.py")
-    (root / "tmp").mkdir(exist_ok=True)
-    env = {"PATH": "/usr/bin:/bin", "PYTHONPATH": "/site", "RP_SITE": "/site", "HOME": "/tmp",
+    for name in ("proc", "tmp"):
+        (root / name).mkdir(exist_ok=True)
+    env = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "PYTHONPATH": "/site", "RP_SITE": "/site", "HOME": "/tmp",
            "PYTHONDONTWRITEBYTECODE": "1"}
     program = f"/usr/bin/python{version}"
     if machine == platform.machine():
         if os.geteuid() != 0:
             return None
-        run([shutil.which("chroot", path="/usr/sbin:/usr/bin:/sbin"), root, program, "/smoke.py"], 300, env=env)
+        run(["unshare", "--mount", "--propagation=private", "sh", "-ec", CHROOT, root, program,
+             "/smoke.py"], 300, env=env)
         return f"Debian's CPython {version}, {SUITES[version]}"
     # The emulator finds the loader of programs in the folder; other files have their path on this machine.
     libraries = ":".join(f"{root}/{folder}/{triplet(machine)}" for folder in ("lib", "usr/lib"))
     env |= {"PYTHONHOME": f"{root}/usr", "PYTHONPATH": f"{root}/site", "RP_SITE": f"{root}/site",
-            "RP_EMULATED": "1"}
+            "RP_EMULATED": "1", "PATH": f"{root}/usr/bin"}
     qemu = shutil.which(f"qemu-{machine}")
     if qemu is None:
         sys.exit(f"to try wheels for {machine}, qemu-{machine} is needed: run tools/need.sh build cross")
