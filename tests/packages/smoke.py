@@ -83,7 +83,7 @@ def main():
     check_files(pathlib.Path(os.environ.get("RP_SITE") or sysconfig.get_path("data")))
     with open("/proc/self/maps") as maps:
         loaded = {line.split()[-1] for line in maps if ".so" in line}
-    foreign = ("libnghttp2", "libsnappy", "libzstd", "liblz4", "libmicrohttpd", "libyaml", "libgnutls")
+    foreign = ("libnghttp2", "libsnappy", "liblz4", "libmicrohttpd", "libyaml", "libgnutls")
     assert not [name for name in loaded if any(f in name for f in foreign)], loaded
     print("ok")
 
