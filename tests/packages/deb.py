@@ -136,6 +136,16 @@ def packages_are_installed_with_what_they_need():
     assert "reprise" in inside("getent", "passwd", "reprise")
 
 
+def the_image_has_the_libraries_of_the_package():
+    """packages/docker/Dockerfile installs what the same program needs here."""
+    last_stage = (ROOT / "packages" / "docker" / "Dockerfile").read_text().split("\nFROM ")[-1]
+    [deb] = DEBS.glob("reprise_*.deb")
+    needed = set(re.findall(r"\b(?:lib[\w.+-]+|zlib\w+)", run("dpkg-deb", "-f", deb, "Depends")))
+    needed -= {"libc6", "libgcc-s1", "libstdc++6"}  # apt needs them, so they are in debian:12-slim
+    missing = {name for name in needed if name not in last_stage.split()}
+    assert needed and not missing, f"the image has no {sorted(missing)}"
+
+
 def the_unit_is_valid_and_protects():
     said = inside("systemd-analyze", "verify", "--man=no", UNIT, ok=False)
     assert "reprise" not in said, said
@@ -213,7 +223,8 @@ def packages_are_removed_with_their_data():
         assert not (SYSTEM / name).exists(), name
 
 
-TESTS = [packages_have_no_errors, packages_are_installed_with_what_they_need, the_unit_is_valid_and_protects,
+TESTS = [packages_have_no_errors, packages_are_installed_with_what_they_need,
+         the_image_has_the_libraries_of_the_package, the_unit_is_valid_and_protects,
          the_configuration_is_valid,
          the_service_starts_reloads_and_keeps_its_data, the_service_makes_no_call_that_the_unit_forbids,
          programs_are_compiled_with_the_headers, packages_are_removed_with_their_data]

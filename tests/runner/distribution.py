@@ -30,7 +30,7 @@ def deb_job():
     if status != 0:
         return Result(0, 1, output)
     if os.geteuid() != 0:
-        return Result(1, 0, "the packages are not installed: that needs root", 8)
+        return Result(1, 0, "the packages are not installed: that needs root", 9)
     status, output = run([sys.executable, ROOT / "tests" / "packages" / "deb.py"], 3600)
     return parse_tap(status, output, 3600)
 
