@@ -117,7 +117,9 @@ class Service:
 
 def packages_have_no_errors():
     [changes] = DEBS.glob("*.changes")
-    said = run("lintian", "--fail-on", "error,warning", "--allow-root", changes, ok=False)
+    # The tag is about uploads to Debian, which close the wish for the package.
+    said = run("lintian", "--suppress-tags", "initial-upload-closes-no-bugs", "--fail-on", "error,warning",
+               "--allow-root", changes, ok=False)
     assert not re.search(r"^[EW]: ", said, re.MULTILINE), said
 
 
