@@ -78,6 +78,8 @@ def enter_namespaces():
 class Service:
     """The server, run as systemd would run it."""
 
+    running = []  # those that no test has stopped
+
     def __init__(self, *before):
         unit = (SYSTEM / UNIT.lstrip("/")).read_text()
         command = re.search(r"^ExecStart=(.*)", unit, re.MULTILINE).group(1).split()
@@ -94,6 +96,7 @@ class Service:
              "--no-new-privs", "--bounding-set=-all", "--inh-caps=-all", *before, *command],
             env={"PATH": "/usr/bin:/bin", "NOTIFY_SOCKET": "/run/notify", "LANG": "C.UTF-8"},
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        Service.running.append(self)
 
     def await_note(self, wanted):
         """Waits until the server has told a state, such as READY=1."""
@@ -112,14 +115,26 @@ class Service:
         os.kill(self.server(), signal.SIGTERM)
         self.await_note("STOPPING=1")
         output, _ = self.process.communicate(timeout=120)
-        assert self.process.returncode == 0, output
+        self.running.remove(self)
         self.notes.close()
+        assert self.process.returncode == 0, output
         return output
 
 
 def item_count():
     [table] = json.loads(inside("reprise", "info", "--json"))
     return table["items"]
+
+
+def end_services():
+    """Ends the servers that a failed test has left."""
+    for service in Service.running:
+        with contextlib.suppress(AssertionError, ProcessLookupError):
+            os.kill(service.server(), signal.SIGKILL)
+        service.process.kill()
+        service.process.communicate()
+        service.notes.close()
+    Service.running.clear()
 
 
 def packages_have_no_errors():
@@ -256,6 +271,7 @@ def main():
             failed += 1
             print("\n".join(f"# {line}" for line in traceback.format_exc().splitlines()[-40:]))
             print(f"not ok {number} - {test.__name__}", flush=True)
+            end_services()
         else:
             print(f"ok {number} - {test.__name__} ({time.monotonic() - start:.0f} s)", flush=True)
     return 1 if failed else 0
