@@ -43,7 +43,7 @@ test:  ## the tests that every change has to pass, a few minutes; ONLY="asan lin
 	@$(PYTHON) tests/run.py $(ONLY)
 
 test-long:  ## every test in every build at full length, lint, planted bugs, wheels: almost an hour
-	@tools/need.sh build test $(PARTS)
+	@tools/need.sh build test wheel deb $(PARTS)
 	@$(PYTHON) tests/run.py --long $(ONLY)
 
 test-rl-peers: build/peers/drivers/build.ninja  ## compare environments with Gymnasium's, exported networks in onnxruntime and updates in PyTorch with ours

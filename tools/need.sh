@@ -76,7 +76,7 @@ deb    | program dh             | debhelper             | debhelper           | 
 deb    | program lintian        | lintian               | lintian             | -                   | -                 | -
 deb    | program mmdebstrap     | mmdebstrap            | mmdebstrap          | -                   | -                 | -
 deb    | program c++            | g++                   | g++                 | -                   | -                 | -
-deb    | header box2d/box2d.h   | Box2D                 | libbox2d-dev        | -                   | -                 | -
+deb    | library box2d          | Box2D                 | libbox2d-dev        | -                   | -                 | -
 cross  | program $triplet-gcc    | gcc for $other        | gcc-$compiler libc6-dev-$other-cross | -                   | -                 | -
 cross  | program qemu-$emulated  | qemu for $emulated    | qemu-user           | -                   | -                 | -
 cross  | foreign snappy          | snappy for $other     | libsnappy-dev:$other | -                   | -                 | -

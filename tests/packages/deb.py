@@ -92,8 +92,8 @@ class Service:
         path.chmod(0o777)
         self.notes.settimeout(60)
         self.process = subprocess.Popen(
-            [shutil.which("chroot"), str(SYSTEM), "setpriv", "--reuid=reprise", "--regid=reprise", "--init-groups",
-             "--no-new-privs", "--bounding-set=-all", "--inh-caps=-all", *before, *command],
+            [shutil.which("chroot"), str(SYSTEM), "setpriv", "--reuid=reprise", "--regid=reprise",
+             "--init-groups", "--no-new-privs", "--bounding-set=-all", "--inh-caps=-all", *before, *command],
             env={"PATH": "/usr/bin:/bin", "NOTIFY_SOCKET": "/run/notify", "LANG": "C.UTF-8"},
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         Service.running.append(self)
