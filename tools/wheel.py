@@ -40,11 +40,14 @@ FULL, QUICK = ["-Djoin=40", "-Doptimization=3"], ["-Djoin=40", "-Doptimization=1
 def compile_all(sysroot, versions, is_quick):
     """Compiles the command, its manual, and the extension modules. Returns the build folder."""
     where = WORK / f"wheel-{sysroot.machine}"
-    options = [f"--cross-file={sysroot.machine_file()}", *OPTIONS, *(QUICK if is_quick else FULL),
-               "-Dpython_headers=" + ",".join(targets(versions, sysroot.machine))]
+    options = [f"--cross-file={sysroot.machine_file()}", *OPTIONS, *(QUICK if is_quick else FULL)]
+    headers = "-Dpython_headers=" + ",".join(targets(versions, sysroot.machine))
     stamp, wanted = where / "options", "\n".join(options)
-    if not stamp.exists() or stamp.read_text() != wanted:
-        run(["meson", "setup", *(["--wipe"] if where.exists() else []), where, ROOT, *options])
+    if stamp.exists() and stamp.read_text() == wanted:
+        run(["meson", "configure", where, headers])  # the library need not be compiled again
+        run(["ninja", "-C", where, "build.ninja"])
+    else:
+        run(["meson", "setup", *(["--wipe"] if where.exists() else []), where, ROOT, *options, headers])
         stamp.write_text(wanted)
     known = run(["ninja", "-C", where, "-t", "targets", "all"])
     names = re.findall(r"^(python/_(?:core|rl)\.[^/]*\.so|python/reprise-command|src/cli/manual/[^/]*):",
