@@ -9,7 +9,7 @@ PARTS = cross python page grafana
 REPRISE = $(CURDIR)/build/release/src/cli/reprise
 C_FILES = $(shell find include src rl tests fuzz bench examples python -name '*.[ch]')
 
-.PHONY: all run serve test test-apex-kills test-apex-trouble test-apex-tsan test-long test-pal test-split-machine test-rl-peers test-kubernetes test-slurm test-ray durability bench paper curves wheel format lint fuzz budget campaign install clean help need-build need-bench test-frameworks
+.PHONY: all run serve test test-apex-kills test-apex-trouble test-apex-tsan test-long test-pal test-split-machine test-rl-peers test-kubernetes test-slurm test-ray durability bench paper curves wheel deb test-deb test-packages format lint fuzz budget campaign install clean help need-build need-bench test-frameworks
 
 all: build/release/build.ninja  ## build the library, the command, examples and benchmarks; installs missing packages
 	@$(MESON) compile -C build/release
@@ -43,7 +43,7 @@ test:  ## the tests that every change has to pass, a few minutes; ONLY="asan lin
 	@$(PYTHON) tests/run.py $(ONLY)
 
 test-long:  ## every test in every build at full length, lint, planted bugs, wheels: almost an hour
-	@tools/need.sh build test $(PARTS)
+	@tools/need.sh build test wheel deb $(PARTS)
 	@$(PYTHON) tests/run.py --long $(ONLY)
 
 test-rl-peers: build/peers/drivers/build.ninja  ## compare environments with Gymnasium's, exported networks in onnxruntime and updates in PyTorch with ours
@@ -144,8 +144,21 @@ paper-pal: all  ## measure the figures of the paper on parallel actors and learn
 curves: all  ## train with the seeds of docs/agents/dqn.md, dpg.md and sac.md: times, and curves in build/curves; ENV=cartpole
 	@$(PYTHON) tools/curves.py $(ENV)
 
-wheel:  ## build a wheel of the Python package for each CPython of this machine, in build/wheels
-	@$(PYTHON) tools/wheel.py
+wheel:  ## build wheels for CPython 3.9 to 3.14 in build/wheels, and try them; MACHINE=both PYTHONS="3.11 3.12"
+	@tools/need.sh build wheel $(if $(filter-out $(shell uname -m),$(MACHINE)),cross)
+	@$(PYTHON) tools/wheel.py $(if $(MACHINE),--machine $(MACHINE)) $(PYTHONS)
+
+deb:  ## build Debian packages of server, library and headers, in build/deb
+	@tools/need.sh build deb
+	@$(PYTHON) tools/deb.py
+
+test-deb: deb  ## install the packages of `make deb` into a clean Debian, and run the service; needs root
+	@$(PYTHON) tests/packages/deb.py
+
+test-packages:  ## check the files of the image, of the hosted CI and of CITATION.cff; fetches the linters
+	@tools/need.sh build test
+	@tools/peers.py linters
+	@build/peers/linters/bin/python -m pytest -q -p no:cacheprovider tests/packages
 
 format:  ## format the C sources with clang-format
 	@clang-format -i $(C_FILES)

@@ -14,14 +14,15 @@ examples uses an installed copy as a user would,
 and docs executes the code blocks of the documents with it. cli runs the command. conformance runs independent clients on a server process, and attack hostile ones (on the server of asan, if that part
 runs as well). python tests the package of the release build, the package with the
 sanitizers, and counts references. page drives the server's page in Chromium. grafana runs Prometheus on
-the dashboard and the alert rules of docs/grafana. planted builds a copy of the sources with bugs to be chosen, and
+the dashboard and the alert rules of docs/grafana. packages checks the files of the image and the hosted CI, and
+installs the Debian packages into a clean Debian. planted builds a copy of the sources with bugs to be chosen, and
 shows that the tests of durability find them.
 
 Without --long, each test runs where it finds most, once: unit tests with the sanitizers, those of
 threads under tsan, random runs and crashes in the release build, and what depends on the machine
 under the emulator. --long runs all of them everywhere, and format, lint, planted, the site of the documents, the
-gallery and the notebooks, a wheel in an environment of its own, the package beside TensorFlow, dm-reverb's client on
-our server, and our tests of the package
+gallery and the notebooks, packages, a wheel in an environment of its own, the package beside TensorFlow, dm-reverb's
+client on our server, and our tests of the package
 on dm-reverb itself.
 
 One line per program, the output of what failed, and at the end `N passed, N failed`.
@@ -38,6 +39,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "durability"))
 from runner import checks  # noqa: E402: it imports what is beside the tests of durability
 from runner.builds import BUILDS, JOBS, build, chosen, test_jobs  # noqa: E402
 from runner.crew import Crew, Tally  # noqa: E402
+from runner.distribution import distribution_jobs  # noqa: E402
 from runner.documents import docs_jobs  # noqa: E402
 from runner.gallery import gallery_jobs  # noqa: E402
 from runner.package import python_jobs, sanitizer_jobs  # noqa: E402
@@ -45,14 +47,15 @@ from runner.peers import Peers  # noqa: E402
 from runner.process import BUILD, MESON, STAGE, run, spent  # noqa: E402
 
 CHECKS = ["replay", "oracle", "meta", "format", "lint", "examples", "docs", "cli", "conformance",
-          "attack", "python", "page", "grafana", "site", "planted"]
+          "attack", "python", "page", "grafana", "site", "packages", "planted"]
 NEEDS = {"replay": {"asan"}, "oracle": {"asan"}, "lint": {"asan"}, "meta": {"release"},
          "examples": {"release"}, "docs": {"release"}, "cli": {"release"},
          "conformance": {"release"}, "attack": {"release"}, "python": {"release"},
-         "sanitizers": {"release", "asan"}, "page": {"release"}, "grafana": {"release"}, "planted": {"plants"}}
+         "sanitizers": {"release", "asan"}, "page": {"release"}, "grafana": {"release"}, "packages": {"release"},
+         "planted": {"plants"}}
 USES = {"attack": {"asan"}}  # builds that a part waits for if they are made at all
 LATER = {"sanitizers": "python"}  # what belongs to a part and needs one more build
-LONG = {"plants", "planted", "format", "lint", "site"}  # parts of --long, unless they are named
+LONG = {"plants", "planted", "format", "lint", "site", "packages"}  # parts of --long, unless they are named
 
 
 def check_jobs(part, args, peers, built):
@@ -68,6 +71,8 @@ def check_jobs(part, args, peers, built):
         return checks.attack_jobs(built, args.long)
     if part == "python":
         return python_jobs(peers, args.long)
+    if part == "packages":
+        return distribution_jobs()
     if part == "sanitizers":
         return sanitizer_jobs(args.long)
     if part == "docs":

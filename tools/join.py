@@ -18,7 +18,8 @@ import pathlib
 import re
 import sys
 
-SKIPPED = re.compile(r"/\*.*?\*/|//[^\n]*|\bRP_[A-Z_]+\([^()]*\)", re.DOTALL)  # and attributes
+SKIPPED = re.compile(r"/\*.*?\*/|//[^\n]*|\bRP_[A-Z_]+\([^()]*\)"
+                     r"|__attribute__\(\([^()]*\)\)\s*", re.DOTALL)  # and attributes
 NAMES = [re.compile(pattern, re.MULTILINE) for pattern in (
     r"^static [^;={(]*?\b(\w+)\s*[\[;=(]",      # static int x; static int x[2]; static int f(
     r"^static [^;={]*?\(\*(?:const )?(\w+)",    # static int (*f)(

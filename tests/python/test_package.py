@@ -69,7 +69,7 @@ def test_importing_imports_little():
 def test_version():
     from importlib.metadata import PackageNotFoundError, version
     try:
-        assert reprise.__version__ == version("reprise")
+        assert reprise.__version__ == version("reprise-rl")
     except PackageNotFoundError:
         pytest.skip("not installed by pip")
 

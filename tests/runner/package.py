@@ -13,6 +13,7 @@ import time
 from runner.builds import BUILDS
 from runner.checks import pkg_config
 from runner import typed
+from runner.distribution import pip_job
 from runner.process import (BUILD, MESON, ROOT, STAGE, Result, fixed_addresses, parse_tap,
                             pytest_job, run)
 
@@ -23,20 +24,21 @@ wheel_made = concurrent.futures.Future()  # its path; None: it could not be made
 
 
 def wheel_job():
-    """Builds a wheel as pip does, installs it into a new environment, and runs the tests of the
-    package there."""
+    """Builds a wheel as `make wheel` does, installs it into a new environment, and runs the tests of
+    the package there."""
     started = time.monotonic()
-    python = "/usr/bin/python3"
+    version = "{}.{}".format(*sys.version_info[:2])
     wheel = None
     try:
-        status, output = run([sys.executable, ROOT / "tools" / "wheel.py", "--quick", python], 900)
+        status, output = run([sys.executable, ROOT / "tools" / "wheel.py", "--quick", version], 1800)
         if status == 0:
-            [wheel] = (ROOT / "build" / "wheels").glob(f"*-cp{PYTHON_VERSION}-*.whl")
+            [wheel] = (ROOT / "build" / "wheels").glob(
+                f"*-cp{PYTHON_VERSION}-*_{platform.machine()}.whl")
     finally:
         wheel_made.set_result(wheel)
     if status != 0:
         return Result(0, 1, output)
-    installed = ROOT / "build" / "python" / f"installed{PYTHON_VERSION}" / "bin" / "python"
+    installed = ROOT / "build" / "packages" / f"installed{version}" / "bin" / "python"
     status, output = run([installed, "-m", "pip", "install", "-q", *PYTHON_TEST_PACKAGES])
     if status != 0:
         return Result(0, 1, output)
@@ -204,6 +206,7 @@ def python_jobs(peers, is_long):
         return [(0, "python", "package", package_job), *jobs]
     jobs.append((0, "python", "installed wheel", wheel_job))
     jobs.append((1, "python", "pyright", pyright_job))
+    jobs.append((1, "python", "wheel by pip", lambda: pip_job(wheel_made)))
     if peers is not None and "reverb" in peers.made:
         jobs.append((1, "python", "beside TensorFlow", peers.test_package))
     return jobs
