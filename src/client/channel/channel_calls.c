@@ -152,9 +152,12 @@ static void on_deadline(rp_timer *timer)
     char why[RP_CHANNEL_TEXT_BYTES + 96], text[RP_CHANNEL_TEXT_BYTES + 160];
 
     rp_channel_why(call->channel, why, sizeof why);
-    if (call->call != NULL || why[0] == '\0')
-        (void)snprintf(text, sizeof text, "%.80s: no %s in time", call->channel->options.text,
-                       call->call != NULL ? "answer" : "connection");
+    if (call->call != NULL)
+        (void)snprintf(text, sizeof text, "%.80s: no response in time",
+                       call->channel->options.text);
+    else if (why[0] == '\0')
+        (void)snprintf(text, sizeof text, "%.80s: no connection in time",
+                       call->channel->options.text);
     else
         (void)snprintf(text, sizeof text, "no connection in time: %s", why);
     end_call(call, RP_DEADLINE, text);
