@@ -46,8 +46,8 @@ static const char text[] =
     "reprise without arguments, on a terminal, starts the shell.\n";
 
 static const char *const examples[] = {
+    "reprise shell --server localhost:8000",
     "echo info | reprise shell",
-    "printf 'tables list\\ninfo replay --json\\n' | reprise shell --server localhost:8000",
     NULL,
 };
 
