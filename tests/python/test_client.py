@@ -161,7 +161,7 @@ def test_data_in_the_structure_of_the_signature(serve, emit_timesteps):
 
 def test_a_table_unknown_to_unpack(serve):
     client = serve(table("t"), table("u"))
-    with pytest.raises(ValueError, match="Priority table v was not found; the tables are: t, u"):
+    with pytest.raises(ValueError, match='Could not find table "v".*exists: t, u'):
         next(client.sample("v", unpack_as_table_signature=True))
 
 
