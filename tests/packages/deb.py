@@ -236,9 +236,12 @@ def programs_are_compiled_with_the_headers():
     (SYSTEM / "tmp" / "try.c").write_text(
         "#include <stdio.h>\n#include <reprise/reprise.h>\n"
         "int main(void) { puts(rp_version()); return 0; }\n")
-    for how, flags in (("shared", ""), ("static", "--static")):
-        inside("sh", "-ec", f"gcc -o /tmp/{how} /tmp/try.c $(pkg-config --cflags --libs {flags} reprise)")
+    libraries = {"shared": "$(pkg-config --libs reprise)",
+                 "static": "-l:libreprise.a $(pkg-config --static --libs reprise | sed s/-lreprise//)"}
+    for how, words in libraries.items():
+        inside("sh", "-ec", f"gcc -o /tmp/{how} $(pkg-config --cflags reprise) /tmp/try.c {words}")
         assert re.match(r"\d+\.\d+\.\d+", inside(f"/tmp/{how}"))
+    assert "libreprise" in inside("ldd", "/tmp/shared") and "libreprise" not in inside("ldd", "/tmp/static")
 
 
 def packages_are_removed_with_their_data():
