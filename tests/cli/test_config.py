@@ -186,20 +186,6 @@ def test_the_page_has_the_defaults_of_the_limits():
     assert check(*(f"--limit={name}={value}" for name, value in pairs)) == check()
 
 
-def test_commands_of_the_page_are_right(tmp_path):
-    for name in ("server.pem", "server.key", "tokens", "reprise.yaml"):
-        (tmp_path / name).touch()
-    blocks = re.findall(r"^```sh\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
-    commands = [line for block in blocks for line in block.replace("\\\n", "").splitlines()]
-    assert len(commands) >= 5
-    for command in commands:
-        words = command.split("#")[0].split()
-        assert words[:2] == ["reprise", "serve"], command
-        done = reprise(*words[1:], *(["--check-config"] if "--check-config" not in words else []),
-                       cwd=tmp_path)
-        assert (done.returncode, done.stderr) == (0, ""), command
-
-
 def test_tables_and_files_of_the_page_are_right(tmp_path):
     specs = re.findall(r"\| `(\w+:\w+:[^` ]+)` \|", PAGE)
     assert len(specs) == 5

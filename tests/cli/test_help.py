@@ -33,7 +33,7 @@ def test_every_command_has_help(command, golden):
 
 @pytest.mark.parametrize("command", [[], *([c] for c in COMMANDS)])
 def test_help_names_no_file_that_is_not_installed(command):
-    """The documents are not installed with the command."""
+    """A wheel has the command without the documents."""
     for text in (reprise("help", *command).stdout, reprise("help", "--man", *command).stdout):
         assert "docs/" not in text and ".md" not in text
 

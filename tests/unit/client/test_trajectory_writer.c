@@ -521,14 +521,15 @@ static void an_exact_signature_is_compared_with_whole_items(void **state)
                                      rp_wait_none(), NULL, &r.err)
     assert_fails(
         CREATE(), RP_INVALID, &r.err,
-        "table 'signed': The table expects column 1 to be a double [] tensor but got a "
+        "table 'signed': The table expects column 1 's' to be a double [] tensor but got a "
         "double [1] tensor");
     columns[1].squeeze = true;
     assert_ok_err(CREATE(), &r.err);
     columns[0].refs = &last;
-    assert_fails(CREATE(), RP_INVALID, &r.err,
-                 "The table expects column 0 to be a int32 [?,3] tensor but got a double [1] "
-                 "tensor");
+    assert_fails(
+        CREATE(), RP_INVALID, &r.err,
+        "The table expects column 0 'o' to be a int32 [?,3] tensor but got a double [1] "
+        "tensor");
 #undef CREATE
     flush(&r);
     rp_test_client_deinit(&r);

@@ -232,7 +232,7 @@ static void a_resumed_run_keeps_its_settings(void **state)
 static void errors_name_place_key_and_what_is_allowed(void **state)
 {
     (void)state;
-    refuse("", "f.yaml:1:1: an empty file; docs/program.yaml shows a program");
+    refuse("", "f.yaml:1:1: an empty file; --print-program writes a program");
     refuse("[1]", "f.yaml:1:1: expected keys with values, got a list");
     refuse("env: catch\n",
            "f.yaml:1:1: agent: is missing; expected apex-dqn, apex-dpg or apex-sac");
@@ -254,7 +254,8 @@ static void errors_name_place_key_and_what_is_allowed(void **state)
     refuse("agent: apex-dqn\nsettings: {hiden: 2}\n",
            "f.yaml:2:12: settings.hiden: unknown key, did you mean 'hidden'?");
     refuse("agent: apex-dqn\nsettings: {deviation: 1}\n",
-           "f.yaml:2:12: settings.deviation: unknown key; docs/program.yaml has them all");
+           "f.yaml:2:12: settings.deviation: unknown key; --print-program writes a file with "
+           "all keys");
     refuse("agent: apex-dqn\nsettings: {n-step: 2}\n",
            "f.yaml:2:12: settings.n-step: unknown key, did you mean 'n_step'?");
     refuse("agent: apex-dqn\nsettings: {discount: 1.5}\n",
