@@ -38,10 +38,12 @@ static void on_clients(rp_task *task, const uint8_t *data, size_t size, rp_block
 {
     rp_worker *worker = rp_task_worker(task);
     rp_server *server = worker->server;
-    rp_message *reply = rp_defer_reply(task);
     rp_client_views clients;
+    rp_message *reply;
 
-    (void)data, (void)size, (void)block; /* a request has no fields */
+    (void)block;
+    if (!rp_task_is_message(task, data, size)) return; /* it has no fields */
+    reply = rp_defer_reply(task);
     if (reply == NULL) return;
     if (rp_client_views_take(&clients, &server->alloc, &server->clients) != RP_OK) {
         rp_message_release(&worker->replies, reply);
