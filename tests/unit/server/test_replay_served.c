@@ -316,12 +316,13 @@ static void connections_are_listed(void **state)
     (void)state;
     open_stage(&s, NULL);
     rp_buf_clear(&s.request);
+    (void)call(&s, REPLAY "Clients"); /* its bytes are counted before the next one is read */
     outcome = call(&s, REPLAY "Clients");
     expect(outcome, OK, "");
     assert_ok(
         rp_wire_read_connections(outcome->message.data, outcome->message.size, &found, NULL));
     assert_true(found.count == 1 && found.total == 1);
-    assert_true(list[0].is_caller && list[0].calls == 1 && list[0].bytes_in > 0);
+    assert_true(list[0].is_caller && list[0].calls == 2 && list[0].bytes_in > 0);
     assert_memory_equal(list[0].protocol.data, "HTTP/2", 6);
     assert_memory_equal(list[0].address.data, "127.0.0.1:", 10);
     close_stage(&s);
