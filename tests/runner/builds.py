@@ -21,7 +21,7 @@ WAITS = -1  # order of jobs that wait nearly all the time: beside the others, on
 # run; "more", the beginnings of names of other programs to build; "bare", true if nothing else is
 # built; "more_options" of the build; and "scale".
 # Without --long nothing is optimized but libreprise-rl in the release build: most of the rest compiles for
-# longer than it runs.
+# longer than it runs. So GCC's warnings that need optimization come with --long, and with `make`.
 # Sanitized builds have what a stack trace needs and no more: a fifth of the time to compile.
 SANITIZED = ["-Dbuildtype=debugoptimized", "-Doptimization=1", "-Ddebug=false",
              "-Db_lundef=false", "-Dprograms=false", "-Dc_link_args=-fuse-ld=lld",

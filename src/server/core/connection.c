@@ -16,10 +16,10 @@
 
 enum {
     WRITE_PARTS = 64,
-    WRITE_TURN_BYTES = 4 << 20, /* written to one connection in one turn, at most */
-    WARM_BYTES = 16 << 10,      /* responses of this many bytes are written while in the
-                                   cache */
-    BESIDE_BYTES = 16 << 10,    /* to read behind a large message */
+    WRITE_FLUSH_BYTES = 4 << 20, /* written to one connection in one flush, at most */
+    WARM_BYTES = 16 << 10,       /* responses of this many bytes are written while in the
+                                    cache */
+    BESIDE_BYTES = 16 << 10,     /* to read behind a large message */
     DENSE = 4, /* a read is dense if its cost is more than this many times its bytes */
     LAST_CALLS_NS = 50000000,  /* between the two GOAWAY frames of a drain */
     SNIFF_AGAIN_NS = 10000000, /* shortest pause if the first bytes arrive one by one */
@@ -557,7 +557,7 @@ static written write_all(rp_connection *c)
         c->blocked_since_ns = 0;
         rp_h2_written(c->h2, moved);
         total += moved;
-        if (total >= WRITE_TURN_BYTES) break;
+        if (total >= WRITE_FLUSH_BYTES) break;
         outcome = ALL;
     }
     if (outcome == ALL) c->blocked_since_ns = 0;

@@ -7,9 +7,8 @@
  *                   -> lease, on a Unix socket, if the peer asks for shared memory
  *
  * The server sends nothing before the peer's first bytes show which protocol it uses. Bytes are
- * read into the worker's buffer, or directly into a large message. Small
- * responses are written at the end of the turn. A timer checks whether the peer is too slow
- * (connection_watch.h).
+ * read into the worker's buffer, or directly into a large message. Small responses are written
+ * at the end of the turn. A timer checks whether the peer is too slow (connection_watch.h).
  *
  * All functions belong to the worker's thread. connection_state.h has the invariants. */
 #ifndef RP_SERVER_CORE_CONNECTION_H
@@ -34,8 +33,8 @@ void rp_connection_end(rp_connection *connection);
 /* Flushes tasks, writes responses, and updates the events that the loop waits for. Called at
  * the end of a turn. May close the connection. */
 void rp_connection_flush(rp_connection *connection);
-/* Writes responses now, while they are in the cache, if they have more than a few bytes.
- * Otherwise has them written at the end of the turn. May close the connection. */
+/* Flushes if at least 16 KiB of responses are queued, while they are in the cache; otherwise
+ * touches the connection. May close it. */
 void rp_connection_flush_warm(rp_connection *connection);
 /* Reads from the connection, if it has room for messages. Called when a read was delayed. May
  * close the connection. */

@@ -13,6 +13,7 @@ enum {
     READ_WORK = RP_TURN_WORK - RP_TURN_WORK / 16, /* no large read begins beyond it: the rest is
                                                      for the messages of the last read */
     LARGE_READ_BYTES = 16 << 10,
+    WARM_WORK = (16 << 10) / RP_UNIT_BYTES, /* a call with less has little to write */
 };
 
 /* Adds a connection at the end of the queue, or at its front (F2). */
@@ -119,7 +120,7 @@ bool rp_defer_may_begin(rp_task *task, size_t size)
     rp_worker *worker = rp_task_worker(task);
     const rp_connection *c = task->connection;
 
-    if (worker->turn_of == task) return true;
+    if (worker->turn_of == task && worker->work < worker->turn_end) return true;
     if (task->is_deferred) return false;
     /* A loan is for this moment (Q7), and a closed connection soon ends its calls. */
     if (c->turns[RP_QUEUE_OUT].has_loan || c->state == RP_CONNECTION_CLOSED) return true;
@@ -140,7 +141,6 @@ bool rp_defer_may_go_on(rp_task *task)
 void rp_defer_add_work(rp_worker *worker, size_t units)
 {
     worker->work += units;
-    if (worker->work >= worker->turn_end) worker->turn_of = NULL; /* it has to ask again */
 }
 
 void rp_defer_begin_message(rp_worker *worker, size_t size)
@@ -161,6 +161,7 @@ static void continue_first(rp_worker *worker)
 {
     rp_connection *c = worker->deferring;
     rp_task *task = c->deferred;
+    size_t before = worker->work;
 
     assert(c->state != RP_CONNECTION_CLOSED);
     rp_defer_forget(task);
@@ -170,7 +171,7 @@ static void continue_first(rp_worker *worker)
     }
     if (task->is_finished) return;
     worker->turn_of = task;
-    worker->turn_end = worker->work + RP_TURN_SHARE;
+    worker->turn_end = before + RP_TURN_SHARE;
     worker->continued = c;
     if (task->kind->on_turn != NULL)
         task->kind->on_turn(task);
@@ -180,7 +181,11 @@ static void continue_first(rp_worker *worker)
     worker->continued = NULL;
     rp_worker_flush_batches(worker);
     rp_connection_count(c);
-    if (c->state != RP_CONNECTION_CLOSED) worker->write(c);
+    assert(c->state != RP_CONNECTION_CLOSED);
+    if (worker->work - before >= WARM_WORK)
+        worker->write(c);
+    else
+        rp_connection_touch(c);
 }
 
 /* Reads from the connection that has waited longest. */

@@ -8,15 +8,16 @@
  * turns.
  *
  * Deferred calls continue round robin, one of each connection, so that a connection with many
- * calls does not delay one with few. A call that continues may add RP_TURN_SHARE units before
- * it is deferred again: many small shares would find neither the call's samples nor the
- * socket's buffers in the cache. A small call whose connection has no deferred calls does not
- * wait for those of others: it may begin until the turn has done twice RP_TURN_WORK units. So
- * it is not deferred because a large call was handled before it in the same turn. A further
- * small message of the connection whose deferred call continues may not begin then: it asks as
- * a large one does. Every turn continues one deferred call at least. A change that has begun
- * and is deferred is the first to continue, so only one large change is in progress at a time.
- * Calls that send samples go to the end of the queue again.
+ * calls does not delay one with few. A stream of samples that continues may add RP_TURN_SHARE
+ * units, and goes to the end of the queue then: after smaller shares, neither its samples nor
+ * the socket's buffers would still be in the cache. A change that has begun and is deferred is
+ * the first to continue, so only one large change is in progress at a time. Every turn
+ * continues one deferred call at least.
+ *
+ * A small call whose connection has no deferred calls does not wait for those of others: it may
+ * begin until the turn has done twice RP_TURN_WORK units. So it is not deferred because a large
+ * call was handled before it in the same turn. A further small message of the connection whose
+ * deferred call continues may not begin then: it asks as a large one does.
  *
  * Messages of a read that has been made must be copied to wait. So a connection with more than
  * a few bytes to read waits before the read, once the turn has done almost RP_TURN_WORK units.
@@ -41,7 +42,7 @@
 
 enum {
     RP_TURN_WORK = 64 << 10, /* units in one turn; small requests may add as many */
-    RP_TURN_SHARE = 8 << 10, /* units that one deferred call may add when it continues */
+    RP_TURN_SHARE = 8 << 10, /* units that a stream may add when it continues */
     RP_TURN_VISITS = 16,     /* calls that visit every table, in one turn */
     RP_UNIT_BYTES = 256,     /* bytes of a message that count as one unit */
 };
@@ -78,8 +79,8 @@ void rp_defer_respond(rp_task *task, rp_message *reply);
 
 /* Call rp_defer_init() before the worker's loop runs, and rp_defer_end_turn() at the end of
  * each turn of the loop. `read` reads from a connection that has waited; the connection may
- * have ended or lack room by then. `write` is called after a deferred call of a connection has
- * continued: it writes responses, or touches the connection. */
+ * have ended or lack room by then. `write` writes the responses of a deferred call that has
+ * continued, or touches the connection. */
 void rp_defer_init(rp_worker *worker, void (*read)(rp_connection *connection),
                    void (*write)(rp_connection *connection));
 void rp_defer_end_turn(rp_worker *worker);

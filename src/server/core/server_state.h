@@ -155,8 +155,8 @@ struct rp_worker {
     void (*read)(rp_connection *connection), (*write)(rp_connection *connection);
     rp_timer deferral;
     size_t work; /* units of work in this turn: deferral.h */
-    rp_task
-        *turn_of; /* the deferred task that continues now, until `work` is turn_end; or NULL */
+    /* The deferred task that continues now, or NULL; it asks again once `work` is turn_end. */
+    rp_task *turn_of;
     size_t turn_end;
     rp_connection *continued; /* the connection of the deferred task that continues now */
     rp_handshakes handshakes;

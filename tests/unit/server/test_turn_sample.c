@@ -89,6 +89,7 @@ static void a_deferred_stream_makes_more_than_one_response(void **state)
     for (size_t i = 0; i < CROWD; i++)
         begun += !crowd_calls[i]->is_over && crowd_calls[i]->message_count > 1;
 
+    assert_non_null(s.worker->deferring); /* more than a turn's work was asked for */
     assert_true(crowd_calls[0]->message_count > 4);
     assert_in_range(begun, 0, CROWD / 8);
     for (size_t i = 0; i < CROWD; i++) rp_test_client_free(crowd[i]);
