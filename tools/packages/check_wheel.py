@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests wheels: what their programs need, and whether they run where there is no compiler.
 
-A wheel is installed and tried where its CPython is to be had: in a new environment of an interpreter of
+A wheel is installed and tried where there is its CPython: in a new environment of an interpreter of
 this machine, and in the folder of a Debian system that has that CPython and little else, for the other
 machine under qemu-user. tests/packages/smoke.py is the program that tries it.
 """
