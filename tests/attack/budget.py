@@ -94,15 +94,13 @@ def run(budget, policy, seconds, seed):
     for i in range(budget * 9 // 10 // (3 * MIB // 2)):  # so that large budgets are full, too
         loads[0].peer.write(loads[0].stream, loads[0].tiny("abcd"[i % 4], 1, 3 * MIB // 2))
         loads[0].peer.take(0)
-    choose, peak, steps, until = random.Random(seed), 0, 0, time.monotonic() + seconds
+    choose, steps, until = random.Random(seed), 0, time.monotonic() + seconds
     while time.monotonic() < until:
         # Most items go to one table for a while, then to the next.
         table = choose.choice("abcd") if choose.random() < 0.1 else "abcd"[steps // 200 % 4]
         choose.choice(loads).step(table)
         steps += 1
-        if steps % 10 == 0:
-            peak = max(peak, server.rss())
-    metrics = server.metrics()
+    metrics, peak = server.metrics(), server.peak_rss()
     wrong = server.stop()
     most = allowed(budget, len(loads))
     ok = peak <= most and not wrong and metrics["store_bytes"] <= budget
