@@ -85,8 +85,9 @@ RP_API void rp_client_free(rp_client *client);
 RP_API void rp_client_give_up(rp_client *client);
 
 /* Writes why calls cannot reach the servers now: address and reason of the first shard without
- * a connection, and how many more there are, cut to fit `size`. Writes "" if every shard has a
- * connection. Does no I/O: before the first call no shard has one. Safe from any thread. */
+ * a connection, and how many more there are, cut to fit `size` (>= 1). Writes "" if every shard
+ * has a connection. Does no I/O: before the first call no shard has one. Safe from any thread.
+ */
 RP_API void rp_client_why_away(rp_client *client, char *text, size_t size);
 
 RP_API size_t rp_client_shard_count(const rp_client *client);
@@ -230,7 +231,7 @@ typedef struct rp_client_connections {
     rp_client_connection *list; /* memory of the caller; may be NULL if `capacity` is 0 */
     size_t capacity;
     size_t count; /* connections described, at most `capacity` */
-    size_t total; /* connections, described or not */
+    size_t total; /* connections, described or not: at least `count` */
 } rp_client_connections;
 
 /* Lists the connections of every shard, of each the newest first. A server describes 1,000 at

@@ -153,6 +153,9 @@ RP_API RP_NODISCARD rp_status rp_trajectory_writer_end_episode(rp_trajectory_wri
 /* Returns the number of unconfirmed items. It first takes confirmations that the writer has not
  * seen yet, so it is a use of the writer, although that is const. */
 RP_API size_t rp_trajectory_writer_pending(const rp_trajectory_writer *writer);
+/* Returns the number of items that servers have confirmed since the writer was created. An item
+ * that is neither confirmed nor pending was rejected. A use of the writer, as above. */
+RP_API uint64_t rp_trajectory_writer_confirmed(const rp_trajectory_writer *writer);
 /* Writes a sentence that says what the unconfirmed items wait for, cut to fit `size`. Asks the
  * servers if only they know, for at most half a second for each table. */
 RP_API void rp_trajectory_writer_why(rp_trajectory_writer *writer, char *text, size_t size);

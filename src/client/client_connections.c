@@ -46,7 +46,8 @@ static rp_status add_shard(rp_client *client, size_t shard, const rp_unary_respo
         copy(to->role, sizeof to->role, from->role);
         copy(to->protocol, sizeof to->protocol, from->protocol);
     }
-    if (st == RP_OK) out->total += found.total;
+    if (st == RP_OK)
+        out->total = found.total < SIZE_MAX - out->total ? out->total + found.total : SIZE_MAX;
     rp_release(&client->alloc, found.list, room * sizeof *found.list);
     return st;
 }
@@ -78,6 +79,7 @@ void rp_client_why_away(rp_client *client, char *text, size_t size)
     rp_client_live *live = NULL;
     size_t away = 0, used;
 
+    assert(size > 0);
     text[0] = '\0';
     if (client->store != NULL || rp_client_get_live(client, &live, NULL) != RP_OK) return;
     for (size_t i = 0; i < live->channel_count; i++) {

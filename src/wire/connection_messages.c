@@ -30,11 +30,20 @@ void rp_wire_write_connection_total(rp_buf *out, size_t total)
     rp_wire_put_number(out, 2, total);
 }
 
+static int64_t read_ms(uint64_t value)
+{
+    const int64_t most = INT64_MAX / 1000000; /* it may be converted to nanoseconds */
+    int64_t ms = (int64_t)value;
+
+    if (ms < 0) return 0;
+    return ms < most ? ms : most;
+}
+
 static void read_number(const rp_pb_field *f, rp_wire_connection *c)
 {
     switch (f->number) {
     case 1: c->id = f->value; break;
-    case 5: c->open_ms = (int64_t)f->value > 0 ? (int64_t)f->value : 0; break;
+    case 5: c->open_ms = read_ms(f->value); break;
     case 6: c->calls = f->value; break;
     case 7: c->bytes_in = f->value; break;
     case 8: c->bytes_out = f->value; break;
@@ -85,6 +94,6 @@ rp_status rp_wire_read_connections(const uint8_t *data, size_t size, rp_wire_con
     if (step != RP_PB_END)
         return rp_wire_blame_peer(rp_wire_malformed(err, "ClientsResponse"), err);
     out->count = read;
-    out->total = total;
+    out->total = total > read ? total : read;
     return RP_OK;
 }

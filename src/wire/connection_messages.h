@@ -10,7 +10,7 @@
 typedef struct rp_wire_connection {
     uint64_t id;
     rp_string address, role, protocol;
-    int64_t open_ms;
+    int64_t open_ms; /* read: from 0 to INT64_MAX / 1000000 */
     uint64_t calls, bytes_in, bytes_out;
     bool is_caller;
 } rp_wire_connection;
@@ -24,7 +24,7 @@ typedef struct rp_wire_connections {
     rp_wire_connection *list;
     size_t capacity;
     size_t count; /* number of connections read, at most `capacity` */
-    size_t total; /* number of connections of the server */
+    size_t total; /* number of connections of the server, at least `count` */
 } rp_wire_connections;
 
 /* Reads a response: the first connections, as many as fit. On failure `out` is unchanged, but

@@ -47,6 +47,11 @@ def test_info_suggests_the_nearest_table_name(server):
     fails(ask(server, "info", "zzzzzz"), 1, "no table 'zzzzzz'; the server has 'replay', 'queue'")
 
 
+def test_tables_are_counted_if_no_name_fits(serve):
+    server = serve("--port", "0", "--table", f"{'x' * 250}:uniform:1000")
+    fails(ask(server, "info", "zzzzzz"), 1, "no table 'zzzzzz'; the server has 1 table\n")
+
+
 def test_an_address_without_a_server_fails():
     done = reprise("info", "--server", "localhost:1", "--timeout", "5")
     fails(done, 1, "reprise serve starts a server")

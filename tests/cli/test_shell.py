@@ -160,6 +160,8 @@ def test_lines_of_a_pipe_are_run(server):
     assert '"inserted":0' in done.stdout  # the rest of the script is not the items
     done = reprise("shell", "--server", f"localhost:{server.port}", input="info 'x\n")
     assert done.returncode == 2 and "a quote is not closed" in done.stderr
+    done = reprise("shell", "--server", f"localhost:{server.port}", input="shell\n")
+    assert done.returncode == 2 and "a shell is running already" in done.stderr
 
 
 def test_the_token_of_the_shell_is_that_of_its_commands(serve, tmp_path):

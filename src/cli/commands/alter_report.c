@@ -3,7 +3,8 @@
  *
  *     diff = inserts * samples_per_insert - samples + an offset of --recenter,
  *
- * from which the difference under other options follows. */
+ * from which the difference under other options follows. Its numbers may be any, so they are
+ * computed with as doubles. */
 #include "cli/commands/alter_report.h"
 
 #include <assert.h>
@@ -19,9 +20,9 @@ enum { VALUE_BYTES = 40, FIELDS = 7 };
 
 #define MOST_COUNTED 1e15 /* counts from here on are not worth printing */
 
-static int64_t items_of(const rp_table_info *t)
+static double items_of(const rp_table_info *t)
 {
-    return t->inserts > t->deletes ? t->inserts - t->deletes : 0;
+    return fmax(0, (double)t->inserts - (double)t->deletes);
 }
 
 static double diff_under(const rp_table_info *t, const rp_limiter_options *l)
@@ -32,12 +33,13 @@ static double diff_under(const rp_table_info *t, const rp_limiter_options *l)
 
 static bool may_sample(const rp_table_info *t, const rp_limiter_options *l)
 {
-    return items_of(t) >= l->min_size && diff_under(t, l) - 1 >= l->min_diff;
+    return items_of(t) >= (double)l->min_size && diff_under(t, l) - 1 >= l->min_diff;
 }
 
 static bool may_insert(const rp_table_info *t, const rp_limiter_options *l)
 {
-    return items_of(t) < l->min_size || diff_under(t, l) + l->samples_per_insert <= l->max_diff;
+    return items_of(t) < (double)l->min_size ||
+           diff_under(t, l) + l->samples_per_insert <= l->max_diff;
 }
 
 /* One of the values that alter can change, as text. */
@@ -92,16 +94,11 @@ static bool values_of(const rp_alter_report *r, int field, const char *values[2]
     return strcmp(values[0], values[1]) != 0;
 }
 
-static int64_t evicted(const rp_alter_report *r)
+static uint64_t evicted(const rp_alter_report *r)
 {
     return r->after->evictions > r->before->evictions
-               ? r->after->evictions - r->before->evictions
+               ? (uint64_t)r->after->evictions - (uint64_t)r->before->evictions
                : 0;
-}
-
-static void put_name(rp_text_buffer *out, const char *name)
-{
-    rp_text_buffer_put_safe(out, name, strlen(name));
 }
 
 /* Writes how many operations may still proceed, unless that is not bounded. */
@@ -110,6 +107,24 @@ static void put_room(rp_text_buffer *out, double count, const char *side, const 
     if (!(count < MOST_COUNTED)) return;
     if (count < 1) count = 1;
     rp_text_buffer_format(out, ": %.0f more until %s wait for %s", floor(count), side, other);
+}
+
+/* Returns how many inserts change the difference by `diff`. A hostile server may report a ratio
+ * of 0: then no number of inserts does. */
+static double inserts_for(double diff, const rp_limiter_options *l)
+{
+    return l->samples_per_insert > 0 ? diff / l->samples_per_insert : MOST_COUNTED;
+}
+
+/* Writes how many operations of the other side would release those that wait, and ends the
+ * line. A number beyond MOST_COUNTED is not written. */
+static void put_needed(rp_text_buffer *out, double count, const char *what)
+{
+    if (count < 1) count = 1;
+    if (count < MOST_COUNTED)
+        rp_text_buffer_format(out, "; %.0f more %s%s would release them", ceil(count), what,
+                              ceil(count) == 1 ? "" : "s");
+    rp_text_buffer_put(out, "\n");
 }
 
 /* Writes the line of inserts. Returns whether they may proceed. */
@@ -121,25 +136,23 @@ static bool insert_state(rp_text_buffer *out, const rp_table_info *t)
 
     if ((t->paused & RP_SIDE_INSERTS) != 0) {
         rp_text_buffer_put(out, "  inserts wait: they are paused; reprise tables resume ");
-        put_name(out, t->name);
+        rp_text_buffer_put_word(out, t->name);
         rp_text_buffer_put(out, " lets them continue\n");
         return false;
     }
     if (!may_insert(t, l)) {
-        double needed = fmax(1, ceil(short_by));
-
         rp_text_buffer_format(
             out,
             "  inserts wait for samples: with one more, inserts * samples_per_insert - samples "
-            "is %s, over max_diff %s; %.0f more sample%s would release them\n",
+            "is %s, over max_diff %s",
             rp_decimal_text(t->limiter_diff + l->samples_per_insert, diff, sizeof diff),
-            rp_decimal_text(l->max_diff, bound, sizeof bound), needed, needed == 1 ? "" : "s");
+            rp_decimal_text(l->max_diff, bound, sizeof bound));
+        put_needed(out, short_by, "sample");
         return false;
     }
     rp_text_buffer_put(out, "  inserts may proceed");
-    fill = (double)(l->min_size - items_of(t));
-    room = rp_limiter_unbounded(l->max_diff) ? MOST_COUNTED
-                                             : -short_by / l->samples_per_insert + 1;
+    fill = (double)l->min_size - items_of(t);
+    room = rp_limiter_unbounded(l->max_diff) ? MOST_COUNTED : inserts_for(-short_by, l) + 1;
     put_room(out, fmax(room, fill), "they", "samples");
     rp_text_buffer_put(out, "\n");
     return true;
@@ -148,34 +161,30 @@ static bool insert_state(rp_text_buffer *out, const rp_table_info *t)
 static bool sample_state(rp_text_buffer *out, const rp_table_info *t)
 {
     const rp_limiter_options *l = &t->limiter;
-    int64_t items = items_of(t);
+    double items = items_of(t);
     char diff[VALUE_BYTES], bound[VALUE_BYTES];
 
     if ((t->paused & RP_SIDE_SAMPLES) != 0) {
         rp_text_buffer_put(out, "  samples wait: they are paused; reprise tables resume ");
-        put_name(out, t->name);
+        rp_text_buffer_put_word(out, t->name);
         rp_text_buffer_put(out, " lets them continue\n");
         return false;
     }
-    if (items < l->min_size) {
+    if (items < (double)l->min_size) {
         rp_text_buffer_format(out,
-                              "  samples wait for inserts: %" PRId64
-                              " item%s, min_size is %" PRId64 "; %" PRId64
-                              " more insert%s would release them\n",
-                              items, items == 1 ? "" : "s", l->min_size, l->min_size - items,
-                              l->min_size - items == 1 ? "" : "s");
+                              "  samples wait for inserts: %.0f item%s, min_size is %" PRId64,
+                              items, items == 1 ? "" : "s", l->min_size);
+        put_needed(out, (double)l->min_size - items, "insert");
         return false;
     }
     if (!may_sample(t, l)) {
-        double needed =
-            fmax(1, ceil((l->min_diff - t->limiter_diff + 1) / l->samples_per_insert));
-
         rp_text_buffer_format(
             out,
             "  samples wait for inserts: with one more, inserts * samples_per_insert - samples "
-            "is %s, under min_diff %s; %.0f more insert%s would release them\n",
+            "is %s, under min_diff %s",
             rp_decimal_text(t->limiter_diff - 1, diff, sizeof diff),
-            rp_decimal_text(l->min_diff, bound, sizeof bound), needed, needed == 1 ? "" : "s");
+            rp_decimal_text(l->min_diff, bound, sizeof bound));
+        put_needed(out, inserts_for(l->min_diff - t->limiter_diff + 1, l), "insert");
         return false;
     }
     rp_text_buffer_put(out, "  samples may proceed");
@@ -218,7 +227,7 @@ void rp_alter_changes(rp_text_buffer *out, const rp_alter_report *r)
         rp_text_buffer_format(out, "  %s %s -> %s\n", field_names[i], values[0], values[1]);
     }
     if (evicted(r) > 0)
-        rp_text_buffer_format(out, "  %" PRId64 " item%s evicted\n", evicted(r),
+        rp_text_buffer_format(out, "  %" PRIu64 " item%s evicted\n", evicted(r),
                               evicted(r) == 1 ? " was" : "s were");
     if (r->after->max_times_sampled > 0 &&
         r->after->max_times_sampled != r->before->max_times_sampled)
@@ -249,7 +258,7 @@ void rp_alter_changes_json(rp_text_buffer *out, const rp_alter_report *r)
     }
     rp_json_close(out, ']');
     rp_json_key(out, "evicted");
-    rp_json_put_integer(out, evicted(r));
+    rp_json_put_unsigned(out, evicted(r));
 }
 
 /* Warns if the command has changed nothing, since all values were as given before. */
@@ -283,7 +292,7 @@ static void offer(rp_text_buffer *out, const rp_table_info *t, double buffer, bo
     char ratio[VALUE_BYTES], bound[VALUE_BYTES];
 
     rp_text_buffer_put(out, "reprise tables alter ");
-    put_name(out, t->name);
+    rp_text_buffer_put_word(out, t->name);
     rp_text_buffer_format(out,
                           " --samples-per-insert %s --min-size %" PRId64 " --error-buffer %s%s",
                           rp_decimal_text(t->limiter.samples_per_insert, ratio, sizeof ratio),
@@ -318,7 +327,7 @@ static void warn_still(rp_text_buffer *out, const rp_alter_report *r)
 {
     const rp_table_info *t = r->after;
     const rp_limiter_options *l = &t->limiter;
-    bool samples = items_of(t) >= l->min_size && !may_sample(t, l) &&
+    bool samples = items_of(t) >= (double)l->min_size && !may_sample(t, l) &&
                    !may_sample(r->before, &r->before->limiter);
     bool inserts = !may_insert(t, l) && !may_insert(r->before, &r->before->limiter);
     bool bounded = !rp_limiter_unbounded(l->min_diff) && !rp_limiter_unbounded(l->max_diff);

@@ -88,15 +88,6 @@ static void put_json_wait(rp_text_buffer *out, const rp_waiter *w)
     rp_json_close(out, '}');
 }
 
-static void safe_cell(rp_grid *g, const char *value, const char *mark)
-{
-    rp_text_buffer safe = {0};
-
-    rp_text_buffer_put_safe(&safe, value, strlen(value));
-    rp_grid_cell(g, "%s%s", rp_text_buffer_text(&safe), mark);
-    rp_text_buffer_deinit(&safe);
-}
-
 static void print_text(const listing *l, rp_text_buffer *out)
 {
     static const char *const heads[] = {"CLIENT", "PROTOCOL", "ROLE", "OPEN",
@@ -115,9 +106,9 @@ static void print_text(const listing *l, rp_text_buffer *out)
         rp_text_buffer waits = {0};
 
         if (shards) rp_grid_cell(&g, "%s", rp_client_shard_address(l->r.client, c->shard));
-        safe_cell(&g, c->address, c->is_caller ? " *" : "");
-        safe_cell(&g, c->protocol, "");
-        safe_cell(&g, c->role, "");
+        rp_grid_cell(&g, "%s%s", c->address, c->is_caller ? " *" : "");
+        rp_grid_cell(&g, "%s", c->protocol);
+        rp_grid_cell(&g, "%s", c->role);
         rp_grid_cell(&g, "%s", rp_elapsed_text(c->open_ms * 1000000, size, sizeof size));
         rp_grid_cell(&g, "%llu", (unsigned long long)c->calls);
         rp_grid_cell(&g, "%s", rp_size_text(c->bytes_in, size, sizeof size));

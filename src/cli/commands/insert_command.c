@@ -78,7 +78,8 @@ typedef struct insertion {
     const rp_signature *signature; /* borrowed from the list; NULL: none */
     rp_trajectory_writer *writer;
     uint64_t inserted;
-    uint64_t *keys; /* V4 */
+    uint64_t confirmed; /* items of the writers before this one that are in the table */
+    uint64_t *keys;     /* V4 */
     size_t key_capacity;
     bool lacks_keys; /* they are not wanted, too many, or there is no memory for them */
     rp_ref refs[RP_MAX_COLUMNS];
@@ -133,7 +134,16 @@ static uint64_t *place_key(insertion *in)
     return &in->keys[in->inserted];
 }
 
-/* Waits until the server has confirmed all items, and tells the user what they wait for. */
+/* Returns the number of items that servers have confirmed. */
+static uint64_t confirmed(const insertion *in)
+{
+    return in->confirmed +
+           (in->writer != NULL ? rp_trajectory_writer_confirmed(in->writer) : 0);
+}
+
+/* Waits until the server has confirmed all items, and tells the user what they wait for. A
+ * server may refuse items with RP_DEADLINE just at the end of a slice: then `*err` still has
+ * its text, but the next flush succeeds. */
 static rp_status flush(insertion *in, rp_error *err)
 {
     rp_slices slices = rp_slices_begin(&in->r);
@@ -141,7 +151,7 @@ static rp_status flush(insertion *in, rp_error *err)
 
     do st = rp_trajectory_writer_flush(in->writer, 0, rp_slices_wait(&slices), err);
     while (rp_slices_again(&slices, st, err));
-    return st;
+    return st == RP_OK && confirmed(in) < in->inserted ? RP_DEADLINE : st;
 }
 
 /* Creates an item, as soon as the writer has room for one more. */
@@ -164,6 +174,7 @@ static bool change_writer(insertion *in, outcome *o)
     assert(in->writer != NULL);
     o->st = flush(in, &o->err);
     if (o->st != RP_OK) return false;
+    in->confirmed = confirmed(in);
     rp_trajectory_writer_free(in->writer);
     in->writer = NULL;
     return start_writer(in, o);
@@ -535,7 +546,6 @@ static int insert_all(insertion *in)
 {
     const rp_flags *f = in->r.flags;
     size_t arrays_given = 0;
-    uint64_t confirmed;
     outcome o = {0};
     char done[64];
     bool good;
@@ -561,10 +571,8 @@ static int insert_all(insertion *in)
     if (good && atomic_load(&in->r.interrupts.number) == 0) return report(in);
     if (o.input) return rp_remote_problem(&in->r, &o.problem);
     if (in->inserted == 0) return rp_remote_fail(&in->r, o.st, &o.err);
-    confirmed = in->writer != NULL ? rp_trajectory_writer_pending(in->writer) : 0;
-    confirmed = in->inserted > confirmed ? in->inserted - confirmed : 0;
-    (void)snprintf(done, sizeof done, "%llu item%s inserted", (unsigned long long)confirmed,
-                   confirmed == 1 ? " is" : "s are");
+    (void)snprintf(done, sizeof done, "%llu item%s inserted", (unsigned long long)confirmed(in),
+                   confirmed(in) == 1 ? " is" : "s are");
     return rp_remote_fail_after(&in->r, done, o.st, &o.err);
 }
 

@@ -39,6 +39,16 @@ void rp_patience_say(const char *command, const char *what, int64_t since_ns, in
                   rp_elapsed_text(now_ns - since_ns, waited, sizeof waited), left, safe);
 }
 
+int64_t rp_patience_next(int64_t since_ns, int64_t due_ns, int64_t now_ns)
+{
+    assert(due_ns > since_ns);
+    do {
+        if (due_ns - since_ns > (RP_FOREVER - since_ns) / RP_PATIENCE_FACTOR) return RP_FOREVER;
+        due_ns = since_ns + RP_PATIENCE_FACTOR * (due_ns - since_ns);
+    } while (due_ns <= now_ns);
+    return due_ns;
+}
+
 /* Says what the wait in progress waits for. With the lock held, which is released meanwhile. */
 static void say(rp_patience *p)
 {
@@ -67,11 +77,7 @@ static void *watch_main(void *ctx)
 
             (void)pthread_cond_timedwait(&p->changed, &p->lock, &at);
         } else {
-            int64_t since_ns = p->since_ns;
-
-            /* The next line comes when the wait is three times as long. */
-            p->next_ns = since_ns + RP_PATIENCE_FACTOR * (p->next_ns - since_ns);
-            assert(p->next_ns > since_ns); /* H2 */
+            p->next_ns = rp_patience_next(p->since_ns, p->next_ns, rp_now_ns()); /* H2 */
             say(p);
         }
     }
@@ -115,12 +121,16 @@ void rp_patience_free(rp_patience *p)
 
 static void set(rp_patience *p, int64_t since_ns, int64_t until_ns)
 {
+    bool is_wait;
+
     if (p == NULL) return;
     (void)pthread_mutex_lock(&p->lock);
+    is_wait = since_ns != 0 || p->since_ns != 0;
     p->since_ns = since_ns;
     p->until_ns = until_ns;
     p->next_ns = since_ns + RP_PATIENCE_MS * INT64_C(1000000);
-    (void)pthread_cond_signal(&p->changed);
+    if (is_wait)
+        (void)pthread_cond_signal(&p->changed); /* else the thread would wake in vain */
     (void)pthread_mutex_unlock(&p->lock);
 }
 

@@ -20,6 +20,11 @@ void rp_patience_free(rp_patience *patience); /* NULL is fine, as for all functi
 void rp_patience_begin(rp_patience *patience, int64_t until_ns);
 void rp_patience_end(rp_patience *patience);
 
+/* Returns when to print the line after the one that was due at `due_ns`: as soon as the wait
+ * that began at `since_ns` is three, nine, ... times as long, and after `now_ns`. RP_FOREVER:
+ * never. */
+int64_t rp_patience_next(int64_t since_ns, int64_t due_ns, int64_t now_ns);
+
 /* Prints a line: the command, what it waits for, how long it has waited, and when it gives up.
  */
 void rp_patience_say(const char *command, const char *what, int64_t since_ns, int64_t until_ns);

@@ -193,8 +193,10 @@ bool rp_slices_again(rp_slices *s, rp_status st, const rp_error *err)
 {
     static const char *const starts[] = {"came in time: ", "the deadline passed: "};
     const char *what = err->text;
+    int64_t now_ns = rp_now_ns();
 
-    if (st != RP_DEADLINE || rp_now_ns() >= s->until_ns) return false;
+    /* Before its end, a slice ends with RP_DEADLINE only if a server or a proxy says so. */
+    if (st != RP_DEADLINE || now_ns < s->next_ns || now_ns >= s->until_ns) return false;
     /* The deadline of a slice is not the user's. */
     for (size_t i = 0; i < sizeof starts / sizeof starts[0]; i++) {
         const char *at = strstr(err->text, starts[i]);
@@ -202,7 +204,7 @@ bool rp_slices_again(rp_slices *s, rp_status st, const rp_error *err)
         if (at != NULL) what = at + strlen(starts[i]);
     }
     rp_patience_say(s->remote->command->name, what, s->since_ns, s->until_ns);
-    s->next_ns = s->since_ns + RP_PATIENCE_FACTOR * (s->next_ns - s->since_ns);
+    s->next_ns = rp_patience_next(s->since_ns, s->next_ns, now_ns);
     return true;
 }
 

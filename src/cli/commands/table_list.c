@@ -75,9 +75,12 @@ static void list_names(const rp_table_list *l, const char *name, char *text, siz
     }
     if (distinct == 0)
         (void)snprintf(text + strlen(text), size - strlen(text), "no tables");
+    else if (named == 0)
+        (void)snprintf(text + strlen(text), size - strlen(text), "%zu table%s", distinct,
+                       distinct == 1 ? "" : "s");
     else if (named < distinct)
-        (void)snprintf(text + strlen(text), size - strlen(text), "%s%zu more",
-                       named > 0 ? " and " : "", distinct - named);
+        (void)snprintf(text + strlen(text), size - strlen(text), " and %zu more",
+                       distinct - named);
 }
 
 rp_status rp_table_list_missing(const rp_table_list *l, const char *name, rp_error *err)

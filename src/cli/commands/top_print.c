@@ -268,8 +268,9 @@ static void put_wrapped(painter *p, const char *text)
             while (end > 0 && at[end] != ' ') end--;
             if (end == 0) end = fits; /* a word longer than a line */
         }
-        if (end == 0 || p->left <= p->reserve) break; /* not even a character fits */
-        rp_text_buffer_add(&p->line, at, end);
+        if (p->left <= p->reserve) break;
+        if (end == 0 && used <= INDENT) break; /* not even a character fits */
+        rp_text_buffer_add(&p->line, at, end); /* nothing, if the line is full: it is cut */
         at += end;
         while (*at == ' ') at++;
         end_line(p);

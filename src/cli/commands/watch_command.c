@@ -165,7 +165,8 @@ static void compare(watch *w, const rp_client_table *before, const rp_client_tab
         quiet = now->info;
         quiet.paused = 0;
         quiet.waiting_inserts = quiet.waiting_samples = 0;
-        rp_watch_events(&quiet, &now->info, ask_why, put_event, w); /* its state is news */
+        /* Reports the state of a table that is seen for the first time. */
+        rp_watch_events(&quiet, &now->info, ask_why, put_event, w);
         return;
     }
     rp_watch_events(&before->info, &now->info, ask_why, put_event, w);

@@ -223,7 +223,7 @@ static bool run_words(shell *s, rp_shell_words *w, rp_arena *arena)
     if (strcmp(first, "clear") == 0) {
         (void)fputs("\033[H\033[2J", stdout);
     } else if (strcmp(first, "shell") == 0 && w->count == 1) {
-        misuse(s, "this is one already");
+        misuse(s, "a shell is running already");
     } else if (strcmp(first, "connect") == 0 && w->count == 2) {
         s->status = connect_to(s, w->words[1]);
     } else if (strcmp(first, "connect") == 0) {

@@ -110,6 +110,25 @@ void rp_text_buffer_put_safe(rp_text_buffer *s, const char *text, size_t size)
     rp_spell_text(text, size, RP_SPELL_SHOWN, add_part, s);
 }
 
+void rp_text_buffer_put_word(rp_text_buffer *s, const char *word)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                "_./:=@%+,-";
+    size_t length = strlen(word);
+
+    if (length > 0 && strspn(word, plain) == length) {
+        rp_text_buffer_add(s, word, length);
+        return;
+    }
+    rp_text_buffer_put(s, "'");
+    for (const char *end; *word != '\0'; word = *end != '\0' ? end + 1 : end) {
+        end = word + strcspn(word, "'");
+        rp_text_buffer_put_safe(s, word, (size_t)(end - word));
+        if (*end != '\0') rp_text_buffer_put(s, "'\\''");
+    }
+    rp_text_buffer_put(s, "'");
+}
+
 size_t rp_text_columns(const char *text, size_t size)
 {
     size_t columns = 0;

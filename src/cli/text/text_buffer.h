@@ -30,6 +30,9 @@ const char *rp_text_buffer_text(const rp_text_buffer *buffer);
 /* Adds text from a peer or a file, escaped (reprise/printable.h). */
 void rp_text_buffer_put_safe(rp_text_buffer *buffer, const char *text, size_t size);
 
+/* Adds the same as one word of a command line for shells, in 'quotes' if it needs them. */
+void rp_text_buffer_put_word(rp_text_buffer *buffer, const char *word);
+
 /* Returns how many bytes of `text`, escaped UTF-8, fit into `columns` columns of a terminal. */
 size_t rp_text_fit(const char *text, size_t size, size_t columns);
 

@@ -181,6 +181,7 @@ struct rp_trajectory_writer {
     size_t sent RP_GUARDED_BY(mu);               /* items of `set` that the sink has */
     size_t bytes RP_GUARDED_BY(mu);              /* of the rows that `set` holds */
     uint64_t settled RP_GUARDED_BY(mu);          /* items that the sink has settled so far */
+    uint64_t confirmed RP_GUARDED_BY(mu);        /* those of them that are in their tables */
     size_t awaited_items RP_GUARDED_BY(mu);      /* the bounds for which the caller waits */
     size_t awaited_bytes RP_GUARDED_BY(mu);
     rp_error trouble RP_GUARDED_BY(mu); /* failure of the job; RP_OK: none */

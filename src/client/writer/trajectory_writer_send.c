@@ -166,7 +166,9 @@ static void on_settled(void *user, const uint64_t *keys, size_t count, rp_status
         before = w->set.count;
         over = settle_some_locked(w, keys + from, n);
         w->settled += n;
-        if (status != RP_OK && over != NULL)
+        if (status == RP_OK)
+            w->confirmed += before - w->set.count;
+        else if (over != NULL)
             refuse_locked(w, before - w->set.count, status, text);
         /* Of many reports, one ends the wait of the caller. */
         if (from + n == count &&

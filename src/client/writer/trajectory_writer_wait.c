@@ -201,6 +201,19 @@ size_t rp_trajectory_writer_pending(const rp_trajectory_writer *writer)
     return count;
 }
 
+uint64_t rp_trajectory_writer_confirmed(const rp_trajectory_writer *writer)
+{
+    rp_trajectory_writer *w = (rp_trajectory_writer *)(uintptr_t)writer;
+    uint64_t count;
+
+    if (rp_writer_check_alive(w, NULL) != RP_OK) return 0;
+    settle(w);
+    rp_mutex_lock(&w->mu);
+    count = w->confirmed;
+    rp_mutex_unlock(&w->mu);
+    return count;
+}
+
 void rp_trajectory_writer_why(rp_trajectory_writer *writer, char *text, size_t size)
 {
     if (rp_writer_check_alive(writer, NULL) == RP_OK)

@@ -155,6 +155,30 @@ static void an_alteration_to_the_same_values_is_a_warning(void **state)
                            "samples will wait for ever: max_size 5 is below min_size 10"));
 }
 
+/* They overflowed; a ratio of 0 was a divisor (issue 26). */
+static void numbers_of_a_hostile_server_do_no_harm(void **state)
+{
+    rp_table_info before = table(0, INT64_MAX, -1, 1), after = before;
+
+    (void)state;
+    before.evictions = before.deletes = after.inserts = INT64_MIN;
+    after.evictions = INT64_MAX;
+    assert_string_equal(
+        changes(&before, &after, RP_ALTERED_MIN_SIZE),
+        "  18446744073709551615 items were evicted\n"
+        "  inserts may proceed\n"
+        "  samples wait for inserts: 0 items, min_size is 9223372036854775807\n");
+    before.inserts = INT64_MAX;
+    before.limiter.min_size = INT64_MIN;
+    before.limiter_diff = -9;
+    before.name = "$(x) 'y'";
+    assert_non_null(
+        strstr(changes(&before, &before, RP_ALTERED_MIN_SIZE), "is -10, under min_diff -1\n"));
+    before.paused = RP_SIDE_INSERTS;
+    assert_non_null(strstr(changes(&before, &before, RP_ALTERED_MIN_SIZE),
+                           "; reprise tables resume '$(x) '\\''y'\\''' lets"));
+}
+
 static void changes_are_json(void **state)
 {
     rp_table_info before = table(4, 10, -DBL_MAX, 8), after = table(4, 20, -DBL_MAX, 8);
@@ -179,6 +203,7 @@ RP_TESTS(alter_report)
         cmocka_unit_test_teardown(a_bound_that_still_blocks_is_named_with_what_would_help,
                                   empty_buffer),
         cmocka_unit_test_teardown(an_alteration_to_the_same_values_is_a_warning, empty_buffer),
+        cmocka_unit_test_teardown(numbers_of_a_hostile_server_do_no_harm, empty_buffer),
         cmocka_unit_test_teardown(changes_are_json, empty_buffer),
     };
 

@@ -56,6 +56,19 @@ static void unprintable_characters_are_escaped(void **state)
     assert_int_equal(rp_text_columns("a\xc3\xa9", 3), 2);
 }
 
+static void a_word_of_a_command_line_is_quoted_if_it_must_be(void **state)
+{
+    (void)state;
+    rp_text_buffer_put_word(&buffer, "replay_1.2");
+    assert_buffer("replay_1.2");
+    rp_text_buffer_put_word(&buffer, "");
+    assert_buffer("''");
+    rp_text_buffer_put_word(&buffer, "$(touch x)\033`");
+    assert_buffer("'$(touch x)\\x1b`'");
+    rp_text_buffer_put_word(&buffer, "a'; b'");
+    assert_buffer("'a'\\''; b'\\'''");
+}
+
 static void cells_are_as_wide_as_their_column(void **state)
 {
     rp_grid g;
@@ -112,6 +125,8 @@ RP_TESTS(text_buffer)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(text_grows_as_it_is_added, empty_buffer),
         cmocka_unit_test_teardown(unprintable_characters_are_escaped, empty_buffer),
+        cmocka_unit_test_teardown(a_word_of_a_command_line_is_quoted_if_it_must_be,
+                                  empty_buffer),
         cmocka_unit_test_teardown(cells_are_as_wide_as_their_column, empty_buffer),
         cmocka_unit_test_teardown(json_has_its_commas, empty_buffer),
         cmocka_unit_test_teardown(json_strings_are_escaped, empty_buffer),

@@ -106,6 +106,23 @@ static void calls_are_grouped_by_reason_and_client(void **state)
                            "... and 86 more calls\n"));
 }
 
+/* The name of a table that is wider than the window hid the reason (issue 26). */
+static void a_reason_follows_a_name_that_is_too_wide(void **state)
+{
+    rp_client_table tables[] = {table("replay", 1, 1)};
+    rp_client_waiting waiting = {.waiting = {.why = "sample waits for inserts"}};
+    rp_top_screen screen = {.width = 30, .height = 12, .title = "t"};
+    rp_top_look now = look(tables, 1, 0);
+
+    (void)state;
+    memset(waiting.table, 'x', 50);
+    now.waiting = &waiting;
+    now.waiting_count = now.waiting_total = 1;
+    rp_top_print(&buffer, &screen, &now, NULL);
+    assert_non_null(strstr(rp_text_buffer_text(&buffer),
+                           "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\n    sample waits for inserts\n"));
+}
+
 static void help_has_the_keys(void **state)
 {
     rp_client_table tables[] = {table("replay", 1, 1)};
@@ -236,6 +253,7 @@ RP_TESTS(top_print)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(a_screen_has_rates_bars_and_waiting_calls, empty_buffer),
         cmocka_unit_test_teardown(calls_are_grouped_by_reason_and_client, empty_buffer),
+        cmocka_unit_test_teardown(a_reason_follows_a_name_that_is_too_wide, empty_buffer),
         cmocka_unit_test_teardown(help_has_the_keys, empty_buffer),
         cmocka_unit_test_teardown(any_counts_make_a_screen, empty_buffer),
         cmocka_unit_test_teardown(a_screen_is_never_larger_than_the_window, empty_buffer),

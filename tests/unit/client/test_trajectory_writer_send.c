@@ -250,6 +250,29 @@ static void bound_on_items_blocks_creation(void **state)
     rp_test_client_deinit(&r);
 }
 
+static void rejected_items_are_not_confirmed(void **state)
+{
+    rp_trajectory_writer_options o = {.column = {.history = 10, .chunk_length = 1}};
+    rp_test_client_rig r;
+
+    (void)state;
+    rp_test_client_open_store(&r);
+    rp_test_client_open_writer(&r, &o, false);
+    append(&r, 1);
+    for (int i = 0; i < 4; i++) (void)item(&r);
+    rp_test_sink_await(r.sink, 4);
+    rp_test_sink_settle(r.sink, 2, RP_OK, "");
+    assert_int_equal(rp_trajectory_writer_confirmed(r.writer), 2);
+    rp_test_sink_settle(r.sink, 1, RP_DEADLINE, "late");
+    assert_int_equal(rp_trajectory_writer_confirmed(r.writer), 2);
+    assert_int_equal(rp_trajectory_writer_pending(r.writer), 1);
+    rp_test_sink_settle(r.sink, 1, RP_OK, "");
+
+    assert_fails(flush(&r, 0, 0), RP_DEADLINE, &r.err, "1 item was refused: late");
+    assert_int_equal(rp_trajectory_writer_confirmed(r.writer), 3);
+    rp_test_client_deinit(&r);
+}
+
 static void bound_on_bytes_blocks_creation(void **state)
 {
     rp_trajectory_writer_options o = {.column = {.history = 10, .chunk_length = 1},
@@ -486,6 +509,7 @@ RP_TESTS(trajectory_writer_send)
         cmocka_unit_test(items_continue_after_a_flush_timeout),
         cmocka_unit_test(token_ends_waits_now_and_later),
         cmocka_unit_test(bound_on_items_blocks_creation),
+        cmocka_unit_test(rejected_items_are_not_confirmed),
         cmocka_unit_test(bound_on_bytes_blocks_creation),
         cmocka_unit_test(rows_count_once_for_all_items),
         cmocka_unit_test(limit_on_items_in_flight_does_not_cut_chunks),

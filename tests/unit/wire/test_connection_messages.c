@@ -65,11 +65,31 @@ static void bytes_that_are_no_connections_are_refused(void **state)
     rp_buf_deinit(&out);
 }
 
+/* open_ms fits into nanoseconds, and there are no fewer connections than those in the list. */
+static void numbers_of_a_hostile_server_are_clamped(void **state)
+{
+    rp_wire_connection read[2];
+    rp_wire_connections found = {.list = read, .capacity = 2};
+    rp_buf out;
+
+    (void)state;
+    rp_buf_init(&out, rp_allocator_default());
+    rp_wire_write_connection(&out, &(rp_wire_connection){.open_ms = INT64_MAX});
+    rp_wire_write_connection(&out, &(rp_wire_connection){.open_ms = 9000000000000});
+    rp_wire_write_connection_total(&out, 1);
+    assert_ok(rp_wire_read_connections(out.data, out.size, &found, NULL));
+    assert_true(read[0].open_ms == INT64_MAX / 1000000);
+    assert_true(read[1].open_ms == 9000000000000);
+    assert_true(found.count == 2 && found.total == 2);
+    rp_buf_deinit(&out);
+}
+
 RP_TESTS(connection_messages)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_connection_is_read_as_it_was_written),
         cmocka_unit_test(bytes_that_are_no_connections_are_refused),
+        cmocka_unit_test(numbers_of_a_hostile_server_are_clamped),
     };
     return cmocka_run_group_tests_name("connection_messages", tests, NULL, NULL);
 }
