@@ -14,7 +14,7 @@
 #include "cli/shell/line_history.h"
 #include "cli/text/text_buffer.h"
 
-enum { RP_EDIT_BYTES = 4096, RP_SEARCH_BYTES = 64 };
+enum { RP_EDIT_BYTES = RP_HISTORY_LINE_BYTES, RP_SEARCH_BYTES = 64 };
 
 typedef enum rp_edit {
     RP_EDIT_MORE,     /* go on */

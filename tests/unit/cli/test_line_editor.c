@@ -143,6 +143,65 @@ static void history_is_kept_in_a_file_without_tokens(void **state)
     (void)unlink(path);
 }
 
+/* Makes a file of lines, with a mode. */
+static void write_lines(const char *path, const char *first, int count, mode_t mode)
+{
+    FILE *file = fopen(path, "w");
+
+    assert_non_null(file);
+    (void)fprintf(file, "%s", first);
+    for (int i = 0; i < count; i++)
+        (void)fprintf(file, "%sline %d\n", i % 2 > 0 ? "  " : "", i);
+    assert_int_equal(fclose(file), 0);
+    assert_int_equal(chmod(path, mode), 0);
+}
+
+static void a_history_that_is_no_file_is_not_waited_for(void **state)
+{
+    static rp_line_history h;
+    char path[] = "/tmp/reprise-history-XXXXXX";
+    int fd = mkstemp(path);
+
+    (void)state;
+    assert_true(fd >= 0 && close(fd) == 0 && unlink(path) == 0);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    (void)alarm(20); /* ends the test if an open waits */
+    rp_line_history_load(&h, path);
+    rp_line_history_add(&h, "info");
+    (void)alarm(0);
+    assert_int_equal(h.count, 1);
+    rp_line_history_deinit(&h);
+    (void)unlink(path);
+}
+
+static void only_a_file_with_our_first_line_is_cut(void **state)
+{
+    static rp_line_history h;
+    char path[] = "/tmp/reprise-history-XXXXXX";
+    int fd = mkstemp(path);
+    struct stat before, st;
+
+    (void)state;
+    assert_true(fd >= 0 && close(fd) == 0);
+    write_lines(path, "", 5000, 0644);
+    assert_int_equal(stat(path, &before), 0);
+    rp_line_history_load(&h, path);
+    assert_int_equal(h.count, RP_HISTORY_LINES);
+    assert_string_equal(h.lines[RP_HISTORY_LINES - 1], "line 4998");
+    assert_int_equal(stat(path, &st), 0);
+    assert_int_equal(st.st_size, before.st_size);
+    assert_int_equal(st.st_mode & 0777, 0600);
+    rp_line_history_deinit(&h);
+
+    write_lines(path, "# history of reprise\n", 5000, 0644);
+    rp_line_history_load(&h, path);
+    assert_int_equal(stat(path, &st), 0);
+    assert_true(st.st_size < before.st_size / 2);
+    assert_int_equal(st.st_mode & 0777, 0600);
+    rp_line_history_deinit(&h);
+    (void)unlink(path);
+}
+
 static void draw(size_t width, const char *expected, size_t cursor)
 {
     rp_text_buffer out = {0};
@@ -184,6 +243,8 @@ RP_TESTS(line_editor)
         cmocka_unit_test(a_line_has_a_bound),
         cmocka_unit_test(arrows_and_searches_find_earlier_lines),
         cmocka_unit_test(history_is_kept_in_a_file_without_tokens),
+        cmocka_unit_test(a_history_that_is_no_file_is_not_waited_for),
+        cmocka_unit_test(only_a_file_with_our_first_line_is_cut),
         cmocka_unit_test(a_long_line_is_shown_around_the_cursor),
     };
 
