@@ -13,16 +13,38 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "cli/shell/shell_words.h"
+
 enum { READ_BYTES = 1 << 20 }; /* of the end of the file */
 
 static const char format[] = "# history of reprise\n";
+
+/* Returns true if the line may give a token to a command. */
+static bool has_token(const char *line)
+{
+    static rp_shell_words w; /* too large for a stack */
+    rp_problem problem;
+    rp_arena arena;
+    bool found = true; /* if the words cannot be known */
+
+    rp_arena_init(&arena, NULL);
+    if (rp_shell_split(&arena, line, strlen(line), &w, &problem) == RP_OK) {
+        /* The words of a quote that is not closed are one word. */
+        found = w.is_open && strstr(line, "--token") != NULL;
+        for (size_t i = 0; i < w.count; i++)
+            if (strcmp(w.words[i], "--token") == 0 || strncmp(w.words[i], "--token=", 8) == 0)
+                found = true;
+    }
+    rp_arena_deinit(&arena);
+    return found;
+}
 
 static bool is_wanted(const rp_line_history *h, const char *line)
 {
     if (line[0] == '\0' || line[0] == ' ' || strchr(line, '\n') != NULL) return false;
     if (strlen(line) >= RP_HISTORY_LINE_BYTES) return false;
     if (h->count > 0 && strcmp(h->lines[h->count - 1], line) == 0) return false;
-    return strstr(line, "--token") == NULL || strstr(line, "--token-file") != NULL;
+    return !has_token(line);
 }
 
 static void keep(rp_line_history *h, const char *line)

@@ -120,6 +120,10 @@ static void history_is_kept_in_a_file_without_tokens(void **state)
     rp_line_history_add(&h, "top --token abc");
     rp_line_history_add(&h, "top --token-file abc");
     rp_line_history_add(&h, "");
+    rp_line_history_add(&h, "info --token abc --output --token-file");
+    rp_line_history_add(&h, "info --token=abc --token-file x");
+    rp_line_history_add(&h, "info '--to'ken abc");
+    rp_line_history_add(&h, "info 'x --token abc");
     rp_line_history_deinit(&h);
     assert_int_equal(stat(path, &st), 0);
     assert_int_equal(st.st_mode & 0777, 0600);
