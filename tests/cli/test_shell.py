@@ -162,6 +162,14 @@ def test_lines_of_a_pipe_are_run(server):
     assert done.returncode == 2 and "a quote is not closed" in done.stderr
 
 
+def test_options_of_the_shell_are_no_arguments_of_a_command(server):
+    arguments = ["shell", "--server", f"localhost:{server.port}", "--json", "--timeout", "30"]
+    done = reprise(*arguments, input="info -- replay\n")
+    assert done.returncode == 0 and done.stdout.startswith('[{"table":"replay"'), done.stderr
+    done = reprise(*arguments, input="info --timeout\n")
+    assert done.returncode == 2 and "--json=true" not in done.stderr, done.stderr
+
+
 def test_the_token_of_the_shell_is_that_of_its_commands(serve, tmp_path):
     digest = hashlib.sha256(b"s3cret-s3cret-s3cret").hexdigest()
     (tmp_path / "tokens").write_text(f"admin me sha256:{digest}\n")

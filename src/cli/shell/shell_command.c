@@ -108,11 +108,12 @@ static const rp_command *find_command(const char *name)
     return NULL;
 }
 
+/* Returns true if an option is among the words, up to "--". */
 static bool is_given(const rp_shell_words *w, const char *name)
 {
     size_t length = strlen(name);
 
-    for (size_t i = 1; i < w->count; i++) {
+    for (size_t i = 1; i < w->count && strcmp(w->words[i], "--") != 0; i++) {
         const char *word = w->words[i];
 
         if (strncmp(word, "--", 2) == 0 && strncmp(word + 2, name, length) == 0 &&
@@ -122,7 +123,8 @@ static bool is_given(const rp_shell_words *w, const char *name)
     return false;
 }
 
-/* Adds the options of the shell that the environment does not pass on. */
+/* Adds the options of the shell that the environment does not pass on. They follow the command's
+ * name: behind "--" they would be arguments, and behind an option without its value that value. */
 static void add_options(shell *s, rp_shell_words *w, rp_arena *arena)
 {
     const rp_command *c = find_command(w->words[0]);
@@ -132,12 +134,16 @@ static void add_options(shell *s, rp_shell_words *w, rp_arena *arena)
         const rp_flag *flag = &s->r.flags->list[i];
         size_t shared = flag->option - s->r.own;
         const rp_option *o = rp_command_option(s->r.command, flag->option);
+        char *word;
 
         if (shared == RP_REMOTE_SERVER || shared == RP_REMOTE_TOKEN ||
             shared == RP_REMOTE_TOKEN_FILE || is_given(w, o->name))
             continue;
-        w->words[w->count] = rp_arena_format(arena, "--%s=%s", o->name, flag->value);
-        if (w->words[w->count] != NULL) w->words[++w->count] = NULL;
+        word = rp_arena_format(arena, "--%s=%s", o->name, flag->value);
+        if (word == NULL) continue;
+        memmove(w->words + 2, w->words + 1, w->count * sizeof w->words[0]); /* with the NULL */
+        w->words[1] = word;
+        w->count++;
     }
 }
 
