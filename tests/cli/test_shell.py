@@ -162,6 +162,14 @@ def test_lines_of_a_pipe_are_run(server):
     assert done.returncode == 2 and "a quote is not closed" in done.stderr
 
 
+def test_a_line_with_a_nul_byte_is_not_run(server):
+    done = reprise("shell", "--server", f"localhost:{server.port}",
+                   input="tables drop rep\0lay\n\0\ntables drop replay\0x")
+    assert done.returncode == 2
+    assert done.stderr.count("NUL byte") == 3 == done.stderr.count("\n"), done.stderr
+    assert answer(server, "tables", "list") == "replay\nqueue\n"
+
+
 def test_options_of_the_shell_are_no_arguments_of_a_command(server):
     arguments = ["shell", "--server", f"localhost:{server.port}", "--json", "--timeout", "30"]
     done = reprise(*arguments, input="info -- replay\n")

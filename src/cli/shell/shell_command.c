@@ -253,7 +253,9 @@ static bool run_line(shell *s, const char *line, size_t size)
     bool going = true;
 
     rp_arena_init(&arena, NULL);
-    if (rp_shell_split(&arena, line, size, &w, &problem) != RP_OK) {
+    if (memchr(line, '\0', size) != NULL) {
+        misuse(s, "a line with a NUL byte is not run: no argument can have one");
+    } else if (rp_shell_split(&arena, line, size, &w, &problem) != RP_OK) {
         misuse(s, problem.text);
     } else if (w.count > 0 && w.words[0][0] != '#') {
         if (strcmp(w.words[0], "reprise") == 0 && w.count > 1) { /* typed out of habit */
