@@ -98,7 +98,7 @@ static void add_tables(void *ctx, const char *prefix, rp_candidates *out)
     if (s->tables_ns == 0 || rp_now_ns() - s->tables_ns > (int64_t)FRESH_MS * 1000000)
         (void)!fetch_tables(s, TABLES_MS, &err);
     for (size_t i = 0; i < s->tables.view.count; i++)
-        rp_candidates_add(out, s->tables.view.tables[i].info.name, prefix);
+        rp_candidates_add_name(out, s->tables.view.tables[i].info.name, prefix);
 }
 
 static const rp_command *find_command(const char *name)
@@ -123,8 +123,9 @@ static bool is_given(const rp_shell_words *w, const char *name)
     return false;
 }
 
-/* Adds the options of the shell that the environment does not pass on. They follow the command's
- * name: behind "--" they would be arguments, and behind an option without its value that value. */
+/* Adds the options of the shell that the environment does not pass on. They follow the
+ * command's name: behind "--" they would be arguments, and behind an option without its value
+ * that value. */
 static void add_options(shell *s, rp_shell_words *w, rp_arena *arena)
 {
     const rp_command *c = find_command(w->words[0]);
@@ -254,7 +255,7 @@ static bool run_line(shell *s, const char *line, size_t size)
 
     rp_arena_init(&arena, NULL);
     if (memchr(line, '\0', size) != NULL) {
-        misuse(s, "a line with a NUL byte is not run: no argument can have one");
+        misuse(s, "the line has a NUL byte, which no argument can have; remove it");
     } else if (rp_shell_split(&arena, line, size, &w, &problem) != RP_OK) {
         misuse(s, problem.text);
     } else if (w.count > 0 && w.words[0][0] != '#') {

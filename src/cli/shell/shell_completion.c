@@ -27,6 +27,11 @@ void rp_candidates_add(rp_candidates *c, const char *word, const char *prefix)
     c->list[c->count++] = word;
 }
 
+void rp_candidates_add_name(rp_candidates *c, const char *name, const char *prefix)
+{
+    if (name[0] != '-') rp_candidates_add(c, name, prefix);
+}
+
 /* Adds the words of a list that is separated by spaces. */
 static void add_list(rp_arena *arena, const char *list, const char *prefix, rp_candidates *out)
 {
@@ -60,7 +65,7 @@ static void add_files(rp_arena *arena, const char *prefix, rp_candidates *out)
         if (strncmp(path, prefix, strlen(prefix)) != 0) continue;
         if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
             path = rp_arena_format(arena, "%s/", path);
-        if (path != NULL) rp_candidates_add(out, path, prefix);
+        if (path != NULL) rp_candidates_add_name(out, path, prefix);
     }
     (void)closedir(dir);
 }

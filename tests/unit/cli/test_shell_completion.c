@@ -11,9 +11,10 @@ static const char *const builtins[] = {"connect", "exit", NULL};
 static void add_tables(void *ctx, const char *prefix, rp_candidates *out)
 {
     (void)ctx;
-    rp_candidates_add(out, "replay", prefix);
-    rp_candidates_add(out, "replay_eval", prefix);
-    rp_candidates_add(out, "my table", prefix);
+    rp_candidates_add_name(out, "replay", prefix);
+    rp_candidates_add_name(out, "replay_eval", prefix);
+    rp_candidates_add_name(out, "--server=evil:1", prefix);
+    rp_candidates_add_name(out, "my table", prefix);
 }
 
 /* Completes a line and joins the candidates with '|'. */
