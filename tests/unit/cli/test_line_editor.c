@@ -68,6 +68,10 @@ static void keys_that_end_a_line_say_how(void **state)
     assert_int_equal(type("\x04", NULL), RP_EDIT_END);
     assert_int_equal(type("in\t", NULL), RP_EDIT_COMPLETE);
     assert_int_equal(type("\x0c", NULL), RP_EDIT_CLEAR);
+    assert_int_equal(type("info\033\r", NULL), RP_EDIT_LINE); /* after Escape, too */
+    assert_int_equal(type("info\033[1\x03", NULL), RP_EDIT_CANCEL);
+    assert_int_equal(type("info\033\033[Dx", NULL), RP_EDIT_MORE);
+    assert_string_equal(editor.text, "infxo");
 }
 
 static void a_line_has_a_bound(void **state)
@@ -76,6 +80,10 @@ static void a_line_has_a_bound(void **state)
     rp_line_editor_start(&editor, NULL);
     for (size_t i = 0; i < RP_EDIT_BYTES + 10; i++) (void)rp_line_editor_feed(&editor, 'x');
     assert_int_equal(editor.size, RP_EDIT_BYTES - 1);
+    rp_line_editor_replace(&editor, editor.size - 2, "xyz"); /* a byte too long */
+    assert_int_equal(editor.size, RP_EDIT_BYTES - 1);
+    rp_line_editor_replace(&editor, editor.size - 2, "yz");
+    assert_string_equal(editor.text + RP_EDIT_BYTES - 4, "xyz");
     rp_line_editor_replace(&editor, 0, "short");
     assert_string_equal(editor.text, "short");
 }
