@@ -15,7 +15,7 @@ typedef struct rp_candidates {
     size_t common; /* bytes that all of them have in common */
 } rp_candidates;
 
-/* Adds a candidate that begins with `prefix`. */
+/* Adds a candidate that begins with `prefix`. One over the bound counts for `common` only. */
 void rp_candidates_add(rp_candidates *candidates, const char *word, const char *prefix);
 
 /* The same for names that are not ours, of tables and files. One that begins with '-' is left
