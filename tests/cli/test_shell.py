@@ -162,6 +162,21 @@ def test_lines_of_a_pipe_are_run(server):
     assert done.returncode == 2 and "a quote is not closed" in done.stderr
 
 
+def test_a_signal_that_ends_the_shell_ends_its_command(server):
+    sh = subprocess.Popen([REPRISE, "shell", "--server", f"localhost:{server.port}"],
+                          stdin=subprocess.PIPE, env=clean_environment())
+    sh.stdin.write(b"sample queue --timeout 0\n")
+    sh.stdin.flush()
+    deadline = time.monotonic() + SECONDS
+    while '"waiting_samples":1' not in answer(server, "info", "queue", "--json"):
+        assert time.monotonic() < deadline
+    sh.terminate()
+    assert sh.wait(SECONDS) == 128 + 15
+    while '"waiting_samples":1' in answer(server, "info", "queue", "--json"):
+        assert time.monotonic() < deadline
+    sh.stdin.close()
+
+
 def test_a_line_with_a_nul_byte_is_not_run(server):
     done = reprise("shell", "--server", f"localhost:{server.port}",
                    input="tables drop rep\0lay\n\0\ntables drop replay\0x")

@@ -6,7 +6,6 @@
  * Commands inherit address and token through the environment, and the other options of the
  * shell as options. */
 #include <assert.h>
-#include <errno.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdlib.h>
@@ -69,6 +68,11 @@ static volatile sig_atomic_t stop_number; /* of the signal that ends the shell *
 static void on_stop(int number)
 {
     stop_number = number;
+}
+
+static void on_child(int number)
+{
+    (void)number; /* its arrival ends sigsuspend() */
 }
 
 static void say(const char *problem)
@@ -148,14 +152,33 @@ static void add_options(shell *s, rp_shell_words *w, rp_arena *arena)
     }
 }
 
+/* Waits for a process, to which the signals that end the shell are passed on. They and SIGCHLD
+ * are blocked except in sigsuspend(), so none of them arrives unseen before the wait. Returns
+ * the exit status. */
+static int await_process(pid_t pid, const sigset_t *usual)
+{
+    sigset_t waiting = *usual;
+    int status = 0;
+
+    (void)sigdelset(&waiting, SIGTERM);
+    (void)sigdelset(&waiting, SIGHUP);
+    (void)sigdelset(&waiting, SIGCHLD);
+    while (waitpid(pid, &status, WNOHANG) == 0) {
+        if (stop_number != 0) (void)kill(pid, stop_number);
+        (void)sigsuspend(&waiting);
+    }
+    if (WIFSIGNALED(status)) return RP_EXIT_SIGNAL + WTERMSIG(status);
+    return WEXITSTATUS(status);
+}
+
 /* Runs a command line as a process and waits for it. Returns its exit status. */
 static int spawn(shell *s, rp_shell_words *w, rp_arena *arena)
 {
     static char *arguments[RP_SHELL_WORDS + 2];
     posix_spawn_file_actions_t files;
     posix_spawnattr_t attributes;
-    sigset_t defaults;
-    int status = 0, failed;
+    sigset_t defaults, usual, blocked;
+    int status = EXIT_FAILURE, failed;
     pid_t pid;
 
     add_options(s, w, arena);
@@ -164,9 +187,15 @@ static int spawn(shell *s, rp_shell_words *w, rp_arena *arena)
     (void)sigemptyset(&defaults);
     (void)sigaddset(&defaults, SIGINT);
     (void)sigaddset(&defaults, SIGQUIT);
+    (void)sigemptyset(&blocked);
+    (void)sigaddset(&blocked, SIGTERM);
+    (void)sigaddset(&blocked, SIGHUP);
+    (void)sigaddset(&blocked, SIGCHLD);
+    (void)pthread_sigmask(SIG_BLOCK, &blocked, &usual);
     (void)posix_spawnattr_init(&attributes);
     (void)posix_spawnattr_setsigdefault(&attributes, &defaults);
-    (void)posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
+    (void)posix_spawnattr_setsigmask(&attributes, &usual);
+    (void)posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
     (void)posix_spawn_file_actions_init(&files);
     /* The lines of a script are the shell's input, not that of its commands. */
     if (!s->interactive)
@@ -175,14 +204,12 @@ static int spawn(shell *s, rp_shell_words *w, rp_arena *arena)
     failed = posix_spawn(&pid, "/proc/self/exe", &files, &attributes, arguments, environ);
     (void)posix_spawn_file_actions_destroy(&files);
     (void)posix_spawnattr_destroy(&attributes);
-    if (failed != 0) {
+    if (failed != 0)
         say(strerror(failed));
-        return EXIT_FAILURE;
-    }
-    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-        if (stop_number != 0) (void)kill(pid, stop_number);
-    if (WIFSIGNALED(status)) return RP_EXIT_SIGNAL + WTERMSIG(status);
-    return WEXITSTATUS(status);
+    else
+        status = await_process(pid, &usual);
+    (void)pthread_sigmask(SIG_SETMASK, &usual, NULL);
+    return status;
 }
 
 /* Uses other servers from now on. */
@@ -323,9 +350,11 @@ static const char *history_path(rp_arena *arena)
 static void catch_signals(void)
 {
     struct sigaction stop = {.sa_handler = on_stop}, ignore = {.sa_handler = SIG_IGN};
+    struct sigaction child = {.sa_handler = on_child, .sa_flags = SA_RESTART | SA_NOCLDSTOP};
 
     (void)sigaction(SIGTERM, &stop, NULL);
     (void)sigaction(SIGHUP, &stop, NULL);
+    (void)sigaction(SIGCHLD, &child, NULL);
     /* They are for the command that runs in the foreground. */
     (void)sigaction(SIGINT, &ignore, NULL);
     (void)sigaction(SIGQUIT, &ignore, NULL);
