@@ -7,6 +7,7 @@ import os
 import pty
 import re
 import select
+import socket
 import struct
 import subprocess
 import termios
@@ -147,6 +148,24 @@ def test_connect_uses_another_server(serve, shell):
     assert "has 1 table;" in sh.await_prompt()
     assert sh.run("tables list") == "elsewhere\n"
     assert sh.run("connect nonsense").startswith("reprise shell: ")
+
+
+def test_ctrl_c_ends_the_wait_for_a_server(shell):
+    sh = shell()
+    with socket.socket() as silent:  # accepts connections and does not answer
+        silent.bind(("localhost", 0))
+        silent.listen()
+        before = sh.prompt
+        sh.prompt = f"localhost:{silent.getsockname()[1]}> "
+        sh.type(f"connect {sh.prompt[:-2]}\r")
+        connection = silent.accept()[0]
+        sh.type("\x03")
+        assert "interrupted before an answer" in sh.await_prompt()
+        connection.close()
+        sh.type(f"connect {before[:-2]}\r")
+        sh.prompt = before
+        sh.await_prompt()
+        assert sh.run("tables list") == "replay\nqueue\n"
 
 
 def test_lines_of_a_pipe_are_run(server):

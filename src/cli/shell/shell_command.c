@@ -81,16 +81,40 @@ static void say(const char *problem)
     (void)fprintf(stderr, "reprise shell: %s\n", problem);
 }
 
-static rp_status fetch_tables(shell *s, int64_t ms, rp_error *err)
+static rp_status fetch_tables(shell *s, rp_wait wait, rp_error *err)
 {
     rp_table_list list = {0};
-    rp_status st = rp_table_list_fetch(&list, s->r.client, rp_wait_ms(ms), err);
+    rp_status st = rp_table_list_fetch(&list, s->r.client, wait, err);
 
     if (st != RP_OK) return st;
     rp_table_list_deinit(&s->tables);
     s->tables = list;
     s->tables_ns = rp_now_ns();
     return RP_OK;
+}
+
+/* Fetches the tables of other servers; Ctrl-C ends it with RP_CANCELLED. */
+static rp_status fetch_first_tables(shell *s, rp_error *err)
+{
+    struct sigaction usual = {.sa_handler = SIG_DFL}, interrupt, pipe;
+    rp_wait wait = rp_wait_ms(FIRST_LOOK_MS);
+    rp_interrupts in;
+    sigset_t mask;
+    rp_status st;
+    int number;
+
+    (void)pthread_sigmask(SIG_SETMASK, NULL, &mask);
+    (void)sigaction(SIGPIPE, NULL, &pipe);
+    if (rp_interrupts_start(&in) == RP_OK) wait.cancel = in.cancel;
+    (void)sigaction(SIGINT, &usual, &interrupt); /* blocked, and awaited by another thread */
+    st = fetch_tables(s, wait, err);
+    number = atomic_load(&in.number);
+    if (number != 0 && number != SIGINT) stop_number = number;
+    rp_interrupts_stop(&in);
+    (void)sigaction(SIGINT, &interrupt, NULL); /* ignored again, also if it is pending */
+    (void)sigaction(SIGPIPE, &pipe, NULL);
+    (void)pthread_sigmask(SIG_SETMASK, &mask, NULL);
+    return st;
 }
 
 static void add_tables(void *ctx, const char *prefix, rp_candidates *out)
@@ -100,7 +124,7 @@ static void add_tables(void *ctx, const char *prefix, rp_candidates *out)
 
     /* Old names are better than none. */
     if (s->tables_ns == 0 || rp_now_ns() - s->tables_ns > (int64_t)FRESH_MS * 1000000)
-        (void)!fetch_tables(s, TABLES_MS, &err);
+        (void)!fetch_tables(s, rp_wait_ms(TABLES_MS), &err);
     for (size_t i = 0; i < s->tables.view.count; i++)
         rp_candidates_add_name(out, s->tables.view.tables[i].info.name, prefix);
 }
@@ -232,10 +256,13 @@ static int connect_to(shell *s, const char *addresses)
     if (copy != NULL) s->r.addresses = copy;
     (void)setenv("REPRISE_SERVER", addresses, 1);
     if (!s->interactive) return 0;
-    st = fetch_tables(s, FIRST_LOOK_MS, &err);
+    st = fetch_first_tables(s, &err);
     if (st == RP_OK)
         (void)printf("%s has %zu table%s; help lists commands, exit leaves\n", addresses,
                      s->tables.view.count, s->tables.view.count == 1 ? "" : "s");
+    else if (st == RP_CANCELLED)
+        (void)printf("%s: interrupted before an answer; connect ADDR uses another server\n",
+                     addresses);
     else
         (void)printf("%s; serve starts a server, connect ADDR uses another\n", err.text);
     return 0;
