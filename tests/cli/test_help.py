@@ -93,6 +93,7 @@ def test_bash_completes_tables(serve, tmp_path):
     """Names of tables are other people's: nothing in them is run."""
     server = serve("--port", "0", "--table", "replay:fifo:1", "--table", "replay_eval:fifo:1")
     answer(server, "tables", "create", "$(touch made):fifo:1")
+    answer(server, "tables", "create", "--", "--json:fifo:1")  # would be read as an option
     (tmp_path / "a.npy").touch()
     script = reprise("help", "--completion", "bash").stdout + r"""
 COMP_WORDS=($COMP_LINE); [ "${COMP_LINE% }" = "$COMP_LINE" ] || COMP_WORDS+=("")

@@ -7,6 +7,7 @@ import os
 import pty
 import re
 import select
+import socket
 import struct
 import subprocess
 import termios
@@ -149,6 +150,24 @@ def test_connect_uses_another_server(serve, shell):
     assert sh.run("connect nonsense").startswith("reprise shell: ")
 
 
+def test_ctrl_c_ends_the_wait_for_a_server(shell):
+    sh = shell()
+    with socket.socket() as silent:  # accepts connections and does not answer
+        silent.bind(("localhost", 0))
+        silent.listen()
+        before = sh.prompt
+        sh.prompt = f"localhost:{silent.getsockname()[1]}> "
+        sh.type(f"connect {sh.prompt[:-2]}\r")
+        connection = silent.accept()[0]
+        sh.type("\x03")
+        assert "interrupted before an answer" in sh.await_prompt()
+        connection.close()
+        sh.type(f"connect {before[:-2]}\r")
+        sh.prompt = before
+        sh.await_prompt()
+        assert sh.run("tables list") == "replay\nqueue\n"
+
+
 def test_lines_of_a_pipe_are_run(server):
     script = f"# a comment\n\ntables list\n  info replay --json\nconnect localhost:{server.port}\n"
     text = answer(server, "shell", input=script)
@@ -162,6 +181,37 @@ def test_lines_of_a_pipe_are_run(server):
     assert done.returncode == 2 and "a quote is not closed" in done.stderr
     done = reprise("shell", "--server", f"localhost:{server.port}", input="shell\n")
     assert done.returncode == 2 and "a shell is running already" in done.stderr
+
+
+def test_a_signal_that_ends_the_shell_ends_its_command(server):
+    sh = subprocess.Popen([REPRISE, "shell", "--server", f"localhost:{server.port}"],
+                          stdin=subprocess.PIPE, env=clean_environment())
+    sh.stdin.write(b"sample queue --timeout 0\n")
+    sh.stdin.flush()
+    deadline = time.monotonic() + SECONDS
+    while '"waiting_samples":1' not in answer(server, "info", "queue", "--json"):
+        assert time.monotonic() < deadline
+    sh.terminate()
+    assert sh.wait(SECONDS) == 128 + 15
+    while '"waiting_samples":1' in answer(server, "info", "queue", "--json"):
+        assert time.monotonic() < deadline
+    sh.stdin.close()
+
+
+def test_a_line_with_a_nul_byte_is_not_run(server):
+    done = reprise("shell", "--server", f"localhost:{server.port}",
+                   input="tables drop rep\0lay\n\0\ntables drop replay\0x")
+    assert done.returncode == 2
+    assert done.stderr.count("NUL byte") == 3 == done.stderr.count("\n"), done.stderr
+    assert answer(server, "tables", "list") == "replay\nqueue\n"
+
+
+def test_options_of_the_shell_are_no_arguments_of_a_command(server):
+    arguments = ["shell", "--server", f"localhost:{server.port}", "--json", "--timeout", "30"]
+    done = reprise(*arguments, input="info -- replay\n")
+    assert done.returncode == 0 and done.stdout.startswith('[{"table":"replay"'), done.stderr
+    done = reprise(*arguments, input="info --timeout\n")
+    assert done.returncode == 2 and "--json=true" not in done.stderr, done.stderr
 
 
 def test_the_token_of_the_shell_is_that_of_its_commands(serve, tmp_path):

@@ -75,6 +75,8 @@ static void bash_tables(rp_text_buffer *out, const rp_command *c)
 static const char bash_tables_function[] =
     "# Adds the tables of the server that begin with the current word. Waits half a second at "
     "most.\n"
+    "# A name such as --server=... would be read as an option: names with - in front are left "
+    "out.\n"
     "_reprise_tables()\n{\n"
     "    local line=${COMP_LINE:0:${COMP_POINT:-${#COMP_LINE}}} place=1 value= word name\n"
     "    local -a all=() remote=()\n"
@@ -97,7 +99,8 @@ static const char bash_tables_function[] =
     "    [ -n \"$value\" ] || [ $place -lt $1 ] || [ $place -gt $2 ] && return\n"
     "    files= COMPREPLY=()\n"
     "    while IFS= read -r name; do\n"
-    "        [[ $name == \"$cur\"* ]] && COMPREPLY+=(\"$(printf %q \"$name\")\")\n"
+    "        [[ $name != -* && $name == \"$cur\"* ]] && COMPREPLY+=(\"$(printf %q "
+    "\"$name\")\")\n"
     "    done < <(\"${all[0]}\" tables list --timeout 0.5 \"${remote[@]}\" 2>/dev/null)\n"
     "}\n";
 
@@ -238,6 +241,7 @@ static void zsh(rp_text_buffer *out, const rp_program *p)
                        "    (( ${+opt_args[--tls]} )) && remote+=(--tls)\n"
                        "    names=(${(f)\"$($program tables list --timeout 0.5 $remote "
                        "2>/dev/null)\"})\n"
+                       "    names=(${names:#-*}) # they would be read as options\n"
                        "    compadd -a names\n}\n"
                        "[ \"$funcstack[1]\" = _reprise ] && _reprise \"$@\" || "
                        "compdef _reprise reprise\n");
@@ -272,7 +276,9 @@ static void fish(rp_text_buffer *out, const rp_program *p)
              "            set remote $remote $word\n"
              "        end\n"
              "    end\n"
-             "    $words[1] tables list --timeout 0.5 $remote 2>/dev/null\n"
+             "    # Names with - in front would be read as options.\n"
+             "    $words[1] tables list --timeout 0.5 $remote 2>/dev/null | string match -v -- "
+             "'-*'\n"
              "end\n");
     for (size_t i = 0; i < p->count; i++) {
         const rp_command *c = p->commands[i];

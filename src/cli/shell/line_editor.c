@@ -81,6 +81,8 @@ void rp_line_editor_start(rp_line_editor *e, const rp_line_history *history)
 
 void rp_line_editor_replace(rp_line_editor *e, size_t from, const char *text)
 {
+    assert(from <= e->cursor);
+    if (strlen(text) >= sizeof e->text - e->size + (e->cursor - from)) return;
     erase(e, from, e->cursor, false);
     insert(e, text, strlen(text));
 }
@@ -244,10 +246,11 @@ static rp_edit feed_key(rp_line_editor *e, unsigned char byte)
 rp_edit rp_line_editor_feed(rp_line_editor *e, unsigned char byte)
 {
     assert(e->cursor <= e->size && e->text[e->size] == '\0'); /* E1 */
-    if (e->key_count > 0) {
+    if (e->key_count > 0 && byte >= ' ') {
         feed_escape(e, byte);
         return RP_EDIT_MORE;
     }
+    e->key_count = 0; /* Enter, Ctrl-C and the like end a sequence and do their work */
     if (e->searching && (byte >= ' ' || byte == CONTROL('R') || byte == CONTROL('H'))) {
         feed_search(e, byte);
         return RP_EDIT_MORE;

@@ -14,7 +14,7 @@
 #include "cli/shell/line_history.h"
 #include "cli/text/text_buffer.h"
 
-enum { RP_EDIT_BYTES = 4096, RP_SEARCH_BYTES = 64 };
+enum { RP_EDIT_BYTES = RP_HISTORY_LINE_BYTES, RP_SEARCH_BYTES = 64 };
 
 typedef enum rp_edit {
     RP_EDIT_MORE,     /* go on */
@@ -44,7 +44,8 @@ void rp_line_editor_start(rp_line_editor *editor, const rp_line_history *history
 /* Handles a byte. */
 rp_edit rp_line_editor_feed(rp_line_editor *editor, unsigned char byte);
 
-/* Replaces the bytes from `from` to the cursor, for a completion. */
+/* Replaces the bytes from `from` to the cursor, for a completion. Does nothing if the text does
+ * not fit into the line. */
 void rp_line_editor_replace(rp_line_editor *editor, size_t from, const char *text);
 
 /* Writes what `width` columns show: the prompt, and the part of the line around the cursor.

@@ -6,7 +6,6 @@
  * Commands inherit address and token through the environment, and the other options of the
  * shell as options. */
 #include <assert.h>
-#include <errno.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdlib.h>
@@ -71,22 +70,51 @@ static void on_stop(int number)
     stop_number = number;
 }
 
+static void on_child(int number)
+{
+    (void)number; /* its arrival ends sigsuspend() */
+}
+
 static void say(const char *problem)
 {
     (void)fflush(stdout);
     (void)fprintf(stderr, "reprise shell: %s\n", problem);
 }
 
-static rp_status fetch_tables(shell *s, int64_t ms, rp_error *err)
+static rp_status fetch_tables(shell *s, rp_wait wait, rp_error *err)
 {
     rp_table_list list = {0};
-    rp_status st = rp_table_list_fetch(&list, s->r.client, rp_wait_ms(ms), err);
+    rp_status st = rp_table_list_fetch(&list, s->r.client, wait, err);
 
     if (st != RP_OK) return st;
     rp_table_list_deinit(&s->tables);
     s->tables = list;
     s->tables_ns = rp_now_ns();
     return RP_OK;
+}
+
+/* Fetches the tables of other servers; Ctrl-C ends it with RP_CANCELLED. */
+static rp_status fetch_first_tables(shell *s, rp_error *err)
+{
+    struct sigaction usual = {.sa_handler = SIG_DFL}, interrupt, pipe;
+    rp_wait wait = rp_wait_ms(FIRST_LOOK_MS);
+    rp_interrupts in;
+    sigset_t mask;
+    rp_status st;
+    int number;
+
+    (void)pthread_sigmask(SIG_SETMASK, NULL, &mask);
+    (void)sigaction(SIGPIPE, NULL, &pipe);
+    if (rp_interrupts_start(&in) == RP_OK) wait.cancel = in.cancel;
+    (void)sigaction(SIGINT, &usual, &interrupt); /* blocked, and awaited by another thread */
+    st = fetch_tables(s, wait, err);
+    number = atomic_load(&in.number);
+    if (number != 0 && number != SIGINT) stop_number = number;
+    rp_interrupts_stop(&in);
+    (void)sigaction(SIGINT, &interrupt, NULL); /* ignored again, also if it is pending */
+    (void)sigaction(SIGPIPE, &pipe, NULL);
+    (void)pthread_sigmask(SIG_SETMASK, &mask, NULL);
+    return st;
 }
 
 static void add_tables(void *ctx, const char *prefix, rp_candidates *out)
@@ -96,9 +124,9 @@ static void add_tables(void *ctx, const char *prefix, rp_candidates *out)
 
     /* Old names are better than none. */
     if (s->tables_ns == 0 || rp_now_ns() - s->tables_ns > (int64_t)FRESH_MS * 1000000)
-        (void)!fetch_tables(s, TABLES_MS, &err);
+        (void)!fetch_tables(s, rp_wait_ms(TABLES_MS), &err);
     for (size_t i = 0; i < s->tables.view.count; i++)
-        rp_candidates_add(out, s->tables.view.tables[i].info.name, prefix);
+        rp_candidates_add_name(out, s->tables.view.tables[i].info.name, prefix);
 }
 
 static const rp_command *find_command(const char *name)
@@ -108,11 +136,12 @@ static const rp_command *find_command(const char *name)
     return NULL;
 }
 
+/* Returns true if an option is among the words, up to "--". */
 static bool is_given(const rp_shell_words *w, const char *name)
 {
     size_t length = strlen(name);
 
-    for (size_t i = 1; i < w->count; i++) {
+    for (size_t i = 1; i < w->count && strcmp(w->words[i], "--") != 0; i++) {
         const char *word = w->words[i];
 
         if (strncmp(word, "--", 2) == 0 && strncmp(word + 2, name, length) == 0 &&
@@ -122,7 +151,9 @@ static bool is_given(const rp_shell_words *w, const char *name)
     return false;
 }
 
-/* Adds the options of the shell that the environment does not pass on. */
+/* Adds the options of the shell that the environment does not pass on. They follow the
+ * command's name: behind "--" they would be arguments, and behind an option without its value
+ * that value. */
 static void add_options(shell *s, rp_shell_words *w, rp_arena *arena)
 {
     const rp_command *c = find_command(w->words[0]);
@@ -132,13 +163,36 @@ static void add_options(shell *s, rp_shell_words *w, rp_arena *arena)
         const rp_flag *flag = &s->r.flags->list[i];
         size_t shared = flag->option - s->r.own;
         const rp_option *o = rp_command_option(s->r.command, flag->option);
+        char *word;
 
         if (shared == RP_REMOTE_SERVER || shared == RP_REMOTE_TOKEN ||
             shared == RP_REMOTE_TOKEN_FILE || is_given(w, o->name))
             continue;
-        w->words[w->count] = rp_arena_format(arena, "--%s=%s", o->name, flag->value);
-        if (w->words[w->count] != NULL) w->words[++w->count] = NULL;
+        word = rp_arena_format(arena, "--%s=%s", o->name, flag->value);
+        if (word == NULL) continue;
+        memmove(w->words + 2, w->words + 1, w->count * sizeof w->words[0]); /* with the NULL */
+        w->words[1] = word;
+        w->count++;
     }
+}
+
+/* Waits for a process, to which the signals that end the shell are passed on. They and SIGCHLD
+ * are blocked except in sigsuspend(), so none of them arrives unseen before the wait. Returns
+ * the exit status. */
+static int await_process(pid_t pid, const sigset_t *usual)
+{
+    sigset_t waiting = *usual;
+    int status = 0;
+
+    (void)sigdelset(&waiting, SIGTERM);
+    (void)sigdelset(&waiting, SIGHUP);
+    (void)sigdelset(&waiting, SIGCHLD);
+    while (waitpid(pid, &status, WNOHANG) == 0) {
+        if (stop_number != 0) (void)kill(pid, stop_number);
+        (void)sigsuspend(&waiting);
+    }
+    if (WIFSIGNALED(status)) return RP_EXIT_SIGNAL + WTERMSIG(status);
+    return WEXITSTATUS(status);
 }
 
 /* Runs a command line as a process and waits for it. Returns its exit status. */
@@ -147,8 +201,8 @@ static int spawn(shell *s, rp_shell_words *w, rp_arena *arena)
     static char *arguments[RP_SHELL_WORDS + 2];
     posix_spawn_file_actions_t files;
     posix_spawnattr_t attributes;
-    sigset_t defaults;
-    int status = 0, failed;
+    sigset_t defaults, usual, blocked;
+    int status = EXIT_FAILURE, failed;
     pid_t pid;
 
     add_options(s, w, arena);
@@ -157,9 +211,15 @@ static int spawn(shell *s, rp_shell_words *w, rp_arena *arena)
     (void)sigemptyset(&defaults);
     (void)sigaddset(&defaults, SIGINT);
     (void)sigaddset(&defaults, SIGQUIT);
+    (void)sigemptyset(&blocked);
+    (void)sigaddset(&blocked, SIGTERM);
+    (void)sigaddset(&blocked, SIGHUP);
+    (void)sigaddset(&blocked, SIGCHLD);
+    (void)pthread_sigmask(SIG_BLOCK, &blocked, &usual);
     (void)posix_spawnattr_init(&attributes);
     (void)posix_spawnattr_setsigdefault(&attributes, &defaults);
-    (void)posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
+    (void)posix_spawnattr_setsigmask(&attributes, &usual);
+    (void)posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
     (void)posix_spawn_file_actions_init(&files);
     /* The lines of a script are the shell's input, not that of its commands. */
     if (!s->interactive)
@@ -168,14 +228,12 @@ static int spawn(shell *s, rp_shell_words *w, rp_arena *arena)
     failed = posix_spawn(&pid, "/proc/self/exe", &files, &attributes, arguments, environ);
     (void)posix_spawn_file_actions_destroy(&files);
     (void)posix_spawnattr_destroy(&attributes);
-    if (failed != 0) {
+    if (failed != 0)
         say(strerror(failed));
-        return EXIT_FAILURE;
-    }
-    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-        if (stop_number != 0) (void)kill(pid, stop_number);
-    if (WIFSIGNALED(status)) return RP_EXIT_SIGNAL + WTERMSIG(status);
-    return WEXITSTATUS(status);
+    else
+        status = await_process(pid, &usual);
+    (void)pthread_sigmask(SIG_SETMASK, &usual, NULL);
+    return status;
 }
 
 /* Uses other servers from now on. */
@@ -198,10 +256,13 @@ static int connect_to(shell *s, const char *addresses)
     if (copy != NULL) s->r.addresses = copy;
     (void)setenv("REPRISE_SERVER", addresses, 1);
     if (!s->interactive) return 0;
-    st = fetch_tables(s, FIRST_LOOK_MS, &err);
+    st = fetch_first_tables(s, &err);
     if (st == RP_OK)
         (void)printf("%s has %zu table%s; help lists commands, exit leaves\n", addresses,
                      s->tables.view.count, s->tables.view.count == 1 ? "" : "s");
+    else if (st == RP_CANCELLED)
+        (void)printf("%s: interrupted before an answer; connect ADDR uses another server\n",
+                     addresses);
     else
         (void)printf("%s; serve starts a server, connect ADDR uses another\n", err.text);
     return 0;
@@ -247,7 +308,9 @@ static bool run_line(shell *s, const char *line, size_t size)
     bool going = true;
 
     rp_arena_init(&arena, NULL);
-    if (rp_shell_split(&arena, line, size, &w, &problem) != RP_OK) {
+    if (memchr(line, '\0', size) != NULL) {
+        misuse(s, "the line has a NUL byte, which no argument can have; remove it");
+    } else if (rp_shell_split(&arena, line, size, &w, &problem) != RP_OK) {
         misuse(s, problem.text);
     } else if (w.count > 0 && w.words[0][0] != '#') {
         if (strcmp(w.words[0], "reprise") == 0 && w.count > 1) { /* typed out of habit */
@@ -314,9 +377,11 @@ static const char *history_path(rp_arena *arena)
 static void catch_signals(void)
 {
     struct sigaction stop = {.sa_handler = on_stop}, ignore = {.sa_handler = SIG_IGN};
+    struct sigaction child = {.sa_handler = on_child, .sa_flags = SA_RESTART | SA_NOCLDSTOP};
 
     (void)sigaction(SIGTERM, &stop, NULL);
     (void)sigaction(SIGHUP, &stop, NULL);
+    (void)sigaction(SIGCHLD, &child, NULL);
     /* They are for the command that runs in the foreground. */
     (void)sigaction(SIGINT, &ignore, NULL);
     (void)sigaction(SIGQUIT, &ignore, NULL);

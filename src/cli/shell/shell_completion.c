@@ -13,7 +13,7 @@ void rp_candidates_add(rp_candidates *c, const char *word, const char *prefix)
 {
     size_t same = 0;
 
-    if (strncmp(word, prefix, strlen(prefix)) != 0 || c->count == RP_MOST_CANDIDATES) return;
+    if (strncmp(word, prefix, strlen(prefix)) != 0) return;
     for (size_t i = 0; i < c->count; i++)
         if (strcmp(c->list[i], word) == 0) return;
     if (c->count == 0) {
@@ -23,8 +23,13 @@ void rp_candidates_add(rp_candidates *c, const char *word, const char *prefix)
         /* Do not cut a character of UTF-8. */
         while (same > 0 && ((unsigned char)word[same] & 0xc0) == 0x80) same--;
     }
-    c->common = same;
-    c->list[c->count++] = word;
+    c->common = same; /* also of candidates over the bound, which are not listed */
+    if (c->count < RP_MOST_CANDIDATES) c->list[c->count++] = word;
+}
+
+void rp_candidates_add_name(rp_candidates *c, const char *name, const char *prefix)
+{
+    if (name[0] != '-') rp_candidates_add(c, name, prefix);
 }
 
 /* Adds the words of a list that is separated by spaces. */
@@ -60,7 +65,7 @@ static void add_files(rp_arena *arena, const char *prefix, rp_candidates *out)
         if (strncmp(path, prefix, strlen(prefix)) != 0) continue;
         if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
             path = rp_arena_format(arena, "%s/", path);
-        if (path != NULL) rp_candidates_add(out, path, prefix);
+        if (path != NULL) rp_candidates_add_name(out, path, prefix);
     }
     (void)closedir(dir);
 }

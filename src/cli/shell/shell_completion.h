@@ -15,14 +15,19 @@ typedef struct rp_candidates {
     size_t common; /* bytes that all of them have in common */
 } rp_candidates;
 
-/* Adds a candidate that begins with `prefix`. */
+/* Adds a candidate that begins with `prefix`. One over the bound counts for `common` only. */
 void rp_candidates_add(rp_candidates *candidates, const char *word, const char *prefix);
+
+/* The same for names that are not ours, of tables and files. One that begins with '-' is left
+ * out: the command would read it as an option, such as --server. */
+void rp_candidates_add_name(rp_candidates *candidates, const char *name, const char *prefix);
 
 typedef struct rp_completer {
     const rp_command *const *commands;
     size_t command_count;
     const char *const *builtins; /* commands of the shell itself, terminated by NULL */
-    /* Adds the tables that begin with `prefix`, for as long as a user does not mind. */
+    /* Adds the tables, by rp_candidates_add_name(), that begin with `prefix`, for as long as a
+     * user does not mind. */
     void (*add_tables)(void *ctx, const char *prefix, rp_candidates *out);
     void *ctx;
 } rp_completer;

@@ -61,7 +61,7 @@ rp_status rp_shell_check(const rp_shell_words *w, const char *line, rp_problem *
 
     if (w->is_open) return rp_problem_set(problem, NULL, "a quote is not closed");
     for (size_t i = 0; i < w->count; i++)
-        if (strchr(operators, line[w->starts[i]]) != NULL)
+        if (line[w->starts[i]] != '\0' && strchr(operators, line[w->starts[i]]) != NULL)
             return rp_problem_set(
                 problem, NULL,
                 "'%c': pipes, redirections and lists need another shell; quote "

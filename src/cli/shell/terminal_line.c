@@ -47,9 +47,13 @@ static void list(const rp_candidates *c)
     size_t widest = 1, per_line, shown = 0;
 
     for (size_t i = 0; i < c->count; i++) {
-        size_t columns = rp_text_columns(c->list[i], strlen(c->list[i]));
+        rp_text_buffer safe = {0};
+        size_t columns;
 
+        rp_text_buffer_put_safe(&safe, c->list[i], strlen(c->list[i]));
+        columns = rp_text_columns(rp_text_buffer_text(&safe), safe.size);
         if (columns > widest) widest = columns;
+        rp_text_buffer_deinit(&safe);
     }
     per_line = width_of_terminal() / (widest + 2);
     if (per_line == 0) per_line = 1;
@@ -63,7 +67,9 @@ static void list(const rp_candidates *c)
         if (is_last)
             (void)fputs("\n", stdout);
         else
-            (void)printf("%*s", (int)(widest + 2 - rp_text_columns(safe.text, safe.size)), "");
+            (void)printf(
+                "%*s",
+                (int)(widest + 2 - rp_text_columns(rp_text_buffer_text(&safe), safe.size)), "");
         rp_text_buffer_deinit(&safe);
     }
 }

@@ -68,6 +68,10 @@ static void keys_that_end_a_line_say_how(void **state)
     assert_int_equal(type("\x04", NULL), RP_EDIT_END);
     assert_int_equal(type("in\t", NULL), RP_EDIT_COMPLETE);
     assert_int_equal(type("\x0c", NULL), RP_EDIT_CLEAR);
+    assert_int_equal(type("info\033\r", NULL), RP_EDIT_LINE); /* after Escape, too */
+    assert_int_equal(type("info\033[1\x03", NULL), RP_EDIT_CANCEL);
+    assert_int_equal(type("info\033\033[Dx", NULL), RP_EDIT_MORE);
+    assert_string_equal(editor.text, "infxo");
 }
 
 static void a_line_has_a_bound(void **state)
@@ -76,6 +80,10 @@ static void a_line_has_a_bound(void **state)
     rp_line_editor_start(&editor, NULL);
     for (size_t i = 0; i < RP_EDIT_BYTES + 10; i++) (void)rp_line_editor_feed(&editor, 'x');
     assert_int_equal(editor.size, RP_EDIT_BYTES - 1);
+    rp_line_editor_replace(&editor, editor.size - 2, "xyz"); /* a byte too long */
+    assert_int_equal(editor.size, RP_EDIT_BYTES - 1);
+    rp_line_editor_replace(&editor, editor.size - 2, "yz");
+    assert_string_equal(editor.text + RP_EDIT_BYTES - 4, "xyz");
     rp_line_editor_replace(&editor, 0, "short");
     assert_string_equal(editor.text, "short");
 }
@@ -120,6 +128,10 @@ static void history_is_kept_in_a_file_without_tokens(void **state)
     rp_line_history_add(&h, "top --token abc");
     rp_line_history_add(&h, "top --token-file abc");
     rp_line_history_add(&h, "");
+    rp_line_history_add(&h, "info --token abc --output --token-file");
+    rp_line_history_add(&h, "info --token=abc --token-file x");
+    rp_line_history_add(&h, "info '--to'ken abc");
+    rp_line_history_add(&h, "info 'x --token abc");
     rp_line_history_deinit(&h);
     assert_int_equal(stat(path, &st), 0);
     assert_int_equal(st.st_mode & 0777, 0600);
@@ -140,6 +152,65 @@ static void history_is_kept_in_a_file_without_tokens(void **state)
         assert_string_equal(h.lines[RP_HISTORY_LINES - 1], "line 1999");
         rp_line_history_deinit(&h);
     }
+    (void)unlink(path);
+}
+
+/* Makes a file of lines, with a mode. */
+static void write_lines(const char *path, const char *first, int count, mode_t mode)
+{
+    FILE *file = fopen(path, "w");
+
+    assert_non_null(file);
+    (void)fprintf(file, "%s", first);
+    for (int i = 0; i < count; i++)
+        (void)fprintf(file, "%sline %d\n", i % 2 > 0 ? "  " : "", i);
+    assert_int_equal(fclose(file), 0);
+    assert_int_equal(chmod(path, mode), 0);
+}
+
+static void a_history_that_is_no_file_is_not_waited_for(void **state)
+{
+    static rp_line_history h;
+    char path[] = "/tmp/reprise-history-XXXXXX";
+    int fd = mkstemp(path);
+
+    (void)state;
+    assert_true(fd >= 0 && close(fd) == 0 && unlink(path) == 0);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    (void)alarm(20); /* ends the test if an open waits */
+    rp_line_history_load(&h, path);
+    rp_line_history_add(&h, "info");
+    (void)alarm(0);
+    assert_int_equal(h.count, 1);
+    rp_line_history_deinit(&h);
+    (void)unlink(path);
+}
+
+static void only_a_file_with_our_first_line_is_cut(void **state)
+{
+    static rp_line_history h;
+    char path[] = "/tmp/reprise-history-XXXXXX";
+    int fd = mkstemp(path);
+    struct stat before, st;
+
+    (void)state;
+    assert_true(fd >= 0 && close(fd) == 0);
+    write_lines(path, "", 5000, 0644);
+    assert_int_equal(stat(path, &before), 0);
+    rp_line_history_load(&h, path);
+    assert_int_equal(h.count, RP_HISTORY_LINES);
+    assert_string_equal(h.lines[RP_HISTORY_LINES - 1], "line 4998");
+    assert_int_equal(stat(path, &st), 0);
+    assert_int_equal(st.st_size, before.st_size);
+    assert_int_equal(st.st_mode & 0777, 0600);
+    rp_line_history_deinit(&h);
+
+    write_lines(path, "# history of reprise\n", 5000, 0644);
+    rp_line_history_load(&h, path);
+    assert_int_equal(stat(path, &st), 0);
+    assert_true(st.st_size < before.st_size / 2);
+    assert_int_equal(st.st_mode & 0777, 0600);
+    rp_line_history_deinit(&h);
     (void)unlink(path);
 }
 
@@ -184,6 +255,8 @@ RP_TESTS(line_editor)
         cmocka_unit_test(a_line_has_a_bound),
         cmocka_unit_test(arrows_and_searches_find_earlier_lines),
         cmocka_unit_test(history_is_kept_in_a_file_without_tokens),
+        cmocka_unit_test(a_history_that_is_no_file_is_not_waited_for),
+        cmocka_unit_test(only_a_file_with_our_first_line_is_cut),
         cmocka_unit_test(a_long_line_is_shown_around_the_cursor),
     };
 

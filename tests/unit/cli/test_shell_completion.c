@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/shell/shell_completion.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "cli/commands/commands.h"
@@ -11,9 +12,10 @@ static const char *const builtins[] = {"connect", "exit", NULL};
 static void add_tables(void *ctx, const char *prefix, rp_candidates *out)
 {
     (void)ctx;
-    rp_candidates_add(out, "replay", prefix);
-    rp_candidates_add(out, "replay_eval", prefix);
-    rp_candidates_add(out, "my table", prefix);
+    rp_candidates_add_name(out, "replay", prefix);
+    rp_candidates_add_name(out, "replay_eval", prefix);
+    rp_candidates_add_name(out, "--server=evil:1", prefix);
+    rp_candidates_add_name(out, "my table", prefix);
 }
 
 /* Completes a line and joins the candidates with '|'. */
@@ -103,12 +105,30 @@ static void a_common_beginning_ends_between_characters(void **state)
     assert_int_equal(found.common, 1);
 }
 
+static void a_candidate_over_the_bound_counts_for_the_beginning(void **state)
+{
+    static rp_candidates found;
+    static char names[RP_MOST_CANDIDATES][16];
+
+    (void)state;
+    found = (rp_candidates){0};
+    for (size_t i = 0; i < RP_MOST_CANDIDATES; i++) {
+        (void)snprintf(names[i], sizeof names[i], "table_%zu", i);
+        rp_candidates_add(&found, names[i], "t");
+    }
+    assert_int_equal(found.common, 6);
+    rp_candidates_add(&found, "tier", "t");
+    assert_int_equal(found.count, RP_MOST_CANDIDATES);
+    assert_int_equal(found.common, 1);
+}
+
 RP_TESTS(shell_completion)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_word_has_its_candidates),
         cmocka_unit_test(files_are_found_in_their_folder),
         cmocka_unit_test(a_common_beginning_ends_between_characters),
+        cmocka_unit_test(a_candidate_over_the_bound_counts_for_the_beginning),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
