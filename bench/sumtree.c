@@ -4,7 +4,7 @@
  * Both trees have the same weights, uniform in 0.01 .. 1.01. Each round draws new targets,
  * leaves and weights, outside the timed part, so that their cache lines are not those of the
  * round before. Every figure is the best of several rounds, in which the two take turns. */
-#include "reprise/sumtree.h"
+#include "table/selector/sumtree.h"
 
 #include <math.h>
 

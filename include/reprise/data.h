@@ -36,11 +36,6 @@ typedef enum rp_data_state {
     RP_DATA_UNUSED = 4,  /* no checkpoint needs it */
 } rp_data_state;
 
-/* The names "current", "checkpoint" ... and "fine", "open" ...; NULL for an unknown value.
- * Static. */
-RP_API const char *rp_data_kind_name(rp_data_kind kind);
-RP_API const char *rp_data_state_name(rp_data_state state);
-
 enum { RP_DATA_PATH_BYTES = 96 };
 
 typedef struct rp_data_file {

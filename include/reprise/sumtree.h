@@ -56,13 +56,6 @@ RP_API void rp_sumtree_clear(rp_sumtree *tree);
  * children. */
 RP_API bool rp_sumtree_check(rp_sumtree *tree);
 
-/* The instruction set in use: "avx512", "avx2", "neon" or "plain". Static. */
-RP_API const char *rp_sumtree_kernel(const rp_sumtree *tree);
-
-/* Switches to the named kernel, so that tests and benchmarks can compare kernels.
- * RP_NOT_FOUND if this machine does not support it. */
-RP_API RP_NODISCARD rp_status rp_sumtree_use_kernel(rp_sumtree *tree, const char *name);
-
 RP_END_DECLS
 
 #endif

@@ -205,7 +205,7 @@ class Generator:
                           protocol=self.text(), open_ms=self.count(), calls=self.uint64(),
                           bytes_in=self.uint64(), bytes_out=self.uint64(),
                           is_caller=self.maybe())
-        m.total = self.count()
+        m.total = len(m.clients) + self.count()  # the reader raises a total below
 
     def make_StatusRequest(self, m):
         m.table, m.without_tables = self.text(), self.maybe()

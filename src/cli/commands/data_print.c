@@ -9,6 +9,31 @@
 #include "cli/text/progress_bar.h"
 #include "cli/text/units.h"
 
+static const char *name_of_kind(rp_data_kind kind)
+{
+    switch (kind) {
+    case RP_DATA_CURRENT: return "current";
+    case RP_DATA_CHECKPOINT: return "checkpoint";
+    case RP_DATA_SEGMENT: return "segment";
+    case RP_DATA_JOURNAL: return "journal";
+    case RP_DATA_RUNS: return "runs";
+    case RP_DATA_OTHER: return "other";
+    }
+    return "unknown";
+}
+
+static const char *name_of_state(rp_data_state state)
+{
+    switch (state) {
+    case RP_DATA_FINE: return "fine";
+    case RP_DATA_OPEN: return "open";
+    case RP_DATA_TORN: return "torn";
+    case RP_DATA_DAMAGED: return "damaged";
+    case RP_DATA_UNUSED: return "unused";
+    }
+    return "unknown";
+}
+
 void rp_data_headings(rp_grid *grid)
 {
     static const char *const headings[RP_DATA_COLUMNS] = {"FILE", "KIND",  "SIZE",
@@ -52,10 +77,10 @@ void rp_data_row(rp_grid *grid, const rp_data_file *f)
     rp_text_buffer_put_safe(&path, f->path, strlen(f->path));
     rp_grid_cell(grid, "%s", rp_text_buffer_text(&path));
     rp_text_buffer_deinit(&path);
-    rp_grid_cell(grid, "%s", rp_data_kind_name(f->kind));
+    rp_grid_cell(grid, "%s", name_of_kind(f->kind));
     rp_grid_cell(grid, "%s", rp_size_text(f->bytes, text, sizeof text));
     rp_grid_cell(grid, "%s", f->age_ns >= 0 ? rp_span_text(f->age_ns, text) : "");
-    rp_grid_cell(grid, "%s", rp_data_state_name(f->state));
+    rp_grid_cell(grid, "%s", name_of_state(f->state));
     details(f, text, sizeof text);
     rp_grid_cell(grid, "%s", text);
     assert(grid->cell_count % RP_DATA_COLUMNS == 0);
@@ -67,9 +92,9 @@ void rp_data_file_json(rp_text_buffer *out, const rp_data_file *f)
     rp_json_key(out, "path");
     rp_json_put_text(out, f->path);
     rp_json_key(out, "kind");
-    rp_json_put_text(out, rp_data_kind_name(f->kind));
+    rp_json_put_text(out, name_of_kind(f->kind));
     rp_json_key(out, "state");
-    rp_json_put_text(out, rp_data_state_name(f->state));
+    rp_json_put_text(out, name_of_state(f->state));
     rp_json_key(out, "number");
     rp_json_put_unsigned(out, f->number);
     rp_json_key(out, "bytes");

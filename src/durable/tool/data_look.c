@@ -68,31 +68,6 @@ int64_t rp_data_locked_by(const char *directory)
     return rp_files_locked_by(directory, lock_name);
 }
 
-const char *rp_data_kind_name(rp_data_kind kind)
-{
-    switch (kind) {
-    case RP_DATA_CURRENT: return "current";
-    case RP_DATA_CHECKPOINT: return "checkpoint";
-    case RP_DATA_SEGMENT: return "segment";
-    case RP_DATA_JOURNAL: return "journal";
-    case RP_DATA_RUNS: return "runs";
-    case RP_DATA_OTHER: return "other";
-    }
-    return NULL;
-}
-
-const char *rp_data_state_name(rp_data_state state)
-{
-    switch (state) {
-    case RP_DATA_FINE: return "fine";
-    case RP_DATA_OPEN: return "open";
-    case RP_DATA_TORN: return "torn";
-    case RP_DATA_DAMAGED: return "damaged";
-    case RP_DATA_UNUSED: return "unused";
-    }
-    return NULL;
-}
-
 static void damage(rp_data_file *file, const rp_error *why)
 {
     if (file->state == RP_DATA_DAMAGED) return; /* the first reason stays */

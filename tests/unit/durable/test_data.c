@@ -389,17 +389,6 @@ static void damage_of_runs_is_damage(void **state)
     assert_int_equal(found.last[RP_DATA_RUNS].state, RP_DATA_DAMAGED);
 }
 
-static void names_of_kinds_and_states(void **state)
-{
-    (void)state;
-    for (int i = RP_DATA_CURRENT; i <= RP_DATA_OTHER; i++)
-        assert_non_null(rp_data_kind_name((rp_data_kind)i));
-    for (int i = RP_DATA_FINE; i <= RP_DATA_UNUSED; i++)
-        assert_non_null(rp_data_state_name((rp_data_state)i));
-    assert_null(rp_data_kind_name((rp_data_kind)99));
-    assert_null(rp_data_state_name((rp_data_state)99));
-}
-
 RP_TESTS(data)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, arrange, tidy)
@@ -413,7 +402,6 @@ RP_TESTS(data)
         TEST(the_source_directory_is_not_changed),
         TEST(conversion_to_dm_reverb_round_trips),
         TEST(damage_stops_a_conversion_but_not_a_salvage),
-        cmocka_unit_test(names_of_kinds_and_states),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

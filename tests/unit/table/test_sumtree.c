@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 
-#include "reprise/sumtree.h"
 #include "support/unit.h"
+#include "table/selector/sumtree.h"
 #include "util/rng.h"
 
 enum { MOST = 5000 };
