@@ -256,10 +256,10 @@ class Drawing:
 
     def _check_table(self) -> None:
         try:
-            info = self.client.server_info(30)
+            info = self.client.details(30)
         except errors.DeadlineExceededError:
             return
-        signature = info[self.table].signature if self.table in info else None
+        signature = info[self.table]["signature"] if self.table in info else None
         if signature is not None:
             check_signature(self.table, self.source.flat_specs, signature)
 
