@@ -19,6 +19,7 @@
  *                          the history of a trajectory writer, and references into it
  *   structured_writer.c    the writers by patterns, with patterns.c and step.c
  *   sampler.c              samples and batches, with sample_arrays.c (samples as arrays),
+ *                          sample_stack.c (samples as one array for each column),
  *                          batch_arrays.c (batches as arrays), prefetch.c (batches made ahead)
  *   sample_steps.c         samples as Reverb's ReplaySample
  *   replay_buffer.c        the single-process buffer, with replay_columns.c
