@@ -9,6 +9,7 @@
  *   wait.c                 calls that wait: without the GIL, interrupted by Ctrl-C
  *   keys.c                 keys and priorities of items
  *   store.c, server.c      a store with its tables, and a server of it, in this process
+ *   extension.c            extensions of a table, with event_queue.c
  *   durable.c              the data directory of a store
  *   client.c               a client of servers, or of a store in this process
  *   server_call.c          requests to a server that outlive an interrupted call
