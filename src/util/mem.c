@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The default allocator takes small blocks from a pool (mem_pool.h), large ones from the C
- * library. In a build with a sanitizer it takes all blocks from the sanitizer's heap, which
- * detects use after free and knows the exact size of each block.
+/* The default allocator takes small blocks from a pool (mem_pool.h), those of 32 KiB to 4 MiB
+ * from another one (large_pool.h), and all others from the C library. In a build with a
+ * sanitizer it takes all blocks from the sanitizer's heap, which detects use after free and
+ * knows the exact size of each block.
  *
  * An aligned block stores the pointer to its allocation in the word before it:
  *
@@ -15,6 +16,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
+#include "util/large_pool.h"
 #include "util/mem_pool.h"
 
 #if RP_SANITIZED
@@ -27,35 +29,56 @@ static void *default_resize(void *ctx, void *ptr, size_t old_size, size_t new_si
     return NULL;
 }
 #else
-/* Resizes a block, which may move between the pool and the heap. Not inlined, so that the
+/* Where a block of a size comes from. */
+typedef enum source { SMALL_POOL, LARGE_POOL, LIBRARY } source;
+
+static source source_of(size_t size)
+{
+    if (size <= RP_POOL_MAX_BYTES) return SMALL_POOL;
+    return rp_large_is_pooled(size) ? LARGE_POOL : LIBRARY;
+}
+
+static void *get(size_t size)
+{
+    switch (source_of(size)) {
+    case SMALL_POOL: return rp_pool_alloc(size);
+    case LARGE_POOL: return rp_large_alloc(size);
+    case LIBRARY: break;
+    }
+    return malloc(size);
+}
+
+static void give_back(void *ptr, size_t size)
+{
+    switch (source_of(size)) {
+    case SMALL_POOL: rp_pool_free(ptr, size); return;
+    case LARGE_POOL: rp_large_free(ptr, size); return;
+    case LIBRARY: break;
+    }
+    free(ptr);
+}
+
+/* Resizes a block, which may move between the pools and the heap. Not inlined, so that the
  * common paths need no stack frame. */
 __attribute__((noinline)) static void *move(void *ptr, size_t old_size, size_t new_size)
 {
-    bool was_small = old_size <= RP_POOL_MAX_BYTES, is_small = new_size <= RP_POOL_MAX_BYTES;
     void *moved;
 
-    if (!was_small && !is_small) return realloc(ptr, new_size);
-    moved = is_small ? rp_pool_alloc(new_size) : malloc(new_size);
+    if (source_of(old_size) == LIBRARY && source_of(new_size) == LIBRARY)
+        return realloc(ptr, new_size);
+    moved = get(new_size);
     if (moved == NULL) return NULL;
     memcpy(moved, ptr, old_size < new_size ? old_size : new_size);
-    if (was_small)
-        rp_pool_free(ptr, old_size);
-    else
-        free(ptr);
+    give_back(ptr, old_size);
     return moved;
 }
 
 static void *default_resize(void *ctx, void *ptr, size_t old_size, size_t new_size)
 {
     (void)ctx;
-    if (ptr == NULL && new_size <= RP_POOL_MAX_BYTES)
-        return new_size > 0 ? rp_pool_alloc(new_size) : NULL;
-    if (ptr == NULL) return malloc(new_size);
+    if (ptr == NULL) return new_size > 0 ? get(new_size) : NULL;
     if (new_size > 0) return move(ptr, old_size, new_size);
-    if (old_size <= RP_POOL_MAX_BYTES)
-        rp_pool_free(ptr, old_size);
-    else
-        free(ptr);
+    give_back(ptr, old_size);
     return NULL;
 }
 #endif
@@ -198,6 +221,7 @@ void rp_unmap_pages(void *ptr, size_t size)
 void rp_trim_memory(void)
 {
     rp_pool_trim();
+    rp_large_trim();
 #if defined(__GLIBC__) && !RP_SANITIZED
     (void)malloc_trim(0);
 #endif

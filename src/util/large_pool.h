@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Blocks of 32 KiB to 4 MiB for the default allocator, kept for reuse when they are freed.
+ *
+ * The C library returns freed blocks of this size to the system. The system clears the pages of
+ * the next block when they are first written to, which takes longer than filling them. So a
+ * writer of large chunks would pay for new pages with each chunk.
+ *
+ * The pool keeps at most RP_LARGE_KEPT_BYTES of idle blocks, and at most as many bytes as are
+ * in use or RP_LARGE_FIRST_BYTES. So it holds at most twice the memory in use, or a little. It
+ * drops idle blocks of other sizes when it has none of a requested size.
+ *
+ * There is one pool per process, with static state. Safe from any thread. It does not wait for
+ * its lock: while another thread holds the lock, and in the child of a fork that interrupted
+ * such a thread, blocks come from the C library and return to it. */
+#ifndef RP_UTIL_LARGE_POOL_H
+#define RP_UTIL_LARGE_POOL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum {
+    RP_LARGE_LEAST = 32 << 10, /* the smallest size */
+    RP_LARGE_MOST = 4 << 20,   /* the largest */
+    RP_LARGE_KEPT_BYTES = 64 << 20,
+    RP_LARGE_FIRST_BYTES = 4 << 20,
+};
+
+static inline bool rp_large_is_pooled(size_t size)
+{
+    return size >= RP_LARGE_LEAST && size <= RP_LARGE_MOST;
+}
+
+/* `size` bytes (RP_LARGE_LEAST .. RP_LARGE_MOST), aligned to 16, uninitialised. NULL if there
+ * is no memory. */
+void *rp_large_alloc(size_t size);
+
+/* Frees a block. `size` must be the size it was allocated with. */
+void rp_large_free(void *ptr, size_t size);
+
+/* Frees all idle blocks. */
+void rp_large_trim(void);
+
+typedef struct rp_large_info {
+    size_t used_bytes; /* of the blocks in use, in the sizes of the pool */
+    size_t idle_bytes;
+} rp_large_info;
+
+rp_large_info rp_large_get_info(void);
+
+#endif
