@@ -357,8 +357,10 @@ static bool is_delta_column(const rp_chunk_builder *b, const builder_column *c)
     return b->options.delta && rp_dtype_is_integer(c->spec.dtype) && c->spec.shape.rank >= 1;
 }
 
-static bool is_compressed(const rp_chunk_builder *b, const builder_column *c)
+static bool is_compressed(const rp_chunk_builder *b, const rp_chunk_compressor *press,
+                          const builder_column *c)
 {
+    if (press->is_off && b->options.codec == RP_CODEC_SNAPPY) return false;
     return c->spec.dtype != RP_STRING && b->options.codec != RP_CODEC_NONE;
 }
 
@@ -372,7 +374,8 @@ static rp_status reserve_scratch(const rp_chunk_builder *b, rp_chunk_compressor 
     for (size_t i = 0; i < b->column_count; i++) {
         const builder_column *c = &b->columns[i];
         if (is_delta_column(b, c)) need += c->data.size;
-        if (is_compressed(b, c)) need += rp_codec_max_bytes(b->options.codec, c->data.size);
+        if (is_compressed(b, press, c))
+            need += rp_codec_max_bytes(b->options.codec, c->data.size);
     }
     press->used = 0;
     if (!reserve(&press->codec.alloc, &room, need)) return rp_fail_memory(err, need);
@@ -419,7 +422,7 @@ static rp_status make_part(rp_chunk_builder *b, rp_chunk_compressor *press, size
         content->pieces[0].size = c->lengths.size;
         return RP_OK;
     }
-    if (!is_compressed(b, c)) {
+    if (!is_compressed(b, press, c)) {
         at = rp_snappy_put_literal_head(content->head, c->data.size);
         content->head_bytes = (size_t)(at - content->head);
         return RP_OK;

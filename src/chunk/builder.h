@@ -23,6 +23,8 @@ typedef struct rp_chunk_compressor {
     rp_codec_state codec;
     uint8_t *scratch;
     size_t used, capacity;
+    bool is_off; /* set by the caller: chunks of the codec snappy are stored uncompressed, for
+                    rows that are known not to become smaller */
 } rp_chunk_compressor;
 
 /* Cannot fail; allocates nothing. */

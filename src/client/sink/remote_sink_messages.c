@@ -6,7 +6,10 @@
 #include "util/mem.h"
 
 enum {
-    MESSAGE_BYTES = 1 << 20,     /* of one message, about, unless one item has more */
+    MESSAGE_BYTES = 1 << 20, /* of one message, about, unless one item has more */
+    /* An item with so many bytes of chunks begins a message: a server keeps a chunk in the
+     * memory of its message if it has most of the bytes, and copies it otherwise. */
+    LARGE_BYTES = 128 << 10,
     WHOLE_BYTES = 60 << 20,      /* of chunks in one message; servers accept 64 MiB */
     CHUNK_ONLY_BYTES = 32 << 20, /* of a message that is sent ahead of a larger item */
     SENT_BYTES = 512,            /* of a small chunk that are read to send it */
@@ -93,11 +96,9 @@ static bool fits(rp_remote_sink *s, const rp_insert_draft *d, size_t limit, rp_t
     if (d->count > 0 && (d->count == limit || bytes >= MESSAGE_BYTES ||
                          (s->is_probing && item->trust != trust)))
         return false;
-    if (item->item.trajectory->bytes > MESSAGE_BYTES) {
-        *missing = missing_bytes(s, item->item.trajectory);
-        return d->count == 0 || bytes + *missing <= MESSAGE_BYTES;
-    }
-    return true;
+    if (item->item.trajectory->bytes < LARGE_BYTES) return true;
+    *missing = missing_bytes(s, item->item.trajectory);
+    return d->count == 0 || *missing < LARGE_BYTES;
 }
 
 /* Many items were created between two messages, and their memory may be in no cache. It is

@@ -45,6 +45,11 @@ rp_status rp_writer_check_alive(const rp_trajectory_writer *w, rp_error *err)
                    "the writer was made before a fork and belongs to the parent");
 }
 
+bool rp_writer_is_single(const rp_writer_column *column)
+{
+    return column->options.chunk_length == 1 || column->options.history == 1;
+}
+
 /* Fills in the defaults of `o`, which come from `writer`. */
 static rp_status resolve(rp_column_options *o, const rp_column_options *writer,
                          const char *what, rp_error *err)
@@ -70,6 +75,7 @@ static void apply(rp_writer_column *c, const rp_column_options *options)
 
     c->options = *options;
     c->template.rows_bytes = 0;
+    rp_codec_trial_reset(&c->trial);
     st = rp_chunk_tuner_init(&c->tuner, options->history);
     assert(st == RP_OK); /* resolve() has checked the history */
     (void)st;

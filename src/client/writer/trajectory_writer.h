@@ -17,10 +17,10 @@
 
 #include <stdatomic.h>
 
-#include "chunk/template.h"
 #include "chunk/trajectory.h"
 #include "client/channel/runtime.h"
 #include "client/sink/sink.h"
+#include "client/writer/codec_trial.h"
 #include "client/writer/rows.h"
 #include "reprise/trajectory_writer.h"
 #include "util/mutex.h"
@@ -59,6 +59,7 @@ struct rp_writer_column {
     atomic_int_least32_t length; /* rows of the next chunks; relaxed: an old value is fine */
     rp_chunk_builder *own_spare; /* empty, or NULL; used by the caller only */
     rp_chunk_template template; /* of chunks of one uncompressed row; used by the caller only */
+    rp_codec_trial trial; /* asked by the caller if rp_writer_is_single(), else by the job */
     /* guarded by the writer's lock */
     size_t spare_count;
     rp_chunk_builder *spares[RP_SPARE_BUILDERS]; /* empty */
@@ -231,6 +232,8 @@ static inline rp_writer_column *rp_writer_column_at(const rp_trajectory_writer *
 /* Returns the cell of a row, or NULL if it is not in the history. Valid until the next append.
  */
 const rp_writer_cell *rp_writer_cell_of(const rp_writer_column *column, uint64_t cell);
+
+bool rp_writer_is_single(const rp_writer_column *column); /* chunks have one row each */
 
 /* Closes the open rows of a column, if any, and queues them for the job if an item needs them.
  */

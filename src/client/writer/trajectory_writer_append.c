@@ -6,7 +6,8 @@
  * value.
  *
  * If chunks have one row each and are not compressed, making room builds the chunk, with the
- * value, from the template of its column. */
+ * value, from the template of its column. So is a value of which the codec is not tried,
+ * because the last values could not be compressed (codec_trial.h). */
 #include <assert.h>
 #include <inttypes.h>
 
@@ -211,11 +212,23 @@ static rp_status reserve_in_builder(rp_writer_column *c, const rp_tensor *tensor
     return st == RP_OK ? st : rename_error(st, c->index, c->name, &why, err);
 }
 
-/* Returns true if the value, which has the column's shape, can become a chunk of its own. */
-static bool has_template(const rp_writer_column *c, const rp_tensor *tensor)
+/* Returns true if the column has a template. If the job has learned one, takes it. */
+static bool find_template(rp_trajectory_writer *w, rp_writer_column *c)
 {
-    return c->template.rows_bytes > 0 && c->options.chunk_length == 1 && c->open == NULL &&
-           tensor->data != NULL;
+    if (c->template.rows_bytes > 0) return true;
+    if (!rp_codec_trial_has_template(&c->trial)) return false;
+    rp_mutex_lock(&w->mu);
+    c->template = c->trial.template;
+    rp_mutex_unlock(&w->mu);
+    return c->template.rows_bytes > 0;
+}
+
+/* Returns true if the value, which has the column's shape, becomes a chunk of its own. */
+static bool is_chunk(rp_trajectory_writer *w, rp_writer_column *c, const rp_tensor *tensor)
+{
+    if (!rp_writer_is_single(c) || c->open != NULL || tensor->data == NULL) return false;
+    return find_template(w, c) &&
+           (c->options.chunk.codec == RP_CODEC_NONE || rp_codec_trial_skips(&c->trial));
 }
 
 static rp_status instantiate_value(rp_trajectory_writer *w, rp_writer_column *c,
@@ -249,9 +262,8 @@ static rp_status make_room(rp_trajectory_writer *w, rp_writer_column *c,
 static rp_status reserve_value(rp_trajectory_writer *w, const rp_value *value, rp_error *err)
 {
     rp_writer_column *c = w->columns[value->column];
-    rp_status st = has_template(c, &value->tensor)
-                       ? instantiate_value(w, c, &value->tensor, err)
-                       : make_room(w, c, &value->tensor, err);
+    rp_status st = is_chunk(w, c, &value->tensor) ? instantiate_value(w, c, &value->tensor, err)
+                                                  : make_room(w, c, &value->tensor, err);
 
     if (st != RP_OK) return st;
     if (!reserve_cell(w, c)) return rp_fail_memory(err, 2 * c->capacity * sizeof *c->ring);

@@ -292,7 +292,7 @@ static void make_plain_chunk(rp_rows *rows)
     if (rp_chunk_builder_bytes(builder) > PLAIN_BYTES) return;
     if (rp_chunk_builder_finish(builder, &rows->origin, &rows->chunk, &why) != RP_OK) return;
     rows->builder = NULL;
-    if (c->options.chunk_length == 1 && c->template.rows_bytes == 0)
+    if (rp_writer_is_single(c) && c->template.rows_bytes == 0)
         rp_chunk_template_set(&c->template, rows->chunk);
     if (c->own_spare != NULL) {
         rp_chunk_builder_free(builder);

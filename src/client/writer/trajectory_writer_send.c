@@ -204,6 +204,7 @@ static rp_rows *publish(rp_trajectory_writer *w, rp_rows *rows, rp_chunk *chunk)
     assert(w->closed == rows && rows->chunk == NULL);
     rows->chunk = chunk;
     rows->builder = NULL;
+    if (!w->press.is_off) rp_codec_trial_record(&c->trial, chunk);
     rp_chunk_builder_clear(builder); /* under the lock: the caller may have read it */
     if (rows->held > 0) {
         size_t bytes = rp_rows_bytes(rows);
@@ -227,8 +228,11 @@ static rp_status compress_some(rp_trajectory_writer *w, rp_rows *rows, rp_error 
 {
     for (int i = 0; rows != NULL && i < ROWS_A_RUN; i++) {
         rp_chunk *chunk;
-        rp_status st =
-            rp_chunk_builder_compress(rows->builder, &w->press, &rows->origin, &chunk, err);
+        rp_status st;
+
+        w->press.is_off =
+            !rp_writer_is_single(rows->column) && rp_codec_trial_skips(&rows->column->trial);
+        st = rp_chunk_builder_compress(rows->builder, &w->press, &rows->origin, &chunk, err);
         if (st != RP_OK) return st;
         rows = publish(w, rows, chunk);
     }

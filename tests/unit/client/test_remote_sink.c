@@ -6,9 +6,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "chunk/chunk.h"
 #include "chunk/trajectory.h"
 #include "support/streams.h"
 #include "table/spill.h"
+#include "wire/block.h"
 
 typedef struct rig {
     rp_test_live live;
@@ -398,6 +400,39 @@ static void large_items(void **state)
     close_rig(&r);
 }
 
+/* The block of bytes in which the server keeps a chunk. */
+static const rp_block *block_of(const rp_chunk *chunk)
+{
+    rp_chunk_owner owner;
+
+    assert_true(chunk->adopted);
+    memcpy(&owner, (const char *)chunk + chunk->size_bytes - sizeof owner, sizeof owner);
+    return owner.ctx;
+}
+
+/* So the server need not copy a large chunk out of its message. */
+static void large_items_have_messages_of_their_own(void **state)
+{
+    enum { ITEMS = 6, BYTES = 400000, AROUND = 1000 };
+    rp_sink_item items[ITEMS];
+    rig r;
+
+    (void)state;
+    open_rig(&r, true);
+    for (uint64_t key = 0; key < ITEMS; key++)
+        items[key] = rp_test_sink_item("all", key, BYTES);
+    put(&r, items, ITEMS);
+    assert_true(rp_test_settled_await(r.settled, ITEMS));
+    for (uint64_t key = 0; key < ITEMS; key++) {
+        const rp_chunk *chunk = served_chunk(&r, "all", key, 0);
+        const rp_block *block = block_of(chunk);
+        assert_true(chunk->wire > block->data &&
+                    chunk->wire + chunk->wire_bytes <= block->data + block->size);
+        assert_true(block->size < chunk->wire_bytes + AROUND);
+    }
+    close_rig(&r);
+}
+
 static void closing_with_items_in_flight(void **state)
 {
     rig r;
@@ -469,6 +504,7 @@ RP_TESTS(remote_sink)
         cmocka_unit_test(items_are_batched_and_sent),
         cmocka_unit_test(closing_while_the_server_stops),
         cmocka_unit_test(large_items),
+        cmocka_unit_test(large_items_have_messages_of_their_own),
         cmocka_unit_test(closing_with_items_in_flight),
         cmocka_unit_test(items_wait_for_an_absent_server),
         cmocka_unit_test(without_credentials_all_is_refused),

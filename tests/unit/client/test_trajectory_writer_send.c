@@ -103,6 +103,106 @@ static void plain_items_are_sent_by_the_caller(void **state)
     rp_test_client_deinit(&r);
 }
 
+enum { FRAME_WORDS = 512, FRAME_BYTES = 4 * FRAME_WORDS };
+
+/* Appends a frame, of random words or of zeros. */
+static void append_frame(rp_test_client_rig *r, bool is_noise)
+{
+    rp_rng rng;
+    uint32_t words[FRAME_WORDS] = {0};
+    rp_value value = {0, "x", {RP_UINT32, {.rank = 1, .dims = {FRAME_WORDS}}, words}};
+
+    rp_rng_init(&rng, (uint64_t)rp_trajectory_writer_steps(r->writer));
+    for (size_t i = 0; is_noise && i < FRAME_WORDS; i++) words[i] = (uint32_t)rp_rng_next(&rng);
+    assert_ok_err(rp_trajectory_writer_append(r->writer, &value, 1, 0, NULL, &r->err), &r->err);
+}
+
+/* Checks the frame of an item of one row. Returns true if its chunk is not compressed. */
+static bool check_frame(rp_test_client_rig *r, size_t index, uint32_t row, int64_t step,
+                        bool is_noise)
+{
+    rp_chunk *chunk = rp_trajectory_get_chunk(r->sink->items[index].trajectory, 0);
+    uint32_t words[FRAME_WORDS];
+    rp_decoder *decoder;
+    size_t wire_bytes;
+    rp_rng rng;
+
+    assert_ok(rp_decoder_new(&r->in.alloc, 1 << 20, &decoder));
+    assert_ok_err(rp_decoder_rows(decoder, chunk, (rp_row_range){0, row, 1}, words,
+                                  sizeof words, &r->err),
+                  &r->err);
+    rp_decoder_free(decoder);
+    rp_rng_init(&rng, (uint64_t)step);
+    for (size_t i = 0; i < FRAME_WORDS; i++)
+        assert_int_equal(words[i], is_noise ? (uint32_t)rp_rng_next(&rng) : 0);
+    (void)rp_chunk_wire(chunk, &wire_bytes);
+    return wire_bytes > FRAME_BYTES;
+}
+
+/* True if the newest row was made into a chunk when it was appended. */
+static bool is_chunk_already(rp_test_client_rig *r)
+{
+    const rp_writer_column *c = rp_writer_column_at(r->writer, 0);
+
+    return rp_writer_cell_of(c, c->cells - 1)->rows->chunk != NULL;
+}
+
+/* The codec is tried now and then, so that values that become compressible are compressed. */
+static void values_that_do_not_become_smaller_are_stored(void **state)
+{
+    enum { NOISE = 40, ZEROS = 50, UNTRIED = 63 };
+    rp_trajectory_writer_options o = {.column = {.history = 1}};
+    rp_test_client_rig r;
+    size_t tried = 0, stored = 0;
+    (void)state;
+    rp_test_client_open_store(&r);
+    rp_test_client_open_writer(&r, &o, false);
+    r.sink->automatic = true;
+
+    for (int64_t step = 0; step < NOISE + ZEROS; step++) {
+        append_frame(&r, step < NOISE);
+        if (!is_chunk_already(&r)) tried++;
+        (void)item(&r);
+        assert_ok_err(flush(&r, 0, 20000), &r.err);
+        if (step == NOISE - 1) assert_true(tried >= 3 && tried <= 7);
+    }
+    for (size_t i = 0; i < NOISE; i++) assert_true(check_frame(&r, i, 0, (int64_t)i, true));
+    for (size_t i = NOISE; i < NOISE + ZEROS; i++)
+        if (check_frame(&r, i, 0, (int64_t)i, false)) {
+            assert_int_equal(stored, i - NOISE); /* only the first ones */
+            stored++;
+        }
+    assert_true(stored > 0 && stored <= UNTRIED && stored < ZEROS);
+    rp_test_client_deinit(&r);
+}
+
+static void chunks_that_do_not_become_smaller_are_stored(void **state)
+{
+    enum { NOISE = 80, ZEROS = 100, UNTRIED = 63, ROWS = 2 };
+    rp_trajectory_writer_options o = {.column = {.history = ROWS, .chunk_length = ROWS}};
+    rp_test_client_rig r;
+    size_t stored = 0;
+    (void)state;
+    rp_test_client_open_store(&r);
+    rp_test_client_open_writer(&r, &o, false);
+    r.sink->automatic = true;
+
+    for (int64_t step = 0; step < NOISE + ZEROS; step++) {
+        append_frame(&r, step < NOISE);
+        (void)item(&r);
+        if (step % ROWS == ROWS - 1) assert_ok_err(flush(&r, 0, 20000), &r.err);
+    }
+    for (size_t i = 0; i < NOISE; i++)
+        assert_true(check_frame(&r, i, i % ROWS, (int64_t)i, true));
+    for (size_t i = NOISE; i < NOISE + ZEROS; i++)
+        if (check_frame(&r, i, i % ROWS, (int64_t)i, false)) {
+            assert_int_equal(stored, i - NOISE);
+            stored++;
+        }
+    assert_true(stored > 0 && stored <= ROWS * UNTRIED && stored < ZEROS);
+    rp_test_client_deinit(&r);
+}
+
 static void item_waits_for_its_chunk_to_fill_or_for_a_flush(void **state)
 {
     rp_test_client_rig r;
@@ -504,6 +604,8 @@ RP_TESTS(trajectory_writer_send)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(items_are_sent_in_the_order_of_their_creation),
         cmocka_unit_test(plain_items_are_sent_by_the_caller),
+        cmocka_unit_test(values_that_do_not_become_smaller_are_stored),
+        cmocka_unit_test(chunks_that_do_not_become_smaller_are_stored),
         cmocka_unit_test(item_waits_for_its_chunk_to_fill_or_for_a_flush),
         cmocka_unit_test(flush_leaves_the_latest_items_alone),
         cmocka_unit_test(items_continue_after_a_flush_timeout),
