@@ -46,15 +46,18 @@ typedef struct rp_replay_options {
     size_t capacity; /* rows, 1 .. 2^31 */
     const rp_replay_column *columns;
     size_t column_count;
-    double alpha;   /* >= 0; 0: uniform */
-    double epsilon; /* >= 0; added to every priority */
-    uint64_t seed;  /* the same seed and calls give the same draws on every machine */
+    double alpha;     /* >= 0; 0: uniform */
+    double epsilon;   /* >= 0; added to every priority */
+    uint64_t seed;    /* the same seed and calls give the same draws on every machine */
+    bool preallocate; /* takes the memory of all rows now, so that adding a row never waits for
+                         new pages; but not that of frames */
 } rp_replay_options;
 
 typedef struct rp_replay_buffer rp_replay_buffer;
 
-/* Makes an empty buffer. Memory for rows is allocated as they are added; the sum tree, 9 bytes
- * per row, is allocated now. Returns owned: free it with rp_replay_buffer_free().
+/* Makes an empty buffer. Memory for rows is allocated as they are added, unless `preallocate`
+ * is set; the sum tree, 9 bytes per row, is allocated now. Returns owned: free it with
+ * rp_replay_buffer_free().
  * RP_INVALID, RP_NO_RESOURCE. */
 RP_API RP_NODISCARD rp_status rp_replay_buffer_new(const rp_allocator *alloc,
                                                    const rp_replay_options *options,

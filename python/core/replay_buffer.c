@@ -51,12 +51,14 @@ static void dealloc(PyObject *obj)
 
 static int init(PyObject *obj, PyObject *args, PyObject *kwargs)
 {
-    static char *keywords[] = {"capacity", "columns", "alpha", "beta", "epsilon", "seed", NULL};
+    static char *keywords[] = {"capacity", "columns", "alpha",       "beta",
+                               "epsilon",  "seed",    "preallocate", NULL};
     replay_buffer *self = (replay_buffer *)obj;
     rp_replay_column columns[RP_REPLAY_MAX_COLUMNS];
     rp_replay_options options = {.columns = columns};
     unsigned long long seed;
     PyObject *given;
+    int preallocate = 0;
     rp_error err;
     rp_status st;
 
@@ -65,9 +67,9 @@ static int init(PyObject *obj, PyObject *args, PyObject *kwargs)
         PyErr_SetString(PyExc_RuntimeError, "a ReplayBuffer is initialised once");
         return -1;
     }
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "nO!dddK", keywords, &self->capacity,
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "nO!dddK|p", keywords, &self->capacity,
                                      &PyTuple_Type, &given, &self->alpha, &self->beta,
-                                     &self->epsilon, &seed))
+                                     &self->epsilon, &seed, &preallocate))
         return -1;
     core_replay_columns_clear(&self->columns);
     if (core_replay_columns_read(&self->columns, given, columns) < 0) return -1;
@@ -76,6 +78,7 @@ static int init(PyObject *obj, PyObject *args, PyObject *kwargs)
     options.alpha = self->alpha;
     options.epsilon = self->epsilon;
     options.seed = seed;
+    options.preallocate = preallocate != 0;
     st = rp_replay_buffer_new(rp_allocator_default(), &options, &self->buffer, &err);
     if (st == RP_OK) return 0;
     if (st == RP_NO_RESOURCE) return PyErr_NoMemory(), -1;

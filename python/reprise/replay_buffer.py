@@ -68,7 +68,7 @@ class ReplayBuffer(_core.ReplayBuffer):
 
     Args:
       capacity: how many transitions the buffer holds. In a full buffer, each new one replaces the
-        oldest. Memory is allocated as transitions are added.
+        oldest. Memory is allocated as transitions are added, unless `preallocate` is set.
       spec: the columns of a transition: a mapping from names to `(shape, dtype)`, specs of any
         library that `reprise.specs.convert` accepts, or one transition as an example.
       alpha: how much priorities matter. 0: not at all.
@@ -81,6 +81,9 @@ class ReplayBuffer(_core.ReplayBuffer):
         parts that many frames have in common are stored once. Frames are found by comparing their
         bytes, so the order of environments and the ends of episodes do not matter. Samples are
         exactly the rows that were added.
+      preallocate: whether to take the memory of all transitions now. This takes some tenths of a
+        second for each GB, and `add` never waits for new pages while the buffer fills for the first
+        time. Frames still take their memory when they are added.
 
     Several threads may call the methods; a lock lets one call run at a time.
 
@@ -91,7 +94,7 @@ class ReplayBuffer(_core.ReplayBuffer):
 
     def __init__(self, capacity: int, spec: Mapping[str, Any], *, alpha: float = 0.6,
                  beta: float = 0.4, epsilon: float = 1e-6, seed: Optional[int] = None,
-                 frames: Optional[Mapping[str, int]] = None):
+                 frames: Optional[Mapping[str, int]] = None, preallocate: bool = False):
         if not hasattr(spec, "items"):
             raise TypeError(f"spec must map names to columns, got {type(spec).__name__}")
         frames = dict(frames or {})
@@ -109,13 +112,13 @@ class ReplayBuffer(_core.ReplayBuffer):
         seed = int.from_bytes(os.urandom(8), "little") if seed is None else int(seed) % 2**64
         super().__init__(int(capacity), tuple((n, d, s, frames.get(n, 0))
                                               for n, (s, d) in columns.items()),
-                         float(alpha), float(beta), float(epsilon), seed)
+                         float(alpha), float(beta), float(epsilon), seed, bool(preallocate))
 
     @classmethod
     def from_spaces(cls, capacity: int, observation_space: Any, action_space: Any, *,
                     alpha: float = 0.6, beta: float = 0.4, epsilon: float = 1e-6,
-                    seed: Optional[int] = None,
-                    frames: Optional[Mapping[str, int]] = None) -> "ReplayBuffer":
+                    seed: Optional[int] = None, frames: Optional[Mapping[str, int]] = None,
+                    preallocate: bool = False) -> "ReplayBuffer":
         """Returns a buffer for the spaces of a Gymnasium environment.
 
         Its columns are obs, next_obs, action, reward and done, in this order, so that the values of
@@ -128,7 +131,7 @@ class ReplayBuffer(_core.ReplayBuffer):
           capacity: how many transitions the buffer holds.
           observation_space, action_space: spaces whose values are one array each, such as `Box`,
             `Discrete`, `MultiDiscrete` and `MultiBinary`.
-          alpha, beta, epsilon, seed, frames: as those of the class.
+          alpha, beta, epsilon, seed, frames, preallocate: as those of the class.
 
         Raises:
           TypeError: one of them is not a space, or its values are not single arrays.
@@ -138,7 +141,7 @@ class ReplayBuffer(_core.ReplayBuffer):
             if not hasattr(space, "shape") and not hasattr(space, "spaces"):
                 raise TypeError(f"{name} must be a space of Gymnasium, got {space!r}")
         options: Any = {"alpha": alpha, "beta": beta, "epsilon": epsilon, "seed": seed,
-                        "frames": frames}
+                        "frames": frames, "preallocate": preallocate}
         return cls(capacity, {"obs": observation_space, "next_obs": observation_space,
                               "action": action_space, "reward": ((), np.float32),
                               "done": ((), np.bool_)}, **options)

@@ -164,6 +164,7 @@ static rp_status fill(rp_replay_buffer *b, const rp_replay_options *o)
     if (make_stores(b) != RP_OK || !lay_out(b)) return RP_NO_RESOURCE;
     if (rp_sparse_array_init(&b->rows, &b->alloc, b->row_bytes, b->capacity, 64) != RP_OK)
         return RP_NO_RESOURCE;
+    if (o->preallocate && rp_sparse_array_fill(&b->rows) != RP_OK) return RP_NO_RESOURCE;
     if (b->alpha == 0) return RP_OK;
     if (rp_sumtree_new(&b->alloc, &b->tree) != RP_OK) return RP_NO_RESOURCE;
     return rp_sumtree_reserve(b->tree, b->capacity);

@@ -60,6 +60,16 @@ rp_status rp_sparse_array_need(rp_sparse_array *s, size_t element)
     return RP_OK;
 }
 
+rp_status rp_sparse_array_fill(rp_sparse_array *s)
+{
+    for (size_t i = 0; i < s->table_count; i++) {
+        if (rp_sparse_array_need(s, i << s->shift) != RP_OK) return RP_NO_RESOURCE;
+        rp_touch(s->table[i], s->segment_bytes);
+    }
+    assert(s->used == s->table_count); /* A1 */
+    return RP_OK;
+}
+
 void rp_sparse_array_drop(rp_sparse_array *s, size_t element)
 {
     char **segment = &s->table[element >> s->shift];

@@ -36,6 +36,10 @@ void rp_sparse_array_deinit(rp_sparse_array *s); /* zeroed memory is fine */
  * RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_sparse_array_need(rp_sparse_array *s, size_t element);
 
+/* Allocates all segments, and asks the system to provide their memory now. RP_NO_RESOURCE: only
+ * some have been allocated. */
+RP_NODISCARD rp_status rp_sparse_array_fill(rp_sparse_array *s);
+
 /* Frees the whole segment of an element. */
 void rp_sparse_array_drop(rp_sparse_array *s, size_t element);
 

@@ -527,6 +527,19 @@ def test_values_that_empty_their_dict_do_no_harm():
     assert len(buffer) == 2 and not values
 
 
+def test_a_preallocated_buffer_grows_no_more():
+    buffer, lazy = (make(200_000, preallocate=p) for p in (True, False))
+    before = buffer.nbytes
+    assert before > lazy.nbytes
+    for first in range(0, 200_000, 50_000):
+        for one in (buffer, lazy):
+            one.add(**rows(first, 50_000))
+    assert buffer.nbytes == before == lazy.nbytes
+    batches = [one.sample(300) for one in (buffer, lazy)]
+    expect_rows(batches[0])
+    np.testing.assert_array_equal(batches[0]["indices"], batches[1]["indices"])
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 def test_a_child_has_a_buffer_of_its_own():
     buffer = make()

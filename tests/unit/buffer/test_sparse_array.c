@@ -56,12 +56,35 @@ static void large_elements_have_segments_of_their_own(void **state)
     rp_sparse_array_deinit(&s);
 }
 
+static void a_filled_array_has_all_segments(void **state)
+{
+    (void)state;
+    rp_test_oom oom = RP_TEST_OOM_INIT(RP_TEST_OOM_UNLIMITED);
+    rp_allocator alloc = rp_test_oom_allocator(&oom);
+    rp_sparse_array s;
+    size_t made;
+
+    assert_ok(rp_sparse_array_init(&s, &alloc, 704, 40000, 64));
+    assert_ok(rp_sparse_array_need(&s, 20000));
+    memset(rp_sparse_array_at(&s, 20000), 7, 704);
+    assert_ok(rp_sparse_array_fill(&s));
+    made = oom.total;
+    for (size_t i = 0; i < 40000; i++) assert_ok(rp_sparse_array_need(&s, i));
+
+    assert_int_equal(oom.total, made);
+    assert_true(rp_test_is_all(rp_sparse_array_at(&s, 20000), 7, 704));
+    assert_true(rp_sparse_array_memory(&s) >= (size_t)40000 * 704);
+    rp_sparse_array_deinit(&s);
+    assert_int_equal(oom.live, 0);
+}
+
 static rp_status fill(const rp_allocator *alloc)
 {
     rp_sparse_array s;
     rp_status st = rp_sparse_array_init(&s, alloc, 100, 5000, 16);
 
     if (st != RP_OK) return st;
+    st = rp_sparse_array_fill(&s);
     for (size_t i = 0; i < 5000 && st == RP_OK; i++) st = rp_sparse_array_need(&s, i);
     rp_sparse_array_deinit(&s);
     return st;
@@ -79,6 +102,7 @@ RP_TESTS(sparse_array)
         cmocka_unit_test(elements_keep_what_is_written_to_them),
         cmocka_unit_test(a_segment_that_was_dropped_is_used_again),
         cmocka_unit_test(large_elements_have_segments_of_their_own),
+        cmocka_unit_test(a_filled_array_has_all_segments),
         cmocka_unit_test(out_of_memory_is_a_status),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
