@@ -16,18 +16,20 @@ import os
 import pathlib
 import subprocess
 import sys
+import sysconfig
+import tempfile
 import threading
 import time
 
 import environment
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-BUILD = ROOT / "build" / "python" / "bench"
+BUILD = ROOT / "build" / "python"  # a folder in it for each interpreter
 PEER = "dm-reverb"
 FLOATS = 100  # an item of 400 B
 BATCH = 256
 FRAMES = 4
-TABLES = {"small": 500_000, "frames": 20_000}
+TABLES = {"small": 500_000, "frames": 20_000, "40kB": 2_500, "400kB": 250}
 
 QUIET = {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "-1", "GRPC_VERBOSITY": "ERROR"}
 # dm-reverb's datasets lock a mutex that they never initialise, and hang unless its memory is zero.
@@ -62,23 +64,24 @@ class Side:
         self.np, self.reverb, self.address = numpy, reverb, address
         self.iterators = {}
 
-    def inserter(self, seconds, counts, index):
-        value = self.np.random.default_rng(index).random(FLOATS, dtype=self.np.float32)
+    def inserter(self, seconds, counts, index, table, floats):
+        value = self.np.random.default_rng(index).random(floats, dtype=self.np.float32)
         count, end = 0, time.monotonic() + seconds
         with self.reverb.Client(self.address).trajectory_writer(num_keep_alive_refs=1) as writer:
             while time.monotonic() < end:
                 for _ in range(64):
                     writer.append([value])
-                    writer.create_item("small", 1.0, [writer.history[0][-1:]])
+                    writer.create_item(table, 1.0, [writer.history[0][-1:]])
                     count += 1
                 writer.flush(256)
             writer.flush()
         counts[index] = count
 
-    def insert(self, seconds, writers=1):
+    def insert(self, seconds, writers=1, table="small", floats=FLOATS):
         """Returns items a second that are created one by one."""
         counts, began = [0] * writers, time.monotonic()
-        threads = [threading.Thread(target=self.inserter, args=(seconds, counts, i))
+        threads = [threading.Thread(target=self.inserter,
+                                    args=(seconds, counts, i, table, floats))
                    for i in range(writers)]
         for thread in threads:
             thread.start()
@@ -88,6 +91,18 @@ class Side:
 
     def insert_2(self, seconds):
         return self.insert(seconds, writers=2)
+
+    def insert_40kb(self, seconds, writers=1):
+        return self.insert(seconds, writers, "40kB", 100 * FLOATS)
+
+    def insert_40kb_2(self, seconds):
+        return self.insert_40kb(seconds, writers=2)
+
+    def insert_400kb(self, seconds, writers=1):
+        return self.insert(seconds, writers, "400kB", 1000 * FLOATS)
+
+    def insert_400kb_2(self, seconds):
+        return self.insert_400kb(seconds, writers=2)
 
     def sample(self, seconds):
         """Returns samples a second of Client.sample() with its default arguments."""
@@ -209,20 +224,32 @@ class Process:
         variables = {**(QUIET if "reverb" in words else {}), **(variables or {})}
         if site:
             variables["PYTHONPATH"] = str(site)
+        self.errors = tempfile.TemporaryFile("w+")
         self.process = subprocess.Popen(
             [str(python), __file__, *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            stderr=None if os.environ.get("BENCH_STDERR") else subprocess.DEVNULL, text=True,
+            stderr=None if os.environ.get("BENCH_STDERR") else self.errors, text=True,
             env={**os.environ, **variables})
 
     def hear(self):
         line = self.process.stdout.readline()
         if not line:
-            sys.exit(f"{' '.join(map(str, self.process.args))}: ended without an answer")
+            self.fail()
         return json.loads(line)
 
+    def fail(self):
+        """Ends the program: this process has ended early. Shows the end of its error output."""
+        status = self.process.wait()
+        self.errors.seek(0)
+        said = self.errors.read().splitlines()[-20:]
+        sys.exit("\n".join([f"{' '.join(map(str, self.process.args))}: ended with status {status}",
+                            *said]))
+
     def ask(self, *words):
-        self.process.stdin.write(json.dumps(words) + "\n")
-        self.process.stdin.flush()
+        try:
+            self.process.stdin.write(json.dumps(words) + "\n")
+            self.process.stdin.flush()
+        except BrokenPipeError:
+            self.fail()
         return self.hear()
 
     def stop(self):
@@ -240,9 +267,11 @@ def scaled(value, unit):
 # Each comparison: its name, the method, whether more is better, and the ratio that we aim at.
 WORKS = [
     ("insert", "insert", True, 8), ("insert.2", "insert_2", True, 8),
+    ("insert.40kB", "insert_40kb", True, 3), ("insert.40kB.2", "insert_40kb_2", True, 1),
+    ("insert.400kB", "insert_400kb", True, 3), ("insert.400kB.2", "insert_400kb_2", True, 1),
     ("sample", "sample", True, 10), ("dataset", "dataset", True, 8),
     ("roundtrip", "roundtrip", False, 2),
-    ("mutate", "mutate", False, 2), ("atari", "atari", True, 4),
+    ("mutate", "mutate", False, 4), ("atari", "atari", True, 4),
 ]
 
 
@@ -280,7 +309,9 @@ def interpreters():
     that interpreter, in which the package is installed."""
     theirs = environment.interpreter("reverb", __file__)
     ours = os.environ.get("REPRISE_PYTHON")
-    site = None if ours else environment.build_package(sys.executable, BUILD)
+    # A build folder belongs to the interpreter that it was configured with.
+    tag = f"bench-{sysconfig.get_config_var('SOABI')}"
+    site = None if ours else environment.build_package(sys.executable, BUILD / tag)
     return {PEER: ("reverb", theirs, None), "ours": ("reprise", ours or sys.executable, site)}
 
 

@@ -34,14 +34,14 @@ ADD, SAMPLE, WIDTH = 64, 256, 84
 class Ours:
     name, prioritized, most = "ours", True, None
 
-    def __init__(self, capacity, data, alpha=ALPHA):
+    def __init__(self, capacity, data, alpha=ALPHA, preallocate=True):
         import numpy
         from reprise.replay_buffer import ReplayBuffer
 
         self.buffer = ReplayBuffer(capacity, {
             "obs": ((WIDTH,), numpy.float32), "next_obs": ((WIDTH,), numpy.float32),
             "action": ((), numpy.int64), "reward": ((), numpy.float32),
-            "done": ((), numpy.bool_)}, alpha=alpha, beta=BETA, seed=1)
+            "done": ((), numpy.bool_)}, alpha=alpha, beta=BETA, seed=1, preallocate=preallocate)
         self.data = data
 
     def fill(self, rows):
@@ -66,6 +66,13 @@ class OursUniform(Ours):
 
     def __init__(self, capacity, data):
         super().__init__(capacity, data, alpha=0)
+
+
+class OursOnDemand(Ours):
+    name = "ours, memory on demand"
+
+    def __init__(self, capacity, data):
+        super().__init__(capacity, data, preallocate=False)
 
 
 class Cpprb(Ours):
@@ -287,6 +294,34 @@ def compare(quick):
             gc.collect()
             pairings.append((kind.name, peer.best, beside))
         ratios(pairings, suffix)
+    first_adds(quick, capacity, data)
+
+
+def first_adds(quick, capacity, data):
+    """Measures add() while a new buffer fills for the first time. cpprb takes all its memory when
+    it is made, and so does ours; for comparison, ours with memory on demand."""
+    best, made = {}, {}
+    for _ in range(2 if quick else 4):
+        for kind in (Cpprb, Ours, OursOnDemand):
+            began = time.perf_counter()
+            try:
+                buffer = kind(capacity, data)
+            except ImportError as missing:
+                print(f"{kind.name:28} not here: {missing}")
+                return
+            ready = time.perf_counter()
+            for _ in range(capacity // ADD):
+                buffer.add()
+            each = (time.perf_counter() - ready) / (capacity // ADD) * 1e6
+            best[kind] = min(each, best.get(kind, each))
+            made[kind] = min(ready - began, made.get(kind, ready - began))
+            del buffer
+            gc.collect()
+    print(f"ratio python.add.first {best[Cpprb] / best[Ours]:.2f} (ours {best[Ours]:.1f} us vs "
+          f"cpprb {best[Cpprb]:.1f} us)")
+    print(f"# add with memory on demand: {best[OursOnDemand]:.1f} us; to make the buffers took "
+          f"{made[Cpprb]:.2f} s (cpprb), {made[Ours]:.2f} s and {made[OursOnDemand]:.2f} s",
+          flush=True)
 
 
 class Game:
