@@ -30,6 +30,9 @@ def run_inside(name, script, arguments, variables):
 def build_package(python, where):
     """Builds the Python package for an interpreter. Returns the folder from which it is imported.
     """
+    probe = subprocess.run([python, "-c", "import numpy"], capture_output=True, check=False)
+    if probe.returncode != 0:
+        sys.exit(f"{python} has no NumPy: the package cannot be built for it")
     site = where / "site"
     path = f"{pathlib.Path(python).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
     meson = "/usr/bin/meson" if os.path.exists("/usr/bin/meson") else "meson"
