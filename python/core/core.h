@@ -9,6 +9,7 @@
  *   wait.c                 calls that wait: without the GIL, interrupted by Ctrl-C
  *   keys.c                 keys and priorities of items
  *   store.c, server.c      a store with its tables, and a server of it, in this process
+ *   extension.c            extensions of a table, with event_queue.c
  *   durable.c              the data directory of a store
  *   client.c               a client of servers, or of a store in this process
  *   server_call.c          requests to a server that outlive an interrupted call
@@ -19,6 +20,7 @@
  *                          the history of a trajectory writer, and references into it
  *   structured_writer.c    the writers by patterns, with patterns.c and step.c
  *   sampler.c              samples and batches, with sample_arrays.c (samples as arrays),
+ *                          sample_stack.c (samples as one array for each column),
  *                          batch_arrays.c (batches as arrays), prefetch.c (batches made ahead)
  *   sample_steps.c         samples as Reverb's ReplaySample
  *   replay_buffer.c        the single-process buffer, with replay_columns.c

@@ -124,8 +124,9 @@ static PyObject *plan_sample(const rp_sample *sample, jobs *all)
     return tuple;
 }
 
-static rp_status run_jobs(rp_decoder *decoder, const jobs *all, rp_error *err)
+static rp_status run_jobs(rp_decoder *decoder, const void *arg, rp_error *err)
 {
+    const jobs *all = arg;
     rp_status st = RP_OK;
 
     assert(all->count <= all->capacity); /* A1 */
@@ -141,8 +142,7 @@ static rp_status run_jobs(rp_decoder *decoder, const jobs *all, rp_error *err)
     return st;
 }
 
-/* Decodes all jobs with the shared decoder, or with a new one if another thread uses that. */
-static int decode(core_decoder *shared, const jobs *all)
+int core_decoder_run(core_decoder *shared, core_decode run, const void *arg, size_t bytes)
 {
     bool is_shared = !shared->busy;
     rp_decoder *decoder = shared->decoder;
@@ -150,21 +150,25 @@ static int decode(core_decoder *shared, const jobs *all)
     rp_status st = RP_OK;
 
     if (!is_shared) st = rp_decoder_new(rp_allocator_default(), CORE_DECODER_BYTES, &decoder);
-    if (st == RP_OK && all->bytes <= GIL_BYTES) {
-        st = run_jobs(decoder, all, &err);
+    if (st == RP_OK && bytes <= GIL_BYTES) {
+        st = run(decoder, arg, &err);
     } else if (st == RP_OK) {
         if (is_shared) shared->busy = true;
         Py_BEGIN_ALLOW_THREADS
-        st = run_jobs(decoder, all, &err);
+        st = run(decoder, arg, &err);
         Py_END_ALLOW_THREADS
         assert(!is_shared || shared->busy);
         if (is_shared) shared->busy = false;
     }
     if (!is_shared) rp_decoder_free(decoder);
-    if (st != RP_OK) {
-        (void)core_raise(st, &err);
-        return -1;
-    }
+    if (st == RP_OK) return 0;
+    (void)core_raise(st, &err);
+    return -1;
+}
+
+static int decode(core_decoder *shared, const jobs *all)
+{
+    if (core_decoder_run(shared, run_jobs, all, all->bytes) != 0) return -1;
     for (size_t i = 0; all->has_strings && i < all->count; i++) {
         const job *j = &all->items[i];
 

@@ -2,17 +2,18 @@
 /* reprise._core.Sampler: single samples, batches, and prefetched batches.
  *
  *   next(limit)            samples that have arrived, decoded: one, or at most 16 MiB of arrays
+ *   stack(limit)           the same samples, with one array for each column
  *   batch(size)            one batch; waits and decodes without the GIL
  *   start(size), take()    the same, but a thread prefetches the batches: prefetch.c
  *
  * At the end of the sequence (after max_samples, or at the rate limiter's timeout) next()
- * returns [], and batch() and take() return None.
+ * returns [], and the others return None.
  *
  * Invariants, whenever a thread releases the GIL:
  *   M1  `inside` counts the calls in progress, of all threads;
  *   M2  after close(), is_closed is set and no call enters; the last call that leaves frees
  *       the C sampler, the prefetcher and the kept samples;
- *   M3  next() takes the kept samples first;
+ *   M3  next() and stack() take the kept samples first;
  *   M4  in a forked child no call enters, and nothing that threads of the parent use is freed.
  */
 #include "kept.h"
@@ -120,18 +121,22 @@ static rp_status next_call(void *arg, rp_wait wait, rp_error *err)
 }
 
 /* Decodes the first samples and keeps the others. Takes the references of all. */
-static PyObject *decode_some(sampler_object *self, rp_sample *samples, size_t count)
+static PyObject *decode_some(sampler_object *self, rp_sample *samples, size_t count,
+                             bool stacked)
 {
     size_t now = core_kept_fitting(samples, count);
-    PyObject *list = NULL;
+    PyObject *made = NULL;
 
+    if (stacked) now = core_samples_alike(samples, now);
     if (core_kept_add(&self->kept, samples + now, count - now) == 0)
-        list = core_samples_list(&self->decoder, samples, now);
+        made = stacked ? core_samples_stack(&self->decoder, samples, now)
+                       : core_samples_list(&self->decoder, samples, now);
     rp_samples_release(samples, now);
-    return list;
+    return made;
 }
 
-static PyObject *next_samples(sampler_object *self, size_t limit, int64_t timeout_ms)
+static PyObject *next_samples(sampler_object *self, size_t limit, int64_t timeout_ms,
+                              bool stacked)
 {
     rp_sample inside[SAMPLES_INSIDE];
     next_arg a = {.sampler = self->sampler, .samples = inside, .limit = limit};
@@ -145,43 +150,45 @@ static PyObject *next_samples(sampler_object *self, size_t limit, int64_t timeou
     }
     a.count = core_kept_take(&self->kept, a.samples, limit);
     if (a.count > 0) {
-        list = decode_some(self, a.samples, a.count);
+        list = decode_some(self, a.samples, a.count, stacked);
     } else if (core_wait(next_call, &a, timeout_ms, core_explain_sampler, true, &st, &err) ==
                0) {
         if (is_end(self, st, a.timed_out))
-            list = PyList_New(0);
+            list = stacked ? Py_NewRef(Py_None) : PyList_New(0);
         else if (st == RP_DEADLINE)
             (void)raise_deadline(self, timeout_ms, "sample");
         else if (st != RP_OK)
             (void)core_raise(st, &err);
         else
-            list = decode_some(self, a.samples, a.count);
+            list = decode_some(self, a.samples, a.count, stacked);
     }
     if (a.samples != inside) PyMem_Free(a.samples);
     return list;
 }
 
-/* next(limit=1, timeout_ms=-1). Parses its arguments itself, since it is called for each
- * sample. */
-static PyObject *sampler_next(PyObject *obj, PyObject *const *args, Py_ssize_t nargs,
-                              PyObject *names)
+/* Parses the arguments (limit=1, timeout_ms=-1) itself, since next() is called for each sample.
+ */
+static PyObject *call_next(PyObject *obj, PyObject *const *args, Py_ssize_t nargs,
+                           PyObject *names, bool stacked)
 {
     sampler_object *self = (sampler_object *)obj;
     PyObject *given[2] = {NULL, NULL}, *result;
     Py_ssize_t keywords = names != NULL ? PyTuple_GET_SIZE(names) : 0;
+    const char *method = stacked ? "stack" : "next";
     Py_ssize_t limit = 1;
     int64_t timeout_ms = -1;
 
-    if (nargs > 2) return PyErr_Format(PyExc_TypeError, "next() takes at most 2 arguments");
+    if (nargs > 2)
+        return PyErr_Format(PyExc_TypeError, "%s() takes at most 2 arguments", method);
     for (Py_ssize_t i = 0; i < nargs; i++) given[i] = args[i];
     for (Py_ssize_t i = 0; i < keywords; i++) {
         PyObject *name = PyTuple_GET_ITEM(names, i);
         bool is_limit = PyUnicode_CompareWithASCIIString(name, "limit") == 0;
 
         if (!is_limit && PyUnicode_CompareWithASCIIString(name, "timeout_ms") != 0)
-            return PyErr_Format(PyExc_TypeError, "next() has no argument '%U'", name);
+            return PyErr_Format(PyExc_TypeError, "%s() has no argument '%U'", method, name);
         if (given[is_limit ? 0 : 1] != NULL)
-            return PyErr_Format(PyExc_TypeError, "next() got '%U' twice", name);
+            return PyErr_Format(PyExc_TypeError, "%s() got '%U' twice", method, name);
         given[is_limit ? 0 : 1] = args[nargs + i];
     }
     if (given[0] != NULL) {
@@ -192,9 +199,21 @@ static PyObject *sampler_next(PyObject *obj, PyObject *const *args, Py_ssize_t n
     if (limit > MAX_NEXT) limit = MAX_NEXT;
     if (given[1] != NULL && core_timeout_ms(given[1], &timeout_ms) != 0) return NULL;
     if (enter(self) != 0) return NULL;
-    result = next_samples(self, (size_t)limit, timeout_ms);
+    result = next_samples(self, (size_t)limit, timeout_ms, stacked);
     leave(self);
     return result;
+}
+
+static PyObject *sampler_next(PyObject *obj, PyObject *const *args, Py_ssize_t nargs,
+                              PyObject *names)
+{
+    return call_next(obj, args, nargs, names, false);
+}
+
+static PyObject *sampler_stack(PyObject *obj, PyObject *const *args, Py_ssize_t nargs,
+                               PyObject *names)
+{
+    return call_next(obj, args, nargs, names, true);
 }
 
 static int parse_ragged(const char *text, rp_ragged *out)
@@ -613,6 +632,13 @@ static PyMethodDef sampler_methods[] = {
      "Returns the samples that have arrived, 1 to `limit`: tuples (key, probability,\n"
      "table_size, priority, times_sampled, [array of each column]). [] at the end of the\n"
      "sequence."},
+    {"stack", CORE_METHOD(sampler_stack), METH_FASTCALL | METH_KEYWORDS,
+     "stack(limit=1, timeout_ms=-1)\n--\n\n"
+     "Returns the samples that have arrived, 1 to `limit`, stacked: a tuple (keys,\n"
+     "probabilities, table_sizes, priorities, times_sampled, [array of each column],\n"
+     "[shapes of each column]). The shapes are None if they are equal; otherwise the array "
+     "has\n"
+     "all values end to end. None at the end of the sequence."},
     {"batch", CORE_METHOD(sampler_batch), METH_VARARGS | METH_KEYWORDS,
      "batch(size, *, ragged='refuse', whole=False, out=None, timeout_ms=-1)\n--\n\n"
      "Returns the next `size` samples as a Batch. Unless `whole` is set, the last batch may\n"

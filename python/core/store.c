@@ -5,6 +5,7 @@
  * store belongs to the process that made it. A forked child has a copy, whose locks may be held
  * by threads that do not exist in the child. So the child neither uses nor frees it. */
 #include "store.h"
+#include "extension.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -218,22 +219,45 @@ PyDoc_STRVAR(
     add_table_doc,
     "add_table(name, *, limiter, max_size, sampler=('uniform', 0.0), "
     "remover=('fifo', 0.0), max_times_sampled=0, max_bytes=0, soft_limit=False, "
-    "signature=None, seed=0)\n--\n\n"
+    "signature=None, seed=0, extensions=())\n--\n\n"
     "Creates a table. The limiter is (samples_per_insert, min_size, min_diff, max_diff).");
+
+/* Adds a table with these options and extensions. */
+static int add_table(rp_store *store, rp_table_options *options, PyObject *extensions)
+{
+    rp_extension *made;
+    rp_error err = {0};
+    rp_status st;
+
+    if (core_extensions_from(extensions, store, &made, &options->extension_count) < 0)
+        return -1;
+    options->extensions = made;
+    Py_BEGIN_ALLOW_THREADS
+    st = rp_store_add_table(store, options, NULL, &err);
+    Py_END_ALLOW_THREADS
+    core_extensions_free(made, options->extension_count, st != RP_OK);
+    if (st == RP_OK) return 0;
+    (void)core_raise(st, &err);
+    return -1;
+}
 
 static PyObject *store_add_table(PyObject *self, PyObject *args, PyObject *kwargs)
 {
     rp_store *store = core_store_of(self);
+    PyObject *rest = kwargs != NULL ? PyDict_Copy(kwargs) : PyDict_New(), *extensions = NULL;
     rp_table_options options;
-    rp_error err = {0};
-    rp_status st;
+    int failed = store == NULL || rest == NULL ? -1 : 0;
 
-    if (store == NULL || core_table_options_from(args, kwargs, &options) < 0) return NULL;
-    Py_BEGIN_ALLOW_THREADS
-    st = rp_store_add_table(store, &options, NULL, &err);
-    Py_END_ALLOW_THREADS
-    rp_signature_unref(options.signature); /* the table holds its own reference */
-    if (st != RP_OK) return core_raise(st, &err);
+    if (failed == 0) extensions = Py_XNewRef(PyDict_GetItemString(rest, "extensions"));
+    if (extensions != NULL) failed = PyDict_DelItemString(rest, "extensions");
+    if (failed == 0) failed = core_table_options_from(args, rest, &options);
+    if (failed == 0) {
+        failed = add_table(store, &options, extensions);
+        rp_signature_unref(options.signature); /* the table holds its own reference */
+    }
+    Py_XDECREF(extensions);
+    Py_XDECREF(rest);
+    if (failed != 0) return NULL;
     Py_RETURN_NONE;
 }
 

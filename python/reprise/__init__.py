@@ -43,7 +43,8 @@ from reprise.trajectory_writer import TrajectoryColumn, TrajectoryWriter
 
 if TYPE_CHECKING:
     # "as" exports a name that is not in __all__.
-    from reprise import aio, cc as cc, pattern_dataset as pattern_dataset, pybind, ray as ray
+    from reprise import aio, cc as cc, extensions, pattern_dataset as pattern_dataset, pybind
+    from reprise import ray as ray
     from reprise import rl as rl, runs, tf_client as tf_client
     from reprise import timestep_dataset as timestep_dataset
     from reprise import trajectory_dataset as trajectory_dataset
@@ -80,6 +81,7 @@ __all__ = [
     "aio",
     "checkpointers",
     "errors",
+    "extensions",
     "install_as_reverb",
     "item_selectors",
     "log_scalars",
@@ -104,6 +106,7 @@ _LAZY = {
     "TrajectoryDataset": "trajectory_dataset",
     "aio": "aio",
     "cc": "cc",
+    "extensions": "extensions",
     "log_scalars": "runs",
     "pattern_dataset": "pattern_dataset",
     "pybind": "pybind",

@@ -131,6 +131,8 @@ class Child:
         storage: Optional[Mapping[str, Any]],
         options: Mapping[str, Any],
     ) -> None:
+        for table in tables:
+            table._refuse_extensions("a server in a child process")
         self._parent = os.getpid()
         # Reentrant: garbage collection may stop the server during a request of this thread.
         self._lock = threading.RLock()

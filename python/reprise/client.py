@@ -466,6 +466,7 @@ class Client(Connection):
         """
         if not hasattr(table, "_options"):
             raise TypeError(f"table must be a reprise.Table, got {table!r}")
+        table._refuse_extensions("a server that is running already")
         self._client.create_table(
             table.name, signature=table._signature, **table._options, timeout=timeout
         )

@@ -195,17 +195,15 @@ class Connection:
         Raises:
           DeadlineExceededError: no response within `timeout` seconds (0 and None: no limit).
         """
-        infos = {
-            name: reverb_types.TableInfo.from_dict(info)
-            for name, info in self.details(timeout or None).items()
-        }
-        self._signature_cache.update((name, info.signature) for name, info in infos.items())
-        return infos
+        tables = self.details(timeout or None)
+        self._signature_cache.update((name, info["signature"]) for name, info in tables.items())
+        return {name: reverb_types.TableInfo.from_dict(info) for name, info in tables.items()}
 
     def details(
         self, timeout: Optional[float] = None, table: Optional[str] = None
     ) -> Dict[str, Dict[str, Any]]:
-        """Returns dicts with all information on the tables, or on one of them, by name.
+        """Returns dicts with all information on the tables, or on one of them, by name. Their
+        signatures are nests of `reprise.TensorSpec`, in a process with TensorFlow too.
 
         Raises:
           NotFoundError: there is no such table.

@@ -110,4 +110,4 @@ def items_of(
 
 
 def signature_of(configs: Sequence[structured_writer.Config], element_spec: Any) -> Any:
-    return lists_to_tuples(structured_writer.infer_signature(configs, element_spec))
+    return lists_to_tuples(structured_writer.common_signature(configs, element_spec))

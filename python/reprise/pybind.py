@@ -12,6 +12,7 @@ import operator
 from typing import Any, Optional, Tuple
 
 from reprise import protos
+from reprise._core import TableExtension
 
 __all__ = [
     "AutoTunedChunkerOptions",
@@ -229,10 +230,6 @@ class AutoTunedChunkerOptions(ChunkerOptions):
             f"AutoTunedChunkerOptions(num_keep_alive_refs={self.num_keep_alive_refs}, "
             f"throughput_weight={self.throughput_weight:g})"
         )
-
-
-class TableExtension:
-    """The base of table extensions in Reverb. Extensions cannot be made in Python."""
 
 
 class Sampler:

@@ -31,7 +31,8 @@ class TableInfo:
     `sampler_options`, `remover_options`, `rate_limiter_info` and `table_worker_time` have the
     attributes of Reverb's messages of that name (see `reprise.protos`). For example,
     `info.rate_limiter_info.insert_stats.completed` is how many items have been inserted.
-    `signature` is a nest of `reprise.specs.TensorSpec`, or None.
+    `signature` is a nest of `reprise.specs.TensorSpec`, or None. In a process that has imported
+    TensorFlow, it is a nest of `tf.TensorSpec`.
     """
 
     name: str
@@ -65,7 +66,7 @@ class TableInfo:
                 insert_stats=protos.RateLimiterCallStats(completed=info["inserts"]),
                 sample_stats=protos.RateLimiterCallStats(completed=info["samples"]),
             ),
-            signature=info["signature"],
+            signature=specs.as_reverb(info["signature"]),
             current_size=info["size"],
             num_episodes=info["episodes"],
             num_deleted_episodes=info["deleted_episodes"],
@@ -84,7 +85,7 @@ class TableInfo:
             if isinstance(raw, int):
                 values[name] = protos.signed(raw)
             elif number == 6:
-                values[name] = decode_structure(raw)
+                values[name] = specs.as_reverb(decode_structure(raw))
             elif issubclass(kind, protos.Message):
                 values[name] = kind.FromString(raw)
             else:
@@ -125,6 +126,8 @@ _DTYPES = {
     22: "uint32",
     23: "uint64",
 }
+# Those that ml_dtypes has.
+_EXTENDED = {14: "bfloat16", 24: "float8_e5m2", 25: "float8_e4m3fn"}
 
 
 def _only(data: bytes) -> Dict[int, Any]:
@@ -144,14 +147,24 @@ def _decode_shape(data: bytes) -> Optional[List[Optional[int]]]:
     return dims
 
 
-def _decode_spec(data: bytes) -> specs.TensorSpec:
-    fields = _only(data)
-    number = fields.get(3, 0)
+def _dtype(number: int) -> np.dtype:
+    if number in _EXTENDED:
+        try:
+            import ml_dtypes
+        except ImportError:
+            raise ValueError(f"a spec has the dtype {_EXTENDED[number]}, for which ml_dtypes must be "
+                             "installed") from None
+        return np.dtype(getattr(ml_dtypes, _EXTENDED[number]))
     if number not in _DTYPES:
         raise ValueError(f"a spec has the dtype {number}, which NumPy has not")
+    return np.dtype(_DTYPES[number])
+
+
+def _decode_spec(data: bytes) -> specs.TensorSpec:
+    fields = _only(data)
     name = fields[1].decode() if 1 in fields else None
     shape = _decode_shape(fields.get(2, b""))
-    return specs.TensorSpec(shape, np.dtype(_DTYPES[number]), name)
+    return specs.TensorSpec(shape, _dtype(fields.get(3, 0)), name)
 
 
 def _pairs(values: Sequence[bytes]) -> Dict[str, Any]:

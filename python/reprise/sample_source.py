@@ -170,15 +170,12 @@ class Source:
         ]
         return ReplaySample(info, self.packer.pack(none))
 
-    def join(self, samples: List[Tuple[Any, ...]]) -> ReplaySample:
-        """Joins samples of different shapes. A column of known shape becomes one array. Any other
-        column becomes three arrays: the values of all items end to end, the index at which each
-        item begins, and the shape of each item. If only the number of rows varies, the values keep
-        their other dimensions; otherwise they are flat."""
-        *infos, columns = zip(*samples) if samples else [()] * 6
-        info = SampleInfo(*(np.array(x, t) for t, x in zip(INFO_DTYPES, infos)))
-        columns = zip(*columns) if samples else [()] * len(self.flat_specs)
-        return ReplaySample(info, tuple(map(_join, self.flat_specs, columns)))
+    def join(self, columns: Sequence[np.ndarray], shapes: Any) -> Tuple[Any, ...]:
+        """Joins samples of different shapes, from `Sampler.stack`. A column of known shape becomes one
+        array. Any other column becomes three arrays: the values of all items end to end, the index
+        at which each item begins, and the shape of each item. If only the number of rows varies, the
+        values keep their other dimensions; otherwise they are flat."""
+        return tuple(map(_join, self.flat_specs, columns, shapes))
 
     def open(self, server_address: Any = None, table: Any = None) -> Drawing:
         """Starts a sampler. ValueError if the table's signature does not match the specs."""
@@ -186,34 +183,56 @@ class Source:
 
     def check(self, columns: List[np.ndarray], table: str) -> None:
         """ValueError if the columns of a sample do not match the specs."""
+        self._check_count(columns, table)
+        for i, (column, (dtype, shape)) in enumerate(zip(columns, self._checked)):
+            if column.dtype != dtype or column.shape != shape:
+                self._check_one(i, column.shape, column.dtype, table)
+
+    def check_shapes(self, columns: Sequence[np.ndarray], shapes: Any, table: str) -> None:
+        """ValueError if the columns of samples do not match the specs. `shapes` has an array with a
+        row for each sample, for each column."""
+        self._check_count(columns, table)
+        for i, (column, rows) in enumerate(zip(columns, shapes)):
+            shape = self._checked[i][1]
+            sizes = [] if shape is None else [-1 if d is None else d for d in shape]
+            wrong = (rows != sizes) & (np.array(sizes) >= 0) if rows.shape[1] == len(sizes) else None
+            first = 0 if wrong is None or not wrong.any() else int(wrong.any(1).argmax())
+            self._check_one(i, rows[first].tolist(), column.dtype, table)
+
+    def _check_count(self, columns: Sequence[Any], table: str) -> None:
         if len(columns) != len(self._checked):
             raise ValueError(
                 f"Inconsistent number of tensors received from table '{table}'.  Specification "
                 f"has {len(self._checked)} tensors, but data coming from the table shows "
                 f"{len(columns)} tensors."
             )
-        for i, (column, (dtype, shape)) in enumerate(zip(columns, self._checked)):
-            if column.dtype == dtype and column.shape == shape:
-                continue
-            have = specs.TensorSpec(column.shape, column.dtype)
-            if not self.flat_specs[i].is_compatible_with(have):
-                raise ValueError(
-                    f"Received incompatible tensor at flattened index {i} from table "
-                    f"'{table}'.  Specification has (dtype, shape): "
-                    f"{_text(self.flat_specs[i])}.  Tensor has (dtype, shape): {_text(have)}."
-                )
+
+    def _check_one(self, i: int, shape: Sequence[int], dtype: np.dtype, table: str) -> None:
+        have = specs.TensorSpec(shape, dtype)
+        if not self.flat_specs[i].is_compatible_with(have):
+            raise ValueError(
+                f"Received incompatible tensor at flattened index {i} from table "
+                f"'{table}'.  Specification has (dtype, shape): "
+                f"{_text(self.flat_specs[i])}.  Tensor has (dtype, shape): {_text(have)}."
+            )
 
 
-def _join(spec: specs.TensorSpec, column: Sequence[np.ndarray]) -> Any:
+def _shapes_of(column: np.ndarray, shapes: Optional[np.ndarray]) -> np.ndarray:
+    """Returns the shape of each sample of a column, a row each."""
+    if shapes is not None:
+        return shapes
+    return np.broadcast_to(np.array(column.shape[1:], np.int64), (len(column), column.ndim - 1))
+
+
+def _join(spec: specs.TensorSpec, column: np.ndarray, shapes: Optional[np.ndarray]) -> Any:
     if None not in spec.shape:
-        return np.stack(column) if column else np.empty((0, *spec.shape), spec.dtype)
+        return column
     rank, rows = len(spec.shape), None not in spec.shape[1:]
-    shapes = np.array([c.shape for c in column], np.int64).reshape(-1, rank)
-    begin = np.zeros((len(column), rank if rows else 1), np.int64)
-    begin[1:, 0] = np.cumsum(shapes[:, 0] if rows else shapes.prod(1))[:-1]
-    values = column if rows else [c.ravel() for c in column]
-    none = np.empty((0, *spec.shape[1:]) if rows else 0, spec.dtype)
-    return np.concatenate(values) if column else none, begin, shapes
+    shapes = _shapes_of(column, shapes)
+    begin = np.zeros((len(shapes), rank if rows else 1), np.int64)
+    sizes = shapes[:, 0] if rows else shapes.prod(1)
+    begin[1:, 0] = np.cumsum(sizes)[:-1]
+    return column.reshape(sizes.sum(), *(spec.shape[1:] if rows else ())), begin, shapes
 
 
 def _word(value: Any) -> str:
@@ -256,10 +275,10 @@ class Drawing:
 
     def _check_table(self) -> None:
         try:
-            info = self.client.server_info(30)
+            info = self.client.details(30)
         except errors.DeadlineExceededError:
             return
-        signature = info[self.table].signature if self.table in info else None
+        signature = info[self.table]["signature"] if self.table in info else None
         if signature is not None:
             check_signature(self.table, self.source.flat_specs, signature)
 
@@ -306,40 +325,38 @@ class Drawing:
                     steps = self.source.timesteps
                     yield self._batch_of_steps(batch) if steps else self._batch(batch)
                     continue
-                samples = self.sampler.next(self.chunk, patience_ms)
-                if not samples:
+                stack = self.sampler.stack(self.chunk, patience_ms)
+                if stack is None:
                     return
-                yield from self._stacks(samples)
+                yield from self._stacks(stack)
                 patience.begin()
             except errors.DeadlineExceededError as e:
                 patience.check(e)
                 yield self.source.empty
 
-    def pieces(self, patience_ms: int = -1) -> Iterator[Tuple[ReplaySample, ReplaySample]]:
-        """Yields items of any shapes, several at a time, as pairs. If the items have the same
-        shape, the first of the pair has them stacked, and the second is empty. Otherwise the second
-        has them joined by `Source.join`, and the first is empty. After each `patience_ms` of
-        waiting both are empty."""
+    def pieces(self, patience_ms: int = -1) -> Iterator[Tuple[bool, SampleInfo, Tuple[Any, ...]]]:
+        """Yields items of any shapes, several at a time: whether all have the same shape, their info,
+        and their columns as `Source.join` returns them. After each `patience_ms` of waiting, yields
+        no items."""
         source = self.source
-        none = source.empty, source.join([])
+        empty = source.empty
+        columns = source.packer.flatten(empty.data)
+        none = False, empty.info, source.join(columns, [None] * len(columns))
         patience = _log.Patience()
         while True:
             try:
-                samples = self.sampler.next(self.chunk, patience_ms)
+                stack = self.sampler.stack(self.chunk, patience_ms)
                 patience.begin()
             except errors.DeadlineExceededError as e:
                 patience.check(e)
                 yield none
                 continue
-            if not samples:
+            if stack is None:
                 return
-            for sample in samples:
-                source.check(sample[5], self.table)
-            shapes = {tuple([column.shape for column in sample[5]]) for sample in samples}
-            if len(shapes) == 1:
-                yield self._stack(samples), none[1]
-            else:
-                yield none[0], source.join(samples)
+            *infos, columns, shapes = stack
+            source.check_shapes(columns, list(map(_shapes_of, columns, shapes)), self.table)
+            is_even = all(rows is None for rows in shapes)
+            yield is_even, SampleInfo(*infos), source.join(columns, shapes)
 
     def _ready(self) -> Optional[_core.Batch]:
         """Returns a batch of `chunk` samples, stacked in C. None if fewer are ready, or at the end.
@@ -350,35 +367,28 @@ class Drawing:
         except errors.DeadlineExceededError:
             return None
 
-    def _stacks(self, samples: List[Tuple[Any, ...]]) -> Iterator[ReplaySample]:
+    def _stacks(self, stack: Tuple[Any, ...]) -> Iterator[ReplaySample]:
         """Yields the samples, or their steps, in stacks of consecutive ones with equal shapes."""
-        timesteps = self.source.timesteps
-        form, begin = None, 0
-        for i, sample in enumerate(samples):
-            if timesteps:
-                self.rows(sample)
-                now = [_Row(column) for column in sample[5]]
-            else:
-                now = sample[5]
-            self.source.check(now, self.table)
-            shapes = [column.shape for column in now]
-            if begin < i and shapes != form:
-                yield self._stack(samples[begin:i])
-                begin = i
-            form = shapes
-        yield self._stack(samples[begin:])
-
-    def _stack(self, samples: List[Tuple[Any, ...]]) -> ReplaySample:
-        """Stacks samples whose shapes are the same."""
-        *infos, columns = zip(*samples)
-        fields = [np.array(x, t) for t, x in zip(INFO_DTYPES, infos)]
-        join = np.stack
-        if self.source.timesteps:
-            join = np.concatenate
-            rows = [sample[0].shape[0] for sample in columns]
-            fields = [np.repeat(field, rows) for field in fields]
-        data = [join(column) for column in zip(*columns)]
-        return ReplaySample(SampleInfo(*fields), self.source.packer.pack(data))
+        *infos, columns, shapes = stack
+        shapes = list(map(_shapes_of, columns, shapes))
+        steps = int(self.source.timesteps)
+        rows = np.ones(len(infos[0]), np.int64)
+        if steps:
+            if any(s.shape[1] == 0 or (s[:, 0] != shapes[0][:, 0]).any() for s in shapes):
+                raise ValueError(_NOT_STEPS)
+            rows = shapes[0][:, 0]
+        inner = [s[:, steps:] for s in shapes]
+        self.source.check_shapes(columns, inner, self.table)
+        flat = [column.reshape(-1) for column in columns]
+        begins = [np.append(0, np.cumsum(s.prod(1))) for s in shapes]
+        form = np.concatenate(inner, 1)
+        edges = np.flatnonzero((form[1:] != form[:-1]).any(1)) + 1
+        for first, end in zip([0, *edges], [*edges, len(form)]):
+            count = rows[first:end].sum()
+            data = [values[begin[first] : begin[end]].reshape(count, *s[first])
+                    for values, begin, s in zip(flat, begins, inner)]
+            fields = [np.repeat(info[first:end], rows[first:end]) for info in infos]
+            yield ReplaySample(SampleInfo(*fields), self.source.packer.pack(data))
 
     def _batch(self, batch: _core.Batch) -> ReplaySample:
         self.source.check([_Row(column) for column in batch.columns], self.table)

@@ -80,6 +80,8 @@ class _Remote:
     """A server that was already running, used through a client. stop() leaves it running."""
 
     def __init__(self, tables: Sequence[Table], client: Client) -> None:
+        for table in tables:
+            table._refuse_extensions("a server that is running already")
         self.address = client.server_address
         self.port = split_address(self.address.split(",")[0])[1]
         self.places = [RemoteTable(client, table.name) for table in tables]

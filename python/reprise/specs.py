@@ -8,18 +8,22 @@ it does not import: `tf.TensorSpec`, `dm_env.specs.Array`, the spaces of gymnasi
     >>> import numpy as np
     >>> convert({"obs": np.zeros((84, 84), np.uint8), "reward": 0.0})
     {'obs': TensorSpec((84, 84), uint8), 'reward': TensorSpec((), float64)}
+
+In a process that has imported TensorFlow, the functions that Reverb has too return `tf.TensorSpec`, as
+in Reverb: see `as_reverb`. `convert` returns our own specs everywhere.
 """
 
 from __future__ import annotations
 
 import collections
+import sys
 from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
 from reprise import _core
 
-__all__ = ["BoundedTensorSpec", "TensorShape", "TensorSpec", "convert", "is_spec"]
+__all__ = ["BoundedTensorSpec", "TensorShape", "TensorSpec", "as_reverb", "convert", "is_spec"]
 
 
 class TensorShape(tuple):
@@ -227,6 +231,39 @@ def convert(nest: Any) -> Any:
     nest = _plain(nest)
     shape = _core.Structure(nest)
     return shape.pack([_convert_leaf(leaf) for leaf in shape.flatten(nest)])
+
+
+def _loaded_tensorflow() -> Any:
+    """Returns the module if the process has imported TensorFlow, otherwise None. Imports nothing: a
+    module of `importlib.util.LazyLoader` would be loaded by the first look at it."""
+    module = sys.modules.get("tensorflow")
+    if module is None or type(module).__module__ == "importlib.util":
+        return None
+    names = ("TensorSpec", "as_dtype", "string")  # a module that is being imported lacks some
+    return module if all(hasattr(module, name) for name in names) else None
+
+
+def as_reverb(nest: Any) -> Any:
+    """Returns a nest of our specs as Reverb would return it to this process.
+
+    With TensorFlow imported, that is a nest of `tf.TensorSpec` with the same shapes, dtypes and names.
+    Otherwise, or if TensorFlow lacks one of the dtypes, it is the nest itself. `TableInfo.signature`
+    and `structured.infer_signature` are such nests.
+    """
+    tensorflow = _loaded_tensorflow()
+    if nest is None or tensorflow is None:
+        return nest
+    shape = _core.Structure(nest)
+    try:
+        return shape.pack([_tensorflow_spec(tensorflow, leaf) for leaf in shape.flatten(nest)])
+    except TypeError:  # of as_dtype()
+        return nest
+
+
+def _tensorflow_spec(tensorflow: Any, spec: TensorSpec) -> Any:
+    is_string = spec.dtype == np.dtype(object)
+    dtype = tensorflow.string if is_string else tensorflow.as_dtype(spec.dtype)
+    return tensorflow.TensorSpec(spec.shape, dtype, spec.name)
 
 
 # The C extension calls these functions to make nests from signatures of a server.

@@ -404,13 +404,18 @@ def infer_signature(configs: Sequence[Config], step_spec: Any) -> Any:
       step_spec: a nest of specs of a step.
 
     Returns:
-      A nest of `reprise.TensorSpec`. If the configs differ in the length of a column, its first
-      dimension is None.
+      A nest of `reprise.TensorSpec`, or of `tf.TensorSpec` in a process that has imported TensorFlow.
+      If the configs differ in the length of a column, its first dimension is None.
 
     Raises:
       ValueError: there are no configs; they differ in structure, table or dtype, or in the shapes
         of single steps.
     """
+    return specs.as_reverb(common_signature(configs, step_spec))
+
+
+def common_signature(configs: Sequence[Config], step_spec: Any) -> Any:
+    """Does the same as `infer_signature`, but always returns a nest of `reprise.TensorSpec`."""
     if not configs:
         raise ValueError("At least one config must be provided.")
     if any(c.pattern_structure != configs[0].pattern_structure for c in configs):

@@ -12,9 +12,9 @@ from __future__ import annotations
 import abc
 import operator
 import weakref
-from typing import TYPE_CHECKING, Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
+from typing import TYPE_CHECKING, Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from reprise import _core, _log, item_selectors, pybind
+from reprise import _core, _log, callbacks, item_selectors, pybind
 from reprise import rate_limiters, reverb_types, specs
 from reprise._check import limiter_fields, whole_number
 
@@ -61,8 +61,11 @@ class Waiting(NamedTuple):
 class LocalTable:
     """A table in a store of this process."""
 
-    def __init__(self, store: _core.Store, name: str) -> None:
+    def __init__(
+        self, store: _core.Store, name: str, extensions: Sequence[_core.TableExtension] = ()
+    ) -> None:
         self.store = store
+        self.extensions = tuple(extensions)
         self._name = name
 
     def info(self) -> Dict[str, Any]:
@@ -117,11 +120,12 @@ def _check_count(count: int) -> None:
 
 
 class TableExtensionBase(metaclass=abc.ABCMeta):
-    """The base of Reverb's table extensions. As in Reverb, extensions cannot be made in Python."""
+    """The base of table extensions: those of `reprise.extensions`, and others that build them."""
 
     @abc.abstractmethod
-    def build_internal_extensions(self, table_name: str) -> Sequence[pybind.TableExtension]:
-        """Returns the extensions for a table of that name."""
+    def build_internal_extensions(self, table_name: str) -> Sequence[_core.TableExtension]:
+        """Returns new extensions for a table of that name. It is called when the table is made, and
+        again when the table gets to its server."""
 
 
 def _signature(signature: Optional[reverb_types.SpecNest]) -> Optional[reverb_types.SpecNest]:
@@ -158,7 +162,8 @@ class Table:
       rate_limiter: decides when inserts and samples may proceed; see `reprise.rate_limiters`.
       max_times_sampled: an item is removed when it has been sampled this number of times. < 1:
         never.
-      extensions: for compatibility with Reverb; must be empty.
+      extensions: run with the operations of the table, in the process of its server; see
+        `reprise.extensions`.
       signature: a nest of specs that items must match, or None. `reprise.specs.convert` lists
         which objects are specs.
       max_bytes: how many bytes the items may take before the remover evicts some. 0: no limit.
@@ -197,14 +202,13 @@ class Table:
         self._sampler = sampler
         self._remover = remover
         self._rate_limiter = rate_limiter
-        self._extensions = extensions
+        self._extensions = tuple(extensions)
         self._signature = _signature(signature)
         self._max_bytes = whole_number("max_bytes", max_bytes, 0)
         self._seed = whole_number("seed", seed, 0)
         self._max_times_sampled = whole_number("max_times_sampled", max_times_sampled)
-        internal = [e for x in extensions for e in x.build_internal_extensions(name)]
-        if internal:
-            raise ValueError(f"table '{name}': there are no extensions to be made from Python")
+        # Raises errors now, and not when there is a server.
+        self._has_extensions = bool(self._build_extensions())
 
         self._options: Dict[str, Any] = {
             "sampler": sampler._fields(),
@@ -221,14 +225,40 @@ class Table:
                 "table '%s': samples wait for ever, as they need %d items (min_size_to_sample) and "
                 "the table holds at most %d (max_size)", name, least, most
             )
-        # Until the table is on a server, it is in a store of its own.
-        self._place: Any = self._add_to(_core.Store())
+        # Until the table is on a server, it is in a store of its own, without extensions.
+        self._place: Any = self._add_to(_core.Store(), ())
         self._server: Optional[weakref.ref[Server]] = None
         rate_limiter._table = weakref.ref(self)
 
-    def _add_to(self, store: _core.Store) -> LocalTable:
-        store.add_table(self._name, signature=self._signature, **self._options)
-        return LocalTable(store, self._name)
+    def _add_to(
+        self, store: _core.Store, extensions: Optional[Sequence[_core.TableExtension]] = None
+    ) -> LocalTable:
+        """Adds the table to a store, with new extensions unless they are given."""
+        made = self._build_extensions() if extensions is None else extensions
+        store.add_table(
+            self._name, signature=self._signature, extensions=made, **self._options
+        )
+        for extension in made:
+            if isinstance(extension, callbacks.CallbackThread):
+                extension.start()
+        return LocalTable(store, self._name, made)
+
+    def _build_extensions(self) -> List[_core.TableExtension]:
+        made: List[_core.TableExtension] = []
+        for extension in self._extensions:
+            if not isinstance(extension, TableExtensionBase):
+                raise TypeError(
+                    f"table '{self._name}': an extension must be one of reprise.extensions, "
+                    f"got {extension!r}"
+                )
+            made += extension.build_internal_extensions(self._name)
+        return made
+
+    def _refuse_extensions(self, place: str) -> None:
+        if self._has_extensions:
+            raise ValueError(
+                f"table '{self._name}': extensions run in this process, and {place} does not"
+            )
 
     @classmethod
     def queue(
@@ -286,6 +316,12 @@ class Table:
     def details(self) -> Dict[str, Any]:
         """Information that `info` does not have: bytes, evictions, updates, waiting calls."""
         return self._place.info()
+
+    @property
+    def extensions(self) -> Tuple[_core.TableExtension, ...]:
+        """What was made of the table's `extensions` for its server, in their order; without a server,
+        nothing. Each has `read()`, which returns its counts."""
+        return getattr(self._place, "extensions", ())
 
     def can_sample(self, num_samples: int) -> bool:
         """Returns True if the limiter would admit `num_samples` samples now."""

@@ -93,8 +93,9 @@ def _generate(
 
 
 def _of_pieces(source: Source) -> tf.data.Dataset:
-    """Returns a dataset of items of different shapes. Items that cannot be stacked are passed end
-    to end in one array, which TensorFlow slices."""
+    """Returns a dataset of items of different shapes. They are passed end to end in one array, several
+    at a time. TensorFlow stacks them if all have the same shape, which is faster, and otherwise cuts
+    each out."""
 
     def joined(spec: specs.TensorSpec) -> Any:
         if None not in spec.shape:
@@ -103,6 +104,13 @@ def _of_pieces(source: Source) -> tf.data.Dataset:
         inner = specs.TensorSpec(spec.shape[1:] if rows else (), spec.dtype)
         begin, shapes = (tf.TensorSpec((None, n), tf.int64) for n in (rank if rows else 1, rank))
         return tensor_spec(inner, None), begin, shapes
+
+    def stack(spec: specs.TensorSpec, column: Any) -> tf.Tensor:
+        if None not in spec.shape:
+            return column
+        values, _, shapes = column
+        count = tf.shape(shapes, tf.int64)[:1]
+        return tf.ensure_shape(tf.reshape(values, tf.concat([count, shapes[0]], 0)), (None, *spec.shape))
 
     def cut(spec: specs.TensorSpec, values: Any, part: Any) -> tf.Tensor:
         if None not in spec.shape:
@@ -115,21 +123,30 @@ def _of_pieces(source: Source) -> tf.data.Dataset:
             part = tf.slice(values, begin, shape)
         return tf.ensure_shape(part, spec.shape)
 
-    def items(stacked: ReplaySample, rest: ReplaySample) -> tf.data.Dataset:
-        values = [c[0] if isinstance(c, tuple) else None for c in rest.data]
-        each = tuple(c[1:] if isinstance(c, tuple) else c for c in rest.data)
+    slices = tf.data.Dataset.from_tensor_slices
+    pack = source.packer.pack
+    element = tree.map_structure(tensor_spec, source.element_spec)
+
+    def items(is_even: tf.Tensor, info: Any, columns: Any) -> tf.data.Dataset:
+        values = [c[0] if isinstance(c, tuple) else None for c in columns]
+        each = tuple(c[1:] if isinstance(c, tuple) else c for c in columns)
 
         def one(info: Any, parts: Any) -> ReplaySample:
-            return ReplaySample(info, source.packer.pack(
-                [cut(*column) for column in zip(source.flat_specs, values, parts)]))
+            return ReplaySample(info, pack([cut(*c) for c in zip(source.flat_specs, values, parts)]))
 
-        slices = tf.data.Dataset.from_tensor_slices
-        return slices(stacked).concatenate(slices((rest.info, each)).map(one))
+        def even() -> tf.Tensor:
+            data = pack([stack(*column) for column in zip(source.flat_specs, columns)])
+            return tf.data.experimental.to_variant(slices(ReplaySample(info, data)))
 
-    stacked = tree.map_structure(lambda spec: tensor_spec(spec, None), source.element_spec)
-    rest = ReplaySample(stacked.info, tuple(map(joined, source.flat_specs)))
-    pieces = _generate(source, (stacked, rest), lambda drawing: drawing.pieces(PATIENCE_MS))
-    return pieces.flat_map(items)
+        def uneven() -> tf.Tensor:
+            return tf.data.experimental.to_variant(slices((info, each)).map(one))
+
+        # Only the dataset that is needed is made: each costs as much as many items.
+        return tf.data.experimental.from_variant(tf.cond(is_even, even, uneven), element)
+
+    info = tree.map_structure(lambda spec: tensor_spec(spec, None), source.element_spec.info)
+    form = tf.TensorSpec((), tf.bool), info, tuple(map(joined, source.flat_specs))
+    return _generate(source, form, lambda drawing: drawing.pieces(PATIENCE_MS)).flat_map(items)
 
 
 def of_patterns(

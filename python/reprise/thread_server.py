@@ -7,7 +7,7 @@ import itertools
 import os
 from typing import Any, Mapping, Optional, Sequence, Tuple
 
-from reprise import _core, errors, local_path, local_servers
+from reprise import _core, callbacks, errors, local_path, local_servers
 from reprise import storage as storage_module
 from reprise._log import logger, saying
 from reprise.table import Table
@@ -90,9 +90,12 @@ class ThreadServer:
         finally:
             self.store.close()  # ends all calls that wait
             self._server.stop(0)
-            if durable is not None:
-                with saying("the storage is being closed"):
-                    durable.close()
+            try:
+                if durable is not None:
+                    with saying("the storage is being closed"):
+                        durable.close()
+            finally:
+                callbacks.stop_all([e for place in self.places for e in place.extensions])
 
 
 def _open(store: _core.Store, storage: Mapping[str, Any], run_bytes: int) -> _core.Durable:

@@ -155,7 +155,7 @@ def packages_are_installed_with_what_they_need():
     assert "compiler" not in inside("sh", "-c", "command -v cc gcc clang && echo compiler; true")
     for name in ("man/man1/reprise.1.gz", "man/man1/reprise-serve.1.gz", "zsh/vendor-completions/_reprise",
                  "bash-completion/completions/reprise", "fish/vendor_completions.d/reprise.fish",
-                 "doc/reprise/copyright"):
+                 "doc/reprise/copyright", "doc/reprise/README.md", "doc/reprise/docs/cli.md"):
         assert (SYSTEM / "usr" / "share" / name).exists(), name
     assert "reprise" in inside("getent", "passwd", "reprise")
 

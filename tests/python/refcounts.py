@@ -71,6 +71,48 @@ def nests():
 
 
 @scenario
+def extensions_of_tables():
+    given = [_core.TableExtension("statistics"), _core.TableExtension("diffusion", radius=2, decay=0.5),
+             _core.TableExtension("events", max_waiting=4, kinds=31),
+             _core.TableExtension("insert_on_sample", target="t", timeout=0)]
+    store, options = _core.Store(), {"limiter": (1.0, 1, -1e9, 1e9), "max_size": 10}
+    store.add_table("t", **options)
+    store.add_table("u", extensions=given, **options)
+    refuses(ValueError, store.add_table, "v", extensions=given, **options)
+    fresh = _core.TableExtension("statistics")
+    refuses(TypeError, store.add_table, "v", extensions=[fresh, 1], **options)
+    refuses(TypeError, store.add_table, "v", extensions=1, **options)
+    for arguments in ({"radius": 0}, {"decay": "x"}, {"nothing": 1}):
+        refuses((TypeError, ValueError), _core.TableExtension, "diffusion", **arguments)
+    client = _core.Client.local(store)
+    writer = _core.StepWriter(client, 1)
+    for step in range(6):
+        writer.append([step])
+        writer.create_item("u", 1, 1.0)
+    writer.flush(10)
+    assert len(given[2].take()) == 4 and given[2].read()["dropped"] == 2
+    for extension in given:
+        repr(extension), extension.kind, extension.read(), extension.close()
+    assert given[2].take() is None
+
+
+@scenario
+def stacks_of_samples():
+    store = _core.Store()
+    store.add_table("t", limiter=(1.0, 1, -1e9, 1e9), max_size=10, sampler="fifo")
+    client = _core.Client.local(store)
+    writer = _core.StepWriter(client, 3)
+    for length in (3, 1, 2):
+        for step in range(3):
+            writer.append([np.ones(2), np.array(b"x", object)])
+        writer.create_item("t", length, 1.0)
+    writer.flush(10)
+    sampler = _core.Sampler(client, "t")
+    sampler.stack(8)
+    refuses(ValueError, sampler.stack, 0)
+
+
+@scenario
 def nests_that_fail():
     shape = tree.Structure({"a": 1, "b": [2]})
     for other in (1, {"a": 1}, {"a": 1, "b": 2}, {"a": 1, "b": (2,)}, {"b": [2], "c": 1}):

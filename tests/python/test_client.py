@@ -434,7 +434,7 @@ def test_server_info(serve):
     assert info.rate_limiter_info.samples_per_insert == 2.0
     assert info.rate_limiter_info.min_size_to_sample == 10
     assert info.rate_limiter_info.insert_stats.completed == 0
-    assert info.signature == spec
+    assert reprise.specs.convert(info.signature) == spec
     assert (info.current_size, info.num_episodes, info.num_unique_samples) == (0, 0, 0)
     assert infos["q"].signature is None
     assert client.server_info(timeout=5).keys() == infos.keys()

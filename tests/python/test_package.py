@@ -66,6 +66,26 @@ def test_importing_imports_little():
     assert len(ours) <= 40 and len(new - ours) <= 20, sorted(new)
 
 
+def test_signatures_do_not_import_tensorflow(tmp_path):
+    (tmp_path / "tensorflow.py").write_text("raise RuntimeError('it was imported')\n")
+    script = """
+import sys
+import reprise
+from reprise import structured
+spec = {"x": reprise.TensorSpec((), int)}
+table = reprise.Table.queue("queue", 10, signature=spec)
+server = reprise.Server([table])
+pattern = structured.pattern_from_transform(spec, lambda step: {"x": step["x"][-1]})
+made = structured.infer_signature([structured.create_config(pattern, "queue")], spec)
+print(table.info.signature, server.localhost_client().server_info()["queue"].signature, made)
+assert "tensorflow" not in sys.modules
+"""
+    said = python(script, PYTHONPATH=os.pathsep.join(
+        [str(tmp_path)] + os.environ.get("PYTHONPATH", "").split(os.pathsep)))
+    assert said == ("{'x': TensorSpec((), int64)} {'x': TensorSpec((), int64)} "
+                    "{'x': TensorSpec((), int64, 'x')}\n")
+
+
 def test_version():
     from importlib.metadata import PackageNotFoundError, version
     try:

@@ -261,7 +261,8 @@ class TestTableInfo:
         assert info.table_worker_time == protos.TableWorkerTime()
 
     def test_signature_from_bytes(self):
-        signature = reverb_types.TableInfo.from_serialized_proto(self.DATA).signature
+        info = reverb_types.TableInfo.from_serialized_proto(self.DATA)
+        signature = specs.convert(info.signature)
 
         assert sorted(signature) == ["a", "b", "c"]
         assert signature["a"] == specs.TensorSpec((2, None), np.float32, "x")

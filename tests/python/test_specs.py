@@ -3,13 +3,15 @@
 
 import collections
 import enum
+import importlib.util
 import pickle
 import sys
 import types
 
 import numpy as np
 import pytest
-from reprise import specs, tree
+import reprise
+from reprise import specs, structured, tree
 from reprise._core import signature_roundtrip
 from reprise.specs import BoundedTensorSpec, TensorSpec, convert
 
@@ -178,6 +180,89 @@ def test_is_spec():
     assert specs.is_spec(TensorSpec(())) and specs.is_spec(tf_like((), int, name=None))
     assert not specs.is_spec(np.zeros(2)) and not specs.is_spec(np.float32(1))
     assert not specs.is_spec(1.0)
+
+
+class FakeSpec:
+    def __init__(self, shape, dtype, name):
+        self.fields = shape, dtype, name
+
+    def __eq__(self, other):
+        return self.fields == other.fields
+
+
+def fake_tensorflow(**names):
+    """A module with the names that specs.as_reverb() uses. Its dtypes are texts."""
+    def as_dtype(dtype):
+        if dtype == np.uint64:
+            raise TypeError("no such dtype")
+        return f"tf.{dtype}"
+
+    module = types.ModuleType("tensorflow")
+    vars(module).update({"TensorSpec": FakeSpec, "as_dtype": as_dtype, "string": "tf.string", **names})
+    return module
+
+
+NEST = {"a": [TensorSpec((None, 2), "u1", "x")], "b": Point(TensorSpec(None, str), TensorSpec(()))}
+
+
+def test_specs_for_a_process_with_tensorflow(monkeypatch):
+    monkeypatch.setitem(sys.modules, "tensorflow", fake_tensorflow())
+    made = specs.as_reverb(NEST)
+    assert made == {"a": [FakeSpec((None, 2), "tf.uint8", "x")],
+                    "b": Point(FakeSpec(None, "tf.string", None), FakeSpec((), "tf.float32", None))}
+    assert type(made["b"]) is Point and type(made["a"]) is list
+    assert specs.as_reverb(TensorSpec((), int)) == FakeSpec((), "tf.int64", None)
+    assert specs.as_reverb(None) is None
+
+
+@pytest.mark.parametrize("module", [None, types.ModuleType("tensorflow")])
+def test_specs_for_a_process_without_tensorflow(monkeypatch, module):
+    """The module may also be None, or have been imported in part."""
+    monkeypatch.setitem(sys.modules, "tensorflow", module)
+    assert specs.as_reverb(NEST) is NEST
+    monkeypatch.delitem(sys.modules, "tensorflow")
+    assert specs.as_reverb(NEST) is NEST
+
+
+def test_specs_that_tensorflow_lacks(monkeypatch):
+    monkeypatch.setitem(sys.modules, "tensorflow", fake_tensorflow())
+    nest = [TensorSpec((), "u8"), TensorSpec((), "u1")]
+    assert specs.as_reverb(nest) is nest
+
+
+def test_a_lazy_tensorflow_is_not_loaded(monkeypatch, tmp_path):
+    (tmp_path / "tensorflow.py").write_text("raise RuntimeError('it was loaded')\n")
+    found = importlib.util.spec_from_file_location("tensorflow", tmp_path / "tensorflow.py")
+    found.loader = importlib.util.LazyLoader(found.loader)
+    module = importlib.util.module_from_spec(found)
+    found.loader.exec_module(module)
+    monkeypatch.setitem(sys.modules, "tensorflow", module)
+    assert specs.as_reverb(NEST) is NEST
+    with pytest.raises(RuntimeError, match="it was loaded"):
+        module.TensorSpec
+
+
+def test_signatures_in_a_process_with_tensorflow(monkeypatch):
+    """The functions of Reverb return TensorFlow's specs, and our own functions ours."""
+    signature = {"x": TensorSpec((2, None), "f4", "x")}
+    table = reprise.Table.queue("queue", 10, signature=signature)
+    server = reprise.Server([table])
+    client = server.localhost_client()
+    pattern = structured.pattern_from_transform(signature, lambda step: {"y": step["x"][-3:]})
+    config = structured.create_config(pattern, "queue")
+    monkeypatch.setitem(sys.modules, "tensorflow", fake_tensorflow())
+
+    theirs = {"x": FakeSpec((2, None), "tf.float32", "x")}
+    assert table.info.signature == theirs
+    assert client.server_info()["queue"].signature == theirs
+    assert structured.infer_signature([config], signature) == {
+        "y": FakeSpec((3, 2, None), "tf.float32", "y")}
+    assert client.details()["queue"]["signature"] == table.details["signature"] == signature
+    assert client.sampler("queue", 1).signature() == signature
+    client.insert({"x": np.zeros((2, 5), np.float32)}, {"queue": 1.0})
+    [sample] = client.sample("queue", emit_timesteps=False, unpack_as_table_signature=True)
+    assert sample.data["x"].shape == (1, 2, 5)
+    server.stop()
 
 
 def test_the_real_tensorflow():

@@ -184,7 +184,7 @@ def test_infer_signature():
     made = spec_config(
         lambda r: {"x": r["a"][-3:], "y": (r["b"][-1], r["b"][-5::2]), "z": r["a"][-4:-2]}
     )
-    assert structured.infer_signature([made], SPEC) == {
+    assert reprise.specs.convert(structured.infer_signature([made], SPEC)) == {
         "x": reprise.TensorSpec([3, 3], np.float32, "x"),
         "y": (
             reprise.TensorSpec([], np.int64, "y/0"),
@@ -197,7 +197,7 @@ def test_infer_signature():
 def test_infer_signature_of_several():
     configs = [spec_config(lambda r, n=n: {"x": r["a"][-n:]}) for n in (3, 2)]
     signature = structured.infer_signature(configs, SPEC)
-    assert signature == {"x": reprise.TensorSpec([None, 3], np.float32, "x")}
+    assert reprise.specs.convert(signature) == {"x": reprise.TensorSpec([None, 3], np.float32, "x")}
     table = reprise.Table.queue("t", 10, signature=signature)
     assert table.info.signature == signature
 

@@ -12,7 +12,7 @@ from reprise import _core
 STUBS = ast.parse((pathlib.Path(reprise.__file__).parent / "_core.pyi").read_text())
 FUNCTIONS = {n.name: n for n in STUBS.body if isinstance(n, ast.FunctionDef)}
 CLASSES = {n.name: n for n in STUBS.body if isinstance(n, ast.ClassDef)}
-ALIASES = {"Address", "Array", "Limiter", "Sample", "Selector"}
+ALIASES = {"Address", "Array", "Limiter", "Sample", "Selector", "Stack"}
 ASSIGNED = {t.id for n in STUBS.body if isinstance(n, ast.Assign) for t in n.targets} | {
     n.target.id for n in STUBS.body if isinstance(n, ast.AnnAssign)}
 

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A bounded queue of the events of a table, from the threads of its callers to one reader.
+ *
+ * A writer never waits: events that find the queue full are dropped and counted. The queue
+ * keeps no trajectory. Safe from any thread, with the GIL or without. */
+#ifndef REPRISE_PYTHON_EVENT_QUEUE_H
+#define REPRISE_PYTHON_EVENT_QUEUE_H
+
+#include "core.h"
+
+typedef struct core_event {
+    rp_event_kind kind;
+    int32_t times_sampled;
+    uint64_t key;
+    double priority;
+} core_event;
+
+typedef struct core_event_counts {
+    size_t waiting;
+    int64_t taken, dropped;
+} core_event_counts;
+
+typedef struct core_event_queue core_event_queue;
+
+/* Makes a queue of up to `capacity` (>= 1) events of the kinds whose bits are set in `kinds`.
+ * NULL if there is no memory; sets no exception. Returns owned. */
+core_event_queue *core_event_queue_new(size_t capacity, unsigned kinds);
+void core_event_queue_free(core_event_queue *queue); /* NULL is fine */
+
+void core_event_queue_put(core_event_queue *queue, const rp_event *events, size_t count);
+
+/* Waits for an event until the monotonic time `until_ns`, and takes up to `limit` events.
+ * Returns their number. `*ended` is set if the queue is closed and empty. Call it without the
+ * GIL. */
+size_t core_event_queue_take(core_event_queue *queue, core_event *out, size_t limit,
+                             int64_t until_ns, bool *ended);
+
+/* Later events are ignored. `discard`: events in the queue are dropped and counted. */
+void core_event_queue_close(core_event_queue *queue, bool discard);
+
+core_event_counts core_event_queue_count(core_event_queue *queue);
+
+#endif
