@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sizes are rounded up to one of 29 classes: four steps between two powers of two. The idle
+/* Sizes are rounded up to one of 57 classes: eight steps between two powers of two. The idle
  * blocks of a class are a stack: the latest block may still be in the processor's cache.
  *
  * Invariant, while mu is free: L1  idle_bytes is the sum of the sizes of all idle blocks, and
@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-enum { STEPS = 4, OCTAVES = 7, CLASSES = STEPS * OCTAVES + 1 };
+enum { STEPS = 8, OCTAVES = 7, CLASSES = STEPS * OCTAVES + 1 };
 
 static_assert(RP_LARGE_LEAST << OCTAVES == RP_LARGE_MOST,
               "the last class has the largest size");
