@@ -387,6 +387,22 @@ class TestCore:
             store.add_table("t", limiter=FREE, max_size=10, extensions=[events])
         assert events.take() is None  # closed
 
+    def test_no_python_code_sees_half_an_extension(self):
+        class Closes(_core.TableExtension):
+            def __del__(self):
+                self.close()
+
+        class Looks:
+            def __float__(self):
+                found.extend(repr(o) for o in gc.get_objects() if isinstance(o, Closes))
+                return 0.0
+
+        found = []
+        with pytest.raises(ValueError, match="radius"):
+            Closes("diffusion", radius=0, decay=0.5)
+        Closes("events", max_waiting=1, kinds=31, timeout=Looks())
+        assert found == []
+
     def test_the_end_of_a_table_ends_its_events(self):
         events = _core.TableExtension("events", max_waiting=1, kinds=31)
         store = self.store(events)
