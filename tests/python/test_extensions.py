@@ -4,6 +4,9 @@
 import gc
 import logging
 import os
+import resource
+import subprocess
+import sys
 import threading
 import weakref
 
@@ -365,6 +368,29 @@ def test_other_processes_have_no_extensions(serve, given):
             create(make_table("t", *given))
 
 
+# Lets one allocation after the other fail, and prints how many there are.
+FAILING = """
+import _testcapi
+from reprise import _core
+
+store = _core.Store()
+options = {"limiter": (1.0, 1, -1e9, 1e9), "max_size": 10}
+for n in range(1000):
+    _testcapi.set_nomemory(n, n + 1)
+    try:
+        given = [_core.TableExtension("statistics"),
+                 _core.TableExtension("events", max_waiting=1, kinds=31)]
+        store.add_table("t", extensions=given, **options)
+        break
+    except MemoryError:
+        pass
+    finally:
+        _testcapi.remove_mem_hooks()
+assert store.tables() == ["t"]
+print(n)
+"""
+
+
 class TestCore:
     """TableExtension itself."""
 
@@ -386,6 +412,30 @@ class TestCore:
         with pytest.raises(reprise.StatusError):
             store.add_table("t", limiter=FREE, max_size=10, extensions=[events])
         assert events.take() is None  # closed
+
+    def test_a_table_that_is_not_in_the_journal_keeps_its_extensions(self, tmp_path):
+        """The call fails, but the table exists and calls them."""
+        store = self.store()
+        durable = _core.Durable(store, tmp_path / "data", durability="sync")
+        events = _core.TableExtension("events", max_waiting=1, kinds=31)
+        limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (0, limits[1]))  # the disk is full
+        try:
+            with pytest.raises(reprise.StatusError, match="the journal cannot be written"):
+                store.add_table("u", limiter=FREE, max_size=10, extensions=[events])
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        assert store.tables() == ["t", "u"]
+        assert events.take() == []  # open
+        del durable, store
+        assert events.take() is None
+
+    def test_each_allocation_may_fail(self):
+        """Python's own allocations, in a process without other threads."""
+        pytest.importorskip("_testcapi")
+        ran = subprocess.run([sys.executable, "-c", FAILING], capture_output=True, text=True)
+        assert ran.returncode == 0, ran.stderr
+        assert int(ran.stdout) > 10
 
     def test_no_python_code_sees_half_an_extension(self):
         class Closes(_core.TableExtension):
