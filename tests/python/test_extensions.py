@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Extensions of tables, given from Python."""
 
+import asyncio
 import gc
 import logging
 import os
@@ -196,6 +197,24 @@ def test_exceptions_of_a_callback_are_logged(serve, caplog):
     assert "table 't': the callback of an extension raised an exception" in caplog.text
 
 
+def test_a_cancelled_error_does_not_end_a_callback(serve, caplog):
+    """It is no Exception."""
+    seen = []
+
+    def cancel(events):
+        seen.extend(events)
+        raise asyncio.CancelledError
+
+    table = make_table("t", extensions.Callback(cancel, ["insert"]))
+    server, client = serve(table)
+    with caplog.at_level(logging.ERROR, "reprise"):
+        for i in range(2):
+            insert(client, [1.0])
+            wait_until(lambda: len(seen) == i + 1)
+        server.stop()
+    assert table.extensions[0].read()["errors"] == 2 and "CancelledError" in caplog.text
+
+
 def test_system_exit_ends_a_callback(serve):
     def leave(events):
         raise SystemExit
@@ -266,7 +285,7 @@ def test_ctrl_c_ends_the_wait_for_a_callback(serve):
     assert callback.stop()
 
 
-def test_a_callback_may_stop_its_server():
+def test_a_callback_may_stop_its_server(caplog):
     stopped = threading.Event()
 
     def stop(events):
@@ -276,6 +295,7 @@ def test_a_callback_may_stop_its_server():
     server = reprise.Server([make_table("t", extensions.Callback(stop, ["insert"]))])
     insert(server.localhost_client(), [1.0])
     assert stopped.wait(LIMIT_S) and not server.running
+    assert "still running" not in caplog.text
 
 
 def test_a_server_that_is_collected_ends_its_callbacks():
