@@ -54,14 +54,18 @@ typedef struct hook {
     core_event_queue *queue; /* of the kind EVENTS */
 } hook;
 
-typedef struct extension_object {
-    PyObject_HEAD
-    hook *hook;
-    pid_t pid;
+typedef struct settings {
     int32_t radius;
     double decay;
     PyObject *target; /* a str, or NULL */
     int64_t timeout_ms;
+} settings;
+
+typedef struct extension_object {
+    PyObject_HEAD
+    hook *hook;
+    pid_t pid;
+    settings settings;
 } extension_object;
 
 static hook *hook_new(hook_kind kind, size_t capacity, unsigned kinds)
@@ -134,7 +138,7 @@ static void detach(void *ctx)
 static int open_copier(const extension_object *self, rp_store *store, rp_error *err,
                        rp_status *st)
 {
-    const char *name = core_name_from(self->target);
+    const char *name = core_name_from(self->settings.target);
     rp_table *target;
 
     if (name == NULL) return -1;
@@ -146,8 +150,8 @@ static int open_copier(const extension_object *self, rp_store *store, rp_error *
                      name);
         return -1;
     }
-    *st = rp_insert_on_sample_extension(rp_allocator_default(), target, self->timeout_ms,
-                                        &self->hook->inner, err);
+    *st = rp_insert_on_sample_extension(rp_allocator_default(), target,
+                                        self->settings.timeout_ms, &self->hook->inner, err);
     rp_table_unref(target);
     return 0;
 }
@@ -162,8 +166,8 @@ static int open_inner(const extension_object *self, rp_store *store)
     switch (h->kind) {
     case STATISTICS: st = rp_statistics_extension(rp_allocator_default(), &h->inner); break;
     case DIFFUSION:
-        st = rp_diffusion_extension(rp_allocator_default(), self->radius, self->decay,
-                                    &h->inner, &err);
+        st = rp_diffusion_extension(rp_allocator_default(), self->settings.radius,
+                                    self->settings.decay, &h->inner, &err);
         break;
     case INSERT_ON_SAMPLE:
         if (open_copier(self, store, &err, &st) != 0) return -1;
@@ -263,7 +267,7 @@ static int kind_from(const char *name)
 }
 
 /* Checks the numbers of an extension when it is made, not when its table is. */
-static int check_numbers(const extension_object *self, hook_kind kind, Py_ssize_t capacity)
+static int check_numbers(const settings *s, hook_kind kind, Py_ssize_t capacity)
 {
     rp_extension trial;
     rp_error err = {0};
@@ -273,14 +277,14 @@ static int check_numbers(const extension_object *self, hook_kind kind, Py_ssize_
                      capacity);
         return -1;
     }
-    if (kind == INSERT_ON_SAMPLE && (self->target == NULL || self->timeout_ms < 0)) {
+    if (kind == INSERT_ON_SAMPLE && (s->target == NULL || s->timeout_ms < 0)) {
         PyErr_SetString(PyExc_ValueError,
                         "insert on sample: needs a target and a timeout >= 0");
         return -1;
     }
     if (kind != DIFFUSION) return 0;
     rp_status st =
-        rp_diffusion_extension(rp_allocator_default(), self->radius, self->decay, &trial, &err);
+        rp_diffusion_extension(rp_allocator_default(), s->radius, s->decay, &trial, &err);
     if (st != RP_OK) {
         (void)core_raise(st, &err);
         return -1;
@@ -289,45 +293,49 @@ static int check_numbers(const extension_object *self, hook_kind kind, Py_ssize_
     return 0;
 }
 
+/* Makes the hook first: `timeout` and the end of an object can run code of Python, which must
+ * not see an object without a hook. */
 static PyObject *extension_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"",        "radius",      "decay", "target",
                             "timeout", "max_waiting", "kinds", NULL};
     const char *name;
-    int radius = 0, kind;
+    int kind;
     unsigned kinds = 0;
-    double decay = 0;
-    PyObject *target = NULL, *timeout = NULL;
+    settings s = {0};
+    PyObject *timeout = NULL;
     Py_ssize_t capacity = 0;
     extension_object *self;
+    hook *h;
 
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "s|$idUOnI:TableExtension", names, &name,
-                                     &radius, &decay, &target, &timeout, &capacity, &kinds))
+                                     &s.radius, &s.decay, &s.target, &timeout, &capacity,
+                                     &kinds))
         return NULL;
     kind = kind_from(name);
-    if (kind < 0) return NULL;
+    if (kind < 0 || core_timeout_s(timeout, &s.timeout_ms) != 0 ||
+        check_numbers(&s, (hook_kind)kind, capacity) != 0)
+        return NULL;
+    h = hook_new((hook_kind)kind, (size_t)capacity, kinds);
+    if (h == NULL) return PyErr_NoMemory();
     self = (extension_object *)type->tp_alloc(type, 0);
-    if (self == NULL) return NULL;
-    self->pid = getpid();
-    self->radius = radius;
-    self->decay = decay;
-    self->target = Py_XNewRef(target);
-    if (core_timeout_s(timeout, &self->timeout_ms) == 0 &&
-        check_numbers(self, (hook_kind)kind, capacity) == 0) {
-        self->hook = hook_new((hook_kind)kind, (size_t)capacity, kinds);
-        if (self->hook != NULL) return (PyObject *)self;
-        PyErr_NoMemory();
+    if (self == NULL) {
+        hook_unref(h);
+        return NULL;
     }
-    Py_DECREF(self);
-    return NULL;
+    self->hook = h;
+    self->pid = getpid();
+    self->settings = s;
+    Py_XINCREF(s.target);
+    return (PyObject *)self;
 }
 
 static void extension_dealloc(PyObject *obj)
 {
     extension_object *self = (extension_object *)obj;
 
-    if (self->hook != NULL && self->pid == getpid()) hook_unref(self->hook); /* X3 */
-    Py_XDECREF(self->target);
+    if (self->pid == getpid()) hook_unref(self->hook); /* X3 */
+    Py_XDECREF(self->settings.target);
     Py_TYPE(obj)->tp_free(obj);
 }
 

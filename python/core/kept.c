@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kept.h"
 
+#include "sample_arrays.h"
+
 #include <string.h>
 
 enum { DECODED_BYTES = 16 << 20 };
@@ -47,12 +49,13 @@ int core_kept_add(core_kept *kept, rp_sample *samples, size_t count)
     return 0;
 }
 
-size_t core_kept_take(core_kept *kept, rp_sample *out, size_t limit)
+size_t core_kept_take(core_kept *kept, rp_sample *out, size_t limit, bool alike)
 {
     size_t count = core_kept_count(kept);
 
     if (count == 0) return 0;
     count = core_kept_fitting(kept->samples + kept->first, count < limit ? count : limit);
+    if (alike) count = core_samples_alike(kept->samples + kept->first, count);
     memcpy(out, kept->samples + kept->first, count * sizeof *out);
     kept->first += count;
     return count;

@@ -22,9 +22,9 @@ size_t core_kept_count(const core_kept *kept);
 /* Adds samples at the end and takes their references. Returns -1 with MemoryError after it has
  * released them. */
 int core_kept_add(core_kept *kept, rp_sample *samples, size_t count);
-/* Moves up to `limit` samples to `out`, no more than are decoded together. Returns their
- * number. */
-size_t core_kept_take(core_kept *kept, rp_sample *out, size_t limit);
+/* Moves up to `limit` samples to `out`, no more than are decoded together, or with `alike` than
+ * can be stacked. Returns their number. */
+size_t core_kept_take(core_kept *kept, rp_sample *out, size_t limit, bool alike);
 void core_kept_clear(core_kept *kept);
 
 #endif

@@ -148,7 +148,7 @@ static PyObject *next_samples(sampler_object *self, size_t limit, int64_t timeou
         a.samples = PyMem_Malloc(limit * sizeof *a.samples);
         if (a.samples == NULL) return PyErr_NoMemory();
     }
-    a.count = core_kept_take(&self->kept, a.samples, limit);
+    a.count = core_kept_take(&self->kept, a.samples, limit, stacked);
     if (a.count > 0) {
         list = decode_some(self, a.samples, a.count, stacked);
     } else if (core_wait(next_call, &a, timeout_ms, core_explain_sampler, true, &st, &err) ==

@@ -222,9 +222,11 @@ PyDoc_STRVAR(
     "signature=None, seed=0, extensions=())\n--\n\n"
     "Creates a table. The limiter is (samples_per_insert, min_size, min_diff, max_diff).");
 
-/* Adds a table with these options and extensions. */
+/* Adds a table with these options and extensions. If only the journal fails, the table exists
+ * and owns the extensions. */
 static int add_table(rp_store *store, rp_table_options *options, PyObject *extensions)
 {
+    rp_table *table = NULL; /* borrowed */
     rp_extension *made;
     rp_error err = {0};
     rp_status st;
@@ -233,12 +235,27 @@ static int add_table(rp_store *store, rp_table_options *options, PyObject *exten
         return -1;
     options->extensions = made;
     Py_BEGIN_ALLOW_THREADS
-    st = rp_store_add_table(store, options, NULL, &err);
+    st = rp_store_add_table(store, options, &table, &err);
     Py_END_ALLOW_THREADS
-    core_extensions_free(made, options->extension_count, st != RP_OK);
+    core_extensions_free(made, options->extension_count, table == NULL);
     if (st == RP_OK) return 0;
     (void)core_raise(st, &err);
     return -1;
+}
+
+/* Moves the argument `extensions` out of the others. `*out` is NULL if it is not given. */
+static int take_extensions(PyObject *rest, PyObject **out)
+{
+    PyObject *name = PyUnicode_FromString("extensions");
+    int failed = name == NULL ? -1 : 0;
+
+    if (failed == 0) *out = Py_XNewRef(PyDict_GetItemWithError(rest, name));
+    if (*out != NULL)
+        failed = PyDict_DelItem(rest, name);
+    else if (failed == 0 && PyErr_Occurred())
+        failed = -1;
+    Py_XDECREF(name);
+    return failed;
 }
 
 static PyObject *store_add_table(PyObject *self, PyObject *args, PyObject *kwargs)
@@ -246,10 +263,8 @@ static PyObject *store_add_table(PyObject *self, PyObject *args, PyObject *kwarg
     rp_store *store = core_store_of(self);
     PyObject *rest = kwargs != NULL ? PyDict_Copy(kwargs) : PyDict_New(), *extensions = NULL;
     rp_table_options options;
-    int failed = store == NULL || rest == NULL ? -1 : 0;
+    int failed = store == NULL || rest == NULL ? -1 : take_extensions(rest, &extensions);
 
-    if (failed == 0) extensions = Py_XNewRef(PyDict_GetItemString(rest, "extensions"));
-    if (extensions != NULL) failed = PyDict_DelItemString(rest, "extensions");
     if (failed == 0) failed = core_table_options_from(args, rest, &options);
     if (failed == 0) {
         failed = add_table(store, &options, extensions);

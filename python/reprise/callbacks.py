@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from reprise import _core, _log
 
@@ -91,17 +91,19 @@ class CallbackThread(_core.TableExtension):
                 if events is None:
                     return
                 if events:
-                    self._call([Event(*event) for event in events])
+                    self._call(events)
                 warned = self._warn(warned)
         except SystemExit:  # of the function
             pass
         finally:
             self.close(discard=True)
 
-    def _call(self, events: List[Event]) -> None:
+    def _call(self, events: List[Tuple[str, int, float, int]]) -> None:
         try:
-            self._function(events)
-        except Exception:
+            self._function([Event(*event) for event in events])
+        except SystemExit:
+            raise
+        except BaseException:  # asyncio.CancelledError, too
             self._errors += 1
             if self._errors & (self._errors - 1) == 0:  # the first, second, fourth, eighth, ...
                 _log.logger().exception(
@@ -131,5 +133,6 @@ def stop_all(extensions: Sequence[_core.TableExtension]) -> None:
         thread.close()
     until = time.monotonic() + _STOP_S
     for thread in threads:
-        if not thread.stop(max(0.0, until - time.monotonic())):
+        ended = thread.stop(max(0.0, until - time.monotonic()))
+        if not ended and thread._thread is not threading.current_thread():
             _log.logger().warning("table '%s': a callback is still running", thread._table)

@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Extensions of tables, given from Python."""
 
+import asyncio
 import gc
 import logging
 import os
+import resource
+import subprocess
+import sys
 import threading
 import weakref
 
@@ -193,6 +197,24 @@ def test_exceptions_of_a_callback_are_logged(serve, caplog):
     assert "table 't': the callback of an extension raised an exception" in caplog.text
 
 
+def test_a_cancelled_error_does_not_end_a_callback(serve, caplog):
+    """It is no Exception."""
+    seen = []
+
+    def cancel(events):
+        seen.extend(events)
+        raise asyncio.CancelledError
+
+    table = make_table("t", extensions.Callback(cancel, ["insert"]))
+    server, client = serve(table)
+    with caplog.at_level(logging.ERROR, "reprise"):
+        for i in range(2):
+            insert(client, [1.0])
+            wait_until(lambda: len(seen) == i + 1)
+        server.stop()
+    assert table.extensions[0].read()["errors"] == 2 and "CancelledError" in caplog.text
+
+
 def test_system_exit_ends_a_callback(serve):
     def leave(events):
         raise SystemExit
@@ -263,7 +285,7 @@ def test_ctrl_c_ends_the_wait_for_a_callback(serve):
     assert callback.stop()
 
 
-def test_a_callback_may_stop_its_server():
+def test_a_callback_may_stop_its_server(caplog):
     stopped = threading.Event()
 
     def stop(events):
@@ -273,6 +295,7 @@ def test_a_callback_may_stop_its_server():
     server = reprise.Server([make_table("t", extensions.Callback(stop, ["insert"]))])
     insert(server.localhost_client(), [1.0])
     assert stopped.wait(LIMIT_S) and not server.running
+    assert "still running" not in caplog.text
 
 
 def test_a_server_that_is_collected_ends_its_callbacks():
@@ -365,6 +388,29 @@ def test_other_processes_have_no_extensions(serve, given):
             create(make_table("t", *given))
 
 
+# Lets one allocation after the other fail, and prints how many there are.
+FAILING = """
+import _testcapi
+from reprise import _core
+
+store = _core.Store()
+options = {"limiter": (1.0, 1, -1e9, 1e9), "max_size": 10}
+for n in range(1000):
+    _testcapi.set_nomemory(n, n + 1)
+    try:
+        given = [_core.TableExtension("statistics"),
+                 _core.TableExtension("events", max_waiting=1, kinds=31)]
+        store.add_table("t", extensions=given, **options)
+        break
+    except MemoryError:
+        pass
+    finally:
+        _testcapi.remove_mem_hooks()
+assert store.tables() == ["t"]
+print(n)
+"""
+
+
 class TestCore:
     """TableExtension itself."""
 
@@ -386,6 +432,46 @@ class TestCore:
         with pytest.raises(reprise.StatusError):
             store.add_table("t", limiter=FREE, max_size=10, extensions=[events])
         assert events.take() is None  # closed
+
+    def test_a_table_that_is_not_in_the_journal_keeps_its_extensions(self, tmp_path):
+        """The call fails, but the table exists and calls them."""
+        store = self.store()
+        durable = _core.Durable(store, tmp_path / "data", durability="sync")
+        events = _core.TableExtension("events", max_waiting=1, kinds=31)
+        limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (0, limits[1]))  # the disk is full
+        try:
+            with pytest.raises(reprise.StatusError, match="the journal cannot be written"):
+                store.add_table("u", limiter=FREE, max_size=10, extensions=[events])
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        assert store.tables() == ["t", "u"]
+        assert events.take() == []  # open
+        del durable, store
+        assert events.take() is None
+
+    def test_each_allocation_may_fail(self):
+        """Python's own allocations, in a process without other threads."""
+        pytest.importorskip("_testcapi")
+        ran = subprocess.run([sys.executable, "-c", FAILING], capture_output=True, text=True)
+        assert ran.returncode == 0, ran.stderr
+        assert int(ran.stdout) > 10
+
+    def test_no_python_code_sees_half_an_extension(self):
+        class Closes(_core.TableExtension):
+            def __del__(self):
+                self.close()
+
+        class Looks:
+            def __float__(self):
+                found.extend(repr(o) for o in gc.get_objects() if isinstance(o, Closes))
+                return 0.0
+
+        found = []
+        with pytest.raises(ValueError, match="radius"):
+            Closes("diffusion", radius=0, decay=0.5)
+        Closes("events", max_waiting=1, kinds=31, timeout=Looks())
+        assert found == []
 
     def test_the_end_of_a_table_ends_its_events(self):
         events = _core.TableExtension("events", max_waiting=1, kinds=31)

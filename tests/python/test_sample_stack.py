@@ -101,6 +101,17 @@ def test_only_samples_that_are_alike_are_stacked_together(make):
     assert [p for stack in found for p in stack[3].tolist()] == list(range(1, 9))
 
 
+def test_samples_that_are_not_alike_keep_their_order(make):
+    """Also if there are more of them than a later call asks for."""
+    world = make()
+    kinds = [rows_of(1), rows_of(1).astype(np.int8)]
+    insert(world, *([kinds[i % 2]] for i in range(10)))
+    sampler = world.sampler(max_samples=10, max_in_flight=10)
+    wait_until(lambda: world.store.table_info("t")["samples"] == 10)
+    found = [sampler.stack(limit, LIMIT_MS) for limit in [8] + [2] * 9]
+    assert [stack[3].tolist() for stack in found] == [[float(i)] for i in range(1, 11)]
+
+
 def test_strings(make):
     world = make()
     words = [[b"one"], [b"", b"two\0x"], [b"three", b"four"]]
