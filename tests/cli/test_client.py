@@ -309,7 +309,7 @@ def test_tables_are_created_altered_and_dropped(server):
     assert answer(server, "tables", "pause", "t", "--inserts") == "paused t\n"
     assert table(server, "t")["paused_inserts"] and not table(server, "t")["paused_samples"]
     assert answer(server, "tables", "pause", "t", "--inserts") == "paused t already\n"
-    assert answer(server, "tables", "resume", "t", "--json") == '{"table":"t","done":"resumed"}\n'
+    assert answer(server, "tables", "resume", "t", "--json") == '{"table":"t","done":"resumed","unreachable":[]}\n'
     assert answer(server, "tables", "resume", "t").startswith("resumed t, which was not paused\n")
     assert not table(server, "t")["paused_inserts"]
     insert(server, "t", {"data": [1]})

@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "reprise/printable.h"
+
 enum {
     DEFAULT_TIMEOUT_MS = 10 * 1000,
     MAX_TIMEOUT_MS = 7 * 24 * 60 * 60 * 1000,
@@ -144,6 +146,7 @@ int rp_remote_connect(rp_remote *r)
     if (st == RP_OK) st = rp_client_new(r->addresses, &r->options, &r->client, &err);
     if (st == RP_OK) {
         r->patience = rp_patience_new(r->command->name, r->addresses, r->client);
+        r->told = calloc(rp_client_shard_count(r->client), sizeof *r->told);
         return 0;
     }
     (void)rp_remote_fail(r, st, &err);
@@ -154,6 +157,8 @@ void rp_remote_close(rp_remote *r)
 {
     rp_patience_free(r->patience);
     rp_client_free(r->client);
+    rp_left_out_deinit(&r->change);
+    free(r->told);
     rp_interrupts_stop(&r->interrupts);
     rp_arena_deinit(&r->arena);
 }
@@ -221,6 +226,36 @@ const char *rp_status_hint(rp_status st)
     }
 }
 
+void rp_remote_begin_change(rp_remote *r)
+{
+    rp_left_out_begin(&r->change, r->client);
+}
+
+void rp_remote_end_change(rp_remote *r)
+{
+    rp_left_out_end(&r->change, r->client);
+    for (size_t i = 0; r->told != NULL && i < rp_client_shard_count(r->client); i++)
+        for (size_t k = 0; k < r->change.count; k++)
+            if (r->change.list[k].address == rp_client_shard_address(r->client, i))
+                r->told[i] = true;
+}
+
+void rp_remote_tell_left_out(const rp_remote *r)
+{
+    size_t shards = r->client != NULL ? rp_client_shard_count(r->client) : 0;
+    char safe[2 * RP_ERROR_TEXT_BYTES];
+    rp_unreachable u;
+
+    for (size_t i = 0; r->told != NULL && i < shards; i++) {
+        if (r->told[i] || rp_unreachable_set(&u, r->client, i) == 0) continue;
+        r->told[i] = true;
+        (void)fflush(stdout);
+        (void)rp_printable(u.error, strlen(u.error), safe, sizeof safe);
+        (void)fprintf(stderr, "reprise %s: warning: %s: %s; the command goes on without it\n",
+                      r->command->name, u.address, safe);
+    }
+}
+
 int rp_remote_fail(const rp_remote *r, rp_status st, const rp_error *err)
 {
     return rp_remote_fail_after(r, NULL, st, err);
@@ -237,6 +272,7 @@ int rp_remote_fail_after(const rp_remote *r, const char *done, rp_status st,
         hint = "reprise tables resume TABLE lets them continue";
     if (number != 0) return RP_EXIT_SIGNAL + number;
     assert(st != RP_OK);
+    rp_remote_tell_left_out(r);
     (void)fflush(stdout);
     (void)fprintf(stderr, "reprise %s: %s%s%s%s%s\n", r->command->name,
                   done != NULL ? done : "", done != NULL ? ": " : "",
@@ -264,6 +300,7 @@ int rp_remote_print(const rp_remote *r, rp_text_buffer *buffer)
     rp_problem problem;
 
     rp_remote_rest(r);
+    rp_remote_tell_left_out(r);
     if (buffer->failed) {
         (void)rp_problem_memory(&problem);
         return rp_remote_problem(r, &problem);

@@ -393,6 +393,21 @@ void rp_tables_json_members(rp_text_buffer *out, const rp_tables_view *v,
     json_signature(out, info->signature);
 }
 
+void rp_unreachable_json(rp_text_buffer *out, const rp_unreachable *list, size_t count)
+{
+    rp_json_key(out, "unreachable");
+    rp_json_open(out, '[');
+    for (size_t i = 0; i < count; i++) {
+        rp_json_open(out, '{');
+        rp_json_key(out, "address");
+        rp_json_put_text(out, list[i].address);
+        rp_json_key(out, "error");
+        rp_json_put_text(out, list[i].error);
+        rp_json_close(out, '}');
+    }
+    rp_json_close(out, ']');
+}
+
 void rp_tables_json(rp_text_buffer *out, const rp_tables_view *v, const char *name)
 {
     rp_json_open(out, '[');
@@ -400,6 +415,7 @@ void rp_tables_json(rp_text_buffer *out, const rp_tables_view *v, const char *na
         if (name != NULL && strcmp(v->tables[i].info.name, name) != 0) continue;
         rp_json_open(out, '{');
         rp_tables_json_members(out, v, &v->tables[i]);
+        rp_unreachable_json(out, v->unreachable, v->unreachable_count);
         rp_json_close(out, '}');
     }
     rp_json_close(out, ']');

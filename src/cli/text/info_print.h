@@ -6,6 +6,12 @@
 #include "cli/text/text_buffer.h"
 #include "reprise/client.h"
 
+/* A server that was left out, because it could not be reached. */
+typedef struct rp_unreachable {
+    const char *address; /* borrowed */
+    char error[RP_ERROR_TEXT_BYTES];
+} rp_unreachable;
+
 /* The data to print. Borrows everything. */
 typedef struct rp_tables_view {
     const rp_client_table *tables;
@@ -14,6 +20,8 @@ typedef struct rp_tables_view {
     size_t shard_count;
     const rp_client_durability *durability; /* of shards; may be NULL */
     size_t durability_count;
+    const rp_unreachable *unreachable; /* servers whose tables are missing; may be NULL */
+    size_t unreachable_count;
 } rp_tables_view;
 
 /* Writes the durability of a shard as a sentence; nothing if the shard is not durable. */
@@ -41,6 +49,9 @@ void rp_tables_json(rp_text_buffer *out, const rp_tables_view *view, const char 
 /* Writes the members of the object of one table, without the braces. */
 void rp_tables_json_members(rp_text_buffer *out, const rp_tables_view *view,
                             const rp_client_table *table);
+
+/* Writes the member "unreachable", an array of objects with address and error. */
+void rp_unreachable_json(rp_text_buffer *out, const rp_unreachable *list, size_t count);
 
 /* Writes the rule of a limiter: "4 samples an insert, within -8 and 8". */
 void rp_limiter_words(rp_text_buffer *out, const rp_limiter_options *limiter);
